@@ -1,0 +1,1 @@
+//! Carrier of the ABI between processes: sealed memfd, eventfd, Unix socket

@@ -1,0 +1,3 @@
+//! Generates abi/rust/src/generated.rs from abi/tandem.h
+
+fn main() {}

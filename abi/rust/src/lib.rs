@@ -1,0 +1,1 @@
+//! The device ABI: generated layouts and the rings

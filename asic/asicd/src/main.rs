@@ -1,0 +1,3 @@
+//! asicd, the software ASIC's daemon
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Firmware of the software ASIC: command processor, accounting, profiles

@@ -1,0 +1,1 @@
+//! Views, parser, checksums, segmentation of packets

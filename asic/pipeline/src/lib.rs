@@ -1,0 +1,1 @@
+//! The packet pipeline of the software ASIC

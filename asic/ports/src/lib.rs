@@ -1,0 +1,1 @@
+//! Front-panel ports: AF_PACKET, TAP, pcap

@@ -1,0 +1,1 @@
+//! Hardware tables: exact-match hash, LPM, counted pools

@@ -1,0 +1,3 @@
+//! Benchmarks by claim
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Everything that speaks to the Linux kernel: netlink, TAP, packet sockets, BPF, shared memory

@@ -1,0 +1,1 @@
+//! The management API: types, HTTP server and client on Unix sockets

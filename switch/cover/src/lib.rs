@@ -1,0 +1,1 @@
+//! The cover rule: what turns to CPU when something does not fit

@@ -1,0 +1,1 @@
+//! SAL: the user-space driver of the ABI

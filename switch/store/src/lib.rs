@@ -1,0 +1,1 @@
+//! The store: desired and installed state of every object

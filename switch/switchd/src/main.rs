@@ -1,0 +1,3 @@
+//! switchd, the switch daemon for kernels without the module
+
+fn main() {}

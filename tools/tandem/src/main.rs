@@ -1,0 +1,3 @@
+//! tandem, the operator's command
+
+fn main() {}
