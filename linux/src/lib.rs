@@ -1,1 +1,13 @@
-//! Everything that speaks to the Linux kernel: netlink, TAP, packet sockets, BPF, shared memory
+//! Everything that speaks to the Linux kernel: netlink, TAP, packet sockets, BPF, shared memory.
+//!
+//! This is the only crate that makes raw system calls; the modules that need `unsafe` say so at
+//! their top, and `docs/unsafe.md` lists them.
+
+pub mod bpf;
+pub mod eventfd;
+pub mod fdpass;
+pub mod netlink;
+pub mod netns;
+pub mod packet_socket;
+pub mod shm;
+pub mod tap;

@@ -1,0 +1,1 @@
+//! Netlink: the only place in the house that speaks it.
