@@ -587,6 +587,7 @@ enum tnd_rif_kind {
 #define TND_RIF_V6		(1U << 1)
 #define TND_RIF_TRAP_ALL	(1U << 2)	/* routed packets that come in here go to the CPU */
 #define TND_RIF_NO_REDIRECT	(1U << 3)	/* same-interface forwarding needs no CPU */
+#define TND_RIF_RPF_LOOSE	(1U << 4)	/* source must match a usable entry, else to the CPU */
 
 /* TND_CLS_RIF: a router interface; key = rif */
 struct tnd_rif {
