@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Small checks of the tree: `lint.py licences|length|unsafe|links`. One line per finding; exit 1 if there is one."""
+
+import os
+import re
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SKIP = {".git", "target", "out", "__pycache__", ".pytest_cache", "node_modules"}
+LONGEST = 800
+GENERATED = {"abi/rust/src/generated.rs"}
+LICENCE = {"kernel/": "GPL-2.0", "abi/tandem.h": "GPL-2.0 WITH Linux-syscall-note"}
+
+
+def files(*endings):
+    for folder, folders, names in os.walk(TOP):
+        folders[:] = sorted(f for f in folders if f not in SKIP)
+        for name in sorted(names):
+            if name.endswith(endings):
+                yield os.path.relpath(os.path.join(folder, name), TOP)
+
+
+def read(path):
+    with open(os.path.join(TOP, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def licences():
+    """C, shell and Python files name their licence; each crate's manifest takes the workspace's."""
+    for path in [*files(".c", ".h", ".sh", ".py"), "run", ".ci/run"]:
+        if not read(path).strip():
+            continue
+        want = next((text for start, text in LICENCE.items() if path.startswith(start)), "Apache-2.0")
+        head = "\n".join(read(path).splitlines()[:4])
+        m = re.search(r"SPDX-License-Identifier: ([^*\n]+?)\s*(\*/)?$", head, re.M)
+        if not m:
+            yield f"{path}: no SPDX-License-Identifier in its first four lines (wanted: {want})"
+        elif m.group(1) != want and not path.startswith("abi/"):
+            yield f"{path}: licensed {m.group(1)}, wanted: {want}"
+    for path in files("Cargo.toml"):
+        if path != "Cargo.toml" and "license.workspace = true" not in read(path):
+            yield f"{path}: no license.workspace = true"
+
+
+def length():
+    """A file is about one thing: {LONGEST} lines at most."""
+    for path in files(".rs", ".c", ".h", ".py", ".sh"):
+        n = read(path).count("\n")
+        if n > LONGEST and path not in GENERATED and path != "abi/tandem.h":
+            yield f"{path}: {n} lines, at most {LONGEST}: split it by topic"
+
+
+def unsafe():
+    """Modules that allow unsafe code are those that docs/unsafe.md lists, and the other way round."""
+    text = read("docs/unsafe.md")
+    listed = set(re.findall(r"`([^`]+\.rs)`", text))
+    found = set()
+    for path in files(".rs"):
+        body = read(path)
+        if re.search(r"^\s*#!?\[allow\([^)]*unsafe_code", body, re.M):
+            found.add(path)
+            if path not in listed:
+                yield f"{path}: allows unsafe code and is not in docs/unsafe.md"
+            lines = body.splitlines()
+            for i, line in enumerate(lines):
+                if re.search(r"\bunsafe\s*(\{|impl)", line) and not line.lstrip().startswith("//"):
+                    near = "\n".join(lines[max(0, i - 8):i + 1])
+                    if "SAFETY" not in near:
+                        yield f"{path}:{i + 1}: unsafe without a SAFETY comment above it"
+    for path in sorted(listed - found):
+        yield f"docs/unsafe.md lists {path}, which does not allow unsafe code or is not there"
+
+
+def slug(title):
+    title = re.sub(r"[`*]", "", title.strip().lower())
+    return re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+
+
+def links():
+    """Relative links in Markdown lead to a file, and to a heading if they name one."""
+    for path in files(".md"):
+        body = re.sub(r"```.*?```", "", read(path), flags=re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", body):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            there = os.path.normpath(os.path.join(TOP, os.path.dirname(path), name)) if name else os.path.join(TOP, path)
+            if not os.path.exists(there):
+                yield f"{path}: link to {target}: no such file"
+            elif anchor and there.endswith(".md"):
+                with open(there, encoding="utf-8") as f:
+                    slugs = {slug(t) for t in re.findall(r"^#+ (.*)$", f.read(), re.M)}
+                if anchor not in slugs:
+                    yield f"{path}: link to {target}: no such heading"
+
+
+CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links}
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1] not in CHECKS:
+        sys.exit(f"usage: lint.py {'|'.join(CHECKS)}")
+    findings = list(CHECKS[sys.argv[1]]())
+    for f in findings:
+        print(f)
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()
