@@ -1,0 +1,321 @@
+//! What goes in and out of the store besides [`crate::model::Event`]: commands, completions, explanations.
+
+use serde::Serialize;
+use std::net::IpAddr;
+
+/// What to do with what does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// The cover rule: what does not fit goes to the CPU.
+    #[default]
+    Trap,
+    /// Flag it only and leave it out of the hardware: a less specific entry answers, wrongly. For teaching.
+    Fail,
+}
+
+/// A pool of the chip, from SNAPSHOT at attach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolInfo {
+    /// `tnd_pool.pool`
+    pub id: u16,
+    /// `tnd_pool.name`, e.g. `ipv4-lpm`.
+    pub name: String,
+    /// Slots.
+    pub size: u32,
+}
+
+/// What the store needs to know of the chip and of the wishes of the operator.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Policy.
+    pub policy: Policy,
+    /// Number of front-panel ports; they are 1..=ports.
+    pub ports: u16,
+    /// The chip's pools.
+    pub pools: Vec<PoolInfo>,
+    /// Slots of the IPv4 and IPv6 route tables; from the pools or DUMP of TND_CLS_COST. The reserves are scaled to it.
+    pub route_slots: [u32; 2],
+    /// Units kept per family for aggregate trap prefixes; scaled down to an eighth of the table.
+    pub aggregate_units: u32,
+    /// Units kept per family for local and connected prefixes; scaled down likewise.
+    pub local_units: u32,
+    /// Commands outstanding at most, on the synchronous and on the bulk ring.
+    pub max_outstanding: [usize; 2],
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            policy: Policy::Trap,
+            ports: 0,
+            pools: Vec::new(),
+            route_slots: [0, 0],
+            aggregate_units: 16,
+            local_units: 32,
+            max_outstanding: [128, 2048],
+        }
+    }
+}
+
+/// Which command pair a command is for. The store never has two commands of one object outstanding, and posts a
+/// dependent only after its dependency's completion, so the pairs need no ordering between them. Within a pair,
+/// commands must be posted in the order in which they are handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Ring {
+    /// Pair 0: ports, interfaces, next hops, neighbours, FDB.
+    Sync,
+    /// Pair 1: routes and what must be in order with them.
+    Bulk,
+}
+
+/// Body of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Fits into the descriptor.
+    Inline {
+        /// Valid bytes of `data`.
+        len: u8,
+        /// At most `TND_BODY_INLINE` bytes.
+        data: [u8; 64],
+    },
+    /// Goes through the arena.
+    Arena(Box<[u8]>),
+}
+
+impl Body {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Body::Inline { len, data } => data.get(..usize::from(*len)).unwrap_or(data),
+            Body::Arena(b) => b,
+        }
+    }
+}
+
+/// One command to post.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Give it back in [`crate::Store::complete`].
+    pub token: u64,
+    /// Which pair.
+    pub ring: Ring,
+    /// `TND_OP_*`
+    pub op: u16,
+    /// `TND_CLS_*`
+    pub cls: u16,
+    /// `TND_CMD_*` (without `TND_CMD_ARENA`, which is the poster's business).
+    pub flags: u32,
+    /// Lease id with `TND_CMD_LEASE` or for RELEASE, else 0.
+    pub lease: u32,
+    /// Body.
+    pub body: Body,
+}
+
+/// What the device answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// `TND_ST_*`
+    pub status: u16,
+    /// Pool, with TABLE_FULL and BUCKET_FULL.
+    pub table: u16,
+    /// Slots wanted.
+    pub needed: u32,
+    /// Slots free.
+    pub free: u32,
+    /// Slots of the pool.
+    pub size: u32,
+    /// LEASE: the lease's id; END_RESYNC: number swept.
+    pub result: u64,
+    /// Valid entries of `deltas`.
+    pub delta_count: u8,
+    /// (pool, slots): taken > 0, given back < 0.
+    pub deltas: [(u16, i32); 8],
+}
+
+/// How the driver attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attach {
+    /// The chip is empty.
+    Cold,
+    /// The chip kept its tables.
+    Warm,
+}
+
+/// What the device reported about its forwarding database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceEvent {
+    /// TND_EV_LEARN
+    Learn {
+        /// Forwarding domain.
+        fid: u16,
+        /// Address.
+        mac: [u8; 6],
+        /// Front-panel port.
+        port: u16,
+    },
+    /// TND_EV_MOVE
+    Move {
+        /// Forwarding domain.
+        fid: u16,
+        /// Address.
+        mac: [u8; 6],
+        /// New front-panel port.
+        port: u16,
+    },
+    /// TND_EV_AGE
+    Age {
+        /// Forwarding domain.
+        fid: u16,
+        /// Address.
+        mac: [u8; 6],
+        /// Front-panel port where it was.
+        port: u16,
+    },
+}
+
+/// An FDB entry that a device event means for the kernel (`extern_learn`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FdbWriteBack {
+    /// Add or replace; false = delete.
+    pub add: bool,
+    /// ifindex of the bridge.
+    pub bridge: u32,
+    /// ifindex of the swp device.
+    pub ifindex: u32,
+    /// Address.
+    pub mac: [u8; 6],
+}
+
+/// A neighbour that the hardware needs: the kernel shall resolve it and keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Wanted {
+    /// Interface.
+    pub ifindex: u32,
+    /// Gateway or host.
+    pub addr: IpAddr,
+    /// It is usable now: keep it alive only while hit bits say used. False: resolve it.
+    pub resolved: bool,
+}
+
+/// Why an object is or is not in hardware.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// The object, as a person writes it.
+    pub key: String,
+    /// The kernel has it.
+    pub known: bool,
+    /// It stands in the chip's tables.
+    pub in_hardware: bool,
+    /// What the chip does: `forward`, `trap`, `drop`, `none`.
+    pub action: &'static str,
+    /// Where to, in words: `via 10.0.0.2 dev swp1`.
+    pub target: String,
+    /// Slots that it takes, by the last completion's deltas or the class's cost; 0 if it isn't in hardware.
+    pub cost: u32,
+    /// The pool that it lives in, empty if none.
+    pub table: String,
+    /// Why it is not in hardware or why it traps; empty if it forwards.
+    pub reason: String,
+    /// Since when it is in this state, on the caller's clock.
+    pub since_ns: u64,
+    /// The entry that catches its packets meanwhile: a prefix; empty if the object itself is there or nothing does
+    /// (an LPM miss traps).
+    pub cover: String,
+    /// What it waits for.
+    pub waiting_for: String,
+    /// Others whose packets go to the CPU because of the same cover.
+    pub innocent: Vec<String>,
+    /// Who said so.
+    pub source: u8,
+}
+
+/// Counters of the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Events applied.
+    pub events: u64,
+    /// Objects that were upserted and equal to what was there.
+    pub unchanged: u64,
+    /// Commands handed out.
+    pub commands: u64,
+    /// Of them, those that changed or made an object (no replay of an equal one, no lease).
+    pub writes: u64,
+    /// Replayed in a warm attach.
+    pub replayed: u64,
+    /// Completions that said no.
+    pub failed: u64,
+    /// Completions that said TABLE_FULL or BUCKET_FULL.
+    pub full: u64,
+    /// Covers turned to trap.
+    pub covers_set: u64,
+    /// Covers turned back.
+    pub covers_restored: u64,
+    /// Objects retried after something was freed.
+    pub retries: u64,
+    /// Syncs completed, and objects that they swept.
+    pub syncs: u64,
+    /// Objects removed by a sync.
+    pub swept: u64,
+    /// Objects that failed and wait now.
+    pub waiting: u64,
+}
+
+/// A route for `show` and `audit`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteRow {
+    /// `10.0.0.0/24`
+    pub prefix: String,
+    /// VRF, 0.
+    pub vrf: u16,
+    /// `unicast`, `local`, …
+    pub kind: &'static str,
+    /// In words.
+    pub target: String,
+    /// Table of the route that counts.
+    pub table: u32,
+    /// Its metric.
+    pub metric: u32,
+    /// `installed`, `pending`, `failed`, `omitted`.
+    pub state: &'static str,
+    /// `forward`, `trap`, `drop`: what the chip's entry does; `none` without an entry.
+    pub action: &'static str,
+    /// Reason, empty if none.
+    pub reason: String,
+}
+
+/// A neighbour for `show` and `audit`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NeighRow {
+    /// Address.
+    pub addr: String,
+    /// Interface name.
+    pub dev: String,
+    /// `aa:bb:cc:dd:ee:ff`, empty if unresolved.
+    pub mac: String,
+    /// `installed`, `pending`, `failed`, `omitted`.
+    pub state: &'static str,
+    /// Reason, empty if none.
+    pub reason: String,
+}
+
+/// An FDB entry for `show` and `audit`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FdbRow {
+    /// Bridge name.
+    pub bridge: String,
+    /// Forwarding domain in the chip, 0 = none.
+    pub fid: u16,
+    /// VLAN, 0 without filtering.
+    pub vlan: u16,
+    /// `aa:bb:cc:dd:ee:ff`
+    pub mac: String,
+    /// Device.
+    pub dev: String,
+    /// `local`, `static`, `extern_learn`, …
+    pub kind: &'static str,
+    /// `installed`, `pending`, `failed`, `omitted`.
+    pub state: &'static str,
+    /// Reason, empty if none.
+    pub reason: String,
+}

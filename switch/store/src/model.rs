@@ -1,0 +1,576 @@
+//! What a source says: the kernel's objects as the store understands them, and the events that change them.
+//!
+//! ```text
+//!  netlink source ─┐
+//!  OpenFlow agent ─┼──► Event { Upsert | Remove | BeginSync | EndSync } ──► Store::apply
+//!  VLAN database  ─┘      every one with the SourceId that owns the object
+//! ```
+//!
+//! The types carry meaning, not wire formats: a source converts its messages into them. They are transient; the
+//! store keeps compact forms of its own (one module per kind).
+
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// Who said so. Every object in the store has exactly one source; a front-panel port belongs to one source at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct SourceId(pub u8);
+
+impl SourceId {
+    /// The Linux kernel, by rtnetlink.
+    pub const NETLINK: SourceId = SourceId(1);
+}
+
+/// `RT_TABLE_DEFAULT`, `RT_TABLE_MAIN`, `RT_TABLE_LOCAL` of linux/rtnetlink.h.
+pub const TABLE_DEFAULT: u32 = 253;
+/// The main table.
+pub const TABLE_MAIN: u32 = 254;
+/// The kernel's own table of local, broadcast and anycast routes.
+pub const TABLE_LOCAL: u32 = 255;
+
+/// Address family of an object that exists once per family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub enum Family {
+    /// IPv4
+    V4,
+    /// IPv6
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub fn of(addr: &IpAddr) -> Family {
+        match addr {
+            IpAddr::V4(_) => Family::V4,
+            IpAddr::V6(_) => Family::V6,
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Links
+
+/// What a network device is to the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// The TAP that stands for front-panel port `port` (numbered from 1, as in `tnd_port.port`).
+    Swp {
+        /// Front-panel port.
+        port: u16,
+    },
+    /// A Linux bridge.
+    Bridge(BridgeInfo),
+    /// Loopback.
+    Loopback,
+    /// Anything else; the text is IFLA_INFO_KIND or, without it, a word for the device type.
+    Other(String),
+}
+
+/// IFLA_BR_*: what of a bridge changes forwarding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeInfo {
+    /// IFLA_BR_VLAN_FILTERING.
+    pub vlan_filtering: bool,
+    /// IFLA_BR_MCAST_SNOOPING.
+    pub mcast_snooping: bool,
+    /// IFLA_BR_AGEING_TIME in seconds, rounded up; 0 = entries don't stay.
+    pub ageing_s: u32,
+}
+
+/// `BR_STATE_*` of linux/if_bridge.h, as in `enum tnd_stp_state`.
+pub const BR_STATE_DISABLED: u8 = 0;
+/// A port that forwards.
+pub const BR_STATE_FORWARDING: u8 = 3;
+
+/// IFLA_BRPORT_*: present while the device is a bridge's port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgePort {
+    /// IFLA_BRPORT_STATE: `BR_STATE_*`.
+    pub state: u8,
+    /// IFLA_BRPORT_LEARNING: the kernel learns here (switchd turns it off on swp ports: the ASIC learns).
+    pub kernel_learning: bool,
+    /// IFLA_BRPORT_UNICAST_FLOOD
+    pub unicast_flood: bool,
+    /// IFLA_BRPORT_MCAST_FLOOD
+    pub mcast_flood: bool,
+    /// IFLA_BRPORT_BCAST_FLOOD
+    pub bcast_flood: bool,
+    /// IFLA_BRPORT_MODE (hairpin)
+    pub hairpin: bool,
+    /// IFLA_BRPORT_ISOLATED
+    pub isolated: bool,
+    /// IFLA_BRPORT_LOCKED
+    pub locked: bool,
+    /// A feature that the chip can't do (neighbour suppression, proxy ARP, multicast to unicast, guard …): its
+    /// name for the reason, e.g. `"neigh_suppress"`. The port traps.
+    pub unsupported: Option<&'static str>,
+}
+
+impl Default for BridgePort {
+    /// The kernel's defaults for a new port (net/bridge/br_if.c `new_nbp`), forwarding.
+    fn default() -> Self {
+        BridgePort {
+            state: BR_STATE_FORWARDING,
+            kernel_learning: true,
+            unicast_flood: true,
+            mcast_flood: true,
+            bcast_flood: true,
+            hairpin: false,
+            isolated: false,
+            locked: false,
+            unsupported: None,
+        }
+    }
+}
+
+/// A network device. Key: `ifindex`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Interface index, from 1.
+    pub ifindex: u32,
+    /// IFLA_IFNAME
+    pub name: String,
+    /// What it is.
+    pub kind: LinkKind,
+    /// IFLA_MASTER; 0 = none.
+    pub master: u32,
+    /// The device beneath this one in the same namespace (IFLA_LINK of a VLAN, macvlan, ipvlan device …); 0 = none.
+    /// Zero for veth, whose IFLA_LINK is its peer.
+    pub lower: u32,
+    /// IFF_UP
+    pub admin_up: bool,
+    /// IFF_LOWER_UP: carrier.
+    pub carrier: bool,
+    /// IFLA_MTU, bytes of L3 packet.
+    pub mtu: u32,
+    /// IFLA_ADDRESS; zero if it isn't six bytes.
+    pub mac: [u8; 6],
+    /// Present while `master` is a bridge.
+    pub bridge_port: Option<BridgePort>,
+}
+
+/// An address of an interface. Key: all of it but the lifetime flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Addr {
+    /// Interface.
+    pub ifindex: u32,
+    /// IFA_LOCAL (IFA_ADDRESS for IPv6).
+    pub addr: IpAddr,
+    /// Length of the connected prefix.
+    pub prefix_len: u8,
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Neighbours and FDB
+
+/// `NUD_*` of linux/neighbour.h.
+pub mod nud {
+    /// Being resolved.
+    pub const INCOMPLETE: u16 = 0x01;
+    /// Confirmed lately.
+    pub const REACHABLE: u16 = 0x02;
+    /// Usable, not confirmed lately.
+    pub const STALE: u16 = 0x04;
+    /// Usable, a probe follows.
+    pub const DELAY: u16 = 0x08;
+    /// Usable, being probed.
+    pub const PROBE: u16 = 0x10;
+    /// Nobody answered.
+    pub const FAILED: u16 = 0x20;
+    /// Needs no resolution.
+    pub const NOARP: u16 = 0x40;
+    /// Set by hand.
+    pub const PERMANENT: u16 = 0x80;
+    /// `NUD_VALID`: the kernel sends packets with this link-layer address.
+    pub const VALID: u16 = PERMANENT | NOARP | REACHABLE | PROBE | STALE | DELAY;
+}
+
+/// A neighbour (ARP or ND). Key: `ifindex`, `addr`. Proxy entries (NTF_PROXY) are not reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neigh {
+    /// Interface.
+    pub ifindex: u32,
+    /// Protocol address.
+    pub addr: IpAddr,
+    /// Link-layer address; zero when the entry has none.
+    pub mac: [u8; 6],
+    /// `nud::*`.
+    pub state: u16,
+}
+
+impl Neigh {
+    /// The kernel would send a packet to this neighbour at once.
+    pub fn usable(&self) -> bool {
+        self.state & nud::VALID != 0 && self.mac != [0; 6] && self.mac[0] & 1 == 0
+    }
+}
+
+/// What kind of FDB entry the kernel holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub enum FdbKind {
+    /// The bridge's or a port's own address (`permanent`): frames to it go up.
+    Local,
+    /// `static`: set by hand, neither ages nor moves.
+    Static,
+    /// `extern_learn`: learned by the ASIC and written into the kernel, or by another control plane.
+    ExternLearn,
+    /// Learned by the kernel's bridge itself (on devices that aren't front-panel ports).
+    Dynamic,
+    /// `blackhole`: dropped.
+    Blackhole,
+}
+
+/// One entry of a bridge's forwarding database. Key: `bridge`, `vlan`, `mac`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FdbEntry {
+    /// ifindex of the bridge (NDA_MASTER; the bridge itself for its own addresses).
+    pub bridge: u32,
+    /// NDA_VLAN; 0 without VLAN filtering.
+    pub vlan: u16,
+    /// Address.
+    pub mac: [u8; 6],
+    /// ifindex of the device behind which it is (the bridge itself for its own addresses).
+    pub ifindex: u32,
+    /// Kind.
+    pub kind: FdbKind,
+    /// NTF_STICKY: does not move.
+    pub sticky: bool,
+}
+
+/// Key of an [`FdbEntry`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FdbKey {
+    /// ifindex of the bridge.
+    pub bridge: u32,
+    /// VLAN, 0 without filtering.
+    pub vlan: u16,
+    /// Address.
+    pub mac: [u8; 6],
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Next hops and routes
+
+/// One way to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NextHop {
+    /// Outgoing interface; 0 = none.
+    pub ifindex: u32,
+    /// Gateway; None = the destination is on the link. May be of the other family (RTA_VIA).
+    pub gateway: Option<IpAddr>,
+    /// 1..=65536 as the user counts (rtnh_hops + 1).
+    pub weight: u32,
+    /// RTNH_F_DEAD
+    pub dead: bool,
+    /// RTNH_F_LINKDOWN
+    pub linkdown: bool,
+    /// RTNH_F_ONLINK
+    pub onlink: bool,
+}
+
+/// A construct that the chip can't do as the kernel would. Objects that carry one trap, with this reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[repr(u8)]
+pub enum Unsupported {
+    /// Light-weight tunnel (RTA_ENCAP, NHA_ENCAP).
+    Encap = 1,
+    /// IPv6 `from` (RTA_SRC).
+    SourcePrefix = 2,
+    /// A route or next-hop attribute that this version does not know.
+    Attribute = 3,
+    /// A next-hop group type that hashes differently (resilient).
+    ResilientGroup = 4,
+    /// Next hop for FDB entries (NHA_FDB).
+    FdbNexthop = 5,
+    /// Route metrics that change forwarding (a locked MTU, for instance).
+    Metrics = 6,
+    /// Route type outside the list (NAT, multicast …).
+    Type = 7,
+}
+
+impl Unsupported {
+    /// For people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Unsupported::Encap => "encapsulation is not offloaded",
+            Unsupported::SourcePrefix => "a route with a source prefix (from) is not offloaded",
+            Unsupported::Attribute => "an attribute of this object is not known",
+            Unsupported::ResilientGroup => "resilient next-hop groups are not offloaded",
+            Unsupported::FdbNexthop => "next hops for FDB entries are not offloaded",
+            Unsupported::Metrics => "route metrics that change forwarding are not offloaded",
+            Unsupported::Type => "this route type is not offloaded",
+        }
+    }
+}
+
+/// What a next-hop object (`ip nexthop`) is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NexthopKind {
+    /// One way.
+    Single(NextHop),
+    /// Members by id, with weights 1..=65536.
+    Group(Vec<(u32, u32)>),
+    /// NHA_BLACKHOLE
+    Blackhole,
+}
+
+/// A next-hop object. Key: `id`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NexthopObject {
+    /// NHA_ID
+    pub id: u32,
+    /// Kind.
+    pub kind: NexthopKind,
+    /// Set if the chip can't do it.
+    pub unsupported: Option<Unsupported>,
+}
+
+/// RTN_*
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[repr(u8)]
+pub enum RouteType {
+    /// Gateway or direct.
+    Unicast = 1,
+    /// An own address.
+    Local = 2,
+    /// Accepted here as broadcast, sent as broadcast.
+    Broadcast = 3,
+    /// Accepted here as broadcast, sent as unicast.
+    Anycast = 4,
+    /// Multicast route.
+    Multicast = 5,
+    /// Dropped in silence.
+    Blackhole = 6,
+    /// Dropped with ICMP unreachable.
+    Unreachable = 7,
+    /// Dropped with ICMP prohibited.
+    Prohibit = 8,
+    /// Look in the next table.
+    Throw = 9,
+}
+
+/// What identifies a route in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteKey {
+    /// RTA_TABLE
+    pub table: u32,
+    /// Destination; host bits zero.
+    pub prefix: IpNet,
+    /// rtm_tos (IPv4).
+    pub tos: u8,
+    /// RTA_PRIORITY
+    pub metric: u32,
+    /// Order among routes equal in all of the above (`ip route append`): the lowest one that is usable counts. The
+    /// source numbers them; removing one does not renumber the others.
+    pub position: u16,
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RouteNextHops {
+    /// Nowhere: local, blackhole and the like may have none.
+    None,
+    /// One way, in the route itself.
+    One(NextHop),
+    /// Several, in the route itself.
+    Many(Box<[NextHop]>),
+    /// RTA_NH_ID.
+    Object(u32),
+}
+
+/// A route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Key.
+    pub key: RouteKey,
+    /// RTN_*
+    pub kind: RouteType,
+    /// RT_SCOPE_*: 0 universe, 253 link, 254 host.
+    pub scope: u8,
+    /// RTPROT_*: who installed it.
+    pub protocol: u8,
+    /// RTA_PREFSRC, if any: removing that address removes an IPv4 route.
+    pub prefsrc: Option<IpAddr>,
+    /// Where it leads.
+    pub nexthops: RouteNextHops,
+    /// Set if the chip can't do it.
+    pub unsupported: Option<Unsupported>,
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Policy and sysctls
+
+/// One policy rule (`ip rule`). Key: all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rule {
+    /// Family.
+    pub family: Family,
+    /// FRA_PRIORITY
+    pub priority: u32,
+    /// Table looked up; 0 = another action.
+    pub table: u32,
+    /// One of the kernel's own: no selector, action *to table*, and table local, main or default. Tell it by that,
+    /// never by its priority.
+    pub is_default: bool,
+    /// As `ip rule` would print it: for the reason.
+    pub text: String,
+}
+
+/// One nftables base chain. Key: `family`, `table`, `name`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BaseChain {
+    /// NFPROTO_*: 1 inet, 2 ip, 3 arp, 5 netdev, 7 bridge, 10 ip6.
+    pub family: u8,
+    /// Table.
+    pub table: String,
+    /// Chain.
+    pub name: String,
+    /// NF_INET_*: 0 prerouting, 1 input, 2 forward, 3 output, 4 postrouting; netdev: 0 ingress, 1 egress.
+    pub hook: u32,
+    /// Devices of a netdev chain, by name.
+    pub devices: Vec<String>,
+}
+
+/// Whose sysctl: `conf/all`, `conf/default`, or one interface's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ConfScope {
+    /// NETCONFA_IFINDEX_ALL
+    All,
+    /// NETCONFA_IFINDEX_DEFAULT
+    Default,
+    /// One interface.
+    Interface(u32),
+}
+
+/// RTM_NEWNETCONF. Key: `family`, `scope`. An attribute that the message did not carry is None and leaves the
+/// value known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Netconf {
+    /// Family.
+    pub family: Family,
+    /// Whose.
+    pub scope: ConfScope,
+    /// NETCONFA_FORWARDING
+    pub forwarding: Option<bool>,
+    /// NETCONFA_RP_FILTER (IPv4): 0, 1, 2.
+    pub rp_filter: Option<u8>,
+    /// NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN
+    pub ignore_linkdown: Option<bool>,
+    /// `send_redirects` (IPv4): not in the message, read from procfs.
+    pub send_redirects: Option<bool>,
+}
+
+/// Sysctls of the namespace that no message announces: read at a resync and on a slow timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// net.ipv4.fib_multipath_hash_policy
+    pub hash_policy_v4: u8,
+    /// net.ipv6.fib_multipath_hash_policy
+    pub hash_policy_v6: u8,
+    /// net.ipv4.fib_multipath_use_neigh
+    pub multipath_use_neigh: bool,
+    /// A setting outside the list that makes the chip's answer unsure, for the reason; everything routed traps.
+    pub unsupported: Option<&'static str>,
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Events
+
+/// Any object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// Device.
+    Link(Link),
+    /// Address.
+    Addr(Addr),
+    /// Neighbour.
+    Neigh(Neigh),
+    /// FDB entry.
+    Fdb(FdbEntry),
+    /// Next-hop object.
+    Nexthop(NexthopObject),
+    /// Route.
+    Route(Route),
+    /// Policy rule.
+    Rule(Rule),
+    /// nftables base chain.
+    BaseChain(BaseChain),
+    /// Per-interface sysctls.
+    Netconf(Netconf),
+    /// Namespace-wide sysctls.
+    Settings(Settings),
+}
+
+/// The key of any object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// ifindex
+    Link(u32),
+    /// The address itself.
+    Addr(Addr),
+    /// ifindex, address.
+    Neigh(u32, IpAddr),
+    /// Bridge, VLAN, MAC.
+    Fdb(FdbKey),
+    /// Id.
+    Nexthop(u32),
+    /// Route key; with `position` the one to remove.
+    Route(RouteKey),
+    /// The rule itself.
+    Rule(Rule),
+    /// Family, table, name.
+    BaseChain(u8, String, String),
+    /// Family, scope.
+    Netconf(Family, ConfScope),
+}
+
+/// Kinds of objects, for a sync of some of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct KindSet(pub u16);
+
+impl KindSet {
+    /// Devices.
+    pub const LINK: KindSet = KindSet(1);
+    /// Addresses.
+    pub const ADDR: KindSet = KindSet(1 << 1);
+    /// Neighbours.
+    pub const NEIGH: KindSet = KindSet(1 << 2);
+    /// FDB.
+    pub const FDB: KindSet = KindSet(1 << 3);
+    /// Next-hop objects.
+    pub const NEXTHOP: KindSet = KindSet(1 << 4);
+    /// Routes.
+    pub const ROUTE: KindSet = KindSet(1 << 5);
+    /// Policy rules.
+    pub const RULE: KindSet = KindSet(1 << 6);
+    /// nftables base chains.
+    pub const BASE_CHAIN: KindSet = KindSet(1 << 7);
+    /// Per-interface sysctls.
+    pub const NETCONF: KindSet = KindSet(1 << 8);
+    /// Everything.
+    pub const ALL: KindSet = KindSet(0x1ff);
+
+    /// All kinds of `other` are in `self`.
+    pub fn contains(self, other: KindSet) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Either.
+    pub fn union(self, other: KindSet) -> KindSet {
+        KindSet(self.0 | other.0)
+    }
+}
+
+/// What a source delivers, in the order in which it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The object is there now, new or changed.
+    Upsert(SourceId, Object),
+    /// The object is gone. Of an unknown object: ignored.
+    Remove(SourceId, Key),
+    /// A dump of these kinds begins: what is upserted from here on, by dump or by notification, is confirmed. A second
+    /// BeginSync before the end starts afresh (NLM_F_DUMP_INTR).
+    BeginSync(SourceId, KindSet),
+    /// The dump is complete: what was not confirmed is removed. Objects that were confirmed and equal are untouched.
+    EndSync(SourceId),
+}
