@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two switches with one face: `AsicSwitch` (asicd + switchd) and `KernelSwitch` (veth ends and the kernel alone).
+
+     host namespaces            front panel namespace         switch namespace
+    ┌──────────────┐           ┌────────────────────┐        ┌─────────────────────┐
+    │ h1    eth0 ──┼───veth────┼── p1 ──┐           │        │  swp1 (TAP)   br0   │
+    └──────────────┘           │        ├─ asicd ───┼─ rings ┼─ switchd            │
+    ┌──────────────┐           │        │           │        │  swp2 (TAP)         │
+    │ h2    eth0 ──┼───veth────┼── p2 ──┘           │        └─────────────────────┘
+    └──────────────┘           └────────────────────┘
+    without the ASIC the veth ends lie in the switch namespace and are called swp1, swp2 themselves
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from . import net
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def binaries():
+    """The folder of asicd, switchd and tandem."""
+    return os.environ.get("TANDEM_BIN") or os.path.join(
+        os.environ.get("CARGO_TARGET_DIR", os.path.join(TOP, "target")), "release")
+
+
+class Host:
+    """A namespace with one interface, eth0, cabled to a switch port."""
+
+    def __init__(self, prefix, name, mac=None):
+        self.name = name
+        self.ns = net.Namespace(prefix + name)
+        self.mac = mac
+
+    def address(self, *addresses, gateway=None, gateway6=None):
+        for a in addresses:
+            words = ["addr add", a, "dev eth0"]
+            if ":" in a:
+                words.append("nodad")
+            self.ns.ip(*words)
+        if gateway:
+            self.ns.ip("route add default via", gateway)
+        if gateway6:
+            self.ns.ip("-6 route add default via", gateway6)
+        return self
+
+    def ping(self, target, count=1, interval=0.2, timeout=1, size=None, check=False):
+        """Number of answers that came back."""
+        words = ["ping", "-q", "-n", "-c", count, "-i", interval, "-W", timeout]
+        if size:
+            words += ["-s", size]
+        out = self.ns.exec(*words, target, check=False, timeout=count * max(interval, timeout) + 10)
+        got = int(out.split(" received")[0].rsplit(" ", 1)[1]) if " received" in out else 0
+        if check and got != count:
+            raise AssertionError(f"{self.name}: {got} of {count} pings to {target} were answered")
+        return got
+
+
+class Switch:
+    """What both kinds share: a namespace with swp1..N, and hosts on the ports."""
+
+    has_asic = False
+
+    def __init__(self, prefix):
+        self.prefix = prefix
+        self.ns = net.Namespace(prefix + "sw")
+        self.hosts = {}
+        self.cabled = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.delete()
+
+    def ip(self, *words, **kw):
+        return self.ns.ip(*words, **kw)
+
+    def router(self):
+        """Forwarding on, no redirects, no stray IPv6 autoconfiguration."""
+        self.ns.sysctl(ipv4__ip_forward=1, ipv6__conf__all__forwarding=1, ipv4__conf__all__send_redirects=0,
+                       ipv4__conf__default__send_redirects=0, ipv4__conf__all__rp_filter=0,
+                       ipv4__conf__default__rp_filter=0)
+
+    def sync(self):
+        """Returns when the data plane does what the kernel says."""
+
+    def delete(self):
+        for h in self.hosts.values():
+            h.ns.delete()
+        self.ns.delete()
+
+
+class KernelSwitch(Switch):
+    """The reference: the kernel alone forwards."""
+
+    def host(self, name, port, mac=None):
+        h = Host(self.prefix, name, mac)
+        net.cable(h.ns, "eth0", self.ns, f"swp{port}", a_mac=mac, b_mac=self.port_macs.get(port))
+        self.hosts[name] = h
+        return h
+
+    def __init__(self, prefix, port_macs=None):
+        super().__init__(prefix)
+        self.port_macs = port_macs or {}
+
+    def start(self):
+        pass
+
+
+class AsicSwitch(Switch):
+    """asicd on a front panel of its own, switchd in the switch's namespace."""
+
+    has_asic = True
+
+    def __init__(self, prefix, profile="spectrum-sn2700", policy=None):
+        super().__init__(prefix)
+        self.front = net.Namespace(prefix + "fp")
+        self.front.sysctl(ipv6__conf__default__disable_ipv6=1)
+        self.profile = profile
+        self.policy = policy
+        self.instance = prefix + "sw"
+        self.started = False
+
+    def host(self, name, port, mac=None):
+        h = Host(self.prefix, name, mac)
+        net.cable(h.ns, "eth0", self.front, f"p{port}", a_mac=mac)
+        self.cabled.append(port)
+        self.hosts[name] = h
+        return h
+
+    # -- daemons
+
+    @property
+    def run_dir(self):
+        return os.path.join(os.environ.get("TANDEM_RUN", "/run/tandem"), self.instance)
+
+    def start(self):
+        """`tandem up` in the switch's namespace, with every cabled port."""
+        words = ["up", "--profile", self.profile]
+        for p in sorted(self.cabled):
+            words += ["--port", f"swp{p}=p{p}@{self.front.name}"]
+        if self.policy:
+            words += ["--policy", self.policy]
+        out = self.tandem(*words, timeout=60)
+        self.started = True
+        for p in self.cabled:
+            net.wait_until(f"swp{p} to be there with carrier", lambda p=p: self.carrier(p), timeout=5)
+        return out
+
+    def carrier(self, port):
+        return "LOWER_UP" in self.ns.ip("-o link show", f"swp{port}", check=False) or self._up(port)
+
+    def _up(self, port):
+        # a netdev that is down shows no carrier: bring it up, look again
+        self.ns.ip("link set", f"swp{port}", "up", check=False)
+        return "LOWER_UP" in self.ns.ip("-o link show", f"swp{port}", check=False)
+
+    def pid(self, daemon):
+        with open(os.path.join(self.run_dir, f"{daemon}.pid"), encoding="utf-8") as f:
+            return int(f.read().split()[0])
+
+    def kill(self, daemon="switchd", sig=signal.SIGKILL):
+        """kill -9; returns when the process is gone."""
+        pid = self.pid(daemon)
+        os.kill(pid, sig)
+        net.wait_until(f"{daemon} {pid} to be gone", lambda: not net.pid_alive(pid, daemon), timeout=10, every=0.002)
+
+    def delete(self):
+        if self.started:
+            try:
+                self.tandem("down", check=False, timeout=30)
+            except subprocess.TimeoutExpired:
+                pass
+            for daemon in ("switchd", "asicd"):
+                net.end_by_pid_file(os.path.join(self.run_dir, f"{daemon}.pid"), daemon)
+        super().delete()
+        self.front.delete()
+
+    # -- the operator's command
+
+    def tandem(self, *words, **kw):
+        """Runs the CLI inside the switch's namespace; what it printed."""
+        return self.ns.exec(os.path.join(binaries(), "tandem"), "--name", self.instance, *words, **kw)
+
+    def json(self, *words, **kw):
+        return json.loads(self.tandem("-j", *words, **kw))
+
+    def sync(self):
+        self.tandem("sync", timeout=30)
+
+    def show(self, what, *words):
+        """Rows of `tandem show WHAT`."""
+        return self.json("show", what, *words)
+
+    def ports(self):
+        return {row["name"]: row for row in self.show("ports")}
+
+    def cpu_packets(self, *reasons):
+        """Packets that came to the CPU, by reason: those named, or all of them."""
+        rows = {r["reason"]: r["packets"] for r in self.show("traps")}
+        return {k: v for k, v in rows.items() if not reasons or k in reasons}
+
+    def cpu_delta(self, before):
+        """What came to the CPU since `before` (an earlier `cpu_packets()`), reasons without packets left out."""
+        now = self.cpu_packets()
+        return {k: v - before.get(k, 0) for k, v in now.items() if v != before.get(k, 0)}
+
+    def log(self, daemon):
+        try:
+            with open(os.path.join(self.run_dir, f"{daemon}.log"), encoding="utf-8") as f:
+                return f.read()
+        except OSError:
+            return ""
+
+
+def settle(seconds=0.2):
+    """A pause for packets on their way; never used where a barrier exists."""
+    time.sleep(seconds)
