@@ -23,3 +23,41 @@ compile_error!(
 pub mod raw {
     include!("generated.rs");
 }
+
+pub mod endpoint;
+pub mod handshake;
+pub mod layout;
+pub mod memory;
+pub mod ring;
+
+pub use endpoint::{DevicePair, DeviceRings, DriverPair, DriverRings};
+pub use layout::{Layout, LayoutError, LayoutSpec};
+pub use memory::{Arena, Memory};
+pub use ring::{Consumer, Corrupt, Producer, PushError, RingLayout};
+
+/// Fills a fixed name field: cut at a character's border, always NUL terminated.
+pub fn set_name(field: &mut [u8; raw::TND_NAME_SIZE], name: &str) {
+    *field = [0; raw::TND_NAME_SIZE];
+    let mut end = name.len().min(raw::TND_NAME_SIZE - 1);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    for (to, from) in field.iter_mut().zip(name.as_bytes().iter().take(end)) {
+        *to = *from;
+    }
+}
+
+/// Reads a name field up to its NUL; what is not printable becomes `?`.
+pub fn get_name(field: &[u8]) -> String {
+    field
+        .iter()
+        .take_while(|&&b| b != 0)
+        .map(|&b| {
+            if b.is_ascii_graphic() || b == b' ' {
+                char::from(b)
+            } else {
+                '?'
+            }
+        })
+        .collect()
+}
