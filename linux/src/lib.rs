@@ -3,9 +3,15 @@
 //! This is the only crate that makes raw system calls; the modules that need `unsafe` say so at
 //! their top, and `docs/unsafe.md` lists them.
 
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 pub mod bpf;
 pub mod eventfd;
 pub mod fdpass;
+pub mod ifreq;
 pub mod netlink;
 pub mod netns;
 pub mod packet_socket;
