@@ -58,7 +58,7 @@ class Frr:
 
     def vty(self, *commands, timeout=20):
         """One or more vtysh commands; what they printed."""
-        words = ["vtysh", "--vty_socket", self.folder, "-N", self.name]
+        words = ["vtysh", "--vty_socket", self.folder]
         for c in commands:
             words += ["-c", c]
         return net.run(*words, timeout=timeout, check=False)
