@@ -1,1 +1,19 @@
-//! Hardware tables: exact-match hash, LPM, counted pools
+//! Hardware tables: banked exact-match hash, longest-prefix match, counted pools.
+//!
+//! ```text
+//!   firmware ── insert / remove / update ──►  ┌────────────┐  ◄── get / lookup / touch ── pipeline
+//!                                             │ ExactMatch │  MAC, IPv4 host, IPv6 host share it
+//!                                             │ Lpm4 Lpm6  │  keyed by (VRF, prefix)
+//!                                             └─────┬──────┘
+//!                                                 Pool        used + in_flight + committed + free == size
+//! ```
+//!
+//! Pure: no clock, no I/O, no thread. Time comes in as an argument (`now_ns`), randomness as a seed, so every test can
+//! replay. The sharing of the tables follows seed 000 §2.7, figures 10 (exact match) and 11 (longest-prefix match).
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod exact;
+mod index;
+pub mod lpm;
+pub mod pool;

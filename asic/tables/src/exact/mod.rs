@@ -1,0 +1,992 @@
+//! Banked multi-way exact-match hash shared by MAC addresses, IPv4 hosts and IPv6 hosts (seed 000 §2.7, figure 10).
+//!
+//! ```text
+//!             hash 0        hash 1      …  hash B-1            a key has one bucket per bank
+//!           ┌────────┐    ┌────────┐     ┌────────┐
+//!   bank 0  │s s s s │    │        │     │        │   bank B-1    bucket = W slots = one or two cache lines
+//!           │s s s s │    │s s s s │     │        │               entry  = 1, 2 or 4 slots, aligned to its width
+//!           └────────┘    └────────┘     └────────┘
+//!   nothing free in B buckets: move up to `max_moves` entries to their other buckets (bounded search, undone if it fails)
+//!   nothing found:             overflow stash, any entry fits there; its free slots are what a guarantee can be based on
+//!   stash taken or promised:   bucket full; no slot free at all: table full
+//! ```
+//!
+//! A slot is 16 bytes: a key word (kind, FID or VRF, MAC or IPv4 address) and the value; an IPv6 entry keeps its address
+//! in its second slot. Entries have an [`EntryId`] that stays when they move, so a dump by cursor and an ageing scan see
+//! each of them once, whatever inserts happen in between.
+
+mod search;
+#[cfg(test)]
+mod tests;
+
+use crate::index::{Index, mix};
+pub use crate::pool::{Full, FullKind, Pool};
+use search::Search;
+
+/// Most banks that a geometry can have.
+pub const MAX_BANKS: usize = 8;
+
+/// Free on both sides of [`EntryId`] and slot numbers.
+const NONE: u32 = u32::MAX;
+/// Where an entry is: bit 31 set = position in the stash, else slot in the banks.
+const IN_STASH: u32 = 1 << 31;
+/// Largest FID: 12 bits, so that kind, FID and MAC fill one word.
+pub const MAX_FID: u16 = 4095;
+
+/// What is looked up. Addresses in network byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// A MAC address in a forwarding domain; `fid` ≤ [`MAX_FID`].
+    Mac {
+        /// Forwarding domain.
+        fid: u16,
+        /// The address.
+        mac: [u8; 6],
+    },
+    /// An IPv4 host in a VRF.
+    Host4 {
+        /// Virtual router.
+        vrf: u16,
+        /// The address.
+        addr: [u8; 4],
+    },
+    /// An IPv6 host in a VRF.
+    Host6 {
+        /// Virtual router.
+        vrf: u16,
+        /// The address.
+        addr: [u8; 16],
+    },
+}
+
+/// The three kinds of key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// [`Key::Mac`]
+    Mac,
+    /// [`Key::Host4`]
+    Host4,
+    /// [`Key::Host6`]
+    Host6,
+}
+
+impl Key {
+    /// Which kind this is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Key::Mac { .. } => Kind::Mac,
+            Key::Host4 { .. } => Kind::Host4,
+            Key::Host6 { .. } => Kind::Host6,
+        }
+    }
+}
+
+/// How the memory is organised. `slots_per_bucket` is 4 or 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    /// Banks, each with a hash function of its own; at most [`MAX_BANKS`].
+    pub banks: u32,
+    /// Buckets of one bank; need not be a power of two.
+    pub buckets_per_bank: u32,
+    /// Slots of one bucket: 4 or 8.
+    pub slots_per_bucket: u32,
+    /// Slots of the overflow stash.
+    pub stash: u32,
+    /// Most entries that one insert may move.
+    pub max_moves: u32,
+}
+
+/// A geometry or width that can't be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("exact-match geometry: {0}")]
+pub struct BadGeometry(String);
+
+impl Geometry {
+    /// All slots, stash included.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.banks
+            .saturating_mul(self.buckets_per_bank)
+            .saturating_mul(self.slots_per_bucket)
+            .saturating_add(self.stash)
+    }
+
+    fn check(&self) -> Result<(), BadGeometry> {
+        let bad = |s: String| Err(BadGeometry(s));
+        if self.banks == 0 || self.banks as usize > MAX_BANKS {
+            return bad(format!("banks is {}, must be 1..{MAX_BANKS}", self.banks));
+        }
+        if self.slots_per_bucket != 4 && self.slots_per_bucket != 8 {
+            return bad(format!(
+                "slots_per_bucket is {}, must be 4 or 8",
+                self.slots_per_bucket
+            ));
+        }
+        if self.buckets_per_bank == 0 {
+            return bad("buckets_per_bank is 0".into());
+        }
+        if self.size() > 1 << 26 {
+            return bad(format!("{} slots, at most {}", self.size(), 1 << 26));
+        }
+        Ok(())
+    }
+}
+
+/// Slots that one entry of each kind takes: 1, 2 or 4; an IPv6 host at least 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Widths {
+    /// A MAC address.
+    pub mac: u32,
+    /// An IPv4 host.
+    pub host4: u32,
+    /// An IPv6 host.
+    pub host6: u32,
+}
+
+impl Widths {
+    /// Slots of one entry of a kind.
+    #[must_use]
+    pub fn of(&self, kind: Kind) -> u32 {
+        match kind {
+            Kind::Mac => self.mac,
+            Kind::Host4 => self.host4,
+            Kind::Host6 => self.host6,
+        }
+    }
+
+    fn check(&self) -> Result<(), BadGeometry> {
+        for (name, w) in [
+            ("mac", self.mac),
+            ("host4", self.host4),
+            ("host6", self.host6),
+        ] {
+            if !matches!(w, 1 | 2 | 4) {
+                return Err(BadGeometry(format!(
+                    "width of {name} is {w}, must be 1, 2 or 4"
+                )));
+            }
+        }
+        if self.host6 == 1 {
+            return Err(BadGeometry(
+                "width of host6 is 1, an IPv6 address needs 2 slots".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Names an entry as long as it is there; stays when the entry is moved by other inserts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryId(pub u32);
+
+/// Answer of a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// For [`ExactMatch::touch`].
+    pub id: EntryId,
+    /// What was stored.
+    pub value: u64,
+}
+
+/// Answer of an insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The entry.
+    pub id: EntryId,
+    /// Slots newly taken; 0 if the key was there and only its value changed.
+    pub slots: u32,
+    /// Entries that were moved to make room.
+    pub moves: u32,
+    /// The entry went to the overflow stash.
+    pub in_stash: bool,
+}
+
+/// Why an insert failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InsertError {
+    /// No room.
+    #[error("exact-match {0}")]
+    Full(Full),
+    /// A FID above [`MAX_FID`].
+    #[error("FID is {0}, at most {MAX_FID}")]
+    BadFid(u16),
+}
+
+/// One entry, as dumps and ageing scans see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The entry.
+    pub id: EntryId,
+    /// Its key.
+    pub key: Key,
+    /// Its value.
+    pub value: u64,
+    /// When it was inserted, or touched last, in ns.
+    pub stamp_ns: u64,
+    /// Touched since [`ExactMatch::take_active`].
+    pub active: bool,
+}
+
+/// A key as the memory holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed {
+    /// kind (4 bits), FID (12) or VRF, MAC or IPv4 address
+    head: u64,
+    /// IPv6 address, else 0
+    tail: [u64; 2],
+}
+
+const KIND_SHIFT: u32 = 60;
+const KIND_MAC: u64 = 1;
+const KIND_HOST4: u64 = 2;
+const KIND_HOST6: u64 = 3;
+
+impl Packed {
+    #[inline]
+    fn mac(fid: u16, mac: [u8; 6]) -> Self {
+        let [a, b, c, d, e, f] = mac;
+        let m = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        Self {
+            head: KIND_MAC << KIND_SHIFT | u64::from(fid & MAX_FID) << 48 | m,
+            tail: [0; 2],
+        }
+    }
+    #[inline]
+    fn host4(vrf: u16, addr: [u8; 4]) -> Self {
+        let head =
+            KIND_HOST4 << KIND_SHIFT | u64::from(vrf) << 32 | u64::from(u32::from_be_bytes(addr));
+        Self { head, tail: [0; 2] }
+    }
+    #[inline]
+    fn host6(vrf: u16, addr: [u8; 16]) -> Self {
+        let a = u128::from_be_bytes(addr);
+        Self {
+            head: KIND_HOST6 << KIND_SHIFT | u64::from(vrf),
+            tail: [(a >> 64) as u64, a as u64],
+        }
+    }
+    fn of(key: &Key) -> Self {
+        match *key {
+            Key::Mac { fid, mac } => Self::mac(fid, mac),
+            Key::Host4 { vrf, addr } => Self::host4(vrf, addr),
+            Key::Host6 { vrf, addr } => Self::host6(vrf, addr),
+        }
+    }
+    fn key(&self) -> Key {
+        match self.head >> KIND_SHIFT {
+            KIND_MAC => {
+                let [_, _, a, b, c, d, e, f] = self.head.to_be_bytes();
+                Key::Mac {
+                    fid: (self.head >> 48) as u16 & MAX_FID,
+                    mac: [a, b, c, d, e, f],
+                }
+            }
+            KIND_HOST4 => Key::Host4 {
+                vrf: (self.head >> 32) as u16,
+                addr: (self.head as u32).to_be_bytes(),
+            },
+            _ => {
+                let a = u128::from(self.tail[0]) << 64 | u128::from(self.tail[1]);
+                Key::Host6 {
+                    vrf: self.head as u16,
+                    addr: a.to_be_bytes(),
+                }
+            }
+        }
+    }
+    #[inline]
+    fn wide(&self) -> bool {
+        self.head >> KIND_SHIFT == KIND_HOST6
+    }
+    #[inline]
+    fn hash(&self, seed: u64) -> u64 {
+        let h = mix(self.head ^ seed);
+        if self.wide() {
+            mix(mix(h ^ self.tail[0]) ^ self.tail[1].rotate_left(17))
+        } else {
+            h
+        }
+    }
+}
+
+/// Four slots, one cache line. A slot is (key word, value), or the (high, low) address of the entry before it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Line([[u64; 2]; 4]);
+
+/// What stays with an entry when it moves.
+#[derive(Clone, Copy, Debug)]
+struct Info {
+    place: u32,
+    width: u8,
+    active: bool,
+    stamp_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stashed {
+    key: Packed,
+    value: u64,
+    id: u32,
+}
+
+/// The table. See the module.
+#[derive(Clone, Debug)]
+pub struct ExactMatch {
+    geometry: Geometry,
+    widths: Widths,
+    seed: u64,
+    bank_seed: [u64; MAX_BANKS],
+    lines: Vec<Line>,
+    /// Entry that starts at a slot, [`NONE`] for free slots and the rest of wide entries.
+    heads: Vec<u32>,
+    /// One bit per slot of a bucket: taken.
+    occupied: Vec<u8>,
+    infos: Vec<Info>,
+    free_ids: Vec<u32>,
+    stash: Vec<Stashed>,
+    stash_index: Index,
+    stash_used: u32,
+    entries: u32,
+    per_kind: [u32; 3],
+    pool: Pool,
+    /// Part of `pool.in_flight()` that came out of leases: the stash backs it, as it backs what is committed.
+    promised_in_flight: u32,
+    search: Search,
+}
+
+type Buckets = [u32; MAX_BANKS];
+
+impl ExactMatch {
+    /// An empty table. The same seed and the same calls give the same placement.
+    ///
+    /// # Errors
+    /// [`BadGeometry`] names the number that can't be.
+    pub fn new(geometry: Geometry, widths: Widths, seed: u64) -> Result<Self, BadGeometry> {
+        geometry.check()?;
+        widths.check()?;
+        let buckets = geometry.banks as usize * geometry.buckets_per_bank as usize;
+        let slots = buckets * geometry.slots_per_bucket as usize;
+        let mut bank_seed = [0; MAX_BANKS];
+        for (i, s) in bank_seed.iter_mut().enumerate() {
+            *s = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(i as u64 + 1)));
+        }
+        Ok(Self {
+            geometry,
+            widths,
+            seed: mix(seed ^ 0x5851_f42d_4c95_7f2d),
+            bank_seed,
+            lines: vec![Line::default(); slots / 4],
+            heads: vec![NONE; slots],
+            occupied: vec![0; buckets],
+            infos: Vec::new(),
+            free_ids: Vec::new(),
+            stash: Vec::new(),
+            stash_index: Index::new(geometry.stash as usize),
+            stash_used: 0,
+            entries: 0,
+            per_kind: [0; 3],
+            pool: Pool::new(geometry.size()),
+            promised_in_flight: 0,
+            search: Search::default(),
+        })
+    }
+
+    /// How the memory is organised.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+    /// Slots per entry of each kind.
+    #[must_use]
+    pub fn widths(&self) -> Widths {
+        self.widths
+    }
+    /// The counters.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+    /// Entries of all kinds.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.entries
+    }
+    /// No entry at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+    /// Entries of one kind.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> u32 {
+        self.per_kind[kind as usize]
+    }
+    /// Slots taken in the overflow stash.
+    #[must_use]
+    pub fn stash_used(&self) -> u32 {
+        self.stash_used
+    }
+    /// Slots of the stash that neither an entry nor a promise holds: what [`Self::commit`] can still give.
+    #[must_use]
+    pub fn stash_free(&self) -> u32 {
+        self.geometry
+            .stash
+            .saturating_sub(self.stash_used)
+            .saturating_sub(self.pool.committed())
+            .saturating_sub(self.promised_in_flight)
+    }
+
+    /// Entries of a kind that fit whatever their keys are: each might hash into buckets that are full and can't be
+    /// cleared, so only the stash counts.
+    #[must_use]
+    pub fn free_guaranteed(&self, kind: Kind) -> u32 {
+        self.stash_free().min(self.pool.free()) / self.widths.of(kind)
+    }
+
+    /// Entries of a kind that fit if keys spread evenly. Measured: see `first_failure_*` in the tests.
+    #[must_use]
+    pub fn free_expected(&self, kind: Kind) -> u32 {
+        let w = self.widths.of(kind);
+        // The search leaves up to about 1/256 of the banks behind for single slots, more for wide entries.
+        let banks = self.pool.size() - self.geometry.stash;
+        let left_behind = banks / 256 * w;
+        (self.pool.free().saturating_sub(left_behind) / w).max(self.free_guaranteed(kind))
+    }
+
+    /// Slot where bucket `i` of a key starts, one per bank.
+    #[inline]
+    fn bucket(&self, hash: u64, bank: usize) -> u32 {
+        let g = mix_bank(hash ^ self.bank_seed[bank]);
+        let i = ((g >> 32) * u64::from(self.geometry.buckets_per_bank)) >> 32;
+        bank as u32 * self.geometry.buckets_per_bank + i as u32
+    }
+
+    fn buckets(&self, p: &Packed) -> Buckets {
+        let h = p.hash(self.seed);
+        let mut out = [0; MAX_BANKS];
+        for (bank, b) in out
+            .iter_mut()
+            .enumerate()
+            .take(self.geometry.banks as usize)
+        {
+            *b = self.bucket(h, bank);
+        }
+        out
+    }
+
+    /// Buckets that a key may live in, one per bank, numbered through all banks. For tests that look for collisions.
+    #[must_use]
+    pub fn buckets_of(&self, key: &Key) -> Vec<u32> {
+        let b = self.buckets(&Packed::of(key));
+        b.iter()
+            .copied()
+            .take(self.geometry.banks as usize)
+            .collect()
+    }
+
+    #[inline]
+    fn find(&self, p: &Packed) -> Option<(u32, u64)> {
+        let h = p.hash(self.seed);
+        let w = self.geometry.slots_per_bucket;
+        for bank in 0..self.geometry.banks as usize {
+            let first = self.bucket(h, bank) * w;
+            for line_no in 0..w / 4 {
+                let at = first / 4 + line_no;
+                let line = self.lines.get(at as usize)?;
+                for (i, s) in line.0.iter().enumerate() {
+                    if s[0] == p.head {
+                        // the second half of an IPv6 address can look like a key word: heads tells
+                        let id = *self.heads.get(at as usize * 4 + i)?;
+                        if id != NONE && (!p.wide() || line.0.get(i + 1) == Some(&p.tail)) {
+                            return Some((id, s[1]));
+                        }
+                    }
+                }
+            }
+        }
+        if self.stash.is_empty() {
+            None
+        } else {
+            self.find_stash(p, h)
+        }
+    }
+
+    #[cold]
+    fn find_stash(&self, p: &Packed, hash: u64) -> Option<(u32, u64)> {
+        let pos = self.stash_index.find(hash, |i| {
+            self.stash.get(i as usize).is_some_and(|s| s.key == *p)
+        })?;
+        self.stash.get(pos as usize).map(|s| (s.id, s.value))
+    }
+
+    /// Looks a MAC address up.
+    #[inline]
+    #[must_use]
+    pub fn get_mac(&self, fid: u16, mac: [u8; 6]) -> Option<Hit> {
+        self.find(&Packed::mac(fid, mac)).map(|(id, value)| Hit {
+            id: EntryId(id),
+            value,
+        })
+    }
+    /// Looks an IPv4 host up.
+    #[inline]
+    #[must_use]
+    pub fn get_host4(&self, vrf: u16, addr: [u8; 4]) -> Option<Hit> {
+        self.find(&Packed::host4(vrf, addr)).map(|(id, value)| Hit {
+            id: EntryId(id),
+            value,
+        })
+    }
+    /// Looks an IPv6 host up.
+    #[inline]
+    #[must_use]
+    pub fn get_host6(&self, vrf: u16, addr: [u8; 16]) -> Option<Hit> {
+        self.find(&Packed::host6(vrf, addr)).map(|(id, value)| Hit {
+            id: EntryId(id),
+            value,
+        })
+    }
+    /// Looks any key up.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<Hit> {
+        if matches!(key, Key::Mac { fid, .. } if *fid > MAX_FID) {
+            return None;
+        }
+        self.find(&Packed::of(key)).map(|(id, value)| Hit {
+            id: EntryId(id),
+            value,
+        })
+    }
+
+    /// The entry was used now: sets its stamp and its activity bit.
+    #[inline]
+    pub fn touch(&mut self, id: EntryId, now_ns: u64) {
+        if let Some(i) = self.infos.get_mut(id.0 as usize) {
+            i.stamp_ns = now_ns;
+            i.active = true;
+        }
+    }
+
+    /// Reads and clears an entry's activity bit.
+    pub fn take_active(&mut self, id: EntryId) -> bool {
+        self.infos
+            .get_mut(id.0 as usize)
+            .is_some_and(|i| std::mem::take(&mut i.active))
+    }
+
+    /// Writes a key: a new entry from free slots, or a new value in place if the key is there.
+    ///
+    /// # Errors
+    /// [`InsertError::Full`] with what was needed and free; nothing has changed then.
+    pub fn insert(&mut self, key: Key, value: u64, now_ns: u64) -> Result<Placed, InsertError> {
+        self.insert_from(key, value, now_ns, false)
+    }
+
+    /// As [`Self::insert`], but a new entry uses slots that were promised by [`Self::commit`]: committed → used.
+    /// With enough of them committed it can't fail.
+    ///
+    /// # Errors
+    /// [`InsertError::Full`] when fewer slots are committed than needed.
+    pub fn insert_committed(
+        &mut self,
+        key: Key,
+        value: u64,
+        now_ns: u64,
+    ) -> Result<Placed, InsertError> {
+        self.insert_from(key, value, now_ns, true)
+    }
+
+    fn insert_from(
+        &mut self,
+        key: Key,
+        value: u64,
+        now_ns: u64,
+        promised: bool,
+    ) -> Result<Placed, InsertError> {
+        if let Key::Mac { fid, .. } = key
+            && fid > MAX_FID
+        {
+            return Err(InsertError::BadFid(fid));
+        }
+        let p = Packed::of(&key);
+        if let Some((id, _)) = self.find(&p) {
+            self.write_value(id, value);
+            return Ok(Placed {
+                id: EntryId(id),
+                slots: 0,
+                moves: 0,
+                in_stash: self.in_stash(id),
+            });
+        }
+        let width = self.widths.of(key.kind());
+        let full = |kind, pool: &Pool| {
+            InsertError::Full(Full {
+                kind,
+                ..pool.full(width)
+            })
+        };
+        if promised {
+            if self.pool.committed() < width {
+                return Err(full(FullKind::Table, &self.pool));
+            }
+            self.pool.release(width);
+        }
+        let out = if self.pool.free() < width {
+            Err(full(FullKind::Table, &self.pool))
+        } else if let Some((slot, moves)) = self.find_room(&p, width) {
+            let id = self.new_id(slot, width, now_ns);
+            self.write_slots(slot, width, id, &p, value);
+            Ok(Placed {
+                id: EntryId(id),
+                slots: width,
+                moves,
+                in_stash: false,
+            })
+        } else if self.stash_free() >= width {
+            let id = self.new_id(IN_STASH | self.stash.len() as u32, width, now_ns);
+            self.stash_index
+                .add(p.hash(self.seed), self.stash.len() as u32);
+            self.stash.push(Stashed { key: p, value, id });
+            self.stash_used += width;
+            Ok(Placed {
+                id: EntryId(id),
+                slots: width,
+                moves: 0,
+                in_stash: true,
+            })
+        } else {
+            Err(full(FullKind::Bucket, &self.pool))
+        };
+        match out {
+            Ok(_) => {
+                self.entries += 1;
+                self.per_kind[key.kind() as usize] += 1;
+                // free ≥ width was checked above
+                let _ = self.pool.take(width);
+            }
+            Err(_) if promised => {
+                let _ = self.pool.commit(width);
+            }
+            Err(_) => {}
+        }
+        out
+    }
+
+    /// Changes the value of a key that is there. Takes no space, can't fail otherwise.
+    pub fn update(&mut self, key: &Key, value: u64) -> bool {
+        match self.get(key) {
+            Some(hit) => {
+                self.write_value(hit.id.0, value);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Changes the value of an entry.
+    pub fn set_value(&mut self, id: EntryId, value: u64) -> bool {
+        let there = self
+            .infos
+            .get(id.0 as usize)
+            .is_some_and(|i| i.place != NONE);
+        if there {
+            self.write_value(id.0, value);
+        }
+        there
+    }
+
+    /// Removes a key; gives its value and the slots that are free now.
+    pub fn remove(&mut self, key: &Key) -> Option<(u64, u32)> {
+        let hit = self.get(key)?;
+        let info = *self.infos.get(hit.id.0 as usize)?;
+        let width = u32::from(info.width);
+        if info.place & IN_STASH != 0 {
+            self.remove_stashed(info.place & !IN_STASH);
+        } else {
+            self.clear_slots(info.place, width);
+        }
+        if let Some(i) = self.infos.get_mut(hit.id.0 as usize) {
+            i.place = NONE;
+        }
+        self.free_ids.push(hit.id.0);
+        self.entries -= 1;
+        self.per_kind[key.kind() as usize] -= 1;
+        self.pool.give(width);
+        if info.place & IN_STASH == 0 {
+            self.drain_stash();
+        }
+        Some((hit.value, width))
+    }
+
+    /// Promises `slots` to a lease. Only what the stash can back is promised: then the keys don't matter.
+    ///
+    /// # Errors
+    /// [`Full`] with the slots that can be guaranteed as `free`.
+    pub fn commit(&mut self, slots: u32) -> Result<(), Full> {
+        let backed = self.stash_free();
+        if backed < slots {
+            return Err(Full {
+                kind: FullKind::Table,
+                needed: slots,
+                free: backed,
+                size: self.pool.size(),
+            });
+        }
+        self.pool.commit(slots)
+    }
+
+    /// Gives a promise back.
+    pub fn release(&mut self, slots: u32) {
+        self.pool.release(slots);
+    }
+
+    /// A command that may need `slots` was accepted; with `promised` they come out of a lease and stay guaranteed.
+    ///
+    /// # Errors
+    /// [`Full`] when they are not there.
+    pub fn begin(&mut self, slots: u32, promised: bool) -> Result<(), Full> {
+        if !promised {
+            return self.pool.begin(slots);
+        }
+        self.pool.begin_committed(slots)?;
+        self.promised_in_flight += slots;
+        Ok(())
+    }
+
+    /// The command is about to be executed: its slots are free, or committed, again for it.
+    pub fn end(&mut self, slots: u32, promised: bool) {
+        if promised {
+            self.promised_in_flight = self.promised_in_flight.saturating_sub(slots);
+            self.pool.end_committed(slots);
+        } else {
+            self.pool.end(slots);
+        }
+    }
+
+    /// The first entry at or after `cursor`, and the cursor that goes on behind it. Starts at 0; `None` is the end.
+    #[must_use]
+    pub fn next(&self, cursor: u32) -> Option<(u32, Entry)> {
+        let mut i = cursor;
+        while let Some(info) = self.infos.get(i as usize) {
+            if info.place != NONE {
+                return self.entry(EntryId(i)).map(|e| (i + 1, e));
+            }
+            i += 1;
+        }
+        None
+    }
+
+    /// Looks at no more than `budget` entry ids from `cursor` on and calls `f` for those in use. Gives the cursor for
+    /// the next call, 0 after the last: an ageing scan that never stalls anybody.
+    pub fn scan(&self, cursor: u32, budget: u32, mut f: impl FnMut(Entry)) -> u32 {
+        let end = cursor.saturating_add(budget).min(self.infos.len() as u32);
+        for i in cursor..end {
+            if let Some(e) = self.entry(EntryId(i)) {
+                f(e);
+            }
+        }
+        if end as usize >= self.infos.len() {
+            0
+        } else {
+            end
+        }
+    }
+
+    /// One entry.
+    #[must_use]
+    pub fn entry(&self, id: EntryId) -> Option<Entry> {
+        let info = self.infos.get(id.0 as usize)?;
+        if info.place == NONE {
+            return None;
+        }
+        let (p, value) = self.read(info.place)?;
+        Some(Entry {
+            id,
+            key: p.key(),
+            value,
+            stamp_ns: info.stamp_ns,
+            active: info.active,
+        })
+    }
+
+    /// Forgets all entries, promises and counters: a cold reset.
+    pub fn clear(&mut self) {
+        self.lines.fill(Line::default());
+        self.heads.fill(NONE);
+        self.occupied.fill(0);
+        self.infos.clear();
+        self.free_ids.clear();
+        self.stash.clear();
+        self.stash_index.clear();
+        self.stash_used = 0;
+        self.entries = 0;
+        self.per_kind = [0; 3];
+        self.promised_in_flight = 0;
+        self.pool.reset();
+    }
+
+    /// Counts the slots that are taken in the memory itself, for audits: must equal `pool().used()`.
+    #[must_use]
+    pub fn recount(&self) -> u32 {
+        let banks: u32 = self.occupied.iter().map(|m| m.count_ones()).sum();
+        let stash: u32 = self
+            .stash
+            .iter()
+            .filter_map(|s| self.infos.get(s.id as usize))
+            .map(|i| u32::from(i.width))
+            .sum();
+        banks + stash
+    }
+
+    // ---- the memory ----------------------------------------------------------------------------------------------
+
+    fn in_stash(&self, id: u32) -> bool {
+        self.infos
+            .get(id as usize)
+            .is_some_and(|i| i.place != NONE && i.place & IN_STASH != 0)
+    }
+
+    fn new_id(&mut self, place: u32, width: u32, now_ns: u64) -> u32 {
+        let info = Info {
+            place,
+            width: width as u8,
+            active: false,
+            stamp_ns: now_ns,
+        };
+        match self.free_ids.pop() {
+            Some(id) => {
+                if let Some(i) = self.infos.get_mut(id as usize) {
+                    *i = info;
+                }
+                id
+            }
+            None => {
+                self.infos.push(info);
+                self.infos.len() as u32 - 1
+            }
+        }
+    }
+
+    fn cell(&self, slot: u32) -> [u64; 2] {
+        self.lines[slot as usize / 4].0[slot as usize % 4]
+    }
+
+    fn set_cell(&mut self, slot: u32, v: [u64; 2]) {
+        self.lines[slot as usize / 4].0[slot as usize % 4] = v;
+    }
+
+    fn read(&self, place: u32) -> Option<(Packed, u64)> {
+        if place & IN_STASH != 0 {
+            return self
+                .stash
+                .get((place & !IN_STASH) as usize)
+                .map(|s| (s.key, s.value));
+        }
+        let [head, value] = self.cell(place);
+        let mut p = Packed { head, tail: [0; 2] };
+        if p.wide() {
+            p.tail = self.cell(place + 1);
+        }
+        Some((p, value))
+    }
+
+    fn write_value(&mut self, id: u32, value: u64) {
+        let Some(place) = self.infos.get(id as usize).map(|i| i.place) else {
+            return;
+        };
+        if place & IN_STASH != 0 {
+            if let Some(s) = self.stash.get_mut((place & !IN_STASH) as usize) {
+                s.value = value;
+            }
+        } else {
+            let head = self.cell(place)[0];
+            self.set_cell(place, [head, value]);
+        }
+    }
+
+    fn write_slots(&mut self, slot: u32, width: u32, id: u32, p: &Packed, value: u64) {
+        self.set_cell(slot, [p.head, value]);
+        if p.wide() {
+            self.set_cell(slot + 1, p.tail);
+        }
+        self.heads[slot as usize] = id;
+        let w = self.geometry.slots_per_bucket;
+        self.occupied[(slot / w) as usize] |= run_mask(slot % w, width);
+    }
+
+    fn clear_slots(&mut self, slot: u32, width: u32) {
+        for s in slot..slot + width {
+            self.set_cell(s, [0; 2]);
+        }
+        self.heads[slot as usize] = NONE;
+        let w = self.geometry.slots_per_bucket;
+        self.occupied[(slot / w) as usize] &= !run_mask(slot % w, width);
+    }
+
+    fn remove_stashed(&mut self, pos: u32) {
+        let Some(s) = self.stash.get(pos as usize).copied() else {
+            return;
+        };
+        self.stash_used -= self
+            .infos
+            .get(s.id as usize)
+            .map_or(0, |i| u32::from(i.width));
+        let (seed, stash) = (self.seed, &self.stash);
+        let hash_of = |i: u32| stash.get(i as usize).map_or(0, |s| s.key.hash(seed));
+        let last = self.stash.len() as u32 - 1;
+        self.stash_index.del(s.key.hash(seed), pos, hash_of);
+        if pos != last {
+            // the last one takes the gap
+            let moved = self.stash[last as usize];
+            self.stash_index.del(moved.key.hash(seed), last, hash_of);
+            self.stash_index.add(moved.key.hash(seed), pos);
+            if let Some(i) = self.infos.get_mut(moved.id as usize) {
+                i.place = IN_STASH | pos;
+            }
+        }
+        self.stash.swap_remove(pos as usize);
+    }
+
+    /// Slots became free in the banks: a few entries of the stash try their buckets again, so that the stash, which
+    /// every guarantee stands on, recovers with normal churn.
+    fn drain_stash(&mut self) {
+        for _ in 0..2 {
+            if self.stash.is_empty() {
+                return;
+            }
+            let pos = self.search.next_drain(self.stash.len());
+            let Some(s) = self.stash.get(pos).copied() else {
+                return;
+            };
+            let width = self
+                .infos
+                .get(s.id as usize)
+                .map_or(1, |i| u32::from(i.width));
+            let buckets = self.buckets(&s.key);
+            if let Some(slot) = self.free_run(&buckets, width) {
+                self.remove_stashed(pos as u32);
+                self.write_slots(slot, width, s.id, &s.key, s.value);
+                if let Some(i) = self.infos.get_mut(s.id as usize) {
+                    i.place = slot;
+                }
+            }
+        }
+    }
+}
+
+/// Bits of `width` slots from `at` on.
+#[inline]
+fn run_mask(at: u32, width: u32) -> u8 {
+    (((1u32 << width) - 1) << at) as u8
+}
+
+/// One multiplication is enough: its input is already mixed, the high half of the product depends on all of it.
+#[inline]
+fn mix_bank(x: u64) -> u64 {
+    let m = u128::from(x) * 0xe703_7ed1_a0b4_28db_u128;
+    (m >> 64) as u64 ^ m as u64
+}

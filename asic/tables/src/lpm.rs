@@ -1,0 +1,675 @@
+//! Longest-prefix match, keyed by (VRF, prefix), for IPv4 and IPv6 (seed 000 §2.7, figure 11).
+//!
+//! ```text
+//!   accounting                          lookup, one tree per VRF
+//!   ┌──────────────────────────┐        default ──► /0
+//!   │ index: (VRF, prefix) ─┐  │        root: 2^16 cells, for /1 … /16
+//!   │ routes: slot ◄────────┘  │◄──┐     └► node: 16 cells (two cache lines), for the next 4 bits
+//!   │   prefix, value, activity│   │         └► node …
+//!   └──────────────────────────┘   └──── a cell holds the slot of the longest prefix that ends in this node and covers
+//!                                        it, and the node below: the last slot seen on the way down is the answer
+//! ```
+//!
+//! The value is in the route's slot alone, so that an update, and with it SET_TRAP, is one write however many cells a
+//! prefix covers. A cell holds only prefixes that end in its own node, so an insert or delete touches one node (at most
+//! half of a root), never what is below. The default route has a place of its own.
+
+use crate::index::{Index, mix};
+use crate::pool::{Full, Pool};
+
+const ROOT_BITS: u8 = 16;
+const STRIDE: u8 = 4;
+const ROOT_CELLS: usize = 1 << ROOT_BITS;
+const NODE_CELLS: usize = 1 << STRIDE;
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u128 {}
+}
+
+/// An address as a number in host byte order: `u32` or `u128`.
+pub trait Addr: Copy + Eq + Ord + std::fmt::Debug + sealed::Sealed + 'static {
+    /// Bits of an address.
+    const BITS: u8;
+    /// `n` bits (at most 16) that start `at` bits from the left.
+    fn bits(self, at: u8, n: u8) -> usize;
+    /// The address with all bits beyond the first `plen` cleared.
+    #[must_use]
+    fn masked(self, plen: u8) -> Self;
+    /// A hash.
+    fn hash(self) -> u64;
+}
+
+impl Addr for u32 {
+    const BITS: u8 = 32;
+    #[inline]
+    fn bits(self, at: u8, n: u8) -> usize {
+        (self << at >> (32 - n)) as usize
+    }
+    #[inline]
+    fn masked(self, plen: u8) -> Self {
+        self & u32::MAX
+            .checked_shl(u32::from(32u8.saturating_sub(plen)))
+            .unwrap_or(0)
+    }
+    #[inline]
+    fn hash(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Addr for u128 {
+    const BITS: u8 = 128;
+    #[inline]
+    fn bits(self, at: u8, n: u8) -> usize {
+        (self << at >> (128 - n)) as usize
+    }
+    #[inline]
+    fn masked(self, plen: u8) -> Self {
+        self & u128::MAX
+            .checked_shl(u32::from(128u8.saturating_sub(plen)))
+            .unwrap_or(0)
+    }
+    #[inline]
+    fn hash(self) -> u64 {
+        mix((self >> 64) as u64) ^ (self as u64)
+    }
+}
+
+/// Names a route as long as it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteId(pub u32);
+
+/// Answer of a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// For [`Lpm::touch`].
+    pub id: RouteId,
+    /// What was stored.
+    pub value: u32,
+    /// Length of the prefix that matched.
+    pub plen: u8,
+}
+
+/// One route, as dumps see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route<A> {
+    /// The route.
+    pub id: RouteId,
+    /// Virtual router.
+    pub vrf: u16,
+    /// Prefix; bits beyond `plen` are zero.
+    pub addr: A,
+    /// Prefix length.
+    pub plen: u8,
+    /// What was stored.
+    pub value: u32,
+    /// Touched since [`Lpm::take_active`].
+    pub active: bool,
+}
+
+/// Why an insert failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InsertError {
+    /// No room.
+    #[error("LPM {0}")]
+    Full(Full),
+    /// The prefix length is larger than the address.
+    #[error("prefix length {0} is too long")]
+    BadLength(u8),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record<A> {
+    addr: A,
+    value: u32,
+    vrf: u16,
+    /// [`DEAD`] when the slot is free
+    plen: u8,
+    active: bool,
+}
+
+const DEAD: u8 = u8::MAX;
+
+/// Slot of a route + 1, 0 = none; number of the node below, 0 = none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cell {
+    route: u32,
+    below: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Node([Cell; NODE_CELLS]);
+
+#[derive(Clone, Debug)]
+struct Root {
+    cells: Vec<Cell>,
+    default: u32,
+    routes: u32,
+}
+
+/// The table. See the module.
+#[derive(Clone, Debug)]
+pub struct Lpm<A: Addr> {
+    records: Vec<Record<A>>,
+    free_slots: Vec<u32>,
+    index: Index,
+    roots: Vec<Option<Box<Root>>>,
+    /// Node 0 is never used: 0 means none.
+    nodes: Vec<Node>,
+    free_nodes: Vec<u32>,
+    /// Pool slots of one prefix.
+    cost: u32,
+    count: u32,
+    pool: Pool,
+}
+
+/// IPv4 routes.
+pub type Lpm4 = Lpm<u32>;
+/// IPv6 routes.
+pub type Lpm6 = Lpm<u128>;
+
+impl<A: Addr> Lpm<A> {
+    /// An empty table with `size` pool slots; one prefix costs `cost` (at least 1) of them.
+    #[must_use]
+    pub fn new(size: u32, cost: u32) -> Self {
+        let cost = cost.max(1);
+        Self {
+            records: Vec::new(),
+            free_slots: Vec::new(),
+            index: Index::new((size / cost) as usize),
+            roots: Vec::new(),
+            nodes: vec![Node([Cell::default(); NODE_CELLS])],
+            free_nodes: Vec::new(),
+            cost,
+            count: 0,
+            pool: Pool::new(size),
+        }
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+    /// The counters, for leases and commands in flight.
+    pub fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+    /// Pool slots of one prefix.
+    #[must_use]
+    pub fn cost(&self) -> u32 {
+        self.cost
+    }
+    /// Prefixes in the table.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+    /// No prefix at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+    /// Prefixes in one VRF.
+    #[must_use]
+    pub fn len_of(&self, vrf: u16) -> u32 {
+        self.root(vrf).map_or(0, |r| r.routes)
+    }
+
+    /// The longest prefix that covers an address.
+    #[inline]
+    #[must_use]
+    pub fn lookup(&self, vrf: u16, addr: A) -> Option<Hit> {
+        let root = self.root(vrf)?;
+        let mut cell = *root.cells.get(addr.bits(0, ROOT_BITS))?;
+        let mut best = if cell.route != 0 {
+            cell.route
+        } else {
+            root.default
+        };
+        let mut at = ROOT_BITS;
+        while cell.below != 0 {
+            cell = self.nodes.get(cell.below as usize)?.0[addr.bits(at, STRIDE) & (NODE_CELLS - 1)];
+            if cell.route != 0 {
+                best = cell.route;
+            }
+            at += STRIDE;
+        }
+        if best == 0 {
+            return None;
+        }
+        let r = self.records.get(best as usize - 1)?;
+        Some(Hit {
+            id: RouteId(best - 1),
+            value: r.value,
+            plen: r.plen,
+        })
+    }
+
+    /// Exactly this prefix.
+    #[must_use]
+    pub fn get(&self, vrf: u16, addr: A, plen: u8) -> Option<Hit> {
+        if plen > A::BITS {
+            return None;
+        }
+        let slot = self.slot_of(vrf, addr.masked(plen), plen)?;
+        let r = self.records.get(slot as usize)?;
+        Some(Hit {
+            id: RouteId(slot),
+            value: r.value,
+            plen: r.plen,
+        })
+    }
+
+    /// Writes a prefix: a new one from free slots, or a new value in place if it is there. Gives the slots taken.
+    /// Bits of `addr` beyond `plen` don't matter.
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing has changed then.
+    pub fn insert(&mut self, vrf: u16, addr: A, plen: u8, value: u32) -> Result<u32, InsertError> {
+        self.insert_from(vrf, addr, plen, value, false)
+    }
+
+    /// As [`Self::insert`], from slots that were committed in [`Self::pool_mut`].
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing has changed then.
+    pub fn insert_committed(
+        &mut self,
+        vrf: u16,
+        addr: A,
+        plen: u8,
+        value: u32,
+    ) -> Result<u32, InsertError> {
+        self.insert_from(vrf, addr, plen, value, true)
+    }
+
+    fn insert_from(
+        &mut self,
+        vrf: u16,
+        addr: A,
+        plen: u8,
+        value: u32,
+        promised: bool,
+    ) -> Result<u32, InsertError> {
+        if plen > A::BITS {
+            return Err(InsertError::BadLength(plen));
+        }
+        let addr = addr.masked(plen);
+        if let Some(slot) = self.slot_of(vrf, addr, plen) {
+            self.write_value(slot, value);
+            return Ok(0);
+        }
+        let taken = if promised {
+            self.pool.take_committed(self.cost)
+        } else {
+            self.pool.take(self.cost)
+        };
+        taken.map_err(InsertError::Full)?;
+        let record = Record {
+            addr,
+            value,
+            vrf,
+            plen,
+            active: false,
+        };
+        let slot = match self.free_slots.pop() {
+            Some(s) => {
+                if let Some(r) = self.records.get_mut(s as usize) {
+                    *r = record;
+                }
+                s
+            }
+            None => {
+                self.records.push(record);
+                self.records.len() as u32 - 1
+            }
+        };
+        self.index.add(hash(vrf, addr, plen), slot);
+        self.count += 1;
+        self.publish(slot);
+        Ok(self.cost)
+    }
+
+    /// Changes the value of a prefix that is there. Takes no space.
+    pub fn update(&mut self, vrf: u16, addr: A, plen: u8, value: u32) -> bool {
+        match self.get(vrf, addr, plen) {
+            Some(hit) => {
+                self.write_value(hit.id.0, value);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Changes the value of a route.
+    pub fn set_value(&mut self, id: RouteId, value: u32) -> bool {
+        let there = self
+            .records
+            .get(id.0 as usize)
+            .is_some_and(|r| r.plen != DEAD);
+        if there {
+            self.write_value(id.0, value);
+        }
+        there
+    }
+
+    fn write_value(&mut self, slot: u32, value: u32) {
+        if let Some(r) = self.records.get_mut(slot as usize) {
+            r.value = value;
+        }
+    }
+
+    /// Removes a prefix; gives its value and the slots that are free now.
+    pub fn remove(&mut self, vrf: u16, addr: A, plen: u8) -> Option<(u32, u32)> {
+        let hit = self.get(vrf, addr, plen)?;
+        let slot = hit.id.0;
+        self.withdraw(slot);
+        let records = &self.records;
+        self.index
+            .del(hash(vrf, addr.masked(plen), plen), slot, |s| {
+                records
+                    .get(s as usize)
+                    .map_or(0, |r| hash(r.vrf, r.addr, r.plen))
+            });
+        if let Some(r) = self.records.get_mut(slot as usize) {
+            r.plen = DEAD;
+        }
+        self.free_slots.push(slot);
+        self.count -= 1;
+        self.pool.give(self.cost);
+        Some((hit.value, self.cost))
+    }
+
+    /// The route was used: sets its activity bit.
+    #[inline]
+    pub fn touch(&mut self, id: RouteId) {
+        if let Some(r) = self.records.get_mut(id.0 as usize) {
+            r.active = true;
+        }
+    }
+
+    /// Reads and clears a route's activity bit.
+    pub fn take_active(&mut self, id: RouteId) -> bool {
+        self.records
+            .get_mut(id.0 as usize)
+            .is_some_and(|r| r.plen != DEAD && std::mem::take(&mut r.active))
+    }
+
+    /// The first route at or after `cursor`, and the cursor that goes on behind it. Starts at 0; `None` is the end.
+    #[must_use]
+    pub fn next(&self, cursor: u32) -> Option<(u32, Route<A>)> {
+        let rest = self.records.get(cursor as usize..)?;
+        let n = rest.iter().position(|r| r.plen != DEAD)?;
+        let r = rest.get(n)?;
+        let slot = cursor + n as u32;
+        let id = RouteId(slot);
+        Some((
+            slot + 1,
+            Route {
+                id,
+                vrf: r.vrf,
+                addr: r.addr,
+                plen: r.plen,
+                value: r.value,
+                active: r.active,
+            },
+        ))
+    }
+
+    /// Forgets all routes, promises and counters: a cold reset.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.free_slots.clear();
+        self.index.clear();
+        self.roots.clear();
+        self.nodes.truncate(1);
+        self.free_nodes.clear();
+        self.count = 0;
+        self.pool.reset();
+    }
+
+    /// Counts the slots that are taken in the memory itself, for audits: must equal `pool().used()`.
+    #[must_use]
+    pub fn recount(&self) -> u32 {
+        self.records.iter().filter(|r| r.plen != DEAD).count() as u32 * self.cost
+    }
+
+    /// Bytes of memory that lookup and accounting hold now.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let roots = self.roots.iter().flatten().count() * ROOT_CELLS * size_of::<Cell>();
+        self.records.capacity() * size_of::<Record<A>>()
+            + self.index.memory()
+            + self.nodes.capacity() * size_of::<Node>()
+            + roots
+    }
+
+    // ---- the lookup structure ------------------------------------------------------------------------------------
+
+    #[inline]
+    fn root(&self, vrf: u16) -> Option<&Root> {
+        self.roots.get(vrf as usize)?.as_deref()
+    }
+
+    fn slot_of(&self, vrf: u16, addr: A, plen: u8) -> Option<u32> {
+        self.index.find(hash(vrf, addr, plen), |s| {
+            self.records
+                .get(s as usize)
+                .is_some_and(|r| r.addr == addr && r.plen == plen && r.vrf == vrf)
+        })
+    }
+
+    /// Puts a route into its cells where nothing longer is.
+    fn publish(&mut self, slot: u32) {
+        let Some(&Record {
+            addr, vrf, plen, ..
+        }) = self.records.get(slot as usize)
+        else {
+            return;
+        };
+        if self.roots.len() <= vrf as usize {
+            self.roots.resize(vrf as usize + 1, None);
+        }
+        let Some(place) = self.roots.get_mut(vrf as usize) else {
+            return;
+        };
+        let root = place.get_or_insert_with(|| {
+            Box::new(Root {
+                cells: vec![Cell::default(); ROOT_CELLS],
+                default: 0,
+                routes: 0,
+            })
+        });
+        root.routes += 1;
+        if plen == 0 {
+            root.default = slot + 1;
+            return;
+        }
+        let records = &self.records;
+        let shorter = |c: &Cell| {
+            c.route == 0
+                || records
+                    .get(c.route as usize - 1)
+                    .is_none_or(|r| r.plen <= plen)
+        };
+        if plen <= ROOT_BITS {
+            let first = addr.bits(0, ROOT_BITS);
+            for c in root
+                .cells
+                .iter_mut()
+                .skip(first)
+                .take(1 << (ROOT_BITS - plen))
+            {
+                if shorter(c) {
+                    c.route = slot + 1;
+                }
+            }
+            return;
+        }
+        let Some(top) = root.cells.get_mut(addr.bits(0, ROOT_BITS)) else {
+            return;
+        };
+        if top.below == 0 {
+            top.below = new_node(&mut self.nodes, &mut self.free_nodes);
+        }
+        let (mut below, mut at) = (top.below as usize, ROOT_BITS);
+        loop {
+            let i = addr.bits(at, STRIDE);
+            if plen <= at + STRIDE {
+                if let Some(node) = self.nodes.get_mut(below) {
+                    for c in node.0.iter_mut().skip(i).take(1 << (at + STRIDE - plen)) {
+                        if shorter(c) {
+                            c.route = slot + 1;
+                        }
+                    }
+                }
+                return;
+            }
+            let next = match self
+                .nodes
+                .get(below)
+                .and_then(|n| n.0.get(i))
+                .map(|c| c.below)
+            {
+                Some(0) => {
+                    let n = new_node(&mut self.nodes, &mut self.free_nodes);
+                    if let Some(c) = self.nodes.get_mut(below).and_then(|x| x.0.get_mut(i)) {
+                        c.below = n;
+                    }
+                    n
+                }
+                Some(n) => n,
+                None => return,
+            };
+            below = next as usize;
+            at += STRIDE;
+        }
+    }
+
+    /// Takes a route out of its cells; the next shorter prefix that ends in the same node takes its place. Nodes that
+    /// are empty then are freed.
+    fn withdraw(&mut self, slot: u32) {
+        let Some(&Record {
+            addr, vrf, plen, ..
+        }) = self.records.get(slot as usize)
+        else {
+            return;
+        };
+        // prefixes of length base+1 ..= plen-1 end in the same node
+        let base = if plen <= ROOT_BITS {
+            0
+        } else {
+            (plen - 1) / STRIDE * STRIDE
+        };
+        let heir = (base + 1..plen)
+            .rev()
+            .find_map(|l| self.slot_of(vrf, addr.masked(l), l))
+            .map_or(0, |s| s + 1);
+        let Some(root) = self
+            .roots
+            .get_mut(vrf as usize)
+            .and_then(|r| r.as_deref_mut())
+        else {
+            return;
+        };
+        root.routes -= 1;
+        let empty = root.routes == 0;
+        let mut path = [0usize; 32];
+        let mut depth = 0;
+        let replace = |c: &mut Cell| {
+            if c.route == slot + 1 {
+                c.route = heir;
+            }
+        };
+        if plen == 0 {
+            root.default = 0;
+        } else if plen <= ROOT_BITS {
+            let first = addr.bits(0, ROOT_BITS);
+            root.cells
+                .iter_mut()
+                .skip(first)
+                .take(1 << (ROOT_BITS - plen))
+                .for_each(replace);
+        } else {
+            let mut at = ROOT_BITS;
+            let mut below = root
+                .cells
+                .get(addr.bits(0, ROOT_BITS))
+                .map_or(0, |c| c.below as usize);
+            loop {
+                let Some(node) = self.nodes.get_mut(below) else {
+                    return;
+                };
+                if let Some(p) = path.get_mut(depth) {
+                    *p = below;
+                    depth += 1;
+                }
+                let i = addr.bits(at, STRIDE);
+                if plen <= at + STRIDE {
+                    node.0
+                        .iter_mut()
+                        .skip(i)
+                        .take(1 << (at + STRIDE - plen))
+                        .for_each(replace);
+                    break;
+                }
+                below = node.0.get(i).map_or(0, |c| c.below as usize);
+                at += STRIDE;
+            }
+        }
+        self.prune(vrf, addr, &path[..depth]);
+        if empty && let Some(r) = self.roots.get_mut(vrf as usize) {
+            *r = None;
+        }
+    }
+
+    fn prune(&mut self, vrf: u16, addr: A, path: &[usize]) {
+        for (level, &n) in path.iter().enumerate().rev() {
+            let used = self
+                .nodes
+                .get(n)
+                .is_none_or(|x| x.0.iter().any(|c| *c != Cell::default()));
+            if used {
+                return;
+            }
+            let at = ROOT_BITS + STRIDE * level as u8;
+            let parent = if level == 0 {
+                let root = self
+                    .roots
+                    .get_mut(vrf as usize)
+                    .and_then(|r| r.as_deref_mut());
+                root.and_then(|r| r.cells.get_mut(addr.bits(0, ROOT_BITS)))
+            } else {
+                let up = path.get(level - 1).and_then(|&p| self.nodes.get_mut(p));
+                up.and_then(|x| x.0.get_mut(addr.bits(at - STRIDE, STRIDE)))
+            };
+            if let Some(c) = parent {
+                c.below = 0;
+            }
+            self.free_nodes.push(n as u32);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn nodes_in_use(&self) -> usize {
+        self.nodes.len() - 1 - self.free_nodes.len()
+    }
+}
+
+fn new_node(nodes: &mut Vec<Node>, free: &mut Vec<u32>) -> u32 {
+    free.pop().unwrap_or_else(|| {
+        nodes.push(Node([Cell::default(); NODE_CELLS]));
+        nodes.len() as u32 - 1
+    })
+}
+
+fn hash<A: Addr>(vrf: u16, addr: A, plen: u8) -> u64 {
+    mix(addr.hash() ^ (u64::from(vrf) << 40 | u64::from(plen) << 56))
+}
+
+#[cfg(test)]
+mod tests;
