@@ -226,7 +226,10 @@ pub fn load(kind: ProgType, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
                 Err(_) => {
                     let text: Vec<u8> = log.into_iter().take_while(|b| *b != 0).collect();
                     let text = String::from_utf8_lossy(&text);
-                    let last = text.lines().rfind(|l| !l.is_empty()).unwrap_or("");
+                    let last = text
+                        .lines()
+                        .rfind(|l| !l.is_empty() && !l.starts_with("processed "))
+                        .unwrap_or("");
                     Err(io::Error::new(
                         first.kind(),
                         format!("BPF program {name}: {first} {last}"),

@@ -1,1 +1,539 @@
-//! packet_socket
+//! Packet sockets (packet(7), Documentation/networking/packet_mmap.rst).
+//!
+//! [`open`] gives the two halves of one socket that is bound to one netdev:
+//!
+//! ```text
+//!   netdev ──► TPACKET_V2 ring, one slot per frame ──► PacketRx::receive(…)   in place, no copy
+//!                └── too long for a slot: also queued whole, slot says COPY ──► recvmsg
+//!   netdev ◄── sendmmsg ◄── PacketTx::queue(…), flush()                        QDISC_BYPASS
+//! ```
+//!
+//! Version 2 of the ring and not 3: a V3 block is handed over when it is full or after a
+//! time-out of milliseconds. Slots are small (2 KiB for an MTU of 1500) because a slot is
+//! touched for every frame; super-frames take the COPY way, at one copy of 64 KiB each, which
+//! costs less than the cache and memory that 64 KiB slots would.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
+
+/// Bytes of `struct virtio_net_hdr` before a frame.
+pub const VNET_HDR_LEN: usize = 10;
+/// Frames of one `sendmmsg`.
+pub const TX_BATCH: usize = 64;
+
+const ETH_P_ALL: u16 = 3;
+/// Free bytes before each frame in the ring, so that a tag can be pushed in place.
+const RESERVE: u32 = 64;
+/// Bytes of a slot that are not frame: headers, reserve, alignment.
+const SLOT_OVERHEAD: u32 = 192;
+const RING_BYTES: u32 = 4 << 20;
+const SOCKET_BUFFER: libc::c_int = 16 << 20;
+/// Frames of up to this length are collected into batches; longer ones are sent at once.
+const BATCHED_FRAME: usize = 4096;
+const BATCH_BYTES: usize = 128 * 1024;
+
+/// How a frame lies in memory when it is received.
+pub struct RxFrame<'a> {
+    /// Memory that belongs to the callee until it returns; the frame is `start..end` of it.
+    pub mem: &'a mut [u8],
+    /// First byte of the frame. The bytes before it are free to use.
+    pub start: usize,
+    /// End of the frame.
+    pub end: usize,
+    /// `struct virtio_net_hdr`; offsets count from the frame as it lies here, without the tag.
+    pub vnet: [u8; VNET_HDR_LEN],
+    /// Outer VLAN tag that the kernel took out: TPID, TCI.
+    pub tag: Option<(u16, u16)>,
+}
+
+/// What the receiving half counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RxStats {
+    /// Frames handed over.
+    pub frames: u64,
+    /// Of these, longer than a slot and copied.
+    pub copied: u64,
+    /// Lost because they were longer than a slot and the socket's buffer had no room, or longer
+    /// than 64 KiB.
+    pub truncated: u64,
+    /// Lost in the kernel because the ring was full.
+    pub ring_full: u64,
+}
+
+/// What the sending half counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxStats {
+    /// Frames the netdev took.
+    pub frames: u64,
+    /// Frames it did not take: queue full, down, too long.
+    pub dropped: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    fd: OwnedFd,
+    ifindex: u32,
+}
+
+/// Receiving half.
+#[derive(Debug)]
+pub struct PacketRx {
+    shared: Arc<Shared>,
+    ring: MmapRaw,
+    slot_size: usize,
+    slots: usize,
+    next: usize,
+    stats: RxStats,
+}
+
+/// Sending half.
+#[derive(Debug)]
+pub struct PacketTx {
+    shared: Arc<Shared>,
+    batch: Vec<u8>,
+    lens: Vec<usize>,
+    stats: TxStats,
+}
+
+/// Opens a packet socket on interface `ifindex` of the calling thread's network namespace:
+/// every protocol, promiscuous, without the netdev's own outgoing frames. `mtu` decides how
+/// large a slot is.
+pub fn open(ifindex: u32, mtu: u32) -> io::Result<(PacketRx, PacketTx)> {
+    // Protocol 0: nothing arrives before everything is set up and the socket is bound
+    let fd = rustix::net::socket_with(
+        AddressFamily::PACKET,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None::<Protocol>,
+    )?;
+    let packet = libc::SOL_PACKET;
+    set_int(&fd, packet, libc::PACKET_VERSION, 1)
+        .map_err(|e| named(e, "PACKET_VERSION TPACKET_V2"))?;
+    set_int(&fd, packet, libc::PACKET_VNET_HDR, 1).map_err(|e| named(e, "PACKET_VNET_HDR"))?;
+    set_int(&fd, packet, libc::PACKET_RESERVE, RESERVE as libc::c_int)
+        .map_err(|e| named(e, "PACKET_RESERVE"))?;
+    set_int(&fd, packet, libc::PACKET_COPY_THRESH, 1)
+        .map_err(|e| named(e, "PACKET_COPY_THRESH"))?;
+    set_int(&fd, packet, libc::PACKET_IGNORE_OUTGOING, 1)
+        .map_err(|e| named(e, "PACKET_IGNORE_OUTGOING"))?;
+    set_int(&fd, packet, libc::PACKET_QDISC_BYPASS, 1)
+        .map_err(|e| named(e, "PACKET_QDISC_BYPASS"))?;
+    for (force, plain) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        if set_int(&fd, libc::SOL_SOCKET, force, SOCKET_BUFFER).is_err() {
+            set_int(&fd, libc::SOL_SOCKET, plain, SOCKET_BUFFER)?;
+        }
+    }
+    let slot_size = (mtu.clamp(1500, 16_000) + SLOT_OVERHEAD + 26).next_power_of_two();
+    let block_size = slot_size.max(64 << 10);
+    let slots = RING_BYTES / slot_size;
+    let request = libc::tpacket_req {
+        tp_block_size: block_size,
+        tp_block_nr: RING_BYTES / block_size,
+        tp_frame_size: slot_size,
+        tp_frame_nr: slots,
+    };
+    set_option(&fd, packet, libc::PACKET_RX_RING, &request)
+        .map_err(|e| named(e, "PACKET_RX_RING"))?;
+    let ring = MmapOptions::new()
+        .len(RING_BYTES as usize)
+        .map_raw(&fd)
+        .map_err(|e| named(e, "mapping the receive ring"))?;
+    let membership = libc::packet_mreq {
+        mr_ifindex: ifindex as libc::c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(&fd, packet, libc::PACKET_ADD_MEMBERSHIP, &membership)
+        .map_err(|e| named(e, "promiscuous mode"))?;
+    bind(&fd, ifindex).map_err(|e| named(e, "binding a packet socket"))?;
+    let shared = Arc::new(Shared { fd, ifindex });
+    Ok((
+        PacketRx {
+            shared: Arc::clone(&shared),
+            ring,
+            slot_size: slot_size as usize,
+            slots: slots as usize,
+            next: 0,
+            stats: RxStats::default(),
+        },
+        PacketTx {
+            shared,
+            batch: Vec::with_capacity(BATCH_BYTES),
+            lens: Vec::with_capacity(TX_BATCH),
+            stats: TxStats::default(),
+        },
+    ))
+}
+
+impl PacketRx {
+    /// The interface it is bound to.
+    pub fn ifindex(&self) -> u32 {
+        self.shared.ifindex
+    }
+
+    /// Counters so far; asks the kernel for those it keeps.
+    pub fn stats(&mut self) -> RxStats {
+        let mut kernel = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
+        let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: the pointers are to a tpacket_stats and its size, both outlive the call.
+        let ret = unsafe {
+            libc::getsockopt(
+                self.shared.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut kernel).cast(),
+                &raw mut len,
+            )
+        };
+        if ret == 0 {
+            // Reading resets the kernel's counters
+            self.stats.ring_full += u64::from(kernel.tp_drops);
+        }
+        self.stats
+    }
+
+    /// Takes an error off the socket (the netdev went down), so that it does not wake up again.
+    pub fn take_error(&self) -> Option<io::Error> {
+        match rustix::net::sockopt::socket_error(&self.shared.fd) {
+            Ok(Ok(())) => None,
+            Ok(Err(e)) | Err(e) => Some(e.into()),
+        }
+    }
+
+    /// Is there a frame? Looks at memory only.
+    #[inline]
+    pub fn pending(&self) -> bool {
+        self.status(self.next).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// Hands up to `budget` frames to `f`, in order, and returns how many. `scratch` takes frames
+    /// that are longer than a slot; its first `headroom` bytes are left free.
+    pub fn receive<F>(
+        &mut self,
+        budget: usize,
+        scratch: &mut [u8],
+        headroom: usize,
+        f: &mut F,
+    ) -> usize
+    where
+        F: FnMut(RxFrame<'_>),
+    {
+        let mut done = 0;
+        while done < budget {
+            let slot = self.next;
+            let status = self.status(slot).load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
+                break;
+            }
+            self.take(slot, status, scratch, headroom, f);
+            self.status(slot)
+                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next = if slot + 1 == self.slots { 0 } else { slot + 1 };
+            done += 1;
+        }
+        done
+    }
+
+    fn take<F>(&mut self, slot: usize, status: u32, scratch: &mut [u8], headroom: usize, f: &mut F)
+    where
+        F: FnMut(RxFrame<'_>),
+    {
+        let size = self.slot_size;
+        // SAFETY: the slot lies inside the mapping (slot < slots, slots * slot_size == its
+        // length). The status word says that it is ours until we store TP_STATUS_KERNEL, which
+        // happens after this function: the kernel does not touch it and `&mut self` keeps other
+        // callers out. The first word is the status itself; it is only read here.
+        let mem = unsafe {
+            std::slice::from_raw_parts_mut(self.ring.as_mut_ptr().add(slot * size), size)
+        };
+        // struct tpacket2_hdr
+        let len = word(mem, 4) as usize;
+        let snaplen = word(mem, 8) as usize;
+        let mac = usize::from(half(mem, 12));
+        let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
+            let tpid = if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
+                half(mem, 26)
+            } else {
+                0x8100
+            };
+            (tpid, half(mem, 24))
+        });
+        if status & libc::TP_STATUS_COPY != 0 {
+            match self.receive_copy(scratch, headroom) {
+                Some((vnet, end)) => {
+                    self.stats.frames += 1;
+                    self.stats.copied += 1;
+                    f(RxFrame {
+                        mem: scratch,
+                        start: headroom,
+                        end,
+                        vnet,
+                        tag,
+                    });
+                }
+                None => self.stats.truncated += 1,
+            }
+            return;
+        }
+        let end = mac.saturating_add(snaplen);
+        let vnet = mac
+            .checked_sub(VNET_HDR_LEN)
+            .and_then(|at| mem.get(at..mac))
+            .and_then(|b| <[u8; VNET_HDR_LEN]>::try_from(b).ok());
+        match vnet {
+            Some(vnet) if snaplen == len && end <= size => {
+                self.stats.frames += 1;
+                // The status word and the rest of the header are kept out of reach: 32 bytes
+                // of tpacket2_hdr and 20 of sockaddr_ll lie before the reserve.
+                let (_, frame) = mem.split_at_mut(HEADER.min(size));
+                f(RxFrame {
+                    mem: frame,
+                    start: mac.saturating_sub(HEADER),
+                    end: end.saturating_sub(HEADER),
+                    vnet,
+                    tag,
+                });
+            }
+            _ => self.stats.truncated += 1,
+        }
+    }
+
+    /// The whole frame of a slot marked COPY: the next one in the socket's own queue.
+    fn receive_copy(
+        &self,
+        scratch: &mut [u8],
+        headroom: usize,
+    ) -> Option<([u8; VNET_HDR_LEN], usize)> {
+        let mut vnet = [0u8; VNET_HDR_LEN];
+        let room = scratch.get_mut(headroom..)?;
+        let mut iov = [
+            libc::iovec {
+                iov_base: vnet.as_mut_ptr().cast(),
+                iov_len: VNET_HDR_LEN,
+            },
+            libc::iovec {
+                iov_base: room.as_mut_ptr().cast(),
+                iov_len: room.len(),
+            },
+        ];
+        // SAFETY: an all-zero msghdr is a valid one without name, control data and iovec.
+        let mut msg: libc::msghdr = unsafe { std::mem::zeroed() };
+        msg.msg_iov = iov.as_mut_ptr();
+        msg.msg_iovlen = 2;
+        // SAFETY: `msg` points to two live, exclusively borrowed buffers with their lengths.
+        let n =
+            unsafe { libc::recvmsg(self.shared.fd.as_raw_fd(), &raw mut msg, libc::MSG_DONTWAIT) };
+        let n = usize::try_from(n).ok()?.checked_sub(VNET_HDR_LEN)?;
+        (msg.msg_flags & libc::MSG_TRUNC == 0).then_some((vnet, headroom + n))
+    }
+
+    #[inline]
+    fn status(&self, slot: usize) -> &AtomicU32 {
+        // SAFETY: the first word of a slot is its status; it is 4-byte aligned, inside the
+        // mapping, lives as long as `self`, and both sides access it atomically.
+        unsafe { AtomicU32::from_ptr(self.ring.as_mut_ptr().add(slot * self.slot_size).cast()) }
+    }
+}
+
+/// `struct tpacket2_hdr` and `struct sockaddr_ll` at the start of a slot.
+const HEADER: usize = 52;
+
+impl PacketTx {
+    /// The interface it is bound to.
+    pub fn ifindex(&self) -> u32 {
+        self.shared.ifindex
+    }
+
+    /// Counters so far.
+    pub fn stats(&self) -> TxStats {
+        self.stats
+    }
+
+    /// Sends a frame, together with others at the next [`PacketTx::flush`] or when a batch is
+    /// full. Order is kept. The VLAN tag, if any, is in the frame.
+    pub fn queue(&mut self, vnet: &[u8; VNET_HDR_LEN], frame: &[u8]) {
+        if frame.len() > BATCHED_FRAME {
+            self.flush();
+            self.send_now(vnet, frame);
+            return;
+        }
+        if self.lens.len() == TX_BATCH
+            || self.batch.len() + frame.len() + VNET_HDR_LEN > BATCH_BYTES
+        {
+            self.flush();
+        }
+        self.batch.extend_from_slice(vnet);
+        self.batch.extend_from_slice(frame);
+        self.lens.push(VNET_HDR_LEN + frame.len());
+    }
+
+    /// Nothing waits for a flush.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.lens.is_empty()
+    }
+
+    /// Sends what was queued. What the netdev does not take is dropped and counted.
+    pub fn flush(&mut self) {
+        if self.lens.is_empty() {
+            return;
+        }
+        // SAFETY: all-zero iovec and mmsghdr are valid: no buffer, no name, no control data.
+        let (mut iov, mut msgs): ([libc::iovec; TX_BATCH], [libc::mmsghdr; TX_BATCH]) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut at = 0;
+        let mut count = 0;
+        for ((len, iov), msg) in self.lens.iter().zip(iov.iter_mut()).zip(msgs.iter_mut()) {
+            let Some(bytes) = self.batch.get(at..at + len) else {
+                break;
+            };
+            iov.iov_base = bytes.as_ptr().cast_mut().cast();
+            iov.iov_len = *len;
+            msg.msg_hdr.msg_iov = iov;
+            msg.msg_hdr.msg_iovlen = 1;
+            at += len;
+            count += 1;
+        }
+        let mut sent = 0;
+        while let Some(rest) = msgs.get_mut(sent..count) {
+            if rest.is_empty() {
+                break;
+            }
+            // SAFETY: each of the `rest` messages points to an iovec above, and that to bytes of
+            // `self.batch`, which is not changed before the call returns; the kernel only reads.
+            let n = unsafe {
+                libc::sendmmsg(
+                    self.shared.fd.as_raw_fd(),
+                    rest.as_mut_ptr(),
+                    rest.len() as libc::c_uint,
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            match usize::try_from(n) {
+                Ok(n) if n > 0 => {
+                    sent += n;
+                    self.stats.frames += n as u64;
+                }
+                _ => {
+                    let gone = matches!(
+                        io::Error::last_os_error().raw_os_error(),
+                        Some(libc::ENETDOWN | libc::ENXIO | libc::EAGAIN)
+                    );
+                    // Full or down: the others would fail too. Otherwise only this frame.
+                    let lost = if gone { count - sent } else { 1 };
+                    sent += lost;
+                    self.stats.dropped += lost as u64;
+                }
+            }
+        }
+        self.batch.clear();
+        self.lens.clear();
+    }
+
+    fn send_now(&mut self, vnet: &[u8; VNET_HDR_LEN], frame: &[u8]) {
+        let mut iov = [
+            libc::iovec {
+                iov_base: vnet.as_ptr().cast_mut().cast(),
+                iov_len: VNET_HDR_LEN,
+            },
+            libc::iovec {
+                iov_base: frame.as_ptr().cast_mut().cast(),
+                iov_len: frame.len(),
+            },
+        ];
+        // SAFETY: an all-zero msghdr is a valid one without name, control data and iovec.
+        let mut msg: libc::msghdr = unsafe { std::mem::zeroed() };
+        msg.msg_iov = iov.as_mut_ptr();
+        msg.msg_iovlen = 2;
+        // SAFETY: `msg` points to two live buffers with their lengths; the kernel only reads.
+        let n = unsafe {
+            libc::sendmsg(
+                self.shared.fd.as_raw_fd(),
+                &raw const msg,
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if n < 0 {
+            self.stats.dropped += 1;
+        } else {
+            self.stats.frames += 1;
+        }
+    }
+}
+
+impl AsFd for PacketRx {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.fd.as_fd()
+    }
+}
+
+fn named(e: io::Error, what: &str) -> io::Error {
+    io::Error::new(e.kind(), format!("{what}: {e}"))
+}
+
+fn bind(fd: &OwnedFd, ifindex: u32) -> io::Result<()> {
+    // SAFETY: an all-zero sockaddr_ll is valid.
+    let mut addr: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    addr.sll_family = libc::AF_PACKET as libc::c_ushort;
+    addr.sll_protocol = ETH_P_ALL.to_be();
+    addr.sll_ifindex = ifindex as libc::c_int;
+    // SAFETY: the pointer is to a sockaddr_ll of the length given, alive during the call.
+    let ret = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const addr).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if ret < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn set_int(fd: &OwnedFd, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
+    set_option(fd, level, name, &value)
+}
+
+/// `T` must be the plain structure that the option is documented to take.
+fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads size_of::<T>() bytes behind a reference that outlives the call.
+    let ret = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if ret < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn word(b: &[u8], at: usize) -> u32 {
+    b.get(at..at + 4)
+        .and_then(|b| b.try_into().ok())
+        .map_or(0, u32::from_ne_bytes)
+}
+
+fn half(b: &[u8], at: usize) -> u16 {
+    b.get(at..at + 2)
+        .and_then(|b| b.try_into().ok())
+        .map_or(0, u16::from_ne_bytes)
+}
