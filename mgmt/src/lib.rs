@@ -1,1 +1,16 @@
-//! The management API: types, HTTP server and client on Unix sockets
+//! The management API: types, HTTP server and client on Unix sockets, instances.
+//!
+//! Both daemons answer HTTP/1.1 + JSON on a Unix socket of mode 0600 (`docs/api.md` has the keys).
+//! This crate knows nothing of switches: [`types`] names what is exchanged, [`server`] and
+//! [`client`] carry it, [`instance`] finds the sockets.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod client;
+pub mod instance;
+pub mod server;
+pub mod types;
+
+pub use client::{Client, ClientError};
+pub use instance::{Daemon, Instance};
+pub use server::{ApiError, ApiResult, ServerHandle, serve};

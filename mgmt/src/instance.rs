@@ -1,0 +1,326 @@
+//! Instances: several switches on one machine, each with a name and a directory.
+//!
+//! ```text
+//! /run/tandem/<instance>/    0700
+//!     asicd.sock switchd.sock driver.sock  asicd.pid switchd.pid  config.toml  asicd.log switchd.log
+//! ```
+//!
+//! `TANDEM_RUN` replaces `/run/tandem`.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The two daemons of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Daemon {
+    /// The software ASIC.
+    Asicd,
+    /// The user-space control plane.
+    Switchd,
+}
+
+impl Daemon {
+    /// The program's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Daemon::Asicd => "asicd",
+            Daemon::Switchd => "switchd",
+        }
+    }
+}
+
+impl std::fmt::Display for Daemon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What went wrong with an instance's name or files.
+#[derive(Debug, thiserror::Error)]
+pub enum InstanceError {
+    /// A name that can't be a directory.
+    #[error(
+        "instance name {0:?} not usable: need 1 to 64 letters, digits, '-', '_' or '.', not first '.'"
+    )]
+    Name(String),
+    /// Another process holds the pid file.
+    #[error("{daemon} runs already for instance {instance} (pid {pid}): stop it or choose --name")]
+    Running {
+        /// Which daemon.
+        daemon: Daemon,
+        /// Of which instance.
+        instance: String,
+        /// Its process.
+        pid: String,
+    },
+    /// A file operation failed.
+    #[error("{what} {path}: {source}", path = path.display())]
+    Io {
+        /// "create directory", …
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+/// A name and where its files are. Making one touches no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    name: String,
+    dir: PathBuf,
+}
+
+/// Base of all instances: `TANDEM_RUN` or `/run/tandem`.
+pub fn base_dir() -> PathBuf {
+    match std::env::var_os("TANDEM_RUN") {
+        Some(dir) if !dir.is_empty() => dir.into(),
+        _ => "/run/tandem".into(),
+    }
+}
+
+/// The name that the current network namespace gives: `default` in the initial one, else its name
+/// under `/run/netns`, else `ns-<inode>`.
+pub fn current_name() -> String {
+    let id = |p: &Path| fs::metadata(p).map(|m| (m.dev(), m.ino()));
+    let Ok(own) = id(Path::new("/proc/thread-self/ns/net")) else {
+        return "default".into();
+    };
+    match id(Path::new("/proc/1/ns/net")) {
+        Ok(init) if init == own => return "default".into(),
+        Ok(_) => {}
+        // an ordinary user may not look at process 1; without a user namespace of one's own there
+        // is no way into another network namespace than one that root made, and those have names
+        Err(_) => {
+            let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+            let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
+            if whole && netns_name(own).is_none() {
+                return "default".into();
+            }
+        }
+    }
+    netns_name(own).unwrap_or_else(|| format!("ns-{}", own.1))
+}
+
+/// The name under `/run/netns` of the namespace with this device and inode; the first in order.
+fn netns_name(own: (u64, u64)) -> Option<String> {
+    let mut names: Vec<String> = fs::read_dir("/run/netns")
+        .ok()?
+        .flatten()
+        .filter(|e| fs::metadata(e.path()).is_ok_and(|m| (m.dev(), m.ino()) == own))
+        .filter_map(|e| e.file_name().into_string().ok())
+        .filter(|n| valid(n))
+        .collect();
+    names.sort();
+    names.into_iter().next()
+}
+
+fn valid(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && !name.starts_with('.')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+impl Instance {
+    /// From `--name`, or from the current network namespace without it.
+    pub fn resolve(name: Option<&str>) -> Result<Self, InstanceError> {
+        Self::in_dir(
+            &base_dir(),
+            &name.map_or_else(current_name, ToOwned::to_owned),
+        )
+    }
+
+    /// Below another base directory: for tests.
+    pub fn in_dir(base: &Path, name: &str) -> Result<Self, InstanceError> {
+        if !valid(name) {
+            return Err(InstanceError::Name(name.into()));
+        }
+        Ok(Instance {
+            name: name.into(),
+            dir: base.join(name),
+        })
+    }
+
+    /// Names of the instances that have a directory, sorted.
+    pub fn list() -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(base_dir())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|e| e.path().is_dir())
+            .filter_map(|e| e.file_name().into_string().ok())
+            .filter(|n| valid(n))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The instance's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The instance's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Management socket of a daemon.
+    pub fn socket(&self, daemon: Daemon) -> PathBuf {
+        self.dir.join(format!("{daemon}.sock"))
+    }
+
+    /// Socket of the ABI's carrier.
+    pub fn driver_socket(&self) -> PathBuf {
+        self.dir.join("driver.sock")
+    }
+
+    /// Pid file of a daemon.
+    pub fn pid_file(&self, daemon: Daemon) -> PathBuf {
+        self.dir.join(format!("{daemon}.pid"))
+    }
+
+    /// Log of a daemon that was started by `tandem up`.
+    pub fn log_file(&self, daemon: Daemon) -> PathBuf {
+        self.dir.join(format!("{daemon}.log"))
+    }
+
+    /// The configuration it was started with.
+    pub fn config_file(&self) -> PathBuf {
+        self.dir.join("config.toml")
+    }
+
+    /// Makes the directory (0700), and its base if need be; corrects the mode of one that is there.
+    pub fn create_dir(&self) -> Result<(), InstanceError> {
+        let io = |what, path: &Path, source| InstanceError::Io {
+            what,
+            path: path.into(),
+            source,
+        };
+        if let Some(base) = self.dir.parent() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(base)
+                .map_err(|e| io("create directory", base, e))?;
+        }
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.dir)
+            .map_err(|e| io("create directory", &self.dir, e))?;
+        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o700))
+            .map_err(|e| io("set mode 0700 on", &self.dir, e))
+    }
+
+    /// Claims the daemon's role: a locked pid file. The lock goes with the process, however it
+    /// ends, so a stale file is no obstacle.
+    pub fn claim(&self, daemon: Daemon) -> Result<PidFile, InstanceError> {
+        self.create_dir()?;
+        let path = self.pid_file(daemon);
+        let io = |what| {
+            let path = path.clone();
+            move |source| InstanceError::Io { what, path, source }
+        };
+        let mut file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(io("open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                let _ = file.read_to_string(&mut pid);
+                return Err(InstanceError::Running {
+                    daemon,
+                    instance: self.name.clone(),
+                    pid: pid.trim().into(),
+                });
+            }
+            Err(fs::TryLockError::Error(e)) => return Err(io("lock")(e)),
+        }
+        file.set_len(0).map_err(io("truncate"))?;
+        file.rewind().map_err(io("rewind"))?;
+        writeln!(file, "{}", std::process::id()).map_err(io("write"))?;
+        Ok(PidFile { _file: file })
+    }
+
+    /// The process that holds a daemon's pid file now.
+    pub fn running(&self, daemon: Daemon) -> Option<u32> {
+        let mut file = File::open(self.pid_file(daemon)).ok()?;
+        match file.try_lock_shared() {
+            Err(fs::TryLockError::WouldBlock) => {}
+            _ => return None,
+        }
+        let mut pid = String::new();
+        file.read_to_string(&mut pid).ok()?;
+        pid.trim().parse().ok()
+    }
+}
+
+/// A claimed pid file; the claim ends when it is dropped.
+#[derive(Debug)]
+pub struct PidFile {
+    _file: File,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn temp(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("tandem-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        dir
+    }
+
+    #[test]
+    fn names_that_leave_the_directory_are_refused() {
+        for bad in ["", ".", "..", "a/b", ".x", "a b", &"x".repeat(65)] {
+            assert!(Instance::in_dir(Path::new("/x"), bad).is_err(), "{bad}");
+        }
+        let ok = Instance::in_dir(Path::new("/x"), "lab-1.a_b").unwrap();
+        assert_eq!(
+            ok.socket(Daemon::Asicd),
+            Path::new("/x/lab-1.a_b/asicd.sock")
+        );
+        assert_eq!(ok.driver_socket(), Path::new("/x/lab-1.a_b/driver.sock"));
+    }
+
+    #[test]
+    fn this_namespace_has_a_name() {
+        assert!(valid(&current_name()));
+    }
+
+    #[test]
+    fn a_role_is_claimed_once_and_a_stale_file_is_no_obstacle() {
+        let base = temp("claim");
+        let i = Instance::in_dir(&base, "one").unwrap();
+        let held = i.claim(Daemon::Asicd).unwrap();
+        assert_eq!(i.running(Daemon::Asicd), Some(std::process::id()));
+        let e = i.claim(Daemon::Asicd).unwrap_err().to_string();
+        assert!(
+            e.contains("asicd runs already for instance one")
+                && e.contains(&format!("pid {}", std::process::id())),
+            "{e}"
+        );
+        assert_eq!(i.running(Daemon::Switchd), None);
+        drop(held);
+        assert_eq!(i.running(Daemon::Asicd), None);
+        drop(i.claim(Daemon::Asicd).unwrap());
+        assert_eq!(
+            fs::metadata(i.dir()).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        fs::remove_dir_all(base).unwrap();
+    }
+}
