@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
+use hyper::body::Frame;
 use tokio::sync::oneshot;
 
 use crate::types::ErrorBody;
@@ -223,6 +226,31 @@ pub fn serve(path: &Path, router: Router) -> Result<ServerHandle, ServeError> {
         thread: Some(thread),
         path: path.into(),
     })
+}
+
+/// A body that another thread fills: at most `depth` pieces wait, [`try_send`] says when one more
+/// doesn't fit, and fails when the client is gone. Dropping the sender ends the body.
+///
+/// [`try_send`]: tokio::sync::mpsc::Sender::try_send
+pub fn stream_body(depth: usize) -> (tokio::sync::mpsc::Sender<Vec<u8>>, Body) {
+    let (tx, rx) = tokio::sync::mpsc::channel(depth.max(1));
+    (tx, Body::new(ChannelBody(rx)))
+}
+
+struct ChannelBody(tokio::sync::mpsc::Receiver<Vec<u8>>);
+
+impl hyper::body::Body for ChannelBody {
+    type Data = hyper::body::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.0
+            .poll_recv(cx)
+            .map(|piece| piece.map(|p| Ok(Frame::data(p.into()))))
+    }
 }
 
 /// Gives errors that the framework made (rejected query, wrong method) our form.
