@@ -1,0 +1,144 @@
+//! The rule alone, against a naive kernel: after every single command the chip's answer is the kernel's of before or
+//! after the operation, or a trap; and once everything fits nothing traps.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tandem_cover::sim::{Answer, Command, Sim};
+use tandem_cover::{Bits, V4, V6};
+
+#[derive(Clone, Debug)]
+enum Op {
+    Add(u32, u8, u32),
+    AddTrap(u32, u8),
+    Remove(usize),
+    Resize(usize),
+}
+
+/// Prefixes from a small space so that they nest and repeat.
+fn prefix() -> impl Strategy<Value = (u32, u8)> {
+    (
+        0u32..64,
+        prop::sample::select(vec![0u8, 1, 2, 3, 4, 5, 6, 8, 10, 16, 24, 32]),
+    )
+        .prop_map(|(x, len)| {
+            let bits = (x << 26) | ((x & 7) << 8) | (x & 3);
+            (V4(bits).mask(len).0, len)
+        })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (prefix(), 1u32..5).prop_map(|((b, l), v)| Op::Add(b, l, v)),
+        1 => prefix().prop_map(|(b, l)| Op::AddTrap(b, l)),
+        5 => (0usize..64).prop_map(Op::Remove),
+        1 => (3usize..14).prop_map(Op::Resize),
+    ]
+}
+
+fn longest<B: Bits>(t: &BTreeMap<(B, u8), Answer>, a: B) -> Answer {
+    (0..=B::WIDTH)
+        .rev()
+        .find_map(|l| t.get(&(a.mask(l), l)).copied())
+        .unwrap_or(Answer::Trap)
+}
+
+fn check<B: Bits>(
+    ops: Vec<Op>,
+    slots: usize,
+    units: usize,
+    conv: impl Fn(u32) -> B,
+) -> Result<(), TestCaseError> {
+    let mut sim: Sim<B> = Sim::new(slots, units);
+    let mut chip: BTreeMap<(B, u8), Answer> = BTreeMap::new();
+    for op in &ops {
+        let before = sim.kernel.clone();
+        let commands = match *op {
+            Op::Add(b, l, v) => sim.add(conv(b), l, Answer::Via(v)),
+            Op::AddTrap(b, l) => sim.add(conv(b), l, Answer::Trap),
+            Op::Remove(n) => {
+                let keys: Vec<_> = sim.kernel.keys().copied().collect();
+                if keys.is_empty() {
+                    continue;
+                }
+                let (b, l) = keys[n % keys.len()];
+                sim.remove(b, l)
+            }
+            Op::Resize(n) => sim.resize(n + units),
+        };
+        // Addresses where answers can differ: the first and last of every prefix in play.
+        let mut addrs: Vec<B> = Vec::new();
+        for (b, l) in before.keys().chain(sim.kernel.keys()).chain(chip.keys()) {
+            addrs.push(*b);
+            let mut x = b.to_bytes();
+            for i in *l..B::WIDTH {
+                x[usize::from(i / 8)] |= 0x80 >> (i % 8);
+            }
+            addrs.push(B::from_bytes(&x));
+        }
+        for c in commands {
+            match c {
+                Command::Create(b, l, a) => {
+                    prop_assert!(chip.insert((b, l), a).is_none(), "created twice: {c}")
+                }
+                Command::Update(b, l, a) => {
+                    prop_assert!(chip.insert((b, l), a).is_some(), "not there: {c}")
+                }
+                Command::Delete(b, l) => {
+                    prop_assert!(chip.remove(&(b, l)).is_some(), "not there: {c}")
+                }
+            }
+            prop_assert!(
+                chip.len() <= sim.slots.max(slots + 14),
+                "more entries than slots"
+            );
+            for &a in &addrs {
+                let (hw, old, new) = (
+                    longest(&chip, a),
+                    longest(&before, a),
+                    longest(&sim.kernel, a),
+                );
+                prop_assert!(
+                    hw == Answer::Trap || hw == old || hw == new,
+                    "after {c}: {a:?} goes {hw:?}, the kernel says {old:?} before and {new:?} after"
+                );
+            }
+        }
+        prop_assert_eq!(&chip, &sim.chip);
+        for &a in &addrs {
+            let (hw, new) = (longest(&chip, a), longest(&sim.kernel, a));
+            prop_assert!(
+                hw == Answer::Trap || hw == new,
+                "settled: {:?} goes {:?}, not {:?}",
+                a,
+                hw,
+                new
+            );
+        }
+        let aggregates = chip.keys().filter(|k| !sim.kernel.contains_key(k)).count();
+        prop_assert!(aggregates <= units);
+    }
+    // Room for everything: nothing traps, no aggregate stays.
+    sim.resize(10_000);
+    prop_assert_eq!(&sim.chip, &sim.kernel);
+    prop_assert_eq!(sim.cover.missing_count(), 0);
+    // Everything goes: the trie is empty again.
+    for (b, l) in sim.kernel.keys().copied().collect::<Vec<_>>() {
+        sim.remove(b, l);
+    }
+    prop_assert!(sim.chip.is_empty());
+    prop_assert_eq!(sim.cover.nodes(), 1);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn never_another_answer_v4(ops in prop::collection::vec(op(), 1..60), slots in 3usize..12, units in 0usize..4) {
+        check(ops, slots + units, units, V4)?;
+    }
+
+    #[test]
+    fn never_another_answer_v6(ops in prop::collection::vec(op(), 1..40), slots in 3usize..10, units in 0usize..4) {
+        check(ops, slots + units, units, |b| V6([b, 0, 0, b]))?;
+    }
+}
