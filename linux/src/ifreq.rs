@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 const SIZE: usize = 40; // struct ifreq on 64-bit Linux
 
 // linux/ethtool.h
+const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -230,6 +231,21 @@ impl ControlSocket {
         self.ethtool(name, &mut buf)?;
         let speed = get(&buf, 4);
         Ok((speed != 0 && speed != u32::MAX).then_some(speed))
+    }
+
+    /// The driver's name: `veth`, `tun`, `mlx5_core`, …
+    pub fn driver(&self, name: &str) -> io::Result<String> {
+        let mut info = [0u8; 196]; // struct ethtool_drvinfo
+        put(&mut info, 0, ETHTOOL_GDRVINFO);
+        self.ethtool(name, &mut info)?;
+        let driver: Vec<u8> = info
+            .iter()
+            .skip(4)
+            .take(32)
+            .copied()
+            .take_while(|b| *b != 0)
+            .collect();
+        Ok(String::from_utf8_lossy(&driver).into_owned())
     }
 
     /// Offload features that are active on `name`.

@@ -12,6 +12,7 @@ pub mod bpf;
 pub mod eventfd;
 pub mod fdpass;
 pub mod ifreq;
+pub mod link_notify;
 pub mod netlink;
 pub mod netns;
 pub mod packet_socket;

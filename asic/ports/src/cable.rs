@@ -1,0 +1,333 @@
+//! A port's cable: opening it, watching it, opening it again.
+//!
+//! A netdev that serves as front-panel port belongs to the switch alone. Both of its doors to the
+//! local network stack are shut with a program of two instructions at clsact (packet sockets see
+//! a frame before tc ingress; PACKET_QDISC_BYPASS sends past tc egress), so the host neither
+//! answers ARP nor sends router solicitations or MLD reports by it, whatever addresses and
+//! sysctls it has. The doors are opened again when the cable is dropped.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use tandem_linux::bpf;
+use tandem_linux::ifreq::ControlSocket;
+use tandem_linux::link_notify::LinkNotify;
+use tandem_linux::netlink::tc::{Direction, Slot, Tc};
+use tandem_linux::netns::{self, NetnsId};
+use tandem_linux::packet_socket;
+use tandem_linux::tap::Tap;
+
+use crate::packet::{self, Takes};
+use crate::pcap::{PcapRx, PcapTx};
+use crate::port::{RxPort, TxPort};
+use crate::spec::{PortKind, PortSpec};
+use crate::tap;
+
+/// Link state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Carrier, and administratively up.
+    pub up: bool,
+    /// Mbit/s, 0 = not known.
+    pub speed_mbps: u32,
+}
+
+/// A port that can be used.
+pub struct Opened {
+    /// Receiving half.
+    pub rx: RxPort,
+    /// Sending half.
+    pub tx: TxPort,
+    /// Link state now.
+    pub link: Link,
+}
+
+/// What happened to a cable.
+pub enum Change {
+    /// It was opened (again): use these halves from now on.
+    Opened(Box<Opened>),
+    /// The netdev or its namespace is gone: drop the halves, link down.
+    Gone,
+    /// Link state changed.
+    Link(Link),
+}
+
+/// A port's connection to the outside.
+pub struct Cable {
+    spec: PortSpec,
+    epoch_ns: u64,
+    state: State,
+}
+
+enum State {
+    Closed,
+    Netdev(Netdev),
+    Tap(TapState),
+    Pcap,
+}
+
+struct Netdev {
+    control: ControlSocket,
+    notify: LinkNotify,
+    ns: NetnsId,
+    ifindex: u32,
+    link: Link,
+    takes: Arc<Takes>,
+    vlan: bool,
+    /// Keeps the netdev cut off; opens the doors when dropped.
+    _shut: Shut,
+}
+
+struct TapState {
+    tap: Arc<Tap>,
+    control: ControlSocket,
+    notify: LinkNotify,
+    ns: NetnsId,
+    link: Link,
+}
+
+impl Cable {
+    /// A cable that is not plugged in yet. `epoch_ns` is the time since 1970 at time 0 of the
+    /// clock that [`TxPort::queue`] is given.
+    pub fn new(spec: PortSpec, epoch_ns: u64) -> Self {
+        Cable {
+            spec,
+            epoch_ns,
+            state: State::Closed,
+        }
+    }
+
+    /// The port and what it is cabled to.
+    pub fn spec(&self) -> &PortSpec {
+        &self.spec
+    }
+
+    /// Becomes readable when [`Cable::check`] should be called soon; it should also be called
+    /// about once a second.
+    pub fn notify_fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Netdev(n) => Some(n.notify.as_fd()),
+            State::Tap(t) => Some(t.notify.as_fd()),
+            State::Closed | State::Pcap => None,
+        }
+    }
+
+    /// Looks at the cable: opens it if it is closed and can be opened, tells what changed.
+    /// An error says why it is closed; it may be tried again later.
+    pub fn check(&mut self) -> io::Result<Option<Change>> {
+        match &mut self.state {
+            State::Closed => self.plug().map(|o| Some(Change::Opened(Box::new(o)))),
+            State::Pcap => Ok(None),
+            State::Netdev(n) => {
+                n.notify.drain();
+                let PortKind::Packet { iface, netns } = &self.spec.kind else {
+                    return Ok(None);
+                };
+                let here = match netns {
+                    Some(name) => netns::open(name).and_then(|f| netns::id_of(f.as_fd())).ok(),
+                    None => Some(n.ns),
+                };
+                let state = (here == Some(n.ns))
+                    .then(|| n.control.link(iface).ok())
+                    .flatten()
+                    .filter(|s| s.ifindex == n.ifindex);
+                let Some(state) = state else {
+                    self.state = State::Closed;
+                    return Ok(Some(Change::Gone));
+                };
+                n.takes
+                    .set(n.control.features(iface).unwrap_or_default(), n.vlan);
+                let link = link_of(&n.control, iface, state.admin_up && state.running);
+                Ok(changed(&mut n.link, link))
+            }
+            State::Tap(t) => {
+                t.notify.drain();
+                let ns = t.tap.netns()?;
+                let id = netns::id_of(ns.as_fd())?;
+                if id != t.ns {
+                    // It was moved to another namespace: watch it there
+                    (t.control, t.notify) = netns::run_in(ns.as_fd(), || {
+                        Ok((ControlSocket::open()?, LinkNotify::open()?))
+                    })?;
+                    t.ns = id;
+                }
+                let name = t.tap.current_name()?;
+                let up = t.control.link(&name).is_ok_and(|s| s.admin_up);
+                let link = link_of(&t.control, &name, up);
+                Ok(changed(&mut t.link, link))
+            }
+        }
+    }
+
+    fn plug(&mut self) -> io::Result<Opened> {
+        let number = self.spec.number;
+        let (opened, state) = match &self.spec.kind {
+            PortKind::Packet { iface, netns } => {
+                netns::run_in_named(netns.as_deref(), || plug_netdev(iface))
+            }
+            PortKind::Tap { iface, netns } => {
+                netns::run_in_named(netns.as_deref(), || plug_tap(iface))
+            }
+            PortKind::Pcap {
+                input,
+                output,
+                pace,
+            } => plug_pcap(input, output, *pace, self.epoch_ns),
+        }
+        .map_err(|e| io::Error::new(e.kind(), format!("swp{number}={}: {e}", self.spec.kind)))?;
+        self.state = state;
+        Ok(opened)
+    }
+}
+
+fn changed(old: &mut Link, new: Link) -> Option<Change> {
+    if *old == new {
+        return None;
+    }
+    *old = new;
+    Some(Change::Link(new))
+}
+
+fn link_of(control: &ControlSocket, iface: &str, up: bool) -> Link {
+    Link {
+        up,
+        speed_mbps: control.speed_mbps(iface).ok().flatten().unwrap_or(0),
+    }
+}
+
+fn plug_netdev(iface: &str) -> io::Result<(Opened, State)> {
+    let control = ControlSocket::open()?;
+    let notify = LinkNotify::open()?;
+    let ifindex = control
+        .link(iface)
+        .map_err(|e| io::Error::new(e.kind(), format!("no interface {iface}: {e}")))?
+        .ifindex;
+    // Shut the doors before the netdev comes up: the host never says a word by it
+    let shut = Shut::new(ifindex)?;
+    control
+        .set_up(iface, true)
+        .map_err(|e| io::Error::new(e.kind(), format!("setting {iface} up: {e}")))?;
+    let takes = Arc::new(Takes::default());
+    let vlan = control.driver(iface).is_ok_and(|d| d == "veth");
+    takes.set(control.features(iface).unwrap_or_default(), vlan);
+    let (rx, tx) = packet::halves(
+        packet_socket::open(ifindex, control.mtu(iface)?)?,
+        Arc::clone(&takes),
+    );
+    let state = control.link(iface)?;
+    let link = link_of(&control, iface, state.admin_up && state.running);
+    Ok((
+        Opened {
+            rx: RxPort::Packet(rx),
+            tx: TxPort::Packet(tx),
+            link,
+        },
+        State::Netdev(Netdev {
+            control,
+            notify,
+            ns: netns::current_id()?,
+            ifindex,
+            link,
+            takes,
+            vlan,
+            _shut: shut,
+        }),
+    ))
+}
+
+fn plug_tap(iface: &str) -> io::Result<(Opened, State)> {
+    let control = ControlSocket::open()?;
+    let notify = LinkNotify::open()?;
+    let tap = tap::open(iface)?;
+    tap.set_carrier(true)?;
+    let up = control.link(iface).is_ok_and(|s| s.admin_up);
+    let link = link_of(&control, iface, up);
+    let (rx, tx) = tap::halves(&tap);
+    Ok((
+        Opened {
+            rx: RxPort::Tap(rx),
+            tx: TxPort::Tap(tx),
+            link,
+        },
+        State::Tap(TapState {
+            tap,
+            control,
+            notify,
+            ns: netns::current_id()?,
+            link,
+        }),
+    ))
+}
+
+fn plug_pcap(
+    input: &std::path::Path,
+    output: &std::path::Path,
+    pace: crate::spec::Pace,
+    epoch_ns: u64,
+) -> io::Result<(Opened, State)> {
+    let rx = PcapRx::open(input, pace)
+        .map_err(|e| io::Error::other(format!("{}: {e}", input.display())))?;
+    let tx = PcapTx::create(output, epoch_ns)
+        .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", output.display())))?;
+    Ok((
+        Opened {
+            rx: RxPort::Pcap(Box::new(rx)),
+            tx: TxPort::Pcap(Box::new(tx)),
+            link: Link {
+                up: true,
+                speed_mbps: 0,
+            },
+        },
+        State::Pcap,
+    ))
+}
+
+/// Priority and handle of our filters; a start after a crash finds and replaces its own.
+const PRIORITY: u16 = 1;
+const HANDLE: u32 = 1;
+
+/// Both doors between a netdev and the local stack, shut.
+struct Shut {
+    tc: Tc,
+    ifindex: u32,
+    /// The qdisc is ours, too.
+    made: bool,
+}
+
+impl Shut {
+    fn new(ifindex: u32) -> io::Result<Self> {
+        let program = bpf::load(bpf::ProgType::SchedCls, "tandem_shut", &bpf::DROP_ALL)?;
+        let mut tc = Tc::open()?;
+        let made = tc.ensure_clsact(ifindex)?;
+        let mut shut = Shut { tc, ifindex, made };
+        for direction in [Direction::Ingress, Direction::Egress] {
+            let slot = shut.slot(direction);
+            shut.tc.replace_bpf(slot, program.as_fd(), "tandem_shut")?;
+        }
+        Ok(shut)
+    }
+
+    fn slot(&self, direction: Direction) -> Slot {
+        Slot {
+            ifindex: self.ifindex,
+            direction,
+            priority: PRIORITY,
+            handle: HANDLE,
+        }
+    }
+}
+
+impl Drop for Shut {
+    fn drop(&mut self) {
+        let result = if self.made {
+            self.tc.remove_clsact(self.ifindex)
+        } else {
+            let slots = [Direction::Ingress, Direction::Egress].map(|d| self.slot(d));
+            slots.into_iter().try_for_each(|s| self.tc.remove_bpf(s))
+        };
+        if let Err(e) = result {
+            tracing::warn!("interface {} stays cut off: {e}", self.ifindex);
+        }
+    }
+}
