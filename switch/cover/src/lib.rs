@@ -104,6 +104,11 @@ impl<B: Bits> Cover<B> {
         }
     }
 
+    /// The id stands for a node now. Ids in a list of [`Cover::take_touched`] may have gone since.
+    pub fn alive(&self, id: NodeId) -> bool {
+        id == ROOT || self.trie.nodes.get(id).is_some_and(|n| n.up != NONE)
+    }
+
     /// The prefix of a node.
     pub fn prefix(&self, id: NodeId) -> (B, u8) {
         let n = &self.trie.nodes[id];

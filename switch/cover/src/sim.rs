@@ -187,6 +187,9 @@ impl<B: Bits> Sim<B> {
 
     /// Brings the chip's entry for one node in line with what the rule asks.
     fn step(&mut self, id: NodeId) {
+        if !self.cover.alive(id) {
+            return;
+        }
         let key = self.cover.prefix(id);
         let in_kernel = self.cover.in_kernel(id);
         let in_chip = self.chip.contains_key(&key);

@@ -152,7 +152,8 @@ impl<B: Bits> Trie<B> {
     pub fn prune(&mut self, mut id: u32) {
         while id != ROOT {
             let n = self.nodes[id];
-            if n.flags != 0 || n.value != NONE {
+            // A node that is gone already has no parent: ids in work lists may be stale.
+            if n.flags != 0 || n.value != NONE || n.up == NONE {
                 return;
             }
             let kid = match n.kids {
