@@ -1,3 +1,82 @@
 //! Netlink: the only place in the house that speaks it.
+//!
+//! ```text
+//!  kernel ──► Monitor (all groups, one order) ──► decode ──► Event { New, Del, Overrun } ──► a source
+//!         ◄─► Requests: dumps by steps, changes with the kernel's answer
+//! ```
+//!
+//! Messages are decoded straight from the receive buffer, by one attribute walker
+//! ([`wire`]) for every kind: half of the kinds (next-hop objects, netconf, nftables, bridge port
+//! settings) exist in no typed library, and a route costs 0.03 µs here against 0.6 µs as a typed
+//! message (`bench_decode` in the tests), a fifth of all the time that a route has at 300,000 a
+//! second. The typed library is the oracle of the tests instead. Socket handling is `netlink-sys`.
 
+pub mod blast;
+pub mod consts;
 pub mod tc;
+pub mod wire;
+
+mod addr;
+mod link;
+mod mmsg;
+mod neigh;
+mod netconf;
+mod nexthop;
+mod nft;
+mod route;
+mod rule;
+mod socket;
+mod types;
+
+pub use route::RouteFilter;
+pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode};
+pub use types::{
+    Addr, BaseChain, BridgeInfo, BridgePort, Event, Family, FdbEntry, Link, LinkKind, Neigh,
+    Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, Object, Route, RouteNexthop,
+    Rule,
+};
+
+use consts::*;
+
+/// Decodes one message of a routing socket.
+#[inline]
+fn decode_route_family(msg: &wire::Msg<'_>) -> Option<Event> {
+    let p = msg.payload;
+    match msg.kind {
+        RTM_NEWROUTE => route::decode(p).map(|o| Event::New(o, mode(msg.flags))),
+        RTM_DELROUTE => route::decode(p).map(Event::Del),
+        RTM_NEWNEIGH => neigh::decode(p).map(new),
+        RTM_DELNEIGH => neigh::decode(p).map(Event::Del),
+        RTM_NEWLINK => link::decode(p).map(new),
+        RTM_DELLINK => link::decode(p).map(Event::Del),
+        RTM_NEWADDR => addr::decode(p).map(new),
+        RTM_DELADDR => addr::decode(p).map(Event::Del),
+        RTM_NEWNEXTHOP => nexthop::decode(p).map(new),
+        RTM_DELNEXTHOP => nexthop::decode(p).map(Event::Del),
+        RTM_NEWRULE => rule::decode(p).map(new),
+        RTM_DELRULE => rule::decode(p).map(Event::Del),
+        RTM_NEWNETCONF => netconf::decode(p).map(new),
+        RTM_DELNETCONF => netconf::decode(p).map(Event::Del),
+        _ => None,
+    }
+}
+
+const fn new(object: Object) -> Event {
+    Event::New(object, NewMode::Plain)
+}
+
+/// Where an alias went, from a notification's flags (net/ipv4/fib_trie.c, `fib_table_insert`).
+const fn mode(flags: u16) -> NewMode {
+    if flags & NLM_F_REPLACE != 0 {
+        NewMode::Replace
+    } else if flags & NLM_F_APPEND != 0 {
+        NewMode::Append
+    } else if flags & NLM_F_CREATE != 0 && flags & NLM_F_EXCL == 0 {
+        NewMode::Prepend
+    } else {
+        NewMode::Plain
+    }
+}
+
+#[cfg(test)]
+mod tests;

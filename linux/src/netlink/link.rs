@@ -1,0 +1,204 @@
+//! Devices: RTM_*LINK (`linux/if_link.h`).
+
+use super::consts::{RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK};
+use super::types::{BridgeInfo, BridgePort, Link, LinkKind, Object};
+use super::wire::{Attrs, Writer, mac, text, u8_at, u16_at, u32_at};
+
+/// Bytes of `struct ifinfomsg`.
+const IFINFO: usize = 16;
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
+const IFLA_MASTER: u16 = 10;
+const IFLA_PROTINFO: u16 = 12;
+const IFLA_OPERSTATE: u16 = 16;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_EXT_MASK: u16 = 29;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_INFO_SLAVE_KIND: u16 = 4;
+const IFLA_INFO_SLAVE_DATA: u16 = 5;
+
+const IFLA_BR_AGEING_TIME: u16 = 4;
+const IFLA_BR_STP_STATE: u16 = 5;
+const IFLA_BR_VLAN_FILTERING: u16 = 7;
+const IFLA_BR_GROUP_FWD_MASK: u16 = 9;
+const IFLA_BR_MCAST_SNOOPING: u16 = 23;
+const IFLA_BR_VLAN_DEFAULT_PVID: u16 = 39;
+
+const IFLA_BRPORT_STATE: u16 = 1;
+const IFLA_BRPORT_LEARNING: u16 = 8;
+/// `RTEXT_FILTER_SKIP_STATS`: no counters, a third of the bytes.
+const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
+
+/// Decodes RTM_NEWLINK or RTM_DELLINK. An AF_BRIDGE message speaks of a bridge port only.
+pub(super) fn decode(payload: &[u8]) -> Option<Object> {
+    if payload.len() < IFINFO {
+        return None;
+    }
+    let index = u32_at(payload, 4);
+    if i32::from(u8_at(payload, 0)) == libc::AF_BRIDGE {
+        let attrs = Attrs::after(payload, IFINFO);
+        let master = attrs.get(IFLA_MASTER).map_or(0, |v| u32_at(v, 0));
+        let brport = attrs.get(IFLA_PROTINFO).filter(|v| v.len() > 4).map(brport);
+        return Some(Object::BridgePort {
+            ifindex: index,
+            master,
+            brport,
+        });
+    }
+    let mut link = Link {
+        index,
+        name: String::new(),
+        kind: LinkKind::Other(String::new()),
+        flags: u32_at(payload, 8),
+        mtu: 0,
+        mac: None,
+        master: 0,
+        slave_kind: String::new(),
+        lower: 0,
+        lower_elsewhere: false,
+        operstate: 0,
+        brport: None,
+    };
+    for (kind, v) in Attrs::after(payload, IFINFO) {
+        match kind {
+            IFLA_IFNAME => link.name = text(v),
+            IFLA_MTU => link.mtu = u32_at(v, 0),
+            IFLA_ADDRESS => link.mac = mac(v),
+            IFLA_MASTER => link.master = u32_at(v, 0),
+            IFLA_LINK => link.lower = u32_at(v, 0),
+            IFLA_LINK_NETNSID => link.lower_elsewhere = true,
+            IFLA_OPERSTATE => link.operstate = u8_at(v, 0),
+            IFLA_LINKINFO => info(&mut link, v),
+            _ => {}
+        }
+    }
+    Some(Object::Link(link))
+}
+
+fn info(link: &mut Link, linkinfo: &[u8]) {
+    let attrs = Attrs::new(linkinfo);
+    let kind = attrs.get(IFLA_INFO_KIND).map(text).unwrap_or_default();
+    link.kind = match kind.as_str() {
+        "bridge" => LinkKind::Bridge(attrs.get(IFLA_INFO_DATA).map(bridge).unwrap_or_default()),
+        "tun" => LinkKind::Tun,
+        _ => LinkKind::Other(kind),
+    };
+    link.slave_kind = attrs
+        .get(IFLA_INFO_SLAVE_KIND)
+        .map(text)
+        .unwrap_or_default();
+    if link.slave_kind == "bridge" {
+        link.brport = attrs.get(IFLA_INFO_SLAVE_DATA).map(brport);
+    }
+}
+
+fn bridge(data: &[u8]) -> BridgeInfo {
+    let mut b = BridgeInfo::default();
+    for (kind, v) in Attrs::new(data) {
+        match kind {
+            IFLA_BR_AGEING_TIME => b.ageing_time = u32_at(v, 0),
+            IFLA_BR_STP_STATE => b.stp_state = u32_at(v, 0),
+            IFLA_BR_VLAN_FILTERING => b.vlan_filtering = u8_at(v, 0) != 0,
+            IFLA_BR_GROUP_FWD_MASK => b.group_fwd_mask = u16_at(v, 0),
+            IFLA_BR_MCAST_SNOOPING => b.mcast_snooping = u8_at(v, 0) != 0,
+            IFLA_BR_VLAN_DEFAULT_PVID => b.default_pvid = u16_at(v, 0),
+            _ => {}
+        }
+    }
+    b
+}
+
+fn brport(data: &[u8]) -> BridgePort {
+    let mut p = BridgePort::default();
+    for (kind, v) in Attrs::new(data) {
+        let on = u8_at(v, 0) != 0;
+        match kind {
+            IFLA_BRPORT_STATE => p.state = u8_at(v, 0),
+            4 => p.hairpin = on,                // MODE
+            5 if on => p.other = Some("guard"), // GUARD: BPDUs shut the port
+            IFLA_BRPORT_LEARNING => p.learning = on,
+            9 => p.unicast_flood = on,                    // UNICAST_FLOOD
+            10 | 12 if on => p.other = Some("proxy_arp"), // PROXYARP, PROXYARP_WIFI
+            27 => p.mcast_flood = on,                     // MCAST_FLOOD
+            28 if on => p.other = Some("mcast_to_unicast"), // MCAST_TO_UCAST
+            29 if on => p.other = Some("vlan_tunnel"),    // VLAN_TUNNEL
+            30 => p.bcast_flood = on,                     // BCAST_FLOOD
+            31 if u16_at(v, 0) != 0 => p.other = Some("group_fwd_mask"),
+            32 => p.neigh_suppress = on,            // NEIGH_SUPPRESS
+            33 => p.isolated = on,                  // ISOLATED
+            34 => p.other = Some("backup_port"),    // BACKUP_PORT
+            35 | 36 if on => p.other = Some("mrp"), // MRP_RING_OPEN, MRP_IN_OPEN
+            39 => p.locked = on,                    // LOCKED
+            43 if on => p.other = Some("neigh_vlan_suppress"), // NEIGH_VLAN_SUPPRESS
+            44 if u32_at(v, 0) != 0 => p.other = Some("backup_nhid"), // BACKUP_NHID
+            _ => {}
+        }
+    }
+    p
+}
+
+/// The request that dumps all devices.
+pub(super) fn dump(w: &mut Writer, seq: u32) {
+    w.begin(RTM_GETLINK, super::consts::NLM_F_DUMP, seq, &[0; IFINFO]);
+    w.attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+}
+
+fn ifinfo(family: i32, index: u32, flags: u32, change: u32) -> [u8; IFINFO] {
+    let mut b = [0; IFINFO];
+    b[0] = family as u8;
+    b[4..8].copy_from_slice(&index.to_ne_bytes());
+    b[8..12].copy_from_slice(&flags.to_ne_bytes());
+    b[12..16].copy_from_slice(&change.to_ne_bytes());
+    b
+}
+
+/// Up or down.
+pub(super) fn set_up(w: &mut Writer, flags: u16, seq: u32, index: u32, up: bool) {
+    let iff = libc::IFF_UP as u32;
+    w.begin(
+        RTM_NEWLINK,
+        flags,
+        seq,
+        &ifinfo(libc::AF_UNSPEC, index, if up { iff } else { 0 }, iff),
+    );
+}
+
+/// MTU in bytes.
+pub(super) fn set_mtu(w: &mut Writer, flags: u16, seq: u32, index: u32, mtu: u32) {
+    w.begin(
+        RTM_NEWLINK,
+        flags,
+        seq,
+        &ifinfo(libc::AF_UNSPEC, index, 0, 0),
+    );
+    w.attr_u32(IFLA_MTU, mtu);
+}
+
+/// MAC address.
+pub(super) fn set_mac(w: &mut Writer, flags: u16, seq: u32, index: u32, addr: &[u8; 6]) {
+    w.begin(
+        RTM_NEWLINK,
+        flags,
+        seq,
+        &ifinfo(libc::AF_UNSPEC, index, 0, 0),
+    );
+    w.attr(IFLA_ADDRESS, addr);
+}
+
+/// Learning by the kernel on a bridge port.
+pub(super) fn set_learning(w: &mut Writer, flags: u16, seq: u32, index: u32, on: bool) {
+    w.begin(
+        RTM_SETLINK,
+        flags,
+        seq,
+        &ifinfo(libc::AF_BRIDGE, index, 0, 0),
+    );
+    let nest = w.nest(IFLA_PROTINFO);
+    w.attr(IFLA_BRPORT_LEARNING, &[u8::from(on)]);
+    w.end_nest(nest);
+}

@@ -1,0 +1,174 @@
+//! Neighbours and bridge FDB entries: RTM_*NEIGH (`linux/neighbour.h`). One message type, told
+//! apart by its family: AF_BRIDGE is the FDB.
+
+use std::net::IpAddr;
+
+use super::consts::{
+    NDA_DST, NDA_FLAGS_EXT, NDA_LLADDR, NDA_MASTER, NDA_VLAN, NLM_F_CREATE, NLM_F_DUMP,
+    NLM_F_REPLACE, NTF_EXT_LEARNED, NTF_EXT_MANAGED, NTF_MASTER, NTF_PROXY, NTF_USE, NUD_PERMANENT,
+    NUD_REACHABLE, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH,
+};
+use super::types::{Family, FdbEntry, Neigh, Object};
+use super::wire::{Attrs, Writer, ip, mac, u8_at, u16_at, u32_at};
+
+/// Bytes of `struct ndmsg`.
+const NDMSG: usize = 12;
+
+pub(super) fn decode(payload: &[u8]) -> Option<Object> {
+    if payload.len() < NDMSG {
+        return None;
+    }
+    let family = i32::from(u8_at(payload, 0));
+    let ifindex = u32_at(payload, 4);
+    let state = u16_at(payload, 8);
+    let flags = u8_at(payload, 10);
+    let (mut dst, mut lladdr, mut vlan, mut master, mut ext_flags) = (None, None, 0, 0, 0);
+    for (kind, v) in Attrs::after(payload, NDMSG) {
+        match kind {
+            NDA_DST => dst = ip(v),
+            NDA_LLADDR => lladdr = mac(v),
+            NDA_VLAN => vlan = u16_at(v, 0),
+            NDA_MASTER => master = u32_at(v, 0),
+            NDA_FLAGS_EXT => ext_flags = u32_at(v, 0),
+            _ => {}
+        }
+    }
+    if family == libc::AF_BRIDGE {
+        return Some(Object::Fdb(FdbEntry {
+            ifindex,
+            master,
+            mac: lladdr?,
+            vlan,
+            state,
+            flags,
+            ext_flags,
+        }));
+    }
+    if family != libc::AF_INET && family != libc::AF_INET6 || flags & NTF_PROXY != 0 {
+        return None; // proxy entries are not neighbours
+    }
+    Some(Object::Neigh(Neigh {
+        ifindex,
+        addr: dst?,
+        mac: lladdr,
+        state,
+        flags,
+        ext_flags,
+    }))
+}
+
+fn ndmsg(family: u8, ifindex: u32, state: u16, flags: u8) -> [u8; NDMSG] {
+    let mut b = [0; NDMSG];
+    b[0] = family;
+    b[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    b[8..10].copy_from_slice(&state.to_ne_bytes());
+    b[10] = flags;
+    b
+}
+
+/// The request that dumps the neighbours of a family.
+pub(super) fn dump(w: &mut Writer, seq: u32, family: Family) {
+    w.begin(RTM_GETNEIGH, NLM_F_DUMP, seq, &ndmsg(family.raw(), 0, 0, 0));
+}
+
+/// The request that dumps all bridges' FDBs.
+pub(super) fn dump_fdb(w: &mut Writer, seq: u32) {
+    w.begin(
+        RTM_GETNEIGH,
+        NLM_F_DUMP,
+        seq,
+        &ndmsg(libc::AF_BRIDGE as u8, 0, 0, 0),
+    );
+}
+
+/// What the hardware learned: `bridge fdb replace MAC dev PORT master extern_learn`.
+pub(super) fn fdb_learned(
+    w: &mut Writer,
+    flags: u16,
+    seq: u32,
+    port: u32,
+    addr: &[u8; 6],
+    vlan: u16,
+) {
+    let nd = ndmsg(
+        libc::AF_BRIDGE as u8,
+        port,
+        NUD_REACHABLE,
+        NTF_MASTER | NTF_EXT_LEARNED,
+    );
+    w.begin(RTM_NEWNEIGH, flags | NLM_F_CREATE | NLM_F_REPLACE, seq, &nd);
+    w.attr(NDA_LLADDR, addr);
+    if vlan != 0 {
+        w.attr(NDA_VLAN, &vlan.to_ne_bytes());
+    }
+}
+
+/// `bridge fdb del MAC dev PORT master`.
+pub(super) fn fdb_del(w: &mut Writer, flags: u16, seq: u32, port: u32, addr: &[u8; 6], vlan: u16) {
+    w.begin(
+        RTM_DELNEIGH,
+        flags,
+        seq,
+        &ndmsg(libc::AF_BRIDGE as u8, port, 0, NTF_MASTER),
+    );
+    w.attr(NDA_LLADDR, addr);
+    if vlan != 0 {
+        w.attr(NDA_VLAN, &vlan.to_ne_bytes());
+    }
+}
+
+/// Makes the kernel resolve or confirm a neighbour as if a packet were waiting (`ip neigh … use`).
+pub(super) fn neigh_use(w: &mut Writer, flags: u16, seq: u32, ifindex: u32, addr: &IpAddr) {
+    let nd = ndmsg(Family::of(addr).raw(), ifindex, 0, NTF_USE);
+    w.begin(RTM_NEWNEIGH, flags | NLM_F_CREATE, seq, &nd);
+    w.attr_ip(NDA_DST, addr);
+}
+
+/// Lets the kernel keep a neighbour resolved by itself, or no longer (`ip neigh … managed`, 5.16).
+pub(super) fn neigh_managed(
+    w: &mut Writer,
+    flags: u16,
+    seq: u32,
+    ifindex: u32,
+    addr: &IpAddr,
+    on: bool,
+) {
+    // NTF_USE alone clears the managed flag and leaves the entry to ordinary ageing
+    let nd = ndmsg(
+        Family::of(addr).raw(),
+        ifindex,
+        0,
+        if on { 0 } else { NTF_USE },
+    );
+    w.begin(RTM_NEWNEIGH, flags | NLM_F_CREATE | NLM_F_REPLACE, seq, &nd);
+    w.attr_ip(NDA_DST, addr);
+    if on {
+        w.attr_u32(NDA_FLAGS_EXT, NTF_EXT_MANAGED);
+    }
+}
+
+/// A neighbour set by hand (`ip neigh replace … nud permanent`).
+pub(super) fn neigh_permanent(
+    w: &mut Writer,
+    flags: u16,
+    seq: u32,
+    ifindex: u32,
+    addr: &IpAddr,
+    lladdr: &[u8; 6],
+) {
+    let nd = ndmsg(Family::of(addr).raw(), ifindex, NUD_PERMANENT, 0);
+    w.begin(RTM_NEWNEIGH, flags | NLM_F_CREATE | NLM_F_REPLACE, seq, &nd);
+    w.attr_ip(NDA_DST, addr);
+    w.attr(NDA_LLADDR, lladdr);
+}
+
+/// Removes a neighbour.
+pub(super) fn neigh_del(w: &mut Writer, flags: u16, seq: u32, ifindex: u32, addr: &IpAddr) {
+    w.begin(
+        RTM_DELNEIGH,
+        flags,
+        seq,
+        &ndmsg(Family::of(addr).raw(), ifindex, 0, 0),
+    );
+    w.attr_ip(NDA_DST, addr);
+}

@@ -1,0 +1,742 @@
+//! Sockets: one that listens ([`Monitor`]) and one that asks ([`Requests`]).
+//!
+//! ```text
+//!  Monitor   route socket, all groups ─┐  order kept across kinds
+//!            nftables socket ──────────┴► datagrams; ENOBUFS = overrun
+//!  Requests  one message, one answer (errno + the kernel's text), or a dump by steps
+//! ```
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use netlink_sys::{Socket, SocketAddr, protocols};
+
+use super::consts::{
+    NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR,
+    NLMSG_OVERRUN, group,
+};
+use super::mmsg::Mmsg;
+use super::types::{Event, Family, Nexthop, Object, Route};
+use super::wire::{Attrs, Msg, Msgs, Writer, text, u32_at};
+use super::{RouteFilter, addr, link, neigh, netconf, nexthop, nft, route, rule};
+
+/// What the kernel refused, or what the socket could not do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{request}: {}{}", io::Error::from_raw_os_error(*errno), if extack.is_empty() { String::new() } else { format!(" ({extack})") })]
+pub struct Error {
+    /// What was asked.
+    pub request: &'static str,
+    /// `errno`, positive.
+    pub errno: i32,
+    /// The kernel's own words (extended ack); may be empty.
+    pub extack: String,
+}
+
+impl Error {
+    fn io(request: &'static str, e: &io::Error) -> Self {
+        Self {
+            request,
+            errno: e.raw_os_error().unwrap_or(libc::EIO),
+            extack: String::new(),
+        }
+    }
+
+    fn protocol(request: &'static str, extack: &str) -> Self {
+        Self {
+            request,
+            errno: libc::EPROTO,
+            extack: extack.to_owned(),
+        }
+    }
+
+    /// The object asked for was not there (any more).
+    #[must_use]
+    pub const fn is_gone(&self) -> bool {
+        matches!(self.errno, libc::ENOENT | libc::ESRCH | libc::ENODEV)
+    }
+}
+
+/// `Result` with this module's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Which protocol a datagram came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// NETLINK_ROUTE.
+    Route,
+    /// NETLINK_NETFILTER.
+    Netfilter,
+}
+
+/// Decodes every message of a datagram. Unknown messages are skipped.
+pub fn decode(protocol: Protocol, datagram: &[u8], mut sink: impl FnMut(Event)) {
+    for msg in Msgs::new(datagram) {
+        if msg.kind == NLMSG_OVERRUN {
+            sink(Event::Overrun);
+        } else if let Some(event) = decode_one(protocol, &msg) {
+            sink(event);
+        }
+    }
+}
+
+fn decode_one(protocol: Protocol, msg: &Msg<'_>) -> Option<Event> {
+    match protocol {
+        Protocol::Route => super::decode_route_family(msg),
+        Protocol::Netfilter => nft::decode(msg),
+    }
+}
+
+/// Listens to everything that decides forwarding.
+///
+/// `NETLINK_NO_ENOBUFS` stays off, so that losses are seen.
+#[derive(Debug)]
+pub struct Monitor {
+    route: Socket,
+    netfilter: Option<Socket>,
+    mmsg: Mmsg,
+}
+
+impl Monitor {
+    /// Opens the sockets in the calling thread's network namespace. `rcvbuf`: bytes of kernel memory
+    /// for messages not yet read (forced beyond `rmem_max` when privileged).
+    ///
+    /// # Errors
+    /// When the routing socket can't be had; a kernel without nftables is fine.
+    pub fn open(rcvbuf: usize) -> Result<Self> {
+        const GROUPS: [u32; 11] = [
+            group::LINK,
+            group::NEIGH,
+            group::IPV4_IFADDR,
+            group::IPV4_ROUTE,
+            group::IPV4_RULE,
+            group::IPV6_IFADDR,
+            group::IPV6_ROUTE,
+            group::IPV6_RULE,
+            group::IPV4_NETCONF,
+            group::IPV6_NETCONF,
+            group::NEXTHOP,
+        ];
+        let route = listen(protocols::NETLINK_ROUTE, rcvbuf, &GROUPS)?;
+        let netfilter = listen(protocols::NETLINK_NETFILTER, 1 << 20, &[group::NFTABLES]).ok();
+        Ok(Self {
+            route,
+            netfilter,
+            mmsg: Mmsg::new(),
+        })
+    }
+
+    /// The descriptors to wait on.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [
+            Some(borrow(&self.route)),
+            self.netfilter.as_ref().map(borrow),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// Bytes of kernel memory that the routing socket really got.
+    #[must_use]
+    pub fn receive_buffer(&self) -> usize {
+        self.route.get_rx_buf_sz().unwrap_or(0)
+    }
+
+    /// Takes what is there, up to one batch for each socket, without waiting. `true`: the kernel
+    /// dropped messages (the ones given are still good, in order).
+    ///
+    /// # Errors
+    /// Anything but `ENOBUFS`.
+    pub fn recv(&mut self, mut sink: impl FnMut(Protocol, &[u8])) -> Result<(usize, bool)> {
+        let (mut datagrams, mut overrun) = (0, false);
+        let sockets = [
+            (Protocol::Route, Some(&self.route)),
+            (Protocol::Netfilter, self.netfilter.as_ref()),
+        ];
+        for (protocol, socket) in sockets {
+            let Some(socket) = socket else { continue };
+            match self.mmsg.recv(borrow(socket), |d| sink(protocol, d)) {
+                Ok(got) => {
+                    datagrams += got.datagrams;
+                    overrun |= got.truncated;
+                }
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => overrun = true,
+                Err(e) => return Err(Error::io("receive notifications", &e)),
+            }
+        }
+        Ok((datagrams, overrun))
+    }
+}
+
+fn borrow(socket: &Socket) -> BorrowedFd<'_> {
+    socket.as_fd()
+}
+
+fn open(protocol: isize) -> Result<Socket> {
+    let mut socket = Socket::new(protocol).map_err(|e| Error::io("open a netlink socket", &e))?;
+    socket
+        .bind(&SocketAddr::new(0, 0))
+        .map_err(|e| Error::io("bind a netlink socket", &e))?;
+    Ok(socket)
+}
+
+fn force_rcvbuf(socket: &Socket, bytes: usize) {
+    // without CAP_NET_ADMIN: as much as rmem_max allows
+    if rustix::net::sockopt::set_socket_recv_buffer_size_force(borrow(socket), bytes).is_err() {
+        let _ = socket.set_rx_buf_sz(bytes as i32);
+    }
+}
+
+fn listen(protocol: isize, rcvbuf: usize, groups: &[u32]) -> Result<Socket> {
+    let socket = open(protocol)?;
+    force_rcvbuf(&socket, rcvbuf);
+    for group in groups {
+        // an old kernel may lack a group (next hops: 5.3); what it doesn't have it doesn't tell
+        let _ = socket.add_membership(*group);
+    }
+    Ok(socket)
+}
+
+/// What a dump shall hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dump {
+    /// All devices.
+    Links,
+    /// All addresses.
+    Addrs,
+    /// Neighbours of a family.
+    Neighs(Family),
+    /// All bridges' FDB entries.
+    Fdb,
+    /// Next-hop objects.
+    Nexthops,
+    /// Routes.
+    Routes(Family, RouteFilter),
+    /// Policy rules.
+    Rules(Family),
+    /// Per-interface sysctls.
+    Netconf(Family),
+    /// nftables' base chains.
+    BaseChains,
+}
+
+impl Dump {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Links => "dump links",
+            Self::Addrs => "dump addresses",
+            Self::Neighs(_) => "dump neighbours",
+            Self::Fdb => "dump FDB",
+            Self::Nexthops => "dump next-hop objects",
+            Self::Routes(..) => "dump routes",
+            Self::Rules(_) => "dump rules",
+            Self::Netconf(_) => "dump netconf",
+            Self::BaseChains => "dump base chains",
+        }
+    }
+
+    const fn protocol(self) -> Protocol {
+        match self {
+            Self::BaseChains => Protocol::Netfilter,
+            _ => Protocol::Route,
+        }
+    }
+}
+
+/// How a step of a dump ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is more.
+    More,
+    /// That was all. `interrupted`: the tables changed meanwhile (`NLM_F_DUMP_INTR`), so objects may
+    /// be missing; dump again.
+    Done {
+        /// Dump again.
+        interrupted: bool,
+    },
+}
+
+#[derive(Debug)]
+struct Running {
+    what: Dump,
+    seq: u32,
+    interrupted: bool,
+}
+
+/// Asks the kernel: changes with an answer each, and dumps.
+#[derive(Debug)]
+pub struct Requests {
+    route: Socket,
+    netfilter: Option<Socket>,
+    seq: u32,
+    writer: Writer,
+    buf: Vec<u8>,
+    running: Option<Running>,
+}
+
+/// Bytes that one receive may bring; the kernel fills what it is given, up to 32 KiB.
+const RECV: usize = 64 * 1024;
+/// Messages of one batch before answers are read.
+pub(super) const MAX_BATCH: usize = 256;
+/// How often [`Requests::objects`] repeats a dump that the kernel calls interrupted.
+const DUMP_ATTEMPTS: u32 = 10;
+
+impl Requests {
+    /// Opens a socket in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn open() -> Result<Self> {
+        let route = open(protocols::NETLINK_ROUTE)?;
+        prepare(&route);
+        Ok(Self {
+            route,
+            netfilter: None,
+            seq: 0,
+            writer: Writer::new(),
+            buf: vec![0; RECV],
+            running: None,
+        })
+    }
+
+    const fn next_seq(&mut self) -> u32 {
+        self.seq = self.seq.wrapping_add(1);
+        if self.seq == 0 {
+            self.seq = 1;
+        }
+        self.seq
+    }
+
+    fn socket(&mut self, protocol: Protocol) -> Result<&Socket> {
+        match protocol {
+            Protocol::Route => Ok(&self.route),
+            Protocol::Netfilter => {
+                if self.netfilter.is_none() {
+                    let socket = open(protocols::NETLINK_NETFILTER)?;
+                    prepare(&socket);
+                    self.netfilter = Some(socket);
+                }
+                self.netfilter
+                    .as_ref()
+                    .ok_or_else(|| Error::protocol("open a netfilter socket", "not there"))
+            }
+        }
+    }
+
+    /// Begins a dump; one that was under way is given up.
+    ///
+    /// # Errors
+    /// When the request can't be sent.
+    pub fn begin(&mut self, what: Dump) -> Result<()> {
+        if let Some(old) = self.running.take() {
+            // a socket has one dump at a time: read the old one to its end
+            self.running = Some(old);
+            while self.step(|_| {})? == Step::More {}
+        }
+        let seq = self.next_seq();
+        let mut w = std::mem::take(&mut self.writer);
+        w.clear();
+        match what {
+            Dump::Links => link::dump(&mut w, seq),
+            Dump::Addrs => addr::dump(&mut w, seq),
+            Dump::Neighs(family) => neigh::dump(&mut w, seq, family),
+            Dump::Fdb => neigh::dump_fdb(&mut w, seq),
+            Dump::Nexthops => nexthop::dump(&mut w, seq),
+            Dump::Routes(family, filter) => route::dump(&mut w, seq, family, filter),
+            Dump::Rules(family) => rule::dump(&mut w, seq, family),
+            Dump::Netconf(family) => netconf::dump(&mut w, seq, family),
+            Dump::BaseChains => nft::dump(&mut w, seq),
+        }
+        let sent = self
+            .socket(what.protocol())
+            .and_then(|s| s.send(w.bytes(), 0).map_err(|e| Error::io(what.name(), &e)));
+        self.writer = w;
+        sent?;
+        self.running = Some(Running {
+            what,
+            seq,
+            interrupted: false,
+        });
+        Ok(())
+    }
+
+    /// Reads one datagram of the dump and gives its objects to `each`. Does not wait: the kernel
+    /// makes a dump's next datagram while the one before is read.
+    ///
+    /// # Errors
+    /// What the kernel says; the dump is over then.
+    pub fn step(&mut self, mut each: impl FnMut(Object)) -> Result<Step> {
+        let Some(mut running) = self.running.take() else {
+            return Ok(Step::Done { interrupted: false });
+        };
+        let (what, name) = (running.what, running.what.name());
+        let mut buf = std::mem::take(&mut self.buf);
+        let got = self
+            .socket(what.protocol())
+            .and_then(|s| recv(s, &mut buf, name));
+        let mut result = Ok(Step::More);
+        match &got {
+            Err(e) => result = Err(e.clone()),
+            Ok(n) => {
+                for msg in Msgs::new(buf.get(..*n).unwrap_or(&[])).filter(|m| m.seq == running.seq)
+                {
+                    running.interrupted |= msg.flags & NLM_F_DUMP_INTR != 0;
+                    match msg.kind {
+                        NLMSG_DONE | NLMSG_ERROR => {
+                            let errno = (u32_at(msg.payload, 0) as i32).unsigned_abs() as i32;
+                            result = if errno == 0 {
+                                Ok(Step::Done {
+                                    interrupted: running.interrupted,
+                                })
+                            } else {
+                                Err(Error {
+                                    request: name,
+                                    errno,
+                                    extack: extack(&msg),
+                                })
+                            };
+                            break;
+                        }
+                        _ => {
+                            if let Some(Event::New(object, _)) = decode_one(what.protocol(), &msg) {
+                                each(object);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        self.buf = buf;
+        if result == Ok(Step::More) {
+            self.running = Some(running);
+        }
+        result
+    }
+
+    /// A whole dump, once; `true`: it was interrupted and may miss objects.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn dump(&mut self, what: Dump, mut each: impl FnMut(Object)) -> Result<bool> {
+        self.begin(what)?;
+        loop {
+            if let Step::Done { interrupted } = self.step(&mut each)? {
+                return Ok(interrupted);
+            }
+        }
+    }
+
+    /// A whole dump, repeated until none of it was interrupted.
+    ///
+    /// # Errors
+    /// What the kernel says; `EINTR` when the tables never stood still.
+    pub fn objects(&mut self, what: Dump) -> Result<Vec<Object>> {
+        let mut all = Vec::new();
+        for _ in 0..DUMP_ATTEMPTS {
+            all.clear();
+            if !self.dump(what, |o| all.push(o))? {
+                return Ok(all);
+            }
+        }
+        Err(Error {
+            request: what.name(),
+            errno: libc::EINTR,
+            extack: format!("interrupted {DUMP_ATTEMPTS} times, try again"),
+        })
+    }
+
+    /// Sends one request and waits for its answer.
+    fn ask(&mut self, request: &'static str, write: impl Fn(&mut Writer, u16, u32)) -> Result<()> {
+        let mut failure = None;
+        self.batch(
+            request,
+            1,
+            |w, flags, seq, _| write(w, flags, seq),
+            |_, e| failure = Some(e),
+        )?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Sends `count` requests, at most 256 to a system call, and reads their answers; each failure
+    /// goes to `failed` with its number. `write` writes request *i*.
+    ///
+    /// # Errors
+    /// Only when the socket itself fails.
+    pub(super) fn batch(
+        &mut self,
+        request: &'static str,
+        count: usize,
+        mut write: impl FnMut(&mut Writer, u16, u32, usize),
+        mut failed: impl FnMut(usize, Error),
+    ) -> Result<()> {
+        let mut w = std::mem::take(&mut self.writer);
+        let mut buf = std::mem::take(&mut self.buf);
+        let mut result = Ok(());
+        let mut done = 0;
+        while done < count && result.is_ok() {
+            w.clear();
+            let first = self.seq.wrapping_add(1);
+            let n = MAX_BATCH.min(count - done);
+            for i in 0..n {
+                let seq = first.wrapping_add(i as u32);
+                write(&mut w, NLM_F_ACK, seq, done + i);
+            }
+            self.seq = first.wrapping_add(n as u32 - 1);
+            result = self
+                .route
+                .send(w.bytes(), 0)
+                .map(|_| ())
+                .map_err(|e| Error::io(request, &e));
+            let mut answers = 0;
+            while answers < n && result.is_ok() {
+                match recv(&self.route, &mut buf, request) {
+                    Err(e) => result = Err(e),
+                    Ok(len) => {
+                        for msg in Msgs::new(buf.get(..len).unwrap_or(&[])) {
+                            let index = msg.seq.wrapping_sub(first) as usize;
+                            if msg.kind != NLMSG_ERROR || index >= n {
+                                continue;
+                            }
+                            answers += 1;
+                            let errno = (u32_at(msg.payload, 0) as i32).unsigned_abs() as i32;
+                            if errno != 0 {
+                                failed(
+                                    done + index,
+                                    Error {
+                                        request,
+                                        errno,
+                                        extack: extack(&msg),
+                                    },
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+            done += n;
+        }
+        self.writer = w;
+        self.buf = buf;
+        result
+    }
+
+    /// Sets a device up or down.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn link_up(&mut self, ifindex: u32, up: bool) -> Result<()> {
+        self.ask("set link up or down", |w, f, s| {
+            link::set_up(w, f, s, ifindex, up)
+        })
+    }
+
+    /// Sets a device's MTU in bytes.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn link_mtu(&mut self, ifindex: u32, mtu: u32) -> Result<()> {
+        self.ask("set MTU", |w, f, s| link::set_mtu(w, f, s, ifindex, mtu))
+    }
+
+    /// Sets a device's MAC address.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn link_mac(&mut self, ifindex: u32, mac: &[u8; 6]) -> Result<()> {
+        self.ask("set MAC address", |w, f, s| {
+            link::set_mac(w, f, s, ifindex, mac)
+        })
+    }
+
+    /// Lets the kernel's bridge learn on a port, or not: kernel learning moves `extern_learn` entries.
+    ///
+    /// # Errors
+    /// What the kernel says; `EOPNOTSUPP` when the device is no bridge port.
+    pub fn port_learning(&mut self, ifindex: u32, on: bool) -> Result<()> {
+        self.ask("set bridge port learning", |w, f, s| {
+            link::set_learning(w, f, s, ifindex, on)
+        })
+    }
+
+    /// Writes what the hardware learned into the bridge's FDB, or moves it to this port.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn fdb_learned(&mut self, port: u32, mac: &[u8; 6], vlan: u16) -> Result<()> {
+        self.ask("write learned FDB entry", |w, f, s| {
+            neigh::fdb_learned(w, f, s, port, mac, vlan)
+        })
+    }
+
+    /// Removes what the hardware aged.
+    ///
+    /// # Errors
+    /// What the kernel says; [`Error::is_gone`] when it was not there.
+    pub fn fdb_del(&mut self, port: u32, mac: &[u8; 6], vlan: u16) -> Result<()> {
+        self.ask("remove FDB entry", |w, f, s| {
+            neigh::fdb_del(w, f, s, port, mac, vlan)
+        })
+    }
+
+    /// Many of the two above for one system call per 256, in order: (port, mac, vlan, learned or
+    /// removed). Failures go to `failed` with the entry's number.
+    ///
+    /// # Errors
+    /// Only when the socket itself fails.
+    pub fn fdb_batch(
+        &mut self,
+        entries: &[(u32, [u8; 6], u16, bool)],
+        failed: impl FnMut(usize, Error),
+    ) -> Result<()> {
+        let write = |w: &mut Writer, f: u16, s: u32, i: usize| match entries.get(i) {
+            Some((port, mac, vlan, true)) => neigh::fdb_learned(w, f, s, *port, mac, *vlan),
+            Some((port, mac, vlan, false)) => neigh::fdb_del(w, f, s, *port, mac, *vlan),
+            None => {}
+        };
+        self.batch("write FDB entries", entries.len(), write, failed)
+    }
+
+    /// Makes the kernel resolve or confirm a neighbour, as a packet to it would.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neigh_use(&mut self, ifindex: u32, addr: &IpAddr) -> Result<()> {
+        self.ask("resolve neighbour", |w, f, s| {
+            neigh::neigh_use(w, f, s, ifindex, addr)
+        })
+    }
+
+    /// Lets the kernel keep a neighbour resolved by itself (Linux 5.16), or no longer.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neigh_managed(&mut self, ifindex: u32, addr: &IpAddr, on: bool) -> Result<()> {
+        self.ask("set neighbour managed", |w, f, s| {
+            neigh::neigh_managed(w, f, s, ifindex, addr, on)
+        })
+    }
+
+    /// Sets a neighbour by hand.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neigh_permanent(&mut self, ifindex: u32, addr: &IpAddr, mac: &[u8; 6]) -> Result<()> {
+        self.ask("set neighbour", |w, f, s| {
+            neigh::neigh_permanent(w, f, s, ifindex, addr, mac)
+        })
+    }
+
+    /// Removes a neighbour.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neigh_del(&mut self, ifindex: u32, addr: &IpAddr) -> Result<()> {
+        self.ask("remove neighbour", |w, f, s| {
+            neigh::neigh_del(w, f, s, ifindex, addr)
+        })
+    }
+
+    /// Creates or replaces a next-hop object.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn nexthop_add(&mut self, nh: &Nexthop) -> Result<()> {
+        self.ask("write next-hop object", |w, f, s| nexthop::add(w, f, s, nh))
+    }
+
+    /// Removes a next-hop object and the routes that use it.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn nexthop_del(&mut self, id: u32) -> Result<()> {
+        self.ask("remove next-hop object", |w, f, s| {
+            nexthop::del(w, f, s, id)
+        })
+    }
+
+    /// Many routes, 256 to a system call: added (`flags`: NLM_F_REPLACE, _APPEND, _EXCL or 0) or removed.
+    ///
+    /// # Errors
+    /// Only when the socket itself fails.
+    pub fn routes(
+        &mut self,
+        routes: &[Route],
+        remove: bool,
+        flags: u16,
+        failed: impl FnMut(usize, Error),
+    ) -> Result<()> {
+        let write = |w: &mut Writer, f: u16, s: u32, i: usize| match routes.get(i) {
+            Some(r) if remove => route::del(w, f | flags, s, r),
+            Some(r) => route::add(w, f | flags, s, r),
+            None => {}
+        };
+        self.batch(
+            if remove {
+                "remove routes"
+            } else {
+                "add routes"
+            },
+            routes.len(),
+            write,
+            failed,
+        )
+    }
+}
+
+fn prepare(socket: &Socket) {
+    // all three only make answers better; kernels without them are fine
+    let _ = socket.set_ext_ack(true);
+    let _ = socket.set_cap_ack(true);
+    let _ = socket.set_netlink_get_strict_chk(true);
+    force_rcvbuf(socket, 1 << 20);
+    // the kernel answers within the call that asks; a lost answer must not hang its reader
+    let timeout = Some(std::time::Duration::from_secs(10));
+    let _ = rustix::net::sockopt::set_socket_timeout(
+        borrow(socket),
+        rustix::net::sockopt::Timeout::Recv,
+        timeout,
+    );
+}
+
+/// One datagram of the kernel into `buf`; its length.
+fn recv(socket: &Socket, buf: &mut [u8], request: &'static str) -> Result<usize> {
+    loop {
+        match rustix::net::recvfrom(borrow(socket), &mut *buf, rustix::net::RecvFlags::TRUNC) {
+            Ok((_, len, _)) if len > buf.len() => {
+                return Err(Error::protocol(request, "answer longer than 64 KiB"));
+            }
+            Ok((_, len, _)) => return Ok(len),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => {
+                return Err(Error {
+                    request,
+                    errno: e.raw_os_error(),
+                    extack: String::new(),
+                });
+            }
+        }
+    }
+}
+
+/// The kernel's words in an error or done message.
+fn extack(msg: &Msg<'_>) -> String {
+    const NLMSGERR_ATTR_MSG: u16 = 1;
+    if msg.flags & NLM_F_ACK_TLVS == 0 {
+        return String::new();
+    }
+    let fixed = match msg.kind {
+        NLMSG_DONE => 4,
+        _ if msg.flags & NLM_F_CAPPED != 0 => 4 + super::wire::HEADER_LEN,
+        _ => 4 + u32_at(msg.payload, 4) as usize,
+    };
+    Attrs::after(msg.payload, fixed)
+        .get(NLMSGERR_ATTR_MSG)
+        .map(text)
+        .unwrap_or_default()
+}
+
+impl AsRawFd for Requests {
+    fn as_raw_fd(&self) -> i32 {
+        self.route.as_raw_fd()
+    }
+}

@@ -1,0 +1,494 @@
+//! What the kernel's tables hold, as plain structs.
+//!
+//! The numbers (table ids, scopes, flags, states) are the kernel's own, from `linux/rtnetlink.h`,
+//! `linux/neighbour.h`, `linux/if_link.h`; constants for those that are used are in
+//! [`super::consts`]. What is not decoded here does not matter for forwarding.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+/// Address family of a routing object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The kernel's number: `AF_INET` or `AF_INET6`.
+    #[must_use]
+    pub const fn raw(self) -> u8 {
+        match self {
+            Self::V4 => libc::AF_INET as u8,
+            Self::V6 => libc::AF_INET6 as u8,
+        }
+    }
+
+    /// The family of the kernel's number, if it is one of the two.
+    #[must_use]
+    pub const fn from_raw(raw: u8) -> Option<Self> {
+        match raw as i32 {
+            libc::AF_INET => Some(Self::V4),
+            libc::AF_INET6 => Some(Self::V6),
+            _ => None,
+        }
+    }
+
+    /// The family of an address.
+    #[must_use]
+    pub const fn of(addr: &IpAddr) -> Self {
+        match addr {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+}
+
+/// What kind of device a link is (`IFLA_INFO_KIND`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A bridge, with what the switch needs to know of it.
+    Bridge(BridgeInfo),
+    /// TUN or TAP.
+    Tun,
+    /// Any other kind; empty for a device without one (a physical NIC, loopback).
+    Other(String),
+}
+
+/// `IFLA_BR_*` of a bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BridgeInfo {
+    /// The bridge tells VLANs apart.
+    pub vlan_filtering: bool,
+    /// FDB ageing time in 1/100 s (USER_HZ), as the kernel counts it.
+    pub ageing_time: u32,
+    /// IGMP and MLD snooping is on.
+    pub mcast_snooping: bool,
+    /// STP: 0 off, 1 kernel, 2 user space.
+    pub stp_state: u32,
+    /// Which of 01:80:c2:00:00:0X the bridge forwards (bit X).
+    pub group_fwd_mask: u16,
+    /// PVID that a port gets (only with `vlan_filtering`).
+    pub default_pvid: u16,
+}
+
+/// `IFLA_BRPORT_*` of a device that is a bridge's port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BridgePort {
+    /// STP state: 0 disabled, 1 listening, 2 learning, 3 forwarding, 4 blocking.
+    pub state: u8,
+    /// The kernel learns source addresses here.
+    pub learning: bool,
+    /// Unknown unicast is flooded to here.
+    pub unicast_flood: bool,
+    /// Multicast without an MDB entry is flooded to here.
+    pub mcast_flood: bool,
+    /// Broadcast is flooded to here.
+    pub bcast_flood: bool,
+    /// A frame may leave by the port it came from.
+    pub hairpin: bool,
+    /// Isolated ports do not talk to each other.
+    pub isolated: bool,
+    /// Only known source addresses may speak (802.1X style).
+    pub locked: bool,
+    /// The bridge answers ARP and ND for hosts it knows.
+    pub neigh_suppress: bool,
+    /// The first setting, if any, that changes forwarding and that is not one of the above, by
+    /// `bridge link`'s name for it (guard, proxy_arp, mcast_to_unicast …).
+    pub other: Option<&'static str>,
+}
+
+impl Default for BridgePort {
+    /// A port as `ip link set … master` makes it, before STP let it forward.
+    fn default() -> Self {
+        Self {
+            state: 0,
+            learning: true,
+            unicast_flood: true,
+            mcast_flood: true,
+            bcast_flood: true,
+            hairpin: false,
+            isolated: false,
+            locked: false,
+            neigh_suppress: false,
+            other: None,
+        }
+    }
+}
+
+/// A network device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Interface index.
+    pub index: u32,
+    /// Name, at most 15 bytes.
+    pub name: String,
+    /// Kind of device.
+    pub kind: LinkKind,
+    /// `IFF_*`.
+    pub flags: u32,
+    /// MTU in bytes.
+    pub mtu: u32,
+    /// MAC address, if the device has one of 6 bytes.
+    pub mac: Option<[u8; 6]>,
+    /// Index of the bridge, bond or VRF that the device belongs to; 0: none.
+    pub master: u32,
+    /// The kind of `master` (`IFLA_INFO_SLAVE_KIND`), as `bridge`; empty: none or not told.
+    pub slave_kind: String,
+    /// `IFLA_LINK`: the device beneath (VLAN, macvlan), the peer of a veth; 0: none.
+    pub lower: u32,
+    /// `lower` is an index of another namespace.
+    pub lower_elsewhere: bool,
+    /// RFC 2863 operational state (`IF_OPER_*`; 6 = up).
+    pub operstate: u8,
+    /// Bridge port settings, when `master` is a bridge.
+    pub brport: Option<BridgePort>,
+}
+
+impl Link {
+    /// `IFF_UP`: the administrator wants it up.
+    #[must_use]
+    pub const fn admin_up(&self) -> bool {
+        self.flags & libc::IFF_UP as u32 != 0
+    }
+
+    /// `IFF_LOWER_UP`: carrier.
+    #[must_use]
+    pub const fn carrier(&self) -> bool {
+        self.flags & libc::IFF_LOWER_UP as u32 != 0
+    }
+}
+
+/// An address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Addr {
+    /// Interface index.
+    pub ifindex: u32,
+    /// The local address (on point-to-point links the near end).
+    pub local: IpAddr,
+    /// Prefix length.
+    pub prefix_len: u8,
+    /// The far end of a point-to-point address.
+    pub peer: Option<IpAddr>,
+    /// `IFA_F_*` (tentative, dadfailed, deprecated, secondary …).
+    pub flags: u32,
+    /// Scope (`RT_SCOPE_*`).
+    pub scope: u8,
+}
+
+/// A neighbour (ARP or ND) entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Neigh {
+    /// Interface index.
+    pub ifindex: u32,
+    /// The neighbour's address.
+    pub addr: IpAddr,
+    /// Its MAC address, when known.
+    pub mac: Option<[u8; 6]>,
+    /// `NUD_*`.
+    pub state: u16,
+    /// `NTF_*`.
+    pub flags: u8,
+    /// `NTF_EXT_*` (managed).
+    pub ext_flags: u32,
+}
+
+impl Neigh {
+    /// The kernel would send to `mac` now (`NUD_VALID`: all states in which the address may be used).
+    #[must_use]
+    pub const fn usable(&self) -> bool {
+        const VALID: u16 = super::consts::NUD_PERMANENT
+            | super::consts::NUD_NOARP
+            | super::consts::NUD_REACHABLE
+            | super::consts::NUD_PROBE
+            | super::consts::NUD_STALE
+            | super::consts::NUD_DELAY;
+        self.state & VALID != 0 && self.mac.is_some()
+    }
+}
+
+/// An entry of a bridge's forwarding database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FdbEntry {
+    /// The port's interface index (the bridge's own, for an entry on the bridge itself).
+    pub ifindex: u32,
+    /// The bridge (`NDA_MASTER`); 0 for entries of the device itself (`self`), such as multicast filters.
+    pub master: u32,
+    /// MAC address.
+    pub mac: [u8; 6],
+    /// VLAN id; 0: none.
+    pub vlan: u16,
+    /// `NUD_*`: permanent = local, noarp = static, reachable and stale = dynamic.
+    pub state: u16,
+    /// `NTF_*` (self, master, ext_learned, sticky, offloaded …).
+    pub flags: u8,
+    /// `NTF_EXT_*` (locked).
+    pub ext_flags: u32,
+}
+
+/// One way out of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RouteNexthop {
+    /// Output interface; 0: none (blackhole …).
+    pub ifindex: u32,
+    /// Gateway; `None`: the destination is on the link. May be IPv6 for an IPv4 route (`RTA_VIA`).
+    pub gateway: Option<IpAddr>,
+    /// Weight, from 1 (the kernel's `rtnh_hops` + 1).
+    pub weight: u16,
+    /// `RTNH_F_*`: dead, linkdown, onlink, offload, trap.
+    pub flags: u8,
+    /// Packets get a header put on (MPLS, SRv6, tunnel).
+    pub encap: bool,
+}
+
+/// The ways out of a route, without allocation for the usual single one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Nexthops {
+    /// None (blackhole, unreachable, throw …).
+    #[default]
+    None,
+    /// One.
+    One(RouteNexthop),
+    /// `RTA_MULTIPATH`.
+    Many(Box<[RouteNexthop]>),
+}
+
+impl Nexthops {
+    /// As a slice.
+    #[must_use]
+    pub fn as_slice(&self) -> &[RouteNexthop] {
+        match self {
+            Self::None => &[],
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+/// A route.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// Routing table.
+    pub table: u32,
+    /// Destination prefix; its family is the route's.
+    pub dst: IpNet,
+    /// TOS / DSCP that the route is for; 0: all. IPv4 only.
+    pub tos: u8,
+    /// Priority: the lowest wins.
+    pub metric: u32,
+    /// `RTN_*`.
+    pub kind: u8,
+    /// `RT_SCOPE_*`.
+    pub scope: u8,
+    /// `RTPROT_*`.
+    pub protocol: u8,
+    /// `RTM_F_*` and, of a single-path route, `RTNH_F_*`.
+    pub flags: u32,
+    /// Next-hop object (`RTA_NH_ID`); 0: none.
+    pub nh_id: u32,
+    /// The ways out. With `nh_id` the kernel may tell them as well (`nexthop_compat_mode`).
+    pub nexthops: Nexthops,
+    /// IPv6 source-specific routing (`from`).
+    pub src: Option<IpNet>,
+    /// Preferred source address.
+    pub prefsrc: Option<IpAddr>,
+    /// `RTAX_MTU`; 0: the interface's.
+    pub mtu: u32,
+}
+
+impl Route {
+    /// The family, from the prefix.
+    #[must_use]
+    pub const fn family(&self) -> Family {
+        match self.dst {
+            IpNet::V4(_) => Family::V4,
+            IpNet::V6(_) => Family::V6,
+        }
+    }
+}
+
+/// What a next-hop object stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NexthopKind {
+    /// A device and perhaps a gateway.
+    Single {
+        /// Output interface.
+        ifindex: u32,
+        /// Gateway.
+        gateway: Option<IpAddr>,
+        /// A header is put on.
+        encap: bool,
+    },
+    /// Drops.
+    Blackhole,
+    /// A weighted group of other objects.
+    Group {
+        /// Members: (id, weight from 1 to 65536).
+        members: Vec<(u32, u32)>,
+        /// A resilient group (bucket table) instead of hash-threshold.
+        resilient: bool,
+    },
+}
+
+/// A next-hop object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nexthop {
+    /// Its id.
+    pub id: u32,
+    /// `AF_INET`, `AF_INET6`; 0 for groups.
+    pub family: u8,
+    /// `RTPROT_*`.
+    pub protocol: u8,
+    /// `RTNH_F_*`.
+    pub flags: u32,
+    /// For VXLAN FDB entries, never for routes.
+    pub fdb: bool,
+    /// What it stands for.
+    pub kind: NexthopKind,
+}
+
+/// A policy rule.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// Family.
+    pub family: Family,
+    /// Preference: the lowest is tried first.
+    pub priority: u32,
+    /// Table that it looks up.
+    pub table: u32,
+    /// `FR_ACT_*` (1 = look up a table).
+    pub action: u8,
+    /// It applies to all packets: no selector and no suppressor.
+    pub matches_all: bool,
+    /// Everything in the message, in about `ip rule`'s words: tells rules apart, and a person what they are.
+    pub text: String,
+}
+
+impl Rule {
+    /// One of the three rules that every namespace starts with: local, main, default.
+    ///
+    /// Selftests move the local rule to another preference, so only tables and their order count;
+    /// the order is for the reader of all rules to check.
+    #[must_use]
+    pub const fn is_default(&self) -> bool {
+        self.matches_all
+            && self.action == super::consts::FR_ACT_TO_TBL
+            && matches!(self.table, 253..=255)
+    }
+}
+
+/// Whom a netconf message is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NetconfTarget {
+    /// `conf/all`.
+    All,
+    /// `conf/default`.
+    Default,
+    /// One interface.
+    Link(u32),
+}
+
+/// Sysctls that the kernel tells of (`RTM_NEWNETCONF`); `None`: not in this message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Netconf {
+    /// Family.
+    pub family: Family,
+    /// Whom it is about.
+    pub target: NetconfTarget,
+    /// `forwarding`.
+    pub forwarding: Option<bool>,
+    /// `rp_filter`: 0, 1 strict, 2 loose. IPv4.
+    pub rp_filter: Option<u8>,
+    /// `ignore_routes_with_linkdown`.
+    pub ignore_linkdown: Option<bool>,
+    /// `mc_forwarding`: multicast routing is on.
+    pub mc_forwarding: Option<bool>,
+    /// `proxy_arp` / `proxy_ndp`.
+    pub proxy_neigh: Option<bool>,
+    /// `bc_forwarding`: directed broadcasts are forwarded. IPv4.
+    pub bc_forwarding: Option<bool>,
+}
+
+/// A base chain of nftables: a place where packets are looked at by rules.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BaseChain {
+    /// `NFPROTO_*`: 1 inet, 2 ip, 3 arp, 5 netdev, 7 bridge, 10 ip6.
+    pub family: u8,
+    /// Table's name.
+    pub table: String,
+    /// Chain's name.
+    pub name: String,
+    /// Hook number within the family (`NF_INET_*`: 0 prerouting, 1 input, 2 forward, 3 output,
+    /// 4 postrouting). `None`: not a base chain, or a message that leaves it out (a deletion).
+    pub hook: Option<u32>,
+    /// Devices, for `netdev` chains.
+    pub devices: Vec<String>,
+}
+
+/// Anything that a dump or a notification can speak of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Object {
+    /// A device.
+    Link(Link),
+    /// A device's bridge port settings alone (AF_BRIDGE message): port, bridge, settings.
+    BridgePort {
+        /// The port's interface index.
+        ifindex: u32,
+        /// The bridge; 0 when the port left.
+        master: u32,
+        /// The settings, when the message has them.
+        brport: Option<BridgePort>,
+    },
+    /// An address.
+    Addr(Addr),
+    /// A neighbour.
+    Neigh(Neigh),
+    /// An FDB entry.
+    Fdb(FdbEntry),
+    /// A next-hop object.
+    Nexthop(Nexthop),
+    /// A route.
+    Route(Route),
+    /// A rule.
+    Rule(Rule),
+    /// Sysctls.
+    Netconf(Netconf),
+    /// A base chain.
+    BaseChain(BaseChain),
+    /// A table of nftables went, with all its chains: family, name (`None`: all tables).
+    NftTable {
+        /// `NFPROTO_*`.
+        family: u8,
+        /// Name.
+        name: Option<String>,
+    },
+}
+
+/// How a new object was put in: the notification's header flags, which decide where an alias of an
+/// IPv4 route stands among those of equal prefix, TOS and metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NewMode {
+    /// From a dump, or there was no equal key before: at the end.
+    #[default]
+    Plain,
+    /// In place of the first one of equal key (`NLM_F_REPLACE`).
+    Replace,
+    /// After all of equal key (`NLM_F_APPEND`).
+    Append,
+    /// Before all of equal key (create without exclusive, append or replace: `ip route prepend`).
+    Prepend,
+}
+
+/// One message, decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// An object is there, or changed.
+    New(Object, NewMode),
+    /// An object went.
+    Del(Object),
+    /// Messages were lost: dump again.
+    Overrun,
+}
