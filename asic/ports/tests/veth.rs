@@ -1,0 +1,469 @@
+//! Ports on real netdevs: veth pairs between namespaces of their own.
+//!
+//! ```text
+//!   ns host1            ns switch               ns host2
+//!   h1 10.9.9.1 ◄────► p1      p2 ◄────► h2 10.9.9.2
+//!                       └ a two-port repeater ┘
+//! ```
+//!
+//! Needs root; says so and passes where it is not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tandem_linux::{netns, packet_socket};
+use tandem_packet::Frame;
+use tandem_ports::{Cable, Change, Opened, RxPort, SCRATCH, TxPort};
+
+fn sh(command: &str) -> bool {
+    Command::new("sh")
+        .args(["-c", command])
+        .output()
+        .is_ok_and(|o| o.status.success())
+}
+
+fn must(command: &str) {
+    let out = Command::new("sh").args(["-c", command]).output().unwrap();
+    assert!(
+        out.status.success(),
+        "{command}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+}
+
+fn root() -> bool {
+    let root = sh("test $(id -u) = 0 && ip netns list");
+    if !root {
+        eprintln!("skipped: needs root and iproute2 to make network namespaces");
+    }
+    root
+}
+
+/// Three namespaces with two veth pairs, removed when dropped.
+struct Net {
+    name: String,
+}
+
+impl Net {
+    fn new() -> Net {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "asicd-p{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let net = Net { name };
+        for ns in ["h1", "sw", "h2"] {
+            must(&format!("ip netns add {}", net.ns(ns)));
+        }
+        net.pair(1);
+        net.pair(2);
+        net
+    }
+
+    fn ns(&self, part: &str) -> String {
+        format!("{}-{part}", self.name)
+    }
+
+    fn pair(&self, n: u8) {
+        let (h, sw) = (self.ns(&format!("h{n}")), self.ns("sw"));
+        must(&format!(
+            "ip link add p{n} netns {sw} type veth peer name h{n} netns {h} && \
+             ip -n {h} addr add 10.9.9.{n}/24 dev h{n} && ip -n {h} link set h{n} up"
+        ));
+    }
+
+    fn cable(&self, n: u8) -> Cable {
+        Cable::new(format!("swp{n}=p{n}@{}", self.ns("sw")).parse().unwrap(), 0)
+    }
+
+    fn open(&self, n: u8) -> (Cable, Opened) {
+        let mut cable = self.cable(n);
+        match cable.check().unwrap() {
+            Some(Change::Opened(o)) => (cable, *o),
+            _ => panic!("not opened"),
+        }
+    }
+
+    /// A raw socket in a host, as a host's own packet generator.
+    fn raw(&self, n: u8) -> (packet_socket::PacketRx, packet_socket::PacketTx) {
+        netns::run_in_named(Some(&self.ns(&format!("h{n}"))), || {
+            let index = tandem_linux::ifreq::ControlSocket::open()?
+                .link(&format!("h{n}"))?
+                .ifindex;
+            packet_socket::open(index, 1500)
+        })
+        .unwrap()
+    }
+
+    fn ping(&self) -> bool {
+        sh(&format!(
+            "ip netns exec {} ping -n -c 2 -i 0.2 -W 1 10.9.9.9",
+            self.ns("h1")
+        ))
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for ns in ["h1", "sw", "h2"] {
+            sh(&format!("ip netns del {}", self.ns(ns)));
+        }
+    }
+}
+
+fn wait(fd: std::os::fd::BorrowedFd<'_>, ms: i64) {
+    let mut fds = [rustix::event::PollFd::new(
+        &fd,
+        rustix::event::PollFlags::IN,
+    )];
+    let time = rustix::time::Timespec {
+        tv_sec: ms / 1000,
+        tv_nsec: (ms % 1000) * 1_000_000,
+    };
+    let _ = rustix::event::poll(&mut fds, Some(&time));
+}
+
+/// Receives until `accept` says yes, or a second has passed.
+fn receive_one(rx: &mut RxPort, mut accept: impl FnMut(&mut Frame<'_>) -> bool) -> bool {
+    let mut scratch = vec![0; SCRATCH];
+    let end = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < end {
+        let mut found = false;
+        rx.receive(0, 64, &mut scratch, &mut |f: &mut Frame<'_>| {
+            found |= accept(f)
+        });
+        if found {
+            return true;
+        }
+        wait(rx.fd().unwrap(), 50);
+    }
+    false
+}
+
+/// Passes every frame from one port to the other until stopped.
+struct Repeater {
+    stop: Arc<AtomicBool>,
+    big: Arc<AtomicU64>,
+    partial: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Repeater {
+    fn start(a: Opened, b: Opened) -> Repeater {
+        let stop = Arc::new(AtomicBool::new(false));
+        let big = Arc::new(AtomicU64::new(0));
+        let partial = Arc::new(AtomicU64::new(0));
+        let (s, g, p) = (stop.clone(), big.clone(), partial.clone());
+        let thread = std::thread::spawn(move || {
+            let mut scratch = vec![0; SCRATCH];
+            let (mut rx1, mut tx1) = (a.rx, a.tx);
+            let (mut rx2, mut tx2) = (b.rx, b.tx);
+            let mut pass = |rx: &mut RxPort, tx: &mut TxPort| {
+                let n = rx.receive(0, 64, &mut scratch, &mut |f: &mut Frame<'_>| {
+                    g.fetch_add(u64::from(f.offload.gso.is_some()), Ordering::Relaxed);
+                    p.fetch_add(u64::from(f.offload.csum.is_some()), Ordering::Relaxed);
+                    tx.queue(f, 0);
+                });
+                tx.flush();
+                n
+            };
+            while !s.load(Ordering::Relaxed) {
+                if pass(&mut rx1, &mut tx2) + pass(&mut rx2, &mut tx1) == 0 {
+                    let (f1, f2) = (rx1.fd().unwrap(), rx2.fd().unwrap());
+                    let mut fds = [f1, f2].map(|f| {
+                        rustix::event::PollFd::from_borrowed_fd(f, rustix::event::PollFlags::IN)
+                    });
+                    let time = rustix::time::Timespec {
+                        tv_sec: 0,
+                        tv_nsec: 100_000_000,
+                    };
+                    let _ = rustix::event::poll(&mut fds, Some(&time));
+                }
+            }
+        });
+        Repeater {
+            stop,
+            big,
+            partial,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Repeater {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[test]
+fn host_behind_a_port_gets_no_answer() {
+    if !root() {
+        return;
+    }
+    let net = Net::new();
+    let sw = net.ns("sw");
+    must(&format!(
+        "ip -n {sw} addr add 10.9.9.9/24 dev p1 && ip -n {sw} link set p1 up"
+    ));
+    assert!(net.ping(), "without the switch the netdev answers");
+    let (cable, mut opened) = net.open(1);
+    must(&format!("ip -n {} neigh flush all", net.ns("h1")));
+    let (mut host, _) = net.raw(1);
+    assert!(!net.ping(), "cut off: no ARP, no echo");
+    assert!(
+        receive_one(&mut opened.rx, |f| f.bytes().get(12..14) == Some(&[8, 6])),
+        "the port itself sees the ARP request"
+    );
+    // Nor does the local stack send anything by it
+    sh(&format!("ip netns exec {sw} ping -n -c 1 -W 1 10.9.9.1"));
+    let own = netns::run_in_named(Some(&sw), || {
+        tandem_linux::ifreq::ControlSocket::open()?.mac("p1")
+    })
+    .unwrap();
+    let mut scratch = vec![0; SCRATCH];
+    let mut leaked = 0;
+    host.receive(1000, &mut scratch, 64, &mut |f| {
+        leaked += usize::from(f.mem.get(f.start + 6..f.start + 12) == Some(&own));
+    });
+    assert_eq!(leaked, 0, "frames of the local stack left by the port");
+    drop(opened);
+    drop(cable);
+    assert!(net.ping(), "the doors are open again after a clean end");
+}
+
+#[test]
+fn tags_keep_their_tpid() {
+    if !root() {
+        return;
+    }
+    let net = Net::new();
+    let (_cable, mut port) = net.open(1);
+    let (mut host_rx, mut host_tx) = net.raw(1);
+    let tags: [&[u8]; 4] = [
+        &[0x81, 0x00, 0x20, 0x64],
+        &[0x88, 0xa8, 0x00, 0x07],
+        &[0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x60, 0x01],
+        &[0x81, 0x00, 0x00, 0x00],
+    ];
+    for tag in tags {
+        let mut frame = vec![0x02, 0, 0, 0, 0, 0x77, 0x02, 0, 0, 0, 0, 0x78];
+        frame.extend(tag);
+        frame.extend([0x12, 0x34]);
+        frame.extend((0..64).map(|b| b as u8));
+        host_tx.queue(&[0; 10], &frame);
+        host_tx.flush();
+        assert!(
+            receive_one(&mut port.rx, |f| f.bytes() == frame),
+            "in: {tag:02x?}"
+        );
+        // And out again
+        let mut mem = [vec![0; 64], frame.clone()].concat();
+        let end = mem.len();
+        port.tx.queue(
+            &Frame::new(&mut mem, 64, end, tandem_packet::Offload::NONE),
+            0,
+        );
+        port.tx.flush();
+        let mut scratch = vec![0; SCRATCH];
+        let until = Instant::now() + Duration::from_secs(1);
+        let mut seen = false;
+        while !seen && Instant::now() < until {
+            host_rx.receive(64, &mut scratch, 64, &mut |f| {
+                let rest = &f.mem[f.start..f.end];
+                let mut whole = rest.to_vec();
+                if let Some((tpid, tci)) = f.tag {
+                    whole.splice(12..12, [tpid.to_be_bytes(), tci.to_be_bytes()].concat());
+                }
+                seen |= whole == frame;
+            });
+        }
+        assert!(seen, "out: {tag:02x?}");
+    }
+}
+
+fn stream(net: &Net, bytes: usize) -> (f64, Duration) {
+    let listener =
+        netns::run_in_named(Some(&net.ns("h2")), || TcpListener::bind("10.9.9.2:7000")).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut s, _) = listener.accept().unwrap();
+        let mut buf = vec![0; 1 << 16];
+        let (mut total, mut sum) = (0usize, 0u64);
+        loop {
+            let n = s.read(&mut buf).unwrap();
+            if n == 0 {
+                return (total, sum);
+            }
+            for b in &buf[..n] {
+                sum = sum.wrapping_mul(31).wrapping_add(u64::from(*b));
+            }
+            total += n;
+        }
+    });
+    let mut c = netns::run_in_named(Some(&net.ns("h1")), || {
+        TcpStream::connect_timeout(&"10.9.9.2:7000".parse().unwrap(), Duration::from_secs(5))
+    })
+    .unwrap();
+    c.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+    let start = Instant::now();
+    let block: Vec<u8> = (0..1 << 16).map(|i| (i * 7 % 251) as u8).collect();
+    let mut sum = 0u64;
+    for _ in 0..bytes / block.len() {
+        c.write_all(&block).unwrap();
+        for b in &block {
+            sum = sum.wrapping_mul(31).wrapping_add(u64::from(*b));
+        }
+    }
+    drop(c);
+    let (total, got) = server.join().unwrap();
+    assert_eq!(total, bytes / block.len() * block.len());
+    assert_eq!(sum, got, "the bytes arrive as they were sent");
+    let time = start.elapsed();
+    (total as f64 * 8.0 / time.as_secs_f64() / 1e9, time)
+}
+
+#[test]
+fn streams_with_default_offloads() {
+    if !root() {
+        return;
+    }
+    let net = Net::new();
+    let (_c1, a) = net.open(1);
+    let (_c2, b) = net.open(2);
+    assert!(a.link.up && b.link.up);
+    let repeater = Repeater::start(a, b);
+    let (gbit, _) = stream(&net, 64 << 20);
+    eprintln!("TCP through a repeater, super-frames whole: {gbit:.2} Gbit/s");
+    assert!(
+        repeater.big.load(Ordering::Relaxed) > 0,
+        "super-frames came through"
+    );
+    assert!(
+        repeater.partial.load(Ordering::Relaxed) > 0,
+        "partial checksums came through"
+    );
+
+    // UDP with a partial checksum arrives; the receiver's kernel would drop a wrong one
+    let (rx, tx) = (
+        netns::run_in_named(Some(&net.ns("h2")), || UdpSocket::bind("10.9.9.2:7001")).unwrap(),
+        netns::run_in_named(Some(&net.ns("h1")), || UdpSocket::bind("10.9.9.1:0")).unwrap(),
+    );
+    rx.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    tx.send_to(&[5; 1000], "10.9.9.2:7001").unwrap();
+    assert_eq!(rx.recv(&mut [0; 2000]).unwrap(), 1000);
+
+    // Idle round trips
+    let mut times: Vec<Duration> = (0..200)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            let start = Instant::now();
+            tx.send_to(&[1], "10.9.9.2:7001").unwrap();
+            let (_, from) = rx.recv_from(&mut [0; 9]).unwrap();
+            rx.send_to(&[1], from).unwrap();
+            tx.recv(&mut [0; 9]).unwrap();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    eprintln!(
+        "idle round trip: median {:?}, 99 % {:?}",
+        times[100], times[198]
+    );
+}
+
+#[test]
+fn super_frames_are_cut_for_a_netdev_that_cannot() {
+    if !root() {
+        return;
+    }
+    if !sh("command -v ethtool") {
+        eprintln!("skipped: needs ethtool to turn segmentation offload off");
+        return;
+    }
+    let net = Net::new();
+    must(&format!(
+        "ip netns exec {} ethtool -K p2 tso off gso off tx off",
+        net.ns("sw")
+    ));
+    let (_c1, a) = net.open(1);
+    let (_c2, b) = net.open(2);
+    let repeater = Repeater::start(a, b);
+    let (gbit, _) = stream(&net, 16 << 20);
+    eprintln!("TCP through a repeater, cut here: {gbit:.2} Gbit/s");
+    assert!(repeater.big.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn link_follows_the_netdev() {
+    if !root() {
+        return;
+    }
+    let net = Net::new();
+    let (mut cable, opened) = net.open(1);
+    assert!(
+        opened.link.up && opened.link.speed_mbps == 10_000,
+        "{:?}",
+        opened.link
+    );
+    assert!(cable.check().unwrap().is_none());
+    must(&format!("ip -n {} link set h1 down", net.ns("h1")));
+    wait(cable.notify_fd().unwrap(), 2000);
+    assert!(matches!(cable.check().unwrap(), Some(Change::Link(l)) if !l.up));
+    must(&format!("ip -n {} link set h1 up", net.ns("h1")));
+    wait(cable.notify_fd().unwrap(), 2000);
+    assert!(matches!(cable.check().unwrap(), Some(Change::Link(l)) if l.up));
+    must(&format!("ip -n {} link del h1", net.ns("h1")));
+    wait(cable.notify_fd().unwrap(), 2000);
+    assert!(matches!(cable.check().unwrap(), Some(Change::Gone)));
+    drop(opened);
+    let e = cable.check().err().unwrap().to_string();
+    assert!(e.contains("no interface p1"), "{e}");
+    net.pair(1);
+    assert!(matches!(cable.check().unwrap(), Some(Change::Opened(o)) if o.link.up));
+    // A namespace that goes away takes the port with it, and does not live on because of it
+    must(&format!("ip netns del {}", net.ns("sw")));
+    assert!(matches!(cable.check().unwrap(), Some(Change::Gone)));
+    assert!(cable.check().is_err());
+}
+
+#[test]
+fn a_tap_is_a_cable_to_its_stack() {
+    if !root() {
+        return;
+    }
+    let net = Net::new();
+    let mut cable = Cable::new(format!("swp1=tap:t0@{}", net.ns("h1")).parse().unwrap(), 0);
+    let Some(Change::Opened(mut port)) = cable.check().unwrap() else {
+        panic!("not opened");
+    };
+    assert!(!port.link.up, "the netdev is down");
+    must(&format!(
+        "ip -n {0} addr add 10.8.8.1/24 dev t0 && ip -n {0} link set t0 up",
+        net.ns("h1")
+    ));
+    wait(cable.notify_fd().unwrap(), 2000);
+    assert!(matches!(cable.check().unwrap(), Some(Change::Link(l)) if l.up));
+    sh(&format!(
+        "ip netns exec {} ping -n -c 1 -W 1 10.8.8.2",
+        net.ns("h1")
+    ));
+    assert!(receive_one(&mut port.rx, |f| f.bytes().get(12..14) == Some(&[8, 6])));
+    // The netdev may move to another namespace
+    must(&format!(
+        "ip -n {} link set t0 netns {}",
+        net.ns("h1"),
+        net.ns("h2")
+    ));
+    let down = matches!(cable.check().unwrap(), Some(Change::Link(l)) if !l.up);
+    assert!(down, "a moved netdev is down");
+    must(&format!("ip -n {} link set t0 up", net.ns("h2")));
+    assert!(matches!(cable.check().unwrap(), Some(Change::Link(l)) if l.up));
+}
