@@ -1,1 +1,56 @@
-//! The packet pipeline of the software ASIC
+//! The packet pipeline of the software ASIC.
+//!
+//! ```text
+//!  port ─► ingress_mac ─► parser ─► vlan ─► learning ─► l2_lookup ─┬─► egress ─► port        (one port)
+//!                                                                 ├─► flood ─► egress ─► …   (many ports)
+//!                                                                 └─► l3_header ─► l3_lookup ─► l3_egress ─► egress
+//!                                     any stage ─► cpu (reason, class, policer)
+//! ```
+//!
+//! [`process`] takes one frame through all stages of seed 000 §2.6 and hands the answers to a [`Sink`]. It neither
+//! allocates nor copies a frame, reads no clock and does no I/O. `docs/life-of-a-packet.md` tells where what is counted,
+//! `docs/mapping.md` what the answers have to be.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod counters;
+pub mod entry;
+pub mod group;
+mod io;
+pub mod names;
+pub mod state;
+#[cfg(test)]
+mod testkit;
+pub mod trap;
+
+pub use io::{CpuMeta, Event, Sink};
+pub use names::{DropReason, Stage};
+pub use state::State;
+pub use tandem_packet::{Buffer, Frame, Mac, Offload, Tag};
+
+/// Takes one frame that came in on `ingress` (from 1) at `now_ns` (monotonic) through the pipeline. Afterwards the
+/// frame's bytes are whatever the last answer made of them.
+pub fn process<S: Sink>(
+    state: &mut State,
+    frame: &mut Frame<'_>,
+    ingress: u16,
+    now_ns: u64,
+    sink: &mut S,
+) {
+    let _ = (state, frame, ingress, now_ns, sink);
+}
+
+/// Sends a frame of the CPU out of `port` as it is: counted, nothing else. False: no such port, or it is down.
+pub fn transmit<S: Sink>(state: &mut State, frame: &Frame<'_>, port: u16, sink: &mut S) -> bool {
+    if !state.port(port).is_some_and(state::Port::is_up) {
+        return false;
+    }
+    let _ = frame;
+    sink.tx(port, frame);
+    true
+}
+
+/// Looks at up to `budget` entries and removes learned ones whose ageing time has passed, telling `sink`.
+pub fn age<S: Sink>(state: &mut State, now_ns: u64, budget: u32, sink: &mut S) {
+    let _ = (state, now_ns, budget, sink);
+}

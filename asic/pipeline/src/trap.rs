@@ -1,0 +1,280 @@
+//! Traps: reasons a packet goes to the CPU, their classes and policers.
+
+use tandem_abi::raw;
+
+/// Number of trap reasons, 0 (unused) included.
+pub const REASONS: usize = raw::TND_TRAP_REASON_COUNT as usize;
+/// Number of trap classes.
+pub const CLASSES: usize = raw::TND_TC_COUNT as usize;
+
+/// Name, default class and description of every reason of `enum tnd_trap_reason`, in order from 1.
+const LIST: &[(u16, &str, u16, &str)] = &[
+    (
+        raw::TND_TRAP_LINK_PROTO,
+        "link_proto",
+        raw::TND_TC_LINK,
+        "to 01:80:c2:00:00:0X",
+    ),
+    (raw::TND_TRAP_ARP, "arp", raw::TND_TC_LINK, "ARP"),
+    (
+        raw::TND_TRAP_ND,
+        "nd",
+        raw::TND_TC_LINK,
+        "IPv6 neighbour discovery",
+    ),
+    (
+        raw::TND_TRAP_IGMP_MLD,
+        "igmp_mld",
+        raw::TND_TC_CONTROL,
+        "multicast membership",
+    ),
+    (
+        raw::TND_TRAP_ROUTING,
+        "routing",
+        raw::TND_TC_CONTROL,
+        "routing protocol to an own address or its group",
+    ),
+    (
+        raw::TND_TRAP_LOCAL,
+        "local",
+        raw::TND_TC_CONTROL,
+        "to an own address",
+    ),
+    (
+        raw::TND_TRAP_L2_LOCAL,
+        "l2_local",
+        raw::TND_TC_CONTROL,
+        "the FDB entry says CPU",
+    ),
+    (
+        raw::TND_TRAP_BROADCAST,
+        "broadcast",
+        raw::TND_TC_DATA,
+        "broadcast or multicast, most often a copy of a flooded frame",
+    ),
+    (
+        raw::TND_TRAP_UNRESOLVED,
+        "unresolved",
+        raw::TND_TC_UNRESOLVED,
+        "next hop or host not resolved",
+    ),
+    (
+        raw::TND_TRAP_TTL,
+        "ttl",
+        raw::TND_TC_DATA,
+        "TTL or hop limit expires here",
+    ),
+    (
+        raw::TND_TRAP_MTU,
+        "mtu",
+        raw::TND_TC_DATA,
+        "longer than the egress interface's MTU",
+    ),
+    (
+        raw::TND_TRAP_OPTIONS,
+        "options",
+        raw::TND_TC_DATA,
+        "IPv4 options or IPv6 hop-by-hop header",
+    ),
+    (
+        raw::TND_TRAP_LPM_MISS,
+        "lpm_miss",
+        raw::TND_TC_DATA,
+        "no route in hardware",
+    ),
+    (
+        raw::TND_TRAP_ROUTE,
+        "route",
+        raw::TND_TC_DATA,
+        "route entry set to trap",
+    ),
+    (
+        raw::TND_TRAP_FDB_INCOMPLETE,
+        "fdb_incomplete",
+        raw::TND_TC_DATA,
+        "unknown unicast while an FDB entry is missing in hardware",
+    ),
+    (
+        raw::TND_TRAP_UNSUPPORTED,
+        "unsupported",
+        raw::TND_TC_DATA,
+        "the interface has a feature the chip has not",
+    ),
+    (
+        raw::TND_TRAP_L2_MULTICAST,
+        "l2_multicast",
+        raw::TND_TC_DATA,
+        "multicast that the CPU must forward",
+    ),
+    (
+        raw::TND_TRAP_REDIRECT,
+        "redirect",
+        raw::TND_TC_DATA,
+        "leaves by the interface it came in on",
+    ),
+    (
+        raw::TND_TRAP_CONNECTED,
+        "connected",
+        raw::TND_TC_UNRESOLVED,
+        "connected route, neighbour not resolved",
+    ),
+    (
+        raw::TND_TRAP_ERROR,
+        "error",
+        raw::TND_TC_DATA,
+        "bad header or source: the kernel owes an answer or a counter",
+    ),
+];
+
+/// Stable name of a `TND_TRAP_*` reason.
+pub fn reason_name(reason: u16) -> &'static str {
+    LIST.iter()
+        .find(|r| r.0 == reason)
+        .map_or("unknown", |r| r.1)
+}
+
+/// What a reason means, one line.
+pub fn reason_describe(reason: u16) -> &'static str {
+    LIST.iter().find(|r| r.0 == reason).map_or("", |r| r.3)
+}
+
+/// Stable name of a `TND_TC_*` class.
+pub fn class_name(class: u16) -> &'static str {
+    match class {
+        raw::TND_TC_LINK => "link",
+        raw::TND_TC_CONTROL => "control",
+        raw::TND_TC_UNRESOLVED => "unresolved",
+        raw::TND_TC_DATA => "data",
+        _ => "unknown",
+    }
+}
+
+/// All reasons, from 1.
+pub fn reasons() -> impl Iterator<Item = u16> {
+    LIST.iter().map(|r| r.0)
+}
+
+/// `struct tnd_trap` without its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrapConfig {
+    /// `TND_TC_*`.
+    pub class: u16,
+    /// Packets per second that the reason's own policer lets pass, 0 = no policer.
+    pub rate_pps: u32,
+    /// Packets that may come at once.
+    pub burst: u32,
+}
+
+impl TrapConfig {
+    /// Class of a reason before anybody configures it, without policer. Unknown reasons are data.
+    pub fn default_for(reason: u16) -> TrapConfig {
+        TrapConfig {
+            class: LIST
+                .iter()
+                .find(|r| r.0 == reason)
+                .map_or(raw::TND_TC_DATA, |r| r.2),
+            rate_pps: 0,
+            burst: 0,
+        }
+    }
+}
+
+/// Time zero of the policers: far enough from 0 that a burst reaches back before the clock's start.
+const BIAS: u64 = 1 << 62;
+
+/// One reason: its configuration and its token bucket. The bucket is kept as the time at which it would be empty
+/// (virtual scheduling, ITU-T I.371 annex A): one number, no timer.
+#[derive(Debug, Clone, Copy)]
+pub struct Trap {
+    config: TrapConfig,
+    interval_ns: u64,
+    empty_at: u64,
+}
+
+impl Trap {
+    /// A reason with a full bucket.
+    pub fn new(config: TrapConfig) -> Trap {
+        Trap {
+            config,
+            interval_ns: match config.rate_pps {
+                0 => 0,
+                rate => (1_000_000_000 / u64::from(rate)).max(1),
+            },
+            empty_at: 0,
+        }
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> TrapConfig {
+        self.config
+    }
+
+    /// Takes `packets` tokens if the bucket has them (a super-frame counts as its segments, but never as more than a
+    /// full bucket).
+    #[inline]
+    pub fn admit(&mut self, packets: u64, now_ns: u64) -> bool {
+        if self.interval_ns == 0 {
+            return true;
+        }
+        let burst = u64::from(self.config.burst.max(1));
+        let now = BIAS.saturating_add(now_ns);
+        let full = now.saturating_sub(burst.saturating_mul(self.interval_ns));
+        let next = self
+            .empty_at
+            .max(full)
+            .saturating_add(packets.min(burst).saturating_mul(self.interval_ns));
+        if next > now {
+            return false;
+        }
+        self.empty_at = next;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_line() {
+        assert_eq!(LIST.len() + 1, REASONS);
+        for (i, r) in LIST.iter().enumerate() {
+            assert_eq!(usize::from(r.0), i + 1);
+            assert_ne!(class_name(r.2), "unknown");
+        }
+        assert_eq!(reason_name(raw::TND_TRAP_ARP), "arp");
+        assert_eq!(reason_name(99), "unknown");
+    }
+
+    #[test]
+    fn bucket_lets_burst_then_rate_pass() {
+        let mut t = Trap::new(TrapConfig {
+            class: 3,
+            rate_pps: 1000,
+            burst: 10,
+        });
+        let mut now = 0;
+        assert_eq!((0..100).filter(|_| t.admit(1, now)).count(), 10);
+        now += 999_999;
+        assert!(!t.admit(1, now));
+        now += 1;
+        assert!(t.admit(1, now) && !t.admit(1, now));
+        // ten seconds at 5,000 packets/s: 1,000/s pass
+        let mut passed = 0;
+        for _ in 0..50_000 {
+            now += 200_000;
+            passed += u32::from(t.admit(1, now));
+        }
+        assert!((9_990..=10_010).contains(&passed), "{passed}");
+        // after a long pause only the burst is saved up
+        now += 1_000_000_000_000;
+        assert!(t.admit(1000, now));
+        assert!(!t.admit(1, now));
+    }
+
+    #[test]
+    fn no_rate_is_no_limit() {
+        let mut t = Trap::new(TrapConfig::default_for(raw::TND_TRAP_ARP));
+        assert!((0..1000).all(|_| t.admit(1, 0)));
+    }
+}
