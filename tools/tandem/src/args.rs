@@ -1,0 +1,277 @@
+//! The command line: what can be said, in the words of `ip` and `bridge`.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A Linux switch whose forwarding is done by an ASIC: start it, look into it, ask why.
+#[derive(Parser, Debug)]
+#[command(name = "tandem", version, max_term_width = 110, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// The switch to talk to; by default that of the current network namespace
+    #[arg(long, global = true, value_name = "INSTANCE")]
+    pub name: Option<String>,
+    /// Print JSON (keys: docs/api.md)
+    #[arg(short, long, global = true)]
+    pub json: bool,
+    /// Indent the JSON
+    #[arg(short, long, global = true)]
+    pub pretty: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 it is so; 1 it is not so (not found, differences, a daemon refused); \
+                          2 the command line was wrong.";
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Start the switch: asicd and switchd, as daemons; what already runs is left alone
+    Up(Up),
+    /// Stop the switch
+    Down,
+    /// What runs, and how it is
+    Status,
+    /// Tables and counters
+    Show(Show),
+    /// Why is it, or is it not, in hardware?
+    Explain {
+        /// What kind of thing
+        #[arg(value_enum)]
+        kind: ExplainKind,
+        /// A prefix or address; a MAC address, also MAC@BRIDGE; an address, also ADDRESS@DEV
+        key: String,
+    },
+    /// Send one frame through the ASIC's pipeline on paper, and show every stage
+    Trace(Trace),
+    /// What passes a port, as pcap
+    Capture(Capture),
+    /// Wait until the ASIC does what the kernel says now
+    Sync {
+        /// Give up after so many seconds
+        #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+        timeout: f64,
+    },
+    /// Compare the kernel, the store and the ASIC's table memory; exit 1 if they differ
+    Audit {
+        /// Differences that go away within this time are none
+        #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
+        wait: f64,
+    },
+    /// Make the ASIC misbehave (for tests and teaching)
+    Fault {
+        /// What is to go wrong
+        #[command(subcommand)]
+        fault: Fault,
+    },
+}
+
+/// `tandem up`
+#[derive(Args, Debug)]
+pub struct Up {
+    /// The chip: a name of profiles/*.toml, or a file
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// Cable a front-panel port: swp1=eth3, swp1=eth3@NAMESPACE, swp2=tap:NAME, swp3=pcap:IN,OUT[,timed|fast]
+    #[arg(long = "port", value_name = "SWPN=CABLE")]
+    pub ports: Vec<String>,
+    /// All that in a file (profile, policy, [ports]); options win over the file
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// When something does not fit: trap (correct, slow) or fail (flag only; loses packets, for teaching)
+    #[arg(long, value_enum)]
+    pub policy: Option<Policy>,
+    /// Charge the time that this chip takes for writes and queries
+    #[arg(long)]
+    pub latency: bool,
+    /// How much the daemons log: error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<String>,
+    /// How long the daemons may take to be ready
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+    pub timeout: f64,
+    /// Become this daemon instead of starting both (for systemd)
+    #[arg(long, value_enum, value_name = "DAEMON")]
+    pub exec: Option<Daemon>,
+}
+
+/// One of the two daemons.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Daemon {
+    /// The software ASIC
+    Asicd,
+    /// The control plane
+    Switchd,
+}
+
+/// What happens when something does not fit.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// To the CPU
+    Trap,
+    /// Flag only
+    Fail,
+}
+
+impl Policy {
+    /// As switchd spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Policy::Trap => "trap",
+            Policy::Fail => "fail",
+        }
+    }
+}
+
+/// `tandem show`
+#[derive(Args, Debug)]
+pub struct Show {
+    /// Which table
+    #[arg(value_enum)]
+    pub what: Table,
+    /// Only rows that contain this word in a column
+    pub word: Option<String>,
+    /// The ASIC's table memory instead of what switchd knows (fdb, routes, neighbours)
+    #[arg(long)]
+    pub hw: bool,
+    /// Routes of one family
+    #[arg(long, value_name = "4|6", value_parser = ["4", "6"])]
+    pub family: Option<String>,
+    /// At most so many rows
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+}
+
+/// What `show` can show.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Ports: link, state and hardware counters
+    Ports,
+    /// MAC addresses
+    Fdb,
+    /// Routes
+    Routes,
+    /// Neighbours
+    #[value(alias = "neighbors", alias = "neigh")]
+    Neighbours,
+    /// Pools and what fits into them
+    Resources,
+    /// Packets that came to the CPU, by reason
+    Traps,
+    /// Packets that the ASIC dropped, by stage and reason
+    Drops,
+    /// Next hops (table memory)
+    Nexthops,
+    /// Next-hop groups (table memory)
+    Nhgs,
+    /// Router interfaces (table memory)
+    Rifs,
+    /// Forwarding domains (table memory)
+    Vlans,
+}
+
+/// What `explain` can explain.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExplainKind {
+    /// A prefix, or the route that an address takes
+    Route,
+    /// An FDB entry
+    Mac,
+    /// A host entry
+    #[value(alias = "neighbor", alias = "neigh")]
+    Neighbour,
+}
+
+/// `tandem trace`
+#[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("packet").required(true).args(["hex", "pcap", "icmp", "udp", "tcp"])))]
+pub struct Trace {
+    /// Where the frame comes in: swp1
+    pub port: String,
+    /// The frame, in hexadecimal; blanks and colons are ignored
+    pub hex: Option<String>,
+    /// The first frame of a capture
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// An echo request
+    #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
+    pub icmp: Option<Vec<String>>,
+    /// A UDP datagram; an address may carry a port: 10.0.0.1:53, [2001:db8::1]:53
+    #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
+    pub udp: Option<Vec<String>>,
+    /// A TCP SYN
+    #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
+    pub tcp: Option<Vec<String>>,
+    /// Destination MAC; by default the port's own, which means: route it
+    #[arg(long, value_name = "MAC")]
+    pub dmac: Option<String>,
+    /// Source MAC
+    #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:01")]
+    pub smac: String,
+    /// Tag it
+    #[arg(long, value_name = "VID", value_parser = clap::value_parser!(u16).range(0..4095))]
+    pub vlan: Option<u16>,
+    /// TTL or hop limit
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub ttl: u8,
+    /// Bytes of payload
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u16).range(0..9000))]
+    pub size: u16,
+}
+
+/// `tandem capture`
+#[derive(Args, Debug)]
+pub struct Capture {
+    /// Which port: swp1
+    pub port: String,
+    /// arp, ip, ip6, icmp, icmp6, tcp, udp, host ADDRESS, port N; joined by `and`
+    pub filter: Vec<String>,
+    /// Write there instead of to standard output
+    #[arg(short = 'w', long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// Stop after so many packets
+    #[arg(short = 'c', long, value_name = "N")]
+    pub count: Option<u64>,
+}
+
+/// `tandem fault`
+#[derive(Subcommand, Debug)]
+pub enum Fault {
+    /// Let a write fail
+    Fail {
+        /// The how-manieth from now on
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        nth: u64,
+        /// Only writes of this class: port, vlan, fdb, rif, neigh, nexthop, nhg, route
+        #[arg(long, value_name = "CLASS")]
+        cls: Option<String>,
+    },
+    /// Let every insert into a table fail
+    Table {
+        /// A pool's name, as `show resources` has it
+        table: String,
+    },
+    /// Let completions come late
+    Delay {
+        /// By so many milliseconds
+        ms: u64,
+    },
+    /// Lose a completion
+    Drop {
+        /// The how-manieth from now on
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        nth: u64,
+    },
+    /// Change one entry of the table memory behind everybody's back
+    Flip {
+        /// fdb, routes or neighbours
+        table: String,
+        /// The entry; by default any one
+        key: Option<String>,
+    },
+    /// Reset the chip: tables empty, driver detached
+    Reset,
+    /// No faults any more
+    Clear,
+}

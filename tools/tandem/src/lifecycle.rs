@@ -1,0 +1,457 @@
+//! `tandem up` and `tandem down`: starts and stops the two daemons of an instance, and is idempotent.
+
+use crate::args::{Daemon as DaemonArg, Up};
+use crate::out::Out;
+use crate::query::{seconds, status_of};
+use crate::table::cell;
+use crate::{Usage, Verdict};
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tandem_mgmt::{Daemon, Instance};
+
+const DEFAULT_PROFILE: &str = "spectrum-sn2700";
+const POLL: Duration = Duration::from_millis(20);
+/// How long a daemon may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What `-f FILE` may say; the instance's own config.toml has the same form.
+#[derive(Serialize, Deserialize, Default, Clone, PartialEq, Eq, Debug)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Chip profile
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// `trap` or `fail`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Charge the chip's latencies
+    pub latency: bool,
+    /// Log level
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// `swp1 = "eth3"`
+    pub ports: BTreeMap<String, String>,
+}
+
+impl Config {
+    fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        let config: Config = toml::from_str(&text)
+            .map_err(|e| Usage(format!("{}: {}", path.display(), e.message())))?;
+        for (name, cable) in &config.ports {
+            check_port(name, cable)?;
+        }
+        if let Some(p) = config
+            .policy
+            .as_deref()
+            .filter(|p| !["trap", "fail"].contains(p))
+        {
+            bail!(Usage(format!(
+                "{}: policy is trap or fail, not {p}",
+                path.display()
+            )));
+        }
+        Ok(config)
+    }
+
+    /// The file's or the last start's settings with the command line's laid over.
+    fn resolve(instance: &Instance, up: &Up) -> Result<Self> {
+        let last = instance.config_file();
+        let mut config = match &up.file {
+            Some(path) => Self::read(path)?,
+            // `tandem up` alone starts what was there before
+            None if up.ports.is_empty() && last.exists() => Self::read(&last)?,
+            None => Config::default(),
+        };
+        if let Some(p) = &up.profile {
+            config.profile = Some(p.clone());
+        }
+        if let Some(p) = up.policy {
+            config.policy = Some(p.as_str().into());
+        }
+        if let Some(l) = &up.log {
+            config.log = Some(l.clone());
+        }
+        config.latency |= up.latency;
+        for port in &up.ports {
+            let Some((name, cable)) = port.split_once('=') else {
+                bail!(Usage(format!(
+                    "--port {port}: wanted swpN=CABLE, such as swp1=eth3"
+                )));
+            };
+            check_port(name, cable)?;
+            config.ports.insert(name.into(), cable.into());
+        }
+        Ok(config)
+    }
+
+    fn profile(&self) -> &str {
+        self.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
+    }
+
+    /// The daemon's own command line.
+    fn words(&self, instance: &Instance, daemon: Daemon) -> Vec<String> {
+        let mut w = vec!["--name".to_owned(), instance.name().to_owned()];
+        match daemon {
+            Daemon::Asicd => {
+                w.extend(["--profile".into(), self.profile().into()]);
+                for (name, cable) in &self.ports {
+                    w.extend(["--port".into(), format!("{name}={cable}")]);
+                }
+                if self.latency {
+                    w.push("--latency".into());
+                }
+            }
+            Daemon::Switchd => {
+                if let Some(p) = &self.policy {
+                    w.extend(["--policy".into(), p.clone()]);
+                }
+            }
+        }
+        if let Some(l) = &self.log {
+            w.extend(["--log".into(), l.clone()]);
+        }
+        w
+    }
+}
+
+fn check_port(name: &str, cable: &str) -> Result<()> {
+    let number = name
+        .strip_prefix("swp")
+        .and_then(|n| n.parse::<u16>().ok())
+        .filter(|n| *n > 0);
+    if number.is_none() {
+        bail!(Usage(format!(
+            "{name} is no port name: wanted swp1, swp2, …"
+        )));
+    }
+    if cable.is_empty() {
+        bail!(Usage(format!("{name} has no cable: wanted {name}=IFACE")));
+    }
+    Ok(())
+}
+
+/// Beside this program, else on the PATH.
+fn program(daemon: Daemon) -> PathBuf {
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|p| Some(p.parent()?.join(daemon.name())));
+    beside
+        .filter(|p| p.is_file())
+        .unwrap_or_else(|| daemon.name().into())
+}
+
+/// A daemon's last words: what it wrote to its log since `from`, the last line.
+fn last_words(log: &Path, from: u64) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let new = text.get(from as usize..).unwrap_or_default();
+    let text = String::from_utf8_lossy(new);
+    text.lines()
+        .rev()
+        .find(|l| !l.trim().is_empty())
+        .unwrap_or("it said nothing")
+        .trim()
+        .to_owned()
+}
+
+fn start(instance: &Instance, config: &Config, daemon: Daemon) -> Result<(Child, u64)> {
+    let log = instance.log_file(daemon);
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&log)
+        .with_context(|| format!("write {}", log.display()))?;
+    let from = file.metadata()?.len();
+    let path = program(daemon);
+    let child = Command::new(&path)
+        .args(config.words(instance, daemon))
+        .current_dir(if config.paths_are_absolute() {
+            Path::new("/")
+        } else {
+            Path::new(".")
+        })
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        // out of the terminal's foreground group: ^C ends the shell's command, not the switch
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("start {} ({})", daemon.name(), path.display()))?;
+    Ok((child, from))
+}
+
+impl Config {
+    /// Whether nothing in it depends on the folder that `tandem up` was called from.
+    fn paths_are_absolute(&self) -> bool {
+        let files = self.ports.values().filter_map(|c| c.strip_prefix("pcap:"));
+        files
+            .flat_map(|f| f.split(','))
+            .all(|p| p.starts_with('/') || !p.contains(['/', '.']))
+            && !self.profile().trim_start_matches('/').contains('/')
+    }
+}
+
+fn is_ready(daemon: Daemon, status: &Value) -> bool {
+    match daemon {
+        Daemon::Asicd => !status.is_null(),
+        Daemon::Switchd => status.pointer("/sync/phase").is_some_and(|p| p == "steady"),
+    }
+}
+
+fn wait_ready(
+    instance: &Instance,
+    daemon: Daemon,
+    child: &mut Child,
+    from: u64,
+    end: Instant,
+) -> Result<Value> {
+    loop {
+        // a daemon that has just bound its socket may refuse or be slow; only its end or our time limit count
+        let status = status_of(instance, daemon).unwrap_or(Value::Null);
+        if is_ready(daemon, &status) {
+            return Ok(status);
+        }
+        let log = instance.log_file(daemon);
+        if let Some(code) = child.try_wait()? {
+            bail!(
+                "{daemon} ended ({code}): {} (log: {})",
+                last_words(&log, from),
+                log.display()
+            );
+        }
+        if Instant::now() > end {
+            let phase = status
+                .pointer("/sync/phase")
+                .map_or_else(|| "no answer yet".to_owned(), cell);
+            bail!(
+                "{daemon} is not ready in time ({phase}); it goes on trying (log: {})",
+                log.display()
+            );
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Becomes a daemon in the foreground, with the configuration's command line.
+fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Result<Verdict> {
+    let daemon = match daemon {
+        DaemonArg::Asicd => Daemon::Asicd,
+        DaemonArg::Switchd => Daemon::Switchd,
+    };
+    let path = program(daemon);
+    let error = Command::new(&path)
+        .args(config.words(instance, daemon))
+        .exec();
+    Err(error).with_context(|| format!("start {daemon} ({})", path.display()))
+}
+
+/// `tandem up`
+pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
+    let config = Config::resolve(instance, up)?;
+    if let Some(daemon) = up.exec {
+        return become_daemon(instance, &config, daemon);
+    }
+    let end = Instant::now() + seconds(up.timeout)?;
+    let asicd_pid = instance.running(Daemon::Asicd);
+    if asicd_pid.is_some() {
+        let running = Config::read(&instance.config_file()).unwrap_or_else(|_| config.clone());
+        if (running.profile(), &running.ports) != (config.profile(), &config.ports) {
+            bail!(
+                "instance {} runs with profile {} and {} ports, other than asked for: tandem --name {} down first",
+                instance.name(),
+                running.profile(),
+                running.ports.len(),
+                instance.name()
+            );
+        }
+    }
+    instance.create_dir()?;
+    let file = instance.config_file();
+    fs::write(&file, toml::to_string(&config)?)
+        .with_context(|| format!("write {}", file.display()))?;
+
+    let mut actions = Vec::new();
+    for daemon in [Daemon::Asicd, Daemon::Switchd] {
+        if let Some(pid) = instance.running(daemon) {
+            actions.push(format!("{daemon} runs already (pid {pid})"));
+            continue;
+        }
+        let (mut child, from) = start(instance, &config, daemon)?;
+        let status = wait_ready(instance, daemon, &mut child, from, end)?;
+        let detail = match daemon {
+            Daemon::Asicd => format!(
+                "chip {}, {} ports, {} cabled",
+                config.profile(),
+                cell(&status["ports"]),
+                config.ports.len()
+            ),
+            Daemon::Switchd => format!(
+                "policy {}",
+                status.pointer("/sync/policy").map(cell).unwrap_or_default()
+            ),
+        };
+        actions.push(format!("{daemon} started (pid {}): {detail}", child.id()));
+    }
+    report(instance, &actions, out)
+}
+
+fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> {
+    let value = json!({"instance": instance.name(), "actions": actions});
+    out.print(&value, || {
+        actions
+            .iter()
+            .map(|a| format!("{}: {a}\n", instance.name()))
+            .collect()
+    })?;
+    Ok(Verdict::Yes)
+}
+
+fn gone(instance: &Instance, daemon: Daemon, within: Duration) -> bool {
+    let end = Instant::now() + within;
+    while instance.running(daemon).is_some() {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(POLL);
+    }
+    true
+}
+
+/// `tandem down`: switchd first, so that nothing drives a chip that is going away.
+pub fn down(instance: &Instance, out: Out) -> Result<Verdict> {
+    let mut actions = Vec::new();
+    for daemon in [Daemon::Switchd, Daemon::Asicd] {
+        let Some(pid) = instance.running(daemon) else {
+            actions.push(format!("{daemon} does not run"));
+            continue;
+        };
+        let target = i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .context("a pid file without a pid")?;
+        kill_process(target, Signal::TERM).with_context(|| format!("end {daemon} (pid {pid})"))?;
+        if gone(instance, daemon, PATIENCE) {
+            actions.push(format!("{daemon} stopped (pid {pid})"));
+            continue;
+        }
+        kill_process(target, Signal::KILL).with_context(|| format!("kill {daemon} (pid {pid})"))?;
+        if !gone(instance, daemon, PATIENCE) {
+            bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL");
+        }
+        actions.push(format!(
+            "{daemon} killed (pid {pid}): it did not end by itself within {} s",
+            PATIENCE.as_secs()
+        ));
+    }
+    report(instance, &actions, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn up(file: Option<PathBuf>, ports: &[&str]) -> Up {
+        Up {
+            profile: None,
+            ports: ports.iter().map(|p| (*p).to_owned()).collect(),
+            file,
+            policy: None,
+            latency: false,
+            log: None,
+            timeout: 1.0,
+            exec: None,
+        }
+    }
+
+    fn instance(name: &str) -> (PathBuf, Instance) {
+        let dir = std::env::temp_dir().join(format!("tandem-cli-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let i = Instance::in_dir(&dir, "t").unwrap();
+        i.create_dir().unwrap();
+        (dir, i)
+    }
+
+    #[test]
+    fn options_win_over_the_file() {
+        let (dir, i) = instance("options");
+        let file = dir.join("a.toml");
+        fs::write(
+            &file,
+            "profile = \"tiny\"\npolicy = \"fail\"\n[ports]\nswp1 = \"eth1\"\nswp2 = \"eth2\"\n",
+        )
+        .unwrap();
+        let c = Config::resolve(&i, &up(Some(file), &["swp2=tap:x"])).unwrap();
+        assert_eq!(c.profile(), "tiny");
+        assert_eq!(c.ports["swp1"], "eth1");
+        assert_eq!(c.ports["swp2"], "tap:x");
+        assert_eq!(
+            c.words(&i, Daemon::Switchd),
+            ["--name", "t", "--policy", "fail"]
+        );
+        assert_eq!(
+            c.words(&i, Daemon::Asicd),
+            [
+                "--name",
+                "t",
+                "--profile",
+                "tiny",
+                "--port",
+                "swp1=eth1",
+                "--port",
+                "swp2=tap:x"
+            ]
+        );
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn up_alone_repeats_the_last_start() {
+        let (dir, i) = instance("again");
+        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
+        fs::write(i.config_file(), toml::to_string(&first).unwrap()).unwrap();
+        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_one_line() {
+        let (dir, i) = instance("nonsense");
+        let file = dir.join("a.toml");
+        for text in [
+            "profil = \"x\"",
+            "policy = \"both\"",
+            "[ports]\neth1 = \"x\"",
+            "= 3",
+        ] {
+            fs::write(&file, text).unwrap();
+            let e = Config::resolve(&i, &up(Some(file.clone()), &[])).unwrap_err();
+            assert!(e.is::<Usage>(), "{text}: {e}");
+            assert!(!e.to_string().contains('\n'), "{e}");
+        }
+        for port in ["swp1", "swp0=x", "eth0=x", "swp1="] {
+            assert!(Config::resolve(&i, &up(None, &[port])).is_err(), "{port}");
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn last_words_are_the_new_ones() {
+        let (dir, i) = instance("words");
+        let log = i.log_file(Daemon::Asicd);
+        fs::write(&log, "old\n").unwrap();
+        assert_eq!(last_words(&log, 4), "it said nothing");
+        fs::write(&log, "old\nnew: reason\n\n").unwrap();
+        assert_eq!(last_words(&log, 4), "new: reason");
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

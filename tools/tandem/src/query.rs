@@ -1,0 +1,300 @@
+//! `tandem status`, `explain`, `sync`, `audit` and `fault`: one question, one answer.
+
+use crate::args::{ExplainKind, Fault};
+use crate::out::Out;
+use crate::table::{cell, left, render};
+use crate::{Usage, Verdict};
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tandem_mgmt::client::query;
+use tandem_mgmt::{Client, ClientError, Daemon, Instance};
+
+/// A daemon's status, `Null` when it does not run.
+pub fn status_of(instance: &Instance, daemon: Daemon) -> Result<Value, ClientError> {
+    match Client::to(instance, daemon)
+        .with_timeout(Duration::from_secs(3))
+        .get("/v1/status")
+    {
+        Ok(v) => Ok(v),
+        Err(e) if e.is_not_running() => Ok(Value::Null),
+        Err(e) => Err(e),
+    }
+}
+
+fn span(seconds: f64) -> String {
+    match seconds as u64 {
+        s @ 0..120 => format!("{s} s"),
+        s @ 120..7200 => format!("{} min", s / 60),
+        s @ 7200..172_800 => format!("{} h", s / 3600),
+        s => format!("{} d", s / 86400),
+    }
+}
+
+fn get<'a>(v: &'a Value, path: &str) -> &'a Value {
+    path.split('.')
+        .try_fold(v, |v, k| v.get(k))
+        .unwrap_or(&Value::Null)
+}
+
+fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
+    let mut s = format!("instance  {name}\n");
+    let head = |v: &Value| {
+        format!(
+            "pid {}, version {}, up {}",
+            cell(get(v, "pid")),
+            cell(get(v, "version")),
+            span(get(v, "uptime_s").as_f64().unwrap_or(0.0))
+        )
+    };
+    if asicd.is_null() {
+        s += "asicd     not running\n";
+    } else {
+        s += &format!("asicd     {}\n", head(asicd));
+        s += &format!(
+            "          chip {}, {} ports, device {}, epoch {}\n",
+            cell(get(asicd, "profile")),
+            cell(get(asicd, "ports")),
+            cell(get(asicd, "device")),
+            cell(get(asicd, "epoch"))
+        );
+        if let d @ Value::Object(_) = get(asicd, "driver") {
+            s += &format!(
+                "          driven by {} (pid {})\n",
+                cell(get(d, "name")),
+                cell(get(d, "pid"))
+            );
+        }
+    }
+    if switchd.is_null() {
+        s += "switchd   not running\n";
+    } else {
+        s += &format!("switchd   {}\n", head(switchd));
+        let y = get(switchd, "sync");
+        s += &format!(
+            "          {}, policy {}, {} in flight, {} pending, {} not in hardware, {} resyncs\n",
+            cell(get(y, "phase")),
+            cell(get(y, "policy")),
+            cell(get(y, "in_flight")),
+            cell(get(y, "pending")),
+            cell(get(y, "failed")),
+            cell(get(y, "resyncs"))
+        );
+    }
+    for v in [asicd, switchd] {
+        for w in get(v, "warnings").as_array().into_iter().flatten() {
+            s += &format!("warning   {}\n", cell(w));
+        }
+    }
+    s
+}
+
+/// `tandem status`: exit 0 when both daemons run.
+pub fn status(instance: &Instance, out: Out) -> Result<Verdict> {
+    let asicd = status_of(instance, Daemon::Asicd)?;
+    let switchd = status_of(instance, Daemon::Switchd)?;
+    let value = json!({"instance": instance.name(), "asicd": asicd, "switchd": switchd});
+    out.print(&value, || status_text(instance.name(), &asicd, &switchd))?;
+    Ok(if asicd.is_null() || switchd.is_null() {
+        Verdict::No
+    } else {
+        Verdict::Yes
+    })
+}
+
+fn explain_text(v: &Value) -> String {
+    let mut s = String::new();
+    let mut line = |head: &str, value: String| s += &format!("{head:14}{value}\n");
+    let kind = cell(get(v, "kind"));
+    line(&kind, cell(get(v, "key")));
+    if get(v, "object").as_str().is_some_and(|o| !o.is_empty()) {
+        line("object", cell(get(v, "object")));
+    }
+    line("in hardware", cell(get(v, "in_hardware")));
+    let since = get(v, "since_s")
+        .as_f64()
+        .map_or(String::new(), |t| format!(", for {}", span(t)));
+    line("state", cell(get(v, "state")) + &since);
+    if !get(v, "reason").is_null() {
+        line("reason", cell(get(v, "reason")));
+    }
+    let cost: Vec<String> = get(v, "cost")
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|c| format!("{} of {}", cell(get(c, "slots")), cell(get(c, "pool"))))
+        .collect();
+    if !cost.is_empty() {
+        line("cost", cost.join(", "));
+    }
+    if !get(v, "slow_path_packets").is_null() {
+        line(
+            "slow path",
+            format!("{} packets", cell(get(v, "slow_path_packets"))),
+        );
+    }
+    for (i, d) in get(v, "details")
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        line(if i == 0 { "details" } else { "" }, cell(d));
+    }
+    s
+}
+
+/// `tandem explain`: exit 1 when there is no such thing.
+pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> Result<Verdict> {
+    let kind = match kind {
+        ExplainKind::Route => "route",
+        ExplainKind::Mac => "mac",
+        ExplainKind::Neighbour => "neighbour",
+    };
+    let v: Value = Client::to(instance, Daemon::Switchd)
+        .get(&query(&format!("/v1/explain/{kind}"), &[("key", key)]))?;
+    out.print(&v, || explain_text(&v))?;
+    Ok(if get(&v, "state") == "absent" {
+        Verdict::No
+    } else {
+        Verdict::Yes
+    })
+}
+
+/// Seconds from the command line as a duration.
+pub fn seconds(s: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(s)
+        .ok()
+        .filter(|d| d.as_secs() <= 86_400)
+        .ok_or_else(|| Usage(format!("{s} is no time from 0 to 86400 seconds")).into())
+}
+
+/// `tandem sync`
+pub fn sync(instance: &Instance, timeout: f64, out: Out) -> Result<Verdict> {
+    let limit = seconds(timeout)?;
+    let v: Value = Client::to(instance, Daemon::Switchd)
+        .with_timeout(limit + Duration::from_secs(5))
+        .post("/v1/sync", &json!({"timeout_ms": limit.as_millis() as u64}))?;
+    out.print(&v, String::new)?;
+    Ok(Verdict::Yes)
+}
+
+/// `tandem audit`: exit 1 when there are differences.
+pub fn audit(instance: &Instance, wait: f64, out: Out) -> Result<Verdict> {
+    let limit = seconds(wait)?;
+    let v: Value = Client::to(instance, Daemon::Switchd)
+        .with_timeout(limit + Duration::from_secs(60))
+        .post("/v1/audit", &json!({"wait_s": limit.as_secs_f64()}))?;
+    let items = get(&v, "items").as_array().cloned().unwrap_or_default();
+    out.print(&v, || audit_text(&v, &items))?;
+    Ok(if items.is_empty() {
+        Verdict::Yes
+    } else {
+        Verdict::No
+    })
+}
+
+fn audit_text(v: &Value, items: &[Value]) -> String {
+    let compared: Vec<String> = get(v, "compared")
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(k, n)| format!("{} {k}", cell(n)))
+        .collect();
+    let mut s = String::new();
+    if !items.is_empty() {
+        let columns = [
+            left("KIND", "kind"),
+            left("KEY", "key"),
+            left("BETWEEN", "between"),
+            left("WANTED", "wanted"),
+            left("FOUND", "found"),
+        ];
+        s += &render(&columns, items);
+    }
+    let words = match items.len() {
+        0 => "no differences".to_owned(),
+        1 => "1 difference".to_owned(),
+        n => format!("{n} differences"),
+    };
+    let compared = if compared.is_empty() {
+        String::new()
+    } else {
+        format!(" (compared: {})", compared.join(", "))
+    };
+    s += &format!("{words}{compared}\n");
+    for w in get(v, "warnings").as_array().into_iter().flatten() {
+        s += &format!("warning: {}\n", cell(w));
+    }
+    s
+}
+
+/// `tandem fault`
+pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
+    let mut body = match fault {
+        Fault::Fail { nth, cls } => json!({"kind": "fail", "nth": nth, "cls": cls}),
+        Fault::Table { table } => json!({"kind": "table", "table": table}),
+        Fault::Delay { ms } => json!({"kind": "delay", "ms": ms}),
+        Fault::Drop { nth } => json!({"kind": "drop", "nth": nth}),
+        Fault::Flip { table, key } => json!({"kind": "flip", "table": table, "key": key}),
+        Fault::Reset => json!({"kind": "reset"}),
+        Fault::Clear => json!({"kind": "clear"}),
+    };
+    if let Value::Object(o) = &mut body {
+        o.retain(|_, v| !v.is_null());
+    }
+    let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/fault", &body)?;
+    if v.get("error").is_some() {
+        bail!("{}", cell(get(&v, "error")));
+    }
+    out.print(&v, || {
+        get(&v, "text")
+            .as_str()
+            .map(str::to_owned)
+            .unwrap_or_default()
+    })?;
+    Ok(Verdict::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn explain_says_why_in_a_few_lines() {
+        let text = explain_text(&json!({
+            "kind": "route", "key": "13.0.0.0/24", "object": "13.0.0.0/24 via 10.0.0.2 dev swp3", "in_hardware": false,
+            "state": "trap", "reason": "IPv4 LPM full (needs 1, free 0 of 64)", "since_s": 300.0,
+            "cost": [{"pool": "ipv4-lpm", "slots": 1}], "slow_path_packets": 12, "details": ["a", "b"]
+        }));
+        assert!(text.contains("reason        IPv4 LPM full (needs 1, free 0 of 64)"));
+        assert!(text.contains("trap, for 5 min"));
+        assert!(text.contains("1 of ipv4-lpm"));
+        assert!(text.lines().all(|l| !l.ends_with(' ')));
+    }
+
+    #[test]
+    fn audit_counts_its_differences() {
+        assert_eq!(
+            audit_text(&json!({"compared": {"routes": 5}}), &[]),
+            "no differences (compared: 5 routes)\n"
+        );
+        let one = json!({"kind": "route", "key": "::/0", "between": "store-asic", "wanted": "trap", "found": "forward"});
+        let text = audit_text(&json!({}), &[one]);
+        assert!(text.contains("store-asic") && text.ends_with("1 difference\n"));
+    }
+
+    #[test]
+    fn times_are_checked() {
+        assert!(seconds(-1.0).is_err());
+        assert!(seconds(f64::NAN).is_err());
+        assert!(seconds(1e9).is_err());
+        assert_eq!(seconds(1.5).unwrap(), Duration::from_millis(1500));
+    }
+
+    #[test]
+    fn status_of_nothing() {
+        let text = status_text("x", &Value::Null, &Value::Null);
+        assert!(text.contains("asicd     not running") && text.contains("switchd   not running"));
+    }
+}

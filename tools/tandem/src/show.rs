@@ -1,0 +1,315 @@
+//! `tandem show`: rows from the daemons, merged where both know something.
+
+use crate::Verdict;
+use crate::args::{Show, Table};
+use crate::out::Out;
+use crate::table::{Column, cell, left, render, right};
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use tandem_mgmt::client::query;
+use tandem_mgmt::{Client, ClientError, Daemon, Instance};
+
+/// Keys of a port's row that switchd fills; all others are asicd's.
+const SWITCHD_PORT_KEYS: [&str; 8] = [
+    "netdev", "ifindex", "mac", "mtu", "admin_up", "bridge", "state", "reason",
+];
+
+const PORTS: &[Column] = &[
+    left("PORT", "name"),
+    left("CABLE", "attachment"),
+    left("LINK", "link"),
+    left("ADMIN", "admin_up"),
+    right("MTU", "mtu"),
+    left("BRIDGE", "bridge"),
+    left("STATE", "state"),
+    right("RX-PACKETS", "counters.rx_packets"),
+    right("RX-BYTES", "counters.rx_bytes"),
+    right("TX-PACKETS", "counters.tx_packets"),
+    right("TX-BYTES", "counters.tx_bytes"),
+    right("RX-DROP", "counters.rx_dropped"),
+    right("TX-DROP", "counters.tx_dropped"),
+    right("TO-CPU", "counters.rx_cpu_packets"),
+    right("FROM-CPU", "counters.tx_cpu_packets"),
+    left("REASON", "reason"),
+];
+const FDB: &[Column] = &[
+    left("MAC", "mac"),
+    left("BRIDGE", "bridge"),
+    right("FID", "fid"),
+    left("DEV", "dev"),
+    left("KIND", "kind"),
+    left("STATE", "state"),
+    left("REASON", "reason"),
+];
+const ROUTES: &[Column] = &[
+    left("PREFIX", "prefix"),
+    right("METRIC", "metric"),
+    left("KERNEL", "desired"),
+    left("ASIC", "installed"),
+    left("STATE", "state"),
+    left("REASON", "reason"),
+];
+const NEIGHBOURS: &[Column] = &[
+    left("ADDRESS", "address"),
+    left("DEV", "dev"),
+    left("MAC", "mac"),
+    left("KERNEL", "kernel_state"),
+    left("STATE", "state"),
+    left("REASON", "reason"),
+];
+const POOLS: &[Column] = &[
+    left("POOL", "name"),
+    left("UNIT", "unit"),
+    right("SIZE", "size"),
+    right("USED", "used"),
+    right("IN-FLIGHT", "in_flight"),
+    right("COMMITTED", "committed"),
+    right("FREE", "free"),
+    right("HIGH-WATERMARK", "high_watermark"),
+];
+const CLASSES: &[Column] = &[
+    left("CLASS", "cls"),
+    left("POOL", "pool"),
+    right("COST", "cost"),
+    right("FREE-GUARANTEED", "free_guaranteed"),
+    right("FREE-EXPECTED", "free_expected"),
+];
+const TRAPS: &[Column] = &[
+    left("REASON", "reason"),
+    left("CLASS", "class"),
+    right("PACKETS", "packets"),
+    right("BYTES", "bytes"),
+    right("DROPPED", "dropped"),
+    right("RATE-PPS", "rate_pps"),
+    right("BURST", "burst"),
+];
+const TRAP_CLASSES: &[Column] = &[
+    left("CLASS", "class"),
+    right("PACKETS", "packets"),
+    right("QUEUED", "queued"),
+    right("OF", "queue_size"),
+    right("POLICED", "policer_dropped"),
+    right("QUEUE-FULL", "queue_dropped"),
+    right("RATE-PPS", "rate_pps"),
+    right("BURST", "burst"),
+];
+const DROPS: &[Column] = &[
+    left("STAGE", "stage"),
+    left("REASON", "reason"),
+    left("PORT", "port"),
+    right("PACKETS", "packets"),
+];
+
+/// All rows of a list, page after page, at most `limit`.
+pub fn rows(
+    client: &Client,
+    path: &str,
+    pairs: &[(&str, &str)],
+    limit: Option<usize>,
+) -> Result<Vec<Value>, ClientError> {
+    let most = limit.unwrap_or(usize::MAX);
+    let mut all: Vec<Value> = Vec::new();
+    let mut cursor = 0u64;
+    loop {
+        let here = cursor.to_string();
+        let mut pairs = pairs.to_vec();
+        if cursor != 0 {
+            pairs.push(("cursor", &here));
+        }
+        let mut page: Value = client.get(&query(path, &pairs))?;
+        if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+            all.extend(items);
+        }
+        let next = page.get("next").and_then(Value::as_u64).unwrap_or(0);
+        if all.len() >= most || next <= cursor {
+            all.truncate(most);
+            return Ok(all);
+        }
+        cursor = next;
+    }
+}
+
+/// asicd's rows with switchd's part of each laid over.
+fn merge_ports(mut asic: Vec<Value>, switch: &[Value]) -> Vec<Value> {
+    for row in &mut asic {
+        let other = switch.iter().find(|s| s.get("port") == row.get("port"));
+        if let (Some(other), Value::Object(row)) = (other, row) {
+            for key in SWITCHD_PORT_KEYS {
+                if let Some(v) = other.get(key) {
+                    row.insert(key.into(), v.clone());
+                }
+            }
+        }
+    }
+    asic
+}
+
+fn ports(instance: &Instance) -> Result<Vec<Value>> {
+    let asic = rows(&Client::to(instance, Daemon::Asicd), "/v1/ports", &[], None)?;
+    // the chip's counters are worth seeing while the control plane restarts
+    let switch = match rows(
+        &Client::to(instance, Daemon::Switchd),
+        "/v1/ports",
+        &[],
+        None,
+    ) {
+        Ok(r) => r,
+        Err(e) if e.is_not_running() => Vec::new(),
+        Err(e) => return Err(e.into()),
+    };
+    Ok(merge_ports(asic, &switch))
+}
+
+/// Columns from the rows themselves, for table memory whose fields are those of the ABI.
+fn auto(rows: &[Value]) -> String {
+    let mut heads: Vec<String> = Vec::new();
+    for row in rows {
+        for key in row.as_object().map(Map::keys).into_iter().flatten() {
+            if !heads.contains(key) {
+                heads.push(key.clone());
+            }
+        }
+    }
+    let columns: Vec<Vec<String>> = heads
+        .iter()
+        .map(|h| {
+            let mut c = vec![h.to_uppercase().replace('_', "-")];
+            c.extend(rows.iter().map(|r| cell(r.get(h).unwrap_or(&Value::Null))));
+            let width = c.iter().map(|s| s.chars().count()).max().unwrap_or(0);
+            c.into_iter().map(|s| format!("{s:width$}")).collect()
+        })
+        .collect();
+    (0..=rows.len())
+        .map(|i| {
+            let line: Vec<&str> = columns
+                .iter()
+                .filter_map(|c| c.get(i).map(String::as_str))
+                .collect();
+            format!("{}\n", line.join("  ").trim_end())
+        })
+        .collect()
+}
+
+fn matches(row: &Value, word: &str) -> bool {
+    match row {
+        Value::Object(o) => o.values().any(|v| matches(v, word)),
+        Value::Array(a) => a.iter().any(|v| matches(v, word)),
+        v => cell(v).contains(word),
+    }
+}
+
+/// `tandem show TABLE`
+pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
+    let asicd = Client::to(instance, Daemon::Asicd);
+    let switchd = Client::to(instance, Daemon::Switchd);
+    let family = s.family.as_deref().unwrap_or("");
+    // a word is looked for in all rows, the limit is for those that are shown
+    let fetch = if s.word.is_some() { None } else { s.limit };
+    let table = |name: &str| rows(&asicd, &format!("/v1/table/{name}"), &[], fetch);
+    let listed = |name: &str| {
+        rows(
+            &switchd,
+            &format!("/v1/{name}"),
+            &[("family", family)],
+            fetch,
+        )
+    };
+    let (mut list, columns): (Vec<Value>, &[Column]) = match s.what {
+        Table::Resources => {
+            let r: Value = asicd.get("/v1/resources")?;
+            return two_tables(out, &r, POOLS, CLASSES);
+        }
+        Table::Traps => {
+            let r: Value = asicd.get("/v1/traps")?;
+            return two_tables(out, &r, TRAPS, TRAP_CLASSES);
+        }
+        Table::Ports => (ports(instance)?, PORTS),
+        Table::Drops => (rows(&asicd, "/v1/drops", &[], None)?, DROPS),
+        Table::Fdb if s.hw => (table("fdb")?, &[]),
+        Table::Routes if s.hw => (table("routes")?, &[]),
+        Table::Neighbours if s.hw => (table("neighbours")?, &[]),
+        Table::Fdb => (listed("fdb")?, FDB),
+        Table::Routes => (listed("routes")?, ROUTES),
+        Table::Neighbours => (listed("neighbours")?, NEIGHBOURS),
+        Table::Nexthops => (table("nexthops")?, &[]),
+        Table::Nhgs => (table("nhgs")?, &[]),
+        Table::Rifs => (table("rifs")?, &[]),
+        Table::Vlans => (table("vlans")?, &[]),
+    };
+    if let Some(word) = &s.word {
+        list.retain(|row| matches(row, word));
+        list.truncate(s.limit.unwrap_or(usize::MAX));
+    }
+    let text = || {
+        if columns.is_empty() {
+            auto(&list)
+        } else {
+            render(columns, &list)
+        }
+    };
+    out.print(&Value::Array(list.clone()), text)?;
+    // a word that nothing matches is "not found"
+    Ok(if s.word.is_some() && list.is_empty() {
+        Verdict::No
+    } else {
+        Verdict::Yes
+    })
+}
+
+/// An answer of `items` and `classes`: both, one below the other. Rows in which nothing happened stay: the table
+/// is short, and "0" is an answer.
+fn two_tables(out: Out, answer: &Value, first: &[Column], second: &[Column]) -> Result<Verdict> {
+    let part = |key: &str| {
+        answer
+            .get(key)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let (items, classes) = (part("items"), part("classes"));
+    let value = json!({"items": items, "classes": classes});
+    out.print(&value, || {
+        format!("{}\n{}", render(first, &items), render(second, &classes))
+    })?;
+    Ok(Verdict::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_daemon_keeps_its_part_of_a_port() {
+        let merged = merge_ports(
+            vec![
+                json!({"port": 1, "name": "swp1", "link": true, "mtu": 0, "counters": {"rx_packets": 5}}),
+            ],
+            &[
+                json!({"port": 1, "name": "swp1", "link": false, "mtu": 1500, "bridge": "br0", "counters": null}),
+            ],
+        );
+        assert_eq!(merged[0]["link"], true);
+        assert_eq!(merged[0]["mtu"], 1500);
+        assert_eq!(merged[0]["counters"]["rx_packets"], 5);
+        assert_eq!(merged[0]["bridge"], "br0");
+    }
+
+    #[test]
+    fn a_word_is_found_in_any_column() {
+        let row = json!({"prefix": "10.0.0.0/8", "nexthops": [{"via": "1.2.3.4"}]});
+        assert!(matches(&row, "1.2.3"));
+        assert!(!matches(&row, "swp"));
+    }
+
+    #[test]
+    fn table_memory_shows_all_its_fields() {
+        let text = auto(&[
+            json!({"vrf": 0, "prefix": "10.0.0.0/8"}),
+            json!({"vrf": 1, "prefix": "::/0", "action": "trap"}),
+        ]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains("PREFIX") && lines[0].contains("ACTION"));
+        assert!(lines[2].contains("trap"));
+    }
+}
