@@ -24,16 +24,22 @@ pub mod raw {
     include!("generated.rs");
 }
 
+pub mod command;
 pub mod endpoint;
 pub mod handshake;
 pub mod layout;
 pub mod memory;
+pub mod object;
 pub mod ring;
+pub mod status;
 
+pub use command::Command;
 pub use endpoint::{DevicePair, DeviceRings, DriverPair, DriverRings};
 pub use layout::{Layout, LayoutError, LayoutSpec};
 pub use memory::{Arena, Memory};
+pub use object::{Object, ObjectKey};
 pub use ring::{Consumer, Corrupt, Producer, PushError, RingLayout};
+pub use status::{Status, describe};
 
 /// Fills a fixed name field: cut at a character's border, always NUL terminated.
 pub fn set_name(field: &mut [u8; raw::TND_NAME_SIZE], name: &str) {
