@@ -18,3 +18,4 @@ pub mod netns;
 pub mod packet_socket;
 pub mod shm;
 pub mod tap;
+pub mod xdp;
