@@ -1,6 +1,11 @@
 //! Numbers of the kernel's netlink interfaces that `libc` does not have, or has in other types.
 #![allow(missing_docs)] // the names are the kernel's: linux/rtnetlink.h, neighbour.h, nexthop.h …
 
+pub const IFF_UP: u32 = 0x1;
+pub const IFF_LOOPBACK: u32 = 0x8;
+pub const IFF_RUNNING: u32 = 0x40;
+pub const IFF_LOWER_UP: u32 = 0x1_0000;
+
 pub const NUD_INCOMPLETE: u16 = 0x01;
 pub const NUD_REACHABLE: u16 = 0x02;
 pub const NUD_STALE: u16 = 0x04;

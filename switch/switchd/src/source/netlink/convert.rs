@@ -1,0 +1,259 @@
+//! From the kernel's words to the store's.
+
+use std::collections::HashMap;
+
+use tandem_linux::netlink as nl;
+use tandem_linux::netlink::consts;
+use tandem_store::model;
+
+/// Front-panel ports by the interface index of their TAP.
+pub(super) type Ports = HashMap<u32, u16>;
+
+pub(super) fn family(f: nl::Family) -> model::Family {
+    match f {
+        nl::Family::V4 => model::Family::V4,
+        nl::Family::V6 => model::Family::V6,
+    }
+}
+
+pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
+    let kind = match (&l.kind, ports.get(&l.index)) {
+        (_, Some(port)) => model::LinkKind::Swp { port: *port },
+        (nl::LinkKind::Bridge(b), None) => model::LinkKind::Bridge(model::BridgeInfo {
+            vlan_filtering: b.vlan_filtering,
+            mcast_snooping: b.mcast_snooping,
+            ageing_s: b.ageing_time.div_ceil(100),
+        }),
+        (_, None) if l.flags & consts::IFF_LOOPBACK != 0 => model::LinkKind::Loopback,
+        (nl::LinkKind::Tun, None) => model::LinkKind::Other("tun".into()),
+        (nl::LinkKind::Other(kind), None) if kind.is_empty() => {
+            model::LinkKind::Other("device".into())
+        }
+        (nl::LinkKind::Other(kind), None) => model::LinkKind::Other(kind.clone()),
+    };
+    let veth = matches!(&l.kind, nl::LinkKind::Other(kind) if kind == "veth");
+    model::Link {
+        ifindex: l.index,
+        name: l.name.clone(),
+        kind,
+        master: l.master,
+        lower: if veth || l.lower_elsewhere { 0 } else { l.lower },
+        admin_up: l.admin_up(),
+        carrier: l.carrier(),
+        mtu: l.mtu,
+        mac: l.mac.unwrap_or_default(),
+        bridge_port: l.brport.as_ref().map(bridge_port),
+    }
+}
+
+pub(super) fn bridge_port(p: &nl::BridgePort) -> model::BridgePort {
+    model::BridgePort {
+        state: p.state,
+        kernel_learning: p.learning,
+        unicast_flood: p.unicast_flood,
+        mcast_flood: p.mcast_flood,
+        bcast_flood: p.bcast_flood,
+        hairpin: p.hairpin,
+        isolated: p.isolated,
+        locked: p.locked,
+        unsupported: p.other.or(p.neigh_suppress.then_some("neigh_suppress")),
+    }
+}
+
+pub(super) fn addr(a: &nl::Addr) -> model::Addr {
+    model::Addr {
+        ifindex: a.ifindex,
+        addr: a.local,
+        prefix_len: a.prefix_len,
+    }
+}
+
+pub(super) fn neigh(n: &nl::Neigh) -> model::Neigh {
+    model::Neigh {
+        ifindex: n.ifindex,
+        addr: n.addr,
+        mac: n.mac.unwrap_or_default(),
+        state: n.state,
+    }
+}
+
+/// `None`: an entry of the device itself (`self`: multicast filters and the like), not of a bridge.
+pub(super) fn fdb(f: &nl::FdbEntry) -> Option<model::FdbEntry> {
+    if f.master == 0 {
+        return None;
+    }
+    let kind = if f.state & consts::NUD_PERMANENT != 0 {
+        model::FdbKind::Local
+    } else if f.flags & consts::NTF_EXT_LEARNED != 0 {
+        model::FdbKind::ExternLearn
+    } else if f.state & consts::NUD_NOARP != 0 {
+        model::FdbKind::Static
+    } else {
+        model::FdbKind::Dynamic
+    };
+    Some(model::FdbEntry {
+        bridge: f.master,
+        vlan: f.vlan,
+        mac: f.mac,
+        ifindex: f.ifindex,
+        kind,
+        sticky: f.flags & consts::NTF_STICKY != 0,
+    })
+}
+
+pub(super) fn fdb_key(f: &model::FdbEntry) -> model::FdbKey {
+    model::FdbKey {
+        bridge: f.bridge,
+        vlan: f.vlan,
+        mac: f.mac,
+    }
+}
+
+pub(super) fn nexthop(n: &nl::Nexthop) -> model::NexthopObject {
+    let mut unsupported = n.fdb.then_some(model::Unsupported::FdbNexthop);
+    let kind = match &n.kind {
+        nl::NexthopKind::Blackhole => model::NexthopKind::Blackhole,
+        nl::NexthopKind::Group { members, resilient } => {
+            if *resilient {
+                unsupported = unsupported.or(Some(model::Unsupported::ResilientGroup));
+            }
+            model::NexthopKind::Group(members.clone())
+        }
+        nl::NexthopKind::Single {
+            ifindex,
+            gateway,
+            encap,
+        } => {
+            if *encap {
+                unsupported = unsupported.or(Some(model::Unsupported::Encap));
+            }
+            let flags = n.flags as u8;
+            model::NexthopKind::Single(model::NextHop {
+                ifindex: *ifindex,
+                gateway: *gateway,
+                weight: 1,
+                dead: flags & consts::RTNH_F_DEAD != 0,
+                linkdown: flags & consts::RTNH_F_LINKDOWN != 0,
+                onlink: flags & consts::RTNH_F_ONLINK != 0,
+            })
+        }
+    };
+    model::NexthopObject {
+        id: n.id,
+        kind,
+        unsupported,
+    }
+}
+
+fn next_hop(h: &nl::RouteNexthop) -> model::NextHop {
+    model::NextHop {
+        ifindex: h.ifindex,
+        gateway: h.gateway,
+        weight: u32::from(h.weight),
+        dead: h.flags & consts::RTNH_F_DEAD != 0,
+        linkdown: h.flags & consts::RTNH_F_LINKDOWN != 0,
+        onlink: h.flags & consts::RTNH_F_ONLINK != 0,
+    }
+}
+
+pub(super) fn route_key(r: &nl::Route, position: u16) -> model::RouteKey {
+    model::RouteKey {
+        table: r.table,
+        prefix: r.dst,
+        tos: r.tos,
+        metric: r.metric,
+        position,
+    }
+}
+
+pub(super) fn route(r: &nl::Route, position: u16) -> model::Route {
+    let (kind, known) = route_type(r.kind);
+    let hops = r.nexthops.as_slice();
+    let unsupported = if hops.iter().any(|h| h.encap) {
+        Some(model::Unsupported::Encap)
+    } else if r.src.is_some() {
+        Some(model::Unsupported::SourcePrefix)
+    } else if r.mtu != 0 {
+        // forwarding honours a route's own MTU
+        Some(model::Unsupported::Metrics)
+    } else if !known {
+        Some(model::Unsupported::Type)
+    } else {
+        None
+    };
+    let nexthops = match hops {
+        _ if r.nh_id != 0 => model::RouteNextHops::Object(r.nh_id),
+        [] => model::RouteNextHops::None,
+        [one] => model::RouteNextHops::One(next_hop(one)),
+        many => model::RouteNextHops::Many(many.iter().map(next_hop).collect()),
+    };
+    model::Route {
+        key: route_key(r, position),
+        kind,
+        scope: r.scope,
+        protocol: r.protocol,
+        prefsrc: r.prefsrc,
+        nexthops,
+        unsupported,
+    }
+}
+
+/// The type, and whether it is one of the list.
+const fn route_type(raw: u8) -> (model::RouteType, bool) {
+    use model::RouteType as T;
+    match raw {
+        consts::RTN_UNICAST => (T::Unicast, true),
+        consts::RTN_LOCAL => (T::Local, true),
+        consts::RTN_BROADCAST => (T::Broadcast, true),
+        consts::RTN_ANYCAST => (T::Anycast, true),
+        consts::RTN_MULTICAST => (T::Multicast, true),
+        consts::RTN_BLACKHOLE => (T::Blackhole, true),
+        consts::RTN_UNREACHABLE => (T::Unreachable, true),
+        consts::RTN_PROHIBIT => (T::Prohibit, true),
+        consts::RTN_THROW => (T::Throw, true),
+        _ => (T::Unicast, false),
+    }
+}
+
+pub(super) fn rule(r: &nl::Rule) -> model::Rule {
+    model::Rule {
+        family: family(r.family),
+        priority: r.priority,
+        table: if r.action == consts::FR_ACT_TO_TBL {
+            r.table
+        } else {
+            0
+        },
+        is_default: r.is_default(),
+        text: r.text.clone(),
+    }
+}
+
+pub(super) fn scope(t: nl::NetconfTarget) -> model::ConfScope {
+    match t {
+        nl::NetconfTarget::All => model::ConfScope::All,
+        nl::NetconfTarget::Default => model::ConfScope::Default,
+        nl::NetconfTarget::Link(index) => model::ConfScope::Interface(index),
+    }
+}
+
+pub(super) fn netconf(c: &nl::Netconf) -> model::Netconf {
+    model::Netconf {
+        family: family(c.family),
+        scope: scope(c.target),
+        forwarding: c.forwarding,
+        rp_filter: c.rp_filter,
+        ignore_linkdown: c.ignore_linkdown,
+        send_redirects: None,
+    }
+}
+
+pub(super) fn base_chain(c: &nl::BaseChain) -> Option<model::BaseChain> {
+    Some(model::BaseChain {
+        family: c.family,
+        table: c.table.clone(),
+        name: c.name.clone(),
+        hook: c.hook?,
+        devices: c.devices.clone(),
+    })
+}
