@@ -1,0 +1,63 @@
+//! The command line.
+
+use clap::Parser;
+use tandem_ports::PortSpec;
+
+/// The software ASIC: forwards packets between its front-panel ports as its driver programs it.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "asicd", version)]
+pub struct Args {
+    /// Instance name; by default derived from the network namespace.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Chip profile: the name of a built-in one or the path of a TOML file.
+    #[arg(long, default_value = "spectrum-sn2700")]
+    pub profile: String,
+    /// Cable a front-panel port: swpN=IFACE[@NETNS], swpN=tap:NAME[@NETNS],
+    /// swpN=pcap:IN,OUT[,timed|fast].
+    #[arg(long = "port", value_name = "swpN=CABLE")]
+    pub ports: Vec<PortSpec>,
+    /// Let writes and queries take the profile's time.
+    #[arg(long)]
+    pub latency: bool,
+    /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter.
+    #[arg(long, default_value = "info")]
+    pub log: String,
+}
+
+impl Args {
+    /// One line when two ports have the same number.
+    pub fn check(&self) -> Result<(), String> {
+        let mut seen = std::collections::BTreeMap::new();
+        for port in &self.ports {
+            if let Some(first) = seen.insert(port.number, &port.kind) {
+                return Err(format!(
+                    "{} is cabled twice: to {first} and to {}",
+                    port.name(),
+                    port.kind
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cable_per_port() {
+        let args = |list: &[&str]| {
+            let mut all = vec!["asicd"];
+            for p in list {
+                all.extend(["--port", p]);
+            }
+            Args::try_parse_from(all)
+        };
+        assert!(args(&["swp1=a", "swp2=b@n"]).unwrap().check().is_ok());
+        let e = args(&["swp1=a", "swp1=b"]).unwrap().check().unwrap_err();
+        assert!(e.contains("swp1 is cabled twice"), "{e}");
+        assert!(args(&["swp0=a"]).is_err());
+    }
+}
