@@ -13,16 +13,23 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod age;
 pub mod counters;
+mod egress;
 pub mod entry;
 pub mod group;
 mod io;
+mod l2;
+mod l3;
 pub mod names;
+mod run;
 pub mod state;
 #[cfg(test)]
 mod testkit;
+pub mod trace;
 pub mod trap;
 
+pub use age::age;
 pub use io::{CpuMeta, Event, Sink};
 pub use names::{DropReason, Stage};
 pub use state::State;
@@ -37,7 +44,7 @@ pub fn process<S: Sink>(
     now_ns: u64,
     sink: &mut S,
 ) {
-    let _ = (state, frame, ingress, now_ns, sink);
+    run::process(state, frame, ingress, now_ns, sink);
 }
 
 /// Sends a frame of the CPU out of `port` as it is: counted, nothing else. False: no such port, or it is down.
@@ -45,12 +52,9 @@ pub fn transmit<S: Sink>(state: &mut State, frame: &Frame<'_>, port: u16, sink: 
     if !state.port(port).is_some_and(state::Port::is_up) {
         return false;
     }
-    let _ = frame;
+    if !S::DRY {
+        egress::count_tx(state, frame, port);
+    }
     sink.tx(port, frame);
     true
-}
-
-/// Looks at up to `budget` entries and removes learned ones whose ageing time has passed, telling `sink`.
-pub fn age<S: Sink>(state: &mut State, now_ns: u64, budget: u32, sink: &mut S) {
-    let _ = (state, now_ns, budget, sink);
 }

@@ -311,7 +311,7 @@ impl<T> Slots<T> {
 #[derive(Debug, Clone)]
 pub struct State {
     ports: Vec<Port>,
-    vlans: Vec<Option<Box<Vlan>>>,
+    pub(crate) vlans: Vec<Option<Box<Vlan>>>,
     member_count: usize,
     vrfs: Vec<u16>,
     rifs: Vec<Option<RifConfig>>,
@@ -420,6 +420,11 @@ impl State {
     #[inline]
     pub fn vlan(&self, fid: u16) -> Option<&Vlan> {
         self.vlans.get(usize::from(fid))?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn vlan_mut(&mut self, fid: u16) -> Option<&mut Vlan> {
+        self.vlans.get_mut(usize::from(fid))?.as_deref_mut()
     }
 
     /// Creates or updates a forwarding domain.

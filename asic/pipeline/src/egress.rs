@@ -1,0 +1,241 @@
+//! Egress: may the frame leave by this port, in which tag form, and to how many ports.
+//!
+//! Replication never copies a frame: the ports that want it as it is come first, then the tag is changed once in place
+//! and the others follow.
+
+use tandem_abi::raw;
+use tandem_packet::{EtherType, Frame, Tag, segment};
+
+use crate::io::Sink;
+use crate::names::{DropReason, Stage};
+use crate::run::{Run, Step, fits};
+use crate::state::{EgressTag, State};
+
+/// What is flooded: which `TND_PORT_FLOOD_*` flag a port needs to get it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Unicast,
+    Multicast,
+    Broadcast,
+}
+
+impl Kind {
+    fn flag(self) -> u32 {
+        match self {
+            Kind::Unicast => raw::TND_PORT_FLOOD_UC,
+            Kind::Multicast => raw::TND_PORT_FLOOD_MC,
+            Kind::Broadcast => raw::TND_PORT_FLOOD_BC,
+        }
+    }
+}
+
+impl<S: Sink> Run<'_, '_, S> {
+    /// Sends a bridged frame to one port of its domain.
+    pub(crate) fn unicast(&mut self, port: u16) -> Step<()> {
+        self.stage(Stage::Egress);
+        let tag = match self.admissible(self.fid, port) {
+            Ok(tag) => tag,
+            Err(reason) => return self.drop(reason),
+        };
+        self.send_shaped(port, tag)?;
+        self.count_l2();
+        Ok(())
+    }
+
+    /// Sends a frame that was routed into domain `fid` to one of its ports.
+    pub(crate) fn routed_unicast(&mut self, fid: u16, port: u16) -> Step<()> {
+        self.stage(Stage::Egress);
+        match self.admissible(fid, port) {
+            Ok(tag) => self.send_shaped(port, tag),
+            Err(reason) => self.drop(reason),
+        }
+    }
+
+    /// Sends a routed frame out of a port that is a router interface itself.
+    pub(crate) fn routed_port(&mut self, port: u16) -> Step<()> {
+        self.stage(Stage::Egress);
+        if !self.st.port(port).is_some_and(|p| p.is_up()) {
+            return self.drop(DropReason::EgressDown);
+        }
+        self.send(port);
+        Ok(())
+    }
+
+    /// Floods to the members of `fid`. `copied`: the CPU has it already, so nobody left is no drop.
+    pub(crate) fn flood(&mut self, fid: u16, kind: Kind, copied: bool) -> Step<()> {
+        self.stage(Stage::Flood);
+        // Lent out for the loop, so that no list is copied.
+        let Some(members) = self
+            .st
+            .vlan_mut(fid)
+            .map(|v| std::mem::take(&mut v.members))
+        else {
+            return self.drop(DropReason::NoFloodPort);
+        };
+        let sent = self.flood_to(fid, kind, &members);
+        if let Some(v) = self.st.vlan_mut(fid) {
+            v.members = members;
+        }
+        if S::TRACE {
+            self.trace(Stage::Flood, format_args!("flooded to {sent} ports"));
+        }
+        if sent == 0 {
+            if copied {
+                return Ok(());
+            }
+            return self.drop(DropReason::NoFloodPort);
+        }
+        if !S::DRY {
+            self.st.counters.flood.frames += 1;
+            self.st.counters.flood.sent += u64::from(sent);
+        }
+        if !self.routed {
+            self.count_l2();
+        }
+        Ok(())
+    }
+
+    fn flood_to(&mut self, fid: u16, kind: Kind, members: &[(u16, EgressTag)]) -> u32 {
+        // Which turn a tag form has: first those that take the frame as it came, then other VLAN ids, then no tag.
+        let first = self.tag_there.then_some(self.class_tag).flatten();
+        let turn = |tag: EgressTag| match (tag, first) {
+            (EgressTag::Vid(vid), Some(t)) if t.vid() == vid => 0,
+            (EgressTag::Vid(_), _) => 1,
+            (_, Some(_)) => 2,
+            (_, None) => 0,
+        };
+        let mut sent = 0;
+        let mut now = 0;
+        let mut last = 0;
+        while now <= last {
+            for (port, tag) in members {
+                let mine = turn(*tag);
+                last = mine.max(last);
+                if mine != now || !self.wants(*port, kind) {
+                    continue;
+                }
+                let Ok(tag) = self.admissible(fid, *port) else {
+                    continue;
+                };
+                if self.send_shaped(*port, tag).is_ok() {
+                    sent += 1;
+                }
+            }
+            now += 1;
+        }
+        sent
+    }
+
+    fn wants(&self, port: u16, kind: Kind) -> bool {
+        self.st.port(port).is_some_and(|p| p.has(kind.flag()))
+    }
+
+    /// May the frame leave domain `fid` by `port`, and with which tag?
+    #[inline]
+    fn admissible(&self, fid: u16, port: u16) -> Result<EgressTag, DropReason> {
+        let Some(tag) = self.st.egress_tag(fid, port) else {
+            return Err(DropReason::NotEgressMember);
+        };
+        let Some(p) = self.st.port(port) else {
+            return Err(DropReason::NotEgressMember);
+        };
+        // What was routed into the domain comes from the bridge itself: it has no port to be kept apart from.
+        if !self.routed {
+            if port == self.ingress && !p.has(raw::TND_PORT_HAIRPIN) {
+                return Err(DropReason::SamePort);
+            }
+            if p.config.flags & self.port_flags & raw::TND_PORT_ISOLATED != 0 {
+                return Err(DropReason::Isolated);
+            }
+        }
+        if p.config.stp_state != raw::TND_STP_FORWARDING {
+            return Err(DropReason::StpEgress);
+        }
+        if !p.is_up() {
+            return Err(DropReason::EgressDown);
+        }
+        if !fits(self.l2_len, p.config.mtu) {
+            return Err(DropReason::EgressOversize);
+        }
+        Ok(tag)
+    }
+
+    /// Gives the frame the tag form that the port wants, and sends it.
+    #[inline]
+    fn send_shaped(&mut self, port: u16, tag: EgressTag) -> Step<()> {
+        match tag {
+            EgressTag::Vid(vid) => self.tag_with(vid)?,
+            EgressTag::AsIs | EgressTag::Untagged if self.tag_there => self.untag(),
+            EgressTag::AsIs | EgressTag::Untagged => {}
+        }
+        self.send(port);
+        Ok(())
+    }
+
+    /// Takes the classifying tag out of the bytes.
+    pub(crate) fn untag(&mut self) {
+        if self.frame.pop_tag() {
+            self.tag_there = false;
+            self.count_tag_change();
+        }
+    }
+
+    /// Makes `vid` the outer tag; priority and drop eligibility are those it came in with.
+    fn tag_with(&mut self, vid: u16) -> Step<()> {
+        let tpid = EtherType::VLAN.0;
+        let old = self.class_tag.map_or(0, |t| t.tci);
+        let tci = old & 0xf000 | vid;
+        if !self.tag_there {
+            if !self.frame.push_tag(tpid, tci) {
+                return self.drop(DropReason::NoHeadroom);
+            }
+            self.tag_there = true;
+        } else if tci != old {
+            self.frame.set_tag(tpid, tci);
+        } else {
+            return Ok(());
+        }
+        self.class_tag = Some(Tag { tpid, tci });
+        self.count_tag_change();
+        Ok(())
+    }
+
+    fn count_tag_change(&mut self) {
+        if !S::DRY {
+            self.st.counters.flood.tag_changes += 1;
+        }
+    }
+
+    #[inline]
+    fn count_l2(&mut self) {
+        if !S::DRY
+            && let Some(c) = self.st.counters.port_mut(self.ingress)
+        {
+            c.l2_forwarded += self.wire.packets;
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, port: u16) {
+        if S::TRACE {
+            let len = self.frame.len();
+            self.trace(
+                Stage::Egress,
+                format_args!("out of port {port}, {len} bytes"),
+            );
+        }
+        if !S::DRY {
+            count_tx(self.st, self.frame, port);
+        }
+        self.sink.tx(port, self.frame);
+    }
+}
+
+/// Counts a frame that leaves.
+#[inline]
+pub(crate) fn count_tx(st: &mut State, frame: &Frame<'_>, port: u16) {
+    let wire = segment::wire(frame.bytes(), &frame.offload);
+    if let Some(c) = st.counters.port_mut(port) {
+        c.tx.count(frame.bytes(), wire);
+    }
+}

@@ -1,0 +1,234 @@
+//! Bridging: source and destination address of a frame in a forwarding domain.
+
+use tandem_abi::raw;
+use tandem_packet::{L3, ether};
+use tandem_tables::exact::Key;
+
+use crate::egress::Kind;
+use crate::entry::{Action, FdbValue};
+use crate::io::{Event, Sink};
+use crate::names::{DropReason, Stage};
+use crate::run::{Run, Step, action_text};
+
+impl<S: Sink> Run<'_, '_, S> {
+    /// Stages of a frame that belongs to a forwarding domain.
+    pub(crate) fn bridge(&mut self) -> Step<()> {
+        let Some(vlan) = self.st.vlan(self.fid) else {
+            return self.drop(DropReason::NotMember);
+        };
+        let (flags, rif) = (vlan.config.flags, vlan.rif);
+        self.source(flags)?;
+        self.stage(Stage::L2Lookup);
+        let dst = self.eth.dst;
+        if ether::is_group(&dst) {
+            return self.group(flags);
+        }
+        if let Some(rif) = rif
+            && self.st.rif(rif).is_some_and(|r| r.mac == dst)
+        {
+            if S::TRACE {
+                self.trace(Stage::L2Lookup, format_args!("router MAC of RIF {rif}"));
+            }
+            // Within the domain the classifying tag is no part of the frame; any other makes it a VLAN interface's.
+            if self.eth.tag.is_some() && self.class_tag.is_none() {
+                let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
+                return self.trap(reason);
+            }
+            return self.route(rif);
+        }
+        match self.st.exact.get_mac(self.fid, dst) {
+            Some(hit) => {
+                let entry = FdbValue::unpack(hit.value);
+                if S::TRACE {
+                    self.trace(
+                        Stage::L2Lookup,
+                        format_args!(
+                            "FDB hit: {}, port {}",
+                            action_text(entry.action),
+                            entry.port
+                        ),
+                    );
+                }
+                match entry.action {
+                    Action::Forward => self.unicast(entry.port),
+                    Action::Drop => self.drop(DropReason::FdbDrop),
+                    Action::Trap => {
+                        let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_L2_LOCAL);
+                        self.trap(reason)
+                    }
+                }
+            }
+            None if flags & raw::TND_VLAN_UC_TRAP != 0 => self.trap(raw::TND_TRAP_FDB_INCOMPLETE),
+            None => {
+                if S::TRACE {
+                    self.trace(Stage::L2Lookup, format_args!("FDB miss: flood"));
+                }
+                self.flood(self.fid, Kind::Unicast, false)
+            }
+        }
+    }
+
+    /// Spanning tree, and what the source address teaches.
+    fn source(&mut self, vlan_flags: u32) -> Step<()> {
+        self.stage(Stage::Learning);
+        if !ether::is_valid_source(&self.eth.src) {
+            return self.drop(DropReason::BadSource);
+        }
+        let state = self
+            .st
+            .port(self.ingress)
+            .map_or(raw::TND_STP_DISABLED, |p| p.config.stp_state);
+        let link_local = ether::is_link_local(&self.eth.dst);
+        let learns = matches!(state, raw::TND_STP_LEARNING | raw::TND_STP_FORWARDING);
+        if learns {
+            if self.port_flags & raw::TND_PORT_LOCKED != 0 && !link_local {
+                self.check_locked()?;
+            }
+            if self.port_flags & raw::TND_PORT_LEARNING != 0
+                && vlan_flags & raw::TND_VLAN_LEARNING != 0
+            {
+                self.learn();
+            }
+        }
+        // Spanning tree's own frames and their kin come through whatever the port's state is.
+        if link_local {
+            return self.trap(raw::TND_TRAP_LINK_PROTO);
+        }
+        match state {
+            raw::TND_STP_FORWARDING => Ok(()),
+            raw::TND_STP_LEARNING => self.drop(DropReason::StpLearning),
+            _ => self.drop(DropReason::StpIngress),
+        }
+    }
+
+    /// A locked port takes only frames of stations that its FDB knows behind it.
+    #[cold]
+    fn check_locked(&mut self) -> Step<()> {
+        let known = self
+            .st
+            .exact
+            .get_mac(self.fid, self.eth.src)
+            .map(|hit| FdbValue::unpack(hit.value))
+            .is_some_and(|e| e.action == Action::Forward && e.port == self.ingress);
+        if known {
+            Ok(())
+        } else {
+            self.drop(DropReason::Locked)
+        }
+    }
+
+    #[inline]
+    fn learn(&mut self) {
+        match self.st.exact.get_mac(self.fid, self.eth.src) {
+            Some(hit) => {
+                let entry = FdbValue::unpack(hit.value);
+                if entry.port == self.ingress && entry.action == Action::Forward {
+                    if !S::DRY {
+                        self.st.exact.touch(hit.id, self.now);
+                    }
+                } else {
+                    self.learn_moved(hit.id, entry);
+                }
+            }
+            None => self.learn_new(),
+        }
+    }
+
+    #[cold]
+    fn learn_moved(&mut self, id: tandem_tables::exact::EntryId, entry: FdbValue) {
+        let fixed = raw::TND_FDB_STATIC | raw::TND_FDB_STICKY;
+        if entry.action != Action::Forward || entry.flags & fixed != 0 {
+            return;
+        }
+        let ingress = self.ingress;
+        if S::TRACE {
+            self.trace(
+                Stage::Learning,
+                format_args!("source moves from port {} to {ingress}", entry.port),
+            );
+        }
+        if S::DRY {
+            return;
+        }
+        let now_here = FdbValue {
+            port: self.ingress,
+            flags: entry.flags | raw::TND_FDB_LEARNED,
+            ..entry
+        };
+        self.st.exact.set_value(id, now_here.pack());
+        self.st.exact.touch(id, self.now);
+        self.st.counters.learn.moved += 1;
+        self.sink.event(Event::Move {
+            fid: self.fid,
+            mac: self.eth.src,
+            port: self.ingress,
+            old_port: entry.port,
+        });
+    }
+
+    #[cold]
+    fn learn_new(&mut self) {
+        if S::TRACE {
+            self.trace(Stage::Learning, format_args!("source is new: learned"));
+        }
+        if S::DRY {
+            return;
+        }
+        let (fid, mac) = (self.fid, self.eth.src);
+        let value = FdbValue {
+            port: self.ingress,
+            flags: raw::TND_FDB_LEARNED,
+            action: Action::Forward,
+        };
+        match self
+            .st
+            .exact
+            .insert(Key::Mac { fid, mac }, value.pack(), self.now)
+        {
+            Ok(_) => {
+                self.st.counters.learn.learned += 1;
+                self.sink.event(Event::Learn {
+                    fid,
+                    mac,
+                    port: self.ingress,
+                });
+            }
+            Err(_) => self.st.counters.learn.full += 1,
+        }
+    }
+
+    /// Broadcast and multicast.
+    fn group(&mut self, flags: u32) -> Step<()> {
+        let broadcast = self.eth.dst == ether::BROADCAST;
+        if !broadcast && flags & raw::TND_VLAN_MC_TRAP != 0 {
+            self.snooped()?;
+        }
+        let (kind, otherwise) = if broadcast {
+            (Kind::Broadcast, raw::TND_TRAP_BROADCAST)
+        } else {
+            (Kind::Multicast, raw::TND_TRAP_BROADCAST)
+        };
+        let copied = flags & raw::TND_VLAN_CPU_COPY != 0 && {
+            let reason = self.protocol_reason().unwrap_or(otherwise);
+            self.copy(reason, raw::TND_RX_L2_FORWARDED)
+        };
+        self.flood(self.fid, kind, copied)
+    }
+
+    /// A bridge that snoops: membership messages and IP multicast beyond the link are the CPU's to forward.
+    fn snooped(&mut self) -> Step<()> {
+        use tandem_packet::parse::protocol::IGMP;
+        match self.eth.l3(self.frame.bytes()) {
+            L3::Ip4(ip) if ip.l4.protocol == IGMP => self.trap(raw::TND_TRAP_IGMP_MLD),
+            L3::Ip4(ip) if !matches!(ip.dst, [224, 0, 0, _]) => {
+                self.trap(raw::TND_TRAP_L2_MULTICAST)
+            }
+            L3::Ip6(ip) if ip.l4.is_mld() => self.trap(raw::TND_TRAP_IGMP_MLD),
+            L3::Ip6(ip) if !matches!(ip.dst, [0xff, 0x02, ..]) => {
+                self.trap(raw::TND_TRAP_L2_MULTICAST)
+            }
+            L3::Bad(_) => self.trap(raw::TND_TRAP_ERROR),
+            _ => Ok(()),
+        }
+    }
+}

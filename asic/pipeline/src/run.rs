@@ -1,0 +1,419 @@
+//! One frame's way: the context every stage works on, and the first stages.
+
+use std::fmt::Arguments;
+
+use tandem_abi::raw;
+use tandem_packet::segment::{self, Wire};
+use tandem_packet::{EtherType, Frame, L3, L4, Parsed, Tag, ether, parse};
+
+use crate::entry::Action;
+use crate::io::{CpuMeta, Sink};
+use crate::names::{DropReason, Stage};
+use crate::state::{State, Untagged};
+
+/// What a stage says when the frame has found its end (forwarded, trapped or dropped, and counted).
+pub(crate) struct Done;
+
+/// A stage's answer: go on with `T`, or the frame is done.
+pub(crate) type Step<T> = Result<T, Done>;
+
+/// Bytes that a frame may have beyond the port's MTU: header and one tag. An outer tag is not counted beyond that, as the
+/// kernel carries it beside the packet (net/core/dev.c, `is_skb_forwardable`).
+const OVERHEAD: usize = ether::HEADER + ether::TAG;
+
+/// A frame on its way.
+pub(crate) struct Run<'a, 'm, S: Sink> {
+    pub(crate) st: &'a mut State,
+    pub(crate) frame: &'a mut Frame<'m>,
+    pub(crate) sink: &'a mut S,
+    pub(crate) now: u64,
+    pub(crate) ingress: u16,
+    /// Flags of the ingress port.
+    pub(crate) port_flags: u32,
+    pub(crate) eth: Parsed,
+    pub(crate) wire: Wire,
+    /// Forwarding domain, 0 = none.
+    pub(crate) fid: u16,
+    /// The tag that chose the domain. It is no part of the frame within the domain.
+    pub(crate) class_tag: Option<Tag>,
+    /// Is [`Run::class_tag`] still in the frame's bytes?
+    pub(crate) tag_there: bool,
+    /// Longest frame on the wire, without outer tag: what the MTU checks of Ethernet see.
+    pub(crate) l2_len: usize,
+    /// The frame was routed; its addresses are new.
+    pub(crate) routed: bool,
+}
+
+/// Does a frame of `l2_len` bytes fit a port with this MTU?
+#[inline]
+pub(crate) fn fits(l2_len: usize, mtu: u32) -> bool {
+    l2_len <= mtu as usize + OVERHEAD
+}
+
+/// The first stages, before there is a parsed frame to work on.
+pub(crate) fn process<S: Sink>(
+    st: &mut State,
+    frame: &mut Frame<'_>,
+    ingress: u16,
+    now: u64,
+    sink: &mut S,
+) {
+    macro_rules! end {
+        ($reason:expr) => {{
+            if !S::DRY {
+                st.counters.drop(ingress, $reason);
+            }
+            if S::TRACE {
+                sink.trace($reason.stage(), format_args!("drop: {}", $reason));
+            }
+            return;
+        }};
+    }
+    let wire = segment::wire(frame.bytes(), &frame.offload);
+    if !S::DRY {
+        st.counters.stage(Stage::IngressMac);
+        if let Some(c) = st.counters.port_mut(ingress) {
+            c.rx.count(frame.bytes(), wire);
+        }
+    }
+    if S::TRACE {
+        sink.trace(
+            Stage::IngressMac,
+            format_args!("port {ingress}, {} bytes", frame.len()),
+        );
+    }
+    let Some(port) = st.port(ingress) else {
+        end!(DropReason::NoSuchPort);
+    };
+    if !port.is_up() {
+        end!(DropReason::PortDown);
+    }
+    let Some(eth) = parse(frame.bytes()) else {
+        end!(DropReason::Runt);
+    };
+    let l2_len = match eth.tag {
+        Some(_) => wire.longest.saturating_sub(ether::TAG),
+        None => wire.longest,
+    };
+    if !fits(l2_len, port.config.mtu) {
+        end!(DropReason::Oversize);
+    }
+    let port_flags = port.config.flags;
+    let mut run = Run {
+        st,
+        frame,
+        sink,
+        now,
+        ingress,
+        port_flags,
+        eth,
+        wire,
+        fid: 0,
+        class_tag: None,
+        tag_there: false,
+        l2_len,
+        routed: false,
+    };
+    // Whatever the stages answer has been counted where it was decided.
+    let _ = run.stages();
+}
+
+impl<S: Sink> Run<'_, '_, S> {
+    fn stages(&mut self) -> Step<()> {
+        self.stage(Stage::Parser);
+        if S::TRACE {
+            let e = self.eth;
+            self.trace(
+                Stage::Parser,
+                format_args!(
+                    "{} -> {}, type {:#06x}{}",
+                    ether::show(&e.src),
+                    ether::show(&e.dst),
+                    e.ethertype.0,
+                    ShowTag(e.tag)
+                ),
+            );
+        }
+        if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
+            let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
+            return self.trap(reason);
+        }
+        if self.classify()? {
+            self.bridge()
+        } else {
+            self.router_port()
+        }
+    }
+
+    /// VLAN classification. True: the frame belongs to a forwarding domain; false: the port is in none.
+    fn classify(&mut self) -> Step<bool> {
+        self.stage(Stage::Vlan);
+        let Some(port) = self.st.port(self.ingress) else {
+            return self.drop(DropReason::NoSuchPort);
+        };
+        let tag = self.eth.tag.filter(|t| t.tpid == EtherType::VLAN.0);
+        match (&port.vids, tag) {
+            (Some(vids), Some(t)) if t.vid() != 0 => {
+                let fid = vids.get(usize::from(t.vid())).copied().unwrap_or(0);
+                if fid == 0 {
+                    return self.drop(DropReason::NotMember);
+                }
+                self.fid = fid;
+                self.class_tag = tag;
+            }
+            (vids, _) => match port.untagged {
+                Untagged::Any(fid) => self.fid = fid,
+                Untagged::Pvid(fid) => {
+                    self.fid = fid;
+                    // a priority tag carries no VLAN, and ends here
+                    self.class_tag = tag;
+                }
+                Untagged::None if vids.is_some() && port.rif.is_none() => {
+                    return self.drop(DropReason::NoPvid);
+                }
+                Untagged::None => return Ok(false),
+            },
+        }
+        self.tag_there = self.class_tag.is_some();
+        if S::TRACE {
+            let fid = self.fid;
+            self.trace(Stage::Vlan, format_args!("forwarding domain {fid}"));
+        }
+        Ok(true)
+    }
+
+    /// A port that is in no bridge: a router interface, or nothing but the CPU's.
+    fn router_port(&mut self) -> Step<()> {
+        let dst = self.eth.dst;
+        if ether::is_link_local(&dst) {
+            return self.trap(raw::TND_TRAP_LINK_PROTO);
+        }
+        let Some(port) = self.st.port(self.ingress) else {
+            return self.drop(DropReason::NoSuchPort);
+        };
+        let (rif, own) = (port.rif, port.config.mac);
+        let rif_mac = rif.and_then(|r| self.st.rif(r)).map(|r| r.mac);
+        if S::TRACE {
+            match rif {
+                Some(rif) => self.trace(Stage::Vlan, format_args!("router interface {rif}")),
+                None => self.trace(Stage::Vlan, format_args!("no bridge, no router interface")),
+            }
+        }
+        let for_us = dst == own || rif_mac == Some(dst);
+        let group = ether::is_group(&dst);
+        if !for_us && !group {
+            return self.drop(DropReason::OtherHost);
+        }
+        // A priority tag (VID 0) is as good as none; any other belongs to a VLAN interface that only the CPU may have.
+        if self.eth.tag.is_some_and(|t| t.vid() != 0) {
+            let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
+            return self.trap(reason);
+        }
+        if group {
+            let reason = self
+                .protocol_reason()
+                .unwrap_or(if dst == ether::BROADCAST {
+                    raw::TND_TRAP_BROADCAST
+                } else {
+                    raw::TND_TRAP_L2_MULTICAST
+                });
+            return self.trap(reason);
+        }
+        match rif {
+            Some(rif) if rif_mac == Some(dst) => {
+                self.tag_there = self.eth.tag.is_some();
+                self.route(rif)
+            }
+            _ => {
+                let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_L2_LOCAL);
+                self.trap(reason)
+            }
+        }
+    }
+
+    /// The reason that the frame's own protocol gives, whatever brought it to the CPU: so ARP and routing protocols keep
+    /// their class in every trap.
+    #[cold]
+    pub(crate) fn protocol_reason(&self) -> Option<u16> {
+        if ether::is_link_local(&self.eth.dst) {
+            return Some(raw::TND_TRAP_LINK_PROTO);
+        }
+        // IS-IS: all level 1 and level 2 systems (ISO 10589)
+        if matches!(self.eth.dst, [0x01, 0x80, 0xc2, 0, 0, 0x14 | 0x15]) {
+            return Some(raw::TND_TRAP_ROUTING);
+        }
+        match self.eth.l3(self.frame.bytes()) {
+            L3::Arp => Some(raw::TND_TRAP_ARP),
+            L3::Ip4(ip) => protocol4(&ip.l4),
+            L3::Ip6(ip) => protocol6(&ip.l4),
+            _ => None,
+        }
+    }
+
+    // ---- ends
+
+    /// Counts a drop.
+    #[cold]
+    pub(crate) fn drop<T>(&mut self, reason: DropReason) -> Step<T> {
+        if !S::DRY {
+            self.st.counters.drop(self.ingress, reason);
+        }
+        if S::TRACE {
+            self.trace(reason.stage(), format_args!("drop: {reason}"));
+        }
+        Err(Done)
+    }
+
+    /// To the CPU, and nowhere else.
+    pub(crate) fn trap<T>(&mut self, reason: u16) -> Step<T> {
+        if self.punt(reason, 0) {
+            if !S::DRY
+                && let Some(c) = self.st.counters.port_mut(self.ingress)
+            {
+                c.trapped += self.wire.packets;
+            }
+            Err(Done)
+        } else {
+            self.drop(DropReason::TrapPolicer)
+        }
+    }
+
+    /// A copy to the CPU of what is forwarded as well (`flags`: `TND_RX_*`). True if the policer let it pass.
+    pub(crate) fn copy(&mut self, reason: u16, flags: u16) -> bool {
+        let passed = self.punt(reason, flags);
+        if passed
+            && !S::DRY
+            && let Some(c) = self.st.counters.port_mut(self.ingress)
+        {
+            c.copied += self.wire.packets;
+        }
+        passed
+    }
+
+    /// Hands the frame, still as it came in, to the CPU if the reason's policer lets it pass.
+    fn punt(&mut self, reason: u16, flags: u16) -> bool {
+        self.stage(Stage::Cpu);
+        let (packets, bytes) = (self.wire.packets, self.wire.bytes);
+        let Some(trap) = self.st.trap_mut(reason) else {
+            return false;
+        };
+        let class = trap.config().class;
+        if !S::DRY {
+            let passed = trap.admit(packets, self.now);
+            if let Some(c) = self.st.counters.traps.get_mut(usize::from(reason)) {
+                if passed {
+                    c.packets += packets;
+                    c.bytes += bytes;
+                } else {
+                    c.policed += packets;
+                }
+            }
+            if !passed {
+                return false;
+            }
+        }
+        if S::TRACE {
+            self.trace(
+                Stage::Cpu,
+                format_args!(
+                    "{} to CPU: {}, class {}",
+                    if flags == 0 { "packet" } else { "copy" },
+                    crate::trap::reason_name(reason),
+                    crate::trap::class_name(class)
+                ),
+            );
+        }
+        let tag = self.eth.tag;
+        let meta = CpuMeta {
+            port: self.ingress,
+            reason,
+            class,
+            flags: flags | if tag.is_some() { raw::TND_RX_TAGGED } else { 0 },
+            fid: self.fid,
+            tag,
+            time_ns: self.now,
+        };
+        self.sink.cpu(meta, self.frame);
+        true
+    }
+
+    // ---- help
+
+    /// Counts the frame into a stage.
+    #[inline]
+    pub(crate) fn stage(&mut self, stage: Stage) {
+        if !S::DRY {
+            self.st.counters.stage(stage);
+        }
+    }
+
+    /// One line of a trace; the caller has asked `S::TRACE`, so that arguments cost nothing.
+    pub(crate) fn trace(&mut self, stage: Stage, text: Arguments<'_>) {
+        self.sink.trace(stage, text);
+    }
+}
+
+/// Protocols over IPv4 that have a reason of their own.
+fn protocol4(l4: &L4) -> Option<u16> {
+    use tandem_packet::parse::protocol::IGMP;
+    if l4.protocol == IGMP {
+        return Some(raw::TND_TRAP_IGMP_MLD);
+    }
+    routing(l4)
+}
+
+/// Protocols over IPv6 that have a reason of their own.
+fn protocol6(l4: &L4) -> Option<u16> {
+    if l4.is_nd() {
+        return Some(raw::TND_TRAP_ND);
+    }
+    if l4.is_mld() {
+        return Some(raw::TND_TRAP_IGMP_MLD);
+    }
+    routing(l4)
+}
+
+/// Routing protocols by protocol number, or by port (IANA): BGP 179, LDP 646, RIP 520, RIPng 521, BFD 3784, 3785, 4784.
+fn routing(l4: &L4) -> Option<u16> {
+    use tandem_packet::parse::protocol::{EIGRP, OSPF, PIM, TCP, UDP, VRRP};
+    let is = match l4.protocol {
+        EIGRP | OSPF | PIM | VRRP => true,
+        TCP => [l4.src_port, l4.dst_port]
+            .iter()
+            .any(|p| matches!(p, 179 | 646)),
+        UDP => matches!(l4.dst_port, 520 | 521 | 646 | 3784 | 3785 | 4784),
+        _ => false,
+    };
+    is.then_some(raw::TND_TRAP_ROUTING)
+}
+
+/// The reason of a packet to an own address.
+pub(crate) fn local_reason(l3: &L3) -> u16 {
+    match l3 {
+        L3::Ip4(ip) => protocol4(&ip.l4),
+        L3::Ip6(ip) => protocol6(&ip.l4),
+        _ => None,
+    }
+    .unwrap_or(raw::TND_TRAP_LOCAL)
+}
+
+/// Text of a tag in a trace.
+struct ShowTag(Option<Tag>);
+
+impl std::fmt::Display for ShowTag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(t) => write!(f, ", tag {:#06x} VLAN {}", t.tpid, t.vid()),
+            None => f.write_str(", untagged"),
+        }
+    }
+}
+
+/// Text of an action in a trace.
+pub(crate) fn action_text(a: Action) -> &'static str {
+    match a {
+        Action::Forward => "forward",
+        Action::Trap => "trap",
+        Action::Drop => "drop",
+    }
+}
