@@ -85,7 +85,7 @@ def links():
             if re.match(r"[a-z]+:", target):
                 continue
             name, _, anchor = target.partition("#")
-            there = os.path.normpath(os.path.join(TOP, os.path.dirname(path), name)) if name else os.path.join(TOP, path)
+            there = os.path.normpath(os.path.join(TOP, os.path.dirname(path), name or os.path.basename(path)))
             if not os.path.exists(there):
                 yield f"{path}: link to {target}: no such file"
             elif anchor and there.endswith(".md"):

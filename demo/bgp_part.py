@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Part 2 of the demo: two BGP routers, 1,024 routes, ECMP over both, and a link that is cut."""
+
+import time
+
+from lib import monitor, net, traffic
+
+DRAWING = """
+                                       ┌ swp3 ── 10.9.1.2 r1 (FRR, AS 65010) ┐
+        h3 ── swp5 ── switch           │                                     ├── server: 1,024 prefixes
+                      FRR, AS 65001 ───┤                                     │   of 20.0.0.0/8
+                                       └ swp4 ── 10.9.2.2 r2 (FRR, AS 65010) ┘
+"""
+
+FLOWS = 256
+PPS = 2000
+
+
+def run(report, sw, routers, folder):
+    report.section("Routes from a real BGP daemon, over two links", DRAWING)
+    report.step(f"starting FRR on r1, r2 and the switch; {routers.count} prefixes from each router")
+    began = time.monotonic()
+    routers.start()
+    routers.wait_established(timeout=40)
+    in_kernel = time.monotonic() - began
+    sw.sync()
+    in_asic = time.monotonic() - began
+    rows = [r for r in sw.show("routes") if r["prefix"].startswith("20.")]
+    offloaded = [r for r in rows if r["state"] == "offloaded"]
+    table = [r for r in sw.show("routes", "--hw") if str(r.get("prefix", "")).startswith("20.")]
+    report.claim("bgp routes", len(offloaded) == routers.count and len(table) == routers.count,
+                 f"{len(rows)} BGP routes in the kernel after {in_kernel:.1f} s, {len(offloaded)} of them in hardware "
+                 f"after {in_asic:.1f} s ({len(table)} in the chip's table memory)",
+                 routes=len(rows), offloaded=len(offloaded), table_memory=len(table),
+                 kernel_s=round(in_kernel, 2), asic_s=round(in_asic, 2))
+    report.show(sw.tandem("show", "routes", "20.0.5.0/24"))
+
+    h3 = sw.hosts["h3"]
+    addresses = [f"20.0.{i}.{1 + i % 200}" for i in range(64)]
+    # resolve both next hops first: a flow's first packets may still go through the CPU
+    warm = traffic.Stream(h3.ns, routers.server, addresses[0], folder, "warm", pps=500, seconds=1.5, flows=FLOWS,
+                          addresses=addresses)
+    warm.wait()
+    sw.sync()
+
+    report.step(f"ECMP: {FLOWS} flows at {PPS} packets/s")
+    cpu = sw.cpu_packets()
+    before = sw.ports()
+    result = traffic.Stream(h3.ns, routers.server, addresses[0], folder, "ecmp", pps=PPS, seconds=4, flows=FLOWS,
+                            addresses=addresses).wait()
+    after = sw.ports()
+    out = [after[p]["counters"]["tx_packets"] - before[p]["counters"]["tx_packets"] for p in ("swp3", "swp4")]
+    share = out[0] / max(1, sum(out))
+    slow = {k: v for k, v in sw.cpu_delta(cpu).items() if k in ("route", "lpm-miss", "unresolved", "connected")}
+    report.claim("ecmp", 0.35 <= share <= 0.65 and not result.lost and not result.reordered and not slow,
+                 f"swp3 carried {share:.0%}, swp4 {1 - share:.0%}; {result}; none through the CPU" if not slow else
+                 f"swp3 carried {share:.0%}, swp4 {1 - share:.0%}; {result}; through the CPU: {slow}",
+                 share_swp3=round(share, 3), sent=result.count, lost=len(result.lost), reordered=result.reordered,
+                 cpu=slow)
+
+    report.step("the cable between swp3 and r1 is cut while traffic runs")
+    with monitor.LinkMonitor(sw.ns) as links:
+        stream = traffic.Stream(h3.ns, routers.server, addresses[0], folder, "cut", pps=PPS, seconds=30, flows=FLOWS,
+                                addresses=addresses)
+        time.sleep(1.5)
+        cut = time.monotonic_ns()
+        sw.hosts["r1"].ns.ip("link set eth0 down")
+        knows = net.wait_until("the kernel to see swp3 lose carrier",
+                               lambda: links.first("swp3", lambda e: not e.carrier, after=cut), timeout=10, every=0.01)
+        time.sleep(2.0)
+        result = stream.finish()
+    after_knowing = result.lost_between(knows, result.sent[-1] + 1)
+    last = max([result.sent[n] for n in after_knowing], default=knows)
+    gap_ms = (last - knows) / 1e6
+    total_ms = len(result.lost) * 1000 / PPS
+    report.claim("fail-over", gap_ms <= 50 and result.lost_between(0, cut - 1_000_000) == [],
+                 f"the kernel knew {(knows - cut) / 1e6:.0f} ms after the cut; the last lost packet left "
+                 f"{gap_ms:.0f} ms after that (limit 50); {len(result.lost)} of {result.count} lost, "
+                 f"all flows now over swp4",
+                 kernel_knows_ms=round((knows - cut) / 1e6, 1), lost_for_ms=round(gap_ms, 1), lost=len(result.lost),
+                 lost_equivalent_ms=round(total_ms, 1), sent=result.count)
+    sw.hosts["r1"].ns.ip("link set eth0 up")
+    # a link that was down has lost its routes
+    sw.hosts["r1"].ns.ip("route replace 10.1.0.0/16 via 10.9.1.1")
+    net.wait_until("r1's routes to come back", lambda: routers.multipath_routes() >= routers.count, timeout=40,
+                   every=0.2)
+    sw.sync()
+    report.claim("link back", True, "the cable is back: both next hops are in use again")

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the end-to-end tests: each test gets switches of its own in namespaces of its own, removed at its end.
+
+The names begin with tnt-<pid>-, so that several runs can go on at once and what a killed run left can be told.
+"""
+
+import itertools
+import os
+import shutil
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+from lib import frr, net  # noqa: E402
+from lib.switch import TOP, AsicSwitch, KernelSwitch, binaries  # noqa: E402
+
+PREFIX = "tnt-"
+LONG = bool(os.environ.get("TANDEM_LONG"))
+LOGS = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "test", "logs")
+
+
+def _pid_of(name):
+    part = name[len(PREFIX):].split("-")[0]
+    return int(part) if part.isdigit() else 0
+
+
+def _clean(mine_only):
+    base = os.environ.get("TANDEM_RUN", "/run/tandem")
+    names = set(net.namespaces(PREFIX))
+    if os.path.isdir(base):
+        names |= {n for n in os.listdir(base) if n.startswith(PREFIX)}
+    for name in sorted(names):
+        pid = _pid_of(name)
+        if pid != os.getpid() and (mine_only or net.pid_alive(pid)):
+            continue
+        for daemon in ("switchd", "asicd"):
+            net.end_by_pid_file(os.path.join(base, name, f"{daemon}.pid"), daemon)
+        shutil.rmtree(os.path.join(base, name), ignore_errors=True)
+        if os.path.exists(f"/run/netns/{name}"):
+            net.run("ip", "netns", "del", name, check=False)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "no_daemons: needs neither root nor the daemons")
+
+
+def pytest_collection_modifyitems(items):
+    why = None
+    if os.geteuid() != 0:
+        why = "needs root: network namespaces"
+    elif not os.path.exists("/dev/net/tun"):
+        why = "needs /dev/net/tun (kernel feature TUN/TAP)"
+    if why:
+        for item in items:
+            if "no_daemons" not in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+def pytest_sessionstart(session):
+    if os.geteuid() == 0:
+        _clean(mine_only=False)
+
+
+def pytest_sessionfinish(session):
+    if os.geteuid() == 0 and not os.environ.get("TANDEM_KEEP"):
+        _clean(mine_only=True)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    setattr(item, f"report_{report.when}", report)
+
+
+_count = itertools.count(1)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder that the user frr can reach."""
+    path = f"/run/{PREFIX}{os.getpid()}-{next(_count)}"
+    os.makedirs(path, mode=0o755, exist_ok=True)
+    yield path
+    frr.stop_leftovers(path)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def make(request):
+    """make.asic(...) and make.kernel(...): switches that go away with the test; logs are kept if it failed."""
+    if not os.access(os.path.join(binaries(), "tandem"), os.X_OK):
+        pytest.fail(f"no tandem in {binaries()}: ./run build makes it")
+
+    class Maker:
+        def __init__(self):
+            self.made = []
+
+        def _prefix(self):
+            return f"{PREFIX}{os.getpid()}-{next(_count)}-"
+
+        def asic(self, **kw):
+            self.made.append(AsicSwitch(self._prefix(), **kw))
+            return self.made[-1]
+
+        def kernel(self, **kw):
+            self.made.append(KernelSwitch(self._prefix(), **kw))
+            return self.made[-1]
+
+    maker = Maker()
+    yield maker
+    report = getattr(request.node, "report_call", None)
+    failed = report is None or report.failed
+    for sw in maker.made:
+        if failed and isinstance(sw, AsicSwitch):
+            os.makedirs(LOGS, exist_ok=True)
+            for daemon in ("asicd", "switchd"):
+                with open(os.path.join(LOGS, f"{request.node.name}-{daemon}.log"), "w", encoding="utf-8") as f:
+                    f.write(sw.log(daemon))
+        if not (failed and os.environ.get("TANDEM_KEEP")):
+            sw.delete()
+
+
+@pytest.fixture
+def routers_available():
+    if not frr.available():
+        pytest.skip("needs FRR (Debian's package frr)")

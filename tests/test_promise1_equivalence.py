@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promise 1, the twin test: the same topology, configuration and packets once through the kernel alone, once through
+kernel + ASIC. What leaves must be equal, and what fits and is supported must not have touched the CPU.
+
+    bridge                                  router
+      h1 ── swp1 ─┐                           h1 10.1.0.2 ── swp1 10.1.0.1 ─┐
+      h2 ── swp2 ─┼─ br0                      h2 10.2.0.2 ── swp2 10.2.0.1 ─┼─ the switch
+      h3 ── swp3 ─┘                           h3 10.3.0.2 ── swp3 10.3.0.1 ─┘
+      h4 ── swp4 ─┘                           h4 10.4.0.2 ── swp4 10.4.0.1 ─┘
+
+The hosts are wires: their stacks are mute, frames are written and caught by packet sockets.
+"""
+
+import contextlib
+import ipaddress
+import struct
+
+from lib import packet, twin
+from lib.packet import ETH_IP, ETH_IP6, ether, icmp_echo, ipv4, ipv6, udp, udp4_frame, udp6_frame
+from lib.twin import Step
+
+HOSTS = ("h1", "h2", "h3", "h4")
+MAC = {h: f"02:00:00:00:00:{i:02x}" for i, h in enumerate(HOSTS, 1)}
+NOBODY = "02:00:00:00:00:99"
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+
+def mute(sw):
+    """Hosts that are only wires: no addresses of their own, no IPv6, no answers."""
+    for h in HOSTS:
+        sw.hosts[h].ns.sysctl(ipv6__conf__all__disable_ipv6=1, ipv4__conf__all__arp_ignore=8)
+
+
+def port_macs(sw):
+    macs = {}
+    for line in sw.ns.ip("-o link show").splitlines():
+        words = line.split()
+        name = words[1].rstrip(":").split("@")[0]
+        if name.startswith("swp") and "link/ether" in words:
+            macs[int(name[3:])] = words[words.index("link/ether") + 1]
+    return macs
+
+
+def both(make, configure, steps):
+    """Plays the steps on both; returns the differences. `steps` is called with the port MACs."""
+    asic = make.asic()
+    for i, h in enumerate(HOSTS, 1):
+        asic.host(h, i, MAC[h])
+    asic.start()
+    macs = port_macs(asic)
+    kernel = make.kernel(port_macs=macs)
+    for i, h in enumerate(HOSTS, 1):
+        kernel.host(h, i, MAC[h])
+    results = []
+    for sw in (kernel, asic):
+        mute(sw)
+        # the switch's own chatter: no autoconfiguration, no multicast reports of its own
+        sw.ns.sysctl(ipv6__conf__default__accept_ra=0, ipv4__icmp_ratemask=0, ipv6__icmp__ratelimit=0,
+                     ipv4__icmp_msgs_per_sec=100000, ipv4__icmp_msgs_burst=100000)
+        configure(sw)
+        with contextlib.ExitStack() as stack:
+            wires = {h: stack.enter_context(packet.Wire(sw.hosts[h].ns)) for h in HOSTS}
+            results.append(twin.play(sw, steps(macs), wires))
+    return twin.compare(steps(macs), *results), asic
+
+
+# ------------------------------------------------------------------------------------------------- bridge
+
+def bridge(sw, snooping=0):
+    for p in range(1, 5):
+        sw.ip(f"link set swp{p} up")
+    sw.ip(f"link add br0 address 02:00:00:00:01:00 type bridge mcast_snooping {snooping}")
+    sw.ns.sysctl(ipv6__conf__br0__disable_ipv6=1)
+    for p in range(1, 5):
+        sw.ns.sysctl(**{f"ipv6__conf__swp{p}__disable_ipv6": 1})
+        sw.ip(f"link set swp{p} master br0")
+    sw.ip("link set br0 up")
+    sw.sync()
+
+
+def data(dst, src, payload=b"data", **kw):
+    return udp4_frame(dst, src, "192.0.2.1", "192.0.2.2", data=payload, **kw)
+
+
+def bridge_steps(_):
+    h = MAC
+    all_but_1 = {"h2": 1, "h3": 1, "h4": 1}
+    return [
+        Step("unknown unicast is flooded", frames=[("h1", data(NOBODY, h["h1"]))], fits=True, expect=all_but_1),
+        Step("the answer goes to the learned port", frames=[("h2", data(h["h1"], h["h2"]))], fits=True,
+             expect={"h1": 1}),
+        Step("known both ways", frames=[("h1", data(h["h2"], h["h1"])), ("h2", data(h["h1"], h["h2"]))], fits=True,
+             expect={"h1": 1, "h2": 1}),
+        Step("to one's own port: filtered", frames=[("h1", data(h["h1"], h["h1"]))], fits=True, expect={}),
+        Step("broadcast once to everyone", frames=[("h1", data(BROADCAST, h["h1"]))], expect=all_but_1),
+        Step("ARP is flooded once", frames=[("h1", ether(BROADCAST, h["h1"], 0x0806, packet.arp(
+            1, h["h1"], "192.0.2.1", "00:00:00:00:00:00", "192.0.2.2")))], control=True),
+        Step("IP multicast, no snooping: flooded", frames=[("h1", data("01:00:5e:01:02:03", h["h1"]))],
+             expect=all_but_1),
+        Step("IPv6 multicast", frames=[("h1", udp6_frame("33:33:00:00:12:34", h["h1"], "fe80::1", "ff05::1234"))],
+             expect=all_but_1),
+        Step("a BPDU is flooded while STP is off", frames=[("h1", ether("01:80:c2:00:00:00", h["h1"], 0x0026,
+                                                              b"\x42\x42\x03" + bytes(40)))], control=True),
+        Step("LLDP passes when the bridge says so",
+             do=lambda sw: sw.ip("link set br0 type bridge group_fwd_mask 0x4000"),
+             frames=[("h1", ether("01:80:c2:00:00:0e", h["h1"], 0x88CC, bytes(46)))], control=True),
+        Step("and stays when not", do=lambda sw: sw.ip("link set br0 type bridge group_fwd_mask 0"),
+             frames=[("h1", ether("01:80:c2:00:00:0e", h["h1"], 0x88CC, bytes(46)))], control=True),
+        Step("a tag passes a VLAN-unaware bridge", frames=[("h1", data(h["h2"], h["h1"], vid=100)),
+                                                           ("h1", data(NOBODY, h["h1"], vid=100))], fits=True,
+             expect={"h2": 2, "h3": 1, "h4": 1}),
+        Step("a host moves", frames=[("h3", data(NOBODY, h["h1"]))], fits=True,
+             expect={"h1": 1, "h2": 1, "h4": 1}),
+        Step("and is found there", frames=[("h2", data(h["h1"], h["h2"]))], fits=True, expect={"h3": 1}),
+        Step("and back", frames=[("h1", data(NOBODY, h["h1"])), ], fits=True, expect=all_but_1),
+        Step("static entry", do=lambda sw: sw.ns.bridge(f"fdb add {NOBODY} dev swp4 master static"),
+             frames=[("h1", data(NOBODY, h["h1"]))], fits=True, expect={"h4": 1}),
+        Step("static entry gone", do=lambda sw: sw.ns.bridge(f"fdb del {NOBODY} dev swp4 master"),
+             frames=[("h1", data(NOBODY, h["h1"]))], fits=True, expect=all_but_1),
+        Step("a multicast source is refused", frames=[("h1", data(h["h2"], "03:00:00:00:00:01"))], expect={}),
+        Step("isolated ports", do=lambda sw: (sw.ns.bridge("link set dev swp1 isolated on"),
+                                              sw.ns.bridge("link set dev swp2 isolated on")),
+             frames=[("h1", data(h["h2"], h["h1"])), ("h1", data(BROADCAST, h["h1"]))],
+             expect={"h3": 1, "h4": 1}),
+        Step("no longer isolated", do=lambda sw: (sw.ns.bridge("link set dev swp1 isolated off"),
+                                                  sw.ns.bridge("link set dev swp2 isolated off")),
+             frames=[("h1", data(h["h2"], h["h1"]))], fits=True, expect={"h2": 1}),
+        Step("no flooding to swp4", do=lambda sw: sw.ns.bridge("link set dev swp4 flood off"),
+             frames=[("h1", data(NOBODY, h["h1"]))], fits=True, expect={"h2": 1, "h3": 1}),
+        Step("flooding again", do=lambda sw: sw.ns.bridge("link set dev swp4 flood on"),
+             frames=[("h1", data(NOBODY, h["h1"]))], fits=True, expect=all_but_1),
+        Step("hairpin", do=lambda sw: sw.ns.bridge("link set dev swp1 hairpin on"),
+             frames=[("h1", data(h["h1"], h["h1"]))], expect={"h1": 1}),
+        Step("hairpin off", do=lambda sw: sw.ns.bridge("link set dev swp1 hairpin off"),
+             frames=[("h1", data(h["h1"], h["h1"]))], expect={}),
+        Step("port disabled by the bridge", do=lambda sw: sw.ns.bridge("link set dev swp3 state 0"),
+             frames=[("h1", data(BROADCAST, h["h1"])), ("h3", data(BROADCAST, h["h3"]))], expect={"h2": 1, "h4": 1}),
+        Step("forwarding again", do=lambda sw: sw.ns.bridge("link set dev swp3 state 3"),
+             frames=[("h1", data(BROADCAST, h["h1"]))], expect=all_but_1),
+        Step("a port leaves the bridge", do=lambda sw: sw.ip("link set swp4 nomaster"),
+             frames=[("h1", data(BROADCAST, h["h1"])), ("h4", data(BROADCAST, h["h4"]))], expect={"h2": 1, "h3": 1}),
+        Step("and comes back", do=lambda sw: (sw.ip("link set swp4 master br0"), sw.ip("link set swp4 up")),
+             frames=[("h1", data(BROADCAST, h["h1"])), ("h4", data(BROADCAST, h["h4"]))],
+             expect={"h1": 1, "h2": 2, "h3": 2, "h4": 1}),
+        Step("bridge down", do=lambda sw: sw.ip("link set br0 down"),
+             frames=[("h1", data(h["h2"], h["h1"]))], expect={}),
+        Step("bridge up", do=lambda sw: sw.ip("link set br0 up"),
+             frames=[("h1", data(BROADCAST, h["h1"]))], expect=all_but_1),
+    ]
+
+
+def test_bridge_twin(make):
+    wrong, _ = both(make, bridge, bridge_steps)
+    assert not wrong, "\n".join(wrong)
+
+
+def snooping_steps(_):
+    h = MAC
+    return [
+        Step("unregistered group", frames=[("h1", data("01:00:5e:01:02:03", h["h1"]))]),
+        Step("all-hosts group", frames=[("h1", udp4_frame("01:00:5e:00:00:05", h["h1"], "192.0.2.1", "224.0.0.5"))]),
+        Step("unicast", frames=[("h2", data(h["h1"], h["h2"]))], fits=True),
+    ]
+
+
+def test_bridge_with_snooping_twin(make):
+    wrong, _ = both(make, lambda sw: bridge(sw, snooping=1), snooping_steps)
+    assert not wrong, "\n".join(wrong)
+
+
+# ------------------------------------------------------------------------------------------------- router
+
+def router(sw):
+    sw.router()
+    sw.ns.sysctl(ipv6__conf__default__accept_dad=0, ipv6__conf__all__accept_dad=0)
+    for p, h in enumerate(HOSTS, 1):
+        sw.ip(f"link set swp{p} up")
+        sw.ip(f"addr add 10.{p}.0.1/24 dev swp{p}")
+        sw.ip(f"addr add fd0{p}::1/64 dev swp{p} nodad")
+        sw.ip(f"neigh replace 10.{p}.0.2 lladdr {MAC[h]} dev swp{p} nud permanent")
+        sw.ip(f"neigh replace fd0{p}::2 lladdr {MAC[h]} dev swp{p} nud permanent")
+    sw.ip("route add 20.0.0.0/8 via 10.2.0.2")
+    sw.ip("route add 20.1.0.0/16 via 10.3.0.2")
+    sw.ip("route add 20.1.1.0/24 via 10.4.0.2")
+    sw.ip("-6 route add fd20::/16 via fd02::2")
+    sw.ip("-6 route add fd20:1::/32 via fd03::2")
+    sw.ip("route add blackhole 21.0.0.0/24")
+    sw.ip("route add unreachable 21.0.1.0/24")
+    sw.ip("route add prohibit 21.0.2.0/24")
+    sw.sync()
+
+
+def router_steps(macs):
+    gw = macs[1]  # where h1 sends what is to be routed
+    h1 = MAC["h1"]
+
+    def u4(dst, src="10.1.0.2", **kw):
+        return ("h1", udp4_frame(gw, h1, src, dst, **kw))
+
+    def u6(dst, src="fd01::2", **kw):
+        return ("h1", udp6_frame(gw, h1, src, dst, **kw))
+
+    def raw4(body):
+        return ("h1", ether(gw, h1, ETH_IP, body))
+
+    good = ipv4("10.1.0.2", "10.2.0.2", 17, udp("10.1.0.2", "10.2.0.2", 1, 2, b"x" * 40))
+    broken = good[:10] + struct.pack("!H", struct.unpack_from("!H", good, 10)[0] ^ 0x5555) + good[12:]
+    datagram = udp("10.1.0.2", "10.2.0.2", 1, 2, b"x" * 40)
+    big = udp("10.1.0.2", "10.2.0.2", 1, 2, b"y" * 1300)
+    big6 = udp("fd01::2", "fd02::2", 1, 2, b"y" * 1400)
+    hop_by_hop = bytes([17, 0, 1, 4, 0, 0, 0, 0]) + udp("fd01::2", "fd02::2", 1, 2, b"z")
+    return [
+        Step("connected host", frames=[u4("10.2.0.2"), u6("fd02::2")], fits=True, expect={"h2": 2}),
+        Step("longest prefix wins", frames=[u4("20.9.9.9"), u4("20.1.9.9"), u4("20.1.1.9")], fits=True,
+             expect={"h2": 1, "h3": 1, "h4": 1}),
+        Step("longest prefix wins, IPv6", frames=[u6("fd20:9::9"), u6("fd20:1::9")], fits=True,
+             expect={"h2": 1, "h3": 1}),
+        Step("TTL 2 is forwarded", frames=[u4("10.2.0.2", ttl=2), u6("fd02::2", hlim=2)], fits=True,
+             expect={"h2": 2}),
+        Step("TTL 1 is answered", frames=[u4("10.2.0.2", ttl=1), u6("fd02::2", hlim=1)], expect={"h1": 2}),
+        Step("TTL 0", frames=[u4("10.2.0.2", ttl=0)]),
+        Step("no route: ICMP", frames=[u4("99.0.0.1"), u6("2001:db8::1")], expect={"h1": 2}),
+        Step("blackhole", frames=[u4("21.0.0.1")], expect={}),
+        Step("unreachable and prohibit", frames=[u4("21.0.1.1"), u4("21.0.2.1")], expect={"h1": 2}),
+        Step("ping of the switch", frames=[
+            ("h1", ether(gw, h1, ETH_IP, ipv4("10.1.0.2", "10.1.0.1", 1, icmp_echo(7, 1)))),
+            ("h1", ether(gw, h1, ETH_IP, ipv4("10.1.0.2", "10.3.0.1", 1, icmp_echo(7, 2)))),
+            ("h1", ether(gw, h1, ETH_IP6, ipv6("fd01::2", "fd03::1", 58, packet.icmpv6(
+                "fd01::2", "fd03::1", 128, 0, struct.pack("!HH", 7, 3)))))], expect={"h1": 3}),
+        Step("bad header checksum", frames=[raw4(broken)], expect={}),
+        Step("bad UDP checksum is not ours", frames=[raw4(ipv4("10.1.0.2", "10.2.0.2", 17, datagram[:6] + b"\x12\x34"
+                                                               + datagram[8:]))], fits=True, expect={"h2": 1}),
+        Step("fragments", frames=[raw4(ipv4("10.1.0.2", "10.2.0.2", 17, datagram, flags=0x2000, ident=9)),
+                                  raw4(ipv4("10.1.0.2", "10.2.0.2", 17, b"q" * 32, flags=0x0006, ident=9))],
+             fits=True, expect={"h2": 2}),
+        Step("options", frames=[raw4(ipv4("10.1.0.2", "10.2.0.2", 17, datagram, options=b"\x94\x04\0\0"))],
+             expect={"h2": 1}),
+        Step("IPv6 hop-by-hop", frames=[("h1", ether(gw, h1, ETH_IP6, ipv6("fd01::2", "fd02::2", 0, hop_by_hop)))],
+             expect={"h2": 1}),
+        Step("truncated and nonsense", frames=[
+            raw4(good[:18]), raw4(b"\x46" + good[1:19]), raw4(b"\x55" + good[1:]),
+            raw4(good[:2] + struct.pack("!H", 1400) + good[4:]), ("h1", ether(gw, h1, ETH_IP6, b"\x60" + bytes(20))),
+            ("h1", ether(gw, h1, ETH_IP, b""))], expect={}),
+        Step("source martians", frames=[u4("10.2.0.2", src=s) for s in
+                                        ("127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.1")], expect={}),
+        Step("one's own address as source", frames=[u4("10.2.0.2", src="10.1.0.1")]),
+        Step("destination martians", frames=[u4(d) for d in ("127.0.0.1", "0.0.0.0", "240.0.0.1")]),
+        Step("link-local source is not forwarded", frames=[u6("fd02::2", src="fe80::1234")]),
+        Step("somebody else's MAC", frames=[("h1", udp4_frame(NOBODY, h1, "10.1.0.2", "10.2.0.2"))], expect={}),
+        Step("broadcast MAC, routed address", frames=[("h1", udp4_frame(BROADCAST, h1, "10.1.0.2", "10.2.0.2"))],
+             expect={}),
+        Step("directed broadcast", frames=[u4("10.2.0.255")], expect={}),
+        Step("too big for the way out", do=lambda sw: sw.ip("link set swp2 mtu 1280"),
+             frames=[raw4(ipv4("10.1.0.2", "10.2.0.2", 17, big)),
+                     ("h1", ether(gw, h1, ETH_IP6, ipv6("fd01::2", "fd02::2", 17, big6)))], expect={"h1": 2}),
+        Step("too big, may be fragmented", frames=[raw4(ipv4("10.1.0.2", "10.2.0.2", 17, big, flags=0, ident=77))],
+             expect={"h2": 2}),
+        Step("MTU back", do=lambda sw: sw.ip("link set swp2 mtu 1500"),
+             frames=[raw4(ipv4("10.1.0.2", "10.2.0.2", 17, big))], fits=True, expect={"h2": 1}),
+        Step("route replaced", do=lambda sw: sw.ip("route replace 20.1.1.0/24 via 10.2.0.2"),
+             frames=[u4("20.1.1.9")], fits=True, expect={"h2": 1}),
+        Step("route removed: its cover answers", do=lambda sw: sw.ip("route del 20.1.1.0/24"),
+             frames=[u4("20.1.1.9")], fits=True, expect={"h3": 1}),
+        Step("the better metric", do=lambda sw: (sw.ip("route add 22.0.0.0/24 via 10.3.0.2 metric 20"),
+                                                 sw.ip("route add 22.0.0.0/24 via 10.2.0.2 metric 10")),
+             frames=[u4("22.0.0.1")], fits=True, expect={"h2": 1}),
+        Step("the alias takes over", do=lambda sw: sw.ip("route del 22.0.0.0/24 metric 10"),
+             frames=[u4("22.0.0.1")], fits=True, expect={"h3": 1}),
+        Step("next-hop object", do=lambda sw: (sw.ip("nexthop add id 5 via 10.4.0.2 dev swp4"),
+                                               sw.ip("route add 23.0.0.0/24 nhid 5")),
+             frames=[u4("23.0.0.1")], fits=True, expect={"h4": 1}),
+        Step("next-hop object replaced", do=lambda sw: sw.ip("nexthop replace id 5 via 10.3.0.2 dev swp3"),
+             frames=[u4("23.0.0.1")], fits=True, expect={"h3": 1}),
+        Step("host route inside a connected subnet", do=lambda sw: sw.ip("route add 10.2.0.2/32 via 10.3.0.2"),
+             frames=[u4("10.2.0.2")], fits=True, expect={"h3": 1}),
+        Step("and away again", do=lambda sw: sw.ip("route del 10.2.0.2/32"),
+             frames=[u4("10.2.0.2")], fits=True, expect={"h2": 1}),
+        Step("a neighbour moves", do=lambda sw: sw.ip(f"neigh replace 10.2.0.2 lladdr {NOBODY} dev swp2 nud permanent"),
+             frames=[u4("10.2.0.2"), u4("20.9.9.9")], fits=True, expect={"h2": 2}),
+        Step("tagged frame to a port without VLANs", frames=[("h1", udp4_frame(gw, h1, "10.1.0.2", "10.2.0.2",
+                                                                              vid=7))], expect={}),
+        Step("forwarding off on the way in", do=lambda sw: sw.ns.sysctl(ipv4__conf__swp1__forwarding=0),
+             frames=[u4("10.2.0.2")]),
+        Step("forwarding on", do=lambda sw: sw.ns.sysctl(ipv4__conf__swp1__forwarding=1),
+             frames=[u4("10.2.0.2")], fits=True, expect={"h2": 1}),
+        Step("strict reverse path", do=lambda sw: sw.ns.sysctl(ipv4__conf__swp1__rp_filter=1),
+             frames=[u4("10.2.0.2"), u4("10.2.0.2", src="10.3.0.9")], expect={"h2": 1}),
+        Step("no reverse path filter", do=lambda sw: sw.ns.sysctl(ipv4__conf__swp1__rp_filter=0),
+             frames=[u4("10.2.0.2"), u4("10.2.0.2", src="10.3.0.9")], fits=True, expect={"h2": 2}),
+        Step("a policy rule", do=lambda sw: (sw.ip("route add 20.9.0.0/16 via 10.4.0.2 table 100"),
+                                             sw.ip("rule add from 10.1.0.2 table 100 pref 100")),
+             frames=[u4("20.9.9.9")], expect={"h4": 1}),
+        Step("rule away", do=lambda sw: sw.ip("rule del pref 100"),
+             frames=[u4("20.9.9.9")], fits=True, expect={"h2": 1}),
+        Step("address away: its routes are away", do=lambda sw: sw.ip("addr del 10.3.0.1/24 dev swp3"),
+             frames=[u4("20.1.9.9"), u4("10.3.0.2")]),
+        Step("link down: routes are away", do=lambda sw: sw.ip("link set swp2 down"),
+             frames=[u4("20.9.9.9"), u4("10.2.0.2")]),
+        Step("link up again", do=lambda sw: (
+                sw.ip("link set swp2 up"), sw.ip("route replace 20.0.0.0/8 via 10.2.0.2"),
+                sw.ip(f"neigh replace 10.2.0.2 lladdr {MAC['h2']} dev swp2 nud permanent")),
+             frames=[u4("20.9.9.9"), u4("10.2.0.2")], fits=True, expect={"h2": 2}),
+    ]
+
+
+def test_router_twin(make):
+    wrong, asic = both(make, router, router_steps)
+    assert not wrong, "\n".join(wrong)
+    audit = asic.tandem("audit", "--wait", "2", check=False, timeout=60)
+    assert "no differences" in audit, audit
+
+
+# ------------------------------------------------------------------------------------------------- ECMP
+
+def test_ecmp_same_flow_same_port_and_shares(make):
+    """Two of three shares go to h3, one to h2; each flow keeps its port; shares within 5 % of the weights."""
+    sw = make.asic()
+    for i, h in enumerate(HOSTS, 1):
+        sw.host(h, i, MAC[h])
+    sw.start()
+    mute(sw)
+    router(sw)
+    sw.ns.sysctl(ipv4__fib_multipath_hash_policy=1)
+    sw.ip("route add 24.0.0.0/8 nexthop via 10.2.0.2 weight 1 nexthop via 10.3.0.2 weight 2")
+    sw.sync()
+    gw = port_macs(sw)[1]
+    flows = 2000
+    before = sw.cpu_packets()
+    with contextlib.ExitStack() as stack:
+        wires = {h: stack.enter_context(packet.Wire(sw.hosts[h].ns)) for h in HOSTS}
+        for _ in range(2):
+            for i in range(flows):
+                dst = str(ipaddress.IPv4Address("24.0.0.1") + 251 * i)
+                wires["h1"].send(udp4_frame(gw, MAC["h1"], "10.1.0.2", dst, sport=1024 + i % 977, dport=2000))
+            twin.quiet(wires)
+        seen = {h: [f[26:38] for f in w.caught(lambda f: packet.is_ip4(f, 17) and f[30] == 24)]
+                for h, w in wires.items()}
+    total = len(seen["h2"]) + len(seen["h3"])
+    assert total == 2 * flows and not seen["h4"]
+    assert not set(seen["h2"]) & set(seen["h3"]), "a flow changed its port"
+    share = len(seen["h2"]) / total
+    assert abs(share - 1 / 3) <= 0.05, f"h2 got {share:.1%}, a third was wanted"
+    data_cpu = {k: v for k, v in sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
+    assert not data_cpu, f"ECMP fits, yet the CPU saw {data_cpu}"
