@@ -1,18 +1,26 @@
 //! Benchmarks by claim: `tandem-bench NAME` measures us and a peer interleaved and writes `out/bench/NAME.json`.
 
+mod forward;
 mod lpm;
 mod prefixes;
 mod report;
+mod rig;
+mod route_program;
 mod testpmd;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Name {
     /// IPv4 LPM lookups beside poptrie and DPDK's rte_fib
     Lpm,
+    /// Frames from veth to veth beside testpmd and the Linux bridge
+    Forward,
+    /// Routes from netlink into hardware beside a listener that only receives
+    RouteProgram,
 }
 
 /// Measures one claim beside its peer.
@@ -31,10 +39,21 @@ struct Options {
     out: PathBuf,
 }
 
-fn main() -> Result<()> {
-    let o = Options::parse();
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("tandem-bench: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(o: &Options) -> Result<()> {
     let (name, rows) = match o.name {
-        Name::Lpm => ("lpm", lpm::run(&o)?),
+        Name::Forward => ("forward", forward::run(o)?),
+        Name::Lpm => ("lpm", lpm::run(o)?),
+        Name::RouteProgram => ("route-program", route_program::run(o)?),
     };
     report::publish(name, &o.out, &rows)
 }
