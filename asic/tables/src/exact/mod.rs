@@ -367,14 +367,22 @@ pub struct ExactMatch {
 
 type Buckets = [u32; MAX_BANKS];
 
+/// Checks a geometry and widths without making the table.
+///
+/// # Errors
+/// [`BadGeometry`] names the number that can't be.
+pub fn check(geometry: Geometry, widths: Widths) -> Result<(), BadGeometry> {
+    geometry.check()?;
+    widths.check(geometry.slots_per_bucket)
+}
+
 impl ExactMatch {
     /// An empty table. The same seed and the same calls give the same placement.
     ///
     /// # Errors
     /// [`BadGeometry`] names the number that can't be.
     pub fn new(geometry: Geometry, widths: Widths, seed: u64) -> Result<Self, BadGeometry> {
-        geometry.check()?;
-        widths.check(geometry.slots_per_bucket)?;
+        check(geometry, widths)?;
         let buckets = geometry.banks as usize * geometry.buckets_per_bank as usize;
         let slots = buckets * geometry.slots_per_bucket as usize;
         let mut bank_seed = [0; MAX_BANKS];

@@ -1,0 +1,429 @@
+//! Reading: DUMP by cursor, ACTIVITY, SNAPSHOT.
+//!
+//! A cursor is a position in the table, good whatever is inserted or removed in between: an object that is there all
+//! the time comes exactly once. A call ends when the output is full or after [`SCAN`] positions, whichever is first, so
+//! that one command never holds up packets; cursor 0 in the completion is the end.
+
+use crate::Firmware;
+use crate::MAX_OUT;
+use crate::object::{Failure, INVALID, Object, UNSUPPORTED};
+use crate::objects::{
+    fdb::Fdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg, port::Port,
+};
+use crate::objects::{rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
+use crate::pools::{COST_ROWS, CostRow, PoolId};
+use tandem_abi::raw;
+use tandem_tables::exact::Kind;
+use zerocopy::IntoBytes;
+
+/// Positions that one call looks at.
+const SCAN: u32 = 65536;
+/// Cursor bit of the second of two tables: IPv6 routes after IPv4 routes.
+const SECOND: u64 = 1 << 32;
+
+/// Collects records until the output is full.
+struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    room: usize,
+    count: u32,
+}
+
+impl Writer<'_> {
+    /// False: no room, nothing written.
+    fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let before = self.out.len();
+        write(self.out);
+        if self.out.len() > self.room {
+            self.out.truncate(before);
+            return false;
+        }
+        self.count += 1;
+        true
+    }
+    fn object(&mut self, o: &impl Object) -> bool {
+        self.put(|out| o.encode(out))
+    }
+}
+
+impl Firmware {
+    /// Bytes that a command may write.
+    pub(crate) fn out_room(&self, cmd: &raw::tnd_cmd) -> usize {
+        (cmd.out_size as usize).min(MAX_OUT)
+    }
+
+    /// DUMP of a class from cursor `arg` on.
+    pub(crate) fn dump(
+        &mut self,
+        cmd: &raw::tnd_cmd,
+        out: &mut Vec<u8>,
+        cpl: &mut raw::tnd_cpl,
+    ) -> Result<(), Failure> {
+        let room = self.out_room(cmd);
+        let mut w = Writer {
+            out,
+            room,
+            count: 0,
+        };
+        let cursor = cmd.arg;
+        let low = cursor as u32;
+        if cmd.cls != raw::TND_CLS_ROUTE && cursor >= SECOND {
+            return Err(INVALID);
+        }
+        let next = match cmd.cls {
+            raw::TND_CLS_PORT => {
+                let all = (1..=self.state.port_count())
+                    .filter_map(|n| self.state.port(n).map(|p| (n, p)));
+                list(
+                    all.map(|(n, p)| (u32::from(n), Port::from_state(n, &p.config))),
+                    low,
+                    &mut w,
+                )
+            }
+            raw::TND_CLS_VLAN => {
+                let all = self
+                    .state
+                    .vlans()
+                    .map(|(fid, v)| (u32::from(fid), Vlan::from_state(fid, v.config)));
+                list(all, low, &mut w)
+            }
+            raw::TND_CLS_VLAN_MEMBER => {
+                let all = self.state.members().map(|(port, vid, m)| {
+                    (
+                        u32::from(port) << 16 | u32::from(vid),
+                        Member::from_state(port, vid, m),
+                    )
+                });
+                list(all, low, &mut w)
+            }
+            raw::TND_CLS_VRF => list(
+                self.state
+                    .vrfs()
+                    .iter()
+                    .map(|v| (u32::from(*v), Vrf::from_state(*v))),
+                low,
+                &mut w,
+            ),
+            raw::TND_CLS_RIF => list(
+                self.state
+                    .rifs()
+                    .map(|(id, r)| (u32::from(id), Rif::from_state(id, r))),
+                low,
+                &mut w,
+            ),
+            raw::TND_CLS_NEXTHOP => list(
+                self.state
+                    .nexthops()
+                    .map(|(slot, n)| (slot, NextHop::from_state(n))),
+                low,
+                &mut w,
+            ),
+            raw::TND_CLS_NHG => list(
+                self.state
+                    .nhgs()
+                    .map(|(slot, g)| (slot, Nhg::from_group(g))),
+                low,
+                &mut w,
+            ),
+            raw::TND_CLS_TRAP => {
+                let all = tandem_pipeline::trap::reasons()
+                    .filter_map(|r| self.state.trap(r).map(|c| (r, c)));
+                list(
+                    all.map(|(r, c)| (u32::from(r), Trap::from_state(r, c))),
+                    low,
+                    &mut w,
+                )
+            }
+            raw::TND_CLS_COST => {
+                let rows = COST_ROWS.iter().enumerate().skip(low as usize);
+                let mut next = 0;
+                for (i, row) in rows {
+                    let row = self.cost_row(row);
+                    if !w.put(|out| out.extend(row.as_bytes())) {
+                        next = i as u64;
+                        break;
+                    }
+                }
+                Ok(next)
+            }
+            raw::TND_CLS_FDB | raw::TND_CLS_NEIGH => {
+                let mac = cmd.cls == raw::TND_CLS_FDB;
+                if self.nothing_of(mac) {
+                    Ok(0)
+                } else {
+                    Ok(self.dump_exact(low, mac, &mut w))
+                }
+            }
+            raw::TND_CLS_ROUTE => Ok(self.dump_routes(cursor, &mut w)),
+            _ => return Err(UNSUPPORTED),
+        };
+        finish(next?, &w, cpl)
+    }
+
+    fn nothing_of(&self, mac: bool) -> bool {
+        let macs = self.state.exact.count(Kind::Mac);
+        if mac {
+            macs == 0
+        } else {
+            macs == self.state.exact.len()
+        }
+    }
+
+    fn dump_exact(&self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
+        let end = cursor.saturating_add(SCAN);
+        while let Some((next, e)) = self.state.exact.next(cursor) {
+            let fits = if mac {
+                Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
+            } else {
+                Neigh::from_entry(self, &e).is_none_or(|n| w.object(&n))
+            };
+            if !fits {
+                return full_at(cursor, w);
+            }
+            cursor = next;
+            if cursor >= end {
+                return u64::from(cursor);
+            }
+        }
+        0
+    }
+
+    fn dump_routes(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {
+        let mut low = cursor as u32;
+        let end = low.saturating_add(SCAN);
+        if cursor < SECOND {
+            while let Some((next, r)) = Route::next4(self, low) {
+                if !w.object(&r) {
+                    return full_at(low, w);
+                }
+                low = next;
+                if low >= end {
+                    return u64::from(low);
+                }
+            }
+            low = 0;
+        }
+        while let Some((next, r)) = Route::next6(self, low) {
+            if !w.object(&r) {
+                return if w.count == 0 {
+                    STUCK
+                } else {
+                    SECOND | u64::from(low)
+                };
+            }
+            low = next;
+            if low >= end {
+                return SECOND | u64::from(low);
+            }
+        }
+        0
+    }
+
+    /// ACTIVITY: objects of a class that were used since the last call; their bits are cleared as they are written out.
+    /// The whole body is written, as in a DUMP; `arg` and `result` are cursors as there.
+    pub(crate) fn activity(
+        &mut self,
+        cmd: &raw::tnd_cmd,
+        out: &mut Vec<u8>,
+        cpl: &mut raw::tnd_cpl,
+    ) -> Result<(), Failure> {
+        let room = self.out_room(cmd);
+        let mut w = Writer {
+            out,
+            room,
+            count: 0,
+        };
+        let low = cmd.arg as u32;
+        let next = match cmd.cls {
+            raw::TND_CLS_FDB | raw::TND_CLS_NEIGH => {
+                let mac = cmd.cls == raw::TND_CLS_FDB;
+                if self.nothing_of(mac) {
+                    0
+                } else {
+                    self.active_exact(low, mac, &mut w)
+                }
+            }
+            raw::TND_CLS_ROUTE => self.active_routes(cmd.arg, &mut w),
+            raw::TND_CLS_NEXTHOP => {
+                let all: Vec<(u32, NextHop, u32)> = self
+                    .state
+                    .nexthops()
+                    .filter(|(slot, _)| *slot >= low)
+                    .map(|(slot, n)| (slot, NextHop::from_state(n), n.id))
+                    .collect();
+                let mut next = 0;
+                for (slot, n, id) in all {
+                    // look before taking: what doesn't fit keeps its bit
+                    let before = w.out.len();
+                    if !w.object(&n) {
+                        next = full_at(slot, &w);
+                        break;
+                    }
+                    if !self.state.take_nexthop_active(id) {
+                        w.out.truncate(before);
+                        w.count -= 1;
+                    }
+                }
+                next
+            }
+            _ => return Err(UNSUPPORTED),
+        };
+        finish(next, &w, cpl)
+    }
+
+    fn active_exact(&mut self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
+        let end = cursor.saturating_add(SCAN);
+        while let Some((next, e)) = self.state.exact.next(cursor) {
+            if e.active && (e.key.kind() == Kind::Mac) == mac {
+                let fits = if mac {
+                    Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
+                } else {
+                    Neigh::from_entry(self, &e).is_none_or(|n| w.object(&n))
+                };
+                if !fits {
+                    return full_at(cursor, w);
+                }
+                self.state.exact.take_active(e.id);
+            }
+            cursor = next;
+            if cursor >= end {
+                return u64::from(cursor);
+            }
+        }
+        0
+    }
+
+    fn active_routes(&mut self, cursor: u64, w: &mut Writer<'_>) -> u64 {
+        let mut low = cursor as u32;
+        let end = low.saturating_add(SCAN);
+        if cursor < SECOND {
+            while let Some((next, r)) = self.state.lpm4.next(low) {
+                if r.active {
+                    let fits = Route::next4(self, low).is_none_or(|(_, o)| w.object(&o));
+                    if !fits {
+                        return full_at(low, w);
+                    }
+                    self.state.lpm4.take_active(r.id);
+                }
+                low = next;
+                if low >= end {
+                    return u64::from(low);
+                }
+            }
+            low = 0;
+        }
+        while let Some((next, r)) = self.state.lpm6.next(low) {
+            if r.active {
+                let fits = Route::next6(self, low).is_none_or(|(_, o)| w.object(&o));
+                if !fits {
+                    return if w.count == 0 {
+                        STUCK
+                    } else {
+                        SECOND | u64::from(low)
+                    };
+                }
+                self.state.lpm6.take_active(r.id);
+            }
+            low = next;
+            if low >= end {
+                return SECOND | u64::from(low);
+            }
+        }
+        0
+    }
+
+    /// SNAPSHOT: all pools, of one instant.
+    pub(crate) fn snapshot(
+        &mut self,
+        cmd: &raw::tnd_cmd,
+        out: &mut Vec<u8>,
+        cpl: &mut raw::tnd_cpl,
+    ) -> Result<(), Failure> {
+        let room = self.out_room(cmd);
+        let mut w = Writer {
+            out,
+            room,
+            count: 0,
+        };
+        for id in PoolId::ALL {
+            let row = self.pool_row(id);
+            if !w.put(|out| out.extend(row.as_bytes())) {
+                return Err(Failure::Status(raw::TND_ST_NO_OUTPUT));
+            }
+        }
+        finish(0, &w, cpl)
+    }
+
+    pub(crate) fn pool_row(&self, id: PoolId) -> raw::tnd_pool {
+        let p = self.pools.get(&self.state, id);
+        let mut row = raw::tnd_pool {
+            pool: id as u16,
+            size: p.size(),
+            used: p.used(),
+            in_flight: p.in_flight(),
+            committed: p.committed(),
+            free: p.free(),
+            high_watermark: p.high_watermark(),
+            ..Default::default()
+        };
+        tandem_abi::set_name(&mut row.name, id.name());
+        tandem_abi::set_name(&mut row.unit, id.unit());
+        row
+    }
+
+    pub(crate) fn cost_row(&self, r: &CostRow) -> raw::tnd_class_cost {
+        let need = self
+            .pools
+            .worst_case(&self.state, r.cls, r.family, 1)
+            .unwrap_or_default();
+        let (pool, cost) = need.first().map_or((0, 0), |n| (n.pool as u16, n.slots));
+        let (free_guaranteed, free_expected) = self.pools.room(&self.state, r.cls, r.family);
+        let mut row = raw::tnd_class_cost {
+            struct_size: size_of::<raw::tnd_class_cost>() as u16,
+            cls: r.cls,
+            family: r.family,
+            pool,
+            cost,
+            free_guaranteed,
+            free_expected,
+            ..Default::default()
+        };
+        tandem_abi::set_name(&mut row.name, r.name);
+        row
+    }
+}
+
+/// Not even one record fits.
+const STUCK: u64 = u64::MAX;
+
+fn full_at(cursor: u32, w: &Writer<'_>) -> u64 {
+    if w.count == 0 {
+        STUCK
+    } else {
+        u64::from(cursor)
+    }
+}
+
+/// Dumps objects whose position is at or after `from`; positions ascend and the next cursor is the position of the
+/// first that didn't fit. Position 0 would read as the end, but only a first record can be there, and that one fits or
+/// nothing does.
+fn list<O: Object>(
+    all: impl Iterator<Item = (u32, O)>,
+    from: u32,
+    w: &mut Writer<'_>,
+) -> Result<u64, Failure> {
+    for (at, o) in all.skip_while(|(at, _)| *at < from) {
+        if !w.object(&o) {
+            return Ok(full_at(at, w));
+        }
+    }
+    Ok(0)
+}
+
+fn finish(next: u64, w: &Writer<'_>, cpl: &mut raw::tnd_cpl) -> Result<(), Failure> {
+    if next == STUCK {
+        return Err(Failure::Status(raw::TND_ST_NO_OUTPUT));
+    }
+    cpl.result = next;
+    cpl.out_count = w.count;
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! TND_CLS_VLAN_MEMBER: (port, VID) belongs to a forwarding domain.
+
+use crate::Firmware;
+use crate::object::{DEPEND, EXISTS, Failure, INVALID, Object, body};
+use crate::pools::PoolId;
+use tandem_abi::raw;
+use tandem_pipeline::state::{MAX_VID, MemberConfig};
+use zerocopy::IntoBytes;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Member(raw::tnd_vlan_member);
+
+impl Member {
+    pub(crate) fn from_state(port: u16, vid: u16, c: MemberConfig) -> Self {
+        Self(raw::tnd_vlan_member {
+            struct_size: size_of::<raw::tnd_vlan_member>() as u16,
+            fid: c.fid,
+            port,
+            vid,
+            flags: c.flags,
+            reserved0: 0,
+        })
+    }
+}
+
+impl Object for Member {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        body(bytes, 8).map(Self)
+    }
+    fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
+        let m = self.0;
+        let any = m.vid == raw::TND_VID_ANY;
+        if fw.state.port(m.port).is_none() || !(any || (1..=MAX_VID).contains(&m.vid)) {
+            return Err(INVALID);
+        }
+        let known = raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED;
+        // a VLAN-unaware port takes and leaves everything: its flags say so
+        let flags = if any { known } else { m.flags & known };
+        Ok(Self::from_state(
+            m.port,
+            m.vid,
+            MemberConfig { fid: m.fid, flags },
+        ))
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        let m = self.0;
+        fw.state
+            .member(m.port, m.vid)
+            .map(|c| Self::from_state(m.port, m.vid, c))
+    }
+    fn depends(&self, fw: &Firmware) -> Result<(), Failure> {
+        let m = self.0;
+        if fw.state.vlan(m.fid).is_none() {
+            return Err(DEPEND);
+        }
+        // A port is VLAN-aware or not, and has one VID in a domain: another entry must go first.
+        let any = m.vid == raw::TND_VID_ANY;
+        let clash = fw.state.members().any(|(port, vid, c)| {
+            port == m.port && vid != m.vid && ((vid == raw::TND_VID_ANY) != any || c.fid == m.fid)
+        });
+        if clash { Err(EXISTS) } else { Ok(()) }
+    }
+    fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
+        let m = self.0;
+        if old.is_none() {
+            fw.take(PoolId::VlanMember, 1)?;
+        }
+        fw.state
+            .set_member(
+                m.port,
+                m.vid,
+                MemberConfig {
+                    fid: m.fid,
+                    flags: m.flags,
+                },
+            )
+            .map_err(|_| INVALID)
+    }
+    fn in_use(&self, _: &Firmware) -> bool {
+        false
+    }
+    fn remove(&self, fw: &mut Firmware) {
+        if fw.state.remove_member(self.0.port, self.0.vid) {
+            fw.give(PoolId::VlanMember, 1);
+        }
+        if let Some(c) = &mut fw.resync {
+            c.member.remove(&(self.0.port, self.0.vid));
+        }
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn confirm(&self, fw: &mut Firmware) {
+        if let Some(c) = &mut fw.resync {
+            c.member.insert((self.0.port, self.0.vid));
+        }
+    }
+}

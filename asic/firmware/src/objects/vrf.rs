@@ -1,0 +1,74 @@
+//! TND_CLS_VRF: a virtual router. VRF 0 is there from the start and costs nothing.
+
+use crate::Firmware;
+use crate::object::{Failure, INVALID, Object, body};
+use crate::pools::PoolId;
+use tandem_abi::raw;
+use zerocopy::IntoBytes;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Vrf(raw::tnd_vrf);
+
+impl Vrf {
+    pub(crate) fn from_state(vrf: u16) -> Self {
+        Self(raw::tnd_vrf {
+            struct_size: size_of::<raw::tnd_vrf>() as u16,
+            vrf,
+            flags: 0,
+        })
+    }
+    pub(crate) fn id(&self) -> u16 {
+        self.0.vrf
+    }
+}
+
+impl Object for Vrf {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        body(bytes, 4).map(Self)
+    }
+    fn normal(self, _: &Firmware) -> Result<Self, Failure> {
+        // no flag is defined yet: one that a driver sets would be lost in silence
+        if self.0.flags != 0 {
+            return Err(INVALID);
+        }
+        Ok(Self::from_state(self.0.vrf))
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        fw.state
+            .has_vrf(self.0.vrf)
+            .then(|| Self::from_state(self.0.vrf))
+    }
+    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
+        Ok(())
+    }
+    fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
+        if old.is_none() {
+            fw.take(PoolId::Vrf, 1)?;
+            fw.state.add_vrf(self.0.vrf);
+        }
+        Ok(())
+    }
+    fn in_use(&self, fw: &Firmware) -> bool {
+        let vrf = self.0.vrf;
+        vrf == 0
+            || fw.state.lpm4.len_of(vrf) > 0
+            || fw.state.lpm6.len_of(vrf) > 0
+            || fw.state.rifs().any(|(_, r)| r.vrf == vrf)
+    }
+    fn remove(&self, fw: &mut Firmware) {
+        if fw.state.remove_vrf(self.0.vrf) {
+            fw.give(PoolId::Vrf, 1);
+        }
+        if let Some(c) = &mut fw.resync {
+            c.vrf.set(u32::from(self.0.vrf), false);
+        }
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn confirm(&self, fw: &mut Firmware) {
+        if let Some(c) = &mut fw.resync {
+            c.vrf.set(u32::from(self.0.vrf), true);
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Chip profiles: sizes, sharing, geometry, latency, ports, trap policers (`profiles/*.toml`).
+//!
+//! Those in the repository are part of the binary; any other is read from a path by the daemon and parsed here.
+
+use serde::{Deserialize, Serialize};
+use tandem_abi::raw;
+use tandem_tables::exact::{Geometry, Widths};
+
+/// The built-in profiles: name and text.
+const BUILTIN: [(&str, &str); 4] = [
+    ("tiny", include_str!("../../../profiles/tiny.toml")),
+    (
+        "spectrum-sn2700",
+        include_str!("../../../profiles/spectrum-sn2700.toml"),
+    ),
+    (
+        "arista-7500e",
+        include_str!("../../../profiles/arista-7500e.toml"),
+    ),
+    (
+        "jericho2-large",
+        include_str!("../../../profiles/jericho2-large.toml"),
+    ),
+];
+
+/// A profile that can't be used. One line: what was wanted, what is there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// No built-in profile of that name.
+    #[error("no profile {0:?} (built in: {1}; or give the path of a .toml file)")]
+    Unknown(String, String),
+    /// Not TOML, or not these fields.
+    #[error("profile {0}: {1}")]
+    Syntax(String, String),
+    /// A number that can't be.
+    #[error("profile {0}: {1}")]
+    Value(String, String),
+}
+
+/// Exact-match memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exact {
+    /// Banks, each with a hash function of its own.
+    pub banks: u32,
+    /// Buckets of one bank.
+    pub buckets_per_bank: u32,
+    /// Slots of one bucket, 4 or 8.
+    pub slots_per_bucket: u32,
+    /// Slots of the overflow stash.
+    pub stash: u32,
+    /// Most entries that one insert may move.
+    pub max_moves: u32,
+    /// Slots of one entry of each kind.
+    pub widths: Widths,
+}
+
+impl Exact {
+    /// For [`tandem_tables::exact::ExactMatch::new`].
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        Geometry {
+            banks: self.banks,
+            buckets_per_bank: self.buckets_per_bank,
+            slots_per_bucket: self.slots_per_bucket,
+            stash: self.stash,
+            max_moves: self.max_moves,
+        }
+    }
+}
+
+/// LPM memory of one family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LpmSize {
+    /// Pool slots.
+    pub size: u32,
+    /// Slots of one prefix.
+    pub cost: u32,
+}
+
+/// Pools that only count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolSizes {
+    /// Router interfaces.
+    pub rif: u32,
+    /// Virtual routers beside VRF 0.
+    pub vrf: u32,
+    /// Forwarding domains.
+    pub vlan: u32,
+    /// (port, VLAN) memberships.
+    pub vlan_member: u32,
+    /// Next hops.
+    pub nexthop: u32,
+    /// Next-hop groups.
+    pub nhg: u32,
+    /// Members of next-hop groups, all groups together.
+    pub nhg_member: u32,
+    /// Most members of one group, at most `TND_NHG_MAX_MEMBERS`.
+    pub nhg_max_members: u32,
+}
+
+/// What one access costs; used only if the latency model is switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// A write, in ns.
+    pub write_ns: u64,
+    /// A query, in ns.
+    pub query_ns: u64,
+}
+
+/// What a port's cage takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cage {
+    /// Copper.
+    Rj45,
+    /// One lane.
+    Sfp,
+    /// Four lanes.
+    Qsfp,
+}
+
+impl Cage {
+    /// The ABI's number.
+    #[must_use]
+    pub fn to_abi(self) -> u16 {
+        match self {
+            Cage::Rj45 => raw::TND_CAGE_RJ45,
+            Cage::Sfp => raw::TND_CAGE_SFP,
+            Cage::Qsfp => raw::TND_CAGE_QSFP,
+        }
+    }
+}
+
+/// A run of equal front-panel ports.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortRun {
+    /// How many.
+    pub count: u16,
+    /// Kind of cage.
+    pub cage: Cage,
+    /// Lanes of each.
+    pub lanes: u16,
+    /// Into how many ports each can split: 1, 2, 4.
+    pub breakout: Vec<u16>,
+    /// Speed of the unsplit port.
+    pub speed_mbps: u32,
+}
+
+/// What the system EEPROM says (seed 000 §6.4).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlatformInfo {
+    /// Vendor name.
+    pub vendor: String,
+    /// Product name.
+    pub product: String,
+    /// Part number.
+    pub part_number: String,
+    /// Serial number.
+    pub serial: String,
+    /// First MAC address, `aa:bb:cc:dd:ee:ff`.
+    pub base_mac: String,
+    /// MAC addresses from `base_mac` on.
+    pub mac_count: u16,
+}
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// Packets per second, 0 = no limit.
+    pub rate_pps: u32,
+    /// Packets at once.
+    pub burst: u32,
+}
+
+/// The last policer of each trap class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrapPolicers {
+    /// `TND_TC_LINK`
+    pub link: Policer,
+    /// `TND_TC_CONTROL`
+    pub control: Policer,
+    /// `TND_TC_UNRESOLVED`
+    pub unresolved: Policer,
+    /// `TND_TC_DATA`
+    pub data: Policer,
+}
+
+/// A chip. See the module.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Name, at most 31 bytes.
+    pub name: String,
+    /// One line for people.
+    pub description: String,
+    /// Exact-match memory.
+    pub exact: Exact,
+    /// IPv4 LPM.
+    pub lpm4: LpmSize,
+    /// IPv6 LPM.
+    pub lpm6: LpmSize,
+    /// Counted pools.
+    pub pools: PoolSizes,
+    /// Access times.
+    pub latency: Latency,
+    /// Front-panel ports, in order.
+    pub ports: Vec<PortRun>,
+    /// The board.
+    pub platform: PlatformInfo,
+    /// Last policers of the trap classes.
+    pub traps: TrapPolicers,
+}
+
+impl Profile {
+    /// Names of the built-in profiles.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        BUILTIN.iter().map(|(n, _)| *n).collect()
+    }
+
+    /// A built-in profile.
+    ///
+    /// # Errors
+    /// [`ProfileError::Unknown`] lists those there are.
+    pub fn builtin(name: &str) -> Result<Self, ProfileError> {
+        match BUILTIN.iter().find(|(n, _)| *n == name) {
+            Some((_, text)) => Self::parse(text, name),
+            None => Err(ProfileError::Unknown(
+                name.to_owned(),
+                Self::names().join(", "),
+            )),
+        }
+    }
+
+    /// A profile from the text of a file; `origin` is named in errors.
+    ///
+    /// # Errors
+    /// [`ProfileError`] names the field and what it must be.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
+        let p: Self = toml::from_str(text).map_err(|e| {
+            ProfileError::Syntax(
+                origin.to_owned(),
+                e.to_string().replace('\n', " ").trim().to_owned(),
+            )
+        })?;
+        p.check(origin)?;
+        Ok(p)
+    }
+
+    fn check(&self, origin: &str) -> Result<(), ProfileError> {
+        let bad = |s: String| Err(ProfileError::Value(origin.to_owned(), s));
+        if self.name.is_empty() || self.name.len() >= raw::TND_NAME_SIZE {
+            return bad(format!(
+                "name has {} bytes, must have 1..31",
+                self.name.len()
+            ));
+        }
+        if self.port_count() == 0 || self.port_count() > 1024 {
+            return bad(format!("{} ports, must be 1..1024", self.port_count()));
+        }
+        for r in &self.ports {
+            if r.breakout.is_empty() || r.breakout.iter().any(|b| !matches!(b, 1 | 2 | 4)) {
+                return bad(format!("breakout {:?}, must list 1, 2 or 4", r.breakout));
+            }
+        }
+        if self.lpm4.cost == 0 || self.lpm6.cost == 0 {
+            return bad("cost of a prefix is 0, must be at least 1".to_owned());
+        }
+        let p = &self.pools;
+        if p.nhg_max_members == 0 || p.nhg_max_members as usize > raw::TND_NHG_MAX_MEMBERS {
+            return bad(format!(
+                "nhg_max_members is {}, must be 1..{}",
+                p.nhg_max_members,
+                raw::TND_NHG_MAX_MEMBERS
+            ));
+        }
+        let limits = [
+            ("lpm4.size", self.lpm4.size, 1 << 23),
+            ("lpm6.size", self.lpm6.size, 1 << 23),
+            (
+                "pools.rif",
+                p.rif,
+                u32::from(tandem_pipeline::entry::MAX_RIF),
+            ),
+            ("pools.vrf", p.vrf, 4096),
+            ("pools.vlan", p.vlan, 4095),
+            ("pools.vlan_member", p.vlan_member, 1 << 22),
+            ("pools.nexthop", p.nexthop, 1 << 20),
+            ("pools.nhg", p.nhg, 1 << 20),
+            ("pools.nhg_member", p.nhg_member, 1 << 22),
+        ];
+        for (name, v, max) in limits {
+            if v > max {
+                return bad(format!("{name} is {v}, at most {max}"));
+            }
+        }
+        if let Err(e) = tandem_tables::exact::check(self.exact.geometry(), self.exact.widths) {
+            return bad(e.to_string());
+        }
+        if crate::platform::parse_mac(&self.platform.base_mac).is_none() {
+            return bad(format!(
+                "base_mac {:?} is not aa:bb:cc:dd:ee:ff",
+                self.platform.base_mac
+            ));
+        }
+        if self.platform.mac_count < self.port_count() {
+            return bad(format!(
+                "mac_count is {} for {} ports",
+                self.platform.mac_count,
+                self.port_count()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Front-panel ports.
+    #[must_use]
+    pub fn port_count(&self) -> u16 {
+        self.ports
+            .iter()
+            .fold(0u16, |n, r| n.saturating_add(r.count))
+    }
+
+    /// Last policer of a class (`TND_TC_*`).
+    #[must_use]
+    pub fn class_policer(&self, class: u16) -> Policer {
+        match class {
+            raw::TND_TC_LINK => self.traps.link,
+            raw::TND_TC_CONTROL => self.traps.control,
+            raw::TND_TC_UNRESOLVED => self.traps.unresolved,
+            _ => self.traps.data,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_profiles_parse_and_bear_their_names() {
+        for name in Profile::names() {
+            let p = Profile::builtin(name).unwrap();
+            assert_eq!(p.name, name);
+        }
+        assert_eq!(
+            Profile::builtin("tiny").unwrap().exact.geometry().size(),
+            32
+        );
+        assert_eq!(
+            Profile::builtin("spectrum-sn2700")
+                .unwrap()
+                .exact
+                .geometry()
+                .size(),
+            87040
+        );
+        assert_eq!(
+            Profile::builtin("arista-7500e")
+                .unwrap()
+                .exact
+                .geometry()
+                .size(),
+            262_144
+        );
+        assert!(Profile::builtin("jericho2-large").unwrap().lpm4.size >= 1_200_000);
+    }
+
+    #[test]
+    fn errors_are_one_line_that_says_what_to_do() {
+        let e = Profile::builtin("nope").unwrap_err().to_string();
+        assert!(
+            e.starts_with("no profile \"nope\" (built in: tiny, "),
+            "{e}"
+        );
+        let text = BUILTIN[0].1.replace("cost = 1", "cost = 0");
+        let e = Profile::parse(&text, "x.toml").unwrap_err().to_string();
+        assert_eq!(
+            e,
+            "profile x.toml: cost of a prefix is 0, must be at least 1"
+        );
+        let e = Profile::parse("name = 3", "x.toml")
+            .unwrap_err()
+            .to_string();
+        assert!(!e.contains('\n'), "{e}");
+        let text = BUILTIN[0]
+            .1
+            .replace("slots_per_bucket = 4", "slots_per_bucket = 5");
+        let e = Profile::parse(&text, "x.toml").unwrap_err().to_string();
+        assert_eq!(
+            e,
+            "profile x.toml: exact-match geometry: slots_per_bucket is 5, must be 4 or 8"
+        );
+    }
+}
