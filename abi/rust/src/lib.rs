@@ -26,6 +26,7 @@ pub mod raw {
 
 pub mod command;
 pub mod endpoint;
+pub mod fuzz;
 pub mod handshake;
 pub mod layout;
 pub mod memory;
@@ -36,7 +37,7 @@ pub mod status;
 pub use command::Command;
 pub use endpoint::{DevicePair, DeviceRings, DriverPair, DriverRings};
 pub use layout::{Layout, LayoutError, LayoutSpec};
-pub use memory::{Arena, Memory};
+pub use memory::{Arena, HeapMemory, Memory};
 pub use object::{Object, ObjectKey};
 pub use ring::{Consumer, Corrupt, Producer, PushError, RingLayout};
 pub use status::{Status, describe};

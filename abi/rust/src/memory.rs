@@ -1,5 +1,7 @@
 //! One shared region, as the rings and the handshake see it.
 
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A region that another, untrusted party reads and writes at the same time.
@@ -147,5 +149,82 @@ impl<M: Memory> Arena<M> {
     pub fn write(&self, offset: u32, data: &[u8]) -> Result<(), OutOfArena> {
         self.mem.write(self.at(offset, data.len())?, data);
         Ok(())
+    }
+}
+
+/// A region of this process: for tests, and for driver and device in one process. Clones share it.
+///
+/// Words are atomic; bytes beside each other in one word must not be written by two threads at once
+/// (the rings never do: sides write different lines).
+#[derive(Clone, Debug)]
+pub struct HeapMemory {
+    words: std::sync::Arc<[AtomicU32]>,
+}
+
+impl HeapMemory {
+    /// A zeroed region; `len` is rounded up to a multiple of 4.
+    pub fn new(len: usize) -> Self {
+        HeapMemory {
+            words: (0..len.div_ceil(4)).map(|_| AtomicU32::new(0)).collect(),
+        }
+    }
+
+    fn word(&self, off: usize) -> Option<&AtomicU32> {
+        if off.is_multiple_of(4) {
+            self.words.get(off / 4)
+        } else {
+            None
+        }
+    }
+
+    fn in_range(&self, off: usize, len: usize) -> bool {
+        off.checked_add(len).is_some_and(|end| end <= self.len())
+    }
+}
+
+impl Memory for HeapMemory {
+    fn len(&self) -> usize {
+        self.words.len() * 4
+    }
+
+    fn load_acquire(&self, off: usize) -> u32 {
+        self.word(off).map_or(0, |w| w.load(Ordering::Acquire))
+    }
+
+    fn store_release(&self, off: usize, v: u32) {
+        if let Some(w) = self.word(off) {
+            w.store(v, Ordering::Release);
+        }
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    fn read(&self, off: usize, out: &mut [u8]) {
+        if !self.in_range(off, out.len()) {
+            out.fill(0);
+            return;
+        }
+        for (at, b) in (off..).zip(out) {
+            let word = self.word(at & !3).map_or(0, |w| w.load(Ordering::Relaxed));
+            *b = (word >> (8 * (at & 3))) as u8;
+        }
+    }
+
+    fn write(&self, off: usize, data: &[u8]) {
+        if !self.in_range(off, data.len()) {
+            return;
+        }
+        for (at, b) in (off..).zip(data) {
+            if let Some(w) = self.word(at & !3) {
+                let shift = 8 * (at & 3);
+                let old = w.load(Ordering::Relaxed);
+                w.store(
+                    old & !(0xff << shift) | u32::from(*b) << shift,
+                    Ordering::Relaxed,
+                );
+            }
+        }
     }
 }

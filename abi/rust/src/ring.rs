@@ -119,12 +119,18 @@ pub struct Producer<M> {
 impl<M: Memory> Producer<M> {
     /// For a ring that an attach has just emptied: both indices start at zero.
     pub fn new(mem: M, ring: RingLayout) -> Self {
+        Self::starting_at(mem, ring, 0)
+    }
+
+    /// For tests of the wrap at 2³²: both shared indices are `index` already.
+    #[doc(hidden)]
+    pub fn starting_at(mem: M, ring: RingLayout, index: u32) -> Self {
         Producer {
             mem,
             ring,
-            head: 0,
-            published: 0,
-            cons: 0,
+            head: index,
+            published: index,
+            cons: index,
         }
     }
 
@@ -219,11 +225,17 @@ pub struct Consumer<M> {
 impl<M: Memory> Consumer<M> {
     /// For a ring that an attach has just emptied: both indices start at zero.
     pub fn new(mem: M, ring: RingLayout) -> Self {
+        Self::starting_at(mem, ring, 0)
+    }
+
+    /// For tests of the wrap at 2³²: both shared indices are `index` already.
+    #[doc(hidden)]
+    pub fn starting_at(mem: M, ring: RingLayout, index: u32) -> Self {
         Consumer {
             mem,
             ring,
-            tail: 0,
-            prod: 0,
+            tail: index,
+            prod: index,
             armed: false,
         }
     }
@@ -307,12 +319,12 @@ impl<M: Memory> Consumer<M> {
     where
         T: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable,
     {
+        body.clear();
         let Some(at) = self.next()? else {
             return Ok(None);
         };
         let mut head = T::new_zeroed();
         let head_size = std::mem::size_of::<T>();
-        body.clear();
         if head_size <= self.ring.entry_size {
             self.mem.read(at, head.as_mut_bytes());
             body.resize(len(&head).min(self.ring.entry_size - head_size), 0);
