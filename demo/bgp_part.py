@@ -51,7 +51,7 @@ def run(report, sw, routers, folder):
     after = sw.ports()
     out = [after[p]["counters"]["tx_packets"] - before[p]["counters"]["tx_packets"] for p in ("swp3", "swp4")]
     share = out[0] / max(1, sum(out))
-    slow = {k: v for k, v in sw.cpu_delta(cpu).items() if k in ("route", "lpm-miss", "unresolved", "connected")}
+    slow = {k: v for k, v in sw.cpu_delta(cpu).items() if k in ("route", "lpm_miss", "unresolved", "connected")}
     report.claim("ecmp", 0.35 <= share <= 0.65 and not result.lost and not result.reordered and not slow,
                  f"swp3 carried {share:.0%}, swp4 {1 - share:.0%}; {result}; none through the CPU" if not slow else
                  f"swp3 carried {share:.0%}, swp4 {1 - share:.0%}; {result}; through the CPU: {slow}",

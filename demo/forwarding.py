@@ -16,9 +16,9 @@ DRAWING = """
 """
 
 # What belongs to the CPU: who has this address, group membership, routing protocols
-CONTROL = {"arp", "nd", "igmp-mld", "link-proto", "broadcast", "routing", "local", "l2-local"}
+CONTROL = {"arp", "nd", "igmp_mld", "link_proto", "broadcast", "routing", "local", "l2_local"}
 # What the CPU may see of a conversation until the kernel has resolved the addresses
-FIRST = {"unresolved", "connected", "lpm-miss"}
+FIRST = {"unresolved", "connected", "lpm_miss"}
 
 
 def build(sw):

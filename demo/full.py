@@ -76,7 +76,7 @@ def experiment(report, prefix, policy, folder):
         cpu = sw.cpu_packets()
         good = traffic.Stream(sw.hosts["h1"].ns, sw.hosts["r1"].ns, one, folder, f"fit-{policy}", pps=PPS, seconds=1,
                               flows=4).wait() if one else None
-        good_cpu = {k: v for k, v in sw.cpu_delta(cpu).items() if k in ("route", "lpm-miss", "unresolved")}
+        good_cpu = {k: v for k, v in sw.cpu_delta(cpu).items() if k in ("route", "lpm_miss", "unresolved")}
         still = sum(r["state"] == "offloaded" for r in sw.show("routes", "30."))
         return {"lost": lost, "cpu": by_cpu, "fitted": len(fitted), "still": still, "good": good,
                 "good_cpu": good_cpu, "pool": free}

@@ -202,7 +202,7 @@ class AsicSwitch(Switch):
 
     def cpu_packets(self, *reasons):
         """Packets that came to the CPU, by reason: those named, or all of them."""
-        rows = {r["reason"]: r["packets"] for r in self.show("traps")}
+        rows = {r["reason"]: r["packets"] for r in self.show("traps")["items"]}
         return {k: v for k, v in rows.items() if not reasons or k in reasons}
 
     def cpu_delta(self, before):

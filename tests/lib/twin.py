@@ -102,7 +102,7 @@ def play(sw, steps, wires):
     return results
 
 
-ALWAYS_CPU = {"arp", "nd", "igmp-mld", "link-proto", "broadcast", "routing", "local", "l2-local"}
+ALWAYS_CPU = {"arp", "nd", "igmp_mld", "link_proto", "broadcast", "routing", "local", "l2_local"}
 
 
 def compare(steps, reference, asic):

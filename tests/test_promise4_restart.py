@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promise 4: kill -9 of switchd loses no packet, no netdev, no BGP session, and rewrites nothing that was right.
+
+    h1 10.1.1.2 ── swp1 ── switch ─┬─ swp3 ── r1 ─┐
+                        10,000 pps │              ├─ server, BGP prefixes
+                        of traffic └─ swp4 ── r2 ─┘
+"""
+
+import os
+import time
+
+import pytest
+from conftest import LONG
+
+from lib import bgp, monitor, net, traffic
+
+KILLS = int(os.environ.get("TANDEM_KILLS", "20" if LONG else "5"))
+PPS = 10000
+
+
+@pytest.fixture
+def topology(make, folder, routers_available):
+    sw = make.asic()
+    h1 = sw.host("h1", 1)
+    routers = bgp.Routers(sw, folder, count=512)
+    try:
+        sw.start()
+        sw.router()
+        sw.ns.sysctl(ipv4__fib_multipath_hash_policy=1)
+        h1.address("10.1.1.2/24", gateway="10.1.1.1")
+        sw.ip("link set swp1 up")
+        sw.ip("addr add 10.1.1.1/24 dev swp1")
+        routers.addresses()
+        routers.start()
+        routers.wait_established()
+        net.wait_until("h1 to reach the server", lambda: h1.ping("20.0.5.1"), timeout=15)
+        # both next hops resolved, and the path warm
+        traffic.Stream(h1.ns, routers.server, "20.0.5.1", folder, "warm", pps=500, seconds=1, flows=64).wait()
+        sw.sync()
+        yield sw, h1, routers
+    finally:
+        routers.delete()
+
+
+def restart(sw):
+    sw.kill("switchd")
+    sw.tandem("up", timeout=60)
+
+
+def test_kill_9_under_traffic(topology, folder):
+    sw, h1, routers = topology
+    sessions = routers.sessions()
+    assert len(sessions) == 2 and all(s == "Established" for s, _ in sessions.values()), sessions
+    table = sorted(map(str, sw.show("routes", "--hw")))
+    links = sw.ns.ip("-o link show")
+    before = sw.cpu_packets()
+    with monitor.LinkMonitor(sw.ns) as watch:
+        stream = traffic.Stream(h1.ns, routers.server, "20.0.5.1", folder, "kill", pps=PPS, seconds=600, flows=64)
+        time.sleep(0.5)
+        churn = 0
+        for n in range(KILLS):
+            if n % 3 == 2:
+                # killed while it programs
+                sw.ns.ip_batch(f"route add 50.{n}.{i}.0/24 via 10.9.1.2" for i in range(200))
+                churn += 200
+            restart(sw)
+            time.sleep(0.3)
+        sw.sync()
+        result = stream.finish()
+        events = list(watch.events)
+    assert result.count > KILLS * PPS * 0.2
+    assert not result.lost, f"{result}; first lost {result.lost[:3]}"
+    assert not result.duplicates and not result.reordered, str(result)
+    assert not events, f"link messages: {events[:5]}"
+    assert routers.sessions() == sessions, "a BGP session went down"
+    assert sw.ns.ip("-o link show") == links
+    slow = {k: v for k, v in sw.cpu_delta(before).items() if k in ("route", "lpm_miss", "unresolved", "connected")}
+    assert not slow, f"a restart sent data to the CPU: {slow}"
+    now = [r for r in sw.show("routes", "--hw") if not str(r.get("prefix", "")).startswith("50.")]
+    assert len(now) == len(table)
+    assert len([r for r in sw.show("routes") if r["prefix"].startswith("50.") and r["state"] == "offloaded"]) == churn
+    assert "no differences" in sw.tandem("audit", check=False, timeout=60)
+
+
+def test_asicd_restart_is_programmed_again(topology):
+    """asicd's death costs packets (it forwards), but not the configuration: switchd programs a fresh chip."""
+    sw, h1, routers = topology
+    sw.kill("asicd")
+    sw.tandem("up", timeout=60)
+    net.wait_until("traffic to flow again", lambda: h1.ping("20.0.5.1"), timeout=20)
+    sw.sync()
+    rows = [r for r in sw.show("routes") if r["prefix"].startswith("20.")]
+    assert len(rows) >= 512
+    assert "no differences" in sw.tandem("audit", "--wait", "5", check=False, timeout=60)
