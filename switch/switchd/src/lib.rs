@@ -11,4 +11,6 @@
 //! `tandem_linux` and `tandem_sal`. [`source`] is the seam to whoever says what the switch shall do.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod forward_mark;
+pub mod ports;
 pub mod source;
