@@ -35,7 +35,7 @@ pub enum Message {
 /// Events of one [`Message`] at most.
 pub const BATCH: usize = 256;
 
-/// What a source counts. All grow only, but for `syncing` and `backlog_bytes`.
+/// What a source counts. All grow only, but for the last three.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Status {
     /// Notifications read.
@@ -56,6 +56,8 @@ pub struct Status {
     pub syncing: bool,
     /// Bytes of notifications read but not yet sent on.
     pub backlog_bytes: u64,
+    /// Route keys that the origin has, all tables.
+    pub routes: u64,
 }
 
 /// Something that the switch tells a source.

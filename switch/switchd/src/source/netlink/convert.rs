@@ -37,7 +37,11 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
         name: l.name.clone(),
         kind,
         master: l.master,
-        lower: if veth || l.lower_elsewhere { 0 } else { l.lower },
+        lower: if veth || l.lower_elsewhere {
+            0
+        } else {
+            l.lower
+        },
         admin_up: l.admin_up(),
         carrier: l.carrier(),
         mtu: l.mtu,

@@ -24,6 +24,7 @@
 
 mod convert;
 mod listener;
+mod pipe;
 mod shadow;
 mod sysctl;
 mod view;
@@ -32,6 +33,7 @@ mod view;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -79,6 +81,7 @@ pub struct NetlinkSource {
     messages: Receiver<Message>,
     commands: Sender<listener::Command>,
     wake: Arc<EventFd>,
+    stop: Arc<AtomicBool>,
     status: Arc<Mutex<Status>>,
     ports: HashMap<u32, u16>,
     thread: Option<JoinHandle<()>>,
@@ -95,12 +98,14 @@ impl NetlinkSource {
         let wake =
             Arc::new(EventFd::new().map_err(|e| SourceError(format!("netlink source: {e}")))?);
         let status = Arc::new(Mutex::new(Status::default()));
+        let stop = Arc::new(AtomicBool::new(false));
         let ports = config.ports.clone();
         let worker = listener::Listener::open(
             config,
             to_core,
             from_core,
             Arc::clone(&wake),
+            Arc::clone(&stop),
             Arc::clone(&status),
         )?;
         let thread = std::thread::Builder::new()
@@ -111,6 +116,7 @@ impl NetlinkSource {
             messages,
             commands,
             wake,
+            stop,
             status,
             ports,
             thread: Some(thread),
@@ -119,16 +125,15 @@ impl NetlinkSource {
 
     fn tell(&self, command: listener::Command) {
         // 64 outstanding commands: the caller is far ahead of the thread, and waits for nothing but it
-        let _ = self
-            .commands
-            .send_timeout(command, Duration::from_secs(5));
+        let _ = self.commands.send_timeout(command, Duration::from_secs(5));
         self.wake.ring();
     }
 }
 
 impl Drop for NetlinkSource {
     fn drop(&mut self) {
-        self.tell(listener::Command::Stop);
+        self.stop.store(true, Ordering::Relaxed);
+        self.wake.ring();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

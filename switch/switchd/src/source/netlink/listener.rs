@@ -1,0 +1,481 @@
+//! The thread: reads notifications, applies them to the view, dumps when it must.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use tandem_linux::eventfd::EventFd;
+use tandem_linux::netlink as nl;
+use tandem_linux::netlink::{Dump, Family, Monitor, Requests, RouteFilter, Step};
+use tandem_store::model::{Event, KindSet, Object};
+
+use super::super::{Message, SourceError, Status};
+use super::convert::Ports;
+use super::pipe::{Pipe, datagrams};
+use super::view::{Doubts, View};
+use super::{Config, sysctl};
+
+/// What the owner asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command {
+    Resync,
+    Barrier(u64),
+}
+
+/// Everything, in the order of dependency.
+const ALL: [Dump; 13] = [
+    Dump::Links,
+    Dump::Netconf(Family::V4),
+    Dump::Netconf(Family::V6),
+    Dump::Addrs,
+    Dump::Nexthops,
+    Dump::Neighs(Family::V4),
+    Dump::Neighs(Family::V6),
+    Dump::Fdb,
+    Dump::Rules(Family::V4),
+    Dump::Rules(Family::V6),
+    Dump::BaseChains,
+    Dump::Routes(Family::V4, EVERY_ROUTE),
+    Dump::Routes(Family::V6, EVERY_ROUTE),
+];
+
+const EVERY_ROUTE: RouteFilter = RouteFilter {
+    table: None,
+    oif: None,
+    protocol: None,
+};
+
+/// How often a dump is repeated at once when the tables don't stand still.
+const ATTEMPTS: u32 = 8;
+
+/// A kernel without this feature answers so; it has no such objects then.
+fn is_absent(e: &nl::Error) -> bool {
+    matches!(
+        e.errno,
+        libc::EOPNOTSUPP | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::EINVAL
+    )
+}
+
+/// Why a dump did not come to its end.
+enum Stopped {
+    /// Notifications were lost, or the thread shall end.
+    Lost,
+    /// The tables never stood still.
+    Restless,
+    /// The kernel refused.
+    Refused(nl::Error),
+}
+
+/// The thread's state.
+#[derive(Debug)]
+pub(super) struct Listener {
+    config: Config,
+    requests: Requests,
+    view: View,
+    pipe: Pipe,
+    commands: Receiver<Command>,
+    shared: Arc<Mutex<Status>>,
+    barriers: Vec<u64>,
+    /// A full dump is due, not before the given time.
+    resync: Option<Instant>,
+    /// Full dumps that failed in a row.
+    failures: u32,
+    /// The check for silent removals: when, and at the latest when.
+    check: Option<(Instant, Instant)>,
+    sysctl_due: Instant,
+}
+
+impl Listener {
+    /// Opens the sockets.
+    pub fn open(
+        config: Config,
+        channel: Sender<Message>,
+        commands: Receiver<Command>,
+        wake: Arc<EventFd>,
+        stop: Arc<AtomicBool>,
+        shared: Arc<Mutex<Status>>,
+    ) -> Result<Self, SourceError> {
+        // the monitor first: what changes from here on is seen
+        let monitor = Monitor::open(config.receive_buffer).map_err(|e| super::error(&e))?;
+        let requests = Requests::open().map_err(|e| super::error(&e))?;
+        let now = Instant::now();
+        Ok(Self {
+            view: View::new(config.ports.clone()),
+            pipe: Pipe::new(monitor, config.backlog, channel, wake, stop),
+            config,
+            requests,
+            commands,
+            shared,
+            barriers: Vec::new(),
+            resync: Some(now),
+            failures: 0,
+            check: None,
+            sysctl_due: now,
+        })
+    }
+
+    /// Runs until the owner drops the source or the channel.
+    pub fn run(mut self) {
+        while !self.pipe.finished() {
+            self.turn();
+        }
+    }
+
+    /// One turn: read, apply, dump what is due, answer, sleep.
+    fn turn(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Resync => self.resync = Some(Instant::now()),
+                Command::Barrier(token) => self.barriers.push(token),
+            }
+        }
+        let asked = !self.barriers.is_empty();
+        if asked {
+            self.pipe.pump_all();
+        } else {
+            self.pipe.pump();
+        }
+        self.note_overrun();
+        if self
+            .resync
+            .is_some_and(|due| asked || due <= Instant::now())
+        {
+            self.full_dump();
+        }
+        self.apply_backlog();
+        self.doubt(asked);
+        if asked || self.sysctl_due <= Instant::now() {
+            self.read_sysctls();
+        }
+        self.pipe.flush();
+        self.note_overrun();
+        if asked && self.resync.is_none() && !self.view.has_doubts() {
+            for token in std::mem::take(&mut self.barriers) {
+                self.pipe.send(Message::Barrier(token));
+            }
+        }
+        self.publish();
+        if !self.pipe.has_backlog() && self.barriers.is_empty() {
+            self.pipe.wait(self.idle_time());
+        }
+    }
+
+    fn idle_time(&self) -> Duration {
+        let mut next = self.sysctl_due;
+        for due in [self.resync, self.check.map(|(due, _)| due)]
+            .into_iter()
+            .flatten()
+        {
+            next = next.min(due);
+        }
+        next.saturating_duration_since(Instant::now())
+    }
+
+    fn publish(&mut self) {
+        self.pipe.status.syncing = self.resync.is_some();
+        self.pipe.status.routes = self.view.routes() as u64;
+        if let Ok(mut shared) = self.shared.lock() {
+            *shared = self.pipe.status;
+        }
+    }
+
+    /// Notifications were lost: everything must be dumped, a little later if that happens again
+    /// and again.
+    fn note_overrun(&mut self) {
+        if !std::mem::take(&mut self.pipe.overrun) {
+            return;
+        }
+        self.pipe.forget();
+        self.pipe.status.overruns += 1;
+        let wait = Duration::from_millis(10 << self.failures.min(8));
+        self.failures = self.failures.saturating_add(1);
+        self.resync = Some(Instant::now() + wait);
+    }
+
+    /// Applies what was read. When the channel is full, the sink waits and reads on.
+    fn apply_backlog(&mut self) {
+        if self.resync.is_some() {
+            // nothing here is worth more than the dump to come
+            self.pipe.forget();
+            return;
+        }
+        // bounded by what is there now, so that dumps and commands get their turn
+        for _ in 0..64 {
+            let Some(chunk) = self.pipe.pop() else { break };
+            let (view, pipe) = (&mut self.view, &mut self.pipe);
+            datagrams(&chunk, |protocol, datagram| {
+                nl::decode(protocol, datagram, |event| match event {
+                    nl::Event::Overrun => pipe.overrun = true,
+                    event => view.event(event, &mut |e| pipe.push(e)),
+                });
+            });
+            if self.pipe.overrun {
+                break;
+            }
+            if !self.barriers.is_empty() {
+                continue; // all of it, before the barrier
+            }
+        }
+        if !self.barriers.is_empty() && self.pipe.has_backlog() && !self.pipe.overrun {
+            self.apply_backlog();
+        }
+    }
+
+    // -- dumps -------------------------------------------------------------------------------
+
+    /// One dump, step by step; notifications are read on. `Ok(false)`: the kernel has no such
+    /// objects.
+    fn dump(
+        &mut self,
+        what: Dump,
+        mut each: impl FnMut(&mut View, &mut Pipe, nl::Object),
+    ) -> Result<bool, Stopped> {
+        let ended = |e: nl::Error| match e.errno {
+            libc::EINTR => Stopped::Restless,
+            _ => Stopped::Refused(e),
+        };
+        self.requests.begin(what).map_err(ended)?;
+        loop {
+            let (view, pipe) = (&mut self.view, &mut self.pipe);
+            let step = self.requests.step(|object| each(view, pipe, object));
+            self.pipe.pump();
+            if self.pipe.overrun || self.pipe.finished() {
+                return Err(Stopped::Lost);
+            }
+            match step {
+                Ok(Step::More) => {}
+                Ok(Step::Done { interrupted: false }) => return Ok(true),
+                Ok(Step::Done { interrupted: true }) => {
+                    self.pipe.status.interrupted += 1;
+                    return Err(Stopped::Restless);
+                }
+                Err(e) if is_absent(&e) => return Ok(false),
+                Err(e) => return Err(ended(e)),
+            }
+        }
+    }
+
+    /// The same, repeated while the tables don't stand still; `before` each time.
+    fn dump_steady(
+        &mut self,
+        what: Dump,
+        before: impl Fn(&mut View),
+        each: impl Fn(&mut View, &mut Pipe, nl::Object),
+    ) -> Result<bool, Stopped> {
+        for attempt in 0..ATTEMPTS {
+            before(&mut self.view);
+            match self.dump(what, &each) {
+                Err(Stopped::Restless) => {
+                    std::thread::sleep(Duration::from_millis(u64::from(attempt)));
+                }
+                other => return other,
+            }
+        }
+        Err(Stopped::Restless)
+    }
+
+    fn full_dump(&mut self) {
+        self.pipe.forget();
+        self.pipe.pump_all();
+        self.pipe.forget();
+        self.pipe.overrun = false;
+        self.publish();
+        let result = self.try_full_dump();
+        self.check = None;
+        match result {
+            Ok(()) => {
+                self.resync = None;
+                self.failures = 0;
+                self.pipe.status.resyncs += 1;
+            }
+            Err(Stopped::Lost) => {
+                self.pipe.overrun = true; // counted and rescheduled by the caller
+            }
+            Err(stopped) => {
+                let wait = Duration::from_millis(50 << self.failures.min(6));
+                self.failures = self.failures.saturating_add(1);
+                self.resync = Some(Instant::now() + wait);
+                let why = match stopped {
+                    Stopped::Refused(e) => e.to_string(),
+                    _ => "the kernel's tables change faster than they can be read".to_owned(),
+                };
+                self.pipe.send(Message::Warning(format!(
+                    "netlink: full dump failed, next attempt in {} ms: {why}",
+                    wait.as_millis()
+                )));
+            }
+        }
+        self.note_overrun();
+    }
+
+    fn try_full_dump(&mut self) -> Result<(), Stopped> {
+        let pipe = &mut self.pipe;
+        self.view.begin_full(&mut |e| pipe.push(e));
+        for what in ALL {
+            self.dump_steady(
+                what,
+                |_| {},
+                |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
+            )?;
+        }
+        self.read_sysctls();
+        let pipe = &mut self.pipe;
+        self.view.end_full(&mut |e| pipe.push(e));
+        self.pipe.flush();
+        Ok(())
+    }
+
+    /// Runs the check for silent removals when it is due (`now`: at once).
+    fn doubt(&mut self, now: bool) {
+        if !self.view.has_doubts() || self.resync.is_some() {
+            self.check = None;
+            return;
+        }
+        let time = Instant::now();
+        let (due, latest) = self.check.unwrap_or((
+            time + self.config.verify_after,
+            time + self.config.verify_after * 5,
+        ));
+        if !now && due > time {
+            // a burst of causes: wait until it is over, but not for ever
+            let due = if self.pipe.has_backlog() {
+                latest.min(time + self.config.verify_after)
+            } else {
+                due
+            };
+            self.check = Some((due, latest));
+            return;
+        }
+        self.check = None;
+        let doubts = self.view.take_doubts();
+        match self.verify(&doubts) {
+            Ok(()) => {}
+            Err(Stopped::Lost) => self.pipe.overrun = true,
+            Err(_) => self.resync = Some(time), // can't be settled by a look at a part
+        }
+    }
+
+    fn verify(&mut self, doubts: &Doubts) -> Result<(), Stopped> {
+        self.pipe.status.verifications += 1;
+        if doubts.nexthops {
+            self.verify_nexthops()?;
+        }
+        let devices: BTreeSet<Option<u32>> = if doubts.routes {
+            BTreeSet::from([None])
+        } else {
+            doubts.links.iter().copied().map(Some).collect()
+        };
+        for device in devices {
+            for family in [Family::V4, Family::V6] {
+                self.verify_routes(device, family)?;
+            }
+        }
+        for kinds in [KindSet::RULE, KindSet::BASE_CHAIN] {
+            if doubts.kinds & kinds.0 != 0 {
+                self.verify_kind(kinds)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_nexthops(&mut self) -> Result<(), Stopped> {
+        let mut all = Vec::new();
+        for _ in 0..ATTEMPTS {
+            all.clear();
+            match self.dump(Dump::Nexthops, |_, _, object| {
+                if let nl::Object::Nexthop(n) = object {
+                    all.push(n);
+                }
+            }) {
+                Err(Stopped::Restless) => {}
+                Err(other) => return Err(other),
+                Ok(_) => {
+                    let pipe = &mut self.pipe;
+                    let gone = self.view.check_nexthops(all, &mut |e| pipe.push(e));
+                    self.pipe.status.silent += gone as u64;
+                    return Ok(());
+                }
+            }
+        }
+        Err(Stopped::Restless)
+    }
+
+    fn verify_routes(&mut self, device: Option<u32>, family: Family) -> Result<(), Stopped> {
+        let filter = RouteFilter {
+            oif: device,
+            ..EVERY_ROUTE
+        };
+        let done = self.dump_steady(
+            Dump::Routes(family, filter),
+            |view| view.begin_check(device),
+            |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
+        );
+        match done {
+            Ok(_) => {}
+            // the device is gone, and all its routes
+            Err(Stopped::Refused(e)) if e.errno == libc::ENODEV => self.view.begin_check(device),
+            Err(other) => return Err(other),
+        }
+        let pipe = &mut self.pipe;
+        let gone = self
+            .view
+            .end_check(device, family == Family::V6, &mut |e| pipe.push(e));
+        self.pipe.status.silent += gone as u64;
+        Ok(())
+    }
+
+    /// Kinds of which there are few: dumped whole, swept by the store.
+    fn verify_kind(&mut self, kinds: KindSet) -> Result<(), Stopped> {
+        let dumps: &[Dump] = if kinds == KindSet::RULE {
+            &[Dump::Rules(Family::V4), Dump::Rules(Family::V6)]
+        } else {
+            &[Dump::BaseChains]
+        };
+        let pipe = &mut self.pipe;
+        self.view.begin_kinds(kinds, &mut |e| pipe.push(e));
+        for what in dumps {
+            self.dump_steady(
+                *what,
+                |_| {},
+                |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
+            )?;
+        }
+        let pipe = &mut self.pipe;
+        self.view.end_kinds(&mut |e| pipe.push(e));
+        Ok(())
+    }
+
+    fn read_sysctls(&mut self) {
+        self.sysctl_due = Instant::now() + self.config.sysctl_every;
+        let pipe = &mut self.pipe;
+        let mut sink = |e: Event| pipe.push(e);
+        self.view.settings(sysctl::settings(), &mut sink);
+        let redirects = sysctl::redirects(self.view.interfaces());
+        self.view.redirects(redirects, &mut sink);
+    }
+}
+
+/// A full dump by itself.
+pub(super) fn snapshot(requests: &mut Requests, ports: &Ports) -> Result<Vec<Object>, SourceError> {
+    let mut view = View::new(ports.clone());
+    let mut out = Vec::new();
+    let mut sink = |event: Event| {
+        if let Event::Upsert(_, object) = event {
+            out.push(object);
+        }
+    };
+    view.begin_full(&mut sink);
+    for what in ALL {
+        match requests.objects(what) {
+            Ok(objects) => objects.into_iter().for_each(|o| view.dumped(o, &mut sink)),
+            Err(e) if is_absent(&e) => {}
+            Err(e) => return Err(super::error(&e)),
+        }
+    }
+    view.settings(sysctl::settings(), &mut sink);
+    let redirects = sysctl::redirects(view.interfaces());
+    view.redirects(redirects, &mut sink);
+    Ok(out)
+}

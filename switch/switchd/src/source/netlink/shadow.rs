@@ -1,0 +1,820 @@
+//! Which routes the kernel has, in as few bytes as will do: what a deletion message means, which
+//! alias of a key it hits and which routes go with a device can't be told without it.
+//!
+//! ```text
+//!  (table, prefix, tos, metric) ──► One(alias) │ Many([alias, …])      alias = content, position, state
+//!                                        └──────────┴─► contents: next hops, type, scope … interned
+//! ```
+//!
+//! Routes of equal key are *aliases*. For IPv4 the kernel keeps them in an order that
+//! `ip route append`, `prepend` and `replace` act on; for IPv6 next hops with a gateway join into
+//! one multipath route, others stand beside it (net/ipv6/ip6_fib.c, `fib6_add_rt2node`).
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use tandem_linux::netlink::consts::{
+    RT_SCOPE_HOST, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN, RTNH_F_ONLINK,
+};
+use tandem_linux::netlink::{NewMode, Nexthops, Route, RouteNexthop};
+
+/// `RTPROT_RA`: learned from router advertisements, never merged into multipath routes.
+const RTPROT_RA: u8 = 9;
+
+/// Everything of a route but its key and its passing state.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Content {
+    kind: u8,
+    scope: u8,
+    protocol: u8,
+    nh_id: u32,
+    nexthops: Nexthops,
+    src: Option<IpNet>,
+    pub(super) prefsrc: Option<IpAddr>,
+    mtu: u32,
+}
+
+impl Content {
+    fn of(r: &Route) -> Self {
+        let stable = |h: &RouteNexthop| RouteNexthop {
+            flags: h.flags & RTNH_F_ONLINK,
+            ..*h
+        };
+        Self {
+            kind: r.kind,
+            scope: r.scope,
+            protocol: r.protocol,
+            nh_id: r.nh_id,
+            nexthops: match &r.nexthops {
+                _ if r.nh_id != 0 => Nexthops::None, // the object's, and it may change by itself
+                Nexthops::None => Nexthops::None,
+                Nexthops::One(h) => Nexthops::One(stable(h)),
+                Nexthops::Many(hops) => {
+                    let mut hops: Vec<_> = hops.iter().map(stable).collect();
+                    // IPv6 tells the legs of one route in changing order
+                    hops.sort_unstable_by_key(|h| (h.ifindex, h.gateway, h.weight));
+                    Nexthops::Many(hops.into())
+                }
+            },
+            src: r.src,
+            prefsrc: r.prefsrc,
+            mtu: r.mtu,
+        }
+    }
+
+    pub(super) fn uses(&self, ifindex: u32) -> bool {
+        self.hops().iter().any(|h| h.ifindex == ifindex)
+    }
+
+    pub(super) fn hops(&self) -> &[RouteNexthop] {
+        self.nexthops.as_slice()
+    }
+
+    pub(super) const fn nh_id(&self) -> u32 {
+        self.nh_id
+    }
+
+    /// Goes when its devices do; an own address (scope host) stays until the address goes.
+    pub(super) const fn dies_with_device(&self) -> bool {
+        self.scope != RT_SCOPE_HOST
+    }
+
+    /// Joins into an IPv6 multipath route (`rt6_qualify_for_ecmp`).
+    fn joins(&self) -> bool {
+        self.nh_id == 0
+            && self.kind == RTN_UNICAST
+            && self.protocol != RTPROT_RA
+            && !self.hops().is_empty()
+            && self.hops().iter().all(|h| h.gateway.is_some())
+    }
+}
+
+/// Interned contents.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    ids: HashMap<Arc<Content>, u32>,
+    slots: Vec<Option<(Arc<Content>, u32)>>,
+    free: Vec<u32>,
+}
+
+impl Contents {
+    fn get(&self, id: u32) -> Option<&Content> {
+        self.slots
+            .get(id as usize)?
+            .as_ref()
+            .map(|(content, _)| &**content)
+    }
+
+    fn find(&self, content: &Content) -> Option<u32> {
+        self.ids.get(content).copied()
+    }
+
+    /// The content's id, without a reference of its own yet.
+    fn intern(&mut self, content: Content) -> u32 {
+        if let Some(id) = self.find(&content) {
+            return id;
+        }
+        let content = Arc::new(content);
+        let id = self.free.pop().unwrap_or(self.slots.len() as u32);
+        let slot = Some((Arc::clone(&content), 0));
+        match self.slots.get_mut(id as usize) {
+            Some(place) => *place = slot,
+            None => self.slots.push(slot),
+        }
+        self.ids.insert(content, id);
+        id
+    }
+
+    fn keep(&mut self, id: u32) {
+        if let Some(Some((_, refs))) = self.slots.get_mut(id as usize) {
+            *refs += 1;
+        }
+    }
+
+    fn release(&mut self, id: u32) {
+        let Some(place) = self.slots.get_mut(id as usize) else {
+            return;
+        };
+        if let Some((content, refs)) = place {
+            *refs = refs.saturating_sub(1);
+            if *refs == 0 {
+                self.ids.remove(&**content);
+                *place = None;
+                self.free.push(id);
+            }
+        }
+    }
+
+    /// Which ids satisfy `f`; empty when none does, so that no route need be looked at.
+    fn which(&self, f: impl Fn(&Content) -> bool) -> Vec<bool> {
+        let mut any = false;
+        let hits: Vec<bool> = self
+            .slots
+            .iter()
+            .map(|s| {
+                let hit = s.as_ref().is_some_and(|(content, _)| f(content));
+                any |= hit;
+                hit
+            })
+            .collect();
+        if any { hits } else { Vec::new() }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Content> {
+        self.slots.iter().flatten().map(|(content, _)| &**content)
+    }
+}
+
+/// Seen by the dump that runs.
+const MARK: u16 = 1 << 15;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Alias {
+    content: u32,
+    position: u16,
+    /// Dead and linkdown of the legs, folded into 15 bits; [`MARK`].
+    state: u16,
+}
+
+// boxed: the one alias of nearly every key shall not pay for a vector's three words
+#[allow(clippy::box_collection)]
+#[derive(Debug)]
+enum Slot {
+    One(Alias),
+    Many(Box<Vec<Alias>>),
+}
+
+impl Slot {
+    fn aliases(&self) -> &[Alias] {
+        match self {
+            Self::One(a) => std::slice::from_ref(a),
+            Self::Many(many) => many,
+        }
+    }
+
+    fn aliases_mut(&mut self) -> &mut [Alias] {
+        match self {
+            Self::One(a) => std::slice::from_mut(a),
+            Self::Many(many) => many,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key4 {
+    table: u32,
+    addr: u32,
+    metric: u32,
+    len: u8,
+    tos: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key6 {
+    addr: [u32; 4],
+    table: u32,
+    metric: u32,
+    len: u8,
+}
+
+/// What both families' keys can do.
+trait Key: Copy + Eq + Hash {
+    /// A route of this key, nothing else in it.
+    fn route(&self) -> Option<Route>;
+}
+
+fn bare(table: u32, dst: IpNet, tos: u8, metric: u32) -> Route {
+    Route {
+        table,
+        dst,
+        tos,
+        metric,
+        kind: 0,
+        scope: 0,
+        protocol: 0,
+        flags: 0,
+        nh_id: 0,
+        nexthops: Nexthops::None,
+        src: None,
+        prefsrc: None,
+        mtu: 0,
+    }
+}
+
+impl Key for Key4 {
+    fn route(&self) -> Option<Route> {
+        let net = Ipv4Net::new(self.addr.into(), self.len).ok()?;
+        Some(bare(self.table, IpNet::V4(net), self.tos, self.metric))
+    }
+}
+
+impl Key for Key6 {
+    fn route(&self) -> Option<Route> {
+        let [a, b, c, d] = self.addr.map(u128::from);
+        let addr = a << 96 | b << 64 | c << 32 | d;
+        let net = Ipv6Net::new(addr.into(), self.len).ok()?;
+        Some(bare(self.table, IpNet::V6(net), 0, self.metric))
+    }
+}
+
+fn key4(r: &Route, net: &Ipv4Net) -> Key4 {
+    Key4 {
+        table: r.table,
+        addr: net.addr().into(),
+        metric: r.metric,
+        len: net.prefix_len(),
+        tos: r.tos,
+    }
+}
+
+fn key6(r: &Route, net: &Ipv6Net) -> Key6 {
+    let a = u128::from(net.addr());
+    Key6 {
+        addr: [
+            (a >> 96) as u32,
+            (a >> 64) as u32,
+            (a >> 32) as u32,
+            a as u32,
+        ],
+        table: r.table,
+        metric: r.metric,
+        len: net.prefix_len(),
+    }
+}
+
+/// What came of it: one alias is there now, or gone. The route is complete in an upsert; in a
+/// removal only its key counts.
+#[derive(Debug)]
+pub(super) enum Change<'a> {
+    Upsert(&'a Route, u16),
+    Remove(&'a Route, u16),
+}
+
+/// Where changes go.
+pub(super) type Emit<'a> = dyn FnMut(Change<'_>) + 'a;
+
+/// Which flags the legs on a device have now (dead, linkdown).
+pub(super) type LegFlags<'a> = dyn Fn(u32) -> u8 + 'a;
+
+/// What a message does to the aliases of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    /// A notification: the route is there.
+    New(NewMode),
+    /// A dump holds it. `again`: say so even if nothing changed.
+    Dumped { again: bool },
+    /// A notification: the route is gone.
+    Del,
+}
+
+/// All routes.
+#[derive(Debug, Default)]
+pub(super) struct Shadow {
+    v4: HashMap<Key4, Slot>,
+    v6: HashMap<Key6, Slot>,
+    pub(super) contents: Contents,
+    /// The last dumped IPv4 key and its position: aliases come in the kernel's order.
+    last: Option<(Key4, u16)>,
+}
+
+impl Shadow {
+    /// Routes held, both families.
+    pub(super) fn len(&self) -> usize {
+        self.v4.len() + self.v6.len()
+    }
+
+    /// Takes one message. `false`: a deletion that hits nothing though the key is there, which
+    /// means that the view is wrong.
+    pub(super) fn apply(
+        &mut self,
+        r: &Route,
+        op: Op,
+        legs: &LegFlags<'_>,
+        emit: &mut Emit<'_>,
+    ) -> bool {
+        let c = &mut self.contents;
+        match &r.dst {
+            IpNet::V4(net) => {
+                let key = key4(r, net);
+                let after = match (&self.last, op) {
+                    (Some((k, position)), Op::Dumped { .. }) if *k == key => Some(*position),
+                    _ => None,
+                };
+                let (ok, position) = apply(&mut self.v4, c, key, r, op, false, after, legs, emit);
+                if let Op::Dumped { .. } = op {
+                    self.last = position.map(|p| (key, p));
+                }
+                ok
+            }
+            IpNet::V6(net) => apply(&mut self.v6, c, key6(r, net), r, op, true, None, legs, emit).0,
+        }
+    }
+
+    /// A dump begins: forgets who was seen among the routes whose content satisfies `f`.
+    pub(super) fn unmark(&mut self, f: impl Fn(&Content) -> bool) {
+        self.last = None;
+        let hits = self.contents.which(f);
+        if hits.is_empty() {
+            return;
+        }
+        for_each(&mut self.v4, &hits, |a| a.state &= !MARK);
+        for_each(&mut self.v6, &hits, |a| a.state &= !MARK);
+    }
+
+    /// A dump of one family (both: `None`) ended: removes what it did not hold among the routes
+    /// whose content satisfies `f`; how many.
+    pub(super) fn sweep(
+        &mut self,
+        v6: Option<bool>,
+        f: impl Fn(&Content) -> bool,
+        emit: &mut Emit<'_>,
+    ) -> usize {
+        self.drop_aliases(v6, f, |a| a.state & MARK == 0, emit)
+    }
+
+    /// Removes the routes whose content satisfies `f`; how many.
+    pub(super) fn remove(
+        &mut self,
+        v6: Option<bool>,
+        f: impl Fn(&Content) -> bool,
+        emit: &mut Emit<'_>,
+    ) -> usize {
+        self.drop_aliases(v6, f, |_| true, emit)
+    }
+
+    fn drop_aliases(
+        &mut self,
+        v6: Option<bool>,
+        f: impl Fn(&Content) -> bool,
+        which: impl Fn(&Alias) -> bool,
+        emit: &mut Emit<'_>,
+    ) -> usize {
+        let hits = self.contents.which(f);
+        if hits.is_empty() {
+            return 0;
+        }
+        let mut gone = Vec::new();
+        let mut n = 0;
+        if v6 != Some(true) {
+            n += drop_from(&mut self.v4, &hits, &which, &mut gone, emit);
+        }
+        if v6 != Some(false) {
+            n += drop_from(&mut self.v6, &hits, &which, &mut gone, emit);
+        }
+        for (id, count) in gone.iter().enumerate() {
+            for _ in 0..*count {
+                self.contents.release(id as u32);
+            }
+        }
+        n
+    }
+
+    /// Every route with its position, rebuilt.
+    #[cfg(test)]
+    pub(super) fn all(&self, legs: &LegFlags<'_>) -> Vec<(Route, u16)> {
+        let mut out = Vec::new();
+        let mut each = |route: Option<Route>, slot: &Slot| {
+            for a in slot.aliases() {
+                if let (Some(r), Some(c)) = (&route, self.contents.get(a.content)) {
+                    out.push((rebuild(r.clone(), c, legs), a.position));
+                }
+            }
+        };
+        self.v4.iter().for_each(|(k, s)| each(k.route(), s));
+        self.v6.iter().for_each(|(k, s)| each(k.route(), s));
+        out
+    }
+}
+
+fn for_each<K>(map: &mut HashMap<K, Slot>, hits: &[bool], mut f: impl FnMut(&mut Alias)) {
+    for slot in map.values_mut() {
+        for a in slot.aliases_mut() {
+            if hits.get(a.content as usize) == Some(&true) {
+                f(a);
+            }
+        }
+    }
+}
+
+fn drop_from<K: Key>(
+    map: &mut HashMap<K, Slot>,
+    hits: &[bool],
+    which: &impl Fn(&Alias) -> bool,
+    gone: &mut Vec<u32>,
+    emit: &mut Emit<'_>,
+) -> usize {
+    let mut n = 0;
+    gone.resize(hits.len().max(gone.len()), 0);
+    let mut dies = |key: &K, a: &Alias| {
+        let dies = hits.get(a.content as usize) == Some(&true) && which(a);
+        if dies {
+            n += 1;
+            if let Some(count) = gone.get_mut(a.content as usize) {
+                *count += 1;
+            }
+            if let Some(route) = key.route() {
+                emit(Change::Remove(&route, a.position));
+            }
+        }
+        dies
+    };
+    map.retain(|key, slot| match slot {
+        Slot::One(a) => !dies(key, a),
+        Slot::Many(many) => {
+            many.retain(|a| !dies(key, a));
+            match many.as_slice() {
+                [] => false,
+                [one] => {
+                    *slot = Slot::One(*one);
+                    true
+                }
+                _ => true,
+            }
+        }
+    });
+    n
+}
+
+/// Dead and linkdown of the legs: exact up to seven legs, folded beyond.
+fn digest(r: &Route) -> u16 {
+    let mut d = 0u16;
+    for h in r.nexthops.as_slice() {
+        let two =
+            u16::from(h.flags & RTNH_F_DEAD != 0) | u16::from(h.flags & RTNH_F_LINKDOWN != 0) << 1;
+        d = (d << 2 | d >> 13 & 3) & !MARK ^ two;
+    }
+    d & !MARK
+}
+
+fn rebuild(mut r: Route, c: &Content, legs: &LegFlags<'_>) -> Route {
+    let now = |h: &RouteNexthop| RouteNexthop {
+        flags: h.flags | legs(h.ifindex),
+        ..*h
+    };
+    r.kind = c.kind;
+    r.scope = c.scope;
+    r.protocol = c.protocol;
+    r.nh_id = c.nh_id;
+    r.src = c.src;
+    r.prefsrc = c.prefsrc;
+    r.mtu = c.mtu;
+    r.nexthops = match &c.nexthops {
+        Nexthops::None => Nexthops::None,
+        Nexthops::One(h) => Nexthops::One(now(h)),
+        Nexthops::Many(hops) => Nexthops::Many(hops.iter().map(now).collect()),
+    };
+    r
+}
+
+/// Takes one message; whether it made sense, and the position of its alias.
+#[allow(clippy::too_many_arguments)] // one call site for each family
+fn apply<K: Key>(
+    map: &mut HashMap<K, Slot>,
+    contents: &mut Contents,
+    key: K,
+    r: &Route,
+    op: Op,
+    v6: bool,
+    after: Option<u16>,
+    legs: &LegFlags<'_>,
+    emit: &mut Emit<'_>,
+) -> (bool, Option<u16>) {
+    let content = Content::of(r);
+    let state = digest(r) | MARK;
+    let again = op == Op::Dumped { again: true };
+    // the usual cases first: one route to a key
+    match (map.get_mut(&key), op) {
+        (None, Op::Del) => return (true, None),
+        (None, _) => {
+            let id = contents.intern(content);
+            contents.keep(id);
+            let alias = Alias {
+                content: id,
+                position: 0,
+                state,
+            };
+            map.insert(key, Slot::One(alias));
+            emit(Change::Upsert(r, 0));
+            return (true, Some(0));
+        }
+        (Some(Slot::One(a)), _) if after.is_none() => {
+            let same = contents.get(a.content) == Some(&content);
+            match op {
+                Op::Del if same => {
+                    let gone = *a;
+                    map.remove(&key);
+                    contents.release(gone.content);
+                    emit(Change::Remove(r, gone.position));
+                    return (true, None);
+                }
+                Op::New(_) | Op::Dumped { .. } if same => {
+                    if again || a.state | MARK != state {
+                        emit(Change::Upsert(r, a.position));
+                    }
+                    a.state = state;
+                    return (true, Some(a.position));
+                }
+                Op::New(NewMode::Replace | NewMode::Plain) if !v6 => {
+                    let (old, id) = (a.content, contents.intern(content));
+                    contents.keep(id);
+                    contents.release(old);
+                    (a.content, a.state) = (id, state);
+                    emit(Change::Upsert(r, a.position));
+                    return (true, Some(a.position));
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+    let old: Vec<Alias> = map
+        .get(&key)
+        .map(|s| s.aliases().to_vec())
+        .unwrap_or_default();
+    let mut list = old.clone();
+    let mut own = None;
+    if op == Op::Del {
+        if !delete(&mut list, contents, &content, v6) {
+            return (false, None);
+        }
+    } else {
+        let id = contents.intern(content);
+        own = Some(id);
+        let alias = Alias {
+            content: id,
+            position: 0,
+            state,
+        };
+        match v6 {
+            true => insert6(&mut list, contents, alias, op),
+            false => insert4(&mut list, alias, op, after),
+        }
+    }
+    let position = settle(map, contents, key, r, &old, list, own, again, legs, emit);
+    (true, position)
+}
+
+/// The new list of a key's aliases takes effect: positions, references, changes. The position of
+/// the alias that the message was about.
+#[allow(clippy::too_many_arguments)] // continues `apply`
+fn settle<K: Key>(
+    map: &mut HashMap<K, Slot>,
+    contents: &mut Contents,
+    key: K,
+    r: &Route,
+    old: &[Alias],
+    mut list: Vec<Alias>,
+    own: Option<u32>,
+    again: bool,
+    legs: &LegFlags<'_>,
+    emit: &mut Emit<'_>,
+) -> Option<u16> {
+    number(&mut list);
+    for a in &list {
+        contents.keep(a.content);
+    }
+    for a in &list {
+        let before = old.iter().find(|o| o.position == a.position);
+        let same =
+            before.is_some_and(|o| o.content == a.content && o.state | MARK == a.state | MARK);
+        if own == Some(a.content) {
+            if again || !same {
+                emit(Change::Upsert(r, a.position));
+            }
+        } else if !same && let (Some(bare), Some(c)) = (key.route(), contents.get(a.content)) {
+            emit(Change::Upsert(&rebuild(bare, c, legs), a.position));
+        }
+    }
+    for o in old {
+        if !list.iter().any(|a| a.position == o.position) {
+            emit(Change::Remove(r, o.position));
+        }
+    }
+    let position = own.and_then(|id| list.iter().find(|a| a.content == id).map(|a| a.position));
+    match (list.as_slice(), list.len()) {
+        ([], _) => {
+            map.remove(&key);
+        }
+        ([one], _) => {
+            map.insert(key, Slot::One(*one));
+        }
+        _ => {
+            map.insert(key, Slot::Many(Box::new(list)));
+        }
+    }
+    for o in old {
+        contents.release(o.content);
+    }
+    position
+}
+
+/// Gives new aliases (position `u16::MAX`) a place between their neighbours, without moving others
+/// when there is room.
+fn number(list: &mut [Alias]) {
+    let unset = |a: &Alias| a.position == u16::MAX;
+    match list {
+        [] => return,
+        [only] if unset(only) => only.position = 0,
+        [first, second, ..] if unset(first) && !unset(second) && second.position > 0 => {
+            first.position = second.position - 1;
+        }
+        [.., before, last] if unset(last) && before.position < u16::MAX - 1 => {
+            last.position = before.position + 1;
+        }
+        _ => {}
+    }
+    let rising = list.windows(2).all(|w| match w {
+        [a, b] => a.position < b.position,
+        _ => true,
+    });
+    if !rising || list.iter().any(unset) {
+        for (i, a) in list.iter_mut().enumerate() {
+            a.position = i as u16;
+        }
+    }
+}
+
+/// IPv4: `fib_table_insert`.
+fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option<u16>) {
+    let fresh = Alias {
+        position: u16::MAX,
+        ..alias
+    };
+    let found = list.iter().position(|a| a.content == alias.content);
+    match op {
+        // the key was not there before: whatever we have went in silence
+        Op::New(NewMode::Plain) | Op::Del => {
+            let position = list.first().map_or(0, |a| a.position);
+            *list = vec![Alias { position, ..alias }];
+        }
+        Op::New(NewMode::Replace) => {
+            if let Some(first) = list.first_mut() {
+                *first = Alias {
+                    position: first.position,
+                    ..alias
+                };
+            }
+            let mut n = 0;
+            list.retain(|a| {
+                n += usize::from(a.content == alias.content);
+                a.content != alias.content || n == 1
+            });
+        }
+        Op::New(NewMode::Append) => {
+            if found.is_some_and(|i| i + 1 == list.len()) {
+                touch(list, alias);
+            } else {
+                list.retain(|a| a.content != alias.content);
+                list.push(fresh);
+            }
+        }
+        Op::New(NewMode::Prepend) => {
+            if found == Some(0) {
+                touch(list, alias);
+            } else {
+                list.retain(|a| a.content != alias.content);
+                list.insert(0, fresh);
+            }
+        }
+        Op::Dumped { .. } => {
+            let in_order = found
+                .and_then(|i| list.get(i))
+                .is_some_and(|a| Some(a.position) > after);
+            if in_order {
+                touch(list, alias);
+            } else {
+                list.retain(|a| a.content != alias.content);
+                list.push(fresh);
+            }
+        }
+    }
+}
+
+/// IPv6: `fib6_add_rt2node`. A message holds all legs of its multipath route.
+fn insert6(list: &mut Vec<Alias>, contents: &Contents, alias: Alias, op: Op) {
+    if list.iter().any(|a| a.content == alias.content) {
+        touch(list, alias);
+        return;
+    }
+    let new = contents.get(alias.content);
+    let joins = new.is_some_and(Content::joins);
+    let src = new.and_then(|c| c.src);
+    let same_source = |c: &Content| c.src == src;
+    let target = list.iter().position(|a| {
+        contents
+            .get(a.content)
+            .is_some_and(|c| same_source(c) && c.joins() == joins)
+    });
+    let replace = op == Op::New(NewMode::Replace);
+    let at = match target {
+        Some(i) if joins || replace => Some(i),
+        None if replace => list
+            .iter()
+            .position(|a| contents.get(a.content).is_some_and(same_source)),
+        _ => None,
+    };
+    match at.and_then(|i| list.get_mut(i)) {
+        Some(place) => {
+            *place = Alias {
+                position: place.position,
+                ..alias
+            }
+        }
+        None => list.push(Alias {
+            position: u16::MAX,
+            ..alias
+        }),
+    }
+}
+
+fn touch(list: &mut [Alias], alias: Alias) {
+    for a in list.iter_mut().filter(|a| a.content == alias.content) {
+        a.state = alias.state;
+    }
+}
+
+/// Takes the alias of this content out, or of an IPv6 multipath route the legs that went.
+fn delete(list: &mut Vec<Alias>, contents: &mut Contents, gone: &Content, v6: bool) -> bool {
+    if let Some(i) = list
+        .iter()
+        .position(|a| contents.get(a.content) == Some(gone))
+    {
+        list.remove(i);
+        return true;
+    }
+    if !v6 || !gone.joins() {
+        return false;
+    }
+    let same_leg =
+        |a: &RouteNexthop, b: &RouteNexthop| a.ifindex == b.ifindex && a.gateway == b.gateway;
+    for a in list.iter_mut() {
+        let Some(have) = contents.get(a.content) else {
+            continue;
+        };
+        let holds = |g: &RouteNexthop| have.hops().iter().any(|h| same_leg(h, g));
+        if !have.joins() || have.src != gone.src || !gone.hops().iter().all(holds) {
+            continue;
+        }
+        let left: Vec<RouteNexthop> = have
+            .hops()
+            .iter()
+            .filter(|h| !gone.hops().iter().any(|g| same_leg(h, g)))
+            .copied()
+            .collect();
+        let rest = Content {
+            nexthops: match left.as_slice() {
+                [] => break,
+                // alone, a leg's weight means nothing, and the kernel tells it as an ordinary route
+                [one] => Nexthops::One(RouteNexthop { weight: 1, ..*one }),
+                _ => Nexthops::Many(left.into()),
+            },
+            ..have.clone()
+        };
+        a.content = contents.intern(rest);
+        return true;
+    }
+    false
+}

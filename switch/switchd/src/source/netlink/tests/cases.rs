@@ -1,0 +1,1 @@
+//! One test for each thing that the kernel does in silence.

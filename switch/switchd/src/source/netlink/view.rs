@@ -1,0 +1,548 @@
+//! What the kernel has, as far as it takes to know what its messages leave out. Pure: messages go
+//! in, events come out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use tandem_linux::netlink as nl;
+use tandem_linux::netlink::consts::{
+    IFF_LOWER_UP, IFF_RUNNING, IFF_UP, RTNH_F_DEAD, RTNH_F_LINKDOWN,
+};
+use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
+
+use super::convert::{self, Ports};
+use super::shadow::{Change, Content, Op, Shadow};
+
+const SRC: SourceId = SourceId::NETLINK;
+
+/// Where events go.
+pub(super) type Sink<'a> = dyn FnMut(Event) + 'a;
+
+#[derive(Debug, Clone)]
+struct LinkState {
+    model: model::Link,
+    flags: u32,
+}
+
+/// What should be checked against the kernel soon.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Doubts {
+    /// Routes via these devices.
+    pub links: BTreeSet<u32>,
+    /// Next-hop objects.
+    pub nexthops: bool,
+    /// All objects of these kinds (few each).
+    pub kinds: u16,
+    /// All routes: a message contradicted the view.
+    pub routes: bool,
+}
+
+impl Doubts {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The view.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    ports: Ports,
+    links: HashMap<u32, LinkState>,
+    nexthops: BTreeMap<u32, model::NexthopObject>,
+    chains: BTreeSet<(u8, String, String)>,
+    redirects: BTreeMap<model::ConfScope, bool>,
+    settings: Option<model::Settings>,
+    shadow: Shadow,
+    doubts: Doubts,
+    /// A full dump runs: every object is said again, and these are the keys seen so far.
+    full: Option<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    links: BTreeSet<u32>,
+    nexthops: BTreeSet<u32>,
+    chains: BTreeSet<(u8, String, String)>,
+}
+
+fn upsert(out: &mut Sink<'_>, object: Object) {
+    out(Event::Upsert(SRC, object));
+}
+
+fn remove(out: &mut Sink<'_>, key: Key) {
+    out(Event::Remove(SRC, key));
+}
+
+/// Turns a change of the shadow into an event.
+fn say(out: &mut Sink<'_>, change: &Change<'_>) {
+    match change {
+        Change::Upsert(r, position) => upsert(out, Object::Route(convert::route(r, *position))),
+        Change::Remove(r, position) => remove(out, Key::Route(convert::route_key(r, *position))),
+    }
+}
+
+/// Dead and linkdown, as the kernel marks a leg on this device.
+fn leg_flags(links: &HashMap<u32, LinkState>, ifindex: u32) -> u8 {
+    let flags = links.get(&ifindex).map_or(0, |l| l.flags);
+    let mut out = 0;
+    if flags & IFF_UP == 0 {
+        out |= RTNH_F_DEAD;
+    }
+    if flags & IFF_LOWER_UP == 0 {
+        out |= RTNH_F_LINKDOWN;
+    }
+    out
+}
+
+impl View {
+    pub fn new(ports: Ports) -> Self {
+        Self {
+            ports,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the doubts that have gathered.
+    pub fn take_doubts(&mut self) -> Doubts {
+        std::mem::take(&mut self.doubts)
+    }
+
+    pub fn has_doubts(&self) -> bool {
+        !self.doubts.is_empty()
+    }
+
+    pub fn routes(&self) -> usize {
+        self.shadow.len()
+    }
+
+    /// Names of the interfaces, for reading their sysctls.
+    pub fn interfaces(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.links.iter().map(|(i, l)| (*i, l.model.name.as_str()))
+    }
+
+    /// Takes a notification.
+    pub fn event(&mut self, event: nl::Event, out: &mut Sink<'_>) {
+        match event {
+            nl::Event::New(object, mode) => self.object(object, Op::New(mode), out),
+            nl::Event::Del(object) => self.del(object, out),
+            nl::Event::Overrun => {}
+        }
+    }
+
+    /// Takes an object of a dump.
+    pub fn dumped(&mut self, object: nl::Object, out: &mut Sink<'_>) {
+        let again = self.full.is_some();
+        self.object(object, Op::Dumped { again }, out);
+    }
+
+    fn object(&mut self, object: nl::Object, op: Op, out: &mut Sink<'_>) {
+        match object {
+            nl::Object::Route(r) => self.route(&r, op, out),
+            nl::Object::Neigh(n) => upsert(out, Object::Neigh(convert::neigh(&n))),
+            nl::Object::Fdb(f) => {
+                if let Some(f) = convert::fdb(&f) {
+                    upsert(out, Object::Fdb(f));
+                }
+            }
+            nl::Object::Link(l) => self.link(&l, out),
+            nl::Object::BridgePort {
+                ifindex,
+                master,
+                brport,
+            } => self.bridge_port(ifindex, master, brport.as_ref(), out),
+            nl::Object::Addr(a) => upsert(out, Object::Addr(convert::addr(&a))),
+            nl::Object::Nexthop(n) => self.nexthop(convert::nexthop(&n), out),
+            nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
+            nl::Object::Netconf(c) => upsert(out, Object::Netconf(convert::netconf(&c))),
+            nl::Object::BaseChain(c) => {
+                if let Some(chain) = convert::base_chain(&c) {
+                    let key = (chain.family, chain.table.clone(), chain.name.clone());
+                    if let Some(seen) = &mut self.full {
+                        seen.chains.insert(key.clone());
+                    }
+                    self.chains.insert(key);
+                    upsert(out, Object::BaseChain(chain));
+                }
+            }
+            nl::Object::NftTable { .. } => {}
+        }
+    }
+
+    fn del(&mut self, object: nl::Object, out: &mut Sink<'_>) {
+        match object {
+            nl::Object::Route(r) => self.route(&r, Op::Del, out),
+            nl::Object::Neigh(n) => remove(out, Key::Neigh(n.ifindex, n.addr)),
+            nl::Object::Fdb(f) => {
+                if let Some(f) = convert::fdb(&f) {
+                    remove(out, Key::Fdb(convert::fdb_key(&f)));
+                }
+            }
+            nl::Object::Link(l) => self.link_gone(l.index, out),
+            nl::Object::BridgePort { ifindex, .. } => self.bridge_port(ifindex, 0, None, out),
+            nl::Object::Addr(a) => {
+                let a = convert::addr(&a);
+                remove(out, Key::Addr(a));
+                self.address_gone(a.addr);
+            }
+            nl::Object::Nexthop(n) => {
+                self.nexthops_gone(&BTreeSet::from([n.id]), out);
+                self.doubts.nexthops = true;
+            }
+            nl::Object::Rule(r) => {
+                remove(out, Key::Rule(convert::rule(&r)));
+                // two equal rules may stand side by side, and one is left
+                self.doubts.kinds |= KindSet::RULE.0;
+            }
+            nl::Object::Netconf(c) => {
+                let scope = convert::scope(c.target);
+                if c.family == nl::Family::V4 {
+                    self.redirects.remove(&scope);
+                }
+                remove(out, Key::Netconf(convert::family(c.family), scope));
+            }
+            nl::Object::BaseChain(c) => {
+                // devices may leave a netdev chain one by one
+                if !c.devices.is_empty() {
+                    self.doubts.kinds |= KindSet::BASE_CHAIN.0;
+                }
+                let key = (c.family, c.table, c.name);
+                if self.chains.remove(&key) {
+                    remove(out, Key::BaseChain(key.0, key.1, key.2));
+                }
+            }
+            nl::Object::NftTable { family, name } => {
+                let hit = |k: &(u8, String, String)| {
+                    (family == 0 || k.0 == family) && name.as_ref().is_none_or(|n| *n == k.1)
+                };
+                let gone: Vec<_> = self.chains.iter().filter(|k| hit(k)).cloned().collect();
+                for key in gone {
+                    self.chains.remove(&key);
+                    remove(out, Key::BaseChain(key.0, key.1, key.2));
+                }
+            }
+        }
+    }
+
+    // -- routes ------------------------------------------------------------------------------
+
+    fn route(&mut self, r: &nl::Route, op: Op, out: &mut Sink<'_>) {
+        let links = &self.links;
+        let fits = self
+            .shadow
+            .apply(r, op, &|ifindex| leg_flags(links, ifindex), &mut |c| {
+                say(out, &c)
+            });
+        if !fits {
+            // a deletion of something else than what we have
+            match r.nexthops.as_slice() {
+                [] => self.doubts.routes = true,
+                hops => self.doubts.links.extend(hops.iter().map(|h| h.ifindex)),
+            }
+        }
+    }
+
+    fn address_gone(&mut self, addr: IpAddr) {
+        // routes with this preferred source go (IPv4, some kernels in silence) or lose it (IPv6)
+        let users = self
+            .shadow
+            .contents
+            .iter()
+            .filter(|c| c.prefsrc == Some(addr));
+        let devices: Vec<u32> = users.flat_map(|c| self.devices(c)).collect();
+        self.doubts.links.extend(devices);
+    }
+
+    /// The devices that a route of this content leaves by.
+    fn devices(&self, c: &Content) -> Vec<u32> {
+        let mut out: Vec<u32> = c.hops().iter().map(|h| h.ifindex).collect();
+        let mut members = vec![c.nh_id()];
+        if let Some(model::NexthopObject {
+            kind: model::NexthopKind::Group(group),
+            ..
+        }) = self.nexthops.get(&c.nh_id())
+        {
+            members.extend(group.iter().map(|(id, _)| *id));
+        }
+        for id in members {
+            if let Some(model::NexthopObject {
+                kind: model::NexthopKind::Single(nh),
+                ..
+            }) = self.nexthops.get(&id)
+            {
+                out.push(nh.ifindex);
+            }
+        }
+        out.retain(|i| *i != 0);
+        out
+    }
+
+    /// A dump of the routes via `ifindex` begins (`None`: of all routes).
+    pub fn begin_check(&mut self, ifindex: Option<u32>) {
+        match ifindex {
+            Some(i) => self.shadow.unmark(|c| c.uses(i)),
+            None => self.shadow.unmark(|_| true),
+        }
+    }
+
+    /// The dump of one family ended: what it did not hold is gone. How many.
+    pub fn end_check(&mut self, ifindex: Option<u32>, v6: bool, out: &mut Sink<'_>) -> usize {
+        let emit = &mut |c: Change<'_>| say(out, &c);
+        match ifindex {
+            Some(i) => self.shadow.sweep(Some(v6), |c| c.uses(i), emit),
+            None => self.shadow.sweep(Some(v6), |_| true, emit),
+        }
+    }
+
+    // -- links -------------------------------------------------------------------------------
+
+    fn link(&mut self, l: &nl::Link, out: &mut Sink<'_>) {
+        let mut new = convert::link(l, &self.ports);
+        let old = self.links.get(&new.ifindex);
+        if new.bridge_port.is_none()
+            && let Some(old) = old.filter(|o| o.model.master == new.master)
+        {
+            // some messages leave the settings out
+            new.bridge_port = old.model.bridge_port;
+        }
+        let before = old.map(|o| o.flags);
+        let changed = old.is_none_or(|o| o.model != new);
+        let index = new.ifindex;
+        let state = LinkState {
+            model: new.clone(),
+            flags: l.flags,
+        };
+        self.links.insert(index, state);
+        let again = match &mut self.full {
+            Some(seen) => {
+                seen.links.insert(index);
+                true
+            }
+            None => false,
+        };
+        if changed || again {
+            upsert(out, Object::Link(new));
+        }
+        let Some(before) = before else { return };
+        let went = |bit: u32| before & bit != 0 && l.flags & bit == 0;
+        if (before ^ l.flags) & (IFF_UP | IFF_LOWER_UP) != 0 {
+            // legs became dead or alive, in silence either way
+            self.doubts.links.insert(index);
+        }
+        if went(IFF_UP) {
+            self.device_silent(index, false, out);
+        } else if went(IFF_LOWER_UP) && l.flags & (IFF_RUNNING | IFF_LOWER_UP) == 0 {
+            self.device_nexthops_gone(index, out);
+        }
+    }
+
+    fn link_gone(&mut self, index: u32, out: &mut Sink<'_>) {
+        if self.links.remove(&index).is_none() {
+            return;
+        }
+        self.device_silent(index, true, out);
+        self.doubts.links.insert(index);
+        if self.chains.iter().any(|(family, ..)| *family == 5) {
+            self.doubts.kinds |= KindSet::BASE_CHAIN.0; // netdev chains go with their devices
+        }
+        remove(out, Key::Link(index));
+    }
+
+    fn bridge_port(
+        &mut self,
+        ifindex: u32,
+        master: u32,
+        port: Option<&nl::BridgePort>,
+        out: &mut Sink<'_>,
+    ) {
+        let Some(link) = self.links.get_mut(&ifindex) else {
+            return;
+        };
+        let mut new = link.model.clone();
+        new.master = master;
+        new.bridge_port = match (master, port) {
+            (0, _) => None,
+            (_, Some(port)) => Some(convert::bridge_port(port)),
+            (_, None) => new.bridge_port,
+        };
+        // the bridge device itself comes in such messages as well, as a port of nothing
+        if matches!(new.kind, model::LinkKind::Bridge(_)) {
+            return;
+        }
+        if new != link.model {
+            link.model = new.clone();
+            upsert(out, Object::Link(new));
+        }
+    }
+
+    /// The device went down (`gone`: away): what the kernel removes without a message
+    /// (net/ipv4/fib_semantics.c `fib_sync_down_dev`, net/ipv4/nexthop.c `nexthop_flush_dev`).
+    fn device_silent(&mut self, index: u32, gone: bool, out: &mut Sink<'_>) {
+        self.device_nexthops_gone(index, out);
+        let links = &self.links;
+        let dead = |i: u32| links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
+        let dies = |c: &Content| {
+            c.uses(index)
+                && (gone || c.dies_with_device() && c.hops().iter().all(|h| dead(h.ifindex)))
+        };
+        self.shadow.remove(Some(false), dies, &mut |c| say(out, &c));
+    }
+
+    fn device_nexthops_gone(&mut self, index: u32, out: &mut Sink<'_>) {
+        let on_device = |n: &model::NexthopObject| matches!(&n.kind, model::NexthopKind::Single(nh) if nh.ifindex == index);
+        let ids: BTreeSet<u32> = self
+            .nexthops
+            .values()
+            .filter(|n| on_device(n))
+            .map(|n| n.id)
+            .collect();
+        if !ids.is_empty() {
+            self.nexthops_gone(&ids, out);
+            self.doubts.nexthops = true;
+        }
+    }
+
+    // -- next-hop objects --------------------------------------------------------------------
+
+    fn nexthop(&mut self, nh: model::NexthopObject, out: &mut Sink<'_>) {
+        let again = match &mut self.full {
+            Some(seen) => {
+                seen.nexthops.insert(nh.id);
+                true
+            }
+            None => false,
+        };
+        let changed = self.nexthops.get(&nh.id) != Some(&nh);
+        if changed {
+            self.nexthops.insert(nh.id, nh.clone());
+        }
+        if changed || again {
+            upsert(out, Object::Nexthop(nh));
+        }
+    }
+
+    /// Objects go, with the routes that use them and the groups that have no other member.
+    fn nexthops_gone(&mut self, ids: &BTreeSet<u32>, out: &mut Sink<'_>) {
+        let mut gone = ids.clone();
+        let mut groups = Vec::new();
+        for n in self.nexthops.values() {
+            if let model::NexthopKind::Group(members) = &n.kind
+                && members.iter().any(|(id, _)| ids.contains(id))
+            {
+                let left: Vec<_> = members
+                    .iter()
+                    .filter(|(id, _)| !ids.contains(id))
+                    .copied()
+                    .collect();
+                if left.is_empty() {
+                    gone.insert(n.id);
+                } else {
+                    groups.push(model::NexthopObject {
+                        kind: model::NexthopKind::Group(left),
+                        ..n.clone()
+                    });
+                }
+            }
+        }
+        self.shadow
+            .remove(None, |c| gone.contains(&c.nh_id()), &mut |c| say(out, &c));
+        for group in groups {
+            self.nexthop(group, out);
+        }
+        // groups before their members
+        let (of_groups, singles): (Vec<u32>, Vec<u32>) =
+            gone.iter().partition(|id| !ids.contains(id));
+        for id in of_groups.into_iter().chain(singles) {
+            if self.nexthops.remove(&id).is_some() {
+                remove(out, Key::Nexthop(id));
+            }
+        }
+    }
+
+    /// A dump of all next-hop objects: what is not among them is gone. How many.
+    pub fn check_nexthops(&mut self, dump: Vec<nl::Nexthop>, out: &mut Sink<'_>) -> usize {
+        let there: BTreeSet<u32> = dump.iter().map(|n| n.id).collect();
+        for n in &dump {
+            self.nexthop(convert::nexthop(n), out);
+        }
+        let gone: BTreeSet<u32> = self
+            .nexthops
+            .keys()
+            .filter(|id| !there.contains(id))
+            .copied()
+            .collect();
+        if !gone.is_empty() {
+            self.nexthops_gone(&gone, out);
+        }
+        gone.len()
+    }
+
+    // -- sysctls -----------------------------------------------------------------------------
+
+    /// The namespace's settings, as just read.
+    pub fn settings(&mut self, now: model::Settings, out: &mut Sink<'_>) {
+        if self.settings != Some(now) || self.full.is_some() {
+            self.settings = Some(now);
+            upsert(out, Object::Settings(now));
+        }
+    }
+
+    /// `send_redirects` of all, default and every interface, as just read.
+    pub fn redirects(&mut self, now: BTreeMap<model::ConfScope, bool>, out: &mut Sink<'_>) {
+        for (scope, on) in &now {
+            if self.redirects.get(scope) != Some(on) || self.full.is_some() {
+                upsert(
+                    out,
+                    Object::Netconf(model::Netconf {
+                        family: model::Family::V4,
+                        scope: *scope,
+                        forwarding: None,
+                        rp_filter: None,
+                        ignore_linkdown: None,
+                        send_redirects: Some(*on),
+                    }),
+                );
+            }
+        }
+        self.redirects = now;
+    }
+
+    // -- full dumps --------------------------------------------------------------------------
+
+    /// A full dump begins: every object that comes is said again.
+    pub fn begin_full(&mut self, out: &mut Sink<'_>) {
+        out(Event::BeginSync(SRC, KindSet::ALL));
+        self.full = Some(Seen::default());
+        self.doubts = Doubts::default();
+        self.shadow.unmark(|_| true);
+    }
+
+    /// The full dump is complete: what it did not hold is gone. The store sweeps by the same rule,
+    /// so no removals are said.
+    pub fn end_full(&mut self, out: &mut Sink<'_>) {
+        if let Some(seen) = self.full.take() {
+            self.links.retain(|i, _| seen.links.contains(i));
+            self.nexthops.retain(|i, _| seen.nexthops.contains(i));
+            self.chains.retain(|k| seen.chains.contains(k));
+        }
+        self.shadow.sweep(None, |_| true, &mut |_| {});
+        out(Event::EndSync(SRC));
+    }
+
+    /// A dump of a few kinds begins or ends.
+    pub fn begin_kinds(&mut self, kinds: KindSet, out: &mut Sink<'_>) {
+        out(Event::BeginSync(SRC, kinds));
+        if kinds.contains(KindSet::BASE_CHAIN) {
+            self.chains.clear();
+        }
+    }
+
+    /// See [`View::begin_kinds`].
+    pub fn end_kinds(&mut self, out: &mut Sink<'_>) {
+        out(Event::EndSync(SRC));
+    }
+
+    #[cfg(test)]
+    pub fn all_routes(&self) -> Vec<(nl::Route, u16)> {
+        self.shadow.all(&|i| leg_flags(&self.links, i))
+    }
+}
