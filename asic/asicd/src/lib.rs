@@ -17,9 +17,14 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod api;
 pub mod args;
+pub mod asic;
 pub mod capture;
 pub mod clock;
 pub mod cpu;
+pub mod daemon;
 pub mod events;
 pub mod keeper;
+pub mod output;
+pub mod poller;

@@ -33,11 +33,11 @@ impl Takes {
     pub fn set(&self, f: Features, vlan: bool) {
         let mut bits = 0;
         if f.csum {
-            bits = u32::from(f.tso4) * Self::TCP4
-                | u32::from(f.tso6) * Self::TCP6
-                | u32::from(f.tso_ecn) * Self::ECN
-                | u32::from(f.uso) * Self::UDP
-                | u32::from(vlan) * Self::TAGGED;
+            bits = (u32::from(f.tso4) * Self::TCP4)
+                | (u32::from(f.tso6) * Self::TCP6)
+                | (u32::from(f.tso_ecn) * Self::ECN)
+                | (u32::from(f.uso) * Self::UDP)
+                | (u32::from(vlan) * Self::TAGGED);
         }
         self.0.store(bits, Ordering::Relaxed);
     }

@@ -1,0 +1,330 @@
+//! The table memory, object by object: what the firmware's own DUMP gives, as JSON.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use serde_json::{Value, json};
+use tandem_abi::object::{Object, fixed, records};
+use tandem_abi::{Status, raw};
+use tandem_mgmt::types::Items;
+use tandem_pipeline::trap::reason_name;
+
+use crate::asic::Asic;
+
+/// Rows of one page at most.
+const LIMIT: u32 = 500;
+/// Bytes of a record at most: a group with all its members.
+const RECORD: usize = 16 + 8 * raw::TND_NHG_MAX_MEMBERS;
+
+/// Names of the tables.
+pub const NAMES: [&str; 9] = [
+    "fdb",
+    "routes",
+    "neighbours",
+    "nexthops",
+    "nhgs",
+    "rifs",
+    "vlans",
+    "members",
+    "ports",
+];
+
+/// A table that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table(u16);
+
+impl Table {
+    /// By its name in the path.
+    pub fn by_name(name: &str) -> Option<Table> {
+        Some(Table(match name {
+            "fdb" => raw::TND_CLS_FDB,
+            "routes" => raw::TND_CLS_ROUTE,
+            "neighbours" => raw::TND_CLS_NEIGH,
+            "nexthops" => raw::TND_CLS_NEXTHOP,
+            "nhgs" => raw::TND_CLS_NHG,
+            "rifs" => raw::TND_CLS_RIF,
+            "vlans" => raw::TND_CLS_VLAN,
+            "members" => raw::TND_CLS_VLAN_MEMBER,
+            "ports" => raw::TND_CLS_PORT,
+            _ => return None,
+        }))
+    }
+}
+
+/// Runs one command of the firmware that only reads, as a driver would; its output and completion.
+pub fn read(
+    asic: &mut Asic,
+    op: u16,
+    cls: u16,
+    cursor: u64,
+    out_size: usize,
+) -> Result<(raw::tnd_cpl, Vec<u8>), String> {
+    let cmd = raw::tnd_cmd {
+        op,
+        cls,
+        arg: cursor,
+        out_size: u32::try_from(out_size).unwrap_or(u32::MAX),
+        ..Default::default()
+    };
+    let mut out = Vec::new();
+    let cpl = asic.fw.execute(&cmd, &[], &mut out, crate::clock::now_ns());
+    let status = Status::from_raw(cpl.status);
+    if status.is_ok() {
+        Ok((cpl, out))
+    } else {
+        Err(format!("the firmware refused to dump: {status}"))
+    }
+}
+
+/// One page of a table, `limit` rows at most (0: the most there can be).
+pub fn page(
+    asic: &mut Asic,
+    Table(cls): Table,
+    cursor: u64,
+    limit: u32,
+) -> Result<Items<Value>, String> {
+    let rows = if limit == 0 { LIMIT } else { limit.min(LIMIT) } as usize;
+    // Groups vary in length; the other records are all as long as their struct
+    let room = match cls {
+        raw::TND_CLS_FDB => rows * size_of::<raw::tnd_fdb>(),
+        raw::TND_CLS_ROUTE => rows * size_of::<raw::tnd_route>(),
+        raw::TND_CLS_NEIGH => rows * size_of::<raw::tnd_neigh>(),
+        raw::TND_CLS_NEXTHOP => rows * size_of::<raw::tnd_nexthop>(),
+        raw::TND_CLS_RIF => rows * size_of::<raw::tnd_rif>(),
+        raw::TND_CLS_VLAN => rows * size_of::<raw::tnd_vlan>(),
+        raw::TND_CLS_VLAN_MEMBER => rows * size_of::<raw::tnd_vlan_member>(),
+        raw::TND_CLS_PORT => rows * size_of::<raw::tnd_port>(),
+        _ => RECORD.max(rows * 64),
+    };
+    let (cpl, out) = read(asic, raw::TND_OP_DUMP, cls, cursor, room)?;
+    let items = match cls {
+        raw::TND_CLS_FDB => list(&out, fdb),
+        raw::TND_CLS_ROUTE => list(&out, route),
+        raw::TND_CLS_NEIGH => list(&out, neigh),
+        raw::TND_CLS_NEXTHOP => list(&out, nexthop),
+        raw::TND_CLS_NHG => list(&out, nhg),
+        raw::TND_CLS_RIF => list(&out, rif),
+        raw::TND_CLS_VLAN => list(&out, vlan),
+        raw::TND_CLS_VLAN_MEMBER => list(&out, member),
+        _ => list(&out, port),
+    };
+    Ok(Items {
+        items,
+        next: (cpl.result != 0).then_some(cpl.result),
+    })
+}
+
+fn list<T: Object>(out: &[u8], row: fn(&T, &[u8]) -> Value) -> Vec<Value> {
+    records::<T>(out).map(|(o, tail)| row(&o, tail)).collect()
+}
+
+fn action(a: u8) -> &'static str {
+    match a {
+        raw::TND_ACT_FORWARD => "forward",
+        raw::TND_ACT_TRAP => "trap",
+        raw::TND_ACT_DROP => "drop",
+        _ => "unknown",
+    }
+}
+
+/// A trap's reason, if there is one.
+fn reason(a: u8, reason: u8) -> Value {
+    if a == raw::TND_ACT_TRAP && reason != 0 {
+        json!(reason_name(u16::from(reason)))
+    } else {
+        Value::Null
+    }
+}
+
+/// Address as the kernel writes it.
+pub fn address(family: u8, addr: &[u8; 16]) -> String {
+    if family == raw::TND_AF_INET as u8 {
+        let [a, b, c, d, ..] = *addr;
+        Ipv4Addr::new(a, b, c, d).to_string()
+    } else {
+        Ipv6Addr::from(*addr).to_string()
+    }
+}
+
+fn family(f: u8) -> &'static str {
+    if f == raw::TND_AF_INET as u8 {
+        "ipv4"
+    } else {
+        "ipv6"
+    }
+}
+
+/// MAC address as the kernel writes it.
+pub fn mac(m: &[u8; 6]) -> String {
+    tandem_packet::ether::show(m).to_string()
+}
+
+fn flags(value: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
+    names
+        .iter()
+        .filter(|(bit, _)| value & bit != 0)
+        .map(|(_, name)| *name)
+        .collect()
+}
+
+fn swp(port: u16) -> Value {
+    if port == 0 {
+        Value::Null
+    } else {
+        json!(format!("swp{port}"))
+    }
+}
+
+fn fdb(o: &raw::tnd_fdb, _: &[u8]) -> Value {
+    let f = u32::from(o.flags);
+    let kind = if f & u32::from(raw::TND_FDB_LEARNED as u16) != 0 {
+        "learned"
+    } else {
+        "static"
+    };
+    json!({
+        "fid": o.fid,
+        "mac": mac(&o.mac),
+        "port": o.port,
+        "dev": swp(o.port),
+        "kind": kind,
+        "action": action(o.action),
+        "flags": flags(f, &[
+            (raw::TND_FDB_STATIC as u32, "static"),
+            (raw::TND_FDB_LEARNED as u32, "learned"),
+            (raw::TND_FDB_STICKY as u32, "sticky"),
+        ]),
+    })
+}
+
+fn route(o: &raw::tnd_route, _: &[u8]) -> Value {
+    let target = match o.target_kind {
+        raw::TND_RT_NEXTHOP => "nexthop",
+        raw::TND_RT_NHG => "nhg",
+        _ => "none",
+    };
+    json!({
+        "vrf": o.vrf,
+        "family": family(o.family),
+        "prefix": format!("{}/{}", address(o.family, &o.addr), o.prefix_len),
+        "action": action(o.action),
+        "reason": reason(o.action, o.reason),
+        "target_kind": target,
+        "target": o.target,
+    })
+}
+
+fn neigh(o: &raw::tnd_neigh, _: &[u8]) -> Value {
+    json!({
+        "rif": o.rif,
+        "family": family(o.family),
+        "address": address(o.family, &o.addr),
+        "mac": mac(&o.mac),
+        "action": action(o.action),
+    })
+}
+
+fn nexthop(o: &raw::tnd_nexthop, _: &[u8]) -> Value {
+    json!({
+        "nexthop": o.nexthop,
+        "rif": o.rif,
+        "mac": mac(&o.mac),
+        "action": action(o.action),
+        "reason": reason(o.action, o.reason),
+    })
+}
+
+fn nhg(o: &raw::tnd_nhg, tail: &[u8]) -> Value {
+    let members: Vec<Value> = fixed::<raw::tnd_nhg_member>(tail)
+        .map(|m| json!({ "nexthop": m.nexthop, "weight": m.weight }))
+        .collect();
+    json!({
+        "nhg": o.nhg,
+        "hash": if o.hash == raw::TND_HASH_L4 as u32 { "l4" } else { "l3" },
+        "members": members,
+    })
+}
+
+fn rif(o: &raw::tnd_rif, _: &[u8]) -> Value {
+    let (kind, port) = match o.kind {
+        raw::TND_RIF_PORT => ("port", swp(o.port)),
+        raw::TND_RIF_FID => ("fid", Value::Null),
+        _ => ("port_vlan", swp(o.port)),
+    };
+    json!({
+        "rif": o.rif,
+        "vrf": o.vrf,
+        "kind": kind,
+        "dev": port,
+        "port": o.port,
+        "fid": o.fid,
+        "vid": o.vid,
+        "mac": mac(&o.mac),
+        "mtu": o.mtu,
+        "flags": flags(o.flags, &[
+            (raw::TND_RIF_V4 as u32, "v4"),
+            (raw::TND_RIF_V6 as u32, "v6"),
+            (raw::TND_RIF_TRAP_ALL as u32, "trap_all"),
+            (raw::TND_RIF_NO_REDIRECT as u32, "no_redirect"),
+            (raw::TND_RIF_RPF_LOOSE as u32, "rpf_loose"),
+        ]),
+    })
+}
+
+fn vlan(o: &raw::tnd_vlan, _: &[u8]) -> Value {
+    json!({
+        "fid": o.fid,
+        "ageing_s": o.ageing_s,
+        "flags": flags(o.flags, &[
+            (raw::TND_VLAN_UC_TRAP as u32, "uc_trap"),
+            (raw::TND_VLAN_MC_TRAP as u32, "mc_trap"),
+            (raw::TND_VLAN_LEARNING as u32, "learning"),
+            (raw::TND_VLAN_CPU_COPY as u32, "cpu_copy"),
+        ]),
+    })
+}
+
+fn member(o: &raw::tnd_vlan_member, _: &[u8]) -> Value {
+    let vid = if u32::from(o.vid) == raw::TND_VID_ANY as u32 {
+        Value::Null
+    } else {
+        json!(o.vid)
+    };
+    json!({
+        "port": o.port,
+        "dev": swp(o.port),
+        "vid": vid,
+        "fid": o.fid,
+        "flags": flags(o.flags, &[
+            (raw::TND_MEMBER_UNTAGGED as u32, "untagged"),
+            (raw::TND_MEMBER_PVID as u32, "pvid"),
+        ]),
+    })
+}
+
+fn port(o: &raw::tnd_port, _: &[u8]) -> Value {
+    let stp = match o.stp_state {
+        raw::TND_STP_LISTENING => "listening",
+        raw::TND_STP_LEARNING => "learning",
+        raw::TND_STP_FORWARDING => "forwarding",
+        raw::TND_STP_BLOCKING => "blocking",
+        _ => "disabled",
+    };
+    json!({
+        "port": o.port,
+        "dev": swp(o.port),
+        "mtu": o.mtu,
+        "mac": mac(&o.mac),
+        "stp_state": stp,
+        "flags": flags(o.flags, &[
+            (raw::TND_PORT_UP as u32, "up"),
+            (raw::TND_PORT_LEARNING as u32, "learning"),
+            (raw::TND_PORT_TRAP_ALL as u32, "trap_all"),
+            (raw::TND_PORT_FLOOD_UC as u32, "flood_uc"),
+            (raw::TND_PORT_FLOOD_MC as u32, "flood_mc"),
+            (raw::TND_PORT_FLOOD_BC as u32, "flood_bc"),
+            (raw::TND_PORT_ISOLATED as u32, "isolated"),
+            (raw::TND_PORT_HAIRPIN as u32, "hairpin"),
+            (raw::TND_PORT_LOCKED as u32, "locked"),
+        ]),
+    })
+}

@@ -1,0 +1,125 @@
+//! One frame through the very pipeline code, without any effect.
+
+use std::fmt::Arguments;
+
+use tandem_mgmt::types::{TraceAnswer, TraceStep};
+use tandem_packet::{Buffer, Frame, Offload};
+use tandem_pipeline::trap::reason_name;
+use tandem_pipeline::{CpuMeta, Event, Sink, Stage, process};
+
+use crate::asic::Asic;
+
+/// Lines that a trace has at most.
+const STEPS: usize = 1000;
+
+#[derive(Default)]
+struct Tracer {
+    answer: TraceAnswer,
+    cpu: Vec<&'static str>,
+}
+
+impl Sink for Tracer {
+    const TRACE: bool = true;
+    const DRY: bool = true;
+
+    fn tx(&mut self, port: u16, frame: &Frame<'_>) {
+        self.answer.egress.push(format!("swp{port}"));
+        let text = format!("leaves by swp{port}, {} bytes", frame.len());
+        self.step("egress", text);
+    }
+
+    fn cpu(&mut self, meta: CpuMeta, _frame: &Frame<'_>) {
+        self.cpu.push(reason_name(meta.reason));
+    }
+
+    fn event(&mut self, _event: Event) {}
+
+    fn trace(&mut self, stage: Stage, text: Arguments<'_>) {
+        self.step(stage.name(), text.to_string());
+    }
+}
+
+impl Tracer {
+    fn step(&mut self, stage: &str, text: String) {
+        if self.answer.items.len() < STEPS {
+            self.answer.items.push(TraceStep {
+                stage: stage.into(),
+                text,
+            });
+        }
+    }
+}
+
+/// Sends `frame` through the pipeline as if it came in on `port`.
+pub fn trace(asic: &mut Asic, port: u16, frame: &[u8], now_ns: u64) -> Result<TraceAnswer, String> {
+    if asic.port(port).is_none() {
+        return Err(format!(
+            "no port swp{port}: the chip has swp1 to swp{}",
+            asic.ports.len()
+        ));
+    }
+    let mut buffer = Buffer::new();
+    if !buffer.set(frame) {
+        return Err(format!(
+            "a frame of {} bytes is longer than {} bytes",
+            frame.len(),
+            buffer.capacity()
+        ));
+    }
+    let mut tracer = Tracer::default();
+    process(
+        &mut asic.fw.state,
+        &mut buffer.frame(Offload::NONE),
+        port,
+        now_ns,
+        &mut tracer,
+    );
+    let Tracer { mut answer, cpu } = tracer;
+    let egress = answer.egress.join(", ");
+    answer.verdict = match (answer.egress.is_empty(), cpu.is_empty()) {
+        (true, true) => "dropped".into(),
+        (false, true) => format!("forwarded to {egress}"),
+        (true, false) => format!("to the CPU: {}", cpu.join(", ")),
+        (false, false) => format!(
+            "forwarded to {egress}, a copy to the CPU: {}",
+            cpu.join(", ")
+        ),
+    };
+    Ok(answer)
+}
+
+/// Bytes of a hexadecimal text; spaces and colons are skipped.
+pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
+    let digits: Vec<u8> = text
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != ':')
+        .map(|c| {
+            c.to_digit(16)
+                .map(|d| d as u8)
+                .ok_or_else(|| format!("frame: '{c}' is no hexadecimal digit"))
+        })
+        .collect::<Result<_, _>>()?;
+    if digits.is_empty() || digits.len() % 2 != 0 {
+        return Err(format!(
+            "frame: {} hexadecimal digits are not whole bytes",
+            digits.len()
+        ));
+    }
+    Ok(digits
+        .chunks_exact(2)
+        .map(|c| c.iter().fold(0, |v, d| v << 4 | d))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal() {
+        assert_eq!(from_hex("02:0a fF").unwrap(), [2, 10, 255]);
+        for bad in ["", "0", "0g", "zz"] {
+            assert!(from_hex(bad).unwrap_err().starts_with("frame"), "{bad}");
+        }
+    }
+}

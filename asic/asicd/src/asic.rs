@@ -1,0 +1,626 @@
+//! The chip: firmware, pipeline, ports and the driver's rings, and one turn of work on them.
+
+use tandem_abi::handshake::Request;
+use tandem_abi::{Corrupt, DeviceRings, PushError, Status, raw};
+use tandem_carrier::{DeviceEvent, DeviceSide, Region};
+use tandem_firmware::{CplSink, Firmware, Processor, Profile, SubmitError};
+use tandem_packet::{Buffer, Offload};
+use tandem_pipeline as pipeline;
+use tandem_pipeline::trap::CLASSES;
+use tandem_ports::{Change, Link, PortKind, RxPort, SCRATCH};
+
+use crate::capture::CPU_PORT;
+use crate::cpu::{Bucket, Cpu};
+use crate::keeper::Update;
+use crate::output::Output;
+use crate::poller::Poller;
+
+/// Frames taken from one port in one turn.
+pub const PORT_BURST: usize = 64;
+/// Commands taken from all rings, and executed, in one turn.
+pub const COMMAND_BURST: usize = 128;
+/// Packets of the driver taken in one turn.
+pub const TX_BURST: usize = 64;
+/// Entries that ageing looks at in one go, and the time between two goes.
+const AGE_BUDGET: u32 = 2048;
+const AGE_NS: u64 = 20_000_000;
+/// The driver doesn't reap completions for so long: its session ends.
+const CPL_STUCK_NS: u64 = 10_000_000_000;
+/// The carrier is looked at so often even if nobody rings.
+const CARRIER_NS: u64 = 100_000_000;
+/// A body in the arena is at most this long.
+const BODY_MAX: usize = 64 * 1024;
+
+/// A front-panel port as the daemon sees it.
+pub struct PortSlot {
+    /// Its number, from 1.
+    pub number: u16,
+    /// What it is cabled to; none: nothing.
+    pub kind: Option<PortKind>,
+    /// Receiving half.
+    pub rx: Option<RxPort>,
+    /// Link state.
+    pub link: Link,
+    /// Packets of the driver that left here.
+    pub cpu_tx: u64,
+    /// Frames wait, as epoll said.
+    ready: bool,
+}
+
+/// A driver that is attached.
+#[derive(Clone, Debug)]
+pub struct Driver {
+    /// What it calls itself.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// Since when, on the daemon's clock.
+    pub since_ns: u64,
+}
+
+/// What the chip did, beside the pipeline's own counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Commands executed.
+    pub commands: u64,
+    /// Packets of the driver sent out of a port or put into the pipeline.
+    pub tx_packets: u64,
+    /// Packets of the driver dropped: of an earlier epoch, of no port, of a port that is down,
+    /// too long.
+    pub tx_dropped: u64,
+    /// Attaches since the start.
+    pub attaches: u64,
+    /// Turns of the packet thread.
+    pub turns: u64,
+    /// Times it slept.
+    pub sleeps: u64,
+}
+
+/// All of it. One thread owns it.
+pub struct Asic {
+    /// Tables and their only writer.
+    pub fw: Firmware,
+    /// Order and latency of commands.
+    pub processor: Processor,
+    /// The carrier.
+    pub side: DeviceSide,
+    /// Ports 1..=n.
+    pub ports: Vec<PortSlot>,
+    /// Where answers go.
+    pub out: Output,
+    /// Who drives.
+    pub driver: Option<Driver>,
+    /// Why the last driver's session ended.
+    pub fail_reason: Option<String>,
+    /// Counters.
+    pub stats: Stats,
+    poller: Poller,
+    scratch: Vec<u8>,
+    tx_body: Vec<u8>,
+    tx_buffer: Buffer,
+    carrier_ready: bool,
+    carrier_at: u64,
+    age_at: u64,
+    cpl_stuck_since: Option<u64>,
+}
+
+/// Completions into the rings.
+struct Completions<'a> {
+    rings: &'a mut DeviceRings<Region>,
+    broken: Option<(u32, String)>,
+    stuck: bool,
+}
+
+impl CplSink for Completions<'_> {
+    fn room(&mut self, pair: usize) -> bool {
+        if self.broken.is_some() {
+            return false;
+        }
+        match self.rings.pairs.get_mut(pair).map(|p| p.cpl.free_slots()) {
+            Some(Ok(free)) => {
+                self.stuck |= free == 0;
+                free > 0
+            }
+            Some(Err(e)) => {
+                self.broken = Some((raw::TND_FAIL_RING_INDEX, e.to_string()));
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn complete(&mut self, pair: usize, cmd: &raw::tnd_cmd, cpl: &raw::tnd_cpl, out: &[u8]) {
+        if !out.is_empty()
+            && let Err(e) = self.rings.arena.write(cmd.out_offset, out)
+        {
+            self.broken = Some((raw::TND_FAIL_BOUNDS, e.to_string()));
+            return;
+        }
+        let Some(p) = self.rings.pairs.get_mut(pair) else {
+            return;
+        };
+        if let Err(e) = p.cpl.push(&[zerocopy::IntoBytes::as_bytes(cpl)]) {
+            self.broken = Some((raw::TND_FAIL_RING_INDEX, e.to_string()));
+        }
+    }
+}
+
+impl Asic {
+    /// A chip with nothing cabled and no driver.
+    pub fn new(
+        profile: Profile,
+        latency: bool,
+        side: DeviceSide,
+        poller: Poller,
+        epoch_ns: u64,
+    ) -> Result<Self, String> {
+        let policers: [Bucket; CLASSES] = std::array::from_fn(|class| {
+            let p = profile.class_policer(class as u16);
+            Bucket::new(p.rate_pps, p.burst)
+        });
+        let count = profile.port_count();
+        Ok(Asic {
+            fw: Firmware::new(profile).map_err(|e| e.to_string())?,
+            processor: Processor::new(latency),
+            side,
+            ports: (1..=count)
+                .map(|number| PortSlot {
+                    number,
+                    kind: None,
+                    rx: None,
+                    link: Link::default(),
+                    cpu_tx: 0,
+                    ready: false,
+                })
+                .collect(),
+            out: Output::new(count, Cpu::new(policers), epoch_ns),
+            driver: None,
+            fail_reason: None,
+            stats: Stats::default(),
+            poller,
+            scratch: vec![0; SCRATCH],
+            tx_body: Vec::new(),
+            tx_buffer: Buffer::new(),
+            carrier_ready: true,
+            carrier_at: 0,
+            age_at: 0,
+            cpl_stuck_since: None,
+        })
+    }
+
+    /// The slot of a port.
+    pub fn port(&self, number: u16) -> Option<&PortSlot> {
+        self.ports.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// Something happened to a port's cable.
+    pub fn update(&mut self, update: Update) {
+        let at = usize::from(update.port).wrapping_sub(1);
+        let (Some(slot), Some(tx)) = (self.ports.get_mut(at), self.out.tx.get_mut(at)) else {
+            return;
+        };
+        let link = match update.change {
+            Change::Opened(opened) => {
+                if let Some(old) = slot.rx.take().as_ref().and_then(RxPort::fd) {
+                    self.poller.remove_port(old);
+                }
+                if let Some(fd) = opened.rx.fd()
+                    && let Err(e) = self.poller.add_port(slot.number, fd)
+                {
+                    tracing::error!("swp{}: epoll: {e}", slot.number);
+                }
+                slot.rx = Some(opened.rx);
+                slot.ready = true;
+                *tx = Some(opened.tx);
+                opened.link
+            }
+            Change::Gone => {
+                if let Some(old) = slot.rx.take().as_ref().and_then(RxPort::fd) {
+                    self.poller.remove_port(old);
+                }
+                *tx = None;
+                Link::default()
+            }
+            Change::Link(link) => link,
+        };
+        self.set_link(update.port, link);
+    }
+
+    fn set_link(&mut self, port: u16, link: Link) {
+        let at = usize::from(port).wrapping_sub(1);
+        if let Some(slot) = self.ports.get_mut(at) {
+            slot.link = link;
+        }
+        if let Err(e) = self.fw.state.set_link(port, link.up) {
+            tracing::error!("swp{port}: {e}");
+        }
+        self.out.events.link(port, link);
+    }
+
+    /// One turn: looks who is ready, then a burst of everything. True if there was work.
+    pub fn turn(&mut self, now_ns: u64) -> bool {
+        self.stats.turns += 1;
+        let mut worked = false;
+        if self.carrier_ready || now_ns >= self.carrier_at {
+            worked |= self.carrier(now_ns);
+        }
+        worked |= self.commands(now_ns);
+        worked |= self.receive(now_ns);
+        worked |= self.transmit(now_ns);
+        if now_ns >= self.age_at {
+            self.age_at = now_ns + AGE_NS;
+            let mut sink = self.out.at(now_ns);
+            pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
+        }
+        self.out.flush();
+        worked |= self.to_driver(now_ns);
+        worked
+    }
+
+    /// Sleeps until somebody is ready, at most until `until_ns`; with `look` only looks. `bell`
+    /// is called when the bell was rung.
+    pub fn wait(&mut self, now_ns: u64, until_ns: u64, look: bool, bell: &mut dyn FnMut()) {
+        let mut until = until_ns
+            .min(self.carrier_at)
+            .min(self.age_at.max(now_ns + AGE_NS / 2));
+        if let Some(due) = self.processor.next_due() {
+            until = until.min(due);
+        }
+        for slot in &mut self.ports {
+            if let Some(due) = slot.rx.as_mut().and_then(|rx| rx.due(now_ns))
+                && self.fw.state.port(slot.number).is_some_and(|p| p.is_up())
+            {
+                until = until.min(due);
+            }
+        }
+        let mut timeout = until.saturating_sub(now_ns);
+        if look {
+            timeout = 0;
+        } else {
+            match self.side.arm() {
+                Ok(true) => {}
+                Ok(false) => timeout = 0,
+                Err(e) => {
+                    self.corrupt(&e);
+                    timeout = 0;
+                }
+            }
+        }
+        if timeout > 0 {
+            self.stats.sleeps += 1;
+        }
+        let (ports, carrier_ready) = (&mut self.ports, &mut self.carrier_ready);
+        let result = self.poller.wait(timeout, |ready| match ready {
+            crate::poller::Ready::Bell => bell(),
+            crate::poller::Ready::Carrier => *carrier_ready = true,
+            crate::poller::Ready::Port(number, error) => {
+                if let Some(slot) = ports.get_mut(usize::from(number).wrapping_sub(1)) {
+                    slot.ready = true;
+                    if error && let Some(rx) = &slot.rx {
+                        rx.take_error();
+                    }
+                }
+            }
+        });
+        if let Err(e) = result {
+            tracing::error!("epoll: {e}");
+        }
+        if !look {
+            self.side.disarm();
+        }
+    }
+
+    /// Connections, messages and requests of drivers.
+    fn carrier(&mut self, now_ns: u64) -> bool {
+        self.carrier_ready = false;
+        self.carrier_at = now_ns + CARRIER_NS;
+        let events = self.side.handle();
+        let changed = !events.is_empty();
+        for event in events {
+            match event {
+                DeviceEvent::Connected(holder) => {
+                    tracing::info!("driver {} (pid {}) is here", holder.name, holder.pid);
+                    self.driver = Some(Driver {
+                        name: holder.name,
+                        pid: holder.pid,
+                        since_ns: now_ns,
+                    });
+                    self.fail_reason = None;
+                }
+                DeviceEvent::Request(request) => self.request(request, now_ns),
+                DeviceEvent::Gone { holder, reason } => {
+                    tracing::info!(
+                        "driver {} (pid {}) is gone: {reason}; forwarding goes on",
+                        holder.name,
+                        holder.pid
+                    );
+                    self.detached();
+                    self.driver = None;
+                    self.fail_reason = Some(reason);
+                }
+            }
+        }
+        if let Err(e) = self.poller.set_carrier(self.side.poll_fds(), changed) {
+            tracing::error!("epoll: {e}");
+        }
+        changed
+    }
+
+    fn request(&mut self, request: Request, now_ns: u64) {
+        self.detached();
+        match request {
+            Request::Detach => {
+                self.side.acknowledge(Status::Ok);
+                return;
+            }
+            Request::AttachCold | Request::Reset => self.fw.attach(false),
+            Request::AttachWarm => self.fw.attach(true),
+        }
+        let epoch = self.side.acknowledge(Status::Ok);
+        let Some(pairs) = self.side.rings().map(|r| r.pairs.len()) else {
+            return;
+        };
+        self.processor.reset(&mut self.fw, pairs, epoch);
+        self.out.events.attach(epoch);
+        self.out.cpu.set_attached(true);
+        self.cpl_stuck_since = None;
+        self.stats.attaches += 1;
+        if let Some(driver) = &mut self.driver {
+            driver.since_ns = now_ns;
+        }
+        // The driver learns every port's link state first
+        for slot in &self.ports {
+            self.out.events.link(slot.number, slot.link);
+        }
+    }
+
+    fn detached(&mut self) {
+        self.processor.detach(&mut self.fw);
+        self.out.events.detach();
+        self.out.cpu.set_attached(false);
+    }
+
+    fn corrupt(&mut self, e: &Corrupt) {
+        self.fail(raw::TND_FAIL_RING_INDEX, &e.to_string());
+    }
+
+    /// Ends the driver's session (`TND_FAIL_*`), with a line in the log; forwarding goes on.
+    pub fn fail(&mut self, reason: u32, detail: &str) {
+        self.side.fail(reason, detail);
+        self.carrier_ready = true;
+    }
+
+    /// Takes commands from the rings and executes what is due.
+    fn commands(&mut self, now_ns: u64) -> bool {
+        let Some(rings) = self.side.rings() else {
+            return false;
+        };
+        let mut budget = COMMAND_BURST;
+        let mut taken = 0;
+        let mut broken = None;
+        'pairs: for pair in 0..rings.pairs.len() {
+            let mut room = self.processor.room(pair).min(budget);
+            while room > 0 {
+                let Some(ring) = rings.pairs.get_mut(pair) else {
+                    break;
+                };
+                let cmd = match ring.cmd.pop_struct::<raw::tnd_cmd>() {
+                    Ok(Some(cmd)) => cmd,
+                    Ok(None) => break,
+                    Err(e) => {
+                        broken = Some((raw::TND_FAIL_RING_INDEX, e.to_string()));
+                        break 'pairs;
+                    }
+                };
+                let result = submit(
+                    &mut self.fw,
+                    &mut self.processor,
+                    &rings.arena,
+                    pair,
+                    &cmd,
+                    now_ns,
+                );
+                if let Err(e) = result {
+                    broken = Some(e);
+                    break 'pairs;
+                }
+                taken += 1;
+                budget -= 1;
+                room -= 1;
+            }
+        }
+        let mut sink = Completions {
+            rings,
+            broken,
+            stuck: false,
+        };
+        let ran = self
+            .processor
+            .run(&mut self.fw, now_ns, COMMAND_BURST, &mut sink);
+        let (broken, stuck) = (sink.broken.take(), sink.stuck);
+        self.stats.commands += ran.executed as u64;
+        if ran.reset {
+            self.fail(raw::TND_FAIL_INTERNAL, "a fault plan said so");
+        } else if let Some((reason, detail)) = broken {
+            self.fail(reason, &detail);
+        } else if stuck && ran.executed == 0 {
+            let since = *self.cpl_stuck_since.get_or_insert(now_ns);
+            if now_ns.saturating_sub(since) > CPL_STUCK_NS {
+                self.fail(
+                    raw::TND_FAIL_CPL_FULL,
+                    "no completion was taken for 10 seconds",
+                );
+            }
+        } else {
+            self.cpl_stuck_since = None;
+        }
+        taken + ran.executed > 0
+    }
+
+    /// A burst from each port that has frames.
+    fn receive(&mut self, now_ns: u64) -> bool {
+        let Asic {
+            fw,
+            ports,
+            out,
+            scratch,
+            ..
+        } = self;
+        let mut total = 0;
+        let mut ended = None;
+        for slot in ports.iter_mut() {
+            let Some(rx) = &mut slot.rx else {
+                continue;
+            };
+            let number = slot.number;
+            match rx {
+                // A look at the ring costs nothing; a TAP is read when epoll says so
+                RxPort::Packet(_) => {}
+                RxPort::Tap(_) if !slot.ready => continue,
+                RxPort::Tap(_) => {}
+                // A capture starts to play when the driver has set the port up
+                RxPort::Pcap(_) => {
+                    if !fw.state.port(number).is_some_and(|p| p.is_up()) {
+                        continue;
+                    }
+                }
+            }
+            let n = rx.receive(now_ns, PORT_BURST, scratch, &mut |frame| {
+                out.ingress(number, frame, now_ns);
+                pipeline::process(&mut fw.state, frame, number, now_ns, &mut out.at(now_ns));
+            });
+            slot.ready = n == PORT_BURST;
+            total += n;
+            if rx.ended() && slot.link.up {
+                ended = Some(number);
+            }
+        }
+        if let Some(number) = ended {
+            tracing::info!("swp{number}: the capture has ended, link down");
+            self.set_link(number, Link::default());
+        }
+        total > 0
+    }
+
+    /// A burst of the driver's packets.
+    fn transmit(&mut self, now_ns: u64) -> bool {
+        let Asic {
+            fw,
+            side,
+            out,
+            tx_body,
+            tx_buffer,
+            stats,
+            ports,
+            ..
+        } = self;
+        let Some(rings) = side.rings() else {
+            return false;
+        };
+        let epoch = rings.epoch;
+        let mut n = 0;
+        let mut broken = None;
+        while n < TX_BURST {
+            let head = match rings
+                .tx
+                .pop_packet::<raw::tnd_tx>(tx_body, |h| h.len as usize)
+            {
+                Ok(Some(head)) => head,
+                Ok(None) => break,
+                Err(e) => {
+                    broken = Some(e);
+                    break;
+                }
+            };
+            n += 1;
+            let whole = tx_body.len() == head.len as usize && tx_buffer.set(tx_body);
+            let mut frame = tx_buffer.frame(Offload::NONE);
+            let sent = if !whole || head.epoch != epoch {
+                false
+            } else if head.flags & raw::TND_TX_PIPELINE != 0 {
+                out.ingress(head.port, &frame, now_ns);
+                let sink = &mut out.at(now_ns);
+                pipeline::process(&mut fw.state, &mut frame, head.port, now_ns, sink);
+                true
+            } else {
+                if !out.captures.is_empty() {
+                    out.captures.frame(CPU_PORT, &frame, now_ns);
+                }
+                let sent =
+                    pipeline::transmit(&mut fw.state, &frame, head.port, &mut out.at(now_ns));
+                if let Some(slot) = ports.get_mut(usize::from(head.port).wrapping_sub(1)) {
+                    slot.cpu_tx += u64::from(sent);
+                }
+                sent
+            };
+            if sent {
+                stats.tx_packets += 1;
+            } else {
+                stats.tx_dropped += 1;
+            }
+        }
+        if let Some(e) = broken {
+            self.corrupt(&e);
+        }
+        n > 0
+    }
+
+    /// Events, then packets, then doorbells.
+    fn to_driver(&mut self, now_ns: u64) -> bool {
+        let Some(rings) = self.side.rings() else {
+            return false;
+        };
+        let events = self
+            .out
+            .events
+            .drain(&mut rings.event, &mut self.out.cpu, now_ns);
+        let posted = self.out.events.posted();
+        let result =
+            events.and_then(|e| Ok(e + self.out.cpu.drain(&mut rings.rx, rings.epoch, posted)?));
+        self.side.flush();
+        match result {
+            Ok(n) => n > 0,
+            Err(PushError::Corrupt(e)) => {
+                self.corrupt(&e);
+                false
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// Copies a command's body once and hands it to the processor; an error ends the session.
+fn submit(
+    fw: &mut Firmware,
+    processor: &mut Processor,
+    arena: &tandem_abi::Arena<Region>,
+    pair: usize,
+    cmd: &raw::tnd_cmd,
+    now_ns: u64,
+) -> Result<(), (u32, String)> {
+    let bounds = |e: tandem_abi::memory::OutOfArena| (raw::TND_FAIL_BOUNDS, e.to_string());
+    let size = cmd.body_size as usize;
+    if cmd.out_size > 0 {
+        arena
+            .check(cmd.out_offset, cmd.out_size as usize)
+            .map_err(bounds)?;
+    }
+    let mut long = Vec::new();
+    let body = if cmd.flags & raw::TND_CMD_ARENA != 0 {
+        arena.check(cmd.body_offset, size).map_err(bounds)?;
+        // A longer one is no object of ours: the firmware refuses an empty body
+        if size <= BODY_MAX {
+            long.resize(size, 0);
+            arena.read(cmd.body_offset, &mut long).map_err(bounds)?;
+        }
+        &long[..]
+    } else {
+        cmd.body.get(..size).unwrap_or(&[])
+    };
+    processor
+        .submit(fw, pair, cmd, body, now_ns)
+        .map_err(|e| match e {
+            SubmitError::Sequence { .. } => (raw::TND_FAIL_SEQUENCE, e.to_string()),
+            SubmitError::Busy | SubmitError::NoPair(_) => (raw::TND_FAIL_INTERNAL, e.to_string()),
+        })
+}

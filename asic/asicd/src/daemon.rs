@@ -1,0 +1,213 @@
+//! Starting and stopping: files, sockets, threads, signals.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, anyhow, bail};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use tandem_abi::LayoutSpec;
+use tandem_carrier::DeviceSide;
+use tandem_firmware::{Profile, platform};
+use tandem_linux::eventfd::EventFd;
+use tandem_mgmt::instance::{Daemon, Instance};
+use tandem_ports::{Cable, Change};
+
+use crate::args::Args;
+use crate::asic::Asic;
+use crate::clock;
+use crate::keeper::{Keeper, UPDATES, Update};
+use crate::poller::Poller;
+
+/// Requests of the management API that may wait.
+pub const JOBS: usize = 64;
+/// Requests answered in one turn.
+const JOBS_PER_TURN: usize = 4;
+/// The thread looks on for so long after the last work before it sleeps: a driver that posts
+/// one command after the other needs no wake-up for each.
+const SPIN_NS: u64 = 20_000;
+const SLEEP_NS: u64 = 1_000_000_000;
+
+/// Something to do between two bursts.
+pub type Job = Box<dyn FnOnce(&mut Asic) + Send>;
+
+/// The way for other threads to have something done by the packet thread.
+#[derive(Clone)]
+pub struct Jobs {
+    to: Sender<Job>,
+    bell: Arc<EventFd>,
+}
+
+impl Jobs {
+    /// False when too many wait already.
+    pub fn post(&self, job: Job) -> bool {
+        match self.to.try_send(job) {
+            Ok(()) => {
+                self.bell.ring();
+                true
+            }
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+        }
+    }
+}
+
+/// Runs the daemon until SIGTERM or SIGINT.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    args.check().map_err(|e| anyhow!(e))?;
+    let instance = Instance::resolve(args.name.as_deref())?;
+    instance.create_dir()?;
+    let _pid = instance.claim(Daemon::Asicd)?;
+    let profile = load_profile(&args.profile)?;
+    let count = profile.port_count();
+    if let Some(port) = args.ports.iter().find(|p| p.number > count) {
+        bail!(
+            "{}: chip {} has ports swp1 to swp{count}",
+            port.name(),
+            profile.name
+        );
+    }
+    let epoch_ns = clock::epoch_ns();
+    let bell = Arc::new(EventFd::new()?);
+    let spec = LayoutSpec {
+        platform: platform::blob(&profile, base_mac(&instance)),
+        device_name: profile.name.clone(),
+        ..LayoutSpec::default()
+    };
+    let side = DeviceSide::listen(&instance.driver_socket(), spec)?;
+    let poller = Poller::new(bell.as_ref())?;
+    let mut asic =
+        Asic::new(profile, args.latency, side, poller, epoch_ns).map_err(|e| anyhow!(e))?;
+    let cables = plug(&mut asic, args, epoch_ns)?;
+    let (update_to, updates) = bounded(UPDATES);
+    let keeper = Keeper::start(cables, update_to, Arc::clone(&bell))?;
+    let (job_to, jobs) = bounded(JOBS);
+    let handle = Jobs {
+        to: job_to,
+        bell: Arc::clone(&bell),
+    };
+    let server = tandem_mgmt::server::serve(
+        &instance.socket(Daemon::Asicd),
+        crate::api::router(handle, instance.name().to_owned()),
+    )?;
+    let stop = Arc::new(AtomicBool::new(false));
+    watch_signals(Arc::clone(&stop), Arc::clone(&bell))?;
+    tracing::info!(
+        "instance {} ready: chip {}, {} of {count} ports cabled",
+        instance.name(),
+        args.profile,
+        args.ports.len()
+    );
+    serve(&mut asic, &bell, &updates, &jobs, &stop);
+    tracing::info!("stopping");
+    // The API first: its requests need the packet thread no more
+    drop(jobs);
+    server.stop();
+    drop(updates);
+    drop(keeper);
+    Ok(())
+}
+
+/// The packet thread's loop.
+fn serve(
+    asic: &mut Asic,
+    bell: &EventFd,
+    updates: &Receiver<Update>,
+    jobs: &Receiver<Job>,
+    stop: &AtomicBool,
+) {
+    let mut now = clock::now_ns();
+    let mut worked_at = now;
+    while !stop.load(Ordering::Relaxed) {
+        let mut worked = asic.turn(now);
+        for update in updates.try_iter().take(UPDATES) {
+            asic.update(update);
+            worked = true;
+        }
+        for job in jobs.try_iter().take(JOBS_PER_TURN) {
+            job(asic);
+            worked = true;
+        }
+        now = clock::now_ns();
+        if worked {
+            worked_at = now;
+        }
+        let look = worked || now.saturating_sub(worked_at) < SPIN_NS;
+        asic.wait(now, now + SLEEP_NS, look, &mut || {
+            bell.drain();
+        });
+        now = clock::now_ns();
+    }
+}
+
+fn load_profile(name: &str) -> anyhow::Result<Profile> {
+    if name.contains('/') || name.ends_with(".toml") {
+        let text = std::fs::read_to_string(name).with_context(|| format!("profile {name}"))?;
+        return Ok(Profile::parse(&text, name)?);
+    }
+    Ok(Profile::builtin(name)?)
+}
+
+/// Several switches on one machine must not share addresses: all but the default instance get a
+/// locally administered base MAC of their own, the same at every start.
+fn base_mac(instance: &Instance) -> Option<[u8; 6]> {
+    if instance.name() == "default" {
+        return None;
+    }
+    // FNV-1a: any stable hash does
+    let h = instance
+        .name()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+        });
+    let [_, _, _, _, a, b, c, d] = h.to_be_bytes();
+    // The last byte counts ports
+    Some([0x02, a, b, c, d, 0])
+}
+
+fn plug(asic: &mut Asic, args: &Args, epoch_ns: u64) -> anyhow::Result<Vec<Cable>> {
+    let mut cables = Vec::new();
+    for spec in &args.ports {
+        let mut cable = Cable::new(spec.clone(), epoch_ns);
+        if let Some(slot) = asic.ports.get_mut(usize::from(spec.number) - 1) {
+            slot.kind = Some(spec.kind.clone());
+        }
+        match cable.check()? {
+            Some(change @ Change::Opened(_)) => asic.update(Update {
+                port: spec.number,
+                change,
+            }),
+            _ => bail!("{} can't be opened", spec.name()),
+        }
+        cables.push(cable);
+    }
+    Ok(cables)
+}
+
+/// A thread that waits for the end.
+fn watch_signals(stop: Arc<AtomicBool>, bell: Arc<EventFd>) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let (mut term, mut int) = {
+        let _in = runtime.enter();
+        (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        )
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = term.recv() => {}
+                    _ = int.recv() => {}
+                }
+            });
+            stop.store(true, Ordering::Relaxed);
+            bell.ring();
+        })?;
+    Ok(())
+}
