@@ -26,6 +26,8 @@ mod run;
 pub mod state;
 #[cfg(test)]
 mod testkit;
+#[cfg(test)]
+mod tests;
 pub mod trace;
 pub mod trap;
 

@@ -1,0 +1,836 @@
+//! Routing.
+
+use etherparse::{Ipv4Header, SlicedPacket};
+use tandem_abi::raw;
+use tandem_packet::{Gso, PartialChecksum, checksum};
+use tandem_tables::exact::Key;
+
+use crate::entry::{Action, HostValue, RouteTarget};
+use crate::state::{GroupConfig, HashPolicy, NexthopConfig, RifPlace, VlanConfig};
+use crate::testkit::Answer::{Cpu, Drop, Tx};
+use crate::testkit::*;
+use crate::{DropReason, Mac, Offload, State};
+
+const HOST1: [u8; 4] = [10, 0, 1, 9];
+
+fn to(dst: [u8; 4]) -> Vec<u8> {
+    udp4(router_mac(1), mac(1), HOST1, dst, 64, 40)
+}
+
+fn from(src: [u8; 4]) -> Vec<u8> {
+    udp4(router_mac(1), mac(1), src, [10, 0, 2, 9], 64, 40)
+}
+
+fn to6(dst: [u8; 16]) -> Vec<u8> {
+    udp6(router_mac(1), mac(1), ip6(1, 9), dst, 64, 40)
+}
+
+fn from6(src: [u8; 16]) -> Vec<u8> {
+    udp6(router_mac(1), mac(1), src, ip6(2, 9), 64, 40)
+}
+
+fn rif_flags(s: &mut State, rif: u16, on: u32, off: u32) {
+    let mut c = *s.rif(rif).unwrap();
+    c.flags = c.flags & !off | on;
+    s.set_rif(rif, c).unwrap();
+}
+
+fn patched(mut f: Vec<u8>, at: usize, v: u8, fix: bool) -> Vec<u8> {
+    f[14 + at] = v;
+    if fix {
+        checksum::ip4_set(&mut f[14..34]);
+    }
+    f
+}
+
+fn nexthop(s: &mut State, id: u32, rif: u16, action: Action, reason: u16) {
+    let c = NexthopConfig {
+        rif,
+        action,
+        reason: reason as u8,
+        mac: mac(rif),
+    };
+    s.set_nexthop(id, c).unwrap();
+}
+
+/// 20.0.0.0/8 over next hop 2, 20.1.0.0/16 trap, 20.2.0.0/16 blackhole, 20.3.0.0/16 over the unresolved next hop 33,
+/// 20.4.0.0/16 over next hop 1 (back where it came from).
+fn routes(s: &mut State) {
+    nexthop(s, 33, 3, Action::Trap, raw::TND_TRAP_UNRESOLVED);
+    nexthop(s, 34, 3, Action::Drop, 0);
+    let nh = |s: &State, id| RouteTarget::Nexthop(s.nexthop_slot(id).unwrap());
+    let (n1, n2, n33, n34) = (nh(s, 1), nh(s, 2), nh(s, 33), nh(s, 34));
+    route4(s, [20, 0, 0, 0], 8, n2);
+    let trap = RouteTarget::Trap(raw::TND_TRAP_ROUTE as u8);
+    route4(s, [20, 1, 0, 0], 16, trap);
+    route4(s, [20, 2, 0, 0], 16, RouteTarget::Drop);
+    route4(s, [20, 3, 0, 0], 16, n33);
+    route4(s, [20, 4, 0, 0], 16, n1);
+    route4(s, [20, 5, 0, 0], 16, n34);
+    let host = HostValue {
+        rif: 2,
+        action: Action::Trap,
+        mac: mac(2),
+    };
+    let key = |last| Key::Host4 {
+        vrf: 0,
+        addr: [10, 0, 2, last],
+    };
+    s.exact.insert(key(77), host.pack(), 0).unwrap();
+    let drop = HostValue {
+        action: Action::Drop,
+        ..host
+    };
+    s.exact.insert(key(78), drop.pack(), 0).unwrap();
+}
+
+type Case = (
+    &'static str,
+    fn(&mut State),
+    Vec<u8>,
+    crate::testkit::Answer,
+);
+
+#[test]
+fn answers_ip4() {
+    let arp = ether(router_mac(1), mac(1), 0x0806, &[0; 46]);
+    let arp_request = ether([0xff; 6], mac(1), 0x0806, &[0; 46]);
+    let mut options = to([10, 0, 2, 9]);
+    options[14] = 0x46;
+    options.splice(34..34, [1, 1, 1, 0]);
+    let len = (options.len() - 14) as u16;
+    options[16..18].copy_from_slice(&len.to_be_bytes());
+    checksum::ip4_set(&mut options[14..38]);
+    let ospf = patched(
+        udp4([1, 0, 0x5e, 0, 0, 5], mac(1), HOST1, [224, 0, 0, 5], 1, 40),
+        9,
+        89,
+        true,
+    );
+    let cases: Vec<Case> = vec![
+        ("host entry", |_| (), to([10, 0, 2, 9]), Tx(vec![2])),
+        ("route", |_| (), to([20, 9, 9, 9]), Tx(vec![2])),
+        (
+            "trap route",
+            |_| (),
+            to([20, 1, 9, 9]),
+            Cpu(raw::TND_TRAP_ROUTE),
+        ),
+        (
+            "blackhole",
+            |_| (),
+            to([20, 2, 9, 9]),
+            Drop(DropReason::Blackhole),
+        ),
+        (
+            "unresolved",
+            |_| (),
+            to([20, 3, 9, 9]),
+            Cpu(raw::TND_TRAP_UNRESOLVED),
+        ),
+        (
+            "next hop drops",
+            |_| (),
+            to([20, 5, 9, 9]),
+            Drop(DropReason::NexthopDrop),
+        ),
+        (
+            "back by the same RIF",
+            |_| (),
+            to([20, 4, 9, 9]),
+            Cpu(raw::TND_TRAP_REDIRECT),
+        ),
+        (
+            "back by the same RIF, no redirects",
+            |s| rif_flags(s, 1, raw::TND_RIF_NO_REDIRECT, 0),
+            to([20, 4, 9, 9]),
+            Tx(vec![1]),
+        ),
+        (
+            "connected, unknown host",
+            |_| (),
+            to([10, 0, 2, 50]),
+            Cpu(raw::TND_TRAP_CONNECTED),
+        ),
+        (
+            "host traps",
+            |_| (),
+            to([10, 0, 2, 77]),
+            Cpu(raw::TND_TRAP_UNRESOLVED),
+        ),
+        (
+            "host drops",
+            |_| (),
+            to([10, 0, 2, 78]),
+            Drop(DropReason::HostDrop),
+        ),
+        (
+            "no route",
+            |_| (),
+            to([99, 0, 0, 1]),
+            Cpu(raw::TND_TRAP_LPM_MISS),
+        ),
+        (
+            "own address",
+            |_| (),
+            to([10, 0, 2, 1]),
+            Cpu(raw::TND_TRAP_LOCAL),
+        ),
+        (
+            "BGP to an own address",
+            |_| (),
+            tcp4(router_mac(1), mac(1), HOST1, [10, 0, 1, 1], (179, 40000)),
+            Cpu(raw::TND_TRAP_ROUTING),
+        ),
+        (
+            "BGP through us is data",
+            |_| (),
+            tcp4(router_mac(1), mac(1), HOST1, [20, 0, 0, 1], (179, 40000)),
+            Tx(vec![2]),
+        ),
+        (
+            "own address, RIF traps all",
+            |s| rif_flags(s, 1, raw::TND_RIF_TRAP_ALL, 0),
+            to([10, 0, 2, 1]),
+            Cpu(raw::TND_TRAP_LOCAL),
+        ),
+        (
+            "RIF traps all",
+            |s| rif_flags(s, 1, raw::TND_RIF_TRAP_ALL, 0),
+            to([10, 0, 2, 9]),
+            Cpu(raw::TND_TRAP_UNSUPPORTED),
+        ),
+        (
+            "forwarding off",
+            |s| rif_flags(s, 1, 0, raw::TND_RIF_V4),
+            to([10, 0, 2, 9]),
+            Cpu(raw::TND_TRAP_UNSUPPORTED),
+        ),
+        (
+            "egress RIF's flags do not matter",
+            |s| rif_flags(s, 2, raw::TND_RIF_TRAP_ALL, raw::TND_RIF_V4),
+            to([10, 0, 2, 9]),
+            Tx(vec![2]),
+        ),
+        (
+            "TTL 1",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 8, 1, true),
+            Cpu(raw::TND_TRAP_TTL),
+        ),
+        (
+            "TTL 0",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 8, 0, true),
+            Cpu(raw::TND_TRAP_TTL),
+        ),
+        (
+            "TTL 2",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 8, 2, true),
+            Tx(vec![2]),
+        ),
+        (
+            "blackhole before TTL",
+            |_| (),
+            patched(to([20, 2, 9, 9]), 8, 1, true),
+            Drop(DropReason::Blackhole),
+        ),
+        (
+            "MTU",
+            |s| {
+                let c = *s.rif(2).unwrap();
+                s.set_rif(2, crate::state::RifConfig { mtu: 67, ..c })
+                    .unwrap();
+            },
+            to([10, 0, 2, 9]),
+            Cpu(raw::TND_TRAP_MTU),
+        ),
+        (
+            "MTU just fits",
+            |s| {
+                let c = *s.rif(2).unwrap();
+                s.set_rif(2, crate::state::RifConfig { mtu: 68, ..c })
+                    .unwrap();
+            },
+            to([10, 0, 2, 9]),
+            Tx(vec![2]),
+        ),
+        (
+            "egress down",
+            |s| s.set_link(2, false).unwrap(),
+            to([10, 0, 2, 9]),
+            Drop(DropReason::EgressDown),
+        ),
+        (
+            "bad checksum",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 10, 0, false),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "bad version",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 0, 0x65, true),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "bad header length",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 0, 0x44, true),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "total length beyond the frame",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 3, 0xff, true),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "truncated",
+            |_| (),
+            to([10, 0, 2, 9])[..30].to_vec(),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "header only of Ethernet",
+            |_| (),
+            to([10, 0, 2, 9])[..14].to_vec(),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        ("options", |_| (), options, Cpu(raw::TND_TRAP_OPTIONS)),
+        (
+            "first fragment",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 6, 0x20, true),
+            Tx(vec![2]),
+        ),
+        (
+            "later fragment",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 7, 3, true),
+            Tx(vec![2]),
+        ),
+        (
+            "source 0/8",
+            |_| (),
+            from([0, 1, 2, 3]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source loopback",
+            |_| (),
+            from([127, 0, 0, 1]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source multicast",
+            |_| (),
+            from([224, 0, 0, 1]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source broadcast",
+            |_| (),
+            from([255; 4]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source is ours",
+            |_| (),
+            from([10, 0, 2, 1]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source of class E",
+            |_| (),
+            from([240, 0, 0, 1]),
+            Tx(vec![2]),
+        ),
+        (
+            "source link-local",
+            |_| (),
+            from([169, 254, 0, 1]),
+            Tx(vec![2]),
+        ),
+        (
+            "destination multicast",
+            |_| (),
+            to([239, 1, 1, 1]),
+            Cpu(raw::TND_TRAP_L2_MULTICAST),
+        ),
+        (
+            "destination broadcast",
+            |_| (),
+            to([255; 4]),
+            Cpu(raw::TND_TRAP_BROADCAST),
+        ),
+        (
+            "destination loopback",
+            |_| (),
+            to([127, 0, 0, 1]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        ("ARP reply", |_| (), arp, Cpu(raw::TND_TRAP_ARP)),
+        ("ARP request", |_| (), arp_request, Cpu(raw::TND_TRAP_ARP)),
+        ("OSPF hello", |_| (), ospf, Cpu(raw::TND_TRAP_ROUTING)),
+        (
+            "LLDP",
+            |_| (),
+            ether([1, 0x80, 0xc2, 0, 0, 0x0e], mac(1), 0x88cc, &[0; 46]),
+            Cpu(raw::TND_TRAP_LINK_PROTO),
+        ),
+        (
+            "not IP",
+            |_| (),
+            ether(router_mac(1), mac(1), 0x88b5, &[0; 46]),
+            Cpu(raw::TND_TRAP_L2_LOCAL),
+        ),
+        (
+            "foreign address",
+            |_| (),
+            udp4(mac(5), mac(1), HOST1, [10, 0, 2, 9], 9, 9),
+            Drop(DropReason::OtherHost),
+        ),
+        (
+            "tagged",
+            |_| (),
+            tagged(to([10, 0, 2, 9]), 0x8100, 5),
+            Cpu(raw::TND_TRAP_UNSUPPORTED),
+        ),
+        (
+            "tagged, foreign",
+            |_| (),
+            tagged(ether(mac(5), mac(1), 0x800, &[0; 46]), 0x8100, 5),
+            Drop(DropReason::OtherHost),
+        ),
+        (
+            "priority-tagged",
+            |_| (),
+            tagged(to([10, 0, 2, 9]), 0x8100, 0xe000),
+            Tx(vec![2]),
+        ),
+        (
+            "no RIF on the port",
+            |s| {
+                s.remove_rif(1);
+            },
+            to([10, 0, 2, 9]),
+            Cpu(raw::TND_TRAP_L2_LOCAL),
+        ),
+        (
+            "egress RIF gone",
+            |s| {
+                s.remove_rif(2);
+            },
+            to([10, 0, 2, 9]),
+            Cpu(raw::TND_TRAP_ROUTE),
+        ),
+        // loose reverse path filter
+        (
+            "loose, connected source",
+            |s| rif_flags(s, 1, raw::TND_RIF_RPF_LOOSE, 0),
+            from([10, 0, 3, 200]),
+            Tx(vec![2]),
+        ),
+        (
+            "loose, routed source",
+            |s| rif_flags(s, 1, raw::TND_RIF_RPF_LOOSE, 0),
+            from([20, 9, 9, 9]),
+            Tx(vec![2]),
+        ),
+        (
+            "loose, no route",
+            |s| rif_flags(s, 1, raw::TND_RIF_RPF_LOOSE, 0),
+            from([99, 1, 1, 1]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "loose, blackholed source",
+            |s| rif_flags(s, 1, raw::TND_RIF_RPF_LOOSE, 0),
+            from([20, 2, 1, 1]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "loose, source's route traps",
+            |s| rif_flags(s, 1, raw::TND_RIF_RPF_LOOSE, 0),
+            from([20, 1, 1, 1]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "no filter, no route",
+            |_| (),
+            from([99, 1, 1, 1]),
+            Tx(vec![2]),
+        ),
+    ];
+    for (name, change, frame, want) in cases {
+        let mut s = router(3);
+        routes(&mut s);
+        change(&mut s);
+        let got = run(&mut s, 1, &frame);
+        assert_eq!(got, want, "{name}");
+        // the trace says the same
+        let mut s = router(3);
+        routes(&mut s);
+        change(&mut s);
+        let t = crate::trace::trace(&mut s, &frame, 1, 0);
+        match want {
+            Tx(ports) => assert_eq!(t.tx.iter().map(|t| t.0).collect::<Vec<_>>(), ports),
+            Cpu(reason) => assert_eq!(t.cpu[0].reason, reason, "{name}"),
+            Drop(reason) => {
+                assert_eq!(t.lines.last().unwrap().text, format!("drop: {reason}"));
+            }
+            crate::testkit::Answer::Both(..) => panic!(),
+        }
+    }
+}
+
+#[test]
+fn answers_ip6() {
+    let ns = |dst: [u8; 16], dst_mac: Mac| {
+        let mut v = udp6(dst_mac, mac(1), ip6(1, 9), dst, 255, 24);
+        v[14 + 6] = 58;
+        v[54] = 135;
+        v
+    };
+    let mut ll = [0; 16];
+    ll[0] = 0xfe;
+    ll[1] = 0x80;
+    ll[15] = 9;
+    let mut hbh = to6(ip6(2, 9));
+    hbh[14 + 6] = 0;
+    hbh[54..62].copy_from_slice(&[17, 0, 5, 2, 0, 0, 1, 0]);
+    let mut mapped = [0; 16];
+    mapped[10] = 0xff;
+    mapped[11] = 0xff;
+    mapped[15] = 1;
+    let mut loopback = [0; 16];
+    loopback[15] = 1;
+    let mut group = [0; 16];
+    group[0] = 0xff;
+    group[1] = 5;
+    let mut short = to6(ip6(2, 9));
+    short[14 + 4] = 9;
+    let cases: Vec<Case> = vec![
+        ("host entry", |_| (), to6(ip6(2, 9)), Tx(vec![2])),
+        ("route", |_| (), to6(ip6(0x50, 1)), Tx(vec![2])),
+        (
+            "no route",
+            |_| (),
+            to6([0x30; 16]),
+            Cpu(raw::TND_TRAP_LPM_MISS),
+        ),
+        (
+            "connected",
+            |_| (),
+            to6(ip6(2, 50)),
+            Cpu(raw::TND_TRAP_CONNECTED),
+        ),
+        (
+            "own address",
+            |_| (),
+            to6(ip6(2, 1)),
+            Cpu(raw::TND_TRAP_LOCAL),
+        ),
+        (
+            "ND to an own address",
+            |_| (),
+            ns(ip6(1, 1), router_mac(1)),
+            Cpu(raw::TND_TRAP_ND),
+        ),
+        (
+            "ND to link-local",
+            |_| (),
+            ns(ll, router_mac(1)),
+            Cpu(raw::TND_TRAP_ND),
+        ),
+        (
+            "ND to a group",
+            |_| (),
+            ns(group, [0x33, 0x33, 0, 0, 0, 1]),
+            Cpu(raw::TND_TRAP_ND),
+        ),
+        (
+            "link-local destination",
+            |_| (),
+            to6(ll),
+            Cpu(raw::TND_TRAP_LOCAL),
+        ),
+        (
+            "hop limit 1",
+            |_| (),
+            udp6(router_mac(1), mac(1), ip6(1, 9), ip6(2, 9), 1, 9),
+            Cpu(raw::TND_TRAP_TTL),
+        ),
+        ("hop-by-hop", |_| (), hbh, Cpu(raw::TND_TRAP_OPTIONS)),
+        (
+            "source loopback",
+            |_| (),
+            from6(loopback),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source v4-mapped",
+            |_| (),
+            from6(mapped),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source multicast",
+            |_| (),
+            from6(group),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source link-local, through us",
+            |_| (),
+            from6(ll),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source unspecified, through us",
+            |_| (),
+            from6([0; 16]),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "source link-local, to us",
+            |_| (),
+            udp6(router_mac(1), mac(1), ll, ip6(1, 1), 64, 9),
+            Cpu(raw::TND_TRAP_LOCAL),
+        ),
+        (
+            "destination loopback",
+            |_| (),
+            to6(loopback),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "destination v4-mapped",
+            |_| (),
+            to6(mapped),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "destination multicast",
+            |_| (),
+            to6(group),
+            Cpu(raw::TND_TRAP_L2_MULTICAST),
+        ),
+        (
+            "forwarding off",
+            |s| rif_flags(s, 1, 0, raw::TND_RIF_V6),
+            to6(ip6(2, 9)),
+            Cpu(raw::TND_TRAP_UNSUPPORTED),
+        ),
+        (
+            "traps all",
+            |s| rif_flags(s, 1, raw::TND_RIF_TRAP_ALL, 0),
+            to6(ip6(2, 9)),
+            Cpu(raw::TND_TRAP_UNSUPPORTED),
+        ),
+        (
+            "back by the same RIF is owed a redirect",
+            |s| rif_flags(s, 1, raw::TND_RIF_NO_REDIRECT, 0),
+            to6(ip6(1, 9)),
+            Cpu(raw::TND_TRAP_REDIRECT),
+        ),
+        (
+            "payload length beyond the frame",
+            |_| (),
+            short,
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "truncated",
+            |_| (),
+            to6(ip6(2, 9))[..40].to_vec(),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "MTU",
+            |s| {
+                let c = *s.rif(2).unwrap();
+                s.set_rif(2, crate::state::RifConfig { mtu: 87, ..c })
+                    .unwrap();
+            },
+            to6(ip6(2, 9)),
+            Cpu(raw::TND_TRAP_MTU),
+        ),
+    ];
+    for (name, change, frame, want) in cases {
+        let mut s = router(3);
+        let slot = s.nexthop_slot(2).unwrap();
+        let net = u128::from_be_bytes(ip6(0x50, 0));
+        s.lpm6
+            .insert(0, net, 48, RouteTarget::Nexthop(slot).pack())
+            .unwrap();
+        change(&mut s);
+        assert_eq!(run(&mut s, 1, &frame), want, "{name}");
+    }
+}
+
+/// What leaves has new addresses, one hop less, a right checksum, no padding, and the payload as it was.
+#[test]
+fn rewrite() {
+    let mut s = router(3);
+    let f = to([10, 0, 2, 9]);
+    let mut padded = f.clone();
+    padded.extend([0xee; 7]);
+    for (name, input) in [
+        ("plain", f.clone()),
+        ("padded", padded),
+        ("priority tag", tagged(f.clone(), 0x8100, 0xa000)),
+    ] {
+        let (port, out) = run_out(&mut s, 1, &input);
+        assert_eq!(port, 2, "{name}");
+        assert_eq!(out.len(), f.len(), "{name}");
+        assert_eq!(out[..6], mac(2));
+        assert_eq!(out[6..12], router_mac(2));
+        let (h, payload) = Ipv4Header::from_slice(&out[14..]).unwrap();
+        assert_eq!(h.time_to_live, 63);
+        assert_eq!(h.header_checksum, h.calc_header_checksum());
+        assert_eq!(payload, &f[34..]);
+    }
+    let f = to6(ip6(2, 9));
+    let mut padded = f.clone();
+    padded.extend([0xee; 7]);
+    let (_, out) = run_out(&mut s, 1, &padded);
+    assert_eq!(out.len(), f.len());
+    assert_eq!(out[21], 63);
+    assert_eq!(out[22..], f[22..]);
+    assert!(SlicedPacket::from_ethernet(&out).is_ok());
+    let c = s.counters.port(1).unwrap();
+    assert_eq!((c.l3_forwarded, c.l2_forwarded, c.trapped), (4, 0, 0));
+}
+
+/// Every flow keeps its path; shares follow the weights; flows of an unresolved member go to the CPU, the others do not.
+#[test]
+fn multipath() {
+    let mut s = router(4);
+    nexthop(&mut s, 44, 4, Action::Trap, raw::TND_TRAP_UNRESOLVED);
+    let config = GroupConfig {
+        hash: HashPolicy::L4,
+        members: vec![(2, 1), (3, 2), (44, 1)],
+    };
+    let slot = s.set_nhg(9, &config).unwrap();
+    route4(&mut s, [30, 0, 0, 0], 8, RouteTarget::Group(slot));
+    let flow = |n: u32| {
+        let [a, b, c, d] = (0x1e00_0000 + n).to_be_bytes();
+        to([a, b, c, d])
+    };
+    let mut hits = [0u32; 5];
+    for n in 0..10_000 {
+        let first = run(&mut s, 1, &flow(n));
+        match &first {
+            Tx(ports) => hits[usize::from(ports[0])] += 1,
+            Cpu(raw::TND_TRAP_UNRESOLVED) => hits[4] += 1,
+            other => panic!("{other:?}"),
+        }
+        if n % 10 == 0 {
+            assert_eq!(run(&mut s, 1, &flow(n)), first);
+        }
+    }
+    for (port, want) in [(2, 2500), (3, 5000), (4, 2500)] {
+        let off = (f64::from(hits[port]) - f64::from(want)).abs() / f64::from(want);
+        assert!(off < 0.05, "{hits:?}");
+    }
+    // resolved: one update of the next hop, and the same flows leave
+    nexthop(&mut s, 44, 4, Action::Forward, 0);
+    let mut left = 0;
+    for n in 0..10_000 {
+        left += u32::from(run(&mut s, 1, &flow(n)) == Tx(vec![4]));
+    }
+    assert_eq!(left, hits[4]);
+    assert!(s.take_nexthop_active(44) && !s.take_nexthop_active(44));
+}
+
+/// A router interface on a bridge: into it by the router MAC, out of it by FDB, by flooding, or to the CPU.
+#[test]
+fn bridge_interface() {
+    let mut s = bridge(4);
+    s.remove_member(4, raw::TND_VID_ANY);
+    add_rif(&mut s, 1, RifPlace::Fid(1));
+    add_rif(&mut s, 4, RifPlace::Port(4));
+    // from the bridge to the routed port
+    let f = udp4(router_mac(1), mac(77), HOST1, [10, 0, 4, 9], 9, 9);
+    assert_eq!(run(&mut s, 2, &f), Tx(vec![4]));
+    assert!(s.exact.get_mac(1, mac(77)).is_some(), "source learned");
+    // from the routed port into the bridge: unknown, flooded to all members
+    let f = udp4(router_mac(4), mac(4), [10, 0, 4, 9], HOST1, 9, 9);
+    assert_eq!(run(&mut s, 4, &f), Tx(vec![1, 2, 3]));
+    fdb(&mut s, 1, mac(1), 3, Action::Forward, 0);
+    assert_eq!(run(&mut s, 4, &f), Tx(vec![3]));
+    // isolation and split horizon are for bridged frames
+    port_flags(&mut s, 3, raw::TND_PORT_ISOLATED, 0);
+    port_flags(&mut s, 4, raw::TND_PORT_ISOLATED, 0);
+    assert_eq!(run(&mut s, 4, &f), Tx(vec![3]));
+    fdb(&mut s, 1, mac(1), 0, Action::Trap, 0);
+    assert_eq!(run(&mut s, 4, &f), Cpu(raw::TND_TRAP_L2_LOCAL));
+    fdb(&mut s, 1, mac(1), 0, Action::Drop, 0);
+    assert_eq!(run(&mut s, 4, &f), Drop(DropReason::FdbDrop));
+    s.exact.remove(&Key::Mac {
+        fid: 1,
+        mac: mac(1),
+    });
+    let flags = raw::TND_VLAN_UC_TRAP;
+    s.set_vlan(1, VlanConfig { flags, ageing_s: 0 }).unwrap();
+    assert_eq!(run(&mut s, 4, &f), Cpu(raw::TND_TRAP_FDB_INCOMPLETE));
+}
+
+/// A super-frame passes whole; its MTU is that of its segments.
+#[test]
+fn super_frames_pass_whole() {
+    let mut s = router(3);
+    let mut f = Vec::new();
+    etherparse::PacketBuilder::ethernet2(mac(1), router_mac(1))
+        .ipv4(HOST1, [10, 0, 2, 9], 64)
+        .tcp(1, 2, 3, 4)
+        .write(&mut f, &vec![1; 40_000])
+        .unwrap();
+    let off = Offload {
+        csum: Some(PartialChecksum {
+            start: 34,
+            offset: 16,
+        }),
+        gso: Some(Gso::Tcp4),
+        gso_size: 1460,
+        hdr_len: 54,
+        ecn: false,
+        data_valid: false,
+    };
+    let (out, answer) = run_with(&mut s, 1, &f, off, 0);
+    assert_eq!(answer, Tx(vec![2]));
+    assert_eq!(out.tx[0].2, off);
+    assert_eq!(out.tx[0].1.len(), f.len());
+    let (h, _) = Ipv4Header::from_slice(&out.tx[0].1[14..]).unwrap();
+    assert_eq!(h.header_checksum, h.calc_header_checksum());
+    let c = s.counters.port(2).unwrap().tx;
+    assert_eq!(c.packets, 28);
+    assert_eq!(c.bytes, 40_000 + 28 * 54);
+    // one byte more per segment does not fit
+    let off = Offload {
+        gso_size: 1461,
+        ..off
+    };
+    assert_eq!(run_with(&mut s, 1, &f, off, 0).1, Cpu(raw::TND_TRAP_MTU));
+}
+
+#[test]
+fn activity_is_seen_once() {
+    let mut s = router(2);
+    routes_active(&mut s);
+}
+
+fn routes_active(s: &mut State) {
+    let slot = s.nexthop_slot(2).unwrap();
+    route4(s, [20, 0, 0, 0], 8, RouteTarget::Nexthop(slot));
+    run(s, 1, &to([20, 0, 0, 1]));
+    run(s, 1, &to([10, 0, 2, 9]));
+    let route = s.lpm4.get(0, 0x1400_0000, 8).unwrap().id;
+    assert!(s.lpm4.take_active(route) && !s.lpm4.take_active(route));
+    let host = s.exact.get_host4(0, [10, 0, 2, 9]).unwrap().id;
+    assert!(s.exact.take_active(host) && !s.exact.take_active(host));
+    assert!(s.take_nexthop_active(2) && !s.take_nexthop_active(1));
+}

@@ -1,0 +1,7 @@
+//! Packet in, packet out.
+
+mod fuzz;
+mod l2;
+mod l3;
+mod model;
+mod vlan;
