@@ -82,27 +82,42 @@ pub fn base_dir() -> PathBuf {
     }
 }
 
+/// Device and inode: which namespace it is.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
+}
+
 /// The name that the current network namespace gives: `default` in the initial one, else its name
 /// under `/run/netns`, else `ns-<inode>`.
 pub fn current_name() -> String {
-    let id = |p: &Path| fs::metadata(p).map(|m| (m.dev(), m.ino()));
-    let Ok(own) = id(Path::new("/proc/thread-self/ns/net")) else {
+    let Some(own) = identity(Path::new("/proc/thread-self/ns/net")) else {
         return "default".into();
     };
-    match id(Path::new("/proc/1/ns/net")) {
-        Ok(init) if init == own => return "default".into(),
-        Ok(_) => {}
-        // an ordinary user may not look at process 1; without a user namespace of one's own there
-        // is no way into another network namespace than one that root made, and those have names
-        Err(_) => {
-            let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-            let whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
-            if whole && netns_name(own).is_none() {
-                return "default".into();
-            }
-        }
+    if initial() == Some(own) {
+        return "default".into();
     }
     netns_name(own).unwrap_or_else(|| format!("ns-{}", own.1))
+}
+
+/// The initial network namespace: that of process 1, or, where one may not look at it (ordinary
+/// users, containers), that of the lowest process number one may look at. In a user namespace of
+/// one's own there is none.
+fn initial() -> Option<(u64, u64)> {
+    let of = |pid: u32| identity(Path::new(&format!("/proc/{pid}/ns/net")));
+    if let Some(id) = of(1) {
+        return Some(id);
+    }
+    let map = fs::read_to_string("/proc/self/uid_map").ok()?;
+    if !map.split_whitespace().eq(["0", "0", "4294967295"]) {
+        return None;
+    }
+    let mut pids: Vec<u32> = fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    pids.into_iter().find_map(of)
 }
 
 /// The name under `/run/netns` of the namespace with this device and inode; the first in order.

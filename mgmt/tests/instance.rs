@@ -1,0 +1,61 @@
+//! An instance's name follows the network namespace.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::process::Command;
+
+use tandem_mgmt::instance::current_name;
+
+/// Runs in a process of its own, started by the test below.
+#[test]
+fn helper_says_its_name() {
+    println!("NAME {}", current_name());
+}
+
+/// What the helper says when it is started by `wrapper`.
+fn name_under(wrapper: &[&str]) -> Option<String> {
+    let (program, args) = wrapper.split_first()?;
+    let out = Command::new(program)
+        .args(args)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "helper_says_its_name", "--nocapture"])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let (_, name) = text.split_once("NAME ")?;
+    Some(name.lines().next()?.trim().to_owned())
+}
+
+/// A named network namespace, removed at the end.
+struct Netns(String);
+
+impl Netns {
+    fn new(name: String) -> Option<Self> {
+        let done = Command::new("ip").args(["netns", "add", &name]).output();
+        done.ok()?.status.success().then_some(Netns(name))
+    }
+}
+
+impl Drop for Netns {
+    fn drop(&mut self) {
+        let _ = Command::new("ip")
+            .args(["netns", "delete", &self.0])
+            .output();
+    }
+}
+
+#[test]
+fn initial_named_and_nameless_namespaces() {
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap();
+    if std::fs::read_link("/proc/1/ns/net").is_ok_and(|init| init == own) {
+        assert_eq!(current_name(), "default");
+    }
+    let Some(netns) = Netns::new(format!("tndabi{}", std::process::id())) else {
+        eprintln!("skipped: needs root and `ip netns add`");
+        return;
+    };
+    let named = name_under(&["ip", "netns", "exec", &netns.0]);
+    assert_eq!(named, Some(netns.0.clone()));
+    let nameless = name_under(&["unshare", "--net"]).unwrap();
+    let inode = nameless.strip_prefix("ns-").expect(&nameless);
+    assert!(inode.parse::<u64>().is_ok(), "{nameless}");
+}
