@@ -12,5 +12,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod forward_mark;
+pub mod io;
 pub mod ports;
 pub mod source;
+pub mod view;
