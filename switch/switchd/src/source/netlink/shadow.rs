@@ -690,19 +690,17 @@ fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option<u16>) {
             let position = list.first().map_or(0, |a| a.position);
             *list = vec![Alias { position, ..alias }];
         }
-        Op::New(NewMode::Replace) => {
-            if let Some(first) = list.first_mut() {
+        // a next-hop object changed: the kernel tells every route that uses it, wherever it stands
+        Op::New(NewMode::Replace) if found.is_some() => touch(list, alias),
+        Op::New(NewMode::Replace) => match list.first_mut() {
+            Some(first) => {
                 *first = Alias {
                     position: first.position,
                     ..alias
                 };
             }
-            let mut n = 0;
-            list.retain(|a| {
-                n += usize::from(a.content == alias.content);
-                a.content != alias.content || n == 1
-            });
-        }
+            None => list.push(fresh),
+        },
         Op::New(NewMode::Append) => {
             if found.is_some_and(|i| i + 1 == list.len()) {
                 touch(list, alias);
