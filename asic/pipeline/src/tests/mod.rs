@@ -3,5 +3,6 @@
 mod fuzz;
 mod l2;
 mod l3;
+mod l3_ip6;
 mod model;
 mod vlan;

@@ -1,0 +1,155 @@
+//! What the pipeline reads: ports, forwarding domains, router interfaces, next hops, and the lookup tables.
+//!
+//! ```text
+//!   (port, vid) ─► fid ─► Vlan { members, rif }          exact: (fid, mac)  ─► FdbValue   ─► port
+//!   port ──────────────► rif ─► Rif { vrf, mac, mtu }           (vrf, host) ─► HostValue  ─► rif, mac
+//!                                                        lpm:   (vrf, prefix) ─► RouteTarget ─► next hop or group slot
+//! ```
+//!
+//! The firmware is the only writer of objects; the pipeline itself writes learned FDB entries, activity, policers and
+//! counters. Setters keep the indexes right and refuse what would break them, but know nothing of accounting or of
+//! references between objects: that is the firmware's work. Everything the packet path needs is found by array index.
+
+mod object;
+mod ports;
+mod router;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use tandem_abi::raw;
+use tandem_tables::exact::ExactMatch;
+use tandem_tables::lpm::{Lpm4, Lpm6};
+
+use crate::counters::Counters;
+use crate::entry::MAX_RIF;
+#[cfg(doc)]
+use crate::entry::RouteTarget;
+use crate::group::Group;
+pub use crate::group::{GroupConfig, HashPolicy};
+use crate::trap::{REASONS, Trap, TrapConfig};
+pub(crate) use object::{EgressTag, Untagged};
+pub use object::{
+    MemberConfig, Nexthop, NexthopConfig, Port, PortConfig, RifConfig, RifPlace, Vlan, VlanConfig,
+};
+use slots::Slots;
+
+/// FIDs are 1..=4095.
+pub const MAX_FID: u16 = 4095;
+/// VIDs are 1..=4094 (802.1Q clause 9.6), and [`raw::TND_VID_ANY`].
+pub const MAX_VID: u16 = 4094;
+
+/// Why a setter refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// Port number out of range.
+    #[error("port {0} does not exist")]
+    NoPort(u16),
+    /// Forwarding domain absent or number out of range.
+    #[error("forwarding domain {0} does not exist")]
+    NoVlan(u16),
+    /// VLAN id out of range.
+    #[error("VLAN id {0} is not 1..4094 or ANY")]
+    BadVid(u16),
+    /// VRF absent.
+    #[error("VRF {0} does not exist")]
+    NoVrf(u16),
+    /// RIF id out of range.
+    #[error("RIF id {0} is above {MAX_RIF}")]
+    BadRif(u16),
+    /// The port or domain has another RIF.
+    #[error("port or forwarding domain already has RIF {0}")]
+    RifTaken(u16),
+    /// Next hop absent.
+    #[error("next hop {0} does not exist")]
+    NoNexthop(u32),
+    /// Group without members, with too many, or with a weight out of range.
+    #[error("next-hop group needs 1 to {max} members of weight 1 to 256", max = raw::TND_NHG_MAX_MEMBERS)]
+    BadGroup,
+    /// Trap reason out of range.
+    #[error("trap reason {0} does not exist")]
+    NoReason(u16),
+    /// Trap class out of range.
+    #[error("trap class {0} does not exist")]
+    NoClass(u16),
+    /// Kind of RIF that this chip has not.
+    #[error("RIF kind {0} is not supported")]
+    RifKind(u16),
+}
+
+/// Everything the pipeline reads. See the module.
+#[derive(Debug, Clone)]
+pub struct State {
+    ports: Vec<Port>,
+    pub(crate) vlans: Vec<Option<Box<Vlan>>>,
+    member_count: usize,
+    vrfs: Vec<u16>,
+    rifs: Vec<Option<RifConfig>>,
+    nexthops: Slots<Nexthop>,
+    nhgs: Slots<Group>,
+    traps: [Trap; REASONS],
+    /// MAC addresses ([`crate::entry::FdbValue`]) and hosts ([`crate::entry::HostValue`]).
+    pub exact: ExactMatch,
+    /// IPv4 prefixes ([`RouteTarget`]).
+    pub lpm4: Lpm4,
+    /// IPv6 prefixes ([`RouteTarget`]).
+    pub lpm6: Lpm6,
+    /// What was counted.
+    pub counters: Counters,
+    pub(crate) age_cursor: u32,
+}
+
+impl State {
+    /// A chip with ports 1..=`ports`, all down, VRF 0, and empty objects around the given tables.
+    pub fn new(ports: u16, exact: ExactMatch, lpm4: Lpm4, lpm6: Lpm6) -> State {
+        State {
+            ports: vec![
+                Port {
+                    config: PortConfig::default(),
+                    link: false,
+                    untagged: Untagged::None,
+                    vids: None,
+                    rif: None,
+                };
+                usize::from(ports)
+            ],
+            vlans: vec![None; usize::from(MAX_FID) + 1],
+            member_count: 0,
+            vrfs: vec![0],
+            rifs: Vec::new(),
+            nexthops: Slots::default(),
+            nhgs: Slots::default(),
+            traps: std::array::from_fn(|r| Trap::new(TrapConfig::default_for(r as u16))),
+            exact,
+            lpm4,
+            lpm6,
+            counters: Counters::new(ports),
+            age_cursor: 0,
+        }
+    }
+
+    /// Cold reset: no object is left, ports are as after [`State::new`] but keep their carrier, traps are back at their
+    /// defaults (a profile's own are to be set again). Counters stay.
+    pub fn clear(&mut self) {
+        for p in &mut self.ports {
+            *p = Port {
+                config: PortConfig::default(),
+                link: p.link,
+                untagged: Untagged::None,
+                vids: None,
+                rif: None,
+            };
+        }
+        self.vlans.fill(None);
+        self.member_count = 0;
+        self.vrfs = vec![0];
+        self.rifs.clear();
+        self.nexthops = Slots::default();
+        self.nhgs = Slots::default();
+        self.traps = std::array::from_fn(|r| Trap::new(TrapConfig::default_for(r as u16)));
+        self.exact.clear();
+        self.lpm4.clear();
+        self.lpm6.clear();
+        self.age_cursor = 0;
+    }
+}

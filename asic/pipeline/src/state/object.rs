@@ -1,0 +1,180 @@
+//! The objects: each mirrors its body in the ABI, without the key.
+
+use tandem_abi::raw;
+use tandem_packet::Mac;
+
+use crate::entry::Action;
+
+/// `struct tnd_port` without its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortConfig {
+    /// `TND_PORT_*`.
+    pub flags: u32,
+    /// Bytes of L3 packet.
+    pub mtu: u32,
+    /// `TND_STP_*`.
+    pub stp_state: u8,
+    /// The netdev's address.
+    pub mac: Mac,
+}
+
+impl Default for PortConfig {
+    /// A port nobody configured yet: down.
+    fn default() -> Self {
+        PortConfig {
+            flags: raw::TND_PORT_LEARNING
+                | raw::TND_PORT_FLOOD_UC
+                | raw::TND_PORT_FLOOD_MC
+                | raw::TND_PORT_FLOOD_BC,
+            mtu: 1500,
+            stp_state: raw::TND_STP_FORWARDING,
+            mac: [0; 6],
+        }
+    }
+}
+
+/// What frames without a (known) tag belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Untagged {
+    /// Nothing: no member at all (perhaps a RIF), or no PVID.
+    #[default]
+    None,
+    /// VLAN-unaware: this domain, tags left alone.
+    Any(u16),
+    /// PVID's domain.
+    Pvid(u16),
+}
+
+/// A port.
+#[derive(Debug, Clone)]
+pub struct Port {
+    /// As configured.
+    pub config: PortConfig,
+    /// Carrier.
+    pub link: bool,
+    pub(crate) untagged: Untagged,
+    /// Domain by VID, 0 = not a member; only on VLAN-aware ports.
+    pub(crate) vids: Option<Box<[u16]>>,
+    pub(crate) rif: Option<u16>,
+}
+
+impl Port {
+    #[inline]
+    pub(crate) fn has(&self, flag: u32) -> bool {
+        self.config.flags & flag != 0
+    }
+
+    /// Takes and sends frames: administratively up, with carrier.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.link && self.has(raw::TND_PORT_UP)
+    }
+}
+
+/// `struct tnd_vlan` without its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VlanConfig {
+    /// `TND_VLAN_*`.
+    pub flags: u32,
+    /// Ageing time in seconds, 0 = never.
+    pub ageing_s: u32,
+}
+
+/// How a port takes part in a forwarding domain, packed for the egress path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EgressTag {
+    /// Leave the frame alone.
+    AsIs,
+    /// Without tag.
+    Untagged,
+    /// With this VID.
+    Vid(u16),
+}
+
+/// A forwarding domain.
+#[derive(Debug, Clone)]
+pub struct Vlan {
+    /// As configured.
+    pub config: VlanConfig,
+    /// Members sorted by port; at most one line per port.
+    pub(crate) members: Vec<(u16, EgressTag)>,
+    /// By port number.
+    pub(crate) egress: Box<[Option<EgressTag>]>,
+    pub(crate) rif: Option<u16>,
+}
+
+impl Vlan {
+    #[inline]
+    pub(crate) fn has(&self, flag: u32) -> bool {
+        self.config.flags & flag != 0
+    }
+
+    /// Ports in it, ascending.
+    pub fn ports(&self) -> impl Iterator<Item = u16> + '_ {
+        self.members.iter().map(|m| m.0)
+    }
+}
+
+/// `struct tnd_vlan_member` without its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberConfig {
+    /// Forwarding domain.
+    pub fid: u16,
+    /// `TND_MEMBER_*`.
+    pub flags: u32,
+}
+
+/// Where a RIF is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RifPlace {
+    /// Untagged frames of a port.
+    Port(u16),
+    /// A forwarding domain.
+    Fid(u16),
+}
+
+/// `struct tnd_rif` without its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RifConfig {
+    /// Virtual router.
+    pub vrf: u16,
+    /// Port or domain.
+    pub place: RifPlace,
+    /// Router MAC.
+    pub mac: Mac,
+    /// `TND_RIF_*`.
+    pub flags: u32,
+    /// Bytes of L3 packet.
+    pub mtu: u32,
+}
+
+impl RifConfig {
+    #[inline]
+    pub(crate) fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// `struct tnd_nexthop` without its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NexthopConfig {
+    /// Egress router interface.
+    pub rif: u16,
+    /// What to do.
+    pub action: Action,
+    /// With trap: `TND_TRAP_*`.
+    pub reason: u8,
+    /// The neighbour's address.
+    pub mac: Mac,
+}
+
+/// A next hop in its slot.
+#[derive(Debug, Clone)]
+pub struct Nexthop {
+    /// The driver's key.
+    pub id: u32,
+    /// As configured.
+    pub config: NexthopConfig,
+    /// Used since [`State::take_nexthop_active`].
+    pub(crate) active: bool,
+}

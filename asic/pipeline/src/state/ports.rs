@@ -1,0 +1,251 @@
+//! Ports, forwarding domains, members.
+
+use tandem_abi::raw;
+
+use super::{
+    EgressTag, MAX_VID, MemberConfig, Port, PortConfig, SetError, State, Untagged, Vlan, VlanConfig,
+};
+
+impl State {
+    // ---- ports
+
+    /// Number of ports; they are 1..=this.
+    pub fn port_count(&self) -> u16 {
+        self.ports.len() as u16
+    }
+
+    /// One port, from 1.
+    #[inline]
+    pub fn port(&self, port: u16) -> Option<&Port> {
+        self.ports.get(usize::from(port).wrapping_sub(1))
+    }
+
+    pub(super) fn port_mut(&mut self, port: u16) -> Result<&mut Port, SetError> {
+        self.ports
+            .get_mut(usize::from(port).wrapping_sub(1))
+            .ok_or(SetError::NoPort(port))
+    }
+
+    /// UPDATE of a port.
+    pub fn set_port(&mut self, port: u16, config: PortConfig) -> Result<(), SetError> {
+        self.port_mut(port)?.config = config;
+        Ok(())
+    }
+
+    /// Carrier came or went.
+    pub fn set_link(&mut self, port: u16, up: bool) -> Result<(), SetError> {
+        self.port_mut(port)?.link = up;
+        Ok(())
+    }
+
+    // ---- forwarding domains and members
+
+    /// One forwarding domain.
+    #[inline]
+    pub fn vlan(&self, fid: u16) -> Option<&Vlan> {
+        self.vlans.get(usize::from(fid))?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn vlan_mut(&mut self, fid: u16) -> Option<&mut Vlan> {
+        self.vlans.get_mut(usize::from(fid))?.as_deref_mut()
+    }
+
+    /// Creates or updates a forwarding domain.
+    pub fn set_vlan(&mut self, fid: u16, config: VlanConfig) -> Result<(), SetError> {
+        let ports = self.ports.len() + 1;
+        if fid == 0 {
+            return Err(SetError::NoVlan(fid));
+        }
+        match self.vlans.get_mut(usize::from(fid)) {
+            Some(Some(vlan)) => vlan.config = config,
+            Some(empty) => {
+                *empty = Some(Box::new(Vlan {
+                    config,
+                    members: Vec::new(),
+                    egress: vec![None; ports].into_boxed_slice(),
+                    rif: None,
+                }));
+            }
+            None => return Err(SetError::NoVlan(fid)),
+        }
+        Ok(())
+    }
+
+    /// Removes a forwarding domain with its members (FDB entries and the RIF are the caller's). False: it was not there.
+    pub fn remove_vlan(&mut self, fid: u16) -> bool {
+        if self.vlan(fid).is_none() {
+            return false;
+        }
+        let of_it: Vec<(u16, u16)> = self
+            .members()
+            .filter(|(_, _, m)| m.fid == fid)
+            .map(|(port, vid, _)| (port, vid))
+            .collect();
+        for (port, vid) in of_it {
+            self.remove_member(port, vid);
+        }
+        if let Some(v) = self.vlans.get_mut(usize::from(fid)) {
+            *v = None;
+        }
+        true
+    }
+
+    /// All forwarding domains.
+    pub fn vlans(&self) -> impl Iterator<Item = (u16, &Vlan)> {
+        self.vlans
+            .iter()
+            .enumerate()
+            .filter_map(|(fid, v)| v.as_deref().map(|v| (fid as u16, v)))
+    }
+
+    /// One member entry; `vid` may be `TND_VID_ANY`.
+    pub fn member(&self, port: u16, vid: u16) -> Option<MemberConfig> {
+        let p = self.port(port)?;
+        if vid == raw::TND_VID_ANY {
+            return match p.untagged {
+                Untagged::Any(fid) => Some(MemberConfig {
+                    fid,
+                    flags: raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED,
+                }),
+                _ => None,
+            };
+        }
+        let fid = *p.vids.as_ref()?.get(usize::from(vid))?;
+        if fid == 0 {
+            return None;
+        }
+        let mut flags = 0;
+        if self.egress_tag(fid, port) == Some(EgressTag::Untagged) {
+            flags |= raw::TND_MEMBER_UNTAGGED;
+        }
+        if p.untagged == Untagged::Pvid(fid) {
+            flags |= raw::TND_MEMBER_PVID;
+        }
+        Some(MemberConfig { fid, flags })
+    }
+
+    /// Creates or updates a member entry. A port is either VLAN-unaware (one `TND_VID_ANY` entry, whose flags count for
+    /// nothing) or VLAN-aware; whichever is set last wins. One VID per port in a domain.
+    pub fn set_member(
+        &mut self,
+        port: u16,
+        vid: u16,
+        config: MemberConfig,
+    ) -> Result<(), SetError> {
+        if self.port(port).is_none() {
+            return Err(SetError::NoPort(port));
+        }
+        if self.vlan(config.fid).is_none() {
+            return Err(SetError::NoVlan(config.fid));
+        }
+        if vid != raw::TND_VID_ANY && !(1..=MAX_VID).contains(&vid) {
+            return Err(SetError::BadVid(vid));
+        }
+        let aware = vid != raw::TND_VID_ANY;
+        let stale: Vec<u16> = self
+            .members()
+            .filter(|(p, v, m)| {
+                *p == port
+                    && ((*v != raw::TND_VID_ANY) != aware || *v == vid || m.fid == config.fid)
+            })
+            .map(|(_, v, _)| v)
+            .collect();
+        for v in stale {
+            self.remove_member(port, v);
+        }
+        let p = self.port_mut(port)?;
+        let tag = if aware {
+            let vids = p
+                .vids
+                .get_or_insert_with(|| vec![0; usize::from(MAX_VID) + 1].into_boxed_slice());
+            if let Some(slot) = vids.get_mut(usize::from(vid)) {
+                *slot = config.fid;
+            }
+            if config.flags & raw::TND_MEMBER_PVID != 0 {
+                p.untagged = Untagged::Pvid(config.fid);
+            }
+            if config.flags & raw::TND_MEMBER_UNTAGGED != 0 {
+                EgressTag::Untagged
+            } else {
+                EgressTag::Vid(vid)
+            }
+        } else {
+            p.untagged = Untagged::Any(config.fid);
+            EgressTag::AsIs
+        };
+        if let Some(Some(v)) = self.vlans.get_mut(usize::from(config.fid)) {
+            v.members.push((port, tag));
+            v.members.sort_unstable_by_key(|m| m.0);
+            if let Some(e) = v.egress.get_mut(usize::from(port)) {
+                *e = Some(tag);
+            }
+        }
+        self.member_count += 1;
+        Ok(())
+    }
+
+    /// Removes a member entry. False: it was not there.
+    pub fn remove_member(&mut self, port: u16, vid: u16) -> bool {
+        let Some(member) = self.member(port, vid) else {
+            return false;
+        };
+        if let Ok(p) = self.port_mut(port) {
+            if vid == raw::TND_VID_ANY {
+                p.untagged = Untagged::None;
+            } else {
+                if let Some(slot) = p.vids.as_mut().and_then(|v| v.get_mut(usize::from(vid))) {
+                    *slot = 0;
+                }
+                if p.untagged == Untagged::Pvid(member.fid) {
+                    p.untagged = Untagged::None;
+                }
+                if p.vids.as_ref().is_some_and(|v| v.iter().all(|f| *f == 0)) {
+                    p.vids = None;
+                }
+            }
+        }
+        if let Some(Some(v)) = self.vlans.get_mut(usize::from(member.fid)) {
+            v.members.retain(|m| m.0 != port);
+            if let Some(e) = v.egress.get_mut(usize::from(port)) {
+                *e = None;
+            }
+        }
+        self.member_count -= 1;
+        true
+    }
+
+    /// All member entries: port, vid, entry; ascending.
+    pub fn members(&self) -> impl Iterator<Item = (u16, u16, MemberConfig)> + '_ {
+        (1..=self.port_count()).flat_map(move |port| {
+            let p = self.port(port);
+            let aware = p
+                .and_then(|p| p.vids.as_deref())
+                .unwrap_or_default()
+                .iter()
+                .enumerate()
+                .filter(|(_, fid)| **fid != 0)
+                .filter_map(move |(vid, _)| {
+                    self.member(port, vid as u16).map(|m| (port, vid as u16, m))
+                });
+            let any = self
+                .member(port, raw::TND_VID_ANY)
+                .map(|m| (port, raw::TND_VID_ANY, m));
+            aware.chain(any)
+        })
+    }
+
+    /// Number of member entries.
+    pub fn member_count(&self) -> usize {
+        self.member_count
+    }
+
+    #[inline]
+    pub(crate) fn egress_tag(&self, fid: u16, port: u16) -> Option<EgressTag> {
+        self.vlan(fid)?
+            .egress
+            .get(usize::from(port))
+            .copied()
+            .flatten()
+    }
+}
