@@ -15,12 +15,18 @@
 //! in its second slot. Entries have an [`EntryId`] that stays when they move, so a dump by cursor and an ageing scan see
 //! each of them once, whatever inserts happen in between.
 
+mod geometry;
+mod key;
+mod memory;
 mod search;
 #[cfg(test)]
 mod tests;
 
 use crate::index::{Index, mix};
 pub use crate::pool::{Full, FullKind, Pool};
+pub use geometry::{BadGeometry, Geometry, Widths, check};
+use key::Packed;
+pub use key::{Key, Kind};
 use search::Search;
 
 /// Most banks that a geometry can have.
@@ -32,158 +38,6 @@ const NONE: u32 = u32::MAX;
 const IN_STASH: u32 = 1 << 31;
 /// Largest FID: 12 bits, so that kind, FID and MAC fill one word.
 pub const MAX_FID: u16 = 4095;
-
-/// What is looked up. Addresses in network byte order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Key {
-    /// A MAC address in a forwarding domain; `fid` ≤ [`MAX_FID`].
-    Mac {
-        /// Forwarding domain.
-        fid: u16,
-        /// The address.
-        mac: [u8; 6],
-    },
-    /// An IPv4 host in a VRF.
-    Host4 {
-        /// Virtual router.
-        vrf: u16,
-        /// The address.
-        addr: [u8; 4],
-    },
-    /// An IPv6 host in a VRF.
-    Host6 {
-        /// Virtual router.
-        vrf: u16,
-        /// The address.
-        addr: [u8; 16],
-    },
-}
-
-/// The three kinds of key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// [`Key::Mac`]
-    Mac,
-    /// [`Key::Host4`]
-    Host4,
-    /// [`Key::Host6`]
-    Host6,
-}
-
-impl Key {
-    /// Which kind this is.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self {
-            Key::Mac { .. } => Kind::Mac,
-            Key::Host4 { .. } => Kind::Host4,
-            Key::Host6 { .. } => Kind::Host6,
-        }
-    }
-}
-
-/// How the memory is organised. `slots_per_bucket` is 4 or 8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Geometry {
-    /// Banks, each with a hash function of its own; at most [`MAX_BANKS`].
-    pub banks: u32,
-    /// Buckets of one bank; need not be a power of two.
-    pub buckets_per_bank: u32,
-    /// Slots of one bucket: 4 or 8.
-    pub slots_per_bucket: u32,
-    /// Slots of the overflow stash.
-    pub stash: u32,
-    /// Most entries that one insert may move.
-    pub max_moves: u32,
-}
-
-/// A geometry or width that can't be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("exact-match geometry: {0}")]
-pub struct BadGeometry(String);
-
-impl Geometry {
-    /// All slots, stash included.
-    #[must_use]
-    pub fn size(&self) -> u32 {
-        self.banks
-            .saturating_mul(self.buckets_per_bank)
-            .saturating_mul(self.slots_per_bucket)
-            .saturating_add(self.stash)
-    }
-
-    fn check(&self) -> Result<(), BadGeometry> {
-        let bad = |s: String| Err(BadGeometry(s));
-        if self.banks == 0 || self.banks as usize > MAX_BANKS {
-            return bad(format!("banks is {}, must be 1..{MAX_BANKS}", self.banks));
-        }
-        if self.slots_per_bucket != 4 && self.slots_per_bucket != 8 {
-            return bad(format!(
-                "slots_per_bucket is {}, must be 4 or 8",
-                self.slots_per_bucket
-            ));
-        }
-        if self.buckets_per_bank == 0 {
-            return bad("buckets_per_bank is 0".into());
-        }
-        if self.size() > 1 << 26 {
-            return bad(format!("{} slots, at most {}", self.size(), 1 << 26));
-        }
-        Ok(())
-    }
-}
-
-/// Slots that one entry of each kind takes: 1, 2 or 4, at most half a bucket; an IPv6 host at least 2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Widths {
-    /// A MAC address.
-    pub mac: u32,
-    /// An IPv4 host.
-    pub host4: u32,
-    /// An IPv6 host.
-    pub host6: u32,
-}
-
-impl Widths {
-    /// Slots of one entry of a kind.
-    #[must_use]
-    pub fn of(&self, kind: Kind) -> u32 {
-        match kind {
-            Kind::Mac => self.mac,
-            Kind::Host4 => self.host4,
-            Kind::Host6 => self.host6,
-        }
-    }
-
-    fn check(&self, slots_per_bucket: u32) -> Result<(), BadGeometry> {
-        for (name, w) in [
-            ("mac", self.mac),
-            ("host4", self.host4),
-            ("host6", self.host6),
-        ] {
-            if !matches!(w, 1 | 2 | 4) {
-                return Err(BadGeometry(format!(
-                    "width of {name} is {w}, must be 1, 2 or 4"
-                )));
-            }
-        }
-        let widest = self.mac.max(self.host4).max(self.host6);
-        if widest * 2 > slots_per_bucket {
-            // Measured: entries that fill a bucket alone make a table fail 4 % before it is full.
-            return Err(BadGeometry(format!(
-                "width {widest} in buckets of {slots_per_bucket}, at least two entries must fit"
-            )));
-        }
-        if self.host6 == 1 {
-            return Err(BadGeometry(
-                "width of host6 is 1, an IPv6 address needs 2 slots".into(),
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// Names an entry as long as it is there; stays when the entry is moved by other inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -237,88 +91,6 @@ pub struct Entry {
     pub active: bool,
 }
 
-/// A key as the memory holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Packed {
-    /// kind (4 bits), FID (12) or VRF, MAC or IPv4 address
-    head: u64,
-    /// IPv6 address, else 0
-    tail: [u64; 2],
-}
-
-const KIND_SHIFT: u32 = 60;
-const KIND_MAC: u64 = 1;
-const KIND_HOST4: u64 = 2;
-const KIND_HOST6: u64 = 3;
-
-impl Packed {
-    #[inline]
-    fn mac(fid: u16, mac: [u8; 6]) -> Self {
-        let [a, b, c, d, e, f] = mac;
-        let m = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-        Self {
-            head: KIND_MAC << KIND_SHIFT | u64::from(fid & MAX_FID) << 48 | m,
-            tail: [0; 2],
-        }
-    }
-    #[inline]
-    fn host4(vrf: u16, addr: [u8; 4]) -> Self {
-        let head =
-            KIND_HOST4 << KIND_SHIFT | u64::from(vrf) << 32 | u64::from(u32::from_be_bytes(addr));
-        Self { head, tail: [0; 2] }
-    }
-    #[inline]
-    fn host6(vrf: u16, addr: [u8; 16]) -> Self {
-        let a = u128::from_be_bytes(addr);
-        Self {
-            head: KIND_HOST6 << KIND_SHIFT | u64::from(vrf),
-            tail: [(a >> 64) as u64, a as u64],
-        }
-    }
-    fn of(key: &Key) -> Self {
-        match *key {
-            Key::Mac { fid, mac } => Self::mac(fid, mac),
-            Key::Host4 { vrf, addr } => Self::host4(vrf, addr),
-            Key::Host6 { vrf, addr } => Self::host6(vrf, addr),
-        }
-    }
-    fn key(&self) -> Key {
-        match self.head >> KIND_SHIFT {
-            KIND_MAC => {
-                let [_, _, a, b, c, d, e, f] = self.head.to_be_bytes();
-                Key::Mac {
-                    fid: (self.head >> 48) as u16 & MAX_FID,
-                    mac: [a, b, c, d, e, f],
-                }
-            }
-            KIND_HOST4 => Key::Host4 {
-                vrf: (self.head >> 32) as u16,
-                addr: (self.head as u32).to_be_bytes(),
-            },
-            _ => {
-                let a = u128::from(self.tail[0]) << 64 | u128::from(self.tail[1]);
-                Key::Host6 {
-                    vrf: self.head as u16,
-                    addr: a.to_be_bytes(),
-                }
-            }
-        }
-    }
-    #[inline]
-    fn wide(&self) -> bool {
-        self.head >> KIND_SHIFT == KIND_HOST6
-    }
-    #[inline]
-    fn hash(&self, seed: u64) -> u64 {
-        let h = mix(self.head ^ seed);
-        if self.wide() {
-            mix(mix(h ^ self.tail[0]) ^ self.tail[1].rotate_left(17))
-        } else {
-            h
-        }
-    }
-}
-
 /// Four slots, one cache line. A slot is (key word, value), or the (high, low) address of the entry before it.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
@@ -366,15 +138,6 @@ pub struct ExactMatch {
 }
 
 type Buckets = [u32; MAX_BANKS];
-
-/// Checks a geometry and widths without making the table.
-///
-/// # Errors
-/// [`BadGeometry`] names the number that can't be.
-pub fn check(geometry: Geometry, widths: Widths) -> Result<(), BadGeometry> {
-    geometry.check()?;
-    widths.check(geometry.slots_per_bucket)
-}
 
 impl ExactMatch {
     /// An empty table. The same seed and the same calls give the same placement.
@@ -855,141 +618,6 @@ impl ExactMatch {
             .map(|i| u32::from(i.width))
             .sum();
         banks + stash
-    }
-
-    // ---- the memory ----------------------------------------------------------------------------------------------
-
-    fn in_stash(&self, id: u32) -> bool {
-        self.infos
-            .get(id as usize)
-            .is_some_and(|i| i.place != NONE && i.place & IN_STASH != 0)
-    }
-
-    fn new_id(&mut self, place: u32, width: u32, now_ns: u64) -> u32 {
-        let info = Info {
-            place,
-            width: width as u8,
-            active: false,
-            stamp_ns: now_ns,
-        };
-        match self.free_ids.pop() {
-            Some(id) => {
-                if let Some(i) = self.infos.get_mut(id as usize) {
-                    *i = info;
-                }
-                id
-            }
-            None => {
-                self.infos.push(info);
-                self.infos.len() as u32 - 1
-            }
-        }
-    }
-
-    fn cell(&self, slot: u32) -> [u64; 2] {
-        self.lines[slot as usize / 4].0[slot as usize % 4]
-    }
-
-    fn set_cell(&mut self, slot: u32, v: [u64; 2]) {
-        self.lines[slot as usize / 4].0[slot as usize % 4] = v;
-    }
-
-    fn read(&self, place: u32) -> Option<(Packed, u64)> {
-        if place & IN_STASH != 0 {
-            return self
-                .stash
-                .get((place & !IN_STASH) as usize)
-                .map(|s| (s.key, s.value));
-        }
-        let [head, value] = self.cell(place);
-        let mut p = Packed { head, tail: [0; 2] };
-        if p.wide() {
-            p.tail = self.cell(place + 1);
-        }
-        Some((p, value))
-    }
-
-    fn write_value(&mut self, id: u32, value: u64) {
-        let Some(place) = self.infos.get(id as usize).map(|i| i.place) else {
-            return;
-        };
-        if place & IN_STASH != 0 {
-            if let Some(s) = self.stash.get_mut((place & !IN_STASH) as usize) {
-                s.value = value;
-            }
-        } else {
-            let head = self.cell(place)[0];
-            self.set_cell(place, [head, value]);
-        }
-    }
-
-    fn write_slots(&mut self, slot: u32, width: u32, id: u32, p: &Packed, value: u64) {
-        self.set_cell(slot, [p.head, value]);
-        if p.wide() {
-            self.set_cell(slot + 1, p.tail);
-        }
-        self.heads[slot as usize] = id;
-        let w = self.geometry.slots_per_bucket;
-        self.occupied[(slot / w) as usize] |= run_mask(slot % w, width);
-    }
-
-    fn clear_slots(&mut self, slot: u32, width: u32) {
-        for s in slot..slot + width {
-            self.set_cell(s, [0; 2]);
-        }
-        self.heads[slot as usize] = NONE;
-        let w = self.geometry.slots_per_bucket;
-        self.occupied[(slot / w) as usize] &= !run_mask(slot % w, width);
-    }
-
-    fn remove_stashed(&mut self, pos: u32) {
-        let Some(s) = self.stash.get(pos as usize).copied() else {
-            return;
-        };
-        self.stash_used -= self
-            .infos
-            .get(s.id as usize)
-            .map_or(0, |i| u32::from(i.width));
-        let (seed, stash) = (self.seed, &self.stash);
-        let hash_of = |i: u32| stash.get(i as usize).map_or(0, |s| s.key.hash(seed));
-        let last = self.stash.len() as u32 - 1;
-        self.stash_index.del(s.key.hash(seed), pos, hash_of);
-        if pos != last {
-            // the last one takes the gap
-            let moved = self.stash[last as usize];
-            self.stash_index.del(moved.key.hash(seed), last, hash_of);
-            self.stash_index.add(moved.key.hash(seed), pos);
-            if let Some(i) = self.infos.get_mut(moved.id as usize) {
-                i.place = IN_STASH | pos;
-            }
-        }
-        self.stash.swap_remove(pos as usize);
-    }
-
-    /// Slots became free in the banks: a few entries of the stash try their buckets again, so that the stash, which
-    /// every guarantee stands on, recovers with normal churn.
-    fn drain_stash(&mut self) {
-        for _ in 0..2 {
-            if self.stash.is_empty() {
-                return;
-            }
-            let pos = self.search.next_drain(self.stash.len());
-            let Some(s) = self.stash.get(pos).copied() else {
-                return;
-            };
-            let width = self
-                .infos
-                .get(s.id as usize)
-                .map_or(1, |i| u32::from(i.width));
-            let buckets = self.buckets(&s.key);
-            if let Some(slot) = self.free_run(&buckets, width) {
-                self.remove_stashed(pos as u32);
-                self.write_slots(slot, width, s.id, &s.key, s.value);
-                if let Some(i) = self.infos.get_mut(s.id as usize) {
-                    i.place = slot;
-                }
-            }
-        }
     }
 }
 
