@@ -243,6 +243,9 @@ pub enum Fault {
         /// The how-manieth from now on
         #[arg(long, default_value_t = 1, value_name = "N")]
         nth: u64,
+        /// How often; 0: from then on always
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        count: u64,
         /// Only writes of this class: port, vlan, fdb, rif, neigh, nexthop, nhg, route
         #[arg(long, value_name = "CLASS")]
         cls: Option<String>,
@@ -265,7 +268,7 @@ pub enum Fault {
     },
     /// Change one entry of the table memory behind everybody's back
     Flip {
-        /// fdb, routes or neighbours
+        /// fdb, routes, neighbours or nexthops
         table: String,
         /// The entry; by default any one
         key: Option<String>,

@@ -4,7 +4,7 @@ use crate::args::{ExplainKind, Fault};
 use crate::out::Out;
 use crate::table::{cell, left, render};
 use crate::{Usage, Verdict};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tandem_mgmt::client::query;
@@ -232,7 +232,9 @@ fn audit_text(v: &Value, items: &[Value]) -> String {
 /// `tandem fault`
 pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
     let mut body = match fault {
-        Fault::Fail { nth, cls } => json!({"kind": "fail", "nth": nth, "cls": cls}),
+        Fault::Fail { nth, count, cls } => {
+            json!({"kind": "fail", "nth": nth, "count": count, "cls": cls})
+        }
         Fault::Table { table } => json!({"kind": "table", "table": table}),
         Fault::Delay { ms } => json!({"kind": "delay", "ms": ms}),
         Fault::Drop { nth } => json!({"kind": "drop", "nth": nth}),
@@ -244,15 +246,7 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
         o.retain(|_, v| !v.is_null());
     }
     let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/fault", &body)?;
-    if v.get("error").is_some() {
-        bail!("{}", cell(get(&v, "error")));
-    }
-    out.print(&v, || {
-        get(&v, "text")
-            .as_str()
-            .map(str::to_owned)
-            .unwrap_or_default()
-    })?;
+    out.print(&v, || cell(get(&v, "applied")))?;
     Ok(Verdict::Yes)
 }
 
