@@ -341,7 +341,7 @@ fn head(w: &Waiting, epoch: u32) -> raw::tnd_rx {
     head.flags = m.flags;
     head.fid = m.fid;
     if let Some(tag) = m.tag {
-        head.flags |= raw::TND_RX_TAGGED as u16;
+        head.flags |= raw::TND_RX_TAGGED;
         head.tpid = tag.tpid;
         head.tci = tag.tci;
     }

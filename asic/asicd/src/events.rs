@@ -138,11 +138,10 @@ impl Events {
         cpu: &mut Cpu,
         now_ns: u64,
     ) -> Result<usize, PushError> {
-        if self.queue.is_empty() && self.lost_fdb == 0 && !self.link_waits {
-            if now_ns < self.trap_drop_at {
+        if self.queue.is_empty() && self.lost_fdb == 0 && !self.link_waits
+            && now_ns < self.trap_drop_at {
                 return Ok(0);
             }
-        }
         let mut free = ring.free_slots().map_err(PushError::from)? as usize;
         if self.link_waits && self.queue.len() < QUEUE {
             self.queue_links();

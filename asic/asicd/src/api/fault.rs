@@ -177,7 +177,7 @@ fn flip(asic: &mut Asic, name: &str, key: Option<&str>) -> Result<String, String
             let found = key.is_none_or(|k| {
                 row.get(column).is_some_and(|v| match v {
                     Value::String(s) => s.eq_ignore_ascii_case(k),
-                    other => other.to_string() == k,
+                    other => *other == k,
                 })
             });
             if found {

@@ -137,7 +137,7 @@ fn reason(a: u8, reason: u8) -> Value {
 
 /// Address as the kernel writes it.
 pub fn address(family: u8, addr: &[u8; 16]) -> String {
-    if family == raw::TND_AF_INET as u8 {
+    if family == raw::TND_AF_INET {
         let [a, b, c, d, ..] = *addr;
         Ipv4Addr::new(a, b, c, d).to_string()
     } else {
@@ -146,7 +146,7 @@ pub fn address(family: u8, addr: &[u8; 16]) -> String {
 }
 
 fn family(f: u8) -> &'static str {
-    if f == raw::TND_AF_INET as u8 {
+    if f == raw::TND_AF_INET {
         "ipv4"
     } else {
         "ipv6"
@@ -176,7 +176,7 @@ fn swp(port: u16) -> Value {
 
 fn fdb(o: &raw::tnd_fdb, _: &[u8]) -> Value {
     let f = u32::from(o.flags);
-    let kind = if f & u32::from(raw::TND_FDB_LEARNED as u16) != 0 {
+    let kind = if f & u32::from(raw::TND_FDB_LEARNED) != 0 {
         "learned"
     } else {
         "static"
@@ -239,7 +239,7 @@ fn nhg(o: &raw::tnd_nhg, tail: &[u8]) -> Value {
         .collect();
     json!({
         "nhg": o.nhg,
-        "hash": if o.hash == raw::TND_HASH_L4 as u32 { "l4" } else { "l3" },
+        "hash": if o.hash == raw::TND_HASH_L4 { "l4" } else { "l3" },
         "members": members,
     })
 }
@@ -261,11 +261,11 @@ fn rif(o: &raw::tnd_rif, _: &[u8]) -> Value {
         "mac": mac(&o.mac),
         "mtu": o.mtu,
         "flags": flags(o.flags, &[
-            (raw::TND_RIF_V4 as u32, "v4"),
-            (raw::TND_RIF_V6 as u32, "v6"),
-            (raw::TND_RIF_TRAP_ALL as u32, "trap_all"),
-            (raw::TND_RIF_NO_REDIRECT as u32, "no_redirect"),
-            (raw::TND_RIF_RPF_LOOSE as u32, "rpf_loose"),
+            (raw::TND_RIF_V4, "v4"),
+            (raw::TND_RIF_V6, "v6"),
+            (raw::TND_RIF_TRAP_ALL, "trap_all"),
+            (raw::TND_RIF_NO_REDIRECT, "no_redirect"),
+            (raw::TND_RIF_RPF_LOOSE, "rpf_loose"),
         ]),
     })
 }
@@ -275,10 +275,10 @@ fn vlan(o: &raw::tnd_vlan, _: &[u8]) -> Value {
         "fid": o.fid,
         "ageing_s": o.ageing_s,
         "flags": flags(o.flags, &[
-            (raw::TND_VLAN_UC_TRAP as u32, "uc_trap"),
-            (raw::TND_VLAN_MC_TRAP as u32, "mc_trap"),
-            (raw::TND_VLAN_LEARNING as u32, "learning"),
-            (raw::TND_VLAN_CPU_COPY as u32, "cpu_copy"),
+            (raw::TND_VLAN_UC_TRAP, "uc_trap"),
+            (raw::TND_VLAN_MC_TRAP, "mc_trap"),
+            (raw::TND_VLAN_LEARNING, "learning"),
+            (raw::TND_VLAN_CPU_COPY, "cpu_copy"),
         ]),
     })
 }
@@ -295,8 +295,8 @@ fn member(o: &raw::tnd_vlan_member, _: &[u8]) -> Value {
         "vid": vid,
         "fid": o.fid,
         "flags": flags(o.flags, &[
-            (raw::TND_MEMBER_UNTAGGED as u32, "untagged"),
-            (raw::TND_MEMBER_PVID as u32, "pvid"),
+            (raw::TND_MEMBER_UNTAGGED, "untagged"),
+            (raw::TND_MEMBER_PVID, "pvid"),
         ]),
     })
 }
@@ -316,15 +316,15 @@ fn port(o: &raw::tnd_port, _: &[u8]) -> Value {
         "mac": mac(&o.mac),
         "stp_state": stp,
         "flags": flags(o.flags, &[
-            (raw::TND_PORT_UP as u32, "up"),
-            (raw::TND_PORT_LEARNING as u32, "learning"),
-            (raw::TND_PORT_TRAP_ALL as u32, "trap_all"),
-            (raw::TND_PORT_FLOOD_UC as u32, "flood_uc"),
-            (raw::TND_PORT_FLOOD_MC as u32, "flood_mc"),
-            (raw::TND_PORT_FLOOD_BC as u32, "flood_bc"),
-            (raw::TND_PORT_ISOLATED as u32, "isolated"),
-            (raw::TND_PORT_HAIRPIN as u32, "hairpin"),
-            (raw::TND_PORT_LOCKED as u32, "locked"),
+            (raw::TND_PORT_UP, "up"),
+            (raw::TND_PORT_LEARNING, "learning"),
+            (raw::TND_PORT_TRAP_ALL, "trap_all"),
+            (raw::TND_PORT_FLOOD_UC, "flood_uc"),
+            (raw::TND_PORT_FLOOD_MC, "flood_mc"),
+            (raw::TND_PORT_FLOOD_BC, "flood_bc"),
+            (raw::TND_PORT_ISOLATED, "isolated"),
+            (raw::TND_PORT_HAIRPIN, "hairpin"),
+            (raw::TND_PORT_LOCKED, "locked"),
         ]),
     })
 }

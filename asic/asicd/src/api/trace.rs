@@ -99,7 +99,7 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
                 .ok_or_else(|| format!("frame: '{c}' is no hexadecimal digit"))
         })
         .collect::<Result<_, _>>()?;
-    if digits.is_empty() || digits.len() % 2 != 0 {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
         return Err(format!(
             "frame: {} hexadecimal digits are not whole bytes",
             digits.len()
