@@ -139,7 +139,7 @@ impl Firmware {
                 for (i, row) in rows {
                     let row = self.cost_row(row);
                     if !w.put(|out| out.extend(row.as_bytes())) {
-                        next = i as u64;
+                        next = full_at(i as u32, &w);
                         break;
                     }
                 }

@@ -1,0 +1,281 @@
+//! Order, waiting, latency, sequence and epoch.
+
+use super::*;
+use raw::*;
+
+#[derive(Default)]
+struct Seen {
+    done: Vec<(usize, u32, u16)>,
+    full: bool,
+}
+
+impl CplSink for Seen {
+    fn room(&mut self, _: usize) -> bool {
+        !self.full
+    }
+    fn complete(&mut self, pair: usize, cmd: &tnd_cmd, cpl: &tnd_cpl, _: &[u8]) {
+        assert_eq!((cpl.seq, cpl.cookie), (cmd.seq, cmd.cookie));
+        self.done.push((pair, cpl.seq, cpl.status));
+    }
+}
+
+struct Rig {
+    fw: Firmware,
+    p: Processor,
+    seen: Seen,
+    seq: [u32; 2],
+}
+
+impl Rig {
+    fn new(latency: bool) -> Self {
+        let mut fw = chip("tiny");
+        let mut p = Processor::new(latency);
+        p.reset(&mut fw, 2, 7);
+        Self {
+            fw,
+            p,
+            seen: Seen::default(),
+            seq: [0; 2],
+        }
+    }
+    fn post(&mut self, pair: usize, c: tnd_cmd, body: &[u8], now: u64) {
+        let c = tnd_cmd {
+            seq: self.seq[pair],
+            epoch: 7,
+            ..c
+        };
+        self.seq[pair] += 1;
+        self.p.submit(&mut self.fw, pair, &c, body, now).unwrap();
+    }
+    fn run(&mut self, now: u64) -> Ran {
+        self.p.run(&mut self.fw, now, 100, &mut self.seen)
+    }
+}
+
+fn nop() -> tnd_cmd {
+    cmd(TND_OP_NOP, 0)
+}
+
+#[test]
+fn each_ring_in_order() {
+    let mut r = Rig::new(false);
+    for _ in 0..3 {
+        r.post(0, nop(), &[], 0);
+        r.post(1, nop(), &[], 0);
+    }
+    assert_eq!(r.run(0).executed, 6);
+    for pair in 0..2 {
+        let seqs: Vec<u32> = r
+            .seen
+            .done
+            .iter()
+            .filter(|d| d.0 == pair)
+            .map(|d| d.1)
+            .collect();
+        assert_eq!(seqs, [0, 1, 2]);
+    }
+}
+
+#[test]
+fn a_command_waits_for_the_other_ring() {
+    let mut r = Rig::new(false);
+    let wait = tnd_cmd {
+        flags: TND_CMD_WAIT,
+        wait_pair: 1,
+        wait_seq: 1,
+        ..nop()
+    };
+    r.post(0, wait, &[], 0);
+    r.post(0, nop(), &[], 0);
+    r.post(1, nop(), &[], 0);
+    r.run(0);
+    assert_eq!(r.seen.done, [(1, 0, TND_ST_OK)]);
+    r.post(1, nop(), &[], 0);
+    r.run(0);
+    assert_eq!(
+        r.seen.done[1..],
+        [(1, 1, TND_ST_OK), (0, 0, TND_ST_OK), (0, 1, TND_ST_OK)]
+    );
+}
+
+#[test]
+fn rings_that_wait_for_each_other_are_told() {
+    let mut r = Rig::new(false);
+    let wait = |pair, seq| tnd_cmd {
+        flags: TND_CMD_WAIT,
+        wait_pair: pair,
+        wait_seq: seq,
+        ..nop()
+    };
+    r.post(0, wait(1, 0), &[], 0);
+    r.post(1, wait(0, 0), &[], 0);
+    r.post(1, wait(1, 5), &[], 0);
+    r.post(1, wait(9, 0), &[], 0);
+    r.run(0);
+    r.run(0);
+    let invalid = r.seen.done.iter().filter(|d| d.2 == TND_ST_INVALID).count();
+    assert_eq!((r.seen.done.len(), invalid), (4, 3));
+}
+
+#[test]
+fn a_wrong_sequence_is_corrupt_and_a_wrong_epoch_stale() {
+    let mut r = Rig::new(false);
+    let stale = tnd_cmd {
+        epoch: 6,
+        ..cmd(TND_OP_CREATE, TND_CLS_VLAN)
+    };
+    r.p.submit(&mut r.fw, 0, &stale, vlan(1).as_bytes(), 0)
+        .unwrap();
+    r.run(0);
+    assert_eq!(r.seen.done, [(0, 0, TND_ST_STALE)]);
+    assert!(r.fw.state.vlan(1).is_none());
+    let got = r.p.submit(
+        &mut r.fw,
+        0,
+        &tnd_cmd {
+            seq: 5,
+            epoch: 7,
+            ..nop()
+        },
+        &[],
+        0,
+    );
+    assert_eq!(got, Err(SubmitError::Sequence { got: 5, want: 1 }));
+    assert_eq!(
+        r.p.submit(&mut r.fw, 2, &nop(), &[], 0),
+        Err(SubmitError::NoPair(2))
+    );
+}
+
+#[test]
+fn queues_are_bounded_and_a_full_completion_ring_stops_execution() {
+    let mut r = Rig::new(false);
+    for _ in 0..crate::processor::MAX_PENDING {
+        r.post(0, nop(), &[], 0);
+    }
+    let next = tnd_cmd {
+        seq: r.seq[0],
+        epoch: 7,
+        ..nop()
+    };
+    assert_eq!(
+        r.p.submit(&mut r.fw, 0, &next, &[], 0),
+        Err(SubmitError::Busy)
+    );
+    assert_eq!(
+        (r.p.room(0), r.p.room(1)),
+        (0, crate::processor::MAX_PENDING)
+    );
+    r.seen.full = true;
+    assert_eq!(r.run(0).executed, 0);
+    r.seen.full = false;
+    assert_eq!(r.run(0).executed, 100);
+}
+
+#[test]
+fn slots_are_in_flight_until_due() {
+    let mut r = Rig::new(true);
+    let write = r.fw.profile().latency.write_ns;
+    r.post(
+        0,
+        cmd(TND_OP_CREATE, TND_CLS_VLAN),
+        vlan(1).as_bytes(),
+        1000,
+    );
+    r.post(
+        0,
+        cmd(TND_OP_CREATE, TND_CLS_VLAN),
+        vlan(2).as_bytes(),
+        1000,
+    );
+    r.run(1000);
+    let p = pool(&r.fw, PoolId::Vlan);
+    assert_eq!(
+        (p.used, p.in_flight, p.free, p.high_watermark),
+        (0, 2, 2, 2)
+    );
+    assert_eq!(r.p.next_due(), Some(1000 + write));
+    r.run(1000 + write);
+    let p = pool(&r.fw, PoolId::Vlan);
+    assert_eq!((p.used, p.in_flight, p.free), (1, 1, 2));
+    // the second starts when the first is done, not when somebody looked
+    r.run(1000 + 2 * write);
+    assert_eq!(pool(&r.fw, PoolId::Vlan).used, 2);
+    assert_eq!(r.p.next_due(), None);
+    assert_eq!(r.fw.check_accounting(), Ok(()));
+}
+
+#[test]
+fn in_flight_slots_come_back_when_the_driver_goes() {
+    let mut r = Rig::new(true);
+    r.post(0, cmd(TND_OP_CREATE, TND_CLS_VLAN), vlan(1).as_bytes(), 0);
+    r.run(0);
+    r.p.reset(&mut r.fw, 2, 8);
+    let p = pool(&r.fw, PoolId::Vlan);
+    assert_eq!((p.used, p.in_flight, p.free), (0, 0, 4));
+    assert_eq!(r.p.pending(), 0);
+}
+
+#[test]
+fn a_leased_command_in_flight_keeps_its_guarantee() {
+    let mut r = Rig::new(true);
+    let items = super::lease::lease(&[(TND_CLS_FDB, 0, 2)]);
+    r.post(0, cmd(TND_OP_LEASE, 0), &items, 0);
+    r.post(0, cmd(TND_OP_CREATE, TND_CLS_VLAN), vlan(1).as_bytes(), 0);
+    r.run(1_000_000);
+    let leased = tnd_cmd {
+        flags: TND_CMD_LEASE,
+        lease: 1,
+        ..cmd(TND_OP_CREATE, TND_CLS_FDB)
+    };
+    r.post(0, leased, fdb(1, 1, 1).as_bytes(), 1_000_000);
+    r.run(1_000_000);
+    let p = pool(&r.fw, PoolId::ExactMatch);
+    assert_eq!((p.used, p.in_flight, p.committed), (0, 1, 1));
+    assert_eq!(r.fw.state.exact.stash_free(), 6);
+    // released while in flight: the command finds no lease, its slot is free again
+    let release = tnd_cmd {
+        lease: 1,
+        ..cmd(TND_OP_RELEASE, 0)
+    };
+    r.post(1, release, &[], 1_000_000);
+    r.run(1_000_000 + r.fw.profile().latency.query_ns);
+    let p = pool(&r.fw, PoolId::ExactMatch);
+    assert_eq!((p.in_flight, p.committed), (1, 0));
+    r.run(2_000_000);
+    assert_eq!(r.seen.done.last(), Some(&(0, 2, TND_ST_LEASE)));
+    let p = pool(&r.fw, PoolId::ExactMatch);
+    assert_eq!((p.used, p.in_flight, p.committed, p.free), (0, 0, 0, 32));
+}
+
+#[test]
+fn faults_delay_drop_and_reset() {
+    let mut r = Rig::new(false);
+    let fault = |action, after| Fault {
+        action,
+        op: Some(TND_OP_CREATE),
+        cls: None,
+        pool: None,
+        after,
+        count: 1,
+    };
+    r.fw.faults.add(fault(FaultAction::Delay(500), 1)).unwrap();
+    r.fw.faults
+        .add(fault(FaultAction::DropCompletion, 2))
+        .unwrap();
+    r.fw.faults.add(fault(FaultAction::Reset, 3)).unwrap();
+    let c = cmd(TND_OP_CREATE, TND_CLS_VLAN);
+    r.post(0, c, vlan(1).as_bytes(), 100);
+    r.run(100);
+    assert!(r.seen.done.is_empty());
+    assert_eq!(pool(&r.fw, PoolId::Vlan).in_flight, 1);
+    r.run(600);
+    assert_eq!(r.seen.done, [(0, 0, TND_ST_OK)]);
+    r.post(0, c, vlan(2).as_bytes(), 600);
+    r.run(600);
+    assert_eq!(r.seen.done.len(), 1);
+    assert!(r.fw.state.vlan(2).is_some());
+    r.post(0, c, vlan(3).as_bytes(), 600);
+    assert!(r.run(600).reset);
+    assert_eq!(pool(&r.fw, PoolId::Vlan).used, 0);
+}
