@@ -2,6 +2,7 @@
 
 mod forward;
 mod lpm;
+mod pipeline;
 mod prefixes;
 mod report;
 mod rig;
@@ -19,6 +20,8 @@ enum Name {
     Lpm,
     /// Frames from veth to veth beside testpmd and the Linux bridge
     Forward,
+    /// The pipeline in memory beside testpmd macswap
+    Pipeline,
     /// Routes from netlink into hardware beside a listener that only receives
     RouteProgram,
 }
@@ -53,6 +56,7 @@ fn run(o: &Options) -> Result<()> {
     let (name, rows) = match o.name {
         Name::Forward => ("forward", forward::run(o)?),
         Name::Lpm => ("lpm", lpm::run(o)?),
+        Name::Pipeline => ("pipeline", pipeline::run(o)?),
         Name::RouteProgram => ("route-program", route_program::run(o)?),
     };
     report::publish(name, &o.out, &rows)

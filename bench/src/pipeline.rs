@@ -1,0 +1,320 @@
+//! The pipeline alone, one core, in memory, 64-byte frames: every stage, counter, learning and ageing on.
+//!
+//! A burst of 32 buffers is filled from templates (as DMA would leave them in the cache), processed, and counted by a
+//! sink that reads what left. testpmd in macswap mode on net_null is the peer: it has no tables at all.
+
+use crate::Options;
+use crate::prefixes::{self, Prefix, Rng};
+use crate::report::{Row, Target};
+use crate::testpmd;
+use anyhow::{Result, ensure};
+use std::time::Instant;
+use tandem_abi::{Command, Object, raw};
+use tandem_firmware::Firmware;
+use tandem_firmware::profile::Profile;
+use tandem_packet::{Frame, Offload, checksum};
+use tandem_pipeline::{CpuMeta, Event, Sink, age, process};
+
+const BURST: usize = 32;
+/// Frame without FCS: 64 bytes on the wire.
+const LEN: usize = 60;
+const HEADROOM: usize = 64;
+const SLOT: usize = 192;
+const FLOWS: usize = 1 << 16;
+const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// A chip and the driver that programs it.
+struct Chip {
+    firmware: Firmware,
+    seq: u32,
+}
+
+impl Chip {
+    fn new(profile: &str) -> Result<Chip> {
+        let mut chip = Chip {
+            firmware: Firmware::new(Profile::builtin(profile)?)?,
+            seq: 0,
+        };
+        for port in 1..=2 {
+            chip.run(&Command::update(&raw::tnd_port {
+                port,
+                flags: raw::TND_PORT_UP
+                    | raw::TND_PORT_LEARNING
+                    | raw::TND_PORT_FLOOD_UC
+                    | raw::TND_PORT_FLOOD_MC
+                    | raw::TND_PORT_FLOOD_BC,
+                mtu: 1500,
+                stp_state: raw::TND_STP_FORWARDING as u8,
+                mac: [2, 0, 0, 0, 1, port as u8],
+                ..Default::default()
+            }))?;
+        }
+        Ok(chip)
+    }
+
+    fn run(&mut self, command: &Command) -> Result<()> {
+        let cmd = command.encode(self.seq, 0, 0);
+        self.seq = self.seq.wrapping_add(1);
+        let cpl = self
+            .firmware
+            .execute(&cmd, command.body(), &mut Vec::new(), 0);
+        ensure!(
+            cpl.status == raw::TND_ST_OK,
+            "command {} of class {}: status {}",
+            cpl.op,
+            cpl.cls,
+            cpl.status
+        );
+        Ok(())
+    }
+
+    fn create(&mut self, object: &impl Object) -> Result<()> {
+        self.run(&Command::create(object))
+    }
+}
+
+#[derive(Default)]
+struct Count {
+    sent: u64,
+    cpu: u64,
+    events: u64,
+    /// Sum over what left: port, last byte of both MAC addresses, TTL's place. Equal for equal answers.
+    digest: u64,
+}
+
+impl Sink for Count {
+    #[inline]
+    fn tx(&mut self, port: u16, frame: &Frame<'_>) {
+        self.sent += 1;
+        let b = frame.bytes();
+        let byte = |i: usize| u64::from(b.get(i).copied().unwrap_or(0));
+        self.digest = self
+            .digest
+            .wrapping_add(u64::from(port) << 24 | byte(5) << 16 | byte(11) << 8 | byte(22));
+    }
+    fn cpu(&mut self, _meta: CpuMeta, _frame: &Frame<'_>) {
+        self.cpu += 1;
+    }
+    fn event(&mut self, _event: Event) {
+        self.events += 1;
+    }
+}
+
+/// Sends the flows round and round for `seconds`; million packets per second.
+fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Count)> {
+    let mut memory = vec![[0u8; SLOT]; BURST];
+    let mut now = 1_000_000_000u64;
+    let mut digest_round = None;
+    let begin = Instant::now();
+    let mut done = 0u64;
+    let mut total = Count::default();
+    loop {
+        let mut round = Count::default();
+        for burst in flows.chunks_exact(BURST) {
+            for (slot, template) in memory.iter_mut().zip(burst) {
+                slot[HEADROOM..HEADROOM + LEN].copy_from_slice(template);
+            }
+            for slot in &mut memory {
+                let mut frame = Frame::new(slot, HEADROOM, HEADROOM + LEN, Offload::default());
+                process(&mut chip.firmware.state, &mut frame, 1, now, &mut round);
+            }
+            now += 2_000;
+            done += BURST as u64;
+        }
+        age(&mut chip.firmware.state, now, 256, &mut round);
+        ensure!(
+            round.sent == flows.len() as u64 && round.cpu == 0,
+            "{} left, {} to the CPU, of {}: dropped by reason {:?}",
+            round.sent,
+            round.cpu,
+            flows.len(),
+            chip.firmware.state.counters.drops
+        );
+        // After the first round everything is learned: each round must answer as the one before
+        if let Some(d) = digest_round {
+            ensure!(
+                d == round.digest,
+                "a round answered differently from the one before"
+            );
+        }
+        digest_round = Some(round.digest);
+        total.sent += round.sent;
+        total.events += round.events;
+        let t = begin.elapsed().as_secs_f64();
+        if t >= seconds {
+            return Ok((done as f64 / t / 1e6, total));
+        }
+    }
+}
+
+fn mac(rng: &mut Rng) -> [u8; 6] {
+    let b = rng.bits().to_le_bytes();
+    [b[0] & 0xfc | 2, b[1], b[2], b[3], b[4], b[5]]
+}
+
+/// One bridge, 65,536 random addresses, three quarters of the exact-match table taken; sources known on port 1.
+fn l2() -> Result<(Chip, Vec<[u8; LEN]>)> {
+    let mut chip = Chip::new("spectrum-sn2700")?;
+    chip.create(&raw::tnd_vlan {
+        fid: 1,
+        flags: raw::TND_VLAN_LEARNING,
+        ageing_s: 300,
+        ..Default::default()
+    })?;
+    for port in 1..=2 {
+        chip.create(&raw::tnd_vlan_member {
+            fid: 1,
+            port,
+            vid: raw::TND_VID_ANY as u16,
+            flags: raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED,
+            ..Default::default()
+        })?;
+    }
+    let mut rng = Rng::new(3);
+    let macs: Vec<[u8; 6]> = (0..FLOWS).map(|_| mac(&mut rng)).collect();
+    let (near, far) = macs.split_at(FLOWS / 2);
+    for (list, port) in [(near, 1), (far, 2)] {
+        for mac in list {
+            chip.create(&raw::tnd_fdb {
+                fid: 1,
+                mac: *mac,
+                port,
+                ..Default::default()
+            })?;
+        }
+    }
+    let flows = (0..FLOWS)
+        .map(|i| {
+            let mut f = [0u8; LEN];
+            f[0..6].copy_from_slice(&far[rng.below(far.len() as u64) as usize]);
+            f[6..12].copy_from_slice(&near[i % near.len()]);
+            f[12..14].copy_from_slice(&[0x08, 0x00]);
+            ip_header(&mut f, 0x0a00_0001, 0x0a00_0002);
+            f
+        })
+        .collect();
+    Ok((chip, flows))
+}
+
+fn ip_header(f: &mut [u8; LEN], src: u32, dst: u32) {
+    let len = (LEN - 14) as u16;
+    f[14..34].copy_from_slice(&[
+        0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ]);
+    f[16..18].copy_from_slice(&len.to_be_bytes());
+    f[26..30].copy_from_slice(&src.to_be_bytes());
+    f[30..34].copy_from_slice(&dst.to_be_bytes());
+    checksum::ip4_set(&mut f[14..34]);
+    f[38..40].copy_from_slice(&(len - 20).to_be_bytes());
+}
+
+/// Routes over 250 next hops; destinations uniform over the prefixes.
+fn l3(table: &[Prefix]) -> Result<(Chip, Vec<[u8; LEN]>)> {
+    let mut chip = Chip::new("jericho2-large")?;
+    for (rif, mac) in [(1, ROUTER_MAC), (2, [2, 0, 0, 0, 0, 2])] {
+        chip.create(&raw::tnd_rif {
+            rif,
+            kind: raw::TND_RIF_PORT as u16,
+            port: rif,
+            mac,
+            flags: raw::TND_RIF_V4,
+            mtu: 1500,
+            ..Default::default()
+        })?;
+    }
+    for nexthop in 1..=250u32 {
+        chip.create(&raw::tnd_nexthop {
+            rif: 2,
+            nexthop,
+            mac: [2, 0, 0, 1, 0, nexthop as u8],
+            ..Default::default()
+        })?;
+    }
+    for p in table {
+        let mut addr = [0u8; 16];
+        addr[..4].copy_from_slice(&p.addr.to_be_bytes());
+        chip.create(&raw::tnd_route {
+            family: raw::TND_AF_INET as u8,
+            prefix_len: p.len,
+            target_kind: raw::TND_RT_NEXTHOP as u8,
+            target: p.nexthop,
+            addr,
+            ..Default::default()
+        })?;
+    }
+    let mut rng = Rng::new(5);
+    let flows = prefixes::inside(table, FLOWS, 9)
+        .into_iter()
+        .map(|dst| {
+            let mut f = [0u8; LEN];
+            f[0..6].copy_from_slice(&ROUTER_MAC);
+            f[6..12].copy_from_slice(&[2, 0, 0, 2, 0, 0]);
+            f[12..14].copy_from_slice(&[0x08, 0x00]);
+            ip_header(&mut f, 0x0a00_0000 | (rng.bits() as u32 & 0xffff), dst);
+            f
+        })
+        .collect();
+    Ok((chip, flows))
+}
+
+/// Cycles of the time stamp counter per nanosecond, from the kernel's word; 0 if it says nothing.
+fn cycles_per_ns() -> f64 {
+    std::fs::read_to_string("/proc/cpuinfo")
+        .unwrap_or_default()
+        .lines()
+        .find_map(|l| {
+            l.strip_prefix("cpu MHz")?
+                .split(':')
+                .nth(1)?
+                .trim()
+                .parse::<f64>()
+                .ok()
+        })
+        .map_or(0.0, |mhz| mhz / 1e3)
+}
+
+/// The rows of this benchmark.
+pub fn run(o: &Options) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let vdevs: Vec<String> = (0..2)
+        .map(|i| format!("net_null{i},size=64,copy=0"))
+        .collect();
+    let small = prefixes::table(100_000, 42);
+    let large = prefixes::table(900_000, 42);
+    for (name, target, make) in [
+        (
+            "pipeline L2, 64k addresses",
+            0.35,
+            &(|| l2()) as &dyn Fn() -> Result<(Chip, Vec<[u8; LEN]>)>,
+        ),
+        ("pipeline L3, 100k routes", 0.25, &|| l3(&small)),
+        ("pipeline L3, 900k routes", 0.18, &|| l3(&large)),
+    ] {
+        let (mut chip, flows) = make()?;
+        let mut pairs = Vec::new();
+        for run in 0..o.pairs {
+            eprint!("\r  {name}: pair {} of {}  ", run + 1, o.pairs);
+            let (mpps, _) = drive(&mut chip, &flows, o.seconds)?;
+            pairs.push((mpps, testpmd::run(&vdevs, "macswap", o.seconds)? / 1e6));
+        }
+        eprintln!();
+        rows.push(Row::paired(
+            name,
+            "Mpps",
+            "DPDK testpmd macswap, net_null",
+            &pairs,
+            Target::RatioAtLeast(target),
+        ));
+        let ghz = cycles_per_ns();
+        if ghz > 0.0 {
+            let cycles: Vec<f64> = pairs.iter().map(|p| 1e3 / p.0 * ghz).collect();
+            rows.push(Row::alone(
+                &format!("{name}: nominal cycles per packet"),
+                "cycles",
+                &cycles,
+                Target::None,
+            ));
+        }
+    }
+    Ok(rows)
+}
