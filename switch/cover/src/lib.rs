@@ -341,6 +341,31 @@ impl<B: Bits> Cover<B> {
         std::mem::take(&mut self.touched)
     }
 
+    /// The chip is a new one: nothing stands, nothing is known to be missing. Kernel prefixes and values stay.
+    pub fn forget_hardware(&mut self) {
+        self.touched.clear();
+        self.relief.clear();
+        self.aggregates.clear();
+        self.missing = 0;
+        let mut gone = Vec::new();
+        for id in 0..self.trie.nodes.bound() {
+            if !self.alive(id) {
+                continue;
+            }
+            let n = &mut self.trie.nodes[id];
+            n.flags &= KERNEL | TRAPS;
+            n.uncovered = 0;
+            if n.flags == 0 && n.value == NONE {
+                gone.push(id);
+            }
+        }
+        for id in gone {
+            if self.alive(id) {
+                self.trie.prune(id);
+            }
+        }
+    }
+
     /// Something is in the list of [`Cover::take_touched`].
     pub fn has_touched(&self) -> bool {
         !self.touched.is_empty() || !self.relief.is_empty()

@@ -34,8 +34,13 @@ pub struct Config {
     pub ports: u16,
     /// The chip's pools.
     pub pools: Vec<PoolInfo>,
-    /// Slots of the IPv4 and IPv6 route tables; from the pools or DUMP of TND_CLS_COST. The reserves are scaled to it.
+    /// Routes that the IPv4 and the IPv6 table hold when empty: pool size / cost of a route (DUMP of TND_CLS_COST). The
+    /// reserves are scaled to it; 0: no reserve.
     pub route_slots: [u32; 2],
+    /// Pools of IPv4 and IPv6 routes, for explanations.
+    pub route_pools: [Option<u16>; 2],
+    /// Slots of one IPv4 and one IPv6 route, for explanations.
+    pub route_cost: [u32; 2],
     /// Units kept per family for aggregate trap prefixes; scaled down to an eighth of the table.
     pub aggregate_units: u32,
     /// Units kept per family for local and connected prefixes; scaled down likewise.
@@ -51,6 +56,8 @@ impl Default for Config {
             ports: 0,
             pools: Vec::new(),
             route_slots: [0, 0],
+            route_pools: [None, None],
+            route_cost: [1, 1],
             aggregate_units: 16,
             local_units: 32,
             max_outstanding: [128, 2048],
@@ -194,6 +201,8 @@ pub struct Wanted {
     pub ifindex: u32,
     /// Gateway or host.
     pub addr: IpAddr,
+    /// It is in use. False: forget about it.
+    pub needed: bool,
     /// It is usable now: keep it alive only while hit bits say used. False: resolve it.
     pub resolved: bool,
 }
@@ -257,7 +266,9 @@ pub struct Counters {
     pub syncs: u64,
     /// Objects removed by a sync.
     pub swept: u64,
-    /// Objects that failed and wait now.
+    /// Routes of tables that no default rule looks up: not programmed.
+    pub other_tables: u64,
+    /// Routes that failed and wait now.
     pub waiting: u64,
 }
 

@@ -10,123 +10,346 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod api;
+mod explain;
+mod fdb;
+mod fib;
+mod hw;
 pub mod model;
+mod neigh;
+mod paths;
+mod program;
+mod reserve;
+mod resolve;
+mod routes;
+mod sync;
+mod topo;
 
 pub use api::*;
 
+use fib::{Alias, Fibs};
+use hw::{Fail, Hw, Ref};
+use model::{
+    Addr, BaseChain, ConfScope, Event, Family, FdbKey, Key, KindSet, Object, Rule, Settings,
+    SourceId,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
+use sync::{Phase, Replay};
+use tandem_cover::slab::Slab;
+
+/// A source's sync.
+#[derive(Debug, Default)]
+struct SyncState {
+    /// Kinds being dumped.
+    running: Option<KindSet>,
+    /// Generation per kind, by bit of [`KindSet`].
+    generations: [u16; 16],
+}
 
 /// The store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Store {
     config: Config,
     counters: Counters,
+    syncs: HashMap<SourceId, SyncState>,
+    /// A first dump of links and routes is complete.
+    synced: bool,
+    // What sources said.
+    links: HashMap<u32, topo::LinkRec>,
+    addrs: HashMap<Addr, (u8, u16)>,
+    rules: Vec<(Rule, u8, u16)>,
+    chains: Vec<(BaseChain, u8, u16)>,
+    netconf: HashMap<(Family, ConfScope), topo::Conf>,
+    settings: Settings,
+    neighs: BTreeMap<(IpAddr, u32), neigh::NeighRec>,
+    fdb: HashMap<FdbKey, fdb::FdbRec>,
+    paths: paths::Paths,
+    aliases: Slab<Alias>,
+    fibs: Fibs,
+    // What follows from it.
+    topo: topo::Topo,
+    ingress_reasons: HashMap<u32, String>,
+    ports_taken: u32,
+    neigh_ids: HashMap<(IpAddr, u32), u32>,
+    neigh_keys: HashMap<u32, (IpAddr, u32)>,
+    fdb_ids: HashMap<FdbKey, u32>,
+    fdb_keys: HashMap<u32, FdbKey>,
+    fdb_failed: HashMap<u32, HashSet<u32>>,
+    wanted: BTreeSet<(u32, IpAddr)>,
+    // The chip.
+    phase: Phase,
+    warm: bool,
+    replay: Replay,
+    reserve: reserve::Reserve,
+    hw: Hw,
+    fails: HashMap<Ref, Fail>,
+    attempts: HashMap<Ref, u8>,
+    urgent: VecDeque<Ref>,
+    route_queue: VecDeque<Ref>,
+    deferred: Vec<Ref>,
+    pending_aggregates: usize,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Store::new(Config::default())
+    }
 }
 
 impl Store {
-    /// An empty store.
+    /// An empty store, without a chip: [`Store::attach`] gives it one.
     pub fn new(config: Config) -> Store {
         Store {
             config,
             counters: Counters::default(),
+            syncs: HashMap::new(),
+            synced: false,
+            links: HashMap::new(),
+            addrs: HashMap::new(),
+            rules: Vec::new(),
+            chains: Vec::new(),
+            netconf: HashMap::new(),
+            settings: Settings {
+                hash_policy_v4: 0,
+                hash_policy_v6: 0,
+                multipath_use_neigh: false,
+                unsupported: None,
+            },
+            neighs: BTreeMap::new(),
+            fdb: HashMap::new(),
+            paths: paths::Paths::default(),
+            aliases: Slab::default(),
+            fibs: Fibs::default(),
+            topo: topo::Topo::default(),
+            ingress_reasons: HashMap::new(),
+            ports_taken: 0,
+            neigh_ids: HashMap::new(),
+            neigh_keys: HashMap::new(),
+            fdb_ids: HashMap::new(),
+            fdb_keys: HashMap::new(),
+            fdb_failed: HashMap::new(),
+            wanted: BTreeSet::new(),
+            phase: Phase::Detached,
+            warm: false,
+            replay: Replay::default(),
+            reserve: reserve::Reserve::default(),
+            hw: Hw::default(),
+            fails: HashMap::new(),
+            attempts: HashMap::new(),
+            urgent: VecDeque::new(),
+            route_queue: VecDeque::new(),
+            deferred: Vec::new(),
+            pending_aggregates: 0,
         }
     }
 
+    /// What the chip offers became known (again): takes effect at the next [`Store::attach`].
+    pub fn set_config(&mut self, config: Config) {
+        self.config = config;
+    }
+
     /// Takes one event from a source.
-    pub fn apply(&mut self, event: model::Event, now_ns: u64) {
-        let _ = (event, now_ns);
+    pub fn apply(&mut self, event: Event, now_ns: u64) {
         self.counters.events += 1;
+        match event {
+            Event::Upsert(source, object) => self.upsert(source, object, now_ns),
+            Event::Remove(source, key) => self.remove(source, &key, now_ns),
+            Event::BeginSync(source, kinds) => self.begin_sync(source, kinds),
+            Event::EndSync(source) => self.end_sync(source, now_ns),
+        }
     }
 
-    /// Hands out commands to post, at most as many as the budget leaves. Call it until it returns 0, then again after
-    /// events and completions.
-    pub fn plan(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
-        let _ = (&self.config, now_ns);
-        out.len()
+    fn upsert(&mut self, source: SourceId, object: Object, now: u64) {
+        let generation = |kind| self.generation(source, kind);
+        match object {
+            Object::Link(x) => {
+                let g = generation(KindSet::LINK);
+                self.upsert_link(source, x, g, now);
+            }
+            Object::Addr(x) => {
+                let g = generation(KindSet::ADDR);
+                self.upsert_addr(source, x, g);
+            }
+            Object::Neigh(x) => {
+                let g = generation(KindSet::NEIGH);
+                self.upsert_neigh(source, x, g, now);
+            }
+            Object::Fdb(x) => {
+                let g = generation(KindSet::FDB);
+                self.upsert_fdb(source, x, g, now);
+            }
+            Object::Nexthop(x) => {
+                let g = generation(KindSet::NEXTHOP);
+                self.upsert_nexthop(source, x, g, now);
+            }
+            Object::Route(x) => {
+                let g = generation(KindSet::ROUTE);
+                self.upsert_route(source, x, g, now);
+            }
+            Object::Rule(x) => {
+                let g = generation(KindSet::RULE);
+                self.upsert_rule(source, x, g);
+            }
+            Object::BaseChain(x) => {
+                let g = generation(KindSet::BASE_CHAIN);
+                self.upsert_chain(source, x, g);
+            }
+            Object::Netconf(x) => {
+                let g = generation(KindSet::NETCONF);
+                self.upsert_netconf(source, x, g);
+            }
+            Object::Settings(x) => self.upsert_settings(x),
+        }
     }
 
-    /// The device answered. Unknown tokens (of an earlier attach) are ignored.
-    pub fn complete(&mut self, token: u64, completion: &Completion, now_ns: u64) {
-        let _ = (token, completion, now_ns);
-    }
-
-    /// A command got no answer in time: its key is unknown now. The store sends a compensating delete.
-    pub fn timed_out(&mut self, token: u64, now_ns: u64) {
-        let _ = (token, now_ns);
+    /// A source removes only what is its own.
+    fn remove(&mut self, source: SourceId, key: &Key, now: u64) {
+        let src = source.0;
+        match key {
+            Key::Link(i) if self.links.get(i).is_some_and(|l| l.source == src) => {
+                self.remove_link(*i, now)
+            }
+            Key::Addr(a) if self.addrs.get(a).is_some_and(|v| v.0 == src) => {
+                self.remove_addr(*a, now)
+            }
+            Key::Neigh(i, a) if self.neighs.get(&(*a, *i)).is_some_and(|n| n.source == src) => {
+                self.remove_neigh(*i, *a, now);
+            }
+            Key::Fdb(k)
+                if self
+                    .fdb
+                    .get(k)
+                    .is_some_and(|r| r.kernel.is_some() && r.source == src) =>
+            {
+                self.remove_fdb(*k, now);
+            }
+            Key::Nexthop(id) if self.paths.objects.get(id).is_some_and(|o| o.1 == src) => {
+                self.remove_nexthop(*id, now)
+            }
+            Key::Route(k) => self.remove_route(source, k, now),
+            Key::Rule(r) if self.rules.iter().any(|x| x.0 == *r && x.1 == src) => {
+                self.remove_rule(r)
+            }
+            Key::BaseChain(f, t, n)
+                if self.chains.iter().any(|c| {
+                    c.1 == src && c.0.family == *f && c.0.table == *t && c.0.name == *n
+                }) =>
+            {
+                self.remove_chain(*f, t, n);
+            }
+            Key::Netconf(f, s) if self.netconf.get(&(*f, *s)).is_some_and(|c| c.source == src) => {
+                self.netconf.remove(&(*f, *s));
+                self.topo.dirty = true;
+            }
+            _ => {}
+        }
     }
 
     /// The chip reported an FDB change; returns what to write into the kernel.
     pub fn device_event(&mut self, event: DeviceEvent, now_ns: u64) -> Option<FdbWriteBack> {
-        let _ = (event, now_ns);
-        None
-    }
-
-    /// The driver attached: everything outstanding is void; every desired object is created again. Warm: between
-    /// BEGIN_RESYNC and END_RESYNC, so that the chip sweeps what the kernel no longer has.
-    pub fn attach(&mut self, how: Attach, now_ns: u64) {
-        let _ = (how, now_ns);
+        self.fdb_event(event, now_ns)
     }
 
     /// The driver lost the device. Events are still taken; nothing is planned until [`Store::attach`].
-    pub fn detach(&mut self) {}
+    pub fn detach(&mut self) {
+        self.phase = Phase::Detached;
+        self.hw.flights.clear();
+    }
 
     /// Nothing outstanding, nothing to plan, no sync running.
     pub fn idle(&self) -> bool {
-        true
+        self.phase == Phase::Normal
+            && self.synced
+            && !self.topo.dirty
+            && self.paths.dirty.is_empty()
+            && self.hw.changed.is_empty()
+            && self.syncs.values().all(|s| s.running.is_none())
+            && self.queues_idle()
+    }
+
+    /// Commands outstanding on the synchronous and the bulk ring.
+    pub fn outstanding(&self) -> [usize; 2] {
+        self.hw.flights.outstanding
     }
 
     /// Counters.
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters {
+            waiting: self.fails.len() as u64,
+            ..self.counters
+        }
     }
 
-    /// Neighbours that the hardware needs, changed since the last call.
+    /// Gateways of routes whose need or state changed since the last call.
     pub fn take_wanted(&mut self) -> Vec<Wanted> {
-        Vec::new()
+        let changed = std::mem::take(&mut self.wanted);
+        changed
+            .into_iter()
+            .map(|(ifindex, addr)| {
+                let needed = self
+                    .paths
+                    .gateways
+                    .get(&(ifindex, addr))
+                    .and_then(|&g| self.paths.gateway_info.get(g as usize))
+                    .and_then(Option::as_ref)
+                    .is_some_and(|g| !g.paths.is_empty());
+                let resolved = self
+                    .neighs
+                    .get(&(addr, ifindex))
+                    .is_some_and(neigh::NeighRec::usable);
+                Wanted {
+                    ifindex,
+                    addr,
+                    needed,
+                    resolved,
+                }
+            })
+            .collect()
     }
 
-    /// Why is this prefix (or the best match of this address) in hardware, or not?
-    pub fn explain_route(&self, prefix: ipnet::IpNet) -> Explanation {
-        Explanation::unknown(prefix.to_string())
+    /// The neighbour behind a host entry, for its hit bit.
+    pub fn host_neighbour(&self, rif: u16, addr: IpAddr) -> Option<Wanted> {
+        let &ifindex = self.topo.if_of_rif.get(&u32::from(rif.checked_sub(1)?))?;
+        let resolved = self.neighs.get(&(addr, ifindex))?.usable();
+        Some(Wanted {
+            ifindex,
+            addr,
+            needed: true,
+            resolved,
+        })
     }
 
-    /// Why is this MAC in hardware, or not? All bridges that know it.
-    pub fn explain_mac(&self, mac: [u8; 6]) -> Vec<Explanation> {
-        let _ = mac;
-        Vec::new()
+    /// The neighbour behind a next hop, for its hit bit.
+    pub fn nexthop_neighbour(&self, nexthop: u32) -> Option<Wanted> {
+        let g = self
+            .paths
+            .gateway_info
+            .get(nexthop.checked_sub(1)? as usize)?
+            .as_ref()?;
+        let resolved = self
+            .neighs
+            .get(&(g.addr, g.ifindex))
+            .is_some_and(neigh::NeighRec::usable);
+        Some(Wanted {
+            ifindex: g.ifindex,
+            addr: g.addr,
+            needed: !g.paths.is_empty(),
+            resolved,
+        })
     }
 
-    /// Why is this neighbour in hardware, or not? All interfaces that know it.
-    pub fn explain_neighbour(&self, addr: IpAddr) -> Vec<Explanation> {
-        let _ = addr;
-        Vec::new()
+    /// The bridge and the front-panel device behind a (fid, port) of the chip.
+    pub fn fdb_place(&self, fid: u16, port: u16) -> Option<(u32, u32)> {
+        let &bridge = self.topo.bridge_of.get(&u32::from(fid.checked_sub(1)?))?;
+        Some((bridge, *self.topo.if_of_port.get(&port)?))
     }
 
-    /// Up to `limit` routes of a family after `cursor` (0 = from the start); returns the next cursor, 0 = end.
-    pub fn routes(
-        &self,
-        family: model::Family,
-        cursor: u64,
-        limit: usize,
-        out: &mut Vec<RouteRow>,
-    ) -> u64 {
-        let _ = (family, cursor, limit, out);
-        0
-    }
-
-    /// All neighbours.
-    pub fn neighbours(&self) -> Vec<NeighRow> {
-        Vec::new()
-    }
-
-    /// All FDB entries.
-    pub fn fdb(&self) -> Vec<FdbRow> {
-        Vec::new()
-    }
-
-    /// Interfaces (RIF ids) and hosts that hit bits were read for: TND_OP_ACTIVITY said this host entry was used.
-    pub fn neighbour_used(&mut self, rif: u16, addr: IpAddr, now_ns: u64) {
-        let _ = (rif, addr, now_ns);
+    /// Bytes that routes take, indexes included, and how many routes that are.
+    pub fn route_memory(&self) -> (usize, usize) {
+        (
+            self.fibs.v4.bytes() + self.fibs.v6.bytes() + self.aliases.bytes(),
+            self.aliases.len(),
+        )
     }
 }
 

@@ -1,0 +1,581 @@
+//! Why an object is, or is not, in hardware: for people and for `audit`.
+
+use crate::Store;
+use crate::api::{Explanation, FdbRow, NeighRow, RouteRow};
+use crate::fib::{Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, kind_of};
+use crate::hw::table::{HwBody, Obj};
+use crate::hw::{Cls, DepState, Fail, Ref};
+use crate::model::{FdbKind, RouteType, TABLE_LOCAL, TABLE_MAIN};
+use crate::paths::Target;
+use crate::{Family, FdbKey};
+use ipnet::IpNet;
+use std::net::IpAddr;
+use tandem_abi::raw::*;
+use tandem_cover::{NONE, V4, V6};
+
+pub(crate) fn mac_text(m: [u8; 6]) -> String {
+    m.iter()
+        .map(|b| format!("{b:02x}"))
+        .collect::<Vec<_>>()
+        .join(":")
+}
+
+fn kind_text(k: RouteType) -> &'static str {
+    match k {
+        RouteType::Unicast => "unicast",
+        RouteType::Local => "local",
+        RouteType::Broadcast => "broadcast",
+        RouteType::Anycast => "anycast",
+        RouteType::Multicast => "multicast",
+        RouteType::Blackhole => "blackhole",
+        RouteType::Unreachable => "unreachable",
+        RouteType::Prohibit => "prohibit",
+        RouteType::Throw => "throw",
+    }
+}
+
+fn fdb_kind_text(k: FdbKind) -> &'static str {
+    match k {
+        FdbKind::Local => "local",
+        FdbKind::Static => "static",
+        FdbKind::ExternLearn => "extern_learn",
+        FdbKind::Dynamic => "dynamic",
+        FdbKind::Blackhole => "blackhole",
+    }
+}
+
+fn action_text(c: Content) -> &'static str {
+    match c.action {
+        TND_ACT_FORWARD => "forward",
+        TND_ACT_TRAP => "trap",
+        TND_ACT_DROP => "drop",
+        _ => "none",
+    }
+}
+
+impl Store {
+    /// A pool's name as people write it: `ipv4-lpm` is the IPv4 LPM.
+    pub(crate) fn pool_name(&self, id: u16) -> String {
+        match self.config.pools.iter().find(|p| p.id == id) {
+            Some(p) => match p.name.as_str() {
+                "ipv4-lpm" => "IPv4 LPM".into(),
+                "ipv6-lpm" => "IPv6 LPM".into(),
+                n => n.into(),
+            },
+            None => format!("table {id}"),
+        }
+    }
+
+    /// A failure in one line.
+    pub(crate) fn fail_text(&self, f: &Fail) -> String {
+        match f.status {
+            TND_ST_TABLE_FULL => {
+                format!(
+                    "{} full (needs {}, free {} of {})",
+                    self.pool_name(f.table),
+                    f.needed,
+                    f.free,
+                    f.size
+                )
+            }
+            TND_ST_BUCKET_FULL => format!(
+                "{} has no slot for this key (needs {}, free {} of {})",
+                self.pool_name(f.table),
+                f.needed,
+                f.free,
+                f.size
+            ),
+            TND_ST_DEPEND => "what it refers to is not in hardware".into(),
+            TND_ST_FAULT => "the hardware failed the write".into(),
+            TND_ST_UNSUPPORTED => "the chip does not know such objects".into(),
+            TND_ST_IN_USE => "something in hardware still refers to it".into(),
+            s => format!("the chip answered with status {s}"),
+        }
+    }
+
+    fn target_fail(&self, c: Content) -> Option<&Fail> {
+        match c.dep()? {
+            Ref {
+                cls: Cls::Nexthop,
+                id,
+            } => self.hw.nexthops.get(id)?.fail.as_ref(),
+            Ref { id, .. } => self.hw.nhgs.get(id)?.fail.as_ref(),
+        }
+    }
+
+    fn entry_reason<F: Fam>(&self, e: u32) -> String {
+        let fib = F::fib(&self.fibs);
+        let x = &fib.entries[e];
+        if let Some(f) = self.fails.get(&Ref::new(F::CLS, e)) {
+            return self.fail_text(f);
+        }
+        if x.is(F_PARSER) {
+            return "the parser sends such packets to the CPU before any lookup".into();
+        }
+        if x.is(F_OMIT) {
+            return "the prefix above it goes to the CPU as well: no entry is needed".into();
+        }
+        if self.has_tos::<F>(e) {
+            return "a route of this prefix has a TOS".into();
+        }
+        if let Some((a, c)) = self.best_alias::<F>(e) {
+            let alias = &self.aliases[a];
+            if alias.table != 0 && self.shadowed::<F>(e) {
+                return "a wider route of the local table answers first".into();
+            }
+            if alias.unsupported != 0 {
+                return unsupported_text(alias.unsupported).into();
+            }
+            let path = &self.paths.sets[alias.path];
+            match kind_of(alias.kind) {
+                RouteType::Unicast => {}
+                RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
+                    return "an own address".into();
+                }
+                RouteType::Blackhole => return String::new(),
+                RouteType::Unreachable | RouteType::Prohibit => {
+                    return "the kernel owes an ICMP error".into();
+                }
+                _ => return "this route type is not offloaded".into(),
+            }
+            match path.target {
+                Target::Trap(w) => return self.why_text(w),
+                Target::Connected(_) => {
+                    return "a connected route: hosts have entries of their own".into();
+                }
+                _ => {}
+            }
+            let n = fib.cover.forced(x.node);
+            if n > 0 {
+                return format!("it would answer for {n} more specific prefixes that do not fit");
+            }
+            if let Some(f) = self.target_fail(c) {
+                return format!("next hop: {}", self.fail_text(f));
+            }
+            if x.is(F_DEPEND) {
+                return "what it refers to is not in hardware".into();
+            }
+            if c.kind == TND_RT_NEXTHOP
+                && self
+                    .hw
+                    .nexthops
+                    .get(c.target)
+                    .is_some_and(|o| o.have.as_ref().is_some_and(|h| h.mac.is_none()))
+            {
+                return "its next hop is not resolved".into();
+            }
+            return String::new();
+        }
+        "every next hop is dead".into()
+    }
+
+    fn entry_state<F: Fam>(&self, e: u32) -> &'static str {
+        let x = &F::fib(&self.fibs).entries[e];
+        if x.is(F_FAILED) {
+            "failed"
+        } else if x.is(F_PARSER | F_OMIT) {
+            "omitted"
+        } else if x.have.present() && x.have == x.want.on_chip() {
+            "installed"
+        } else if x.have.is_trap() && x.want.present() {
+            // In hardware, as a trap: forced, or its target does not fit.
+            "installed"
+        } else {
+            "pending"
+        }
+    }
+
+    fn entry_target<F: Fam>(&self, e: u32) -> String {
+        match self.best_alias::<F>(e) {
+            Some((a, _)) => self.path_text(&self.paths.sets[self.aliases[a].path]),
+            None => String::new(),
+        }
+    }
+
+    fn prefix_text<F: Fam>(&self, node: u32) -> String {
+        let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
+        format!("{}/{len}", bits.to_ip())
+    }
+
+    fn explain_route_of<F: Fam>(&self, net: IpNet) -> Explanation {
+        let fib = F::fib(&self.fibs);
+        let bits = F::from_ip(net.addr());
+        let exact = fib
+            .cover
+            .find(bits, net.prefix_len())
+            .filter(|&n| fib.cover.in_kernel(n));
+        // A host address that is no prefix of its own: the route that answers for it.
+        let node = match exact {
+            Some(n) => Some(n),
+            None if net.prefix_len() == F::WIDTH => fib.cover.kernel_match(bits),
+            None => fib
+                .cover
+                .find(bits, net.prefix_len())
+                .filter(|&n| fib.at_node(n).is_some()),
+        };
+        let Some((node, e)) = node.and_then(|n| Some((n, fib.at_node(n)?))) else {
+            return Explanation::unknown(net.to_string());
+        };
+        let x = &fib.entries[e];
+        let fail = self.fails.get(&Ref::new(F::CLS, e));
+        let stands = x.have.present() && fib.cover.is_installed(node);
+        let mut innocent = Vec::new();
+        let cover = if stands || x.is(F_PARSER) {
+            None
+        } else {
+            fib.cover.cover_of(node)
+        };
+        if let Some(c) = cover {
+            let (b, l) = fib.cover.prefix(c);
+            let mut budget = 4096;
+            fib.cover.each_below(b, l, |n, v| {
+                budget -= 1;
+                let y = &fib.entries[v];
+                if n != node && y.is(F_FAILED) && fib.cover.cover_of(n) == Some(c) {
+                    innocent.push(self.prefix_text::<F>(n));
+                }
+                innocent.len() < 8 && budget > 0
+            });
+            if fib
+                .at_node(c)
+                .is_some_and(|v| fib.entries[v].want.present() && !fib.entries[v].want.is_trap())
+                && c != node
+            {
+                innocent.insert(0, self.prefix_text::<F>(c));
+            }
+        }
+        let table = match self.config.route_pools[Self::family_index::<F>()] {
+            Some(p) => self.pool_name(p),
+            None => String::new(),
+        };
+        Explanation {
+            key: self.prefix_text::<F>(node),
+            known: true,
+            in_hardware: stands,
+            action: action_text(x.have),
+            target: self.entry_target::<F>(e),
+            cost: u32::from(stands) * self.config.route_cost[Self::family_index::<F>()].max(1),
+            table: fail.map_or(table, |f| self.pool_name(f.table)),
+            reason: self.entry_reason::<F>(e),
+            since_ns: fail.map_or(u64::from(x.since) << 27, |f| f.since),
+            cover: cover.map(|c| self.prefix_text::<F>(c)).unwrap_or_default(),
+            waiting_for: match fail {
+                Some(f) if f.full() => format!("a free slot in {}", self.pool_name(f.table)),
+                Some(_) => "the hardware".into(),
+                None if x
+                    .want
+                    .dep()
+                    .is_some_and(|d| self.peek(d) == DepState::Pending) =>
+                {
+                    "its next hop".into()
+                }
+                None => String::new(),
+            },
+            innocent,
+            source: if x.head == NONE {
+                0
+            } else {
+                self.aliases[x.head].source
+            },
+        }
+    }
+
+    fn peek(&self, r: Ref) -> DepState {
+        fn look<B: HwBody>(o: Option<&Obj<B>>) -> DepState {
+            match o {
+                Some(o) if o.have.is_some() => DepState::Ready,
+                Some(o) if o.fail.is_some() => DepState::Failed,
+                _ => DepState::Pending,
+            }
+        }
+        match r.cls {
+            Cls::Nexthop => look(self.hw.nexthops.get(r.id)),
+            _ => look(self.hw.nhgs.get(r.id)),
+        }
+    }
+
+    /// Why is this prefix in hardware, or not? A host address stands for the route that answers for it.
+    pub fn explain_route(&self, prefix: IpNet) -> Explanation {
+        match prefix {
+            IpNet::V4(_) => self.explain_route_of::<V4>(prefix.trunc()),
+            IpNet::V6(_) => self.explain_route_of::<V6>(prefix.trunc()),
+        }
+    }
+
+    /// Why is this MAC in hardware, or not? One answer per bridge that knows it.
+    pub fn explain_mac(&self, mac: [u8; 6]) -> Vec<Explanation> {
+        let mut keys: Vec<FdbKey> = self.fdb.keys().filter(|k| k.mac == mac).copied().collect();
+        keys.sort_unstable();
+        keys.into_iter()
+            .map(|k| {
+                let row = self.fdb_row(k);
+                let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
+                let fail = o.and_then(|o| o.fail.as_ref());
+                Explanation {
+                    key: format!("{} dev {} master {}", row.mac, row.dev, row.bridge),
+                    known: true,
+                    in_hardware: o.is_some_and(|o| o.have.is_some()),
+                    action: o
+                        .and_then(|o| o.have.as_ref())
+                        .map_or("none", |h| match h.action {
+                            TND_ACT_FORWARD => "forward",
+                            TND_ACT_DROP => "drop",
+                            _ => "trap",
+                        }),
+                    target: format!("dev {}", row.dev),
+                    cost: o.map_or(0, |o| o.cost),
+                    table: fail.map(|f| self.pool_name(f.table)).unwrap_or_default(),
+                    reason: row.reason,
+                    since_ns: o.map_or(0, |o| o.since),
+                    cover: if fail.is_some() {
+                        format!("unknown unicast of {}", row.bridge)
+                    } else {
+                        String::new()
+                    },
+                    waiting_for: fail
+                        .filter(|f| f.full())
+                        .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
+                        .unwrap_or_default(),
+                    innocent: Vec::new(),
+                    source: self.fdb.get(&k).map_or(0, |r| r.source),
+                }
+            })
+            .collect()
+    }
+
+    /// Why is this neighbour in hardware, or not? One answer per interface that knows it.
+    pub fn explain_neighbour(&self, addr: IpAddr) -> Vec<Explanation> {
+        self.neighs
+            .range((addr, 0)..=(addr, u32::MAX))
+            .map(|(&(addr, ifindex), n)| {
+                let row = self.neigh_row(addr, ifindex);
+                let o = self
+                    .neigh_ids
+                    .get(&(addr, ifindex))
+                    .and_then(|&id| self.hw.neighs.get(id));
+                let fail = o.and_then(|o| o.fail.as_ref());
+                let there = o.is_some_and(|o| o.have.is_some());
+                Explanation {
+                    key: format!("{addr} dev {}", row.dev),
+                    known: true,
+                    in_hardware: there,
+                    action: if there { "forward" } else { "none" },
+                    target: format!("lladdr {} dev {}", row.mac, row.dev),
+                    cost: o.map_or(0, |o| o.cost),
+                    table: fail.map(|f| self.pool_name(f.table)).unwrap_or_default(),
+                    reason: row.reason,
+                    since_ns: o.map_or(0, |o| o.since),
+                    cover: if there {
+                        String::new()
+                    } else {
+                        self.connected_text(addr)
+                    },
+                    waiting_for: fail
+                        .filter(|f| f.full())
+                        .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
+                        .unwrap_or_default(),
+                    innocent: Vec::new(),
+                    source: n.source,
+                }
+            })
+            .collect()
+    }
+
+    fn connected_text(&self, addr: IpAddr) -> String {
+        match Family::of(&addr) {
+            Family::V4 => self
+                .fibs
+                .v4
+                .cover
+                .kernel_match(V4::from_ip(addr))
+                .map(|n| self.prefix_text::<V4>(n)),
+            Family::V6 => self
+                .fibs
+                .v6
+                .cover
+                .kernel_match(V6::from_ip(addr))
+                .map(|n| self.prefix_text::<V6>(n)),
+        }
+        .unwrap_or_default()
+    }
+
+    // -- lists ----------------------------------------------------------------------------------------------------
+
+    /// Up to `limit` routes of a family after `cursor` (0 = from the start); returns the next cursor, 0 = end. Order is
+    /// that of the store, not of the prefixes.
+    pub fn routes(
+        &self,
+        family: Family,
+        cursor: u64,
+        limit: usize,
+        out: &mut Vec<RouteRow>,
+    ) -> u64 {
+        match family {
+            Family::V4 => self.routes_of::<V4>(cursor, limit, out),
+            Family::V6 => self.routes_of::<V6>(cursor, limit, out),
+        }
+    }
+
+    fn routes_of<F: Fam>(&self, cursor: u64, limit: usize, out: &mut Vec<RouteRow>) -> u64 {
+        let fib = F::fib(&self.fibs);
+        let mut at = cursor;
+        let mut left = limit;
+        while at < u64::from(fib.entries.bound()) {
+            if left == 0 {
+                return at;
+            }
+            let e = at as u32;
+            at += 1;
+            let x = &fib.entries[e];
+            if x.node == NONE || (x.head == NONE && !x.have.present()) {
+                continue;
+            }
+            left -= 1;
+            let best = self
+                .best_alias::<F>(e)
+                .map(|b| b.0)
+                .or((x.head != NONE).then_some(x.head));
+            let alias = best.map(|a| &self.aliases[a]);
+            out.push(RouteRow {
+                prefix: self.prefix_text::<F>(x.node),
+                vrf: 0,
+                kind: alias.map_or("aggregate", |a| kind_text(kind_of(a.kind))),
+                target: self.entry_target::<F>(e),
+                table: alias.map_or(0, |a| {
+                    if a.table == 0 {
+                        TABLE_LOCAL
+                    } else {
+                        TABLE_MAIN
+                    }
+                }),
+                metric: alias.map_or(0, |a| a.metric),
+                state: self.entry_state::<F>(e),
+                action: action_text(x.have),
+                reason: if alias.is_none() {
+                    "an aggregate trap of the reserve: prefixes below it do not fit".into()
+                } else {
+                    self.entry_reason::<F>(e)
+                },
+            });
+        }
+        0
+    }
+
+    fn neigh_row(&self, addr: IpAddr, ifindex: u32) -> NeighRow {
+        let n = self.neighs.get(&(addr, ifindex));
+        let o = self
+            .neigh_ids
+            .get(&(addr, ifindex))
+            .and_then(|&id| self.hw.neighs.get(id));
+        let (state, reason) = object_state(self, o);
+        let usable = n.is_some_and(|n| n.usable());
+        let reason = if !reason.is_empty() || state != "omitted" {
+            reason
+        } else if !usable {
+            "not resolved".into()
+        } else if !self.topo.rif_of.contains_key(&ifindex) {
+            match self.topo.reasons.get(&ifindex) {
+                Some(r) => format!("{} has no router interface: {r}", self.dev(ifindex)),
+                None => format!("{} has no router interface", self.dev(ifindex)),
+            }
+        } else if !self.on_connected(addr, ifindex) {
+            "the longest match of its address is not the connected route of its interface".into()
+        } else {
+            String::new()
+        };
+        NeighRow {
+            addr: addr.to_string(),
+            dev: self.dev(ifindex),
+            mac: n
+                .filter(|n| n.mac != [0; 6])
+                .map(|n| mac_text(n.mac))
+                .unwrap_or_default(),
+            state,
+            reason,
+        }
+    }
+
+    /// All neighbours.
+    pub fn neighbours(&self) -> Vec<NeighRow> {
+        self.neighs
+            .keys()
+            .map(|&(addr, ifindex)| self.neigh_row(addr, ifindex))
+            .collect()
+    }
+
+    fn fdb_row(&self, k: FdbKey) -> FdbRow {
+        let r = self.fdb.get(&k).copied().unwrap_or_default();
+        let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
+        let (state, mut reason) = object_state(self, o);
+        let fid = self.topo.fid_of.get(&k.bridge).map_or(0, |f| *f as u16 + 1);
+        if reason.is_empty() && state == "omitted" {
+            reason = match self.topo.reasons.get(&k.bridge) {
+                Some(r) => format!("{}: {r}", self.dev(k.bridge)),
+                None if fid == 0 => format!("{} has no front-panel port", self.dev(k.bridge)),
+                None => String::new(),
+            };
+        }
+        FdbRow {
+            bridge: self.dev(k.bridge),
+            fid,
+            vlan: k.vlan,
+            mac: mac_text(k.mac),
+            dev: match (
+                r.kernel,
+                r.device.and_then(|p| self.topo.if_of_port.get(&p)),
+            ) {
+                (Some(e), _) => self.dev(e.ifindex),
+                (None, Some(&i)) => self.dev(i),
+                (None, None) => String::new(),
+            },
+            kind: r.kernel.map_or("learned", |e| fdb_kind_text(e.kind)),
+            state,
+            reason,
+        }
+    }
+
+    /// All FDB entries.
+    pub fn fdb(&self) -> Vec<FdbRow> {
+        let mut keys: Vec<FdbKey> = self.fdb.keys().copied().collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|k| self.fdb_row(k)).collect()
+    }
+
+    /// Why what comes in on this device is not forwarded by the chip; empty if it is.
+    pub fn port_reason(&self, ifindex: u32) -> String {
+        self.topo
+            .reasons
+            .get(&ifindex)
+            .or_else(|| self.ingress_reasons.get(&ifindex))
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (&'static str, String) {
+    match o {
+        None => ("omitted", String::new()),
+        Some(o) => match (&o.want, &o.have, &o.fail) {
+            (_, _, Some(f)) => ("failed", s.fail_text(f)),
+            (None, None, None) => ("omitted", String::new()),
+            (Some(w), Some(h), None) if w == h => ("installed", String::new()),
+            _ => ("pending", String::new()),
+        },
+    }
+}
+
+fn unsupported_text(n: u8) -> &'static str {
+    use crate::model::Unsupported::*;
+    [
+        Encap,
+        SourcePrefix,
+        Attribute,
+        ResilientGroup,
+        FdbNexthop,
+        Metrics,
+        Type,
+    ]
+    .into_iter()
+    .find(|u| *u as u8 == n)
+    .map_or("", |u| u.text())
+}

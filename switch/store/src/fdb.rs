@@ -1,0 +1,226 @@
+//! The forwarding database: the kernel's entries, the chip's own learning, and the two kept equal.
+//!
+//! ```text
+//!   EV_LEARN ──► device: port ──► write-back (extern_learn) ──► kernel ──► Upsert: equal, nothing to program
+//!   EV_AGE   ──► device: gone ──► write-back (delete)       ──► kernel ──► Remove
+//!   bridge fdb add … static   ──► Upsert ──► CREATE           does not fit ──► unknown unicast of the domain traps
+//! ```
+
+use crate::Store;
+use crate::api::{DeviceEvent, FdbWriteBack};
+use crate::hw::bodies;
+use crate::hw::table::Sent;
+use crate::model::{FdbEntry, FdbKey, FdbKind, SourceId};
+use tandem_abi::raw::*;
+
+/// One address of one bridge.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FdbRec {
+    /// What the kernel has.
+    pub kernel: Option<FdbEntry>,
+    /// Port where the chip has learned it.
+    pub device: Option<u16>,
+    /// The chip aged it; the kernel's entry goes as soon as the write-back is through.
+    pub aged: bool,
+    pub source: u8,
+    pub generation: u16,
+}
+
+impl FdbRec {
+    pub fn ifindex(&self) -> Option<u32> {
+        self.kernel.map(|k| k.ifindex)
+    }
+}
+
+impl Store {
+    pub(crate) fn upsert_fdb(&mut self, source: SourceId, e: FdbEntry, generation: u16, now: u64) {
+        let key = FdbKey {
+            bridge: e.bridge,
+            vlan: e.vlan,
+            mac: e.mac,
+        };
+        let rec = self.fdb.entry(key).or_default();
+        (rec.source, rec.generation) = (source.0, generation);
+        if rec.kernel == Some(e) && !rec.aged {
+            self.counters.unchanged += 1;
+            return;
+        }
+        rec.kernel = Some(e);
+        rec.aged = false;
+        self.reeval_fdb(key, now);
+    }
+
+    pub(crate) fn remove_fdb(&mut self, key: FdbKey, now: u64) {
+        if self.fdb.remove(&key).is_some() {
+            self.reeval_fdb(key, now);
+        }
+    }
+
+    /// The entry of one address as it should be on the chip.
+    pub(crate) fn reeval_fdb(&mut self, key: FdbKey, now: u64) {
+        let body = self.fdb_body(key);
+        let id = match self.fdb_ids.get(&key) {
+            Some(&id) => id,
+            None if body.is_none() => return,
+            None => {
+                let id = self.hw.fdb.take();
+                self.fdb_ids.insert(key, id);
+                self.fdb_keys.insert(id, key);
+                id
+            }
+        };
+        // What the chip learned by itself is there already.
+        if let (Some(rec), Some(b)) = (self.fdb.get(&key), &body)
+            && rec.device == Some(b.port)
+            && b.action == TND_ACT_FORWARD
+            && b.flags == 0
+        {
+            let o = self.hw.fdb.at(id);
+            if o.have.is_none() && matches!(o.sent, Sent::Nothing) {
+                self.hw.adopt_fdb(id, b.clone(), now);
+                return;
+            }
+        }
+        self.hw.want(id, body, now);
+    }
+
+    fn fdb_body(&self, key: FdbKey) -> Option<bodies::Fdb> {
+        let rec = self.fdb.get(&key)?;
+        let &vlan = self.topo.fid_of.get(&key.bridge)?;
+        // Entries of a VLAN mean nothing without VLAN filtering.
+        if key.vlan != 0 {
+            return None;
+        }
+        let base = bodies::Fdb {
+            vlan,
+            mac: key.mac,
+            port: 0,
+            flags: 0,
+            action: TND_ACT_FORWARD,
+        };
+        let Some(e) = rec.kernel else {
+            // Only the chip knows it so far; the kernel's echo is on its way.
+            return rec.device.map(|port| bodies::Fdb { port, ..base });
+        };
+        let port = self.topo.port_of.get(&e.ifindex).copied();
+        let own = self
+            .links
+            .get(&e.ifindex)
+            .is_some_and(|l| l.link.master == key.bridge);
+        match (e.kind, port) {
+            (FdbKind::Local, _) => Some(bodies::Fdb {
+                action: TND_ACT_TRAP,
+                flags: TND_FDB_STATIC,
+                ..base
+            }),
+            (FdbKind::Blackhole, _) => Some(bodies::Fdb {
+                action: TND_ACT_DROP,
+                flags: TND_FDB_STATIC,
+                ..base
+            }),
+            (FdbKind::Static, Some(port)) if own => Some(bodies::Fdb {
+                port,
+                flags: TND_FDB_STATIC,
+                ..base
+            }),
+            (FdbKind::ExternLearn | FdbKind::Dynamic, Some(_)) if rec.aged => None,
+            (FdbKind::ExternLearn | FdbKind::Dynamic, Some(port)) if own => {
+                // Where the chip saw it last is newer than the kernel's echo.
+                let port = rec.device.unwrap_or(port);
+                Some(bodies::Fdb {
+                    port,
+                    flags: if e.sticky { TND_FDB_STICKY } else { 0 },
+                    ..base
+                })
+            }
+            // On a device that isn't a front-panel port.
+            (_, None) => Some(bodies::Fdb {
+                action: TND_ACT_TRAP,
+                flags: TND_FDB_STATIC,
+                ..base
+            }),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn reeval_all_fdb(&mut self, now: u64) {
+        let keys: Vec<FdbKey> = self.fdb.keys().copied().collect();
+        for k in keys {
+            self.reeval_fdb(k, now);
+        }
+    }
+
+    /// The chip learned, moved or aged an address.
+    pub(crate) fn fdb_event(&mut self, event: DeviceEvent, now: u64) -> Option<FdbWriteBack> {
+        let (fid, mac) = match event {
+            DeviceEvent::Learn { fid, mac, .. }
+            | DeviceEvent::Move { fid, mac, .. }
+            | DeviceEvent::Age { fid, mac, .. } => (fid, mac),
+        };
+        let &bridge = self.topo.bridge_of.get(&u32::from(fid.checked_sub(1)?))?;
+        let key = FdbKey {
+            bridge,
+            vlan: 0,
+            mac,
+        };
+        match event {
+            DeviceEvent::Learn { port, .. } | DeviceEvent::Move { port, .. } => {
+                let &ifindex = self.topo.if_of_port.get(&port)?;
+                let rec = self.fdb.entry(key).or_default();
+                rec.device = Some(port);
+                rec.aged = false;
+                let known = rec.kernel.is_some_and(|k| {
+                    matches!(
+                        k.kind,
+                        FdbKind::Local | FdbKind::Static | FdbKind::Blackhole
+                    ) || (k.kind == FdbKind::ExternLearn && k.ifindex == ifindex)
+                });
+                let body = self.fdb_body(key)?;
+                let id = match self.fdb_ids.get(&key) {
+                    Some(&id) => id,
+                    None => {
+                        let id = self.hw.fdb.take();
+                        self.fdb_ids.insert(key, id);
+                        self.fdb_keys.insert(id, key);
+                        id
+                    }
+                };
+                if body.flags & TND_FDB_STATIC == 0 {
+                    self.hw.adopt_fdb(id, body, now);
+                }
+                (!known).then_some(FdbWriteBack {
+                    add: true,
+                    bridge,
+                    ifindex,
+                    mac,
+                })
+            }
+            DeviceEvent::Age { .. } => {
+                let rec = self.fdb.get_mut(&key)?;
+                rec.device = None;
+                let kernel = rec.kernel;
+                let ageing = kernel
+                    .is_some_and(|k| matches!(k.kind, FdbKind::ExternLearn | FdbKind::Dynamic));
+                if ageing {
+                    rec.aged = true;
+                }
+                if kernel.is_none() {
+                    self.fdb.remove(&key);
+                }
+                if let Some(&id) = self.fdb_ids.get(&key) {
+                    self.hw.gone_fdb(id);
+                    self.reeval_fdb(key, now);
+                }
+                // The slot is free for others.
+                self.credit_all(1);
+                let ifindex = kernel.filter(|_| ageing)?.ifindex;
+                Some(FdbWriteBack {
+                    add: false,
+                    bridge,
+                    ifindex,
+                    mac,
+                })
+            }
+        }
+    }
+}

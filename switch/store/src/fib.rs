@@ -1,0 +1,374 @@
+//! The routing table of one family, in compact form.
+//!
+//! ```text
+//!   trie node (28 or 40 bytes) ──value──► Entry (32): one prefix, what the chip should and does hold
+//!                                           │ head
+//!                                           ▼
+//!                                         Alias (36) ──next──► Alias …   the kernel's routes of that prefix
+//!                                           │ path
+//!                                           ▼
+//!                                         PathSet: next hops, interned, with the list of the aliases that use it
+//! ```
+
+use crate::hw::{Cls, Ref};
+use crate::model::RouteType;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tandem_abi::raw::*;
+use tandem_cover::slab::Slab;
+use tandem_cover::{Bits, Cover, NONE, V4, V6};
+
+/// What an entry of the chip's route table says. Eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// `TND_ACT_*`, or [`Content::ABSENT`]'s.
+    pub action: u8,
+    /// `TND_TRAP_*` with a trap.
+    pub reason: u8,
+    /// `TND_RT_*`; [`KIND_CONNECTED`] for a connected route (a trap on the chip).
+    pub kind: u8,
+    /// Table id of the next hop or group; ifindex with [`KIND_CONNECTED`].
+    pub target: u32,
+}
+
+/// A connected route: `target` is the interface.
+pub(crate) const KIND_CONNECTED: u8 = 0x80;
+
+impl Content {
+    pub const ABSENT: Content = Content {
+        action: 0xff,
+        reason: 0,
+        kind: 0,
+        target: 0,
+    };
+    pub const DROP: Content = Content {
+        action: TND_ACT_DROP,
+        reason: 0,
+        kind: 0,
+        target: 0,
+    };
+
+    pub fn trap(reason: u16) -> Content {
+        Content {
+            action: TND_ACT_TRAP,
+            reason: reason as u8,
+            kind: 0,
+            target: 0,
+        }
+    }
+
+    pub fn connected(ifindex: u32) -> Content {
+        Content {
+            action: TND_ACT_TRAP,
+            reason: TND_TRAP_CONNECTED as u8,
+            kind: KIND_CONNECTED,
+            target: ifindex,
+        }
+    }
+
+    pub fn nexthop(id: u32) -> Content {
+        Content {
+            action: TND_ACT_FORWARD,
+            reason: 0,
+            kind: TND_RT_NEXTHOP,
+            target: id,
+        }
+    }
+
+    pub fn group(id: u32) -> Content {
+        Content {
+            action: TND_ACT_FORWARD,
+            reason: 0,
+            kind: TND_RT_NHG,
+            target: id,
+        }
+    }
+
+    pub fn present(self) -> bool {
+        self.action != 0xff
+    }
+
+    pub fn is_trap(self) -> bool {
+        self.action == TND_ACT_TRAP
+    }
+
+    pub fn is_connected(self) -> bool {
+        self.kind == KIND_CONNECTED
+    }
+
+    /// As the chip sees it: what only the store knows is left out.
+    pub fn on_chip(self) -> Content {
+        if self.is_connected() {
+            Content {
+                kind: 0,
+                target: 0,
+                ..self
+            }
+        } else {
+            self
+        }
+    }
+
+    /// The object that it refers to.
+    pub fn dep(self) -> Option<Ref> {
+        match self.kind {
+            TND_RT_NEXTHOP => Some(Ref::new(Cls::Nexthop, self.target)),
+            TND_RT_NHG => Some(Ref::new(Cls::Nhg, self.target)),
+            _ => None,
+        }
+    }
+}
+
+/// In the queue.
+pub(crate) const F_QUEUED: u16 = 1;
+/// A command is on its way.
+pub(crate) const F_FLIGHT: u16 = 1 << 1;
+/// It did not fit; the reason is in the list of failures.
+pub(crate) const F_FAILED: u16 = 1 << 2;
+/// Something was freed: try once more.
+pub(crate) const F_RETRY: u16 = 1 << 3;
+/// Left out on purpose: its cover traps in the same way.
+pub(crate) const F_OMIT: u16 = 1 << 4;
+/// The parser sends such packets to the CPU before any lookup: never programmed.
+pub(crate) const F_PARSER: u16 = 1 << 5;
+/// The next attempt draws on the reserve for local and connected prefixes.
+pub(crate) const F_LEASE: u16 = 1 << 6;
+/// Its key is unknown on the chip: delete it first.
+pub(crate) const F_PURGE: u16 = 1 << 7;
+/// A delete waits for its cover to trap.
+pub(crate) const F_DEFERRED: u16 = 1 << 8;
+/// The chip says that what it refers to is not there: trap.
+pub(crate) const F_DEPEND: u16 = 1 << 9;
+
+/// One prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Node in the trie; [`NONE`]: the slot is free.
+    pub node: u32,
+    /// First alias, best first; [`NONE`]: an aggregate trap or on its way out.
+    pub head: u32,
+    /// What the kernel's table asks for; absent: nothing usable.
+    pub want: Content,
+    /// What the chip has.
+    pub have: Content,
+    /// When `want` or the state changed last, in units of 2^27 ns.
+    pub since: u32,
+    pub flags: u16,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Entry {
+            node: NONE,
+            head: NONE,
+            want: Content::ABSENT,
+            have: Content::ABSENT,
+            since: 0,
+            flags: 0,
+        }
+    }
+}
+
+impl Entry {
+    pub fn is(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
+    pub fn set(&mut self, flag: u16, on: bool) {
+        if on {
+            self.flags |= flag;
+        } else {
+            self.flags &= !flag;
+        }
+    }
+}
+
+/// Coarse time of [`Entry::since`].
+pub(crate) fn coarse(now_ns: u64) -> u32 {
+    (now_ns >> 27) as u32
+}
+
+/// One kernel route.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alias {
+    pub next: u32,
+    /// Entry; [`NONE`]: the slot is free.
+    pub entry: u32,
+    pub path: u32,
+    /// Neighbours in the path's list of users.
+    pub user_prev: u32,
+    pub user_next: u32,
+    pub metric: u32,
+    pub position: u16,
+    pub generation: u16,
+    /// The kernel's table number, the three that count as 0 (local) and 1 (main).
+    pub table: u8,
+    pub tos: u8,
+    /// `RouteType` as a number.
+    pub kind: u8,
+    /// RT_SCOPE_HOST (survives a link going down), or another.
+    pub scope: u8,
+    /// `Unsupported` as a number, 0 = none.
+    pub unsupported: u8,
+    pub source: u8,
+    pub protocol: u8,
+    pub v6: bool,
+}
+
+impl Default for Alias {
+    fn default() -> Self {
+        Alias {
+            next: NONE,
+            entry: NONE,
+            path: NONE,
+            user_prev: NONE,
+            user_next: NONE,
+            metric: 0,
+            position: 0,
+            generation: 0,
+            table: 0,
+            tos: 0,
+            kind: 0,
+            scope: 0,
+            unsupported: 0,
+            source: 0,
+            protocol: 0,
+            v6: false,
+        }
+    }
+}
+
+impl Alias {
+    /// Order in the list: the table that is looked up first, then as fib_insert_alias: TOS descending, metric
+    /// ascending, then in order of arrival.
+    pub fn order(&self) -> (u8, u8, u32, u16, u8) {
+        (
+            self.table,
+            255 - self.tos,
+            self.metric,
+            self.position,
+            self.source,
+        )
+    }
+}
+
+/// `RouteType` back from its number.
+pub(crate) fn kind_of(n: u8) -> RouteType {
+    match n {
+        1 => RouteType::Unicast,
+        2 => RouteType::Local,
+        3 => RouteType::Broadcast,
+        4 => RouteType::Anycast,
+        6 => RouteType::Blackhole,
+        7 => RouteType::Unreachable,
+        8 => RouteType::Prohibit,
+        9 => RouteType::Throw,
+        _ => RouteType::Multicast,
+    }
+}
+
+/// One family's table.
+#[derive(Debug)]
+pub(crate) struct Fib<B: Bits> {
+    pub cover: Cover<B>,
+    pub entries: Slab<Entry>,
+    /// Number of connected prefixes per length.
+    pub connected: [u32; 129],
+    /// Number of aliases of the local table that are shorter than a host.
+    pub wide_local: u32,
+}
+
+impl<B: Bits> Default for Fib<B> {
+    fn default() -> Self {
+        Fib {
+            cover: Cover::new(),
+            entries: Slab::default(),
+            connected: [0; 129],
+            wide_local: 0,
+        }
+    }
+}
+
+impl<B: Bits> Fib<B> {
+    /// The entry at a node.
+    pub fn at_node(&self, node: u32) -> Option<u32> {
+        let v = self.cover.value(node);
+        (v != NONE).then_some(v)
+    }
+
+    /// Length of the shortest connected prefix; larger than any length if there is none.
+    pub fn shortest_connected(&self) -> u8 {
+        self.connected.iter().position(|&n| n > 0).unwrap_or(255) as u8
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.cover.bytes() + self.entries.bytes()
+    }
+}
+
+/// Both families.
+#[derive(Debug, Default)]
+pub(crate) struct Fibs {
+    pub v4: Fib<V4>,
+    pub v6: Fib<V6>,
+}
+
+/// A family of addresses.
+pub(crate) trait Fam: Bits {
+    const CLS: Cls;
+    const AF: u8;
+    fn fib(f: &Fibs) -> &Fib<Self>;
+    fn fib_mut(f: &mut Fibs) -> &mut Fib<Self>;
+    fn from_ip(a: IpAddr) -> Self;
+    fn to_ip(self) -> IpAddr;
+    /// The parser traps packets to this prefix before any lookup (docs/mapping.md).
+    fn parser_traps(self, len: u8) -> bool;
+}
+
+impl Fam for V4 {
+    const CLS: Cls = Cls::Route4;
+    const AF: u8 = TND_AF_INET;
+    fn fib(f: &Fibs) -> &Fib<Self> {
+        &f.v4
+    }
+    fn fib_mut(f: &mut Fibs) -> &mut Fib<Self> {
+        &mut f.v4
+    }
+    fn from_ip(a: IpAddr) -> Self {
+        match a {
+            IpAddr::V4(a) => V4(a.to_bits()),
+            IpAddr::V6(_) => V4(0),
+        }
+    }
+    fn to_ip(self) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(self.0))
+    }
+    fn parser_traps(self, len: u8) -> bool {
+        // 224.0.0.0/4 multicast
+        len >= 4 && self.0 >> 28 == 0xe
+    }
+}
+
+impl Fam for V6 {
+    const CLS: Cls = Cls::Route6;
+    const AF: u8 = TND_AF_INET6;
+    fn fib(f: &Fibs) -> &Fib<Self> {
+        &f.v6
+    }
+    fn fib_mut(f: &mut Fibs) -> &mut Fib<Self> {
+        &mut f.v6
+    }
+    fn from_ip(a: IpAddr) -> Self {
+        match a {
+            IpAddr::V6(a) => V6::from_u128(a.to_bits()),
+            IpAddr::V4(_) => V6::default(),
+        }
+    }
+    fn to_ip(self) -> IpAddr {
+        IpAddr::V6(Ipv6Addr::from_bits(self.to_u128()))
+    }
+    fn parser_traps(self, len: u8) -> bool {
+        // ff00::/8 multicast, fe80::/10 link-local
+        let [a, ..] = self.0;
+        (len >= 8 && a >> 24 == 0xff) || (len >= 10 && a >> 22 == 0x3fa)
+    }
+}

@@ -1,0 +1,328 @@
+//! Bodies of the classes, as values to compare, and how they are laid out in a command.
+
+use super::table::HwBody;
+use super::{Cls, Ref, body_of};
+use crate::api::Body;
+use std::net::IpAddr;
+use tandem_abi::raw::*;
+use zerocopy::IntoBytes;
+
+/// Table ids count from 0, the ABI's from 1.
+pub(crate) fn hw_id(id: u32) -> u32 {
+    id + 1
+}
+
+fn size<T>() -> u16 {
+    size_of::<T>() as u16
+}
+
+/// Family and address as the ABI carries them.
+pub(crate) fn abi_addr(a: IpAddr) -> (u8, [u8; 16]) {
+    match a {
+        IpAddr::V4(a) => {
+            let mut b = [0u8; 16];
+            b[..4].copy_from_slice(&a.octets());
+            (TND_AF_INET, b)
+        }
+        IpAddr::V6(a) => (TND_AF_INET6, a.octets()),
+    }
+}
+
+/// TND_CLS_PORT. Table id = port − 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Port {
+    pub flags: u32,
+    pub mtu: u32,
+    pub stp: u8,
+    pub mac: [u8; 6],
+}
+
+impl HwBody for Port {
+    const CLS: Cls = Cls::Port;
+    const ABI: u16 = TND_CLS_PORT;
+    const FIXED: bool = true;
+    const KEEP: bool = true;
+    fn encode(&self, id: u32) -> Body {
+        body_of(&tnd_port {
+            struct_size: size::<tnd_port>(),
+            port: hw_id(id) as u16,
+            flags: self.flags,
+            mtu: self.mtu,
+            stp_state: self.stp,
+            mac: self.mac,
+            ..Default::default()
+        })
+    }
+    fn deps(&self, _: &mut dyn FnMut(Ref)) {}
+    fn spoil(&mut self) {
+        self.mtu = u32::MAX;
+    }
+}
+
+/// TND_CLS_VLAN. Table id = fid − 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Vlan {
+    pub flags: u32,
+    pub ageing_s: u32,
+}
+
+impl HwBody for Vlan {
+    const CLS: Cls = Cls::Vlan;
+    const ABI: u16 = TND_CLS_VLAN;
+    fn encode(&self, id: u32) -> Body {
+        body_of(&tnd_vlan {
+            struct_size: size::<tnd_vlan>(),
+            fid: hw_id(id) as u16,
+            flags: self.flags,
+            ageing_s: self.ageing_s,
+            ..Default::default()
+        })
+    }
+    fn deps(&self, _: &mut dyn FnMut(Ref)) {}
+    fn spoil(&mut self) {
+        self.flags = u32::MAX;
+    }
+}
+
+/// TND_CLS_VLAN_MEMBER. Table id = port − 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Member {
+    /// Table id of the VLAN.
+    pub vlan: u32,
+    pub port: u16,
+    pub vid: u16,
+    pub flags: u32,
+}
+
+impl HwBody for Member {
+    const CLS: Cls = Cls::Member;
+    const KEEP: bool = true;
+    const ABI: u16 = TND_CLS_VLAN_MEMBER;
+    fn encode(&self, _: u32) -> Body {
+        body_of(&tnd_vlan_member {
+            struct_size: size::<tnd_vlan_member>(),
+            fid: hw_id(self.vlan) as u16,
+            port: self.port,
+            vid: self.vid,
+            flags: self.flags,
+            ..Default::default()
+        })
+    }
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        f(Ref::new(Cls::Vlan, self.vlan));
+    }
+    fn spoil(&mut self) {
+        self.flags = u32::MAX;
+    }
+}
+
+/// Where a router interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RifPlace {
+    Port(u16),
+    /// Table id of the VLAN.
+    Vlan(u32),
+}
+
+/// TND_CLS_RIF. Table id = rif − 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rif {
+    pub place: RifPlace,
+    pub mac: [u8; 6],
+    pub flags: u32,
+    pub mtu: u32,
+}
+
+impl HwBody for Rif {
+    const CLS: Cls = Cls::Rif;
+    const ABI: u16 = TND_CLS_RIF;
+    fn encode(&self, id: u32) -> Body {
+        let (kind, port, fid) = match self.place {
+            RifPlace::Port(p) => (TND_RIF_PORT, p, 0),
+            RifPlace::Vlan(v) => (TND_RIF_FID, 0, hw_id(v) as u16),
+        };
+        body_of(&tnd_rif {
+            struct_size: size::<tnd_rif>(),
+            rif: hw_id(id) as u16,
+            kind,
+            port,
+            fid,
+            mac: self.mac,
+            flags: self.flags,
+            mtu: self.mtu,
+            ..Default::default()
+        })
+    }
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        if let RifPlace::Vlan(v) = self.place {
+            f(Ref::new(Cls::Vlan, v));
+        }
+    }
+    fn spoil(&mut self) {
+        self.mtu = u32::MAX;
+    }
+}
+
+/// TND_CLS_NEXTHOP. Table id = nexthop − 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Nexthop {
+    /// Table id of the RIF.
+    pub rif: u32,
+    /// None: not resolved, packets go to the CPU, which makes the kernel resolve.
+    pub mac: Option<[u8; 6]>,
+}
+
+impl HwBody for Nexthop {
+    const CLS: Cls = Cls::Nexthop;
+    const ABI: u16 = TND_CLS_NEXTHOP;
+    fn encode(&self, id: u32) -> Body {
+        body_of(&tnd_nexthop {
+            struct_size: size::<tnd_nexthop>(),
+            rif: hw_id(self.rif) as u16,
+            nexthop: hw_id(id),
+            action: if self.mac.is_some() {
+                TND_ACT_FORWARD
+            } else {
+                TND_ACT_TRAP
+            },
+            reason: if self.mac.is_some() {
+                0
+            } else {
+                TND_TRAP_UNRESOLVED as u8
+            },
+            mac: self.mac.unwrap_or_default(),
+        })
+    }
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        f(Ref::new(Cls::Rif, self.rif));
+    }
+    fn spoil(&mut self) {
+        self.mac = Some([0xff; 6]);
+    }
+}
+
+/// TND_CLS_NHG. Table id = nhg − 1.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Nhg {
+    pub hash: u32,
+    /// Table id of the next hop, weight.
+    pub members: Box<[(u32, u32)]>,
+}
+
+impl HwBody for Nhg {
+    const CLS: Cls = Cls::Nhg;
+    const ABI: u16 = TND_CLS_NHG;
+    fn encode(&self, id: u32) -> Body {
+        let head = tnd_nhg {
+            struct_size: size::<tnd_nhg>(),
+            count: self.members.len() as u16,
+            nhg: hw_id(id),
+            hash: self.hash,
+            ..Default::default()
+        };
+        let mut b = Vec::with_capacity(
+            size_of::<tnd_nhg>() + self.members.len() * size_of::<tnd_nhg_member>(),
+        );
+        b.extend_from_slice(head.as_bytes());
+        for &(n, weight) in &self.members {
+            b.extend_from_slice(
+                tnd_nhg_member {
+                    nexthop: hw_id(n),
+                    weight,
+                }
+                .as_bytes(),
+            );
+        }
+        let mut data = [0u8; 64];
+        match data.get_mut(..b.len()) {
+            Some(d) => {
+                d.copy_from_slice(&b);
+                Body::Inline {
+                    len: b.len() as u8,
+                    data,
+                }
+            }
+            None => Body::Arena(b.into()),
+        }
+    }
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        for m in &self.members {
+            f(Ref::new(Cls::Nexthop, m.0));
+        }
+    }
+    fn spoil(&mut self) {
+        self.hash = u32::MAX;
+    }
+}
+
+/// TND_CLS_NEIGH
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Neigh {
+    /// Table id of the RIF.
+    pub rif: u32,
+    pub addr: IpAddr,
+    pub mac: [u8; 6],
+}
+
+impl HwBody for Neigh {
+    const CLS: Cls = Cls::Neigh;
+    const ABI: u16 = TND_CLS_NEIGH;
+    fn same_key(&self, other: &Self) -> bool {
+        self.rif == other.rif
+    }
+    fn encode(&self, _: u32) -> Body {
+        let (family, addr) = abi_addr(self.addr);
+        body_of(&tnd_neigh {
+            struct_size: size::<tnd_neigh>(),
+            rif: hw_id(self.rif) as u16,
+            family,
+            action: TND_ACT_FORWARD,
+            mac: self.mac,
+            addr,
+            ..Default::default()
+        })
+    }
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        f(Ref::new(Cls::Rif, self.rif));
+    }
+    fn spoil(&mut self) {
+        self.mac = [0xff; 6];
+    }
+}
+
+/// TND_CLS_FDB
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fdb {
+    /// Table id of the VLAN.
+    pub vlan: u32,
+    pub mac: [u8; 6],
+    /// With [`TND_ACT_FORWARD`].
+    pub port: u16,
+    pub flags: u16,
+    pub action: u8,
+}
+
+impl HwBody for Fdb {
+    const CLS: Cls = Cls::Fdb;
+    const ABI: u16 = TND_CLS_FDB;
+    fn same_key(&self, other: &Self) -> bool {
+        self.vlan == other.vlan
+    }
+    fn encode(&self, _: u32) -> Body {
+        body_of(&tnd_fdb {
+            struct_size: size::<tnd_fdb>(),
+            fid: hw_id(self.vlan) as u16,
+            mac: self.mac,
+            port: self.port,
+            flags: self.flags,
+            action: self.action,
+            ..Default::default()
+        })
+    }
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        f(Ref::new(Cls::Vlan, self.vlan));
+    }
+    fn spoil(&mut self) {
+        self.flags = u16::MAX;
+    }
+}

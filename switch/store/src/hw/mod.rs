@@ -1,0 +1,651 @@
+//! The hardware's side: what each object should be there, what it is, what is on its way.
+//!
+//! ```text
+//!            want ──┐
+//!   kernel state    ├─ different, nothing on its way, dependencies stand ──► command ──► completion ──► have
+//!            have ──┘
+//! ```
+//!
+//! One small state machine for every class but routes (those have a compact form, see `fib`). Level-triggered: a
+//! change of `want` or `have` puts the object into the queue, the step compares and posts one command.
+
+pub(crate) mod bodies;
+pub(crate) mod table;
+
+use crate::api::{Body, Completion, Planned, Ring};
+use crate::fib::Content;
+use bodies::{Fdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan};
+use std::collections::{HashMap, VecDeque};
+use table::{Obj, Sent, Table};
+use tandem_abi::raw::*;
+
+/// Classes of objects that the store programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Cls {
+    Port,
+    Vlan,
+    Member,
+    Rif,
+    Nexthop,
+    Nhg,
+    Neigh,
+    Fdb,
+    Route4,
+    Route6,
+    Lease,
+}
+
+/// One object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Ref {
+    pub cls: Cls,
+    pub id: u32,
+}
+
+impl Ref {
+    pub fn new(cls: Cls, id: u32) -> Ref {
+        Ref { cls, id }
+    }
+}
+
+/// Why an object is not in hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Fail {
+    pub status: u16,
+    pub table: u16,
+    pub needed: u32,
+    pub free: u32,
+    pub size: u32,
+    pub since: u64,
+}
+
+impl Fail {
+    pub fn of(c: &Completion, now: u64) -> Fail {
+        Fail {
+            status: c.status,
+            table: c.table,
+            needed: c.needed,
+            free: c.free,
+            size: c.size,
+            since: now,
+        }
+    }
+
+    /// A table or bucket was full: freed slots may help.
+    pub fn full(&self) -> bool {
+        is_full(self.status)
+    }
+}
+
+pub(crate) fn is_full(status: u16) -> bool {
+    status == TND_ST_TABLE_FULL || status == TND_ST_BUCKET_FULL
+}
+
+/// A command on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub what: Ref,
+    pub op: u16,
+    pub ring: Ring,
+    /// Routes: the content sent.
+    pub content: Content,
+    /// Routes: this entry is an aggregate trap, not a kernel prefix.
+    pub aggregate: bool,
+    /// Lease slot that the command draws on, plus one; 0 = none.
+    pub lease: u32,
+}
+
+/// Commands on their way, by token.
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    slots: Vec<(u32, Option<Flight>)>,
+    free: Vec<u32>,
+    /// On the synchronous and on the bulk ring.
+    pub outstanding: [usize; 2],
+}
+
+pub(crate) fn ring_no(r: Ring) -> usize {
+    match r {
+        Ring::Sync => 0,
+        Ring::Bulk => 1,
+    }
+}
+
+impl Flights {
+    pub fn start(&mut self, f: Flight) -> u64 {
+        let i = match self.free.pop() {
+            Some(i) => i,
+            None => {
+                self.slots.push((0, None));
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.outstanding[ring_no(f.ring)] += 1;
+        let s = &mut self.slots[i as usize];
+        s.1 = Some(f);
+        u64::from(s.0) << 32 | u64::from(i)
+    }
+
+    pub fn end(&mut self, token: u64) -> Option<Flight> {
+        let s = self.slots.get_mut(token as u32 as usize)?;
+        if u64::from(s.0) != token >> 32 {
+            return None;
+        }
+        let f = s.1.take()?;
+        s.0 = s.0.wrapping_add(1);
+        self.free.push(token as u32);
+        self.outstanding[ring_no(f.ring)] -= 1;
+        Some(f)
+    }
+
+    /// All tokens become void.
+    pub fn clear(&mut self) {
+        self.free.clear();
+        for (i, s) in self.slots.iter_mut().enumerate() {
+            s.0 = s.0.wrapping_add(1);
+            s.1 = None;
+            self.free.push(i as u32);
+        }
+        self.outstanding = [0, 0];
+    }
+}
+
+/// Objects that failed for want of space in one pool.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    /// Local and connected prefixes: they go first.
+    pub urgent: VecDeque<Ref>,
+    /// Longest waiting first.
+    pub normal: VecDeque<Ref>,
+    /// Slots freed since the last look.
+    pub credits: u64,
+}
+
+/// What a dependency can be for its dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DepState {
+    Ready,
+    Pending,
+    Failed,
+}
+
+/// Tables of all classes but routes, the queues, and what is on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Hw {
+    pub ports: Table<Port>,
+    pub vlans: Table<Vlan>,
+    pub members: Table<Member>,
+    pub rifs: Table<Rif>,
+    pub nexthops: Table<Nexthop>,
+    pub nhgs: Table<Nhg>,
+    pub neighs: Table<Neigh>,
+    pub fdb: Table<Fdb>,
+    /// Objects to look at, by class so that dependencies go first.
+    pub queues: [VecDeque<u32>; 8],
+    pub flights: Flights,
+    pub waiting: HashMap<u16, Waiting>,
+    /// Targets of routes (next hops, groups) that came to stand or failed: their routes must be looked at.
+    pub changed: Vec<Ref>,
+}
+
+/// Gives a class its table.
+pub(crate) trait HwClass: table::HwBody {
+    fn table(hw: &mut Hw) -> &mut Table<Self>;
+}
+
+macro_rules! classes {
+    ($($t:ident, $field:ident;)*) => { $(
+        impl HwClass for $t {
+            fn table(hw: &mut Hw) -> &mut Table<Self> { &mut hw.$field }
+        }
+    )* };
+}
+classes! { Port, ports; Vlan, vlans; Member, members; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb; }
+
+/// Runs `$body` with `$t` standing for the body type of a class.
+macro_rules! with_class {
+    ($cls:expr, $t:ident => $body:expr) => {
+        match $cls {
+            Cls::Port => {
+                type $t = Port;
+                $body
+            }
+            Cls::Vlan => {
+                type $t = Vlan;
+                $body
+            }
+            Cls::Member => {
+                type $t = Member;
+                $body
+            }
+            Cls::Rif => {
+                type $t = Rif;
+                $body
+            }
+            Cls::Nexthop => {
+                type $t = Nexthop;
+                $body
+            }
+            Cls::Nhg => {
+                type $t = Nhg;
+                $body
+            }
+            Cls::Neigh => {
+                type $t = Neigh;
+                $body
+            }
+            Cls::Fdb => {
+                type $t = Fdb;
+                $body
+            }
+            Cls::Route4 | Cls::Route6 | Cls::Lease => Default::default(),
+        }
+    };
+}
+
+impl Hw {
+    /// Says what an object should be; None: it should go.
+    pub fn want<B: HwClass>(&mut self, id: u32, want: Option<B>, now: u64) {
+        let o = B::table(self).at(id);
+        if o.want != want {
+            o.want = want;
+            o.since = now;
+            // Another object may fit where this one did not, only if its key's slots are the same it doesn't: an
+            // object that failed for space stays failed until something is freed.
+            if o.fail.is_some_and(|f| !f.full()) {
+                o.fail = None;
+            } else if o.fail.is_some() && o.have.is_some() {
+                // An update that did not fit; another one may.
+                o.retry = true;
+            }
+            self.queue(Ref::new(B::CLS, id));
+        }
+    }
+
+    pub fn queue(&mut self, r: Ref) {
+        let fresh = with_class!(r.cls, T => {
+            let o = T::table(self).at(r.id);
+            !std::mem::replace(&mut o.queued, true)
+        });
+        if fresh {
+            self.queues[r.cls as usize].push_back(r.id);
+        }
+    }
+
+    pub fn dep_state(&mut self, r: Ref) -> DepState {
+        fn look<B: HwClass>(o: &Obj<B>) -> DepState {
+            match (&o.have, &o.sent) {
+                (_, Sent::Delete) => DepState::Pending,
+                // Its update failed: what stands there is out of date.
+                (Some(_), _) if o.fail.is_some() && o.have != o.want => DepState::Failed,
+                (Some(_), _) if o.want.is_some() => DepState::Ready,
+                _ if o.fail.is_some() => DepState::Failed,
+                _ => DepState::Pending,
+            }
+        }
+        match r.cls {
+            Cls::Vlan => look(self.vlans.at(r.id)),
+            Cls::Rif => look(self.rifs.at(r.id)),
+            Cls::Nexthop => look(self.nexthops.at(r.id)),
+            Cls::Nhg => look(self.nhgs.at(r.id)),
+            _ => DepState::Ready,
+        }
+    }
+
+    /// One more (or one less) entry in hardware refers to this object.
+    pub fn hold(&mut self, r: Ref, by: i32) {
+        let idle = with_class!(r.cls, T => {
+            let o = T::table(self).at(r.id);
+            o.refs = o.refs.saturating_add_signed(by);
+            o.refs == 0 && o.want.is_none()
+        });
+        if idle {
+            self.queue(r);
+        }
+    }
+
+    /// What it refers to came to stand: an object that failed for want of it tries again.
+    pub fn retry_dependent(&mut self, r: Ref) {
+        with_class!(r.cls, T => {
+            let o = T::table(self).at(r.id);
+            if o.fail.is_some_and(|f| !f.full()) {
+                o.fail = None;
+            }
+        });
+        self.queue(r);
+    }
+
+    /// Something was freed that it waits for.
+    pub fn retry(&mut self, r: Ref) {
+        with_class!(r.cls, T => {
+            let o = T::table(self).at(r.id);
+            if o.fail.is_some() {
+                o.retry = true;
+            }
+        });
+        self.queue(r);
+    }
+
+    /// It waits for space.
+    pub fn failed_full(&mut self, r: Ref) -> bool {
+        with_class!(r.cls, T => T::table(self).at(r.id).fail.is_some_and(|f| f.full()))
+    }
+
+    fn hold_deps<B: HwClass>(&mut self, body: &B, by: i32) {
+        let mut deps = Vec::new();
+        body.deps(&mut |r| deps.push(r));
+        for d in deps {
+            self.hold(d, by);
+        }
+    }
+
+    /// Looks at one object and posts what it needs.
+    pub fn step(&mut self, r: Ref, now: u64) -> Option<Planned> {
+        with_class!(r.cls, T => self.step_of::<T>(r.id, now))
+    }
+
+    fn step_of<B: HwClass>(&mut self, id: u32, now: u64) -> Option<Planned> {
+        let o = B::table(self).at(id);
+        o.queued = false;
+        if !matches!(o.sent, Sent::Nothing) {
+            return None;
+        }
+        if o.purge {
+            let body = o.want.as_ref().or(o.have.as_ref())?.clone();
+            o.sent = Sent::Delete;
+            return Some(self.post::<B>(id, TND_OP_DELETE, &body));
+        }
+        match (o.have.clone(), o.want.clone()) {
+            (None, None) => {
+                let failed = o.fail.take().is_some();
+                if o.refs == 0 {
+                    B::table(self).release(id);
+                }
+                if failed {
+                    self.changed.push(Ref::new(B::CLS, id));
+                }
+                None
+            }
+            (Some(have), None) => {
+                if B::FIXED {
+                    o.have = None;
+                    return None;
+                }
+                if o.refs > 0 {
+                    return None;
+                }
+                o.sent = Sent::Delete;
+                Some(self.post::<B>(id, TND_OP_DELETE, &have))
+            }
+            (Some(have), Some(want)) if !B::FIXED && !have.same_key(&want) => {
+                if o.refs > 0 {
+                    return None;
+                }
+                o.sent = Sent::Delete;
+                Some(self.post::<B>(id, TND_OP_DELETE, &have))
+            }
+            (have, Some(want)) => {
+                if have.as_ref() == Some(&want) || (o.fail.is_some() && !o.retry) {
+                    return None;
+                }
+                let mut state = DepState::Ready;
+                let mut deps = Vec::new();
+                want.deps(&mut |r| deps.push(r));
+                for d in deps {
+                    match self.dep_state(d) {
+                        DepState::Ready => {}
+                        DepState::Pending if state == DepState::Ready => state = DepState::Pending,
+                        DepState::Pending => {}
+                        DepState::Failed => state = DepState::Failed,
+                    }
+                }
+                match state {
+                    DepState::Ready => {}
+                    DepState::Pending => return None,
+                    DepState::Failed => {
+                        let o = B::table(self).at(id);
+                        let fresh = o.fail.is_none();
+                        o.fail = Some(Fail {
+                            status: TND_ST_DEPEND,
+                            since: now,
+                            ..Fail::default()
+                        });
+                        if fresh {
+                            self.changed.push(Ref::new(B::CLS, id));
+                        }
+                        return None;
+                    }
+                }
+                let o = B::table(self).at(id);
+                o.retry = false;
+                o.sent = Sent::Put(want.clone());
+                let op = if have.is_some() || B::FIXED {
+                    TND_OP_UPDATE
+                } else {
+                    TND_OP_CREATE
+                };
+                self.hold_deps(&want, 1);
+                Some(self.post::<B>(id, op, &want))
+            }
+        }
+    }
+
+    fn post<B: HwClass>(&mut self, id: u32, op: u16, body: &B) -> Planned {
+        let token = self.flights.start(Flight {
+            what: Ref::new(B::CLS, id),
+            op,
+            ring: Ring::Sync,
+            content: Content::ABSENT,
+            aggregate: false,
+            lease: 0,
+        });
+        Planned {
+            token,
+            ring: Ring::Sync,
+            op,
+            cls: B::ABI,
+            flags: if op == TND_OP_DELETE {
+                TND_CMD_IDEMPOTENT
+            } else {
+                0
+            },
+            lease: 0,
+            body: body.encode(id),
+        }
+    }
+
+    /// An answer came. Returns true if the object failed for want of space.
+    pub fn complete(&mut self, f: &Flight, c: &Completion, now: u64) -> bool {
+        with_class!(f.what.cls, T => self.complete_of::<T>(f, c, now))
+    }
+
+    fn complete_of<B: HwClass>(&mut self, f: &Flight, c: &Completion, now: u64) -> bool {
+        let id = f.what.id;
+        let o = B::table(self).at(id);
+        let sent = std::mem::replace(&mut o.sent, Sent::Nothing);
+        let had = o.have.is_some();
+        let mut full = false;
+        match sent {
+            Sent::Nothing => {}
+            Sent::Delete => {
+                if c.status == TND_ST_OK || c.status == TND_ST_NOENT {
+                    o.purge = false;
+                    o.cost = 0;
+                    if let Some(old) = o.have.take() {
+                        self.hold_deps(&old, -1);
+                    }
+                } else {
+                    // Somebody refers to it still, or the write failed: a few more tries, then it stays.
+                    o.attempts += 1;
+                    if o.attempts >= MAX_ATTEMPTS {
+                        o.fail = Some(Fail::of(c, now));
+                        return false;
+                    }
+                }
+            }
+            Sent::Put(body) => {
+                let old = o.have.take();
+                match c.status {
+                    TND_ST_OK => {
+                        o.have = Some(body);
+                        o.attempts = 0;
+                        let had = had && o.fail.is_none();
+                        o.cost = (i64::from(o.cost)
+                            + c.deltas
+                                .iter()
+                                .take(usize::from(c.delta_count))
+                                .map(|d| i64::from(d.1))
+                                .sum::<i64>())
+                        .max(0) as u32;
+                        o.fail = None;
+                        o.since = now;
+                        if let Some(old) = old {
+                            self.hold_deps(&old, -1);
+                        }
+                        if !had {
+                            self.changed.push(f.what);
+                        }
+                    }
+                    TND_ST_EXISTS => {
+                        // Another object has this key: it is there, and gets updated.
+                        let mut there = body.clone();
+                        there.spoil();
+                        o.have = Some(there);
+                    }
+                    TND_ST_NOENT if f.op == TND_OP_UPDATE && !B::FIXED => {
+                        // Gone under our feet: make it again.
+                        self.hold_deps(&body, -1);
+                        if let Some(old) = old {
+                            self.hold_deps(&old, -1);
+                        }
+                    }
+                    status => {
+                        o.attempts += 1;
+                        let again = status == TND_ST_FAULT && o.attempts < MAX_ATTEMPTS;
+                        full = is_full(status);
+                        o.have = old;
+                        if !again {
+                            o.fail = Some(Fail::of(c, now));
+                        }
+                        self.hold_deps(&body, -1);
+                        self.changed.push(f.what);
+                        if !again {
+                            return full;
+                        }
+                    }
+                }
+            }
+        }
+        self.queue(f.what);
+        full
+    }
+
+    /// A command of this object got no answer: the key is deleted, then made again.
+    pub fn lost(&mut self, r: Ref) {
+        with_class!(r.cls, T => self.lost_of::<T>(r.id));
+        self.queue(r);
+    }
+
+    fn lost_of<B: HwClass>(&mut self, id: u32) {
+        let o = B::table(self).at(id);
+        let sent = std::mem::replace(&mut o.sent, Sent::Nothing);
+        o.purge = !B::FIXED;
+        let old = if B::FIXED { None } else { o.have.take() };
+        if let Sent::Put(b) = sent {
+            self.hold_deps(&b, -1);
+        }
+        if let Some(b) = old {
+            // The references stay counted until the delete is answered.
+            B::table(self).at(id).have = Some(b);
+        }
+    }
+
+    /// The device is a new one, or its content is to be confirmed: nothing is known to be there.
+    pub fn forget(&mut self) {
+        self.flights.clear();
+        self.waiting.clear();
+        self.changed.clear();
+        for q in &mut self.queues {
+            q.clear();
+        }
+        macro_rules! each { ($($f:ident),*) => { $( self.$f.forget(); )* } }
+        each!(ports, vlans, members, rifs, nexthops, nhgs, neighs, fdb);
+        macro_rules! requeue { ($($f:ident, $c:ident);*) => { $(
+            for id in self.$f.ids() { self.queue(Ref::new(Cls::$c, id)); }
+        )* } }
+        requeue!(ports, Port; vlans, Vlan; members, Member; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb);
+    }
+
+    /// The next object to look at, dependencies first.
+    pub fn pop(&mut self) -> Option<Ref> {
+        const ORDER: [Cls; 8] = [
+            Cls::Port,
+            Cls::Vlan,
+            Cls::Member,
+            Cls::Rif,
+            Cls::Nexthop,
+            Cls::Nhg,
+            Cls::Neigh,
+            Cls::Fdb,
+        ];
+        for c in ORDER {
+            if let Some(id) = self.queues[c as usize].pop_front() {
+                return Some(Ref::new(c, id));
+            }
+        }
+        None
+    }
+
+    pub fn queues_empty(&self) -> bool {
+        self.queues.iter().all(VecDeque::is_empty)
+    }
+}
+
+/// How often a write that the hardware failed is tried.
+pub(crate) const MAX_ATTEMPTS: u8 = 4;
+
+/// A body from a struct of the ABI.
+pub(crate) fn body_of<T: zerocopy::IntoBytes + zerocopy::Immutable>(v: &T) -> Body {
+    let b = v.as_bytes();
+    let mut data = [0u8; 64];
+    match data.get_mut(..b.len()) {
+        Some(d) => {
+            d.copy_from_slice(b);
+            Body::Inline {
+                len: b.len() as u8,
+                data,
+            }
+        }
+        None => Body::Arena(b.into()),
+    }
+}
+
+impl Hw {
+    /// The chip made this entry by itself.
+    pub fn adopt_fdb(&mut self, id: u32, body: Fdb, now: u64) {
+        let o = self.fdb.at(id);
+        o.want = Some(body.clone());
+        o.since = now;
+        o.fail = None;
+        // A command on its way finds out by its answer.
+        if matches!(o.sent, Sent::Nothing) {
+            let old = o.have.replace(body.clone());
+            self.hold_deps(&body, 1);
+            if let Some(old) = old {
+                self.hold_deps(&old, -1);
+            }
+        }
+        self.queue(Ref::new(Cls::Fdb, id));
+    }
+
+    /// The chip removed this entry by itself.
+    pub fn gone_fdb(&mut self, id: u32) {
+        let o = self.fdb.at(id);
+        if matches!(o.sent, Sent::Nothing)
+            && let Some(old) = o.have.take()
+        {
+            self.hold_deps(&old, -1);
+        }
+        self.queue(Ref::new(Cls::Fdb, id));
+    }
+}

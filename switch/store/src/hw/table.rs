@@ -1,0 +1,153 @@
+//! One hardware table of one class: objects by id.
+
+use super::{Cls, Fail, Ref};
+use crate::api::Body;
+use std::fmt::Debug;
+
+/// What a class's body must be able to do.
+pub(crate) trait HwBody: Clone + PartialEq + Debug {
+    /// Class in the store.
+    const CLS: Cls;
+    /// `TND_CLS_*`
+    const ABI: u16;
+    /// The objects are there from the start and only updated.
+    const FIXED: bool = false;
+    /// Ids are given once and for all: the key follows from the id.
+    const KEEP: bool = false;
+    /// The other body is the same object for the chip; else it must be deleted before this one is made.
+    fn same_key(&self, _other: &Self) -> bool {
+        true
+    }
+    /// The command's body; `id` is the object's id in its table.
+    fn encode(&self, id: u32) -> Body;
+    /// What it refers to.
+    fn deps(&self, f: &mut dyn FnMut(Ref));
+    /// Becomes unequal to every body that can be wanted, with the same key and references.
+    fn spoil(&mut self);
+}
+
+/// What is on its way.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Sent<B> {
+    #[default]
+    Nothing,
+    Put(B),
+    Delete,
+}
+
+/// One object.
+#[derive(Debug, Clone)]
+pub(crate) struct Obj<B> {
+    pub want: Option<B>,
+    pub have: Option<B>,
+    pub sent: Sent<B>,
+    /// Entries in hardware (or on their way) that refer to it.
+    pub refs: u32,
+    pub queued: bool,
+    /// It failed, and something was freed since.
+    pub retry: bool,
+    /// Its key is unknown: delete it first.
+    pub purge: bool,
+    pub attempts: u8,
+    /// The id is taken.
+    pub taken: bool,
+    /// Slots, by the completions' deltas.
+    pub cost: u32,
+    pub fail: Option<Fail>,
+    pub since: u64,
+}
+
+impl<B> Default for Obj<B> {
+    fn default() -> Self {
+        Obj {
+            want: None,
+            have: None,
+            sent: Sent::Nothing,
+            refs: 0,
+            queued: false,
+            retry: false,
+            purge: false,
+            attempts: 0,
+            taken: false,
+            cost: 0,
+            fail: None,
+            since: 0,
+        }
+    }
+}
+
+/// Objects by id. Ids are dense and the lowest free one is taken, because chips index by them.
+#[derive(Debug)]
+pub(crate) struct Table<B> {
+    objs: Vec<Obj<B>>,
+    free: std::collections::BinaryHeap<std::cmp::Reverse<u32>>,
+    /// Ids given back since the last look: their owners drop the key.
+    pub released: Vec<u32>,
+}
+
+impl<B> Default for Table<B> {
+    fn default() -> Self {
+        Table {
+            objs: Vec::new(),
+            free: Default::default(),
+            released: Vec::new(),
+        }
+    }
+}
+
+impl<B: HwBody> Table<B> {
+    /// Takes an id.
+    pub fn take(&mut self) -> u32 {
+        let id = match self.free.pop() {
+            Some(std::cmp::Reverse(id)) => id,
+            None => {
+                self.objs.push(Obj::default());
+                self.objs.len() as u32 - 1
+            }
+        };
+        self.objs[id as usize].taken = true;
+        id
+    }
+
+    /// The object; ids come from [`Table::take`].
+    pub fn at(&mut self, id: u32) -> &mut Obj<B> {
+        &mut self.objs[id as usize]
+    }
+
+    pub fn get(&self, id: u32) -> Option<&Obj<B>> {
+        self.objs.get(id as usize)
+    }
+
+    /// Gives the id back, when neither wanted nor there nor on its way.
+    pub fn release(&mut self, id: u32) {
+        let o = &mut self.objs[id as usize];
+        if o.taken && !B::KEEP {
+            *o = Obj::default();
+            self.free.push(std::cmp::Reverse(id));
+            self.released.push(id);
+        }
+    }
+
+    pub fn ids(&self) -> Vec<u32> {
+        self.objs
+            .iter()
+            .enumerate()
+            .filter(|(_, o)| o.taken)
+            .map(|(i, _)| i as u32)
+            .collect()
+    }
+
+    pub fn forget(&mut self) {
+        for o in &mut self.objs {
+            o.have = None;
+            o.sent = Sent::Nothing;
+            o.refs = 0;
+            o.queued = false;
+            o.retry = false;
+            o.purge = false;
+            o.attempts = 0;
+            o.cost = 0;
+            o.fail = None;
+        }
+    }
+}

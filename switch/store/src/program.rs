@@ -1,0 +1,700 @@
+//! Programming: what to post next, and what an answer means.
+
+use crate::Store;
+use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
+use crate::fib::{
+    Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_OMIT, F_PARSER, F_PURGE,
+    F_QUEUED, F_RETRY, Fam, coarse,
+};
+use crate::hw::bodies::hw_id;
+use crate::hw::{Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full};
+use crate::reserve::State;
+use crate::routes::Redundant;
+use crate::sync::Phase;
+use tandem_abi::raw::*;
+use tandem_cover::{NONE, V4, V6};
+
+/// An entry that was there before, with content that is not known.
+const UNKNOWN: Content = Content {
+    action: 0xfe,
+    reason: 0,
+    kind: 0,
+    target: 0,
+};
+
+impl Store {
+    /// Hands out commands to post, in order, as many as may be outstanding. Returns how many were added. Call it after
+    /// events and completions, until it returns 0.
+    pub fn plan(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
+        let before = out.len();
+        if !self.settled(now_ns) {
+            return 0;
+        }
+        if let Some(p) = self.step_phase() {
+            out.push(p);
+        }
+        if !matches!(self.phase, Phase::Replay | Phase::Normal) {
+            return self.count(out, before);
+        }
+        let [max_sync, max_bulk] = self.config.max_outstanding;
+        self.use_credits();
+        self.drain_touched();
+        while self.hw.flights.outstanding[0] < max_sync {
+            if let Some(p) = self.step_reserve() {
+                out.push(p);
+                continue;
+            }
+            let Some(r) = self.hw.pop() else { break };
+            if let Some(p) = self.hw.step(r, now_ns) {
+                out.push(p);
+            }
+            self.drop_released();
+            self.drain_changed(now_ns);
+        }
+        // Everything that routes refer to is settled before routes are programmed anew.
+        if self.replay.holds() && self.hw.queues_empty() && self.hw.flights.outstanding[0] == 0 {
+            self.replay.open = true;
+        }
+        while self.hw.flights.outstanding[1] < max_bulk {
+            let r = match self
+                .urgent
+                .pop_front()
+                .or_else(|| self.route_queue.pop_front())
+            {
+                Some(r) => r,
+                None => {
+                    if self.hw.flights.outstanding[1] > 0 {
+                        break;
+                    }
+                    match self.replay.next() {
+                        true => {
+                            self.route_queue.extend(self.replay.take());
+                            continue;
+                        }
+                        false => break,
+                    }
+                }
+            };
+            let p = match r.cls {
+                Cls::Route4 => self.step_route::<V4>(r.id, now_ns),
+                Cls::Route6 => self.step_route::<V6>(r.id, now_ns),
+                _ => None,
+            };
+            out.extend(p);
+            self.drain_touched();
+        }
+        self.drop_released();
+        self.count(out, before)
+    }
+
+    fn count(&mut self, out: &[Planned], before: usize) -> usize {
+        let n = out.len() - before;
+        self.counters.commands += n as u64;
+        n
+    }
+
+    /// Derived state is up to date, and programming may go on.
+    fn settled(&mut self, now: u64) -> bool {
+        if self.phase == Phase::Detached || !self.synced {
+            return false;
+        }
+        let mut rounds = 0;
+        while (self.topo.dirty || !self.paths.dirty.is_empty()) && rounds < 8 {
+            if self.topo.dirty {
+                self.refresh_topology(now);
+            }
+            self.refresh_paths(now);
+            rounds += 1;
+        }
+        self.drain_changed(now);
+        true
+    }
+
+    fn drain_changed(&mut self, now: u64) {
+        while let Some(r) = self.hw.changed.pop() {
+            match r.cls {
+                Cls::Rif | Cls::Vlan => self.base_changed(r),
+                Cls::Nexthop | Cls::Nhg => self.target_changed(r),
+                Cls::Fdb => self.fdb_state_changed(r.id, now),
+                _ => {}
+            }
+        }
+    }
+
+    /// Nodes whose part in the cover rule changed.
+    pub(crate) fn drain_touched(&mut self) {
+        self.drain_touched_of::<V4>();
+        self.drain_touched_of::<V6>();
+    }
+
+    fn drain_touched_of<F: Fam>(&mut self) {
+        while F::fib(&self.fibs).cover.has_touched() {
+            let fib = F::fib_mut(&mut self.fibs);
+            for node in fib.cover.take_touched() {
+                if !fib.cover.alive(node) {
+                    continue;
+                }
+                let e = match fib.at_node(node) {
+                    Some(e) => e,
+                    None if fib.cover.aggregate(node) => {
+                        let e = fib.entries.insert(Entry {
+                            node,
+                            ..Entry::default()
+                        });
+                        fib.cover.set_value(node, e);
+                        e
+                    }
+                    None => continue,
+                };
+                let x = &mut fib.entries[e];
+                if !x.is(F_FLIGHT) {
+                    // Ahead of everything else; a second entry in the other queue does no harm.
+                    x.flags |= F_QUEUED;
+                    self.urgent.push_back(Ref::new(F::CLS, e));
+                }
+            }
+        }
+    }
+
+    // -- one route ----------------------------------------------------------------------------------------------------
+
+    fn step_route<F: Fam>(&mut self, e: u32, now: u64) -> Option<Planned> {
+        let r = Ref::new(F::CLS, e);
+        let fib = F::fib_mut(&mut self.fibs);
+        let entry = fib.entries[e];
+        fib.entries[e].set(F_QUEUED | F_DEFERRED, false);
+        if entry.node == NONE || entry.is(F_FLIGHT) {
+            return None;
+        }
+        let node = entry.node;
+        if entry.is(F_PURGE) {
+            return Some(self.post_route::<F>(e, TND_OP_DELETE, entry.have, false, None));
+        }
+        let kernel = entry.want.present();
+        let mut aggregate = false;
+        let d = if kernel && entry.is(F_PARSER) {
+            Content::ABSENT
+        } else if kernel && (!entry.is(F_FAILED) || entry.is(F_RETRY)) {
+            match self.wanted_on_chip::<F>(e)? {
+                Some(d) => d,
+                None => Content::ABSENT,
+            }
+        } else if fib.cover.aggregate(node) {
+            aggregate = true;
+            Content::trap(TND_TRAP_ROUTE)
+        } else {
+            Content::ABSENT
+        };
+        let fib = F::fib_mut(&mut self.fibs);
+        if !d.present() && !aggregate && fib.cover.aggregate(node) {
+            // Left out by itself, but an aggregate trap is wanted here.
+            aggregate = true;
+        }
+        let d = if aggregate {
+            Content::trap(TND_TRAP_ROUTE)
+        } else {
+            d
+        };
+        let have = fib.entries[e].have;
+        if !d.present() {
+            return self.step_delete::<F>(e, have, kernel);
+        }
+        if have == d.on_chip() {
+            if aggregate {
+                fib.cover.aggregate_up(node, true);
+            } else {
+                self.stands::<F>(e);
+            }
+            return None;
+        }
+        if have.present() {
+            if d.is_trap() {
+                return Some(self.post_route::<F>(
+                    e,
+                    TND_OP_SET_TRAP,
+                    d.on_chip(),
+                    aggregate,
+                    None,
+                ));
+            }
+            // Back from a forced trap: not before the aggregate traps that relieve it stand.
+            if have.is_trap() && self.pending_aggregates > 0 {
+                self.defer::<F>(e);
+                return None;
+            }
+            return Some(self.post_route::<F>(e, TND_OP_UPDATE, d.on_chip(), aggregate, None));
+        }
+        let family = Self::family_index::<F>();
+        let lease = if aggregate {
+            match self.reserve.for_aggregate(family) {
+                Some(s) => {
+                    F::fib_mut(&mut self.fibs).cover.aggregate_up(node, true);
+                    self.pending_aggregates += 1;
+                    Some(s)
+                }
+                None => {
+                    if !self.reserve.waiting.contains(&r) {
+                        self.reserve.waiting.push(r);
+                    }
+                    return None;
+                }
+            }
+        } else if entry.is(F_LEASE) {
+            self.reserve.for_local(family)
+        } else {
+            None
+        };
+        let _ = now;
+        Some(self.post_route::<F>(e, TND_OP_CREATE, d.on_chip(), aggregate, lease))
+    }
+
+    /// What the chip should say for a kernel prefix. `None`: wait; `Some(None)`: nothing.
+    fn wanted_on_chip<F: Fam>(&mut self, e: u32) -> Option<Option<Content>> {
+        let fib = F::fib_mut(&mut self.fibs);
+        let entry = fib.entries[e];
+        let node = entry.node;
+        if !entry.have.present() && !entry.is(F_RETRY) {
+            match self.redundant::<F>(e) {
+                Redundant::Wait => return None,
+                Redundant::Yes => {
+                    let fib = F::fib_mut(&mut self.fibs);
+                    fib.entries[e].set(F_OMIT, true);
+                    // Counted like a missing one: whoever answers for it must go on trapping.
+                    fib.cover.missing(node);
+                    return Some(None);
+                }
+                Redundant::No => F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false),
+            }
+        }
+        if entry.want.is_trap() {
+            return Some(Some(entry.want));
+        }
+        let fib = F::fib(&self.fibs);
+        let installed = fib.cover.is_installed(node);
+        if fib.cover.forced(node) > 0
+            || (!installed && fib.cover.starts_as_trap(node))
+            || entry.is(F_DEPEND)
+        {
+            return Some(Some(Content::trap(TND_TRAP_ROUTE)));
+        }
+        match entry.want.dep().map(|d| self.hw.dep_state(d)) {
+            None | Some(DepState::Ready) => Some(Some(entry.want)),
+            Some(DepState::Pending) => None,
+            // The prefix fits, its next hop does not.
+            Some(DepState::Failed) => match self.config.policy {
+                Policy::Trap => Some(Some(Content::trap(TND_TRAP_ROUTE))),
+                Policy::Fail => Some(None),
+            },
+        }
+    }
+
+    /// The entry goes, or isn't there.
+    fn step_delete<F: Fam>(&mut self, e: u32, have: Content, kernel: bool) -> Option<Planned> {
+        let r = Ref::new(F::CLS, e);
+        let fib = F::fib_mut(&mut self.fibs);
+        let entry = fib.entries[e];
+        let node = entry.node;
+        if !have.present() {
+            if !kernel && entry.head == NONE {
+                fib.cover.set_value(node, NONE);
+                fib.entries.remove(e);
+                self.fails.remove(&r);
+                self.attempts.remove(&r);
+            }
+            return None;
+        }
+        // What it covers is the next one's now, which must trap before this one is gone.
+        if fib.cover.is_installed(node) {
+            fib.cover.withdrawn(node);
+        } else {
+            fib.cover.aggregate_up(node, false);
+        }
+        if fib.cover.uncovered(node) > 0
+            && let Some(c) = fib.cover.next_cover(node)
+        {
+            let safe = fib.at_node(c).is_none_or(|x| {
+                let x = &fib.entries[x];
+                x.have.is_trap() && !x.is(F_FLIGHT)
+            });
+            if !safe {
+                self.drain_touched();
+                self.defer::<F>(e);
+                return None;
+            }
+        }
+        Some(self.post_route::<F>(e, TND_OP_DELETE, have, false, None))
+    }
+
+    fn defer<F: Fam>(&mut self, e: u32) {
+        let x = &mut F::fib_mut(&mut self.fibs).entries[e];
+        if !x.is(F_DEFERRED) {
+            x.flags |= F_DEFERRED;
+            self.deferred.push(Ref::new(F::CLS, e));
+        }
+    }
+
+    fn requeue_deferred(&mut self) {
+        for r in std::mem::take(&mut self.deferred) {
+            self.queue_ref(r);
+        }
+    }
+
+    /// The entry stands as it should.
+    fn stands<F: Fam>(&mut self, e: u32) {
+        let fib = F::fib_mut(&mut self.fibs);
+        let entry = fib.entries[e];
+        let node = entry.node;
+        if !fib.cover.is_installed(node) {
+            fib.cover.installed(node);
+        }
+        if entry.is(F_FAILED | F_RETRY | F_LEASE) {
+            fib.entries[e].set(F_FAILED | F_RETRY | F_LEASE, false);
+            self.fails.remove(&Ref::new(F::CLS, e));
+        }
+        let soft = entry.want.is_connected() || u16::from(entry.want.reason) == TND_TRAP_LOCAL;
+        if entry.want.is_trap() && soft {
+            let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
+            self.requeue_below::<F>(bits, len, |x| !x.have.present() && !x.is(F_FAILED | F_OMIT));
+        }
+    }
+
+    fn post_route<F: Fam>(
+        &mut self,
+        e: u32,
+        op: u16,
+        content: Content,
+        aggregate: bool,
+        lease: Option<usize>,
+    ) -> Planned {
+        let r = Ref::new(F::CLS, e);
+        let fib = F::fib_mut(&mut self.fibs);
+        fib.entries[e].flags |= F_FLIGHT;
+        let (bits, prefix_len) = fib.cover.prefix(fib.entries[e].node);
+        let target = match content.kind {
+            TND_RT_NEXTHOP | TND_RT_NHG if op != TND_OP_DELETE => hw_id(content.target),
+            _ => 0,
+        };
+        let delete = op == TND_OP_DELETE;
+        let body: Body = body_of(&tnd_route {
+            struct_size: size_of::<tnd_route>() as u16,
+            vrf: 0,
+            family: F::AF,
+            prefix_len,
+            action: if delete { TND_ACT_TRAP } else { content.action },
+            reason: if delete {
+                TND_TRAP_ROUTE as u8
+            } else {
+                content.reason
+            },
+            target_kind: if target != 0 {
+                content.kind
+            } else {
+                TND_RT_NONE
+            },
+            target,
+            addr: bits.to_bytes(),
+            ..Default::default()
+        });
+        if !delete && let Some(d) = content.dep() {
+            self.hw.hold(d, 1);
+        }
+        let lease_id = lease.and_then(|s| self.reserve.lease_id(s));
+        if let (Some(s), Some(_)) = (lease, lease_id) {
+            self.reserve.slots[s].state = State::Used(r);
+        }
+        let token = self.hw.flights.start(Flight {
+            what: r,
+            op,
+            ring: Ring::Bulk,
+            content,
+            aggregate,
+            lease: match (lease, lease_id) {
+                (Some(s), Some(_)) => s as u32 + 1,
+                _ => 0,
+            },
+        });
+        let flags = match (delete, lease_id) {
+            (true, _) => TND_CMD_IDEMPOTENT,
+            (false, Some(_)) => TND_CMD_LEASE,
+            (false, None) => 0,
+        };
+        Planned {
+            token,
+            ring: Ring::Bulk,
+            op,
+            cls: TND_CLS_ROUTE,
+            flags,
+            lease: lease_id.unwrap_or(0),
+            body,
+        }
+    }
+
+    // -- answers ------------------------------------------------------------------------------------------------------
+
+    /// The device answered. Tokens of an earlier attach are ignored.
+    pub fn complete(&mut self, token: u64, completion: &Completion, now_ns: u64) {
+        let Some(f) = self.hw.flights.end(token) else {
+            return;
+        };
+        let c = completion;
+        for d in c.deltas.iter().take(usize::from(c.delta_count)) {
+            if d.1 < 0 {
+                self.freed(d.0, u64::from(d.1.unsigned_abs()));
+            }
+        }
+        match f.op {
+            TND_OP_BEGIN_RESYNC | TND_OP_END_RESYNC => return self.phase_done(f.op, c),
+            TND_OP_LEASE => return self.complete_lease(&f, c, now_ns),
+            _ => {}
+        }
+        if c.status != TND_ST_OK {
+            self.counters.failed += 1;
+            self.counters.full += u64::from(is_full(c.status));
+        } else if self.phase == Phase::Replay && self.warm && f.op == TND_OP_CREATE {
+            self.counters.replayed += 1;
+        } else {
+            self.counters.writes += 1;
+        }
+        match f.what.cls {
+            Cls::Route4 => self.complete_route::<V4>(&f, c, now_ns),
+            Cls::Route6 => self.complete_route::<V6>(&f, c, now_ns),
+            Cls::Lease => {}
+            _ => {
+                if self.hw.complete(&f, c, now_ns) {
+                    self.wait_for(f.what, c.table, false);
+                }
+            }
+        }
+        self.drain_changed(now_ns);
+        self.drain_touched();
+    }
+
+    fn complete_route<F: Fam>(&mut self, f: &Flight, c: &Completion, now: u64) {
+        let e = f.what.id;
+        let fib = F::fib_mut(&mut self.fibs);
+        fib.entries[e].set(F_FLIGHT, false);
+        let entry = fib.entries[e];
+        let old = entry.have;
+        if f.aggregate && f.op == TND_OP_CREATE {
+            self.pending_aggregates = self.pending_aggregates.saturating_sub(1);
+        }
+        let ok = c.status == TND_ST_OK || (f.op == TND_OP_DELETE && c.status == TND_ST_NOENT);
+        if ok {
+            self.attempts.remove(&f.what);
+            let fib = F::fib_mut(&mut self.fibs);
+            fib.entries[e].since = coarse(now);
+            if f.op == TND_OP_DELETE {
+                fib.entries[e].have = Content::ABSENT;
+                fib.entries[e].set(F_PURGE, false);
+                self.give_back(f.what);
+            } else {
+                fib.entries[e].have = f.content;
+                match (
+                    f.content.is_trap(),
+                    old.is_trap(),
+                    entry.want.is_trap(),
+                    old.present(),
+                ) {
+                    (true, false, false, true) => self.counters.covers_set += 1,
+                    (false, true, false, true) => self.counters.covers_restored += 1,
+                    _ => {}
+                }
+                if !f.aggregate {
+                    // On a slot of the reserve for aggregates that was leased again: an ordinary entry now.
+                    self.stands::<F>(e);
+                }
+            }
+            if let Some(d) = old.dep() {
+                self.hw.hold(d, -1);
+            }
+        } else {
+            if f.op != TND_OP_DELETE
+                && let Some(d) = f.content.dep()
+            {
+                self.hw.hold(d, -1);
+            }
+            self.route_failed::<F>(f, c, old, now);
+        }
+        self.queue_route::<F>(e);
+        self.requeue_deferred();
+    }
+
+    fn route_failed<F: Fam>(&mut self, f: &Flight, c: &Completion, old: Content, now: u64) {
+        let e = f.what.id;
+        let family = Self::family_index::<F>();
+        if f.lease > 0 {
+            let i = f.lease as usize - 1;
+            if let Some(s) = self.reserve.slots.get_mut(i) {
+                s.state = State::Due;
+                self.reserve.queue.push(i);
+            }
+            self.update_units();
+        }
+        let fib = F::fib_mut(&mut self.fibs);
+        let node = fib.entries[e].node;
+        match (f.op, c.status) {
+            (TND_OP_CREATE, TND_ST_EXISTS) => {
+                fib.entries[e].have = UNKNOWN;
+                return;
+            }
+            (TND_OP_UPDATE | TND_OP_SET_TRAP, TND_ST_NOENT) => {
+                // Gone under our feet: nothing stands there.
+                fib.entries[e].have = Content::ABSENT;
+                if let Some(d) = old.dep() {
+                    self.hw.hold(d, -1);
+                }
+                let fib = F::fib_mut(&mut self.fibs);
+                if fib.cover.is_installed(node) {
+                    fib.cover.withdrawn(node);
+                }
+                return;
+            }
+            (_, TND_ST_DEPEND) => {
+                fib.entries[e].flags |= F_DEPEND;
+                return;
+            }
+            (_, status) if !is_full(status) => {
+                let n = self.attempts.entry(f.what).or_insert(0);
+                *n += 1;
+                if *n < MAX_ATTEMPTS {
+                    return;
+                }
+                self.attempts.remove(&f.what);
+            }
+            _ => {}
+        }
+        if f.op == TND_OP_DELETE {
+            // It can't be deleted: it stands for nothing any more as far as the store can help it.
+            self.fails.insert(f.what, Fail::of(c, now));
+            F::fib_mut(&mut self.fibs).entries[e].set(F_PURGE, false);
+            return;
+        }
+        let fib = F::fib_mut(&mut self.fibs);
+        if f.aggregate {
+            fib.cover.aggregate_failed(node);
+            return;
+        }
+        let entry = fib.entries[e];
+        let urgent = entry.want.is_trap()
+            && (entry.want.is_connected() || u16::from(entry.want.reason) == TND_TRAP_LOCAL);
+        if urgent
+            && !entry.is(F_LEASE)
+            && is_full(c.status)
+            && self.reserve.for_local(family).is_some()
+        {
+            F::fib_mut(&mut self.fibs).entries[e].flags |= F_LEASE;
+            return;
+        }
+        let fib = F::fib_mut(&mut self.fibs);
+        let x = &mut fib.entries[e];
+        x.set(F_RETRY | F_LEASE, false);
+        if !x.want.present() {
+            return;
+        }
+        x.flags |= F_FAILED;
+        if self.config.policy == Policy::Trap {
+            fib.cover.missing(node);
+        }
+        let since = self.fails.get(&f.what).map_or(now, |x| x.since);
+        self.fails.insert(
+            f.what,
+            Fail {
+                since,
+                ..Fail::of(c, now)
+            },
+        );
+        self.wait_for(
+            f.what,
+            if is_full(c.status) { c.table } else { u16::MAX },
+            urgent,
+        );
+    }
+
+    /// A command got no answer in time: its key is unknown. A compensating delete goes out, then it is made again.
+    pub fn timed_out(&mut self, token: u64, now_ns: u64) {
+        let Some(f) = self.hw.flights.end(token) else {
+            return;
+        };
+        fn lost<F: Fam>(s: &mut Store, f: &Flight) {
+            let e = f.what.id;
+            let fib = F::fib_mut(&mut s.fibs);
+            let old = fib.entries[e].have;
+            let node = fib.entries[e].node;
+            fib.entries[e].set(F_FLIGHT, false);
+            fib.entries[e].flags |= F_PURGE;
+            if fib.cover.is_installed(node) {
+                fib.cover.withdrawn(node);
+            } else if f.aggregate {
+                fib.cover.aggregate_failed(node);
+            }
+            if f.aggregate && f.op == TND_OP_CREATE {
+                s.pending_aggregates = s.pending_aggregates.saturating_sub(1);
+            }
+            // One reference for what may stand there stays until the delete is answered.
+            if f.op != TND_OP_DELETE
+                && let Some(d) = f.content.dep()
+            {
+                s.hw.hold(d, -1);
+            }
+            let _ = old;
+            s.queue_route::<F>(e);
+        }
+        match f.what.cls {
+            Cls::Route4 => lost::<V4>(self, &f),
+            Cls::Route6 => lost::<V6>(self, &f),
+            Cls::Lease => {
+                let timeout = Completion {
+                    status: TND_ST_FAULT,
+                    ..Completion::default()
+                };
+                match f.op {
+                    TND_OP_LEASE => self.complete_lease(&f, &timeout, now_ns),
+                    op => self.phase_done(op, &timeout),
+                }
+            }
+            _ => self.hw.lost(f.what),
+        }
+        self.drain_touched();
+    }
+
+    /// The driver attached: everything outstanding is void; every desired object is created again. Warm: between
+    /// BEGIN_RESYNC and END_RESYNC, so that the chip sweeps what the kernel no longer has.
+    pub fn attach(&mut self, how: Attach, now_ns: u64) {
+        self.forget_hardware();
+        self.warm = how == Attach::Warm;
+        self.phase = if self.warm {
+            Phase::BeginDue
+        } else {
+            Phase::Replay
+        };
+        self.topo.dirty = true;
+        let _ = now_ns;
+    }
+
+    fn fdb_state_changed(&mut self, id: u32, now: u64) {
+        let Some(key) = self.fdb_keys.get(&id) else {
+            for s in self.fdb_failed.values_mut() {
+                s.remove(&id);
+            }
+            return;
+        };
+        let Some(&vlan) = self.topo.fid_of.get(&key.bridge) else {
+            return;
+        };
+        let failed = self
+            .hw
+            .fdb
+            .get(id)
+            .is_some_and(|o| o.fail.is_some() && o.want.is_some());
+        let set = self.fdb_failed.entry(vlan).or_default();
+        let before = set.is_empty();
+        if failed {
+            set.insert(id);
+        } else {
+            set.remove(&id);
+        }
+        if before != set.is_empty() && self.config.policy == Policy::Trap {
+            self.want_vlan(vlan, now);
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! From a set of next hops to next-hop and group objects of the chip.
+
+use crate::Store;
+use crate::fib::{Alias, Content};
+use crate::hw::bodies::{Nexthop, Nhg};
+use crate::hw::{Cls, Ref};
+use crate::model::{ConfScope, Family, NextHop, NexthopKind, NexthopObject, SourceId, nud};
+use crate::paths::{Gateway, PathSet, Target, Why};
+use std::net::IpAddr;
+use tandem_abi::raw::*;
+use tandem_cover::NONE;
+
+impl Store {
+    /// Looks at all paths that something changed for.
+    pub(crate) fn refresh_paths(&mut self, now: u64) {
+        while let Some(id) = self.paths.dirty.pop() {
+            self.paths.sets[id].dirty = false;
+            if self.paths.sets[id].key.is_none() {
+                continue;
+            }
+            if self.paths.sets[id].count == 0 {
+                self.free_path(id, now);
+            } else {
+                self.refresh_path(id, now);
+            }
+        }
+    }
+
+    fn free_path(&mut self, id: u32, now: u64) {
+        let p = std::mem::take(&mut self.paths.sets[id]);
+        for leg in p.legs {
+            self.release_gateway(leg, id, now);
+        }
+        if p.group != NONE {
+            self.hw.want::<Nhg>(p.group, None, now);
+        }
+        if let Some(key) = p.key {
+            if let crate::model::RouteNextHops::Object(o) = key.nexthops
+                && let Some(l) = self.paths.object_paths.get_mut(&o)
+            {
+                l.retain(|&x| x != id);
+                if l.is_empty() {
+                    self.paths.object_paths.remove(&o);
+                }
+            }
+            self.paths.by_key.remove(&key);
+        }
+        self.paths.sets.remove(id);
+    }
+
+    /// The kernel would not use this next hop now.
+    fn leg_dead(&self, n: &NextHop) -> bool {
+        if n.ifindex == 0 {
+            return n.dead;
+        }
+        let Some(l) = self.links.get(&n.ifindex) else {
+            return true;
+        };
+        if !l.link.admin_up {
+            return true;
+        }
+        if l.link.carrier {
+            return false;
+        }
+        let ignore = |f| {
+            self.conf(f, ConfScope::Interface(n.ifindex))
+                .ignore_linkdown
+                .unwrap_or(false)
+        };
+        match n.gateway {
+            Some(a) => ignore(Family::of(&a)),
+            None => ignore(Family::V4) && ignore(Family::V6),
+        }
+    }
+
+    /// Computes what a path means; its routes follow if that changed.
+    pub(crate) fn refresh_path(&mut self, id: u32, now: u64) {
+        let Some(key) = self.paths.sets[id].key.clone() else {
+            return;
+        };
+        let (target, legs, group) = match self.paths.legs(&key) {
+            Err(t) => (t, Vec::new(), None),
+            Ok((legs, multi)) => self.resolve(legs, multi),
+        };
+        // Take the new next hops before the old ones are given back.
+        let mut new_legs: Vec<u32> = Vec::with_capacity(legs.len());
+        for (ifindex, addr) in &legs {
+            let g = self.hold_gateway(*ifindex, *addr, id, now);
+            new_legs.push(g);
+        }
+        let target = match (target, group) {
+            (Target::Forward(_), Some(weights)) => {
+                let hash = self.hash_of(&legs);
+                let members = new_legs.iter().copied().zip(weights).collect();
+                let mut g = self.paths.sets[id].group;
+                if g == NONE {
+                    g = self.hw.nhgs.take();
+                    self.paths.sets[id].group = g;
+                    if self.paths.group_owner.len() <= g as usize {
+                        self.paths.group_owner.resize(g as usize + 1, NONE);
+                    }
+                    self.paths.group_owner[g as usize] = id;
+                }
+                self.hw.want(g, Some(Nhg { hash, members }), now);
+                Target::Forward(Content::group(g))
+            }
+            (Target::Forward(_), None) => match new_legs.first() {
+                Some(&n) => Target::Forward(Content::nexthop(n)),
+                None => Target::Trap(Why::Nowhere),
+            },
+            (t, _) => t,
+        };
+        if !matches!(
+            target,
+            Target::Forward(Content {
+                kind: TND_RT_NHG,
+                ..
+            })
+        ) {
+            let g = std::mem::replace(&mut self.paths.sets[id].group, NONE);
+            if g != NONE {
+                self.hw.want::<Nhg>(g, None, now);
+            }
+        }
+        new_legs.sort_unstable();
+        new_legs.dedup();
+        let old_legs = std::mem::replace(&mut self.paths.sets[id].legs, new_legs);
+        for leg in old_legs {
+            if !self.paths.sets[id].legs.contains(&leg) {
+                self.release_gateway(leg, id, now);
+            }
+        }
+        let old = std::mem::replace(&mut self.paths.sets[id].target, target);
+        if old != target {
+            self.reeval_users(id, now);
+        }
+    }
+
+    /// Decides what a list of next hops is: target, gateways in order, weights if it is a group.
+    fn resolve(
+        &self,
+        legs: Vec<NextHop>,
+        multi: bool,
+    ) -> (Target, Vec<(u32, IpAddr)>, Option<Vec<u32>>) {
+        let none = Vec::new;
+        let total = legs.len();
+        let mut alive: Vec<NextHop> = legs.into_iter().filter(|n| !self.leg_dead(n)).collect();
+        if alive.is_empty() {
+            return (
+                if total == 0 {
+                    Target::Trap(Why::Nowhere)
+                } else {
+                    Target::Dead
+                },
+                none(),
+                None,
+            );
+        }
+        if !multi {
+            let n = alive[0];
+            if !self.topo.may_have_rif(n.ifindex) {
+                return (Target::Trap(Why::NotOffloaded(n.ifindex)), none(), None);
+            }
+            return match n.gateway {
+                None => (Target::Connected(n.ifindex), none(), None),
+                Some(g) => (Target::Forward(Content::ABSENT), vec![(n.ifindex, g)], None),
+            };
+        }
+        if self.settings.multipath_use_neigh {
+            let usable = |n: &NextHop| {
+                n.gateway.is_none_or(|g| {
+                    self.neighs
+                        .get(&(g, n.ifindex))
+                        .is_none_or(|r| r.state & nud::FAILED == 0)
+                })
+            };
+            if alive.iter().any(usable) {
+                alive.retain(usable);
+            }
+        }
+        let mut out = Vec::with_capacity(alive.len());
+        let mut weights = Vec::with_capacity(alive.len());
+        for n in &alive {
+            let Some(g) = n.gateway else {
+                return (Target::Trap(Why::ConnectedMember), none(), None);
+            };
+            if !self.topo.may_have_rif(n.ifindex) {
+                return (Target::Trap(Why::NotOffloaded(n.ifindex)), none(), None);
+            }
+            if n.weight == 0 || n.weight > 256 {
+                return (Target::Trap(Why::TooLarge), none(), None);
+            }
+            out.push((n.ifindex, g));
+            weights.push(n.weight);
+        }
+        if out.len() > TND_NHG_MAX_MEMBERS {
+            return (Target::Trap(Why::TooLarge), none(), None);
+        }
+        let policy = self.hash_policy(&out);
+        if policy > 1 {
+            return (Target::Trap(Why::HashPolicy(policy)), none(), None);
+        }
+        (Target::Forward(Content::ABSENT), out, Some(weights))
+    }
+
+    fn hash_policy(&self, legs: &[(u32, IpAddr)]) -> u8 {
+        match legs.first() {
+            Some((_, IpAddr::V6(_))) => self.settings.hash_policy_v6,
+            _ => self.settings.hash_policy_v4,
+        }
+    }
+
+    fn hash_of(&self, legs: &[(u32, IpAddr)]) -> u32 {
+        if self.hash_policy(legs) == 1 {
+            TND_HASH_L4
+        } else {
+            TND_HASH_L3
+        }
+    }
+
+    // -- gateways ---------------------------------------------------------------------------------------------------
+
+    fn hold_gateway(&mut self, ifindex: u32, addr: IpAddr, path: u32, now: u64) -> u32 {
+        let id = match self.paths.gateways.get(&(ifindex, addr)) {
+            Some(&id) => id,
+            None => {
+                let id = self.hw.nexthops.take();
+                self.paths.gateways.insert((ifindex, addr), id);
+                if self.paths.gateway_info.len() <= id as usize {
+                    self.paths.gateway_info.resize(id as usize + 1, None);
+                }
+                self.paths.gateway_info[id as usize] = Some(Gateway {
+                    ifindex,
+                    addr,
+                    paths: Vec::new(),
+                });
+                id
+            }
+        };
+        let Some(info) = self.paths.gateway_info[id as usize].as_mut() else {
+            return id;
+        };
+        if info.paths.contains(&path) {
+            return id;
+        }
+        info.paths.push(path);
+        if info.paths.len() == 1 {
+            // First user: the interface needs a RIF, the kernel shall resolve.
+            self.wanted.insert((ifindex, addr));
+            if !self.topo.rif_of.contains_key(&ifindex) {
+                self.topo.dirty = true;
+            }
+            *self.paths.on_interface.entry(ifindex).or_insert(0) += 1;
+            self.update_gateway(id, now);
+        }
+        id
+    }
+
+    fn release_gateway(&mut self, id: u32, path: u32, now: u64) {
+        let Some(info) = self
+            .paths
+            .gateway_info
+            .get_mut(id as usize)
+            .and_then(Option::as_mut)
+        else {
+            return;
+        };
+        info.paths.retain(|&p| p != path);
+        if info.paths.is_empty() {
+            let (ifindex, addr) = (info.ifindex, info.addr);
+            self.wanted.insert((ifindex, addr));
+            if let Some(n) = self.paths.on_interface.get_mut(&ifindex) {
+                *n = n.saturating_sub(1);
+                if *n == 0 {
+                    self.paths.on_interface.remove(&ifindex);
+                    self.topo.dirty = true;
+                }
+            }
+            self.hw.want::<Nexthop>(id, None, now);
+        }
+    }
+
+    /// The next hop of a gateway follows its neighbour and its RIF.
+    pub(crate) fn update_gateway(&mut self, id: u32, now: u64) {
+        let Some(Some(info)) = self.paths.gateway_info.get(id as usize) else {
+            return;
+        };
+        if info.paths.is_empty() {
+            return;
+        }
+        let mac = self
+            .neighs
+            .get(&(info.addr, info.ifindex))
+            .filter(|n| n.usable())
+            .map(|n| n.mac);
+        // Without a RIF yet: the next look at the topology makes one and comes back.
+        let Some(&rif) = self.topo.rif_of.get(&info.ifindex) else {
+            return;
+        };
+        self.hw.want(id, Some(Nexthop { rif, mac }), now);
+    }
+
+    /// Forgets the keys whose ids were given back. Must run before anything takes or wants an id again.
+    pub(crate) fn drop_released(&mut self) {
+        for id in std::mem::take(&mut self.hw.nexthops.released) {
+            if let Some(g) = self
+                .paths
+                .gateway_info
+                .get_mut(id as usize)
+                .and_then(Option::take)
+            {
+                self.paths.gateways.remove(&(g.ifindex, g.addr));
+            }
+        }
+        for id in std::mem::take(&mut self.hw.neighs.released) {
+            if let Some(k) = self.neigh_keys.remove(&id) {
+                self.neigh_ids.remove(&k);
+            }
+        }
+        for id in std::mem::take(&mut self.hw.fdb.released) {
+            if let Some(k) = self.fdb_keys.remove(&id) {
+                self.fdb_ids.remove(&k);
+            }
+        }
+        for id in std::mem::take(&mut self.hw.nhgs.released) {
+            if let Some(o) = self.paths.group_owner.get_mut(id as usize) {
+                *o = NONE;
+            }
+        }
+        self.hw.vlans.released.clear();
+        self.hw.rifs.released.clear();
+    }
+
+    /// A next hop or group came to stand, or failed: its dependents look again.
+    pub(crate) fn target_changed(&mut self, r: Ref) {
+        match r.cls {
+            Cls::Nexthop => {
+                let paths = match self.paths.gateway_info.get(r.id as usize) {
+                    Some(Some(g)) => g.paths.clone(),
+                    _ => return,
+                };
+                for p in paths {
+                    match self.paths.sets[p].group {
+                        NONE => self.queue_users(p),
+                        g => self.hw.queue(Ref::new(Cls::Nhg, g)),
+                    }
+                }
+            }
+            Cls::Nhg => {
+                if let Some(&p) = self.paths.group_owner.get(r.id as usize)
+                    && p != NONE
+                {
+                    self.queue_users(p);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    // -- next-hop objects -------------------------------------------------------------------------------------------
+
+    pub(crate) fn upsert_nexthop(
+        &mut self,
+        source: SourceId,
+        o: NexthopObject,
+        generation: u16,
+        now: u64,
+    ) {
+        let id = o.id;
+        if let Some((old, src, g)) = self.paths.objects.get_mut(&id)
+            && *old == o
+        {
+            (*src, *g) = (source.0, generation);
+            self.counters.unchanged += 1;
+            return;
+        }
+        let new = o.kind.clone();
+        let old = self.paths.objects.insert(id, (o, source.0, generation));
+        self.paths
+            .index_object(id, old.as_ref().map(|x| &x.0.kind), Some(&new));
+        for p in self.paths.using_object(id) {
+            self.paths.touch(p);
+        }
+        self.settle(now);
+    }
+
+    /// The kernel removes the object's routes with it, and it from its groups; groups left empty go as well. No message
+    /// says so.
+    pub(crate) fn remove_nexthop(&mut self, id: u32, now: u64) {
+        let Some((old, ..)) = self.paths.objects.remove(&id) else {
+            return;
+        };
+        let groups = self
+            .paths
+            .object_groups
+            .get(&id)
+            .cloned()
+            .unwrap_or_default();
+        self.paths.index_object(id, Some(&old.kind), None);
+        for p in self
+            .paths
+            .object_paths
+            .get(&id)
+            .cloned()
+            .unwrap_or_default()
+        {
+            self.remove_users(p, now, |_| true);
+        }
+        for g in groups {
+            let Some((o, ..)) = self.paths.objects.get_mut(&g) else {
+                continue;
+            };
+            let before = o.kind.clone();
+            let mut empty = false;
+            if let NexthopKind::Group(m) = &mut o.kind {
+                m.retain(|x| x.0 != id);
+                empty = m.is_empty();
+            }
+            let after = o.kind.clone();
+            self.paths.index_object(g, Some(&before), Some(&after));
+            if empty {
+                self.remove_nexthop(g, now);
+            } else {
+                for p in self.paths.object_paths.get(&g).cloned().unwrap_or_default() {
+                    self.paths.touch(p);
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Removes routes of a path as the kernel does in silence.
+    pub(crate) fn remove_users(&mut self, path: u32, now: u64, which: impl Fn(&Alias) -> bool) {
+        for a in self.users(path) {
+            if which(&self.aliases[a]) {
+                self.remove_alias(a, now);
+            }
+        }
+    }
+
+    /// Brings what derives from links, addresses and next hops up to date.
+    pub(crate) fn settle(&mut self, now: u64) {
+        self.refresh_paths(now);
+    }
+
+    /// For explain: the path of a route in words.
+    pub(crate) fn path_text(&self, p: &PathSet) -> String {
+        let Some(key) = &p.key else {
+            return String::new();
+        };
+        match self.paths.legs(key) {
+            Ok((legs, multi)) => legs
+                .iter()
+                .map(|n| {
+                    let dev = self.dev(n.ifindex);
+                    let weight = if multi {
+                        format!(" weight {}", n.weight)
+                    } else {
+                        String::new()
+                    };
+                    match n.gateway {
+                        Some(g) => format!("via {g} dev {dev}{weight}"),
+                        None => format!("dev {dev}{weight}"),
+                    }
+                })
+                .collect::<Vec<_>>()
+                .join(", "),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Why a path isn't forwarded, in words.
+    pub(crate) fn why_text(&self, w: Why) -> String {
+        match w {
+            Why::NotOffloaded(i) => match self.topo.reasons.get(&i) {
+                Some(r) => format!("{} is not offloaded: {r}", self.dev(i)),
+                None => format!("{} is not offloaded", self.dev(i)),
+            },
+            Why::Nowhere => "the route has no next hop".into(),
+            Why::NoObject(id) => format!("next-hop object {id} is not known"),
+            Why::ConnectedMember => "a multipath member has no gateway".into(),
+            Why::TooLarge => "the group is larger than 256 members or weights".into(),
+            Why::HashPolicy(p) => format!("fib_multipath_hash_policy {p} is not offloaded"),
+            Why::Unsupported(u) => u.text().into(),
+        }
+    }
+
+    /// Name of an interface.
+    pub(crate) fn dev(&self, ifindex: u32) -> String {
+        self.links
+            .get(&ifindex)
+            .map_or_else(|| format!("if{ifindex}"), |l| l.link.name.clone())
+    }
+}

@@ -1,0 +1,558 @@
+//! Routes: from kernel routes to what each prefix should be on the chip.
+
+use crate::Store;
+use crate::fib::{
+    Alias, Content, Entry, F_DEPEND, F_FAILED, F_FLIGHT, F_OMIT, F_PARSER, F_QUEUED, F_RETRY, Fam,
+    coarse, kind_of,
+};
+use crate::hw::Ref;
+use crate::model::{Route, RouteKey, RouteType, SourceId, TABLE_LOCAL, TABLE_MAIN};
+use crate::paths::{PathKey, PathSet, Target};
+use ipnet::IpNet;
+use std::net::IpAddr;
+use tandem_abi::raw::*;
+use tandem_cover::{NONE, V4, V6};
+
+/// Is the redundant entry left out?
+pub(crate) enum Redundant {
+    No,
+    /// Not known before the parent is installed; looked at again then.
+    Wait,
+    Yes,
+}
+
+/// The order of tables that the kernel's default rules look up: local first, then main. IPv4 keeps both in one trie.
+/// The default table counts only where main has nothing, and there a lookup misses and traps.
+fn table_rank(table: u32) -> Option<u8> {
+    match table {
+        TABLE_LOCAL => Some(0),
+        TABLE_MAIN => Some(1),
+        _ => None,
+    }
+}
+
+impl Store {
+    pub(crate) fn upsert_route(&mut self, source: SourceId, r: Route, generation: u16, now: u64) {
+        match r.key.prefix {
+            IpNet::V4(p) => self.upsert_route_of::<V4>(
+                source,
+                r,
+                V4::from_ip(p.addr().into()),
+                p.prefix_len(),
+                generation,
+                now,
+            ),
+            IpNet::V6(p) => self.upsert_route_of::<V6>(
+                source,
+                r,
+                V6::from_ip(p.addr().into()),
+                p.prefix_len(),
+                generation,
+                now,
+            ),
+        }
+    }
+
+    fn upsert_route_of<F: Fam>(
+        &mut self,
+        source: SourceId,
+        r: Route,
+        bits: F,
+        len: u8,
+        generation: u16,
+        now: u64,
+    ) {
+        let Some(table) = table_rank(r.key.table) else {
+            self.counters.other_tables += 1;
+            return;
+        };
+        let fib = F::fib_mut(&mut self.fibs);
+        let node = fib.cover.node(bits, len);
+        let e = match fib.at_node(node) {
+            Some(e) => e,
+            None => {
+                let flags = if bits.parser_traps(len) { F_PARSER } else { 0 };
+                let e = fib.entries.insert(Entry {
+                    node,
+                    flags,
+                    since: coarse(now),
+                    ..Entry::default()
+                });
+                fib.cover.set_value(node, e);
+                e
+            }
+        };
+        let mut alias = Alias {
+            entry: e,
+            metric: r.key.metric,
+            position: r.key.position,
+            generation,
+            table,
+            tos: r.key.tos,
+            kind: r.kind as u8,
+            scope: r.scope,
+            unsupported: r.unsupported.map_or(0, |u| u as u8),
+            source: source.0,
+            protocol: r.protocol,
+            v6: F::CLS == V6::CLS,
+            ..Alias::default()
+        };
+        // Where it belongs in the list, and whether it is there.
+        let (mut prev, mut at) = (NONE, fib.entries[e].head);
+        while at != NONE && self.aliases[at].order() < alias.order() {
+            prev = at;
+            at = self.aliases[at].next;
+        }
+        let key = PathKey {
+            nexthops: r.nexthops,
+            prefsrc: match r.prefsrc {
+                Some(IpAddr::V4(a)) => Some(a),
+                _ => None,
+            },
+        };
+        if at != NONE && self.aliases[at].order() == alias.order() {
+            let old = self.aliases[at];
+            self.aliases[at].generation = generation;
+            let same_path = self.paths.sets[old.path].key.as_ref() == Some(&key);
+            if same_path
+                && (old.kind, old.scope, old.unsupported)
+                    == (alias.kind, alias.scope, alias.unsupported)
+            {
+                self.counters.unchanged += 1;
+                return;
+            }
+            let path = if same_path {
+                old.path
+            } else {
+                self.intern(key, now)
+            };
+            if !same_path {
+                self.unlink_user(at);
+            }
+            let a = &mut self.aliases[at];
+            (a.kind, a.scope, a.unsupported, a.protocol) =
+                (alias.kind, alias.scope, alias.unsupported, alias.protocol);
+            if !same_path {
+                self.link_user(at, path);
+            }
+        } else {
+            let path = self.intern(key, now);
+            alias.next = at;
+            let id = self.aliases.insert(alias);
+            if prev == NONE {
+                F::fib_mut(&mut self.fibs).entries[e].head = id;
+            } else {
+                self.aliases[prev].next = id;
+            }
+            self.link_user(id, path);
+            self.count_wide_local::<F>(table, alias.kind, len, 1, bits, now);
+        }
+        self.reeval::<F>(e, now);
+    }
+
+    /// A local route wider than a host shadows what main has below it.
+    fn count_wide_local<F: Fam>(
+        &mut self,
+        table: u8,
+        kind: u8,
+        len: u8,
+        by: i32,
+        bits: F,
+        now: u64,
+    ) {
+        if table != 0 || len == F::WIDTH || kind != RouteType::Local as u8 || bits.parser_traps(len)
+        {
+            return;
+        }
+        let fib = F::fib_mut(&mut self.fibs);
+        fib.wide_local = fib.wide_local.saturating_add_signed(by);
+        let mut below = Vec::new();
+        fib.cover.each_below(bits, len, |_, e| {
+            below.push(e);
+            true
+        });
+        for e in below {
+            self.reeval::<F>(e, now);
+        }
+    }
+
+    pub(crate) fn remove_route(&mut self, source: SourceId, key: &RouteKey, now: u64) {
+        match key.prefix {
+            IpNet::V4(p) => self.remove_route_of::<V4>(
+                source,
+                key,
+                V4::from_ip(p.addr().into()),
+                p.prefix_len(),
+                now,
+            ),
+            IpNet::V6(p) => self.remove_route_of::<V6>(
+                source,
+                key,
+                V6::from_ip(p.addr().into()),
+                p.prefix_len(),
+                now,
+            ),
+        }
+    }
+
+    fn remove_route_of<F: Fam>(
+        &mut self,
+        source: SourceId,
+        key: &RouteKey,
+        bits: F,
+        len: u8,
+        now: u64,
+    ) {
+        let Some(table) = table_rank(key.table) else {
+            return;
+        };
+        let fib = F::fib(&self.fibs);
+        let Some(e) = fib.cover.find(bits, len).and_then(|n| fib.at_node(n)) else {
+            return;
+        };
+        let probe = Alias {
+            metric: key.metric,
+            position: key.position,
+            table,
+            tos: key.tos,
+            source: source.0,
+            ..Alias::default()
+        };
+        let mut at = fib.entries[e].head;
+        while at != NONE && self.aliases[at].order() < probe.order() {
+            at = self.aliases[at].next;
+        }
+        if at != NONE && self.aliases[at].order() == probe.order() {
+            self.remove_alias(at, now);
+        }
+    }
+
+    /// Takes one route out.
+    pub(crate) fn remove_alias(&mut self, id: u32, now: u64) {
+        if self.aliases[id].v6 {
+            self.remove_alias_of::<V6>(id, now);
+        } else {
+            self.remove_alias_of::<V4>(id, now);
+        }
+    }
+
+    fn remove_alias_of<F: Fam>(&mut self, id: u32, now: u64) {
+        let a = self.aliases[id];
+        if a.entry == NONE {
+            return;
+        }
+        self.unlink_user(id);
+        let fib = F::fib_mut(&mut self.fibs);
+        let (mut prev, mut at) = (NONE, fib.entries[a.entry].head);
+        while at != NONE && at != id {
+            prev = at;
+            at = self.aliases[at].next;
+        }
+        if prev == NONE {
+            fib.entries[a.entry].head = a.next;
+        } else {
+            self.aliases[prev].next = a.next;
+        }
+        let (bits, len) = fib.cover.prefix(fib.entries[a.entry].node);
+        self.aliases.remove(id);
+        self.count_wide_local::<F>(a.table, a.kind, len, -1, bits, now);
+        self.reeval::<F>(a.entry, now);
+    }
+
+    // -- what a prefix should be --------------------------------------------------------------------------------------
+
+    /// What one route asks for; None: the kernel passes it over.
+    fn alias_content(&self, a: &Alias) -> Option<Content> {
+        if a.unsupported != 0 {
+            return Some(Content::trap(TND_TRAP_ROUTE));
+        }
+        Some(match kind_of(a.kind) {
+            RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
+                Content::trap(TND_TRAP_LOCAL)
+            }
+            RouteType::Blackhole => Content::DROP,
+            RouteType::Unicast => match self.paths.sets[a.path].target {
+                Target::Dead => return None,
+                Target::Trap(_) => Content::trap(TND_TRAP_ROUTE),
+                Target::Drop => Content::DROP,
+                Target::Connected(ifindex) => Content::connected(ifindex),
+                Target::Forward(c) => c,
+            },
+            RouteType::Unreachable
+            | RouteType::Prohibit
+            | RouteType::Throw
+            | RouteType::Multicast => Content::trap(TND_TRAP_ROUTE),
+        })
+    }
+
+    /// The alias that counts for a prefix, and what it asks for.
+    pub(crate) fn best_alias<F: Fam>(&self, e: u32) -> Option<(u32, Content)> {
+        let fib = F::fib(&self.fibs);
+        let mut at = fib.entries[e].head;
+        while at != NONE {
+            let a = &self.aliases[at];
+            if let Some(c) = self.alias_content(a) {
+                return Some((at, c));
+            }
+            at = a.next;
+        }
+        None
+    }
+
+    /// Some route of this prefix has a TOS: the chip can't tell those packets apart.
+    pub(crate) fn has_tos<F: Fam>(&self, e: u32) -> bool {
+        let mut at = F::fib(&self.fibs).entries[e].head;
+        while at != NONE {
+            let a = &self.aliases[at];
+            if a.tos != 0 {
+                return true;
+            }
+            at = a.next;
+        }
+        false
+    }
+
+    /// A wider route of the local table answers first.
+    pub(crate) fn shadowed<F: Fam>(&self, e: u32) -> bool {
+        let fib = F::fib(&self.fibs);
+        fib.wide_local > 0
+            && fib
+                .cover
+                .ancestor_value(fib.entries[e].node, |v| {
+                    let head = fib.entries[v].head;
+                    head != NONE && {
+                        let a = &self.aliases[head];
+                        a.table == 0 && kind_of(a.kind) == RouteType::Local
+                    }
+                })
+                .is_some()
+    }
+
+    fn effective<F: Fam>(&self, e: u32) -> Content {
+        let Some((a, c)) = self.best_alias::<F>(e) else {
+            return Content::ABSENT;
+        };
+        if self.has_tos::<F>(e) {
+            return Content::trap(TND_TRAP_ROUTE);
+        }
+        if self.aliases[a].table != 0 && self.shadowed::<F>(e) {
+            return Content::trap(TND_TRAP_LOCAL);
+        }
+        c
+    }
+
+    /// Computes again what a prefix should be, and queues it if that changed.
+    pub(crate) fn reeval<F: Fam>(&mut self, e: u32, now: u64) {
+        let new = self.effective::<F>(e);
+        let fib = F::fib_mut(&mut self.fibs);
+        let entry = fib.entries[e];
+        let old = entry.want;
+        if entry.node == NONE {
+            return;
+        }
+        if new == old {
+            if entry.head == NONE && !new.present() {
+                self.queue_route::<F>(e);
+            }
+            return;
+        }
+        let (bits, len) = fib.cover.prefix(entry.node);
+        fib.entries[e].want = new;
+        fib.entries[e].since = coarse(now);
+        fib.entries[e].set(F_DEPEND, false);
+        if old.is_connected() {
+            fib.connected[usize::from(len)] = fib.connected[usize::from(len)].saturating_sub(1);
+        }
+        if new.is_connected() {
+            fib.connected[usize::from(len)] += 1;
+        }
+        if !new.present() && entry.is(F_FAILED | F_OMIT) {
+            fib.entries[e].set(F_FAILED | F_OMIT | F_RETRY, false);
+            self.fails.remove(&Ref::new(F::CLS, e));
+        }
+        let fib = F::fib_mut(&mut self.fibs);
+        if new.present() != old.present() {
+            fib.cover.set_kernel(entry.node, new.present());
+        }
+        fib.cover.set_traps(entry.node, new.is_trap());
+        self.queue_route::<F>(e);
+        // Entries below that were left out because this one (or its parent) trapped likewise.
+        let soft =
+            |c: Content| c.is_trap() && (c.is_connected() || u16::from(c.reason) == TND_TRAP_LOCAL);
+        if soft(old) || (!old.present() && self.parent_is_soft::<F>(e)) {
+            self.requeue_below::<F>(bits, len, |x| x.is(F_OMIT));
+        }
+        if new.present() != old.present() || old.is_connected() || new.is_connected() {
+            self.neighbours_in::<F>(bits, len, old.is_connected() || new.is_connected(), now);
+        }
+    }
+
+    fn parent_is_soft<F: Fam>(&self, e: u32) -> bool {
+        let fib = F::fib(&self.fibs);
+        fib.cover
+            .kernel_parent(fib.entries[e].node)
+            .and_then(|n| fib.at_node(n))
+            .is_some_and(|p| {
+                let c = fib.entries[p].want;
+                c.is_trap() && (c.is_connected() || u16::from(c.reason) == TND_TRAP_LOCAL)
+            })
+    }
+
+    /// Queues entries strictly below a prefix.
+    pub(crate) fn requeue_below<F: Fam>(
+        &mut self,
+        bits: F,
+        len: u8,
+        which: impl Fn(&Entry) -> bool,
+    ) {
+        let fib = F::fib(&self.fibs);
+        let mut found = Vec::new();
+        fib.cover.each_below(bits, len, |n, v| {
+            if fib.cover.prefix(n).1 > len && which(&fib.entries[v]) {
+                found.push(v);
+            }
+            true
+        });
+        for v in found {
+            self.queue_route::<F>(v);
+        }
+    }
+
+    /// Does this entry say the same as the one above it? A local prefix below a local one, a broadcast or anycast
+    /// address below its connected prefix: the packet goes to the CPU anyway, and the slot is saved.
+    pub(crate) fn redundant<F: Fam>(&self, e: u32) -> Redundant {
+        let fib = F::fib(&self.fibs);
+        let entry = &fib.entries[e];
+        if entry.want != Content::trap(TND_TRAP_LOCAL) {
+            return Redundant::No;
+        }
+        let Some(p) = fib
+            .cover
+            .kernel_parent(entry.node)
+            .and_then(|n| fib.at_node(n))
+        else {
+            return Redundant::No;
+        };
+        let parent = &fib.entries[p];
+        let soft = entry.head != NONE
+            && matches!(
+                kind_of(self.aliases[entry.head].kind),
+                RouteType::Broadcast | RouteType::Anycast
+            );
+        if !(parent.want == Content::trap(TND_TRAP_LOCAL) || (soft && parent.want.is_connected())) {
+            return Redundant::No;
+        }
+        if parent.is(F_OMIT) || fib.cover.is_installed(parent.node) {
+            Redundant::Yes
+        } else if parent.is(F_FAILED | F_PARSER) {
+            Redundant::No
+        } else {
+            Redundant::Wait
+        }
+    }
+
+    // -- the queue ----------------------------------------------------------------------------------------------------
+
+    pub(crate) fn queue_route<F: Fam>(&mut self, e: u32) {
+        let fib = F::fib_mut(&mut self.fibs);
+        let x = &mut fib.entries[e];
+        if x.is(F_QUEUED | F_FLIGHT) || x.node == NONE {
+            return;
+        }
+        x.flags |= F_QUEUED;
+        let (node, have) = (x.node, x.have);
+        let r = Ref::new(F::CLS, e);
+        // While everything is programmed anew, the longest prefixes go first: an entry stands only when all more
+        // specific ones are decided, so that it never answers for them.
+        if !have.present() && self.replay.holds() {
+            let len = fib.cover.prefix(node).1;
+            if self.replay.keep(r, len) {
+                return;
+            }
+        }
+        self.route_queue.push_back(r);
+    }
+
+    // -- path sets ----------------------------------------------------------------------------------------------------
+
+    fn intern(&mut self, key: PathKey, now: u64) -> u32 {
+        if let Some(&id) = self.paths.by_key.get(&key) {
+            return id;
+        }
+        let id = self.paths.sets.insert(PathSet {
+            key: Some(key.clone()),
+            ..PathSet::default()
+        });
+        if let crate::model::RouteNextHops::Object(o) = key.nexthops {
+            self.paths.object_paths.entry(o).or_default().push(id);
+        }
+        self.paths.by_key.insert(key, id);
+        self.refresh_path(id, now);
+        id
+    }
+
+    fn link_user(&mut self, alias: u32, path: u32) {
+        let p = &mut self.paths.sets[path];
+        let first = p.users;
+        p.users = alias;
+        p.count += 1;
+        let a = &mut self.aliases[alias];
+        (a.path, a.user_prev, a.user_next) = (path, NONE, first);
+        if first != NONE {
+            self.aliases[first].user_prev = alias;
+        }
+    }
+
+    fn unlink_user(&mut self, alias: u32) {
+        let a = self.aliases[alias];
+        if a.user_prev == NONE {
+            self.paths.sets[a.path].users = a.user_next;
+        } else {
+            self.aliases[a.user_prev].user_next = a.user_next;
+        }
+        if a.user_next != NONE {
+            self.aliases[a.user_next].user_prev = a.user_prev;
+        }
+        let p = &mut self.paths.sets[a.path];
+        p.count -= 1;
+        if p.count == 0 {
+            // A route that is replaced often comes back with the same next hops: freed in the next plan.
+            self.paths.touch(a.path);
+        }
+    }
+
+    /// All routes of a path.
+    pub(crate) fn users(&self, path: u32) -> Vec<u32> {
+        let mut out = Vec::with_capacity(self.paths.sets[path].count as usize);
+        let mut at = self.paths.sets[path].users;
+        while at != NONE {
+            out.push(at);
+            at = self.aliases[at].user_next;
+        }
+        out
+    }
+
+    /// Looks again at every prefix that has a route of this path.
+    pub(crate) fn reeval_users(&mut self, path: u32, now: u64) {
+        for a in self.users(path) {
+            let Alias { entry, v6, .. } = self.aliases[a];
+            if v6 {
+                self.reeval::<V6>(entry, now);
+            } else {
+                self.reeval::<V4>(entry, now);
+            }
+        }
+    }
+
+    /// Queues every prefix whose chip entry leads through this path.
+    pub(crate) fn queue_users(&mut self, path: u32) {
+        for a in self.users(path) {
+            let Alias { entry, v6, .. } = self.aliases[a];
+            if v6 {
+                self.queue_route::<V6>(entry);
+            } else {
+                self.queue_route::<V4>(entry);
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Keeping up with sources and with the chip: mark and sweep by generation, and programming anew after an attach.
+
+use crate::Store;
+use crate::api::{Completion, Planned, Ring};
+use crate::fib::{Content, Entry, F_PARSER, Fam};
+use crate::hw::{Cls, Flight, Ref};
+use crate::model::{Addr, FdbKey, KindSet, SourceId};
+use crate::reserve::Reserve;
+use tandem_abi::raw::*;
+use tandem_cover::{NONE, V4, V6};
+
+/// Where programming is after an attach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No chip.
+    Detached,
+    /// BEGIN_RESYNC is to be posted.
+    BeginDue,
+    /// It is on its way.
+    Begin,
+    /// Every desired object is created again.
+    Replay,
+    /// END_RESYNC is on its way.
+    End,
+    /// Changes are programmed as they come.
+    Normal,
+}
+
+/// Routes by prefix length while everything is programmed anew: longest first, and the next length only when all of
+/// the last are answered. So an entry never answers for a more specific one that is still to come, and an entry that
+/// must trap because something below it doesn't fit starts as trap.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    active: bool,
+    /// What routes refer to is settled.
+    pub open: bool,
+    /// Lengths above are done; this one is being programmed.
+    level: i16,
+    buckets: Vec<Vec<Ref>>,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Replay {
+            active: true,
+            open: false,
+            level: 129,
+            buckets: vec![Vec::new(); 129],
+        }
+    }
+}
+
+impl Replay {
+    pub fn holds(&self) -> bool {
+        self.active
+    }
+
+    /// Keeps an entry for its turn; false: its turn has come.
+    pub fn keep(&mut self, r: Ref, len: u8) -> bool {
+        if i16::from(len) >= self.level {
+            return false;
+        }
+        match self.buckets.get_mut(usize::from(len)) {
+            Some(b) => {
+                b.push(r);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The next length that has entries. False: all done, or not open.
+    pub fn next(&mut self) -> bool {
+        if !self.active || !self.open {
+            return false;
+        }
+        while self.level > 0 {
+            self.level -= 1;
+            if self
+                .buckets
+                .get(self.level as usize)
+                .is_some_and(|b| !b.is_empty())
+            {
+                return true;
+            }
+        }
+        self.active = false;
+        self.buckets.clear();
+        false
+    }
+
+    /// The entries of the present length.
+    pub fn take(&mut self) -> Vec<Ref> {
+        self.buckets
+            .get_mut(self.level as usize)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+}
+
+impl Store {
+    pub(crate) fn begin_sync(&mut self, source: SourceId, kinds: KindSet) {
+        // Counts of one kind only move when that kind is synced, so what was swept last carries the present number.
+        let s = self.syncs.entry(source).or_default();
+        s.running = Some(s.running.map_or(kinds, |k| k.union(kinds)));
+        for (i, g) in s.generations.iter_mut().enumerate() {
+            if kinds.0 & (1 << i) != 0 {
+                *g = g.wrapping_add(1);
+            }
+        }
+    }
+
+    pub(crate) fn generation(&self, source: SourceId, kind: KindSet) -> u16 {
+        let i = kind.0.trailing_zeros() as usize;
+        self.syncs
+            .get(&source)
+            .and_then(|s| s.generations.get(i))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Removes what the dump did not confirm, dependents first.
+    pub(crate) fn end_sync(&mut self, source: SourceId, now: u64) {
+        let Some(kinds) = self.syncs.get_mut(&source).and_then(|s| s.running.take()) else {
+            return;
+        };
+        let before = self.counters.swept;
+        let src = source.0;
+        if kinds.contains(KindSet::ROUTE) {
+            let g = self.generation(source, KindSet::ROUTE);
+            let stale: Vec<u32> = (0..self.aliases.bound())
+                .filter(|&i| {
+                    let a = &self.aliases[i];
+                    a.entry != NONE && a.source == src && a.generation != g
+                })
+                .collect();
+            self.counters.swept += stale.len() as u64;
+            for a in stale {
+                self.remove_alias(a, now);
+            }
+        }
+        if kinds.contains(KindSet::NEIGH) {
+            let g = self.generation(source, KindSet::NEIGH);
+            let stale: Vec<_> = self
+                .neighs
+                .iter()
+                .filter(|(_, n)| n.source == src && n.generation != g)
+                .map(|(k, _)| *k)
+                .collect();
+            self.counters.swept += stale.len() as u64;
+            for (addr, ifindex) in stale {
+                self.remove_neigh(ifindex, addr, now);
+            }
+        }
+        if kinds.contains(KindSet::FDB) {
+            let g = self.generation(source, KindSet::FDB);
+            let stale: Vec<FdbKey> = self
+                .fdb
+                .iter()
+                .filter(|(_, r)| r.kernel.is_some() && r.source == src && r.generation != g)
+                .map(|(k, _)| *k)
+                .collect();
+            self.counters.swept += stale.len() as u64;
+            for k in stale {
+                self.remove_fdb(k, now);
+            }
+        }
+        if kinds.contains(KindSet::NEXTHOP) {
+            let g = self.generation(source, KindSet::NEXTHOP);
+            let mut stale: Vec<u32> = self
+                .paths
+                .objects
+                .iter()
+                .filter(|(_, o)| o.1 == src && o.2 != g)
+                .map(|(i, _)| *i)
+                .collect();
+            stale.sort_unstable();
+            self.counters.swept += stale.len() as u64;
+            for id in stale {
+                self.remove_nexthop(id, now);
+            }
+        }
+        if kinds.contains(KindSet::ADDR) {
+            let g = self.generation(source, KindSet::ADDR);
+            let stale: Vec<Addr> = self
+                .addrs
+                .iter()
+                .filter(|(_, v)| v.0 == src && v.1 != g)
+                .map(|(a, _)| *a)
+                .collect();
+            self.counters.swept += stale.len() as u64;
+            for a in stale {
+                self.remove_addr(a, now);
+            }
+        }
+        if kinds.contains(KindSet::LINK) {
+            let g = self.generation(source, KindSet::LINK);
+            let stale: Vec<u32> = self
+                .links
+                .iter()
+                .filter(|(_, l)| l.source == src && l.generation != g)
+                .map(|(i, _)| *i)
+                .collect();
+            self.counters.swept += stale.len() as u64;
+            for i in stale {
+                self.remove_link(i, now);
+            }
+        }
+        self.sweep_policy(source, kinds);
+        self.counters.syncs += 1;
+        if self.counters.swept != before {
+            self.topo.dirty = true;
+        }
+        if kinds.contains(KindSet::LINK.union(KindSet::ROUTE)) {
+            self.synced = true;
+        }
+    }
+
+    fn sweep_policy(&mut self, source: SourceId, kinds: KindSet) {
+        let src = source.0;
+        let (gr, gc, gn) = (
+            self.generation(source, KindSet::RULE),
+            self.generation(source, KindSet::BASE_CHAIN),
+            self.generation(source, KindSet::NETCONF),
+        );
+        let before = self.rules.len() + self.chains.len() + self.netconf.len();
+        if kinds.contains(KindSet::RULE) {
+            self.rules.retain(|r| r.1 != src || r.2 == gr);
+        }
+        if kinds.contains(KindSet::BASE_CHAIN) {
+            self.chains.retain(|c| c.1 != src || c.2 == gc);
+        }
+        if kinds.contains(KindSet::NETCONF) {
+            self.netconf
+                .retain(|_, c| c.source != src || c.generation == gn);
+        }
+        let after = self.rules.len() + self.chains.len() + self.netconf.len();
+        self.counters.swept += (before - after) as u64;
+    }
+
+    // -- attach -------------------------------------------------------------------------------------------------------
+
+    /// Nothing is known of the chip any more.
+    pub(crate) fn forget_hardware(&mut self) {
+        self.hw.forget();
+        self.fails.clear();
+        self.attempts.clear();
+        self.deferred.clear();
+        self.urgent.clear();
+        self.route_queue.clear();
+        self.fdb_failed.clear();
+        self.pending_aggregates = 0;
+        for r in self.fdb.values_mut() {
+            r.device = None;
+        }
+        let chip_only: Vec<FdbKey> = self
+            .fdb
+            .iter()
+            .filter(|(_, r)| r.kernel.is_none())
+            .map(|(k, _)| *k)
+            .collect();
+        for k in chip_only {
+            self.fdb.remove(&k);
+            if let Some(&id) = self.fdb_ids.get(&k) {
+                self.hw.want::<crate::hw::bodies::Fdb>(id, None, 0);
+            }
+        }
+        self.replay = Replay::default();
+        self.reserve = Reserve::new(
+            self.config.aggregate_units,
+            self.config.local_units,
+            self.config.route_slots,
+        );
+        self.forget_routes::<V4>();
+        self.forget_routes::<V6>();
+    }
+
+    fn forget_routes<F: Fam>(&mut self) {
+        let fib = F::fib_mut(&mut self.fibs);
+        fib.cover.forget_hardware();
+        fib.cover.set_units(0);
+        let mut all = Vec::new();
+        for e in 0..fib.entries.bound() {
+            let x = &mut fib.entries[e];
+            if x.node == NONE {
+                continue;
+            }
+            x.have = Content::ABSENT;
+            x.flags &= F_PARSER;
+            let Entry { node, head, .. } = *x;
+            if head == NONE {
+                fib.cover.set_value(node, NONE);
+                fib.entries.remove(e);
+            } else {
+                all.push(e);
+            }
+        }
+        for e in all {
+            self.queue_route::<F>(e);
+        }
+    }
+
+    /// Posts the command that the phase asks for.
+    pub(crate) fn step_phase(&mut self) -> Option<Planned> {
+        let op = match self.phase {
+            Phase::BeginDue => {
+                self.phase = Phase::Begin;
+                TND_OP_BEGIN_RESYNC
+            }
+            Phase::Replay if self.replay_done() => {
+                if !self.warm {
+                    self.phase = Phase::Normal;
+                    return None;
+                }
+                self.phase = Phase::End;
+                TND_OP_END_RESYNC
+            }
+            _ => return None,
+        };
+        let token = self.hw.flights.start(Flight {
+            what: Ref::new(Cls::Lease, u32::MAX),
+            op,
+            ring: Ring::Sync,
+            content: Content::ABSENT,
+            aggregate: false,
+            lease: 0,
+        });
+        Some(Planned {
+            token,
+            ring: Ring::Sync,
+            op,
+            cls: TND_CLS_NONE,
+            flags: 0,
+            lease: 0,
+            body: crate::api::Body::Inline {
+                len: 0,
+                data: [0; 64],
+            },
+        })
+    }
+
+    fn replay_done(&self) -> bool {
+        !self.replay.holds() && self.queues_idle()
+    }
+
+    /// Nothing queued and nothing on its way.
+    pub(crate) fn queues_idle(&self) -> bool {
+        self.hw.flights.outstanding == [0, 0]
+            && self.hw.queues_empty()
+            && self.urgent.is_empty()
+            && self.route_queue.is_empty()
+            && self.reserve.queue.is_empty()
+            && !self.fibs.v4.cover.has_touched()
+            && !self.fibs.v6.cover.has_touched()
+            && self.hw.waiting.values().all(|w| w.credits == 0)
+    }
+
+    pub(crate) fn phase_done(&mut self, op: u16, c: &Completion) {
+        if c.status != TND_ST_OK {
+            self.counters.failed += 1;
+        }
+        match (self.phase, op) {
+            (Phase::Begin, TND_OP_BEGIN_RESYNC) => self.phase = Phase::Replay,
+            (Phase::End, TND_OP_END_RESYNC) => {
+                self.phase = Phase::Normal;
+                // What the sweep freed may let in what waits; its deltas may be cut short.
+                self.credit_all(c.result);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,716 @@
+//! Links, bridges, addresses, rules and sysctls: what becomes a port, a forwarding domain, a member, a router interface.
+//!
+//! Such changes are rare and touch many things at once, so everything here is computed anew when one came.
+
+use crate::Store;
+use crate::fib::Alias;
+use crate::hw::bodies::{Member, Port, Rif, RifPlace, Vlan};
+use crate::hw::{Cls, Ref};
+use crate::model::{
+    Addr, BR_STATE_FORWARDING, BaseChain, BridgeInfo, ConfScope, Family, Link, LinkKind, Netconf,
+    NexthopKind, RouteNextHops, Rule, Settings, SourceId,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use tandem_abi::raw::*;
+
+/// RT_SCOPE_HOST: a route to an own address survives its link going down.
+const SCOPE_HOST: u8 = 254;
+
+/// A device as announced.
+#[derive(Debug)]
+pub(crate) struct LinkRec {
+    pub link: Link,
+    pub source: u8,
+    pub generation: u16,
+}
+
+/// Sysctls of one scope.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Conf {
+    pub forwarding: Option<bool>,
+    pub rp_filter: Option<u8>,
+    pub ignore_linkdown: Option<bool>,
+    pub send_redirects: Option<bool>,
+    pub source: u8,
+    pub generation: u16,
+}
+
+/// What was derived from links.
+#[derive(Debug, Default)]
+pub(crate) struct Topo {
+    /// Something changed: compute anew.
+    pub dirty: bool,
+    /// Table id of the router interface, by ifindex.
+    pub rif_of: HashMap<u32, u32>,
+    /// The reverse.
+    pub if_of_rif: HashMap<u32, u32>,
+    /// Interfaces that can be router interfaces, with the place.
+    pub routable: HashMap<u32, RifPlace>,
+    /// Table id of the VLAN, by ifindex of the bridge.
+    pub fid_of: HashMap<u32, u32>,
+    /// The reverse.
+    pub bridge_of: HashMap<u32, u32>,
+    /// Port by ifindex and back.
+    pub port_of: HashMap<u32, u16>,
+    pub if_of_port: HashMap<u16, u32>,
+    /// Why a device (or what comes in on it) isn't offloaded.
+    pub reasons: HashMap<u32, String>,
+    /// Why everything routed traps; empty if it doesn't.
+    pub router_reason: String,
+}
+
+impl Topo {
+    /// The interface has a router interface or gets one as soon as something needs it.
+    pub fn may_have_rif(&self, ifindex: u32) -> bool {
+        self.routable.contains_key(&ifindex)
+    }
+}
+
+impl Store {
+    // -- events -----------------------------------------------------------------------------------------------------
+
+    pub(crate) fn upsert_link(&mut self, source: SourceId, link: Link, generation: u16, now: u64) {
+        let ifindex = link.ifindex;
+        let mut went_down = false;
+        if let Some(r) = self.links.get_mut(&ifindex) {
+            r.generation = generation;
+            if r.link == link {
+                self.counters.unchanged += 1;
+                return;
+            }
+            went_down = r.link.admin_up && !link.admin_up;
+        }
+        self.links.insert(
+            ifindex,
+            LinkRec {
+                link,
+                source: source.0,
+                generation,
+            },
+        );
+        self.topo.dirty = true;
+        if went_down {
+            self.link_gone(ifindex, false, now);
+        }
+        self.touch_paths_on(ifindex);
+    }
+
+    pub(crate) fn remove_link(&mut self, ifindex: u32, now: u64) {
+        if self.links.remove(&ifindex).is_none() {
+            return;
+        }
+        self.topo.dirty = true;
+        self.link_gone(ifindex, true, now);
+        self.addrs.retain(|a, _| a.ifindex != ifindex);
+        let neighs: Vec<_> = self
+            .neighs
+            .keys()
+            .filter(|k| k.1 == ifindex)
+            .copied()
+            .collect();
+        for k in neighs {
+            self.remove_neigh(k.1, k.0, now);
+        }
+        let fdb: Vec<_> = self
+            .fdb
+            .iter()
+            .filter(|(k, r)| k.bridge == ifindex || r.ifindex() == Some(ifindex))
+            .map(|(k, _)| *k)
+            .collect();
+        for k in fdb {
+            self.remove_fdb(k, now);
+        }
+        self.netconf
+            .remove(&(Family::V4, ConfScope::Interface(ifindex)));
+        self.netconf
+            .remove(&(Family::V6, ConfScope::Interface(ifindex)));
+        self.touch_paths_on(ifindex);
+    }
+
+    fn touch_paths_on(&mut self, ifindex: u32) {
+        for p in self.paths.ids() {
+            let uses = match &self.paths.sets[p].key {
+                None => false,
+                Some(k) => match &k.nexthops {
+                    RouteNextHops::None => false,
+                    RouteNextHops::One(n) => n.ifindex == ifindex,
+                    RouteNextHops::Many(l) => l.iter().any(|n| n.ifindex == ifindex),
+                    RouteNextHops::Object(_) => true,
+                },
+            };
+            if uses {
+                self.paths.touch(p);
+            }
+        }
+    }
+
+    /// What the kernel removes in silence when a link goes down (or away): routes all of whose next hops lead there,
+    /// and next-hop objects on it. Routes to own addresses stay while the device is there (fib_sync_down_dev).
+    fn link_gone(&mut self, ifindex: u32, unregistered: bool, now: u64) {
+        for p in self.paths.ids() {
+            let dead = match &self.paths.sets[p].key {
+                None => continue,
+                Some(k) => match &k.nexthops {
+                    RouteNextHops::One(n) => n.ifindex == ifindex,
+                    RouteNextHops::Many(l) => {
+                        l.iter().any(|n| n.ifindex == ifindex)
+                            && l.iter().all(|n| {
+                                n.ifindex == ifindex
+                                    || self.links.get(&n.ifindex).is_none_or(|l| !l.link.admin_up)
+                            })
+                    }
+                    _ => false,
+                },
+            };
+            if dead {
+                self.remove_users(p, now, |a: &Alias| {
+                    unregistered || a.scope != SCOPE_HOST || a.v6
+                });
+            }
+        }
+        let mut objects: Vec<u32> = self
+            .paths
+            .objects
+            .iter()
+            .filter(|(_, (o, ..))| matches!(o.kind, NexthopKind::Single(n) if n.ifindex == ifindex))
+            .map(|(id, _)| *id)
+            .collect();
+        objects.sort_unstable();
+        for id in objects {
+            self.remove_nexthop(id, now);
+        }
+    }
+
+    pub(crate) fn upsert_addr(&mut self, source: SourceId, a: Addr, generation: u16) {
+        if self.addrs.insert(a, (source.0, generation)).is_some() {
+            self.counters.unchanged += 1;
+        } else {
+            self.topo.dirty = true;
+        }
+    }
+
+    /// With an IPv4 address go, in silence, the routes that prefer it as their source (fib_sync_down_addr).
+    pub(crate) fn remove_addr(&mut self, a: Addr, now: u64) {
+        if self.addrs.remove(&a).is_none() {
+            return;
+        }
+        self.topo.dirty = true;
+        if let IpAddr::V4(v4) = a.addr
+            && !self.addrs.keys().any(|x| x.addr == a.addr)
+        {
+            for p in self.paths.ids() {
+                if self.paths.sets[p]
+                    .key
+                    .as_ref()
+                    .is_some_and(|k| k.prefsrc == Some(v4))
+                {
+                    self.remove_users(p, now, |r| !r.v6);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn upsert_rule(&mut self, source: SourceId, rule: Rule, generation: u16) {
+        match self.rules.iter_mut().find(|r| r.0 == rule) {
+            Some(r) => {
+                r.2 = generation;
+                self.counters.unchanged += 1;
+            }
+            None => {
+                self.rules.push((rule, source.0, generation));
+                self.topo.dirty = true;
+            }
+        }
+    }
+
+    pub(crate) fn remove_rule(&mut self, rule: &Rule) {
+        self.rules.retain(|r| r.0 != *rule);
+        self.topo.dirty = true;
+    }
+
+    pub(crate) fn upsert_chain(&mut self, source: SourceId, chain: BaseChain, generation: u16) {
+        let same = |c: &BaseChain| {
+            (c.family, &c.table, &c.name) == (chain.family, &chain.table, &chain.name)
+        };
+        match self.chains.iter_mut().find(|c| same(&c.0)) {
+            Some(c) if c.0 == chain => {
+                c.2 = generation;
+                self.counters.unchanged += 1;
+                return;
+            }
+            Some(c) => *c = (chain, source.0, generation),
+            None => self.chains.push((chain, source.0, generation)),
+        }
+        self.topo.dirty = true;
+    }
+
+    pub(crate) fn remove_chain(&mut self, family: u8, table: &str, name: &str) {
+        self.chains
+            .retain(|c| !(c.0.family == family && c.0.table == table && c.0.name == name));
+        self.topo.dirty = true;
+    }
+
+    pub(crate) fn upsert_netconf(&mut self, source: SourceId, n: Netconf, generation: u16) {
+        let c = self.netconf.entry((n.family, n.scope)).or_default();
+        let before = (
+            c.forwarding,
+            c.rp_filter,
+            c.ignore_linkdown,
+            c.send_redirects,
+        );
+        c.forwarding = n.forwarding.or(c.forwarding);
+        c.rp_filter = n.rp_filter.or(c.rp_filter);
+        c.ignore_linkdown = n.ignore_linkdown.or(c.ignore_linkdown);
+        c.send_redirects = n.send_redirects.or(c.send_redirects);
+        (c.source, c.generation) = (source.0, generation);
+        if before
+            == (
+                c.forwarding,
+                c.rp_filter,
+                c.ignore_linkdown,
+                c.send_redirects,
+            )
+        {
+            self.counters.unchanged += 1;
+            return;
+        }
+        self.topo.dirty = true;
+        if let ConfScope::Interface(i) = n.scope {
+            self.touch_paths_on(i);
+        }
+    }
+
+    pub(crate) fn upsert_settings(&mut self, s: Settings) {
+        if s != self.settings {
+            self.settings = s;
+            self.topo.dirty = true;
+            for p in self.paths.ids() {
+                self.paths.touch(p);
+            }
+        }
+    }
+
+    pub(crate) fn conf(&self, family: Family, scope: ConfScope) -> Conf {
+        self.netconf
+            .get(&(family, scope))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    // -- what follows from them ---------------------------------------------------------------------------------------
+
+    /// Computes ports, forwarding domains, members and router interfaces anew.
+    pub(crate) fn refresh_topology(&mut self, now: u64) {
+        self.topo.dirty = false;
+        self.topo.reasons.clear();
+        self.topo.router_reason = self.router_reason();
+        self.refresh_maps();
+        let bridges = self.bridges();
+        self.refresh_bridges(&bridges, now);
+        self.refresh_ports(now);
+        self.refresh_rifs(&bridges, now);
+        for p in self.paths.ids() {
+            self.paths.touch(p);
+        }
+        self.refresh_paths(now);
+        for id in 0..self.paths.gateway_info.len() as u32 {
+            self.update_gateway(id, now);
+        }
+        self.reeval_all_neighbours(now);
+        self.reeval_all_fdb(now);
+    }
+
+    fn refresh_maps(&mut self) {
+        self.topo.port_of.clear();
+        self.topo.if_of_port.clear();
+        for (i, r) in &self.links {
+            if let LinkKind::Swp { port } = r.link.kind {
+                self.topo.port_of.insert(*i, port);
+                self.topo.if_of_port.insert(port, *i);
+            }
+        }
+    }
+
+    /// Why everything routed must go to the CPU.
+    fn router_reason(&self) -> String {
+        if let Some(u) = self.settings.unsupported {
+            return u.into();
+        }
+        if let Some(r) = self.rules.iter().find(|r| !r.0.is_default) {
+            return format!("policy rule \"{}\"", r.0.text);
+        }
+        for family in [Family::V4, Family::V6] {
+            let of = |t| {
+                self.rules
+                    .iter()
+                    .any(|r| r.0.family == family && r.0.is_default && r.0.table == t)
+            };
+            let any = self.rules.iter().any(|r| r.0.family == family);
+            // A missing default rule changes the answer as much as an extra one.
+            if any && !(of(crate::model::TABLE_LOCAL) && of(crate::model::TABLE_MAIN)) {
+                return format!("a default policy rule of {family:?} is missing");
+            }
+        }
+        // NFPROTO_INET, IPV4, IPV6 at prerouting, forward, postrouting (a local-in or -out chain sees no forwarded
+        // packet).
+        let hooked = self
+            .chains
+            .iter()
+            .find(|c| matches!(c.0.family, 1 | 2 | 10) && matches!(c.0.hook, 0 | 2 | 4));
+        if let Some(c) = hooked {
+            return format!(
+                "nftables base chain {}/{} sees forwarded packets",
+                c.0.table, c.0.name
+            );
+        }
+        String::new()
+    }
+
+    /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
+    fn bridges(&self) -> BTreeMap<u32, (BridgeInfo, String)> {
+        let mut out = BTreeMap::new();
+        // NFPROTO_BRIDGE
+        let nft = self.chains.iter().find(|c| c.0.family == 7);
+        for (i, r) in &self.links {
+            let LinkKind::Bridge(info) = r.link.kind else {
+                continue;
+            };
+            let ports: Vec<&Link> = self
+                .links
+                .values()
+                .map(|l| &l.link)
+                .filter(|l| l.master == *i)
+                .collect();
+            if !ports.iter().any(|p| matches!(p.kind, LinkKind::Swp { .. })) {
+                continue;
+            }
+            let alien = ports
+                .iter()
+                .filter(|p| !matches!(p.kind, LinkKind::Swp { .. }))
+                .min_by_key(|p| p.ifindex);
+            let reason = if info.vlan_filtering {
+                "bridge VLAN filtering is not offloaded".to_string()
+            } else if let Some(a) = alien {
+                format!("{} is a member and not a front-panel port", a.name)
+            } else if let Some(c) = nft {
+                format!(
+                    "nftables base chain {}/{} sees bridged frames",
+                    c.0.table, c.0.name
+                )
+            } else {
+                String::new()
+            };
+            out.insert(*i, (info, reason));
+        }
+        out
+    }
+
+    fn refresh_bridges(&mut self, bridges: &BTreeMap<u32, (BridgeInfo, String)>, now: u64) {
+        let gone: Vec<(u32, u32)> = self
+            .topo
+            .fid_of
+            .iter()
+            .filter(|(b, _)| bridges.get(b).is_none_or(|x| x.0.vlan_filtering))
+            .map(|(b, f)| (*b, *f))
+            .collect();
+        for (b, f) in gone {
+            self.topo.fid_of.remove(&b);
+            self.topo.bridge_of.remove(&f);
+            self.hw.want::<Vlan>(f, None, now);
+        }
+        for (b, (info, reason)) in bridges {
+            if !reason.is_empty() {
+                self.topo.reasons.insert(*b, reason.clone());
+            }
+            if info.vlan_filtering {
+                continue;
+            }
+            let f = match self.topo.fid_of.get(b) {
+                Some(f) => *f,
+                None => {
+                    let f = self.hw.vlans.take();
+                    self.topo.fid_of.insert(*b, f);
+                    self.topo.bridge_of.insert(f, *b);
+                    f
+                }
+            };
+            self.want_vlan(f, now);
+        }
+    }
+
+    /// The VLAN object of a bridge as it should be now.
+    pub(crate) fn want_vlan(&mut self, f: u32, now: u64) {
+        let Some(r) = self.topo.bridge_of.get(&f).and_then(|b| self.links.get(b)) else {
+            return;
+        };
+        let LinkKind::Bridge(info) = r.link.kind else {
+            return;
+        };
+        let mut flags = TND_VLAN_LEARNING;
+        if r.link.admin_up {
+            flags |= TND_VLAN_CPU_COPY;
+        }
+        if info.mcast_snooping {
+            flags |= TND_VLAN_MC_TRAP;
+        }
+        // A missing entry would be flooded: unknown unicast goes to the CPU instead.
+        if self.fdb_failed.get(&f).is_some_and(|s| !s.is_empty()) {
+            flags |= TND_VLAN_UC_TRAP;
+        }
+        self.hw.want(
+            f,
+            Some(Vlan {
+                flags,
+                ageing_s: info.ageing_s,
+            }),
+            now,
+        );
+    }
+
+    fn refresh_ports(&mut self, now: u64) {
+        let netdev: Vec<(String, Vec<String>)> = self
+            .chains
+            .iter()
+            .filter(|c| c.0.family == 5)
+            .map(|c| (format!("{}/{}", c.0.table, c.0.name), c.0.devices.clone()))
+            .collect();
+        // Table ids are port − 1: take them all once, in order.
+        while self.ports_taken < u32::from(self.config.ports) {
+            self.hw.ports.take();
+            self.hw.members.take();
+            self.ports_taken += 1;
+        }
+        for port in 1..=self.config.ports {
+            let ifindex = self.topo.if_of_port.get(&port).copied();
+            let link = ifindex
+                .and_then(|i| self.links.get(&i))
+                .map(|r| r.link.clone());
+            let mut member = None;
+            let body = match link {
+                None => Port {
+                    flags: 0,
+                    mtu: 0,
+                    stp: TND_STP_DISABLED,
+                    mac: [0; 6],
+                },
+                Some(l) => {
+                    let mut flags = if l.admin_up { TND_PORT_UP } else { 0 };
+                    let mut stp = BR_STATE_FORWARDING;
+                    let mut reason = String::new();
+                    if let Some(upper) = self.links.values().find(|x| x.link.lower == l.ifindex) {
+                        reason = format!("{} is on top of it", upper.link.name);
+                    } else if let Some(c) = netdev.iter().find(|c| c.1.contains(&l.name)) {
+                        reason = format!("nftables base chain {} is attached to it", c.0);
+                    }
+                    if l.master != 0 {
+                        let fid = self.topo.fid_of.get(&l.master).copied();
+                        let bridge = self.topo.reasons.get(&l.master).cloned();
+                        match (fid, &l.bridge_port) {
+                            (Some(f), Some(bp)) => {
+                                stp = bp.state;
+                                for (on, flag) in [
+                                    (true, TND_PORT_LEARNING),
+                                    (bp.unicast_flood, TND_PORT_FLOOD_UC),
+                                    (bp.mcast_flood, TND_PORT_FLOOD_MC),
+                                    (bp.bcast_flood, TND_PORT_FLOOD_BC),
+                                    (bp.isolated, TND_PORT_ISOLATED),
+                                    (bp.hairpin, TND_PORT_HAIRPIN),
+                                    (bp.locked, TND_PORT_LOCKED),
+                                ] {
+                                    if on {
+                                        flags |= flag;
+                                    }
+                                }
+                                if let Some(u) = bp.unsupported {
+                                    reason = format!("bridge port option {u} is not offloaded");
+                                }
+                                member = Some(Member {
+                                    vlan: f,
+                                    port,
+                                    vid: TND_VID_ANY,
+                                    flags: TND_MEMBER_PVID | TND_MEMBER_UNTAGGED,
+                                });
+                                if let (true, Some(b)) = (reason.is_empty(), bridge) {
+                                    reason = format!("{}: {b}", self.dev(l.master));
+                                }
+                            }
+                            _ => {
+                                reason = match bridge {
+                                    Some(b) => format!("{}: {b}", self.dev(l.master)),
+                                    None => format!(
+                                        "its master {} is not an offloaded bridge",
+                                        self.dev(l.master)
+                                    ),
+                                };
+                            }
+                        }
+                    }
+                    if !reason.is_empty() {
+                        flags |= TND_PORT_TRAP_ALL;
+                        self.topo.reasons.insert(l.ifindex, reason);
+                    }
+                    Port {
+                        flags,
+                        mtu: l.mtu,
+                        stp,
+                        mac: l.mac,
+                    }
+                }
+            };
+            self.hw.want(u32::from(port) - 1, Some(body), now);
+            self.want_member(port, member, now);
+        }
+    }
+
+    /// The key of a membership is the port, so its table id is the port's.
+    fn want_member(&mut self, port: u16, member: Option<Member>, now: u64) {
+        self.hw.want(u32::from(port) - 1, member, now);
+    }
+
+    fn refresh_rifs(&mut self, bridges: &BTreeMap<u32, (BridgeInfo, String)>, now: u64) {
+        self.topo.routable.clear();
+        let mut wanted: BTreeMap<u32, Rif> = BTreeMap::new();
+        let mut ingress = HashMap::new();
+        for (i, r) in &self.links {
+            let l = &r.link;
+            let place = match l.kind {
+                LinkKind::Swp { port }
+                    if l.master == 0 && port >= 1 && port <= self.config.ports =>
+                {
+                    if self.topo.reasons.contains_key(i) {
+                        continue;
+                    }
+                    RifPlace::Port(port)
+                }
+                LinkKind::Bridge(_) if l.master == 0 => {
+                    match (bridges.get(i), self.topo.fid_of.get(i)) {
+                        (Some((_, reason)), Some(f)) if reason.is_empty() => {
+                            // A member that traps everything may hide a host from the chip.
+                            if self.links.values().any(|m| {
+                                m.link.master == *i
+                                    && self.topo.reasons.contains_key(&m.link.ifindex)
+                            }) {
+                                continue;
+                            }
+                            RifPlace::Vlan(*f)
+                        }
+                        _ => continue,
+                    }
+                }
+                _ => continue,
+            };
+            self.topo.routable.insert(*i, place);
+            let needed = self.addrs.keys().any(|a| a.ifindex == *i)
+                || self.paths.on_interface.contains_key(i);
+            if needed {
+                let (flags, reason) = self.rif_flags(*i);
+                if !reason.is_empty() {
+                    ingress.insert(*i, reason);
+                }
+                wanted.insert(
+                    *i,
+                    Rif {
+                        place,
+                        mac: l.mac,
+                        flags,
+                        mtu: l.mtu,
+                    },
+                );
+            }
+        }
+        self.ingress_reasons = ingress;
+        let gone: Vec<(u32, u32)> = self
+            .topo
+            .rif_of
+            .iter()
+            .filter(|(i, _)| !wanted.contains_key(i))
+            .map(|(i, r)| (*i, *r))
+            .collect();
+        for (i, r) in gone {
+            self.topo.rif_of.remove(&i);
+            self.topo.if_of_rif.remove(&r);
+            self.hw.want::<Rif>(r, None, now);
+        }
+        for (i, body) in wanted {
+            // Another place is another object: a RIF doesn't move.
+            if let Some(&r) = self.topo.rif_of.get(&i)
+                && self
+                    .hw
+                    .rifs
+                    .at(r)
+                    .want
+                    .as_ref()
+                    .is_some_and(|w| w.place != body.place)
+            {
+                self.topo.rif_of.remove(&i);
+                self.topo.if_of_rif.remove(&r);
+                self.hw.want::<Rif>(r, None, now);
+            }
+            let r = match self.topo.rif_of.get(&i) {
+                Some(r) => *r,
+                None => {
+                    let r = self.hw.rifs.take();
+                    self.topo.rif_of.insert(i, r);
+                    self.topo.if_of_rif.insert(r, i);
+                    r
+                }
+            };
+            self.hw.want(r, Some(body), now);
+        }
+    }
+
+    /// Flags of a router interface, and why what comes in there traps.
+    fn rif_flags(&self, ifindex: u32) -> (u32, String) {
+        let own4 = self.conf(Family::V4, ConfScope::Interface(ifindex));
+        let all4 = self.conf(Family::V4, ConfScope::All);
+        // IPv6 forwarding is decided by conf/all alone (ip6_forward).
+        let all6 = self.conf(Family::V6, ConfScope::All);
+        let mut flags = 0;
+        let mut reason = String::new();
+        if own4.forwarding == Some(true) {
+            flags |= TND_RIF_V4;
+        }
+        if all6.forwarding == Some(true) {
+            flags |= TND_RIF_V6;
+        }
+        match own4.rp_filter.unwrap_or(0).max(all4.rp_filter.unwrap_or(0)) {
+            0 => {}
+            1 => {
+                flags |= TND_RIF_TRAP_ALL;
+                reason = "rp_filter 1 (strict) is not offloaded".into();
+            }
+            _ => flags |= TND_RIF_RPF_LOOSE,
+        }
+        if own4.send_redirects == Some(false) && all4.send_redirects == Some(false) {
+            flags |= TND_RIF_NO_REDIRECT;
+        }
+        if !self.topo.router_reason.is_empty() {
+            flags |= TND_RIF_TRAP_ALL;
+            reason.clone_from(&self.topo.router_reason);
+        }
+        (flags, reason)
+    }
+
+    /// A router interface or a forwarding domain came to stand or failed: what depends on it looks again.
+    pub(crate) fn base_changed(&mut self, r: Ref) {
+        let ids: [(Cls, Vec<u32>); 3] = match r.cls {
+            Cls::Rif => [
+                (Cls::Nexthop, self.hw.nexthops.ids()),
+                (Cls::Neigh, self.hw.neighs.ids()),
+                (Cls::Rif, vec![]),
+            ],
+            Cls::Vlan => [
+                (Cls::Member, self.hw.members.ids()),
+                (Cls::Rif, self.hw.rifs.ids()),
+                (Cls::Fdb, self.hw.fdb.ids()),
+            ],
+            _ => return,
+        };
+        for (cls, ids) in ids {
+            for id in ids {
+                self.hw.retry_dependent(Ref::new(cls, id));
+            }
+        }
+    }
+}
