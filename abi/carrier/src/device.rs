@@ -153,8 +153,8 @@ impl DeviceSide {
     /// Features that the attached driver accepted, of those offered.
     pub fn features(&self) -> u64 {
         self.session.as_ref().map_or(0, |s| {
-            let (offered, accepted) = handshake::features(&s.region);
-            offered & accepted & self.spec.features
+            let (_, accepted) = handshake::features(&s.region);
+            accepted & self.spec.features
         })
     }
 
@@ -242,8 +242,12 @@ impl DeviceSide {
             self.epoch = self.epoch.wrapping_add(1);
             session.layout.clear_rings(&session.region);
             handshake::set_epoch(&session.region, self.epoch);
+            let (_, accepted) = handshake::features(&session.region);
             match DeviceRings::new(&session.region, &session.layout, self.epoch) {
-                Ok(rings) => session.rings = Some(rings),
+                Ok(mut rings) => {
+                    rings.set_features(accepted & self.spec.features);
+                    session.rings = Some(rings);
+                }
                 Err(e) => {
                     tracing::error!("attach of {}: {e}", session.holder.name);
                     status = Status::Fault;

@@ -125,7 +125,9 @@ impl DriverSide {
             | raw::TND_FEAT_DOORBELL_HINT;
         handshake::introduce(&self.region, &self.name, offered & known);
         let epoch = self.request(request, what)?;
-        Ok(DriverRings::new(&self.region, &self.layout, epoch)?)
+        let mut rings = DriverRings::new(&self.region, &self.layout, epoch)?;
+        rings.set_features(offered & known);
+        Ok(rings)
     }
 
     fn request(&mut self, request: Request, what: &'static str) -> Result<u32, CarrierError> {

@@ -79,6 +79,15 @@ impl<M: Memory + Clone> DriverRings<M> {
             epoch,
         })
     }
+
+    /// Heeds the features that both sides agreed on.
+    pub fn set_features(&mut self, features: u64) {
+        let hint = features & raw::TND_FEAT_DOORBELL_HINT != 0;
+        for pair in &mut self.pairs {
+            pair.cmd.set_hint(hint);
+        }
+        self.tx.set_hint(hint);
+    }
 }
 
 impl<M: Memory + Clone> DeviceRings<M> {
@@ -100,5 +109,15 @@ impl<M: Memory + Clone> DeviceRings<M> {
             arena: Arena::new(mem.clone(), layout.arena.0, layout.arena.1),
             epoch,
         })
+    }
+
+    /// Heeds the features that both sides agreed on.
+    pub fn set_features(&mut self, features: u64) {
+        let hint = features & raw::TND_FEAT_DOORBELL_HINT != 0;
+        for pair in &mut self.pairs {
+            pair.cpl.set_hint(hint);
+        }
+        self.event.set_hint(hint);
+        self.rx.set_hint(hint);
     }
 }

@@ -114,6 +114,8 @@ pub struct Producer<M> {
     published: u32,
     /// Last checked consumer index: the shared word is only read when the ring looks full.
     cons: u32,
+    /// The consumer says when it sleeps; else every publication rings.
+    hint: bool,
 }
 
 impl<M: Memory> Producer<M> {
@@ -131,7 +133,14 @@ impl<M: Memory> Producer<M> {
             head: index,
             published: index,
             cons: index,
+            hint: true,
         }
+    }
+
+    /// Without `TND_FEAT_DOORBELL_HINT` the consumer may never set `TND_RING_NEED_KICK`: then every
+    /// publication asks for the doorbell.
+    pub fn set_hint(&mut self, hint: bool) {
+        self.hint = hint;
     }
 
     /// The ring's place and size.
@@ -207,7 +216,7 @@ impl<M: Memory> Producer<M> {
         self.published = self.head;
         // index first, then the flag: pairs with the barrier in Consumer::arm
         self.mem.fence();
-        self.mem.load_acquire(self.ring.cons + FLAGS) & raw::TND_RING_NEED_KICK != 0
+        !self.hint || self.mem.load_acquire(self.ring.cons + FLAGS) & raw::TND_RING_NEED_KICK != 0
     }
 }
 

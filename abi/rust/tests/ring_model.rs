@@ -312,3 +312,15 @@ fn bodies_out_of_bounds_are_told_apart() {
     cmd.body_size = u32::MAX;
     assert!(command::read_body(&cmd, &arena, &mut out).is_err());
 }
+
+#[test]
+fn a_consumer_that_gives_no_hint_gets_every_doorbell() {
+    let mem = HeapMemory::new(1024);
+    let mut producer = Producer::new(mem.clone(), ring(8));
+    producer.push(&[&[1]]).unwrap();
+    assert!(!producer.publish());
+    producer.set_hint(false);
+    assert!(!producer.publish(), "nothing new");
+    producer.push(&[&[1]]).unwrap();
+    assert!(producer.publish());
+}
