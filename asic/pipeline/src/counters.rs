@@ -113,7 +113,7 @@ pub struct Counters {
     pub ports: Vec<PortCounters>,
     /// Frames that entered a stage, by [`Stage`] (index).
     pub stages: [u64; Stage::COUNT],
-    /// Frames dropped, by [`DropReason`] (index).
+    /// Packets dropped, by [`DropReason`] (index).
     pub drops: [u64; DropReason::COUNT],
     /// By `TND_TRAP_*`.
     pub traps: [TrapCounters; REASONS],
@@ -154,9 +154,9 @@ impl Counters {
     }
 
     #[inline]
-    pub(crate) fn drop(&mut self, port: u16, reason: DropReason) {
+    pub(crate) fn drop(&mut self, port: u16, reason: DropReason, packets: u64) {
         if let Some(c) = self.drops.get_mut(reason as usize) {
-            *c += 1;
+            *c += packets;
         }
         let port = usize::from(port);
         let at = if port < self.ports.len() { port } else { 0 };
@@ -165,7 +165,7 @@ impl Counters {
             .get_mut(at)
             .and_then(|p| p.drops.get_mut(reason as usize))
         {
-            *c += 1;
+            *c += packets;
         }
     }
 }

@@ -33,11 +33,9 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Sends a bridged frame to one port of its domain.
     pub(crate) fn unicast(&mut self, port: u16) -> Step<()> {
         self.stage(Stage::Egress);
-        let tag = match self.admissible(self.fid, port) {
-            Ok(tag) => tag,
-            Err(reason) => return self.drop(reason),
-        };
-        self.send_shaped(port, tag)?;
+        if let Err(reason) = self.send_in(self.fid, port) {
+            return self.drop(reason);
+        }
         self.count_l2();
         Ok(())
     }
@@ -45,8 +43,8 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Sends a frame that was routed into domain `fid` to one of its ports.
     pub(crate) fn routed_unicast(&mut self, fid: u16, port: u16) -> Step<()> {
         self.stage(Stage::Egress);
-        match self.admissible(fid, port) {
-            Ok(tag) => self.send_shaped(port, tag),
+        match self.send_in(fid, port) {
+            Ok(()) => Ok(()),
             Err(reason) => self.drop(reason),
         }
     }
@@ -111,13 +109,7 @@ impl<S: Sink> Run<'_, '_, S> {
             for (port, tag) in members {
                 let mine = turn(*tag);
                 last = mine.max(last);
-                if mine != now || !self.wants(*port, kind) {
-                    continue;
-                }
-                let Ok(tag) = self.admissible(fid, *port) else {
-                    continue;
-                };
-                if self.send_shaped(*port, tag).is_ok() {
+                if mine == now && self.wants(*port, kind) && self.send_in(fid, *port).is_ok() {
                     sent += 1;
                 }
             }
@@ -160,10 +152,10 @@ impl<S: Sink> Run<'_, '_, S> {
         Ok(tag)
     }
 
-    /// Gives the frame the tag form that the port wants, and sends it.
+    /// Sends the frame out of a port of domain `fid`, in the tag form that the port wants, if it may leave there.
     #[inline]
-    fn send_shaped(&mut self, port: u16, tag: EgressTag) -> Step<()> {
-        match tag {
+    fn send_in(&mut self, fid: u16, port: u16) -> Result<(), DropReason> {
+        match self.admissible(fid, port)? {
             EgressTag::Vid(vid) => self.tag_with(vid)?,
             EgressTag::AsIs | EgressTag::Untagged if self.tag_there => self.untag(),
             EgressTag::AsIs | EgressTag::Untagged => {}
@@ -181,13 +173,13 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// Makes `vid` the outer tag; priority and drop eligibility are those it came in with.
-    fn tag_with(&mut self, vid: u16) -> Step<()> {
+    fn tag_with(&mut self, vid: u16) -> Result<(), DropReason> {
         let tpid = EtherType::VLAN.0;
         let old = self.class_tag.map_or(0, |t| t.tci);
         let tci = old & 0xf000 | vid;
         if !self.tag_there {
             if !self.frame.push_tag(tpid, tci) {
-                return self.drop(DropReason::NoHeadroom);
+                return Err(DropReason::NoHeadroom);
             }
             self.tag_there = true;
         } else if tci != old {

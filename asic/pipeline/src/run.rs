@@ -58,10 +58,11 @@ pub(crate) fn process<S: Sink>(
     now: u64,
     sink: &mut S,
 ) {
+    let wire = segment::wire(frame.bytes(), &frame.offload);
     macro_rules! end {
         ($reason:expr) => {{
             if !S::DRY {
-                st.counters.drop(ingress, $reason);
+                st.counters.drop(ingress, $reason, wire.packets);
             }
             if S::TRACE {
                 sink.trace($reason.stage(), format_args!("drop: {}", $reason));
@@ -69,10 +70,14 @@ pub(crate) fn process<S: Sink>(
             return;
         }};
     }
-    let wire = segment::wire(frame.bytes(), &frame.offload);
     if !S::DRY {
         st.counters.stage(Stage::IngressMac);
-        if let Some(c) = st.counters.port_mut(ingress) {
+        let known = if st.port(ingress).is_some() {
+            ingress
+        } else {
+            0
+        };
+        if let Some(c) = st.counters.port_mut(known) {
             c.rx.count(frame.bytes(), wire);
         }
     }
@@ -256,7 +261,9 @@ impl<S: Sink> Run<'_, '_, S> {
     #[cold]
     pub(crate) fn drop<T>(&mut self, reason: DropReason) -> Step<T> {
         if !S::DRY {
-            self.st.counters.drop(self.ingress, reason);
+            self.st
+                .counters
+                .drop(self.ingress, reason, self.wire.packets);
         }
         if S::TRACE {
             self.trace(reason.stage(), format_args!("drop: {reason}"));

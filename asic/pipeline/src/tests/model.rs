@@ -8,8 +8,19 @@ use crate::testkit::Answer::{Cpu, Drop, Tx};
 use crate::testkit::*;
 use crate::{DropReason, State};
 
+/// 96 cases each, or PROPTEST_CASES.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let given = std::env::var_os("PROPTEST_CASES").is_some();
+    ProptestConfig {
+        failure_persistence: None,
+        cases: if given { default.cases } else { 96 },
+        ..default
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     /// A learning bridge: stations talk at random; every answer is the model's, which remembers where each was last.
     #[test]
