@@ -13,6 +13,7 @@ const SIZE: usize = 40; // struct ifreq on 64-bit Linux
 
 // linux/ethtool.h
 const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -246,6 +247,15 @@ impl ControlSocket {
             .take_while(|b| *b != 0)
             .collect();
         Ok(String::from_utf8_lossy(&driver).into_owned())
+    }
+
+    /// Carrier now. IFF_RUNNING follows it only after the kernel's link watch has run, which may
+    /// take a second; this question makes it run.
+    pub fn carrier(&self, name: &str) -> io::Result<bool> {
+        let mut value = [0u8; 8]; // struct ethtool_value
+        put(&mut value, 0, ETHTOOL_GLINK);
+        self.ethtool(name, &mut value)?;
+        Ok(get(&value, 4) != 0)
     }
 
     /// Offload features that are active on `name`.

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use tandem_linux::bpf;
-use tandem_linux::ifreq::ControlSocket;
+use tandem_linux::ifreq::{ControlSocket, LinkState};
 use tandem_linux::link_notify::LinkNotify;
 use tandem_linux::netlink::tc::{Direction, Slot, Tc};
 use tandem_linux::netns::{self, NetnsId};
@@ -138,7 +138,7 @@ impl Cable {
                 };
                 n.takes
                     .set(n.control.features(iface).unwrap_or_default(), n.vlan);
-                let link = link_of(&n.control, iface, state.admin_up && state.running);
+                let link = link_of(&n.control, iface, is_up(&n.control, iface, state));
                 Ok(changed(&mut n.link, link))
             }
             State::Tap(t) => {
@@ -189,6 +189,11 @@ fn changed(old: &mut Link, new: Link) -> Option<Change> {
     Some(Change::Link(new))
 }
 
+/// Administratively up, with carrier; where a driver can't be asked, as the kernel says.
+fn is_up(control: &ControlSocket, iface: &str, state: LinkState) -> bool {
+    state.admin_up && control.carrier(iface).unwrap_or(state.running)
+}
+
 fn link_of(control: &ControlSocket, iface: &str, up: bool) -> Link {
     Link {
         up,
@@ -216,7 +221,7 @@ fn plug_netdev(iface: &str) -> io::Result<(Opened, State)> {
         Arc::clone(&takes),
     );
     let state = control.link(iface)?;
-    let link = link_of(&control, iface, state.admin_up && state.running);
+    let link = link_of(&control, iface, is_up(&control, iface, state));
     Ok((
         Opened {
             rx: RxPort::Packet(rx),

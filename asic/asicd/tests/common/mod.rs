@@ -111,7 +111,10 @@ impl Bench {
         let mut command = Process::new(env!("CARGO_BIN_EXE_asicd"));
         command
             .env("TANDEM_RUN", &self.dir)
-            .args(["--name", "t", "--profile", "tiny"]);
+            .args(["--name", "t"]);
+        if !self.extra.iter().any(|a| a == "--profile") {
+            command.args(["--profile", "tiny"]);
+        }
         for n in 1..=self.hosts {
             command.arg(format!("--port=swp{n}=p{n}@{}", self.ns("sw")));
         }
