@@ -162,6 +162,9 @@ fn ports(instance: &Instance) -> Result<Vec<Value>> {
 
 /// Columns from the rows themselves, for table memory whose fields are those of the ABI.
 fn auto(rows: &[Value]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
     let mut heads: Vec<String> = Vec::new();
     for row in rows {
         for key in row.as_object().map(Map::keys).into_iter().flatten() {

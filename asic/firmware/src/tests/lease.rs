@@ -49,11 +49,11 @@ fn a_lease_is_all_or_nothing_and_refunded() {
     assert_eq!(create(f, TND_CLS_RIF, &rif(1, 0, 1)), TND_ST_OK);
     let (cpl, _) = grant(
         f,
-        &[(TND_CLS_NEXTHOP, 0, 2), (TND_CLS_ROUTE, TND_AF_INET, 9)],
+        &[(TND_CLS_NEXTHOP, 0, 2), (TND_CLS_ROUTE, TND_AF_INET, 33)],
     );
     assert_eq!(
         (cpl.status, cpl.table, cpl.needed, cpl.free),
-        (TND_ST_TABLE_FULL, 1, 9, 8)
+        (TND_ST_TABLE_FULL, 1, 33, 32)
     );
     assert_eq!(pool(f, PoolId::Nexthop).committed, 0);
     let (cpl, id) = grant(
@@ -61,7 +61,7 @@ fn a_lease_is_all_or_nothing_and_refunded() {
         &[
             (TND_CLS_NEXTHOP, 0, 2),
             (TND_CLS_NHG, 0, 1),
-            (TND_CLS_ROUTE, TND_AF_INET, 8),
+            (TND_CLS_ROUTE, TND_AF_INET, 32),
         ],
     );
     assert_eq!(cpl.status, TND_ST_OK);
@@ -95,7 +95,7 @@ fn a_lease_is_all_or_nothing_and_refunded() {
         with_lease(f, id, TND_CLS_ROUTE, route4(0, 0, 0, None).as_bytes()).delta_count,
         0
     );
-    assert_eq!(pool(f, PoolId::Lpm4).committed, 7);
+    assert_eq!(pool(f, PoolId::Lpm4).committed, 31);
     let release = tnd_cmd {
         lease: id,
         ..cmd(TND_OP_RELEASE, 0)

@@ -169,7 +169,7 @@ fn set_trap_needs_no_space_on_a_full_chip() {
     let mut fw = with_rif();
     let f = &mut fw;
     assert_eq!(create(f, TND_CLS_NEXTHOP, &nexthop(1, 1)), TND_ST_OK);
-    for i in 0..8 {
+    for i in 0..32 {
         assert_eq!(
             create(f, TND_CLS_ROUTE, &route4(0, i << 24, 8, Some((NH, 1)))),
             TND_ST_OK
@@ -187,18 +187,18 @@ fn set_trap_needs_no_space_on_a_full_chip() {
         f,
         TND_OP_CREATE,
         TND_CLS_ROUTE,
-        &route4(0, 9 << 24, 8, None),
+        &route4(0, 33 << 24, 8, None),
     );
     assert_eq!(
         (full.status, full.table, full.needed, full.free, full.size),
-        (TND_ST_TABLE_FULL, 1, 1, 0, 8)
+        (TND_ST_TABLE_FULL, 1, 1, 0, 32)
     );
     let mut i = 0;
     while create(f, TND_CLS_NEIGH, &neigh4(1, i)) == TND_ST_OK {
         i += 1;
     }
     assert!(i >= 24);
-    for j in 0..8 {
+    for j in 0..32 {
         let cpl = op(
             f,
             TND_OP_SET_TRAP,
@@ -228,7 +228,7 @@ fn set_trap_needs_no_space_on_a_full_chip() {
         TND_ST_OK
     );
     let all: Vec<tnd_route> = dump(f, TND_OP_DUMP, TND_CLS_ROUTE, 1 << 16);
-    assert_eq!(all.len(), 16);
+    assert_eq!(all.len(), 64);
     assert!(all.iter().all(|r| r.action == TND_ACT_TRAP
         && u16::from(r.reason) == TND_TRAP_ROUTE
         && r.target == 0));
