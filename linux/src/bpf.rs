@@ -194,9 +194,6 @@ pub enum ProgType {
     Xdp = 6,
 }
 
-/// The program that drops every frame: how a front-panel netdev is cut off.
-pub const DROP_ALL: [Insn; 2] = [Insn::mov_imm(Reg::R0, tc_act::SHOT), Insn::exit()];
-
 const BPF_PROG_LOAD: libc::c_long = 5;
 
 /// The part of `union bpf_attr` that BPF_PROG_LOAD of a plain program needs.
@@ -294,7 +291,8 @@ mod tests {
 
     #[test]
     fn verifier_accepts_drop_and_explains_a_refusal() {
-        match load(ProgType::SchedCls, "t_drop", &DROP_ALL) {
+        let drop_all = [Insn::mov_imm(Reg::R0, tc_act::SHOT), Insn::exit()];
+        match load(ProgType::SchedCls, "t_drop", &drop_all) {
             Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
                 eprintln!("skipped: loading BPF needs root (CAP_BPF, CAP_NET_ADMIN)");

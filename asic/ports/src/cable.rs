@@ -1,7 +1,7 @@
 //! A port's cable: opening it, watching it, opening it again.
 //!
 //! A netdev that serves as front-panel port belongs to the switch alone. Both of its doors to the
-//! local network stack are shut with a program of two instructions at clsact (packet sockets see
+//! local network stack are shut with a program of one instruction at clsact (packet sockets see
 //! a frame before tc ingress; PACKET_QDISC_BYPASS sends past tc egress), so the host neither
 //! answers ARP nor sends router solicitations or MLD reports by it, whatever addresses and
 //! sysctls it has. The doors are opened again when the cable is dropped.
@@ -10,10 +10,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use tandem_linux::bpf;
 use tandem_linux::ifreq::{ControlSocket, LinkState};
 use tandem_linux::link_notify::LinkNotify;
-use tandem_linux::netlink::tc::{Direction, Slot, Tc};
+use tandem_linux::netlink::tc::{DROP_ALL, Direction, Slot, Tc};
 use tandem_linux::netns::{self, NetnsId};
 use tandem_linux::packet_socket;
 use tandem_linux::tap::Tap;
@@ -302,13 +301,12 @@ struct Shut {
 
 impl Shut {
     fn new(ifindex: u32) -> io::Result<Self> {
-        let program = bpf::load(bpf::ProgType::SchedCls, "tandem_shut", &bpf::DROP_ALL)?;
         let mut tc = Tc::open()?;
         let made = tc.ensure_clsact(ifindex)?;
         let mut shut = Shut { tc, ifindex, made };
         for direction in [Direction::Ingress, Direction::Egress] {
             let slot = shut.slot(direction);
-            shut.tc.replace_bpf(slot, program.as_fd(), "tandem_shut")?;
+            shut.tc.replace_classic(slot, &DROP_ALL)?;
         }
         Ok(shut)
     }

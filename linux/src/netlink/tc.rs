@@ -25,6 +25,8 @@ const TC_H_CLSACT_MAJOR: u32 = 0xffff_0000;
 // linux/pkt_cls.h
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
+const TCA_BPF_OPS_LEN: u16 = 4;
+const TCA_BPF_OPS: u16 = 5;
 const TCA_BPF_FD: u16 = 6;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_FLAGS: u16 = 8;
@@ -65,6 +67,28 @@ pub struct Slot {
     /// Number of the filter within its priority, from 1.
     pub handle: u32,
 }
+
+/// One instruction of classic BPF: `struct sock_filter` (linux/filter.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassicInsn {
+    /// Operation.
+    pub code: u16,
+    /// Instructions to skip if a jump's condition holds.
+    pub jt: u8,
+    /// Instructions to skip if it doesn't.
+    pub jf: u8,
+    /// Constant.
+    pub k: u32,
+}
+
+/// The classic program that drops every frame (`ret TC_ACT_SHOT`): how a front-panel netdev is
+/// cut off from the local stack.
+pub const DROP_ALL: [ClassicInsn; 1] = [ClassicInsn {
+    code: 0x06,
+    jt: 0,
+    jf: 0,
+    k: 2,
+}];
 
 /// A rtnetlink socket for traffic control, in the network namespace of the thread that opened it.
 pub struct Tc {
@@ -125,6 +149,26 @@ impl Tc {
         m.attr(TCA_BPF_FLAGS, &TCA_BPF_FLAG_ACT_DIRECT.to_ne_bytes());
         m.end(options);
         self.request(m).map_err(|e| named(e, "BPF filter"))
+    }
+
+    /// As [`Tc::replace_bpf`] with a classic BPF program, which needs neither bpf(2) nor its
+    /// capability: CAP_NET_ADMIN over the netdev's namespace is enough.
+    pub fn replace_classic(&mut self, slot: Slot, program: &[ClassicInsn]) -> io::Result<()> {
+        let mut m = Message::filter(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_REPLACE, slot);
+        m.attr(TCA_KIND, b"bpf\0");
+        let options = m.begin(TCA_OPTIONS);
+        let len = u16::try_from(program.len()).map_err(io::Error::other)?;
+        m.attr(TCA_BPF_OPS_LEN, &len.to_ne_bytes());
+        let mut ops = Vec::with_capacity(program.len() * 8);
+        for insn in program {
+            ops.extend_from_slice(&insn.code.to_ne_bytes());
+            ops.extend_from_slice(&[insn.jt, insn.jf]);
+            ops.extend_from_slice(&insn.k.to_ne_bytes());
+        }
+        m.attr(TCA_BPF_OPS, &ops);
+        m.attr(TCA_BPF_FLAGS, &TCA_BPF_FLAG_ACT_DIRECT.to_ne_bytes());
+        m.end(options);
+        self.request(m).map_err(|e| named(e, "classic BPF filter"))
     }
 
     /// Removes the filter at `slot`; absent is fine.
