@@ -48,6 +48,10 @@ impl Chip {
                 mac: [2, 0, 0, 0, 1, port as u8],
                 ..Default::default()
             }))?;
+            chip.firmware
+                .state
+                .set_link(port, true)
+                .map_err(|e| anyhow::anyhow!("port {port}: {e:?}"))?;
         }
         Ok(chip)
     }
