@@ -84,6 +84,8 @@ impl Store {
             self.drain_touched();
         }
         self.drop_released();
+        // The last answer of a replay came: it ends here.
+        out.extend(self.step_phase());
         self.count(out, before)
     }
 

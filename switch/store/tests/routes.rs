@@ -1,0 +1,357 @@
+//! Routes from kernel events to the chip: what is programmed, what traps, what the full table says.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+fn two_ports(profile: &str, policy: Policy) -> Rig {
+    let mut r = Rig::new(profile, policy);
+    r.begin();
+    interface(&mut r, 1);
+    interface(&mut r, 2);
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r
+}
+
+fn ways(w: &[(u16, u8)]) -> Answer {
+    Answer::Ways(w.iter().map(|&(r, m)| (r, mac(m))).collect())
+}
+
+#[test]
+fn a_route_via_a_resolved_gateway_forwards() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("20.1.2.3".parse().unwrap()),
+        ways(&[(1, 101)])
+    );
+    assert_eq!(
+        r.chip.lookup("10.1.0.2".parse().unwrap()),
+        ways(&[(1, 101)])
+    );
+    assert_eq!(r.chip.lookup("10.1.0.3".parse().unwrap()), Answer::Trap);
+    let e = r.store.explain_route("20.0.0.0/8".parse().unwrap());
+    assert!(e.in_hardware && e.reason.is_empty(), "{e:?}");
+    assert_eq!(e.target, "via 10.1.0.2 dev swp1");
+    // The gateway's neighbour goes: one update of the next hop, the route stays.
+    let writes = r.chip.writes;
+    r.del(Key::Neigh(11, "10.1.0.2".parse().unwrap()));
+    r.settle();
+    assert_eq!(r.chip.lookup("20.1.2.3".parse().unwrap()), Answer::Trap);
+    assert_eq!(r.chip.writes - writes, 2, "the next hop and the host entry");
+    r.up(neigh(11, "10.1.0.2", 77));
+    r.settle();
+    assert_eq!(r.chip.lookup("20.1.2.3".parse().unwrap()), ways(&[(1, 77)]));
+    r.chip.accounting();
+}
+
+#[test]
+fn multipath_swaps_members_by_one_update() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let many = || RouteNextHops::Many(vec![hop(11, "10.1.0.2"), hop(12, "10.2.0.2")].into());
+    for i in 0..50 {
+        r.up(Object::Route(route(&format!("20.{i}.0.0/16"), many())));
+    }
+    r.settle();
+    assert_eq!(r.chip.groups.len(), 1);
+    assert_eq!(
+        r.chip.lookup("20.7.0.1".parse().unwrap()),
+        ways(&[(1, 101), (2, 102)])
+    );
+    // A link goes down: one member less. Its own routes vanish, the group is updated once.
+    let before = r.store.counters().writes;
+    r.up(Object::Link(Link {
+        admin_up: false,
+        ..swp(2)
+    }));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("20.7.0.1".parse().unwrap()),
+        ways(&[(1, 101)])
+    );
+    assert!(
+        r.store.counters().writes - before < 10,
+        "{}",
+        r.store.counters().writes - before
+    );
+    assert_eq!(r.chip.lookup("10.2.0.2".parse().unwrap()), Answer::Trap);
+    r.chip.accounting();
+}
+
+#[test]
+fn nexthop_objects_and_their_silent_removal() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let single = |id, i, g: &str| {
+        Object::Nexthop(NexthopObject {
+            id,
+            kind: NexthopKind::Single(hop(i, g)),
+            unsupported: None,
+        })
+    };
+    r.up(single(1, 11, "10.1.0.2"));
+    r.up(single(2, 12, "10.2.0.2"));
+    r.up(Object::Nexthop(NexthopObject {
+        id: 9,
+        kind: NexthopKind::Group(vec![(1, 1), (2, 1)]),
+        unsupported: None,
+    }));
+    r.up(Object::Route(route("30.0.0.0/8", RouteNextHops::Object(9))));
+    r.up(Object::Route(route("31.0.0.0/8", RouteNextHops::Object(2))));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("30.0.0.1".parse().unwrap()),
+        ways(&[(1, 101), (2, 102)])
+    );
+    assert_eq!(
+        r.chip.lookup("31.0.0.1".parse().unwrap()),
+        ways(&[(2, 102)])
+    );
+    r.up(Object::Link(Link {
+        admin_up: false,
+        ..swp(2)
+    }));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("30.0.0.1".parse().unwrap()),
+        ways(&[(1, 101)])
+    );
+    assert!(!r.store.explain_route("31.0.0.0/8".parse().unwrap()).known);
+    r.del(Key::Nexthop(1));
+    r.settle();
+    assert!(
+        !r.store.explain_route("30.0.0.0/8".parse().unwrap()).known,
+        "an empty group goes with its routes"
+    );
+    assert!(r.chip.groups.is_empty());
+}
+
+#[test]
+fn aliases_take_over_by_metric() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let with = |metric, i, g: &str| {
+        let mut x = route("20.0.0.0/8", RouteNextHops::One(hop(i, g)));
+        x.key.metric = metric;
+        Object::Route(x)
+    };
+    r.up(with(20, 12, "10.2.0.2"));
+    r.up(with(10, 11, "10.1.0.2"));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("20.0.0.1".parse().unwrap()),
+        ways(&[(1, 101)])
+    );
+    // In silence: the link of the better one goes down.
+    r.up(Object::Link(Link {
+        admin_up: false,
+        ..swp(1)
+    }));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("20.0.0.1".parse().unwrap()),
+        ways(&[(2, 102)])
+    );
+    // A TOS route: only the kernel can tell.
+    let mut t = route("20.0.0.0/8", RouteNextHops::One(hop(12, "10.2.0.2")));
+    t.key.tos = 16;
+    let k = t.key;
+    r.up(Object::Route(t));
+    r.settle();
+    assert_eq!(r.chip.lookup("20.0.0.1".parse().unwrap()), Answer::Trap);
+    r.del(Key::Route(k));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("20.0.0.1".parse().unwrap()),
+        ways(&[(2, 102)])
+    );
+}
+
+#[test]
+fn a_host_entry_yields_to_a_more_specific_prefix() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(neigh(11, "10.1.0.130", 50));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("10.1.0.130".parse().unwrap()),
+        ways(&[(1, 50)])
+    );
+    r.up(via("10.1.0.128/25", 12, "10.2.0.2"));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("10.1.0.130".parse().unwrap()),
+        ways(&[(2, 102)])
+    );
+    assert!(
+        r.store.explain_neighbour("10.1.0.130".parse().unwrap())[0]
+            .reason
+            .contains("longest match")
+    );
+    r.del(Key::Route(key("10.1.0.128/25")));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("10.1.0.130".parse().unwrap()),
+        ways(&[(1, 50)])
+    );
+}
+
+/// Seed 002's experiment: 0.0.0.0/0 is installed, 13.0.0.0/24 no longer fits.
+fn full(policy: Policy) -> Rig {
+    let mut r = two_ports("tiny", policy);
+    r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+    r.settle();
+    let mut n = 0;
+    while r.store.counters().waiting == 0 {
+        r.up(via(&format!("40.{n}.0.0/16"), 11, "10.1.0.2"));
+        n += 1;
+        r.settle();
+    }
+    r.up(via("13.0.0.0/24", 12, "10.2.0.2"));
+    r.settle();
+    r
+}
+
+#[test]
+fn full_traps_or_fails_by_policy() {
+    let mut r = full(Policy::Trap);
+    assert_eq!(r.chip.lookup("13.0.0.1".parse().unwrap()), Answer::Trap);
+    assert_eq!(
+        r.chip.lookup("40.0.0.1".parse().unwrap()),
+        ways(&[(1, 101)]),
+        "what fits still forwards"
+    );
+    let e = r.store.explain_route("13.0.0.0/24".parse().unwrap());
+    assert!(
+        e.reason.starts_with("IPv4 LPM full (needs 1, free 0 of "),
+        "{e:?}"
+    );
+    assert!(!e.in_hardware && !e.cover.is_empty());
+    // Room again: everything goes back to hardware.
+    r.del(Key::Route(key("40.0.0.0/16")));
+    r.del(Key::Route(key("40.1.0.0/16")));
+    r.del(Key::Route(key("40.2.0.0/16")));
+    r.settle();
+    assert_eq!(r.store.counters().waiting, 0);
+    assert_eq!(
+        r.chip.lookup("13.0.0.1".parse().unwrap()),
+        ways(&[(2, 102)])
+    );
+    assert_eq!(
+        r.chip.lookup("99.0.0.1".parse().unwrap()),
+        ways(&[(1, 101)])
+    );
+
+    let mut r = full(Policy::Fail);
+    assert_eq!(
+        r.chip.lookup("13.0.0.1".parse().unwrap()),
+        ways(&[(1, 101)]),
+        "the papers' wrong answer"
+    );
+    assert_eq!(
+        r.store.explain_route("13.0.0.0/24".parse().unwrap()).action,
+        "none"
+    );
+    r.chip.accounting();
+}
+
+#[test]
+fn a_full_group_table_traps_in_place() {
+    let mut r = Rig::new("tiny", Policy::Trap);
+    r.begin();
+    for n in 1..=2 {
+        interface(&mut r, n);
+    }
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    // Two groups fit.
+    let g = |a: u32, b: u32| {
+        RouteNextHops::Many(
+            vec![
+                NextHop {
+                    weight: a,
+                    ..hop(11, "10.1.0.2")
+                },
+                NextHop {
+                    weight: b,
+                    ..hop(12, "10.2.0.2")
+                },
+            ]
+            .into(),
+        )
+    };
+    r.up(Object::Route(route("20.0.0.0/8", g(1, 1))));
+    r.up(Object::Route(route("21.0.0.0/8", g(1, 2))));
+    r.up(Object::Route(route("22.0.0.0/8", g(1, 3))));
+    r.settle();
+    assert_eq!(r.chip.groups.len(), 2);
+    assert_eq!(r.chip.lookup("22.0.0.1".parse().unwrap()), Answer::Trap);
+    let e = r.store.explain_route("22.0.0.0/8".parse().unwrap());
+    assert!(
+        e.in_hardware && e.action == "trap" && e.reason.contains("full"),
+        "{e:?}"
+    );
+    r.del(Key::Route(key("20.0.0.0/8")));
+    r.settle();
+    assert_eq!(
+        r.chip.lookup("22.0.0.1".parse().unwrap()),
+        ways(&[(1, 101), (2, 102)])
+    );
+}
+
+#[test]
+fn resync_and_warm_attach_rewrite_nothing_that_was_right() {
+    let mut r = full(Policy::Trap);
+    let state = r.chip.routes.clone();
+    // A resync where the dump says the same.
+    let writes = (r.chip.writes, r.store.counters().commands);
+    r.begin();
+    interface(&mut r, 1);
+    interface(&mut r, 2);
+    r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+    for n in 0..64 {
+        if state
+            .iter()
+            .any(|(k, x)| k.1[0] == 40 && k.1[1] == n && x.action == TND_ACT_FORWARD)
+        {
+            r.up(via(&format!("40.{n}.0.0/16"), 11, "10.1.0.2"));
+        }
+    }
+    r.settle_unsynced();
+    r.end();
+    r.settle();
+    assert_eq!(
+        r.store.counters().swept,
+        2,
+        "the two that did not fit were not in the dump"
+    );
+    assert_eq!(
+        r.chip.writes,
+        writes.0 + 2,
+        "the aggregate traps of the two go, nothing else is touched"
+    );
+    // Warm attach of the same store: equal objects are created again, nothing changes.
+    let (state, hosts) = (r.chip.routes.clone(), r.chip.hosts.clone());
+    let writes = r.chip.writes;
+    r.chip.fw.attach(true);
+    r.store.attach(Attach::Warm, 0);
+    r.settle();
+    assert_eq!(r.chip.routes, state);
+    assert_eq!(r.chip.hosts, hosts);
+    assert_eq!(
+        r.chip.writes,
+        writes,
+        "{:?}",
+        &r.chip.log[r.chip.log.len() - 40..]
+    );
+    r.chip.accounting();
+}
