@@ -2,25 +2,34 @@
 //!
 //! ```text
 //!   accounting                          lookup, one tree per VRF
-//!   ┌──────────────────────────┐        default ──► /0
-//!   │ index: (VRF, prefix) ─┐  │        root: 2^16 cells, for /1 … /16
-//!   │ routes: slot ◄────────┘  │◄──┐     └► node: 16 cells (two cache lines), for the next 4 bits
-//!   │   prefix, value, activity│   │         └► node …
-//!   └──────────────────────────┘   └──── a cell holds the slot of the longest prefix that ends in this node and covers
-//!                                        it, and the node below: the last slot seen on the way down is the answer
+//!   ┌──────────────────────────┐        default ──► /0      short[256] ──► /1 … /8
+//!   │ index: (VRF, prefix) ─┐  │        root: 2^24 or 2^16 cells of 4 bytes, for /9 …
+//!   │ routes: slot ◄────────┘  │◄──┐     │   a cell is a route's slot, or names a fork: a slot and a node
+//!   │   prefix, value, activity│   │     └► node: 16 cells (two cache lines), for the next 4 bits
+//!   └──────────────────────────┘   │         └► node …
+//!                                  └──── the slot of the longest prefix that ends in this node and covers the cell:
+//!                                        the last one seen on the way down is the answer
 //! ```
 //!
 //! The value is in the route's slot alone, so that an update, and with it SET_TRAP, is one write however many cells a
-//! prefix covers. A cell holds only prefixes that end in its own node, so an insert or delete touches one node (at most
-//! half of a root), never what is below. The default route has a place of its own.
+//! prefix covers. A cell holds only prefixes that end in its own node, so an insert or delete touches one node, never
+//! what is below: at worst 2^15 cells of a root, for a /9. Most IPv4 lookups are two loads: a root's cell and a route.
 
 use crate::index::{Index, mix};
 use crate::pool::{Full, Pool};
 
-const ROOT_BITS: u8 = 16;
+/// Prefixes up to this length have an array of their own: in a root they would cover millions of cells.
+const SHORT_BITS: u8 = 8;
 const STRIDE: u8 = 4;
-const ROOT_CELLS: usize = 1 << ROOT_BITS;
 const NODE_CELLS: usize = 1 << STRIDE;
+/// Bits that the root of VRF 0 resolves in a large table. Its pages are only touched where routes are.
+const WIDE_ROOT: u8 = 24;
+/// Bits that other roots resolve.
+const ROOT: u8 = 16;
+/// Tables of so many prefixes are large.
+const LARGE: u32 = 16384;
+/// In a root's cell: the rest is the number of a fork.
+const FORK: u32 = 1 << 31;
 
 mod sealed {
     pub trait Sealed {}
@@ -32,7 +41,7 @@ mod sealed {
 pub trait Addr: Copy + Eq + Ord + std::fmt::Debug + sealed::Sealed + 'static {
     /// Bits of an address.
     const BITS: u8;
-    /// `n` bits (at most 16) that start `at` bits from the left.
+    /// `n` bits (1 to 24) that start `at` bits from the left.
     fn bits(self, at: u8, n: u8) -> usize;
     /// The address with all bits beyond the first `plen` cleared.
     #[must_use]
@@ -145,9 +154,95 @@ struct Node([Cell; NODE_CELLS]);
 
 #[derive(Clone, Debug)]
 struct Root {
-    cells: Vec<Cell>,
+    /// Route slot + 1, 0 = none, or [`FORK`] and a number.
+    cells: Vec<u32>,
+    bits: u8,
+    forks: Vec<Cell>,
+    free_forks: Vec<u32>,
+    short: [u32; 1 << SHORT_BITS],
     default: u32,
     routes: u32,
+}
+
+impl Root {
+    fn new(bits: u8) -> Self {
+        Self {
+            cells: vec![0; 1 << bits],
+            bits,
+            forks: Vec::new(),
+            free_forks: Vec::new(),
+            short: [0; 1 << SHORT_BITS],
+            default: 0,
+            routes: 0,
+        }
+    }
+
+    /// The answer of prefixes too short for a cell.
+    #[inline]
+    fn fallback<A: Addr>(&self, addr: A) -> u32 {
+        match self.short.get(addr.bits(0, SHORT_BITS)) {
+            Some(0) | None => self.default,
+            Some(s) => *s,
+        }
+    }
+
+    /// The route of cell `i`.
+    fn route_mut(&mut self, i: usize) -> Option<&mut u32> {
+        match self.cells.get_mut(i) {
+            Some(c) if *c & FORK == 0 => Some(c),
+            Some(c) => self
+                .forks
+                .get_mut((*c & !FORK) as usize)
+                .map(|f| &mut f.route),
+            None => None,
+        }
+    }
+
+    /// The fork of cell `i`, made if need be.
+    fn fork(&mut self, i: usize) -> Option<&mut Cell> {
+        let c = self.cells.get_mut(i)?;
+        if *c & FORK == 0 {
+            let fork = Cell {
+                route: *c,
+                below: 0,
+            };
+            let n = match self.free_forks.pop() {
+                Some(n) => {
+                    if let Some(f) = self.forks.get_mut(n as usize) {
+                        *f = fork;
+                    }
+                    n
+                }
+                None => {
+                    self.forks.push(fork);
+                    self.forks.len() as u32 - 1
+                }
+            };
+            *c = FORK | n;
+        }
+        self.forks.get_mut((*c & !FORK) as usize)
+    }
+
+    /// Nothing is below cell `i` any more.
+    fn unfork(&mut self, i: usize) {
+        if let Some(c) = self.cells.get_mut(i)
+            && *c & FORK != 0
+        {
+            let n = *c & !FORK;
+            *c = self.forks.get(n as usize).map_or(0, |f| f.route);
+            self.free_forks.push(n);
+        }
+    }
+
+    fn below(&self, i: usize) -> usize {
+        match self.cells.get(i) {
+            Some(c) if c & FORK != 0 => self
+                .forks
+                .get((c & !FORK) as usize)
+                .map_or(0, |f| f.below as usize),
+            _ => 0,
+        }
+    }
 }
 
 /// The table. See the module.
@@ -224,20 +319,12 @@ impl<A: Addr> Lpm<A> {
     #[must_use]
     pub fn lookup(&self, vrf: u16, addr: A) -> Option<Hit> {
         let root = self.root(vrf)?;
-        let mut cell = *root.cells.get(addr.bits(0, ROOT_BITS))?;
-        let mut best = if cell.route != 0 {
-            cell.route
+        let top = *root.cells.get(addr.bits(0, root.bits))?;
+        let best = if top & FORK == 0 {
+            if top != 0 { top } else { root.fallback(addr) }
         } else {
-            root.default
+            self.descend(root, top & !FORK, addr)
         };
-        let mut at = ROOT_BITS;
-        while cell.below != 0 {
-            cell = self.nodes.get(cell.below as usize)?.0[addr.bits(at, STRIDE) & (NODE_CELLS - 1)];
-            if cell.route != 0 {
-                best = cell.route;
-            }
-            at += STRIDE;
-        }
         if best == 0 {
             return None;
         }
@@ -247,6 +334,30 @@ impl<A: Addr> Lpm<A> {
             value: r.value,
             plen: r.plen,
         })
+    }
+
+    #[inline]
+    fn descend(&self, root: &Root, fork: u32, addr: A) -> u32 {
+        let Some(mut cell) = root.forks.get(fork as usize).copied() else {
+            return 0;
+        };
+        let mut best = if cell.route != 0 {
+            cell.route
+        } else {
+            root.fallback(addr)
+        };
+        let mut at = root.bits;
+        while cell.below != 0 {
+            let Some(node) = self.nodes.get(cell.below as usize) else {
+                return best;
+            };
+            cell = node.0[addr.bits(at, STRIDE) & (NODE_CELLS - 1)];
+            if cell.route != 0 {
+                best = cell.route;
+            }
+            at += STRIDE;
+        }
+        best
     }
 
     /// Exactly this prefix.
@@ -441,7 +552,12 @@ impl<A: Addr> Lpm<A> {
     /// Bytes of memory that lookup and accounting hold now.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let roots = self.roots.iter().flatten().count() * ROOT_CELLS * size_of::<Cell>();
+        let roots: usize = self
+            .roots
+            .iter()
+            .flatten()
+            .map(|r| r.cells.len() * size_of::<u32>() + r.forks.capacity() * size_of::<Cell>())
+            .sum();
         self.records.capacity() * size_of::<Record<A>>()
             + self.index.memory()
             + self.nodes.capacity() * size_of::<Node>()
@@ -477,52 +593,53 @@ impl<A: Addr> Lpm<A> {
         let Some(place) = self.roots.get_mut(vrf as usize) else {
             return;
         };
-        let root = place.get_or_insert_with(|| {
-            Box::new(Root {
-                cells: vec![Cell::default(); ROOT_CELLS],
-                default: 0,
-                routes: 0,
-            })
-        });
+        let wide = vrf == 0 && self.pool.size() / self.cost >= LARGE;
+        let root =
+            place.get_or_insert_with(|| Box::new(Root::new(if wide { WIDE_ROOT } else { ROOT })));
         root.routes += 1;
+        let bits = root.bits;
+        let records = &self.records;
+        let shorter = |r: u32| r == 0 || records.get(r as usize - 1).is_none_or(|r| r.plen <= plen);
         if plen == 0 {
             root.default = slot + 1;
             return;
         }
-        let records = &self.records;
-        let shorter = |c: &Cell| {
-            c.route == 0
-                || records
-                    .get(c.route as usize - 1)
-                    .is_none_or(|r| r.plen <= plen)
-        };
-        if plen <= ROOT_BITS {
-            let first = addr.bits(0, ROOT_BITS);
+        if plen <= SHORT_BITS {
+            let first = addr.bits(0, SHORT_BITS);
             for c in root
-                .cells
+                .short
                 .iter_mut()
                 .skip(first)
-                .take(1 << (ROOT_BITS - plen))
+                .take(1 << (SHORT_BITS - plen))
             {
-                if shorter(c) {
-                    c.route = slot + 1;
+                if shorter(*c) {
+                    *c = slot + 1;
                 }
             }
             return;
         }
-        let Some(top) = root.cells.get_mut(addr.bits(0, ROOT_BITS)) else {
+        let top = addr.bits(0, bits);
+        if plen <= bits {
+            for i in top..top + (1 << (bits - plen)) {
+                if let Some(c) = root.route_mut(i)
+                    && shorter(*c)
+                {
+                    *c = slot + 1;
+                }
+            }
             return;
-        };
+        }
+        let Some(top) = root.fork(top) else { return };
         if top.below == 0 {
             top.below = new_node(&mut self.nodes, &mut self.free_nodes);
         }
-        let (mut below, mut at) = (top.below as usize, ROOT_BITS);
+        let (mut below, mut at) = (top.below as usize, bits);
         loop {
             let i = addr.bits(at, STRIDE);
             if plen <= at + STRIDE {
                 if let Some(node) = self.nodes.get_mut(below) {
                     for c in node.0.iter_mut().skip(i).take(1 << (at + STRIDE - plen)) {
-                        if shorter(c) {
+                        if shorter(c.route) {
                             c.route = slot + 1;
                         }
                     }
@@ -559,11 +676,14 @@ impl<A: Addr> Lpm<A> {
         else {
             return;
         };
+        let Some(bits) = self.root(vrf).map(|r| r.bits) else {
+            return;
+        };
         // prefixes of length base+1 ..= plen-1 end in the same node
-        let base = if plen <= ROOT_BITS {
-            0
-        } else {
-            (plen - 1) / STRIDE * STRIDE
+        let base = match plen {
+            0..=SHORT_BITS => 0,
+            l if l <= bits => SHORT_BITS,
+            l => (l - 1) / STRIDE * STRIDE,
         };
         let heir = (base + 1..plen)
             .rev()
@@ -580,26 +700,30 @@ impl<A: Addr> Lpm<A> {
         let empty = root.routes == 0;
         let mut path = [0usize; 32];
         let mut depth = 0;
-        let replace = |c: &mut Cell| {
-            if c.route == slot + 1 {
-                c.route = heir;
+        let replace = |r: &mut u32| {
+            if *r == slot + 1 {
+                *r = heir;
             }
         };
+        let top = addr.bits(0, bits);
         if plen == 0 {
             root.default = 0;
-        } else if plen <= ROOT_BITS {
-            let first = addr.bits(0, ROOT_BITS);
-            root.cells
+        } else if plen <= SHORT_BITS {
+            let first = addr.bits(0, SHORT_BITS);
+            root.short
                 .iter_mut()
                 .skip(first)
-                .take(1 << (ROOT_BITS - plen))
+                .take(1 << (SHORT_BITS - plen))
                 .for_each(replace);
+        } else if plen <= bits {
+            for i in top..top + (1 << (bits - plen)) {
+                if let Some(r) = root.route_mut(i) {
+                    replace(r);
+                }
+            }
         } else {
-            let mut at = ROOT_BITS;
-            let mut below = root
-                .cells
-                .get(addr.bits(0, ROOT_BITS))
-                .map_or(0, |c| c.below as usize);
+            let mut at = bits;
+            let mut below = root.below(top);
             loop {
                 let Some(node) = self.nodes.get_mut(below) else {
                     return;
@@ -610,11 +734,8 @@ impl<A: Addr> Lpm<A> {
                 }
                 let i = addr.bits(at, STRIDE);
                 if plen <= at + STRIDE {
-                    node.0
-                        .iter_mut()
-                        .skip(i)
-                        .take(1 << (at + STRIDE - plen))
-                        .for_each(replace);
+                    let covered = node.0.iter_mut().skip(i).take(1 << (at + STRIDE - plen));
+                    covered.for_each(|c| replace(&mut c.route));
                     break;
                 }
                 below = node.0.get(i).map_or(0, |c| c.below as usize);
@@ -636,19 +757,20 @@ impl<A: Addr> Lpm<A> {
             if used {
                 return;
             }
-            let at = ROOT_BITS + STRIDE * level as u8;
-            let parent = if level == 0 {
+            if level == 0 {
                 let root = self
                     .roots
                     .get_mut(vrf as usize)
                     .and_then(|r| r.as_deref_mut());
-                root.and_then(|r| r.cells.get_mut(addr.bits(0, ROOT_BITS)))
+                if let Some(root) = root {
+                    root.unfork(addr.bits(0, root.bits));
+                }
             } else {
+                let at = self.root(vrf).map_or(0, |r| r.bits) + STRIDE * (level as u8 - 1);
                 let up = path.get(level - 1).and_then(|&p| self.nodes.get_mut(p));
-                up.and_then(|x| x.0.get_mut(addr.bits(at - STRIDE, STRIDE)))
-            };
-            if let Some(c) = parent {
-                c.below = 0;
+                if let Some(c) = up.and_then(|x| x.0.get_mut(addr.bits(at, STRIDE))) {
+                    c.below = 0;
+                }
             }
             self.free_nodes.push(n as u32);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Prefixes that overlap a lot: few distinct bits, all lengths.
 fn prefix(bits: u8) -> impl Strategy<Value = (u16, u128, u8)> {
-    let lengths = prop_oneof![3 => 0..=bits, 1 => Just(0), 1 => Just(bits), 1 => Just(16u8), 1 => Just(17u8), 1 => Just(20u8)];
+    let lengths = prop_oneof![3 => 0..=bits, 1 => Just(0), 1 => Just(bits), 1 => Just(16u8), 1 => Just(17u8), 1 => Just(20u8), 1 => Just(24u8), 1 => Just(25u8), 1 => Just(8u8), 1 => Just(9u8)];
     let addr = prop_oneof![
         3 => (0u128..8, 0u32..128).prop_map(|(v, s)| v << s),
         1 => any::<u128>(),
@@ -36,10 +36,11 @@ fn naive<A: Addr>(m: &Model<A>, vrf: u16, addr: A) -> Option<(u32, u8)> {
 }
 
 fn run<A: FromU128>(
+    room: usize,
     ops: Vec<(u8, (u16, u128, u8), u32)>,
     probes: &[u128],
 ) -> Result<(), TestCaseError> {
-    let mut t: Lpm<A> = Lpm::new(200, 2);
+    let mut t: Lpm<A> = Lpm::new(room as u32 * 2, 2);
     let mut model: Model<A> = BTreeMap::new();
     for (op, (vrf, addr, plen), value) in ops {
         let addr = A::from_u128(addr);
@@ -47,7 +48,7 @@ fn run<A: FromU128>(
         match op {
             0..=4 => {
                 let got = t.insert(vrf, addr, plen, value);
-                if model.contains_key(&k) || model.len() < 100 {
+                if model.contains_key(&k) || model.len() < room {
                     prop_assert_eq!(got, Ok(if model.contains_key(&k) { 0 } else { 2 }));
                     model.insert(k, value);
                 } else {
@@ -97,7 +98,8 @@ proptest! {
         ops in prop::collection::vec((0u8..10, prefix(32), any::<u32>()), 1..250),
         probes in prop::collection::vec(any::<u128>(), 20),
     ) {
-        run::<u32>(ops, &probes)?;
+        run::<u32>(100, ops.clone(), &probes)?;
+        run::<u32>(LARGE as usize, ops, &probes)?;
     }
 
     #[test]
@@ -105,7 +107,8 @@ proptest! {
         ops in prop::collection::vec((0u8..10, prefix(128), any::<u32>()), 1..250),
         probes in prop::collection::vec(any::<u128>(), 20),
     ) {
-        run::<u128>(ops, &probes)?;
+        run::<u128>(100, ops.clone(), &probes)?;
+        run::<u128>(LARGE as usize, ops, &probes)?;
     }
 }
 
