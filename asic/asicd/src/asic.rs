@@ -249,6 +249,9 @@ impl Asic {
         worked |= self.transmit(now_ns);
         if now_ns >= self.age_at {
             self.age_at = now_ns + AGE_NS;
+            if !self.out.captures.is_empty() {
+                self.out.captures.sweep();
+            }
             let mut sink = self.out.at(now_ns);
             pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
         }

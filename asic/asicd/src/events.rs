@@ -138,10 +138,13 @@ impl Events {
         cpu: &mut Cpu,
         now_ns: u64,
     ) -> Result<usize, PushError> {
-        if self.queue.is_empty() && self.lost_fdb == 0 && !self.link_waits
-            && now_ns < self.trap_drop_at {
-                return Ok(0);
-            }
+        if self.queue.is_empty()
+            && self.lost_fdb == 0
+            && !self.link_waits
+            && now_ns < self.trap_drop_at
+        {
+            return Ok(0);
+        }
         let mut free = ring.free_slots().map_err(PushError::from)? as usize;
         if self.link_waits && self.queue.len() < QUEUE {
             self.queue_links();
@@ -206,5 +209,155 @@ impl Events {
         e.epoch = self.epoch;
         self.next_seq = self.next_seq.wrapping_add(1);
         self.queue.push_back(e);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::{Bucket, RING_SHARE};
+    use tandem_abi::{DeviceRings, DriverRings, Layout, LayoutSpec};
+    use tandem_carrier::Region;
+    use tandem_linux::shm::Shared;
+    use tandem_pipeline::CpuMeta;
+    use tandem_pipeline::trap::CLASSES;
+
+    fn rings(events: u32) -> (DeviceRings<Region>, DriverRings<Region>) {
+        let spec = LayoutSpec {
+            events,
+            rx: 64,
+            packet_entry: 64 + 128,
+            ..LayoutSpec::default()
+        };
+        let layout = Layout::new(&spec).unwrap();
+        let region = Region::new(Shared::create("test", layout.size).unwrap());
+        layout.write(&region, &spec);
+        (
+            DeviceRings::new(&region, &layout, 1).unwrap(),
+            DriverRings::new(&region, &layout, 1).unwrap(),
+        )
+    }
+
+    fn learn(n: usize) -> Event {
+        let n = n as u32;
+        Event::Learn {
+            fid: 1,
+            mac: [2, 0, (n >> 16) as u8, (n >> 8) as u8, n as u8, 1],
+            port: 1,
+        }
+    }
+
+    fn cpu() -> Cpu {
+        Cpu::new([Bucket::new(0, 0); CLASSES])
+    }
+
+    #[test]
+    fn what_is_lost_is_said_once_and_in_order() {
+        let (mut device, mut driver) = rings(64);
+        let (mut events, mut cpu) = (Events::new(2), cpu());
+        events.fdb(learn(0));
+        assert_eq!(events.seq(), 0, "nobody is attached");
+        events.attach(1);
+        for n in 0..QUEUE + 100 {
+            events.fdb(learn(n));
+        }
+        assert_eq!(events.lost(), 100);
+        events.link(
+            2,
+            Link {
+                up: true,
+                speed_mbps: 10,
+            },
+        );
+        events.link(
+            2,
+            Link {
+                up: false,
+                speed_mbps: 10,
+            },
+        );
+        let (mut seen, mut kinds) = (0, Vec::new());
+        for _ in 0..200 {
+            events.drain(&mut device.event, &mut cpu, 1).unwrap();
+            let _ = device.event.publish();
+            while let Some(e) = driver.event.pop_struct::<raw::tnd_event>().unwrap() {
+                assert_eq!((e.seq, e.epoch), (seen, 1));
+                seen += 1;
+                if e.kind != raw::TND_EV_LEARN {
+                    kinds.push((e.kind, e.cls, e.count, e.up));
+                }
+            }
+        }
+        assert_eq!(events.seq(), seen);
+        assert_eq!(events.posted(), seen);
+        kinds.sort_unstable();
+        // The link's last state is not lost, its intermediate one is
+        assert_eq!(
+            kinds,
+            [
+                (raw::TND_EV_LOST, raw::TND_CLS_FDB, 100, 0),
+                (raw::TND_EV_LINK, 0, 0, 0)
+            ]
+        );
+        events.fdb(learn(1));
+        assert_eq!(events.seq(), seen + 1, "learning is told again");
+    }
+
+    #[test]
+    fn a_packet_waits_for_its_events_and_classes_keep_their_order() {
+        let (mut device, mut driver) = rings(64);
+        let (mut events, mut cpu) = (Events::new(2), cpu());
+        events.attach(1);
+        cpu.set_attached(true);
+        let meta = |class: u16| CpuMeta {
+            port: 1,
+            reason: raw::TND_TRAP_ROUTE,
+            class,
+            flags: 0,
+            fid: 0,
+            tag: None,
+            time_ns: 0,
+        };
+        for n in 0..65 {
+            events.fdb(learn(n));
+        }
+        // 64 events fill the ring: the packet that the 65th belongs to must wait
+        cpu.offer(meta(3), &[0; 60], events.seq(), 0);
+        events.drain(&mut device.event, &mut cpu, 0).unwrap();
+        assert_eq!(cpu.drain(&mut device.rx, 1, events.posted()), Ok(0));
+        let _ = device.event.publish();
+        while driver
+            .event
+            .pop_struct::<raw::tnd_event>()
+            .unwrap()
+            .is_some()
+        {}
+        events.drain(&mut device.event, &mut cpu, 0).unwrap();
+        assert_eq!(cpu.drain(&mut device.rx, 1, events.posted()), Ok(1));
+
+        // A flood of data fills its share only; what is above goes first
+        for _ in 0..200 {
+            cpu.offer(meta(3), &[0; 60], 0, 0);
+        }
+        for _ in 0..10 {
+            cpu.offer(meta(0), &[0; 60], 0, 0);
+        }
+        let share = 64 / 8 * RING_SHARE[3] as usize;
+        assert_eq!(cpu.drain(&mut device.rx, 1, 0), Ok(share - 1));
+        let _ = device.rx.publish();
+        let mut classes = Vec::new();
+        while let Some(head) = driver.rx.pop_struct::<raw::tnd_rx>().unwrap() {
+            classes.push(head.trap_class);
+        }
+        assert_eq!(classes[..11], [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(classes.len(), share);
+        // Longer than an entry: counted, not delivered, nobody stalls
+        cpu.set_attached(false);
+        cpu.set_attached(true);
+        let before = cpu.class(1).queue_full;
+        cpu.offer(meta(1), &[0; 500], 0, 0);
+        cpu.offer(meta(1), &[0; 60], 0, 0);
+        assert_eq!(cpu.drain(&mut device.rx, 1, 0), Ok(1));
+        assert_eq!(cpu.class(1).queue_full, before + 1);
     }
 }

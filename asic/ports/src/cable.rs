@@ -208,17 +208,19 @@ fn plug_netdev(iface: &str) -> io::Result<(Opened, State)> {
         .map_err(|e| io::Error::new(e.kind(), format!("no interface {iface}: {e}")))?
         .ifindex;
     // Shut the doors before the netdev comes up: the host never says a word by it
-    let shut = Shut::new(ifindex)?;
+    let mut shut = Shut::new(ifindex)?;
+    let mtu = control.mtu(iface)?;
+    // What is too long is for the switch to say, by each port's own MTU; two tags must fit, too
+    if mtu < PORT_MTU && control.set_mtu(iface, PORT_MTU).is_ok() {
+        shut.mtu = Some((ControlSocket::open()?, iface.to_owned(), mtu));
+    }
     control
         .set_up(iface, true)
         .map_err(|e| io::Error::new(e.kind(), format!("setting {iface} up: {e}")))?;
     let takes = Arc::new(Takes::default());
     let vlan = control.driver(iface).is_ok_and(|d| d == "veth");
     takes.set(control.features(iface).unwrap_or_default(), vlan);
-    let (rx, tx) = packet::halves(
-        packet_socket::open(ifindex, control.mtu(iface)?)?,
-        Arc::clone(&takes),
-    );
+    let (rx, tx) = packet::halves(packet_socket::open(ifindex, mtu)?, Arc::clone(&takes));
     let state = control.link(iface)?;
     let link = link_of(&control, iface, is_up(&control, iface, state));
     Ok((
@@ -291,19 +293,29 @@ fn plug_pcap(
 const PRIORITY: u16 = 1;
 const HANDLE: u32 = 1;
 
+/// MTU that a front-panel netdev gets if its driver allows it: what switches usually take.
+const PORT_MTU: u32 = 9216;
+
 /// Both doors between a netdev and the local stack, shut.
 struct Shut {
     tc: Tc,
     ifindex: u32,
     /// The qdisc is ours, too.
     made: bool,
+    /// The MTU to give back, if we changed it.
+    mtu: Option<(ControlSocket, String, u32)>,
 }
 
 impl Shut {
     fn new(ifindex: u32) -> io::Result<Self> {
         let mut tc = Tc::open()?;
         let made = tc.ensure_clsact(ifindex)?;
-        let mut shut = Shut { tc, ifindex, made };
+        let mut shut = Shut {
+            tc,
+            ifindex,
+            made,
+            mtu: None,
+        };
         for direction in [Direction::Ingress, Direction::Egress] {
             let slot = shut.slot(direction);
             shut.tc.replace_classic(slot, &DROP_ALL)?;
@@ -331,6 +343,11 @@ impl Drop for Shut {
         };
         if let Err(e) = result {
             tracing::warn!("interface {} stays cut off: {e}", self.ifindex);
+        }
+        if let Some((control, iface, mtu)) = &self.mtu
+            && control.link(iface).is_ok_and(|l| l.ifindex == self.ifindex)
+        {
+            let _ = control.set_mtu(iface, *mtu);
         }
     }
 }

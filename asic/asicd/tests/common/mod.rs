@@ -102,6 +102,11 @@ impl Bench {
         ));
     }
 
+    /// One more cable, before the start.
+    pub fn add_port(&mut self, spec: &str) {
+        self.extra.push(format!("--port={spec}"));
+    }
+
     pub fn start(mut self) -> Bench {
         self.launch();
         self
@@ -109,9 +114,7 @@ impl Bench {
 
     pub fn launch(&mut self) {
         let mut command = Process::new(env!("CARGO_BIN_EXE_asicd"));
-        command
-            .env("TANDEM_RUN", &self.dir)
-            .args(["--name", "t"]);
+        command.env("TANDEM_RUN", &self.dir).args(["--name", "t"]);
         if !self.extra.iter().any(|a| a == "--profile") {
             command.args(["--profile", "tiny"]);
         }
