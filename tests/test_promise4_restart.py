@@ -14,7 +14,7 @@ from conftest import LONG
 
 from lib import bgp, monitor, net, traffic
 
-KILLS = int(os.environ.get("TANDEM_KILLS", "20" if LONG else "5"))
+KILLS = int(os.environ.get("TANDEM_KILLS", "20" if LONG else "10"))
 PPS = 10000
 
 

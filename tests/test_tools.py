@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tools that judge: a test of each that they can say no."""
+
+import os
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from lib import bgp, monitor, packet, traffic, twin
+from lib.switch import TOP
+
+sys.path.insert(0, os.path.join(TOP, "tools"))
+
+import layers  # noqa: E402
+import lint  # noqa: E402
+
+pytestmark = pytest.mark.no_daemons
+
+
+def run(*words):
+    r = subprocess.run([os.path.join(TOP, "run"), *words], capture_output=True, text=True, timeout=30,
+                       stdin=subprocess.DEVNULL)
+    return r.returncode, r.stdout, r.stderr
+
+
+def test_run_explains_itself_and_refuses_nonsense():
+    code, out, _ = run("help")
+    assert code == 0 and all(w in out for w in ("demo", "test", "bench", "lint", "TANDEM_YES"))
+    assert run("nonsense")[0] == 2
+    code, _, err = run("bench", "nonsense")
+    assert code == 1 and "route-program" in err and err.count("\n") == 1
+    code, out, _ = run("lab")
+    assert code == 1 and "kernel driver" in out
+    code, _, err = run("test", "nonsense")
+    assert code == 1 and "unit, loom and e2e" in err
+
+
+def test_layers_reads_the_table_and_its_words():
+    rows = layers.table()
+    assert rows["asic/pipeline"][0] == 1 and len(rows) >= 14
+    crates = {"packet": "asic/packet", "tables": "asic/tables", "abi": "abi/rust"}
+    assert layers.allowed("nothing: headers", crates) == set()
+    assert layers.allowed("abi (numbers), packet", crates) == {"abi", "packet"}
+    assert layers.allowed("all of asic, carrier", crates) == {"packet", "tables", "carrier"}
+    assert layers.allowed("mgmt only", crates) == {"mgmt"}
+
+
+def test_lint_finds(tmp_path, monkeypatch):
+    monkeypatch.setattr(lint, "TOP", str(tmp_path))
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "run").write_text("#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n")
+    (tmp_path / ".ci/run").write_text("#!/bin/sh\n# SPDX-License-Identifier: MIT\n")
+    (tmp_path / "a.py").write_text("print()\n")
+    (tmp_path / "long.rs").write_text("//\n" * 801)
+    (tmp_path / "docs/unsafe.md").write_text("| `gone.rs` | why |\n")
+    (tmp_path / "u.rs").write_text("#![allow(unsafe_code)]\nfn f() { unsafe { g() } }\n")
+    (tmp_path / "docs/x.md").write_text("# A title\n[a](nowhere.md) [b](#a-title) [c](#no-title)\n")
+    assert sorted(f.split(":")[0] for f in lint.licences()) == [".ci/run", "a.py"]
+    assert [f.split(":")[0] for f in lint.length()] == ["long.rs"]
+    text = "\n".join(lint.unsafe())
+    assert "u.rs: allows" in text and "without a SAFETY" in text and "gone.rs" in text
+    text = "\n".join(lint.links())
+    assert "nowhere.md: no such file" in text and "#no-title: no such heading" in text and "#a-title" not in text
+
+
+def test_lost_doubled_and_reordered_are_told_apart():
+    r = traffic.Result([10, 20, 30, 40, 50, 60], [0, 1, 2, 2, 4, 3, 1, 4, 1, 5], flows=1)
+    assert r.lost == [3, 5] and r.duplicates == 1 and r.reordered == 1
+    assert r.lost_between(0, 45) == [3] and r.last_lost_ns() == 60
+    # two flows of their own: 1 after 2 is no reordering
+    assert traffic.Result([0] * 4, [0, 0, 2, 0, 1, 0, 3, 0], flows=2).reordered == 0
+
+
+def test_link_messages_are_read():
+    attr = struct.pack("=HH5s3x", 9, 3, b"swp1\0")
+    body = struct.pack("=BBHiII", 0, 0, 1, 7, 0x10043, 0) + attr
+    msg = struct.pack("=IHHII", 16 + len(body), 16, 0, 0, 0) + body
+    bridge = struct.pack("=IHHII", 16 + len(body), 16, 0, 0, 0) + struct.pack("=B", 7) + body[1:]
+    events = monitor.parse(msg + bridge + b"\1", 5)
+    assert len(events) == 1 and events[0].name == "swp1" and events[0].carrier and events[0].when == 5
+
+
+def test_twin_tells_differences_and_forgives_what_it_should():
+    own = {b"\x0a\x01\x00\x01"}
+    a, b = (packet.udp4_frame("02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.1", "10.2.0.2", ident=i)
+            for i in (1, 2))
+    assert a != b and twin.canonical(a, own) == twin.canonical(b, own)
+    assert twin.canonical(a, set()) != twin.canonical(b, set())
+    step = twin.Step("s", fits=True)
+    want = [({"h1": (["aa"], set())}, {})]
+    assert twin.compare([step], want, want) == []
+    assert twin.compare([step], want, [({"h1": ([], set())}, {})])
+    assert twin.compare([step], want, [({"h1": (["aa", "aa"], set())}, {})]), "a frame sent twice"
+    assert twin.compare([step], want, [({"h1": (["aa"], set())}, {"route": 1})]), "the CPU did it"
+    assert not twin.compare([step], want, [({"h1": (["aa"], set())}, {"arp": 1})])
+
+
+def test_frames_by_hand_have_right_checksums():
+    f = packet.udp4_frame("02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", "10.0.0.2", data=b"odd")
+    assert packet.checksum(f[14:34]) == 0
+    length = struct.unpack_from("!H", f, 38)[0]
+    assert packet.checksum(packet.pseudo("10.0.0.1", "10.0.0.2", 17, length) + f[34:34 + length]) == 0
+    assert bgp.supernet(bgp.prefixes(1024)) == "20.0.0.0/14"
