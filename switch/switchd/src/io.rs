@@ -14,6 +14,7 @@
 //! `ip link` shows its drops), news for the core that find their channel full become "read the
 //! chip's FDB again". Every drop has a counter in [`IoStats`].
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -47,6 +48,8 @@ pub enum Command {
     Attach(Box<SalIo>),
     /// The device is gone.
     Detach,
+    /// Answer [`News::Barrier`] once the chip's events up to now are handled.
+    Barrier(u64),
 }
 
 /// What the io thread tells the core.
@@ -56,6 +59,8 @@ pub enum News {
     Fdb(Event),
     /// The chip's FDB must be read: events were lost, or came for a domain not known yet.
     ReadFdb,
+    /// See [`Command::Barrier`].
+    Barrier(u64),
     /// A ring is dead.
     Dead,
 }
@@ -89,6 +94,39 @@ pub struct IoStats {
     pub news_lost: AtomicU64,
     /// Packets that the chip's last policers dropped, by trap class.
     pub policed: [AtomicU64; raw::TND_TC_COUNT as usize],
+}
+
+impl IoStats {
+    /// By name, for `status`.
+    pub fn rows(&self) -> BTreeMap<&'static str, u64> {
+        let mut rows: BTreeMap<&'static str, u64> = [
+            ("rx_trapped", &self.rx_trapped),
+            ("rx_copies", &self.rx_copies),
+            ("rx_port_down", &self.rx_port_down),
+            ("rx_refused", &self.rx_refused),
+            ("rx_no_port", &self.rx_no_port),
+            ("tx", &self.tx),
+            ("tx_detached", &self.tx_detached),
+            ("tx_refused", &self.tx_refused),
+            ("tx_full", &self.tx_full),
+            ("fdb_written", &self.fdb_written),
+            ("fdb_refused", &self.fdb_refused),
+            ("news_lost", &self.news_lost),
+        ]
+        .into_iter()
+        .map(|(name, counter)| (name, counter.load(Relaxed)))
+        .collect();
+        let classes = [
+            "policed_link",
+            "policed_control",
+            "policed_unresolved",
+            "policed_data",
+        ];
+        for (name, counter) in classes.into_iter().zip(&self.policed) {
+            rows.insert(name, counter.load(Relaxed));
+        }
+        rows
+    }
 }
 
 /// What the thread is given.
@@ -130,6 +168,7 @@ struct Io {
     writes: Vec<Write>,
     events: Vec<Event>,
     tx_blocked: bool,
+    barriers: Vec<u64>,
 }
 
 /// Runs until `stop`; an error is of the system (epoll) and ends the daemon.
@@ -169,6 +208,7 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
         writes: Vec::with_capacity(EVENTS),
         events: Vec::with_capacity(EVENTS),
         tx_blocked: false,
+        barriers: Vec::new(),
     };
     while !io.p.stop.load(Relaxed) {
         io.commands();
@@ -182,7 +222,10 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
         };
         if worked {
             io.look()?;
-        } else if io.arm() {
+            continue;
+        }
+        io.pass();
+        if io.arm() {
             io.sleep()?;
         } else {
             io.disarm();
@@ -194,9 +237,9 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
 impl Io {
     fn commands(&mut self) {
         while let Ok(command) = self.p.commands.try_recv() {
-            self.drop_rings();
             match command {
                 Command::Attach(sal) => {
+                    self.drop_rings();
                     for fd in sal.fds() {
                         // a duplicate of the same eventfd is there after a quick reattach
                         let _ = epoll::add(
@@ -208,8 +251,16 @@ impl Io {
                     }
                     self.sal = Some(*sal);
                 }
-                Command::Detach => {}
+                Command::Detach => self.drop_rings(),
+                Command::Barrier(token) => self.barriers.push(token),
             }
+        }
+    }
+
+    /// Answers barriers when nothing waits any more.
+    fn pass(&mut self) {
+        for token in std::mem::take(&mut self.barriers) {
+            self.tell(News::Barrier(token));
         }
     }
 

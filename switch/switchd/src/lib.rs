@@ -11,6 +11,11 @@
 //! `tandem_linux` and `tandem_sal`. [`source`] is the seam to whoever says what the switch shall do.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod api;
+pub mod args;
+pub mod clock;
+pub mod core;
+pub mod daemon;
 pub mod forward_mark;
 pub mod io;
 pub mod ports;

@@ -1,3 +1,29 @@
-//! switchd, the switch daemon for kernels without the module
+//! switchd, the switch daemon for kernels without the module.
 
-fn main() {}
+use clap::Parser;
+use std::process::ExitCode;
+use tandem_switchd::args::Args;
+use tandem_switchd::daemon;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match start(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("switchd: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(args: &Args) -> anyhow::Result<()> {
+    let settings = args.settings()?;
+    let filter = tracing_subscriber::EnvFilter::try_new(&settings.log)
+        .map_err(|e| anyhow::anyhow!("--log {}: {e}", settings.log))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+    daemon::run(args.name.as_deref(), &settings)
+}

@@ -119,6 +119,16 @@ impl Port {
         })
     }
 
+    /// Whether `keeper` has the port already.
+    pub fn is_kept(name: &str, keeper: &mut dyn Keeper) -> anyhow::Result<bool> {
+        for q in 0..QUEUES {
+            if keeper.get(&kept_name(name, q))?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Hands duplicates to `keeper`.
     pub fn keep(&self, keeper: &mut dyn Keeper) -> anyhow::Result<()> {
         for (q, tap) in self.queues.iter().enumerate() {

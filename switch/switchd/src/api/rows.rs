@@ -1,0 +1,370 @@
+//! The store's rows in the API's words.
+//!
+//! | store | API |
+//! |---|---|
+//! | installed, forwards or drops | `offloaded` |
+//! | installed as a trap; left out because something else catches it | `trap` |
+//! | failed, pending | the same |
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use tandem_mgmt::types::{Cost, Explain, Fdb, Items, Neighbour, Port, Route};
+use tandem_store::model::{Family, nud};
+use tandem_store::{Explanation, FdbRow, NeighRow, Policy, RouteRow};
+
+use crate::clock;
+use crate::core::Core;
+
+pub(super) fn policy(p: Policy) -> &'static str {
+    match p {
+        Policy::Trap => "trap",
+        Policy::Fail => "fail",
+    }
+}
+
+fn state(store: &str, action: &str) -> &'static str {
+    match (store, action) {
+        ("installed", "trap") | ("omitted", _) => "trap",
+        ("installed", _) => "offloaded",
+        ("failed", _) => "failed",
+        _ => "pending",
+    }
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn mac(m: [u8; 6]) -> String {
+    let [a, b, c, d, e, f] = m;
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+fn source(core: &Core, id: u8) -> String {
+    if id == core.source.id().0 {
+        core.source.name().into()
+    } else {
+        "switchd".into()
+    }
+}
+
+/// Front-panel ports, by number.
+pub(super) fn ports(core: &Core) -> Vec<Port> {
+    core.plant()
+        .ports
+        .iter()
+        .map(|p| {
+            let link = core.shadow.links.get(&p.ifindex);
+            let reason = core.store.port_reason(p.ifindex);
+            Port {
+                name: p.name.clone(),
+                port: p.port,
+                netdev: core.shadow.name(p.ifindex),
+                ifindex: p.ifindex,
+                mac: link.map_or_else(String::new, |l| mac(l.mac)),
+                mtu: link.map_or(0, |l| l.mtu),
+                admin_up: link.is_some_and(|l| l.admin_up),
+                bridge: link
+                    .and_then(|l| core.shadow.links.get(&l.master))
+                    .filter(|m| m.bridge)
+                    .map_or_else(String::new, |m| m.name.clone()),
+                state: if reason.is_empty() {
+                    "offloaded"
+                } else {
+                    "trap"
+                }
+                .into(),
+                reason: some(reason),
+                ..Port::default()
+            }
+        })
+        .collect()
+}
+
+fn route(core: &Core, family: Family, r: RouteRow) -> Route {
+    let desired = match (r.kind, r.target.is_empty()) {
+        ("unicast", false) => r.target,
+        (kind, true) => kind.into(),
+        (kind, false) => format!("{kind} {}", r.target),
+    };
+    Route {
+        family: match family {
+            Family::V4 => "ipv4",
+            Family::V6 => "ipv6",
+        }
+        .into(),
+        vrf: r.vrf,
+        prefix: r.prefix,
+        table: r.table,
+        metric: r.metric,
+        desired,
+        installed: r.action.into(),
+        state: state(r.state, r.action).into(),
+        reason: some(r.reason),
+        source: if r.table == 0 {
+            "switchd".into()
+        } else {
+            core.source.name().into()
+        },
+    }
+}
+
+/// A page of routes. The cursor carries the family in its lowest bit.
+pub(super) fn routes(core: &Core, families: &[Family], cursor: u64, limit: usize) -> Items<Route> {
+    let mut items = Vec::new();
+    let start = if cursor & 1 == 1 {
+        Family::V6
+    } else {
+        families.first().copied().unwrap_or(Family::V4)
+    };
+    let mut at = cursor >> 1;
+    for &family in families.iter().skip_while(|f| **f != start) {
+        let mut rows = Vec::new();
+        let bit = u64::from(family == Family::V6);
+        if items.len() >= limit {
+            return Items {
+                items,
+                next: Some(bit),
+            };
+        }
+        let next = core
+            .store
+            .routes(family, at, limit - items.len(), &mut rows);
+        items.extend(rows.into_iter().map(|r| route(core, family, r)));
+        if next != 0 {
+            return Items {
+                items,
+                next: Some(next << 1 | bit),
+            };
+        }
+        at = 0;
+    }
+    Items { items, next: None }
+}
+
+fn nud_text(state: u16) -> &'static str {
+    match state {
+        s if s & nud::PERMANENT != 0 => "permanent",
+        s if s & nud::NOARP != 0 => "noarp",
+        s if s & nud::REACHABLE != 0 => "reachable",
+        s if s & nud::STALE != 0 => "stale",
+        s if s & nud::DELAY != 0 => "delay",
+        s if s & nud::PROBE != 0 => "probe",
+        s if s & nud::FAILED != 0 => "failed",
+        s if s & nud::INCOMPLETE != 0 => "incomplete",
+        _ => "none",
+    }
+}
+
+/// All neighbours.
+pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
+    let ifindex: std::collections::HashMap<&str, u32> = core
+        .shadow
+        .links
+        .iter()
+        .map(|(i, l)| (l.name.as_str(), *i))
+        .collect();
+    core.store
+        .neighbours()
+        .into_iter()
+        .map(|n: NeighRow| {
+            let addr: Option<IpAddr> = n.addr.parse().ok();
+            let info = ifindex
+                .get(n.dev.as_str())
+                .zip(addr)
+                .and_then(|(i, a)| core.shadow.neighbours.get(&(*i, a)));
+            Neighbour {
+                family: if addr.is_some_and(|a| a.is_ipv6()) {
+                    "ipv6"
+                } else {
+                    "ipv4"
+                }
+                .into(),
+                address: n.addr,
+                dev: n.dev,
+                mac: n.mac,
+                kernel_state: info.map_or("none", |i| nud_text(i.state)).into(),
+                state: state(n.state, "forward").into(),
+                reason: some(n.reason),
+            }
+        })
+        .collect()
+}
+
+/// All FDB entries.
+pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
+    core.store
+        .fdb()
+        .into_iter()
+        .map(|f: FdbRow| Fdb {
+            mac: f.mac,
+            bridge: f.bridge,
+            fid: f.fid,
+            dev: f.dev,
+            kind: match f.kind {
+                "extern_learn" | "dynamic" => "learned",
+                other => other,
+            }
+            .into(),
+            state: state(f.state, "forward").into(),
+            reason: some(f.reason),
+        })
+        .collect()
+}
+
+/// What `explain` was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    Route(IpNet),
+    Mac([u8; 6]),
+    Neighbour(IpAddr),
+}
+
+impl Question {
+    pub(super) fn parse(kind: &str, key: &str) -> Result<Question, String> {
+        match kind {
+            "route" => {
+                let net = match (key, key.parse::<IpNet>(), key.parse::<IpAddr>()) {
+                    ("default", ..) => "0.0.0.0/0".parse().map_err(|_| String::new())?,
+                    (_, Ok(net), _) => net,
+                    (_, _, Ok(addr)) => IpNet::from(addr),
+                    _ => return Err(format!("{key} is no prefix and no address")),
+                };
+                Ok(Question::Route(net.trunc()))
+            }
+            "mac" => parse_mac(key)
+                .map(Question::Mac)
+                .ok_or_else(|| format!("{key} is no MAC address (aa:bb:cc:dd:ee:ff)")),
+            "neighbour" => key
+                .parse()
+                .map(Question::Neighbour)
+                .map_err(|_| format!("{key} is no address")),
+            other => Err(format!("{other} can't be explained: route, mac, neighbour")),
+        }
+    }
+}
+
+pub(crate) fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let mut out = [0; 6];
+    let mut parts = text.split(':');
+    for b in &mut out {
+        *b = u8::from_str_radix(parts.next().filter(|p| p.len() == 2)?, 16).ok()?;
+    }
+    parts.next().is_none().then_some(out)
+}
+
+/// The answer; with nothing known, `state` is `absent`.
+pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
+    let (kind, mut all) = match what {
+        Question::Route(net) => ("route", vec![core.store.explain_route(*net)]),
+        Question::Mac(m) => ("mac", core.store.explain_mac(*m)),
+        Question::Neighbour(a) => ("neighbour", core.store.explain_neighbour(*a)),
+    };
+    let mut answer = Explain {
+        kind: kind.into(),
+        key: key.into(),
+        state: "absent".into(),
+        ..Explain::default()
+    };
+    if all.is_empty() {
+        answer.reason = Some("the kernel does not have it".into());
+        return answer;
+    }
+    let first = all.remove(0);
+    fill(core, &mut answer, first);
+    // the same address elsewhere
+    for other in all {
+        let mut extra = Explain::default();
+        fill(core, &mut extra, other);
+        let reason = extra.reason.map_or(String::new(), |r| format!(": {r}"));
+        answer
+            .details
+            .push(format!("also {}: {}{reason}", extra.object, extra.state));
+    }
+    answer
+}
+
+fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
+    if !e.known {
+        answer.state = "absent".into();
+        answer.reason = some(e.reason);
+        return;
+    }
+    answer.object = if e.target.is_empty() {
+        e.key
+    } else {
+        format!("{} {}", e.key, e.target)
+    };
+    answer.in_hardware = e.in_hardware && e.action != "trap";
+    answer.state = if e.in_hardware {
+        if e.action == "trap" {
+            "trap"
+        } else {
+            "offloaded"
+        }
+    } else if e.waiting_for.contains("slot") || (!e.reason.is_empty() && e.cover.is_empty()) {
+        "failed"
+    } else if !e.reason.is_empty() {
+        "trap"
+    } else {
+        "pending"
+    }
+    .into();
+    answer.reason = some(e.reason);
+    if e.since_ns != 0 {
+        answer.since_s = Some(clock::now_ns().saturating_sub(e.since_ns) as f64 / 1e9);
+    }
+    if e.cost > 0 {
+        answer.cost.push(Cost {
+            pool: e.table.clone(),
+            slots: e.cost,
+        });
+    }
+    if !e.cover.is_empty() {
+        answer
+            .details
+            .push(format!("{} catches its packets meanwhile", e.cover));
+    }
+    if !e.waiting_for.is_empty() {
+        answer.details.push(format!("waits for {}", e.waiting_for));
+    }
+    if !e.innocent.is_empty() {
+        answer.details.push(format!(
+            "goes to the CPU because of the same entry: {}",
+            e.innocent.join(", ")
+        ));
+    }
+    answer
+        .details
+        .push(format!("from {}", source(core, e.source)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_read_as_people_write_them() {
+        assert_eq!(
+            Question::parse("route", "10.0.0.1/8"),
+            Ok(Question::Route("10.0.0.0/8".parse().unwrap()))
+        );
+        assert_eq!(
+            Question::parse("route", "2001:db8::1"),
+            Ok(Question::Route("2001:db8::1/128".parse().unwrap()))
+        );
+        assert_eq!(
+            Question::parse("mac", "02:00:00:00:00:0a"),
+            Ok(Question::Mac([2, 0, 0, 0, 0, 10]))
+        );
+        for (kind, key) in [
+            ("route", "x"),
+            ("mac", "02:00"),
+            ("neighbour", "10.0.0.0/8"),
+            ("port", "1"),
+        ] {
+            assert!(Question::parse(kind, key).is_err(), "{kind} {key}");
+        }
+    }
+}

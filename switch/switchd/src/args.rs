@@ -1,0 +1,105 @@
+//! The command line and the configuration file.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+use serde::Deserialize;
+
+/// What happens to what does not fit into the chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Its packets go to the CPU, which answers: never wrong.
+    Trap,
+    /// It is only reported; a less specific entry answers, wrongly. For teaching.
+    Fail,
+}
+
+/// The switch daemon: makes the chip forward as this network namespace's kernel tables say.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "switchd", version)]
+pub struct Args {
+    /// Instance name; by default derived from the network namespace.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What happens to what does not fit [default: trap].
+    #[arg(long, value_enum)]
+    pub policy: Option<Policy>,
+    /// A TOML file with the keys `policy` and `log`; the command line goes first.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter [default: info].
+    #[arg(long)]
+    pub log: Option<String>,
+}
+
+/// The file's part. Other keys are the business of who else reads the file.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct File {
+    policy: Option<Policy>,
+    log: Option<String>,
+}
+
+/// What holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Policy.
+    pub policy: Policy,
+    /// Log filter.
+    pub log: String,
+}
+
+impl Args {
+    /// Command line over file over defaults.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let file = match &self.config {
+            None => File::default(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("configuration {}", path.display()))?;
+                parse(&text).with_context(|| format!("configuration {}", path.display()))?
+            }
+        };
+        Ok(Settings {
+            policy: self.policy.or(file.policy).unwrap_or(Policy::Trap),
+            log: self
+                .log
+                .clone()
+                .or(file.log)
+                .unwrap_or_else(|| "info".into()),
+        })
+    }
+}
+
+fn parse(text: &str) -> anyhow::Result<File> {
+    toml::from_str(text).map_err(|e| anyhow::anyhow!("{}", e.message()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_goes_before_the_file() {
+        let dir = std::env::temp_dir().join(format!("switchd-args-{}", std::process::id()));
+        std::fs::write(
+            &dir,
+            "policy = \"fail\"\nlog = \"debug\"\nprofile = \"tiny\"\n",
+        )
+        .unwrap();
+        let file = dir.to_str().unwrap();
+        let s = Args::try_parse_from(["switchd", "--config", file])
+            .unwrap()
+            .settings()
+            .unwrap();
+        assert_eq!((s.policy, s.log.as_str()), (Policy::Fail, "debug"));
+        let s = Args::try_parse_from(["switchd", "--config", file, "--policy", "trap"])
+            .unwrap()
+            .settings()
+            .unwrap();
+        assert_eq!(s.policy, Policy::Trap);
+        std::fs::remove_file(dir).unwrap();
+        assert!(parse("policy = \"maybe\"").is_err());
+    }
+}

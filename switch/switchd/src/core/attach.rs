@@ -1,0 +1,234 @@
+//! Getting the device, losing it, getting it back.
+//!
+//! ```text
+//!   connect ─► ports (kept TAPs or new ones) ─► attach warm | cold ─► Steady
+//!                                                     ▲                 │ socket closed, ring dead,
+//!      every 250 ms ─ connect, keep the TAPs again ───┘◄── lost ◄───────┘ device failed
+//! ```
+//!
+//! Warm when the ports were taken over: the chip's tables are an earlier switchd's, and nothing in
+//! them that is right is written again. Cold else: a new asicd has empty tables.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tandem_abi::raw;
+use tandem_sal::{Attach, Platform, Sal, SalControl, SalError};
+use tandem_store::{Config, Policy, PoolInfo};
+
+use super::Core;
+use crate::clock::SECOND_NS;
+use crate::io::Command;
+use crate::ports::{Keeper, Port};
+
+/// A carrier call takes at most this long.
+const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two attempts to reach a device that is gone.
+const RETRY_NS: u64 = SECOND_NS / 4;
+/// The ports keep their carrier for so long without a device: a restart of asicd shall not look
+/// like a pulled cable, a dead switch shall.
+const GRACE_NS: u64 = 10 * SECOND_NS;
+
+/// What an attach needs, and what is known of the board.
+#[derive(Debug)]
+pub struct Plant {
+    /// The carrier's socket.
+    pub socket: PathBuf,
+    /// What a refused second driver is told.
+    pub name: String,
+    /// What happens to what does not fit.
+    pub policy: Policy,
+    /// The ports' netdevs.
+    pub ports: Arc<Vec<Port>>,
+    /// The board.
+    pub platform: Platform,
+}
+
+/// State of the connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    lost_ns: Option<u64>,
+    retry_ns: u64,
+    dark: bool,
+}
+
+impl Link {
+    pub(super) fn up() -> Link {
+        Link {
+            lost_ns: None,
+            retry_ns: 0,
+            dark: false,
+        }
+    }
+}
+
+/// Connects to asicd.
+pub fn connect(socket: &std::path::Path, name: &str) -> Result<Sal, SalError> {
+    Sal::connect(socket, name, CARRIER_TIMEOUT)
+}
+
+impl Keeper for Sal {
+    fn get(&mut self, name: &str) -> anyhow::Result<Option<OwnedFd>> {
+        Ok(Sal::get(self, name)?)
+    }
+    fn keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> anyhow::Result<()> {
+        Ok(Sal::keep(self, name, fd)?)
+    }
+}
+
+/// What the store needs to know of the chip.
+pub fn store_config(
+    control: &mut SalControl,
+    policy: Policy,
+    ports: usize,
+) -> Result<Config, SalError> {
+    let pools = control.snapshot()?;
+    let costs = control.costs()?;
+    let mut config = Config {
+        policy,
+        ports: u16::try_from(ports).unwrap_or(u16::MAX),
+        pools: pools
+            .iter()
+            .map(|p| PoolInfo {
+                id: p.pool,
+                name: tandem_abi::get_name(&p.name),
+                size: p.size,
+            })
+            .collect(),
+        ..Config::default()
+    };
+    let families = [raw::TND_AF_INET, raw::TND_AF_INET6];
+    let slots = config.route_slots.iter_mut();
+    let rest = config.route_pools.iter_mut().zip(&mut config.route_cost);
+    for ((family, slots), (pool, cost)) in families.into_iter().zip(slots).zip(rest) {
+        let Some(row) = costs.iter().find(|c| {
+            c.cls == raw::TND_CLS_ROUTE && usize::from(c.family) == usize::from(family as u8)
+        }) else {
+            continue;
+        };
+        *cost = row.cost.max(1);
+        *pool = Some(row.pool);
+        *slots = pools
+            .iter()
+            .find(|p| p.pool == row.pool)
+            .map_or(0, |p| p.size / row.cost.max(1));
+    }
+    for (max, limit) in config
+        .max_outstanding
+        .iter_mut()
+        .zip([control.limit(0), control.limit(1)])
+    {
+        // leave room for questions
+        *max = (*max).min(limit.saturating_sub(16).max(1));
+    }
+    Ok(config)
+}
+
+impl Core {
+    /// Tells the store about an attach that has just been made.
+    pub(super) fn begin_attach(&mut self, now: u64) {
+        if let Some(how) = self.attach_due.take() {
+            self.store.attach(how, now);
+            self.upkeep.read_fdb = true;
+        }
+    }
+
+    /// The device can't be used any more.
+    pub(super) fn lose(&mut self, why: &str) {
+        if self.sal.is_none() && self.control.is_none() {
+            return;
+        }
+        tracing::warn!("the ASIC is lost: {why}");
+        self.control = None;
+        self.sal = None;
+        self.unposted.clear();
+        self.notes.clear();
+        self.attach_due = None;
+        self.upkeep.device_lost();
+        self.store.detach();
+        let now = crate::clock::now_ns();
+        self.link.lost_ns = Some(now);
+        self.link.retry_ns = now;
+        self.send_io(Command::Detach);
+    }
+
+    fn send_io(&self, command: Command) {
+        // the io thread takes commands at every turn; it is never far behind
+        let _ = self.io.send_timeout(command, Duration::from_secs(1));
+        self.io_wake.ring();
+    }
+
+    /// Looks after the connection.
+    pub(super) fn watch_device(&mut self, now: u64) {
+        if let Some(sal) = &self.sal {
+            if let Err(e) = sal.check() {
+                self.lose(&e.to_string());
+            }
+            return;
+        }
+        if let Some(lost) = self.link.lost_ns
+            && !self.link.dark
+            && now >= lost + GRACE_NS
+        {
+            self.link.dark = true;
+            self.warn("no ASIC for 10 s: the ports have no carrier".into());
+            for port in self.plant.ports.iter() {
+                let _ = port.set_carrier(false);
+            }
+        }
+        if now < self.link.retry_ns {
+            return;
+        }
+        self.link.retry_ns = now + RETRY_NS;
+        match self.reattach() {
+            Ok(()) => {
+                self.link = Link::up();
+                self.warnings.retain(|w| !w.starts_with("no ASIC"));
+                tracing::info!("attached again, epoch {}", self.epoch());
+            }
+            Err(e) => {
+                tracing::debug!("attach again: {e}");
+            }
+        }
+    }
+
+    fn reattach(&mut self) -> anyhow::Result<()> {
+        let mut sal = connect(&self.plant.socket, &self.plant.name)?;
+        if sal.platform().ports != self.plant.platform.ports {
+            // other ports mean other netdevs: that is a restart's business
+            self.warn(format!(
+                "the ASIC came back as {} with other ports: restart switchd",
+                sal.platform().chip
+            ));
+            anyhow::bail!("other ports");
+        }
+        // an asicd that still keeps our ports is the one that we lost: its tables are ours
+        let mut known = true;
+        for port in self.plant.ports.iter() {
+            if Port::is_kept(&port.name, &mut sal)? {
+                continue;
+            }
+            known = false;
+            port.keep(&mut sal)?;
+        }
+        let (how, store_how) = if known {
+            (Attach::Warm, tandem_store::Attach::Warm)
+        } else {
+            (Attach::Cold, tandem_store::Attach::Cold)
+        };
+        let (mut control, io) = sal.attach(how)?;
+        let config = store_config(&mut control, self.plant.policy, self.plant.ports.len())?;
+        self.store.set_config(config);
+        self.plant.platform = sal.platform().clone();
+        for p in self.plant.ports.iter() {
+            self.view.lock().set_member(p.port, None);
+        }
+        self.sal = Some(sal);
+        self.control = Some(control);
+        self.attach_due = Some(store_how);
+        self.send_io(Command::Attach(Box::new(io)));
+        Ok(())
+    }
+}

@@ -1,0 +1,441 @@
+//! The core thread: desired state in, commands out.
+//!
+//! ```text
+//!   source messages ─► note (shadow, view) ─► store.apply ─┐
+//!   news from io ────► store.device_event ─────────────────┼─► store.plan ─► post ─► SAL ─► ASIC
+//!   jobs of the API, timers ───────────────────────────────┘        complete ◄─ reap ◄──────┘
+//! ```
+//!
+//! Nothing here waits for anybody: commands are pipelined, the source is never asked in the loop, a
+//! write to the kernel is one system call. Everything is level-triggered by one eventfd, the
+//! completions' doorbells and the carrier's socket.
+
+pub mod attach;
+mod program;
+pub mod shadow;
+mod upkeep;
+
+pub use attach::Plant;
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crossbeam_channel::{Receiver, Sender};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tandem_linux::eventfd::EventFd;
+use tandem_sal::{Sal, SalControl};
+use tandem_store::model::Event;
+use tandem_store::{Planned, Store};
+
+use crate::clock;
+use crate::io::{Command, IoStats, News};
+use crate::source::{Message, Source, Write, WriteBack};
+use crate::view::SharedView;
+use shadow::Shadow;
+
+/// Messages of the source in one turn (each up to 256 events).
+const MESSAGES: usize = 16;
+/// News of the io thread in one turn.
+const NEWS: usize = 1024;
+/// Completions in one turn.
+const COMPLETIONS: usize = 4096;
+/// Jobs of the API in one turn.
+const JOBS_PER_TURN: usize = 4;
+/// The core sleeps at most so long.
+const SLEEP_NS: u64 = 200_000_000;
+/// Warnings kept for `status`.
+const WARNINGS: usize = 32;
+
+/// Something that the API has done by the core between two turns.
+pub type Job = Box<dyn FnOnce(&mut Core) + Send>;
+
+/// Where the core stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The source's first dump is not complete yet.
+    Starting,
+    /// Running.
+    Steady,
+}
+
+/// Who waits for a barrier.
+pub(crate) struct Waiter {
+    token: u64,
+    /// The io thread has handled what the chip had told before.
+    io_passed: bool,
+    /// The source has sent everything that happened before.
+    source_passed: bool,
+    since_ns: u64,
+    deadline_ns: u64,
+    done: Box<dyn FnOnce(Result<u64, String>) + Send>,
+}
+
+/// What a posted command means for the core besides the store.
+#[derive(Clone, Copy, Debug)]
+enum Note {
+    Member { port: u16, fid: Option<u16> },
+}
+
+/// What the core is made of.
+pub struct Core {
+    /// Ports, sockets: what an attach needs.
+    plant: Plant,
+    sal: Option<Sal>,
+    control: Option<SalControl>,
+    /// Desired and installed state.
+    pub(crate) store: Store,
+    pub(crate) source: Arc<dyn Source + Sync>,
+    writer: Box<dyn WriteBack>,
+    view: SharedView,
+    /// Names and the like.
+    pub(crate) shadow: Shadow,
+    io: Sender<Command>,
+    io_wake: Arc<EventFd>,
+    pub(crate) io_stats: Arc<IoStats>,
+    messages: Receiver<Message>,
+    news: Receiver<News>,
+    jobs: Receiver<Job>,
+    wake: Arc<EventFd>,
+    stop: Arc<AtomicBool>,
+    // programming
+    planned: Vec<Planned>,
+    unposted: VecDeque<Planned>,
+    notes: HashMap<u64, Note>,
+    writes: Vec<Write>,
+    // state
+    pub(crate) phase: Phase,
+    attach_due: Option<tandem_store::Attach>,
+    pub(crate) warnings: VecDeque<String>,
+    waiters: Vec<Waiter>,
+    next_token: u64,
+    upkeep: upkeep::Upkeep,
+    link: attach::Link,
+}
+
+/// What [`Core::new`] is given besides the plant.
+pub struct Parts {
+    /// The attached device.
+    pub sal: Sal,
+    /// Its command pairs.
+    pub control: SalControl,
+    /// How it was attached.
+    pub attach: tandem_store::Attach,
+    /// Empty, with the chip's pools.
+    pub store: Store,
+    /// The source of everything.
+    pub source: Arc<dyn Source + Sync>,
+    /// The source's messages, by way of a pump that rings `wake`.
+    pub messages: Receiver<Message>,
+    /// Which domain is which bridge.
+    pub view: SharedView,
+    /// To the io thread.
+    pub io: Sender<Command>,
+    /// The io thread's bell.
+    pub io_wake: Arc<EventFd>,
+    /// The io thread's counters.
+    pub io_stats: Arc<IoStats>,
+    /// From the io thread.
+    pub news: Receiver<News>,
+    /// From the API.
+    pub jobs: Receiver<Job>,
+    /// Rung with anything of the above.
+    pub wake: Arc<EventFd>,
+    /// Ends the core.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Core {
+    /// A core that has not begun.
+    pub fn new(plant: Plant, parts: Parts) -> anyhow::Result<Core> {
+        Ok(Core {
+            plant,
+            sal: Some(parts.sal),
+            control: Some(parts.control),
+            store: parts.store,
+            writer: parts
+                .source
+                .writer()
+                .map_err(|e| anyhow::anyhow!("write-back: {e}"))?,
+            source: parts.source,
+            view: parts.view,
+            shadow: Shadow::default(),
+            io: parts.io,
+            io_wake: parts.io_wake,
+            io_stats: parts.io_stats,
+            messages: parts.messages,
+            news: parts.news,
+            jobs: parts.jobs,
+            wake: parts.wake,
+            stop: parts.stop,
+            planned: Vec::with_capacity(4096),
+            unposted: VecDeque::new(),
+            notes: HashMap::new(),
+            writes: Vec::new(),
+            phase: Phase::Starting,
+            attach_due: Some(parts.attach),
+            warnings: VecDeque::new(),
+            waiters: Vec::new(),
+            next_token: 1,
+            upkeep: upkeep::Upkeep::default(),
+            link: attach::Link::up(),
+        })
+    }
+
+    /// Runs until `stop`, then detaches in good order: the tables stay.
+    pub fn run(&mut self) {
+        while !self.stop.load(Relaxed) {
+            let now = clock::now_ns();
+            let mut worked = self.messages(now);
+            worked |= self.news(now);
+            worked |= self.completions(now);
+            self.begin_attach(now);
+            worked |= self.program(now);
+            self.upkeep(now);
+            self.waiters(now);
+            let mut ran = 0;
+            while ran < JOBS_PER_TURN {
+                let Ok(job) = self.jobs.try_recv() else { break };
+                job(self);
+                ran += 1;
+            }
+            self.watch_device(now);
+            if !worked && ran == 0 {
+                self.sleep(now);
+            }
+        }
+        if let Some(mut sal) = self.sal.take()
+            && let Err(e) = sal.detach()
+        {
+            tracing::warn!("detach: {e}");
+        }
+    }
+
+    /// A line for `status`; the newest are kept.
+    pub(crate) fn warn(&mut self, text: String) {
+        tracing::warn!("{text}");
+        if self.warnings.contains(&text) {
+            return;
+        }
+        if self.warnings.len() >= WARNINGS {
+            self.warnings.pop_front();
+        }
+        self.warnings.push_back(text);
+    }
+
+    fn messages(&mut self, now: u64) -> bool {
+        let mut n = 0;
+        while n < MESSAGES {
+            let Ok(message) = self.messages.try_recv() else {
+                break;
+            };
+            n += 1;
+            match message {
+                Message::Events(events) => {
+                    for event in events {
+                        self.shadow.note(&event, &self.view, &mut self.writes);
+                        let end = matches!(event, Event::EndSync(_));
+                        self.store.apply(event, now);
+                        if end && self.phase == Phase::Starting {
+                            self.phase = Phase::Steady;
+                            tracing::info!("the kernel's tables are read");
+                        }
+                    }
+                    self.write_back();
+                }
+                Message::Barrier(token) => {
+                    for w in &mut self.waiters {
+                        w.source_passed |= w.token == token;
+                    }
+                }
+                Message::Warning(text) => self.warn(text),
+            }
+        }
+        n > 0
+    }
+
+    /// Writes to the kernel what has been gathered.
+    fn write_back(&mut self) {
+        if self.writes.is_empty() {
+            return;
+        }
+        let done = self.writer.write(&self.writes, &mut |_, e| {
+            tracing::debug!("write-back: {e}");
+        });
+        if let Err(e) = done {
+            self.warnings.push_back(format!("write-back: {e}"));
+        }
+        self.writes.clear();
+    }
+
+    fn sleep(&mut self, now: u64) {
+        let mut until = now + SLEEP_NS;
+        if let Some(at) = self.upkeep.next(now) {
+            until = until.min(at.max(now + 1_000_000));
+        }
+        let idle = match &mut self.control {
+            None => true,
+            Some(c) => {
+                if let Some(at) = c.next_deadline_ns() {
+                    until = until.min(at.max(now + 1_000_000));
+                }
+                c.arm().unwrap_or(true)
+            }
+        };
+        if idle && self.messages.is_empty() && self.news.is_empty() && self.jobs.is_empty() {
+            let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
+            if let Some(c) = &self.control {
+                fds.extend(c.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            }
+            let bell = self.sal.as_ref().and_then(|s| s.state_bell().ok());
+            if let Some(sal) = &self.sal {
+                fds.push(PollFd::from_borrowed_fd(sal.socket(), PollFlags::IN));
+            }
+            if let Some(bell) = &bell {
+                fds.push(PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN));
+            }
+            let limit = Timespec {
+                tv_sec: 0,
+                tv_nsec: i64::try_from(until.saturating_sub(now)).unwrap_or(1_000_000),
+            };
+            let _ = poll(&mut fds, Some(&limit));
+            drop(fds);
+            if let Some(bell) = bell {
+                bell.drain();
+            }
+        }
+        self.wake.drain();
+        if let Some(c) = &mut self.control {
+            c.disarm();
+        }
+    }
+
+    // -- barrier
+
+    /// Calls `done` when everything that has happened up to now is in the chip (or has its reason),
+    /// with the time that it took in ns, or with what is still missing at the deadline.
+    pub(crate) fn sync(
+        &mut self,
+        timeout_ns: u64,
+        done: Box<dyn FnOnce(Result<u64, String>) + Send>,
+    ) {
+        let now = clock::now_ns();
+        let token = self.next_token;
+        self.next_token += 1;
+        let io_passed = self.control.is_none() || self.io.try_send(Command::Barrier(token)).is_err();
+        self.io_wake.ring();
+        self.waiters.push(Waiter {
+            token,
+            io_passed,
+            source_passed: false,
+            since_ns: now,
+            deadline_ns: now.saturating_add(timeout_ns),
+            done,
+        });
+        if io_passed {
+            self.source.barrier(token);
+        }
+    }
+
+    /// The chip's news of before are with the kernel: now ask the kernel.
+    fn io_barrier(&mut self, token: u64) {
+        for w in &mut self.waiters {
+            if w.token == token && !w.io_passed {
+                w.io_passed = true;
+                self.source.barrier(token);
+            }
+        }
+    }
+
+    /// Nothing under way, nothing to do.
+    pub(crate) fn settled(&self) -> bool {
+        self.phase == Phase::Steady
+            && self.attach_due.is_none()
+            && self.control.as_ref().is_some_and(|c| c.outstanding() == 0)
+            && self.unposted.is_empty()
+            && self.news.is_empty()
+            && !self.upkeep.read_fdb
+            && self.store.idle()
+    }
+
+    fn waiters(&mut self, now: u64) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let settled = self.settled();
+        let mut left = Vec::new();
+        for w in std::mem::take(&mut self.waiters) {
+            if w.source_passed && settled {
+                (w.done)(Ok(now.saturating_sub(w.since_ns)));
+            } else if now >= w.deadline_ns {
+                let why = self.unsettled(&w);
+                (w.done)(Err(why));
+            } else {
+                left.push(w);
+            }
+        }
+        self.waiters = left;
+    }
+
+    fn unsettled(&self, w: &Waiter) -> String {
+        if self.control.is_none() {
+            return "no ASIC attached: is asicd running?".into();
+        }
+        if self.phase == Phase::Starting {
+            return "the kernel's tables are still being read".into();
+        }
+        if !w.source_passed {
+            return format!("{} has more to tell", self.source.name());
+        }
+        format!(
+            "{} commands under way, {} to post",
+            self.control.as_ref().map_or(0, SalControl::outstanding),
+            self.unposted.len()
+        )
+    }
+
+    /// Commands posted and not answered.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.control
+            .as_ref()
+            .map_or(0, |c| c.outstanding() as u64)
+    }
+
+    /// What waits to be posted or answered.
+    pub(crate) fn pending(&self) -> u64 {
+        if self.store.idle() {
+            0
+        } else {
+            (self.unposted.len() as u64 + self.in_flight()).max(1)
+        }
+    }
+
+    /// Counters of the command pairs.
+    pub(crate) fn control_counters(&self) -> tandem_sal::control::ControlCounters {
+        self.control
+            .as_ref()
+            .map(SalControl::counters)
+            .unwrap_or_default()
+    }
+
+    /// Counters of the upkeep.
+    pub(crate) fn upkeep_rows(&self) -> std::collections::BTreeMap<&'static str, u64> {
+        self.upkeep.rows()
+    }
+
+    /// Epoch of the attach; 0 = none.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.control.as_ref().map_or(0, SalControl::epoch)
+    }
+
+    /// What an attach needs, and what is known of the board.
+    pub(crate) fn plant(&self) -> &Plant {
+        &self.plant
+    }
+
+    /// The command pairs, while attached.
+    pub(crate) fn control(&mut self) -> Option<&mut SalControl> {
+        self.control.as_mut()
+    }
+}

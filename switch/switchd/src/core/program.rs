@@ -1,0 +1,214 @@
+//! From plan to completion.
+
+use tandem_abi::object::read_object;
+use tandem_abi::raw;
+use tandem_sal::{Outcome, PostError, Request};
+use tandem_store::{Completion, DeviceEvent, Planned, Ring};
+
+use super::{COMPLETIONS, Core, NEWS, Note};
+use crate::io::News;
+use tandem_sal::Event as SalEvent;
+
+/// Tokens of the core's own commands: the store's have a slot number below 2³² in the low half and
+/// never reach this.
+pub(super) const OWN: u64 = 0xffff_ffff_0000_0000;
+
+impl Core {
+    /// Plans, posts, publishes. True: something was posted.
+    pub(super) fn program(&mut self, now: u64) -> bool {
+        if self.control.is_none() {
+            return false;
+        }
+        let mut posted = false;
+        // one batch a turn: completions and messages get their turn between
+        if self.unposted.is_empty() {
+            self.planned.clear();
+            self.store.plan(&mut self.planned, now);
+            self.unposted.extend(self.planned.drain(..));
+        }
+        while let Some(p) = self.unposted.pop_front() {
+            match self.post(&p, now) {
+                Ok(()) => posted = true,
+                Err(PostError::Full) => {
+                    self.unposted.push_front(p);
+                    break;
+                }
+                Err(PostError::Impossible) => {
+                    // answered here, so that the store doesn't wait for ever
+                    tracing::error!(op = p.op, cls = p.cls, "a command can't be posted");
+                    self.store.complete(
+                        p.token,
+                        &Completion {
+                            status: raw::TND_ST_INVALID,
+                            ..Default::default()
+                        },
+                        now,
+                    );
+                }
+                Err(PostError::Corrupt(e)) => {
+                    self.lose(&e.to_string());
+                    return posted;
+                }
+            }
+        }
+        if let Some(c) = &mut self.control {
+            c.flush();
+        }
+        posted
+    }
+
+    fn post(&mut self, p: &Planned, now: u64) -> Result<(), PostError> {
+        let Some(control) = &mut self.control else {
+            return Err(PostError::Full);
+        };
+        let pair = match p.ring {
+            Ring::Sync => 0,
+            Ring::Bulk => 1,
+        };
+        control.post(
+            pair,
+            p.token,
+            &Request {
+                op: p.op,
+                cls: p.cls,
+                flags: p.flags,
+                lease: p.lease,
+                arg: 0,
+                body: p.body.bytes(),
+                output: false,
+            },
+            now,
+        )?;
+        if let Some(note) = note_of(p) {
+            self.notes.insert(p.token, note);
+        }
+        Ok(())
+    }
+
+    /// Takes completions. True: there were some.
+    pub(super) fn completions(&mut self, now: u64) -> bool {
+        let Some(mut control) = self.control.take() else {
+            return false;
+        };
+        let mut next = Vec::new();
+        let result = control.reap(now, COMPLETIONS, &mut |outcome| match outcome {
+            Outcome::Done { token, cpl, output } => {
+                if token >= OWN {
+                    next.extend(self.own_done(token, &cpl, &output, now));
+                    return;
+                }
+                let note = if self.notes.is_empty() {
+                    None
+                } else {
+                    self.notes.remove(&token)
+                };
+                if let Some(note) = note
+                    && cpl.status == raw::TND_ST_OK
+                {
+                    self.noted(note);
+                }
+                self.store.complete(token, &convert(&cpl), now);
+            }
+            Outcome::TimedOut { token } => {
+                self.notes.remove(&token);
+                if token >= OWN {
+                    self.own_lost(token);
+                } else {
+                    self.store.timed_out(token, now);
+                }
+            }
+        });
+        self.control = Some(control);
+        for n in next {
+            self.go_on(n, now);
+        }
+        match result {
+            Ok(n) => n > 0,
+            Err(e) => {
+                self.lose(&e.to_string());
+                true
+            }
+        }
+    }
+
+    fn noted(&mut self, note: Note) {
+        match note {
+            Note::Member { port, fid } => {
+                self.view.lock().set_member(port, fid);
+            }
+        }
+    }
+
+    /// News of the io thread. True: there were some.
+    pub(super) fn news(&mut self, now: u64) -> bool {
+        let lost = self
+            .io_stats
+            .news_lost
+            .load(std::sync::atomic::Ordering::Relaxed);
+        if lost != self.upkeep.news_lost_seen {
+            self.upkeep.news_lost_seen = lost;
+            self.upkeep.read_fdb = true;
+        }
+        let mut n = 0;
+        while n < NEWS {
+            let Ok(news) = self.news.try_recv() else {
+                break;
+            };
+            n += 1;
+            match news {
+                News::Fdb(event) => {
+                    let Some(event) = device_event(&event) else {
+                        continue;
+                    };
+                    // the io thread has written to the kernel already
+                    let _ = self.store.device_event(event, now);
+                }
+                News::ReadFdb => self.upkeep.read_fdb = true,
+                News::Barrier(token) => self.io_barrier(token),
+                News::Dead => self.lose("a packet ring is dead"),
+            }
+        }
+        n > 0
+    }
+}
+
+/// The store's form of an FDB event.
+pub(super) fn device_event(e: &SalEvent) -> Option<DeviceEvent> {
+    Some(match *e {
+        SalEvent::Learn { fid, mac, port } => DeviceEvent::Learn { fid, mac, port },
+        SalEvent::Move { fid, mac, port, .. } => DeviceEvent::Move { fid, mac, port },
+        SalEvent::Age { fid, mac, port } => DeviceEvent::Age { fid, mac, port },
+        _ => return None,
+    })
+}
+
+fn note_of(p: &Planned) -> Option<Note> {
+    let gone = p.op == raw::TND_OP_DELETE;
+    match p.cls {
+        raw::TND_CLS_VLAN_MEMBER => {
+            let (m, _) = read_object::<raw::tnd_vlan_member>(p.body.bytes()).ok()?;
+            Some(Note::Member {
+                port: m.port,
+                fid: (!gone).then_some(m.fid),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn convert(cpl: &raw::tnd_cpl) -> Completion {
+    let mut c = Completion {
+        status: cpl.status,
+        table: cpl.table,
+        needed: cpl.needed,
+        free: cpl.free,
+        size: cpl.size,
+        result: cpl.result,
+        delta_count: u8::try_from(cpl.delta_count).unwrap_or(0),
+        ..Default::default()
+    };
+    for (to, from) in c.deltas.iter_mut().zip(&cpl.delta) {
+        *to = (from.pool, from.slots as i32);
+    }
+    c
+}

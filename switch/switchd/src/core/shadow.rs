@@ -1,0 +1,193 @@
+//! What the core remembers of the source's objects for its own upkeep (the store keeps the rest):
+//! names, bridge membership, who is a neighbour behind which MAC, which FDB entries are learned.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use tandem_store::model::{Event, FdbKind, Key, KindSet, LinkKind, Object, nud};
+
+use crate::source::Write;
+use crate::view::SharedView;
+
+/// A netdev.
+#[derive(Clone, Debug)]
+pub struct LinkInfo {
+    /// Name.
+    pub name: String,
+    /// Bridge or other master; 0 = none.
+    pub master: u32,
+    /// Bytes of L3 packet.
+    pub mtu: u32,
+    /// Address.
+    pub mac: [u8; 6],
+    /// IFF_UP.
+    pub admin_up: bool,
+    /// It is a bridge.
+    pub bridge: bool,
+    generation: u32,
+}
+
+/// A neighbour.
+#[derive(Clone, Copy, Debug)]
+pub struct NeighInfo {
+    /// Link-layer address.
+    pub mac: [u8; 6],
+    /// `nud::*`
+    pub state: u16,
+    generation: u32,
+}
+
+/// The memory.
+#[derive(Debug)]
+pub struct Shadow {
+    /// By interface index.
+    pub links: HashMap<u32, LinkInfo>,
+    /// By interface index and address.
+    pub neighbours: HashMap<(u32, IpAddr), NeighInfo>,
+    /// `extern_learn` entries by bridge and MAC: the device, with the generation.
+    pub learned: HashMap<(u32, [u8; 6]), (u32, u32)>,
+    pinned: HashMap<(u32, [u8; 6]), u32>,
+    generation: u32,
+    syncing: KindSet,
+}
+
+impl Default for Shadow {
+    fn default() -> Self {
+        Shadow {
+            links: HashMap::new(),
+            neighbours: HashMap::new(),
+            learned: HashMap::new(),
+            pinned: HashMap::new(),
+            generation: 0,
+            syncing: KindSet(0),
+        }
+    }
+}
+
+impl Shadow {
+    /// Takes note of an event before the store gets it. `writes`: what it asks to be written back.
+    pub fn note(&mut self, event: &Event, view: &SharedView, writes: &mut Vec<Write>) {
+        match event {
+            Event::Upsert(_, Object::Link(l)) => {
+                let bridge = matches!(l.kind, LinkKind::Bridge(_));
+                // the master may be a bond or VRF: only a bridge port has bridge port settings
+                let in_bridge = if l.bridge_port.is_some() { l.master } else { 0 };
+                let ours = {
+                    let mut v = view.lock();
+                    v.set_bridge(l.ifindex, in_bridge);
+                    v.port_of(l.ifindex).is_some()
+                };
+                if ours && l.bridge_port.is_some_and(|b| b.kernel_learning) {
+                    // kernel learning would move the chip's entries
+                    writes.push(Write::Learning {
+                        ifindex: l.ifindex,
+                        on: false,
+                    });
+                }
+                self.links.insert(
+                    l.ifindex,
+                    LinkInfo {
+                        name: l.name.clone(),
+                        master: l.master,
+                        mtu: l.mtu,
+                        mac: l.mac,
+                        admin_up: l.admin_up,
+                        bridge,
+                        generation: self.generation,
+                    },
+                );
+            }
+            Event::Remove(_, Key::Link(i)) => {
+                self.links.remove(i);
+                view.lock().set_bridge(*i, 0);
+            }
+            Event::Upsert(_, Object::Neigh(n)) => {
+                self.neighbours.insert(
+                    (n.ifindex, n.addr),
+                    NeighInfo {
+                        mac: n.mac,
+                        state: n.state,
+                        generation: self.generation,
+                    },
+                );
+            }
+            Event::Remove(_, Key::Neigh(i, a)) => {
+                self.neighbours.remove(&(*i, *a));
+            }
+            Event::Upsert(_, Object::Fdb(f)) => {
+                let key = (f.bridge, f.mac);
+                match f.kind {
+                    FdbKind::ExternLearn => {
+                        self.learned.insert(key, (f.ifindex, self.generation));
+                        self.unpin(key, view);
+                    }
+                    FdbKind::Dynamic => self.unpin(key, view),
+                    FdbKind::Local | FdbKind::Static | FdbKind::Blackhole => {
+                        self.learned.remove(&key);
+                        if self.pinned.insert(key, self.generation).is_none() {
+                            view.lock().pin(f.bridge, f.mac, true);
+                        }
+                    }
+                }
+            }
+            Event::Remove(_, Key::Fdb(k)) => {
+                let key = (k.bridge, k.mac);
+                self.learned.remove(&key);
+                self.unpin(key, view);
+            }
+            Event::BeginSync(_, kinds) => {
+                self.generation = self.generation.wrapping_add(1);
+                self.syncing = *kinds;
+            }
+            Event::EndSync(_) => self.sweep(view),
+            _ => {}
+        }
+    }
+
+    /// A sync ended: what of its kinds it did not confirm is gone.
+    fn sweep(&mut self, view: &SharedView) {
+        let now = self.generation;
+        let kinds = std::mem::replace(&mut self.syncing, KindSet(0));
+        if kinds.contains(KindSet::LINK) {
+            self.links.retain(|_, l| l.generation == now);
+        }
+        if kinds.contains(KindSet::NEIGH) {
+            self.neighbours.retain(|_, n| n.generation == now);
+        }
+        if !kinds.contains(KindSet::FDB) {
+            return;
+        }
+        self.learned.retain(|_, l| l.1 == now);
+        let gone: Vec<_> = self
+            .pinned
+            .iter()
+            .filter(|(_, g)| **g != now)
+            .map(|(k, _)| *k)
+            .collect();
+        for key in gone {
+            self.unpin(key, view);
+        }
+    }
+
+    fn unpin(&mut self, key: (u32, [u8; 6]), view: &SharedView) {
+        if self.pinned.remove(&key).is_some() {
+            view.lock().pin(key.0, key.1, false);
+        }
+    }
+
+    /// A netdev's name, or its number.
+    pub fn name(&self, ifindex: u32) -> String {
+        self.links
+            .get(&ifindex)
+            .map_or_else(|| format!("if{ifindex}"), |l| l.name.clone())
+    }
+
+    /// Neighbours of an interface that have this link-layer address and were not confirmed lately.
+    pub fn stale_behind(&self, ifindex: u32, mac: [u8; 6]) -> Vec<IpAddr> {
+        self.neighbours
+            .iter()
+            .filter(|((i, _), n)| *i == ifindex && n.mac == mac && n.state & nud::STALE != 0)
+            .map(|((_, a), _)| *a)
+            .collect()
+    }
+}

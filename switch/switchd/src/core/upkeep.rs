@@ -1,0 +1,380 @@
+//! What has to be done again and again: neighbours resolved and kept, the chip's FDB read after a
+//! loss.
+//!
+//! ```text
+//!   store.take_wanted: gateway not resolved ──► NTF_USE: now, after 1 s, 2 s, … 30 s
+//!   every 2 s: ACTIVITY of neighbours, next hops: used and STALE ──► NTF_USE (what a packet does)
+//!   events lost, or a new attach: DUMP of the FDB ──► what the kernel lacks is written there
+//!                                                     what the chip lacks twice is removed there
+//! ```
+//!
+//! A packet that the chip forwards never tells the kernel that its neighbour is in use. The hit bits
+//! do: a used neighbour is confirmed as a packet would confirm it, one that is not used goes stale
+//! and is forgotten by the kernel's own rules. NTF_USE and not NTF_MANAGED: a managed entry stays for
+//! ever when switchd does not come back, and ARP tables are the whole machine's.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+
+use tandem_abi::object::records;
+use tandem_abi::raw;
+use tandem_sal::{Event, PostError, Request};
+use tandem_store::model::nud;
+
+use super::Core;
+use super::program::{OWN, device_event};
+use crate::clock::SECOND_NS;
+use crate::source::Write;
+use crate::view::Meaning;
+
+/// Between two readings of hit bits.
+const ACTIVITY_NS: u64 = 2 * SECOND_NS;
+/// Longest pause between two requests to resolve the same neighbour.
+const RESOLVE_MAX_NS: u64 = 30 * SECOND_NS;
+/// Requests to the kernel in one turn.
+const USES: usize = 256;
+/// Neighbours waited for at most; those beyond are resolved by their own packets.
+const UNRESOLVED_MAX: usize = 65536;
+/// Entries of one FDB dump at most: beyond, the rest is read by the next one.
+const FDB_MAX: usize = 1 << 20;
+
+/// The core's own commands.
+const ACT_NEIGH: u64 = OWN | 1;
+const ACT_NEXTHOP: u64 = OWN | 2;
+const FDB: u64 = OWN | 3;
+
+#[derive(Clone, Copy, Debug)]
+struct Resolve {
+    next_ns: u64,
+    pause_ns: u64,
+}
+
+#[derive(Debug, Default)]
+enum FdbRead {
+    #[default]
+    Idle,
+    /// Entries so far.
+    Running(Vec<raw::tnd_fdb>),
+}
+
+/// State of the upkeep.
+#[derive(Debug, Default)]
+pub(super) struct Upkeep {
+    unresolved: BTreeMap<(u32, IpAddr), Resolve>,
+    activity_ns: u64,
+    activity_running: u8,
+    /// The chip's FDB is to be read.
+    pub read_fdb: bool,
+    pub news_lost_seen: u64,
+    fdb: FdbRead,
+    /// Learned in the kernel, not in the chip by the last dump: (bridge, mac).
+    suspects: HashSet<(u32, [u8; 6])>,
+    /// NTF_USE sent.
+    pub uses: u64,
+    /// FDB dumps done.
+    pub fdb_reads: u64,
+}
+
+impl Upkeep {
+    pub(super) fn device_lost(&mut self) {
+        self.activity_running = 0;
+        self.fdb = FdbRead::Idle;
+        self.suspects.clear();
+    }
+
+    pub(super) fn rows(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::from([
+            ("neighbours_unresolved", self.unresolved.len() as u64),
+            ("neighbours_used", self.uses),
+            ("fdb_reads", self.fdb_reads),
+        ])
+    }
+
+    /// When the next thing is due.
+    pub(super) fn next(&self, now: u64) -> Option<u64> {
+        let resolve = self.unresolved.values().map(|r| r.next_ns).min();
+        let activity = (self.activity_running == 0).then_some(self.activity_ns);
+        resolve
+            .into_iter()
+            .chain(activity)
+            .min()
+            .map(|t| t.max(now))
+    }
+}
+
+impl Core {
+    pub(super) fn upkeep(&mut self, now: u64) {
+        self.resolve(now);
+        if self.control.is_none() || self.phase != super::Phase::Steady {
+            return;
+        }
+        if now >= self.upkeep.activity_ns && self.upkeep.activity_running == 0 {
+            self.upkeep.activity_ns = now + ACTIVITY_NS;
+            for (token, cls) in [
+                (ACT_NEIGH, raw::TND_CLS_NEIGH),
+                (ACT_NEXTHOP, raw::TND_CLS_NEXTHOP),
+            ] {
+                if self.ask(token, raw::TND_OP_ACTIVITY, cls, 0, now) {
+                    self.upkeep.activity_running += 1;
+                }
+            }
+        }
+        // domains are known when the store has nothing to do any more
+        if self.upkeep.read_fdb && matches!(self.upkeep.fdb, FdbRead::Idle) && self.store.idle() {
+            self.upkeep.read_fdb = false;
+            if self.ask(FDB, raw::TND_OP_DUMP, raw::TND_CLS_FDB, 0, now) {
+                self.upkeep.fdb = FdbRead::Running(Vec::new());
+            } else {
+                self.upkeep.read_fdb = true;
+            }
+        }
+    }
+
+    fn ask(&mut self, token: u64, op: u16, cls: u16, cursor: u64, now: u64) -> bool {
+        let Some(control) = &mut self.control else {
+            return false;
+        };
+        let posted = control.post(
+            0,
+            token,
+            &Request {
+                op,
+                cls,
+                arg: cursor,
+                output: true,
+                ..Default::default()
+            },
+            now,
+        );
+        match posted {
+            Ok(()) => {
+                control.flush();
+                true
+            }
+            Err(PostError::Corrupt(e)) => {
+                self.lose(&e.to_string());
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Gateways that nobody has resolved yet.
+    fn resolve(&mut self, now: u64) {
+        for w in self.store.take_wanted() {
+            let key = (w.ifindex, w.addr);
+            if !w.needed || w.resolved {
+                self.upkeep.unresolved.remove(&key);
+            } else if self.upkeep.unresolved.len() < UNRESOLVED_MAX {
+                self.upkeep.unresolved.entry(key).or_insert(Resolve {
+                    next_ns: now,
+                    pause_ns: SECOND_NS,
+                });
+            }
+        }
+        let mut due = Vec::new();
+        for (key, r) in &mut self.upkeep.unresolved {
+            if r.next_ns > now {
+                continue;
+            }
+            r.next_ns = now + r.pause_ns;
+            r.pause_ns = (r.pause_ns * 2).min(RESOLVE_MAX_NS);
+            due.push(*key);
+            if due.len() >= USES {
+                break;
+            }
+        }
+        for (ifindex, addr) in due {
+            self.use_neighbour(ifindex, addr);
+        }
+        self.write_back();
+    }
+
+    fn use_neighbour(&mut self, ifindex: u32, addr: IpAddr) {
+        self.upkeep.uses += 1;
+        self.writes.push(Write::NeighUse { ifindex, addr });
+    }
+
+    /// One of the core's own commands was answered.
+    pub(super) fn own_done(
+        &mut self,
+        token: u64,
+        cpl: &raw::tnd_cpl,
+        output: &[u8],
+        now: u64,
+    ) -> Option<(u64, u16, u16, u64)> {
+        let ok = cpl.status == raw::TND_ST_OK;
+        let more = ok && cpl.result != 0;
+        match token {
+            ACT_NEIGH | ACT_NEXTHOP => {
+                let used = self.used(token, output);
+                for (ifindex, addr) in used {
+                    self.use_neighbour(ifindex, addr);
+                }
+                self.write_back();
+                if more {
+                    return Some((token, cpl.op, cpl.cls, cpl.result));
+                }
+                self.upkeep.activity_running = self.upkeep.activity_running.saturating_sub(1);
+            }
+            FDB => {
+                let FdbRead::Running(entries) = &mut self.upkeep.fdb else {
+                    return None;
+                };
+                entries.extend(records::<raw::tnd_fdb>(output).map(|(e, _)| e));
+                if more && entries.len() < FDB_MAX {
+                    return Some((token, cpl.op, cpl.cls, cpl.result));
+                }
+                let entries = std::mem::take(entries);
+                self.upkeep.fdb = FdbRead::Idle;
+                if ok {
+                    self.compare_fdb(&entries, now);
+                } else {
+                    self.upkeep.read_fdb = true;
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Goes on with a dump that [`own_done`](Self::own_done) wants to go on with.
+    pub(super) fn go_on(&mut self, next: (u64, u16, u16, u64), now: u64) {
+        let (token, op, cls, cursor) = next;
+        if !self.ask(token, op, cls, cursor, now) {
+            self.own_lost(token);
+        }
+    }
+
+    /// One of the core's own commands was not answered.
+    pub(super) fn own_lost(&mut self, token: u64) {
+        match token {
+            ACT_NEIGH | ACT_NEXTHOP => {
+                self.upkeep.activity_running = self.upkeep.activity_running.saturating_sub(1);
+            }
+            FDB => {
+                self.upkeep.fdb = FdbRead::Idle;
+                self.upkeep.read_fdb = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Neighbours that the chip used and that the kernel has not confirmed lately.
+    fn used(&self, token: u64, output: &[u8]) -> Vec<(u32, IpAddr)> {
+        let mut used = HashSet::new();
+        let mut note = |w: Option<tandem_store::Wanted>| {
+            let Some(w) = w.filter(|w| w.needed && w.resolved) else {
+                return;
+            };
+            let stale = self
+                .shadow
+                .neighbours
+                .get(&(w.ifindex, w.addr))
+                .is_some_and(|n| n.state & nud::STALE != 0);
+            if stale && used.len() < USES {
+                used.insert((w.ifindex, w.addr));
+            }
+        };
+        if token == ACT_NEIGH {
+            for (n, _) in records::<raw::tnd_neigh>(output) {
+                note(addr_of(&n).and_then(|a| self.store.host_neighbour(n.rif, a)));
+            }
+        } else {
+            for (n, _) in records::<raw::tnd_nexthop>(output) {
+                note(self.store.nexthop_neighbour(n.nexthop));
+            }
+        }
+        used.into_iter().collect()
+    }
+
+    /// The chip's FDB against the kernel's learned entries.
+    fn compare_fdb(&mut self, entries: &[raw::tnd_fdb], now: u64) {
+        self.upkeep.fdb_reads += 1;
+        let mut there = HashSet::new();
+        for e in entries {
+            let forward = e.action == raw::TND_ACT_FORWARD && e.flags & raw::TND_FDB_STATIC == 0;
+            let Some((bridge, ifindex)) = self.store.fdb_place(e.fid, e.port).filter(|_| forward)
+            else {
+                continue;
+            };
+            there.insert((bridge, e.mac));
+            if self
+                .shadow
+                .learned
+                .get(&(bridge, e.mac))
+                .is_some_and(|l| l.0 == ifindex)
+            {
+                continue;
+            }
+            let event = Event::Learn {
+                fid: e.fid,
+                mac: e.mac,
+                port: e.port,
+            };
+            let meaning = self.view.lock().meaning(&event);
+            if let Meaning::Write(w) = meaning {
+                self.writes.push(w);
+                if let Some(d) = device_event(&event) {
+                    let _ = self.store.device_event(d, now);
+                }
+            }
+        }
+        self.write_back();
+        let mut bridges: HashMap<[u8; 6], Vec<u32>> = HashMap::new();
+        for (bridge, mac) in self.shadow.learned.keys() {
+            bridges.entry(*mac).or_default().push(*bridge);
+        }
+        // an entry may move while the table is read: only what is missing twice is gone
+        let missing: HashSet<(u32, [u8; 6])> = self
+            .store
+            .fdb()
+            .into_iter()
+            .filter(|row| row.kind == "extern_learn" && row.state == "installed")
+            .filter_map(|row| {
+                let mac = parse_mac(&row.mac)?;
+                let of = bridges.get(&mac)?;
+                let bridge = of.iter().find(|b| self.shadow.name(**b) == row.bridge)?;
+                let key = (*bridge, mac);
+                (!there.contains(&key)).then_some(key)
+            })
+            .collect();
+        let before = std::mem::take(&mut self.upkeep.suspects);
+        let (gone, new): (Vec<_>, Vec<_>) = missing.into_iter().partition(|k| before.contains(k));
+        if !new.is_empty() {
+            self.upkeep.suspects = new.into_iter().collect();
+            self.upkeep.read_fdb = true;
+        }
+        for (bridge, mac) in gone {
+            let Some(&(ifindex, _)) = self.shadow.learned.get(&(bridge, mac)) else {
+                continue;
+            };
+            self.writes.push(Write::FdbAged {
+                ifindex,
+                mac,
+                vlan: 0,
+            });
+        }
+        self.write_back();
+    }
+}
+
+fn addr_of(n: &raw::tnd_neigh) -> Option<IpAddr> {
+    match usize::from(n.family) {
+        f if f == raw::TND_AF_INET as usize => {
+            let [a, b, c, d, ..] = n.addr;
+            Some(IpAddr::from([a, b, c, d]))
+        }
+        f if f == raw::TND_AF_INET6 as usize => Some(IpAddr::from(n.addr)),
+        _ => None,
+    }
+}
+
+fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for b in &mut mac {
+        *b = u8::from_str_radix(parts.next()?, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}

@@ -1,0 +1,294 @@
+//! Starting and stopping: files, sockets, threads, signals.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use tandem_linux::eventfd::EventFd;
+use tandem_linux::netlink::tc::Tc;
+use tandem_mgmt::instance::{Daemon, Instance};
+use tandem_sal::{Attach, Sal};
+use tandem_store::Store;
+
+use crate::args::{Policy, Settings};
+use crate::core::{self, Core, Job, Plant, attach};
+use crate::forward_mark::ForwardMark;
+use crate::io::{self, IoStats};
+use crate::ports::Port;
+use crate::source::netlink::{Config as NetlinkConfig, NetlinkSource};
+use crate::source::{Message, Source};
+use crate::view::SharedView;
+use crate::{api, clock};
+
+/// Requests of the management API that may wait.
+const JOBS: usize = 64;
+/// Source messages between pump and core (each up to 256 events).
+const MESSAGES: usize = 64;
+/// News of the io thread that may wait.
+const NEWS: usize = 8192;
+/// Commands to the io thread that may wait.
+const COMMANDS: usize = 64;
+/// How often a device that is not there is looked for.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// The way for other threads to have something done by the core.
+#[derive(Clone)]
+pub struct Jobs {
+    to: Sender<Job>,
+    wake: Arc<EventFd>,
+}
+
+impl Jobs {
+    /// False when too many wait already.
+    pub fn post(&self, job: Job) -> bool {
+        match self.to.try_send(job) {
+            Ok(()) => {
+                self.wake.ring();
+                true
+            }
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+        }
+    }
+}
+
+/// Runs the daemon until SIGTERM or SIGINT.
+pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
+    let instance = Instance::resolve(name)?;
+    instance.create_dir()?;
+    let _pid = instance.claim(Daemon::Switchd)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let wake = Arc::new(EventFd::new().context("eventfd")?);
+    watch_signals(Arc::clone(&stop), Arc::clone(&wake))?;
+    clock::now_ns();
+
+    let Some(mut sal) = wait_for_device(&instance, &stop)? else {
+        return Ok(());
+    };
+    let platform = sal.platform().clone();
+    for w in &platform.warnings {
+        tracing::warn!("{w}");
+    }
+    let mark = ForwardMark::load()
+        .context("the forward mark needs CAP_BPF and CAP_NET_ADMIN (root) and a kernel with BPF")?;
+    let mut tc = Tc::open()?;
+    let view = SharedView::default();
+    let mut ports = Vec::with_capacity(platform.ports.len());
+    for map in &platform.ports {
+        let port = Port::open(map, &mut sal)?;
+        port.attach_mark(&mark, &mut tc)?;
+        view.lock().add_port(port.port, port.ifindex);
+        ports.push(port);
+    }
+    let ports = Arc::new(ports);
+    let restart = ports.iter().any(|p| p.taken_over);
+    let (how, store_how) = if restart {
+        (Attach::Warm, tandem_store::Attach::Warm)
+    } else {
+        (Attach::Cold, tandem_store::Attach::Cold)
+    };
+    let (mut control, sal_io) = sal.attach(how)?;
+    let policy = match settings.policy {
+        Policy::Trap => tandem_store::Policy::Trap,
+        Policy::Fail => tandem_store::Policy::Fail,
+    };
+    let store = Store::new(attach::store_config(&mut control, policy, ports.len())?);
+
+    let source: Arc<dyn Source + Sync> = Arc::new(
+        NetlinkSource::start(NetlinkConfig {
+            ports: ports.iter().map(|p| (p.ifindex, p.port)).collect(),
+            ..NetlinkConfig::default()
+        })
+        .map_err(|e| anyhow::anyhow!("{e}"))?,
+    );
+    let (message_to, messages) = bounded(MESSAGES);
+    let pump = pump(
+        source.messages().clone(),
+        message_to,
+        Arc::clone(&wake),
+        Arc::clone(&stop),
+    )?;
+    let (io_to, io_commands) = bounded(COMMANDS);
+    let (news_to, news) = bounded(NEWS);
+    let io_wake = Arc::new(EventFd::new()?);
+    let io_stats = Arc::new(IoStats::default());
+    let io_parts = io::Parts {
+        ports: Arc::clone(&ports),
+        writer: source.writer().map_err(|e| anyhow::anyhow!("{e}"))?,
+        view: view.clone(),
+        commands: io_commands,
+        wake: Arc::clone(&io_wake),
+        news: news_to,
+        core_wake: Arc::clone(&wake),
+        stats: Arc::clone(&io_stats),
+        stop: Arc::clone(&stop),
+    };
+    io_to.send(io::Command::Attach(Box::new(sal_io)))?;
+    let io_stop = Arc::clone(&stop);
+    let core_wake = Arc::clone(&wake);
+    let io_thread = std::thread::Builder::new()
+        .name("io".into())
+        .spawn(move || {
+            if let Err(e) = io::run(io_parts) {
+                tracing::error!("io: {e}");
+            }
+            io_stop.store(true, Relaxed);
+            core_wake.ring();
+        })?;
+    let (job_to, jobs) = bounded(JOBS);
+    let plant = Plant {
+        socket: instance.driver_socket(),
+        name: driver_name(&instance),
+        policy,
+        ports: Arc::clone(&ports),
+        platform,
+    };
+    let chip = plant.platform.chip.clone();
+    let mut core = Core::new(
+        plant,
+        core::Parts {
+            sal,
+            control,
+            attach: store_how,
+            store,
+            source,
+            messages,
+            view,
+            io: io_to,
+            io_wake: Arc::clone(&io_wake),
+            io_stats,
+            news,
+            jobs,
+            wake: Arc::clone(&wake),
+            stop: Arc::clone(&stop),
+        },
+    )?;
+    let server = tandem_mgmt::server::serve(
+        &instance.socket(Daemon::Switchd),
+        api::router(Jobs { to: job_to, wake }, instance.name().to_owned()),
+    )?;
+    tracing::info!(
+        "instance {}: chip {chip}, {} ports, attached {}",
+        instance.name(),
+        ports.len(),
+        if restart { "warm" } else { "cold" }
+    );
+    core.run();
+    tracing::info!("stopping");
+    stop.store(true, Relaxed);
+    io_wake.ring();
+    // requests that still wait for the core get an answer: it is gone
+    drop(core);
+    server.stop();
+    join(pump, "pump");
+    join(io_thread, "io");
+    Ok(())
+}
+
+fn join(thread: JoinHandle<()>, name: &str) {
+    if thread.join().is_err() {
+        tracing::error!("the {name} thread died");
+    }
+}
+
+fn driver_name(instance: &Instance) -> String {
+    format!("switchd {}", instance.name())
+        .chars()
+        .take(31)
+        .collect()
+}
+
+/// Connects; waits for an asicd that is not there yet. `None`: told to stop meanwhile.
+fn wait_for_device(instance: &Instance, stop: &AtomicBool) -> anyhow::Result<Option<Sal>> {
+    let mut said = false;
+    let mut busy = 0;
+    while !stop.load(Relaxed) {
+        match attach::connect(&instance.driver_socket(), &driver_name(instance)) {
+            Ok(sal) => return Ok(Some(sal)),
+            Err(e) => {
+                use tandem_carrier::CarrierError;
+                let tandem_sal::SalError::Carrier(carrier) = &e else {
+                    return Err(e.into());
+                };
+                match carrier {
+                    CarrierError::NoAsic(_) | CarrierError::Gone => {}
+                    // a switchd that was just killed is still being noticed
+                    CarrierError::Refused(_) if busy < 20 => busy += 1,
+                    _ => return Err(e.into()),
+                }
+                if !said {
+                    tracing::warn!("{e}; waiting");
+                    said = true;
+                }
+                std::thread::sleep(RETRY);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The source's channel has no descriptor to sleep on: this thread moves messages on and rings.
+/// When the core is behind it waits, then the source's own channel fills, and the listener drops
+/// and dumps again.
+fn pump(
+    from: Receiver<Message>,
+    to: Sender<Message>,
+    wake: Arc<EventFd>,
+    stop: Arc<AtomicBool>,
+) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name("pump".into())
+        .spawn(move || {
+            while !stop.load(Relaxed) {
+                match from.recv_timeout(Duration::from_millis(200)) {
+                    Ok(mut message) => loop {
+                        match to.send_timeout(message, Duration::from_millis(200)) {
+                            Ok(()) => {
+                                wake.ring();
+                                break;
+                            }
+                            Err(crossbeam_channel::SendTimeoutError::Timeout(m)) => {
+                                if stop.load(Relaxed) {
+                                    return;
+                                }
+                                message = m;
+                            }
+                            Err(crossbeam_channel::SendTimeoutError::Disconnected(_)) => return,
+                        }
+                    },
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        })
+}
+
+/// A thread that waits for the end.
+fn watch_signals(stop: Arc<AtomicBool>, wake: Arc<EventFd>) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let (mut term, mut int) = {
+        let _in = runtime.enter();
+        (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        )
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = term.recv() => {}
+                    _ = int.recv() => {}
+                }
+            });
+            stop.store(true, Relaxed);
+            wake.ring();
+        })?;
+    Ok(())
+}
