@@ -168,6 +168,16 @@ pub(super) fn set_up(w: &mut Writer, flags: u16, seq: u32, index: u32, up: bool)
     );
 }
 
+/// Changes nothing, under the lock of all configuration.
+pub(super) fn touch(w: &mut Writer, flags: u16, seq: u32, index: u32) {
+    w.begin(
+        RTM_NEWLINK,
+        flags,
+        seq,
+        &ifinfo(libc::AF_UNSPEC, index, 0, 0),
+    );
+}
+
 /// MTU in bytes.
 pub(super) fn set_mtu(w: &mut Writer, flags: u16, seq: u32, index: u32, mtu: u32) {
     w.begin(

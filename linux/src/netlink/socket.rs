@@ -520,6 +520,19 @@ impl Requests {
         result
     }
 
+    /// Waits until every change that is under way is over: asks for nothing, but under the
+    /// kernel's configuration lock (RTNL). A device's message may come before its routes are
+    /// touched, and dumps don't take that lock.
+    ///
+    /// # Errors
+    /// What the kernel says; `EPERM` without CAP_NET_ADMIN.
+    pub fn settle(&mut self) -> Result<()> {
+        // 1 is the loopback device of every namespace
+        self.ask("wait for the configuration lock", |w, f, s| {
+            link::touch(w, f, s, 1)
+        })
+    }
+
     /// Sets a device up or down.
     ///
     /// # Errors

@@ -72,13 +72,14 @@ pub(super) fn addr(a: &nl::Addr) -> model::Addr {
     }
 }
 
-pub(super) fn neigh(n: &nl::Neigh) -> model::Neigh {
-    model::Neigh {
+/// `None`: a multicast group's; nothing is routed to those, and the kernel makes them in silence.
+pub(super) fn neigh(n: &nl::Neigh) -> Option<model::Neigh> {
+    (!n.addr.is_multicast()).then(|| model::Neigh {
         ifindex: n.ifindex,
         addr: n.addr,
         mac: n.mac.unwrap_or_default(),
         state: n.state,
-    }
+    })
 }
 
 /// `None`: an entry of the device itself (`self`: multicast filters and the like), not of a bridge.

@@ -281,6 +281,7 @@ impl Listener {
         self.pipe.pump_all();
         self.pipe.forget();
         self.pipe.overrun = false;
+        self.settle();
         self.publish();
         let result = self.try_full_dump();
         self.check = None;
@@ -359,6 +360,7 @@ impl Listener {
 
     fn verify(&mut self, doubts: &Doubts) -> Result<(), Stopped> {
         self.pipe.status.verifications += 1;
+        self.settle();
         if doubts.nexthops {
             self.verify_nexthops()?;
         }
@@ -378,6 +380,13 @@ impl Listener {
             }
         }
         Ok(())
+    }
+
+    /// What was told before now has happened in full when this returns.
+    fn settle(&mut self) {
+        if let Err(e) = self.requests.settle() {
+            tracing::debug!("netlink source: {e}");
+        }
     }
 
     fn verify_nexthops(&mut self) -> Result<(), Stopped> {

@@ -2,7 +2,6 @@
 //! in, events come out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
 
 use tandem_linux::netlink as nl;
 use tandem_linux::netlink::consts::{
@@ -49,11 +48,19 @@ pub(super) struct View {
     ports: Ports,
     links: HashMap<u32, LinkState>,
     nexthops: BTreeMap<u32, model::NexthopObject>,
+    /// IPv4 addresses of each device.
+    addrs4: HashMap<u32, BTreeSet<model::Addr>>,
+    /// Devices that lost their last IPv4 address: their IPv4 legs are dead until they get another,
+    /// or are set up again.
+    disabled4: BTreeSet<u32>,
     chains: BTreeSet<(u8, String, String)>,
     redirects: BTreeMap<model::ConfScope, bool>,
     settings: Option<model::Settings>,
     shadow: Shadow,
     doubts: Doubts,
+    /// Devices of which a route's message told another state than their own: the kernel has not got
+    /// round to a change yet, and will tell of the device once more when it has.
+    suspects: BTreeSet<u32>,
     /// A full dump runs: every object is said again, and these are the keys seen so far.
     full: Option<Seen>,
 }
@@ -138,7 +145,11 @@ impl View {
     fn object(&mut self, object: nl::Object, op: Op, out: &mut Sink<'_>) {
         match object {
             nl::Object::Route(r) => self.route(&r, op, out),
-            nl::Object::Neigh(n) => upsert(out, Object::Neigh(convert::neigh(&n))),
+            nl::Object::Neigh(n) => {
+                if let Some(n) = convert::neigh(&n) {
+                    upsert(out, Object::Neigh(n));
+                }
+            }
             nl::Object::Fdb(f) => {
                 if let Some(f) = convert::fdb(&f) {
                     upsert(out, Object::Fdb(f));
@@ -150,7 +161,11 @@ impl View {
                 master,
                 brport,
             } => self.bridge_port(ifindex, master, brport.as_ref(), out),
-            nl::Object::Addr(a) => upsert(out, Object::Addr(convert::addr(&a))),
+            nl::Object::Addr(a) => {
+                let a = convert::addr(&a);
+                upsert(out, Object::Addr(a));
+                self.address_new(a);
+            }
             nl::Object::Nexthop(n) => self.nexthop(convert::nexthop(&n), out),
             nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
             nl::Object::Netconf(c) => upsert(out, Object::Netconf(convert::netconf(&c))),
@@ -171,7 +186,11 @@ impl View {
     fn del(&mut self, object: nl::Object, out: &mut Sink<'_>) {
         match object {
             nl::Object::Route(r) => self.route(&r, Op::Del, out),
-            nl::Object::Neigh(n) => remove(out, Key::Neigh(n.ifindex, n.addr)),
+            nl::Object::Neigh(n) => {
+                if convert::neigh(&n).is_some() {
+                    remove(out, Key::Neigh(n.ifindex, n.addr));
+                }
+            }
             nl::Object::Fdb(f) => {
                 if let Some(f) = convert::fdb(&f) {
                     remove(out, Key::Fdb(convert::fdb_key(&f)));
@@ -182,7 +201,7 @@ impl View {
             nl::Object::Addr(a) => {
                 let a = convert::addr(&a);
                 remove(out, Key::Addr(a));
-                self.address_gone(a.addr);
+                self.address_gone(a, out);
             }
             nl::Object::Nexthop(n) => {
                 self.nexthops_gone(&BTreeSet::from([n.id]), out);
@@ -227,6 +246,14 @@ impl View {
 
     fn route(&mut self, r: &nl::Route, op: Op, out: &mut Sink<'_>) {
         let links = &self.links;
+        if op != Op::Del && r.nh_id == 0 {
+            for h in r.nexthops.as_slice() {
+                let told = h.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN);
+                if h.ifindex != 0 && told != leg_flags(links, h.ifindex) {
+                    self.suspects.insert(h.ifindex);
+                }
+            }
+        }
         let fits = self
             .shadow
             .apply(r, op, &|ifindex| leg_flags(links, ifindex), &mut |c| {
@@ -241,15 +268,32 @@ impl View {
         }
     }
 
-    fn address_gone(&mut self, addr: IpAddr) {
+    fn address_new(&mut self, a: model::Addr) {
+        if a.addr.is_ipv4() {
+            self.addrs4.entry(a.ifindex).or_default().insert(a);
+            if self.disabled4.remove(&a.ifindex) {
+                self.doubts.links.insert(a.ifindex); // dead legs are alive again
+            }
+        }
+    }
+
+    fn address_gone(&mut self, a: model::Addr, out: &mut Sink<'_>) {
         // routes with this preferred source go (IPv4, some kernels in silence) or lose it (IPv6)
-        let users = self
-            .shadow
-            .contents
-            .iter()
-            .filter(|c| c.prefsrc == Some(addr));
+        let contents = self.shadow.contents.iter();
+        let users = contents.filter(|c| c.prefsrc == Some(a.addr));
         let devices: Vec<u32> = users.flat_map(|c| self.devices(c)).collect();
         self.doubts.links.extend(devices);
+        let left = self.addrs4.get_mut(&a.ifindex).map(|all| {
+            all.remove(&a);
+            all.len()
+        });
+        if a.addr.is_ipv4() && left == Some(0) {
+            // the last one: the kernel takes IPv4 off the device, own addresses' routes too
+            self.addrs4.remove(&a.ifindex);
+            self.disabled4.insert(a.ifindex);
+            self.doubts.links.insert(a.ifindex);
+            self.routes_dead(a.ifindex, true, false, out);
+        }
     }
 
     /// The devices that a route of this content leaves by.
@@ -324,9 +368,14 @@ impl View {
         }
         let Some(before) = before else { return };
         let went = |bit: u32| before & bit != 0 && l.flags & bit == 0;
-        if (before ^ l.flags) & (IFF_UP | IFF_LOWER_UP) != 0 {
-            // legs became dead or alive, in silence either way
+        // legs become dead or alive in silence; RUNNING changes when the kernel gets round to a
+        // carrier's change, LOWER_UP may show before
+        let suspect = self.suspects.remove(&index);
+        if suspect || (before ^ l.flags) & (IFF_UP | IFF_LOWER_UP | IFF_RUNNING) != 0 {
             self.doubts.links.insert(index);
+        }
+        if before & IFF_UP == 0 && l.flags & IFF_UP != 0 {
+            self.disabled4.remove(&index);
         }
         if went(IFF_UP) {
             self.device_silent(index, false, out);
@@ -340,6 +389,9 @@ impl View {
             return;
         }
         self.device_silent(index, true, out);
+        self.addrs4.remove(&index);
+        self.disabled4.remove(&index);
+        self.suspects.remove(&index);
         self.doubts.links.insert(index);
         if self.chains.iter().any(|(family, ..)| *family == 5) {
             self.doubts.kinds |= KindSet::BASE_CHAIN.0; // netdev chains go with their devices
@@ -378,11 +430,19 @@ impl View {
     /// (net/ipv4/fib_semantics.c `fib_sync_down_dev`, net/ipv4/nexthop.c `nexthop_flush_dev`).
     fn device_silent(&mut self, index: u32, gone: bool, out: &mut Sink<'_>) {
         self.device_nexthops_gone(index, out);
-        let links = &self.links;
-        let dead = |i: u32| links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
+        self.routes_dead(index, gone, gone, out);
+    }
+
+    /// IPv4 routes of which no leg is left alive; with `own` those of own addresses as well, with
+    /// `gone` those that have any leg on the device.
+    fn routes_dead(&mut self, index: u32, own: bool, gone: bool, out: &mut Sink<'_>) {
+        let (links, disabled) = (&self.links, &self.disabled4);
+        let dead =
+            |i: u32| disabled.contains(&i) || links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
         let dies = |c: &Content| {
             c.uses(index)
-                && (gone || c.dies_with_device() && c.hops().iter().all(|h| dead(h.ifindex)))
+                && (own || c.dies_with_device())
+                && (gone || c.hops().iter().all(|h| dead(h.ifindex)))
         };
         self.shadow.remove(Some(false), dies, &mut |c| say(out, &c));
     }
@@ -513,6 +573,9 @@ impl View {
         out(Event::BeginSync(SRC, KindSet::ALL));
         self.full = Some(Seen::default());
         self.doubts = Doubts::default();
+        self.addrs4.clear();
+        self.disabled4.clear();
+        self.suspects.clear();
         self.shadow.unmark(|_| true);
     }
 
