@@ -5,8 +5,8 @@
 //!   ┌──────────────────────────┐        default ──► /0      short[256] ──► /1 … /8
 //!   │ index: (VRF, prefix) ─┐  │        root: 2^24 or 2^16 cells of 4 bytes, for /9 …
 //!   │ routes: slot ◄────────┘  │◄──┐     │   a cell is a route's slot, or names a fork: a slot and a node
-//!   │   prefix, value, activity│   │     └► node: 16 cells (two cache lines), for the next 4 bits
-//!   └──────────────────────────┘   │         └► node …
+//!   │   prefix, value, activity│   │     └► node: 16 cells (two cache lines) for 4 bits, somewhere below: bits
+//!   └──────────────────────────┘   │         └► node …    that all routes below share are skipped, and compared there
 //!                                  └──── the slot of the longest prefix that ends in this node and covers the cell:
 //!                                        the last one seen on the way down is the answer
 //! ```
@@ -14,9 +14,16 @@
 //! The value is in the route's slot alone, so that an update, and with it SET_TRAP, is one write however many cells a
 //! prefix covers. A cell holds only prefixes that end in its own node, so an insert or delete touches one node, never
 //! what is below: at worst 2^15 cells of a root, for a /9. Most IPv4 lookups are two loads: a root's cell and a route.
+//! No node has less than two cells in use, so there are fewer nodes than routes.
+
+mod addr;
+mod node;
+mod tree;
 
 use crate::index::{Index, mix};
 use crate::pool::{Full, Pool};
+pub use addr::Addr;
+use node::{Cell, Node, Root};
 
 /// Prefixes up to this length have an array of their own: in a root they would cover millions of cells.
 const SHORT_BITS: u8 = 8;
@@ -30,61 +37,6 @@ const ROOT: u8 = 16;
 const LARGE: u32 = 16384;
 /// In a root's cell: the rest is the number of a fork.
 const FORK: u32 = 1 << 31;
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for u32 {}
-    impl Sealed for u128 {}
-}
-
-/// An address as a number in host byte order: `u32` or `u128`.
-pub trait Addr: Copy + Eq + Ord + std::fmt::Debug + sealed::Sealed + 'static {
-    /// Bits of an address.
-    const BITS: u8;
-    /// `n` bits (1 to 24) that start `at` bits from the left.
-    fn bits(self, at: u8, n: u8) -> usize;
-    /// The address with all bits beyond the first `plen` cleared.
-    #[must_use]
-    fn masked(self, plen: u8) -> Self;
-    /// A hash.
-    fn hash(self) -> u64;
-}
-
-impl Addr for u32 {
-    const BITS: u8 = 32;
-    #[inline]
-    fn bits(self, at: u8, n: u8) -> usize {
-        (self << at >> (32 - n)) as usize
-    }
-    #[inline]
-    fn masked(self, plen: u8) -> Self {
-        self & u32::MAX
-            .checked_shl(u32::from(32u8.saturating_sub(plen)))
-            .unwrap_or(0)
-    }
-    #[inline]
-    fn hash(self) -> u64 {
-        u64::from(self)
-    }
-}
-
-impl Addr for u128 {
-    const BITS: u8 = 128;
-    #[inline]
-    fn bits(self, at: u8, n: u8) -> usize {
-        (self << at >> (128 - n)) as usize
-    }
-    #[inline]
-    fn masked(self, plen: u8) -> Self {
-        self & u128::MAX
-            .checked_shl(u32::from(128u8.saturating_sub(plen)))
-            .unwrap_or(0)
-    }
-    #[inline]
-    fn hash(self) -> u64 {
-        mix((self >> 64) as u64) ^ (self as u64)
-    }
-}
 
 /// Names a route as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -141,110 +93,6 @@ struct Record<A> {
 
 const DEAD: u8 = u8::MAX;
 
-/// Slot of a route + 1, 0 = none; number of the node below, 0 = none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Cell {
-    route: u32,
-    below: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Node([Cell; NODE_CELLS]);
-
-#[derive(Clone, Debug)]
-struct Root {
-    /// Route slot + 1, 0 = none, or [`FORK`] and a number.
-    cells: Vec<u32>,
-    bits: u8,
-    forks: Vec<Cell>,
-    free_forks: Vec<u32>,
-    short: [u32; 1 << SHORT_BITS],
-    default: u32,
-    routes: u32,
-}
-
-impl Root {
-    fn new(bits: u8) -> Self {
-        Self {
-            cells: vec![0; 1 << bits],
-            bits,
-            forks: Vec::new(),
-            free_forks: Vec::new(),
-            short: [0; 1 << SHORT_BITS],
-            default: 0,
-            routes: 0,
-        }
-    }
-
-    /// The answer of prefixes too short for a cell.
-    #[inline]
-    fn fallback<A: Addr>(&self, addr: A) -> u32 {
-        match self.short.get(addr.bits(0, SHORT_BITS)) {
-            Some(0) | None => self.default,
-            Some(s) => *s,
-        }
-    }
-
-    /// The route of cell `i`.
-    fn route_mut(&mut self, i: usize) -> Option<&mut u32> {
-        match self.cells.get_mut(i) {
-            Some(c) if *c & FORK == 0 => Some(c),
-            Some(c) => self
-                .forks
-                .get_mut((*c & !FORK) as usize)
-                .map(|f| &mut f.route),
-            None => None,
-        }
-    }
-
-    /// The fork of cell `i`, made if need be.
-    fn fork(&mut self, i: usize) -> Option<&mut Cell> {
-        let c = self.cells.get_mut(i)?;
-        if *c & FORK == 0 {
-            let fork = Cell {
-                route: *c,
-                below: 0,
-            };
-            let n = match self.free_forks.pop() {
-                Some(n) => {
-                    if let Some(f) = self.forks.get_mut(n as usize) {
-                        *f = fork;
-                    }
-                    n
-                }
-                None => {
-                    self.forks.push(fork);
-                    self.forks.len() as u32 - 1
-                }
-            };
-            *c = FORK | n;
-        }
-        self.forks.get_mut((*c & !FORK) as usize)
-    }
-
-    /// Nothing is below cell `i` any more.
-    fn unfork(&mut self, i: usize) {
-        if let Some(c) = self.cells.get_mut(i)
-            && *c & FORK != 0
-        {
-            let n = *c & !FORK;
-            *c = self.forks.get(n as usize).map_or(0, |f| f.route);
-            self.free_forks.push(n);
-        }
-    }
-
-    fn below(&self, i: usize) -> usize {
-        match self.cells.get(i) {
-            Some(c) if c & FORK != 0 => self
-                .forks
-                .get((c & !FORK) as usize)
-                .map_or(0, |f| f.below as usize),
-            _ => 0,
-        }
-    }
-}
-
 /// The table. See the module.
 #[derive(Clone, Debug)]
 pub struct Lpm<A: Addr> {
@@ -253,7 +101,7 @@ pub struct Lpm<A: Addr> {
     index: Index,
     roots: Vec<Option<Box<Root>>>,
     /// Node 0 is never used: 0 means none.
-    nodes: Vec<Node>,
+    nodes: Vec<Node<A>>,
     free_nodes: Vec<u32>,
     /// Pool slots of one prefix.
     cost: u32,
@@ -276,7 +124,7 @@ impl<A: Addr> Lpm<A> {
             free_slots: Vec::new(),
             index: Index::new((size / cost) as usize),
             roots: Vec::new(),
-            nodes: vec![Node([Cell::default(); NODE_CELLS])],
+            nodes: vec![Node::new(A::ZERO, 0)],
             free_nodes: Vec::new(),
             cost,
             count: 0,
@@ -346,16 +194,17 @@ impl<A: Addr> Lpm<A> {
         } else {
             root.fallback(addr)
         };
-        let mut at = root.bits;
         while cell.below != 0 {
             let Some(node) = self.nodes.get(cell.below as usize) else {
                 return best;
             };
-            cell = node.0[addr.bits(at, STRIDE) & (NODE_CELLS - 1)];
+            if addr.common(node.key) < node.at {
+                return best;
+            }
+            cell = node.cells[node.choose(addr)];
             if cell.route != 0 {
                 best = cell.route;
             }
-            at += STRIDE;
         }
         best
     }
@@ -560,233 +409,9 @@ impl<A: Addr> Lpm<A> {
             .sum();
         self.records.capacity() * size_of::<Record<A>>()
             + self.index.memory()
-            + self.nodes.capacity() * size_of::<Node>()
+            + self.nodes.capacity() * size_of::<Node<A>>()
             + roots
     }
-
-    // ---- the lookup structure ------------------------------------------------------------------------------------
-
-    #[inline]
-    fn root(&self, vrf: u16) -> Option<&Root> {
-        self.roots.get(vrf as usize)?.as_deref()
-    }
-
-    fn slot_of(&self, vrf: u16, addr: A, plen: u8) -> Option<u32> {
-        self.index.find(hash(vrf, addr, plen), |s| {
-            self.records
-                .get(s as usize)
-                .is_some_and(|r| r.addr == addr && r.plen == plen && r.vrf == vrf)
-        })
-    }
-
-    /// Puts a route into its cells where nothing longer is.
-    fn publish(&mut self, slot: u32) {
-        let Some(&Record {
-            addr, vrf, plen, ..
-        }) = self.records.get(slot as usize)
-        else {
-            return;
-        };
-        if self.roots.len() <= vrf as usize {
-            self.roots.resize(vrf as usize + 1, None);
-        }
-        let Some(place) = self.roots.get_mut(vrf as usize) else {
-            return;
-        };
-        let wide = vrf == 0 && self.pool.size() / self.cost >= LARGE;
-        let root =
-            place.get_or_insert_with(|| Box::new(Root::new(if wide { WIDE_ROOT } else { ROOT })));
-        root.routes += 1;
-        let bits = root.bits;
-        let records = &self.records;
-        let shorter = |r: u32| r == 0 || records.get(r as usize - 1).is_none_or(|r| r.plen <= plen);
-        if plen == 0 {
-            root.default = slot + 1;
-            return;
-        }
-        if plen <= SHORT_BITS {
-            let first = addr.bits(0, SHORT_BITS);
-            for c in root
-                .short
-                .iter_mut()
-                .skip(first)
-                .take(1 << (SHORT_BITS - plen))
-            {
-                if shorter(*c) {
-                    *c = slot + 1;
-                }
-            }
-            return;
-        }
-        let top = addr.bits(0, bits);
-        if plen <= bits {
-            for i in top..top + (1 << (bits - plen)) {
-                if let Some(c) = root.route_mut(i)
-                    && shorter(*c)
-                {
-                    *c = slot + 1;
-                }
-            }
-            return;
-        }
-        let Some(top) = root.fork(top) else { return };
-        if top.below == 0 {
-            top.below = new_node(&mut self.nodes, &mut self.free_nodes);
-        }
-        let (mut below, mut at) = (top.below as usize, bits);
-        loop {
-            let i = addr.bits(at, STRIDE);
-            if plen <= at + STRIDE {
-                if let Some(node) = self.nodes.get_mut(below) {
-                    for c in node.0.iter_mut().skip(i).take(1 << (at + STRIDE - plen)) {
-                        if shorter(c.route) {
-                            c.route = slot + 1;
-                        }
-                    }
-                }
-                return;
-            }
-            let next = match self
-                .nodes
-                .get(below)
-                .and_then(|n| n.0.get(i))
-                .map(|c| c.below)
-            {
-                Some(0) => {
-                    let n = new_node(&mut self.nodes, &mut self.free_nodes);
-                    if let Some(c) = self.nodes.get_mut(below).and_then(|x| x.0.get_mut(i)) {
-                        c.below = n;
-                    }
-                    n
-                }
-                Some(n) => n,
-                None => return,
-            };
-            below = next as usize;
-            at += STRIDE;
-        }
-    }
-
-    /// Takes a route out of its cells; the next shorter prefix that ends in the same node takes its place. Nodes that
-    /// are empty then are freed.
-    fn withdraw(&mut self, slot: u32) {
-        let Some(&Record {
-            addr, vrf, plen, ..
-        }) = self.records.get(slot as usize)
-        else {
-            return;
-        };
-        let Some(bits) = self.root(vrf).map(|r| r.bits) else {
-            return;
-        };
-        // prefixes of length base+1 ..= plen-1 end in the same node
-        let base = match plen {
-            0..=SHORT_BITS => 0,
-            l if l <= bits => SHORT_BITS,
-            l => (l - 1) / STRIDE * STRIDE,
-        };
-        let heir = (base + 1..plen)
-            .rev()
-            .find_map(|l| self.slot_of(vrf, addr.masked(l), l))
-            .map_or(0, |s| s + 1);
-        let Some(root) = self
-            .roots
-            .get_mut(vrf as usize)
-            .and_then(|r| r.as_deref_mut())
-        else {
-            return;
-        };
-        root.routes -= 1;
-        let empty = root.routes == 0;
-        let mut path = [0usize; 32];
-        let mut depth = 0;
-        let replace = |r: &mut u32| {
-            if *r == slot + 1 {
-                *r = heir;
-            }
-        };
-        let top = addr.bits(0, bits);
-        if plen == 0 {
-            root.default = 0;
-        } else if plen <= SHORT_BITS {
-            let first = addr.bits(0, SHORT_BITS);
-            root.short
-                .iter_mut()
-                .skip(first)
-                .take(1 << (SHORT_BITS - plen))
-                .for_each(replace);
-        } else if plen <= bits {
-            for i in top..top + (1 << (bits - plen)) {
-                if let Some(r) = root.route_mut(i) {
-                    replace(r);
-                }
-            }
-        } else {
-            let mut at = bits;
-            let mut below = root.below(top);
-            loop {
-                let Some(node) = self.nodes.get_mut(below) else {
-                    return;
-                };
-                if let Some(p) = path.get_mut(depth) {
-                    *p = below;
-                    depth += 1;
-                }
-                let i = addr.bits(at, STRIDE);
-                if plen <= at + STRIDE {
-                    let covered = node.0.iter_mut().skip(i).take(1 << (at + STRIDE - plen));
-                    covered.for_each(|c| replace(&mut c.route));
-                    break;
-                }
-                below = node.0.get(i).map_or(0, |c| c.below as usize);
-                at += STRIDE;
-            }
-        }
-        self.prune(vrf, addr, &path[..depth]);
-        if empty && let Some(r) = self.roots.get_mut(vrf as usize) {
-            *r = None;
-        }
-    }
-
-    fn prune(&mut self, vrf: u16, addr: A, path: &[usize]) {
-        for (level, &n) in path.iter().enumerate().rev() {
-            let used = self
-                .nodes
-                .get(n)
-                .is_none_or(|x| x.0.iter().any(|c| *c != Cell::default()));
-            if used {
-                return;
-            }
-            if level == 0 {
-                let root = self
-                    .roots
-                    .get_mut(vrf as usize)
-                    .and_then(|r| r.as_deref_mut());
-                if let Some(root) = root {
-                    root.unfork(addr.bits(0, root.bits));
-                }
-            } else {
-                let at = self.root(vrf).map_or(0, |r| r.bits) + STRIDE * (level as u8 - 1);
-                let up = path.get(level - 1).and_then(|&p| self.nodes.get_mut(p));
-                if let Some(c) = up.and_then(|x| x.0.get_mut(addr.bits(at, STRIDE))) {
-                    c.below = 0;
-                }
-            }
-            self.free_nodes.push(n as u32);
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn nodes_in_use(&self) -> usize {
-        self.nodes.len() - 1 - self.free_nodes.len()
-    }
-}
-
-fn new_node(nodes: &mut Vec<Node>, free: &mut Vec<u32>) -> u32 {
-    free.pop().unwrap_or_else(|| {
-        nodes.push(Node([Cell::default(); NODE_CELLS]));
-        nodes.len() as u32 - 1
-    })
 }
 
 fn hash<A: Addr>(vrf: u16, addr: A, plen: u8) -> u64 {
