@@ -8,7 +8,7 @@ use crate::state::{
     VlanConfig,
 };
 use crate::testkit::{Out, ip6, mac, router_mac, state_sized};
-use crate::{Buffer, Offload, State, age, process};
+use crate::{Buffer, Offload, State, age, process, warm};
 use tandem_tables::exact::Key;
 
 /// xorshift64*: the same numbers in every run.
@@ -316,6 +316,7 @@ fn arbitrary_frames_and_states() {
         let before: u64 = s.counters.drops.iter().sum();
         assert!(b.set(&bytes));
         let mut out = Out::default();
+        warm(&s, &b.frame(off), port);
         process(&mut s, &mut b.frame(off), port, now, &mut out);
         let dropped = s.counters.drops.iter().sum::<u64>() - before;
         let copies = out
