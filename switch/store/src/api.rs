@@ -268,7 +268,7 @@ pub struct Counters {
     pub swept: u64,
     /// Routes of tables that no default rule looks up: not programmed.
     pub other_tables: u64,
-    /// Routes that failed and wait now.
+    /// Objects that failed and wait now.
     pub waiting: u64,
 }
 

@@ -275,7 +275,7 @@ impl Store {
     /// Counters.
     pub fn counters(&self) -> Counters {
         Counters {
-            waiting: self.fails.len() as u64,
+            waiting: (self.fails.len() + self.hw.failed()) as u64,
             ..self.counters
         }
     }

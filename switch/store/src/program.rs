@@ -255,9 +255,9 @@ impl Store {
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
         let node = entry.node;
-        if !entry.have.present() && !entry.is(F_RETRY) {
+        if !entry.is(F_RETRY) {
             match self.redundant::<F>(e) {
-                Redundant::Wait => return None,
+                Redundant::Wait if !entry.have.present() => return None,
                 Redundant::Yes => {
                     let fib = F::fib_mut(&mut self.fibs);
                     fib.entries[e].set(F_OMIT, true);
@@ -265,7 +265,7 @@ impl Store {
                     fib.cover.missing(node);
                     return Some(None);
                 }
-                Redundant::No => F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false),
+                _ => F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false),
             }
         }
         if entry.want.is_trap() {
@@ -356,7 +356,9 @@ impl Store {
         let soft = entry.want.is_connected() || u16::from(entry.want.reason) == TND_TRAP_LOCAL;
         if entry.want.is_trap() && soft {
             let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
-            self.requeue_below::<F>(bits, len, |x| !x.have.present() && !x.is(F_FAILED | F_OMIT));
+            self.requeue_below::<F>(bits, len, |x| {
+                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_FAILED | F_OMIT)
+            });
         }
     }
 
@@ -443,6 +445,10 @@ impl Store {
             if d.1 < 0 {
                 self.freed(d.0, u64::from(d.1.unsigned_abs()));
             }
+        }
+        // A compensating delete found nothing: what was freed was freed by the command whose answer got lost.
+        if f.op == TND_OP_DELETE && c.status == TND_ST_OK && c.delta_count == 0 {
+            self.credit_all(1);
         }
         match f.op {
             TND_OP_BEGIN_RESYNC | TND_OP_END_RESYNC => return self.phase_done(f.op, c),

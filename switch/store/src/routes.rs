@@ -379,8 +379,11 @@ impl Store {
         // Entries below that were left out because this one (or its parent) trapped likewise.
         let soft =
             |c: Content| c.is_trap() && (c.is_connected() || u16::from(c.reason) == TND_TRAP_LOCAL);
-        if soft(old) || (!old.present() && self.parent_is_soft::<F>(e)) {
-            self.requeue_below::<F>(bits, len, |x| x.is(F_OMIT));
+        if soft(old) || soft(new) || (new.present() != old.present() && self.parent_is_soft::<F>(e))
+        {
+            self.requeue_below::<F>(bits, len, |x| {
+                x.is(F_OMIT) || x.want == Content::trap(TND_TRAP_LOCAL)
+            });
         }
         if new.present() != old.present() || old.is_connected() || new.is_connected() {
             self.neighbours_in::<F>(bits, len, old.is_connected() || new.is_connected(), now);

@@ -596,6 +596,17 @@ impl Hw {
         None
     }
 
+    /// Objects that wait for something, routes not counted.
+    pub fn failed(&self) -> usize {
+        self.vlans.failed()
+            + self.members.failed()
+            + self.rifs.failed()
+            + self.nexthops.failed()
+            + self.nhgs.failed()
+            + self.neighs.failed()
+            + self.fdb.failed()
+    }
+
     pub fn queues_empty(&self) -> bool {
         self.queues.iter().all(VecDeque::is_empty)
     }

@@ -137,6 +137,14 @@ impl<B: HwBody> Table<B> {
             .collect()
     }
 
+    /// Objects that are wanted and failed.
+    pub fn failed(&self) -> usize {
+        self.objs
+            .iter()
+            .filter(|o| o.fail.is_some() && o.want.is_some())
+            .count()
+    }
+
     pub fn forget(&mut self) {
         for o in &mut self.objs {
             o.have = None;

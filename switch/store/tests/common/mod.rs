@@ -42,6 +42,7 @@ pub struct Chip {
     /// Commands executed that changed something on the chip.
     pub writes: u64,
     pub log: Vec<String>,
+    pub changed: Vec<String>,
 }
 
 pub fn profile(name: &str) -> Profile {
@@ -64,6 +65,7 @@ impl Chip {
             members: BTreeMap::new(),
             writes: 0,
             log: Vec::new(),
+            changed: Vec::new(),
         }
     }
 
@@ -228,6 +230,14 @@ impl Chip {
             _ => false,
         };
         self.writes += u64::from(changed);
+        if changed {
+            self.changed.push(format!(
+                "op {} cls {} {:02x?}",
+                p.op,
+                p.cls,
+                &b[..b.len().min(32)]
+            ));
+        }
     }
 
     /// After a sweep: routes, hosts and so on as the firmware dumps them.
