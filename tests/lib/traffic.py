@@ -95,7 +95,8 @@ def recv(a):
 
 def serve(a):
     """A TCP server: takes one stream after the other and answers each with its length and SHA-256."""
-    s = socket.create_server((a.bind, a.port), family=socket.AF_INET6 if ":" in a.bind else socket.AF_INET)
+    six = ":" in a.bind
+    s = socket.create_server((a.bind, a.port), family=socket.AF_INET6 if six else socket.AF_INET, dualstack_ipv6=six)
     print("ready", flush=True)
     while True:
         c, _ = s.accept()

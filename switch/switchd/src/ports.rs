@@ -146,6 +146,10 @@ impl Port {
     /// Carrier of the netdev follows the chip's port. Without a change the kernel sends no message.
     pub fn set_carrier(&self, up: bool) -> std::io::Result<()> {
         let [first, _] = &self.queues;
-        first.set_carrier(up)
+        first.set_carrier(up)?;
+        // Routes move when the kernel's link watch has run, for a lost carrier up to a second later.
+        // Asking for the carrier makes it run now.
+        let _ = ControlSocket::open().and_then(|c| c.carrier(&self.name));
+        Ok(())
     }
 }
