@@ -13,6 +13,9 @@ const NHMSG: usize = 8;
 /// Bytes of `struct nexthop_grp`.
 const GRP: usize = 8;
 const GROUP_TYPE_RES: u16 = 1;
+const NHA_RES_GROUP: u16 = 12;
+const NHA_RES_GROUP_BUCKETS: u16 = 1;
+const BUCKETS: u16 = 32;
 
 pub(super) fn decode(payload: &[u8]) -> Option<Object> {
     let (mut id, mut ifindex, mut gateway) = (0, 0, None);
@@ -69,7 +72,7 @@ pub(super) fn dump(w: &mut Writer, seq: u32) {
     w.begin(RTM_GETNEXTHOP, NLM_F_DUMP, seq, &[0; NHMSG]);
 }
 
-/// Creates or replaces an object. Resilient groups get the kernel's default buckets.
+/// Creates or replaces an object. A resilient group gets 32 buckets.
 pub(super) fn add(w: &mut Writer, flags: u16, seq: u32, nh: &Nexthop) {
     let mut fixed = [0; NHMSG];
     fixed[0] = nh.family;
@@ -107,6 +110,9 @@ pub(super) fn add(w: &mut Writer, flags: u16, seq: u32, nh: &Nexthop) {
             w.attr(NHA_GROUP, &body);
             if *resilient {
                 w.attr(NHA_GROUP_TYPE, &GROUP_TYPE_RES.to_ne_bytes());
+                let nest = w.nest(NHA_RES_GROUP);
+                w.attr(NHA_RES_GROUP_BUCKETS, &BUCKETS.to_ne_bytes());
+                w.end_nest(nest);
             }
         }
     }

@@ -411,22 +411,6 @@ impl Shadow {
         }
         n
     }
-
-    /// Every route with its position, rebuilt.
-    #[cfg(test)]
-    pub(super) fn all(&self, legs: &LegFlags<'_>) -> Vec<(Route, u16)> {
-        let mut out = Vec::new();
-        let mut each = |route: Option<Route>, slot: &Slot| {
-            for a in slot.aliases() {
-                if let (Some(r), Some(c)) = (&route, self.contents.get(a.content)) {
-                    out.push((rebuild(r.clone(), c, legs), a.position));
-                }
-            }
-        };
-        self.v4.iter().for_each(|(k, s)| each(k.route(), s));
-        self.v6.iter().for_each(|(k, s)| each(k.route(), s));
-        out
-    }
 }
 
 fn for_each<K>(map: &mut HashMap<K, Slot>, hits: &[bool], mut f: impl FnMut(&mut Alias)) {

@@ -603,9 +603,4 @@ impl View {
     pub fn end_kinds(&mut self, out: &mut Sink<'_>) {
         out(Event::EndSync(SRC));
     }
-
-    #[cfg(test)]
-    pub fn all_routes(&self) -> Vec<(nl::Route, u16)> {
-        self.shadow.all(&|i| leg_flags(&self.links, i))
-    }
 }

@@ -663,3 +663,68 @@ fn a_quiet_kernel_makes_no_events() {
     let kinds = KindSet::ALL;
     assert!(kinds.contains(KindSet::ROUTE));
 }
+
+/// Prints how fast routes come through, from the kernel's notification to the core's side of the
+/// channel, while the kernel adds them: `cargo test … -- --ignored --nocapture throughput`.
+#[test]
+#[ignore = "a measurement; wants an optimised build"]
+fn throughput() {
+    let Some(mut lab) = Lab::with("speed", TWO, Config::default()) else {
+        return;
+    };
+    lab.sync();
+    let n: u32 = 500_000;
+    let routes = many_routes(lab.index("v1"), n);
+    let (events, adding, total) = std::thread::scope(|scope| {
+        let messages = lab.source.messages().clone();
+        let reader = scope.spawn(move || {
+            let mut events = 0;
+            for message in messages.iter() {
+                match message {
+                    Message::Events(batch) => events += batch.len(),
+                    Message::Barrier(7) => break,
+                    _ => {}
+                }
+            }
+            events
+        });
+        let start = std::time::Instant::now();
+        lab.in_ns(|| blast::add_routes(&mut Requests::open().unwrap(), &routes, 0).unwrap());
+        let adding = start.elapsed();
+        lab.source.barrier(7);
+        (reader.join().unwrap(), adding, start.elapsed())
+    });
+    let memory = std::fs::read_to_string("/proc/self/status").unwrap();
+    let rss = memory
+        .lines()
+        .find(|l| l.starts_with("VmRSS"))
+        .unwrap_or("");
+    eprintln!(
+        "{n} routes: the kernel took {adding:?}, all of it {total:?}, {events} events, {rss}, {:?}",
+        lab.source.status()
+    );
+    let start = std::time::Instant::now();
+    lab.source.resync();
+    lab.source.barrier(8);
+    for message in lab.source.messages().iter() {
+        if message == Message::Barrier(8) {
+            break;
+        }
+    }
+    eprintln!(
+        "full dump of {n} routes to the channel: {:?}",
+        start.elapsed()
+    );
+    let start = std::time::Instant::now();
+    lab.ip("link set v1 down\n");
+    lab.source.barrier(9);
+    let mut removed = 0;
+    for message in lab.source.messages().iter() {
+        match message {
+            Message::Barrier(9) => break,
+            Message::Events(batch) => removed += batch.len(),
+            _ => {}
+        }
+    }
+    eprintln!("link down: {removed} events after {:?}", start.elapsed());
+}

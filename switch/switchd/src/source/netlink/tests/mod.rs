@@ -27,12 +27,7 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    /// `None`: no right to make namespaces.
-    pub fn new(what: &str) -> Option<Self> {
-        Self::with(what, "", Config::default())
-    }
-
-    /// With commands run before the source starts.
+    /// With commands run before the source starts. `None`: no right to make namespaces.
     pub fn with(what: &str, setup: &str, config: Config) -> Option<Self> {
         let name = format!("nl-{what}-{}", std::process::id());
         let made = Command::new("ip").args(["netns", "add", &name]).status();
