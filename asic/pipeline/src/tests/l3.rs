@@ -283,6 +283,12 @@ fn answers_ip4() {
             Cpu(raw::TND_TRAP_ERROR),
         ),
         (
+            "total length one beyond the frame",
+            |_| (),
+            patched(to([10, 0, 2, 9]), 3, 69, true),
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
             "truncated",
             |_| (),
             to([10, 0, 2, 9])[..30].to_vec(),

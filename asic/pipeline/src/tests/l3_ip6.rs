@@ -38,6 +38,8 @@ fn answers() {
     group[1] = 5;
     let mut short = to6(ip6(2, 9));
     short[14 + 4] = 9;
+    let mut longer = to6(ip6(2, 9));
+    longer[14 + 5] += 1;
     let cases: Vec<Case> = vec![
         ("host entry", |_| (), to6(ip6(2, 9)), Tx(vec![2])),
         ("route", |_| (), to6(ip6(0x50, 1)), Tx(vec![2])),
@@ -166,6 +168,12 @@ fn answers() {
             "payload length beyond the frame",
             |_| (),
             short,
+            Cpu(raw::TND_TRAP_ERROR),
+        ),
+        (
+            "payload length one beyond the frame",
+            |_| (),
+            longer,
             Cpu(raw::TND_TRAP_ERROR),
         ),
         (

@@ -134,6 +134,20 @@ fn one_form_needs_no_change() {
     assert_eq!(s.counters.flood.tag_changes, 0);
 }
 
+/// Ports that want the VLAN id it came with are served before those that want another.
+#[test]
+fn own_id_first() {
+    let mut s = chip();
+    s.remove_member(2, 100);
+    s.remove_member(1, 100);
+    let translated = MemberConfig { fid: 10, flags: 0 };
+    s.set_member(1, 400, translated).unwrap();
+    s.remove_member(5, 300);
+    let f = tagged(plain(), 0x8100, 100);
+    assert_eq!(run(&mut s, 3, &f), Tx(vec![4, 1]));
+    assert_eq!(s.counters.flood.tag_changes, 1);
+}
+
 #[test]
 fn unicast_gets_the_egress_form_and_domains_are_apart() {
     let mut s = chip();
