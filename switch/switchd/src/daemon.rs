@@ -94,6 +94,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         Policy::Trap => tandem_store::Policy::Trap,
         Policy::Fail => tandem_store::Policy::Fail,
     };
+    let ids = attach::read_ids(&mut control, how)?;
     let store = Store::new(attach::store_config(&mut control, policy, ports.len())?);
 
     let source: Arc<dyn Source + Sync> = Arc::new(
@@ -151,6 +152,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         core::Parts {
             sal,
             control,
+            ids,
             attach: store_how,
             store,
             source,

@@ -164,7 +164,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                     }),
                     warnings: core.warnings.iter().cloned().collect(),
                 },
-                writes: store.writes,
+                writes: store.writes.saturating_sub(core.spared),
                 store,
                 source,
                 control: ControlRow {

@@ -200,7 +200,7 @@ pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
         .map(|f: FdbRow| Fdb {
             mac: f.mac,
             bridge: f.bridge,
-            fid: f.fid,
+            fid: core.ids.chip_fid(f.fid),
             dev: f.dev,
             kind: match f.kind {
                 "extern_learn" | "dynamic" => "learned",

@@ -19,6 +19,7 @@ use tandem_sal::{Attach, Platform, Sal, SalControl, SalError};
 use tandem_store::{Config, Policy, PoolInfo};
 
 use super::Core;
+use super::ids::{Ids, Left, dumped_members};
 use crate::clock::SECOND_NS;
 use crate::io::Command;
 use crate::ports::{Keeper, Port};
@@ -126,6 +127,16 @@ pub fn store_config(
     Ok(config)
 }
 
+/// Names of what the chip has already: after a warm attach.
+pub fn read_ids(control: &mut SalControl, how: Attach) -> Result<Ids, SalError> {
+    let mut left = Left::default();
+    if how == Attach::Warm {
+        control.dump(|g: raw::tnd_nhg, tail| left.groups.push((g, dumped_members(tail))))?;
+        control.dump(|p: raw::tnd_port, _| left.ports.push(p))?;
+    }
+    Ok(Ids::new(left))
+}
+
 impl Core {
     /// Tells the store about an attach that has just been made.
     pub(super) fn begin_attach(&mut self, now: u64) {
@@ -221,6 +232,7 @@ impl Core {
         let (mut control, io) = sal.attach(how)?;
         let config = store_config(&mut control, self.plant.policy, self.plant.ports.len())?;
         self.store.set_config(config);
+        self.ids = read_ids(&mut control, how)?;
         self.plant.platform = sal.platform().clone();
         for p in self.plant.ports.iter() {
             self.view.lock().set_member(p.port, None);

@@ -11,6 +11,7 @@
 //! completions' doorbells and the carrier's socket.
 
 pub mod attach;
+pub mod ids;
 mod program;
 pub mod shadow;
 mod upkeep;
@@ -33,6 +34,7 @@ use crate::clock;
 use crate::io::{Command, IoStats, News};
 use crate::source::{Message, Source, Write, WriteBack};
 use crate::view::SharedView;
+use ids::Ids;
 use shadow::Shadow;
 
 /// Messages of the source in one turn (each up to 256 events).
@@ -76,6 +78,8 @@ pub(crate) struct Waiter {
 #[derive(Clone, Copy, Debug)]
 enum Note {
     Member { port: u16, fid: Option<u16> },
+    /// An id is free when this is answered.
+    Deleted { cls: u16, id: u32 },
 }
 
 /// What the core is made of.
@@ -103,6 +107,10 @@ pub struct Core {
     planned: Vec<Planned>,
     unposted: VecDeque<Planned>,
     notes: HashMap<u64, Note>,
+    /// Writes that the store planned and that the chip did not need.
+    pub(crate) spared: u64,
+    /// The chip's names of things.
+    pub(crate) ids: Ids,
     writes: Vec<Write>,
     // state
     pub(crate) phase: Phase,
@@ -120,6 +128,8 @@ pub struct Parts {
     pub sal: Sal,
     /// Its command pairs.
     pub control: SalControl,
+    /// Names of what is in the chip already.
+    pub ids: Ids,
     /// How it was attached.
     pub attach: tandem_store::Attach,
     /// Empty, with the chip's pools.
@@ -172,6 +182,8 @@ impl Core {
             planned: Vec::with_capacity(4096),
             unposted: VecDeque::new(),
             notes: HashMap::new(),
+            spared: 0,
+            ids: parts.ids,
             writes: Vec::new(),
             phase: Phase::Starting,
             attach_due: Some(parts.attach),

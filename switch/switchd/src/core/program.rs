@@ -5,6 +5,7 @@ use tandem_abi::raw;
 use tandem_sal::{Outcome, PostError, Request};
 use tandem_store::{Completion, DeviceEvent, Planned, Ring};
 
+use super::ids::{Ids, id_of};
 use super::{COMPLETIONS, Core, NEWS, Note};
 use crate::io::News;
 use tandem_sal::Event as SalEvent;
@@ -61,6 +62,14 @@ impl Core {
         let Some(control) = &mut self.control else {
             return Err(PostError::Full);
         };
+        if self.ids.port_stands(p) {
+            self.spared += 1;
+            self.store.complete(p.token, &Completion::default(), now);
+            return Ok(());
+        }
+        let port = self.plant.ports.first().map_or(1, |p| p.port);
+        let translated = self.ids.translate(p, &self.store, port);
+        let body = translated.as_deref().unwrap_or(p.body.bytes());
         let pair = match p.ring {
             Ring::Sync => 0,
             Ring::Bulk => 1,
@@ -74,12 +83,12 @@ impl Core {
                 flags: p.flags,
                 lease: p.lease,
                 arg: 0,
-                body: p.body.bytes(),
+                body,
                 output: false,
             },
             now,
         )?;
-        if let Some(note) = note_of(p) {
+        if let Some(note) = note_of(p, body) {
             self.notes.insert(p.token, note);
         }
         Ok(())
@@ -103,7 +112,7 @@ impl Core {
                     self.notes.remove(&token)
                 };
                 if let Some(note) = note
-                    && cpl.status == raw::TND_ST_OK
+                    && matches!(cpl.status, raw::TND_ST_OK | raw::TND_ST_NOENT)
                 {
                     self.noted(note);
                 }
@@ -133,6 +142,7 @@ impl Core {
 
     fn noted(&mut self, note: Note) {
         match note {
+            Note::Deleted { cls, id } => self.ids.deleted(cls, id),
             Note::Member { port, fid } => {
                 self.view.lock().set_member(port, fid);
             }
@@ -157,7 +167,7 @@ impl Core {
             n += 1;
             match news {
                 News::Fdb(event) => {
-                    let Some(event) = device_event(&event) else {
+                    let Some(event) = device_event(&event, &self.ids) else {
                         continue;
                     };
                     // the io thread has written to the kernel already
@@ -173,20 +183,35 @@ impl Core {
 }
 
 /// The store's form of an FDB event.
-pub(super) fn device_event(e: &SalEvent) -> Option<DeviceEvent> {
+pub(super) fn device_event(e: &SalEvent, ids: &Ids) -> Option<DeviceEvent> {
     Some(match *e {
-        SalEvent::Learn { fid, mac, port } => DeviceEvent::Learn { fid, mac, port },
-        SalEvent::Move { fid, mac, port, .. } => DeviceEvent::Move { fid, mac, port },
-        SalEvent::Age { fid, mac, port } => DeviceEvent::Age { fid, mac, port },
+        SalEvent::Learn { fid, mac, port } => DeviceEvent::Learn {
+            fid: ids.store_fid(fid)?,
+            mac,
+            port,
+        },
+        SalEvent::Move { fid, mac, port, .. } => DeviceEvent::Move {
+            fid: ids.store_fid(fid)?,
+            mac,
+            port,
+        },
+        SalEvent::Age { fid, mac, port } => DeviceEvent::Age {
+            fid: ids.store_fid(fid)?,
+            mac,
+            port,
+        },
         _ => return None,
     })
 }
 
-fn note_of(p: &Planned) -> Option<Note> {
+fn note_of(p: &Planned, body: &[u8]) -> Option<Note> {
     let gone = p.op == raw::TND_OP_DELETE;
     match p.cls {
+        cls if gone && cls != raw::TND_CLS_VLAN_MEMBER => {
+            Some(Note::Deleted { cls, id: id_of(p)? })
+        }
         raw::TND_CLS_VLAN_MEMBER => {
-            let (m, _) = read_object::<raw::tnd_vlan_member>(p.body.bytes()).ok()?;
+            let (m, _) = read_object::<raw::tnd_vlan_member>(body).ok()?;
             Some(Note::Member {
                 port: m.port,
                 fid: (!gone).then_some(m.fid),

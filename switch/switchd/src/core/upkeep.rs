@@ -278,11 +278,17 @@ impl Core {
         };
         if token == ACT_NEIGH {
             for (n, _) in records::<raw::tnd_neigh>(output) {
-                note(addr_of(&n).and_then(|a| self.store.host_neighbour(n.rif, a)));
+                let rif = self.ids.store_rif(n.rif);
+                note(
+                    addr_of(&n)
+                        .zip(rif)
+                        .and_then(|(a, rif)| self.store.host_neighbour(rif, a)),
+                );
             }
         } else {
             for (n, _) in records::<raw::tnd_nexthop>(output) {
-                note(self.store.nexthop_neighbour(n.nexthop));
+                let id = self.ids.store_nexthop(n.nexthop);
+                note(id.and_then(|id| self.store.nexthop_neighbour(id)));
             }
         }
         used.into_iter().collect()
@@ -294,8 +300,11 @@ impl Core {
         let mut there = HashSet::new();
         for e in entries {
             let forward = e.action == raw::TND_ACT_FORWARD && e.flags & raw::TND_FDB_STATIC == 0;
-            let Some((bridge, ifindex)) = self.store.fdb_place(e.fid, e.port).filter(|_| forward)
-            else {
+            let place = self
+                .ids
+                .store_fid(e.fid)
+                .and_then(|fid| self.store.fdb_place(fid, e.port));
+            let Some((bridge, ifindex)) = place.filter(|_| forward) else {
                 continue;
             };
             there.insert((bridge, e.mac));
@@ -315,7 +324,7 @@ impl Core {
             let meaning = self.view.lock().meaning(&event);
             if let Meaning::Write(w) = meaning {
                 self.writes.push(w);
-                if let Some(d) = device_event(&event) {
+                if let Some(d) = device_event(&event, &self.ids) {
                     let _ = self.store.device_event(d, now);
                 }
             }

@@ -1,0 +1,469 @@
+//! Names that survive a restart: the chip's ids of domains, router interfaces, next hops, groups.
+//!
+//! ```text
+//!   store (dense ids, in the order in which things came)      chip (the same id for the same thing, always)
+//!     fid 1  ── bridge, ifindex 12 ─────────────────────────►  fid 12
+//!     rif 2  ── on that bridge ─────────────────────────────►  rif 1024 + 12;  on port 3: rif 3
+//!     nh  7  ── 10.0.0.2 on ifindex 9 ──────────────────────►  hash of both
+//!     nhg 1  ── members ────────────────────────────────────►  the chip's group with these members, else a hash
+//! ```
+//!
+//! A new switchd reads the kernel's tables in another order than they grew in. If its ids differed
+//! from those in the chip, every route would have to be written again. So ids on the wire follow from
+//! what the thing *is*; two things that want the same id are told apart by counting on (then a
+//! restart may swap them, which costs writes and nothing else).
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+
+use tandem_abi::object::{Object, fixed, read_nhg, read_object};
+use tandem_abi::raw;
+use tandem_store::{Planned, Store};
+use zerocopy::IntoBytes;
+
+/// Ids of domains: 1..=4094.
+const FIDS: u32 = 4094;
+/// Router interfaces of domains begin here; below are those of ports.
+const FID_RIFS: u16 = 1024;
+
+/// What a thing is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Identity {
+    /// A bridge by its interface index (without one, the store's number).
+    Domain(u32),
+    /// On a port.
+    PortRif(u16),
+    /// On a domain of the chip.
+    FidRif(u16),
+    /// A gateway.
+    Nexthop(u32, IpAddr),
+    /// A next hop without a neighbour in the store: its number there.
+    Unnamed(u32),
+    /// Members as the chip knows them, sorted.
+    Group(Vec<(u32, u32)>, u32),
+}
+
+/// One class's numbers, both ways.
+#[derive(Debug, Default)]
+struct Names {
+    to_chip: HashMap<u32, (Identity, u32)>,
+    to_store: HashMap<u32, u32>,
+}
+
+impl Names {
+    fn chip(&self, store: u32) -> Option<u32> {
+        self.to_chip.get(&store).map(|(_, c)| *c)
+    }
+
+    fn forget(&mut self, store: u32) {
+        if let Some((_, chip)) = self.to_chip.remove(&store) {
+            self.to_store.remove(&chip);
+        }
+    }
+
+    /// The chip's id: what it was, or the first free one of `candidates`.
+    fn assign(
+        &mut self,
+        store: u32,
+        identity: Identity,
+        mut candidates: impl Iterator<Item = u32>,
+    ) -> u32 {
+        match self.to_chip.get(&store) {
+            Some((i, chip)) if *i == identity => return *chip,
+            _ => self.forget(store),
+        }
+        let chip = candidates
+            .find(|c| !self.to_store.contains_key(c))
+            .unwrap_or(store);
+        self.to_chip.insert(store, (identity, chip));
+        self.to_store.insert(chip, store);
+        chip
+    }
+}
+
+/// A group found in the chip at a warm attach: its id and its members in the chip's order.
+type Found = (u32, Vec<raw::tnd_nhg_member>);
+
+/// What an earlier switchd left in the chip that the next one must know.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// Groups with their members.
+    pub groups: Vec<(raw::tnd_nhg, Vec<raw::tnd_nhg_member>)>,
+    /// Ports: they are there always, so an equal one is not written again.
+    pub ports: Vec<raw::tnd_port>,
+}
+
+/// All translations of one attach.
+#[derive(Debug, Default)]
+pub struct Ids {
+    fids: Names,
+    rifs: Names,
+    nexthops: Names,
+    nhgs: Names,
+    /// Groups of an earlier switchd that nobody has claimed, by members and hash.
+    groups: HashMap<(Vec<(u32, u32)>, u32), Found>,
+    /// Their ids: not for others.
+    group_ids: HashMap<u32, ()>,
+    ports: HashMap<u16, raw::tnd_port>,
+}
+
+/// FNV-1a, 32 bits, never 0: the same in every build and on every machine.
+fn hash(parts: &[&[u8]]) -> u32 {
+    let h = parts
+        .iter()
+        .copied()
+        .flatten()
+        .fold(0x811c_9dc5_u32, |h, b| {
+            (h ^ u32::from(*b)).wrapping_mul(0x0100_0193)
+        });
+    h.max(1)
+}
+
+/// From `first` on, without 0.
+fn from(first: u32) -> impl Iterator<Item = u32> {
+    (0..u32::MAX).map(move |n| first.wrapping_add(n).max(1))
+}
+
+fn members(list: &[raw::tnd_nhg_member]) -> Vec<(u32, u32)> {
+    let mut m: Vec<_> = list.iter().map(|m| (m.nexthop, m.weight)).collect();
+    m.sort_unstable();
+    m
+}
+
+impl Ids {
+    /// For a chip with this in it (nothing after a cold attach).
+    pub fn new(left: Left) -> Ids {
+        let mut ids = Ids {
+            ports: left.ports.into_iter().map(|p| (p.port, p)).collect(),
+            ..Ids::default()
+        };
+        for (g, list) in left.groups {
+            ids.group_ids.insert(g.nhg, ());
+            ids.groups.insert((members(&list), g.hash), (g.nhg, list));
+        }
+        ids
+    }
+
+    /// The store's number of a domain of the chip.
+    pub fn store_fid(&self, chip: u16) -> Option<u16> {
+        let s = self.fids.to_store.get(&u32::from(chip))?;
+        u16::try_from(*s).ok()
+    }
+
+    /// The chip's number of a domain of the store; 0 = none.
+    pub fn chip_fid(&self, store: u16) -> u16 {
+        self.fids
+            .chip(u32::from(store))
+            .and_then(|c| u16::try_from(c).ok())
+            .unwrap_or(0)
+    }
+
+    /// The store's number of a router interface of the chip.
+    pub fn store_rif(&self, chip: u16) -> Option<u16> {
+        let s = self.rifs.to_store.get(&u32::from(chip))?;
+        u16::try_from(*s).ok()
+    }
+
+    /// The store's number of a next hop of the chip.
+    pub fn store_nexthop(&self, chip: u32) -> Option<u32> {
+        self.nexthops.to_store.get(&chip).copied()
+    }
+
+    /// The body as the chip shall see it. `None`: not an object with ids, or not readable; post it
+    /// as it is.
+    pub fn translate(&mut self, p: &Planned, store: &Store, port: u16) -> Option<Vec<u8>> {
+        let body = p.body.bytes();
+        let fresh = p.op == raw::TND_OP_CREATE;
+        match p.cls {
+            raw::TND_CLS_VLAN => edit::<raw::tnd_vlan>(body, |v| {
+                v.fid = self.fid(v.fid, fresh, store, port);
+            }),
+            raw::TND_CLS_VLAN_MEMBER => edit::<raw::tnd_vlan_member>(body, |m| {
+                m.fid = self.fid(m.fid, false, store, port);
+            }),
+            raw::TND_CLS_FDB => edit::<raw::tnd_fdb>(body, |f| {
+                f.fid = self.fid(f.fid, false, store, port);
+            }),
+            raw::TND_CLS_RIF => edit::<raw::tnd_rif>(body, |r| {
+                if r.kind == raw::TND_RIF_FID {
+                    r.fid = self.fid(r.fid, false, store, port);
+                }
+                r.rif = self.rif(r);
+            }),
+            raw::TND_CLS_NEIGH => edit::<raw::tnd_neigh>(body, |n| n.rif = self.rif_of(n.rif)),
+            raw::TND_CLS_NEXTHOP => edit::<raw::tnd_nexthop>(body, |n| {
+                n.rif = self.rif_of(n.rif);
+                n.nexthop = self.nexthop(n.nexthop, fresh, store);
+            }),
+            raw::TND_CLS_NHG => self.group(body, p.op),
+            raw::TND_CLS_ROUTE => edit::<raw::tnd_route>(body, |r| match r.target_kind {
+                raw::TND_RT_NEXTHOP => {
+                    r.target = self.nexthops.chip(r.target).unwrap_or(r.target);
+                }
+                raw::TND_RT_NHG => r.target = self.nhgs.chip(r.target).unwrap_or(r.target),
+                _ => {}
+            }),
+            _ => None,
+        }
+    }
+
+    /// A port that has all this already. Asked once: what is written later is the store's to know.
+    pub fn port_stands(&mut self, p: &Planned) -> bool {
+        if p.cls != raw::TND_CLS_PORT {
+            return false;
+        }
+        let Ok((wanted, _)) = read_object::<raw::tnd_port>(p.body.bytes()) else {
+            return false;
+        };
+        self.ports.remove(&wanted.port).is_some_and(|there| {
+            p.op == raw::TND_OP_UPDATE && there.as_bytes() == wanted.as_bytes()
+        })
+    }
+
+    /// A DELETE was answered: the number is free for something else.
+    pub fn deleted(&mut self, cls: u16, id: u32) {
+        match cls {
+            raw::TND_CLS_VLAN => self.fids.forget(id),
+            raw::TND_CLS_RIF => self.rifs.forget(id),
+            raw::TND_CLS_NEXTHOP => self.nexthops.forget(id),
+            raw::TND_CLS_NHG => self.nhgs.forget(id),
+            _ => {}
+        }
+    }
+
+    fn fid(&mut self, id: u16, fresh: bool, store: &Store, port: u16) -> u16 {
+        let known = self.fids.chip(u32::from(id)).filter(|_| !fresh);
+        let chip = known.unwrap_or_else(|| {
+            let bridge = store
+                .fdb_place(id, port)
+                .map_or(u32::from(id), |(bridge, _)| bridge);
+            let first = bridge.wrapping_sub(1) % FIDS;
+            let candidates = (0..FIDS).map(move |n| (first + n) % FIDS + 1);
+            self.fids
+                .assign(u32::from(id), Identity::Domain(bridge), candidates)
+        });
+        u16::try_from(chip).unwrap_or(id)
+    }
+
+    fn rif(&mut self, r: &raw::tnd_rif) -> u16 {
+        let (identity, first) = if r.kind == raw::TND_RIF_FID {
+            (
+                Identity::FidRif(r.fid),
+                u32::from(r.fid) + u32::from(FID_RIFS),
+            )
+        } else {
+            (Identity::PortRif(r.port), u32::from(r.port))
+        };
+        // one interface on a place at a time: whoever had this number before gives it up
+        if let Some(&other) = self.rifs.to_store.get(&first)
+            && other != u32::from(r.rif)
+        {
+            self.rifs.forget(other);
+        }
+        let chip = self
+            .rifs
+            .assign(u32::from(r.rif), identity, std::iter::once(first));
+        u16::try_from(chip).unwrap_or(r.rif)
+    }
+
+    fn rif_of(&self, id: u16) -> u16 {
+        self.rifs
+            .chip(u32::from(id))
+            .and_then(|c| u16::try_from(c).ok())
+            .unwrap_or(id)
+    }
+
+    fn nexthop(&mut self, id: u32, fresh: bool, store: &Store) -> u32 {
+        if let Some(chip) = self.nexthops.chip(id).filter(|_| !fresh) {
+            return chip;
+        }
+        let (identity, first) = match store.nexthop_neighbour(id) {
+            Some(w) => {
+                let address = match w.addr {
+                    IpAddr::V4(a) => a.to_ipv6_mapped().octets(),
+                    IpAddr::V6(a) => a.octets(),
+                };
+                (
+                    Identity::Nexthop(w.ifindex, w.addr),
+                    hash(&[&w.ifindex.to_le_bytes(), &address]),
+                )
+            }
+            None => (Identity::Unnamed(id), id),
+        };
+        self.nexthops.assign(id, identity, from(first))
+    }
+
+    /// A group keeps its id when its members change in place.
+    fn group(&mut self, body: &[u8], op: u16) -> Option<Vec<u8>> {
+        let (mut head, mut list) = match op {
+            // keys have no members
+            raw::TND_OP_DELETE => (read_object::<raw::tnd_nhg>(body).ok()?.0, Vec::new()),
+            _ => read_nhg(body).ok()?,
+        };
+        let id = head.nhg;
+        for m in &mut list {
+            m.nexthop = self.nexthops.chip(m.nexthop).unwrap_or(m.nexthop);
+        }
+        if op == raw::TND_OP_CREATE {
+            let key = (members(&list), head.hash);
+            let identity = Identity::Group(key.0.clone(), head.hash);
+            let chip = match self.groups.remove(&key) {
+                Some((found, order)) if !self.nhgs.to_store.contains_key(&found) => {
+                    list = order;
+                    self.nhgs.assign(id, identity, std::iter::once(found))
+                }
+                _ => {
+                    let first = hash(&[list.as_bytes(), &head.hash.to_le_bytes()]);
+                    let taken = &self.group_ids;
+                    self.nhgs
+                        .assign(id, identity, from(first).filter(|c| !taken.contains_key(c)))
+                }
+            };
+            head.nhg = chip;
+        } else {
+            head.nhg = self.nhgs.chip(id).unwrap_or(id);
+        }
+        let mut out = head.as_bytes().to_vec();
+        out.extend_from_slice(list.as_bytes());
+        Some(out)
+    }
+}
+
+/// Reads, changes, writes one object.
+fn edit<T: Object>(body: &[u8], change: impl FnOnce(&mut T)) -> Option<Vec<u8>> {
+    let (mut object, _) = read_object::<T>(body).ok()?;
+    change(&mut object);
+    Some(object.as_bytes().to_vec())
+}
+
+/// The id that a command's body names, for classes whose ids are translated.
+pub fn id_of(p: &Planned) -> Option<u32> {
+    let body = p.body.bytes();
+    Some(match p.cls {
+        raw::TND_CLS_VLAN => u32::from(read_object::<raw::tnd_vlan>(body).ok()?.0.fid),
+        raw::TND_CLS_RIF => u32::from(read_object::<raw::tnd_rif>(body).ok()?.0.rif),
+        raw::TND_CLS_NEXTHOP => read_object::<raw::tnd_nexthop>(body).ok()?.0.nexthop,
+        raw::TND_CLS_NHG => read_object::<raw::tnd_nhg>(body).ok()?.0.nhg,
+        _ => return None,
+    })
+}
+
+/// Members of a dumped group.
+pub fn dumped_members(tail: &[u8]) -> Vec<raw::tnd_nhg_member> {
+    fixed(tail).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_store::{Body, Ring};
+
+    fn planned<T: Object>(op: u16, object: &T) -> Planned {
+        let mut object = *object;
+        object.set_struct_size();
+        Planned {
+            token: 0,
+            ring: Ring::Sync,
+            op,
+            cls: T::CLASS,
+            flags: 0,
+            lease: 0,
+            body: Body::Arena(object.as_bytes().into()),
+        }
+    }
+
+    fn group(nhg: u32, nexthops: &[u32]) -> Planned {
+        let list: Vec<raw::tnd_nhg_member> = nexthops
+            .iter()
+            .map(|&nexthop| raw::tnd_nhg_member { nexthop, weight: 1 })
+            .collect();
+        let head = raw::tnd_nhg {
+            struct_size: 16,
+            count: list.len() as u16,
+            nhg,
+            ..Default::default()
+        };
+        let mut body = head.as_bytes().to_vec();
+        body.extend_from_slice(list.as_bytes());
+        Planned {
+            token: 0,
+            ring: Ring::Sync,
+            op: raw::TND_OP_CREATE,
+            cls: raw::TND_CLS_NHG,
+            flags: 0,
+            lease: 0,
+            body: Body::Arena(body.into()),
+        }
+    }
+
+    #[test]
+    fn a_router_interface_is_named_by_its_place() {
+        let store = Store::default();
+        let mut ids = Ids::default();
+        let rif = |rif, port| raw::tnd_rif {
+            rif,
+            port,
+            kind: raw::TND_RIF_PORT,
+            ..Default::default()
+        };
+        let read = |b: Vec<u8>| read_object::<raw::tnd_rif>(&b).unwrap().0.rif;
+        let p = planned(raw::TND_OP_CREATE, &rif(1, 7));
+        assert_eq!(read(ids.translate(&p, &store, 1).unwrap()), 7);
+        // another order, the same names
+        let mut again = Ids::default();
+        let p = planned(raw::TND_OP_CREATE, &rif(1, 3));
+        assert_eq!(read(again.translate(&p, &store, 1).unwrap()), 3);
+        let p = planned(raw::TND_OP_CREATE, &rif(2, 7));
+        assert_eq!(read(again.translate(&p, &store, 1).unwrap()), 7);
+        assert_eq!((again.store_rif(7), again.store_rif(3)), (Some(2), Some(1)));
+    }
+
+    #[test]
+    fn groups_of_before_are_found_by_their_members() {
+        let store = Store::default();
+        let found = (
+            raw::tnd_nhg {
+                nhg: 77,
+                count: 2,
+                ..Default::default()
+            },
+            vec![
+                raw::tnd_nhg_member {
+                    nexthop: 9,
+                    weight: 1,
+                },
+                raw::tnd_nhg_member {
+                    nexthop: 4,
+                    weight: 1,
+                },
+            ],
+        );
+        let mut ids = Ids::new(Left {
+            groups: vec![found],
+            ports: Vec::new(),
+        });
+        let body = ids.translate(&group(1, &[4, 9]), &store, 1).unwrap();
+        let (head, list) = read_nhg(&body).unwrap();
+        assert_eq!(head.nhg, 77);
+        assert_eq!(list[0].nexthop, 9, "in the chip's order");
+        // another one never gets that id
+        let body = ids.translate(&group(2, &[4, 8]), &store, 1).unwrap();
+        assert_ne!(read_nhg(&body).unwrap().0.nhg, 77);
+        // freed, then used for something else
+        ids.deleted(raw::TND_CLS_NHG, 1);
+        let body = ids.translate(&group(1, &[5]), &store, 1).unwrap();
+        assert_ne!(read_nhg(&body).unwrap().0.nhg, 77);
+    }
+
+    #[test]
+    fn collisions_count_on() {
+        let mut n = Names::default();
+        let a = n.assign(1, Identity::Unnamed(1), from(u32::MAX));
+        let b = n.assign(2, Identity::Unnamed(2), from(u32::MAX));
+        let again = n.assign(1, Identity::Unnamed(1), from(5));
+        assert_eq!((a, b, again), (u32::MAX, 1, u32::MAX));
+        n.forget(1);
+        assert_eq!(n.assign(3, Identity::Unnamed(3), from(u32::MAX)), u32::MAX);
+    }
+}
