@@ -200,9 +200,8 @@ fn main() {
                     slot[HEADROOM..HEADROOM + LEN].copy_from_slice(template);
                 }
                 if ahead {
-                    for slot in &mut memory {
-                        let f = Frame::new(slot, HEADROOM, HEADROOM + LEN, Offload::NONE);
-                        warm(&s, &f, 1);
+                    for slot in &memory {
+                        warm(&s, &slot[HEADROOM..HEADROOM + LEN], 1);
                     }
                 }
                 for slot in &mut memory {

@@ -316,7 +316,7 @@ fn arbitrary_frames_and_states() {
         let before: u64 = s.counters.drops.iter().sum();
         assert!(b.set(&bytes));
         let mut out = Out::default();
-        warm(&s, &b.frame(off), port);
+        warm(&s, &bytes, port);
         process(&mut s, &mut b.frame(off), port, now, &mut out);
         let dropped = s.counters.drops.iter().sum::<u64>() - before;
         let copies = out
