@@ -150,7 +150,7 @@ fn l3(routes: usize) -> Option<(State, Vec<[u8; LEN]>)> {
     let mut seed = 2;
     let mut nets = Vec::new();
     while nets.len() < routes {
-        let net = 0x1000_0000 + (random(&mut seed) as u32 & 0x7fff_ffff);
+        let net = 0x1000_0000 + (random(&mut seed) as u32 & 0x3fff_ffff);
         // lengths roughly as in the Internet's table
         let plen =
             [24, 24, 24, 24, 24, 24, 22, 22, 23, 20, 19, 16][random(&mut seed) as usize % 12];
