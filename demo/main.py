@@ -75,6 +75,9 @@ def main():
     os.makedirs(a.out, exist_ok=True)
     parts = a.part or ["forwarding", "bgp", "full"]
     held = lock()
+    for old in ("demo.json", "demo-error.txt"):
+        if os.path.exists(os.path.join(a.out, old)):
+            os.unlink(os.path.join(a.out, old))
     report = Report()
     left = clean()
     if left:
@@ -99,7 +102,9 @@ def main():
                 routers.addresses()
                 bgp_part.run(report, sw, routers, HOME)
             report.step("tandem audit: the kernel, the store and the chip's table memory compared")
-            report.show(sw.tandem("audit", check=False, timeout=60))
+            audit = sw.json("audit", check=False, timeout=60)
+            report.claim("audit", not audit["items"], f"{len(audit['items'])} differences; compared: "
+                         + ", ".join(f"{n} {k}" for k, n in sorted(audit["compared"].items())), **audit)
             keep_logs(sw, a.out)
             routers and routers.delete()
             sw.delete()
