@@ -13,7 +13,7 @@ use tandem_abi::{Command, Object, raw};
 use tandem_firmware::Firmware;
 use tandem_firmware::profile::Profile;
 use tandem_packet::{Frame, Offload, checksum};
-use tandem_pipeline::{CpuMeta, Event, Sink, age, process};
+use tandem_pipeline::{CpuMeta, Event, Sink, age, process, warm};
 
 const BURST: usize = 32;
 /// Frame without FCS: 64 bytes on the wire.
@@ -117,6 +117,9 @@ fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Cou
         for burst in flows.chunks_exact(BURST) {
             for (slot, template) in memory.iter_mut().zip(burst) {
                 slot[HEADROOM..HEADROOM + LEN].copy_from_slice(template);
+            }
+            for slot in &memory {
+                warm(&chip.firmware.state, &slot[HEADROOM..HEADROOM + LEN], 1);
             }
             for slot in &mut memory {
                 let mut frame = Frame::new(slot, HEADROOM, HEADROOM + LEN, Offload::default());
