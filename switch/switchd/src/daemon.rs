@@ -11,7 +11,6 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_sal::{Attach, Sal};
-use tandem_store::Store;
 
 use crate::args::{Policy, Settings};
 use crate::core::{self, Core, Job, Plant, attach};
@@ -95,7 +94,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         Policy::Fail => tandem_store::Policy::Fail,
     };
     let ids = attach::read_ids(&mut control, how)?;
-    let store = Store::new(attach::store_config(&mut control, policy, ports.len())?);
+    let config = attach::store_config(&mut control, policy, ports.len())?;
 
     let source: Arc<dyn Source + Sync> = Arc::new(
         NetlinkSource::start(NetlinkConfig {
@@ -154,7 +153,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             control,
             ids,
             attach: store_how,
-            store,
+            config,
             source,
             messages,
             view,

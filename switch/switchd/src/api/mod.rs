@@ -3,6 +3,7 @@
 //! Handlers run on the API's thread and have what they need read by the core between two turns: a
 //! small closure through a bounded channel. Long lists are read page by page.
 
+mod audit;
 mod rows;
 
 use axum::extract::{Path, Query, State};
@@ -98,6 +99,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/fdb", get(fdb))
         .route("/v1/explain/{kind}", get(explain))
         .route("/v1/sync", post(sync))
+        .route("/v1/audit", post(audit::audit))
         .with_state(Api {
             jobs,
             instance,

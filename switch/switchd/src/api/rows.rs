@@ -3,7 +3,7 @@
 //! | store | API |
 //! |---|---|
 //! | installed, forwards or drops | `offloaded` |
-//! | installed as a trap; left out because something else catches it | `trap` |
+//! | installed as a trap, or towards a next hop that is one; left out because something else catches it | `trap` |
 //! | failed, pending | the same |
 
 use std::net::IpAddr;
@@ -23,10 +23,11 @@ pub(super) fn policy(p: Policy) -> &'static str {
     }
 }
 
-fn state(store: &str, action: &str) -> &'static str {
+fn state(store: &str, action: &str, reason: &str) -> &'static str {
     match (store, action) {
         ("installed", "trap") | ("omitted", _) => "trap",
-        ("installed", _) => "offloaded",
+        ("installed", _) if reason.is_empty() => "offloaded",
+        ("installed", _) => "trap",
         ("failed", _) => "failed",
         _ => "pending",
     }
@@ -100,7 +101,7 @@ fn route(core: &Core, family: Family, r: RouteRow) -> Route {
         metric: r.metric,
         desired,
         installed: r.action.into(),
-        state: state(r.state, r.action).into(),
+        state: state(r.state, r.action, &r.reason).into(),
         reason: some(r.reason),
         source: if r.table == 0 {
             "switchd".into()
@@ -185,7 +186,7 @@ pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
                 dev: n.dev,
                 mac: n.mac,
                 kernel_state: info.map_or("none", |i| nud_text(i.state)).into(),
-                state: state(n.state, "forward").into(),
+                state: state(n.state, "forward", &n.reason).into(),
                 reason: some(n.reason),
             }
         })
@@ -207,7 +208,7 @@ pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
                 other => other,
             }
             .into(),
-            state: state(f.state, "forward").into(),
+            state: state(f.state, "forward", &f.reason).into(),
             reason: some(f.reason),
         })
         .collect()

@@ -231,7 +231,8 @@ impl Core {
         };
         let (mut control, io) = sal.attach(how)?;
         let config = store_config(&mut control, self.plant.policy, self.plant.ports.len())?;
-        self.store.set_config(config);
+        self.store.set_config(config.clone());
+        self.config = config;
         self.ids = read_ids(&mut control, how)?;
         self.plant.platform = sal.platform().clone();
         for p in self.plant.ports.iter() {

@@ -88,6 +88,7 @@ pub struct Core {
     plant: Plant,
     sal: Option<Sal>,
     control: Option<SalControl>,
+    config: tandem_store::Config,
     /// Desired and installed state.
     pub(crate) store: Store,
     pub(crate) source: Arc<dyn Source + Sync>,
@@ -132,8 +133,8 @@ pub struct Parts {
     pub ids: Ids,
     /// How it was attached.
     pub attach: tandem_store::Attach,
-    /// Empty, with the chip's pools.
-    pub store: Store,
+    /// The chip's pools and the operator's wishes.
+    pub config: tandem_store::Config,
     /// The source of everything.
     pub source: Arc<dyn Source + Sync>,
     /// The source's messages, by way of a pump that rings `wake`.
@@ -163,7 +164,8 @@ impl Core {
             plant,
             sal: Some(parts.sal),
             control: Some(parts.control),
-            store: parts.store,
+            store: Store::new(parts.config.clone()),
+            config: parts.config,
             writer: parts
                 .source
                 .writer()
@@ -439,6 +441,11 @@ impl Core {
     /// Epoch of the attach; 0 = none.
     pub(crate) fn epoch(&self) -> u32 {
         self.control.as_ref().map_or(0, SalControl::epoch)
+    }
+
+    /// What the store was told of the chip.
+    pub(crate) fn store_config(&self) -> tandem_store::Config {
+        self.config.clone()
     }
 
     /// What an attach needs, and what is known of the board.

@@ -9,7 +9,9 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, TrySendError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netlink::{Monitor, Protocol};
+use tandem_linux::netlink::consts::{RTM_DELROUTE, RTM_NEWROUTE};
+use tandem_linux::netlink::wire::HEADER_LEN;
+use tandem_linux::netlink::{Family, Monitor, Protocol};
 use tandem_store::model::Event;
 
 use super::super::{BATCH, Message, Status};
@@ -95,6 +97,17 @@ pub(super) struct Pipe {
     /// The reading side is gone, or a stop was asked for: events are dropped.
     pub dead: bool,
     pub status: Status,
+    /// Notifications of IPv6 routes read so far.
+    pub changes6: u64,
+}
+
+/// This datagram tells of an IPv6 route.
+fn is_route6(protocol: Protocol, datagram: &[u8]) -> bool {
+    let kind = datagram.get(4..6).and_then(|b| b.try_into().ok());
+    let kind = kind.map_or(0, u16::from_ne_bytes);
+    protocol == Protocol::Route
+        && matches!(kind, RTM_NEWROUTE | RTM_DELROUTE)
+        && datagram.get(HEADER_LEN) == Some(&Family::V6.raw())
 }
 
 impl Pipe {
@@ -119,6 +132,7 @@ impl Pipe {
             overrun: false,
             dead: false,
             status: Status::default(),
+            changes6: 0,
         }
     }
 
@@ -127,10 +141,12 @@ impl Pipe {
         let mut any = false;
         for _ in 0..PUMP {
             let backlog = &mut self.backlog;
-            let mut lost = false;
-            let got = self
-                .monitor
-                .recv(|protocol, d| lost |= !backlog.push(protocol, d));
+            let (mut lost, mut changes6) = (false, 0);
+            let got = self.monitor.recv(|protocol, d| {
+                changes6 += u64::from(is_route6(protocol, d));
+                lost |= !backlog.push(protocol, d);
+            });
+            self.changes6 += changes6;
             let (datagrams, overrun) = match got {
                 Ok(got) => got,
                 Err(e) => {

@@ -1,0 +1,83 @@
+//! The audit: a fresh dump of the kernel, the store, and the chip's table memory, side by side.
+//!
+//! ```text
+//!   kernel ─ snapshot ─► a second, empty store ─ plan, everything fits ─► what the chip should hold ─┐
+//!                                 └─ rows ─┐                                                         ├ equal?
+//!   the running store ──────────── rows ───┴ equal?      chip ─ DUMP of every class ─────────────────┘
+//! ```
+//!
+//! The second store knows nothing of what happened before: what it wants follows from the kernel's
+//! tables alone. Where the chip differs, the running store must have a reason (it did not fit, it
+//! waits), and the difference must be harmless: the packets go to the CPU. Differences that go away
+//! while one waits were only under way.
+
+mod chip;
+mod compare;
+
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::State;
+use tandem_mgmt::server::{ApiError, ApiResult};
+use tandem_mgmt::types::{AuditAnswer, AuditRequest};
+
+use super::Api;
+use chip::Chip;
+
+/// How long the audit waits for what is under way before it looks the first time.
+const SETTLE: Duration = Duration::from_secs(10);
+/// Longest wait for differences to go away.
+const WAIT_MAX_S: f64 = 600.0;
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// `POST /v1/audit`
+pub(super) async fn audit(
+    State(api): State<Api>,
+    body: Option<Json<AuditRequest>>,
+) -> ApiResult<AuditAnswer> {
+    let wait = body.map_or(0.0, |b| b.wait_s);
+    let wait = if wait.is_finite() {
+        wait.clamp(0.0, WAIT_MAX_S)
+    } else {
+        0.0
+    };
+    let end = Instant::now() + Duration::from_secs_f64(wait);
+    loop {
+        // what can't settle is compared as it is
+        let unsettled = api.settle(SETTLE).await.err();
+        let mut answer = look(&api).await?;
+        if let Some(why) = unsettled {
+            answer.warnings.push(why.to_string());
+        }
+        if answer.items.is_empty() || Instant::now() >= end {
+            return Ok(Json(answer));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
+    let (source, config, port) = api
+        .ask(|core| {
+            (
+                std::sync::Arc::clone(&core.source),
+                core.store_config(),
+                core.plant().ports.first().map_or(1, |p| p.port),
+            )
+        })
+        .await?;
+    // the chip is read first: what the kernel changes afterwards shows in the next look
+    let found = Chip::read(api).await?;
+    let id = source.id();
+    let policy = config.policy;
+    let expected = tokio::task::spawn_blocking(move || {
+        let objects = source.snapshot().map_err(|e| e.to_string())?;
+        Ok::<_, String>(compare::Expected::of(id, objects, config, port))
+    })
+    .await
+    .map_err(ApiError::internal)?
+    .map_err(ApiError::unavailable)?;
+    let answer = compare::rows(api, &expected).await?;
+    compare::tables(api, &expected, &found, policy, answer).await
+}

@@ -1,0 +1,156 @@
+//! What stands in the chip's tables, by key.
+
+use std::collections::HashMap;
+
+use tandem_abi::object::{Object, ObjectKey, records};
+use tandem_abi::raw;
+use tandem_mgmt::server::ApiError;
+use tandem_sal::Request;
+use zerocopy::IntoBytes;
+
+use super::Api;
+use crate::core::Core;
+
+/// Steps of one dump at most.
+const STEPS_MAX: usize = 1 << 16;
+
+/// The tables' contents. Bodies are compared as values: `struct_size` is set to ours.
+#[derive(Debug, Default)]
+pub(super) struct Chip {
+    pub ports: HashMap<u16, raw::tnd_port>,
+    pub vlans: HashMap<u16, raw::tnd_vlan>,
+    pub members: HashMap<(u16, u16), raw::tnd_vlan_member>,
+    pub fdb: HashMap<(u16, [u8; 6]), raw::tnd_fdb>,
+    pub rifs: HashMap<u16, raw::tnd_rif>,
+    pub neighbours: HashMap<ObjectKey, raw::tnd_neigh>,
+    pub nexthops: HashMap<u32, raw::tnd_nexthop>,
+    pub groups: HashMap<u32, (u32, Vec<(u32, u32)>)>,
+    pub routes: HashMap<ObjectKey, raw::tnd_route>,
+}
+
+impl Chip {
+    /// One record of a class with what follows it.
+    pub(super) fn put(&mut self, cls: u16, bytes: &[u8]) {
+        match cls {
+            raw::TND_CLS_PORT => each::<raw::tnd_port>(bytes, |o, _| {
+                self.ports.insert(o.port, o);
+            }),
+            raw::TND_CLS_VLAN => each::<raw::tnd_vlan>(bytes, |o, _| {
+                self.vlans.insert(o.fid, o);
+            }),
+            raw::TND_CLS_VLAN_MEMBER => each::<raw::tnd_vlan_member>(bytes, |o, _| {
+                self.members.insert((o.port, o.vid), o);
+            }),
+            raw::TND_CLS_FDB => each::<raw::tnd_fdb>(bytes, |o, _| {
+                self.fdb.insert((o.fid, o.mac), o);
+            }),
+            raw::TND_CLS_RIF => each::<raw::tnd_rif>(bytes, |o, _| {
+                self.rifs.insert(o.rif, o);
+            }),
+            raw::TND_CLS_NEIGH => each::<raw::tnd_neigh>(bytes, |o, _| {
+                self.neighbours.insert(o.key(), o);
+            }),
+            raw::TND_CLS_NEXTHOP => each::<raw::tnd_nexthop>(bytes, |o, _| {
+                self.nexthops.insert(o.nexthop, o);
+            }),
+            raw::TND_CLS_NHG => each::<raw::tnd_nhg>(bytes, |o, tail| {
+                let mut m: Vec<(u32, u32)> = tandem_abi::object::fixed::<raw::tnd_nhg_member>(tail)
+                    .map(|m| (m.nexthop, m.weight))
+                    .collect();
+                m.sort_unstable();
+                self.groups.insert(o.nhg, (o.hash, m));
+            }),
+            raw::TND_CLS_ROUTE => each::<raw::tnd_route>(bytes, |o, _| {
+                self.routes.insert(o.key(), o);
+            }),
+            _ => {}
+        }
+    }
+
+    /// Removes the object that a body's key names.
+    pub(super) fn remove(&mut self, cls: u16, bytes: &[u8]) {
+        match cls {
+            raw::TND_CLS_VLAN => each::<raw::tnd_vlan>(bytes, |o, _| {
+                self.vlans.remove(&o.fid);
+            }),
+            raw::TND_CLS_VLAN_MEMBER => each::<raw::tnd_vlan_member>(bytes, |o, _| {
+                self.members.remove(&(o.port, o.vid));
+            }),
+            raw::TND_CLS_FDB => each::<raw::tnd_fdb>(bytes, |o, _| {
+                self.fdb.remove(&(o.fid, o.mac));
+            }),
+            raw::TND_CLS_RIF => each::<raw::tnd_rif>(bytes, |o, _| {
+                self.rifs.remove(&o.rif);
+            }),
+            raw::TND_CLS_NEIGH => each::<raw::tnd_neigh>(bytes, |o, _| {
+                self.neighbours.remove(&o.key());
+            }),
+            raw::TND_CLS_NEXTHOP => each::<raw::tnd_nexthop>(bytes, |o, _| {
+                self.nexthops.remove(&o.nexthop);
+            }),
+            raw::TND_CLS_NHG => {
+                if let Ok((o, _)) = tandem_abi::object::read_object::<raw::tnd_nhg>(bytes) {
+                    self.groups.remove(&o.nhg);
+                }
+            }
+            raw::TND_CLS_ROUTE => each::<raw::tnd_route>(bytes, |o, _| {
+                self.routes.remove(&o.key());
+            }),
+            _ => {}
+        }
+    }
+
+    /// Reads all classes of the chip, a step at a time between the core's turns.
+    pub(super) async fn read(api: &Api) -> Result<Chip, ApiError> {
+        let mut chip = Chip::default();
+        for cls in raw::TND_CLS_PORT..=raw::TND_CLS_ROUTE {
+            if cls == raw::TND_CLS_VRF {
+                continue;
+            }
+            let mut cursor = 0;
+            for _ in 0..STEPS_MAX {
+                let (bytes, next) = api
+                    .ask(move |core| step(core, cls, cursor))
+                    .await?
+                    .map_err(ApiError::unavailable)?;
+                chip.put(cls, &bytes);
+                cursor = next;
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(chip)
+    }
+}
+
+fn each<T: Object>(bytes: &[u8], mut f: impl FnMut(T, &[u8])) {
+    for (mut o, tail) in records::<T>(bytes) {
+        o.set_struct_size();
+        f(o, tail);
+    }
+}
+
+fn step(core: &mut Core, cls: u16, cursor: u64) -> Result<(Vec<u8>, u64), String> {
+    let Some(control) = core.control() else {
+        return Err("no ASIC attached: is asicd running?".into());
+    };
+    let (cpl, out) = control
+        .call(
+            "dump",
+            &Request {
+                op: raw::TND_OP_DUMP,
+                cls,
+                arg: cursor,
+                output: true,
+                ..Default::default()
+            },
+        )
+        .map_err(|e| e.to_string())?;
+    Ok((out, cpl.result))
+}
+
+/// Whether two bodies say the same.
+pub(super) fn same<T: IntoBytes + zerocopy::Immutable>(a: &T, b: &T) -> bool {
+    a.as_bytes() == b.as_bytes()
+}

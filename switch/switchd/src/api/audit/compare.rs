@@ -1,0 +1,571 @@
+//! What should be there, and how what is there differs.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use tandem_abi::object::ObjectKey;
+use tandem_abi::raw;
+use tandem_mgmt::server::ApiError;
+use tandem_mgmt::types::{AuditAnswer, Difference};
+use tandem_store::model::{Event, Family, KindSet, Object, SourceId};
+use tandem_store::{Attach, Completion, Config, Explanation, Planned, Policy, Store};
+
+use super::Api;
+use super::chip::{Chip, same};
+use crate::core::ids::{Ids, Left, id_of};
+
+/// Differences reported at most; there is one line for the rest.
+const MAX: usize = 1000;
+/// Rows of the running store that are read at once.
+const PAGE: usize = 10_000;
+/// Rounds of planning at most: far more than any dependency is deep.
+const ROUNDS: usize = 1 << 20;
+/// Explanations asked for in one job.
+const EXPLAIN: usize = 256;
+
+/// What follows from the kernel's tables alone.
+pub(super) struct Expected {
+    /// If everything fitted.
+    pub chip: Chip,
+    store: Store,
+}
+
+impl Expected {
+    pub(super) fn of(id: SourceId, objects: Vec<Object>, config: Config, port: u16) -> Expected {
+        let mut store = Store::new(Config {
+            // an endless chip: no reserves, nothing fails
+            route_slots: [0, 0],
+            policy: Policy::Trap,
+            ..config
+        });
+        store.attach(Attach::Cold, 1);
+        store.apply(Event::BeginSync(id, KindSet::ALL), 1);
+        for object in objects {
+            store.apply(Event::Upsert(id, object), 1);
+        }
+        store.apply(Event::EndSync(id), 1);
+        let mut chip = Chip::default();
+        let mut ids = Ids::new(Left::default());
+        let mut planned: Vec<Planned> = Vec::new();
+        for _ in 0..ROUNDS {
+            planned.clear();
+            store.plan(&mut planned, 1);
+            if planned.is_empty() {
+                break;
+            }
+            for p in &planned {
+                let translated = ids.translate(p, &store, port);
+                let body = translated.as_deref().unwrap_or(p.body.bytes());
+                match p.op {
+                    raw::TND_OP_CREATE | raw::TND_OP_UPDATE => chip.put(p.cls, body),
+                    raw::TND_OP_DELETE => {
+                        chip.remove(p.cls, body);
+                        if let Some(id) = id_of(p) {
+                            ids.deleted(p.cls, id);
+                        }
+                    }
+                    _ => {}
+                }
+                let done = Completion {
+                    result: 1,
+                    ..Completion::default()
+                };
+                store.complete(p.token, &done, 1);
+            }
+        }
+        Expected { chip, store }
+    }
+
+    fn routes(&self) -> HashMap<String, String> {
+        let mut all = HashMap::new();
+        for family in [Family::V4, Family::V6] {
+            let (mut cursor, mut rows) = (0, Vec::new());
+            loop {
+                cursor = self.store.routes(family, cursor, PAGE, &mut rows);
+                for r in rows.drain(..) {
+                    let text = route_text(&r);
+                    all.insert(r.prefix, text);
+                }
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        all
+    }
+}
+
+fn route_text(r: &tandem_store::RouteRow) -> String {
+    format!(
+        "{} {} table {} metric {}",
+        r.kind, r.target, r.table, r.metric
+    )
+}
+
+/// Gathers differences up to the limit.
+#[derive(Default)]
+struct Gather {
+    items: Vec<Difference>,
+    more: usize,
+}
+
+impl Gather {
+    fn add(&mut self, kind: &str, key: String, between: &str, wanted: String, found: String) {
+        if self.items.len() >= MAX {
+            self.more += 1;
+            return;
+        }
+        self.items.push(Difference {
+            kind: kind.into(),
+            key,
+            between: between.into(),
+            wanted,
+            found,
+        });
+    }
+
+    fn into(self, mut answer: AuditAnswer) -> AuditAnswer {
+        answer.items.extend(self.items);
+        if self.more > 0 {
+            answer
+                .warnings
+                .push(format!("{} more differences are not listed", self.more));
+        }
+        answer
+    }
+}
+
+const KERNEL: &str = "kernel-store";
+const ASIC: &str = "store-asic";
+
+/// Two maps of texts.
+fn texts(
+    g: &mut Gather,
+    kind: &str,
+    wanted: &HashMap<String, String>,
+    found: &HashMap<String, String>,
+) {
+    for (key, want) in wanted {
+        match found.get(key) {
+            None => g.add(kind, key.clone(), KERNEL, want.clone(), "nothing".into()),
+            Some(have) if have != want => {
+                g.add(kind, key.clone(), KERNEL, want.clone(), have.clone())
+            }
+            Some(_) => {}
+        }
+    }
+    for (key, have) in found.iter().filter(|(k, _)| !wanted.contains_key(*k)) {
+        g.add(kind, key.clone(), KERNEL, "nothing".into(), have.clone());
+    }
+}
+
+/// The kernel against the running store, by rows.
+pub(super) async fn rows(api: &Api, expected: &Expected) -> Result<AuditAnswer, ApiError> {
+    let mut g = Gather::default();
+    let mut answer = AuditAnswer::default();
+    let mut found = HashMap::new();
+    for family in [Family::V4, Family::V6] {
+        let mut cursor = 0;
+        loop {
+            let (next, page) = api
+                .ask(move |core| {
+                    let mut rows = Vec::new();
+                    let next = core.store.routes(family, cursor, PAGE, &mut rows);
+                    (next, rows)
+                })
+                .await?;
+            for r in page {
+                // the reserve's own traps are nobody's routes
+                if r.table != 0 {
+                    let text = route_text(&r);
+                    found.insert(r.prefix, text);
+                }
+            }
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+    let wanted = expected.routes();
+    answer.compared.insert("routes".into(), wanted.len() as u64);
+    texts(&mut g, "route", &wanted, &found);
+
+    let (neighbours, fdb) = api
+        .ask(|core| (core.store.neighbours(), core.store.fdb()))
+        .await?;
+    let neigh = |rows: Vec<tandem_store::NeighRow>| -> HashMap<String, String> {
+        rows.into_iter()
+            // without an address it is not there for forwarding
+            .filter(|r| !r.mac.is_empty())
+            .map(|r| {
+                (
+                    format!("{} dev {}", r.addr, r.dev),
+                    format!("lladdr {}", r.mac),
+                )
+            })
+            .collect()
+    };
+    let entries = |rows: Vec<tandem_store::FdbRow>| -> HashMap<String, String> {
+        rows.into_iter()
+            .filter(|r| r.kind != "learned")
+            .map(|r| {
+                (
+                    format!("{} {}", r.mac, r.bridge),
+                    format!("{} dev {}", r.kind, r.dev),
+                )
+            })
+            .collect()
+    };
+    let wanted = neigh(expected.store.neighbours());
+    answer
+        .compared
+        .insert("neighbours".into(), wanted.len() as u64);
+    texts(&mut g, "neighbour", &wanted, &neigh(neighbours));
+    let wanted = entries(expected.store.fdb());
+    answer.compared.insert("fdb".into(), wanted.len() as u64);
+    texts(&mut g, "fdb", &wanted, &entries(fdb));
+    Ok(g.into(answer))
+}
+
+/// What the running store says of an object.
+enum Ask {
+    Route(IpNet),
+    Neighbour(IpAddr),
+    Mac([u8; 6]),
+}
+
+async fn explain(api: &Api, asks: Vec<Ask>) -> Result<Vec<Vec<Explanation>>, ApiError> {
+    let mut all = Vec::with_capacity(asks.len());
+    let mut asks = asks.into_iter().peekable();
+    while asks.peek().is_some() {
+        let some: Vec<Ask> = asks.by_ref().take(EXPLAIN).collect();
+        all.extend(
+            api.ask(move |core| {
+                some.into_iter()
+                    .map(|a| match a {
+                        Ask::Route(net) => vec![core.store.explain_route(net)],
+                        Ask::Neighbour(a) => core.store.explain_neighbour(a),
+                        Ask::Mac(m) => core.store.explain_mac(m),
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .await?,
+        );
+    }
+    Ok(all)
+}
+
+/// What should be in the chip against what is there.
+pub(super) async fn tables(
+    api: &Api,
+    expected: &Expected,
+    found: &Chip,
+    policy: Policy,
+    answer: AuditAnswer,
+) -> Result<AuditAnswer, ApiError> {
+    let mut g = Gather::default();
+    let want = &expected.chip;
+    for (port, w) in &want.ports {
+        let have = found.ports.get(port);
+        if have.is_none_or(|h| !same(h, w)) {
+            g.add(
+                "port",
+                format!("swp{port}"),
+                ASIC,
+                port_text(Some(w)),
+                port_text(have),
+            );
+        }
+    }
+    plain(
+        &mut g,
+        "vlan",
+        &want.vlans,
+        &found.vlans,
+        |k| format!("fid {k}"),
+        |v| format!("flags {:#x} ageing {} s", v.flags, v.ageing_s),
+    );
+    plain(
+        &mut g,
+        "member",
+        &want.members,
+        &found.members,
+        |k| format!("swp{}", k.0),
+        |m| format!("fid {} flags {:#x}", m.fid, m.flags),
+    );
+    plain(
+        &mut g,
+        "rif",
+        &want.rifs,
+        &found.rifs,
+        |k| format!("rif {k}"),
+        |r| {
+            format!(
+                "kind {} port {} fid {} mac {} mtu {} flags {:#x}",
+                r.kind,
+                r.port,
+                r.fid,
+                mac(r.mac),
+                r.mtu,
+                r.flags
+            )
+        },
+    );
+    fdb(api, &mut g, want, found).await?;
+    neighbours(api, &mut g, want, found).await?;
+    routes(api, &mut g, want, found, policy).await?;
+    Ok(g.into(answer))
+}
+
+/// Classes that always fit or whose absence shows in others' reasons.
+fn plain<K: Eq + std::hash::Hash, T: zerocopy::IntoBytes + zerocopy::Immutable>(
+    g: &mut Gather,
+    kind: &str,
+    want: &HashMap<K, T>,
+    found: &HashMap<K, T>,
+    key: impl Fn(&K) -> String,
+    text: impl Fn(&T) -> String,
+) {
+    for (k, w) in want {
+        match found.get(k) {
+            Some(f) if same(f, w) => {}
+            f => g.add(
+                kind,
+                key(k),
+                ASIC,
+                text(w),
+                f.map_or("nothing".into(), &text),
+            ),
+        }
+    }
+    for (k, f) in found.iter().filter(|(k, _)| !want.contains_key(*k)) {
+        g.add(kind, key(k), ASIC, "nothing".into(), text(f));
+    }
+}
+
+fn action(a: u8) -> &'static str {
+    match a {
+        raw::TND_ACT_FORWARD => "forward",
+        raw::TND_ACT_DROP => "drop",
+        _ => "trap",
+    }
+}
+
+fn mac(m: [u8; 6]) -> String {
+    let [a, b, c, d, e, f] = m;
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+fn port_text(p: Option<&raw::tnd_port>) -> String {
+    p.map_or("nothing".into(), |p| {
+        format!("flags {:#x} mtu {} stp {}", p.flags, p.mtu, p.stp_state)
+    })
+}
+
+fn fdb_text(f: &raw::tnd_fdb) -> String {
+    if f.action == raw::TND_ACT_FORWARD {
+        format!("forward to swp{}", f.port)
+    } else {
+        action(f.action).into()
+    }
+}
+
+async fn fdb(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
+    let mut missing = Vec::new();
+    for (k, w) in &want.fdb {
+        match found.fdb.get(k) {
+            Some(f) if fdb_text(f) == fdb_text(w) => {}
+            Some(f) => g.add(
+                "fdb",
+                format!("{} fid {}", mac(k.1), k.0),
+                ASIC,
+                fdb_text(w),
+                fdb_text(f),
+            ),
+            None => missing.push((k, w)),
+        }
+    }
+    let said = explain(api, missing.iter().map(|(k, _)| Ask::Mac(k.1)).collect()).await?;
+    for ((k, w), said) in missing.iter().zip(said) {
+        // it may be missing when the store knows that, and why
+        let known = said.iter().any(|e| !e.in_hardware && !e.reason.is_empty());
+        if !known {
+            g.add(
+                "fdb",
+                format!("{} fid {}", mac(k.1), k.0),
+                ASIC,
+                fdb_text(w),
+                "nothing".into(),
+            );
+        }
+    }
+    for (k, f) in found.fdb.iter().filter(|(k, _)| !want.fdb.contains_key(*k)) {
+        g.add(
+            "fdb",
+            format!("{} fid {}", mac(k.1), k.0),
+            ASIC,
+            "nothing".into(),
+            fdb_text(f),
+        );
+    }
+    Ok(())
+}
+
+fn address(family: u8, bytes: &[u8; 16]) -> IpAddr {
+    if u32::from(family) == u32::from(raw::TND_AF_INET) {
+        let [a, b, c, d, ..] = *bytes;
+        IpAddr::from([a, b, c, d])
+    } else {
+        IpAddr::from(*bytes)
+    }
+}
+
+fn neigh_text(n: &raw::tnd_neigh) -> String {
+    format!("{} lladdr {}", action(n.action), mac(n.mac))
+}
+
+async fn neighbours(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
+    let key = |n: &raw::tnd_neigh| format!("{} rif {}", address(n.family, &n.addr), n.rif);
+    let mut missing = Vec::new();
+    for (k, w) in &want.neighbours {
+        match found.neighbours.get(k) {
+            Some(f) if same(f, w) => {}
+            Some(f) => g.add("neighbour", key(w), ASIC, neigh_text(w), neigh_text(f)),
+            None => missing.push(w),
+        }
+    }
+    let asks = missing
+        .iter()
+        .map(|w| Ask::Neighbour(address(w.family, &w.addr)))
+        .collect();
+    for (w, said) in missing.iter().zip(explain(api, asks).await?) {
+        if !said.iter().any(|e| !e.in_hardware && !e.reason.is_empty()) {
+            g.add("neighbour", key(w), ASIC, neigh_text(w), "nothing".into());
+        }
+    }
+    let extra = |k: &&ObjectKey| !want.neighbours.contains_key(*k);
+    for k in found.neighbours.keys().filter(extra) {
+        if let Some(f) = found.neighbours.get(k) {
+            g.add("neighbour", key(f), ASIC, "nothing".into(), neigh_text(f));
+        }
+    }
+    Ok(())
+}
+
+/// Where a route leads in this chip, in words that don't depend on ids of groups.
+fn target(chip: &Chip, r: &raw::tnd_route) -> String {
+    let mut text = action(r.action).to_owned();
+    if r.action != raw::TND_ACT_FORWARD {
+        return text;
+    }
+    let mut hop = |id: u32, weight: u32| {
+        let _ = match chip.nexthops.get(&id) {
+            None => write!(text, " next hop {id} that is not there"),
+            Some(n) if n.action == raw::TND_ACT_FORWARD => {
+                write!(text, " via {} rif {} weight {weight}", mac(n.mac), n.rif)
+            }
+            Some(n) => write!(text, " {} rif {} weight {weight}", action(n.action), n.rif),
+        };
+    };
+    if r.target_kind == raw::TND_RT_NEXTHOP {
+        hop(r.target, 1);
+    } else if let Some((hash, members)) = chip.groups.get(&r.target) {
+        for (id, weight) in members {
+            hop(*id, *weight);
+        }
+        let _ = write!(text, " hash {hash}");
+    } else {
+        let _ = write!(text, " group {} that is not there", r.target);
+    }
+    text
+}
+
+fn prefix(r: &raw::tnd_route) -> Option<IpNet> {
+    IpNet::new(address(r.family, &r.addr), r.prefix_len).ok()
+}
+
+async fn routes(
+    api: &Api,
+    g: &mut Gather,
+    want: &Chip,
+    found: &Chip,
+    policy: Policy,
+) -> Result<(), ApiError> {
+    let mut differing = Vec::new();
+    for (k, w) in &want.routes {
+        let Some(net) = prefix(w) else { continue };
+        let have = found.routes.get(k);
+        let (wanted, is) = (
+            target(want, w),
+            have.map_or("nothing".into(), |h| target(found, h)),
+        );
+        if wanted != is {
+            differing.push((net, w.vrf, wanted, is));
+        }
+    }
+    let extra: Vec<_> = found
+        .routes
+        .iter()
+        .filter(|(k, _)| !want.routes.contains_key(*k))
+        .filter_map(|(_, f)| Some((prefix(f)?, target(found, f))))
+        .collect();
+    let asks = differing.iter().map(|d| Ask::Route(d.0)).collect();
+    for ((net, vrf, wanted, is), said) in differing.into_iter().zip(explain(api, asks).await?) {
+        let reason = said.first().is_some_and(|e| !e.reason.is_empty());
+        let harmless = match is.as_str() {
+            "trap" => reason,
+            "nothing" => {
+                let fails = said.first().is_some_and(|e| !e.in_hardware);
+                // a less specific entry that forwards would answer, wrongly
+                let safe = policy == Policy::Fail || cover(found, vrf, net) != Some("forward");
+                reason && fails && safe
+            }
+            _ => false,
+        };
+        if !harmless {
+            g.add("route", net.to_string(), ASIC, wanted, is);
+        }
+    }
+    let asks = extra.iter().map(|e| Ask::Route(e.0)).collect();
+    for ((net, is), said) in extra.iter().zip(explain(api, asks).await?) {
+        // the reserve's aggregate traps are the store's own
+        let own = said
+            .first()
+            .is_some_and(|e| e.known && e.key == net.to_string());
+        if !(own && is == "trap") {
+            g.add("route", net.to_string(), ASIC, "nothing".into(), is.clone());
+        }
+    }
+    Ok(())
+}
+
+/// What the longest shorter entry does.
+fn cover(chip: &Chip, vrf: u16, net: IpNet) -> Option<&'static str> {
+    let mut shorter = net.supernet()?;
+    loop {
+        let (family, addr) = match shorter.network() {
+            IpAddr::V4(a) => {
+                let mut b = [0; 16];
+                for (to, from) in b.iter_mut().zip(a.octets()) {
+                    *to = from;
+                }
+                (raw::TND_AF_INET, b)
+            }
+            IpAddr::V6(a) => (raw::TND_AF_INET6, a.octets()),
+        };
+        let probe = raw::tnd_route {
+            vrf,
+            family,
+            addr,
+            prefix_len: shorter.prefix_len(),
+            ..Default::default()
+        };
+        if let Some(r) = chip.routes.get(&tandem_abi::object::Object::key(&probe)) {
+            return Some(action(r.action));
+        }
+        shorter = shorter.supernet()?;
+    }
+}
