@@ -6,6 +6,7 @@ The names begin with tnt-<pid>-, so that several runs can go on at once and what
 
 import itertools
 import os
+import re
 import shutil
 import sys
 
@@ -117,7 +118,7 @@ def make(request):
         if failed and isinstance(sw, AsicSwitch):
             os.makedirs(LOGS, exist_ok=True)
             for daemon in ("asicd", "switchd"):
-                with open(os.path.join(LOGS, f"{request.node.name}-{daemon}.log"), "w", encoding="utf-8") as f:
+                with open(os.path.join(LOGS, f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', request.node.name)}-{daemon}.log"), "w", encoding="utf-8") as f:
                     f.write(sw.log(daemon))
         if not (failed and os.environ.get("TANDEM_KEEP")):
             sw.delete()

@@ -242,6 +242,26 @@ fn wait_ready(
     }
 }
 
+/// The pid of a daemon that runs and is ready; waits for one that starts. One that has just been killed holds its
+/// pid file for some more milliseconds and answers no more: that is none.
+fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Option<u32>> {
+    while let Some(pid) = instance.running(daemon) {
+        let status = status_of(instance, daemon).unwrap_or(Value::Null);
+        if is_ready(daemon, &status) {
+            return Ok(Some(pid));
+        }
+        if Instant::now() > end {
+            let log = instance.log_file(daemon);
+            bail!(
+                "{daemon} runs (pid {pid}) but is not ready (log: {})",
+                log.display()
+            );
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(None)
+}
+
 /// Becomes a daemon in the foreground, with the configuration's command line.
 fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Result<Verdict> {
     let daemon = match daemon {
@@ -282,7 +302,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
 
     let mut actions = Vec::new();
     for daemon in [Daemon::Asicd, Daemon::Switchd] {
-        if let Some(pid) = instance.running(daemon) {
+        if let Some(pid) = serving(instance, daemon, end)? {
             actions.push(format!("{daemon} runs already (pid {pid})"));
             continue;
         }
