@@ -13,7 +13,7 @@ use tandem_store::model::{Event, KindSet, Object};
 
 use super::super::{Message, SourceError, Status};
 use super::convert::Ports;
-use super::pipe::{Pipe, datagrams};
+use super::pipe::{Counting, Pipe, datagrams};
 use super::view::{Doubts, View};
 use super::{Config, sysctl};
 
@@ -260,24 +260,27 @@ impl Listener {
     /// The same, repeated while the tables don't stand still, `before` once: what any of the dumps
     /// holds was there, and if it is no longer, the backlog says so.
     ///
-    /// A dump of IPv6 routes finds its place again by counting, and misses routes without saying
-    /// so when others went meanwhile (net/ipv6/ip6_fib.c, `fib6_dump_table`). So it is only
-    /// trusted alone when no IPv6 route changed in its time; otherwise all attempts count together.
+    /// A dump that finds its place again by counting ([`Counting`]) is only trusted alone when
+    /// nothing of its kind changed in its time; otherwise all attempts count together.
     fn dump_steady(
         &mut self,
         what: Dump,
         before: impl Fn(&mut View),
         each: impl Fn(&mut View, &mut Pipe, nl::Object),
     ) -> Result<bool, Stopped> {
-        let counts = matches!(what, Dump::Routes(Family::V6, _));
+        let counting = match what {
+            Dump::Routes(Family::V6, _) => Some(Counting::Routes6),
+            Dump::Neighs(_) | Dump::Fdb => Some(Counting::Neighs),
+            _ => None,
+        };
         let mut whole = true;
         before(&mut self.view);
         for attempt in 0..ATTEMPTS {
-            let changes = self.pipe.changes6;
+            let changes = counting.map(|c| self.pipe.changes(c));
             match self.dump(what, &each) {
                 Ok(there) => {
                     self.pipe.pump_all();
-                    if !counts || !there || self.pipe.changes6 == changes {
+                    if !there || changes == counting.map(|c| self.pipe.changes(c)) {
                         return Ok(there);
                     }
                     self.pipe.status.interrupted += 1;
@@ -287,7 +290,7 @@ impl Listener {
             }
             std::thread::sleep(Duration::from_millis(u64::from(attempt)));
         }
-        if counts && whole {
+        if counting.is_some() && whole {
             return Ok(true);
         }
         Err(Stopped::Restless)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, TrySendError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netlink::consts::{RTM_DELROUTE, RTM_NEWROUTE};
+use tandem_linux::netlink::consts::{RTM_DELNEIGH, RTM_DELROUTE, RTM_NEWROUTE};
 use tandem_linux::netlink::wire::HEADER_LEN;
 use tandem_linux::netlink::{Family, Monitor, Protocol};
 use tandem_store::model::Event;
@@ -97,17 +97,33 @@ pub(super) struct Pipe {
     /// The reading side is gone, or a stop was asked for: events are dropped.
     pub dead: bool,
     pub status: Status,
-    /// Notifications of IPv6 routes read so far.
-    pub changes6: u64,
+    /// Notifications read so far that unsettle a dump, by [`Counting`].
+    changes: [u64; 2],
 }
 
-/// This datagram tells of an IPv6 route.
-fn is_route6(protocol: Protocol, datagram: &[u8]) -> bool {
-    let kind = datagram.get(4..6).and_then(|b| b.try_into().ok());
-    let kind = kind.map_or(0, u16::from_ne_bytes);
-    protocol == Protocol::Route
-        && matches!(kind, RTM_NEWROUTE | RTM_DELROUTE)
-        && datagram.get(HEADER_LEN) == Some(&Family::V6.raw())
+/// Tables of which the kernel's dump finds its place again by counting: when objects go meanwhile
+/// it misses others, without saying so (net/ipv6/ip6_fib.c `fib6_dump_table`, net/bridge/br_fdb.c
+/// `br_fdb_dump`, net/core/neighbour.c `neigh_dump_table`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// IPv6 routes.
+    Routes6,
+    /// Neighbours and FDB entries.
+    Neighs,
+}
+
+/// This datagram tells of a change that makes a dump which counts lose its place.
+fn unsettles(protocol: Protocol, datagram: &[u8]) -> Option<Counting> {
+    let kind = datagram.get(4..6)?.try_into().ok()?;
+    match u16::from_ne_bytes(kind) {
+        _ if protocol != Protocol::Route => None,
+        RTM_NEWROUTE | RTM_DELROUTE => {
+            let v6 = datagram.get(HEADER_LEN) == Some(&Family::V6.raw());
+            v6.then_some(Counting::Routes6)
+        }
+        RTM_DELNEIGH => Some(Counting::Neighs),
+        _ => None,
+    }
 }
 
 impl Pipe {
@@ -132,7 +148,7 @@ impl Pipe {
             overrun: false,
             dead: false,
             status: Status::default(),
-            changes6: 0,
+            changes: [0; 2],
         }
     }
 
@@ -140,13 +156,16 @@ impl Pipe {
     pub fn pump(&mut self) -> bool {
         let mut any = false;
         for _ in 0..PUMP {
-            let backlog = &mut self.backlog;
-            let (mut lost, mut changes6) = (false, 0);
+            let (backlog, changes) = (&mut self.backlog, &mut self.changes);
+            let mut lost = false;
             let got = self.monitor.recv(|protocol, d| {
-                changes6 += u64::from(is_route6(protocol, d));
+                if let Some(n) = unsettles(protocol, d)
+                    && let Some(n) = changes.get_mut(n as usize)
+                {
+                    *n += 1;
+                }
                 lost |= !backlog.push(protocol, d);
             });
-            self.changes6 += changes6;
             let (datagrams, overrun) = match got {
                 Ok(got) => got,
                 Err(e) => {
@@ -225,6 +244,11 @@ impl Pipe {
                 }
             }
         }
+    }
+
+    /// How many notifications of this kind were read so far.
+    pub fn changes(&self, of: Counting) -> u64 {
+        self.changes.get(of as usize).copied().unwrap_or(0)
     }
 
     /// Stop was asked for, or nobody listens.

@@ -304,7 +304,7 @@ pub(super) type LegFlags<'a> = dyn Fn(u32) -> u8 + 'a;
 pub(super) enum Op {
     /// A notification: the route is there.
     New(NewMode),
-    /// A dump holds it. `again`: say so even if nothing changed.
+    /// A dump holds it. `again`: say so even if nothing changed, unless this dump did already.
     Dumped { again: bool },
     /// A notification: the route is gone.
     Del,
@@ -535,7 +535,7 @@ fn apply<K: Key>(
                     return (true, None);
                 }
                 Op::New(_) | Op::Dumped { .. } if same => {
-                    if again || a.state | MARK != state {
+                    if again && a.state & MARK == 0 || a.state | MARK != state {
                         emit(Change::Upsert(r, a.position));
                     }
                     a.state = state;
@@ -605,7 +605,7 @@ fn settle<K: Key>(
         let same =
             before.is_some_and(|o| o.content == a.content && o.state | MARK == a.state | MARK);
         if own == Some(a.content) {
-            if again || !same {
+            if again && before.is_none_or(|o| o.state & MARK == 0) || !same {
                 emit(Change::Upsert(r, a.position));
             }
         } else if !same && let (Some(bare), Some(c)) = (key.route(), contents.get(a.content)) {

@@ -630,7 +630,7 @@ fn full_dump_under_churn(what: &str, v6: bool) {
             })
             .unwrap();
         });
-        for round in 0..40 {
+        for round in 0..6 {
             lab.source.resync();
             let mut ended = false;
             while !ended {
