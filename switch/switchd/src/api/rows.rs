@@ -297,13 +297,9 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
     } else {
         format!("{} {}", e.key, e.target)
     };
-    answer.in_hardware = e.in_hardware && e.action != "trap";
+    answer.in_hardware = e.in_hardware && e.action != "trap" && e.reason.is_empty();
     answer.state = if e.in_hardware {
-        if e.action == "trap" {
-            "trap"
-        } else {
-            "offloaded"
-        }
+        if answer.in_hardware { "offloaded" } else { "trap" }
     } else if e.waiting_for.contains("slot") || (!e.reason.is_empty() && e.cover.is_empty()) {
         "failed"
     } else if !e.reason.is_empty() {
