@@ -483,6 +483,8 @@ impl Listener {
         self.view.settings(sysctl::settings(), &mut sink);
         let redirects = sysctl::redirects(self.view.interfaces());
         self.view.redirects(redirects, &mut sink);
+        let without6 = sysctl::without_ipv6(self.view.interfaces());
+        self.view.without_ipv6(without6, &mut sink);
     }
 }
 
@@ -506,6 +508,8 @@ pub(super) fn snapshot(requests: &mut Requests, ports: &Ports) -> Result<Vec<Obj
     view.settings(sysctl::settings(), &mut sink);
     let redirects = sysctl::redirects(view.interfaces());
     view.redirects(redirects, &mut sink);
+    let without6 = sysctl::without_ipv6(view.interfaces());
+    view.without_ipv6(without6, &mut sink);
     Ok(out)
 }
 

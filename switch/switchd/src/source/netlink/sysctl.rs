@@ -1,6 +1,6 @@
 //! Sysctls that no notification tells of, read from the caller's network namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use tandem_store::model::{ConfScope, Settings};
@@ -42,5 +42,16 @@ pub(super) fn redirects<'a>(
         .into_iter()
         .chain(each)
         .filter_map(|(scope, name)| Some((scope, read(name)?)))
+        .collect()
+}
+
+/// Interfaces on which IPv6 is switched off (`disable_ipv6`): packets are dropped there, whatever
+/// `forwarding` says.
+pub(super) fn without_ipv6<'a>(interfaces: impl Iterator<Item = (u32, &'a str)>) -> BTreeSet<u32> {
+    interfaces
+        .filter(|(_, name)| {
+            number(&format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6")) == Some(1)
+        })
+        .map(|(i, _)| i)
         .collect()
 }

@@ -56,6 +56,9 @@ pub(super) struct View {
     chains: BTreeSet<(u8, String, String)>,
     redirects: BTreeMap<model::ConfScope, bool>,
     settings: Option<model::Settings>,
+    /// Interfaces without IPv6, and what the kernel says of every interface's IPv6 forwarding.
+    without6: BTreeSet<u32>,
+    forwarding6: HashMap<u32, bool>,
     shadow: Shadow,
     doubts: Doubts,
     /// Devices of which a route's message told another state than their own: the kernel has not got
@@ -168,7 +171,16 @@ impl View {
             }
             nl::Object::Nexthop(n) => self.nexthop(convert::nexthop(&n), out),
             nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
-            nl::Object::Netconf(c) => upsert(out, Object::Netconf(convert::netconf(&c))),
+            nl::Object::Netconf(c) => {
+                let mut c = convert::netconf(&c);
+                if let (model::Family::V6, model::ConfScope::Interface(i)) = (c.family, c.scope) {
+                    if let Some(on) = c.forwarding {
+                        self.forwarding6.insert(i, on);
+                    }
+                    c.forwarding = c.forwarding.map(|on| on && !self.without6.contains(&i));
+                }
+                upsert(out, Object::Netconf(c));
+            }
             nl::Object::BaseChain(c) => {
                 if let Some(chain) = convert::base_chain(&c) {
                     let key = (chain.family, chain.table.clone(), chain.name.clone());
@@ -214,8 +226,15 @@ impl View {
             }
             nl::Object::Netconf(c) => {
                 let scope = convert::scope(c.target);
-                if c.family == nl::Family::V4 {
-                    self.redirects.remove(&scope);
+                match (c.family, scope) {
+                    (nl::Family::V4, scope) => {
+                        self.redirects.remove(&scope);
+                    }
+                    (nl::Family::V6, model::ConfScope::Interface(i)) => {
+                        self.forwarding6.remove(&i);
+                        self.without6.remove(&i);
+                    }
+                    _ => {}
                 }
                 remove(out, Key::Netconf(convert::family(c.family), scope));
             }
@@ -564,6 +583,26 @@ impl View {
             }
         }
         self.redirects = now;
+    }
+
+    /// The interfaces without IPv6, as just read: they forward none, whatever the sysctl says.
+    pub fn without_ipv6(&mut self, now: BTreeSet<u32>, out: &mut Sink<'_>) {
+        for i in now.symmetric_difference(&self.without6) {
+            if let Some(on) = self.forwarding6.get(i) {
+                upsert(
+                    out,
+                    Object::Netconf(model::Netconf {
+                        family: model::Family::V6,
+                        scope: model::ConfScope::Interface(*i),
+                        forwarding: Some(*on && !now.contains(i)),
+                        rp_filter: None,
+                        ignore_linkdown: None,
+                        send_redirects: None,
+                    }),
+                );
+            }
+        }
+        self.without6 = now;
     }
 
     // -- full dumps --------------------------------------------------------------------------

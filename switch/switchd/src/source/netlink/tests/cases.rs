@@ -231,7 +231,10 @@ neigh add 10.0.1.7 lladdr 02:00:00:00:00:07 dev v1
         "master",
         "static",
     ]);
-    std::thread::sleep(Duration::from_millis(300));
+    // the kernel tells of a tentative address when it is one no longer
+    while lab.json("addr show tentative").to_string().contains("fe80") {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     lab.sync();
     let snapshot = lab.in_ns(|| lab.source.snapshot().unwrap());
     let sorted = |objects: Vec<String>| {
@@ -431,6 +434,8 @@ fn sysctls_are_followed() {
     set(&lab, "net.ipv4.conf.v1.ignore_routes_with_linkdown", "1");
     set(&lab, "net.ipv4.conf.v1.send_redirects", "0");
     set(&lab, "net.ipv4.fib_multipath_hash_policy", "1");
+    set(&lab, "net.ipv6.conf.all.forwarding", "1");
+    set(&lab, "net.ipv6.conf.v1.disable_ipv6", "1");
     std::thread::sleep(Duration::from_millis(200)); // by the timer, without a barrier
     while let Ok(message) = lab.source.messages().try_recv() {
         if let Message::Events(events) = message {
@@ -454,6 +459,22 @@ fn sysctls_are_followed() {
         _ => None,
     });
     assert_eq!(settings[0].hash_policy_v4, 1);
+    let v6 = |lab: &Lab, index| {
+        let conf = lab.mirror.get(|o| match o {
+            Object::Netconf(c) if c.scope == tandem_store::model::ConfScope::Interface(index) => {
+                Some(*c)
+            }
+            _ => None,
+        });
+        conf.iter()
+            .find(|c| c.family == tandem_store::model::Family::V6)
+            .and_then(|c| c.forwarding)
+    };
+    assert_eq!(v6(&lab, v1), Some(false), "IPv6 is off there");
+    assert_eq!(v6(&lab, lab.index("v2")), Some(true));
+    set(&lab, "net.ipv6.conf.v1.disable_ipv6", "0");
+    lab.sync();
+    assert_eq!(v6(&lab, v1), Some(true));
 }
 
 #[test]
