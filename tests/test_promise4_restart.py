@@ -14,7 +14,7 @@ from conftest import LONG
 
 from lib import bgp, monitor, net, traffic
 
-KILLS = int(os.environ.get("TANDEM_KILLS", "20" if LONG else "10"))
+KILLS = int(os.environ.get("TANDEM_KILLS", "100" if LONG else "20"))
 PPS = 10000
 
 
@@ -80,6 +80,21 @@ def test_kill_9_under_traffic(topology, folder):
     assert len(now) == len(table)
     assert len([r for r in sw.show("routes") if r["prefix"].startswith("50.") and r["state"] == "offloaded"]) == churn
     assert "no differences" in sw.tandem("audit", check=False, timeout=60)
+
+
+def test_restart_rewrites_nothing_that_was_right(topology):
+    """A new switchd reads the kernel and the chip, finds them equal, and writes to no table."""
+    sw, _, _ = topology
+    before = sw.json("status")["switchd"]
+    assert before["writes"] > 0, "the counter counts"
+    restart(sw)
+    sw.sync()
+    after = sw.json("status")["switchd"]
+    assert after["pid"] != before["pid"] and after["writes"] == 0, after
+    # and the counter is not stuck: one route more is at least one write
+    sw.ip("route add 51.0.0.0/24 via 10.9.1.2")
+    sw.sync()
+    assert sw.json("status")["switchd"]["writes"] >= 1
 
 
 def test_asicd_restart_is_programmed_again(topology):
