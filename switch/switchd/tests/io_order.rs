@@ -1,0 +1,269 @@
+//! The io thread between a device of the test and a real bridge.
+//!
+//! ```text
+//!   test's device ── events, rx, tx ── io thread ── swp1 ┐
+//!                                                  swp2 ┼─ br0 10.0.0.1/24
+//!                                                  swp3 ┘
+//! ```
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Kept, Ns, arp_request, wait_for};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tandem_abi::{LayoutSpec, Status, raw};
+use tandem_carrier::{DeviceEvent, DeviceSide};
+use tandem_linux::eventfd::EventFd;
+use tandem_linux::netlink::tc::Tc;
+use tandem_sal::{Attach, PlatformPort, Sal};
+use tandem_switchd::forward_mark::ForwardMark;
+use tandem_switchd::io::{self, Command, IoStats, News};
+use tandem_switchd::ports::Port;
+use tandem_switchd::source::Source;
+use tandem_switchd::source::netlink::{Config, NetlinkSource};
+use tandem_switchd::view::SharedView;
+use zerocopy::IntoBytes;
+
+const FID: u16 = 7;
+
+enum Do {
+    /// (kind, mac, port) as an event, no packet.
+    Event(u16, [u8; 6], u16),
+    /// A learn event, and the frame that caused it right behind, published at once.
+    LearnAndFrame([u8; 6], u16, Vec<u8>),
+}
+
+fn platform() -> Vec<u8> {
+    let head = std::mem::size_of::<raw::tnd_platform>() as u32;
+    let mut out = raw::tnd_platform {
+        struct_size: head as u16,
+        port_count: 3,
+        ports_offset: head,
+        ..Default::default()
+    }
+    .as_bytes()
+    .to_vec();
+    for n in 1..=3 {
+        let port = raw::tnd_platform_port {
+            port: n,
+            front_panel: n,
+            ..Default::default()
+        };
+        out.extend_from_slice(port.as_bytes());
+    }
+    out
+}
+
+/// Runs a device until `stop`; frames that the driver sends come out of the channel.
+fn device(
+    path: &std::path::Path,
+    stop: Arc<AtomicBool>,
+    orders: mpsc::Receiver<Do>,
+    sent: mpsc::Sender<(u16, Vec<u8>)>,
+) -> std::thread::JoinHandle<()> {
+    let spec = LayoutSpec {
+        platform: platform(),
+        ..Default::default()
+    };
+    let mut side = DeviceSide::listen(path, spec).unwrap();
+    std::thread::spawn(move || {
+        let mut seq = 0;
+        while !stop.load(SeqCst) {
+            for e in side.handle() {
+                if matches!(e, DeviceEvent::Request(_)) {
+                    side.acknowledge(Status::Ok);
+                }
+            }
+            if let Some(rings) = side.rings() {
+                let epoch = rings.epoch;
+                let mut event = |kind, mac, port| {
+                    let e = raw::tnd_event {
+                        kind,
+                        seq,
+                        epoch,
+                        fid: FID,
+                        port,
+                        up: 1,
+                        mac,
+                        ..Default::default()
+                    };
+                    rings.event.push(&[e.as_bytes()]).unwrap();
+                    seq += 1;
+                    seq
+                };
+                for order in orders.try_iter() {
+                    match order {
+                        Do::Event(kind, mac, port) => {
+                            event(kind, mac, port);
+                        }
+                        Do::LearnAndFrame(mac, port, frame) => {
+                            let event_seq = event(raw::TND_EV_LEARN, mac, port);
+                            let rx = raw::tnd_rx {
+                                len: frame.len() as u32,
+                                port,
+                                flags: raw::TND_RX_L2_FORWARDED,
+                                event_seq,
+                                epoch,
+                                ..Default::default()
+                            };
+                            rings.rx.push(&[rx.as_bytes(), &frame]).unwrap();
+                        }
+                    }
+                }
+                let mut frame = Vec::new();
+                while let Ok(Some(tx)) = rings
+                    .tx
+                    .pop_packet(&mut frame, |t: &raw::tnd_tx| t.len as usize)
+                {
+                    let _ = sent.send((tx.port, frame.clone()));
+                }
+            }
+            side.flush();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    })
+}
+
+#[test]
+fn what_is_learned_reaches_the_kernel_before_the_frame() {
+    let Some(ns) = Ns::new("order") else { return };
+    let dir = std::env::temp_dir().join(format!("swd-order-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("driver.sock");
+    let stop = Arc::new(AtomicBool::new(false));
+    let (order, orders) = mpsc::channel();
+    let (sent_to, sent) = mpsc::channel();
+    let device = device(&path, stop.clone(), orders, sent_to);
+    let mut sal = Sal::connect(&path, "test", Duration::from_secs(5)).unwrap();
+    let maps: Vec<PlatformPort> = sal.platform().ports.clone();
+    let view = SharedView::default();
+    let (ports, source) = ns.enter(|| {
+        let mut kept = Kept::default();
+        let mark = ForwardMark::load().unwrap();
+        let mut tc = Tc::open().unwrap();
+        let ports: Vec<Port> = maps
+            .iter()
+            .map(|m| Port::open(m, &mut kept).unwrap())
+            .collect();
+        for p in &ports {
+            p.attach_mark(&mark, &mut tc).unwrap();
+            view.lock().add_port(p.port, p.ifindex);
+        }
+        (ports, NetlinkSource::start(Config::default()).unwrap())
+    });
+    let writer = ns.enter(|| source.writer().unwrap());
+    let (commands_to, commands) = crossbeam_channel::bounded(8);
+    let (news_to, news) = crossbeam_channel::bounded(1024);
+    let wake = Arc::new(EventFd::new().unwrap());
+    let stats = Arc::new(IoStats::default());
+    let parts = io::Parts {
+        ports: Arc::new(ports),
+        writer,
+        view: view.clone(),
+        commands,
+        wake: wake.clone(),
+        news: news_to,
+        core_wake: Arc::new(EventFd::new().unwrap()),
+        stats: stats.clone(),
+        stop: stop.clone(),
+    };
+    let thread = std::thread::spawn(move || io::run(parts).unwrap());
+    let (_control, sal_io) = sal.attach(Attach::Cold).unwrap();
+    commands_to.send(Command::Attach(Box::new(sal_io))).unwrap();
+    wake.ring();
+    // carrier follows the chip
+    assert!(!ns.run("ip -br link show swp1").contains("LOWER_UP"));
+    for port in 1..=3 {
+        order
+            .send(Do::Event(raw::TND_EV_LINK, [0; 6], port))
+            .unwrap();
+    }
+    ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
+    for n in 1..=3 {
+        ns.run(&format!("ip link set swp{n} master br0 up"));
+        ns.run(&format!("bridge link set dev swp{n} learning off"));
+    }
+    ns.run("ip link set br0 up");
+    ns.run("ip addr add 10.0.0.1/24 dev br0");
+    assert!(wait_for(Duration::from_secs(5), || {
+        ns.run("bridge link show")
+            .matches("state forwarding")
+            .count()
+            == 3
+    }));
+    let index = |name: &str| -> u32 {
+        ns.run(&format!("cat /sys/class/net/{name}/ifindex"))
+            .trim()
+            .parse()
+            .unwrap()
+    };
+    let bridge = index("br0");
+    for n in 1..=3u16 {
+        let mut v = view.lock();
+        v.set_bridge(index(&format!("swp{n}")), bridge);
+        v.set_member(n, Some(FID));
+    }
+    while sent.recv_timeout(Duration::from_millis(100)).is_ok() {}
+    // a new host asks for the bridge's address: were it not learned yet when the answer is sent,
+    // the bridge would flood the answer to all three ports
+    for n in 0..50u8 {
+        let mac = [2, 0xaa, 0, 0, 0, n];
+        let arp = arp_request(mac, [10, 0, 0, 100 + n], [10, 0, 0, 1]);
+        order.send(Do::LearnAndFrame(mac, 2, arp)).unwrap();
+        let mut answers = Vec::new();
+        while let Ok((port, frame)) =
+            sent.recv_timeout(Duration::from_millis(if answers.is_empty() {
+                2000
+            } else {
+                15
+            }))
+        {
+            if frame.starts_with(&mac) {
+                answers.push(port);
+            }
+        }
+        assert_eq!(answers, [2], "host {n}");
+    }
+    // and the core was told, in order
+    let told: Vec<News> = news.try_iter().collect();
+    assert_eq!(told.len(), 50);
+    // ageing takes the entry out of the kernel
+    let mac = [2, 0xaa, 0, 0, 0, 7];
+    assert!(
+        ns.run("bridge fdb show br br0")
+            .contains("02:aa:00:00:00:07 dev swp2 extern_learn")
+    );
+    order.send(Do::Event(raw::TND_EV_AGE, mac, 2)).unwrap();
+    assert!(wait_for(Duration::from_secs(2), || {
+        !ns.run("bridge fdb show br br0")
+            .contains("02:aa:00:00:00:07")
+    }));
+    // a person's entry is not the chip's to move
+    ns.run("bridge fdb add 02:aa:00:00:00:99 dev swp3 master static");
+    view.lock().pin(bridge, [2, 0xaa, 0, 0, 0, 0x99], true);
+    order
+        .send(Do::Event(raw::TND_EV_LEARN, [2, 0xaa, 0, 0, 0, 0x99], 1))
+        .unwrap();
+    order
+        .send(Do::Event(raw::TND_EV_LEARN, [2, 0xaa, 0, 0, 0, 0x98], 1))
+        .unwrap();
+    assert!(wait_for(Duration::from_secs(2), || {
+        ns.run("bridge fdb show br br0")
+            .contains("02:aa:00:00:00:98 dev swp1")
+    }));
+    assert!(
+        ns.run("bridge fdb show br br0")
+            .contains("02:aa:00:00:00:99 dev swp3")
+    );
+    assert_eq!(stats.fdb_refused.load(SeqCst), 0);
+    stop.store(true, SeqCst);
+    wake.ring();
+    thread.join().unwrap();
+    device.join().unwrap();
+    drop(sal);
+    let _ = std::fs::remove_dir_all(dir);
+}

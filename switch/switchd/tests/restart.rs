@@ -1,0 +1,240 @@
+//! Ports outlive switchd, and a killed switchd changes nothing that the kernel or the chip sees.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Kept, Ns, wait_for};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tandem_linux::netlink::tc::Tc;
+use tandem_sal::PlatformPort;
+use tandem_switchd::forward_mark::ForwardMark;
+use tandem_switchd::ports::Port;
+
+/// `ip monitor link` in a namespace, until dropped.
+struct LinkMonitor(Child);
+
+impl LinkMonitor {
+    fn start(ns: &Ns) -> Self {
+        let child = Command::new("ip")
+            .args(["netns", "exec", &ns.0, "ip", "monitor", "link"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        LinkMonitor(child)
+    }
+
+    fn stop(mut self) -> String {
+        use std::io::Read;
+        let _ = self.0.kill();
+        let mut text = String::new();
+        self.0
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        let _ = self.0.wait();
+        text
+    }
+}
+
+#[test]
+fn a_kept_port_keeps_carrier_fdb_and_filters() {
+    let Some(ns) = Ns::new("kept") else { return };
+    let map = PlatformPort {
+        port: 1,
+        front_panel: 1,
+        name: "swp1".into(),
+        mac: Some([2, 0x54, 0, 0, 0, 1]),
+        max_speed_mbps: 0,
+    };
+    let mut kept = Kept::default();
+    let first = ns.enter(|| Port::open(&map, &mut kept).unwrap());
+    assert!(!first.taken_over);
+    let (mark, mut tc) = ns.enter(|| (ForwardMark::load().unwrap(), Tc::open().unwrap()));
+    first.attach_mark(&mark, &mut tc).unwrap();
+    first.set_carrier(true).unwrap();
+    assert!(ns.run("ip link show swp1").contains("02:54:00:00:00:01"));
+    ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
+    ns.run("ip link set swp1 master br0 up");
+    ns.run("ip link set br0 up");
+    assert!(wait_for(Duration::from_secs(5), || {
+        ns.run("bridge link show").contains("state forwarding")
+    }));
+    ns.run("bridge fdb add 02:aa:00:00:00:01 dev swp1 master extern_learn");
+    // let the kernel finish its own messages
+    std::thread::sleep(Duration::from_millis(300));
+    let fdb = ns.run("bridge fdb show");
+    let monitor = LinkMonitor::start(&ns);
+    let ifindex = first.ifindex;
+    drop(first);
+    std::thread::sleep(Duration::from_millis(200));
+    let second = ns.enter(|| Port::open(&map, &mut kept).unwrap());
+    assert!(second.taken_over);
+    assert_eq!(second.ifindex, ifindex);
+    second.attach_mark(&mark, &mut tc).unwrap();
+    second.set_carrier(true).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(monitor.stop(), "", "link messages");
+    assert_eq!(ns.run("bridge fdb show"), fdb);
+    // somebody else's device of that name is not touched
+    let mut nobody = Kept::default();
+    let e = ns.enter(|| Port::open(&map, &mut nobody).unwrap_err());
+    assert!(e.to_string().contains("swp1 is there already"), "{e}");
+    // the last descriptor takes the netdev with it
+    drop(second);
+    kept.0.clear();
+    assert!(wait_for(Duration::from_secs(2), || {
+        !ns.run("ip -br link").contains("swp1")
+    }));
+}
+
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(program: &PathBuf, ns: &Ns, run: &PathBuf, args: &[&str]) -> Daemon {
+        let child = Command::new("ip")
+            .args(["netns", "exec", &ns.0])
+            .arg(program)
+            .args(["--name", "t", "--log", "warn"])
+            .args(args)
+            .env("TANDEM_RUN", run)
+            .spawn()
+            .unwrap();
+        Daemon(child)
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn get(run: &std::path::Path, path: &str) -> Option<Value> {
+    tandem_mgmt::Client::new(run.join("t/switchd.sock"))
+        .get(path)
+        .ok()
+}
+
+fn sync(run: &std::path::Path) {
+    assert!(
+        wait_for(Duration::from_secs(10), || get(run, "/v1/status").is_some()),
+        "switchd does not answer"
+    );
+    let _: Value = tandem_mgmt::Client::new(run.join("t/switchd.sock"))
+        .post("/v1/sync", &serde_json::json!({"timeout_ms": 10_000}))
+        .unwrap();
+}
+
+/// ```text
+///   h1 ── fp1 ═ swp1 ┐
+///   h2 ── fp2 ═ swp2 ┴ br0 10.1.0.254     fp3 ═ swp3 10.3.0.254, routes behind it
+/// ```
+#[test]
+fn kill_9_is_not_seen_and_writes_nothing_again() {
+    let switchd = PathBuf::from(env!("CARGO_BIN_EXE_switchd"));
+    let asicd = switchd.with_file_name("asicd");
+    if !asicd.exists() {
+        eprintln!("skipped: no asicd beside switchd: cargo build -p tandem-asicd");
+        return;
+    }
+    let Some(ns) = Ns::new("kill") else { return };
+    let hosts: Vec<Ns> = (1..=3).map(|_| Ns::new("host").unwrap()).collect();
+    let run = std::env::temp_dir().join(format!("swd-kill-{}", std::process::id()));
+    for (i, h) in hosts.iter().enumerate() {
+        let n = i + 1;
+        ns.run(&format!(
+            "ip link add fp{n} type veth peer name eth0 netns {}",
+            h.0
+        ));
+        ns.run(&format!("ip link set fp{n} up"));
+        h.run("ip link set eth0 up");
+    }
+    hosts[0].run("ip addr add 10.1.0.1/24 dev eth0");
+    hosts[1].run("ip addr add 10.1.0.2/24 dev eth0");
+    hosts[2].run("ip addr add 10.3.0.2/24 dev eth0");
+    let _asicd = Daemon::start(
+        &asicd,
+        &ns,
+        &run,
+        &[
+            "--profile",
+            "tiny",
+            "--port",
+            "swp1=fp1",
+            "--port",
+            "swp2=fp2",
+            "--port",
+            "swp3=fp3",
+        ],
+    );
+    let first = Daemon::start(&switchd, &ns, &run, &[]);
+    sync(&run);
+    ns.run("sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0");
+    // in another order than a fresh dump would tell
+    ns.run("ip link set swp3 up");
+    ns.run("ip addr add 10.3.0.254/24 dev swp3");
+    ns.run("ip neigh replace 10.3.0.2 lladdr 02:aa:00:00:00:03 dev swp3 nud permanent");
+    ns.run("ip neigh replace 10.3.0.3 lladdr 02:aa:00:00:00:04 dev swp3 nud permanent");
+    ns.run("ip route add 30.9.0.0/16 via 10.3.0.3");
+    ns.run("ip route add 30.1.0.0/16 via 10.3.0.2");
+    ns.run("ip route add 30.2.0.0/16 nexthop via 10.3.0.3 nexthop via 10.3.0.2 weight 2");
+    ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
+    for n in [2, 1] {
+        ns.run(&format!("ip link set swp{n} master br0 up"));
+    }
+    ns.run("ip link set br0 up");
+    ns.run("ip addr add 10.1.0.254/24 dev br0");
+    assert!(wait_for(Duration::from_secs(10), || {
+        hosts[0].try_run("ping -q -c 1 -W 1 10.1.0.2").0
+    }));
+    sync(&run);
+    let learned = |ns: &Ns| -> Vec<String> {
+        let mut l: Vec<String> = ns
+            .run("bridge fdb show br br0")
+            .lines()
+            .filter(|l| l.contains("extern_learn"))
+            .map(ToOwned::to_owned)
+            .collect();
+        l.sort();
+        l
+    };
+    let fdb = learned(&ns);
+    assert!(fdb.len() >= 2, "{fdb:?}");
+    let before = get(&run, "/v1/status").unwrap();
+    assert!(before["writes"].as_u64().unwrap() > 10);
+    let monitor = LinkMonitor::start(&ns);
+    let mut daemon = first;
+    for round in 0..3 {
+        daemon.kill();
+        // the chip goes on without it
+        assert!(hosts[0].try_run("ping -q -c 2 -i 0.2 -W 1 10.1.0.2").0);
+        daemon = Daemon::start(&switchd, &ns, &run, &[]);
+        sync(&run);
+        let status = get(&run, "/v1/status").unwrap();
+        assert_eq!(status["writes"], 0, "round {round}: {status}");
+        assert_eq!(status["store"]["failed"], 0, "round {round}: {status}");
+        assert!(status["store"]["replayed"].as_u64().unwrap() > 10);
+        assert_eq!(learned(&ns), fdb, "round {round}");
+    }
+    assert_eq!(monitor.stop(), "", "link messages");
+    let audit: Value = tandem_mgmt::Client::new(run.join("t/switchd.sock"))
+        .post("/v1/audit", &serde_json::json!({"wait_s": 5}))
+        .unwrap();
+    assert_eq!(audit["items"], serde_json::json!([]), "{audit}");
+    drop(daemon);
+    let _ = std::fs::remove_dir_all(run);
+}
