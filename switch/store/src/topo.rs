@@ -664,14 +664,16 @@ impl Store {
     fn rif_flags(&self, ifindex: u32) -> (u32, String) {
         let own4 = self.conf(Family::V4, ConfScope::Interface(ifindex));
         let all4 = self.conf(Family::V4, ConfScope::All);
-        // IPv6 forwarding is decided by conf/all alone (ip6_forward).
+        // IPv6 forwarding is decided by conf/all alone (ip6_forward); an interface with disable_ipv6 takes no IPv6 packet
+        // at all, which its source reports as not forwarding.
+        let own6 = self.conf(Family::V6, ConfScope::Interface(ifindex));
         let all6 = self.conf(Family::V6, ConfScope::All);
         let mut flags = 0;
         let mut reason = String::new();
         if own4.forwarding == Some(true) {
             flags |= TND_RIF_V4;
         }
-        if all6.forwarding == Some(true) {
+        if all6.forwarding == Some(true) && own6.forwarding != Some(false) {
             flags |= TND_RIF_V6;
         }
         match own4.rp_filter.unwrap_or(0).max(all4.rp_filter.unwrap_or(0)) {
