@@ -67,9 +67,6 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         return Ok(());
     };
     let platform = sal.platform().clone();
-    for w in &platform.warnings {
-        tracing::warn!("{w}");
-    }
     let mark = ForwardMark::load()
         .context("the forward mark needs CAP_BPF and CAP_NET_ADMIN (root) and a kernel with BPF")?;
     let mut tc = Tc::open()?;
@@ -93,6 +90,11 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         Policy::Trap => tandem_store::Policy::Trap,
         Policy::Fail => tandem_store::Policy::Fail,
     };
+    let mut warnings = platform.warnings.clone();
+    warnings.extend(attach::neighbour_limits(&mut control)?);
+    for w in &warnings {
+        tracing::warn!("{w}");
+    }
     let ids = attach::read_ids(&mut control, how)?;
     let config = attach::store_config(&mut control, policy, ports.len())?;
 
@@ -154,6 +156,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             ids,
             attach: store_how,
             config,
+            warnings,
             source,
             messages,
             view,

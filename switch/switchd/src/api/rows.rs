@@ -299,7 +299,11 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
     };
     answer.in_hardware = e.in_hardware && e.action != "trap" && e.reason.is_empty();
     answer.state = if e.in_hardware {
-        if answer.in_hardware { "offloaded" } else { "trap" }
+        if answer.in_hardware {
+            "offloaded"
+        } else {
+            "trap"
+        }
     } else if e.waiting_for.contains("slot") || (!e.reason.is_empty() && e.cover.is_empty()) {
         "failed"
     } else if !e.reason.is_empty() {

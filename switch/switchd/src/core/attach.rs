@@ -104,9 +104,10 @@ pub fn store_config(
     let slots = config.route_slots.iter_mut();
     let rest = config.route_pools.iter_mut().zip(&mut config.route_cost);
     for ((family, slots), (pool, cost)) in families.into_iter().zip(slots).zip(rest) {
-        let Some(row) = costs.iter().find(|c| {
-            c.cls == raw::TND_CLS_ROUTE && usize::from(c.family) == usize::from(family as u8)
-        }) else {
+        let Some(row) = costs
+            .iter()
+            .find(|c| c.cls == raw::TND_CLS_ROUTE && c.family == family)
+        else {
             continue;
         };
         *cost = row.cost.max(1);
@@ -125,6 +126,38 @@ pub fn store_config(
         *max = (*max).min(limit.saturating_sub(16).max(1));
     }
     Ok(config)
+}
+
+/// The kernel's neighbour tables (one each for the whole machine) against what the chip can hold:
+/// a kernel that forgets neighbours for want of room sends their packets to the CPU.
+pub fn neighbour_limits(control: &mut SalControl) -> Result<Vec<String>, SalError> {
+    let pools = control.snapshot()?;
+    let mut warnings = Vec::new();
+    for row in control.costs()? {
+        let family = match row.family {
+            raw::TND_AF_INET => "ipv4",
+            raw::TND_AF_INET6 => "ipv6",
+            _ => continue,
+        };
+        if row.cls != raw::TND_CLS_NEIGH {
+            continue;
+        }
+        let Some(pool) = pools.iter().find(|p| p.pool == row.pool) else {
+            continue;
+        };
+        let hosts = pool.size / row.cost.max(1);
+        let key = format!("net.{family}.neigh.default.gc_thresh3");
+        // only the initial namespace shows it; what can't be seen can't be warned about
+        let limit = std::fs::read_to_string(format!("/proc/sys/{}", key.replace('.', "/")))
+            .ok()
+            .and_then(|t| t.trim().parse::<u32>().ok());
+        if let Some(limit) = limit.filter(|l| *l < hosts) {
+            warnings.push(format!(
+                "{key} is {limit}, the chip holds {hosts} {family} hosts: raise it (sysctl -w {key}={hosts})"
+            ));
+        }
+    }
+    Ok(warnings)
 }
 
 /// Names of what the chip has already: after a warm attach.

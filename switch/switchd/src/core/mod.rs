@@ -135,6 +135,8 @@ pub struct Parts {
     pub attach: tandem_store::Attach,
     /// The chip's pools and the operator's wishes.
     pub config: tandem_store::Config,
+    /// For `status`: what a person should know from the start.
+    pub warnings: Vec<String>,
     /// The source of everything.
     pub source: Arc<dyn Source + Sync>,
     /// The source's messages, by way of a pump that rings `wake`.
@@ -189,7 +191,7 @@ impl Core {
             writes: Vec::new(),
             phase: Phase::Starting,
             attach_due: Some(parts.attach),
-            warnings: VecDeque::new(),
+            warnings: parts.warnings.into(),
             waiters: Vec::new(),
             next_token: 1,
             upkeep: upkeep::Upkeep::default(),
