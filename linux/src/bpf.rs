@@ -212,13 +212,22 @@ struct ProgLoad {
     prog_name: [u8; 16],
 }
 
+/// `prog_flags` of a program that takes packets in several pieces (BPF_F_XDP_HAS_FRAGS): an interface with a large MTU
+/// wants it.
+pub const XDP_HAS_FRAGS: u32 = 1 << 5;
+
 /// Loads a program. `name` is shown by `bpftool`/`tc`, at most 15 bytes of letters, digits, `_`.
 pub fn load(kind: ProgType, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
-    match try_load(kind, name, insns, None) {
+    load_with(kind, 0, name, insns)
+}
+
+/// As [`load`], with `prog_flags` of bpf(2).
+pub fn load_with(kind: ProgType, flags: u32, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
+    match try_load(kind, flags, name, insns, None) {
         Ok(fd) => Ok(fd),
         Err(first) => {
             let mut log = vec![0u8; 16 * 1024];
-            match try_load(kind, name, insns, Some(&mut log)) {
+            match try_load(kind, flags, name, insns, Some(&mut log)) {
                 Ok(fd) => Ok(fd),
                 Err(_) => {
                     let text: Vec<u8> = log.into_iter().take_while(|b| *b != 0).collect();
@@ -239,6 +248,7 @@ pub fn load(kind: ProgType, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
 
 fn try_load(
     kind: ProgType,
+    flags: u32,
     name: &str,
     insns: &[Insn],
     log: Option<&mut [u8]>,
@@ -249,6 +259,7 @@ fn try_load(
         insn_cnt: u32::try_from(insns.len()).map_err(io::Error::other)?,
         insns: insns.as_ptr() as u64,
         license: license.as_ptr() as u64,
+        prog_flags: flags,
         ..ProgLoad::default()
     };
     for (to, from) in attr.prog_name.iter_mut().take(15).zip(name.bytes()) {

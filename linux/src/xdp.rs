@@ -10,7 +10,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::bpf::{Insn, ProgType, Reg, load};
+use crate::bpf::{Insn, ProgType, Reg, XDP_HAS_FRAGS, load, load_with};
 
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
 const BPF_LINK_CREATE: libc::c_long = 28;
@@ -42,8 +42,9 @@ pub fn attach(prog: BorrowedFd<'_>, ifindex: u32) -> io::Result<OwnedFd> {
 
 /// A program that drops every frame where it came in.
 pub fn load_drop() -> io::Result<OwnedFd> {
-    load(
+    load_with(
         ProgType::Xdp,
+        XDP_HAS_FRAGS,
         "tnd_sink",
         &[Insn::mov_imm(Reg::R0, XDP_DROP), Insn::exit()],
     )
