@@ -14,6 +14,9 @@ use tandem_sal::PlatformPort;
 use tandem_switchd::forward_mark::ForwardMark;
 use tandem_switchd::ports::Port;
 
+/// The kernel tells operational states up to a second late (net/core/link_watch.c).
+const LINKWATCH: Duration = Duration::from_millis(1500);
+
 /// `ip monitor link` in a namespace, until dropped.
 struct LinkMonitor(Child);
 
@@ -67,8 +70,7 @@ fn a_kept_port_keeps_carrier_fdb_and_filters() {
         ns.run("bridge link show").contains("state forwarding")
     }));
     ns.run("bridge fdb add 02:aa:00:00:00:01 dev swp1 master extern_learn");
-    // let the kernel finish its own messages
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(LINKWATCH);
     let fdb = ns.run("bridge fdb show");
     let monitor = LinkMonitor::start(&ns);
     let ifindex = first.ifindex;
@@ -216,6 +218,7 @@ fn kill_9_is_not_seen_and_writes_nothing_again() {
     assert!(fdb.len() >= 2, "{fdb:?}");
     let before = get(&run, "/v1/status").unwrap();
     assert!(before["writes"].as_u64().unwrap() > 10);
+    std::thread::sleep(LINKWATCH);
     let monitor = LinkMonitor::start(&ns);
     let mut daemon = first;
     for round in 0..3 {
