@@ -88,6 +88,7 @@ pub struct Firmware {
     refs: References,
     resync: Option<Box<resync::Confirmed>>,
     flips: Vec<flip::Flip>,
+    resets: u64,
     cx: Context,
 }
 
@@ -111,6 +112,7 @@ impl Firmware {
             refs: References::default(),
             resync: None,
             flips: Vec::new(),
+            resets: 0,
             cx: Context::default(),
         };
         fw.default_traps();
@@ -125,6 +127,7 @@ impl Firmware {
 
     /// Cold reset: tables, accounting, leases and resync are empty; the fault plan stays.
     pub fn cold_reset(&mut self) {
+        self.resets += 1;
         self.state.clear();
         self.pools.reset();
         self.leases.clear();
@@ -359,7 +362,10 @@ impl Firmware {
     /// there; the command will say so when it is executed.
     pub(crate) fn begin(&mut self, cmd: &raw::tnd_cmd, body: &[u8]) -> Held {
         let lease = (cmd.flags & raw::TND_CMD_LEASE != 0).then_some(cmd.lease);
-        let mut held = Held::new();
+        let mut held = Held {
+            resets: self.resets,
+            ..Held::default()
+        };
         for need in self.create_needs(cmd, body) {
             let there = match lease {
                 Some(id) => self.leases.get_mut(&id).is_some_and(|l| l.sub(need)),
@@ -371,7 +377,7 @@ impl Firmware {
                     .begin(&mut self.state, need, lease.is_some())
                     .is_ok()
             {
-                held.push((need, lease));
+                held.slots.push((need, lease));
             }
         }
         held
@@ -379,7 +385,10 @@ impl Firmware {
 
     /// The command is about to be executed, or void.
     pub(crate) fn end(&mut self, held: &Held) {
-        for (need, lease) in held {
+        if held.resets != self.resets {
+            return;
+        }
+        for (need, lease) in &held.slots {
             self.pools.end(&mut self.state, *need, lease.is_some());
             if let Some(id) = lease {
                 match self.leases.get_mut(id) {

@@ -417,5 +417,11 @@ impl Lease {
     }
 }
 
-/// Slots held for a command in flight, each with the lease it came from.
-pub(crate) type Held = Vec<(Need, Option<u32>)>;
+/// Slots held for a command in flight.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// Resets of the chip before it was held: a later one has forgotten it already.
+    pub(crate) resets: u64,
+    /// Each with the lease it came from.
+    pub(crate) slots: Vec<(Need, Option<u32>)>,
+}

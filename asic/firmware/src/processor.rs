@@ -176,7 +176,7 @@ impl Processor {
         let held = if cost_ns > 0 {
             fw.begin(cmd, body)
         } else {
-            Held::new()
+            Held::default()
         };
         p.queue.push_back(Pending {
             cmd: *cmd,

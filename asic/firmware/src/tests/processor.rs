@@ -279,3 +279,37 @@ fn faults_delay_drop_and_reset() {
     assert!(r.run(600).reset);
     assert_eq!(pool(&r.fw, PoolId::Vlan).used, 0);
 }
+
+#[test]
+fn a_reset_forgets_what_was_in_flight() {
+    let mut r = Rig::new(true);
+    let reset = Fault {
+        action: FaultAction::Reset,
+        op: Some(TND_OP_DELETE),
+        cls: None,
+        pool: None,
+        after: 1,
+        count: 1,
+    };
+    r.fw.faults.add(reset).unwrap();
+    r.post(0, cmd(TND_OP_DELETE, TND_CLS_VLAN), vlan(1).as_bytes(), 0);
+    r.post(1, cmd(TND_OP_CREATE, TND_CLS_VLAN), vlan(2).as_bytes(), 10);
+    r.run(10);
+    assert_eq!(pool(&r.fw, PoolId::Vlan).in_flight, 1);
+    assert!(r.run(55_000).reset);
+    assert_eq!(pool(&r.fw, PoolId::Vlan).in_flight, 0);
+    r.p.detach(&mut r.fw);
+    assert_eq!(pool(&r.fw, PoolId::Vlan).free, 4);
+    // as the daemon does at a cold attach: the chip first, then the queues
+    r.p.reset(&mut r.fw, 2, 8);
+    r.seq = [0; 2];
+    let c = tnd_cmd {
+        epoch: 8,
+        ..cmd(TND_OP_CREATE, TND_CLS_VLAN)
+    };
+    r.p.submit(&mut r.fw, 0, &c, vlan(1).as_bytes(), 0).unwrap();
+    r.fw.attach(false);
+    r.p.reset(&mut r.fw, 2, 9);
+    assert_eq!(r.fw.check_accounting(), Ok(()));
+    assert_eq!(pool(&r.fw, PoolId::Vlan).free, 4);
+}
