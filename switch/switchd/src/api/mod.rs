@@ -164,7 +164,12 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                         failed: store.waiting,
                         resyncs: source.resyncs,
                     }),
-                    warnings: core.warnings.iter().cloned().collect(),
+                    warnings: core
+                        .warnings
+                        .iter()
+                        .cloned()
+                        .chain(core.alarms(crate::clock::now_ns()))
+                        .collect(),
                 },
                 writes: store.writes.saturating_sub(core.spared),
                 store,
@@ -199,10 +204,7 @@ struct RouteQuery {
     limit: usize,
 }
 
-async fn routes(
-    State(api): State<Api>,
-    Query(q): Query<RouteQuery>,
-) -> ApiResult<Items<Route>> {
+async fn routes(State(api): State<Api>, Query(q): Query<RouteQuery>) -> ApiResult<Items<Route>> {
     let families = match q.family.as_str() {
         "" | "any" => vec![Family::V4, Family::V6],
         "4" | "ipv4" => vec![Family::V4],
@@ -253,10 +255,7 @@ async fn explain(
     Ok(Json(answer))
 }
 
-async fn sync(
-    State(api): State<Api>,
-    body: Option<Json<SyncRequest>>,
-) -> ApiResult<SyncAnswer> {
+async fn sync(State(api): State<Api>, body: Option<Json<SyncRequest>>) -> ApiResult<SyncAnswer> {
     let ms = match body.map_or(0, |b| b.timeout_ms) {
         0 => SYNC_MS,
         n => n.min(SYNC_MAX_MS),

@@ -77,9 +77,15 @@ pub(crate) struct Waiter {
 /// What a posted command means for the core besides the store.
 #[derive(Clone, Copy, Debug)]
 enum Note {
-    Member { port: u16, fid: Option<u16> },
+    Member {
+        port: u16,
+        fid: Option<u16>,
+    },
     /// An id is free when this is answered.
-    Deleted { cls: u16, id: u32 },
+    Deleted {
+        cls: u16,
+        id: u32,
+    },
 }
 
 /// What the core is made of.
@@ -302,7 +308,10 @@ impl Core {
         if idle && self.messages.is_empty() && self.news.is_empty() && self.jobs.is_empty() {
             let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
             if let Some(c) = &self.control {
-                fds.extend(c.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+                fds.extend(
+                    c.fds()
+                        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+                );
             }
             let bell = self.sal.as_ref().and_then(|s| s.state_bell().ok());
             if let Some(sal) = &self.sal {
@@ -339,7 +348,8 @@ impl Core {
         let now = clock::now_ns();
         let token = self.next_token;
         self.next_token += 1;
-        let io_passed = self.control.is_none() || self.io.try_send(Command::Barrier(token)).is_err();
+        let io_passed =
+            self.control.is_none() || self.io.try_send(Command::Barrier(token)).is_err();
         self.io_wake.ring();
         self.waiters.push(Waiter {
             token,
@@ -413,9 +423,7 @@ impl Core {
 
     /// Commands posted and not answered.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.control
-            .as_ref()
-            .map_or(0, |c| c.outstanding() as u64)
+        self.control.as_ref().map_or(0, |c| c.outstanding() as u64)
     }
 
     /// What waits to be posted or answered.

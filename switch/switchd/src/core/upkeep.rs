@@ -31,6 +31,10 @@ use crate::view::Meaning;
 const ACTIVITY_NS: u64 = 2 * SECOND_NS;
 /// Longest pause between two requests to resolve the same neighbour.
 const RESOLVE_MAX_NS: u64 = 30 * SECOND_NS;
+/// Between two turns of requests to resolve.
+const RESOLVE_TURN_NS: u64 = SECOND_NS / 100;
+/// A policer's drops are in `status` for so long.
+const ALARM_NS: u64 = 30 * SECOND_NS;
 /// Requests to the kernel in one turn.
 const USES: usize = 256;
 /// Neighbours waited for at most; those beyond are resolved by their own packets.
@@ -61,6 +65,8 @@ enum FdbRead {
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
     unresolved: BTreeMap<(u32, IpAddr), Resolve>,
+    /// No neighbour is due before.
+    resolve_ns: u64,
     activity_ns: u64,
     activity_running: u8,
     /// The chip's FDB is to be read.
@@ -69,6 +75,8 @@ pub(super) struct Upkeep {
     fdb: FdbRead,
     /// Learned in the kernel, not in the chip by the last dump: (bridge, mac).
     suspects: HashSet<(u32, [u8; 6])>,
+    /// Drops of the chip's last policers: counted so far, in the last interval, when.
+    policed: [(u64, u64, u64); raw::TND_TC_COUNT as usize],
     /// NTF_USE sent.
     pub uses: u64,
     /// FDB dumps done.
@@ -92,7 +100,7 @@ impl Upkeep {
 
     /// When the next thing is due.
     pub(super) fn next(&self, now: u64) -> Option<u64> {
-        let resolve = self.unresolved.values().map(|r| r.next_ns).min();
+        let resolve = (!self.unresolved.is_empty()).then_some(self.resolve_ns);
         let activity = (self.activity_running == 0).then_some(self.activity_ns);
         resolve
             .into_iter()
@@ -110,6 +118,7 @@ impl Core {
         }
         if now >= self.upkeep.activity_ns && self.upkeep.activity_running == 0 {
             self.upkeep.activity_ns = now + ACTIVITY_NS;
+            self.policed(now);
             for (token, cls) in [
                 (ACT_NEIGH, raw::TND_CLS_NEIGH),
                 (ACT_NEXTHOP, raw::TND_CLS_NEXTHOP),
@@ -170,20 +179,24 @@ impl Core {
                     next_ns: now,
                     pause_ns: SECOND_NS,
                 });
+                self.upkeep.resolve_ns = now;
             }
+        }
+        if self.upkeep.unresolved.is_empty() || now < self.upkeep.resolve_ns {
+            return;
         }
         let mut due = Vec::new();
+        let mut earliest = u64::MAX;
         for (key, r) in &mut self.upkeep.unresolved {
-            if r.next_ns > now {
-                continue;
+            if r.next_ns <= now && due.len() < USES {
+                r.next_ns = now + r.pause_ns;
+                r.pause_ns = (r.pause_ns * 2).min(RESOLVE_MAX_NS);
+                due.push(*key);
             }
-            r.next_ns = now + r.pause_ns;
-            r.pause_ns = (r.pause_ns * 2).min(RESOLVE_MAX_NS);
-            due.push(*key);
-            if due.len() >= USES {
-                break;
-            }
+            earliest = earliest.min(r.next_ns);
         }
+        // those that did not get their turn: soon, not at once
+        self.upkeep.resolve_ns = earliest.max(now + RESOLVE_TURN_NS);
         for (ifindex, addr) in due {
             self.use_neighbour(ifindex, addr);
         }
@@ -236,6 +249,39 @@ impl Core {
             _ => {}
         }
         None
+    }
+
+    /// Looks whether the chip's last policers dropped: that is CPU traffic beyond its rate.
+    fn policed(&mut self, now: u64) {
+        for ((seen, lately, at), counter) in
+            self.upkeep.policed.iter_mut().zip(&self.io_stats.policed)
+        {
+            let count = counter.load(std::sync::atomic::Ordering::Relaxed);
+            if count != *seen {
+                *lately = count.wrapping_sub(*seen);
+                *at = now;
+                *seen = count;
+            }
+        }
+    }
+
+    /// One line for each trap class that lost packets lately.
+    pub(crate) fn alarms(&self, now: u64) -> Vec<String> {
+        let what = [
+            "link protocols, ARP and ND",
+            "routing protocols and own addresses",
+            "packets to unresolved neighbours",
+            "packets of what is not in hardware",
+        ];
+        what.iter()
+            .zip(&self.upkeep.policed)
+            .filter(|(_, (_, lately, at))| *lately > 0 && now < *at + ALARM_NS)
+            .map(|(what, (seen, lately, _))| {
+                format!(
+                    "{what} come faster than the CPU's policer lets through: {lately} dropped within 2 s, {seen} in all (tandem show traps)"
+                )
+            })
+            .collect()
     }
 
     /// Goes on with a dump that [`own_done`](Self::own_done) wants to go on with.
