@@ -57,9 +57,25 @@ impl Names {
     }
 
     fn forget(&mut self, store: u32) {
-        if let Some((_, chip)) = self.to_chip.remove(&store) {
+        if let Some((_, chip)) = self.to_chip.remove(&store)
+            && self.to_store.get(&chip) == Some(&store)
+        {
             self.to_store.remove(&chip);
         }
+    }
+
+    /// Gives `store` this very number, whoever had it: that one keeps pointing there.
+    fn take_over(&mut self, store: u32, identity: Identity, chip: u32) {
+        self.forget(store);
+        self.to_chip.insert(store, (identity, chip));
+        self.to_store.insert(chip, store);
+    }
+
+    /// Somebody else has taken the number over.
+    fn taken_over(&self, store: u32) -> bool {
+        self.chip(store)
+            .and_then(|c| self.to_store.get(&c))
+            .is_some_and(|owner| *owner != store)
     }
 
     /// The chip's id: what it was, or the first free one of `candidates`.
@@ -170,6 +186,14 @@ impl Ids {
         self.nexthops.to_store.get(&chip).copied()
     }
 
+    /// A command about an object whose number belongs to another one by now: what it asks for has
+    /// happened.
+    pub fn overtaken(&self, p: &Planned) -> bool {
+        p.cls == raw::TND_CLS_RIF
+            && p.op != raw::TND_OP_CREATE
+            && id_of(p).is_some_and(|id| self.rifs.taken_over(id))
+    }
+
     /// The body as the chip shall see it. `None`: not an object with ids, or not readable; post it
     /// as it is.
     pub fn translate(&mut self, p: &Planned, store: &Store, port: u16) -> Option<Vec<u8>> {
@@ -189,7 +213,7 @@ impl Ids {
                 if r.kind == raw::TND_RIF_FID {
                     r.fid = self.fid(r.fid, false, store, port);
                 }
-                r.rif = self.rif(r);
+                r.rif = self.rif(r, fresh);
             }),
             raw::TND_CLS_NEIGH => edit::<raw::tnd_neigh>(body, |n| n.rif = self.rif_of(n.rif)),
             raw::TND_CLS_NEXTHOP => edit::<raw::tnd_nexthop>(body, |n| {
@@ -246,25 +270,22 @@ impl Ids {
         u16::try_from(chip).unwrap_or(id)
     }
 
-    fn rif(&mut self, r: &raw::tnd_rif) -> u16 {
-        let (identity, first) = if r.kind == raw::TND_RIF_FID {
-            (
-                Identity::FidRif(r.fid),
-                u32::from(r.fid) + u32::from(FID_RIFS),
-            )
-        } else {
-            (Identity::PortRif(r.port), u32::from(r.port))
-        };
-        // one interface on a place at a time: whoever had this number before gives it up
-        if let Some(&other) = self.rifs.to_store.get(&first)
-            && other != u32::from(r.rif)
-        {
-            self.rifs.forget(other);
+    /// One interface on a place at a time: a new one takes the number over, also while the store
+    /// still has the old one to delete.
+    fn rif(&mut self, r: &raw::tnd_rif, fresh: bool) -> u16 {
+        let id = u32::from(r.rif);
+        if fresh || self.rifs.chip(id).is_none() {
+            let (identity, chip) = if r.kind == raw::TND_RIF_FID {
+                (
+                    Identity::FidRif(r.fid),
+                    u32::from(r.fid) + u32::from(FID_RIFS),
+                )
+            } else {
+                (Identity::PortRif(r.port), u32::from(r.port))
+            };
+            self.rifs.take_over(id, identity, chip);
         }
-        let chip = self
-            .rifs
-            .assign(u32::from(r.rif), identity, std::iter::once(first));
-        u16::try_from(chip).unwrap_or(r.rif)
+        self.rif_of(r.rif)
     }
 
     fn rif_of(&self, id: u16) -> u16 {
@@ -417,6 +438,26 @@ mod tests {
         let p = planned(raw::TND_OP_CREATE, &rif(2, 7));
         assert_eq!(read(again.translate(&p, &store, 1).unwrap()), 7);
         assert_eq!((again.store_rif(7), again.store_rif(3)), (Some(2), Some(1)));
+    }
+
+    #[test]
+    fn a_new_interface_on_the_place_of_an_old_one_is_not_deleted_with_it() {
+        let store = Store::default();
+        let mut ids = Ids::default();
+        let rif = |rif| raw::tnd_rif {
+            rif,
+            port: 3,
+            kind: raw::TND_RIF_PORT,
+            ..Default::default()
+        };
+        ids.translate(&planned(raw::TND_OP_CREATE, &rif(1)), &store, 1);
+        ids.translate(&planned(raw::TND_OP_CREATE, &rif(2)), &store, 1);
+        assert!(ids.overtaken(&planned(raw::TND_OP_DELETE, &rif(1))));
+        assert!(!ids.overtaken(&planned(raw::TND_OP_DELETE, &rif(2))));
+        // what still refers to the old one means the same place
+        assert_eq!((ids.rif_of(1), ids.rif_of(2)), (3, 3));
+        ids.deleted(raw::TND_CLS_RIF, 1);
+        assert_eq!(ids.store_rif(3), Some(2));
     }
 
     #[test]

@@ -62,8 +62,12 @@ impl Core {
         let Some(control) = &mut self.control else {
             return Err(PostError::Full);
         };
-        if self.ids.port_stands(p) {
+        let overtaken = self.ids.overtaken(p);
+        if overtaken || self.ids.port_stands(p) {
             self.spared += 1;
+            if let Some(note) = note_of(p, p.body.bytes()).filter(|_| overtaken) {
+                self.noted(note);
+            }
             self.store.complete(p.token, &Completion::default(), now);
             return Ok(());
         }
