@@ -27,7 +27,7 @@ done
 
 root=${FRESH_DIR:-/var/tmp}/tandem-fresh-$suite-$$
 
-mounts() { awk -v r="$root/" 'index($2, r) == 1 { print $2 }' /proc/mounts | sort -r; }
+mounts() { awk -v r="$root" '$2 == r || index($2, r "/") == 1 { print $2 }' /proc/mounts | sort -r; }
 
 finish() {
 	rc=$?
@@ -70,6 +70,9 @@ if [ -d /usr/local/share/ca-certificates ]; then
 	cp -R /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
 fi
 
+# a root of its own is a mount point: ip netns exec changes how it is shared
+mount --bind "$root" "$root"
+mount --make-private "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --make-rslave "$root/sys"
