@@ -3,10 +3,7 @@
 //! This is the only crate that makes raw system calls; the modules that need `unsafe` say so at
 //! their top, and `docs/unsafe.md` lists them.
 
-#![cfg_attr(
-    test,
-    allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod bpf;
 pub mod eventfd;

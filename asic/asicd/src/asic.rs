@@ -256,7 +256,7 @@ impl Asic {
             pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
         }
         self.out.flush();
-        worked |= self.to_driver(now_ns);
+        worked |= self.feed_driver(now_ns);
         worked
     }
 
@@ -569,7 +569,7 @@ impl Asic {
     }
 
     /// Events, then packets, then doorbells.
-    fn to_driver(&mut self, now_ns: u64) -> bool {
+    fn feed_driver(&mut self, now_ns: u64) -> bool {
         let Some(rings) = self.side.rings() else {
             return false;
         };
