@@ -19,6 +19,9 @@ const LIES: u32 = 2;
 /// For every TX packet: a learn event, then the packet back as RX; event numbers skip one.
 const GAP: u32 = 4;
 
+/// Entries of all rings are noise, some of it shaped like answers.
+const NOISE: u32 = 8;
+
 struct Device {
     mode: Arc<AtomicU32>,
     stop: Arc<AtomicBool>,
@@ -104,6 +107,10 @@ impl Drop for Device {
 fn serve(side: &mut DeviceSide, mode: u32, next_event: &mut u32) {
     let Some(rings) = side.rings() else { return };
     let epoch = rings.epoch;
+    if mode & NOISE != 0 {
+        noise(rings, next_event);
+        return;
+    }
     for pair in &mut rings.pairs {
         while let Ok(Some(cmd)) = pair.cmd.pop_struct::<raw::tnd_cmd>() {
             if mode & SILENT != 0 {
@@ -156,6 +163,44 @@ fn serve(side: &mut DeviceSide, mode: u32, next_event: &mut u32) {
             ..Default::default()
         };
         let _ = rings.rx.push(&[rx.as_bytes(), &frame]);
+    }
+}
+
+/// xorshift: the same noise in every run.
+fn random(state: &mut u32) -> u32 {
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    *state
+}
+
+fn noise(rings: &mut tandem_abi::DeviceRings<tandem_carrier::Region>, seed: &mut u32) {
+    if *seed < 1000 {
+        *seed = 0x1234_5678;
+    }
+    let bytes =
+        |n: usize, seed: &mut u32| -> Vec<u8> { (0..n).map(|_| random(seed) as u8).collect() };
+    for pair in &mut rings.pairs {
+        while let Ok(Some(cmd)) = pair.cmd.pop_struct::<raw::tnd_cmd>() {
+            let mut raw_cpl = bytes(raw::TND_CPL_SIZE, seed);
+            if random(seed).is_multiple_of(2) {
+                // the head is right, the rest is not
+                let head = command::completion(&cmd, raw::TND_ST_OK);
+                raw_cpl[..32].copy_from_slice(&head.as_bytes()[..32]);
+            }
+            let _ = pair.cpl.push(&[&raw_cpl]);
+        }
+    }
+    for _ in 0..4 {
+        let mut event = bytes(raw::TND_EVENT_SIZE, seed);
+        event[0] = (random(seed) % 8) as u8;
+        event[1] = 0;
+        event[8..12].copy_from_slice(&rings.epoch.to_le_bytes());
+        let _ = rings.event.push(&[&event]);
+        let mut packet = bytes(raw::TND_PKT_META_SIZE + 100, seed);
+        let at = std::mem::offset_of!(raw::tnd_rx, epoch);
+        packet[at..at + 4].copy_from_slice(&rings.epoch.to_le_bytes());
+        let _ = rings.rx.push(&[&packet]);
     }
 }
 
@@ -351,4 +396,46 @@ fn a_device_that_goes_away_is_noticed() {
     control.flush();
     assert!(control.reap(0, 10, &mut |_| {}).is_ok());
     assert!(Sal::connect(std::path::Path::new("/nonexistent"), "x", LIMIT).is_err());
+}
+
+#[test]
+fn noise_of_the_device_is_read_and_survived() {
+    let device = Device::start("noise");
+    let (_sal, mut control, mut io) = device.attach();
+    device.mode.store(NOISE, SeqCst);
+    let end = Instant::now() + Duration::from_millis(800);
+    let (mut token, mut answered, mut events, mut frame) = (0, 0, 0, Vec::new());
+    while Instant::now() < end {
+        let request = Request {
+            output: token % 3 == 0,
+            ..nop()
+        };
+        if control
+            .post((token % 2) as usize, token, &request, token)
+            .is_ok()
+        {
+            token += 1;
+        }
+        control.flush();
+        control
+            .reap(token, 100, &mut |o| {
+                if let Outcome::Done { output, cpl, .. } = o {
+                    assert!(output.len() <= 65536);
+                    assert!(cpl.delta_count <= raw::TND_MAX_DELTAS as u16);
+                    answered += 1;
+                }
+            })
+            .unwrap();
+        while let Some(meta) = io.receive(&mut frame).unwrap() {
+            assert!(frame.len() <= 2048 - raw::TND_PKT_META_SIZE);
+            for _ in 0..8 {
+                if io.event_before(&meta).unwrap().is_none() {
+                    break;
+                }
+                events += 1;
+            }
+        }
+    }
+    assert!(answered > 0 && events > 0, "{answered} {events}");
+    assert!(control.counters().stray > 0);
 }

@@ -322,15 +322,21 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
             slots: e.cost,
         });
     }
+    let fail = core.plant().policy == Policy::Fail;
     if !e.cover.is_empty() {
-        answer
-            .details
-            .push(format!("{} catches its packets meanwhile", e.cover));
+        answer.details.push(if fail {
+            format!(
+                "{} answers for its packets, rightly or not: policy fail",
+                e.cover
+            )
+        } else {
+            format!("{} catches its packets meanwhile", e.cover)
+        });
     }
     if !e.waiting_for.is_empty() {
         answer.details.push(format!("waits for {}", e.waiting_for));
     }
-    if !e.innocent.is_empty() {
+    if !e.innocent.is_empty() && !fail {
         answer.details.push(format!(
             "goes to the CPU because of the same entry: {}",
             e.innocent.join(", ")

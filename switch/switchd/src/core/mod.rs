@@ -47,6 +47,8 @@ const COMPLETIONS: usize = 4096;
 const JOBS_PER_TURN: usize = 4;
 /// The core sleeps at most so long.
 const SLEEP_NS: u64 = 200_000_000;
+/// Who may wait for a barrier at once.
+const WAITERS: usize = 64;
 /// Warnings kept for `status`.
 const WARNINGS: usize = 32;
 
@@ -345,6 +347,10 @@ impl Core {
         timeout_ns: u64,
         done: Box<dyn FnOnce(Result<u64, String>) + Send>,
     ) {
+        if self.waiters.len() >= WAITERS {
+            done(Err("too many others wait already".into()));
+            return;
+        }
         let now = clock::now_ns();
         let token = self.next_token;
         self.next_token += 1;
