@@ -541,6 +541,41 @@ impl Store {
         keys.into_iter().map(|k| self.fdb_row(k)).collect()
     }
 
+    /// Up to `limit` objects that failed and wait, each with its reason.
+    pub fn failures(&self, limit: usize) -> Vec<(String, String)> {
+        let mut out = Vec::new();
+        for (r, f) in self.fails.iter().take(limit) {
+            let node = match r.cls {
+                Cls::Route6 => self.prefix_text::<V6>(self.fibs.v6.entries[r.id].node),
+                _ => self.prefix_text::<V4>(self.fibs.v4.entries[r.id].node),
+            };
+            out.push((format!("route {node}"), self.fail_text(f)));
+        }
+        fn of<B: HwBody>(
+            s: &Store,
+            t: &crate::hw::table::Table<B>,
+            out: &mut Vec<(String, String)>,
+        ) {
+            for id in t.ids() {
+                if let Some((f, w)) = t
+                    .get(id)
+                    .and_then(|o| Some((o.fail.as_ref()?, o.want.as_ref()?)))
+                {
+                    out.push((format!("{w:?}"), s.fail_text(f)));
+                }
+            }
+        }
+        of(self, &self.hw.vlans, &mut out);
+        of(self, &self.hw.members, &mut out);
+        of(self, &self.hw.rifs, &mut out);
+        of(self, &self.hw.nexthops, &mut out);
+        of(self, &self.hw.nhgs, &mut out);
+        of(self, &self.hw.neighs, &mut out);
+        of(self, &self.hw.fdb, &mut out);
+        out.truncate(limit);
+        out
+    }
+
     /// Why what comes in on this device is not forwarded by the chip; empty if it is.
     pub fn port_reason(&self, ifindex: u32) -> String {
         self.topo

@@ -139,6 +139,9 @@ pub(crate) const F_DEFERRED: u16 = 1 << 8;
 /// The chip says that what it refers to is not there: trap.
 pub(crate) const F_DEPEND: u16 = 1 << 9;
 
+/// An update got no answer: write it again, whatever `have` says.
+pub(crate) const F_REPEAT: u16 = 1 << 10;
+
 /// One prefix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {

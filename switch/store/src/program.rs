@@ -4,7 +4,7 @@ use crate::Store;
 use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
     Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_OMIT, F_PARSER, F_PURGE,
-    F_QUEUED, F_RETRY, Fam, coarse,
+    F_QUEUED, F_REPEAT, F_RETRY, Fam, coarse,
 };
 use crate::hw::bodies::hw_id;
 use crate::hw::{Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full};
@@ -201,7 +201,7 @@ impl Store {
         if !d.present() {
             return self.step_delete::<F>(e, have, kernel);
         }
-        if have == d.on_chip() {
+        if have == d.on_chip() && !entry.is(F_REPEAT) {
             if aggregate {
                 fib.cover.aggregate_up(node, true);
             } else {
@@ -469,6 +469,7 @@ impl Store {
             Cls::Lease => {}
             _ => {
                 if self.hw.complete(&f, c, now_ns) {
+                    self.refund(c.table);
                     self.wait_for(f.what, c.table, false);
                 }
             }
@@ -493,10 +494,11 @@ impl Store {
             fib.entries[e].since = coarse(now);
             if f.op == TND_OP_DELETE {
                 fib.entries[e].have = Content::ABSENT;
-                fib.entries[e].set(F_PURGE, false);
+                fib.entries[e].set(F_PURGE | F_REPEAT, false);
                 self.give_back(f.what);
             } else {
                 fib.entries[e].have = f.content;
+                fib.entries[e].set(F_REPEAT, false);
                 match (
                     f.content.is_trap(),
                     old.is_trap(),
@@ -595,6 +597,7 @@ impl Store {
         }
         let fib = F::fib_mut(&mut self.fibs);
         let x = &mut fib.entries[e];
+        let again = x.is(F_RETRY);
         x.set(F_RETRY | F_LEASE, false);
         if !x.want.present() {
             return;
@@ -602,6 +605,9 @@ impl Store {
         x.flags |= F_FAILED;
         if self.config.policy == Policy::Trap {
             fib.cover.missing(node);
+        }
+        if again {
+            self.refund(c.table);
         }
         let since = self.fails.get(&f.what).map_or(now, |x| x.since);
         self.fails.insert(
@@ -626,25 +632,25 @@ impl Store {
         fn lost<F: Fam>(s: &mut Store, f: &Flight) {
             let e = f.what.id;
             let fib = F::fib_mut(&mut s.fibs);
-            let old = fib.entries[e].have;
             let node = fib.entries[e].node;
             fib.entries[e].set(F_FLIGHT, false);
-            fib.entries[e].flags |= F_PURGE;
-            if fib.cover.is_installed(node) {
-                fib.cover.withdrawn(node);
-            } else if f.aggregate {
-                fib.cover.aggregate_failed(node);
+            match f.op {
+                // It is there, with the old or the new content.
+                TND_OP_UPDATE | TND_OP_SET_TRAP => fib.entries[e].flags |= F_REPEAT,
+                TND_OP_CREATE => {
+                    fib.entries[e].flags |= F_PURGE;
+                    if f.aggregate {
+                        fib.cover.aggregate_failed(node);
+                        s.pending_aggregates = s.pending_aggregates.saturating_sub(1);
+                    }
+                }
+                _ => {}
             }
-            if f.aggregate && f.op == TND_OP_CREATE {
-                s.pending_aggregates = s.pending_aggregates.saturating_sub(1);
-            }
-            // One reference for what may stand there stays until the delete is answered.
             if f.op != TND_OP_DELETE
                 && let Some(d) = f.content.dep()
             {
                 s.hw.hold(d, -1);
             }
-            let _ = old;
             s.queue_route::<F>(e);
         }
         match f.what.cls {
@@ -660,7 +666,7 @@ impl Store {
                     op => self.phase_done(op, &timeout),
                 }
             }
-            _ => self.hw.lost(f.what),
+            _ => self.hw.lost(f.what, f.op),
         }
         self.drain_touched();
     }

@@ -7,8 +7,12 @@ use crate::Store;
 use crate::api::{Completion, Planned, Ring};
 use crate::fib::{Content, F_RETRY, Fam};
 use crate::hw::{Cls, Flight, Ref, body_of, is_full};
+use std::collections::HashSet;
 use tandem_abi::raw::*;
 use tandem_cover::{V4, V6};
+
+/// See [`Store::refund`].
+const MAX_REFUNDS: u32 = 16;
 
 /// What a slot of the reserve is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub(crate) enum State {
     Asking,
     /// Nothing was free: asks again when something is freed in this pool.
     Wait(u16),
+    /// The chip has no leases, or the write failed: not asked again before the next attach.
+    Off,
     /// Free for use.
     Held(u32),
     /// An entry stands on it.
@@ -197,9 +203,11 @@ impl Store {
             let pool = if is_full(c.status) { c.table } else { u16::MAX };
             slot.state = match was {
                 State::Replacing(r) => State::Used(r),
-                _ => State::Wait(pool),
+                _ if is_full(c.status) => State::Wait(pool),
+                _ => State::Off,
             };
             if let State::Replacing(r) = was {
+                self.refund(pool);
                 self.wait_for(r, pool, false);
             }
         }
@@ -256,10 +264,28 @@ impl Store {
     /// Puts an object into the list of those that wait for a pool.
     pub(crate) fn wait_for(&mut self, r: Ref, pool: u16, urgent: bool) {
         let w = self.hw.waiting.entry(pool).or_default();
-        if urgent {
-            w.urgent.push_back(r);
-        } else {
-            w.normal.push_back(r);
+        let list = if urgent { &mut w.urgent } else { &mut w.normal };
+        list.push_back(r);
+        if list.len() < w.compact_at.max(1024) {
+            return;
+        }
+        // Objects that came and went leave their places behind: no more than as many as really wait.
+        let mut list = std::mem::take(if urgent { &mut w.urgent } else { &mut w.normal });
+        let mut seen = HashSet::new();
+        list.retain(|&x| self.still_waits(x) && seen.insert(x));
+        if let Some(w) = self.hw.waiting.get_mut(&pool) {
+            w.compact_at = list.len() * 2;
+            *(if urgent { &mut w.urgent } else { &mut w.normal }) = list;
+        }
+    }
+
+    /// A retry still did not fit (it may need more than others): its turn goes to the next, a bounded number of times.
+    pub(crate) fn refund(&mut self, pool: u16) {
+        if let Some(w) = self.hw.waiting.get_mut(&pool)
+            && w.refunds > 0
+        {
+            w.refunds -= 1;
+            w.credits += 1;
         }
     }
 
@@ -267,6 +293,7 @@ impl Store {
     pub(crate) fn credit_all(&mut self, n: u64) {
         for w in self.hw.waiting.values_mut() {
             w.credits += n;
+            w.refunds = MAX_REFUNDS;
         }
     }
 
@@ -285,10 +312,11 @@ impl Store {
                 if w.credits == 0 {
                     break;
                 }
-                let lease =
-                    self.reserve.slots.iter().position(|s| {
-                        s.state == State::Wait(pool) || s.state == State::Wait(u16::MAX)
-                    });
+                let lease = self
+                    .reserve
+                    .slots
+                    .iter()
+                    .position(|s| s.state == State::Wait(pool));
                 if let Some(i) = lease {
                     self.reserve.slots[i].state = State::Due;
                     self.reserve.queue.push(i);
@@ -314,9 +342,12 @@ impl Store {
             .reserve
             .slots
             .iter()
-            .any(|s| s.state == State::Wait(pool) || s.state == State::Wait(u16::MAX));
+            .any(|s| s.state == State::Wait(pool));
         match self.hw.waiting.get_mut(&pool) {
-            Some(w) => w.credits += slots,
+            Some(w) => {
+                w.credits += slots;
+                w.refunds = MAX_REFUNDS;
+            }
             None if lease => self.hw.waiting.entry(pool).or_default().credits += slots,
             None => {}
         }
@@ -325,8 +356,7 @@ impl Store {
         }
     }
 
-    /// One more try for an object, if it still waits. Returns true if it used a freed slot.
-    fn try_again(&mut self, r: Ref) -> bool {
+    fn still_waits(&mut self, r: Ref) -> bool {
         fn waits<F: Fam>(s: &Store, e: u32) -> bool {
             let x = &F::fib(&s.fibs).entries[e];
             x.node != tandem_cover::NONE
@@ -334,12 +364,17 @@ impl Store {
                 && !x.is(F_RETRY)
                 && x.want.present()
         }
-        let still = match r.cls {
+        match r.cls {
             Cls::Route4 => waits::<V4>(self, r.id),
             Cls::Route6 => waits::<V6>(self, r.id),
             Cls::Lease => false,
             _ => self.hw.failed_full(r),
-        };
+        }
+    }
+
+    /// One more try for an object, if it still waits. Returns true if it used a freed slot.
+    fn try_again(&mut self, r: Ref) -> bool {
+        let still = self.still_waits(r);
         if !still {
             return false;
         }

@@ -117,7 +117,8 @@ impl Kernel {
             let here = self
                 .routes
                 .range((bits, len, 0, 0)..=(bits, len, u32::MAX, u32::MAX));
-            let Some((_, r)) = here.map(|(k, r)| (k, r)).find(|(_, r)| self.usable(r)) else {
+            let mut here = here;
+            let Some((_, r)) = here.find(|(_, r)| self.usable(r)) else {
                 continue;
             };
             return match r.kind {
@@ -482,8 +483,12 @@ fn run(ops: Vec<Op>, profile: &str) -> Result<(), TestCaseError> {
         }
     }
     w.rig.settle();
+    prop_assert!(
+        w.rig.store.counters().waiting == 0,
+        "{:?}",
+        w.rig.store.failures(5)
+    );
     w.check(true)?;
-    prop_assert_eq!(w.rig.store.counters().waiting, 0);
     prop_assert!(
         w.rig.chip.routes.len() <= w.kernel.routes.len(),
         "no aggregate trap stays"

@@ -159,6 +159,10 @@ pub(crate) struct Waiting {
     pub normal: VecDeque<Ref>,
     /// Slots freed since the last look.
     pub credits: u64,
+    /// How many more may be tried in place of those that still don't fit, until something is freed again.
+    pub refunds: u32,
+    /// Length at which entries that no longer wait are dropped from the lists.
+    pub compact_at: usize,
 }
 
 /// What a dependency can be for its dependents.
@@ -328,7 +332,10 @@ impl Hw {
 
     /// It waits for space.
     pub fn failed_full(&mut self, r: Ref) -> bool {
-        with_class!(r.cls, T => T::table(self).at(r.id).fail.is_some_and(|f| f.full()))
+        with_class!(r.cls, T => {
+            let o = T::table(self).at(r.id);
+            o.fail.is_some_and(|f| f.full()) && !o.retry && o.want.is_some()
+        })
     }
 
     fn hold_deps<B: HwClass>(&mut self, body: &B, by: i32) {
@@ -476,8 +483,15 @@ impl Hw {
                     }
                 } else {
                     // Somebody refers to it still, or the write failed: a few more tries, then it stays.
+                    self.changed.push(f.what);
+                    let o = B::table(self).at(id);
                     o.attempts += 1;
-                    if o.attempts >= MAX_ATTEMPTS {
+                    let most = if c.status == TND_ST_IN_USE {
+                        MAX_IN_USE
+                    } else {
+                        MAX_ATTEMPTS
+                    };
+                    if o.attempts >= most {
                         o.fail = Some(Fail::of(c, now));
                         return false;
                     }
@@ -540,23 +554,29 @@ impl Hw {
         full
     }
 
-    /// A command of this object got no answer: the key is deleted, then made again.
-    pub fn lost(&mut self, r: Ref) {
-        with_class!(r.cls, T => self.lost_of::<T>(r.id));
+    /// A command of this object got no answer. Whether a CREATE was done is not known: the key is deleted, then made
+    /// again. (Nobody refers to it yet.)
+    pub fn lost(&mut self, r: Ref, op: u16) {
+        with_class!(r.cls, T => self.lost_of::<T>(r.id, op));
+        // Dependents may have waited for the command.
+        self.changed.push(r);
         self.queue(r);
     }
 
-    fn lost_of<B: HwClass>(&mut self, id: u32) {
+    fn lost_of<B: HwClass>(&mut self, id: u32, op: u16) {
         let o = B::table(self).at(id);
         let sent = std::mem::replace(&mut o.sent, Sent::Nothing);
-        o.purge = !B::FIXED;
-        let old = if B::FIXED { None } else { o.have.take() };
+        match (&mut o.have, op) {
+            // It is there, with the old or the new content: written once more. A delete is simply tried again.
+            (Some(have), TND_OP_UPDATE) => have.spoil(),
+            (_, TND_OP_CREATE) => {
+                o.purge = true;
+                o.fail = None;
+            }
+            _ => {}
+        }
         if let Sent::Put(b) = sent {
             self.hold_deps(&b, -1);
-        }
-        if let Some(b) = old {
-            // The references stay counted until the delete is answered.
-            B::table(self).at(id).have = Some(b);
         }
     }
 
@@ -614,6 +634,10 @@ impl Hw {
 
 /// How often a write that the hardware failed is tried.
 pub(crate) const MAX_ATTEMPTS: u8 = 4;
+
+/// How often a delete is tried while something on the chip refers to the object: an answer got lost, and the object that
+/// refers to it is being written again.
+const MAX_IN_USE: u8 = 64;
 
 /// A body from a struct of the ABI.
 pub(crate) fn body_of<T: zerocopy::IntoBytes + zerocopy::Immutable>(v: &T) -> Body {
