@@ -117,8 +117,9 @@ def make(request):
     for sw in maker.made:
         if failed and isinstance(sw, AsicSwitch):
             os.makedirs(LOGS, exist_ok=True)
+            test = re.sub(r"[^A-Za-z0-9_.-]+", "-", request.node.name)
             for daemon in ("asicd", "switchd"):
-                with open(os.path.join(LOGS, f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', request.node.name)}-{daemon}.log"), "w", encoding="utf-8") as f:
+                with open(os.path.join(LOGS, f"{test}-{daemon}.log"), "w", encoding="utf-8") as f:
                     f.write(sw.log(daemon))
         if not (failed and os.environ.get("TANDEM_KEEP")):
             sw.delete()
