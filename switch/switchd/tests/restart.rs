@@ -3,8 +3,7 @@
 
 mod common;
 
-use common::{Kept, Ns, wait_for};
-use std::path::PathBuf;
+use common::{Daemon, Kept, Ns, asicd, get, switchd, sync, wait_for};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -96,63 +95,14 @@ fn a_kept_port_keeps_carrier_fdb_and_filters() {
     }));
 }
 
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(program: &PathBuf, ns: &Ns, run: &PathBuf, args: &[&str]) -> Daemon {
-        let child = Command::new("ip")
-            .args(["netns", "exec", &ns.0])
-            .arg(program)
-            .args(["--name", "t", "--log", "warn"])
-            .args(args)
-            .env("TANDEM_RUN", run)
-            .spawn()
-            .unwrap();
-        Daemon(child)
-    }
-
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn get(run: &std::path::Path, path: &str) -> Option<Value> {
-    tandem_mgmt::Client::new(run.join("t/switchd.sock"))
-        .get(path)
-        .ok()
-}
-
-fn sync(run: &std::path::Path) {
-    assert!(
-        wait_for(Duration::from_secs(10), || get(run, "/v1/status").is_some()),
-        "switchd does not answer"
-    );
-    let _: Value = tandem_mgmt::Client::new(run.join("t/switchd.sock"))
-        .post("/v1/sync", &serde_json::json!({"timeout_ms": 10_000}))
-        .unwrap();
-}
-
 /// ```text
 ///   h1 ── fp1 ═ swp1 ┐
 ///   h2 ── fp2 ═ swp2 ┴ br0 10.1.0.254     fp3 ═ swp3 10.3.0.254, routes behind it
 /// ```
 #[test]
 fn kill_9_is_not_seen_and_writes_nothing_again() {
-    let switchd = PathBuf::from(env!("CARGO_BIN_EXE_switchd"));
-    let asicd = switchd.with_file_name("asicd");
-    if !asicd.exists() {
-        eprintln!("skipped: no asicd beside switchd: cargo build -p tandem-asicd");
-        return;
-    }
+    let Some(asicd) = asicd() else { return };
+    let switchd = switchd();
     let Some(ns) = Ns::new("kill") else { return };
     let hosts: Vec<Ns> = (1..=3).map(|_| Ns::new("host").unwrap()).collect();
     let run = std::env::temp_dir().join(format!("swd-kill-{}", std::process::id()));

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tandem_switchd::ports::Keeper;
 
 /// A network namespace of its own.
@@ -129,4 +131,65 @@ pub fn udp(dst_mac: [u8; 6], src_mac: [u8; 6], src: [u8; 4], dst: [u8; 4]) -> Ve
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
     ip.extend_from_slice(&[0x10, 0, 0x20, 0, 0, 8, 0, 0]);
     frame(dst_mac, src_mac, 0x0800, &ip)
+}
+
+/// The switchd under test.
+pub fn switchd() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_switchd"))
+}
+
+/// The asicd beside it; `None` (said aloud) when it was not built.
+pub fn asicd() -> Option<PathBuf> {
+    let path = switchd().with_file_name("asicd");
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: no asicd beside switchd: cargo build -p tandem-asicd");
+    None
+}
+
+/// One of the daemons, as instance `t`; killed when dropped.
+pub struct Daemon(Child);
+
+impl Daemon {
+    pub fn start(program: &Path, ns: &Ns, run: &Path, args: &[&str]) -> Daemon {
+        let child = Command::new("ip")
+            .args(["netns", "exec", &ns.0])
+            .arg(program)
+            .args(["--name", "t", "--log", "warn"])
+            .args(args)
+            .env("TANDEM_RUN", run)
+            .spawn()
+            .unwrap();
+        Daemon(child)
+    }
+
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub fn get(run: &std::path::Path, path: &str) -> Option<Value> {
+    tandem_mgmt::Client::new(run.join("t/switchd.sock"))
+        .get(path)
+        .ok()
+}
+
+pub fn sync(run: &std::path::Path) {
+    assert!(
+        wait_for(Duration::from_secs(10), || get(run, "/v1/status").is_some()),
+        "switchd does not answer"
+    );
+    let _: Value = tandem_mgmt::Client::new(run.join("t/switchd.sock"))
+        .post("/v1/sync", &serde_json::json!({"timeout_ms": 10_000}))
+        .unwrap();
 }
