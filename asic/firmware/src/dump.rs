@@ -174,7 +174,7 @@ impl Firmware {
             let fits = if mac {
                 Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
             } else {
-                Neigh::from_entry(self, &e).is_none_or(|n| w.object(&n))
+                Neigh::from_entry(&e).is_none_or(|n| w.object(&n))
             };
             if !fits {
                 return full_at(cursor, w);
@@ -277,7 +277,7 @@ impl Firmware {
                 let fits = if mac {
                     Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
                 } else {
-                    Neigh::from_entry(self, &e).is_none_or(|n| w.object(&n))
+                    Neigh::from_entry(&e).is_none_or(|n| w.object(&n))
                 };
                 if !fits {
                     return full_at(cursor, w);

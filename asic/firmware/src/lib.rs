@@ -327,6 +327,10 @@ impl Firmware {
                     Err(Failure::Status(raw::TND_ST_LEASE))
                 }
             }
+            // its sweep would take the new resync for its own
+            raw::TND_OP_BEGIN_RESYNC if self.resync.as_ref().is_some_and(|c| c.sweeping()) => {
+                Err(Failure::Status(raw::TND_ST_INVALID))
+            }
             raw::TND_OP_BEGIN_RESYNC => {
                 self.resync = Some(Box::default());
                 Ok(())

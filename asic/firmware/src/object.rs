@@ -197,10 +197,15 @@ impl Firmware {
     }
 
     pub(crate) fn delta(&mut self, pool: PoolId, slots: i64) {
-        match self.cx.deltas.iter_mut().find(|d| d.0 == pool) {
-            Some(d) => d.1 += slots,
-            None => self.cx.deltas.push((pool, slots)),
-        }
+        add_delta(&mut self.cx.deltas, pool, slots);
+    }
+}
+
+/// One line per pool.
+pub(crate) fn add_delta(deltas: &mut Vec<(PoolId, i64)>, pool: PoolId, slots: i64) {
+    match deltas.iter_mut().find(|d| d.0 == pool) {
+        Some(d) => d.1 += slots,
+        None => deltas.push((pool, slots)),
     }
 }
 

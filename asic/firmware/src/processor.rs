@@ -13,6 +13,7 @@
 use crate::Firmware;
 use crate::fault::{Fault, FaultAction};
 use crate::pools::Held;
+use crate::resync::SLICE;
 use std::collections::VecDeque;
 use tandem_abi::raw;
 
@@ -74,6 +75,8 @@ struct Pair {
 pub struct Ran {
     /// Commands executed.
     pub executed: usize,
+    /// A long command did a slice of its work and is not done: run again after the next packets.
+    pub sliced: bool,
     /// A fault reset the chip: tables are empty, the daemon must fail the attach (`TND_FAIL_INTERNAL`).
     pub reset: bool,
 }
@@ -201,7 +204,7 @@ impl Processor {
         let mut ran = Ran::default();
         let n = self.pairs.len();
         let mut idle = 0;
-        while n > 0 && idle < n && ran.executed < budget && !ran.reset {
+        while n > 0 && idle < n && ran.executed < budget && !ran.reset && !ran.sliced {
             let pair = self.first % n;
             self.first = (pair + 1) % n;
             if self.step(fw, pair, now_ns, sink, &mut ran) {
@@ -251,17 +254,34 @@ impl Processor {
                 }
                 None => {}
             }
-            due = Some(start.saturating_add(head.cost_ns));
+            due = Some(if deadlock {
+                now_ns
+            } else {
+                start.saturating_add(head.cost_ns)
+            });
         }
         let due = due.unwrap_or(now_ns);
         let Some(p) = self.pairs.get_mut(pair) else {
             return false;
         };
         if let Some(head) = p.queue.front_mut() {
-            head.due_ns = Some(due);
+            // found again if there is no room for its completion now
+            head.due_ns = Some(due).filter(|_| !deadlock);
         }
         if due > now_ns || !sink.room(pair) {
             return false;
+        }
+        let head = p.queue.front();
+        let sweeps = head.is_some_and(|c| {
+            let fails = matches!(
+                c.fault.map(|f| f.action),
+                Some(FaultAction::Fail | FaultAction::Reset)
+            );
+            c.cmd.op == raw::TND_OP_END_RESYNC && c.cmd.epoch == self.epoch && !fails
+        });
+        if sweeps && !deadlock && !fw.sweep_slice(SLICE) {
+            ran.sliced = true;
+            return true;
         }
         let Some(c) = p.queue.pop_front() else {
             return false;

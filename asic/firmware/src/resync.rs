@@ -1,10 +1,11 @@
 //! Warm attach: BEGIN_RESYNC makes every object "not confirmed", commands that name it confirm it, END_RESYNC sweeps
-//! the rest, dependents first.
+//! the rest, dependents first. A sweep may remove a million routes, so it is done in slices between bursts of packets.
 
 use crate::Firmware;
-use crate::object::{Failure, INVALID, Object};
+use crate::object::{Failure, INVALID, Object, add_delta};
 use crate::objects::{fdb::Fdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg};
 use crate::objects::{rif::Rif, route::Route, vlan::Vlan, vrf::Vrf};
+use crate::pools::PoolId;
 use std::collections::HashSet;
 
 /// A set of small numbers.
@@ -47,93 +48,188 @@ pub(crate) struct Confirmed {
     pub(crate) vlan: Bits,
     pub(crate) vrf: Bits,
     pub(crate) member: HashSet<(u16, u16)>,
+    /// How far the sweep is: which kind of object, and the first position not looked at.
+    stage: u8,
+    cursor: u32,
+    swept: u64,
+    deltas: Vec<(PoolId, i64)>,
 }
+
+impl Confirmed {
+    /// END_RESYNC has begun.
+    pub(crate) fn sweeping(&self) -> bool {
+        self.stage > 0 || self.cursor > 0
+    }
+}
+
+/// What one slice of a sweep may do: looking at an object costs 1, removing one [`REMOVE`].
+pub(crate) const SLICE: u32 = 16384;
+const REMOVE: u32 = 16;
 
 impl Firmware {
-    /// Sweeps; gives how many objects went. Learned FDB entries stay: the chip learned them, it ages them.
+    /// Sweeps what is left to sweep; gives how many objects went, all slices together. Learned FDB entries stay: the
+    /// chip learned them, it ages them.
     pub(crate) fn end_resync(&mut self) -> Result<u64, Failure> {
+        while !self.sweep_slice(u32::MAX) {}
         let c = self.resync.take().ok_or(INVALID)?;
-        let mut swept = 0;
-        let mut cursor = 0;
-        while let Some((next, route)) = Route::next4(self, cursor) {
-            cursor = next;
-            swept += self.sweep(&route, c.lpm4.has(next - 1));
-        }
-        cursor = 0;
-        while let Some((next, route)) = Route::next6(self, cursor) {
-            cursor = next;
-            swept += self.sweep(&route, c.lpm6.has(next - 1));
-        }
-        cursor = 0;
-        while let Some((next, entry)) = self.state.exact.next(cursor) {
-            cursor = next;
-            let confirmed = c.exact.has(next - 1);
-            if let Some(n) = Neigh::from_entry(self, &entry) {
-                swept += self.sweep(&n, confirmed);
-            } else if let Some(f) = Fdb::from_entry(&entry) {
-                swept += self.sweep(&f, confirmed || f.learned());
-            }
-        }
-        let all: Vec<(u32, Nhg)> = self
-            .state
-            .nhgs()
-            .map(|(slot, g)| (slot, Nhg::from_group(g)))
-            .collect();
-        for (slot, g) in all {
-            swept += self.sweep(&g, c.nhg.has(slot));
-        }
-        let all: Vec<(u32, NextHop)> = self
-            .state
-            .nexthops()
-            .map(|(slot, n)| (slot, NextHop::from_state(n)))
-            .collect();
-        for (slot, n) in all {
-            swept += self.sweep(&n, c.nexthop.has(slot));
-        }
-        let all: Vec<Rif> = self
-            .state
-            .rifs()
-            .map(|(id, r)| Rif::from_state(id, r))
-            .collect();
-        for r in all {
-            swept += self.sweep(&r, c.rif.has(u32::from(r.id())));
-        }
-        let all: Vec<(u16, u16, Member)> = self
-            .state
-            .members()
-            .map(|(port, vid, m)| (port, vid, Member::from_state(port, vid, m)))
-            .collect();
-        for (port, vid, m) in all {
-            swept += self.sweep(&m, c.member.contains(&(port, vid)));
-        }
-        let all: Vec<(u16, Vlan)> = self
-            .state
-            .vlans()
-            .map(|(fid, v)| (fid, Vlan::from_state(fid, v.config)))
-            .collect();
-        for (fid, v) in all {
-            swept += self.sweep(&v, c.vlan.has(u32::from(fid)));
-        }
-        let all: Vec<Vrf> = self
-            .state
-            .vrfs()
-            .iter()
-            .filter(|v| **v != 0)
-            .map(|v| Vrf::from_state(*v))
-            .collect();
-        for v in all {
-            swept += self.sweep(&v, c.vrf.has(u32::from(v.id())));
-        }
-        Ok(swept)
+        self.cx.deltas = c.deltas;
+        Ok(c.swept)
     }
 
-    /// An object that a confirmed one still refers to stays.
-    fn sweep<O: Object>(&mut self, object: &O, confirmed: bool) -> u64 {
-        if confirmed || object.in_use(self) {
-            return 0;
+    /// Sweeps on, within a budget. True: nothing is left, or there is no resync.
+    pub(crate) fn sweep_slice(&mut self, mut budget: u32) -> bool {
+        let Some(mut c) = self.resync.take() else {
+            return true;
+        };
+        self.cx.deltas.clear();
+        while c.stage < STAGES && budget > 0 {
+            if self.sweep_stage(&mut c, &mut budget) {
+                c.stage += 1;
+                c.cursor = 0;
+            }
         }
-        object.unflip(self);
-        object.remove(self);
-        1
+        for (pool, slots) in self.cx.deltas.drain(..) {
+            add_delta(&mut c.deltas, pool, slots);
+        }
+        let done = c.stage >= STAGES;
+        self.resync = Some(c);
+        done
+    }
+
+    /// One kind of object, from the cursor on. True: all of it.
+    fn sweep_stage(&mut self, c: &mut Confirmed, budget: &mut u32) -> bool {
+        let from = c.cursor;
+        let most = *budget as usize;
+        match c.stage {
+            0 => {
+                while let Some((next, route)) = Route::next4(self, c.cursor) {
+                    let confirmed = c.lpm4.has(next - 1);
+                    if !self.sweep(c, budget, next, &route, confirmed) {
+                        return false;
+                    }
+                }
+                true
+            }
+            1 => {
+                while let Some((next, route)) = Route::next6(self, c.cursor) {
+                    let confirmed = c.lpm6.has(next - 1);
+                    if !self.sweep(c, budget, next, &route, confirmed) {
+                        return false;
+                    }
+                }
+                true
+            }
+            2 => {
+                while let Some((next, e)) = self.state.exact.next(c.cursor) {
+                    let confirmed = c.exact.has(next - 1);
+                    let more = if let Some(n) = Neigh::from_entry(&e) {
+                        self.sweep(c, budget, next, &n, confirmed)
+                    } else if let Some(f) = Fdb::from_entry(&e) {
+                        self.sweep(c, budget, next, &f, confirmed || f.learned())
+                    } else {
+                        true
+                    };
+                    if !more {
+                        return false;
+                    }
+                }
+                true
+            }
+            3 => {
+                let all = self.state.nhgs().map(|(at, g)| (at, Nhg::from_group(g)));
+                let all: Vec<(u32, Nhg)> = all.filter(|(at, _)| *at >= from).take(most).collect();
+                self.sweep_list(c, budget, all, |c, at| c.nhg.has(at))
+            }
+            4 => {
+                let all = self
+                    .state
+                    .nexthops()
+                    .filter(|(at, _)| *at >= from)
+                    .take(most);
+                let all: Vec<(u32, NextHop)> =
+                    all.map(|(at, n)| (at, NextHop::from_state(n))).collect();
+                self.sweep_list(c, budget, all, |c, at| c.nexthop.has(at))
+            }
+            5 => {
+                let all = self
+                    .state
+                    .rifs()
+                    .map(|(id, r)| (u32::from(id), Rif::from_state(id, r)));
+                let all: Vec<(u32, Rif)> = all.filter(|(at, _)| *at >= from).take(most).collect();
+                self.sweep_list(c, budget, all, |c, at| c.rif.has(at))
+            }
+            6 => {
+                let all = self.state.members().map(|(port, vid, m)| {
+                    (
+                        u32::from(port) << 16 | u32::from(vid),
+                        Member::from_state(port, vid, m),
+                    )
+                });
+                let all: Vec<(u32, Member)> =
+                    all.filter(|(at, _)| *at >= from).take(most).collect();
+                self.sweep_list(c, budget, all, |c, at| {
+                    c.member.contains(&((at >> 16) as u16, at as u16))
+                })
+            }
+            7 => {
+                let all = self
+                    .state
+                    .vlans()
+                    .map(|(fid, v)| (u32::from(fid), Vlan::from_state(fid, v.config)));
+                let all: Vec<(u32, Vlan)> = all.filter(|(at, _)| *at >= from).take(most).collect();
+                self.sweep_list(c, budget, all, |c, at| c.vlan.has(at))
+            }
+            _ => {
+                let all = self
+                    .state
+                    .vrfs()
+                    .iter()
+                    .map(|v| (u32::from(*v), Vrf::from_state(*v)));
+                let all: Vec<(u32, Vrf)> = all.filter(|(at, _)| *at >= from).take(most).collect();
+                self.sweep_list(c, budget, all, |c, at| c.vrf.has(at))
+            }
+        }
+    }
+
+    fn sweep_list<O: Object>(
+        &mut self,
+        c: &mut Confirmed,
+        budget: &mut u32,
+        all: Vec<(u32, O)>,
+        confirmed: impl Fn(&Confirmed, u32) -> bool,
+    ) -> bool {
+        let cut = all.len() >= *budget as usize;
+        for (at, o) in all {
+            let yes = confirmed(c, at);
+            if !self.sweep(c, budget, at.saturating_add(1), &o, yes) {
+                return false;
+            }
+        }
+        !cut
+    }
+
+    /// One object; `next` is the position behind it. An object that a confirmed one still refers to stays. False: the
+    /// budget is used up.
+    fn sweep<O: Object>(
+        &mut self,
+        c: &mut Confirmed,
+        budget: &mut u32,
+        next: u32,
+        object: &O,
+        confirmed: bool,
+    ) -> bool {
+        c.cursor = next;
+        let mut cost = 1;
+        if !confirmed && !object.in_use(self) {
+            object.unflip(self);
+            object.remove(self);
+            c.swept += 1;
+            cost = REMOVE;
+        }
+        *budget = budget.saturating_sub(cost);
+        *budget > 0
     }
 }
+
+/// Kinds of objects, in the order in which they go.
+const STAGES: u8 = 9;

@@ -23,7 +23,7 @@ impl Neigh {
             reserved0: 0,
         })
     }
-    pub(crate) fn from_entry(_: &Firmware, e: &Entry) -> Option<Self> {
+    pub(crate) fn from_entry(e: &Entry) -> Option<Self> {
         let v = HostValue::unpack(e.value);
         match e.key {
             Key::Host4 {

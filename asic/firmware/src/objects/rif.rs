@@ -31,9 +31,6 @@ impl Rif {
             ..Default::default()
         })
     }
-    pub(crate) fn id(&self) -> u16 {
-        self.0.rif
-    }
     fn place(&self) -> RifPlace {
         if self.0.kind == raw::TND_RIF_PORT {
             RifPlace::Port(self.0.port)

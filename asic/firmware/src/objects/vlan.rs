@@ -6,7 +6,7 @@ use crate::objects::fdb::Fdb;
 use crate::pools::PoolId;
 use tandem_abi::raw;
 use tandem_pipeline::state::{MAX_FID, RifPlace, VlanConfig};
-use tandem_tables::exact::{Key, Kind};
+use tandem_tables::exact::Key;
 use zerocopy::IntoBytes;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -23,23 +23,22 @@ impl Vlan {
         })
     }
 
-    /// FDB entries of the domain. Goes through the whole table: deleting a domain is rare, a list per domain would cost
-    /// every learned address.
+    /// FDB entries of the domain. Goes through the table until it has them all: deleting a domain that still has
+    /// addresses is rare, a list per domain would cost every learned address.
     fn fdb<'a>(&self, fw: &'a Firmware) -> impl Iterator<Item = (Key, Fdb)> + 'a {
         let fid = self.0.fid;
-        let mut cursor = if fw.state.exact.count(Kind::Mac) == 0 {
-            u32::MAX
-        } else {
-            0
-        };
+        let mut left = fw.state.exact.count_fid(fid);
+        let mut cursor = 0;
         std::iter::from_fn(move || {
-            loop {
+            while left > 0 {
                 let (next, e) = fw.state.exact.next(cursor)?;
                 cursor = next;
                 if matches!(e.key, Key::Mac { fid: f, .. } if f == fid) {
+                    left -= 1;
                     return Fdb::from_entry(&e).map(|f| (e.key, f));
                 }
             }
+            None
         })
     }
 }

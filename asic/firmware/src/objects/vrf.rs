@@ -17,9 +17,6 @@ impl Vrf {
             flags: 0,
         })
     }
-    pub(crate) fn id(&self) -> u16 {
-        self.0.vrf
-    }
 }
 
 impl Object for Vrf {

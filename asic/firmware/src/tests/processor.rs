@@ -313,3 +313,55 @@ fn a_reset_forgets_what_was_in_flight() {
     assert_eq!(r.fw.check_accounting(), Ok(()));
     assert_eq!(pool(&r.fw, PoolId::Vlan).free, 4);
 }
+
+#[test]
+fn a_sweep_is_done_in_slices() {
+    let mut fw = chip("spectrum-sn2700");
+    let n = 5000;
+    for i in 0..n {
+        assert_eq!(
+            create(&mut fw, TND_CLS_ROUTE, &route4(0, i << 8, 24, None)),
+            TND_ST_OK
+        );
+    }
+    let mut p = Processor::new(false);
+    p.reset(&mut fw, 2, 7);
+    fw.attach(true);
+    let mut r = Rig {
+        fw,
+        p,
+        seen: Seen::default(),
+        seq: [0; 2],
+    };
+    r.post(0, cmd(TND_OP_BEGIN_RESYNC, 0), &[], 0);
+    r.run(0);
+    r.post(0, cmd(TND_OP_END_RESYNC, 0), &[], 0);
+    assert!(r.run(0).sliced);
+    let used = pool(&r.fw, PoolId::Lpm4).used;
+    assert!(used > 0 && used < n, "{used}");
+    assert_eq!(r.p.next_due(), Some(0));
+    // another ring goes on meanwhile; what it names stays
+    r.post(
+        1,
+        cmd(TND_OP_CREATE, TND_CLS_ROUTE),
+        route4(0, (n - 1) << 8, 24, None).as_bytes(),
+        0,
+    );
+    r.post(1, cmd(TND_OP_BEGIN_RESYNC, 0), &[], 0);
+    let mut runs = 1;
+    while r.run(0).sliced {
+        runs += 1;
+    }
+    assert!(runs > 3);
+    assert_eq!(
+        r.seen.done,
+        [
+            (0, 0, TND_ST_OK),
+            (1, 0, TND_ST_OK),
+            (1, 1, TND_ST_INVALID),
+            (0, 1, TND_ST_OK)
+        ]
+    );
+    assert_eq!(pool(&r.fw, PoolId::Lpm4).used, 1);
+    assert_eq!(r.fw.check_accounting(), Ok(()));
+}

@@ -131,6 +131,8 @@ pub struct ExactMatch {
     stash_used: u32,
     entries: u32,
     per_kind: [u32; 3],
+    /// MAC addresses by FID.
+    per_fid: Box<[u32]>,
     pool: Pool,
     /// Part of `pool.in_flight()` that came out of leases: the stash backs it, as it backs what is committed.
     promised_in_flight: u32,
@@ -167,6 +169,7 @@ impl ExactMatch {
             stash_used: 0,
             entries: 0,
             per_kind: [0; 3],
+            per_fid: vec![0; usize::from(MAX_FID) + 1].into_boxed_slice(),
             pool: Pool::new(geometry.size()),
             promised_in_flight: 0,
             search: Search::default(),
@@ -203,6 +206,19 @@ impl ExactMatch {
     pub fn count(&self, kind: Kind) -> u32 {
         self.per_kind[kind as usize]
     }
+    /// MAC addresses of one forwarding domain.
+    #[must_use]
+    pub fn count_fid(&self, fid: u16) -> u32 {
+        self.per_fid.get(usize::from(fid)).copied().unwrap_or(0)
+    }
+
+    fn fid_mut(&mut self, key: &Key) -> Option<&mut u32> {
+        match key {
+            Key::Mac { fid, .. } => self.per_fid.get_mut(usize::from(*fid)),
+            _ => None,
+        }
+    }
+
     /// Slots taken in the overflow stash.
     #[must_use]
     pub fn stash_used(&self) -> u32 {
@@ -443,6 +459,9 @@ impl ExactMatch {
             Ok(_) => {
                 self.entries += 1;
                 self.per_kind[key.kind() as usize] += 1;
+                if let Some(n) = self.fid_mut(&key) {
+                    *n += 1;
+                }
                 // free ≥ width was checked above
                 let _ = self.pool.take(width);
             }
@@ -493,6 +512,9 @@ impl ExactMatch {
         self.free_ids.push(hit.id.0);
         self.entries -= 1;
         self.per_kind[key.kind() as usize] -= 1;
+        if let Some(n) = self.fid_mut(key) {
+            *n -= 1;
+        }
         self.pool.give(width);
         if info.place & IN_STASH == 0 {
             self.drain_stash();
@@ -603,6 +625,7 @@ impl ExactMatch {
         self.stash_used = 0;
         self.entries = 0;
         self.per_kind = [0; 3];
+        self.per_fid.fill(0);
         self.promised_in_flight = 0;
         self.pool.reset();
     }

@@ -300,6 +300,10 @@ proptest! {
             prop_assert_eq!(t.recount(), t.pool().used());
             prop_assert!(t.stash_used() + t.pool().committed() <= t.geometry().stash);
         }
+        for f in 0..4 {
+            let of_it = model.keys().filter(|k| matches!(k, Key::Mac { fid, .. } if *fid == f)).count();
+            prop_assert_eq!(t.count_fid(f) as usize, of_it);
+        }
         for (k, (v, id)) in &model {
             prop_assert_eq!(t.get(k), Some(Hit { id: *id, value: *v }));
             prop_assert_eq!(t.entry(*id).map(|e| (e.key, e.value)), Some((*k, *v)));
