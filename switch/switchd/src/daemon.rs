@@ -116,6 +116,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let (news_to, news) = bounded(NEWS);
     let io_wake = Arc::new(EventFd::new()?);
     let io_stats = Arc::new(IoStats::default());
+    let signals = Arc::new(io::Signals::default());
     let io_parts = io::Parts {
         ports: Arc::clone(&ports),
         writer: source.writer().map_err(|e| anyhow::anyhow!("{e}"))?,
@@ -125,6 +126,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         news: news_to,
         core_wake: Arc::clone(&wake),
         stats: Arc::clone(&io_stats),
+        signals: Arc::clone(&signals),
         stop: Arc::clone(&stop),
     };
     io_to.send(io::Command::Attach(Box::new(sal_io)))?;
@@ -163,6 +165,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             io: io_to,
             io_wake: Arc::clone(&io_wake),
             io_stats,
+            signals,
             news,
             jobs,
             wake: Arc::clone(&wake),

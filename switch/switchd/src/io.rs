@@ -17,7 +17,10 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, Release},
+};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use rustix::event::epoll;
@@ -27,6 +30,7 @@ use tandem_sal::{Event, RxMeta, SalError, SalIo};
 
 use crate::forward_mark::{QUEUE_COPY, QUEUE_TRAPPED, QUEUES};
 use crate::ports::Port;
+use crate::slow::SlowPath;
 use crate::source::{Write, WriteBack};
 use crate::view::{Meaning, SharedView};
 
@@ -48,7 +52,7 @@ pub enum Command {
     Attach(Box<SalIo>),
     /// The device is gone.
     Detach,
-    /// Answer [`News::Barrier`] once the chip's events up to now are handled.
+    /// Set [`Signals::passed`] once the chip's events up to now are handled. Tokens grow.
     Barrier(u64),
 }
 
@@ -59,10 +63,15 @@ pub enum News {
     Fdb(Event),
     /// The chip's FDB must be read: events were lost, or came for a domain not known yet.
     ReadFdb,
-    /// See [`Command::Barrier`].
-    Barrier(u64),
-    /// A ring is dead.
-    Dead,
+}
+
+/// What the core must not miss, however full the channel of [`News`] is.
+#[derive(Debug, Default)]
+pub struct Signals {
+    /// A ring is dead: attach again.
+    pub dead: AtomicBool,
+    /// The newest [`Command::Barrier`] that was passed; news of before are in the channel.
+    pub passed: AtomicU64,
 }
 
 /// Counters, for status and metrics. All grow only.
@@ -92,6 +101,8 @@ pub struct IoStats {
     pub fdb_refused: AtomicU64,
     /// News that found their channel full.
     pub news_lost: AtomicU64,
+    /// Routed packets that the kernel has to forward, by destination.
+    pub slow: SlowPath,
     /// Packets that the chip's last policers dropped, by trap class.
     pub policed: [AtomicU64; raw::TND_TC_COUNT as usize],
 }
@@ -147,6 +158,8 @@ pub struct Parts {
     pub core_wake: Arc<EventFd>,
     /// Counters.
     pub stats: Arc<IoStats>,
+    /// To the core, beside the channel.
+    pub signals: Arc<Signals>,
     /// Ends the thread.
     pub stop: Arc<AtomicBool>,
 }
@@ -168,6 +181,8 @@ struct Io {
     writes: Vec<Write>,
     events: Vec<Event>,
     tx_blocked: bool,
+    /// The TAP queue whose turn it is to send first.
+    tx_next: usize,
     barriers: Vec<u64>,
 }
 
@@ -208,6 +223,7 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
         writes: Vec::with_capacity(EVENTS),
         events: Vec::with_capacity(EVENTS),
         tx_blocked: false,
+        tx_next: 0,
         barriers: Vec::new(),
     };
     while !io.p.stop.load(Relaxed) {
@@ -260,7 +276,8 @@ impl Io {
     /// Answers barriers when nothing waits any more.
     fn pass(&mut self) {
         for token in std::mem::take(&mut self.barriers) {
-            self.tell(News::Barrier(token));
+            self.p.signals.passed.fetch_max(token, Release);
+            self.p.core_wake.ring();
         }
     }
 
@@ -275,7 +292,8 @@ impl Io {
     /// A ring is dead: the core attaches again.
     fn lose(&mut self) {
         self.drop_rings();
-        self.tell(News::Dead);
+        self.p.signals.dead.store(true, Release);
+        self.p.core_wake.ring();
     }
 
     fn tell(&mut self, news: News) {
@@ -418,6 +436,9 @@ impl Io {
             while self.events_before(&meta)? {
                 self.handle_events();
             }
+            if !meta.forwarded() {
+                self.p.stats.slow.note(meta.reason, &self.frame);
+            }
             self.to_tap(meta.port, meta.forwarded());
         }
         Ok(n > 0)
@@ -440,11 +461,15 @@ impl Io {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Packets from the kernel.
+    /// Packets from the kernel. A full ring ends the round; the next one begins with the queue that
+    /// had to wait, so that no port starves behind another.
     fn transmit(&mut self) -> Result<bool, SalError> {
         let mut any = false;
         self.tx_blocked = false;
-        for token in 0..self.ready.len() {
+        let queues = self.ready.len();
+        let first = self.tx_next;
+        for n in 0..queues {
+            let token = (first + n) % queues;
             if !self.ready.get(token).copied().unwrap_or(false) {
                 continue;
             }
@@ -460,6 +485,7 @@ impl Io {
             };
             if room == 0 {
                 self.tx_blocked = true;
+                self.tx_next = token;
                 self.p.stats.tx_full.fetch_add(1, Relaxed);
                 break;
             }

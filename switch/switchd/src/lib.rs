@@ -19,5 +19,6 @@ pub mod daemon;
 pub mod forward_mark;
 pub mod io;
 pub mod ports;
+pub mod slow;
 pub mod source;
 pub mod view;

@@ -148,8 +148,10 @@ impl Port {
         let [first, _] = &self.queues;
         first.set_carrier(up)?;
         // Routes move when the kernel's link watch has run, for a lost carrier up to a second later.
-        // Asking for the carrier makes it run now.
-        let _ = ControlSocket::open().and_then(|c| c.carrier(&self.name));
+        // Asking for the carrier makes it run now. The netdev may have been renamed.
+        let _ = first
+            .current_name()
+            .and_then(|name| ControlSocket::open()?.carrier(&name));
         Ok(())
     }
 }

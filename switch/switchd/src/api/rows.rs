@@ -273,6 +273,7 @@ pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
         return answer;
     }
     let first = all.remove(0);
+    answer.slow_path_packets = slow_path(core, what, &first);
     fill(core, &mut answer, first);
     // the same address elsewhere
     for other in all {
@@ -284,6 +285,25 @@ pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
             .push(format!("also {}: {}{reason}", extra.object, extra.state));
     }
     answer
+}
+
+/// Packets that the CPU had to forward because of this object; for a route those that no more
+/// specific one answers for.
+fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
+    if !e.known {
+        return None;
+    }
+    let slow = &core.io_stats.slow;
+    match what {
+        Question::Route(_) => {
+            let net: IpNet = e.key.parse().ok()?;
+            Some(slow.count(|a| {
+                net.contains(&a) && core.store.explain_route(IpNet::from(a)).key == e.key
+            }))
+        }
+        Question::Neighbour(addr) => Some(slow.count(|a| a == *addr)),
+        Question::Mac(_) => None,
+    }
 }
 
 fn fill(core: &Core, answer: &mut Explain, e: Explanation) {

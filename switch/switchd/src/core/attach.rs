@@ -26,6 +26,8 @@ use crate::ports::{Keeper, Port};
 
 /// A carrier call takes at most this long.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
+/// The io thread takes a command within this.
+const IO_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two attempts to reach a device that is gone.
 const RETRY_NS: u64 = SECOND_NS / 4;
 /// The ports keep their carrier for so long without a device: a restart of asicd shall not look
@@ -195,13 +197,20 @@ impl Core {
         let now = crate::clock::now_ns();
         self.link.lost_ns = Some(now);
         self.link.retry_ns = now;
-        self.send_io(Command::Detach);
+        if !self.send_io(Command::Detach) {
+            // it finds out by itself: its rings are those of a device that is gone
+            tracing::warn!("the packet thread takes no commands");
+        }
     }
 
-    fn send_io(&self, command: Command) {
-        // the io thread takes commands at every turn; it is never far behind
-        let _ = self.io.send_timeout(command, Duration::from_secs(1));
+    /// The io thread takes commands at every turn and is never far behind. False: it did not take
+    /// this one within a second.
+    #[must_use]
+    fn send_io(&self, command: Command) -> bool {
         self.io_wake.ring();
+        let sent = self.io.send_timeout(command, IO_TIMEOUT).is_ok();
+        self.io_wake.ring();
+        sent
     }
 
     /// Looks after the connection.
@@ -271,10 +280,14 @@ impl Core {
         for p in self.plant.ports.iter() {
             self.view.lock().set_member(p.port, None);
         }
+        if !self.send_io(Command::Attach(Box::new(io))) {
+            // a chip without packet I/O is no switch: given back, and tried again
+            self.warn("no ASIC: the packet thread takes no commands".into());
+            anyhow::bail!("the packet thread takes no commands");
+        }
         self.sal = Some(sal);
         self.control = Some(control);
         self.attach_due = Some(store_how);
-        self.send_io(Command::Attach(Box::new(io)));
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ use tandem_store::model::Event;
 use tandem_store::{Planned, Store};
 
 use crate::clock;
-use crate::io::{Command, IoStats, News};
+use crate::io::{Command, IoStats, News, Signals};
 use crate::source::{Message, Source, Write, WriteBack};
 use crate::view::SharedView;
 use ids::Ids;
@@ -107,6 +107,7 @@ pub struct Core {
     io: Sender<Command>,
     io_wake: Arc<EventFd>,
     pub(crate) io_stats: Arc<IoStats>,
+    signals: Arc<Signals>,
     messages: Receiver<Message>,
     news: Receiver<News>,
     jobs: Receiver<Job>,
@@ -157,6 +158,8 @@ pub struct Parts {
     pub io_wake: Arc<EventFd>,
     /// The io thread's counters.
     pub io_stats: Arc<IoStats>,
+    /// What the io thread says beside its channel.
+    pub signals: Arc<Signals>,
     /// From the io thread.
     pub news: Receiver<News>,
     /// From the API.
@@ -186,6 +189,7 @@ impl Core {
             io: parts.io,
             io_wake: parts.io_wake,
             io_stats: parts.io_stats,
+            signals: parts.signals,
             messages: parts.messages,
             news: parts.news,
             jobs: parts.jobs,
@@ -288,7 +292,7 @@ impl Core {
             tracing::debug!("write-back: {e}");
         });
         if let Err(e) = done {
-            self.warnings.push_back(format!("write-back: {e}"));
+            self.warn(format!("write-back: {e}"));
         }
         self.writes.clear();
     }
@@ -354,8 +358,11 @@ impl Core {
         let now = clock::now_ns();
         let token = self.next_token;
         self.next_token += 1;
-        let io_passed =
-            self.control.is_none() || self.io.try_send(Command::Barrier(token)).is_err();
+        let io_passed = self.control.is_none();
+        if !io_passed && self.io.try_send(Command::Barrier(token)).is_err() {
+            done(Err("the packet thread is behind with its commands".into()));
+            return;
+        }
         self.io_wake.ring();
         self.waiters.push(Waiter {
             token,
@@ -371,11 +378,11 @@ impl Core {
     }
 
     /// The chip's news of before are with the kernel: now ask the kernel.
-    fn io_barrier(&mut self, token: u64) {
+    fn io_barrier(&mut self, passed: u64) {
         for w in &mut self.waiters {
-            if w.token == token && !w.io_passed {
+            if w.token <= passed && !w.io_passed {
                 w.io_passed = true;
-                self.source.barrier(token);
+                self.source.barrier(w.token);
             }
         }
     }

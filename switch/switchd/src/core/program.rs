@@ -1,5 +1,7 @@
 //! From plan to completion.
 
+use std::sync::atomic::Ordering::Acquire;
+
 use tandem_abi::object::read_object;
 use tandem_abi::raw;
 use tandem_sal::{Outcome, PostError, Request};
@@ -163,9 +165,15 @@ impl Core {
             self.upkeep.news_lost_seen = lost;
             self.upkeep.read_fdb = true;
         }
+        if self.signals.dead.swap(false, Acquire) {
+            self.lose("a packet ring is dead");
+        }
+        // read before the channel: what a barrier follows is in it by now
+        let passed = self.signals.passed.load(Acquire);
         let mut n = 0;
         while n < NEWS {
             let Ok(news) = self.news.try_recv() else {
+                self.io_barrier(passed);
                 break;
             };
             n += 1;
@@ -178,8 +186,6 @@ impl Core {
                     let _ = self.store.device_event(event, now);
                 }
                 News::ReadFdb => self.upkeep.read_fdb = true,
-                News::Barrier(token) => self.io_barrier(token),
-                News::Dead => self.lose("a packet ring is dead"),
             }
         }
         n > 0
