@@ -48,9 +48,13 @@ class Frr:
             words = ["ip", "netns", "exec", self.ns.name, os.path.join(HOME, daemon), "-d", "-N", self.name,
                      "-f", config, "-i", os.path.join(self.folder, f"{daemon}.pid"),
                      "-z", os.path.join(self.folder, "zserv.api"), "--vty_socket", self.folder, "-P", "0", *extra]
-            r = subprocess.run(words, capture_output=True, text=True, timeout=30)
-            if r.returncode != 0:
-                raise net.CommandError(words, r.returncode, r.stderr or r.stdout)
+            # into a file, not a pipe: the daemon in the background may hold it open for good
+            said = os.path.join(self.folder, f"{daemon}.start")
+            with open(said, "w", encoding="utf-8") as f:
+                code = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=f, stderr=f, timeout=30).returncode
+            if code != 0:
+                with open(said, encoding="utf-8") as f:
+                    raise net.CommandError(words, code, f.read())
             self.started.append(daemon)
             net.wait_until(f"{daemon} of {self.name} to answer",
                            lambda d=daemon: os.path.exists(os.path.join(self.folder, f"{d}.vty")), timeout=10)
