@@ -109,7 +109,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let rate = f64::from(count) / t.elapsed().as_secs_f64() / 1e3;
-    println!("DUMP: {rate:.0} k/s, longest command {longest:?}");
+    println!("DUMP: {count} records, {rate:.0} k/s, longest command {longest:?}");
     run(&mut fw, TND_OP_BEGIN_RESYNC, 0, 0, &[], out);
     for r in &routes {
         run(&mut fw, TND_OP_CREATE, TND_CLS_ROUTE, 0, r.as_bytes(), out);
