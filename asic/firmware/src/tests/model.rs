@@ -24,6 +24,7 @@ enum Op {
     Lease(u16, u8),
     Release,
     Leased(u16, u8, u8),
+    Fault(u64),
 }
 
 const CLASSES: [u16; 8] = [
@@ -46,6 +47,7 @@ fn ops() -> impl Strategy<Value = Op> {
         2 => (c.clone(), any::<u8>()).prop_map(|(c, k)| Op::Trap(c, k)),
         1 => (c.clone(), 0u8..4).prop_map(|(c, n)| Op::Lease(c, n)),
         1 => Just(Op::Release),
+        1 => (1u64..4).prop_map(Op::Fault),
         2 => (c, any::<u8>(), any::<u8>()).prop_map(|(c, k, v)| Op::Leased(c, k, v)),
     ]
 }
@@ -158,6 +160,8 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
 #[derive(Default)]
 struct Model {
     things: BTreeMap<Name, Thing>,
+    /// Faults that fired and were seen.
+    faults: u64,
 }
 
 impl Model {
@@ -231,6 +235,11 @@ fn write(fw: &mut Firmware, m: &mut Model, c: &tnd_cmd, k: u8, v: u8) -> Result<
             prop_assert_eq!((cpl.needed, cpl.free, cpl.size), (more(id), p.free, p.size));
             prop_assert_eq!(cpl.status == TND_ST_BUCKET_FULL, p.free >= cpl.needed);
             prop_assert!(cpl.status == TND_ST_TABLE_FULL || id == PoolId::ExactMatch);
+            prop_assert_eq!(cpl.delta_count, 0);
+        }
+        TND_ST_FAULT => {
+            prop_assert!(c.op == TND_OP_CREATE && fw.faults.fired() > m.faults);
+            m.faults = fw.faults.fired();
             prop_assert_eq!(cpl.delta_count, 0);
         }
         TND_ST_LEASE => {
@@ -349,6 +358,18 @@ fn play(ops: Vec<Op>) -> Result<(), TestCaseError> {
                 } else {
                     prop_assert_eq!(cpl.status, TND_ST_TABLE_FULL);
                 }
+            }
+            Op::Fault(after) => {
+                fw.faults.clear();
+                let fault = Fault {
+                    action: FaultAction::Fail,
+                    op: Some(TND_OP_CREATE),
+                    cls: None,
+                    pool: None,
+                    after,
+                    count: 1,
+                };
+                fw.faults.add(fault).unwrap();
             }
             Op::Release => {
                 if let Some(lease) = leases.pop() {

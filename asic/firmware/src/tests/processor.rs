@@ -1,6 +1,7 @@
 //! Order, waiting, latency, sequence and epoch.
 
 use super::*;
+use proptest::prelude::*;
 use raw::*;
 
 #[derive(Default)]
@@ -364,4 +365,70 @@ fn a_sweep_is_done_in_slices() {
     );
     assert_eq!(pool(&r.fw, PoolId::Lpm4).used, 1);
     assert_eq!(r.fw.check_accounting(), Ok(()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Random creates, deletes, leases and releases on two rings, with time passing, delays, lost completions and
+    /// drivers that come and go: the sum holds at every instant, and nothing is in flight or committed at the end.
+    #[test]
+    fn the_sum_holds_while_commands_are_in_flight(
+        steps in prop::collection::vec((0u8..12, 0usize..2, 0u32..12, 0u64..80_000), 1..200),
+    ) {
+        let mut r = Rig::new(true);
+        let delay = Fault {
+            action: FaultAction::Delay(30_000),
+            op: Some(TND_OP_CREATE),
+            cls: None,
+            pool: None,
+            after: 3,
+            count: 0,
+        };
+        r.fw.faults.add(delay).unwrap();
+        let lost = Fault { action: FaultAction::DropCompletion, op: None, after: 5, count: 2, ..delay };
+        r.fw.faults.add(lost).unwrap();
+        let mut now = 0;
+        r.post(0, cmd(TND_OP_CREATE, TND_CLS_VLAN), vlan(1).as_bytes(), now);
+        for (what, pair, n, dt) in steps {
+            now += dt;
+            let lease = n % 3 + 1;
+            let body = fdb(1, n + 1, 1);
+            let create = cmd(TND_OP_CREATE, TND_CLS_FDB);
+            match what {
+                0..=3 => r.post(pair, create, body.as_bytes(), now),
+                4..=5 => {
+                    let c = tnd_cmd { flags: TND_CMD_LEASE, lease, ..create };
+                    r.post(pair, c, body.as_bytes(), now);
+                }
+                6 => r.post(pair, cmd(TND_OP_DELETE, TND_CLS_FDB), body.as_bytes(), now),
+                7 => r.post(pair, cmd(TND_OP_LEASE, 0), &super::lease::lease(&[(TND_CLS_FDB, 0, n)]), now),
+                8 => r.post(pair, tnd_cmd { lease, ..cmd(TND_OP_RELEASE, 0) }, &[], now),
+                9 if n == 0 => {
+                    r.fw.attach(lease == 1);
+                    r.p.reset(&mut r.fw, 2, 7);
+                    r.seq = [0; 2];
+                }
+                _ => {}
+            }
+            r.run(now);
+            for id in PoolId::ALL {
+                let p = pool(&r.fw, id);
+                prop_assert_eq!(p.used + p.in_flight + p.committed + p.free, p.size, "{}", id.name());
+                prop_assert!(p.high_watermark >= p.used + p.in_flight);
+            }
+            prop_assert_eq!(r.fw.check_accounting(), Ok(()));
+            let e = &r.fw.state.exact;
+            prop_assert!(e.stash_used() + e.pool().committed() <= e.geometry().stash);
+        }
+        r.run(u64::MAX);
+        r.run(u64::MAX);
+        r.run(u64::MAX);
+        prop_assert_eq!(r.p.pending(), 0);
+        r.fw.attach(true);
+        for id in PoolId::ALL {
+            let p = pool(&r.fw, id);
+            prop_assert_eq!((p.in_flight, p.committed), (0, 0), "{}", id.name());
+        }
+    }
 }
