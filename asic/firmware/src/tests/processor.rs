@@ -404,10 +404,11 @@ proptest! {
                 6 => r.post(pair, cmd(TND_OP_DELETE, TND_CLS_FDB), body.as_bytes(), now),
                 7 => r.post(pair, cmd(TND_OP_LEASE, 0), &super::lease::lease(&[(TND_CLS_FDB, 0, n)]), now),
                 8 => r.post(pair, tnd_cmd { lease, ..cmd(TND_OP_RELEASE, 0) }, &[], now),
-                9 if n == 0 => {
-                    r.fw.attach(lease == 1);
+                9 if n < 3 => {
+                    r.fw.attach(pair == 1);
                     r.p.reset(&mut r.fw, 2, 7);
                     r.seq = [0; 2];
+                    r.post(0, cmd(TND_OP_CREATE, TND_CLS_VLAN), vlan(1).as_bytes(), now);
                 }
                 _ => {}
             }
