@@ -17,6 +17,7 @@ const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_EXT_MASK: u16 = 29;
 const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
@@ -27,6 +28,9 @@ const IFLA_BR_STP_STATE: u16 = 5;
 const IFLA_BR_VLAN_FILTERING: u16 = 7;
 const IFLA_BR_GROUP_FWD_MASK: u16 = 9;
 const IFLA_BR_MCAST_SNOOPING: u16 = 23;
+const IFLA_BR_NF_CALL_IPTABLES: u16 = 36;
+const IFLA_BR_NF_CALL_IP6TABLES: u16 = 37;
+const IFLA_BR_NF_CALL_ARPTABLES: u16 = 38;
 const IFLA_BR_VLAN_DEFAULT_PVID: u16 = 39;
 
 const IFLA_BRPORT_STATE: u16 = 1;
@@ -62,6 +66,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
         lower: 0,
         lower_elsewhere: false,
         operstate: 0,
+        promiscuity: 0,
         brport: None,
     };
     for (kind, v) in Attrs::after(payload, IFINFO) {
@@ -72,6 +77,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
             IFLA_MASTER => link.master = u32_at(v, 0),
             IFLA_LINK => link.lower = u32_at(v, 0),
             IFLA_LINK_NETNSID => link.lower_elsewhere = true,
+            IFLA_PROMISCUITY => link.promiscuity = u32_at(v, 0),
             IFLA_OPERSTATE => link.operstate = u8_at(v, 0),
             IFLA_LINKINFO => info(&mut link, v),
             _ => {}
@@ -106,6 +112,9 @@ fn bridge(data: &[u8]) -> BridgeInfo {
             IFLA_BR_VLAN_FILTERING => b.vlan_filtering = u8_at(v, 0) != 0,
             IFLA_BR_GROUP_FWD_MASK => b.group_fwd_mask = u16_at(v, 0),
             IFLA_BR_MCAST_SNOOPING => b.mcast_snooping = u8_at(v, 0) != 0,
+            IFLA_BR_NF_CALL_IPTABLES => b.nf_call.ip = u8_at(v, 0) != 0,
+            IFLA_BR_NF_CALL_IP6TABLES => b.nf_call.ip6 = u8_at(v, 0) != 0,
+            IFLA_BR_NF_CALL_ARPTABLES => b.nf_call.arp = u8_at(v, 0) != 0,
             IFLA_BR_VLAN_DEFAULT_PVID => b.default_pvid = u16_at(v, 0),
             _ => {}
         }

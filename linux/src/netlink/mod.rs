@@ -27,13 +27,14 @@ mod route;
 mod rule;
 mod socket;
 mod types;
+mod xfrm;
 
 pub use route::RouteFilter;
 pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode};
 pub use types::{
     Addr, BaseChain, BridgeInfo, BridgePort, Event, Family, FdbEntry, Link, LinkKind, Neigh,
-    Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, Object, Route, RouteNexthop,
-    Rule,
+    Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, NfCall, Object, Route,
+    RouteNexthop, Rule,
 };
 
 use consts::*;

@@ -21,6 +21,8 @@ const NFTA_CHAIN_HOOK: u16 = 4;
 const NFTA_HOOK_HOOKNUM: u16 = 1;
 const NFTA_HOOK_DEV: u16 = 3;
 const NFTA_HOOK_DEVS: u16 = 4;
+/// The beginning of a name, for all devices that have it (Linux 6.16).
+const NFTA_DEVICE_PREFIX: u16 = 2;
 
 /// Decodes one message of an nfnetlink socket; rules, sets and the rest are nothing to us.
 pub(super) fn decode(msg: &Msg<'_>) -> Option<Event> {
@@ -53,7 +55,10 @@ fn chain(family: u8, attrs: &Attrs<'_>) -> Option<BaseChain> {
     if let Some(hook) = &hook {
         devices.extend(hook.get(NFTA_HOOK_DEV).map(text));
         if let Some(list) = hook.get(NFTA_HOOK_DEVS) {
-            devices.extend(Attrs::new(list).map(|(_, v)| text(v)));
+            devices.extend(Attrs::new(list).map(|(kind, v)| match kind {
+                NFTA_DEVICE_PREFIX => text(v) + "*",
+                _ => text(v),
+            }));
             devices.sort();
             devices.dedup();
         }

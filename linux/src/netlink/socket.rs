@@ -268,6 +268,8 @@ struct Running {
 pub struct Requests {
     route: Socket,
     netfilter: Option<Socket>,
+    /// None: not asked yet, or a kernel without IPsec.
+    xfrm: Option<Socket>,
     seq: u32,
     writer: Writer,
     buf: Vec<u8>,
@@ -292,6 +294,7 @@ impl Requests {
         Ok(Self {
             route,
             netfilter: None,
+            xfrm: None,
             seq: 0,
             writer: Writer::new(),
             buf: vec![0; RECV],
@@ -319,6 +322,53 @@ impl Requests {
                 self.netfilter
                     .as_ref()
                     .ok_or_else(|| Error::protocol("open a netfilter socket", "not there"))
+            }
+        }
+    }
+
+    /// One question to IPsec: what `answer` finds in the reply. `None`: the kernel does not know the question.
+    pub(super) fn ask_xfrm<T>(
+        &mut self,
+        request: &'static str,
+        write: impl Fn(&mut Writer, u32),
+        answer: impl Fn(&Msg<'_>) -> Option<T>,
+    ) -> Result<Option<T>> {
+        if self.xfrm.is_none() {
+            match open(protocols::NETLINK_XFRM) {
+                Ok(socket) => {
+                    prepare(&socket);
+                    self.xfrm = Some(socket);
+                }
+                Err(e) if e.errno == libc::EPROTONOSUPPORT => return Ok(None),
+                Err(e) => return Err(e),
+            }
+        }
+        let Some(socket) = &self.xfrm else {
+            return Ok(None);
+        };
+        self.seq = self.seq.wrapping_add(1).max(1);
+        self.writer.clear();
+        write(&mut self.writer, self.seq);
+        socket
+            .send(self.writer.bytes(), 0)
+            .map_err(|e| Error::io(request, &e))?;
+        loop {
+            let n = recv(socket, &mut self.buf, request)?;
+            for msg in Msgs::new(self.buf.get(..n).unwrap_or(&[])).filter(|m| m.seq == self.seq) {
+                if msg.kind != NLMSG_ERROR {
+                    if let Some(found) = answer(&msg) {
+                        return Ok(Some(found));
+                    }
+                    continue;
+                }
+                return match (u32_at(msg.payload, 0) as i32).unsigned_abs() as i32 {
+                    0 | libc::EINVAL | libc::EOPNOTSUPP => Ok(None),
+                    errno => Err(Error {
+                        request,
+                        errno,
+                        extack: extack(&msg),
+                    }),
+                };
             }
         }
     }

@@ -13,6 +13,7 @@ const RTM_NEWQDISC: u16 = 36;
 const RTM_DELQDISC: u16 = 37;
 const RTM_NEWTFILTER: u16 = 44;
 const RTM_DELTFILTER: u16 = 45;
+const RTM_GETTFILTER: u16 = 46;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 0x01;
 const NLM_F_ACK: u16 = 0x04;
@@ -171,6 +172,17 @@ impl Tc {
         self.request(m).map_err(|e| named(e, "classic BPF filter"))
     }
 
+    /// Whether a BPF filter is at `slot`. A netdev that is not in this namespace has none.
+    pub fn has_bpf(&mut self, slot: Slot) -> io::Result<bool> {
+        let mut m = Message::filter(RTM_GETTFILTER, 0, slot);
+        m.attr(TCA_KIND, b"bpf\0");
+        match self.request(m) {
+            Ok(()) => Ok(true),
+            Err(e) if absent(&e) => Ok(false),
+            Err(e) => Err(named(e, "reading a BPF filter")),
+        }
+    }
+
     /// Removes the filter at `slot`; absent is fine.
     pub fn remove_bpf(&mut self, slot: Slot) -> io::Result<()> {
         let mut m = Message::filter(RTM_DELTFILTER, 0, slot);
@@ -199,16 +211,16 @@ fn named(e: io::Error, what: &str) -> io::Error {
 
 fn absent_is_fine(r: io::Result<()>) -> io::Result<()> {
     match r {
-        Err(e)
-            if matches!(
-                e.raw_os_error(),
-                Some(libc::ENOENT | libc::EINVAL | libc::ENODEV)
-            ) =>
-        {
-            Ok(())
-        }
+        Err(e) if absent(&e) => Ok(()),
         other => other,
     }
+}
+
+fn absent(e: &io::Error) -> bool {
+    matches!(
+        e.raw_os_error(),
+        Some(libc::ENOENT | libc::EINVAL | libc::ENODEV)
+    )
 }
 
 /// The acknowledgement with sequence `seq` among the messages in `answer`.

@@ -73,6 +73,19 @@ pub struct BridgeInfo {
     pub group_fwd_mask: u16,
     /// PVID that a port gets (only with `vlan_filtering`).
     pub default_pvid: u16,
+    /// Bridged frames pass the chains of the IP families, by this bridge's own switches.
+    pub nf_call: NfCall,
+}
+
+/// Which bridged frames pass the IP families' firewall chains as well (br_netfilter).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NfCall {
+    /// `nf_call_iptables`: IPv4.
+    pub ip: bool,
+    /// `nf_call_ip6tables`: IPv6.
+    pub ip6: bool,
+    /// `nf_call_arptables`: ARP.
+    pub arp: bool,
 }
 
 /// `IFLA_BRPORT_*` of a device that is a bridge's port.
@@ -144,6 +157,9 @@ pub struct Link {
     pub lower_elsewhere: bool,
     /// RFC 2863 operational state (`IF_OPER_*`; 6 = up).
     pub operstate: u8,
+    /// How many want every frame of the device (`IFLA_PROMISCUITY`): a sniffer, a device on top with a MAC of its
+    /// own, `ip link set … promisc on`.
+    pub promiscuity: u32,
     /// Bridge port settings, when `master` is a bridge.
     pub brport: Option<BridgePort>,
 }
@@ -422,9 +438,9 @@ pub struct BaseChain {
     /// Chain's name.
     pub name: String,
     /// Hook number within the family (`NF_INET_*`: 0 prerouting, 1 input, 2 forward, 3 output,
-    /// 4 postrouting). `None`: not a base chain, or a message that leaves it out (a deletion).
+    /// 4 postrouting, 5 ingress of `inet`). `None`: not a base chain, or a message that leaves it out (a deletion).
     pub hook: Option<u32>,
-    /// Devices, for `netdev` chains.
+    /// Devices, for `netdev` chains and ingress chains of `inet`; one that ends in `*` is the beginning of a name.
     pub devices: Vec<String>,
 }
 

@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod api;
+mod bridge;
 mod explain;
 mod fdb;
 mod fib;
@@ -113,6 +114,9 @@ impl Store {
                 hash_policy_v4: 0,
                 hash_policy_v6: 0,
                 multipath_use_neigh: false,
+                nf_call: model::NfCall::default(),
+                arptables: false,
+                iptables: false,
                 unsupported: None,
             },
             neighs: BTreeMap::new(),

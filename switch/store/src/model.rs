@@ -73,8 +73,21 @@ pub struct BridgeInfo {
     pub vlan_filtering: bool,
     /// IFLA_BR_MCAST_SNOOPING.
     pub mcast_snooping: bool,
-    /// IFLA_BR_AGEING_TIME in seconds, rounded up; 0 = entries don't stay.
+    /// IFLA_BR_AGEING_TIME in seconds, rounded up; 0 = the bridge does not learn.
     pub ageing_s: u32,
+    /// IFLA_BR_NF_CALL_*: the bridge's own switches.
+    pub nf_call: NfCall,
+}
+
+/// Which bridged frames pass the chains of the IP families as well (br_netfilter).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NfCall {
+    /// IPv4: chains of `ip` and `inet`, legacy iptables.
+    pub ip: bool,
+    /// IPv6: chains of `ip6` and `inet`, legacy ip6tables.
+    pub ip6: bool,
+    /// ARP: legacy arptables (an nftables chain has no forward hook there).
+    pub arp: bool,
 }
 
 /// `BR_STATE_*` of linux/if_bridge.h, as in `enum tnd_stp_state`.
@@ -137,6 +150,9 @@ pub struct Link {
     /// The device beneath this one in the same namespace (IFLA_LINK of a VLAN, macvlan, ipvlan device …); 0 = none.
     /// Zero for veth, whose IFLA_LINK is its peer.
     pub lower: u32,
+    /// Somebody wants every frame of the device (IFF_PROMISC, IFLA_PROMISCUITY): a sniffer, a device on top with a MAC
+    /// of its own, perhaps in another namespace. Filled for bridges only: a port of one always is.
+    pub promiscuous: bool,
     /// IFF_UP
     pub admin_up: bool,
     /// IFF_LOWER_UP: carrier.
@@ -425,9 +441,11 @@ pub struct BaseChain {
     pub table: String,
     /// Chain.
     pub name: String,
-    /// NF_INET_*: 0 prerouting, 1 input, 2 forward, 3 output, 4 postrouting; netdev: 0 ingress, 1 egress.
+    /// NF_INET_*: 0 prerouting, 1 input, 2 forward, 3 output, 4 postrouting, 5 ingress (inet); netdev: 0 ingress,
+    /// 1 egress.
     pub hook: u32,
-    /// Devices of a netdev chain, by name.
+    /// Devices of a chain of the netdev family or of inet's ingress hook, by name; one that ends in `*` is the beginning
+    /// of names.
     pub devices: Vec<String>,
 }
 
@@ -458,6 +476,8 @@ pub struct Netconf {
     pub ignore_linkdown: Option<bool>,
     /// `send_redirects` (IPv4): not in the message, read from procfs.
     pub send_redirects: Option<bool>,
+    /// `disable_ipv6` (IPv6): the interface drops what comes in. Not in the message, read from procfs.
+    pub disabled: Option<bool>,
 }
 
 /// Sysctls of the namespace that no message announces: read at a resync and on a slow timer.
@@ -469,6 +489,12 @@ pub struct Settings {
     pub hash_policy_v6: u8,
     /// net.ipv4.fib_multipath_use_neigh
     pub multipath_use_neigh: bool,
+    /// net.bridge.bridge-nf-call-*: for all bridges, besides their own switches.
+    pub nf_call: NfCall,
+    /// Legacy arptables has tables.
+    pub arptables: bool,
+    /// Legacy iptables or ip6tables has tables.
+    pub iptables: bool,
     /// A setting outside the list that makes the chip's answer unsure, for the reason; everything routed traps.
     pub unsupported: Option<&'static str>,
 }

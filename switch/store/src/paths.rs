@@ -5,7 +5,7 @@
 //! group stays when members come and go: a swap of its members is one UPDATE, whatever the number of routes.
 
 use crate::fib::Content;
-use crate::model::{NextHop, NexthopKind, NexthopObject, RouteNextHops};
+use crate::model::{Family, NextHop, NexthopKind, NexthopObject, RouteNextHops};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use tandem_cover::NONE;
@@ -15,6 +15,8 @@ use tandem_cover::slab::Slab;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PathKey {
     pub nexthops: RouteNextHops,
+    /// Family of the routes: its sysctls decide, also for gateways of the other family.
+    pub family: Family,
     /// Removing this address removes the IPv4 routes that prefer it.
     pub prefsrc: Option<Ipv4Addr>,
 }

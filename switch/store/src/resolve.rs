@@ -48,8 +48,8 @@ impl Store {
         self.paths.sets.remove(id);
     }
 
-    /// The kernel would not use this next hop now.
-    fn leg_dead(&self, n: &NextHop) -> bool {
+    /// The kernel would not use this next hop of a route of this family now.
+    fn leg_dead(&self, n: &NextHop, family: Family) -> bool {
         if n.ifindex == 0 {
             return n.dead;
         }
@@ -62,15 +62,9 @@ impl Store {
         if l.link.carrier {
             return false;
         }
-        let ignore = |f| {
-            self.conf(f, ConfScope::Interface(n.ifindex))
-                .ignore_linkdown
-                .unwrap_or(false)
-        };
-        match n.gateway {
-            Some(a) => ignore(Family::of(&a)),
-            None => ignore(Family::V4) && ignore(Family::V6),
-        }
+        self.conf(family, ConfScope::Interface(n.ifindex))
+            .ignore_linkdown
+            .unwrap_or(false)
     }
 
     /// Computes what a path means; its routes follow if that changed.
@@ -80,7 +74,7 @@ impl Store {
         };
         let (target, legs, group) = match self.paths.legs(&key) {
             Err(t) => (t, Vec::new(), None),
-            Ok((legs, multi)) => self.resolve(legs, multi),
+            Ok((legs, multi)) => self.resolve(legs, multi, key.family),
         };
         // Take the new next hops before the old ones are given back.
         let mut new_legs: Vec<u32> = Vec::with_capacity(legs.len());
@@ -90,7 +84,7 @@ impl Store {
         }
         let target = match (target, group) {
             (Target::Forward(_), Some(weights)) => {
-                let hash = self.hash_of(&legs);
+                let hash = self.hash_of(key.family);
                 let members = new_legs.iter().copied().zip(weights).collect();
                 let mut g = self.paths.sets[id].group;
                 if g == NONE {
@@ -141,10 +135,14 @@ impl Store {
         &self,
         legs: Vec<NextHop>,
         multi: bool,
+        family: Family,
     ) -> (Target, Vec<(u32, IpAddr)>, Option<Vec<u32>>) {
         let none = Vec::new;
         let total = legs.len();
-        let mut alive: Vec<NextHop> = legs.into_iter().filter(|n| !self.leg_dead(n)).collect();
+        let mut alive: Vec<NextHop> = legs
+            .into_iter()
+            .filter(|n| !self.leg_dead(n, family))
+            .collect();
         if alive.is_empty() {
             return (
                 if total == 0 {
@@ -166,7 +164,8 @@ impl Store {
                 Some(g) => (Target::Forward(Content::ABSENT), vec![(n.ifindex, g)], None),
             };
         }
-        if self.settings.multipath_use_neigh {
+        // IPv6 has no such sysctl.
+        if self.settings.multipath_use_neigh && family == Family::V4 {
             let usable = |n: &NextHop| {
                 n.gateway.is_none_or(|g| {
                     self.neighs
@@ -196,22 +195,22 @@ impl Store {
         if out.len() > TND_NHG_MAX_MEMBERS {
             return (Target::Trap(Why::TooLarge), none(), None);
         }
-        let policy = self.hash_policy(&out);
+        let policy = self.hash_policy(family);
         if policy > 1 {
             return (Target::Trap(Why::HashPolicy(policy)), none(), None);
         }
         (Target::Forward(Content::ABSENT), out, Some(weights))
     }
 
-    fn hash_policy(&self, legs: &[(u32, IpAddr)]) -> u8 {
-        match legs.first() {
-            Some((_, IpAddr::V6(_))) => self.settings.hash_policy_v6,
-            _ => self.settings.hash_policy_v4,
+    fn hash_policy(&self, family: Family) -> u8 {
+        match family {
+            Family::V4 => self.settings.hash_policy_v4,
+            Family::V6 => self.settings.hash_policy_v6,
         }
     }
 
-    fn hash_of(&self, legs: &[(u32, IpAddr)]) -> u32 {
-        if self.hash_policy(legs) == 1 {
+    fn hash_of(&self, family: Family) -> u32 {
+        if self.hash_policy(family) == 1 {
             TND_HASH_L4
         } else {
             TND_HASH_L3

@@ -6,7 +6,7 @@ use crate::fib::{
     coarse, kind_of,
 };
 use crate::hw::Ref;
-use crate::model::{Route, RouteKey, RouteType, SourceId, TABLE_LOCAL, TABLE_MAIN};
+use crate::model::{Family, Route, RouteKey, RouteType, SourceId, TABLE_LOCAL, TABLE_MAIN};
 use crate::paths::{PathKey, PathSet, Target};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -105,6 +105,7 @@ impl Store {
         }
         let key = PathKey {
             nexthops: r.nexthops,
+            family: if alias.v6 { Family::V6 } else { Family::V4 },
             prefsrc: match r.prefsrc {
                 Some(IpAddr::V4(a)) => Some(a),
                 _ => None,
@@ -135,6 +136,7 @@ impl Store {
             if !same_path {
                 self.link_user(at, path);
             }
+            self.count_wide_local::<F>(table, len, 0, bits, now);
         } else {
             let path = self.intern(key, now);
             alias.next = at;
@@ -145,23 +147,15 @@ impl Store {
                 self.aliases[prev].next = id;
             }
             self.link_user(id, path);
-            self.count_wide_local::<F>(table, alias.kind, len, 1, bits, now);
+            self.count_wide_local::<F>(table, len, 1, bits, now);
         }
         self.reeval::<F>(e, now);
     }
 
-    /// A local route wider than a host shadows what main has below it.
-    fn count_wide_local<F: Fam>(
-        &mut self,
-        table: u8,
-        kind: u8,
-        len: u8,
-        by: i32,
-        bits: F,
-        now: u64,
-    ) {
-        if table != 0 || len == F::WIDTH || kind != RouteType::Local as u8 || bits.parser_traps(len)
-        {
+    /// A route of the local table that is wider than a host shadows what main has below it: counts it in, out (`by`) or
+    /// tells that it changed (0).
+    fn count_wide_local<F: Fam>(&mut self, table: u8, len: u8, by: i32, bits: F, now: u64) {
+        if table != 0 || len == F::WIDTH || bits.parser_traps(len) {
             return;
         }
         let fib = F::fib_mut(&mut self.fibs);
@@ -255,7 +249,7 @@ impl Store {
         }
         let (bits, len) = fib.cover.prefix(fib.entries[a.entry].node);
         self.aliases.remove(id);
-        self.count_wide_local::<F>(a.table, a.kind, len, -1, bits, now);
+        self.count_wide_local::<F>(a.table, len, -1, bits, now);
         self.reeval::<F>(a.entry, now);
     }
 
@@ -312,18 +306,23 @@ impl Store {
         false
     }
 
-    /// A wider route of the local table answers first.
+    /// A wider route of the local table answers first, whatever its type; only `throw` sends the kernel on to main.
+    /// (IPv4 keeps both tables in one trie until the first policy rule; a trap is right either way.)
     pub(crate) fn shadowed<F: Fam>(&self, e: u32) -> bool {
         let fib = F::fib(&self.fibs);
         fib.wide_local > 0
             && fib
                 .cover
                 .ancestor_value(fib.entries[e].node, |v| {
-                    let head = fib.entries[v].head;
-                    head != NONE && {
-                        let a = &self.aliases[head];
-                        a.table == 0 && kind_of(a.kind) == RouteType::Local
+                    // The local table's aliases come first.
+                    let mut at = fib.entries[v].head;
+                    while at != NONE && self.aliases[at].table == 0 {
+                        if kind_of(self.aliases[at].kind) != RouteType::Throw {
+                            return true;
+                        }
+                        at = self.aliases[at].next;
                     }
+                    false
                 })
                 .is_some()
     }
@@ -441,7 +440,9 @@ impl Store {
             && matches!(
                 kind_of(self.aliases[entry.head].kind),
                 RouteType::Broadcast | RouteType::Anycast
-            );
+            )
+            // Reverse-path filtering looks sources up: the connected prefix proves one, a broadcast address does not.
+            && !self.topo.rpf_loose;
         if !(parent.want == Content::trap(TND_TRAP_LOCAL) || (soft && parent.want.is_connected())) {
             return Redundant::No;
         }

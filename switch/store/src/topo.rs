@@ -3,16 +3,17 @@
 //! Such changes are rare and touch many things at once, so everything here is computed anew when one came.
 
 use crate::Store;
-use crate::fib::Alias;
-use crate::hw::bodies::{Member, Port, Rif, RifPlace, Vlan};
+use crate::fib::{Alias, Content, F_OMIT, Fam};
+use crate::hw::bodies::{Member, Port, Rif, RifPlace};
 use crate::hw::{Cls, Ref};
 use crate::model::{
     Addr, BR_STATE_FORWARDING, BaseChain, BridgeInfo, ConfScope, Family, Link, LinkKind, Netconf,
     NexthopKind, RouteNextHops, Rule, Settings, SourceId,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use tandem_abi::raw::*;
+use tandem_cover::V4;
 
 /// RT_SCOPE_HOST: a route to an own address survives its link going down.
 const SCOPE_HOST: u8 = 254;
@@ -32,6 +33,7 @@ pub(crate) struct Conf {
     pub rp_filter: Option<u8>,
     pub ignore_linkdown: Option<bool>,
     pub send_redirects: Option<bool>,
+    pub disabled: Option<bool>,
     pub source: u8,
     pub generation: u16,
 }
@@ -58,6 +60,8 @@ pub(crate) struct Topo {
     pub reasons: HashMap<u32, String>,
     /// Why everything routed traps; empty if it doesn't.
     pub router_reason: String,
+    /// Some router interface filters by reverse path, loosely.
+    pub rpf_loose: bool,
 }
 
 impl Topo {
@@ -252,26 +256,25 @@ impl Store {
     }
 
     pub(crate) fn upsert_netconf(&mut self, source: SourceId, n: Netconf, generation: u16) {
+        let new = !self.netconf.contains_key(&(n.family, n.scope));
         let c = self.netconf.entry((n.family, n.scope)).or_default();
-        let before = (
-            c.forwarding,
-            c.rp_filter,
-            c.ignore_linkdown,
-            c.send_redirects,
-        );
-        c.forwarding = n.forwarding.or(c.forwarding);
-        c.rp_filter = n.rp_filter.or(c.rp_filter);
-        c.ignore_linkdown = n.ignore_linkdown.or(c.ignore_linkdown);
-        c.send_redirects = n.send_redirects.or(c.send_redirects);
-        (c.source, c.generation) = (source.0, generation);
-        if before
-            == (
+        let state = |c: &Conf| {
+            (
                 c.forwarding,
                 c.rp_filter,
                 c.ignore_linkdown,
                 c.send_redirects,
+                c.disabled,
             )
-        {
+        };
+        let before = state(c);
+        c.forwarding = n.forwarding.or(c.forwarding);
+        c.rp_filter = n.rp_filter.or(c.rp_filter);
+        c.ignore_linkdown = n.ignore_linkdown.or(c.ignore_linkdown);
+        c.send_redirects = n.send_redirects.or(c.send_redirects);
+        c.disabled = n.disabled.or(c.disabled);
+        (c.source, c.generation) = (source.0, generation);
+        if before == state(c) && !new {
             self.counters.unchanged += 1;
             return;
         }
@@ -309,6 +312,7 @@ impl Store {
         let bridges = self.bridges();
         self.refresh_bridges(&bridges, now);
         self.refresh_ports(now);
+        self.bridge_device_reasons();
         self.refresh_rifs(&bridges, now);
         for p in self.paths.ids() {
             self.paths.touch(p);
@@ -367,114 +371,7 @@ impl Store {
         String::new()
     }
 
-    /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
-    fn bridges(&self) -> BTreeMap<u32, (BridgeInfo, String)> {
-        let mut out = BTreeMap::new();
-        // NFPROTO_BRIDGE
-        let nft = self.chains.iter().find(|c| c.0.family == 7);
-        for (i, r) in &self.links {
-            let LinkKind::Bridge(info) = r.link.kind else {
-                continue;
-            };
-            let ports: Vec<&Link> = self
-                .links
-                .values()
-                .map(|l| &l.link)
-                .filter(|l| l.master == *i)
-                .collect();
-            if !ports.iter().any(|p| matches!(p.kind, LinkKind::Swp { .. })) {
-                continue;
-            }
-            let alien = ports
-                .iter()
-                .filter(|p| !matches!(p.kind, LinkKind::Swp { .. }))
-                .min_by_key(|p| p.ifindex);
-            let reason = if info.vlan_filtering {
-                "bridge VLAN filtering is not offloaded".to_string()
-            } else if let Some(a) = alien {
-                format!("{} is a member and not a front-panel port", a.name)
-            } else if let Some(c) = nft {
-                format!(
-                    "nftables base chain {}/{} sees bridged frames",
-                    c.0.table, c.0.name
-                )
-            } else {
-                String::new()
-            };
-            out.insert(*i, (info, reason));
-        }
-        out
-    }
-
-    fn refresh_bridges(&mut self, bridges: &BTreeMap<u32, (BridgeInfo, String)>, now: u64) {
-        let gone: Vec<(u32, u32)> = self
-            .topo
-            .fid_of
-            .iter()
-            .filter(|(b, _)| bridges.get(b).is_none_or(|x| x.0.vlan_filtering))
-            .map(|(b, f)| (*b, *f))
-            .collect();
-        for (b, f) in gone {
-            self.topo.fid_of.remove(&b);
-            self.topo.bridge_of.remove(&f);
-            self.hw.want::<Vlan>(f, None, now);
-        }
-        for (b, (info, reason)) in bridges {
-            if !reason.is_empty() {
-                self.topo.reasons.insert(*b, reason.clone());
-            }
-            if info.vlan_filtering {
-                continue;
-            }
-            let f = match self.topo.fid_of.get(b) {
-                Some(f) => *f,
-                None => {
-                    let f = self.hw.vlans.take();
-                    self.topo.fid_of.insert(*b, f);
-                    self.topo.bridge_of.insert(f, *b);
-                    f
-                }
-            };
-            self.want_vlan(f, now);
-        }
-    }
-
-    /// The VLAN object of a bridge as it should be now.
-    pub(crate) fn want_vlan(&mut self, f: u32, now: u64) {
-        let Some(r) = self.topo.bridge_of.get(&f).and_then(|b| self.links.get(b)) else {
-            return;
-        };
-        let LinkKind::Bridge(info) = r.link.kind else {
-            return;
-        };
-        let mut flags = TND_VLAN_LEARNING;
-        if r.link.admin_up {
-            flags |= TND_VLAN_CPU_COPY;
-        }
-        if info.mcast_snooping {
-            flags |= TND_VLAN_MC_TRAP;
-        }
-        // A missing entry would be flooded: unknown unicast goes to the CPU instead.
-        if self.fdb_failed.get(&f).is_some_and(|s| !s.is_empty()) {
-            flags |= TND_VLAN_UC_TRAP;
-        }
-        self.hw.want(
-            f,
-            Some(Vlan {
-                flags,
-                ageing_s: info.ageing_s,
-            }),
-            now,
-        );
-    }
-
     fn refresh_ports(&mut self, now: u64) {
-        let netdev: Vec<(String, Vec<String>)> = self
-            .chains
-            .iter()
-            .filter(|c| c.0.family == 5)
-            .map(|c| (format!("{}/{}", c.0.table, c.0.name), c.0.devices.clone()))
-            .collect();
         // Table ids are port − 1: take them all once, in order.
         while self.ports_taken < u32::from(self.config.ports) {
             self.hw.ports.take();
@@ -500,8 +397,11 @@ impl Store {
                     let mut reason = String::new();
                     if let Some(upper) = self.links.values().find(|x| x.link.lower == l.ifindex) {
                         reason = format!("{} is on top of it", upper.link.name);
-                    } else if let Some(c) = netdev.iter().find(|c| c.1.contains(&l.name)) {
-                        reason = format!("nftables base chain {} is attached to it", c.0);
+                    } else if let Some(c) = self
+                        .device_chain(&l.name, false)
+                        .or_else(|| self.device_chain(&l.name, true))
+                    {
+                        reason = format!("nftables base chain {c} is attached to it");
                     }
                     if l.master != 0 {
                         let fid = self.topo.fid_of.get(&l.master).copied();
@@ -586,6 +486,9 @@ impl Store {
                 LinkKind::Bridge(_) if l.master == 0 => {
                     match (bridges.get(i), self.topo.fid_of.get(i)) {
                         (Some((_, reason)), Some(f)) if reason.is_empty() => {
+                            if self.topo.reasons.contains_key(i) {
+                                continue;
+                            }
                             // A member that traps everything may hide a host from the chip.
                             if self.links.values().any(|m| {
                                 m.link.master == *i
@@ -620,6 +523,14 @@ impl Store {
             }
         }
         self.ingress_reasons = ingress;
+        let loose = wanted.values().any(|r| r.flags & TND_RIF_RPF_LOOSE != 0);
+        if loose != self.topo.rpf_loose {
+            self.topo.rpf_loose = loose;
+            // Broadcast addresses below their connected prefix: needed now, or no longer.
+            self.requeue_below::<V4>(V4::from_ip(Ipv4Addr::UNSPECIFIED.into()), 0, |x| {
+                x.is(F_OMIT) || x.want == Content::trap(TND_TRAP_LOCAL)
+            });
+        }
         let gone: Vec<(u32, u32)> = self
             .topo
             .rif_of
@@ -664,8 +575,11 @@ impl Store {
     fn rif_flags(&self, ifindex: u32) -> (u32, String) {
         let own4 = self.conf(Family::V4, ConfScope::Interface(ifindex));
         let all4 = self.conf(Family::V4, ConfScope::All);
-        // IPv6 forwarding is decided by conf/all alone (ip6_forward); an interface with disable_ipv6 takes no IPv6 packet
-        // at all, which its source reports as not forwarding.
+        // IPv6 forwarding is decided by conf/all alone (ip6_forward), but an interface with disable_ipv6 or without any
+        // IPv6 settings (its MTU is below 1280) takes no IPv6 packet at all.
+        let has6 = self
+            .netconf
+            .contains_key(&(Family::V6, ConfScope::Interface(ifindex)));
         let own6 = self.conf(Family::V6, ConfScope::Interface(ifindex));
         let all6 = self.conf(Family::V6, ConfScope::All);
         let mut flags = 0;
@@ -673,7 +587,7 @@ impl Store {
         if own4.forwarding == Some(true) {
             flags |= TND_RIF_V4;
         }
-        if all6.forwarding == Some(true) && own6.forwarding != Some(false) {
+        if all6.forwarding == Some(true) && has6 && own6.disabled != Some(true) {
             flags |= TND_RIF_V6;
         }
         match own4.rp_filter.unwrap_or(0).max(all4.rp_filter.unwrap_or(0)) {
@@ -681,6 +595,15 @@ impl Store {
             1 => {
                 flags |= TND_RIF_TRAP_ALL;
                 reason = "rp_filter 1 (strict) is not offloaded".into();
+            }
+            // Without an IPv4 address the kernel takes only sources whose route leads back there.
+            _ if !self
+                .addrs
+                .keys()
+                .any(|a| a.ifindex == ifindex && a.addr.is_ipv4()) =>
+            {
+                flags &= !TND_RIF_V4;
+                reason = "rp_filter 2 (loose) without an IPv4 address is not offloaded".into();
             }
             _ => flags |= TND_RIF_RPF_LOOSE,
         }

@@ -506,6 +506,7 @@ pub fn swp(n: u16) -> Link {
         kind: LinkKind::Swp { port: n },
         master: 0,
         lower: 0,
+        promiscuous: false,
         admin_up: true,
         carrier: true,
         mtu: 1500,
@@ -531,6 +532,7 @@ pub fn forwarding(family: Family, scope: ConfScope) -> Object {
         rp_filter: Some(0),
         ignore_linkdown: Some(false),
         send_redirects: Some(false),
+        disabled: (family == Family::V6).then_some(false),
     })
 }
 

@@ -109,6 +109,7 @@ fn a_consumer_needs_the_trait_only() {
         kind: LinkKind::Swp { port: 1 },
         master: 0,
         lower: 0,
+        promiscuous: false,
         admin_up: true,
         carrier: true,
         mtu: 1500,

@@ -23,6 +23,11 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
             vlan_filtering: b.vlan_filtering,
             mcast_snooping: b.mcast_snooping,
             ageing_s: b.ageing_time.div_ceil(100),
+            nf_call: model::NfCall {
+                ip: b.nf_call.ip,
+                ip6: b.nf_call.ip6,
+                arp: b.nf_call.arp,
+            },
         }),
         (_, None) if l.flags & consts::IFF_LOOPBACK != 0 => model::LinkKind::Loopback,
         (nl::LinkKind::Tun, None) => model::LinkKind::Other("tun".into()),
@@ -42,6 +47,8 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
         } else {
             l.lower
         },
+        promiscuous: matches!(&l.kind, nl::LinkKind::Bridge(_))
+            && (l.promiscuity != 0 || l.flags & libc::IFF_PROMISC as u32 != 0),
         admin_up: l.admin_up(),
         carrier: l.carrier(),
         mtu: l.mtu,
@@ -250,6 +257,7 @@ pub(super) fn netconf(c: &nl::Netconf) -> model::Netconf {
         rp_filter: c.rp_filter,
         ignore_linkdown: c.ignore_linkdown,
         send_redirects: None,
+        disabled: None,
     }
 }
 

@@ -50,6 +50,9 @@ const EVERY_ROUTE: RouteFilter = RouteFilter {
 /// How often a dump is repeated at once when the tables don't stand still.
 const ATTEMPTS: u32 = 8;
 
+/// How long sysctls are not read again after they were, whatever hints at a change.
+const SYSCTL_REST: Duration = Duration::from_millis(100);
+
 /// A kernel without this feature answers so; it has no such objects then.
 fn is_absent(e: &nl::Error) -> bool {
     matches!(
@@ -85,6 +88,7 @@ pub(super) struct Listener {
     /// The check for silent removals: when, and at the latest when.
     check: Option<(Instant, Instant)>,
     sysctl_due: Instant,
+    sysctl_read: Instant,
 }
 
 impl Listener {
@@ -113,6 +117,7 @@ impl Listener {
             failures: 0,
             check: None,
             sysctl_due: now,
+            sysctl_read: now,
         })
     }
 
@@ -146,8 +151,13 @@ impl Listener {
         }
         self.apply_backlog();
         self.doubt(asked);
+        if self.view.take_reread() {
+            // soon, but not for every message of a flood
+            self.sysctl_due = self.sysctl_due.min(self.sysctl_read + SYSCTL_REST);
+        }
         if asked || self.sysctl_due <= Instant::now() {
             self.read_sysctls();
+            self.look_at_links();
         }
         self.pipe.flush();
         self.note_overrun();
@@ -476,11 +486,32 @@ impl Listener {
         Ok(())
     }
 
+    /// A device on top of a bridge but in another namespace makes the bridge promiscuous, and no message says so.
+    fn look_at_links(&mut self) {
+        if self.resync.is_some() || !self.view.has_bridge() {
+            return;
+        }
+        let done = self.dump(Dump::Links, |view, pipe, object| {
+            view.dumped(object, &mut |e| pipe.push(e));
+        });
+        match done {
+            Err(Stopped::Lost) => self.pipe.overrun = true,
+            Err(Stopped::Refused(e)) => tracing::debug!("netlink source: {e}"),
+            // interrupted: what it held is good, the rest comes next time
+            Ok(_) | Err(Stopped::Restless) => {}
+        }
+    }
+
     fn read_sysctls(&mut self) {
-        self.sysctl_due = Instant::now() + self.config.sysctl_every;
+        self.sysctl_read = Instant::now();
+        self.sysctl_due = self.sysctl_read + self.config.sysctl_every;
         let pipe = &mut self.pipe;
         let mut sink = |e: Event| pipe.push(e);
-        self.view.settings(sysctl::settings(), &mut sink);
+        let ipsec = self.requests.ipsec_policies().unwrap_or_else(|e| {
+            tracing::debug!("netlink source: {e}");
+            false
+        });
+        self.view.settings(sysctl::settings(ipsec), &mut sink);
         let redirects = sysctl::redirects(self.view.interfaces());
         self.view.redirects(redirects, &mut sink);
         let without6 = sysctl::without_ipv6(self.view.interfaces());
@@ -505,7 +536,8 @@ pub(super) fn snapshot(requests: &mut Requests, ports: &Ports) -> Result<Vec<Obj
             Err(e) => return Err(super::error(&e)),
         }
     }
-    view.settings(sysctl::settings(), &mut sink);
+    let ipsec = requests.ipsec_policies().unwrap_or(false);
+    view.settings(sysctl::settings(ipsec), &mut sink);
     let redirects = sysctl::redirects(view.interfaces());
     view.redirects(redirects, &mut sink);
     let without6 = sysctl::without_ipv6(view.interfaces());

@@ -3,27 +3,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use tandem_store::model::{ConfScope, Settings};
+use tandem_store::model::{ConfScope, NfCall, Settings};
 
 fn number(path: &str) -> Option<u8> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Settings of the whole namespace. What this kernel does not have is at its default.
-pub(super) fn settings() -> Settings {
-    let legacy = [
-        // not /proc/net: that is the namespace of the process, not of the thread
-        "/proc/thread-self/net/ip_tables_names",
-        "/proc/thread-self/net/ip6_tables_names",
-    ]
-    .iter()
-    .any(|p| fs::read_to_string(p).is_ok_and(|names| !names.trim().is_empty()));
+/// Settings of the whole namespace; `ipsec`: it has IPsec policies. What this kernel does not have is at its default.
+pub(super) fn settings(ipsec: bool) -> Settings {
+    // not /proc/net: that is the namespace of the process, not of the thread
+    let tables = |name: &str| {
+        fs::read_to_string(format!("/proc/thread-self/net/{name}_tables_names"))
+            .is_ok_and(|names| !names.trim().is_empty())
+    };
+    let on = |name: &str| number(&format!("/proc/sys/net/bridge/bridge-nf-call-{name}")) == Some(1);
+    let iptables = tables("ip") || tables("ip6");
     Settings {
         hash_policy_v4: number("/proc/sys/net/ipv4/fib_multipath_hash_policy").unwrap_or(0),
         hash_policy_v6: number("/proc/sys/net/ipv6/fib_multipath_hash_policy").unwrap_or(0),
         multipath_use_neigh: number("/proc/sys/net/ipv4/fib_multipath_use_neigh") == Some(1),
-        unsupported: legacy
-            .then_some("legacy iptables tables are loaded; nftables can't show them"),
+        nf_call: NfCall {
+            ip: on("iptables"),
+            ip6: on("ip6tables"),
+            arp: on("arptables"),
+        },
+        arptables: tables("arp"),
+        iptables,
+        unsupported: if iptables {
+            Some("legacy iptables tables are loaded; nftables can't show them")
+        } else if ipsec {
+            Some("IPsec policies (ip xfrm policy) are not offloaded")
+        } else {
+            None
+        },
     }
 }
 

@@ -56,9 +56,11 @@ pub(super) struct View {
     chains: BTreeSet<(u8, String, String)>,
     redirects: BTreeMap<model::ConfScope, bool>,
     settings: Option<model::Settings>,
-    /// Interfaces without IPv6, and what the kernel says of every interface's IPv6 forwarding.
+    /// Interfaces with IPv6 settings, and those of them where it is switched off.
+    conf6: BTreeSet<u32>,
     without6: BTreeSet<u32>,
-    forwarding6: HashMap<u32, bool>,
+    /// Something hints at a sysctl that no message tells of.
+    reread: bool,
     shadow: Shadow,
     doubts: Doubts,
     /// Devices of which a route's message told another state than their own: the kernel has not got
@@ -174,10 +176,8 @@ impl View {
             nl::Object::Netconf(c) => {
                 let mut c = convert::netconf(&c);
                 if let (model::Family::V6, model::ConfScope::Interface(i)) = (c.family, c.scope) {
-                    if let Some(on) = c.forwarding {
-                        self.forwarding6.insert(i, on);
-                    }
-                    c.forwarding = c.forwarding.map(|on| on && !self.without6.contains(&i));
+                    self.reread |= self.conf6.insert(i);
+                    c.disabled = Some(self.without6.contains(&i));
                 }
                 upsert(out, Object::Netconf(c));
             }
@@ -212,6 +212,8 @@ impl View {
             nl::Object::BridgePort { ifindex, .. } => self.bridge_port(ifindex, 0, None, out),
             nl::Object::Addr(a) => {
                 let a = convert::addr(&a);
+                // disable_ipv6 takes them
+                self.reread |= a.addr.is_ipv6();
                 remove(out, Key::Addr(a));
                 self.address_gone(a, out);
             }
@@ -231,7 +233,7 @@ impl View {
                         self.redirects.remove(&scope);
                     }
                     (nl::Family::V6, model::ConfScope::Interface(i)) => {
-                        self.forwarding6.remove(&i);
+                        self.conf6.remove(&i);
                         self.without6.remove(&i);
                     }
                     _ => {}
@@ -412,8 +414,12 @@ impl View {
         self.disabled4.remove(&index);
         self.suspects.remove(&index);
         self.doubts.links.insert(index);
-        if self.chains.iter().any(|(family, ..)| *family == 5) {
-            self.doubts.kinds |= KindSet::BASE_CHAIN.0; // netdev chains go with their devices
+        if self
+            .chains
+            .iter()
+            .any(|(family, ..)| matches!(family, 1 | 5))
+        {
+            self.doubts.kinds |= KindSet::BASE_CHAIN.0; // chains at its hooks go with it
         }
         remove(out, Key::Link(index));
     }
@@ -578,6 +584,7 @@ impl View {
                         rp_filter: None,
                         ignore_linkdown: None,
                         send_redirects: Some(*on),
+                        disabled: None,
                     }),
                 );
             }
@@ -585,19 +592,31 @@ impl View {
         self.redirects = now;
     }
 
-    /// The interfaces without IPv6, as just read: they forward none, whatever the sysctl says.
+    /// There is a bridge.
+    pub fn has_bridge(&self) -> bool {
+        let bridge = |l: &LinkState| matches!(l.model.kind, model::LinkKind::Bridge(_));
+        self.links.values().any(bridge)
+    }
+
+    /// The sysctls should be read before their time.
+    pub fn take_reread(&mut self) -> bool {
+        std::mem::take(&mut self.reread)
+    }
+
+    /// The interfaces without IPv6, as just read: they take none in, whatever `forwarding` says.
     pub fn without_ipv6(&mut self, now: BTreeSet<u32>, out: &mut Sink<'_>) {
         for i in now.symmetric_difference(&self.without6) {
-            if let Some(on) = self.forwarding6.get(i) {
+            if self.conf6.contains(i) {
                 upsert(
                     out,
                     Object::Netconf(model::Netconf {
                         family: model::Family::V6,
                         scope: model::ConfScope::Interface(*i),
-                        forwarding: Some(*on && !now.contains(i)),
+                        forwarding: None,
                         rp_filter: None,
                         ignore_linkdown: None,
                         send_redirects: None,
+                        disabled: Some(now.contains(i)),
                     }),
                 );
             }

@@ -61,6 +61,7 @@ impl Mirror {
                     new.forwarding = new.forwarding.or(old.forwarding);
                     new.rp_filter = new.rp_filter.or(old.rp_filter);
                     new.ignore_linkdown = new.ignore_linkdown.or(old.ignore_linkdown);
+                    new.disabled = new.disabled.or(old.disabled);
                     new.send_redirects = new.send_redirects.or(old.send_redirects);
                 }
                 if self.syncing.is_none() && old.is_some_and(|(o, _)| *o == object) {

@@ -68,6 +68,11 @@ impl Lab {
             .success()
     }
 
+    /// Runs `ip` outside.
+    pub fn host_ip(&self, args: &[&str]) -> bool {
+        Command::new("ip").args(args).status().unwrap().success()
+    }
+
     pub fn json(&self, args: &str) -> serde_json::Value {
         let out = Command::new("ip")
             .args(["-n", &self.name, "-j", "-d"])

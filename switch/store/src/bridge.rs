@@ -1,0 +1,209 @@
+//! Bridges: what becomes a forwarding domain, and why one can't be offloaded.
+
+use crate::Store;
+use crate::hw::bodies::Vlan;
+use crate::model::{BaseChain, BridgeInfo, Link, LinkKind, NfCall};
+use std::collections::BTreeMap;
+use tandem_abi::raw::*;
+
+impl Store {
+    /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
+    pub(crate) fn bridges(&self) -> BTreeMap<u32, (BridgeInfo, String)> {
+        let mut out = BTreeMap::new();
+        // NFPROTO_BRIDGE
+        let nft = self.chains.iter().find(|c| c.0.family == 7);
+        for (i, r) in &self.links {
+            let LinkKind::Bridge(info) = r.link.kind else {
+                continue;
+            };
+            let ports: Vec<&Link> = self
+                .links
+                .values()
+                .map(|l| &l.link)
+                .filter(|l| l.master == *i)
+                .collect();
+            if !ports.iter().any(|p| matches!(p.kind, LinkKind::Swp { .. })) {
+                continue;
+            }
+            let alien = ports
+                .iter()
+                .filter(|p| !matches!(p.kind, LinkKind::Swp { .. }))
+                .min_by_key(|p| p.ifindex);
+            let reason = if info.vlan_filtering {
+                "bridge VLAN filtering is not offloaded".to_string()
+            } else if let Some(a) = alien {
+                format!("{} is a member and not a front-panel port", a.name)
+            } else if let Some(c) = nft {
+                format!(
+                    "nftables base chain {}/{} sees bridged frames",
+                    c.0.table, c.0.name
+                )
+            } else if let Some(r) = self.nf_call_reason(info.nf_call) {
+                r
+            } else if let Some((p, c)) = ports
+                .iter()
+                .find_map(|p| Some((p, self.device_chain(&p.name, true)?)))
+            {
+                format!("nftables base chain {c} sees what leaves by {}", p.name)
+            } else if let Some(u) = self.upper_of(&r.link) {
+                format!("{u} is on top of it")
+            } else if r.link.promiscuous {
+                "it is promiscuous: somebody wants every frame".into()
+            } else {
+                String::new()
+            };
+            out.insert(*i, (info, reason));
+        }
+        out
+    }
+
+    /// Why bridged frames pass the chains of the IP families, if they do.
+    fn nf_call_reason(&self, own: NfCall) -> Option<String> {
+        let all = self.settings.nf_call;
+        let (ip, ip6) = (own.ip || all.ip, own.ip6 || all.ip6);
+        // Prerouting, forward, postrouting; NFPROTO_INET is both.
+        let chain = self.chains.iter().find(|c| {
+            matches!(c.0.hook, 0 | 2 | 4)
+                && match c.0.family {
+                    1 => ip || ip6,
+                    2 => ip,
+                    10 => ip6,
+                    _ => false,
+                }
+        });
+        if let Some(c) = chain {
+            return Some(format!(
+                "nftables base chain {}/{} sees bridged frames (bridge-nf-call)",
+                c.0.table, c.0.name
+            ));
+        }
+        if self.settings.iptables && (ip || ip6) {
+            return Some("legacy iptables sees bridged frames (bridge-nf-call)".into());
+        }
+        (self.settings.arptables && (own.arp || all.arp))
+            .then(|| "legacy arptables sees bridged frames (bridge-nf-call)".into())
+    }
+
+    /// A chain at a device's own hook: what comes in there, or what leaves.
+    pub(crate) fn device_chain(&self, device: &str, egress: bool) -> Option<String> {
+        // NFPROTO_NETDEV has hooks of its own; NF_INET_INGRESS is 5.
+        let at_hook = |c: &BaseChain| match c.family {
+            5 => c.hook == u32::from(egress),
+            1 => c.hook == 5 && !egress,
+            _ => false,
+        };
+        let names = |d: &String| match d.strip_suffix('*') {
+            Some(start) => device.starts_with(start),
+            None => d == device,
+        };
+        self.chains
+            .iter()
+            .map(|c| &c.0)
+            .find(|c| at_hook(c) && c.devices.iter().any(names))
+            .map(|c| format!("{}/{}", c.table, c.name))
+    }
+
+    /// A device on top of a bridge that takes frames which aren't for the bridge's own MAC, or of those some before the
+    /// bridge does. A VLAN device with the same MAC does not: the chip sends tagged frames for it to the CPU.
+    fn upper_of(&self, bridge: &Link) -> Option<&str> {
+        self.links
+            .values()
+            .map(|r| &r.link)
+            .filter(|l| l.lower == bridge.ifindex)
+            .filter(|l| l.kind != LinkKind::Other("vlan".into()) || l.mac != bridge.mac)
+            .min_by_key(|l| l.ifindex)
+            .map(|l| l.name.as_str())
+    }
+
+    /// Chains at the hooks of a bridge device see what is routed through it: it gets no router interface. What is
+    /// bridged passes them by.
+    pub(crate) fn bridge_device_reasons(&mut self) {
+        let mut found = Vec::new();
+        for &b in self.topo.fid_of.keys() {
+            let Some(r) = self.links.get(&b) else {
+                continue;
+            };
+            let chain = self
+                .device_chain(&r.link.name, false)
+                .or_else(|| self.device_chain(&r.link.name, true));
+            if let Some(c) = chain {
+                found.push((b, format!("nftables base chain {c} is attached to it")));
+            }
+        }
+        for (b, reason) in found {
+            self.topo.reasons.entry(b).or_insert(reason);
+        }
+    }
+
+    pub(crate) fn refresh_bridges(
+        &mut self,
+        bridges: &BTreeMap<u32, (BridgeInfo, String)>,
+        now: u64,
+    ) {
+        let gone: Vec<(u32, u32)> = self
+            .topo
+            .fid_of
+            .iter()
+            .filter(|(b, _)| bridges.get(b).is_none_or(|x| x.0.vlan_filtering))
+            .map(|(b, f)| (*b, *f))
+            .collect();
+        for (b, f) in gone {
+            self.topo.fid_of.remove(&b);
+            self.topo.bridge_of.remove(&f);
+            self.hw.want::<Vlan>(f, None, now);
+        }
+        for (b, (info, reason)) in bridges {
+            if !reason.is_empty() {
+                self.topo.reasons.insert(*b, reason.clone());
+            }
+            if info.vlan_filtering {
+                continue;
+            }
+            let f = match self.topo.fid_of.get(b) {
+                Some(f) => *f,
+                None => {
+                    let f = self.hw.vlans.take();
+                    self.topo.fid_of.insert(*b, f);
+                    self.topo.bridge_of.insert(f, *b);
+                    f
+                }
+            };
+            self.want_vlan(f, now);
+        }
+    }
+
+    /// The VLAN object of a bridge as it should be now.
+    pub(crate) fn want_vlan(&mut self, f: u32, now: u64) {
+        let Some(r) = self.topo.bridge_of.get(&f).and_then(|b| self.links.get(b)) else {
+            return;
+        };
+        let LinkKind::Bridge(info) = r.link.kind else {
+            return;
+        };
+        // With ageing time 0 the kernel's bridge learns nothing, and on the chip it would mean never: what was learned
+        // ages away at once instead.
+        let mut flags = if info.ageing_s == 0 {
+            0
+        } else {
+            TND_VLAN_LEARNING
+        };
+        if r.link.admin_up {
+            flags |= TND_VLAN_CPU_COPY;
+        }
+        if info.mcast_snooping {
+            flags |= TND_VLAN_MC_TRAP;
+        }
+        // A missing entry would be flooded: unknown unicast goes to the CPU instead.
+        if self.fdb_failed.get(&f).is_some_and(|s| !s.is_empty()) {
+            flags |= TND_VLAN_UC_TRAP;
+        }
+        self.hw.want(
+            f,
+            Some(Vlan {
+                flags,
+                ageing_s: info.ageing_s.max(1),
+            }),
+            now,
+        );
+    }
+}
