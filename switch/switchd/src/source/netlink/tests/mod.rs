@@ -9,6 +9,7 @@
 mod cases;
 mod churn;
 mod mirror;
+mod settings;
 
 use std::io::Write as _;
 use std::os::fd::AsFd;
