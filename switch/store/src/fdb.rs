@@ -22,6 +22,9 @@ pub(crate) struct FdbRec {
     pub device: Option<u16>,
     /// The chip aged it; the kernel's entry goes as soon as the write-back is through.
     pub aged: bool,
+    /// The kernel's `extern_learn` entry is the chip's own learning: it ages and moves with the
+    /// station. Anybody else's is as good as static: the kernel ages none.
+    pub own: bool,
     pub source: u8,
     pub generation: u16,
 }
@@ -45,6 +48,14 @@ impl Store {
             self.counters.unchanged += 1;
             return;
         }
+        // The echo of where the chip saw it last has come already: this is somebody's newer word.
+        let port_of = |k: FdbEntry| self.topo.port_of.get(&k.ifindex).copied();
+        if rec.device.is_some()
+            && rec.kernel.and_then(port_of) == rec.device
+            && port_of(e) != rec.device
+        {
+            rec.device = None;
+        }
         rec.kernel = Some(e);
         rec.aged = false;
         self.reeval_fdb(key, now);
@@ -54,6 +65,25 @@ impl Store {
         if self.fdb.remove(&key).is_some() {
             self.reeval_fdb(key, now);
         }
+    }
+
+    /// The kernel's next word about this address is the echo of what the chip learned.
+    pub fn fdb_own(&mut self, key: FdbKey) {
+        self.fdb.entry(key).or_default().own = true;
+    }
+
+    /// The chip was attached warm, and has learned this address behind this port before.
+    pub fn fdb_found(&mut self, bridge: u32, mac: [u8; 6], port: u16, now_ns: u64) {
+        let key = FdbKey {
+            bridge,
+            vlan: 0,
+            mac,
+        };
+        let rec = self.fdb.entry(key).or_default();
+        rec.device = Some(port);
+        rec.own = true;
+        rec.aged = false;
+        self.reeval_fdb(key, now_ns);
     }
 
     /// The entry of one address as it should be on the chip.
@@ -123,6 +153,11 @@ impl Store {
                 flags: TND_FDB_STATIC,
                 ..base
             }),
+            (FdbKind::ExternLearn, Some(port)) if own && !rec.own => Some(bodies::Fdb {
+                port,
+                flags: TND_FDB_STATIC,
+                ..base
+            }),
             (FdbKind::ExternLearn | FdbKind::Dynamic, Some(_)) if rec.aged => None,
             (FdbKind::ExternLearn | FdbKind::Dynamic, Some(port)) if own => {
                 // Where the chip saw it last is newer than the kernel's echo.
@@ -168,6 +203,7 @@ impl Store {
                 let &ifindex = self.topo.if_of_port.get(&port)?;
                 let rec = self.fdb.entry(key).or_default();
                 rec.device = Some(port);
+                rec.own = true;
                 rec.aged = false;
                 let known = rec.kernel.is_some_and(|k| {
                     matches!(

@@ -95,7 +95,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     for w in &warnings {
         tracing::warn!("{w}");
     }
-    let ids = attach::read_ids(&mut control, how)?;
+    let (ids, found_fdb) = attach::read_left(&mut control, how, &view)?;
     let config = attach::store_config(&mut control, policy, ports.len())?;
 
     let source: Arc<dyn Source + Sync> = Arc::new(
@@ -148,6 +148,8 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         policy,
         ports: Arc::clone(&ports),
         platform,
+        mark,
+        tc,
     };
     let chip = plant.platform.chip.clone();
     let mut core = Core::new(
@@ -156,6 +158,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             sal,
             control,
             ids,
+            found_fdb,
             attach: store_how,
             config,
             warnings,

@@ -19,7 +19,8 @@
 //! has zero there. Both programs answer *unspecified*, so that filters of the user's own run after
 //! them (and because *ok* would overwrite the field with the filter's class).
 //!
-//! The programs stay while the netdev lives, whatever becomes of switchd.
+//! The programs stay while the netdev lives in its namespace, whatever becomes of switchd; a running
+//! switchd looks every two seconds whether they are there, and attaches them again.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,6 +59,15 @@ const EGRESS: [Insn; 5] = [
 const PRIORITY: u16 = 1;
 const HANDLE: u32 = 0x7d;
 
+fn slot(ifindex: u32, direction: Direction) -> Slot {
+    Slot {
+        ifindex,
+        direction,
+        priority: PRIORITY,
+        handle: HANDLE,
+    }
+}
+
 /// The two programs, loaded once for all ports.
 #[derive(Debug)]
 pub struct ForwardMark {
@@ -83,14 +93,14 @@ impl ForwardMark {
             (Direction::Egress, &self.egress, "tandem_once"),
             (Direction::Ingress, &self.ingress, "tandem_mark"),
         ] {
-            let slot = Slot {
-                ifindex,
-                direction,
-                priority: PRIORITY,
-                handle: HANDLE,
-            };
-            tc.replace_bpf(slot, program.as_fd(), name)?;
+            tc.replace_bpf(slot(ifindex, direction), program.as_fd(), name)?;
         }
         Ok(())
+    }
+
+    /// Whether both are there. A visit to another namespace and `tc qdisc del` take them away.
+    pub fn attached(tc: &mut Tc, ifindex: u32) -> io::Result<bool> {
+        Ok(tc.has_bpf(slot(ifindex, Direction::Egress))?
+            && tc.has_bpf(slot(ifindex, Direction::Ingress))?)
     }
 }

@@ -346,7 +346,7 @@ impl Io {
         let events = std::mem::take(&mut self.events);
         let mut read_fdb = false;
         {
-            let view = self.p.view.lock();
+            let mut view = self.p.view.lock();
             for e in &events {
                 match view.meaning(e) {
                     Meaning::Write(w) => self.writes.push(w),

@@ -28,6 +28,10 @@ pub struct View {
     by_ifindex: HashMap<u32, u16>,
     /// Entries that a person or another program set: never overwritten by learning.
     pinned: HashSet<(u32, [u8; 6])>,
+    /// Addresses that the chip has learned. What the kernel then says of them is the echo of our own
+    /// write; an `extern_learn` entry of any other address is somebody else's. Marked before the
+    /// write, so that no echo can come first; an address that was aged is forgotten.
+    own: HashSet<[u8; 6]>,
 }
 
 /// [`View`] for two threads.
@@ -92,14 +96,50 @@ impl View {
         }
     }
 
+    /// The bridge that the kernel has a port in; 0 = none.
+    pub fn kernel_bridge(&self, port: u16) -> u32 {
+        self.ports.get(&port).map_or(0, |p| p.bridge)
+    }
+
+    /// The netdev of a port.
+    pub fn ifindex_of(&self, port: u16) -> Option<u32> {
+        self.ports.get(&port).map(|p| p.ifindex)
+    }
+
+    /// Whether somebody else's entry is there.
+    pub fn is_pinned(&self, bridge: u32, mac: [u8; 6]) -> bool {
+        self.pinned.contains(&(bridge, mac))
+    }
+
+    /// The chip has learned this address.
+    pub fn set_own(&mut self, mac: [u8; 6]) {
+        self.own.insert(mac);
+    }
+
+    /// Whether the chip has learned this address.
+    pub fn is_own(&self, mac: [u8; 6]) -> bool {
+        self.own.contains(&mac)
+    }
+
+    /// How many addresses are marked as the chip's.
+    pub fn own_len(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Drops addresses that the kernel removed: the chip never ages them.
+    pub fn retain_own(&mut self, keep: impl Fn(&[u8; 6]) -> bool) {
+        self.own.retain(keep);
+    }
+
     /// The bridge of a domain that a port is in.
     pub fn bridge_of(&self, port: u16, fid: u16) -> Option<u32> {
         let (f, bridge) = self.ports.get(&port)?.member?;
         (f == fid && bridge != 0).then_some(bridge)
     }
 
-    /// What an event means for the kernel's FDB.
-    pub fn meaning(&self, event: &Event) -> Meaning {
+    /// What an event means for the kernel's FDB. Call it before the write: it marks the address as
+    /// the chip's.
+    pub fn meaning(&mut self, event: &Event) -> Meaning {
         let (fid, mac, port, learned) = match *event {
             Event::Learn { fid, mac, port } | Event::Move { fid, mac, port, .. } => {
                 (fid, mac, port, true)
@@ -120,6 +160,11 @@ impl View {
             return Meaning::Nothing;
         }
         let ifindex = p.ifindex;
+        if learned {
+            self.own.insert(mac);
+        } else {
+            self.own.remove(&mac);
+        }
         Meaning::Write(if learned {
             Write::FdbLearned {
                 ifindex,

@@ -169,6 +169,7 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         news: news_to,
         core_wake: Arc::new(EventFd::new().unwrap()),
         stats: stats.clone(),
+        signals: Arc::default(),
         stop: stop.clone(),
     };
     let thread = std::thread::spawn(move || io::run(parts).unwrap());

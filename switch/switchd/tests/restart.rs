@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Daemon, Kept, Ns, asicd, get, switchd, sync, wait_for};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -93,6 +94,23 @@ fn a_kept_port_keeps_carrier_fdb_and_filters() {
     assert!(wait_for(Duration::from_secs(2), || {
         !ns.run("ip -br link").contains("swp1")
     }));
+}
+
+fn chip_fdb(run: &Path, mac: &str) -> Option<Value> {
+    let rows: Value = tandem_mgmt::Client::new(run.join("t/asicd.sock"))
+        .get("/v1/table/fdb")
+        .unwrap();
+    let rows = rows["items"].as_array().unwrap();
+    rows.iter().find(|r| r["mac"] == mac).cloned()
+}
+
+/// The kernel's port of an address in br0.
+fn kernel_fdb(ns: &Ns, mac: &str) -> Option<String> {
+    let all = ns.run("bridge fdb show br br0");
+    let line = all
+        .lines()
+        .find(|l| l.starts_with(mac) && l.contains("master br0"))?;
+    line.split_whitespace().nth(2).map(ToOwned::to_owned)
 }
 
 /// ```text
@@ -188,6 +206,111 @@ fn kill_9_is_not_seen_and_writes_nothing_again() {
         .post("/v1/audit", &serde_json::json!({"wait_s": 5}))
         .unwrap();
     assert_eq!(audit["items"], serde_json::json!([]), "{audit}");
+    drop(daemon);
+    let _ = std::fs::remove_dir_all(run);
+}
+
+/// ```text
+///   h1 ── fp1 ═ swp1 ┐
+///   h2 ── fp2 ═ swp2 ┼ br0
+///   h3 ── fp3 ═ swp3 ┘
+/// ```
+#[test]
+fn stations_stand_where_they_were_seen_last() {
+    let Some(asicd) = asicd() else { return };
+    let switchd = switchd();
+    let Some(ns) = Ns::new("move") else { return };
+    let hosts: Vec<Ns> = (1..=3).map(|_| Ns::new("host").unwrap()).collect();
+    let run = std::env::temp_dir().join(format!("swd-move-{}", std::process::id()));
+    for (i, h) in hosts.iter().enumerate() {
+        let n = i + 1;
+        ns.run(&format!(
+            "ip link add fp{n} type veth peer name eth0 netns {}",
+            h.0
+        ));
+        ns.run(&format!("ip link set fp{n} up"));
+        // silent unless told to speak
+        h.run("sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1");
+        h.run(&format!("ip link set eth0 address 02:aa:00:00:00:0{n} up"));
+        h.run(&format!("ip addr add 10.1.0.{n}/24 dev eth0"));
+    }
+    let ports = [
+        "--port", "swp1=fp1", "--port", "swp2=fp2", "--port", "swp3=fp3",
+    ];
+    let args: Vec<&str> = ["--profile", "tiny"].into_iter().chain(ports).collect();
+    let _asicd = Daemon::start(&asicd, &ns, &run, &args);
+    let mut daemon = Daemon::start(&switchd, &ns, &run, &[]);
+    sync(&run);
+    ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
+    for n in 1..=3 {
+        ns.run(&format!("ip link set swp{n} master br0 up"));
+    }
+    ns.run("ip link set br0 up");
+    assert!(wait_for(Duration::from_secs(10), || {
+        hosts[0].try_run("ping -q -c 1 -W 1 10.1.0.2").0
+    }));
+    sync(&run);
+    let (m1, m2) = ("02:aa:00:00:00:01", "02:aa:00:00:00:02");
+    assert_eq!(kernel_fdb(&ns, m1).as_deref(), Some("swp1"));
+    // somebody else's entry: the kernel never ages it, nor does the chip
+    let other = "02:ee:00:00:00:01";
+    ns.run(&format!(
+        "bridge fdb add {other} dev swp2 master extern_learn"
+    ));
+    sync(&run);
+    assert_eq!(chip_fdb(&run, other).unwrap()["kind"], "static");
+
+    // switchd dies; h1's address turns up behind swp3
+    daemon.kill();
+    hosts[2].run(&format!("ip link set eth0 address {m1}"));
+    assert!(wait_for(Duration::from_secs(5), || {
+        hosts[2].try_run("ping -q -c 1 -W 1 10.1.0.2").0
+    }));
+    assert_eq!(chip_fdb(&run, m1).unwrap()["port"], 3);
+    assert_eq!(
+        kernel_fdb(&ns, m1).as_deref(),
+        Some("swp1"),
+        "nobody wrote it"
+    );
+    daemon = Daemon::start(&switchd, &ns, &run, &[]);
+    sync(&run);
+    let status = get(&run, "/v1/status").unwrap();
+    assert_eq!(status["writes"], 0, "{status}");
+    assert_eq!(kernel_fdb(&ns, m1).as_deref(), Some("swp3"));
+    for (mac, port) in [(m1, 3), (m2, 2)] {
+        let row = chip_fdb(&run, mac).unwrap();
+        // not written again: it is still the chip's own
+        assert_eq!(
+            (&row["port"], &row["kind"]),
+            (&port.into(), &"learned".into()),
+            "{row}"
+        );
+    }
+    assert_eq!(chip_fdb(&run, other).unwrap()["kind"], "static");
+
+    // programs that go are put back
+    ns.run("tc qdisc del dev swp1 clsact");
+    assert!(wait_for(Duration::from_secs(8), || {
+        ns.try_run("tc filter show dev swp1 egress")
+            .1
+            .contains("tandem_once")
+    }));
+
+    // a port without link keeps no station, an administratively down one neither
+    assert_eq!(kernel_fdb(&ns, m2).as_deref(), Some("swp2"));
+    hosts[1].run("ip link set eth0 down");
+    assert!(wait_for(Duration::from_secs(5), || {
+        kernel_fdb(&ns, m2).is_none() && chip_fdb(&run, m2).is_none()
+    }));
+    assert_eq!(
+        kernel_fdb(&ns, other).as_deref(),
+        Some("swp2"),
+        "the kernel keeps it"
+    );
+    ns.run("ip link set swp3 down");
+    assert!(wait_for(Duration::from_secs(5), || {
+        kernel_fdb(&ns, m1).is_none() && chip_fdb(&run, m1).is_none()
+    }));
     drop(daemon);
     let _ = std::fs::remove_dir_all(run);
 }

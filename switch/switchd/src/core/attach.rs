@@ -15,14 +15,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tandem_abi::raw;
+use tandem_linux::netlink::tc::Tc;
 use tandem_sal::{Attach, Platform, Sal, SalControl, SalError};
 use tandem_store::{Config, Policy, PoolInfo};
 
-use super::Core;
-use super::ids::{Ids, Left, dumped_members};
+use super::ids::{Ids, Left, domain_of, dumped_members};
+use super::{Core, Phase};
 use crate::clock::SECOND_NS;
+use crate::forward_mark::ForwardMark;
 use crate::io::Command;
 use crate::ports::{Keeper, Port};
+use crate::source::Write;
+use crate::view::SharedView;
 
 /// A carrier call takes at most this long.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,7 +39,6 @@ const RETRY_NS: u64 = SECOND_NS / 4;
 const GRACE_NS: u64 = 10 * SECOND_NS;
 
 /// What an attach needs, and what is known of the board.
-#[derive(Debug)]
 pub struct Plant {
     /// The carrier's socket.
     pub socket: PathBuf,
@@ -47,6 +50,10 @@ pub struct Plant {
     pub ports: Arc<Vec<Port>>,
     /// The board.
     pub platform: Platform,
+    /// The programs at the ports.
+    pub mark: ForwardMark,
+    /// To look after them.
+    pub tc: Tc,
 }
 
 /// State of the connection.
@@ -162,14 +169,31 @@ pub fn neighbour_limits(control: &mut SalControl) -> Result<Vec<String>, SalErro
     Ok(warnings)
 }
 
-/// Names of what the chip has already: after a warm attach.
-pub fn read_ids(control: &mut SalControl, how: Attach) -> Result<Ids, SalError> {
+/// Names of what the chip has already, and what it has learned: after a warm attach. Whose addresses
+/// these are is marked in `view`.
+pub fn read_left(
+    control: &mut SalControl,
+    how: Attach,
+    view: &SharedView,
+) -> Result<(Ids, Vec<raw::tnd_fdb>), SalError> {
+    let mut learned = Vec::new();
     let mut left = Left::default();
     if how == Attach::Warm {
         control.dump(|g: raw::tnd_nhg, tail| left.groups.push((g, dumped_members(tail))))?;
         control.dump(|p: raw::tnd_port, _| left.ports.push(p))?;
+        let mut view = view.lock();
+        control.dump(|e: raw::tnd_fdb, _| {
+            if e.action != raw::TND_ACT_FORWARD || e.flags & raw::TND_FDB_STATIC != 0 {
+                return;
+            }
+            view.set_own(e.mac);
+            // one that a driver wrote is confirmed like everything else
+            if e.flags & raw::TND_FDB_LEARNED != 0 {
+                learned.push(e);
+            }
+        })?;
     }
-    Ok(Ids::new(left))
+    Ok((Ids::new(left), learned))
 }
 
 impl Core {
@@ -178,7 +202,43 @@ impl Core {
         if let Some(how) = self.attach_due.take() {
             self.store.attach(how, now);
             self.upkeep.read_fdb = true;
+            if self.phase == Phase::Steady {
+                self.seed_fdb(now);
+            }
         }
+    }
+
+    /// What the chip had learned before a warm attach is newer than the kernel's entries: a station
+    /// may have moved while nobody wrote its move to the kernel. The store learns it before it
+    /// programs anything, and the kernel is told.
+    pub(super) fn seed_fdb(&mut self, now: u64) {
+        if self.attach_due.is_some() {
+            return;
+        }
+        for e in std::mem::take(&mut self.found_fdb) {
+            let (bridge, ifindex, pinned) = {
+                let view = self.view.lock();
+                let bridge = view.kernel_bridge(e.port);
+                let pinned = view.is_pinned(bridge, e.mac);
+                (bridge, view.ifindex_of(e.port), pinned)
+            };
+            let Some(ifindex) = ifindex.filter(|_| bridge != 0) else {
+                continue;
+            };
+            if pinned || domain_of(bridge) != e.fid {
+                continue;
+            }
+            self.store.fdb_found(bridge, e.mac, e.port, now);
+            let kernel = self.shadow.learned.get(&(bridge, e.mac));
+            if kernel.is_none_or(|l| l.0 != ifindex) {
+                self.writes.push(Write::FdbLearned {
+                    ifindex,
+                    mac: e.mac,
+                    vlan: 0,
+                });
+            }
+        }
+        self.write_back();
     }
 
     /// The device can't be used any more.
@@ -275,7 +335,7 @@ impl Core {
         let config = store_config(&mut control, self.plant.policy, self.plant.ports.len())?;
         self.store.set_config(config.clone());
         self.config = config;
-        self.ids = read_ids(&mut control, how)?;
+        (self.ids, self.found_fdb) = read_left(&mut control, how, &self.view)?;
         self.plant.platform = sal.platform().clone();
         for p in self.plant.ports.iter() {
             self.view.lock().set_member(p.port, None);

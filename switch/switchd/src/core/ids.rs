@@ -117,8 +117,9 @@ pub struct Ids {
     rifs: Names,
     nexthops: Names,
     nhgs: Names,
-    /// Groups of an earlier switchd that nobody has claimed, by members and hash.
-    groups: HashMap<(Vec<(u32, u32)>, u32), Found>,
+    /// Groups of an earlier switchd that nobody has claimed, by members and hash; several may be
+    /// equal.
+    groups: HashMap<(Vec<(u32, u32)>, u32), Vec<Found>>,
     /// Their ids: not for others.
     group_ids: HashMap<u32, ()>,
     ports: HashMap<u16, raw::tnd_port>,
@@ -156,7 +157,8 @@ impl Ids {
         };
         for (g, list) in left.groups {
             ids.group_ids.insert(g.nhg, ());
-            ids.groups.insert((members(&list), g.hash), (g.nhg, list));
+            let equal = ids.groups.entry((members(&list), g.hash)).or_default();
+            equal.push((g.nhg, list));
         }
         ids
     }
@@ -262,7 +264,7 @@ impl Ids {
             let bridge = store
                 .fdb_place(id, port)
                 .map_or(u32::from(id), |(bridge, _)| bridge);
-            let first = bridge.wrapping_sub(1) % FIDS;
+            let first = u32::from(domain_of(bridge)) - 1;
             let candidates = (0..FIDS).map(move |n| (first + n) % FIDS + 1);
             self.fids
                 .assign(u32::from(id), Identity::Domain(bridge), candidates)
@@ -329,8 +331,14 @@ impl Ids {
         if op == raw::TND_OP_CREATE {
             let key = (members(&list), head.hash);
             let identity = Identity::Group(key.0.clone(), head.hash);
-            let chip = match self.groups.remove(&key) {
-                Some((found, order)) if !self.nhgs.to_store.contains_key(&found) => {
+            let taken = &self.nhgs.to_store;
+            let equal = self.groups.get_mut(&key);
+            let found = equal.and_then(|list| {
+                let free = list.iter().position(|(g, _)| !taken.contains_key(g))?;
+                Some(list.remove(free))
+            });
+            let chip = match found {
+                Some((found, order)) => {
                     list = order;
                     self.nhgs.assign(id, identity, std::iter::once(found))
                 }
@@ -349,6 +357,11 @@ impl Ids {
         out.extend_from_slice(list.as_bytes());
         Some(out)
     }
+}
+
+/// The chip's domain of a bridge, if nobody else took the number first.
+pub fn domain_of(bridge: u32) -> u16 {
+    (bridge.wrapping_sub(1) % FIDS) as u16 + 1
 }
 
 /// Reads, changes, writes one object.
@@ -495,6 +508,35 @@ mod tests {
         ids.deleted(raw::TND_CLS_NHG, 1);
         let body = ids.translate(&group(1, &[5]), &store, 1).unwrap();
         assert_ne!(read_nhg(&body).unwrap().0.nhg, 77);
+    }
+
+    #[test]
+    fn equal_groups_keep_an_id_each() {
+        let store = Store::default();
+        let found = |nhg| {
+            let head = raw::tnd_nhg {
+                nhg,
+                count: 1,
+                ..Default::default()
+            };
+            let member = raw::tnd_nhg_member {
+                nexthop: 4,
+                weight: 1,
+            };
+            (head, vec![member])
+        };
+        let mut ids = Ids::new(Left {
+            groups: vec![found(77), found(78)],
+            ports: Vec::new(),
+        });
+        let mut named: Vec<u32> = (1..=2)
+            .map(|n| {
+                let body = ids.translate(&group(n, &[4]), &store, 1).unwrap();
+                read_nhg(&body).unwrap().0.nhg
+            })
+            .collect();
+        named.sort_unstable();
+        assert_eq!(named, [77, 78]);
     }
 
     #[test]

@@ -25,9 +25,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crossbeam_channel::{Receiver, Sender};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tandem_abi::raw;
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::{Sal, SalControl};
-use tandem_store::model::Event;
+use tandem_store::model::{Event, FdbKey, FdbKind, Object};
 use tandem_store::{Planned, Store};
 
 use crate::clock;
@@ -121,6 +122,8 @@ pub struct Core {
     pub(crate) spared: u64,
     /// The chip's names of things.
     pub(crate) ids: Ids,
+    /// What the chip had learned when it was attached warm, until the kernel's tables are known.
+    found_fdb: Vec<raw::tnd_fdb>,
     writes: Vec<Write>,
     // state
     pub(crate) phase: Phase,
@@ -140,6 +143,8 @@ pub struct Parts {
     pub control: SalControl,
     /// Names of what is in the chip already.
     pub ids: Ids,
+    /// What the chip has learned already.
+    pub found_fdb: Vec<raw::tnd_fdb>,
     /// How it was attached.
     pub attach: tandem_store::Attach,
     /// The chip's pools and the operator's wishes.
@@ -200,6 +205,7 @@ impl Core {
             notes: HashMap::new(),
             spared: 0,
             ids: parts.ids,
+            found_fdb: parts.found_fdb,
             writes: Vec::new(),
             phase: Phase::Starting,
             attach_due: Some(parts.attach),
@@ -263,8 +269,12 @@ impl Core {
                 Message::Events(events) => {
                     for event in events {
                         self.shadow.note(&event, &self.view, &mut self.writes);
+                        self.note_own(&event);
                         let end = matches!(event, Event::EndSync(_));
                         self.store.apply(event, now);
+                        if end {
+                            self.seed_fdb(now);
+                        }
                         if end && self.phase == Phase::Starting {
                             self.phase = Phase::Steady;
                             tracing::info!("the kernel's tables are read");
@@ -281,6 +291,20 @@ impl Core {
             }
         }
         n > 0
+    }
+
+    /// Tells the store which of the kernel's `extern_learn` entries are the chip's learning.
+    fn note_own(&mut self, event: &Event) {
+        if let Event::Upsert(_, Object::Fdb(f)) = event
+            && f.kind == FdbKind::ExternLearn
+            && self.view.lock().is_own(f.mac)
+        {
+            self.store.fdb_own(FdbKey {
+                bridge: f.bridge,
+                vlan: f.vlan,
+                mac: f.mac,
+            });
+        }
     }
 
     /// Writes to the kernel what has been gathered.

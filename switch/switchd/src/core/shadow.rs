@@ -1,10 +1,12 @@
 //! What the core remembers of the source's objects for its own upkeep (the store keeps the rest):
 //! names, bridge membership, who is a neighbour behind which MAC, which FDB entries are learned.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use tandem_store::model::{Event, FdbKind, Key, KindSet, LinkKind, Object, nud};
+use tandem_store::model::{
+    BR_STATE_FORWARDING, Event, FdbKind, Key, KindSet, LinkKind, Object, nud,
+};
 
 use crate::source::Write;
 use crate::view::SharedView;
@@ -37,6 +39,17 @@ pub struct NeighInfo {
     generation: u32,
 }
 
+fn aged(ifindex: u32, mac: [u8; 6]) -> Write {
+    Write::FdbAged {
+        ifindex,
+        mac,
+        vlan: 0,
+    }
+}
+
+/// `BR_STATE_LEARNING` of linux/if_bridge.h.
+const BR_STATE_LEARNING: u8 = 2;
+
 /// The memory.
 #[derive(Debug)]
 pub struct Shadow {
@@ -44,9 +57,13 @@ pub struct Shadow {
     pub links: HashMap<u32, LinkInfo>,
     /// By interface index and address.
     pub neighbours: HashMap<(u32, IpAddr), NeighInfo>,
-    /// `extern_learn` entries by bridge and MAC: the device, with the generation.
+    /// The chip's `extern_learn` entries by bridge and MAC: the device, with the generation.
     pub learned: HashMap<(u32, [u8; 6]), (u32, u32)>,
     pinned: HashMap<(u32, [u8; 6]), u32>,
+    /// Front-panel ports without link, or that spanning tree keeps from learning.
+    dead: HashSet<u32>,
+    /// A front-panel port came (back): its programs are to be looked after.
+    pub appeared: bool,
     generation: u32,
     syncing: KindSet,
 }
@@ -58,6 +75,8 @@ impl Default for Shadow {
             neighbours: HashMap::new(),
             learned: HashMap::new(),
             pinned: HashMap::new(),
+            dead: HashSet::new(),
+            appeared: false,
             generation: 0,
             syncing: KindSet(0),
         }
@@ -84,6 +103,13 @@ impl Shadow {
                         on: false,
                     });
                 }
+                if ours {
+                    let learns = l
+                        .bridge_port
+                        .is_none_or(|b| matches!(b.state, BR_STATE_LEARNING | BR_STATE_FORWARDING));
+                    self.port_lives(l.ifindex, l.admin_up && l.carrier && learns, writes);
+                    self.appeared |= !self.links.contains_key(&l.ifindex);
+                }
                 self.links.insert(
                     l.ifindex,
                     LinkInfo {
@@ -99,6 +125,7 @@ impl Shadow {
             }
             Event::Remove(_, Key::Link(i)) => {
                 self.links.remove(i);
+                self.dead.remove(i);
                 view.lock().set_bridge(*i, 0);
             }
             Event::Upsert(_, Object::Neigh(n)) => {
@@ -117,12 +144,19 @@ impl Shadow {
             Event::Upsert(_, Object::Fdb(f)) => {
                 let key = (f.bridge, f.mac);
                 match f.kind {
-                    FdbKind::ExternLearn => {
+                    FdbKind::ExternLearn if view.lock().is_own(f.mac) => {
                         self.learned.insert(key, (f.ifindex, self.generation));
                         self.unpin(key, view);
+                        if self.dead.contains(&f.ifindex) {
+                            // the chip learned it just before the port died
+                            writes.push(aged(f.ifindex, f.mac));
+                        }
                     }
                     FdbKind::Dynamic => self.unpin(key, view),
-                    FdbKind::Local | FdbKind::Static | FdbKind::Blackhole => {
+                    FdbKind::ExternLearn
+                    | FdbKind::Local
+                    | FdbKind::Static
+                    | FdbKind::Blackhole => {
                         self.learned.remove(&key);
                         if self.pinned.insert(key, self.generation).is_none() {
                             view.lock().pin(f.bridge, f.mac, true);
@@ -166,6 +200,18 @@ impl Shadow {
             .collect();
         for key in gone {
             self.unpin(key, view);
+        }
+    }
+
+    /// What the chip learned behind a port ends with the port's life, as the kernel's own learning
+    /// does (net/bridge/br_stp_if.c `br_stp_disable_port`). The kernel keeps `extern_learn` entries:
+    /// they are ours to remove, and the chip's go with them.
+    fn port_lives(&mut self, ifindex: u32, alive: bool, writes: &mut Vec<Write>) {
+        if alive {
+            self.dead.remove(&ifindex);
+        } else if self.dead.insert(ifindex) {
+            let behind = self.learned.iter().filter(|(_, l)| l.0 == ifindex);
+            writes.extend(behind.map(|((_, mac), _)| aged(ifindex, *mac)));
         }
     }
 

@@ -24,6 +24,7 @@ use tandem_store::model::nud;
 use super::Core;
 use super::program::{OWN, device_event};
 use crate::clock::SECOND_NS;
+use crate::forward_mark::ForwardMark;
 use crate::source::Write;
 use crate::view::Meaning;
 
@@ -41,6 +42,9 @@ const USES: usize = 256;
 const UNRESOLVED_MAX: usize = 65536;
 /// Entries of one FDB dump at most: beyond, the rest is read by the next one.
 const FDB_MAX: usize = 1 << 20;
+
+/// Addresses remembered as the chip's own at most, before those that are gone are looked for.
+const OWN_MAX: usize = 1 << 20;
 
 /// The core's own commands.
 const ACT_NEIGH: u64 = OWN | 1;
@@ -113,12 +117,21 @@ impl Upkeep {
 impl Core {
     pub(super) fn upkeep(&mut self, now: u64) {
         self.resolve(now);
+        if self.shadow.appeared {
+            self.look_after_marks();
+        }
         if self.control.is_none() || self.phase != super::Phase::Steady {
             return;
         }
         if now >= self.upkeep.activity_ns && self.upkeep.activity_running == 0 {
             self.upkeep.activity_ns = now + ACTIVITY_NS;
             self.policed(now);
+            self.look_after_marks();
+            let learned = &self.shadow.learned;
+            if self.view.lock().own_len() > OWN_MAX {
+                let macs: HashSet<[u8; 6]> = learned.keys().map(|(_, mac)| *mac).collect();
+                self.view.lock().retain_own(|mac| macs.contains(mac));
+            }
             for (token, cls) in [
                 (ACT_NEIGH, raw::TND_CLS_NEIGH),
                 (ACT_NEXTHOP, raw::TND_CLS_NEXTHOP),
@@ -135,6 +148,30 @@ impl Core {
                 self.upkeep.fdb = FdbRead::Running(Vec::new());
             } else {
                 self.upkeep.read_fdb = true;
+            }
+        }
+    }
+
+    /// Front-panel ports of this namespace whose forward mark is not there.
+    pub(crate) fn unmarked(&mut self) -> Vec<(u32, String)> {
+        let mut missing = Vec::new();
+        for port in self.plant.ports.iter() {
+            let there = self.shadow.links.get(&port.ifindex);
+            let Some(link) = there else { continue };
+            if let Ok(false) = ForwardMark::attached(&mut self.plant.tc, port.ifindex) {
+                missing.push((port.ifindex, link.name.clone()));
+            }
+        }
+        missing
+    }
+
+    /// Without the mark, what the chip has forwarded leaves a second time.
+    fn look_after_marks(&mut self) {
+        self.shadow.appeared = false;
+        for (ifindex, name) in self.unmarked() {
+            match self.plant.mark.attach(&mut self.plant.tc, ifindex) {
+                Ok(()) => tracing::warn!("{name}: the forward mark was gone: attached again"),
+                Err(e) => self.warn(format!("{name}: forward mark: {e}")),
             }
         }
     }
