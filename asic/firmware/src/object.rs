@@ -38,6 +38,10 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     fn gives_way(_old: &Self) -> bool {
         false
     }
+    /// While a driver that attached warm names what it knows: `old` is newer, and is confirmed as it is.
+    fn stale(&self, _old: &Self) -> bool {
+        false
+    }
     /// Writes it, in place of `old` if there is one. Takes slots, keeps references; all or nothing.
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure>;
     /// Another object refers to it.
@@ -97,6 +101,7 @@ impl Firmware {
                 let new = asked.normal(self)?;
                 match &old {
                     Some(o) if *o == new => {}
+                    Some(o) if self.resync.is_some() && new.stale(o) => {}
                     Some(o) if !O::gives_way(o) => return Err(EXISTS),
                     None if O::FIXED => return Err(UNSUPPORTED),
                     _ => {

@@ -58,7 +58,12 @@ impl<S: Sink> Run<'_, '_, S> {
                     }
                 }
             }
-            None if flags & raw::TND_VLAN_UC_TRAP != 0 => self.trap(raw::TND_TRAP_FDB_INCOMPLETE),
+            None if flags & raw::TND_VLAN_UC_TRAP != 0 => {
+                let reason = self
+                    .protocol_reason()
+                    .unwrap_or(raw::TND_TRAP_FDB_INCOMPLETE);
+                self.trap(reason)
+            }
             None => {
                 if S::TRACE {
                     self.trace(Stage::L2Lookup, format_args!("FDB miss: flood"));
@@ -221,11 +226,13 @@ impl<S: Sink> Run<'_, '_, S> {
         match self.eth.l3(self.frame.bytes()) {
             L3::Ip4(ip) if ip.l4.protocol == IGMP => self.trap(raw::TND_TRAP_IGMP_MLD),
             L3::Ip4(ip) if !matches!(ip.dst, [224, 0, 0, _]) => {
-                self.trap(raw::TND_TRAP_L2_MULTICAST)
+                let reason = self.protocol_reason();
+                self.trap(reason.unwrap_or(raw::TND_TRAP_L2_MULTICAST))
             }
             L3::Ip6(ip) if ip.l4.is_mld() => self.trap(raw::TND_TRAP_IGMP_MLD),
             L3::Ip6(ip) if !matches!(ip.dst, [0xff, 0x02, ..]) => {
-                self.trap(raw::TND_TRAP_L2_MULTICAST)
+                let reason = self.protocol_reason();
+                self.trap(reason.unwrap_or(raw::TND_TRAP_L2_MULTICAST))
             }
             L3::Bad(_) => self.trap(raw::TND_TRAP_ERROR),
             _ => Ok(()),

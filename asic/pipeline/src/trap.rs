@@ -43,7 +43,8 @@ const LIST: &[(u16, &str, u16, &str)] = &[
     (
         raw::TND_TRAP_L2_LOCAL,
         "l2_local",
-        raw::TND_TC_CONTROL,
+        // whoever knows such an address can flood it; protocols to it have their own reasons
+        raw::TND_TC_DATA,
         "the FDB entry says CPU",
     ),
     (

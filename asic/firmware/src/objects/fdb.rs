@@ -86,6 +86,10 @@ impl Object for Fdb {
     fn gives_way(old: &Self) -> bool {
         old.learned()
     }
+    /// The station may have moved, or spoken, while no driver was there to see it.
+    fn stale(&self, old: &Self) -> bool {
+        old.learned() && self.0.flags & raw::TND_FDB_STATIC == 0 && self.0.action == old.0.action
+    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         let f = self.0;
         let action = Action::from_abi(f.action).ok_or(INVALID)?;

@@ -5,6 +5,7 @@ mod lease;
 mod model;
 mod processor;
 mod scenarios;
+mod warm;
 
 use crate::*;
 use zerocopy::{FromBytes, IntoBytes};

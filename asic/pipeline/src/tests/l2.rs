@@ -93,6 +93,13 @@ fn answers() {
             Cpu(raw::TND_TRAP_FDB_INCOMPLETE),
         ),
         (
+            "ARP to unknown unicast while incomplete",
+            |s| vlan_flags(s, raw::TND_VLAN_UC_TRAP, 0),
+            1,
+            ether(mac(9), mac(1), 0x0806, &[0; 46]),
+            Cpu(raw::TND_TRAP_ARP),
+        ),
+        (
             "known unicast while incomplete",
             |s| vlan_flags(s, raw::TND_VLAN_UC_TRAP, 0),
             1,
