@@ -687,8 +687,15 @@ impl Store {
 
     fn fdb_state_changed(&mut self, id: u32, now: u64) {
         let Some(key) = self.fdb_keys.get(&id) else {
-            for s in self.fdb_failed.values_mut() {
-                s.remove(&id);
+            // It is gone altogether: its domain floods again, if it was the last one missing.
+            let mut freed = Vec::new();
+            for (vlan, set) in &mut self.fdb_failed {
+                if set.remove(&id) && set.is_empty() {
+                    freed.push(*vlan);
+                }
+            }
+            for vlan in freed {
+                self.want_vlan(vlan, now);
             }
             return;
         };

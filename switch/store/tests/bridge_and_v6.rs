@@ -1,0 +1,299 @@
+//! Bridging: the forwarding database, its echo, and what a full table means for unknown unicast. IPv6 routes. Hardware
+//! that fails writes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use tandem_abi::raw::*;
+use tandem_firmware::{Fault, FaultAction};
+use tandem_store::model::*;
+use tandem_store::*;
+
+const BRIDGE: u32 = 50;
+
+fn fdb(last: u16, ifindex: u32, kind: FdbKind) -> FdbEntry {
+    let [a, b] = last.to_be_bytes();
+    FdbEntry {
+        bridge: BRIDGE,
+        vlan: 0,
+        mac: [2, 1, 1, 1, a, b],
+        ifindex,
+        kind,
+        sticky: false,
+    }
+}
+
+fn key_of(e: &FdbEntry) -> Key {
+    Key::Fdb(FdbKey {
+        bridge: e.bridge,
+        vlan: e.vlan,
+        mac: e.mac,
+    })
+}
+
+fn bridged(profile: &str) -> Rig {
+    let mut r = Rig::new(profile, Policy::Trap);
+    r.begin();
+    r.up(Object::Link(Link {
+        ifindex: BRIDGE,
+        name: "br0".into(),
+        kind: LinkKind::Bridge(BridgeInfo {
+            vlan_filtering: false,
+            mcast_snooping: false,
+            ageing_s: 300,
+            nf_call: NfCall::default(),
+        }),
+        mac: mac(200),
+        ..swp(1)
+    }));
+    for n in [1, 2] {
+        r.up(Object::Link(Link {
+            master: BRIDGE,
+            bridge_port: Some(BridgePort::default()),
+            ..swp(n)
+        }));
+    }
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r
+}
+
+#[test]
+fn kernel_entries_become_chip_entries() {
+    let mut r = bridged("spectrum-sn2700");
+    let s = fdb(1, 11, FdbKind::Static);
+    let l = fdb(2, BRIDGE, FdbKind::Local);
+    r.up(Object::Fdb(s));
+    r.up(Object::Fdb(l));
+    r.settle();
+    let e = r.chip.fdb[&(1, s.mac)];
+    assert_eq!(
+        (e.action, e.port, e.flags),
+        (TND_ACT_FORWARD, 1, TND_FDB_STATIC)
+    );
+    assert_eq!(r.chip.fdb[&(1, l.mac)].action, TND_ACT_TRAP);
+    r.up(Object::Fdb(FdbEntry { ifindex: 12, ..s }));
+    r.settle();
+    assert_eq!(r.chip.fdb[&(1, s.mac)].port, 2);
+    r.del(key_of(&s));
+    r.del(key_of(&l));
+    r.settle();
+    assert!(r.chip.fdb.is_empty());
+}
+
+#[test]
+fn what_the_chip_learned_goes_to_the_kernel_and_its_echo_costs_nothing() {
+    let mut r = bridged("spectrum-sn2700");
+    let e = fdb(3, 12, FdbKind::ExternLearn);
+    let back = r.store.device_event(
+        DeviceEvent::Learn {
+            fid: 1,
+            mac: e.mac,
+            port: 2,
+        },
+        5,
+    );
+    let want = FdbWriteBack {
+        add: true,
+        bridge: BRIDGE,
+        ifindex: 12,
+        mac: e.mac,
+    };
+    assert_eq!(back, Some(want));
+    let commands = r.store.counters().commands;
+    r.up(Object::Fdb(e));
+    r.settle();
+    assert_eq!(
+        r.store.counters().commands,
+        commands,
+        "the chip has it already"
+    );
+    let moved = r.store.device_event(
+        DeviceEvent::Move {
+            fid: 1,
+            mac: e.mac,
+            port: 1,
+        },
+        6,
+    );
+    assert_eq!(
+        moved,
+        Some(FdbWriteBack {
+            ifindex: 11,
+            ..want
+        })
+    );
+    r.up(Object::Fdb(FdbEntry { ifindex: 11, ..e }));
+    r.settle();
+    assert_eq!(r.store.counters().commands, commands);
+    let aged = r.store.device_event(
+        DeviceEvent::Age {
+            fid: 1,
+            mac: e.mac,
+            port: 1,
+        },
+        7,
+    );
+    assert_eq!(
+        aged,
+        Some(FdbWriteBack {
+            add: false,
+            ifindex: 11,
+            ..want
+        })
+    );
+    r.settle();
+    r.del(key_of(&e));
+    r.settle();
+    assert_eq!(
+        r.store.counters().commands,
+        commands,
+        "the chip removed it by itself"
+    );
+    assert!(r.store.fdb().is_empty());
+}
+
+#[test]
+fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
+    let mut r = bridged("tiny");
+    let trapping = |r: &Rig| r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0;
+    let mut n = 0;
+    while r.store.counters().waiting == 0 {
+        assert!(!trapping(&r));
+        r.up(Object::Fdb(fdb(n, 11, FdbKind::Static)));
+        r.settle();
+        n += 1;
+        assert!(n < 100, "tiny never fills");
+    }
+    assert!(trapping(&r));
+    let last = fdb(n - 1, 11, FdbKind::Static);
+    let e = &r.store.explain_mac(last.mac)[0];
+    assert!(
+        !e.in_hardware && !e.reason.is_empty() && e.cover.contains("br0"),
+        "{e:?}"
+    );
+    // Its bucket may be full even if others are freed: make room in all of them.
+    for i in 0..n - 1 {
+        r.del(key_of(&fdb(i, 11, FdbKind::Static)));
+    }
+    r.settle();
+    assert_eq!(r.store.counters().waiting, 0);
+    assert!(!trapping(&r));
+    assert!(r.chip.fdb.contains_key(&(1, last.mac)));
+    // One that is removed while it waits gives the flooding back as well.
+    for i in 0..n {
+        r.up(Object::Fdb(fdb(i, 11, FdbKind::Static)));
+    }
+    r.settle();
+    assert!(trapping(&r));
+    for i in 0..n {
+        r.del(key_of(&fdb(i, 11, FdbKind::Static)));
+    }
+    r.settle();
+    assert!(!trapping(&r) && r.chip.fdb.is_empty());
+    r.chip.accounting();
+}
+
+#[test]
+fn ipv6_routes_groups_and_hosts() {
+    let mut r = Rig::new("spectrum-sn2700", Policy::Trap);
+    r.begin();
+    r.up(forwarding(Family::V6, ConfScope::All));
+    for n in 1..=2u16 {
+        let i = 10 + u32::from(n);
+        r.up(Object::Link(swp(n)));
+        r.up(addr(i, &format!("2001:db8:{n}::1/64")));
+        r.up(local(&format!("2001:db8:{n}::1/128"), i, RouteType::Local));
+        r.up(local(&format!("2001:db8:{n}::/128"), i, RouteType::Anycast));
+        r.up(via(&format!("2001:db8:{n}::/64"), i, ""));
+        r.up(via("fe80::/64", i, ""));
+        r.up(local("ff00::/8", i, RouteType::Multicast));
+        r.up(neigh(i, &format!("2001:db8:{n}::2"), 100 + n as u8));
+        r.up(neigh(i, &format!("fe80::{n}"), 110 + n as u8));
+    }
+    let many = RouteNextHops::Many(vec![hop(11, "fe80::1"), hop(12, "fe80::2")].into());
+    r.up(Object::Route(route("2001:db8:100::/40", many)));
+    r.up(via("::/0", 11, "2001:db8:1::2"));
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    let at = |r: &Rig, a: &str| r.chip.lookup(a.parse().unwrap());
+    let one = |rif, m| Answer::Ways(vec![(rif, mac(m))]);
+    assert_eq!(at(&r, "2001:db8:1::2"), one(1, 101));
+    assert_eq!(at(&r, "2001:db8:1::3"), Answer::Trap);
+    assert_eq!(at(&r, "2001:db8:1::1"), Answer::Trap);
+    assert_eq!(at(&r, "2001:4860::1"), one(1, 101));
+    assert_eq!(
+        at(&r, "2001:db8:100::9"),
+        Answer::Ways(vec![(1, mac(111)), (2, mac(112))])
+    );
+    // A link-local gateway needs a next hop and no host entry; multicast and link-local prefixes need no route.
+    assert!(r.chip.hosts.keys().all(|k| k.1[0] != 0xfe));
+    assert!(r.chip.routes.keys().all(|k| k.1[0] == 0x20 || k.2 == 0));
+    assert!(
+        !r.store
+            .explain_route("2001:db8:1::/128".parse().unwrap())
+            .in_hardware
+    );
+    r.chip.accounting();
+}
+
+/// A full chip, then a route that does not fit, while one kind of write fails: once, or for good.
+#[test]
+fn a_write_that_the_hardware_fails_leaves_no_wrong_answer() {
+    for op in [TND_OP_CREATE, TND_OP_UPDATE, TND_OP_SET_TRAP] {
+        for cls in [TND_CLS_ROUTE, TND_CLS_NEXTHOP] {
+            for count in [1, 0] {
+                let mut r = Rig::new("tiny", Policy::Trap);
+                r.begin();
+                interface(&mut r, 1);
+                interface(&mut r, 2);
+                r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+                r.end();
+                r.store.attach(Attach::Cold, 0);
+                r.settle();
+                r.chip
+                    .fw
+                    .faults
+                    .add(Fault {
+                        action: FaultAction::Fail,
+                        op: Some(op),
+                        cls: Some(cls),
+                        pool: None,
+                        after: 1,
+                        count,
+                    })
+                    .unwrap();
+                let right = Answer::Ways(vec![(2, mac(102))]);
+                for n in 0..40 {
+                    r.up(via(&format!("13.{n}.0.0/16"), 12, "10.2.0.2"));
+                    r.settle();
+                    for m in 0..=n {
+                        let a = r.chip.lookup(format!("13.{m}.0.1").parse().unwrap());
+                        assert!(
+                            a == Answer::Trap || a == right,
+                            "op {op} cls {cls} count {count}: {a:?}"
+                        );
+                    }
+                }
+                // The chip is repaired, and attached anew: everything that fits is there again.
+                r.chip.fw.faults.clear();
+                for n in 8..40 {
+                    r.del(Key::Route(key(&format!("13.{n}.0.0/16"))));
+                }
+                r.chip.cold();
+                r.store.attach(Attach::Cold, r.now);
+                r.settle();
+                assert_eq!(r.store.counters().waiting, 0, "{:?}", r.store.failures(3));
+                assert_eq!(r.chip.lookup("13.7.0.1".parse().unwrap()), right);
+                r.chip.accounting();
+            }
+        }
+    }
+}
