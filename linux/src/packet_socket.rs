@@ -247,6 +247,34 @@ impl PacketRx {
         done
     }
 
+    /// Shows up to `budget` frames that the next [`PacketRx::receive`] will hand out, without taking them: for lookups
+    /// that are worth starting early. A frame longer than a slot is left out, a tag that the kernel took off is not there.
+    pub fn look_ahead(&self, budget: usize, mut f: impl FnMut(&[u8])) {
+        let mut slot = self.next;
+        for _ in 0..budget.min(self.slots) {
+            let status = self.status(slot).load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
+                return;
+            }
+            let size = self.slot_size;
+            // SAFETY: as in `take`: the slot lies inside the mapping, and its status word says that it is ours until
+            // `receive`, which needs `&mut self`, gives it back; nobody writes to it meanwhile. The first word, which is
+            // the status, is left out.
+            let mem = unsafe {
+                std::slice::from_raw_parts(self.ring.as_ptr().add(slot * size + 4), size - 4)
+            };
+            if status & libc::TP_STATUS_COPY == 0 {
+                // struct tpacket2_hdr: tp_snaplen at 8, tp_mac at 12, counted from the status word
+                let snaplen = word(mem, 4) as usize;
+                let mac = usize::from(half(mem, 8)).saturating_sub(4);
+                if let Some(frame) = mem.get(mac..mac.saturating_add(snaplen)) {
+                    f(frame);
+                }
+            }
+            slot = if slot + 1 == self.slots { 0 } else { slot + 1 };
+        }
+    }
+
     fn take<F>(&mut self, slot: usize, status: u32, scratch: &mut [u8], headroom: usize, f: &mut F)
     where
         F: FnMut(RxFrame<'_>),

@@ -488,6 +488,7 @@ impl Asic {
                     }
                 }
             }
+            rx.look_ahead(PORT_BURST, |bytes| pipeline::warm(&fw.state, bytes, number));
             let n = rx.receive(now_ns, PORT_BURST, scratch, &mut |frame| {
                 out.ingress(number, frame, now_ns);
                 pipeline::process(&mut fw.state, frame, number, now_ns, &mut out.at(now_ns));

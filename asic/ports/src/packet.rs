@@ -138,6 +138,11 @@ impl PacketRx {
         })
     }
 
+    /// Shows the frames that the next [`PacketRx::receive`] will hand out; see [`tandem_linux::packet_socket`].
+    pub fn look_ahead(&self, budget: usize, f: impl FnMut(&[u8])) {
+        self.socket.look_ahead(budget, f);
+    }
+
     /// Counters; asks the kernel for the ring's overruns.
     pub fn stats(&mut self) -> RxStats {
         let s = self.socket.stats();

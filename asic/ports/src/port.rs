@@ -93,6 +93,13 @@ impl RxPort {
         }
     }
 
+    /// Shows what the next [`RxPort::receive`] will hand out, where that lies in memory already.
+    pub fn look_ahead(&self, budget: usize, f: impl FnMut(&[u8])) {
+        if let RxPort::Packet(p) = self {
+            p.look_ahead(budget, f);
+        }
+    }
+
     /// Counters; may ask the kernel.
     pub fn stats(&mut self) -> RxStats {
         match self {

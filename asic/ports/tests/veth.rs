@@ -240,6 +240,45 @@ fn host_behind_a_port_gets_no_answer() {
     assert!(net.ping(), "the doors are open again after a clean end");
 }
 
+/// Looking ahead shows the frames in order and takes none.
+#[test]
+fn what_is_to_come_can_be_seen() {
+    if !root() {
+        return;
+    }
+    let net = Net::new();
+    let (_cable, mut port) = net.open(1);
+    let (_host_rx, mut host_tx) = net.raw(1);
+    let ours = |bytes: &[u8]| bytes.get(..6) == Some(&[0x02, 0, 0, 0, 0, 0x77]);
+    for n in 0..5u8 {
+        let mut frame = vec![0x02, 0, 0, 0, 0, 0x77, 0x02, 0, 0, 0, 0, 0x78, 0x12, 0x34];
+        frame.extend([n; 50]);
+        host_tx.queue(&[0; 10], &frame);
+    }
+    host_tx.flush();
+    let until = Instant::now() + Duration::from_secs(2);
+    let mut ahead: Vec<Vec<u8>> = Vec::new();
+    while ahead.len() < 5 && Instant::now() < until {
+        ahead.clear();
+        port.rx.look_ahead(64, |bytes| {
+            if ours(bytes) {
+                ahead.push(bytes.to_vec());
+            }
+        });
+    }
+    assert_eq!(ahead.len(), 5);
+    let mut taken = Vec::new();
+    let mut scratch = vec![0; SCRATCH];
+    port.rx.receive(0, 64, &mut scratch, &mut |f| {
+        if ours(f.bytes()) {
+            taken.push(f.bytes().to_vec());
+        }
+    });
+    assert_eq!(ahead, taken);
+    port.rx
+        .look_ahead(64, |bytes| assert!(!ours(bytes), "taken already"));
+}
+
 #[test]
 fn tags_keep_their_tpid() {
     if !root() {
