@@ -170,8 +170,11 @@ impl Store {
     }
 
     fn entry_state<F: Fam>(&self, e: u32) -> &'static str {
-        let x = &F::fib(&self.fibs).entries[e];
-        if x.is(F_FAILED) {
+        let fib = F::fib(&self.fibs);
+        let x = &fib.entries[e];
+        if x.head == NONE && x.have.present() && fib.cover.aggregate(x.node) {
+            "installed"
+        } else if x.is(F_FAILED) {
             "failed"
         } else if x.is(F_PARSER | F_OMIT) {
             "omitted"
