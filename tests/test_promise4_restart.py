@@ -97,6 +97,40 @@ def test_restart_rewrites_nothing_that_was_right(topology):
     assert sw.json("status")["switchd"]["writes"] >= 1
 
 
+def test_stations_stay_where_the_chip_saw_them(make):
+    """A station moves while switchd is dead: the next one does not move it back, and tells the kernel."""
+    sw = make.asic()
+    hosts = {n: sw.host(f"h{n}", n, mac=f"02:aa:00:00:00:0{n}") for n in (1, 2, 3)}
+    for n, h in hosts.items():
+        h.ns.sysctl(ipv6__conf__eth0__disable_ipv6=1)
+        h.address(f"10.7.0.{n}/24")
+    sw.start()
+    sw.ip("link add br0 type bridge mcast_snooping 0 forward_delay 0")
+    for p in hosts:
+        sw.ip(f"link set swp{p} master br0 up")
+    sw.ip("link set br0 up")
+    net.wait_until("h1 to reach h2", lambda: hosts[1].ping("10.7.0.2"), timeout=10)
+    sw.sync()
+
+    def kernel(mac):
+        lines = sw.ns.bridge("fdb show br br0").splitlines()
+        return [line.split()[2] for line in lines if line.startswith(mac) and "extern_learn" in line]
+
+    mac = hosts[1].mac
+    assert kernel(mac) == ["swp1"]
+    sw.kill("switchd")
+    hosts[3].ns.ip("link set eth0 address", mac)
+    net.wait_until("the moved station to be answered", lambda: hosts[3].ping("10.7.0.2"), timeout=10)
+    sw.tandem("up", timeout=60)
+    sw.sync()
+    assert kernel(mac) == ["swp3"]
+    assert sw.json("status")["switchd"]["writes"] == 0
+    before = sw.cpu_packets()
+    assert hosts[3].ping("10.7.0.2", count=3) == 3
+    assert not sw.cpu_delta(before).get("fdb_incomplete"), "the chip forwards it"
+    assert "no differences" in sw.tandem("audit", check=False, timeout=60)
+
+
 def test_asicd_restart_is_programmed_again(topology):
     """asicd's death costs packets (it forwards), but not the configuration: switchd programs a fresh chip."""
     sw, h1, routers = topology

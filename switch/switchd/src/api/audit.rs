@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use axum::Json;
 use axum::extract::State;
 use tandem_mgmt::server::{ApiError, ApiResult};
-use tandem_mgmt::types::{AuditAnswer, AuditRequest};
+use tandem_mgmt::types::{AuditAnswer, AuditRequest, Difference};
 
 use super::Api;
 use chip::Chip;
@@ -78,6 +78,16 @@ async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
     .await
     .map_err(ApiError::internal)?
     .map_err(ApiError::unavailable)?;
-    let answer = compare::rows(api, &expected).await?;
+    let mut answer = compare::rows(api, &expected).await?;
+    let unmarked = api.ask(|core| core.unmarked()).await?;
+    answer
+        .items
+        .extend(unmarked.into_iter().map(|(_, port)| Difference {
+            kind: "forward_mark".into(),
+            key: port,
+            between: "kernel-store".into(),
+            wanted: "tandem_mark and tandem_once in clsact".into(),
+            found: "nothing".into(),
+        }));
     compare::tables(api, &expected, &found, policy, answer).await
 }

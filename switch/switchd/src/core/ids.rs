@@ -101,6 +101,9 @@ impl Names {
 /// A group found in the chip at a warm attach: its id and its members in the chip's order.
 type Found = (u32, Vec<raw::tnd_nhg_member>);
 
+/// Members, sorted, and the hash.
+type GroupKey = (Vec<(u32, u32)>, u32);
+
 /// What an earlier switchd left in the chip that the next one must know.
 #[derive(Debug, Default)]
 pub struct Left {
@@ -119,7 +122,7 @@ pub struct Ids {
     nhgs: Names,
     /// Groups of an earlier switchd that nobody has claimed, by members and hash; several may be
     /// equal.
-    groups: HashMap<(Vec<(u32, u32)>, u32), Vec<Found>>,
+    groups: HashMap<GroupKey, Vec<Found>>,
     /// Their ids: not for others.
     group_ids: HashMap<u32, ()>,
     ports: HashMap<u16, raw::tnd_port>,
