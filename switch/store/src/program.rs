@@ -644,7 +644,8 @@ impl Store {
                         s.pending_aggregates = s.pending_aggregates.saturating_sub(1);
                     }
                 }
-                _ => {}
+                // Perhaps it is gone: deleted once more before anything is made in its place.
+                _ => fib.entries[e].flags |= F_PURGE,
             }
             if f.op != TND_OP_DELETE
                 && let Some(d) = f.content.dep()

@@ -159,9 +159,9 @@ struct World {
 }
 
 impl World {
-    fn new(profile: &str) -> World {
+    fn new(routes: u32) -> World {
         let mut w = World {
-            rig: Rig::new(profile, Policy::Trap),
+            rig: Rig::tiny(routes, Policy::Trap),
             kernel: Kernel::default(),
             rng: 0x9e37_79b9,
         };
@@ -456,8 +456,8 @@ impl World {
     }
 }
 
-fn run(ops: Vec<Op>, profile: &str) -> Result<(), TestCaseError> {
-    let mut w = World::new(profile);
+fn run(ops: Vec<Op>, routes: u32) -> Result<(), TestCaseError> {
+    let mut w = World::new(routes);
     for op in &ops {
         w.apply(op);
         if matches!(op, Op::Settle | Op::Resync | Op::Warm) {
@@ -511,7 +511,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(128), ..ProptestConfig::default() })]
 
     #[test]
-    fn the_kernels_answer_or_a_trap(ops in prop::collection::vec(op(), 1..120)) {
-        run(ops, "tiny")?;
+    fn the_kernels_answer_or_a_trap(
+        ops in prop::collection::vec(op(), 1..120),
+        routes in prop::sample::select(vec![12u32, 14, 16, 20, 24, 32]),
+    ) {
+        run(ops, routes)?;
     }
 }

@@ -280,6 +280,7 @@ impl Hw {
         fn look<B: HwClass>(o: &Obj<B>) -> DepState {
             match (&o.have, &o.sent) {
                 (_, Sent::Delete) => DepState::Pending,
+                _ if o.purge => DepState::Pending,
                 // Its update failed: what stands there is out of date.
                 (Some(_), _) if o.fail.is_some() && o.have != o.want => DepState::Failed,
                 (Some(_), _) if o.want.is_some() => DepState::Ready,
@@ -358,7 +359,7 @@ impl Hw {
             return None;
         }
         if o.purge {
-            let body = o.want.as_ref().or(o.have.as_ref())?.clone();
+            let body = o.have.as_ref()?.clone();
             o.sent = Sent::Delete;
             return Some(self.post::<B>(id, TND_OP_DELETE, &body));
         }
@@ -566,17 +567,23 @@ impl Hw {
     fn lost_of<B: HwClass>(&mut self, id: u32, op: u16) {
         let o = B::table(self).at(id);
         let sent = std::mem::replace(&mut o.sent, Sent::Nothing);
-        match (&mut o.have, op) {
-            // It is there, with the old or the new content: written once more. A delete is simply tried again.
-            (Some(have), TND_OP_UPDATE) => have.spoil(),
-            (_, TND_OP_CREATE) => {
+        match (sent, op) {
+            // Perhaps it was made: it counts as there, references and all, until the delete is answered.
+            (Sent::Put(body), TND_OP_CREATE) => {
                 o.purge = true;
                 o.fail = None;
+                o.have = Some(body);
             }
-            _ => {}
-        }
-        if let Sent::Put(b) = sent {
-            self.hold_deps(&b, -1);
+            // It is there, with the old or the new content: written once more.
+            (Sent::Put(body), _) => {
+                if let Some(have) = &mut o.have {
+                    have.spoil();
+                }
+                self.hold_deps(&body, -1);
+            }
+            // Perhaps it is gone: deleted once more before anything is made in its place.
+            (Sent::Delete, _) => o.purge = true,
+            (Sent::Nothing, _) => {}
         }
     }
 

@@ -422,6 +422,19 @@ impl Rig {
         }
     }
 
+    /// A tiny chip with this many IPv4 routes.
+    pub fn tiny(routes: u32, policy: Policy) -> Rig {
+        let mut p = profile("tiny");
+        p.lpm4.size = routes;
+        let mut chip = Chip::new(p);
+        let store = Store::new(chip.config(policy));
+        Rig {
+            store,
+            chip,
+            now: 0,
+        }
+    }
+
     pub fn up(&mut self, o: Object) {
         self.now += 1000;
         self.store.apply(Event::Upsert(SRC, o), self.now);
