@@ -17,6 +17,7 @@ pub mod tc;
 pub mod wire;
 
 mod addr;
+mod error;
 mod link;
 mod mmsg;
 mod neigh;

@@ -6,7 +6,6 @@
 //!  Requests  one message, one answer (errno + the kernel's text), or a dump by steps
 //! ```
 
-use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -16,49 +15,11 @@ use super::consts::{
     NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR,
     NLMSG_OVERRUN, group,
 };
+pub use super::error::{Error, Result};
 use super::mmsg::Mmsg;
 use super::types::{Event, Family, Nexthop, Object, Route};
 use super::wire::{Attrs, Msg, Msgs, Writer, text, u32_at};
 use super::{RouteFilter, addr, link, neigh, netconf, nexthop, nft, route, rule};
-
-/// What the kernel refused, or what the socket could not do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{request}: {}{}", io::Error::from_raw_os_error(*errno), if extack.is_empty() { String::new() } else { format!(" ({extack})") })]
-pub struct Error {
-    /// What was asked.
-    pub request: &'static str,
-    /// `errno`, positive.
-    pub errno: i32,
-    /// The kernel's own words (extended ack); may be empty.
-    pub extack: String,
-}
-
-impl Error {
-    fn io(request: &'static str, e: &io::Error) -> Self {
-        Self {
-            request,
-            errno: e.raw_os_error().unwrap_or(libc::EIO),
-            extack: String::new(),
-        }
-    }
-
-    fn protocol(request: &'static str, extack: &str) -> Self {
-        Self {
-            request,
-            errno: libc::EPROTO,
-            extack: extack.to_owned(),
-        }
-    }
-
-    /// The object asked for was not there (any more).
-    #[must_use]
-    pub const fn is_gone(&self) -> bool {
-        matches!(self.errno, libc::ENOENT | libc::ESRCH | libc::ENODEV)
-    }
-}
-
-/// `Result` with this module's error.
-pub type Result<T> = std::result::Result<T, Error>;
 
 /// Which protocol a datagram came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,12 @@
-//! Which routes the kernel has, in as few bytes as will do: what a deletion message means, which
-//! alias of a key it hits and which routes go with a device can't be told without it.
+//! Which routes the kernel has: what a deletion means, which alias it hits, what goes with a device.
 //!
 //! ```text
 //!  (table, prefix, tos, metric) ──► One(alias) │ Many([alias, …])      alias = content, position, state
 //!                                        └──────────┴─► contents: next hops, type, scope … interned
 //! ```
 //!
-//! Routes of equal key are *aliases*. For IPv4 the kernel keeps them in an order that
-//! `ip route append`, `prepend` and `replace` act on; for IPv6 next hops with a gateway join into
-//! one multipath route, others stand beside it (net/ipv6/ip6_fib.c, `fib6_add_rt2node`).
+//! Routes of equal key are *aliases*. IPv4 keeps them in an order that `append`, `prepend` and `replace` act on; IPv6
+//! joins next hops with a gateway into one multipath route, others stand beside it (`fib6_add_rt2node`).
 
 use std::collections::HashMap;
 use std::hash::Hash;
