@@ -316,8 +316,7 @@ fn packets_go_to_the_cpu_and_come_from_it() {
     eventually("a neighbour entry in host 2", || {
         must(&format!("ip -n {} neigh", bench.host(2))).contains("10.7.0.1")
     });
-    // A stream that comes to the CPU is segmented and checksummed there: UDP of 3000 bytes is
-    // fragmented by the host, TCP super-frames can't be told apart from wire frames
+    // What the host left to its NIC is done before a packet goes to the CPU: the UDP checksum
     let sender =
         netns::run_in_named(Some(&bench.host(1)), || UdpSocket::bind("10.7.0.1:5")).unwrap();
     must(&format!(

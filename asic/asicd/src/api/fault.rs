@@ -199,10 +199,10 @@ fn flip(asic: &mut Asic, name: &str, key: Option<&str>) -> Result<String, String
         match rows.next {
             Some(next) => cursor = next,
             None => {
-                return Err(format!(
-                    "nothing in table {dump} is '{}'",
-                    key.unwrap_or("the first entry")
-                ));
+                return Err(match key {
+                    Some(key) => format!("nothing in table {dump} is '{key}'"),
+                    None => format!("table {dump} is empty: there is nothing to flip"),
+                });
             }
         }
     }
