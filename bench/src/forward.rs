@@ -127,39 +127,35 @@ fn pin_process(pid: u32, core: usize) -> Result<()> {
     .map(|_| ())
 }
 
-fn with_asicd(frame: &[u8], seconds: f64) -> Result<f64> {
-    let mut rig = topology()?;
-    rig.up("spectrum-sn2700", &["swp1=p1", "swp2=p2"])?;
-    rig.ip(
-        "sw",
-        &[
-            "link",
-            "add",
-            "br0",
-            "type",
-            "bridge",
-            "mcast_snooping",
-            "0",
-        ],
-    )?;
-    for dev in ["swp1", "swp2"] {
+/// One bridge over two interfaces; the sender is behind the first, the sink behind the second.
+fn bridge(rig: &Rig, devs: [&str; 2]) -> Result<()> {
+    let snooping_off = [
+        "link",
+        "add",
+        "br0",
+        "type",
+        "bridge",
+        "mcast_snooping",
+        "0",
+    ];
+    rig.ip("sw", &snooping_off)?;
+    for dev in devs {
         rig.ip("sw", &["link", "set", dev, "master", "br0", "up"])?;
     }
     rig.ip("sw", &["link", "set", "br0", "up"])?;
-    for (mac, dev) in [(GEN_MAC, "swp1"), (SINK_MAC, "swp2")] {
+    for (mac, dev) in [GEN_MAC, SINK_MAC].into_iter().zip(devs) {
+        let (ns, mac) = (rig.ns("sw"), mac_text(mac));
         sh(&[
-            "bridge",
-            "-n",
-            &rig.ns("sw"),
-            "fdb",
-            "add",
-            &mac_text(mac),
-            "dev",
-            dev,
-            "master",
-            "static",
+            "bridge", "-n", &ns, "fdb", "add", &mac, "dev", dev, "master", "static",
         ])?;
     }
+    Ok(())
+}
+
+fn with_asicd(frame: &[u8], seconds: f64) -> Result<f64> {
+    let mut rig = topology()?;
+    rig.up("spectrum-sn2700", &["swp1=p1", "swp2=p2"])?;
+    bridge(&rig, ["swp1", "swp2"])?;
     rig.tandem(&["sync"])?;
     let status = rig.tandem(&["-j", "status"])?;
     let v: serde_json::Value = serde_json::from_str(&status)?;
@@ -186,36 +182,7 @@ fn find_pid(v: &serde_json::Value, daemon: &str) -> Option<u32> {
 
 fn with_bridge(frame: &[u8], seconds: f64) -> Result<f64> {
     let rig = topology()?;
-    rig.ip(
-        "sw",
-        &[
-            "link",
-            "add",
-            "br0",
-            "type",
-            "bridge",
-            "mcast_snooping",
-            "0",
-        ],
-    )?;
-    for dev in ["p1", "p2"] {
-        rig.ip("sw", &["link", "set", dev, "master", "br0", "up"])?;
-    }
-    rig.ip("sw", &["link", "set", "br0", "up"])?;
-    for (mac, dev) in [(GEN_MAC, "p1"), (SINK_MAC, "p2")] {
-        sh(&[
-            "bridge",
-            "-n",
-            &rig.ns("sw"),
-            "fdb",
-            "add",
-            &mac_text(mac),
-            "dev",
-            dev,
-            "master",
-            "static",
-        ])?;
-    }
+    bridge(&rig, ["p1", "p2"])?;
     blast(&rig, frame, seconds)
 }
 

@@ -44,7 +44,7 @@ impl Chip {
                     | raw::TND_PORT_FLOOD_MC
                     | raw::TND_PORT_FLOOD_BC,
                 mtu: 1500,
-                stp_state: raw::TND_STP_FORWARDING as u8,
+                stp_state: raw::TND_STP_FORWARDING,
                 mac: [2, 0, 0, 0, 1, port as u8],
                 ..Default::default()
             }))?;
@@ -172,7 +172,7 @@ fn l2() -> Result<(Chip, Vec<[u8; LEN]>)> {
         chip.create(&raw::tnd_vlan_member {
             fid: 1,
             port,
-            vid: raw::TND_VID_ANY as u16,
+            vid: raw::TND_VID_ANY,
             flags: raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED,
             ..Default::default()
         })?;
@@ -221,7 +221,7 @@ fn l3(table: &[Prefix]) -> Result<(Chip, Vec<[u8; LEN]>)> {
     for (rif, mac) in [(1, ROUTER_MAC), (2, [2, 0, 0, 0, 0, 2])] {
         chip.create(&raw::tnd_rif {
             rif,
-            kind: raw::TND_RIF_PORT as u16,
+            kind: raw::TND_RIF_PORT,
             port: rif,
             mac,
             flags: raw::TND_RIF_V4,
@@ -241,9 +241,9 @@ fn l3(table: &[Prefix]) -> Result<(Chip, Vec<[u8; LEN]>)> {
         let mut addr = [0u8; 16];
         addr[..4].copy_from_slice(&p.addr.to_be_bytes());
         chip.create(&raw::tnd_route {
-            family: raw::TND_AF_INET as u8,
+            family: raw::TND_AF_INET,
             prefix_len: p.len,
-            target_kind: raw::TND_RT_NEXTHOP as u8,
+            target_kind: raw::TND_RT_NEXTHOP,
             target: p.nexthop,
             addr,
             ..Default::default()
