@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		0
+#define TND_ABI_MINOR		1
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64
@@ -48,7 +48,7 @@
 
 /* tnd_header.device_state */
 enum tnd_device_state {
-	TND_DEV_ABSENT		= 0,	/* nobody serves this region */
+	TND_DEV_ABSENT		= 0,	/* nobody serves this region; wait for TND_DEV_READY */
 	TND_DEV_READY		= 1,	/* waits for an attach */
 	TND_DEV_ATTACHED	= 2,	/* rings are live */
 	TND_DEV_FAILED		= 3,	/* rings dead, see fail_reason; attach again */
@@ -91,6 +91,9 @@ enum tnd_fail_reason {
  * @ring_dir_stride: bytes between directory entries
  * @cmd_pairs: number of command/completion pairs; pair 0 is for synchronous
  *	work, the others for bulk
+ * @device_peer: where the driver's doorbells go on a carrier that addresses
+ *	them (ivshmem: peer id), plus one; 0: the carrier needs no address.
+ *	By the device; another device process may have another one
  * @arena_offset: driver-owned memory for long bodies and dump output
  * @arena_size: bytes
  * @platform_offset: struct tnd_platform
@@ -98,6 +101,8 @@ enum tnd_fail_reason {
  * @driver_name: who attached, for the holder's name in a refusal
  * @req_op: enum tnd_request, by the driver, before @req_seq
  * @req_seq: by the driver, store-release; a new value is a new request
+ * @driver_peer: where the device's doorbells go, as @device_peer; by the
+ *	driver, before @req_seq
  * @ack_seq: by the device, store-release, equal to @req_seq when done
  * @ack_status: enum tnd_status of the request, by the device, before @ack_seq
  * @ack_epoch: epoch that the request began, by the device
@@ -117,7 +122,7 @@ struct tnd_header {
 	__le32	ring_dir_offset;
 	__le32	ring_dir_stride;
 	__le32	cmd_pairs;
-	__le32	reserved0;
+	__le32	device_peer;
 	__le64	arena_offset;
 	__le64	arena_size;
 	__le64	platform_offset;
@@ -128,7 +133,8 @@ struct tnd_header {
 	/* offset 256: written by the driver */
 	__le32	req_op;
 	__le32	req_seq;
-	__u8	reserved2[56];
+	__le32	driver_peer;
+	__u8	reserved2[52];
 	/* offset 320: written by the device */
 	__le32	ack_seq;
 	__le32	ack_status;
@@ -238,6 +244,7 @@ enum tnd_class {
 	TND_CLS_MIRROR		= 19,
 	TND_CLS_QUEUE		= 20,
 	TND_CLS_COST		= 32,	/* DUMP only: struct tnd_class_cost */
+	TND_CLS_GEOMETRY	= 33,	/* DUMP only: struct tnd_geometry; a device may not tell */
 };
 
 #define TND_CMD_IDEMPOTENT	(1U << 0)	/* DELETE of an absent object succeeds */
@@ -728,6 +735,49 @@ struct tnd_class_cost {
 	__le32	free_expected;
 	__le32	reserved1;
 	__u8	name[TND_NAME_SIZE];
+};
+
+/* How the exact-match memory finds a key's buckets: tnd_geometry.hash; abi/README.md */
+#define TND_EXACT_HASH_MIX64	1
+
+/**
+ * struct tnd_geometry - how the tables are built (DUMP of TND_CLS_GEOMETRY, one
+ *	record): enough to place an entry in a model exactly as the device does
+ * @exact_pool: pool id of the exact-match memory
+ * @hash: TND_EXACT_HASH_*
+ * @seed: of the hash
+ * @banks: a key has one bucket in each
+ * @buckets_per_bank: need not be a power of two
+ * @slots_per_bucket: 4 or 8
+ * @stash: slots of the overflow stash; guarantees stand on it
+ * @max_moves: entries that one insert may move
+ * @max_depth: entries in one chain of moves
+ * @search_budget: runs of slots that one insert looks at
+ * @width_mac: slots of a MAC address
+ * @width_host4: slots of an IPv4 host
+ * @width_host6: slots of an IPv6 host
+ * @nhg_member_pool: pool id of the members of next-hop groups
+ * @nhg_max_members: of one group
+ */
+struct tnd_geometry {
+	__le16	struct_size;
+	__le16	exact_pool;
+	__le32	hash;
+	__le64	seed;
+	__le32	banks;
+	__le32	buckets_per_bank;
+	__le32	slots_per_bucket;
+	__le32	stash;
+	__le32	max_moves;
+	__le32	max_depth;
+	__le32	search_budget;
+	__u8	width_mac;
+	__u8	width_host4;
+	__u8	width_host6;
+	__u8	reserved0;
+	__le16	nhg_member_pool;
+	__le16	reserved1;
+	__le32	nhg_max_members;
 };
 
 #define TND_LEASE_MAX_CLASSES	8

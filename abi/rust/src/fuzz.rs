@@ -196,6 +196,7 @@ fn read_bodies(cls: u16, body: &[u8]) {
         raw::TND_CLS_ROUTE => one::<raw::tnd_route>(body),
         raw::TND_CLS_TRAP => one::<raw::tnd_trap>(body),
         12 => one::<raw::tnd_class_cost>(body),
+        13 => one::<raw::tnd_geometry>(body),
         _ => {
             if let Ok(items) = object::read_lease(body) {
                 assert!(items.len() <= raw::TND_LEASE_MAX_CLASSES);

@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 0;
+pub const TND_ABI_MINOR: u16 = 1;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -56,6 +56,7 @@ pub const TND_RIF_RPF_LOOSE: u32 = 16;
 pub const TND_NHG_MAX_MEMBERS: usize = 256;
 pub const TND_HASH_L3: u32 = 0;
 pub const TND_HASH_L4: u32 = 1;
+pub const TND_EXACT_HASH_MIX64: u32 = 1;
 pub const TND_LEASE_MAX_CLASSES: usize = 8;
 pub const TND_CAGE_RJ45: u16 = 1;
 pub const TND_CAGE_SFP: u16 = 2;
@@ -63,7 +64,7 @@ pub const TND_CAGE_QSFP: u16 = 3;
 pub const TND_BREAKOUT_NONE: u32 = 1;
 pub const TND_BREAKOUT_2: u32 = 2;
 pub const TND_BREAKOUT_4: u32 = 4;
-#[doc = "nobody serves this region\n"]
+#[doc = "nobody serves this region; wait for TND_DEV_READY\n"]
 pub const TND_DEV_ABSENT: tnd_device_state = 0;
 #[doc = "waits for an attach\n"]
 pub const TND_DEV_READY: tnd_device_state = 1;
@@ -97,7 +98,7 @@ pub const TND_FAIL_CPL_FULL: tnd_fail_reason = 4;
 pub const TND_FAIL_INTERNAL: tnd_fail_reason = 5;
 #[doc = "Why the device left TND_DEV_ATTACHED by itself: tnd_header.fail_reason\n"]
 pub type tnd_fail_reason = u32;
-#[doc = "tnd_header - the first page of the region\n- `magic`: TND_MAGIC; written last by the device\n- `abi_major`: incompatible changes of the frame\n- `abi_minor`: compatible additions\n- `header_size`: TND_HEADER_SIZE\n- `region_size`: bytes of the whole region\n- `features_offered`: TND_FEAT_*, by the device\n- `features_accepted`: subset, by the driver, before it requests an attach\n- `device_state`: enum tnd_device_state, by the device\n- `fail_reason`: enum tnd_fail_reason, by the device\n- `epoch`: grows by one at every acknowledged attach or reset; commands and\ncompletions of an earlier epoch are void\n- `ring_count`: entries in the ring directory\n- `ring_dir_offset`: where the directory starts (struct tnd_ring_info)\n- `ring_dir_stride`: bytes between directory entries\n- `cmd_pairs`: number of command/completion pairs; pair 0 is for synchronous\nwork, the others for bulk\n- `arena_offset`: driver-owned memory for long bodies and dump output\n- `arena_size`: bytes\n- `platform_offset`: struct tnd_platform\n- `platform_size`: bytes\n- `driver_name`: who attached, for the holder's name in a refusal\n- `req_op`: enum tnd_request, by the driver, before @req_seq\n- `req_seq`: by the driver, store-release; a new value is a new request\n- `ack_seq`: by the device, store-release, equal to @req_seq when done\n- `ack_status`: enum tnd_status of the request, by the device, before @ack_seq\n- `ack_epoch`: epoch that the request began, by the device\n"]
+#[doc = "tnd_header - the first page of the region\n- `magic`: TND_MAGIC; written last by the device\n- `abi_major`: incompatible changes of the frame\n- `abi_minor`: compatible additions\n- `header_size`: TND_HEADER_SIZE\n- `region_size`: bytes of the whole region\n- `features_offered`: TND_FEAT_*, by the device\n- `features_accepted`: subset, by the driver, before it requests an attach\n- `device_state`: enum tnd_device_state, by the device\n- `fail_reason`: enum tnd_fail_reason, by the device\n- `epoch`: grows by one at every acknowledged attach or reset; commands and\ncompletions of an earlier epoch are void\n- `ring_count`: entries in the ring directory\n- `ring_dir_offset`: where the directory starts (struct tnd_ring_info)\n- `ring_dir_stride`: bytes between directory entries\n- `cmd_pairs`: number of command/completion pairs; pair 0 is for synchronous\nwork, the others for bulk\n- `device_peer`: where the driver's doorbells go on a carrier that addresses\nthem (ivshmem: peer id), plus one; 0: the carrier needs no address.\nBy the device; another device process may have another one\n- `arena_offset`: driver-owned memory for long bodies and dump output\n- `arena_size`: bytes\n- `platform_offset`: struct tnd_platform\n- `platform_size`: bytes\n- `driver_name`: who attached, for the holder's name in a refusal\n- `req_op`: enum tnd_request, by the driver, before @req_seq\n- `req_seq`: by the driver, store-release; a new value is a new request\n- `driver_peer`: where the device's doorbells go, as @device_peer; by the\ndriver, before @req_seq\n- `ack_seq`: by the device, store-release, equal to @req_seq when done\n- `ack_status`: enum tnd_status of the request, by the device, before @ack_seq\n- `ack_epoch`: epoch that the request began, by the device\n"]
 #[repr(C)]
 #[derive(
     Debug,
@@ -126,7 +127,7 @@ pub struct tnd_header {
     pub ring_dir_offset: u32,
     pub ring_dir_stride: u32,
     pub cmd_pairs: u32,
-    pub reserved0: u32,
+    pub device_peer: u32,
     pub arena_offset: u64,
     pub arena_size: u64,
     pub platform_offset: u64,
@@ -137,7 +138,8 @@ pub struct tnd_header {
     #[doc = "offset 256: written by the driver\n"]
     pub req_op: u32,
     pub req_seq: u32,
-    pub reserved2: [u8; 56usize],
+    pub driver_peer: u32,
+    pub reserved2: [u8; 52usize],
     #[doc = "offset 320: written by the device\n"]
     pub ack_seq: u32,
     pub ack_status: u32,
@@ -174,8 +176,8 @@ const _: () = {
         [::std::mem::offset_of!(tnd_header, ring_dir_stride) - 60usize];
     ["Offset of field: tnd_header::cmd_pairs"]
         [::std::mem::offset_of!(tnd_header, cmd_pairs) - 64usize];
-    ["Offset of field: tnd_header::reserved0"]
-        [::std::mem::offset_of!(tnd_header, reserved0) - 68usize];
+    ["Offset of field: tnd_header::device_peer"]
+        [::std::mem::offset_of!(tnd_header, device_peer) - 68usize];
     ["Offset of field: tnd_header::arena_offset"]
         [::std::mem::offset_of!(tnd_header, arena_offset) - 72usize];
     ["Offset of field: tnd_header::arena_size"]
@@ -193,8 +195,10 @@ const _: () = {
     ["Offset of field: tnd_header::req_op"][::std::mem::offset_of!(tnd_header, req_op) - 256usize];
     ["Offset of field: tnd_header::req_seq"]
         [::std::mem::offset_of!(tnd_header, req_seq) - 260usize];
+    ["Offset of field: tnd_header::driver_peer"]
+        [::std::mem::offset_of!(tnd_header, driver_peer) - 264usize];
     ["Offset of field: tnd_header::reserved2"]
-        [::std::mem::offset_of!(tnd_header, reserved2) - 264usize];
+        [::std::mem::offset_of!(tnd_header, reserved2) - 268usize];
     ["Offset of field: tnd_header::ack_seq"]
         [::std::mem::offset_of!(tnd_header, ack_seq) - 320usize];
     ["Offset of field: tnd_header::ack_status"]
@@ -371,6 +375,8 @@ pub const TND_CLS_MIRROR: tnd_class = 19;
 pub const TND_CLS_QUEUE: tnd_class = 20;
 #[doc = "DUMP only: struct tnd_class_cost\n"]
 pub const TND_CLS_COST: tnd_class = 32;
+#[doc = "DUMP only: struct tnd_geometry; a device may not tell\n"]
+pub const TND_CLS_GEOMETRY: tnd_class = 33;
 #[doc = "Classes: bodies of 1..11 are laid out below, the others only numbered\n"]
 pub type tnd_class = u16;
 #[doc = "tnd_cmd - one command, 128 bytes: a head of 64, a body of 64\n- `op`: enum tnd_op\n- `cls`: enum tnd_class\n- `flags`: TND_CMD_*\n- `cookie`: returned unchanged in the completion\n- `seq`: grows by one per command of a ring, from 0 at attach\n- `lease`: lease id, with TND_CMD_LEASE or for RELEASE\n- `wait_pair`: command pair, with TND_CMD_WAIT\n- `body_size`: bytes of body, inline or in the arena\n- `wait_seq`: with TND_CMD_WAIT\n- `body_offset`: from the start of the arena, with TND_CMD_ARENA\n- `out_offset`: from the start of the arena: where results go\n- `out_size`: bytes available there\n- `arg`: DUMP: cursor, 0 first; else zero\n- `epoch`: the driver's epoch; another one is TND_ST_STALE\n"]
@@ -1317,6 +1323,77 @@ const _: () = {
     ["Offset of field: tnd_class_cost::name"]
         [::std::mem::offset_of!(tnd_class_cost, name) - 24usize];
 };
+#[doc = "tnd_geometry - how the tables are built (DUMP of TND_CLS_GEOMETRY, one\nrecord): enough to place an entry in a model exactly as the device does\n- `exact_pool`: pool id of the exact-match memory\n- `hash`: TND_EXACT_HASH_*\n- `seed`: of the hash\n- `banks`: a key has one bucket in each\n- `buckets_per_bank`: need not be a power of two\n- `slots_per_bucket`: 4 or 8\n- `stash`: slots of the overflow stash; guarantees stand on it\n- `max_moves`: entries that one insert may move\n- `max_depth`: entries in one chain of moves\n- `search_budget`: runs of slots that one insert looks at\n- `width_mac`: slots of a MAC address\n- `width_host4`: slots of an IPv4 host\n- `width_host6`: slots of an IPv6 host\n- `nhg_member_pool`: pool id of the members of next-hop groups\n- `nhg_max_members`: of one group\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_geometry {
+    pub struct_size: u16,
+    pub exact_pool: u16,
+    pub hash: u32,
+    pub seed: u64,
+    pub banks: u32,
+    pub buckets_per_bank: u32,
+    pub slots_per_bucket: u32,
+    pub stash: u32,
+    pub max_moves: u32,
+    pub max_depth: u32,
+    pub search_budget: u32,
+    pub width_mac: u8,
+    pub width_host4: u8,
+    pub width_host6: u8,
+    pub reserved0: u8,
+    pub nhg_member_pool: u16,
+    pub reserved1: u16,
+    pub nhg_max_members: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_geometry"][::std::mem::size_of::<tnd_geometry>() - 56usize];
+    ["Alignment of tnd_geometry"][::std::mem::align_of::<tnd_geometry>() - 8usize];
+    ["Offset of field: tnd_geometry::struct_size"]
+        [::std::mem::offset_of!(tnd_geometry, struct_size) - 0usize];
+    ["Offset of field: tnd_geometry::exact_pool"]
+        [::std::mem::offset_of!(tnd_geometry, exact_pool) - 2usize];
+    ["Offset of field: tnd_geometry::hash"][::std::mem::offset_of!(tnd_geometry, hash) - 4usize];
+    ["Offset of field: tnd_geometry::seed"][::std::mem::offset_of!(tnd_geometry, seed) - 8usize];
+    ["Offset of field: tnd_geometry::banks"][::std::mem::offset_of!(tnd_geometry, banks) - 16usize];
+    ["Offset of field: tnd_geometry::buckets_per_bank"]
+        [::std::mem::offset_of!(tnd_geometry, buckets_per_bank) - 20usize];
+    ["Offset of field: tnd_geometry::slots_per_bucket"]
+        [::std::mem::offset_of!(tnd_geometry, slots_per_bucket) - 24usize];
+    ["Offset of field: tnd_geometry::stash"][::std::mem::offset_of!(tnd_geometry, stash) - 28usize];
+    ["Offset of field: tnd_geometry::max_moves"]
+        [::std::mem::offset_of!(tnd_geometry, max_moves) - 32usize];
+    ["Offset of field: tnd_geometry::max_depth"]
+        [::std::mem::offset_of!(tnd_geometry, max_depth) - 36usize];
+    ["Offset of field: tnd_geometry::search_budget"]
+        [::std::mem::offset_of!(tnd_geometry, search_budget) - 40usize];
+    ["Offset of field: tnd_geometry::width_mac"]
+        [::std::mem::offset_of!(tnd_geometry, width_mac) - 44usize];
+    ["Offset of field: tnd_geometry::width_host4"]
+        [::std::mem::offset_of!(tnd_geometry, width_host4) - 45usize];
+    ["Offset of field: tnd_geometry::width_host6"]
+        [::std::mem::offset_of!(tnd_geometry, width_host6) - 46usize];
+    ["Offset of field: tnd_geometry::reserved0"]
+        [::std::mem::offset_of!(tnd_geometry, reserved0) - 47usize];
+    ["Offset of field: tnd_geometry::nhg_member_pool"]
+        [::std::mem::offset_of!(tnd_geometry, nhg_member_pool) - 48usize];
+    ["Offset of field: tnd_geometry::reserved1"]
+        [::std::mem::offset_of!(tnd_geometry, reserved1) - 50usize];
+    ["Offset of field: tnd_geometry::nhg_max_members"]
+        [::std::mem::offset_of!(tnd_geometry, nhg_max_members) - 52usize];
+};
 #[doc = "One line of a lease: room for @count objects of a class, whatever their keys\n"]
 #[repr(C)]
 #[derive(
@@ -1605,6 +1682,12 @@ impl Default for tnd_class_cost {
     }
 }
 
+impl Default for tnd_geometry {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
 impl Default for tnd_lease_item {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
@@ -1704,8 +1787,8 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
     ),
     (
         "tnd_header",
-        Some("reserved0"),
-        ::std::mem::offset_of!(tnd_header, reserved0),
+        Some("device_peer"),
+        ::std::mem::offset_of!(tnd_header, device_peer),
     ),
     (
         "tnd_header",
@@ -1751,6 +1834,11 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_header",
         Some("req_seq"),
         ::std::mem::offset_of!(tnd_header, req_seq),
+    ),
+    (
+        "tnd_header",
+        Some("driver_peer"),
+        ::std::mem::offset_of!(tnd_header, driver_peer),
     ),
     (
         "tnd_header",
@@ -2627,6 +2715,97 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_class_cost",
         Some("name"),
         ::std::mem::offset_of!(tnd_class_cost, name),
+    ),
+    ("tnd_geometry", None, ::std::mem::size_of::<tnd_geometry>()),
+    (
+        "tnd_geometry",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_geometry, struct_size),
+    ),
+    (
+        "tnd_geometry",
+        Some("exact_pool"),
+        ::std::mem::offset_of!(tnd_geometry, exact_pool),
+    ),
+    (
+        "tnd_geometry",
+        Some("hash"),
+        ::std::mem::offset_of!(tnd_geometry, hash),
+    ),
+    (
+        "tnd_geometry",
+        Some("seed"),
+        ::std::mem::offset_of!(tnd_geometry, seed),
+    ),
+    (
+        "tnd_geometry",
+        Some("banks"),
+        ::std::mem::offset_of!(tnd_geometry, banks),
+    ),
+    (
+        "tnd_geometry",
+        Some("buckets_per_bank"),
+        ::std::mem::offset_of!(tnd_geometry, buckets_per_bank),
+    ),
+    (
+        "tnd_geometry",
+        Some("slots_per_bucket"),
+        ::std::mem::offset_of!(tnd_geometry, slots_per_bucket),
+    ),
+    (
+        "tnd_geometry",
+        Some("stash"),
+        ::std::mem::offset_of!(tnd_geometry, stash),
+    ),
+    (
+        "tnd_geometry",
+        Some("max_moves"),
+        ::std::mem::offset_of!(tnd_geometry, max_moves),
+    ),
+    (
+        "tnd_geometry",
+        Some("max_depth"),
+        ::std::mem::offset_of!(tnd_geometry, max_depth),
+    ),
+    (
+        "tnd_geometry",
+        Some("search_budget"),
+        ::std::mem::offset_of!(tnd_geometry, search_budget),
+    ),
+    (
+        "tnd_geometry",
+        Some("width_mac"),
+        ::std::mem::offset_of!(tnd_geometry, width_mac),
+    ),
+    (
+        "tnd_geometry",
+        Some("width_host4"),
+        ::std::mem::offset_of!(tnd_geometry, width_host4),
+    ),
+    (
+        "tnd_geometry",
+        Some("width_host6"),
+        ::std::mem::offset_of!(tnd_geometry, width_host6),
+    ),
+    (
+        "tnd_geometry",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_geometry, reserved0),
+    ),
+    (
+        "tnd_geometry",
+        Some("nhg_member_pool"),
+        ::std::mem::offset_of!(tnd_geometry, nhg_member_pool),
+    ),
+    (
+        "tnd_geometry",
+        Some("reserved1"),
+        ::std::mem::offset_of!(tnd_geometry, reserved1),
+    ),
+    (
+        "tnd_geometry",
+        Some("nhg_max_members"),
+        ::std::mem::offset_of!(tnd_geometry, nhg_max_members),
     ),
     (
         "tnd_lease_item",

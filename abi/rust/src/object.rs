@@ -90,6 +90,7 @@ object! {
     tnd_trap = TND_CLS_TRAP: |o| [o.reason.to_be_bytes()];
     // read only, in dumps
     tnd_class_cost = TND_CLS_COST: |o| [o.cls.to_be_bytes(), [o.family], o.pool.to_be_bytes()];
+    tnd_geometry = TND_CLS_GEOMETRY: |o| [o.exact_pool.to_be_bytes()];
 }
 
 /// A class's name: `route`, `next-hop group`, …
@@ -107,6 +108,7 @@ pub fn class_name(cls: u16) -> &'static str {
         raw::TND_CLS_ROUTE => "route",
         raw::TND_CLS_TRAP => "trap",
         raw::TND_CLS_COST => "class cost",
+        raw::TND_CLS_GEOMETRY => "table geometry",
         _ => "unknown class",
     }
 }

@@ -13,7 +13,7 @@ use crate::objects::{
 use crate::objects::{rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
 use crate::pools::{COST_ROWS, CostRow, PoolId};
 use tandem_abi::raw;
-use tandem_tables::exact::Kind;
+use tandem_tables::exact::{self, Kind};
 use zerocopy::IntoBytes;
 
 /// Positions that one call looks at.
@@ -144,6 +144,11 @@ impl Firmware {
                     }
                 }
                 Ok(next)
+            }
+            raw::TND_CLS_GEOMETRY => {
+                let row = self.geometry_row();
+                let fits = low > 0 || w.put(|out| out.extend(row.as_bytes()));
+                Ok(if fits { 0 } else { STUCK })
             }
             raw::TND_CLS_FDB | raw::TND_CLS_NEIGH => {
                 let mac = cmd.cls == raw::TND_CLS_FDB;
@@ -368,6 +373,32 @@ impl Firmware {
         tandem_abi::set_name(&mut row.name, id.name());
         tandem_abi::set_name(&mut row.unit, id.unit());
         row
+    }
+
+    /// How the tables are built: what a driver's model needs to place entries as this chip does.
+    pub(crate) fn geometry_row(&self) -> raw::tnd_geometry {
+        let g = self.state.exact.geometry();
+        let widths = self.state.exact.widths();
+        let width = |kind| widths.of(kind) as u8;
+        raw::tnd_geometry {
+            struct_size: size_of::<raw::tnd_geometry>() as u16,
+            exact_pool: PoolId::ExactMatch as u16,
+            hash: raw::TND_EXACT_HASH_MIX64,
+            seed: crate::EXACT_SEED,
+            banks: g.banks,
+            buckets_per_bank: g.buckets_per_bank,
+            slots_per_bucket: g.slots_per_bucket,
+            stash: g.stash,
+            max_moves: g.max_moves,
+            max_depth: exact::MAX_DEPTH,
+            search_budget: exact::BUDGET,
+            width_mac: width(Kind::Mac),
+            width_host4: width(Kind::Host4),
+            width_host6: width(Kind::Host6),
+            nhg_member_pool: PoolId::NhgMember as u16,
+            nhg_max_members: self.pools.nhg_max_members(),
+            ..Default::default()
+        }
     }
 
     pub(crate) fn cost_row(&self, r: &CostRow) -> raw::tnd_class_cost {

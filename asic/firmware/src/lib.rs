@@ -48,6 +48,9 @@ use tandem_tables::exact::ExactMatch;
 use tandem_tables::lpm::Lpm;
 use tandem_tables::pool::FullKind;
 
+/// Seed of the exact-match hash; a driver learns it by a DUMP of `TND_CLS_GEOMETRY`.
+pub(crate) const EXACT_SEED: u64 = 0x7461_6e64_656d;
+
 /// Most bytes that one command writes at `out_offset`, however large `out_size` is.
 pub const MAX_OUT: usize = 1 << 20;
 /// Most bytes of body that a command may bring.
@@ -98,8 +101,7 @@ impl Firmware {
     /// # Errors
     /// The profile's geometry can't be (a parsed profile's can).
     pub fn new(profile: Profile) -> Result<Self, tandem_tables::exact::BadGeometry> {
-        const SEED: u64 = 0x7461_6e64_656d;
-        let exact = ExactMatch::new(profile.exact.geometry(), profile.exact.widths, SEED)?;
+        let exact = ExactMatch::new(profile.exact.geometry(), profile.exact.widths, EXACT_SEED)?;
         let lpm4 = Lpm::new(profile.lpm4.size, profile.lpm4.cost);
         let lpm6 = Lpm::new(profile.lpm6.size, profile.lpm6.cost);
         let mut fw = Self {

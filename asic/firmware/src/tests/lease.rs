@@ -219,3 +219,49 @@ fn at_80_percent_5_percent_are_guaranteed_against_colliding_keys() {
     }
     assert_eq!(f.check_accounting(), Ok(()));
 }
+
+/// With what the dump says a table can be made elsewhere that places every key as the chip's own does.
+#[test]
+fn the_geometry_dump_describes_the_exact_match_memory() {
+    use tandem_tables::exact::{ExactMatch, Geometry, Key, Widths};
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    assert_eq!(create(f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
+    let rows = dump::<tnd_geometry>(f, TND_OP_DUMP, TND_CLS_GEOMETRY, 100);
+    assert_eq!(rows.len(), 1);
+    let g = rows[0];
+    assert_eq!((g.hash, g.exact_pool), (TND_EXACT_HASH_MIX64, 0));
+    assert_eq!(
+        (g.nhg_member_pool, g.nhg_max_members),
+        (9, f.pools.nhg_max_members())
+    );
+    let geometry = Geometry {
+        banks: g.banks,
+        buckets_per_bank: g.buckets_per_bank,
+        slots_per_bucket: g.slots_per_bucket,
+        stash: g.stash,
+        max_moves: g.max_moves,
+    };
+    let widths = Widths {
+        mac: g.width_mac.into(),
+        host4: g.width_host4.into(),
+        host6: g.width_host6.into(),
+    };
+    let mut model = ExactMatch::new(geometry, widths, g.seed).unwrap();
+    for i in 1..60 {
+        let o = fdb(1, i, 1);
+        let chip = create(f, TND_CLS_FDB, &o) == TND_ST_OK;
+        let key = Key::Mac {
+            fid: o.fid,
+            mac: o.mac,
+        };
+        assert_eq!(model.insert(key, 0, 0).is_ok(), chip);
+        assert_eq!(model.buckets_of(&key), f.state.exact.buckets_of(&key));
+        assert_eq!(model.stash_used(), f.state.exact.stash_used());
+    }
+    let c = tnd_cmd {
+        out_size: 8,
+        ..cmd(TND_OP_DUMP, TND_CLS_GEOMETRY)
+    };
+    assert_eq!(run(f, &c, &[]).0.status, TND_ST_NO_OUTPUT);
+}

@@ -28,6 +28,7 @@ pub use geometry::{BadGeometry, Geometry, Widths, check};
 use key::Packed;
 pub use key::{Key, Kind};
 use search::Search;
+pub use search::{BUDGET, MAX_DEPTH};
 
 /// Most banks that a geometry can have.
 pub const MAX_BANKS: usize = 8;
@@ -627,6 +628,7 @@ impl ExactMatch {
         self.per_kind = [0; 3];
         self.per_fid.fill(0);
         self.promised_in_flight = 0;
+        self.search.reset();
         self.pool.reset();
     }
 

@@ -6,9 +6,9 @@
 use super::{Buckets, ExactMatch, IN_STASH, NONE, Packed, run_mask};
 
 /// Runs that one insert looks at before it gives up.
-const BUDGET: u32 = 768;
+pub const BUDGET: u32 = 768;
 /// Longest chain of entries, each making room for the one before.
-const MAX_DEPTH: u32 = 3;
+pub const MAX_DEPTH: u32 = 3;
 
 /// State of one search; kept in the table so that an insert allocates nothing.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,11 @@ pub(super) struct Search {
 }
 
 impl Search {
+    /// As in a new table, so that a driver's model that starts anew places as the table does.
+    pub(super) fn reset(&mut self) {
+        self.drain = 0;
+    }
+
     /// Positions in the stash, round robin.
     pub(super) fn next_drain(&mut self, len: usize) -> usize {
         self.drain = (self.drain + 1) % len.max(1);

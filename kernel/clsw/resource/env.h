@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the resource manager needs from its surroundings: integer types, byte
+ * order, strings. The same sources build into clsw.ko and, without
+ * __KERNEL__, into the tests, the simulator and the fuzz targets.
+ */
+#ifndef _CLSW_RESOURCE_ENV_H
+#define _CLSW_RESOURCE_ENV_H
+
+#ifdef __KERNEL__
+
+#include <linux/bitops.h>
+#include <linux/build_bug.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <linux/unaligned.h>
+
+static inline u64 rm_mul_high(u64 a, u64 b)
+{
+	return mul_u64_u64_shr(a, b, 64);
+}
+
+#else /* user space */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <linux/types.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the tests of the resource manager run on little-endian machines only"
+#endif
+#define cpu_to_le16(x)	((__le16)(u16)(x))
+#define cpu_to_le32(x)	((__le32)(u32)(x))
+#define cpu_to_le64(x)	((__le64)(u64)(x))
+#define le16_to_cpu(x)	((u16)(x))
+#define le32_to_cpu(x)	((u32)(x))
+#define le64_to_cpu(x)	((u64)(x))
+
+#define min(a, b)	((a) < (b) ? (a) : (b))
+#define max(a, b)	((a) > (b) ? (a) : (b))
+#define min_t(t, a, b)	((t)(a) < (t)(b) ? (t)(a) : (t)(b))
+#define max_t(t, a, b)	((t)(a) > (t)(b) ? (t)(a) : (t)(b))
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define ALIGN(x, a)	(((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
+#define BIT(n)		(1UL << (n))
+#define U32_MAX		UINT32_MAX
+#define U16_MAX		UINT16_MAX
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#define hweight8(x)	((unsigned int)__builtin_popcount((u8)(x)))
+#define scnprintf	rm_scnprintf
+
+static inline u64 rol64(u64 x, unsigned int n)
+{
+	return x << n | x >> (64 - n);
+}
+
+static inline u64 get_unaligned_be64(const void *p)
+{
+	u64 v;
+
+	memcpy(&v, p, sizeof(v));
+	return __builtin_bswap64(v);
+}
+
+static inline u32 get_unaligned_be32(const void *p)
+{
+	u32 v;
+
+	memcpy(&v, p, sizeof(v));
+	return __builtin_bswap32(v);
+}
+
+static inline u64 rm_mul_high(u64 a, u64 b)
+{
+	return (u64)((unsigned __int128)a * b >> 64);
+}
+
+/* As the kernel's: what was written, never what would have been */
+__attribute__((format(printf, 3, 4)))
+static inline int rm_scnprintf(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(buf, size, fmt, args);
+	va_end(args);
+	if (n < 0 || !size)
+		return 0;
+	return (size_t)n < size ? n : (int)size - 1;
+}
+
+#endif
+#endif /* _CLSW_RESOURCE_ENV_H */
