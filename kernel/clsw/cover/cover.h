@@ -29,7 +29,7 @@
 #ifndef CLSW_COVER_H
 #define CLSW_COVER_H
 
-#include "../resource/env.h"
+#include "env.h"
 
 #define CLSW_COVER_MAX_UNITS	64	/* aggregate traps per VRF and family */
 #define CLSW_COVER_MAX_RELIEF	64	/* covers looked at when units are added */

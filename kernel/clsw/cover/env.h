@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the cover rule needs beyond ../resource/env.h: lists and allocation.
+ * Outside the kernel a test decides which allocation fails.
+ */
+#ifndef CLSW_COVER_ENV_H
+#define CLSW_COVER_ENV_H
+
+#include "../resource/env.h"
+
+#ifdef __KERNEL__
+
+#include <linux/list.h>
+#include <linux/slab.h>
+
+#else /* user space */
+
+#include <stdlib.h>
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define GFP_ATOMIC	0U
+
+/* Supplied by the test */
+void *kzalloc(size_t size, unsigned int gfp);
+void kfree(const void *p);
+
+static inline void INIT_LIST_HEAD(struct list_head *head)
+{
+	head->next = head;
+	head->prev = head;
+}
+
+static inline bool list_empty(const struct list_head *head)
+{
+	return head->next == head;
+}
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *head)
+{
+	entry->prev = head->prev;
+	entry->next = head;
+	head->prev->next = entry;
+	head->prev = entry;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	entry->next->prev = entry->prev;
+	entry->prev->next = entry->next;
+	INIT_LIST_HEAD(entry);
+}
+
+#define list_del	list_del_init
+#define list_first_entry(head, type, member) \
+	((type *)((char *)(head)->next - offsetof(type, member)))
+
+/* Number of the highest bit set, from 1; 0: none */
+static inline int fls(unsigned int x)
+{
+	return x ? 32 - __builtin_clz(x) : 0;
+}
+
+#endif
+#endif /* CLSW_COVER_ENV_H */

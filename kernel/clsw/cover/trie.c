@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The trie under the cover rule. Nodes are allocated by clsw_trie_ensure()
+ * alone, both that an insertion may need before the first link changes.
+ */
+#include "trie.h"
+
+static u32 bit_at(const u32 *bits, u8 i)
+{
+	return bits[i / 32] >> (31 - i % 32) & 1;
+}
+
+static u32 word_mask(u8 len, u32 word)
+{
+	u32 from = word * 32;
+
+	if (len <= from)
+		return 0;
+	if (len >= from + 32)
+		return ~0U;
+	return ~0U << (32 - (len - from));
+}
+
+void clsw_trie_bits(const struct clsw_cover *c, struct clsw_bits *b, const void *addr, u8 len)
+{
+	const u8 *p = addr;
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		b->w[i] = 0;
+		if (i * 32 >= c->width)
+			continue;
+		b->w[i] = (u32)p[4 * i] << 24 | (u32)p[4 * i + 1] << 16 |
+			  (u32)p[4 * i + 2] << 8 | p[4 * i + 3];
+		b->w[i] &= word_mask(len, i);
+	}
+}
+
+static u8 common(const u32 *a, const u32 *b, u8 most)
+{
+	u32 i;
+
+	for (i = 0; i < 4 && i * 32 < most; i++) {
+		u32 diff = a[i] ^ b[i];
+
+		if (diff) {
+			u32 at = i * 32 + 32 - fls(diff);
+
+			return at < most ? at : most;
+		}
+	}
+	return most;
+}
+
+u8 clsw_trie_common(const struct clsw_cover_node *a, const struct clsw_cover_node *b)
+{
+	return common(a->bits, b->bits, a->len < b->len ? a->len : b->len);
+}
+
+struct clsw_cover_node *clsw_trie_find(const struct clsw_cover *c, const u32 *bits, u8 len)
+{
+	const struct clsw_cover_node *n = &c->root;
+
+	while (n && n->len <= len && common(n->bits, bits, n->len) == n->len) {
+		if (n->len == len)
+			return (struct clsw_cover_node *)n;
+		n = n->kid[bit_at(bits, n->len)];
+	}
+	return NULL;
+}
+
+struct clsw_cover_node *clsw_trie_top(const struct clsw_cover *c, const u32 *bits, u8 len)
+{
+	const struct clsw_cover_node *n = &c->root;
+
+	while (n && n->len < len)
+		n = n->kid[bit_at(bits, n->len)];
+	if (n && common(n->bits, bits, len) < len)
+		return NULL;
+	return (struct clsw_cover_node *)n;
+}
+
+struct clsw_cover_node *clsw_trie_longest(const struct clsw_cover *c, const u32 *bits, u8 flags)
+{
+	const struct clsw_cover_node *n = &c->root, *best = NULL;
+
+	while (n && common(n->bits, bits, n->len) == n->len) {
+		if (n->flags & flags)
+			best = n;
+		if (n->len >= c->width)
+			break;
+		n = n->kid[bit_at(bits, n->len)];
+	}
+	return (struct clsw_cover_node *)best;
+}
+
+static struct clsw_cover_node *new_node(const u32 *bits, u8 len)
+{
+	struct clsw_cover_node *n = kzalloc(sizeof(*n), GFP_ATOMIC);
+	u32 i;
+
+	if (!n)
+		return NULL;
+	for (i = 0; i < 4; i++)
+		n->bits[i] = bits[i] & word_mask(len, i);
+	n->len = len;
+	INIT_LIST_HEAD(&n->touched);
+	INIT_LIST_HEAD(&n->relief);
+	return n;
+}
+
+static void link_node(struct clsw_cover *c, struct clsw_cover_node *up, struct clsw_cover_node *n)
+{
+	n->up = up;
+	up->kid[bit_at(n->bits, up->len)] = n;
+	c->nodes++;
+}
+
+struct clsw_cover_node *clsw_trie_ensure(struct clsw_cover *c, const u32 *bits, u8 len)
+{
+	struct clsw_cover_node *n = &c->root, *kid, *mid, *leaf;
+	u8 shared;
+
+	for (;;) {
+		if (n->len == len)
+			return n;
+		kid = n->kid[bit_at(bits, n->len)];
+		if (!kid) {
+			leaf = new_node(bits, len);
+			if (leaf)
+				link_node(c, n, leaf);
+			return leaf;
+		}
+		shared = common(kid->bits, bits, kid->len < len ? kid->len : len);
+		if (shared < kid->len)
+			break;
+		n = kid;
+	}
+
+	/* kid moves below a new node, which is the prefix itself or a branch */
+	mid = new_node(bits, shared);
+	if (!mid)
+		return NULL;
+	leaf = NULL;
+	if (shared < len) {
+		leaf = new_node(bits, len);
+		if (!leaf) {
+			kfree(mid);
+			return NULL;
+		}
+	}
+	mid->uncovered = clsw_cover_stands(kid) ? 0 : kid->uncovered;
+	link_node(c, n, mid);
+	mid->kid[bit_at(kid->bits, shared)] = kid;
+	kid->up = mid;
+	if (!leaf)
+		return mid;
+	link_node(c, mid, leaf);
+	return leaf;
+}
+
+void clsw_trie_prune(struct clsw_cover *c, struct clsw_cover_node *n)
+{
+	struct clsw_cover_node *up, *kid;
+
+	while (n != &c->root && !n->flags && !n->owner && !(n->kid[0] && n->kid[1])) {
+		kid = n->kid[0] ? n->kid[0] : n->kid[1];
+		up = n->up;
+		up->kid[bit_at(n->bits, up->len)] = kid;
+		if (kid)
+			kid->up = up;
+		list_del(&n->touched);
+		list_del(&n->relief);
+		kfree(n);
+		c->nodes--;
+		n = up;
+	}
+}
+
+struct clsw_cover_node *clsw_trie_next(const struct clsw_cover_node *top,
+				       const struct clsw_cover_node *n, bool down)
+{
+	if (down) {
+		if (n->kid[0])
+			return n->kid[0];
+		if (n->kid[1])
+			return n->kid[1];
+	}
+	for (; n != top && n->up; n = n->up) {
+		if (n->up->kid[0] == n && n->up->kid[1])
+			return n->up->kid[1];
+	}
+	return NULL;
+}
+
+void clsw_trie_init(struct clsw_cover *c)
+{
+	memset(&c->root, 0, sizeof(c->root));
+	INIT_LIST_HEAD(&c->root.touched);
+	INIT_LIST_HEAD(&c->root.relief);
+	c->nodes = 1;
+}
+
+void clsw_trie_exit(struct clsw_cover *c)
+{
+	struct clsw_cover_node *n = &c->root, *up;
+
+	/* Down to a leaf, free it, on from its parent: no recursion */
+	for (;;) {
+		if (n->kid[0]) {
+			n = n->kid[0];
+		} else if (n->kid[1]) {
+			n = n->kid[1];
+		} else if (n == &c->root) {
+			break;
+		} else {
+			up = n->up;
+			up->kid[up->kid[1] == n] = NULL;
+			kfree(n);
+			n = up;
+		}
+	}
+	clsw_trie_init(c);
+}
