@@ -145,7 +145,10 @@ pub fn asicd() -> Option<PathBuf> {
         return Some(path);
     }
     // skipping would look like passing
-    panic!("no asicd at {}: cargo build -p tandem-asicd", path.display());
+    panic!(
+        "no asicd at {}: cargo build -p tandem-asicd",
+        path.display()
+    );
 }
 
 /// One of the daemons, as instance `t`; killed when dropped.
