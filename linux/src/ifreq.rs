@@ -15,6 +15,7 @@ const SIZE: usize = 40; // struct ifreq on 64-bit Linux
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_SGRO: u32 = 0x2c;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
@@ -256,6 +257,15 @@ impl ControlSocket {
         put(&mut value, 0, ETHTOOL_GLINK);
         self.ethtool(name, &mut value)?;
         Ok(get(&value, 4) != 0)
+    }
+
+    /// Generic receive offload on or off. On a veth it gives the interface a NAPI ring, which XDP needs at the far
+    /// end of a redirect.
+    pub fn set_gro(&self, name: &str, on: bool) -> io::Result<()> {
+        let mut value = [0u8; 8]; // struct ethtool_value
+        put(&mut value, 0, ETHTOOL_SGRO);
+        put(&mut value, 4, u32::from(on));
+        self.ethtool(name, &mut value)
     }
 
     /// Offload features that are active on `name`.

@@ -7,7 +7,6 @@ machine's monotonic clock, so one can be laid beside the other.
 
 import argparse
 import array
-import ctypes
 import hashlib
 import os
 import signal
@@ -130,43 +129,6 @@ def fetch(a):
     print(f"{a.bytes * 8 / spent / 1e6:.0f}")
 
 
-class _Iovec(ctypes.Structure):
-    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
-
-
-class _Mmsghdr(ctypes.Structure):
-    """struct mmsghdr of a 64-bit machine: struct msghdr, then the length sent."""
-
-    _fields_ = [("name", ctypes.c_void_p), ("namelen", ctypes.c_uint32), ("iov", ctypes.c_void_p),
-                ("iovlen", ctypes.c_size_t), ("control", ctypes.c_void_p), ("controllen", ctypes.c_size_t),
-                ("flags", ctypes.c_int), ("len", ctypes.c_uint)]
-
-
-def blast(a):
-    """As many datagrams as this core can send, for `seconds`, to `flows` addresses from the first one on."""
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
-    base = struct.unpack("!I", socket.inet_aton(a.dst[0]))[0]
-    payload = ctypes.create_string_buffer(max(1, a.size))
-    iov = _Iovec(ctypes.addressof(payload), max(1, a.size))
-    names = [ctypes.create_string_buffer(struct.pack("=H", socket.AF_INET) + struct.pack("!HI8x", a.port, base + i), 16)
-             for i in range(a.flows)]
-    batch = (_Mmsghdr * 256)()
-    for i, m in enumerate(batch):
-        m.name, m.namelen = ctypes.addressof(names[i % len(names)]), 16
-        m.iov, m.iovlen = ctypes.addressof(iov), 1
-    sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
-    n = 0
-    end = time.monotonic() + a.seconds
-    while time.monotonic() < end:
-        done = sendmmsg(s.fileno(), batch, len(batch), 0)
-        if done > 0:
-            n += done
-        else:
-            time.sleep(0.0005)
-    print(n, flush=True)
-
-
 def words(*args):
     """The command line that runs this file as a program."""
     return [sys.executable, HERE, *[str(x) for x in args]]
@@ -245,7 +207,7 @@ class Result:
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("what", choices=["send", "recv", "serve", "fetch", "blast"])
+    p.add_argument("what", choices=["send", "recv", "serve", "fetch"])
     p.add_argument("--dst", action="append", default=[])
     p.add_argument("--bind", default="0.0.0.0")
     p.add_argument("--port", type=int, default=7000)
@@ -257,7 +219,7 @@ def main():
     p.add_argument("--bytes", type=int, default=16 << 20)
     p.add_argument("--out", default="/dev/null")
     a = p.parse_args()
-    {"send": send, "recv": recv, "serve": serve, "fetch": fetch, "blast": blast}[a.what](a)
+    {"send": send, "recv": recv, "serve": serve, "fetch": fetch}[a.what](a)
 
 
 if __name__ == "__main__":
