@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * clsw inside: the device, its ports, and which file does what.
+ *
+ *   device.c   alloc, register, attach, recover, netns
+ *   store.c    objects; drain.c their way to the backend
+ *   rm.c       glue to resource/: pools, leases, refill kthread
+ *   port/      netdevs, ethtool, packets up and down
+ *   devlink/   resources, params, info, traps, health, split
+ *   l2/        bridges, VLANs, FDB
+ *   l3/        RIFs, next hops, neighbours, FIB, rules, VRFs
+ *
+ * Lock order: RTNL or the devlink lock (never both here) -> clsw_lock() ->
+ * nothing. Each part keeps its state under clsw_lock() unless it says RTNL.
+ */
+#ifndef _CLSW_CORE_H
+#define _CLSW_CORE_H
+
+#include <linux/etherdevice.h>
+#include <linux/kthread.h>
+#include <linux/rhashtable.h>
+#include <linux/wait.h>
+#include <net/devlink.h>
+
+#include "clsw.h"
+#include "store.h"
+#include "resource/resource.h"
+
+#define CLSW_MAX_PORTS	128
+
+struct clsw_l2;
+struct clsw_l3;
+struct clsw_traps;
+struct clsw_health;
+
+/* Counters of a port's CPU path, per CPU as netdevs have them */
+struct clsw_port {
+	struct clsw_device *cd;
+	struct net_device *netdev;
+	struct devlink_port devlink_port;
+	struct tnd_platform_port platform;	/* host order copies below */
+	u16 index;				/* number in all objects, from 1 */
+	u16 front_panel;
+	u32 speed_mbps;
+	u8 lanes;
+	bool registered;
+	bool carrier;				/* by the chip's LINK events */
+	/* L2, under RTNL and clsw_lock() for writers, either for readers */
+	struct net_device *bridge;
+	struct clsw_obj *obj;			/* TND_CLS_PORT */
+	struct tnd_port want;			/* what .obj should say */
+};
+
+/* What one attach, or the next, did not survive */
+enum clsw_device_state {
+	CLSW_DEV_DOWN,		/* not attached */
+	CLSW_DEV_UP,
+	CLSW_DEV_TROUBLE,	/* recovery is due or running */
+	CLSW_DEV_GONE,		/* recovery gave up: everything fails */
+};
+
+/* How long a busy loop in atomic context waits for the chip */
+#define CLSW_SPIN_MS		100
+/* When a command counts as lost */
+#define CLSW_LOST_MS		2000
+
+struct clsw_device {
+	const struct clsw_backend *backend;
+	struct device *parent;
+	struct devlink *devlink;
+	spinlock_t lock;		/* clsw_lock(), see clsw.h */
+	enum clsw_device_state state;
+	const char *trouble;		/* why, a constant */
+
+	/* store.c, drain.c */
+	struct rhashtable objects;
+	struct list_head dirty[TND_CLS_TRAP + 1];	/* put, by class */
+	struct list_head going[TND_CLS_TRAP + 1];	/* to delete, by class */
+	struct list_head failed;
+	u32 dirty_count;
+	u32 in_flight;
+	u32 object_count;
+	struct task_struct *drainer;
+	wait_queue_head_t drain_wait;
+	wait_queue_head_t idle_wait;	/* somebody waits for "all applied" */
+	bool drain_wake;
+	void *open;			/* drain.c: commands in flight by cookie */
+
+	/* rm.c */
+	struct rm *rm;
+	struct task_struct *refiller;
+	wait_queue_head_t refill_wait;
+	bool refill_wake;
+	void *asks;			/* rm.c: leases asked for */
+
+	struct clsw_port *ports[CLSW_MAX_PORTS + 1];	/* by index, from 1 */
+	u16 port_count;
+	const struct tnd_platform *platform;
+	size_t platform_size;
+	u8 base_mac[ETH_ALEN];
+
+	/* packets */
+	struct net_device *napi_dev;
+	struct napi_struct napi;
+	spinlock_t tx_lock;		/* serialises ->xmit; inside nothing */
+
+	struct clsw_l2 *l2;
+	struct clsw_l3 *l3;
+	struct clsw_traps *traps;
+	struct clsw_health *health;
+	struct work_struct recover_work;
+
+	struct {
+		u64 posted, completed, lost, refused, replays, recoveries;
+		u64 rx, rx_dropped, tx, tx_busy, events, events_lost;
+	} count;
+	unsigned char priv[] __aligned(64);
+};
+
+/* ---- parts: each registers itself in device.c's order, exits in reverse ---- */
+int clsw_store_init(struct clsw_device *cd);
+void clsw_store_exit(struct clsw_device *cd);
+int clsw_drain_start(struct clsw_device *cd);
+void clsw_drain_stop(struct clsw_device *cd);
+int clsw_rm_start(struct clsw_device *cd);
+void clsw_rm_stop(struct clsw_device *cd);
+int clsw_ports_init(struct clsw_device *cd);	/* netdevs, RTNL not held */
+void clsw_ports_exit(struct clsw_device *cd);
+int clsw_devlink_init(struct clsw_device *cd);	/* before devlink_register() */
+void clsw_devlink_exit(struct clsw_device *cd);
+int clsw_l2_init(struct clsw_device *cd);
+void clsw_l2_exit(struct clsw_device *cd);
+int clsw_l3_init(struct clsw_device *cd);
+void clsw_l3_exit(struct clsw_device *cd);
+
+/* ---- drain.c ---- */
+/* Locked: something is dirty; under lockstep it is flushed by the caller */
+void clsw_drain_kick(struct clsw_device *cd);
+/* Locked: an object's body or wish changed */
+void clsw_obj_touch(struct clsw_device *cd, struct clsw_obj *obj);
+/* May sleep: until everything wanted is applied or @ms are over; 0 or -ETIMEDOUT */
+int clsw_settle(struct clsw_device *cd, unsigned int ms);
+/* May sleep: marks everything for replay after an attach, RM restarted */
+int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode);
+
+/* ---- rm.c: admission with all that a policy asks for; locked ---- */
+int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req,
+		  struct rm_ticket *ticket, struct rm_verdict *verdict);
+bool clsw_rm_lockstep(struct clsw_device *cd);
+/* Locked: a completion of a lease command */
+void clsw_rm_completed(struct clsw_device *cd, const struct tnd_cpl *cpl);
+/* Locked: wake the refiller if a refill is due */
+void clsw_rm_poke(struct clsw_device *cd);
+
+/* ---- port/ ---- */
+struct clsw_port *clsw_port_of(const struct net_device *dev);	/* NULL: not ours */
+bool clsw_port_is(const struct net_device *dev);
+/* Locked: sends port->want to the store */
+int clsw_port_update(struct clsw_port *port);
+
+/* ---- l2/: hooks that others call ---- */
+/* NAPI: LEARN, MOVE, AGE and LOST of the chip */
+void clsw_l2_event(struct clsw_device *cd, const struct tnd_event *event);
+/* FID of a bridge and VLAN, 0: none; locked or RTNL */
+u16 clsw_l2_fid(struct clsw_device *cd, const struct net_device *bridge, u16 vid);
+
+static inline struct clsw_port *clsw_port(struct clsw_device *cd, u16 index)
+{
+	return index && index <= CLSW_MAX_PORTS ? cd->ports[index] : NULL;
+}
+
+static inline bool clsw_up(const struct clsw_device *cd)
+{
+	return READ_ONCE(cd->state) == CLSW_DEV_UP;
+}
+
+#endif /* _CLSW_CORE_H */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The store: what should be in hardware, and what is.
+ *
+ *    fib, neigh, fdb, bridge ...            (any context)
+ *        |  clsw_put(), clsw_drop()         under clsw_lock()
+ *        v
+ *    struct clsw_obj, one per (class, key): wanted body
+ *        |  embedded dirty link: a drop allocates nothing
+ *        v
+ *    drainer (kthread, or the caller itself under lockstep)
+ *        |  creates and updates by class upwards, then deletes downwards
+ *        v
+ *    backend->post ... clsw_complete() -> state, RM settle, owner's callback
+ *
+ * An object's life:
+ *
+ *   wanted  written  state
+ *   yes     no       NEW      admitted, not in hardware yet
+ *   yes     yes      SYNCED   hardware has the wanted body
+ *   yes     yes      STALE    hardware has an older body: update pending
+ *   yes     no       FAILED   hardware has refused it, or admission did (MUST)
+ *   no      yes      GOING    delete pending
+ *   any     ?        DOUBT    a command timed out: a delete is out, slots stay
+ *
+ * All of it under clsw_lock(): callers are atomic (FIB notifiers).
+ */
+#ifndef _CLSW_STORE_H
+#define _CLSW_STORE_H
+
+#include <linux/list.h>
+#include <linux/rhashtable.h>
+
+#include "clsw.h"
+#include "resource/resource.h"
+
+struct clsw_obj;
+
+#define CLSW_KEY_MAX	24
+
+/*
+ * Key of an object: the key fields of its ABI body, in their ABI layout and
+ * order (abi/tandem.h names them per class), zero padded.
+ */
+struct clsw_key {
+	u16 cls;
+	u8 bytes[CLSW_KEY_MAX];
+} __packed __aligned(2);
+
+enum clsw_obj_state {
+	CLSW_OBJ_NEW,
+	CLSW_OBJ_SYNCED,
+	CLSW_OBJ_STALE,
+	CLSW_OBJ_FAILED,
+	CLSW_OBJ_GOING,
+	CLSW_OBJ_DOUBT,
+};
+
+/**
+ * struct clsw_watch - told of what becomes of an object
+ * @changed: locked, atomic. The object's state has changed for good: SYNCED,
+ *	FAILED, or gone (@obj->wanted false and freed after the call). Must not
+ *	call clsw_put() or clsw_drop() of the same object; others are fine
+ */
+struct clsw_watch {
+	void (*changed)(struct clsw_device *cd, struct clsw_obj *obj);
+};
+
+/**
+ * struct clsw_obj - one hardware object
+ * @node: in clsw_device.objects
+ * @work: in a dirty or failed list, or empty
+ * @key: class and key
+ * @watch: who is told; NULL nobody
+ * @owner: the watcher's
+ * @ticket: what admission took; closed when it is settled
+ * @reason: why it is not in hardware (needs/free), for explain and extack
+ * @cookie_seq: of the command in flight
+ * @state: enum clsw_obj_state
+ * @wanted: it should be there
+ * @written: hardware has it, in some version
+ * @in_flight: a command is out; its completion looks at the object again
+ * @forced: hardware must trap instead of what the body says (cover rule)
+ * @sent_forced: what the command in flight, or hardware, says of that
+ * @again: it changed while a command was in flight
+ * @needs_rm: its class takes slots
+ * @flags: CLSW_PUT_* of the last put
+ * @deadline: jiffies at which the command in flight counts as lost
+ * @size: bytes of @body
+ * @body: as the ABI has it; writable through clsw_put() alone
+ */
+struct clsw_obj {
+	struct rhash_head node;
+	struct list_head work;
+	struct clsw_key key;
+	const struct clsw_watch *watch;
+	void *owner;
+	struct rm_ticket ticket;
+	struct rm_verdict *reason;
+	u8 state;
+	bool wanted;
+	bool written;
+	bool in_flight;
+	bool forced;
+	bool sent_forced;
+	bool again;
+	bool needs_rm;
+	u8 flags;
+	unsigned long deadline;
+	u16 size;
+	u16 room;
+	struct rcu_head rcu;
+	u8 body[] __aligned(8);
+};
+
+#define CLSW_PUT_MUST		BIT(0)	/* no veto is owed: never refused, FAILED instead */
+#define CLSW_PUT_RESERVE	BIT(1)	/* connected and local prefixes: may use the reserve */
+
+/* Longest refusal for extack, NUL included */
+#define CLSW_TEXT	RM_TEXT
+
+/*
+ * Locked, atomic. Makes (class, key of @body) wanted with this body. @cls
+ * bodies start with struct_size (filled in here); NHG members follow it.
+ * *@objp: the object, if not NULL. 0; or, nothing changed: -ENOSPC with the
+ * reason in @text (CLSW_TEXT bytes, may be NULL), -ENOMEM, -EINVAL, -EIO
+ * (the chip doesn't answer). With CLSW_PUT_MUST only -ENOMEM and -EINVAL.
+ *
+ * Under lockstep the object has been written, or refused, on return; under
+ * other policies it is written soon, see obj->state. A put over an object
+ * that is there is an update in place and needs no room (but for NHG members).
+ */
+int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size,
+	     u8 flags, const struct clsw_watch *watch, void *owner,
+	     struct clsw_obj **objp, char *text);
+/* Locked, atomic, can't fail. The watcher hears when it is gone */
+void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj);
+/* Locked. Exactly this key, taken from the key fields of @body; NULL: none */
+struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body);
+/* Locked. Trap in place of what the body says, or no longer; needs no room */
+void clsw_force_trap(struct clsw_device *cd, struct clsw_obj *obj, bool on);
+/* Locked. FAILED objects of these classes may try again: something was freed */
+void clsw_retry_failed(struct clsw_device *cd);
+/*
+ * Locked; posts and busy-polls until nothing is dirty or in flight, at most
+ * @ms. Drops the lock nowhere. 0, -ETIMEDOUT, -EIO.
+ */
+int clsw_flush(struct clsw_device *cd, unsigned int ms);
+
+/* What hardware has: SYNCED or STALE or GOING */
+static inline bool clsw_obj_written(const struct clsw_obj *obj)
+{
+	return obj->written;
+}
+
+/* Why it is not there, as text: at most CLSW_TEXT - 1 characters; 0: no reason */
+int clsw_obj_reason(struct clsw_device *cd, const struct clsw_obj *obj,
+		    char *buf, size_t size);
+
+#endif /* _CLSW_STORE_H */

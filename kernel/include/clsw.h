@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * clsw, the common layer for switchdev drivers: what a backend author reads.
+ *
+ *        ip  bridge  devlink  ethtool
+ *             |  notifiers, netdev and devlink ops
+ *      +------v-------------------------------+
+ *      | clsw: ports, L2, L3, resources       |   clsw.ko
+ *      |   store (what should be there)       |
+ *      |   drainer (makes it so)              |
+ *      +------+----------------^--------------+
+ *        ops  |                | clsw_complete(), clsw_event(),
+ *             v                | clsw_receive(), clsw_trouble()
+ *      +----------------------------------------+
+ *      | backend: null, pci, ...                |
+ *      +----------------------------------------+
+ *
+ * A backend never sees a notifier, a bridge or a netdev. It moves commands,
+ * events and packets, all of them laid out by abi/tandem.h, between clsw and
+ * one chip. Numbers in commands are little endian, as the ABI has them; a
+ * backend for other hardware translates.
+ *
+ * Locks. Each device has one spinlock, taken with bottom halves off by
+ * clsw_lock(). It protects clsw's store and the backend's command queues. Ops
+ * marked *locked* are called with it held; ops marked *may sleep* without it.
+ * Nothing else of clsw's is taken below it. A backend that needs a lock of its
+ * own takes it inside.
+ */
+#ifndef _CLSW_H
+#define _CLSW_H
+
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/types.h>
+
+#include "tandem.h"
+
+struct clsw_device;
+
+/* Commands of one queue are executed and completed in order */
+enum clsw_queue {
+	CLSW_Q_SYNC	= 0,	/* leases and questions: a caller waits */
+	CLSW_Q_BULK	= 1,	/* writes */
+	CLSW_Q_COUNT
+};
+
+/**
+ * struct clsw_table_ops - the chip's tables; all mandatory
+ * @post: locked. Queue one command. The backend fills in seq and epoch; the
+ *	rest of the head is clsw's. @body is copied before it returns, whatever
+ *	@cmd says of arenas; le32 cmd->body_size is its length. 0, -EAGAIN
+ *	(queue full: reap and try again), -E2BIG (body longer than the device
+ *	takes) or -ENODEV
+ * @kick: locked. Everything posted so far should be looked at now
+ * @reap: locked. Call clsw_complete() for finished commands of a queue, at
+ *	most @budget; returns how many. Must be callable in a busy loop with
+ *	interrupts on and bottom halves off
+ * @want_irq: locked. The caller is about to sleep: call clsw_wake() when a
+ *	completion comes. True: there is one already, don't sleep
+ * @read: may sleep. One command with results in @out (DUMP, SNAPSHOT,
+ *	ACTIVITY, QUERY); @cpl is its completion. 0, -ETIMEDOUT or -ENODEV
+ */
+struct clsw_table_ops {
+	int (*post)(struct clsw_device *cd, enum clsw_queue q,
+		    const struct tnd_cmd *cmd, const void *body);
+	void (*kick)(struct clsw_device *cd, enum clsw_queue q);
+	int (*reap)(struct clsw_device *cd, enum clsw_queue q, int budget);
+	bool (*want_irq)(struct clsw_device *cd);
+	int (*read)(struct clsw_device *cd, const struct tnd_cmd *cmd,
+		    const void *body, void *out, u32 out_size,
+		    struct tnd_cpl *cpl);
+};
+
+enum clsw_attach_mode {
+	CLSW_ATTACH_COLD,	/* tables emptied */
+	CLSW_ATTACH_WARM,	/* tables kept, clsw replays and sweeps */
+};
+
+/**
+ * struct clsw_device_ops - life of the chip
+ * @attach: mandatory, may sleep. Afterwards queues are empty and live, and
+ *	whatever was posted before is void. Bounded: 0, -ETIMEDOUT, -EBUSY
+ *	(another driver holds the chip), -ENODEV
+ * @detach: mandatory, may sleep. Tables stay as they are; afterwards the
+ *	backend calls nothing of clsw's
+ * @alive: mandatory, locked. False once the chip has reset itself, failed
+ *	the rings or gone; until the next @attach
+ * @platform: mandatory, may sleep. The chip's struct tnd_platform with all it
+ *	points to; *@size bytes, valid until the device is unregistered
+ * @info: optional, may sleep. Firmware version for devlink and ethtool, at
+ *	most @size bytes with NUL
+ */
+struct clsw_device_ops {
+	int (*attach)(struct clsw_device *cd, enum clsw_attach_mode mode);
+	void (*detach)(struct clsw_device *cd);
+	bool (*alive)(struct clsw_device *cd);
+	const struct tnd_platform *(*platform)(struct clsw_device *cd,
+					       size_t *size);
+	void (*info)(struct clsw_device *cd, char *version, size_t size);
+};
+
+/**
+ * struct clsw_packet_ops - packets between the CPU and the chip; the table is
+ *	optional, without it ports carry no packets
+ * @xmit: mandatory, softirq or process, not locked but serialised by clsw.
+ *	@skb is linear, 60 bytes or longer, checksums done; the backend
+ *	copies it and leaves it to clsw. 0 or -EBUSY (queue full: clsw stops
+ *	the ports until clsw_tx_wake())
+ * @poll: mandatory, NAPI context. Call clsw_event() and clsw_receive() in the
+ *	order of the ABI (events below a packet's event_seq first); at most
+ *	@budget packets; returns how many
+ * @arm: mandatory, NAPI context. @poll did less than its budget: signal the
+ *	next packet or event by clsw_rx_schedule(). True: there is one already
+ */
+struct clsw_packet_ops {
+	int (*xmit)(struct clsw_device *cd, const struct tnd_tx *meta,
+		    struct sk_buff *skb);
+	int (*poll)(struct clsw_device *cd, int budget);
+	bool (*arm)(struct clsw_device *cd);
+};
+
+/* Counters of one front-panel port, as the chip has them */
+struct clsw_port_stats {
+	u64 rx_packets;
+	u64 rx_bytes;
+	u64 rx_dropped;
+	u64 tx_packets;
+	u64 tx_bytes;
+	u64 tx_dropped;
+};
+
+/**
+ * struct clsw_port_ops - front-panel ports; all optional, all may sleep
+ * @stats: counters of port @port since the chip's start
+ * @identify: LED on or off
+ */
+struct clsw_port_ops {
+	int (*stats)(struct clsw_device *cd, u16 port,
+		     struct clsw_port_stats *stats);
+	int (*identify)(struct clsw_device *cd, u16 port, bool on);
+};
+
+/**
+ * struct clsw_backend - what a backend hands over
+ * @name: short: "pci", "null"
+ * @owner: THIS_MODULE
+ * @device: mandatory
+ * @table: mandatory
+ * @packet: optional
+ * @port: optional
+ * @priv_size: bytes of clsw_priv()
+ */
+struct clsw_backend {
+	const char *name;
+	struct module *owner;
+	const struct clsw_device_ops *device;
+	const struct clsw_table_ops *table;
+	const struct clsw_packet_ops *packet;
+	const struct clsw_port_ops *port;
+	size_t priv_size;
+};
+
+/* ---- what a backend calls ---- */
+
+/* May sleep. @parent: the PCI or platform device. NULL: no memory */
+struct clsw_device *clsw_device_alloc(const struct clsw_backend *backend,
+				      struct device *parent);
+/*
+ * May sleep. Attaches cold, asks for pools and costs, makes netdevs, joins
+ * the notifiers. Ops are called from here on until unregister returns.
+ */
+int clsw_device_register(struct clsw_device *cd);
+void clsw_device_unregister(struct clsw_device *cd);
+void clsw_device_free(struct clsw_device *cd);
+
+/* Memory of priv_size bytes, zeroed */
+void *clsw_priv(struct clsw_device *cd);
+struct device *clsw_parent(struct clsw_device *cd);
+
+void clsw_lock(struct clsw_device *cd);
+void clsw_unlock(struct clsw_device *cd);
+
+/* Locked, from @reap alone */
+void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl);
+/* Any context: completions wait (after @want_irq) */
+void clsw_wake(struct clsw_device *cd);
+/* Any context: packets or events wait (after @arm) */
+void clsw_rx_schedule(struct clsw_device *cd);
+/* NAPI context, from @poll alone */
+void clsw_event(struct clsw_device *cd, const struct tnd_event *event);
+/* NAPI context, from @poll alone; takes @skb (the frame, tag included) */
+void clsw_receive(struct clsw_device *cd, const struct tnd_rx *meta,
+		  struct sk_buff *skb);
+/* Any context: room in the transmit queue again */
+void clsw_tx_wake(struct clsw_device *cd);
+/*
+ * Any context: the chip has failed, reset itself or vanished; @alive says
+ * false from now on. @why is a constant string, for the health report. clsw
+ * attaches again from a work item and replays its store.
+ */
+void clsw_trouble(struct clsw_device *cd, const char *why);
+
+#endif /* _CLSW_H */
