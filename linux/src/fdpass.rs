@@ -1,6 +1,7 @@
 //! Messages with descriptors over Unix sockets (`SOCK_SEQPACKET`, unix(7)).
 //!
-//! Sockets made here are non-blocking: callers poll.
+//! Sockets made here are non-blocking: callers poll. The `_stream` variants are for protocols of others, whose
+//! messages have a fixed length (ivshmem).
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -39,10 +40,10 @@ pub struct Peer {
     pub uid: u32,
 }
 
-fn socket() -> std::io::Result<OwnedFd> {
+fn socket(kind: SocketType) -> std::io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(
         AddressFamily::UNIX,
-        SocketType::SEQPACKET,
+        kind,
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )?)
@@ -51,12 +52,21 @@ fn socket() -> std::io::Result<OwnedFd> {
 /// Listens at `path` with mode 0600. A socket that nobody answers on is replaced;
 /// `ErrorKind::AddrInUse` when somebody does or when something else is in the way.
 pub fn listen(path: &Path) -> std::io::Result<OwnedFd> {
+    listen_as(path, SocketType::SEQPACKET)
+}
+
+/// As [`listen`], `SOCK_STREAM`.
+pub fn listen_stream(path: &Path) -> std::io::Result<OwnedFd> {
+    listen_as(path, SocketType::STREAM)
+}
+
+fn listen_as(path: &Path, kind: SocketType) -> std::io::Result<OwnedFd> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
         Ok(meta) if !meta.file_type().is_socket() => {
             return Err(std::io::ErrorKind::AddrInUse.into());
         }
-        Ok(_) if connect(path).is_ok() => return Err(std::io::ErrorKind::AddrInUse.into()),
+        Ok(_) if connect_as(path, kind).is_ok() => return Err(std::io::ErrorKind::AddrInUse.into()),
         _ => {}
     }
     // under another name first, so that it never has another mode under its own
@@ -64,7 +74,7 @@ pub fn listen(path: &Path) -> std::io::Result<OwnedFd> {
     fresh.push(format!(".{}", std::process::id()));
     let fresh = Path::new(&fresh);
     let _ = std::fs::remove_file(fresh);
-    let fd = socket()?;
+    let fd = socket(kind)?;
     rustix::net::bind(&fd, &SocketAddrUnix::new(fresh)?)?;
     let publish = || -> std::io::Result<()> {
         rustix::fs::chmod(fresh, Mode::RUSR | Mode::WUSR)?;
@@ -89,7 +99,16 @@ pub fn accept(listener: impl AsFd) -> std::io::Result<Option<OwnedFd>> {
 
 /// Connects; does not wait: a listener whose queue is full answers `ErrorKind::WouldBlock`.
 pub fn connect(path: &Path) -> std::io::Result<OwnedFd> {
-    let fd = socket()?;
+    connect_as(path, SocketType::SEQPACKET)
+}
+
+/// As [`connect`], `SOCK_STREAM`.
+pub fn connect_stream(path: &Path) -> std::io::Result<OwnedFd> {
+    connect_as(path, SocketType::STREAM)
+}
+
+fn connect_as(path: &Path, kind: SocketType) -> std::io::Result<OwnedFd> {
+    let fd = socket(kind)?;
     rustix::net::connect(&fd, &SocketAddrUnix::new(path)?)?;
     Ok(fd)
 }

@@ -8,6 +8,9 @@
 //!     └── closed, bad message, DeviceSide::fail ──────────────┘
 //! ```
 //!
+//! Drivers come by the socket, each with a fresh region ([`DeviceSide::listen`]), or through the one
+//! memory of an ivshmem server ([`DeviceSide::join`]); the daemon notices no difference.
+//!
 //! Nothing here ever sleeps: the daemon polls [`DeviceSide::poll_fds`] and calls
 //! [`DeviceSide::handle`].
 
@@ -15,6 +18,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tandem_abi::handshake::{self, Ack, Request};
 use tandem_abi::layout::DOORBELL_HEADER;
@@ -23,6 +27,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::fdpass;
 use tandem_linux::shm::Shared;
 
+use crate::ivshmem::{PeerEvent, Seat};
 use crate::message::{Incoming, KEPT_MAX, Kind, Message, receive};
 use crate::{Bell, CarrierError, Region, io};
 
@@ -36,14 +41,23 @@ const BURST: usize = 32;
 pub struct Holder {
     /// What it calls itself.
     pub name: String,
-    /// Its process.
+    /// Its process; 0: in a VM.
     pub pid: u32,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.pid {
+            0 => f.write_str(&self.name),
+            pid => write!(f, "{} (pid {pid})", self.name),
+        }
+    }
 }
 
 /// What the daemon must know or do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceEvent {
-    /// A driver process is there. Nothing to do.
+    /// A driver is there. Nothing to do.
     Connected(Holder),
     /// The driver asks for this. The rings are dead already; do the work on the tables, then call
     /// [`DeviceSide::acknowledge`].
@@ -57,10 +71,11 @@ pub enum DeviceEvent {
     },
 }
 
-/// One driver's session: a region and doorbells of its own.
+/// One driver's session: a region and doorbells. Over ivshmem there is no socket, and the region
+/// and the doorbells to the device are the seat's.
 #[derive(Debug)]
 struct Session {
-    socket: OwnedFd,
+    socket: Option<OwnedFd>,
     holder: Holder,
     region: Region,
     layout: Layout,
@@ -75,15 +90,36 @@ struct Session {
     open_request: Option<Request>,
 }
 
+/// Where drivers come from.
+#[derive(Debug)]
+enum Entrance {
+    /// Processes connect.
+    Socket(Door),
+    /// A VM writes requests into the memory.
+    Ivshmem(Box<Seat>),
+}
+
+/// `driver.sock`.
+#[derive(Debug)]
+struct Door {
+    listener: OwnedFd,
+    path: PathBuf,
+    waiting: Vec<OwnedFd>,
+    kept: BTreeMap<String, OwnedFd>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 /// The device's end of the carrier.
 #[derive(Debug)]
 pub struct DeviceSide {
-    listener: OwnedFd,
-    path: PathBuf,
+    entrance: Entrance,
     spec: LayoutSpec,
-    waiting: Vec<OwnedFd>,
     session: Option<Session>,
-    kept: BTreeMap<String, OwnedFd>,
     epoch: u32,
     events: Vec<DeviceEvent>,
 }
@@ -98,35 +134,68 @@ impl DeviceSide {
             _ => io("listen on the driver socket")(e),
         })?;
         Ok(DeviceSide {
-            listener,
-            path: path.into(),
+            entrance: Entrance::Socket(Door {
+                listener,
+                path: path.into(),
+                waiting: Vec::new(),
+                kept: BTreeMap::new(),
+            }),
             spec,
-            waiting: Vec::new(),
             session: None,
-            kept: BTreeMap::new(),
             epoch: 0,
             events: Vec::new(),
         })
     }
 
-    /// Replaces the platform description of later sessions (ports may have been added).
+    /// Takes the device's seat at the ivshmem server of `path`, within `timeout`. The memory may be
+    /// that of a device process that is gone: its driver sees a state other than attached and a
+    /// greater epoch, and attaches again.
+    pub fn join(path: &Path, spec: LayoutSpec, timeout: Duration) -> Result<Self, CarrierError> {
+        let (seat, epoch) = Seat::take(path, &spec, timeout)?;
+        Ok(DeviceSide {
+            entrance: Entrance::Ivshmem(Box::new(seat)),
+            spec,
+            session: None,
+            epoch,
+            events: Vec::new(),
+        })
+    }
+
+    /// Replaces the platform description of later sessions (ports may have been added); over
+    /// ivshmem it must not be larger than the first one.
     pub fn set_platform(&mut self, platform: Vec<u8>) -> Result<(), CarrierError> {
         let spec = LayoutSpec {
             platform,
             ..self.spec.clone()
         };
-        Layout::new(&spec)?;
+        let layout = Layout::new(&spec)?;
+        if let Entrance::Ivshmem(seat) = &mut self.entrance {
+            if layout.size > seat.layout.size {
+                return Err(CarrierError::TooSmall {
+                    need: layout.size,
+                    have: seat.layout.size,
+                });
+            }
+            seat.layout = layout;
+        }
         self.spec = spec;
         Ok(())
     }
 
     /// What to poll for input: when one is ready, call [`handle`](Self::handle).
     pub fn poll_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let session = self.session.iter().flat_map(|s| {
-            std::iter::once(s.socket.as_fd()).chain(s.to_device.iter().map(|b| b.as_ref().as_fd()))
+        let (door, seat) = match &self.entrance {
+            Entrance::Socket(door) => (Some(door), None),
+            Entrance::Ivshmem(seat) => (None, Some(seat)),
+        };
+        let door = door.into_iter().flat_map(|d| {
+            std::iter::once(d.listener.as_fd()).chain(d.waiting.iter().map(AsFd::as_fd))
         });
-        std::iter::once(self.listener.as_fd())
-            .chain(self.waiting.iter().map(AsFd::as_fd))
+        let session = self.session.iter().flat_map(|s| {
+            let socket = s.socket.iter().map(AsFd::as_fd);
+            socket.chain(s.to_device.iter().map(|b| b.as_ref().as_fd()))
+        });
+        door.chain(seat.into_iter().flat_map(|s| s.peer.poll_fds()))
             .chain(session)
     }
 
@@ -223,6 +292,7 @@ impl DeviceSide {
         self.serve_session();
         self.accept();
         self.serve_waiting();
+        self.serve_seat();
         self.look_for_request();
         std::mem::take(&mut self.events)
     }
@@ -254,6 +324,12 @@ impl DeviceSide {
                 }
             }
         }
+        let mut leaves = false;
+        if let (Entrance::Ivshmem(seat), Request::Detach) = (&self.entrance, request) {
+            // before the answer: what comes after it is the next driver's
+            seat.write_frame(&self.spec, self.epoch);
+            leaves = true;
+        }
         let state = if session.rings.is_some() {
             raw::TND_DEV_ATTACHED
         } else {
@@ -270,11 +346,14 @@ impl DeviceSide {
         );
         ring_bell(&session.to_driver, DOORBELL_HEADER);
         tracing::info!(
-            "{} (pid {}): {request:?}: {status}, epoch {}",
-            session.holder.name,
-            session.holder.pid,
+            "{}: {request:?}: {status}, epoch {}",
+            session.holder,
             self.epoch
         );
+        if leaves {
+            // what a closed connection says elsewhere
+            self.forget_session("detached".into());
+        }
         self.epoch
     }
 
@@ -285,24 +364,42 @@ impl DeviceSide {
         let Some(session) = &self.session else {
             return;
         };
-        handshake::set_state(&session.region, raw::TND_DEV_FAILED, reason);
-        ring_bell(&session.to_driver, DOORBELL_HEADER);
+        if session.socket.is_some() {
+            handshake::set_state(&session.region, raw::TND_DEV_FAILED, reason);
+            ring_bell(&session.to_driver, DOORBELL_HEADER);
+        }
         let text = format!("{}: {detail}", handshake::fail_reason_text(reason));
-        tracing::error!(
-            "driver {} (pid {}) detached: {text}",
-            session.holder.name,
-            session.holder.pid
-        );
-        self.drop_session(text);
+        tracing::error!("driver {} detached: {text}", session.holder);
+        self.end_session(text, raw::TND_DEV_FAILED, reason);
     }
 
     /// Number of descriptors kept.
     pub fn kept(&self) -> usize {
-        self.kept.len()
+        match &self.entrance {
+            Entrance::Socket(door) => door.kept.len(),
+            Entrance::Ivshmem(_) => 0,
+        }
+    }
+
+    /// Ends the session. The frame of an ivshmem region is written anew, as this driver may have
+    /// spoilt it, and shows `state` for `fail_reason`; that of a socket's goes with the driver.
+    fn end_session(&mut self, text: String, state: u32, fail_reason: u32) {
+        if let (Entrance::Ivshmem(seat), Some(_)) = (&self.entrance, &self.session) {
+            seat.write_frame(&self.spec, self.epoch);
+            seat.show(state, fail_reason);
+        }
+        self.forget_session(text);
     }
 
     fn drop_session(&mut self, reason: String) {
+        self.end_session(reason, raw::TND_DEV_READY, raw::TND_FAIL_NONE);
+    }
+
+    fn forget_session(&mut self, reason: String) {
         if let Some(session) = self.session.take() {
+            if let Entrance::Ivshmem(seat) = &mut self.entrance {
+                seat.seen = session.request_seq;
+            }
             self.events.push(DeviceEvent::Gone {
                 holder: session.holder,
                 reason,
@@ -311,21 +408,24 @@ impl DeviceSide {
     }
 
     fn accept(&mut self) {
+        let Entrance::Socket(door) = &mut self.entrance else {
+            return;
+        };
         for _ in 0..WAITING_MAX {
-            let socket = match fdpass::accept(&self.listener) {
+            let socket = match fdpass::accept(&door.listener) {
                 Ok(Some(socket)) => socket,
                 Ok(None) => return,
                 Err(e) => {
-                    tracing::warn!("accept on {}: {e}", self.path.display());
+                    tracing::warn!("accept on {}: {e}", door.path.display());
                     return;
                 }
             };
             match fdpass::peer(&socket) {
                 Ok(peer) if peer.uid == fdpass::own_uid() => {
-                    if self.waiting.len() == WAITING_MAX {
-                        self.waiting.remove(0);
+                    if door.waiting.len() == WAITING_MAX {
+                        door.waiting.remove(0);
                     }
-                    self.waiting.push(socket);
+                    door.waiting.push(socket);
                 }
                 Ok(peer) => {
                     tracing::warn!("refused user {} (pid {})", peer.uid, peer.pid);
@@ -336,16 +436,19 @@ impl DeviceSide {
                     );
                     refuse(&socket, text);
                 }
-                Err(e) => tracing::warn!("peer of {}: {e}", self.path.display()),
+                Err(e) => tracing::warn!("peer of {}: {e}", door.path.display()),
             }
         }
     }
 
     /// Connections that have not said HELLO yet.
     fn serve_waiting(&mut self) {
-        for socket in std::mem::take(&mut self.waiting) {
+        let Entrance::Socket(door) = &mut self.entrance else {
+            return;
+        };
+        for socket in std::mem::take(&mut door.waiting) {
             match receive(&socket) {
-                Incoming::Nothing => self.waiting.push(socket),
+                Incoming::Nothing => self.wait_on(socket),
                 Incoming::Message(m, _) if m.kind == Kind::Hello => self.greet(socket, &m),
                 Incoming::Closed => {}
                 Incoming::Message(..) => refuse(&socket, "say HELLO first"),
@@ -354,24 +457,30 @@ impl DeviceSide {
         }
     }
 
+    fn wait_on(&mut self, socket: OwnedFd) {
+        if let Entrance::Socket(door) = &mut self.entrance {
+            door.waiting.push(socket);
+        }
+    }
+
     fn greet(&mut self, socket: OwnedFd, hello: &Message) {
         let pid = fdpass::peer(&socket).map_or(0, |p| p.pid);
         if self
             .session
             .as_ref()
-            .is_some_and(|s| fdpass::hung_up(&s.socket))
+            .is_some_and(|s| s.socket.as_ref().is_some_and(fdpass::hung_up))
         {
             self.drop_session("process ended".into());
         }
         if let Some(s) = &self.session {
-            let Holder { name, pid: by } = &s.holder;
+            let holder = &s.holder;
             tracing::warn!(
-                "{} (pid {pid}) refused: {name} (pid {by}) drives the chip",
+                "{} (pid {pid}) refused: {holder} drives the chip",
                 hello.name
             );
             refuse(
                 &socket,
-                format!("the chip is driven by {name} (pid {by}): stop it first"),
+                format!("the chip is driven by {holder}: stop it first"),
             );
             return;
         }
@@ -439,7 +548,7 @@ impl DeviceSide {
         };
         match make() {
             Ok((layout, region, to_device, to_driver)) => Ok(Session {
-                socket,
+                socket: Some(socket),
                 holder,
                 region,
                 layout,
@@ -456,10 +565,14 @@ impl DeviceSide {
     /// Messages of the driver.
     fn serve_session(&mut self) {
         for _ in 0..BURST {
-            let Some(session) = &self.session else {
+            let (Entrance::Socket(door), Some(session)) = (&mut self.entrance, &self.session)
+            else {
                 return;
             };
-            let (message, fds) = match receive(&session.socket) {
+            let Some(socket) = &session.socket else {
+                return;
+            };
+            let (message, fds) = match receive(socket) {
                 Incoming::Nothing => return,
                 Incoming::Closed => return self.drop_session("process ended".into()),
                 Incoming::Bad(why) => {
@@ -469,13 +582,67 @@ impl DeviceSide {
                 Incoming::Message(m, fds) => (m, fds),
             };
             let (mut reply, fds) =
-                answer(&mut self.kept, &message, fds).unwrap_or_else(|error| (error, Vec::new()));
+                answer(&mut door.kept, &message, fds).unwrap_or_else(|error| (error, Vec::new()));
             reply.b = message.b;
-            let sent = reply.send(&session.socket, &fds);
+            let sent = reply.send(socket, &fds);
             if let Err(e) = sent {
                 // it sends and doesn't read: no buffer of ours grows for that
                 return self.drop_session(format!("driver doesn't read its answers: {e}"));
             }
+        }
+    }
+
+    /// What the ivshmem server says, doorbells, and a first request.
+    fn serve_seat(&mut self) {
+        let Entrance::Ivshmem(seat) = &mut self.entrance else {
+            return;
+        };
+        for bell in seat.peer.own() {
+            bell.drain();
+        }
+        for event in seat.peer.handle() {
+            match event {
+                PeerEvent::Left(id) => tracing::info!("ivshmem peer {id} is gone"),
+                PeerEvent::NoServer(why) => tracing::error!(
+                    "the ivshmem server is gone ({why}): the VM that is there drives on; for another one start the \
+                     server, the VM and asicd again"
+                ),
+            }
+        }
+        if let Some(session) = &self.session {
+            if !seat.has(&session.to_driver) {
+                self.drop_session("the VM is gone".into());
+            }
+            return;
+        }
+        let region = seat.peer.region();
+        if let Some((seq, op)) = handshake::pending_request(region, seat.seen) {
+            let (to_driver, name) = match seat.driver() {
+                Ok(found) => found,
+                Err(why) => {
+                    tracing::warn!("request {op} refused: {why}");
+                    let ack = Ack {
+                        status: raw::TND_ST_INVALID,
+                        epoch: self.epoch,
+                    };
+                    seat.seen = seq;
+                    handshake::acknowledge(region, seq, ack);
+                    return;
+                }
+            };
+            let holder = Holder { name, pid: 0 };
+            self.events.push(DeviceEvent::Connected(holder.clone()));
+            self.session = Some(Session {
+                socket: None,
+                holder,
+                region: region.clone(),
+                layout: seat.layout.clone(),
+                to_device: Vec::new(),
+                to_driver,
+                rings: None,
+                request_seq: seat.seen,
+                open_request: None,
+            });
         }
     }
 
@@ -506,12 +673,6 @@ impl DeviceSide {
                 ring_bell(&session.to_driver, DOORBELL_HEADER);
             }
         }
-    }
-}
-
-impl Drop for DeviceSide {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -14,16 +14,33 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::fdpass;
 use tandem_linux::shm::Shared;
 
+use crate::ivshmem::Peer;
 use crate::message::{Incoming, KEPT_MAX, Kind, Message, NAME_MAX, receive};
 use crate::{Bell, CarrierError, Region, io};
 
 /// One step of a wait: the header's words are looked at this often even without a doorbell.
 const SLICE: Duration = Duration::from_millis(10);
 
+/// How the device is reached.
+#[derive(Debug)]
+enum Link {
+    /// Its socket.
+    Socket(OwnedFd),
+    /// An ivshmem server brought the memory.
+    Ivshmem {
+        /// Our place there; it is left on drop.
+        peer: Box<Peer>,
+        /// Of our attach; 0 before it.
+        epoch: u32,
+        /// Number 0.
+        bell: Bell,
+    },
+}
+
 /// A connection to the device, and what came with it. Dropping it detaches; tables stay.
 #[derive(Debug)]
 pub struct DriverSide {
-    socket: OwnedFd,
+    link: Link,
     region: Region,
     layout: Layout,
     name: String,
@@ -80,11 +97,48 @@ impl DriverSide {
         }
         let to_driver = bells.split_off(n_device as usize);
         Ok(DriverSide {
-            socket,
+            link: Link::Socket(socket),
             region,
             layout,
             name: name.into(),
             to_device: bells,
+            to_driver,
+            timeout,
+            asked: 0,
+        })
+    }
+
+    /// Reaches the device as a VM does: as a peer of the ivshmem server at `path`. Waits until a
+    /// device serves the memory. Not attached yet; to be done again when [`check`](Self::check)
+    /// says that the device is gone.
+    pub fn join(path: &Path, name: &str, timeout: Duration) -> Result<Self, CarrierError> {
+        let mut peer = Peer::join(path, timeout)?;
+        let region = peer.region().clone();
+        let mut bells = Vec::new();
+        peer.wait_until("a device at the ivshmem server", timeout, |p| {
+            if !handshake::has_frame(&region) || handshake::state(&region).0 == raw::TND_DEV_ABSENT
+            {
+                return false;
+            }
+            let device = handshake::peers(&region).0.and_then(|id| p.bells_of(id));
+            bells = device.unwrap_or(&[]).to_vec();
+            let Ok(layout) = Layout::read(&region) else {
+                return false;
+            };
+            let (n_device, n_driver) = layout.doorbells();
+            bells.len() >= n_device as usize && p.own().len() >= n_driver as usize
+        })?;
+        let to_driver = peer.own().to_vec();
+        Ok(DriverSide {
+            layout: Layout::read(&region)?,
+            region,
+            name: name.into(),
+            to_device: bells,
+            link: Link::Ivshmem {
+                peer: Box::new(peer),
+                epoch: 0,
+                bell: bell(&to_driver, DOORBELL_HEADER)?,
+            },
             to_driver,
             timeout,
             asked: 0,
@@ -124,7 +178,13 @@ impl DriverSide {
             | raw::TND_FEAT_HW_LEARNING
             | raw::TND_FEAT_DOORBELL_HINT;
         handshake::introduce(&self.region, &self.name, offered & known);
+        if let Link::Ivshmem { peer, .. } = &self.link {
+            handshake::set_driver_peer(&self.region, peer.id());
+        }
         let epoch = self.request(request, what)?;
+        if let Link::Ivshmem { epoch: ours, .. } = &mut self.link {
+            *ours = epoch;
+        }
         let mut rings = DriverRings::new(&self.region, &self.layout, epoch)?;
         rings.set_features(offered & known);
         Ok(rings)
@@ -143,7 +203,14 @@ impl DriverSide {
                 }
                 return Ok(ack.epoch);
             }
-            self.check()?;
+            match &self.link {
+                Link::Socket(_) => self.check()?,
+                // what the state says may be of an earlier session
+                Link::Ivshmem { .. } if self.state() == raw::TND_DEV_ABSENT => {
+                    return Err(CarrierError::Gone);
+                }
+                Link::Ivshmem { .. } => {}
+            }
             if let Ok(bell) = &bell {
                 bell.wait(SLICE).map_err(io("wait"))?;
                 bell.drain();
@@ -154,16 +221,33 @@ impl DriverSide {
 
     /// Whether the session stands: an error says why it doesn't.
     pub fn check(&self) -> Result<(), CarrierError> {
-        match handshake::state(&self.region) {
-            (raw::TND_DEV_FAILED, reason) => Err(CarrierError::Failed(reason)),
-            _ if fdpass::hung_up(&self.socket) => Err(CarrierError::Gone),
+        let state = handshake::state(&self.region);
+        match (&self.link, state) {
+            (_, (raw::TND_DEV_FAILED, reason)) => Err(CarrierError::Failed(reason)),
+            (Link::Socket(socket), _) if fdpass::hung_up(socket) => Err(CarrierError::Gone),
+            (Link::Ivshmem { epoch: 0, .. }, (raw::TND_DEV_ABSENT, _)) => Err(CarrierError::Gone),
+            (Link::Ivshmem { epoch, .. }, (state, _))
+                if *epoch != 0
+                    && (state != raw::TND_DEV_ATTACHED
+                        || handshake::epoch(&self.region) != *epoch) =>
+            {
+                Err(CarrierError::Gone)
+            }
             _ => Ok(()),
         }
     }
 
-    /// The socket: a hang-up there means that the device is gone or has ended the session.
+    fn state(&self) -> u32 {
+        handshake::state(&self.region).0
+    }
+
+    /// The socket: a hang-up there means that the device is gone or has ended the session. Over
+    /// ivshmem doorbell 0: when it rings, [`check`](Self::check).
     pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        match &self.link {
+            Link::Socket(socket) => socket.as_fd(),
+            Link::Ivshmem { bell, .. } => bell.as_ref().as_fd(),
+        }
     }
 
     /// The region.
@@ -261,7 +345,12 @@ impl DriverSide {
             b: self.asked,
             ..message.clone()
         };
-        let (answer, fds) = exchange(&self.socket, &message, fds, what, self.timeout)?;
+        let Link::Socket(socket) = &self.link else {
+            return Err(CarrierError::Refused(
+                "descriptors can't be kept by an ASIC beyond ivshmem".into(),
+            ));
+        };
+        let (answer, fds) = exchange(socket, &message, fds, what, self.timeout)?;
         match (answer.kind, answer.a) {
             (Kind::Ok, _) => Ok(Some((answer, fds))),
             (Kind::Error, 1) => Ok(None),

@@ -9,12 +9,14 @@
 //!              requests in the header's words, doorbell 0
 //! ```
 //!
-//! The rings don't know any of this; an ivshmem carrier brings the same region and other doorbells.
+//! The rings don't know any of this: between a VM and asicd [`ivshmem`] brings the same region and
+//! other doorbells, behind the same two types.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod device;
 mod driver;
+pub mod ivshmem;
 mod message;
 mod region;
 
@@ -36,6 +38,27 @@ pub enum CarrierError {
     /// Nobody listens.
     #[error("no ASIC to drive: nobody listens on {path}: start asicd", path = .0.display())]
     NoAsic(PathBuf),
+    /// Nobody owns the memory.
+    #[error("no ivshmem server listens on {path}: start tandem-ivshmem-server", path = .0.display())]
+    NoServer(PathBuf),
+    /// The server's memory can't hold the region.
+    #[error(
+        "ivshmem memory too small (needs {need} bytes, has {have}): give the server a larger --size"
+    )]
+    TooSmall {
+        /// Bytes of the region.
+        need: usize,
+        /// Bytes of the memory.
+        have: usize,
+    },
+    /// The server has fewer doorbells than the region's rings.
+    #[error("too few ivshmem vectors (needs {need}, has {have}): give the server more --vectors")]
+    Vectors {
+        /// Doorbells in one direction.
+        need: u32,
+        /// Vectors of a peer.
+        have: usize,
+    },
     /// The socket is taken.
     #[error("{path} is in use by a running asicd, or is no socket", path = .0.display())]
     InUse(PathBuf),

@@ -18,6 +18,8 @@ const ACK_SEQ: usize = offset_of!(raw::tnd_header, ack_seq);
 const ACK_STATUS: usize = offset_of!(raw::tnd_header, ack_status);
 const ACK_EPOCH: usize = offset_of!(raw::tnd_header, ack_epoch);
 const DRIVER_NAME: usize = offset_of!(raw::tnd_header, driver_name);
+const DEVICE_PEER: usize = offset_of!(raw::tnd_header, device_peer);
+const DRIVER_PEER: usize = offset_of!(raw::tnd_header, driver_peer);
 const FEATURES_ACCEPTED: usize = offset_of!(raw::tnd_header, features_accepted);
 
 /// What a driver asks of the device.
@@ -108,6 +110,44 @@ pub fn acknowledge(mem: &impl Memory, seq: u32, ack: Ack) {
     mem.store_release(ACK_STATUS, u32::from(ack.status));
     mem.store_release(ACK_EPOCH, ack.epoch);
     mem.store_release(ACK_SEQ, seq);
+}
+
+/// What the driver calls itself, printable.
+pub fn driver_name(mem: &impl Memory) -> String {
+    let h: raw::tnd_header = read_struct(mem, 0);
+    crate::get_name(&h.driver_name)
+}
+
+/// Device: the sequence of the last request, answered or not, and whether it was answered.
+pub fn last_request(mem: &impl Memory) -> (u32, bool) {
+    let seq = mem.load_acquire(REQ_SEQ);
+    (seq, seq == mem.load_acquire(ACK_SEQ))
+}
+
+/// Device: the peer that its doorbells are rung at, on carriers that address them.
+pub fn set_device_peer(mem: &impl Memory, peer: u16) {
+    mem.store_release(DEVICE_PEER, u32::from(peer) + 1);
+}
+
+/// Driver: as [`set_device_peer`], before a request.
+pub fn set_driver_peer(mem: &impl Memory, peer: u16) {
+    mem.store_release(DRIVER_PEER, u32::from(peer) + 1);
+}
+
+/// Peers of the device and of the driver, as they stand in the header.
+pub fn peers(mem: &impl Memory) -> (Option<u16>, Option<u16>) {
+    let peer = |at| u16::try_from(mem.load_acquire(at).checked_sub(1)?).ok();
+    (peer(DEVICE_PEER), peer(DRIVER_PEER))
+}
+
+/// The epoch as it stands in the header: a device that takes a region over goes on from there.
+pub fn epoch(mem: &impl Memory) -> u32 {
+    mem.load_acquire(EPOCH)
+}
+
+/// True for a region that a device has written its frame into.
+pub fn has_frame(mem: &impl Memory) -> bool {
+    u64::from(mem.load_acquire(4)) << 32 | u64::from(mem.load_acquire(0)) == raw::TND_MAGIC
 }
 
 /// Device: `TND_DEV_*`, with the reason when it is `TND_DEV_FAILED`.

@@ -197,16 +197,24 @@ impl Layout {
         })
     }
 
-    /// Writes header, directory and platform into a zeroed region; the magic comes last, and with
-    /// it the state [`TND_DEV_READY`](raw::TND_DEV_READY).
+    /// Writes header, directory and platform into a zeroed region; the magic comes last, and then
+    /// the state [`TND_DEV_READY`](raw::TND_DEV_READY).
     pub fn write(&self, mem: &impl Memory, spec: &LayoutSpec) {
+        self.write_absent(mem, spec);
+        crate::handshake::set_state(mem, raw::TND_DEV_READY, raw::TND_FAIL_NONE);
+    }
+
+    /// The same with the state [`TND_DEV_ABSENT`](raw::TND_DEV_ABSENT), over whatever the region
+    /// holds: the words of requests and acknowledgements stay as they are, so that a driver that
+    /// lives on loses no count.
+    pub fn write_absent(&self, mem: &impl Memory, spec: &LayoutSpec) {
         let mut header = raw::tnd_header {
             abi_major: raw::TND_ABI_MAJOR,
             abi_minor: raw::TND_ABI_MINOR,
             header_size: raw::TND_HEADER_SIZE as u32,
             region_size: self.size as u64,
             features_offered: spec.features,
-            device_state: raw::TND_DEV_READY,
+            device_state: raw::TND_DEV_ABSENT,
             ring_count: self.rings.len() as u32,
             ring_dir_offset: RING_DIR as u32,
             ring_dir_stride: std::mem::size_of::<raw::tnd_ring_info>() as u32,
@@ -218,7 +226,13 @@ impl Layout {
             ..Default::default()
         };
         crate::set_name(&mut header.device_name, &spec.device_name);
-        write_struct(mem, 0, &header);
+        let own = std::mem::offset_of!(raw::tnd_header, req_op);
+        mem.write(
+            0,
+            zerocopy::IntoBytes::as_bytes(&header)
+                .get(..own)
+                .unwrap_or(&[]),
+        );
         for (i, r) in self.rings.iter().enumerate() {
             let info = raw::tnd_ring_info {
                 kind: r.kind,

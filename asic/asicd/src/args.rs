@@ -1,7 +1,33 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 use tandem_ports::PortSpec;
+
+/// Where the driver is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// A process on this machine: it connects to the instance's `driver.sock`.
+    #[default]
+    Socket,
+    /// A kernel in a VM: this ivshmem server owns the memory between us.
+    Ivshmem(PathBuf),
+}
+
+impl std::str::FromStr for Carrier {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "socket" => Ok(Carrier::Socket),
+            Some(("ivshmem", path)) if !path.is_empty() => Ok(Carrier::Ivshmem(path.into())),
+            _ => Err(format!(
+                "{text} is no carrier: write socket or ivshmem:SOCKET"
+            )),
+        }
+    }
+}
 
 /// The software ASIC: forwards packets between its front-panel ports as its driver programs it.
 #[derive(Clone, Debug, Parser)]
@@ -20,6 +46,10 @@ pub struct Args {
     /// Let writes and queries take the profile's time.
     #[arg(long)]
     pub latency: bool,
+    /// How the driver reaches the chip: socket (a process on this machine) or ivshmem:SOCKET (a VM;
+    /// SOCKET is tandem-ivshmem-server's).
+    #[arg(long, default_value = "socket", value_name = "CARRIER")]
+    pub carrier: Carrier,
     /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter.
     #[arg(long, default_value = "info")]
     pub log: String,
@@ -59,5 +89,15 @@ mod tests {
         let e = args(&["swp1=a", "swp1=b"]).unwrap().check().unwrap_err();
         assert!(e.contains("swp1 is cabled twice"), "{e}");
         assert!(args(&["swp0=a"]).is_err());
+    }
+
+    #[test]
+    fn carriers() {
+        assert_eq!("socket".parse(), Ok(Carrier::Socket));
+        assert_eq!("ivshmem:/a:b".parse(), Ok(Carrier::Ivshmem("/a:b".into())));
+        for bad in ["", "ivshmem", "ivshmem:", "pci:/x", "socket:/x"] {
+            let e = bad.parse::<Carrier>().unwrap_err();
+            assert!(e.contains("is no carrier"), "{e}");
+        }
     }
 }

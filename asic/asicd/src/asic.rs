@@ -322,7 +322,7 @@ impl Asic {
         for event in events {
             match event {
                 DeviceEvent::Connected(holder) => {
-                    tracing::info!("driver {} (pid {}) is here", holder.name, holder.pid);
+                    tracing::info!("driver {holder} is here");
                     self.driver = Some(Driver {
                         name: holder.name,
                         pid: holder.pid,
@@ -332,11 +332,7 @@ impl Asic {
                 }
                 DeviceEvent::Request(request) => self.request(request, now_ns),
                 DeviceEvent::Gone { holder, reason } => {
-                    tracing::info!(
-                        "driver {} (pid {}) is gone: {reason}; forwarding goes on",
-                        holder.name,
-                        holder.pid
-                    );
+                    tracing::info!("driver {holder} is gone: {reason}; forwarding goes on");
                     self.detached();
                     self.driver = None;
                     self.fail_reason = Some(reason);

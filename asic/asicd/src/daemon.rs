@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -13,7 +14,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_ports::{Cable, Change};
 
-use crate::args::Args;
+use crate::args::{Args, Carrier};
 use crate::asic::Asic;
 use crate::clock;
 use crate::keeper::{Keeper, UPDATES, Update};
@@ -27,6 +28,8 @@ const JOBS_PER_TURN: usize = 4;
 /// one command after the other needs no wake-up for each.
 const SPIN_NS: u64 = 20_000;
 const SLEEP_NS: u64 = 1_000_000_000;
+/// An ivshmem server that doesn't answer for so long is none.
+const JOIN: Duration = Duration::from_secs(5);
 
 /// Something to do between two bursts.
 pub type Job = Box<dyn FnOnce(&mut Asic) + Send>;
@@ -73,7 +76,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         device_name: profile.name.clone(),
         ..LayoutSpec::default()
     };
-    let side = DeviceSide::listen(&instance.driver_socket(), spec)?;
+    let side = match &args.carrier {
+        Carrier::Socket => DeviceSide::listen(&instance.driver_socket(), spec)?,
+        Carrier::Ivshmem(path) => DeviceSide::join(path, spec, JOIN)?,
+    };
     let poller = Poller::new(bell.as_ref())?;
     let mut asic =
         Asic::new(profile, args.latency, side, poller, epoch_ns).map_err(|e| anyhow!(e))?;

@@ -63,11 +63,11 @@ pub fn status(asic: &mut Asic, now_ns: u64) -> Status {
     }
 }
 
-/// The last session ended because of the driver's fault, not because its process ended.
+/// The last session ended because of the driver's fault, not because it left.
 fn failed(asic: &Asic) -> bool {
     asic.fail_reason
         .as_deref()
-        .is_some_and(|r| r != "process ended")
+        .is_some_and(|r| !matches!(r, "process ended" | "the VM is gone" | "detached"))
 }
 
 /// What a port is cabled to, with its kind.

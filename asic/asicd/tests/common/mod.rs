@@ -224,7 +224,11 @@ pub struct Driver {
 
 impl Driver {
     pub fn connect(path: &std::path::Path, cold: bool) -> Driver {
-        let mut side = DriverSide::connect(path, "test-driver", Duration::from_secs(5)).unwrap();
+        let side = DriverSide::connect(path, "test-driver", Duration::from_secs(5)).unwrap();
+        Driver::on(side, cold)
+    }
+
+    pub fn on(mut side: DriverSide, cold: bool) -> Driver {
         let rings = side.attach(cold).unwrap();
         let seq = vec![0; rings.pairs.len()];
         Driver { side, rings, seq }
