@@ -1,12 +1,19 @@
 //! The memory itself: slots, entry ids, stash.
 
-use super::{ExactMatch, IN_STASH, Info, NONE, Packed, run_mask};
+use super::{EntryId, ExactMatch, IN_STASH, Info, NONE, Packed, run_mask};
 
 impl ExactMatch {
     pub(super) fn in_stash(&self, id: u32) -> bool {
         self.infos
             .get(id as usize)
             .is_some_and(|i| i.place != NONE && i.place & IN_STASH != 0)
+    }
+
+    /// Where an entry is: its first slot, or bit 31 and its position in the stash. For comparisons with a driver's model.
+    #[must_use]
+    pub fn place(&self, id: EntryId) -> Option<u32> {
+        let info = self.infos.get(id.0 as usize)?;
+        (info.place != NONE).then_some(info.place)
     }
 
     pub(super) fn new_id(&mut self, place: u32, width: u32, now_ns: u64) -> u32 {

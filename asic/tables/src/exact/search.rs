@@ -107,7 +107,8 @@ impl ExactMatch {
         let per_bucket = self.geometry.slots_per_bucket;
         let mut order = *buckets;
         let banks = self.geometry.banks as usize;
-        order[..banks].sort_unstable_by_key(|b| self.occupied[*b as usize].count_ones());
+        // stable: which of two equal buckets is tried first is what a driver's model must know too
+        order[..banks].sort_by_key(|b| self.occupied[*b as usize].count_ones());
         for &b in &order[..banks] {
             let mut at = 0;
             while at < per_bucket {

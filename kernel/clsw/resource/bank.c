@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The exact-match memory: hash, slots, stash, counters. bank_search.c makes
+ * room. See bank.h.
+ */
+#include "bank.h"
+#include "bank_priv.h"
+#include "resource.h"
+
+#define KIND_SHIFT	60
+#define KIND_MAC	1ULL
+#define KIND_HOST4	2ULL
+#define KIND_HOST6	3ULL
+
+/* Every input bit changes every output bit with probability one half */
+static u64 mix(u64 x)
+{
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ULL;
+	x ^= x >> 29;
+	x *= 0xa0761d6478bd642fULL;
+	return x ^ x >> 32;
+}
+
+/* The input is mixed already: one multiplication is enough */
+static u64 mix_bank(u64 x)
+{
+	const u64 k = 0xe7037ed1a0b428dbULL;
+
+	return rm_mul_high(x, k) ^ x * k;
+}
+
+static bool wide(const struct bank_key *key)
+{
+	return key->head >> KIND_SHIFT == KIND_HOST6;
+}
+
+static u64 key_hash(const struct bank *b, const struct bank_key *key)
+{
+	u64 h = mix(key->head ^ b->seed);
+
+	if (wide(key))
+		h = mix(mix(h ^ key->tail[0]) ^ rol64(key->tail[1], 17));
+	return h;
+}
+
+static bool key_equal(const struct bank_key *a, const struct bank_key *b)
+{
+	return a->head == b->head && a->tail[0] == b->tail[0] && a->tail[1] == b->tail[1];
+}
+
+void bank_key_mac(struct bank_key *key, u16 fid, const u8 *mac)
+{
+	u64 m = (u64)mac[0] << 40 | (u64)get_unaligned_be32(mac + 1) << 8 | mac[5];
+
+	key->head = KIND_MAC << KIND_SHIFT | (u64)(fid & BANK_MAX_FID) << 48 | m;
+	key->tail[0] = 0;
+	key->tail[1] = 0;
+}
+
+void bank_key_host4(struct bank_key *key, u16 vrf, const u8 *addr)
+{
+	key->head = KIND_HOST4 << KIND_SHIFT | (u64)vrf << 32 | get_unaligned_be32(addr);
+	key->tail[0] = 0;
+	key->tail[1] = 0;
+}
+
+void bank_key_host6(struct bank_key *key, u16 vrf, const u8 *addr)
+{
+	key->head = KIND_HOST6 << KIND_SHIFT | vrf;
+	key->tail[0] = get_unaligned_be64(addr);
+	key->tail[1] = get_unaligned_be64(addr + 8);
+}
+
+enum bank_kind bank_kind(const struct bank_key *key)
+{
+	switch (key->head >> KIND_SHIFT) {
+	case KIND_MAC:
+		return BANK_MAC;
+	case KIND_HOST4:
+		return BANK_HOST4;
+	default:
+		return BANK_HOST6;
+	}
+}
+
+/* -------------------------------------------------------------------------
+ * Geometry and memory
+ */
+static bool bad(char *why, const char *what, u32 is)
+{
+	scnprintf(why, RM_TEXT, "exact-match geometry: %s is %u", what, is);
+	return false;
+}
+
+static bool bad_width(u32 w, u32 slots)
+{
+	return (w != 1 && w != 2 && w != 4) || w * 2 > slots;
+}
+
+bool bank_geometry(struct bank_geometry *g, const struct tnd_geometry *dev, char *why)
+{
+	u64 size;
+
+	memset(g, 0, sizeof(*g));
+	g->seed = le64_to_cpu(dev->seed);
+	g->banks = le32_to_cpu(dev->banks);
+	g->buckets = le32_to_cpu(dev->buckets_per_bank);
+	g->slots = le32_to_cpu(dev->slots_per_bucket);
+	g->stash = le32_to_cpu(dev->stash);
+	g->max_moves = le32_to_cpu(dev->max_moves);
+	g->max_depth = le32_to_cpu(dev->max_depth);
+	g->budget = le32_to_cpu(dev->search_budget);
+	g->width[BANK_MAC] = dev->width_mac;
+	g->width[BANK_HOST4] = dev->width_host4;
+	g->width[BANK_HOST6] = dev->width_host6;
+	if (le32_to_cpu(dev->hash) != TND_EXACT_HASH_MIX64)
+		return bad(why, "hash function", le32_to_cpu(dev->hash));
+	if (!g->banks || g->banks > BANK_MAX_BANKS)
+		return bad(why, "banks", g->banks);
+	if (g->slots != 4 && g->slots != 8)
+		return bad(why, "slots_per_bucket", g->slots);
+	if (!g->buckets || g->buckets > BANK_MAX_SLOTS)
+		return bad(why, "buckets_per_bank", g->buckets);
+	if (g->stash > BANK_MAX_SLOTS)
+		return bad(why, "stash", g->stash);
+	size = (u64)g->banks * g->buckets * g->slots + g->stash;
+	if (size > BANK_MAX_SLOTS)
+		return bad(why, "size", min_t(u64, size, U32_MAX));
+	g->size = size;
+	if (g->max_moves > BANK_MAX_MOVES)
+		return bad(why, "max_moves", g->max_moves);
+	if (g->max_depth > BANK_MAX_DEPTH)
+		return bad(why, "max_depth", g->max_depth);
+	if (g->budget > 1U << 16)
+		return bad(why, "search_budget", g->budget);
+	if (bad_width(g->width[BANK_MAC], g->slots))
+		return bad(why, "width_mac", g->width[BANK_MAC]);
+	if (bad_width(g->width[BANK_HOST4], g->slots))
+		return bad(why, "width_host4", g->width[BANK_HOST4]);
+	if (bad_width(g->width[BANK_HOST6], g->slots) || g->width[BANK_HOST6] == 1)
+		return bad(why, "width_host6", g->width[BANK_HOST6]);
+	return true;
+}
+
+static u32 index_cells(const struct bank_geometry *g)
+{
+	u32 n = 8;
+
+	/* at most half full */
+	while (n < g->stash * 2)
+		n *= 2;
+	return n;
+}
+
+static u32 bank_slots(const struct bank_geometry *g)
+{
+	return g->banks * g->buckets * g->slots;
+}
+
+/* Walks the parts of the memory; NULL base: only the size counts */
+struct carve {
+	u8 *base;
+	size_t at;
+};
+
+static void *carve(struct carve *c, size_t count, size_t each)
+{
+	size_t at = c->at;
+
+	c->at = ALIGN(at + count * each, (size_t)64);
+	return c->base ? c->base + at : NULL;
+}
+
+static size_t lay_out(struct bank *b, const struct bank_geometry *g, void *mem)
+{
+	u32 slots = bank_slots(g);
+	struct carve c = { .base = mem };
+
+	b->cells = carve(&c, slots, sizeof(*b->cells));
+	b->heads = carve(&c, slots, sizeof(*b->heads));
+	b->occupied = carve(&c, g->banks * g->buckets, sizeof(*b->occupied));
+	b->place = carve(&c, g->size, sizeof(*b->place));
+	b->free_ids = carve(&c, g->size, sizeof(*b->free_ids));
+	b->stash = carve(&c, g->stash, sizeof(*b->stash));
+	b->index = carve(&c, index_cells(g), sizeof(*b->index));
+	return c.at;
+}
+
+size_t bank_bytes(const struct bank_geometry *g)
+{
+	struct bank b;
+
+	return lay_out(&b, g, NULL);
+}
+
+void bank_init(struct bank *b, const struct bank_geometry *g, void *mem)
+{
+	u32 i;
+
+	memset(b, 0, sizeof(*b));
+	b->g = *g;
+	lay_out(b, g, mem);
+	b->index_mask = index_cells(g) - 1;
+	for (i = 0; i < BANK_MAX_BANKS; i++)
+		b->bank_seed[i] = mix(g->seed + 0x9e3779b97f4a7c15ULL * (i + 1));
+	b->seed = mix(g->seed ^ 0x5851f42d4c957f2dULL);
+	bank_clear(b);
+}
+
+void bank_clear(struct bank *b)
+{
+	u32 slots = bank_slots(&b->g);
+
+	memset(b->cells, 0, slots * sizeof(*b->cells));
+	memset(b->heads, 0xff, slots * sizeof(*b->heads));
+	memset(b->occupied, 0, b->g.banks * b->g.buckets);
+	memset(b->index, 0xff, ((size_t)b->index_mask + 1) * sizeof(*b->index));
+	memset(b->per_kind, 0, sizeof(b->per_kind));
+	b->last_id = BANK_NONE;
+	b->free_count = 0;
+	b->ids = 0;
+	b->stash_len = 0;
+	b->stash_used = 0;
+	b->drain = 0;
+	b->used = 0;
+	b->committed = 0;
+	b->free = b->g.size;
+}
+
+/* -------------------------------------------------------------------------
+ * Slots
+ */
+void bank_buckets(const struct bank *b, const struct bank_key *key, u32 *out)
+{
+	u64 h = key_hash(b, key);
+	u32 i;
+
+	for (i = 0; i < b->g.banks; i++) {
+		u64 x = mix_bank(h ^ b->bank_seed[i]);
+
+		out[i] = i * b->g.buckets + (u32)((x >> 32) * b->g.buckets >> 32);
+	}
+}
+
+bool bank_read(const struct bank *b, u32 id, struct bank_key *key, u32 *width)
+{
+	u32 place = id < b->ids ? b->place[id] : BANK_NONE;
+
+	if (place == BANK_NONE || place & BANK_IN_STASH)
+		return false;
+	key->head = b->cells[place].word[0];
+	key->tail[0] = 0;
+	key->tail[1] = 0;
+	if (wide(key))
+		memcpy(key->tail, b->cells[place + 1].word, sizeof(key->tail));
+	*width = bank_width(b, key);
+	return true;
+}
+
+static void write_slots(struct bank *b, u32 slot, u32 width, u32 id, const struct bank_key *key,
+			u64 value)
+{
+	b->cells[slot].word[0] = key->head;
+	b->cells[slot].word[1] = value;
+	if (wide(key))
+		memcpy(b->cells[slot + 1].word, key->tail, sizeof(key->tail));
+	b->heads[slot] = id;
+	b->occupied[slot / b->g.slots] |= bank_run(slot % b->g.slots, width);
+}
+
+static void clear_slots(struct bank *b, u32 slot, u32 width)
+{
+	memset(&b->cells[slot], 0, width * sizeof(*b->cells));
+	b->heads[slot] = BANK_NONE;
+	b->occupied[slot / b->g.slots] &= ~bank_run(slot % b->g.slots, width);
+}
+
+void bank_move_entry(struct bank *b, u32 id, u32 to)
+{
+	u32 from = b->place[id], width;
+	struct bank_key key;
+	u64 value;
+
+	if (!bank_read(b, id, &key, &width))
+		return;
+	value = b->cells[from].word[1];
+	clear_slots(b, from, width);
+	write_slots(b, to, width, id, &key, value);
+	b->place[id] = to;
+}
+
+/* -------------------------------------------------------------------------
+ * Stash: an array, and an index by hash with linear probing
+ */
+static u64 stash_hash(const struct bank *b, u32 pos)
+{
+	return key_hash(b, &b->stash[pos].key);
+}
+
+static void index_add(struct bank *b, u64 hash, u32 pos)
+{
+	u32 i = hash & b->index_mask;
+
+	while (b->index[i] != BANK_NONE)
+		i = (i + 1) & b->index_mask;
+	b->index[i] = pos;
+}
+
+static void index_del(struct bank *b, u64 hash, u32 pos)
+{
+	u32 mask = b->index_mask, hole = hash & mask, i;
+
+	while (b->index[hole] != pos) {
+		if (b->index[hole] == BANK_NONE)
+			return;
+		hole = (hole + 1) & mask;
+	}
+	i = hole;
+	for (;;) {
+		u32 home;
+
+		i = (i + 1) & mask;
+		if (b->index[i] == BANK_NONE)
+			break;
+		home = stash_hash(b, b->index[i]) & mask;
+		/* may fill the hole unless its home lies between the hole and itself */
+		if (((i - home) & mask) >= ((i - hole) & mask)) {
+			b->index[hole] = b->index[i];
+			hole = i;
+		}
+	}
+	b->index[hole] = BANK_NONE;
+}
+
+static u32 find_stash(const struct bank *b, const struct bank_key *key, u64 hash)
+{
+	u32 i = hash & b->index_mask;
+
+	for (; b->index[i] != BANK_NONE; i = (i + 1) & b->index_mask) {
+		if (key_equal(&b->stash[b->index[i]].key, key))
+			return b->index[i];
+	}
+	return BANK_NONE;
+}
+
+static void push_stashed(struct bank *b, const struct bank_key *key, u64 value, u32 id, u32 width)
+{
+	struct bank_stashed *s = &b->stash[b->stash_len];
+
+	index_add(b, key_hash(b, key), b->stash_len);
+	s->key = *key;
+	s->value = value;
+	s->id = id;
+	s->width = width;
+	b->place[id] = BANK_IN_STASH | b->stash_len;
+	b->stash_len++;
+	b->stash_used += width;
+}
+
+static void remove_stashed(struct bank *b, u32 pos)
+{
+	u32 last = b->stash_len - 1;
+
+	b->stash_used -= b->stash[pos].width;
+	index_del(b, stash_hash(b, pos), pos);
+	if (pos != last) {
+		u64 hash = stash_hash(b, last);
+
+		/* the last one takes the gap */
+		index_del(b, hash, last);
+		index_add(b, hash, pos);
+		b->place[b->stash[last].id] = BANK_IN_STASH | pos;
+		b->stash[pos] = b->stash[last];
+	}
+	b->stash_len = last;
+}
+
+/*
+ * Slots became free in the banks: two entries of the stash try their buckets
+ * again, so that the stash recovers with normal churn.
+ */
+static void drain_stash(struct bank *b)
+{
+	u32 buckets[BANK_MAX_BANKS];
+	struct bank_stashed s;
+	u32 i, slot;
+
+	for (i = 0; i < 2 && b->stash_len; i++) {
+		b->drain = (b->drain + 1) % b->stash_len;
+		s = b->stash[b->drain];
+		bank_buckets(b, &s.key, buckets);
+		slot = bank_free_run(b, buckets, s.width, false);
+		if (slot == BANK_NONE)
+			continue;
+		remove_stashed(b, b->drain);
+		write_slots(b, slot, s.width, s.id, &s.key, s.value);
+		b->place[s.id] = slot;
+	}
+}
+
+/* -------------------------------------------------------------------------
+ * Entries
+ */
+static u32 find(const struct bank *b, const struct bank_key *key)
+{
+	u32 buckets[BANK_MAX_BANKS];
+	u32 i, k, pos;
+
+	bank_buckets(b, key, buckets);
+	for (i = 0; i < b->g.banks; i++) {
+		for (k = 0; k < b->g.slots; k++) {
+			u32 slot = buckets[i] * b->g.slots + k;
+
+			/* an IPv6 address can look like a key word: heads tells */
+			if (b->cells[slot].word[0] != key->head || b->heads[slot] == BANK_NONE)
+				continue;
+			if (!wide(key) ||
+			    (b->cells[slot + 1].word[0] == key->tail[0] &&
+			     b->cells[slot + 1].word[1] == key->tail[1]))
+				return b->heads[slot];
+		}
+	}
+	if (!b->stash_len)
+		return BANK_NONE;
+	pos = find_stash(b, key, key_hash(b, key));
+	return pos == BANK_NONE ? BANK_NONE : b->stash[pos].id;
+}
+
+static u64 *value_of(const struct bank *b, u32 id)
+{
+	u32 place = b->place[id];
+
+	if (place & BANK_IN_STASH)
+		return &b->stash[place & ~BANK_IN_STASH].value;
+	return &b->cells[place].word[1];
+}
+
+bool bank_find(const struct bank *b, const struct bank_key *key, u64 *value)
+{
+	u32 id = find(b, key);
+
+	if (id == BANK_NONE)
+		return false;
+	if (value)
+		*value = *value_of(b, id);
+	return true;
+}
+
+static u32 new_id(struct bank *b)
+{
+	/* never more entries than slots: both arrays have one element per slot */
+	return b->free_count ? b->free_ids[--b->free_count] : b->ids++;
+}
+
+static enum bank_result place(struct bank *b, const struct bank_key *key, u64 value, u32 width,
+			      struct bank_placed *placed)
+{
+	u32 slot;
+
+	if (b->free < width)
+		return BANK_TABLE_FULL;
+	slot = bank_find_room(b, key, width, &placed->moves);
+	if (slot != BANK_NONE) {
+		placed->id = new_id(b);
+		b->place[placed->id] = slot;
+		write_slots(b, slot, width, placed->id, key, value);
+	} else if (bank_stash_free(b) >= width) {
+		placed->id = new_id(b);
+		placed->in_stash = true;
+		push_stashed(b, key, value, placed->id, width);
+	} else {
+		return BANK_BUCKET_FULL;
+	}
+	b->free -= width;
+	b->used += width;
+	b->per_kind[bank_kind(key)]++;
+	b->last_id = placed->id;
+	b->last_insert = ++b->changes;
+	return BANK_OK;
+}
+
+enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 value, bool promised,
+			     struct bank_placed *placed)
+{
+	struct bank_placed out = { .id = find(b, key) };
+	u32 width = bank_width(b, key);
+	enum bank_result r;
+
+	if (out.id != BANK_NONE) {
+		*value_of(b, out.id) = value;
+		out.in_stash = b->place[out.id] & BANK_IN_STASH;
+		r = BANK_THERE;
+	} else if (promised && b->committed < width) {
+		r = BANK_TABLE_FULL;
+	} else {
+		if (promised)
+			bank_release(b, width);
+		r = place(b, key, value, width, &out);
+		if (r != BANK_OK && promised)
+			bank_commit(b, width);
+	}
+	if (placed)
+		*placed = out;
+	return r;
+}
+
+enum bank_result bank_try(struct bank *b, const struct bank_key *key)
+{
+	u32 width = bank_width(b, key), moves;
+
+	if (find(b, key) != BANK_NONE)
+		return BANK_THERE;
+	if (b->free < width)
+		return BANK_TABLE_FULL;
+	if (bank_stash_free(b) >= width)
+		return BANK_OK;
+	b->changes++;
+	if (bank_find_room(b, key, width, &moves) == BANK_NONE)
+		return BANK_BUCKET_FULL;
+	bank_undo_moves(b, 0);
+	return BANK_OK;
+}
+
+static u32 take_out(struct bank *b, const struct bank_key *key, bool *from_bank)
+{
+	u32 id = find(b, key), width = bank_width(b, key);
+
+	if (id == BANK_NONE)
+		return 0;
+	*from_bank = !(b->place[id] & BANK_IN_STASH);
+	if (*from_bank)
+		clear_slots(b, b->place[id], width);
+	else
+		remove_stashed(b, b->place[id] & ~BANK_IN_STASH);
+	b->place[id] = BANK_NONE;
+	b->free_ids[b->free_count++] = id;
+	b->per_kind[bank_kind(key)]--;
+	b->used -= width;
+	b->free += width;
+	b->changes++;
+	return width;
+}
+
+u32 bank_remove(struct bank *b, const struct bank_key *key)
+{
+	bool from_bank = false;
+	u32 width = take_out(b, key, &from_bank);
+
+	if (width && from_bank)
+		drain_stash(b);
+	return width;
+}
+
+bool bank_undo(struct bank *b, const struct bank_key *key, bool promised)
+{
+	u32 id = find(b, key);
+	bool exact = id != BANK_NONE && id == b->last_id && b->last_insert == b->changes;
+	bool from_bank = false;
+	u32 width = take_out(b, key, &from_bank);
+
+	if (exact && from_bank)
+		bank_undo_moves(b, 0);
+	if (width && promised)
+		bank_commit(b, width);
+	return exact;
+}
+
+bool bank_commit(struct bank *b, u32 slots)
+{
+	if (bank_stash_free(b) < slots || b->free < slots)
+		return false;
+	b->free -= slots;
+	b->committed += slots;
+	b->changes++;
+	return true;
+}
+
+void bank_release(struct bank *b, u32 slots)
+{
+	slots = min(slots, b->committed);
+	b->committed -= slots;
+	b->free += slots;
+	b->changes++;
+}
+
+u32 bank_free_guaranteed(const struct bank *b, enum bank_kind kind)
+{
+	return min(bank_stash_free(b), b->free) / b->g.width[kind];
+}
+
+u32 bank_free_expected(const struct bank *b, enum bank_kind kind)
+{
+	/* the search leaves up to 1/256 of the banks behind for single slots, more for wide ones */
+	u32 w = b->g.width[kind];
+	u32 behind = (b->g.size - b->g.stash) / 256 * w;
+	u32 n = b->free > behind ? (b->free - behind) / w : 0;
+
+	return max(n, bank_free_guaranteed(b, kind));
+}
+
+u32 bank_next(const struct bank *b, u32 cursor, struct bank_key *key, u64 *value)
+{
+	u32 id, width;
+
+	for (id = cursor; id < b->ids; id++) {
+		if (b->place[id] == BANK_NONE)
+			continue;
+		if (b->place[id] & BANK_IN_STASH)
+			*key = b->stash[b->place[id] & ~BANK_IN_STASH].key;
+		else
+			bank_read(b, id, key, &width);
+		*value = *value_of(b, id);
+		return id + 1;
+	}
+	return 0;
+}
+
+u32 bank_place(const struct bank *b, const struct bank_key *key)
+{
+	u32 id = find(b, key);
+
+	return id == BANK_NONE ? BANK_NONE : b->place[id];
+}
+
+u32 bank_recount(const struct bank *b)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < b->g.banks * b->g.buckets; i++)
+		n += hweight8(b->occupied[i]);
+	for (i = 0; i < b->stash_len; i++)
+		n += b->stash[i].width;
+	return n;
+}
+
+u64 bank_digest(const struct bank *b)
+{
+	u32 slots = bank_slots(&b->g), i;
+	u64 d = 0;
+
+	for (i = 0; i < slots; i++) {
+		if (b->heads[i] != BANK_NONE)
+			d = mix(d ^ b->cells[i].word[0]) + i;
+	}
+	for (i = 0; i < b->stash_len; i++)
+		d = mix(d ^ key_hash(b, &b->stash[i].key)) + i;
+	return d;
+}
