@@ -32,6 +32,7 @@ struct clsw_l2;
 struct clsw_l3;
 struct clsw_traps;
 struct clsw_health;
+struct clsw_open;
 
 /* Counters of a port's CPU path, per CPU as netdevs have them */
 struct clsw_port {
@@ -77,21 +78,26 @@ struct clsw_device {
 	struct list_head dirty[TND_CLS_TRAP + 1];	/* put, by class */
 	struct list_head going[TND_CLS_TRAP + 1];	/* to delete, by class */
 	struct list_head failed;
-	u32 dirty_count;
+	struct list_head stuck;		/* deletes that the chip refused */
+	bool retry;			/* something was freed: failed ones try again */
 	u32 in_flight;
 	u32 object_count;
 	struct task_struct *drainer;
 	wait_queue_head_t drain_wait;
 	wait_queue_head_t idle_wait;	/* somebody waits for "all applied" */
 	bool drain_wake;
-	void *open;			/* drain.c: commands in flight by cookie */
+	bool in_callback;		/* a watcher runs: nothing is flushed below it */
+	u8 resync;			/* drain.c: where a replay is */
+	struct clsw_open *open;		/* drain.c: commands in flight by cookie */
+	struct list_head open_used[CLSW_Q_COUNT];	/* oldest first */
+	struct list_head open_free;
+	unsigned int lost_burst;
 
 	/* rm.c */
 	struct rm *rm;
-	struct task_struct *refiller;
-	wait_queue_head_t refill_wait;
-	bool refill_wake;
-	void *asks;			/* rm.c: leases asked for */
+	void *rm_memory;
+	struct rm_ask *asks;		/* RM_MAX_LEASES, by slot */
+	bool *ask_open;
 
 	struct clsw_port *ports[CLSW_MAX_PORTS + 1];	/* by index, from 1 */
 	u16 port_count;
@@ -109,6 +115,7 @@ struct clsw_device {
 	struct clsw_traps *traps;
 	struct clsw_health *health;
 	struct work_struct recover_work;
+	bool leaving;			/* unregister runs: no recovery any more */
 
 	struct {
 		u64 posted, completed, lost, refused, replays, recoveries;
@@ -133,24 +140,48 @@ void clsw_l2_exit(struct clsw_device *cd);
 int clsw_l3_init(struct clsw_device *cd);
 void clsw_l3_exit(struct clsw_device *cd);
 
+/* ---- store.c, for the drainer ---- */
+bool clsw_class_fixed(u16 cls);
+void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj);
+void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_verdict *v);
+
 /* ---- drain.c ---- */
-/* Locked: something is dirty; under lockstep it is flushed by the caller */
+/* Locked: something is dirty */
 void clsw_drain_kick(struct clsw_device *cd);
-/* Locked: an object's body or wish changed */
-void clsw_obj_touch(struct clsw_device *cd, struct clsw_obj *obj);
+/* Locked: queues an object for what it needs; nothing if it needs nothing */
+void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj);
+/* Locked: reaps and posts once; how much was done */
+int clsw_drain_turn(struct clsw_device *cd);
+/* Locked: posts a command that is no object's write; -EAGAIN, -ENODEV */
+enum clsw_open_kind { CLSW_OPEN_WRITE, CLSW_OPEN_LEASE, CLSW_OPEN_RELEASE, CLSW_OPEN_RESYNC };
+int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
+		    const void *body, u32 size, u32 tag);
+/* Locked: clsw_flush() with a limit in microseconds, until @obj is settled; NULL: everything */
+int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us);
 /* May sleep: until everything wanted is applied or @ms are over; 0 or -ETIMEDOUT */
 int clsw_settle(struct clsw_device *cd, unsigned int ms);
 /* May sleep: marks everything for replay after an attach, RM restarted */
 int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode);
+/* May sleep: until a replay has swept the rest; 0, -ETIMEDOUT, -EIO */
+int clsw_replay_finish(struct clsw_device *cd, unsigned int ms);
 
 /* ---- rm.c: admission with all that a policy asks for; locked ---- */
 int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req,
 		  struct rm_ticket *ticket, struct rm_verdict *verdict);
 bool clsw_rm_lockstep(struct clsw_device *cd);
-/* Locked: a completion of a lease command */
-void clsw_rm_completed(struct clsw_device *cd, const struct tnd_cpl *cpl);
-/* Locked: wake the refiller if a refill is due */
-void clsw_rm_poke(struct clsw_device *cd);
+/* Locked: a lease or release command (lease slot, or lease id) completed; NULL: lost */
+void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl);
+void clsw_rm_released(struct clsw_device *cd, u32 lease_id, const struct tnd_cpl *cpl);
+/* Locked, from the drainer: asks for what the bucket lacks; how many were posted */
+int clsw_rm_refill(struct clsw_device *cd);
+/* May sleep: pools of this instant, at most RM_MAX_POOLS; count or -errno */
+int clsw_rm_read_pools(struct clsw_device *cd, struct tnd_pool *pools);
+/* Locked: what admission wants to know of an object */
+void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req);
+
+/* ---- device.c ---- */
+/* May sleep: attaches and replays; 0 or -EIO */
+int clsw_recover(struct clsw_device *cd);
 
 /* ---- port/ ---- */
 struct clsw_port *clsw_port_of(const struct net_device *dev);	/* NULL: not ours */

@@ -57,10 +57,29 @@ enum clsw_obj_state {
 };
 
 /**
+ * struct clsw_reason - why an object is not in hardware
+ * @status: enum tnd_status; 0: no reason
+ * @pool: with TABLE_FULL and BUCKET_FULL
+ * @capped: by the class's cap, not by the memory
+ * @needed: slots
+ * @free: slots
+ * @size: slots
+ */
+struct clsw_reason {
+	u16 status;
+	u8 pool;
+	u8 row;
+	bool capped;
+	u32 needed;
+	u32 free;
+	u32 size;
+};
+
+/**
  * struct clsw_watch - told of what becomes of an object
- * @changed: locked, atomic. The object's state has changed for good: SYNCED,
- *	FAILED, or gone (@obj->wanted false and freed after the call). Must not
- *	call clsw_put() or clsw_drop() of the same object; others are fine
+ * @changed: locked, atomic. A wanted object has become SYNCED or FAILED, or
+ *	@degraded has changed. Must not put or drop the same object; others are
+ *	fine. After clsw_drop() nobody is told any more
  */
 struct clsw_watch {
 	void (*changed)(struct clsw_device *cd, struct clsw_obj *obj);
@@ -75,18 +94,22 @@ struct clsw_watch {
  * @owner: the watcher's
  * @ticket: what admission took; closed when it is settled
  * @reason: why it is not in hardware (needs/free), for explain and extack
- * @cookie_seq: of the command in flight
  * @state: enum clsw_obj_state
  * @wanted: it should be there
  * @written: hardware has it, in some version
  * @in_flight: a command is out; its completion looks at the object again
  * @forced: hardware must trap instead of what the body says (cover rule)
  * @sent_forced: what the command in flight, or hardware, says of that
+ * @degraded: written as a trap because what it refers to has failed
  * @again: it changed while a command was in flight
+ * @doubt: a command was lost: a delete goes out before anything else
  * @needs_rm: its class takes slots
  * @flags: CLSW_PUT_* of the last put
- * @deadline: jiffies at which the command in flight counts as lost
+ * @hw_units: NHG: members that are accounted as written
+ * @sent_units: NHG: members in the command in flight
+ * @op: enum tnd_op of the command in flight
  * @size: bytes of @body
+ * @room: bytes that @body may grow to
  * @body: as the ABI has it; writable through clsw_put() alone
  */
 struct clsw_obj {
@@ -96,17 +119,21 @@ struct clsw_obj {
 	const struct clsw_watch *watch;
 	void *owner;
 	struct rm_ticket ticket;
-	struct rm_verdict *reason;
+	struct clsw_reason reason;
 	u8 state;
 	bool wanted;
 	bool written;
 	bool in_flight;
 	bool forced;
 	bool sent_forced;
+	bool degraded;
 	bool again;
+	bool doubt;
 	bool needs_rm;
 	u8 flags;
-	unsigned long deadline;
+	u8 op;
+	u16 hw_units;
+	u16 sent_units;
 	u16 size;
 	u16 room;
 	struct rcu_head rcu;
@@ -139,8 +166,12 @@ void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj);
 struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body);
 /* Locked. Trap in place of what the body says, or no longer; needs no room */
 void clsw_force_trap(struct clsw_device *cd, struct clsw_obj *obj, bool on);
-/* Locked. FAILED objects of these classes may try again: something was freed */
+/* Locked. What has failed tries again: something was freed, or came to be */
 void clsw_retry_failed(struct clsw_device *cd);
+/* Locked. It is looked at anew: what it refers to has changed its state */
+void clsw_touch(struct clsw_device *cd, struct clsw_obj *obj);
+/* Locked. Before the others of its class: traffic waits for it */
+void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj);
 /*
  * Locked; posts and busy-polls until nothing is dirty or in flight, at most
  * @ms. Drops the lock nowhere. 0, -ETIMEDOUT, -EIO.

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A device from allocation to removal, and its way back after trouble.
+ *
+ *   alloc -> register: attach cold -> pools -> drainer -> ports -> L2, L3 -> devlink
+ *                          ^                                                   |
+ *                          |   clsw_trouble(): state TROUBLE, puts are best effort
+ *                          +-- recover: attach warm, replay the store, sweep --+
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include "core.h"
+#include "devlink/devlink.h"
+
+#define RECOVER_TRIES		20
+#define RECOVER_PAUSE_MS	500	/* the chip may be restarting */
+#define RECOVER_SWEEP_MS	60000
+
+void clsw_lock(struct clsw_device *cd)
+{
+	spin_lock_bh(&cd->lock);
+}
+EXPORT_SYMBOL_GPL(clsw_lock);
+
+void clsw_unlock(struct clsw_device *cd)
+{
+	spin_unlock_bh(&cd->lock);
+}
+EXPORT_SYMBOL_GPL(clsw_unlock);
+
+void *clsw_priv(struct clsw_device *cd)
+{
+	return cd->priv;
+}
+EXPORT_SYMBOL_GPL(clsw_priv);
+
+struct device *clsw_parent(struct clsw_device *cd)
+{
+	return cd->parent;
+}
+EXPORT_SYMBOL_GPL(clsw_parent);
+
+static void set_state(struct clsw_device *cd, enum clsw_device_state state)
+{
+	clsw_lock(cd);
+	WRITE_ONCE(cd->state, state);
+	clsw_unlock(cd);
+	clsw_drain_kick(cd);
+	wake_up_all(&cd->idle_wait);
+}
+
+static int recover_once(struct clsw_device *cd)
+{
+	int err = cd->backend->device->attach(cd, CLSW_ATTACH_WARM);
+
+	if (err)
+		return err;
+	err = clsw_replay(cd, CLSW_ATTACH_WARM);
+	if (err)
+		return err;
+	set_state(cd, CLSW_DEV_UP);
+	err = clsw_replay_finish(cd, RECOVER_SWEEP_MS);
+	if (err)
+		set_state(cd, CLSW_DEV_TROUBLE);
+	return err;
+}
+
+static void recover_work(struct work_struct *work)
+{
+	struct clsw_device *cd = container_of(work, struct clsw_device, recover_work);
+	int i, err = -EIO;
+
+	clsw_health_report(cd);
+	for (i = 0; i < RECOVER_TRIES && !cd->leaving; i++) {
+		err = recover_once(cd);
+		if (!err)
+			break;
+		msleep(RECOVER_PAUSE_MS);
+	}
+	if (!err) {
+		cd->count.recoveries++;
+		dev_info(cd->parent, "recovered: %u objects replayed\n", cd->object_count);
+	} else if (!cd->leaving) {
+		dev_err(cd->parent, "the chip does not come back (%d): devlink health recover tries again\n",
+			err);
+		set_state(cd, CLSW_DEV_GONE);
+	}
+	clsw_health_recovered(cd, err);
+}
+
+/* May sleep, from the health reporter: once more, by hand */
+int clsw_recover(struct clsw_device *cd)
+{
+	if (clsw_up(cd) && !cd->resync)
+		return 0;
+	set_state(cd, CLSW_DEV_TROUBLE);
+	queue_work(system_long_wq, &cd->recover_work);
+	flush_work(&cd->recover_work);
+	return clsw_up(cd) ? 0 : -EIO;
+}
+
+void clsw_trouble(struct clsw_device *cd, const char *why)
+{
+	if (cmpxchg(&cd->state, CLSW_DEV_UP, CLSW_DEV_TROUBLE) != CLSW_DEV_UP)
+		return;
+	WRITE_ONCE(cd->trouble, why);
+	dev_warn(cd->parent, "trouble: %s\n", why);
+	if (!cd->leaving)
+		queue_work(system_long_wq, &cd->recover_work);
+}
+EXPORT_SYMBOL_GPL(clsw_trouble);
+
+struct clsw_device *clsw_device_alloc(const struct clsw_backend *backend, struct device *parent)
+{
+	struct devlink *devlink;
+	struct clsw_device *cd;
+
+	if (WARN_ON(!backend->device || !backend->table))
+		return NULL;
+	devlink = devlink_alloc(&clsw_devlink_ops, sizeof(*cd) + backend->priv_size, parent);
+	if (!devlink)
+		return NULL;
+	cd = devlink_priv(devlink);
+	cd->devlink = devlink;
+	cd->backend = backend;
+	cd->parent = parent;
+	spin_lock_init(&cd->lock);
+	spin_lock_init(&cd->tx_lock);
+	init_waitqueue_head(&cd->drain_wait);
+	init_waitqueue_head(&cd->idle_wait);
+	INIT_WORK(&cd->recover_work, recover_work);
+	return cd;
+}
+EXPORT_SYMBOL_GPL(clsw_device_alloc);
+
+int clsw_device_register(struct clsw_device *cd)
+{
+	const struct clsw_device_ops *ops = cd->backend->device;
+	int err;
+
+	err = clsw_store_init(cd);
+	if (err)
+		return err;
+	err = ops->attach(cd, CLSW_ATTACH_COLD);
+	if (err)
+		goto err_store;
+	cd->platform = ops->platform(cd, &cd->platform_size);
+	if (!cd->platform) {
+		err = -ENODEV;
+		goto err_attach;
+	}
+	err = clsw_rm_start(cd);
+	if (err)
+		goto err_attach;
+	cd->state = CLSW_DEV_UP;
+	err = clsw_drain_start(cd);
+	if (err)
+		goto err_rm;
+
+	devl_lock(cd->devlink);
+	err = clsw_devlink_init(cd);
+	if (err)
+		goto err_drain;
+	err = clsw_ports_init(cd);
+	if (err)
+		goto err_devlink;
+	devl_unlock(cd->devlink);
+
+	err = clsw_l2_init(cd);
+	if (err)
+		goto err_ports;
+	err = clsw_l3_init(cd);
+	if (err)
+		goto err_l2;
+	devlink_register(cd->devlink);
+	dev_info(cd->parent, "%s: %u ports\n", cd->backend->name, cd->port_count);
+	return 0;
+
+err_l2:
+	clsw_l2_exit(cd);
+err_ports:
+	devl_lock(cd->devlink);
+	clsw_ports_exit(cd);
+err_devlink:
+	clsw_devlink_exit(cd);
+err_drain:
+	devl_unlock(cd->devlink);
+	clsw_drain_stop(cd);
+err_rm:
+	clsw_rm_stop(cd);
+err_attach:
+	ops->detach(cd);
+err_store:
+	clsw_store_exit(cd);
+	return err;
+}
+EXPORT_SYMBOL_GPL(clsw_device_register);
+
+void clsw_device_unregister(struct clsw_device *cd)
+{
+	cd->leaving = true;
+	devlink_unregister(cd->devlink);
+	cancel_work_sync(&cd->recover_work);
+	clsw_l3_exit(cd);
+	clsw_l2_exit(cd);
+	devl_lock(cd->devlink);
+	clsw_ports_exit(cd);
+	clsw_devlink_exit(cd);
+	devl_unlock(cd->devlink);
+	/* the chip keeps its tables; what leaves now was told to go */
+	if (clsw_up(cd))
+		clsw_settle(cd, CLSW_LOST_MS);
+	clsw_drain_stop(cd);
+	cd->backend->device->detach(cd);
+	cancel_work_sync(&cd->recover_work);
+	clsw_rm_stop(cd);
+	clsw_store_exit(cd);
+}
+EXPORT_SYMBOL_GPL(clsw_device_unregister);
+
+void clsw_device_free(struct clsw_device *cd)
+{
+	devlink_free(cd->devlink);
+}
+EXPORT_SYMBOL_GPL(clsw_device_free);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Common layer for switchdev drivers");

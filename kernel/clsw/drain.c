@@ -1,0 +1,831 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The drainer: brings objects from the store to the chip.
+ *
+ *   dirty[class]   VLAN, PORT, MEMBER, VRF, RIF, NEXTHOP, NHG, NEIGH, FDB, ROUTE   --> BULK queue
+ *   going[class]   the same backwards, when nothing is dirty                   --> BULK queue
+ *                                                                                    |
+ *   open[cookie]   <---------------------------- clsw_complete() --------------------+
+ *
+ * One queue, executed in order: what is posted earlier is there for what is
+ * posted later. An object has at most one command out; what changes meanwhile
+ * is coalesced and looked at again when that one completes.
+ *
+ * A thread does it, in bursts under clsw_lock(). Who needs the answer now (a
+ * policy that writes before it answers) does the same turns itself.
+ */
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/slab.h>
+
+#include "core.h"
+
+#define OPEN_MAX	2048	/* commands in flight */
+#define OPEN_RESERVE	64	/* of these not for writes: leases come through */
+#define BURST		64	/* commands posted per turn */
+#define REAP		256	/* completions per turn */
+#define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
+
+/* Where a replay is: clsw_device.resync */
+enum {
+	RESYNC_NONE,
+	RESYNC_BEGIN,		/* BEGIN_RESYNC is to be posted, before anything else */
+	RESYNC_RUNS,		/* objects are written */
+	RESYNC_ENDS,		/* END_RESYNC is out */
+	RESYNC_COUNT,		/* done; device.c counts what the chip has now */
+};
+
+/* Up: what is referred to before what refers to it. Down: backwards */
+static const u8 order[] = {
+	TND_CLS_TRAP, TND_CLS_VLAN, TND_CLS_PORT, TND_CLS_VLAN_MEMBER, TND_CLS_VRF, TND_CLS_RIF,
+	TND_CLS_NEXTHOP, TND_CLS_NHG, TND_CLS_NEIGH, TND_CLS_FDB, TND_CLS_ROUTE,
+};
+
+/**
+ * struct clsw_open - a command in flight
+ * @list: in open_used of its queue (oldest first), or open_free
+ * @obj: WRITE; NULL once the command was given up
+ * @since: jiffies when posted
+ * @tag: lease slot, lease id
+ * @gen: makes cookies of earlier use void
+ * @kind: enum clsw_open_kind
+ * @used: it is in open_used
+ */
+struct clsw_open {
+	struct list_head list;
+	struct clsw_obj *obj;
+	unsigned long since;
+	u32 tag;
+	u32 gen;
+	u8 kind;
+	bool used;
+};
+
+static __le64 cookie_of(struct clsw_device *cd, const struct clsw_open *open)
+{
+	return cpu_to_le64((u64)open->gen << 32 | (u32)(open - cd->open));
+}
+
+static struct clsw_open *open_get(struct clsw_device *cd, enum clsw_queue q, u8 kind)
+{
+	struct clsw_open *open;
+
+	if (list_empty(&cd->open_free) ||
+	    (kind == CLSW_OPEN_WRITE && cd->in_flight >= OPEN_MAX - OPEN_RESERVE))
+		return NULL;
+	open = list_first_entry(&cd->open_free, struct clsw_open, list);
+	list_move_tail(&open->list, &cd->open_used[q]);
+	open->kind = kind;
+	open->since = jiffies;
+	open->obj = NULL;
+	open->used = true;
+	cd->in_flight++;
+	return open;
+}
+
+static void open_put(struct clsw_device *cd, struct clsw_open *open)
+{
+	open->gen++;
+	open->obj = NULL;
+	open->used = false;
+	list_move(&open->list, &cd->open_free);
+	cd->in_flight--;
+}
+
+void clsw_drain_kick(struct clsw_device *cd)
+{
+	/* paired with the waiter's look at it: a wake-up costs more than a read */
+	if (READ_ONCE(cd->drain_wake))
+		return;
+	WRITE_ONCE(cd->drain_wake, true);
+	wake_up(&cd->drain_wait);
+}
+
+void clsw_wake(struct clsw_device *cd)
+{
+	clsw_drain_kick(cd);
+}
+EXPORT_SYMBOL_GPL(clsw_wake);
+
+void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	if (obj->in_flight)
+		return;
+	if (!obj->wanted && !obj->written && !obj->doubt) {
+		clsw_obj_free(cd, obj);
+		return;
+	}
+	if (!obj->wanted && clsw_class_fixed(obj->key.cls)) {
+		/* always there: what it says stays until somebody says otherwise */
+		obj->written = false;
+		clsw_obj_free(cd, obj);
+		return;
+	}
+	if (obj->wanted && obj->state == CLSW_OBJ_FAILED && !obj->doubt)
+		list_move_tail(&obj->work, &cd->failed);
+	else if (obj->wanted)
+		list_move_tail(&obj->work, &cd->dirty[obj->key.cls]);
+	else
+		list_move_tail(&obj->work, &cd->going[obj->key.cls]);
+	clsw_drain_kick(cd);
+}
+
+void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	if (obj->wanted && !obj->in_flight && !list_empty(&obj->work) &&
+	    obj->state != CLSW_OBJ_FAILED)
+		list_move(&obj->work, &cd->dirty[obj->key.cls]);
+}
+
+/* What it refers to has failed: it can't be written as it is */
+static bool target_failed(struct clsw_device *cd, const struct clsw_obj *obj)
+{
+	const struct tnd_route *route = (const void *)obj->body;
+	struct clsw_obj *target = NULL;
+
+	if (obj->key.cls != TND_CLS_ROUTE)
+		return false;
+	if (route->target_kind == TND_RT_NEXTHOP) {
+		struct tnd_nexthop probe = { .nexthop = route->target };
+
+		target = clsw_find(cd, TND_CLS_NEXTHOP, &probe);
+	} else if (route->target_kind == TND_RT_NHG) {
+		struct tnd_nhg probe = { .nhg = route->target };
+
+		target = clsw_find(cd, TND_CLS_NHG, &probe);
+	} else {
+		return false;
+	}
+	return !target || target->state == CLSW_OBJ_FAILED;
+}
+
+static void as_trap(u8 *body)
+{
+	struct tnd_route *route = (struct tnd_route *)body;
+
+	route->action = TND_ACT_TRAP;
+	route->reason = TND_TRAP_ROUTE;
+	route->target_kind = TND_RT_NONE;
+	route->target = 0;
+}
+
+static void release_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
+{
+	clsw_obj_req(cd, obj, req);
+	if (obj->key.cls == TND_CLS_NHG)
+		req->units = obj->hw_units;
+}
+
+/* The command that an object needs next */
+static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd *cmd)
+{
+	struct rm_verdict verdict;
+	struct rm_req req;
+	u32 lease;
+
+	if (obj->doubt || !obj->wanted) {
+		obj->op = TND_OP_DELETE;
+		cmd->flags = cpu_to_le32(TND_CMD_IDEMPOTENT);
+	} else if (obj->written) {
+		obj->op = TND_OP_UPDATE;
+	} else {
+		obj->op = TND_OP_CREATE;
+		if (obj->needs_rm && !rm_ticket_open(&obj->ticket)) {
+			/* a replay, or what aged: nobody can be told no any more */
+			clsw_obj_req(cd, obj, &req);
+			req.flags |= RM_REQ_BEST_EFFORT;
+			rm_admit(cd->rm, &req, &obj->ticket, &verdict);
+		}
+		lease = rm_ticket_lease(cd->rm, &obj->ticket);
+		if (lease) {
+			cmd->flags = cpu_to_le32(TND_CMD_LEASE);
+			cmd->lease = cpu_to_le32(lease);
+		}
+	}
+	cmd->op = cpu_to_le16(obj->op);
+}
+
+static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	u8 route[sizeof(struct tnd_route)];
+	const void *body = obj->body;
+	struct tnd_cmd cmd = {};
+	struct clsw_open *open;
+	bool degraded = false;
+	struct rm_req req;
+	int err;
+
+	next_op(cd, obj, &cmd);
+	open = open_get(cd, CLSW_Q_BULK, CLSW_OPEN_WRITE);
+	if (!open)
+		return -EAGAIN;
+	if (obj->key.cls == TND_CLS_ROUTE && obj->op != TND_OP_DELETE) {
+		degraded = target_failed(cd, obj);
+		if (degraded || obj->forced) {
+			memcpy(route, obj->body, sizeof(route));
+			as_trap(route);
+			body = route;
+		}
+	}
+	cmd.cls = cpu_to_le16(obj->key.cls);
+	cmd.cookie = cookie_of(cd, open);
+	cmd.body_size = cpu_to_le32(obj->size);
+	err = cd->backend->table->post(cd, CLSW_Q_BULK, &cmd, body);
+	if (err) {
+		open_put(cd, open);
+		return err;
+	}
+	cd->count.posted++;
+	open->obj = obj;
+	list_del_init(&obj->work);
+	obj->in_flight = true;
+	obj->again = false;
+	obj->sent_forced = obj->forced;
+	if (obj->key.cls == TND_CLS_ROUTE)
+		obj->degraded = degraded;
+	if (obj->key.cls == TND_CLS_NHG && obj->op != TND_OP_DELETE) {
+		obj->sent_units = le16_to_cpu(((struct tnd_nhg *)obj->body)->count);
+		if (obj->op == TND_OP_UPDATE && obj->sent_units < obj->hw_units) {
+			clsw_obj_req(cd, obj, &req);
+			req.flags |= RM_REQ_MEMBERS;
+			req.units = obj->hw_units - obj->sent_units;
+			rm_release_begin(cd->rm, &req);
+		}
+	}
+	if (obj->op == TND_OP_DELETE && obj->written && !obj->doubt) {
+		release_req(cd, obj, &req);
+		rm_release_begin(cd->rm, &req);
+	}
+	return 1;
+}
+
+int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
+		    const void *body, u32 size, u32 tag)
+{
+	enum clsw_queue q = kind == CLSW_OPEN_RESYNC ? CLSW_Q_BULK : CLSW_Q_SYNC;
+	struct clsw_open *open;
+	int err;
+
+	lockdep_assert_held(&cd->lock);
+	open = open_get(cd, q, kind);
+	if (!open)
+		return -EAGAIN;
+	open->tag = tag;
+	cmd->cookie = cookie_of(cd, open);
+	cmd->body_size = cpu_to_le32(size);
+	err = cd->backend->table->post(cd, q, cmd, body);
+	if (err) {
+		open_put(cd, open);
+		return err;
+	}
+	cd->count.posted++;
+	cd->backend->table->kick(cd, q);
+	return 0;
+}
+
+static void tell(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	bool was = cd->in_callback;
+
+	if (!obj->watch || !obj->watch->changed)
+		return;
+	cd->in_callback = true;
+	obj->watch->changed(cd, obj);
+	cd->in_callback = was;
+}
+
+static void refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
+		    const struct rm_verdict *verdict)
+{
+	obj->state = CLSW_OBJ_FAILED;
+	clsw_reason_set(&obj->reason, status, verdict);
+	cd->count.refused++;
+}
+
+static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+{
+	u16 status = le16_to_cpu(cpl->status);
+	struct rm_verdict verdict = {};
+	struct rm_req req;
+	int err = 0;
+
+	clsw_obj_req(cd, obj, &req);
+	if (obj->key.cls == TND_CLS_NHG)
+		req.units = obj->sent_units;
+	if (rm_ticket_open(&obj->ticket))
+		err = rm_settle(cd->rm, &req, &obj->ticket, cpl, &verdict);
+	switch (status) {
+	case TND_ST_OK:
+		obj->written = true;
+		obj->hw_units = obj->sent_units;
+		if (!obj->again)
+			obj->state = CLSW_OBJ_SYNCED;
+		break;
+	case TND_ST_EXISTS:
+		/* the chip learned it by itself: take it over */
+		obj->written = true;
+		obj->hw_units = obj->sent_units;
+		obj->state = CLSW_OBJ_STALE;
+		obj->again = true;
+		break;
+	default:
+		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
+		break;
+	}
+}
+
+static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+{
+	u16 status = le16_to_cpu(cpl->status);
+	struct rm_verdict verdict = {};
+	struct rm_req req;
+	int err = 0;
+
+	if (obj->key.cls == TND_CLS_NHG) {
+		clsw_obj_req(cd, obj, &req);
+		req.flags |= RM_REQ_MEMBERS;
+		if (rm_ticket_open(&obj->ticket)) {
+			req.units = obj->sent_units - obj->hw_units;
+			err = rm_settle(cd->rm, &req, &obj->ticket, cpl, &verdict);
+		} else if (obj->sent_units < obj->hw_units) {
+			req.units = obj->hw_units - obj->sent_units;
+			rm_release_done(cd->rm, &req, cpl);
+		}
+	}
+	switch (status) {
+	case TND_ST_OK:
+		obj->hw_units = obj->sent_units;
+		if (!obj->again)
+			obj->state = CLSW_OBJ_SYNCED;
+		break;
+	case TND_ST_NOENT:
+		if (clsw_class_fixed(obj->key.cls)) {
+			refused(cd, obj, status, NULL);
+			break;
+		}
+		/* aged or swept: it is made anew, with what room there is */
+		obj->written = false;
+		obj->state = CLSW_OBJ_NEW;
+		obj->again = true;
+		break;
+	default:
+		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
+		break;
+	}
+}
+
+static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+{
+	struct tnd_cpl nothing = { .op = cpu_to_le16(TND_OP_CREATE),
+				   .status = cpu_to_le16(TND_ST_FAULT) };
+	u16 status = le16_to_cpu(cpl->status);
+	struct rm_req req;
+
+	release_req(cd, obj, &req);
+	if (obj->doubt && rm_ticket_open(&obj->ticket))
+		rm_settle(cd->rm, &req, &obj->ticket, &nothing, NULL);
+	else if (obj->written)
+		rm_release_done(cd->rm, &req, cpl);
+	if (status == TND_ST_OK || status == TND_ST_NOENT) {
+		obj->doubt = false;
+		obj->written = false;
+		obj->hw_units = 0;
+		obj->again = true;
+		cd->retry = true;
+		return;
+	}
+	/*
+	 * Refused: something still refers to it, or the write failed. Again, but
+	 * not at once: look_for_lost() has a pace.
+	 */
+	obj->again = false;
+	list_move_tail(&obj->work, &cd->stuck);
+}
+
+static void unstick(struct clsw_device *cd)
+{
+	struct clsw_obj *obj, *next;
+	LIST_HEAD(stuck);
+
+	list_splice_init(&cd->stuck, &stuck);
+	list_for_each_entry_safe(obj, next, &stuck, work)
+		clsw_drain_queue(cd, obj);
+}
+
+static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+{
+	u8 was = obj->state;
+
+	obj->in_flight = false;
+	switch (obj->op) {
+	case TND_OP_CREATE:
+		created(cd, obj, cpl);
+		break;
+	case TND_OP_UPDATE:
+		updated(cd, obj, cpl);
+		break;
+	case TND_OP_DELETE:
+		deleted(cd, obj, cpl);
+		if (obj->again)
+			clsw_drain_queue(cd, obj);
+		return;
+	}
+	if (obj->wanted && (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED)) {
+		/* traps in its place until what it refers to can be written */
+		if (obj->state == CLSW_OBJ_FAILED || obj->degraded)
+			list_move_tail(&obj->work, &cd->failed);
+		tell(cd, obj);
+		/* what could not be written for want of it may be, now */
+		if (obj->state == CLSW_OBJ_SYNCED &&
+		    (was == CLSW_OBJ_FAILED || obj->op == TND_OP_CREATE))
+			cd->retry = true;
+	}
+	if (obj->again || !obj->wanted) {
+		obj->again = false;
+		clsw_drain_queue(cd, obj);
+	}
+}
+
+void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
+{
+	u64 cookie = le64_to_cpu(cpl->cookie);
+	u32 index = lower_32_bits(cookie);
+	struct clsw_open *open;
+	struct clsw_obj *obj;
+	u32 tag;
+	u8 kind;
+
+	lockdep_assert_held(&cd->lock);
+	if (index >= OPEN_MAX)
+		return;
+	open = &cd->open[index];
+	if (!open->used || open->gen != upper_32_bits(cookie))
+		return;	/* given up long ago, or never ours */
+	obj = open->obj;
+	kind = open->kind;
+	tag = open->tag;
+	open_put(cd, open);
+	cd->count.completed++;
+	cd->lost_burst = 0;
+	switch (kind) {
+	case CLSW_OPEN_WRITE:
+		if (obj)
+			write_done(cd, obj, cpl);
+		break;
+	case CLSW_OPEN_LEASE:
+		clsw_rm_leased(cd, tag, cpl);
+		break;
+	case CLSW_OPEN_RELEASE:
+		clsw_rm_released(cd, tag, cpl);
+		break;
+	case CLSW_OPEN_RESYNC:
+		if (cd->resync == RESYNC_ENDS)
+			cd->resync = RESYNC_COUNT;
+		break;
+	}
+	if (!cd->in_flight)
+		wake_up(&cd->idle_wait);
+}
+EXPORT_SYMBOL_GPL(clsw_complete);
+
+/* A command that nobody answered: its object is in doubt */
+static void lose(struct clsw_device *cd, struct clsw_open *open)
+{
+	struct clsw_obj *obj = open->obj;
+	u8 kind = open->kind;
+	u32 tag = open->tag;
+
+	open_put(cd, open);
+	cd->count.lost++;
+	cd->lost_burst++;
+	if (kind == CLSW_OPEN_LEASE) {
+		clsw_rm_leased(cd, tag, NULL);
+		return;
+	}
+	if (kind == CLSW_OPEN_RELEASE) {
+		clsw_rm_released(cd, tag, NULL);
+		return;
+	}
+	if (!obj)
+		return;
+	obj->in_flight = false;
+	if (obj->op == TND_OP_DELETE && obj->written && !obj->doubt) {
+		struct rm_req req;
+
+		release_req(cd, obj, &req);
+		rm_release_done(cd->rm, &req, NULL);
+	} else if (rm_ticket_open(&obj->ticket)) {
+		rm_doubt(cd->rm, &obj->ticket);
+	}
+	if (!clsw_class_fixed(obj->key.cls))
+		obj->doubt = true;
+	if (obj->wanted)
+		obj->state = CLSW_OBJ_DOUBT;
+	clsw_drain_queue(cd, obj);
+}
+
+static void look_for_lost(struct clsw_device *cd)
+{
+	unsigned long limit = msecs_to_jiffies(CLSW_LOST_MS);
+	struct clsw_open *open;
+	int q;
+
+	for (q = 0; q < CLSW_Q_COUNT; q++) {
+		while (!list_empty(&cd->open_used[q])) {
+			open = list_first_entry(&cd->open_used[q], struct clsw_open, list);
+			if (time_before(jiffies, open->since + limit))
+				break;
+			lose(cd, open);
+		}
+	}
+	if (cd->lost_burst >= LOST_BURST)
+		clsw_trouble(cd, "commands get no answer");
+}
+
+static struct clsw_obj *next_dirty(struct clsw_device *cd)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		struct list_head *list = &cd->dirty[order[i]];
+
+		if (!list_empty(list))
+			return list_first_entry(list, struct clsw_obj, work);
+	}
+	for (i = ARRAY_SIZE(order) - 1; i >= 0; i--) {
+		struct list_head *list = &cd->going[order[i]];
+
+		if (!list_empty(list))
+			return list_first_entry(list, struct clsw_obj, work);
+	}
+	return NULL;
+}
+
+static int resync_turn(struct clsw_device *cd)
+{
+	struct tnd_cmd cmd = {};
+
+	if (cd->resync == RESYNC_BEGIN)
+		cmd.op = cpu_to_le16(TND_OP_BEGIN_RESYNC);
+	else if (cd->resync == RESYNC_RUNS && !cd->in_flight && !next_dirty(cd))
+		cmd.op = cpu_to_le16(TND_OP_END_RESYNC);
+	else
+		return 0;
+	if (clsw_post_other(cd, CLSW_OPEN_RESYNC, &cmd, NULL, 0, 0))
+		return 0;
+	cd->resync++;
+	return 1;
+}
+
+int clsw_drain_turn(struct clsw_device *cd)
+{
+	const struct clsw_table_ops *table = cd->backend->table;
+	int done, posted = 0;
+
+	lockdep_assert_held(&cd->lock);
+	if (!clsw_up(cd))
+		return 0;
+	done = table->reap(cd, CLSW_Q_SYNC, REAP);
+	done += table->reap(cd, CLSW_Q_BULK, REAP);
+	done += resync_turn(cd);
+	if (cd->retry) {
+		cd->retry = false;
+		if (!list_empty(&cd->failed))
+			clsw_retry_failed(cd);
+	}
+	if (!cd->resync)
+		done += clsw_rm_refill(cd);
+	while (posted < BURST) {
+		struct clsw_obj *obj = next_dirty(cd);
+		int err;
+
+		if (!obj)
+			break;
+		err = post_obj(cd, obj);
+		if (err < 0)
+			break;
+		posted++;
+	}
+	if (posted)
+		table->kick(cd, CLSW_Q_BULK);
+	return done + posted;
+}
+
+static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)
+{
+	if (!obj)
+		return !cd->in_flight && !next_dirty(cd);
+	return !obj->in_flight && !obj->again && !obj->doubt &&
+	       (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED);
+}
+
+int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us)
+{
+	ktime_t end = ktime_add_us(ktime_get(), us);
+
+	lockdep_assert_held(&cd->lock);
+	for (;;) {
+		clsw_drain_turn(cd);
+		if (settled(cd, obj))
+			return 0;
+		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
+			return -EIO;
+		if (ktime_after(ktime_get(), end))
+			return -ETIMEDOUT;
+		cpu_relax();
+	}
+}
+
+int clsw_flush(struct clsw_device *cd, unsigned int ms)
+{
+	return clsw_flush_obj(cd, NULL, ms * 1000);
+}
+
+static bool idle(struct clsw_device *cd)
+{
+	bool yes;
+
+	clsw_lock(cd);
+	yes = settled(cd, NULL) || cd->state == CLSW_DEV_GONE;
+	clsw_unlock(cd);
+	return yes;
+}
+
+int clsw_settle(struct clsw_device *cd, unsigned int ms)
+{
+	clsw_drain_kick(cd);
+	if (!wait_event_timeout(cd->idle_wait, idle(cd), msecs_to_jiffies(ms)))
+		return -ETIMEDOUT;
+	return cd->state == CLSW_DEV_GONE ? -EIO : 0;
+}
+
+static int drainer(void *arg)
+{
+	struct clsw_device *cd = arg;
+	unsigned long looked = jiffies;
+
+	while (!kthread_should_stop()) {
+		int done;
+
+		WRITE_ONCE(cd->drain_wake, false);
+		do {
+			clsw_lock(cd);
+			done = clsw_drain_turn(cd);
+			if (time_after(jiffies, looked + HZ / 4)) {
+				looked = jiffies;
+				if (clsw_up(cd)) {
+					look_for_lost(cd);
+					unstick(cd);
+				}
+			}
+			if (!done && clsw_up(cd))
+				done = cd->backend->table->want_irq(cd);
+			clsw_unlock(cd);
+			cond_resched();
+		} while (done && !kthread_should_stop());
+		wait_event_interruptible_timeout(cd->drain_wait,
+						 READ_ONCE(cd->drain_wake) || kthread_should_stop(),
+						 HZ / 4);
+	}
+	return 0;
+}
+
+/* The chip was attached: what it has is not known, everything is written anew */
+static void forget(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	struct rm_req req;
+
+	if (rm_ticket_open(&obj->ticket)) {
+		/* void already, or taken since the attach */
+		clsw_obj_req(cd, obj, &req);
+		rm_cancel(cd->rm, &req, &obj->ticket);
+	}
+	memset(&obj->ticket, 0, sizeof(obj->ticket));
+	obj->in_flight = false;
+	obj->again = false;
+	obj->doubt = false;
+	obj->written = clsw_class_fixed(obj->key.cls);
+	obj->hw_units = 0;
+	if (obj->wanted)
+		obj->state = CLSW_OBJ_NEW;
+	list_del_init(&obj->work);
+	clsw_drain_queue(cd, obj);
+}
+
+/* Every pool as the chip has it; leases and tickets of before are void */
+static int recount(struct clsw_device *cd, bool cold, bool quiet_only)
+{
+	struct tnd_pool *pools;
+	int i, count = -EAGAIN;
+	u64 posted;
+
+	pools = kcalloc(RM_MAX_POOLS, sizeof(*pools), GFP_KERNEL);
+	if (!pools)
+		return -ENOMEM;
+	for (i = 0; i < 20; i++) {
+		clsw_lock(cd);
+		posted = cd->count.posted;
+		clsw_unlock(cd);
+		count = clsw_rm_read_pools(cd, pools);
+		if (count < 0)
+			break;
+		clsw_lock(cd);
+		if (!quiet_only || (posted == cd->count.posted && settled(cd, NULL))) {
+			rm_restart(cd->rm, pools, count, cold);
+			memset(cd->ask_open, 0, RM_MAX_LEASES * sizeof(*cd->ask_open));
+			clsw_unlock(cd);
+			count = 0;
+			break;
+		}
+		clsw_unlock(cd);
+		count = -EAGAIN;
+		clsw_settle(cd, 1000);
+	}
+	kfree(pools);
+	return count;
+}
+
+int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
+{
+	struct rhashtable_iter iter;
+	struct clsw_obj *obj;
+	int i, err;
+
+	clsw_lock(cd);
+	for (i = 0; i < CLSW_Q_COUNT; i++)
+		while (!list_empty(&cd->open_used[i]))
+			open_put(cd, list_first_entry(&cd->open_used[i], struct clsw_open, list));
+	cd->lost_burst = 0;
+	cd->resync = RESYNC_BEGIN;
+	cd->count.replays++;
+	clsw_unlock(cd);
+
+	err = recount(cd, mode == CLSW_ATTACH_COLD, false);
+	if (err)
+		return err;
+	/* a table that grows under the walk shows some twice: forget() may be repeated */
+	rhashtable_walk_enter(&cd->objects, &iter);
+	rhashtable_walk_start(&iter);
+	while ((obj = rhashtable_walk_next(&iter))) {
+		if (IS_ERR(obj))
+			continue;
+		clsw_lock(cd);
+		forget(cd, obj);
+		clsw_unlock(cd);
+	}
+	rhashtable_walk_stop(&iter);
+	rhashtable_walk_exit(&iter);
+	return 0;
+}
+
+/* May sleep, after clsw_replay() and with the device up: until the sweep is over */
+int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
+{
+	long left = wait_event_timeout(cd->idle_wait,
+				       READ_ONCE(cd->resync) == RESYNC_COUNT || !clsw_up(cd),
+				       msecs_to_jiffies(ms));
+	int err;
+
+	if (!left)
+		return -ETIMEDOUT;
+	if (!clsw_up(cd))
+		return -EIO;
+	/* what was swept is told by nobody: count once more, before credit is taken */
+	err = recount(cd, false, true);
+	clsw_lock(cd);
+	cd->resync = RESYNC_NONE;
+	clsw_unlock(cd);
+	clsw_drain_kick(cd);
+	return err;
+}
+
+int clsw_drain_start(struct clsw_device *cd)
+{
+	int i;
+
+	cd->open = kvcalloc(OPEN_MAX, sizeof(*cd->open), GFP_KERNEL);
+	if (!cd->open)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&cd->open_free);
+	for (i = 0; i < CLSW_Q_COUNT; i++)
+		INIT_LIST_HEAD(&cd->open_used[i]);
+	for (i = 0; i < OPEN_MAX; i++)
+		list_add_tail(&cd->open[i].list, &cd->open_free);
+	cd->drainer = kthread_run(drainer, cd, "clsw-drain");
+	if (IS_ERR(cd->drainer)) {
+		int err = PTR_ERR(cd->drainer);
+
+		cd->drainer = NULL;
+		kvfree(cd->open);
+		return err;
+	}
+	return 0;
+}
+
+void clsw_drain_stop(struct clsw_device *cd)
+{
+	kthread_stop(cd->drainer);
+	cd->drainer = NULL;
+	kvfree(cd->open);
+	cd->open = NULL;
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The resource manager's surroundings: what it asks for is posted here, on the
+ * SYNC queue, and waited for if a caller waits.
+ */
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "core.h"
+
+#define COSTS_MAX	RM_MAX_ROWS
+
+static int post_ask(struct clsw_device *cd, const struct rm_ask *ask)
+{
+	struct {
+		struct tnd_lease head;
+		struct tnd_lease_item item[TND_LEASE_MAX_CLASSES];
+	} body = {};
+	struct tnd_cmd cmd = { .op = cpu_to_le16(TND_OP_LEASE) };
+	int err;
+
+	body.head.struct_size = cpu_to_le16(sizeof(body.head));
+	body.head.count = cpu_to_le16(ask->count);
+	memcpy(body.item, ask->item, ask->count * sizeof(ask->item[0]));
+	cd->asks[ask->slot] = *ask;
+	cd->ask_open[ask->slot] = true;
+	err = clsw_post_other(cd, CLSW_OPEN_LEASE, &cmd, &body,
+			      sizeof(body.head) + ask->count * sizeof(ask->item[0]), ask->slot);
+	if (err) {
+		cd->ask_open[ask->slot] = false;
+		rm_lease_done(cd->rm, ask, NULL);
+	}
+	return err;
+}
+
+static void post_releases(struct clsw_device *cd)
+{
+	struct tnd_cmd cmd;
+	int budget = RM_MAX_LEASES;
+	u32 id;
+
+	while (budget-- && rm_next_release(cd->rm, &id)) {
+		memset(&cmd, 0, sizeof(cmd));
+		cmd.op = cpu_to_le16(TND_OP_RELEASE);
+		cmd.lease = cpu_to_le32(id);
+		if (clsw_post_other(cd, CLSW_OPEN_RELEASE, &cmd, NULL, 0, id))
+			rm_release_lease_done(cd->rm, id, NULL);
+	}
+}
+
+void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl)
+{
+	if (slot >= RM_MAX_LEASES || !cd->ask_open[slot])
+		return;
+	cd->ask_open[slot] = false;
+	rm_lease_done(cd->rm, &cd->asks[slot], cpl);
+}
+
+void clsw_rm_released(struct clsw_device *cd, u32 lease_id, const struct tnd_cpl *cpl)
+{
+	rm_release_lease_done(cd->rm, lease_id, cpl);
+}
+
+int clsw_rm_refill(struct clsw_device *cd)
+{
+	struct rm_ask ask;
+	int posted = 0;
+
+	lockdep_assert_held(&cd->lock);
+	post_releases(cd);
+	if (!rm_refill_due(cd->rm))
+		return 0;
+	while (posted < RM_MAX_LEASES && rm_need_refill(cd->rm, &ask)) {
+		if (post_ask(cd, &ask))
+			break;
+		posted++;
+	}
+	return posted;
+}
+
+bool clsw_rm_lockstep(struct clsw_device *cd)
+{
+	return rm_policy(cd->rm) == RM_LOCKSTEP;
+}
+
+/* Until the lease is answered: the caller of a notifier waits for it, so with a bound */
+static int wait_ask(struct clsw_device *cd, u32 slot)
+{
+	ktime_t end = ktime_add_ms(ktime_get(), CLSW_SPIN_MS);
+
+	while (cd->ask_open[slot]) {
+		cd->backend->table->reap(cd, CLSW_Q_SYNC, 64);
+		if (!cd->ask_open[slot])
+			break;
+		if (!cd->backend->device->alive(cd) || ktime_after(ktime_get(), end)) {
+			clsw_rm_leased(cd, slot, NULL);
+			return -EIO;
+		}
+		cpu_relax();
+	}
+	return 0;
+}
+
+int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ticket *ticket,
+		  struct rm_verdict *verdict)
+{
+	int round, err;
+
+	lockdep_assert_held(&cd->lock);
+	for (round = 0; round < RM_ADMIT_ROUNDS; round++) {
+		switch (rm_admit(cd->rm, req, ticket, verdict)) {
+		case RM_ADMITTED:
+			if (verdict->post_release)
+				post_releases(cd);
+			if (rm_refill_due(cd->rm))
+				clsw_drain_kick(cd);
+			return 0;
+		case RM_QUERY:
+			err = post_ask(cd, &verdict->ask);
+			if (!err)
+				err = wait_ask(cd, verdict->ask.slot);
+			if (err)
+				return -EIO;
+			break;
+		case RM_WAIT:
+			/* what is outstanding decides; a watcher's turn can't wait for itself */
+			if (cd->in_callback)
+				return -EIO;
+			err = clsw_flush_obj(cd, NULL, CLSW_SPIN_MS * 1000);
+			if (err)
+				return -EIO;
+			break;
+		case RM_FULL:
+			return -ENOSPC;
+		case RM_BAD:
+			return -EINVAL;
+		}
+	}
+	verdict->result = RM_FULL;
+	return -ENOSPC;
+}
+
+static int dump(struct clsw_device *cd, u16 op, u16 cls, void *out, u32 size)
+{
+	struct tnd_cmd cmd = {
+		.op = cpu_to_le16(op),
+		.cls = cpu_to_le16(cls),
+	};
+	struct tnd_cpl cpl;
+	int err;
+
+	memset(out, 0, size);
+	err = cd->backend->table->read(cd, &cmd, NULL, out, size, &cpl);
+	if (err)
+		return err;
+	if (le16_to_cpu(cpl.status) == TND_ST_UNSUPPORTED)
+		return -EOPNOTSUPP;
+	if (le16_to_cpu(cpl.status) != TND_ST_OK)
+		return -EIO;
+	return min_t(u32, le32_to_cpu(cpl.out_count), size);
+}
+
+int clsw_rm_read_pools(struct clsw_device *cd, struct tnd_pool *pools)
+{
+	int count = dump(cd, TND_OP_SNAPSHOT, 0, pools, RM_MAX_POOLS * sizeof(*pools));
+
+	return count < 0 ? count : min(count, RM_MAX_POOLS);
+}
+
+int clsw_rm_start(struct clsw_device *cd)
+{
+	struct rm_setup setup = {
+		.policy = RM_CREDIT,
+		.params = RM_DEFAULT_PARAMS,
+		.learning = true,
+	};
+	struct tnd_geometry *geometry;
+	struct tnd_class_cost *costs;
+	struct tnd_pool *pools;
+	char why[RM_TEXT] = "";
+	int count, err = -ENOMEM;
+	size_t size;
+
+	pools = kcalloc(RM_MAX_POOLS, sizeof(*pools), GFP_KERNEL);
+	costs = kcalloc(COSTS_MAX, sizeof(*costs), GFP_KERNEL);
+	geometry = kzalloc(sizeof(*geometry), GFP_KERNEL);
+	cd->asks = kcalloc(RM_MAX_LEASES, sizeof(*cd->asks), GFP_KERNEL);
+	cd->ask_open = kcalloc(RM_MAX_LEASES, sizeof(*cd->ask_open), GFP_KERNEL);
+	if (!pools || !costs || !geometry || !cd->asks || !cd->ask_open)
+		goto out;
+
+	count = clsw_rm_read_pools(cd, pools);
+	if (count < 0) {
+		err = count;
+		goto out;
+	}
+	setup.pools = pools;
+	setup.pool_count = count;
+	count = dump(cd, TND_OP_DUMP, TND_CLS_COST, costs, COSTS_MAX * sizeof(*costs));
+	if (count < 0) {
+		err = count;
+		goto out;
+	}
+	setup.costs = costs;
+	setup.cost_count = min(count, COSTS_MAX);
+	/* optional: without it the exact-match memory is asked, not modelled */
+	if (dump(cd, TND_OP_DUMP, TND_CLS_GEOMETRY, geometry, sizeof(*geometry)) > 0)
+		setup.geometry = geometry;
+
+	size = rm_size(&setup, why);
+	if (!size) {
+		dev_err(cd->parent, "resources: %s\n", why);
+		err = -EPROTO;
+		goto out;
+	}
+	cd->rm_memory = vzalloc(size + 64);
+	if (!cd->rm_memory)
+		goto out;
+	cd->rm = rm_init(PTR_ALIGN(cd->rm_memory, 64), &setup);
+	err = cd->rm ? 0 : -EPROTO;
+out:
+	kfree(pools);
+	kfree(costs);
+	kfree(geometry);
+	if (err)
+		clsw_rm_stop(cd);
+	return err;
+}
+
+void clsw_rm_stop(struct clsw_device *cd)
+{
+	vfree(cd->rm_memory);
+	cd->rm_memory = NULL;
+	cd->rm = NULL;
+	kfree(cd->asks);
+	kfree(cd->ask_open);
+	cd->asks = NULL;
+	cd->ask_open = NULL;
+}

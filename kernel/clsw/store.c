@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The store: objects by key, what is wanted of them. See store.h for a drawing
+ * of an object's life, drain.c for its way to the chip.
+ */
+#include <linux/slab.h>
+
+#include "core.h"
+
+/* Where a class's key lies in its body: pieces of (offset, length) */
+struct key_piece {
+	u8 offset;
+	u8 len;
+};
+
+struct clsw_class {
+	const char *name;
+	u8 size;		/* of the body's struct */
+	bool fixed;		/* always there: UPDATE alone */
+	struct key_piece key[4];
+};
+
+#define PIECE(type, field)	{ offsetof(struct type, field), sizeof_field(struct type, field) }
+
+static const struct clsw_class classes[] = {
+	[TND_CLS_PORT] = { "port", sizeof(struct tnd_port), true, { PIECE(tnd_port, port) } },
+	[TND_CLS_VLAN] = { "VLAN", sizeof(struct tnd_vlan), false, { PIECE(tnd_vlan, fid) } },
+	[TND_CLS_VLAN_MEMBER] = { "VLAN member", sizeof(struct tnd_vlan_member), false,
+		{ PIECE(tnd_vlan_member, port), PIECE(tnd_vlan_member, vid) } },
+	[TND_CLS_FDB] = { "FDB entry", sizeof(struct tnd_fdb), false,
+		{ PIECE(tnd_fdb, fid), PIECE(tnd_fdb, mac) } },
+	[TND_CLS_VRF] = { "VRF", sizeof(struct tnd_vrf), false, { PIECE(tnd_vrf, vrf) } },
+	[TND_CLS_RIF] = { "RIF", sizeof(struct tnd_rif), false, { PIECE(tnd_rif, rif) } },
+	[TND_CLS_NEIGH] = { "neighbour", sizeof(struct tnd_neigh), false,
+		{ PIECE(tnd_neigh, rif), PIECE(tnd_neigh, family), PIECE(tnd_neigh, addr) } },
+	[TND_CLS_NEXTHOP] = { "next hop", sizeof(struct tnd_nexthop), false,
+		{ PIECE(tnd_nexthop, nexthop) } },
+	[TND_CLS_NHG] = { "next-hop group", sizeof(struct tnd_nhg), false,
+		{ PIECE(tnd_nhg, nhg) } },
+	[TND_CLS_ROUTE] = { "route", sizeof(struct tnd_route), false,
+		{ PIECE(tnd_route, vrf), PIECE(tnd_route, family), PIECE(tnd_route, prefix_len),
+		  PIECE(tnd_route, addr) } },
+	[TND_CLS_TRAP] = { "trap", sizeof(struct tnd_trap), true, { PIECE(tnd_trap, reason) } },
+};
+
+static const struct rhashtable_params object_params = {
+	.key_len = sizeof(struct clsw_key),
+	.key_offset = offsetof(struct clsw_obj, key),
+	.head_offset = offsetof(struct clsw_obj, node),
+	.automatic_shrinking = true,
+};
+
+static const struct clsw_class *class_of(u16 cls)
+{
+	if (cls >= ARRAY_SIZE(classes) || !classes[cls].name)
+		return NULL;
+	return &classes[cls];
+}
+
+static void make_key(struct clsw_key *key, u16 cls, const void *body)
+{
+	const struct key_piece *p = classes[cls].key;
+	unsigned int i, at = 0;
+
+	memset(key, 0, sizeof(*key));
+	key->cls = cls;
+	for (i = 0; i < ARRAY_SIZE(classes[cls].key) && p[i].len; i++) {
+		memcpy(key->bytes + at, (const u8 *)body + p[i].offset, p[i].len);
+		at += p[i].len;
+	}
+}
+
+static struct clsw_obj *find_key(struct clsw_device *cd, const struct clsw_key *key)
+{
+	return rhashtable_lookup_fast(&cd->objects, key, object_params);
+}
+
+struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body)
+{
+	struct clsw_key key;
+
+	lockdep_assert_held(&cd->lock);
+	if (!class_of(cls))
+		return NULL;
+	make_key(&key, cls, body);
+	return find_key(cd, &key);
+}
+
+bool clsw_class_fixed(u16 cls)
+{
+	return classes[cls].fixed;
+}
+
+void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
+{
+	memset(req, 0, sizeof(*req));
+	req->cls = obj->key.cls;
+	req->units = 1;
+	switch (obj->key.cls) {
+	case TND_CLS_FDB: {
+		const struct tnd_fdb *fdb = (const void *)obj->body;
+
+		req->space = le16_to_cpu(fdb->fid);
+		memcpy(req->addr, fdb->mac, ETH_ALEN);
+		break;
+	}
+	case TND_CLS_NEIGH: {
+		const struct tnd_neigh *neigh = (const void *)obj->body;
+		struct tnd_rif probe = { .rif = neigh->rif };
+		struct clsw_obj *rif = clsw_find(cd, TND_CLS_RIF, &probe);
+
+		req->family = neigh->family;
+		if (rif)
+			req->space = le16_to_cpu(((struct tnd_rif *)rif->body)->vrf);
+		memcpy(req->addr, neigh->addr, sizeof(neigh->addr));
+		break;
+	}
+	case TND_CLS_NHG: {
+		const struct tnd_nhg *nhg = (const void *)obj->body;
+
+		req->units = le16_to_cpu(nhg->count);
+		break;
+	}
+	case TND_CLS_ROUTE: {
+		const struct tnd_route *route = (const void *)obj->body;
+
+		req->family = route->family;
+		break;
+	}
+	}
+	if (obj->flags & CLSW_PUT_MUST || !clsw_up(cd) || cd->resync)
+		req->flags |= RM_REQ_BEST_EFFORT;
+	if (obj->flags & CLSW_PUT_RESERVE)
+		req->flags |= RM_REQ_RESERVE;
+}
+
+void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_verdict *v)
+{
+	memset(reason, 0, sizeof(*reason));
+	reason->status = status;
+	if (!v)
+		return;
+	reason->pool = v->pool;
+	reason->row = v->row;
+	reason->capped = v->capped;
+	reason->needed = v->needed;
+	reason->free = v->free;
+	reason->size = v->size;
+}
+
+int clsw_obj_reason(struct clsw_device *cd, const struct clsw_obj *obj, char *buf, size_t size)
+{
+	const struct clsw_reason *r = &obj->reason;
+	struct rm_verdict v = { .result = RM_FULL };
+
+	if (!r->status)
+		return 0;
+	switch (r->status) {
+	case TND_ST_TABLE_FULL:
+	case TND_ST_BUCKET_FULL:
+		v.pool = r->pool;
+		v.row = r->row;
+		v.capped = r->capped;
+		v.bucket = r->status == TND_ST_BUCKET_FULL;
+		v.needed = r->needed;
+		v.free = r->free;
+		v.size = r->size;
+		return rm_full_text(cd->rm, &v, buf, size);
+	case TND_ST_DEPEND:
+		return scnprintf(buf, size, "what the %s refers to is not in hardware",
+				 classes[obj->key.cls].name);
+	case TND_ST_UNSUPPORTED:
+		return scnprintf(buf, size, "the chip has no %s", classes[obj->key.cls].name);
+	default:
+		return scnprintf(buf, size, "the chip refused the %s (status %u)",
+				 classes[obj->key.cls].name, r->status);
+	}
+}
+
+/* Admission for an object that has no ticket; fills its reason if refused */
+static int admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *verdict)
+{
+	struct rm_req req;
+	int err;
+
+	verdict->sync = false;
+	if (!obj->needs_rm || rm_ticket_open(&obj->ticket))
+		return 0;
+	clsw_obj_req(cd, obj, &req);
+	err = clsw_rm_admit(cd, &req, &obj->ticket, verdict);
+	if (err == -ENOSPC)
+		clsw_reason_set(&obj->reason,
+				verdict->bucket ? TND_ST_BUCKET_FULL : TND_ST_TABLE_FULL, verdict);
+	else if (err)
+		clsw_reason_set(&obj->reason, TND_ST_FAULT, NULL);
+	return err;
+}
+
+/* Members that a group has more than before need room, too: the update's ticket */
+static int admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
+			struct rm_verdict *verdict)
+{
+	int more = le16_to_cpu(((const struct tnd_nhg *)body)->count);
+	struct rm_req req;
+	int err;
+
+	if (obj->in_flight) {
+		err = clsw_flush_obj(cd, obj, CLSW_SPIN_MS * 1000);
+		if (err)
+			return err;
+	}
+	clsw_obj_req(cd, obj, &req);
+	req.flags |= RM_REQ_MEMBERS;
+	if (rm_ticket_open(&obj->ticket)) {
+		req.units = obj->sent_units;
+		rm_cancel(cd->rm, &req, &obj->ticket);
+	}
+	more -= obj->hw_units;
+	if (more <= 0)
+		return 0;
+	req.units = more;
+	err = clsw_rm_admit(cd, &req, &obj->ticket, verdict);
+	obj->sent_units = err ? 0 : more;
+	if (err)
+		clsw_reason_set(&obj->reason, TND_ST_TABLE_FULL, verdict);
+	return err;
+}
+
+static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body, u32 size,
+		  struct rm_verdict *verdict)
+{
+	int err;
+
+	verdict->sync = false;
+	if (obj->size == size && !memcmp(obj->body, body, size) && obj->state != CLSW_OBJ_FAILED)
+		return 0;
+	if (obj->key.cls == TND_CLS_NHG && (obj->written || obj->in_flight)) {
+		err = admit_growth(cd, obj, body, verdict);
+		if (err && !(obj->flags & CLSW_PUT_MUST))
+			return err;
+	}
+	memcpy(obj->body, body, size);
+	obj->size = size;
+	if (!obj->written && !obj->in_flight) {
+		err = admit(cd, obj, verdict);
+		if (err && !(obj->flags & CLSW_PUT_MUST))
+			return err;
+		obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
+	} else if (obj->state != CLSW_OBJ_NEW) {
+		obj->state = CLSW_OBJ_STALE;
+	}
+	if (obj->in_flight)
+		obj->again = true;
+	return 0;
+}
+
+static struct clsw_obj *create(struct clsw_device *cd, const struct clsw_key *key, const void *body,
+			       u32 size)
+{
+	/* a group may grow in place, and a put must not fail for memory then */
+	u32 room = key->cls == TND_CLS_NHG ?
+		   sizeof(struct tnd_nhg) + TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member) :
+		   size;
+	struct clsw_obj *obj = kzalloc(struct_size(obj, body, room), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!obj)
+		return NULL;
+	obj->key = *key;
+	obj->size = size;
+	obj->room = room;
+	INIT_LIST_HEAD(&obj->work);
+	memcpy(obj->body, body, size);
+	obj->state = CLSW_OBJ_NEW;
+	obj->needs_rm = !classes[key->cls].fixed;
+	obj->written = classes[key->cls].fixed;
+	if (rhashtable_insert_fast(&cd->objects, &obj->node, object_params)) {
+		kfree(obj);
+		return NULL;
+	}
+	cd->object_count++;
+	return obj;
+}
+
+void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	if (rm_ticket_open(&obj->ticket)) {
+		struct rm_req req;
+
+		clsw_obj_req(cd, obj, &req);
+		rm_cancel(cd->rm, &req, &obj->ticket);
+	}
+	list_del_init(&obj->work);
+	rhashtable_remove_fast(&cd->objects, &obj->node, object_params);
+	cd->object_count--;
+	kfree_rcu(obj, rcu);
+}
+
+static void why(struct clsw_device *cd, const struct clsw_obj *obj, char *text)
+{
+	if (text && !clsw_obj_reason(cd, obj, text, CLSW_TEXT))
+		strscpy(text, "the chip does not answer", CLSW_TEXT);
+}
+
+int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 flags,
+	     const struct clsw_watch *watch, void *owner, struct clsw_obj **objp, char *text)
+{
+	const struct clsw_class *class = class_of(cls);
+	struct rm_verdict verdict = {};
+	struct clsw_obj *obj;
+	struct clsw_key key;
+	bool made = false;
+	int err;
+
+	lockdep_assert_held(&cd->lock);
+	if (!class || size < class->size || size > sizeof(struct tnd_nhg) +
+	    TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member))
+		return -EINVAL;
+	make_key(&key, cls, body);
+	obj = find_key(cd, &key);
+	if (!obj) {
+		obj = create(cd, &key, body, size);
+		if (!obj)
+			return -ENOMEM;
+		made = true;
+	} else if (size > obj->room) {
+		return -EINVAL;
+	}
+	if (obj->wanted) {
+		u8 was = obj->flags;
+
+		obj->flags = flags;
+		err = update(cd, obj, body, size, &verdict);
+		if (err) {
+			obj->flags = was;
+			goto refused;
+		}
+	} else {
+		/* new, or on its way out: what is not in hardware needs room again */
+		obj->flags = flags;
+		memcpy(obj->body, body, size);
+		obj->size = size;
+		if (!obj->written || obj->in_flight || obj->doubt) {
+			err = admit(cd, obj, &verdict);
+			if (err && !(flags & CLSW_PUT_MUST))
+				goto refused;
+			obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
+			if (obj->in_flight)
+				obj->again = true;
+		} else {
+			obj->state = CLSW_OBJ_STALE;
+		}
+		obj->wanted = true;
+		obj->forced = false;
+	}
+	((struct tnd_route *)obj->body)->struct_size = cpu_to_le16(class->size);
+	obj->watch = watch;
+	obj->owner = owner;
+	if (obj->state != CLSW_OBJ_FAILED)
+		memset(&obj->reason, 0, sizeof(obj->reason));
+	clsw_drain_queue(cd, obj);
+	if ((verdict.sync || clsw_rm_lockstep(cd)) && !cd->in_callback && clsw_up(cd)) {
+		err = clsw_flush_obj(cd, obj, CLSW_SPIN_MS * 1000);
+		if (!(flags & CLSW_PUT_MUST) && (err || obj->state == CLSW_OBJ_FAILED)) {
+			bool full = obj->reason.status == TND_ST_TABLE_FULL ||
+				    obj->reason.status == TND_ST_BUCKET_FULL;
+
+			why(cd, obj, text);
+			if (made)
+				clsw_drop(cd, obj);
+			return err ? -EIO : full ? -ENOSPC : -EIO;
+		}
+	}
+	if (objp)
+		*objp = obj;
+	return 0;
+
+refused:
+	why(cd, obj, text);
+	memset(&obj->reason, 0, sizeof(obj->reason));
+	if (made)
+		clsw_obj_free(cd, obj);
+	return err;
+}
+
+void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	lockdep_assert_held(&cd->lock);
+	if (!obj->wanted)
+		return;
+	obj->wanted = false;
+	obj->watch = NULL;
+	obj->owner = NULL;
+	obj->forced = false;
+	if (rm_ticket_open(&obj->ticket) && !obj->in_flight && !obj->doubt) {
+		struct rm_req req;
+
+		clsw_obj_req(cd, obj, &req);
+		rm_cancel(cd->rm, &req, &obj->ticket);
+	}
+	obj->state = CLSW_OBJ_GOING;
+	if (obj->in_flight)
+		obj->again = true;
+	clsw_drain_queue(cd, obj);
+}
+
+void clsw_force_trap(struct clsw_device *cd, struct clsw_obj *obj, bool on)
+{
+	lockdep_assert_held(&cd->lock);
+	if (obj->forced == on)
+		return;
+	obj->forced = on;
+	clsw_touch(cd, obj);
+}
+
+void clsw_touch(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	lockdep_assert_held(&cd->lock);
+	if (!obj->wanted)
+		return;
+	if (obj->state == CLSW_OBJ_SYNCED)
+		obj->state = CLSW_OBJ_STALE;
+	if (obj->in_flight)
+		obj->again = true;
+	clsw_drain_queue(cd, obj);
+}
+
+void clsw_retry_failed(struct clsw_device *cd)
+{
+	struct clsw_obj *obj, *next;
+	struct rm_verdict verdict;
+	int budget = 64;
+
+	/* oldest first; the rest has its turn at the next chance */
+	list_for_each_entry_safe(obj, next, &cd->failed, work) {
+		if (!budget--)
+			break;
+		obj->flags |= CLSW_PUT_MUST;
+		if (!obj->written && admit(cd, obj, &verdict)) {
+			list_move_tail(&obj->work, &cd->failed);
+			continue;
+		}
+		list_del_init(&obj->work);
+		obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
+		clsw_drain_queue(cd, obj);
+	}
+}
+
+int clsw_store_init(struct clsw_device *cd)
+{
+	int i;
+
+	INIT_LIST_HEAD(&cd->failed);
+	INIT_LIST_HEAD(&cd->stuck);
+	for (i = 0; i < ARRAY_SIZE(cd->dirty); i++) {
+		INIT_LIST_HEAD(&cd->dirty[i]);
+		INIT_LIST_HEAD(&cd->going[i]);
+	}
+	return rhashtable_init(&cd->objects, &object_params);
+}
+
+static void free_object(void *ptr, void *arg)
+{
+	kfree(ptr);
+}
+
+void clsw_store_exit(struct clsw_device *cd)
+{
+	/* the drainer is gone, and with it everybody who could look */
+	rhashtable_free_and_destroy(&cd->objects, free_object, NULL);
+}
