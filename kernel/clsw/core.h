@@ -32,6 +32,7 @@ struct clsw_l2;
 struct clsw_l3;
 struct clsw_traps;
 struct clsw_health;
+struct clsw_front;
 struct clsw_open;
 
 /* Counters of a port's CPU path, per CPU as netdevs have them */
@@ -46,6 +47,16 @@ struct clsw_port {
 	u8 lanes;
 	bool registered;
 	bool carrier;				/* by the chip's LINK events */
+	/* port/: under clsw_lock() */
+	bool open;				/* between ndo_open and ndo_stop */
+	s8 part;				/* of a split port, from 0; -1: unsplit */
+	u8 autoneg;				/* AUTONEG_* */
+	u32 fec;				/* ETHTOOL_FEC_* as configured */
+	u32 forced_mbps;			/* without autoneg; 0: none */
+	u64 link_changes;
+	struct clsw_port_stats stats;		/* since the netdev is there */
+	struct clsw_port_stats chip;		/* as the chip said last */
+	bool has_stats;
 	/* L2, under RTNL and clsw_lock() for writers, either for readers */
 	struct net_device *bridge;
 	struct clsw_obj *obj;			/* TND_CLS_PORT */
@@ -98,6 +109,7 @@ struct clsw_device {
 	void *rm_memory;
 	struct rm_ask *asks;		/* RM_MAX_LEASES, by slot */
 	bool *ask_open;
+	struct tnd_cpl hold_cpl;	/* of the last reservation's lease */
 
 	struct clsw_port *ports[CLSW_MAX_PORTS + 1];	/* by index, from 1 */
 	u16 port_count;
@@ -105,10 +117,18 @@ struct clsw_device {
 	size_t platform_size;
 	u8 base_mac[ETH_ALEN];
 
+	struct clsw_front *front;	/* port/ */
+
 	/* packets */
 	struct net_device *napi_dev;
 	struct napi_struct napi;
 	spinlock_t tx_lock;		/* serialises ->xmit; inside nothing */
+
+	/* genl/ */
+	struct list_head list;		/* of all devices */
+	struct list_head holds;		/* committed reservations */
+	u16 hold;			/* what is put now comes out of it; 0: none */
+	struct list_head dumps;		/* genl.c: walks of .objects that are open */
 
 	struct clsw_l2 *l2;
 	struct clsw_l3 *l3;
@@ -188,6 +208,24 @@ struct clsw_port *clsw_port_of(const struct net_device *dev);	/* NULL: not ours 
 bool clsw_port_is(const struct net_device *dev);
 /* Locked: sends port->want to the store */
 int clsw_port_update(struct clsw_port *port);
+/* Any context: after an attach: queues that had stopped go on, packets are looked for */
+void clsw_ports_resume(struct clsw_device *cd);
+
+/* ---- genl/ ---- */
+int clsw_genl_init(void);
+void clsw_genl_exit(void);
+void clsw_genl_add(struct clsw_device *cd);
+void clsw_genl_remove(struct clsw_device *cd);
+/*
+ * Locked, around the puts of one route (its next hops, too): if the prefix is
+ * on a reservation's list, they take from it. @table as rtnetlink has it.
+ */
+void clsw_hold_begin(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len,
+		     const void *addr);
+void clsw_hold_end(struct clsw_device *cd);
+/* May sleep: a lease for @items, all or nothing; -ENOSPC with @text (CLSW_TEXT) */
+int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, unsigned int count,
+		 u16 *hold, char *text);
 
 /* ---- l2/: hooks that others call ---- */
 /* NAPI: LEARN, MOVE, AGE and LOST of the chip */

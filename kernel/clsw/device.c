@@ -129,6 +129,9 @@ struct clsw_device *clsw_device_alloc(const struct clsw_backend *backend, struct
 	spin_lock_init(&cd->tx_lock);
 	init_waitqueue_head(&cd->drain_wait);
 	init_waitqueue_head(&cd->idle_wait);
+	INIT_LIST_HEAD(&cd->list);
+	INIT_LIST_HEAD(&cd->holds);
+	INIT_LIST_HEAD(&cd->dumps);
 	INIT_WORK(&cd->recover_work, recover_work);
 	return cd;
 }
@@ -174,6 +177,7 @@ int clsw_device_register(struct clsw_device *cd)
 	if (err)
 		goto err_l2;
 	devlink_register(cd->devlink);
+	clsw_genl_add(cd);
 	dev_info(cd->parent, "%s: %u ports\n", cd->backend->name, cd->port_count);
 	return 0;
 
@@ -200,6 +204,7 @@ EXPORT_SYMBOL_GPL(clsw_device_register);
 void clsw_device_unregister(struct clsw_device *cd)
 {
 	cd->leaving = true;
+	clsw_genl_remove(cd);
 	devlink_unregister(cd->devlink);
 	cancel_work_sync(&cd->recover_work);
 	clsw_l3_exit(cd);
@@ -224,6 +229,18 @@ void clsw_device_free(struct clsw_device *cd)
 	devlink_free(cd->devlink);
 }
 EXPORT_SYMBOL_GPL(clsw_device_free);
+
+static int __init clsw_init(void)
+{
+	return clsw_genl_init();
+}
+module_init(clsw_init);
+
+static void __exit clsw_exit(void)
+{
+	clsw_genl_exit();
+}
+module_exit(clsw_exit);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Common layer for switchdev drivers");

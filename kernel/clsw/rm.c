@@ -55,6 +55,8 @@ void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl)
 	if (slot >= RM_MAX_LEASES || !cd->ask_open[slot])
 		return;
 	cd->ask_open[slot] = false;
+	if (cd->asks[slot].hold && cpl)
+		cd->hold_cpl = *cpl;
 	rm_lease_done(cd->rm, &cd->asks[slot], cpl);
 }
 
@@ -140,6 +142,36 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 	}
 	verdict->result = RM_FULL;
 	return -ENOSPC;
+}
+
+int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, unsigned int count,
+		 u16 *hold, char *text)
+{
+	struct rm_ask ask;
+	int err;
+
+	clsw_lock(cd);
+	if (!clsw_up(cd) || cd->resync) {
+		clsw_unlock(cd);
+		return -EAGAIN;
+	}
+	err = rm_ask_hold(cd->rm, items, count, &ask);
+	if (!err) {
+		cd->hold_cpl.status = cpu_to_le16(TND_ST_FAULT);
+		err = post_ask(cd, &ask);
+		if (!err)
+			err = wait_ask(cd, ask.slot);
+		if (!err && le16_to_cpu(cd->hold_cpl.status) != TND_ST_OK) {
+			rm_cpl_text(cd->rm, &cd->hold_cpl, text, CLSW_TEXT);
+			err = -ENOSPC;
+		}
+		if (!err)
+			*hold = ask.hold;
+		else
+			rm_drop_hold(cd->rm, ask.hold);
+	}
+	clsw_unlock(cd);
+	return err;
 }
 
 static int dump(struct clsw_device *cd, u16 op, u16 cls, void *out, u32 size)

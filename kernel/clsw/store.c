@@ -96,6 +96,7 @@ void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_
 	memset(req, 0, sizeof(*req));
 	req->cls = obj->key.cls;
 	req->units = 1;
+	req->hold = cd->hold;
 	switch (obj->key.cls) {
 	case TND_CLS_FDB: {
 		const struct tnd_fdb *fdb = (const void *)obj->body;

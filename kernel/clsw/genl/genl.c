@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Generic netlink family "clsw": reservations and the objects of the store.
+ * include/uapi/clsw.h has the messages.
+ *
+ * Lock order: genl's mutex -> clsw_devices_lock -> clsw_lock(). A socket's hold is
+ * under genl's mutex and clsw_devices_lock.
+ */
+#include <linux/mutex.h>
+#include <net/genetlink.h>
+
+#include "../core.h"
+#include "hold.h"
+
+static LIST_HEAD(devices);
+static DEFINE_MUTEX(devices_lock);
+
+static struct genl_family family;
+
+/* What a socket owns; zeroed by genl when it is first used */
+struct sock_state {
+	struct clsw_hold hold;
+};
+
+/* Where a dump of objects is. Under devices_lock; a chip that leaves ends it */
+struct dump_state {
+	struct list_head list;		/* in clsw_device.dumps, while there is a chip */
+	struct clsw_device *cd;
+	struct rhashtable_iter iter;
+	u16 cls;
+	bool again;			/* the last object did not fit: it comes first */
+};
+
+void clsw_genl_add(struct clsw_device *cd)
+{
+	mutex_lock(&devices_lock);
+	list_add_tail(&cd->list, &devices);
+	mutex_unlock(&devices_lock);
+}
+
+void clsw_genl_remove(struct clsw_device *cd)
+{
+	struct dump_state *dump, *more;
+	struct clsw_hold *hold, *next;
+
+	mutex_lock(&devices_lock);
+	list_del_init(&cd->list);
+	clsw_lock(cd);
+	/* their sockets may live on: the device doesn't */
+	list_for_each_entry_safe(hold, next, &cd->holds, list) {
+		list_del_init(&hold->list);
+		rm_drop_hold(cd->rm, hold->id);
+		hold->id = 0;
+		hold->cd = NULL;
+	}
+	clsw_unlock(cd);
+	list_for_each_entry_safe(dump, more, &cd->dumps, list) {
+		list_del_init(&dump->list);
+		rhashtable_walk_exit(&dump->iter);
+		dump->cd = NULL;
+	}
+	mutex_unlock(&devices_lock);
+}
+
+/* The device that a message names; NULL with a reason in extack. Under devices_lock */
+static struct clsw_device *find_device(const struct genl_info *info)
+{
+	const struct nlattr *attr = info->attrs[CLSW_ATTR_DEVICE];
+	struct clsw_device *cd, *found = NULL;
+	char name[64];
+
+	list_for_each_entry(cd, &devices, list) {
+		snprintf(name, sizeof(name), "%s/%s", cd->parent->bus->name,
+			 dev_name(cd->parent));
+		if (attr && !nla_strcmp(attr, name))
+			return cd;
+		if (!attr && found) {
+			NL_SET_ERR_MSG(info->extack, "several chips: name one as bus/device");
+			return NULL;
+		}
+		if (!attr)
+			found = cd;
+	}
+	if (!found)
+		NL_SET_ERR_MSG(info->extack, "no such chip");
+	return found;
+}
+
+static int reserve_add(struct sk_buff *skb, struct genl_info *info)
+{
+	struct sock_state *state = genl_sk_priv_get(&family, NETLINK_CB(skb).sk);
+	const struct nlattr *routes = info->attrs[CLSW_ATTR_ROUTES];
+	int err;
+
+	if (IS_ERR(state))
+		return PTR_ERR(state);
+	if (GENL_REQ_ATTR_CHECK(info, CLSW_ATTR_ROUTES))
+		return -EINVAL;
+	if (nla_len(routes) % sizeof(struct clsw_route_key)) {
+		NL_SET_ERR_MSG_ATTR(info->extack, routes, "not a whole number of route keys");
+		return -EINVAL;
+	}
+	mutex_lock(&devices_lock);
+	err = clsw_hold_add(&state->hold, nla_data(routes),
+			    nla_len(routes) / sizeof(struct clsw_route_key));
+	mutex_unlock(&devices_lock);
+	if (err == -EINVAL)
+		NL_SET_ERR_MSG_ATTR(info->extack, routes, "a route key that can't be");
+	else if (err == -E2BIG)
+		NL_SET_ERR_MSG_ATTR(info->extack, routes, "too many routes for one reservation");
+	else if (err == -EBUSY)
+		NL_SET_ERR_MSG(info->extack, "this socket's reservation is made: drop it first");
+	return err;
+}
+
+static u32 get_u32(const struct genl_info *info, int attr)
+{
+	return info->attrs[attr] ? nla_get_u32(info->attrs[attr]) : 0;
+}
+
+static int reserve_commit(struct sk_buff *skb, struct genl_info *info)
+{
+	struct sock_state *state = genl_sk_priv_get(&family, NETLINK_CB(skb).sk);
+	char text[CLSW_TEXT];
+	struct clsw_device *cd;
+	int err = -ENODEV;
+
+	if (IS_ERR(state))
+		return PTR_ERR(state);
+	mutex_lock(&devices_lock);
+	cd = find_device(info);
+	if (cd)
+		err = clsw_hold_commit(cd, &state->hold, get_u32(info, CLSW_ATTR_NEXTHOPS),
+				       get_u32(info, CLSW_ATTR_GROUPS),
+				       get_u32(info, CLSW_ATTR_MEMBERS), text);
+	mutex_unlock(&devices_lock);
+	if (cd && err && text[0])
+		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
+	else if (err == -EINVAL)
+		NL_SET_ERR_MSG(info->extack, "nothing to reserve");
+	return err;
+}
+
+static int reserve_drop(struct sk_buff *skb, struct genl_info *info)
+{
+	struct sock_state *state = genl_sk_priv_get(&family, NETLINK_CB(skb).sk);
+
+	if (IS_ERR(state))
+		return PTR_ERR(state);
+	mutex_lock(&devices_lock);
+	clsw_hold_drop(&state->hold);
+	mutex_unlock(&devices_lock);
+	return 0;
+}
+
+static void sock_init(void *priv)
+{
+	struct sock_state *state = priv;
+
+	memset(state, 0, sizeof(*state));
+	INIT_LIST_HEAD(&state->hold.list);
+}
+
+static void sock_destroy(void *priv)
+{
+	struct sock_state *state = priv;
+
+	mutex_lock(&devices_lock);
+	clsw_hold_drop(&state->hold);
+	mutex_unlock(&devices_lock);
+}
+
+static u8 state_of(const struct clsw_obj *obj)
+{
+	if (obj->doubt)
+		return CLSW_OBJECT_DOUBT;
+	switch (obj->state) {
+	case CLSW_OBJ_SYNCED:
+		return obj->sent_forced || obj->degraded ? CLSW_OBJECT_TRAP : CLSW_OBJECT_HARDWARE;
+	case CLSW_OBJ_STALE:
+		return CLSW_OBJECT_UPDATING;
+	case CLSW_OBJ_FAILED:
+		return CLSW_OBJECT_FAILED;
+	case CLSW_OBJ_GOING:
+		return CLSW_OBJECT_LEAVING;
+	default:
+		return CLSW_OBJECT_PENDING;
+	}
+}
+
+static int put_object(struct clsw_device *cd, struct sk_buff *skb, struct netlink_callback *cb,
+		      const struct clsw_obj *obj)
+{
+	char text[CLSW_TEXT];
+	void *head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
+				 NLM_F_MULTI, CLSW_CMD_OBJECTS);
+
+	if (!head)
+		return -EMSGSIZE;
+	if (nla_put_u16(skb, CLSW_ATTR_CLASS, obj->key.cls) ||
+	    nla_put(skb, CLSW_ATTR_BODY, obj->size, obj->body) ||
+	    nla_put_u8(skb, CLSW_ATTR_STATE, state_of(obj)) ||
+	    (clsw_obj_reason(cd, obj, text, sizeof(text)) &&
+	     nla_put_string(skb, CLSW_ATTR_REASON, text))) {
+		genlmsg_cancel(skb, head);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, head);
+	return 0;
+}
+
+static int objects_start(struct netlink_callback *cb)
+{
+	const struct genl_dumpit_info *info = genl_dumpit_info(cb);
+	struct dump_state *state = kzalloc(sizeof(*state), GFP_KERNEL);
+	struct clsw_device *cd;
+
+	if (!state)
+		return -ENOMEM;
+	mutex_lock(&devices_lock);
+	cd = find_device(&info->info);
+	if (cd) {
+		state->cd = cd;
+		list_add_tail(&state->list, &cd->dumps);
+		rhashtable_walk_enter(&cd->objects, &state->iter);
+	}
+	mutex_unlock(&devices_lock);
+	if (!cd) {
+		kfree(state);
+		return -ENODEV;
+	}
+	if (info->info.attrs[CLSW_ATTR_CLASS])
+		state->cls = nla_get_u16(info->info.attrs[CLSW_ATTR_CLASS]);
+	cb->args[0] = (long)state;
+	return 0;
+}
+
+static int objects_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct dump_state *state = (void *)cb->args[0];
+	struct clsw_device *cd;
+	struct clsw_obj *obj;
+	int err = 0;
+
+	mutex_lock(&devices_lock);
+	cd = state->cd;
+	if (!cd)
+		goto out;
+	rhashtable_walk_start(&state->iter);
+	for (;;) {
+		obj = state->again ? rhashtable_walk_peek(&state->iter) :
+				     rhashtable_walk_next(&state->iter);
+		state->again = false;
+		if (!obj)
+			break;
+		if (IS_ERR(obj) || (state->cls && obj->key.cls != state->cls))
+			continue;
+		clsw_lock(cd);
+		err = put_object(cd, skb, cb, obj);
+		clsw_unlock(cd);
+		if (err) {
+			state->again = true;
+			break;
+		}
+	}
+	rhashtable_walk_stop(&state->iter);
+out:
+	mutex_unlock(&devices_lock);
+	return skb->len ?: err;
+}
+
+static int objects_done(struct netlink_callback *cb)
+{
+	struct dump_state *state = (void *)cb->args[0];
+
+	if (!state)
+		return 0;
+	mutex_lock(&devices_lock);
+	if (state->cd) {
+		list_del(&state->list);
+		rhashtable_walk_exit(&state->iter);
+	}
+	mutex_unlock(&devices_lock);
+	kfree(state);
+	return 0;
+}
+
+static const struct netlink_range_validation reserve_range = { .max = CLSW_RESERVE_MAX };
+
+static const struct nla_policy policy[CLSW_ATTR_MAX + 1] = {
+	[CLSW_ATTR_DEVICE] = { .type = NLA_NUL_STRING, .len = 63 },
+	[CLSW_ATTR_ROUTES] = { .type = NLA_BINARY },
+	[CLSW_ATTR_NEXTHOPS] = NLA_POLICY_FULL_RANGE(NLA_U32, &reserve_range),
+	[CLSW_ATTR_GROUPS] = NLA_POLICY_FULL_RANGE(NLA_U32, &reserve_range),
+	[CLSW_ATTR_MEMBERS] = NLA_POLICY_FULL_RANGE(NLA_U32, &reserve_range),
+	[CLSW_ATTR_CLASS] = { .type = NLA_U16 },
+};
+
+static const struct genl_split_ops ops[] = {
+	{ .cmd = CLSW_CMD_RESERVE_ADD, .doit = reserve_add, .policy = policy,
+	  .maxattr = CLSW_ATTR_ROUTES, .flags = GENL_ADMIN_PERM | GENL_CMD_CAP_DO },
+	{ .cmd = CLSW_CMD_RESERVE_COMMIT, .doit = reserve_commit, .policy = policy,
+	  .maxattr = CLSW_ATTR_MEMBERS, .flags = GENL_ADMIN_PERM | GENL_CMD_CAP_DO },
+	{ .cmd = CLSW_CMD_RESERVE_DROP, .doit = reserve_drop, .policy = policy,
+	  .maxattr = CLSW_ATTR_DEVICE, .flags = GENL_ADMIN_PERM | GENL_CMD_CAP_DO },
+	{ .cmd = CLSW_CMD_OBJECTS, .start = objects_start, .dumpit = objects_dump,
+	  .done = objects_done, .policy = policy, .maxattr = CLSW_ATTR_CLASS,
+	  .flags = GENL_CMD_CAP_DUMP },
+};
+
+static struct genl_family family __ro_after_init = {
+	.name = CLSW_GENL_NAME,
+	.version = CLSW_GENL_VERSION,
+	.module = THIS_MODULE,
+	.split_ops = ops,
+	.n_split_ops = ARRAY_SIZE(ops),
+	.sock_priv_size = sizeof(struct sock_state),
+	.sock_priv_init = sock_init,
+	.sock_priv_destroy = sock_destroy,
+};
+
+int __init clsw_genl_init(void)
+{
+	return genl_register_family(&family);
+}
+
+void clsw_genl_exit(void)
+{
+	genl_unregister_family(&family);
+}
