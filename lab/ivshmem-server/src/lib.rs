@@ -72,6 +72,9 @@ pub struct Server {
     region: Region,
     vectors: usize,
     members: BTreeMap<u16, Member>,
+    /// No identity is given twice while anybody remembers it: QEMU (7.2 at least) frees the
+    /// vectors of a peer that leaves and uses them again when its number comes back.
+    next: u16,
 }
 
 impl Server {
@@ -94,6 +97,7 @@ impl Server {
             region: Region::new(Shared::create("tandem-ivshmem", size)?),
             vectors,
             members: BTreeMap::new(),
+            next: 0,
         })
     }
 
@@ -114,7 +118,7 @@ impl Server {
                 Err(e) => return Err(io("poll")(e.into())),
             }
             drop(fds);
-            // who is gone first: a new asicd takes the seat, and the number, of the old one
+            // who is gone first: a new asicd takes the seat of the old one
             self.listen_to_members();
             self.accept()?;
         }
@@ -141,32 +145,41 @@ impl Server {
                 return Ok(());
             }
         }
-        let free = (0u16..)
-            .take(PEERS)
-            .find(|id| !self.members.contains_key(id));
-        let Some(id) = free else {
+        if self.members.len() >= PEERS {
             eprintln!("refused a peer: {PEERS} of {PEERS} seats taken, by a VM and its device");
             return Ok(());
+        }
+        if self.members.is_empty() {
+            self.next = 0;
+        }
+        let id = self.next;
+        let Some(next) = id.checked_add(1) else {
+            eprintln!("refused a peer: 65535 came and went while the VM ran: start it again");
+            return Ok(());
         };
+        self.next = next;
         let bells = (0..self.vectors)
             .map(|_| EventFd::new())
             .collect::<Result<Vec<_>, _>>()
             .map_err(io("eventfd"))?;
-        if let Err(e) = self.welcome(&socket, id, &bells) {
-            eprintln!("peer {id}: {e}");
-            return Ok(());
-        }
         println!("peer {id} is here");
         self.members.insert(id, Member { socket, bells });
+        // first: what the newcomer does then is done by somebody the others know
         self.tell_others(id);
+        if let Err(e) = self.welcome(id) {
+            self.remove(id, &e.to_string());
+        }
         Ok(())
     }
 
-    fn welcome(&self, socket: &OwnedFd, id: u16, bells: &[EventFd]) -> std::io::Result<()> {
+    fn welcome(&self, id: u16) -> std::io::Result<()> {
+        let Some(Member { socket, bells }) = self.members.get(&id) else {
+            return Ok(());
+        };
         ivshmem::send(socket, ivshmem::VERSION, None)?;
         ivshmem::send(socket, i64::from(id), None)?;
         ivshmem::send(socket, ivshmem::MEMORY, Some(self.region.as_fd()))?;
-        for (other, member) in &self.members {
+        for (other, member) in self.members.iter().filter(|(other, _)| **other != id) {
             for bell in &member.bells {
                 ivshmem::send(socket, i64::from(*other), Some(bell.as_fd()))?;
             }
