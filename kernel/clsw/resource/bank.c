@@ -217,7 +217,6 @@ void bank_clear(struct bank *b)
 	memset(b->occupied, 0, b->g.banks * b->g.buckets);
 	memset(b->index, 0xff, ((size_t)b->index_mask + 1) * sizeof(*b->index));
 	memset(b->per_kind, 0, sizeof(b->per_kind));
-	b->last_id = BANK_NONE;
 	b->free_count = 0;
 	b->ids = 0;
 	b->stash_len = 0;
@@ -453,19 +452,20 @@ static u32 new_id(struct bank *b)
 	return b->free_count ? b->free_ids[--b->free_count] : b->ids++;
 }
 
-static enum bank_result place(struct bank *b, const struct bank_key *key, u64 value, u32 width,
-			      struct bank_placed *placed)
+static enum bank_result place(struct bank *b, const struct bank_key *key, u64 value,
+			      enum bank_mode mode, struct bank_placed *placed)
 {
-	u32 slot;
+	u32 width = bank_width(b, key), slot, stash;
 
 	if (b->free < width)
 		return BANK_TABLE_FULL;
+	stash = mode == BANK_FOLLOW ? b->g.stash - b->stash_used : bank_stash_free(b);
 	slot = bank_find_room(b, key, width, &placed->moves);
 	if (slot != BANK_NONE) {
 		placed->id = new_id(b);
 		b->place[placed->id] = slot;
 		write_slots(b, slot, width, placed->id, key, value);
-	} else if (bank_stash_free(b) >= width) {
+	} else if (stash >= width) {
 		placed->id = new_id(b);
 		placed->in_stash = true;
 		push_stashed(b, key, value, placed->id, width);
@@ -475,13 +475,11 @@ static enum bank_result place(struct bank *b, const struct bank_key *key, u64 va
 	b->free -= width;
 	b->used += width;
 	b->per_kind[bank_kind(key)]++;
-	b->last_id = placed->id;
-	b->last_insert = ++b->changes;
 	return BANK_OK;
 }
 
-enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 value, bool promised,
-			     struct bank_placed *placed)
+enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 value,
+			     enum bank_mode mode, struct bank_placed *placed)
 {
 	struct bank_placed out = { .id = find(b, key) };
 	u32 width = bank_width(b, key);
@@ -491,13 +489,13 @@ enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 val
 		*value_of(b, out.id) = value;
 		out.in_stash = b->place[out.id] & BANK_IN_STASH;
 		r = BANK_THERE;
-	} else if (promised && b->committed < width) {
+	} else if (mode == BANK_PROMISED && b->committed < width) {
 		r = BANK_TABLE_FULL;
 	} else {
-		if (promised)
+		if (mode == BANK_PROMISED)
 			bank_release(b, width);
-		r = place(b, key, value, width, &out);
-		if (r != BANK_OK && promised)
+		r = place(b, key, value, mode, &out);
+		if (r != BANK_OK && mode == BANK_PROMISED)
 			bank_commit(b, width);
 	}
 	if (placed)
@@ -505,21 +503,14 @@ enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 val
 	return r;
 }
 
-enum bank_result bank_try(struct bank *b, const struct bank_key *key)
+bool bank_room(struct bank *b, const struct bank_key *key)
 {
-	u32 width = bank_width(b, key), moves;
+	u32 moves;
 
-	if (find(b, key) != BANK_NONE)
-		return BANK_THERE;
-	if (b->free < width)
-		return BANK_TABLE_FULL;
-	if (bank_stash_free(b) >= width)
-		return BANK_OK;
-	b->changes++;
-	if (bank_find_room(b, key, width, &moves) == BANK_NONE)
-		return BANK_BUCKET_FULL;
+	if (bank_find_room(b, key, bank_width(b, key), &moves) == BANK_NONE)
+		return false;
 	bank_undo_moves(b, 0);
-	return BANK_OK;
+	return true;
 }
 
 static u32 take_out(struct bank *b, const struct bank_key *key, bool *from_bank)
@@ -538,7 +529,6 @@ static u32 take_out(struct bank *b, const struct bank_key *key, bool *from_bank)
 	b->per_kind[bank_kind(key)]--;
 	b->used -= width;
 	b->free += width;
-	b->changes++;
 	return width;
 }
 
@@ -552,27 +542,12 @@ u32 bank_remove(struct bank *b, const struct bank_key *key)
 	return width;
 }
 
-bool bank_undo(struct bank *b, const struct bank_key *key, bool promised)
-{
-	u32 id = find(b, key);
-	bool exact = id != BANK_NONE && id == b->last_id && b->last_insert == b->changes;
-	bool from_bank = false;
-	u32 width = take_out(b, key, &from_bank);
-
-	if (exact && from_bank)
-		bank_undo_moves(b, 0);
-	if (width && promised)
-		bank_commit(b, width);
-	return exact;
-}
-
 bool bank_commit(struct bank *b, u32 slots)
 {
 	if (bank_stash_free(b) < slots || b->free < slots)
 		return false;
 	b->free -= slots;
 	b->committed += slots;
-	b->changes++;
 	return true;
 }
 
@@ -581,7 +556,6 @@ void bank_release(struct bank *b, u32 slots)
 	slots = min(slots, b->committed);
 	b->committed -= slots;
 	b->free += slots;
-	b->changes++;
 }
 
 u32 bank_free_guaranteed(const struct bank *b, enum bank_kind kind)

@@ -114,11 +114,6 @@ struct bank {
 	u32 index_mask;
 	u32 drain;
 
-	/* the last insert, for bank_undo() */
-	u64 changes;
-	u64 last_insert;
-	u32 last_id;
-
 	u32 budget;
 	u32 undo_len;
 	u32 pin_len;
@@ -131,6 +126,12 @@ enum bank_result {
 	BANK_THERE	= 1,	/* the key was there: its value is new, no slot was taken */
 	BANK_TABLE_FULL	= 2,
 	BANK_BUCKET_FULL = 3,
+};
+
+enum bank_mode {
+	BANK_FREE	= 0,	/* out of free slots */
+	BANK_PROMISED	= 1,	/* out of committed slots; fails only if fewer are committed */
+	BANK_FOLLOW	= 2,	/* the device has done it: promises don't matter, only space does */
 };
 
 struct bank_placed {
@@ -159,18 +160,13 @@ static inline u32 bank_width(const struct bank *b, const struct bank_key *key)
 
 /* True: there. @value may be NULL */
 bool bank_find(const struct bank *b, const struct bank_key *key, u64 *value);
-/* @promised: out of committed slots, fails only if fewer are committed. @placed may be NULL */
-enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 value, bool promised,
-			     struct bank_placed *placed);
-/* Would bank_insert() find room? Nothing changes */
-enum bank_result bank_try(struct bank *b, const struct bank_key *key);
+/* @placed may be NULL */
+enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 value,
+			     enum bank_mode mode, struct bank_placed *placed);
+/* Is there room in the banks, as bank_insert() would make it? Nothing changes */
+bool bank_room(struct bank *b, const struct bank_key *key);
 /* Slots that are free now; 0: was not there */
 u32 bank_remove(struct bank *b, const struct bank_key *key);
-/*
- * Takes back an insert that the device never saw. False: something came after
- * it that might have gone elsewhere without it: the model is out of step now
- */
-bool bank_undo(struct bank *b, const struct bank_key *key, bool promised);
 
 /* Only what the stash can back is promised. False: bank_stash_free() is less */
 bool bank_commit(struct bank *b, u32 slots);

@@ -64,6 +64,7 @@ typedef int64_t s64;
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 #define hweight8(x)	((unsigned int)__builtin_popcount((u8)(x)))
+#define hweight32(x)	((unsigned int)__builtin_popcount((u32)(x)))
 #define scnprintf	rm_scnprintf
 
 static inline u64 rol64(u64 x, unsigned int n)

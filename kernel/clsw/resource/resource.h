@@ -25,11 +25,12 @@
  *    rm_doubt(): its slots stay taken until it is settled or rm_restart().
  *  - A CREATE is posted with TND_CMD_LEASE and rm_ticket_lease() if that is
  *    not 0, without a lease otherwise.
- *  - Exact-match objects (FDB, NEIGH) are posted, through one ring, in the
- *    order of the rm_admit()/rm_release_begin() calls. Where that can't be
- *    kept call rm_model_lost(): the model is then a hint, no promise.
- *  - Creates of counted objects are posted behind the deletes that were told
- *    to rm_release_begin() before them.
+ *  - Writes go through one queue. rm_release_begin() is called when a delete
+ *    is posted: what is admitted later is posted behind it and may count on
+ *    its slots. rm_settle() and rm_release_done() are called in the order of
+ *    completions: then the model of the exact-match memory stays in step with
+ *    the device. Where that can't be kept call rm_model_lost(): the model is a
+ *    hint from there on, no promise.
  */
 #ifndef _CLSW_RESOURCE_H
 #define _CLSW_RESOURCE_H
@@ -44,6 +45,8 @@
 #define RM_MAX_POOLS	16
 #define RM_MAX_ROWS	16	/* (class, family) pairs that cost something */
 #define RM_MAX_LEASES	32	/* at the device at a time, asked ones included */
+#define RM_MAX_BUCKET	(1U << 20)
+#define RM_MAX_CLS	64	/* classes below this number */
 #define RM_TEXT		80	/* longest text of rm_full_text(), NUL included */
 
 enum rm_policy {
@@ -158,7 +161,7 @@ enum rm_backing {
 	RM_BY_NOTHING	= 0,	/* best effort */
 	RM_BY_LEASE	= 1,	/* the device promised the slots */
 	RM_BY_COUNT	= 2,	/* nobody else takes from this pool */
-	RM_BY_MODEL	= 3,	/* the model, in step with the device, has a place for this key */
+	RM_BY_MODEL	= 3,	/* nothing is out, and the model has a place for this very key */
 	RM_BY_DEVICE	= 4,	/* write it now: the device's answer is the answer */
 };
 
@@ -254,18 +257,27 @@ static inline bool rm_ticket_open(const struct rm_ticket *ticket)
  */
 int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *ticket,
 	      const struct tnd_cpl *cpl, struct rm_verdict *verdict);
+/*
+ * After a time-out the completion of the compensating DELETE closes the ticket
+ * as well: what was in doubt is free again.
+ *
+ * rm_note(): an UPDATE for which there is no ticket has completed: what it
+ * took or gave back by itself.
+ */
+void rm_note(struct rm *rm, const struct tnd_cpl *cpl);
 /* The CREATE was never posted */
 void rm_cancel(struct rm *rm, const struct rm_req *req, struct rm_ticket *ticket);
 /* The CREATE timed out: unknown, stays accounted. A late rm_settle() is fine */
 void rm_doubt(struct rm *rm, struct rm_ticket *ticket);
 
 /*
- * A DELETE of an object that stands is in order behind what was posted before
- * (begin) and has completed (done). Between the two its slots are in flight,
- * and creates of counted objects posted behind it may count on them. A caller
- * that deletes synchronously calls both. @cpl as the device gave it; NULL in
- * rm_release_done(): timed out, the slots stay taken until another delete of
- * the same object completes (call rm_release_done() alone then).
+ * A DELETE of an object that stands is posted (begin) and has completed (done).
+ * Between the two its slots are in flight, and creates of counted objects
+ * posted behind it may count on them. NHG that shrank by an UPDATE: both after
+ * its completion, with RM_REQ_MEMBERS and the members that went. @cpl as the
+ * device gave it; NULL in rm_release_done(): timed out, the slots stay taken
+ * until another delete of the same object completes (call rm_release_done()
+ * alone then).
  */
 void rm_release_begin(struct rm *rm, const struct rm_req *req);
 void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_cpl *cpl);
@@ -298,6 +310,8 @@ void rm_drop_hold(struct rm *rm, u16 hold);
  */
 void rm_learned(struct rm *rm, u16 fid, const u8 *mac);
 void rm_aged(struct rm *rm, u16 fid, const u8 *mac);
+/* After a warm attach: this station is in the device, and counted already */
+void rm_seen(struct rm *rm, u16 fid, const u8 *mac);
 /* The model can't follow any more: order not kept, events lost */
 void rm_model_lost(struct rm *rm);
 /*

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Leases: how much to ask for and when, what an answer means, giving back.
+ *
+ *   NONE --ask--> ASKED --granted--> HELD --release--> RETURNING --> NONE
+ *                   |  \--refused--> NONE   ask for less next time
+ *                   \--timed out---> LOST   slots stay asked for until an answer
+ */
+#include "rm_priv.h"
+
+static u8 free_slot(const struct rm *rm)
+{
+	u8 i;
+
+	for (i = 0; i < RM_MAX_LEASES; i++) {
+		if (rm->leases[i].state == RM_L_NONE)
+			return i;
+	}
+	return RM_NONE;
+}
+
+/* Worst case of @count objects; false: more than any pool could hold */
+static bool add_worst(const struct rm *rm, const struct rm_row *row, u32 count, u32 *slots)
+{
+	u64 n = (u64)count * row->cost + slots[row->pool];
+	u64 m = 0;
+
+	if (n > rm->pools[row->pool].size)
+		return false;
+	if (row->member_pool != RM_NONE) {
+		m = (u64)count * row->member_cost + slots[row->member_pool];
+		if (m > rm->pools[row->member_pool].size)
+			return false;
+		slots[row->member_pool] = m;
+	}
+	slots[row->pool] = n;
+	return true;
+}
+
+bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask *ask)
+{
+	u32 worst[RM_MAX_POOLS] = { 0 };
+	u8 slot = free_slot(rm), i;
+	struct rm_lease *l;
+
+	if (slot == RM_NONE || !mask)
+		return false;
+	l = &rm->leases[slot];
+	memset(l, 0, sizeof(*l));
+	memset(ask, 0, sizeof(*ask));
+	for (i = 0; i < rm->row_count; i++) {
+		struct rm_row *row = &rm->rows[i];
+		u32 count = counts[i];
+
+		if (!(mask & BIT(i)) || !count || ask->count == TND_LEASE_MAX_CLASSES)
+			continue;
+		while (count && !add_worst(rm, row, count, worst))
+			count /= 2;
+		if (!count)
+			continue;
+		ask->item[ask->count].cls = cpu_to_le16(row->cls);
+		ask->item[ask->count].family = row->family;
+		ask->item[ask->count].count = cpu_to_le32(count);
+		ask->count++;
+		l->rows |= BIT(i);
+		row->asking++;
+	}
+	if (!ask->count)
+		return false;
+	for (i = 0; i < rm->pool_count; i++) {
+		l->left[i] = worst[i];
+		rm->pools[i].asked += worst[i];
+	}
+	l->state = RM_L_ASKED;
+	l->hold = hold;
+	ask->slot = slot;
+	ask->hold = hold;
+	ask->gen = rm->gen;
+	return true;
+}
+
+u32 rm_ask_size(const struct rm *rm, const struct rm_row *row)
+{
+	u32 have = rm_credit(rm, row), want;
+
+	if (rm->policy == RM_LOCKSTEP)
+		want = 1;
+	else if (rm->policy == RM_PREFETCH)
+		want = row->bucket;
+	else
+		want = min(rm->params.refill, row->bucket > have ? row->bucket - have : 1);
+	return min(want, row->most);
+}
+
+/* -------------------------------------------------------------------------
+ * The kthread's side
+ */
+static bool wants(const struct rm *rm, const struct rm_row *row)
+{
+	if (!row->demand || row->dry || row->asking)
+		return false;
+	/* the models ask only where others take slots behind their back */
+	if (rm->policy == RM_MODEL || rm->policy == RM_FLAT)
+		return row->exact && !rm_model_exact(rm) && rm_credit(rm, row) < row->low;
+	return rm->policy == RM_CREDIT && rm_credit(rm, row) < row->low;
+}
+
+bool rm_need_refill(struct rm *rm, struct rm_ask *ask)
+{
+	u32 counts[RM_MAX_ROWS] = { 0 };
+	u32 mask = 0;
+	u8 i;
+
+	for (i = 0; i < rm->row_count; i++) {
+		struct rm_row *row = &rm->rows[i];
+
+		if (!wants(rm, row))
+			continue;
+		rm_shrink(rm, row);
+		if (!wants(rm, row))
+			continue;
+		counts[i] = rm_ask_size(rm, row);
+		if (!counts[i])
+			continue;
+		/* one that was refused before goes alone: it must not sink the others */
+		if (row->most < rm->params.refill) {
+			if (mask)
+				continue;
+			mask = BIT(i);
+			break;
+		}
+		mask |= BIT(i);
+		if (hweight32(mask) == TND_LEASE_MAX_CLASSES)
+			break;
+	}
+	if (mask && rm_ask(rm, mask, counts, 0, ask)) {
+		rm->stats.refills++;
+		return true;
+	}
+	/* without a lease slot: the next release wakes it again */
+	rm->due = false;
+	return false;
+}
+
+bool rm_refill_due(const struct rm *rm)
+{
+	return rm->due || rm->reclaim;
+}
+
+static void forget(struct rm *rm, struct rm_lease *l)
+{
+	u8 i;
+
+	for (i = 0; i < rm->row_count; i++) {
+		if (l->rows & BIT(i) && rm->rows[i].asking)
+			rm->rows[i].asking--;
+	}
+	l->rows = 0;
+}
+
+/* Refused: ask for what the device has, or half */
+static void refused(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl *cpl)
+{
+	bool full = le16_to_cpu(cpl->status) == TND_ST_TABLE_FULL;
+	u16 pool = le16_to_cpu(cpl->table);
+	u32 there = le32_to_cpu(cpl->free), i;
+
+	rm->stats.lease_refused++;
+	if (full && pool < rm->pool_count && rm->pools[pool].exact)
+		rm->pools[pool].backed = there;
+	for (i = 0; i < ask->count && i < TND_LEASE_MAX_CLASSES; i++) {
+		u32 asked = le32_to_cpu(ask->item[i].count), fit = asked / 2;
+		u8 index = rm_row_index(rm, le16_to_cpu(ask->item[i].cls), ask->item[i].family);
+		struct rm_row *row;
+
+		if (index == RM_NONE)
+			continue;
+		row = &rm->rows[index];
+		if (full && pool != row->pool && pool != row->member_pool)
+			continue;
+		if (full && pool == row->pool)
+			fit = min(there / row->cost, asked / 2 + (ask->count == 1) * asked);
+		else if (full)
+			fit = min(there / max(row->member_cost, 1U), asked / 2 + 1);
+		row->most = fit < asked ? fit : asked / 2;
+		row->dry = !row->most;
+	}
+}
+
+void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl *cpl)
+{
+	struct rm_lease *l;
+	bool ok;
+	u8 i;
+
+	if (ask->gen != rm->gen || ask->slot >= RM_MAX_LEASES)
+		return;
+	l = &rm->leases[ask->slot];
+	if (l->state != RM_L_ASKED && l->state != RM_L_LOST)
+		return;
+	if (!cpl) {
+		if (l->state == RM_L_ASKED)
+			forget(rm, l);
+		l->state = RM_L_LOST;
+		rm->stats.doubts++;
+		return;
+	}
+	ok = le16_to_cpu(cpl->status) == TND_ST_OK && (u32)le64_to_cpu(cpl->result);
+	forget(rm, l);
+	for (i = 0; i < rm->pool_count; i++) {
+		struct rm_pool *p = &rm->pools[i];
+		u32 n = min(l->left[i], p->free);
+
+		p->asked -= l->left[i];
+		if (!ok)
+			continue;
+		/* a ticket that nothing stands behind may have been promised the rest */
+		l->left[i] = n;
+		p->free -= n;
+		p->committed += n;
+		if (!l->hold)
+			p->credit += n;
+		if (p->exact)
+			p->backed -= min(p->backed, n);
+	}
+	if (ok) {
+		l->state = RM_L_HELD;
+		l->id = le64_to_cpu(cpl->result);
+	} else {
+		if (!l->hold)
+			refused(rm, ask, cpl);
+		memset(l, 0, sizeof(*l));
+	}
+	for (i = 0; i < rm->row_count; i++)
+		rm_shrink(rm, &rm->rows[i]);
+	rm->due = true;
+}
+
+/* -------------------------------------------------------------------------
+ * Giving back
+ */
+static void give_up(struct rm *rm, struct rm_lease *l)
+{
+	u8 i;
+
+	if (l->returning)
+		return;
+	l->returning = true;
+	for (i = 0; i < rm->pool_count && !l->hold; i++)
+		rm->pools[i].credit -= l->left[i];
+}
+
+bool rm_reclaim(struct rm *rm, const struct rm_need *need)
+{
+	bool found = false;
+	u8 i, k;
+
+	for (i = 0; i < RM_MAX_LEASES; i++) {
+		struct rm_lease *l = &rm->leases[i];
+		bool useful = false;
+
+		for (k = 0; k < need->count; k++)
+			useful |= l->left[need->pool[k]] > 0;
+		if (!useful)
+			continue;
+		if (l->state == RM_L_HELD && !l->hold) {
+			give_up(rm, l);
+			rm->reclaim = true;
+			found = true;
+		}
+		found |= l->state == RM_L_RETURNING;
+	}
+	return found;
+}
+
+static bool drawn(const struct rm *rm, const struct rm_lease *l)
+{
+	u8 i;
+
+	for (i = 0; i < rm->pool_count; i++) {
+		if (l->left[i])
+			return false;
+	}
+	return true;
+}
+
+bool rm_next_release(struct rm *rm, u32 *lease_id)
+{
+	u8 i;
+
+	for (i = 0; i < RM_MAX_LEASES; i++) {
+		struct rm_lease *l = &rm->leases[i];
+
+		if (l->state != RM_L_HELD || l->tickets)
+			continue;
+		/* a reservation stays until its owner drops it */
+		if (!l->returning && (l->hold || !drawn(rm, l)))
+			continue;
+		give_up(rm, l);
+		l->state = RM_L_RETURNING;
+		*lease_id = l->id;
+		return true;
+	}
+	rm->reclaim = false;
+	return false;
+}
+
+void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cpl)
+{
+	u8 i, k;
+
+	/* in doubt: its slots stay taken */
+	if (!cpl)
+		return;
+	for (i = 0; i < RM_MAX_LEASES; i++) {
+		struct rm_lease *l = &rm->leases[i];
+
+		if (l->state != RM_L_RETURNING || l->id != lease_id)
+			continue;
+		if (le16_to_cpu(cpl->status) != TND_ST_OK)
+			rm->stats.mismatch++;
+		for (k = 0; k < rm->pool_count; k++) {
+			struct rm_pool *p = &rm->pools[k];
+
+			p->committed -= l->left[k];
+			p->free += l->left[k];
+			if (p->exact)
+				p->backed += l->left[k];
+			if (l->left[k])
+				rm_freed(rm, k);
+			rm_absorb(p);
+		}
+		memset(l, 0, sizeof(*l));
+		return;
+	}
+}
+
+/* -------------------------------------------------------------------------
+ * Reservations for batches
+ */
+int rm_ask_hold(struct rm *rm, const struct tnd_lease_item *items, unsigned int count,
+		struct rm_ask *ask)
+{
+	u32 worst[RM_MAX_POOLS] = { 0 };
+	u32 counts[RM_MAX_ROWS] = { 0 };
+	u32 mask = 0;
+	unsigned int i;
+	u8 index;
+
+	if (!count || count > TND_LEASE_MAX_CLASSES)
+		return -EINVAL;
+	for (i = 0; i < count; i++) {
+		index = rm_row_index(rm, le16_to_cpu(items[i].cls), items[i].family);
+		if (index == RM_NONE || mask & BIT(index) || !items[i].count)
+			return -EINVAL;
+		mask |= BIT(index);
+		counts[index] = le32_to_cpu(items[i].count);
+		/* all or nothing: more than the memory is refused here */
+		if (!add_worst(rm, &rm->rows[index], counts[index], worst))
+			return -ENOSPC;
+	}
+	if (!++rm->next_hold)
+		rm->next_hold = 1;
+	return rm_ask(rm, mask, counts, rm->next_hold, ask) ? 0 : -EBUSY;
+}
+
+void rm_drop_hold(struct rm *rm, u16 hold)
+{
+	u8 i;
+
+	for (i = 0; i < RM_MAX_LEASES && hold; i++) {
+		if (rm->leases[i].state == RM_L_HELD && rm->leases[i].hold == hold) {
+			rm->leases[i].returning = true;
+			rm->reclaim = true;
+		}
+	}
+}
