@@ -23,7 +23,9 @@ const IFLA_INFO_DATA: u16 = 2;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
 const IFLA_INFO_SLAVE_DATA: u16 = 5;
 
+const IFLA_BR_FORWARD_DELAY: u16 = 1;
 const IFLA_BR_AGEING_TIME: u16 = 4;
+const IFLA_BR_TOPOLOGY_CHANGE: u16 = 14;
 const IFLA_BR_STP_STATE: u16 = 5;
 const IFLA_BR_VLAN_FILTERING: u16 = 7;
 const IFLA_BR_GROUP_FWD_MASK: u16 = 9;
@@ -107,7 +109,9 @@ fn bridge(data: &[u8]) -> BridgeInfo {
     let mut b = BridgeInfo::default();
     for (kind, v) in Attrs::new(data) {
         match kind {
+            IFLA_BR_FORWARD_DELAY => b.forward_delay = u32_at(v, 0),
             IFLA_BR_AGEING_TIME => b.ageing_time = u32_at(v, 0),
+            IFLA_BR_TOPOLOGY_CHANGE => b.topology_change = v.first().is_some_and(|x| *x != 0),
             IFLA_BR_STP_STATE => b.stp_state = u32_at(v, 0),
             IFLA_BR_VLAN_FILTERING => b.vlan_filtering = u8_at(v, 0) != 0,
             IFLA_BR_GROUP_FWD_MASK => b.group_fwd_mask = u16_at(v, 0),

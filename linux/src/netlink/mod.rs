@@ -12,6 +12,7 @@
 //! second. The typed library is the oracle of the tests instead. Socket handling is `netlink-sys`.
 
 pub mod blast;
+pub mod clsw;
 pub mod consts;
 pub mod tc;
 pub mod wire;

@@ -133,7 +133,7 @@ fn borrow(socket: &Socket) -> BorrowedFd<'_> {
     socket.as_fd()
 }
 
-fn open(protocol: isize) -> Result<Socket> {
+pub(super) fn open(protocol: isize) -> Result<Socket> {
     let mut socket = Socket::new(protocol).map_err(|e| Error::io("open a netlink socket", &e))?;
     socket
         .bind(&SocketAddr::new(0, 0))
@@ -707,7 +707,7 @@ impl Requests {
     }
 }
 
-fn prepare(socket: &Socket) {
+pub(super) fn prepare(socket: &Socket) {
     // all three only make answers better; kernels without them are fine
     let _ = socket.set_ext_ack(true);
     let _ = socket.set_cap_ack(true);
@@ -723,7 +723,7 @@ fn prepare(socket: &Socket) {
 }
 
 /// One datagram of the kernel into `buf`; its length.
-fn recv(socket: &Socket, buf: &mut [u8], request: &'static str) -> Result<usize> {
+pub(super) fn recv(socket: &Socket, buf: &mut [u8], request: &'static str) -> Result<usize> {
     loop {
         match rustix::net::recvfrom(borrow(socket), &mut *buf, rustix::net::RecvFlags::TRUNC) {
             Ok((_, len, _)) if len > buf.len() => {
@@ -743,7 +743,7 @@ fn recv(socket: &Socket, buf: &mut [u8], request: &'static str) -> Result<usize>
 }
 
 /// The kernel's words in an error or done message.
-fn extack(msg: &Msg<'_>) -> String {
+pub(super) fn extack(msg: &Msg<'_>) -> String {
     const NLMSGERR_ATTR_MSG: u16 = 1;
     if msg.flags & NLM_F_ACK_TLVS == 0 {
         return String::new();

@@ -65,6 +65,11 @@ pub struct BridgeInfo {
     pub vlan_filtering: bool,
     /// FDB ageing time in 1/100 s (USER_HZ), as the kernel counts it.
     pub ageing_time: u32,
+    /// Forward delay in 1/100 s.
+    pub forward_delay: u32,
+    /// Spanning tree has told of a topology change: until it is over, the forward delay is the ageing time
+    /// (net/bridge/br_private.h `hold_time`).
+    pub topology_change: bool,
     /// IGMP and MLD snooping is on.
     pub mcast_snooping: bool,
     /// STP: 0 off, 1 kernel, 2 user space.

@@ -53,6 +53,8 @@ pub enum Command {
         #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
         timeout: f64,
     },
+    /// Install routes all or nothing: room for all of them is reserved first (kernel driver)
+    Batch(Batch),
     /// Compare the kernel, the store and the ASIC's table memory; exit 1 if they differ
     Audit {
         /// Differences that go away within this time are none
@@ -218,6 +220,16 @@ pub struct Trace {
     /// Bytes of payload
     #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u16).range(0..9000))]
     pub size: u16,
+}
+
+/// `tandem batch`
+#[derive(Args, Debug)]
+pub struct Batch {
+    /// Lines as for `ip -batch`, only `route add …`; `-` for standard input
+    pub file: PathBuf,
+    /// The chip, as `devlink dev` names it, where there are several
+    #[arg(long, value_name = "BUS/NAME")]
+    pub device: Option<String>,
 }
 
 /// `tandem capture`

@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
+mod batch;
 mod frame;
 mod lifecycle;
 mod out;
@@ -54,6 +55,7 @@ fn dispatch(cli: &Cli) -> Result<Verdict> {
         Command::Capture(c) => trace::capture(&instance, c),
         Command::Sync { timeout } => query::sync(&instance, *timeout, out),
         Command::Audit { wait } => query::audit(&instance, *wait, out),
+        Command::Batch(b) => batch::batch(b, out),
         Command::Fault { fault } => query::fault(&instance, fault, out),
     }
 }

@@ -1,0 +1,213 @@
+//! Generic netlink family `clsw` (`kernel/include/uapi/clsw.h`): what the kernel driver offers beside the
+//! usual interfaces.
+//!
+//! ```text
+//!  Reservation   add(keys) … ─► commit ─► leased: routes of the list find room
+//!                                  └────► ENOSPC, in the driver's words: nothing is taken
+//!                drop (or the process's end) gives back what was not used
+//! ```
+
+use ipnet::IpNet;
+use netlink_sys::{Socket, protocols};
+
+use super::consts::{NLM_F_ACK, NLMSG_ERROR};
+use super::socket::{Error, Result, extack, open, prepare, recv};
+use super::wire::{Attrs, Msgs, Writer, u16_at, u32_at};
+
+const GENL_ID_CTRL: u16 = 0x10;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+/// Bytes of `struct genlmsghdr`.
+const GENL_HEADER: usize = 4;
+
+const VERSION: u8 = 1;
+const CMD_RESERVE_ADD: u8 = 1;
+const CMD_RESERVE_COMMIT: u8 = 2;
+const ATTR_DEVICE: u16 = 1;
+const ATTR_ROUTES: u16 = 2;
+const ATTR_NEXTHOPS: u16 = 3;
+const ATTR_GROUPS: u16 = 4;
+const ATTR_MEMBERS: u16 = 5;
+
+/// Keys to a message: 24 bytes each, well below the 64 KiB of an attribute.
+const KEYS: usize = 1024;
+
+/// Capacity reserved for a list of routes, for as long as this lives.
+#[derive(Debug)]
+pub struct Reservation {
+    socket: Socket,
+    family: u16,
+    seq: u32,
+}
+
+/// What a list needs beside its prefixes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Next hops that the list names.
+    pub nexthops: u32,
+    /// Next-hop groups (multipath routes).
+    pub groups: u32,
+    /// Members of these groups, together.
+    pub members: u32,
+}
+
+impl Reservation {
+    /// `None`: this kernel has no driver of the family.
+    ///
+    /// # Errors
+    /// When the socket can't be had, or the kernel's answer is odd.
+    pub fn open() -> Result<Option<Self>> {
+        let socket = open(protocols::NETLINK_GENERIC)?;
+        prepare(&socket);
+        let mut this = Self {
+            socket,
+            family: GENL_ID_CTRL,
+            seq: 0,
+        };
+        let mut id = 0;
+        let asked = this.ask(
+            "find the clsw family",
+            CTRL_CMD_GETFAMILY,
+            |w| w.attr(CTRL_ATTR_FAMILY_NAME, b"clsw\0"),
+            |attrs| id = attrs.get(CTRL_ATTR_FAMILY_ID).map_or(0, |v| u16_at(v, 0)),
+        );
+        match asked {
+            Ok(()) if id != 0 => {
+                this.family = id;
+                Ok(Some(this))
+            }
+            Ok(()) => Err(Error::protocol("find the clsw family", "it has no number")),
+            Err(e) if e.is_gone() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        request: &'static str,
+        cmd: u8,
+        write: impl FnOnce(&mut Writer),
+        mut answer: impl FnMut(Attrs<'_>),
+    ) -> Result<()> {
+        self.seq = self.seq.wrapping_add(1).max(1);
+        let mut w = Writer::new();
+        w.begin(self.family, NLM_F_ACK, self.seq, &[cmd, VERSION, 0, 0]);
+        write(&mut w);
+        self.socket
+            .send(w.bytes(), 0)
+            .map_err(|e| Error::io(request, &e))?;
+        let mut buf = vec![0; 64 * 1024];
+        loop {
+            let n = recv(&self.socket, &mut buf, request)?;
+            for msg in Msgs::new(buf.get(..n).unwrap_or(&[])).filter(|m| m.seq == self.seq) {
+                if msg.kind != NLMSG_ERROR {
+                    answer(Attrs::after(msg.payload, GENL_HEADER));
+                    continue;
+                }
+                let errno = (u32_at(msg.payload, 0) as i32).unsigned_abs() as i32;
+                if errno == 0 {
+                    return Ok(());
+                }
+                return Err(Error {
+                    request,
+                    errno,
+                    extack: extack(&msg),
+                });
+            }
+        }
+    }
+
+    /// Adds prefixes of routing table `table` to the list.
+    ///
+    /// # Errors
+    /// What the kernel says: `EBUSY` after [`commit`](Self::commit), `E2BIG` beyond a million.
+    pub fn add(&mut self, routes: impl IntoIterator<Item = (u32, IpNet)>) -> Result<()> {
+        let mut keys = Vec::with_capacity(KEYS * 24);
+        for (table, dst) in routes {
+            keys.extend_from_slice(&key(table, dst));
+            if keys.len() >= KEYS * 24 {
+                self.add_keys(&keys)?;
+                keys.clear();
+            }
+        }
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.add_keys(&keys)
+    }
+
+    fn add_keys(&mut self, keys: &[u8]) -> Result<()> {
+        self.ask(
+            "list routes",
+            CMD_RESERVE_ADD,
+            |w| w.attr(ATTR_ROUTES, keys),
+            |_| {},
+        )
+    }
+
+    /// Leases capacity for the whole list, or for nothing of it. `device`: `bus/name` of the chip, where
+    /// there are several.
+    ///
+    /// # Errors
+    /// `ENOSPC` with the table, what was needed and what is free.
+    pub fn commit(&mut self, device: Option<&str>, paths: Paths) -> Result<()> {
+        self.ask(
+            "reserve",
+            CMD_RESERVE_COMMIT,
+            |w| {
+                if let Some(device) = device {
+                    w.attr(ATTR_DEVICE, format!("{device}\0").as_bytes());
+                }
+                w.attr_u32(ATTR_NEXTHOPS, paths.nexthops);
+                w.attr_u32(ATTR_GROUPS, paths.groups);
+                w.attr_u32(ATTR_MEMBERS, paths.members);
+            },
+            |_| {},
+        )
+    }
+}
+
+/// `struct clsw_route_key`.
+fn key(table: u32, dst: IpNet) -> [u8; 24] {
+    let mut key = [0; 24];
+    let (head, addr) = key.split_at_mut(8);
+    let dst = dst.trunc();
+    let family = match dst {
+        IpNet::V4(_) => libc::AF_INET,
+        IpNet::V6(_) => libc::AF_INET6,
+    };
+    head[..4].copy_from_slice(&table.to_ne_bytes());
+    head[4] = family as u8;
+    head[5] = dst.prefix_len();
+    match dst {
+        IpNet::V4(net) => addr[..4].copy_from_slice(&net.network().octets()),
+        IpNet::V6(net) => addr.copy_from_slice(&net.network().octets()),
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_laid_out_as_the_header_has_it() {
+        let k = key(254, "10.1.2.3/24".parse().unwrap());
+        assert_eq!(u32_at(&k, 0), 254);
+        assert_eq!((k[4], k[5]), (2, 24));
+        assert_eq!(
+            &k[6..],
+            [0, 0, 10, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
+        let k = key(100, "2001:db8::1/32".parse().unwrap());
+        assert_eq!((k[4], k[5]), (10, 32));
+        assert_eq!(&k[8..14], [0x20, 1, 0xd, 0xb8, 0, 0]);
+    }
+
+    #[test]
+    fn a_kernel_without_the_driver_is_told_from_a_failure() {
+        // with the driver there is one; what must not be is an error
+        assert!(Reservation::open().is_ok());
+    }
+}
