@@ -1,0 +1,660 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is particular to each class: sizes, what can't be right, what it refers
+ * to, what writing and removing it does besides. As asic/firmware's objects.
+ *
+ *   NHG --> NEXTHOP --> RIF --> VRF     a reference keeps its target: DELETE of
+ *    ^         ^         ^ `--> VLAN    the target is IN_USE, CREATE without it
+ *    `- ROUTE -'       NEIGH     ^      is DEPEND
+ *         `--> VRF               `-- VLAN_MEMBER, FDB
+ */
+#include <linux/slab.h>
+
+#include "null.h"
+
+static const struct {
+	u8 size;
+	u8 least;	/* bytes of body without which there is no key */
+	bool fixed;
+} classes[] = {
+	[TND_CLS_PORT] = { sizeof(struct tnd_port), 4, true },
+	[TND_CLS_VLAN] = { sizeof(struct tnd_vlan), 4 },
+	[TND_CLS_VLAN_MEMBER] = { sizeof(struct tnd_vlan_member), 8 },
+	[TND_CLS_FDB] = { sizeof(struct tnd_fdb), 10 },
+	[TND_CLS_VRF] = { sizeof(struct tnd_vrf), 4 },
+	[TND_CLS_RIF] = { sizeof(struct tnd_rif), 4 },
+	[TND_CLS_NEIGH] = { sizeof(struct tnd_neigh), 28 },
+	[TND_CLS_NEXTHOP] = { sizeof(struct tnd_nexthop), 8 },
+	[TND_CLS_NHG] = { sizeof(struct tnd_nhg), 8 },
+	[TND_CLS_ROUTE] = { sizeof(struct tnd_route), sizeof(struct tnd_route) },
+	[TND_CLS_TRAP] = { sizeof(struct tnd_trap), 4, true },
+};
+
+bool null_fixed(u16 cls)
+{
+	return classes[cls].fixed;
+}
+
+u32 null_size(u16 cls)
+{
+	return classes[cls].size;
+}
+
+/* struct_size says how much is there; what is missing is zero, what is more is ignored */
+bool null_parse(struct null_exec *x, union null_body *b)
+{
+	const union null_body *raw = (const union null_body *)x->body;
+	u32 there, count;
+
+	memset(b, 0, sizeof(*b));
+	if (x->body_len < sizeof(raw->struct_size))
+		return false;
+	there = le16_to_cpu(raw->struct_size);
+	if (there < classes[x->cls].least || there > x->body_len)
+		return false;
+	memcpy(b, raw, min_t(u32, there, classes[x->cls].size));
+	if (x->cls == TND_CLS_NHG) {
+		count = le16_to_cpu(b->nhg.head.count);
+		/* without its members it is good for a key */
+		if (count <= TND_NHG_MAX_MEMBERS &&
+		    there + count * sizeof(struct tnd_nhg_member) <= x->body_len)
+			b->nhg.member = (struct tnd_nhg_member *)(x->body + there);
+	}
+	b->struct_size = cpu_to_le16(classes[x->cls].size);
+	return true;
+}
+
+bool null_equal(const union null_body *a, const union null_body *b, u16 cls)
+{
+	if (cls != TND_CLS_NHG)
+		return !memcmp(a, b, classes[cls].size);
+	return !memcmp(&a->nhg.head, &b->nhg.head, sizeof(a->nhg.head)) &&
+	       !memcmp(a->nhg.member, b->nhg.member,
+		       le16_to_cpu(a->nhg.head.count) * sizeof(*a->nhg.member));
+}
+
+/* -------------------------------------------------------------------------
+ * Normal form
+ */
+static bool unicast(const u8 *mac)
+{
+	return !(mac[0] & 1);
+}
+
+static bool port_there(const struct null_chip *n, __le16 port)
+{
+	u16 p = le16_to_cpu(port);
+
+	return p && p <= n->ports;
+}
+
+static bool mtu_ok(__le32 mtu)
+{
+	return le32_to_cpu(mtu) >= 68 && le32_to_cpu(mtu) <= 65535;
+}
+
+/* True: a trap's reason is one, @fallback if it is not said */
+static bool reason_ok(u8 *reason, u8 fallback)
+{
+	if (!*reason)
+		*reason = fallback;
+	return *reason < TND_TRAP_REASON_COUNT;
+}
+
+static u16 normal_route(struct tnd_route *r)
+{
+	u32 bytes = r->family == TND_AF_INET ? 4 : 16, i;
+
+	if ((r->family != TND_AF_INET && r->family != TND_AF_INET6) || r->prefix_len > bytes * 8)
+		return TND_ST_INVALID;
+	if (r->prefix_len % 8 && r->addr[r->prefix_len / 8] & 0xff >> r->prefix_len % 8)
+		return TND_ST_INVALID;
+	for (i = DIV_ROUND_UP(r->prefix_len, 8); i < sizeof(r->addr); i++) {
+		if (r->addr[i])
+			return TND_ST_INVALID;
+	}
+	switch (r->action) {
+	case TND_ACT_FORWARD:
+		if (r->target_kind != TND_RT_NEXTHOP && r->target_kind != TND_RT_NHG)
+			return TND_ST_INVALID;
+		r->reason = 0;
+		break;
+	case TND_ACT_TRAP:
+		if (!reason_ok(&r->reason, TND_TRAP_ROUTE))
+			return TND_ST_INVALID;
+		break;
+	case TND_ACT_DROP:
+		r->reason = 0;
+		break;
+	default:
+		return TND_ST_INVALID;
+	}
+	if (r->action != TND_ACT_FORWARD) {
+		r->target_kind = TND_RT_NONE;
+		r->target = 0;
+	}
+	memset(r->reserved0, 0, sizeof(r->reserved0));
+	return TND_ST_OK;
+}
+
+static u16 normal_nhg(struct null_chip *n, struct null_exec *x, union null_body *b)
+{
+	u32 count = le16_to_cpu(b->nhg.head.count), i;
+
+	b->nhg.head.reserved0 = 0;
+	if (!b->nhg.member || !count || le32_to_cpu(b->nhg.head.hash) > TND_HASH_L4)
+		return TND_ST_INVALID;
+	for (i = 0; i < count; i++) {
+		u32 weight = le32_to_cpu(b->nhg.member[i].weight);
+
+		if (!weight || weight > 256)
+			return TND_ST_INVALID;
+	}
+	if (count > n->p->nhg_max_members)
+		return null_full(x, NULL_P_NHG_MEMBER, count, n->p->nhg_max_members,
+				 n->p->nhg_max_members, false);
+	return TND_ST_OK;
+}
+
+static u16 normal_rif(struct null_chip *n, struct tnd_rif *r)
+{
+	switch (le16_to_cpu(r->kind)) {
+	case TND_RIF_PORT:
+		if (!port_there(n, r->port))
+			return TND_ST_INVALID;
+		r->fid = 0;
+		break;
+	case TND_RIF_FID:
+		r->port = 0;
+		break;
+	case TND_RIF_PORT_VLAN:
+		return TND_ST_UNSUPPORTED;
+	default:
+		return TND_ST_INVALID;
+	}
+	r->vid = 0;
+	r->reserved0 = 0;
+	if (le16_to_cpu(r->rif) > NULL_MAX_RIF || !unicast(r->mac) || !mtu_ok(r->mtu))
+		return TND_ST_INVALID;
+	return TND_ST_OK;
+}
+
+static u16 normal_member(struct null_chip *n, struct tnd_vlan_member *m)
+{
+	u32 known = TND_MEMBER_PVID | TND_MEMBER_UNTAGGED;
+	u16 vid = le16_to_cpu(m->vid);
+
+	if (!port_there(n, m->port) || !vid || (vid > NULL_MAX_VID && vid != TND_VID_ANY))
+		return TND_ST_INVALID;
+	/* a VLAN-unaware port takes and leaves everything: its flags say so */
+	m->flags = vid == TND_VID_ANY ? cpu_to_le32(known) : m->flags & cpu_to_le32(known);
+	m->reserved0 = 0;
+	return TND_ST_OK;
+}
+
+static u16 normal_fdb(struct null_chip *n, struct tnd_fdb *f)
+{
+	static const u8 zero[6];
+
+	if (f->action > TND_ACT_DROP || !unicast(f->mac) || !memcmp(f->mac, zero, sizeof(zero)) ||
+	    (f->action == TND_ACT_FORWARD && !port_there(n, f->port)))
+		return TND_ST_INVALID;
+	if (f->action != TND_ACT_FORWARD)
+		f->port = 0;
+	f->flags &= cpu_to_le16(TND_FDB_STATIC | TND_FDB_LEARNED | TND_FDB_STICKY);
+	memset(f->reserved0, 0, sizeof(f->reserved0));
+	return TND_ST_OK;
+}
+
+static u16 normal_nexthop(struct tnd_nexthop *h)
+{
+	if (h->action > TND_ACT_DROP || le16_to_cpu(h->rif) > NULL_MAX_RIF || !unicast(h->mac))
+		return TND_ST_INVALID;
+	if (h->action != TND_ACT_TRAP)
+		h->reason = 0;
+	else if (!reason_ok(&h->reason, TND_TRAP_UNRESOLVED))
+		return TND_ST_INVALID;
+	return TND_ST_OK;
+}
+
+static u16 normal_neigh(struct tnd_neigh *e)
+{
+	if (e->action > TND_ACT_DROP || !unicast(e->mac))
+		return TND_ST_INVALID;
+	if (e->family == TND_AF_INET)
+		memset(e->addr + 4, 0, sizeof(e->addr) - 4);
+	else if (e->family != TND_AF_INET6)
+		return TND_ST_INVALID;
+	e->reserved0 = 0;
+	return TND_ST_OK;
+}
+
+u16 null_normal(struct null_chip *n, struct null_exec *x, union null_body *b)
+{
+	u16 fid;
+
+	switch (x->cls) {
+	case TND_CLS_PORT:
+		b->port.reserved0 = 0;
+		return b->port.stp_state > TND_STP_BLOCKING || !mtu_ok(b->port.mtu) ||
+		       !unicast(b->port.mac) ? TND_ST_INVALID : TND_ST_OK;
+	case TND_CLS_VLAN:
+		fid = le16_to_cpu(b->vlan.fid);
+		b->vlan.reserved0 = 0;
+		return !fid || fid > NULL_MAX_FID ? TND_ST_INVALID : TND_ST_OK;
+	case TND_CLS_VLAN_MEMBER:
+		return normal_member(n, &b->member);
+	case TND_CLS_FDB:
+		return normal_fdb(n, &b->fdb);
+	case TND_CLS_VRF:
+		/* no flag is defined yet: one that a driver sets would be lost in silence */
+		return b->vrf.flags ? TND_ST_INVALID : TND_ST_OK;
+	case TND_CLS_RIF:
+		return normal_rif(n, &b->rif);
+	case TND_CLS_NEIGH:
+		return normal_neigh(&b->neigh);
+	case TND_CLS_NEXTHOP:
+		return normal_nexthop(&b->nexthop);
+	case TND_CLS_NHG:
+		return normal_nhg(n, x, b);
+	case TND_CLS_ROUTE:
+		return normal_route(&b->route);
+	default:
+		b->trap.reserved0 = 0;
+		return le16_to_cpu(b->trap.trap_class) >= TND_TC_COUNT ? TND_ST_INVALID : TND_ST_OK;
+	}
+}
+
+/* -------------------------------------------------------------------------
+ * References
+ */
+static u32 find_vlan(struct null_chip *n, __le16 fid)
+{
+	union null_body b = { .vlan.fid = fid };
+
+	return null_find(n, TND_CLS_VLAN, &b);
+}
+
+static u32 find_vrf(struct null_chip *n, __le16 vrf)
+{
+	union null_body b = { .vrf.vrf = vrf };
+
+	return null_find(n, TND_CLS_VRF, &b);
+}
+
+static u32 find_rif(struct null_chip *n, __le16 rif)
+{
+	union null_body b = { .rif.rif = rif };
+
+	return null_find(n, TND_CLS_RIF, &b);
+}
+
+static u32 find_nexthop(struct null_chip *n, __le32 id)
+{
+	union null_body b = { .nexthop.nexthop = id };
+
+	return null_find(n, TND_CLS_NEXTHOP, &b);
+}
+
+static u32 find_target(struct null_chip *n, const struct tnd_route *r)
+{
+	union null_body b = {};
+
+	if (r->target_kind == TND_RT_NEXTHOP)
+		return find_nexthop(n, r->target);
+	b.nhg.head.nhg = r->target;
+	return null_find(n, TND_CLS_NHG, &b);
+}
+
+static void refer(struct null_chip *n, u32 i, int by)
+{
+	if (i != NULL_NONE)
+		n->obj[i].refs += by;
+}
+
+/* Everything that an object keeps in place, and no longer */
+static void references(struct null_chip *n, u16 cls, const union null_body *b, int by)
+{
+	u32 i;
+
+	switch (cls) {
+	case TND_CLS_VLAN_MEMBER:
+		refer(n, find_vlan(n, b->member.fid), by);
+		break;
+	case TND_CLS_FDB:
+		if (b->fdb.flags & cpu_to_le16(TND_FDB_LEARNED))
+			n->fid_learned[le16_to_cpu(b->fdb.fid)] += by;
+		else
+			refer(n, find_vlan(n, b->fdb.fid), by);
+		break;
+	case TND_CLS_RIF:
+		refer(n, find_vrf(n, b->rif.vrf), by);
+		if (b->rif.kind == cpu_to_le16(TND_RIF_FID))
+			refer(n, find_vlan(n, b->rif.fid), by);
+		break;
+	case TND_CLS_NEIGH:
+		refer(n, find_rif(n, b->neigh.rif), by);
+		break;
+	case TND_CLS_NEXTHOP:
+		/* a trap may stand for a way out that the chip has not */
+		if (b->nexthop.action == TND_ACT_FORWARD)
+			refer(n, find_rif(n, b->nexthop.rif), by);
+		break;
+	case TND_CLS_NHG:
+		for (i = 0; i < le16_to_cpu(b->nhg.head.count); i++)
+			refer(n, find_nexthop(n, b->nhg.member[i].nexthop), by);
+		break;
+	case TND_CLS_ROUTE:
+		refer(n, find_vrf(n, b->route.vrf), by);
+		if (b->route.target_kind != TND_RT_NONE)
+			refer(n, find_target(n, &b->route), by);
+		break;
+	}
+}
+
+static u32 *rif_at(struct null_chip *n, const struct tnd_rif *r)
+{
+	if (r->kind == cpu_to_le16(TND_RIF_PORT))
+		return &n->port[le16_to_cpu(r->port)].rif;
+	return &n->fid_rif[min_t(u16, le16_to_cpu(r->fid), NULL_MAX_FID)];
+}
+
+static u16 depends_rif(struct null_chip *n, const struct tnd_rif *r)
+{
+	u32 there;
+
+	if (find_vrf(n, r->vrf) == NULL_NONE)
+		return TND_ST_DEPEND;
+	if (r->kind == cpu_to_le16(TND_RIF_FID) && find_vlan(n, r->fid) == NULL_NONE)
+		return TND_ST_DEPEND;
+	there = *rif_at(n, r);
+	return there != NULL_NONE && n->obj[there].b.rif.rif != r->rif ? TND_ST_EXISTS : TND_ST_OK;
+}
+
+/* A port is VLAN-aware or not, and has one VID in a domain: another entry must go first */
+static u16 depends_member(struct null_chip *n, const union null_body *b)
+{
+	const struct null_port *p = &n->port[le16_to_cpu(b->member.port)];
+	u32 i = null_find(n, TND_CLS_VLAN_MEMBER, b), others = p->members - (i != NULL_NONE);
+	bool any = b->member.vid == cpu_to_le16(TND_VID_ANY);
+
+	if (find_vlan(n, b->member.fid) == NULL_NONE)
+		return TND_ST_DEPEND;
+	if (others && (any || p->unaware))
+		return TND_ST_EXISTS;
+	if (i != NULL_NONE && n->obj[i].b.member.fid == b->member.fid)
+		return TND_ST_OK;
+	return test_bit(le16_to_cpu(b->member.fid), p->fids) ? TND_ST_EXISTS : TND_ST_OK;
+}
+
+u16 null_depends(struct null_chip *n, const struct null_exec *x, const union null_body *b)
+{
+	u32 i;
+
+	switch (x->cls) {
+	case TND_CLS_VLAN_MEMBER:
+		return depends_member(n, b);
+	case TND_CLS_FDB:
+		return find_vlan(n, b->fdb.fid) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+	case TND_CLS_RIF:
+		return depends_rif(n, &b->rif);
+	case TND_CLS_NEIGH:
+		return find_rif(n, b->neigh.rif) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+	case TND_CLS_NEXTHOP:
+		return b->nexthop.action == TND_ACT_FORWARD &&
+		       find_rif(n, b->nexthop.rif) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+	case TND_CLS_NHG:
+		for (i = 0; i < le16_to_cpu(b->nhg.head.count); i++) {
+			if (find_nexthop(n, b->nhg.member[i].nexthop) == NULL_NONE)
+				return TND_ST_DEPEND;
+		}
+		return TND_ST_OK;
+	case TND_CLS_ROUTE:
+		if (b->route.target_kind != TND_RT_NONE && find_target(n, &b->route) == NULL_NONE)
+			return TND_ST_DEPEND;
+		return find_vrf(n, b->route.vrf) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+	}
+	return TND_ST_OK;
+}
+
+/* -------------------------------------------------------------------------
+ * Writing
+ */
+
+/* Slots of a new object; those of the exact-match memory come with its place */
+static u16 take(struct null_chip *n, struct null_exec *x, const union null_body *b)
+{
+	bool v6 = b->route.family == TND_AF_INET6;
+	u16 st;
+
+	switch (x->cls) {
+	case TND_CLS_ROUTE:
+		return null_take(n, x, v6 ? NULL_P_LPM6 : NULL_P_LPM4,
+				 v6 ? n->p->lpm6_cost : n->p->lpm4_cost);
+	case TND_CLS_VLAN:
+		return null_take(n, x, NULL_P_VLAN, 1);
+	case TND_CLS_VLAN_MEMBER:
+		return null_take(n, x, NULL_P_MEMBER, 1);
+	case TND_CLS_VRF:
+		return null_take(n, x, NULL_P_VRF, 1);
+	case TND_CLS_RIF:
+		return null_take(n, x, NULL_P_RIF, 1);
+	case TND_CLS_NEXTHOP:
+		return null_take(n, x, NULL_P_NEXTHOP, 1);
+	case TND_CLS_NHG:
+		st = null_take(n, x, NULL_P_NHG, 1);
+		if (st)
+			return st;
+		st = null_take(n, x, NULL_P_NHG_MEMBER, le16_to_cpu(b->nhg.head.count));
+		if (st)
+			null_untake(n, x, NULL_P_NHG, 1);
+		return st;
+	}
+	return TND_ST_OK;
+}
+
+static void give(struct null_chip *n, struct null_exec *x, const union null_body *b)
+{
+	bool v6 = b->route.family == TND_AF_INET6;
+
+	switch (x->cls) {
+	case TND_CLS_ROUTE:
+		null_give(n, x, v6 ? NULL_P_LPM6 : NULL_P_LPM4,
+			  v6 ? n->p->lpm6_cost : n->p->lpm4_cost);
+		break;
+	case TND_CLS_VLAN:
+		null_give(n, x, NULL_P_VLAN, 1);
+		break;
+	case TND_CLS_VLAN_MEMBER:
+		null_give(n, x, NULL_P_MEMBER, 1);
+		break;
+	case TND_CLS_VRF:
+		null_give(n, x, NULL_P_VRF, 1);
+		break;
+	case TND_CLS_RIF:
+		null_give(n, x, NULL_P_RIF, 1);
+		break;
+	case TND_CLS_NEXTHOP:
+		null_give(n, x, NULL_P_NEXTHOP, 1);
+		break;
+	case TND_CLS_NHG:
+		null_give(n, x, NULL_P_NHG, 1);
+		null_give(n, x, NULL_P_NHG_MEMBER, le16_to_cpu(b->nhg.head.count));
+		break;
+	}
+}
+
+/* What else a place in the chip knows of an object that it has, or had */
+static void note(struct null_chip *n, u16 cls, const union null_body *b, u32 i, bool there)
+{
+	struct null_port *p;
+
+	if (cls == TND_CLS_RIF) {
+		*rif_at(n, &b->rif) = there ? i : NULL_NONE;
+	} else if (cls == TND_CLS_VLAN_MEMBER) {
+		p = &n->port[le16_to_cpu(b->member.port)];
+		p->members += there ? 1 : -1;
+		if (b->member.vid == cpu_to_le16(TND_VID_ANY))
+			p->unaware = there;
+		__assign_bit(le16_to_cpu(b->member.fid), p->fids, there);
+	}
+}
+
+static struct tnd_nhg_member *copy_members(const union null_body *b)
+{
+	return kmemdup(b->nhg.member, le16_to_cpu(b->nhg.head.count) * sizeof(*b->nhg.member),
+		       GFP_ATOMIC);
+}
+
+static u16 write_new(struct null_chip *n, struct null_exec *x, const union null_body *b)
+{
+	union null_body own = *b;
+	struct bank_key key;
+	u16 st;
+	u32 i;
+
+	if (x->cls == TND_CLS_NHG) {
+		own.nhg.member = copy_members(b);
+		if (!own.nhg.member)
+			return TND_ST_FAULT;
+	}
+	st = take(n, x, b);
+	if (st)
+		goto free_members;
+	i = null_add(n, null_run_of(x->cls, b->route.family), x->cls, &own);
+	if (i == NULL_NONE) {
+		give(n, x, b);
+		st = TND_ST_FAULT;
+		goto free_members;
+	}
+	if (x->cls == TND_CLS_FDB || x->cls == TND_CLS_NEIGH) {
+		st = TND_ST_DEPEND;
+		if (null_bank_key(n, x->cls, b, &key))
+			st = null_take_exact(n, x, &key, i);
+		if (st) {
+			null_del(n, i);
+			return st;
+		}
+	}
+	references(n, x->cls, &own, 1);
+	note(n, x->cls, &own, i, true);
+	return TND_ST_OK;
+free_members:
+	if (x->cls == TND_CLS_NHG)
+		kfree(own.nhg.member);
+	return st;
+}
+
+static u16 write_over(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b)
+{
+	struct null_obj *o = &n->obj[i];
+	union null_body own = *b, old = o->b;
+	u32 had, has;
+	u16 st;
+
+	/* hosts are keyed by VRF: a RIF that has some can't change it under them */
+	if (x->cls == TND_CLS_RIF && old.rif.vrf != b->rif.vrf && o->refs)
+		return TND_ST_IN_USE;
+	if (x->cls == TND_CLS_NHG) {
+		had = le16_to_cpu(old.nhg.head.count);
+		has = le16_to_cpu(b->nhg.head.count);
+		own.nhg.member = copy_members(b);
+		if (!own.nhg.member)
+			return TND_ST_FAULT;
+		st = has > had ? null_take(n, x, NULL_P_NHG_MEMBER, has - had) : TND_ST_OK;
+		if (st) {
+			kfree(own.nhg.member);
+			return st;
+		}
+		if (had > has)
+			null_give(n, x, NULL_P_NHG_MEMBER, had - has);
+	}
+	references(n, x->cls, &own, 1);
+	references(n, x->cls, &old, -1);
+	note(n, x->cls, &old, i, false);
+	note(n, x->cls, &own, i, true);
+	o->b = own;
+	if (x->cls == TND_CLS_NHG)
+		kfree(old.nhg.member);
+	return TND_ST_OK;
+}
+
+u16 null_write(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b)
+{
+	return i == NULL_NONE ? write_new(n, x, b) : write_over(n, x, i, b);
+}
+
+/* -------------------------------------------------------------------------
+ * Removing, trapping
+ */
+bool null_in_use(struct null_chip *n, u32 i)
+{
+	const struct null_obj *o = &n->obj[i];
+
+	if (null_fixed(o->cls) || (o->cls == TND_CLS_VRF && !o->b.vrf.vrf))
+		return true;
+	return o->refs;
+}
+
+/* Learned addresses go with their domain */
+static void remove_learned(struct null_chip *n, struct null_exec *x, u16 fid)
+{
+	struct null_range *r = &n->run[NULL_R_EXACT];
+	u32 i;
+
+	for (i = r->first; i < r->fresh && n->fid_learned[fid]; i++) {
+		if (n->obj[i].cls == TND_CLS_FDB && le16_to_cpu(n->obj[i].b.fdb.fid) == fid)
+			null_remove(n, x, i);
+	}
+}
+
+void null_remove(struct null_chip *n, struct null_exec *x, u32 i)
+{
+	struct null_obj *o = &n->obj[i];
+	u16 cls = x->cls;
+	struct bank_key key;
+
+	x->cls = o->cls;
+	if (o->cls == TND_CLS_VLAN)
+		remove_learned(n, x, le16_to_cpu(o->b.vlan.fid));
+	x->cls = o->cls;
+	if ((o->cls == TND_CLS_FDB || o->cls == TND_CLS_NEIGH) &&
+	    null_bank_key(n, o->cls, &o->b, &key))
+		null_give_exact(n, x, &key);
+	give(n, x, &o->b);
+	references(n, o->cls, &o->b, -1);
+	note(n, o->cls, &o->b, i, false);
+	null_del(n, i);
+	x->cls = cls;
+}
+
+/* To the CPU, in place: needs no room */
+u16 null_trapped(u16 cls, const union null_body *old, const union null_body *asked,
+		 union null_body *out)
+{
+	*out = *old;
+	switch (cls) {
+	case TND_CLS_ROUTE:
+		out->route.action = TND_ACT_TRAP;
+		out->route.reason = asked->route.reason;
+		if (!out->route.reason || out->route.reason >= TND_TRAP_REASON_COUNT)
+			out->route.reason = TND_TRAP_ROUTE;
+		out->route.target_kind = TND_RT_NONE;
+		out->route.target = 0;
+		return TND_ST_OK;
+	case TND_CLS_NEIGH:
+		out->neigh.action = TND_ACT_TRAP;
+		return TND_ST_OK;
+	case TND_CLS_FDB:
+		out->fdb.action = TND_ACT_TRAP;
+		out->fdb.port = 0;
+		return TND_ST_OK;
+	case TND_CLS_NEXTHOP:
+		out->nexthop.action = TND_ACT_TRAP;
+		out->nexthop.reason = asked->nexthop.reason;
+		if (!out->nexthop.reason || out->nexthop.reason >= TND_TRAP_REASON_COUNT)
+			out->nexthop.reason = TND_TRAP_UNRESOLVED;
+		return TND_ST_OK;
+	}
+	return TND_ST_UNSUPPORTED;
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/* clsw_null: the module, its parameters, and clsw's ops. null.h draws it */
+#include <linux/etherdevice.h>
+#include <linux/platform_device.h>
+
+#include "null.h"
+
+static char *profile = "spectrum-sn2700";
+module_param(profile, charp, 0444);
+MODULE_PARM_DESC(profile, "chip: tiny, spectrum-sn2700, arista-7500e, jericho2-large");
+static ushort ports;
+module_param(ports, ushort, 0444);
+MODULE_PARM_DESC(ports, "front-panel ports, at most 128; 0: as the chip has");
+static bool link = true;
+module_param(link, bool, 0444);
+MODULE_PARM_DESC(link, "ports have carrier from the start");
+
+u32 null_write_ns = 60000;
+module_param_named(write_ns, null_write_ns, uint, 0644);
+MODULE_PARM_DESC(write_ns, "what a write takes (seed 002, table 1: 60 us)");
+u32 null_query_ns = 35000;
+module_param_named(query_ns, null_query_ns, uint, 0644);
+MODULE_PARM_DESC(query_ns, "what a question or a lease takes (seed 002: 35 us)");
+u32 null_write_batch = 1;
+module_param_named(write_batch, null_write_batch, uint, 0644);
+MODULE_PARM_DESC(write_batch, "writes that the chip takes at once");
+u32 null_entry_ns = 5000;
+module_param_named(entry_ns, null_entry_ns, uint, 0644);
+MODULE_PARM_DESC(entry_ns, "what each further write of a batch takes");
+u32 null_irq_ns;
+module_param_named(irq_ns, null_irq_ns, uint, 0644);
+MODULE_PARM_DESC(irq_ns, "interrupt moderation of writes: at most so long after the first completion; 0: none");
+bool null_parallel;
+module_param_named(parallel, null_parallel, bool, 0444);
+MODULE_PARM_DESC(parallel, "each queue has a firmware CPU of its own (as asicd's latency model)");
+bool null_measure;
+module_param_named(measure, null_measure, bool, 0644);
+MODULE_PARM_DESC(measure, "count the CPU time that the model itself takes (debugfs timing, model_ns)");
+
+static struct null_chip *chip(struct clsw_device *cd)
+{
+	return clsw_priv(cd);
+}
+
+/* -------------------------------------------------------------------------
+ * Tables
+ */
+static int op_post(struct clsw_device *cd, enum clsw_queue q, const struct tnd_cmd *cmd,
+		   const void *body)
+{
+	return null_post(chip(cd), q, cmd, body);
+}
+
+static void op_kick(struct clsw_device *cd, enum clsw_queue q)
+{
+	null_kick(chip(cd), q);
+}
+
+static int op_reap(struct clsw_device *cd, enum clsw_queue q, int budget)
+{
+	return null_reap(chip(cd), q, budget);
+}
+
+static bool op_want_irq(struct clsw_device *cd)
+{
+	return null_want_irq(chip(cd));
+}
+
+static int op_read(struct clsw_device *cd, const struct tnd_cmd *cmd, const void *body, void *out,
+		   u32 out_size, struct tnd_cpl *cpl)
+{
+	return null_read(chip(cd), cmd, body, out, out_size, cpl);
+}
+
+static const struct clsw_table_ops table_ops = {
+	.post = op_post,
+	.kick = op_kick,
+	.reap = op_reap,
+	.want_irq = op_want_irq,
+	.read = op_read,
+};
+
+/* -------------------------------------------------------------------------
+ * Life
+ */
+static void schedule_rx(struct null_chip *n)
+{
+	if (!n->rx_armed)
+		return;
+	n->rx_armed = false;
+	clsw_rx_schedule(n->cd);
+}
+
+static int op_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
+{
+	struct null_chip *n = chip(cd);
+	u16 i;
+
+	clsw_lock(cd);
+	n->attached = false;
+	n->alive = false;
+	null_queues_reset(n);
+	clsw_unlock(cd);
+	hrtimer_cancel(&n->timer);
+	if (n->vanished)
+		return -ENODEV;
+	/* posts and reads fail from here on, so this has the tables for itself */
+	if (mode == CLSW_ATTACH_COLD || n->tables_lost)
+		null_tables_clear(n);
+	clsw_lock(cd);
+	null_lease_drop_all(n);
+	n->resync = false;
+	n->epoch++;
+	n->event_seq = 0;
+	for (i = 1; i <= n->ports; i++)
+		n->port[i].tell = true;
+	n->alive = true;
+	n->attached = true;
+	schedule_rx(n);
+	clsw_unlock(cd);
+	return 0;
+}
+
+static void op_detach(struct clsw_device *cd)
+{
+	struct null_chip *n = chip(cd);
+
+	clsw_lock(cd);
+	n->attached = false;
+	n->alive = false;
+	n->rx_armed = false;
+	null_queues_reset(n);
+	clsw_unlock(cd);
+	hrtimer_cancel(&n->timer);
+}
+
+static bool op_alive(struct clsw_device *cd)
+{
+	return chip(cd)->alive;
+}
+
+static const struct tnd_platform *op_platform(struct clsw_device *cd, size_t *size)
+{
+	*size = chip(cd)->platform_size;
+	return chip(cd)->platform;
+}
+
+static void op_info(struct clsw_device *cd, char *version, size_t size)
+{
+	strscpy(version, "null 1.0", size);
+}
+
+static const struct clsw_device_ops device_ops = {
+	.attach = op_attach,
+	.detach = op_detach,
+	.alive = op_alive,
+	.platform = op_platform,
+	.info = op_info,
+};
+
+/* -------------------------------------------------------------------------
+ * Packets: none; events tell of carrier
+ */
+static int op_xmit(struct clsw_device *cd, const struct tnd_tx *meta, struct sk_buff *skb)
+{
+	chip(cd)->count.tx++;
+	return 0;
+}
+
+static int op_poll(struct clsw_device *cd, int budget)
+{
+	struct null_chip *n = chip(cd);
+	u16 i;
+
+	for (i = 1; i <= n->ports; i++) {
+		struct tnd_event e = {
+			.kind = cpu_to_le16(TND_EV_LINK),
+			.port = cpu_to_le16(i),
+			.speed_mbps = cpu_to_le32(n->p->speed_mbps),
+		};
+		bool tell;
+
+		clsw_lock(cd);
+		tell = n->port[i].tell && n->attached;
+		n->port[i].tell = false;
+		e.up = cpu_to_le16(n->port[i].link);
+		e.epoch = cpu_to_le32(n->epoch);
+		if (tell)
+			e.seq = cpu_to_le32(n->event_seq++);
+		clsw_unlock(cd);
+		if (tell)
+			clsw_event(cd, &e);
+	}
+	return 0;
+}
+
+static bool op_arm(struct clsw_device *cd)
+{
+	struct null_chip *n = chip(cd);
+	bool waits = false;
+	u16 i;
+
+	clsw_lock(cd);
+	for (i = 1; i <= n->ports; i++)
+		waits |= n->port[i].tell && n->attached;
+	n->rx_armed = !waits;
+	clsw_unlock(cd);
+	return waits;
+}
+
+static const struct clsw_packet_ops packet_ops = {
+	.xmit = op_xmit,
+	.poll = op_poll,
+	.arm = op_arm,
+};
+
+void null_link_set(struct null_chip *n, u16 port, bool up)
+{
+	clsw_lock(n->cd);
+	if (n->port[port].link != up) {
+		n->port[port].link = up;
+		n->port[port].tell = true;
+		schedule_rx(n);
+	}
+	clsw_unlock(n->cd);
+}
+
+/* ------------------------------------------------------------------------- */
+
+static const struct clsw_backend backend = {
+	.name = "null",
+	.owner = THIS_MODULE,
+	.device = &device_ops,
+	.table = &table_ops,
+	.packet = &packet_ops,
+	.priv_size = sizeof(struct null_chip),
+};
+
+static void chip_free(struct null_chip *n)
+{
+	kfree(n->platform);
+	null_tables_exit(n);
+	null_queues_exit(n);
+}
+
+static int null_probe(struct platform_device *pdev)
+{
+	const struct null_profile *p = null_profile(profile);
+	struct clsw_device *cd;
+	struct null_chip *n;
+	int err;
+	u16 i;
+
+	if (!p)
+		return -EINVAL;
+	if (ports > NULL_MAX_PORTS) {
+		dev_err(&pdev->dev, "ports=%u, at most %u\n", ports, NULL_MAX_PORTS);
+		return -EINVAL;
+	}
+	cd = clsw_device_alloc(&backend, &pdev->dev);
+	if (!cd)
+		return -ENOMEM;
+	n = chip(cd);
+	n->cd = cd;
+	n->p = p;
+	n->ports = ports ?: p->ports;
+	for (i = 1; i <= n->ports; i++)
+		n->port[i].link = link;
+	err = null_queues_init(n);
+	if (!err)
+		err = null_tables_init(n);
+	if (!err)
+		err = null_platform_init(n);
+	if (err)
+		goto err_free;
+	platform_set_drvdata(pdev, n);
+	err = clsw_device_register(cd);
+	if (err)
+		goto err_free;
+	null_debug_init(n, dev_name(&pdev->dev));
+	return 0;
+
+err_free:
+	chip_free(n);
+	clsw_device_free(cd);
+	return err;
+}
+
+static void null_remove_device(struct platform_device *pdev)
+{
+	struct null_chip *n = platform_get_drvdata(pdev);
+
+	null_debug_exit(n);
+	clsw_device_unregister(n->cd);
+	chip_free(n);
+	clsw_device_free(n->cd);
+}
+
+static struct platform_driver null_driver = {
+	.probe = null_probe,
+	.remove_new = null_remove_device,
+	.driver = { .name = "clsw_null" },
+};
+
+static struct platform_device *null_device;
+
+static int __init null_init(void)
+{
+	int err = platform_driver_register(&null_driver);
+
+	if (err)
+		return err;
+	null_device = platform_device_register_simple("clsw_null", PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(null_device)) {
+		err = PTR_ERR(null_device);
+	} else if (!platform_get_drvdata(null_device)) {
+		/* why is in the log */
+		platform_device_unregister(null_device);
+		err = -ENODEV;
+	}
+	if (err)
+		platform_driver_unregister(&null_driver);
+	return err;
+}
+module_init(null_init);
+
+static void __exit null_exit(void)
+{
+	platform_device_unregister(null_device);
+	platform_driver_unregister(&null_driver);
+}
+module_exit(null_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("A switch chip inside the kernel, for timing and tests of clsw");
