@@ -227,29 +227,59 @@ static int admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void
 	return err;
 }
 
+/* The first field is struct_size, which the store fills in */
+static bool same_body(const struct clsw_obj *obj, const void *body, u32 size)
+{
+	return obj->size == size &&
+	       !memcmp(obj->body + sizeof(__le16), (const u8 *)body + sizeof(__le16),
+		       size - sizeof(__le16));
+}
+
+static void set_body(struct clsw_obj *obj, const void *body, u32 size)
+{
+	memcpy(obj->body, body, size);
+	obj->size = size;
+	((struct tnd_port *)obj->body)->struct_size = cpu_to_le16(classes[obj->key.cls].size);
+}
+
+/* Not in hardware and not on its way: it needs room, with the size that it shall have */
+static int admit_again(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
+		       struct rm_verdict *verdict)
+{
+	struct tnd_nhg *nhg = (struct tnd_nhg *)obj->body;
+	__le16 was = 0;
+	int err;
+
+	if (obj->key.cls == TND_CLS_NHG) {
+		was = nhg->count;
+		nhg->count = ((const struct tnd_nhg *)body)->count;
+	}
+	err = admit(cd, obj, verdict);
+	if (err && obj->key.cls == TND_CLS_NHG)
+		nhg->count = was;
+	return err;
+}
+
+/* An object that is wanted gets another body. An error has changed nothing */
 static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body, u32 size,
 		  struct rm_verdict *verdict)
 {
-	int err;
+	int err = 0;
 
 	verdict->sync = false;
-	if (obj->size == size && !memcmp(obj->body, body, size) && obj->state != CLSW_OBJ_FAILED)
+	if (same_body(obj, body, size) && obj->state != CLSW_OBJ_FAILED)
 		return 0;
-	if (obj->key.cls == TND_CLS_NHG && (obj->written || obj->in_flight)) {
+	if (obj->key.cls == TND_CLS_NHG && (obj->written || obj->in_flight))
 		err = admit_growth(cd, obj, body, verdict);
-		if (err && !(obj->flags & CLSW_PUT_MUST))
-			return err;
-	}
-	memcpy(obj->body, body, size);
-	obj->size = size;
-	if (!obj->written && !obj->in_flight) {
-		err = admit(cd, obj, verdict);
-		if (err && !(obj->flags & CLSW_PUT_MUST))
-			return err;
+	else if (!obj->written && !obj->in_flight)
+		err = admit_again(cd, obj, body, verdict);
+	if (err && !(obj->flags & CLSW_PUT_MUST))
+		return err;
+	set_body(obj, body, size);
+	if (!obj->written && !obj->in_flight)
 		obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
-	} else if (obj->state != CLSW_OBJ_NEW) {
+	else if (obj->state != CLSW_OBJ_NEW)
 		obj->state = CLSW_OBJ_STALE;
-	}
 	if (obj->in_flight)
 		obj->again = true;
 	return 0;
@@ -267,10 +297,9 @@ static struct clsw_obj *create(struct clsw_device *cd, const struct clsw_key *ke
 	if (!obj)
 		return NULL;
 	obj->key = *key;
-	obj->size = size;
 	obj->room = room;
 	INIT_LIST_HEAD(&obj->work);
-	memcpy(obj->body, body, size);
+	set_body(obj, body, size);
 	obj->state = CLSW_OBJ_NEW;
 	obj->needs_rm = !classes[key->cls].fixed;
 	obj->written = classes[key->cls].fixed;
@@ -309,7 +338,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	struct rm_verdict verdict = {};
 	struct clsw_obj *obj;
 	struct clsw_key key;
-	bool made = false;
+	bool made = false, fresh;
 	int err;
 
 	lockdep_assert_held(&cd->lock);
@@ -326,7 +355,8 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	} else if (size > obj->room) {
 		return -EINVAL;
 	}
-	if (obj->wanted) {
+	fresh = !obj->wanted;
+	if (!fresh) {
 		u8 was = obj->flags;
 
 		obj->flags = flags;
@@ -338,8 +368,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	} else {
 		/* new, or on its way out: what is not in hardware needs room again */
 		obj->flags = flags;
-		memcpy(obj->body, body, size);
-		obj->size = size;
+		set_body(obj, body, size);
 		if (!obj->written || obj->in_flight || obj->doubt) {
 			err = admit(cd, obj, &verdict);
 			if (err && !(flags & CLSW_PUT_MUST))
@@ -353,7 +382,6 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 		obj->wanted = true;
 		obj->forced = false;
 	}
-	((struct tnd_route *)obj->body)->struct_size = cpu_to_le16(class->size);
 	obj->watch = watch;
 	obj->owner = owner;
 	if (obj->state != CLSW_OBJ_FAILED)
@@ -361,13 +389,13 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	clsw_drain_queue(cd, obj);
 	if ((verdict.sync || clsw_rm_lockstep(cd)) && !cd->in_callback && clsw_up(cd)) {
 		err = clsw_flush_obj(cd, obj, CLSW_SPIN_MS * 1000);
-		if (!(flags & CLSW_PUT_MUST) && (err || obj->state == CLSW_OBJ_FAILED)) {
+		/* what stands stays: its new body is written as soon as the chip answers */
+		if (fresh && !(flags & CLSW_PUT_MUST) && (err || obj->state == CLSW_OBJ_FAILED)) {
 			bool full = obj->reason.status == TND_ST_TABLE_FULL ||
 				    obj->reason.status == TND_ST_BUCKET_FULL;
 
 			why(cd, obj, text);
-			if (made)
-				clsw_drop(cd, obj);
+			clsw_drop(cd, obj);
 			return err ? -EIO : full ? -ENOSPC : -EIO;
 		}
 	}
