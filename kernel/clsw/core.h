@@ -33,6 +33,7 @@ struct clsw_l3;
 struct clsw_traps;
 struct clsw_health;
 struct clsw_front;
+struct clsw_resources;
 struct clsw_open;
 
 /* Counters of a port's CPU path, per CPU as netdevs have them */
@@ -132,6 +133,7 @@ struct clsw_device {
 
 	struct clsw_l2 *l2;
 	struct clsw_l3 *l3;
+	struct clsw_resources *resources;	/* devlink/ */
 	struct clsw_traps *traps;
 	struct clsw_health *health;
 	struct work_struct recover_work;
@@ -230,8 +232,19 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 /* ---- l2/: hooks that others call ---- */
 /* NAPI: LEARN, MOVE, AGE and LOST of the chip */
 void clsw_l2_event(struct clsw_device *cd, const struct tnd_event *event);
-/* FID of a bridge and VLAN, 0: none; locked or RTNL */
+/* May sleep: the chip was attached anew, its addresses are read and compared */
+void clsw_l2_resync(struct clsw_device *cd);
+/*
+ * FID of a bridge and VLAN, 0: none; locked or RTNL. @vid 0 is the bridge device
+ * itself: with vlan_filtering the domain of its PVID
+ */
 u16 clsw_l2_fid(struct clsw_device *cd, const struct net_device *bridge, u16 vid);
+/*
+ * Told under RTNL, not locked, when that changes: a domain has come, or is about
+ * to go (@fid 0: drop what refers to it now). One listener; NULL: none
+ */
+typedef void (*clsw_fid_fn)(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid);
+void clsw_l2_on_fid(struct clsw_device *cd, clsw_fid_fn changed);
 
 static inline struct clsw_port *clsw_port(struct clsw_device *cd, u16 index)
 {

@@ -177,6 +177,7 @@ int clsw_device_register(struct clsw_device *cd)
 	if (err)
 		goto err_l2;
 	devlink_register(cd->devlink);
+	clsw_health_live(cd, true);
 	clsw_genl_add(cd);
 	dev_info(cd->parent, "%s: %u ports\n", cd->backend->name, cd->port_count);
 	return 0;
@@ -205,6 +206,7 @@ void clsw_device_unregister(struct clsw_device *cd)
 {
 	cd->leaving = true;
 	clsw_genl_remove(cd);
+	clsw_health_live(cd, false);
 	devlink_unregister(cd->devlink);
 	cancel_work_sync(&cd->recover_work);
 	clsw_l3_exit(cd);
