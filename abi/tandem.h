@@ -245,6 +245,8 @@ enum tnd_class {
 	TND_CLS_QUEUE		= 20,
 	TND_CLS_COST		= 32,	/* DUMP only: struct tnd_class_cost */
 	TND_CLS_GEOMETRY	= 33,	/* DUMP only: struct tnd_geometry; a device may not tell */
+	TND_CLS_PORT_STATS	= 34,	/* DUMP only: struct tnd_port_stats; the cursor is the port */
+	TND_CLS_LED		= 35,
 };
 
 #define TND_CMD_IDEMPOTENT	(1U << 0)	/* DELETE of an absent object succeeds */
@@ -526,6 +528,17 @@ struct tnd_port {
 	__u8	mac[6];
 };
 
+/*
+ * TND_CLS_LED: the lamp beside a port; key = port. There from the start and
+ * dark after a cold attach: UPDATE only
+ */
+struct tnd_led {
+	__le16	struct_size;
+	__le16	port;
+	__u8	blink;			/* 1: "here I am" */
+	__u8	reserved0[3];
+};
+
 #define TND_VLAN_UC_TRAP	(1U << 0)	/* unknown unicast to the CPU, not flooded */
 #define TND_VLAN_MC_TRAP	(1U << 1)	/* IP multicast to the CPU, not flooded */
 #define TND_VLAN_LEARNING	(1U << 2)
@@ -565,6 +578,7 @@ enum tnd_action {
 #define TND_FDB_STATIC		(1U << 0)	/* neither ages nor moves */
 #define TND_FDB_LEARNED		(1U << 1)	/* by the device: in dumps */
 #define TND_FDB_STICKY		(1U << 2)	/* does not move, may age */
+#define TND_FDB_NO_AGE		(1U << 3)	/* does not age, may move */
 
 /* TND_CLS_FDB: key = fid, mac */
 struct tnd_fdb {
@@ -778,6 +792,39 @@ struct tnd_geometry {
 	__le16	nhg_member_pool;
 	__le16	reserved1;
 	__le32	nhg_max_members;
+};
+
+/**
+ * struct tnd_port_stats - counters of a port since the device's start (DUMP of
+ *	TND_CLS_PORT_STATS; ask with cursor = port and room for one record)
+ * @port: from 1
+ * @rx_packets: came in, dropped ones included
+ * @rx_bytes: without FCS
+ * @rx_multicast: to a group, broadcast apart
+ * @rx_broadcast: to all
+ * @rx_dropped: came in here and were dropped, for whatever reason
+ * @rx_cpu: came in here and went to the CPU, instead or as a copy
+ * @tx_packets: went out
+ * @tx_bytes: without FCS
+ * @tx_multicast: as @rx_multicast
+ * @tx_broadcast: as @rx_broadcast
+ * @tx_dropped: the egress queue had no room
+ */
+struct tnd_port_stats {
+	__le16	struct_size;
+	__le16	port;
+	__le32	reserved0;
+	__le64	rx_packets;
+	__le64	rx_bytes;
+	__le64	rx_multicast;
+	__le64	rx_broadcast;
+	__le64	rx_dropped;
+	__le64	rx_cpu;
+	__le64	tx_packets;
+	__le64	tx_bytes;
+	__le64	tx_multicast;
+	__le64	tx_broadcast;
+	__le64	tx_dropped;
 };
 
 #define TND_LEASE_MAX_CLASSES	8

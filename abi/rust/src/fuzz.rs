@@ -197,6 +197,8 @@ fn read_bodies(cls: u16, body: &[u8]) {
         raw::TND_CLS_TRAP => one::<raw::tnd_trap>(body),
         12 => one::<raw::tnd_class_cost>(body),
         13 => one::<raw::tnd_geometry>(body),
+        14 => one::<raw::tnd_led>(body),
+        15 => one::<raw::tnd_port_stats>(body),
         _ => {
             if let Ok(items) = object::read_lease(body) {
                 assert!(items.len() <= raw::TND_LEASE_MAX_CLASSES);

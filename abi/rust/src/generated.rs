@@ -48,6 +48,7 @@ pub const TND_MEMBER_PVID: u32 = 2;
 pub const TND_FDB_STATIC: u16 = 1;
 pub const TND_FDB_LEARNED: u16 = 2;
 pub const TND_FDB_STICKY: u16 = 4;
+pub const TND_FDB_NO_AGE: u16 = 8;
 pub const TND_RIF_V4: u32 = 1;
 pub const TND_RIF_V6: u32 = 2;
 pub const TND_RIF_TRAP_ALL: u32 = 4;
@@ -377,6 +378,9 @@ pub const TND_CLS_QUEUE: tnd_class = 20;
 pub const TND_CLS_COST: tnd_class = 32;
 #[doc = "DUMP only: struct tnd_geometry; a device may not tell\n"]
 pub const TND_CLS_GEOMETRY: tnd_class = 33;
+#[doc = "DUMP only: struct tnd_port_stats; the cursor is the port\n"]
+pub const TND_CLS_PORT_STATS: tnd_class = 34;
+pub const TND_CLS_LED: tnd_class = 35;
 #[doc = "Classes: bodies of 1..11 are laid out below, the others only numbered\n"]
 pub type tnd_class = u16;
 #[doc = "tnd_cmd - one command, 128 bytes: a head of 64, a body of 64\n- `op`: enum tnd_op\n- `cls`: enum tnd_class\n- `flags`: TND_CMD_*\n- `cookie`: returned unchanged in the completion\n- `seq`: grows by one per command of a ring, from 0 at attach\n- `lease`: lease id, with TND_CMD_LEASE or for RELEASE\n- `wait_pair`: command pair, with TND_CMD_WAIT\n- `body_size`: bytes of body, inline or in the arena\n- `wait_seq`: with TND_CMD_WAIT\n- `body_offset`: from the start of the arena, with TND_CMD_ARENA\n- `out_offset`: from the start of the arena: where results go\n- `out_size`: bytes available there\n- `arg`: DUMP: cursor, 0 first; else zero\n- `epoch`: the driver's epoch; another one is TND_ST_STALE\n"]
@@ -788,6 +792,37 @@ const _: () = {
     ["Offset of field: tnd_port::stp_state"][::std::mem::offset_of!(tnd_port, stp_state) - 12usize];
     ["Offset of field: tnd_port::reserved0"][::std::mem::offset_of!(tnd_port, reserved0) - 13usize];
     ["Offset of field: tnd_port::mac"][::std::mem::offset_of!(tnd_port, mac) - 14usize];
+};
+#[doc = "TND_CLS_LED: the lamp beside a port; key = port. There from the start and\ndark after a cold attach: UPDATE only\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_led {
+    pub struct_size: u16,
+    pub port: u16,
+    #[doc = "1: \"here I am\"\n"]
+    pub blink: u8,
+    pub reserved0: [u8; 3usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_led"][::std::mem::size_of::<tnd_led>() - 8usize];
+    ["Alignment of tnd_led"][::std::mem::align_of::<tnd_led>() - 2usize];
+    ["Offset of field: tnd_led::struct_size"]
+        [::std::mem::offset_of!(tnd_led, struct_size) - 0usize];
+    ["Offset of field: tnd_led::port"][::std::mem::offset_of!(tnd_led, port) - 2usize];
+    ["Offset of field: tnd_led::blink"][::std::mem::offset_of!(tnd_led, blink) - 4usize];
+    ["Offset of field: tnd_led::reserved0"][::std::mem::offset_of!(tnd_led, reserved0) - 5usize];
 };
 #[doc = "TND_CLS_VLAN: a forwarding domain; key = fid\n"]
 #[repr(C)]
@@ -1394,6 +1429,69 @@ const _: () = {
     ["Offset of field: tnd_geometry::nhg_max_members"]
         [::std::mem::offset_of!(tnd_geometry, nhg_max_members) - 52usize];
 };
+#[doc = "tnd_port_stats - counters of a port since the device's start (DUMP of\nTND_CLS_PORT_STATS; ask with cursor = port and room for one record)\n- `port`: from 1\n- `rx_packets`: came in, dropped ones included\n- `rx_bytes`: without FCS\n- `rx_multicast`: to a group, broadcast apart\n- `rx_broadcast`: to all\n- `rx_dropped`: came in here and were dropped, for whatever reason\n- `rx_cpu`: came in here and went to the CPU, instead or as a copy\n- `tx_packets`: went out\n- `tx_bytes`: without FCS\n- `tx_multicast`: as @rx_multicast\n- `tx_broadcast`: as @rx_broadcast\n- `tx_dropped`: the egress queue had no room\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_port_stats {
+    pub struct_size: u16,
+    pub port: u16,
+    pub reserved0: u32,
+    pub rx_packets: u64,
+    pub rx_bytes: u64,
+    pub rx_multicast: u64,
+    pub rx_broadcast: u64,
+    pub rx_dropped: u64,
+    pub rx_cpu: u64,
+    pub tx_packets: u64,
+    pub tx_bytes: u64,
+    pub tx_multicast: u64,
+    pub tx_broadcast: u64,
+    pub tx_dropped: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_port_stats"][::std::mem::size_of::<tnd_port_stats>() - 96usize];
+    ["Alignment of tnd_port_stats"][::std::mem::align_of::<tnd_port_stats>() - 8usize];
+    ["Offset of field: tnd_port_stats::struct_size"]
+        [::std::mem::offset_of!(tnd_port_stats, struct_size) - 0usize];
+    ["Offset of field: tnd_port_stats::port"]
+        [::std::mem::offset_of!(tnd_port_stats, port) - 2usize];
+    ["Offset of field: tnd_port_stats::reserved0"]
+        [::std::mem::offset_of!(tnd_port_stats, reserved0) - 4usize];
+    ["Offset of field: tnd_port_stats::rx_packets"]
+        [::std::mem::offset_of!(tnd_port_stats, rx_packets) - 8usize];
+    ["Offset of field: tnd_port_stats::rx_bytes"]
+        [::std::mem::offset_of!(tnd_port_stats, rx_bytes) - 16usize];
+    ["Offset of field: tnd_port_stats::rx_multicast"]
+        [::std::mem::offset_of!(tnd_port_stats, rx_multicast) - 24usize];
+    ["Offset of field: tnd_port_stats::rx_broadcast"]
+        [::std::mem::offset_of!(tnd_port_stats, rx_broadcast) - 32usize];
+    ["Offset of field: tnd_port_stats::rx_dropped"]
+        [::std::mem::offset_of!(tnd_port_stats, rx_dropped) - 40usize];
+    ["Offset of field: tnd_port_stats::rx_cpu"]
+        [::std::mem::offset_of!(tnd_port_stats, rx_cpu) - 48usize];
+    ["Offset of field: tnd_port_stats::tx_packets"]
+        [::std::mem::offset_of!(tnd_port_stats, tx_packets) - 56usize];
+    ["Offset of field: tnd_port_stats::tx_bytes"]
+        [::std::mem::offset_of!(tnd_port_stats, tx_bytes) - 64usize];
+    ["Offset of field: tnd_port_stats::tx_multicast"]
+        [::std::mem::offset_of!(tnd_port_stats, tx_multicast) - 72usize];
+    ["Offset of field: tnd_port_stats::tx_broadcast"]
+        [::std::mem::offset_of!(tnd_port_stats, tx_broadcast) - 80usize];
+    ["Offset of field: tnd_port_stats::tx_dropped"]
+        [::std::mem::offset_of!(tnd_port_stats, tx_dropped) - 88usize];
+};
 #[doc = "One line of a lease: room for @count objects of a class, whatever their keys\n"]
 #[repr(C)]
 #[derive(
@@ -1604,6 +1702,12 @@ impl Default for tnd_port {
     }
 }
 
+impl Default for tnd_led {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
 impl Default for tnd_vlan {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
@@ -1683,6 +1787,12 @@ impl Default for tnd_class_cost {
 }
 
 impl Default for tnd_geometry {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_port_stats {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
     }
@@ -2286,6 +2396,27 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         Some("mac"),
         ::std::mem::offset_of!(tnd_port, mac),
     ),
+    ("tnd_led", None, ::std::mem::size_of::<tnd_led>()),
+    (
+        "tnd_led",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_led, struct_size),
+    ),
+    (
+        "tnd_led",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_led, port),
+    ),
+    (
+        "tnd_led",
+        Some("blink"),
+        ::std::mem::offset_of!(tnd_led, blink),
+    ),
+    (
+        "tnd_led",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_led, reserved0),
+    ),
     ("tnd_vlan", None, ::std::mem::size_of::<tnd_vlan>()),
     (
         "tnd_vlan",
@@ -2806,6 +2937,81 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_geometry",
         Some("nhg_max_members"),
         ::std::mem::offset_of!(tnd_geometry, nhg_max_members),
+    ),
+    (
+        "tnd_port_stats",
+        None,
+        ::std::mem::size_of::<tnd_port_stats>(),
+    ),
+    (
+        "tnd_port_stats",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_port_stats, struct_size),
+    ),
+    (
+        "tnd_port_stats",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_port_stats, port),
+    ),
+    (
+        "tnd_port_stats",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_port_stats, reserved0),
+    ),
+    (
+        "tnd_port_stats",
+        Some("rx_packets"),
+        ::std::mem::offset_of!(tnd_port_stats, rx_packets),
+    ),
+    (
+        "tnd_port_stats",
+        Some("rx_bytes"),
+        ::std::mem::offset_of!(tnd_port_stats, rx_bytes),
+    ),
+    (
+        "tnd_port_stats",
+        Some("rx_multicast"),
+        ::std::mem::offset_of!(tnd_port_stats, rx_multicast),
+    ),
+    (
+        "tnd_port_stats",
+        Some("rx_broadcast"),
+        ::std::mem::offset_of!(tnd_port_stats, rx_broadcast),
+    ),
+    (
+        "tnd_port_stats",
+        Some("rx_dropped"),
+        ::std::mem::offset_of!(tnd_port_stats, rx_dropped),
+    ),
+    (
+        "tnd_port_stats",
+        Some("rx_cpu"),
+        ::std::mem::offset_of!(tnd_port_stats, rx_cpu),
+    ),
+    (
+        "tnd_port_stats",
+        Some("tx_packets"),
+        ::std::mem::offset_of!(tnd_port_stats, tx_packets),
+    ),
+    (
+        "tnd_port_stats",
+        Some("tx_bytes"),
+        ::std::mem::offset_of!(tnd_port_stats, tx_bytes),
+    ),
+    (
+        "tnd_port_stats",
+        Some("tx_multicast"),
+        ::std::mem::offset_of!(tnd_port_stats, tx_multicast),
+    ),
+    (
+        "tnd_port_stats",
+        Some("tx_broadcast"),
+        ::std::mem::offset_of!(tnd_port_stats, tx_broadcast),
+    ),
+    (
+        "tnd_port_stats",
+        Some("tx_dropped"),
+        ::std::mem::offset_of!(tnd_port_stats, tx_dropped),
     ),
     (
         "tnd_lease_item",

@@ -88,7 +88,9 @@ object! {
         tail usize::from(o.count) * std::mem::size_of::<raw::tnd_nhg_member>();
     tnd_route = TND_CLS_ROUTE: |o| [o.vrf.to_be_bytes(), [o.family, o.prefix_len], o.addr];
     tnd_trap = TND_CLS_TRAP: |o| [o.reason.to_be_bytes()];
+    tnd_led = TND_CLS_LED: |o| [o.port.to_be_bytes()];
     // read only, in dumps
+    tnd_port_stats = TND_CLS_PORT_STATS: |o| [o.port.to_be_bytes()];
     tnd_class_cost = TND_CLS_COST: |o| [o.cls.to_be_bytes(), [o.family], o.pool.to_be_bytes()];
     tnd_geometry = TND_CLS_GEOMETRY: |o| [o.exact_pool.to_be_bytes()];
 }
@@ -109,6 +111,8 @@ pub fn class_name(cls: u16) -> &'static str {
         raw::TND_CLS_TRAP => "trap",
         raw::TND_CLS_COST => "class cost",
         raw::TND_CLS_GEOMETRY => "table geometry",
+        raw::TND_CLS_PORT_STATS => "port counters",
+        raw::TND_CLS_LED => "LED",
         _ => "unknown class",
     }
 }

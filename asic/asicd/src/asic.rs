@@ -252,6 +252,10 @@ impl Asic {
             if !self.out.captures.is_empty() {
                 self.out.captures.sweep();
             }
+            let dropped = self.fw.tx_dropped.iter_mut().skip(1);
+            for (tx, dropped) in self.out.tx.iter().zip(dropped) {
+                *dropped = tx.as_ref().map_or(*dropped, |tx| tx.stats().dropped);
+            }
             let mut sink = self.out.at(now_ns);
             pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
         }

@@ -145,6 +145,18 @@ impl Firmware {
                 }
                 Ok(next)
             }
+            raw::TND_CLS_PORT_STATS => {
+                let mut next = 0;
+                for port in u16::try_from(low.max(1)).unwrap_or(u16::MAX)..=self.state.port_count()
+                {
+                    let row = self.port_stats_row(port);
+                    if !w.put(|out| out.extend(row.as_bytes())) {
+                        next = full_at(u32::from(port), &w);
+                        break;
+                    }
+                }
+                Ok(next)
+            }
             raw::TND_CLS_GEOMETRY => {
                 let row = self.geometry_row();
                 let fits = low > 0 || w.put(|out| out.extend(row.as_bytes()));
@@ -162,6 +174,28 @@ impl Firmware {
             _ => return Err(UNSUPPORTED),
         };
         finish(next?, &w, cpl)
+    }
+
+    fn port_stats_row(&self, port: u16) -> raw::tnd_port_stats {
+        let mut row = raw::tnd_port_stats {
+            struct_size: size_of::<raw::tnd_port_stats>() as u16,
+            port,
+            tx_dropped: self.tx_dropped.get(usize::from(port)).copied().unwrap_or(0),
+            ..Default::default()
+        };
+        if let Some(p) = self.state.counters.port(port) {
+            row.rx_packets = p.rx.packets;
+            row.rx_bytes = p.rx.bytes;
+            row.rx_multicast = p.rx.multicast;
+            row.rx_broadcast = p.rx.broadcast;
+            row.rx_dropped = p.drops.iter().sum();
+            row.rx_cpu = p.trapped + p.copied;
+            row.tx_packets = p.tx.packets;
+            row.tx_bytes = p.tx.bytes;
+            row.tx_multicast = p.tx.multicast;
+            row.tx_broadcast = p.tx.broadcast;
+        }
+        row
     }
 
     fn nothing_of(&self, mac: bool) -> bool {

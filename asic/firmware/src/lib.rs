@@ -37,10 +37,10 @@ pub use processor::{CplSink, Processor, Ran, SubmitError};
 pub use profile::Profile;
 
 use object::Failure;
-use objects::{fdb::Fdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg, port::Port};
-use objects::{rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
+use objects::{fdb::Fdb, led::Led, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg};
+use objects::{port::Port, rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
 use pools::{Held, Lease, Pools};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tandem_abi::raw;
 use tandem_pipeline::state::State;
 use tandem_pipeline::trap::{TrapConfig, reasons};
@@ -84,6 +84,9 @@ pub struct Firmware {
     pub state: State,
     /// Faults to come.
     pub faults: FaultPlan,
+    /// Packets that the egress queue of a port (index, from 1) had no room for: the daemon counts them, the firmware
+    /// reports them.
+    pub tx_dropped: Vec<u64>,
     profile: Profile,
     pools: Pools,
     leases: HashMap<u32, Lease>,
@@ -91,6 +94,7 @@ pub struct Firmware {
     refs: References,
     resync: Option<Box<resync::Confirmed>>,
     flips: Vec<flip::Flip>,
+    blinking: BTreeSet<u16>,
     resets: u64,
     cx: Context,
 }
@@ -107,6 +111,7 @@ impl Firmware {
         let mut fw = Self {
             state: State::new(profile.port_count(), exact, lpm4, lpm6),
             faults: FaultPlan::default(),
+            tx_dropped: vec![0; usize::from(profile.port_count()) + 1],
             pools: Pools::new(&profile),
             profile,
             leases: HashMap::new(),
@@ -114,6 +119,7 @@ impl Firmware {
             refs: References::default(),
             resync: None,
             flips: Vec::new(),
+            blinking: BTreeSet::new(),
             resets: 0,
             cx: Context::default(),
         };
@@ -136,7 +142,14 @@ impl Firmware {
         self.refs = References::default();
         self.resync = None;
         self.flips.clear();
+        self.blinking.clear();
         self.default_traps();
+    }
+
+    /// Whether the lamp beside a port blinks.
+    #[must_use]
+    pub fn blinks(&self, port: u16) -> bool {
+        self.blinking.contains(&port)
     }
 
     /// A driver attaches. Cold empties the chip; warm keeps tables and counters, and gives back what the last driver
@@ -317,6 +330,7 @@ impl Firmware {
                 raw::TND_CLS_NHG => self.operate::<Nhg>(cmd, body, out, cpl),
                 raw::TND_CLS_ROUTE => self.operate::<Route>(cmd, body, out, cpl),
                 raw::TND_CLS_TRAP => self.operate::<Trap>(cmd, body, out, cpl),
+                raw::TND_CLS_LED => self.operate::<Led>(cmd, body, out, cpl),
                 _ => Err(Failure::Status(raw::TND_ST_UNSUPPORTED)),
             },
             raw::TND_OP_DUMP => self.dump(cmd, out, cpl),

@@ -298,4 +298,7 @@ int cp_poll(struct clsw_device *cd, int budget);
 bool cp_arm(struct clsw_device *cd);
 int cp_events(struct cp_device *p, int budget, const u32 *before);
 
+/* ---- port.c ---- */
+extern const struct clsw_port_ops cp_port_ops;
+
 #endif /* _CLSW_PCI_H */

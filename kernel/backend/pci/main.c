@@ -72,6 +72,7 @@ static const struct clsw_backend cp_backend = {
 	.device = &cp_device_ops,
 	.table = &cp_table_ops,
 	.packet = &cp_packet_ops,
+	.port = &cp_port_ops,
 	.priv_size = sizeof(struct cp_device),
 };
 

@@ -294,7 +294,9 @@ int cp_read(struct clsw_device *cd, const struct tnd_cmd *cmd,
 	}
 	if (ret > 0) {
 		len = min3(le32_to_cpu(cpl->out_len), out_size, p->read_size);
-		memcpy(out, p->arena + p->read_at, len);
+		if (len)
+			memcpy(out, p->arena + p->read_at, len);
+		cpl->cookie = cmd->cookie;
 		cpl->out_len = cpu_to_le32(len);
 		ret = 0;
 	}

@@ -119,6 +119,7 @@ pub fn ports(asic: &mut Asic) -> Vec<Value> {
             "port": slot.number,
             "attachment": slot.kind.as_ref().map(attachment).unwrap_or_default(),
             "link": slot.link.up,
+            "blinks": asic.fw.blinks(slot.number),
             "speed_mbps": slot.link.speed_mbps,
             "counters": c,
         }));

@@ -195,6 +195,7 @@ fn fdb(o: &raw::tnd_fdb, _: &[u8]) -> Value {
             (raw::TND_FDB_STATIC as u32, "static"),
             (raw::TND_FDB_LEARNED as u32, "learned"),
             (raw::TND_FDB_STICKY as u32, "sticky"),
+            (raw::TND_FDB_NO_AGE as u32, "no_age"),
         ]),
     })
 }

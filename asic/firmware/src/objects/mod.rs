@@ -1,6 +1,7 @@
 //! One file per kind of object (`TND_CLS_*`), each over its ABI body in normal form.
 
 pub(crate) mod fdb;
+pub(crate) mod led;
 pub(crate) mod member;
 pub(crate) mod neigh;
 pub(crate) mod nexthop;

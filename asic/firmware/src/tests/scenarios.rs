@@ -797,3 +797,48 @@ fn arbitrary_descriptors_never_panic() {
         assert_eq!(fuzz_execute(&data), 100);
     }
 }
+
+#[test]
+fn lamps_and_counters_of_ports() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let led = |port, blink| tnd_led {
+        struct_size: size_of::<tnd_led>() as u16,
+        port,
+        blink,
+        ..Default::default()
+    };
+    assert_eq!(
+        op(f, TND_OP_UPDATE, TND_CLS_LED, &led(2, 1)).status,
+        TND_ST_OK
+    );
+    assert_eq!((f.blinks(1), f.blinks(2)), (false, true));
+    assert_eq!(
+        op(f, TND_OP_UPDATE, TND_CLS_LED, &led(9, 1)).status,
+        TND_ST_NOENT
+    );
+    assert_eq!(
+        op(f, TND_OP_UPDATE, TND_CLS_LED, &led(2, 2)).status,
+        TND_ST_INVALID
+    );
+    f.attach(true);
+    assert!(f.blinks(2), "a warm attach changes nothing");
+    f.attach(false);
+    assert!(!f.blinks(2));
+
+    f.tx_dropped[8] = 5;
+    let all: Vec<tnd_port_stats> = dump(f, TND_OP_DUMP, TND_CLS_PORT_STATS, 1 << 10);
+    assert_eq!(
+        all.iter().map(|s| s.port).collect::<Vec<_>>(),
+        (1..=8).collect::<Vec<_>>()
+    );
+    let one = tnd_cmd {
+        arg: 8,
+        out_size: size_of::<tnd_port_stats>() as u32,
+        ..cmd(TND_OP_DUMP, TND_CLS_PORT_STATS)
+    };
+    let (cpl, out) = run(f, &one, &[]);
+    assert_eq!((cpl.status, cpl.out_count, cpl.result), (TND_ST_OK, 1, 0));
+    let row = tnd_port_stats::read_from_bytes(&out).unwrap();
+    assert_eq!((row.port, row.tx_dropped), (8, 5));
+}
