@@ -80,6 +80,7 @@ static void recover_work(struct work_struct *work)
 	}
 	if (!err) {
 		cd->count.recoveries++;
+		clsw_l2_resync(cd);
 		dev_info(cd->parent, "recovered: %u objects replayed\n", cd->object_count);
 	} else if (!cd->leaving) {
 		dev_err(cd->parent, "the chip does not come back (%d): devlink health recover tries again\n",

@@ -432,6 +432,50 @@ void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj)
 	clsw_drain_queue(cd, obj);
 }
 
+int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
+	       const struct clsw_watch *watch, void *owner, struct clsw_obj **objp)
+{
+	const struct clsw_class *class = class_of(cls);
+	struct clsw_obj *obj;
+	struct clsw_key key;
+
+	lockdep_assert_held(&cd->lock);
+	if (!class || class->fixed || size != class->size)
+		return -EINVAL;
+	make_key(&key, cls, body);
+	obj = find_key(cd, &key);
+	if (obj && (!obj->wanted || obj->state != CLSW_OBJ_SYNCED || obj->in_flight || obj->doubt))
+		return -EBUSY;
+	if (!obj) {
+		obj = create(cd, &key, body, size);
+		if (!obj)
+			return -ENOMEM;
+		obj->wanted = true;
+		obj->written = true;
+		obj->state = CLSW_OBJ_SYNCED;
+		obj->flags = CLSW_PUT_MUST;
+	}
+	memcpy(obj->body, body, size);
+	((struct tnd_route *)obj->body)->struct_size = cpu_to_le16(class->size);
+	obj->watch = watch;
+	obj->owner = owner;
+	if (objp)
+		*objp = obj;
+	return 0;
+}
+
+void clsw_abandon(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	lockdep_assert_held(&cd->lock);
+	if (obj->in_flight || obj->doubt || !obj->wanted) {
+		/* what is under way may have made it again */
+		clsw_drop(cd, obj);
+		return;
+	}
+	obj->written = false;
+	clsw_drop(cd, obj);
+}
+
 void clsw_force_trap(struct clsw_device *cd, struct clsw_obj *obj, bool on)
 {
 	lockdep_assert_held(&cd->lock);

@@ -162,6 +162,16 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 	     struct clsw_obj **objp, char *text);
 /* Locked, atomic, can't fail. The watcher hears when it is gone */
 void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj);
+/*
+ * Locked, atomic. The chip has made this object by itself (a learned address),
+ * or changed it: the store has it as written, and posts nothing. From here on it
+ * is an object like any other: put, dropped, replayed. -EBUSY: a command for
+ * this key is under way, or due; put it then
+ */
+int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
+	       const struct clsw_watch *watch, void *owner, struct clsw_obj **objp);
+/* Locked, atomic, can't fail. The chip has removed it by itself: nothing is posted */
+void clsw_abandon(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked. Exactly this key, taken from the key fields of @body; NULL: none */
 struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body);
 /* Locked. Trap in place of what the body says, or no longer; needs no room */
