@@ -4,8 +4,9 @@
 # One virtual machine: its folder, its cables, asicd beside it, its life and its end. Read by `.` after lib.sh.
 
 BACKEND=pci LOAD=y PROFILE=spectrum-sn2700 PORTS=4 CABLES='' PARAMS='' ASICD='' ACPI='' KERNEL=6.12 ICOUNT=''
-SMP='' MEM=1024 TIMEOUT=300 RESULTS='' ENVS='' ALLOW_WARN='' KEEP='' SHELL_VM=''
+SMP='' MEM=1024 TIMEOUT=300 RESULTS='' ENVS='' ALLOW_WARN='' KEEP='' SHELL_VM='' NO_BUILD=''
 RUN='' NS='' SOCK='' PIDS='' MADE_LINKS='' BIN=''
+IVSHMEM_SIZE=32M IVSHMEM_VECTORS=8 # asicd's region needs no more
 BOOT_ALLOWANCE=90 # seconds a boot may take on a loaded machine, on top of the script's own time
 
 # Kernel messages that a run never shows (promise: never a WARN)
@@ -49,7 +50,7 @@ vm_binaries() {
 vm_prepare() {
 	"$TOP/lab/prepare"
 	vm_binaries
-	if [ "$BACKEND" != none ]; then "$TOP/kernel/build" --kernel "$KERNEL" >&2; fi
+	if [ "$BACKEND" != none ] && [ -z "$NO_BUILD" ]; then "$TOP/kernel/build" --kernel "$KERNEL" >&2; fi
 }
 
 vm_open() {
@@ -106,8 +107,8 @@ vm_env() { # what .lab/env tells process 1
 		null) load="clsw clsw_null" ;;
 		esac
 	fi
-	printf "LAB_TIMEOUT=%s LAB_HOSTNAME=lab LAB_BACKEND=%s LAB_PORTS=%s LAB_PROFILE=%s LAB_LOAD='%s' LAB_BIN='%s' LAB_SHELL='%s'\n" \
-		"$TIMEOUT" "$BACKEND" "$PORTS" "$(quote "$PROFILE")" "$load" "$BIN" "$SHELL_VM"
+	printf "LAB_TIMEOUT=%s LAB_HOSTNAME=lab LAB_BACKEND=%s LAB_PORTS=%s LAB_PROFILE=%s LAB_LOAD='%s' LAB_BIN='%s' LAB_SHELL='%s' LAB_NICS=%s\n" \
+		"$TIMEOUT" "$BACKEND" "$PORTS" "$(quote "$PROFILE")" "$load" "$BIN" "$SHELL_VM" "$CABLE_ALL"
 	for m in $load; do
 		n=$((n + 1))
 		words=
@@ -146,7 +147,7 @@ vm_script() { # script quoted-arguments
 		;;
 	*) printf 'exec env %s %s %s\n' "$ENVS" "$(quote "$what")" "$2" >"$G/command" ;;
 	esac
-	if [ "$BACKEND" != none ]; then cp -R "$LAB/modules-$KERNEL" "$G/modules"; fi
+	if [ "$BACKEND" != none ] && [ -d "$LAB/modules-$KERNEL" ]; then cp -R "$LAB/modules-$KERNEL" "$G/modules"; fi
 }
 
 # The front panel: a namespace that nothing else uses, with one interface per port.
@@ -255,7 +256,7 @@ vm_qemu_args() {
 		echo "-device virtio-net-pci,id=p$k,netdev=n$k,bus=pcie.0,addr=$addr,multifunction=on,romfile=,csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,mq=off,ctrl_vlan=off,mac=$(printf '02:54:4e:00:%02x:%02x' $((k / 256)) $((k % 256)))"
 	done
 	if [ "$BACKEND" = pci ]; then
-		echo "-chardev socket,path=$SOCK/ivshmem,id=asic -device ivshmem-doorbell,chardev=asic,vectors=${IVSHMEM_VECTORS:-8}"
+		echo "-chardev socket,path=$SOCK/ivshmem,id=asic -device ivshmem-doorbell,chardev=asic,vectors=$IVSHMEM_VECTORS"
 	fi
 }
 
