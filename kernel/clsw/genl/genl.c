@@ -3,8 +3,7 @@
  * Generic netlink family "clsw": reservations and the objects of the store.
  * include/uapi/clsw.h has the messages.
  *
- * Lock order: genl's mutex -> clsw_devices_lock -> clsw_lock(). A socket's hold is
- * under genl's mutex and clsw_devices_lock.
+ * Lock order: genl's mutex -> devices_lock -> clsw_lock().
  */
 #include <linux/mutex.h>
 #include <net/genetlink.h>
@@ -17,10 +16,76 @@ static DEFINE_MUTEX(devices_lock);
 
 static struct genl_family family;
 
-/* What a socket owns; zeroed by genl when it is first used */
-struct sock_state {
+/* Sockets that may have a reservation at a time */
+#define OWNERS_MAX	64
+
+/* What a socket owns, from its first RESERVE_ADD to its end. Under devices_lock */
+struct owner {
+	struct list_head list;
+	possible_net_t net;
+	u32 portid;
 	struct clsw_hold hold;
 };
+
+static LIST_HEAD(owners);
+static unsigned int owner_count;
+
+static struct owner *find_owner(const struct net *net, u32 portid)
+{
+	struct owner *owner;
+
+	list_for_each_entry(owner, &owners, list)
+		if (owner->portid == portid && net_eq(read_pnet(&owner->net), net))
+			return owner;
+	return NULL;
+}
+
+static struct owner *get_owner(struct genl_info *info)
+{
+	struct owner *owner = find_owner(genl_info_net(info), info->snd_portid);
+
+	if (owner)
+		return owner;
+	if (owner_count >= OWNERS_MAX) {
+		NL_SET_ERR_MSG(info->extack, "too many sockets hold a reservation");
+		return ERR_PTR(-EUSERS);
+	}
+	owner = kzalloc(sizeof(*owner), GFP_KERNEL);
+	if (!owner)
+		return ERR_PTR(-ENOMEM);
+	write_pnet(&owner->net, genl_info_net(info));
+	owner->portid = info->snd_portid;
+	INIT_LIST_HEAD(&owner->hold.list);
+	list_add_tail(&owner->list, &owners);
+	owner_count++;
+	return owner;
+}
+
+static void put_owner(struct owner *owner)
+{
+	clsw_hold_drop(&owner->hold);
+	list_del(&owner->list);
+	owner_count--;
+	kfree(owner);
+}
+
+/* A socket ends: may sleep */
+static int socket_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	const struct netlink_notify *notify = ptr;
+	struct owner *owner;
+
+	if (event != NETLINK_URELEASE || notify->protocol != NETLINK_GENERIC)
+		return NOTIFY_DONE;
+	mutex_lock(&devices_lock);
+	owner = find_owner(notify->net, notify->portid);
+	if (owner)
+		put_owner(owner);
+	mutex_unlock(&devices_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block socket_nb = { .notifier_call = socket_event };
 
 /* Where a dump of objects is. Under devices_lock; a chip that leaves ends it */
 struct dump_state {
@@ -88,12 +153,10 @@ static struct clsw_device *find_device(const struct genl_info *info)
 
 static int reserve_add(struct sk_buff *skb, struct genl_info *info)
 {
-	struct sock_state *state = genl_sk_priv_get(&family, NETLINK_CB(skb).sk);
 	const struct nlattr *routes = info->attrs[CLSW_ATTR_ROUTES];
+	struct owner *owner;
 	int err;
 
-	if (IS_ERR(state))
-		return PTR_ERR(state);
 	if (GENL_REQ_ATTR_CHECK(info, CLSW_ATTR_ROUTES))
 		return -EINVAL;
 	if (nla_len(routes) % sizeof(struct clsw_route_key)) {
@@ -101,7 +164,12 @@ static int reserve_add(struct sk_buff *skb, struct genl_info *info)
 		return -EINVAL;
 	}
 	mutex_lock(&devices_lock);
-	err = clsw_hold_add(&state->hold, nla_data(routes),
+	owner = get_owner(info);
+	if (IS_ERR(owner)) {
+		mutex_unlock(&devices_lock);
+		return PTR_ERR(owner);
+	}
+	err = clsw_hold_add(&owner->hold, nla_data(routes),
 			    nla_len(routes) / sizeof(struct clsw_route_key));
 	mutex_unlock(&devices_lock);
 	if (err == -EINVAL)
@@ -120,54 +188,42 @@ static u32 get_u32(const struct genl_info *info, int attr)
 
 static int reserve_commit(struct sk_buff *skb, struct genl_info *info)
 {
-	struct sock_state *state = genl_sk_priv_get(&family, NETLINK_CB(skb).sk);
-	char text[CLSW_TEXT];
+	char text[CLSW_TEXT] = "";
 	struct clsw_device *cd;
-	int err = -ENODEV;
+	struct owner *owner;
+	int err;
 
-	if (IS_ERR(state))
-		return PTR_ERR(state);
 	mutex_lock(&devices_lock);
+	owner = find_owner(genl_info_net(info), info->snd_portid);
 	cd = find_device(info);
-	if (cd)
-		err = clsw_hold_commit(cd, &state->hold, get_u32(info, CLSW_ATTR_NEXTHOPS),
+	if (!owner) {
+		NL_SET_ERR_MSG(info->extack, "nothing to reserve: list routes first");
+		err = -EINVAL;
+	} else if (!cd) {
+		err = -ENODEV;
+	} else {
+		err = clsw_hold_commit(cd, &owner->hold, get_u32(info, CLSW_ATTR_NEXTHOPS),
 				       get_u32(info, CLSW_ATTR_GROUPS),
 				       get_u32(info, CLSW_ATTR_MEMBERS), text);
+		if (err == -EAGAIN)
+			NL_SET_ERR_MSG(info->extack, "the chip is being recovered: try again");
+		else if (err && text[0])
+			NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
+	}
 	mutex_unlock(&devices_lock);
-	if (cd && err && text[0])
-		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
-	else if (err == -EINVAL)
-		NL_SET_ERR_MSG(info->extack, "nothing to reserve");
 	return err;
 }
 
 static int reserve_drop(struct sk_buff *skb, struct genl_info *info)
 {
-	struct sock_state *state = genl_sk_priv_get(&family, NETLINK_CB(skb).sk);
+	struct owner *owner;
 
-	if (IS_ERR(state))
-		return PTR_ERR(state);
 	mutex_lock(&devices_lock);
-	clsw_hold_drop(&state->hold);
+	owner = find_owner(genl_info_net(info), info->snd_portid);
+	if (owner)
+		put_owner(owner);
 	mutex_unlock(&devices_lock);
 	return 0;
-}
-
-static void sock_init(void *priv)
-{
-	struct sock_state *state = priv;
-
-	memset(state, 0, sizeof(*state));
-	INIT_LIST_HEAD(&state->hold.list);
-}
-
-static void sock_destroy(void *priv)
-{
-	struct sock_state *state = priv;
-
-	mutex_lock(&devices_lock);
-	clsw_hold_drop(&state->hold);
-	mutex_unlock(&devices_lock);
 }
 
 static u8 state_of(const struct clsw_obj *obj)
@@ -314,17 +370,26 @@ static struct genl_family family __ro_after_init = {
 	.module = THIS_MODULE,
 	.split_ops = ops,
 	.n_split_ops = ARRAY_SIZE(ops),
-	.sock_priv_size = sizeof(struct sock_state),
-	.sock_priv_init = sock_init,
-	.sock_priv_destroy = sock_destroy,
 };
 
 int __init clsw_genl_init(void)
 {
-	return genl_register_family(&family);
+	int err = genl_register_family(&family);
+
+	if (err)
+		return err;
+	err = netlink_register_notifier(&socket_nb);
+	if (err)
+		genl_unregister_family(&family);
+	return err;
 }
 
 void clsw_genl_exit(void)
 {
+	struct owner *owner, *next;
+
+	netlink_unregister_notifier(&socket_nb);
 	genl_unregister_family(&family);
+	list_for_each_entry_safe(owner, next, &owners, list)
+		put_owner(owner);
 }
