@@ -161,7 +161,7 @@ enum rm_backing {
 	RM_BY_NOTHING	= 0,	/* best effort */
 	RM_BY_LEASE	= 1,	/* the device promised the slots */
 	RM_BY_COUNT	= 2,	/* nobody else takes from this pool */
-	RM_BY_MODEL	= 3,	/* nothing is out, and the model has a place for this very key */
+	RM_BY_MODEL	= 3,	/* the model has a place for this very key, if it is written now */
 	RM_BY_DEVICE	= 4,	/* write it now: the device's answer is the answer */
 };
 
@@ -298,8 +298,9 @@ void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cp
 /*
  * A reservation for a batch: @items objects of (cls, family), all or nothing.
  * Post @ask; granted if rm_lease_done() was OK, then rm_req.hold = ask->hold
- * takes from it. rm_drop_hold() gives back what was not used. -EBUSY: no lease
- * slot free now.
+ * takes from it. rm_drop_hold() gives back what was not used. -EBUSY: flush,
+ * rm_next_release(), and ask again; -ENOSPC: more than a pool has; -EOPNOTSUPP: a class whose worst
+ * case the device doesn't tell.
  */
 int rm_ask_hold(struct rm *rm, const struct tnd_lease_item *items, unsigned int count,
 		struct rm_ask *ask);
@@ -314,6 +315,11 @@ void rm_aged(struct rm *rm, u16 fid, const u8 *mac);
 void rm_seen(struct rm *rm, u16 fid, const u8 *mac);
 /* The model can't follow any more: order not kept, events lost */
 void rm_model_lost(struct rm *rm);
+/*
+ * Events were lost, and nothing is in the queues: @pools, read just now, is the
+ * truth for pools that have nothing outstanding.
+ */
+void rm_reconcile(struct rm *rm, const struct tnd_pool *pools, unsigned int count);
 /*
  * The device was attached anew: leases and tickets are void (their settle,
  * cancel and doubt do nothing), counters are what @pools says. With @cold the

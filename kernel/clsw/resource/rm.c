@@ -138,6 +138,20 @@ static void add_row(struct rm *rm, const struct tnd_class_cost *dev)
 	}
 }
 
+static void set_leasable(struct rm *rm)
+{
+	u8 i;
+
+	for (i = 0; i < rm->row_count; i++) {
+		struct rm_row *row = &rm->rows[i];
+
+		row->leasable = row->cost <= rm->pools[row->pool].size;
+		if (row->member_pool != RM_NONE)
+			row->leasable &= row->member_cost &&
+					 row->member_cost <= rm->pools[row->member_pool].size;
+	}
+}
+
 static void find_members(struct rm *rm, const struct tnd_geometry *g)
 {
 	u8 index = rm_row_index(rm, TND_CLS_NHG, 0), i;
@@ -150,10 +164,9 @@ static void find_members(struct rm *rm, const struct tnd_geometry *g)
 		return;
 	}
 	for (i = 0; i < rm->pool_count; i++) {
-		if (!strcmp(rm->pools[i].name, "nexthop-group-member")) {
+		/* how many the device would set aside for one group it doesn't tell */
+		if (!strcmp(rm->pools[i].name, "nexthop-group-member"))
 			rm->rows[index].member_pool = i;
-			rm->rows[index].member_cost = TND_NHG_MAX_MEMBERS;
-		}
 	}
 }
 
@@ -182,6 +195,7 @@ struct rm *rm_init(void *mem, const struct rm_setup *setup)
 	for (i = 0; i < setup->cost_count; i++)
 		add_row(rm, &setup->costs[i]);
 	find_members(rm, setup->geometry);
+	set_leasable(rm);
 	if (setup->geometry && rm->exact_pool != RM_NONE &&
 	    bank_geometry(&g, setup->geometry, why)) {
 		bank_init(&rm->bank, &g, (u8 *)mem + bank_at());
@@ -309,8 +323,11 @@ int rm_set_reserve(struct rm *rm, u16 cls, u8 family, u32 slots)
  */
 void rm_free_to_used(struct rm_pool *p, u32 slots)
 {
-	u32 n = min(slots, p->free);
+	u32 n = min(slots, p->behind);
 
+	p->behind -= n;
+	slots -= n;
+	n = min(slots, p->free);
 	p->free -= n;
 	p->used += n;
 	/* the device has taken what a ticket without a lease was to have */
@@ -332,9 +349,11 @@ void rm_used_to_free(struct rm_pool *p, u32 slots)
 	u32 n = min(slots, p->ahead);
 
 	p->ahead -= n;
-	n = min(slots - n, p->used);
+	slots -= n;
+	n = min(slots, p->used);
 	p->used -= n;
 	p->free += n;
+	p->behind += slots - n;
 }
 
 void rm_need_of(const struct rm_row *row, u16 units, bool members, struct rm_need *need)
@@ -367,11 +386,10 @@ bool rm_key_of(const struct rm *rm, const struct rm_req *req, struct bank_key *k
 	return true;
 }
 
-/* Slots of the stash that neither an entry, nor a lease, nor an open ticket may come to need */
-static u32 stash_left(const struct rm *rm)
+u32 rm_stash_left(const struct rm *rm)
 {
 	const struct rm_pool *p = &rm->pools[rm->exact_pool];
-	u64 held = (u64)rm->bank.stash_used + p->committed + p->in_flight + p->asked;
+	u64 held = (u64)rm->bank.stash_used + p->committed + p->in_flight + p->loose + p->asked;
 
 	return held < rm->bank.g.stash ? rm->bank.g.stash - held : 0;
 }
@@ -382,7 +400,7 @@ u32 rm_guaranteed(const struct rm *rm, const struct rm_row *row)
 	u32 n = p->free;
 
 	if (p->exact)
-		n = min(n, rm->has_bank ? stash_left(rm) : p->backed);
+		n = min(n, rm->has_bank ? rm_stash_left(rm) : p->backed);
 	n = (n + p->credit) / row->cost;
 	if (row->member_pool != RM_NONE) {
 		const struct rm_pool *m = &rm->pools[row->member_pool];
@@ -431,25 +449,19 @@ void rm_freed(struct rm *rm, u8 pool)
 /* -------------------------------------------------------------------------
  * What the device does by itself
  */
+/*
+ * Whatever the order in which events and completions come, the sum of what they
+ * say is what the device holds. The model keeps keys and is a hint from the
+ * first event on.
+ */
 void rm_learned(struct rm *rm, u16 fid, const u8 *mac)
 {
 	u8 index = rm_row_index(rm, TND_CLS_FDB, 0);
-	struct bank_key key;
-	u64 mark;
 
 	if (index == RM_NONE || fid > BANK_MAX_FID)
 		return;
-	if (rm->has_bank) {
-		rm->in_step = false;
-		bank_key_mac(&key, fid, mac);
-		if (bank_find(&rm->bank, &key, &mark)) {
-			if (mark != RM_KEY_LEARNING)
-				return;
-			bank_insert(&rm->bank, &key, RM_KEY_PLAIN, BANK_FOLLOW, NULL);
-		} else {
-			bank_insert(&rm->bank, &key, RM_KEY_PLAIN, BANK_FOLLOW, NULL);
-		}
-	}
+	rm->in_step = false;
+	rm_seen(rm, fid, mac);
 	rm_free_to_used(&rm->pools[rm->rows[index].pool], rm->rows[index].cost);
 	rm->rows[index].count++;
 }
@@ -458,23 +470,16 @@ void rm_aged(struct rm *rm, u16 fid, const u8 *mac)
 {
 	u8 index = rm_row_index(rm, TND_CLS_FDB, 0);
 	struct bank_key key;
-	u64 mark;
 
 	if (index == RM_NONE || fid > BANK_MAX_FID)
 		return;
+	rm->in_step = false;
 	if (rm->has_bank) {
-		rm->in_step = false;
 		bank_key_mac(&key, fid, mac);
-		if (!bank_find(&rm->bank, &key, &mark))
-			return;
-		if (mark == RM_KEY_AGED)
-			bank_insert(&rm->bank, &key, RM_KEY_PLAIN, BANK_FOLLOW, NULL);
-		else
-			bank_remove(&rm->bank, &key);
+		bank_remove(&rm->bank, &key);
 	}
 	rm_used_to_free(&rm->pools[rm->rows[index].pool], rm->rows[index].cost);
-	if (rm->rows[index].count)
-		rm->rows[index].count--;
+	rm->rows[index].count--;
 	rm_freed(rm, rm->rows[index].pool);
 }
 
@@ -485,12 +490,34 @@ void rm_seen(struct rm *rm, u16 fid, const u8 *mac)
 	if (!rm->has_bank || fid > BANK_MAX_FID)
 		return;
 	bank_key_mac(&key, fid, mac);
-	bank_insert(&rm->bank, &key, RM_KEY_PLAIN, BANK_FOLLOW, NULL);
+	bank_insert(&rm->bank, &key, 0, BANK_FOLLOW, NULL);
 }
 
 void rm_model_lost(struct rm *rm)
 {
 	rm->in_step = false;
+}
+
+void rm_reconcile(struct rm *rm, const struct tnd_pool *pools, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		u16 id = le16_to_cpu(pools[i].pool);
+		u32 used = le32_to_cpu(pools[i].used);
+		struct rm_pool *p = &rm->pools[id];
+
+		/* what is out may or may not be in the device's numbers */
+		if (id >= rm->pool_count || p->open || p->asked || p->in_flight ||
+		    used > p->size - p->committed)
+			continue;
+		p->used = used;
+		p->free = p->size - p->committed - used;
+		p->ahead = 0;
+		p->behind = 0;
+		rm_watermark(p);
+		rm_freed(rm, id);
+	}
 }
 
 void rm_restart(struct rm *rm, const struct tnd_pool *pools, unsigned int count, bool cold)
@@ -512,7 +539,10 @@ void rm_restart(struct rm *rm, const struct tnd_pool *pools, unsigned int count,
 		p->in_doubt = 0;
 		p->asked = 0;
 		p->ahead = 0;
+		p->behind = 0;
 		p->open = 0;
+		p->promised = 0;
+		p->loose = 0;
 		load_pool(p, &pools[i]);
 	}
 	memset(rm->leases, 0, sizeof(rm->leases));
@@ -577,7 +607,7 @@ bool rm_class_state(const struct rm *rm, unsigned int i, struct rm_class_state *
 	out->family = row->family;
 	out->pool = row->pool;
 	out->cost = row->cost;
-	out->count = row->count;
+	out->count = rm_count(row);
 	out->floor = row->floor;
 	out->cap = row->cap;
 	out->credit = rm_credit(rm, row);

@@ -8,7 +8,7 @@
  *   counted pool: only this driver takes from it  -> BY_COUNT, or FULL
  *   exact-match, model in step with the device:
  *       the stash has room for all that is out    -> BY_COUNT
- *       nothing is out, the model finds a place   -> BY_MODEL, or FULL
+ *       nothing is out, the model finds a place   -> BY_MODEL, write it now; or FULL
  *   exact-match otherwise                         -> BY_DEVICE: write it now
  *
  * So no policy but predict-flat leaves a slot unused that could be had.
@@ -41,7 +41,7 @@ static enum rm_result check_limits(struct rm *rm, const struct rm_row *row,
 	u64 there = (u64)p->free + p->credit + p->leaving;
 	u8 i;
 
-	if (row->count >= row->cap) {
+	if (rm_count(row) >= row->cap) {
 		refuse(rm, row, row->pool, 1, 0, v);
 		v->capped = true;
 		v->size = row->cap;
@@ -50,13 +50,14 @@ static enum rm_result check_limits(struct rm *rm, const struct rm_row *row,
 	for (i = 0; i < rm->row_count; i++) {
 		const struct rm_row *other = &rm->rows[i];
 
-		if (other != row && other->pool == row->pool && other->floor > other->count)
-			kept += (u64)(other->floor - other->count) * other->cost;
+		if (other != row && other->pool == row->pool && other->floor > rm_count(other))
+			kept += (u64)(other->floor - rm_count(other)) * other->cost;
 	}
-	if (there >= kept + slots)
+	/* what is not there at all is not for limits to say: leases may come back */
+	if (there >= kept + slots || there < slots)
 		return RM_ADMITTED;
 	refuse(rm, row, row->pool, slots, there > kept ? there - kept : 0, v);
-	v->capped = there >= slots;
+	v->capped = true;
 	return RM_FULL;
 }
 
@@ -85,13 +86,16 @@ static enum rm_result issue(struct rm *rm, struct rm_row *row, const struct rm_r
 	t->units = req->units;
 	t->gen = rm->gen;
 	rm->pools[row->pool].open++;
+	if (row->exact && backing == RM_BY_COUNT)
+		rm->pools[row->pool].promised++;
 	rm->open++;
 	if (!members)
 		row->count++;
 	rm->stats.admitted++;
 	rm->stats.by[backing]++;
 	v->result = RM_ADMITTED;
-	v->sync = backing == RM_BY_DEVICE || rm->policy == RM_LOCKSTEP;
+	/* what the model says is true as long as nothing else is written */
+	v->sync = backing >= RM_BY_MODEL || rm->policy == RM_LOCKSTEP;
 	return RM_ADMITTED;
 }
 
@@ -166,11 +170,6 @@ static void debit(struct rm *rm, const struct rm_need *need)
 /* -------------------------------------------------------------------------
  * Without a lease
  */
-static u32 unasked(const struct rm_pool *p)
-{
-	return p->free > p->asked ? p->free - p->asked : 0;
-}
-
 static enum rm_result wait(struct rm *rm, struct rm_verdict *v)
 {
 	v->result = RM_WAIT;
@@ -183,28 +182,21 @@ static enum rm_result by_count(struct rm *rm, struct rm_row *row, const struct r
 			       const struct rm_need *need, struct rm_ticket *t,
 			       struct rm_verdict *v)
 {
-	enum rm_backing backing = RM_BY_COUNT;
 	u8 i;
 
 	for (i = 0; i < need->count; i++) {
 		const struct rm_pool *p = &rm->pools[need->pool[i]];
 		u32 n = need->slots[i];
 
-		if (unasked(p) >= n || (!p->asked && p->free + p->leaving >= n))
+		if (rm_unasked(p) >= n || (!p->asked && p->free + p->leaving >= n))
 			continue;
-		if (p->free + p->leaving >= n) {
-			/* a lease command that is out may get them first */
-			if (!(req->flags & RM_REQ_BEST_EFFORT))
-				return wait(rm, v);
-			backing = RM_BY_NOTHING;
-			continue;
-		}
-		if (rm_reclaim(rm, need))
+		/* a lease command that is out may get them first */
+		if (p->free + p->leaving >= n || rm_reclaim(rm, need))
 			return wait(rm, v);
 		return refuse(rm, row, need->pool[i], n, p->free, v);
 	}
 	debit(rm, need);
-	return issue(rm, row, req, backing, RM_NONE, t, v);
+	return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
 }
 
 static enum rm_result ask_device(struct rm *rm, struct rm_row *row, const struct rm_req *req,
@@ -212,13 +204,18 @@ static enum rm_result ask_device(struct rm *rm, struct rm_row *row, const struct
 				 struct rm_verdict *v)
 {
 	bool best_effort = req->flags & RM_REQ_BEST_EFFORT;
-	bool there = rm->pools[row->pool].free >= row->cost;
+	bool there = rm_unasked(&rm->pools[row->pool]) >= row->cost;
 
+	/* written out of order it could take the place in the stash of one that counts on it */
+	if (rm->pools[row->pool].promised)
+		return wait(rm, v);
 	if (there)
 		debit(rm, need);
 	issue(rm, row, req, best_effort ? RM_BY_NOTHING : RM_BY_DEVICE, RM_NONE, t, v);
-	if (!there)
+	if (!there) {
 		t->state |= RM_T_NO_DEBIT;
+		rm->pools[row->pool].loose += row->cost;
+	}
 	return RM_ADMITTED;
 }
 
@@ -229,22 +226,23 @@ static enum rm_result by_model(struct rm *rm, struct rm_row *row, const struct r
 {
 	struct rm_pool *p = &rm->pools[row->pool];
 	struct bank_key key;
-	u64 stash;
 
 	if (!rm_model_exact(rm) || !rm_key_of(rm, req, &key))
 		return ask_device(rm, row, req, need, t, v);
-	if (unasked(p) >= row->cost) {
+	if (rm_unasked(p) >= row->cost) {
 		/* whatever is out may end in the stash, in whatever order: this one fits behind it */
-		stash = (u64)rm->bank.stash_used + p->committed + p->in_flight + p->asked;
-		if (stash + row->cost <= rm->bank.g.stash) {
+		if (rm_stash_left(rm) >= row->cost) {
 			debit(rm, need);
 			return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
 		}
 		if (p->open)
 			return ask_device(rm, row, req, need, t, v);
 		if (bank_room(&rm->bank, &key)) {
+			bool told = !(req->flags & RM_REQ_BEST_EFFORT);
+
 			debit(rm, need);
-			return issue(rm, row, req, RM_BY_MODEL, RM_NONE, t, v);
+			return issue(rm, row, req, told ? RM_BY_MODEL : RM_BY_NOTHING, RM_NONE, t,
+				     v);
 		}
 	} else if (p->leaving || p->asked) {
 		return ask_device(rm, row, req, need, t, v);
@@ -303,7 +301,7 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 	    check_limits(rm, row, req, row->cost, v) == RM_FULL)
 		return RM_FULL;
 	if (rm->policy == RM_FLAT && !(req->flags & RM_REQ_MEMBERS) &&
-	    row->count >= flat_limit(rm, row)) {
+	    rm_count(row) >= flat_limit(rm, row)) {
 		refuse(rm, row, row->pool, 1, 0, v);
 		v->capped = true;
 		v->size = flat_limit(rm, row);
@@ -318,7 +316,8 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 			rm->due = true;
 		return issue(rm, row, req, RM_BY_LEASE, slot, t, v);
 	}
-	if (asks(rm) && !row->dry && !(req->flags & RM_REQ_BEST_EFFORT)) {
+	if (asks(rm) && !row->dry && !(req->flags & RM_REQ_BEST_EFFORT) &&
+	    rm_askable(rm, row, NULL)) {
 		v->result = RM_QUERY;
 		return RM_QUERY;
 	}

@@ -19,22 +19,40 @@ static u8 free_slot(const struct rm *rm)
 	return RM_NONE;
 }
 
-/* Worst case of @count objects; false: more than any pool could hold */
-static bool add_worst(const struct rm *rm, const struct rm_row *row, u32 count, u32 *slots)
+static u32 pool_askable(const struct rm *rm, u8 pool, const u32 *asked)
 {
-	u64 n = (u64)count * row->cost + slots[row->pool];
-	u64 m = 0;
+	const struct rm_pool *p = &rm->pools[pool];
+	u32 room = rm_unasked(p);
 
-	if (n > rm->pools[row->pool].size)
-		return false;
-	if (row->member_pool != RM_NONE) {
-		m = (u64)count * row->member_cost + slots[row->member_pool];
-		if (m > rm->pools[row->member_pool].size)
-			return false;
-		slots[row->member_pool] = m;
+	if (p->exact) {
+		if (rm_model_exact(rm))
+			room = min(room, rm_stash_left(rm));
+		else if (p->promised)
+			room = 0;
+		else if (rm->learning)
+			room = p->size;	/* the device knows better than late events */
 	}
-	slots[row->pool] = n;
-	return true;
+	if (asked)
+		room -= min(room, asked[pool]);
+	return room;
+}
+
+u32 rm_askable(const struct rm *rm, const struct rm_row *row, const u32 *asked)
+{
+	u32 n = pool_askable(rm, row->pool, asked) / row->cost;
+
+	if (!row->leasable)
+		return 0;
+	if (row->member_pool != RM_NONE)
+		n = min(n, pool_askable(rm, row->member_pool, asked) / row->member_cost);
+	return n;
+}
+
+static void add_worst(const struct rm_row *row, u32 count, u32 *slots)
+{
+	slots[row->pool] += count * row->cost;
+	if (row->member_pool != RM_NONE)
+		slots[row->member_pool] += count * row->member_cost;
 }
 
 bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask *ask)
@@ -50,14 +68,11 @@ bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask 
 	memset(ask, 0, sizeof(*ask));
 	for (i = 0; i < rm->row_count; i++) {
 		struct rm_row *row = &rm->rows[i];
-		u32 count = counts[i];
+		u32 count = min(counts[i], rm_askable(rm, row, worst));
 
 		if (!(mask & BIT(i)) || !count || ask->count == TND_LEASE_MAX_CLASSES)
 			continue;
-		while (count && !add_worst(rm, row, count, worst))
-			count /= 2;
-		if (!count)
-			continue;
+		add_worst(row, count, worst);
 		ask->item[ask->count].cls = cpu_to_le16(row->cls);
 		ask->item[ask->count].family = row->family;
 		ask->item[ask->count].count = cpu_to_le32(count);
@@ -97,7 +112,7 @@ u32 rm_ask_size(const struct rm *rm, const struct rm_row *row)
  */
 static bool wants(const struct rm *rm, const struct rm_row *row)
 {
-	if (!row->demand || row->dry || row->asking)
+	if (!row->demand || row->dry || row->asking || !rm_askable(rm, row, NULL))
 		return false;
 	/* the models ask only where others take slots behind their back */
 	if (rm->policy == RM_MODEL || rm->policy == RM_FLAT)
@@ -187,10 +202,21 @@ static void refused(struct rm *rm, const struct rm_ask *ask, const struct tnd_cp
 	}
 }
 
+static void give_up(struct rm *rm, struct rm_lease *l)
+{
+	u8 i;
+
+	if (l->returning)
+		return;
+	l->returning = true;
+	for (i = 0; i < rm->pool_count && !l->hold; i++)
+		rm->pools[i].credit -= l->left[i];
+}
+
 void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl *cpl)
 {
 	struct rm_lease *l;
-	bool ok;
+	bool ok, less = false;
 	u8 i;
 
 	if (ask->gen != rm->gen || ask->slot >= RM_MAX_LEASES)
@@ -214,7 +240,8 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 		p->asked -= l->left[i];
 		if (!ok)
 			continue;
-		/* a ticket that nothing stands behind may have been promised the rest */
+		/* late events: the slots that it is about are not where we think they are */
+		less |= n < l->left[i];
 		l->left[i] = n;
 		p->free -= n;
 		p->committed += n;
@@ -226,6 +253,10 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 	if (ok) {
 		l->state = RM_L_HELD;
 		l->id = le64_to_cpu(cpl->result);
+		/* part of it could never be drawn */
+		if (less)
+			give_up(rm, l);
+		rm->reclaim |= less;
 	} else {
 		if (!l->hold)
 			refused(rm, ask, cpl);
@@ -239,17 +270,6 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 /* -------------------------------------------------------------------------
  * Giving back
  */
-static void give_up(struct rm *rm, struct rm_lease *l)
-{
-	u8 i;
-
-	if (l->returning)
-		return;
-	l->returning = true;
-	for (i = 0; i < rm->pool_count && !l->hold; i++)
-		rm->pools[i].credit -= l->left[i];
-}
-
 bool rm_reclaim(struct rm *rm, const struct rm_need *need)
 {
 	bool found = false;
@@ -341,24 +361,42 @@ void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cp
 int rm_ask_hold(struct rm *rm, const struct tnd_lease_item *items, unsigned int count,
 		struct rm_ask *ask)
 {
+	struct rm_need all = { .count = 0 };
 	u32 worst[RM_MAX_POOLS] = { 0 };
 	u32 counts[RM_MAX_ROWS] = { 0 };
+	bool later = false;
 	u32 mask = 0;
 	unsigned int i;
-	u8 index;
 
 	if (!count || count > TND_LEASE_MAX_CLASSES)
 		return -EINVAL;
 	for (i = 0; i < count; i++) {
-		index = rm_row_index(rm, le16_to_cpu(items[i].cls), items[i].family);
-		if (index == RM_NONE || mask & BIT(index) || !items[i].count)
+		u8 index = rm_row_index(rm, le16_to_cpu(items[i].cls), items[i].family);
+		u32 n = le32_to_cpu(items[i].count);
+		struct rm_row *row;
+
+		if (index == RM_NONE || mask & BIT(index) || !n)
 			return -EINVAL;
-		mask |= BIT(index);
-		counts[index] = le32_to_cpu(items[i].count);
-		/* all or nothing: more than the memory is refused here */
-		if (!add_worst(rm, &rm->rows[index], counts[index], worst))
+		row = &rm->rows[index];
+		if (!row->leasable)
+			return -EOPNOTSUPP;
+		/* more than the memory has, or than is free now and here */
+		if (n > rm->pools[row->pool].size / row->cost)
 			return -ENOSPC;
+		if (n > rm_askable(rm, row, worst)) {
+			rm_need_of(row, row->member_pool == RM_NONE ? 0 : 1, false, &all);
+			later |= rm_reclaim(rm, &all) || rm->pools[row->pool].open ||
+				 rm->pools[row->pool].asked;
+			if (!later)
+				return -ENOSPC;
+			continue;
+		}
+		mask |= BIT(index);
+		counts[index] = n;
+		add_worst(row, n, worst);
 	}
+	if (later)
+		return -EBUSY;
 	if (!++rm->next_hold)
 		rm->next_hold = 1;
 	return rm_ask(rm, mask, counts, rm->next_hold, ask) ? 0 : -EBUSY;

@@ -27,8 +27,16 @@ struct rm_pool {
 	u32 in_doubt;		/* of in_flight */
 	u32 asked;		/* of free: lease commands that are out may get it */
 
-	u32 ahead;		/* the device holds more than fits our counters: events to come */
+	/*
+	 * Events come later than completions: what the device holds more, or
+	 * has given back more, than fits our counters. One of them is 0.
+	 */
+	u32 ahead;
+	u32 behind;
+
 	u32 open;		/* tickets and deletes that are out */
+	u32 loose;		/* slots of tickets that nothing was debited for */
+	u32 promised;		/* exact-match: tickets that count on the stash, without a lease */
 	u32 high_watermark;
 	u32 reserve;
 	u32 backed;		/* exact-match without a model: what a lease could get, last heard */
@@ -49,10 +57,11 @@ struct rm_row {
 	u8 asking;		/* lease commands out that name it */
 	bool exact;
 	bool demand;		/* somebody has wanted one: keep the bucket filled */
+	bool leasable;		/* the worst case of one object is known, and fits its pools */
 	bool dry;		/* the device has refused even one; ask again when something is freed */
 	u32 cost;
 	u32 member_cost;	/* worst case of one object in member_pool */
-	u32 count;
+	s32 count;		/* below 0: events are late */
 	u32 floor;
 	u32 cap;
 	u32 most;		/* objects that the next ask may name: halves when refused */
@@ -113,11 +122,6 @@ struct rm_need {
 #define RM_T_MEMBERS	BIT(2)
 #define RM_T_NO_DEBIT	BIT(3)	/* nothing was there to debit: the device decides */
 
-/* Marks of a key in the model: events that are still to come */
-#define RM_KEY_PLAIN	0
-#define RM_KEY_LEARNING	1	/* learned, not counted yet: a LEARN is on its way */
-#define RM_KEY_AGED	2	/* aged and written anew: an AGE is on its way */
-
 static inline u8 rm_family_index(u8 family)
 {
 	return family == TND_AF_INET ? 1 : family == TND_AF_INET6 ? 2 : 0;
@@ -134,6 +138,16 @@ static inline void rm_watermark(struct rm_pool *p)
 		p->high_watermark = p->used + p->in_flight;
 }
 
+static inline u32 rm_count(const struct rm_row *row)
+{
+	return max(row->count, 0);
+}
+
+static inline u32 rm_unasked(const struct rm_pool *p)
+{
+	return p->free > p->asked ? p->free - p->asked : 0;
+}
+
 /* The model places as the device does, now */
 static inline bool rm_model_exact(const struct rm *rm)
 {
@@ -142,6 +156,8 @@ static inline bool rm_model_exact(const struct rm *rm)
 
 void rm_need_of(const struct rm_row *row, u16 units, bool members, struct rm_need *need);
 bool rm_key_of(const struct rm *rm, const struct rm_req *req, struct bank_key *key);
+/* Exact-match: slots of the stash that nothing that is out or leased may come to need */
+u32 rm_stash_left(const struct rm *rm);
 /* Objects of a row that can still be had from the device whatever their keys are, leases included */
 u32 rm_guaranteed(const struct rm *rm, const struct rm_row *row);
 /* Objects that fit into the leases that anybody may draw on */
@@ -154,6 +170,11 @@ void rm_free_to_used(struct rm_pool *p, u32 slots);
 void rm_used_to_free(struct rm_pool *p, u32 slots);
 /* Free slots that the device holds already */
 void rm_absorb(struct rm_pool *p);
+/*
+ * Objects of a row that may be asked for, besides slots that @asked (by pool,
+ * may be NULL) names already: never what a ticket counts on without a lease
+ */
+u32 rm_askable(const struct rm *rm, const struct rm_row *row, const u32 *asked);
 /* An ask for @count objects of each row in @mask; false: no lease slot */
 bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask *ask);
 /* Objects that the next ask for a row names, 0: nothing to ask for */

@@ -18,8 +18,10 @@ static bool close_ticket(struct rm *rm, struct rm_ticket *t, struct rm_need *nee
 		return false;
 	}
 	rm_need_of(row, t->units, t->state & RM_T_MEMBERS, need);
-	if (t->state & RM_T_NO_DEBIT)
+	if (t->state & RM_T_NO_DEBIT) {
 		need->count = 0;
+		rm->pools[row->pool].loose -= row->cost;
+	}
 	for (i = 0; i < need->count; i++) {
 		struct rm_pool *p = &rm->pools[need->pool[i]];
 
@@ -33,6 +35,8 @@ static bool close_ticket(struct rm *rm, struct rm_ticket *t, struct rm_need *nee
 		l->tickets--;
 	}
 	rm->pools[row->pool].open--;
+	if (row->exact && t->backing == RM_BY_COUNT)
+		rm->pools[row->pool].promised--;
 	rm->open--;
 	return true;
 }
@@ -125,19 +129,11 @@ static void follow_create(struct rm *rm, const struct rm_req *req, bool taken)
 	if (!rm_key_of(rm, req, &key))
 		return;
 	there = bank_find(&rm->bank, &key, NULL);
-	if (!there) {
-		/* nothing taken: the device had learned it, and the event is on its way */
-		u64 mark = taken ? RM_KEY_PLAIN : RM_KEY_LEARNING;
-
-		if (!taken)
-			rm->in_step = false;
-		if (bank_insert(&rm->bank, &key, mark, BANK_FOLLOW, NULL) != BANK_OK)
-			rm->in_step = false;
-	} else if (taken) {
-		/* it had aged, and the event is on its way */
+	/* else: learned or aged in the device, and the event is on its way */
+	if (there == taken)
 		rm->in_step = false;
-		bank_insert(&rm->bank, &key, RM_KEY_AGED, BANK_FOLLOW, NULL);
-	}
+	if (!there && bank_insert(&rm->bank, &key, 0, BANK_FOLLOW, NULL) != BANK_OK)
+		rm->in_step = false;
 }
 
 static void refused(struct rm *rm, const struct rm_ticket *t, const struct tnd_cpl *cpl,
@@ -200,7 +196,7 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 	row = &rm->rows[t->row];
 	if (status == TND_ST_OK && le16_to_cpu(cpl->op) == TND_OP_DELETE) {
 		compensated(rm, req, t, &need, cpl);
-		if (!(t->state & RM_T_MEMBERS) && row->count)
+		if (!(t->state & RM_T_MEMBERS))
 			row->count--;
 		memset(t, 0, sizeof(*t));
 		return 0;
@@ -221,7 +217,7 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 	}
 	for (i = 0; i < need.count; i++)
 		give_back(rm, t, need.pool[i], need.slots[i]);
-	if (!(t->state & RM_T_MEMBERS) && row->count)
+	if (!(t->state & RM_T_MEMBERS))
 		row->count--;
 	if (status != TND_ST_TABLE_FULL && status != TND_ST_BUCKET_FULL) {
 		memset(t, 0, sizeof(*t));
@@ -244,7 +240,7 @@ void rm_cancel(struct rm *rm, const struct rm_req *req, struct rm_ticket *t)
 		give_back(rm, t, need.pool[i], need.slots[i]);
 		rm_freed(rm, need.pool[i]);
 	}
-	if (!(t->state & RM_T_MEMBERS) && row->count)
+	if (!(t->state & RM_T_MEMBERS))
 		row->count--;
 	memset(t, 0, sizeof(*t));
 }
@@ -305,22 +301,28 @@ void rm_release_begin(struct rm *rm, const struct rm_req *req)
 		p->used -= n;
 		p->in_flight += n;
 		p->leaving += n;
+		p->behind += need.slots[i] - n;
 		rm_freed(rm, need.pool[i]);
 	}
 	rm->pools[row->pool].open++;
+	if (!(req->flags & RM_REQ_MEMBERS))
+		row->count--;
 }
 
-/* @slots that were leaving, or that a ticket counts on, are gone */
+/*
+ * @slots of a delete are gone. Deletes complete in order, so the first one is
+ * what the first ticket counts on: its own from now on.
+ */
 static void left(struct rm_pool *p, u32 slots)
 {
-	u32 n = min(slots, p->leaving);
+	u32 n = min(slots, p->covered);
 
+	p->covered -= n;
+	n = min(slots - n, p->leaving);
 	p->leaving -= n;
 	p->in_flight -= n;
 	p->free += n;
 	rm_absorb(p);
-	/* the ticket's own from now on */
-	p->covered -= min(slots - n, p->covered);
 }
 
 /* @slots that were leaving have stayed */
@@ -331,26 +333,22 @@ static void stayed(struct rm_pool *p, u32 slots)
 	p->leaving -= n;
 	p->in_flight -= n;
 	p->used += n;
+	slots -= n;
+	n = min(slots, p->behind);
+	p->behind -= n;
+	slots -= n;
 	/* a ticket counts on the rest: the device will refuse it */
-	n = min(slots - n, p->covered);
+	n = min(slots, p->covered);
 	p->covered -= n;
 	p->ahead += n;
 }
 
-static bool follow_delete(struct rm *rm, const struct rm_req *req, bool given)
+static void follow_delete(struct rm *rm, const struct rm_req *req)
 {
 	struct bank_key key;
 
-	if (!rm_key_of(rm, req, &key))
-		return given;
-	if (given) {
-		if (!bank_remove(&rm->bank, &key))
-			rm->in_step = false;
-		return true;
-	}
-	/* it has aged, and the event that gives its slots back is on its way */
-	rm->in_step = false;
-	return !bank_find(&rm->bank, &key, NULL);
+	if (rm_key_of(rm, req, &key) && !bank_remove(&rm->bank, &key))
+		rm->in_step = false;
 }
 
 void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_cpl *cpl)
@@ -373,8 +371,12 @@ void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_c
 	status = le16_to_cpu(cpl->status);
 	rm_need_of(row, req->units, req->flags & RM_REQ_MEMBERS, &need);
 	gone = status == TND_ST_OK || status == TND_ST_NOENT;
-	if (gone && row->exact && need.count)
-		gone = follow_delete(rm, req, given_of(rm, cpl, row->pool) > 0);
+	if (gone && row->exact) {
+		follow_delete(rm, req);
+		/* aged in the device: the event that is on its way gives the slots back */
+		if (rm->learning && req->cls == TND_CLS_FDB && !given_of(rm, cpl, row->pool))
+			gone = false;
+	}
 	for (i = 0; i < need.count; i++) {
 		if (gone)
 			left(&rm->pools[need.pool[i]], need.slots[i]);
@@ -384,6 +386,6 @@ void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_c
 	}
 	if (rm->pools[row->pool].open)
 		rm->pools[row->pool].open--;
-	if (gone && !(req->flags & RM_REQ_MEMBERS) && row->count)
-		row->count--;
+	if (!gone && !(req->flags & RM_REQ_MEMBERS))
+		row->count++;
 }
