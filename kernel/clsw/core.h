@@ -105,6 +105,8 @@ struct clsw_device {
 	struct list_head open_free;
 	unsigned int lost_burst;
 
+	bool trap_when_full;		/* devlink param when_full: routes are never refused */
+
 	/* rm.c */
 	struct rm *rm;
 	void *rm_memory;

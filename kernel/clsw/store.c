@@ -342,6 +342,9 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	int err;
 
 	lockdep_assert_held(&cd->lock);
+	if (READ_ONCE(cd->trap_when_full) &&
+	    (cls == TND_CLS_ROUTE || cls == TND_CLS_NEXTHOP || cls == TND_CLS_NHG))
+		flags |= CLSW_PUT_MUST;
 	if (!class || size < class->size || size > sizeof(struct tnd_nhg) +
 	    TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member))
 		return -EINVAL;
@@ -380,7 +383,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 			obj->state = CLSW_OBJ_STALE;
 		}
 		obj->wanted = true;
-		obj->forced = false;
+		obj->forced = flags & CLSW_PUT_TRAP;
 	}
 	obj->watch = watch;
 	obj->owner = owner;

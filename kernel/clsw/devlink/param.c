@@ -7,6 +7,8 @@
  *   low_water     credit: a refill is due below
  *   refill        objects per refill
  *   flat_percent  predict-flat: part of each memory that is given out
+ *   when_full     refuse: ip route add fails; trap: the route is taken, its packets go to the
+ *                 CPU, and it says rt_offload_failed (for daemons that follow these flags)
  */
 #include "devlink.h"
 
@@ -16,6 +18,7 @@ enum {
 	PARAM_LOW_WATER,
 	PARAM_REFILL,
 	PARAM_FLAT_PERCENT,
+	PARAM_WHEN_FULL,
 };
 
 static int policy_of(const char *name)
@@ -118,6 +121,33 @@ static int number_set(struct devlink *devlink, u32 id, struct devlink_param_gset
 	return err;
 }
 
+static int when_full_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx)
+{
+	struct clsw_device *cd = devlink_priv(devlink);
+
+	strscpy(ctx->val.vstr, READ_ONCE(cd->trap_when_full) ? "trap" : "refuse",
+		sizeof(ctx->val.vstr));
+	return 0;
+}
+
+static int when_full_validate(struct devlink *devlink, u32 id, union devlink_param_value val,
+			      struct netlink_ext_ack *extack)
+{
+	if (!strcmp(val.vstr, "trap") || !strcmp(val.vstr, "refuse"))
+		return 0;
+	NL_SET_ERR_MSG_MOD(extack, "refuse or trap");
+	return -EINVAL;
+}
+
+static int when_full_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
+			 struct netlink_ext_ack *extack)
+{
+	struct clsw_device *cd = devlink_priv(devlink);
+
+	WRITE_ONCE(cd->trap_when_full, !strcmp(ctx->val.vstr, "trap"));
+	return 0;
+}
+
 #define RUNTIME	BIT(DEVLINK_PARAM_CMODE_RUNTIME)
 #define NUMBER(id, name) \
 	DEVLINK_PARAM_DRIVER(id, name, DEVLINK_PARAM_TYPE_U32, RUNTIME, number_get, number_set, \
@@ -130,6 +160,8 @@ static const struct devlink_param params[] = {
 	NUMBER(PARAM_LOW_WATER, "low_water"),
 	NUMBER(PARAM_REFILL, "refill"),
 	NUMBER(PARAM_FLAT_PERCENT, "flat_percent"),
+	DEVLINK_PARAM_DRIVER(PARAM_WHEN_FULL, "when_full", DEVLINK_PARAM_TYPE_STRING, RUNTIME,
+			     when_full_get, when_full_set, when_full_validate),
 };
 
 int clsw_params_init(struct clsw_device *cd)
