@@ -22,12 +22,14 @@
 
 static unsigned int wait_ms = 10000;
 module_param(wait_ms, uint, 0644);
-MODULE_PARM_DESC(wait_ms, "how long an attach waits for a device to be there (ms, default 10000)");
+MODULE_PARM_DESC(wait_ms, "how long the first attach waits for a device to be there (ms, default 10000)");
 
 static unsigned int answer_ms = 5000;
 module_param(answer_ms, uint, 0644);
 MODULE_PARM_DESC(answer_ms, "how long the device may take to attach or detach (ms, default 5000)");
 
+/* Once attached, somebody tries again: no attempt needs to wait long */
+#define CP_BACK_MS	1000
 /* The words are looked at so often even if no doorbell is heard */
 #define CP_SLICE_MS	10
 
@@ -96,7 +98,7 @@ void cp_look(struct cp_device *p)
 		why = cp_trouble(p);
 		if (why)
 			cp_fail(p, why);
-	} else if (cp_state(p) == TND_DEV_READY) {
+	} else if (cp_state(p) != TND_DEV_ABSENT) {
 		clsw_trouble(p->cd, "device is back");
 	}
 }
@@ -160,7 +162,8 @@ static int cp_start(struct cp_device *p, u32 epoch)
 /* May sleep. A frame to work with: 0, -ETIMEDOUT, -ENODEV, -EPROTO */
 static int cp_await_frame(struct cp_device *p)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(READ_ONCE(wait_ms));
+	unsigned int wait = p->platform ? CP_BACK_MS : READ_ONCE(wait_ms);
+	unsigned long end = jiffies + msecs_to_jiffies(wait);
 	int ret;
 
 	for (;;) {
