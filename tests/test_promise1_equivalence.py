@@ -15,72 +15,16 @@ import contextlib
 import ipaddress
 import struct
 
+import pytest
+
 from lib import packet, twin
 from lib.packet import ETH_IP, ETH_IP6, ether, icmp_echo, ipv4, ipv6, udp, udp4_frame, udp6_frame
-from lib.twin import Step
+from lib.twin import HOSTS, MAC, NOBODY, Step, both, data, lone, port_macs
 
-HOSTS = ("h1", "h2", "h3", "h4")
-MAC = {h: f"02:00:00:00:00:{i:02x}" for i, h in enumerate(HOSTS, 1)}
-NOBODY = "02:00:00:00:00:99"
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 
-def mute(sw):
-    """Hosts that are only wires: no addresses of their own, no IPv6, no answers."""
-    for h in HOSTS:
-        sw.hosts[h].ns.sysctl(ipv6__conf__all__disable_ipv6=1, ipv4__conf__all__arp_ignore=8)
-
-
-def port_macs(sw):
-    macs = {}
-    for line in sw.ns.ip("-o link show").splitlines():
-        words = line.split()
-        name = words[1].rstrip(":").split("@")[0]
-        if name.startswith("swp") and "link/ether" in words:
-            macs[int(name[3:])] = words[words.index("link/ether") + 1]
-    return macs
-
-
-def both(make, configure, steps):
-    """Plays the steps on both; returns the differences. `steps` is called with the port MACs."""
-    asic = make.asic()
-    for i, h in enumerate(HOSTS, 1):
-        asic.host(h, i, MAC[h])
-    asic.start()
-    macs = port_macs(asic)
-    kernel = make.kernel(port_macs=macs)
-    for i, h in enumerate(HOSTS, 1):
-        kernel.host(h, i, MAC[h])
-    results = []
-    for sw in (kernel, asic):
-        mute(sw)
-        # the switch's own chatter: no autoconfiguration, no multicast reports of its own
-        sw.ns.sysctl(ipv6__conf__default__accept_ra=0, ipv4__icmp_ratemask=0, ipv6__icmp__ratelimit=0,
-                     ipv4__icmp_msgs_per_sec=100000, ipv4__icmp_msgs_burst=100000)
-        configure(sw)
-        with contextlib.ExitStack() as stack:
-            wires = {h: stack.enter_context(packet.Wire(sw.hosts[h].ns)) for h in HOSTS}
-            results.append(twin.play(sw, steps(macs), wires))
-    return twin.compare(steps(macs), *results), asic
-
-
 # ------------------------------------------------------------------------------------------------- bridge
-
-def bridge(sw, snooping=0):
-    for p in range(1, 5):
-        sw.ip(f"link set swp{p} up")
-    sw.ip(f"link add br0 address 02:00:00:00:01:00 type bridge mcast_snooping {snooping}")
-    sw.ns.sysctl(ipv6__conf__br0__disable_ipv6=1)
-    for p in range(1, 5):
-        sw.ns.sysctl(**{f"ipv6__conf__swp{p}__disable_ipv6": 1})
-        sw.ip(f"link set swp{p} master br0")
-    sw.ip("link set br0 up")
-    sw.sync()
-
-
-def data(dst, src, payload=b"data", **kw):
-    return udp4_frame(dst, src, "192.0.2.1", "192.0.2.2", data=payload, **kw)
-
 
 def bridge_steps(_):
     h = MAC
@@ -150,7 +94,7 @@ def bridge_steps(_):
 
 
 def test_bridge_twin(make):
-    wrong, _ = both(make, bridge, bridge_steps)
+    wrong, _ = both(make, twin.bridge, bridge_steps)
     assert not wrong, "\n".join(wrong)
 
 
@@ -164,7 +108,7 @@ def snooping_steps(_):
 
 
 def test_bridge_with_snooping_twin(make):
-    wrong, _ = both(make, lambda sw: bridge(sw, snooping=1), snooping_steps)
+    wrong, _ = both(make, lambda sw: twin.bridge(sw, "mcast_snooping 1"), snooping_steps)
     assert not wrong, "\n".join(wrong)
 
 
@@ -292,6 +236,22 @@ def router_steps(macs):
              frames=[u4("20.9.9.9")], expect={"h4": 1}),
         Step("rule away", do=lambda sw: sw.ip("rule del pref 100"),
              frames=[u4("20.9.9.9")], fits=True, expect={"h2": 1}),
+        Step("a chain at forward that drops", do=lambda sw: twin.nft(
+                sw, "add table ip t", "add chain ip t f { type filter hook forward priority 0; policy drop; }"),
+             frames=[u4("10.2.0.2"), u6("fd02::2")], expect={"h2": 1}),
+        Step("and a rule in it that accepts", do=lambda sw: twin.nft(sw, "add rule ip t f udp dport 2000 accept"),
+             frames=[u4("10.2.0.2"), u4("10.2.0.2", dport=2001)], expect={"h2": 1}),
+        Step("no chain any more", do=lambda sw: twin.nft(sw, "delete table ip t"),
+             frames=[u4("10.2.0.2"), u6("fd02::2")], fits=True, expect={"h2": 2}),
+        Step("a chain at the port's ingress", do=lambda sw: twin.nft(
+                sw, "add table netdev t",
+                "add chain netdev t i { type filter hook ingress device swp1 priority 0; policy accept; }",
+                "add rule netdev t i udp dport 2001 drop"),
+             frames=[u4("10.2.0.2"), u4("10.2.0.2", dport=2001)], expect={"h2": 1}),
+        Step("and away again, too", do=lambda sw: twin.nft(sw, "delete table netdev t"),
+             frames=[u4("10.2.0.2"), u4("10.2.0.2", dport=2001)], fits=True, expect={"h2": 2}),
+        Step("two tags to a router port", frames=[("h1", twin.tagged(udp4_frame(gw, h1, "10.1.0.2", "10.2.0.2"), *vids))
+                                                  for vids in ((7, 8), (0, 8), (0, 0))], expect={"h2": 1}),
         Step("address away: its routes are away", do=lambda sw: sw.ip("addr del 10.3.0.1/24 dev swp3"),
              frames=[u4("20.1.9.9"), u4("10.3.0.2")]),
         Step("link down: routes are away", do=lambda sw: sw.ip("link set swp2 down"),
@@ -312,33 +272,59 @@ def test_router_twin(make):
 
 # ------------------------------------------------------------------------------------------------- ECMP
 
-def test_ecmp_same_flow_same_port_and_shares(make):
-    """Two of three shares go to h3, one to h2; each flow keeps its port; shares within 5 % of the weights."""
-    sw = make.asic()
-    for i, h in enumerate(HOSTS, 1):
-        sw.host(h, i, MAC[h])
-    sw.start()
-    mute(sw)
-    router(sw)
-    sw.ns.sysctl(ipv4__fib_multipath_hash_policy=1)
-    sw.ip("route add 24.0.0.0/8 nexthop via 10.2.0.2 weight 1 nexthop via 10.3.0.2 weight 2")
-    sw.sync()
+FLOWS = 2000
+
+
+def ecmp_frames(gw, family, policy):
+    """One frame per flow: policy 0 tells flows by their addresses, policy 1 by their ports."""
+    for i in range(FLOWS):
+        sport = 1024 + i * 31 % 60000 if policy else 1024
+        if family == 4:
+            dst = "24.0.0.1" if policy else str(ipaddress.IPv4Address("24.0.0.1") + 251 * i)
+            yield udp4_frame(gw, MAC["h1"], "10.1.0.2", dst, sport=sport)
+        else:
+            dst = "fd24::1" if policy else str(ipaddress.IPv6Address("fd24::1") + 251 * i)
+            yield udp6_frame(gw, MAC["h1"], "fd01::2", dst, sport=sport)
+
+
+def ecmp_play(sw, family, policy):
+    """What came to every host: a list of flows (addresses and ports, as bytes). Every flow is sent twice."""
     gw = port_macs(sw)[1]
-    flows = 2000
-    before = sw.cpu_packets()
+    kind, addresses, ports = (ETH_IP, slice(26, 34), slice(34, 38)) if family == 4 else (
+        ETH_IP6, slice(22, 54), slice(54, 58))
     with contextlib.ExitStack() as stack:
         wires = {h: stack.enter_context(packet.Wire(sw.hosts[h].ns)) for h in HOSTS}
         for _ in range(2):
-            for i in range(flows):
-                dst = str(ipaddress.IPv4Address("24.0.0.1") + 251 * i)
-                wires["h1"].send(udp4_frame(gw, MAC["h1"], "10.1.0.2", dst, sport=1024 + i % 977, dport=2000))
+            for frame in ecmp_frames(gw, family, policy):
+                wires["h1"].send(frame)
             twin.quiet(wires)
-        seen = {h: [f[26:38] for f in w.caught(lambda f: packet.is_ip4(f, 17) and f[30] == 24)]
-                for h, w in wires.items()}
-    total = len(seen["h2"]) + len(seen["h3"])
-    assert total == 2 * flows and not seen["h4"]
-    assert not set(seen["h2"]) & set(seen["h3"]), "a flow changed its port"
-    share = len(seen["h2"]) / total
-    assert abs(share - 1 / 3) <= 0.05, f"h2 got {share:.1%}, a third was wanted"
-    data_cpu = {k: v for k, v in sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
-    assert not data_cpu, f"ECMP fits, yet the CPU saw {data_cpu}"
+        return {h: [f[addresses] + f[ports] for f in w.caught(
+            lambda f: packet.ethertype(f) == kind and f[ports][2:] == b"\x07\xd0")]
+            for h, w in wires.items()}
+
+
+@pytest.mark.parametrize("policy", [0, 1], ids=["addresses", "ports"])
+@pytest.mark.parametrize("family", [4, 6])
+def test_ecmp_twin(make, family, policy):
+    """Two of three shares go to h3, one to h2: on the kernel alone and with the ASIC each flow keeps its port, and the
+    shares are within 5 % of the weights. With the ASIC the CPU sees none of it."""
+    for sw in lone(make):
+        router(sw)
+        sw.ns.sysctl(ipv4__fib_multipath_hash_policy=policy, ipv6__fib_multipath_hash_policy=policy)
+        if family == 4:
+            sw.ip("route add 24.0.0.0/8 nexthop via 10.2.0.2 weight 1 nexthop via 10.3.0.2 weight 2")
+        else:
+            sw.ip("-6 route add fd24::/16 nexthop via fd02::2 weight 1 nexthop via fd03::2 weight 2")
+        sw.sync()
+        before = sw.cpu_packets() if sw.has_asic else {}
+        seen = ecmp_play(sw, family, policy)
+        who = "with ASIC" if sw.has_asic else "kernel alone"
+        total = len(seen["h2"]) + len(seen["h3"])
+        counts = {h: len(flows) for h, flows in seen.items()}
+        assert total == 2 * FLOWS and not seen["h4"] and not seen["h1"], f"{who}: {counts}"
+        assert not set(seen["h2"]) & set(seen["h3"]), f"{who}: a flow changed its port"
+        share = len(seen["h2"]) / total
+        assert abs(share - 1 / 3) <= 0.05, f"{who}: h2 got {share:.1%}, a third was wanted"
+        if sw.has_asic:
+            cpu = {k: v for k, v in sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
+            assert not cpu, f"ECMP fits, yet the CPU saw {cpu}"

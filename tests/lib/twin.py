@@ -10,15 +10,23 @@ Canonicalisation (docs/testing.md has the reasons):
   5. ECMP: not the port of a flow is compared, but that a flow keeps its port, and the shares.
 """
 
+import contextlib
 import ipaddress
 import struct
 import time
 
-from . import packet
+from . import net, packet
+from .packet import udp4_frame
+from .switch import Host
+
+HOSTS = ("h1", "h2", "h3", "h4")
+MAC = {f"h{i}": f"02:00:00:00:00:{i:02x}" for i in range(1, 9)}
+NOBODY = "02:00:00:00:00:99"
 
 
 class Step:
-    """One step: `do(switch)` changes the kernel, then `frames` (host, frame) are sent. `fits`: hardware must do it.
+    """One step: `do(switch)` changes the kernel, then `frames` (host, frame) are sent; a number among them is a pause
+    in seconds. `fits`: hardware must do it.
 
     `expect` says how many data frames leave by which port on the kernel alone: a guard against a step that tests
     nothing. `control`: the sets of control frames must be equal too.
@@ -81,14 +89,18 @@ def play(sw, steps, wires):
     """Runs the steps on one switch; per step: {host: (sorted data frames, set of control frames)} and CPU reasons."""
     results = []
     for step in steps:
+        print(f"{'with ASIC' if sw.has_asic else 'kernel alone'}: {step.name}")  # shown when a test fails
         if step.do:
             step.do(sw)
         sw.sync()
         for w in wires.values():
             w.clear()
         before = sw.cpu_packets() if sw.has_asic else {}
-        for host, frame in step.frames:
-            wires[host].send(frame)
+        for item in step.frames:
+            if isinstance(item, (int, float)):
+                time.sleep(item)
+            else:
+                wires[item[0]].send(item[1])
         quiet(wires)
         own = own_addresses(sw)
         caught = {}
@@ -125,3 +137,88 @@ def compare(steps, reference, asic):
         if step.fits and data:
             wrong.append(f"{step.name}: fits and is supported, yet the CPU saw {data}")
     return wrong
+
+
+# ------------------------------------------------------------------------------------------ switches to play on
+
+
+def mute(sw):
+    """Hosts that are only wires: no addresses of their own, no IPv6, no answers."""
+    for h in sw.hosts.values():
+        h.ns.sysctl(ipv6__conf__all__disable_ipv6=1, ipv4__conf__all__arp_ignore=8)
+
+
+def port_macs(sw):
+    macs = {}
+    for line in sw.ns.ip("-o link show").splitlines():
+        words = line.split()
+        name = words[1].rstrip(":").split("@")[0]
+        if name.startswith("swp") and "link/ether" in words:
+            macs[int(name[3:])] = words[words.index("link/ether") + 1]
+    return macs
+
+
+def lone(make, aliens=()):
+    """The two switches, the kernel alone first: same hosts, same MAC addresses, muted.
+
+    `aliens`: further hosts whose cable ends in the switch's namespace itself, at an interface called x<host>.
+    """
+    asic = make.asic()
+    for i, h in enumerate(HOSTS, 1):
+        asic.host(h, i, MAC[h])
+    asic.start()
+    kernel = make.kernel(port_macs=port_macs(asic))
+    for i, h in enumerate(HOSTS, 1):
+        kernel.host(h, i, MAC[h])
+    for sw in (kernel, asic):
+        for h in aliens:
+            sw.hosts[h] = Host(sw.prefix, h, MAC[h])
+            net.cable(sw.hosts[h].ns, "eth0", sw.ns, f"x{h}", a_mac=MAC[h], b_mac=MAC[h].replace("02:", "06:", 1))
+        mute(sw)
+        # the switch's own chatter: no autoconfiguration, no multicast reports of its own
+        sw.ns.sysctl(ipv6__conf__default__accept_ra=0, ipv4__icmp_ratemask=0, ipv6__icmp__ratelimit=0,
+                     ipv4__icmp_msgs_per_sec=100000, ipv4__icmp_msgs_burst=100000)
+    return kernel, asic
+
+
+def both(make, configure, steps, aliens=()):
+    """Plays the steps on both; returns the differences and the switch with the ASIC. `steps` gets the port MACs."""
+    switches = lone(make, aliens)
+    macs = port_macs(switches[1])
+    results = []
+    for sw in switches:
+        configure(sw)
+        with contextlib.ExitStack() as stack:
+            wires = {h: stack.enter_context(packet.Wire(host.ns)) for h, host in sw.hosts.items()}
+            results.append(play(sw, steps(macs), wires))
+    return compare(steps(macs), *results), switches[1]
+
+
+def bridge(sw, options="", ports=HOSTS):
+    """br0 over the ports of these hosts, without IPv6 of its own and without snooping unless `options` has it."""
+    ports = [f"swp{h[1:]}" for h in ports]
+    for p in ports:
+        sw.ip(f"link set {p} up")
+    sw.ip(f"link add br0 address 02:00:00:00:01:00 type bridge mcast_snooping 0 {options}")
+    sw.ns.sysctl(ipv6__conf__br0__disable_ipv6=1)
+    for p in ports:
+        sw.ns.sysctl(**{f"ipv6__conf__{p}__disable_ipv6": 1})
+        sw.ip(f"link set {p} master br0")
+    sw.ip("link set br0 up")
+    sw.sync()
+
+
+def data(dst, src, payload=b"data", **kw):
+    """A datagram between addresses that are nobody's."""
+    return udp4_frame(dst, src, "192.0.2.1", "192.0.2.2", data=payload, **kw)
+
+
+def tagged(frame, *vids, tpid=packet.ETH_8021Q):
+    """The frame with tags put in front, outermost first; `tpid` is the outermost one's, the others are 802.1Q."""
+    tags = b"".join(struct.pack("!HH", tpid if i == 0 else packet.ETH_8021Q, v) for i, v in enumerate(vids))
+    return frame[:12] + tags + frame[12:]
+
+
+def nft(sw, *commands):
+    """nft commands in the switch's namespace."""
+    sw.ns.exec("nft", "-f", "-", stdin="\n".join(commands) + "\n")
