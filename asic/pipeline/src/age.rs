@@ -11,8 +11,8 @@ use crate::state::State;
 const MOST: usize = 256;
 
 /// Looks at up to `budget` entries from where the last call stopped and removes those MAC entries that are neither
-/// static nor seen as a source for their domain's ageing time, telling `sink`. Call it often enough that
-/// `budget` × calls per second exceeds the table's size.
+/// static nor without age nor seen as a source for their domain's ageing time, telling `sink`. Call it often enough
+/// that `budget` × calls per second exceeds the table's size.
 pub fn age<S: Sink>(state: &mut State, now_ns: u64, budget: u32, sink: &mut S) {
     let mut old = [None; MOST];
     let mut found = 0;
@@ -23,7 +23,8 @@ pub fn age<S: Sink>(state: &mut State, now_ns: u64, budget: u32, sink: &mut S) {
             return;
         };
         let value = FdbValue::unpack(entry.value);
-        if value.action != Action::Forward || value.flags & raw::TND_FDB_STATIC != 0 {
+        let ageless = raw::TND_FDB_STATIC | raw::TND_FDB_NO_AGE;
+        if value.action != Action::Forward || value.flags & ageless != 0 {
             return;
         }
         let ageing_s = vlans
