@@ -47,6 +47,7 @@ struct clsw_port {
 	u32 speed_mbps;
 	u8 lanes;
 	bool registered;
+	bool shown;				/* .devlink_port is registered */
 	bool carrier;				/* by the chip's LINK events */
 	/* port/: under clsw_lock() */
 	bool open;				/* between ndo_open and ndo_stop */

@@ -80,6 +80,7 @@ static void recover_work(struct work_struct *work)
 	}
 	if (!err) {
 		cd->count.recoveries++;
+		clsw_ports_resume(cd);
 		clsw_l2_resync(cd);
 		dev_info(cd->parent, "recovered: %u objects replayed\n", cd->object_count);
 	} else if (!cd->leaving) {

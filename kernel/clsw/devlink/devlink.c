@@ -54,6 +54,10 @@ static void set_state(struct clsw_device *cd, enum clsw_device_state state)
  * The chip starts anew, Linux doesn't notice: netdevs stay, and with them
  * bridges, addresses and routes (seed 000, 5.2.6). What is wanted stays in the
  * store and is written again.
+ *
+ *   fw_activate     just that
+ *   driver_reinit   devlink's ports and traps go and come back as well, and
+ *                   what was set of traps is forgotten: so devlink wants it
  */
 static int reload_down(struct devlink *devlink, bool netns_change,
 		       enum devlink_reload_action action, enum devlink_reload_limit limit,
@@ -72,6 +76,11 @@ static int reload_down(struct devlink *devlink, bool netns_change,
 	set_state(cd, CLSW_DEV_DOWN);
 	cd->leaving = false;
 	cd->backend->device->detach(cd);
+	if (action == DEVLINK_RELOAD_ACTION_DRIVER_REINIT) {
+		/* a trap is reported with its port: first in, last out */
+		clsw_traps_unregister(cd);
+		clsw_ports_hide(cd);
+	}
 	return 0;
 }
 
@@ -82,6 +91,17 @@ static int reload_up(struct devlink *devlink, enum devlink_reload_action action,
 	struct clsw_device *cd = devlink_priv(devlink);
 	int err;
 
+	if (action == DEVLINK_RELOAD_ACTION_DRIVER_REINIT) {
+		err = clsw_ports_show(cd);
+		if (!err)
+			err = clsw_traps_register(cd);
+		if (err) {
+			NL_SET_ERR_MSG_FMT_MOD(extack, "ports and traps can't come back (%d)",
+					       err);
+			goto gone;
+		}
+		clsw_traps_reset(cd);
+	}
 	err = cd->backend->device->attach(cd, CLSW_ATTACH_COLD);
 	if (err) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "the chip can't be attached (%d)", err);
@@ -101,7 +121,9 @@ static int reload_up(struct devlink *devlink, enum devlink_reload_action action,
 		NL_SET_ERR_MSG_FMT_MOD(extack, "the chip doesn't take its contents (%d)", err);
 		goto gone;
 	}
-	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
+	/* addresses that it had learned are gone with its tables */
+	clsw_l2_resync(cd);
+	*actions_performed = BIT(action);
 	return 0;
 gone:
 	WRITE_ONCE(cd->trouble, "reload failed");
@@ -111,7 +133,8 @@ gone:
 }
 
 const struct devlink_ops clsw_devlink_ops = {
-	.reload_actions			= BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT),
+	.reload_actions			= BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT) |
+					  BIT(DEVLINK_RELOAD_ACTION_FW_ACTIVATE),
 	.reload_down			= reload_down,
 	.reload_up			= reload_up,
 	.info_get			= info_get,

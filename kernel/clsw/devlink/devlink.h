@@ -30,6 +30,10 @@ void clsw_params_exit(struct clsw_device *cd);
 /* ---- trap.c ---- */
 int clsw_traps_init(struct clsw_device *cd);		/* devlink lock */
 void clsw_traps_exit(struct clsw_device *cd);
+/* Devlink lock: for a reload, what the user has set is then forgotten */
+int clsw_traps_register(struct clsw_device *cd);
+void clsw_traps_unregister(struct clsw_device *cd);
+int clsw_traps_reset(struct clsw_device *cd);
 /* NAPI; @skb begins with its Ethernet header. False: the user wants it dropped */
 bool clsw_trap_report(struct clsw_device *cd, struct clsw_port *port, u16 reason,
 		      struct sk_buff *skb);

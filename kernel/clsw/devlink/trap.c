@@ -36,6 +36,7 @@ enum {
  * @rate: of a policer, packets per second; index is its id - 1
  * @burst: of a policer, packets
  * @policed: by trap class, under clsw_lock()
+ * @closing: devlink lets go of the traps: the chip keeps its settings
  */
 struct clsw_traps {
 	void *ctx[TND_TRAP_REASON_COUNT];
@@ -44,6 +45,8 @@ struct clsw_traps {
 	u32 rate[POLICERS];
 	u32 burst[POLICERS];
 	u64 policed[TND_TC_COUNT];
+	bool closing;
+	bool registered;
 };
 
 static const char * const class_names[TND_TC_COUNT] = {
@@ -178,6 +181,11 @@ int clsw_trap_action_op(struct devlink *devlink, const struct devlink_trap *trap
 	struct clsw_device *cd = devlink_priv(devlink);
 	u32 reason = reason_of(trap);
 
+	if (cd->traps->closing) {
+		/* the core waits for NAPI before it frees the context */
+		WRITE_ONCE(cd->traps->ctx[reason], NULL);
+		return 0;
+	}
 	if (action == DEVLINK_TRAP_ACTION_MIRROR) {
 		NL_SET_ERR_MSG_MOD(extack, "the chip can't forward and trap: trap or drop");
 		return -EOPNOTSUPP;
@@ -274,6 +282,54 @@ u64 clsw_trap_policed_total(struct clsw_device *cd, u32 trap_class)
 	return count;
 }
 
+int clsw_traps_register(struct clsw_device *cd)
+{
+	int err;
+
+	cd->traps->closing = false;
+	err = devl_trap_policers_register(cd->devlink, policers, ARRAY_SIZE(policers));
+	if (err)
+		return err;
+	err = devl_trap_groups_register(cd->devlink, groups, ARRAY_SIZE(groups));
+	if (err)
+		goto err_policers;
+	err = devl_traps_register(cd->devlink, traps, ARRAY_SIZE(traps), cd);
+	if (err)
+		goto err_groups;
+	cd->traps->registered = true;
+	return 0;
+
+err_groups:
+	devl_trap_groups_unregister(cd->devlink, groups, ARRAY_SIZE(groups));
+err_policers:
+	devl_trap_policers_unregister(cd->devlink, policers, ARRAY_SIZE(policers));
+	return err;
+}
+
+void clsw_traps_unregister(struct clsw_device *cd)
+{
+	if (!cd->traps->registered)
+		return;
+	cd->traps->closing = true;
+	cd->traps->registered = false;
+	devl_traps_unregister(cd->devlink, traps, ARRAY_SIZE(traps));
+	devl_trap_groups_unregister(cd->devlink, groups, ARRAY_SIZE(groups));
+	devl_trap_policers_unregister(cd->devlink, policers, ARRAY_SIZE(policers));
+}
+
+/* What the user had set is forgotten by devlink, and then by the chip */
+int clsw_traps_reset(struct clsw_device *cd)
+{
+	u32 reason;
+	int err = 0;
+
+	memset(cd->traps->drop, 0, sizeof(cd->traps->drop));
+	memset(cd->traps->policer, 0, sizeof(cd->traps->policer));
+	for (reason = 1; reason < TND_TRAP_REASON_COUNT && !err; reason++)
+		err = write_trap(cd, reason);
+	return err;
+}
+
 int clsw_traps_init(struct clsw_device *cd)
 {
 	int err;
@@ -281,32 +337,17 @@ int clsw_traps_init(struct clsw_device *cd)
 	cd->traps = kzalloc(sizeof(*cd->traps), GFP_KERNEL);
 	if (!cd->traps)
 		return -ENOMEM;
-	err = devl_trap_policers_register(cd->devlink, policers, ARRAY_SIZE(policers));
-	if (err)
-		goto err_free;
-	err = devl_trap_groups_register(cd->devlink, groups, ARRAY_SIZE(groups));
-	if (err)
-		goto err_policers;
-	err = devl_traps_register(cd->devlink, traps, ARRAY_SIZE(traps), cd);
-	if (err)
-		goto err_groups;
-	return 0;
-
-err_groups:
-	devl_trap_groups_unregister(cd->devlink, groups, ARRAY_SIZE(groups));
-err_policers:
-	devl_trap_policers_unregister(cd->devlink, policers, ARRAY_SIZE(policers));
-err_free:
-	kfree(cd->traps);
-	cd->traps = NULL;
+	err = clsw_traps_register(cd);
+	if (err) {
+		kfree(cd->traps);
+		cd->traps = NULL;
+	}
 	return err;
 }
 
 void clsw_traps_exit(struct clsw_device *cd)
 {
-	devl_traps_unregister(cd->devlink, traps, ARRAY_SIZE(traps));
-	devl_trap_groups_unregister(cd->devlink, groups, ARRAY_SIZE(groups));
-	devl_trap_policers_unregister(cd->devlink, policers, ARRAY_SIZE(policers));
+	clsw_traps_unregister(cd);
 	kfree(cd->traps);
 	cd->traps = NULL;
 }

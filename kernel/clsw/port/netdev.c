@@ -338,6 +338,7 @@ struct clsw_port *clsw_port_create(struct clsw_device *cd, const struct clsw_cag
 	if (err)
 		goto err_unhook;
 	port->registered = true;
+	port->shown = true;
 	cd->port_count++;
 	return port;
 
@@ -368,9 +369,66 @@ void clsw_port_destroy(struct clsw_port *port)
 	cd->port_count--;
 	/* NAPI may still hold it */
 	synchronize_net();
-	devl_port_unregister(&port->devlink_port);
+	if (port->shown)
+		devl_port_unregister(&port->devlink_port);
 	free_netdev(port->netdev);
 	kfree(port);
+}
+
+/* Under RTNL nobody looks at dev->devlink_port */
+static void link_devlink_port(struct clsw_port *port)
+{
+	struct devlink_port *dp = &port->devlink_port;
+	struct net_device *dev = port->netdev;
+
+	rtnl_lock();
+	devlink_port_type_eth_set(dp);
+	/* as the core does when a netdev registers: this one is there already */
+	spin_lock_bh(&dp->type_lock);
+	dp->type_eth.netdev = dev;
+	dp->type_eth.ifindex = dev->ifindex;
+	strscpy(dp->type_eth.ifname, dev->name);
+	spin_unlock_bh(&dp->type_lock);
+	dev->devlink_port = dp;
+	rtnl_unlock();
+}
+
+void clsw_ports_hide(struct clsw_device *cd)
+{
+	struct clsw_port *port;
+	unsigned int i;
+
+	for (i = 1; i <= CLSW_MAX_PORTS; i++) {
+		port = cd->ports[i];
+		if (!port || !port->shown)
+			continue;
+		rtnl_lock();
+		port->netdev->devlink_port = NULL;
+		devlink_port_type_clear(&port->devlink_port);
+		rtnl_unlock();
+		port->shown = false;
+		devl_port_unregister(&port->devlink_port);
+	}
+}
+
+int clsw_ports_show(struct clsw_device *cd)
+{
+	struct clsw_port *port;
+	unsigned int i;
+	int err;
+
+	for (i = 1; i <= CLSW_MAX_PORTS; i++) {
+		port = cd->ports[i];
+		if (!port || port->shown)
+			continue;
+		err = devl_port_register_with_ops(cd->devlink, &port->devlink_port, port->index,
+						  &clsw_devlink_port_ops);
+		if (err)
+			return err;
+		link_devlink_port(port);
+		port->shown = true;
+	}
+	return 0;
 }
 
 static int netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)

@@ -103,6 +103,12 @@ extern const struct net_device_ops clsw_netdev_ops;
 struct clsw_port *clsw_port_create(struct clsw_device *cd, const struct clsw_cage *cage,
 				   u16 index, int part, u16 lanes, u32 speed_mbps);
 void clsw_port_destroy(struct clsw_port *port);
+/*
+ * Devlink lock, RTNL not held, for a reload: devlink wants all ports gone in
+ * between. Netdevs stay, without their devlink ports meanwhile
+ */
+void clsw_ports_hide(struct clsw_device *cd);
+int clsw_ports_show(struct clsw_device *cd);
 /* Locked: carrier and TND_PORT_UP after a change of link, admin state or proto_down */
 void clsw_port_link(struct clsw_port *port);
 /* May sleep: the chip's counters of one port, 0 or -EOPNOTSUPP, -errno */
