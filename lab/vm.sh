@@ -4,7 +4,7 @@
 # One virtual machine: its folder, its cables, asicd beside it, its life and its end. Read by `.` after lib.sh.
 
 BACKEND=pci LOAD=y PROFILE=spectrum-sn2700 PORTS=4 CABLES='' PARAMS='' ASICD='' ACPI='' KERNEL=6.12 ICOUNT=''
-SMP='' MEM=1024 TIMEOUT=300 RESULTS='' ENVS='' ALLOW_WARN='' KEEP='' SHELL_VM='' NO_BUILD=''
+SMP='' MEM=1024 TIMEOUT=300 RESULTS='' ENVS='' ALLOW_WARN='' KEEP='' SHELL_VM='' NO_BUILD='' TTY=''
 RUN='' NS='' SOCK='' PIDS='' MADE_LINKS='' BIN=''
 IVSHMEM_SIZE=32M IVSHMEM_VECTORS=8 # asicd's region needs no more
 BOOT_ALLOWANCE=90 # seconds a boot may take on a loaded machine, on top of the script's own time
@@ -57,6 +57,7 @@ vm_open() {
 	id=$(date +%m%d-%H%M%S)-$$
 	RUN=$LAB/runs/$id
 	NS=tlab-$$
+	if [ -n "$SHELL_VM" ]; then TIMEOUT=86400; fi
 	mkdir -p "$RUN/vm"
 	SOCK=$(mktemp -d "${TMPDIR:-/tmp}/tlab.XXXXXX") # short: a UNIX socket's path ends at 107 characters
 	trap vm_close EXIT
@@ -78,6 +79,7 @@ vm_close() {
 	rc=$?
 	trap - EXIT
 	trap '' HUP INT TERM
+	[ -z "$TTY" ] || stty "$TTY"
 	for p in $PIDS; do kill "$p" 2>/dev/null || :; done
 	for p in $PIDS; do
 		n=0
@@ -107,8 +109,9 @@ vm_env() { # what .lab/env tells process 1
 		null) load="clsw clsw_null" ;;
 		esac
 	fi
-	printf "LAB_TIMEOUT=%s LAB_HOSTNAME=lab LAB_BACKEND=%s LAB_PORTS=%s LAB_PROFILE=%s LAB_LOAD='%s' LAB_BIN='%s' LAB_SHELL='%s' LAB_NICS=%s\n" \
-		"$TIMEOUT" "$BACKEND" "$PORTS" "$(quote "$PROFILE")" "$load" "$BIN" "$SHELL_VM" "$CABLE_ALL"
+	printf "LAB_TIMEOUT=%s LAB_HOSTNAME=lab LAB_BACKEND=%s LAB_PORTS=%s LAB_PROFILE=%s LAB_LOAD='%s' LAB_BIN='%s' LAB_SHELL='%s' LAB_NICS=%s LAB_ROWS=%s LAB_COLS=%s\n" \
+		"$TIMEOUT" "$BACKEND" "$PORTS" "$(quote "$PROFILE")" "$load" "$BIN" "$SHELL_VM" "$CABLE_ALL" \
+		$(stty size 2>/dev/null | grep -v '^0' || echo 24 80)
 	for m in $load; do
 		n=$((n + 1))
 		words=
@@ -198,7 +201,7 @@ wait_for() { # what pid log test...
 	until "$@"; do
 		kill -0 "$pid" 2>/dev/null || die "$what ended: $(tail -n 1 "$log") (all of it: $log)"
 		n=$((n + 1))
-		[ $n -lt 200 ] || die "$what is not ready after 10 s: $log"
+		[ $n -lt 600 ] || die "$what is not ready after 30 s: $log"
 		sleep 0.05
 	done
 }
@@ -296,15 +299,21 @@ vm_run() {
 		-device virtio-blk-pci,drive=root \
 		-virtfs "local,path=$SHARE,mount_tag=lab,security_model=none,multidevs=remap" \
 		-virtfs "local,path=$TOP,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
+	exec 3<&0
 	if [ -n "$SHELL_VM" ]; then
-		"$@" 2>"$RUN/qemu.log" || qemu_rc=$?
+		# the terminal's own keys, Ctrl-C too, belong to the shell inside
+		TTY=$(stty -g 2>/dev/null || :)
+		[ -z "$TTY" ] || stty raw -echo
+		"$@" <&3 2>"$RUN/qemu.log" &
 	else
 		"$@" >"$RUN/qemu.log" 2>&1 </dev/null &
-		qemu=$!
-		PIDS="$qemu $PIDS"
-		qemu_rc=0
-		wait "$qemu" || qemu_rc=$?
 	fi
+	qemu=$!
+	PIDS="$qemu $PIDS"
+	qemu_rc=0
+	wait "$qemu" || qemu_rc=$?
+	if [ -n "$TTY" ]; then stty "$TTY"; fi
+	TTY=
 	# what it said is all through when the pipes' other ends are closed
 	if [ -s "$RUN/console.log" ]; then wait "$cat_out" "$cat_err" || :; fi
 	if [ -s "$G/code" ]; then return "$(cat "$G/code")"; fi
