@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The other side's hand in the shared region: shows it, or spoils it (for tests of drivers that believe nothing).
+
+    region.py show | spoil | index RING | completion
+
+Runs on the machine that runs the lab's ivshmem server: TANDEM_RUN is the folder with its socket. RING is cmd0, cmd1,
+cpl0, cpl1, event, rx or tx: its producer's index becomes one that can't be.
+"""
+
+import mmap
+import os
+import struct
+import sys
+
+KINDS = {1: "cmd", 2: "cpl", 3: "event", 4: "rx", 5: "tx"}
+HEADER = "<QHHIQQQIIIIIII"  # magic … device_peer: abi/tandem.h, struct tnd_header
+
+
+def memory():
+    """The memfd of the server that listens in TANDEM_RUN, mapped."""
+    want = os.path.join(os.environ["TANDEM_RUN"], "ivshmem")
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().decode(errors="replace").split("\0")
+            if not words[0].endswith("tandem-ivshmem-server") or want not in words:
+                continue
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{fd}"
+                if "memfd:tandem-ivshmem" in os.readlink(path):
+                    with open(path, "r+b") as f:
+                        return mmap.mmap(f.fileno(), 0)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    sys.exit(f"region: no server with memory for {want}")
+
+
+def rings(mem):
+    """name -> (entry_size, count, prod, cons, entries)"""
+    fields = struct.unpack_from(HEADER, mem, 0)
+    count, offset, stride = fields[10:13]
+    out = {}
+    for i in range(count):
+        kind, pair, size, entries, _bell, prod, cons, at = struct.unpack_from("<HHIIIQQQ", mem, offset + i * stride)
+        name = KINDS.get(kind, "?") + (str(pair) if kind in (1, 2) else "")
+        out[name] = (size, entries, prod, cons, at)
+    return out
+
+
+def word(mem, at):
+    return struct.unpack_from("<I", mem, at)[0]
+
+
+def main():
+    what = sys.argv[1]
+    mem = memory()
+    table = rings(mem)
+    if what == "show":
+        f = struct.unpack_from(HEADER, mem, 0)
+        print(f"magic {f[0]:#x} state {f[7]} reason {f[8]} epoch {f[9]} device_peer {f[13]}")
+        for name, (_, count, prod, cons, _) in table.items():
+            print(f"{name}: {count} entries, produced {word(mem, prod)}, consumed {word(mem, cons)}")
+    elif what == "spoil":
+        mem[512:1536] = b"\xee" * 1024
+        mem[16:24] = struct.pack("<Q", 1 << 60)
+    elif what == "index":
+        _, count, prod, cons, _ = table[sys.argv[2]]
+        struct.pack_into("<I", mem, prod, (word(mem, cons) + count + 7) & 0xFFFFFFFF)
+    elif what == "completion":
+        size, count, prod, _, at = table["cpl1"]
+        n = word(mem, prod)
+        start = at + (n & (count - 1)) * size
+        mem[start:start + size] = b"\x5a" * size
+        struct.pack_into("<I", mem, prod, (n + 1) & 0xFFFFFFFF)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
