@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * L3 from start to end, and what happens by the clock.
+ *
+ *   start: netdevices, addresses ─► RIFs ─► next-hop objects ─► neighbours ─► FIB
+ *
+ * Next hops before routes: a route names them. Neighbours have no replay and
+ * are walked. Registering with the FIB fails under churn: it is tried again.
+ */
+#include <linux/delay.h>
+#include <linux/inetdevice.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+#include <net/netevent.h>
+#include <net/nexthop.h>
+
+#include "l3.h"
+
+#define FIB_TRIES	10
+
+static int fib_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, fib_nb);
+	struct fib_notifier_info *info = ptr;
+	int err = 0;
+
+	switch (event) {
+	case FIB_EVENT_RULE_ADD:
+	case FIB_EVENT_RULE_DEL:
+		err = l3_rule_event(l3, event, info);
+		break;
+	default:
+		if (info->family == AF_INET)
+			err = l3_fib4_event(l3, event, info);
+		else if (info->family == AF_INET6)
+			err = l3_fib6_event(l3, event, info);
+		break;
+	}
+	/* a replay must go on whatever happens to one route */
+	return notifier_from_errno(info->extack ? err : 0);
+}
+
+static void forget_routes(struct clsw_l3 *l3)
+{
+	clsw_lock(l3->cd);
+	l3_routes_free(l3);
+	l3->alien_rules = 0;
+	clsw_unlock(l3->cd);
+}
+
+/* The dump was cut short by a change: what it told is void */
+static void fib_again(struct notifier_block *nb)
+{
+	forget_routes(container_of(nb, struct clsw_l3, fib_nb));
+}
+
+static int fib_register(struct clsw_l3 *l3)
+{
+	int i, err = -EBUSY;
+
+	for (i = 0; i < FIB_TRIES; i++) {
+		err = register_fib_notifier(l3->net, &l3->fib_nb, fib_again, NULL);
+		if (err != -EBUSY)
+			break;
+		forget_routes(l3);
+		msleep(20 << min(i, 5));
+	}
+	return err;
+}
+
+/* ---- by the clock ---- */
+
+static void refresh_work(struct work_struct *work)
+{
+	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, refresh_work);
+
+	rtnl_lock();
+	if (!l3->leaving)
+		l3_rifs_refresh(l3);
+	rtnl_unlock();
+}
+
+/* What failed for want of memory, once more */
+static void wake_up_again(struct clsw_l3 *l3)
+{
+	struct l3_vrf *vrf;
+
+	clsw_lock(l3->cd);
+	l3->sleepy = false;
+	list_for_each_entry(vrf, &l3->vrfs, list)
+		l3_routes_apply(l3, vrf);
+	l3_neigh_refresh(l3, NULL);
+	clsw_unlock(l3->cd);
+}
+
+static void tick_work(struct work_struct *work)
+{
+	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, tick_work.work);
+
+	if (l3->leaving)
+		return;
+	l3->ticks++;
+	/* sysctls and netfilter's hooks change without a word to us */
+	if (rtnl_trylock()) {
+		l3_rifs_refresh(l3);
+		rtnl_unlock();
+	}
+	if (READ_ONCE(l3->sleepy))
+		wake_up_again(l3);
+	l3_neigh_tick(l3, l3->ticks % 2 == 0);
+	queue_delayed_work(l3->wq, &l3->tick_work, L3_TICK);
+}
+
+static void fid_changed(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid)
+{
+	/* RTNL or locked, perhaps both: from a work item neither */
+	if (cd->l3)
+		queue_work(cd->l3->wq, &cd->l3->refresh_work);
+}
+
+/* Slots that only connected and local prefixes take: nobody hears that those failed */
+static void set_reserve(struct clsw_l3 *l3)
+{
+	struct rm_class_state state;
+	struct rm_pool_state pool;
+	unsigned int i;
+
+	clsw_lock(l3->cd);
+	for (i = 0; rm_class_state(l3->cd->rm, i, &state); i++) {
+		if (state.cls != TND_CLS_ROUTE || !rm_pool_state(l3->cd->rm, state.pool, &pool))
+			continue;
+		rm_set_reserve(l3->cd->rm, state.cls, state.family,
+			       min_t(u32, L3_RESERVE * state.cost, pool.size / 8));
+	}
+	clsw_unlock(l3->cd);
+}
+
+/* Interfaces and tables; routes are gone */
+static void free_all(struct clsw_l3 *l3)
+{
+	rtnl_lock();
+	l3_rifs_free(l3);
+	rtnl_unlock();
+	clsw_lock(l3->cd);
+	l3_vrfs_free(l3);
+	l3->cd->l3 = NULL;
+	clsw_unlock(l3->cd);
+	ida_destroy(&l3->vrf_ids);
+}
+
+int clsw_l3_init(struct clsw_device *cd)
+{
+	struct clsw_l3 *l3 = kzalloc(sizeof(*l3), GFP_KERNEL);
+	int err = -ENOMEM;
+
+	if (!l3)
+		return -ENOMEM;
+	l3->cd = cd;
+	l3->net = devlink_net(cd->devlink);
+	INIT_LIST_HEAD(&l3->vrfs);
+	INIT_LIST_HEAD(&l3->flag_list);
+	hash_init(l3->rifs);
+	ida_init(&l3->vrf_ids);
+	INIT_WORK(&l3->refresh_work, refresh_work);
+	INIT_WORK(&l3->flag_work, l3_flag_work);
+	INIT_DELAYED_WORK(&l3->tick_work, tick_work);
+	l3->fib_nb.notifier_call = fib_event;
+	l3->nexthop_nb.notifier_call = l3_nexthop_event;
+	l3->netevent_nb.notifier_call = l3_netevent;
+	l3->netdev_nb.notifier_call = l3_netdev_event;
+	l3->inetaddr_nb.notifier_call = l3_inetaddr_event;
+	l3->inet6addr_nb.notifier_call = l3_inet6addr_event;
+	l3->inetaddr_valid_nb.notifier_call = l3_inetaddr_valid;
+	l3->inet6addr_valid_nb.notifier_call = l3_inet6addr_valid;
+	l3->wq = alloc_ordered_workqueue("clsw-l3", 0);
+	if (!l3->wq)
+		goto err_free;
+	err = l3_nexthop_init(l3);
+	if (err)
+		goto err_wq;
+	err = l3_neigh_init(l3);
+	if (err)
+		goto err_nexthop;
+	set_reserve(l3);
+	clsw_lock(cd);
+	l3->main = l3_vrf_get(l3, RT_TABLE_MAIN);
+	clsw_unlock(cd);
+	err = -ENOMEM;
+	if (!l3->main)
+		goto err_neigh;
+	cd->l3 = l3;
+	clsw_l2_on_fid(cd, fid_changed);
+
+	err = register_netdevice_notifier_net(l3->net, &l3->netdev_nb);
+	if (err)
+		goto err_l3;
+	err = register_inetaddr_validator_notifier(&l3->inetaddr_valid_nb);
+	if (err)
+		goto err_netdev;
+	err = register_inet6addr_validator_notifier(&l3->inet6addr_valid_nb);
+	if (err)
+		goto err_valid;
+	err = register_inetaddr_notifier(&l3->inetaddr_nb);
+	if (err)
+		goto err_valid6;
+	err = register_inet6addr_notifier(&l3->inet6addr_nb);
+	if (err)
+		goto err_inetaddr;
+	rtnl_lock();
+	l3_rifs_refresh(l3);
+	rtnl_unlock();
+	err = register_nexthop_notifier(l3->net, &l3->nexthop_nb, NULL);
+	if (err)
+		goto err_inet6addr;
+	err = register_netevent_notifier(&l3->netevent_nb);
+	if (err)
+		goto err_nexthop_nb;
+	l3_neigh_walk(l3);
+	err = fib_register(l3);
+	if (err)
+		goto err_netevent;
+	queue_delayed_work(l3->wq, &l3->tick_work, 0);
+	return 0;
+
+err_netevent:
+	unregister_netevent_notifier(&l3->netevent_nb);
+err_nexthop_nb:
+	unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
+err_inet6addr:
+	unregister_inet6addr_notifier(&l3->inet6addr_nb);
+err_inetaddr:
+	unregister_inetaddr_notifier(&l3->inetaddr_nb);
+err_valid6:
+	unregister_inet6addr_validator_notifier(&l3->inet6addr_valid_nb);
+err_valid:
+	unregister_inetaddr_validator_notifier(&l3->inetaddr_valid_nb);
+err_netdev:
+	unregister_netdevice_notifier_net(l3->net, &l3->netdev_nb);
+err_l3:
+	clsw_l2_on_fid(cd, NULL);
+	l3->leaving = true;
+	cancel_delayed_work_sync(&l3->tick_work);
+	free_all(l3);
+err_neigh:
+	l3_neigh_exit(l3);
+err_nexthop:
+	l3_nexthop_exit(l3);
+err_wq:
+	destroy_workqueue(l3->wq);
+err_free:
+	kfree(l3);
+	return err;
+}
+
+void clsw_l3_exit(struct clsw_device *cd)
+{
+	struct clsw_l3 *l3 = cd->l3;
+
+	WRITE_ONCE(l3->leaving, true);
+	clsw_l2_on_fid(cd, NULL);
+	unregister_fib_notifier(l3->net, &l3->fib_nb);
+	unregister_netevent_notifier(&l3->netevent_nb);
+	unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
+	unregister_inet6addr_notifier(&l3->inet6addr_nb);
+	unregister_inetaddr_notifier(&l3->inetaddr_nb);
+	unregister_inet6addr_validator_notifier(&l3->inet6addr_valid_nb);
+	unregister_inetaddr_validator_notifier(&l3->inetaddr_valid_nb);
+	unregister_netdevice_notifier_net(l3->net, &l3->netdev_nb);
+	cancel_delayed_work_sync(&l3->tick_work);
+	cancel_work_sync(&l3->refresh_work);
+	cancel_work_sync(&l3->flag_work);
+	/* routes, their paths, then what is left: nobody watches any more */
+	clsw_lock(cd);
+	l3_routes_free(l3);
+	clsw_unlock(cd);
+	free_all(l3);
+	l3_neigh_exit(l3);
+	l3_nexthop_exit(l3);
+	destroy_workqueue(l3->wq);
+	kfree(l3);
+}

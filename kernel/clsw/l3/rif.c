@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Router interfaces: where routed packets come in and go out.
+ *
+ *   swpN, in no bridge ──────────────► RIF on the port
+ *   bridge with ports of ours ───────► RIF on its domain (vlan_filtering: its PVID's)
+ *   VLAN interface on such a bridge ─► RIF on the VLAN's domain
+ *   VLAN interface on a port ────────► none: the chip has no such RIF, packets go
+ *                                      to the CPU
+ *
+ * An interface has one while it has addresses. What decides how it forwards
+ * (addresses, sysctls, rules, netfilter) is read anew on every event and by the
+ * clock: the kernel tells nobody in here about a sysctl.
+ */
+#include <linux/if_bridge.h>
+#include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
+#include <linux/netfilter.h>
+#include <net/addrconf.h>
+#include <net/l3mdev.h>
+
+#include "l3.h"
+
+#define FID_RIFS	1024	/* ids of RIFs on domains begin here, those on ports lie below */
+#define ADDR_ROUTES	4	/* an address brings at most: itself, its prefix, two broadcasts */
+#define GONE_MS		2000	/* a RIF that moves to another VRF waits so long for its leavings */
+
+struct l3_rif *l3_rif_find(struct clsw_l3 *l3, u32 ifindex)
+{
+	struct l3_rif *rif;
+
+	hash_for_each_possible(l3->rifs, rif, node, ifindex)
+		if (rif->dev->ifindex == ifindex)
+			return rif;
+	return NULL;
+}
+
+/* Where it stands in the chip; false: nowhere */
+static bool place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
+{
+	struct net_device *master = netdev_master_upper_dev_get(dev), *real;
+	struct clsw_port *port = clsw_port_of(dev);
+	u16 fid = 0;
+
+	if (master && !netif_is_l3_master(master))
+		return false;
+	if (port) {
+		if (port->cd != l3->cd)
+			return false;
+		body->kind = cpu_to_le16(TND_RIF_PORT);
+		body->port = cpu_to_le16(port->index);
+		body->rif = cpu_to_le16(port->index);
+		return true;
+	}
+	if (netif_is_bridge_master(dev)) {
+		fid = clsw_l2_fid(l3->cd, dev, 0);
+	} else if (is_vlan_dev(dev)) {
+		real = vlan_dev_real_dev(dev);
+		if (netif_is_bridge_master(real) && br_vlan_enabled(real) &&
+		    vlan_dev_vlan_proto(dev) == htons(ETH_P_8021Q))
+			fid = clsw_l2_fid(l3->cd, real, vlan_dev_vlan_id(dev));
+	}
+	if (!fid)
+		return false;
+	body->kind = cpu_to_le16(TND_RIF_FID);
+	body->fid = cpu_to_le16(fid);
+	body->rif = cpu_to_le16(FID_RIFS + fid);
+	return true;
+}
+
+static bool has_addresses(struct net_device *dev)
+{
+	struct in_device *in4 = __in_dev_get_rtnl(dev);
+	struct inet6_dev *in6 = __in6_dev_get(dev);
+
+	return (in4 && rtnl_dereference(in4->ifa_list)) || (in6 && !list_empty(&in6->addr_list));
+}
+
+/* Packets that come in are for software to judge, whatever the tables say */
+static bool filtered(struct clsw_l3 *l3)
+{
+#if IS_ENABLED(CONFIG_NETFILTER)
+	static const u8 hooks[] = { NF_INET_PRE_ROUTING, NF_INET_FORWARD, NF_INET_POST_ROUTING };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++)
+		if (rcu_access_pointer(l3->net->nf.hooks_ipv4[hooks[i]]) ||
+		    rcu_access_pointer(l3->net->nf.hooks_ipv6[hooks[i]]))
+			return true;
+#endif
+	return READ_ONCE(l3->alien_rules);
+}
+
+static u32 flags_of(struct clsw_l3 *l3, struct net_device *dev)
+{
+	struct in_device *in4 = __in_dev_get_rtnl(dev);
+	struct inet6_dev *in6 = __in6_dev_get(dev);
+	u32 flags = 0;
+
+	if (in4 && rtnl_dereference(in4->ifa_list) && IN_DEV_FORWARD(in4))
+		flags |= TND_RIF_V4;
+	if (in6 && READ_ONCE(l3->net->ipv6.devconf_all->forwarding) &&
+	    !READ_ONCE(in6->cnf.disable_ipv6))
+		flags |= TND_RIF_V6;
+	if (in4 && !IN_DEV_TX_REDIRECTS(in4))
+		flags |= TND_RIF_NO_REDIRECT;
+	switch (in4 ? IN_DEV_RPFILTER(in4) : 0) {
+	case 1:
+		flags |= TND_RIF_TRAP_ALL;
+		break;
+	case 2:
+		flags |= TND_RIF_RPF_LOOSE;
+		break;
+	}
+	if (filtered(l3))
+		flags |= TND_RIF_TRAP_ALL;
+	return flags;
+}
+
+static bool wanted(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
+{
+	memset(body, 0, sizeof(*body));
+	body->struct_size = cpu_to_le16(sizeof(*body));
+	if (!is_valid_ether_addr(dev->dev_addr) || dev->addr_len != ETH_ALEN ||
+	    !has_addresses(dev) || !place(l3, dev, body))
+		return false;
+	ether_addr_copy(body->mac, dev->dev_addr);
+	body->mtu = cpu_to_le32(clamp(READ_ONCE(dev->mtu), 68U, 65535U));
+	body->flags = cpu_to_le32(flags_of(l3, dev));
+	return true;
+}
+
+static void set_trouble(struct net_device *dev, int err, const char *text)
+{
+	netdev_warn(dev, "not offloaded, routed packets go to the CPU: %s\n",
+		    text[0] ? text : err == -ENOMEM ? "no memory" : "the chip does not answer");
+}
+
+static void remove(struct clsw_l3 *l3, struct l3_rif *rif)
+{
+	u32 ifindex = rif->dev->ifindex;
+	struct clsw_obj *obj = rif->obj;
+
+	/* first what names it: next hops and hosts look for it and find none */
+	clsw_lock(l3->cd);
+	hash_del(&rif->node);
+	l3_paths_refresh(l3, ifindex);
+	l3_neigh_refresh_dev(l3, ifindex);
+	if (obj)
+		clsw_drop(l3->cd, obj);
+	l3_vrf_leave(l3, rif->vrf);
+	clsw_unlock(l3->cd);
+	kfree(rif);
+}
+
+static struct l3_rif *create(struct clsw_l3 *l3, struct net_device *dev, u32 tb_id,
+			     char *text, int *err)
+{
+	struct l3_rif *rif = kzalloc(sizeof(*rif), GFP_KERNEL);
+
+	*err = -ENOMEM;
+	if (!rif)
+		return NULL;
+	rif->dev = dev;
+	clsw_lock(l3->cd);
+	rif->vrf = l3_vrf_get(l3, tb_id);
+	if (rif->vrf) {
+		*err = l3_vrf_join(l3, rif->vrf, text);
+		if (*err)
+			l3_vrf_put(l3, rif->vrf);
+		else
+			hash_add(l3->rifs, &rif->node, dev->ifindex);
+	}
+	clsw_unlock(l3->cd);
+	if (!*err)
+		return rif;
+	kfree(rif);
+	return NULL;
+}
+
+static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ext_ack *extack,
+		   bool soon)
+{
+	struct l3_rif *rif = l3_rif_find(l3, dev->ifindex);
+	char text[CLSW_TEXT] = "";
+	u32 tb_id = l3mdev_fib_table(dev);
+	struct tnd_rif body;
+	bool fresh = false;
+	int err = 0;
+
+	if (!tb_id)
+		tb_id = RT_TABLE_MAIN;
+	if (!wanted(l3, dev, &body) && !(soon && place(l3, dev, &body))) {
+		if (rif)
+			remove(l3, rif);
+		return 0;
+	}
+	if (soon && !rif) {
+		/* an address is about to come: everything but the flags is known */
+		ether_addr_copy(body.mac, dev->dev_addr);
+		body.mtu = cpu_to_le32(clamp(READ_ONCE(dev->mtu), 68U, 65535U));
+	}
+	if (rif && (rif->vrf->tb_id != tb_id || rif->want.rif != body.rif)) {
+		remove(l3, rif);
+		/* the chip keys hosts by VRF: it must be rid of the old ones */
+		clsw_settle(l3->cd, GONE_MS);
+		rif = NULL;
+	}
+	if (!rif) {
+		rif = create(l3, dev, tb_id, text, &err);
+		fresh = true;
+	}
+	if (!rif)
+		goto out;
+	body.vrf = cpu_to_le16(rif->vrf->id);
+	if (rif->obj && !memcmp(&rif->want, &body, sizeof(body)))
+		return 0;
+	clsw_lock(l3->cd);
+	err = clsw_put(l3->cd, TND_CLS_RIF, &body, sizeof(body), rif->obj ? CLSW_PUT_MUST : 0,
+		       NULL, rif, &rif->obj, text);
+	if (!err) {
+		rif->want = body;
+		if (fresh) {
+			l3_paths_refresh(l3, dev->ifindex);
+			l3_neigh_refresh_dev(l3, dev->ifindex);
+		}
+	}
+	clsw_unlock(l3->cd);
+	if (err && fresh)
+		remove(l3, rif);
+out:
+	if (err && extack && text[0])
+		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", text);
+	else if (err && !extack && net_ratelimit())
+		set_trouble(dev, err, text);
+	return err;
+}
+
+void l3_rif_refresh(struct clsw_l3 *l3, struct net_device *dev)
+{
+	refresh(l3, dev, NULL, false);
+}
+
+void l3_rifs_refresh(struct clsw_l3 *l3)
+{
+	struct net_device *dev;
+
+	ASSERT_RTNL();
+	for_each_netdev(l3->net, dev)
+		refresh(l3, dev, NULL, false);
+}
+
+void l3_rif_gone(struct clsw_l3 *l3, struct net_device *dev)
+{
+	struct l3_rif *rif = l3_rif_find(l3, dev->ifindex);
+
+	if (rif)
+		remove(l3, rif);
+}
+
+void l3_rifs_free(struct clsw_l3 *l3)
+{
+	struct hlist_node *next;
+	struct l3_rif *rif;
+	int i;
+
+	hash_for_each_safe(l3->rifs, i, next, rif, node)
+		remove(l3, rif);
+}
+
+/* ---- events ---- */
+
+int l3_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, netdev_nb);
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+
+	if (!net_eq(dev_net(dev), l3->net))
+		return NOTIFY_DONE;
+	switch (event) {
+	case NETDEV_UNREGISTER:
+		l3_rif_gone(l3, dev);
+		break;
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		l3_rif_refresh(l3, dev);
+		clsw_lock(l3->cd);
+		l3_paths_refresh(l3, dev->ifindex);
+		clsw_unlock(l3->cd);
+		break;
+	case NETDEV_CHANGEADDR:
+	case NETDEV_CHANGEMTU:
+	case NETDEV_CHANGEUPPER:
+		l3_rif_refresh(l3, dev);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+int l3_inetaddr_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, inetaddr_nb);
+	struct in_ifaddr *ifa = ptr;
+	struct net_device *dev = ifa->ifa_dev->dev;
+
+	if (net_eq(dev_net(dev), l3->net))
+		l3_rif_refresh(l3, dev);
+	return NOTIFY_DONE;
+}
+
+/* Atomic, and not always under RTNL */
+int l3_inet6addr_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, inet6addr_nb);
+
+	queue_work(l3->wq, &l3->refresh_work);
+	return NOTIFY_DONE;
+}
+
+/*
+ * The kernel adds an address's routes without asking anybody: whether they and
+ * the RIF fit is asked here, where "no" reaches the user.
+ */
+static int validate(struct clsw_l3 *l3, struct net_device *dev, u8 family, u32 routes,
+		    struct netlink_ext_ack *extack)
+{
+	struct rm_class_state state;
+	struct rm_pool_state pool;
+	struct tnd_rif body = {};
+	unsigned int i;
+	int err = 0;
+
+	ASSERT_RTNL();
+	if (!net_eq(dev_net(dev), l3->net) || !place(l3, dev, &body))
+		return 0;
+	clsw_lock(l3->cd);
+	for (i = 0; rm_class_state(l3->cd->rm, i, &state); i++) {
+		if (state.cls != TND_CLS_ROUTE || state.family != family ||
+		    state.free_expected >= routes || !rm_pool_state(l3->cd->rm, state.pool, &pool))
+			continue;
+		NL_SET_ERR_MSG_FMT_MOD(extack, "%s full (needs %u, free %u of %u)",
+				       rm_display_name(pool.name), routes * state.cost,
+				       state.free_expected * state.cost, pool.size);
+		err = -ENOSPC;
+		break;
+	}
+	clsw_unlock(l3->cd);
+	if (!err && !l3_rif_find(l3, dev->ifindex))
+		err = refresh(l3, dev, extack, true);
+	return err;
+}
+
+int l3_inetaddr_valid(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, inetaddr_valid_nb);
+	struct in_validator_info *info = ptr;
+
+	if (event != NETDEV_UP)
+		return NOTIFY_DONE;
+	return notifier_from_errno(validate(l3, info->ivi_dev->dev, TND_AF_INET, ADDR_ROUTES,
+					    info->extack));
+}
+
+int l3_inet6addr_valid(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, inet6addr_valid_nb);
+	struct in6_validator_info *info = ptr;
+
+	if (event != NETDEV_UP || ipv6_addr_type(&info->i6vi_addr) & IPV6_ADDR_LINKLOCAL)
+		return NOTIFY_DONE;
+	return notifier_from_errno(validate(l3, info->i6vi_dev->dev, TND_AF_INET6, ADDR_ROUTES - 1,
+					    info->extack));
+}

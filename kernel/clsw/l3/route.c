@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One prefix: which of the kernel's routes decides, what hardware should say,
+ * and what the cover rule says of it.
+ *
+ *   alias[0] local ─┐
+ *   alias[1] main  ─┴─► chosen ──► want() ──► clsw_put() ──► cover: installed,
+ *                                                            or missing: the
+ *                                                            next one traps
+ *
+ * A route that was admitted counts as standing from the put on: objects are
+ * written in the order of their puts, so nothing posted later sees the chip
+ * without it. One that found no room (and nobody could be told) counts when
+ * its write is answered, and is written as a trap first.
+ */
+#include <linux/slab.h>
+
+#include "l3.h"
+
+static void changed(struct clsw_device *cd, struct clsw_obj *obj);
+
+static const struct clsw_watch route_watch = { .changed = changed };
+
+const char *l3_why_text(u8 why)
+{
+	static const char *const texts[] = {
+		[L3_WHY_NONE] = "",
+		[L3_WHY_LOCAL] = "own address",
+		[L3_WHY_CONNECTED] = "connected: hosts have entries of their own",
+		[L3_WHY_TYPE] = "the kernel owes the sender an answer",
+		[L3_WHY_DSCP] = "depends on DSCP",
+		[L3_WHY_ENCAP] = "encapsulates",
+		[L3_WHY_SOURCE] = "depends on the source address",
+		[L3_WHY_DEVICE] = "leaves by an interface that is not offloaded",
+		[L3_WHY_DEAD] = "no next hop is usable",
+		[L3_WHY_MIXED] = "several next hops, one without gateway",
+		[L3_WHY_MANY] = "more next hops than a group takes",
+		[L3_WHY_HASH] = "multipath hash policy",
+		[L3_WHY_UNKNOWN] = "its next-hop object is not offloaded",
+		[L3_WHY_FULL] = "no room for its next hops",
+		[L3_WHY_SHADOWED] = "below a wider route of table local",
+		[L3_WHY_MEMORY] = "no memory",
+	};
+
+	return why < ARRAY_SIZE(texts) ? texts[why] : "";
+}
+
+/* ---- the cover rule's wishes, to the store ---- */
+
+static void serve(struct clsw_l3 *l3, struct clsw_cover *c)
+{
+	struct clsw_cover_node *n;
+	struct l3_route *route;
+
+	while ((n = clsw_cover_next_touched(c))) {
+		route = n->owner;
+		if (route && route->obj && clsw_cover_is_installed(n))
+			clsw_force_trap(l3->cd, route->obj, clsw_cover_forced(n) > 0);
+	}
+}
+
+static void missing(struct clsw_l3 *l3, struct l3_route *route)
+{
+	struct clsw_cover *c = l3_cover(route->vrf, route->family);
+
+	clsw_cover_missing(c, route->node);
+	/* once there is room it starts as a trap, until the answer is in */
+	if (route->obj)
+		clsw_force_trap(l3->cd, route->obj, true);
+	serve(l3, c);
+}
+
+static void installed(struct clsw_l3 *l3, struct l3_route *route)
+{
+	struct clsw_cover *c = l3_cover(route->vrf, route->family);
+
+	if (!clsw_cover_is_installed(route->node))
+		clsw_cover_installed(c, route->node);
+	clsw_force_trap(l3->cd, route->obj, clsw_cover_forced(route->node) > 0);
+	serve(l3, c);
+}
+
+/* Out of hardware; whoever answers next traps before the delete is posted */
+static void withdraw(struct clsw_l3 *l3, struct l3_route *route)
+{
+	struct clsw_cover *c = l3_cover(route->vrf, route->family);
+	struct clsw_obj *obj = route->obj;
+
+	clsw_cover_set_kernel(c, route->node, false);
+	if (clsw_cover_is_installed(route->node))
+		clsw_cover_withdrawn(c, route->node);
+	serve(l3, c);
+	route->obj = NULL;
+	if (obj)
+		clsw_drop(l3->cd, obj);
+}
+
+/* ---- flags ---- */
+
+static void show(struct clsw_l3 *l3, struct l3_route *route)
+{
+	struct l3_alias *alias = l3_route_chosen(route);
+	const struct clsw_obj *obj = route->obj;
+	const struct tnd_route *body;
+	u8 shown = 0;
+
+	if (!alias || !(alias->fi || alias->rt_count))
+		return;
+	if (!obj) {
+		/* omitted: the CPU gets its packets anyway */
+		if (route->why != L3_WHY_MEMORY)
+			return;
+		shown = L3_SHOWN_FAILED;
+	} else if (obj->state == CLSW_OBJ_SYNCED) {
+		body = (const void *)obj->body;
+		if (obj->degraded)
+			shown = L3_SHOWN_TRAP | L3_SHOWN_FAILED;
+		else if (obj->forced || body->action == TND_ACT_TRAP)
+			shown = L3_SHOWN_TRAP;
+		else
+			shown = L3_SHOWN_OFFLOAD;
+		if (route->why == L3_WHY_FULL || route->why == L3_WHY_MEMORY)
+			shown |= L3_SHOWN_FAILED;
+	} else if (obj->state == CLSW_OBJ_FAILED) {
+		shown = L3_SHOWN_FAILED;
+	} else {
+		return;		/* the answer is on its way */
+	}
+	if (shown == route->shown)
+		return;
+	route->shown = shown;
+	if (route->family == TND_AF_INET) {
+		l3_fib4_flags(l3, route, alias, shown);
+	} else {
+		int i;
+
+		/* with notifications on the kernel allocates, and may sleep, in there */
+		if (READ_ONCE(l3->net->ipv6.sysctl.fib_notify_on_flag_change)) {
+			if (list_empty(&route->flag_list))
+				list_add_tail(&route->flag_list, &l3->flag_list);
+			queue_work(l3->wq, &l3->flag_work);
+			return;
+		}
+		for (i = 0; i < alias->rt_count; i++)
+			fib6_info_hw_flags_set(l3->net, alias->rts[i], shown & L3_SHOWN_OFFLOAD,
+					       shown & L3_SHOWN_TRAP, shown & L3_SHOWN_FAILED);
+	}
+}
+
+#define FLAG_BATCH	16
+
+static unsigned int take_flags(struct clsw_l3 *l3, struct fib6_info **rts, u8 *shown)
+{
+	unsigned int count = 0;
+	struct l3_alias *alias;
+	struct l3_route *route;
+	int i;
+
+	while (!list_empty(&l3->flag_list)) {
+		route = list_first_entry(&l3->flag_list, struct l3_route, flag_list);
+		alias = l3_route_chosen(route);
+		if (alias && count && count + alias->rt_count > FLAG_BATCH)
+			break;
+		list_del_init(&route->flag_list);
+		for (i = 0; alias && i < alias->rt_count && count < FLAG_BATCH; i++) {
+			fib6_info_hold(alias->rts[i]);
+			shown[count] = route->shown;
+			rts[count++] = alias->rts[i];
+		}
+	}
+	return count;
+}
+
+void l3_flag_work(struct work_struct *work)
+{
+	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, flag_work);
+	struct fib6_info *rts[FLAG_BATCH];
+	unsigned int count, i;
+	u8 shown[FLAG_BATCH];
+
+	for (;;) {
+		clsw_lock(l3->cd);
+		count = take_flags(l3, rts, shown);
+		clsw_unlock(l3->cd);
+		if (!count)
+			break;
+		for (i = 0; i < count; i++) {
+			fib6_info_hw_flags_set(l3->net, rts[i], shown[i] & L3_SHOWN_OFFLOAD,
+					       shown[i] & L3_SHOWN_TRAP,
+					       shown[i] & L3_SHOWN_FAILED);
+			fib6_info_release(rts[i]);
+		}
+		cond_resched();
+	}
+}
+
+static void changed(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	struct l3_route *route = obj->owner;
+	struct clsw_l3 *l3 = cd->l3;
+
+	if (!l3 || route->obj != obj)
+		return;
+	if (obj->state == CLSW_OBJ_SYNCED)
+		installed(l3, route);
+	else if (obj->state == CLSW_OBJ_FAILED && !obj->written)
+		missing(l3, route);
+	show(l3, route);
+}
+
+/* ---- what hardware should say ---- */
+
+struct l3_alias *l3_route_chosen(struct l3_route *route)
+{
+	if (route->alias[0].there)
+		return &route->alias[0];
+	if (route->alias[1].there)
+		return &route->alias[1];
+	return NULL;
+}
+
+/* The parser sends these to the CPU before any lookup */
+static bool omitted(const struct l3_route *route)
+{
+	const struct clsw_cover_node *n = route->node;
+
+	if (route->family == TND_AF_INET6)
+		return (n->len >= 8 && n->bits[0] >> 24 == 0xff) ||
+		       (n->len >= 10 && n->bits[0] >> 22 == 0xfe80 >> 6) ||
+		       (n->len == 128 && !n->bits[0] && !n->bits[1] && !n->bits[2] &&
+			n->bits[3] == 1);
+	/* 127/8 is one entry, what lies in it says the same */
+	return (n->len >= 4 && n->bits[0] >> 28 == 0xe) || (n->len > 8 && n->bits[0] >> 24 == 127);
+}
+
+/* Table local is asked before main, whatever the lengths (unless it is one trie with it) */
+static bool shadowed(const struct l3_route *route)
+{
+	const struct clsw_cover_node *n = route->node;
+	const struct l3_route *above;
+
+	if (route->alias[0].there || route->vrf->tb_id != RT_TABLE_MAIN)
+		return false;
+	while ((n = clsw_cover_kernel_parent(n))) {
+		above = n->owner;
+		if (above && above->alias[0].there && above->alias[0].type != RTN_THROW)
+			return true;
+	}
+	return false;
+}
+
+static void as_trap(struct tnd_route *body, struct l3_route *route, u8 why, u8 reason)
+{
+	body->action = TND_ACT_TRAP;
+	body->reason = reason;
+	route->why = why;
+}
+
+static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct tnd_route *body)
+{
+	const struct l3_paths *paths = alias->paths;
+
+	if (!paths) {
+		as_trap(body, route, L3_WHY_UNKNOWN, TND_TRAP_ROUTE);
+		return;
+	}
+	if (paths->drop) {
+		body->action = TND_ACT_DROP;
+		return;
+	}
+	if (paths->why == L3_WHY_CONNECTED)
+		route->connected = paths->path[0].key.ifindex;
+	if (paths->why) {
+		as_trap(body, route, paths->why,
+			paths->why == L3_WHY_CONNECTED ? TND_TRAP_CONNECTED : TND_TRAP_ROUTE);
+		return;
+	}
+	body->action = TND_ACT_FORWARD;
+	if (paths->group) {
+		body->target_kind = TND_RT_NHG;
+		body->target = cpu_to_le32(paths->group_id);
+	} else {
+		body->target_kind = TND_RT_NEXTHOP;
+		body->target = cpu_to_le32(paths->path[0].nh->id);
+	}
+}
+
+/* False: no entry. *@reserve: it may use the slots kept for such */
+static bool want(struct l3_route *route, struct tnd_route *body, bool *reserve)
+{
+	struct l3_alias *alias = l3_route_chosen(route);
+
+	route->why = L3_WHY_NONE;
+	route->connected = 0;
+	*reserve = false;
+	if ((!alias && list_empty(&route->sources)) || omitted(route))
+		return false;
+	memset(body, 0, sizeof(*body));
+	body->struct_size = cpu_to_le16(sizeof(*body));
+	body->vrf = cpu_to_le16(route->vrf->id);
+	body->family = route->family;
+	body->prefix_len = route->node->len;
+	clsw_cover_addr(l3_cover(route->vrf, route->family), route->node, body->addr);
+	if (!list_empty(&route->sources)) {
+		as_trap(body, route, L3_WHY_SOURCE, TND_TRAP_ROUTE);
+		return true;
+	}
+	switch (alias->type) {
+	case RTN_UNICAST:
+		want_unicast(route, alias, body);
+		*reserve = route->why == L3_WHY_CONNECTED;
+		break;
+	case RTN_BLACKHOLE:
+		body->action = TND_ACT_DROP;
+		break;
+	case RTN_LOCAL:
+	case RTN_BROADCAST:
+	case RTN_ANYCAST:
+		as_trap(body, route, L3_WHY_LOCAL, TND_TRAP_LOCAL);
+		*reserve = true;
+		break;
+	default:
+		as_trap(body, route, L3_WHY_TYPE, TND_TRAP_ROUTE);
+		break;
+	}
+	if (alias->dscp)
+		as_trap(body, route, L3_WHY_DSCP, TND_TRAP_ROUTE);
+	else if (body->action != TND_ACT_TRAP && shadowed(route))
+		as_trap(body, route, L3_WHY_SHADOWED, TND_TRAP_ROUTE);
+	if (body->action == TND_ACT_TRAP) {
+		body->target_kind = TND_RT_NONE;
+		body->target = 0;
+	}
+	return true;
+}
+
+static bool is_inside_connected(const struct l3_route *route)
+{
+	const struct clsw_cover_node *parent = clsw_cover_kernel_parent(route->node);
+	const struct l3_route *above = parent ? parent->owner : NULL;
+
+	return above && above->connected;
+}
+
+static int put(struct clsw_l3 *l3, struct l3_route *route, const struct tnd_route *body, u8 flags,
+	       bool veto, char *text)
+{
+	struct clsw_cover_node *n = route->node;
+	bool fresh = !route->obj;
+	int err;
+
+	if (fresh && clsw_cover_starts_as_trap(n))
+		flags |= CLSW_PUT_TRAP;
+	err = clsw_put(l3->cd, TND_CLS_ROUTE, body, sizeof(*body), flags, &route_watch, route,
+		       &route->obj, text);
+	if (!err)
+		return 0;
+	if (veto && (fresh || err != -ENOSPC)) {
+		if (fresh)
+			route->obj = NULL;
+		return err;
+	}
+	/* nobody to tell, or a route that was missing already is replaced */
+	flags |= CLSW_PUT_MUST;
+	if (fresh)
+		flags |= CLSW_PUT_TRAP;
+	return clsw_put(l3->cd, TND_CLS_ROUTE, body, sizeof(*body), flags, &route_watch, route,
+			&route->obj, NULL);
+}
+
+int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *text)
+{
+	struct clsw_cover *c = l3_cover(route->vrf, route->family);
+	u32 was_connected = route->connected;
+	struct tnd_route body;
+	bool reserve, known;
+	int err;
+
+	known = want(route, &body, &reserve);
+	if (known && route->vrf->active) {
+		bool was = clsw_cover_in_kernel(route->node);
+
+		clsw_cover_set_kernel(c, route->node, true);
+		err = put(l3, route, &body, reserve ? CLSW_PUT_RESERVE : 0, veto, text);
+		if (err && veto) {
+			if (!was)
+				clsw_cover_set_kernel(c, route->node, false);
+			return err;
+		}
+		clsw_cover_set_traps(c, route->node, body.action == TND_ACT_TRAP);
+		if (err) {
+			/* no memory for the object: its cover traps, and it is tried again */
+			route->why = L3_WHY_MEMORY;
+			l3->sleepy = true;
+			missing(l3, route);
+		} else if (route->obj->state == CLSW_OBJ_FAILED && !route->obj->written) {
+			missing(l3, route);
+		} else {
+			installed(l3, route);
+		}
+	} else {
+		withdraw(l3, route);
+		if (known)	/* a prefix, but in a table that no packet asks */
+			clsw_cover_set_kernel(c, route->node, true);
+	}
+	if (was_connected || route->connected || is_inside_connected(route))
+		l3_neigh_refresh(l3, route);
+	show(l3, route);
+	return 0;
+}
+
+void l3_routes_apply(struct clsw_l3 *l3, struct l3_vrf *vrf)
+{
+	struct clsw_cover_node *n;
+	DECLARE_BITMAP(lens, 129);
+	struct clsw_cover *c;
+	int i, len;
+
+	for (i = 0; i < 2; i++) {
+		c = &vrf->cover[i];
+		bitmap_zero(lens, 129);
+		for (n = &c->root; n; n = clsw_cover_next_below(&c->root, n))
+			if (n->owner)
+				__set_bit(n->len, lens);
+		/* an entry never answers for a longer one that is still to come */
+		for (len = c->width; len >= 0; len--) {
+			if (!test_bit(len, lens))
+				continue;
+			for (n = &c->root; n; n = clsw_cover_next_below(&c->root, n))
+				if (n->owner && n->len == len)
+					l3_route_apply(l3, n->owner, false, NULL);
+		}
+	}
+}
+
+void l3_route_local_changed(struct clsw_l3 *l3, struct l3_route *route)
+{
+	struct clsw_cover_node *n;
+
+	for (n = route->node; n; n = clsw_cover_next_below(route->node, n)) {
+		if (n->owner && n->owner != route)
+			l3_route_apply(l3, n->owner, false, NULL);
+	}
+}
+
+/* ---- prefixes and their aliases ---- */
+
+struct l3_route *l3_route_find(struct clsw_l3 *l3, u32 tb_id, u8 family, const void *addr, u8 len)
+{
+	struct l3_vrf *vrf = l3_vrf_get(l3, tb_id);
+	struct clsw_cover_node *n;
+
+	if (!vrf)
+		return NULL;
+	n = clsw_cover_find(l3_cover(vrf, family), addr, len);
+	l3_vrf_put(l3, vrf);
+	return n ? n->owner : NULL;
+}
+
+struct l3_route *l3_route_get(struct clsw_l3 *l3, u32 tb_id, u8 family, const void *addr, u8 len)
+{
+	struct l3_vrf *vrf = l3_vrf_get(l3, tb_id);
+	struct clsw_cover_node *n;
+	struct l3_route *route;
+	int i;
+
+	if (!vrf)
+		return NULL;
+	n = clsw_cover_find(l3_cover(vrf, family), addr, len);
+	if (n && n->owner)
+		return n->owner;
+	route = kzalloc(sizeof(*route), GFP_ATOMIC);
+	if (!route)
+		goto err;
+	n = clsw_cover_get(l3_cover(vrf, family), addr, len, route);
+	if (!n)
+		goto err;
+	route->node = n;
+	route->vrf = vrf;
+	route->family = family;
+	route->shown = L3_SHOWN_NEVER;
+	INIT_LIST_HEAD(&route->sources);
+	INIT_LIST_HEAD(&route->flag_list);
+	for (i = 0; i < 2; i++) {
+		route->alias[i].route = route;
+		INIT_LIST_HEAD(&route->alias[i].in_paths);
+	}
+	vrf->routes++;
+	return route;
+
+err:
+	kfree(route);
+	l3_vrf_put(l3, vrf);
+	return NULL;
+}
+
+void l3_route_put(struct clsw_l3 *l3, struct l3_route *route)
+{
+	struct l3_vrf *vrf = route->vrf;
+
+	if (l3_route_chosen(route) || !list_empty(&route->sources))
+		return;
+	withdraw(l3, route);
+	list_del(&route->flag_list);
+	clsw_cover_put(l3_cover(vrf, route->family), route->node);
+	kfree(route);
+	vrf->routes--;
+	l3_vrf_put(l3, vrf);
+}
+
+void l3_alias_release(struct clsw_l3 *l3, struct l3_alias *alias)
+{
+	int i;
+
+	list_del_init(&alias->in_paths);
+	if (alias->paths)
+		l3_paths_put(l3, alias->paths);
+	if (alias->fi)
+		fib_info_put(alias->fi);
+	for (i = 0; i < alias->rt_count; i++)
+		fib6_info_release(alias->rts[i]);
+	kfree(alias->rts);
+	alias->paths = NULL;
+	alias->fi = NULL;
+	alias->rts = NULL;
+	alias->rt_count = 0;
+	alias->there = false;
+}
+
+/* The contents of an alias move; lists follow */
+static void move(struct l3_alias *to, struct l3_alias *from)
+{
+	struct l3_route *route = to->route;
+
+	list_del_init(&to->in_paths);
+	list_del_init(&from->in_paths);
+	*to = *from;
+	to->route = route;
+	INIT_LIST_HEAD(&to->in_paths);
+	if (to->paths)
+		list_add(&to->in_paths, &to->paths->routes);
+}
+
+int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_alias *fresh,
+		 bool veto, char *text)
+{
+	struct l3_alias *alias = &route->alias[l3_alias_of(fresh->tb_id)];
+	struct l3_alias take = *fresh, old = {};
+	u8 shown = route->shown;
+	int err;
+
+	INIT_LIST_HEAD(&take.in_paths);
+	INIT_LIST_HEAD(&old.in_paths);
+	move(&old, alias);
+	/* old stays out of its paths' list: nobody else may apply it */
+	list_del_init(&old.in_paths);
+	move(alias, &take);
+	alias->there = true;
+	route->shown = L3_SHOWN_NEVER;
+	err = l3_route_apply(l3, route, veto, text);
+	if (err) {
+		struct tnd_route body;
+		bool reserve;
+
+		move(alias, &old);
+		route->shown = shown;
+		want(route, &body, &reserve);	/* why, and what is connected, are as before */
+		return err;
+	}
+	if (alias == &route->alias[0] && !old.there && route->node->len < l3_width(route->family))
+		l3_route_local_changed(l3, route);
+	l3_alias_release(l3, &old);
+	return 0;
+}
+
+void l3_alias_clear(struct clsw_l3 *l3, struct l3_route *route, int which)
+{
+	struct l3_alias old = {};
+
+	INIT_LIST_HEAD(&old.in_paths);
+	move(&old, &route->alias[which]);
+	list_del_init(&old.in_paths);
+	memset(&route->alias[which], 0, sizeof(route->alias[which]));
+	route->alias[which].route = route;
+	INIT_LIST_HEAD(&route->alias[which].in_paths);
+	route->shown = L3_SHOWN_NEVER;
+	l3_route_apply(l3, route, false, NULL);
+	if (!which && route->node->len < l3_width(route->family))
+		l3_route_local_changed(l3, route);
+	/* paths, and with them groups, go after the route that named them */
+	l3_alias_release(l3, &old);
+	l3_route_put(l3, route);
+}
