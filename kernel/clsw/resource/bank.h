@@ -25,7 +25,7 @@ struct tnd_geometry;
 #define BANK_MAX_BANKS	8
 #define BANK_MAX_MOVES	64
 #define BANK_MAX_DEPTH	4
-#define BANK_MAX_SLOTS	(1U << 26)
+#define BANK_MAX_SLOTS	0x4000000U
 #define BANK_MAX_FID	4095
 #define BANK_NONE	U32_MAX
 

@@ -5,7 +5,7 @@
 
 #include "bank.h"
 
-#define BANK_IN_STASH	(1U << 31)
+#define BANK_IN_STASH	0x80000000U
 
 /* Bits of @width slots from @at on */
 static inline u8 bank_run(u32 at, u32 width)

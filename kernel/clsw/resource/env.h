@@ -35,12 +35,12 @@ static inline u64 rm_mul_high(u64 a, u64 b)
 #include <string.h>
 #include <linux/types.h>
 
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int32_t s32;
-typedef int64_t s64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the tests of the resource manager run on little-endian machines only"
@@ -52,10 +52,10 @@ typedef int64_t s64;
 #define le32_to_cpu(x)	((u32)(x))
 #define le64_to_cpu(x)	((u64)(x))
 
-#define min(a, b)	((a) < (b) ? (a) : (b))
-#define max(a, b)	((a) > (b) ? (a) : (b))
-#define min_t(t, a, b)	((t)(a) < (t)(b) ? (t)(a) : (t)(b))
-#define max_t(t, a, b)	((t)(a) > (t)(b) ? (t)(a) : (t)(b))
+#define min_t(t, a, b)	(__extension__({ t a_ = (a); t b_ = (b); a_ < b_ ? a_ : b_; }))
+#define max_t(t, a, b)	(__extension__({ t a_ = (a); t b_ = (b); a_ > b_ ? a_ : b_; }))
+#define min(a, b)	min_t(__typeof__(a), a, b)
+#define max(a, b)	max_t(__typeof__(a), a, b)
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ALIGN(x, a)	(((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
 #define BIT(n)		(1UL << (n))

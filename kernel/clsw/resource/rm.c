@@ -21,7 +21,8 @@ const char *rm_policy_name(enum rm_policy policy)
 
 static bool params_ok(const struct rm_params *p)
 {
-	return p->bucket && p->bucket <= RM_MAX_BUCKET && p->refill && p->refill <= p->bucket && p->low_water <= p->bucket &&
+	return p->bucket && p->bucket <= RM_MAX_BUCKET &&
+	       p->refill && p->refill <= p->bucket && p->low_water <= p->bucket &&
 	       p->flat_percent && p->flat_percent <= 100;
 }
 
@@ -342,6 +343,7 @@ void rm_absorb(struct rm_pool *p)
 	p->ahead -= n;
 	p->free -= n;
 	p->used += n;
+	rm_watermark(p);
 }
 
 void rm_used_to_free(struct rm_pool *p, u32 slots)
@@ -436,7 +438,7 @@ void rm_freed(struct rm *rm, u8 pool)
 
 		if (row->pool != pool && row->member_pool != pool)
 			continue;
-		/* it grows back as it shrank, so that a full chip is not asked for much at every delete */
+		/* grows back as it shrank: a full chip is not asked for much at every delete */
 		if (row->most < rm->params.bucket)
 			row->most = row->most ? row->most * 2 : 1;
 		if (row->dry) {

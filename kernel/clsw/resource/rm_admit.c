@@ -230,7 +230,7 @@ static enum rm_result by_model(struct rm *rm, struct rm_row *row, const struct r
 	if (!rm_model_exact(rm) || !rm_key_of(rm, req, &key))
 		return ask_device(rm, row, req, need, t, v);
 	if (rm_unasked(p) >= row->cost) {
-		/* whatever is out may end in the stash, in whatever order: this one fits behind it */
+		/* whatever is out may end in the stash, in any order: this one fits beside it */
 		if (rm_stash_left(rm) >= row->cost) {
 			debit(rm, need);
 			return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);

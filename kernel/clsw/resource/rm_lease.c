@@ -202,13 +202,15 @@ static void refused(struct rm *rm, const struct rm_ask *ask, const struct tnd_cp
 	}
 }
 
-static void give_up(struct rm *rm, struct rm_lease *l)
+void rm_give_up(struct rm *rm, u8 slot)
 {
+	struct rm_lease *l = &rm->leases[slot];
 	u8 i;
 
 	if (l->returning)
 		return;
 	l->returning = true;
+	rm->reclaim = true;
 	for (i = 0; i < rm->pool_count && !l->hold; i++)
 		rm->pools[i].credit -= l->left[i];
 }
@@ -255,8 +257,7 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 		l->id = le64_to_cpu(cpl->result);
 		/* part of it could never be drawn */
 		if (less)
-			give_up(rm, l);
-		rm->reclaim |= less;
+			rm_give_up(rm, ask->slot);
 	} else {
 		if (!l->hold)
 			refused(rm, ask, cpl);
@@ -284,8 +285,7 @@ bool rm_reclaim(struct rm *rm, const struct rm_need *need)
 		if (!useful)
 			continue;
 		if (l->state == RM_L_HELD && !l->hold) {
-			give_up(rm, l);
-			rm->reclaim = true;
+			rm_give_up(rm, i);
 			found = true;
 		}
 		found |= l->state == RM_L_RETURNING;
@@ -316,7 +316,7 @@ bool rm_next_release(struct rm *rm, u32 *lease_id)
 		/* a reservation stays until its owner drops it */
 		if (!l->returning && (l->hold || !drawn(rm, l)))
 			continue;
-		give_up(rm, l);
+		rm_give_up(rm, i);
 		l->state = RM_L_RETURNING;
 		*lease_id = l->id;
 		return true;

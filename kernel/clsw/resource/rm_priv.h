@@ -179,6 +179,8 @@ u32 rm_askable(const struct rm *rm, const struct rm_row *row, const u32 *asked);
 bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask *ask);
 /* Objects that the next ask for a row names, 0: nothing to ask for */
 u32 rm_ask_size(const struct rm *rm, const struct rm_row *row);
+/* Nobody draws on a lease any more: it is released when its tickets are closed */
+void rm_give_up(struct rm *rm, u8 slot);
 /* Can leases that are held for nobody be given back now? Marks them if so */
 bool rm_reclaim(struct rm *rm, const struct rm_need *need);
 

@@ -220,6 +220,11 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 	if (!(t->state & RM_T_MEMBERS))
 		row->count--;
 	if (status != TND_ST_TABLE_FULL && status != TND_ST_BUCKET_FULL) {
+		/* the device counts this lease otherwise than we do: no more of it */
+		if (status == TND_ST_LEASE && t->lease) {
+			rm_give_up(rm, t->lease - 1);
+			rm->stats.mismatch++;
+		}
 		memset(t, 0, sizeof(*t));
 		return -EIO;
 	}

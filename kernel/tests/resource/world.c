@@ -6,8 +6,10 @@ u32 pick(struct world *w, u32 n)
 {
 	if (!w->bytes)
 		return below(&w->rnd, n);
-	if (w->len < 2 || !n)
+	if (w->len < 2) {
+		w->len = 0;
 		return 0;
+	}
 	w->bytes += 2;
 	w->len -= 2;
 	return (w->bytes[-2] | (u32)w->bytes[-1] << 8) % n;
@@ -79,6 +81,7 @@ static void settled(struct world *w, struct obj *o, struct work *k)
 {
 	struct rm_verdict v = { 0 };
 	u8 backing = o->ticket.backing;
+	char text[RM_TEXT];
 	int r;
 
 	if (o->state == LOST && k->kind == W_CREATE) {
@@ -87,6 +90,7 @@ static void settled(struct world *w, struct obj *o, struct work *k)
 	}
 	r = rm_settle(w->rm, &o->thing.req, &o->ticket, &k->cpl, &v);
 	CHECK(!rm_ticket_open(&o->ticket));
+	CHECK(v.result != RM_FULL || rm_full_text(w->rm, &v, text, sizeof(text)) < RM_TEXT);
 	if (k->kind == W_DELETE) {
 		o->state = ABSENT;
 		w->out--;
@@ -105,6 +109,32 @@ static void settled(struct world *w, struct obj *o, struct work *k)
 	}
 }
 
+/* An answer that no device should give */
+static void corrupt(struct world *w, struct tnd_cpl *cpl)
+{
+	u32 i;
+
+	switch (pick(w, 4)) {
+	case 0:
+		cpl->status = pick(w, 16);
+		break;
+	case 1:
+		cpl->table = pick(w, 2) ? pick(w, 20) : 0xffff;
+		cpl->needed = pick(w, 65536) << 16;
+		cpl->free = pick(w, 65536) << 16;
+		break;
+	case 2:
+		cpl->result = pick(w, 5);
+		break;
+	default:
+		cpl->delta_count = pick(w, 2) ? pick(w, 9) : 0xffff;
+		for (i = 0; i < TND_MAX_DELTAS; i++) {
+			cpl->delta[i].pool = pick(w, 8);
+			cpl->delta[i].slots = pick(w, 2) ? pick(w, 20) - 10 : pick(w, 65536) << 16;
+		}
+	}
+}
+
 /* The driver hears of the next completion of a queue */
 static bool deliver(struct world *w, struct queue *q)
 {
@@ -114,6 +144,8 @@ static bool deliver(struct world *w, struct queue *q)
 	if (q->head == q->done)
 		return false;
 	q->head++;
+	if (w->hostile && !pick(w, 4))
+		corrupt(w, &k->cpl);
 	switch (k->kind) {
 	case W_LEASE:
 		rm_lease_done(w->rm, &k->ask, k->lose ? NULL : &k->cpl);

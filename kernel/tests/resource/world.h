@@ -51,6 +51,7 @@ struct world {
 	struct event event[QUEUE];
 	u32 event_head, event_tail;
 	bool learning;
+	bool hostile;		/* the device's answers are nonsense at times: nothing may break */
 	bool faults;		/* time-outs, failed writes: promises may break, counters may not */
 	u32 out;		/* lost creates whose compensating delete is out */
 	unsigned long steps, admitted, refused, exact_full;
