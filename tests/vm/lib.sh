@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+#
+# For the tests in the machine: `. /host/tests/vm/lib.sh`. A test ends at its first failed step.
+
+set -eu
+
+fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+
+# Each `is WHAT WANTED GOT` is one assertion
+is() {
+	[ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"
+}
+
+has() { # what, extended pattern, text
+	printf '%s\n' "$3" | grep -Eq -- "$2" || fail "$1: wanted /$2/, got '$3'"
+}
+
+# Runs a command that must be refused with a text: refused PATTERN COMMAND...
+refused() {
+	pattern=$1
+	shift
+	if said=$("$@" 2>&1); then fail "not refused: $*"; fi
+	has "refusal of $*" "$pattern" "$said"
+}
+
+# Waits until a command succeeds: until_true SECONDS WHAT COMMAND...
+until_true() {
+	seconds=$1 what=$2
+	shift 2
+	n=$((seconds * 10))
+	until "$@" >/dev/null 2>&1; do
+		n=$((n - 1))
+		[ "$n" -gt 0 ] || fail "not within $seconds s: $what"
+		sleep 0.1
+	done
+}
+
+# A host behind front-panel port K: NIC pK moved to a namespace hK, as eth0, with addresses: host_on K ADDRESS...
+host_on() {
+	k=$1
+	shift
+	ip netns add "h$k"
+	ip link set "p$k" netns "h$k" name eth0
+	ip -n "h$k" link set lo up
+	ip -n "h$k" link set eth0 up
+	for a; do
+		case $a in
+		*:*) ip -n "h$k" addr add "$a" dev eth0 nodad ;;
+		*) ip -n "h$k" addr add "$a" dev eth0 ;;
+		esac
+	done
+}
+
+# asicd as the host sees it: asic show ports
+asic() { host "tandem --name \$LAB_ASIC $*"; }
