@@ -40,16 +40,20 @@ const char *rm_display_name(const char *name)
 
 int rm_full_text(const struct rm *rm, const struct rm_verdict *v, char *buf, size_t size)
 {
+	bool limit = v->capped;
 	const char *name = "table";
 
 	size = min_t(size_t, size, RM_TEXT);
-	if (v->capped && v->row < rm->row_count)
+	/* what a reserve or others' floors keep is as good as taken: the memory is full */
+	if (v->pool < rm->pool_count && v->size == rm->pools[v->pool].size)
+		limit = false;
+	if (limit && v->row < rm->row_count)
 		name = rm_display_name(rm->rows[v->row].name);
 	else if (v->pool < rm->pool_count)
 		name = rm_display_name(rm->pools[v->pool].name);
 	/* a name of the device's own is as long as it likes: it gives way to the numbers */
 	return scnprintf(buf, size, "%.24s %s (needs %u, free %u of %u)", name,
-			 v->capped ? "limit reached" : v->bucket ? "bucket full" : "full",
+			 limit ? "limit reached" : v->bucket ? "bucket full" : "full",
 			 v->needed, v->free, v->size);
 }
 
