@@ -36,7 +36,6 @@
 
 #define L3_TICK		HZ		/* neighbours are asked for, sysctls re-read */
 #define L3_RESERVE	32		/* slots for connected and local prefixes, per family */
-#define L3_MAX_RIF	4095
 #define L3_MAX_NH	(1U << 20)
 
 /* A gateway or neighbour: an address on an interface */
@@ -264,11 +263,10 @@ struct clsw_l3 {
 	DECLARE_HASHTABLE(objects, 10);
 	struct list_head paths_list;
 	struct list_head flag_list;
-	struct ida rif_ids;
 	struct ida vrf_ids;
 	struct ida nh_ids;
 	struct ida group_ids;
-	u32 next_rif, next_nh, next_group;
+	u32 next_nh, next_group;
 	u32 alien_rules;	/* at the start, or accepted: they can't be offloaded */
 	bool sleepy;		/* an allocation failed: everything is looked at again */
 	bool leaving;

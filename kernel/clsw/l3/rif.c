@@ -213,6 +213,7 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 	if (!rif)
 		goto out;
 	body.vrf = cpu_to_le16(rif->vrf->id);
+	rif->id = le16_to_cpu(body.rif);
 	if (rif->obj && !memcmp(&rif->want, &body, sizeof(body)))
 		return 0;
 	clsw_lock(l3->cd);
