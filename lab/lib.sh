@@ -51,7 +51,7 @@ lock() {
 	mkdir -p "$LAB"
 	exec 9>"$LAB/lock"
 	if ! flock -n 9; then
-		say "lab: another run is preparing the lab, waiting for it ..."
+		say "lab: another run prepares the lab or builds the driver, waiting for it ..."
 		flock 9
 	fi
 }
