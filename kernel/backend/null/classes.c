@@ -9,6 +9,7 @@
  *         `--> VRF               `-- VLAN_MEMBER, FDB
  */
 #include <linux/slab.h>
+#include <linux/unaligned.h>
 
 #include "null.h"
 
@@ -101,18 +102,23 @@ static bool reason_ok(u8 *reason, u8 fallback)
 	return *reason < TND_TRAP_REASON_COUNT;
 }
 
+/* Bits behind the prefix are zero */
+static bool masked(const struct tnd_route *r)
+{
+	u64 high = get_unaligned_be64(r->addr), low = get_unaligned_be64(r->addr + 8);
+	u8 len = r->prefix_len;
+
+	if (len < 64)
+		return !low && !(high & U64_MAX >> len);
+	return len == 128 || !(low & U64_MAX >> (len - 64));
+}
+
 static u16 normal_route(struct tnd_route *r)
 {
-	u32 bytes = r->family == TND_AF_INET ? 4 : 16, i;
-
-	if ((r->family != TND_AF_INET && r->family != TND_AF_INET6) || r->prefix_len > bytes * 8)
+	if (r->family != TND_AF_INET6 && r->family != TND_AF_INET)
 		return TND_ST_INVALID;
-	if (r->prefix_len % 8 && r->addr[r->prefix_len / 8] & 0xff >> r->prefix_len % 8)
+	if (r->prefix_len > (r->family == TND_AF_INET ? 32 : 128) || !masked(r))
 		return TND_ST_INVALID;
-	for (i = DIV_ROUND_UP(r->prefix_len, 8); i < sizeof(r->addr); i++) {
-		if (r->addr[i])
-			return TND_ST_INVALID;
-	}
 	switch (r->action) {
 	case TND_ACT_FORWARD:
 		if (r->target_kind != TND_RT_NEXTHOP && r->target_kind != TND_RT_NHG)
@@ -387,7 +393,7 @@ static u16 depends_member(struct null_chip *n, const union null_body *b)
 	return test_bit(le16_to_cpu(b->member.fid), p->fids) ? TND_ST_EXISTS : TND_ST_OK;
 }
 
-u16 null_depends(struct null_chip *n, const struct null_exec *x, const union null_body *b)
+u16 null_depends(struct null_chip *n, struct null_exec *x, const union null_body *b)
 {
 	u32 i;
 
@@ -410,9 +416,12 @@ u16 null_depends(struct null_chip *n, const struct null_exec *x, const union nul
 		}
 		return TND_ST_OK;
 	case TND_CLS_ROUTE:
-		if (b->route.target_kind != TND_RT_NONE && find_target(n, &b->route) == NULL_NONE)
+		x->ref[0] = find_vrf(n, b->route.vrf);
+		x->ref[1] = b->route.target_kind == TND_RT_NONE ? NULL_NONE :
+			    find_target(n, &b->route);
+		if (b->route.target_kind != TND_RT_NONE && x->ref[1] == NULL_NONE)
 			return TND_ST_DEPEND;
-		return find_vrf(n, b->route.vrf) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+		return x->ref[0] == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
 	}
 	return TND_ST_OK;
 }
@@ -536,8 +545,14 @@ static u16 write_new(struct null_chip *n, struct null_exec *x, const union null_
 			return st;
 		}
 	}
-	references(n, x->cls, &own, 1);
-	note(n, x->cls, &own, i, true);
+	if (x->cls == TND_CLS_ROUTE) {
+		/* found already: the one write that there are a million of */
+		refer(n, x->ref[0], 1);
+		refer(n, x->ref[1], 1);
+	} else {
+		references(n, x->cls, &own, 1);
+		note(n, x->cls, &own, i, true);
+	}
 	return TND_ST_OK;
 free_members:
 	if (x->cls == TND_CLS_NHG)

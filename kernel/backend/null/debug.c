@@ -81,6 +81,10 @@ static int timing_show(struct seq_file *s, void *unused)
 	seq_printf(s, "model_ns %llu\n", t.model_ns);
 	seq_printf(s, "irqs %llu\n", t.irqs);
 	seq_printf(s, "depth %u\n", t.depth);
+	seq_printf(s, "refused %llu\n", t.refused);
+	seq_printf(s, "refused_op %u\n", t.refused_op);
+	seq_printf(s, "refused_cls %u\n", t.refused_cls);
+	seq_printf(s, "refused_status %u\n", t.refused_status);
 	return 0;
 }
 

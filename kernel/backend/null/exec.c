@@ -164,6 +164,7 @@ more:
 		n->sweep_delta[i] += x->delta[i];
 		x->delta[i] = n->resync ? 0 : n->sweep_delta[i];
 	}
+	x->changed = BIT(NULL_POOLS) - 1;
 	return !n->resync;
 }
 
@@ -242,7 +243,8 @@ bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 		.room = room,
 		.cpl = cpl,
 	};
-	u32 i, deltas = 0;
+	u32 deltas = 0, i;
+	unsigned long changed;
 	u16 st;
 
 	memset(cpl, 0, sizeof(*cpl));
@@ -269,8 +271,9 @@ bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 		cpl->result = 0;
 		return true;
 	}
-	for (i = 0; i < NULL_POOLS && deltas < TND_MAX_DELTAS; i++) {
-		if (!x.delta[i])
+	changed = x.changed;
+	for_each_set_bit(i, &changed, NULL_POOLS) {
+		if (!x.delta[i] || deltas == TND_MAX_DELTAS)
 			continue;
 		cpl->delta[deltas].pool = cpu_to_le16(i);
 		cpl->delta[deltas++].slots = cpu_to_le32(x.delta[i]);

@@ -246,6 +246,8 @@ struct null_timing {
 	u64 model_ns;			/* CPU time that execution took here (measure=1) */
 	u64 irqs;
 	u32 depth;			/* most commands seen waiting in BULK */
+	u64 refused;			/* commands, and the last one of them */
+	u16 refused_op, refused_cls, refused_status;
 };
 
 struct null_port {
@@ -328,8 +330,16 @@ struct null_exec {
 	struct tnd_cpl *cpl;
 	u32 len;
 	u32 records;
+	u32 ref[2];			/* null_depends(): VRF and target of a route */
+	u32 changed;			/* pools, a bit each */
 	s32 delta[NULL_POOLS];
 };
+
+static inline void null_delta(struct null_exec *x, u8 pool, s32 slots)
+{
+	x->delta[pool] += slots;
+	x->changed |= BIT(pool);
+}
 
 /* parameters, main.c */
 extern u32 null_write_ns, null_query_ns, null_entry_ns, null_irq_ns;
@@ -375,7 +385,7 @@ bool null_bank_key(struct null_chip *n, u16 cls, const union null_body *b, struc
 bool null_parse(struct null_exec *x, union null_body *b);
 u16 null_normal(struct null_chip *n, struct null_exec *x, union null_body *b);
 bool null_equal(const union null_body *a, const union null_body *b, u16 cls);
-u16 null_depends(struct null_chip *n, const struct null_exec *x, const union null_body *b);
+u16 null_depends(struct null_chip *n, struct null_exec *x, const union null_body *b);
 /* CREATE in a free place (@i NULL_NONE) or in place of what is there */
 u16 null_write(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b);
 bool null_in_use(struct null_chip *n, u32 i);

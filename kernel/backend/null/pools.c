@@ -97,7 +97,7 @@ u16 null_take(struct null_chip *n, struct null_exec *x, u8 pool, u32 slots)
 		p->free -= slots;
 	}
 	p->used += slots;
-	x->delta[pool] += slots;
+	null_delta(x, pool, slots);
 	mark(n, pool);
 	return TND_ST_OK;
 }
@@ -106,7 +106,7 @@ void null_give(struct null_chip *n, struct null_exec *x, u8 pool, u32 slots)
 {
 	n->pool[pool].used -= slots;
 	n->pool[pool].free += slots;
-	x->delta[pool] -= slots;
+	null_delta(x, pool, -(s32)slots);
 }
 
 /* Undoes null_take() of this command: back to the lease, or to free */
@@ -135,14 +135,14 @@ u16 null_take_exact(struct null_chip *n, struct null_exec *x, const struct bank_
 				 r == BANK_BUCKET_FULL);
 	if (x->lease)
 		x->lease->left[NULL_P_EXACT] -= width;
-	x->delta[NULL_P_EXACT] += width;
+	null_delta(x, NULL_P_EXACT, width);
 	mark(n, NULL_P_EXACT);
 	return TND_ST_OK;
 }
 
 void null_give_exact(struct null_chip *n, struct null_exec *x, const struct bank_key *key)
 {
-	x->delta[NULL_P_EXACT] -= bank_remove(&n->bank, key);
+	null_delta(x, NULL_P_EXACT, -(s32)bank_remove(&n->bank, key));
 }
 
 /* -------------------------------------------------------------------------

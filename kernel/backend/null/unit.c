@@ -161,6 +161,12 @@ static void free_body(struct null_chip *n, struct null_slot *s)
 static void count(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
 		  const struct tnd_cpl *cpl, u64 at)
 {
+	if (cpl->status) {
+		n->timing.refused++;
+		n->timing.refused_op = le16_to_cpu(cmd->op);
+		n->timing.refused_cls = le16_to_cpu(cmd->cls);
+		n->timing.refused_status = le16_to_cpu(cpl->status);
+	}
 	if (!is_write(le16_to_cpu(cmd->op))) {
 		n->timing.queries++;
 		return;

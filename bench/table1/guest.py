@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Inside the lab's virtual machine: times `ip -batch` of N routes without a driver and under each policy.
+
+  guest.py [--driver null|pci] STEP...      STEP: floor:N or POLICY:N[:PARAMETER=VALUE,...]
+
+One JSON object per step on standard output. Times are the machine's CLOCK_MONOTONIC, as those of debugfs `timing`.
+A parameter of clsw_null (write_ns, query_ns, write_batch, ...) is set before the step; `order=...` says how the routes
+are ordered, `devlink.X=Y` is a devlink parameter.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+DEBUG = "/sys/kernel/debug/clsw_null/clsw_null"
+PARAMS = "/sys/module/clsw_null/parameters"
+PROTO = "77"
+DEADLINE_S = 600
+
+
+def ip(*args, **kw):
+    return subprocess.run(["ip", *args], check=True, **kw)
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(str(text))
+
+
+def prefix(i):
+    return f"10.{i >> 8 & 255}.{i & 255}.0/24"
+
+
+def batch(name, count, dev):
+    """A file for ip -batch: `count` /24 in 10/8, one gateway."""
+    path = f"/tmp/{name}-{count}-{dev}"
+    if not os.path.exists(path):
+        with open(path, "w", encoding="ascii") as f:
+            for i in range(count):
+                f.write(f"route add {prefix(i)} via 192.0.2.2 dev {dev} proto {PROTO}\n")
+    return path
+
+
+def timing():
+    with open(DEBUG + "/timing", encoding="ascii") as f:
+        return {k: int(v) for k, v in (line.split() for line in f)}
+
+
+def run_batch(path):
+    """(begin, end) in ns, user and system time in ns."""
+    begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    p = subprocess.Popen(["ip", "-batch", path])
+    _, status, usage = os.wait4(p.pid, 0)
+    end = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    if p.returncode:
+        sys.exit(f"guest: ip -batch {path} ended with {p.returncode}")
+    return begin, end, int(usage.ru_utime * 1e9), int(usage.ru_stime * 1e9)
+
+
+def flush(count):
+    subprocess.run(["ip", "route", "flush", "proto", PROTO], check=True, stdout=subprocess.DEVNULL)
+    left = subprocess.run(["ip", "route", "show", "proto", PROTO], check=True, capture_output=True).stdout
+    if left:
+        sys.exit(f"guest: {left.count(bytes([10]))} of {count} routes are left after a flush")
+
+
+def floor(count):
+    ip("link", "add", "floor0", "type", "dummy")
+    ip("addr", "add", "192.0.2.1/24", "dev", "floor0")
+    ip("link", "set", "floor0", "up")
+    path = batch("floor", count, "floor0")
+    begin, end, user, system = run_batch(path)
+    flush(count)
+    ip("link", "del", "floor0")
+    return {"user_ns": end - begin, "cpu_user_ns": user, "cpu_sys_ns": system}
+
+
+def devlink_handle():
+    out = subprocess.run(["devlink", "-j", "dev", "show"], check=True, capture_output=True).stdout
+    return next(iter(json.loads(out)["dev"]))
+
+
+def load(driver):
+    if os.path.isdir(PARAMS) or driver == "none":
+        return
+    subprocess.run(["modprobe", "clsw_" + driver, *os.environ.get("TABLE1_LOAD", "").split()], check=True)
+    write("/proc/sys/net/ipv4/ip_forward", 1)
+    ip("link", "set", "swp1", "up")
+    for _ in range(100):
+        with open("/sys/class/net/swp1/operstate", encoding="ascii") as f:
+            if f.read().strip() == "up":
+                break
+        time.sleep(0.05)
+    else:
+        sys.exit("guest: swp1 gets no carrier")
+    ip("addr", "add", "192.0.2.1/24", "dev", "swp1")
+    ip("neigh", "replace", "192.0.2.2", "lladdr", "02:00:00:00:00:02", "dev", "swp1", "nud", "permanent")
+
+
+def wait_for(count):
+    """Until the chip has them all."""
+    until = time.monotonic() + DEADLINE_S
+    while True:
+        t = timing()
+        if t["routes"] >= count:
+            return t
+        if time.monotonic() > until:
+            sys.exit(f"guest: {t['routes']} of {count} routes in hardware after {DEADLINE_S} s")
+        time.sleep(0.02)
+
+
+def offloaded():
+    out = subprocess.run(["ip", "-j", "route", "show", "proto", PROTO], check=True, capture_output=True).stdout
+    return sum("rt_offload" in r.get("flags", []) or "offload" in r.get("flags", []) for r in json.loads(out))
+
+
+def policy_step(policy, count, params):
+    handle = devlink_handle()
+    subprocess.run(["devlink", "dev", "param", "set", handle, "name", "policy", "value", policy, "cmode", "runtime"],
+                   check=True)
+    for key, value in params.items():
+        if key.startswith("devlink."):
+            subprocess.run(["devlink", "dev", "param", "set", handle, "name", key[8:], "value", value,
+                            "cmode", "runtime"], check=True)
+        else:
+            write(f"{PARAMS}/{key}", value)
+    path = batch("routes", count, "swp1")
+    time.sleep(0.3)
+    write(DEBUG + "/timing", 1)
+    write(DEBUG + "/watch", prefix(count - 1))
+    begin, end, user, system = run_batch(path)
+    t = wait_for(count)
+    if not t["watch_ns"]:
+        sys.exit("guest: the last route is not in hardware")
+    out = {"user_ns": end - begin, "cpu_user_ns": user, "cpu_sys_ns": system, "first_ns": t["first_ns"] - begin,
+           "outage_ns": t["watch_ns"] - begin, "all_ns": t["last_ns"] - begin,
+           **{k: t[k] for k in ("writes", "batches", "queries", "busy_ns", "model_ns", "irqs", "depth")}}
+    time.sleep(0.3)
+    out["offloaded"] = offloaded()
+    flush(count)
+    time.sleep(0.5 + count * 100e-6)
+    with open(DEBUG + "/check", encoding="ascii") as f:
+        out["check"] = f.read().strip()
+    return out
+
+
+def main():
+    args = sys.argv[1:]
+    driver = "null"
+    if args[:1] == ["--driver"]:
+        driver = args[1]
+        args = args[2:]
+    for step in args:
+        name, count, *rest = step.split(":")
+        params = dict(p.split("=", 1) for p in rest[0].split(",")) if rest else {}
+        if name == "floor":
+            out = floor(int(count))
+        else:
+            load(driver)
+            out = policy_step(name, int(count), params)
+        print(json.dumps({"step": name, "count": int(count), "params": params, **out}), flush=True)
+
+
+main()
