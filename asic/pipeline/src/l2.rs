@@ -10,6 +10,9 @@ use crate::io::{Event, Sink};
 use crate::names::{DropReason, Stage};
 use crate::run::{Run, Step, action_text};
 
+/// ff02::1.
+const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
 impl<S: Sink> Run<'_, '_, S> {
     /// Stages of a frame that belongs to a forwarding domain.
     pub(crate) fn bridge(&mut self) -> Step<()> {
@@ -230,7 +233,8 @@ impl<S: Sink> Run<'_, '_, S> {
                 self.trap(reason.unwrap_or(raw::TND_TRAP_L2_MULTICAST))
             }
             L3::Ip6(ip) if ip.l4.is_mld() => self.trap(raw::TND_TRAP_IGMP_MLD),
-            L3::Ip6(ip) if !matches!(ip.dst, [0xff, 0x02, ..]) => {
+            // Of the link's own groups only all nodes: every other one has its listeners (RFC 4541 3).
+            L3::Ip6(ip) if ip.dst != ALL_NODES => {
                 let reason = self.protocol_reason();
                 self.trap(reason.unwrap_or(raw::TND_TRAP_L2_MULTICAST))
             }

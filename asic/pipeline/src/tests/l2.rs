@@ -67,6 +67,9 @@ fn answers() {
     let data6 = udp6([0x33, 0x33, 0, 0, 0, 9], mac(1), ip6(1, 1), g6, 1, 8);
     g6[1] = 0x02;
     let link6 = udp6([0x33, 0x33, 0, 0, 0, 9], mac(1), ip6(1, 1), g6, 1, 8);
+    let mut all_nodes = [0u8; 16];
+    (all_nodes[0], all_nodes[1], all_nodes[15]) = (0xff, 2, 1);
+    let all6 = udp6([0x33, 0x33, 0, 0, 0, 1], mac(1), ip6(1, 1), all_nodes, 1, 8);
     let data4b = udp4(MC4, mac(1), [10, 0, 0, 1], [224, 0, 1, 1], 1, 8);
     let bad4 = ether(MC4, mac(1), 0x0800, &[0x45; 46]);
     let lldp = frame([1, 0x80, 0xc2, 0, 0, 0x0e], mac(1));
@@ -403,6 +406,13 @@ fn answers() {
             |s| vlan_flags(s, raw::TND_VLAN_MC_TRAP, 0),
             1,
             link6,
+            Cpu(raw::TND_TRAP_L2_MULTICAST),
+        ),
+        (
+            "ff02::1, snooping",
+            |s| vlan_flags(s, raw::TND_VLAN_MC_TRAP, 0),
+            1,
+            all6,
             Both(vec![2, 3, 4], raw::TND_TRAP_BROADCAST),
         ),
         (
