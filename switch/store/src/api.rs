@@ -39,6 +39,8 @@ pub struct Config {
     pub route_slots: [u32; 2],
     /// Pools of IPv4 and IPv6 routes, for explanations.
     pub route_pools: [Option<u16>; 2],
+    /// Pools that neighbours of IPv4 and IPv6 and MAC addresses live in.
+    pub host_pools: [Option<u16>; 3],
     /// Slots of one IPv4 and one IPv6 route, for explanations.
     pub route_cost: [u32; 2],
     /// Units kept per family for aggregate trap prefixes; scaled down to an eighth of the table.
@@ -57,6 +59,7 @@ impl Default for Config {
             pools: Vec::new(),
             route_slots: [0, 0],
             route_pools: [None, None],
+            host_pools: [None, None, None],
             route_cost: [1, 1],
             aggregate_units: 16,
             local_units: 32,

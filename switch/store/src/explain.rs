@@ -325,9 +325,9 @@ impl Store {
                             TND_ACT_DROP => "drop",
                             _ => "trap",
                         }),
-                    target: format!("dev {}", row.dev),
+                    target: String::new(),
                     cost: o.map_or(0, |o| o.cost),
-                    table: fail.map(|f| self.pool_name(f.table)).unwrap_or_default(),
+                    table: self.host_table(2, fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
                     cover: if fail.is_some() {
@@ -363,9 +363,9 @@ impl Store {
                     known: true,
                     in_hardware: there,
                     action: if there { "forward" } else { "none" },
-                    target: format!("lladdr {} dev {}", row.mac, row.dev),
+                    target: format!("lladdr {}", row.mac),
                     cost: o.map_or(0, |o| o.cost),
-                    table: fail.map(|f| self.pool_name(f.table)).unwrap_or_default(),
+                    table: self.host_table(usize::from(addr.is_ipv6()), fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
                     cover: if there {
@@ -382,6 +382,15 @@ impl Store {
                 }
             })
             .collect()
+    }
+
+    /// Where a host's entry (`Config::host_pools`) is, or did not fit.
+    fn host_table(&self, class: usize, fail: Option<&Fail>) -> String {
+        let pool = self.config.host_pools.get(class).copied().flatten();
+        fail.map(|f| f.table)
+            .or(pool)
+            .map(|p| self.pool_name(p))
+            .unwrap_or_default()
     }
 
     fn connected_text(&self, addr: IpAddr) -> String {
@@ -577,6 +586,16 @@ impl Store {
         of(self, &self.hw.fdb, &mut out);
         out.truncate(limit);
         out
+    }
+
+    /// The chip hands every frame of this front-panel port to the CPU: the kernel's bridge forwards, and learns.
+    pub fn traps_all(&self, ifindex: u32) -> bool {
+        self.topo.port_of.contains_key(&ifindex) && self.topo.reasons.contains_key(&ifindex)
+    }
+
+    /// What follows from the events so far has been worked out.
+    pub fn derived(&self) -> bool {
+        !self.topo.dirty
     }
 
     /// Why what comes in on this device is not forwarded by the chip; empty if it is.

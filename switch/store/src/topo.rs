@@ -387,7 +387,8 @@ impl Store {
             let body = match link {
                 None => Port {
                     flags: 0,
-                    mtu: 0,
+                    // the chip refuses 0
+                    mtu: 1500,
                     stp: TND_STP_DISABLED,
                     mac: [0; 6],
                 },

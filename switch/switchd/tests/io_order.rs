@@ -19,9 +19,9 @@ use tandem_abi::{LayoutSpec, Status, raw};
 use tandem_carrier::{DeviceEvent, DeviceSide};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
-use tandem_sal::{Attach, PlatformPort, Sal};
+use tandem_sal::{Attach, PlatformPort, Sal, SalControl};
 use tandem_switchd::forward_mark::ForwardMark;
-use tandem_switchd::io::{self, Command, IoStats, News};
+use tandem_switchd::io::{self, Command, IoStats, News, Signals};
 use tandem_switchd::ports::Port;
 use tandem_switchd::source::Source;
 use tandem_switchd::source::netlink::{Config, NetlinkSource};
@@ -35,6 +35,8 @@ enum Do {
     Event(u16, [u8; 6], u16),
     /// A learn event, and the frame that caused it right behind, published at once.
     LearnAndFrame([u8; 6], u16, Vec<u8>),
+    /// A packet that says it is longer than the ring's entry.
+    Nonsense,
 }
 
 fn platform() -> Vec<u8> {
@@ -100,6 +102,15 @@ fn device(
                         Do::Event(kind, mac, port) => {
                             event(kind, mac, port);
                         }
+                        Do::Nonsense => {
+                            let rx = raw::tnd_rx {
+                                len: u32::MAX,
+                                port: 1,
+                                epoch,
+                                ..Default::default()
+                            };
+                            rings.rx.push(&[rx.as_bytes()]).unwrap();
+                        }
                         Do::LearnAndFrame(mac, port, frame) => {
                             let event_seq = event(raw::TND_EV_LEARN, mac, port);
                             let rx = raw::tnd_rx {
@@ -128,17 +139,64 @@ fn device(
     })
 }
 
-#[test]
-fn what_is_learned_reaches_the_kernel_before_the_frame() {
-    let Some(ns) = Ns::new("order") else { return };
-    let dir = std::env::temp_dir().join(format!("swd-order-{}", std::process::id()));
+/// The io thread, between ports in a namespace and a device of the test.
+struct Bench {
+    ns: Ns,
+    dir: std::path::PathBuf,
+    stop: Arc<AtomicBool>,
+    order: mpsc::Sender<Do>,
+    sent: mpsc::Receiver<(u16, Vec<u8>)>,
+    sal: Sal,
+    view: SharedView,
+    commands: crossbeam_channel::Sender<Command>,
+    news: crossbeam_channel::Receiver<News>,
+    wake: Arc<EventFd>,
+    stats: Arc<IoStats>,
+    signals: Arc<Signals>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Bench {
+    fn attach(&mut self) -> SalControl {
+        let (control, io) = self.sal.attach(Attach::Cold).unwrap();
+        self.commands.send(Command::Attach(Box::new(io))).unwrap();
+        self.wake.ring();
+        control
+    }
+
+    fn carrier(&self, dev: &str) -> bool {
+        self.ns
+            .run(&format!("ip -br link show {dev}"))
+            .contains("LOWER_UP")
+    }
+
+    fn event(&self, kind: u16, mac: [u8; 6], port: u16) {
+        self.order.send(Do::Event(kind, mac, port)).unwrap();
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.stop.store(true, SeqCst);
+        self.wake.ring();
+        for t in self.threads.drain(..) {
+            let _ = t.join();
+        }
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// `None` (said aloud) when not root.
+fn bench(what: &str) -> Option<Bench> {
+    let ns = Ns::new(what)?;
+    let dir = std::env::temp_dir().join(format!("swd-{what}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("driver.sock");
     let stop = Arc::new(AtomicBool::new(false));
     let (order, orders) = mpsc::channel();
     let (sent_to, sent) = mpsc::channel();
     let device = device(&path, stop.clone(), orders, sent_to);
-    let mut sal = Sal::connect(&path, "test", Duration::from_secs(5)).unwrap();
+    let sal = Sal::connect(&path, "test", Duration::from_secs(5)).unwrap();
     let maps: Vec<PlatformPort> = sal.platform().ports.clone();
     let view = SharedView::default();
     let (ports, source) = ns.enter(|| {
@@ -156,33 +214,90 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         (ports, NetlinkSource::start(Config::default()).unwrap())
     });
     let writer = ns.enter(|| source.writer().unwrap());
-    let (commands_to, commands) = crossbeam_channel::bounded(8);
+    let (commands_to, orders) = crossbeam_channel::bounded(8);
     let (news_to, news) = crossbeam_channel::bounded(1024);
     let wake = Arc::new(EventFd::new().unwrap());
     let stats = Arc::new(IoStats::default());
+    let signals = Arc::new(Signals::default());
     let parts = io::Parts {
         ports: Arc::new(ports),
         writer,
         view: view.clone(),
-        commands,
+        commands: orders,
         wake: wake.clone(),
         news: news_to,
         core_wake: Arc::new(EventFd::new().unwrap()),
         stats: stats.clone(),
-        signals: Arc::default(),
+        signals: signals.clone(),
         stop: stop.clone(),
     };
     let thread = std::thread::spawn(move || io::run(parts).unwrap());
-    let (_control, sal_io) = sal.attach(Attach::Cold).unwrap();
-    commands_to.send(Command::Attach(Box::new(sal_io))).unwrap();
-    wake.ring();
+    Some(Bench {
+        ns,
+        dir,
+        stop,
+        order,
+        sent,
+        sal,
+        view,
+        commands: commands_to,
+        news,
+        wake,
+        stats,
+        signals,
+        threads: vec![thread, device],
+    })
+}
+
+#[test]
+fn a_dead_ring_is_told_and_the_next_attach_is_taken() {
+    let Some(mut b) = bench("dead") else { return };
+    let _first = b.attach();
+    b.ns.run("ip link set swp1 up");
+    b.event(raw::TND_EV_LINK, [0; 6], 1);
+    assert!(wait_for(Duration::from_secs(5), || b.carrier("swp1")));
+    assert!(!b.signals.dead.load(SeqCst));
+    b.order.send(Do::Nonsense).unwrap();
+    assert!(wait_for(Duration::from_secs(5), || b
+        .signals
+        .dead
+        .load(SeqCst)));
+    // the thread lives, takes what the ports send, and drops it
+    b.ns.run("ip addr add 10.0.0.1/24 dev swp1");
+    b.ns.try_run("ping -c 1 -W 1 10.0.0.2");
+    assert!(wait_for(Duration::from_secs(5), || {
+        b.stats.tx_detached.load(SeqCst) > 0
+    }));
+    // an Attach that was lost may be said twice
+    b.signals.dead.store(false, SeqCst);
+    drop(_first);
+    let second = b.attach();
+    drop(second);
+    let _third = b.attach();
+    b.ns.run("ip link set swp2 up");
+    b.event(raw::TND_EV_LINK, [0; 6], 2);
+    assert!(wait_for(Duration::from_secs(5), || b.carrier("swp2")));
+    assert!(!b.signals.dead.load(SeqCst));
+}
+
+#[test]
+fn what_is_learned_reaches_the_kernel_before_the_frame() {
+    let Some(mut b) = bench("order") else { return };
+    let _control = b.attach();
     // carrier follows the chip
-    assert!(!ns.run("ip -br link show swp1").contains("LOWER_UP"));
+    assert!(!b.carrier("swp1"));
     for port in 1..=3 {
-        order
-            .send(Do::Event(raw::TND_EV_LINK, [0; 6], port))
-            .unwrap();
+        b.event(raw::TND_EV_LINK, [0; 6], port);
     }
+    let Bench {
+        ns,
+        order,
+        sent,
+        view,
+        news,
+        stats,
+        ..
+    } = &b;
     ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
     for n in 1..=3 {
         ns.run(&format!("ip link set swp{n} master br0 up"));
@@ -261,10 +376,4 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
             .contains("02:aa:00:00:00:99 dev swp3")
     );
     assert_eq!(stats.fdb_refused.load(SeqCst), 0);
-    stop.store(true, SeqCst);
-    wake.ring();
-    thread.join().unwrap();
-    device.join().unwrap();
-    drop(sal);
-    let _ = std::fs::remove_dir_all(dir);
 }

@@ -126,6 +126,20 @@ pub fn store_config(
             .find(|p| p.pool == row.pool)
             .map_or(0, |p| p.size / row.cost.max(1));
     }
+    let hosts = [
+        (raw::TND_CLS_NEIGH, families[0]),
+        (raw::TND_CLS_NEIGH, families[1]),
+    ];
+    for (pool, (cls, family)) in config.host_pools.iter_mut().zip(hosts) {
+        *pool = costs
+            .iter()
+            .find(|c| c.cls == cls && c.family == family)
+            .map(|c| c.pool);
+    }
+    config.host_pools[2] = costs
+        .iter()
+        .find(|c| c.cls == raw::TND_CLS_FDB)
+        .map(|c| c.pool);
     for (max, limit) in config
         .max_outstanding
         .iter_mut()

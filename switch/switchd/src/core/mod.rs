@@ -28,7 +28,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_abi::raw;
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::{Sal, SalControl};
-use tandem_store::model::{Event, FdbKey, FdbKind, Object};
+use tandem_store::model::{Event, FdbKey, FdbKind, Key, Object};
 use tandem_store::{Planned, Store};
 
 use crate::clock;
@@ -226,6 +226,12 @@ impl Core {
             worked |= self.completions(now);
             self.begin_attach(now);
             worked |= self.program(now);
+            if worked && self.store.derived() {
+                let store = &self.store;
+                self.shadow
+                    .settle_learning(|i| store.traps_all(i), &mut self.writes);
+                self.write_back();
+            }
             self.upkeep(now);
             self.waiters(now);
             let mut ran = 0;
@@ -268,6 +274,7 @@ impl Core {
             match message {
                 Message::Events(events) => {
                     for event in events {
+                        self.port_gone(&event);
                         self.shadow.note(&event, &self.view, &mut self.writes);
                         self.note_own(&event);
                         let end = matches!(event, Event::EndSync(_));
@@ -291,6 +298,19 @@ impl Core {
             }
         }
         n > 0
+    }
+
+    /// A port's netdev was deleted or moved to another namespace: nothing but a restart makes it again.
+    fn port_gone(&mut self, event: &Event) {
+        let Event::Remove(_, Key::Link(i)) = event else {
+            return;
+        };
+        let port = self.plant.ports.iter().find(|p| p.ifindex == *i);
+        if let Some(name) = port.map(|p| p.name.clone()) {
+            self.warn(format!(
+                "{name}: its netdev is gone (deleted, or moved to another namespace): restart switchd to make it again"
+            ));
+        }
     }
 
     /// Tells the store which of the kernel's `extern_learn` entries are the chip's learning.

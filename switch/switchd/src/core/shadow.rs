@@ -4,9 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use tandem_store::model::{
-    BR_STATE_FORWARDING, Event, FdbKind, Key, KindSet, LinkKind, Object, nud,
-};
+use tandem_store::model::{Event, FdbKind, Key, KindSet, LinkKind, Object, nud};
 
 use crate::source::Write;
 use crate::view::SharedView;
@@ -47,9 +45,6 @@ fn aged(ifindex: u32, mac: [u8; 6]) -> Write {
     }
 }
 
-/// `BR_STATE_LEARNING` of linux/if_bridge.h.
-const BR_STATE_LEARNING: u8 = 2;
-
 /// The memory.
 #[derive(Debug)]
 pub struct Shadow {
@@ -60,8 +55,10 @@ pub struct Shadow {
     /// The chip's `extern_learn` entries by bridge and MAC: the device, with the generation.
     pub learned: HashMap<(u32, [u8; 6]), (u32, u32)>,
     pinned: HashMap<(u32, [u8; 6]), u32>,
-    /// Front-panel ports without link, or that spanning tree keeps from learning.
+    /// Front-panel ports without link.
     dead: HashSet<u32>,
+    /// Front-panel ports in a bridge, and whether the kernel learns what comes in there.
+    pub learning: HashMap<u32, bool>,
     /// A front-panel port came (back): its programs are to be looked after.
     pub appeared: bool,
     generation: u32,
@@ -76,6 +73,7 @@ impl Default for Shadow {
             learned: HashMap::new(),
             pinned: HashMap::new(),
             dead: HashSet::new(),
+            learning: HashMap::new(),
             appeared: false,
             generation: 0,
             syncing: KindSet(0),
@@ -96,18 +94,12 @@ impl Shadow {
                     v.set_bridge(l.ifindex, in_bridge);
                     v.port_of(l.ifindex).is_some()
                 };
-                if ours && l.bridge_port.is_some_and(|b| b.kernel_learning) {
-                    // kernel learning would move the chip's entries
-                    writes.push(Write::Learning {
-                        ifindex: l.ifindex,
-                        on: false,
-                    });
-                }
+                match l.bridge_port.filter(|_| ours) {
+                    Some(b) => self.learning.insert(l.ifindex, b.kernel_learning),
+                    None => self.learning.remove(&l.ifindex),
+                };
                 if ours {
-                    let learns = l
-                        .bridge_port
-                        .is_none_or(|b| matches!(b.state, BR_STATE_LEARNING | BR_STATE_FORWARDING));
-                    self.port_lives(l.ifindex, l.admin_up && l.carrier && learns, writes);
+                    self.port_lives(l.ifindex, l.admin_up && l.carrier, writes);
                     self.appeared |= !self.links.contains_key(&l.ifindex);
                 }
                 self.links.insert(
@@ -126,6 +118,7 @@ impl Shadow {
             Event::Remove(_, Key::Link(i)) => {
                 self.links.remove(i);
                 self.dead.remove(i);
+                self.learning.remove(i);
                 view.lock().set_bridge(*i, 0);
             }
             Event::Upsert(_, Object::Neigh(n)) => {
@@ -184,6 +177,8 @@ impl Shadow {
         let kinds = std::mem::replace(&mut self.syncing, KindSet(0));
         if kinds.contains(KindSet::LINK) {
             self.links.retain(|_, l| l.generation == now);
+            let links = &self.links;
+            self.learning.retain(|i, _| links.contains_key(i));
         }
         if kinds.contains(KindSet::NEIGH) {
             self.neighbours.retain(|_, n| n.generation == now);
@@ -212,6 +207,26 @@ impl Shadow {
         } else if self.dead.insert(ifindex) {
             let behind = self.learned.iter().filter(|(_, l)| l.0 == ifindex);
             writes.extend(behind.map(|((_, mac), _)| aged(ifindex, *mac)));
+        }
+    }
+
+    /// Who forwards, learns: the kernel what comes in on ports of which it sees every frame
+    /// (`kernel_forwards`), the chip everywhere else, where the kernel's learning would move the chip's entries.
+    pub fn settle_learning(
+        &mut self,
+        kernel_forwards: impl Fn(u32) -> bool,
+        writes: &mut Vec<Write>,
+    ) {
+        for (&ifindex, on) in &mut self.learning {
+            let wanted = kernel_forwards(ifindex);
+            if *on != wanted {
+                // what comes of it is told by a message
+                *on = wanted;
+                writes.push(Write::Learning {
+                    ifindex,
+                    on: wanted,
+                });
+            }
         }
     }
 

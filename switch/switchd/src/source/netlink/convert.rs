@@ -22,7 +22,10 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
         (nl::LinkKind::Bridge(b), None) => model::LinkKind::Bridge(model::BridgeInfo {
             vlan_filtering: b.vlan_filtering,
             mcast_snooping: b.mcast_snooping,
-            ageing_s: b.ageing_time.div_ceil(100),
+            ageing_s: match b.topology_change {
+                true => b.forward_delay.div_ceil(100).max(1),
+                false => b.ageing_time.div_ceil(100),
+            },
             nf_call: model::NfCall {
                 ip: b.nf_call.ip,
                 ip6: b.nf_call.ip6,

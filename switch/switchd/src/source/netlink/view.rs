@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tandem_linux::netlink as nl;
 use tandem_linux::netlink::consts::{
-    IFF_LOWER_UP, IFF_RUNNING, IFF_UP, RTNH_F_DEAD, RTNH_F_LINKDOWN,
+    IFF_LOWER_UP, IFF_RUNNING, IFF_UP, RT_SCOPE_HOST, RTNH_F_DEAD, RTNH_F_LINKDOWN,
 };
 use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
@@ -267,7 +267,8 @@ impl View {
 
     fn route(&mut self, r: &nl::Route, op: Op, out: &mut Sink<'_>) {
         let links = &self.links;
-        if op != Op::Del && r.nh_id == 0 {
+        // the kernel never calls a leg of an own address's route dead
+        if op != Op::Del && r.nh_id == 0 && r.scope != RT_SCOPE_HOST {
             for h in r.nexthops.as_slice() {
                 let told = h.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN);
                 if h.ifindex != 0 && told != leg_flags(links, h.ifindex) {

@@ -369,6 +369,21 @@ fn bridges_ports_and_write_back() {
     assert_eq!(v2_port, [(0, None)]);
 }
 
+/// Its own address's route stays, with legs that the kernel doesn't call dead: no reason for doubt without end.
+#[test]
+fn a_bridge_with_an_address_goes_down() {
+    let Some(mut lab) = lab(
+        "bridgedown",
+        "link add br0 type bridge\nlink set br0 up\naddr add 10.0.3.1/24 dev br0\n",
+    ) else {
+        return;
+    };
+    lab.ip("link set br0 down\n");
+    assert_eq!(lab.routes_with("10.0.3.0/24").len(), 0);
+    assert_eq!(lab.routes_with("10.0.3.1/32").len(), 1);
+    lab.check_routes("bridge down");
+}
+
 #[test]
 fn neighbours_are_resolved_on_demand() {
     let Some(mut lab) = lab("neigh", "") else {
