@@ -10,6 +10,7 @@ Canonicalisation (docs/testing.md has the reasons):
   5. ECMP: not the port of a flow is compared, but that a flow keeps its port, and the shares.
 """
 
+import concurrent.futures
 import contextlib
 import ipaddress
 import struct
@@ -182,15 +183,19 @@ def lone(make, aliens=()):
 
 
 def both(make, configure, steps, aliens=()):
-    """Plays the steps on both; returns the differences and the switch with the ASIC. `steps` gets the port MACs."""
+    """Plays the steps on both, side by side; returns the differences and the switch with the ASIC. `steps` gets the
+    port MACs."""
     switches = lone(make, aliens)
     macs = port_macs(switches[1])
-    results = []
-    for sw in switches:
+
+    def one(sw):
         configure(sw)
         with contextlib.ExitStack() as stack:
             wires = {h: stack.enter_context(packet.Wire(host.ns)) for h, host in sw.hosts.items()}
-            results.append(play(sw, steps(macs), wires))
+            return play(sw, steps(macs), wires)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(one, switches))
     return compare(steps(macs), *results), switches[1]
 
 

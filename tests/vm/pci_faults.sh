@@ -4,7 +4,7 @@
 # A chip that misbehaves, behind PCI: killed, replaced, reset, slow, forgetful, with corrupt rings. After each fault the
 # driver must be back by itself within seconds, with everything in hardware that was there, and a health report; nothing
 # hangs, the kernel warns of nothing (lab/run sees to that). Inside the virtual machine, by lab/run --backend pci.
-# shellcheck disable=SC2016 # what the host expands
+# shellcheck disable=SC2016,SC2317 # what the host expands; what `within` calls
 
 set -u
 DEV=$(devlink dev | sed -n '/pci/{s/:.*//;p;q;}')

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The other side's hand in the shared region: shows it, or spoils it (for tests of drivers that believe nothing).
 
-    region.py show | spoil | index RING | completion
+    region.py show | spoil | index RING | completion | scribble SECONDS SEED
 
 Runs on the machine that runs the lab's ivshmem server: TANDEM_RUN is the folder with its socket. RING is cmd0, cmd1,
 cpl0, cpl1, event, rx or tx: its producer's index becomes one that can't be.
@@ -10,8 +10,10 @@ cpl0, cpl1, event, rx or tx: its producer's index becomes one that can't be.
 
 import mmap
 import os
+import random
 import struct
 import sys
+import time
 
 KINDS = {1: "cmd", 2: "cpl", 3: "event", 4: "rx", 5: "tx"}
 HEADER = "<QHHIQQQIIIIIII"  # magic … device_peer: abi/tandem.h, struct tnd_header
@@ -52,6 +54,36 @@ def word(mem, at):
     return struct.unpack_from("<I", mem, at)[0]
 
 
+def scribble(mem, table, seconds, seed):
+    """Random bytes, numbers and small changes all over the region, most of them where they hurt."""
+    rnd = random.Random(seed)
+    lines = [at for _, _, prod, cons, _ in table.values() for at in (prod, cons, cons + 4)]
+    fronts = [(at + word(mem, prod) % count * size, size) for size, count, prod, _, at in table.values()]
+    end, n = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        kind = rnd.random()
+        if kind < 0.2:
+            at, room = rnd.randrange(0, 384), 8
+        elif kind < 0.3:
+            at, room = rnd.randrange(512, 1536), 8
+        elif kind < 0.55:
+            at, room = rnd.choice(lines), 4
+        elif kind < 0.9:
+            start, size = rnd.choice(fronts)
+            at, room = start + rnd.randrange(0, 128), min(size, 64)
+        else:
+            at, room = rnd.randrange(0, len(mem) - 64), 64
+        if rnd.random() < 0.4:
+            # what is there, and a little more: passes coarse checks
+            struct.pack_into("<I", mem, at & ~3, (word(mem, at & ~3) + rnd.choice((-1, 1, 2, 64))) & 0xFFFFFFFF)
+        else:
+            size = rnd.randrange(1, room + 1)
+            mem[at:at + size] = rnd.randbytes(size)
+        n += 1
+        time.sleep(rnd.choice((0, 0.0005, 0.01, 0.1)))
+    print(f"{n} places spoilt")
+
+
 def main():
     what = sys.argv[1]
     mem = memory()
@@ -73,6 +105,8 @@ def main():
         start = at + (n & (count - 1)) * size
         mem[start:start + size] = b"\x5a" * size
         struct.pack_into("<I", mem, prod, (n + 1) & 0xFFFFFFFF)
+    elif what == "scribble":
+        scribble(mem, table, float(sys.argv[2]), int(sys.argv[3]))
     else:
         sys.exit(__doc__)
 
