@@ -119,6 +119,8 @@ pub struct Cpu {
     spare: Vec<Vec<u8>>,
     attached: bool,
     waiting: usize,
+    /// A fault: untagged packets get this tag on their way to the driver (seed 000 §5.2.5).
+    stray_vid: Option<u16>,
 }
 
 impl Cpu {
@@ -134,7 +136,13 @@ impl Cpu {
             spare: Vec::new(),
             attached: false,
             waiting: 0,
+            stray_vid: None,
         }
+    }
+
+    /// Untagged packets get a tag of this VLAN that was not on the wire; `None`: none does.
+    pub fn set_stray_tag(&mut self, vid: Option<u16>) {
+        self.stray_vid = vid;
     }
 
     /// A driver is attached or gone. Packets for a driver that is gone are dropped.
@@ -185,7 +193,15 @@ impl Cpu {
         }
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
-        copy.extend_from_slice(frame);
+        match (self.stray_vid, frame.split_at_checked(12)) {
+            (Some(vid), Some((addresses, rest))) if meta.flags & raw::TND_RX_TAGGED == 0 => {
+                copy.extend_from_slice(addresses);
+                copy.extend_from_slice(&[0x81, 0x00]);
+                copy.extend_from_slice(&vid.to_be_bytes());
+                copy.extend_from_slice(rest);
+            }
+            _ => copy.extend_from_slice(frame),
+        }
         if let (Some(q), Some(b)) = (self.queues.get_mut(class), self.bytes.get_mut(class)) {
             q.push_back(Waiting {
                 meta,

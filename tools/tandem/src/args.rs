@@ -285,6 +285,11 @@ pub enum Fault {
         /// The entry; by default any one
         key: Option<String>,
     },
+    /// Give untagged packets a tag on their way to the driver that was not on the wire
+    StrayTag {
+        /// Its VLAN
+        vid: u16,
+    },
     /// Reset the chip: tables empty, driver detached
     Reset,
     /// No faults any more

@@ -239,6 +239,7 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
         Fault::Delay { ms } => json!({"kind": "delay", "ms": ms}),
         Fault::Drop { nth } => json!({"kind": "drop", "nth": nth}),
         Fault::Flip { table, key } => json!({"kind": "flip", "table": table, "key": key}),
+        Fault::StrayTag { vid } => json!({"kind": "stray_tag", "vid": vid}),
         Fault::Reset => json!({"kind": "reset"}),
         Fault::Clear => json!({"kind": "clear"}),
     };

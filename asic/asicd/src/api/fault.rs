@@ -49,6 +49,11 @@ pub enum Request {
         #[serde(default)]
         key: Option<String>,
     },
+    /// Untagged packets come to the driver with a tag that was not on the wire.
+    StrayTag {
+        /// Its VLAN.
+        vid: u16,
+    },
     /// The chip resets itself: tables empty, driver detached.
     Reset,
     /// No faults any more.
@@ -120,6 +125,13 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
             Ok(format!("completion {nth} never comes"))
         }
         Request::Flip { table, key } => flip(asic, &table, key.as_deref()),
+        Request::StrayTag { vid } => {
+            if !(1..=4094).contains(&vid) {
+                return Err(format!("VLAN {vid} can't be: 1 to 4094"));
+            }
+            asic.out.cpu.set_stray_tag(Some(vid));
+            Ok(format!("untagged packets get VLAN {vid} on their way to the driver"))
+        }
         Request::Reset => {
             asic.fw.cold_reset();
             asic.fail(raw::TND_FAIL_INTERNAL, "a fault plan said so");
@@ -127,6 +139,7 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
         }
         Request::Clear => {
             asic.fw.faults.clear();
+            asic.out.cpu.set_stray_tag(None);
             Ok("no faults any more".into())
         }
     }
@@ -227,6 +240,10 @@ mod tests {
         assert!(read(json!({"kind": "table", "table": "ipv4-lpm"})).is_ok());
         assert!(read(json!({"kind": "flip", "table": "routes", "key": "10.0.0.0/8"})).is_ok());
         assert_eq!(read(json!({"kind": "reset"})).unwrap(), Request::Reset);
+        assert_eq!(
+            read(json!({"kind": "stray_tag", "vid": 3025})).unwrap(),
+            Request::StrayTag { vid: 3025 }
+        );
         assert!(read(json!({"kind": "explode"})).is_err());
         assert!(read(json!({"kind": "delay"})).is_err());
     }
