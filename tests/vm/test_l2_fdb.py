@@ -151,7 +151,8 @@ def test_the_event_comes_before_the_frame(bench):
 
 def test_filtering_is_switched_and_entries_follow(bench):
     bench.bridge()
-    run(f"bridge fdb add {mac(1)} dev swp1 master static vlan 1; bridge fdb add {mac(1)} dev swp2 master static")
+    run(f"bridge fdb add {mac(1)} dev swp2 master static; "
+        f"bridge fdb replace {mac(1)} dev swp1 master static vlan 1")
     true(until(lambda: in_chip(mac(1), 2)), "without VLANs")
     bench.send(3, frame(mac(9), mac(3)), wait=0)
     true(until(lambda: in_bridge(mac(3), 3)), "learned")

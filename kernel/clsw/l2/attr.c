@@ -67,25 +67,21 @@ int l2_attr_pre_flags(struct clsw_l2 *l2, struct net_device *dev,
 	return -EINVAL;
 }
 
-static bool learns(u8 stp)
-{
-	return stp == TND_STP_LEARNING || stp == TND_STP_FORWARDING;
-}
-
 static int set_stp(struct clsw_l2 *l2, struct clsw_port *port, u8 state)
 {
 	struct l2_bridge *bridge = port->bridge ? l2_bridge_of(l2, port->bridge) : NULL;
-	u8 was;
 
 	if (!bridge)
 		return 0;
 	clsw_lock(l2->cd);
-	was = l2->port[port->index].stp;
 	l2->port[port->index].stp = state;
 	l2_port_refresh(l2, port->index);
 	clsw_unlock(l2->cd);
-	/* the bridge has flushed, but the chip may have learned on until now */
-	if (learns(was) && !learns(state))
+	/*
+	 * The bridge has flushed, but the chip may have learned on until now. In
+	 * other states it keeps what it knows, and so does the chip.
+	 */
+	if (state == TND_STP_DISABLED)
 		l2_learned_flush(bridge, port);
 	return 0;
 }

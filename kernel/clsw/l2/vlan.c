@@ -97,11 +97,24 @@ static void fid_changed(struct l2_vlan *vlan, u16 fid)
 		l2->fid_changed(l2->cd, vlan->bridge->dev, vlan->vid, fid);
 }
 
+/*
+ * May sleep. An admission that the chip didn't answer in the time of a caller
+ * that must not sleep: this one may, and asks again. False: @err is the answer
+ */
+static bool slow_chip(int err, ktime_t end)
+{
+	if (err != -EIO || ktime_after(ktime_get(), end))
+		return false;
+	usleep_range(10000, 20000);
+	return true;
+}
+
 int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 {
 	struct clsw_l2 *l2 = vlan->bridge->l2;
 	struct tnd_vlan body = { .struct_size = cpu_to_le16(sizeof(body)) };
 	char text[CLSW_TEXT];
+	ktime_t end;
 	u16 fid;
 	int err;
 
@@ -115,17 +128,20 @@ int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 	}
 	body.fid = cpu_to_le16(fid);
 	body.ageing_s = cpu_to_le32(1);
-	text[0] = '\0';
-	clsw_lock(l2->cd);
-	err = clsw_put(l2->cd, TND_CLS_VLAN, &body, sizeof(body), 0, &domain_watch, vlan,
-		       &vlan->obj, text);
-	if (!err) {
-		l2->domain[fid] = vlan;
-		vlan->fid = fid;
-		vlan->missing = 0;
-		put_domain(vlan);
-	}
-	clsw_unlock(l2->cd);
+	end = ktime_add_us(ktime_get(), MEMBER_WAIT_US);
+	do {
+		text[0] = '\0';
+		clsw_lock(l2->cd);
+		err = clsw_put(l2->cd, TND_CLS_VLAN, &body, sizeof(body), 0, &domain_watch, vlan,
+			       &vlan->obj, text);
+		if (!err) {
+			l2->domain[fid] = vlan;
+			vlan->fid = fid;
+			vlan->missing = 0;
+			put_domain(vlan);
+		}
+		clsw_unlock(l2->cd);
+	} while (slow_chip(err, end));
 	if (err) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", text[0] ? text : "no memory for a VLAN");
 		return err;
@@ -281,6 +297,7 @@ int l2_member_add(struct l2_vlan *vlan, u16 port, bool untagged, bool pvid,
 	bool was, was_untagged;
 	char text[CLSW_TEXT];
 	u16 was_pvid;
+	ktime_t end;
 	int err;
 
 	if (hw) {
@@ -299,8 +316,17 @@ int l2_member_add(struct l2_vlan *vlan, u16 port, bool untagged, bool pvid,
 		pvid_set(bridge, port, vlan->vid);
 	else if (vlan->vid && was_pvid == vlan->vid)
 		l2->port[port].pvid = 0;
-	err = hw ? member_put(vlan, port, 0, text) : 0;
 	clsw_unlock(l2->cd);
+	err = 0;
+	end = ktime_add_us(ktime_get(), MEMBER_WAIT_US);
+	do {
+		if (!hw)
+			break;
+		text[0] = '\0';
+		clsw_lock(l2->cd);
+		err = member_put(vlan, port, 0, text);
+		clsw_unlock(l2->cd);
+	} while (slow_chip(err, end));
 	if (hw && !err)
 		err = member_wait(vlan, port, text);
 	if (!err)
