@@ -104,10 +104,16 @@ int clsw_recover(struct clsw_device *cd)
 
 void clsw_trouble(struct clsw_device *cd, const char *why)
 {
-	if (cmpxchg(&cd->state, CLSW_DEV_UP, CLSW_DEV_TROUBLE) != CLSW_DEV_UP)
+	enum clsw_device_state was = cmpxchg(&cd->state, CLSW_DEV_UP, CLSW_DEV_TROUBLE);
+
+	/* a chip that was given up and is heard of again gets another chance */
+	if (was != CLSW_DEV_UP &&
+	    cmpxchg(&cd->state, CLSW_DEV_GONE, CLSW_DEV_TROUBLE) != CLSW_DEV_GONE)
 		return;
 	WRITE_ONCE(cd->trouble, why);
 	dev_warn(cd->parent, "trouble: %s\n", why);
+	/* who waits for a replay to end waits for nothing */
+	wake_up_all(&cd->idle_wait);
 	if (!cd->leaving)
 		queue_work(system_long_wq, &cd->recover_work);
 }

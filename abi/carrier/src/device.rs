@@ -121,6 +121,8 @@ pub struct DeviceSide {
     spec: LayoutSpec,
     session: Option<Session>,
     epoch: u32,
+    /// What an ivshmem header says while there is no session: state and reason.
+    idle_state: (u32, u32),
     events: Vec<DeviceEvent>,
 }
 
@@ -143,6 +145,7 @@ impl DeviceSide {
             spec,
             session: None,
             epoch: 0,
+            idle_state: (raw::TND_DEV_READY, raw::TND_FAIL_NONE),
             events: Vec::new(),
         })
     }
@@ -157,6 +160,7 @@ impl DeviceSide {
             spec,
             session: None,
             epoch,
+            idle_state: (raw::TND_DEV_READY, raw::TND_FAIL_NONE),
             events: Vec::new(),
         })
     }
@@ -351,6 +355,7 @@ impl DeviceSide {
             self.epoch
         );
         if leaves {
+            self.idle_state = (raw::TND_DEV_READY, raw::TND_FAIL_NONE);
             // what a closed connection says elsewhere
             self.forget_session("detached".into());
         }
@@ -384,6 +389,7 @@ impl DeviceSide {
     /// Ends the session. The frame of an ivshmem region is written anew, as this driver may have
     /// spoilt it, and shows `state` for `fail_reason`; that of a socket's goes with the driver.
     fn end_session(&mut self, text: String, state: u32, fail_reason: u32) {
+        self.idle_state = (state, fail_reason);
         if let (Entrance::Ivshmem(seat), Some(_)) = (&self.entrance, &self.session) {
             seat.write_frame(&self.spec, self.epoch);
             seat.show(state, fail_reason);
@@ -597,8 +603,9 @@ impl DeviceSide {
         let Entrance::Ivshmem(seat) = &mut self.entrance else {
             return;
         };
-        for bell in seat.peer.own() {
-            bell.drain();
+        let mut header_bell = false;
+        for (number, bell) in (0..).zip(seat.peer.own()) {
+            header_bell |= bell.drain() && number == DOORBELL_HEADER;
         }
         for event in seat.peer.handle() {
             match event {
@@ -609,10 +616,19 @@ impl DeviceSide {
                 ),
             }
         }
-        if let Some(session) = &self.session {
-            if !seat.has(&session.to_driver) {
-                self.drop_session("the VM is gone".into());
-            }
+        if let Some(session) = &self.session
+            && !seat.has(&session.to_driver)
+        {
+            self.drop_session("the VM is gone".into());
+            return;
+        }
+        if header_bell {
+            self.mend_frame();
+        }
+        let Entrance::Ivshmem(seat) = &mut self.entrance else {
+            return;
+        };
+        if self.session.is_some() {
             return;
         }
         let region = seat.peer.region();
@@ -644,6 +660,31 @@ impl DeviceSide {
                 open_request: None,
             });
         }
+    }
+
+    /// Writes the frame of an ivshmem region anew if it doesn't say any more what it should.
+    fn mend_frame(&mut self) {
+        let Entrance::Ivshmem(seat) = &self.entrance else {
+            return;
+        };
+        let state = match &self.session {
+            Some(s) if s.rings.is_some() => raw::TND_DEV_ATTACHED,
+            Some(_) => raw::TND_DEV_READY,
+            None => self.idle_state.0,
+        };
+        if seat.frame_stands(state, self.epoch) {
+            return;
+        }
+        tracing::warn!("the frame of the region was overwritten: written anew");
+        let (_, reason) = self.idle_state;
+        // the driver's own words stay: a request may be among them
+        let (name, accepted) = (
+            handshake::driver_name(seat.peer.region()),
+            handshake::features(seat.peer.region()).1,
+        );
+        seat.write_frame(&self.spec, self.epoch);
+        handshake::introduce(seat.peer.region(), &name, accepted);
+        seat.show(state, reason);
     }
 
     fn look_for_request(&mut self) {

@@ -339,6 +339,16 @@ impl Seat {
         handshake::set_device_peer(region, self.peer.id);
     }
 
+    /// Whether the frame still says what was written into it. The VM can write to it, and so can a
+    /// bug of the VM's: a driver that can't read the frame rings doorbell 0.
+    pub(crate) fn frame_stands(&self, state: u32, epoch: u32) -> bool {
+        let region = &self.peer.region;
+        handshake::state(region).0 == state
+            && handshake::epoch(region) == epoch
+            && handshake::peers(region).0 == Some(self.peer.id)
+            && Layout::read(region).is_ok_and(|l| l == self.layout)
+    }
+
     /// Changes the state that everybody sees, and rings everybody.
     pub(crate) fn show(&self, state: u32, reason: u32) {
         handshake::set_state(&self.peer.region, state, reason);

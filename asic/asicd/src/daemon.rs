@@ -27,6 +27,9 @@ const JOBS_PER_TURN: usize = 4;
 /// The thread looks on for so long after the last work before it sleeps: a driver that posts
 /// one command after the other needs no wake-up for each.
 const SPIN_NS: u64 = 20_000;
+/// A kernel in a VM posts one command per route, about this far apart, and waits in a busy loop: a
+/// wake-up in between would be most of what it waits for.
+const SPIN_VM_NS: u64 = 150_000;
 const SLEEP_NS: u64 = 1_000_000_000;
 /// An ivshmem server that doesn't answer for so long is none.
 const JOIN: Duration = Duration::from_secs(5);
@@ -103,7 +106,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         args.profile,
         args.ports.len()
     );
-    serve(&mut asic, &bell, &updates, &jobs, &stop);
+    let spin_ns = match &args.carrier {
+        Carrier::Socket => SPIN_NS,
+        Carrier::Ivshmem(_) => SPIN_VM_NS,
+    };
+    serve(&mut asic, &bell, &updates, &jobs, &stop, spin_ns);
     tracing::info!("stopping");
     // The API first: its requests need the packet thread no more
     drop(jobs);
@@ -120,6 +127,7 @@ fn serve(
     updates: &Receiver<Update>,
     jobs: &Receiver<Job>,
     stop: &AtomicBool,
+    spin_ns: u64,
 ) {
     let mut now = clock::now_ns();
     let mut worked_at = now;
@@ -137,7 +145,7 @@ fn serve(
         if worked {
             worked_at = now;
         }
-        let look = worked || now.saturating_sub(worked_at) < SPIN_NS;
+        let look = worked || now.saturating_sub(worked_at) < spin_ns;
         asic.wait(now, now + SLEEP_NS, look, &mut || {
             bell.drain();
         });

@@ -16,6 +16,7 @@
  * Every wait has an end. While asicd is away the state says ABSENT; when it
  * is back its frame may be another one, so it is read before every attach.
  */
+#include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "chip.h"
@@ -170,12 +171,16 @@ static int cp_await_frame(struct cp_device *p)
 		ret = -EAGAIN;
 		if (cp_state(p) != TND_DEV_ABSENT)
 			ret = cp_frame_read(p, &p->frame);
-		if (ret != -EAGAIN)
+		if (!ret)
+			return 0;
+		if (ret != -EAGAIN && !p->platform)
 			return ret;
 		if (time_after(jiffies, end))
-			return -ETIMEDOUT;
-		wait_event_timeout(p->wait, cp_state(p) != TND_DEV_ABSENT,
-				   msecs_to_jiffies(CP_SLICE_MS));
+			return ret == -EAGAIN ? -ETIMEDOUT : ret;
+		/* it was there once: the device mends it when it is told */
+		if (ret != -EAGAIN || cp_state(p) != TND_DEV_ABSENT)
+			cp_doorbell(p, 0);
+		msleep(CP_SLICE_MS);
 	}
 }
 
@@ -289,13 +294,17 @@ int cp_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 	} while (ret == -EAGAIN && --tries);
 	if (ret) {
 		WRITE_ONCE(p->failed, true);
-		pci_err(p->pdev, "attach: %s (%d)\n",
-			ret == -ETIMEDOUT ? "no answer from the device" :
-			ret == -EAGAIN ? "the device comes and goes" :
-			"no device to work with", ret);
+		/* once: whoever attaches tries again and again */
+		if (ret != p->last_error)
+			pci_err(p->pdev, "attach: %s (%d)\n",
+				ret == -ETIMEDOUT ? "no answer from the device" :
+				ret == -EAGAIN ? "the device comes and goes" :
+				"no device to work with", ret);
+		p->last_error = ret;
 		if (ret == -EAGAIN)
 			ret = -ETIMEDOUT;
 	} else {
+		p->last_error = 0;
 		pci_info(p->pdev, "attached %s to %s, epoch %u\n",
 			 op == TND_REQ_ATTACH_WARM ? "warm" : "cold",
 			 p->frame.name, p->epoch);

@@ -175,6 +175,7 @@ struct cp_vector {
  * @req_seq: of the last request
  * @epoch: of the present attach
  * @bell_peer: where doorbells go, shifted
+ * @last_error: of the last attach: said once
  * @serving: clsw has attached and not detached: interrupts may call it
  * @busy: an attach is under way, changes of state are its affair
  * @failed: this attach is over; set by anybody, cleared by an attach
@@ -211,6 +212,7 @@ struct cp_device {
 	u32 req_seq;
 	u32 epoch;
 	u32 bell_peer;
+	int last_error;
 	bool serving;
 	bool busy;
 	bool failed;

@@ -15,8 +15,9 @@ static bool cp_inside(const struct cp_frame *f, u64 at, u64 bytes, u64 align)
 
 static int cp_bad(struct cp_device *p, const char *what, u64 have, u64 want)
 {
-	pci_err(p->pdev, "region header: %s: %llu (expected %llu)\n", what,
-		have, want);
+	dev_err_ratelimited(&p->pdev->dev,
+			    "region header: %s: %llu (expected %llu)\n",
+			    what, have, want);
 	return -EPROTO;
 }
 

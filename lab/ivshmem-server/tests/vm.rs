@@ -367,6 +367,27 @@ fn a_corrupt_ring_ends_the_session_and_the_frame_is_whole_again() {
 }
 
 #[test]
+fn a_frame_that_was_overwritten_is_mended_when_somebody_asks() {
+    let server = Running::start("mend");
+    let device = Device::start(&server.path).unwrap();
+    let mut driver = DriverSide::join(&server.path, "clsw", LIMIT).unwrap();
+    let mut rings = driver.attach(true).unwrap();
+    let before = Layout::read(driver.region()).unwrap();
+    for spoilt in [0..8, 16..24, 40..56, 64..72, 512..2048] {
+        driver
+            .region()
+            .write(spoilt.start, &vec![0xee; spoilt.len()]);
+        driver.to_device(0).unwrap().ring();
+        until("a frame that stands", || {
+            Layout::read(driver.region()).as_ref() == Ok(&before) && driver.check().is_ok()
+        });
+    }
+    // the session has not noticed
+    ask(&driver, &mut rings.pairs[0], 0, 1);
+    drop(device);
+}
+
+#[test]
 fn a_driver_that_lies_about_its_doorbells_is_refused() {
     let server = Running::start("liar");
     let device = Device::start(&server.path).unwrap();
