@@ -4,7 +4,7 @@
 # One virtual machine: its folder, its cables, asicd beside it, its life and its end. Read by `.` after lib.sh.
 
 BACKEND=pci LOAD=y PROFILE=spectrum-sn2700 PORTS=4 CABLES='' PARAMS='' ASICD='' ACPI='' KERNEL=6.12 ICOUNT=''
-SMP='' MEM=1024 TIMEOUT=300 RESULTS='' ENVS='' ALLOW_WARN='' KEEP='' SHELL_VM='' NO_BUILD='' TTY=''
+SMP='' MEM='' TIMEOUT=300 RESULTS='' ENVS='' ALLOW_WARN='' KEEP='' SHELL_VM='' NO_BUILD='' TTY='' APPEND=''
 RUN='' NS='' SOCK='' PIDS='' MADE_LINKS='' BIN=''
 IVSHMEM_SIZE=32M IVSHMEM_VECTORS=8 # asicd's region needs no more
 BOOT_ALLOWANCE=90 # seconds a boot may take on a loaded machine, on top of the script's own time
@@ -22,6 +22,9 @@ vm_check() {
 		SMP=1
 	fi
 	SMP=${SMP:-2}
+	# KASAN's shadow and lockdep's tables, and everything three times slower
+	if [ "$KERNEL" = debug ]; then MEM=${MEM:-2048} BOOT_ALLOWANCE=300; fi
+	MEM=${MEM:-1024}
 	if [ "$BACKEND" != pci ] && [ -n "$CABLES" ]; then
 		CODE=2 die "--cable needs ports that forward: use --backend pci"
 	fi
@@ -50,6 +53,7 @@ vm_binaries() {
 vm_prepare() {
 	"$TOP/lab/prepare"
 	vm_binaries
+	if [ "$KERNEL" = debug ]; then "$TOP/lab/debug-kernel"; fi
 	if [ "$BACKEND" != none ] && [ -z "$NO_BUILD" ]; then "$TOP/kernel/build" --kernel "$KERNEL" >&2; fi
 }
 
@@ -215,7 +219,8 @@ vm_start_asic() {
 		k=$((k + 1))
 		words="$words --port swp$k=p$k@$NS"
 	done
-	spawn "$RUN/ivshmem-server.log" "$BIN/tandem-ivshmem-server" --socket "$SOCK/ivshmem" --vectors "${IVSHMEM_VECTORS:-8}"
+	spawn "$RUN/ivshmem-server.log" "$BIN/tandem-ivshmem-server" --socket "$SOCK/ivshmem" --size "$IVSHMEM_SIZE" \
+		--vectors "$IVSHMEM_VECTORS"
 	wait_for "the ivshmem server" "$!" "$RUN/ivshmem-server.log" test -S "$SOCK/ivshmem"
 	# shellcheck disable=SC2086 # lists of words
 	TANDEM_RUN=$SOCK spawn "$RUN/asicd.log" "$BIN/asicd" --name asic --profile "$PROFILE" --carrier "ivshmem:$SOCK/ivshmem" \
@@ -266,8 +271,8 @@ vm_qemu_args() {
 
 # Starts the machine and waits for it; the script's exit code, or 97.
 vm_run() {
-	kernel=$LAB/boot/vmlinuz
-	if [ "$KERNEL" = debug ]; then kernel=$LAB/debug/vmlinuz; fi
+	kernel=$LAB/boot
+	if [ "$KERNEL" = debug ]; then kernel=$LAB/debug; fi
 	acpi=
 	if [ -n "$ACPI" ]; then
 		case $ACPI in
@@ -295,7 +300,7 @@ vm_run() {
 	if [ -n "$acpi" ]; then set -- "$@" -acpitable "file=$acpi"; fi
 	if [ -n "$BIN" ]; then set -- "$@" -virtfs "local,path=$BIN,mount_tag=bin,security_model=none,readonly=on,multidevs=remap"; fi
 	set -- ip netns exec "$NS" timeout --foreground --kill-after=5 $((TIMEOUT + BOOT_ALLOWANCE)) qemu-system-x86_64 "$@" \
-		-serial "file:$RUN/console.log" -kernel "$kernel" -initrd "$LAB/boot/initramfs.gz" -append "$append" \
+		-serial "file:$RUN/console.log" -kernel "$kernel/vmlinuz" -initrd "$kernel/initramfs.gz" -append "$append $APPEND" \
 		-drive "file=$LAB/root.ext4,format=raw,if=none,id=root,snapshot=on,cache=unsafe" \
 		-device virtio-blk-pci,drive=root \
 		-virtfs "local,path=$SHARE,mount_tag=lab,security_model=none,multidevs=remap" \
