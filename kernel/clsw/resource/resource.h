@@ -44,7 +44,7 @@
 
 #define RM_MAX_POOLS	16
 #define RM_MAX_ROWS	16	/* (class, family) pairs that cost something */
-#define RM_MAX_LEASES	32	/* at the device at a time, asked ones included */
+#define RM_MAX_LEASES	200	/* at a time; one stays until the last ticket on it is settled */
 #define RM_MAX_BUCKET	(1U << 20)
 #define RM_MAX_CLS	64	/* classes below this number */
 #define RM_TEXT		80	/* longest text of rm_full_text(), NUL included */

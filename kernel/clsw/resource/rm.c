@@ -183,6 +183,7 @@ struct rm *rm_init(void *mem, const struct rm_setup *setup)
 	rm->params = setup->params;
 	rm->learning = setup->learning;
 	rm->exact_pool = RM_NONE;
+	rm->lease_limit = RM_MAX_LEASES;
 	rm->gen = 1;
 	memset(rm->row_of, RM_NONE, sizeof(rm->row_of));
 	for (i = 0; i < setup->pool_count; i++) {
@@ -548,6 +549,8 @@ void rm_restart(struct rm *rm, const struct tnd_pool *pools, unsigned int count,
 		load_pool(p, &pools[i]);
 	}
 	memset(rm->leases, 0, sizeof(rm->leases));
+	rm->lease_count = 0;
+	rm->lease_limit = RM_MAX_LEASES;
 	for (i = 0; i < rm->row_count; i++) {
 		rm->rows[i].count = 0;
 		rm->rows[i].asking = 0;

@@ -114,18 +114,21 @@ static bool lease_covers(const struct rm_lease *l, const struct rm_need *need, u
 
 static u8 find_lease(const struct rm *rm, struct rm_row *row, const struct rm_need *need, u16 hold)
 {
-	u8 i;
+	u8 i, at;
 
 	if (row->hint != RM_NONE && lease_covers(&rm->leases[row->hint], need, hold))
 		return row->hint;
 	/* nothing to look for: the usual case when a bucket is empty */
 	if (!hold && rm->pools[need->pool[0]].credit < need->slots[0])
 		return RM_NONE;
+	/* leases are drawn up one after the other: the next one is behind the last */
+	at = row->hint == RM_NONE ? 0 : row->hint;
 	for (i = 0; i < RM_MAX_LEASES; i++) {
-		if (lease_covers(&rm->leases[i], need, hold)) {
-			row->hint = i;
-			return i;
+		if (lease_covers(&rm->leases[at], need, hold)) {
+			row->hint = at;
+			return at;
 		}
+		at = at + 1 == RM_MAX_LEASES ? 0 : at + 1;
 	}
 	return RM_NONE;
 }

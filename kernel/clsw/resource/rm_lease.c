@@ -8,13 +8,18 @@
  */
 #include "rm_priv.h"
 
-static u8 free_slot(const struct rm *rm)
+static u8 free_slot(struct rm *rm)
 {
-	u8 i;
+	u8 i, at = rm->next_slot;
 
+	if (rm->lease_count >= rm->lease_limit)
+		return RM_NONE;
 	for (i = 0; i < RM_MAX_LEASES; i++) {
-		if (rm->leases[i].state == RM_L_NONE)
-			return i;
+		if (rm->leases[at].state == RM_L_NONE) {
+			rm->next_slot = at;
+			return at;
+		}
+		at = at + 1 == RM_MAX_LEASES ? 0 : at + 1;
 	}
 	return RM_NONE;
 }
@@ -87,6 +92,7 @@ bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask 
 		rm->pools[i].asked += worst[i];
 	}
 	l->state = RM_L_ASKED;
+	rm->lease_count++;
 	l->hold = hold;
 	ask->slot = slot;
 	ask->hold = hold;
@@ -259,7 +265,11 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 		if (less)
 			rm_give_up(rm, ask->slot);
 	} else {
-		if (!l->hold)
+		rm->lease_count--;
+		/* no room for one more lease: not for lack of slots, so ask again when one is back */
+		if (le16_to_cpu(cpl->status) == TND_ST_LEASE && rm->lease_count)
+			rm->lease_limit = rm->lease_count;
+		else if (!l->hold)
 			refused(rm, ask, cpl);
 		memset(l, 0, sizeof(*l));
 	}
@@ -351,6 +361,8 @@ void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cp
 			rm_absorb(p);
 		}
 		memset(l, 0, sizeof(*l));
+		rm->lease_count--;
+		rm->due = true;
 		return;
 	}
 }

@@ -93,6 +93,9 @@ struct rm {
 	u8 pool_count;
 	u8 row_count;
 	u8 exact_pool;		/* RM_NONE */
+	u8 next_slot;		/* where to look for a free lease slot */
+	u8 lease_count;		/* slots in use */
+	u8 lease_limit;		/* more the device has refused */
 	bool learning;
 	bool has_bank;
 	bool in_step;

@@ -57,6 +57,7 @@ void chip_init(struct chip *c, u32 objects, bool large)
 	c->size[P_NHG] = large ? 4096 : 7;
 	c->size[P_MEMBER] = large ? 81920 : 30;
 	c->next_lease = 1;
+	c->max_leases = CHIP_LEASES;
 	c->objects = objects;
 	c->there = calloc(objects, 1);
 	CHECK(c->there);
@@ -235,7 +236,7 @@ void chip_lease(struct chip *c, const struct rm_ask *ask, struct tnd_cpl *cpl)
 				want[P_MEMBER] += ask->item[i].count * CHIP_MEMBERS;
 		}
 	}
-	for (i = 0; i < CHIP_LEASES && !l; i++) {
+	for (i = 0; i < c->max_leases && !l; i++) {
 		if (!c->lease[i].id)
 			l = &c->lease[i];
 	}

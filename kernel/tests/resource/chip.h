@@ -32,6 +32,7 @@ struct chip {
 	u32 committed[POOLS];
 	struct chip_lease lease[CHIP_LEASES];
 	u32 next_lease;
+	u32 max_leases;		/* at a time */
 	u8 *there;		/* counted objects: members + 1, or 0 */
 	u32 objects;
 };

@@ -191,6 +191,30 @@ static void all_or_nothing(u8 policy)
 	done(name);
 }
 
+/* A device that has few leases at a time: not a reason to refuse, or to stop asking */
+static void few_leases(u8 policy)
+{
+	struct rm_params params = { .bucket = 2, .low_water = 1, .refill = 2, .flat_percent = 75 };
+	struct rm_stats s;
+	struct world w;
+	char name[60];
+	u32 n, got = 0;
+
+	world_init(&w, 11, policy, false, true, false);
+	CHECK(!rm_set_params(w.rm, &params));
+	w.chip.max_leases = 3;
+	for (n = C_ROUTE4; n < OBJECTS; n += CLASSES)
+		got += world_admit(&w, n, 0);
+	world_quiesce(&w);
+	world_agree(&w);
+	rm_stats(w.rm, &s);
+	CHECK(got == 40, "%u", got);
+	CHECK(s.by[RM_BY_LEASE] >= 30, "%llu", (unsigned long long)s.by[RM_BY_LEASE]);
+	snprintf(name, sizeof(name), "%s with three leases at a time", rm_policy_name(policy));
+	done(name);
+	world_fini(&w);
+}
+
 /* A reservation for a batch serves the batch alone */
 static void holds(void)
 {
@@ -391,6 +415,8 @@ int main(int argc, char **argv)
 	limits();
 	holds();
 	bucket_shrinks();
+	few_leases(RM_LOCKSTEP);
+	few_leases(RM_CREDIT);
 	for (i = 0; i < RM_POLICY_COUNT; i++) {
 		fill(i, false, true);
 		if (i != RM_FLAT) {

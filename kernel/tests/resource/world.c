@@ -308,8 +308,11 @@ bool world_admit(struct world *w, u32 n, u8 flags)
 	o->best_effort = flags & RM_REQ_BEST_EFFORT;
 	if (v.sync) {
 		post_create(w, n);
-		while (o->state == POSTED || o->state == LOST)
-			CHECK(execute(w, &w->bulk) | deliver(w, &w->bulk));
+		while (o->state == POSTED || o->state == LOST) {
+			bool more = execute(w, &w->bulk);
+
+			CHECK(deliver(w, &w->bulk) || more);
+		}
 		return o->state == THERE;
 	}
 	return true;
