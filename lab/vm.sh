@@ -113,6 +113,7 @@ vm_env() { # what .lab/env tells process 1
 		null) load="clsw clsw_null" ;;
 		esac
 	fi
+	# shellcheck disable=SC2046,SC2183 # the terminal's size is two numbers
 	printf "LAB_TIMEOUT=%s LAB_HOSTNAME=lab LAB_BACKEND=%s LAB_PORTS=%s LAB_PROFILE=%s LAB_LOAD='%s' LAB_BIN='%s' LAB_SHELL='%s' LAB_NICS=%s LAB_ROWS=%s LAB_COLS=%s\n" \
 		"$TIMEOUT" "$BACKEND" "$PORTS" "$(quote "$PROFILE")" "$load" "$BIN" "$SHELL_VM" "$CABLE_ALL" \
 		$(stty size 2>/dev/null | grep -v '^0' || echo 24 80)
