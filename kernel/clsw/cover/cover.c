@@ -271,7 +271,8 @@ void clsw_cover_set_units(struct clsw_cover *c, u32 units)
 	c->units = units;
 }
 
-struct clsw_cover_node *clsw_cover_get(struct clsw_cover *c, const void *addr, u8 len, void *owner)
+struct clsw_cover_node *clsw_cover_get(struct clsw_cover *c, const void *addr, u8 len,
+				       void *owner)
 {
 	struct clsw_cover_node *n;
 	struct clsw_bits b;

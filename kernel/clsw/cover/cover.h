@@ -38,12 +38,12 @@
 #define CLSW_COVER_V6		128
 
 /* struct clsw_cover_node.flags; for the cover alone, but good to print */
-#define CLSW_COVER_KERNEL	(1U << 0)	/* a prefix of the kernel's */
-#define CLSW_COVER_INSTALLED	(1U << 1)	/* its entry stands in hardware */
-#define CLSW_COVER_MISSING	(1U << 2)	/* should stand, has no space */
-#define CLSW_COVER_TRAPS	(1U << 3)	/* answers with a trap anyway */
-#define CLSW_COVER_AGGREGATE	(1U << 4)	/* an aggregate trap is wanted */
-#define CLSW_COVER_AGG_UP	(1U << 5)	/* the aggregate trap stands */
+#define CLSW_COVER_KERNEL	BIT(0)	/* a prefix of the kernel's */
+#define CLSW_COVER_INSTALLED	BIT(1)	/* its entry stands in hardware */
+#define CLSW_COVER_MISSING	BIT(2)	/* should stand, has no space */
+#define CLSW_COVER_TRAPS	BIT(3)	/* answers with a trap anyway */
+#define CLSW_COVER_AGGREGATE	BIT(4)	/* an aggregate trap is wanted */
+#define CLSW_COVER_AGG_UP	BIT(5)	/* the aggregate trap stands */
 
 /**
  * struct clsw_cover_node - one prefix, or a branch without a meaning of its own
@@ -107,7 +107,8 @@ void clsw_cover_set_units(struct clsw_cover *c, u32 units);
  * byte order (4 or 16 bytes), bits beyond @len are ignored. NULL: no memory,
  * nothing has changed. A node that has an owner already keeps it.
  */
-struct clsw_cover_node *clsw_cover_get(struct clsw_cover *c, const void *addr, u8 len, void *owner);
+struct clsw_cover_node *clsw_cover_get(struct clsw_cover *c, const void *addr, u8 len,
+				       void *owner);
 /* Gives the owner up: the node goes when kernel and hardware have it no more */
 void clsw_cover_put(struct clsw_cover *c, struct clsw_cover_node *n);
 /* Exactly this prefix, or NULL; may be a branch that means nothing */
@@ -127,7 +128,8 @@ struct clsw_cover_node *clsw_cover_of(struct clsw_cover_node *n);
 struct clsw_cover_node *clsw_cover_next(const struct clsw_cover_node *n);
 
 /* Top of the subtree of a prefix; NULL if nothing is at or below it */
-struct clsw_cover_node *clsw_cover_first_below(const struct clsw_cover *c, const void *addr, u8 len);
+struct clsw_cover_node *clsw_cover_first_below(const struct clsw_cover *c, const void *addr,
+					       u8 len);
 /* Next of the subtree of @top in prefix order; NULL at its end */
 struct clsw_cover_node *clsw_cover_next_below(const struct clsw_cover_node *top,
 					      const struct clsw_cover_node *n);

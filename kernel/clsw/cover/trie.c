@@ -207,18 +207,14 @@ void clsw_trie_exit(struct clsw_cover *c)
 
 	/* Down to a leaf, free it, on from its parent: no recursion */
 	for (;;) {
-		if (n->kid[0]) {
-			n = n->kid[0];
-		} else if (n->kid[1]) {
-			n = n->kid[1];
-		} else if (n == &c->root) {
+		while (n->kid[0] || n->kid[1])
+			n = n->kid[!n->kid[0]];
+		if (n == &c->root)
 			break;
-		} else {
-			up = n->up;
-			up->kid[up->kid[1] == n] = NULL;
-			kfree(n);
-			n = up;
-		}
+		up = n->up;
+		up->kid[up->kid[1] == n] = NULL;
+		kfree(n);
+		n = up;
 	}
 	clsw_trie_init(c);
 }

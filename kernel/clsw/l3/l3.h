@@ -36,7 +36,7 @@
 
 #define L3_TICK		HZ		/* neighbours are asked for, sysctls re-read */
 #define L3_RESERVE	32		/* slots for connected and local prefixes, per family */
-#define L3_MAX_NH	(1U << 20)
+#define L3_MAX_NH	BIT(20)
 
 /* A gateway or neighbour: an address on an interface */
 struct l3_key {
@@ -315,7 +315,7 @@ static inline struct clsw_cover *l3_cover(struct l3_vrf *vrf, u8 family)
 }
 
 /* ---- vrf.c ---- */
-/* Locked. Of a kernel table, made if need be; NULL: no memory, or a table that is never offloaded */
+/* Locked. Of a kernel table, made if need be; NULL: no memory, or never offloaded */
 struct l3_vrf *l3_vrf_get(struct clsw_l3 *l3, u32 tb_id);
 /* Locked: frees it if nothing is in it */
 void l3_vrf_put(struct clsw_l3 *l3, struct l3_vrf *vrf);

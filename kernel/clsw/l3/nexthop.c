@@ -143,6 +143,7 @@ static bool alive(struct clsw_l3 *l3, const struct l3_paths *paths, const struct
 	struct net_device *dev;
 	struct in_device *in4;
 	struct inet6_dev *in6;
+	struct ipv6_devconf *all6;
 	bool ignore = false, yes = false;
 
 	rcu_read_lock();
@@ -153,9 +154,9 @@ static bool alive(struct clsw_l3 *l3, const struct l3_paths *paths, const struct
 			ignore = in4 && IN_DEV_IGNORE_ROUTES_WITH_LINKDOWN(in4);
 		} else {
 			in6 = __in6_dev_get(dev);
-			ignore = in6 &&
-				 (READ_ONCE(l3->net->ipv6.devconf_all->ignore_routes_with_linkdown) ||
-				  READ_ONCE(in6->cnf.ignore_routes_with_linkdown));
+			all6 = l3->net->ipv6.devconf_all;
+			ignore = in6 && (READ_ONCE(all6->ignore_routes_with_linkdown) ||
+					 READ_ONCE(in6->cnf.ignore_routes_with_linkdown));
 		}
 		yes = !ignore || netif_carrier_ok(dev);
 	}
@@ -592,7 +593,8 @@ static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 		count = info->nh_grp->num_nh;
 		break;
 	default:
-		NL_SET_ERR_MSG_MOD(info->extack, "resilient next-hop groups are not offloaded: use a hash-threshold group");
+		NL_SET_ERR_MSG_MOD(info->extack,
+				   "resilient next-hop groups are not offloaded: use a hash-threshold group");
 		return -EOPNOTSUPP;
 	}
 	spec = kcalloc(max(count, 1U), sizeof(*spec), GFP_KERNEL);
@@ -633,7 +635,8 @@ int l3_nexthop_event(struct notifier_block *nb, unsigned long event, void *ptr)
 		break;
 	case NEXTHOP_EVENT_RES_TABLE_PRE_REPLACE:
 	case NEXTHOP_EVENT_BUCKET_REPLACE:
-		NL_SET_ERR_MSG_MOD(info->extack, "resilient next-hop groups are not offloaded: use a hash-threshold group");
+		NL_SET_ERR_MSG_MOD(info->extack,
+				   "resilient next-hop groups are not offloaded: use a hash-threshold group");
 		err = -EOPNOTSUPP;
 		break;
 	case NEXTHOP_EVENT_DEL:

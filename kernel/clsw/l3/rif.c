@@ -2,11 +2,11 @@
 /*
  * Router interfaces: where routed packets come in and go out.
  *
- *   swpN, in no bridge ──────────────► RIF on the port
- *   bridge with ports of ours ───────► RIF on its domain (vlan_filtering: its PVID's)
- *   VLAN interface on such a bridge ─► RIF on the VLAN's domain
- *   VLAN interface on a port ────────► none: the chip has no such RIF, packets go
- *                                      to the CPU
+ *   swpN, in no bridge ──────► RIF on the port
+ *   bridge with ports of ours ► RIF on its domain (vlan_filtering: its PVID's)
+ *   VLAN interface on it ─────► RIF on the VLAN's domain
+ *   VLAN interface on a port ─► none: the chip has no such RIF, packets go to
+ *                              the CPU
  *
  * An interface has one while it has addresses. What decides how it forwards
  * (addresses, sysctls, rules, netfilter) is read anew on every event and by the

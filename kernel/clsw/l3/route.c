@@ -4,9 +4,9 @@
  * and what the cover rule says of it.
  *
  *   alias[0] local ─┐
- *   alias[1] main  ─┴─► chosen ──► want() ──► clsw_put() ──► cover: installed,
- *                                                            or missing: the
- *                                                            next one traps
+ *   alias[1] main  ─┴► chosen ─► want() ─► clsw_put() ─► cover: installed,
+ *                                                        or missing: the
+ *                                                        next one traps
  *
  * A route that was admitted counts as standing from the put on: objects are
  * written in the order of their puts, so nothing posted later sees the chip
@@ -449,12 +449,14 @@ struct l3_route *l3_route_find(struct clsw_l3 *l3, u32 tb_id, u8 family, const v
 {
 	struct l3_vrf *vrf = l3_vrf_get(l3, tb_id);
 	struct clsw_cover_node *n;
+	struct l3_route *route;
 
 	if (!vrf)
 		return NULL;
 	n = clsw_cover_find(l3_cover(vrf, family), addr, len);
+	route = n ? n->owner : NULL;
 	l3_vrf_put(l3, vrf);
-	return n ? n->owner : NULL;
+	return route;
 }
 
 struct l3_route *l3_route_get(struct clsw_l3 *l3, u32 tb_id, u8 family, const void *addr, u8 len)

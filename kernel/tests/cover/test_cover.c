@@ -8,7 +8,6 @@
  *   test_cover VECTOR.json...      COVER_CASES=N COVER_SEED=N
  */
 #include <arpa/inet.h>
-#include <inttypes.h>
 #include "json.h"
 #include "sim.h"
 
@@ -220,7 +219,7 @@ static u64 fingerprint(const struct clsw_cover *c)
 
 	for (n = &c->root; n; n = clsw_cover_next_below(&c->root, n)) {
 		u32 words[] = { n->bits[0], n->bits[1], n->bits[2], n->bits[3], n->uncovered,
-				n->len, n->flags, n->owner != NULL };
+				n->len, n->flags, !!n->owner };
 		size_t i;
 
 		for (i = 0; i < ARRAY_SIZE(words); i++)
@@ -245,9 +244,9 @@ static void ends_of(const struct sim_table *t, u8 width, u8 (*addrs)[16], int *c
 /* One command on a chip of our own; false: the command makes no sense there */
 static bool obey(struct sim_table *chip, const struct sim_command *c)
 {
-	bool there = sim_table_find(chip, &c->p) >= 0;
+	bool there = sim_table_find(chip, &c->p) >= 0, creates = c->op == SIM_CREATE;
 
-	if (there != (c->op != SIM_CREATE))
+	if (there == creates)
 		return false;
 	if (c->op == SIM_DELETE)
 		sim_table_del(chip, &c->p);
@@ -405,7 +404,8 @@ static bool property(u8 width, long cases, u64 first)
 		seed = start ? start : 1;
 		wrong = one_case(width);
 		if (wrong) {
-			printf("     COVER_SEED=%" PRIu64 " COVER_CASES=1: %s\n", first + i, wrong);
+			printf("     COVER_SEED=%llu COVER_CASES=1: %s\n",
+			       (unsigned long long)(first + i), wrong);
 			return false;
 		}
 	}
