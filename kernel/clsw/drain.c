@@ -23,6 +23,7 @@
 #define OPEN_MAX	2048	/* commands in flight */
 #define OPEN_RESERVE	64	/* of these not for writes: leases come through */
 #define BURST		64	/* commands posted per turn */
+#define INLINE		8	/* ... and reaped, by who has queued something */
 #define REAP		256	/* completions per turn */
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
 
@@ -127,14 +128,17 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 		list_move_tail(&obj->work, &cd->dirty[obj->key.cls]);
 	else
 		list_move_tail(&obj->work, &cd->going[obj->key.cls]);
-	clsw_drain_kick(cd);
+	cd->dirty_bits |= BIT(obj->key.cls);
+	cd->drain_due = true;
 }
 
 void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	if (obj->wanted && !obj->in_flight && !list_empty(&obj->work) &&
-	    obj->state != CLSW_OBJ_FAILED)
+	    obj->state != CLSW_OBJ_FAILED) {
 		list_move(&obj->work, &cd->dirty[obj->key.cls]);
+		cd->dirty_bits |= BIT(obj->key.cls);
+	}
 }
 
 /* What it refers to has failed: it can't be written as it is */
@@ -316,6 +320,9 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		req.units = obj->sent_units;
 	if (rm_ticket_open(&obj->ticket))
 		err = rm_settle(cd->rm, &req, &obj->ticket, cpl, &verdict);
+	else if (obj->needs_rm)
+		/* a replay that nothing was admitted for: what it took counts all the same */
+		rm_note(cd->rm, cpl);
 	switch (status) {
 	case TND_ST_OK:
 		obj->written = true;
@@ -378,17 +385,17 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 
 static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
-	struct tnd_cpl nothing = { .op = cpu_to_le16(TND_OP_CREATE),
-				   .status = cpu_to_le16(TND_ST_FAULT) };
 	u16 status = le16_to_cpu(cpl->status);
+	bool gone = status == TND_ST_OK || status == TND_ST_NOENT;
 	struct rm_req req;
 
 	release_req(cd, obj, &req);
-	if (obj->doubt && rm_ticket_open(&obj->ticket))
-		rm_settle(cd->rm, &req, &obj->ticket, &nothing, NULL);
-	else if (obj->written)
+	/* what is in doubt keeps its slots until it is known to be gone */
+	if (gone && obj->doubt && rm_ticket_open(&obj->ticket))
+		rm_settle(cd->rm, &req, &obj->ticket, cpl, NULL);
+	if (obj->written && (gone || !obj->doubt))
 		rm_release_done(cd->rm, &req, cpl);
-	if (status == TND_ST_OK || status == TND_ST_NOENT) {
+	if (gone) {
 		obj->doubt = false;
 		obj->written = false;
 		obj->hw_units = 0;
@@ -516,8 +523,17 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 
 		release_req(cd, obj, &req);
 		rm_release_done(cd->rm, &req, NULL);
-	} else if (rm_ticket_open(&obj->ticket)) {
-		rm_doubt(cd->rm, &obj->ticket);
+	} else {
+		if (rm_ticket_open(&obj->ticket))
+			rm_doubt(cd->rm, &obj->ticket);
+		/* it is deleted and made anew: in flight until that is answered */
+		if (obj->op == TND_OP_UPDATE && obj->written && !obj->doubt &&
+		    !clsw_class_fixed(obj->key.cls)) {
+			struct rm_req req;
+
+			release_req(cd, obj, &req);
+			rm_release_begin(cd->rm, &req);
+		}
 	}
 	if (!clsw_class_fixed(obj->key.cls))
 		obj->doubt = true;
@@ -544,21 +560,31 @@ static void look_for_lost(struct clsw_device *cd)
 		clsw_trouble(cd, "commands get no answer");
 }
 
+static struct clsw_obj *first_of(struct clsw_device *cd, struct list_head *lists, u8 cls)
+{
+	if (!(cd->dirty_bits & BIT(cls)) || list_empty(&lists[cls]))
+		return NULL;
+	return list_first_entry(&lists[cls], struct clsw_obj, work);
+}
+
 static struct clsw_obj *next_dirty(struct clsw_device *cd)
 {
+	struct clsw_obj *obj = NULL;
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(order); i++) {
-		struct list_head *list = &cd->dirty[order[i]];
+	for (i = 0; i < ARRAY_SIZE(order) && cd->dirty_bits; i++) {
+		u8 cls = order[i];
 
-		if (!list_empty(list))
-			return list_first_entry(list, struct clsw_obj, work);
+		obj = first_of(cd, cd->dirty, cls);
+		if (obj)
+			return obj;
+		if (list_empty(&cd->going[cls]))
+			cd->dirty_bits &= ~BIT(cls);
 	}
-	for (i = ARRAY_SIZE(order) - 1; i >= 0; i--) {
-		struct list_head *list = &cd->going[order[i]];
-
-		if (!list_empty(list))
-			return list_first_entry(list, struct clsw_obj, work);
+	for (i = ARRAY_SIZE(order) - 1; i >= 0 && cd->dirty_bits; i--) {
+		obj = first_of(cd, cd->going, order[i]);
+		if (obj)
+			return obj;
 	}
 	return NULL;
 }
@@ -579,6 +605,51 @@ static int resync_turn(struct clsw_device *cd)
 	return 1;
 }
 
+/* How many were posted, at most @budget; negative: something is left that can't be now */
+static int post_dirty(struct clsw_device *cd, int budget)
+{
+	struct clsw_obj *obj;
+	int posted = 0, err = 0;
+
+	while (posted < budget) {
+		obj = next_dirty(cd);
+		if (!obj)
+			break;
+		err = post_obj(cd, obj);
+		if (err < 0)
+			break;
+		posted++;
+	}
+	if (posted)
+		cd->backend->table->kick(cd, CLSW_Q_BULK);
+	return posted ?: err;
+}
+
+/*
+ * Whoever queued something posts it: waking the thread for every route costs
+ * more than the route. The thread takes over what is too much.
+ */
+void clsw_drain_inline(struct clsw_device *cd)
+{
+	int posted;
+
+	cd->drain_due = false;
+	if (!cd->drainer)
+		return;
+	if (!clsw_up(cd) || cd->resync) {
+		clsw_drain_kick(cd);
+		return;
+	}
+	cd->backend->table->reap(cd, CLSW_Q_BULK, INLINE);
+	posted = post_dirty(cd, INLINE);
+	if (posted > 0)
+		cd->posted_inline += posted;
+	/* a completion's watchers may have queued more */
+	cd->drain_due = false;
+	if (cd->dirty_bits || (cd->retry && !list_empty(&cd->failed)))
+		clsw_drain_kick(cd);
+}
+
 int clsw_drain_turn(struct clsw_device *cd)
 {
 	const struct clsw_table_ops *table = cd->backend->table;
@@ -597,19 +668,8 @@ int clsw_drain_turn(struct clsw_device *cd)
 	}
 	if (!cd->resync)
 		done += clsw_rm_refill(cd);
-	while (posted < BURST) {
-		struct clsw_obj *obj = next_dirty(cd);
-		int err;
-
-		if (!obj)
-			break;
-		err = post_obj(cd, obj);
-		if (err < 0)
-			break;
-		posted++;
-	}
-	if (posted)
-		table->kick(cd, CLSW_Q_BULK);
+	cd->drain_due = false;
+	posted = max(post_dirty(cd, BURST), 0);
 	return done + posted;
 }
 
@@ -661,12 +721,27 @@ int clsw_settle(struct clsw_device *cd, unsigned int ms)
 	return cd->state == CLSW_DEV_GONE ? -EIO : 0;
 }
 
+/*
+ * Callers post by themselves, and reap what they find: while they do, an
+ * interrupt for every completion would only cost. The thread looks once a tick.
+ */
+static bool nap(struct clsw_device *cd, u32 *seen, unsigned long *slept)
+{
+	bool busy = cd->posted_inline != *seen && time_before(jiffies, *slept + 2);
+
+	*seen = cd->posted_inline;
+	*slept = jiffies;
+	return busy;
+}
+
 static int drainer(void *arg)
 {
 	struct clsw_device *cd = arg;
-	unsigned long looked = jiffies;
+	unsigned long looked = jiffies, slept = jiffies;
+	u32 seen = 0;
 
 	while (!kthread_should_stop()) {
+		bool naps = false;
 		int done;
 
 		WRITE_ONCE(cd->drain_wake, false);
@@ -680,14 +755,17 @@ static int drainer(void *arg)
 					unstick(cd);
 				}
 			}
-			if (!done && clsw_up(cd))
-				done = cd->backend->table->want_irq(cd);
+			if (!done && clsw_up(cd)) {
+				naps = nap(cd, &seen, &slept);
+				if (!naps)
+					done = cd->backend->table->want_irq(cd);
+			}
 			clsw_unlock(cd);
 			cond_resched();
 		} while (done && !kthread_should_stop());
 		wait_event_interruptible_timeout(cd->drain_wait,
 						 READ_ONCE(cd->drain_wake) || kthread_should_stop(),
-						 HZ / 4);
+						 naps ? 1 : HZ / 4);
 	}
 	return 0;
 }

@@ -165,12 +165,14 @@ static void refused(struct rm *rm, const struct rm_ticket *t, const struct tnd_c
 static void compensated(struct rm *rm, const struct rm_req *req, const struct rm_ticket *t,
 			const struct rm_need *need, const struct tnd_cpl *cpl)
 {
+	/* without a doubt its create was never posted, and the delete was another's */
+	bool drawn = t->lease && t->state & RM_T_DOUBT;
 	struct bank_key key;
 	u8 i;
 
 	for (i = 0; i < need->count; i++) {
 		struct rm_pool *p = &rm->pools[need->pool[i]];
-		u32 n = t->lease ? min(need->slots[i], given_of(rm, cpl, need->pool[i])) : 0;
+		u32 n = drawn ? min(need->slots[i], given_of(rm, cpl, need->pool[i])) : 0;
 
 		p->in_flight -= n;
 		p->free += n;
