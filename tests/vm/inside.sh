@@ -9,11 +9,22 @@ case $LAB_BACKEND in pci) backend=clsw_pci ;; null) backend=clsw_null ;; esac
 
 say() { printf '%s\n' "$*"; }
 
+# Addresses and names of the NICs that are here, not in a test's namespace
+nics() { grep -H '^02:54:4e:00:' /sys/class/net/*/address | sed 's,^/sys/class/net/\([^/]*\)/address:\(.*\),\2 \1,'; }
+all=$(nics | grep -c .)
+
 # As after boot: nothing of the last test's is left, and the driver is a new one
 clean() {
 	for ns in $(ip netns list | cut -d' ' -f1); do
 		for p in $(ip netns pids "$ns"); do kill -KILL "$p" 2>/dev/null; done
 		ip netns del "$ns"
+	done
+	# they come back a little later, under the names that they had there
+	n=0
+	while [ "$(nics | grep -c .)" -lt "$all" ] && [ $n -lt 50 ]; do sleep 0.1; n=$((n + 1)); done
+	nics | while IFS=': ' read -r _ _ _ _ hi lo name; do
+		p=p$((0x$hi * 256 + 0x$lo))
+		[ "$name" = "$p" ] || { ip link set "$name" down; ip link set "$name" name "$p"; }
 	done
 	if [ -n "$backend" ] && lsmod | grep -q '^clsw '; then
 		modprobe -r "$backend" || return 1

@@ -37,6 +37,7 @@ enum {
  * @burst: of a policer, packets
  * @policed: by trap class, under clsw_lock()
  * @closing: devlink lets go of the traps: the chip keeps its settings
+ * @registered: devlink has them
  */
 struct clsw_traps {
 	void *ctx[TND_TRAP_REASON_COUNT];

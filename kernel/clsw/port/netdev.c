@@ -375,22 +375,34 @@ void clsw_port_destroy(struct clsw_port *port)
 	kfree(port);
 }
 
-/* Under RTNL nobody looks at dev->devlink_port */
-static void link_devlink_port(struct clsw_port *port)
+/*
+ * A devlink port for a netdev that is there already. The core fills in the
+ * netdev when it is registered; here it has to be there from the start, so
+ * that whoever listens hears of the two together.
+ */
+static int show_port(struct clsw_port *port)
 {
 	struct devlink_port *dp = &port->devlink_port;
 	struct net_device *dev = port->netdev;
+	int err;
 
 	rtnl_lock();
-	devlink_port_type_eth_set(dp);
-	/* as the core does when a netdev registers: this one is there already */
-	spin_lock_bh(&dp->type_lock);
+	dp->type = DEVLINK_PORT_TYPE_ETH;
 	dp->type_eth.netdev = dev;
 	dp->type_eth.ifindex = dev->ifindex;
 	strscpy(dp->type_eth.ifname, dev->name);
-	spin_unlock_bh(&dp->type_lock);
-	dev->devlink_port = dp;
+	err = devl_port_register_with_ops(port->cd->devlink, dp, port->index,
+					  &clsw_devlink_port_ops);
+	if (err)
+		dp->type = DEVLINK_PORT_TYPE_NOTSET;
+	else
+		dev->devlink_port = dp;
 	rtnl_unlock();
+	/* the core waits for a type to be set */
+	if (!err)
+		cancel_delayed_work_sync(&dp->type_warn_dw);
+	port->shown = !err;
+	return err;
 }
 
 void clsw_ports_hide(struct clsw_device *cd)
@@ -421,12 +433,9 @@ int clsw_ports_show(struct clsw_device *cd)
 		port = cd->ports[i];
 		if (!port || port->shown)
 			continue;
-		err = devl_port_register_with_ops(cd->devlink, &port->devlink_port, port->index,
-						  &clsw_devlink_port_ops);
+		err = show_port(port);
 		if (err)
 			return err;
-		link_devlink_port(port);
-		port->shown = true;
 	}
 	return 0;
 }

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# lab: --backend null --ports 4
+# timeout: 600
+# long
+#
+# The driver is loaded and unloaded 200 times, and the chip reloaded 200 times under a configuration: nothing leaks.
+. /host/tests/vm/lib.sh
+
+memory() { echo 3 >/proc/sys/vm/drop_caches; awk '/^(Slab|VmallocUsed|Percpu):/ { s += $2 } END { print s }' /proc/meminfo; }
+configure() {
+	ip link add br0 type bridge vlan_filtering 1
+	ip link set swp1 master br0
+	ip link set swp1 up
+	ip link set br0 up
+	bridge fdb add 02:00:00:00:01:01 dev swp1 master static vlan 1
+	ip link set swp2 up
+	ip addr add 192.0.2.1/24 dev swp2
+	ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev swp2
+	ip route add 198.51.100.0/24 via 192.0.2.2
+}
+
+modprobe -r clsw_null
+round() {
+	modprobe clsw_null ports=4
+	configure
+	modprobe -r clsw_null || fail "the driver can't be unloaded"
+	ip link del br0
+	ip route show | grep -q 198.51.100 && fail "a route without its netdev"
+	:
+}
+n=0
+while [ $n -lt 20 ]; do n=$((n + 1)); round; done
+before=$(memory)
+while [ $n -lt 200 ]; do n=$((n + 1)); round; done
+grown=$(($(memory) - before))
+echo "memory after 180 rounds more: $grown kB"
+[ $grown -lt 2048 ] || fail "180 loads of the driver left $grown kB"
+
+modprobe clsw_null ports=4
+. /host/tests/vm/ports.sh
+configure
+until_true 10 "nothing under way" settled
+index=$(cat /sys/class/net/swp1/ifindex)
+mac=$(occ mac) lpm=$(occ ipv4-lpm)
+devlink dev reload "$DEV"
+before=$(memory) n=0
+while [ $n -lt 200 ]; do
+	n=$((n + 1))
+	devlink dev reload "$DEV" || fail "reload $n"
+done
+grown=$(($(memory) - before))
+echo "memory after 200 reloads: $grown kB"
+[ $grown -lt 2048 ] || fail "200 reloads left $grown kB"
+is "swp1 is the same netdev" "$index" "$(cat /sys/class/net/swp1/ifindex)"
+until_true 10 "nothing under way" settled
+adds_up
+is "addresses" "$mac" "$(occ mac)"
+is "prefixes" "$lpm" "$(occ ipv4-lpm)"
+is "devlink's ports" 4 "$(devlink -j port show | jq '.port | length')"
