@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci
-# timeout: 400
+# timeout: 1500
 """Addresses, both ways: what the chip learns is in the bridge, what the bridge knows is in the chip."""
 
 import json
@@ -132,7 +132,7 @@ def test_the_event_comes_before_the_frame(bench):
     run("ip link add v0 type veth peer name v1; ip link set v0 master br0; ip link set v0 up; ip link set v1 up")
     bench.devices.append("v1")
     far = bench.nic[9] = l2.Nic("v1")
-    until(lambda: open("/sys/class/net/v0/brport/state").read().strip() == "3")
+    until(lambda: l2.reads("/sys/class/net/v0/brport/state", "3"))
     l2.settle()
     try:
         for n in range(20):
@@ -140,7 +140,7 @@ def test_the_event_comes_before_the_frame(bench):
             ask = frame(BROADCAST, address)
             bench.clear()
             bench.nic[1].send(ask)
-            true(until(lambda: [f for f in far.read() if f[6:12] == ask[6:12]]), "the question")
+            true(until(lambda ask=ask: [f for f in far.read() if f[6:12] == ask[6:12]]), "the question")
             answer = frame(address, mac(0xAA))
             far.send(answer)
             equal(bench.came(answer, 0.1), {1: [answer]}, "the answer")

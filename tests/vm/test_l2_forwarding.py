@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci
-# timeout: 400
+# timeout: 1500
 """Bridges in hardware: who gets a frame, in which form, and that the CPU has nothing to do with it."""
 
 import l2
@@ -103,7 +103,7 @@ def test_two_bridges_stay_apart(bench):
     equal(bench.ports(1, frame(BROADCAST, mac(1))), [2], "br0")
     equal(bench.ports(3, frame(BROADCAST, mac(1))), [4], "br1")
     run("ip link set swp2 master br1")
-    l2.until(lambda: open("/sys/class/net/swp2/brport/state").read().strip() == "3")
+    l2.until(lambda: l2.reads("/sys/class/net/swp2/brport/state", "3"))
     l2.settle()
     equal(bench.ports(3, frame(BROADCAST, mac(1))), [2, 4], "swp2 moved over")
 
@@ -113,7 +113,7 @@ def test_members_that_are_not_ours(bench):
     run("ip link add v0 type veth peer name v1; ip link set v0 master br0; ip link set v0 up; ip link set v1 up")
     bench.devices.append("v1")
     far = bench.nic[9] = l2.Nic("v1")
-    l2.until(lambda: open("/sys/class/net/v0/brport/state").read().strip() == "3")
+    l2.until(lambda: l2.reads("/sys/class/net/v0/brport/state", "3"))
     l2.settle()
     try:
         equal(bench.ports(1, frame(BROADCAST, mac(1))), [2, 3, 9], "broadcast, once each")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci
-# timeout: 400
+# timeout: 1500
 """Port flags, spanning-tree states, and what is refused or trapped instead, with its reason."""
 
 import l2
@@ -10,7 +10,7 @@ GROUP = "01:00:5e:00:00:f0"
 
 
 def flags(port):
-    return [p for p in l2.table("ports") if p["port"] == port][0]["flags"]
+    return next(p for p in l2.table("ports") if p["port"] == port)["flags"]
 
 
 def set_flag(port, words):
@@ -82,7 +82,7 @@ def test_locked(bench):
 def test_spanning_tree_states(bench):
     bench.bridge()
     lldp = "01:80:c2:00:00:0e"
-    for state, name, out, learns in ((4, "blocking", [], False), (1, "listening", [], False), (2, "learning", [], True),
+    for state, name, out, learns in ((1, "listening", [], False), (2, "learning", [], True),
                                      (3, "forwarding", [2, 3, 4], True)):
         run(f"bridge link set dev swp1 state {state}")
         true(until(lambda name=name: l2.table("ports")[0]["stp_state"] == name), f"{name} in the chip")
@@ -94,10 +94,12 @@ def test_spanning_tree_states(bench):
         equal(l2.cpu_rx() - before, 1, f"{name}: LLDP at the CPU")
     bench.send(1, frame(mac(9), mac(1)), wait=0)
     true(until(lambda: chip_fdb(mac(1)) and l2.kernel_fdb(mac(1))), "learned")
-    run("bridge link set dev swp1 state 4")
-    true(until(lambda: l2.table("ports")[0]["stp_state"] == "blocking"), "blocking in the chip")
-    equal(bench.ports(2, frame(mac(1), mac(2))), [], "behind a port that blocks: dropped, as in the bridge")
+    run("bridge link set dev swp1 state 1")
+    true(until(lambda: l2.table("ports")[0]["stp_state"] == "listening"), "listening in the chip")
+    equal(bench.ports(2, frame(mac(1), mac(2))), [], "behind a port that does not forward: dropped, as in the bridge")
     true(chip_fdb(mac(1)) and l2.kernel_fdb(mac(1)), "and not forgotten")
+    run("bridge link set dev swp1 state 0")
+    true(until(lambda: not chip_fdb(mac(1)) and not l2.kernel_fdb(mac(1))), "forgotten when the port is disabled")
 
 
 def test_stp_of_the_kernel(bench):
@@ -155,6 +157,24 @@ def test_devices_on_top_trap(bench):
     true(trapped(2), "ARP suppression")
     run("bridge link set dev swp1 neigh_suppress off")
     true(forwards(2), "no longer")
+
+
+def test_filters_trap(bench):
+    bench.bridge()
+    run("nft add table bridge t; nft add chain bridge t c '{ type filter hook forward priority 0; policy drop; }'")
+    try:
+        true(trapped(1), "a bridge chain")
+        equal(bench.ports(1, frame(BROADCAST, mac(1))), [], "dropped by the chain")
+    finally:
+        run("nft delete table bridge t")
+    true(forwards(1), "no longer")
+    equal(bench.ports(1, frame(BROADCAST, mac(1))), [2, 3, 4], "forwarded again")
+    run("nft add table netdev t; nft add chain netdev t c '{ type filter hook ingress device swp2 priority 0; }'")
+    try:
+        true(trapped(1), "an ingress chain on a member")
+    finally:
+        run("nft delete table netdev t")
+    true(forwards(1), "no longer")
 
 
 def test_groups_by_mac_address_trap(bench):

@@ -11,8 +11,8 @@
  * tx_fwd_offload is off: a frame that the CPU sends through the chip's pipeline
  * would seem to come in on a port, and teach the chip so.
  *
- * What a driver is not told (a promiscuous bridge, ARP suppression) is looked
- * at every two seconds.
+ * What a driver is not told (a promiscuous bridge, ARP suppression, nftables
+ * chains for bridged frames) is looked at every two seconds.
  */
 #include <linux/slab.h>
 
@@ -79,6 +79,31 @@ static void look_at_members(struct l2_bridge *bridge)
 	clsw_unlock(bridge->l2->cd);
 }
 
+/* Does the kernel look at bridged frames, or at those of a member? */
+static bool is_filtered(struct l2_bridge *bridge)
+{
+	struct net *net = dev_net(bridge->dev);
+	struct net_device *dev;
+	struct list_head *iter;
+	bool some = false;
+	int i;
+
+	/* a chain that was emptied and removed leaves no hooks: a pointer is enough */
+#ifdef CONFIG_NETFILTER_FAMILY_BRIDGE
+	for (i = 0; i < ARRAY_SIZE(net->nf.hooks_bridge); i++)
+		some |= !!rcu_access_pointer(net->nf.hooks_bridge[i]);
+#endif
+	netdev_for_each_lower_dev(bridge->dev, dev, iter) {
+#ifdef CONFIG_NETFILTER_INGRESS
+		some |= !!rcu_access_pointer(dev->nf_hooks_ingress);
+#endif
+#ifdef CONFIG_NETFILTER_EGRESS
+		some |= !!rcu_access_pointer(dev->nf_hooks_egress);
+#endif
+	}
+	return some;
+}
+
 /* RTNL, not locked. What the kernel changes without telling */
 static void look_at_bridge(struct l2_bridge *bridge)
 {
@@ -88,6 +113,7 @@ static void look_at_bridge(struct l2_bridge *bridge)
 			       BR_PROXYARP_WIFI;
 	struct net_device *dev;
 	struct list_head *iter;
+	bool filtered = is_filtered(bridge);
 	bool suppress = false;
 
 	netdev_for_each_lower_dev(bridge->dev, dev, iter)
@@ -97,6 +123,7 @@ static void look_at_bridge(struct l2_bridge *bridge)
 	bridge->promisc = promisc;
 	l2_bridge_trap(bridge, L2_TRAP_PROMISC, promisc);
 	l2_bridge_trap(bridge, L2_TRAP_SUPPRESS, suppress);
+	l2_bridge_trap(bridge, L2_TRAP_FILTER, filtered);
 	clsw_unlock(cd);
 }
 

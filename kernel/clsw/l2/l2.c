@@ -13,6 +13,7 @@ static const char * const trap_text[] = {
 	[L2_TRAP_PROMISC] = "the bridge device is promiscuous",
 	[L2_TRAP_MDB] = "multicast groups by MAC address",
 	[L2_TRAP_SUPPRESS] = "the bridge answers ARP or ND for others",
+	[L2_TRAP_FILTER] = "netfilter looks at bridged frames",
 	[L2_TRAP_SWITCHED] = "vlan_filtering is being switched",
 };
 
