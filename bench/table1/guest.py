@@ -49,8 +49,14 @@ def timing():
         return {k: int(v) for k, v in (line.split() for line in f)}
 
 
+def switches():
+    with open("/proc/stat", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("ctxt "))
+
+
 def run_batch(path):
-    """(begin, end) in ns, user and system time in ns."""
+    """Begin in ns, and what it took: wall, user, system time in ns, context switches of the machine."""
+    ctxt = switches()
     begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     p = subprocess.Popen(["ip", "-batch", path])
     _, status, usage = os.wait4(p.pid, 0)
@@ -58,7 +64,8 @@ def run_batch(path):
     p.returncode = os.waitstatus_to_exitcode(status)
     if p.returncode:
         sys.exit(f"guest: ip -batch {path} ended with {p.returncode}")
-    return begin, end, int(usage.ru_utime * 1e9), int(usage.ru_stime * 1e9)
+    return begin, {"user_ns": end - begin, "cpu_user_ns": int(usage.ru_utime * 1e9),
+                   "cpu_sys_ns": int(usage.ru_stime * 1e9), "switches": switches() - ctxt}
 
 
 def flush(count):
@@ -73,10 +80,10 @@ def floor(count):
     ip("addr", "add", "192.0.2.1/24", "dev", "floor0")
     ip("link", "set", "floor0", "up")
     path = batch("floor", count, "floor0")
-    begin, end, user, system = run_batch(path)
+    _, out = run_batch(path)
     flush(count)
     ip("link", "del", "floor0")
-    return {"user_ns": end - begin, "cpu_user_ns": user, "cpu_sys_ns": system}
+    return out
 
 
 def devlink_handle():
@@ -132,13 +139,12 @@ def policy_step(policy, count, params):
     time.sleep(0.3)
     write(DEBUG + "/timing", 1)
     write(DEBUG + "/watch", prefix(count - 1))
-    begin, end, user, system = run_batch(path)
+    begin, out = run_batch(path)
     t = wait_for(count)
     if not t["watch_ns"]:
         sys.exit("guest: the last route is not in hardware")
-    out = {"user_ns": end - begin, "cpu_user_ns": user, "cpu_sys_ns": system, "first_ns": t["first_ns"] - begin,
-           "outage_ns": t["watch_ns"] - begin, "all_ns": t["last_ns"] - begin,
-           **{k: t[k] for k in ("writes", "batches", "queries", "busy_ns", "model_ns", "irqs", "depth")}}
+    out |= {"first_ns": t["first_ns"] - begin, "outage_ns": t["watch_ns"] - begin, "all_ns": t["last_ns"] - begin,
+            **{k: t[k] for k in ("writes", "batches", "queries", "busy_ns", "model_ns", "irqs", "depth")}}
     time.sleep(0.3)
     out["offloaded"] = offloaded()
     flush(count)

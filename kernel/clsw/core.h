@@ -99,6 +99,9 @@ struct clsw_device {
 	wait_queue_head_t drain_wait;
 	wait_queue_head_t idle_wait;	/* somebody waits for "all applied" */
 	bool drain_wake;
+	bool drain_due;			/* something was queued: clsw_unlock() posts it */
+	u32 dirty_bits;			/* by class: .dirty or .going may have some */
+	u32 posted_inline;		/* commands that a caller posted itself */
 	bool in_callback;		/* a watcher runs: nothing is flushed below it */
 	u8 resync;			/* drain.c: where a replay is */
 	struct clsw_open *open;		/* drain.c: commands in flight by cookie */
@@ -173,6 +176,8 @@ void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_ver
 /* ---- drain.c ---- */
 /* Locked: something is dirty */
 void clsw_drain_kick(struct clsw_device *cd);
+/* Locked, from clsw_unlock(): posts what the caller has queued */
+void clsw_drain_inline(struct clsw_device *cd);
 /* Locked: queues an object for what it needs; nothing if it needs nothing */
 void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked: reaps and posts once; how much was done */

@@ -25,6 +25,8 @@ EXPORT_SYMBOL_GPL(clsw_lock);
 
 void clsw_unlock(struct clsw_device *cd)
 {
+	if (cd->drain_due)
+		clsw_drain_inline(cd);
 	spin_unlock_bh(&cd->lock);
 }
 EXPORT_SYMBOL_GPL(clsw_unlock);

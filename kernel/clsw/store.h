@@ -36,16 +36,17 @@
 
 struct clsw_obj;
 
-#define CLSW_KEY_MAX	24
+#define CLSW_KEY_MAX	26
 
 /*
  * Key of an object: the key fields of its ABI body, in their ABI layout and
- * order (abi/tandem.h names them per class), zero padded.
+ * order (abi/tandem.h names them per class), zero padded to whole words, which
+ * the table hashes faster than bytes.
  */
 struct clsw_key {
 	u16 cls;
 	u8 bytes[CLSW_KEY_MAX];
-} __packed __aligned(2);
+} __packed __aligned(4);
 
 enum clsw_obj_state {
 	CLSW_OBJ_NEW,

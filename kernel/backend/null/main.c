@@ -29,7 +29,7 @@ module_param_named(entry_ns, null_entry_ns, uint, 0644);
 MODULE_PARM_DESC(entry_ns, "what each further write of a batch takes");
 u32 null_irq_ns;
 module_param_named(irq_ns, null_irq_ns, uint, 0644);
-MODULE_PARM_DESC(irq_ns, "interrupt moderation of writes: at most so long after the first completion; 0: none");
+MODULE_PARM_DESC(irq_ns, "interrupt moderation: it comes so long after the first completed write");
 bool null_parallel;
 module_param_named(parallel, null_parallel, bool, 0444);
 MODULE_PARM_DESC(parallel, "each queue has a firmware CPU of its own (as asicd's latency model)");

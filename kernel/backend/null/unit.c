@@ -282,25 +282,16 @@ static enum hrtimer_restart timer_fires(struct hrtimer *t)
 
 /*
  * When the interrupt comes: at a completion of SYNC; for BULK null_irq_ns after
- * the first one, or when all of them are done if that is sooner. A question
- * behind a write that runs: when it will be answered.
+ * the first one. A question behind a write that runs: when it will be answered.
  */
 static u64 irq_at(const struct null_chip *n)
 {
-	const struct null_queue *sync = &n->queue[CLSW_Q_SYNC], *bulk = &n->queue[CLSW_Q_BULK];
-	u64 due = null_next_due(n), all;
-	u32 left, batch = batch_limit();
+	const struct null_queue *sync = &n->queue[CLSW_Q_SYNC];
+	u64 due = null_next_due(n);
 
-	if (due == U64_MAX || !null_irq_ns || null_parallel || n->unit[0].what != NULL_DO_BULK)
+	if (due == U64_MAX || null_parallel || n->unit[0].what != NULL_DO_BULK)
 		return due;
-	if (sync->done != sync->seen)
-		return due + null_query_ns;
-	left = bulk->seen - bulk->done - n->unit[0].batch;
-	all = (u64)(left / batch) * (null_write_ns + null_entry_ns * (batch - 1ULL));
-	left %= batch;
-	if (left)
-		all += null_write_ns + null_entry_ns * (left - 1ULL);
-	return due + min_t(u64, null_irq_ns, all);
+	return due + (sync->done != sync->seen ? null_query_ns : null_irq_ns);
 }
 
 static void arm(struct null_chip *n)

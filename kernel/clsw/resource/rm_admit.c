@@ -324,7 +324,9 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 		v->result = RM_QUERY;
 		return RM_QUERY;
 	}
-	rm->due = true;
+	/* a policy that holds no bucket of counted slots has nothing to refill */
+	if (asks(rm) || row->exact)
+		rm->due = true;
 	return decide(rm, row, req, &need, t, v);
 }
 
