@@ -94,7 +94,7 @@ vm_close() {
 	if [ -e "/run/netns/$NS" ]; then ip netns del "$NS" || :; fi
 	[ -z "$SOCK" ] || rm -rf "$SOCK"
 	if [ -n "$RUN" ]; then
-		rm -rf "$RUN/vm"
+		rm -rf "$RUN/vm" "$SHARE/.lab/modules"
 		if [ "$rc" = 0 ] && [ -z "$KEEP" ]; then
 			rm -rf "$RUN" "$SHARE/.lab"
 		else
