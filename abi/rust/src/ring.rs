@@ -119,6 +119,12 @@ pub struct Producer<M> {
 }
 
 impl<M: Memory> Producer<M> {
+    /// For tests of what a hostile other side does.
+    #[doc(hidden)]
+    pub fn memory(&self) -> &M {
+        &self.mem
+    }
+
     /// For a ring that an attach has just emptied: both indices start at zero.
     pub fn new(mem: M, ring: RingLayout) -> Self {
         Self::starting_at(mem, ring, 0)

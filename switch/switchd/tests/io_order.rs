@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tandem_abi::{LayoutSpec, Status, raw};
+use tandem_abi::{LayoutSpec, Memory, Status, raw};
 use tandem_carrier::{DeviceEvent, DeviceSide};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
@@ -35,7 +35,7 @@ enum Do {
     Event(u16, [u8; 6], u16),
     /// A learn event, and the frame that caused it right behind, published at once.
     LearnAndFrame([u8; 6], u16, Vec<u8>),
-    /// A packet that says it is longer than the ring's entry.
+    /// The packet ring's index runs ahead.
     Nonsense,
 }
 
@@ -103,13 +103,11 @@ fn device(
                             event(kind, mac, port);
                         }
                         Do::Nonsense => {
-                            let rx = raw::tnd_rx {
-                                len: u32::MAX,
-                                port: 1,
-                                epoch,
-                                ..Default::default()
-                            };
-                            rings.rx.push(&[rx.as_bytes()]).unwrap();
+                            let ring = *rings.rx.ring();
+                            let far = ring.entry_count + 1;
+                            rings.rx.memory().store_release(ring.prod, far);
+                            // rings the doorbell
+                            event(raw::TND_EV_LINK, [0; 6], 3);
                         }
                         Do::LearnAndFrame(mac, port, frame) => {
                             let event_seq = event(raw::TND_EV_LEARN, mac, port);
