@@ -16,6 +16,7 @@
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
 #include <net/addrconf.h>
 #include <net/l3mdev.h>
 
@@ -76,6 +77,35 @@ static bool has_addresses(struct net_device *dev)
 	return (in4 && rtnl_dereference(in4->ifa_list)) || (in6 && !list_empty(&in6->addr_list));
 }
 
+#if IS_ENABLED(CONFIG_NETFILTER)
+/*
+ * Security modules hook POST_ROUTING on every Debian (AppArmor, SELinux); of
+ * packets that are forwarded, without a label of netfilter's own, they let all pass.
+ */
+static bool hooked(const struct nf_hook_entries __rcu *slot)
+{
+	const struct nf_hook_entries *entries;
+	struct nf_hook_ops **ops;
+	bool found = false;
+	u16 i;
+
+	rcu_read_lock();
+	entries = rcu_dereference(slot);
+	if (entries) {
+		ops = nf_hook_entries_get_hook_ops(entries);
+		for (i = 0; i < entries->num_hook_entries && !found; i++) {
+			const struct nf_hook_ops *op = READ_ONCE(ops[i]);
+
+			found = op->hook_ops_type != NF_HOOK_OP_UNDEFINED ||
+				(op->priority != NF_IP_PRI_SELINUX_FIRST &&
+				 op->priority != NF_IP_PRI_SELINUX_LAST);
+		}
+	}
+	rcu_read_unlock();
+	return found;
+}
+#endif
+
 /* Packets that come in are for software to judge, whatever the tables say */
 static bool filtered(struct clsw_l3 *l3)
 {
@@ -84,8 +114,8 @@ static bool filtered(struct clsw_l3 *l3)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(hooks); i++)
-		if (rcu_access_pointer(l3->net->nf.hooks_ipv4[hooks[i]]) ||
-		    rcu_access_pointer(l3->net->nf.hooks_ipv6[hooks[i]]))
+		if (hooked(l3->net->nf.hooks_ipv4[hooks[i]]) ||
+		    hooked(l3->net->nf.hooks_ipv6[hooks[i]]))
 			return true;
 #endif
 	return READ_ONCE(l3->alien_rules);
