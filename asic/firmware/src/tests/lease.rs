@@ -265,3 +265,32 @@ fn the_geometry_dump_describes_the_exact_match_memory() {
     };
     assert_eq!(run(f, &c, &[]).0.status, TND_ST_NO_OUTPUT);
 }
+
+/// The pipeline learns into the same memory: it takes free slots, never those that a lease was promised, however many
+/// stations there are.
+#[test]
+fn learning_takes_nothing_that_is_leased() {
+    use tandem_tables::exact::Key;
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    assert_eq!(create(f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
+    let (cpl, id) = grant(f, &[(TND_CLS_FDB, 0, 6)]);
+    assert_eq!(cpl.status, TND_ST_OK);
+    let mut learned = 0;
+    for i in 0..2000u32 {
+        let [_, a, b, c] = i.to_be_bytes();
+        let key = Key::Mac {
+            fid: 1,
+            mac: [2, 7, 7, a, b, c],
+        };
+        learned += u32::from(f.state.exact.insert(key, 1, 0).is_ok());
+    }
+    assert!(learned >= 20, "{learned} learned");
+    assert_eq!(pool(f, PoolId::ExactMatch).committed, 6);
+    // each of them, though the banks are as full as learning makes them
+    for i in 1..=6 {
+        let cpl = with_lease(f, id, TND_CLS_FDB, fdb(1, i, 1).as_bytes());
+        assert_eq!(cpl.status, TND_ST_OK, "{i}");
+    }
+    assert_eq!(f.check_accounting(), Ok(()));
+}
