@@ -18,6 +18,7 @@ sys.path.insert(0, HERE)
 from lib import frr, net  # noqa: E402
 from lib.switch import TOP, AsicSwitch, KernelSwitch, binaries  # noqa: E402
 
+collect_ignore = ["vm"]  # those run in the lab's virtual machine: tests/vm/run
 PREFIX = "tnt-"
 LONG = bool(os.environ.get("TANDEM_LONG"))
 LOGS = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "test", "logs")
