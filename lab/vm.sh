@@ -278,10 +278,11 @@ vm_run() {
 	if [ -n "$ACPI" ]; then
 		case $ACPI in
 		*.asl)
-			cp "$ACPI" "$G/table.asl"
-			in_build iasl -p "/out/${G#"$LAB"/}/table" "/out/${G#"$LAB"/}/table.asl" >"$RUN/iasl.log" 2>&1 ||
+			# in the run's folder, which the chroot sees; the share may be anywhere
+			cp "$ACPI" "$RUN/table.asl"
+			in_build iasl -p "/out/${RUN#"$LAB"/}/table" "/out/${RUN#"$LAB"/}/table.asl" >"$RUN/iasl.log" 2>&1 ||
 				die "$ACPI does not compile: $RUN/iasl.log"
-			acpi=$G/table.aml ;;
+			acpi=$RUN/table.aml ;;
 		*) acpi=$ACPI ;;
 		esac
 	fi

@@ -58,7 +58,8 @@ param() { devlink -j dev param show "$DEV" name "$1" | jq -r '[.. | objects | se
 for p in lockstep prefetch predict-flat predict-model credit; do
 	devlink dev param set "$DEV" name policy value $p cmode runtime
 	is "policy" $p "$(param policy)"
-	ip route add "198.51.100.${#p}/32" via 192.0.2.2 || fail "a route under $p"
+	n=$((n + 1))
+	ip route add "198.51.100.$n/32" via 192.0.2.2 || fail "a route under $p"
 done
 refused "lockstep, prefetch, credit" devlink dev param set "$DEV" name policy value best cmode runtime
 refused "bucket 1024, low_water 4096" devlink dev param set "$DEV" name low_water value 4096 cmode runtime

@@ -2,9 +2,9 @@
 /*
  * devlink health: the chip has failed, reset itself or gone.
  *
- *   clsw_trouble() ─► recover_work ─┬─► clsw_health_report ──┐
- *                                   └─► clsw_health_recovered ┴─► our work: devlink
- *   devlink health recover ─► clsw_recover() ─► recover_work, waited for
+ *   clsw_trouble() ─► recover_work ─┬─► clsw_health_report ───┐
+ *                                   └─► clsw_health_recovered ┴─► a work item: devlink
+ *   recover by hand ─► clsw_recover() ─► recover_work, waited for
  *
  * The devlink lock is taken by our own work alone: who recovers by hand holds
  * it while it waits for recover_work. Recovery never waits for devlink; what a

@@ -22,27 +22,27 @@ struct mode {
 #define RJ45	BIT(TND_CAGE_RJ45)
 #define SFP	BIT(TND_CAGE_SFP)
 #define QSFP	BIT(TND_CAGE_QSFP)
-#define MODE(speed, lanes, cages, name, fec) \
-	{ speed, lanes, cages, ETHTOOL_LINK_MODE_##name##_Full_BIT, fec }
+#define BASER	ETHTOOL_FEC_BASER
+#define OFF	ETHTOOL_FEC_OFF
+#define RS	ETHTOOL_FEC_RS
 
 /* IEEE 802.3: clauses 74 (BASE-R FEC) and 91, 108, 134 (RS-FEC) say which goes with which */
 static const struct mode modes[] = {
-	MODE(10, 1, RJ45, 10baseT, 0),
-	MODE(100, 1, RJ45, 100baseT, 0),
-	MODE(1000, 1, RJ45, 1000baseT, 0),
-	MODE(1000, 1, SFP | QSFP, 1000baseX, 0),
-	MODE(2500, 1, RJ45, 2500baseT, 0),
-	MODE(5000, 1, RJ45, 5000baseT, 0),
-	MODE(10000, 1, RJ45, 10000baseT, 0),
-	MODE(10000, 1, SFP | QSFP, 10000baseCR, ETHTOOL_FEC_OFF | ETHTOOL_FEC_BASER),
-	MODE(25000, 1, SFP | QSFP, 25000baseCR,
-	     ETHTOOL_FEC_OFF | ETHTOOL_FEC_BASER | ETHTOOL_FEC_RS),
-	MODE(40000, 4, QSFP, 40000baseCR4, ETHTOOL_FEC_OFF | ETHTOOL_FEC_BASER),
-	MODE(50000, 1, SFP | QSFP, 50000baseCR, ETHTOOL_FEC_RS),
-	MODE(50000, 2, QSFP, 50000baseCR2, ETHTOOL_FEC_OFF | ETHTOOL_FEC_BASER | ETHTOOL_FEC_RS),
-	MODE(100000, 2, QSFP, 100000baseCR2, ETHTOOL_FEC_RS),
-	MODE(100000, 4, QSFP, 100000baseCR4, ETHTOOL_FEC_OFF | ETHTOOL_FEC_RS),
-	MODE(200000, 4, QSFP, 200000baseCR4, ETHTOOL_FEC_RS),
+	{ 10, 1, RJ45, ETHTOOL_LINK_MODE_10baseT_Full_BIT, 0 },
+	{ 100, 1, RJ45, ETHTOOL_LINK_MODE_100baseT_Full_BIT, 0 },
+	{ 1000, 1, RJ45, ETHTOOL_LINK_MODE_1000baseT_Full_BIT, 0 },
+	{ 1000, 1, SFP | QSFP, ETHTOOL_LINK_MODE_1000baseX_Full_BIT, 0 },
+	{ 2500, 1, RJ45, ETHTOOL_LINK_MODE_2500baseT_Full_BIT, 0 },
+	{ 5000, 1, RJ45, ETHTOOL_LINK_MODE_5000baseT_Full_BIT, 0 },
+	{ 10000, 1, RJ45, ETHTOOL_LINK_MODE_10000baseT_Full_BIT, 0 },
+	{ 10000, 1, SFP | QSFP, ETHTOOL_LINK_MODE_10000baseCR_Full_BIT, OFF | BASER },
+	{ 25000, 1, SFP | QSFP, ETHTOOL_LINK_MODE_25000baseCR_Full_BIT, OFF | BASER | RS },
+	{ 40000, 4, QSFP, ETHTOOL_LINK_MODE_40000baseCR4_Full_BIT, OFF | BASER },
+	{ 50000, 1, SFP | QSFP, ETHTOOL_LINK_MODE_50000baseCR_Full_BIT, RS },
+	{ 50000, 2, QSFP, ETHTOOL_LINK_MODE_50000baseCR2_Full_BIT, OFF | BASER | RS },
+	{ 100000, 2, QSFP, ETHTOOL_LINK_MODE_100000baseCR2_Full_BIT, RS },
+	{ 100000, 4, QSFP, ETHTOOL_LINK_MODE_100000baseCR4_Full_BIT, OFF | RS },
+	{ 200000, 4, QSFP, ETHTOOL_LINK_MODE_200000baseCR4_Full_BIT, RS },
 };
 
 static u32 max_speed(const struct clsw_port *port)
@@ -103,7 +103,7 @@ static int get_link_ksettings(struct net_device *dev, struct ethtool_link_ksetti
 	ethtool_link_ksettings_zero_link_mode(ks, supported);
 	ethtool_link_ksettings_zero_link_mode(ks, advertising);
 	ethtool_link_ksettings_zero_link_mode(ks, lp_advertising);
-	ethtool_link_ksettings_add_link_mode(ks, supported, Autoneg);
+	__set_bit(ETHTOOL_LINK_MODE_Autoneg_BIT, ks->link_modes.supported);
 	switch (le16_to_cpu(port->platform.cage)) {
 	case TND_CAGE_RJ45:
 		ethtool_link_ksettings_add_link_mode(ks, supported, TP);
@@ -128,7 +128,7 @@ static int get_link_ksettings(struct net_device *dev, struct ethtool_link_ksetti
 	if (fec & ETHTOOL_FEC_RS)
 		ethtool_link_ksettings_add_link_mode(ks, supported, FEC_RS);
 	if (port->autoneg)
-		ethtool_link_ksettings_add_link_mode(ks, advertising, Autoneg);
+		__set_bit(ETHTOOL_LINK_MODE_Autoneg_BIT, ks->link_modes.advertising);
 
 	ks->base.autoneg = port->autoneg;
 	ks->base.speed = SPEED_UNKNOWN;

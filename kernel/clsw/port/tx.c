@@ -62,11 +62,8 @@ netdev_tx_t clsw_port_xmit(struct sk_buff *skb, struct net_device *dev)
 	meta.port = cpu_to_le16(port->index);
 	err = send(cd, &meta, skb);
 	if (err == -EBUSY) {
-		/*
-		 * Stopped first, tried again then: room that came in between
-		 * finds either the packet or a queue to wake.
-		 */
 		netif_stop_queue(dev);
+		/* stopped, then tried: room that comes finds the packet or a queue to wake */
 		smp_mb__after_atomic();
 		err = send(cd, &meta, skb);
 		if (err == -EBUSY)
