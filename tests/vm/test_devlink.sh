@@ -55,7 +55,9 @@ adds_up
 
 # ---- parameters, while it runs
 param() { devlink -j dev param show "$DEV" name "$1" | jq -r '[.. | objects | select(has("value"))][0].value'; }
+n=0
 for p in lockstep prefetch predict-flat predict-model credit; do
+	n=$((n + 1))
 	devlink dev param set "$DEV" name policy value $p cmode runtime
 	is "policy" $p "$(param policy)"
 	n=$((n + 1))
