@@ -125,7 +125,20 @@ def offloaded():
     return sum("rt_offload" in r.get("flags", []) or "offload" in r.get("flags", []) for r in json.loads(out))
 
 
+def reset_and_replay(count):
+    """The chip resets itself at the next route; until all routes are in it again."""
+    write(DEBUG + "/faults", "reset cls=10")
+    write(DEBUG + "/timing", 1)
+    begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    ip("route", "add", "10.255.255.0/24", "via", "192.0.2.2", "dev", "swp1", "proto", PROTO)
+    t = wait_for(count + 1)
+    write(DEBUG + "/faults", "clear")
+    return t["last_ns"] - begin
+
+
 def policy_step(policy, count, params):
+    params = dict(params)
+    replay = params.pop("replay", None)
     handle = devlink_handle()
     subprocess.run(["devlink", "dev", "param", "set", handle, "name", "policy", "value", policy, "cmode", "runtime"],
                    check=True)
@@ -147,6 +160,8 @@ def policy_step(policy, count, params):
             **{k: t[k] for k in ("writes", "batches", "queries", "busy_ns", "model_ns", "irqs", "depth")}}
     time.sleep(0.3)
     out["offloaded"] = offloaded()
+    if replay:
+        out["replay_ns"] = reset_and_replay(count)
     flush(count)
     time.sleep(0.5 + count * 100e-6)
     with open(DEBUG + "/check", encoding="ascii") as f:

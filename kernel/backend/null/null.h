@@ -342,7 +342,7 @@ static inline void null_delta(struct null_exec *x, u8 pool, s32 slots)
 }
 
 /* parameters, main.c */
-extern u32 null_write_ns, null_query_ns, null_entry_ns, null_irq_ns;
+extern u32 null_write_ns, null_query_ns, null_release_ns, null_entry_ns, null_irq_ns;
 extern u32 null_write_batch;
 extern bool null_parallel, null_measure;
 

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Seed 002's table 1: routes by `ip -batch`, the policies of the resource manager beside no driver at all.
+
+  host:  run.py ──► lab/run --icount ──► guest.py in the machine ──► one JSON line per step
+           └─► OUT/table1.json and a table: user latency, data outage, beside the papers' figures
+
+Virtual time: every instruction takes 4 ns, the chip's 60 us and 35 or 350 us are arithmetic on the same clock. Each boot
+measures everything once, floor first; ratios are taken within a boot.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+POLICIES = ["lockstep", "prefetch", "credit", "predict-flat", "predict-model"]
+QUERIES = [35_000, 350_000]
+WRITE_NS = 60_000
+# seed 002, table 1: method, query: user latency, data outage; 10,000 routes on a Spectrum SN2100
+PAPER = {("lockstep", 35_000): (0.600, 1.10), ("credit", 35_000): (0.480, 0.81),
+         ("lockstep", 350_000): (0.600, 3.98), ("credit", 350_000): (0.480, 0.84)}
+BATCH = 16
+
+
+def args():
+    p = argparse.ArgumentParser(prog="table1")
+    p.add_argument("--out", default=os.path.join(TOP, "out/bench"), help="where the result goes")
+    p.add_argument("--boots", type=int, default=3, help="boots with 10,000 routes")
+    p.add_argument("--boots-50k", type=int, default=1, help="boots with 50,000 routes")
+    p.add_argument("--lab", default=os.path.join(TOP, "lab/run"), help="what starts the machine")
+    p.add_argument("--asicd", action="store_true", help="cross-check: asicd with its latency model, plain TCG")
+    p.add_argument("--from", dest="lines", help="only evaluate: the lines of an earlier run")
+    return p.parse_args()
+
+
+def boot(o, steps, timeout, log):
+    cmd = [o.lab, "--backend", "null", "--no-load", "--icount", "--ports", "4", "--timeout", str(timeout), "--mem", "1536",
+           "--env", f"TABLE1_LOAD=ports=4 measure=1 write_ns={WRITE_NS}", os.path.join(TOP, "bench/table1/guest.py"), *steps]
+    out = []
+    with subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True) as p:
+        for line in p.stdout:
+            log.write(line)
+            log.flush()
+            if line.startswith("{"):
+                step = json.loads(line)
+                out.append(step)
+                print(f"   {step['step']:<14}{step['count']:>6} {' '.join(f'{k}={v}' for k, v in step['params'].items()):<28}"
+                      f" user {step['user_ns'] / 1e9:.3f} s"
+                      + (f"  outage {step['outage_ns'] / 1e9:.3f} s" if "outage_ns" in step else ""), flush=True)
+    if p.returncode:
+        sys.exit(f"table1: the machine's run ended with {p.returncode}; its lines are in {log.name}")
+    return out
+
+
+def steps(count):
+    yield "floor:2000"          # warm-up: programs come from the disk, and the disk lives in the host's time
+    yield f"floor:{count}"
+    for q in QUERIES:
+        for policy in POLICIES:
+            yield f"{policy}:{count}:query_ns={q}"
+
+
+def beyond():
+    """What the papers did not have: several writes at once; after a reset of the chip all routes are written anew."""
+    for batch in (1, BATCH):
+        yield f"credit:10000:query_ns=35000,write_batch={batch},replay=1"
+
+
+def key(step):
+    p = step["params"]
+    return step["step"], step["count"], int(p.get("query_ns", 0)), int(p.get("write_batch", 1)), "replay" in p
+
+
+def gather(boots):
+    """By step: figures of all boots; the floor of the same boot beside each."""
+    found = {}
+    for lines in boots:
+        floor = {s["count"]: s["user_ns"] for s in lines if s["step"] == "floor"}
+        for s in lines:
+            if s["step"] == "floor" and s["count"] == 2000:
+                continue
+            found.setdefault(key(s), []).append(s | {"floor_ns": floor.get(s["count"])})
+    return found
+
+
+def row(claim, values, unit="s", peer="", peer_value=None, ratios=None, target="", met=None):
+    spread = ratios or values
+    return {"claim": claim, "value": statistics.median(values), "unit": unit, "peer": peer, "peer_value": peer_value,
+            "ratio": statistics.median(ratios) if ratios else None, "target": target, "met": met, "runs": len(values),
+            "spread": [min(spread), max(spread)]}
+
+
+def seconds(runs, what):
+    return [r[what] / 1e9 for r in runs]
+
+
+def evaluate(found):
+    rows = []
+    for count in (10_000, 50_000):
+        base = found.get(("floor", count, 0, 1, False))
+        if not base:
+            continue
+        name = f"{count // 1000}k"
+        rows.append(row(f"{name} no driver: user latency (the floor)", seconds(base, "user_ns")))
+        rows[-1]["spread_percent"] = round(100 * (rows[-1]["spread"][1] / rows[-1]["spread"][0] - 1), 3)
+        outage = {}
+        for q in QUERIES:
+            for policy in POLICIES:
+                runs = found.get((policy, count, q, 1, False))
+                if not runs:
+                    continue
+                paper = PAPER.get((policy, q)) if count == 10_000 else None
+                what = f"{name} {policy}, query {q // 1000} us"
+                user, floor = seconds(runs, "user_ns"), seconds(runs, "floor_ns")
+                ratios = [u / f for u, f in zip(user, floor)]
+                target, met = ("<= 1.05x", statistics.median(ratios) <= 1.05) if policy == "credit" else ("", None)
+                rows.append(row(f"{what}: user latency", user, "s", "no driver", statistics.median(floor), ratios, target, met))
+                rows[-1]["paper"] = paper[0] if paper else None
+                out = seconds(runs, "outage_ns")
+                outage[policy, q] = out
+                bound = [1.1 * max(f, count * WRITE_NS / 1e9) + WRITE_NS / 1e9 for f in floor]
+                ratios = [a / b for a, b in zip(out, bound)]
+                target, met = ("<= 1x", statistics.median(ratios) <= 1) if policy == "credit" else ("", None)
+                rows.append(row(f"{what}: data outage", out, "s", "1.1 max(floor, writes) + 1 write",
+                                statistics.median(bound), ratios, target, met))
+                rows[-1]["paper"] = paper[1] if paper else None
+        for q in QUERIES:
+            a, b = outage.get(("lockstep", q)), outage.get(("credit", q))
+            if not (a and b):
+                continue
+            ratios = [x / y for x, y in zip(a, b)]
+            target, met = (">= 4x", statistics.median(ratios) >= 4) if q == 350_000 else ("", None)
+            rows.append(row(f"{name} query {q // 1000} us: lockstep's outage beside credit's", a, "s", "credit",
+                            statistics.median(b), ratios, target, met))
+            if count == 10_000:
+                pa, pb = PAPER["lockstep", q][1], PAPER["credit", q][1]
+                rows[-1]["paper"] = round(pa / pb, 2)
+    one = found.get(("credit", 10_000, 35_000, 1, True))
+    many = found.get(("credit", 10_000, 35_000, BATCH, True))
+    if one and many:
+        a, b = seconds(many, "replay_ns"), seconds(one, "replay_ns")
+        rows.append(row(f"10k routes back after a reset of the chip, {BATCH} writes at once", a, "s", "one at a time",
+                        statistics.median(b), [x / y for x, y in zip(a, b)]))
+    return rows
+
+
+def show(rows):
+    head = ["claim", "value", "unit", "paper", "peer", "peer's", "ratio", "target", "met", "runs", "spread"]
+    table = [head]
+    for r in rows:
+        table.append([r["claim"], f"{r['value']:.3f}", r["unit"], "" if r.get("paper") is None else f"{r['paper']:.2f}",
+                      r["peer"], "" if r["peer_value"] is None else f"{r['peer_value']:.3f}",
+                      "" if r["ratio"] is None else f"{r['ratio']:.3f}", r["target"],
+                      "" if r["met"] is None else "yes" if r["met"] else "NO", str(r["runs"]),
+                      f"{r['spread'][0]:.3f}..{r['spread'][1]:.3f}"])
+    widths = [max(len(line[i]) for line in table) for i in range(len(head))]
+    for line in table:
+        print("  ".join(f"{c:<{w}}" for c, w in zip(line, widths)).rstrip())
+
+
+def main():
+    o = args()
+    os.makedirs(o.out, exist_ok=True)
+    raw = os.path.join(o.out, "table1.lines")
+    boots = []
+    if o.lines:
+        with open(o.lines, encoding="utf-8") as f:
+            for line in f:
+                if line.startswith("#"):
+                    boots.append([])
+                elif line.startswith("{"):
+                    boots[-1].append(json.loads(line))
+    else:
+        with open(raw, "w", encoding="utf-8") as log:
+            for i in range(o.boots):
+                print(f"boot {i + 1} of {o.boots}, 10,000 routes", flush=True)
+                log.write("# 10k\n")
+                boots.append(boot(o, [*steps(10_000), *beyond()], 1500, log))
+            for i in range(o.boots_50k):
+                print(f"boot {i + 1} of {o.boots_50k}, 50,000 routes", flush=True)
+                log.write("# 50k\n")
+                boots.append(boot(o, list(steps(50_000)), 3000, log))
+    rows = evaluate(gather(boots))
+    path = os.path.join(o.out, "table1.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(rows, f, indent=2)
+        f.write("\n")
+    show(rows)
+    print(f"written to {path}")
+
+
+main()
