@@ -295,6 +295,8 @@ vm_run() {
 	PIDS="$PIDS $cat_out $cat_err $serve"
 	append="console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off nokaslr tsc=reliable"
 	[ -n "$ALLOW_WARN" ] || append="$append oops=panic"
+	# while the disk works, virtual time leaps: nobody hangs then
+	[ -z "$ICOUNT" ] || append="$append sysctl.kernel.hung_task_timeout_secs=0"
 	TMPDIR=$RUN/vm
 	export TMPDIR # the disk's throw-away layer
 	# shellcheck disable=SC2046,SC2086 # lists of words
