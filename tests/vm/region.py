@@ -16,6 +16,7 @@ import sys
 import time
 
 KINDS = {1: "cmd", 2: "cpl", 3: "event", 4: "rx", 5: "tx"}
+ATTACHED = 2  # enum tnd_device_state; the word at 40, the epoch at 48
 HEADER = "<QHHIQQQIIIIIII"  # magic … device_peer: abi/tandem.h, struct tnd_header
 
 
@@ -98,7 +99,11 @@ def main():
         mem[16:24] = struct.pack("<Q", 1 << 60)
     elif what == "index":
         _, count, prod, cons, _ = table[sys.argv[2]]
-        struct.pack_into("<I", mem, prod, (word(mem, cons) + count + 7) & 0xFFFFFFFF)
+        # again and again: the rightful producer writes there too. Until somebody has noticed
+        before, end = word(mem, 48), time.monotonic() + 10
+        while word(mem, 40) == ATTACHED and word(mem, 48) == before and time.monotonic() < end:
+            struct.pack_into("<I", mem, prod, (word(mem, cons) + count + 7) & 0xFFFFFFFF)
+            time.sleep(0.0005)
     elif what == "completion":
         size, count, prod, _, at = table["cpl1"]
         n = word(mem, prod)

@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# lab: --backend pci --ports 3
+# timeout: 200
 #
 # A device that writes rubbish all over the shared region while the driver works: nothing may crash, hang or warn
 # (lab/run sees to the last), and when it stops, everything is back by itself. Inside the virtual machine, by

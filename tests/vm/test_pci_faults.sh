@@ -1,5 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
+# lab: --backend pci --ports 3
+# timeout: 300
 #
 # A chip that misbehaves, behind PCI: killed, replaced, reset, slow, forgetful, with corrupt rings. After each fault the
 # driver must be back by itself within seconds, with everything in hardware that was there, and a health report; nothing
@@ -38,7 +40,9 @@ asic_kill() {
 }
 asic_start() {
 	host 'set --; while IFS= read -r w; do set -- "$@" "$w"; done <$TANDEM_RUN/cmd
-		setsid "$@" >>$LAB_RUN/asicd.log 2>&1 </dev/null &
+		export TANDEM_RUN
+		setsid sh -c '\''"$@" & p=$!; while [ -d "$TANDEM_RUN" ] && kill -0 $p; do sleep 1; done; kill $p'\'' - "$@" \
+			>>$LAB_RUN/asicd.log 2>&1 </dev/null &
 		n=0; until [ -S $TANDEM_RUN/asic/asicd.sock ] || [ $n = 100 ]; do sleep 0.05; n=$((n + 1)); done'
 }
 fault() { host "tandem fault $* --name \$LAB_ASIC" >/dev/null; }
