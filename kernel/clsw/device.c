@@ -18,12 +18,14 @@
 #define RECOVER_SWEEP_MS	60000
 
 void clsw_lock(struct clsw_device *cd)
+	__acquires(&cd->lock)
 {
 	spin_lock_bh(&cd->lock);
 }
 EXPORT_SYMBOL_GPL(clsw_lock);
 
 void clsw_unlock(struct clsw_device *cd)
+	__releases(&cd->lock)
 {
 	if (cd->drain_due)
 		clsw_drain_inline(cd);
