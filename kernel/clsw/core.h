@@ -100,7 +100,7 @@ struct clsw_device {
 	wait_queue_head_t idle_wait;	/* somebody waits for "all applied" */
 	bool drain_wake;
 	bool drain_due;			/* something was queued: clsw_unlock() posts it */
-	u32 dirty_bits;			/* by class: .dirty or .going may have some */
+	u32 dirty_bits;			/* drain.c: which of .dirty and .going may have some */
 	u32 posted_inline;		/* commands that a caller posted itself */
 	bool in_callback;		/* a watcher runs: nothing is flushed below it */
 	u8 resync;			/* drain.c: where a replay is */

@@ -23,7 +23,8 @@
 #define OPEN_MAX	2048	/* commands in flight */
 #define OPEN_RESERVE	64	/* of these not for writes: leases come through */
 #define BURST		64	/* commands posted per turn */
-#define INLINE		8	/* ... and reaped, by who has queued something */
+#define INLINE		8	/* ... by who has queued something */
+#define REAP_AT		64	/* so many in flight, and he reaps, too */
 #define REAP		256	/* completions per turn */
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
 
@@ -41,6 +42,19 @@ static const u8 order[] = {
 	TND_CLS_TRAP, TND_CLS_VLAN, TND_CLS_PORT, TND_CLS_VLAN_MEMBER, TND_CLS_VRF, TND_CLS_RIF,
 	TND_CLS_NEXTHOP, TND_CLS_NHG, TND_CLS_NEIGH, TND_CLS_FDB, TND_CLS_ROUTE,
 };
+
+/* A class's place in it, as a bit of dirty_bits */
+static u32 place_bit(u8 cls)
+{
+	static const u8 place[] = {
+		[TND_CLS_TRAP] = 0, [TND_CLS_VLAN] = 1, [TND_CLS_PORT] = 2,
+		[TND_CLS_VLAN_MEMBER] = 3, [TND_CLS_VRF] = 4, [TND_CLS_RIF] = 5,
+		[TND_CLS_NEXTHOP] = 6, [TND_CLS_NHG] = 7, [TND_CLS_NEIGH] = 8,
+		[TND_CLS_FDB] = 9, [TND_CLS_ROUTE] = 10,
+	};
+
+	return BIT(place[cls]);
+}
 
 /**
  * struct clsw_open - a command in flight
@@ -128,7 +142,7 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 		list_move_tail(&obj->work, &cd->dirty[obj->key.cls]);
 	else
 		list_move_tail(&obj->work, &cd->going[obj->key.cls]);
-	cd->dirty_bits |= BIT(obj->key.cls);
+	cd->dirty_bits |= place_bit(obj->key.cls);
 	cd->drain_due = true;
 }
 
@@ -137,7 +151,7 @@ void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
 	if (obj->wanted && !obj->in_flight && !list_empty(&obj->work) &&
 	    obj->state != CLSW_OBJ_FAILED) {
 		list_move(&obj->work, &cd->dirty[obj->key.cls]);
-		cd->dirty_bits |= BIT(obj->key.cls);
+		cd->dirty_bits |= place_bit(obj->key.cls);
 	}
 }
 
@@ -560,31 +574,25 @@ static void look_for_lost(struct clsw_device *cd)
 		clsw_trouble(cd, "commands get no answer");
 }
 
-static struct clsw_obj *first_of(struct clsw_device *cd, struct list_head *lists, u8 cls)
-{
-	if (!(cd->dirty_bits & BIT(cls)) || list_empty(&lists[cls]))
-		return NULL;
-	return list_first_entry(&lists[cls], struct clsw_obj, work);
-}
-
 static struct clsw_obj *next_dirty(struct clsw_device *cd)
 {
-	struct clsw_obj *obj = NULL;
-	int i;
+	unsigned long bits = cd->dirty_bits;
+	struct list_head *list;
+	unsigned int at;
 
-	for (i = 0; i < ARRAY_SIZE(order) && cd->dirty_bits; i++) {
-		u8 cls = order[i];
-
-		obj = first_of(cd, cd->dirty, cls);
-		if (obj)
-			return obj;
-		if (list_empty(&cd->going[cls]))
-			cd->dirty_bits &= ~BIT(cls);
+	for_each_set_bit(at, &bits, ARRAY_SIZE(order)) {
+		list = &cd->dirty[order[at]];
+		if (!list_empty(list))
+			return list_first_entry(list, struct clsw_obj, work);
+		if (list_empty(&cd->going[order[at]]))
+			cd->dirty_bits &= ~BIT(at);
 	}
-	for (i = ARRAY_SIZE(order) - 1; i >= 0 && cd->dirty_bits; i--) {
-		obj = first_of(cd, cd->going, order[i]);
-		if (obj)
-			return obj;
+	while (cd->dirty_bits) {
+		at = __fls(cd->dirty_bits);
+		list = &cd->going[order[at]];
+		if (!list_empty(list))
+			return list_first_entry(list, struct clsw_obj, work);
+		cd->dirty_bits &= ~BIT(at);
 	}
 	return NULL;
 }
@@ -640,7 +648,9 @@ void clsw_drain_inline(struct clsw_device *cd)
 		clsw_drain_kick(cd);
 		return;
 	}
-	cd->backend->table->reap(cd, CLSW_Q_BULK, INLINE);
+	/* in bunches: the thread does the rest once a tick */
+	if (cd->in_flight >= REAP_AT)
+		cd->backend->table->reap(cd, CLSW_Q_BULK, REAP);
 	posted = post_dirty(cd, INLINE);
 	if (posted > 0)
 		cd->posted_inline += posted;
@@ -686,8 +696,15 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us
 	ktime_t end = ktime_add_us(ktime_get(), us);
 
 	lockdep_assert_held(&cd->lock);
+	cd->posted_inline++;
 	for (;;) {
 		clsw_drain_turn(cd);
+		/* one answer is waited for: nothing else is worth a look before it is there */
+		while (obj && obj->in_flight && cd->backend->device->alive(cd) &&
+		       !ktime_after(ktime_get(), end)) {
+			if (!cd->backend->table->reap(cd, CLSW_Q_BULK, REAP))
+				cpu_relax();
+		}
 		if (settled(cd, obj))
 			return 0;
 		if (!clsw_up(cd) || !cd->backend->device->alive(cd))

@@ -116,7 +116,12 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 		case RM_ADMITTED:
 			if (verdict->post_release)
 				post_releases(cd);
-			if (rm_refill_due(cd->rm))
+			if (!rm_refill_due(cd->rm))
+				return 0;
+			/* who writes by himself gives used leases back by himself */
+			if (clsw_rm_lockstep(cd))
+				post_releases(cd);
+			else
 				clsw_drain_kick(cd);
 			return 0;
 		case RM_QUERY:
