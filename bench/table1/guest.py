@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inside the lab's virtual machine: times `ip -batch` of N routes without a driver and under each policy.
 
-  guest.py [--driver null|pci] STEP...      STEP: floor:N or POLICY:N[:PARAMETER=VALUE,...]
+  guest.py [--driver null|pci] [--flags] STEP...      STEP: floor:N or POLICY:N[:PARAMETER=VALUE,...]
 
 One JSON object per step on standard output. Times are the machine's CLOCK_MONOTONIC, as those of debugfs `timing`.
-A parameter of clsw_null (write_ns, query_ns, write_batch, ...) is set before the step; `order=...` says how the routes
-are ordered, `devlink.X=Y` is a devlink parameter.
+A parameter of clsw_null (write_ns, query_ns, write_batch, ...) is set before the step; `replay=1` resets the chip after
+it; `devlink.X=Y` is a devlink parameter. With --flags the chip isn't asked: a route is in hardware when the
+kernel shows it so, looked at every few milliseconds; that is how asicd and clsw_null are compared.
 """
 
 import json
@@ -92,7 +93,7 @@ def devlink_handle():
 
 
 def load(driver):
-    if os.path.isdir(PARAMS) or driver == "none":
+    if os.path.isdir("/sys/module/clsw_" + driver):
         return
     subprocess.run(["modprobe", "clsw_" + driver, *os.environ.get("TABLE1_LOAD", "").split()], check=True)
     write("/proc/sys/net/ipv4/ip_forward", 1)
@@ -120,6 +121,22 @@ def wait_for(count):
         time.sleep(0.02)
 
 
+def by_flags(policy, count, begin, out):
+    """The last route shows as offloaded."""
+    last = prefix(count - 1)
+    until = time.monotonic() + DEADLINE_S
+    while b"rt_offload" not in subprocess.run(["ip", "route", "show", last], check=True, capture_output=True).stdout:
+        if time.monotonic() > until:
+            sys.exit(f"guest: {last} is not offloaded after {DEADLINE_S} s under {policy}")
+        time.sleep(0.002)
+    out["outage_ns"] = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - begin
+    time.sleep(0.5)
+    out["offloaded"] = offloaded()
+    flush(count)
+    time.sleep(0.5 + count * 100e-6)
+    return out
+
+
 def offloaded():
     out = subprocess.run(["ip", "-j", "route", "show", "proto", PROTO], check=True, capture_output=True).stdout
     return sum("rt_offload" in r.get("flags", []) or "offload" in r.get("flags", []) for r in json.loads(out))
@@ -136,7 +153,7 @@ def reset_and_replay(count):
     return t["last_ns"] - begin
 
 
-def policy_step(policy, count, params):
+def policy_step(policy, count, params, flags):
     params = dict(params)
     replay = params.pop("replay", None)
     handle = devlink_handle()
@@ -150,6 +167,8 @@ def policy_step(policy, count, params):
             write(f"{PARAMS}/{key}", value)
     path = batch("routes", count, "swp1")
     time.sleep(0.3)
+    if flags:
+        return by_flags(policy, count, *run_batch(path))
     write(DEBUG + "/timing", 1)
     write(DEBUG + "/watch", prefix(count - 1))
     begin, out = run_batch(path)
@@ -175,14 +194,15 @@ def main():
     if args[:1] == ["--driver"]:
         driver = args[1]
         args = args[2:]
-    for step in args:
+    flags = args[:1] == ["--flags"]
+    for step in args[flags:]:
         name, count, *rest = step.split(":")
         params = dict(p.split("=", 1) for p in rest[0].split(",")) if rest else {}
         if name == "floor":
             out = floor(int(count))
         else:
             load(driver)
-            out = policy_step(name, int(count), params)
+            out = policy_step(name, int(count), params, flags)
         print(json.dumps({"step": name, "count": int(count), "params": params, **out}), flush=True)
 
 

@@ -109,8 +109,8 @@ static bool masked(const struct tnd_route *r)
 	u8 len = r->prefix_len;
 
 	if (len < 64)
-		return !low && !(high & U64_MAX >> len);
-	return len == 128 || !(low & U64_MAX >> (len - 64));
+		return !low && !(high & (U64_MAX >> len));
+	return len == 128 || !(low & (U64_MAX >> (len - 64)));
 }
 
 static u16 normal_route(struct tnd_route *r)

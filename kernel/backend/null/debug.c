@@ -27,7 +27,7 @@ static const char * const actions[NULL_FAULT_COUNT] = {
 	[NULL_FAULT_VANISH] = "vanish",
 };
 
-/* The fault that a command runs into; every one that matches counts it, the first that fires wins */
+/* The fault of a command: every one that matches counts it, the first that fires wins */
 u8 null_fault(struct null_chip *n, u16 op, u16 cls, u64 *ns)
 {
 	u8 action = NULL_FAULT_NONE;

@@ -67,7 +67,7 @@ def main():
     if "--check" in sys.argv[1:]:
         with open(OUT, encoding="utf-8") as f:
             if f.read() != text:
-                sys.exit("gen_profiles: profiles.gen.h is not what profiles/ says: run kernel/backend/null/gen_profiles.py")
+                sys.exit("profiles.gen.h is not what profiles/ says: run kernel/backend/null/gen_profiles.py")
         return
     with open(OUT, "w", encoding="utf-8") as f:
         f.write(text)

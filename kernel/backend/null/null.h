@@ -2,11 +2,11 @@
 /*
  * clsw_null: a chip inside the kernel, for timing and for tests.
  *
- *   clsw ── post, kick ──► queue SYNC  ┐                        ┌─► objects, pools,
- *                          queue BULK  ┼─► one firmware CPU ────┤   leases, banks
- *   clsw_null ── read ───► one reader  ┘   (unit.c)             └─► completions
- *                                          write_ns, query_ns        ▲
- *   clsw ── reap, want_irq ──────────────────────────────────────────┘
+ *   clsw -- post, kick --> queue SYNC  --+                      +--> objects, pools,
+ *                          queue BULK  --+--> one firmware  ----+    leases, banks
+ *   clsw_null -- read ---> one reader  --+    CPU (unit.c)      +--> completions
+ *                                             write_ns, query_ns      ^
+ *   clsw -- reap, want_irq -------------------------------------------+
  *
  * What it models: a chip whose firmware takes one command at a time and needs
  * write_ns for a write and query_ns for a question or lease, whoever asks;
@@ -277,7 +277,7 @@ struct null_chip {
 	u32 long_count;
 	struct hrtimer timer;
 	unsigned long irq_wanted;
-	struct mutex read_lock;
+	struct mutex read_lock;		/* one reader at a time */
 	struct null_reader reader;
 
 	struct null_obj *obj;

@@ -21,16 +21,16 @@
 
 const struct null_profile *null_profile(const char *name)
 {
+	char all[128] = "";
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(null_profiles); i++) {
 		if (!strcmp(null_profiles[i].name, name))
 			return &null_profiles[i];
+		strlcat(all, " ", sizeof(all));
+		strlcat(all, null_profiles[i].name, sizeof(all));
 	}
-	pr_err("clsw_null: no profile %s: there are", name);
-	for (i = 0; i < ARRAY_SIZE(null_profiles); i++)
-		pr_cont(" %s", null_profiles[i].name);
-	pr_cont("\n");
+	pr_err("clsw_null: no profile %s (there are%s)\n", name, all);
 	return NULL;
 }
 
