@@ -650,7 +650,7 @@ void clsw_drain_inline(struct clsw_device *cd)
 	}
 	/* in bunches: the thread does the rest once a tick */
 	if (cd->in_flight >= REAP_AT)
-		cd->backend->table->reap(cd, CLSW_Q_BULK, REAP);
+		cd->backend->table->reap(cd, CLSW_Q_BULK, REAP_AT);
 	posted = post_dirty(cd, INLINE);
 	if (posted > 0)
 		cd->posted_inline += posted;
