@@ -9,7 +9,7 @@
 # shellcheck disable=SC2016,SC2317 # what the host expands; what `within` calls
 
 set -u
-DEV=$(devlink dev | sed -n '/pci/{s/:.*//;p;q;}')
+DEV=$(devlink dev | sed -n '/^pci/{s/:$//;p;q;}')
 claims=0 failed=0
 
 ok() { claims=$((claims + 1)); echo "ok: $*"; }

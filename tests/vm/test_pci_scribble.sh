@@ -45,7 +45,7 @@ while [ "$(date +%s)" -lt $end ]; do
 	timeout 30 bridge fdb replace "02:00:00:00:02:$(printf %02x $((n % 256)))" dev swp2 master static vlan 1 2>/dev/null
 	timeout 30 bridge fdb del "02:00:00:00:02:$(printf %02x $((n % 256)))" dev swp2 master vlan 1 2>/dev/null
 	timeout 30 ethtool -S swp1 >/dev/null 2>&1
-	timeout 30 devlink resource show "$(devlink dev | sed -n '/pci/{s/:.*//;p;q;}')" >/dev/null 2>&1
+	timeout 30 devlink resource show "$(devlink dev | sed -n '/^pci/{s/:$//;p;q;}')" >/dev/null 2>&1
 	took=$((($(date +%s%N) - began) / 1000000))
 	[ $took -le $slowest ] || slowest=$took
 	ip netns exec h1 ping -q -c 1 -W 1 10.9.0.2 >/dev/null 2>&1
