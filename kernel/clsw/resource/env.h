@@ -52,12 +52,11 @@ typedef __s64 s64;
 #define le32_to_cpu(x)	((u32)(x))
 #define le64_to_cpu(x)	((u64)(x))
 
-#define min_t(t, a, b)	(__extension__({ t a_ = (a); t b_ = (b); a_ < b_ ? a_ : b_; }))
-#define max_t(t, a, b)	(__extension__({ t a_ = (a); t b_ = (b); a_ > b_ ? a_ : b_; }))
-#define min(a, b)	min_t(__typeof__(a), a, b)
-#define max(a, b)	max_t(__typeof__(a), a, b)
+#define min_t(t, a, b)	((t)rm_min(a, b))
+#define max_t(t, a, b)	((t)rm_max(a, b))
+#define min(a, b)	rm_min(a, b)
+#define max(a, b)	rm_max(a, b)
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define ALIGN(x, a)	(((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
 #define BIT(n)		(1UL << (n))
 #define U32_MAX		UINT32_MAX
 #define U16_MAX		UINT16_MAX
@@ -66,6 +65,22 @@ typedef __s64 s64;
 #define hweight8(x)	((unsigned int)__builtin_popcount((u8)(x)))
 #define hweight32(x)	((unsigned int)__builtin_popcount((u32)(x)))
 #define scnprintf	rm_scnprintf
+
+/* All that is compared here is unsigned */
+static inline u64 rm_min(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 rm_max(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static inline size_t ALIGN(size_t x, size_t a)
+{
+	return (x + a - 1) & ~(a - 1);
+}
 
 static inline u64 rol64(u64 x, unsigned int n)
 {
@@ -90,11 +105,10 @@ static inline u32 get_unaligned_be32(const void *p)
 
 static inline u64 rm_mul_high(u64 a, u64 b)
 {
-	return (u64)((unsigned __int128)a * b >> 64);
+	return (u64)((__uint128_t)a * b >> 64);
 }
 
 /* As the kernel's: what was written, never what would have been */
-__attribute__((format(printf, 3, 4)))
 static inline int rm_scnprintf(char *buf, size_t size, const char *fmt, ...)
 {
 	va_list args;

@@ -45,7 +45,7 @@
 #define RM_MAX_POOLS	16
 #define RM_MAX_ROWS	16	/* (class, family) pairs that cost something */
 #define RM_MAX_LEASES	200	/* at a time; one stays until the last ticket on it is settled */
-#define RM_MAX_BUCKET	(1U << 20)
+#define RM_MAX_BUCKET	1048576
 #define RM_MAX_CLS	64	/* classes below this number */
 #define RM_TEXT		80	/* longest text of rm_full_text(), NUL included */
 
@@ -134,7 +134,7 @@ int rm_set_reserve(struct rm *rm, u16 cls, u8 family, u32 slots);
  * Admission
  */
 #define RM_REQ_RESERVE		BIT(0)	/* connected and local prefixes: may use the reserve */
-#define RM_REQ_BEST_EFFORT	BIT(1)	/* nobody can be told no: a later refusal is handled (trap) */
+#define RM_REQ_BEST_EFFORT	BIT(1)	/* nobody can be told no: a later refusal is handled */
 #define RM_REQ_MEMBERS		BIT(2)	/* an NHG that stands gets, or loses, @units members */
 
 /**

@@ -273,6 +273,12 @@ static bool asks(const struct rm *rm)
 	return rm->policy == RM_LOCKSTEP || rm->policy == RM_PREFETCH || rm->policy == RM_CREDIT;
 }
 
+/* Who fills up by himself needs no thread: it would be woken for every object */
+static bool refills(const struct rm *rm)
+{
+	return rm->policy != RM_LOCKSTEP && rm->policy != RM_PREFETCH;
+}
+
 static bool below(const struct rm *rm, const struct rm_row *row)
 {
 	/* without a division where there is one pool: this is every route's way */
@@ -300,6 +306,12 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 	rm_need_of(row, req->units, req->flags & RM_REQ_MEMBERS, &need);
 	if (!need.count)
 		return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
+	if (row->member_cost && req->units > row->member_cost) {
+		/* larger than any group of this chip; in the device's own words */
+		refuse(rm, row, row->member_pool, req->units, row->member_cost, v);
+		v->size = row->member_cost;
+		return RM_FULL;
+	}
 	if (rm->pools[row->pool].limited && !(req->flags & RM_REQ_MEMBERS) &&
 	    check_limits(rm, row, req, row->cost, v) == RM_FULL)
 		return RM_FULL;
@@ -315,7 +327,7 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 		slot = find_lease(rm, row, &need, 0);
 	if (slot != RM_NONE) {
 		draw(rm, slot, &need);
-		if (!row->dry && !row->asking && below(rm, row))
+		if (refills(rm) && !row->dry && !row->asking && below(rm, row))
 			rm->due = true;
 		return issue(rm, row, req, RM_BY_LEASE, slot, t, v);
 	}
@@ -325,7 +337,7 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 		return RM_QUERY;
 	}
 	/* a policy that holds no bucket of counted slots has nothing to refill */
-	if (asks(rm) || row->exact)
+	if (rm->policy == RM_CREDIT || row->exact)
 		rm->due = true;
 	return decide(rm, row, req, &need, t, v);
 }

@@ -92,6 +92,7 @@ bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask 
 		rm->pools[i].asked += worst[i];
 	}
 	l->state = RM_L_ASKED;
+	l->counted = true;
 	rm->lease_count++;
 	l->hold = hold;
 	ask->slot = slot;
@@ -172,11 +173,11 @@ static void forget(struct rm *rm, struct rm_lease *l)
 {
 	u8 i;
 
-	for (i = 0; i < rm->row_count; i++) {
+	for (i = 0; i < rm->row_count && l->counted; i++) {
 		if (l->rows & BIT(i) && rm->rows[i].asking)
 			rm->rows[i].asking--;
 	}
-	l->rows = 0;
+	l->counted = false;
 }
 
 /* Refused: ask for what the device has, or half */
@@ -266,7 +267,7 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 			rm_give_up(rm, ask->slot);
 	} else {
 		rm->lease_count--;
-		/* no room for one more lease: not for lack of slots, so ask again when one is back */
+		/* one lease too many, not too few slots: ask again when one is back */
 		if (le16_to_cpu(cpl->status) == TND_ST_LEASE && rm->lease_count)
 			rm->lease_limit = rm->lease_count;
 		else if (!l->hold)
@@ -303,12 +304,21 @@ bool rm_reclaim(struct rm *rm, const struct rm_need *need)
 	return found;
 }
 
+/* Not one object of what it was asked for fits any more: of a group perhaps members are left */
 static bool drawn(const struct rm *rm, const struct rm_lease *l)
 {
-	u8 i;
+	struct rm_need need;
+	u8 i, k;
 
-	for (i = 0; i < rm->pool_count; i++) {
-		if (l->left[i])
+	for (i = 0; i < rm->row_count; i++) {
+		if (!(l->rows & BIT(i)))
+			continue;
+		rm_need_of(&rm->rows[i], 1, false, &need);
+		for (k = 0; k < need.count; k++) {
+			if (l->left[need.pool[k]] < need.slots[k])
+				break;
+		}
+		if (k == need.count)
 			return false;
 	}
 	return true;

@@ -39,7 +39,7 @@ struct rm_pool {
 	u32 promised;		/* exact-match: tickets that count on the stash, without a lease */
 	u32 high_watermark;
 	u32 reserve;
-	u32 backed;		/* exact-match without a model: what a lease could get, last heard */
+	u32 backed;		/* exact-match without a model: what leases could get */
 	u8 rows;		/* classes that live here */
 	bool exact;		/* a key matters: the exact-match memory */
 	bool limited;		/* floors, caps or a reserve to look at */
@@ -58,7 +58,7 @@ struct rm_row {
 	bool exact;
 	bool demand;		/* somebody has wanted one: keep the bucket filled */
 	bool leasable;		/* the worst case of one object is known, and fits its pools */
-	bool dry;		/* the device has refused even one; ask again when something is freed */
+	bool dry;		/* even one was refused: ask again when something is freed */
 	u32 cost;
 	u32 member_cost;	/* worst case of one object in member_pool */
 	s32 count;		/* below 0: events are late */
@@ -80,9 +80,10 @@ enum rm_lease_state {
 
 struct rm_lease {
 	u8 state;
-	bool returning;		/* nobody draws on it any more; release it when its tickets are closed */
+	bool returning;		/* nobody draws on it any more */
 	u16 hold;
 	u32 rows;		/* bit per row that it was asked for */
+	bool counted;		/* these rows know of it: asking */
 	u32 id;
 	u32 tickets;
 	u32 left[RM_MAX_POOLS];	/* HELD: not drawn; ASKED: worst case asked for */
@@ -143,7 +144,7 @@ static inline void rm_watermark(struct rm_pool *p)
 
 static inline u32 rm_count(const struct rm_row *row)
 {
-	return max(row->count, 0);
+	return row->count > 0 ? row->count : 0;
 }
 
 static inline u32 rm_unasked(const struct rm_pool *p)
@@ -161,7 +162,7 @@ void rm_need_of(const struct rm_row *row, u16 units, bool members, struct rm_nee
 bool rm_key_of(const struct rm *rm, const struct rm_req *req, struct bank_key *key);
 /* Exact-match: slots of the stash that nothing that is out or leased may come to need */
 u32 rm_stash_left(const struct rm *rm);
-/* Objects of a row that can still be had from the device whatever their keys are, leases included */
+/* Objects of a row that can still be had, whatever their keys are; leases included */
 u32 rm_guaranteed(const struct rm *rm, const struct rm_row *row);
 /* Objects that fit into the leases that anybody may draw on */
 u32 rm_credit(const struct rm *rm, const struct rm_row *row);

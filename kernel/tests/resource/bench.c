@@ -75,8 +75,8 @@ static double routes(u8 policy, double *settle_ns)
 			}
 		}
 		CHECK(n == (i - 1), "%s: %u of %u", rm_policy_name(policy), n, i - 1);
-		best = min(best, spent / n);
-		best_settle = min(best_settle, settled / n);
+		best = spent / n < best ? spent / n : best;
+		best_settle = settled / n < best_settle ? settled / n : best_settle;
 		free(rm);
 		chip_fini(&c);
 	}
@@ -105,7 +105,7 @@ static void model(double *mean, double *worst)
 		rm_admit(rm, &thing.req, &t, &v);
 		one = now() - one;
 		spent += one;
-		*worst = max(*worst, one);
+		*worst = one > *worst ? one : *worst;
 		if (v.result != RM_ADMITTED)
 			continue;
 		chip_create(&c, n * CLASSES + C_MAC, rm_ticket_lease(rm, &t), &cpl);

@@ -6,61 +6,70 @@ static const struct {
 	u16 cls;
 	u8 family;
 	u8 pool;
-	u32 cost;
 	const char *name;
 } classes[CLASSES] = {
-	[C_MAC] = { TND_CLS_FDB, 0, P_EXACT, 1, "mac" },
-	[C_HOST4] = { TND_CLS_NEIGH, TND_AF_INET, P_EXACT, 1, "ipv4-host" },
-	[C_HOST6] = { TND_CLS_NEIGH, TND_AF_INET6, P_EXACT, 2, "ipv6-host" },
-	[C_ROUTE4] = { TND_CLS_ROUTE, TND_AF_INET, P_LPM4, 1, "ipv4-route" },
-	[C_ROUTE6] = { TND_CLS_ROUTE, TND_AF_INET6, P_LPM6, 4, "ipv6-route" },
-	[C_NEXTHOP] = { TND_CLS_NEXTHOP, 0, P_NEXTHOP, 1, "nexthop" },
-	[C_NHG] = { TND_CLS_NHG, 0, P_NHG, 1, "nexthop-group" },
+	[C_MAC] = { TND_CLS_FDB, 0, P_EXACT, "mac" },
+	[C_HOST4] = { TND_CLS_NEIGH, TND_AF_INET, P_EXACT, "ipv4-host" },
+	[C_HOST6] = { TND_CLS_NEIGH, TND_AF_INET6, P_EXACT, "ipv6-host" },
+	[C_ROUTE4] = { TND_CLS_ROUTE, TND_AF_INET, P_LPM4, "ipv4-route" },
+	[C_ROUTE6] = { TND_CLS_ROUTE, TND_AF_INET6, P_LPM6, "ipv6-route" },
+	[C_NEXTHOP] = { TND_CLS_NEXTHOP, 0, P_NEXTHOP, "nexthop" },
+	[C_NHG] = { TND_CLS_NHG, 0, P_NHG, "nexthop-group" },
 };
 
 static const char * const pool_names[POOLS] = {
 	"exact-match", "ipv4-lpm", "ipv6-lpm", "nexthop", "nexthop-group", "nexthop-group-member",
 };
 
-void chip_init(struct chip *c, u32 objects, bool large)
+void chip_make(struct chip *c, u32 objects)
 {
 	struct bank_geometry g;
 	char why[RM_TEXT];
 
-	memset(c, 0, sizeof(*c));
-	c->geometry = (struct tnd_geometry){
-		.struct_size = sizeof(c->geometry),
-		.exact_pool = P_EXACT,
-		.hash = TND_EXACT_HASH_MIX64,
-		.seed = 0x74616e64656d,
-		.banks = large ? 4 : 2,
-		.buckets_per_bank = large ? 5100 : 9,
-		.slots_per_bucket = 4,
-		.stash = large ? 5440 : 12,
-		.max_moves = large ? 16 : 4,
-		.max_depth = 3,
-		.search_budget = 768,
-		.width_mac = 1,
-		.width_host4 = 1,
-		.width_host6 = 2,
-		.nhg_member_pool = P_MEMBER,
-		.nhg_max_members = CHIP_MEMBERS,
-	};
+	c->geometry.struct_size = sizeof(c->geometry);
+	c->geometry.exact_pool = P_EXACT;
+	c->geometry.nhg_member_pool = P_MEMBER;
+	c->geometry.hash = TND_EXACT_HASH_MIX64;
+	c->geometry.seed = 0x74616e64656d;
+	c->geometry.max_depth = 3;
+	c->geometry.search_budget = 768;
 	CHECK(bank_geometry(&g, &c->geometry, why), "%s", why);
 	c->memory = aligned_alloc(64, bank_bytes(&g));
 	CHECK(c->memory);
 	bank_init(&c->bank, &g, c->memory);
 	c->size[P_EXACT] = g.size;
-	c->size[P_LPM4] = large ? 65536 : 40;
-	c->size[P_LPM6] = large ? 28672 : 38;
-	c->size[P_NEXTHOP] = large ? 16384 : 16;
-	c->size[P_NHG] = large ? 4096 : 7;
-	c->size[P_MEMBER] = large ? 81920 : 30;
+	c->cost[C_MAC] = g.width[BANK_MAC];
+	c->cost[C_HOST4] = g.width[BANK_HOST4];
+	c->cost[C_HOST6] = g.width[BANK_HOST6];
 	c->next_lease = 1;
 	c->max_leases = CHIP_LEASES;
 	c->objects = objects;
 	c->there = calloc(objects, 1);
 	CHECK(c->there);
+}
+
+void chip_init(struct chip *c, u32 objects, bool large)
+{
+	u32 i;
+
+	memset(c, 0, sizeof(*c));
+	c->geometry.banks = large ? 4 : 2;
+	c->geometry.buckets_per_bank = large ? 5100 : 9;
+	c->geometry.slots_per_bucket = 4;
+	c->geometry.stash = large ? 5440 : 12;
+	c->geometry.max_moves = large ? 16 : 4;
+	c->geometry.width_mac = 1;
+	c->geometry.width_host4 = 1;
+	c->geometry.width_host6 = 2;
+	c->geometry.nhg_max_members = CHIP_MEMBERS;
+	c->size[P_LPM4] = large ? 65536 : 40;
+	c->size[P_LPM6] = large ? 28672 : 38;
+	c->size[P_NEXTHOP] = large ? 16384 : 16;
+	c->size[P_NHG] = large ? 4096 : 7;
+	c->size[P_MEMBER] = large ? 81920 : 30;
+	for (i = 0; i < CLASSES; i++)
+		c->cost[i] = i == C_ROUTE6 ? 4 : 1;
+	chip_make(c, objects);
 }
 
 void chip_fini(struct chip *c)
@@ -125,8 +134,8 @@ void chip_snapshot(const struct chip *c, struct tnd_pool *pools)
 		pools[i].used = used(c, i);
 		pools[i].committed = committed(c, i);
 		pools[i].free = chip_free(c, i);
-		strcpy((char *)pools[i].name, pool_names[i]);
-		strcpy((char *)pools[i].unit, "slot");
+		memcpy(pools[i].name, pool_names[i], strlen(pool_names[i]));
+		memcpy(pools[i].unit, "slot", 4);
 	}
 }
 
@@ -143,9 +152,9 @@ void chip_costs(const struct chip *c, struct tnd_class_cost *costs)
 		costs[i].cls = classes[i].cls;
 		costs[i].family = classes[i].family;
 		costs[i].pool = classes[i].pool;
-		costs[i].cost = classes[i].cost;
-		costs[i].free_guaranteed = room / classes[i].cost;
-		strcpy((char *)costs[i].name, classes[i].name);
+		costs[i].cost = c->cost[i];
+		costs[i].free_guaranteed = room / c->cost[i];
+		memcpy(costs[i].name, classes[i].name, strlen(classes[i].name));
 	}
 }
 
@@ -175,7 +184,8 @@ struct rm *chip_rm(const struct chip *c, u8 policy, bool learning, bool with_geo
 	return rm_init(mem, &s);
 }
 
-static void full(const struct chip *c, struct tnd_cpl *cpl, u32 status, u32 pool, u32 needed, u32 free)
+static void full(const struct chip *c, struct tnd_cpl *cpl, u32 status, u32 pool, u32 needed,
+		 u32 free)
 {
 	cpl->status = status;
 	cpl->table = pool;
@@ -231,9 +241,9 @@ void chip_lease(struct chip *c, const struct rm_ask *ask, struct tnd_cpl *cpl)
 			if (classes[k].cls != ask->item[i].cls ||
 			    classes[k].family != ask->item[i].family)
 				continue;
-			want[classes[k].pool] += ask->item[i].count * classes[k].cost;
+			want[classes[k].pool] += ask->item[i].count * c->cost[k];
 			if (k == C_NHG)
-				want[P_MEMBER] += ask->item[i].count * CHIP_MEMBERS;
+				want[P_MEMBER] += ask->item[i].count * c->geometry.nhg_max_members;
 		}
 	}
 	for (i = 0; i < c->max_leases && !l; i++) {
@@ -296,7 +306,7 @@ static bool take(struct chip *c, u32 pool, u32 slots, struct chip_lease *l, stru
 static void create_exact(struct chip *c, const struct thing *t, struct chip_lease *l,
 			 struct tnd_cpl *cpl)
 {
-	u32 width = classes[t->cls].cost, free = c->bank.free;
+	u32 width = c->cost[t->cls], free = c->bank.free;
 	struct bank_key key;
 	enum bank_result r;
 
@@ -337,7 +347,11 @@ void chip_create(struct chip *c, u32 n, u32 lease, struct tnd_cpl *cpl)
 	}
 	if (c->there[n])
 		return;
-	if (!take(c, classes[t.cls].pool, classes[t.cls].cost, l, cpl))
+	if (t.units > c->geometry.nhg_max_members) {
+		full(c, cpl, TND_ST_TABLE_FULL, P_MEMBER, t.units, c->geometry.nhg_max_members);
+		return;
+	}
+	if (!take(c, classes[t.cls].pool, c->cost[t.cls], l, cpl))
 		return;
 	if (t.units && !take(c, P_MEMBER, t.units, l, cpl)) {
 		c->used[P_NHG]--;
@@ -371,8 +385,8 @@ void chip_delete(struct chip *c, u32 n, struct tnd_cpl *cpl)
 	if (!c->there[n])
 		return;
 	c->there[n] = 0;
-	c->used[classes[t.cls].pool] -= classes[t.cls].cost;
-	delta(cpl, classes[t.cls].pool, -(s32)classes[t.cls].cost);
+	c->used[classes[t.cls].pool] -= c->cost[t.cls];
+	delta(cpl, classes[t.cls].pool, -(s32)c->cost[t.cls]);
 	if (t.units) {
 		c->used[P_MEMBER] -= t.units;
 		delta(cpl, P_MEMBER, -(s32)t.units);

@@ -31,6 +31,7 @@ struct chip {
 	u32 used[POOLS];	/* but for P_EXACT: the bank has it */
 	u32 committed[POOLS];
 	struct chip_lease lease[CHIP_LEASES];
+	u32 cost[CLASSES];
 	u32 next_lease;
 	u32 max_leases;		/* at a time */
 	u8 *there;		/* counted objects: members + 1, or 0 */
@@ -44,7 +45,10 @@ struct thing {
 	struct rm_req req;
 };
 
+/* A small one, or one as large as a Spectrum */
 void chip_init(struct chip *c, u32 objects, bool large);
+/* @c->geometry, @c->size of counted pools and @c->cost are filled in */
+void chip_make(struct chip *c, u32 objects);
 void chip_fini(struct chip *c);
 void chip_snapshot(const struct chip *c, struct tnd_pool *pools);
 void chip_costs(const struct chip *c, struct tnd_class_cost *costs);

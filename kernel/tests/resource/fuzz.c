@@ -10,7 +10,10 @@
  */
 #include "world.h"
 
-int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
+/* The library's name for it */
+int fuzz_one(const u8 *data, size_t len) __asm__("LLVMFuzzerTestOneInput");
+
+int fuzz_one(const u8 *data, size_t len)
 {
 	struct world w;
 	u8 how;
@@ -47,7 +50,7 @@ int main(int argc, char **argv)
 			CHECK(f, "%s", argv[i]);
 			len = fread(bytes, 1, sizeof(bytes), f);
 			fclose(f);
-			LLVMFuzzerTestOneInput(bytes, len);
+			fuzz_one(bytes, len);
 		}
 		return 0;
 	}
@@ -55,7 +58,7 @@ int main(int argc, char **argv)
 		len = 2 + below(&r, sizeof(bytes) - 2);
 		for (k = 0; k < len; k++)
 			bytes[k] = rnd(&r);
-		LLVMFuzzerTestOneInput(bytes, len);
+		fuzz_one(bytes, len);
 	}
 	printf("ok: fuzz, %u inputs\n", n);
 	return 0;

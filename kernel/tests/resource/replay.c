@@ -49,7 +49,8 @@ static void read_key(const char *text, struct bank_key *key, int *used)
 	char hex[33];
 	u8 addr[16];
 
-	CHECK(sscanf(text, "%u %u %32[0-9a-f]%n", &kind, &space, hex, used) == 3, "line %lu", lines);
+	CHECK(sscanf(text, "%u %u %32[0-9a-f]%n", &kind, &space, hex, used) == 3,
+	      "line %lu", lines);
 	n = strlen(hex) / 2;
 	for (i = 0; i < n; i++)
 		sscanf(hex + 2 * i, "%2hhx", addr + i);
@@ -143,7 +144,8 @@ static void line(const char *text)
 		break;
 	case 'e':
 		CHECK(sscanf(text + 2, "%u", &a) == 1, "line %lu", lines);
-		CHECK(bank.per_kind[0] + bank.per_kind[1] + bank.per_kind[2] == a, "line %lu", lines);
+		CHECK(bank.per_kind[0] + bank.per_kind[1] + bank.per_kind[2] == a,
+		      "line %lu", lines);
 		for (b = 0, c = 0; (c = bank_next(&bank, c, &key, &(u64){ 0 }));)
 			b++;
 		CHECK(a == b, "line %lu: %u by cursor", lines, b);

@@ -189,7 +189,8 @@ int main(int argc, char **argv)
 	static const u8 policies[] = { RM_PREFETCH, RM_CREDIT };
 	u32 b, q, r, p;
 
-	printf("policy,bucket,query_us,rate,routes,floor_ms,user_ms,outage_ms,stalled_ms,queries,refills\n");
+	fputs("policy,bucket,query_us,rate,routes,", stdout);
+	puts("floor_ms,user_ms,outage_ms,stalled_ms,queries,refills");
 	if (argc > 4) {
 		for (p = 0; p < RM_POLICY_COUNT && strcmp(argv[1], rm_policy_name(p)); p++)
 			;

@@ -26,13 +26,15 @@ static void random_life(bool learning, bool geometry, bool faults, const char *n
 	u32 i, k;
 
 	for (i = 0; i < 40 * rounds; i++) {
-		world_init(&w, base_seed * 1000 + i, i % RM_POLICY_COUNT, learning, geometry, faults);
+		world_init(&w, base_seed * 1000 + i, i % RM_POLICY_COUNT, learning, geometry,
+			   faults);
 		for (k = 0; k < 4000; k++)
 			world_step(&w);
 		world_quiesce(&w);
 		world_agree(&w);
 		rm_stats(w.rm, &s);
-		CHECK(faults || !s.mispredicted, "seed %u: %llu", i, (unsigned long long)s.mispredicted);
+		CHECK(faults || !s.mispredicted, "seed %u: %llu", i,
+		      (unsigned long long)s.mispredicted);
 		CHECK(faults || !s.mismatch, "seed %u: %llu", i, (unsigned long long)s.mismatch);
 		admitted += w.admitted;
 		refused += w.refused;
@@ -88,7 +90,8 @@ static void fill(u8 policy, bool learning, bool geometry)
 			if (policy == RM_FLAT)
 				room[n % CLASSES] += !cpl.status;
 			else
-				CHECK(cpl.status, "%s: object %u fits still", rm_policy_name(policy), n);
+				CHECK(cpl.status, "%s: object %u fits still",
+				      rm_policy_name(policy), n);
 		}
 		rm_pool_state(w.rm, P_LPM4, &p);
 		CHECK(policy == RM_FLAT ? p.used == 30 : p.used == 40, "%u", p.used);
