@@ -9,12 +9,6 @@
 
 DEV=platform/clsw_null
 occ() { devlink -j resource show $DEV | jq "[.. | objects | select(.name == \"$1\")][0].occ"; }
-flags() { ip "$@" | grep -o 'rt_[a-z_]*' | sort | tr '\n' ' ' | sed 's/ $//'; }
-settled() { # until the number of IPv4 routes in the chip is this
-	until_true 10 "ipv4-lpm holds $1, has $(occ ipv4-lpm)" sh -c "[ \"\$(devlink -j resource show $DEV |
-		jq '[.. | objects | select(.name == \"ipv4-lpm\")][0].occ')\" = $1 ]"
-}
-count() { ip -4 route show table all type unicast | grep -c '^[3-9][0-9]*\.' || :; }
 # Adds 30.N.0.0/16 until one is refused; leaves the number in $n and what was said in $said
 fill() { # [options]
 	n=0
@@ -82,20 +76,28 @@ ip route flush root 30.0.0.0/8
 
 # groups: two with eight members in all. A refused multipath leaves nothing behind
 hops() { for h in "$@"; do printf 'nexthop via 10.0.%s.%s ' "${h%.*}" "${h#*.}"; done; }
-before="$(occ nexthop) $(occ nexthop-group) $(occ nexthop-group-member)"
+pools() { echo "$(occ nexthop) $(occ nexthop-group) $(occ nexthop-group-member)"; }
+pools_are() { # what wanted
+	i=50
+	until [ "$(pools)" = "$2" ]; do
+		i=$((i - 1))
+		[ $i -gt 0 ] || fail "$1: next hops, groups, members: wanted $2, got $(pools)"
+		sleep 0.1
+	done
+}
+before=$(pools)
 # shellcheck disable=SC2046 # words
 ip route add 40.0.0.0/8 $(hops 1.2 2.2)
 # shellcheck disable=SC2046
 ip route add 41.0.0.0/8 $(hops 2.2 1.2)
-used="$(occ nexthop) $(occ nexthop-group) $(occ nexthop-group-member)"
+pools_are "two groups of two" "$((${before%% *} + 1)) 2 4"
 # shellcheck disable=SC2046
 refused 'clsw: next-hop group full' ip route add 42.0.0.0/8 $(hops 1.2 2.2 1.3)
 is "42/8" "" "$(ip route show 42.0.0.0/8)"
-until_true 5 "what the refused one took" sh -c "sleep 0.2; [ '$used' = '$used' ]"
-is "pools after the refusal" "$used" "$(occ nexthop) $(occ nexthop-group) $(occ nexthop-group-member)"
+pools_are "after the refusal" "$((${before%% *} + 1)) 2 4"
 ip route del 40.0.0.0/8
 ip route del 41.0.0.0/8
-until_true 5 "pools after the deletes" sh -c "[ '$before' != x ]"
+pools_are "after the deletes" "$before"
 
 # IPv6: refused, replaced; a multipath replace is never refused: it has lost the old route before it asks
 ip -6 addr add 2001:db8:1::1/64 dev swp1 nodad

@@ -347,7 +347,6 @@ void l3_alias_clear(struct clsw_l3 *l3, struct l3_route *route, int which);
 struct l3_alias *l3_route_chosen(struct l3_route *route);
 void l3_alias_release(struct clsw_l3 *l3, struct l3_alias *alias);
 void l3_flag_work(struct work_struct *work);
-const char *l3_why_text(u8 why);
 
 static inline int l3_alias_of(u32 tb_id)
 {

@@ -21,7 +21,7 @@ static void changed(struct clsw_device *cd, struct clsw_obj *obj);
 
 static const struct clsw_watch route_watch = { .changed = changed };
 
-const char *l3_why_text(u8 why)
+static const char *why_text(u8 why)
 {
 	static const char *const texts[] = {
 		[L3_WHY_NONE] = "",
@@ -129,6 +129,13 @@ static void show(struct clsw_l3 *l3, struct l3_route *route)
 	if (shown == route->shown)
 		return;
 	route->shown = shown;
+	if (shown != L3_SHOWN_OFFLOAD)
+		dev_dbg(l3->cd->parent, "table %u, %08x:%08x:%08x:%08x/%u: %s%s, %s\n",
+			alias->tb_id, route->node->bits[0], route->node->bits[1], route->node->bits[2],
+			route->node->bits[3], route->node->len,
+			shown & L3_SHOWN_TRAP ? "traps" : "",
+			shown & L3_SHOWN_FAILED ? " for want of room" : "",
+			why_text(route->why));
 	if (route->family == TND_AF_INET) {
 		l3_fib4_flags(l3, route, alias, shown);
 	} else {
