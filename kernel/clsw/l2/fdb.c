@@ -169,7 +169,7 @@ int l2_fdb_adopt(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
 	make_body(fdb, vlan, &body);
 	err = clsw_adopt(bridge->l2->cd, TND_CLS_FDB, &body, sizeof(body), &fdb_watch, fdb,
 			 &fdb->obj);
-	/* a command for this address is under way: say what should be there, the order settles it */
+	/* a command for this address is under way: say what should be there, order does the rest */
 	if (err == -EBUSY)
 		err = clsw_put(bridge->l2->cd, TND_CLS_FDB, &body, sizeof(body), CLSW_PUT_MUST,
 			       &fdb_watch, fdb, &fdb->obj, NULL);

@@ -184,6 +184,7 @@ struct clsw_l2 {
 	struct work_struct news_work;
 	struct work_struct dump_work;
 	struct delayed_work watch_work;
+	unsigned long attached;		/* bit 0: since the last dump */
 	clsw_fid_fn fid_changed;
 	struct notifier_block netdevice;
 	struct notifier_block atomic;

@@ -89,8 +89,11 @@ static bool known(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
 	return false;
 }
 
-/* RCU or RTNL, not locked */
-static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index)
+/*
+ * RCU or RTNL, not locked. @count: it has taken a slot that nobody has counted.
+ * What a dump has told before its event is counted already.
+ */
+static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool count)
 {
 	struct clsw_port *port;
 	struct l2_bridge *bridge;
@@ -102,6 +105,9 @@ static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index)
 
 	clsw_lock(l2->cd);
 	vlan = fid && fid <= L2_FIDS ? l2->domain[fid] : NULL;
+	fdb = vlan ? l2_fdb_find(vlan->bridge, l2_fdb_vid(vlan), mac) : NULL;
+	if (count && !(fdb && fdb->origin == L2_FDB_CHIP))
+		rm_learned(l2->cd->rm, fid, mac);
 	port = clsw_port(l2->cd, index);
 	if (!vlan || !port || !may_learn(l2, vlan, index)) {
 		/* a domain that is not there has taken its addresses along */
@@ -113,7 +119,6 @@ static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index)
 	bridge = vlan->bridge;
 	vid = l2_fdb_vid(vlan);
 	dev = port->netdev;
-	fdb = l2_fdb_find(bridge, vid, mac);
 	if (fdb) {
 		tell = known(fdb, vlan, index);
 	} else {
@@ -162,6 +167,7 @@ static void aged(struct clsw_l2 *l2, u16 fid, const u8 *mac)
 	struct l2_fdb *fdb;
 
 	clsw_lock(l2->cd);
+	rm_aged(l2->cd->rm, fid, mac);
 	vlan = fid && fid <= L2_FIDS ? l2->domain[fid] : NULL;
 	fdb = vlan ? l2_fdb_find(vlan->bridge, l2_fdb_vid(vlan), mac) : NULL;
 	if (!fdb)
@@ -178,15 +184,6 @@ out:
 	clsw_unlock(l2->cd);
 }
 
-/* The chip has taken a slot, or freed one, whatever becomes of the address here */
-static void count_slot(struct clsw_device *cd, u16 fid, const u8 *mac,
-		       void (*count)(struct rm *rm, u16 fid, const u8 *mac))
-{
-	clsw_lock(cd);
-	count(cd->rm, fid, mac);
-	clsw_unlock(cd);
-}
-
 void clsw_l2_event(struct clsw_device *cd, const struct tnd_event *event)
 {
 	struct clsw_l2 *l2;
@@ -199,16 +196,14 @@ void clsw_l2_event(struct clsw_device *cd, const struct tnd_event *event)
 	switch (le16_to_cpu(event->kind)) {
 	case TND_EV_LEARN:
 		l2->count.learned++;
-		count_slot(cd, fid, event->mac, rm_learned);
-		learned(l2, fid, event->mac, le16_to_cpu(event->port));
+		learned(l2, fid, event->mac, le16_to_cpu(event->port), true);
 		break;
 	case TND_EV_MOVE:
 		l2->count.moved++;
-		learned(l2, fid, event->mac, le16_to_cpu(event->port));
+		learned(l2, fid, event->mac, le16_to_cpu(event->port), false);
 		break;
 	case TND_EV_AGE:
 		l2->count.aged++;
-		count_slot(cd, fid, event->mac, rm_aged);
 		aged(l2, fid, event->mac);
 		break;
 	case TND_EV_LOST:
@@ -225,8 +220,10 @@ void clsw_l2_resync(struct clsw_device *cd)
 
 	rcu_read_lock();
 	l2 = READ_ONCE(cd->l2);
-	if (l2)
+	if (l2) {
+		set_bit(0, &l2->attached);
 		queue_work(l2->wq, &l2->dump_work);
+	}
 	rcu_read_unlock();
 }
 
@@ -368,7 +365,7 @@ void l2_news_work(struct work_struct *work)
 
 /* ---- LOST ---- */
 
-static void seen(struct clsw_l2 *l2, const struct tnd_fdb *body)
+static void seen(struct clsw_l2 *l2, const struct tnd_fdb *body, bool count)
 {
 	u16 fid = le16_to_cpu(body->fid);
 	u16 port = le16_to_cpu(body->port);
@@ -385,12 +382,11 @@ static void seen(struct clsw_l2 *l2, const struct tnd_fdb *body)
 		clsw_unlock(l2->cd);
 		return;
 	}
-	rm_learned(l2->cd->rm, fid, body->mac);
 	clsw_unlock(l2->cd);
-	learned(l2, fid, body->mac, port);
+	learned(l2, fid, body->mac, port, count);
 }
 
-static int dump(struct clsw_l2 *l2, u8 *page)
+static int dump(struct clsw_l2 *l2, u8 *page, bool count)
 {
 	struct tnd_cmd cmd = {
 		.op = cpu_to_le16(TND_OP_DUMP),
@@ -416,7 +412,7 @@ static int dump(struct clsw_l2 *l2, u8 *page)
 			size = le16_to_cpu(body.struct_size);
 			if (size < sizeof(body))
 				return -EIO;
-			seen(l2, &body);
+			seen(l2, &body, count);
 			at += size;
 		}
 		cond_resched();
@@ -430,6 +426,8 @@ static int dump(struct clsw_l2 *l2, u8 *page)
 void l2_dump_work(struct work_struct *work)
 {
 	struct clsw_l2 *l2 = container_of(work, struct clsw_l2, dump_work);
+	/* an attach has counted all that is there */
+	bool count = !test_and_clear_bit(0, &l2->attached);
 	struct l2_bridge *bridge;
 	u8 *page;
 	int err;
@@ -443,7 +441,7 @@ void l2_dump_work(struct work_struct *work)
 	l2->count.dumps++;
 	list_for_each_entry(bridge, &l2->bridges, list)
 		l2_fdb_unsee(bridge);
-	err = dump(l2, page);
+	err = dump(l2, page, count);
 	if (!err)
 		list_for_each_entry(bridge, &l2->bridges, list)
 			l2_fdb_sweep(bridge);
