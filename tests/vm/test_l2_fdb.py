@@ -149,6 +149,20 @@ def test_the_event_comes_before_the_frame(bench):
         del bench.nic[9]
 
 
+def test_a_chip_that_was_reset_knows_again(bench):
+    bench.bridge()
+    run(f"bridge fdb add {mac(1)} dev swp1 master static")
+    bench.send(2, frame(mac(9), mac(2)), wait=0)
+    true(until(lambda: in_chip(mac(1), 1) and in_bridge(mac(2), 2)), "known before")
+    run("host tandem fault reset --name '$LAB_ASIC'")
+    true(until(lambda: "recovered:" in run("dmesg"), 30), "no recovery")
+    true(until(lambda: in_chip(mac(1), 1), 30), "the static entry is back")
+    true(until(lambda: in_chip(mac(2), 2) and in_bridge(mac(2), 2), 30), "the learned one, on both sides")
+    l2.settle()
+    equal(bench.ports(3, frame(mac(2), mac(3))), [2], "forwarded to the learned one")
+    equal(bench.ports(3, frame(BROADCAST, mac(3))), [1, 2, 4], "and to all")
+
+
 def test_filtering_is_switched_and_entries_follow(bench):
     bench.bridge()
     run(f"bridge fdb add {mac(1)} dev swp2 master static; "
