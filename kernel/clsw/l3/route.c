@@ -131,8 +131,8 @@ static void show(struct clsw_l3 *l3, struct l3_route *route)
 	route->shown = shown;
 	if (shown != L3_SHOWN_OFFLOAD)
 		dev_dbg(l3->cd->parent, "table %u, %08x:%08x:%08x:%08x/%u: %s%s, %s\n",
-			alias->tb_id, route->node->bits[0], route->node->bits[1], route->node->bits[2],
-			route->node->bits[3], route->node->len,
+			alias->tb_id, route->node->bits[0], route->node->bits[1],
+			route->node->bits[2], route->node->bits[3], route->node->len,
 			shown & L3_SHOWN_TRAP ? "traps" : "",
 			shown & L3_SHOWN_FAILED ? " for want of room" : "",
 			why_text(route->why));

@@ -315,7 +315,8 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 	if (rm->pools[row->pool].limited && !(req->flags & RM_REQ_MEMBERS) &&
 	    check_limits(rm, row, req, row->cost, v) == RM_FULL)
 		return RM_FULL;
-	if (rm->policy == RM_FLAT && !(req->flags & RM_REQ_MEMBERS) &&
+	/* connected and local prefixes: nobody hears that a share is used up */
+	if (rm->policy == RM_FLAT && !(req->flags & (RM_REQ_MEMBERS | RM_REQ_RESERVE)) &&
 	    rm_count(row) >= flat_limit(rm, row)) {
 		refuse(rm, row, row->pool, 1, 0, v);
 		v->capped = true;
