@@ -3,7 +3,7 @@
  * clsw inside: the device, its ports, and which file does what.
  *
  *   device.c   alloc, register, attach, recover, netns
- *   store.c    objects; drain.c their way to the backend
+ *   store.c    objects; drain.c their way to the backend; replay.c after an attach
  *   rm.c       glue to resource/: pools, leases, refill kthread
  *   port/      netdevs, ethtool, packets up and down
  *   devlink/   resources, params, info, traps, health, split
@@ -78,6 +78,15 @@ enum clsw_device_state {
 /* When a command counts as lost */
 #define CLSW_LOST_MS		2000
 
+/* Where a replay is */
+enum clsw_resync {
+	CLSW_RESYNC_NONE,
+	CLSW_RESYNC_BEGIN,	/* BEGIN_RESYNC is to be posted, before anything else */
+	CLSW_RESYNC_RUNS,	/* objects are written */
+	CLSW_RESYNC_ENDS,	/* END_RESYNC is out */
+	CLSW_RESYNC_COUNT,	/* swept; the pools are to be read once more */
+};
+
 struct clsw_device {
 	const struct clsw_backend *backend;
 	struct device *parent;
@@ -103,7 +112,7 @@ struct clsw_device {
 	u32 dirty_bits;			/* drain.c: which of .dirty and .going may have some */
 	u32 posted_inline;		/* commands that a caller posted itself */
 	bool in_callback;		/* a watcher runs: nothing is flushed below it */
-	u8 resync;			/* drain.c: where a replay is */
+	u8 resync;			/* enum clsw_resync */
 	struct clsw_open *open;		/* drain.c: commands in flight by cookie */
 	struct list_head open_used[CLSW_Q_COUNT];	/* oldest first */
 	struct list_head open_free;
@@ -186,8 +195,12 @@ int clsw_drain_turn(struct clsw_device *cd);
 enum clsw_open_kind { CLSW_OPEN_WRITE, CLSW_OPEN_LEASE, CLSW_OPEN_RELEASE, CLSW_OPEN_RESYNC };
 int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
 		    const void *body, u32 size, u32 tag);
-/* Locked: clsw_flush() with a limit in microseconds, until @obj is settled; NULL: everything */
+/* Locked, busy: turns until @obj is settled (NULL: everything); 0, -ETIMEDOUT after @us, -EIO */
 int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us);
+/* Locked: nothing is dirty or in flight */
+bool clsw_drain_settled(struct clsw_device *cd);
+/* Locked: what is in flight is void, the chip was attached anew */
+void clsw_drain_give_up(struct clsw_device *cd);
 /* May sleep: until everything wanted is applied or @ms are over; 0 or -ETIMEDOUT */
 int clsw_settle(struct clsw_device *cd, unsigned int ms);
 /* May sleep: marks everything for replay after an attach, RM restarted */

@@ -54,6 +54,24 @@ static void set_state(struct clsw_device *cd, enum clsw_device_state state)
 	wake_up_all(&cd->idle_wait);
 }
 
+static bool idle(struct clsw_device *cd)
+{
+	bool yes;
+
+	clsw_lock(cd);
+	yes = clsw_drain_settled(cd) || cd->state == CLSW_DEV_GONE;
+	clsw_unlock(cd);
+	return yes;
+}
+
+int clsw_settle(struct clsw_device *cd, unsigned int ms)
+{
+	clsw_drain_kick(cd);
+	if (!wait_event_timeout(cd->idle_wait, idle(cd), msecs_to_jiffies(ms)))
+		return -ETIMEDOUT;
+	return cd->state == CLSW_DEV_GONE ? -EIO : 0;
+}
+
 static int recover_once(struct clsw_device *cd)
 {
 	int err = cd->backend->device->attach(cd, CLSW_ATTACH_WARM);

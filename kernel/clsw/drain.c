@@ -14,7 +14,6 @@
  * A thread does it, in bursts under clsw_lock(). Who needs the answer now (a
  * policy that writes before it answers) does the same turns itself.
  */
-#include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
@@ -27,15 +26,6 @@
 #define REAP_AT		64	/* so many in flight, and he reaps, too */
 #define REAP		256	/* completions per turn */
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
-
-/* Where a replay is: clsw_device.resync */
-enum {
-	RESYNC_NONE,
-	RESYNC_BEGIN,		/* BEGIN_RESYNC is to be posted, before anything else */
-	RESYNC_RUNS,		/* objects are written */
-	RESYNC_ENDS,		/* END_RESYNC is out */
-	RESYNC_COUNT,		/* done; device.c counts what the chip has now */
-};
 
 /* Up: what is referred to before what refers to it. Down: backwards */
 static const u8 order[] = {
@@ -502,8 +492,8 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 		clsw_rm_released(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_RESYNC:
-		if (cd->resync == RESYNC_ENDS)
-			cd->resync = RESYNC_COUNT;
+		if (cd->resync == CLSW_RESYNC_ENDS)
+			cd->resync = CLSW_RESYNC_COUNT;
 		break;
 	}
 	if (!cd->in_flight)
@@ -601,9 +591,9 @@ static int resync_turn(struct clsw_device *cd)
 {
 	struct tnd_cmd cmd = {};
 
-	if (cd->resync == RESYNC_BEGIN)
+	if (cd->resync == CLSW_RESYNC_BEGIN)
 		cmd.op = cpu_to_le16(TND_OP_BEGIN_RESYNC);
-	else if (cd->resync == RESYNC_RUNS && !cd->in_flight && !next_dirty(cd))
+	else if (cd->resync == CLSW_RESYNC_RUNS && !cd->in_flight && !next_dirty(cd))
 		cmd.op = cpu_to_le16(TND_OP_END_RESYNC);
 	else
 		return 0;
@@ -715,27 +705,20 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us
 	}
 }
 
-int clsw_flush(struct clsw_device *cd, unsigned int ms)
+bool clsw_drain_settled(struct clsw_device *cd)
 {
-	return clsw_flush_obj(cd, NULL, ms * 1000);
+	return settled(cd, NULL);
 }
 
-static bool idle(struct clsw_device *cd)
+/* What is in flight is void: the chip was attached anew */
+void clsw_drain_give_up(struct clsw_device *cd)
 {
-	bool yes;
+	struct clsw_open *open, *next;
+	int i;
 
-	clsw_lock(cd);
-	yes = settled(cd, NULL) || cd->state == CLSW_DEV_GONE;
-	clsw_unlock(cd);
-	return yes;
-}
-
-int clsw_settle(struct clsw_device *cd, unsigned int ms)
-{
-	clsw_drain_kick(cd);
-	if (!wait_event_timeout(cd->idle_wait, idle(cd), msecs_to_jiffies(ms)))
-		return -ETIMEDOUT;
-	return cd->state == CLSW_DEV_GONE ? -EIO : 0;
+	for (i = 0; i < CLSW_Q_COUNT; i++)
+		list_for_each_entry_safe(open, next, &cd->open_used[i], list)
+			open_put(cd, open);
 }
 
 /*
@@ -785,115 +768,6 @@ static int drainer(void *arg)
 						 naps ? 1 : HZ / 4);
 	}
 	return 0;
-}
-
-/* The chip was attached: what it has is not known, everything is written anew */
-static void forget(struct clsw_device *cd, struct clsw_obj *obj)
-{
-	struct rm_req req;
-
-	if (rm_ticket_open(&obj->ticket)) {
-		/* void already, or taken since the attach */
-		clsw_obj_req(cd, obj, &req);
-		rm_cancel(cd->rm, &req, &obj->ticket);
-	}
-	memset(&obj->ticket, 0, sizeof(obj->ticket));
-	obj->in_flight = false;
-	obj->again = false;
-	obj->doubt = false;
-	obj->written = clsw_class_fixed(obj->key.cls);
-	obj->hw_units = 0;
-	if (obj->wanted)
-		obj->state = CLSW_OBJ_NEW;
-	list_del_init(&obj->work);
-	clsw_drain_queue(cd, obj);
-}
-
-/* Every pool as the chip has it; leases and tickets of before are void */
-static int recount(struct clsw_device *cd, bool cold, bool quiet_only)
-{
-	struct tnd_pool *pools;
-	int i, count = -EAGAIN;
-	u64 posted;
-
-	pools = kcalloc(RM_MAX_POOLS, sizeof(*pools), GFP_KERNEL);
-	if (!pools)
-		return -ENOMEM;
-	for (i = 0; i < 20; i++) {
-		clsw_lock(cd);
-		posted = cd->count.posted;
-		clsw_unlock(cd);
-		count = clsw_rm_read_pools(cd, pools);
-		if (count < 0)
-			break;
-		clsw_lock(cd);
-		if (!quiet_only || (posted == cd->count.posted && settled(cd, NULL))) {
-			rm_restart(cd->rm, pools, count, cold);
-			memset(cd->ask_open, 0, RM_MAX_LEASES * sizeof(*cd->ask_open));
-			clsw_unlock(cd);
-			count = 0;
-			break;
-		}
-		clsw_unlock(cd);
-		count = -EAGAIN;
-		clsw_settle(cd, 1000);
-	}
-	kfree(pools);
-	return count;
-}
-
-int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
-{
-	struct rhashtable_iter iter;
-	struct clsw_obj *obj;
-	int i, err;
-
-	clsw_lock(cd);
-	for (i = 0; i < CLSW_Q_COUNT; i++)
-		while (!list_empty(&cd->open_used[i]))
-			open_put(cd, list_first_entry(&cd->open_used[i], struct clsw_open, list));
-	cd->lost_burst = 0;
-	cd->resync = RESYNC_BEGIN;
-	cd->count.replays++;
-	clsw_unlock(cd);
-
-	err = recount(cd, mode == CLSW_ATTACH_COLD, false);
-	if (err)
-		return err;
-	/* a table that grows under the walk shows some twice: forget() may be repeated */
-	rhashtable_walk_enter(&cd->objects, &iter);
-	rhashtable_walk_start(&iter);
-	while ((obj = rhashtable_walk_next(&iter))) {
-		if (IS_ERR(obj))
-			continue;
-		clsw_lock(cd);
-		forget(cd, obj);
-		clsw_unlock(cd);
-	}
-	rhashtable_walk_stop(&iter);
-	rhashtable_walk_exit(&iter);
-	return 0;
-}
-
-/* May sleep, after clsw_replay() and with the device up: until the sweep is over */
-int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
-{
-	long left = wait_event_timeout(cd->idle_wait,
-				       READ_ONCE(cd->resync) == RESYNC_COUNT || !clsw_up(cd),
-				       msecs_to_jiffies(ms));
-	int err;
-
-	if (!left)
-		return -ETIMEDOUT;
-	if (!clsw_up(cd))
-		return -EIO;
-	/* what was swept is told by nobody: count once more, before credit is taken */
-	err = recount(cd, false, true);
-	clsw_lock(cd);
-	cd->resync = RESYNC_NONE;
-	clsw_unlock(cd);
-	clsw_drain_kick(cd);
-	return err;
 }
 
 int clsw_drain_start(struct clsw_device *cd)

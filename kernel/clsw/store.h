@@ -184,12 +184,6 @@ void clsw_retry_failed(struct clsw_device *cd);
 void clsw_touch(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked. Before the others of its class: traffic waits for it */
 void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj);
-/*
- * Locked; posts and busy-polls until nothing is dirty or in flight, at most
- * @ms. Drops the lock nowhere. 0, -ETIMEDOUT, -EIO.
- */
-int clsw_flush(struct clsw_device *cd, unsigned int ms);
-
 /* What hardware has: SYNCED or STALE or GOING */
 static inline bool clsw_obj_written(const struct clsw_obj *obj)
 {

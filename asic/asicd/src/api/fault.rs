@@ -130,7 +130,9 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
                 return Err(format!("VLAN {vid} can't be: 1 to 4094"));
             }
             asic.out.cpu.set_stray_tag(Some(vid));
-            Ok(format!("untagged packets get VLAN {vid} on their way to the driver"))
+            Ok(format!(
+                "untagged packets get VLAN {vid} on their way to the driver"
+            ))
         }
         Request::Reset => {
             asic.fw.cold_reset();

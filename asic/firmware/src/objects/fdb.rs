@@ -56,10 +56,8 @@ impl Object for Fdb {
         if !port_ok || !unicast(f.mac) || f.mac == [0; 6] {
             return Err(INVALID);
         }
-        let known = raw::TND_FDB_STATIC
-            | raw::TND_FDB_LEARNED
-            | raw::TND_FDB_STICKY
-            | raw::TND_FDB_NO_AGE;
+        let known =
+            raw::TND_FDB_STATIC | raw::TND_FDB_LEARNED | raw::TND_FDB_STICKY | raw::TND_FDB_NO_AGE;
         Ok(Self::new(
             f.fid,
             f.mac,

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * After an attach: the whole store is written anew, the rest is swept.
+ *
+ *   clsw_replay()   BEGIN --> RUNS: every object CREATEd --> ENDS: END_RESYNC --> COUNT
+ *   clsw_replay_finish() waits for COUNT, reads the pools once more --> NONE
+ *
+ * Until then everything is admitted as best effort: the kernel has it already.
+ */
+#include <linux/slab.h>
+
+#include "core.h"
+
+/* The chip was attached: what it has is not known, everything is written anew */
+static void forget(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	struct rm_req req;
+
+	if (rm_ticket_open(&obj->ticket)) {
+		/* void already, or taken since the attach */
+		clsw_obj_req(cd, obj, &req);
+		rm_cancel(cd->rm, &req, &obj->ticket);
+	}
+	memset(&obj->ticket, 0, sizeof(obj->ticket));
+	obj->in_flight = false;
+	obj->again = false;
+	obj->doubt = false;
+	obj->written = clsw_class_fixed(obj->key.cls);
+	obj->hw_units = 0;
+	if (obj->wanted)
+		obj->state = CLSW_OBJ_NEW;
+	list_del_init(&obj->work);
+	clsw_drain_queue(cd, obj);
+}
+
+/* Every pool as the chip has it; leases and tickets of before are void */
+static int recount(struct clsw_device *cd, bool cold, bool quiet_only)
+{
+	struct tnd_pool *pools;
+	int i, count = -EAGAIN;
+	u64 posted;
+
+	pools = kcalloc(RM_MAX_POOLS, sizeof(*pools), GFP_KERNEL);
+	if (!pools)
+		return -ENOMEM;
+	for (i = 0; i < 20; i++) {
+		clsw_lock(cd);
+		posted = cd->count.posted;
+		clsw_unlock(cd);
+		count = clsw_rm_read_pools(cd, pools);
+		if (count < 0)
+			break;
+		clsw_lock(cd);
+		if (!quiet_only || (posted == cd->count.posted && clsw_drain_settled(cd))) {
+			rm_restart(cd->rm, pools, count, cold);
+			memset(cd->ask_open, 0, RM_MAX_LEASES * sizeof(*cd->ask_open));
+			clsw_unlock(cd);
+			count = 0;
+			break;
+		}
+		clsw_unlock(cd);
+		count = -EAGAIN;
+		clsw_settle(cd, 1000);
+	}
+	kfree(pools);
+	return count;
+}
+
+int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
+{
+	struct rhashtable_iter iter;
+	struct clsw_obj *obj;
+	int err;
+
+	clsw_lock(cd);
+	clsw_drain_give_up(cd);
+	cd->lost_burst = 0;
+	cd->resync = CLSW_RESYNC_BEGIN;
+	cd->count.replays++;
+	clsw_unlock(cd);
+
+	err = recount(cd, mode == CLSW_ATTACH_COLD, false);
+	if (err)
+		return err;
+	/* a table that grows under the walk shows some twice: forget() may be repeated */
+	rhashtable_walk_enter(&cd->objects, &iter);
+	rhashtable_walk_start(&iter);
+	while ((obj = rhashtable_walk_next(&iter))) {
+		if (IS_ERR(obj))
+			continue;
+		clsw_lock(cd);
+		forget(cd, obj);
+		clsw_unlock(cd);
+	}
+	rhashtable_walk_stop(&iter);
+	rhashtable_walk_exit(&iter);
+	return 0;
+}
+
+/* May sleep, after clsw_replay() and with the device up: until the sweep is over */
+int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
+{
+	long left = wait_event_timeout(cd->idle_wait,
+				       READ_ONCE(cd->resync) == CLSW_RESYNC_COUNT || !clsw_up(cd),
+				       msecs_to_jiffies(ms));
+	int err;
+
+	if (!left)
+		return -ETIMEDOUT;
+	if (!clsw_up(cd))
+		return -EIO;
+	/* what was swept is told by nobody: count once more, before credit is taken */
+	err = recount(cd, false, true);
+	clsw_lock(cd);
+	cd->resync = CLSW_RESYNC_NONE;
+	clsw_unlock(cd);
+	clsw_drain_kick(cd);
+	return err;
+}
