@@ -49,7 +49,7 @@ for policy in lockstep prefetch credit predict-flat predict-model; do
 
 	# a connected prefix uses the reserve; nobody would hear that it failed
 	ip addr add 10.0.9.1/30 dev swp2
-	until_true 5 "connected prefix at a full table" sh -c 'ip route show 10.0.9.0/30 | grep -q rt_trap'
+	until_true 5 "connected prefix at a full table under $policy" sh -c 'ip route show 10.0.9.0/30 | grep -q rt_trap'
 	refused "clsw: $full" ip route add 31.0.0.0/8 via 10.0.1.2
 	ip addr del 10.0.9.1/30 dev swp2
 
