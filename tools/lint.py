@@ -10,7 +10,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SKIP = {".git", "target", "out", "__pycache__", ".pytest_cache", "node_modules"}
 LONGEST = 800
 GENERATED = {"abi/rust/src/generated.rs"}
-LICENCE = {"kernel/": "GPL-2.0", "abi/tandem.h": "GPL-2.0 WITH Linux-syscall-note"}
+LICENCE = {"kernel/include/uapi/": "GPL-2.0 WITH Linux-syscall-note", "kernel/": "GPL-2.0",
+           "abi/tandem.h": "GPL-2.0 WITH Linux-syscall-note"}
 
 
 def files(*endings):

@@ -23,7 +23,7 @@
 #define OPEN_RESERVE	64	/* of these not for writes: leases come through */
 #define BURST		64	/* commands posted per turn */
 #define INLINE		8	/* ... by who has queued something */
-#define REAP_AT		64	/* so many in flight, and he reaps, too */
+#define REAP_AT		64	/* so many in flight: who queues reaps, too */
 #define REAP		256	/* completions per turn */
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
 
@@ -116,13 +116,8 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	if (obj->in_flight)
 		return;
-	if (!obj->wanted && !obj->written && !obj->doubt) {
-		clsw_obj_free(cd, obj);
-		return;
-	}
-	if (!obj->wanted && clsw_class_fixed(obj->key.cls)) {
-		/* always there: what it says stays until somebody says otherwise */
-		obj->written = false;
+	/* nothing to delete; or always there, and stays as it is until somebody says otherwise */
+	if (!obj->wanted && ((!obj->written && !obj->doubt) || clsw_class_fixed(obj->key.cls))) {
 		clsw_obj_free(cd, obj);
 		return;
 	}
@@ -673,10 +668,15 @@ int clsw_drain_turn(struct clsw_device *cd)
 	return done + posted;
 }
 
+bool clsw_drain_settled(struct clsw_device *cd)
+{
+	return !cd->in_flight && !next_dirty(cd);
+}
+
 static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)
 {
 	if (!obj)
-		return !cd->in_flight && !next_dirty(cd);
+		return clsw_drain_settled(cd);
 	return !obj->in_flight && !obj->again && !obj->doubt &&
 	       (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED);
 }
@@ -703,11 +703,6 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us
 			return -ETIMEDOUT;
 		cpu_relax();
 	}
-}
-
-bool clsw_drain_settled(struct clsw_device *cd)
-{
-	return settled(cd, NULL);
 }
 
 /* What is in flight is void: the chip was attached anew */

@@ -16,7 +16,7 @@
 set -u
 DIR=/tmp/frr
 FRR=/usr/lib/frr
-DEV=$(devlink dev | sed -n '/pci/{s/:.*//;p;q;}')
+DEV=$(devlink dev | sed -n '/^pci/{s/:$//;p;q;}')
 claims=0 failed=0
 
 ok() { claims=$((claims + 1)); echo "ok: $*"; }
