@@ -52,8 +52,13 @@ static int recount(struct clsw_device *cd, bool cold, bool quiet_only)
 			break;
 		clsw_lock(cd);
 		if (!quiet_only || (posted == cd->count.posted && clsw_drain_settled(cd))) {
-			rm_restart(cd->rm, pools, count, cold);
-			memset(cd->ask_open, 0, RM_MAX_LEASES * sizeof(*cd->ask_open));
+			/* after the sweep: objects are counted by class already */
+			if (quiet_only) {
+				rm_reconcile(cd->rm, pools, count);
+			} else {
+				rm_restart(cd->rm, pools, count, cold);
+				memset(cd->ask_open, 0, RM_MAX_LEASES * sizeof(*cd->ask_open));
+			}
 			clsw_unlock(cd);
 			count = 0;
 			break;
