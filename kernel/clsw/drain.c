@@ -688,6 +688,9 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us
 	lockdep_assert_held(&cd->lock);
 	cd->posted_inline++;
 	for (;;) {
+		/* before the look: a CPU that was away itself looks once more */
+		bool late = ktime_after(ktime_get(), end);
+
 		clsw_drain_turn(cd);
 		/* one answer is waited for: nothing else is worth a look before it is there */
 		while (obj && obj->in_flight && cd->backend->device->alive(cd) &&
@@ -699,7 +702,7 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us
 			return 0;
 		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
 			return -EIO;
-		if (ktime_after(ktime_get(), end))
+		if (late)
 			return -ETIMEDOUT;
 		cpu_relax();
 	}

@@ -93,10 +93,13 @@ static int wait_ask(struct clsw_device *cd, u32 slot)
 	ktime_t end = ktime_add_ms(ktime_get(), CLSW_SPIN_MS);
 
 	while (cd->ask_open[slot]) {
+		/* before the look: a CPU that was away itself looks once more */
+		bool late = ktime_after(ktime_get(), end);
+
 		cd->backend->table->reap(cd, CLSW_Q_SYNC, 64);
 		if (!cd->ask_open[slot])
 			break;
-		if (!cd->backend->device->alive(cd) || ktime_after(ktime_get(), end)) {
+		if (!cd->backend->device->alive(cd) || late) {
 			clsw_rm_leased(cd, slot, NULL);
 			return -EIO;
 		}
