@@ -301,7 +301,7 @@ static void refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
 		    const struct rm_verdict *verdict)
 {
 	obj->state = CLSW_OBJ_FAILED;
-	dev_dbg(cd->parent, "refused: op %u of class %u, key %*ph: status %u\n", obj->op,
+	dev_dbg(cd->parent, "op %u of class %u, key %*ph: status %u\n", obj->op,
 		obj->key.cls, CLSW_KEY_MAX, obj->key.bytes, status);
 	clsw_reason_set(&obj->reason, status, verdict);
 	cd->count.refused++;

@@ -143,7 +143,7 @@ struct clsw_obj {
 
 #define CLSW_PUT_MUST		BIT(0)	/* no veto is owed: never refused, FAILED instead */
 #define CLSW_PUT_RESERVE	BIT(1)	/* connected and local prefixes: may use the reserve */
-#define CLSW_PUT_TRAP		BIT(2)	/* new: as if by clsw_force_trap() from its first write on */
+#define CLSW_PUT_TRAP		BIT(2)	/* new: clsw_force_trap() from its first write on */
 
 /* Longest refusal for extack, NUL included */
 #define CLSW_TEXT	RM_TEXT

@@ -55,6 +55,18 @@ int clsw_hold_add(struct clsw_hold *hold, const struct clsw_route_key *keys, u32
 	return 0;
 }
 
+static void add_item(struct tnd_lease_item *items, unsigned int *count, u16 cls, u8 family, u32 n)
+{
+	if (!n)
+		return;
+	items[*count] = (struct tnd_lease_item) {
+		.cls = cpu_to_le16(cls),
+		.family = family,
+		.count = cpu_to_le32(n),
+	};
+	(*count)++;
+}
+
 static void fill_items(const struct clsw_hold *hold, u32 nexthops, u32 groups, u32 members,
 		       struct tnd_lease_item *items, unsigned int *count)
 {
@@ -62,18 +74,12 @@ static void fill_items(const struct clsw_hold *hold, u32 nexthops, u32 groups, u
 
 	for (i = 0; i < hold->count; i++)
 		v4 += hold->keys[i].family == AF_INET;
-#define ITEM(c, f, n) do {						\
-	if (n)								\
-		items[(*count)++] = (struct tnd_lease_item){		\
-			.cls = cpu_to_le16(c), .family = (f), .count = cpu_to_le32(n) }; \
-} while (0)
 	*count = 0;
-	ITEM(TND_CLS_ROUTE, TND_AF_INET, v4);
-	ITEM(TND_CLS_ROUTE, TND_AF_INET6, hold->count - v4);
-	ITEM(TND_CLS_NEXTHOP, 0, nexthops);
+	add_item(items, count, TND_CLS_ROUTE, TND_AF_INET, v4);
+	add_item(items, count, TND_CLS_ROUTE, TND_AF_INET6, hold->count - v4);
+	add_item(items, count, TND_CLS_NEXTHOP, 0, nexthops);
 	/* what a group costs counts its members: the lease's worst case is per member */
-	ITEM(TND_CLS_NHG, 0, max(groups, members));
-#undef ITEM
+	add_item(items, count, TND_CLS_NHG, 0, max(groups, members));
 }
 
 int clsw_hold_commit(struct clsw_device *cd, struct clsw_hold *hold, u32 nexthops, u32 groups,

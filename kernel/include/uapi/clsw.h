@@ -16,7 +16,7 @@
 #define CLSW_GENL_VERSION	1
 
 /* Most routes of one reservation */
-#define CLSW_RESERVE_MAX	(1U << 20)
+#define CLSW_RESERVE_MAX	1048576
 
 enum clsw_cmd {
 	CLSW_CMD_UNSPEC,
