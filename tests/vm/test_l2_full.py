@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --profile tiny
 # timeout: 900
-"""A chip with room for 4 domains, 16 members and a few addresses: what doesn't fit is refused, or traps, and is undone."""
+"""A chip with room for 4 domains, 16 members, a few addresses: what doesn't fit is refused, or traps, and is undone."""
 
 import l2
 from l2 import BROADCAST, chip_fdb, equal, frame, mac, refused, run, tables, true, until

@@ -1,6 +1,9 @@
 //! Writes that fail, and entries that change behind everybody's back.
 
 use super::*;
+use raw::*;
+
+const NH: u8 = TND_RT_NEXTHOP;
 
 #[test]
 fn a_failed_write_changes_nothing() {
