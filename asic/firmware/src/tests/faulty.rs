@@ -1,5 +1,6 @@
 //! Writes that fail, and entries that change behind everybody's back.
 
+use super::scenarios::with_rif;
 use super::*;
 use raw::*;
 

@@ -5,7 +5,7 @@ use raw::*;
 
 const NH: u8 = TND_RT_NEXTHOP;
 
-fn with_rif() -> Firmware {
+pub(super) fn with_rif() -> Firmware {
     let mut fw = chip("tiny");
     assert_eq!(create(&mut fw, TND_CLS_RIF, &rif(1, 0, 1)), TND_ST_OK);
     fw
