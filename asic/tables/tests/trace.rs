@@ -1,5 +1,6 @@
 //! The C model of the exact-match table (`kernel/clsw/resource/bank.c`) replays a checked-in trace: it must be what this
 //! table does today.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../examples/trace/mod.rs"]
 mod trace;
