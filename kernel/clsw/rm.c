@@ -152,6 +152,35 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 	return -ENOSPC;
 }
 
+/* Which of the items doesn't fit: the manager said no without asking the chip */
+static void hold_text(struct clsw_device *cd, const struct tnd_lease_item *items,
+		      unsigned int count, char *text)
+{
+	struct rm_verdict v = { .result = RM_FULL };
+	struct rm_class_state class;
+	struct rm_pool_state pool;
+	unsigned int i, row;
+
+	for (i = 0; i < count; i++) {
+		u32 n = le32_to_cpu(items[i].count);
+
+		for (row = 0; rm_class_state(cd->rm, row, &class); row++) {
+			if (class.cls != le16_to_cpu(items[i].cls) ||
+			    class.family != items[i].family || n <= class.free_guaranteed ||
+			    class.pool >= RM_MAX_POOLS ||
+			    !rm_pool_state(cd->rm, class.pool, &pool))
+				continue;
+			v.pool = class.pool;
+			v.row = row;
+			v.needed = n * class.cost;
+			v.free = pool.free;
+			v.size = pool.size;
+			rm_full_text(cd->rm, &v, text, CLSW_TEXT);
+			return;
+		}
+	}
+}
+
 int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, unsigned int count,
 		 u16 *hold, char *text)
 {
@@ -164,6 +193,8 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 		return -EAGAIN;
 	}
 	err = rm_ask_hold(cd->rm, items, count, &ask);
+	if (err == -ENOSPC)
+		hold_text(cd, items, count, text);
 	if (!err) {
 		cd->hold_cpl.status = cpu_to_le16(TND_ST_FAULT);
 		err = post_ask(cd, &ask);
