@@ -27,6 +27,11 @@ claim "ten routes go in" [ "$code" = 0 ]
 claim "the kernel has ten" [ "$(there)" = 10 ]
 sed 's/add/del/' /tmp/list >/tmp/unlist; ip -batch /tmp/unlist
 
+list 20; batch
+claim "twenty of 32 go in: they take what is reserved, not as much again" [ "$code-$(there)" = 0-20 ]
+sed 's/add/del/' /tmp/list >/tmp/unlist; ip -batch /tmp/unlist
+sleep 1
+
 list 60; batch
 claim "sixty don't fit into 32: exit code 1" [ "$code" = 1 ]
 claim "it says which table, need and free" grep -q 'IPv4 LPM full (needs 60, free [0-9]* of 32)' /tmp/said

@@ -99,7 +99,9 @@ static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 	fib_info_hold(info->fi);
 	fresh.fi = info->fi;
 	INIT_LIST_HEAD(&fresh.in_paths);
+	clsw_hold_begin(l3->cd, info->tb_id, AF_INET, info->dst_len, &dst);
 	err = l3_alias_set(l3, route, &fresh, veto, text);
+	clsw_hold_end(l3->cd);
 	if (err)
 		l3_alias_release(l3, &fresh);
 out:

@@ -198,7 +198,9 @@ static int come(struct clsw_l3 *l3, struct fib6_info **come_rts, unsigned int co
 	if (old->there && !append && come_count > 1)
 		veto = false;
 	rts = gather(append && old->there ? old : NULL, NULL, 0, come_rts, come_count, &count);
+	clsw_hold_begin(l3->cd, tb_id, AF_INET6, rt->fib6_dst.plen, &rt->fib6_dst.addr);
 	err = rts ? set(l3, route, tb_id, rts, count, veto, text) : -ENOMEM;
+	clsw_hold_end(l3->cd);
 out:
 	if (err)
 		l3_route_put(l3, route);
