@@ -298,8 +298,8 @@ vm_run() {
 	# too fast); the power-management timer is the host's time, whatever the load. Virtual time has no such trouble.
 	[ -n "$ICOUNT" ] || append="$append clocksource=acpi_pm"
 	[ -n "$ALLOW_WARN" ] || append="$append oops=panic"
-	# built in, these would make their first devices at boot; as modules they don't
-	if [ "$KERNEL" = debug ]; then append="$append dummy.numdummies=0 bonding.max_bonds=0 ifb.numifbs=0"; fi
+	# built in, these would make their first devices at boot; as modules they don't. kmemleak looks only when told to
+	if [ "$KERNEL" = debug ]; then append="$append dummy.numdummies=0 bonding.max_bonds=0 ifb.numifbs=0 kmemleak=on"; fi
 	# while the disk works, virtual time leaps: nobody hangs then
 	[ -z "$ICOUNT" ] || append="$append sysctl.kernel.hung_task_timeout_secs=0"
 	TMPDIR=$RUN/vm

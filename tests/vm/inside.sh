@@ -13,6 +13,19 @@ say() { printf '%s\n' "$*"; }
 nics() { grep -H '^02:54:4e:00:' /sys/class/net/*/address | sed 's,^/sys/class/net/\([^/]*\)/address:\(.*\),\2 \1,'; }
 all=$(nics | grep -c .)
 
+# What nobody refers to any more since the last look, of a debug kernel. Told twice: at first something may still be on its
+# way through RCU, and what is younger than five seconds is not looked at
+leaks() {
+	[ -w /sys/kernel/debug/kmemleak ] || return 0
+	sleep 6
+	echo scan >/sys/kernel/debug/kmemleak
+	echo scan >/sys/kernel/debug/kmemleak
+	grep -q '^unreferenced' /sys/kernel/debug/kmemleak || return 0
+	head -n 60 /sys/kernel/debug/kmemleak
+	echo clear >/sys/kernel/debug/kmemleak
+	return 1
+}
+
 # As after boot: nothing of the last test's is left, and the driver is a new one
 clean() {
 	for ns in $(ip netns list | cut -d' ' -f1); do
@@ -51,6 +64,7 @@ clean() {
 		ip addr flush dev "${d##*/}"
 		tc qdisc del dev "${d##*/}" clsact 2>/dev/null
 	done
+	leaks || leaked=y
 	sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0
 	if [ -n "$backend" ] && [ -n "$LAB_LOAD" ]; then
 		i=0
@@ -67,6 +81,7 @@ clean() {
 # shellcheck disable=SC1091 # made by lab/run
 . /run/lab/.lab/env
 : >/run/lab/began
+[ ! -w /sys/kernel/debug/kmemleak ] || echo clear >/sys/kernel/debug/kmemleak
 while read -r name limit; do
 	log=/run/lab/$name.log
 	dmesg -C
@@ -85,7 +100,9 @@ while read -r name limit; do
 	*) result="failed: exit code $code" ;;
 	esac
 	pkill -KILL -s "$session"
+	leaked=
 	if ! clean >>"$log" 2>&1 && [ "$result" = passed ]; then result="failed: the machine could not be made as new after it"; fi
+	if [ -n "$leaked" ] && [ "$result" = passed ]; then result="failed: memory that nobody refers to is left"; fi
 	dmesg >/tmp/dmesg
 	if grep -Eqf $alarms /tmp/dmesg; then
 		if [ "$result" = passed ]; then result="failed: the kernel complained"; fi

@@ -5,7 +5,8 @@
     region.py show | spoil | index RING | completion | scribble SECONDS SEED
 
 Runs on the machine that runs the lab's ivshmem server: TANDEM_RUN is the folder with its socket. RING is cmd0, cmd1,
-cpl0, cpl1, event, rx or tx: its producer's index becomes one that can't be.
+cpl0, cpl1, event, rx or tx: its producer's index becomes one that can't be. completion: one that answers no command
+stands where the driver looks next, until it has taken it.
 """
 
 import mmap
@@ -105,11 +106,16 @@ def main():
             struct.pack_into("<I", mem, prod, (word(mem, cons) + count + 7) & 0xFFFFFFFF)
             time.sleep(0.0005)
     elif what == "completion":
-        size, count, prod, _, at = table["cpl1"]
-        n = word(mem, prod)
-        start = at + (n & (count - 1)) * size
-        mem[start:start + size] = b"\x5a" * size
-        struct.pack_into("<I", mem, prod, (n + 1) & 0xFFFFFFFF)
+        size, count, prod, cons, at = table["cpl1"]
+        # what the rightful producer writes next comes to the same place: until the driver has taken ours
+        before, end = word(mem, 48), time.monotonic() + 10
+        while word(mem, 40) == ATTACHED and word(mem, 48) == before and time.monotonic() < end:
+            n = word(mem, cons)
+            if word(mem, prod) == n:
+                start = at + (n & (count - 1)) * size
+                mem[start:start + size] = b"\x5a" * size
+                struct.pack_into("<I", mem, prod, (n + 1) & 0xFFFFFFFF)
+            time.sleep(0.0005)
     elif what == "scribble":
         scribble(mem, table, float(sys.argv[2]), int(sys.argv[3]))
     else:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --ports 3
 # timeout: 300
-# long
 #
 # A chip that misbehaves, behind PCI: killed, replaced, reset, slow, forgetful, with corrupt rings. After each fault the
 # driver must be back by itself within seconds, with everything in hardware that was there, and a health report; nothing
