@@ -11,7 +11,7 @@ SKIP = {".git", "target", "out", "__pycache__", ".pytest_cache", "node_modules"}
 LONGEST = 800
 GENERATED = {"abi/rust/src/generated.rs"}
 LICENCE = {"kernel/include/uapi/": "GPL-2.0 WITH Linux-syscall-note", "kernel/": "GPL-2.0",
-           "abi/tandem.h": "GPL-2.0 WITH Linux-syscall-note"}
+           "abi/tandem": "GPL-2.0 WITH Linux-syscall-note"}
 
 
 def files(*endings):
@@ -48,7 +48,7 @@ def length():
     """A file is about one thing: {LONGEST} lines at most."""
     for path in files(".rs", ".c", ".h", ".py", ".sh"):
         n = read(path).count("\n")
-        if n > LONGEST and path not in GENERATED and path != "abi/tandem.h":
+        if n > LONGEST and path not in GENERATED:
             yield f"{path}: {n} lines, at most {LONGEST}: split it by topic"
 
 

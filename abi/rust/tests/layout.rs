@@ -82,6 +82,8 @@ fn the_c_test_can_fail() {
     );
     assert_ne!(header, broken);
     std::fs::write(dir.join("tandem.h"), broken).unwrap();
+    let objects = "tandem_objects.h";
+    std::fs::copy(abi().join(objects), dir.join(objects)).unwrap();
     let source = dir.join("tests/layout.c");
     std::fs::copy(abi().join("tests/layout.c"), &source).unwrap();
     let said = compile(&source).unwrap_err();

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * Tandem device ABI: bodies of objects. Part of tandem.h, which includes it;
+ * the conventions are those of its first comment.
+ */
+#ifndef _UAPI_LINUX_TANDEM_OBJECTS_H
+#define _UAPI_LINUX_TANDEM_OBJECTS_H
+
+#include <linux/types.h>
+
+/* -------------------------------------------------------------------------
+ * Objects. The first two fields of every body are struct_size and a 16-bit
+ * field of the key or of flags.
+ */
+#define TND_AF_INET		2
+#define TND_AF_INET6		10
+#define TND_VID_ANY		0xffff
+
+#define TND_PORT_UP		(1U << 0)	/* administratively up */
+#define TND_PORT_LEARNING	(1U << 1)
+#define TND_PORT_TRAP_ALL	(1U << 2)	/* every frame to the CPU, not forwarded */
+#define TND_PORT_FLOOD_UC	(1U << 3)	/* receives flooded unknown unicast */
+#define TND_PORT_FLOOD_MC	(1U << 4)
+#define TND_PORT_FLOOD_BC	(1U << 5)
+#define TND_PORT_ISOLATED	(1U << 6)	/* no frames between isolated ports */
+#define TND_PORT_HAIRPIN	(1U << 7)	/* may send back where it came from */
+#define TND_PORT_LOCKED		(1U << 8)	/* unknown source address is dropped */
+
+enum tnd_stp_state {			/* numbers of linux/if_bridge.h */
+	TND_STP_DISABLED	= 0,
+	TND_STP_LISTENING	= 1,
+	TND_STP_LEARNING	= 2,
+	TND_STP_FORWARDING	= 3,
+	TND_STP_BLOCKING	= 4,
+};
+
+/* TND_CLS_PORT: key = port. Ports exist from the start: UPDATE only */
+struct tnd_port {
+	__le16	struct_size;
+	__le16	port;			/* from 1 */
+	__le32	flags;			/* TND_PORT_* */
+	__le32	mtu;			/* bytes of L3 packet */
+	__u8	stp_state;		/* enum tnd_stp_state */
+	__u8	reserved0;
+	__u8	mac[6];
+};
+
+/*
+ * TND_CLS_LED: the lamp beside a port; key = port. There from the start and
+ * dark after a cold attach: UPDATE only
+ */
+struct tnd_led {
+	__le16	struct_size;
+	__le16	port;
+	__u8	blink;			/* 1: "here I am" */
+	__u8	reserved0[3];
+};
+
+#define TND_VLAN_UC_TRAP	(1U << 0)	/* unknown unicast to the CPU, not flooded */
+#define TND_VLAN_MC_TRAP	(1U << 1)	/* IP multicast to the CPU, not flooded */
+#define TND_VLAN_LEARNING	(1U << 2)
+#define TND_VLAN_CPU_COPY	(1U << 3)	/* the bridge device is up: copies of broadcast and multicast */
+
+/* TND_CLS_VLAN: a forwarding domain; key = fid */
+struct tnd_vlan {
+	__le16	struct_size;
+	__le16	fid;			/* 1..4095 */
+	__le32	flags;			/* TND_VLAN_* */
+	__le32	ageing_s;		/* 0: never */
+	__le32	reserved0;
+};
+
+#define TND_MEMBER_UNTAGGED	(1U << 0)	/* tag is removed at egress */
+#define TND_MEMBER_PVID		(1U << 1)	/* untagged frames belong here */
+
+/*
+ * TND_CLS_VLAN_MEMBER: (port, vid) belongs to fid; key = port, vid.
+ * vid TND_VID_ANY is a VLAN-unaware port: every frame, tags left alone.
+ */
+struct tnd_vlan_member {
+	__le16	struct_size;
+	__le16	fid;
+	__le16	port;
+	__le16	vid;
+	__le32	flags;			/* TND_MEMBER_* */
+	__le32	reserved0;
+};
+
+enum tnd_action {
+	TND_ACT_FORWARD		= 0,
+	TND_ACT_TRAP		= 1,
+	TND_ACT_DROP		= 2,
+};
+
+#define TND_FDB_STATIC		(1U << 0)	/* neither ages nor moves */
+#define TND_FDB_LEARNED		(1U << 1)	/* by the device: in dumps */
+#define TND_FDB_STICKY		(1U << 2)	/* does not move, may age */
+#define TND_FDB_NO_AGE		(1U << 3)	/* does not age, may move */
+
+/* TND_CLS_FDB: key = fid, mac */
+struct tnd_fdb {
+	__le16	struct_size;
+	__le16	fid;
+	__u8	mac[6];
+	__le16	port;			/* with TND_ACT_FORWARD */
+	__le16	flags;			/* TND_FDB_* */
+	__u8	action;			/* enum tnd_action */
+	__u8	reserved0[5];
+};
+
+/* TND_CLS_VRF: key = vrf; 0 is there from the start */
+struct tnd_vrf {
+	__le16	struct_size;
+	__le16	vrf;
+	__le32	flags;
+};
+
+enum tnd_rif_kind {
+	TND_RIF_PORT		= 1,	/* untagged frames of a port */
+	TND_RIF_FID		= 2,	/* a bridge's own interface */
+	TND_RIF_PORT_VLAN	= 3,	/* draft: a VLAN interface on a port */
+};
+
+#define TND_RIF_V4		(1U << 0)	/* forwards IPv4 that comes in here */
+#define TND_RIF_V6		(1U << 1)
+#define TND_RIF_TRAP_ALL	(1U << 2)	/* routed packets that come in here go to the CPU */
+#define TND_RIF_NO_REDIRECT	(1U << 3)	/* same-interface forwarding needs no CPU */
+#define TND_RIF_RPF_LOOSE	(1U << 4)	/* source must match a usable entry, else to the CPU */
+
+/* TND_CLS_RIF: a router interface; key = rif */
+struct tnd_rif {
+	__le16	struct_size;
+	__le16	rif;
+	__le16	vrf;
+	__le16	kind;			/* enum tnd_rif_kind */
+	__le16	port;			/* TND_RIF_PORT */
+	__le16	fid;			/* TND_RIF_FID */
+	__le16	vid;			/* TND_RIF_PORT_VLAN */
+	__u8	mac[6];			/* router MAC */
+	__le32	flags;			/* TND_RIF_* */
+	__le32	mtu;			/* bytes of L3 packet */
+	__le32	reserved0;
+};
+
+/* TND_CLS_NEIGH: a host entry; key = rif, family, addr */
+struct tnd_neigh {
+	__le16	struct_size;
+	__le16	rif;
+	__u8	family;			/* TND_AF_* */
+	__u8	action;			/* enum tnd_action */
+	__u8	mac[6];
+	__u8	addr[16];		/* IPv4 in the first four bytes */
+	__le32	reserved0;
+};
+
+/* TND_CLS_NEXTHOP: key = nexthop */
+struct tnd_nexthop {
+	__le16	struct_size;
+	__le16	rif;
+	__le32	nexthop;		/* id, chosen by the driver */
+	__u8	action;			/* enum tnd_action */
+	__u8	reason;			/* with TRAP: enum tnd_trap_reason */
+	__u8	mac[6];
+};
+
+struct tnd_nhg_member {
+	__le32	nexthop;
+	__le32	weight;			/* 1..256 */
+};
+
+#define TND_NHG_MAX_MEMBERS	256
+
+/* TND_HASH_*: fields of the multipath hash: tnd_nhg.hash */
+#define TND_HASH_L3		0	/* addresses (and v6 flow label) */
+#define TND_HASH_L4		1	/* five-tuple */
+
+/* TND_CLS_NHG: a next-hop group; key = nhg; members follow the struct */
+struct tnd_nhg {
+	__le16	struct_size;		/* of this struct, without members */
+	__le16	count;			/* members */
+	__le32	nhg;			/* id, chosen by the driver */
+	__le32	hash;			/* TND_HASH_* */
+	__le32	reserved0;
+};
+
+enum tnd_route_target {
+	TND_RT_NONE		= 0,	/* with TRAP and DROP */
+	TND_RT_NEXTHOP		= 1,
+	TND_RT_NHG		= 2,
+};
+
+/* TND_CLS_ROUTE: key = vrf, family, addr, prefix_len */
+struct tnd_route {
+	__le16	struct_size;
+	__le16	vrf;
+	__u8	family;			/* TND_AF_* */
+	__u8	prefix_len;
+	__u8	action;			/* enum tnd_action */
+	__u8	reason;			/* with TRAP: enum tnd_trap_reason */
+	__u8	target_kind;		/* enum tnd_route_target */
+	__u8	reserved0[3];
+	__le32	target;			/* next hop or group id */
+	__u8	addr[16];		/* bits beyond prefix_len are zero */
+};
+
+/* TND_CLS_TRAP: class and policer of one reason; key = reason. UPDATE only */
+struct tnd_trap {
+	__le16	struct_size;
+	__le16	reason;			/* enum tnd_trap_reason */
+	__le16	trap_class;		/* enum tnd_trap_class */
+	__le16	reserved0;
+	__le32	rate_pps;		/* of the reason's own policer, 0 = none */
+	__le32	burst;			/* packets */
+};
+
+#endif /* _UAPI_LINUX_TANDEM_OBJECTS_H */
