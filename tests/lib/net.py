@@ -105,12 +105,23 @@ class Namespace:
 
     def sysctl(self, **settings):
         """Sets net.* values: dots of the name are written as two underscores."""
-        for key, value in settings.items():
-            path = "/proc/sys/net/" + key.replace("__", "/")
-            self.exec("sh", "-c", f"echo {value} > {path}")
+        def put():
+            for key, value in settings.items():
+                with open("/proc/sys/net/" + key.replace("__", "/"), "w", encoding="utf-8") as f:
+                    f.write(f"{value}\n")
+
+        in_netns(self.name, put)
 
     def read(self, path):
-        return self.exec("cat", path).strip()
+        """A file as seen from inside."""
+        if not path.startswith("/proc/"):
+            return self.exec("cat", path).strip()  # /sys is another one there
+
+        def get():
+            with open(path, encoding="utf-8") as f:
+                return f.read().strip()
+
+        return in_netns(self.name, get)
 
     def delete(self):
         for p in self.children:

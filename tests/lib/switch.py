@@ -11,9 +11,11 @@
     without the ASIC the veth ends lie in the switch namespace and are called swp1, swp2 themselves
 """
 
+import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -26,6 +28,19 @@ def binaries():
     """The folder of asicd, switchd and tandem."""
     return os.environ.get("TANDEM_BIN") or os.path.join(
         os.environ.get("CARGO_TARGET_DIR", os.path.join(TOP, "target")), "release")
+
+
+class _Api(http.client.HTTPConnection):
+    """HTTP over a daemon's management socket."""
+
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
 
 
 class Host:
@@ -190,8 +205,21 @@ class AsicSwitch(Switch):
     def json(self, *words, **kw):
         return json.loads(self.tandem("-j", *words, **kw))
 
+    def api(self, daemon, method, path, body=None, timeout=30):
+        """One question to a daemon, without a process: what the CLI would ask."""
+        c = _Api(os.path.join(self.run_dir, f"{daemon}.sock"), timeout)
+        try:
+            c.request(method, path, None if body is None else json.dumps(body), {"content-type": "application/json"})
+            r = c.getresponse()
+            text = r.read().decode()
+        finally:
+            c.close()
+        if r.status != 200:
+            raise AssertionError(f"{method} {path} of {daemon}: {r.status} {text}")
+        return json.loads(text)
+
     def sync(self):
-        self.tandem("sync", timeout=30)
+        self.api("switchd", "POST", "/v1/sync", {"timeout_ms": 25000})
 
     def show(self, what, *words):
         """Rows of `tandem show WHAT`."""
@@ -202,7 +230,7 @@ class AsicSwitch(Switch):
 
     def cpu_packets(self, *reasons):
         """Packets that came to the CPU, by reason: those named, or all of them."""
-        rows = {r["reason"]: r["packets"] for r in self.show("traps")["items"]}
+        rows = {r["reason"]: r["packets"] for r in self.api("asicd", "GET", "/v1/traps")["items"]}
         return {k: v for k, v in rows.items() if not reasons or k in reasons}
 
     def cpu_delta(self, before):
