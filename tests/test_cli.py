@@ -54,6 +54,26 @@ def test_up_and_down_are_idempotent(sw):
     assert len([p for p in sw.show("ports") if p["attachment"]]) == 2
 
 
+def test_a_second_switch_fails_whole_and_takes_nothing(sw):
+    other = sw.instance + "-b"
+    front = sw.ports()["swp1"]["attachment"].removeprefix("af_packet:")
+    code, _, err = call(sw, "--name", other, "up", "--profile", "tiny", "--port", f"swp1={front}")
+    assert code == 1 and "is a port of another asicd" in err and err.count("\n") == 1, err
+    # a chip of its own, but no room for its switchd's swp1: the chip goes, too
+    sw.ns.exec("ip", "link", "add", "x0", "type", "veth", "peer", "name", "x1")
+    code, _, err = call(sw, "--name", other, "up", "--profile", "tiny", "--port", "swp1=x0")
+    assert code == 1 and "swp1 is there already" in err, err
+    assert call(sw, "--name", other, "status")[0] == 1
+    assert "clsact" not in sw.ns.exec("tc", "qdisc", "show", "dev", "x0")
+    # a start that failed is not what `up` alone repeats
+    code, _, err = call(sw, "--name", other, "up", "--profile", "nope", "--port", "swp1=x0")
+    assert code == 1 and "nope" in err, err
+    code, _, err = call(sw, "--name", other, "up", "--timeout", "10")
+    assert "nope" not in err, err
+    call(sw, "--name", other, "down")
+    assert sw.hosts["h1"].ping("10.2.0.2")
+
+
 def test_instance_comes_from_the_namespace(sw):
     code, out, _ = call(sw, "status", "-j")
     assert code == 0 and f'"instance":"{sw.instance}"' in out.replace(" ", "")

@@ -284,6 +284,28 @@ fn a_killed_asicd_comes_back_over_its_own_leftovers() {
         "{text}"
     );
     assert!(bench.ping(1, 2, "-c 1"));
+    // An instance of another name doesn't get a port that is taken, and leaves it as it is
+    let sw = bench.ns("sw");
+    let out = std::process::Command::new("ip")
+        .args(["netns", "exec", &sw, "timeout", "-s", "INT", "2"])
+        .arg(env!("CARGO_BIN_EXE_asicd"))
+        .env("TANDEM_RUN", bench.dir().parent().unwrap())
+        .args(["--name", "u", "--profile", "tiny", "--port", "swp1=p1"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(text.contains("p1 is a port of another asicd"), "{text}");
+    let filter = must(&format!("tc -n {sw} filter show dev p1 ingress"));
+    assert!(filter.contains("bytecode"), "{filter}");
+    // The netdevs get back what they were before the first one
+    let link = must(&format!("ip -n {sw} -o link show p1"));
+    assert!(link.contains("mtu 9216"), "{link}");
+    drop(driver);
+    assert!(bench.stop());
+    let link = must(&format!("ip -n {sw} -o link show p1"));
+    assert!(link.contains("mtu 1500"), "{link}");
+    let qdisc = must(&format!("tc -n {sw} qdisc show dev p1"));
+    assert!(!qdisc.contains("clsact"), "{qdisc}");
 }
 
 #[test]

@@ -8,11 +8,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 
 use tandem_linux::ifreq::{ControlSocket, LinkState};
 use tandem_linux::link_notify::LinkNotify;
-use tandem_linux::netlink::tc::{DROP_ALL, Direction, Slot, Tc};
+use tandem_linux::netlink::tc::{self, Direction, Slot, Tc};
 use tandem_linux::netns::{self, NetnsId};
 use tandem_linux::packet_socket;
 use tandem_linux::tap::Tap;
@@ -208,11 +210,12 @@ fn plug_netdev(iface: &str) -> io::Result<(Opened, State)> {
         .map_err(|e| io::Error::new(e.kind(), format!("no interface {iface}: {e}")))?
         .ifindex;
     // Shut the doors before the netdev comes up: the host never says a word by it
-    let mut shut = Shut::new(ifindex)?;
-    let mtu = control.mtu(iface)?;
+    let shut = Shut::new(iface, ifindex)?;
+    let mtu = shut.was.mtu;
     // What is too long is for the switch to say, by each port's own MTU; two tags must fit, too
-    if mtu < PORT_MTU && control.set_mtu(iface, PORT_MTU).is_ok() {
-        shut.mtu = Some((ControlSocket::open()?, iface.to_owned(), mtu));
+    if mtu < PORT_MTU {
+        // A driver that can't: the packet socket then takes what the netdev takes
+        let _ = control.set_mtu(iface, PORT_MTU);
     }
     control
         .set_up(iface, true)
@@ -297,57 +300,123 @@ const HANDLE: u32 = 1;
 const PORT_MTU: u32 = 9216;
 
 /// Both doors between a netdev and the local stack, shut.
+///
+/// What the netdev was before is noted in the very programs that shut it (`tc filter show` prints
+/// them), so that an asicd after one that was killed gives back what the first one found.
 struct Shut {
     tc: Tc,
+    control: ControlSocket,
+    iface: String,
     ifindex: u32,
-    /// The qdisc is ours, too.
-    made: bool,
-    /// The MTU to give back, if we changed it.
-    mtu: Option<(ControlSocket, String, u32)>,
+    was: Was,
+    /// Says that the netdev is taken, for as long as we live.
+    _claim: UnixDatagram,
+}
+
+/// Takes a netdev for this process alone: an abstract address of its network namespace, which the
+/// kernel frees with the process, however it ends.
+fn claim(iface: &str, ifindex: u32) -> io::Result<UnixDatagram> {
+    let name = SocketAddr::from_abstract_name(format!("tandem-port-{ifindex}"))?;
+    UnixDatagram::bind_addr(&name).map_err(|e| match e.kind() {
+        io::ErrorKind::AddrInUse => io::Error::new(
+            e.kind(),
+            format!("{iface} is a port of another asicd: stop that one or take another interface"),
+        ),
+        _ => e,
+    })
+}
+
+/// A netdev before it became a front-panel port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Was {
+    /// Bytes.
+    mtu: u32,
+    /// It had no clsact qdisc: that one is ours, too.
+    bare: bool,
+}
+
+impl Was {
+    const BARE: u32 = 1 << 31;
+
+    fn note(self) -> u32 {
+        self.mtu & !Self::BARE | if self.bare { Self::BARE } else { 0 }
+    }
+
+    fn of(note: u32) -> Self {
+        Was {
+            mtu: note & !Self::BARE,
+            bare: note & Self::BARE != 0,
+        }
+    }
+}
+
+fn slot(ifindex: u32, direction: Direction) -> Slot {
+    Slot {
+        ifindex,
+        direction,
+        priority: PRIORITY,
+        handle: HANDLE,
+    }
 }
 
 impl Shut {
-    fn new(ifindex: u32) -> io::Result<Self> {
+    fn new(iface: &str, ifindex: u32) -> io::Result<Self> {
+        let claim = claim(iface, ifindex)?;
+        let control = ControlSocket::open()?;
         let mut tc = Tc::open()?;
-        let made = tc.ensure_clsact(ifindex)?;
+        let bare = tc.ensure_clsact(ifindex)?;
+        let mut was = Was {
+            mtu: control.mtu(iface)?,
+            bare,
+        };
+        // A note of one that was killed, unless somebody has given the netdev another MTU since
+        if let Some(note) = tc
+            .classic(slot(ifindex, Direction::Ingress))?
+            .and_then(|program| tc::noted(&program))
+        {
+            let noted = Was::of(note);
+            was.bare = noted.bare;
+            if was.mtu == PORT_MTU {
+                was.mtu = noted.mtu;
+            }
+        }
         let mut shut = Shut {
             tc,
+            control,
+            iface: iface.to_owned(),
             ifindex,
-            made,
-            mtu: None,
+            was,
+            _claim: claim,
         };
         for direction in [Direction::Ingress, Direction::Egress] {
-            let slot = shut.slot(direction);
-            shut.tc.replace_classic(slot, &DROP_ALL)?;
+            shut.tc
+                .replace_classic(slot(ifindex, direction), &tc::drop_all(was.note()))?;
         }
         Ok(shut)
-    }
-
-    fn slot(&self, direction: Direction) -> Slot {
-        Slot {
-            ifindex: self.ifindex,
-            direction,
-            priority: PRIORITY,
-            handle: HANDLE,
-        }
     }
 }
 
 impl Drop for Shut {
     fn drop(&mut self) {
-        let result = if self.made {
+        // Before the note goes
+        if self.was.mtu < PORT_MTU
+            && self
+                .control
+                .link(&self.iface)
+                .is_ok_and(|l| l.ifindex == self.ifindex)
+            && let Err(e) = self.control.set_mtu(&self.iface, self.was.mtu)
+        {
+            tracing::warn!("{} keeps its MTU of a port: {e}", self.iface);
+        }
+        let result = if self.was.bare {
             self.tc.remove_clsact(self.ifindex)
         } else {
-            let slots = [Direction::Ingress, Direction::Egress].map(|d| self.slot(d));
-            slots.into_iter().try_for_each(|s| self.tc.remove_bpf(s))
+            [Direction::Ingress, Direction::Egress]
+                .into_iter()
+                .try_for_each(|d| self.tc.remove_bpf(slot(self.ifindex, d)))
         };
         if let Err(e) = result {
             tracing::warn!("interface {} stays cut off: {e}", self.ifindex);
-        }
-        if let Some((control, iface, mtu)) = &self.mtu
-            && control.link(iface).is_ok_and(|l| l.ifindex == self.ifindex)
-        {
-            let _ = control.set_mtu(iface, *mtu);
         }
     }
 }

@@ -14,6 +14,7 @@ const RTM_DELQDISC: u16 = 37;
 const RTM_NEWTFILTER: u16 = 44;
 const RTM_DELTFILTER: u16 = 45;
 const RTM_GETTFILTER: u16 = 46;
+const TCMSG_LEN: usize = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 0x01;
 const NLM_F_ACK: u16 = 0x04;
@@ -82,14 +83,27 @@ pub struct ClassicInsn {
     pub k: u32,
 }
 
-/// The classic program that drops every frame (`ret TC_ACT_SHOT`): how a front-panel netdev is
-/// cut off from the local stack.
-pub const DROP_ALL: [ClassicInsn; 1] = [ClassicInsn {
-    code: 0x06,
-    jt: 0,
-    jf: 0,
-    k: 2,
-}];
+/// The classic program that drops every frame: how a front-panel netdev is cut off from the local
+/// stack. It loads `note` first, which does nothing but be read again by [`noted`].
+///
+/// ```text
+///   ld  #note
+///   ret #2       TC_ACT_SHOT
+/// ```
+pub fn drop_all(note: u32) -> [ClassicInsn; 2] {
+    [(0x00, note), (0x06, 2)].map(|(code, k)| ClassicInsn {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    })
+}
+
+/// The note in a program that [`drop_all`] made.
+pub fn noted(program: &[ClassicInsn]) -> Option<u32> {
+    let note = program.first()?.k;
+    (program == drop_all(note)).then_some(note)
+}
 
 /// A rtnetlink socket for traffic control, in the network namespace of the thread that opened it.
 pub struct Tc {
@@ -174,11 +188,22 @@ impl Tc {
 
     /// Whether a BPF filter is at `slot`. A netdev that is not in this namespace has none.
     pub fn has_bpf(&mut self, slot: Slot) -> io::Result<bool> {
+        Ok(self.read_bpf(slot)?.is_some())
+    }
+
+    /// The classic program at `slot`; none: nothing is there, or something else is.
+    pub fn classic(&mut self, slot: Slot) -> io::Result<Option<Vec<ClassicInsn>>> {
+        Ok(self.read_bpf(slot)?.as_deref().and_then(parse_classic))
+    }
+
+    /// The attributes of the BPF filter at `slot`, empty if the kernel gave none.
+    fn read_bpf(&mut self, slot: Slot) -> io::Result<Option<Vec<u8>>> {
         let mut m = Message::filter(RTM_GETTFILTER, 0, slot);
         m.attr(TCA_KIND, b"bpf\0");
-        match self.request(m) {
-            Ok(()) => Ok(true),
-            Err(e) if absent(&e) => Ok(false),
+        let mut filter = Vec::new();
+        match self.ask(m, &mut |answer| filter.extend_from_slice(answer)) {
+            Ok(()) => Ok(Some(filter)),
+            Err(e) if absent(&e) => Ok(None),
             Err(e) => Err(named(e, "reading a BPF filter")),
         }
     }
@@ -191,13 +216,18 @@ impl Tc {
     }
 
     fn request(&mut self, message: Message) -> io::Result<()> {
+        self.ask(message, &mut |_| ())
+    }
+
+    /// `found` gets the attributes of every filter in the answer.
+    fn ask(&mut self, message: Message, found: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         self.seq = self.seq.wrapping_add(1);
         let bytes = message.finish(self.seq);
         self.socket.send(&bytes, 0)?;
         // One answer per request; answers to requests that an error cut short are passed over.
         for _ in 0..16 {
             let (answer, _) = self.socket.recv_from_full()?;
-            if let Some(result) = parse_ack(&answer, self.seq) {
+            if let Some(result) = parse_answer(&answer, self.seq, found) {
                 return result;
             }
         }
@@ -223,8 +253,9 @@ fn absent(e: &io::Error) -> bool {
     )
 }
 
-/// The acknowledgement with sequence `seq` among the messages in `answer`.
-fn parse_ack(answer: &[u8], seq: u32) -> Option<io::Result<()>> {
+/// The acknowledgement with sequence `seq` among the messages in `answer`; filters before it go to
+/// `found`.
+fn parse_answer(answer: &[u8], seq: u32, found: &mut dyn FnMut(&[u8])) -> Option<io::Result<()>> {
     let mut rest = answer;
     while let (Some(len), Some(kind), Some(flags), Some(got)) =
         (word(rest, 0), half(rest, 4), half(rest, 6), word(rest, 8))
@@ -245,9 +276,43 @@ fn parse_ack(answer: &[u8], seq: u32) -> Option<io::Result<()>> {
                 _ => os,
             }));
         }
+        if kind == RTM_NEWTFILTER && got == seq {
+            found(body.get(TCMSG_LEN..)?);
+        }
         rest = rest.get((len + 3) & !3..)?;
     }
     None
+}
+
+/// The value of the first attribute `kind` in `attrs`.
+fn find(attrs: &[u8], kind: u16) -> Option<&[u8]> {
+    let mut at = 0;
+    while let (Some(len), Some(have)) = (half(attrs, at), half(attrs, at + 2)) {
+        let len = usize::from(len);
+        if len < 4 {
+            return None;
+        }
+        if have & 0x3fff == kind {
+            return attrs.get(at + 4..at + len);
+        }
+        at += (len + 3) & !3;
+    }
+    None
+}
+
+/// The classic program in a filter's attributes.
+fn parse_classic(filter: &[u8]) -> Option<Vec<ClassicInsn>> {
+    let ops = find(find(filter, TCA_OPTIONS)?, TCA_BPF_OPS)?;
+    ops.chunks_exact(8)
+        .map(|op| {
+            Some(ClassicInsn {
+                code: half(op, 0)?,
+                jt: *op.get(2)?,
+                jf: *op.get(3)?,
+                k: word(op, 4)?,
+            })
+        })
+        .collect()
 }
 
 /// Text of an extended acknowledgement (linux/netlink.h, NLMSGERR_ATTR_MSG).
@@ -256,24 +321,14 @@ fn extack(body: &[u8], flags: u16) -> Option<String> {
         return None;
     }
     let original = word(body, 4)? as usize;
-    let mut at = if flags & NLM_F_CAPPED != 0 {
+    let at = if flags & NLM_F_CAPPED != 0 {
         4 + 16
     } else {
         4 + ((original + 3) & !3)
     };
-    while let (Some(len), Some(kind)) = (half(body, at), half(body, at + 2)) {
-        let len = usize::from(len);
-        if len < 4 {
-            return None;
-        }
-        if kind & 0x7fff == NLMSGERR_ATTR_MSG {
-            let text = body.get(at + 4..at + len)?;
-            let text = text.split(|b| *b == 0).next()?;
-            return Some(String::from_utf8_lossy(text).into_owned());
-        }
-        at += (len + 3) & !3;
-    }
-    None
+    let text = find(body.get(at..)?, NLMSGERR_ATTR_MSG)?;
+    let text = text.split(|b| *b == 0).next()?;
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 fn word(b: &[u8], at: usize) -> Option<u32> {
@@ -367,9 +422,27 @@ mod tests {
     }
 
     #[test]
+    fn a_note_is_read_again() {
+        let mut m = Message(Vec::new());
+        m.attr(TCA_KIND, b"bpf\0");
+        let options = m.begin(TCA_OPTIONS);
+        m.attr(
+            TCA_BPF_OPS,
+            &[0, 0, 0, 0, 220, 5, 0, 0, 6, 0, 0, 0, 2, 0, 0, 0],
+        );
+        m.end(options);
+        let program = parse_classic(&m.0).unwrap();
+        assert_eq!(program, drop_all(1500));
+        assert_eq!(noted(&program), Some(1500));
+        assert_eq!(noted(&program[1..]), None);
+        assert_eq!(noted(&[]), None);
+    }
+
+    #[test]
     fn cut_answers_are_no_answer() {
         for n in 0..20 {
-            assert!(parse_ack(&vec![1u8; n], 1).is_none());
+            assert!(parse_answer(&vec![1u8; n], 1, &mut |_| ()).is_none());
+            assert!(parse_classic(&vec![1u8; n]).is_none());
         }
     }
 }

@@ -296,25 +296,37 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
         }
     }
     instance.create_dir()?;
-    let file = instance.config_file();
-    fs::write(&file, toml::to_string(&config)?)
-        .with_context(|| format!("write {}", file.display()))?;
-
     let mut actions = Vec::new();
+    let mut asicd = None;
     for daemon in [Daemon::Asicd, Daemon::Switchd] {
         if let Some(pid) = serving(instance, daemon, end)? {
             actions.push(format!("{daemon} runs already (pid {pid})"));
             continue;
         }
         let (mut child, from) = start(instance, &config, daemon)?;
-        let status = wait_ready(instance, daemon, &mut child, from, end)?;
+        let status = match wait_ready(instance, daemon, &mut child, from, end) {
+            Ok(status) => status,
+            Err(e) => {
+                // no switch without its daemon: the chip that this call has started goes, too
+                if matches!(child.try_wait(), Ok(Some(_)))
+                    && let Some(pid) = asicd
+                {
+                    end_daemon(instance, Daemon::Asicd, pid)?;
+                }
+                return Err(e);
+            }
+        };
+        save(instance, &config)?;
         let detail = match daemon {
-            Daemon::Asicd => format!(
-                "chip {}, {} ports, {} cabled",
-                config.profile(),
-                cell(&status["ports"]),
-                config.ports.len()
-            ),
+            Daemon::Asicd => {
+                asicd = Some(child.id());
+                format!(
+                    "chip {}, {} ports, {} cabled",
+                    config.profile(),
+                    cell(&status["ports"]),
+                    config.ports.len()
+                )
+            }
             Daemon::Switchd => format!(
                 "policy {}",
                 status.pointer("/sync/policy").map(cell).unwrap_or_default()
@@ -323,6 +335,12 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
         actions.push(format!("{daemon} started (pid {}): {detail}", child.id()));
     }
     report(instance, &actions, out)
+}
+
+/// What `tandem up` alone repeats: settings that a chip has started with.
+fn save(instance: &Instance, config: &Config) -> Result<()> {
+    let file = instance.config_file();
+    fs::write(&file, toml::to_string(config)?).with_context(|| format!("write {}", file.display()))
 }
 
 fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> {
@@ -355,25 +373,29 @@ pub fn down(instance: &Instance, out: Out) -> Result<Verdict> {
             actions.push(format!("{daemon} does not run"));
             continue;
         };
-        let target = i32::try_from(pid)
-            .ok()
-            .and_then(Pid::from_raw)
-            .context("a pid file without a pid")?;
-        kill_process(target, Signal::TERM).with_context(|| format!("end {daemon} (pid {pid})"))?;
-        if gone(instance, daemon, PATIENCE) {
-            actions.push(format!("{daemon} stopped (pid {pid})"));
-            continue;
-        }
-        kill_process(target, Signal::KILL).with_context(|| format!("kill {daemon} (pid {pid})"))?;
-        if !gone(instance, daemon, PATIENCE) {
-            bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL");
-        }
-        actions.push(format!(
-            "{daemon} killed (pid {pid}): it did not end by itself within {} s",
-            PATIENCE.as_secs()
-        ));
+        actions.push(end_daemon(instance, daemon, pid)?);
     }
     report(instance, &actions, out)
+}
+
+/// Ends a daemon, by force if it doesn't listen; what was done.
+fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
+    let target = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .context("a pid file without a pid")?;
+    kill_process(target, Signal::TERM).with_context(|| format!("end {daemon} (pid {pid})"))?;
+    if gone(instance, daemon, PATIENCE) {
+        return Ok(format!("{daemon} stopped (pid {pid})"));
+    }
+    kill_process(target, Signal::KILL).with_context(|| format!("kill {daemon} (pid {pid})"))?;
+    if !gone(instance, daemon, PATIENCE) {
+        bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL");
+    }
+    Ok(format!(
+        "{daemon} killed (pid {pid}): it did not end by itself within {} s",
+        PATIENCE.as_secs()
+    ))
 }
 
 #[cfg(test)]
