@@ -18,7 +18,6 @@
 
 #include <linux/etherdevice.h>
 #include <linux/kthread.h>
-#include <linux/rhashtable.h>
 #include <linux/wait.h>
 #include <net/devlink.h>
 
@@ -96,7 +95,8 @@ struct clsw_device {
 	const char *trouble;		/* why, a constant */
 
 	/* store.c, drain.c */
-	struct rhashtable objects;
+	struct hlist_head *objects;	/* all, by key; sized by the chip's memories */
+	u8 object_bits;
 	struct list_head dirty[TND_CLS_TRAP + 1];	/* put, by class */
 	struct list_head going[TND_CLS_TRAP + 1];	/* to delete, by class */
 	struct list_head failed;
@@ -162,7 +162,9 @@ struct clsw_device {
 };
 
 /* ---- parts: each registers itself in device.c's order, exits in reverse ---- */
-int clsw_store_init(struct clsw_device *cd);
+void clsw_store_init(struct clsw_device *cd);
+/* May sleep, after clsw_rm_start(): the table of objects, as large as the chip; 0 or -ENOMEM */
+int clsw_store_start(struct clsw_device *cd);
 void clsw_store_exit(struct clsw_device *cd);
 int clsw_drain_start(struct clsw_device *cd);
 void clsw_drain_stop(struct clsw_device *cd);
@@ -180,6 +182,9 @@ void clsw_l3_exit(struct clsw_device *cd);
 /* ---- store.c, for the drainer ---- */
 bool clsw_class_fixed(u16 cls);
 void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj);
+/* May sleep: @fn, locked, for every object; it may free the one it gets */
+void clsw_store_each(struct clsw_device *cd,
+		     void (*fn)(struct clsw_device *cd, struct clsw_obj *obj));
 void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_verdict *v);
 
 /* ---- drain.c ---- */

@@ -172,12 +172,10 @@ int clsw_device_register(struct clsw_device *cd)
 	const struct clsw_device_ops *ops = cd->backend->device;
 	int err;
 
-	err = clsw_store_init(cd);
-	if (err)
-		return err;
+	clsw_store_init(cd);
 	err = ops->attach(cd, CLSW_ATTACH_COLD);
 	if (err)
-		goto err_store;
+		return err;
 	cd->platform = ops->platform(cd, &cd->platform_size);
 	if (!cd->platform) {
 		err = -ENODEV;
@@ -186,10 +184,13 @@ int clsw_device_register(struct clsw_device *cd)
 	err = clsw_rm_start(cd);
 	if (err)
 		goto err_attach;
+	err = clsw_store_start(cd);
+	if (err)
+		goto err_rm;
 	cd->state = CLSW_DEV_UP;
 	err = clsw_drain_start(cd);
 	if (err)
-		goto err_rm;
+		goto err_store;
 
 	devl_lock(cd->devlink);
 	err = clsw_devlink_init(cd);
@@ -222,12 +223,12 @@ err_devlink:
 err_drain:
 	devl_unlock(cd->devlink);
 	clsw_drain_stop(cd);
+err_store:
+	clsw_store_exit(cd);
 err_rm:
 	clsw_rm_stop(cd);
 err_attach:
 	ops->detach(cd);
-err_store:
-	clsw_store_exit(cd);
 	return err;
 }
 EXPORT_SYMBOL_GPL(clsw_device_register);

@@ -73,8 +73,6 @@ static int recount(struct clsw_device *cd, bool cold, bool quiet_only)
 
 int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
 {
-	struct rhashtable_iter iter;
-	struct clsw_obj *obj;
 	int err;
 
 	clsw_lock(cd);
@@ -87,18 +85,7 @@ int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
 	err = recount(cd, mode == CLSW_ATTACH_COLD, false);
 	if (err)
 		return err;
-	/* a table that grows under the walk shows some twice: forget() may be repeated */
-	rhashtable_walk_enter(&cd->objects, &iter);
-	rhashtable_walk_start(&iter);
-	while ((obj = rhashtable_walk_next(&iter))) {
-		if (IS_ERR(obj))
-			continue;
-		clsw_lock(cd);
-		forget(cd, obj);
-		clsw_unlock(cd);
-	}
-	rhashtable_walk_stop(&iter);
-	rhashtable_walk_exit(&iter);
+	clsw_store_each(cd, forget);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
  * The store: objects by key, what is wanted of them. See store.h for a drawing
  * of an object's life, drain.c for its way to the chip.
  */
+#include <linux/hash.h>
 #include <linux/slab.h>
 
 #include "core.h"
@@ -43,12 +44,9 @@ static const struct clsw_class classes[] = {
 	[TND_CLS_TRAP] = { "trap", sizeof(struct tnd_trap), true, { PIECE(tnd_trap, reason) } },
 };
 
-static const struct rhashtable_params object_params = {
-	.key_len = sizeof(struct clsw_key),
-	.key_offset = offsetof(struct clsw_obj, key),
-	.head_offset = offsetof(struct clsw_obj, node),
-	.automatic_shrinking = true,
-};
+/* Buckets of the table of objects, as a power of two */
+#define BITS_LEAST	8
+#define BITS_MOST	20
 
 static const struct clsw_class *class_of(u16 cls)
 {
@@ -60,19 +58,52 @@ static const struct clsw_class *class_of(u16 cls)
 static void make_key(struct clsw_key *key, u16 cls, const void *body)
 {
 	const struct key_piece *p = classes[cls].key;
+	const struct tnd_route *route = body;
 	unsigned int i, at = 0;
 
 	memset(key, 0, sizeof(*key));
 	key->cls = cls;
+	if (cls == TND_CLS_ROUTE) {
+		/* there are a million of these: the same, in two moves */
+		memcpy(key->bytes, &route->vrf, 4);
+		memcpy(key->bytes + 4, route->addr, sizeof(route->addr));
+		return;
+	}
 	for (i = 0; i < ARRAY_SIZE(classes[cls].key) && p[i].len; i++) {
 		memcpy(key->bytes + at, (const u8 *)body + p[i].offset, p[i].len);
 		at += p[i].len;
 	}
 }
 
+static struct hlist_head *bucket_of(struct clsw_device *cd, const struct clsw_key *key)
+{
+	u64 h = key->word[0];
+
+	h = (h ^ h >> 32) * GOLDEN_RATIO_64 ^ key->word[1];
+	h = (h ^ h >> 29) * GOLDEN_RATIO_64 ^ key->word[2];
+	h = (h ^ h >> 32) * GOLDEN_RATIO_64 ^ key->word[3];
+	return &cd->objects[hash_64(h ^ h >> 29, cd->object_bits)];
+}
+
+static bool same_key(const struct clsw_key *a, const struct clsw_key *b)
+{
+	return !((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) |
+		 (a->word[2] ^ b->word[2]) | (a->word[3] ^ b->word[3]));
+}
+
+static struct clsw_obj *find_in(const struct hlist_head *bucket, const struct clsw_key *key)
+{
+	struct clsw_obj *obj;
+
+	hlist_for_each_entry(obj, bucket, node)
+		if (same_key(&obj->key, key))
+			return obj;
+	return NULL;
+}
+
 static struct clsw_obj *find_key(struct clsw_device *cd, const struct clsw_key *key)
 {
-	return rhashtable_lookup_fast(&cd->objects, key, object_params);
+	return find_in(bucket_of(cd, key), key);
 }
 
 struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body)
@@ -285,8 +316,8 @@ static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body
 	return 0;
 }
 
-static struct clsw_obj *create(struct clsw_device *cd, const struct clsw_key *key, const void *body,
-			       u32 size)
+static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket,
+			       const struct clsw_key *key, const void *body, u32 size)
 {
 	/* a group may grow in place, and a put must not fail for memory then */
 	u32 room = key->cls == TND_CLS_NHG ?
@@ -303,10 +334,7 @@ static struct clsw_obj *create(struct clsw_device *cd, const struct clsw_key *ke
 	obj->state = CLSW_OBJ_NEW;
 	obj->needs_rm = !classes[key->cls].fixed;
 	obj->written = classes[key->cls].fixed;
-	if (rhashtable_insert_fast(&cd->objects, &obj->node, object_params)) {
-		kfree(obj);
-		return NULL;
-	}
+	hlist_add_head(&obj->node, bucket);
 	cd->object_count++;
 	return obj;
 }
@@ -320,9 +348,9 @@ void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
 		rm_cancel(cd->rm, &req, &obj->ticket);
 	}
 	list_del_init(&obj->work);
-	rhashtable_remove_fast(&cd->objects, &obj->node, object_params);
+	hlist_del(&obj->node);
 	cd->object_count--;
-	kfree_rcu(obj, rcu);
+	kfree(obj);
 }
 
 static void why(struct clsw_device *cd, const struct clsw_obj *obj, char *text)
@@ -336,6 +364,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 {
 	const struct clsw_class *class = class_of(cls);
 	struct rm_verdict verdict = {};
+	struct hlist_head *bucket;
 	struct clsw_obj *obj;
 	struct clsw_key key;
 	bool made = false, fresh;
@@ -349,9 +378,10 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	    TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member))
 		return -EINVAL;
 	make_key(&key, cls, body);
-	obj = find_key(cd, &key);
+	bucket = bucket_of(cd, &key);
+	obj = find_in(bucket, &key);
 	if (!obj) {
-		obj = create(cd, &key, body, size);
+		obj = create(cd, bucket, &key, body, size);
 		if (!obj)
 			return -ENOMEM;
 		made = true;
@@ -439,6 +469,7 @@ int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 	       const struct clsw_watch *watch, void *owner, struct clsw_obj **objp)
 {
 	const struct clsw_class *class = class_of(cls);
+	struct hlist_head *bucket;
 	struct clsw_obj *obj;
 	struct clsw_key key;
 
@@ -446,11 +477,12 @@ int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 	if (!class || class->fixed || size != class->size)
 		return -EINVAL;
 	make_key(&key, cls, body);
-	obj = find_key(cd, &key);
+	bucket = bucket_of(cd, &key);
+	obj = find_in(bucket, &key);
 	if (obj && (!obj->wanted || obj->state != CLSW_OBJ_SYNCED || obj->in_flight || obj->doubt))
 		return -EBUSY;
 	if (!obj) {
-		obj = create(cd, &key, body, size);
+		obj = create(cd, bucket, &key, body, size);
 		if (!obj)
 			return -ENOMEM;
 		obj->wanted = true;
@@ -521,7 +553,51 @@ void clsw_retry_failed(struct clsw_device *cd)
 	}
 }
 
-int clsw_store_init(struct clsw_device *cd)
+/* ---- all of them ---- */
+
+bool clsw_walk_more(struct clsw_device *cd, struct clsw_walk *walk)
+{
+	while (walk->bucket < BIT(cd->object_bits) && hlist_empty(&cd->objects[walk->bucket])) {
+		walk->bucket++;
+		walk->at = 0;
+	}
+	return walk->bucket < BIT(cd->object_bits);
+}
+
+struct clsw_obj *clsw_walk_next(struct clsw_device *cd, struct clsw_walk *walk)
+{
+	struct clsw_obj *obj;
+	u32 i = 0;
+
+	lockdep_assert_held(&cd->lock);
+	hlist_for_each_entry(obj, &cd->objects[walk->bucket], node) {
+		if (i++ == walk->at) {
+			walk->at++;
+			return obj;
+		}
+	}
+	walk->bucket++;
+	walk->at = 0;
+	return NULL;
+}
+
+void clsw_store_each(struct clsw_device *cd,
+		     void (*fn)(struct clsw_device *cd, struct clsw_obj *obj))
+{
+	struct clsw_walk walk = {};
+	struct hlist_node *next;
+	struct clsw_obj *obj;
+
+	for (; clsw_walk_more(cd, &walk); walk.bucket++) {
+		clsw_lock(cd);
+		hlist_for_each_entry_safe(obj, next, &cd->objects[walk.bucket], node)
+			fn(cd, obj);
+		clsw_unlock(cd);
+		cond_resched();
+	}
+}
+
+void clsw_store_init(struct clsw_device *cd)
 {
 	int i;
 
@@ -531,16 +607,32 @@ int clsw_store_init(struct clsw_device *cd)
 		INIT_LIST_HEAD(&cd->dirty[i]);
 		INIT_LIST_HEAD(&cd->going[i]);
 	}
-	return rhashtable_init(&cd->objects, &object_params);
 }
 
-static void free_object(void *ptr, void *arg)
+int clsw_store_start(struct clsw_device *cd)
 {
-	kfree(ptr);
+	struct rm_pool_state pool;
+	u64 slots = 0;
+	u32 i;
+
+	for (i = 0; rm_pool_state(cd->rm, i, &pool); i++)
+		slots += pool.size;
+	/* a full chip has two objects in a bucket */
+	cd->object_bits = clamp(fls64(slots / 2), BITS_LEAST, BITS_MOST);
+	cd->objects = kvcalloc(BIT(cd->object_bits), sizeof(*cd->objects), GFP_KERNEL);
+	return cd->objects ? 0 : -ENOMEM;
 }
 
 void clsw_store_exit(struct clsw_device *cd)
 {
+	struct hlist_node *next;
+	struct clsw_obj *obj;
+	u32 i;
+
 	/* the drainer is gone, and with it everybody who could look */
-	rhashtable_free_and_destroy(&cd->objects, free_object, NULL);
+	for (i = 0; cd->objects && i < BIT(cd->object_bits); i++)
+		hlist_for_each_entry_safe(obj, next, &cd->objects[i], node)
+			kfree(obj);
+	kvfree(cd->objects);
+	cd->objects = NULL;
 }

@@ -29,24 +29,28 @@
 #define _CLSW_STORE_H
 
 #include <linux/list.h>
-#include <linux/rhashtable.h>
 
 #include "clsw.h"
 #include "resource/resource.h"
 
 struct clsw_obj;
 
-#define CLSW_KEY_MAX	26
+#define CLSW_KEY_MAX	30
 
 /*
  * Key of an object: the key fields of its ABI body, in their ABI layout and
- * order (abi/tandem.h names them per class), zero padded to whole words, which
- * the table hashes faster than bytes.
+ * order (abi/tandem.h names them per class), zero padded: it is hashed and
+ * compared word by word.
  */
 struct clsw_key {
-	u16 cls;
-	u8 bytes[CLSW_KEY_MAX];
-} __packed __aligned(4);
+	union {
+		struct {
+			u16 cls;
+			u8 bytes[CLSW_KEY_MAX];
+		};
+		u64 word[4];
+	};
+};
 
 enum clsw_obj_state {
 	CLSW_OBJ_NEW,
@@ -88,7 +92,7 @@ struct clsw_watch {
 
 /**
  * struct clsw_obj - one hardware object
- * @node: in clsw_device.objects
+ * @node: in a bucket of clsw_device.objects
  * @work: in a dirty or failed list, or empty
  * @key: class and key
  * @watch: who is told; NULL nobody
@@ -114,7 +118,7 @@ struct clsw_watch {
  * @body: as the ABI has it; writable through clsw_put() alone
  */
 struct clsw_obj {
-	struct rhash_head node;
+	struct hlist_node node;
 	struct list_head work;
 	struct clsw_key key;
 	const struct clsw_watch *watch;
@@ -137,7 +141,6 @@ struct clsw_obj {
 	u16 sent_units;
 	u16 size;
 	u16 room;
-	struct rcu_head rcu;
 	u8 body[] __aligned(8);
 };
 
@@ -176,6 +179,23 @@ int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 void clsw_abandon(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked. Exactly this key, taken from the key fields of @body; NULL: none */
 struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body);
+/**
+ * struct clsw_walk - where a walk over all objects is; zeroed to begin
+ * @bucket: of clsw_device.objects
+ * @at: objects of it that were shown
+ *
+ * Between two steps the lock may be given up: what stands all the while is
+ * shown at least once.
+ */
+struct clsw_walk {
+	u32 bucket;
+	u32 at;
+};
+
+/* Not locked: on to a bucket that has some; false: that was the last one */
+bool clsw_walk_more(struct clsw_device *cd, struct clsw_walk *walk);
+/* Locked. The next one of the bucket; NULL: on to the next bucket */
+struct clsw_obj *clsw_walk_next(struct clsw_device *cd, struct clsw_walk *walk);
 /* Locked. Trap in place of what the body says, or no longer; needs no room */
 void clsw_force_trap(struct clsw_device *cd, struct clsw_obj *obj, bool on);
 /* Locked. What has failed tries again: something was freed, or came to be */

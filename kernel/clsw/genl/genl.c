@@ -91,9 +91,8 @@ static struct notifier_block socket_nb = { .notifier_call = socket_event };
 struct dump_state {
 	struct list_head list;		/* in clsw_device.dumps, while there is a chip */
 	struct clsw_device *cd;
-	struct rhashtable_iter iter;
+	struct clsw_walk walk;
 	u16 cls;
-	bool again;			/* the last object did not fit: it comes first */
 };
 
 void clsw_genl_add(struct clsw_device *cd)
@@ -121,7 +120,6 @@ void clsw_genl_remove(struct clsw_device *cd)
 	clsw_unlock(cd);
 	list_for_each_entry_safe(dump, more, &cd->dumps, list) {
 		list_del_init(&dump->list);
-		rhashtable_walk_exit(&dump->iter);
 		dump->cd = NULL;
 	}
 	mutex_unlock(&devices_lock);
@@ -278,7 +276,6 @@ static int objects_start(struct netlink_callback *cb)
 	if (cd) {
 		state->cd = cd;
 		list_add_tail(&state->list, &cd->dumps);
-		rhashtable_walk_enter(&cd->objects, &state->iter);
 	}
 	mutex_unlock(&devices_lock);
 	if (!cd) {
@@ -302,24 +299,18 @@ static int objects_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	cd = state->cd;
 	if (!cd)
 		goto out;
-	rhashtable_walk_start(&state->iter);
-	for (;;) {
-		obj = state->again ? rhashtable_walk_peek(&state->iter) :
-				     rhashtable_walk_next(&state->iter);
-		state->again = false;
-		if (!obj)
-			break;
-		if (IS_ERR(obj) || (state->cls && obj->key.cls != state->cls))
-			continue;
+	while (!err && clsw_walk_more(cd, &state->walk)) {
 		clsw_lock(cd);
-		err = put_object(cd, skb, cb, obj);
-		clsw_unlock(cd);
-		if (err) {
-			state->again = true;
-			break;
+		while (!err && (obj = clsw_walk_next(cd, &state->walk))) {
+			if (state->cls && obj->key.cls != state->cls)
+				continue;
+			err = put_object(cd, skb, cb, obj);
+			/* it comes first in the next message */
+			if (err)
+				state->walk.at--;
 		}
+		clsw_unlock(cd);
 	}
-	rhashtable_walk_stop(&state->iter);
 out:
 	mutex_unlock(&devices_lock);
 	return skb->len ?: err;
@@ -332,10 +323,8 @@ static int objects_done(struct netlink_callback *cb)
 	if (!state)
 		return 0;
 	mutex_lock(&devices_lock);
-	if (state->cd) {
+	if (state->cd)
 		list_del(&state->list);
-		rhashtable_walk_exit(&state->iter);
-	}
 	mutex_unlock(&devices_lock);
 	kfree(state);
 	return 0;
