@@ -275,14 +275,21 @@ void rm_set_learning(struct rm *rm, bool on)
 
 static void set_limited(struct rm *rm, u8 pool)
 {
-	bool limited = rm->pools[pool].reserve;
+	struct rm_pool *p = &rm->pools[pool];
 	u8 i;
 
+	p->kept = p->reserve;
+	p->capped = false;
 	for (i = 0; i < rm->row_count; i++) {
-		if (rm->rows[i].pool == pool)
-			limited |= rm->rows[i].floor || rm->rows[i].cap != U32_MAX;
+		const struct rm_row *row = &rm->rows[i];
+
+		if (row->pool != pool)
+			continue;
+		/* floors of a pool are no more than the pool, and the reserve no more */
+		p->kept += row->floor * row->cost;
+		p->capped |= row->cap != U32_MAX;
 	}
-	rm->pools[pool].limited = limited;
+	p->limited = p->kept || p->capped;
 }
 
 int rm_set_limits(struct rm *rm, u16 cls, u8 family, u32 floor, u32 cap)

@@ -343,6 +343,45 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 	return decide(rm, row, req, &need, t, v);
 }
 
+/*
+ * The way of nearly every route: a lease in hand covers one object of a class
+ * that lives in one pool, and no limit is near. As admit_one() would decide.
+ */
+static bool in_hand(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
+		    struct rm_verdict *v)
+{
+	u8 index = rm_row_index(rm, req->cls, req->family);
+	struct rm_lease *l;
+	struct rm_pool *p;
+	struct rm_row *row;
+
+	if (index == RM_NONE || rm->policy == RM_FLAT || req->hold || req->flags & RM_REQ_MEMBERS)
+		return false;
+	row = &rm->rows[index];
+	if (row->hint == RM_NONE || row->exact || row->member_pool != RM_NONE)
+		return false;
+	l = &rm->leases[row->hint];
+	p = &rm->pools[row->pool];
+	if (l->state != RM_L_HELD || l->hold || l->returning || l->left[row->pool] < row->cost)
+		return false;
+	if (p->limited &&
+	    (p->capped || (u64)p->free + p->credit + p->leaving < (u64)p->kept + row->cost))
+		return false;
+	row->demand = true;
+	l->left[row->pool] -= row->cost;
+	l->tickets++;
+	p->committed -= row->cost;
+	p->credit -= row->cost;
+	p->in_flight += row->cost;
+	p->by_lease += row->cost;
+	rm_watermark(p);
+	if (refills(rm) && !row->dry && !row->asking && below(rm, row))
+		rm->due = true;
+	v->post_release = false;
+	issue(rm, row, req, RM_BY_LEASE, row->hint, t, v);
+	return true;
+}
+
 /* Asks for the rows of what is still to be admitted, enough of each */
 static enum rm_result query(struct rm *rm, const struct rm_req *reqs, unsigned int count,
 			    struct rm_verdict *v)
@@ -378,8 +417,11 @@ static enum rm_result query(struct rm *rm, const struct rm_req *reqs, unsigned i
 enum rm_result rm_admit(struct rm *rm, const struct rm_req *req, struct rm_ticket *ticket,
 			struct rm_verdict *verdict)
 {
-	enum rm_result r = admit_one(rm, req, ticket, verdict);
+	enum rm_result r;
 
+	if (likely(in_hand(rm, req, ticket, verdict)))
+		return RM_ADMITTED;
+	r = admit_one(rm, req, ticket, verdict);
 	return likely(r != RM_QUERY) ? r : query(rm, req, 1, verdict);
 }
 

@@ -10,16 +10,14 @@
 
 static u8 free_slot(struct rm *rm)
 {
-	u8 i, at = rm->next_slot;
+	u8 i;
 
 	if (rm->lease_count >= rm->lease_limit)
 		return RM_NONE;
+	/* the first: who looks for leases finds them all at the front */
 	for (i = 0; i < RM_MAX_LEASES; i++) {
-		if (rm->leases[at].state == RM_L_NONE) {
-			rm->next_slot = at;
-			return at;
-		}
-		at = at + 1 == RM_MAX_LEASES ? 0 : at + 1;
+		if (rm->leases[i].state == RM_L_NONE)
+			return i;
 	}
 	return RM_NONE;
 }
@@ -326,11 +324,12 @@ static bool drawn(const struct rm *rm, const struct rm_lease *l)
 
 bool rm_next_release(struct rm *rm, u32 *lease_id)
 {
-	u8 i;
+	u8 i, seen = 0;
 
-	for (i = 0; i < RM_MAX_LEASES; i++) {
+	for (i = 0; i < RM_MAX_LEASES && seen < rm->lease_count; i++) {
 		struct rm_lease *l = &rm->leases[i];
 
+		seen += l->state != RM_L_NONE;
 		if (l->state != RM_L_HELD || l->tickets)
 			continue;
 		/* a reservation stays until its owner drops it */

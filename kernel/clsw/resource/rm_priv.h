@@ -39,10 +39,12 @@ struct rm_pool {
 	u32 promised;		/* exact-match: tickets that count on the stash, without a lease */
 	u32 high_watermark;
 	u32 reserve;
+	u32 kept;		/* the most that reserve and floors keep from a class here */
 	u32 backed;		/* exact-match without a model: what leases could get */
 	u8 rows;		/* classes that live here */
 	bool exact;		/* a key matters: the exact-match memory */
 	bool limited;		/* floors, caps or a reserve to look at */
+	bool capped;		/* a class here has a cap */
 	char name[TND_NAME_SIZE];
 	char unit[TND_NAME_SIZE];
 };
@@ -94,7 +96,6 @@ struct rm {
 	u8 pool_count;
 	u8 row_count;
 	u8 exact_pool;		/* RM_NONE */
-	u8 next_slot;		/* where to look for a free lease slot */
 	u8 lease_count;		/* slots in use */
 	u8 lease_limit;		/* more the device has refused */
 	bool learning;

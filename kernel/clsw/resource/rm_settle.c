@@ -184,6 +184,31 @@ static void compensated(struct rm *rm, const struct rm_req *req, const struct rm
 		bank_remove(&rm->bank, &key);
 }
 
+/*
+ * The usual end of a ticket: a lease had promised the slots of one pool, and
+ * the device has taken just those. As rm_settle() would close it.
+ */
+static bool as_promised(struct rm *rm, struct rm_ticket *t, const struct tnd_cpl *cpl)
+{
+	const struct rm_row *row = &rm->rows[t->row];
+	struct rm_pool *p = &rm->pools[row->pool];
+
+	if (t->state != RM_T_OPEN || t->gen != rm->gen || !t->lease || row->exact ||
+	    row->member_pool != RM_NONE || p->covered || cpl->status ||
+	    cpl->op == cpu_to_le16(TND_OP_DELETE) || cpl->delta_count != cpu_to_le16(1) ||
+	    le16_to_cpu(cpl->delta[0].pool) != row->pool ||
+	    le32_to_cpu(cpl->delta[0].slots) != row->cost)
+		return false;
+	rm->leases[t->lease - 1].tickets--;
+	p->open--;
+	p->by_lease -= row->cost;
+	p->in_flight -= row->cost;
+	p->used += row->cost;
+	rm->open--;
+	memset(t, 0, sizeof(*t));
+	return true;
+}
+
 int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 	      const struct tnd_cpl *cpl, struct rm_verdict *verdict)
 {
@@ -193,6 +218,8 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 	bool taken = false;
 	u8 i;
 
+	if (likely(as_promised(rm, t, cpl)))
+		return 0;
 	if (!close_ticket(rm, t, &need))
 		return status ? -EIO : 0;
 	row = &rm->rows[t->row];
