@@ -114,8 +114,8 @@ struct clsw_device {
 	bool in_callback;		/* a watcher runs: nothing is flushed below it */
 	u8 resync;			/* enum clsw_resync */
 	struct clsw_open *open;		/* drain.c: commands in flight by cookie */
-	struct list_head open_used[CLSW_Q_COUNT];	/* oldest first */
-	struct list_head open_free;
+	struct clsw_open *open_free;
+	struct clsw_obj *target;	/* that a route named last; NULL: look for it */
 	unsigned int lost_burst;
 
 	bool trap_when_full;		/* devlink param when_full: routes are never refused */

@@ -16,6 +16,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
+#include <linux/unaligned.h>
 
 #include "core.h"
 
@@ -48,16 +49,16 @@ static u32 place_bit(u8 cls)
 
 /**
  * struct clsw_open - a command in flight
- * @list: in open_used of its queue (oldest first), or open_free
+ * @next: the next free one, if it is free
  * @obj: WRITE; NULL once the command was given up
  * @since: jiffies when posted
  * @tag: lease slot, lease id
  * @gen: makes cookies of earlier use void
  * @kind: enum clsw_open_kind
- * @used: it is in open_used
+ * @used: it is in flight
  */
 struct clsw_open {
-	struct list_head list;
+	struct clsw_open *next;
 	struct clsw_obj *obj;
 	unsigned long since;
 	u32 tag;
@@ -71,15 +72,14 @@ static __le64 cookie_of(struct clsw_device *cd, const struct clsw_open *open)
 	return cpu_to_le64((u64)open->gen << 32 | (u32)(open - cd->open));
 }
 
-static struct clsw_open *open_get(struct clsw_device *cd, enum clsw_queue q, u8 kind)
+static struct clsw_open *open_get(struct clsw_device *cd, u8 kind)
 {
-	struct clsw_open *open;
+	struct clsw_open *open = cd->open_free;
 
-	if (list_empty(&cd->open_free) ||
+	if (!open ||
 	    (kind == CLSW_OPEN_WRITE && cd->in_flight >= OPEN_MAX - OPEN_RESERVE))
 		return NULL;
-	open = list_first_entry(&cd->open_free, struct clsw_open, list);
-	list_move_tail(&open->list, &cd->open_used[q]);
+	cd->open_free = open->next;
 	open->kind = kind;
 	open->since = jiffies;
 	open->obj = NULL;
@@ -93,7 +93,8 @@ static void open_put(struct clsw_device *cd, struct clsw_open *open)
 	open->gen++;
 	open->obj = NULL;
 	open->used = false;
-	list_move(&open->list, &cd->open_free);
+	open->next = cd->open_free;
+	cd->open_free = open;
 	cd->in_flight--;
 }
 
@@ -140,6 +141,23 @@ void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
 	}
 }
 
+/* Next hop or group by its number; most routes name the one that the last one did */
+static struct clsw_obj *target_of(struct clsw_device *cd, u16 cls, __le32 id)
+{
+	union {
+		struct tnd_nexthop nexthop;
+		struct tnd_nhg nhg;
+	} probe = {};
+	__le32 *key = cls == TND_CLS_NHG ? &probe.nhg.nhg : &probe.nexthop.nexthop;
+
+	if (cd->target && cd->target->key.cls == cls &&
+	    get_unaligned((__le32 *)cd->target->key.bytes) == id)
+		return cd->target;
+	*key = id;
+	cd->target = clsw_find(cd, cls, &probe);
+	return cd->target;
+}
+
 /* What it refers to has failed: it can't be written as it is */
 static bool target_failed(struct clsw_device *cd, const struct clsw_obj *obj)
 {
@@ -148,15 +166,14 @@ static bool target_failed(struct clsw_device *cd, const struct clsw_obj *obj)
 
 	if (obj->key.cls != TND_CLS_ROUTE)
 		return false;
-	if (route->target_kind == TND_RT_NEXTHOP) {
-		struct tnd_nexthop probe = { .nexthop = route->target };
-
-		target = clsw_find(cd, TND_CLS_NEXTHOP, &probe);
-	} else if (route->target_kind == TND_RT_NHG) {
-		struct tnd_nhg probe = { .nhg = route->target };
-
-		target = clsw_find(cd, TND_CLS_NHG, &probe);
-	} else {
+	switch (route->target_kind) {
+	case TND_RT_NEXTHOP:
+		target = target_of(cd, TND_CLS_NEXTHOP, route->target);
+		break;
+	case TND_RT_NHG:
+		target = target_of(cd, TND_CLS_NHG, route->target);
+		break;
+	default:
 		return false;
 	}
 	return !target || target->state == CLSW_OBJ_FAILED;
@@ -219,7 +236,7 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	int err;
 
 	next_op(cd, obj, &cmd);
-	open = open_get(cd, CLSW_Q_BULK, CLSW_OPEN_WRITE);
+	open = open_get(cd, CLSW_OPEN_WRITE);
 	if (!open)
 		return -EAGAIN;
 	if (obj->key.cls == TND_CLS_ROUTE && obj->op != TND_OP_DELETE) {
@@ -270,7 +287,7 @@ int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd
 	int err;
 
 	lockdep_assert_held(&cd->lock);
-	open = open_get(cd, q, kind);
+	open = open_get(cd, kind);
 	if (!open)
 		return -EAGAIN;
 	open->tag = tag;
@@ -310,7 +327,7 @@ static void refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
 static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	u16 status = le16_to_cpu(cpl->status);
-	struct rm_verdict verdict = {};
+	struct rm_verdict verdict;
 	struct rm_req req;
 	int err = 0;
 
@@ -345,7 +362,7 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	u16 status = le16_to_cpu(cpl->status);
-	struct rm_verdict verdict = {};
+	struct rm_verdict verdict;
 	struct rm_req req;
 	int err = 0;
 
@@ -491,7 +508,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 			cd->resync = CLSW_RESYNC_COUNT;
 		break;
 	}
-	if (!cd->in_flight)
+	if (!cd->in_flight && wq_has_sleeper(&cd->idle_wait))
 		wake_up(&cd->idle_wait);
 }
 EXPORT_SYMBOL_GPL(clsw_complete);
@@ -545,16 +562,12 @@ static void look_for_lost(struct clsw_device *cd)
 {
 	unsigned long limit = msecs_to_jiffies(CLSW_LOST_MS);
 	struct clsw_open *open;
-	int q;
 
-	for (q = 0; q < CLSW_Q_COUNT; q++) {
-		while (!list_empty(&cd->open_used[q])) {
-			open = list_first_entry(&cd->open_used[q], struct clsw_open, list);
-			if (time_before(jiffies, open->since + limit))
-				break;
+	if (!cd->in_flight)
+		return;
+	for (open = cd->open; open < cd->open + OPEN_MAX; open++)
+		if (open->used && !time_before(jiffies, open->since + limit))
 			lose(cd, open);
-		}
-	}
 	if (cd->lost_burst >= LOST_BURST)
 		clsw_trouble(cd, "commands get no answer");
 }
@@ -565,7 +578,8 @@ static struct clsw_obj *next_dirty(struct clsw_device *cd)
 	struct list_head *list;
 	unsigned int at;
 
-	for_each_set_bit(at, &bits, ARRAY_SIZE(order)) {
+	for (; bits; bits &= bits - 1) {
+		at = __ffs(bits);
 		list = &cd->dirty[order[at]];
 		if (!list_empty(list))
 			return list_first_entry(list, struct clsw_obj, work);
@@ -711,11 +725,10 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us
 /* What is in flight is void: the chip was attached anew */
 void clsw_drain_give_up(struct clsw_device *cd)
 {
-	struct clsw_open *open, *next;
-	int i;
+	struct clsw_open *open;
 
-	for (i = 0; i < CLSW_Q_COUNT; i++)
-		list_for_each_entry_safe(open, next, &cd->open_used[i], list)
+	for (open = cd->open; open && open < cd->open + OPEN_MAX; open++)
+		if (open->used)
 			open_put(cd, open);
 }
 
@@ -775,11 +788,9 @@ int clsw_drain_start(struct clsw_device *cd)
 	cd->open = kvcalloc(OPEN_MAX, sizeof(*cd->open), GFP_KERNEL);
 	if (!cd->open)
 		return -ENOMEM;
-	INIT_LIST_HEAD(&cd->open_free);
-	for (i = 0; i < CLSW_Q_COUNT; i++)
-		INIT_LIST_HEAD(&cd->open_used[i]);
 	for (i = 0; i < OPEN_MAX; i++)
-		list_add_tail(&cd->open[i].list, &cd->open_free);
+		cd->open[i].next = i + 1 < OPEN_MAX ? &cd->open[i + 1] : NULL;
+	cd->open_free = cd->open;
 	cd->drainer = kthread_run(drainer, cd, "clsw-drain");
 	if (IS_ERR(cd->drainer)) {
 		int err = PTR_ERR(cd->drainer);

@@ -148,7 +148,7 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 			return -EINVAL;
 		}
 	}
-	verdict->result = RM_FULL;
+	*verdict = (struct rm_verdict){ .result = RM_FULL };
 	return -ENOSPC;
 }
 

@@ -124,11 +124,11 @@ bool clsw_class_fixed(u16 cls)
 
 void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
 {
-	memset(req, 0, sizeof(*req));
-	req->cls = obj->key.cls;
-	req->units = 1;
-	req->hold = cd->hold;
+	*req = (struct rm_req){ .cls = obj->key.cls, .units = 1, .hold = cd->hold };
 	switch (obj->key.cls) {
+	case TND_CLS_ROUTE:
+		req->family = ((const struct tnd_route *)obj->body)->family;
+		break;
 	case TND_CLS_FDB: {
 		const struct tnd_fdb *fdb = (const void *)obj->body;
 
@@ -151,12 +151,6 @@ void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_
 		const struct tnd_nhg *nhg = (const void *)obj->body;
 
 		req->units = le16_to_cpu(nhg->count);
-		break;
-	}
-	case TND_CLS_ROUTE: {
-		const struct tnd_route *route = (const void *)obj->body;
-
-		req->family = route->family;
 		break;
 	}
 	}
@@ -253,8 +247,10 @@ static int admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void
 	req.units = more;
 	err = clsw_rm_admit(cd, &req, &obj->ticket, verdict);
 	obj->sent_units = err ? 0 : more;
-	if (err)
+	if (err == -ENOSPC)
 		clsw_reason_set(&obj->reason, TND_ST_TABLE_FULL, verdict);
+	else if (err)
+		clsw_reason_set(&obj->reason, TND_ST_FAULT, NULL);
 	return err;
 }
 
@@ -349,6 +345,8 @@ void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
 	}
 	list_del_init(&obj->work);
 	hlist_del(&obj->node);
+	if (cd->target == obj)
+		cd->target = NULL;
 	cd->object_count--;
 	kfree(obj);
 }
@@ -363,13 +361,14 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	     const struct clsw_watch *watch, void *owner, struct clsw_obj **objp, char *text)
 {
 	const struct clsw_class *class = class_of(cls);
-	struct rm_verdict verdict = {};
+	struct rm_verdict verdict;
 	struct hlist_head *bucket;
 	struct clsw_obj *obj;
 	struct clsw_key key;
 	bool made = false, fresh;
 	int err;
 
+	verdict.sync = false;
 	lockdep_assert_held(&cd->lock);
 	if (READ_ONCE(cd->trap_when_full) &&
 	    (cls == TND_CLS_ROUTE || cls == TND_CLS_NEXTHOP || cls == TND_CLS_NHG))

@@ -304,11 +304,10 @@ struct clsw_cover_node *clsw_cover_find(const struct clsw_cover *c, const void *
 
 void clsw_cover_addr(const struct clsw_cover *c, const struct clsw_cover_node *n, void *addr)
 {
-	u8 *p = addr;
 	u32 i;
 
-	for (i = 0; i < c->width / 8U; i++)
-		p[i] = n->bits[i / 4] >> (24 - i % 4 * 8);
+	for (i = 0; i * 32 < c->width; i++)
+		put_unaligned_be32(n->bits[i], (u8 *)addr + 4 * i);
 }
 
 struct clsw_cover_node *clsw_cover_kernel_match(const struct clsw_cover *c, const void *addr)

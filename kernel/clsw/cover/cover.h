@@ -74,6 +74,7 @@ struct clsw_cover_node {
  * @root: prefix of length 0, always there
  * @touched: nodes whose answer may have changed, in the order to look at them
  * @relief: covers that may forward again if units are free for what they hide
+ * @last: the node that clsw_cover_get() gave last, or one above it
  * @aggregates: where an aggregate trap is wanted
  * @aggregate_count: valid entries of @aggregates
  * @units: how many aggregate traps there may be; with two or more, one is
@@ -86,6 +87,7 @@ struct clsw_cover {
 	struct clsw_cover_node root;
 	struct list_head touched;
 	struct list_head relief;
+	struct clsw_cover_node *last;
 	struct clsw_cover_node *aggregates[CLSW_COVER_MAX_UNITS];
 	u32 aggregate_count;
 	u32 units;
@@ -105,7 +107,8 @@ void clsw_cover_set_units(struct clsw_cover *c, u32 units);
 /*
  * The node of a prefix, made if need be, with this owner. @addr is in network
  * byte order (4 or 16 bytes), bits beyond @len are ignored. NULL: no memory,
- * nothing has changed. A node that has an owner already keeps it.
+ * nothing has changed. A node that has an owner already keeps it; one that got
+ * NULL and still has none gets one from the caller, or clsw_cover_put().
  */
 struct clsw_cover_node *clsw_cover_get(struct clsw_cover *c, const void *addr, u8 len,
 				       void *owner);

@@ -26,21 +26,16 @@ void clsw_trie_bits(const struct clsw_cover *c, struct clsw_bits *b, const void 
 	const u8 *p = addr;
 	u32 i;
 
-	for (i = 0; i < 4; i++) {
-		b->w[i] = 0;
-		if (i * 32 >= c->width)
-			continue;
-		b->w[i] = (u32)p[4 * i] << 24 | (u32)p[4 * i + 1] << 16 |
-			  (u32)p[4 * i + 2] << 8 | p[4 * i + 3];
-		b->w[i] &= word_mask(len, i);
-	}
+	memset(b, 0, sizeof(*b));
+	for (i = 0; i * 32 < c->width; i++)
+		b->w[i] = get_unaligned_be32(p + 4 * i) & word_mask(len, i);
 }
 
 static u8 common(const u32 *a, const u32 *b, u8 most)
 {
 	u32 i;
 
-	for (i = 0; i < 4 && i * 32 < most; i++) {
+	for (i = 0; i * 32 < most; i++) {
 		u32 diff = a[i] ^ b[i];
 
 		if (diff) {
@@ -57,16 +52,33 @@ u8 clsw_trie_common(const struct clsw_cover_node *a, const struct clsw_cover_nod
 	return common(a->bits, b->bits, a->len < b->len ? a->len : b->len);
 }
 
+/*
+ * As far down from @n, which holds @bits up to its length, as the bits lead:
+ * what lies there shares with them whatever anything in the trie does.
+ */
+static struct clsw_cover_node *descend(const struct clsw_cover_node *n, const u32 *bits, u8 len)
+{
+	const struct clsw_cover_node *kid;
+
+	while (n->len < len) {
+		kid = n->kid[bit_at(bits, n->len)];
+		if (!kid)
+			break;
+		n = kid;
+	}
+	return (struct clsw_cover_node *)n;
+}
+
+static u8 shorter(u8 a, u8 b)
+{
+	return a < b ? a : b;
+}
+
 struct clsw_cover_node *clsw_trie_find(const struct clsw_cover *c, const u32 *bits, u8 len)
 {
-	const struct clsw_cover_node *n = &c->root;
+	struct clsw_cover_node *n = descend(&c->root, bits, len);
 
-	while (n && n->len <= len && common(n->bits, bits, n->len) == n->len) {
-		if (n->len == len)
-			return (struct clsw_cover_node *)n;
-		n = n->kid[bit_at(bits, n->len)];
-	}
-	return NULL;
+	return n->len == len && common(n->bits, bits, len) == len ? n : NULL;
 }
 
 struct clsw_cover_node *clsw_trie_top(const struct clsw_cover *c, const u32 *bits, u8 len)
@@ -101,7 +113,7 @@ static struct clsw_cover_node *new_node(const u32 *bits, u8 len)
 
 	if (!n)
 		return NULL;
-	for (i = 0; i < 4; i++)
+	for (i = 0; i * 32 < len; i++)
 		n->bits[i] = bits[i] & word_mask(len, i);
 	n->len = len;
 	INIT_LIST_HEAD(&n->touched);
@@ -118,23 +130,31 @@ static void link_node(struct clsw_cover *c, struct clsw_cover_node *up, struct c
 
 struct clsw_cover_node *clsw_trie_ensure(struct clsw_cover *c, const u32 *bits, u8 len)
 {
-	struct clsw_cover_node *n = &c->root, *kid, *mid, *leaf;
+	struct clsw_cover_node *n = c->last, *kid, *mid, *leaf;
 	u8 shared;
 
-	for (;;) {
-		if (n->len == len)
-			return n;
-		kid = n->kid[bit_at(bits, n->len)];
-		if (!kid) {
-			leaf = new_node(bits, len);
-			if (leaf)
-				link_node(c, n, leaf);
-			return leaf;
+	/* prefixes come in order more often than not: from the last one on */
+	shared = common(n->bits, bits, shorter(n->len, len));
+	while (n->len > shared)
+		n = n->up;
+	n = descend(n, bits, len);
+	shared = common(n->bits, bits, shorter(n->len, len));
+	kid = NULL;
+	while (n->len > shared) {
+		kid = n;
+		n = n->up;
+	}
+	if (n->len == len) {
+		c->last = n;
+		return n;
+	}
+	if (!kid) {
+		leaf = new_node(bits, len);
+		if (leaf) {
+			link_node(c, n, leaf);
+			c->last = leaf;
 		}
-		shared = common(kid->bits, bits, kid->len < len ? kid->len : len);
-		if (shared < kid->len)
-			break;
-		n = kid;
+		return leaf;
 	}
 
 	/* kid moves below a new node, which is the prefix itself or a branch */
@@ -153,10 +173,10 @@ struct clsw_cover_node *clsw_trie_ensure(struct clsw_cover *c, const u32 *bits, 
 	link_node(c, n, mid);
 	mid->kid[bit_at(kid->bits, shared)] = kid;
 	kid->up = mid;
-	if (!leaf)
-		return mid;
-	link_node(c, mid, leaf);
-	return leaf;
+	if (leaf)
+		link_node(c, mid, leaf);
+	c->last = leaf ?: mid;
+	return c->last;
 }
 
 void clsw_trie_prune(struct clsw_cover *c, struct clsw_cover_node *n)
@@ -171,6 +191,8 @@ void clsw_trie_prune(struct clsw_cover *c, struct clsw_cover_node *n)
 			kid->up = up;
 		list_del(&n->touched);
 		list_del(&n->relief);
+		if (c->last == n)
+			c->last = up;
 		kfree(n);
 		c->nodes--;
 		n = up;
@@ -198,6 +220,7 @@ void clsw_trie_init(struct clsw_cover *c)
 	memset(&c->root, 0, sizeof(c->root));
 	INIT_LIST_HEAD(&c->root.touched);
 	INIT_LIST_HEAD(&c->root.relief);
+	c->last = &c->root;
 	c->nodes = 1;
 }
 

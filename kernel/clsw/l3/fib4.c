@@ -55,6 +55,11 @@ static struct l3_paths *paths_of(struct clsw_l3 *l3, struct fib_info *fi, bool v
 	*err = 0;
 	if (fi->nh)
 		return l3_paths_of_object(l3, fi->nh->id);
+	/* the kernel has one fib_info for all routes of the same ways */
+	if (fi == l3->last_fi && !l3->last_paths->why) {
+		l3->last_paths->refs++;
+		return l3->last_paths;
+	}
 	count = fib_info_num_path(fi);
 	if (count > 1) {
 		spec = kcalloc(count, sizeof(*spec), GFP_ATOMIC);
@@ -102,8 +107,12 @@ static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 	clsw_hold_begin(l3->cd, info->tb_id, AF_INET, info->dst_len, &dst);
 	err = l3_alias_set(l3, route, &fresh, veto, text);
 	clsw_hold_end(l3->cd);
-	if (err)
+	if (err) {
 		l3_alias_release(l3, &fresh);
+	} else if (fresh.paths && !info->fi->nh) {
+		l3->last_fi = info->fi;
+		l3->last_paths = fresh.paths;
+	}
 out:
 	if (err)
 		l3_route_put(l3, route);
@@ -126,8 +135,10 @@ static void deleted(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 int l3_fib4_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_info *info)
 {
 	struct fib_nh_notifier_info *nh_info;
-	char text[CLSW_TEXT] = "";
+	char text[CLSW_TEXT];
 	int err = 0;
+
+	text[0] = 0;
 
 	clsw_lock(l3->cd);
 	switch (event) {

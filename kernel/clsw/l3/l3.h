@@ -267,6 +267,9 @@ struct clsw_l3 {
 	struct ida nh_ids;
 	struct ida group_ids;
 	u32 next_nh, next_group;
+	/* IPv4: what was told last, for the next route of the same ways; NULL: nothing */
+	const struct fib_info *last_fi;
+	struct l3_paths *last_paths;	/* its; some alias holds both */
 	u32 alien_rules;	/* at the start, or accepted: they can't be offloaded */
 	bool sleepy;		/* an allocation failed: everything is looked at again */
 	bool leaving;

@@ -20,6 +20,7 @@
 static void changed(struct clsw_device *cd, struct clsw_obj *obj);
 
 static const struct clsw_watch route_watch = { .changed = changed };
+static const struct l3_alias nothing;
 
 static const char *why_text(u8 why)
 {
@@ -241,14 +242,13 @@ static bool omitted(const struct l3_route *route)
 }
 
 /* Table local is asked before main, whatever the lengths (unless it is one trie with it) */
-static bool shadowed(const struct l3_route *route)
+static bool shadowed(const struct l3_route *route, const struct clsw_cover_node *n)
 {
-	const struct clsw_cover_node *n = route->node;
 	const struct l3_route *above;
 
 	if (route->alias[0].there || route->vrf->tb_id != RT_TABLE_MAIN)
 		return false;
-	while ((n = clsw_cover_kernel_parent(n))) {
+	for (; n; n = clsw_cover_kernel_parent(n)) {
 		above = n->owner;
 		if (above && above->alias[0].there && above->alias[0].type != RTN_THROW)
 			return true;
@@ -292,8 +292,12 @@ static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct 
 	}
 }
 
-/* False: no entry. *@reserve: it may use the slots kept for such */
-static bool want(struct l3_route *route, struct tnd_route *body, bool *reserve)
+/*
+ * False: no entry. *@reserve: it may use the slots kept for such. @parent: the
+ * next wider prefix of the kernel's
+ */
+static bool want(struct l3_route *route, const struct clsw_cover_node *parent,
+		 struct tnd_route *body, bool *reserve)
 {
 	struct l3_alias *alias = l3_route_chosen(route);
 
@@ -332,7 +336,7 @@ static bool want(struct l3_route *route, struct tnd_route *body, bool *reserve)
 	}
 	if (alias->dscp)
 		as_trap(body, route, L3_WHY_DSCP, TND_TRAP_ROUTE);
-	else if (body->action != TND_ACT_TRAP && shadowed(route))
+	else if (body->action != TND_ACT_TRAP && shadowed(route, parent))
 		as_trap(body, route, L3_WHY_SHADOWED, TND_TRAP_ROUTE);
 	if (body->action == TND_ACT_TRAP) {
 		body->target_kind = TND_RT_NONE;
@@ -341,12 +345,11 @@ static bool want(struct l3_route *route, struct tnd_route *body, bool *reserve)
 	return true;
 }
 
-static bool is_inside_connected(const struct l3_route *route)
+static bool is_connected(const struct clsw_cover_node *n)
 {
-	const struct clsw_cover_node *parent = clsw_cover_kernel_parent(route->node);
-	const struct l3_route *above = parent ? parent->owner : NULL;
+	const struct l3_route *route = n ? n->owner : NULL;
 
-	return above && above->connected;
+	return route && route->connected;
 }
 
 static int put(struct clsw_l3 *l3, struct l3_route *route, const struct tnd_route *body, u8 flags,
@@ -378,12 +381,13 @@ static int put(struct clsw_l3 *l3, struct l3_route *route, const struct tnd_rout
 int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *text)
 {
 	struct clsw_cover *c = l3_cover(route->vrf, route->family);
+	const struct clsw_cover_node *parent = clsw_cover_kernel_parent(route->node);
 	u32 was_connected = route->connected;
 	struct tnd_route body;
 	bool reserve, known;
 	int err;
 
-	known = want(route, &body, &reserve);
+	known = want(route, parent, &body, &reserve);
 	if (known && route->vrf->active) {
 		bool was = clsw_cover_in_kernel(route->node);
 
@@ -410,7 +414,7 @@ int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *
 		if (known)	/* a prefix, but in a table that no packet asks */
 			clsw_cover_set_kernel(c, route->node, true);
 	}
-	if (was_connected || route->connected || is_inside_connected(route))
+	if (was_connected || route->connected || is_connected(parent))
 		l3_neigh_refresh(l3, route);
 	show(l3, route);
 	return 0;
@@ -475,15 +479,17 @@ struct l3_route *l3_route_get(struct clsw_l3 *l3, u32 tb_id, u8 family, const vo
 
 	if (!vrf)
 		return NULL;
-	n = clsw_cover_find(l3_cover(vrf, family), addr, len);
-	if (n && n->owner)
-		return n->owner;
-	route = kzalloc(sizeof(*route), GFP_ATOMIC);
-	if (!route)
-		goto err;
-	n = clsw_cover_get(l3_cover(vrf, family), addr, len, route);
+	n = clsw_cover_get(l3_cover(vrf, family), addr, len, NULL);
 	if (!n)
 		goto err;
+	if (n->owner)
+		return n->owner;
+	route = kzalloc(sizeof(*route), GFP_ATOMIC);
+	if (!route) {
+		clsw_cover_put(l3_cover(vrf, family), n);
+		goto err;
+	}
+	n->owner = route;
 	route->node = n;
 	route->vrf = vrf;
 	route->family = family;
@@ -498,7 +504,6 @@ struct l3_route *l3_route_get(struct clsw_l3 *l3, u32 tb_id, u8 family, const vo
 	return route;
 
 err:
-	kfree(route);
 	l3_vrf_put(l3, vrf);
 	return NULL;
 }
@@ -524,6 +529,8 @@ void l3_alias_release(struct clsw_l3 *l3, struct l3_alias *alias)
 	list_del_init(&alias->in_paths);
 	if (alias->paths)
 		l3_paths_put(l3, alias->paths);
+	if (alias->fi && alias->fi == l3->last_fi)
+		l3->last_fi = NULL;
 	if (alias->fi)
 		fib_info_put(alias->fi);
 	for (i = 0; i < alias->rt_count; i++)
@@ -550,20 +557,37 @@ static void move(struct l3_alias *to, struct l3_alias *from)
 		list_add(&to->in_paths, &to->paths->routes);
 }
 
+/* What the kernel has, into an alias that is in no list */
+static void fill(struct l3_alias *to, const struct l3_alias *from)
+{
+	to->type = from->type;
+	to->dscp = from->dscp;
+	to->tb_id = from->tb_id;
+	to->fi = from->fi;
+	to->rts = from->rts;
+	to->rt_count = from->rt_count;
+	to->paths = from->paths;
+	if (to->paths)
+		list_add(&to->in_paths, &to->paths->routes);
+}
+
 int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_alias *fresh,
 		 bool veto, char *text)
 {
 	struct l3_alias *alias = &route->alias[l3_alias_of(fresh->tb_id)];
-	struct l3_alias take = *fresh, old = {};
+	bool had = alias->there;
 	u8 shown = route->shown;
+	struct l3_alias old;
 	int err;
 
-	INIT_LIST_HEAD(&take.in_paths);
-	INIT_LIST_HEAD(&old.in_paths);
-	move(&old, alias);
-	/* old stays out of its paths' list: nobody else may apply it */
-	list_del_init(&old.in_paths);
-	move(alias, &take);
+	if (had) {
+		old = nothing;
+		INIT_LIST_HEAD(&old.in_paths);
+		move(&old, alias);
+		/* old stays out of its paths' list: nobody else may apply it */
+		list_del_init(&old.in_paths);
+	}
+	fill(alias, fresh);
 	alias->there = true;
 	route->shown = L3_SHOWN_NEVER;
 	err = l3_route_apply(l3, route, veto, text);
@@ -571,14 +595,22 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 		struct tnd_route body;
 		bool reserve;
 
-		move(alias, &old);
+		list_del_init(&alias->in_paths);
+		if (had) {
+			move(alias, &old);
+		} else {
+			fill(alias, &nothing);
+			alias->there = false;
+		}
 		route->shown = shown;
-		want(route, &body, &reserve);	/* why, and what is connected, are as before */
+		/* why, and what is connected, are as before */
+		want(route, clsw_cover_kernel_parent(route->node), &body, &reserve);
 		return err;
 	}
-	if (alias == &route->alias[0] && !old.there && route->node->len < l3_width(route->family))
+	if (alias == &route->alias[0] && !had && route->node->len < l3_width(route->family))
 		l3_route_local_changed(l3, route);
-	l3_alias_release(l3, &old);
+	if (had)
+		l3_alias_release(l3, &old);
 	return 0;
 }
 

@@ -103,6 +103,12 @@ static inline u32 get_unaligned_be32(const void *p)
 	return __builtin_bswap32(v);
 }
 
+static inline void put_unaligned_be32(u32 v, void *p)
+{
+	v = __builtin_bswap32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
 static inline u64 rm_mul_high(u64 a, u64 b)
 {
 	return (u64)((__uint128_t)a * b >> 64);
