@@ -64,8 +64,10 @@ static void make_key(struct clsw_key *key, u16 cls, const void *body)
 	memset(key, 0, sizeof(*key));
 	key->cls = cls;
 	if (cls == TND_CLS_ROUTE) {
-		/* there are a million of these: the same, in two moves */
-		memcpy(key->bytes, &route->vrf, 4);
+		/* there are a million of these: the same, without a loop */
+		memcpy(key->bytes, &route->vrf, sizeof(route->vrf));
+		key->bytes[2] = route->family;
+		key->bytes[3] = route->prefix_len;
 		memcpy(key->bytes + 4, route->addr, sizeof(route->addr));
 		return;
 	}
