@@ -214,7 +214,7 @@ enum tnd_op {
 	TND_OP_DUMP		= 6,	/* objects of cls from cursor arg on, at out_offset */
 	TND_OP_ACTIVITY		= 7,	/* read and clear: keys of cls used since the last call */
 	TND_OP_LEASE		= 8,	/* body = struct tnd_lease; result = lease id */
-	TND_OP_RELEASE		= 9,	/* give back what is left of @lease */
+	TND_OP_RELEASE		= 9,	/* give back what is left of @lease, or of the one @arg names */
 	TND_OP_BEGIN_RESYNC	= 10,	/* every object becomes "not confirmed" */
 	TND_OP_END_RESYNC	= 11,	/* sweep what was not confirmed; result = number swept */
 	TND_OP_SNAPSHOT		= 12,	/* all pools of one instant at out_offset: struct tnd_pool[] */
@@ -269,7 +269,8 @@ enum tnd_class {
  * @body_offset: from the start of the arena, with TND_CMD_ARENA
  * @out_offset: from the start of the arena: where results go
  * @out_size: bytes available there
- * @arg: DUMP: cursor, 0 first; else zero
+ * @arg: DUMP: cursor, 0 first; RELEASE with @lease 0: the cookie of a LEASE
+ *	whose completion was lost, TND_ST_LEASE if it was not granted; else zero
  * @epoch: the driver's epoch; another one is TND_ST_STALE
  */
 struct tnd_cmd {

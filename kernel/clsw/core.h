@@ -125,6 +125,7 @@ struct clsw_device {
 	void *rm_memory;
 	struct rm_ask *asks;		/* RM_MAX_LEASES, by slot */
 	bool *ask_open;
+	u64 *ask_cookie;		/* of the LEASE, for one that gets lost */
 	struct tnd_cpl hold_cpl;	/* of the last reservation's lease */
 
 	struct clsw_port *ports[CLSW_MAX_PORTS + 1];	/* by index, from 1 */
@@ -196,8 +197,15 @@ void clsw_drain_inline(struct clsw_device *cd);
 void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked: reaps and posts once; how much was done */
 int clsw_drain_turn(struct clsw_device *cd);
+enum clsw_open_kind {
+	CLSW_OPEN_WRITE,
+	CLSW_OPEN_LEASE,
+	CLSW_OPEN_RELEASE,
+	CLSW_OPEN_LOST,		/* RELEASE of a lease whose LEASE was lost */
+	CLSW_OPEN_RESYNC,
+};
+
 /* Locked: posts a command that is no object's write; -EAGAIN, -ENODEV */
-enum clsw_open_kind { CLSW_OPEN_WRITE, CLSW_OPEN_LEASE, CLSW_OPEN_RELEASE, CLSW_OPEN_RESYNC };
 int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
 		    const void *body, u32 size, u32 tag);
 /* Locked, busy: turns until @obj is settled (NULL: everything); 0, -ETIMEDOUT after @us, -EIO */
@@ -220,6 +228,7 @@ bool clsw_rm_lockstep(struct clsw_device *cd);
 /* Locked: a lease or release command (lease slot, or lease id) completed; NULL: lost */
 void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl);
 void clsw_rm_released(struct clsw_device *cd, u32 lease_id, const struct tnd_cpl *cpl);
+void clsw_rm_lost_released(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl);
 /* Locked, from the drainer: asks for what the bucket lacks; how many were posted */
 int clsw_rm_refill(struct clsw_device *cd);
 /* May sleep: pools of this instant, at most RM_MAX_POOLS; count or -errno */

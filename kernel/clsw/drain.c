@@ -503,6 +503,9 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 	case CLSW_OPEN_RELEASE:
 		clsw_rm_released(cd, tag, cpl);
 		break;
+	case CLSW_OPEN_LOST:
+		clsw_rm_lost_released(cd, tag, cpl);
+		break;
 	case CLSW_OPEN_RESYNC:
 		if (cd->resync == CLSW_RESYNC_ENDS)
 			cd->resync = CLSW_RESYNC_COUNT;
@@ -529,6 +532,10 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 	}
 	if (kind == CLSW_OPEN_RELEASE) {
 		clsw_rm_released(cd, tag, NULL);
+		return;
+	}
+	if (kind == CLSW_OPEN_LOST) {
+		clsw_rm_lost_released(cd, tag, NULL);
 		return;
 	}
 	if (!obj)

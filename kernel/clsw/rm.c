@@ -28,6 +28,7 @@ static int post_ask(struct clsw_device *cd, const struct rm_ask *ask)
 	cd->ask_open[ask->slot] = true;
 	err = clsw_post_other(cd, CLSW_OPEN_LEASE, &cmd, &body,
 			      sizeof(body.head) + ask->count * sizeof(ask->item[0]), ask->slot);
+	cd->ask_cookie[ask->slot] = le64_to_cpu(cmd.cookie);
 	if (err) {
 		cd->ask_open[ask->slot] = false;
 		rm_lease_done(cd->rm, ask, NULL);
@@ -40,13 +41,25 @@ static void post_releases(struct clsw_device *cd)
 	struct tnd_cmd cmd;
 	int budget = RM_MAX_LEASES;
 	u32 id;
+	u8 slot;
 
-	while (budget-- && rm_next_release(cd->rm, &id)) {
+	while (budget-- && rm_next_lost(cd->rm, &slot)) {
+		memset(&cmd, 0, sizeof(cmd));
+		cmd.op = cpu_to_le16(TND_OP_RELEASE);
+		cmd.arg = cpu_to_le64(cd->ask_cookie[slot]);
+		if (clsw_post_other(cd, CLSW_OPEN_LOST, &cmd, NULL, 0, slot)) {
+			rm_lost_done(cd->rm, slot, NULL);
+			return;
+		}
+	}
+	while (budget-- > 0 && rm_next_release(cd->rm, &id)) {
 		memset(&cmd, 0, sizeof(cmd));
 		cmd.op = cpu_to_le16(TND_OP_RELEASE);
 		cmd.lease = cpu_to_le32(id);
-		if (clsw_post_other(cd, CLSW_OPEN_RELEASE, &cmd, NULL, 0, id))
+		if (clsw_post_other(cd, CLSW_OPEN_RELEASE, &cmd, NULL, 0, id)) {
 			rm_release_lease_done(cd->rm, id, NULL);
+			return;
+		}
 	}
 }
 
@@ -58,6 +71,11 @@ void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl)
 	if (cd->asks[slot].hold && cpl)
 		cd->hold_cpl = *cpl;
 	rm_lease_done(cd->rm, &cd->asks[slot], cpl);
+}
+
+void clsw_rm_lost_released(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl)
+{
+	rm_lost_done(cd->rm, slot, cpl);
 }
 
 void clsw_rm_released(struct clsw_device *cd, u32 lease_id, const struct tnd_cpl *cpl)
@@ -259,7 +277,9 @@ int clsw_rm_start(struct clsw_device *cd)
 	geometry = kzalloc(sizeof(*geometry), GFP_KERNEL);
 	cd->asks = kcalloc(RM_MAX_LEASES, sizeof(*cd->asks), GFP_KERNEL);
 	cd->ask_open = kcalloc(RM_MAX_LEASES, sizeof(*cd->ask_open), GFP_KERNEL);
-	if (!pools || !costs || !geometry || !cd->asks || !cd->ask_open)
+	cd->ask_cookie = kcalloc(RM_MAX_LEASES, sizeof(*cd->ask_cookie), GFP_KERNEL);
+	if (!pools || !costs || !geometry || !cd->asks || !cd->ask_open ||
+	    !cd->ask_cookie)
 		goto out;
 
 	count = clsw_rm_read_pools(cd, pools);
@@ -307,6 +327,8 @@ void clsw_rm_stop(struct clsw_device *cd)
 	cd->rm = NULL;
 	kfree(cd->asks);
 	kfree(cd->ask_open);
+	kfree(cd->ask_cookie);
 	cd->asks = NULL;
 	cd->ask_open = NULL;
+	cd->ask_cookie = NULL;
 }

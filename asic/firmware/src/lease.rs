@@ -7,15 +7,16 @@ use tandem_abi::raw;
 use zerocopy::FromBytes;
 
 impl Firmware {
-    /// Promises room for the objects of a `struct tnd_lease`; all of it or nothing. Gives the lease's id.
-    pub(crate) fn grant(&mut self, bytes: &[u8]) -> Result<u32, Failure> {
+    /// Promises room for the objects of a `struct tnd_lease`; all of it or nothing. Gives the lease's id. `cookie` is
+    /// the command's, which names the lease to a driver that never got the id.
+    pub(crate) fn grant(&mut self, bytes: &[u8], cookie: u64) -> Result<u32, Failure> {
         let head: raw::tnd_lease = body(bytes, 4).ok_or(INVALID)?;
         let count = usize::from(head.count);
         if count == 0 || count > raw::TND_LEASE_MAX_CLASSES {
             return Err(INVALID);
         }
         let size = size_of::<raw::tnd_lease_item>();
-        let mut wanted = Lease::default();
+        let mut wanted = Lease::for_cookie(cookie);
         for i in 0..count {
             let at = usize::from(head.struct_size) + i * size;
             let item = bytes
@@ -50,6 +51,12 @@ impl Firmware {
         self.next_lease = id.wrapping_add(1);
         self.leases.insert(id, wanted);
         Ok(id)
+    }
+
+    /// Gives back what is left of the lease that the LEASE with this cookie was granted.
+    pub(crate) fn drop_lease_of(&mut self, cookie: u64) -> bool {
+        let id = self.leases.iter().find(|(_, l)| l.cookie() == cookie);
+        id.map(|(id, _)| *id).is_some_and(|id| self.drop_lease(id))
     }
 
     /// Gives back what is left of a lease.

@@ -336,9 +336,15 @@ impl Firmware {
             },
             raw::TND_OP_DUMP => self.dump(cmd, out, cpl),
             raw::TND_OP_ACTIVITY => self.activity(cmd, out, cpl),
-            raw::TND_OP_LEASE => self.grant(body).map(|id| cpl.result = u64::from(id)),
+            raw::TND_OP_LEASE => self
+                .grant(body, cmd.cookie)
+                .map(|id| cpl.result = u64::from(id)),
             raw::TND_OP_RELEASE => {
-                if self.drop_lease(cmd.lease) {
+                let gone = match cmd.lease {
+                    0 => self.drop_lease_of(cmd.arg),
+                    id => self.drop_lease(id),
+                };
+                if gone {
                     Ok(())
                 } else {
                     Err(Failure::Status(raw::TND_ST_LEASE))

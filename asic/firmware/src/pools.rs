@@ -374,9 +374,23 @@ pub const MAX_LEASES: usize = 1024;
 #[derive(Debug, Clone, Default)]
 pub struct Lease {
     left: [u32; PoolId::ALL.len()],
+    cookie: u64,
 }
 
 impl Lease {
+    /// An empty one, granted to the LEASE with this cookie.
+    #[must_use]
+    pub fn for_cookie(cookie: u64) -> Self {
+        Self {
+            cookie,
+            ..Self::default()
+        }
+    }
+    /// Cookie of the LEASE that it was granted to.
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        self.cookie
+    }
     /// A lease over a vector of needs.
     #[must_use]
     pub fn new(needs: &[Need]) -> Self {

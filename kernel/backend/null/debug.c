@@ -9,6 +9,7 @@
  *            "return" (a chip that had vanished is there again)
  *   link     "PORT 0|1"
  *   check    "ok", or the name of the pool whose counters contradict the tables
+ *   pools    the chip's books, a pool a line: name size used in_flight committed free
  */
 #include <linux/debugfs.h>
 #include <linux/inet.h>
@@ -284,6 +285,26 @@ static int check_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(check);
 
+
+static int pools_show(struct seq_file *s, void *unused)
+{
+	struct null_chip *n = s->private;
+	struct tnd_pool p;
+	u32 i;
+
+	clsw_lock(n->cd);
+	null_advance(n, ktime_get_ns());
+	for (i = 0; i < NULL_POOLS; i++) {
+		null_pool_row(n, i, &p);
+		seq_printf(s, "%.*s %u %u %u %u %u\n", TND_NAME_SIZE, p.name,
+			   le32_to_cpu(p.size), le32_to_cpu(p.used), le32_to_cpu(p.in_flight),
+			   le32_to_cpu(p.committed), le32_to_cpu(p.free));
+	}
+	clsw_unlock(n->cd);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(pools);
+
 void null_debug_init(struct null_chip *n, const char *name)
 {
 	struct dentry *top = debugfs_lookup("clsw_null", NULL);
@@ -298,6 +319,7 @@ void null_debug_init(struct null_chip *n, const char *name)
 	debugfs_create_file("faults", 0600, n->debugfs, n, &faults_fops);
 	debugfs_create_file("link", 0200, n->debugfs, n, &link_fops);
 	debugfs_create_file("check", 0400, n->debugfs, n, &check_fops);
+	debugfs_create_file("pools", 0400, n->debugfs, n, &pools_fops);
 }
 
 void null_debug_exit(struct null_chip *n)

@@ -199,7 +199,8 @@ static u16 dispatch(struct null_chip *n, struct null_exec *x)
 	case TND_OP_LEASE:
 		return null_lease_grant(n, x);
 	case TND_OP_RELEASE:
-		return null_lease_drop(n, le32_to_cpu(x->cmd->lease));
+		return x->cmd->lease ? null_lease_drop(n, le32_to_cpu(x->cmd->lease)) :
+				       null_lease_drop_of(n, le64_to_cpu(x->cmd->arg));
 	case TND_OP_BEGIN_RESYNC:
 		return begin_resync(n);
 	case TND_OP_END_RESYNC:

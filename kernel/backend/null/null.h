@@ -152,6 +152,7 @@ struct null_pool {
 };
 
 struct null_lease {
+	u64 cookie;
 	u32 id;		/* 0: none */
 	u32 left[NULL_POOLS];
 };
@@ -409,6 +410,8 @@ void null_unhold(struct null_chip *n, const struct null_held *held);
 struct null_lease *null_lease_of(struct null_chip *n, u32 id);
 u16 null_lease_grant(struct null_chip *n, struct null_exec *x);
 u16 null_lease_drop(struct null_chip *n, u32 id);
+/* By the cookie of the LEASE that it was granted to */
+u16 null_lease_drop_of(struct null_chip *n, u64 cookie);
 void null_lease_drop_all(struct null_chip *n);
 void null_pool_row(struct null_chip *n, u32 id, struct tnd_pool *row);
 void null_cost_row(struct null_chip *n, u32 i, struct tnd_class_cost *row);

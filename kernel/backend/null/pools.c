@@ -377,6 +377,7 @@ u16 null_lease_grant(struct null_chip *n, struct null_exec *x)
 		return st;
 	}
 	l->id = n->lease_gen;
+	l->cookie = le64_to_cpu(x->cmd->cookie);
 	memcpy(l->left, left, sizeof(left));
 	x->cpl->result = cpu_to_le64(l->id);
 	return TND_ST_OK;
@@ -395,6 +396,17 @@ u16 null_lease_drop(struct null_chip *n, u32 id)
 	}
 	memset(l, 0, sizeof(*l));
 	return TND_ST_OK;
+}
+
+u16 null_lease_drop_of(struct null_chip *n, u64 cookie)
+{
+	u32 i;
+
+	for (i = 0; i < NULL_LEASES; i++) {
+		if (n->lease[i].id && n->lease[i].cookie == cookie)
+			return null_lease_drop(n, n->lease[i].id);
+	}
+	return TND_ST_LEASE;
 }
 
 /* A driver attaches: what the last one had leased is given back */

@@ -92,13 +92,17 @@ static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 		return 0;
 	route = l3_route_get(l3, info->tb_id, TND_AF_INET, &dst, info->dst_len);
 	if (!route) {
-		l3->sleepy = true;
+		if (!veto)
+			l3_blind(l3);
 		return -ENOMEM;
 	}
 	if (info->type == RTN_UNICAST) {
 		fresh.paths = paths_of(l3, info->fi, veto, text, &err);
 		if (!fresh.paths && veto && err)
 			goto out;
+		/* the prefix traps till the kernel has said once more how it is reached */
+		if (err == -ENOMEM)
+			l3_blind(l3);
 		err = 0;
 	}
 	fib_info_hold(info->fi);

@@ -108,6 +108,10 @@ static int set(struct clsw_l3 *l3, struct l3_route *route, u32 tb_id, struct fib
 		fresh.paths = paths_of(l3, rts, count, veto, text, &err);
 		if (!fresh.paths && veto && err)
 			goto out;
+		/* the prefix traps till the kernel has said once more how it is reached */
+		if (err == -ENOMEM)
+			l3_blind(l3);
+		err = 0;
 	}
 	err = l3_alias_set(l3, route, &fresh, veto, text);
 out:
@@ -142,10 +146,8 @@ static int source_add(struct clsw_l3 *l3, struct l3_route *route, struct fib6_in
 		return 0;
 	}
 	source = kzalloc(sizeof(*source), GFP_ATOMIC);
-	if (!source) {
-		l3->sleepy = true;
+	if (!source)
 		return -ENOMEM;
-	}
 	source->addr = rt->fib6_src.addr;
 	source->len = rt->fib6_src.plen;
 	source->tb_id = rt->fib6_table->tb6_id;
@@ -186,7 +188,8 @@ static int come(struct clsw_l3 *l3, struct fib6_info **come_rts, unsigned int co
 
 	route = l3_route_get(l3, tb_id, TND_AF_INET6, &rt->fib6_dst.addr, rt->fib6_dst.plen);
 	if (!route) {
-		l3->sleepy = true;
+		if (!veto)
+			l3_blind(l3);
 		return -ENOMEM;
 	}
 	if (rt->fib6_src.plen) {
@@ -204,6 +207,9 @@ static int come(struct clsw_l3 *l3, struct fib6_info **come_rts, unsigned int co
 out:
 	if (err)
 		l3_route_put(l3, route);
+	/* the kernel has it, and nobody can be told */
+	if (err && !veto)
+		l3_blind(l3);
 	return veto ? err : 0;
 }
 
@@ -237,7 +243,7 @@ static void gone(struct clsw_l3 *l3, struct fib6_info **gone_rts, unsigned int g
 	}
 	/* no memory: the whole prefix goes to the CPU rather than to a dead way */
 	if (!rts && old->rt_count > gone_count) {
-		l3->sleepy = true;
+		l3_blind(l3);
 		if (old->paths) {
 			list_del_init(&old->in_paths);
 			l3_paths_put(l3, old->paths);
@@ -268,8 +274,14 @@ int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 		return 0;
 	if (six->nsiblings) {
 		rts = kcalloc(six->nsiblings + 1, sizeof(*rts), GFP_ATOMIC);
-		if (!rts)
+		if (!rts) {
+			/* an add is undone by the kernel; a replace or delete has happened */
+			clsw_lock(l3->cd);
+			if (!veto || event == FIB_EVENT_ENTRY_REPLACE)
+				l3_blind(l3);
+			clsw_unlock(l3->cd);
 			return -ENOMEM;
+		}
 		list_for_each_entry(iter, &rt->fib6_siblings, fib6_siblings) {
 			if (n > six->nsiblings)
 				break;

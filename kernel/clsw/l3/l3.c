@@ -87,10 +87,61 @@ static void wake_up_again(struct clsw_l3 *l3)
 
 	clsw_lock(l3->cd);
 	l3->sleepy = false;
+	l3_paths_refresh(l3, 0);
 	list_for_each_entry(vrf, &l3->vrfs, list)
 		l3_routes_apply(l3, vrf);
 	l3_neigh_refresh(l3, NULL);
 	clsw_unlock(l3->cd);
+	if (l3_neigh_walk(l3))
+		WRITE_ONCE(l3->sleepy, true);
+}
+
+void l3_blind(struct clsw_l3 *l3)
+{
+	lockdep_assert_held(&l3->cd->lock);
+	if (!l3->blind++)
+		dev_warn(l3->cd->parent, "no memory for a route: routed packets go to the CPU until there is some\n");
+	l3_rifs_trap(l3);
+}
+
+/* Next-hop objects, neighbours and the FIB tell all they have */
+static int listen(struct clsw_l3 *l3)
+{
+	int err = register_nexthop_notifier(l3->net, &l3->nexthop_nb, NULL);
+
+	if (err)
+		return err;
+	err = fib_register(l3);
+	if (err)
+		unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
+	return err;
+}
+
+static void deaf(struct clsw_l3 *l3)
+{
+	unregister_fib_notifier(l3->net, &l3->fib_nb);
+	unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
+}
+
+/* Everything from the start; while it is told, and if that fails again, RIFs trap */
+static void see_again(struct clsw_l3 *l3)
+{
+	u32 was = READ_ONCE(l3->blind);
+
+	if (l3->listens)
+		deaf(l3);
+	forget_routes(l3);
+	l3->listens = !listen(l3);
+	if (l3_neigh_walk(l3))
+		WRITE_ONCE(l3->sleepy, true);
+	clsw_lock(l3->cd);
+	if (l3->listens && l3->blind == was)
+		l3->blind = 0;
+	clsw_unlock(l3->cd);
+	if (READ_ONCE(l3->blind))
+		return;
+	dev_info(l3->cd->parent, "all routes are known again\n");
+	queue_work(l3->wq, &l3->refresh_work);
 }
 
 static void tick_work(struct work_struct *work)
@@ -105,6 +156,8 @@ static void tick_work(struct work_struct *work)
 		l3_rifs_refresh(l3);
 		rtnl_unlock();
 	}
+	if (READ_ONCE(l3->blind))
+		see_again(l3);
 	if (READ_ONCE(l3->sleepy))
 		wake_up_again(l3);
 	l3_neigh_tick(l3, l3->ticks % 2 == 0);
@@ -209,23 +262,21 @@ int clsw_l3_init(struct clsw_device *cd)
 	rtnl_lock();
 	l3_rifs_refresh(l3);
 	rtnl_unlock();
-	err = register_nexthop_notifier(l3->net, &l3->nexthop_nb, NULL);
-	if (err)
-		goto err_inet6addr;
 	err = register_netevent_notifier(&l3->netevent_nb);
 	if (err)
-		goto err_nexthop_nb;
-	l3_neigh_walk(l3);
-	err = fib_register(l3);
+		goto err_inet6addr;
+	err = l3_neigh_walk(l3);
 	if (err)
 		goto err_netevent;
+	err = listen(l3);
+	if (err)
+		goto err_netevent;
+	l3->listens = true;
 	queue_delayed_work(l3->wq, &l3->tick_work, 0);
 	return 0;
 
 err_netevent:
 	unregister_netevent_notifier(&l3->netevent_nb);
-err_nexthop_nb:
-	unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
 err_inet6addr:
 	unregister_inet6addr_notifier(&l3->inet6addr_nb);
 err_inetaddr:
@@ -258,9 +309,11 @@ void clsw_l3_exit(struct clsw_device *cd)
 
 	WRITE_ONCE(l3->leaving, true);
 	clsw_l2_on_fid(cd, NULL);
-	unregister_fib_notifier(l3->net, &l3->fib_nb);
+	/* it may be about to listen anew */
+	cancel_delayed_work_sync(&l3->tick_work);
 	unregister_netevent_notifier(&l3->netevent_nb);
-	unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
+	if (l3->listens)
+		deaf(l3);
 	unregister_inet6addr_notifier(&l3->inet6addr_nb);
 	unregister_inetaddr_notifier(&l3->inetaddr_nb);
 	unregister_inet6addr_validator_notifier(&l3->inet6addr_valid_nb);

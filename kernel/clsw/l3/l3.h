@@ -272,6 +272,8 @@ struct clsw_l3 {
 	struct l3_paths *last_paths;	/* its; some alias holds both */
 	u32 alien_rules;	/* at the start, or accepted: they can't be offloaded */
 	bool sleepy;		/* an allocation failed: everything is looked at again */
+	u32 blind;		/* how often for what the kernel has told: l3_blind() */
+	bool listens;		/* to the FIB and to next-hop objects */
 	bool leaving;
 
 	struct notifier_block fib_nb;
@@ -316,6 +318,13 @@ static inline struct clsw_cover *l3_cover(struct l3_vrf *vrf, u8 family)
 {
 	return &vrf->cover[family == TND_AF_INET6];
 }
+
+/* ---- l3.c ---- */
+/*
+ * Locked, atomic, can't fail. The kernel has told of something that could not be
+ * remembered: all that comes in traps until it has told everything once more
+ */
+void l3_blind(struct clsw_l3 *l3);
 
 /* ---- vrf.c ---- */
 /* Locked. Of a kernel table, made if need be; NULL: no memory, or never offloaded */
@@ -394,12 +403,14 @@ void l3_neigh_refresh_dev(struct clsw_l3 *l3, u32 ifindex);
 int l3_netevent(struct notifier_block *nb, unsigned long event, void *ptr);
 /* May sleep: asks for gateways, confirms what hardware uses */
 void l3_neigh_tick(struct clsw_l3 *l3, bool activity);
-/* May sleep: what the kernel has already */
-void l3_neigh_walk(struct clsw_l3 *l3);
+/* May sleep: what the kernel has already; -ENOMEM: not all of it */
+int l3_neigh_walk(struct clsw_l3 *l3);
 
 /* ---- rif.c ---- */
 /* Locked or RTNL; NULL: none */
 struct l3_rif *l3_rif_find(struct clsw_l3 *l3, u32 ifindex);
+/* Locked, atomic: what they are to do may have changed; takes no memory */
+void l3_rifs_trap(struct clsw_l3 *l3);
 /* RTNL, not locked */
 void l3_rif_refresh(struct clsw_l3 *l3, struct net_device *dev);
 void l3_rifs_refresh(struct clsw_l3 *l3);

@@ -92,16 +92,21 @@ static void learn(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac)
 	if (!neigh) {
 		neigh = kzalloc(sizeof(*neigh), GFP_ATOMIC);
 		if (!neigh)
-			return;		/* traps: the CPU has it */
+			goto no_memory;
 		neigh->key = *key;
 		if (rhashtable_insert_fast(&l3->neighs, &neigh->node, neigh_params)) {
 			kfree(neigh);
-			return;
+			goto no_memory;
 		}
 		list_add_tail(&neigh->list, &l3->neigh_list);
 	}
 	ether_addr_copy(neigh->mac, mac);
 	apply(l3, neigh);
+	return;
+
+no_memory:
+	/* the CPU has its packets; the table is walked once more */
+	l3->sleepy = true;
 }
 
 static void key_of(struct l3_key *key, const struct neighbour *n, u8 family)
@@ -217,7 +222,7 @@ static void collect(struct neighbour *n, void *cookie)
 	}
 }
 
-static void walk_table(struct clsw_l3 *l3, struct neigh_table *tbl, u8 family)
+static int walk_table(struct clsw_l3 *l3, struct neigh_table *tbl, u8 family)
 {
 	struct walk walk = { .l3 = l3 };
 	unsigned int i;
@@ -226,21 +231,25 @@ static void walk_table(struct clsw_l3 *l3, struct neigh_table *tbl, u8 family)
 	walk.room = atomic_read(&tbl->entries) + 64;
 	walk.found = kvcalloc(walk.room, sizeof(*walk.found), GFP_KERNEL);
 	if (!walk.found)
-		return;
+		return -ENOMEM;
 	neigh_for_each(tbl, collect, &walk);
 	for (i = 0; i < walk.count; i++) {
 		look(l3, walk.found[i], family);
 		neigh_release(walk.found[i]);
 	}
 	kvfree(walk.found);
+	return 0;
 }
 
-void l3_neigh_walk(struct clsw_l3 *l3)
+int l3_neigh_walk(struct clsw_l3 *l3)
 {
-	walk_table(l3, &arp_tbl, TND_AF_INET);
+	int err = walk_table(l3, &arp_tbl, TND_AF_INET);
+
 #if IS_ENABLED(CONFIG_IPV6)
-	walk_table(l3, &nd_tbl, TND_AF_INET6);
+	if (!err)
+		err = walk_table(l3, &nd_tbl, TND_AF_INET6);
 #endif
+	return err;
 }
 
 /* ---- by the clock ---- */

@@ -47,6 +47,7 @@ static int nh_apply(struct clsw_l3 *l3, struct l3_nh *nh, u8 flags, char *text)
 {
 	struct l3_rif *rif = l3_rif_find(l3, nh->key.ifindex);
 	struct tnd_nexthop body;
+	int err;
 
 	if (!rif || !rif->obj) {
 		if (nh->obj)
@@ -55,8 +56,12 @@ static int nh_apply(struct clsw_l3 *l3, struct l3_nh *nh, u8 flags, char *text)
 		return 0;
 	}
 	nh_body(nh, rif, &body);
-	return clsw_put(l3->cd, TND_CLS_NEXTHOP, &body, sizeof(body), flags, NULL, nh, &nh->obj,
-			text);
+	err = clsw_put(l3->cd, TND_CLS_NEXTHOP, &body, sizeof(body), flags, NULL, nh, &nh->obj,
+		       text);
+	/* whoever names it traps */
+	if (err == -ENOMEM)
+		l3->sleepy = true;
+	return err;
 }
 
 static void nh_put(struct clsw_l3 *l3, struct l3_nh *nh)
@@ -285,6 +290,8 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 			return err;
 		if (err)	/* it stays as it was, nobody is sent there */
 			why = L3_WHY_FULL;
+		if (err == -ENOMEM)
+			l3->sleepy = true;
 	}
 	paths->why = why;
 	show_object(l3, paths);
@@ -571,6 +578,20 @@ static void object_del(struct clsw_l3 *l3, u32 nhid)
 	l3_paths_put(l3, paths);
 }
 
+/*
+ * A replace has failed. One by a person is undone; one by the kernel, which takes
+ * members out of groups whatever we answer, is not: which it was is not told.
+ */
+static void object_unknown(struct clsw_l3 *l3, u32 nhid, bool veto)
+{
+	clsw_lock(l3->cd);
+	if (!veto || find_object(l3, nhid)) {
+		object_del(l3, nhid);
+		l3_blind(l3);
+	}
+	clsw_unlock(l3->cd);
+}
+
 static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 {
 	bool veto = info->extack;
@@ -598,8 +619,10 @@ static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 		return -EOPNOTSUPP;
 	}
 	spec = kcalloc(max(count, 1U), sizeof(*spec), GFP_KERNEL);
-	if (!spec)
+	if (!spec) {
+		object_unknown(l3, info->id, veto);
 		return -ENOMEM;
+	}
 	if (info->type == NH_NOTIFIER_INFO_TYPE_SINGLE) {
 		if (count)
 			spec_of(spec, info->nh, 1);
@@ -614,9 +637,9 @@ static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 	}
 	clsw_lock(l3->cd);
 	err = object_set(l3, info->id, spec, drop ? 0 : count, drop, veto, text);
-	if (err && !veto)
-		object_del(l3, info->id);
 	clsw_unlock(l3->cd);
+	if (err && (!veto || err != -ENOSPC))
+		object_unknown(l3, info->id, veto);
 	kfree(spec);
 	if (err == -ENOSPC || err == -EIO)
 		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);

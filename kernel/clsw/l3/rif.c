@@ -118,7 +118,7 @@ static bool filtered(struct clsw_l3 *l3)
 		    hooked(l3->net->nf.hooks_ipv6[hooks[i]]))
 			return true;
 #endif
-	return READ_ONCE(l3->alien_rules);
+	return READ_ONCE(l3->alien_rules) || READ_ONCE(l3->blind);
 }
 
 static u32 flags_of(struct clsw_l3 *l3, struct net_device *dev)
@@ -270,6 +270,21 @@ out:
 void l3_rif_refresh(struct clsw_l3 *l3, struct net_device *dev)
 {
 	refresh(l3, dev, NULL, false);
+}
+
+/* The rest of it comes with the next refresh, under RTNL */
+void l3_rifs_trap(struct clsw_l3 *l3)
+{
+	struct l3_rif *rif;
+	int i;
+
+	hash_for_each(l3->rifs, i, rif, node) {
+		if (!rif->obj)
+			continue;
+		rif->want.flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
+		clsw_put(l3->cd, TND_CLS_RIF, &rif->want, sizeof(rif->want), CLSW_PUT_MUST, NULL,
+			 rif, &rif->obj, NULL);
+	}
 }
 
 void l3_rifs_refresh(struct clsw_l3 *l3)

@@ -289,11 +289,18 @@ void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_c
 bool rm_need_refill(struct rm *rm, struct rm_ask *ask);
 /* Cheap enough after every admit: wake the kthread? */
 bool rm_refill_due(const struct rm *rm);
-/* The answer to an ask. @cpl NULL: timed out, a late answer may still come */
+/* The answer to an ask. @cpl NULL: timed out; a late answer counts until rm_next_lost() */
 void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl *cpl);
 /* True: post TND_OP_RELEASE of @lease_id, then rm_release_lease_done() */
 bool rm_next_release(struct rm *rm, u32 *lease_id);
+/* @cpl NULL: timed out, or not posted; rm_next_release() names it again */
 void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cpl);
+/*
+ * True: the ask in @slot timed out. Post TND_OP_RELEASE with the cookie of that
+ * LEASE, on the same queue, then rm_lost_done(), NULL as above
+ */
+bool rm_next_lost(struct rm *rm, u8 *slot);
+void rm_lost_done(struct rm *rm, u8 slot, const struct tnd_cpl *cpl);
 
 /*
  * A reservation for a batch: @items objects of (cls, family), all or nothing.

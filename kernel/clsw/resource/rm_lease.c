@@ -3,8 +3,12 @@
  * Leases: how much to ask for and when, what an answer means, giving back.
  *
  *   NONE --ask--> ASKED --granted--> HELD --release--> RETURNING --> NONE
- *                   |  \--refused--> NONE   ask for less next time
- *                   \--timed out---> LOST   slots stay asked for until an answer
+ *                   |  \--refused--> NONE       ^          |
+ *                   |      less next time       \-timed out-/  once more
+ *                   \--timed out---> LOST --release by cookie--> NONE
+ *
+ * What timed out may be granted, or given back, or not: its slots stay asked
+ * for, or committed, until a RELEASE has been answered.
  */
 #include "rm_priv.h"
 
@@ -235,9 +239,13 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 		if (l->state == RM_L_ASKED)
 			forget(rm, l);
 		l->state = RM_L_LOST;
+		rm->reclaim = true;
 		rm->stats.doubts++;
 		return;
 	}
+	/* too late: its RELEASE is out */
+	if (l->returning)
+		return;
 	ok = le16_to_cpu(cpl->status) == TND_ST_OK && (u32)le64_to_cpu(cpl->result);
 	forget(rm, l);
 	for (i = 0; i < rm->pool_count; i++) {
@@ -344,19 +352,60 @@ bool rm_next_release(struct rm *rm, u32 *lease_id)
 	return false;
 }
 
+bool rm_next_lost(struct rm *rm, u8 *slot)
+{
+	u8 i;
+
+	for (i = 0; i < RM_MAX_LEASES; i++) {
+		if (rm->leases[i].state != RM_L_LOST || rm->leases[i].returning)
+			continue;
+		rm->leases[i].returning = true;
+		*slot = i;
+		return true;
+	}
+	return false;
+}
+
+void rm_lost_done(struct rm *rm, u8 slot, const struct tnd_cpl *cpl)
+{
+	struct rm_lease *l = &rm->leases[slot];
+	u8 i;
+
+	if (slot >= RM_MAX_LEASES || l->state != RM_L_LOST || !l->returning)
+		return;
+	if (!cpl) {
+		l->returning = false;
+		rm->reclaim = true;
+		return;
+	}
+	/* granted and given back, or never granted: the same to us */
+	for (i = 0; i < rm->pool_count; i++) {
+		rm->pools[i].asked -= l->left[i];
+		if (l->left[i])
+			rm_freed(rm, i);
+	}
+	memset(l, 0, sizeof(*l));
+	rm->lease_count--;
+	rm->due = true;
+}
+
 void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cpl)
 {
 	u8 i, k;
 
-	/* in doubt: its slots stay taken */
-	if (!cpl)
-		return;
 	for (i = 0; i < RM_MAX_LEASES; i++) {
 		struct rm_lease *l = &rm->leases[i];
 
 		if (l->state != RM_L_RETURNING || l->id != lease_id)
 			continue;
-		if (le16_to_cpu(cpl->status) != TND_ST_OK)
+		if (!cpl) {
+			/* in doubt: its slots stay taken, and it is released once more */
+			l->state = RM_L_HELD;
+			l->again = true;
+			rm->reclaim = true;
+			return;
+		}
+		if (le16_to_cpu(cpl->status) != TND_ST_OK && !l->again)
 			rm->stats.mismatch++;
 		for (k = 0; k < rm->pool_count; k++) {
 			struct rm_pool *p = &rm->pools[k];

@@ -77,12 +77,13 @@ enum rm_lease_state {
 	RM_L_ASKED	= 1,
 	RM_L_HELD	= 2,
 	RM_L_RETURNING	= 3,	/* RELEASE is out */
-	RM_L_LOST	= 4,	/* its ask timed out: slots stay asked for */
+	RM_L_LOST	= 4,	/* its ask timed out: asked for until a RELEASE is answered */
 };
 
 struct rm_lease {
 	u8 state;
-	bool returning;		/* nobody draws on it any more */
+	bool returning;		/* nobody draws on it any more; LOST: RELEASE is out */
+	bool again;		/* a RELEASE of it was lost: the next may find nothing */
 	u16 hold;
 	u32 rows;		/* bit per row that it was asked for */
 	bool counted;		/* these rows know of it: asking */

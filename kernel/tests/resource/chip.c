@@ -264,6 +264,7 @@ void chip_lease(struct chip *c, const struct rm_ask *ask, struct tnd_cpl *cpl)
 		return;
 	}
 	l->id = c->next_lease++;
+	l->slot = ask->slot;
 	memcpy(l->left, want, sizeof(want));
 	cpl->result = l->id;
 }
@@ -282,6 +283,17 @@ void chip_release(struct chip *c, u32 id, struct tnd_cpl *cpl)
 	for (i = 0; i < POOLS; i++)
 		uncommit(c, i, l->left[i]);
 	memset(l, 0, sizeof(*l));
+}
+
+void chip_release_of(struct chip *c, u8 slot, struct tnd_cpl *cpl)
+{
+	u32 i, id = 0;
+
+	for (i = 0; i < CHIP_LEASES; i++) {
+		if (c->lease[i].id && c->lease[i].slot == slot)
+			id = c->lease[i].id;
+	}
+	chip_release(c, id, cpl);
 }
 
 /* Takes slots of a counted pool; false: @cpl says why */

@@ -20,6 +20,7 @@ enum { C_MAC, C_HOST4, C_HOST6, C_ROUTE4, C_ROUTE6, C_NEXTHOP, C_NHG, CLASSES };
 
 struct chip_lease {
 	u32 id;
+	u8 slot;		/* of the ask: stands for its cookie */
 	u32 left[POOLS];
 };
 
@@ -61,6 +62,8 @@ u32 chip_free(const struct chip *c, u32 pool);
 /* Each fills in a completion */
 void chip_lease(struct chip *c, const struct rm_ask *ask, struct tnd_cpl *cpl);
 void chip_release(struct chip *c, u32 id, struct tnd_cpl *cpl);
+/* ... of the lease that the ask in @slot got */
+void chip_release_of(struct chip *c, u8 slot, struct tnd_cpl *cpl);
 void chip_create(struct chip *c, u32 n, u32 lease, struct tnd_cpl *cpl);
 void chip_delete(struct chip *c, u32 n, struct tnd_cpl *cpl);
 bool chip_has(const struct chip *c, u32 n);

@@ -22,11 +22,11 @@ struct obj {
 	struct thing thing;
 };
 
-enum work_kind { W_CREATE, W_DELETE, W_LEASE, W_RELEASE };
+enum work_kind { W_CREATE, W_DELETE, W_LEASE, W_RELEASE, W_RELEASE_OF };
 
 struct work {
 	u8 kind;
-	u32 n;			/* object, or lease id */
+	u32 n;			/* object, lease id, or slot of a lost ask */
 	u32 lease;
 	bool lose;		/* its completion never comes */
 	struct rm_ask ask;

@@ -161,6 +161,26 @@ fn bad_leases_are_refused() {
     assert_eq!(run(f, &cmd(TND_OP_LEASE, 0), &cut).0.status, TND_ST_INVALID);
 }
 
+/// A driver that never heard of its lease names it by the LEASE's cookie; one that was not granted is not there.
+#[test]
+fn a_lease_whose_completion_was_lost_is_released_by_its_cookie() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let mut ask = cmd(TND_OP_LEASE, 0);
+    ask.cookie = 77;
+    let body = lease(&[(TND_CLS_RIF, 0, 3)]);
+    assert_eq!(run(f, &ask, &body).0.status, TND_ST_OK);
+    assert_eq!(pool(f, PoolId::Rif).committed, 3);
+    let mut release = cmd(TND_OP_RELEASE, 0);
+    release.arg = 78;
+    assert_eq!(run(f, &release, &[]).0.status, TND_ST_LEASE);
+    assert_eq!(pool(f, PoolId::Rif).committed, 3);
+    release.arg = 77;
+    assert_eq!(run(f, &release, &[]).0.status, TND_ST_OK);
+    assert_eq!(pool(f, PoolId::Rif).committed, 0);
+    assert_eq!(run(f, &release, &[]).0.status, TND_ST_LEASE);
+}
+
 #[test]
 fn leases_are_bounded_and_go_with_their_driver() {
     let mut fw = chip("tiny");
