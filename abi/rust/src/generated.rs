@@ -342,7 +342,7 @@ pub const TND_OP_DUMP: tnd_op = 6;
 pub const TND_OP_ACTIVITY: tnd_op = 7;
 #[doc = "body = struct tnd_lease; result = lease id\n"]
 pub const TND_OP_LEASE: tnd_op = 8;
-#[doc = "give back what is left of @lease\n"]
+#[doc = "give back what is left of @lease, or of the one @arg names\n"]
 pub const TND_OP_RELEASE: tnd_op = 9;
 #[doc = "every object becomes \"not confirmed\"\n"]
 pub const TND_OP_BEGIN_RESYNC: tnd_op = 10;
@@ -383,7 +383,7 @@ pub const TND_CLS_PORT_STATS: tnd_class = 34;
 pub const TND_CLS_LED: tnd_class = 35;
 #[doc = "Classes: bodies of 1..11 are laid out below, the others only numbered\n"]
 pub type tnd_class = u16;
-#[doc = "tnd_cmd - one command, 128 bytes: a head of 64, a body of 64\n- `op`: enum tnd_op\n- `cls`: enum tnd_class\n- `flags`: TND_CMD_*\n- `cookie`: returned unchanged in the completion\n- `seq`: grows by one per command of a ring, from 0 at attach\n- `lease`: lease id, with TND_CMD_LEASE or for RELEASE\n- `wait_pair`: command pair, with TND_CMD_WAIT\n- `body_size`: bytes of body, inline or in the arena\n- `wait_seq`: with TND_CMD_WAIT\n- `body_offset`: from the start of the arena, with TND_CMD_ARENA\n- `out_offset`: from the start of the arena: where results go\n- `out_size`: bytes available there\n- `arg`: DUMP: cursor, 0 first; else zero\n- `epoch`: the driver's epoch; another one is TND_ST_STALE\n"]
+#[doc = "tnd_cmd - one command, 128 bytes: a head of 64, a body of 64\n- `op`: enum tnd_op\n- `cls`: enum tnd_class\n- `flags`: TND_CMD_*\n- `cookie`: returned unchanged in the completion\n- `seq`: grows by one per command of a ring, from 0 at attach\n- `lease`: lease id, with TND_CMD_LEASE or for RELEASE\n- `wait_pair`: command pair, with TND_CMD_WAIT\n- `body_size`: bytes of body, inline or in the arena\n- `wait_seq`: with TND_CMD_WAIT\n- `body_offset`: from the start of the arena, with TND_CMD_ARENA\n- `out_offset`: from the start of the arena: where results go\n- `out_size`: bytes available there\n- `arg`: DUMP: cursor, 0 first; RELEASE with @lease 0: the cookie of a LEASE\nwhose completion was lost, TND_ST_LEASE if it was not granted; else zero\n- `epoch`: the driver's epoch; another one is TND_ST_STALE\n"]
 #[repr(C)]
 #[derive(
     Debug,
