@@ -5,13 +5,14 @@
 //!   ┌──────────────────────────┐        default ──► /0      short[256] ──► /1 … /8
 //!   │ index: (VRF, prefix) ─┐  │        root: 2^24 or 2^16 cells of 4 bytes, for /9 …
 //!   │ routes: slot ◄────────┘  │◄──┐     │   a cell is a route's slot, or names a fork: a slot and a node
-//!   │   prefix, value, activity│   │     └► node: 16 cells (two cache lines) for 4 bits, somewhere below: bits
+//!   │   prefix · value · used  │   │     └► node: 16 cells (two cache lines) for 4 bits, somewhere below: bits
 //!   └──────────────────────────┘   │         └► node …    that all routes below share are skipped, and compared there
 //!                                  └──── the slot of the longest prefix that ends in this node and covers the cell:
 //!                                        the last one seen on the way down is the answer
 //! ```
 //!
-//! The value is in the route's slot alone, so that an update, and with it SET_TRAP, is one write however many cells a
+//! The value is in the route's slot alone (and the slot's three parts in arrays of their own: a lookup's loads shouldn't
+//! bring prefixes into the cache), so that an update, and with it SET_TRAP, is one write however many cells a
 //! prefix covers. A cell holds only prefixes that end in its own node, so an insert or delete touches one node, never
 //! what is below: at worst 2^15 cells of a root, for a /9. Most IPv4 lookups are two loads: a root's cell and a route.
 //! No node has less than two cells in use, so there are fewer nodes than routes.
@@ -49,8 +50,6 @@ pub struct Hit {
     pub id: RouteId,
     /// What was stored.
     pub value: u32,
-    /// Length of the prefix that matched.
-    pub plen: u8,
 }
 
 /// One route, as dumps see it.
@@ -84,11 +83,9 @@ pub enum InsertError {
 #[derive(Clone, Copy, Debug)]
 struct Record<A> {
     addr: A,
-    value: u32,
     vrf: u16,
     /// [`DEAD`] when the slot is free
     plen: u8,
-    active: bool,
 }
 
 const DEAD: u8 = u8::MAX;
@@ -96,7 +93,12 @@ const DEAD: u8 = u8::MAX;
 /// The table. See the module.
 #[derive(Clone, Debug)]
 pub struct Lpm<A: Addr> {
+    /// By slot.
     records: Vec<Record<A>>,
+    /// By slot + 1, as cells have it; of 0, none, too.
+    values: Vec<u32>,
+    /// By slot.
+    used: Vec<bool>,
     free_slots: Vec<u32>,
     index: Index,
     roots: Vec<Option<Box<Root>>>,
@@ -121,6 +123,8 @@ impl<A: Addr> Lpm<A> {
         let cost = cost.max(1);
         Self {
             records: Vec::new(),
+            values: vec![0],
+            used: Vec::new(),
             free_slots: Vec::new(),
             index: Index::new((size / cost) as usize),
             roots: Vec::new(),
@@ -173,15 +177,15 @@ impl<A: Addr> Lpm<A> {
         } else {
             self.descend(root, top & !FORK, addr)
         };
-        if best == 0 {
-            return None;
-        }
-        let r = self.records.get(best as usize - 1)?;
-        Some(Hit {
-            id: RouteId(best - 1),
-            value: r.value,
-            plen: r.plen,
-        })
+        self.hit(best)
+    }
+
+    /// The route of a cell: slot + 1, 0 = none.
+    #[inline]
+    fn hit(&self, cell: u32) -> Option<Hit> {
+        let value = *self.values.get(cell as usize)?;
+        let id = RouteId(cell.wrapping_sub(1));
+        (cell != 0).then_some(Hit { id, value })
     }
 
     #[inline]
@@ -215,13 +219,7 @@ impl<A: Addr> Lpm<A> {
         if plen > A::BITS {
             return None;
         }
-        let slot = self.slot_of(vrf, addr.masked(plen), plen)?;
-        let r = self.records.get(slot as usize)?;
-        Some(Hit {
-            id: RouteId(slot),
-            value: r.value,
-            plen: r.plen,
-        })
+        self.hit(self.slot_of(vrf, addr.masked(plen), plen)? + 1)
     }
 
     /// Writes a prefix: a new one from free slots, or a new value in place if it is there. Gives the slots taken.
@@ -269,13 +267,7 @@ impl<A: Addr> Lpm<A> {
             self.pool.take(self.cost)
         };
         taken.map_err(InsertError::Full)?;
-        let record = Record {
-            addr,
-            value,
-            vrf,
-            plen,
-            active: false,
-        };
+        let record = Record { addr, vrf, plen };
         let slot = match self.free_slots.pop() {
             Some(s) => {
                 if let Some(r) = self.records.get_mut(s as usize) {
@@ -285,9 +277,13 @@ impl<A: Addr> Lpm<A> {
             }
             None => {
                 self.records.push(record);
+                self.values.push(0);
+                self.used.push(false);
                 self.records.len() as u32 - 1
             }
         };
+        self.write_value(slot, value);
+        self.take_active(RouteId(slot));
         self.index.add(hash(vrf, addr, plen), slot);
         self.count += 1;
         self.publish(slot);
@@ -318,8 +314,8 @@ impl<A: Addr> Lpm<A> {
     }
 
     fn write_value(&mut self, slot: u32, value: u32) {
-        if let Some(r) = self.records.get_mut(slot as usize) {
-            r.value = value;
+        if let Some(v) = self.values.get_mut(slot as usize + 1) {
+            *v = value;
         }
     }
 
@@ -347,16 +343,14 @@ impl<A: Addr> Lpm<A> {
     /// The route was used: sets its activity bit.
     #[inline]
     pub fn touch(&mut self, id: RouteId) {
-        if let Some(r) = self.records.get_mut(id.0 as usize) {
-            r.active = true;
+        if let Some(used) = self.used.get_mut(id.0 as usize) {
+            *used = true;
         }
     }
 
     /// Reads and clears a route's activity bit.
     pub fn take_active(&mut self, id: RouteId) -> bool {
-        self.records
-            .get_mut(id.0 as usize)
-            .is_some_and(|r| r.plen != DEAD && std::mem::take(&mut r.active))
+        self.used.get_mut(id.0 as usize).is_some_and(std::mem::take)
     }
 
     /// The first route at or after `cursor`, and the cursor that goes on behind it. Starts at 0; `None` is the end.
@@ -374,8 +368,8 @@ impl<A: Addr> Lpm<A> {
                 vrf: r.vrf,
                 addr: r.addr,
                 plen: r.plen,
-                value: r.value,
-                active: r.active,
+                value: *self.values.get(slot as usize + 1)?,
+                active: *self.used.get(slot as usize)?,
             },
         ))
     }
@@ -383,6 +377,8 @@ impl<A: Addr> Lpm<A> {
     /// Forgets all routes, promises and counters: a cold reset.
     pub fn clear(&mut self) {
         self.records.clear();
+        self.values.truncate(1);
+        self.used.clear();
         self.free_slots.clear();
         self.index.clear();
         self.roots.clear();
@@ -408,6 +404,8 @@ impl<A: Addr> Lpm<A> {
             .map(|r| r.cells.len() * size_of::<u32>() + r.forks.capacity() * size_of::<Cell>())
             .sum();
         self.records.capacity() * size_of::<Record<A>>()
+            + self.values.capacity() * size_of::<u32>()
+            + self.used.capacity()
             + self.index.memory()
             + self.nodes.capacity() * size_of::<Node<A>>()
             + roots

@@ -72,7 +72,8 @@ fn run<A: FromU128>(
     for addr in probes.iter().map(|p| A::from_u128(*p)).chain(edges) {
         for vrf in [0, 1, 3] {
             prop_assert_eq!(
-                t.lookup(vrf, addr).map(|h| (h.value, h.plen)),
+                t.lookup(vrf, addr)
+                    .map(|h| (h.value, t.records[h.id.0 as usize].plen)),
                 naive(&model, vrf, addr)
             );
         }
