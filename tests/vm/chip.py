@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One page of asicd's API as JSON: chip.py /v1/table/ports. Runs on the lab's machine; TANDEM_RUN says where."""
+"""Pages of asicd's API, a line of JSON each: chip.py /v1/table/ports. Runs on the lab's machine; TANDEM_RUN says where."""
 
 import http.client
 import os
@@ -18,13 +18,14 @@ class Unix(http.client.HTTPConnection):
 
 
 def main():
-    c = Unix("asicd")
-    c.request("GET", sys.argv[1])
-    answer = c.getresponse()
-    text = answer.read().decode()
-    if answer.status != 200:
-        sys.exit(f"{sys.argv[1]}: {answer.status} {text}")
-    print(text)
+    for page in sys.argv[1:]:
+        c = Unix("asicd")
+        c.request("GET", page)
+        answer = c.getresponse()
+        text = answer.read().decode()
+        if answer.status != 200:
+            sys.exit(f"{page}: {answer.status} {text}")
+        print(text)
 
 
 if __name__ == "__main__":
