@@ -118,7 +118,7 @@ struct tnd_vrf {
 enum tnd_rif_kind {
 	TND_RIF_PORT		= 1,	/* untagged frames of a port */
 	TND_RIF_FID		= 2,	/* a bridge's own interface */
-	TND_RIF_PORT_VLAN	= 3,	/* draft: a VLAN interface on a port */
+	TND_RIF_PORT_VLAN	= 3,	/* frames of a port with an 802.1Q tag, which goes out with priority 0 */
 };
 
 #define TND_RIF_V4		(1U << 0)	/* forwards IPv4 that comes in here */
@@ -133,9 +133,9 @@ struct tnd_rif {
 	__le16	rif;
 	__le16	vrf;
 	__le16	kind;			/* enum tnd_rif_kind */
-	__le16	port;			/* TND_RIF_PORT */
+	__le16	port;			/* TND_RIF_PORT, TND_RIF_PORT_VLAN */
 	__le16	fid;			/* TND_RIF_FID */
-	__le16	vid;			/* TND_RIF_PORT_VLAN */
+	__le16	vid;			/* TND_RIF_PORT_VLAN: 1..4094 */
 	__u8	mac[6];			/* router MAC */
 	__le32	flags;			/* TND_RIF_* */
 	__le32	mtu;			/* bytes of L3 packet */

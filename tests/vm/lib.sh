@@ -58,3 +58,29 @@ host_on() {
 
 # asicd as the host sees it: asic show ports
 asic() { host "tandem --name \$LAB_ASIC $*"; }
+
+# The sum of a counter over all ports, as the chip has it: counter l3_forwarded
+counter() { asic -j show ports | jq "[.. | objects | .$1? // empty] | add"; }
+
+# `count` echo requests from a namespace to an address, and in $routed how many packets the chip routed by itself
+pings() { # namespace address count
+	before=$(counter l3_forwarded)
+	ip netns exec "$1" ping -q -c "$3" -i 0.2 -W 2 "$2" >/tmp/ping 2>&1 || fail "$1 -> $2: $(tail -n 2 /tmp/ping)"
+	routed=$(($(counter l3_forwarded) - before))
+}
+
+by_chip() { # namespace address: after a first packet has made the kernel resolve, both ways in hardware
+	ip netns exec "$1" ping -q -c 2 -W 3 "$2" >/dev/null 2>&1 || :
+	n=10
+	while :; do
+		pings "$1" "$2" 10
+		[ "$routed" -lt 18 ] || return 0
+		n=$((n - 1))
+		[ $n -gt 0 ] || fail "$1 -> $2: of 20 packets the chip routed $routed: $(ip -d route; ip neigh)"
+	done
+}
+
+by_cpu() { # namespace address
+	pings "$1" "$2" 5
+	[ "$routed" = 0 ] || fail "$1 -> $2: the chip routed $routed packets"
+}

@@ -8,28 +8,6 @@
 # rule of netfilter, a neighbour that is not resolved, a blackhole.
 . /host/tests/vm/lib.sh
 
-counter() { asic -j show ports | jq "[.. | objects | .$1? // empty] | add"; }
-# `count` echo requests from a namespace to an address, and how many packets the chip routed by itself
-pings() { # namespace address count
-	before=$(counter l3_forwarded)
-	ip netns exec "$1" ping -q -c "$3" -i 0.2 -W 2 "$2" >/tmp/ping 2>&1 || fail "$1 -> $2: $(tail -n 2 /tmp/ping)"
-	routed=$(($(counter l3_forwarded) - before))
-}
-by_chip() { # namespace address: after a first packet has made the kernel resolve, both ways in hardware
-	ip netns exec "$1" ping -q -c 2 -W 3 "$2" >/dev/null 2>&1 || :
-	n=10
-	while :; do
-		pings "$1" "$2" 10
-		[ "$routed" -lt 18 ] || return 0
-		n=$((n - 1))
-		[ $n -gt 0 ] || fail "$1 -> $2: of 20 packets the chip routed $routed: $(ip -d route; ip neigh)"
-	done
-}
-by_cpu() { # namespace address
-	pings "$1" "$2" 5
-	[ "$routed" = 0 ] || fail "$1 -> $2: the chip routed $routed packets"
-}
-
 host_on 1 10.0.1.2/24 2001:db8:1::2/64
 host_on 2 10.0.2.2/24 10.0.2.3/24 2001:db8:2::2/64 20.0.0.1/32 2001:db8:20::1/128
 host_on 3 10.0.3.2/24 30.0.0.1/32

@@ -974,7 +974,7 @@ const _: () = {
 pub const TND_RIF_PORT: tnd_rif_kind = 1;
 #[doc = "a bridge's own interface\n"]
 pub const TND_RIF_FID: tnd_rif_kind = 2;
-#[doc = "draft: a VLAN interface on a port\n"]
+#[doc = "frames of a port with an 802.1Q tag, which goes out with priority 0\n"]
 pub const TND_RIF_PORT_VLAN: tnd_rif_kind = 3;
 pub type tnd_rif_kind = u16;
 #[doc = "TND_CLS_RIF: a router interface; key = rif\n"]
@@ -997,11 +997,11 @@ pub struct tnd_rif {
     pub vrf: u16,
     #[doc = "enum tnd_rif_kind\n"]
     pub kind: u16,
-    #[doc = "TND_RIF_PORT\n"]
+    #[doc = "TND_RIF_PORT, TND_RIF_PORT_VLAN\n"]
     pub port: u16,
     #[doc = "TND_RIF_FID\n"]
     pub fid: u16,
-    #[doc = "TND_RIF_PORT_VLAN\n"]
+    #[doc = "TND_RIF_PORT_VLAN: 1..4094\n"]
     pub vid: u16,
     #[doc = "router MAC\n"]
     pub mac: [u8; 6usize],

@@ -49,11 +49,16 @@ impl<S: Sink> Run<'_, '_, S> {
         }
     }
 
-    /// Sends a routed frame out of a port that is a router interface itself.
-    pub(crate) fn routed_port(&mut self, port: u16) -> Step<()> {
+    /// Sends a routed frame out of a port that is in no domain; `vid`: tagged, with priority 0 as a VLAN interface does.
+    pub(crate) fn routed_port(&mut self, port: u16, vid: Option<u16>) -> Step<()> {
         self.stage(Stage::Egress);
         if !self.st.port(port).is_some_and(|p| p.is_up()) {
             return self.drop(DropReason::EgressDown);
+        }
+        if let Some(vid) = vid
+            && let Err(reason) = self.tag_with(vid)
+        {
+            return self.drop(reason);
         }
         self.send(port);
         Ok(())

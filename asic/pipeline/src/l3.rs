@@ -315,7 +315,11 @@ impl<S: Sink> Run<'_, '_, S> {
         match out.place {
             RifPlace::Port(port) => {
                 self.rewrite(&out, &mac, packet);
-                self.routed_port(port)?;
+                self.routed_port(port, None)?;
+            }
+            RifPlace::PortVlan(port, vid) => {
+                self.rewrite(&out, &mac, packet);
+                self.routed_port(port, Some(vid))?;
             }
             RifPlace::Fid(fid) => match self.bridge_egress(fid, &mac)? {
                 Some(port) => {

@@ -196,7 +196,14 @@ impl<S: Sink> Run<'_, '_, S> {
         let Some(port) = self.st.port(self.ingress) else {
             return self.drop(DropReason::NoSuchPort);
         };
-        let (rif, own) = (port.rif, port.config.mac);
+        // A priority tag (VID 0) is as good as none; any other belongs to a VLAN interface.
+        let tag = self.eth.tag.filter(|t| t.vid() != 0);
+        let own = port.config.mac;
+        let rif = match tag {
+            None => port.rif,
+            Some(t) if t.tpid == EtherType::VLAN.0 => port.vid_rif(t.vid()),
+            Some(_) => None,
+        };
         let rif_mac = rif.and_then(|r| self.st.rif(r)).map(|r| r.mac);
         if S::TRACE {
             match rif {
@@ -209,8 +216,8 @@ impl<S: Sink> Run<'_, '_, S> {
         if !for_us && !group {
             return self.drop(DropReason::OtherHost);
         }
-        // A priority tag (VID 0) is as good as none; any other belongs to a VLAN interface that only the CPU may have.
-        if self.eth.tag.is_some_and(|t| t.vid() != 0) {
+        // without a router interface for its VLAN: one that only the CPU may have
+        if tag.is_some() && rif.is_none() {
             let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
             return self.trap(reason);
         }

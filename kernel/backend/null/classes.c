@@ -169,16 +169,20 @@ static u16 normal_rif(struct null_chip *n, struct tnd_rif *r)
 		if (!port_there(n, r->port))
 			return TND_ST_INVALID;
 		r->fid = 0;
+		r->vid = 0;
 		break;
 	case TND_RIF_FID:
 		r->port = 0;
+		r->vid = 0;
 		break;
 	case TND_RIF_PORT_VLAN:
-		return TND_ST_UNSUPPORTED;
+		if (!port_there(n, r->port) || !r->vid || le16_to_cpu(r->vid) > NULL_MAX_VID)
+			return TND_ST_INVALID;
+		r->fid = 0;
+		break;
 	default:
 		return TND_ST_INVALID;
 	}
-	r->vid = 0;
 	r->reserved0 = 0;
 	if (le16_to_cpu(r->rif) > NULL_MAX_RIF || !unicast(r->mac) || !mtu_ok(r->mtu))
 		return TND_ST_INVALID;
@@ -362,6 +366,8 @@ static u32 *rif_at(struct null_chip *n, const struct tnd_rif *r)
 {
 	if (r->kind == cpu_to_le16(TND_RIF_PORT))
 		return &n->port[le16_to_cpu(r->port)].rif;
+	if (r->kind == cpu_to_le16(TND_RIF_PORT_VLAN))
+		return &n->port[le16_to_cpu(r->port)].vid_rif[le16_to_cpu(r->vid)];
 	return &n->fid_rif[min_t(u16, le16_to_cpu(r->fid), NULL_MAX_FID)];
 }
 

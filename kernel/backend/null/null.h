@@ -257,6 +257,7 @@ struct null_port {
 	u16 members;
 	bool unaware;			/* member with TND_VID_ANY */
 	u32 rif;			/* place of its RIF, NULL_NONE */
+	u32 *vid_rif;			/* the same by VID, of tagged frames */
 	unsigned long *fids;		/* domains it is a member of */
 };
 

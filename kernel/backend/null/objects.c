@@ -10,6 +10,8 @@
 
 #include "null.h"
 
+#define VID_RIFS	((NULL_MAX_VID + 1) * sizeof(u32))
+
 enum null_run null_run_of(u16 cls, u8 family)
 {
 	switch (cls) {
@@ -262,6 +264,7 @@ void null_tables_clear(struct null_chip *n)
 		n->port[i].members = 0;
 		n->port[i].unaware = false;
 		n->port[i].rif = NULL_NONE;
+		memset(n->port[i].vid_rif, 0xff, VID_RIFS);
 		bitmap_zero(n->port[i].fids, NULL_MAX_FID + 1);
 	}
 	bank_clear(&n->bank);
@@ -311,7 +314,8 @@ int null_tables_init(struct null_chip *n)
 		return -ENOMEM;
 	for (i = 1; i <= n->ports; i++) {
 		n->port[i].fids = bitmap_zalloc(NULL_MAX_FID + 1, GFP_KERNEL);
-		if (!n->port[i].fids)
+		n->port[i].vid_rif = vmalloc(VID_RIFS);
+		if (!n->port[i].fids || !n->port[i].vid_rif)
 			return -ENOMEM;
 	}
 	bank_init(&n->bank, &g, n->bank_mem);
@@ -325,8 +329,10 @@ void null_tables_exit(struct null_chip *n)
 
 	if (n->obj)
 		free_members(n);
-	for (i = 1; i <= n->ports; i++)
+	for (i = 1; i <= n->ports; i++) {
 		bitmap_free(n->port[i].fids);
+		vfree(n->port[i].vid_rif);
+	}
 	vfree(n->bank_mem);
 	vfree(n->hash);
 	vfree(n->obj);

@@ -22,10 +22,28 @@
 
 /* ---- uppers of a port ---- */
 
-/* A device that takes from the port no more than the chip gives */
-static bool harmless_upper(const struct net_device *upper)
+/*
+ * A device that takes from the port no more than the chip gives. A VLAN device
+ * is no such one if it has a MAC address of its own or is in a bridge: frames
+ * to others than the port then are for it. RTNL
+ */
+static bool harmless_upper(struct net_device *dev, struct net_device *upper)
 {
-	return netif_is_bridge_master(upper) || netif_is_l3_master(upper) || is_vlan_dev(upper);
+	struct net_device *above;
+	struct list_head *iter;
+	bool harmless = true;
+
+	if (netif_is_l3_master(upper))
+		return true;
+	if (netif_is_bridge_master(upper))
+		return clsw_port_of(dev);
+	if (!is_vlan_dev(upper) || !ether_addr_equal(upper->dev_addr, dev->dev_addr))
+		return false;
+	rcu_read_lock();
+	netdev_for_each_upper_dev_rcu(upper, above, iter)
+		harmless = harmless && harmless_upper(upper, above);
+	rcu_read_unlock();
+	return harmless;
 }
 
 void l2_port_uppers(struct clsw_port *port)
@@ -40,7 +58,7 @@ void l2_port_uppers(struct clsw_port *port)
 	netdev_for_each_upper_dev_rcu(port->netdev, upper, iter) {
 		if (is_vlan_dev(upper))
 			vlans = true;
-		if (!harmless_upper(upper))
+		if (!harmless_upper(port->netdev, upper))
 			odd = true;
 	}
 	rcu_read_unlock();
@@ -340,7 +358,7 @@ static int port_event(struct clsw_l2 *l2, struct clsw_port *port, unsigned long 
 			l2_port_leave(port);
 		else if (info->linking && !port->bridge)
 			err = l2_port_join(port, upper, extack);
-	} else if (info->linking && !harmless_upper(upper)) {
+	} else if (info->linking && !harmless_upper(port->netdev, upper)) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "%s: all frames of %s go to the CPU", upper->name,
 				       port->netdev->name);
 	}
@@ -356,6 +374,12 @@ int l2_netdevice_event(struct notifier_block *nb, unsigned long event, void *ptr
 	struct clsw_port *port = clsw_port_of(dev);
 	struct l2_bridge *bridge;
 
+	if (is_vlan_dev(dev) && (event == NETDEV_CHANGEUPPER || event == NETDEV_CHANGEADDR)) {
+		port = clsw_port_of(vlan_dev_real_dev(dev));
+		if (port && port->cd == l2->cd)
+			l2_port_uppers(port);
+		port = NULL;
+	}
 	switch (event) {
 	case NETDEV_PRECHANGEUPPER:
 	case NETDEV_CHANGEUPPER:
@@ -382,6 +406,10 @@ int l2_netdevice_event(struct notifier_block *nb, unsigned long event, void *ptr
 		l2_domains_refresh(bridge);
 		clsw_unlock(l2->cd);
 		look_at_bridge(bridge);
+		break;
+	case NETDEV_CHANGEADDR:
+		if (port && port->cd == l2->cd)
+			l2_port_uppers(port);
 		break;
 	case NETDEV_CHANGE:
 		bridge = l2_bridge_of(l2, dev);

@@ -198,6 +198,8 @@ static void free_all(struct clsw_l3 *l3)
 	l3_vrfs_free(l3);
 	l3->cd->l3 = NULL;
 	clsw_unlock(l3->cd);
+	xa_destroy(&l3->vlan_rifs);
+	xa_destroy(&l3->vlan_rif_of);
 	ida_destroy(&l3->vrf_ids);
 }
 
@@ -213,6 +215,8 @@ int clsw_l3_init(struct clsw_device *cd)
 	INIT_LIST_HEAD(&l3->vrfs);
 	INIT_LIST_HEAD(&l3->flag_list);
 	hash_init(l3->rifs);
+	xa_init_flags(&l3->vlan_rifs, XA_FLAGS_ALLOC);
+	xa_init(&l3->vlan_rif_of);
 	ida_init(&l3->vrf_ids);
 	INIT_WORK(&l3->refresh_work, refresh_work);
 	INIT_WORK(&l3->flag_work, l3_flag_work);

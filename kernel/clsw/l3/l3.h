@@ -26,6 +26,7 @@
 #include <linux/hashtable.h>
 #include <linux/idr.h>
 #include <linux/rhashtable.h>
+#include <linux/xarray.h>
 #include <net/fib_notifier.h>
 #include <net/ip_fib.h>
 #include <net/ip6_fib.h>
@@ -263,6 +264,8 @@ struct clsw_l3 {
 	DECLARE_HASHTABLE(objects, 10);
 	struct list_head paths_list;
 	struct list_head flag_list;
+	struct xarray vlan_rifs;	/* RIF ids of ports' VLANs -> place; RTNL */
+	struct xarray vlan_rif_of;	/* the other way */
 	struct ida vrf_ids;
 	struct ida nh_ids;
 	struct ida group_ids;

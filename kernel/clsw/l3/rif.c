@@ -5,8 +5,8 @@
  *   swpN, in no bridge ──────► RIF on the port
  *   bridge with ports of ours ► RIF on its domain (vlan_filtering: its PVID's)
  *   VLAN interface on it ─────► RIF on the VLAN's domain
- *   VLAN interface on a port ─► none: the chip has no such RIF, packets go to
- *                              the CPU
+ *   VLAN interface on swpN ──► RIF on (port, VID); with an egress priority map
+ *                              it has none: packets go to the CPU
  *
  * An interface has one while it has addresses. What decides how it forwards
  * (addresses, sysctls, rules, netfilter) is read anew on every event and by the
@@ -23,6 +23,8 @@
 #include "l3.h"
 
 #define FID_RIFS	1024	/* ids of RIFs on domains begin here, those on ports lie below */
+#define VLAN_RIFS	5120	/* ids of RIFs on a port's VLANs */
+#define MAX_RIF		16383	/* the chip's largest */
 #define ADDR_ROUTES	4	/* an address brings at most: itself, its prefix, two broadcasts */
 #define GONE_MS		2000	/* a RIF that moves to another VRF waits so long for its leavings */
 
@@ -36,7 +38,91 @@ struct l3_rif *l3_rif_find(struct clsw_l3 *l3, u32 ifindex)
 	return NULL;
 }
 
-/* Where it stands in the chip; false: nowhere */
+static bool id_taken(struct clsw_l3 *l3, u16 id)
+{
+	struct l3_rif *rif;
+	int i;
+
+	hash_for_each(l3->rifs, i, rif, node)
+		if (rif->id == id)
+			return true;
+	return false;
+}
+
+/*
+ * The id of a RIF on a port's VLAN: too many places for a number each, so a
+ * place gets one when it is first used, and keeps it as others keep theirs.
+ * With all given out those of places without a RIF are free again. 0: none.
+ */
+static u16 vlan_rif_id(struct clsw_l3 *l3, u16 port, u16 vid)
+{
+	unsigned long at, place = port * VLAN_N_VID + vid;
+	const struct xa_limit limit = XA_LIMIT(VLAN_RIFS, MAX_RIF);
+	void *there = xa_load(&l3->vlan_rif_of, place);
+	bool swept = false;
+	u32 id;
+
+	ASSERT_RTNL();
+	if (there)
+		return xa_to_value(there);
+again:
+	if (xa_alloc(&l3->vlan_rifs, &id, xa_mk_value(place), limit, GFP_KERNEL)) {
+		if (swept)
+			return 0;
+		swept = true;
+		xa_for_each(&l3->vlan_rifs, at, there) {
+			if (id_taken(l3, at))
+				continue;
+			xa_erase(&l3->vlan_rif_of, xa_to_value(there));
+			xa_erase(&l3->vlan_rifs, at);
+		}
+		goto again;
+	}
+	if (xa_err(xa_store(&l3->vlan_rif_of, place, xa_mk_value(id), GFP_KERNEL))) {
+		xa_erase(&l3->vlan_rifs, id);
+		return 0;
+	}
+	return id;
+}
+
+/*
+ * A VLAN interface whose packets look as the chip makes them: priority 0. On a
+ * port, one with a MAC address of its own makes it trap everything (l2/bridge.c).
+ */
+static bool is_plain_vlan(const struct net_device *dev)
+{
+#if IS_ENABLED(CONFIG_VLAN_8021Q)
+	const struct vlan_dev_priv *vlan = vlan_dev_priv(dev);
+
+	return vlan->vlan_proto == htons(ETH_P_8021Q) && !vlan->nr_egress_mappings &&
+	       vlan->flags & VLAN_FLAG_REORDER_HDR && vlan->vlan_id;
+#else
+	return false;
+#endif
+}
+
+/* Of a VLAN interface on a port of ours */
+static bool place_on_port(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
+{
+	struct net_device *real = vlan_dev_real_dev(dev), *master;
+	struct clsw_port *port = clsw_port_of(real);
+	u16 id;
+
+	if (!port || port->cd != l3->cd || !is_plain_vlan(dev))
+		return false;
+	/* a VRF is no bridge: its ports' VLANs are where their own masters are */
+	master = netdev_master_upper_dev_get(real);
+	if (master && !netif_is_l3_master(master))
+		return false;
+	id = vlan_rif_id(l3, port->index, vlan_dev_vlan_id(dev));
+	body->kind = cpu_to_le16(TND_RIF_PORT_VLAN);
+	body->port = cpu_to_le16(port->index);
+	body->vid = cpu_to_le16(vlan_dev_vlan_id(dev));
+	body->rif = cpu_to_le16(id);
+	return id;
+}
+
+/* Where it stands in the chip; false: nowhere. RTNL */
 static bool place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
 {
 	struct net_device *master = netdev_master_upper_dev_get(dev), *real;
@@ -57,8 +143,9 @@ static bool place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *bo
 		fid = clsw_l2_fid(l3->cd, dev, 0);
 	} else if (is_vlan_dev(dev)) {
 		real = vlan_dev_real_dev(dev);
-		if (netif_is_bridge_master(real) && br_vlan_enabled(real) &&
-		    vlan_dev_vlan_proto(dev) == htons(ETH_P_8021Q))
+		if (clsw_port_of(real))
+			return place_on_port(l3, dev, body);
+		if (netif_is_bridge_master(real) && br_vlan_enabled(real) && is_plain_vlan(dev))
 			fid = clsw_l2_fid(l3->cd, real, vlan_dev_vlan_id(dev));
 	}
 	if (!fid)
@@ -142,7 +229,8 @@ static u32 flags_of(struct clsw_l3 *l3, struct net_device *dev)
 		flags |= TND_RIF_RPF_LOOSE;
 		break;
 	}
-	if (filtered(l3))
+	/* a VLAN interface or bridge that is down takes nothing, its port may be up */
+	if (filtered(l3) || !(dev->flags & IFF_UP))
 		flags |= TND_RIF_TRAP_ALL;
 	return flags;
 }

@@ -1,7 +1,7 @@
 //! Devices: RTM_*LINK (`linux/if_link.h`).
 
 use super::consts::{RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK};
-use super::types::{BridgeInfo, BridgePort, Link, LinkKind, Object};
+use super::types::{BridgeInfo, BridgePort, Link, LinkKind, Object, VlanInfo};
 use super::wire::{Attrs, Writer, mac, text, u8_at, u16_at, u32_at};
 
 /// Bytes of `struct ifinfomsg`.
@@ -94,6 +94,7 @@ fn info(link: &mut Link, linkinfo: &[u8]) {
     link.kind = match kind.as_str() {
         "bridge" => LinkKind::Bridge(attrs.get(IFLA_INFO_DATA).map(bridge).unwrap_or_default()),
         "tun" => LinkKind::Tun,
+        "vlan" => LinkKind::Vlan(attrs.get(IFLA_INFO_DATA).map(vlan).unwrap_or_default()),
         _ => LinkKind::Other(kind),
     };
     link.slave_kind = attrs
@@ -103,6 +104,25 @@ fn info(link: &mut Link, linkinfo: &[u8]) {
     if link.slave_kind == "bridge" {
         link.brport = attrs.get(IFLA_INFO_SLAVE_DATA).map(brport);
     }
+}
+
+fn vlan(data: &[u8]) -> VlanInfo {
+    const ID: u16 = 1; // IFLA_VLAN_ID
+    const FLAGS: u16 = 2; // struct ifla_vlan_flags
+    const EGRESS_QOS: u16 = 3; // nested, only when there is a mapping
+    const PROTOCOL: u16 = 5; // network order
+    const REORDER_HDR: u32 = 1;
+    let mut info = VlanInfo::default();
+    for (kind, v) in Attrs::new(data) {
+        match kind {
+            ID => info.id = u16_at(v, 0),
+            FLAGS => info.reorder_hdr = u32_at(v, 0) & REORDER_HDR != 0,
+            EGRESS_QOS => info.egress_qos = !v.is_empty(),
+            PROTOCOL => info.protocol = u16_at(v, 0).swap_bytes(),
+            _ => {}
+        }
+    }
+    info
 }
 
 fn bridge(data: &[u8]) -> BridgeInfo {

@@ -36,7 +36,7 @@ pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode}
 pub use types::{
     Addr, BaseChain, BridgeInfo, BridgePort, Event, Family, FdbEntry, Link, LinkKind, Neigh,
     Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, NfCall, Object, Route,
-    RouteNexthop, Rule,
+    RouteNexthop, Rule, VlanInfo,
 };
 
 use consts::*;

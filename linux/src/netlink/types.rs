@@ -54,8 +54,23 @@ pub enum LinkKind {
     Bridge(BridgeInfo),
     /// TUN or TAP.
     Tun,
+    /// A VLAN device.
+    Vlan(VlanInfo),
     /// Any other kind; empty for a device without one (a physical NIC, loopback).
     Other(String),
+}
+
+/// `IFLA_VLAN_*` of a VLAN device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VlanInfo {
+    /// VLAN id.
+    pub id: u16,
+    /// Protocol of the tag: 0x8100, 0x88a8.
+    pub protocol: u16,
+    /// `VLAN_FLAG_REORDER_HDR`: packets come up without their tag.
+    pub reorder_hdr: bool,
+    /// Packets leave with other priorities than 0.
+    pub egress_qos: bool,
 }
 
 /// `IFLA_BR_*` of a bridge.

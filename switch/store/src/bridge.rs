@@ -6,6 +6,10 @@ use crate::model::{BaseChain, BridgeInfo, Link, LinkKind, NfCall};
 use std::collections::BTreeMap;
 use tandem_abi::raw::*;
 
+fn is_vlan(l: &Link) -> bool {
+    matches!(&l.kind, LinkKind::Vlan { .. }) || l.kind == LinkKind::Other("vlan".into())
+}
+
 impl Store {
     /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
     pub(crate) fn bridges(&self) -> BTreeMap<u32, (BridgeInfo, String)> {
@@ -110,7 +114,7 @@ impl Store {
             .values()
             .map(|r| &r.link)
             .filter(|l| l.lower == bridge.ifindex)
-            .filter(|l| l.kind != LinkKind::Other("vlan".into()) || l.mac != bridge.mac)
+            .filter(|l| !is_vlan(l) || l.mac != bridge.mac)
             .min_by_key(|l| l.ifindex)
             .map(|l| l.name.as_str())
     }

@@ -60,6 +60,11 @@ pub enum LinkKind {
     },
     /// A Linux bridge.
     Bridge(BridgeInfo),
+    /// An 802.1Q VLAN device whose packets look as a chip makes them: up without the tag, out with priority 0.
+    Vlan {
+        /// VLAN id.
+        vid: u16,
+    },
     /// Loopback.
     Loopback,
     /// Anything else; the text is IFLA_INFO_KIND or, without it, a word for the device type.

@@ -396,8 +396,8 @@ impl Store {
                     let mut flags = if l.admin_up { TND_PORT_UP } else { 0 };
                     let mut stp = BR_STATE_FORWARDING;
                     let mut reason = String::new();
-                    if let Some(upper) = self.links.values().find(|x| x.link.lower == l.ifindex) {
-                        reason = format!("{} is on top of it", upper.link.name);
+                    if let Some(upper) = self.odd_upper(&l) {
+                        reason = format!("{upper} is on top of it");
                     } else if let Some(c) = self
                         .device_chain(&l.name, false)
                         .or_else(|| self.device_chain(&l.name, true))
@@ -464,6 +464,24 @@ impl Store {
         }
     }
 
+    /// A device on top of a port that may want frames which the chip would not give it, or not as it wants them. A VLAN
+    /// device with the port's MAC and nothing above it is none, unless the port is in a bridge.
+    fn odd_upper(&self, port: &Link) -> Option<String> {
+        let on = |i: u32| self.links.values().filter(move |x| x.link.lower == i);
+        let plain = |x: &Link| {
+            matches!(x.kind, LinkKind::Vlan { .. })
+                && x.mac == port.mac
+                && (x.master, port.master) == (0, 0)
+                && on(x.ifindex).next().is_none()
+                && self.device_chain(&x.name, false).is_none()
+                && self.device_chain(&x.name, true).is_none()
+        };
+        on(port.ifindex)
+            .map(|x| &x.link)
+            .find(|x| !plain(x))
+            .map(|x| x.name.clone())
+    }
+
     /// The key of a membership is the port, so its table id is the port's.
     fn want_member(&mut self, port: u16, member: Option<Member>, now: u64) {
         self.hw.want(u32::from(port) - 1, member, now);
@@ -484,6 +502,16 @@ impl Store {
                     }
                     RifPlace::Port(port)
                 }
+                LinkKind::Vlan { vid } if l.master == 0 => match self.topo.port_of.get(&l.lower) {
+                    Some(&port)
+                        if (1..=self.config.ports).contains(&port)
+                            && !self.topo.reasons.contains_key(&l.lower)
+                            && self.links.get(&l.lower).is_some_and(|r| r.link.master == 0) =>
+                    {
+                        RifPlace::PortVlan(port, vid)
+                    }
+                    _ => continue,
+                },
                 LinkKind::Bridge(_) if l.master == 0 => {
                     match (bridges.get(i), self.topo.fid_of.get(i)) {
                         (Some((_, reason)), Some(f)) if reason.is_empty() => {
@@ -508,7 +536,12 @@ impl Store {
             let needed = self.addrs.keys().any(|a| a.ifindex == *i)
                 || self.paths.on_interface.contains_key(i);
             if needed {
-                let (flags, reason) = self.rif_flags(*i);
+                let (mut flags, mut reason) = self.rif_flags(*i);
+                // Its port may be up and bring packets that nobody takes.
+                if matches!(l.kind, LinkKind::Vlan { .. }) && !l.admin_up {
+                    flags |= TND_RIF_TRAP_ALL;
+                    reason = "the interface is down".into();
+                }
                 if !reason.is_empty() {
                     ingress.insert(*i, reason);
                 }

@@ -1,12 +1,12 @@
-//! TND_CLS_RIF: a router interface on a port or a forwarding domain.
+//! TND_CLS_RIF: a router interface on a port, a VLAN of a port, or a forwarding domain.
 
 use super::unicast;
 use crate::Firmware;
-use crate::object::{DEPEND, EXISTS, Failure, IN_USE, INVALID, Object, UNSUPPORTED, body};
+use crate::object::{DEPEND, EXISTS, Failure, IN_USE, INVALID, Object, body};
 use crate::pools::PoolId;
 use tandem_abi::raw;
 use tandem_pipeline::entry::MAX_RIF;
-use tandem_pipeline::state::{RifConfig, RifPlace};
+use tandem_pipeline::state::{MAX_VID, RifConfig, RifPlace};
 use zerocopy::IntoBytes;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -14,9 +14,10 @@ pub(crate) struct Rif(raw::tnd_rif);
 
 impl Rif {
     pub(crate) fn from_state(rif: u16, c: &RifConfig) -> Self {
-        let (kind, port, fid) = match c.place {
-            RifPlace::Port(p) => (raw::TND_RIF_PORT, p, 0),
-            RifPlace::Fid(f) => (raw::TND_RIF_FID, 0, f),
+        let (kind, port, fid, vid) = match c.place {
+            RifPlace::Port(p) => (raw::TND_RIF_PORT, p, 0, 0),
+            RifPlace::Fid(f) => (raw::TND_RIF_FID, 0, f, 0),
+            RifPlace::PortVlan(p, v) => (raw::TND_RIF_PORT_VLAN, p, 0, v),
         };
         Self(raw::tnd_rif {
             struct_size: size_of::<raw::tnd_rif>() as u16,
@@ -25,6 +26,7 @@ impl Rif {
             kind,
             port,
             fid,
+            vid,
             mac: c.mac,
             flags: c.flags,
             mtu: c.mtu,
@@ -32,10 +34,10 @@ impl Rif {
         })
     }
     fn place(&self) -> RifPlace {
-        if self.0.kind == raw::TND_RIF_PORT {
-            RifPlace::Port(self.0.port)
-        } else {
-            RifPlace::Fid(self.0.fid)
+        match self.0.kind {
+            raw::TND_RIF_PORT => RifPlace::Port(self.0.port),
+            raw::TND_RIF_PORT_VLAN => RifPlace::PortVlan(self.0.port, self.0.vid),
+            _ => RifPlace::Fid(self.0.fid),
         }
     }
     fn config(&self) -> RifConfig {
@@ -60,9 +62,11 @@ impl Object for Rif {
     fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let r = self.0;
         match r.kind {
-            raw::TND_RIF_PORT if fw.state.port(r.port).is_none() => return Err(INVALID),
-            raw::TND_RIF_PORT | raw::TND_RIF_FID => {}
-            raw::TND_RIF_PORT_VLAN => return Err(UNSUPPORTED),
+            raw::TND_RIF_PORT | raw::TND_RIF_PORT_VLAN if fw.state.port(r.port).is_none() => {
+                return Err(INVALID);
+            }
+            raw::TND_RIF_PORT_VLAN if !(1..=MAX_VID).contains(&r.vid) => return Err(INVALID),
+            raw::TND_RIF_PORT | raw::TND_RIF_FID | raw::TND_RIF_PORT_VLAN => {}
             _ => return Err(INVALID),
         }
         if r.rif > MAX_RIF || !unicast(r.mac) || !(68..=65535).contains(&r.mtu) {

@@ -2,6 +2,7 @@
 
 use super::*;
 use raw::*;
+use tandem_pipeline::state::RifPlace;
 
 const NH: u8 = TND_RT_NEXTHOP;
 
@@ -397,12 +398,43 @@ fn what_the_chip_does_not_know_is_unsupported() {
             TND_ST_UNSUPPORTED
         );
     }
-    let draft = tnd_rif {
-        kind: TND_RIF_PORT_VLAN,
-        ..rif(1, 0, 1)
-    };
-    assert_eq!(create(f, TND_CLS_RIF, &draft), TND_ST_UNSUPPORTED);
     assert_eq!(run(f, &cmd(TND_OP_NOP, 0), &[]).0.status, TND_ST_OK);
+}
+
+/// A port has one router interface for untagged frames and one for each VID; each place has one.
+#[test]
+fn rifs_on_the_vlans_of_a_port() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let on = |id, port, vid| tnd_rif {
+        kind: TND_RIF_PORT_VLAN,
+        vid,
+        fid: 77, // not this kind's: as good as zero
+        ..rif(id, 0, port)
+    };
+    let used = |f: &Firmware| f.pools.get(&f.state, PoolId::Rif).used();
+    assert_eq!(create(f, TND_CLS_RIF, &rif(1, 0, 1)), TND_ST_OK);
+    assert_eq!(create(f, TND_CLS_RIF, &on(2, 1, 10)), TND_ST_OK);
+    assert_eq!(create(f, TND_CLS_RIF, &on(2, 1, 10)), TND_ST_OK);
+    assert_eq!(create(f, TND_CLS_RIF, &on(3, 1, 4094)), TND_ST_OK);
+    assert_eq!(create(f, TND_CLS_RIF, &on(4, 2, 10)), TND_ST_OK);
+    assert_eq!(create(f, TND_CLS_RIF, &on(5, 1, 10)), TND_ST_EXISTS);
+    for (port, vid) in [(1, 0), (1, 4095), (1, 0xffff), (99, 10)] {
+        assert_eq!(create(f, TND_CLS_RIF, &on(6, port, vid)), TND_ST_INVALID);
+    }
+    assert_eq!(used(f), 4);
+    let there = f.state.rif_at(RifPlace::PortVlan(1, 10));
+    assert_eq!(there, Some(2));
+    // it moves in place, and its old place is free
+    let moved = op(f, TND_OP_UPDATE, TND_CLS_RIF, &on(2, 1, 11));
+    assert_eq!(moved.status, TND_ST_OK);
+    assert_eq!(create(f, TND_CLS_RIF, &on(5, 1, 10)), TND_ST_OK);
+    for id in 1..=5 {
+        let gone = op(f, TND_OP_DELETE, TND_CLS_RIF, &rif(id, 0, 1));
+        assert_eq!(gone.status, TND_ST_OK);
+    }
+    assert_eq!(used(f), 0);
+    assert_eq!(f.state.rif_at(RifPlace::PortVlan(1, 10)), None);
 }
 
 #[test]

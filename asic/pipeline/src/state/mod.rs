@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   (port, vid) ─► fid ─► Vlan { members, rif }          exact: (fid, mac)  ─► FdbValue   ─► port
-//!   port ──────────────► rif ─► Rif { vrf, mac, mtu }           (vrf, host) ─► HostValue  ─► rif, mac
+//!   port, (port, vid) ─► rif ─► Rif { vrf, mac, mtu }           (vrf, host) ─► HostValue  ─► rif, mac
 //!                                                        lpm:   (vrf, prefix) ─► RouteTarget ─► next hop or group slot
 //! ```
 //!
@@ -57,8 +57,8 @@ pub enum SetError {
     /// RIF id out of range.
     #[error("RIF id {0} is above {MAX_RIF}")]
     BadRif(u16),
-    /// The port or domain has another RIF.
-    #[error("port or forwarding domain already has RIF {0}")]
+    /// The place has another RIF.
+    #[error("its place already has RIF {0}")]
     RifTaken(u16),
     /// Next hop absent.
     #[error("next hop {0} does not exist")]
@@ -110,6 +110,7 @@ impl State {
                     untagged: Untagged::None,
                     vids: None,
                     rif: None,
+                    vid_rifs: None,
                 };
                 usize::from(ports)
             ],
@@ -138,6 +139,7 @@ impl State {
                 untagged: Untagged::None,
                 vids: None,
                 rif: None,
+                vid_rifs: None,
             };
         }
         self.vlans.fill(None);

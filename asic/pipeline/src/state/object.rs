@@ -3,6 +3,7 @@
 use tandem_abi::raw;
 use tandem_packet::Mac;
 
+use super::MAX_VID;
 use crate::entry::Action;
 
 /// `struct tnd_port` without its key.
@@ -55,13 +56,38 @@ pub struct Port {
     pub(crate) untagged: Untagged,
     /// Domain by VID, 0 = not a member; only on VLAN-aware ports.
     pub(crate) vids: Option<Box<[u16]>>,
+    /// Of untagged frames.
     pub(crate) rif: Option<u16>,
+    /// Of tagged frames, by VID; only on ports that have one.
+    pub(crate) vid_rifs: Option<Box<[Option<u16>]>>,
 }
 
 impl Port {
     #[inline]
     pub(crate) fn has(&self, flag: u32) -> bool {
         self.config.flags & flag != 0
+    }
+
+    /// The router interface of frames tagged `vid`.
+    #[inline]
+    pub(crate) fn vid_rif(&self, vid: u16) -> Option<u16> {
+        *self.vid_rifs.as_ref()?.get(usize::from(vid))?
+    }
+
+    /// Memory is held only while some VID has one.
+    pub(super) fn set_vid_rif(&mut self, vid: u16, rif: Option<u16>) {
+        if rif.is_none() && self.vid_rifs.is_none() {
+            return;
+        }
+        let all = self
+            .vid_rifs
+            .get_or_insert_with(|| vec![None; usize::from(MAX_VID) + 1].into_boxed_slice());
+        if let Some(slot) = all.get_mut(usize::from(vid)) {
+            *slot = rif;
+        }
+        if all.iter().all(Option::is_none) {
+            self.vid_rifs = None;
+        }
     }
 
     /// Takes and sends frames: administratively up, with carrier.
@@ -131,6 +157,8 @@ pub enum RifPlace {
     Port(u16),
     /// A forwarding domain.
     Fid(u16),
+    /// Frames of a port that are tagged (802.1Q) with a VID.
+    PortVlan(u16, u16),
 }
 
 /// `struct tnd_rif` without its key.
@@ -138,7 +166,7 @@ pub enum RifPlace {
 pub struct RifConfig {
     /// Virtual router.
     pub vrf: u16,
-    /// Port or domain.
+    /// Port, domain, or VLAN of a port.
     pub place: RifPlace,
     /// Router MAC.
     pub mac: Mac,

@@ -2,7 +2,7 @@
 
 use tandem_abi::raw;
 
-use super::{Nexthop, NexthopConfig, RifConfig, RifPlace, SetError, State};
+use super::{MAX_VID, Nexthop, NexthopConfig, RifConfig, RifPlace, SetError, State};
 use crate::entry::{MAX_RIF, RouteTarget};
 use crate::group::{Group, GroupConfig};
 use crate::trap::{Trap, TrapConfig};
@@ -48,11 +48,12 @@ impl State {
         self.rifs.get(usize::from(rif))?.as_ref()
     }
 
-    /// The router interface of a port or of a forwarding domain.
+    /// The router interface of a place.
     pub fn rif_at(&self, place: RifPlace) -> Option<u16> {
         match place {
             RifPlace::Port(port) => self.port(port)?.rif,
             RifPlace::Fid(fid) => self.vlan(fid)?.rif,
+            RifPlace::PortVlan(port, vid) => self.port(port)?.vid_rif(vid),
         }
     }
 
@@ -68,6 +69,11 @@ impl State {
                     v.rif = rif;
                 }
             }
+            RifPlace::PortVlan(port, vid) => {
+                if let Ok(p) = self.port_mut(port) {
+                    p.set_vid_rif(vid, rif);
+                }
+            }
         }
     }
 
@@ -80,8 +86,11 @@ impl State {
             return Err(SetError::NoVrf(config.vrf));
         }
         match config.place {
-            RifPlace::Port(port) if self.port(port).is_none() => {
+            RifPlace::Port(port) | RifPlace::PortVlan(port, _) if self.port(port).is_none() => {
                 return Err(SetError::NoPort(port));
+            }
+            RifPlace::PortVlan(_, vid) if !(1..=MAX_VID).contains(&vid) => {
+                return Err(SetError::BadVid(vid));
             }
             RifPlace::Fid(fid) if self.vlan(fid).is_none() => return Err(SetError::NoVlan(fid)),
             _ => {}

@@ -84,16 +84,16 @@ fn change(s: &mut State, r: &mut Rng) {
             s.remove_vlan(fid);
         }
         5 => {
-            let place = if r.chance(2) {
-                RifPlace::Port(port)
-            } else {
-                RifPlace::Fid(fid)
+            let place = match r.below(3) {
+                0 => RifPlace::Port(port),
+                1 => RifPlace::PortVlan(port, r.pick(&[1, 2, 4094])),
+                _ => RifPlace::Fid(fid),
             };
             let config = RifConfig {
                 vrf: r.below(2) as u16,
                 place,
                 mac: router_mac(match place {
-                    RifPlace::Port(p) => p,
+                    RifPlace::Port(p) | RifPlace::PortVlan(p, _) => p,
                     RifPlace::Fid(_) => r.below(7) as u16,
                 }),
                 flags: if r.chance(4) {

@@ -651,3 +651,113 @@ fn routes_active(s: &mut State) {
     assert!(s.exact.take_active(host) && !s.exact.take_active(host));
     assert!(s.take_nexthop_active(2) && !s.take_nexthop_active(1));
 }
+
+/// VLAN interfaces on ports: in by the tag's VID, out with the tag of theirs; everything else of that port is as before.
+#[test]
+fn vlan_interfaces_on_ports() {
+    let mut s = router(3);
+    // RIF 4 is VLAN 10 of port 1, RIF 5 VLAN 20 of it
+    add_rif(&mut s, 4, RifPlace::PortVlan(1, 10));
+    add_rif(&mut s, 5, RifPlace::PortVlan(1, 20));
+    let packet = |rif, to| udp4(router_mac(rif), mac(rif), [10, 0, rif as u8, 9], to, 64, 40);
+    let tag = |f: &[u8]| (f[12] == 0x81).then(|| u16::from_be_bytes([f[14], f[15]]));
+    // untagged to tagged: priority 0, as a VLAN interface sends
+    let (port, out) = run_out(&mut s, 2, &packet(2, [10, 0, 4, 9]));
+    assert_eq!((port, tag(&out)), (1, Some(10)));
+    assert_eq!(out[..6], mac(4));
+    assert_eq!(out[6..12], router_mac(4));
+    assert_eq!(out[16..18], [8, 0]);
+    let (h, _) = Ipv4Header::from_slice(&out[18..]).unwrap();
+    assert_eq!(h.time_to_live, 63);
+    assert_eq!(h.header_checksum, h.calc_header_checksum());
+    // tagged to untagged: the tag ends here
+    let f = tagged(packet(4, [10, 0, 2, 9]), 0x8100, 0xe00a);
+    let (port, out) = run_out(&mut s, 1, &f);
+    assert_eq!((port, tag(&out)), (2, None));
+    assert_eq!(out.len(), f.len() - 4);
+    // between VLANs of one port: no redirect, the priority of the old tag is not kept
+    let f = tagged(packet(4, [10, 0, 5, 9]), 0x8100, 0xe00a);
+    let (port, out) = run_out(&mut s, 1, &f);
+    assert_eq!((port, tag(&out)), (1, Some(20)));
+    // counted with the tag, as bytes of the wire are
+    let before = s.counters.port(1).unwrap().tx.bytes;
+    run(&mut s, 2, &packet(2, [10, 0, 4, 9]));
+    let bytes = s.counters.port(1).unwrap().tx.bytes - before;
+    assert_eq!(bytes as usize, packet(2, [10, 0, 4, 9]).len() + 4);
+    assert_eq!(s.counters.port(2).unwrap().l3_forwarded, 2);
+
+    let plain = || packet(4, [10, 0, 2, 9]);
+    for (name, frame, want) in [
+        (
+            "no interface",
+            tagged(plain(), 0x8100, 30),
+            Drop(DropReason::OtherHost),
+        ),
+        (
+            "other TPID",
+            tagged(plain(), 0x88a8, 10),
+            Drop(DropReason::OtherHost),
+        ),
+        (
+            "not to it",
+            tagged(packet(5, [10, 0, 2, 9]), 0x8100, 10),
+            Drop(DropReason::OtherHost),
+        ),
+        ("untagged", plain(), Drop(DropReason::OtherHost)),
+        (
+            "back",
+            tagged(packet(4, [10, 0, 4, 9]), 0x8100, 10),
+            Cpu(raw::TND_TRAP_REDIRECT),
+        ),
+        (
+            "own address",
+            tagged(packet(4, [10, 0, 4, 1]), 0x8100, 10),
+            Cpu(raw::TND_TRAP_LOCAL),
+        ),
+        (
+            "two tags",
+            tagged(tagged(plain(), 0x8100, 7), 0x8100, 10),
+            Cpu(raw::TND_TRAP_L2_LOCAL),
+        ),
+        (
+            "broadcast",
+            tagged(
+                udp4([0xff; 6], mac(4), [10, 0, 4, 9], [255; 4], 64, 9),
+                0x8100,
+                10,
+            ),
+            Cpu(raw::TND_TRAP_BROADCAST),
+        ),
+    ] {
+        assert_eq!(run(&mut s, 1, &frame), want, "{name}");
+    }
+    // too large for the VLAN interface, not for its port
+    let mut c = *s.rif(4).unwrap();
+    c.mtu = 1000;
+    s.set_rif(4, c).unwrap();
+    let f = udp4(
+        router_mac(2),
+        mac(2),
+        [10, 0, 2, 9],
+        [10, 0, 4, 9],
+        64,
+        1000,
+    );
+    assert_eq!(run(&mut s, 2, &f), Cpu(raw::TND_TRAP_MTU));
+    // gone: what comes for it goes to the CPU if the port has its address, and nothing leaves by it
+    assert!(s.remove_rif(4));
+    assert_eq!(
+        run(&mut s, 2, &packet(2, [10, 0, 4, 9])),
+        Cpu(raw::TND_TRAP_ROUTE)
+    );
+    let f = tagged(packet(1, [10, 0, 2, 9]), 0x8100, 10);
+    s.set_port(
+        1,
+        crate::state::PortConfig {
+            mac: router_mac(1),
+            ..s.port(1).unwrap().config
+        },
+    )
+    .unwrap();
+    assert_eq!(run(&mut s, 1, &f), Cpu(raw::TND_TRAP_UNSUPPORTED));
+}

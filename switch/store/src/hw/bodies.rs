@@ -120,6 +120,8 @@ impl HwBody for Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RifPlace {
     Port(u16),
+    /// Frames of a port with this VLAN's tag.
+    PortVlan(u16, u16),
     /// Table id of the VLAN.
     Vlan(u32),
 }
@@ -137,15 +139,17 @@ impl HwBody for Rif {
     const CLS: Cls = Cls::Rif;
     const ABI: u16 = TND_CLS_RIF;
     fn encode(&self, id: u32) -> Body {
-        let (kind, port, fid) = match self.place {
-            RifPlace::Port(p) => (TND_RIF_PORT, p, 0),
-            RifPlace::Vlan(v) => (TND_RIF_FID, 0, hw_id(v) as u16),
+        let (kind, port, vid, fid) = match self.place {
+            RifPlace::Port(p) => (TND_RIF_PORT, p, 0, 0),
+            RifPlace::PortVlan(p, vid) => (TND_RIF_PORT_VLAN, p, vid, 0),
+            RifPlace::Vlan(v) => (TND_RIF_FID, 0, 0, hw_id(v) as u16),
         };
         body_of(&tnd_rif {
             struct_size: size::<tnd_rif>(),
             rif: hw_id(id) as u16,
             kind,
             port,
+            vid,
             fid,
             mac: self.mac,
             flags: self.flags,

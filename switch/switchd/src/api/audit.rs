@@ -68,12 +68,13 @@ async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
         })
         .await?;
     // the chip is read first: what the kernel changes afterwards shows in the next look
-    let found = Chip::read(api).await?;
+    let found = std::sync::Arc::new(Chip::read(api).await?);
+    let seen = std::sync::Arc::clone(&found);
     let id = source.id();
     let policy = config.policy;
     let expected = tokio::task::spawn_blocking(move || {
         let objects = source.snapshot().map_err(|e| e.to_string())?;
-        Ok::<_, String>(compare::Expected::of(id, objects, config, port))
+        Ok::<_, String>(compare::Expected::of(id, objects, config, port, &seen))
     })
     .await
     .map_err(ApiError::internal)?

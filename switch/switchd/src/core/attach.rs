@@ -195,6 +195,7 @@ pub fn read_left(
     if how == Attach::Warm {
         control.dump(|g: raw::tnd_nhg, tail| left.groups.push((g, dumped_members(tail))))?;
         control.dump(|p: raw::tnd_port, _| left.ports.push(p))?;
+        control.dump(|r: raw::tnd_rif, _| left.rifs.push(r))?;
         let mut view = view.lock();
         control.dump(|e: raw::tnd_fdb, _| {
             if e.action != raw::TND_ACT_FORWARD || e.flags & raw::TND_FDB_STATIC != 0 {

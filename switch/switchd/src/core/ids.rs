@@ -4,6 +4,7 @@
 //!   store (dense ids, in the order in which things came)      chip (the same id for the same thing, always)
 //!     fid 1  ── bridge, ifindex 12 ─────────────────────────►  fid 12
 //!     rif 2  ── on that bridge ─────────────────────────────►  rif 1024 + 12;  on port 3: rif 3
+//!     rif 3  ── on VLAN 10 of port 3 ───────────────────────►  the chip's there, else a hash, from 5120
 //!     nh  7  ── 10.0.0.2 on ifindex 9 ──────────────────────►  hash of both
 //!     nhg 1  ── members ────────────────────────────────────►  the chip's group with these members, else a hash
 //! ```
@@ -13,7 +14,7 @@
 //! what the thing *is*; two things that want the same id are told apart by counting on (then a
 //! restart may swap them, which costs writes and nothing else).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::net::IpAddr;
 
@@ -26,6 +27,10 @@ use zerocopy::IntoBytes;
 const FIDS: u32 = 4094;
 /// Router interfaces of domains begin here; below are those of ports.
 const FID_RIFS: u16 = 1024;
+/// And those of ports' VLANs here.
+const VLAN_RIFS: u32 = 5120;
+/// The largest that the ABI's devices take.
+const MAX_RIF: u32 = 16383;
 
 /// What a thing is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +39,8 @@ enum Identity {
     Domain(u32),
     /// On a port.
     PortRif(u16),
+    /// On a VLAN of a port.
+    VlanRif(u16, u16),
     /// On a domain of the chip.
     FidRif(u16),
     /// A gateway.
@@ -109,6 +116,8 @@ type GroupKey = (Vec<(u32, u32)>, u32);
 pub struct Left {
     /// Groups with their members.
     pub groups: Vec<(raw::tnd_nhg, Vec<raw::tnd_nhg_member>)>,
+    /// Router interfaces: those of ports' VLANs have no number of their own, and a place has one.
+    pub rifs: Vec<raw::tnd_rif>,
     /// Ports: they are there always, so an equal one is not written again.
     pub ports: Vec<raw::tnd_port>,
 }
@@ -126,6 +135,8 @@ pub struct Ids {
     /// Their ids: not for others.
     group_ids: HashMap<u32, ()>,
     ports: HashMap<u16, raw::tnd_port>,
+    /// Router interfaces by port and VID, those of an earlier switchd too: a place keeps its number.
+    vlan_rifs: HashMap<(u16, u16), u32>,
 }
 
 /// FNV-1a, 32 bits, never 0: the same in every build and on every machine.
@@ -156,6 +167,12 @@ impl Ids {
     pub fn new(left: Left) -> Ids {
         let mut ids = Ids {
             ports: left.ports.into_iter().map(|p| (p.port, p)).collect(),
+            vlan_rifs: left
+                .rifs
+                .into_iter()
+                .filter(|r| r.kind == raw::TND_RIF_PORT_VLAN)
+                .map(|r| ((r.port, r.vid), u32::from(r.rif)))
+                .collect(),
             ..Ids::default()
         };
         for (g, list) in left.groups {
@@ -280,17 +297,41 @@ impl Ids {
     fn rif(&mut self, r: &raw::tnd_rif, fresh: bool) -> u16 {
         let id = u32::from(r.rif);
         if fresh || self.rifs.chip(id).is_none() {
-            let (identity, chip) = if r.kind == raw::TND_RIF_FID {
-                (
+            let (identity, chip) = match r.kind {
+                raw::TND_RIF_FID => (
                     Identity::FidRif(r.fid),
                     u32::from(r.fid) + u32::from(FID_RIFS),
-                )
-            } else {
-                (Identity::PortRif(r.port), u32::from(r.port))
+                ),
+                raw::TND_RIF_PORT_VLAN => (
+                    Identity::VlanRif(r.port, r.vid),
+                    self.vlan_rif(r.port, r.vid, id),
+                ),
+                _ => (Identity::PortRif(r.port), u32::from(r.port)),
             };
             self.rifs.take_over(id, identity, chip);
         }
         self.rif_of(r.rif)
+    }
+
+    /// The number of a place on a port's VLAN, given when it is first used. Numbers of places without an interface are
+    /// free again only when there is no other.
+    fn vlan_rif(&mut self, port: u16, vid: u16, fallback: u32) -> u32 {
+        if let Some(chip) = self.vlan_rifs.get(&(port, vid)) {
+            return *chip;
+        }
+        let count = MAX_RIF + 1 - VLAN_RIFS;
+        if self.vlan_rifs.len() >= count as usize {
+            let used = &self.rifs.to_store;
+            self.vlan_rifs.retain(|_, chip| used.contains_key(chip));
+        }
+        let first = hash(&[&port.to_le_bytes(), &vid.to_le_bytes()]) % count;
+        let taken: HashSet<u32> = self.vlan_rifs.values().copied().collect();
+        let chip = (0..count)
+            .map(|n| VLAN_RIFS + (first + n) % count)
+            .find(|c| !taken.contains(c))
+            .unwrap_or(fallback);
+        self.vlan_rifs.insert((port, vid), chip);
+        chip
     }
 
     fn rif_of(&self, id: u16) -> u16 {
@@ -477,6 +518,43 @@ mod tests {
     }
 
     #[test]
+    fn a_vlan_of_a_port_keeps_its_number() {
+        let store = Store::default();
+        let rif = |rif, port, vid| raw::tnd_rif {
+            rif,
+            port,
+            vid,
+            kind: raw::TND_RIF_PORT_VLAN,
+            ..Default::default()
+        };
+        let read = |b: Vec<u8>| read_object::<raw::tnd_rif>(&b).unwrap().0.rif;
+        let named = |ids: &mut Ids, r: raw::tnd_rif| {
+            let body = ids.translate(&planned(raw::TND_OP_CREATE, &r), &store, 1);
+            read(body.unwrap())
+        };
+        let mut ids = Ids::default();
+        // every place its own number, between 5120 and the largest
+        let all: HashSet<u16> = (1..=32)
+            .flat_map(|port| (1..=300).map(move |vid| (port, vid)))
+            .enumerate()
+            .map(|(n, (port, vid))| named(&mut ids, rif(n as u16, port, vid)))
+            .collect();
+        assert_eq!(all.len(), 32 * 300);
+        assert!(all.iter().all(|id| (5120..=16383).contains(id)));
+        // as the chip has it, whatever the order, and nobody else gets it
+        let mut again = Ids::new(Left {
+            rifs: vec![rif(9000, 3, 10), rif(8000, 3, 11)],
+            ..Left::default()
+        });
+        assert_eq!(named(&mut again, rif(1, 3, 11)), 8000);
+        assert_eq!(named(&mut again, rif(2, 3, 10)), 9000);
+        assert_eq!(again.store_rif(9000), Some(2));
+        // a new interface there takes the place over
+        assert_eq!(named(&mut again, rif(7, 3, 10)), 9000);
+        assert_eq!(again.store_rif(9000), Some(7));
+    }
+
+    #[test]
     fn groups_of_before_are_found_by_their_members() {
         let store = Store::default();
         let found = (
@@ -498,7 +576,7 @@ mod tests {
         );
         let mut ids = Ids::new(Left {
             groups: vec![found],
-            ports: Vec::new(),
+            ..Left::default()
         });
         let body = ids.translate(&group(1, &[4, 9]), &store, 1).unwrap();
         let (head, list) = read_nhg(&body).unwrap();
@@ -530,7 +608,7 @@ mod tests {
         };
         let mut ids = Ids::new(Left {
             groups: vec![found(77), found(78)],
-            ports: Vec::new(),
+            ..Left::default()
         });
         let mut named: Vec<u32> = (1..=2)
             .map(|n| {

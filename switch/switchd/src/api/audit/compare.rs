@@ -33,7 +33,14 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    pub(super) fn of(id: SourceId, objects: Vec<Object>, config: Config, port: u16) -> Expected {
+    /// Numbers of router interfaces on ports' VLANs are as in `found`: any would do.
+    pub(super) fn of(
+        id: SourceId,
+        objects: Vec<Object>,
+        config: Config,
+        port: u16,
+        found: &Chip,
+    ) -> Expected {
         let mut store = Store::new(Config {
             // an endless chip: no reserves, nothing fails
             route_slots: [0, 0],
@@ -47,7 +54,10 @@ impl Expected {
         }
         store.apply(Event::EndSync(id), 1);
         let mut chip = Chip::default();
-        let mut ids = Ids::new(Left::default());
+        let mut ids = Ids::new(Left {
+            rifs: found.rifs.values().copied().collect(),
+            ..Left::default()
+        });
         let mut planned: Vec<Planned> = Vec::new();
         for _ in 0..ROUNDS {
             planned.clear();

@@ -33,6 +33,10 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
             },
         }),
         (_, None) if l.flags & consts::IFF_LOOPBACK != 0 => model::LinkKind::Loopback,
+        (nl::LinkKind::Vlan(v), None) if v.protocol == 0x8100 && v.reorder_hdr && !v.egress_qos => {
+            model::LinkKind::Vlan { vid: v.id }
+        }
+        (nl::LinkKind::Vlan(_), None) => model::LinkKind::Other("vlan".into()),
         (nl::LinkKind::Tun, None) => model::LinkKind::Other("tun".into()),
         (nl::LinkKind::Other(kind), None) if kind.is_empty() => {
             model::LinkKind::Other("device".into())
