@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		1
+#define TND_ABI_MINOR		2
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64
@@ -220,7 +220,7 @@ enum tnd_op {
 	TND_OP_SNAPSHOT		= 12,	/* all pools of one instant at out_offset: struct tnd_pool[] */
 };
 
-/* Classes: bodies of 1..11 are laid out below, the others only numbered */
+/* Classes: bodies are in tandem_objects.h; some are only numbered yet */
 enum tnd_class {
 	TND_CLS_NONE		= 0,
 	TND_CLS_PORT		= 1,
@@ -243,6 +243,7 @@ enum tnd_class {
 	TND_CLS_POLICER		= 18,
 	TND_CLS_MIRROR		= 19,
 	TND_CLS_QUEUE		= 20,
+	TND_CLS_ACL_BIND	= 21,
 	TND_CLS_COST		= 32,	/* DUMP only: struct tnd_class_cost */
 	TND_CLS_GEOMETRY	= 33,	/* DUMP only: struct tnd_geometry; a device may not tell */
 	TND_CLS_PORT_STATS	= 34,	/* DUMP only: struct tnd_port_stats; the cursor is the port */
@@ -431,7 +432,10 @@ enum tnd_trap_reason {
 	TND_TRAP_REDIRECT	= 18,	/* leaves by the interface it came in on (RFC 792) */
 	TND_TRAP_CONNECTED	= 19,	/* connected route, neighbour not resolved */
 	TND_TRAP_ERROR		= 20,	/* the kernel owes an answer or a counter: bad source, checksum */
-	TND_TRAP_REASON_COUNT	= 21,
+	TND_TRAP_ACL		= 21,	/* a rule says so */
+	TND_TRAP_ACL_INCOMPLETE	= 22,	/* a list that has not all of its rules in hardware */
+	TND_TRAP_SAMPLE		= 23,	/* copy of a frame, by a mirror session */
+	TND_TRAP_REASON_COUNT	= 24,
 };
 
 /* Queues to the CPU, strict order: a lower number goes first */

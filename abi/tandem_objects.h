@@ -213,4 +213,151 @@ struct tnd_trap {
 	__le32	burst;			/* packets */
 };
 
+/* -------------------------------------------------------------------------
+ * Access control lists (draft: no second front end has used them)
+ *
+ * A table is a list of rules by priority. It does something once it is bound
+ * to a port and a stage. The first rule that matches decides; no match, and
+ * no binding, is PERMIT.
+ */
+enum tnd_acl_stage {
+	TND_ACL_PORT		= 1,	/* a frame comes in; before it is classified */
+	TND_ACL_INGRESS		= 2,	/* the chip has decided to forward it; before it is changed */
+	TND_ACL_EGRESS		= 3,	/* for each port that it would leave by, as it would leave */
+};
+
+/* TND_CLS_ACL_TABLE: key = table */
+struct tnd_acl_table {
+	__le16	struct_size;
+	__le16	stage;			/* enum tnd_acl_stage: what it may be bound to */
+	__le32	table;			/* id, chosen by the driver, not 0 */
+};
+
+/* The table has not all of its rules: every frame that it would see goes to the CPU */
+#define TND_ACL_BIND_TRAP_ALL	(1U << 0)
+
+/*
+ * TND_CLS_ACL_BIND: key = port, stage. All are there from the start, without
+ * table; CREATE and UPDATE write, DELETE clears, SET_TRAP sets TRAP_ALL. Takes
+ * no slots: none of these can fail for space.
+ */
+struct tnd_acl_bind {
+	__le16	struct_size;
+	__le16	port;
+	__le16	stage;			/* enum tnd_acl_stage */
+	__le16	flags;			/* TND_ACL_BIND_* */
+	__le32	table;			/* 0: none */
+	__le32	reserved0;
+};
+
+/* tnd_acl_key.tag: the outer tag */
+#define TND_ACL_UNTAGGED	0
+#define TND_ACL_TAG_8021Q	1
+#define TND_ACL_TAG_8021AD	2
+
+/* tnd_acl_key.fragment */
+#define TND_ACL_FRAGMENT	(1U << 0)	/* of more than one piece */
+#define TND_ACL_FRAGMENT_FIRST	(1U << 1)	/* and the first of them */
+
+/*
+ * Fields of a frame, or the bits of them that count. What is behind the outer
+ * tag is IPv4 or IPv6 if @ethertype says so with all of its bits in the mask;
+ * other rules must leave the IP and transport fields alone. A piece of a
+ * fragmented packet has no transport ports, the first one neither.
+ */
+struct tnd_acl_key {
+	__u8	dst_mac[6];
+	__u8	src_mac[6];
+	__u8	dst_ip[16];		/* IPv4 in the first four bytes */
+	__u8	src_ip[16];
+	__le16	ethertype;		/* behind the outer tag */
+	__le16	tci;			/* of the outer tag; 0 without one */
+	__le16	port;			/* ingress port */
+	__le16	src_port;		/* TCP, UDP, SCTP; ICMP and ICMPv6: type */
+	__le16	dst_port;		/* ICMP and ICMPv6: code */
+	__u8	tag;			/* TND_ACL_UNTAGGED, TND_ACL_TAG_* */
+	__u8	protocol;		/* behind IPv6 extension headers */
+	__u8	tos;			/* or traffic class */
+	__u8	ttl;			/* or hop limit */
+	__u8	tcp_flags;		/* the low eight */
+	__u8	fragment;		/* TND_ACL_FRAGMENT* */
+	__u8	reserved0[4];
+};
+
+enum tnd_acl_action {
+	TND_ACL_PERMIT		= 0,	/* on its way */
+	TND_ACL_DROP		= 1,
+	TND_ACL_TRAP		= 2,	/* to the CPU, as it came in, with reason TND_TRAP_ACL */
+	TND_ACL_REDIRECT_PORT	= 3,	/* out of port @target as it is; stage PORT only */
+	TND_ACL_REDIRECT_NEXTHOP = 4,	/* if it is routed: over next hop @target; stage PORT only */
+};
+
+#define TND_ACL_SET_VID		(1U << 0)	/* classify as if tagged with @vid; stage PORT only */
+#define TND_ACL_SET_PCP		(1U << 1)	/* priority @pcp in the tag that it leaves with; stage PORT only */
+#define TND_ACL_TRAP_CLASS	(1U << 2)	/* with TRAP: @trap_class, not the reason's own */
+
+/* tnd_class_cost.family and tnd_lease_item.family of a rule: 0, TND_AF_*, or this */
+#define TND_ACL_WIDTH_FULL	255	/* MAC addresses together with IP */
+
+/*
+ * TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule
+ * in one step. The width of its key, and so its slots, follows from the fields
+ * it looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.
+ */
+struct tnd_acl_entry {
+	__le16	struct_size;
+	__le16	action;			/* enum tnd_acl_action */
+	__le32	table;
+	__le32	priority;		/* the lower goes first */
+	__le32	flags;			/* TND_ACL_SET_*, TND_ACL_TRAP_CLASS */
+	struct tnd_acl_key key;		/* zero where the mask is */
+	struct tnd_acl_key mask;
+	__le16	src_port_min;		/* min..max; both zero: as the key says */
+	__le16	src_port_max;
+	__le16	dst_port_min;
+	__le16	dst_port_max;
+	__le32	counter;		/* tnd_acl_counter, 0: none */
+	__le32	policer;		/* tnd_policer: what exceeds it is dropped; 0: none */
+	__le32	target;			/* REDIRECT_*: port or next hop */
+	__le16	mirror;			/* tnd_mirror: a copy there; 0: none */
+	__le16	vid;			/* with SET_VID: 1..4094 */
+	__le16	trap_class;		/* with TRAP_CLASS: enum tnd_trap_class */
+	__u8	pcp;			/* with SET_PCP: 0..7 */
+	__u8	reserved0[5];
+};
+
+/* TND_CLS_ACL_COUNTER: key = counter. Counts are read only and zero at CREATE */
+struct tnd_acl_counter {
+	__le16	struct_size;
+	__le16	reserved0;
+	__le32	counter;		/* id, chosen by the driver, not 0 */
+	__le64	packets;		/* hits whose frame the chip has dealt with itself */
+	__le64	bytes;			/* without FCS */
+	__le64	used_ns;		/* of the last one, device clock; 0: never */
+};
+
+#define TND_POLICER_PACKETS	(1U << 0)	/* rate and burst are packets, else bytes */
+
+/* TND_CLS_POLICER: a token bucket; key = policer. Counts are read only */
+struct tnd_policer {
+	__le16	struct_size;
+	__le16	flags;			/* TND_POLICER_* */
+	__le32	policer;		/* id, chosen by the driver, not 0 */
+	__le64	rate;			/* per second, not 0 */
+	__le64	burst;			/* not 0 */
+	__le64	passed;			/* packets */
+	__le64	dropped;
+};
+
+/* TND_CLS_MIRROR: a session; key = mirror. The count is read only */
+struct tnd_mirror {
+	__le16	struct_size;
+	__le16	mirror;			/* id, not 0 */
+	__le16	port;			/* analyser port; 0: the CPU, reason TND_TRAP_SAMPLE */
+	__le16	reserved0;
+	__le32	truncate;		/* bytes of each copy, 0: all */
+	__le32	rate;			/* one of so many frames; 0 and 1: each */
+	__le64	packets;		/* copies sent */
+};
+
 #endif /* _UAPI_LINUX_TANDEM_OBJECTS_H */

@@ -33,6 +33,8 @@ const ENUM_WIDTH: &[(&str, &str)] = &[
     ("tnd_action", "u8"),
     ("tnd_rif_kind", "u16"),
     ("tnd_route_target", "u8"),
+    ("tnd_acl_stage", "u16"),
+    ("tnd_acl_action", "u16"),
 ];
 
 /// Macros by prefix: the longest prefix wins; the width is that of the field that carries them.
@@ -56,6 +58,12 @@ const MACRO_WIDTH: &[(&str, &str)] = &[
     ("TND_TX_", "u16"),
     ("TND_FDB_", "u16"),
     ("TND_AF_", "u8"),
+    ("TND_ACL_BIND_", "u16"),
+    ("TND_ACL_WIDTH_", "u8"),
+    ("TND_ACL_UNTAGGED", "u8"),
+    ("TND_ACL_TAG_", "u8"),
+    ("TND_ACL_FRAGMENT", "u8"),
+    ("TND_POLICER_", "u16"),
     ("TND_VID_ANY", "u16"),
     ("TND_CAGE_", "u16"),
 ];

@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 1;
+pub const TND_ABI_MINOR: u16 = 2;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -57,6 +57,17 @@ pub const TND_RIF_RPF_LOOSE: u32 = 16;
 pub const TND_NHG_MAX_MEMBERS: usize = 256;
 pub const TND_HASH_L3: u32 = 0;
 pub const TND_HASH_L4: u32 = 1;
+pub const TND_ACL_BIND_TRAP_ALL: u16 = 1;
+pub const TND_ACL_UNTAGGED: u8 = 0;
+pub const TND_ACL_TAG_8021Q: u8 = 1;
+pub const TND_ACL_TAG_8021AD: u8 = 2;
+pub const TND_ACL_FRAGMENT: u8 = 1;
+pub const TND_ACL_FRAGMENT_FIRST: u8 = 2;
+pub const TND_ACL_SET_VID: u32 = 1;
+pub const TND_ACL_SET_PCP: u32 = 2;
+pub const TND_ACL_TRAP_CLASS: u32 = 4;
+pub const TND_ACL_WIDTH_FULL: u8 = 255;
+pub const TND_POLICER_PACKETS: u16 = 1;
 pub const TND_EXACT_HASH_MIX64: u32 = 1;
 pub const TND_LEASE_MAX_CLASSES: usize = 8;
 pub const TND_CAGE_RJ45: u16 = 1;
@@ -374,6 +385,7 @@ pub const TND_CLS_ACL_RANGE: tnd_class = 17;
 pub const TND_CLS_POLICER: tnd_class = 18;
 pub const TND_CLS_MIRROR: tnd_class = 19;
 pub const TND_CLS_QUEUE: tnd_class = 20;
+pub const TND_CLS_ACL_BIND: tnd_class = 21;
 #[doc = "DUMP only: struct tnd_class_cost\n"]
 pub const TND_CLS_COST: tnd_class = 32;
 #[doc = "DUMP only: struct tnd_geometry; a device may not tell\n"]
@@ -381,7 +393,7 @@ pub const TND_CLS_GEOMETRY: tnd_class = 33;
 #[doc = "DUMP only: struct tnd_port_stats; the cursor is the port\n"]
 pub const TND_CLS_PORT_STATS: tnd_class = 34;
 pub const TND_CLS_LED: tnd_class = 35;
-#[doc = "Classes: bodies of 1..11 are laid out below, the others only numbered\n"]
+#[doc = "Classes: bodies are in tandem_objects.h; some are only numbered yet\n"]
 pub type tnd_class = u16;
 #[doc = "tnd_cmd - one command, 128 bytes: a head of 64, a body of 64\n- `op`: enum tnd_op\n- `cls`: enum tnd_class\n- `flags`: TND_CMD_*\n- `cookie`: returned unchanged in the completion\n- `seq`: grows by one per command of a ring, from 0 at attach\n- `lease`: lease id, with TND_CMD_LEASE or for RELEASE\n- `wait_pair`: command pair, with TND_CMD_WAIT\n- `body_size`: bytes of body, inline or in the arena\n- `wait_seq`: with TND_CMD_WAIT\n- `body_offset`: from the start of the arena, with TND_CMD_ARENA\n- `out_offset`: from the start of the arena: where results go\n- `out_size`: bytes available there\n- `arg`: DUMP: cursor, 0 first; RELEASE with @lease 0: the cookie of a LEASE\nwhose completion was lost, TND_ST_LEASE if it was not granted; else zero\n- `epoch`: the driver's epoch; another one is TND_ST_STALE\n"]
 #[repr(C)]
@@ -653,7 +665,13 @@ pub const TND_TRAP_REDIRECT: tnd_trap_reason = 18;
 pub const TND_TRAP_CONNECTED: tnd_trap_reason = 19;
 #[doc = "the kernel owes an answer or a counter: bad source, checksum\n"]
 pub const TND_TRAP_ERROR: tnd_trap_reason = 20;
-pub const TND_TRAP_REASON_COUNT: tnd_trap_reason = 21;
+#[doc = "a rule says so\n"]
+pub const TND_TRAP_ACL: tnd_trap_reason = 21;
+#[doc = "a list that has not all of its rules in hardware\n"]
+pub const TND_TRAP_ACL_INCOMPLETE: tnd_trap_reason = 22;
+#[doc = "copy of a frame, by a mirror session\n"]
+pub const TND_TRAP_SAMPLE: tnd_trap_reason = 23;
+pub const TND_TRAP_REASON_COUNT: tnd_trap_reason = 24;
 #[doc = "Why a packet came to the CPU: tnd_rx.reason, and the key of TND_CLS_TRAP\n"]
 pub type tnd_trap_reason = u16;
 #[doc = "link protocols, ARP, ND\n"]
@@ -1264,6 +1282,383 @@ const _: () = {
     ["Offset of field: tnd_trap::rate_pps"][::std::mem::offset_of!(tnd_trap, rate_pps) - 8usize];
     ["Offset of field: tnd_trap::burst"][::std::mem::offset_of!(tnd_trap, burst) - 12usize];
 };
+#[doc = "a frame comes in; before it is classified\n"]
+pub const TND_ACL_PORT: tnd_acl_stage = 1;
+#[doc = "the chip has decided to forward it; before it is changed\n"]
+pub const TND_ACL_INGRESS: tnd_acl_stage = 2;
+#[doc = "for each port that it would leave by, as it would leave\n"]
+pub const TND_ACL_EGRESS: tnd_acl_stage = 3;
+#[doc = "-------------------------------------------------------------------------\nAccess control lists (draft: no second front end has used them)\n\nA table is a list of rules by priority. It does something once it is bound\nto a port and a stage. The first rule that matches decides; no match, and\nno binding, is PERMIT.\n"]
+pub type tnd_acl_stage = u16;
+#[doc = "TND_CLS_ACL_TABLE: key = table\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_acl_table {
+    pub struct_size: u16,
+    #[doc = "enum tnd_acl_stage: what it may be bound to\n"]
+    pub stage: u16,
+    #[doc = "id, chosen by the driver, not 0\n"]
+    pub table: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_acl_table"][::std::mem::size_of::<tnd_acl_table>() - 8usize];
+    ["Alignment of tnd_acl_table"][::std::mem::align_of::<tnd_acl_table>() - 4usize];
+    ["Offset of field: tnd_acl_table::struct_size"]
+        [::std::mem::offset_of!(tnd_acl_table, struct_size) - 0usize];
+    ["Offset of field: tnd_acl_table::stage"]
+        [::std::mem::offset_of!(tnd_acl_table, stage) - 2usize];
+    ["Offset of field: tnd_acl_table::table"]
+        [::std::mem::offset_of!(tnd_acl_table, table) - 4usize];
+};
+#[doc = "TND_CLS_ACL_BIND: key = port, stage. All are there from the start, without\ntable; CREATE and UPDATE write, DELETE clears, SET_TRAP sets TRAP_ALL. Takes\nno slots: none of these can fail for space.\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_acl_bind {
+    pub struct_size: u16,
+    pub port: u16,
+    #[doc = "enum tnd_acl_stage\n"]
+    pub stage: u16,
+    #[doc = "TND_ACL_BIND_*\n"]
+    pub flags: u16,
+    #[doc = "0: none\n"]
+    pub table: u32,
+    pub reserved0: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_acl_bind"][::std::mem::size_of::<tnd_acl_bind>() - 16usize];
+    ["Alignment of tnd_acl_bind"][::std::mem::align_of::<tnd_acl_bind>() - 4usize];
+    ["Offset of field: tnd_acl_bind::struct_size"]
+        [::std::mem::offset_of!(tnd_acl_bind, struct_size) - 0usize];
+    ["Offset of field: tnd_acl_bind::port"][::std::mem::offset_of!(tnd_acl_bind, port) - 2usize];
+    ["Offset of field: tnd_acl_bind::stage"][::std::mem::offset_of!(tnd_acl_bind, stage) - 4usize];
+    ["Offset of field: tnd_acl_bind::flags"][::std::mem::offset_of!(tnd_acl_bind, flags) - 6usize];
+    ["Offset of field: tnd_acl_bind::table"][::std::mem::offset_of!(tnd_acl_bind, table) - 8usize];
+    ["Offset of field: tnd_acl_bind::reserved0"]
+        [::std::mem::offset_of!(tnd_acl_bind, reserved0) - 12usize];
+};
+#[doc = "Fields of a frame, or the bits of them that count. What is behind the outer\ntag is IPv4 or IPv6 if @ethertype says so with all of its bits in the mask;\nother rules must leave the IP and transport fields alone. A piece of a\nfragmented packet has no transport ports, the first one neither.\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_acl_key {
+    pub dst_mac: [u8; 6usize],
+    pub src_mac: [u8; 6usize],
+    #[doc = "IPv4 in the first four bytes\n"]
+    pub dst_ip: [u8; 16usize],
+    pub src_ip: [u8; 16usize],
+    #[doc = "behind the outer tag\n"]
+    pub ethertype: u16,
+    #[doc = "of the outer tag; 0 without one\n"]
+    pub tci: u16,
+    #[doc = "ingress port\n"]
+    pub port: u16,
+    #[doc = "TCP, UDP, SCTP; ICMP and ICMPv6: type\n"]
+    pub src_port: u16,
+    #[doc = "ICMP and ICMPv6: code\n"]
+    pub dst_port: u16,
+    #[doc = "TND_ACL_UNTAGGED, TND_ACL_TAG_*\n"]
+    pub tag: u8,
+    #[doc = "behind IPv6 extension headers\n"]
+    pub protocol: u8,
+    #[doc = "or traffic class\n"]
+    pub tos: u8,
+    #[doc = "or hop limit\n"]
+    pub ttl: u8,
+    #[doc = "the low eight\n"]
+    pub tcp_flags: u8,
+    #[doc = "TND_ACL_FRAGMENT*\n"]
+    pub fragment: u8,
+    pub reserved0: [u8; 4usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_acl_key"][::std::mem::size_of::<tnd_acl_key>() - 64usize];
+    ["Alignment of tnd_acl_key"][::std::mem::align_of::<tnd_acl_key>() - 2usize];
+    ["Offset of field: tnd_acl_key::dst_mac"]
+        [::std::mem::offset_of!(tnd_acl_key, dst_mac) - 0usize];
+    ["Offset of field: tnd_acl_key::src_mac"]
+        [::std::mem::offset_of!(tnd_acl_key, src_mac) - 6usize];
+    ["Offset of field: tnd_acl_key::dst_ip"][::std::mem::offset_of!(tnd_acl_key, dst_ip) - 12usize];
+    ["Offset of field: tnd_acl_key::src_ip"][::std::mem::offset_of!(tnd_acl_key, src_ip) - 28usize];
+    ["Offset of field: tnd_acl_key::ethertype"]
+        [::std::mem::offset_of!(tnd_acl_key, ethertype) - 44usize];
+    ["Offset of field: tnd_acl_key::tci"][::std::mem::offset_of!(tnd_acl_key, tci) - 46usize];
+    ["Offset of field: tnd_acl_key::port"][::std::mem::offset_of!(tnd_acl_key, port) - 48usize];
+    ["Offset of field: tnd_acl_key::src_port"]
+        [::std::mem::offset_of!(tnd_acl_key, src_port) - 50usize];
+    ["Offset of field: tnd_acl_key::dst_port"]
+        [::std::mem::offset_of!(tnd_acl_key, dst_port) - 52usize];
+    ["Offset of field: tnd_acl_key::tag"][::std::mem::offset_of!(tnd_acl_key, tag) - 54usize];
+    ["Offset of field: tnd_acl_key::protocol"]
+        [::std::mem::offset_of!(tnd_acl_key, protocol) - 55usize];
+    ["Offset of field: tnd_acl_key::tos"][::std::mem::offset_of!(tnd_acl_key, tos) - 56usize];
+    ["Offset of field: tnd_acl_key::ttl"][::std::mem::offset_of!(tnd_acl_key, ttl) - 57usize];
+    ["Offset of field: tnd_acl_key::tcp_flags"]
+        [::std::mem::offset_of!(tnd_acl_key, tcp_flags) - 58usize];
+    ["Offset of field: tnd_acl_key::fragment"]
+        [::std::mem::offset_of!(tnd_acl_key, fragment) - 59usize];
+    ["Offset of field: tnd_acl_key::reserved0"]
+        [::std::mem::offset_of!(tnd_acl_key, reserved0) - 60usize];
+};
+#[doc = "on its way\n"]
+pub const TND_ACL_PERMIT: tnd_acl_action = 0;
+pub const TND_ACL_DROP: tnd_acl_action = 1;
+#[doc = "to the CPU, as it came in, with reason TND_TRAP_ACL\n"]
+pub const TND_ACL_TRAP: tnd_acl_action = 2;
+#[doc = "out of port @target as it is; stage PORT only\n"]
+pub const TND_ACL_REDIRECT_PORT: tnd_acl_action = 3;
+#[doc = "if it is routed: over next hop @target; stage PORT only\n"]
+pub const TND_ACL_REDIRECT_NEXTHOP: tnd_acl_action = 4;
+pub type tnd_acl_action = u16;
+#[doc = "TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule\nin one step. The width of its key, and so its slots, follows from the fields\nit looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_acl_entry {
+    pub struct_size: u16,
+    #[doc = "enum tnd_acl_action\n"]
+    pub action: u16,
+    pub table: u32,
+    #[doc = "the lower goes first\n"]
+    pub priority: u32,
+    #[doc = "TND_ACL_SET_*, TND_ACL_TRAP_CLASS\n"]
+    pub flags: u32,
+    #[doc = "zero where the mask is\n"]
+    pub key: tnd_acl_key,
+    pub mask: tnd_acl_key,
+    #[doc = "min..max; both zero: as the key says\n"]
+    pub src_port_min: u16,
+    pub src_port_max: u16,
+    pub dst_port_min: u16,
+    pub dst_port_max: u16,
+    #[doc = "tnd_acl_counter, 0: none\n"]
+    pub counter: u32,
+    #[doc = "tnd_policer: what exceeds it is dropped; 0: none\n"]
+    pub policer: u32,
+    #[doc = "REDIRECT_*: port or next hop\n"]
+    pub target: u32,
+    #[doc = "tnd_mirror: a copy there; 0: none\n"]
+    pub mirror: u16,
+    #[doc = "with SET_VID: 1..4094\n"]
+    pub vid: u16,
+    #[doc = "with TRAP_CLASS: enum tnd_trap_class\n"]
+    pub trap_class: u16,
+    #[doc = "with SET_PCP: 0..7\n"]
+    pub pcp: u8,
+    pub reserved0: [u8; 5usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_acl_entry"][::std::mem::size_of::<tnd_acl_entry>() - 176usize];
+    ["Alignment of tnd_acl_entry"][::std::mem::align_of::<tnd_acl_entry>() - 4usize];
+    ["Offset of field: tnd_acl_entry::struct_size"]
+        [::std::mem::offset_of!(tnd_acl_entry, struct_size) - 0usize];
+    ["Offset of field: tnd_acl_entry::action"]
+        [::std::mem::offset_of!(tnd_acl_entry, action) - 2usize];
+    ["Offset of field: tnd_acl_entry::table"]
+        [::std::mem::offset_of!(tnd_acl_entry, table) - 4usize];
+    ["Offset of field: tnd_acl_entry::priority"]
+        [::std::mem::offset_of!(tnd_acl_entry, priority) - 8usize];
+    ["Offset of field: tnd_acl_entry::flags"]
+        [::std::mem::offset_of!(tnd_acl_entry, flags) - 12usize];
+    ["Offset of field: tnd_acl_entry::key"][::std::mem::offset_of!(tnd_acl_entry, key) - 16usize];
+    ["Offset of field: tnd_acl_entry::mask"][::std::mem::offset_of!(tnd_acl_entry, mask) - 80usize];
+    ["Offset of field: tnd_acl_entry::src_port_min"]
+        [::std::mem::offset_of!(tnd_acl_entry, src_port_min) - 144usize];
+    ["Offset of field: tnd_acl_entry::src_port_max"]
+        [::std::mem::offset_of!(tnd_acl_entry, src_port_max) - 146usize];
+    ["Offset of field: tnd_acl_entry::dst_port_min"]
+        [::std::mem::offset_of!(tnd_acl_entry, dst_port_min) - 148usize];
+    ["Offset of field: tnd_acl_entry::dst_port_max"]
+        [::std::mem::offset_of!(tnd_acl_entry, dst_port_max) - 150usize];
+    ["Offset of field: tnd_acl_entry::counter"]
+        [::std::mem::offset_of!(tnd_acl_entry, counter) - 152usize];
+    ["Offset of field: tnd_acl_entry::policer"]
+        [::std::mem::offset_of!(tnd_acl_entry, policer) - 156usize];
+    ["Offset of field: tnd_acl_entry::target"]
+        [::std::mem::offset_of!(tnd_acl_entry, target) - 160usize];
+    ["Offset of field: tnd_acl_entry::mirror"]
+        [::std::mem::offset_of!(tnd_acl_entry, mirror) - 164usize];
+    ["Offset of field: tnd_acl_entry::vid"][::std::mem::offset_of!(tnd_acl_entry, vid) - 166usize];
+    ["Offset of field: tnd_acl_entry::trap_class"]
+        [::std::mem::offset_of!(tnd_acl_entry, trap_class) - 168usize];
+    ["Offset of field: tnd_acl_entry::pcp"][::std::mem::offset_of!(tnd_acl_entry, pcp) - 170usize];
+    ["Offset of field: tnd_acl_entry::reserved0"]
+        [::std::mem::offset_of!(tnd_acl_entry, reserved0) - 171usize];
+};
+#[doc = "TND_CLS_ACL_COUNTER: key = counter. Counts are read only and zero at CREATE\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_acl_counter {
+    pub struct_size: u16,
+    pub reserved0: u16,
+    #[doc = "id, chosen by the driver, not 0\n"]
+    pub counter: u32,
+    #[doc = "hits whose frame the chip has dealt with itself\n"]
+    pub packets: u64,
+    #[doc = "without FCS\n"]
+    pub bytes: u64,
+    #[doc = "of the last one, device clock; 0: never\n"]
+    pub used_ns: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_acl_counter"][::std::mem::size_of::<tnd_acl_counter>() - 32usize];
+    ["Alignment of tnd_acl_counter"][::std::mem::align_of::<tnd_acl_counter>() - 8usize];
+    ["Offset of field: tnd_acl_counter::struct_size"]
+        [::std::mem::offset_of!(tnd_acl_counter, struct_size) - 0usize];
+    ["Offset of field: tnd_acl_counter::reserved0"]
+        [::std::mem::offset_of!(tnd_acl_counter, reserved0) - 2usize];
+    ["Offset of field: tnd_acl_counter::counter"]
+        [::std::mem::offset_of!(tnd_acl_counter, counter) - 4usize];
+    ["Offset of field: tnd_acl_counter::packets"]
+        [::std::mem::offset_of!(tnd_acl_counter, packets) - 8usize];
+    ["Offset of field: tnd_acl_counter::bytes"]
+        [::std::mem::offset_of!(tnd_acl_counter, bytes) - 16usize];
+    ["Offset of field: tnd_acl_counter::used_ns"]
+        [::std::mem::offset_of!(tnd_acl_counter, used_ns) - 24usize];
+};
+#[doc = "TND_CLS_POLICER: a token bucket; key = policer. Counts are read only\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_policer {
+    pub struct_size: u16,
+    #[doc = "TND_POLICER_*\n"]
+    pub flags: u16,
+    #[doc = "id, chosen by the driver, not 0\n"]
+    pub policer: u32,
+    #[doc = "per second, not 0\n"]
+    pub rate: u64,
+    #[doc = "not 0\n"]
+    pub burst: u64,
+    #[doc = "packets\n"]
+    pub passed: u64,
+    pub dropped: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_policer"][::std::mem::size_of::<tnd_policer>() - 40usize];
+    ["Alignment of tnd_policer"][::std::mem::align_of::<tnd_policer>() - 8usize];
+    ["Offset of field: tnd_policer::struct_size"]
+        [::std::mem::offset_of!(tnd_policer, struct_size) - 0usize];
+    ["Offset of field: tnd_policer::flags"][::std::mem::offset_of!(tnd_policer, flags) - 2usize];
+    ["Offset of field: tnd_policer::policer"]
+        [::std::mem::offset_of!(tnd_policer, policer) - 4usize];
+    ["Offset of field: tnd_policer::rate"][::std::mem::offset_of!(tnd_policer, rate) - 8usize];
+    ["Offset of field: tnd_policer::burst"][::std::mem::offset_of!(tnd_policer, burst) - 16usize];
+    ["Offset of field: tnd_policer::passed"][::std::mem::offset_of!(tnd_policer, passed) - 24usize];
+    ["Offset of field: tnd_policer::dropped"]
+        [::std::mem::offset_of!(tnd_policer, dropped) - 32usize];
+};
+#[doc = "TND_CLS_MIRROR: a session; key = mirror. The count is read only\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_mirror {
+    pub struct_size: u16,
+    #[doc = "id, not 0\n"]
+    pub mirror: u16,
+    #[doc = "analyser port; 0: the CPU, reason TND_TRAP_SAMPLE\n"]
+    pub port: u16,
+    pub reserved0: u16,
+    #[doc = "bytes of each copy, 0: all\n"]
+    pub truncate: u32,
+    #[doc = "one of so many frames; 0 and 1: each\n"]
+    pub rate: u32,
+    #[doc = "copies sent\n"]
+    pub packets: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_mirror"][::std::mem::size_of::<tnd_mirror>() - 24usize];
+    ["Alignment of tnd_mirror"][::std::mem::align_of::<tnd_mirror>() - 8usize];
+    ["Offset of field: tnd_mirror::struct_size"]
+        [::std::mem::offset_of!(tnd_mirror, struct_size) - 0usize];
+    ["Offset of field: tnd_mirror::mirror"][::std::mem::offset_of!(tnd_mirror, mirror) - 2usize];
+    ["Offset of field: tnd_mirror::port"][::std::mem::offset_of!(tnd_mirror, port) - 4usize];
+    ["Offset of field: tnd_mirror::reserved0"]
+        [::std::mem::offset_of!(tnd_mirror, reserved0) - 6usize];
+    ["Offset of field: tnd_mirror::truncate"]
+        [::std::mem::offset_of!(tnd_mirror, truncate) - 8usize];
+    ["Offset of field: tnd_mirror::rate"][::std::mem::offset_of!(tnd_mirror, rate) - 12usize];
+    ["Offset of field: tnd_mirror::packets"][::std::mem::offset_of!(tnd_mirror, packets) - 16usize];
+};
 #[doc = "tnd_pool - one physical pool in a SNAPSHOT.\nused + in_flight + committed + free == size, each counted by itself\n- `pool`: id; ids are dense, discovered by SNAPSHOT\n- `flags`: zero\n- `size`: slots\n- `used`: by objects that are written\n- `in_flight`: by commands accepted and not completed yet\n- `committed`: by leases\n- `free`: by nobody\n- `high_watermark`: largest used + in_flight since reset\n- `name`: \"exact-match\", \"ipv4-lpm\", …, NUL terminated\n- `unit`: what a slot is, \"entry\", \"member\", …\n"]
 #[repr(C)]
 #[derive(
@@ -1769,6 +2164,48 @@ impl Default for tnd_route {
 }
 
 impl Default for tnd_trap {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_acl_table {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_acl_bind {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_acl_key {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_acl_entry {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_acl_counter {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_policer {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_mirror {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
     }
@@ -2735,6 +3172,345 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_trap",
         Some("burst"),
         ::std::mem::offset_of!(tnd_trap, burst),
+    ),
+    (
+        "tnd_acl_table",
+        None,
+        ::std::mem::size_of::<tnd_acl_table>(),
+    ),
+    (
+        "tnd_acl_table",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_acl_table, struct_size),
+    ),
+    (
+        "tnd_acl_table",
+        Some("stage"),
+        ::std::mem::offset_of!(tnd_acl_table, stage),
+    ),
+    (
+        "tnd_acl_table",
+        Some("table"),
+        ::std::mem::offset_of!(tnd_acl_table, table),
+    ),
+    ("tnd_acl_bind", None, ::std::mem::size_of::<tnd_acl_bind>()),
+    (
+        "tnd_acl_bind",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_acl_bind, struct_size),
+    ),
+    (
+        "tnd_acl_bind",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_acl_bind, port),
+    ),
+    (
+        "tnd_acl_bind",
+        Some("stage"),
+        ::std::mem::offset_of!(tnd_acl_bind, stage),
+    ),
+    (
+        "tnd_acl_bind",
+        Some("flags"),
+        ::std::mem::offset_of!(tnd_acl_bind, flags),
+    ),
+    (
+        "tnd_acl_bind",
+        Some("table"),
+        ::std::mem::offset_of!(tnd_acl_bind, table),
+    ),
+    (
+        "tnd_acl_bind",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_acl_bind, reserved0),
+    ),
+    ("tnd_acl_key", None, ::std::mem::size_of::<tnd_acl_key>()),
+    (
+        "tnd_acl_key",
+        Some("dst_mac"),
+        ::std::mem::offset_of!(tnd_acl_key, dst_mac),
+    ),
+    (
+        "tnd_acl_key",
+        Some("src_mac"),
+        ::std::mem::offset_of!(tnd_acl_key, src_mac),
+    ),
+    (
+        "tnd_acl_key",
+        Some("dst_ip"),
+        ::std::mem::offset_of!(tnd_acl_key, dst_ip),
+    ),
+    (
+        "tnd_acl_key",
+        Some("src_ip"),
+        ::std::mem::offset_of!(tnd_acl_key, src_ip),
+    ),
+    (
+        "tnd_acl_key",
+        Some("ethertype"),
+        ::std::mem::offset_of!(tnd_acl_key, ethertype),
+    ),
+    (
+        "tnd_acl_key",
+        Some("tci"),
+        ::std::mem::offset_of!(tnd_acl_key, tci),
+    ),
+    (
+        "tnd_acl_key",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_acl_key, port),
+    ),
+    (
+        "tnd_acl_key",
+        Some("src_port"),
+        ::std::mem::offset_of!(tnd_acl_key, src_port),
+    ),
+    (
+        "tnd_acl_key",
+        Some("dst_port"),
+        ::std::mem::offset_of!(tnd_acl_key, dst_port),
+    ),
+    (
+        "tnd_acl_key",
+        Some("tag"),
+        ::std::mem::offset_of!(tnd_acl_key, tag),
+    ),
+    (
+        "tnd_acl_key",
+        Some("protocol"),
+        ::std::mem::offset_of!(tnd_acl_key, protocol),
+    ),
+    (
+        "tnd_acl_key",
+        Some("tos"),
+        ::std::mem::offset_of!(tnd_acl_key, tos),
+    ),
+    (
+        "tnd_acl_key",
+        Some("ttl"),
+        ::std::mem::offset_of!(tnd_acl_key, ttl),
+    ),
+    (
+        "tnd_acl_key",
+        Some("tcp_flags"),
+        ::std::mem::offset_of!(tnd_acl_key, tcp_flags),
+    ),
+    (
+        "tnd_acl_key",
+        Some("fragment"),
+        ::std::mem::offset_of!(tnd_acl_key, fragment),
+    ),
+    (
+        "tnd_acl_key",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_acl_key, reserved0),
+    ),
+    (
+        "tnd_acl_entry",
+        None,
+        ::std::mem::size_of::<tnd_acl_entry>(),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_acl_entry, struct_size),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("action"),
+        ::std::mem::offset_of!(tnd_acl_entry, action),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("table"),
+        ::std::mem::offset_of!(tnd_acl_entry, table),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("priority"),
+        ::std::mem::offset_of!(tnd_acl_entry, priority),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("flags"),
+        ::std::mem::offset_of!(tnd_acl_entry, flags),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("key"),
+        ::std::mem::offset_of!(tnd_acl_entry, key),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("mask"),
+        ::std::mem::offset_of!(tnd_acl_entry, mask),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("src_port_min"),
+        ::std::mem::offset_of!(tnd_acl_entry, src_port_min),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("src_port_max"),
+        ::std::mem::offset_of!(tnd_acl_entry, src_port_max),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("dst_port_min"),
+        ::std::mem::offset_of!(tnd_acl_entry, dst_port_min),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("dst_port_max"),
+        ::std::mem::offset_of!(tnd_acl_entry, dst_port_max),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("counter"),
+        ::std::mem::offset_of!(tnd_acl_entry, counter),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("policer"),
+        ::std::mem::offset_of!(tnd_acl_entry, policer),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("target"),
+        ::std::mem::offset_of!(tnd_acl_entry, target),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("mirror"),
+        ::std::mem::offset_of!(tnd_acl_entry, mirror),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("vid"),
+        ::std::mem::offset_of!(tnd_acl_entry, vid),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("trap_class"),
+        ::std::mem::offset_of!(tnd_acl_entry, trap_class),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("pcp"),
+        ::std::mem::offset_of!(tnd_acl_entry, pcp),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_acl_entry, reserved0),
+    ),
+    (
+        "tnd_acl_counter",
+        None,
+        ::std::mem::size_of::<tnd_acl_counter>(),
+    ),
+    (
+        "tnd_acl_counter",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_acl_counter, struct_size),
+    ),
+    (
+        "tnd_acl_counter",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_acl_counter, reserved0),
+    ),
+    (
+        "tnd_acl_counter",
+        Some("counter"),
+        ::std::mem::offset_of!(tnd_acl_counter, counter),
+    ),
+    (
+        "tnd_acl_counter",
+        Some("packets"),
+        ::std::mem::offset_of!(tnd_acl_counter, packets),
+    ),
+    (
+        "tnd_acl_counter",
+        Some("bytes"),
+        ::std::mem::offset_of!(tnd_acl_counter, bytes),
+    ),
+    (
+        "tnd_acl_counter",
+        Some("used_ns"),
+        ::std::mem::offset_of!(tnd_acl_counter, used_ns),
+    ),
+    ("tnd_policer", None, ::std::mem::size_of::<tnd_policer>()),
+    (
+        "tnd_policer",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_policer, struct_size),
+    ),
+    (
+        "tnd_policer",
+        Some("flags"),
+        ::std::mem::offset_of!(tnd_policer, flags),
+    ),
+    (
+        "tnd_policer",
+        Some("policer"),
+        ::std::mem::offset_of!(tnd_policer, policer),
+    ),
+    (
+        "tnd_policer",
+        Some("rate"),
+        ::std::mem::offset_of!(tnd_policer, rate),
+    ),
+    (
+        "tnd_policer",
+        Some("burst"),
+        ::std::mem::offset_of!(tnd_policer, burst),
+    ),
+    (
+        "tnd_policer",
+        Some("passed"),
+        ::std::mem::offset_of!(tnd_policer, passed),
+    ),
+    (
+        "tnd_policer",
+        Some("dropped"),
+        ::std::mem::offset_of!(tnd_policer, dropped),
+    ),
+    ("tnd_mirror", None, ::std::mem::size_of::<tnd_mirror>()),
+    (
+        "tnd_mirror",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_mirror, struct_size),
+    ),
+    (
+        "tnd_mirror",
+        Some("mirror"),
+        ::std::mem::offset_of!(tnd_mirror, mirror),
+    ),
+    (
+        "tnd_mirror",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_mirror, port),
+    ),
+    (
+        "tnd_mirror",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_mirror, reserved0),
+    ),
+    (
+        "tnd_mirror",
+        Some("truncate"),
+        ::std::mem::offset_of!(tnd_mirror, truncate),
+    ),
+    (
+        "tnd_mirror",
+        Some("rate"),
+        ::std::mem::offset_of!(tnd_mirror, rate),
+    ),
+    (
+        "tnd_mirror",
+        Some("packets"),
+        ::std::mem::offset_of!(tnd_mirror, packets),
     ),
     ("tnd_pool", None, ::std::mem::size_of::<tnd_pool>()),
     (

@@ -89,6 +89,12 @@ object! {
     tnd_route = TND_CLS_ROUTE: |o| [o.vrf.to_be_bytes(), [o.family, o.prefix_len], o.addr];
     tnd_trap = TND_CLS_TRAP: |o| [o.reason.to_be_bytes()];
     tnd_led = TND_CLS_LED: |o| [o.port.to_be_bytes()];
+    tnd_acl_table = TND_CLS_ACL_TABLE: |o| [o.table.to_be_bytes()];
+    tnd_acl_bind = TND_CLS_ACL_BIND: |o| [o.port.to_be_bytes(), o.stage.to_be_bytes()];
+    tnd_acl_entry = TND_CLS_ACL_ENTRY: |o| [o.table.to_be_bytes(), o.priority.to_be_bytes()];
+    tnd_acl_counter = TND_CLS_ACL_COUNTER: |o| [o.counter.to_be_bytes()];
+    tnd_policer = TND_CLS_POLICER: |o| [o.policer.to_be_bytes()];
+    tnd_mirror = TND_CLS_MIRROR: |o| [o.mirror.to_be_bytes()];
     // read only, in dumps
     tnd_port_stats = TND_CLS_PORT_STATS: |o| [o.port.to_be_bytes()];
     tnd_class_cost = TND_CLS_COST: |o| [o.cls.to_be_bytes(), [o.family], o.pool.to_be_bytes()];
@@ -113,6 +119,12 @@ pub fn class_name(cls: u16) -> &'static str {
         raw::TND_CLS_GEOMETRY => "table geometry",
         raw::TND_CLS_PORT_STATS => "port counters",
         raw::TND_CLS_LED => "LED",
+        raw::TND_CLS_ACL_TABLE => "ACL",
+        raw::TND_CLS_ACL_BIND => "ACL binding",
+        raw::TND_CLS_ACL_ENTRY => "ACL rule",
+        raw::TND_CLS_ACL_COUNTER => "ACL counter",
+        raw::TND_CLS_POLICER => "policer",
+        raw::TND_CLS_MIRROR => "mirror session",
         _ => "unknown class",
     }
 }

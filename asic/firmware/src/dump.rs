@@ -8,6 +8,10 @@ use crate::Firmware;
 use crate::MAX_OUT;
 use crate::object::{Failure, INVALID, Object, UNSUPPORTED};
 use crate::objects::{
+    acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable,
+    mirror::Mirror, policer::Policer,
+};
+use crate::objects::{
     fdb::Fdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg, port::Port,
 };
 use crate::objects::{rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
@@ -66,7 +70,8 @@ impl Firmware {
         };
         let cursor = cmd.arg;
         let low = cursor as u32;
-        if cmd.cls != raw::TND_CLS_ROUTE && cursor >= SECOND {
+        let wide = matches!(cmd.cls, raw::TND_CLS_ROUTE | raw::TND_CLS_ACL_ENTRY);
+        if !wide && cursor >= SECOND {
             return Err(INVALID);
         }
         let next = match cmd.cls {
@@ -171,6 +176,36 @@ impl Firmware {
                 }
             }
             raw::TND_CLS_ROUTE => Ok(self.dump_routes(cursor, &mut w)),
+            raw::TND_CLS_ACL_TABLE => {
+                let all = self.state.acl.tables();
+                list(
+                    all.map(|(at, t)| (at, AclTable::from_state(t))),
+                    low,
+                    &mut w,
+                )
+            }
+            raw::TND_CLS_ACL_BIND => {
+                let all = self.state.acl.binds();
+                let all = all.map(|(port, stage, b)| AclBind::from_state(port, stage, b));
+                list(all.map(|b| (b.position(), b)), low, &mut w)
+            }
+            raw::TND_CLS_ACL_ENTRY => Ok(self.dump_rules(cursor, &mut w)),
+            raw::TND_CLS_ACL_COUNTER => {
+                let all = self.state.acl.counters();
+                list(
+                    all.map(|(at, c)| (at, AclCounter::from_state(c))),
+                    low,
+                    &mut w,
+                )
+            }
+            raw::TND_CLS_POLICER => {
+                let all = self.state.acl.policers();
+                list(all.map(|(at, p)| (at, Policer::from_state(p))), low, &mut w)
+            }
+            raw::TND_CLS_MIRROR => {
+                let all = self.state.acl.mirrors();
+                list(all.map(|(at, m)| (at, Mirror::from_state(m))), low, &mut w)
+            }
             _ => return Err(UNSUPPORTED),
         };
         finish(next?, &w, cpl)
@@ -252,6 +287,24 @@ impl Firmware {
             low = next;
             if low >= end {
                 return SECOND | u64::from(low);
+            }
+        }
+        0
+    }
+
+    /// Rules by list and priority; the cursor is the list's slot and the priority.
+    fn dump_rules(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {
+        let from = ((cursor >> 32) as u32, cursor as u32);
+        for (slot, table) in self.state.acl.tables().filter(|(slot, _)| *slot >= from.0) {
+            let first = if slot == from.0 { from.1 } else { 0 };
+            for (priority, _, rule) in table.rules.iter(first) {
+                if !w.object(&AclEntry::of_rule(rule)) {
+                    return if w.count == 0 {
+                        STUCK
+                    } else {
+                        u64::from(slot) << 32 | u64::from(priority)
+                    };
+                }
             }
         }
         0
@@ -404,7 +457,8 @@ impl Firmware {
             high_watermark: p.high_watermark(),
             ..Default::default()
         };
-        tandem_abi::set_name(&mut row.name, id.name());
+        let name = self.profile.acl.name_of(id).unwrap_or(id.name());
+        tandem_abi::set_name(&mut row.name, name);
         tandem_abi::set_name(&mut row.unit, id.unit());
         row
     }

@@ -10,6 +10,7 @@
 //!    ▲         ▲         ▲ └──► VLAN     CREATE without the target is DEPEND
 //!    └─ ROUTE ─┘       NEIGH     ▲
 //!         └──► VRF               └── VLAN_MEMBER, FDB
+//!   ACL_BIND ──► ACL_TABLE ◄── ACL_ENTRY ──► ACL_COUNTER, POLICER, MIRROR, NEXTHOP
 //! ```
 //!
 //! Pure: no clock, no I/O. The daemon feeds it from the rings through [`Processor`] and owns the only instance.
@@ -37,6 +38,8 @@ pub use processor::{CplSink, Processor, Ran, SubmitError};
 pub use profile::Profile;
 
 use object::Failure;
+use objects::{acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry};
+use objects::{acl_table::AclTable, mirror::Mirror, policer::Policer};
 use objects::{fdb::Fdb, led::Led, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg};
 use objects::{port::Port, rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
 use pools::{Held, Lease, Pools};
@@ -71,10 +74,16 @@ pub(crate) struct Context {
 pub(crate) struct References {
     /// By RIF: neighbours, and next hops that forward.
     pub(crate) rif: HashMap<u16, u32>,
-    /// By next hop: routes and group members.
+    /// By next hop: routes, group members, and rules that redirect to it.
     pub(crate) nexthop: HashMap<u32, u32>,
     /// By group: routes.
     pub(crate) nhg: HashMap<u32, u32>,
+    /// By counter: rules.
+    pub(crate) counter: HashMap<u32, u32>,
+    /// By policer: rules.
+    pub(crate) policer: HashMap<u32, u32>,
+    /// By mirror session: rules.
+    pub(crate) mirror: HashMap<u32, u32>,
 }
 
 /// The chip's firmware. See the module.
@@ -92,6 +101,8 @@ pub struct Firmware {
     leases: HashMap<u32, Lease>,
     next_lease: u32,
     refs: References,
+    /// Port ranges in the range checkers, and how many rules use each.
+    pub(crate) ranges: HashMap<objects::acl_entry::Range, u32>,
     resync: Option<Box<resync::Confirmed>>,
     flips: Vec<flip::Flip>,
     blinking: BTreeSet<u16>,
@@ -117,6 +128,7 @@ impl Firmware {
             leases: HashMap::new(),
             next_lease: 1,
             refs: References::default(),
+            ranges: HashMap::new(),
             resync: None,
             flips: Vec::new(),
             blinking: BTreeSet::new(),
@@ -140,6 +152,7 @@ impl Firmware {
         self.pools.reset();
         self.leases.clear();
         self.refs = References::default();
+        self.ranges.clear();
         self.resync = None;
         self.flips.clear();
         self.blinking.clear();
@@ -332,6 +345,12 @@ impl Firmware {
                 raw::TND_CLS_ROUTE => self.operate::<Route>(cmd, body, out, cpl),
                 raw::TND_CLS_TRAP => self.operate::<Trap>(cmd, body, out, cpl),
                 raw::TND_CLS_LED => self.operate::<Led>(cmd, body, out, cpl),
+                raw::TND_CLS_ACL_TABLE => self.operate::<AclTable>(cmd, body, out, cpl),
+                raw::TND_CLS_ACL_BIND => self.operate::<AclBind>(cmd, body, out, cpl),
+                raw::TND_CLS_ACL_ENTRY => self.operate::<AclEntry>(cmd, body, out, cpl),
+                raw::TND_CLS_ACL_COUNTER => self.operate::<AclCounter>(cmd, body, out, cpl),
+                raw::TND_CLS_POLICER => self.operate::<Policer>(cmd, body, out, cpl),
+                raw::TND_CLS_MIRROR => self.operate::<Mirror>(cmd, body, out, cpl),
                 _ => Err(Failure::Status(raw::TND_ST_UNSUPPORTED)),
             },
             raw::TND_OP_DUMP => self.dump(cmd, out, cpl),
@@ -441,10 +460,12 @@ impl Firmware {
     /// One line: the pool and its numbers.
     pub fn check_accounting(&self) -> Result<(), String> {
         let groups: usize = self.state.nhgs().map(|(_, g)| g.members().len()).sum();
+        let rules = self.rule_slots();
+        let acl = &self.state.acl;
         let held = [
             self.state.exact.recount() as usize,
             self.state.lpm4.recount() as usize,
-            self.state.lpm6.recount() as usize,
+            self.state.lpm6.recount() as usize + rules.of(PoolId::Lpm6),
             self.state.rifs().count(),
             self.state.vrfs().len().saturating_sub(1),
             self.state.vlans().count(),
@@ -452,6 +473,14 @@ impl Firmware {
             self.state.nexthop_count(),
             self.state.nhg_count(),
             groups,
+            rules.of(PoolId::Tcam),
+            rules.of(PoolId::Tcam2),
+            rules.of(PoolId::Tcam3),
+            rules.ranges.len(),
+            acl.tables().count(),
+            acl.counters().count(),
+            acl.policers().count(),
+            acl.mirrors().count(),
         ];
         for (id, held) in PoolId::ALL.iter().zip(held) {
             let p = self.pools.get(&self.state, *id);
@@ -468,6 +497,36 @@ impl Firmware {
             }
         }
         Ok(())
+    }
+}
+
+/// What the rules in all lists take, added up.
+struct RuleSlots {
+    slots: HashMap<PoolId, usize>,
+    ranges: std::collections::HashSet<objects::acl_entry::Range>,
+}
+
+impl RuleSlots {
+    fn of(&self, pool: PoolId) -> usize {
+        self.slots.get(&pool).copied().unwrap_or(0)
+    }
+}
+
+impl Firmware {
+    fn rule_slots(&self) -> RuleSlots {
+        let mut all = RuleSlots {
+            slots: HashMap::new(),
+            ranges: std::collections::HashSet::new(),
+        };
+        for (_, table) in self.state.acl.tables() {
+            for (_, what, _) in table.rules.iter(0) {
+                let need = self.pools.rule(table.stage, what.width());
+                *all.slots.entry(need.pool).or_default() += need.slots as usize;
+                all.ranges.extend(what.ranges.src);
+                all.ranges.extend(what.ranges.dst);
+            }
+        }
+        all
     }
 }
 
@@ -503,7 +562,7 @@ pub fn fuzz_execute(data: &[u8]) -> usize {
         }
         // most ops and classes beyond the known ones say the same: keep near
         cmd.op %= 15;
-        cmd.cls %= 34;
+        cmd.cls %= 36;
         let body = chunk.get(64..).unwrap_or_default();
         fw.execute(&cmd, body, &mut out, n as u64);
         assert!(out.len() <= cmd.out_size as usize);

@@ -158,7 +158,7 @@ impl Firmware {
         }
         let promised = self.check_lease(need)?;
         self.pools
-            .take(need, promised)
+            .take(&mut self.state, need, promised)
             .map_err(|f| Failure::Full(pool, f))?;
         self.took(need);
         Ok(())
@@ -167,7 +167,7 @@ impl Firmware {
     /// Gives slots back that live outside the tables.
     pub(crate) fn give(&mut self, pool: PoolId, slots: u32) {
         if slots > 0 {
-            self.pools.give(Need { pool, slots });
+            self.pools.give(&mut self.state, Need { pool, slots });
             self.delta(pool, -i64::from(slots));
         }
     }

@@ -3,13 +3,14 @@
 //! | pool | where its counters live |
 //! |---|---|
 //! | exact-match, ipv4-lpm, ipv6-lpm | in the table, because the pipeline learns into it too |
-//! | rif … nhg-member | here |
+//! | rif … mirror | here; rules are in a TCAM of their own, or among the IPv6 prefixes |
 
-use crate::profile::Profile;
+use crate::profile::{AclWidths, Profile};
 use tandem_abi::raw;
-use tandem_pipeline::state::State;
+use tandem_pipeline::state::{AclStage, State};
 use tandem_tables::exact::Kind;
 use tandem_tables::pool::{Full, Pool};
+use tandem_tables::tcam::Width;
 
 /// A pool. The number is its id in SNAPSHOT, deltas and completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,11 +36,27 @@ pub enum PoolId {
     Nhg = 8,
     /// Members of groups.
     NhgMember = 9,
+    /// Lines of the TCAM for rules; the only one, or the first of several.
+    Tcam = 10,
+    /// A second one, where stages have their own.
+    Tcam2 = 11,
+    /// A third one.
+    Tcam3 = 12,
+    /// Range checkers for transport ports.
+    AclRange = 13,
+    /// Lists of rules.
+    AclTable = 14,
+    /// Counters of rules.
+    AclCounter = 15,
+    /// Policers.
+    Policer = 16,
+    /// Mirror sessions.
+    Mirror = 17,
 }
 
 impl PoolId {
     /// All pools, by id.
-    pub const ALL: [PoolId; 10] = [
+    pub const ALL: [PoolId; 18] = [
         PoolId::ExactMatch,
         PoolId::Lpm4,
         PoolId::Lpm6,
@@ -50,6 +67,14 @@ impl PoolId {
         PoolId::Nexthop,
         PoolId::Nhg,
         PoolId::NhgMember,
+        PoolId::Tcam,
+        PoolId::Tcam2,
+        PoolId::Tcam3,
+        PoolId::AclRange,
+        PoolId::AclTable,
+        PoolId::AclCounter,
+        PoolId::Policer,
+        PoolId::Mirror,
     ];
 
     /// Name in SNAPSHOT, JSON and metrics.
@@ -66,6 +91,14 @@ impl PoolId {
             PoolId::Nexthop => "nexthop",
             PoolId::Nhg => "nexthop-group",
             PoolId::NhgMember => "nexthop-group-member",
+            PoolId::Tcam => "acl-tcam",
+            PoolId::Tcam2 => "acl-tcam-2",
+            PoolId::Tcam3 => "acl-tcam-3",
+            PoolId::AclRange => "acl-range",
+            PoolId::AclTable => "acl-table",
+            PoolId::AclCounter => "acl-counter",
+            PoolId::Policer => "policer",
+            PoolId::Mirror => "mirror",
         }
     }
 
@@ -75,6 +108,7 @@ impl PoolId {
         match self {
             PoolId::ExactMatch | PoolId::Lpm4 | PoolId::Lpm6 => "slot",
             PoolId::NhgMember => "member",
+            PoolId::Tcam | PoolId::Tcam2 | PoolId::Tcam3 => "line",
             _ => "entry",
         }
     }
@@ -105,7 +139,7 @@ pub struct CostRow {
 }
 
 /// See [`CostRow`].
-pub const COST_ROWS: [CostRow; 11] = [
+pub const COST_ROWS: [CostRow; 19] = [
     CostRow {
         cls: raw::TND_CLS_FDB,
         family: 0,
@@ -161,20 +195,69 @@ pub const COST_ROWS: [CostRow; 11] = [
         family: 0,
         name: "nexthop-group",
     },
+    CostRow {
+        cls: raw::TND_CLS_ACL_ENTRY,
+        family: 0,
+        name: "acl-rule-l2",
+    },
+    CostRow {
+        cls: raw::TND_CLS_ACL_ENTRY,
+        family: raw::TND_AF_INET,
+        name: "acl-rule-ipv4",
+    },
+    CostRow {
+        cls: raw::TND_CLS_ACL_ENTRY,
+        family: raw::TND_AF_INET6,
+        name: "acl-rule-ipv6",
+    },
+    CostRow {
+        cls: raw::TND_CLS_ACL_ENTRY,
+        family: raw::TND_ACL_WIDTH_FULL,
+        name: "acl-rule-full",
+    },
+    CostRow {
+        cls: raw::TND_CLS_ACL_TABLE,
+        family: 0,
+        name: "acl-table",
+    },
+    CostRow {
+        cls: raw::TND_CLS_ACL_COUNTER,
+        family: 0,
+        name: "acl-counter",
+    },
+    CostRow {
+        cls: raw::TND_CLS_POLICER,
+        family: 0,
+        name: "policer",
+    },
+    CostRow {
+        cls: raw::TND_CLS_MIRROR,
+        family: 0,
+        name: "mirror",
+    },
 ];
+
+/// Where the lines of a stage's rules are, and how many a rule takes by the width of its key.
+#[derive(Debug, Clone, Copy)]
+struct StageTcam {
+    pool: PoolId,
+    widths: AclWidths,
+}
 
 /// Counters of the pools that live here, and what an object costs.
 #[derive(Debug, Clone)]
 pub struct Pools {
-    counted: [Pool; 7],
+    counted: [Pool; 15],
     nhg_max_members: u32,
+    /// By [`AclStage`].
+    tcam: [StageTcam; 3],
 }
 
 impl Pools {
     /// Empty pools of a profile's sizes.
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
-        let p = &profile.pools;
+        let (p, acl) = (&profile.pools, &profile.acl);
         let sizes = [
             p.rif,
             p.vrf,
@@ -183,10 +266,31 @@ impl Pools {
             p.nexthop,
             p.nhg,
             p.nhg_member,
+            acl.tcam_size(0),
+            acl.tcam_size(1),
+            acl.tcam_size(2),
+            acl.ranges,
+            acl.tables,
+            acl.counters,
+            acl.policers,
+            acl.mirrors,
         ];
+        let tcam = AclStage::ALL.map(|stage| {
+            let (at, memory) = acl.of_stage(stage);
+            StageTcam {
+                pool: match at {
+                    _ if memory.shares_lpm6 => PoolId::Lpm6,
+                    0 => PoolId::Tcam,
+                    1 => PoolId::Tcam2,
+                    _ => PoolId::Tcam3,
+                },
+                widths: memory.widths,
+            }
+        });
         Self {
             counted: sizes.map(Pool::new),
             nhg_max_members: p.nhg_max_members,
+            tcam,
         }
     }
 
@@ -194,6 +298,16 @@ impl Pools {
     #[must_use]
     pub fn nhg_max_members(&self) -> u32 {
         self.nhg_max_members
+    }
+
+    /// Lines that a rule takes.
+    #[must_use]
+    pub fn rule(&self, stage: AclStage, width: Width) -> Need {
+        let tcam = self.tcam[stage as usize];
+        Need {
+            pool: tcam.pool,
+            slots: tcam.widths.of(width),
+        }
     }
 
     /// A pool's counters.
@@ -211,6 +325,14 @@ impl Pools {
 
     fn counted_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
         id.counted().and_then(|i| self.counted.get_mut(i))
+    }
+
+    /// Rules may be in the memory of IPv6 prefixes: the prefixes themselves are counted there.
+    fn counted_or_lpm6<'a>(&'a mut self, state: &'a mut State, id: PoolId) -> Option<&'a mut Pool> {
+        match id {
+            PoolId::Lpm6 => Some(state.lpm6.pool_mut()),
+            _ => self.counted_mut(id),
+        }
     }
 
     /// Forgets the counters that live here: a cold reset.
@@ -243,6 +365,30 @@ impl Pools {
                 need(PoolId::Nhg, 1),
                 need(PoolId::NhgMember, self.nhg_max_members),
             ],
+            // a lease knows no stage: room in each of the memories, and for two ranges that nobody else has
+            raw::TND_CLS_ACL_ENTRY => {
+                let width = match family {
+                    0 => Width::L2,
+                    _ if v4 => Width::Ip4,
+                    _ if v6 => Width::Ip6,
+                    raw::TND_ACL_WIDTH_FULL => Width::Full,
+                    _ => return None,
+                };
+                let mut all: Vec<Need> = Vec::new();
+                // the list that most rules are in comes first
+                for stage in [AclStage::Ingress, AclStage::Port, AclStage::Egress] {
+                    let one = self.rule(stage, width);
+                    if all.iter().all(|n| n.pool != one.pool) {
+                        all.push(need(one.pool, one.slots));
+                    }
+                }
+                all.push(need(PoolId::AclRange, 2));
+                all
+            }
+            raw::TND_CLS_ACL_TABLE => vec![need(PoolId::AclTable, 1)],
+            raw::TND_CLS_ACL_COUNTER => vec![need(PoolId::AclCounter, 1)],
+            raw::TND_CLS_POLICER => vec![need(PoolId::Policer, 1)],
+            raw::TND_CLS_MIRROR => vec![need(PoolId::Mirror, 1)],
             _ => return None,
         })
     }
@@ -271,7 +417,10 @@ impl Pools {
         let expected = worst
             .iter()
             .map(|n| {
-                if n.pool == PoolId::NhgMember {
+                if n.pool == PoolId::AclRange {
+                    // and a usual rule has no ranges
+                    u32::MAX
+                } else if n.pool == PoolId::NhgMember {
                     fits(&Need {
                         slots: n.slots.min(2),
                         ..*n
@@ -285,21 +434,21 @@ impl Pools {
         (guaranteed, expected.max(guaranteed))
     }
 
-    /// An object is written: free, or with `promised` committed, → used. For pools that live here.
+    /// An object is written: free, or with `promised` committed, → used. For pools that live here, and rules.
     ///
     /// # Errors
     /// What was needed and there.
-    pub fn take(&mut self, need: Need, promised: bool) -> Result<(), Full> {
-        match self.counted_mut(need.pool) {
+    pub fn take(&mut self, state: &mut State, need: Need, promised: bool) -> Result<(), Full> {
+        match self.counted_or_lpm6(state, need.pool) {
             Some(p) if promised => p.take_committed(need.slots),
             Some(p) => p.take(need.slots),
             None => Ok(()),
         }
     }
 
-    /// An object is removed. For pools that live here.
-    pub fn give(&mut self, need: Need) {
-        if let Some(p) = self.counted_mut(need.pool) {
+    /// An object is removed. For pools that live here, and rules.
+    pub fn give(&mut self, state: &mut State, need: Need) {
+        if let Some(p) = self.counted_or_lpm6(state, need.pool) {
             p.give(need.slots);
         }
     }

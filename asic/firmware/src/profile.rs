@@ -2,9 +2,13 @@
 //!
 //! Those in the repository are part of the binary; any other is read from a path by the daemon and parsed here.
 
+use crate::pools::PoolId;
 use serde::{Deserialize, Serialize};
 use tandem_abi::raw;
+use tandem_pipeline::names::acl_stage;
+use tandem_pipeline::state::AclStage;
 use tandem_tables::exact::{Geometry, Widths};
+use tandem_tables::tcam::Width;
 
 /// The built-in profiles: name and text.
 const BUILTIN: [(&str, &str); 4] = [
@@ -99,6 +103,117 @@ pub struct PoolSizes {
     pub nhg_member: u32,
     /// Most members of one group, at most `TND_NHG_MAX_MEMBERS`.
     pub nhg_max_members: u32,
+}
+
+/// TCAM lines of one rule by the width of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AclWidths {
+    /// Ethernet, tag and ingress port.
+    pub l2: u32,
+    /// IPv4 and transport.
+    pub ipv4: u32,
+    /// IPv6 and transport.
+    pub ipv6: u32,
+    /// MAC addresses together with IP.
+    pub full: u32,
+}
+
+impl AclWidths {
+    /// Of one width.
+    #[must_use]
+    pub fn of(&self, width: Width) -> u32 {
+        match width {
+            Width::L2 => self.l2,
+            Width::Ip4 => self.ipv4,
+            Width::Ip6 => self.ipv6,
+            Width::Full => self.full,
+        }
+    }
+}
+
+/// One TCAM for rules.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AclTcam {
+    /// Name of its pool, at most 31 bytes.
+    pub name: String,
+    /// Lines; 0 with `shares_lpm6`.
+    #[serde(default)]
+    pub size: u32,
+    /// Rules lie among the IPv6 prefixes, in lines of that memory (seed 000 §2.7, figure 12).
+    #[serde(default)]
+    pub shares_lpm6: bool,
+    /// Stages whose rules are here: `port`, `ingress`, `egress`.
+    pub stages: Vec<String>,
+    /// Lines of one rule.
+    pub widths: AclWidths,
+}
+
+/// What a chip has for lists of rules. A profile without it has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Acl {
+    /// Lists.
+    pub tables: u32,
+    /// Counters.
+    pub counters: u32,
+    /// Range checkers for transport ports.
+    pub ranges: u32,
+    /// Policers.
+    pub policers: u32,
+    /// Mirror sessions.
+    pub mirrors: u32,
+    /// One to three memories; each stage is in one of them.
+    pub tcam: Vec<AclTcam>,
+}
+
+impl Acl {
+    /// Lines of a memory, by position.
+    #[must_use]
+    pub fn tcam_size(&self, at: usize) -> u32 {
+        self.tcam
+            .get(at)
+            .filter(|t| !t.shares_lpm6)
+            .map_or(0, |t| t.size)
+    }
+
+    /// The memory of a stage's rules, and its position. A stage without one has a memory of no lines.
+    #[must_use]
+    pub fn of_stage(&self, stage: AclStage) -> (usize, AclTcam) {
+        let name = acl_stage(stage.to_abi());
+        let all = self.tcam.iter().enumerate();
+        all.filter(|(_, t)| t.stages.iter().any(|s| s == name))
+            .map(|(at, t)| (at, t.clone()))
+            .next()
+            .unwrap_or_else(|| {
+                let one = 1;
+                let widths = AclWidths {
+                    l2: one,
+                    ipv4: one,
+                    ipv6: one,
+                    full: one,
+                };
+                let none = AclTcam {
+                    widths,
+                    ..AclTcam::default()
+                };
+                (2, none)
+            })
+    }
+
+    /// The profile's own name for a pool.
+    #[must_use]
+    pub fn name_of(&self, id: PoolId) -> Option<&str> {
+        let at = match id {
+            PoolId::Tcam => 0,
+            PoolId::Tcam2 => 1,
+            PoolId::Tcam3 => 2,
+            _ => return None,
+        };
+        let named = self.tcam.get(at).filter(|t| !t.shares_lpm6);
+        named.map(|t| t.name.as_str())
+    }
 }
 
 /// What one access costs; used only if the latency model is switched on.
@@ -209,6 +324,9 @@ pub struct Profile {
     pub lpm6: LpmSize,
     /// Counted pools.
     pub pools: PoolSizes,
+    /// Lists of rules.
+    #[serde(default)]
+    pub acl: Acl,
     /// Access times.
     pub latency: Latency,
     /// Front-panel ports, in order.
@@ -302,6 +420,9 @@ impl Profile {
                 return bad(format!("{name} is {v}, at most {max}"));
             }
         }
+        if let Err(e) = self.check_acl() {
+            return bad(e);
+        }
         if let Err(e) = tandem_tables::exact::check(self.exact.geometry(), self.exact.widths) {
             return bad(e.to_string());
         }
@@ -319,6 +440,57 @@ impl Profile {
             ));
         }
         Ok(())
+    }
+
+    fn check_acl(&self) -> Result<(), String> {
+        let a = &self.acl;
+        if a.tcam.len() > 3 {
+            return Err(format!("{} acl.tcam, at most 3", a.tcam.len()));
+        }
+        let mut seen: Vec<&str> = Vec::new();
+        for t in &a.tcam {
+            let w = t.widths;
+            if [w.l2, w.ipv4, w.ipv6, w.full].contains(&0) {
+                return Err(format!(
+                    "acl.tcam {}: a width is 0, must be at least 1",
+                    t.name
+                ));
+            }
+            if t.name.is_empty() || t.name.len() >= raw::TND_NAME_SIZE {
+                return Err(format!(
+                    "acl.tcam name has {} bytes, must have 1..31",
+                    t.name.len()
+                ));
+            }
+            if t.shares_lpm6 && t.size > 0 {
+                return Err(format!(
+                    "acl.tcam {}: shares_lpm6 has no size of its own",
+                    t.name
+                ));
+            }
+            for s in &t.stages {
+                let known = AclStage::ALL.iter().any(|k| acl_stage(k.to_abi()) == s);
+                if !known || seen.contains(&s.as_str()) {
+                    return Err(format!(
+                        "acl.tcam {}: stage {s:?}, must be port, ingress or egress, each once",
+                        t.name
+                    ));
+                }
+                seen.push(s);
+            }
+        }
+        let limits = [
+            ("acl.tables", a.tables, 1 << 16),
+            ("acl.counters", a.counters, 1 << 20),
+            ("acl.ranges", a.ranges, 1 << 16),
+            ("acl.policers", a.policers, 1 << 20),
+            ("acl.mirrors", a.mirrors, 1 << 10),
+        ];
+        let sizes = a.tcam.iter().map(|t| ("acl.tcam.size", t.size, 1 << 20));
+        match limits.into_iter().chain(sizes).find(|(_, v, max)| v > max) {
+            Some((name, v, max)) => Err(format!("{name} is {v}, at most {max}")),
+            None => Ok(()),
+        }
     }
 
     /// Front-panel ports.

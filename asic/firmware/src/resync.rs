@@ -3,6 +3,10 @@
 
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, add_delta};
+use crate::objects::{
+    acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable,
+    mirror::Mirror, policer::Policer,
+};
 use crate::objects::{fdb::Fdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg};
 use crate::objects::{rif::Rif, route::Route, vlan::Vlan, vrf::Vrf};
 use crate::pools::PoolId;
@@ -36,6 +40,19 @@ impl Bits {
     }
 }
 
+/// Lists of rules and what rules refer to.
+#[derive(Debug, Default)]
+pub(crate) struct ConfirmedAcl {
+    pub(crate) bind: Bits,
+    /// By slot.
+    pub(crate) table: Bits,
+    /// By list and priority.
+    pub(crate) entry: HashSet<(u32, u32)>,
+    pub(crate) counter: HashSet<u32>,
+    pub(crate) policer: HashSet<u32>,
+    pub(crate) mirror: HashSet<u16>,
+}
+
 /// What has been confirmed, by the tables' own ids.
 #[derive(Debug, Default)]
 pub(crate) struct Confirmed {
@@ -48,6 +65,7 @@ pub(crate) struct Confirmed {
     pub(crate) vlan: Bits,
     pub(crate) vrf: Bits,
     pub(crate) member: HashSet<(u16, u16)>,
+    pub(crate) acl: ConfirmedAcl,
     /// How far the sweep is: which kind of object, and the first position not looked at.
     stage: u8,
     cursor: u32,
@@ -98,9 +116,12 @@ impl Firmware {
 
     /// One kind of object, from the cursor on. True: all of it.
     fn sweep_stage(&mut self, c: &mut Confirmed, budget: &mut u32) -> bool {
+        if c.stage < ACL_STAGES {
+            return self.sweep_acl(c, budget);
+        }
         let from = c.cursor;
         let most = *budget as usize;
-        match c.stage {
+        match c.stage - ACL_STAGES {
             0 => {
                 while let Some((next, route)) = Route::next4(self, c.cursor) {
                     let confirmed = c.lpm4.has(next - 1);
@@ -191,6 +212,82 @@ impl Firmware {
         }
     }
 
+    /// Bindings, then rules, then lists and what rules refer to. These are few: what was not confirmed is collected anew
+    /// for each slice, so there is no cursor.
+    fn sweep_acl(&mut self, c: &mut Confirmed, budget: &mut u32) -> bool {
+        let most = (*budget / REMOVE + 1) as usize;
+        let acl = &self.state.acl;
+        match c.stage {
+            0 => {
+                let all = acl.binds();
+                let all = all.map(|(port, stage, b)| AclBind::from_state(port, stage, b));
+                let all: Vec<AclBind> = all
+                    .filter(|b| !c.acl.bind.has(b.position()))
+                    .take(most)
+                    .collect();
+                self.sweep_all(c, budget, most, &all)
+            }
+            1 => {
+                let all = acl.tables().flat_map(|(_, t)| t.rules.iter(0));
+                let all: Vec<AclEntry> = all
+                    .map(|(_, _, r)| AclEntry::of_rule(r))
+                    .filter(|e| !c.acl.entry.contains(&e.key()))
+                    .take(most)
+                    .collect();
+                self.sweep_all(c, budget, most, &all)
+            }
+            2 => {
+                let all = acl.tables().filter(|(at, _)| !c.acl.table.has(*at));
+                let all: Vec<AclTable> = all.map(|(_, t)| AclTable::from_state(t)).collect();
+                self.sweep_all(c, budget, usize::MAX, &all)
+            }
+            3 => {
+                let all = acl.counters().map(|(_, x)| x);
+                let all: Vec<AclCounter> = all
+                    .filter(|x| !c.acl.counter.contains(&x.id))
+                    .map(AclCounter::from_state)
+                    .collect();
+                self.sweep_all(c, budget, usize::MAX, &all)
+            }
+            4 => {
+                let all = acl.policers().map(|(_, x)| x);
+                let all: Vec<Policer> = all
+                    .filter(|x| !c.acl.policer.contains(&x.id))
+                    .map(Policer::from_state)
+                    .collect();
+                self.sweep_all(c, budget, usize::MAX, &all)
+            }
+            _ => {
+                let all = acl.mirrors().map(|(_, x)| x);
+                let all: Vec<Mirror> = all
+                    .filter(|x| !c.acl.mirror.contains(&x.id))
+                    .map(Mirror::from_state)
+                    .collect();
+                self.sweep_all(c, budget, usize::MAX, &all)
+            }
+        }
+    }
+
+    /// Removes all of these that nothing refers to. True: no more than these were there (fewer than `most`).
+    fn sweep_all<O: Object>(
+        &mut self,
+        c: &mut Confirmed,
+        budget: &mut u32,
+        most: usize,
+        all: &[O],
+    ) -> bool {
+        for o in all {
+            if !o.in_use(self) {
+                o.remove(self);
+                c.swept += 1;
+                *budget = budget.saturating_sub(REMOVE);
+            }
+        }
+        // the budget may be overdrawn by one list: never by more than the chip has lists, counters and policers
+        *budget = budget.saturating_sub(1);
+        all.len() < most
+    }
+
     fn sweep_list<O: Object>(
         &mut self,
         c: &mut Confirmed,
@@ -232,4 +329,6 @@ impl Firmware {
 }
 
 /// Kinds of objects, in the order in which they go.
-const STAGES: u8 = 9;
+const STAGES: u8 = ACL_STAGES + 9;
+/// Those of rules go first: they refer to next hops.
+const ACL_STAGES: u8 = 6;

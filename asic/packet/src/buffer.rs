@@ -120,6 +120,20 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Shows `look` at most the first `len` bytes, as a frame of its own that nothing is left undone in; then the frame is
+    /// as it was.
+    pub fn cut<R>(&mut self, len: usize, look: impl FnOnce(&Frame<'_>) -> R) -> R {
+        if len >= self.len() {
+            return look(self);
+        }
+        let (end, offload) = (self.end, self.offload);
+        self.end = self.start + len;
+        self.offload = Offload::NONE;
+        let answer = look(self);
+        (self.end, self.offload) = (end, offload);
+        answer
+    }
+
     /// Length in bytes, without FCS.
     #[inline]
     pub fn len(&self) -> usize {

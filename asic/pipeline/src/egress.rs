@@ -4,7 +4,7 @@
 //! and the others follow.
 
 use tandem_abi::raw;
-use tandem_packet::{EtherType, Frame, Tag, segment};
+use tandem_packet::{EtherType, Frame, Mac, Tag, segment};
 
 use crate::io::Sink;
 use crate::names::{DropReason, Stage};
@@ -33,6 +33,12 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Sends a bridged frame to one port of its domain.
     pub(crate) fn unicast(&mut self, port: u16) -> Step<()> {
         self.stage(Stage::Egress);
+        if self.filtered_out() {
+            let tag = self.st.egress_tag(self.fid, port);
+            let way = tag.map(|tag| (port, tag));
+            self.leaving(self.fid, way.as_slice(), None, None)?;
+        }
+        self.commit();
         if let Err(reason) = self.send_in(self.fid, port) {
             return self.drop(reason);
         }
@@ -60,6 +66,12 @@ impl<S: Sink> Run<'_, '_, S> {
         {
             return self.drop(reason);
         }
+        let tag = vid.map_or(EgressTag::Untagged, EgressTag::Vid);
+        if self.filtered_out()
+            && let Err(reason) = self.leave(port, tag)
+        {
+            return self.drop(reason);
+        }
         self.send(port);
         Ok(())
     }
@@ -67,6 +79,9 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Floods to the members of `fid`. `copied`: the CPU has it already, so nobody left is no drop.
     pub(crate) fn flood(&mut self, fid: u16, kind: Kind, copied: bool) -> Step<()> {
         self.stage(Stage::Flood);
+        if self.filtered_out() && !self.acl.asked {
+            self.leaving_by_flood(fid, kind, None)?;
+        }
         // Lent out for the loop, so that no list is copied.
         let Some(members) = self
             .st
@@ -75,6 +90,7 @@ impl<S: Sink> Run<'_, '_, S> {
         else {
             return self.drop(DropReason::NoFloodPort);
         };
+        self.commit();
         let sent = self.flood_to(fid, kind, &members);
         if let Some(v) = self.st.vlan_mut(fid) {
             v.members = members;
@@ -98,9 +114,29 @@ impl<S: Sink> Run<'_, '_, S> {
         Ok(())
     }
 
+    /// [`Run::leaving`] for a frame that would be flooded in domain `fid`.
+    #[cold]
+    pub(crate) fn leaving_by_flood(
+        &mut self,
+        fid: u16,
+        kind: Kind,
+        macs: Option<(Mac, Mac)>,
+    ) -> Step<()> {
+        let lent = |v: &mut crate::state::Vlan| std::mem::take(&mut v.members);
+        let Some(members) = self.st.vlan_mut(fid).map(lent) else {
+            return Ok(());
+        };
+        let way = self.leaving(fid, &members, Some(kind), macs);
+        if let Some(v) = self.st.vlan_mut(fid) {
+            v.members = members;
+        }
+        way
+    }
+
     fn flood_to(&mut self, fid: u16, kind: Kind, members: &[(u16, EgressTag)]) -> u32 {
         // Which turn a tag form has: first those that take the frame as it came, then other VLAN ids, then no tag.
-        let first = self.tag_there.then_some(self.class_tag).flatten();
+        let as_it_is = self.tag_there && !self.tag_dirty;
+        let first = as_it_is.then_some(self.class_tag).flatten();
         let turn = |tag: EgressTag| match (tag, first) {
             (EgressTag::Vid(vid), Some(t)) if t.vid() == vid => 0,
             (EgressTag::Vid(_), _) => 1,
@@ -123,13 +159,18 @@ impl<S: Sink> Run<'_, '_, S> {
         sent
     }
 
-    fn wants(&self, port: u16, kind: Kind) -> bool {
+    pub(crate) fn wants(&self, port: u16, kind: Kind) -> bool {
         self.st.port(port).is_some_and(|p| p.has(kind.flag()))
     }
 
     /// May the frame leave domain `fid` by `port`, and with which tag?
     #[inline]
-    fn admissible(&self, fid: u16, port: u16) -> Result<EgressTag, DropReason> {
+    pub(crate) fn admissible(
+        &self,
+        fid: u16,
+        port: u16,
+        routed: bool,
+    ) -> Result<EgressTag, DropReason> {
         let Some(tag) = self.st.egress_tag(fid, port) else {
             return Err(DropReason::NotEgressMember);
         };
@@ -137,7 +178,7 @@ impl<S: Sink> Run<'_, '_, S> {
             return Err(DropReason::NotEgressMember);
         };
         // What was routed into the domain comes from the bridge itself: it has no port to be kept apart from.
-        if !self.routed {
+        if !routed {
             if port == self.ingress && !p.has(raw::TND_PORT_HAIRPIN) {
                 return Err(DropReason::SamePort);
             }
@@ -160,10 +201,14 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Sends the frame out of a port of domain `fid`, in the tag form that the port wants, if it may leave there.
     #[inline]
     fn send_in(&mut self, fid: u16, port: u16) -> Result<(), DropReason> {
-        match self.admissible(fid, port)? {
+        let tag = self.admissible(fid, port, self.routed)?;
+        match tag {
             EgressTag::Vid(vid) => self.tag_with(vid)?,
             EgressTag::AsIs | EgressTag::Untagged if self.tag_there => self.untag(),
             EgressTag::AsIs | EgressTag::Untagged => {}
+        }
+        if self.filtered_out() {
+            self.leave(port, tag)?;
         }
         self.send(port);
         Ok(())
@@ -187,8 +232,9 @@ impl<S: Sink> Run<'_, '_, S> {
                 return Err(DropReason::NoHeadroom);
             }
             self.tag_there = true;
-        } else if tci != old {
+        } else if tci != old || self.tag_dirty {
             self.frame.set_tag(tpid, tci);
+            self.tag_dirty = false;
         } else {
             return Ok(());
         }
@@ -204,7 +250,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     #[inline]
-    fn count_l2(&mut self) {
+    pub(crate) fn count_l2(&mut self) {
         if !S::DRY
             && let Some(c) = self.st.counters.port_mut(self.ingress)
         {
@@ -213,7 +259,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     #[inline]
-    fn send(&mut self, port: u16) {
+    pub(crate) fn send(&mut self, port: u16) {
         if S::TRACE {
             let len = self.frame.len();
             self.trace(

@@ -216,6 +216,10 @@ impl<S: Sink> Run<'_, '_, S> {
         } else {
             (Kind::Multicast, raw::TND_TRAP_BROADCAST)
         };
+        // a list that traps gets the frame before a copy of it is on its way
+        if self.filtered_out() {
+            self.leaving_by_flood(self.fid, kind, None)?;
+        }
         let copied = flags & raw::TND_VLAN_CPU_COPY != 0 && {
             let reason = self.protocol_reason().unwrap_or(otherwise);
             self.copy(reason, raw::TND_RX_L2_FORWARDED)

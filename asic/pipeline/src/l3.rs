@@ -18,7 +18,7 @@ use crate::group::{hash4, hash6};
 use crate::io::Sink;
 use crate::names::{DropReason, Stage};
 use crate::run::{Run, Step, local_reason};
-use crate::state::{RifConfig, RifPlace};
+use crate::state::{EgressTag, NONE, RifConfig, RifPlace};
 
 /// What the lookup found.
 #[derive(Debug, Clone, Copy)]
@@ -289,6 +289,11 @@ impl<S: Sink> Run<'_, '_, S> {
         verdict: Verdict,
         packet: Packet,
     ) -> Step<()> {
+        let verdict = match self.acl.nexthop {
+            NONE => verdict,
+            // a rule knows better
+            slot => self.resolve(RouteTarget::Nexthop(slot), |_| 0),
+        };
         let (out_rif, mac) = match verdict {
             Verdict::Forward(rif, mac) => (rif, mac),
             Verdict::Trap(reason) => {
@@ -314,19 +319,34 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         match out.place {
             RifPlace::Port(port) => {
+                if self.filtered_out() {
+                    let way = [(port, EgressTag::Untagged)];
+                    self.leaving(0, &way, None, Some((mac, out.mac)))?;
+                }
                 self.rewrite(&out, &mac, packet);
                 self.routed_port(port, None)?;
             }
             RifPlace::PortVlan(port, vid) => {
+                if self.filtered_out() {
+                    let way = [(port, EgressTag::Vid(vid))];
+                    self.leaving(0, &way, None, Some((mac, out.mac)))?;
+                }
                 self.rewrite(&out, &mac, packet);
                 self.routed_port(port, Some(vid))?;
             }
             RifPlace::Fid(fid) => match self.bridge_egress(fid, &mac)? {
                 Some(port) => {
+                    if self.filtered_out() {
+                        let way = self.st.egress_tag(fid, port).map(|tag| (port, tag));
+                        self.leaving(fid, way.as_slice(), None, Some((mac, out.mac)))?;
+                    }
                     self.rewrite(&out, &mac, packet);
                     self.routed_unicast(fid, port)?;
                 }
                 None => {
+                    if self.filtered_out() {
+                        self.leaving_by_flood(fid, Kind::Unicast, Some((mac, out.mac)))?;
+                    }
                     self.rewrite(&out, &mac, packet);
                     self.flood(fid, Kind::Unicast, false)?;
                 }
@@ -380,6 +400,7 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Changes the packet: padding off, tag off, new addresses, one hop less.
     #[inline]
     fn rewrite(&mut self, out: &RifConfig, mac: &Mac, packet: Packet) {
+        self.commit();
         if self.frame.offload.gso.is_none() {
             self.frame.truncate(self.eth.l3_offset + packet.len);
         }

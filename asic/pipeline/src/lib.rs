@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod acl;
 mod age;
 pub mod counters;
 mod egress;
@@ -22,6 +23,7 @@ mod io;
 mod l2;
 mod l3;
 pub mod names;
+pub mod policer;
 mod run;
 pub mod state;
 #[cfg(test)]

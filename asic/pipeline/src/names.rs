@@ -49,6 +49,7 @@ named! {
     pub enum Stage {
         IngressMac = "ingress_mac": "length and state of the ingress port",
         Parser = "parser": "Ethernet header and outer tag",
+        PortAcl = "port_acl": "rules of the port, before the frame is classified",
         Vlan = "vlan": "classification into a forwarding domain or a router port",
         Learning = "learning": "source address",
         L2Lookup = "l2_lookup": "destination address: link-local group, router MAC, FDB",
@@ -56,6 +57,8 @@ named! {
         L3Header = "l3_header": "router: header, options, martians, ingress RIF",
         L3Lookup = "l3_lookup": "router: host table, LPM, multipath",
         L3Egress = "l3_egress": "router: TTL, MTU, redirect, rewrite",
+        IngressAcl = "ingress_acl": "rules for what the chip has decided to forward",
+        EgressAcl = "egress_acl": "rules of the egress port",
         Egress = "egress": "egress port: state, isolation, MTU, tag",
         Cpu = "cpu": "trap reason and its policer",
     }
@@ -87,7 +90,35 @@ named! {
         HostDrop = "host_drop" in L3Lookup: "host entry with action drop",
         Blackhole = "blackhole" in L3Lookup: "route with action drop",
         NexthopDrop = "nexthop_drop" in L3Lookup: "next hop with action drop",
+        AclPort = "acl_port_drop" in PortAcl: "a rule of the port's list drops it",
+        AclIngress = "acl_ingress_drop" in IngressAcl: "a rule of the ingress list drops it",
+        AclEgress = "acl_egress_drop" in EgressAcl: "a rule of the egress port's list drops it",
+        AclPoliced = "acl_policer" in PortAcl: "more than the policer of a rule lets pass",
         TrapPolicer = "trap_policer" in Cpu: "the trap reason's policer is exhausted",
+    }
+}
+
+/// What a rule does (`enum tnd_acl_action`), in a word.
+pub fn acl_action(action: u16) -> &'static str {
+    use tandem_abi::raw;
+    match action {
+        raw::TND_ACL_PERMIT => "permit",
+        raw::TND_ACL_DROP => "drop",
+        raw::TND_ACL_TRAP => "trap",
+        raw::TND_ACL_REDIRECT_PORT => "redirect_port",
+        raw::TND_ACL_REDIRECT_NEXTHOP => "redirect_nexthop",
+        _ => "unknown",
+    }
+}
+
+/// Where a list works (`enum tnd_acl_stage`), in a word.
+pub fn acl_stage(stage: u16) -> &'static str {
+    use tandem_abi::raw;
+    match stage {
+        raw::TND_ACL_PORT => "port",
+        raw::TND_ACL_INGRESS => "ingress",
+        raw::TND_ACL_EGRESS => "egress",
+        _ => "unknown",
     }
 }
 

@@ -6,10 +6,11 @@ use tandem_abi::raw;
 use tandem_packet::segment::{self, Wire};
 use tandem_packet::{EtherType, Frame, L3, L4, Parsed, Tag, ether, parse};
 
+use crate::acl::Pending;
 use crate::entry::Action;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
-use crate::state::{State, Untagged};
+use crate::state::{HOT_ACL, State, Untagged};
 
 /// What a stage says when the frame has found its end (forwarded, trapped or dropped, and counted).
 pub(crate) struct Done;
@@ -28,7 +29,7 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) sink: &'a mut S,
     pub(crate) now: u64,
     pub(crate) ingress: u16,
-    /// Flags of the ingress port.
+    /// [`crate::state::Port::hot`] of the ingress port.
     pub(crate) port_flags: u32,
     pub(crate) eth: Parsed,
     pub(crate) wire: Wire,
@@ -42,6 +43,12 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) l2_len: usize,
     /// The frame was routed; its addresses are new.
     pub(crate) routed: bool,
+    /// The tag that a rule gives it, whatever it has.
+    pub(crate) set_tag: Option<Tag>,
+    /// The tag in the frame's bytes is not [`Run::class_tag`] yet.
+    pub(crate) tag_dirty: bool,
+    /// What rules have to say later.
+    pub(crate) acl: Pending,
 }
 
 /// Does a frame of `l2_len` bytes fit a port with this MTU?
@@ -103,7 +110,7 @@ pub(crate) fn process<S: Sink>(
     if !fits(l2_len, port.config.mtu) {
         end!(DropReason::Oversize);
     }
-    let port_flags = port.config.flags;
+    let port_flags = port.hot;
     let mut run = Run {
         st,
         frame,
@@ -118,6 +125,9 @@ pub(crate) fn process<S: Sink>(
         tag_there: false,
         l2_len,
         routed: false,
+        set_tag: None,
+        tag_dirty: false,
+        acl: Pending::NOTHING,
     };
     // Whatever the stages answer has been counted where it was decided.
     let _ = run.stages();
@@ -139,9 +149,12 @@ impl<S: Sink> Run<'_, '_, S> {
                 ),
             );
         }
-        if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
-            let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
-            return self.trap(reason);
+        if self.port_flags & (raw::TND_PORT_TRAP_ALL | HOT_ACL) != 0 {
+            if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
+                let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
+                return self.trap(reason);
+            }
+            self.port_acl()?;
         }
         if self.classify()? {
             self.bridge()
@@ -156,7 +169,8 @@ impl<S: Sink> Run<'_, '_, S> {
         let Some(port) = self.st.port(self.ingress) else {
             return self.drop(DropReason::NoSuchPort);
         };
-        let tag = self.eth.tag.filter(|t| t.tpid == EtherType::VLAN.0);
+        let own = self.eth.tag.filter(|t| t.tpid == EtherType::VLAN.0);
+        let tag = self.set_tag.or(own);
         match (&port.vids, tag) {
             (Some(vids), Some(t)) if t.vid() != 0 => {
                 let fid = vids.get(usize::from(t.vid())).copied().unwrap_or(0);
@@ -180,6 +194,10 @@ impl<S: Sink> Run<'_, '_, S> {
             },
         }
         self.tag_there = self.class_tag.is_some();
+        if self.set_tag.is_some() {
+            self.tag_there = own.is_some();
+            self.tag_dirty = self.tag_there && own != self.set_tag;
+        }
         if S::TRACE {
             let fid = self.fid;
             self.trace(Stage::Vlan, format_args!("forwarding domain {fid}"));
@@ -267,6 +285,7 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Counts a drop.
     #[cold]
     pub(crate) fn drop<T>(&mut self, reason: DropReason) -> Step<T> {
+        self.commit();
         if !S::DRY {
             self.st
                 .counters
@@ -280,7 +299,13 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// To the CPU, and nowhere else.
     pub(crate) fn trap<T>(&mut self, reason: u16) -> Step<T> {
-        if self.punt(reason, 0) {
+        self.trap_as(reason, None)
+    }
+
+    /// The same, for a rule that names the class (it counts with the rule's own reason only: protocols keep theirs).
+    pub(crate) fn trap_as<T>(&mut self, reason: u16, class: Option<u16>) -> Step<T> {
+        self.forget();
+        if self.punt(reason, 0, class) {
             if !S::DRY
                 && let Some(c) = self.st.counters.port_mut(self.ingress)
             {
@@ -294,7 +319,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// A copy to the CPU of what is forwarded as well (`flags`: `TND_RX_*`). True if the policer let it pass.
     pub(crate) fn copy(&mut self, reason: u16, flags: u16) -> bool {
-        let passed = self.punt(reason, flags);
+        let passed = self.punt(reason, flags, None);
         if passed
             && !S::DRY
             && let Some(c) = self.st.counters.port_mut(self.ingress)
@@ -305,13 +330,15 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// Hands the frame, still as it came in, to the CPU if the reason's policer lets it pass.
-    fn punt(&mut self, reason: u16, flags: u16) -> bool {
+    fn punt(&mut self, reason: u16, flags: u16, class: Option<u16>) -> bool {
         self.stage(Stage::Cpu);
         let (packets, bytes) = (self.wire.packets, self.wire.bytes);
         let Some(trap) = self.st.trap_mut(reason) else {
             return false;
         };
-        let class = trap.config().class;
+        let class = class
+            .filter(|_| reason == raw::TND_TRAP_ACL)
+            .unwrap_or(trap.config().class);
         if !S::DRY {
             let passed = trap.admit(packets, self.now);
             if let Some(c) = self.st.counters.traps.get_mut(usize::from(reason)) {

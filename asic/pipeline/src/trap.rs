@@ -2,6 +2,8 @@
 
 use tandem_abi::raw;
 
+use crate::policer::Bucket;
+
 /// Number of trap reasons, 0 (unused) included.
 pub const REASONS: usize = raw::TND_TRAP_REASON_COUNT as usize;
 /// Number of trap classes.
@@ -125,6 +127,24 @@ const LIST: &[(u16, &str, u16, &str)] = &[
         raw::TND_TC_DATA,
         "bad header or source: the kernel owes an answer or a counter",
     ),
+    (
+        raw::TND_TRAP_ACL,
+        "acl",
+        raw::TND_TC_DATA,
+        "a rule says so, or asks for what the chip can't do there",
+    ),
+    (
+        raw::TND_TRAP_ACL_INCOMPLETE,
+        "acl_incomplete",
+        raw::TND_TC_DATA,
+        "a list that has not all of its rules in hardware",
+    ),
+    (
+        raw::TND_TRAP_SAMPLE,
+        "sample",
+        raw::TND_TC_DATA,
+        "copy of a frame, by a mirror session",
+    ),
 ];
 
 /// Stable name of a `TND_TRAP_*` reason.
@@ -180,16 +200,11 @@ impl TrapConfig {
     }
 }
 
-/// Time zero of the policers: far enough from 0 that a burst reaches back before the clock's start.
-const BIAS: u64 = 1 << 62;
-
-/// One reason: its configuration and its token bucket. The bucket is kept as the time at which it would be empty
-/// (virtual scheduling, ITU-T I.371 annex A): one number, no timer.
+/// One reason: its configuration and its token bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct Trap {
     config: TrapConfig,
-    interval_ns: u64,
-    empty_at: u64,
+    bucket: Bucket,
 }
 
 impl Trap {
@@ -197,11 +212,7 @@ impl Trap {
     pub fn new(config: TrapConfig) -> Trap {
         Trap {
             config,
-            interval_ns: match config.rate_pps {
-                0 => 0,
-                rate => (1_000_000_000 / u64::from(rate)).max(1),
-            },
-            empty_at: 0,
+            bucket: Bucket::new(config.rate_pps.into(), config.burst.into()),
         }
     }
 
@@ -214,21 +225,11 @@ impl Trap {
     /// full bucket).
     #[inline]
     pub fn admit(&mut self, packets: u64, now_ns: u64) -> bool {
-        if self.interval_ns == 0 {
-            return true;
+        let passes = self.bucket.admits(packets, now_ns);
+        if passes {
+            self.bucket.charge(packets, now_ns);
         }
-        let burst = u64::from(self.config.burst.max(1));
-        let now = BIAS.saturating_add(now_ns);
-        let full = now.saturating_sub(burst.saturating_mul(self.interval_ns));
-        let next = self
-            .empty_at
-            .max(full)
-            .saturating_add(packets.min(burst).saturating_mul(self.interval_ns));
-        if next > now {
-            return false;
-        }
-        self.empty_at = next;
-        true
+        passes
     }
 }
 

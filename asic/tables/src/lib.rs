@@ -1,15 +1,16 @@
-//! Hardware tables: banked exact-match hash, longest-prefix match, counted pools.
+//! Hardware tables: banked exact-match hash, longest-prefix match, ternary match, counted pools.
 //!
 //! ```text
 //!   firmware ── insert / remove / update ──►  ┌────────────┐  ◄── get / lookup / touch ── pipeline
 //!                                             │ ExactMatch │  MAC, IPv4 host, IPv6 host share it
 //!                                             │ Lpm4 Lpm6  │  keyed by (VRF, prefix)
+//!                                             │ Matcher    │  value, mask, priority: what a TCAM holds
 //!                                             └─────┬──────┘
 //!                                                 Pool        used + in_flight + committed + free == size
 //! ```
 //!
 //! Pure: no clock, no I/O, no thread. Time comes in as an argument (`now_ns`), randomness as a seed, so every test can
-//! replay. The sharing of the tables follows seed 000 §2.7, figures 10 (exact match) and 11 (longest-prefix match).
+//! replay. The sharing of the tables follows seed 000 §2.7, figures 10 (exact match) and 11 (longest-prefix match) and 12 (TCAM).
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -17,3 +18,4 @@ pub mod exact;
 mod index;
 pub mod lpm;
 pub mod pool;
+pub mod tcam;

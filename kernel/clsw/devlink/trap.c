@@ -111,6 +111,9 @@ static const struct devlink_trap traps[TND_TRAP_REASON_COUNT - 1] = {
 	OWN(EXCEPTION, REDIRECT, "redirect", DATA),
 	OWN(EXCEPTION, CONNECTED, "connected", UNRESOLVED),
 	OWN(DROP, ERROR, "error", DATA),
+	OWN(CONTROL, ACL, "acl", DATA),
+	OWN(EXCEPTION, ACL_INCOMPLETE, "acl_incomplete", DATA),
+	OWN(CONTROL, SAMPLE, "sample", DATA),
 };
 
 static u32 reason_of(const struct devlink_trap *trap)

@@ -42,8 +42,8 @@
 #include "../../../abi/tandem.h"
 #endif
 
-#define RM_MAX_POOLS	16
-#define RM_MAX_ROWS	16	/* (class, family) pairs that cost something */
+#define RM_MAX_POOLS	32
+#define RM_MAX_ROWS	32	/* (class, family) pairs that cost something */
 #define RM_MAX_LEASES	200	/* at a time; one stays until the last ticket on it is settled */
 #define RM_MAX_BUCKET	1048576
 #define RM_MAX_CLS	64	/* classes below this number */

@@ -171,6 +171,18 @@ pub enum Table {
     Rifs,
     /// Forwarding domains (table memory)
     Vlans,
+    /// Lists of rules (table memory)
+    Acls,
+    /// Rules of these lists, with match and action
+    AclRules,
+    /// Which port has which list, at which stage
+    AclBinds,
+    /// Hits of rules
+    AclCounters,
+    /// Token buckets of rules
+    Policers,
+    /// Mirror sessions
+    Mirrors,
 }
 
 /// What `explain` can explain.

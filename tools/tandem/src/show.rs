@@ -238,6 +238,12 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::Nhgs => (table("nhgs")?, &[]),
         Table::Rifs => (table("rifs")?, &[]),
         Table::Vlans => (table("vlans")?, &[]),
+        Table::Acls => (table("acls")?, &[]),
+        Table::AclRules => (table("acl-rules")?, &[]),
+        Table::AclBinds => (table("acl-binds")?, &[]),
+        Table::AclCounters => (table("acl-counters")?, &[]),
+        Table::Policers => (table("policers")?, &[]),
+        Table::Mirrors => (table("mirrors")?, &[]),
     };
     if let Some(word) = &s.word {
         list.retain(|row| matches(row, word));

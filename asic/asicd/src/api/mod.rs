@@ -4,6 +4,7 @@
 //! bursts: a small closure through a bounded channel. A table is read page by page, so that no
 //! request holds the packet thread for long.
 
+mod acl;
 mod fault;
 mod stats;
 mod table;

@@ -131,7 +131,9 @@ pub fn ports(asic: &mut Asic) -> Vec<Value> {
 pub fn resources(asic: &mut Asic) -> Result<Resources, String> {
     let (_, pools) = read(asic, raw::TND_OP_SNAPSHOT, raw::TND_CLS_NONE, 0, SNAPSHOT)?;
     let (_, costs) = read(asic, raw::TND_OP_DUMP, raw::TND_CLS_COST, 0, SNAPSHOT)?;
+    // a memory that the chip has not is no row
     let items: Vec<(u16, Resource)> = fixed::<raw::tnd_pool>(&pools)
+        .filter(|p| p.size > 0)
         .map(|p| {
             let row = Resource {
                 name: get_name(&p.name),

@@ -8,6 +8,7 @@ use tandem_abi::{Status, raw};
 use tandem_mgmt::types::Items;
 use tandem_pipeline::trap::reason_name;
 
+use super::acl;
 use crate::asic::Asic;
 
 /// Rows of one page at most.
@@ -16,7 +17,7 @@ const LIMIT: u32 = 500;
 const RECORD: usize = 16 + 8 * raw::TND_NHG_MAX_MEMBERS;
 
 /// Names of the tables.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 15] = [
     "fdb",
     "routes",
     "neighbours",
@@ -26,6 +27,12 @@ pub const NAMES: [&str; 9] = [
     "vlans",
     "members",
     "ports",
+    "acls",
+    "acl-rules",
+    "acl-binds",
+    "acl-counters",
+    "policers",
+    "mirrors",
 ];
 
 /// A table that can be read.
@@ -45,6 +52,12 @@ impl Table {
             "vlans" => raw::TND_CLS_VLAN,
             "members" => raw::TND_CLS_VLAN_MEMBER,
             "ports" => raw::TND_CLS_PORT,
+            "acls" => raw::TND_CLS_ACL_TABLE,
+            "acl-rules" => raw::TND_CLS_ACL_ENTRY,
+            "acl-binds" => raw::TND_CLS_ACL_BIND,
+            "acl-counters" => raw::TND_CLS_ACL_COUNTER,
+            "policers" => raw::TND_CLS_POLICER,
+            "mirrors" => raw::TND_CLS_MIRROR,
             _ => return None,
         }))
     }
@@ -93,6 +106,12 @@ pub fn page(
         raw::TND_CLS_VLAN => rows * size_of::<raw::tnd_vlan>(),
         raw::TND_CLS_VLAN_MEMBER => rows * size_of::<raw::tnd_vlan_member>(),
         raw::TND_CLS_PORT => rows * size_of::<raw::tnd_port>(),
+        raw::TND_CLS_ACL_TABLE => rows * size_of::<raw::tnd_acl_table>(),
+        raw::TND_CLS_ACL_ENTRY => rows * size_of::<raw::tnd_acl_entry>(),
+        raw::TND_CLS_ACL_BIND => rows * size_of::<raw::tnd_acl_bind>(),
+        raw::TND_CLS_ACL_COUNTER => rows * size_of::<raw::tnd_acl_counter>(),
+        raw::TND_CLS_POLICER => rows * size_of::<raw::tnd_policer>(),
+        raw::TND_CLS_MIRROR => rows * size_of::<raw::tnd_mirror>(),
         _ => RECORD.max(rows * 64),
     };
     let (cpl, out) = read(asic, raw::TND_OP_DUMP, cls, cursor, room)?;
@@ -105,6 +124,12 @@ pub fn page(
         raw::TND_CLS_RIF => list(&out, rif),
         raw::TND_CLS_VLAN => list(&out, vlan),
         raw::TND_CLS_VLAN_MEMBER => list(&out, member),
+        raw::TND_CLS_ACL_TABLE => list(&out, acl::table),
+        raw::TND_CLS_ACL_ENTRY => list(&out, acl::rule),
+        raw::TND_CLS_ACL_BIND => list(&out, acl::bind),
+        raw::TND_CLS_ACL_COUNTER => list(&out, acl::counter),
+        raw::TND_CLS_POLICER => list(&out, acl::policer),
+        raw::TND_CLS_MIRROR => list(&out, acl::mirror),
         _ => list(&out, port),
     };
     Ok(Items {
@@ -158,7 +183,7 @@ pub fn mac(m: &[u8; 6]) -> String {
     tandem_packet::ether::show(m).to_string()
 }
 
-fn flags(value: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
+pub fn flags(value: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
     names
         .iter()
         .filter(|(bit, _)| value & bit != 0)
@@ -166,7 +191,7 @@ fn flags(value: u32, names: &[(u32, &'static str)]) -> Vec<&'static str> {
         .collect()
 }
 
-fn swp(port: u16) -> Value {
+pub fn swp(port: u16) -> Value {
     if port == 0 {
         Value::Null
     } else {

@@ -1,5 +1,6 @@
 //! Tests of the firmware as a driver sees it: descriptors in, completions out.
 
+mod acl;
 mod faulty;
 mod fill;
 mod lease;

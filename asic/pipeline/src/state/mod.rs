@@ -10,6 +10,7 @@
 //! counters. Setters keep the indexes right and refuse what would break them, but know nothing of accounting or of
 //! references between objects: that is the firmware's work. Everything the packet path needs is found by array index.
 
+mod acl;
 mod object;
 mod ports;
 mod router;
@@ -28,6 +29,9 @@ use crate::entry::RouteTarget;
 use crate::group::Group;
 pub use crate::group::{GroupConfig, HashPolicy};
 use crate::trap::{REASONS, Trap, TrapConfig};
+pub use acl::{Acl, AclBind, AclCounter, AclRule, AclStage, AclTable, Mirror, Policer};
+pub(crate) use acl::{Act, Bound, NONE};
+pub(crate) use object::HOT_ACL;
 pub(crate) use object::{EgressTag, Untagged};
 pub use object::{
     MemberConfig, Nexthop, NexthopConfig, Port, PortConfig, RifConfig, RifPlace, Vlan, VlanConfig,
@@ -96,6 +100,8 @@ pub struct State {
     pub lpm6: Lpm6,
     /// What was counted.
     pub counters: Counters,
+    /// Lists of rules.
+    pub acl: Acl,
     pub(crate) age_cursor: u32,
 }
 
@@ -103,17 +109,7 @@ impl State {
     /// A chip with ports 1..=`ports`, all down, VRF 0, and empty objects around the given tables.
     pub fn new(ports: u16, exact: ExactMatch, lpm4: Lpm4, lpm6: Lpm6) -> State {
         State {
-            ports: vec![
-                Port {
-                    config: PortConfig::default(),
-                    link: false,
-                    untagged: Untagged::None,
-                    vids: None,
-                    rif: None,
-                    vid_rifs: None,
-                };
-                usize::from(ports)
-            ],
+            ports: vec![Port::new(false); usize::from(ports)],
             vlans: vec![None; usize::from(MAX_FID) + 1],
             member_count: 0,
             vrfs: vec![0],
@@ -125,6 +121,7 @@ impl State {
             lpm4,
             lpm6,
             counters: Counters::new(ports),
+            acl: Acl::new(ports),
             age_cursor: 0,
         }
     }
@@ -133,14 +130,7 @@ impl State {
     /// defaults (a profile's own are to be set again). Counters stay.
     pub fn clear(&mut self) {
         for p in &mut self.ports {
-            *p = Port {
-                config: PortConfig::default(),
-                link: p.link,
-                untagged: Untagged::None,
-                vids: None,
-                rif: None,
-                vid_rifs: None,
-            };
+            *p = Port::new(p.link);
         }
         self.vlans.fill(None);
         self.member_count = 0;
@@ -152,6 +142,7 @@ impl State {
         self.exact.clear();
         self.lpm4.clear();
         self.lpm6.clear();
+        self.acl = Acl::new(self.port_count());
         self.age_cursor = 0;
     }
 }

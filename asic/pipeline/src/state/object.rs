@@ -46,11 +46,18 @@ pub(crate) enum Untagged {
     Pvid(u16),
 }
 
+/// Set in [`Port::hot`] beside the ABI's flags: a list is bound at the stage of the port.
+pub(crate) const HOT_ACL: u32 = 1 << 31;
+/// What [`Port::hot`] has beyond `TND_PORT_*`.
+const HOT: u32 = 0xff00_0000;
+
 /// A port.
 #[derive(Debug, Clone)]
 pub struct Port {
     /// As configured.
     pub config: PortConfig,
+    /// `TND_PORT_*`, and what else a frame must stop for on its usual way: one word to look at.
+    pub(crate) hot: u32,
     /// Carrier.
     pub link: bool,
     pub(crate) untagged: Untagged,
@@ -63,6 +70,29 @@ pub struct Port {
 }
 
 impl Port {
+    /// Nobody configured it yet.
+    pub(crate) fn new(link: bool) -> Port {
+        let config = PortConfig::default();
+        Port {
+            hot: config.flags & !HOT,
+            config,
+            link,
+            untagged: Untagged::None,
+            vids: None,
+            rif: None,
+            vid_rifs: None,
+        }
+    }
+
+    pub(crate) fn configure(&mut self, config: PortConfig) {
+        self.hot = self.hot & HOT | config.flags & !HOT;
+        self.config = config;
+    }
+
+    pub(crate) fn set_hot(&mut self, bit: u32, on: bool) {
+        self.hot = self.hot & !bit | if on { bit } else { 0 };
+    }
+
     #[inline]
     pub(crate) fn has(&self, flag: u32) -> bool {
         self.config.flags & flag != 0

@@ -28,7 +28,7 @@ impl State {
 
     /// UPDATE of a port.
     pub fn set_port(&mut self, port: u16, config: PortConfig) -> Result<(), SetError> {
-        self.port_mut(port)?.config = config;
+        self.port_mut(port)?.configure(config);
         Ok(())
     }
 

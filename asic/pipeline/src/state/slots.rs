@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Objects in dense slots, named by the driver's own ids.
 #[derive(Debug, Clone)]
-pub(super) struct Slots<T> {
+pub(crate) struct Slots<T> {
     entries: Vec<Option<T>>,
     free: Vec<u32>,
     by_id: HashMap<u32, u32>,
@@ -22,11 +22,11 @@ impl<T> Default for Slots<T> {
 
 impl<T> Slots<T> {
     #[inline]
-    pub(super) fn at(&self, slot: u32) -> Option<&T> {
+    pub(crate) fn at(&self, slot: u32) -> Option<&T> {
         self.entries.get(slot as usize)?.as_ref()
     }
     #[inline]
-    pub(super) fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
+    pub(crate) fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
         self.entries.get_mut(slot as usize)?.as_mut()
     }
     pub(super) fn slot(&self, id: u32) -> Option<u32> {

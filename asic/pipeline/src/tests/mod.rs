@@ -1,5 +1,6 @@
 //! Packet in, packet out.
 
+mod acl;
 mod fuzz;
 mod l2;
 mod l3;

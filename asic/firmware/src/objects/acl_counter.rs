@@ -1,0 +1,75 @@
+//! TND_CLS_ACL_COUNTER: hits of the rules that name it. Rules keep it.
+
+use crate::Firmware;
+use crate::object::{Failure, INVALID, Object, body};
+use crate::pools::PoolId;
+use tandem_abi::raw;
+use tandem_pipeline::state::AclCounter as State;
+use zerocopy::IntoBytes;
+
+/// Two counters are equal if their keys are: what they have counted is not the driver's.
+#[derive(Debug, Clone)]
+pub(crate) struct AclCounter(raw::tnd_acl_counter);
+
+impl PartialEq for AclCounter {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.counter == other.0.counter
+    }
+}
+
+impl AclCounter {
+    pub(crate) fn from_state(c: &State) -> Self {
+        Self(raw::tnd_acl_counter {
+            struct_size: size_of::<raw::tnd_acl_counter>() as u16,
+            reserved0: 0,
+            counter: c.id,
+            packets: c.packets,
+            bytes: c.bytes,
+            used_ns: c.used_ns,
+        })
+    }
+}
+
+impl Object for AclCounter {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        body(bytes, 8).map(Self)
+    }
+    fn normal(self, _: &Firmware) -> Result<Self, Failure> {
+        if self.0.counter == 0 {
+            return Err(INVALID);
+        }
+        Ok(self)
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        fw.state.acl.counter(self.0.counter).map(Self::from_state)
+    }
+    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
+        Ok(())
+    }
+    fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
+        if old.is_none() {
+            fw.take(PoolId::AclCounter, 1)?;
+            fw.state.acl.add_counter(self.0.counter);
+        }
+        Ok(())
+    }
+    fn in_use(&self, fw: &Firmware) -> bool {
+        fw.refs.counter.contains_key(&self.0.counter)
+    }
+    fn remove(&self, fw: &mut Firmware) {
+        if fw.state.acl.remove_counter(self.0.counter) {
+            fw.give(PoolId::AclCounter, 1);
+        }
+        if let Some(c) = &mut fw.resync {
+            c.acl.counter.remove(&self.0.counter);
+        }
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn confirm(&self, fw: &mut Firmware) {
+        if let Some(c) = &mut fw.resync {
+            c.acl.counter.insert(self.0.counter);
+        }
+    }
+}

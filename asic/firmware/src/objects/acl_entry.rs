@@ -1,0 +1,288 @@
+//! TND_CLS_ACL_ENTRY: a rule. Its slots follow from the fields that it looks at; a range of ports takes a range checker,
+//! which rules with the same range share.
+
+use crate::Firmware;
+use crate::object::{DEPEND, Failure, INVALID, Object, UNSUPPORTED, body, count_down, count_up};
+use crate::pools::{Need, PoolId};
+use std::collections::HashMap;
+use tandem_abi::raw;
+use tandem_pipeline::acl::key;
+use tandem_pipeline::state::{AclRule, AclStage};
+use tandem_tables::tcam::Match;
+use zerocopy::IntoBytes;
+
+const ETHERTYPE_IP4: u16 = 0x0800;
+const ETHERTYPE_IP6: u16 = 0x86dd;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AclEntry(raw::tnd_acl_entry);
+
+/// A range that a checker holds.
+pub(crate) type Range = (u16, u16);
+
+impl AclEntry {
+    pub(crate) fn of_rule(r: &AclRule) -> Self {
+        Self(r.body)
+    }
+
+    pub(crate) fn key(&self) -> (u32, u32) {
+        (self.0.table, self.0.priority)
+    }
+
+    fn what(&self) -> Match {
+        key::rule(&self.0)
+    }
+
+    /// Distinct ranges.
+    fn ranges(&self) -> Vec<Range> {
+        let r = self.what().ranges;
+        let mut all: Vec<Range> = r.src.into_iter().chain(r.dst).collect();
+        all.dedup();
+        all
+    }
+
+    fn slots(&self, fw: &Firmware) -> Need {
+        let stage = fw.state.acl.table(self.0.table).map(|t| t.stage);
+        let stage = stage.unwrap_or(AclStage::Port);
+        fw.pools.rule(stage, self.what().width())
+    }
+
+    fn refers(&self, fw: &mut Firmware, count: impl Fn(&mut HashMap<u32, u32>, u32)) {
+        let e = &self.0;
+        let named = [
+            (&mut fw.refs.counter, e.counter),
+            (&mut fw.refs.policer, e.policer),
+            (&mut fw.refs.mirror, u32::from(e.mirror)),
+        ];
+        for (map, id) in named {
+            if id != 0 {
+                count(map, id);
+            }
+        }
+        if e.action == raw::TND_ACL_REDIRECT_NEXTHOP {
+            count(&mut fw.refs.nexthop, e.target);
+        }
+    }
+}
+
+/// Fields beyond Ethernet need a frame that surely has them; and bits outside of the mask count for nothing.
+fn normal_key(e: &mut raw::tnd_acl_entry) -> Result<(), Failure> {
+    e.mask.reserved0 = [0; 4];
+    let mask = e.mask;
+    for (k, m) in e.key.as_mut_bytes().iter_mut().zip(mask.as_bytes()) {
+        *k &= m;
+    }
+    let ethertype = (mask.ethertype == u16::MAX).then_some(e.key.ethertype);
+    let addresses = if ethertype == Some(ETHERTYPE_IP4) {
+        [&mask.dst_ip[4..], &mask.src_ip[4..]].concat()
+    } else {
+        Vec::new()
+    };
+    let ip = matches!(ethertype, Some(ETHERTYPE_IP4 | ETHERTYPE_IP6));
+    let beyond = raw::tnd_acl_key {
+        dst_mac: [0; 6],
+        src_mac: [0; 6],
+        ethertype: 0,
+        tci: 0,
+        port: 0,
+        tag: 0,
+        ..mask
+    };
+    let ranged = [
+        e.src_port_min,
+        e.src_port_max,
+        e.dst_port_min,
+        e.dst_port_max,
+    ] != [0; 4];
+    let asks_ip = ranged || beyond != raw::tnd_acl_key::default();
+    if asks_ip && !ip || addresses.iter().any(|b| *b != 0) {
+        return Err(INVALID);
+    }
+    Ok(())
+}
+
+/// A range of all is none, a range of one is a key.
+fn normal_range(
+    min: &mut u16,
+    max: &mut u16,
+    key: &mut u16,
+    mask: &mut u16,
+) -> Result<(), Failure> {
+    if (*min, *max) == (0, 0) {
+        return Ok(());
+    }
+    if *min > *max || *mask != 0 {
+        return Err(INVALID);
+    }
+    if min == max {
+        (*key, *mask) = (*min, u16::MAX);
+    }
+    if min == max || (*min, *max) == (0, u16::MAX) {
+        (*min, *max) = (0, 0);
+    }
+    Ok(())
+}
+
+impl Object for AclEntry {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        body(bytes, 12).map(Self)
+    }
+    fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
+        let mut e = self.0;
+        e.struct_size = size_of::<raw::tnd_acl_entry>() as u16;
+        e.reserved0 = [0; 5];
+        normal_key(&mut e)?;
+        normal_range(
+            &mut e.src_port_min,
+            &mut e.src_port_max,
+            &mut e.key.src_port,
+            &mut e.mask.src_port,
+        )?;
+        normal_range(
+            &mut e.dst_port_min,
+            &mut e.dst_port_max,
+            &mut e.key.dst_port,
+            &mut e.mask.dst_port,
+        )?;
+        e.flags &= raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP | raw::TND_ACL_TRAP_CLASS;
+        if e.flags & raw::TND_ACL_SET_VID == 0 {
+            e.vid = 0;
+        } else if !(1..=4094).contains(&e.vid) {
+            return Err(INVALID);
+        }
+        if e.flags & raw::TND_ACL_SET_PCP == 0 {
+            e.pcp = 0;
+        } else if e.pcp > 7 {
+            return Err(INVALID);
+        }
+        if e.flags & raw::TND_ACL_TRAP_CLASS == 0 {
+            e.trap_class = 0;
+        } else if e.trap_class >= raw::TND_TC_COUNT {
+            return Err(INVALID);
+        }
+        match e.action {
+            raw::TND_ACL_REDIRECT_PORT => {
+                let port = u16::try_from(e.target).ok();
+                if port.and_then(|p| fw.state.port(p)).is_none() {
+                    return Err(INVALID);
+                }
+            }
+            raw::TND_ACL_REDIRECT_NEXTHOP => {}
+            raw::TND_ACL_PERMIT | raw::TND_ACL_DROP | raw::TND_ACL_TRAP => e.target = 0,
+            _ => return Err(INVALID),
+        }
+        Ok(Self(e))
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        let table = fw.state.acl.table(self.0.table)?;
+        let (_, rule) = table.rules.get(self.0.priority)?;
+        Some(Self(rule.body))
+    }
+    fn depends(&self, fw: &Firmware) -> Result<(), Failure> {
+        let e = &self.0;
+        let acl = &fw.state.acl;
+        let there = acl.table(e.table).is_some()
+            && (e.counter == 0 || acl.counter(e.counter).is_some())
+            && (e.policer == 0 || acl.policer(e.policer).is_some())
+            && (e.mirror == 0 || acl.mirror(e.mirror).is_some())
+            && (e.action != raw::TND_ACL_REDIRECT_NEXTHOP || fw.state.nexthop(e.target).is_some());
+        if !there {
+            return Err(DEPEND);
+        }
+        let port = acl
+            .table(e.table)
+            .is_some_and(|t| t.stage == AclStage::Port);
+        let sets = e.flags & (raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP) != 0;
+        let moves = matches!(
+            e.action,
+            raw::TND_ACL_REDIRECT_PORT | raw::TND_ACL_REDIRECT_NEXTHOP
+        );
+        if (sets || moves) && !port {
+            return Err(UNSUPPORTED);
+        }
+        Ok(())
+    }
+    /// All or nothing: what the new rule needs beyond the old one is taken first.
+    fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
+        let need = self.slots(fw);
+        let had = old.map_or(Need { slots: 0, ..need }, |o| o.slots(fw));
+        let more = need.slots.saturating_sub(had.slots);
+        fw.take(need.pool, more)?;
+        for (i, r) in self.ranges().iter().enumerate() {
+            let new = !fw.ranges.contains_key(r);
+            if new && let Err(f) = fw.take(PoolId::AclRange, 1) {
+                for r in self.ranges().iter().take(i) {
+                    if release(&mut fw.ranges, *r) {
+                        fw.untake(PoolId::AclRange, 1);
+                    }
+                }
+                fw.untake(need.pool, more);
+                return Err(f);
+            }
+            count_up(&mut fw.ranges, *r);
+        }
+        let target = match self.0.action {
+            raw::TND_ACL_REDIRECT_NEXTHOP => fw.state.nexthop_slot(self.0.target).unwrap_or(0),
+            _ => self.0.target,
+        };
+        fw.state.acl.put_rule(self.0, self.what(), target);
+        self.refers(fw, count_up);
+        if let Some(o) = old {
+            o.refers(fw, count_down);
+            o.drop_ranges(fw);
+        }
+        fw.give(need.pool, had.slots.saturating_sub(need.slots));
+        Ok(())
+    }
+    fn in_use(&self, _: &Firmware) -> bool {
+        false
+    }
+    fn remove(&self, fw: &mut Firmware) {
+        let need = self.slots(fw);
+        if fw.state.acl.remove_rule(self.0.table, self.0.priority) {
+            fw.give(need.pool, need.slots);
+            self.refers(fw, count_down);
+            self.drop_ranges(fw);
+        }
+        if let Some(c) = &mut fw.resync {
+            c.acl.entry.remove(&self.key());
+        }
+    }
+    /// A rule that can't do what it should sends its frames to the CPU.
+    fn trapped(&self, _: &Self) -> Option<Self> {
+        Some(Self(raw::tnd_acl_entry {
+            action: raw::TND_ACL_TRAP,
+            target: 0,
+            flags: 0,
+            vid: 0,
+            pcp: 0,
+            trap_class: 0,
+            ..self.0
+        }))
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn confirm(&self, fw: &mut Firmware) {
+        if let Some(c) = &mut fw.resync {
+            c.acl.entry.insert(self.key());
+        }
+    }
+}
+
+impl AclEntry {
+    /// The rule is gone: a range that nobody else has frees its checker.
+    fn drop_ranges(&self, fw: &mut Firmware) {
+        for r in self.ranges() {
+            if release(&mut fw.ranges, r) {
+                fw.give(PoolId::AclRange, 1);
+            }
+        }
+    }
+}
+
+/// One user less. True: it was the last.
+fn release(ranges: &mut HashMap<Range, u32>, r: Range) -> bool {
+    count_down(ranges, r);
+    !ranges.contains_key(&r)
+}

@@ -1,0 +1,81 @@
+//! TND_CLS_ACL_TABLE: a list of rules. Its rules and its bindings keep it.
+
+use crate::Firmware;
+use crate::object::{EXISTS, Failure, INVALID, Object, body};
+use crate::pools::PoolId;
+use tandem_abi::raw;
+use tandem_pipeline::state::{AclStage, AclTable as State};
+use zerocopy::IntoBytes;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AclTable(raw::tnd_acl_table);
+
+impl AclTable {
+    pub(crate) fn from_state(t: &State) -> Self {
+        Self(raw::tnd_acl_table {
+            struct_size: size_of::<raw::tnd_acl_table>() as u16,
+            stage: t.stage.to_abi(),
+            table: t.id,
+        })
+    }
+}
+
+impl Object for AclTable {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        body(bytes, 8).map(Self)
+    }
+    fn normal(self, _: &Firmware) -> Result<Self, Failure> {
+        if self.0.table == 0 || AclStage::from_abi(self.0.stage).is_none() {
+            return Err(INVALID);
+        }
+        Ok(Self(raw::tnd_acl_table {
+            struct_size: size_of::<raw::tnd_acl_table>() as u16,
+            ..self.0
+        }))
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        fw.state.acl.table(self.0.table).map(Self::from_state)
+    }
+    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
+        Ok(())
+    }
+    fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
+        // rules were checked for the stage they are in
+        if old.is_some() {
+            return Err(EXISTS);
+        }
+        let stage = AclStage::from_abi(self.0.stage).ok_or(INVALID)?;
+        fw.take(PoolId::AclTable, 1)?;
+        fw.state.acl.add_table(self.0.table, stage);
+        Ok(())
+    }
+    fn in_use(&self, fw: &Firmware) -> bool {
+        let rules = fw.state.acl.table(self.0.table);
+        rules.is_some_and(|t| !t.rules.is_empty())
+            || fw
+                .state
+                .acl
+                .binds()
+                .any(|(_, _, b)| b.table == self.0.table)
+    }
+    fn remove(&self, fw: &mut Firmware) {
+        if let Some(slot) = fw.state.acl.table_slot(self.0.table)
+            && let Some(c) = &mut fw.resync
+        {
+            c.acl.table.set(slot, false);
+        }
+        if fw.state.acl.remove_table(self.0.table) {
+            fw.give(PoolId::AclTable, 1);
+        }
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn confirm(&self, fw: &mut Firmware) {
+        if let Some(slot) = fw.state.acl.table_slot(self.0.table)
+            && let Some(c) = &mut fw.resync
+        {
+            c.acl.table.set(slot, true);
+        }
+    }
+}

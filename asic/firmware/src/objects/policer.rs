@@ -1,0 +1,86 @@
+//! TND_CLS_POLICER: a token bucket that rules name. Rules keep it.
+
+use crate::Firmware;
+use crate::object::{Failure, INVALID, Object, body};
+use crate::pools::PoolId;
+use tandem_abi::raw;
+use tandem_pipeline::policer::MAX;
+use tandem_pipeline::state::Policer as State;
+use zerocopy::IntoBytes;
+
+/// Equal without what it has counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Policer(raw::tnd_policer);
+
+impl PartialEq for Policer {
+    fn eq(&self, other: &Self) -> bool {
+        let settings = |p: &raw::tnd_policer| (p.policer, p.flags, p.rate, p.burst);
+        settings(&self.0) == settings(&other.0)
+    }
+}
+
+impl Policer {
+    pub(crate) fn from_state(p: &State) -> Self {
+        Self(raw::tnd_policer {
+            struct_size: size_of::<raw::tnd_policer>() as u16,
+            flags: p.flags,
+            policer: p.id,
+            rate: p.bucket.rate(),
+            burst: p.bucket.burst(),
+            passed: p.passed,
+            dropped: p.dropped,
+        })
+    }
+}
+
+impl Object for Policer {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        body(bytes, 8).map(Self)
+    }
+    fn normal(self, _: &Firmware) -> Result<Self, Failure> {
+        let p = self.0;
+        let fits = |v| (1..=MAX).contains(&v);
+        if p.policer == 0 || !fits(p.rate) || !fits(p.burst) {
+            return Err(INVALID);
+        }
+        Ok(Self(raw::tnd_policer {
+            flags: p.flags & raw::TND_POLICER_PACKETS,
+            ..p
+        }))
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        fw.state.acl.policer(self.0.policer).map(Self::from_state)
+    }
+    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
+        Ok(())
+    }
+    fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
+        if old.is_none() {
+            fw.take(PoolId::Policer, 1)?;
+        }
+        let p = self.0;
+        fw.state
+            .acl
+            .set_policer(p.policer, p.flags, p.rate, p.burst);
+        Ok(())
+    }
+    fn in_use(&self, fw: &Firmware) -> bool {
+        fw.refs.policer.contains_key(&self.0.policer)
+    }
+    fn remove(&self, fw: &mut Firmware) {
+        if fw.state.acl.remove_policer(self.0.policer) {
+            fw.give(PoolId::Policer, 1);
+        }
+        if let Some(c) = &mut fw.resync {
+            c.acl.policer.remove(&self.0.policer);
+        }
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn confirm(&self, fw: &mut Firmware) {
+        if let Some(c) = &mut fw.resync {
+            c.acl.policer.insert(self.0.policer);
+        }
+    }
+}

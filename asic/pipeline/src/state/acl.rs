@@ -1,0 +1,415 @@
+//! Lists of rules, what they are bound to, and what rules refer to: counters, policers, mirror sessions.
+
+use tandem_abi::raw;
+use tandem_tables::tcam::{Match, Matcher};
+
+use super::object::HOT_ACL;
+use super::slots::Slots;
+use super::{SetError, State};
+use crate::policer::Bucket;
+
+/// Nothing in a slot field of [`Act`].
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Where in the pipeline a list works (`enum tnd_acl_stage`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AclStage {
+    /// A frame comes in.
+    Port = 0,
+    /// The chip has decided to forward it.
+    Ingress = 1,
+    /// For each port that it would leave by.
+    Egress = 2,
+}
+
+impl AclStage {
+    /// All, in the order of the pipeline.
+    pub const ALL: [AclStage; 3] = [AclStage::Port, AclStage::Ingress, AclStage::Egress];
+
+    /// From the ABI's number; None if unknown.
+    pub fn from_abi(n: u16) -> Option<AclStage> {
+        AclStage::ALL.into_iter().find(|s| s.to_abi() == n)
+    }
+
+    /// The ABI's number.
+    pub fn to_abi(self) -> u16 {
+        match self {
+            AclStage::Port => raw::TND_ACL_PORT,
+            AclStage::Ingress => raw::TND_ACL_INGRESS,
+            AclStage::Egress => raw::TND_ACL_EGRESS,
+        }
+    }
+}
+
+/// What is bound to a port at a stage (`struct tnd_acl_bind` without its key).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AclBind {
+    /// Table id, 0 = none.
+    pub table: u32,
+    /// `TND_ACL_BIND_*`.
+    pub flags: u16,
+}
+
+/// The same as the packet path wants it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound {
+    pub(crate) bind: AclBind,
+    /// Slot of the list, or [`NONE`].
+    pub(crate) slot: u32,
+}
+
+impl Bound {
+    const NOTHING: Bound = Bound {
+        bind: AclBind { table: 0, flags: 0 },
+        slot: NONE,
+    };
+
+    /// Every frame to the CPU.
+    pub(crate) fn traps(self) -> bool {
+        self.bind.flags & raw::TND_ACL_BIND_TRAP_ALL != 0
+    }
+
+    /// Neither list nor flag.
+    pub(crate) fn is_nothing(self) -> bool {
+        self.slot == NONE && !self.traps()
+    }
+}
+
+/// What a rule does, with everything it refers to by slot: all that the packet path needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Act {
+    pub(crate) action: u16,
+    pub(crate) flags: u32,
+    pub(crate) target: u32,
+    pub(crate) counter: u32,
+    pub(crate) policer: u32,
+    pub(crate) mirror: u32,
+    pub(crate) vid: u16,
+    pub(crate) pcp: u8,
+    pub(crate) class: u16,
+}
+
+/// A rule: its body as the driver wrote it, and what the packet path needs of it.
+#[derive(Debug, Clone)]
+pub struct AclRule {
+    /// In normal form.
+    pub body: raw::tnd_acl_entry,
+    pub(crate) act: Act,
+}
+
+/// A list of rules.
+#[derive(Debug, Clone)]
+pub struct AclTable {
+    /// The driver's key.
+    pub id: u32,
+    /// What it may be bound to.
+    pub stage: AclStage,
+    /// Its rules.
+    pub rules: Matcher<AclRule>,
+}
+
+/// A counter (`struct tnd_acl_counter`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AclCounter {
+    /// The driver's key.
+    pub id: u32,
+    /// Hits.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time of the last one.
+    pub used_ns: u64,
+}
+
+/// A policer (`struct tnd_policer`).
+#[derive(Debug, Clone)]
+pub struct Policer {
+    /// The driver's key.
+    pub id: u32,
+    /// `TND_POLICER_*`.
+    pub flags: u16,
+    /// Packets or bytes per second, and the most that comes at once.
+    pub bucket: Bucket,
+    /// Packets that passed.
+    pub passed: u64,
+    /// Packets that it dropped.
+    pub dropped: u64,
+}
+
+impl Policer {
+    fn units(&self, packets: u64, bytes: u64) -> u64 {
+        if self.flags & raw::TND_POLICER_PACKETS != 0 {
+            packets
+        } else {
+            bytes
+        }
+    }
+}
+
+/// A mirror session (`struct tnd_mirror`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mirror {
+    /// The driver's key.
+    pub id: u16,
+    /// Analyser port, 0 = the CPU.
+    pub port: u16,
+    /// Bytes of a copy, 0 = all.
+    pub truncate: u32,
+    /// One of so many frames.
+    pub rate: u32,
+    /// Copies sent.
+    pub packets: u64,
+    /// Frames since the last copy.
+    pub skipped: u32,
+}
+
+/// All of it. The firmware counts references: a slot that a rule names is filled.
+#[derive(Debug, Clone, Default)]
+pub struct Acl {
+    pub(crate) tables: Slots<AclTable>,
+    pub(crate) counters: Slots<AclCounter>,
+    pub(crate) policers: Slots<Policer>,
+    pub(crate) mirrors: Slots<Mirror>,
+    /// By port number - 1.
+    binds: Vec<[Bound; 3]>,
+    /// Bindings at INGRESS and EGRESS: none, and the way out is as short as without lists.
+    pub(crate) out_bound: u32,
+}
+
+impl Acl {
+    pub(super) fn new(ports: u16) -> Acl {
+        Acl {
+            binds: vec![[Bound::NOTHING; 3]; usize::from(ports)],
+            ..Acl::default()
+        }
+    }
+
+    /// What is bound to a port at a stage. None: no such port.
+    pub fn bind(&self, port: u16, stage: AclStage) -> Option<AclBind> {
+        let all = self.binds.get(usize::from(port).wrapping_sub(1))?;
+        all.get(stage as usize).map(|b| b.bind)
+    }
+
+    /// The same for the packet path.
+    #[inline]
+    pub(crate) fn at(&self, port: u16, stage: AclStage) -> Bound {
+        let all = self.binds.get(usize::from(port).wrapping_sub(1));
+        all.map_or(Bound::NOTHING, |all| all[stage as usize])
+    }
+
+    /// A list by the driver's id.
+    pub fn table(&self, id: u32) -> Option<&AclTable> {
+        self.tables.get(id)
+    }
+
+    /// All lists in the order of slots.
+    pub fn tables(&self) -> impl Iterator<Item = (u32, &AclTable)> {
+        self.tables.iter()
+    }
+
+    /// Its slot.
+    pub fn table_slot(&self, id: u32) -> Option<u32> {
+        self.tables.slot(id)
+    }
+
+    /// Bindings that differ from none: port, stage, what.
+    pub fn binds(&self) -> impl Iterator<Item = (u16, AclStage, AclBind)> + '_ {
+        self.binds.iter().enumerate().flat_map(|(i, all)| {
+            AclStage::ALL
+                .into_iter()
+                .zip(all)
+                .filter(|(_, b)| b.bind != AclBind::default())
+                .map(move |(stage, b)| (i as u16 + 1, stage, b.bind))
+        })
+    }
+
+    /// Creates a list. A list that is there keeps its rules.
+    pub fn add_table(&mut self, id: u32, stage: AclStage) {
+        if self.tables.get(id).is_none() {
+            self.tables.put(
+                id,
+                AclTable {
+                    id,
+                    stage,
+                    rules: Matcher::default(),
+                },
+            );
+        }
+    }
+
+    /// Removes a list with its rules. False: it was not there.
+    pub fn remove_table(&mut self, id: u32) -> bool {
+        self.tables.remove(id).is_some()
+    }
+
+    /// Writes the rule of a priority in one step; false: no such list, or it names an object that is not there.
+    pub fn put_rule(&mut self, body: raw::tnd_acl_entry, what: Match, target: u32) -> bool {
+        let slot = |id: u32, slots: Option<u32>| match id {
+            0 => Some(NONE),
+            _ => slots,
+        };
+        let (Some(counter), Some(policer), Some(mirror)) = (
+            slot(body.counter, self.counters.slot(body.counter)),
+            slot(body.policer, self.policers.slot(body.policer)),
+            slot(body.mirror.into(), self.mirrors.slot(body.mirror.into())),
+        ) else {
+            return false;
+        };
+        let act = Act {
+            action: body.action,
+            flags: body.flags,
+            target,
+            counter,
+            policer,
+            mirror,
+            vid: body.vid,
+            pcp: body.pcp,
+            class: body.trap_class,
+        };
+        let Some(table) = self
+            .tables
+            .slot(body.table)
+            .and_then(|at| self.tables.at_mut(at))
+        else {
+            return false;
+        };
+        table.rules.put(body.priority, what, AclRule { body, act });
+        true
+    }
+
+    /// Removes the rule of a priority. False: it was not there.
+    pub fn remove_rule(&mut self, table: u32, priority: u32) -> bool {
+        self.tables
+            .slot(table)
+            .and_then(|at| self.tables.at_mut(at))
+            .is_some_and(|t| t.rules.remove(priority).is_some())
+    }
+
+    /// A counter by the driver's id.
+    pub fn counter(&self, id: u32) -> Option<&AclCounter> {
+        self.counters.get(id)
+    }
+
+    /// All counters in the order of slots.
+    pub fn counters(&self) -> impl Iterator<Item = (u32, &AclCounter)> {
+        self.counters.iter()
+    }
+
+    /// Creates a counter at zero.
+    pub fn add_counter(&mut self, id: u32) -> u32 {
+        self.counters.put(
+            id,
+            AclCounter {
+                id,
+                ..AclCounter::default()
+            },
+        )
+    }
+
+    /// Removes a counter. False: it was not there.
+    pub fn remove_counter(&mut self, id: u32) -> bool {
+        self.counters.remove(id).is_some()
+    }
+
+    /// A policer by the driver's id.
+    pub fn policer(&self, id: u32) -> Option<&Policer> {
+        self.policers.get(id)
+    }
+
+    /// All policers in the order of slots.
+    pub fn policers(&self) -> impl Iterator<Item = (u32, &Policer)> {
+        self.policers.iter()
+    }
+
+    /// Creates or changes a policer; its bucket starts full, its counts stay.
+    pub fn set_policer(&mut self, id: u32, flags: u16, rate: u64, burst: u64) -> u32 {
+        let (passed, dropped) = self
+            .policers
+            .get(id)
+            .map_or((0, 0), |p| (p.passed, p.dropped));
+        let bucket = Bucket::new(rate, burst);
+        self.policers.put(
+            id,
+            Policer {
+                id,
+                flags,
+                bucket,
+                passed,
+                dropped,
+            },
+        )
+    }
+
+    /// Removes a policer. False: it was not there.
+    pub fn remove_policer(&mut self, id: u32) -> bool {
+        self.policers.remove(id).is_some()
+    }
+
+    /// A mirror session by the driver's id.
+    pub fn mirror(&self, id: u16) -> Option<&Mirror> {
+        self.mirrors.get(id.into())
+    }
+
+    /// All mirror sessions in the order of slots.
+    pub fn mirrors(&self) -> impl Iterator<Item = (u32, &Mirror)> {
+        self.mirrors.iter()
+    }
+
+    /// Creates or changes a mirror session; its count stays.
+    pub fn set_mirror(&mut self, new: Mirror) -> u32 {
+        let packets = self.mirrors.get(new.id.into()).map_or(0, |m| m.packets);
+        self.mirrors.put(new.id.into(), Mirror { packets, ..new })
+    }
+
+    /// Removes a mirror session. False: it was not there.
+    pub fn remove_mirror(&mut self, id: u16) -> bool {
+        self.mirrors.remove(id.into()).is_some()
+    }
+
+    /// Would the policer in a slot let this pass?
+    pub(crate) fn admits(&self, slot: u32, packets: u64, bytes: u64, now: u64) -> bool {
+        self.policers
+            .at(slot)
+            .is_none_or(|p| p.bucket.admits(p.units(packets, bytes), now))
+    }
+
+    /// Charges the policer in a slot for what passed, or counts what did not.
+    pub(crate) fn charge(&mut self, slot: u32, packets: u64, bytes: u64, now: u64, passed: bool) {
+        if let Some(p) = self.policers.at_mut(slot) {
+            if passed {
+                let units = p.units(packets, bytes);
+                p.bucket.charge(units, now);
+                p.passed += packets;
+            } else {
+                p.dropped += packets;
+            }
+        }
+    }
+}
+
+impl State {
+    /// Binds a list to a port at a stage, or changes the flags there; nothing can make it fail for space.
+    pub fn set_acl_bind(
+        &mut self,
+        port: u16,
+        stage: AclStage,
+        bind: AclBind,
+    ) -> Result<(), SetError> {
+        let at = usize::from(port).wrapping_sub(1);
+        let table = self.acl.tables.slot(bind.table).unwrap_or(NONE);
+        let slot = self
+            .acl
+            .binds
+            .get_mut(at)
+            .and_then(|all| all.get_mut(stage as usize))
+            .ok_or(SetError::NoPort(port))?;
+        *slot = Bound { bind, slot: table };
+        let out = |(_, stage, _): &(u16, AclStage, AclBind)| *stage != AclStage::Port;
+        self.acl.out_bound = self.acl.binds().filter(out).count() as u32;
+        if stage == AclStage::Port {
+            self.port_mut(port)?
+                .set_hot(HOT_ACL, bind != AclBind::default());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! The rules of one mask: a hash from the masked key to the first of them.
+
+use super::{NONE, WORDS, Words, word};
+
+/// What tells the keys of one mask apart.
+type Tag = [u64; 3];
+
+/// One place of the hash: a tag, and the first rule with its priority; half a cache line.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    tag: Tag,
+    first: First,
+}
+
+/// The best rule of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct First {
+    pub(super) rule: u32,
+    pub(super) priority: u32,
+}
+
+const NOBODY: First = First {
+    rule: NONE,
+    priority: u32::MAX,
+};
+
+const EMPTY: Cell = Cell {
+    tag: [0; 3],
+    first: NOBODY,
+};
+
+/// See the module. A mask within the first three words (IPv4, transport, tag) makes the masked words the tag, and a cell
+/// that matches is the rule; other masks have hashes for a tag, and the rule is compared.
+#[derive(Clone, Debug)]
+pub(super) struct Tuple {
+    pub(super) mask: Words,
+    /// Lowest priority number of its rules.
+    pub(super) best: u32,
+    pub(super) rules: u32,
+    /// A cell that matches is a hit: nothing else to compare.
+    pub(super) sure: bool,
+    narrow: bool,
+    /// Words that the mask touches, for wide ones.
+    used: Vec<u8>,
+    cells: Box<[Cell]>,
+    filled: usize,
+}
+
+impl Tuple {
+    pub(super) fn new(mask: Words) -> Tuple {
+        let narrow = mask[word::META + 1..].iter().all(|m| *m == 0);
+        Tuple {
+            mask,
+            best: u32::MAX,
+            rules: 0,
+            sure: narrow,
+            narrow,
+            used: (0..WORDS)
+                .filter(|i| mask[*i] != 0)
+                .map(|i| i as u8)
+                .collect(),
+            cells: vec![EMPTY; 4].into_boxed_slice(),
+            filled: 0,
+        }
+    }
+
+    /// Does the tag of a cell hold all of the masked key?
+    pub(super) fn exact(&self) -> bool {
+        self.narrow
+    }
+
+    #[inline]
+    fn tag(&self, key: &Words) -> Tag {
+        if self.narrow {
+            return [
+                key[word::IP4] & self.mask[word::IP4],
+                key[word::L4] & self.mask[word::L4],
+                key[word::META] & self.mask[word::META],
+            ];
+        }
+        let (mut a, mut b) = (0x7461_6e64_656d_3031u64, 0u64);
+        for i in &self.used {
+            let i = usize::from(*i) % WORDS;
+            let w = key[i] & self.mask[i];
+            a = (a ^ w).wrapping_mul(0xa076_1d64_78bd_642f);
+            a ^= a >> 32;
+            b = (b.rotate_left(23) ^ w).wrapping_mul(0xe703_7ed1_a0b4_28db);
+        }
+        [a, b, 0]
+    }
+
+    #[inline]
+    fn home(&self, tag: &Tag) -> usize {
+        hash(tag) as usize & (self.cells.len() - 1)
+    }
+
+    /// The first rule of a key.
+    #[inline]
+    pub(super) fn find(&self, key: &Words) -> First {
+        let tag = self.tag(key);
+        let mut i = self.home(&tag);
+        loop {
+            match self.cells.get(i) {
+                Some(c) if c.first.rule == NONE => return NOBODY,
+                Some(c) if c.tag == tag => return c.first,
+                Some(_) => i = (i + 1) & (self.cells.len() - 1),
+                None => return NOBODY,
+            }
+        }
+    }
+
+    /// Makes `first` the first of a key.
+    pub(super) fn set(&mut self, key: &Words, first: First) {
+        if (self.filled + 1) * 2 > self.cells.len() {
+            let old = std::mem::take(&mut self.cells);
+            self.cells = vec![EMPTY; old.len() * 2].into_boxed_slice();
+            self.filled = 0;
+            for c in old.iter().filter(|c| c.first.rule != NONE) {
+                self.place(*c);
+            }
+        }
+        let tag = self.tag(key);
+        self.place(Cell { tag, first });
+    }
+
+    fn place(&mut self, cell: Cell) {
+        let mut i = self.home(&cell.tag);
+        let mask = self.cells.len() - 1;
+        while let Some(c) = self.cells.get_mut(i) {
+            if c.first.rule == NONE {
+                self.filled += 1;
+                *c = cell;
+                return;
+            }
+            if c.tag == cell.tag {
+                *c = cell;
+                return;
+            }
+            i = (i + 1) & mask;
+        }
+    }
+
+    /// A key has no rule any more.
+    pub(super) fn clear(&mut self, key: &Words) {
+        let tag = self.tag(key);
+        let rest: Vec<Cell> = self
+            .cells
+            .iter()
+            .filter(|c| c.first.rule != NONE && c.tag != tag)
+            .copied()
+            .collect();
+        self.cells.fill(EMPTY);
+        self.filled = 0;
+        for c in rest {
+            self.place(c);
+        }
+    }
+
+    /// The first rule of each key.
+    pub(super) fn heads(&self) -> impl Iterator<Item = First> {
+        let all = self.cells.iter().map(|c| c.first);
+        all.filter(|f| f.rule != NONE)
+    }
+}
+
+/// Hash of a tag.
+#[inline]
+fn hash(tag: &Tag) -> u64 {
+    let [a, b, c] = *tag;
+    let mut h = a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+    h ^= c.wrapping_mul(0x1656_67b1_9e37_79f9);
+    h = (h ^ h >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    h ^ h >> 29
+}
