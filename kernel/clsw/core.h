@@ -281,6 +281,12 @@ u16 clsw_l2_fid(struct clsw_device *cd, const struct net_device *bridge, u16 vid
 typedef void (*clsw_fid_fn)(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid);
 void clsw_l2_on_fid(struct clsw_device *cd, clsw_fid_fn changed);
 
+/* RTNL: does somebody look at a device's frames whom the chip can't stand for? */
+bool clsw_dev_filters(const struct net_device *dev, bool egress);
+/* RTNL, not locked: the same for all ports; those traps follow */
+void clsw_l2_filters(struct clsw_device *cd);
+int clsw_port_setup_tc(struct net_device *dev, enum tc_setup_type type, void *type_data);
+
 static inline struct clsw_port *clsw_port(struct clsw_device *cd, u16 index)
 {
 	return index && index <= CLSW_MAX_PORTS ? cd->ports[index] : NULL;

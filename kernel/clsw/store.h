@@ -85,9 +85,12 @@ struct clsw_reason {
  * @changed: locked, atomic. A wanted object has become SYNCED or FAILED, or
  *	@degraded has changed. Must not put or drop the same object; others are
  *	fine. After clsw_drop() nobody is told any more
+ * @why: locked. In words why the object doesn't forward, if the store has no
+ *	reason: its length, or 0. Optional
  */
 struct clsw_watch {
 	void (*changed)(struct clsw_device *cd, struct clsw_obj *obj);
+	int (*why)(const struct clsw_obj *obj, char *buf, size_t size);
 };
 
 /**

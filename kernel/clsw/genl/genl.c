@@ -248,14 +248,17 @@ static int put_object(struct clsw_device *cd, struct sk_buff *skb, struct netlin
 	char text[CLSW_TEXT];
 	void *head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
 				 NLM_F_MULTI, CLSW_CMD_OBJECTS);
+	int len;
 
 	if (!head)
 		return -EMSGSIZE;
+	len = clsw_obj_reason(cd, obj, text, sizeof(text));
+	if (!len && obj->watch && obj->watch->why)
+		len = obj->watch->why(obj, text, sizeof(text));
 	if (nla_put_u16(skb, CLSW_ATTR_CLASS, obj->key.cls) ||
 	    nla_put(skb, CLSW_ATTR_BODY, obj->size, obj->body) ||
 	    nla_put_u8(skb, CLSW_ATTR_STATE, state_of(obj)) ||
-	    (clsw_obj_reason(cd, obj, text, sizeof(text)) &&
-	     nla_put_string(skb, CLSW_ATTR_REASON, text))) {
+	    (len && nla_put_string(skb, CLSW_ATTR_REASON, text))) {
 		genlmsg_cancel(skb, head);
 		return -EMSGSIZE;
 	}
@@ -330,6 +333,90 @@ static int objects_done(struct netlink_callback *cb)
 	return 0;
 }
 
+static int put_pool(struct sk_buff *skb, const struct rm_pool_state *state)
+{
+	struct tnd_pool pool = {
+		.pool = cpu_to_le16(state->pool),
+		.size = cpu_to_le32(state->size),
+		.used = cpu_to_le32(state->used),
+		.in_flight = cpu_to_le32(state->in_flight),
+		.committed = cpu_to_le32(state->committed),
+		.free = cpu_to_le32(state->free),
+		.high_watermark = cpu_to_le32(state->high_watermark),
+	};
+
+	memcpy(pool.name, state->name, sizeof(pool.name));
+	memcpy(pool.unit, state->unit, sizeof(pool.unit));
+	return nla_put(skb, CLSW_ATTR_POOL, sizeof(pool), &pool);
+}
+
+static int put_cost(struct sk_buff *skb, const struct rm_class_state *state)
+{
+	struct tnd_class_cost cost = {
+		.struct_size = cpu_to_le16(sizeof(cost)),
+		.cls = cpu_to_le16(state->cls),
+		.family = state->family,
+		.pool = cpu_to_le16(state->pool),
+		.cost = cpu_to_le32(state->cost),
+		.free_guaranteed = cpu_to_le32(state->free_guaranteed),
+		.free_expected = cpu_to_le32(state->free_expected),
+	};
+
+	memcpy(cost.name, state->name, sizeof(cost.name));
+	return nla_put(skb, CLSW_ATTR_COST, sizeof(cost), &cost);
+}
+
+/* One message: pool number @at, or class number @at behind the last pool. 0: there is none */
+static int put_resource(struct clsw_device *cd, struct sk_buff *skb, struct netlink_callback *cb,
+			long *pools, long at)
+{
+	struct rm_class_state class;
+	struct rm_pool_state pool;
+	bool is_pool, is_class;
+	void *head;
+	int err;
+
+	clsw_lock(cd);
+	is_pool = *pools < 0 && rm_pool_state(cd->rm, at, &pool);
+	if (!is_pool && *pools < 0)
+		*pools = at;
+	is_class = !is_pool && rm_class_state(cd->rm, at - *pools, &class);
+	clsw_unlock(cd);
+	if (!is_pool && !is_class)
+		return 0;
+	head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
+			   NLM_F_MULTI, CLSW_CMD_RESOURCES);
+	if (!head)
+		return -EMSGSIZE;
+	err = is_pool ? put_pool(skb, &pool) : put_cost(skb, &class);
+	if (err) {
+		genlmsg_cancel(skb, head);
+		return err;
+	}
+	genlmsg_end(skb, head);
+	return 1;
+}
+
+/* args: [0] what comes next, [1] number of pools + 1, 0 as long as they come */
+static int resources_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	long pools = cb->args[1] - 1;
+	struct clsw_device *cd;
+	int err = -ENODEV;
+
+	mutex_lock(&devices_lock);
+	cd = find_device(&genl_dumpit_info(cb)->info);
+	while (cd) {
+		err = put_resource(cd, skb, cb, &pools, cb->args[0]);
+		if (err <= 0)
+			break;
+		cb->args[0]++;
+	}
+	mutex_unlock(&devices_lock);
+	cb->args[1] = pools + 1;
+	return skb->len ?: err;
+}
+
 static const struct netlink_range_validation reserve_range = { .max = CLSW_RESERVE_MAX };
 
 static const struct nla_policy policy[CLSW_ATTR_MAX + 1] = {
@@ -351,6 +438,8 @@ static const struct genl_split_ops ops[] = {
 	{ .cmd = CLSW_CMD_OBJECTS, .start = objects_start, .dumpit = objects_dump,
 	  .done = objects_done, .policy = policy, .maxattr = CLSW_ATTR_CLASS,
 	  .flags = GENL_CMD_CAP_DUMP },
+	{ .cmd = CLSW_CMD_RESOURCES, .dumpit = resources_dump, .policy = policy,
+	  .maxattr = CLSW_ATTR_DEVICE, .flags = GENL_CMD_CAP_DUMP },
 };
 
 static struct genl_family family __ro_after_init = {

@@ -14,6 +14,8 @@ static const char * const trap_text[] = {
 	[L2_TRAP_MDB] = "multicast groups by MAC address",
 	[L2_TRAP_SUPPRESS] = "the bridge answers ARP or ND for others",
 	[L2_TRAP_FILTER] = "netfilter looks at bridged frames",
+	[L2_TRAP_TC] = "tc, XDP or nftables look at what comes in",
+	[L2_TRAP_TC_EGRESS] = "tc or nftables look at what leaves by a port of the chip",
 	[L2_TRAP_SWITCHED] = "vlan_filtering is being switched",
 };
 

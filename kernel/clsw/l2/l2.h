@@ -102,6 +102,8 @@ enum l2_trap {
 	L2_TRAP_MDB,		/* multicast groups by MAC address */
 	L2_TRAP_SUPPRESS,	/* the bridge answers ARP and ND for others */
 	L2_TRAP_FILTER,		/* nftables or iptables look at bridged frames */
+	L2_TRAP_TC,		/* tc, BPF, XDP or nftables see what comes in here */
+	L2_TRAP_TC_EGRESS,	/* ... or what goes out of some port */
 	L2_TRAP_SWITCHED,	/* vlan_filtering is being switched */
 	L2_TRAP_COUNT
 };

@@ -153,6 +153,7 @@ static void tick_work(struct work_struct *work)
 	l3->ticks++;
 	/* sysctls and netfilter's hooks change without a word to us */
 	if (rtnl_trylock()) {
+		clsw_l2_filters(l3->cd);
 		l3_rifs_refresh(l3);
 		rtnl_unlock();
 	}

@@ -274,6 +274,7 @@ struct clsw_l3 {
 	const struct fib_info *last_fi;
 	struct l3_paths *last_paths;	/* its; some alias holds both */
 	u32 alien_rules;	/* at the start, or accepted: they can't be offloaded */
+	bool egress_filters;	/* somebody looks at what leaves by one of our interfaces; RTNL */
 	bool sleepy;		/* an allocation failed: everything is looked at again */
 	u32 blind;		/* how often for what the kernel has told: l3_blind() */
 	bool listens;		/* to the FIB and to next-hop objects */

@@ -11,6 +11,7 @@
  * one next hop is. Unresolved, it is there and traps: the kernel gets the
  * packet that makes it resolve.
  */
+#include <linux/gcd.h>
 #include <linux/inetdevice.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
@@ -18,6 +19,8 @@
 #include <net/nexthop.h>
 
 #include "l3.h"
+
+#define MAX_WEIGHT	256	/* abi/tandem_objects.h: struct tnd_nhg_member */
 
 static const struct rhashtable_params nh_params = {
 	.key_len = sizeof(struct l3_key),
@@ -221,6 +224,31 @@ static void drop_group(struct clsw_l3 *l3, struct l3_paths *paths)
 	paths->group_id = 0;
 }
 
+/*
+ * The chip's weights end at 256, the kernel's at 65536: those of a group are
+ * divided by what they share, then scaled to what fits, none to nothing.
+ */
+static void fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight)
+{
+	unsigned long share = 0;
+	unsigned int i;
+	u32 max = 0;
+
+	for (i = 0; i < count; i++) {
+		share = gcd(share, weight[i]);
+		max = max_t(u32, max, weight[i]);
+	}
+	share = max(share, 1UL);
+	max /= share;
+	for (i = 0; i < count; i++) {
+		u32 w = weight[i] / share;
+
+		if (max > MAX_WEIGHT)
+			w = DIV_ROUND_CLOSEST(w * MAX_WEIGHT, max);
+		member[i].weight = cpu_to_le32(max(w, 1U));
+	}
+}
+
 static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int usable, u8 flags,
 		     char *text)
 {
@@ -231,10 +259,12 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 	bool fresh = !paths->group;
 	unsigned int i, n = 0;
 	int err = -ENOMEM;
+	u16 *weight;
 
 	body = kzalloc(struct_size(body, member, 0) + usable * sizeof(body->member[0]), GFP_ATOMIC);
-	if (!body)
-		return -ENOMEM;
+	weight = kmalloc_array(max(usable, 1U), sizeof(*weight), GFP_ATOMIC);
+	if (!body || !weight)
+		goto out;
 	if (fresh) {
 		int id = l3_id(&l3->group_ids, &l3->next_group, L3_MAX_NH);
 
@@ -249,8 +279,9 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 		if (!alive(l3, paths, &paths->path[i]))
 			continue;
 		body->member[n].nexthop = cpu_to_le32(paths->path[i].nh->id);
-		body->member[n++].weight = cpu_to_le32(paths->path[i].weight);
+		weight[n++] = paths->path[i].weight;
 	}
+	fit_weights(body->member, n, weight);
 	body->head.count = cpu_to_le16(n);
 	err = clsw_put(l3->cd, TND_CLS_NHG, body, sizeof(body->head) + n * sizeof(body->member[0]),
 		       flags, NULL, paths, &paths->group, text);
@@ -260,6 +291,7 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 		paths->group = NULL;
 	}
 out:
+	kfree(weight);
 	kfree(body);
 	return err;
 }

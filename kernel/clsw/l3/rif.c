@@ -230,7 +230,8 @@ static u32 flags_of(struct clsw_l3 *l3, struct net_device *dev)
 		break;
 	}
 	/* a VLAN interface or bridge that is down takes nothing, its port may be up */
-	if (filtered(l3) || !(dev->flags & IFF_UP))
+	if (filtered(l3) || clsw_dev_filters(dev, false) || l3->egress_filters ||
+	    !(dev->flags & IFF_UP))
 		flags |= TND_RIF_TRAP_ALL;
 	return flags;
 }
@@ -377,9 +378,15 @@ void l3_rifs_trap(struct clsw_l3 *l3)
 
 void l3_rifs_refresh(struct clsw_l3 *l3)
 {
+	bool egress = false;
 	struct net_device *dev;
+	struct l3_rif *rif;
+	int i;
 
 	ASSERT_RTNL();
+	hash_for_each(l3->rifs, i, rif, node)
+		egress = egress || clsw_dev_filters(rif->dev, true);
+	l3->egress_filters = egress;
 	for_each_netdev(l3->net, dev)
 		refresh(l3, dev, NULL, false);
 }

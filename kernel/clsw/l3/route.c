@@ -18,8 +18,9 @@
 #include "l3.h"
 
 static void changed(struct clsw_device *cd, struct clsw_obj *obj);
+static int say_why(const struct clsw_obj *obj, char *buf, size_t size);
 
-static const struct clsw_watch route_watch = { .changed = changed };
+static const struct clsw_watch route_watch = { .changed = changed, .why = say_why };
 static const struct l3_alias nothing;
 
 static const char *why_text(u8 why)
@@ -44,6 +45,15 @@ static const char *why_text(u8 why)
 	};
 
 	return why < ARRAY_SIZE(texts) ? texts[why] : "";
+}
+
+static int say_why(const struct clsw_obj *obj, char *buf, size_t size)
+{
+	const struct l3_route *route = obj->owner;
+
+	if (obj->forced && !route->why)
+		return scnprintf(buf, size, "a more specific prefix is not in hardware");
+	return scnprintf(buf, size, "%s", why_text(route->why));
 }
 
 /* ---- the cover rule's wishes, to the store ---- */

@@ -158,6 +158,7 @@ const struct net_device_ops clsw_netdev_ops = {
 	.ndo_get_stats64	= port_stats64,
 	.ndo_has_offload_stats	= port_has_offload_stats,
 	.ndo_get_offload_stats	= port_offload_stats,
+	.ndo_setup_tc		= clsw_port_setup_tc,
 };
 
 /* A counter that went back has been reset with the chip */

@@ -6,6 +6,7 @@
  *    loop 1). The routes themselves come by rtnetlink afterwards and take what
  *    is reserved for them. A reservation ends with the socket that made it.
  *  - Objects: what clsw wants of the chip, what is there, and why not.
+ *  - Resources: the chip's memories, and what fits into them.
  */
 #ifndef _UAPI_LINUX_CLSW_H
 #define _UAPI_LINUX_CLSW_H
@@ -28,6 +29,8 @@ enum clsw_cmd {
 	CLSW_CMD_RESERVE_DROP,
 	/* Dump: DEVICE, CLASS (optional) -> CLASS, BODY, STATE, REASON */
 	CLSW_CMD_OBJECTS,
+	/* Dump: DEVICE -> POOL or COST, one each message: first all pools */
+	CLSW_CMD_RESOURCES,
 };
 
 enum clsw_attr {
@@ -40,7 +43,9 @@ enum clsw_attr {
 	CLSW_ATTR_CLASS,	/* u16: enum tnd_class */
 	CLSW_ATTR_BODY,		/* binary: the object as abi/tandem.h has it */
 	CLSW_ATTR_STATE,	/* u8: enum clsw_object_state */
-	CLSW_ATTR_REASON,	/* string: why it is not in hardware */
+	CLSW_ATTR_REASON,	/* string: why it is not in hardware, or is there as a trap */
+	CLSW_ATTR_POOL,		/* binary: struct tnd_pool */
+	CLSW_ATTR_COST,		/* binary: struct tnd_class_cost */
 	__CLSW_ATTR_MAX,
 };
 

@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# lab: --backend pci --ports 3
+# timeout: 240
+#
+# Filters that the chip hasn't are the kernel's to apply, to every frame: tc at a port's ingress and egress, of a kind that
+# tells the driver (flower) and of one that doesn't (basic), nftables at a netdev, XDP; taken away, the chip forwards again.
+. /host/tests/vm/lib.sh
+for k in 1 2 3; do
+	host_on $k 10.0.$k.2/24
+	ip -n h$k route add default via 10.0.$k.1
+	ip link set swp$k up
+	ip addr add 10.0.$k.1/24 dev swp$k
+done
+sysctl -qw net.ipv4.ip_forward=1
+sleep 2
+by_chip h1 10.0.2.2
+blocked() { # what
+	if ip netns exec h1 ping -q -c 2 -W 1 10.0.2.2 >/dev/null 2>&1; then fail "$1 was passed by"; fi
+}
+modprobe -a cls_flower cls_basic cls_matchall act_gact sch_ingress
+
+tc qdisc add dev swp1 clsact
+by_chip h1 10.0.2.2
+
+# at once, without a pause
+tc filter add dev swp1 ingress pref 1 protocol ip flower dst_ip 10.0.2.2 action drop
+blocked "flower at the ingress"
+pings h1 10.0.3.2 5
+is "answers routed by the chip, echo requests not" 5 "$routed"
+by_chip h2 10.0.3.2
+refused 'tc filters are not offloaded' \
+	tc filter add dev swp1 ingress pref 2 protocol ip flower skip_sw dst_ip 10.0.3.2 action drop
+tc filter del dev swp1 ingress
+by_chip h1 10.0.2.2
+
+tc qdisc add dev swp2 clsact
+tc filter add dev swp2 egress pref 1 protocol ip flower src_ip 10.0.1.2 action drop
+blocked "flower at the egress"
+tc filter del dev swp2 egress
+sleep 2
+by_chip h1 10.0.2.2
+
+# nobody tells the driver of these: within a second
+tc filter add dev swp1 ingress pref 1 protocol ip basic match 'u32(u32 0x0a000202 0xffffffff at 16)' action drop
+sleep 2
+blocked "basic at the ingress"
+tc qdisc del dev swp1 clsact
+sleep 2
+by_chip h1 10.0.2.2
+nft add table netdev t
+nft 'add chain netdev t c { type filter hook ingress device swp1 priority 0; }'
+nft add rule netdev t c ip daddr 10.0.2.2 drop
+sleep 2
+blocked "nftables at the ingress"
+nft delete table netdev t
+sleep 2
+by_chip h1 10.0.2.2
+
+# at a VLAN interface: only what is routed there
+ip link add link swp1 name swp1.10 type vlan id 10
+ip link set swp1.10 up
+ip addr add 10.1.10.1/24 dev swp1.10
+ip -n h1 link add link eth0 name v10 type vlan id 10
+ip -n h1 link set v10 up
+ip -n h1 addr add 10.1.10.2/24 dev v10
+by_chip h2 10.1.10.2
+tc qdisc add dev swp1.10 clsact
+tc filter add dev swp1.10 ingress pref 1 protocol ip matchall action pass
+sleep 2
+by_chip h1 10.0.3.2
+pings h2 10.1.10.2 5
+is "echo requests routed by the chip, answers not" 5 "$routed"
+tc filter add dev swp1.10 egress pref 1 protocol ip matchall action pass
+sleep 2
+by_cpu h2 10.1.10.2
+tc qdisc del dev swp1.10 clsact
+sleep 2
+by_chip h2 10.1.10.2
