@@ -4,6 +4,7 @@
 
 mod args;
 mod batch;
+mod driver;
 mod frame;
 mod lifecycle;
 mod out;

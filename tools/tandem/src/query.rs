@@ -144,15 +144,32 @@ fn explain_text(v: &Value) -> String {
     s
 }
 
+/// Does a daemon of this instance run? Else the chip may be the kernel driver's.
+pub fn any_daemon(instance: &Instance) -> Result<bool, ClientError> {
+    Ok([Daemon::Switchd, Daemon::Asicd]
+        .into_iter()
+        .map(|d| status_of(instance, d))
+        .collect::<Result<Vec<_>, _>>()?
+        .iter()
+        .any(|v| !v.is_null()))
+}
+
 /// `tandem explain`: exit 1 when there is no such thing.
 pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> Result<Verdict> {
-    let kind = match kind {
+    let name = match kind {
         ExplainKind::Route => "route",
         ExplainKind::Mac => "mac",
         ExplainKind::Neighbour => "neighbour",
     };
-    let v: Value = Client::to(instance, Daemon::Switchd)
-        .get(&query(&format!("/v1/explain/{kind}"), &[("key", key)]))?;
+    let mut chip = match any_daemon(instance)? {
+        true => None,
+        false => crate::driver::open(),
+    };
+    let v: Value = match &mut chip {
+        Some(chip) => chip.explain(kind, key)?,
+        None => Client::to(instance, Daemon::Switchd)
+            .get(&query(&format!("/v1/explain/{name}"), &[("key", key)]))?,
+    };
     out.print(&v, || explain_text(&v))?;
     Ok(if get(&v, "state") == "absent" {
         Verdict::No

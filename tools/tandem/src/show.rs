@@ -43,6 +43,7 @@ const FDB: &[Column] = &[
 ];
 const ROUTES: &[Column] = &[
     left("PREFIX", "prefix"),
+    right("VRF", "vrf"),
     right("METRIC", "metric"),
     left("KERNEL", "desired"),
     left("ASIC", "installed"),
@@ -217,9 +218,28 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
             fetch,
         )
     };
+    // where no daemon runs the kernel driver may have the chip
+    let mut chip = match s.hw || crate::query::any_daemon(instance)? {
+        true => None,
+        false => crate::driver::open(),
+    };
+    let driven = match &mut chip {
+        Some(chip) => chip.rows(s.what)?,
+        None => None,
+    };
+    let mut driven = driven.map(|mut rows| {
+        let wanted = Value::from(format!("ipv{family}"));
+        rows.retain(|r| family.is_empty() || r.get("family") == Some(&wanted));
+        rows.truncate(fetch.unwrap_or(usize::MAX));
+        rows
+    });
+    let mut listed = |name: &str| driven.take().map_or_else(|| listed(name), Ok);
     let (mut list, columns): (Vec<Value>, &[Column]) = match s.what {
         Table::Resources => {
-            let r: Value = asicd.get("/v1/resources")?;
+            let r: Value = match &mut chip {
+                Some(chip) => chip.resources()?,
+                None => asicd.get("/v1/resources")?,
+            };
             return two_tables(out, &r, POOLS, CLASSES);
         }
         Table::Traps => {
@@ -234,6 +254,7 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::Fdb => (listed("fdb")?, FDB),
         Table::Routes => (listed("routes")?, ROUTES),
         Table::Neighbours => (listed("neighbours")?, NEIGHBOURS),
+        Table::Nexthops | Table::Nhgs | Table::Rifs if chip.is_some() => (listed("")?, &[]),
         Table::Nexthops => (table("nexthops")?, &[]),
         Table::Nhgs => (table("nhgs")?, &[]),
         Table::Rifs => (table("rifs")?, &[]),
