@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# lab: --no-driver
+# timeout: 3000
+# long
+#
+# The twin tests of promise 1, all of them, in a kernel that has everything.
+cd /host
+exec tests/vm/e2e tests/test_promise1_*.py

@@ -1,0 +1,8 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# lab: --no-driver
+# timeout: 300
+#
+# switchd's twin of routers with VLAN interfaces on ports.
+cd /host
+exec tests/vm/e2e tests/test_promise1_vlan_interface.py
