@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend null --ports 4 --profile tiny
-# timeout: 120
+# timeout: 300
 #
 # tandem show and explain without a daemon: they ask the driver what is in hardware, what is not, and why.
 . /host/tests/vm/lib.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --ports 3
-# timeout: 240
+# timeout: 420
 #
 # VLAN interfaces on ports: routed by the chip with the tag of the interface they leave by, to an untagged port, from one
 # VLAN of a port to another, over a gateway, in IPv6 and in a VRF. By the CPU: what the chip can't make look as the kernel

@@ -5,5 +5,6 @@
 # long
 #
 # The twin tests of promise 1, all of them, in a kernel that has everything.
+set -eu
 cd /host
 exec tests/vm/e2e tests/test_promise1_*.py

@@ -4,5 +4,6 @@
 # timeout: 300
 #
 # switchd's twin of routers with VLAN interfaces on ports.
+set -eu
 cd /host
 exec tests/vm/e2e tests/test_promise1_vlan_interface.py

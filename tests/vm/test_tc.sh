@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --ports 3
-# timeout: 240
+# timeout: 420
 #
 # Filters that the chip hasn't are the kernel's to apply, to every frame: tc at a port's ingress and egress, of a kind that
 # tells the driver (flower) and of one that doesn't (basic), nftables at a netdev, XDP; taken away, the chip forwards again.
@@ -64,6 +64,7 @@ ip addr add 10.1.10.1/24 dev swp1.10
 ip -n h1 link add link eth0 name v10 type vlan id 10
 ip -n h1 link set v10 up
 ip -n h1 addr add 10.1.10.2/24 dev v10
+ip -n h1 route replace 10.0.2.0/24 via 10.1.10.1
 by_chip h2 10.1.10.2
 tc qdisc add dev swp1.10 clsact
 tc filter add dev swp1.10 ingress pref 1 protocol ip matchall action pass

@@ -286,7 +286,9 @@ int null_tables_init(struct null_chip *n)
 		[NULL_R_TRAP] = TND_TRAP_REASON_COUNT - 1,
 		[NULL_R_VLAN] = p->vlan,
 		[NULL_R_MEMBER] = p->vlan_member,
-		[NULL_R_EXACT] = p->banks * p->buckets_per_bank * p->slots_per_bucket + p->stash,
+		/* and one for who finds out that there is no room */
+		[NULL_R_EXACT] = p->banks * p->buckets_per_bank * p->slots_per_bucket + p->stash +
+				 1,
 		[NULL_R_VRF] = p->vrf + 1, /* VRF 0 costs nothing */
 		[NULL_R_RIF] = p->rif,
 		[NULL_R_NEXTHOP] = p->nexthop,

@@ -60,14 +60,17 @@ void clsw_l2_filters(struct clsw_device *cd)
 	ASSERT_RTNL();
 	if (!cd->l2)
 		return;
+	/* a split may take a port away; it waits for readers before it frees it */
+	rcu_read_lock();
 	for (i = 1; i <= CLSW_MAX_PORTS; i++) {
-		struct clsw_port *port = cd->ports[i];
+		struct clsw_port *port = READ_ONCE(cd->ports[i]);
 
 		if (!port || !port->netdev)
 			continue;
 		__assign_bit(i, in, clsw_dev_filters(port->netdev, false));
 		out = out || clsw_dev_filters(port->netdev, true);
 	}
+	rcu_read_unlock();
 	clsw_lock(cd);
 	for (i = 1; i <= CLSW_MAX_PORTS; i++) {
 		if (!cd->ports[i])
