@@ -566,6 +566,74 @@ free_members:
 	return st;
 }
 
+/* A place known from last time is still what @cls and @b say; else NULL_NONE */
+static u32 same_as_last(struct null_chip *n, u32 i, u16 cls, const union null_body *b)
+{
+	return n->obj[i].cls == cls && null_same_key(cls, &n->obj[i].b, b) ? i : NULL_NONE;
+}
+
+/*
+ * As null_parse(), null_normal(), null_depends() and null_write() would do it,
+ * for the one write that there are a million of: a new route in its normal
+ * form that forwards, whatever else it may be wrong with.
+ */
+bool null_quick_route(struct null_chip *n, struct null_exec *x, u16 *status)
+{
+	const union null_body *b = (const union null_body *)x->body;
+	const struct tnd_route *r = &b->route;
+	bool v6 = r->family == TND_AF_INET6;
+	union null_body own, probe;
+	u32 i, *head;
+	u16 cls;
+
+	if (x->op != TND_OP_CREATE || x->body_len != sizeof(*r) ||
+	    x->cmd->flags & ~cpu_to_le32(TND_CMD_LEASE) ||
+	    r->struct_size != cpu_to_le16(sizeof(*r)) || r->action != TND_ACT_FORWARD ||
+	    r->reason || r->reserved0[0] | r->reserved0[1] | r->reserved0[2] ||
+	    (r->target_kind != TND_RT_NEXTHOP && r->target_kind != TND_RT_NHG) ||
+	    (!v6 && r->family != TND_AF_INET) || r->prefix_len > (v6 ? 128 : 32) || !masked(r))
+		return false;
+	head = null_chain(n, TND_CLS_ROUTE, b);
+	for (i = *head; i != NULL_NONE; i = n->obj[i].next) {
+		if (n->obj[i].cls == TND_CLS_ROUTE && null_same_key(TND_CLS_ROUTE, &n->obj[i].b, b))
+			return false;
+	}
+	if (x->cmd->flags) {
+		x->lease = null_lease_of(n, le32_to_cpu(x->cmd->lease));
+		if (!x->lease)
+			return false;
+	}
+	probe.vrf.vrf = r->vrf;
+	x->ref[0] = same_as_last(n, n->last_vrf, TND_CLS_VRF, &probe);
+	cls = r->target_kind == TND_RT_NEXTHOP ? TND_CLS_NEXTHOP : TND_CLS_NHG;
+	if (cls == TND_CLS_NEXTHOP)
+		probe.nexthop.nexthop = r->target;
+	else
+		probe.nhg.head.nhg = r->target;
+	x->ref[1] = same_as_last(n, n->last_target, cls, &probe);
+	if (x->ref[0] == NULL_NONE || x->ref[1] == NULL_NONE) {
+		*status = null_depends(n, x, b);
+		if (*status)
+			return true;
+		n->last_vrf = x->ref[0];
+		n->last_target = x->ref[1];
+	}
+	*status = null_take(n, x, v6 ? NULL_P_LPM6 : NULL_P_LPM4,
+			    v6 ? n->p->lpm6_cost : n->p->lpm4_cost);
+	if (*status)
+		return true;
+	own.route = *r;
+	i = null_add_at(n, v6 ? NULL_R_ROUTE6 : NULL_R_ROUTE4, TND_CLS_ROUTE, &own, head);
+	if (i == NULL_NONE) {
+		give(n, x, b);
+		*status = TND_ST_FAULT;
+		return true;
+	}
+	n->obj[x->ref[0]].refs++;
+	n->obj[x->ref[1]].refs++;
+	return true;
+}
+
 static u16 write_over(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b)
 {
 	struct null_obj *o = &n->obj[i];

@@ -262,7 +262,8 @@ bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 		st = injected(n, &x, fault);
 		break;
 	default:
-		st = dispatch(n, &x);
+		if (cmd->cls != cpu_to_le16(TND_CLS_ROUTE) || !null_quick_route(n, &x, &st))
+			st = dispatch(n, &x);
 	}
 	/* no status of a command, so it can stand for: the sweep goes on */
 	if (st == TND_ST_BUSY)
@@ -272,8 +273,8 @@ bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 		cpl->result = 0;
 		return true;
 	}
-	changed = x.changed;
-	for_each_set_bit(i, &changed, NULL_POOLS) {
+	for (changed = x.changed; changed; changed &= changed - 1) {
+		i = __ffs(changed);
 		if (!x.delta[i] || deltas == TND_MAX_DELTAS)
 			continue;
 		cpl->delta[deltas].pool = cpu_to_le16(i);

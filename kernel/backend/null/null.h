@@ -286,6 +286,7 @@ struct null_chip {
 	u32 *hash;
 	u32 hash_bits;
 	struct null_range run[NULL_RUNS];
+	u32 last_vrf, last_target;	/* places that the last route referred to */
 	struct bank bank;
 	void *bank_mem;
 	u32 promised_in_flight;		/* exact match: part of bank.committed */
@@ -377,6 +378,10 @@ void null_tables_exit(struct null_chip *n);
 void null_tables_clear(struct null_chip *n);
 u32 null_find(struct null_chip *n, u16 cls, const union null_body *b);
 u32 null_add(struct null_chip *n, enum null_run run, u16 cls, const union null_body *b);
+/* Where a key's chain begins; a new place at its head */
+u32 *null_chain(struct null_chip *n, u16 cls, const union null_body *b);
+u32 null_add_at(struct null_chip *n, enum null_run run, u16 cls, const union null_body *b,
+		u32 *head);
 void null_del(struct null_chip *n, u32 i);
 enum null_run null_run_of(u16 cls, u8 family);
 u64 null_hash(u16 cls, const union null_body *b);
@@ -391,6 +396,8 @@ u16 null_depends(struct null_chip *n, struct null_exec *x, const union null_body
 /* CREATE in a free place (@i NULL_NONE) or in place of what is there */
 u16 null_write(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b);
 bool null_in_use(struct null_chip *n, u32 i);
+/* CREATE of a route that forwards, in few steps; false: go the long way */
+bool null_quick_route(struct null_chip *n, struct null_exec *x, u16 *status);
 void null_remove(struct null_chip *n, struct null_exec *x, u32 i);
 u16 null_trapped(u16 cls, const union null_body *old, const union null_body *asked,
 		 union null_body *out);

@@ -83,7 +83,7 @@ bool null_same_key(u16 cls, const union null_body *a, const union null_body *b)
 	       a->route.prefix_len == b->route.prefix_len;
 }
 
-static u32 *chain(struct null_chip *n, u16 cls, const union null_body *b)
+u32 *null_chain(struct null_chip *n, u16 cls, const union null_body *b)
 {
 	return &n->hash[null_hash(cls, b) >> (64 - n->hash_bits)];
 }
@@ -126,7 +126,7 @@ u32 null_find(struct null_chip *n, u16 cls, const union null_body *b)
 			return NULL_NONE;
 		return value;
 	}
-	for (i = *chain(n, cls, b); i != NULL_NONE; i = n->obj[i].next) {
+	for (i = *null_chain(n, cls, b); i != NULL_NONE; i = n->obj[i].next) {
 		if (n->obj[i].cls == cls && null_same_key(cls, &n->obj[i].b, b))
 			break;
 	}
@@ -136,9 +136,16 @@ u32 null_find(struct null_chip *n, u16 cls, const union null_body *b)
 /* A place is there: pools are never larger than runs */
 u32 null_add(struct null_chip *n, enum null_run run, u16 cls, const union null_body *b)
 {
+	return null_add_at(n, run, cls, b,
+			   run == NULL_R_EXACT ? NULL : null_chain(n, cls, b));
+}
+
+u32 null_add_at(struct null_chip *n, enum null_run run, u16 cls, const union null_body *b,
+		u32 *head)
+{
 	struct null_range *r = &n->run[run];
 	struct null_obj *o;
-	u32 i = r->free, *head;
+	u32 i = r->free;
 
 	if (i != NULL_NONE)
 		r->free = n->obj[i].next;
@@ -153,8 +160,7 @@ u32 null_add(struct null_chip *n, enum null_run run, u16 cls, const union null_b
 	o->refs = 0;
 	o->gen = n->gen;
 	o->next = NULL_NONE;
-	if (run != NULL_R_EXACT) {
-		head = chain(n, cls, b);
+	if (head) {
 		o->next = *head;
 		*head = i;
 	}
@@ -168,7 +174,7 @@ void null_del(struct null_chip *n, u32 i)
 	u32 *at;
 
 	if (run != NULL_R_EXACT) {
-		at = chain(n, o->cls, &o->b);
+		at = null_chain(n, o->cls, &o->b);
 		while (*at != i)
 			at = &n->obj[*at].next;
 		*at = o->next;

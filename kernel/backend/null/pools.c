@@ -240,6 +240,14 @@ void null_hold(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
 		if (!l)
 			return;
 	}
+	if (cmd->cls == cpu_to_le16(TND_CLS_ROUTE)) {
+		bool v6 = body[4] == TND_AF_INET6;
+
+		if (v6 || body[4] == TND_AF_INET)
+			hold(n, held, v6 ? NULL_P_LPM6 : NULL_P_LPM4,
+			     v6 ? n->p->lpm6_cost : n->p->lpm4_cost, l);
+		return;
+	}
 	count = null_needs(n, le16_to_cpu(cmd->cls), body[4], pool, slots);
 	if (cmd->cls == cpu_to_le16(TND_CLS_NHG))
 		slots[1] = min_t(u32, le16_to_cpu(((const struct tnd_nhg *)body)->count),
