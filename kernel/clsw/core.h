@@ -22,6 +22,7 @@
 #include <net/devlink.h>
 
 #include "clsw.h"
+#include "pool.h"
 #include "store.h"
 #include "resource/resource.h"
 
@@ -97,6 +98,7 @@ struct clsw_device {
 	/* store.c, drain.c */
 	struct hlist_head *objects;	/* all, by key; sized by the chip's memories */
 	u8 object_bits;
+	struct clsw_pool route_memory;	/* of objects of TND_CLS_ROUTE */
 	struct list_head dirty[TND_CLS_TRAP + 1];	/* put, by class */
 	struct list_head going[TND_CLS_TRAP + 1];	/* to delete, by class */
 	struct list_head failed;
@@ -156,7 +158,7 @@ struct clsw_device {
 	bool leaving;			/* unregister runs: no recovery any more */
 
 	struct {
-		u64 posted, completed, lost, refused, replays, recoveries;
+		u64 posted, completed, lost, refused, replays, recoveries, hurried;
 		u64 rx, rx_dropped, tx, tx_busy, events, events_lost;
 	} count;
 	unsigned char priv[] __aligned(64);
@@ -191,6 +193,8 @@ void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_ver
 /* ---- drain.c ---- */
 /* Locked: something is dirty */
 void clsw_drain_kick(struct clsw_device *cd);
+/* Any context: a route may be waiting for its turn */
+bool clsw_routes_queued(struct clsw_device *cd);
 /* Locked, from clsw_unlock(): posts what the caller has queued */
 void clsw_drain_inline(struct clsw_device *cd);
 /* Locked: queues an object for what it needs; nothing if it needs nothing */
@@ -236,6 +240,14 @@ int clsw_rm_read_pools(struct clsw_device *cd, struct tnd_pool *pools);
 /* Locked: what admission wants to know of an object */
 void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req);
 
+/* ---- l3/hurry.c ---- */
+/*
+ * NAPI, not locked. A packet of @port, its data at the Ethernet header, came up
+ * because the chip has no entry for it: if one is queued it is written next
+ */
+void clsw_l3_waits(struct clsw_device *cd, const struct clsw_port *port,
+		   const struct sk_buff *skb);
+
 /* ---- device.c ---- */
 /* May sleep: attaches and replays; 0 or -EIO */
 int clsw_recover(struct clsw_device *cd);
@@ -257,9 +269,21 @@ void clsw_genl_remove(struct clsw_device *cd);
  * Locked, around the puts of one route (its next hops, too): if the prefix is
  * on a reservation's list, they take from it. @table as rtnetlink has it.
  */
-void clsw_hold_begin(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len,
-		     const void *addr);
-void clsw_hold_end(struct clsw_device *cd);
+void clsw_hold_look(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len,
+		    const void *addr);
+static inline void clsw_hold_begin(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len,
+				   const void *addr)
+{
+	cd->hold = 0;
+	if (unlikely(!list_empty(&cd->holds)))
+		clsw_hold_look(cd, table, family, prefix_len, addr);
+}
+
+static inline void clsw_hold_end(struct clsw_device *cd)
+{
+	cd->hold = 0;
+}
+
 /* May sleep: a lease for @items, all or nothing; -ENOSPC with @text (CLSW_TEXT) */
 int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, unsigned int count,
 		 u16 *hold, char *text);

@@ -23,7 +23,9 @@
 #define OPEN_MAX	2048	/* commands in flight */
 #define OPEN_RESERVE	64	/* of these not for writes: leases come through */
 #define BURST		64	/* commands posted per turn */
-#define INLINE		8	/* ... by who has queued something */
+#define INLINE		32	/* ... by who has queued something */
+#define WINDOW		256	/* writes in flight: what waits in the store can still be sorted */
+#define NAP		max(HZ / 64, 1)
 #define REAP_AT		64	/* so many in flight: who queues reaps, too */
 #define REAP		256	/* completions per turn */
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
@@ -134,11 +136,19 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 
 void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	if (obj->wanted && !obj->in_flight && !list_empty(&obj->work) &&
-	    obj->state != CLSW_OBJ_FAILED) {
-		list_move(&obj->work, &cd->dirty[obj->key.cls]);
-		cd->dirty_bits |= place_bit(obj->key.cls);
-	}
+	lockdep_assert_held(&cd->lock);
+	if (obj->state != CLSW_OBJ_NEW || !obj->wanted || obj->in_flight || obj->doubt ||
+	    list_empty(&obj->work))
+		return;
+	list_move(&obj->work, &cd->dirty[obj->key.cls]);
+	cd->dirty_bits |= place_bit(obj->key.cls);
+	cd->drain_due = true;
+	cd->count.hurried++;
+}
+
+bool clsw_routes_queued(struct clsw_device *cd)
+{
+	return READ_ONCE(cd->dirty_bits) & place_bit(TND_CLS_ROUTE);
 }
 
 /* Next hop or group by its number; most routes name the one that the last one did */
@@ -229,12 +239,14 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	u8 route[sizeof(struct tnd_route)];
 	const void *body = obj->body;
-	struct tnd_cmd cmd = {};
 	struct clsw_open *open;
+	struct tnd_cmd cmd;
 	bool degraded = false;
 	struct rm_req req;
 	int err;
 
+	/* the body goes beside it */
+	memset(&cmd, 0, offsetof(struct tnd_cmd, body));
 	next_op(cd, obj, &cmd);
 	open = open_get(cd, CLSW_OPEN_WRITE);
 	if (!open)
@@ -437,11 +449,31 @@ static void unstick(struct clsw_device *cd)
 		clsw_drain_queue(cd, obj);
 }
 
+/* What nearly every completion is: made as it was wanted, with what was promised */
+static bool plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
+			    const struct tnd_cpl *cpl)
+{
+	if (obj->op != TND_OP_CREATE || obj->again || !obj->wanted || obj->degraded ||
+	    obj->key.cls != TND_CLS_ROUTE || !rm_settle_promised(cd->rm, &obj->ticket, cpl))
+		return false;
+	obj->written = true;
+	obj->state = CLSW_OBJ_SYNCED;
+	tell(cd, obj);
+	cd->retry = true;
+	if (unlikely(obj->again || !obj->wanted)) {
+		obj->again = false;
+		clsw_drain_queue(cd, obj);
+	}
+	return true;
+}
+
 static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	u8 was = obj->state;
 
 	obj->in_flight = false;
+	if (plainly_created(cd, obj, cpl))
+		return;
 	switch (obj->op) {
 	case TND_OP_CREATE:
 		created(cd, obj, cpl);
@@ -625,7 +657,7 @@ static int post_dirty(struct clsw_device *cd, int budget)
 	struct clsw_obj *obj;
 	int posted = 0, err = 0;
 
-	while (posted < budget) {
+	while (posted < budget && cd->in_flight < WINDOW) {
 		obj = next_dirty(cd);
 		if (!obj)
 			break;
@@ -654,7 +686,7 @@ void clsw_drain_inline(struct clsw_device *cd)
 		clsw_drain_kick(cd);
 		return;
 	}
-	/* in bunches: the thread does the rest once a tick */
+	/* in bunches: the thread does the rest when it looks */
 	if (cd->in_flight >= REAP_AT)
 		cd->backend->table->reap(cd, CLSW_Q_BULK, REAP_AT);
 	posted = post_dirty(cd, INLINE);
@@ -662,7 +694,7 @@ void clsw_drain_inline(struct clsw_device *cd)
 		cd->posted_inline += posted;
 	/* a completion's watchers may have queued more */
 	cd->drain_due = false;
-	if (cd->dirty_bits || (cd->retry && !list_empty(&cd->failed)))
+	if ((cd->dirty_bits && cd->in_flight < WINDOW) || (cd->retry && !list_empty(&cd->failed)))
 		clsw_drain_kick(cd);
 }
 
@@ -741,11 +773,12 @@ void clsw_drain_give_up(struct clsw_device *cd)
 
 /*
  * Callers post by themselves, and reap what they find: while they do, an
- * interrupt for every completion would only cost. The thread looks once a tick.
+ * interrupt for every completion would only cost. The thread looks now and then:
+ * each look costs as many steps as twenty completions.
  */
 static bool nap(struct clsw_device *cd, u32 *seen, unsigned long *slept)
 {
-	bool busy = cd->posted_inline != *seen && time_before(jiffies, *slept + 2);
+	bool busy = cd->posted_inline != *seen && time_before(jiffies, *slept + NAP + 1);
 
 	*seen = cd->posted_inline;
 	*slept = jiffies;
@@ -783,7 +816,7 @@ static int drainer(void *arg)
 		} while (done && !kthread_should_stop());
 		wait_event_interruptible_timeout(cd->drain_wait,
 						 READ_ONCE(cd->drain_wake) || kthread_should_stop(),
-						 naps ? 1 : HZ / 4);
+						 naps ? NAP : HZ / 4);
 	}
 	return 0;
 }

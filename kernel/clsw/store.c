@@ -44,6 +44,9 @@ static const struct clsw_class classes[] = {
 	[TND_CLS_TRAP] = { "trap", sizeof(struct tnd_trap), true, { PIECE(tnd_trap, reason) } },
 };
 
+/* A route's object with its body */
+#define ROUTE_SIZE	(sizeof(struct clsw_obj) + sizeof(struct tnd_route))
+
 /* Buckets of the table of objects, as a power of two */
 #define BITS_LEAST	8
 #define BITS_MOST	20
@@ -321,8 +324,12 @@ static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket
 	u32 room = key->cls == TND_CLS_NHG ?
 		   sizeof(struct tnd_nhg) + TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member) :
 		   size;
-	struct clsw_obj *obj = kzalloc(struct_size(obj, body, room), GFP_ATOMIC | __GFP_NOWARN);
+	struct clsw_obj *obj;
 
+	if (key->cls == TND_CLS_ROUTE && size == sizeof(struct tnd_route))
+		obj = clsw_pool_get(&cd->route_memory, ROUTE_SIZE);
+	else
+		obj = kzalloc(struct_size(obj, body, room), GFP_ATOMIC | __GFP_NOWARN);
 	if (!obj)
 		return NULL;
 	obj->key = *key;
@@ -335,6 +342,14 @@ static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket
 	hlist_add_head(&obj->node, bucket);
 	cd->object_count++;
 	return obj;
+}
+
+static void free_memory(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	if (obj->key.cls == TND_CLS_ROUTE && obj->room == sizeof(struct tnd_route))
+		clsw_pool_put(&cd->route_memory, obj, ROUTE_SIZE);
+	else
+		kfree(obj);
 }
 
 void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
@@ -350,7 +365,7 @@ void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
 	if (cd->target == obj)
 		cd->target = NULL;
 	cd->object_count--;
-	kfree(obj);
+	free_memory(cd, obj);
 }
 
 static void why(struct clsw_device *cd, const struct clsw_obj *obj, char *text)
@@ -633,7 +648,8 @@ void clsw_store_exit(struct clsw_device *cd)
 	/* the drainer is gone, and with it everybody who could look */
 	for (i = 0; cd->objects && i < BIT(cd->object_bits); i++)
 		hlist_for_each_entry_safe(obj, next, &cd->objects[i], node)
-			kfree(obj);
+			free_memory(cd, obj);
+	clsw_pool_trim(&cd->route_memory, ROUTE_SIZE, true);
 	kvfree(cd->objects);
 	cd->objects = NULL;
 }

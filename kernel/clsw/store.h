@@ -205,7 +205,10 @@ void clsw_force_trap(struct clsw_device *cd, struct clsw_obj *obj, bool on);
 void clsw_retry_failed(struct clsw_device *cd);
 /* Locked. It is looked at anew: what it refers to has changed its state */
 void clsw_touch(struct clsw_device *cd, struct clsw_obj *obj);
-/* Locked. Before the others of its class: traffic waits for it */
+/*
+ * Locked. Before the others of its class: traffic waits for it. The caller
+ * knows that nothing that is still to come counts on the order of puts.
+ */
 void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj);
 /* What hardware has: SYNCED or STALE or GOING */
 static inline bool clsw_obj_written(const struct clsw_obj *obj)

@@ -572,65 +572,89 @@ static u32 same_as_last(struct null_chip *n, u32 i, u16 cls, const union null_bo
 	return n->obj[i].cls == cls && null_same_key(cls, &n->obj[i].b, b) ? i : NULL_NONE;
 }
 
-/*
- * As null_parse(), null_normal(), null_depends() and null_write() would do it,
- * for the one write that there are a million of: a new route in its normal
- * form that forwards, whatever else it may be wrong with.
- */
-bool null_quick_route(struct null_chip *n, struct null_exec *x, u16 *status)
+static bool plain_route(const struct tnd_cmd *cmd, const struct tnd_route *r)
 {
-	const union null_body *b = (const union null_body *)x->body;
-	const struct tnd_route *r = &b->route;
-	bool v6 = r->family == TND_AF_INET6;
-	union null_body own, probe;
-	u32 i, *head;
-	u16 cls;
+	return cmd->op == cpu_to_le16(TND_OP_CREATE) &&
+	       cmd->cls == cpu_to_le16(TND_CLS_ROUTE) &&
+	       cmd->body_size == cpu_to_le32(sizeof(*r)) &&
+	       !(cmd->flags & ~cpu_to_le32(TND_CMD_LEASE)) &&
+	       r->struct_size == cpu_to_le16(sizeof(*r)) && r->action == TND_ACT_FORWARD &&
+	       !(r->reason | r->reserved0[0] | r->reserved0[1] | r->reserved0[2]) &&
+	       (r->target_kind == TND_RT_NEXTHOP || r->target_kind == TND_RT_NHG) &&
+	       ((r->family == TND_AF_INET && r->prefix_len <= 32) ||
+		(r->family == TND_AF_INET6 && r->prefix_len <= 128)) && masked(r);
+}
 
-	if (x->op != TND_OP_CREATE || x->body_len != sizeof(*r) ||
-	    x->cmd->flags & ~cpu_to_le32(TND_CMD_LEASE) ||
-	    r->struct_size != cpu_to_le16(sizeof(*r)) || r->action != TND_ACT_FORWARD ||
-	    r->reason || r->reserved0[0] | r->reserved0[1] | r->reserved0[2] ||
-	    (r->target_kind != TND_RT_NEXTHOP && r->target_kind != TND_RT_NHG) ||
-	    (!v6 && r->family != TND_AF_INET) || r->prefix_len > (v6 ? 128 : 32) || !masked(r))
+/*
+ * As null_parse(), null_normal(), null_depends(), null_take() and null_write()
+ * would do it, for the one write that there are a million of: a new route in
+ * its normal form that forwards, with all that it needs. Whatever else it is,
+ * nothing has changed and it goes the long way.
+ */
+bool null_quick_route(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
+		      struct tnd_cpl *cpl)
+{
+	const union null_body *b = (const union null_body *)body;
+	const struct tnd_route *r = &b->route;
+	u32 i, vrf, target, slots, *head;
+	struct null_lease *l = NULL;
+	union null_body own, probe;
+	struct null_pool *p;
+	bool v6;
+	u16 cls;
+	u8 pool;
+
+	if (!plain_route(cmd, r))
 		return false;
+	v6 = r->family == TND_AF_INET6;
 	head = null_chain(n, TND_CLS_ROUTE, b);
 	for (i = *head; i != NULL_NONE; i = n->obj[i].next) {
 		if (n->obj[i].cls == TND_CLS_ROUTE && null_same_key(TND_CLS_ROUTE, &n->obj[i].b, b))
 			return false;
 	}
-	if (x->cmd->flags) {
-		x->lease = null_lease_of(n, le32_to_cpu(x->cmd->lease));
-		if (!x->lease)
-			return false;
-	}
 	probe.vrf.vrf = r->vrf;
-	x->ref[0] = same_as_last(n, n->last_vrf, TND_CLS_VRF, &probe);
+	vrf = same_as_last(n, n->last_vrf, TND_CLS_VRF, &probe);
 	cls = r->target_kind == TND_RT_NEXTHOP ? TND_CLS_NEXTHOP : TND_CLS_NHG;
 	if (cls == TND_CLS_NEXTHOP)
 		probe.nexthop.nexthop = r->target;
 	else
 		probe.nhg.head.nhg = r->target;
-	x->ref[1] = same_as_last(n, n->last_target, cls, &probe);
-	if (x->ref[0] == NULL_NONE || x->ref[1] == NULL_NONE) {
-		*status = null_depends(n, x, b);
-		if (*status)
-			return true;
-		n->last_vrf = x->ref[0];
-		n->last_target = x->ref[1];
+	target = same_as_last(n, n->last_target, cls, &probe);
+	if (vrf == NULL_NONE)
+		vrf = find_vrf(n, r->vrf);
+	if (target == NULL_NONE)
+		target = find_target(n, r);
+	if (vrf == NULL_NONE || target == NULL_NONE)
+		return false;
+	n->last_vrf = vrf;
+	n->last_target = target;
+	pool = v6 ? NULL_P_LPM6 : NULL_P_LPM4;
+	slots = v6 ? n->p->lpm6_cost : n->p->lpm4_cost;
+	p = &n->pool[pool];
+	if (cmd->flags) {
+		l = null_lease_of(n, le32_to_cpu(cmd->lease));
+		if (!l || l->left[pool] < slots)
+			return false;
+	} else if (p->free < slots) {
+		return false;
 	}
-	*status = null_take(n, x, v6 ? NULL_P_LPM6 : NULL_P_LPM4,
-			    v6 ? n->p->lpm6_cost : n->p->lpm4_cost);
-	if (*status)
-		return true;
 	own.route = *r;
 	i = null_add_at(n, v6 ? NULL_R_ROUTE6 : NULL_R_ROUTE4, TND_CLS_ROUTE, &own, head);
-	if (i == NULL_NONE) {
-		give(n, x, b);
-		*status = TND_ST_FAULT;
-		return true;
+	if (i == NULL_NONE)
+		return false;
+	if (l) {
+		l->left[pool] -= slots;
+		p->committed -= slots;
+	} else {
+		p->free -= slots;
 	}
-	n->obj[x->ref[0]].refs++;
-	n->obj[x->ref[1]].refs++;
+	p->used += slots;
+	p->high = max(p->high, p->used + p->in_flight);
+	n->obj[vrf].refs++;
+	n->obj[target].refs++;
+	cpl->delta[0].pool = cpu_to_le16(pool);
+	cpl->delta[0].slots = cpu_to_le32(slots);
+	cpl->delta_count = cpu_to_le16(1);
 	return true;
 }
 

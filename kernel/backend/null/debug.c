@@ -8,6 +8,8 @@
  *   faults   "ACTION [op=N] [cls=N] [after=N] [count=N] [ns=N]", "clear", or
  *            "return" (a chip that had vanished is there again)
  *   link     "PORT 0|1"
+ *   packet   "PORT 10.1.2.3": an IPv4 packet comes in and goes to the CPU if no
+ *            route of the chip's is there for it
  *   check    "ok", or the name of the pool whose counters contradict the tables
  *   pools    the chip's books, a pool a line: name size used in_flight committed free
  */
@@ -271,6 +273,29 @@ static const struct file_operations link_fops = {
 	.write = link_write,
 };
 
+static ssize_t packet_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+{
+	struct null_chip *n = file_inode(file)->i_private;
+	unsigned int port;
+	char text[32], addr[16];
+	u8 dst[4];
+	ssize_t got = line(text, sizeof(text), buf, len);
+
+	if (got < 0)
+		return got;
+	if (sscanf(text, "%u %15s", &port, addr) != 2 || !port || port > n->ports ||
+	    !in4_pton(addr, -1, dst, -1, NULL))
+		return -EINVAL;
+	null_packet(n, port, dst);
+	return len;
+}
+
+static const struct file_operations packet_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = packet_write,
+};
+
 static int check_show(struct seq_file *s, void *unused)
 {
 	struct null_chip *n = s->private;
@@ -318,6 +343,7 @@ void null_debug_init(struct null_chip *n, const char *name)
 	debugfs_create_file("watch", 0200, n->debugfs, n, &watch_fops);
 	debugfs_create_file("faults", 0600, n->debugfs, n, &faults_fops);
 	debugfs_create_file("link", 0200, n->debugfs, n, &link_fops);
+	debugfs_create_file("packet", 0200, n->debugfs, n, &packet_fops);
 	debugfs_create_file("check", 0400, n->debugfs, n, &check_fops);
 	debugfs_create_file("pools", 0400, n->debugfs, n, &pools_fops);
 }

@@ -234,16 +234,7 @@ static u16 injected(struct null_chip *n, struct null_exec *x, u8 fault)
 bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body, u8 *out, u32 room,
 		  u8 fault, struct tnd_cpl *cpl)
 {
-	struct null_exec x = {
-		.cmd = cmd,
-		.body = body,
-		.body_len = le32_to_cpu(cmd->body_size),
-		.op = le16_to_cpu(cmd->op),
-		.cls = le16_to_cpu(cmd->cls),
-		.out = out,
-		.room = room,
-		.cpl = cpl,
-	};
+	struct null_exec x;
 	u32 deltas = 0, i;
 	unsigned long changed;
 	u16 st;
@@ -254,6 +245,18 @@ bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 	cpl->cookie = cmd->cookie;
 	cpl->seq = cmd->seq;
 	cpl->epoch = cpu_to_le32(n->epoch);
+	if (!fault && null_quick_route(n, cmd, body, cpl))
+		return true;
+	x = (struct null_exec){
+		.cmd = cmd,
+		.body = body,
+		.body_len = le32_to_cpu(cmd->body_size),
+		.op = le16_to_cpu(cmd->op),
+		.cls = le16_to_cpu(cmd->cls),
+		.out = out,
+		.room = room,
+		.cpl = cpl,
+	};
 	switch (fault) {
 	case NULL_FAULT_FAIL:
 	case NULL_FAULT_FULL:
@@ -262,8 +265,7 @@ bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 		st = injected(n, &x, fault);
 		break;
 	default:
-		if (cmd->cls != cpu_to_le16(TND_CLS_ROUTE) || !null_quick_route(n, &x, &st))
-			st = dispatch(n, &x);
+		st = dispatch(n, &x);
 	}
 	/* no status of a command, so it can stand for: the sweep goes on */
 	if (st == TND_ST_BUSY)

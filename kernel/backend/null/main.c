@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* clsw_null: the module, its parameters, and clsw's ops. null.h draws it */
 #include <linux/etherdevice.h>
+#include <linux/ip.h>
 #include <linux/platform_device.h>
+#include <linux/unaligned.h>
+#include <net/ip.h>
 
 #include "null.h"
 
@@ -162,12 +165,81 @@ static const struct clsw_device_ops device_ops = {
 };
 
 /* -------------------------------------------------------------------------
- * Packets: none; events tell of carrier
+ * Packets: those that debugfs makes; events tell of carrier
  */
 static int op_xmit(struct clsw_device *cd, const struct tnd_tx *meta, struct sk_buff *skb)
 {
 	chip(cd)->count.tx++;
 	return 0;
+}
+
+static bool has_route(struct null_chip *n, const u8 *dst)
+{
+	union null_body b;
+	int len;
+
+	for (len = 32; len >= 0; len--) {
+		memset(&b, 0, sizeof(b));
+		b.route.family = TND_AF_INET;
+		b.route.prefix_len = len;
+		put_unaligned_be32(len ? get_unaligned_be32(dst) & ~0U << (32 - len) : 0,
+				   b.route.addr);
+		if (null_find(n, TND_CLS_ROUTE, &b) != NULL_NONE)
+			return true;
+	}
+	return false;
+}
+
+static struct sk_buff *packet_to(const u8 *dst)
+{
+	static const u8 mac[ETH_ALEN] = { 0x02, 0, 0, 0, 0, 0x03 };
+	struct sk_buff *skb = netdev_alloc_skb(NULL, ETH_ZLEN);
+	struct ethhdr *eth;
+	struct iphdr *ip;
+
+	if (!skb)
+		return NULL;
+	eth = skb_put_zero(skb, ETH_ZLEN);
+	ip = (struct iphdr *)(eth + 1);
+	eth_broadcast_addr(eth->h_dest);
+	ether_addr_copy(eth->h_source, mac);
+	eth->h_proto = htons(ETH_P_IP);
+	ip->version = 4;
+	ip->ihl = sizeof(*ip) / 4;
+	ip->ttl = 64;
+	ip->protocol = IPPROTO_UDP;
+	ip->tot_len = htons(ETH_ZLEN - ETH_HLEN);
+	memcpy(&ip->daddr, dst, sizeof(ip->daddr));
+	ip->check = ip_fast_csum(ip, ip->ihl);
+	return skb;
+}
+
+/* One at most; how many came up */
+static int poll_packet(struct null_chip *n)
+{
+	struct tnd_rx meta = {
+		.reason = cpu_to_le16(TND_TRAP_LPM_MISS),
+		.trap_class = cpu_to_le16(TND_TC_DATA),
+	};
+	struct sk_buff *skb;
+	u8 dst[4];
+	bool up;
+
+	clsw_lock(n->cd);
+	null_advance(n, ktime_get_ns());
+	up = n->packet && n->attached && !has_route(n, n->packet_dst);
+	n->count.forwarded += n->packet && !up;
+	n->packet = false;
+	meta.port = cpu_to_le16(n->packet_port);
+	meta.epoch = cpu_to_le32(n->epoch);
+	memcpy(dst, n->packet_dst, sizeof(dst));
+	clsw_unlock(n->cd);
+	skb = up ? packet_to(dst) : NULL;
+	if (!skb)
+		return 0;
+	meta.len = cpu_to_le32(skb->len);
+	clsw_receive(n->cd, &meta, skb);
+	return 1;
 }
 
 static int op_poll(struct clsw_device *cd, int budget)
@@ -194,16 +266,17 @@ static int op_poll(struct clsw_device *cd, int budget)
 		if (tell)
 			clsw_event(cd, &e);
 	}
-	return 0;
+	return poll_packet(n);
 }
 
 static bool op_arm(struct clsw_device *cd)
 {
 	struct null_chip *n = chip(cd);
-	bool waits = false;
+	bool waits;
 	u16 i;
 
 	clsw_lock(cd);
+	waits = n->packet && n->attached;
 	for (i = 1; i <= n->ports; i++)
 		waits |= n->port[i].tell && n->attached;
 	n->rx_armed = !waits;
@@ -225,6 +298,16 @@ void null_link_set(struct null_chip *n, u16 port, bool up)
 		n->port[port].tell = true;
 		schedule_rx(n);
 	}
+	clsw_unlock(n->cd);
+}
+
+void null_packet(struct null_chip *n, u16 port, const u8 *dst)
+{
+	clsw_lock(n->cd);
+	n->packet = true;
+	n->packet_port = port;
+	memcpy(n->packet_dst, dst, sizeof(n->packet_dst));
+	schedule_rx(n);
 	clsw_unlock(n->cd);
 }
 

@@ -308,6 +308,9 @@ struct null_chip {
 	struct null_port port[NULL_MAX_PORTS + 1];
 	bool rx_armed;
 	u32 event_seq;
+	bool packet;			/* one came in, debugfs packet */
+	u16 packet_port;
+	u8 packet_dst[4];
 
 	struct null_timing timing;
 	bool watching;
@@ -316,7 +319,7 @@ struct null_chip {
 	void *platform;
 	size_t platform_size;
 	struct {
-		u64 tx, events;
+		u64 tx, events, forwarded;
 	} count;
 };
 
@@ -397,7 +400,8 @@ u16 null_depends(struct null_chip *n, struct null_exec *x, const union null_body
 u16 null_write(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b);
 bool null_in_use(struct null_chip *n, u32 i);
 /* CREATE of a route that forwards, in few steps; false: go the long way */
-bool null_quick_route(struct null_chip *n, struct null_exec *x, u16 *status);
+bool null_quick_route(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
+		      struct tnd_cpl *cpl);
 void null_remove(struct null_chip *n, struct null_exec *x, u32 i);
 u16 null_trapped(u16 cls, const union null_body *old, const union null_body *asked,
 		 union null_body *out);
@@ -445,5 +449,7 @@ void null_debug_init(struct null_chip *n, const char *name);
 void null_debug_exit(struct null_chip *n);
 /* main.c */
 void null_link_set(struct null_chip *n, u16 port, bool up);
+/* An IPv4 packet to @dst comes in; it goes to the CPU if no route of VRF 0 is there for it */
+void null_packet(struct null_chip *n, u16 port, const u8 *dst);
 
 #endif /* _CLSW_NULL_H */

@@ -75,6 +75,7 @@ struct clsw_cover_node {
  * @touched: nodes whose answer may have changed, in the order to look at them
  * @relief: covers that may forward again if units are free for what they hide
  * @last: the node that clsw_cover_get() gave last, or one above it
+ * @memory: of the nodes
  * @aggregates: where an aggregate trap is wanted
  * @aggregate_count: valid entries of @aggregates
  * @units: how many aggregate traps there may be; with two or more, one is
@@ -88,6 +89,7 @@ struct clsw_cover {
 	struct list_head touched;
 	struct list_head relief;
 	struct clsw_cover_node *last;
+	struct clsw_pool memory;
 	struct clsw_cover_node *aggregates[CLSW_COVER_MAX_UNITS];
 	u32 aggregate_count;
 	u32 units;

@@ -106,9 +106,9 @@ struct clsw_cover_node *clsw_trie_longest(const struct clsw_cover *c, const u32 
 	return (struct clsw_cover_node *)best;
 }
 
-static struct clsw_cover_node *new_node(const u32 *bits, u8 len)
+static struct clsw_cover_node *new_node(struct clsw_cover *c, const u32 *bits, u8 len)
 {
-	struct clsw_cover_node *n = kzalloc(sizeof(*n), GFP_ATOMIC);
+	struct clsw_cover_node *n = clsw_pool_get(&c->memory, sizeof(*n));
 	u32 i;
 
 	if (!n)
@@ -149,7 +149,7 @@ struct clsw_cover_node *clsw_trie_ensure(struct clsw_cover *c, const u32 *bits, 
 		return n;
 	}
 	if (!kid) {
-		leaf = new_node(bits, len);
+		leaf = new_node(c, bits, len);
 		if (leaf) {
 			link_node(c, n, leaf);
 			c->last = leaf;
@@ -158,14 +158,14 @@ struct clsw_cover_node *clsw_trie_ensure(struct clsw_cover *c, const u32 *bits, 
 	}
 
 	/* kid moves below a new node, which is the prefix itself or a branch */
-	mid = new_node(bits, shared);
+	mid = new_node(c, bits, shared);
 	if (!mid)
 		return NULL;
 	leaf = NULL;
 	if (shared < len) {
-		leaf = new_node(bits, len);
+		leaf = new_node(c, bits, len);
 		if (!leaf) {
-			kfree(mid);
+			clsw_pool_put(&c->memory, mid, sizeof(*mid));
 			return NULL;
 		}
 	}
@@ -193,7 +193,7 @@ void clsw_trie_prune(struct clsw_cover *c, struct clsw_cover_node *n)
 		list_del(&n->relief);
 		if (c->last == n)
 			c->last = up;
-		kfree(n);
+		clsw_pool_put(&c->memory, n, sizeof(*n));
 		c->nodes--;
 		n = up;
 	}
@@ -236,8 +236,9 @@ void clsw_trie_exit(struct clsw_cover *c)
 			break;
 		up = n->up;
 		up->kid[up->kid[1] == n] = NULL;
-		kfree(n);
+		clsw_pool_put(&c->memory, n, sizeof(*n));
 		n = up;
 	}
+	clsw_pool_trim(&c->memory, sizeof(*n), true);
 	clsw_trie_init(c);
 }

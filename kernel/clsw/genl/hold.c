@@ -127,7 +127,7 @@ void clsw_hold_drop(struct clsw_hold *hold)
 	INIT_LIST_HEAD(&hold->list);
 }
 
-void clsw_hold_begin(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len, const void *addr)
+void clsw_hold_look(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len, const void *addr)
 {
 	struct clsw_route_key key = {
 		.table = table, .family = family, .prefix_len = prefix_len,
@@ -135,9 +135,6 @@ void clsw_hold_begin(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len
 	struct clsw_hold *hold;
 
 	lockdep_assert_held(&cd->lock);
-	cd->hold = 0;
-	if (list_empty(&cd->holds))
-		return;
 	memcpy(key.addr, addr, family == AF_INET ? 4 : 16);
 	list_for_each_entry(hold, &cd->holds, list) {
 		if (bsearch(&key, hold->keys, hold->count, sizeof(key), compare)) {
@@ -145,9 +142,4 @@ void clsw_hold_begin(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len
 			return;
 		}
 	}
-}
-
-void clsw_hold_end(struct clsw_device *cd)
-{
-	cd->hold = 0;
 }

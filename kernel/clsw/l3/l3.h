@@ -266,6 +266,7 @@ struct clsw_l3 {
 	struct list_head flag_list;
 	struct xarray vlan_rifs;	/* RIF ids of ports' VLANs -> place; RTNL */
 	struct xarray vlan_rif_of;	/* the other way */
+	struct clsw_pool memory;	/* of routes */
 	struct ida vrf_ids;
 	struct ida nh_ids;
 	struct ida group_ids;

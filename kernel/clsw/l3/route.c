@@ -63,6 +63,8 @@ static void serve(struct clsw_l3 *l3, struct clsw_cover *c)
 	struct clsw_cover_node *n;
 	struct l3_route *route;
 
+	if (likely(list_empty(&c->touched) && list_empty(&c->relief)))
+		return;
 	while ((n = clsw_cover_next_touched(c))) {
 		route = n->owner;
 		if (route && route->obj && clsw_cover_is_installed(n))
@@ -494,7 +496,7 @@ struct l3_route *l3_route_get(struct clsw_l3 *l3, u32 tb_id, u8 family, const vo
 		goto err;
 	if (n->owner)
 		return n->owner;
-	route = kzalloc(sizeof(*route), GFP_ATOMIC);
+	route = clsw_pool_get(&l3->memory, sizeof(*route));
 	if (!route) {
 		clsw_cover_put(l3_cover(vrf, family), n);
 		goto err;
@@ -527,7 +529,7 @@ void l3_route_put(struct clsw_l3 *l3, struct l3_route *route)
 	withdraw(l3, route);
 	list_del(&route->flag_list);
 	clsw_cover_put(l3_cover(vrf, route->family), route->node);
-	kfree(route);
+	clsw_pool_put(&l3->memory, route, sizeof(*route));
 	vrf->routes--;
 	l3_vrf_put(l3, vrf);
 }

@@ -109,7 +109,7 @@ static void free_route(struct clsw_l3 *l3, struct l3_route *route)
 		clsw_drop(l3->cd, route->obj);
 	list_for_each_entry_safe(source, next, &route->sources, list)
 		kfree(source);
-	kfree(route);
+	clsw_pool_put(&l3->memory, route, sizeof(*route));
 }
 
 /* At the end, or before the FIB is dumped once more: hardware keeps none either */
@@ -141,6 +141,7 @@ void l3_vrfs_free(struct clsw_l3 *l3)
 	struct l3_vrf *vrf, *next;
 
 	l3_routes_free(l3);
+	clsw_pool_trim(&l3->memory, sizeof(struct l3_route), true);
 	l3->main = NULL;
 	list_for_each_entry_safe(vrf, next, &l3->vrfs, list) {
 		drop(l3, vrf);

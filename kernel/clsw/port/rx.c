@@ -64,6 +64,9 @@ void clsw_receive(struct clsw_device *cd, const struct tnd_rx *meta, struct sk_b
 		drop(cd, skb);
 		return;
 	}
+	if (meta->reason == cpu_to_le16(TND_TRAP_LPM_MISS) ||
+	    meta->reason == cpu_to_le16(TND_TRAP_ROUTE))
+		clsw_l3_waits(cd, port, skb);
 	skb->protocol = eth_type_trans(skb, port->netdev);
 	if (!(flags & (TND_RX_L2_FORWARDED | TND_RX_L3_FORWARDED))) {
 		napi_gro_receive(&cd->napi, skb);

@@ -258,6 +258,11 @@ static inline bool rm_ticket_open(const struct rm_ticket *ticket)
 int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *ticket,
 	      const struct tnd_cpl *cpl, struct rm_verdict *verdict);
 /*
+ * The usual end: a lease had promised the slots of one pool, and the device has
+ * taken just those. False, and nothing is done: rm_settle() knows what to do.
+ */
+bool rm_settle_promised(struct rm *rm, struct rm_ticket *ticket, const struct tnd_cpl *cpl);
+/*
  * After a time-out the completion of the compensating DELETE closes the ticket
  * as well: what was in doubt is free again.
  *

@@ -220,6 +220,7 @@ void rm_give_up(struct rm *rm, u8 slot)
 		return;
 	l->returning = true;
 	rm->reclaim = true;
+	rm->spent = true;
 	for (i = 0; i < rm->pool_count && !l->hold; i++)
 		rm->pools[i].credit -= l->left[i];
 }
@@ -267,6 +268,7 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 	}
 	if (ok) {
 		l->state = RM_L_HELD;
+		rm->spent = true;
 		l->id = le64_to_cpu(cpl->result);
 		/* part of it could never be drawn */
 		if (less)
@@ -334,7 +336,7 @@ bool rm_next_release(struct rm *rm, u32 *lease_id)
 {
 	u8 i, seen = 0;
 
-	for (i = 0; i < RM_MAX_LEASES && seen < rm->lease_count; i++) {
+	for (i = 0; rm->spent && i < RM_MAX_LEASES && seen < rm->lease_count; i++) {
 		struct rm_lease *l = &rm->leases[i];
 
 		seen += l->state != RM_L_NONE;
@@ -349,6 +351,7 @@ bool rm_next_release(struct rm *rm, u32 *lease_id)
 		return true;
 	}
 	rm->reclaim = false;
+	rm->spent = false;
 	return false;
 }
 
@@ -480,6 +483,7 @@ void rm_drop_hold(struct rm *rm, u16 hold)
 		if (rm->leases[i].state == RM_L_HELD && rm->leases[i].hold == hold) {
 			rm->leases[i].returning = true;
 			rm->reclaim = true;
+			rm->spent = true;
 		}
 	}
 }

@@ -103,6 +103,7 @@ struct rm {
 	bool has_bank;
 	bool in_step;
 	bool reclaim;		/* leases are to be given back: somebody needs the slots */
+	bool spent;		/* a lease may have nothing left to draw and nobody drawing */
 	bool due;		/* a refill is due */
 	u16 gen;		/* tickets of another attach are void */
 	u16 next_hold;

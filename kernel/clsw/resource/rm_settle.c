@@ -32,7 +32,7 @@ static bool close_ticket(struct rm *rm, struct rm_ticket *t, struct rm_need *nee
 	}
 	if (t->lease) {
 		l = &rm->leases[t->lease - 1];
-		l->tickets--;
+		rm->spent |= !--l->tickets;
 	}
 	rm->pools[row->pool].open--;
 	if (row->exact && t->backing == RM_BY_COUNT)
@@ -184,11 +184,8 @@ static void compensated(struct rm *rm, const struct rm_req *req, const struct rm
 		bank_remove(&rm->bank, &key);
 }
 
-/*
- * The usual end of a ticket: a lease had promised the slots of one pool, and
- * the device has taken just those. As rm_settle() would close it.
- */
-static bool as_promised(struct rm *rm, struct rm_ticket *t, const struct tnd_cpl *cpl)
+/* As rm_settle() would close it */
+bool rm_settle_promised(struct rm *rm, struct rm_ticket *t, const struct tnd_cpl *cpl)
 {
 	const struct rm_row *row = &rm->rows[t->row];
 	struct rm_pool *p = &rm->pools[row->pool];
@@ -199,7 +196,7 @@ static bool as_promised(struct rm *rm, struct rm_ticket *t, const struct tnd_cpl
 	    le16_to_cpu(cpl->delta[0].pool) != row->pool ||
 	    le32_to_cpu(cpl->delta[0].slots) != row->cost)
 		return false;
-	rm->leases[t->lease - 1].tickets--;
+	rm->spent |= !--rm->leases[t->lease - 1].tickets;
 	p->open--;
 	p->by_lease -= row->cost;
 	p->in_flight -= row->cost;
@@ -218,7 +215,7 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 	bool taken = false;
 	u8 i;
 
-	if (likely(as_promised(rm, t, cpl)))
+	if (rm_settle_promised(rm, t, cpl))
 		return 0;
 	if (!close_ticket(rm, t, &need))
 		return status ? -EIO : 0;
