@@ -357,9 +357,10 @@ bool rm_next_release(struct rm *rm, u32 *lease_id)
 
 bool rm_next_lost(struct rm *rm, u8 *slot)
 {
-	u8 i;
+	u8 i, seen = 0;
 
-	for (i = 0; i < RM_MAX_LEASES; i++) {
+	for (i = 0; i < RM_MAX_LEASES && seen < rm->lease_count; i++) {
+		seen += rm->leases[i].state != RM_L_NONE;
 		if (rm->leases[i].state != RM_L_LOST || rm->leases[i].returning)
 			continue;
 		rm->leases[i].returning = true;
@@ -406,6 +407,7 @@ void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cp
 			l->state = RM_L_HELD;
 			l->again = true;
 			rm->reclaim = true;
+			rm->spent = true;
 			return;
 		}
 		if (le16_to_cpu(cpl->status) != TND_ST_OK && !l->again)
