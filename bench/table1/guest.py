@@ -11,6 +11,7 @@ it; `packet=1`: when the batch is in, a packet to its last route comes in (`pack
 every few milliseconds; that is how asicd and clsw_null are compared.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -206,6 +207,20 @@ def policy_step(policy, count, params, flags):
     return out
 
 
+def disturbed(out):
+    """Part of the time nothing ran: the disk was waited for, and virtual time jumps with the host's."""
+    return out["user_ns"] - out["cpu_user_ns"] - out["cpu_sys_ns"] > 0.15 * out["user_ns"]
+
+
+def undisturbed(step):
+    """The step, once more if it was disturbed, at most three times; `tries` says how often."""
+    for tries in (1, 2, 3):
+        out = step() | {"tries": tries}
+        if not disturbed(out):
+            break
+    return out
+
+
 def main():
     args = sys.argv[1:]
     driver = "null"
@@ -217,10 +232,11 @@ def main():
         name, count, *rest = step.split(":")
         params = dict(p.split("=", 1) for p in rest[0].split(",")) if rest else {}
         if name == "floor":
-            out = floor(int(count))
+            out = undisturbed(functools.partial(floor, int(count)))
         else:
             load(driver)
-            out = policy_step(name, int(count), params, flags)
+            step = functools.partial(policy_step, name, int(count), params, flags)
+            out = step() if flags else undisturbed(step)
         print(json.dumps({"step": name, "count": int(count), "params": params, **out}), flush=True)
 
 

@@ -310,7 +310,6 @@ static int check_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(check);
 
-
 static int pools_show(struct seq_file *s, void *unused)
 {
 	struct null_chip *n = s->private;
