@@ -214,6 +214,33 @@ struct tnd_trap {
 };
 
 /* -------------------------------------------------------------------------
+ * Link aggregation (draft). A group is used like a port in all other objects:
+ * its port number is tnd_platform.port_count plus @lag, and its PORT object is
+ * there as long as it is. While a port is a member, what is configured for the
+ * port itself (domains, router interfaces, lists) sleeps; MTU and up count.
+ */
+#define TND_LAG_HASH_L2		0	/* MAC addresses, VLAN id, ethertype */
+#define TND_LAG_HASH_L3		1	/* the same and IP addresses */
+#define TND_LAG_HASH_L4		2	/* IP addresses, protocol, transport ports */
+
+#define TND_LAG_MAX_MEMBERS	64
+
+#define TND_LAG_ACTIVE		(1U << 0)	/* collects and distributes */
+
+struct tnd_lag_member {
+	__le16	port;			/* front-panel port, of no other group */
+	__le16	flags;			/* TND_LAG_ACTIVE */
+};
+
+/* TND_CLS_LAG: key = lag; members follow the struct, swapped by one command */
+struct tnd_lag {
+	__le16	struct_size;		/* of this struct, without members */
+	__le16	lag;			/* from 1 */
+	__le16	count;			/* members, may be 0 */
+	__le16	hash;			/* TND_LAG_HASH_* */
+};
+
+/* -------------------------------------------------------------------------
  * Access control lists (draft: no second front end has used them)
  *
  * A table is a list of rules by priority. It does something once it is bound

@@ -64,6 +64,8 @@ const MACRO_WIDTH: &[(&str, &str)] = &[
     ("TND_ACL_TAG_", "u8"),
     ("TND_ACL_FRAGMENT", "u8"),
     ("TND_POLICER_", "u16"),
+    ("TND_LAG_", "u16"),
+    ("TND_LAG_MAX_MEMBERS", "usize"),
     ("TND_VID_ANY", "u16"),
     ("TND_CAGE_", "u16"),
 ];

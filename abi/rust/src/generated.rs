@@ -57,6 +57,11 @@ pub const TND_RIF_RPF_LOOSE: u32 = 16;
 pub const TND_NHG_MAX_MEMBERS: usize = 256;
 pub const TND_HASH_L3: u32 = 0;
 pub const TND_HASH_L4: u32 = 1;
+pub const TND_LAG_HASH_L2: u16 = 0;
+pub const TND_LAG_HASH_L3: u16 = 1;
+pub const TND_LAG_HASH_L4: u16 = 2;
+pub const TND_LAG_MAX_MEMBERS: usize = 64;
+pub const TND_LAG_ACTIVE: u16 = 1;
 pub const TND_ACL_BIND_TRAP_ALL: u16 = 1;
 pub const TND_ACL_UNTAGGED: u8 = 0;
 pub const TND_ACL_TAG_8021Q: u8 = 1;
@@ -1282,6 +1287,68 @@ const _: () = {
     ["Offset of field: tnd_trap::rate_pps"][::std::mem::offset_of!(tnd_trap, rate_pps) - 8usize];
     ["Offset of field: tnd_trap::burst"][::std::mem::offset_of!(tnd_trap, burst) - 12usize];
 };
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_lag_member {
+    #[doc = "front-panel port, of no other group\n"]
+    pub port: u16,
+    #[doc = "TND_LAG_ACTIVE\n"]
+    pub flags: u16,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_lag_member"][::std::mem::size_of::<tnd_lag_member>() - 4usize];
+    ["Alignment of tnd_lag_member"][::std::mem::align_of::<tnd_lag_member>() - 2usize];
+    ["Offset of field: tnd_lag_member::port"]
+        [::std::mem::offset_of!(tnd_lag_member, port) - 0usize];
+    ["Offset of field: tnd_lag_member::flags"]
+        [::std::mem::offset_of!(tnd_lag_member, flags) - 2usize];
+};
+#[doc = "TND_CLS_LAG: key = lag; members follow the struct, swapped by one command\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_lag {
+    #[doc = "of this struct, without members\n"]
+    pub struct_size: u16,
+    #[doc = "from 1\n"]
+    pub lag: u16,
+    #[doc = "members, may be 0\n"]
+    pub count: u16,
+    #[doc = "TND_LAG_HASH_*\n"]
+    pub hash: u16,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_lag"][::std::mem::size_of::<tnd_lag>() - 8usize];
+    ["Alignment of tnd_lag"][::std::mem::align_of::<tnd_lag>() - 2usize];
+    ["Offset of field: tnd_lag::struct_size"]
+        [::std::mem::offset_of!(tnd_lag, struct_size) - 0usize];
+    ["Offset of field: tnd_lag::lag"][::std::mem::offset_of!(tnd_lag, lag) - 2usize];
+    ["Offset of field: tnd_lag::count"][::std::mem::offset_of!(tnd_lag, count) - 4usize];
+    ["Offset of field: tnd_lag::hash"][::std::mem::offset_of!(tnd_lag, hash) - 6usize];
+};
 #[doc = "a frame comes in; before it is classified\n"]
 pub const TND_ACL_PORT: tnd_acl_stage = 1;
 #[doc = "the chip has decided to forward it; before it is changed\n"]
@@ -2164,6 +2231,18 @@ impl Default for tnd_route {
 }
 
 impl Default for tnd_trap {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_lag_member {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_lag {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
     }
@@ -3172,6 +3251,38 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_trap",
         Some("burst"),
         ::std::mem::offset_of!(tnd_trap, burst),
+    ),
+    (
+        "tnd_lag_member",
+        None,
+        ::std::mem::size_of::<tnd_lag_member>(),
+    ),
+    (
+        "tnd_lag_member",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_lag_member, port),
+    ),
+    (
+        "tnd_lag_member",
+        Some("flags"),
+        ::std::mem::offset_of!(tnd_lag_member, flags),
+    ),
+    ("tnd_lag", None, ::std::mem::size_of::<tnd_lag>()),
+    (
+        "tnd_lag",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_lag, struct_size),
+    ),
+    ("tnd_lag", Some("lag"), ::std::mem::offset_of!(tnd_lag, lag)),
+    (
+        "tnd_lag",
+        Some("count"),
+        ::std::mem::offset_of!(tnd_lag, count),
+    ),
+    (
+        "tnd_lag",
+        Some("hash"),
+        ::std::mem::offset_of!(tnd_lag, hash),
     ),
     (
         "tnd_acl_table",

@@ -12,7 +12,7 @@ use crate::objects::{
     mirror::Mirror, policer::Policer,
 };
 use crate::objects::{
-    fdb::Fdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg, port::Port,
+    fdb::Fdb, lag::Lag, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg, port::Port,
 };
 use crate::objects::{rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
 use crate::pools::{COST_ROWS, CostRow, PoolId};
@@ -76,7 +76,9 @@ impl Firmware {
         }
         let next = match cmd.cls {
             raw::TND_CLS_PORT => {
+                let lags = self.state.lags().map(|(lag, _)| self.state.lag_port(lag));
                 let all = (1..=self.state.port_count())
+                    .chain(lags)
                     .filter_map(|n| self.state.port(n).map(|p| (n, p)));
                 list(
                     all.map(|(n, p)| (u32::from(n), Port::from_state(n, &p.config))),
@@ -176,6 +178,11 @@ impl Firmware {
                 }
             }
             raw::TND_CLS_ROUTE => Ok(self.dump_routes(cursor, &mut w)),
+            raw::TND_CLS_LAG => {
+                let all = self.state.lags();
+                let all = all.map(|(lag, l)| (u32::from(lag), Lag::from_state(lag, &l.config)));
+                list(all, low, &mut w)
+            }
             raw::TND_CLS_ACL_TABLE => {
                 let all = self.state.acl.tables();
                 list(

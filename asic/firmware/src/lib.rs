@@ -40,7 +40,9 @@ pub use profile::Profile;
 use object::Failure;
 use objects::{acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry};
 use objects::{acl_table::AclTable, mirror::Mirror, policer::Policer};
-use objects::{fdb::Fdb, led::Led, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg};
+use objects::{
+    fdb::Fdb, lag::Lag, led::Led, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
+};
 use objects::{port::Port, rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
 use pools::{Held, Lease, Pools};
 use std::collections::{BTreeSet, HashMap};
@@ -345,6 +347,7 @@ impl Firmware {
                 raw::TND_CLS_ROUTE => self.operate::<Route>(cmd, body, out, cpl),
                 raw::TND_CLS_TRAP => self.operate::<Trap>(cmd, body, out, cpl),
                 raw::TND_CLS_LED => self.operate::<Led>(cmd, body, out, cpl),
+                raw::TND_CLS_LAG => self.operate::<Lag>(cmd, body, out, cpl),
                 raw::TND_CLS_ACL_TABLE => self.operate::<AclTable>(cmd, body, out, cpl),
                 raw::TND_CLS_ACL_BIND => self.operate::<AclBind>(cmd, body, out, cpl),
                 raw::TND_CLS_ACL_ENTRY => self.operate::<AclEntry>(cmd, body, out, cpl),
@@ -481,6 +484,8 @@ impl Firmware {
             acl.counters().count(),
             acl.policers().count(),
             acl.mirrors().count(),
+            self.state.lags().count(),
+            self.state.lags().map(|(_, l)| l.config.members.len()).sum(),
         ];
         for (id, held) in PoolId::ALL.iter().zip(held) {
             let p = self.pools.get(&self.state, *id);

@@ -52,11 +52,15 @@ pub enum PoolId {
     Policer = 16,
     /// Mirror sessions.
     Mirror = 17,
+    /// Link aggregation groups.
+    Lag = 18,
+    /// Members of these.
+    LagMember = 19,
 }
 
 impl PoolId {
     /// All pools, by id.
-    pub const ALL: [PoolId; 18] = [
+    pub const ALL: [PoolId; 20] = [
         PoolId::ExactMatch,
         PoolId::Lpm4,
         PoolId::Lpm6,
@@ -75,6 +79,8 @@ impl PoolId {
         PoolId::AclCounter,
         PoolId::Policer,
         PoolId::Mirror,
+        PoolId::Lag,
+        PoolId::LagMember,
     ];
 
     /// Name in SNAPSHOT, JSON and metrics.
@@ -99,6 +105,8 @@ impl PoolId {
             PoolId::AclCounter => "acl-counter",
             PoolId::Policer => "policer",
             PoolId::Mirror => "mirror",
+            PoolId::Lag => "lag",
+            PoolId::LagMember => "lag-member",
         }
     }
 
@@ -107,7 +115,7 @@ impl PoolId {
     pub fn unit(self) -> &'static str {
         match self {
             PoolId::ExactMatch | PoolId::Lpm4 | PoolId::Lpm6 => "slot",
-            PoolId::NhgMember => "member",
+            PoolId::NhgMember | PoolId::LagMember => "member",
             PoolId::Tcam | PoolId::Tcam2 | PoolId::Tcam3 => "line",
             _ => "entry",
         }
@@ -139,7 +147,7 @@ pub struct CostRow {
 }
 
 /// See [`CostRow`].
-pub const COST_ROWS: [CostRow; 19] = [
+pub const COST_ROWS: [CostRow; 20] = [
     CostRow {
         cls: raw::TND_CLS_FDB,
         family: 0,
@@ -235,6 +243,11 @@ pub const COST_ROWS: [CostRow; 19] = [
         family: 0,
         name: "mirror",
     },
+    CostRow {
+        cls: raw::TND_CLS_LAG,
+        family: 0,
+        name: "lag",
+    },
 ];
 
 /// Where the lines of a stage's rules are, and how many a rule takes by the width of its key.
@@ -247,7 +260,7 @@ struct StageTcam {
 /// Counters of the pools that live here, and what an object costs.
 #[derive(Debug, Clone)]
 pub struct Pools {
-    counted: [Pool; 15],
+    counted: [Pool; 17],
     nhg_max_members: u32,
     /// By [`AclStage`].
     tcam: [StageTcam; 3],
@@ -274,6 +287,8 @@ impl Pools {
             acl.counters,
             acl.policers,
             acl.mirrors,
+            p.lag,
+            p.lag_member,
         ];
         let tcam = AclStage::ALL.map(|stage| {
             let (at, memory) = acl.of_stage(stage);
@@ -378,7 +393,7 @@ impl Pools {
                 // the list that most rules are in comes first
                 for stage in [AclStage::Ingress, AclStage::Port, AclStage::Egress] {
                     let one = self.rule(stage, width);
-                    if all.iter().all(|n| n.pool != one.pool) {
+                    if one.slots > 0 && all.iter().all(|n| n.pool != one.pool) {
                         all.push(need(one.pool, one.slots));
                     }
                 }
@@ -389,6 +404,10 @@ impl Pools {
             raw::TND_CLS_ACL_COUNTER => vec![need(PoolId::AclCounter, 1)],
             raw::TND_CLS_POLICER => vec![need(PoolId::Policer, 1)],
             raw::TND_CLS_MIRROR => vec![need(PoolId::Mirror, 1)],
+            raw::TND_CLS_LAG => vec![
+                need(PoolId::Lag, 1),
+                need(PoolId::LagMember, raw::TND_LAG_MAX_MEMBERS as u32),
+            ],
             _ => return None,
         })
     }
@@ -420,7 +439,7 @@ impl Pools {
                 if n.pool == PoolId::AclRange {
                     // and a usual rule has no ranges
                     u32::MAX
-                } else if n.pool == PoolId::NhgMember {
+                } else if matches!(n.pool, PoolId::NhgMember | PoolId::LagMember) {
                     fits(&Need {
                         slots: n.slots.min(2),
                         ..*n

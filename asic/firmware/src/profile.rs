@@ -11,11 +11,19 @@ use tandem_tables::exact::{Geometry, Widths};
 use tandem_tables::tcam::Width;
 
 /// The built-in profiles: name and text.
-const BUILTIN: [(&str, &str); 4] = [
+const BUILTIN: [(&str, &str); 6] = [
     ("tiny", include_str!("../../../profiles/tiny.toml")),
     (
         "spectrum-sn2700",
         include_str!("../../../profiles/spectrum-sn2700.toml"),
+    ),
+    (
+        "spectrum-sn2100",
+        include_str!("../../../profiles/spectrum-sn2100.toml"),
+    ),
+    (
+        "nxp-t1040",
+        include_str!("../../../profiles/nxp-t1040.toml"),
     ),
     (
         "arista-7500e",
@@ -103,9 +111,15 @@ pub struct PoolSizes {
     pub nhg_member: u32,
     /// Most members of one group, at most `TND_NHG_MAX_MEMBERS`.
     pub nhg_max_members: u32,
+    /// Link aggregation groups.
+    #[serde(default)]
+    pub lag: u32,
+    /// Members of these, all groups together.
+    #[serde(default)]
+    pub lag_member: u32,
 }
 
-/// TCAM lines of one rule by the width of its key.
+/// TCAM lines of one rule by the width of its key; 0: this memory holds no such rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AclWidths {
@@ -178,7 +192,8 @@ impl Acl {
             .map_or(0, |t| t.size)
     }
 
-    /// The memory of a stage's rules, and its position. A stage without one has a memory of no lines.
+    /// The memory of a stage's rules, and its position. A stage without one has a memory that
+    /// holds no rule.
     #[must_use]
     pub fn of_stage(&self, stage: AclStage) -> (usize, AclTcam) {
         let name = acl_stage(stage.to_abi());
@@ -186,20 +201,7 @@ impl Acl {
         all.filter(|(_, t)| t.stages.iter().any(|s| s == name))
             .map(|(at, t)| (at, t.clone()))
             .next()
-            .unwrap_or_else(|| {
-                let one = 1;
-                let widths = AclWidths {
-                    l2: one,
-                    ipv4: one,
-                    ipv6: one,
-                    full: one,
-                };
-                let none = AclTcam {
-                    widths,
-                    ..AclTcam::default()
-                };
-                (2, none)
-            })
+            .unwrap_or((2, AclTcam::default()))
     }
 
     /// The profile's own name for a pool.
@@ -414,6 +416,8 @@ impl Profile {
             ("pools.nexthop", p.nexthop, 1 << 20),
             ("pools.nhg", p.nhg, 1 << 20),
             ("pools.nhg_member", p.nhg_member, 1 << 22),
+            ("pools.lag", p.lag, 1024),
+            ("pools.lag_member", p.lag_member, 1 << 16),
         ];
         for (name, v, max) in limits {
             if v > max {
@@ -449,13 +453,6 @@ impl Profile {
         }
         let mut seen: Vec<&str> = Vec::new();
         for t in &a.tcam {
-            let w = t.widths;
-            if [w.l2, w.ipv4, w.ipv6, w.full].contains(&0) {
-                return Err(format!(
-                    "acl.tcam {}: a width is 0, must be at least 1",
-                    t.name
-                ));
-            }
             if t.name.is_empty() || t.name.len() >= raw::TND_NAME_SIZE {
                 return Err(format!(
                     "acl.tcam name has {} bytes, must have 1..31",

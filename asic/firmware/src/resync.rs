@@ -7,7 +7,9 @@ use crate::objects::{
     acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable,
     mirror::Mirror, policer::Policer,
 };
-use crate::objects::{fdb::Fdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg};
+use crate::objects::{
+    fdb::Fdb, lag::Lag, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
+};
 use crate::objects::{rif::Rif, route::Route, vlan::Vlan, vrf::Vrf};
 use crate::pools::PoolId;
 use std::collections::HashSet;
@@ -66,6 +68,7 @@ pub(crate) struct Confirmed {
     pub(crate) vrf: Bits,
     pub(crate) member: HashSet<(u16, u16)>,
     pub(crate) acl: ConfirmedAcl,
+    pub(crate) lag: Bits,
     /// How far the sweep is: which kind of object, and the first position not looked at.
     stage: u8,
     cursor: u32,
@@ -200,6 +203,14 @@ impl Firmware {
                 let all: Vec<(u32, Vlan)> = all.filter(|(at, _)| *at >= from).take(most).collect();
                 self.sweep_list(c, budget, all, |c, at| c.vlan.has(at))
             }
+            8 => {
+                let all = self.state.lags();
+                let all: Vec<(u32, Lag)> = all
+                    .map(|(lag, l)| (u32::from(lag), Lag::from_state(lag, &l.config)))
+                    .filter(|(at, _)| *at >= from)
+                    .collect();
+                self.sweep_list(c, budget, all, |c, at| c.lag.has(at))
+            }
             _ => {
                 let all = self
                     .state
@@ -329,6 +340,6 @@ impl Firmware {
 }
 
 /// Kinds of objects, in the order in which they go.
-const STAGES: u8 = ACL_STAGES + 9;
+const STAGES: u8 = ACL_STAGES + 10;
 /// Those of rules go first: they refer to next hops.
 const ACL_STAGES: u8 = 6;

@@ -104,6 +104,8 @@ pub struct FloodCounters {
     pub sent: u64,
     /// Tags pushed, removed or rewritten for them.
     pub tag_changes: u64,
+    /// The most that one frame needed.
+    pub most_tag_changes: u64,
 }
 
 /// All counters of the pipeline.
@@ -121,6 +123,8 @@ pub struct Counters {
     pub learn: LearnCounters,
     /// Flooding.
     pub flood: FloodCounters,
+    /// Tags pushed, removed or rewritten, whatever for.
+    pub tag_changes: u64,
 }
 
 impl Counters {
@@ -133,6 +137,7 @@ impl Counters {
             traps: [TrapCounters::default(); REASONS],
             learn: LearnCounters::default(),
             flood: FloodCounters::default(),
+            tag_changes: 0,
         }
     }
 

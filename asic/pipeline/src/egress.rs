@@ -58,7 +58,7 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Sends a routed frame out of a port that is in no domain; `vid`: tagged, with priority 0 as a VLAN interface does.
     pub(crate) fn routed_port(&mut self, port: u16, vid: Option<u16>) -> Step<()> {
         self.stage(Stage::Egress);
-        if !self.st.port(port).is_some_and(|p| p.is_up()) {
+        if !self.st.port(port).is_some_and(|p| p.sends()) {
             return self.drop(DropReason::EgressDown);
         }
         if let Some(vid) = vid
@@ -91,6 +91,7 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.drop(DropReason::NoFloodPort);
         };
         self.commit();
+        let before = self.st.counters.tag_changes;
         let sent = self.flood_to(fid, kind, &members);
         if let Some(v) = self.st.vlan_mut(fid) {
             v.members = members;
@@ -107,6 +108,10 @@ impl<S: Sink> Run<'_, '_, S> {
         if !S::DRY {
             self.st.counters.flood.frames += 1;
             self.st.counters.flood.sent += u64::from(sent);
+            let changes = self.st.counters.tag_changes - before;
+            let flood = &mut self.st.counters.flood;
+            flood.tag_changes += changes;
+            flood.most_tag_changes = flood.most_tag_changes.max(changes);
         }
         if !self.routed {
             self.count_l2();
@@ -179,7 +184,7 @@ impl<S: Sink> Run<'_, '_, S> {
         };
         // What was routed into the domain comes from the bridge itself: it has no port to be kept apart from.
         if !routed {
-            if port == self.ingress && !p.has(raw::TND_PORT_HAIRPIN) {
+            if port == self.from && !p.has(raw::TND_PORT_HAIRPIN) {
                 return Err(DropReason::SamePort);
             }
             if p.config.flags & self.port_flags & raw::TND_PORT_ISOLATED != 0 {
@@ -189,7 +194,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if p.config.stp_state != raw::TND_STP_FORWARDING {
             return Err(DropReason::StpEgress);
         }
-        if !p.is_up() {
+        if !p.sends() {
             return Err(DropReason::EgressDown);
         }
         if !fits(self.l2_len, p.config.mtu) {
@@ -245,7 +250,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     fn count_tag_change(&mut self) {
         if !S::DRY {
-            self.st.counters.flood.tag_changes += 1;
+            self.st.counters.tag_changes += 1;
         }
     }
 
@@ -260,6 +265,10 @@ impl<S: Sink> Run<'_, '_, S> {
 
     #[inline]
     pub(crate) fn send(&mut self, port: u16) {
+        let Some(port) = self.st.member_for(port, self.frame.bytes()) else {
+            // a group without active members has no carrier: nobody gets here
+            return;
+        };
         if S::TRACE {
             let len = self.frame.len();
             self.trace(

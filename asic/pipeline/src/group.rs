@@ -119,7 +119,7 @@ impl Group {
 
 /// Mixes 64 bits so that each of them reaches all of the result (the finaliser of MurmurHash3, public domain).
 #[inline]
-fn mix(mut h: u64) -> u64 {
+pub(crate) fn mix(mut h: u64) -> u64 {
     h ^= h >> 33;
     h = h.wrapping_mul(0xff51_afd7_ed55_8ccd);
     h ^= h >> 33;

@@ -84,7 +84,7 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         let state = self
             .st
-            .port(self.ingress)
+            .port(self.from)
             .map_or(raw::TND_STP_DISABLED, |p| p.config.stp_state);
         let link_local = ether::is_link_local(&self.eth.dst);
         let learns = matches!(state, raw::TND_STP_LEARNING | raw::TND_STP_FORWARDING);
@@ -117,7 +117,7 @@ impl<S: Sink> Run<'_, '_, S> {
             .exact
             .get_mac(self.fid, self.eth.src)
             .map(|hit| FdbValue::unpack(hit.value))
-            .is_some_and(|e| e.action == Action::Forward && e.port == self.ingress);
+            .is_some_and(|e| e.action == Action::Forward && e.port == self.from);
         if known {
             Ok(())
         } else {
@@ -130,7 +130,7 @@ impl<S: Sink> Run<'_, '_, S> {
         match self.st.exact.get_mac(self.fid, self.eth.src) {
             Some(hit) => {
                 let entry = FdbValue::unpack(hit.value);
-                if entry.port == self.ingress && entry.action == Action::Forward {
+                if entry.port == self.from && entry.action == Action::Forward {
                     if !S::DRY {
                         self.st.exact.touch(hit.id, self.now);
                     }
@@ -148,7 +148,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if entry.action != Action::Forward || entry.flags & fixed != 0 {
             return;
         }
-        let ingress = self.ingress;
+        let ingress = self.from;
         if S::TRACE {
             self.trace(
                 Stage::Learning,
@@ -159,7 +159,7 @@ impl<S: Sink> Run<'_, '_, S> {
             return;
         }
         let now_here = FdbValue {
-            port: self.ingress,
+            port: self.from,
             flags: entry.flags | raw::TND_FDB_LEARNED,
             ..entry
         };
@@ -169,7 +169,7 @@ impl<S: Sink> Run<'_, '_, S> {
         self.sink.event(Event::Move {
             fid: self.fid,
             mac: self.eth.src,
-            port: self.ingress,
+            port: self.from,
             old_port: entry.port,
         });
     }
@@ -184,7 +184,7 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         let (fid, mac) = (self.fid, self.eth.src);
         let value = FdbValue {
-            port: self.ingress,
+            port: self.from,
             flags: raw::TND_FDB_LEARNED,
             action: Action::Forward,
         };
@@ -198,7 +198,7 @@ impl<S: Sink> Run<'_, '_, S> {
                 self.sink.event(Event::Learn {
                     fid,
                     mac,
-                    port: self.ingress,
+                    port: self.from,
                 });
             }
             Err(_) => self.st.counters.learn.full += 1,

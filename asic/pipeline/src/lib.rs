@@ -53,11 +53,14 @@ pub fn process<S: Sink>(
     run::process(state, frame, ingress, now_ns, sink);
 }
 
-/// Sends a frame of the CPU out of `port` as it is: counted, nothing else. False: no such port, or it is down.
+/// Sends a frame of the CPU out of `port` (or a member of that group) as it is: counted, nothing else. False: no such port, or it is down.
 pub fn transmit<S: Sink>(state: &mut State, frame: &Frame<'_>, port: u16, sink: &mut S) -> bool {
     if !state.port(port).is_some_and(state::Port::is_up) {
         return false;
     }
+    let Some(port) = state.member_for(port, frame.bytes()) else {
+        return false;
+    };
     if !S::DRY {
         egress::count_tx(state, frame, port);
     }

@@ -70,6 +70,7 @@ named! {
         Runt = "runt" in IngressMac: "shorter than an Ethernet header (14 bytes)",
         Oversize = "oversize" in IngressMac: "longer than the ingress port's MTU plus header and one tag (MTU + 18)",
         NoSuchPort = "no_such_port" in IngressMac: "ingress port does not exist",
+        LagInactive = "lag_inactive" in Parser: "ingress port is a member of a link aggregation group that takes no part",
         PortDown = "port_down" in IngressMac: "ingress port is administratively down or has no carrier",
         NotMember = "vlan_not_member" in Vlan: "the tag's VLAN has no member entry on the ingress port",
         NoPvid = "vlan_no_pvid" in Vlan: "untagged or priority-tagged frame on a port without PVID",

@@ -28,8 +28,11 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) frame: &'a mut Frame<'m>,
     pub(crate) sink: &'a mut S,
     pub(crate) now: u64,
+    /// The front-panel port.
     pub(crate) ingress: u16,
-    /// [`crate::state::Port::hot`] of the ingress port.
+    /// That port, or the one of its link aggregation group: what is configured, learned, kept apart.
+    pub(crate) from: u16,
+    /// [`crate::state::Port::hot`] of [`Run::from`].
     pub(crate) port_flags: u32,
     pub(crate) eth: Parsed,
     pub(crate) wire: Wire,
@@ -79,7 +82,7 @@ pub(crate) fn process<S: Sink>(
     }
     if !S::DRY {
         st.counters.stage(Stage::IngressMac);
-        let known = if st.port(ingress).is_some() {
+        let known = if ingress <= st.port_count() {
             ingress
         } else {
             0
@@ -94,7 +97,7 @@ pub(crate) fn process<S: Sink>(
             format_args!("port {ingress}, {} bytes", frame.len()),
         );
     }
-    let Some(port) = st.port(ingress) else {
+    let Some(port) = st.port(ingress).filter(|_| ingress <= st.port_count()) else {
         end!(DropReason::NoSuchPort);
     };
     if !port.is_up() {
@@ -110,13 +113,17 @@ pub(crate) fn process<S: Sink>(
     if !fits(l2_len, port.config.mtu) {
         end!(DropReason::Oversize);
     }
-    let port_flags = port.hot;
+    let (from, port_flags) = match port.lag {
+        0 => (ingress, port.hot),
+        lag => (lag, st.port(lag).map_or(0, |l| l.hot)),
+    };
     let mut run = Run {
         st,
         frame,
         sink,
         now,
         ingress,
+        from,
         port_flags,
         eth,
         wire,
@@ -149,6 +156,9 @@ impl<S: Sink> Run<'_, '_, S> {
                 ),
             );
         }
+        if self.from != self.ingress {
+            self.by_lag()?;
+        }
         if self.port_flags & (raw::TND_PORT_TRAP_ALL | HOT_ACL) != 0 {
             if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
                 let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
@@ -163,10 +173,34 @@ impl<S: Sink> Run<'_, '_, S> {
         }
     }
 
+    /// What comes in by a member of a link aggregation group is the group's, if the member takes part.
+    #[cold]
+    fn by_lag(&mut self) -> Step<()> {
+        let (from, ingress) = (self.from, self.ingress);
+        if S::TRACE {
+            self.trace(
+                Stage::Parser,
+                format_args!("link aggregation group: port {from}"),
+            );
+        }
+        // its own protocol comes through, whoever takes part
+        if matches!(self.eth.dst, [0x01, 0x80, 0xc2, 0, 0, 0x02]) {
+            return self.trap(raw::TND_TRAP_LINK_PROTO);
+        }
+        let lag = self.st.lag_at(from).and_then(|l| self.st.lag(l));
+        if !lag.is_some_and(|l| l.takes_part(ingress)) {
+            return self.drop(DropReason::LagInactive);
+        }
+        if !self.st.port(from).is_some_and(|p| p.is_up()) {
+            return self.drop(DropReason::PortDown);
+        }
+        Ok(())
+    }
+
     /// VLAN classification. True: the frame belongs to a forwarding domain; false: the port is in none.
     fn classify(&mut self) -> Step<bool> {
         self.stage(Stage::Vlan);
-        let Some(port) = self.st.port(self.ingress) else {
+        let Some(port) = self.st.port(self.from) else {
             return self.drop(DropReason::NoSuchPort);
         };
         let own = self.eth.tag.filter(|t| t.tpid == EtherType::VLAN.0);
@@ -211,7 +245,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if ether::is_link_local(&dst) {
             return self.trap(raw::TND_TRAP_LINK_PROTO);
         }
-        let Some(port) = self.st.port(self.ingress) else {
+        let Some(port) = self.st.port(self.from) else {
             return self.drop(DropReason::NoSuchPort);
         };
         // A priority tag (VID 0) is as good as none; any other belongs to a VLAN interface.

@@ -183,6 +183,10 @@ pub enum Table {
     Policers,
     /// Mirror sessions
     Mirrors,
+    /// Link aggregation groups and their members (table memory)
+    Lags,
+    /// What flooding cost: references and tag changes instead of copies
+    Replication,
 }
 
 /// What `explain` can explain.

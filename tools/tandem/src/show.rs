@@ -265,6 +265,8 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::AclCounters => (table("acl-counters")?, &[]),
         Table::Policers => (table("policers")?, &[]),
         Table::Mirrors => (table("mirrors")?, &[]),
+        Table::Lags => (table("lags")?, &[]),
+        Table::Replication => (rows(&asicd, "/v1/replication", &[], None)?, &[]),
     };
     if let Some(word) = &s.word {
         list.retain(|row| matches(row, word));

@@ -67,6 +67,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/resources", get(resources))
         .route("/v1/traps", get(traps))
         .route("/v1/drops", get(drops))
+        .route("/v1/replication", get(replication))
         .route("/v1/table/{name}", get(table_page))
         .route("/v1/trace", post(trace_frame))
         .route("/v1/capture", get(capture))
@@ -105,6 +106,11 @@ async fn traps(State(api): State<Api>) -> ApiResult<Traps> {
 async fn drops(State(api): State<Api>) -> ApiResult<Value> {
     let rows = api.ask(stats::drops).await?;
     Ok(Json(serde_json::json!({ "items": rows })))
+}
+
+async fn replication(State(api): State<Api>) -> ApiResult<Value> {
+    let row = api.ask(|asic| stats::replication(asic)).await?;
+    Ok(Json(serde_json::json!({ "items": [row] })))
 }
 
 async fn table_page(

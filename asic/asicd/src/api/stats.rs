@@ -173,6 +173,19 @@ pub fn resources(asic: &mut Asic) -> Result<Resources, String> {
     })
 }
 
+/// `GET /v1/replication`: one row, since the start.
+pub fn replication(asic: &Asic) -> Value {
+    let f = asic.fw.state.counters.flood;
+    json!({
+        "frames": f.frames,
+        "sent": f.sent,
+        "references": f.sent.saturating_sub(f.frames),
+        "copies": 0,
+        "tag_changes": f.tag_changes,
+        "tag_changes_max": f.most_tag_changes,
+    })
+}
+
 /// `GET /v1/traps`.
 pub fn traps(asic: &Asic) -> Traps {
     let cpu = &asic.out.cpu;

@@ -17,7 +17,7 @@ const LIMIT: u32 = 500;
 const RECORD: usize = 16 + 8 * raw::TND_NHG_MAX_MEMBERS;
 
 /// Names of the tables.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "fdb",
     "routes",
     "neighbours",
@@ -33,6 +33,7 @@ pub const NAMES: [&str; 15] = [
     "acl-counters",
     "policers",
     "mirrors",
+    "lags",
 ];
 
 /// A table that can be read.
@@ -58,6 +59,7 @@ impl Table {
             "acl-counters" => raw::TND_CLS_ACL_COUNTER,
             "policers" => raw::TND_CLS_POLICER,
             "mirrors" => raw::TND_CLS_MIRROR,
+            "lags" => raw::TND_CLS_LAG,
             _ => return None,
         }))
     }
@@ -115,7 +117,8 @@ pub fn page(
         _ => RECORD.max(rows * 64),
     };
     let (cpl, out) = read(asic, raw::TND_OP_DUMP, cls, cursor, room)?;
-    let items = match cls {
+    let ports = asic.fw.state.port_count();
+    let mut items = match cls {
         raw::TND_CLS_FDB => list(&out, fdb),
         raw::TND_CLS_ROUTE => list(&out, route),
         raw::TND_CLS_NEIGH => list(&out, neigh),
@@ -130,12 +133,26 @@ pub fn page(
         raw::TND_CLS_ACL_COUNTER => list(&out, acl::counter),
         raw::TND_CLS_POLICER => list(&out, acl::policer),
         raw::TND_CLS_MIRROR => list(&out, acl::mirror),
+        raw::TND_CLS_LAG => list(&out, lag),
         _ => list(&out, port),
     };
+    for row in &mut items {
+        name_lag(row, ports);
+    }
     Ok(Items {
         items,
         next: (cpl.result != 0).then_some(cpl.result),
     })
+}
+
+/// The port of a link aggregation group has the group's name.
+fn name_lag(row: &mut Value, ports: u16) {
+    let port = row.get("port").and_then(Value::as_u64).unwrap_or(0);
+    if let Some(lag) = port.checked_sub(ports.into()).filter(|l| *l > 0)
+        && let Some(dev) = row.get_mut("dev").filter(|d| d.is_string())
+    {
+        *dev = json!(format!("lag{lag}"));
+    }
 }
 
 fn list<T: Object>(out: &[u8], row: fn(&T, &[u8]) -> Value) -> Vec<Value> {
@@ -269,6 +286,21 @@ fn nhg(o: &raw::tnd_nhg, tail: &[u8]) -> Value {
     json!({
         "nhg": o.nhg,
         "hash": if o.hash == raw::TND_HASH_L4 { "l4" } else { "l3" },
+        "members": members,
+    })
+}
+
+fn lag(o: &raw::tnd_lag, tail: &[u8]) -> Value {
+    let members: Vec<Value> = fixed::<raw::tnd_lag_member>(tail)
+        .map(|m| json!({ "port": m.port, "dev": swp(m.port), "active": m.flags & raw::TND_LAG_ACTIVE != 0 }))
+        .collect();
+    json!({
+        "lag": o.lag,
+        "hash": match o.hash {
+            raw::TND_LAG_HASH_L2 => "l2",
+            raw::TND_LAG_HASH_L3 => "l3",
+            _ => "l4",
+        },
         "members": members,
     })
 }

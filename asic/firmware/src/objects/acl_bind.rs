@@ -50,7 +50,8 @@ impl Object for AclBind {
     }
     fn find(&self, fw: &Firmware) -> Option<Self> {
         let stage = self.stage()?;
-        let c = fw.state.acl.bind(self.0.port, stage)?;
+        let port = Some(self.0.port).filter(|p| fw.state.has_port(*p))?;
+        let c = fw.state.acl.bind(port, stage)?;
         Some(Self::from_state(self.0.port, stage, c))
     }
     fn gives_way(_: &Self) -> bool {

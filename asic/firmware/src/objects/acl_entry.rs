@@ -163,7 +163,7 @@ impl Object for AclEntry {
         match e.action {
             raw::TND_ACL_REDIRECT_PORT => {
                 let port = u16::try_from(e.target).ok();
-                if port.and_then(|p| fw.state.port(p)).is_none() {
+                if !port.is_some_and(|p| fw.state.has_port(p)) {
                     return Err(INVALID);
                 }
             }
@@ -197,7 +197,9 @@ impl Object for AclEntry {
             e.action,
             raw::TND_ACL_REDIRECT_PORT | raw::TND_ACL_REDIRECT_NEXTHOP
         );
-        if (sets || moves) && !port {
+        // the memory of this stage has no key so wide
+        let too_wide = self.slots(fw).slots == 0;
+        if too_wide || (sets || moves) && !port {
             return Err(UNSUPPORTED);
         }
         Ok(())

@@ -52,7 +52,7 @@ impl Object for Fdb {
     fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let f = self.0;
         let action = Action::from_abi(f.action).ok_or(INVALID)?;
-        let port_ok = action != Action::Forward || fw.state.port(f.port).is_some();
+        let port_ok = action != Action::Forward || fw.state.has_port(f.port);
         if !port_ok || !unicast(f.mac) || f.mac == [0; 6] {
             return Err(INVALID);
         }

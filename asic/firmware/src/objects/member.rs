@@ -30,7 +30,7 @@ impl Object for Member {
     fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let m = self.0;
         let any = m.vid == raw::TND_VID_ANY;
-        if fw.state.port(m.port).is_none() || !(any || (1..=MAX_VID).contains(&m.vid)) {
+        if !fw.state.has_port(m.port) || !(any || (1..=MAX_VID).contains(&m.vid)) {
             return Err(INVALID);
         }
         let known = raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED;

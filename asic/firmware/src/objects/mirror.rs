@@ -39,7 +39,7 @@ impl Object for Mirror {
     fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let m = self.0;
         let short = m.truncate != 0 && m.truncate < 14;
-        if m.mirror == 0 || short || m.port != 0 && fw.state.port(m.port).is_none() {
+        if m.mirror == 0 || short || m.port > fw.state.port_count() {
             return Err(INVALID);
         }
         Ok(self)

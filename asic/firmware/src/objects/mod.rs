@@ -5,6 +5,7 @@ pub(crate) mod acl_counter;
 pub(crate) mod acl_entry;
 pub(crate) mod acl_table;
 pub(crate) mod fdb;
+pub(crate) mod lag;
 pub(crate) mod led;
 pub(crate) mod member;
 pub(crate) mod mirror;

@@ -49,6 +49,7 @@ impl Object for Port {
     fn find(&self, fw: &Firmware) -> Option<Self> {
         fw.state
             .port(self.0.port)
+            .filter(|_| fw.state.has_port(self.0.port))
             .map(|p| Self::from_state(self.0.port, &p.config))
     }
     fn depends(&self, _: &Firmware) -> Result<(), Failure> {

@@ -62,7 +62,7 @@ impl Object for Rif {
     fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let r = self.0;
         match r.kind {
-            raw::TND_RIF_PORT | raw::TND_RIF_PORT_VLAN if fw.state.port(r.port).is_none() => {
+            raw::TND_RIF_PORT | raw::TND_RIF_PORT_VLAN if !fw.state.has_port(r.port) => {
                 return Err(INVALID);
             }
             raw::TND_RIF_PORT_VLAN if !(1..=MAX_VID).contains(&r.vid) => return Err(INVALID),

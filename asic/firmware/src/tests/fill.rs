@@ -117,3 +117,70 @@ fn arista() {
 fn jericho() {
     profile("jericho2-large");
 }
+
+#[test]
+fn spectrum_2100() {
+    profile("spectrum-sn2100");
+}
+
+/// Bridging and rules only: what a rule's key needs decides how many there are.
+#[test]
+fn nxp() {
+    let mut fw = chip("nxp-t1040");
+    let f = &mut fw;
+    assert_eq!(create(f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
+    let scatter = |n: u32| n.wrapping_mul(0x9e37_79b1);
+    let expected = f.resources().1[0].free_expected as usize;
+    let macs = fill(f, TND_CLS_FDB, PoolId::ExactMatch, |n| {
+        fdb(1, scatter(n + 1), 1)
+    });
+    assert!(macs.len() > 7800 && macs.len().abs_diff(expected) <= 8192 / 50);
+    drain(f, TND_CLS_FDB, &macs);
+    let c = op(f, TND_OP_CREATE, TND_CLS_RIF, &rif(1, 0, 1));
+    assert_eq!((c.status, c.free, c.size), (TND_ST_TABLE_FULL, 0, 0));
+
+    let stages = [
+        (TND_ACL_PORT, PoolId::Tcam2, [512, 256, 256]),
+        (TND_ACL_INGRESS, PoolId::Tcam, [2048, 1024, 1024]),
+        (TND_ACL_EGRESS, PoolId::Tcam3, [0, 0, 0]),
+    ];
+    for (stage, id, counts) in stages {
+        let table = tnd_acl_table {
+            struct_size: size_of::<tnd_acl_table>() as u16,
+            stage,
+            table: 1,
+        };
+        assert_eq!(create(f, TND_CLS_ACL_TABLE, &table), TND_ST_OK);
+        for (width, count) in counts.into_iter().enumerate() {
+            let make = |n: u32| {
+                let mut e = tnd_acl_entry {
+                    struct_size: size_of::<tnd_acl_entry>() as u16,
+                    table: 1,
+                    priority: n,
+                    ..Default::default()
+                };
+                let ethertype = if width == 1 { 0x86dd } else { 0x0800 };
+                (e.key.ethertype, e.mask.ethertype) = (ethertype, u16::MAX);
+                (e.key.dst_ip, e.mask.dst_ip) = ([0; 16], [0; 16]);
+                e.key.dst_ip[..4].copy_from_slice(&n.to_be_bytes());
+                e.mask.dst_ip[..4].fill(0xff);
+                if width == 2 {
+                    e.mask.dst_mac = [0xff; 6];
+                }
+                e
+            };
+            if count == 0 {
+                let s = create(f, TND_CLS_ACL_ENTRY, &make(1));
+                assert_eq!(s, TND_ST_UNSUPPORTED, "ES0 looks at no IP fields");
+                continue;
+            }
+            let rules = fill(f, TND_CLS_ACL_ENTRY, id, make);
+            assert_eq!(rules.len(), count, "stage {stage}, width {width}");
+            drain(f, TND_CLS_ACL_ENTRY, &rules);
+        }
+        assert_eq!(op(f, TND_OP_DELETE, TND_CLS_ACL_TABLE, &table).status, 0);
+    }
+    for id in PoolId::ALL {
+        assert_eq!(pool(f, id).used, u32::from(id == PoolId::Vlan));
+    }
+}

@@ -3,6 +3,7 @@
 mod acl;
 mod faulty;
 mod fill;
+mod lag;
 mod lease;
 mod model;
 mod processor;

@@ -389,7 +389,7 @@ fn what_the_chip_does_not_know_is_unsupported() {
     let f = &mut fw;
     for (o, cls) in [
         (99, TND_CLS_VLAN),
-        (TND_OP_CREATE, TND_CLS_LAG),
+        (TND_OP_CREATE, TND_CLS_QUEUE),
         (TND_OP_DUMP, 77),
         (TND_OP_ACTIVITY, TND_CLS_RIF),
     ] {

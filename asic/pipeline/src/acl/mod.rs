@@ -63,7 +63,7 @@ impl<S: Sink> Run<'_, '_, S> {
     #[cold]
     pub(crate) fn port_acl(&mut self) -> Step<()> {
         self.stage(Stage::PortAcl);
-        let bind = self.bind(self.ingress, AclStage::Port);
+        let bind = self.bind(self.from, AclStage::Port);
         if bind.traps() {
             return self.trap_incomplete();
         }
@@ -106,7 +106,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if sets == 0 {
             return Ok(());
         }
-        let aware = self.st.port(self.ingress).is_some_and(|p| p.vids.is_some());
+        let aware = self.st.port(self.from).is_some_and(|p| p.vids.is_some());
         let old = self.eth.tag;
         // Behind a service tag, and where tags are payload, the frame itself would have to change now.
         if !aware || old.is_some_and(|t| t.tpid != EtherType::VLAN.0) {
@@ -131,7 +131,7 @@ impl<S: Sink> Run<'_, '_, S> {
         let Some(p) = self.st.port(port) else {
             return self.drop(DropReason::EgressDown);
         };
-        let (up, mtu) = (p.is_up(), p.config.mtu);
+        let (up, mtu) = (p.sends(), p.config.mtu);
         if self.filtered_out() {
             self.leaving(0, &[(port, EgressTag::AsIs)], None, None)?;
         }
@@ -164,7 +164,7 @@ impl<S: Sink> Run<'_, '_, S> {
         macs: Option<(Mac, Mac)>,
     ) -> Step<()> {
         self.acl.asked = true;
-        let bind = self.bind(self.ingress, AclStage::Ingress);
+        let bind = self.bind(self.from, AclStage::Ingress);
         let mut hit = None;
         if !bind.is_nothing() {
             self.stage(Stage::IngressAcl);
@@ -484,7 +484,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if let Some(key) = self.acl.key {
             return Ok(key);
         }
-        let Some(words) = fields(&self.eth, self.frame.bytes(), self.ingress) else {
+        let Some(words) = fields(&self.eth, self.frame.bytes(), self.from) else {
             return self.trap(raw::TND_TRAP_ERROR);
         };
         let key = (FrameKind::of(self.eth.ethertype.0), words);

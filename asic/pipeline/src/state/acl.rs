@@ -184,6 +184,13 @@ impl Acl {
         }
     }
 
+    /// Room for bindings of ports up to `ports`.
+    pub(super) fn grow(&mut self, ports: usize) {
+        if self.binds.len() < ports {
+            self.binds.resize(ports, [Bound::NOTHING; 3]);
+        }
+    }
+
     /// What is bound to a port at a stage. None: no such port.
     pub fn bind(&self, port: u16, stage: AclStage) -> Option<AclBind> {
         let all = self.binds.get(usize::from(port).wrapping_sub(1))?;

@@ -11,6 +11,7 @@
 //! references between objects: that is the firmware's work. Everything the packet path needs is found by array index.
 
 mod acl;
+mod lag;
 mod object;
 mod ports;
 mod router;
@@ -31,6 +32,7 @@ pub use crate::group::{GroupConfig, HashPolicy};
 use crate::trap::{REASONS, Trap, TrapConfig};
 pub use acl::{Acl, AclBind, AclCounter, AclRule, AclStage, AclTable, Mirror, Policer};
 pub(crate) use acl::{Act, Bound, NONE};
+pub use lag::{Lag, LagConfig, MAX_LAG};
 pub(crate) use object::HOT_ACL;
 pub(crate) use object::{EgressTag, Untagged};
 pub use object::{
@@ -52,6 +54,9 @@ pub enum SetError {
     /// Forwarding domain absent or number out of range.
     #[error("forwarding domain {0} does not exist")]
     NoVlan(u16),
+    /// Number of a link aggregation group out of range.
+    #[error("LAG {0} is not 1..{MAX_LAG}")]
+    BadLag(u16),
     /// VLAN id out of range.
     #[error("VLAN id {0} is not 1..4094 or ANY")]
     BadVid(u16),
@@ -84,7 +89,11 @@ pub enum SetError {
 /// Everything the pipeline reads. See the module.
 #[derive(Debug, Clone)]
 pub struct State {
+    /// Front-panel ports, then those of link aggregation groups.
     ports: Vec<Port>,
+    /// Front-panel ports.
+    physical: u16,
+    lags: Vec<Option<Lag>>,
     pub(crate) vlans: Vec<Option<Box<Vlan>>>,
     member_count: usize,
     vrfs: Vec<u16>,
@@ -110,6 +119,8 @@ impl State {
     pub fn new(ports: u16, exact: ExactMatch, lpm4: Lpm4, lpm6: Lpm6) -> State {
         State {
             ports: vec![Port::new(false); usize::from(ports)],
+            physical: ports,
+            lags: Vec::new(),
             vlans: vec![None; usize::from(MAX_FID) + 1],
             member_count: 0,
             vrfs: vec![0],
@@ -129,6 +140,8 @@ impl State {
     /// Cold reset: no object is left, ports are as after [`State::new`] but keep their carrier, traps are back at their
     /// defaults (a profile's own are to be set again). Counters stay.
     pub fn clear(&mut self) {
+        self.ports.truncate(usize::from(self.physical));
+        self.lags.clear();
         for p in &mut self.ports {
             *p = Port::new(p.link);
         }

@@ -60,6 +60,8 @@ pub struct Port {
     pub(crate) hot: u32,
     /// Carrier.
     pub link: bool,
+    /// Port number of the link aggregation group that it is a member of, 0 = none.
+    pub(crate) lag: u16,
     pub(crate) untagged: Untagged,
     /// Domain by VID, 0 = not a member; only on VLAN-aware ports.
     pub(crate) vids: Option<Box<[u16]>>,
@@ -77,6 +79,7 @@ impl Port {
             hot: config.flags & !HOT,
             config,
             link,
+            lag: 0,
             untagged: Untagged::None,
             vids: None,
             rif: None,
@@ -118,6 +121,12 @@ impl Port {
         if all.iter().all(Option::is_none) {
             self.vid_rifs = None;
         }
+    }
+
+    /// Frames may leave by it as a port of its own: up, and in no link aggregation group.
+    #[inline]
+    pub(crate) fn sends(&self) -> bool {
+        self.is_up() && self.lag == 0
     }
 
     /// Takes and sends frames: administratively up, with carrier.

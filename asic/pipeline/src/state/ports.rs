@@ -9,9 +9,10 @@ use super::{
 impl State {
     // ---- ports
 
-    /// Number of ports; they are 1..=this.
+    /// Number of front-panel ports; they are 1..=this.
+    #[inline]
     pub fn port_count(&self) -> u16 {
-        self.ports.len() as u16
+        self.physical
     }
 
     /// One port, from 1.
@@ -29,12 +30,18 @@ impl State {
     /// UPDATE of a port.
     pub fn set_port(&mut self, port: u16, config: PortConfig) -> Result<(), SetError> {
         self.port_mut(port)?.configure(config);
+        self.refresh_lag_of(port);
         Ok(())
     }
 
     /// Carrier came or went.
     pub fn set_link(&mut self, port: u16, up: bool) -> Result<(), SetError> {
+        if port > self.physical {
+            // that of a group follows its members
+            return Err(SetError::NoPort(port));
+        }
         self.port_mut(port)?.link = up;
+        self.refresh_lag_of(port);
         Ok(())
     }
 
@@ -217,7 +224,7 @@ impl State {
 
     /// All member entries: port, vid, entry; ascending.
     pub fn members(&self) -> impl Iterator<Item = (u16, u16, MemberConfig)> + '_ {
-        (1..=self.port_count()).flat_map(move |port| {
+        (1..=self.ports.len() as u16).flat_map(move |port| {
             let p = self.port(port);
             let aware = p
                 .and_then(|p| p.vids.as_deref())

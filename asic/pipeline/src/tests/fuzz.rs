@@ -4,8 +4,8 @@ use tandem_abi::raw;
 
 use crate::entry::{Action, FdbValue, HostValue, RouteTarget};
 use crate::state::{
-    GroupConfig, HashPolicy, MemberConfig, NexthopConfig, PortConfig, RifConfig, RifPlace,
-    VlanConfig,
+    AclBind, AclStage, GroupConfig, HashPolicy, LagConfig, MemberConfig, Mirror, NexthopConfig,
+    PortConfig, RifConfig, RifPlace, VlanConfig,
 };
 use crate::testkit::{Out, ip6, mac, router_mac, state_sized};
 use crate::{Buffer, Offload, State, age, process, warm};
@@ -38,7 +38,7 @@ fn change(s: &mut State, r: &mut Rng) {
     let port = r.below(8) as u16;
     let fid = r.below(5) as u16;
     let rif = r.below(8) as u16;
-    match r.below(13) {
+    match r.below(16) {
         0 => {
             let config = PortConfig {
                 flags: r.next() as u32
@@ -189,7 +189,89 @@ fn change(s: &mut State, r: &mut Rng) {
             };
             let _ = s.set_trap(r.below(25) as u16, config);
         }
+        13 => rules(s, r, port, false),
+        14 => {
+            let mut members = Vec::new();
+            for p in 1..=PORTS {
+                if r.chance(4) {
+                    members.push((p, !r.chance(3)));
+                }
+            }
+            let hash = r.below(4) as u16;
+            let _ = s.set_lag(r.below(3) as u16, LagConfig { hash, members });
+        }
+        15 if r.chance(3) => {
+            s.remove_lag(r.below(3) as u16);
+        }
         _ => {}
+    }
+}
+
+/// Lists, rules of random fields, bindings and what rules refer to; dangling things are refused or ignored.
+fn rules(s: &mut State, r: &mut Rng, port: u16, mirrors: bool) {
+    use tandem_abi::raw::*;
+    let id = r.below(4) as u32 + 1;
+    match r.below(8) {
+        0 => s.acl.add_table(id, r.pick(&AclStage::ALL)),
+        1 => {
+            s.acl.add_counter(id);
+            let (rate, burst) = (r.pick(&[1, 1000, u64::MAX]), r.pick(&[1, 5000, u64::MAX]));
+            s.acl.set_policer(id, r.below(2) as u16, rate, burst);
+        }
+        2 => {
+            s.acl.set_mirror(Mirror {
+                id: id as u16,
+                port: r.below(9) as u16,
+                truncate: r.pick(&[0, 20, 9000]),
+                rate: r.pick(&[0, 1, 3]),
+                ..Mirror::default()
+            });
+        }
+        3 if r.chance(4) => {
+            s.acl.remove_rule(id, r.below(6) as u32);
+        }
+        3 | 4 => {
+            let bind = AclBind {
+                table: r.below(5) as u32,
+                flags: u16::from(r.chance(8)),
+            };
+            let bind = if r.chance(3) {
+                AclBind::default()
+            } else {
+                bind
+            };
+            let _ = s.set_acl_bind(port, r.pick(&AclStage::ALL), bind);
+        }
+        _ => {
+            let mut e = tnd_acl_entry {
+                table: id,
+                priority: r.below(6) as u32,
+                action: r.below(6) as u16,
+                flags: r.next() as u32 & 7 & r.next() as u32,
+                counter: r.below(3) as u32,
+                policer: r.below(3) as u32,
+                // a copy is a second fate: see `mirrors`
+                mirror: if mirrors { r.below(3) as u16 } else { 0 },
+                vid: r.below(4096) as u16,
+                pcp: r.below(9) as u8,
+                trap_class: r.below(4) as u16,
+                ..Default::default()
+            };
+            if r.chance(2) {
+                (e.key.ethertype, e.mask.ethertype) = (r.pick(&[0x0800, 0x86dd, 0x0806]), 0xffff);
+            }
+            if r.chance(2) {
+                (e.key.protocol, e.mask.protocol) = (r.pick(&[6, 17, 58]), 0xff);
+            }
+            if r.chance(3) {
+                (e.dst_port_min, e.dst_port_max) = (r.next() as u16, r.next() as u16);
+            }
+            if r.chance(3) {
+                (e.key.dst_mac[5], e.mask.dst_mac[5]) = (r.below(4) as u8, 3);
+            }
+            let target = r.below(9) as u32;
+            s.acl.put_rule(e, crate::acl::key::rule(&e), target);
+        }
     }
 }
 
@@ -285,6 +367,30 @@ fn offload(r: &mut Rng) -> Offload {
     } else {
         Offload::NONE
     }
+}
+
+/// Copies of every kind, which would spoil the accounts of the other test.
+#[test]
+fn mirrors() {
+    let mut r = Rng(0x6d69_7272_6f72);
+    let mut s = state_sized(PORTS, 8);
+    let mut b = Buffer::with_capacity(70_000);
+    let mut bytes = Vec::new();
+    let mut copies = 0;
+    for n in 0..20_000u64 {
+        change(&mut s, &mut r);
+        rules(&mut s, &mut r, n as u16 % 8, true);
+        let port = r.below(6) as u16 + 1;
+        let off = frame(&mut r, &mut bytes, port);
+        assert!(b.set(&bytes));
+        let mut out = Out::default();
+        process(&mut s, &mut b.frame(off), port, n * 1000, &mut out);
+        if n % 5000 == 4999 {
+            copies += s.acl.mirrors().map(|(_, m)| m.packets).sum::<u64>();
+            s.clear();
+        }
+    }
+    assert!(copies > 100, "{copies}");
 }
 
 /// Set FUZZ_FRAMES for more than the 200,000 of an ordinary run.

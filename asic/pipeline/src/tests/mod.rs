@@ -5,5 +5,6 @@ mod fuzz;
 mod l2;
 mod l3;
 mod l3_ip6;
+mod lag;
 mod model;
 mod vlan;

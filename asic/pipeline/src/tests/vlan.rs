@@ -190,3 +190,40 @@ fn offload_follows_the_tag() {
         assert_eq!(o.csum.unwrap().start, if *port == 2 { 34 } else { 38 });
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    /// Minimum-copy replication: a frame for N ports of mixed tagging is lent N times (N - 1 references beside the one that
+    /// came), none of its bytes copied, and its tag changes at most once, whichever direction.
+    #[test]
+    fn replication_changes_a_tag_at_most_once(
+        forms in proptest::collection::vec(proptest::prelude::any::<bool>(), 2..12),
+        came_tagged: bool,
+    ) {
+        let ports = forms.len() as u16 + 1;
+        let mut s = state(ports);
+        ports_up(&mut s);
+        s.set_vlan(1, VlanConfig::default()).unwrap();
+        for (port, untagged) in (1..).zip(std::iter::once(&!came_tagged).chain(&forms)) {
+            let mut flags = if *untagged { raw::TND_MEMBER_UNTAGGED } else { 0 };
+            if port == 1 && !came_tagged {
+                flags |= raw::TND_MEMBER_PVID;
+            }
+            s.set_member(port, 10, MemberConfig { fid: 1, flags }).unwrap();
+        }
+        let plain = ether([0xff; 6], mac(1), 0x88b5, &[7; 46]);
+        let with_tag = tagged(plain.clone(), 0x8100, 10);
+        let f = if came_tagged { &with_tag } else { &plain };
+        let (out, _) = run_with(&mut s, 1, f, Offload::NONE, 1);
+        proptest::prop_assert_eq!(out.tx.len(), forms.len());
+        for (port, bytes, _) in &out.tx {
+            let want = if forms[usize::from(*port) - 2] { &plain } else { &with_tag };
+            proptest::prop_assert_eq!(bytes, want);
+        }
+        let flood = s.counters.flood;
+        let mixed = forms.contains(&came_tagged);
+        proptest::prop_assert_eq!(flood.sent - flood.frames, forms.len() as u64 - 1);
+        proptest::prop_assert_eq!((flood.tag_changes, flood.most_tag_changes), (u64::from(mixed), u64::from(mixed)));
+    }
+}

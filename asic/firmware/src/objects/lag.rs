@@ -1,0 +1,163 @@
+//! TND_CLS_LAG: a link aggregation group; its members are swapped by one command. Domains, router interfaces, lists and the
+//! driver's FDB entries on its port keep it.
+
+use crate::Firmware;
+use crate::object::{Failure, IN_USE, INVALID, Object, body};
+use crate::objects::fdb::Fdb;
+use crate::pools::PoolId;
+use tandem_abi::raw;
+use tandem_pipeline::entry::FdbValue;
+use tandem_pipeline::state::{LagConfig, MAX_LAG, RifPlace};
+use tandem_tables::exact::Key;
+use zerocopy::{FromBytes, IntoBytes};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lag {
+    lag: u16,
+    hash: u16,
+    /// Ports and whether they take part. `None` if the body was too short for them: good for a key only.
+    members: Option<Vec<(u16, bool)>>,
+}
+
+impl Lag {
+    pub(crate) fn from_state(lag: u16, c: &LagConfig) -> Self {
+        Self {
+            lag,
+            hash: c.hash,
+            members: Some(c.members.clone()),
+        }
+    }
+
+    fn members(&self) -> &[(u16, bool)] {
+        self.members.as_deref().unwrap_or_default()
+    }
+
+    /// FDB entries that point to a port.
+    fn fdb(fw: &Firmware, port: u16) -> impl Iterator<Item = (Key, Fdb)> + '_ {
+        let mut cursor = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let (next, e) = fw.state.exact.next(cursor)?;
+                cursor = next;
+                if let Some(f) = Fdb::from_entry(&e)
+                    && FdbValue::unpack(e.value).port == port
+                {
+                    return Some((e.key, f));
+                }
+            }
+        })
+    }
+}
+
+impl Object for Lag {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let head: raw::tnd_lag = body(bytes, 4)?;
+        let size = size_of::<raw::tnd_lag_member>();
+        let member = |i: usize| {
+            let at = usize::from(head.struct_size) + i * size;
+            let m = raw::tnd_lag_member::read_from_bytes(bytes.get(at..at + size)?).ok()?;
+            Some((m.port, m.flags & raw::TND_LAG_ACTIVE != 0))
+        };
+        let count = usize::from(head.count).min(raw::TND_LAG_MAX_MEMBERS + 1);
+        Some(Self {
+            lag: head.lag,
+            hash: head.hash,
+            members: (0..count).map(member).collect(),
+        })
+    }
+    fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
+        let mut members = self.members.ok_or(INVALID)?;
+        members.sort_unstable();
+        let twice = members.windows(2).any(|w| w[0].0 == w[1].0);
+        let known = |p: &(u16, bool)| (1..=fw.state.port_count()).contains(&p.0);
+        if !(1..=MAX_LAG).contains(&self.lag)
+            || self.hash > raw::TND_LAG_HASH_L4
+            || members.len() > raw::TND_LAG_MAX_MEMBERS
+            || twice
+            || !members.iter().all(known)
+        {
+            return Err(INVALID);
+        }
+        Ok(Self {
+            members: Some(members),
+            ..self
+        })
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        fw.state
+            .lag(self.lag)
+            .map(|l| Self::from_state(self.lag, &l.config))
+    }
+    fn depends(&self, fw: &Firmware) -> Result<(), Failure> {
+        let other = |port: u16| {
+            let mut all = fw.state.lags().filter(|(lag, _)| *lag != self.lag);
+            all.any(|(_, l)| l.config.members.iter().any(|m| m.0 == port))
+        };
+        if self.members().iter().any(|m| other(m.0)) {
+            return Err(IN_USE);
+        }
+        Ok(())
+    }
+    fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
+        let had = old.map_or(0, |o| o.members().len() as u32);
+        let has = self.members().len() as u32;
+        if old.is_none() {
+            fw.take(PoolId::Lag, 1)?;
+        }
+        if let Err(f) = fw.take(PoolId::LagMember, has.saturating_sub(had)) {
+            if old.is_none() {
+                fw.untake(PoolId::Lag, 1);
+            }
+            return Err(f);
+        }
+        let config = LagConfig {
+            hash: self.hash,
+            members: self.members().to_vec(),
+        };
+        fw.state.set_lag(self.lag, config).map_err(|_| INVALID)?;
+        fw.give(PoolId::LagMember, had.saturating_sub(has));
+        Ok(())
+    }
+    fn in_use(&self, fw: &Firmware) -> bool {
+        let port = fw.state.lag_port(self.lag);
+        let on_vlan = |p: RifPlace| matches!(p, RifPlace::PortVlan(at, _) if at == port);
+        fw.state.members().any(|(p, _, _)| p == port)
+            || fw.state.rif_at(RifPlace::Port(port)).is_some()
+            || fw.state.rifs().any(|(_, r)| on_vlan(r.place))
+            || fw.state.acl.binds().any(|(p, _, _)| p == port)
+            || Self::fdb(fw, port).any(|(_, f)| !f.learned())
+    }
+    fn remove(&self, fw: &mut Firmware) {
+        let port = fw.state.lag_port(self.lag);
+        let learned: Vec<Key> = Self::fdb(fw, port).map(|(k, _)| k).collect();
+        for key in learned {
+            fw.remove_exact(&key);
+        }
+        if fw.state.remove_lag(self.lag) {
+            fw.give(PoolId::Lag, 1);
+            fw.give(PoolId::LagMember, self.members().len() as u32);
+        }
+        if let Some(c) = &mut fw.resync {
+            c.lag.set(self.lag.into(), false);
+        }
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        let head = raw::tnd_lag {
+            struct_size: size_of::<raw::tnd_lag>() as u16,
+            lag: self.lag,
+            count: self.members().len() as u16,
+            hash: self.hash,
+        };
+        out.extend(head.as_bytes());
+        for (port, active) in self.members() {
+            let flags = if *active { raw::TND_LAG_ACTIVE } else { 0 };
+            let m = raw::tnd_lag_member { port: *port, flags };
+            out.extend(m.as_bytes());
+        }
+    }
+    fn confirm(&self, fw: &mut Firmware) {
+        if let Some(c) = &mut fw.resync {
+            c.lag.set(self.lag.into(), true);
+        }
+    }
+}
