@@ -115,6 +115,7 @@ struct clsw_device {
 	u32 posted_inline;		/* commands that a caller posted itself */
 	bool in_callback;		/* a watcher runs: nothing is flushed below it */
 	u8 resync;			/* enum clsw_resync */
+	bool veil;			/* a replay into an empty chip: see replay.c */
 	struct clsw_open *open;		/* drain.c: commands in flight by cookie */
 	struct clsw_open *open_free;
 	struct clsw_obj *target;	/* that a route named last; NULL: look for it */

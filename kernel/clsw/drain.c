@@ -235,9 +235,24 @@ static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd
 	cmd->op = cpu_to_le16(obj->op);
 }
 
+/* The chip has begun empty: until it has everything, what misses in it is for the CPU */
+static const void *veiled(const struct clsw_obj *obj, u8 *copy)
+{
+	struct tnd_vlan *vlan = (void *)copy;
+	struct tnd_rif *rif = (void *)copy;
+
+	memcpy(copy, obj->body, obj->size);
+	if (obj->key.cls == TND_CLS_RIF)
+		rif->flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
+	else
+		vlan->flags |= cpu_to_le32(TND_VLAN_UC_TRAP);
+	return copy;
+}
+
 static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	u8 route[sizeof(struct tnd_route)];
+	u8 copy[max3(sizeof(struct tnd_route), sizeof(struct tnd_rif), sizeof(struct tnd_vlan))]
+		__aligned(8);
 	const void *body = obj->body;
 	struct clsw_open *open;
 	struct tnd_cmd cmd;
@@ -254,11 +269,14 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	if (obj->key.cls == TND_CLS_ROUTE && obj->op != TND_OP_DELETE) {
 		degraded = target_failed(cd, obj);
 		if (degraded || obj->forced) {
-			memcpy(route, obj->body, sizeof(route));
-			as_trap(route);
-			body = route;
+			memcpy(copy, obj->body, sizeof(struct tnd_route));
+			as_trap(copy);
+			body = copy;
 		}
 	}
+	if (cd->veil && obj->op != TND_OP_DELETE && obj->size <= sizeof(copy) &&
+	    (obj->key.cls == TND_CLS_RIF || obj->key.cls == TND_CLS_VLAN))
+		body = veiled(obj, copy);
 	cmd.cls = cpu_to_le16(obj->key.cls);
 	cmd.cookie = cookie_of(cd, open);
 	cmd.body_size = cpu_to_le32(obj->size);

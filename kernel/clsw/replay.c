@@ -6,6 +6,11 @@
  *   clsw_replay_finish() waits for COUNT, reads the pools once more --> NONE
  *
  * Until then everything is admitted as best effort: the kernel has it already.
+ *
+ * A chip that begins empty would answer from half a table: a wider route for a
+ * longer one that is still to come. So RIFs trap all, and unknown unicast goes to
+ * the CPU, until everything is there (the veil); at the end both are written as
+ * they should be. One that kept its tables goes on forwarding.
  */
 #include <linux/slab.h>
 
@@ -71,6 +76,27 @@ static int recount(struct clsw_device *cd, bool cold, bool quiet_only)
 	return count;
 }
 
+/* Locked, after rm_restart() */
+static bool chip_is_empty(struct clsw_device *cd)
+{
+	struct rm_class_state class;
+	struct rm_pool_state pool;
+	unsigned int i;
+
+	for (i = 0; rm_class_state(cd->rm, i, &class); i++) {
+		if (class.cls == TND_CLS_ROUTE && rm_pool_state(cd->rm, class.pool, &pool) &&
+		    pool.used)
+			return false;
+	}
+	return true;
+}
+
+static void unveil(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	if (obj->key.cls == TND_CLS_RIF || obj->key.cls == TND_CLS_VLAN)
+		clsw_touch(cd, obj);
+}
+
 int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
 {
 	int err;
@@ -85,6 +111,9 @@ int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
 	err = recount(cd, mode == CLSW_ATTACH_COLD, false);
 	if (err)
 		return err;
+	clsw_lock(cd);
+	cd->veil = chip_is_empty(cd);
+	clsw_unlock(cd);
 	clsw_store_each(cd, forget);
 	return 0;
 }
@@ -95,6 +124,7 @@ int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
 	long left = wait_event_timeout(cd->idle_wait,
 				       READ_ONCE(cd->resync) == CLSW_RESYNC_COUNT || !clsw_up(cd),
 				       msecs_to_jiffies(ms));
+	bool veil;
 	int err;
 
 	if (!left)
@@ -105,7 +135,11 @@ int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
 	err = recount(cd, false, true);
 	clsw_lock(cd);
 	cd->resync = CLSW_RESYNC_NONE;
+	veil = cd->veil;
+	cd->veil = false;
 	clsw_unlock(cd);
+	if (veil)
+		clsw_store_each(cd, unveil);
 	clsw_drain_kick(cd);
 	return err;
 }

@@ -136,9 +136,41 @@ static void deleted(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 	l3_alias_clear(l3, route, which);
 }
 
+/* A device has refused what @l3 has taken. A route of before: the kernel says which */
+struct refused {
+	const struct fib_entry_notifier_info *info;
+	bool replaces;
+};
+
+static void undo(struct clsw_l3 *l3, void *arg)
+{
+	const struct refused *refused = arg;
+	const struct fib_entry_notifier_info *info = refused->info;
+	__be32 dst = htonl(info->dst);
+	struct l3_route *route;
+
+	if (!refused->replaces) {
+		deleted(l3, info);
+		return;
+	}
+	route = l3_route_find(l3, info->tb_id, TND_AF_INET, &dst, info->dst_len);
+	if (route && route->alias[l3_alias_of(info->tb_id)].fi == info->fi)
+		l3_blind(l3);
+}
+
+static bool known(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info)
+{
+	__be32 dst = htonl(info->dst);
+	struct l3_route *route;
+
+	route = l3_route_find(l3, info->tb_id, TND_AF_INET, &dst, info->dst_len);
+	return route && route->alias[l3_alias_of(info->tb_id)].there;
+}
+
 int l3_fib4_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_info *info)
 {
 	struct fib_nh_notifier_info *nh_info;
+	struct refused refused = {};
 	char text[CLSW_TEXT];
 	int err = 0;
 
@@ -147,7 +179,10 @@ int l3_fib4_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 	clsw_lock(l3->cd);
 	switch (event) {
 	case FIB_EVENT_ENTRY_REPLACE:
-		err = replaced(l3, container_of(info, struct fib_entry_notifier_info, info), text);
+		refused.info = container_of(info, struct fib_entry_notifier_info, info);
+		err = replaced(l3, refused.info, text);
+		if (err)
+			refused.replaces = known(l3, refused.info);
 		break;
 	case FIB_EVENT_ENTRY_DEL:
 		deleted(l3, container_of(info, struct fib_entry_notifier_info, info));
@@ -160,6 +195,8 @@ int l3_fib4_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 		break;
 	}
 	clsw_unlock(l3->cd);
+	if (err && info->extack)
+		l3_others(l3, undo, &refused);
 	if (err && text[0])
 		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
 	return err;

@@ -256,10 +256,44 @@ static void gone(struct clsw_l3 *l3, struct fib6_info **gone_rts, unsigned int g
 	l3_alias_clear(l3, route, which);
 }
 
+/* A device has refused what @l3 has taken. A route of before: the kernel says which */
+struct refused {
+	struct fib6_info **rts;
+	unsigned int count;
+	bool replaces;
+};
+
+static bool known(struct clsw_l3 *l3, const struct fib6_info *rt, const struct fib6_info *which)
+{
+	u32 tb_id = rt->fib6_table->tb6_id;
+	const struct l3_alias *alias;
+	struct l3_route *route;
+	unsigned int i;
+
+	route = l3_route_find(l3, tb_id, TND_AF_INET6, &rt->fib6_dst.addr, rt->fib6_dst.plen);
+	if (!route)
+		return false;
+	alias = &route->alias[l3_alias_of(tb_id)];
+	for (i = 0; which && i < alias->rt_count && alias->rts[i] != which; i++)
+		;
+	return alias->there && (!which || i < alias->rt_count);
+}
+
+static void undo(struct clsw_l3 *l3, void *arg)
+{
+	const struct refused *refused = arg;
+
+	if (!refused->replaces)
+		gone(l3, refused->rts, refused->count);
+	else if (known(l3, refused->rts[0], refused->rts[0]))
+		l3_blind(l3);
+}
+
 int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_info *info)
 {
 	struct fib6_entry_notifier_info *six;
 	struct fib6_info *one, **rts = &one, *rt, *iter;
+	struct refused refused = {};
 	bool veto = info->extack;
 	char text[CLSW_TEXT] = "";
 	unsigned int n = 1;
@@ -294,7 +328,15 @@ int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 		gone(l3, rts, n);
 	else
 		err = come(l3, rts, n, event == FIB_EVENT_ENTRY_APPEND, veto, text);
+	/* what is appended goes again by itself */
+	if (err && event == FIB_EVENT_ENTRY_REPLACE)
+		refused.replaces = known(l3, rt, NULL);
 	clsw_unlock(l3->cd);
+	if (err && veto) {
+		refused.rts = rts;
+		refused.count = n;
+		l3_others(l3, undo, &refused);
+	}
 	if (rts != &one)
 		kfree(rts);
 	if (err && text[0])

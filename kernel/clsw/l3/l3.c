@@ -17,6 +17,26 @@
 #include "l3.h"
 
 #define FIB_TRIES	10
+#define EYES_MOST	200	/* times HZ / 20 */
+
+/* Of all devices: one lock, inside it at most one device's */
+static LIST_HEAD(all);
+static DEFINE_SPINLOCK(all_lock);
+
+void l3_others(struct clsw_l3 *l3, void (*fn)(struct clsw_l3 *other, void *arg), void *arg)
+{
+	struct clsw_l3 *other;
+
+	spin_lock_bh(&all_lock);
+	list_for_each_entry(other, &all, all) {
+		if (other == l3 || !net_eq(other->net, l3->net))
+			continue;
+		clsw_lock(other->cd);
+		fn(other, arg);
+		clsw_unlock(other->cd);
+	}
+	spin_unlock_bh(&all_lock);
+}
 
 static int fib_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
@@ -99,6 +119,7 @@ static void wake_up_again(struct clsw_l3 *l3)
 void l3_blind(struct clsw_l3 *l3)
 {
 	lockdep_assert_held(&l3->cd->lock);
+	l3->told = false;
 	if (!l3->blind++)
 		dev_warn(l3->cd->parent, "no memory for a route: routed packets go to the CPU until there is some\n");
 	l3_rifs_trap(l3);
@@ -135,18 +156,32 @@ static void see_again(struct clsw_l3 *l3)
 	if (l3_neigh_walk(l3))
 		WRITE_ONCE(l3->sleepy, true);
 	clsw_lock(l3->cd);
-	if (l3->listens && l3->blind == was)
-		l3->blind = 0;
+	l3->told = l3->listens && l3->blind == was;
 	clsw_unlock(l3->cd);
-	if (READ_ONCE(l3->blind))
-		return;
-	dev_info(l3->cd->parent, "all routes are known again\n");
-	queue_work(l3->wq, &l3->refresh_work);
+}
+
+/* All that the kernel has told is in the chip: RIFs may forward. False: not yet */
+static bool open_eyes(struct clsw_l3 *l3)
+{
+	bool done;
+
+	clsw_lock(l3->cd);
+	/* where routes come without a break nothing is ever settled; those of before are written */
+	done = l3->told && (clsw_drain_settled(l3->cd) || ++l3->waited > EYES_MOST);
+	if (done) {
+		l3->blind = 0;
+		l3->waited = 0;
+	}
+	clsw_unlock(l3->cd);
+	if (done)
+		queue_work(l3->wq, &l3->refresh_work);
+	return done;
 }
 
 static void tick_work(struct work_struct *work)
 {
 	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, tick_work.work);
+	unsigned long pause = L3_TICK;
 
 	if (l3->leaving)
 		return;
@@ -157,12 +192,16 @@ static void tick_work(struct work_struct *work)
 		l3_rifs_refresh(l3);
 		rtnl_unlock();
 	}
-	if (READ_ONCE(l3->blind))
-		see_again(l3);
+	if (READ_ONCE(l3->blind)) {
+		if (!READ_ONCE(l3->told))
+			see_again(l3);
+		if (!open_eyes(l3))
+			pause = HZ / 20;
+	}
 	if (READ_ONCE(l3->sleepy))
 		wake_up_again(l3);
 	l3_neigh_tick(l3, l3->ticks % 2 == 0);
-	queue_delayed_work(l3->wq, &l3->tick_work, L3_TICK);
+	queue_delayed_work(l3->wq, &l3->tick_work, pause);
 }
 
 static void fid_changed(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid)
@@ -264,6 +303,11 @@ int clsw_l3_init(struct clsw_device *cd)
 	err = register_inet6addr_notifier(&l3->inet6addr_nb);
 	if (err)
 		goto err_inetaddr;
+	/* nothing is forwarded by half a table */
+	l3->blind = 1;
+	spin_lock_bh(&all_lock);
+	list_add(&l3->all, &all);
+	spin_unlock_bh(&all_lock);
 	rtnl_lock();
 	l3_rifs_refresh(l3);
 	rtnl_unlock();
@@ -277,12 +321,18 @@ int clsw_l3_init(struct clsw_device *cd)
 	if (err)
 		goto err_netevent;
 	l3->listens = true;
+	clsw_lock(cd);
+	l3->told = l3->blind == 1;
+	clsw_unlock(cd);
 	queue_delayed_work(l3->wq, &l3->tick_work, 0);
 	return 0;
 
 err_netevent:
 	unregister_netevent_notifier(&l3->netevent_nb);
 err_inet6addr:
+	spin_lock_bh(&all_lock);
+	list_del(&l3->all);
+	spin_unlock_bh(&all_lock);
 	unregister_inet6addr_notifier(&l3->inet6addr_nb);
 err_inetaddr:
 	unregister_inetaddr_notifier(&l3->inetaddr_nb);
@@ -313,6 +363,9 @@ void clsw_l3_exit(struct clsw_device *cd)
 	struct clsw_l3 *l3 = cd->l3;
 
 	WRITE_ONCE(l3->leaving, true);
+	spin_lock_bh(&all_lock);
+	list_del(&l3->all);
+	spin_unlock_bh(&all_lock);
 	clsw_l2_on_fid(cd, NULL);
 	/* it may be about to listen anew */
 	cancel_delayed_work_sync(&l3->tick_work);

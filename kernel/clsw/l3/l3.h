@@ -251,6 +251,7 @@ struct l3_route {
 };
 
 struct clsw_l3 {
+	struct list_head all;	/* of all devices */
 	struct clsw_device *cd;
 	struct net *net;
 	struct list_head vrfs;
@@ -278,6 +279,8 @@ struct clsw_l3 {
 	bool egress_filters;	/* somebody looks at what leaves by one of our interfaces; RTNL */
 	bool sleepy;		/* an allocation failed: everything is looked at again */
 	u32 blind;		/* how often for what the kernel has told: l3_blind() */
+	u8 waited;		/* ... and for the chip to have it */
+	bool told;		/* while blind: the kernel has told all once more */
 	bool listens;		/* to the FIB and to next-hop objects */
 	bool leaving;
 
@@ -330,6 +333,12 @@ static inline struct clsw_cover *l3_cover(struct l3_vrf *vrf, u8 family)
  * remembered: all that comes in traps until it has told everything once more
  */
 void l3_blind(struct clsw_l3 *l3);
+/*
+ * Not locked, atomic. What this device has refused others may have taken: the
+ * kernel asks one after the other and tells nobody that one has said no. @fn is
+ * called with each of them locked
+ */
+void l3_others(struct clsw_l3 *l3, void (*fn)(struct clsw_l3 *other, void *arg), void *arg);
 
 /* ---- vrf.c ---- */
 /* Locked. Of a kernel table, made if need be; NULL: no memory, or never offloaded */

@@ -624,8 +624,24 @@ static void object_unknown(struct clsw_l3 *l3, u32 nhid, bool veto)
 	clsw_unlock(l3->cd);
 }
 
+/* A device has refused what @l3 has taken. One of before: the kernel says how it was */
+struct refused {
+	u32 id;
+	bool replaces;
+};
+
+static void undo(struct clsw_l3 *l3, void *arg)
+{
+	const struct refused *refused = arg;
+
+	object_del(l3, refused->id);
+	if (refused->replaces)
+		l3_blind(l3);
+}
+
 static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 {
+	struct refused refused = {};
 	bool veto = info->extack;
 	struct l3_path *spec;
 	char text[CLSW_TEXT] = "";
@@ -672,6 +688,13 @@ static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 	clsw_unlock(l3->cd);
 	if (err && (!veto || err != -ENOSPC))
 		object_unknown(l3, info->id, veto);
+	if (err && veto) {
+		refused.id = info->id;
+		clsw_lock(l3->cd);
+		refused.replaces = find_object(l3, info->id);
+		clsw_unlock(l3->cd);
+		l3_others(l3, undo, &refused);
+	}
 	kfree(spec);
 	if (err == -ENOSPC || err == -EIO)
 		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
