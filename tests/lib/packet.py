@@ -165,7 +165,9 @@ def is_ip4(frame, proto=None):
 
 
 def is_control(frame):
-    """ARP, ND, MLD, IGMP, and link protocols: compared as sets, because their number depends on timers."""
+    """ARP, ND, MLD, IGMP, link protocols, tagged or not: compared as sets, because their number depends on timers."""
+    if ethertype(frame) == ETH_8021Q and len(frame) >= 18:
+        frame = frame[:12] + frame[16:]
     kind = ethertype(frame)
     if kind == ETH_ARP or frame[:5] == b"\x01\x80\xc2\x00\x00":
         return True

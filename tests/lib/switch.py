@@ -24,6 +24,9 @@ from . import net
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+PACE = float(os.environ.get("TANDEM_PACE", "1"))  # how much longer things may take here: emulated processors are slow
+
+
 def binaries():
     """The folder of asicd, switchd and tandem."""
     return os.environ.get("TANDEM_BIN") or os.path.join(
@@ -156,15 +159,15 @@ class AsicSwitch(Switch):
 
     def start(self):
         """`tandem up` in the switch's namespace, with every cabled port."""
-        words = ["up", "--profile", self.profile]
+        words = ["up", "--profile", self.profile, "--timeout", 30 * PACE]
         for p in sorted(self.cabled):
             words += ["--port", f"swp{p}=p{p}@{self.front.name}"]
         if self.policy:
             words += ["--policy", self.policy]
-        out = self.tandem(*words, timeout=60)
+        out = self.tandem(*words, timeout=60 * PACE)
         self.started = True
         for p in self.cabled:
-            net.wait_until(f"swp{p} to be there with carrier", lambda p=p: self.carrier(p), timeout=5)
+            net.wait_until(f"swp{p} to be there with carrier", lambda p=p: self.carrier(p), timeout=5 * PACE)
         return out
 
     def carrier(self, port):

@@ -13,13 +13,12 @@ Canonicalisation (docs/testing.md has the reasons):
 import concurrent.futures
 import contextlib
 import ipaddress
-import os
 import struct
 import time
 
 from . import net, packet
 from .packet import udp4_frame
-from .switch import Host
+from .switch import PACE, Host
 
 HOSTS = ("h1", "h2", "h3", "h4")
 MAC = {f"h{i}": f"02:00:00:00:00:{i:02x}" for i in range(1, 9)}
@@ -73,9 +72,6 @@ def own_addresses(sw):
             if w in ("inet", "inet6"):
                 found.add(ipaddress.ip_interface(words[i + 1]).ip.packed)
     return found
-
-
-PACE = float(os.environ.get("TANDEM_PACE", "1"))  # how much longer a frame may take here: emulated processors are slow
 
 
 def quiet(wires, least=0.06, most=1.0):
