@@ -9,9 +9,11 @@
 
 use tandem_abi::raw;
 use tandem_packet::checksum;
+use tandem_pipeline::acl::key::rule;
 use tandem_pipeline::entry::{Action, FdbValue, RouteTarget};
 use tandem_pipeline::state::{
-    MemberConfig, NexthopConfig, PortConfig, RifConfig, RifPlace, State, VlanConfig,
+    AclBind, AclStage, MemberConfig, NexthopConfig, PortConfig, RifConfig, RifPlace, State,
+    VlanConfig,
 };
 use tandem_pipeline::{CpuMeta, Event, Frame, Offload, Sink, process, warm};
 use tandem_tables::exact::{ExactMatch, Geometry, Key, Widths};
@@ -125,6 +127,37 @@ fn l2() -> Option<(State, Vec<[u8; LEN]>)> {
     Some((s, flows))
 }
 
+/// The bridge with a list of 256 rules of 16 masks on port 1; the last one is that which all frames hit, and it counts.
+fn acl() -> Option<(State, Vec<[u8; LEN]>)> {
+    let (mut s, flows) = l2()?;
+    s.acl.add_table(1, AclStage::Port);
+    s.acl.add_counter(1);
+    for n in 0..256u32 {
+        let mut e = raw::tnd_acl_entry {
+            table: 1,
+            priority: n,
+            counter: 1,
+            ..Default::default()
+        };
+        (e.key.ethertype, e.mask.ethertype) = (0x0800, u16::MAX);
+        let len = 17 + n % 16;
+        let (mask, net) = (u32::MAX << (32 - len), 0x0b00_0000 | n << 15);
+        e.mask.src_ip[..4].copy_from_slice(&mask.to_be_bytes());
+        if n == 255 {
+            e.key.src_ip[..4].copy_from_slice(&(0x0a01_0203 & mask).to_be_bytes());
+        } else {
+            e.action = raw::TND_ACL_DROP;
+            e.key.src_ip[..4].copy_from_slice(&(net & mask).to_be_bytes());
+            (e.key.protocol, e.mask.protocol) = (17, 0xff);
+            (e.key.dst_port, e.mask.dst_port) = (n as u16, u16::MAX);
+        }
+        s.acl.put_rule(e, rule(&e), 0);
+    }
+    let bind = AclBind { table: 1, flags: 0 };
+    s.set_acl_bind(1, AclStage::Port, bind).ok()?;
+    Some((s, flows))
+}
+
 fn l3(routes: usize) -> Option<(State, Vec<[u8; LEN]>)> {
     let mut s = chip()?;
     for n in 1..=2 {
@@ -180,12 +213,13 @@ fn main() {
     let which = std::env::args().nth(1).unwrap_or_else(|| "l2".into());
     let made = match which.as_str() {
         "l2" => l2(),
+        "acl" => acl(),
         "l3" => l3(100_000),
         "l3-900k" => l3(900_000),
         _ => None,
     };
     let Some((mut s, flows)) = made else {
-        eprintln!("usage: forward [l2|l3|l3-900k] [cold]");
+        eprintln!("usage: forward [l2|acl|l3|l3-900k] [cold]");
         std::process::exit(2);
     };
     let ahead = std::env::args().nth(2).as_deref() != Some("cold");
