@@ -195,7 +195,7 @@ def policy_step(policy, count, params, flags):
     if not t["watch_ns"]:
         sys.exit("guest: the last route is not in hardware")
     out |= {"first_ns": t["first_ns"] - begin, "outage_ns": t["watch_ns"] - begin, "all_ns": t["last_ns"] - begin,
-            **{k: t[k] for k in ("writes", "batches", "queries", "busy_ns", "model_ns", "irqs", "depth")}}
+            **{k: t[k] for k in ("writes", "batches", "queries", "busy_ns", "model_ns", "irqs", "depth", "refused")}}
     time.sleep(0.3)
     out["offloaded"] = offloaded()
     if replay:
