@@ -185,6 +185,8 @@ void clsw_l3_exit(struct clsw_device *cd);
 
 /* ---- store.c, for the drainer ---- */
 bool clsw_class_fixed(u16 cls);
+/* The store may hold such objects */
+bool clsw_class_known(u16 cls);
 void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj);
 /* May sleep: @fn, locked, for every object; it may free the one it gets */
 void clsw_store_each(struct clsw_device *cd,

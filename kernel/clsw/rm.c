@@ -10,7 +10,8 @@
 
 #include "core.h"
 
-#define COSTS_MAX	RM_MAX_ROWS
+/* Rows that a device may have: more than we drive */
+#define COSTS_MAX	(4 * RM_MAX_ROWS)
 
 static int post_ask(struct clsw_device *cd, const struct rm_ask *ask)
 {
@@ -258,6 +259,20 @@ int clsw_rm_read_pools(struct clsw_device *cd, struct tnd_pool *pools)
 	return count < 0 ? count : min(count, RM_MAX_POOLS);
 }
 
+/*
+ * Leaves the rows of classes that the store can hold; how many. A chip may have
+ * others: rules, for one, and those of a later ABI.
+ */
+static int known_costs(struct tnd_class_cost *costs, int count)
+{
+	int i, n = 0;
+
+	for (i = 0; i < count; i++)
+		if (clsw_class_known(le16_to_cpu(costs[i].cls)))
+			costs[n++] = costs[i];
+	return n;
+}
+
 int clsw_rm_start(struct clsw_device *cd)
 {
 	struct rm_setup setup = {
@@ -295,7 +310,7 @@ int clsw_rm_start(struct clsw_device *cd)
 		goto out;
 	}
 	setup.costs = costs;
-	setup.cost_count = min(count, COSTS_MAX);
+	setup.cost_count = known_costs(costs, min(count, COSTS_MAX));
 	/* optional: without it the exact-match memory is asked, not modelled */
 	if (dump(cd, TND_OP_DUMP, TND_CLS_GEOMETRY, geometry, sizeof(*geometry)) > 0)
 		setup.geometry = geometry;

@@ -122,6 +122,11 @@ struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body)
 	return find_key(cd, &key);
 }
 
+bool clsw_class_known(u16 cls)
+{
+	return class_of(cls);
+}
+
 bool clsw_class_fixed(u16 cls)
 {
 	return classes[cls].fixed;
