@@ -44,23 +44,27 @@ class Step:
 
 def canonical(frame, own):
     """Rules 2 and 3; `own` are the switch's addresses as packed bytes."""
-    kind = packet.ethertype(frame)
-    if kind == packet.ETH_IP and len(frame) >= 34:
-        total = struct.unpack_from("!H", frame, 16)[0]
-        if 20 <= total <= len(frame) - 14:
-            frame = frame[:14 + total]
-        if frame[26:30] in own:
-            ihl = (frame[14] & 15) * 4
-            head = bytearray(frame[14:14 + ihl])
-            head[4:6] = b"\0\0"
-            head[10:12] = b"\0\0"
-            head[10:12] = struct.pack("!H", packet.checksum(bytes(head)))
-            frame = frame[:14] + bytes(head) + frame[14 + ihl:]
-    elif kind == packet.ETH_IP6 and len(frame) >= 54:
-        frame = frame[:14 + 40 + struct.unpack_from("!H", frame, 18)[0]]
+    at = 12  # behind the tags
+    while at < 20 and struct.unpack_from("!H", frame, at)[0] in (packet.ETH_8021Q, 0x88A8):
+        at += 4
+    head, body = frame[:at + 2], frame[at + 2:]
+    kind = struct.unpack_from("!H", frame, at)[0]
+    if kind == packet.ETH_IP and len(body) >= 20:
+        total = struct.unpack_from("!H", body, 2)[0]
+        if 20 <= total <= len(body):
+            body = body[:total]
+        if body[12:16] in own:
+            ihl = (body[0] & 15) * 4
+            ip = bytearray(body[:ihl])
+            ip[4:6] = b"\0\0"
+            ip[10:12] = b"\0\0"
+            ip[10:12] = struct.pack("!H", packet.checksum(bytes(ip)))
+            body = bytes(ip) + body[ihl:]
+    elif kind == packet.ETH_IP6 and len(body) >= 40:
+        body = body[:40 + struct.unpack_from("!H", body, 4)[0]]
     elif len(frame) == 60:
-        frame = frame.rstrip(b"\0")
-    return frame
+        return frame.rstrip(b"\0")
+    return head + body
 
 
 def own_addresses(sw):

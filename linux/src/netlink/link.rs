@@ -23,6 +23,12 @@ const IFLA_INFO_DATA: u16 = 2;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
 const IFLA_INFO_SLAVE_DATA: u16 = 5;
 
+const IFLA_VRF_TABLE: u16 = 1;
+const IFLA_BR_VLAN_PROTOCOL: u16 = 8;
+const IFLA_BR_MULTI_BOOLOPT: u16 = 46;
+/// `BR_BOOLOPT_MST_ENABLE`, a bit of `struct br_boolopt_multi`'s `optval`.
+const BOOLOPT_MST: u32 = 1 << 2;
+
 const IFLA_BR_FORWARD_DELAY: u16 = 1;
 const IFLA_BR_AGEING_TIME: u16 = 4;
 const IFLA_BR_TOPOLOGY_CHANGE: u16 = 14;
@@ -95,6 +101,12 @@ fn info(link: &mut Link, linkinfo: &[u8]) {
         "bridge" => LinkKind::Bridge(attrs.get(IFLA_INFO_DATA).map(bridge).unwrap_or_default()),
         "tun" => LinkKind::Tun,
         "vlan" => LinkKind::Vlan(attrs.get(IFLA_INFO_DATA).map(vlan).unwrap_or_default()),
+        "vrf" => LinkKind::Vrf(
+            attrs
+                .get(IFLA_INFO_DATA)
+                .and_then(|d| Attrs::new(d).get(IFLA_VRF_TABLE))
+                .map_or(0, |v| u32_at(v, 0)),
+        ),
         _ => LinkKind::Other(kind),
     };
     link.slave_kind = attrs
@@ -140,6 +152,8 @@ fn bridge(data: &[u8]) -> BridgeInfo {
             IFLA_BR_NF_CALL_IP6TABLES => b.nf_call.ip6 = u8_at(v, 0) != 0,
             IFLA_BR_NF_CALL_ARPTABLES => b.nf_call.arp = u8_at(v, 0) != 0,
             IFLA_BR_VLAN_DEFAULT_PVID => b.default_pvid = u16_at(v, 0),
+            IFLA_BR_VLAN_PROTOCOL => b.vlan_protocol = u16_at(v, 0).to_be(),
+            IFLA_BR_MULTI_BOOLOPT => b.mst = u32_at(v, 0) & BOOLOPT_MST != 0,
             _ => {}
         }
     }

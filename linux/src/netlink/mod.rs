@@ -29,14 +29,15 @@ mod route;
 mod rule;
 mod socket;
 mod types;
+mod vlan;
 mod xfrm;
 
 pub use route::RouteFilter;
 pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode};
 pub use types::{
-    Addr, BaseChain, BridgeInfo, BridgePort, Event, Family, FdbEntry, Link, LinkKind, Neigh,
-    Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, NfCall, Object, Route,
-    RouteNexthop, Rule, VlanInfo,
+    Addr, BaseChain, BridgeInfo, BridgePort, BridgeVlan, BridgeVlans, Event, Family, FdbEntry,
+    Link, LinkKind, Neigh, Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, NfCall,
+    Object, Route, RouteNexthop, Rule, VlanInfo,
 };
 
 use consts::*;
@@ -60,6 +61,8 @@ fn decode_route_family(msg: &wire::Msg<'_>) -> Option<Event> {
         RTM_DELRULE => rule::decode(p).map(Event::Del),
         RTM_NEWNETCONF => netconf::decode(p).map(new),
         RTM_DELNETCONF => netconf::decode(p).map(Event::Del),
+        RTM_NEWVLAN => vlan::decode(p).map(new),
+        RTM_DELVLAN => vlan::decode(p).map(Event::Del),
         _ => None,
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
     let flags = u32_at(payload, 8);
     let (mut priority, mut table) = (0, u32::from(u8_at(payload, 4)));
     let mut selectors = String::new();
+    let mut iif = String::new();
     if flags & FIB_RULE_INVERT != 0 {
         selectors.push_str(" not");
     }
@@ -47,7 +48,10 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
             FRA_SUPPRESS_IFGROUP | FRA_SUPPRESS_PREFIXLEN if u32_at(v, 0) == u32::MAX => Ok(()),
             1 => write!(selectors, " to {}/{dst_len}", addr(v)),
             2 => write!(selectors, " from {}/{src_len}", addr(v)),
-            3 => write!(selectors, " iif {}", text(v)),
+            3 => {
+                iif = text(v);
+                write!(selectors, " iif {iif}")
+            }
             4 => write!(selectors, " goto {}", u32_at(v, 0)),
             10 => write!(selectors, " fwmark {:#x}", u32_at(v, 0)),
             11 => write!(selectors, " realms {:#x}", u32_at(v, 0)),
@@ -84,6 +88,13 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
         table,
         action,
         matches_all: selectors.is_empty(),
+        l3mdev: selectors == " l3mdev 1",
+        // turned round it looks at everything else
+        iif: if flags & FIB_RULE_INVERT != 0 {
+            String::new()
+        } else {
+            iif
+        },
         text,
     }))
 }

@@ -19,7 +19,7 @@ pub use super::error::{Error, Result};
 use super::mmsg::Mmsg;
 use super::types::{Event, Family, Nexthop, Object, Route};
 use super::wire::{Attrs, Msg, Msgs, Writer, text, u32_at};
-use super::{RouteFilter, addr, link, neigh, netconf, nexthop, nft, route, rule};
+use super::{RouteFilter, addr, link, neigh, netconf, nexthop, nft, route, rule, vlan};
 
 /// Which protocol a datagram came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Monitor {
     /// # Errors
     /// When the routing socket can't be had; a kernel without nftables is fine.
     pub fn open(rcvbuf: usize) -> Result<Self> {
-        const GROUPS: [u32; 11] = [
+        const GROUPS: [u32; 12] = [
             group::LINK,
             group::NEIGH,
             group::IPV4_IFADDR,
@@ -77,6 +77,7 @@ impl Monitor {
             group::IPV4_NETCONF,
             group::IPV6_NETCONF,
             group::NEXTHOP,
+            group::BRVLAN,
         ];
         let route = listen(protocols::NETLINK_ROUTE, rcvbuf, &GROUPS)?;
         let netfilter = listen(protocols::NETLINK_NETFILTER, 1 << 20, &[group::NFTABLES]).ok();
@@ -179,6 +180,8 @@ pub enum Dump {
     Netconf(Family),
     /// nftables' base chains.
     BaseChains,
+    /// VLANs of bridges and their ports.
+    BridgeVlans,
 }
 
 impl Dump {
@@ -193,6 +196,7 @@ impl Dump {
             Self::Rules(_) => "dump rules",
             Self::Netconf(_) => "dump netconf",
             Self::BaseChains => "dump base chains",
+            Self::BridgeVlans => "dump bridge VLANs",
         }
     }
 
@@ -357,6 +361,7 @@ impl Requests {
             Dump::Rules(family) => rule::dump(&mut w, seq, family),
             Dump::Netconf(family) => netconf::dump(&mut w, seq, family),
             Dump::BaseChains => nft::dump(&mut w, seq),
+            Dump::BridgeVlans => vlan::dump(&mut w, seq),
         }
         let sent = self
             .socket(what.protocol())

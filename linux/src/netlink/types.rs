@@ -54,8 +54,10 @@ pub enum LinkKind {
     Bridge(BridgeInfo),
     /// TUN or TAP.
     Tun,
-    /// A VLAN device.
+    /// A VLAN device (802.1Q or 802.1ad) on top of another.
     Vlan(VlanInfo),
+    /// A VRF: its table (`IFLA_VRF_TABLE`).
+    Vrf(u32),
     /// Any other kind; empty for a device without one (a physical NIC, loopback).
     Other(String),
 }
@@ -93,6 +95,10 @@ pub struct BridgeInfo {
     pub group_fwd_mask: u16,
     /// PVID that a port gets (only with `vlan_filtering`).
     pub default_pvid: u16,
+    /// Tag protocol of its VLANs: 0x8100, 0x88a8; 0: not told.
+    pub vlan_protocol: u16,
+    /// Multiple spanning trees (`mst_enabled`).
+    pub mst: bool,
     /// Bridged frames pass the chains of the IP families, by this bridge's own switches.
     pub nf_call: NfCall,
 }
@@ -106,6 +112,32 @@ pub struct NfCall {
     pub ip6: bool,
     /// `nf_call_arptables`: ARP.
     pub arp: bool,
+}
+
+/// VLANs of a bridge or of a port, neighbours in number and equal in all else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BridgeVlan {
+    /// First VLAN id.
+    pub first: u16,
+    /// Last one.
+    pub last: u16,
+    /// Untagged frames belong to it.
+    pub pvid: bool,
+    /// The tag is removed at egress.
+    pub untagged: bool,
+    /// STP state of the port in this VLAN, as in [`BridgePort`].
+    pub state: u8,
+    /// A setting that changes forwarding and is not one of the above, by `bridge vlan`'s name for it.
+    pub other: Option<&'static str>,
+}
+
+/// What one message says of a device's VLANs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BridgeVlans {
+    /// The port, or the bridge itself.
+    pub ifindex: u32,
+    /// Never empty.
+    pub vlans: Vec<BridgeVlan>,
 }
 
 /// `IFLA_BRPORT_*` of a device that is a bridge's port.
@@ -399,6 +431,10 @@ pub struct Rule {
     pub action: u8,
     /// It applies to all packets: no selector and no suppressor.
     pub matches_all: bool,
+    /// Its only selector is `l3mdev`: the kernel's own rule for VRFs.
+    pub l3mdev: bool,
+    /// It looks only at what comes in by the interface of this name; empty: anywhere.
+    pub iif: String,
     /// Everything in the message, in about `ip rule`'s words: tells rules apart, and a person what they are.
     pub text: String,
 }
@@ -492,6 +528,8 @@ pub enum Object {
     Rule(Rule),
     /// Sysctls.
     Netconf(Netconf),
+    /// VLANs of a bridge or of a port.
+    BridgeVlans(BridgeVlans),
     /// A base chain.
     BaseChain(BaseChain),
     /// A table of nftables went, with all its chains: family, name (`None`: all tables).

@@ -191,10 +191,21 @@ pub struct FdbWriteBack {
     pub add: bool,
     /// ifindex of the bridge.
     pub bridge: u32,
+    /// VLAN, 0 without filtering.
+    pub vlan: u16,
     /// ifindex of the swp device.
     pub ifindex: u32,
     /// Address.
     pub mac: [u8; 6],
+}
+
+/// What a forwarding domain of the chip stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Domain {
+    /// ifindex of the bridge.
+    pub dev: u32,
+    /// VLAN; 0: a bridge without VLAN filtering.
+    pub vlan: u16,
 }
 
 /// A neighbour that the hardware needs: the kernel shall resolve it and keep it.
@@ -280,8 +291,10 @@ pub struct Counters {
 pub struct RouteRow {
     /// `10.0.0.0/24`
     pub prefix: String,
-    /// VRF, 0.
+    /// VRF, 0 = the default one: a number of the store's own.
     pub vrf: u16,
+    /// The VRF's name, empty for the default one.
+    pub vrf_name: String,
     /// `unicast`, `local`, …
     pub kind: &'static str,
     /// In words.
@@ -296,6 +309,16 @@ pub struct RouteRow {
     pub action: &'static str,
     /// Reason, empty if none.
     pub reason: String,
+}
+
+impl RouteRow {
+    /// What tells it from the others: prefix and VRF.
+    pub fn key(&self) -> String {
+        match self.vrf_name.as_str() {
+            "" => self.prefix.clone(),
+            name => format!("{} vrf {name}", self.prefix),
+        }
+    }
 }
 
 /// A neighbour for `show` and `audit`.

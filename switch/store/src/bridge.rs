@@ -1,10 +1,8 @@
 //! Bridges: what becomes a forwarding domain, and why one can't be offloaded.
 
 use crate::Store;
-use crate::hw::bodies::Vlan;
 use crate::model::{BaseChain, BridgeInfo, Link, LinkKind, NfCall};
-use std::collections::BTreeMap;
-use tandem_abi::raw::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn is_vlan(l: &Link) -> bool {
     matches!(&l.kind, LinkKind::Vlan { .. }) || l.kind == LinkKind::Other("vlan".into())
@@ -33,8 +31,8 @@ impl Store {
                 .iter()
                 .filter(|p| !matches!(p.kind, LinkKind::Swp { .. }))
                 .min_by_key(|p| p.ifindex);
-            let reason = if info.vlan_filtering {
-                "bridge VLAN filtering is not offloaded".to_string()
+            let reason = if let (true, Some(u)) = (info.vlan_filtering, info.unsupported) {
+                format!("{u} is not offloaded")
             } else if let Some(a) = alien {
                 format!("{} is a member and not a front-panel port", a.name)
             } else if let Some(c) = nft {
@@ -54,7 +52,7 @@ impl Store {
             } else if r.link.promiscuous {
                 "it is promiscuous: somebody wants every frame".into()
             } else {
-                String::new()
+                self.incomplete(*i).unwrap_or_default()
             };
             out.insert(*i, (info, reason));
         }
@@ -123,10 +121,14 @@ impl Store {
     /// bridged passes them by.
     pub(crate) fn bridge_device_reasons(&mut self) {
         let mut found = Vec::new();
-        for &b in self.topo.fid_of.keys() {
+        let bridges: BTreeSet<u32> = self.topo.fid_of.keys().map(|d| d.dev).collect();
+        for b in bridges {
             let Some(r) = self.links.get(&b) else {
                 continue;
             };
+            if !matches!(r.link.kind, LinkKind::Bridge(_)) {
+                continue;
+            }
             let chain = self
                 .device_chain(&r.link.name, false)
                 .or_else(|| self.device_chain(&r.link.name, true));
@@ -137,77 +139,5 @@ impl Store {
         for (b, reason) in found {
             self.topo.reasons.entry(b).or_insert(reason);
         }
-    }
-
-    pub(crate) fn refresh_bridges(
-        &mut self,
-        bridges: &BTreeMap<u32, (BridgeInfo, String)>,
-        now: u64,
-    ) {
-        let gone: Vec<(u32, u32)> = self
-            .topo
-            .fid_of
-            .iter()
-            .filter(|(b, _)| bridges.get(b).is_none_or(|x| x.0.vlan_filtering))
-            .map(|(b, f)| (*b, *f))
-            .collect();
-        for (b, f) in gone {
-            self.topo.fid_of.remove(&b);
-            self.topo.bridge_of.remove(&f);
-            self.hw.want::<Vlan>(f, None, now);
-        }
-        for (b, (info, reason)) in bridges {
-            if !reason.is_empty() {
-                self.topo.reasons.insert(*b, reason.clone());
-            }
-            if info.vlan_filtering {
-                continue;
-            }
-            let f = match self.topo.fid_of.get(b) {
-                Some(f) => *f,
-                None => {
-                    let f = self.hw.vlans.take();
-                    self.topo.fid_of.insert(*b, f);
-                    self.topo.bridge_of.insert(f, *b);
-                    f
-                }
-            };
-            self.want_vlan(f, now);
-        }
-    }
-
-    /// The VLAN object of a bridge as it should be now.
-    pub(crate) fn want_vlan(&mut self, f: u32, now: u64) {
-        let Some(r) = self.topo.bridge_of.get(&f).and_then(|b| self.links.get(b)) else {
-            return;
-        };
-        let LinkKind::Bridge(info) = r.link.kind else {
-            return;
-        };
-        // With ageing time 0 the kernel's bridge learns nothing, and on the chip it would mean never: what was learned
-        // ages away at once instead.
-        let mut flags = if info.ageing_s == 0 {
-            0
-        } else {
-            TND_VLAN_LEARNING
-        };
-        if r.link.admin_up {
-            flags |= TND_VLAN_CPU_COPY;
-        }
-        if info.mcast_snooping {
-            flags |= TND_VLAN_MC_TRAP;
-        }
-        // A missing entry would be flooded: unknown unicast goes to the CPU instead.
-        if self.fdb_failed.get(&f).is_some_and(|s| !s.is_empty()) {
-            flags |= TND_VLAN_UC_TRAP;
-        }
-        self.hw.want(
-            f,
-            Some(Vlan {
-                flags,
-                ageing_s: info.ageing_s.max(1),
-            }),
-            now,
-        );
     }
 }

@@ -1,17 +1,17 @@
 //! Why an object is, or is not, in hardware: for people and for `audit`.
 
 use crate::Store;
-use crate::api::{Explanation, FdbRow, NeighRow, RouteRow};
-use crate::fib::{Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, kind_of};
+use crate::api::{Domain, Explanation, FdbRow, NeighRow, RouteRow};
+use crate::fib::{Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of};
 use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, DepState, Fail, Ref};
-use crate::model::{FdbKind, RouteType, TABLE_LOCAL, TABLE_MAIN};
+use crate::model::{FdbKind, RouteType};
 use crate::paths::Target;
 use crate::{Family, FdbKey};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
-use tandem_cover::{NONE, V4, V6};
+use tandem_cover::NONE;
 
 pub(crate) fn mac_text(m: [u8; 6]) -> String {
     m.iter()
@@ -115,6 +115,13 @@ impl Store {
         if x.is(F_OMIT) {
             return "the prefix above it goes to the CPU as well: no entry is needed".into();
         }
+        if !self.slot_stands(self.entry_slot::<F>(e)) {
+            let id = u32::from(self.entry_slot::<F>(e)) - 1;
+            return match self.hw.vrfs.get(id).and_then(|o| o.fail.as_ref()) {
+                Some(f) => format!("its VRF: {}", self.fail_text(f)),
+                None => "its VRF is not in hardware yet".into(),
+            };
+        }
         if self.has_tos::<F>(e) {
             return "a route of this prefix has a TOS".into();
         }
@@ -196,24 +203,40 @@ impl Store {
     }
 
     fn prefix_text<F: Fam>(&self, node: u32) -> String {
-        let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
-        format!("{}/{len}", bits.to_ip())
+        let text = self.bare_prefix::<F>(node);
+        match F::fib(&self.fibs).cover.prefix(node).0.slot() {
+            0 => text,
+            slot => format!("{text} vrf {}", self.vrf_name(slot)),
+        }
     }
 
-    fn explain_route_of<F: Fam>(&self, net: IpNet) -> Explanation {
+    /// The prefix without its VRF.
+    fn bare_prefix<F: Fam>(&self, node: u32) -> String {
+        let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
+        format!("{}/{}", bits.to_ip(), len.saturating_sub(SLOT_BITS))
+    }
+
+    /// The slot of an entry.
+    fn entry_slot<F: Fam>(&self, e: u32) -> u8 {
         let fib = F::fib(&self.fibs);
-        let bits = F::from_ip(net.addr());
+        fib.cover.prefix(fib.entries[e].node).0.slot()
+    }
+
+    fn explain_route_of<F: Fam>(&self, slot: u8, net: IpNet) -> Explanation {
+        let fib = F::fib(&self.fibs);
+        let bits = F::new(slot, net.addr());
+        let len = net.prefix_len() + SLOT_BITS;
         let exact = fib
             .cover
-            .find(bits, net.prefix_len())
+            .find(bits, len)
             .filter(|&n| fib.cover.in_kernel(n));
         // A host address that is no prefix of its own: the route that answers for it.
         let node = match exact {
             Some(n) => Some(n),
-            None if net.prefix_len() == F::WIDTH => fib.cover.kernel_match(bits),
+            None if len == F::WIDTH => fib.cover.kernel_match(bits),
             None => fib
                 .cover
-                .find(bits, net.prefix_len())
+                .find(bits, len)
                 .filter(|&n| fib.at_node(n).is_some()),
         };
         let Some((node, e)) = node.and_then(|n| Some((n, fib.at_node(n)?))) else {
@@ -299,9 +322,14 @@ impl Store {
 
     /// Why is this prefix in hardware, or not? A host address stands for the route that answers for it.
     pub fn explain_route(&self, prefix: IpNet) -> Explanation {
+        self.explain_route_in(0, prefix)
+    }
+
+    /// The same of a VRF's table; `slot` is that of [`Store::vrf_slot`], 0 the default one's.
+    pub fn explain_route_in(&self, slot: u8, prefix: IpNet) -> Explanation {
         match prefix {
-            IpNet::V4(_) => self.explain_route_of::<V4>(prefix.trunc()),
-            IpNet::V6(_) => self.explain_route_of::<V6>(prefix.trunc()),
+            IpNet::V4(_) => self.explain_route_of::<V4>(slot, prefix.trunc()),
+            IpNet::V6(_) => self.explain_route_of::<V6>(slot, prefix.trunc()),
         }
     }
 
@@ -315,7 +343,10 @@ impl Store {
                 let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
                 let fail = o.and_then(|o| o.fail.as_ref());
                 Explanation {
-                    key: format!("{} dev {} master {}", row.mac, row.dev, row.bridge),
+                    key: match row.vlan {
+                        0 => format!("{} dev {} master {}", row.mac, row.dev, row.bridge),
+                        v => format!("{} dev {} vlan {v} master {}", row.mac, row.dev, row.bridge),
+                    },
                     known: true,
                     in_hardware: o.is_some_and(|o| o.have.is_some()),
                     action: o
@@ -371,7 +402,7 @@ impl Store {
                     cover: if there {
                         String::new()
                     } else {
-                        self.connected_text(addr)
+                        self.connected_text(addr, ifindex)
                     },
                     waiting_for: fail
                         .filter(|f| f.full())
@@ -393,19 +424,20 @@ impl Store {
             .unwrap_or_default()
     }
 
-    fn connected_text(&self, addr: IpAddr) -> String {
+    fn connected_text(&self, addr: IpAddr, ifindex: u32) -> String {
+        let slot = self.slot_of(ifindex);
         match Family::of(&addr) {
             Family::V4 => self
                 .fibs
                 .v4
                 .cover
-                .kernel_match(V4::from_ip(addr))
+                .kernel_match(V4::new(slot, addr))
                 .map(|n| self.prefix_text::<V4>(n)),
             Family::V6 => self
                 .fibs
                 .v6
                 .cover
-                .kernel_match(V6::from_ip(addr))
+                .kernel_match(V6::new(slot, addr))
                 .map(|n| self.prefix_text::<V6>(n)),
         }
         .unwrap_or_default()
@@ -449,17 +481,12 @@ impl Store {
                 .or((x.head != NONE).then_some(x.head));
             let alias = best.map(|a| &self.aliases[a]);
             out.push(RouteRow {
-                prefix: self.prefix_text::<F>(x.node),
-                vrf: 0,
+                prefix: self.bare_prefix::<F>(x.node),
+                vrf_name: self.vrf_name(self.entry_slot::<F>(e)),
+                vrf: u16::from(self.entry_slot::<F>(e)),
                 kind: alias.map_or("aggregate", |a| kind_text(kind_of(a.kind))),
                 target: self.entry_target::<F>(e),
-                table: alias.map_or(0, |a| {
-                    if a.table == 0 {
-                        TABLE_LOCAL
-                    } else {
-                        TABLE_MAIN
-                    }
-                }),
+                table: alias.map_or(0, |a| self.table_of(self.entry_slot::<F>(e), a.table)),
                 metric: alias.map_or(0, |a| a.metric),
                 state: self.entry_state::<F>(e),
                 action: action_text(x.have),
@@ -519,11 +546,15 @@ impl Store {
         let r = self.fdb.get(&k).copied().unwrap_or_default();
         let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
         let (state, mut reason) = object_state(self, o);
-        let fid = self.topo.fid_of.get(&k.bridge).map_or(0, |f| *f as u16 + 1);
+        let fid = self
+            .topo
+            .fid_of
+            .get(&Domain::of(&k))
+            .map_or(0, |f| *f as u16 + 1);
         if reason.is_empty() && state == "omitted" {
             reason = match self.topo.reasons.get(&k.bridge) {
                 Some(r) => format!("{}: {r}", self.dev(k.bridge)),
-                None if fid == 0 => format!("{} has no front-panel port", self.dev(k.bridge)),
+                None if fid == 0 => self.no_domain_text(&k),
                 None => String::new(),
             };
         }
@@ -579,6 +610,7 @@ impl Store {
         }
         of(self, &self.hw.vlans, &mut out);
         of(self, &self.hw.members, &mut out);
+        of(self, &self.hw.vrfs, &mut out);
         of(self, &self.hw.rifs, &mut out);
         of(self, &self.hw.nexthops, &mut out);
         of(self, &self.hw.nhgs, &mut out);

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::Store;
-use crate::api::{DeviceEvent, FdbWriteBack};
+use crate::api::{DeviceEvent, Domain, FdbWriteBack};
 use crate::hw::bodies;
 use crate::hw::table::Sent;
 use crate::model::{FdbEntry, FdbKey, FdbKind, SourceId};
@@ -73,17 +73,18 @@ impl Store {
     }
 
     /// The chip was attached warm, and has learned this address behind this port before.
-    pub fn fdb_found(&mut self, bridge: u32, mac: [u8; 6], port: u16, now_ns: u64) {
-        let key = FdbKey {
-            bridge,
-            vlan: 0,
-            mac,
-        };
+    pub fn fdb_found(&mut self, key: FdbKey, port: u16, now_ns: u64) {
         let rec = self.fdb.entry(key).or_default();
         rec.device = Some(port);
         rec.own = true;
         rec.aged = false;
         self.reeval_fdb(key, now_ns);
+    }
+
+    /// It is on the chip as it should be.
+    pub fn fdb_stands(&self, key: &FdbKey) -> bool {
+        let o = self.fdb_ids.get(key).and_then(|id| self.hw.fdb.get(*id));
+        o.is_some_and(|o| o.fail.is_none() && o.want.is_some() && o.want == o.have)
     }
 
     /// The entry of one address as it should be on the chip.
@@ -116,11 +117,8 @@ impl Store {
 
     fn fdb_body(&self, key: FdbKey) -> Option<bodies::Fdb> {
         let rec = self.fdb.get(&key)?;
-        let &vlan = self.topo.fid_of.get(&key.bridge)?;
-        // Entries of a VLAN mean nothing without VLAN filtering.
-        if key.vlan != 0 {
-            return None;
-        }
+        // Entries of a VLAN mean nothing without VLAN filtering, and the others nothing with it.
+        let &vlan = self.topo.fid_of.get(&Domain::of(&key))?;
         let base = bodies::Fdb {
             vlan,
             mac: key.mac,
@@ -192,12 +190,8 @@ impl Store {
             | DeviceEvent::Move { fid, mac, .. }
             | DeviceEvent::Age { fid, mac, .. } => (fid, mac),
         };
-        let &bridge = self.topo.bridge_of.get(&u32::from(fid.checked_sub(1)?))?;
-        let key = FdbKey {
-            bridge,
-            vlan: 0,
-            mac,
-        };
+        let Domain { dev: bridge, vlan } = self.domain(fid)?;
+        let key = FdbKey { bridge, vlan, mac };
         match event {
             DeviceEvent::Learn { port, .. } | DeviceEvent::Move { port, .. } => {
                 let &ifindex = self.topo.if_of_port.get(&port)?;
@@ -227,6 +221,7 @@ impl Store {
                 (!known).then_some(FdbWriteBack {
                     add: true,
                     bridge,
+                    vlan,
                     ifindex,
                     mac,
                 })
@@ -253,6 +248,7 @@ impl Store {
                 Some(FdbWriteBack {
                     add: false,
                     bridge,
+                    vlan,
                     ifindex,
                     mac,
                 })

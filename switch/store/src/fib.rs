@@ -1,7 +1,7 @@
 //! The routing table of one family, in compact form.
 //!
 //! ```text
-//!   trie node (28 or 40 bytes) ──value──► Entry (32): one prefix, what the chip should and does hold
+//!   trie node (32 or 44 bytes) ──value──► Entry (32): one prefix, what the chip should and does hold
 //!                                           │ head
 //!                                           ▼
 //!                                         Alias (36) ──next──► Alias …   the kernel's routes of that prefix
@@ -15,7 +15,7 @@ use crate::model::RouteType;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tandem_abi::raw::*;
 use tandem_cover::slab::Slab;
-use tandem_cover::{Bits, Cover, NONE, V4, V6};
+use tandem_cover::{Bits, Cover, NONE};
 
 /// What an entry of the chip's route table says. Eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +275,7 @@ pub(crate) struct Fib<B: Bits> {
     pub cover: Cover<B>,
     pub entries: Slab<Entry>,
     /// Number of connected prefixes per length.
-    pub connected: [u32; 129],
+    pub connected: [u32; MAX_LEN + 1],
     /// Number of aliases of the local table that are shorter than a host.
     pub wide_local: u32,
 }
@@ -285,7 +285,7 @@ impl<B: Bits> Default for Fib<B> {
         Fib {
             cover: Cover::new(),
             entries: Slab::default(),
-            connected: [0; 129],
+            connected: [0; MAX_LEN + 1],
             wide_local: 0,
         }
     }
@@ -315,14 +315,134 @@ pub(crate) struct Fibs {
     pub v6: Fib<V6>,
 }
 
-/// A family of addresses.
+/// Bits of a key in front of the address: the table of routes ("slot") that a prefix belongs to, 0 = the default VRF's.
+/// So one trie holds all VRFs, and no prefix of one covers another's.
+pub(crate) const SLOT_BITS: u8 = 8;
+/// Longest key of any family, in bits.
+pub(crate) const MAX_LEN: usize = 128 + SLOT_BITS as usize;
+
+/// An IPv4 prefix's key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct V4 {
+    slot: u8,
+    addr: u32,
+}
+
+/// An IPv6 prefix's key; words keep trie nodes small.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct V6 {
+    slot: u8,
+    addr: [u32; 4],
+}
+
+impl V6 {
+    fn number(self) -> u128 {
+        tandem_cover::V6(self.addr).to_u128()
+    }
+}
+
+/// Number of leading bits that two keys share, from what their addresses share.
+fn common(a: u8, b: u8, rest: u32) -> u8 {
+    match (a ^ b).leading_zeros() {
+        8 => SLOT_BITS + rest as u8,
+        n => n as u8,
+    }
+}
+
+fn mask_slot(slot: u8, len: u8) -> u8 {
+    match len {
+        0 => 0,
+        1..SLOT_BITS => slot & (u8::MAX << (SLOT_BITS - len)),
+        _ => slot,
+    }
+}
+
+impl Bits for V4 {
+    const WIDTH: u8 = 32 + SLOT_BITS;
+    fn bit(self, i: u8) -> usize {
+        if i < SLOT_BITS {
+            usize::from(self.slot >> (SLOT_BITS - 1 - i) & 1)
+        } else {
+            tandem_cover::V4(self.addr).bit(i - SLOT_BITS)
+        }
+    }
+    fn common(self, other: Self) -> u8 {
+        common(
+            self.slot,
+            other.slot,
+            (self.addr ^ other.addr).leading_zeros(),
+        )
+    }
+    fn mask(self, len: u8) -> Self {
+        V4 {
+            slot: mask_slot(self.slot, len),
+            addr: tandem_cover::V4(self.addr)
+                .mask(len.saturating_sub(SLOT_BITS))
+                .0,
+        }
+    }
+    /// Of the default VRF.
+    fn from_bytes(b: &[u8; 16]) -> Self {
+        V4 {
+            slot: 0,
+            addr: tandem_cover::V4::from_bytes(b).0,
+        }
+    }
+    /// The address alone.
+    fn to_bytes(self) -> [u8; 16] {
+        tandem_cover::V4(self.addr).to_bytes()
+    }
+}
+
+impl Bits for V6 {
+    const WIDTH: u8 = 128 + SLOT_BITS;
+    fn bit(self, i: u8) -> usize {
+        if i < SLOT_BITS {
+            usize::from(self.slot >> (SLOT_BITS - 1 - i) & 1)
+        } else {
+            tandem_cover::V6(self.addr).bit(i - SLOT_BITS)
+        }
+    }
+    fn common(self, other: Self) -> u8 {
+        common(
+            self.slot,
+            other.slot,
+            (self.number() ^ other.number()).leading_zeros(),
+        )
+    }
+    fn mask(self, len: u8) -> Self {
+        V6 {
+            slot: mask_slot(self.slot, len),
+            addr: tandem_cover::V6(self.addr)
+                .mask(len.saturating_sub(SLOT_BITS))
+                .0,
+        }
+    }
+    /// Of the default VRF.
+    fn from_bytes(b: &[u8; 16]) -> Self {
+        V6 {
+            slot: 0,
+            addr: tandem_cover::V6::from_bytes(b).0,
+        }
+    }
+    /// The address alone.
+    fn to_bytes(self) -> [u8; 16] {
+        tandem_cover::V6(self.addr).to_bytes()
+    }
+}
+
+/// A family of addresses. Lengths are those of keys: [`SLOT_BITS`] longer than the prefix's own.
 pub(crate) trait Fam: Bits {
     const CLS: Cls;
     const AF: u8;
     fn fib(f: &Fibs) -> &Fib<Self>;
     fn fib_mut(f: &mut Fibs) -> &mut Fib<Self>;
-    fn from_ip(a: IpAddr) -> Self;
+    /// An address's key in a table of routes.
+    fn new(slot: u8, a: IpAddr) -> Self;
+    fn slot(self) -> u8;
     fn to_ip(self) -> IpAddr;
+    /// The last address of the prefix.
+    fn last(self, len: u8) -> IpAddr;
     /// The parser traps packets to this prefix before any lookup (docs/mapping.md).
     fn parser_traps(self, len: u8) -> bool;
 }
@@ -336,18 +456,28 @@ impl Fam for V4 {
     fn fib_mut(f: &mut Fibs) -> &mut Fib<Self> {
         &mut f.v4
     }
-    fn from_ip(a: IpAddr) -> Self {
-        match a {
-            IpAddr::V4(a) => V4(a.to_bits()),
-            IpAddr::V6(_) => V4(0),
-        }
+    fn new(slot: u8, a: IpAddr) -> Self {
+        let addr = match a {
+            IpAddr::V4(a) => a.to_bits(),
+            IpAddr::V6(_) => 0,
+        };
+        V4 { slot, addr }
+    }
+    fn slot(self) -> u8 {
+        self.slot
     }
     fn to_ip(self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(self.0))
+        IpAddr::V4(Ipv4Addr::from_bits(self.addr))
+    }
+    fn last(self, len: u8) -> IpAddr {
+        let host = u32::MAX
+            .checked_shr(u32::from(len.saturating_sub(SLOT_BITS)))
+            .unwrap_or(0);
+        IpAddr::V4(Ipv4Addr::from_bits(self.addr | host))
     }
     fn parser_traps(self, len: u8) -> bool {
         // 224.0.0.0/4 multicast
-        len >= 4 && self.0 >> 28 == 0xe
+        len >= SLOT_BITS + 4 && self.addr >> 28 == 0xe
     }
 }
 
@@ -360,18 +490,28 @@ impl Fam for V6 {
     fn fib_mut(f: &mut Fibs) -> &mut Fib<Self> {
         &mut f.v6
     }
-    fn from_ip(a: IpAddr) -> Self {
-        match a {
-            IpAddr::V6(a) => V6::from_u128(a.to_bits()),
-            IpAddr::V4(_) => V6::default(),
-        }
+    fn new(slot: u8, a: IpAddr) -> Self {
+        let addr = match a {
+            IpAddr::V6(a) => tandem_cover::V6::from_u128(a.to_bits()).0,
+            IpAddr::V4(_) => [0; 4],
+        };
+        V6 { slot, addr }
+    }
+    fn slot(self) -> u8 {
+        self.slot
     }
     fn to_ip(self) -> IpAddr {
-        IpAddr::V6(Ipv6Addr::from_bits(self.to_u128()))
+        IpAddr::V6(Ipv6Addr::from_bits(self.number()))
+    }
+    fn last(self, len: u8) -> IpAddr {
+        let host = u128::MAX
+            .checked_shr(u32::from(len.saturating_sub(SLOT_BITS)))
+            .unwrap_or(0);
+        IpAddr::V6(Ipv6Addr::from_bits(self.number() | host))
     }
     fn parser_traps(self, len: u8) -> bool {
         // ff00::/8 multicast, fe80::/10 link-local
-        let [a, ..] = self.0;
-        (len >= 8 && a >> 24 == 0xff) || (len >= 10 && a >> 22 == 0x3fa)
+        let [a, ..] = self.addr;
+        (len >= SLOT_BITS + 8 && a >> 24 == 0xff) || (len >= SLOT_BITS + 10 && a >> 22 == 0x3fa)
     }
 }

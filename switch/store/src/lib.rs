@@ -24,6 +24,8 @@ mod resolve;
 mod routes;
 mod sync;
 mod topo;
+mod vlan;
+mod vrf;
 
 pub use api::*;
 
@@ -64,6 +66,9 @@ pub struct Store {
     settings: Settings,
     neighs: BTreeMap<(IpAddr, u32), neigh::NeighRec>,
     fdb: HashMap<FdbKey, fdb::FdbRec>,
+    /// VLANs of bridges and ports, with source and generation.
+    vlans: BTreeMap<(u32, u16), (model::BridgeVlan, u8, u16)>,
+    vrfs: vrf::Vrfs,
     paths: paths::Paths,
     aliases: Slab<Alias>,
     fibs: Fibs,
@@ -71,6 +76,9 @@ pub struct Store {
     topo: topo::Topo,
     ingress_reasons: HashMap<u32, String>,
     ports_taken: u32,
+    /// Table ids of memberships by port and VID, and back.
+    member_ids: BTreeMap<(u16, u16), u32>,
+    member_keys: HashMap<u32, (u16, u16)>,
     neigh_ids: HashMap<(IpAddr, u32), u32>,
     neigh_keys: HashMap<u32, (IpAddr, u32)>,
     fdb_ids: HashMap<FdbKey, u32>,
@@ -121,12 +129,16 @@ impl Store {
             },
             neighs: BTreeMap::new(),
             fdb: HashMap::new(),
+            vlans: BTreeMap::new(),
+            vrfs: vrf::Vrfs::default(),
             paths: paths::Paths::default(),
             aliases: Slab::default(),
             fibs: Fibs::default(),
             topo: topo::Topo::default(),
             ingress_reasons: HashMap::new(),
             ports_taken: 0,
+            member_ids: BTreeMap::new(),
+            member_keys: HashMap::new(),
             neigh_ids: HashMap::new(),
             neigh_keys: HashMap::new(),
             fdb_ids: HashMap::new(),
@@ -182,6 +194,10 @@ impl Store {
                 let g = generation(KindSet::FDB);
                 self.upsert_fdb(source, x, g, now);
             }
+            Object::BridgeVlan(x) => {
+                let g = generation(KindSet::BRIDGE_VLAN);
+                self.upsert_bridge_vlan(source, x, g);
+            }
             Object::Nexthop(x) => {
                 let g = generation(KindSet::NEXTHOP);
                 self.upsert_nexthop(source, x, g, now);
@@ -226,6 +242,10 @@ impl Store {
                     .is_some_and(|r| r.kernel.is_some() && r.source == src) =>
             {
                 self.remove_fdb(*k, now);
+            }
+            Key::BridgeVlan(i, vid) if self.vlans.get(&(*i, *vid)).is_some_and(|v| v.1 == src) => {
+                self.vlans.remove(&(*i, *vid));
+                self.topo.dirty = true;
             }
             Key::Nexthop(id) if self.paths.objects.get(id).is_some_and(|o| o.1 == src) => {
                 self.remove_nexthop(*id, now)
@@ -342,10 +362,30 @@ impl Store {
         })
     }
 
-    /// The bridge and the front-panel device behind a (fid, port) of the chip.
-    pub fn fdb_place(&self, fid: u16, port: u16) -> Option<(u32, u32)> {
-        let &bridge = self.topo.bridge_of.get(&u32::from(fid.checked_sub(1)?))?;
-        Some((bridge, *self.topo.if_of_port.get(&port)?))
+    /// What a forwarding domain stands for.
+    pub fn domain(&self, fid: u16) -> Option<Domain> {
+        self.topo
+            .domain_of
+            .get(&u32::from(fid.checked_sub(1)?))
+            .copied()
+    }
+
+    /// The bridge with its VLAN, and the front-panel device, behind a (fid, port) of the chip.
+    pub fn fdb_place(&self, fid: u16, port: u16) -> Option<(Domain, u32)> {
+        Some((self.domain(fid)?, *self.topo.if_of_port.get(&port)?))
+    }
+
+    /// Members of a forwarding domain, as (port, VID).
+    pub fn domain_members(&self, fid: u16) -> Vec<(u16, u16)> {
+        let Some(f) = fid.checked_sub(1).map(u32::from) else {
+            return Vec::new();
+        };
+        let wanted = |id: u32| self.hw.members.get(id).and_then(|o| o.want.as_ref());
+        self.member_ids
+            .iter()
+            .filter(|(_, id)| wanted(**id).is_some_and(|m| m.vlan == f))
+            .map(|(k, _)| *k)
+            .collect()
     }
 
     /// Bytes that routes take, indexes included, and how many routes that are.

@@ -65,6 +65,11 @@ pub enum LinkKind {
         /// VLAN id.
         vid: u16,
     },
+    /// A VRF: its routing table.
+    Vrf {
+        /// IFLA_VRF_TABLE
+        table: u32,
+    },
     /// Loopback.
     Loopback,
     /// Anything else; the text is IFLA_INFO_KIND or, without it, a word for the device type.
@@ -72,7 +77,7 @@ pub enum LinkKind {
 }
 
 /// IFLA_BR_*: what of a bridge changes forwarding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BridgeInfo {
     /// IFLA_BR_VLAN_FILTERING.
     pub vlan_filtering: bool,
@@ -82,6 +87,26 @@ pub struct BridgeInfo {
     pub ageing_s: u32,
     /// IFLA_BR_NF_CALL_*: the bridge's own switches.
     pub nf_call: NfCall,
+    /// A feature of the bridge that the chip can't do (802.1ad, multiple spanning trees): its name for the reason.
+    pub unsupported: Option<&'static str>,
+}
+
+/// A VLAN of a bridge's port, or of the bridge itself (what may go up to its own device). Key: `ifindex`, `vid`. Means
+/// nothing while the bridge does not filter by VLAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeVlan {
+    /// The port, or the bridge.
+    pub ifindex: u32,
+    /// 1..=4094
+    pub vid: u16,
+    /// Untagged frames belong to it. One per device.
+    pub pvid: bool,
+    /// The tag is removed at egress.
+    pub untagged: bool,
+    /// `BR_STATE_*` of the port in this VLAN, besides the port's own.
+    pub state: u8,
+    /// A setting that the chip can't do, by its name.
+    pub unsupported: Option<&'static str>,
 }
 
 /// Which bridged frames pass the chains of the IP families as well (br_netfilter).
@@ -433,6 +458,10 @@ pub struct Rule {
     /// One of the kernel's own: no selector, action *to table*, and table local, main or default. Tell it by that,
     /// never by its priority.
     pub is_default: bool,
+    /// The kernel's own rule for VRFs: no selector but `l3mdev`, action *to table*.
+    pub l3mdev: bool,
+    /// FRA_IIFNAME: it looks only at what comes in there (a VRF's name: on any of its interfaces); empty: anywhere.
+    pub iif: String,
     /// As `ip rule` would print it: for the reason.
     pub text: String,
 }
@@ -518,6 +547,8 @@ pub enum Object {
     Neigh(Neigh),
     /// FDB entry.
     Fdb(FdbEntry),
+    /// VLAN of a bridge port or a bridge.
+    BridgeVlan(BridgeVlan),
     /// Next-hop object.
     Nexthop(NexthopObject),
     /// Route.
@@ -543,6 +574,8 @@ pub enum Key {
     Neigh(u32, IpAddr),
     /// Bridge, VLAN, MAC.
     Fdb(FdbKey),
+    /// ifindex, VLAN id.
+    BridgeVlan(u32, u16),
     /// Id.
     Nexthop(u32),
     /// Route key; with `position` the one to remove.
@@ -578,8 +611,10 @@ impl KindSet {
     pub const BASE_CHAIN: KindSet = KindSet(1 << 7);
     /// Per-interface sysctls.
     pub const NETCONF: KindSet = KindSet(1 << 8);
+    /// VLANs of bridges and their ports.
+    pub const BRIDGE_VLAN: KindSet = KindSet(1 << 9);
     /// Everything.
-    pub const ALL: KindSet = KindSet(0x1ff);
+    pub const ALL: KindSet = KindSet(0x3ff);
 
     /// All kinds of `other` are in `self`.
     pub fn contains(self, other: KindSet) -> bool {

@@ -4,11 +4,11 @@
 //! is the connected route of its own interface; a more specific prefix, or one that goes, is followed.
 
 use crate::Store;
-use crate::fib::Fam;
+use crate::fib::{Fam, V4, V6};
 use crate::hw::bodies;
 use crate::model::{Family, Neigh, SourceId, nud};
 use std::net::IpAddr;
-use tandem_cover::{V4, V6};
+use tandem_cover::Bits;
 
 /// A neighbour as announced.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ impl Store {
     pub(crate) fn on_connected(&self, addr: IpAddr, ifindex: u32) -> bool {
         match Family::of(&addr) {
             // The parser sends link-local destinations to the CPU: an entry would never be hit.
-            Family::V6 if V6::from_ip(addr).parser_traps(128) => false,
+            Family::V6 if V6::new(0, addr).parser_traps(V6::WIDTH) => false,
             Family::V4 => self.on_connected_of::<V4>(addr, ifindex),
             Family::V6 => self.on_connected_of::<V6>(addr, ifindex),
         }
@@ -117,7 +117,7 @@ impl Store {
     fn on_connected_of<F: Fam>(&self, addr: IpAddr, ifindex: u32) -> bool {
         let fib = F::fib(&self.fibs);
         fib.cover
-            .kernel_match(F::from_ip(addr))
+            .kernel_match(F::new(self.slot_of(ifindex), addr))
             .and_then(|n| fib.at_node(n))
             .is_some_and(|e| {
                 let want = fib.entries[e].want;
@@ -134,13 +134,7 @@ impl Store {
         if !connected && len < F::fib(&self.fibs).shortest_connected() {
             return;
         }
-        let mut last = bits.to_bytes();
-        for i in len..F::WIDTH {
-            if let Some(b) = last.get_mut(usize::from(i / 8)) {
-                *b |= 0x80 >> (i % 8);
-            }
-        }
-        let (from, to) = (bits.to_ip(), F::from_bytes(&last).to_ip());
+        let (from, to) = (bits.to_ip(), bits.last(len));
         let found: Vec<_> = self
             .neighs
             .range((from, 0)..=(to, u32::MAX))

@@ -4,7 +4,7 @@ use crate::Store;
 use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
     Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_OMIT, F_PARSER, F_PURGE,
-    F_QUEUED, F_REPEAT, F_RETRY, Fam, coarse,
+    F_QUEUED, F_REPEAT, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse,
 };
 use crate::hw::bodies::hw_id;
 use crate::hw::{Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full};
@@ -12,7 +12,7 @@ use crate::reserve::State;
 use crate::routes::Redundant;
 use crate::sync::Phase;
 use tandem_abi::raw::*;
-use tandem_cover::{NONE, V4, V6};
+use tandem_cover::NONE;
 
 /// An entry that was there before, with content that is not known.
 const UNKNOWN: Content = Content {
@@ -26,6 +26,17 @@ impl Store {
     /// Hands out commands to post, in order, as many as may be outstanding. Returns how many were added. Call it after
     /// events and completions, until it returns 0.
     pub fn plan(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
+        // What was given back may let something else in: that is looked at before this says that nothing is to do.
+        for _ in 0..4 {
+            let n = self.plan_once(out, now_ns);
+            if n > 0 || !self.topo.dirty {
+                return n;
+            }
+        }
+        0
+    }
+
+    fn plan_once(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
         let before = out.len();
         if !self.settled(now_ns) {
             return 0;
@@ -108,6 +119,9 @@ impl Store {
             self.refresh_paths(now);
             rounds += 1;
         }
+        if self.vrfs_dying() {
+            self.refresh_vrfs(now);
+        }
         self.drain_changed(now);
         true
     }
@@ -115,9 +129,15 @@ impl Store {
     fn drain_changed(&mut self, now: u64) {
         while let Some(r) = self.hw.changed.pop() {
             match r.cls {
-                Cls::Rif | Cls::Vlan => self.base_changed(r),
+                Cls::Vlan => {
+                    self.vlan_changed(r.id);
+                    self.base_changed(r);
+                }
+                Cls::Rif => self.base_changed(r),
+                Cls::Vrf => self.vrf_changed(r.id, now),
                 Cls::Nexthop | Cls::Nhg => self.target_changed(r),
                 Cls::Fdb => self.fdb_state_changed(r.id, now),
+                Cls::Member => self.member_changed(r.id),
                 _ => {}
             }
         }
@@ -381,9 +401,9 @@ impl Store {
         let delete = op == TND_OP_DELETE;
         let body: Body = body_of(&tnd_route {
             struct_size: size_of::<tnd_route>() as u16,
-            vrf: 0,
+            vrf: u16::from(bits.slot()),
             family: F::AF,
-            prefix_len,
+            prefix_len: prefix_len.saturating_sub(SLOT_BITS),
             action: if delete { TND_ACT_TRAP } else { content.action },
             reason: if delete {
                 TND_TRAP_ROUTE as u8
@@ -700,7 +720,7 @@ impl Store {
             }
             return;
         };
-        let Some(&vlan) = self.topo.fid_of.get(&key.bridge) else {
+        let Some(&vlan) = self.topo.fid_of.get(&crate::Domain::of(key)) else {
             return;
         };
         let failed = self

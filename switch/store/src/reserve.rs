@@ -5,11 +5,10 @@
 
 use crate::Store;
 use crate::api::{Completion, Planned, Ring};
-use crate::fib::{Content, F_RETRY, Fam};
+use crate::fib::{Content, F_RETRY, Fam, V4, V6};
 use crate::hw::{Cls, Flight, Ref, body_of, is_full};
 use std::collections::HashSet;
 use tandem_abi::raw::*;
-use tandem_cover::{V4, V6};
 
 /// See [`Store::refund`].
 const MAX_REFUNDS: u32 = 16;

@@ -326,7 +326,18 @@ impl Store {
                 *o = NONE;
             }
         }
+        for id in std::mem::take(&mut self.hw.members.released) {
+            if let Some(k) = self.member_keys.remove(&id) {
+                self.member_ids.remove(&k);
+                // what waited for it on this port may go on
+                self.topo.dirty |= self.topo.switching.contains(&k.0);
+            }
+        }
+        for id in std::mem::take(&mut self.hw.vrfs.released) {
+            self.vrf_released(id);
+        }
         self.hw.vlans.released.clear();
+        self.topo.dirty |= self.topo.rif_moving && !self.hw.rifs.released.is_empty();
         self.hw.rifs.released.clear();
     }
 

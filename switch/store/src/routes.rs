@@ -3,15 +3,15 @@
 use crate::Store;
 use crate::fib::{
     Alias, Content, Entry, F_DEPEND, F_FAILED, F_FLIGHT, F_OMIT, F_PARSER, F_QUEUED, F_RETRY, Fam,
-    coarse, kind_of,
+    SLOT_BITS, V4, V6, coarse, kind_of,
 };
 use crate::hw::Ref;
-use crate::model::{Family, Route, RouteKey, RouteType, SourceId, TABLE_LOCAL, TABLE_MAIN};
+use crate::model::{Family, Route, RouteKey, RouteType, SourceId};
 use crate::paths::{PathKey, PathSet, Target};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
-use tandem_cover::{NONE, V4, V6};
+use tandem_cover::NONE;
 
 /// Is the redundant entry left out?
 pub(crate) enum Redundant {
@@ -21,32 +21,26 @@ pub(crate) enum Redundant {
     Yes,
 }
 
-/// The order of tables that the kernel's default rules look up: local first, then main. IPv4 keeps both in one trie.
-/// The default table counts only where main has nothing, and there a lookup misses and traps.
-fn table_rank(table: u32) -> Option<u8> {
-    match table {
-        TABLE_LOCAL => Some(0),
-        TABLE_MAIN => Some(1),
-        _ => None,
-    }
-}
-
 impl Store {
     pub(crate) fn upsert_route(&mut self, source: SourceId, r: Route, generation: u16, now: u64) {
+        let Some((slot, _)) = self.table_place(r.key.table) else {
+            self.counters.other_tables += 1;
+            return;
+        };
         match r.key.prefix {
             IpNet::V4(p) => self.upsert_route_of::<V4>(
                 source,
                 r,
-                V4::from_ip(p.addr().into()),
-                p.prefix_len(),
+                V4::new(slot, p.addr().into()),
+                p.prefix_len() + SLOT_BITS,
                 generation,
                 now,
             ),
             IpNet::V6(p) => self.upsert_route_of::<V6>(
                 source,
                 r,
-                V6::from_ip(p.addr().into()),
-                p.prefix_len(),
+                V6::new(slot, p.addr().into()),
+                p.prefix_len() + SLOT_BITS,
                 generation,
                 now,
             ),
@@ -62,8 +56,7 @@ impl Store {
         generation: u16,
         now: u64,
     ) {
-        let Some(table) = table_rank(r.key.table) else {
-            self.counters.other_tables += 1;
+        let Some((_, table)) = self.table_place(r.key.table) else {
             return;
         };
         let fib = F::fib_mut(&mut self.fibs);
@@ -171,19 +164,22 @@ impl Store {
     }
 
     pub(crate) fn remove_route(&mut self, source: SourceId, key: &RouteKey, now: u64) {
+        let Some((slot, _)) = self.table_place(key.table) else {
+            return;
+        };
         match key.prefix {
             IpNet::V4(p) => self.remove_route_of::<V4>(
                 source,
                 key,
-                V4::from_ip(p.addr().into()),
-                p.prefix_len(),
+                V4::new(slot, p.addr().into()),
+                p.prefix_len() + SLOT_BITS,
                 now,
             ),
             IpNet::V6(p) => self.remove_route_of::<V6>(
                 source,
                 key,
-                V6::from_ip(p.addr().into()),
-                p.prefix_len(),
+                V6::new(slot, p.addr().into()),
+                p.prefix_len() + SLOT_BITS,
                 now,
             ),
         }
@@ -197,7 +193,7 @@ impl Store {
         len: u8,
         now: u64,
     ) {
-        let Some(table) = table_rank(key.table) else {
+        let Some((_, table)) = self.table_place(key.table) else {
             return;
         };
         let fib = F::fib(&self.fibs);
@@ -331,6 +327,10 @@ impl Store {
         let Some((a, c)) = self.best_alias::<F>(e) else {
             return Content::ABSENT;
         };
+        let fib = F::fib(&self.fibs);
+        if !self.slot_stands(fib.cover.prefix(fib.entries[e].node).0.slot()) {
+            return Content::ABSENT;
+        }
         if self.has_tos::<F>(e) {
             return Content::trap(TND_TRAP_ROUTE);
         }

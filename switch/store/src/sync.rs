@@ -2,12 +2,12 @@
 
 use crate::Store;
 use crate::api::{Completion, Planned, Ring};
-use crate::fib::{Content, Entry, F_PARSER, Fam};
+use crate::fib::{Content, Entry, F_PARSER, Fam, MAX_LEN, V4, V6};
 use crate::hw::{Cls, Flight, Ref};
 use crate::model::{Addr, FdbKey, KindSet, SourceId};
 use crate::reserve::Reserve;
 use tandem_abi::raw::*;
-use tandem_cover::{NONE, V4, V6};
+use tandem_cover::NONE;
 
 /// Where programming is after an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Default for Replay {
         Replay {
             active: true,
             open: false,
-            level: 129,
-            buckets: vec![Vec::new(); 129],
+            level: MAX_LEN as i16 + 1,
+            buckets: vec![Vec::new(); MAX_LEN + 1],
         }
     }
 }
@@ -164,6 +164,12 @@ impl Store {
             for k in stale {
                 self.remove_fdb(k, now);
             }
+        }
+        if kinds.contains(KindSet::BRIDGE_VLAN) {
+            let g = self.generation(source, KindSet::BRIDGE_VLAN);
+            let all = self.vlans.len();
+            self.vlans.retain(|_, v| v.1 != src || v.2 == g);
+            self.counters.swept += (all - self.vlans.len()) as u64;
         }
         if kinds.contains(KindSet::NEXTHOP) {
             let g = self.generation(source, KindSet::NEXTHOP);
@@ -363,6 +369,8 @@ impl Store {
             (Phase::Begin, TND_OP_BEGIN_RESYNC) => self.phase = Phase::Replay,
             (Phase::End, TND_OP_END_RESYNC) => {
                 self.phase = Phase::Normal;
+                // A membership that another kind of it kept out.
+                self.retry_members();
                 // What the sweep freed may let in what waits; its deltas may be cut short.
                 self.credit_all(c.result);
             }

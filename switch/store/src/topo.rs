@@ -3,17 +3,19 @@
 //! Such changes are rare and touch many things at once, so everything here is computed anew when one came.
 
 use crate::Store;
-use crate::fib::{Alias, Content, F_OMIT, Fam};
-use crate::hw::bodies::{Member, Port, Rif, RifPlace};
+use crate::api::Domain;
+use crate::fib::{Alias, Content, F_OMIT, V4};
+use crate::hw::bodies::{Port, Rif, RifPlace};
+use crate::hw::table::Sent;
 use crate::hw::{Cls, Ref};
 use crate::model::{
-    Addr, BR_STATE_FORWARDING, BaseChain, BridgeInfo, ConfScope, Family, Link, LinkKind, Netconf,
-    NexthopKind, RouteNextHops, Rule, Settings, SourceId,
+    Addr, BR_STATE_FORWARDING, BaseChain, BridgeInfo, BridgePort, ConfScope, Family, Link,
+    LinkKind, Netconf, NexthopKind, RouteNextHops, Rule, Settings, SourceId,
 };
-use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr};
+use crate::vlan::Members;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use tandem_abi::raw::*;
-use tandem_cover::V4;
 
 /// RT_SCOPE_HOST: a route to an own address survives its link going down.
 const SCOPE_HOST: u8 = 254;
@@ -49,10 +51,16 @@ pub(crate) struct Topo {
     pub if_of_rif: HashMap<u32, u32>,
     /// Interfaces that can be router interfaces, with the place.
     pub routable: HashMap<u32, RifPlace>,
-    /// Table id of the VLAN, by ifindex of the bridge.
-    pub fid_of: HashMap<u32, u32>,
+    /// Table id of the VLAN, by what it stands for.
+    pub fid_of: HashMap<Domain, u32>,
     /// The reverse.
-    pub bridge_of: HashMap<u32, u32>,
+    pub domain_of: HashMap<u32, Domain>,
+    /// A router interface waits until that of another VRF is gone from its place.
+    pub rif_moving: bool,
+    /// Ports whose memberships are being replaced by those of the other kind (VLAN-aware or not).
+    pub switching: BTreeSet<u16>,
+    /// A forwarding domain or a membership of it failed: their bridges trap.
+    pub degraded: bool,
     /// Port by ifindex and back.
     pub port_of: HashMap<u32, u16>,
     pub if_of_port: HashMap<u16, u32>,
@@ -85,6 +93,7 @@ impl Store {
             }
             went_down = r.link.admin_up && !link.admin_up;
         }
+        self.vrf_link(&link);
         self.links.insert(
             ifindex,
             LinkRec {
@@ -105,6 +114,7 @@ impl Store {
             return;
         }
         self.topo.dirty = true;
+        self.vrf_gone(ifindex, now);
         self.link_gone(ifindex, true, now);
         self.addrs.retain(|a, _| a.ifindex != ifindex);
         let neighs: Vec<_> = self
@@ -125,6 +135,7 @@ impl Store {
         for k in fdb {
             self.remove_fdb(k, now);
         }
+        self.vlans.retain(|k, _| k.0 != ifindex);
         self.netconf
             .remove(&(Family::V4, ConfScope::Interface(ifindex)));
         self.netconf
@@ -309,10 +320,12 @@ impl Store {
         self.topo.reasons.clear();
         self.topo.router_reason = self.router_reason();
         self.refresh_maps();
+        self.refresh_vrfs(now);
         let bridges = self.bridges();
-        self.refresh_bridges(&bridges, now);
-        self.refresh_ports(now);
+        self.refresh_domains(&bridges, now);
+        self.refresh_ports(&bridges, now);
         self.bridge_device_reasons();
+        self.vlan_device_reasons();
         self.refresh_rifs(&bridges, now);
         for p in self.paths.ids() {
             self.paths.touch(p);
@@ -341,9 +354,6 @@ impl Store {
         if let Some(u) = self.settings.unsupported {
             return u.into();
         }
-        if let Some(r) = self.rules.iter().find(|r| !r.0.is_default) {
-            return format!("policy rule \"{}\"", r.0.text);
-        }
         for family in [Family::V4, Family::V6] {
             let of = |t| {
                 self.rules
@@ -371,11 +381,10 @@ impl Store {
         String::new()
     }
 
-    fn refresh_ports(&mut self, now: u64) {
+    fn refresh_ports(&mut self, bridges: &BTreeMap<u32, (BridgeInfo, String)>, now: u64) {
         // Table ids are port − 1: take them all once, in order.
         while self.ports_taken < u32::from(self.config.ports) {
             self.hw.ports.take();
-            self.hw.members.take();
             self.ports_taken += 1;
         }
         for port in 1..=self.config.ports {
@@ -383,8 +392,7 @@ impl Store {
             let link = ifindex
                 .and_then(|i| self.links.get(&i))
                 .map(|r| r.link.clone());
-            let mut member = None;
-            let body = match link {
+            let body = match &link {
                 None => Port {
                     flags: 0,
                     // the chip refuses 0
@@ -395,43 +403,21 @@ impl Store {
                 Some(l) => {
                     let mut flags = if l.admin_up { TND_PORT_UP } else { 0 };
                     let mut stp = BR_STATE_FORWARDING;
-                    let mut reason = String::new();
-                    if let Some(upper) = self.odd_upper(&l) {
-                        reason = format!("{upper} is on top of it");
-                    } else if let Some(c) = self
-                        .device_chain(&l.name, false)
-                        .or_else(|| self.device_chain(&l.name, true))
-                    {
-                        reason = format!("nftables base chain {c} is attached to it");
-                    }
-                    if l.master != 0 {
-                        let fid = self.topo.fid_of.get(&l.master).copied();
+                    let mut reason = self.port_device_reason(l);
+                    if self.vrf_master(l).is_none() {
                         let bridge = self.topo.reasons.get(&l.master).cloned();
-                        match (fid, &l.bridge_port) {
-                            (Some(f), Some(bp)) => {
+                        match (bridges.contains_key(&l.master), &l.bridge_port) {
+                            (true, Some(bp)) => {
                                 stp = bp.state;
-                                for (on, flag) in [
-                                    (true, TND_PORT_LEARNING),
-                                    (bp.unicast_flood, TND_PORT_FLOOD_UC),
-                                    (bp.mcast_flood, TND_PORT_FLOOD_MC),
-                                    (bp.bcast_flood, TND_PORT_FLOOD_BC),
-                                    (bp.isolated, TND_PORT_ISOLATED),
-                                    (bp.hairpin, TND_PORT_HAIRPIN),
-                                    (bp.locked, TND_PORT_LOCKED),
-                                ] {
-                                    if on {
-                                        flags |= flag;
-                                    }
-                                }
+                                flags |= bridge_port_flags(bp);
                                 if let Some(u) = bp.unsupported {
                                     reason = format!("bridge port option {u} is not offloaded");
                                 }
-                                member = Some(Member {
-                                    vlan: f,
-                                    port,
-                                    vid: TND_VID_ANY,
-                                    flags: TND_MEMBER_PVID | TND_MEMBER_UNTAGGED,
-                                });
+                                if bridges.get(&l.master).is_some_and(|b| b.0.vlan_filtering)
+                                    && let Some(r) = self.port_vlan_reason(l.ifindex)
+                                {
+                                    reason = r;
+                                }
                                 if let (true, Some(b)) = (reason.is_empty(), bridge) {
                                     reason = format!("{}: {b}", self.dev(l.master));
                                 }
@@ -447,6 +433,10 @@ impl Store {
                             }
                         }
                     }
+                    let members = self.port_members(port, l);
+                    if self.want_members(port, members, now) && reason.is_empty() {
+                        reason = "its VLANs are being replaced".into();
+                    }
                     if !reason.is_empty() {
                         flags |= TND_PORT_TRAP_ALL;
                         self.topo.reasons.insert(l.ifindex, reason);
@@ -459,79 +449,86 @@ impl Store {
                     }
                 }
             };
+            if link.is_none() {
+                self.want_members(port, Members::new(), now);
+            }
             self.hw.want(u32::from(port) - 1, Some(body), now);
-            self.want_member(port, member, now);
         }
     }
 
-    /// A device on top of a port that may want frames which the chip would not give it, or not as it wants them. A VLAN
-    /// device with the port's MAC and nothing above it is none, unless the port is in a bridge.
-    fn odd_upper(&self, port: &Link) -> Option<String> {
-        let on = |i: u32| self.links.values().filter(move |x| x.link.lower == i);
-        let plain = |x: &Link| {
-            matches!(x.kind, LinkKind::Vlan { .. })
-                && x.mac == port.mac
-                && (x.master, port.master) == (0, 0)
-                && on(x.ifindex).next().is_none()
-                && self.device_chain(&x.name, false).is_none()
-                && self.device_chain(&x.name, true).is_none()
-        };
-        on(port.ifindex)
-            .map(|x| &x.link)
-            .find(|x| !plain(x))
-            .map(|x| x.name.clone())
-    }
-
-    /// The key of a membership is the port, so its table id is the port's.
-    fn want_member(&mut self, port: u16, member: Option<Member>, now: u64) {
-        self.hw.want(u32::from(port) - 1, member, now);
+    /// Why what is attached to a port's device needs every frame.
+    fn port_device_reason(&self, l: &Link) -> String {
+        let free = self.vrf_master(l).is_some();
+        let upper = self
+            .links
+            .values()
+            .map(|r| &r.link)
+            .filter(|u| u.lower == l.ifindex && !(free && self.plain_vlan(u, l)))
+            .min_by_key(|u| u.ifindex);
+        if let Some(upper) = upper {
+            return format!("{} is on top of it", upper.name);
+        }
+        match self
+            .device_chain(&l.name, false)
+            .or_else(|| self.device_chain(&l.name, true))
+        {
+            Some(c) => format!("nftables base chain {c} is attached to it"),
+            None => String::new(),
+        }
     }
 
     fn refresh_rifs(&mut self, bridges: &BTreeMap<u32, (BridgeInfo, String)>, now: u64) {
         self.topo.routable.clear();
+        // A place has one router interface on the chip: that of another VRF goes, with all that refers to it, first.
+        let mut held: HashMap<RifPlace, u8> = HashMap::new();
+        for id in self.hw.rifs.ids() {
+            let o = self.hw.rifs.at(id);
+            let on_way = match &o.sent {
+                Sent::Put(b) => Some(b),
+                _ => None,
+            };
+            for b in on_way.into_iter().chain(&o.have) {
+                held.insert(b.place, b.vrf);
+            }
+        }
+        self.topo.rif_moving = false;
         let mut wanted: BTreeMap<u32, Rif> = BTreeMap::new();
         let mut ingress = HashMap::new();
         for (i, r) in &self.links {
             let l = &r.link;
             let place = match l.kind {
-                LinkKind::Swp { port }
-                    if l.master == 0 && port >= 1 && port <= self.config.ports =>
-                {
-                    if self.topo.reasons.contains_key(i) {
-                        continue;
-                    }
+                _ if self.vrf_master(l).is_none() || self.topo.reasons.contains_key(i) => continue,
+                LinkKind::Swp { port } if port >= 1 && port <= self.config.ports => {
                     RifPlace::Port(port)
                 }
-                LinkKind::Vlan { vid } if l.master == 0 => match self.topo.port_of.get(&l.lower) {
-                    Some(&port)
-                        if (1..=self.config.ports).contains(&port)
-                            && !self.topo.reasons.contains_key(&l.lower)
-                            && self.links.get(&l.lower).is_some_and(|r| r.link.master == 0) =>
-                    {
-                        RifPlace::PortVlan(port, vid)
-                    }
-                    _ => continue,
-                },
-                LinkKind::Bridge(_) if l.master == 0 => {
-                    match (bridges.get(i), self.topo.fid_of.get(i)) {
-                        (Some((_, reason)), Some(f)) if reason.is_empty() => {
-                            if self.topo.reasons.contains_key(i) {
-                                continue;
-                            }
-                            // A member that traps everything may hide a host from the chip.
-                            if self.links.values().any(|m| {
-                                m.link.master == *i
-                                    && self.topo.reasons.contains_key(&m.link.ifindex)
-                            }) {
-                                continue;
-                            }
+                LinkKind::Bridge(info) => {
+                    let own = if info.vlan_filtering {
+                        let pvid = self.vlans_of(*i).find(|v| v.pvid && v.untagged);
+                        pvid.map(|v| v.vid)
+                    } else {
+                        Some(0)
+                    };
+                    let domain = own.map(|vlan| Domain { dev: *i, vlan });
+                    match domain.and_then(|d| self.topo.fid_of.get(&d)) {
+                        Some(f) if bridges.contains_key(i) && !self.hidden_hosts(*i) => {
                             RifPlace::Vlan(*f)
                         }
                         _ => continue,
                     }
                 }
+                LinkKind::Vlan { vid } if !self.hidden_hosts(l.lower) => {
+                    match self.vlan_place(l, vid) {
+                        Ok(place) => place,
+                        Err(_) => continue,
+                    }
+                }
                 _ => continue,
             };
+            let vrf = self.vrf_master(l).unwrap_or(0);
+            if held.get(&place).is_some_and(|v| *v != vrf) {
+                self.topo.rif_moving = true;
+                continue;
+            }
             self.topo.routable.insert(*i, place);
             let needed = self.addrs.keys().any(|a| a.ifindex == *i)
                 || self.paths.on_interface.contains_key(i);
@@ -548,6 +545,7 @@ impl Store {
                 wanted.insert(
                     *i,
                     Rif {
+                        vrf,
                         place,
                         mac: l.mac,
                         flags,
@@ -561,7 +559,7 @@ impl Store {
         if loose != self.topo.rpf_loose {
             self.topo.rpf_loose = loose;
             // Broadcast addresses below their connected prefix: needed now, or no longer.
-            self.requeue_below::<V4>(V4::from_ip(Ipv4Addr::UNSPECIFIED.into()), 0, |x| {
+            self.requeue_below::<V4>(V4::default(), 0, |x| {
                 x.is(F_OMIT) || x.want == Content::trap(TND_TRAP_LOCAL)
             });
         }
@@ -605,6 +603,25 @@ impl Store {
         }
     }
 
+    /// A policy rule beyond the kernel's own that looks at what comes in here.
+    fn rule_at(&self, family: Family, ifindex: u32) -> Option<&Rule> {
+        let name = self.dev(ifindex);
+        let vrf = self.vrf_name(self.slot_of(ifindex));
+        self.rules.iter().map(|r| &r.0).find(|r| {
+            r.family == family
+                && !r.is_default
+                && !r.l3mdev
+                && (r.iif.is_empty() || r.iif == name || r.iif == vrf)
+        })
+    }
+
+    /// A member of this bridge that traps everything may hide a host from the chip.
+    fn hidden_hosts(&self, bridge: u32) -> bool {
+        self.links
+            .values()
+            .any(|m| m.link.master == bridge && self.topo.reasons.contains_key(&m.link.ifindex))
+    }
+
     /// Flags of a router interface, and why what comes in there traps.
     fn rif_flags(&self, ifindex: u32) -> (u32, String) {
         let own4 = self.conf(Family::V4, ConfScope::Interface(ifindex));
@@ -644,6 +661,17 @@ impl Store {
         if own4.send_redirects == Some(false) && all4.send_redirects == Some(false) {
             flags |= TND_RIF_NO_REDIRECT;
         }
+        for (family, flag) in [(Family::V4, TND_RIF_V4), (Family::V6, TND_RIF_V6)] {
+            if let Some(r) = self.rule_at(family, ifindex) {
+                flags &= !flag;
+                reason = format!("policy rule \"{}\"", r.text);
+            }
+        }
+        let vrf = self.vrf_reason(self.slot_of(ifindex));
+        if !vrf.is_empty() {
+            flags |= TND_RIF_TRAP_ALL;
+            reason = vrf;
+        }
         if !self.topo.router_reason.is_empty() {
             flags |= TND_RIF_TRAP_ALL;
             reason.clone_from(&self.topo.router_reason);
@@ -672,4 +700,20 @@ impl Store {
             }
         }
     }
+}
+
+/// What a bridge port's settings are on the chip.
+fn bridge_port_flags(bp: &BridgePort) -> u32 {
+    [
+        (true, TND_PORT_LEARNING),
+        (bp.unicast_flood, TND_PORT_FLOOD_UC),
+        (bp.mcast_flood, TND_PORT_FLOOD_MC),
+        (bp.bcast_flood, TND_PORT_FLOOD_BC),
+        (bp.isolated, TND_PORT_ISOLATED),
+        (bp.hairpin, TND_PORT_HAIRPIN),
+        (bp.locked, TND_PORT_LOCKED),
+    ]
+    .into_iter()
+    .filter(|(on, _)| *on)
+    .fold(0, |all, (_, flag)| all | flag)
 }

@@ -47,6 +47,7 @@ fn bridged(profile: &str) -> Rig {
             mcast_snooping: false,
             ageing_s: 300,
             nf_call: NfCall::default(),
+            unsupported: None,
         }),
         mac: mac(200),
         ..swp(1)
@@ -102,6 +103,7 @@ fn what_the_chip_learned_goes_to_the_kernel_and_its_echo_costs_nothing() {
     let want = FdbWriteBack {
         add: true,
         bridge: BRIDGE,
+        vlan: 0,
         ifindex: 12,
         mac: e.mac,
     };

@@ -23,6 +23,7 @@ fn bridge() -> Link {
             mcast_snooping: true,
             ageing_s: 300,
             nf_call: NfCall::default(),
+            unsupported: None,
         }),
         mac: mac(200),
         ..swp(1)
@@ -206,7 +207,11 @@ fn who_wants_other_frames_of_a_bridge_gets_them() {
         port_traps(&mut r),
         "ipvlan takes frames for the bridge's MAC"
     );
-    r.up(Object::Link(upper("vlan", mac(200))));
+    let vlan = LinkKind::Vlan { vid: 20 };
+    r.up(Object::Link(Link {
+        kind: vlan,
+        ..upper("vlan", mac(200))
+    }));
     assert!(!port_traps(&mut r), "tagged frames go to the CPU anyway");
     r.up(Object::Link(Link {
         promiscuous: true,

@@ -7,18 +7,22 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tandem_abi::raw::TND_VID_ANY;
 use tandem_sal::Event;
+use tandem_store::model::FdbKey;
 
 use crate::source::Write;
 
 /// A port as the io thread sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct PortView {
     ifindex: u32,
     /// The bridge it is in by the kernel's last word; 0 = none.
     bridge: u32,
-    /// The domain that the chip was last told for it, and the bridge that this stands for.
-    member: Option<(u16, u32)>,
+    /// The domains that the chip was last told for it: the VID, and the bridge that this stands for.
+    domains: HashMap<u16, (u16, u32)>,
+    /// The domain of each VID.
+    vids: HashMap<u16, u16>,
 }
 
 /// The shared knowledge.
@@ -27,11 +31,11 @@ pub struct View {
     ports: HashMap<u16, PortView>,
     by_ifindex: HashMap<u32, u16>,
     /// Entries that a person or another program set: never overwritten by learning.
-    pinned: HashSet<(u32, [u8; 6])>,
-    /// Addresses that the chip has learned. What the kernel then says of them is the echo of our own
+    pinned: HashSet<FdbKey>,
+    /// Addresses that the chip has learned, by VLAN. What the kernel then says of them is the echo of our own
     /// write; an `extern_learn` entry of any other address is somebody else's. Marked before the
     /// write, so that no echo can come first; an address that was aged is forgotten.
-    own: HashSet<[u8; 6]>,
+    own: HashSet<(u16, [u8; 6])>,
 }
 
 /// [`View`] for two threads.
@@ -79,20 +83,34 @@ impl View {
         joined
     }
 
-    /// The chip has put a port into a domain (or taken it out): that of the bridge the kernel has it
-    /// in now.
-    pub fn set_member(&mut self, port: u16, fid: Option<u16>) {
-        if let Some(p) = self.ports.get_mut(&port) {
-            p.member = fid.map(|f| (f, p.bridge));
+    /// The chip has put a port with a VID into a domain (or taken it out): that of the bridge the kernel has it in now.
+    pub fn set_member(&mut self, port: u16, vid: u16, fid: Option<u16>) {
+        let Some(p) = self.ports.get_mut(&port) else {
+            return;
+        };
+        if let Some(old) = p.vids.remove(&vid) {
+            p.domains.remove(&old);
+        }
+        if let Some(f) = fid {
+            p.vids.insert(vid, f);
+            p.domains.insert(f, (vid, p.bridge));
+        }
+    }
+
+    /// Nothing is known of the chip's domains any more.
+    pub fn forget_members(&mut self) {
+        for p in self.ports.values_mut() {
+            p.domains.clear();
+            p.vids.clear();
         }
     }
 
     /// Somebody else's entry appeared or went.
-    pub fn pin(&mut self, bridge: u32, mac: [u8; 6], pinned: bool) {
+    pub fn pin(&mut self, key: FdbKey, pinned: bool) {
         if pinned {
-            self.pinned.insert((bridge, mac));
+            self.pinned.insert(key);
         } else {
-            self.pinned.remove(&(bridge, mac));
+            self.pinned.remove(&key);
         }
     }
 
@@ -107,18 +125,18 @@ impl View {
     }
 
     /// Whether somebody else's entry is there.
-    pub fn is_pinned(&self, bridge: u32, mac: [u8; 6]) -> bool {
-        self.pinned.contains(&(bridge, mac))
+    pub fn is_pinned(&self, key: &FdbKey) -> bool {
+        self.pinned.contains(key)
     }
 
     /// The chip has learned this address.
-    pub fn set_own(&mut self, mac: [u8; 6]) {
-        self.own.insert(mac);
+    pub fn set_own(&mut self, vlan: u16, mac: [u8; 6]) {
+        self.own.insert((vlan, mac));
     }
 
     /// Whether the chip has learned this address.
-    pub fn is_own(&self, mac: [u8; 6]) -> bool {
-        self.own.contains(&mac)
+    pub fn is_own(&self, vlan: u16, mac: [u8; 6]) -> bool {
+        self.own.contains(&(vlan, mac))
     }
 
     /// How many addresses are marked as the chip's.
@@ -127,14 +145,14 @@ impl View {
     }
 
     /// Drops addresses that the kernel removed: the chip never ages them.
-    pub fn retain_own(&mut self, keep: impl Fn(&[u8; 6]) -> bool) {
+    pub fn retain_own(&mut self, keep: impl Fn(&(u16, [u8; 6])) -> bool) {
         self.own.retain(keep);
     }
 
     /// The bridge of a domain that a port is in.
     pub fn bridge_of(&self, port: u16, fid: u16) -> Option<u32> {
-        let (f, bridge) = self.ports.get(&port)?.member?;
-        (f == fid && bridge != 0).then_some(bridge)
+        let &(_, bridge) = self.ports.get(&port)?.domains.get(&fid)?;
+        (bridge != 0).then_some(bridge)
     }
 
     /// What an event means for the kernel's FDB. Call it before the write: it marks the address as
@@ -150,35 +168,33 @@ impl View {
         let Some(p) = self.ports.get(&port) else {
             return Meaning::Nothing;
         };
-        let Some((member_fid, bridge)) = p.member else {
+        let Some(&(vid, bridge)) = p.domains.get(&fid) else {
             return Meaning::Unknown;
         };
-        if member_fid != fid || bridge == 0 || bridge != p.bridge {
+        if bridge == 0 || bridge != p.bridge {
             return Meaning::Nothing;
         }
-        if self.pinned.contains(&(bridge, mac)) {
+        let vlan = vlan_of(vid);
+        if self.pinned.contains(&FdbKey { bridge, vlan, mac }) {
             return Meaning::Nothing;
         }
         let ifindex = p.ifindex;
         if learned {
-            self.own.insert(mac);
+            self.own.insert((vlan, mac));
         } else {
-            self.own.remove(&mac);
+            self.own.remove(&(vlan, mac));
         }
         Meaning::Write(if learned {
-            Write::FdbLearned {
-                ifindex,
-                mac,
-                vlan: 0,
-            }
+            Write::FdbLearned { ifindex, mac, vlan }
         } else {
-            Write::FdbAged {
-                ifindex,
-                mac,
-                vlan: 0,
-            }
+            Write::FdbAged { ifindex, mac, vlan }
         })
     }
+}
+
+/// The kernel's VLAN of a membership: none without VLAN filtering.
+pub fn vlan_of(vid: u16) -> u16 {
+    if vid == TND_VID_ANY { 0 } else { vid }
 }
 
 #[cfg(test)]
@@ -199,7 +215,7 @@ mod tests {
         assert_eq!(v.meaning(&LEARN), Meaning::Unknown);
         assert!(v.set_bridge(10, 50));
         assert!(!v.set_bridge(10, 50));
-        v.set_member(1, Some(3));
+        v.set_member(1, TND_VID_ANY, Some(3));
         assert_eq!(
             v.meaning(&LEARN),
             Meaning::Write(Write::FdbLearned {
@@ -210,11 +226,59 @@ mod tests {
         );
         assert_eq!(v.bridge_of(1, 3), Some(50));
         // a person's entry stays
-        v.pin(50, MAC, true);
+        let key = FdbKey {
+            bridge: 50,
+            vlan: 0,
+            mac: MAC,
+        };
+        v.pin(key, true);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
-        v.pin(50, MAC, false);
+        v.pin(key, false);
         // the port has moved on: the chip's news are of the old bridge
         v.set_bridge(10, 51);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
+    }
+    #[test]
+    fn a_vlan_has_addresses_of_its_own() {
+        let mut v = View::default();
+        v.add_port(1, 10);
+        v.set_bridge(10, 50);
+        v.set_member(1, 10, Some(3));
+        v.set_member(1, 20, Some(4));
+        let write = |vlan| {
+            Meaning::Write(Write::FdbLearned {
+                ifindex: 10,
+                mac: MAC,
+                vlan,
+            })
+        };
+        let learn = |fid| Event::Learn {
+            fid,
+            mac: MAC,
+            port: 1,
+        };
+        assert_eq!(v.meaning(&learn(3)), write(10));
+        assert!(v.is_own(10, MAC) && !v.is_own(20, MAC));
+        // pinned in the one VLAN, free in the other
+        let pinned = FdbKey {
+            bridge: 50,
+            vlan: 10,
+            mac: MAC,
+        };
+        v.pin(pinned, true);
+        assert_eq!(v.meaning(&learn(3)), Meaning::Nothing);
+        assert_eq!(v.meaning(&learn(4)), write(20));
+        // ages in one, stays in the other
+        let aged = Event::Age {
+            fid: 4,
+            mac: MAC,
+            port: 1,
+        };
+        v.meaning(&aged);
+        assert!(v.is_own(10, MAC) && !v.is_own(20, MAC));
+        v.set_member(1, 20, None);
+        assert_eq!(v.meaning(&learn(4)), Meaning::Unknown);
+        v.forget_members();
+        assert_eq!(v.meaning(&learn(3)), Meaning::Unknown);
     }
 }

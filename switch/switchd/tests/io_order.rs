@@ -319,7 +319,7 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
     for n in 1..=3u16 {
         let mut v = view.lock();
         v.set_bridge(index(&format!("swp{n}")), bridge);
-        v.set_member(n, Some(FID));
+        v.set_member(n, tandem_abi::raw::TND_VID_ANY, Some(FID));
     }
     while sent.recv_timeout(Duration::from_millis(100)).is_ok() {}
     // a new host asks for the bridge's address: were it not learned yet when the answer is sent,
@@ -358,7 +358,12 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
     }));
     // a person's entry is not the chip's to move
     ns.run("bridge fdb add 02:aa:00:00:00:99 dev swp3 master static");
-    view.lock().pin(bridge, [2, 0xaa, 0, 0, 0, 0x99], true);
+    let key = tandem_store::model::FdbKey {
+        bridge,
+        vlan: 0,
+        mac: [2, 0xaa, 0, 0, 0, 0x99],
+    };
+    view.lock().pin(key, true);
     order
         .send(Do::Event(raw::TND_EV_LEARN, [2, 0xaa, 0, 0, 0, 0x99], 1))
         .unwrap();

@@ -40,7 +40,7 @@ pub enum Command {
         /// What kind of thing
         #[arg(value_enum)]
         kind: ExplainKind,
-        /// A prefix or address; a MAC address, also MAC@BRIDGE; an address, also ADDRESS@DEV
+        /// A prefix or address, also 'PREFIX vrf NAME'; a MAC address, also MAC@BRIDGE; an address, also ADDRESS@DEV
         key: String,
     },
     /// Send one frame through the ASIC's pipeline on paper, and show every stage

@@ -84,7 +84,7 @@ impl HwBody for Vlan {
     }
 }
 
-/// TND_CLS_VLAN_MEMBER. Table id = port − 1.
+/// TND_CLS_VLAN_MEMBER. Ids by port and VID.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Member {
     /// Table id of the VLAN.
@@ -96,7 +96,6 @@ pub(crate) struct Member {
 
 impl HwBody for Member {
     const CLS: Cls = Cls::Member;
-    const KEEP: bool = true;
     const ABI: u16 = TND_CLS_VLAN_MEMBER;
     fn encode(&self, _: u32) -> Body {
         body_of(&tnd_vlan_member {
@@ -116,8 +115,27 @@ impl HwBody for Member {
     }
 }
 
+/// TND_CLS_VRF. Table id = vrf − 1; 0 is the default one, which is there always.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Vrf;
+
+impl HwBody for Vrf {
+    const CLS: Cls = Cls::Vrf;
+    const ABI: u16 = TND_CLS_VRF;
+    fn encode(&self, id: u32) -> Body {
+        body_of(&tnd_vrf {
+            struct_size: size::<tnd_vrf>(),
+            vrf: hw_id(id) as u16,
+            flags: 0,
+        })
+    }
+    fn deps(&self, _: &mut dyn FnMut(Ref)) {}
+    /// There is nothing to differ in.
+    fn spoil(&mut self) {}
+}
+
 /// Where a router interface is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RifPlace {
     Port(u16),
     /// Frames of a port with this VLAN's tag.
@@ -129,6 +147,8 @@ pub(crate) enum RifPlace {
 /// TND_CLS_RIF. Table id = rif − 1.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rif {
+    /// 0, or the table id of the VRF plus one.
+    pub vrf: u8,
     pub place: RifPlace,
     pub mac: [u8; 6],
     pub flags: u32,
@@ -147,6 +167,7 @@ impl HwBody for Rif {
         body_of(&tnd_rif {
             struct_size: size::<tnd_rif>(),
             rif: hw_id(id) as u16,
+            vrf: u16::from(self.vrf),
             kind,
             port,
             vid,
@@ -160,6 +181,9 @@ impl HwBody for Rif {
     fn deps(&self, f: &mut dyn FnMut(Ref)) {
         if let RifPlace::Vlan(v) = self.place {
             f(Ref::new(Cls::Vlan, v));
+        }
+        if let Some(v) = self.vrf.checked_sub(1) {
+            f(Ref::new(Cls::Vrf, u32::from(v)));
         }
     }
     fn spoil(&mut self) {

@@ -14,7 +14,7 @@ pub(crate) mod table;
 
 use crate::api::{Body, Completion, Planned, Ring};
 use crate::fib::Content;
-use bodies::{Fdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan};
+use bodies::{Fdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
 use std::collections::{HashMap, VecDeque};
 use table::{Obj, Sent, Table};
 use tandem_abi::raw::*;
@@ -25,6 +25,7 @@ pub(crate) enum Cls {
     Port,
     Vlan,
     Member,
+    Vrf,
     Rif,
     Nexthop,
     Nhg,
@@ -179,13 +180,14 @@ pub(crate) struct Hw {
     pub ports: Table<Port>,
     pub vlans: Table<Vlan>,
     pub members: Table<Member>,
+    pub vrfs: Table<Vrf>,
     pub rifs: Table<Rif>,
     pub nexthops: Table<Nexthop>,
     pub nhgs: Table<Nhg>,
     pub neighs: Table<Neigh>,
     pub fdb: Table<Fdb>,
     /// Objects to look at, by class so that dependencies go first.
-    pub queues: [VecDeque<u32>; 8],
+    pub queues: [VecDeque<u32>; 9],
     pub flights: Flights,
     pub waiting: HashMap<u16, Waiting>,
     /// Targets of routes (next hops, groups) that came to stand or failed: their routes must be looked at.
@@ -204,7 +206,7 @@ macro_rules! classes {
         }
     )* };
 }
-classes! { Port, ports; Vlan, vlans; Member, members; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb; }
+classes! { Port, ports; Vlan, vlans; Member, members; Vrf, vrfs; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb; }
 
 /// Runs `$body` with `$t` standing for the body type of a class.
 macro_rules! with_class {
@@ -220,6 +222,10 @@ macro_rules! with_class {
             }
             Cls::Member => {
                 type $t = Member;
+                $body
+            }
+            Cls::Vrf => {
+                type $t = Vrf;
                 $body
             }
             Cls::Rif => {
@@ -290,6 +296,7 @@ impl Hw {
         }
         match r.cls {
             Cls::Vlan => look(self.vlans.at(r.id)),
+            Cls::Vrf => look(self.vrfs.at(r.id)),
             Cls::Rif => look(self.rifs.at(r.id)),
             Cls::Nexthop => look(self.nexthops.at(r.id)),
             Cls::Nhg => look(self.nhgs.at(r.id)),
@@ -533,6 +540,13 @@ impl Hw {
                         if let Some(old) = old {
                             self.hold_deps(&old, -1);
                         }
+                        // There is another one in its place that only a sweep removes.
+                        let o = B::table(self).at(id);
+                        o.attempts += 1;
+                        if o.attempts >= MAX_ATTEMPTS {
+                            o.fail = Some(Fail::of(c, now));
+                            self.changed.push(f.what);
+                        }
                     }
                     status => {
                         o.attempts += 1;
@@ -596,19 +610,22 @@ impl Hw {
             q.clear();
         }
         macro_rules! each { ($($f:ident),*) => { $( self.$f.forget(); )* } }
-        each!(ports, vlans, members, rifs, nexthops, nhgs, neighs, fdb);
+        each!(
+            ports, vlans, members, vrfs, rifs, nexthops, nhgs, neighs, fdb
+        );
         macro_rules! requeue { ($($f:ident, $c:ident);*) => { $(
             for id in self.$f.ids() { self.queue(Ref::new(Cls::$c, id)); }
         )* } }
-        requeue!(ports, Port; vlans, Vlan; members, Member; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb);
+        requeue!(ports, Port; vlans, Vlan; members, Member; vrfs, Vrf; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb);
     }
 
     /// The next object to look at, dependencies first.
     pub fn pop(&mut self) -> Option<Ref> {
-        const ORDER: [Cls; 8] = [
+        const ORDER: [Cls; 9] = [
             Cls::Port,
             Cls::Vlan,
             Cls::Member,
+            Cls::Vrf,
             Cls::Rif,
             Cls::Nexthop,
             Cls::Nhg,
@@ -627,6 +644,7 @@ impl Hw {
     pub fn failed(&self) -> usize {
         self.vlans.failed()
             + self.members.failed()
+            + self.vrfs.failed()
             + self.rifs.failed()
             + self.nexthops.failed()
             + self.nhgs.failed()

@@ -27,6 +27,14 @@ pub enum Answer {
     Ways(Vec<(u16, [u8; 6])>),
 }
 
+/// Routes of another VRF than the default one count as of another family: lookups here are the default one's.
+fn family_of(r: &tnd_route) -> u8 {
+    match r.vrf {
+        0 => r.family,
+        v => 100 + v as u8,
+    }
+}
+
 pub struct Chip {
     pub fw: Firmware,
     pub rings: [VecDeque<Planned>; 2],
@@ -38,7 +46,7 @@ pub struct Chip {
     pub fdb: BTreeMap<(u16, [u8; 6]), tnd_fdb>,
     pub vlans: BTreeMap<u16, tnd_vlan>,
     pub ports: BTreeMap<u16, tnd_port>,
-    pub members: BTreeMap<u16, tnd_vlan_member>,
+    pub members: BTreeMap<(u16, u16), tnd_vlan_member>,
     /// Commands executed that changed something on the chip.
     pub writes: u64,
     pub log: Vec<String>,
@@ -146,7 +154,7 @@ impl Chip {
         let changed = match p.cls {
             TND_CLS_ROUTE => {
                 let mut r = tnd_route::read_from_prefix(b).unwrap().0;
-                let k = (r.family, r.addr, r.prefix_len);
+                let k = (family_of(&r), r.addr, r.prefix_len);
                 if del {
                     self.routes.remove(&k).is_some()
                 } else {
@@ -222,9 +230,9 @@ impl Chip {
             TND_CLS_VLAN_MEMBER => {
                 let n = tnd_vlan_member::read_from_prefix(b).unwrap().0;
                 if del {
-                    self.members.remove(&n.port).is_some()
+                    self.members.remove(&(n.port, n.vid)).is_some()
                 } else {
-                    self.members.insert(n.port, n) != Some(n)
+                    self.members.insert((n.port, n.vid), n) != Some(n)
                 }
             }
             _ => false,
@@ -244,7 +252,7 @@ impl Chip {
     pub fn reload(&mut self) {
         let mut routes = BTreeMap::new();
         for r in self.dump::<tnd_route>(TND_CLS_ROUTE) {
-            routes.insert((r.family, r.addr, r.prefix_len), r);
+            routes.insert((family_of(&r), r.addr, r.prefix_len), r);
         }
         self.routes = routes;
         let hosts = self.dump::<tnd_neigh>(TND_CLS_NEIGH);

@@ -58,12 +58,12 @@ pub(super) async fn audit(
 }
 
 async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
-    let (source, config, port) = api
+    let (source, config, domains) = api
         .ask(|core| {
             (
                 std::sync::Arc::clone(&core.source),
                 core.store_config(),
-                core.plant().ports.first().map_or(1, |p| p.port),
+                core.named_domains(),
             )
         })
         .await?;
@@ -74,7 +74,7 @@ async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
     let policy = config.policy;
     let expected = tokio::task::spawn_blocking(move || {
         let objects = source.snapshot().map_err(|e| e.to_string())?;
-        Ok::<_, String>(compare::Expected::of(id, objects, config, port, &seen))
+        Ok::<_, String>(compare::Expected::of(id, objects, config, domains, &seen))
     })
     .await
     .map_err(ApiError::internal)?

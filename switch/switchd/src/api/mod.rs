@@ -215,16 +215,16 @@ async fn routes(State(api): State<Api>, Query(q): Query<RouteQuery>) -> ApiResul
             )));
         }
     };
-    if q.vrf.is_some_and(|v| v != 0) {
-        return Ok(Json(Items::default()));
-    }
     let limit = match q.limit {
         0 => PAGE,
         n => n.min(PAGE_MAX),
     };
-    let page = api
+    let mut page = api
         .ask(move |core| rows::routes(core, &families, q.cursor, limit))
         .await?;
+    if let Some(vrf) = q.vrf {
+        page.items.retain(|r| r.vrf == vrf);
+    }
     Ok(Json(page))
 }
 

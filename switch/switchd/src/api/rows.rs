@@ -84,6 +84,7 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
 }
 
 fn route(core: &Core, family: Family, r: RouteRow) -> Route {
+    let prefix = r.key();
     let desired = match (r.kind, r.target.is_empty()) {
         ("unicast", false) => r.target,
         (kind, true) => kind.into(),
@@ -96,7 +97,7 @@ fn route(core: &Core, family: Family, r: RouteRow) -> Route {
         }
         .into(),
         vrf: r.vrf,
-        prefix: r.prefix,
+        prefix,
         table: r.table,
         metric: r.metric,
         desired,
@@ -217,7 +218,8 @@ pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
 /// What `explain` was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    Route(IpNet),
+    /// A prefix, and the VRF's name; empty: the default one.
+    Route(IpNet, String),
     Mac([u8; 6]),
     Neighbour(IpAddr),
 }
@@ -226,13 +228,14 @@ impl Question {
     pub(super) fn parse(kind: &str, key: &str) -> Result<Question, String> {
         match kind {
             "route" => {
+                let (key, vrf) = key.split_once(" vrf ").unwrap_or((key, ""));
                 let net = match (key, key.parse::<IpNet>(), key.parse::<IpAddr>()) {
                     ("default", ..) => "0.0.0.0/0".parse().map_err(|_| String::new())?,
                     (_, Ok(net), _) => net,
                     (_, _, Ok(addr)) => IpNet::from(addr),
                     _ => return Err(format!("{key} is no prefix and no address")),
                 };
-                Ok(Question::Route(net.trunc()))
+                Ok(Question::Route(net.trunc(), vrf.into()))
             }
             "mac" => parse_mac(key)
                 .map(Question::Mac)
@@ -258,7 +261,14 @@ pub(crate) fn parse_mac(text: &str) -> Option<[u8; 6]> {
 /// The answer; with nothing known, `state` is `absent`.
 pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
     let (kind, mut all) = match what {
-        Question::Route(net) => ("route", vec![core.store.explain_route(*net)]),
+        Question::Route(net, vrf) => {
+            let slot = match vrf.as_str() {
+                "" => Some(0),
+                name => core.store.vrf_slot(name),
+            };
+            let explain = |slot| core.store.explain_route_in(slot, *net);
+            ("route", slot.map(explain).into_iter().collect())
+        }
         Question::Mac(m) => ("mac", core.store.explain_mac(*m)),
         Question::Neighbour(a) => ("neighbour", core.store.explain_neighbour(*a)),
     };
@@ -295,7 +305,7 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
     }
     let slow = &core.io_stats.slow;
     match what {
-        Question::Route(_) => {
+        Question::Route(..) => {
             let net: IpNet = e.key.parse().ok()?;
             Some(slow.count(|a| {
                 net.contains(&a) && core.store.explain_route(IpNet::from(a)).key == e.key
@@ -375,11 +385,17 @@ mod tests {
     fn questions_are_read_as_people_write_them() {
         assert_eq!(
             Question::parse("route", "10.0.0.1/8"),
-            Ok(Question::Route("10.0.0.0/8".parse().unwrap()))
+            Ok(Question::Route(
+                "10.0.0.0/8".parse().unwrap(),
+                String::new()
+            ))
         );
         assert_eq!(
             Question::parse("route", "2001:db8::1"),
-            Ok(Question::Route("2001:db8::1/128".parse().unwrap()))
+            Ok(Question::Route(
+                "2001:db8::1/128".parse().unwrap(),
+                String::new()
+            ))
         );
         assert_eq!(
             Question::parse("mac", "02:00:00:00:00:0a"),

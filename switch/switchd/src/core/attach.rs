@@ -9,6 +9,7 @@
 //! Warm when the ports were taken over: the chip's tables are an earlier switchd's, and nothing in
 //! them that is right is written again. Cold else: a new asicd has empty tables.
 
+use std::collections::HashMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,16 +18,17 @@ use std::time::Duration;
 use tandem_abi::raw;
 use tandem_linux::netlink::tc::Tc;
 use tandem_sal::{Attach, Platform, Sal, SalControl, SalError};
-use tandem_store::{Config, Policy, PoolInfo};
+use tandem_store::model::FdbKey;
+use tandem_store::{Config, Domain, Policy, PoolInfo};
 
-use super::ids::{Ids, Left, domain_of, dumped_members};
+use super::ids::{Ids, Left, dumped_members, preferred_fid};
 use super::{Core, Phase};
 use crate::clock::SECOND_NS;
 use crate::forward_mark::ForwardMark;
 use crate::io::Command;
 use crate::ports::{Keeper, Port};
 use crate::source::Write;
-use crate::view::SharedView;
+use crate::view::{SharedView, vlan_of};
 
 /// A carrier call takes at most this long.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -54,6 +56,17 @@ pub struct Plant {
     pub mark: ForwardMark,
     /// To look after them.
     pub tc: Tc,
+}
+
+/// An address that the chip had learned before a warm attach.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    /// VLAN, 0 without filtering.
+    vlan: u16,
+    mac: [u8; 6],
+    port: u16,
+    /// The chip's domain.
+    fid: u16,
 }
 
 /// State of the connection.
@@ -189,22 +202,39 @@ pub fn read_left(
     control: &mut SalControl,
     how: Attach,
     view: &SharedView,
-) -> Result<(Ids, Vec<raw::tnd_fdb>), SalError> {
+) -> Result<(Ids, Vec<Found>), SalError> {
     let mut learned = Vec::new();
     let mut left = Left::default();
     if how == Attach::Warm {
         control.dump(|g: raw::tnd_nhg, tail| left.groups.push((g, dumped_members(tail))))?;
         control.dump(|p: raw::tnd_port, _| left.ports.push(p))?;
         control.dump(|r: raw::tnd_rif, _| left.rifs.push(r))?;
+        control.dump(|m: raw::tnd_vlan_member, _| {
+            left.members.insert((m.port, m.vid), m.fid);
+        })?;
+        let vids: HashMap<(u16, u16), u16> = left
+            .members
+            .iter()
+            .map(|((port, vid), fid)| ((*port, *fid), *vid))
+            .collect();
         let mut view = view.lock();
         control.dump(|e: raw::tnd_fdb, _| {
             if e.action != raw::TND_ACT_FORWARD || e.flags & raw::TND_FDB_STATIC != 0 {
                 return;
             }
-            view.set_own(e.mac);
+            let Some(vid) = vids.get(&(e.port, e.fid)) else {
+                return;
+            };
+            let vlan = vlan_of(*vid);
+            view.set_own(vlan, e.mac);
             // one that a driver wrote is confirmed like everything else
             if e.flags & raw::TND_FDB_LEARNED != 0 {
-                learned.push(e);
+                learned.push(Found {
+                    vlan,
+                    mac: e.mac,
+                    port: e.port,
+                    fid: e.fid,
+                });
             }
         })?;
     }
@@ -231,25 +261,32 @@ impl Core {
             return;
         }
         for e in std::mem::take(&mut self.found_fdb) {
-            let (bridge, ifindex, pinned) = {
+            let (key, ifindex, pinned) = {
                 let view = self.view.lock();
-                let bridge = view.kernel_bridge(e.port);
-                let pinned = view.is_pinned(bridge, e.mac);
-                (bridge, view.ifindex_of(e.port), pinned)
+                let key = FdbKey {
+                    bridge: view.kernel_bridge(e.port),
+                    vlan: e.vlan,
+                    mac: e.mac,
+                };
+                (key, view.ifindex_of(e.port), view.is_pinned(&key))
             };
-            let Some(ifindex) = ifindex.filter(|_| bridge != 0) else {
+            let Some(ifindex) = ifindex.filter(|_| key.bridge != 0) else {
                 continue;
             };
-            if pinned || domain_of(bridge) != e.fid {
+            let domain = Domain {
+                dev: key.bridge,
+                vlan: key.vlan,
+            };
+            if pinned || preferred_fid(domain) != e.fid {
                 continue;
             }
-            self.store.fdb_found(bridge, e.mac, e.port, now);
-            let kernel = self.shadow.learned.get(&(bridge, e.mac));
+            self.store.fdb_found(key, e.port, now);
+            let kernel = self.shadow.learned.get(&key);
             if kernel.is_none_or(|l| l.0 != ifindex) {
                 self.writes.push(Write::FdbLearned {
                     ifindex,
                     mac: e.mac,
-                    vlan: 0,
+                    vlan: e.vlan,
                 });
             }
         }
@@ -352,9 +389,7 @@ impl Core {
         self.config = config;
         (self.ids, self.found_fdb) = read_left(&mut control, how, &self.view)?;
         self.plant.platform = sal.platform().clone();
-        for p in self.plant.ports.iter() {
-            self.view.lock().set_member(p.port, None);
-        }
+        self.view.lock().forget_members();
         if !self.send_io(Command::Attach(Box::new(io))) {
             // a chip without packet I/O is no switch: given back, and tried again
             self.warn("no ASIC: the packet thread takes no commands".into());

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   store (dense ids, in the order in which things came)      chip (the same id for the same thing, always)
-//!     fid 1  ── bridge, ifindex 12 ─────────────────────────►  fid 12
+//!     fid 1  ── bridge, ifindex 12 ─────────────────────────►  fid 12; its VLAN 20: fid 20
+//!     vrf 1  ── table 10 ───────────────────────────────────►  vrf 10
 //!     rif 2  ── on that bridge ─────────────────────────────►  rif 1024 + 12;  on port 3: rif 3
 //!     rif 3  ── on VLAN 10 of port 3 ───────────────────────►  the chip's there, else a hash, from 5120
 //!     nh  7  ── 10.0.0.2 on ifindex 9 ──────────────────────►  hash of both
@@ -20,11 +21,13 @@ use std::net::IpAddr;
 
 use tandem_abi::object::{Object, fixed, read_nhg, read_object};
 use tandem_abi::raw;
-use tandem_store::{Planned, Store};
+use tandem_store::{Domain, Planned, Store};
 use zerocopy::IntoBytes;
 
 /// Ids of domains: 1..=4094.
 const FIDS: u32 = 4094;
+/// Numbers of VRFs: 1..=4094.
+const VRFS: u32 = 4094;
 /// Router interfaces of domains begin here; below are those of ports.
 const FID_RIFS: u16 = 1024;
 /// And those of ports' VLANs here.
@@ -35,8 +38,10 @@ const MAX_RIF: u32 = 16383;
 /// What a thing is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Identity {
-    /// A bridge by its interface index (without one, the store's number).
-    Domain(u32),
+    /// A bridge, or a VLAN of one.
+    Domain(Domain),
+    /// A VRF by its table.
+    Vrf(u32),
     /// On a port.
     PortRif(u16),
     /// On a VLAN of a port.
@@ -120,12 +125,17 @@ pub struct Left {
     pub rifs: Vec<raw::tnd_rif>,
     /// Ports: they are there always, so an equal one is not written again.
     pub ports: Vec<raw::tnd_port>,
+    /// Domains by their members: port and VID.
+    pub members: HashMap<(u16, u16), u16>,
+    /// Domains by what they stand for, where that is known.
+    pub domains: HashMap<Domain, u16>,
 }
 
 /// All translations of one attach.
 #[derive(Debug, Default)]
 pub struct Ids {
     fids: Names,
+    vrfs: Names,
     rifs: Names,
     nexthops: Names,
     nhgs: Names,
@@ -137,6 +147,10 @@ pub struct Ids {
     ports: HashMap<u16, raw::tnd_port>,
     /// Router interfaces by port and VID, those of an earlier switchd too: a place keeps its number.
     vlan_rifs: HashMap<(u16, u16), u32>,
+    /// Domains of an earlier switchd, by member and by what they stand for.
+    members: HashMap<(u16, u16), u16>,
+    member_fids: HashSet<u16>,
+    domains: HashMap<Domain, u16>,
 }
 
 /// FNV-1a, 32 bits, never 0: the same in every build and on every machine.
@@ -173,6 +187,9 @@ impl Ids {
                 .filter(|r| r.kind == raw::TND_RIF_PORT_VLAN)
                 .map(|r| ((r.port, r.vid), u32::from(r.rif)))
                 .collect(),
+            member_fids: left.members.values().copied().collect(),
+            members: left.members,
+            domains: left.domains,
             ..Ids::default()
         };
         for (g, list) in left.groups {
@@ -218,23 +235,24 @@ impl Ids {
 
     /// The body as the chip shall see it. `None`: not an object with ids, or not readable; post it
     /// as it is.
-    pub fn translate(&mut self, p: &Planned, store: &Store, port: u16) -> Option<Vec<u8>> {
+    pub fn translate(&mut self, p: &Planned, store: &Store) -> Option<Vec<u8>> {
         let body = p.body.bytes();
         let fresh = p.op == raw::TND_OP_CREATE;
         match p.cls {
             raw::TND_CLS_VLAN => edit::<raw::tnd_vlan>(body, |v| {
-                v.fid = self.fid(v.fid, fresh, store, port);
+                v.fid = self.fid(v.fid, fresh, store);
             }),
             raw::TND_CLS_VLAN_MEMBER => edit::<raw::tnd_vlan_member>(body, |m| {
-                m.fid = self.fid(m.fid, false, store, port);
+                m.fid = self.fid(m.fid, false, store);
             }),
             raw::TND_CLS_FDB => edit::<raw::tnd_fdb>(body, |f| {
-                f.fid = self.fid(f.fid, false, store, port);
+                f.fid = self.fid(f.fid, false, store);
             }),
             raw::TND_CLS_RIF => edit::<raw::tnd_rif>(body, |r| {
                 if r.kind == raw::TND_RIF_FID {
-                    r.fid = self.fid(r.fid, false, store, port);
+                    r.fid = self.fid(r.fid, false, store);
                 }
+                r.vrf = self.vrf(r.vrf, store);
                 r.rif = self.rif(r, fresh);
             }),
             raw::TND_CLS_NEIGH => edit::<raw::tnd_neigh>(body, |n| n.rif = self.rif_of(n.rif)),
@@ -243,12 +261,16 @@ impl Ids {
                 n.nexthop = self.nexthop(n.nexthop, fresh, store);
             }),
             raw::TND_CLS_NHG => self.group(body, p.op),
-            raw::TND_CLS_ROUTE => edit::<raw::tnd_route>(body, |r| match r.target_kind {
-                raw::TND_RT_NEXTHOP => {
-                    r.target = self.nexthops.chip(r.target).unwrap_or(r.target);
+            raw::TND_CLS_VRF => edit::<raw::tnd_vrf>(body, |v| v.vrf = self.vrf(v.vrf, store)),
+            raw::TND_CLS_ROUTE => edit::<raw::tnd_route>(body, |r| {
+                r.vrf = self.vrf(r.vrf, store);
+                match r.target_kind {
+                    raw::TND_RT_NEXTHOP => {
+                        r.target = self.nexthops.chip(r.target).unwrap_or(r.target);
+                    }
+                    raw::TND_RT_NHG => r.target = self.nhgs.chip(r.target).unwrap_or(r.target),
+                    _ => {}
                 }
-                raw::TND_RT_NHG => r.target = self.nhgs.chip(r.target).unwrap_or(r.target),
-                _ => {}
             }),
             _ => None,
         }
@@ -271,6 +293,7 @@ impl Ids {
     pub fn deleted(&mut self, cls: u16, id: u32) {
         match cls {
             raw::TND_CLS_VLAN => self.fids.forget(id),
+            raw::TND_CLS_VRF => self.vrfs.forget(id),
             raw::TND_CLS_RIF => self.rifs.forget(id),
             raw::TND_CLS_NEXTHOP => self.nexthops.forget(id),
             raw::TND_CLS_NHG => self.nhgs.forget(id),
@@ -278,18 +301,68 @@ impl Ids {
         }
     }
 
-    fn fid(&mut self, id: u16, fresh: bool, store: &Store, port: u16) -> u16 {
+    fn fid(&mut self, id: u16, fresh: bool, store: &Store) -> u16 {
         let known = self.fids.chip(u32::from(id)).filter(|_| !fresh);
         let chip = known.unwrap_or_else(|| {
-            let bridge = store
-                .fdb_place(id, port)
-                .map_or(u32::from(id), |(bridge, _)| bridge);
-            let first = u32::from(domain_of(bridge)) - 1;
-            let candidates = (0..FIDS).map(move |n| (first + n) % FIDS + 1);
+            let domain = store.domain(id).unwrap_or(Domain {
+                dev: u32::from(id),
+                vlan: 0,
+            });
+            // the number that it has on the chip, if it is there
+            let members = match self.members.is_empty() {
+                true => Vec::new(),
+                false => store.domain_members(id),
+            };
+            let mut of_members = members.iter().filter_map(|m| self.members.get(m));
+            let own = self.domains.get(&domain).or_else(|| of_members.next());
+            let taken = &self.member_fids;
+            let first = u32::from(preferred_fid(domain)) - 1;
+            let count = move || (0..FIDS).map(move |n| (first + n) % FIDS + 1);
+            let candidates = own
+                .map(|f| u32::from(*f))
+                .into_iter()
+                .chain(count().filter(|f| u16::try_from(*f).is_ok_and(|f| !taken.contains(&f))))
+                .chain(count());
             self.fids
-                .assign(u32::from(id), Identity::Domain(bridge), candidates)
+                .assign(u32::from(id), Identity::Domain(domain), candidates)
         });
         u16::try_from(chip).unwrap_or(id)
+    }
+
+    /// A VRF by its table; 0 is the default one.
+    fn vrf(&mut self, id: u16, store: &Store) -> u16 {
+        if id == 0 {
+            return 0;
+        }
+        let known = self.vrfs.chip(u32::from(id));
+        let chip = known.unwrap_or_else(|| {
+            let table = store.vrf_table(id).unwrap_or(u32::from(id));
+            let first = table.wrapping_sub(1);
+            let candidates = (0..VRFS).map(move |n| first.wrapping_add(n) % VRFS + 1);
+            self.vrfs
+                .assign(u32::from(id), Identity::Vrf(table), candidates)
+        });
+        u16::try_from(chip).unwrap_or(id)
+    }
+
+    /// The store's number of a VRF of the chip.
+    pub fn store_vrf(&self, chip: u16) -> Option<u16> {
+        if chip == 0 {
+            return Some(0);
+        }
+        let s = self.vrfs.to_store.get(&u32::from(chip))?;
+        u16::try_from(*s).ok()
+    }
+
+    /// The chip's domains by what they stand for.
+    pub fn named_domains(&self) -> HashMap<Domain, u16> {
+        let named = self.fids.to_chip.values();
+        named
+            .filter_map(|(identity, chip)| match identity {
+                Identity::Domain(d) => Some((*d, u16::try_from(*chip).ok()?)),
+                _ => None,
+            })
+            .collect()
     }
 
     /// One interface on a place at a time: a new one takes the number over, also while the store
@@ -403,9 +476,13 @@ impl Ids {
     }
 }
 
-/// The chip's domain of a bridge, if nobody else took the number first.
-pub fn domain_of(bridge: u32) -> u16 {
-    (bridge.wrapping_sub(1) % FIDS) as u16 + 1
+/// The chip's number of a domain, if nobody else took it first.
+pub fn preferred_fid(domain: Domain) -> u16 {
+    let n = match domain.vlan {
+        0 => domain.dev,
+        vid => u32::from(vid),
+    };
+    (n.wrapping_sub(1) % FIDS) as u16 + 1
 }
 
 /// Reads, changes, writes one object.
@@ -420,6 +497,7 @@ pub fn id_of(p: &Planned) -> Option<u32> {
     let body = p.body.bytes();
     Some(match p.cls {
         raw::TND_CLS_VLAN => u32::from(read_object::<raw::tnd_vlan>(body).ok()?.0.fid),
+        raw::TND_CLS_VRF => u32::from(read_object::<raw::tnd_vrf>(body).ok()?.0.vrf),
         raw::TND_CLS_RIF => u32::from(read_object::<raw::tnd_rif>(body).ok()?.0.rif),
         raw::TND_CLS_NEXTHOP => read_object::<raw::tnd_nexthop>(body).ok()?.0.nexthop,
         raw::TND_CLS_NHG => read_object::<raw::tnd_nhg>(body).ok()?.0.nhg,
@@ -487,13 +565,13 @@ mod tests {
         };
         let read = |b: Vec<u8>| read_object::<raw::tnd_rif>(&b).unwrap().0.rif;
         let p = planned(raw::TND_OP_CREATE, &rif(1, 7));
-        assert_eq!(read(ids.translate(&p, &store, 1).unwrap()), 7);
+        assert_eq!(read(ids.translate(&p, &store).unwrap()), 7);
         // another order, the same names
         let mut again = Ids::default();
         let p = planned(raw::TND_OP_CREATE, &rif(1, 3));
-        assert_eq!(read(again.translate(&p, &store, 1).unwrap()), 3);
+        assert_eq!(read(again.translate(&p, &store).unwrap()), 3);
         let p = planned(raw::TND_OP_CREATE, &rif(2, 7));
-        assert_eq!(read(again.translate(&p, &store, 1).unwrap()), 7);
+        assert_eq!(read(again.translate(&p, &store).unwrap()), 7);
         assert_eq!((again.store_rif(7), again.store_rif(3)), (Some(2), Some(1)));
     }
 
@@ -507,8 +585,8 @@ mod tests {
             kind: raw::TND_RIF_PORT,
             ..Default::default()
         };
-        ids.translate(&planned(raw::TND_OP_CREATE, &rif(1)), &store, 1);
-        ids.translate(&planned(raw::TND_OP_CREATE, &rif(2)), &store, 1);
+        ids.translate(&planned(raw::TND_OP_CREATE, &rif(1)), &store);
+        ids.translate(&planned(raw::TND_OP_CREATE, &rif(2)), &store);
         assert!(ids.overtaken(&planned(raw::TND_OP_DELETE, &rif(1))));
         assert!(!ids.overtaken(&planned(raw::TND_OP_DELETE, &rif(2))));
         // what still refers to the old one means the same place
@@ -529,7 +607,7 @@ mod tests {
         };
         let read = |b: Vec<u8>| read_object::<raw::tnd_rif>(&b).unwrap().0.rif;
         let named = |ids: &mut Ids, r: raw::tnd_rif| {
-            let body = ids.translate(&planned(raw::TND_OP_CREATE, &r), &store, 1);
+            let body = ids.translate(&planned(raw::TND_OP_CREATE, &r), &store);
             read(body.unwrap())
         };
         let mut ids = Ids::default();
@@ -578,16 +656,16 @@ mod tests {
             groups: vec![found],
             ..Left::default()
         });
-        let body = ids.translate(&group(1, &[4, 9]), &store, 1).unwrap();
+        let body = ids.translate(&group(1, &[4, 9]), &store).unwrap();
         let (head, list) = read_nhg(&body).unwrap();
         assert_eq!(head.nhg, 77);
         assert_eq!(list[0].nexthop, 9, "in the chip's order");
         // another one never gets that id
-        let body = ids.translate(&group(2, &[4, 8]), &store, 1).unwrap();
+        let body = ids.translate(&group(2, &[4, 8]), &store).unwrap();
         assert_ne!(read_nhg(&body).unwrap().0.nhg, 77);
         // freed, then used for something else
         ids.deleted(raw::TND_CLS_NHG, 1);
-        let body = ids.translate(&group(1, &[5]), &store, 1).unwrap();
+        let body = ids.translate(&group(1, &[5]), &store).unwrap();
         assert_ne!(read_nhg(&body).unwrap().0.nhg, 77);
     }
 
@@ -612,7 +690,7 @@ mod tests {
         });
         let mut named: Vec<u32> = (1..=2)
             .map(|n| {
-                let body = ids.translate(&group(n, &[4]), &store, 1).unwrap();
+                let body = ids.translate(&group(n, &[4]), &store).unwrap();
                 read_nhg(&body).unwrap().0.nhg
             })
             .collect();

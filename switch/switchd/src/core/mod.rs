@@ -25,11 +25,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crossbeam_channel::{Receiver, Sender};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tandem_abi::raw;
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::{Sal, SalControl};
 use tandem_store::model::{Event, FdbKey, FdbKind, Key, Object};
-use tandem_store::{Planned, Store};
+use tandem_store::{Domain, Planned, Store};
 
 use crate::clock;
 use crate::io::{Command, IoStats, News, Signals};
@@ -82,13 +81,11 @@ pub(crate) struct Waiter {
 enum Note {
     Member {
         port: u16,
+        vid: u16,
         fid: Option<u16>,
     },
     /// An id is free when this is answered.
-    Deleted {
-        cls: u16,
-        id: u32,
-    },
+    Deleted { cls: u16, id: u32 },
 }
 
 /// What the core is made of.
@@ -123,7 +120,7 @@ pub struct Core {
     /// The chip's names of things.
     pub(crate) ids: Ids,
     /// What the chip had learned when it was attached warm, until the kernel's tables are known.
-    found_fdb: Vec<raw::tnd_fdb>,
+    found_fdb: Vec<attach::Found>,
     writes: Vec<Write>,
     // state
     pub(crate) phase: Phase,
@@ -144,7 +141,7 @@ pub struct Parts {
     /// Names of what is in the chip already.
     pub ids: Ids,
     /// What the chip has learned already.
-    pub found_fdb: Vec<raw::tnd_fdb>,
+    pub found_fdb: Vec<attach::Found>,
     /// How it was attached.
     pub attach: tandem_store::Attach,
     /// The chip's pools and the operator's wishes.
@@ -252,6 +249,18 @@ impl Core {
         }
     }
 
+    /// Why a route of a VRF of the chip is there, or not.
+    pub(crate) fn explain_route(&self, vrf: u16, net: ipnet::IpNet) -> tandem_store::Explanation {
+        let slot = self.ids.store_vrf(vrf).and_then(|v| u8::try_from(v).ok());
+        // of one that nobody knows, nobody knows a route
+        self.store.explain_route_in(slot.unwrap_or(u8::MAX), net)
+    }
+
+    /// The chip's domains by what they stand for.
+    pub(crate) fn named_domains(&self) -> HashMap<Domain, u16> {
+        self.ids.named_domains()
+    }
+
     /// A line for `status`; the newest are kept.
     pub(crate) fn warn(&mut self, text: String) {
         tracing::warn!("{text}");
@@ -288,6 +297,9 @@ impl Core {
                         }
                     }
                     self.write_back();
+                    if self.store.take_resync() {
+                        self.source.resync();
+                    }
                 }
                 Message::Barrier(token) => {
                     for w in &mut self.waiters {
@@ -317,7 +329,7 @@ impl Core {
     fn note_own(&mut self, event: &Event) {
         if let Event::Upsert(_, Object::Fdb(f)) = event
             && f.kind == FdbKind::ExternLearn
-            && self.view.lock().is_own(f.mac)
+            && self.view.lock().is_own(f.vlan, f.mac)
         {
             self.store.fdb_own(FdbKey {
                 bridge: f.bridge,

@@ -73,8 +73,7 @@ impl Core {
             self.store.complete(p.token, &Completion::default(), now);
             return Ok(());
         }
-        let port = self.plant.ports.first().map_or(1, |p| p.port);
-        let translated = self.ids.translate(p, &self.store, port);
+        let translated = self.ids.translate(p, &self.store);
         let body = translated.as_deref().unwrap_or(p.body.bytes());
         let pair = match p.ring {
             Ring::Sync => 0,
@@ -149,8 +148,8 @@ impl Core {
     fn noted(&mut self, note: Note) {
         match note {
             Note::Deleted { cls, id } => self.ids.deleted(cls, id),
-            Note::Member { port, fid } => {
-                self.view.lock().set_member(port, fid);
+            Note::Member { port, vid, fid } => {
+                self.view.lock().set_member(port, vid, fid);
             }
         }
     }
@@ -224,6 +223,7 @@ fn note_of(p: &Planned, body: &[u8]) -> Option<Note> {
             let (m, _) = read_object::<raw::tnd_vlan_member>(body).ok()?;
             Some(Note::Member {
                 port: m.port,
+                vid: m.vid,
                 fid: (!gone).then_some(m.fid),
             })
         }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use tandem_store::model::{Event, FdbKind, Key, KindSet, LinkKind, Object, nud};
+use tandem_store::model::{Event, FdbKey, FdbKind, Key, KindSet, LinkKind, Object, nud};
 
 use crate::source::Write;
 use crate::view::SharedView;
@@ -37,11 +37,11 @@ pub struct NeighInfo {
     generation: u32,
 }
 
-fn aged(ifindex: u32, mac: [u8; 6]) -> Write {
+fn aged(ifindex: u32, key: &FdbKey) -> Write {
     Write::FdbAged {
         ifindex,
-        mac,
-        vlan: 0,
+        mac: key.mac,
+        vlan: key.vlan,
     }
 }
 
@@ -52,9 +52,9 @@ pub struct Shadow {
     pub links: HashMap<u32, LinkInfo>,
     /// By interface index and address.
     pub neighbours: HashMap<(u32, IpAddr), NeighInfo>,
-    /// The chip's `extern_learn` entries by bridge and MAC: the device, with the generation.
-    pub learned: HashMap<(u32, [u8; 6]), (u32, u32)>,
-    pinned: HashMap<(u32, [u8; 6]), u32>,
+    /// The chip's `extern_learn` entries: the device, with the generation.
+    pub learned: HashMap<FdbKey, (u32, u32)>,
+    pinned: HashMap<FdbKey, u32>,
     /// Front-panel ports without link.
     dead: HashSet<u32>,
     /// Front-panel ports in a bridge, and whether the kernel learns what comes in there.
@@ -135,14 +135,18 @@ impl Shadow {
                 self.neighbours.remove(&(*i, *a));
             }
             Event::Upsert(_, Object::Fdb(f)) => {
-                let key = (f.bridge, f.mac);
+                let key = FdbKey {
+                    bridge: f.bridge,
+                    vlan: f.vlan,
+                    mac: f.mac,
+                };
                 match f.kind {
-                    FdbKind::ExternLearn if view.lock().is_own(f.mac) => {
+                    FdbKind::ExternLearn if view.lock().is_own(f.vlan, f.mac) => {
                         self.learned.insert(key, (f.ifindex, self.generation));
                         self.unpin(key, view);
                         if self.dead.contains(&f.ifindex) {
                             // the chip learned it just before the port died
-                            writes.push(aged(f.ifindex, f.mac));
+                            writes.push(aged(f.ifindex, &key));
                         }
                     }
                     FdbKind::Dynamic => self.unpin(key, view),
@@ -152,15 +156,14 @@ impl Shadow {
                     | FdbKind::Blackhole => {
                         self.learned.remove(&key);
                         if self.pinned.insert(key, self.generation).is_none() {
-                            view.lock().pin(f.bridge, f.mac, true);
+                            view.lock().pin(key, true);
                         }
                     }
                 }
             }
             Event::Remove(_, Key::Fdb(k)) => {
-                let key = (k.bridge, k.mac);
-                self.learned.remove(&key);
-                self.unpin(key, view);
+                self.learned.remove(k);
+                self.unpin(*k, view);
             }
             Event::BeginSync(_, kinds) => {
                 self.generation = self.generation.wrapping_add(1);
@@ -206,7 +209,7 @@ impl Shadow {
             self.dead.remove(&ifindex);
         } else if self.dead.insert(ifindex) {
             let behind = self.learned.iter().filter(|(_, l)| l.0 == ifindex);
-            writes.extend(behind.map(|((_, mac), _)| aged(ifindex, *mac)));
+            writes.extend(behind.map(|(key, _)| aged(ifindex, key)));
         }
     }
 
@@ -230,9 +233,9 @@ impl Shadow {
         }
     }
 
-    fn unpin(&mut self, key: (u32, [u8; 6]), view: &SharedView) {
+    fn unpin(&mut self, key: FdbKey, view: &SharedView) {
         if self.pinned.remove(&key).is_some() {
-            view.lock().pin(key.0, key.1, false);
+            view.lock().pin(key, false);
         }
     }
 

@@ -13,13 +13,13 @@
 //! and is forgotten by the kernel's own rules. NTF_USE and not NTF_MANAGED: a managed entry stays for
 //! ever when switchd does not come back, and ARP tables are the whole machine's.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 
 use tandem_abi::object::records;
 use tandem_abi::raw;
 use tandem_sal::{Event, PostError, Request};
-use tandem_store::model::nud;
+use tandem_store::model::{FdbKey, nud};
 
 use super::Core;
 use super::program::{OWN, device_event};
@@ -78,7 +78,7 @@ pub(super) struct Upkeep {
     pub news_lost_seen: u64,
     fdb: FdbRead,
     /// Learned in the kernel, not in the chip by the last dump: (bridge, mac).
-    suspects: HashSet<(u32, [u8; 6])>,
+    suspects: HashSet<FdbKey>,
     /// Drops of the chip's last policers: counted so far, in the last interval, when.
     policed: [(u64, u64, u64); raw::TND_TC_COUNT as usize],
     /// NTF_USE sent.
@@ -129,8 +129,9 @@ impl Core {
             self.look_after_marks();
             let learned = &self.shadow.learned;
             if self.view.lock().own_len() > OWN_MAX {
-                let macs: HashSet<[u8; 6]> = learned.keys().map(|(_, mac)| *mac).collect();
-                self.view.lock().retain_own(|mac| macs.contains(mac));
+                let known: HashSet<(u16, [u8; 6])> =
+                    learned.keys().map(|k| (k.vlan, k.mac)).collect();
+                self.view.lock().retain_own(|own| known.contains(own));
             }
             for (token, cls) in [
                 (ACT_NEIGH, raw::TND_CLS_NEIGH),
@@ -387,14 +388,19 @@ impl Core {
                 .ids
                 .store_fid(e.fid)
                 .and_then(|fid| self.store.fdb_place(fid, e.port));
-            let Some((bridge, ifindex)) = place.filter(|_| forward) else {
+            let Some((domain, ifindex)) = place.filter(|_| forward) else {
                 continue;
             };
-            there.insert((bridge, e.mac));
+            let key = FdbKey {
+                bridge: domain.dev,
+                vlan: domain.vlan,
+                mac: e.mac,
+            };
+            there.insert(key);
             if self
                 .shadow
                 .learned
-                .get(&(bridge, e.mac))
+                .get(&key)
                 .is_some_and(|l| l.0 == ifindex)
             {
                 continue;
@@ -413,23 +419,13 @@ impl Core {
             }
         }
         self.write_back();
-        let mut bridges: HashMap<[u8; 6], Vec<u32>> = HashMap::new();
-        for (bridge, mac) in self.shadow.learned.keys() {
-            bridges.entry(*mac).or_default().push(*bridge);
-        }
         // an entry may move while the table is read: only what is missing twice is gone
-        let missing: HashSet<(u32, [u8; 6])> = self
-            .store
-            .fdb()
-            .into_iter()
-            .filter(|row| row.kind == "extern_learn" && row.state == "installed")
-            .filter_map(|row| {
-                let mac = parse_mac(&row.mac)?;
-                let of = bridges.get(&mac)?;
-                let bridge = of.iter().find(|b| self.shadow.name(**b) == row.bridge)?;
-                let key = (*bridge, mac);
-                (!there.contains(&key)).then_some(key)
-            })
+        let missing: HashSet<FdbKey> = self
+            .shadow
+            .learned
+            .keys()
+            .filter(|key| !there.contains(key) && self.store.fdb_stands(key))
+            .copied()
             .collect();
         let before = std::mem::take(&mut self.upkeep.suspects);
         let (gone, new): (Vec<_>, Vec<_>) = missing.into_iter().partition(|k| before.contains(k));
@@ -437,14 +433,14 @@ impl Core {
             self.upkeep.suspects = new.into_iter().collect();
             self.upkeep.read_fdb = true;
         }
-        for (bridge, mac) in gone {
-            let Some(&(ifindex, _)) = self.shadow.learned.get(&(bridge, mac)) else {
+        for key in gone {
+            let Some(&(ifindex, _)) = self.shadow.learned.get(&key) else {
                 continue;
             };
             self.writes.push(Write::FdbAged {
                 ifindex,
-                mac,
-                vlan: 0,
+                mac: key.mac,
+                vlan: key.vlan,
             });
         }
         self.write_back();
@@ -460,13 +456,4 @@ fn addr_of(n: &raw::tnd_neigh) -> Option<IpAddr> {
         f if f == raw::TND_AF_INET6 as usize => Some(IpAddr::from(n.addr)),
         _ => None,
     }
-}
-
-fn parse_mac(text: &str) -> Option<[u8; 6]> {
-    let mut mac = [0; 6];
-    let mut parts = text.split(':');
-    for b in &mut mac {
-        *b = u8::from_str_radix(parts.next()?, 16).ok()?;
-    }
-    parts.next().is_none().then_some(mac)
 }

@@ -21,6 +21,7 @@ pub(super) struct Chip {
     pub vlans: HashMap<u16, raw::tnd_vlan>,
     pub members: HashMap<(u16, u16), raw::tnd_vlan_member>,
     pub fdb: HashMap<(u16, [u8; 6]), raw::tnd_fdb>,
+    pub vrfs: HashMap<u16, raw::tnd_vrf>,
     pub rifs: HashMap<u16, raw::tnd_rif>,
     pub neighbours: HashMap<ObjectKey, raw::tnd_neigh>,
     pub nexthops: HashMap<u32, raw::tnd_nexthop>,
@@ -43,6 +44,12 @@ impl Chip {
             }),
             raw::TND_CLS_FDB => each::<raw::tnd_fdb>(bytes, |o, _| {
                 self.fdb.insert((o.fid, o.mac), o);
+            }),
+            // the default one is there always
+            raw::TND_CLS_VRF => each::<raw::tnd_vrf>(bytes, |o, _| {
+                if o.vrf != 0 {
+                    self.vrfs.insert(o.vrf, o);
+                }
             }),
             raw::TND_CLS_RIF => each::<raw::tnd_rif>(bytes, |o, _| {
                 self.rifs.insert(o.rif, o);
@@ -79,6 +86,9 @@ impl Chip {
             raw::TND_CLS_FDB => each::<raw::tnd_fdb>(bytes, |o, _| {
                 self.fdb.remove(&(o.fid, o.mac));
             }),
+            raw::TND_CLS_VRF => each::<raw::tnd_vrf>(bytes, |o, _| {
+                self.vrfs.remove(&o.vrf);
+            }),
             raw::TND_CLS_RIF => each::<raw::tnd_rif>(bytes, |o, _| {
                 self.rifs.remove(&o.rif);
             }),
@@ -104,9 +114,6 @@ impl Chip {
     pub(super) async fn read(api: &Api) -> Result<Chip, ApiError> {
         let mut chip = Chip::default();
         for cls in raw::TND_CLS_PORT..=raw::TND_CLS_ROUTE {
-            if cls == raw::TND_CLS_VRF {
-                continue;
-            }
             let mut cursor = 0;
             for _ in 0..STEPS_MAX {
                 let (bytes, next) = api

@@ -10,7 +10,7 @@ use tandem_abi::raw;
 use tandem_mgmt::server::ApiError;
 use tandem_mgmt::types::{AuditAnswer, Difference};
 use tandem_store::model::{Event, Family, KindSet, Object, SourceId};
-use tandem_store::{Attach, Completion, Config, Explanation, Planned, Policy, Store};
+use tandem_store::{Attach, Completion, Config, Domain, Explanation, Planned, Policy, Store};
 
 use super::Api;
 use super::chip::{Chip, same};
@@ -38,7 +38,7 @@ impl Expected {
         id: SourceId,
         objects: Vec<Object>,
         config: Config,
-        port: u16,
+        domains: HashMap<Domain, u16>,
         found: &Chip,
     ) -> Expected {
         let mut store = Store::new(Config {
@@ -54,8 +54,10 @@ impl Expected {
         }
         store.apply(Event::EndSync(id), 1);
         let mut chip = Chip::default();
+        // numbers that could be counted on are those of the running store
         let mut ids = Ids::new(Left {
             rifs: found.rifs.values().copied().collect(),
+            domains,
             ..Left::default()
         });
         let mut planned: Vec<Planned> = Vec::new();
@@ -66,7 +68,7 @@ impl Expected {
                 break;
             }
             for p in &planned {
-                let translated = ids.translate(p, &store, port);
+                let translated = ids.translate(p, &store);
                 let body = translated.as_deref().unwrap_or(p.body.bytes());
                 match p.op {
                     raw::TND_OP_CREATE | raw::TND_OP_UPDATE => chip.put(p.cls, body),
@@ -96,7 +98,7 @@ impl Expected {
                 cursor = self.store.routes(family, cursor, PAGE, &mut rows);
                 for r in rows.drain(..) {
                     let text = route_text(&r);
-                    all.insert(r.prefix, text);
+                    all.insert(r.key(), text);
                 }
                 if cursor == 0 {
                     break;
@@ -190,7 +192,7 @@ pub(super) async fn rows(api: &Api, expected: &Expected) -> Result<AuditAnswer, 
                 // the reserve's own traps are nobody's routes
                 if r.table != 0 {
                     let text = route_text(&r);
-                    found.insert(r.prefix, text);
+                    found.insert(r.key(), text);
                 }
             }
             cursor = next;
@@ -223,7 +225,7 @@ pub(super) async fn rows(api: &Api, expected: &Expected) -> Result<AuditAnswer, 
             .filter(|r| r.kind != "learned")
             .map(|r| {
                 (
-                    format!("{} {}", r.mac, r.bridge),
+                    format!("{} {} vlan {}", r.mac, r.bridge, r.vlan),
                     format!("{} dev {}", r.kind, r.dev),
                 )
             })
@@ -242,7 +244,8 @@ pub(super) async fn rows(api: &Api, expected: &Expected) -> Result<AuditAnswer, 
 
 /// What the running store says of an object.
 enum Ask {
-    Route(IpNet),
+    /// VRF of the chip.
+    Route(u16, IpNet),
     Neighbour(IpAddr),
     Mac([u8; 6]),
 }
@@ -256,7 +259,7 @@ async fn explain(api: &Api, asks: Vec<Ask>) -> Result<Vec<Vec<Explanation>>, Api
             api.ask(move |core| {
                 some.into_iter()
                     .map(|a| match a {
-                        Ask::Route(net) => vec![core.store.explain_route(net)],
+                        Ask::Route(vrf, net) => vec![core.explain_route(vrf, net)],
                         Ask::Neighbour(a) => core.store.explain_neighbour(a),
                         Ask::Mac(m) => core.store.explain_mac(m),
                     })
@@ -303,8 +306,19 @@ pub(super) async fn tables(
         "member",
         &want.members,
         &found.members,
-        |k| format!("swp{}", k.0),
+        |k| match k.1 {
+            raw::TND_VID_ANY => format!("swp{}", k.0),
+            vid => format!("swp{} vlan {vid}", k.0),
+        },
         |m| format!("fid {} flags {:#x}", m.fid, m.flags),
+    );
+    plain(
+        &mut g,
+        "vrf",
+        &want.vrfs,
+        &found.vrfs,
+        |k| format!("vrf {k}"),
+        |_| "there".into(),
     );
     plain(
         &mut g,
@@ -314,7 +328,8 @@ pub(super) async fn tables(
         |k| format!("rif {k}"),
         |r| {
             format!(
-                "kind {} port {} fid {} mac {} mtu {} flags {:#x}",
+                "vrf {} kind {} port {} fid {} mac {} mtu {} flags {:#x}",
+                r.vrf,
                 r.kind,
                 r.port,
                 r.fid,
@@ -520,9 +535,9 @@ async fn routes(
         .routes
         .iter()
         .filter(|(k, _)| !want.routes.contains_key(*k))
-        .filter_map(|(_, f)| Some((prefix(f)?, target(found, f))))
+        .filter_map(|(_, f)| Some((prefix(f)?, f.vrf, target(found, f))))
         .collect();
-    let asks = differing.iter().map(|d| Ask::Route(d.0)).collect();
+    let asks = differing.iter().map(|d| Ask::Route(d.1, d.0)).collect();
     for ((net, vrf, wanted, is), said) in differing.into_iter().zip(explain(api, asks).await?) {
         let reason = said.first().is_some_and(|e| !e.reason.is_empty());
         let harmless = match is.as_str() {
@@ -536,20 +551,28 @@ async fn routes(
             _ => false,
         };
         if !harmless {
-            g.add("route", net.to_string(), ASIC, wanted, is);
+            g.add("route", route_key(net, vrf), ASIC, wanted, is);
         }
     }
-    let asks = extra.iter().map(|e| Ask::Route(e.0)).collect();
-    for ((net, is), said) in extra.iter().zip(explain(api, asks).await?) {
+    let asks = extra.iter().map(|e| Ask::Route(e.1, e.0)).collect();
+    for ((net, vrf, is), said) in extra.iter().zip(explain(api, asks).await?) {
         // the reserve's aggregate traps are the store's own
         let own = said
             .first()
-            .is_some_and(|e| e.known && e.key == net.to_string());
+            .is_some_and(|e| e.known && e.key.split(' ').next() == Some(&net.to_string()));
         if !(own && is == "trap") {
-            g.add("route", net.to_string(), ASIC, "nothing".into(), is.clone());
+            let key = route_key(*net, *vrf);
+            g.add("route", key, ASIC, "nothing".into(), is.clone());
         }
     }
     Ok(())
+}
+
+fn route_key(net: IpNet, vrf: u16) -> String {
+    match vrf {
+        0 => net.to_string(),
+        v => format!("{net} vrf {v}"),
+    }
 }
 
 /// What the longest shorter entry does.

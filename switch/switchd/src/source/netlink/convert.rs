@@ -6,6 +6,9 @@ use tandem_linux::netlink as nl;
 use tandem_linux::netlink::consts;
 use tandem_store::model;
 
+/// 802.1Q: `ETH_P_8021Q`.
+const ETH_P_8021Q: u16 = 0x8100;
+
 /// Front-panel ports by the interface index of their TAP.
 pub(super) type Ports = HashMap<u32, u16>;
 
@@ -31,9 +34,19 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
                 ip6: b.nf_call.ip6,
                 arp: b.nf_call.arp,
             },
+            unsupported: if b.mst {
+                Some("a spanning tree per VLAN (mst_enabled)")
+            } else if !matches!(b.vlan_protocol, 0 | ETH_P_8021Q) {
+                Some("VLAN protocol 802.1ad")
+            } else {
+                None
+            },
         }),
+        (nl::LinkKind::Vrf(table), None) => model::LinkKind::Vrf { table: *table },
         (_, None) if l.flags & consts::IFF_LOOPBACK != 0 => model::LinkKind::Loopback,
-        (nl::LinkKind::Vlan(v), None) if v.protocol == 0x8100 && v.reorder_hdr && !v.egress_qos => {
+        (nl::LinkKind::Vlan(v), None)
+            if v.protocol == ETH_P_8021Q && v.reorder_hdr && !v.egress_qos =>
+        {
             model::LinkKind::Vlan { vid: v.id }
         }
         (nl::LinkKind::Vlan(_), None) => model::LinkKind::Other("vlan".into()),
@@ -62,6 +75,20 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
         mac: l.mac.unwrap_or_default(),
         bridge_port: l.brport.as_ref().map(bridge_port),
     }
+}
+
+/// What a device's VLANs are, one by one.
+pub(super) fn bridge_vlans(b: &nl::BridgeVlans) -> impl Iterator<Item = model::BridgeVlan> + '_ {
+    b.vlans.iter().flat_map(|v| {
+        (v.first..=v.last).map(|vid| model::BridgeVlan {
+            ifindex: b.ifindex,
+            vid,
+            pvid: v.pvid,
+            untagged: v.untagged,
+            state: v.state,
+            unsupported: v.other,
+        })
+    })
 }
 
 pub(super) fn bridge_port(p: &nl::BridgePort) -> model::BridgePort {
@@ -244,6 +271,8 @@ pub(super) fn rule(r: &nl::Rule) -> model::Rule {
             0
         },
         is_default: r.is_default(),
+        l3mdev: r.l3mdev && r.action == consts::FR_ACT_TO_TBL,
+        iif: r.iif.clone(),
         text: r.text.clone(),
     }
 }

@@ -25,8 +25,9 @@ pub(super) enum Command {
 }
 
 /// Everything, in the order of dependency.
-const ALL: [Dump; 13] = [
+const ALL: [Dump; 14] = [
     Dump::Links,
+    Dump::BridgeVlans,
     Dump::Netconf(Family::V4),
     Dump::Netconf(Family::V6),
     Dump::Addrs,
@@ -404,7 +405,7 @@ impl Listener {
                 self.verify_routes(device, family)?;
             }
         }
-        for kinds in [KindSet::RULE, KindSet::BASE_CHAIN] {
+        for kinds in [KindSet::RULE, KindSet::BASE_CHAIN, KindSet::BRIDGE_VLAN] {
             if doubts.kinds & kinds.0 != 0 {
                 self.verify_kind(kinds)?;
             }
@@ -469,6 +470,8 @@ impl Listener {
     fn verify_kind(&mut self, kinds: KindSet) -> Result<(), Stopped> {
         let dumps: &[Dump] = if kinds == KindSet::RULE {
             &[Dump::Rules(Family::V4), Dump::Rules(Family::V6)]
+        } else if kinds == KindSet::BRIDGE_VLAN {
+            &[Dump::BridgeVlans]
         } else {
             &[Dump::BaseChains]
         };

@@ -54,6 +54,8 @@ pub(super) struct View {
     /// or are set up again.
     disabled4: BTreeSet<u32>,
     chains: BTreeSet<(u8, String, String)>,
+    /// VLANs of bridges and ports.
+    vlans: BTreeMap<(u32, u16), model::BridgeVlan>,
     redirects: BTreeMap<model::ConfScope, bool>,
     settings: Option<model::Settings>,
     /// Interfaces with IPv6 settings, and those of them where it is switched off.
@@ -75,6 +77,7 @@ struct Seen {
     links: BTreeSet<u32>,
     nexthops: BTreeSet<u32>,
     chains: BTreeSet<(u8, String, String)>,
+    vlans: BTreeSet<(u32, u16)>,
 }
 
 fn upsert(out: &mut Sink<'_>, object: Object) {
@@ -104,6 +107,11 @@ fn leg_flags(links: &HashMap<u32, LinkState>, ifindex: u32) -> u8 {
         out |= RTNH_F_LINKDOWN;
     }
     out
+}
+
+/// Whether a bridge filters by VLAN.
+fn filters(l: &model::Link) -> bool {
+    matches!(l.kind, model::LinkKind::Bridge(b) if b.vlan_filtering)
 }
 
 impl View {
@@ -166,6 +174,11 @@ impl View {
                 master,
                 brport,
             } => self.bridge_port(ifindex, master, brport.as_ref(), out),
+            nl::Object::BridgeVlans(b) => {
+                for v in convert::bridge_vlans(&b) {
+                    self.bridge_vlan(v, out);
+                }
+            }
             nl::Object::Addr(a) => {
                 let a = convert::addr(&a);
                 upsert(out, Object::Addr(a));
@@ -210,6 +223,12 @@ impl View {
             }
             nl::Object::Link(l) => self.link_gone(l.index, out),
             nl::Object::BridgePort { ifindex, .. } => self.bridge_port(ifindex, 0, None, out),
+            nl::Object::BridgeVlans(b) => {
+                for v in convert::bridge_vlans(&b) {
+                    self.vlans.remove(&(v.ifindex, v.vid));
+                    remove(out, Key::BridgeVlan(v.ifindex, v.vid));
+                }
+            }
             nl::Object::Addr(a) => {
                 let a = convert::addr(&a);
                 // disable_ipv6 takes them
@@ -359,6 +378,48 @@ impl View {
         }
     }
 
+    // -- VLANs of bridges --------------------------------------------------------------------
+
+    fn bridge_vlan(&mut self, v: model::BridgeVlan, out: &mut Sink<'_>) {
+        let again = match &mut self.full {
+            Some(seen) => {
+                seen.vlans.insert((v.ifindex, v.vid));
+                true
+            }
+            None => false,
+        };
+        if v.pvid {
+            // the one before is none any more, and no message says so
+            let before: Vec<model::BridgeVlan> = self
+                .vlans
+                .range((v.ifindex, 0)..=(v.ifindex, u16::MAX))
+                .map(|(_, o)| *o)
+                .filter(|o| o.pvid && o.vid != v.vid)
+                .collect();
+            for old in before {
+                let old = model::BridgeVlan { pvid: false, ..old };
+                self.vlans.insert((old.ifindex, old.vid), old);
+                upsert(out, Object::BridgeVlan(old));
+            }
+        }
+        if self.vlans.insert((v.ifindex, v.vid), v) != Some(v) || again {
+            upsert(out, Object::BridgeVlan(v));
+        }
+    }
+
+    /// A device left its bridge or is gone: its VLANs are as well.
+    fn vlans_gone(&mut self, ifindex: u32, out: &mut Sink<'_>) {
+        let keys: Vec<(u32, u16)> = self
+            .vlans
+            .range((ifindex, 0)..=(ifindex, u16::MAX))
+            .map(|(k, _)| *k)
+            .collect();
+        for k in keys {
+            self.vlans.remove(&k);
+            remove(out, Key::BridgeVlan(k.0, k.1));
+        }
+    }
+
     // -- links -------------------------------------------------------------------------------
 
     fn link(&mut self, l: &nl::Link, out: &mut Sink<'_>) {
@@ -371,6 +432,9 @@ impl View {
             new.bridge_port = old.model.bridge_port;
         }
         let before = old.map(|o| o.flags);
+        let moved = old.is_some_and(|o| o.model.master != new.master);
+        // settings of VLANs hang on those of the bridge: with the filter off they are not looked at, nor told of
+        let refiltered = old.is_some_and(|o| filters(&o.model) != filters(&new));
         let changed = old.is_none_or(|o| o.model != new);
         let index = new.ifindex;
         let state = LinkState {
@@ -387,6 +451,12 @@ impl View {
         };
         if changed || again {
             upsert(out, Object::Link(new));
+        }
+        if moved || refiltered {
+            self.doubts.kinds |= KindSet::BRIDGE_VLAN.0;
+        }
+        if moved {
+            self.vlans_gone(index, out);
         }
         let Some(before) = before else { return };
         let went = |bit: u32| before & bit != 0 && l.flags & bit == 0;
@@ -411,6 +481,7 @@ impl View {
             return;
         }
         self.device_silent(index, true, out);
+        self.vlans_gone(index, out);
         self.addrs4.remove(&index);
         self.disabled4.remove(&index);
         self.suspects.remove(&index);
@@ -645,6 +716,7 @@ impl View {
             self.links.retain(|i, _| seen.links.contains(i));
             self.nexthops.retain(|i, _| seen.nexthops.contains(i));
             self.chains.retain(|k| seen.chains.contains(k));
+            self.vlans.retain(|k, _| seen.vlans.contains(k));
         }
         self.shadow.sweep(None, |_| true, &mut |_| {});
         out(Event::EndSync(SRC));
@@ -655,6 +727,9 @@ impl View {
         out(Event::BeginSync(SRC, kinds));
         if kinds.contains(KindSet::BASE_CHAIN) {
             self.chains.clear();
+        }
+        if kinds.contains(KindSet::BRIDGE_VLAN) {
+            self.vlans.clear();
         }
     }
 

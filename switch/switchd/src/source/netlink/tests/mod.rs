@@ -10,6 +10,7 @@ mod cases;
 mod churn;
 mod mirror;
 mod settings;
+mod vlans;
 
 use std::io::Write as _;
 use std::os::fd::AsFd;

@@ -1,0 +1,268 @@
+//! VRFs: devices with a routing table of their own, and the interfaces that look up there.
+//!
+//! ```text
+//!   red (vrf, table 10) ── slot 1 ──► VRF        routes of table 10 ──► ROUTE(vrf)   in the same trie, below slot 1
+//!     ├── swp1                                    RIF(swp1) ── vrf
+//!     └── br0.10                                  RIF(br0.10) ── vrf
+//! ```
+//!
+//! A slot is the table id of the VRF on the chip plus one; slot 0 is the default VRF, tables local and main.
+
+use crate::Store;
+use crate::fib::{F_QUEUED, Fam, SLOT_BITS, V4, V6};
+use crate::hw::bodies::Vrf;
+use crate::hw::{Cls, Ref};
+use crate::model::{Family, KindSet, Link, LinkKind, TABLE_LOCAL, TABLE_MAIN};
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+use tandem_cover::NONE;
+
+/// A VRF.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VrfRec {
+    /// ifindex of its device.
+    pub ifindex: u32,
+    /// Its table.
+    pub table: u32,
+    /// Its device is gone: the slot is free when the chip has none of its routes any more.
+    pub dying: bool,
+}
+
+/// All VRFs.
+#[derive(Debug, Default)]
+pub(crate) struct Vrfs {
+    /// By slot.
+    pub slots: BTreeMap<u8, VrfRec>,
+    /// Slot by table, of those that live.
+    pub by_table: HashMap<u32, u8>,
+    /// Routes of a table that nobody looked up before are to be told again.
+    pub resync: bool,
+}
+
+impl Store {
+    /// Where the routes of a table are kept, and the table's rank there: IPv4 and IPv6 keep local and main in one trie,
+    /// local first. The default table counts only where main has nothing, and there a lookup misses and traps.
+    pub(crate) fn table_place(&self, table: u32) -> Option<(u8, u8)> {
+        match table {
+            TABLE_LOCAL => Some((0, 0)),
+            TABLE_MAIN => Some((0, 1)),
+            _ => self.vrfs.by_table.get(&table).map(|slot| (*slot, 1)),
+        }
+    }
+
+    /// The slot's table, for people.
+    pub(crate) fn table_of(&self, slot: u8, rank: u8) -> u32 {
+        match (slot, rank) {
+            (0, 0) => TABLE_LOCAL,
+            (0, _) => TABLE_MAIN,
+            _ => self.vrfs.slots.get(&slot).map_or(0, |v| v.table),
+        }
+    }
+
+    /// The name of a slot's VRF; empty for the default one.
+    pub(crate) fn vrf_name(&self, slot: u8) -> String {
+        match self.vrfs.slots.get(&slot) {
+            Some(v) => self.dev(v.ifindex),
+            None => String::new(),
+        }
+    }
+
+    /// The slot of the VRF with this name.
+    pub fn vrf_slot(&self, name: &str) -> Option<u8> {
+        let mut live = self.vrfs.slots.iter().filter(|(_, v)| !v.dying);
+        live.find(|(_, v)| self.dev(v.ifindex) == name)
+            .map(|(slot, _)| *slot)
+    }
+
+    /// The table of a VRF of the store (`tnd_vrf.vrf` as planned), for names that last.
+    pub fn vrf_table(&self, vrf: u16) -> Option<u32> {
+        let slot = u8::try_from(vrf).ok()?;
+        self.vrfs.slots.get(&slot).map(|v| v.table)
+    }
+
+    /// Routes of a table became of interest: the source shall tell all of them again. Asked once.
+    pub fn take_resync(&mut self) -> bool {
+        std::mem::take(&mut self.vrfs.resync)
+    }
+
+    /// A device came or changed: a VRF takes a slot before the first of its routes comes.
+    pub(crate) fn vrf_link(&mut self, link: &Link) {
+        let LinkKind::Vrf { table } = link.kind else {
+            return;
+        };
+        if self.vrfs.by_table.contains_key(&table) || matches!(table, 0 | TABLE_LOCAL | TABLE_MAIN)
+        {
+            return;
+        }
+        let id = self.hw.vrfs.take();
+        let Ok(slot) = u8::try_from(id + 1) else {
+            self.hw.vrfs.release(id);
+            return;
+        };
+        let rec = VrfRec {
+            ifindex: link.ifindex,
+            table,
+            dying: false,
+        };
+        self.vrfs.slots.insert(slot, rec);
+        self.vrfs.by_table.insert(table, slot);
+        let dumped = self
+            .syncs
+            .values()
+            .any(|s| s.running.is_some_and(|k| k.contains(KindSet::ROUTE)));
+        self.vrfs.resync |= !dumped;
+    }
+
+    /// A device is gone: with a VRF go all routes of its table.
+    pub(crate) fn vrf_gone(&mut self, ifindex: u32, now: u64) {
+        let mut live = self.vrfs.slots.iter_mut().filter(|(_, v)| !v.dying);
+        let Some((slot, rec)) = live.find(|(_, v)| v.ifindex == ifindex) else {
+            return;
+        };
+        rec.dying = true;
+        let (slot, table) = (*slot, rec.table);
+        self.vrfs.by_table.remove(&table);
+        self.purge_slot::<V4>(slot, now);
+        self.purge_slot::<V6>(slot, now);
+    }
+
+    fn purge_slot<F: Fam>(&mut self, slot: u8, now: u64) {
+        for e in self.entries_of::<F>(slot) {
+            loop {
+                let head = F::fib(&self.fibs).entries[e].head;
+                if head == NONE {
+                    break;
+                }
+                self.remove_alias(head, now);
+            }
+        }
+    }
+
+    fn entries_of<F: Fam>(&self, slot: u8) -> Vec<u32> {
+        let mut out = Vec::new();
+        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        F::fib(&self.fibs)
+            .cover
+            .each_below(F::new(slot, any), SLOT_BITS, |_, e| {
+                out.push(e);
+                true
+            });
+        out
+    }
+
+    fn on_chip_in<F: Fam>(&self, slot: u8) -> bool {
+        let fib = F::fib(&self.fibs);
+        let mut found = false;
+        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        fib.cover.each_below(F::new(slot, any), SLOT_BITS, |_, e| {
+            let x = &fib.entries[e];
+            found |= x.have.present() || x.is(crate::fib::F_FLIGHT | F_QUEUED);
+            !found
+        });
+        found
+    }
+
+    /// VRF objects as they should be; one that is no more stays until its routes are gone.
+    pub(crate) fn refresh_vrfs(&mut self, now: u64) {
+        let all: Vec<(u8, VrfRec)> = self.vrfs.slots.iter().map(|(s, v)| (*s, *v)).collect();
+        for (slot, rec) in all {
+            let id = u32::from(slot) - 1;
+            let in_use = !rec.dying || self.on_chip_in::<V4>(slot) || self.on_chip_in::<V6>(slot);
+            self.hw.want(id, in_use.then_some(Vrf), now);
+        }
+    }
+
+    /// Some VRF's device is gone, and its routes may be by now.
+    pub(crate) fn vrfs_dying(&self) -> bool {
+        self.vrfs.slots.values().any(|v| v.dying)
+    }
+
+    /// Its object is gone: the slot is free.
+    pub(crate) fn vrf_released(&mut self, id: u32) {
+        if let Ok(slot) = u8::try_from(id + 1) {
+            self.vrfs.slots.remove(&slot);
+        }
+    }
+
+    /// The chip looks routes of this slot up.
+    pub(crate) fn slot_stands(&self, slot: u8) -> bool {
+        slot == 0
+            || self
+                .hw
+                .vrfs
+                .get(u32::from(slot) - 1)
+                .is_some_and(|o| o.have.is_some() && o.want.is_some())
+    }
+
+    /// A VRF came to stand or failed: what is in it looks again.
+    pub(crate) fn vrf_changed(&mut self, id: u32, now: u64) {
+        let Ok(slot) = u8::try_from(id + 1) else {
+            return;
+        };
+        for e in self.entries_of::<V4>(slot) {
+            self.reeval::<V4>(e, now);
+        }
+        for e in self.entries_of::<V6>(slot) {
+            self.reeval::<V6>(e, now);
+        }
+        for rif in self.hw.rifs.ids() {
+            self.hw.retry_dependent(Ref::new(Cls::Rif, rif));
+        }
+    }
+
+    /// The VRF that a routed interface is in; 0: the default one. None: it has some other master.
+    pub(crate) fn vrf_master(&self, l: &Link) -> Option<u8> {
+        if l.master == 0 {
+            return Some(0);
+        }
+        let mut live = self.vrfs.slots.iter().filter(|(_, v)| !v.dying);
+        live.find(|(_, v)| v.ifindex == l.master)
+            .map(|(slot, _)| *slot)
+    }
+
+    /// The slot of an interface's routes.
+    pub(crate) fn slot_of(&self, ifindex: u32) -> u8 {
+        let link = self.links.get(&ifindex);
+        link.and_then(|r| self.vrf_master(&r.link)).unwrap_or(0)
+    }
+
+    /// Why what comes in on interfaces of a VRF must go to the CPU.
+    pub(crate) fn vrf_reason(&self, slot: u8) -> String {
+        let Some(rec) = self.vrfs.slots.get(&slot) else {
+            return String::new();
+        };
+        let Some(l) = self.links.get(&rec.ifindex).map(|r| &r.link) else {
+            return String::new();
+        };
+        if !l.admin_up {
+            return format!("its VRF {} is down", l.name);
+        }
+        if let Some(c) = self
+            .device_chain(&l.name, false)
+            .or_else(|| self.device_chain(&l.name, true))
+        {
+            return format!("nftables base chain {c} is attached to {}", l.name);
+        }
+        for family in [Family::V4, Family::V6] {
+            let of = |f: &dyn Fn(&crate::model::Rule) -> bool| {
+                let all = self.rules.iter().map(|r| &r.0);
+                all.filter(|r| r.family == family && f(r))
+                    .map(|r| r.priority)
+                    .min()
+            };
+            let l3mdev = of(&|r| r.l3mdev);
+            let local = of(&|r| r.is_default && r.table == TABLE_LOCAL);
+            match (l3mdev, local) {
+                (None, None) => {}
+                (None, _) => return format!("no rule of {family:?} looks up VRFs (l3mdev)"),
+                (Some(v), Some(l)) if l < v => {
+                    return format!(
+                        "{family:?} looks up the table local (rule {l}) before those of VRFs (rule {v}): move it behind"
+                    );
+                }
+                _ => {}
+            }
+        }
+        String::new()
+    }
+}
