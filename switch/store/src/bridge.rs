@@ -31,8 +31,16 @@ impl Store {
                 .iter()
                 .filter(|p| !matches!(p.kind, LinkKind::Swp { .. }))
                 .min_by_key(|p| p.ifindex);
+            // What the chip can't keep from leaving by a port, all ports must leave to the kernel.
+            let of_vlan = || {
+                ports.iter().filter(|_| info.vlan_filtering).find_map(|p| {
+                    Some(format!("{}: {}", p.name, self.port_vlan_reason(p.ifindex)?))
+                })
+            };
             let reason = if let (true, Some(u)) = (info.vlan_filtering, info.unsupported) {
                 format!("{u} is not offloaded")
+            } else if let Some(r) = of_vlan() {
+                r
             } else if let Some(a) = alien {
                 format!("{} is a member and not a front-panel port", a.name)
             } else if let Some(c) = nft {

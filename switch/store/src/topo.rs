@@ -413,11 +413,6 @@ impl Store {
                                 if let Some(u) = bp.unsupported {
                                     reason = format!("bridge port option {u} is not offloaded");
                                 }
-                                if bridges.get(&l.master).is_some_and(|b| b.0.vlan_filtering)
-                                    && let Some(r) = self.port_vlan_reason(l.ifindex)
-                                {
-                                    reason = r;
-                                }
                                 if let (true, Some(b)) = (reason.is_empty(), bridge) {
                                     reason = format!("{}: {b}", self.dev(l.master));
                                 }

@@ -49,7 +49,7 @@ impl Store {
             .map(|(_, v)| &v.0)
     }
 
-    /// Why a port can't be offloaded as a member of a bridge with VLAN filtering.
+    /// Why a bridge with VLAN filtering that has this port can't be offloaded.
     pub(crate) fn port_vlan_reason(&self, ifindex: u32) -> Option<String> {
         self.vlans_of(ifindex).find_map(|v| {
             if v.state != BR_STATE_FORWARDING {

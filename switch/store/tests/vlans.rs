@@ -253,7 +253,10 @@ fn what_the_chip_can_not_do_traps_with_a_reason() {
     let mut check = |o: Object, back: Object, what: &str| {
         r.up(o);
         r.settle();
-        assert!(traps(&r, 1), "{what}");
+        assert!(
+            traps(&r, 1) && traps(&r, 2),
+            "{what}: no port may send there"
+        );
         assert!(
             r.store.port_reason(11).contains(what),
             "{}",

@@ -161,6 +161,15 @@ impl Shadow {
                     }
                 }
             }
+            // With a port's VLAN goes what was learned there (net/bridge/br_vlan.c `nbp_vlan_delete`), but not what is
+            // `extern_learn`: ours.
+            Event::Remove(_, Key::BridgeVlan(i, vid)) => {
+                let behind = self
+                    .learned
+                    .iter()
+                    .filter(|(k, l)| l.0 == *i && k.vlan == *vid);
+                writes.extend(behind.map(|(key, _)| aged(*i, key)));
+            }
             Event::Remove(_, Key::Fdb(k)) => {
                 self.learned.remove(k);
                 self.unpin(*k, view);
@@ -253,5 +262,44 @@ impl Shadow {
             .filter(|((i, _), n)| *i == ifindex && n.mac == mac && n.state & nud::STALE != 0)
             .map(|((_, a), _)| *a)
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_store::model::{FdbEntry, SourceId};
+
+    const SRC: SourceId = SourceId::NETLINK;
+
+    #[test]
+    fn with_a_vlan_of_a_port_goes_what_was_learned_there() {
+        let (view, mut shadow) = (SharedView::default(), Shadow::default());
+        let mut writes = Vec::new();
+        let mac = [2, 0, 0, 0, 0, 9];
+        for (vlan, ifindex) in [(10, 7), (20, 7), (10, 8)] {
+            let mac = [2, 0, 0, 0, ifindex as u8, 9];
+            view.lock().set_own(vlan, mac);
+            let learned = FdbEntry {
+                bridge: 50,
+                vlan,
+                mac,
+                ifindex,
+                kind: FdbKind::ExternLearn,
+                sticky: false,
+            };
+            let event = Event::Upsert(SRC, Object::Fdb(learned));
+            shadow.note(&event, &view, &mut writes);
+        }
+        assert!(writes.is_empty());
+        let gone = Event::Remove(SRC, Key::BridgeVlan(7, 10));
+        shadow.note(&gone, &view, &mut writes);
+        let mac = [2, 0, 0, 0, 7, mac[5]];
+        let want = Write::FdbAged {
+            ifindex: 7,
+            mac,
+            vlan: 10,
+        };
+        assert_eq!(writes, [want]);
     }
 }
