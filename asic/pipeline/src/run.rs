@@ -134,7 +134,7 @@ pub(crate) fn process<S: Sink>(
         routed: false,
         set_tag: None,
         tag_dirty: false,
-        acl: Pending::NOTHING,
+        acl: Pending::nothing(),
     };
     // Whatever the stages answer has been counted where it was decided.
     let _ = run.stages();

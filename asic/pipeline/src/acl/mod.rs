@@ -35,12 +35,16 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    pub(crate) const NOTHING: Pending = Pending {
-        hit: None,
-        nexthop: NONE,
-        key: None,
-        asked: false,
-    };
+    /// Nothing yet. A function, not a constant: what is not there is not written either, for each frame.
+    #[inline(always)]
+    pub(crate) fn nothing() -> Pending {
+        Pending {
+            hit: None,
+            nexthop: NONE,
+            key: None,
+            asked: false,
+        }
+    }
 }
 
 /// How a frame would leave by a port.
@@ -254,6 +258,13 @@ impl<S: Sink> Run<'_, '_, S> {
     /// What a rule of the port's list counts, polices and mirrors becomes true: the chip deals with the frame itself.
     #[inline]
     pub(crate) fn commit(&mut self) {
+        if self.acl.hit.is_some() {
+            self.commit_hit();
+        }
+    }
+
+    #[cold]
+    fn commit_hit(&mut self) {
         if let Some(act) = self.acl.hit.take() {
             self.effects(&act);
         }
