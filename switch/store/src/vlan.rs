@@ -171,6 +171,10 @@ impl Store {
         for (d, f) in gone {
             self.topo.fid_of.remove(&d);
             self.topo.domain_of.remove(&f);
+            // What the chip has learned there goes with it: if the domain comes back, it is to be written.
+            for (_, rec) in self.fdb.iter_mut().filter(|(k, _)| Domain::of(k) == d) {
+                rec.device = None;
+            }
             self.hw.want::<Vlan>(f, None, now);
         }
         for d in wanted {
