@@ -103,6 +103,7 @@ ip netns exec h1v20 ping -q -c 1 -W 3 10.0.2.2 >/dev/null 2>&1 || :
 by_cpu h1v20 10.0.2.2 5
 by_cpu h1 10.0.2.2 5
 ip link set swp1.20 address "$(cat /sys/class/net/swp1/address)"
+ip -n h1v20 neigh flush dev eth0
 by_chip h1v20 10.0.2.2
 
 # a bridge on top of the VLAN interface: frames to anybody
@@ -111,6 +112,7 @@ ip link add br0 type bridge mcast_snooping 0
 ip link set br0 up
 ip link set swp1.20 master br0
 ip addr add 10.1.20.1/24 dev br0
+ip -n h1v20 neigh flush dev eth0
 ip netns exec h1v20 ping -q -c 2 -W 3 10.0.2.2 >/dev/null 2>&1 || :
 by_cpu h1v20 10.0.2.2
 ip link del br0

@@ -6,6 +6,7 @@
 # Filters that the chip hasn't are the kernel's to apply, to every frame: tc at a port's ingress and egress, of a kind that
 # tells the driver (flower) and of one that doesn't (basic), nftables at a netdev, XDP; taken away, the chip forwards again.
 . /host/tests/vm/lib.sh
+routed=0 # by pings
 for k in 1 2 3; do
 	host_on $k 10.0.$k.2/24
 	ip -n h$k route add default via 10.0.$k.1
