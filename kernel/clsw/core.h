@@ -193,6 +193,17 @@ void clsw_store_each(struct clsw_device *cd,
 		     void (*fn)(struct clsw_device *cd, struct clsw_obj *obj));
 void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_verdict *v);
 
+/* ---- body.c ---- */
+union clsw_body {
+	struct tnd_route route;
+	struct tnd_rif rif;
+	struct tnd_vlan vlan;
+};
+
+/* Locked: what the chip gets for @obj, maybe in @copy; *@degraded: a route, its target failed */
+const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
+			 union clsw_body *copy, bool *degraded);
+
 /* ---- drain.c ---- */
 /* Locked: something is dirty */
 void clsw_drain_kick(struct clsw_device *cd);

@@ -16,7 +16,6 @@
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
-#include <linux/unaligned.h>
 
 #include "core.h"
 
@@ -151,54 +150,6 @@ bool clsw_routes_queued(struct clsw_device *cd)
 	return READ_ONCE(cd->dirty_bits) & place_bit(TND_CLS_ROUTE);
 }
 
-/* Next hop or group by its number; most routes name the one that the last one did */
-static struct clsw_obj *target_of(struct clsw_device *cd, u16 cls, __le32 id)
-{
-	union {
-		struct tnd_nexthop nexthop;
-		struct tnd_nhg nhg;
-	} probe = {};
-	__le32 *key = cls == TND_CLS_NHG ? &probe.nhg.nhg : &probe.nexthop.nexthop;
-
-	if (cd->target && cd->target->key.cls == cls &&
-	    get_unaligned((__le32 *)cd->target->key.bytes) == id)
-		return cd->target;
-	*key = id;
-	cd->target = clsw_find(cd, cls, &probe);
-	return cd->target;
-}
-
-/* What it refers to has failed: it can't be written as it is */
-static bool target_failed(struct clsw_device *cd, const struct clsw_obj *obj)
-{
-	const struct tnd_route *route = (const void *)obj->body;
-	struct clsw_obj *target = NULL;
-
-	if (obj->key.cls != TND_CLS_ROUTE)
-		return false;
-	switch (route->target_kind) {
-	case TND_RT_NEXTHOP:
-		target = target_of(cd, TND_CLS_NEXTHOP, route->target);
-		break;
-	case TND_RT_NHG:
-		target = target_of(cd, TND_CLS_NHG, route->target);
-		break;
-	default:
-		return false;
-	}
-	return !target || target->state == CLSW_OBJ_FAILED;
-}
-
-static void as_trap(u8 *body)
-{
-	struct tnd_route *route = (struct tnd_route *)body;
-
-	route->action = TND_ACT_TRAP;
-	route->reason = TND_TRAP_ROUTE;
-	route->target_kind = TND_RT_NONE;
-	route->target = 0;
-}
-
 static void release_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
 {
 	clsw_obj_req(cd, obj, req);
@@ -235,25 +186,10 @@ static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd
 	cmd->op = cpu_to_le16(obj->op);
 }
 
-/* The chip has begun empty: until it has everything, what misses in it is for the CPU */
-static const void *veiled(const struct clsw_obj *obj, u8 *copy)
-{
-	struct tnd_vlan *vlan = (void *)copy;
-	struct tnd_rif *rif = (void *)copy;
-
-	memcpy(copy, obj->body, obj->size);
-	if (obj->key.cls == TND_CLS_RIF)
-		rif->flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
-	else
-		vlan->flags |= cpu_to_le32(TND_VLAN_UC_TRAP);
-	return copy;
-}
-
 static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	u8 copy[max3(sizeof(struct tnd_route), sizeof(struct tnd_rif), sizeof(struct tnd_vlan))]
-		__aligned(8);
 	const void *body = obj->body;
+	union clsw_body copy;
 	struct clsw_open *open;
 	struct tnd_cmd cmd;
 	bool degraded = false;
@@ -266,17 +202,8 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	open = open_get(cd, CLSW_OPEN_WRITE);
 	if (!open)
 		return -EAGAIN;
-	if (obj->key.cls == TND_CLS_ROUTE && obj->op != TND_OP_DELETE) {
-		degraded = target_failed(cd, obj);
-		if (degraded || obj->forced) {
-			memcpy(copy, obj->body, sizeof(struct tnd_route));
-			as_trap(copy);
-			body = copy;
-		}
-	}
-	if (cd->veil && obj->op != TND_OP_DELETE && obj->size <= sizeof(copy) &&
-	    (obj->key.cls == TND_CLS_RIF || obj->key.cls == TND_CLS_VLAN))
-		body = veiled(obj, copy);
+	if (obj->op != TND_OP_DELETE)
+		body = clsw_body_of(cd, obj, &copy, &degraded);
 	cmd.cls = cpu_to_le16(obj->key.cls);
 	cmd.cookie = cookie_of(cd, open);
 	cmd.body_size = cpu_to_le32(obj->size);

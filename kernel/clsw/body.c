@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the chip gets for an object: its body as the store has it, or a copy
+ * that sends to the CPU what the chip can't or mustn't do yet.
+ *
+ *   route   its next hop has failed, or it is forced   --> trap
+ *   RIF     behind the veil                            --> traps everything
+ *   VLAN    behind the veil                            --> unknown unicast to the CPU
+ */
+#include <linux/unaligned.h>
+
+#include "core.h"
+
+/* Next hop or group by its number; most routes name the one that the last one did */
+static struct clsw_obj *target_of(struct clsw_device *cd, u16 cls, __le32 id)
+{
+	union {
+		struct tnd_nexthop nexthop;
+		struct tnd_nhg nhg;
+	} probe = {};
+	__le32 *key = cls == TND_CLS_NHG ? &probe.nhg.nhg : &probe.nexthop.nexthop;
+
+	if (cd->target && cd->target->key.cls == cls &&
+	    get_unaligned((__le32 *)cd->target->key.bytes) == id)
+		return cd->target;
+	*key = id;
+	cd->target = clsw_find(cd, cls, &probe);
+	return cd->target;
+}
+
+/* What it refers to has failed: it can't be written as it is */
+static bool target_failed(struct clsw_device *cd, const struct clsw_obj *obj)
+{
+	const struct tnd_route *route = (const void *)obj->body;
+	struct clsw_obj *target = NULL;
+
+	if (obj->key.cls != TND_CLS_ROUTE)
+		return false;
+	switch (route->target_kind) {
+	case TND_RT_NEXTHOP:
+		target = target_of(cd, TND_CLS_NEXTHOP, route->target);
+		break;
+	case TND_RT_NHG:
+		target = target_of(cd, TND_CLS_NHG, route->target);
+		break;
+	default:
+		return false;
+	}
+	return !target || target->state == CLSW_OBJ_FAILED;
+}
+
+static void as_trap(struct tnd_route *route)
+{
+	route->action = TND_ACT_TRAP;
+	route->reason = TND_TRAP_ROUTE;
+	route->target_kind = TND_RT_NONE;
+	route->target = 0;
+}
+
+const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
+			 union clsw_body *copy, bool *degraded)
+{
+	switch (obj->key.cls) {
+	case TND_CLS_ROUTE:
+		*degraded = target_failed(cd, obj);
+		if (!*degraded && !obj->forced)
+			break;
+		memcpy(&copy->route, obj->body, sizeof(copy->route));
+		as_trap(&copy->route);
+		return copy;
+	/* the chip has begun empty: until it has everything, what misses in it is for the CPU */
+	case TND_CLS_RIF:
+		if (!cd->veil)
+			break;
+		memcpy(&copy->rif, obj->body, sizeof(copy->rif));
+		copy->rif.flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
+		return copy;
+	case TND_CLS_VLAN:
+		if (!cd->veil)
+			break;
+		memcpy(&copy->vlan, obj->body, sizeof(copy->vlan));
+		copy->vlan.flags |= cpu_to_le32(TND_VLAN_UC_TRAP);
+		return copy;
+	}
+	return obj->body;
+}
