@@ -187,8 +187,8 @@ struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body);
  * @bucket: of clsw_device.objects
  * @at: objects of it that were shown
  *
- * Between two steps the lock may be given up: what stands all the while is
- * shown at least once.
+ * Between two steps the lock may be given up: an object may then be shown
+ * twice, or missed if another one of its bucket went meanwhile.
  */
 struct clsw_walk {
 	u32 bucket;
