@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Promise 1, the twin test on VLAN interfaces of ports: the ASIC routes by the tag that a frame has, and puts on the tag
-of the interface by which it leaves; what a chip can't make look as the kernel does goes through the CPU.
+"""Promise 1, the twin test on VLAN interfaces of ports: the ASIC routes by the tag that a frame has, and puts on the
+tag of the interface by which it leaves; what a chip can't make look as the kernel does goes through the CPU.
 
     h1 ── swp1 10.1.0.1 ──┬─ swp1.10 10.10.0.1 ─┐
                           └─ swp1.20 10.20.0.1 ─┤

@@ -7,8 +7,8 @@
 One JSON object per step on standard output. Times are the machine's CLOCK_MONOTONIC, as those of debugfs `timing`.
 A parameter of clsw_null (write_ns, query_ns, write_batch, ...) is set before the step; `replay=1` resets the chip after
 it; `packet=1`: when the batch is in, a packet to its last route comes in (`packet=0`: none, for comparison);
-`devlink.X=Y` is a devlink parameter. With --flags the chip isn't asked: a route is in hardware when the kernel shows it so, looked at
-every few milliseconds; that is how asicd and clsw_null are compared.
+`devlink.X=Y` is a devlink parameter. With --flags the chip isn't asked: a route is in hardware when the kernel shows it
+so, looked at every few milliseconds; that is how asicd and clsw_null are compared.
 """
 
 import functools

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of asicd's API, a line of JSON each: chip.py /v1/table/ports. Runs on the lab's machine; TANDEM_RUN says where."""
+"""Pages of asicd's API, a line of JSON each: chip.py /v1/table/ports. Runs on the lab's host; TANDEM_RUN says where."""
 
 import http.client
 import os

@@ -5,7 +5,7 @@
 """Whatever the driver said yes to is in hardware: random fills and drains of routes, next hops, groups, neighbours and
 addresses that share a chip, and under predict-model the chip takes objects to its last slot.
 
-    fill at random until every class is refused ──► all accepted are offloaded, books add up ──► drain half, again, then all
+    fill at random until every class is refused ──► all accepted are offloaded, books add up ──► drain half, again, all
 """
 
 import glob
@@ -111,12 +111,14 @@ def object_of(rnd, n):
         return key, f"route add blackhole {key}", f"route del blackhole {key}"
     if kind == 5:
         address = f"10.0.1.{100 + n % 100}"
-        return None, f"neigh replace {address} lladdr 02:00:00:01:00:{n % 100:02x} dev swp1", f"neigh del {address} dev swp1"
+        mac = f"02:00:00:01:00:{n % 100:02x}"
+        return None, f"neigh replace {address} lladdr {mac} dev swp1", f"neigh del {address} dev swp1"
     if kind == 6:
         mac = f"02:00:00:03:00:{n % 256:02x}"
         return None, f"fdb add {mac} dev swp3 master static vlan 1", f"fdb del {mac} dev swp3 master vlan 1"
     address = f"2001:db8:2::{0x100 + n:x}"
-    return None, f"neigh replace {address} lladdr 02:00:00:02:00:{n % 256:02x} dev swp2", f"neigh del {address} dev swp2"
+    mac = f"02:00:00:02:00:{n % 256:02x}"
+    return None, f"neigh replace {address} lladdr {mac} dev swp2", f"neigh del {address} dev swp2"
 
 
 def life(rnd, policy, empty):

@@ -4,7 +4,7 @@
 # timeout: 400
 # kernel: debug
 # long
-"""Every allocation behind a request fails once: the caller hears of it or the request is done, and nothing is left behind.
+"""Every allocation behind a request fails once: the caller hears of it or the request is done, and nothing is left.
 
     request ──► fail-nth 1, 2, 3 … until the request needs fewer ──► undone ──► the chip's books are what they were
 
@@ -209,7 +209,8 @@ def main():
     ip("route add 51.0.0.0/8 nhid 3")
     time.sleep(5)
     want, nl = books(), Netlink()
-    four, six = [("10.0.1.2", index[1]), ("10.0.2.3", index[2])], [("2001:db8:1::2", index[1]), ("2001:db8:2::3", index[2])]
+    four = [("10.0.1.2", index[1]), ("10.0.2.3", index[2])]
+    six = [("2001:db8:1::2", index[1]), ("2001:db8:2::3", index[2])]
     requests = {  # name: (do, its flags, body, undo, body)
         "IPv4 route": (24, CREATE, route("60.0.0.0/16", four[:1]), 25, None),
         "IPv4 multipath": (24, CREATE, route("60.1.0.0/16", four), 25, None),
@@ -227,7 +228,8 @@ def main():
         "IPv6 address": (20, CREATE, address("2001:db8:9::1", 64, index[2]), 21, None),
         "FDB entry": (28, CREATE, fdb(index[3], "020000000301", 1), 29, None),
         "VLAN": (19, 0, vlan(index[3], 7), 17, vlan(index[3], 7)),
-        "port into a bridge": (16, 0, link(index[4], attr(10, socket.if_nametoindex("br0"))), 16, link(index[4], attr(10, 0))),
+        "port into a bridge": (16, 0, link(index[4], attr(10, socket.if_nametoindex("br0"))),
+                               16, link(index[4], attr(10, 0))),
     }
     for name, (do, flags, body, undo, undo_body) in requests.items():
         undo_body = undo_body or body
