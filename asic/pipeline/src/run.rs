@@ -209,7 +209,7 @@ impl<S: Sink> Run<'_, '_, S> {
             (Some(vids), Some(t)) if t.vid() != 0 => {
                 let fid = vids.get(usize::from(t.vid())).copied().unwrap_or(0);
                 if fid == 0 {
-                    return self.drop(DropReason::NotMember);
+                    return self.no_vlan(DropReason::NotMember);
                 }
                 self.fid = fid;
                 self.class_tag = tag;
@@ -222,7 +222,7 @@ impl<S: Sink> Run<'_, '_, S> {
                     self.class_tag = tag;
                 }
                 Untagged::None if vids.is_some() && port.rif.is_none() => {
-                    return self.drop(DropReason::NoPvid);
+                    return self.no_vlan(DropReason::NoPvid);
                 }
                 Untagged::None => return Ok(false),
             },
@@ -237,6 +237,16 @@ impl<S: Sink> Run<'_, '_, S> {
             self.trace(Stage::Vlan, format_args!("forwarding domain {fid}"));
         }
         Ok(true)
+    }
+
+    /// A frame of none of the port's VLANs. What is for this link alone is not the VLAN filter's to drop: BPDUs, LLDP
+    /// (IEEE 802.1Q 8.6.3; the kernel's br_handle_frame looks at the address first).
+    #[cold]
+    fn no_vlan(&mut self, why: DropReason) -> Step<bool> {
+        if ether::is_link_local(&self.eth.dst) {
+            return self.trap(raw::TND_TRAP_LINK_PROTO);
+        }
+        self.drop(why)
     }
 
     /// A port that is in no bridge: a router interface, or nothing but the CPU's.

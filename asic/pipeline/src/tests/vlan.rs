@@ -4,7 +4,7 @@ use tandem_abi::raw;
 
 use crate::entry::Action;
 use crate::state::{MemberConfig, VlanConfig};
-use crate::testkit::Answer::{Drop, Tx};
+use crate::testkit::Answer::{Cpu, Drop, Tx};
 use crate::testkit::*;
 use crate::{DropReason, Offload, State};
 
@@ -41,6 +41,10 @@ fn chip() -> State {
 
 fn plain() -> Vec<u8> {
     ether(mac(9), mac(1), 0x88b5, &[7; 46])
+}
+
+fn bpdu() -> Vec<u8> {
+    ether([0x01, 0x80, 0xc2, 0, 0, 0], mac(1), 38, &[0x42; 46])
 }
 
 #[test]
@@ -89,6 +93,18 @@ fn classification() {
             3,
             tagged(plain(), 0x8100, 4095),
             Drop(DropReason::NotMember),
+        ),
+        (
+            "trunk, untagged BPDU",
+            3,
+            bpdu(),
+            Cpu(raw::TND_TRAP_LINK_PROTO),
+        ),
+        (
+            "trunk, BPDU of a VLAN that it has not",
+            3,
+            tagged(bpdu(), 0x8100, 4095),
+            Cpu(raw::TND_TRAP_LINK_PROTO),
         ),
     ] {
         let mut s = chip();
