@@ -4,43 +4,13 @@
 # timeout: 420
 #
 # VLAN interfaces on ports: routed by the chip with the tag of the interface they leave by, to an untagged port, from one
-# VLAN of a port to another, over a gateway, in IPv6 and in a VRF. By the CPU: what the chip can't make look as the kernel
-# would (priorities, a MAC address of its own, a bridge on top), and nothing at all while the interface is down.
+# VLAN of a port to another, over a gateway and in IPv6 (in a VRF: test_l3_vlan_vrf.sh). By the CPU: what the chip can't
+# make look as the kernel would (priorities, a MAC address of its own, a bridge on top), and nothing at all while the
+# interface is down.
 . /host/tests/vm/lib.sh
+# shellcheck disable=SC1091 # the machine's
+. /host/tests/vm/vlan.sh
 
-# hosts in VLANs 10 and 20 of port 1, and untagged ones on all ports
-host_on 1 10.0.1.2/24
-host_on 2 10.0.2.2/24 2001:db8:2::2/64
-host_on 3 10.0.3.2/24
-for v in 10 20; do
-	ip netns add "h1v$v"
-	ip -n h1 link add link eth0 name "v$v" type vlan id "$v"
-	ip -n h1 link set "v$v" netns "h1v$v" name eth0
-	ip -n "h1v$v" link set lo up
-	ip -n "h1v$v" link set eth0 up
-	ip -n "h1v$v" addr add "10.1.$v.2/24" dev eth0
-	ip -n "h1v$v" addr add "2001:db8:1$v::2/64" dev eth0 nodad
-	ip -n "h1v$v" route add default via "10.1.$v.1"
-	ip -n "h1v$v" -6 route add default via "2001:db8:1$v::1"
-done
-ip -n h1v10 addr add 20.0.0.1/32 dev lo
-for k in 1 2 3; do
-	ip -n h$k route add default via 10.0.$k.1
-	ip link set swp$k up
-	ip addr add 10.0.$k.1/24 dev swp$k
-done
-ip -n h2 -6 route add default via 2001:db8:2::1
-ip -6 addr add 2001:db8:2::1/64 dev swp2 nodad
-vlan() { # id: on port 1, with its addresses
-	ip link add link swp1 name "swp1.$1" type vlan id "$1"
-	ip link set "swp1.$1" up
-	ip addr add "10.1.$1.1/24" dev "swp1.$1"
-	ip -6 addr add "2001:db8:1$1::1/64" dev "swp1.$1" nodad
-}
-vlan 10
-vlan 20
-sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-sleep 2
 by_chip h1v10 10.0.2.2
 by_chip h1v10 2001:db8:2::2
 by_chip h1v10 10.1.20.2
@@ -118,16 +88,6 @@ by_cpu h1v20 10.0.2.2
 ip link del br0
 by_chip h1 10.0.2.2
 
-# a VRF of its own, its port stays where it is
-ip link add vrf1 type vrf table 100
-ip link set vrf1 up
-ip link set swp1.10 vrf vrf1
-ip -6 addr replace 2001:db8:110::1/64 dev swp1.10 nodad
-ip link set swp3 vrf vrf1
-by_chip h1v10 10.0.3.2
-by_chip h1 10.0.2.2
-if ip netns exec h1v10 ping -q -c 2 -W 1 10.0.2.2 >/dev/null 2>&1; then fail "out of the VRF"; fi
-ip link del vrf1
 ip link del swp1.10
 ip link del swp1.20
 until_true 5 "no router interface of a VLAN is left" \
