@@ -92,10 +92,10 @@ def offloaded(keys, what):
     fail(f"{what}: accepted and not in hardware: {[state.get(k, k) for k in bad[:3]]}")
 
 
-def object_of(rnd, n):
-    """(key, command, what undoes it)"""
+def object_of(rnd, n, gateways=8):
+    """(key, command, what undoes it); on each of two ports so many gateways."""
     kind = rnd.randrange(8)
-    ways = rnd.sample([(k, h) for k in (1, 2) for h in range(2, 10)], 2)
+    ways = rnd.sample([(k, h) for k in (1, 2) for h in range(2, 2 + gateways)], 2)
     if kind in (0, 1):
         key = f"30.{n}.0.0/16"
         return key, f"route add {key} via 10.0.{ways[0][0]}.{ways[0][1]}", f"route del {key}"
