@@ -93,9 +93,14 @@ def udp6_frame(dst_mac, src_mac, src, dst, sport=1000, dport=2000, data=b"", **i
 
 
 class Wire:
-    """A packet socket on an interface of a namespace: sends frames, and catches what arrives, tags included."""
+    """A packet socket on an interface of a namespace: sends frames, and catches what arrives, tags included.
 
-    def __init__(self, namespace, device="eth0"):
+    `answer(frame)`, if given, sees each frame that arrives, in the thread that catches: a frame it returns is sent.
+    """
+
+    def __init__(self, namespace, device="eth0", answer=None):
+        self.answer = answer
+
         def make():
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
             s.bind((device, ETH_P_ALL))
@@ -129,6 +134,9 @@ class Wire:
                         if status & TP_STATUS_VLAN_VALID:
                             data = data[:12] + struct.pack("!HH", tpid or ETH_8021Q, tci) + data[12:]
                 self.frames.append((time.monotonic_ns(), data))
+                back = self.answer(data) if self.answer else None
+                if back:
+                    self.send(back)
 
     def send(self, frame):
         self.socket.setblocking(True)

@@ -165,16 +165,21 @@ def port_macs(sw):
     return macs
 
 
-def lone(make, aliens=()):
+def lone(make, aliens=(), prepare=None):
     """The two switches, the kernel alone first: same hosts, same MAC addresses, muted.
 
     `aliens`: further hosts whose cable ends in the switch's namespace itself, at an interface called x<host>.
+    `prepare(switch)` sees each before it has ports: what new interfaces inherit.
     """
     asic = make.asic()
+    if prepare:
+        prepare(asic)
     for i, h in enumerate(HOSTS, 1):
         asic.host(h, i, MAC[h])
     asic.start()
     kernel = make.kernel(port_macs=port_macs(asic))
+    if prepare:
+        prepare(kernel)
     for i, h in enumerate(HOSTS, 1):
         kernel.host(h, i, MAC[h])
     for sw in (kernel, asic):

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays one scenario on a bench and says what differs. What may differ: lib/twin.py, docs/testing.md."""
+
+import collections
+import ipaddress
+import re
+import time
+
+from lib import packet, twin
+from lib.switch import PACE
+
+from .generate import BRIDGE_MAC, FLOWS, PORT_MAC
+
+SETTLE = 0.004    # a frame's way through the CPU, at least
+PATIENCE = {False: 2.5, True: 0.7}  # until an answer that hasn't come is missing; in a hurry
+SYNC = {False: 12, True: 4}         # until the switch must be in sync
+hurried = False
+NUMBER = re.compile(rb"#\d{6}")
+LAYER_2 = ("nxp-t1040",)            # profiles of chips that don't route
+ECMP = re.compile(rb"ECMP (\d{5}) (\d\d) (\d)")
+SWITCH_MACS = {packet.mac(m) for m in (*PORT_MAC.values(), *BRIDGE_MAC.values(), "02:00:00:00:02:0f")}
+
+
+def hurry(on):
+    """Shorter waits, while a scenario is made small: most of its parts will fail."""
+    global hurried
+    hurried = on
+
+
+class Different(Exception):
+    """The two switches don't agree, or a promise is broken: `args[0]` says how, in lines."""
+
+
+class Play:
+    """One scenario on one bench."""
+
+    def __init__(self, bench, scenario):
+        self.bench = bench
+        self.scenario = scenario
+        self.own = {ipaddress.ip_address(a).packed for a in scenario["own"]}
+        self.step = ""
+        self.done = []           # commands so far
+        self.disturbed = False   # a fault plan or a restart in this step: the CPU may see anything
+        self.disturbed_once = False
+        self.sent = 0
+        self.checked = 0         # frames that were proved not to touch the CPU
+        self.overflowed = False  # the table of MAC addresses has been full
+        self.seen = [{h: 0 for h in side.wires} for side in bench.sides]
+        self.caught = [{h: collections.Counter() for h in side.wires} for side in bench.sides]
+        self.flows = [{}, {}]    # ECMP: (volley, flow, repetition) -> list of fates
+
+    def run(self):
+        """Raises `Different` at the first step that differs."""
+        for side in self.bench.sides:
+            side.answers = {h: {ipaddress.ip_address(a).packed: packet.mac(m) for a, m in table.items()}
+                            for h, table in self.scenario["answers"].items()}
+        for n, step in enumerate(self.scenario["steps"]):
+            self.step = f"step {n}"
+            self.disturbed = False
+            self.do(step["do"])
+            for k, volley in enumerate(step["volleys"]):
+                self.step = f"step {n}, volley {k} from {volley['from']} ({volley['kind']}: {volley['say']})"
+                self.volley(volley)
+                self.sent += len(volley["frames"])
+            self.step = f"step {n}, its end"
+            self.overflowed = self.overflowed or self.bench.mac_table_full()
+            self.resolve()
+            self.equal()
+        self.step = "the end"
+        self.audit()
+
+    # ------------------------------------------------------------------------------------------------- commands
+
+    def do(self, commands):
+        bench = self.bench
+        self.done += commands
+        group, tool = [], None
+        for command in [*commands, "end"]:
+            words = command.split()
+            now = ("ip", "-6") if command.startswith("ip -6 ") else (words[0],)
+            if group and now != tool:
+                self.flush(tool, group)
+                group = []
+            tool = now
+            if words[0] in ("ip", "bridge", "sysctl"):
+                group.append(command[len(" ".join(now)) + 1:])
+            elif words[0] == "host":
+                for side in bench.sides:
+                    side.sw.hosts[words[1]].ns.ip("link set eth0", words[2])
+                    (side.cut.add if words[2] == "down" else side.cut.discard)(words[1])
+            elif words[0] == "kill":
+                self.disturbed = self.disturbed_once = True
+                bench.asic.sw.kill(words[1])
+            elif words[0] == "up":
+                bench.restart()
+            elif words[0] == "fault":
+                self.disturbed = self.disturbed_once = True
+                bench.asic.sw.api("asicd", "POST", "/v1/fault", fault(words[1:]))
+        differ = bench.carriers()
+        if differ:
+            raise Different([f"{self.step}: {x}" for x in differ])
+        bench.sync(SYNC[hurried])
+        self.overflowed = self.overflowed or bench.mac_table_full()
+
+    def flush(self, tool, lines):
+        said = self.bench.sysctl(lines) if tool == ("sysctl",) else self.bench.both(list(tool), lines)
+        if said[0] != said[1]:
+            raise Different([f"{self.step}: commands were refused differently: {lines}; kernel alone: {said[0]!r}; "
+                             f"with ASIC: {said[1]!r}"])
+
+    # -------------------------------------------------------------------------------------------------- volleys
+
+    def volley(self, volley, again=True):
+        good = volley["kind"] in ("good", "ecmp") and not self.disturbed
+        before = self.bench.asic.sw.cpu_packets() if good else None
+        kernel_before = {h: c.copy() for h, c in self.caught[0].items()} if good else None
+        frames = [bytes.fromhex(f) for f in volley["frames"]]
+        taken = self.bench.received()
+        for frame in frames:
+            for side in self.bench.sides:
+                try:
+                    side.wires[volley["from"]].send(frame)
+                except OSError:
+                    pass  # its cable is cut, or the frame is larger than anything it takes
+        until = time.monotonic() + 0.05 * PACE
+        while self.bench.received() < taken + len(frames) and time.monotonic() < until:
+            time.sleep(0.001)
+        self.bench.sync(SYNC[hurried])
+        time.sleep(SETTLE)
+        self.equal()
+        if good:
+            self.untouched(volley, before, kernel_before, again)
+
+    def collect(self):
+        for n, side in enumerate(self.bench.sides):
+            for h, w in side.wires.items():
+                new = w.frames[self.seen[n][h]:]
+                self.seen[n][h] += len(new)
+                for _, frame in new:
+                    key = ECMP.search(frame)
+                    if packet.is_control(frame) and frame[6:12] in SWITCH_MACS:
+                        continue  # its number and time are the switch's own
+                    frame = twin.canonical(frame, self.own)
+                    if key:
+                        self.flows[n].setdefault(tuple(int(x) for x in key.groups()), []).append(fate(h, frame))
+                    else:
+                        self.caught[n][h][frame] += 1
+
+    def differences(self):
+        self.collect()
+        wrong = []
+        for h, want in self.caught[0].items():
+            got = self.caught[1][h]
+            missing, extra = want - got, got - want
+            for frame in list(extra):
+                if self.overflowed and self.flooded(frame):
+                    del extra[frame]
+            if missing or extra:
+                wrong.append(f"{self.step}: {h}: missing {[f.hex() for f in list(missing)[:3]]} of {missing.total()}, "
+                             f"not the kernel's {[f.hex() for f in list(extra)[:3]]} of {extra.total()}")
+        volleys = {k[0] for flows in self.flows for k in flows}
+        for v in sorted(volleys):
+            want, got = ({k: f for k, f in flows.items() if k[0] == v} for flows in self.flows)
+            if fates(want) != fates(got):
+                wrong.append(f"{self.step}: ECMP {v}: the kernel's fates {fates(want)}, the chip's {fates(got)}")
+            elif steady(want) and not steady(got):
+                wrong.append(f"{self.step}: ECMP {v}: a flow changed its member")
+        return wrong
+
+    def flooded(self, frame):
+        """A chip whose MAC table is full can't learn: what it would have known it floods, as switches do. Only frames
+        of stations, to stations: docs/testing.md, rule 6."""
+        return not frame[0] & 1 and frame[6:12] not in SWITCH_MACS or any(
+            frame in c for c in self.caught[0].values())
+
+    def equal(self):
+        """Waits until what arrived is equal on both sides."""
+        wrong = self.differences()
+        until = time.monotonic() + PATIENCE[hurried] * PACE
+        pause = 0.002
+        while wrong and time.monotonic() < until:
+            time.sleep(pause)
+            pause = min(0.05, pause * 1.5)
+            wrong = self.differences()
+        if wrong:
+            raise Different(wrong)
+
+    def resolve(self):
+        """Waits until neither kernel is still looking for a neighbour: an ICMP error follows when it gives up."""
+        until = time.monotonic() + 3 * PACE
+        while any(side.sw.ip("neigh show nud incomplete").strip() for side in self.bench.sides):
+            if time.monotonic() > until:
+                break
+            time.sleep(0.03)
+        self.bench.sync(SYNC[hurried])
+        time.sleep(SETTLE)
+
+    # ------------------------------------------------------------------------------------------------- promises
+
+    def untouched(self, volley, before, kernel_before, again=True):
+        """Plain packets, all of which the kernel alone forwarded: if they fit, the CPU has not seen them."""
+        if not self.supported(volley) or not self.forwarded(volley, kernel_before):
+            return
+        status = self.bench.asic.sw.api("switchd", "GET", "/v1/status")
+        if status["sync"]["failed"] or status["store"]["waiting"]:
+            return  # something does not fit
+        cpu = {k: v for k, v in self.bench.asic.sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
+        if not cpu:
+            self.checked += len(volley["frames"])
+        elif again and set(cpu) <= {"unresolved", "connected"}:
+            # the first packets to a neighbour make the kernel look for it; the next ones need it no more
+            self.resolve()
+            self.volley(volley, again=False)
+        else:
+            raise Different([f"{self.step}: fits and is supported, yet it touched the CPU: {cpu}"])
+
+    def supported(self, volley):
+        """Whether hardware does this by itself (SPECIFICATION.md, promise 1), as far as the settings go."""
+        routed = not volley["say"].startswith("bridged")
+        if routed and self.bench.profile in LAYER_2:
+            return False
+        return not any(re.search(r"rp_filter=1", c) for c in self.done)
+
+    def forwarded(self, volley, kernel_before):
+        """Whether the kernel alone forwarded every one of the frames."""
+        if volley["kind"] == "ecmp":
+            numbers = {tuple(int(x) for x in ECMP.search(bytes.fromhex(f)).groups()) for f in volley["frames"]}
+            return all(x.endswith("forwarded") for n in numbers for x in self.flows[0].get(n, ["none"]))
+        new = set()
+        for h, now in self.caught[0].items():
+            for frame in now - kernel_before[h]:
+                number = NUMBER.search(frame)
+                ip = frame[16:] if packet.ethertype(frame) == packet.ETH_8021Q else frame[12:]
+                proto = ip[8] if ip[:2] == b"\x86\xdd" else ip[11]
+                if number and proto in (6, 17):
+                    new.add(number[0])
+        return all(NUMBER.search(bytes.fromhex(f))[0] in new for f in volley["frames"])
+
+    def audit(self):
+        sw = self.bench.asic.sw
+        sw.api("asicd", "POST", "/v1/fault", {"kind": "clear"})
+        self.bench.sync(SYNC[hurried])
+        answer = sw.api("switchd", "POST", "/v1/audit", {"wait_s": 4.0 * PACE}, timeout=60)
+        if answer["items"]:
+            raise Different([f"audit: {x}" for x in answer["items"][:5]])
+        for p in sw.api("asicd", "GET", "/v1/resources")["items"]:
+            if p["used"] + p["in_flight"] + p["committed"] + p["free"] != p["size"]:
+                raise Different([f"accounting: {p}"])
+
+
+def fate(host, frame):
+    """What became of a packet of a flow: which way it left, or which ICMP error answered it."""
+    six = packet.ethertype(frame) == packet.ETH_IP6
+    proto = frame[20] if six else frame[23]
+    head = f"{host} {packet.mac_text(frame[:6])} {packet.mac_text(frame[6:12])}"
+    return f"{head} forwarded" if proto == 17 else f"{head} icmp {frame[54:56].hex() if six else frame[34:36].hex()}"
+
+
+def steady(flows):
+    return all(f == flows.get((v, n, 1 - again), f) for (v, n, again), f in flows.items())
+
+
+def fates(flows):
+    """All fates of a volley's packets: a packet that came nowhere has one, too, and one that came twice is told."""
+    found = {x for f in flows.values() for x in f} | {f"{len(f)} times: {f}" for f in flows.values() if len(f) > 1}
+    return sorted(found | ({"none"} if len(flows) < FLOWS * 2 else set()))
+
+
+def fault(words):
+    """`tandem fault`'s words as the request's body."""
+    body = {"kind": words[0]}
+    if words[0] == "delay":
+        body["ms"] = int(words[1])
+    names = {"--nth": "nth", "--class": "cls", "--count": "count", "--table": "table"}
+    for k, v in zip(words[1:], words[2:]):
+        if k in names:
+            body[names[k]] = v if names[k] in ("cls", "table") else int(v)
+    return body
