@@ -394,14 +394,22 @@ impl PacketTx {
     /// full. Order is kept. The VLAN tag, if any, is in the frame.
     pub fn queue(&mut self, vnet: &[u8; VNET_HDR_LEN], frame: &[u8]) {
         if frame.len() > BATCHED_FRAME {
-            self.flush();
-            self.send_now(vnet, frame);
+            if self.flush() {
+                self.send_now(vnet, frame);
+            } else {
+                self.stats.dropped += 1;
+            }
             return;
         }
         if self.lens.len() == TX_BATCH
             || self.batch.len() + frame.len() + VNET_HDR_LEN > BATCH_BYTES
         {
             self.flush();
+            // still full: the netdev takes nothing
+            if !self.lens.is_empty() {
+                self.stats.dropped += 1;
+                return;
+            }
         }
         self.batch.extend_from_slice(vnet);
         self.batch.extend_from_slice(frame);
@@ -414,10 +422,11 @@ impl PacketTx {
         self.lens.is_empty()
     }
 
-    /// Sends what was queued. What the netdev does not take is dropped and counted.
-    pub fn flush(&mut self) {
+    /// Sends what was queued. False: the netdev takes nothing more for now; what is left waits for the next flush. What
+    /// it refuses for another reason is dropped and counted.
+    pub fn flush(&mut self) -> bool {
         if self.lens.is_empty() {
-            return;
+            return true;
         }
         // SAFETY: all-zero iovec and mmsghdr are valid: no buffer, no name, no control data.
         let (mut iov, mut msgs): ([libc::iovec; TX_BATCH], [libc::mmsghdr; TX_BATCH]) =
@@ -436,6 +445,7 @@ impl PacketTx {
             count += 1;
         }
         let mut sent = 0;
+        let mut full = false;
         while let Some(rest) = msgs.get_mut(sent..count) {
             if rest.is_empty() {
                 break;
@@ -456,19 +466,28 @@ impl PacketTx {
                     self.stats.frames += n as u64;
                 }
                 _ => {
-                    let gone = matches!(
-                        io::Error::last_os_error().raw_os_error(),
-                        Some(libc::ENETDOWN | libc::ENXIO | libc::EAGAIN)
-                    );
-                    // Full or down: the others would fail too. Otherwise only this frame.
+                    let errno = io::Error::last_os_error().raw_os_error();
+                    if errno == Some(libc::EAGAIN) {
+                        full = true;
+                        break;
+                    }
+                    let gone = matches!(errno, Some(libc::ENETDOWN | libc::ENXIO));
+                    // Down: the others would fail too. Otherwise only this frame.
                     let lost = if gone { count - sent } else { 1 };
                     sent += lost;
                     self.stats.dropped += lost as u64;
                 }
             }
         }
+        if full {
+            let bytes = self.lens.iter().take(sent).sum::<usize>();
+            self.batch.drain(..bytes);
+            self.lens.drain(..sent);
+            return false;
+        }
         self.batch.clear();
         self.lens.clear();
+        true
     }
 
     fn send_now(&mut self, vnet: &[u8; VNET_HDR_LEN], frame: &[u8]) {
@@ -564,4 +583,60 @@ fn half(b: &[u8], at: usize) -> u16 {
     b.get(at..at + 2)
         .and_then(|b| b.try_into().ok())
         .map_or(0, u16::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixDatagram;
+
+    /// What the kernel doesn't take waits, in order; nothing is sent twice.
+    #[test]
+    fn a_full_queue_keeps_the_rest() {
+        let (a, b) = UnixDatagram::pair().unwrap();
+        b.set_nonblocking(true).unwrap();
+        let mut tx = PacketTx {
+            shared: Arc::new(Shared {
+                fd: a.into(),
+                ifindex: 1,
+            }),
+            batch: Vec::new(),
+            lens: Vec::new(),
+            stats: TxStats::default(),
+        };
+        let vnet = [0; VNET_HDR_LEN];
+        let mut asked = 0u32;
+        while tx.flush() {
+            for _ in 0..TX_BATCH {
+                tx.queue(&vnet, &asked.to_be_bytes());
+                asked += 1;
+            }
+            assert!(asked < 1_000_000, "the socket takes everything");
+        }
+        assert!(!tx.is_empty());
+        // the batch is bounded: what comes on top is lost, and counted
+        let before = tx.stats().dropped;
+        for _ in 0..2 * TX_BATCH {
+            tx.queue(&vnet, &asked.to_be_bytes());
+            asked += 1;
+        }
+        assert!(tx.stats().dropped - before >= TX_BATCH as u64);
+        let mut seen = Vec::new();
+        let mut buffer = [0; 64];
+        loop {
+            while let Ok(n) = b.recv(&mut buffer) {
+                let number = buffer[..n].last_chunk::<4>().unwrap();
+                seen.push(u32::from_be_bytes(*number));
+            }
+            if tx.flush() {
+                break;
+            }
+        }
+        while let Ok(n) = b.recv(&mut buffer) {
+            seen.push(u32::from_be_bytes(*buffer[..n].last_chunk::<4>().unwrap()));
+        }
+        assert!(seen.is_sorted_by(|a, b| a < b));
+        assert_eq!(seen.len() as u64, tx.stats().frames);
+        assert_eq!(tx.stats().frames + tx.stats().dropped, u64::from(asked));
+    }
 }

@@ -8,6 +8,7 @@ use tandem_packet::{Buffer, Offload};
 use tandem_pipeline as pipeline;
 use tandem_pipeline::trap::CLASSES;
 use tandem_ports::{Change, Link, PortKind, RxPort, SCRATCH};
+use tandem_queues::Fabric;
 
 use crate::capture::CPU_PORT;
 use crate::cpu::{Bucket, Cpu};
@@ -159,6 +160,17 @@ impl Asic {
             Bucket::new(p.rate_pps, p.burst)
         });
         let count = profile.port_count();
+        let mut fabric =
+            Fabric::new(profile.queues.config(count)?).map_err(|e| format!("queues: {e}"))?;
+        if profile.queues.shape {
+            let speeds = profile
+                .ports
+                .iter()
+                .flat_map(|run| (0..run.count).map(|_| run.speed_mbps));
+            for (port, mbps) in (1..=count).zip(speeds) {
+                fabric.set_rate(port, mbps);
+            }
+        }
         Ok(Asic {
             fw: Firmware::new(profile).map_err(|e| e.to_string())?,
             processor: Processor::new(latency),
@@ -173,7 +185,7 @@ impl Asic {
                     ready: false,
                 })
                 .collect(),
-            out: Output::new(count, Cpu::new(policers), epoch_ns),
+            out: Output::new(fabric, Cpu::new(policers), epoch_ns),
             driver: None,
             fail_reason: None,
             stats: Stats::default(),
@@ -253,13 +265,17 @@ impl Asic {
                 self.out.captures.sweep();
             }
             let dropped = self.fw.tx_dropped.iter_mut().skip(1);
-            for (tx, dropped) in self.out.tx.iter().zip(dropped) {
-                *dropped = tx.as_ref().map_or(*dropped, |tx| tx.stats().dropped);
+            for ((port, tx), dropped) in (1..).zip(&self.out.tx).zip(dropped) {
+                let tails = self.out.fabric.tail_drops(port);
+                *dropped = tx
+                    .as_ref()
+                    .map_or(*dropped, |tx| tx.stats().dropped + tails);
             }
             let mut sink = self.out.at(now_ns);
             pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
         }
-        self.out.flush();
+        worked |= self.out.run_queues(now_ns);
+        self.out.flush(now_ns);
         worked |= self.feed_driver(now_ns);
         worked
     }
@@ -271,6 +287,9 @@ impl Asic {
             .min(self.carrier_at)
             .min(self.age_at.max(now_ns + AGE_NS / 2));
         if let Some(due) = self.processor.next_due() {
+            until = until.min(due);
+        }
+        if let Some(due) = self.out.fabric.due(now_ns) {
             until = until.min(due);
         }
         for slot in &mut self.ports {
@@ -550,6 +569,7 @@ impl Asic {
                 if !out.captures.is_empty() {
                     out.captures.frame(CPU_PORT, &frame, now_ns);
                 }
+                out.fabric.begin_cpu();
                 let sent =
                     pipeline::transmit(&mut fw.state, &frame, head.port, &mut out.at(now_ns));
                 if let Some(slot) = ports.get_mut(usize::from(head.port).wrapping_sub(1)) {

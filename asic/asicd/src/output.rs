@@ -1,8 +1,9 @@
-//! Where the pipeline's answers go: egress ports, the way to the CPU, events, captures.
+//! Where the pipeline's answers go: queues and egress ports, the way to the CPU, events, captures.
 
 use tandem_packet::{Buffer, Frame, segment};
 use tandem_pipeline::{CpuMeta, Event, Sink};
 use tandem_ports::TxPort;
+use tandem_queues::{Fabric, Packet, Verdict, Wire};
 
 use crate::capture::{CPU_PORT, Captures};
 use crate::cpu::Cpu;
@@ -18,6 +19,8 @@ pub struct Output {
     pub events: Events,
     /// Running captures.
     pub captures: Captures,
+    /// What a congested port's frames wait in.
+    pub fabric: Fabric,
     /// Frames for ports where nothing is cabled.
     pub unplugged: u64,
     /// Super-frames for the CPU whose headers made no sense.
@@ -26,21 +29,28 @@ pub struct Output {
     dirty: Vec<bool>,
     any_dirty: bool,
     cut: Buffer,
+    again: Buffer,
 }
 
+/// Frames that leave the queues in one turn, about.
+const QUEUE_BURST: usize = 256;
+
 impl Output {
-    /// For ports 1..=`ports`, nothing cabled.
-    pub fn new(ports: u16, cpu: Cpu, epoch_ns: u64) -> Self {
+    /// For the ports of `fabric`, nothing cabled.
+    pub fn new(fabric: Fabric, cpu: Cpu, epoch_ns: u64) -> Self {
+        let ports = fabric.config().ports;
         Output {
             tx: (0..ports).map(|_| None).collect(),
             cpu,
             events: Events::new(ports),
             captures: Captures::new(epoch_ns),
+            fabric,
             unplugged: 0,
             uncuttable: 0,
             dirty: vec![false; usize::from(ports)],
             any_dirty: false,
             cut: Buffer::new(),
+            again: Buffer::new(),
         }
     }
 
@@ -50,24 +60,50 @@ impl Output {
         At { out: self, now_ns }
     }
 
+    /// Lets frames leave the queues as far as ports take them. True: some did.
+    pub fn run_queues(&mut self, now_ns: u64) -> bool {
+        let Output {
+            fabric,
+            tx,
+            captures,
+            unplugged,
+            dirty,
+            any_dirty,
+            again,
+            ..
+        } = self;
+        let mut cables = Cables {
+            tx,
+            captures,
+            unplugged,
+            dirty,
+            any_dirty,
+            again,
+            now_ns,
+        };
+        fabric.run(now_ns, QUEUE_BURST, &mut cables) > 0
+    }
+
     /// Lets go of all frames that wait in egress batches.
-    pub fn flush(&mut self) {
+    pub fn flush(&mut self, now_ns: u64) {
         if !self.any_dirty {
             return;
         }
         self.any_dirty = false;
-        for (dirty, tx) in self.dirty.iter_mut().zip(&mut self.tx) {
+        for ((port, dirty), tx) in (1..).zip(&mut self.dirty).zip(&mut self.tx) {
             if std::mem::take(dirty)
                 && let Some(tx) = tx
+                && !tx.flush()
             {
-                tx.flush();
+                self.fabric.block(port, now_ns);
             }
         }
     }
 
-    /// A frame that came in, for captures.
+    /// A frame that came in, for captures and queues.
     #[inline]
     pub fn ingress(&mut self, port: u16, frame: &Frame<'_>, now_ns: u64) {
+        self.fabric.begin(port, frame.bytes());
         if !self.captures.is_empty() {
             self.captures.frame(port, frame, now_ns);
         }
@@ -84,11 +120,16 @@ impl Sink for At<'_> {
     #[inline]
     fn tx(&mut self, port: u16, frame: &Frame<'_>) {
         let out = &mut *self.out;
+        let at = usize::from(port).wrapping_sub(1);
+        let (tx, dirty) = (out.tx.get_mut(at), out.dirty.get_mut(at));
+        let cabled = matches!(tx, Some(Some(_)));
+        if cabled && out.fabric.offer(port, frame, self.now_ns) == Verdict::Kept {
+            return;
+        }
         if !out.captures.is_empty() {
             out.captures.frame(port, frame, self.now_ns);
         }
-        let at = usize::from(port).wrapping_sub(1);
-        match (out.tx.get_mut(at), out.dirty.get_mut(at)) {
+        match (tx, dirty) {
             (Some(Some(tx)), Some(dirty)) => {
                 tx.queue(frame, self.now_ns);
                 *dirty = true;
@@ -124,5 +165,47 @@ impl Sink for At<'_> {
 
     fn event(&mut self, event: Event) {
         self.out.events.fdb(event);
+    }
+}
+
+/// The cables, for frames that have waited.
+struct Cables<'a> {
+    tx: &'a mut [Option<TxPort>],
+    captures: &'a mut Captures,
+    unplugged: &'a mut u64,
+    dirty: &'a mut [bool],
+    any_dirty: &'a mut bool,
+    again: &'a mut Buffer,
+    now_ns: u64,
+}
+
+impl Wire for Cables<'_> {
+    fn ready(&mut self, port: u16) -> bool {
+        let at = usize::from(port).wrapping_sub(1);
+        // a batch in the making is no reason to wait; one that the netdev did not take is
+        let waits = self.dirty.get(at) == Some(&false);
+        match self.tx.get_mut(at) {
+            Some(Some(tx)) if waits => tx.flush(),
+            _ => true,
+        }
+    }
+
+    fn send(&mut self, port: u16, packet: &Packet) {
+        let at = usize::from(port).wrapping_sub(1);
+        if !self.again.set(packet.bytes()) {
+            return;
+        }
+        let frame = self.again.frame(packet.offload());
+        if !self.captures.is_empty() {
+            self.captures.frame(port, &frame, self.now_ns);
+        }
+        match (self.tx.get_mut(at), self.dirty.get_mut(at)) {
+            (Some(Some(tx)), Some(dirty)) => {
+                tx.queue(&frame, self.now_ns);
+                *dirty = true;
+                *self.any_dirty = true;
+            }
+            _ => *self.unplugged += 1,
+        }
     }
 }

@@ -27,6 +27,7 @@ pub mod platform;
 pub mod pools;
 pub mod processor;
 pub mod profile;
+pub mod queues;
 mod resync;
 #[cfg(test)]
 mod tests;

@@ -329,6 +329,9 @@ pub struct Profile {
     /// Lists of rules.
     #[serde(default)]
     pub acl: Acl,
+    /// Between ingress and egress.
+    #[serde(default)]
+    pub queues: crate::queues::Queues,
     /// Access times.
     pub latency: Latency,
     /// Front-panel ports, in order.
@@ -424,7 +427,8 @@ impl Profile {
                 return bad(format!("{name} is {v}, at most {max}"));
             }
         }
-        if let Err(e) = self.check_acl() {
+        let queues = self.queues.config(self.port_count()).map(|_| ());
+        if let Err(e) = self.check_acl().and(queues) {
             return bad(e);
         }
         if let Err(e) = tandem_tables::exact::check(self.exact.geometry(), self.exact.widths) {

@@ -179,10 +179,10 @@ impl PacketTx {
         }
     }
 
-    /// Sends what is queued.
+    /// Sends what is queued. False: the netdev takes nothing more for now, and the rest waits.
     #[inline]
-    pub fn flush(&mut self) {
-        self.socket.flush();
+    pub fn flush(&mut self) -> bool {
+        self.socket.flush()
     }
 
     /// Counters.

@@ -122,14 +122,15 @@ impl TxPort {
         }
     }
 
-    /// Lets go of everything queued.
+    /// Lets go of everything queued. False: the cable takes nothing more for now, and the rest waits for the next call.
     #[inline]
-    pub fn flush(&mut self) {
+    pub fn flush(&mut self) -> bool {
         match self {
-            TxPort::Packet(p) => p.flush(),
+            TxPort::Packet(p) => return p.flush(),
             TxPort::Tap(_) => {}
             TxPort::Pcap(p) => p.flush(),
         }
+        true
     }
 
     /// Counters.

@@ -61,6 +61,12 @@ pub enum Command {
         #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
         wait: f64,
     },
+    /// What a front-panel port of the ASIC is
+    Port {
+        /// What to change
+        #[command(subcommand)]
+        port: Port,
+    },
     /// Make the ASIC misbehave (for tests and teaching)
     Fault {
         /// What is to go wrong
@@ -187,6 +193,8 @@ pub enum Table {
     Lags,
     /// What flooding cost: references and tag changes instead of copies
     Replication,
+    /// Queues by port and class: packets, tail drops, most that ever waited; the crossbar
+    Queues,
 }
 
 /// What `explain` can explain.
@@ -261,6 +269,18 @@ pub struct Capture {
     /// Stop after so many packets
     #[arg(short = 'c', long, value_name = "N")]
     pub count: Option<u64>,
+}
+
+/// `tandem port`
+#[derive(Subcommand, Debug)]
+pub enum Port {
+    /// Give its wire a speed, so that its queues fill; 0: as fast as the cable
+    Limit {
+        /// Which port: swp1
+        port: String,
+        /// Mbit/s, preamble and gap included
+        mbps: u32,
+    },
 }
 
 /// `tandem fault`

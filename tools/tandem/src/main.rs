@@ -57,6 +57,7 @@ fn dispatch(cli: &Cli) -> Result<Verdict> {
         Command::Sync { timeout } => query::sync(&instance, *timeout, out),
         Command::Audit { wait } => query::audit(&instance, *wait, out),
         Command::Batch(b) => batch::batch(b, out),
+        Command::Port { port } => query::port(&instance, port, out),
         Command::Fault { fault } => query::fault(&instance, fault, out),
     }
 }

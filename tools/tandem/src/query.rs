@@ -1,6 +1,6 @@
 //! `tandem status`, `explain`, `sync`, `audit` and `fault`: one question, one answer.
 
-use crate::args::{ExplainKind, Fault};
+use crate::args::{ExplainKind, Fault, Port};
 use crate::out::Out;
 use crate::table::{cell, left, render};
 use crate::{Usage, Verdict};
@@ -264,6 +264,15 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
         o.retain(|_, v| !v.is_null());
     }
     let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/fault", &body)?;
+    out.print(&v, || cell(get(&v, "applied")))?;
+    Ok(Verdict::Yes)
+}
+
+/// `tandem port`
+pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
+    let Port::Limit { port, mbps } = port;
+    let body = json!({"port": port, "limit_mbps": mbps});
+    let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/queues", &body)?;
     out.print(&v, || cell(get(&v, "applied")))?;
     Ok(Verdict::Yes)
 }

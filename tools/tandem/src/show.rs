@@ -94,6 +94,17 @@ const TRAP_CLASSES: &[Column] = &[
     right("RATE-PPS", "rate_pps"),
     right("BURST", "burst"),
 ];
+const QUEUES: &[Column] = &[
+    left("PORT", "port"),
+    right("CLASS", "class"),
+    right("LIMIT-MBPS", "limit_mbps"),
+    right("PACKETS", "packets"),
+    right("BYTES", "bytes"),
+    right("QUEUED", "queued"),
+    right("TAIL-DROPS", "tail_drops"),
+    right("DEPTH", "depth"),
+    right("HIGH-WATERMARK", "high_watermark"),
+];
 const DROPS: &[Column] = &[
     left("STAGE", "stage"),
     left("REASON", "reason"),
@@ -246,6 +257,10 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
             let r: Value = asicd.get("/v1/traps")?;
             return two_tables(out, &r, TRAPS, TRAP_CLASSES);
         }
+        Table::Queues => {
+            let r: Value = asicd.get("/v1/queues")?;
+            return queues(out, s, r);
+        }
         Table::Ports => (ports(instance)?, PORTS),
         Table::Drops => (rows(&asicd, "/v1/drops", &[], None)?, DROPS),
         Table::Fdb if s.hw => (table("fdb")?, &[]),
@@ -281,6 +296,32 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
     };
     out.print(&Value::Array(list.clone()), text)?;
     // a word that nothing matches is "not found"
+    Ok(if s.word.is_some() && list.is_empty() {
+        Verdict::No
+    } else {
+        Verdict::Yes
+    })
+}
+
+/// Queues, and below them one line of the crossbar.
+fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Verdict> {
+    let mut list = Vec::new();
+    if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
+        list = items;
+    }
+    if let Some(word) = &s.word {
+        list.retain(|row| matches(row, word));
+    }
+    list.truncate(s.limit.unwrap_or(usize::MAX));
+    let crossbar = answer.get("crossbar").cloned().unwrap_or_default();
+    let value = json!({"items": list, "crossbar": crossbar});
+    out.print(&value, || {
+        format!(
+            "{}\n{}",
+            render(QUEUES, &list),
+            auto(std::slice::from_ref(&crossbar))
+        )
+    })?;
     Ok(if s.word.is_some() && list.is_empty() {
         Verdict::No
     } else {

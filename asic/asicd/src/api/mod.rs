@@ -6,6 +6,7 @@
 
 mod acl;
 mod fault;
+mod queues;
 mod stats;
 mod table;
 mod trace;
@@ -68,6 +69,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/traps", get(traps))
         .route("/v1/drops", get(drops))
         .route("/v1/replication", get(replication))
+        .route("/v1/queues", get(queues).post(limit))
         .route("/v1/table/{name}", get(table_page))
         .route("/v1/trace", post(trace_frame))
         .route("/v1/capture", get(capture))
@@ -111,6 +113,20 @@ async fn drops(State(api): State<Api>) -> ApiResult<Value> {
 async fn replication(State(api): State<Api>) -> ApiResult<Value> {
     let row = api.ask(|asic| stats::replication(asic)).await?;
     Ok(Json(serde_json::json!({ "items": [row] })))
+}
+
+async fn queues(State(api): State<Api>) -> ApiResult<Value> {
+    Ok(Json(api.ask(|asic| queues::show(asic)).await?))
+}
+
+async fn limit(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
+    let limit: queues::Limit =
+        serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("limit: {e}")))?;
+    let port = port_number(&limit.port).ok_or_else(|| no_port(&limit.port))?;
+    api.ask(move |asic| queues::limit(asic, port, limit.limit_mbps))
+        .await?
+        .map(|text| Json(serde_json::json!({ "applied": text })))
+        .map_err(ApiError::not_found)
 }
 
 async fn table_page(

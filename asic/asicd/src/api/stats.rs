@@ -91,7 +91,8 @@ pub fn ports(asic: &mut Asic) -> Vec<Value> {
             c.tx_packets = p.tx.packets;
             c.tx_bytes = p.tx.bytes;
             c.rx_dropped = p.drops.iter().sum::<u64>() + cable_rx.overrun + cable_rx.malformed;
-            c.tx_dropped = cable_tx.dropped;
+            let tail_drops = asic.out.fabric.tail_drops(slot.number);
+            c.tx_dropped = cable_tx.dropped + tail_drops;
             c.rx_cpu_packets = p.trapped + p.copied;
             let details = [
                 ("rx_unicast", p.rx.unicast),
@@ -109,6 +110,7 @@ pub fn ports(asic: &mut Asic) -> Vec<Value> {
                 ("cable_rx_malformed", cable_rx.malformed),
                 ("cable_tx_frames", cable_tx.frames),
                 ("cable_tx_dropped", cable_tx.dropped),
+                ("tail_drops", tail_drops),
             ];
             c.detail
                 .extend(details.map(|(name, n)| (name.to_owned(), n)));
