@@ -13,6 +13,7 @@ pub mod link_notify;
 pub mod netlink;
 pub mod netns;
 pub mod packet_socket;
+pub mod sandbox;
 pub mod shm;
 pub mod tap;
 pub mod xdp;

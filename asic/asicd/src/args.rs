@@ -53,6 +53,9 @@ pub struct Args {
     /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter.
     #[arg(long, default_value = "info")]
     pub log: String,
+    /// Keep all privileges, paths and system calls: for debugging.
+    #[arg(long)]
+    pub no_sandbox: bool,
 }
 
 impl Args {

@@ -1,6 +1,7 @@
 //! Starting and stopping: files, sockets, threads, signals.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,8 +12,10 @@ use tandem_abi::LayoutSpec;
 use tandem_carrier::DeviceSide;
 use tandem_firmware::{Profile, platform};
 use tandem_linux::eventfd::EventFd;
+use tandem_linux::netns;
+use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
-use tandem_ports::{Cable, Change};
+use tandem_ports::{Cable, Change, PortKind};
 
 use crate::args::{Args, Carrier};
 use crate::asic::Asic;
@@ -72,6 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             profile.name
         );
     }
+    lock_in(args, &instance)?;
     let epoch_ns = clock::epoch_ns();
     let bell = Arc::new(EventFd::new()?);
     let spec = LayoutSpec {
@@ -117,6 +121,53 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     server.stop();
     drop(updates);
     drop(keeper);
+    Ok(())
+}
+
+/// Gives away what the daemon doesn't need; nothing else of it runs yet.
+fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
+    if args.no_sandbox {
+        tracing::warn!("--no-sandbox: running with all privileges");
+        return Ok(());
+    }
+    let mut sandbox = Sandbox {
+        capabilities: vec![
+            Capability::CAP_NET_ADMIN,
+            Capability::CAP_NET_RAW,
+            Capability::CAP_BPF,
+        ],
+        read: vec!["/proc".into(), netns::NETNS_DIR.into()],
+        write: vec![instance.dir().into()],
+    };
+    for port in &args.ports {
+        match &port.kind {
+            PortKind::Packet { netns: None, .. } => {}
+            PortKind::Packet {
+                netns: Some(ns), ..
+            } => {
+                // setns(2)
+                sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
+                sandbox.read.push(netns::path_of(ns));
+            }
+            PortKind::Tap { netns: ns, .. } => {
+                // it may be moved to another namespace, and is watched there
+                sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
+                sandbox.write.push("/dev/net/tun".into());
+                sandbox.read.extend(ns.iter().map(|ns| netns::path_of(ns)));
+            }
+            PortKind::Pcap { input, output, .. } => {
+                sandbox.read.push(input.clone());
+                let folder = output.parent().filter(|p| !p.as_os_str().is_empty());
+                sandbox
+                    .write
+                    .push(folder.unwrap_or(Path::new(".")).to_path_buf());
+            }
+        }
+    }
+    let entered = sandbox.enter()?;
+    if !entered.paths {
+        tracing::warn!("this kernel has no Landlock: paths are not limited");
+    }
     Ok(())
 }
 

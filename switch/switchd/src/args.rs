@@ -32,6 +32,9 @@ pub struct Args {
     /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter [default: info].
     #[arg(long)]
     pub log: Option<String>,
+    /// Keep all privileges, paths and system calls: for debugging.
+    #[arg(long)]
+    pub no_sandbox: bool,
 }
 
 /// The file's part. Other keys are the business of who else reads the file.
@@ -48,6 +51,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Log filter.
     pub log: String,
+    /// Give away what isn't needed.
+    pub sandbox: bool,
 }
 
 impl Args {
@@ -68,6 +73,7 @@ impl Args {
                 .clone()
                 .or(file.log)
                 .unwrap_or_else(|| "info".into()),
+            sandbox: !self.no_sandbox,
         })
     }
 }

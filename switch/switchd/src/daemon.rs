@@ -9,6 +9,7 @@ use anyhow::Context;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
+use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_sal::{Attach, Sal};
 
@@ -58,6 +59,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let instance = Instance::resolve(name)?;
     instance.create_dir()?;
     let _pid = instance.claim(Daemon::Switchd)?;
+    lock_in(settings, &instance)?;
     let stop = Arc::new(AtomicBool::new(false));
     let wake = Arc::new(EventFd::new().context("eventfd")?);
     watch_signals(Arc::clone(&stop), Arc::clone(&wake))?;
@@ -194,6 +196,27 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     server.stop();
     join(pump, "pump");
     join(io_thread, "io");
+    Ok(())
+}
+
+/// Gives away what the daemon doesn't need; nothing else of it runs yet.
+fn lock_in(settings: &Settings, instance: &Instance) -> anyhow::Result<()> {
+    if !settings.sandbox {
+        tracing::warn!("--no-sandbox: running with all privileges");
+        return Ok(());
+    }
+    let sandbox = Sandbox {
+        capabilities: vec![
+            Capability::CAP_NET_ADMIN,
+            Capability::CAP_NET_RAW,
+            Capability::CAP_BPF,
+        ],
+        read: vec!["/proc".into()],
+        write: vec![instance.dir().into(), "/dev/net/tun".into()],
+    };
+    if !sandbox.enter()?.paths {
+        tracing::warn!("this kernel has no Landlock: paths are not limited");
+    }
     Ok(())
 }
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that runs short of something, and daemons that gave away what they don't need.
+
+    h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2
+"""
+
+import os
+import resource
+import subprocess
+
+import pytest
+
+from lib import net
+from lib.switch import binaries
+
+CAPABILITIES = {"asicd": {"NET_ADMIN", "NET_RAW", "BPF", "SYS_ADMIN"}, "switchd": {"NET_ADMIN", "NET_RAW", "BPF"}}
+NUMBERS = {12: "NET_ADMIN", 13: "NET_RAW", 21: "SYS_ADMIN", 39: "BPF"}
+
+
+def router(make, bridged=()):
+    s = make.asic(profile="tiny")
+    for i in bridged:
+        s.host(f"h{i}", i).address(f"10.3.0.{i}/24")
+    for i in (1, 2):
+        s.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
+    s.start()
+    s.router()
+    for i in (1, 2):
+        s.ip(f"link set swp{i} up")
+        s.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
+    if bridged:
+        s.ip("link add br0 up type bridge")
+    for i in bridged:
+        s.ip(f"link set swp{i} master br0")
+        s.ip(f"link set swp{i} up")
+    net.wait_until("h1 to reach h2", lambda: s.hosts["h1"].ping("10.2.0.2"), timeout=10)
+    s.sync()
+    return s
+
+
+def right(sw):
+    out = sw.tandem("audit", "--wait", "5", check=False, timeout=60)
+    assert "no differences" in out, out
+    sw.hosts["h1"].ping("10.2.0.2", count=3, check=True)
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def test_the_daemons_keep_only_what_they_need(make):
+    """Every thread of both: named capabilities, no way to others, a system call filter."""
+    sw = router(make)
+    for daemon, wanted in CAPABILITIES.items():
+        pid = sw.pid(daemon)
+        for task in os.listdir(f"/proc/{pid}/task"):
+            s = status(f"{pid}/task/{task}")
+            for kind in ("CapEff", "CapPrm", "CapBnd"):
+                bits = int(s[kind], 16)
+                found = {NUMBERS.get(n, str(n)) for n in range(64) if bits >> n & 1}
+                assert found <= wanted, f"{daemon} {s['Name']}: {kind} {found}"
+            assert int(s["CapInh"], 16) == int(s["CapAmb"], 16) == 0
+            assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2", f"{daemon} {s['Name']}"
+        assert os.stat(sw.run_dir).st_mode & 0o777 == 0o700
+    for socket in ("asicd.sock", "switchd.sock", "driver.sock"):
+        assert os.stat(os.path.join(sw.run_dir, socket)).st_mode & 0o777 == 0o600, socket
+
+
+@pytest.mark.parametrize("daemon", ["asicd", "switchd"])
+def test_out_of_descriptors(make, daemon):
+    """No descriptor is left: questions are not answered, packets are forwarded, routes arrive; then all is as before."""
+    sw = router(make)
+    pid = sw.pid(daemon)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")), before[1]))
+    try:
+        with pytest.raises((OSError, AssertionError)):
+            sw.api(daemon, "GET", "/v1/health" if daemon == "asicd" else "/v1/resources", timeout=2)
+        cpu = sum(map(int, open(f"/proc/{pid}/stat", encoding="ascii").read().rsplit(")", 1)[1].split()[11:13]))
+        sw.hosts["h1"].ping("10.2.0.2", count=10, check=True)
+        sw.ip("route add 60.0.0.0/24 via 10.2.0.2")
+        sw.hosts["h2"].address("60.0.0.1/32")
+        net.wait_until("the route to forward", lambda: sw.hosts["h1"].ping("60.0.0.1"), timeout=10)
+        used = sum(map(int, open(f"/proc/{pid}/stat", encoding="ascii").read().rsplit(")", 1)[1].split()[11:13])) - cpu
+        assert used < 150, f"{daemon} burnt {used} hundredths of a second while it could accept nothing"
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    net.wait_until("an answer again", lambda: "no differences" in sw.tandem("audit", check=False), timeout=10)
+    right(sw)
+
+
+def test_a_full_disk(make, monkeypatch):
+    """Nothing can be written where the daemons live: the switch works on, and a start says what is wrong in one line."""
+    folder = f"/run/tnt-{os.getpid()}-full"
+    os.makedirs(folder)
+    net.run("mount", "-t", "tmpfs", "-o", "size=256k,mode=0755", "none", folder)
+    try:
+        monkeypatch.setenv("TANDEM_RUN", folder)
+        sw = router(make)
+        ballast = os.open(f"{folder}/ballast", os.O_CREAT | os.O_WRONLY)
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                os.write(ballast, bytes(1024))
+        os.close(ballast)
+        sw.ip("route add 60.0.0.0/24 via 10.2.0.2")
+        sw.sync()
+        right(sw)
+        sw.kill()
+        up = subprocess.run(["ip", "netns", "exec", sw.ns.name, os.path.join(binaries(), "tandem"), "--name", sw.instance,
+                             "up", "--timeout", "5"], capture_output=True, text=True, timeout=30, check=False)
+        sw.hosts["h1"].ping("10.2.0.2", count=3, check=True)
+        if up.returncode:
+            assert up.stderr.startswith("tandem: ") and up.stderr.count("\n") == 1, up.stderr
+            assert "No space left" in up.stderr, up.stderr
+        os.unlink(f"{folder}/ballast")
+        if up.returncode:
+            sw.tandem("up", timeout=60)
+        right(sw)
+        sw.delete()
+    finally:
+        net.run("umount", "-l", folder)
+        os.rmdir(folder)
