@@ -270,6 +270,31 @@ vm_qemu_args() {
 	fi
 }
 
+# Starts QEMU with these words, passes on what the machine says, and waits for its end: qemu_rc.
+vm_qemu() {
+	cat "$SOCK/out.out" &
+	cat_out=$!
+	cat "$SOCK/err.out" >&2 &
+	cat_err=$!
+	PIDS="$PIDS $cat_out $cat_err"
+	if [ -n "$SHELL_VM" ]; then
+		# the terminal's own keys, Ctrl-C too, belong to the shell inside
+		TTY=$(stty -g 2>/dev/null || :)
+		[ -z "$TTY" ] || stty raw -echo
+		"$@" <&3 2>"$RUN/qemu.log" &
+	else
+		"$@" >"$RUN/qemu.log" 2>&1 </dev/null &
+	fi
+	qemu=$!
+	PIDS="$qemu $PIDS"
+	qemu_rc=0
+	wait "$qemu" || qemu_rc=$?
+	if [ -n "$TTY" ]; then stty "$TTY"; fi
+	TTY=
+	# what it said is all through when the pipes' other ends are closed
+	if [ -s "$RUN/console.log" ]; then wait "$cat_out" "$cat_err" || :; fi
+}
+
 # Starts the machine and waits for it; the script's exit code, or 97.
 vm_run() {
 	kernel=$LAB/boot
@@ -286,13 +311,9 @@ vm_run() {
 		*) acpi=$ACPI ;;
 		esac
 	fi
-	cat "$SOCK/out.out" &
-	cat_out=$!
-	cat "$SOCK/err.out" >&2 &
-	cat_err=$!
 	vm_serve &
 	serve=$!
-	PIDS="$PIDS $cat_out $cat_err $serve"
+	PIDS="$PIDS $serve"
 	append="console=ttyS0 loglevel=5 panic=-1 net.ifnames=0 mitigations=off nokaslr tsc=reliable"
 	# Nor does its timer tick in time for the test that a boot makes of it (a panic on a loaded machine); and nobody here
 	# wants 20 s of tests of ciphers.
@@ -318,22 +339,14 @@ vm_run() {
 		-virtfs "local,path=$SHARE,mount_tag=lab,security_model=none,multidevs=remap" \
 		-virtfs "local,path=$TOP,mount_tag=host,security_model=none,readonly=on,multidevs=remap"
 	exec 3<&0
-	if [ -n "$SHELL_VM" ]; then
-		# the terminal's own keys, Ctrl-C too, belong to the shell inside
-		TTY=$(stty -g 2>/dev/null || :)
-		[ -z "$TTY" ] || stty raw -echo
-		"$@" <&3 2>"$RUN/qemu.log" &
-	else
-		"$@" >"$RUN/qemu.log" 2>&1 </dev/null &
+	vm_qemu "$@"
+	# QEMU's emulation with several threads ends on an assertion of its own now and then, at boot; no machine does
+	if [ ! -e "$G/up" ] && grep -q 'qemu-system.*Assertion .* failed' "$RUN/qemu.log"; then
+		say "lab: the emulator failed before the machine was up; once more: $(grep -m 1 Assertion "$RUN/qemu.log")"
+		mv "$RUN/qemu.log" "$RUN/qemu.first.log"
+		kill "$cat_out" "$cat_err" 2>/dev/null || : # those of pipes that were never opened
+		vm_qemu "$@"
 	fi
-	qemu=$!
-	PIDS="$qemu $PIDS"
-	qemu_rc=0
-	wait "$qemu" || qemu_rc=$?
-	if [ -n "$TTY" ]; then stty "$TTY"; fi
-	TTY=
-	# what it said is all through when the pipes' other ends are closed
-	if [ -s "$RUN/console.log" ]; then wait "$cat_out" "$cat_err" || :; fi
 	if [ -s "$G/code" ]; then return "$(cat "$G/code")"; fi
 	if [ "${qemu_rc:-0}" = 124 ] || [ "${qemu_rc:-0}" = 137 ]; then return 124; fi
 	return 97
