@@ -84,6 +84,8 @@ pub struct Fabric {
     /// Slice and class of the frame that the pipeline has now.
     slice: usize,
     class: u8,
+    /// Ports that it has gone to so far, or wants to.
+    copies: u32,
     /// What of it has to wait, and where it goes: known when the pipeline has done with it.
     pending: Vec<(Arc<Packet>, Vec<u16>)>,
     spare: Vec<Vec<u16>>,
@@ -107,6 +109,7 @@ impl Fabric {
             blocked: 0,
             slice: slices,
             class: CPU_CLASS,
+            copies: 0,
             pending: Vec::new(),
             spare: Vec::new(),
             config,
@@ -157,6 +160,7 @@ impl Fabric {
         }
         self.slice = self.config.slice(port);
         self.class = class_of(bytes, self.config.trust);
+        self.copies = 0;
     }
 
     /// The driver sends a frame itself.
@@ -166,11 +170,13 @@ impl Fabric {
         }
         self.slice = self.config.slices();
         self.class = CPU_CLASS;
+        self.copies = 0;
     }
 
     /// The frame that came in last wants to leave by `port`, in this form.
     #[inline]
     pub fn offer(&mut self, port: u16, frame: &Frame<'_>, now_ns: u64) -> Verdict {
+        self.copies += 1;
         if self.hot.get(at(port)).copied().unwrap_or(false) {
             return self.ask(port, frame, now_ns);
         }
@@ -248,11 +254,12 @@ impl Fabric {
         Verdict::Kept
     }
 
-    /// Puts what waits of the last frame into its ingress slice: once for a single port, else once per egress slice.
+    /// Puts what waits of the last frame into its ingress slice: once for a single port, else once per egress slice. What
+    /// went to several ports takes the latter way even if only one of them is congested: floods stay in order.
     fn commit(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         for (packet, mut ports) in pending.drain(..) {
-            if let [port] = ports.as_slice() {
+            if let ([port], 1) = (ports.as_slice(), self.copies) {
                 self.put(&packet, Dest::Port(*port), &[*port]);
             } else {
                 ports.sort_unstable();
@@ -439,9 +446,13 @@ impl Fabric {
         if self.waiting == 0 && self.blocked == 0 {
             return None;
         }
+        if !self.pending.is_empty() {
+            return Some(now_ns);
+        }
+        // what has not crossed waits for room behind a port that has frames
         self.egress
             .iter()
-            .filter(|p| p.waiting > 0 || p.blocked_until.is_some())
+            .filter(|p| !p.is_empty() || p.blocked_until.is_some())
             .map(|p| {
                 let blocked = p.blocked_until.unwrap_or(0);
                 p.shaper.free_at_ns().max(blocked).max(now_ns)

@@ -114,6 +114,7 @@ fn a_blocked_cable_is_asked_again() {
     for i in 0..50 {
         bed.send(1, &[2], 0, i, 100, T0);
     }
+    bed.run(T0);
     assert!(bed.log.sent.is_empty());
     let due = bed.fabric.due(T0).unwrap();
     assert!(due > T0 && due <= T0 + MS, "{due}");
