@@ -117,7 +117,8 @@ def test_a_full_disk(make, monkeypatch):
         if up.returncode:
             sw.tandem("up", timeout=60)
         right(sw)
-        sw.delete()
     finally:
+        for sw in make.made:
+            sw.delete()  # while its files can be found
         net.run("umount", "-l", folder)
         os.rmdir(folder)
