@@ -2,8 +2,12 @@
 """For the L2 tests: the machine's NICs p1… are cabled to swp1…; raw frames in, what comes out of every NIC.
 
 A test file is a script: `l2.main()` runs its functions test_*, each on ports as new, and exits 1 if one fails.
+
+A process costs 50 ms here: what is asked often is one process, or none.
 """
 
+import array
+import fcntl
 import json
 import os
 import socket
@@ -39,6 +43,31 @@ def refused(command):
     return done.stderr.strip()
 
 
+def ip(*lines, check=True):
+    """Lines for `ip`, all in one process. With check=False what fails is passed over."""
+    words = ["ip", "-batch", "-"] if check else ["ip", "-force", "-batch", "-"]
+    done = subprocess.run(words, check=False, input="\n".join(lines), capture_output=True, text=True, timeout=60)
+    if check and done.returncode:
+        raise AssertionError(f"ip: {done.stderr.strip()}")
+
+
+def host(command):
+    """What a command of the host prints: the lab's `host COMMAND`, without its processes."""
+    share = "/run/lab/.lab"
+    with open("/run/lab-host.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with open(f"{share}/host.command", "w") as file:
+            file.write(command + "\n")
+        with open("/dev/lab.ctl", "r+b", buffering=0) as ctl:
+            ctl.write(b"go\n")
+            code = ctl.readline().strip()
+        with open(f"{share}/host.out") as out, open(f"{share}/host.err") as err:
+            text, trouble = out.read(), err.read()
+    if code != b"0":
+        raise AssertionError(f"host {command}: {trouble.strip()}")
+    return text
+
+
 _pace = 0.0
 
 
@@ -48,7 +77,7 @@ def pace():
     global _pace
     if not _pace:
         began = time.monotonic()
-        run("host sleep 0.5")
+        host("sleep 0.5")
         _pace = max(1.0, (time.monotonic() - began) / 0.8)
     return _pace
 
@@ -111,7 +140,7 @@ class Nic:
         s.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         s.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, struct.pack("IHH8s", socket.if_nametoindex(name), 1, 0, b""))
         s.setblocking(False)
-        self.got = []
+        self.got = []  # since the last look
 
     def send(self, data):
         self.socket.send(data)
@@ -121,7 +150,8 @@ class Nic:
             try:
                 data, extra, _, _ = self.socket.recvmsg(65600, 64)
             except BlockingIOError:
-                return self.got
+                got, self.got = self.got, []
+                return got
             for level, kind, value in extra:
                 if level == SOL_PACKET and kind == PACKET_AUXDATA:
                     status, _, _, _, _, tci, tpid = struct.unpack_from("IIIHHHH", value)
@@ -129,9 +159,13 @@ class Nic:
                         data = data[:12] + struct.pack("!HH", tpid or 0x8100, tci) + data[12:]
             self.got.append(data.ljust(60, b"\0"))
 
-    def clear(self):
-        self.read()
-        self.got = []
+
+def untagged(data):
+    """What a frame keeps on its way, whatever tag it has: addresses, type, payload."""
+    rest = data[12:]
+    while rest[:2] == b"\x81\x00":
+        rest = rest[4:]
+    return data[:12] + rest.rstrip(b"\0")
 
 
 class Bench:
@@ -139,9 +173,13 @@ class Bench:
 
     def __init__(self):
         self.devices = []
+        self.seen = {}  # frame without its tag: {NIC: [frames]}
+        self.told = {}  # the same, how many of each NIC a test has been told of
         for n in range(1, PORTS + 1):
-            run(f"sysctl -qw net.ipv6.conf.p{n}.disable_ipv6=1 net.ipv6.conf.swp{n}.disable_ipv6=1")
-            run(f"ip link set p{n} up; ip link set swp{n} nomaster; ip link set swp{n} up")
+            no_ipv6(f"p{n}")
+            no_ipv6(f"swp{n}")
+        ip(*(line for n in range(1, PORTS + 1)
+             for line in (f"link set p{n} up", f"link set swp{n} nomaster", f"link set swp{n} up")))
         self.nic = {n: Nic(f"p{n}") for n in range(1, PORTS + 1)}
         for n in range(1, PORTS + 1):
             if not until(lambda n=n: reads(f"/sys/class/net/swp{n}/operstate", "up"), 10):
@@ -150,12 +188,10 @@ class Bench:
     def bridge(self, name="br0", ports=None, **options):
         options.setdefault("mcast_snooping", 0)
         words = " ".join(f"{k} {v}" for k, v in options.items())
-        run(f"ip link add {name} type bridge {words}")
+        ip(f"link add {name} type bridge {words}")
         self.devices.append(name)
-        run(f"sysctl -qw net.ipv6.conf.{name}.disable_ipv6=1")
-        for n in ports or self.nic:
-            run(f"ip link set swp{n} master {name}")
-        run(f"ip link set {name} up")
+        no_ipv6(name)
+        ip(*(f"link set swp{n} master {name}" for n in ports or self.nic), f"link set {name} up")
         for n in ports or self.nic:
             state = f"/sys/class/net/swp{n}/brport/state"
             if not until(lambda state=state: reads(state, "3")):
@@ -163,58 +199,95 @@ class Bench:
         settle()
         return name
 
-    def clear(self):
-        for nic in self.nic.values():
-            nic.clear()
+    def look(self):
+        """Takes what has come out of the NICs."""
+        for n, nic in self.nic.items():
+            for data in nic.read():
+                self.seen.setdefault(untagged(data), {}).setdefault(n, []).append(data)
+
+    def copies(self, data):
+        """{port: [frames that came out there with these addresses and this payload]}, without empty ones."""
+        self.look()
+        return self.seen.get(untagged(data), {})
 
     def send(self, port, data, wait=0.4):
-        """Sends by one NIC; {port: [frames that came out there with these addresses]}, without empty ones."""
-        self.clear()
+        """Sends by one NIC; the copies that have come out then."""
         self.nic[port].send(data)
-        return self.came(data, wait)
-
-    def came(self, data, wait=0.4):
         time.sleep(wait * pace())
-        out = {}
-        payload = data[18 if data[12:14] == b"\x81\x00" else 14:].rstrip(b"\0")
-        for n, nic in self.nic.items():
-            got = [f for f in nic.read() if f[:12] == data[:12] and payload in f]
-            if got:
-                out[n] = got
-        return out
+        return self.copies(data)
 
-    def ports(self, port, data, **words):
-        """The ports that a frame comes out of, each as often as it does."""
-        got = self.send(port, data, **words)
-        return sorted(n for n, frames in got.items() for _ in frames)
+    def expect(self, port, data, wanted, what):
+        """Sends by one NIC; the frame comes out of the wanted ports, as often as each is listed, and of no other.
+
+        Done shortly after all are there: what comes later fails the test at its end."""
+        self.nic[port].send(data)
+        end = time.monotonic() + 3 * pace()
+        while wanted and sum(map(len, self.copies(data).values())) < len(wanted) and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep((0.05 if wanted else 0.25) * pace())
+        got = self.copies(data)
+        self.told[untagged(data)] = {n: len(frames) for n, frames in got.items()}
+        equal(sorted(n for n, frames in got.items() for _ in frames), wanted, what)
+
+    def nothing_late(self):
+        """Nothing has come out since a test was told what had."""
+        self.look()
+        for key, told in self.told.items():
+            equal({n: len(frames) for n, frames in self.seen.get(key, {}).items()}, told, f"later, of {key.hex()}")
 
     def close(self):
         for nic in self.nic.values():
             nic.socket.close()
-        for name in reversed(self.devices):
-            run(f"ip link del {name}", check=False)
-        for n in self.nic:
-            run(f"ip link set swp{n} nomaster", check=False)
+        ip(*(f"link del {name}" for name in reversed(self.devices)),
+           *(f"link set swp{n} nomaster" for n in range(1, PORTS + 1)), check=False)
         settle()
 
 
-def counter(port, name):
-    for line in run(f"ethtool -S swp{port}").splitlines():
-        key, _, value = line.strip().partition(": ")
-        if key == name:
-            return int(value)
-    raise AssertionError(f"no counter {name}")
+def no_ipv6(name):
+    with open(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "w") as file:
+        file.write("1")
+
+
+class Ethtool:
+    """The counters of `ethtool -S`, without its process (include/uapi/linux/ethtool.h)."""
+
+    SIOCETHTOOL, GDRVINFO, GSTRINGS, GSTATS = 0x8946, 3, 0x1B, 0x1D
+
+    def __init__(self, name):
+        self.name = name.encode()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        (count,) = struct.unpack_from("I", self.ask(struct.pack("I", self.GDRVINFO), 196), 180)
+        text = self.ask(struct.pack("III", self.GSTRINGS, 1, count), 12 + 32 * count)[12:]
+        self.names = [text[32 * i:32 * i + 32].split(b"\0")[0].decode() for i in range(count)]
+
+    def ask(self, head, size):
+        data = array.array("B", head.ljust(size, b"\0"))
+        fcntl.ioctl(self.socket, self.SIOCETHTOOL, struct.pack("16sP16x", self.name, data.buffer_info()[0]))
+        return data.tobytes()
+
+    def counters(self):
+        count = len(self.names)
+        values = struct.unpack_from(f"{count}Q", self.ask(struct.pack("II", self.GSTATS, count), 8 + 8 * count), 8)
+        return dict(zip(self.names, values, strict=True))
 
 
 def cpu_rx():
     """Frames that all ports gave to the CPU."""
-    return sum(counter(n, "cpu_rx_packets") for n in range(1, PORTS + 1))
+    return sum(Ethtool(f"swp{n}").counters()["cpu_rx_packets"] for n in range(1, PORTS + 1))
+
+
+def cpu_saw(before, wanted, what):
+    """So many frames reached the CPU since cpu_rx() was `before`."""
+    if not wanted:
+        time.sleep(0.1 * pace())
+    until(lambda: cpu_rx() - before >= wanted)
+    equal(cpu_rx() - before, wanted, what)
 
 
 def tables(*names):
     """Tables of the chip (1000 rows at most), asked of the chip itself, all in one go."""
     pages = " ".join(f'"/v1/table/{name}?limit=1000"' for name in names)
-    text = run(f"host 'python3 tests/vm/chip.py {pages}'")
+    text = host(f"python3 tests/vm/chip.py {pages}")
     return [json.loads(line)["items"] for line in text.splitlines() if line.strip()]
 
 
@@ -239,7 +312,7 @@ def settle(seconds=5):
         if now == last:
             return
         last = now
-        time.sleep(0.1 * pace())
+        time.sleep(0.2 * pace())
 
 
 def equal(found, wanted, what=""):
@@ -264,6 +337,7 @@ def main():
         try:
             bench = Bench()
             test(bench)
+            bench.nothing_late()
             print(f"ok      {name} ({time.monotonic() - began:.1f} s)", flush=True)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next test has its turn
             failed += 1
