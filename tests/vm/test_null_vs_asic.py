@@ -7,7 +7,7 @@
     the same random life ──► driver ──► asicd                 ──► every answer, every pool, every flag
                          ──► driver ──► model (backend null)  ──► the same?
 
-Routes of both families, host routes, next hops and groups, neighbours and addresses, also beyond full; deletes in between.
+Routes of both families, host routes, next hops and groups, neighbours and addresses, also beyond full; deletes between.
 """
 
 import json
@@ -110,7 +110,8 @@ def life(seed):
         going = rnd.sample(sorted(there), len(there) // (1 if turn == TURNS - 1 else 2))
         answers += told([there.pop(command) for command in going])
         answers.append((f"seed {seed}, turn {turn}, drained", settled()))
-        print(f"{device()}: seed {seed}, turn {turn}: {len(said)} commands, {time.monotonic() - BEGAN:.0f} s", flush=True)
+        now = time.monotonic() - BEGAN
+        print(f"{device()}: seed {seed}, turn {turn}: {len(said)} commands, {now:.0f} s", flush=True)
     return answers
 
 
@@ -149,7 +150,8 @@ def differ(theirs, ours):
         if isinstance(a, str):
             return f"{what}: asicd says {a}, the model {b}"
         wrong = {name: f"asicd {a[0][name]}, model {b[0].get(name)}" for name in a[0] if a[0][name] != b[0].get(name)}
-        return f"{what}: {wrong}; only asicd: {sorted(set(a[1]) - set(b[1]))}, only model: {sorted(set(b[1]) - set(a[1]))}"
+        theirs_only, ours_only = sorted(set(a[1]) - set(b[1])), sorted(set(b[1]) - set(a[1]))
+        return f"{what}: {wrong}; only asicd: {theirs_only}, only model: {ours_only}"
     return None
 
 
