@@ -40,6 +40,9 @@ until_true() {
 	done
 }
 
+# What the kernel's memory comes to, in kB: slabs, vmalloc, per-CPU
+memory() { echo 3 >/proc/sys/vm/drop_caches; awk '/^(Slab|VmallocUsed|Percpu):/ { s += $2 } END { print s }' /proc/meminfo; }
+
 # A host behind front-panel port K: NIC pK moved to a namespace hK, as eth0, with addresses: host_on K ADDRESS...
 host_on() {
 	k=$1
@@ -62,21 +65,33 @@ asic() { host "tandem --name \$LAB_ASIC $*"; }
 # The sum of a counter over all ports, as the chip has it: counter l3_forwarded
 counter() { asic -j show ports | jq "[.. | objects | .$1? // empty] | add"; }
 
+# What the chip and the kernel have: for who reads why a test failed
+state() {
+	asic -j show rifs
+	host 'python3 tests/vm/chip.py "/v1/table/neighbours?limit=100" "/v1/table/routes?limit=100"'
+	asic show traps
+	asic show drops
+	ip -o link show up
+	ip -d route show table all
+	ip neigh
+} 2>&1
+
 # `count` echo requests from a namespace to an address, and in $routed how many packets the chip routed by itself
 pings() { # namespace address count
 	before=$(counter l3_forwarded)
-	ip netns exec "$1" ping -q -c "$3" -i 0.2 -W 2 "$2" >/tmp/ping 2>&1 || fail "$1 -> $2: $(tail -n 2 /tmp/ping)"
+	ip netns exec "$1" ping -q -c "$3" -i 0.05 -W 2 "$2" >/tmp/ping 2>&1 ||
+		fail "$1 -> $2: $(tail -n 3 /tmp/ping; ip -n "$1" neigh; state)"
 	routed=$(($(counter l3_forwarded) - before))
 }
 
 by_chip() { # namespace address: after a first packet has made the kernel resolve, both ways in hardware
-	ip netns exec "$1" ping -q -c 2 -W 3 "$2" >/dev/null 2>&1 || :
+	ip netns exec "$1" ping -q -c 2 -i 0.3 -W 3 "$2" >/dev/null 2>&1 || :
 	n=10
 	while :; do
 		pings "$1" "$2" 10
 		[ "$routed" -lt 18 ] || return 0
 		n=$((n - 1))
-		[ $n -gt 0 ] || fail "$1 -> $2: of 20 packets the chip routed $routed: $(ip -d route; ip neigh)"
+		[ $n -gt 0 ] || fail "$1 -> $2: of 20 packets the chip routed $routed: $(state)"
 	done
 }
 

@@ -35,4 +35,3 @@ vlan() { # id: on port 1, with its addresses
 vlan 10
 vlan 20
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-sleep 2
