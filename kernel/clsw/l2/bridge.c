@@ -97,20 +97,26 @@ static void look_at_members(struct l2_bridge *bridge)
 	clsw_unlock(bridge->l2->cd);
 }
 
+/* A chain that was emptied and removed leaves no hooks: a pointer is enough */
+static bool has_bridge_chains(const struct net *net)
+{
+#ifdef CONFIG_NETFILTER_FAMILY_BRIDGE
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(net->nf.hooks_bridge); i++)
+		if (rcu_access_pointer(net->nf.hooks_bridge[i]))
+			return true;
+#endif
+	return false;
+}
+
 /* Does the kernel look at bridged frames, or at those of a member? */
 static bool is_filtered(struct l2_bridge *bridge)
 {
-	struct net *net = dev_net(bridge->dev);
+	bool some = has_bridge_chains(dev_net(bridge->dev));
 	struct net_device *dev;
 	struct list_head *iter;
-	bool some = false;
-	int i;
 
-	/* a chain that was emptied and removed leaves no hooks: a pointer is enough */
-#ifdef CONFIG_NETFILTER_FAMILY_BRIDGE
-	for (i = 0; i < ARRAY_SIZE(net->nf.hooks_bridge); i++)
-		some |= !!rcu_access_pointer(net->nf.hooks_bridge[i]);
-#endif
 	netdev_for_each_lower_dev(bridge->dev, dev, iter) {
 #ifdef CONFIG_NETFILTER_INGRESS
 		some |= !!rcu_access_pointer(dev->nf_hooks_ingress);
