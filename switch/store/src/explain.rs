@@ -135,11 +135,10 @@ impl Store {
             }
             let path = &self.paths.sets[alias.path];
             match kind_of(alias.kind) {
-                RouteType::Unicast => {}
+                RouteType::Unicast | RouteType::Blackhole => {}
                 RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
                     return "an own address".into();
                 }
-                RouteType::Blackhole => return String::new(),
                 RouteType::Unreachable | RouteType::Prohibit => {
                     return "the kernel owes an ICMP error".into();
                 }
@@ -618,6 +617,11 @@ impl Store {
         of(self, &self.hw.fdb, &mut out);
         out.truncate(limit);
         out
+    }
+
+    /// Router interfaces that are not in hardware, each for a reason: what needs them traps.
+    pub fn rifs_failed(&self) -> usize {
+        self.hw.rifs.failed()
     }
 
     /// The chip hands every frame of this front-panel port to the CPU: the kernel's bridge forwards, and learns.

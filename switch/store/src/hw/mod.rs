@@ -529,10 +529,14 @@ impl Hw {
                         }
                     }
                     TND_ST_EXISTS => {
-                        // Another object has this key: it is there, and gets updated.
+                        // Another object has this key: it is there, and gets updated. What waits for it need wait
+                        // no longer (the update changes nothing that is there, so it would not wake them).
                         let mut there = body.clone();
                         there.spoil();
                         o.have = Some(there);
+                        if !had {
+                            self.changed.push(f.what);
+                        }
                     }
                     TND_ST_NOENT if f.op == TND_OP_UPDATE && !B::FIXED => {
                         // Gone under our feet: make it again.

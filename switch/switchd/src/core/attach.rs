@@ -270,14 +270,18 @@ impl Core {
                 };
                 (key, view.ifindex_of(e.port), view.is_pinned(&key))
             };
-            let Some(ifindex) = ifindex.filter(|_| key.bridge != 0) else {
-                continue;
-            };
             let domain = Domain {
                 dev: key.bridge,
                 vlan: key.vlan,
             };
-            if pinned || preferred_fid(domain) != e.fid {
+            let Some(ifindex) =
+                ifindex.filter(|_| key.bridge != 0 && preferred_fid(domain) == e.fid)
+            else {
+                // The port left that bridge while nobody listened. The sweep spares what the chip has learned.
+                self.forget_station(e.fid, e.mac, now);
+                continue;
+            };
+            if pinned {
                 continue;
             }
             self.store.fdb_found(key, e.port, now);

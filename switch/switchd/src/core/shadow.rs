@@ -55,7 +55,7 @@ pub struct Shadow {
     /// The chip's `extern_learn` entries: the device, with the generation.
     pub learned: HashMap<FdbKey, (u32, u32)>,
     pinned: HashMap<FdbKey, u32>,
-    /// Front-panel ports without link.
+    /// Front-panel ports without link, bridges that are down: nothing is learned there.
     dead: HashSet<u32>,
     /// Front-panel ports in a bridge, and whether the kernel learns what comes in there.
     pub learning: HashMap<u32, bool>,
@@ -102,6 +102,9 @@ impl Shadow {
                     self.port_lives(l.ifindex, l.admin_up && l.carrier, writes);
                     self.appeared |= !self.links.contains_key(&l.ifindex);
                 }
+                if bridge {
+                    self.bridge_lives(l.ifindex, l.admin_up, writes);
+                }
                 self.links.insert(
                     l.ifindex,
                     LinkInfo {
@@ -144,8 +147,8 @@ impl Shadow {
                     FdbKind::ExternLearn if view.lock().is_own(f.vlan, f.mac) => {
                         self.learned.insert(key, (f.ifindex, self.generation));
                         self.unpin(key, view);
-                        if self.dead.contains(&f.ifindex) {
-                            // the chip learned it just before the port died
+                        if self.dead.contains(&f.ifindex) || self.dead.contains(&f.bridge) {
+                            // the chip learned it just before the port or the bridge died
                             writes.push(aged(f.ifindex, &key));
                         }
                     }
@@ -219,6 +222,17 @@ impl Shadow {
         } else if self.dead.insert(ifindex) {
             let behind = self.learned.iter().filter(|(_, l)| l.0 == ifindex);
             writes.extend(behind.map(|(key, _)| aged(ifindex, key)));
+        }
+    }
+
+    /// A bridge that is taken down disables its ports, and so forgets what it has learned (net/bridge/br_stp_if.c
+    /// `br_stp_disable_port`), but not what is `extern_learn`: ours.
+    fn bridge_lives(&mut self, ifindex: u32, alive: bool, writes: &mut Vec<Write>) {
+        if alive {
+            self.dead.remove(&ifindex);
+        } else if self.dead.insert(ifindex) {
+            let inside = self.learned.iter().filter(|(k, _)| k.bridge == ifindex);
+            writes.extend(inside.map(|(key, l)| aged(l.0, key)));
         }
     }
 

@@ -20,6 +20,7 @@ use tandem_abi::object::records;
 use tandem_abi::raw;
 use tandem_sal::{Event, PostError, Request};
 use tandem_store::model::{FdbKey, nud};
+use zerocopy::IntoBytes;
 
 use super::Core;
 use super::program::{OWN, device_event};
@@ -50,6 +51,7 @@ const OWN_MAX: usize = 1 << 20;
 const ACT_NEIGH: u64 = OWN | 1;
 const ACT_NEXTHOP: u64 = OWN | 2;
 const FDB: u64 = OWN | 3;
+const FORGET: u64 = OWN | 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Resolve {
@@ -177,23 +179,40 @@ impl Core {
         }
     }
 
+    /// Deletes what the chip has learned and the store knows nothing of.
+    pub(super) fn forget_station(&mut self, fid: u16, mac: [u8; 6], now: u64) {
+        let body = raw::tnd_fdb {
+            struct_size: size_of::<raw::tnd_fdb>() as u16,
+            fid,
+            mac,
+            ..Default::default()
+        };
+        let request = Request {
+            op: raw::TND_OP_DELETE,
+            cls: raw::TND_CLS_FDB,
+            body: body.as_bytes(),
+            ..Default::default()
+        };
+        self.own(FORGET, &request, now);
+    }
+
     fn ask(&mut self, token: u64, op: u16, cls: u16, cursor: u64, now: u64) -> bool {
+        let request = Request {
+            op,
+            cls,
+            arg: cursor,
+            output: true,
+            ..Default::default()
+        };
+        self.own(token, &request, now)
+    }
+
+    /// Posts a command of the core's own.
+    fn own(&mut self, token: u64, request: &Request<'_>, now: u64) -> bool {
         let Some(control) = &mut self.control else {
             return false;
         };
-        let posted = control.post(
-            0,
-            token,
-            &Request {
-                op,
-                cls,
-                arg: cursor,
-                output: true,
-                ..Default::default()
-            },
-            now,
-        );
-        match posted {
+        match control.post(0, token, request, now) {
             Ok(()) => {
                 control.flush();
                 true

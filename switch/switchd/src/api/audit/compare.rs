@@ -297,7 +297,7 @@ pub(super) async fn tables(
         &mut g,
         "vlan",
         &want.vlans,
-        &found.vlans,
+        &incomplete(want, found),
         |k| format!("fid {k}"),
         |v| format!("flags {:#x} ageing {} s", v.flags, v.ageing_s),
     );
@@ -320,10 +320,17 @@ pub(super) async fn tables(
         |k| format!("vrf {k}"),
         |_| "there".into(),
     );
+    // those that do not fit are missing, and no others
+    let mut rifs = want.rifs.clone();
+    let missing = |k: &&_| !found.rifs.contains_key(*k);
+    let failed = api.ask(|core| core.store.rifs_failed()).await?;
+    if failed == rifs.keys().filter(missing).count() {
+        rifs.retain(|k, _| found.rifs.contains_key(k));
+    }
     plain(
         &mut g,
         "rif",
-        &want.rifs,
+        &rifs,
         &found.rifs,
         |k| format!("rif {k}"),
         |r| {
@@ -343,6 +350,22 @@ pub(super) async fn tables(
     neighbours(api, &mut g, want, found).await?;
     routes(api, &mut g, want, found, policy).await?;
     Ok(g.into(answer))
+}
+
+/// The chip's VLANs, without the trap of unknown unicast where an FDB entry does not fit: it has to be there.
+fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
+    let mut vlans = found.vlans.clone();
+    for (fid, v) in &mut vlans {
+        let missing = |k: &&(u16, [u8; 6])| k.0 == *fid && !found.fdb.contains_key(*k);
+        let wanted = want
+            .vlans
+            .get(fid)
+            .is_some_and(|w| w.flags & raw::TND_VLAN_UC_TRAP != 0);
+        if !wanted && want.fdb.keys().any(|k| missing(&k)) {
+            v.flags &= !raw::TND_VLAN_UC_TRAP;
+        }
+    }
+    vlans
 }
 
 /// Classes that always fit or whose absence shows in others' reasons.

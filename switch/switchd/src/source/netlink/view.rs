@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tandem_linux::netlink as nl;
 use tandem_linux::netlink::consts::{
-    IFF_LOWER_UP, IFF_RUNNING, IFF_UP, RT_SCOPE_HOST, RTNH_F_DEAD, RTNH_F_LINKDOWN,
+    IFF_LOWER_UP, IFF_RUNNING, IFF_UP, RT_SCOPE_HOST, RTN_ANYCAST, RTN_LOCAL, RTNH_F_DEAD,
+    RTNH_F_LINKDOWN,
 };
 use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
@@ -168,7 +169,7 @@ impl View {
                     upsert(out, Object::Fdb(f));
                 }
             }
-            nl::Object::Link(l) => self.link(&l, out),
+            nl::Object::Link(l) => self.link(&l, op, out),
             nl::Object::BridgePort {
                 ifindex,
                 master,
@@ -286,8 +287,9 @@ impl View {
 
     fn route(&mut self, r: &nl::Route, op: Op, out: &mut Sink<'_>) {
         let links = &self.links;
-        // the kernel never calls a leg of an own address's route dead
-        if op != Op::Del && r.nh_id == 0 && r.scope != RT_SCOPE_HOST {
+        // the kernel never calls a leg of an own address's route dead (IPv6 has no scopes: by the kind of route)
+        let own = r.scope == RT_SCOPE_HOST || matches!(r.kind, RTN_LOCAL | RTN_ANYCAST);
+        if op != Op::Del && r.nh_id == 0 && !own {
             for h in r.nexthops.as_slice() {
                 let told = h.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN);
                 if h.ifindex != 0 && told != leg_flags(links, h.ifindex) {
@@ -422,7 +424,7 @@ impl View {
 
     // -- links -------------------------------------------------------------------------------
 
-    fn link(&mut self, l: &nl::Link, out: &mut Sink<'_>) {
+    fn link(&mut self, l: &nl::Link, op: Op, out: &mut Sink<'_>) {
         let mut new = convert::link(l, &self.ports);
         let old = self.links.get(&new.ifindex);
         if new.bridge_port.is_none()
@@ -462,7 +464,8 @@ impl View {
         let went = |bit: u32| before & bit != 0 && l.flags & bit == 0;
         // legs become dead or alive in silence; RUNNING changes when the kernel gets round to a
         // carrier's change, LOWER_UP may show before
-        let suspect = self.suspects.remove(&index);
+        // (a dump is no such news: looking again and again would raise the same doubt again and again)
+        let suspect = !matches!(op, Op::Dumped { .. }) && self.suspects.remove(&index);
         if suspect || (before ^ l.flags) & (IFF_UP | IFF_LOWER_UP | IFF_RUNNING) != 0 {
             self.doubts.links.insert(index);
         }
