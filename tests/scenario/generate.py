@@ -10,8 +10,6 @@ A scenario is plain JSON, so that it can be cut down and kept:
 The first step's commands are the topology. A command is `ip ...`, `bridge ...`, `sysctl KEY=VALUE`,
 `host NAME up|down` (its cable), `kill switchd|asicd`, `fault ...`, `up` (the daemons again): the last three touch the
 switch with the ASIC only. A volley leaves one host at once.
-
-What only some kernels have (VLAN filtering, VLAN interfaces, VRFs) is drawn when `have` names it.
 """
 
 import ipaddress
@@ -44,15 +42,14 @@ def profile_of(seed):
     return "tiny" if block % 2 == 0 else names[1 + block // 2 % (len(names) - 1)]
 
 
-def generate(seed, have=()):
-    """The scenario of that seed; `have`: constructs of this kernel beyond the least one ("vlan", "vrf")."""
-    return _Maker(seed, frozenset(have)).make()
+def generate(seed):
+    """The scenario of that seed."""
+    return _Maker(seed).make()
 
 
 class _Maker:
-    def __init__(self, seed, have):
+    def __init__(self, seed):
         self.rng = random.Random(seed)
-        self.have = have
         self.seed = seed
         self.profile = profile_of(seed)
         self.fill = self.rng.choice(PROFILES[self.profile])
@@ -471,7 +468,7 @@ class _Maker:
 def neighbour_times(i):
     """Short enough that a neighbour who does not answer has failed within a step, long enough for one who does."""
     return [f"sysctl {f}/neigh/{i}/{k}" for f in ("ipv4", "ipv6")
-            for k in ("mcast_solicit=1", "ucast_solicit=1", "retrans_time_ms=150")]
+            for k in ("mcast_solicit=1", "ucast_solicit=1", "retrans_time_ms=400")]
 
 
 def link_local(mac):

@@ -18,6 +18,7 @@ hurried = False
 NUMBER = re.compile(rb"#\d{6}")
 LAYER_2 = ("nxp-t1040",)            # profiles of chips that don't route
 ECMP = re.compile(rb"ECMP (\d{5}) (\d\d) (\d)")
+BRIDGE_MACS = {packet.mac(m) for m in BRIDGE_MAC.values()}
 SWITCH_MACS = {packet.mac(m) for m in (*PORT_MAC.values(), *BRIDGE_MAC.values(), "02:00:00:00:02:0f")}
 
 
@@ -44,9 +45,10 @@ class Play:
         self.disturbed_once = False
         self.sent = 0
         self.checked = 0         # frames that were proved not to touch the CPU
-        self.overflowed = False  # the table of MAC addresses has been full
+        self.overflowed = scenario["fill"] == "overfull"  # the table of MAC addresses has been full
         self.seen = [{h: 0 for h in side.wires} for side in bench.sides]
         self.caught = [{h: collections.Counter() for h in side.wires} for side in bench.sides]
+        self.sources = {}        # ECMP: volley -> host it came from
         self.flows = [{}, {}]    # ECMP: (volley, flow, repetition) -> list of fates
 
     def run(self):
@@ -115,6 +117,8 @@ class Play:
         before = self.bench.asic.sw.cpu_packets() if good else None
         kernel_before = {h: c.copy() for h, c in self.caught[0].items()} if good else None
         frames = [bytes.fromhex(f) for f in volley["frames"]]
+        if volley["kind"] == "ecmp" and frames:
+            self.sources[int(ECMP.search(frames[0])[1])] = volley["from"]
         taken = self.bench.received()
         for frame in frames:
             for side in self.bench.sides:
@@ -161,17 +165,23 @@ class Play:
         volleys = {k[0] for flows in self.flows for k in flows}
         for v in sorted(volleys):
             want, got = ({k: f for k, f in flows.items() if k[0] == v} for flows in self.flows)
-            if fates(want) != fates(got):
+            if fates(want) != fates(got) and not (self.overflowed and flooded_fates(want, got)) \
+                    and not self.hashed_twice(v, fates(want), fates(got)):
                 wrong.append(f"{self.step}: ECMP {v}: the kernel's fates {fates(want)}, the chip's {fates(got)}")
-            elif steady(want) and not steady(got):
+            elif steady(want) and not steady(got) and not self.overflowed:
                 wrong.append(f"{self.step}: ECMP {v}: a flow changed its member")
         return wrong
 
+    def hashed_twice(self, number, want, got):
+        """What the chip gives to the CPU (back out where it came from, a neighbour that is missing) the kernel hashes
+        once more: a member that the kernel alone used may then be missing by chance, but none may come in addition."""
+        back = any(x.split(" ", 1)[0] == self.sources.get(number) for x in want)
+        return (back or "none" in want) and bool(got) and set(got) <= set(want)
+
     def flooded(self, frame):
-        """A chip whose MAC table is full can't learn: what it would have known it floods, as switches do. Only frames
-        of stations, to stations: docs/testing.md, rule 6."""
-        return not frame[0] & 1 and frame[6:12] not in SWITCH_MACS or any(
-            frame in c for c in self.caught[0].values())
+        """A chip whose MAC table is full can't learn: what it would have known it floods, as switches do. Only what
+        is sent to one station, by another or by the bridge: docs/testing.md, rule 6."""
+        return not frame[0] & 1 and (frame[6:12] in BRIDGE_MACS or frame[6:12] not in SWITCH_MACS)
 
     def equal(self):
         """Waits until what arrived is equal on both sides."""
@@ -205,6 +215,8 @@ class Play:
         if status["sync"]["failed"] or status["store"]["waiting"]:
             return  # something does not fit
         cpu = {k: v for k, v in self.bench.asic.sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
+        if any(f[24:28] == "86dd" for f in volley["frames"]):
+            cpu.pop("redirect", None)  # IPv6 has no setting that would forbid the kernel to send one
         if not cpu:
             self.checked += len(volley["frames"])
         elif again and set(cpu) <= {"unresolved", "connected"}:
@@ -234,7 +246,7 @@ class Play:
                 proto = ip[8] if ip[:2] == b"\x86\xdd" else ip[11]
                 if number and proto in (6, 17):
                     new.add(number[0])
-        return all(NUMBER.search(bytes.fromhex(f))[0] in new for f in volley["frames"])
+        return all(n and n[0] in new for n in (NUMBER.search(bytes.fromhex(f)) for f in volley["frames"]))
 
     def audit(self):
         sw = self.bench.asic.sw
@@ -256,14 +268,25 @@ def fate(host, frame):
     return f"{head} forwarded" if proto == 17 else f"{head} icmp {frame[54:56].hex() if six else frame[34:36].hex()}"
 
 
+def flooded_fates(want, got):
+    """Whether what the chip did more than the kernel is flooding: the same frames, to more hosts."""
+    want, got = ({x for f in flows.values() for x in f} for flows in (want, got))
+    return want <= got and {x.split(" ", 1)[1] for x in want} == {x.split(" ", 1)[1] for x in got}
+
+
 def steady(flows):
     return all(f == flows.get((v, n, 1 - again), f) for (v, n, again), f in flows.items())
 
 
 def fates(flows):
-    """All fates of a volley's packets: a packet that came nowhere has one, too, and one that came twice is told."""
+    """All fates of a volley's packets: a packet that came nowhere has one, too, and one that came twice is told.
+
+    Where some are answered by an error, a neighbour is missing, and of the packets that wait for it the kernel keeps
+    only so many: then some may come nowhere.
+    """
     found = {x for f in flows.values() for x in f} | {f"{len(f)} times: {f}" for f in flows.values() if len(f) > 1}
-    return sorted(found | ({"none"} if len(flows) < FLOWS * 2 else set()))
+    waits = any(" icmp " in x for x in found)
+    return sorted(found | ({"none"} if len(flows) < FLOWS * 2 and not waits else set()))
 
 
 def fault(words):
