@@ -4,6 +4,9 @@
     h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2
 """
 
+import os
+import socket
+
 import pytest
 
 from lib import net
@@ -64,6 +67,44 @@ def test_a_deleted_port_is_said_and_made_again(sw):
     up(sw, 2)
     net.wait_until("h1 to reach h2 again", lambda: sw.hosts["h1"].ping("10.2.0.2"), timeout=10)
     assert not any("netdev is gone" in w for w in warnings(sw))
+
+
+def test_a_datagram_socket_is_a_port(make, tmp_path):
+    """A process has the far end, as QEMU's -netdev dgram does; the link is up while it is there."""
+    switch, nic = str(tmp_path / "switch"), str(tmp_path / "nic")
+    s = make.asic(profile="tiny")
+    s.host("h1", 1, mac="02:aa:00:00:00:01").address("10.3.0.1/24")
+    s.cables.append(f"swp2=dgram:{switch},{nic}")
+    s.start()
+    s.ip("link add br0 up type bridge mcast_snooping 0 forward_delay 0")
+    for i in (1, 2):
+        s.ip(f"link set swp{i} master br0 up")
+    assert not has_carrier(s, "swp2"), "nobody is there"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as far:
+        far.bind(nic)
+        far.settimeout(0.2)
+        net.wait_until("swp2 with carrier", lambda: has_carrier(s, "swp2"), timeout=5)
+        s.sync()
+        mac = bytes.fromhex("02bb00000002")
+        question = bytes.fromhex("0001080006040001") + mac + bytes([10, 3, 0, 2]) + bytes(6) + bytes([10, 3, 0, 1])
+
+        def answered():
+            far.sendto((b"\xff" * 6 + mac + b"\x08\x06" + question).ljust(60, b"\0"), switch)
+            try:
+                while True:
+                    frame = far.recv(2000)
+                    if frame[:6] == mac and frame[12:14] == b"\x08\x06":
+                        return frame
+            except TimeoutError:
+                return None
+
+        frame = net.wait_until("h1 to answer ARP", answered, timeout=10)
+        assert frame[6:12] == bytes.fromhex("02aa00000001")
+        far.sendto(b"short", switch)
+    net.wait_until("swp2 without carrier", lambda: not has_carrier(s, "swp2"), timeout=5)
+    assert os.stat(switch).st_mode & 0o777 == 0o600
+    s.tandem("down")
+    assert not os.path.exists(switch)
 
 
 def warnings(sw):

@@ -143,6 +143,7 @@ class AsicSwitch(Switch):
         self.policy = policy
         self.instance = prefix + "sw"
         self.started = False
+        self.cables = []  # of ports without a host: "swp3=tap:x"
 
     def host(self, name, port, mac=None):
         h = Host(self.prefix, name, mac)
@@ -162,6 +163,8 @@ class AsicSwitch(Switch):
         words = ["up", "--profile", self.profile, "--timeout", 30 * PACE]
         for p in sorted(self.cabled):
             words += ["--port", f"swp{p}=p{p}@{self.front.name}"]
+        for cable in self.cables:
+            words += ["--port", cable]
         if self.policy:
             words += ["--policy", self.policy]
         out = self.tandem(*words, timeout=60 * PACE)

@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, default_value = "spectrum-sn2700")]
     pub profile: String,
     /// Cable a front-panel port: swpN=IFACE[@NETNS], swpN=tap:NAME[@NETNS],
-    /// swpN=pcap:IN,OUT[,timed|fast].
+    /// swpN=dgram:LOCAL,REMOTE (Unix sockets), swpN=pcap:IN,OUT[,timed|fast].
     #[arg(long = "port", value_name = "swpN=CABLE")]
     pub ports: Vec<PortSpec>,
     /// Let writes and queries take the profile's time.

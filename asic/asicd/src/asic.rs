@@ -498,8 +498,8 @@ impl Asic {
             match rx {
                 // A look at the ring costs nothing; a TAP is read when epoll says so
                 RxPort::Packet(_) => {}
-                RxPort::Tap(_) if !slot.ready => continue,
-                RxPort::Tap(_) => {}
+                RxPort::Tap(_) | RxPort::Dgram(_) if !slot.ready => continue,
+                RxPort::Tap(_) | RxPort::Dgram(_) => {}
                 // A capture starts to play when the driver has set the port up
                 RxPort::Pcap(_) => {
                     if !fw.state.port(number).is_some_and(|p| p.is_up()) {

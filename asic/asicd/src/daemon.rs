@@ -1,7 +1,7 @@
 //! Starting and stopping: files, sockets, threads, signals.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -155,12 +155,10 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
                 sandbox.write.push("/dev/net/tun".into());
                 sandbox.read.extend(ns.iter().map(|ns| netns::path_of(ns)));
             }
+            PortKind::Dgram { local, .. } => sandbox.write.push(folder_of(local)),
             PortKind::Pcap { input, output, .. } => {
                 sandbox.read.push(input.clone());
-                let folder = output.parent().filter(|p| !p.as_os_str().is_empty());
-                sandbox
-                    .write
-                    .push(folder.unwrap_or(Path::new(".")).to_path_buf());
+                sandbox.write.push(folder_of(output));
             }
         }
     }
@@ -169,6 +167,14 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
         tracing::warn!("this kernel has no Landlock: paths are not limited");
     }
     Ok(())
+}
+
+/// Where a file is to be made.
+fn folder_of(path: &Path) -> PathBuf {
+    path.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+        .to_path_buf()
 }
 
 /// The packet thread's loop.

@@ -19,6 +19,7 @@ use tandem_linux::netns::{self, NetnsId};
 use tandem_linux::packet_socket;
 use tandem_linux::tap::Tap;
 
+use crate::dgram;
 use crate::packet::{self, Takes};
 use crate::pcap::{PcapRx, PcapTx};
 use crate::port::{RxPort, TxPort};
@@ -65,6 +66,7 @@ enum State {
     Closed,
     Netdev(Netdev),
     Tap(TapState),
+    Dgram(Arc<dgram::Socket>, Link),
     Pcap,
 }
 
@@ -110,7 +112,7 @@ impl Cable {
         match &self.state {
             State::Netdev(n) => Some(n.notify.as_fd()),
             State::Tap(t) => Some(t.notify.as_fd()),
-            State::Closed | State::Pcap => None,
+            State::Closed | State::Dgram(..) | State::Pcap => None,
         }
     }
 
@@ -120,6 +122,7 @@ impl Cable {
         match &mut self.state {
             State::Closed => self.plug().map(|o| Some(Change::Opened(Box::new(o)))),
             State::Pcap => Ok(None),
+            State::Dgram(socket, link) => Ok(changed(link, link_of_socket(socket))),
             State::Netdev(n) => {
                 n.notify.drain();
                 let PortKind::Packet { iface, netns } = &self.spec.kind else {
@@ -170,6 +173,7 @@ impl Cable {
             PortKind::Tap { iface, netns } => {
                 netns::run_in_named(netns.as_deref(), || plug_tap(iface))
             }
+            PortKind::Dgram { local, remote } => plug_dgram(local, remote),
             PortKind::Pcap {
                 input,
                 output,
@@ -266,6 +270,27 @@ fn plug_tap(iface: &str) -> io::Result<(Opened, State)> {
             ns: netns::current_id()?,
             link,
         }),
+    ))
+}
+
+fn link_of_socket(socket: &dgram::Socket) -> Link {
+    Link {
+        up: socket.linked(),
+        speed_mbps: 0,
+    }
+}
+
+fn plug_dgram(local: &std::path::Path, remote: &std::path::Path) -> io::Result<(Opened, State)> {
+    let socket = dgram::Socket::open(local, remote)?;
+    let link = link_of_socket(&socket);
+    let (rx, tx) = dgram::halves(&socket);
+    Ok((
+        Opened {
+            rx: RxPort::Dgram(rx),
+            tx: TxPort::Dgram(Box::new(tx)),
+            link,
+        },
+        State::Dgram(socket, link),
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Front-panel ports: AF_PACKET on any netdev, TAP, pcap files.
+//! Front-panel ports: AF_PACKET on any netdev, TAP, Unix datagram sockets, pcap files.
 //!
 //! ```text
 //!   PortSpec "swp1=eth3@blue" ──► Cable ──check()──► Opened { RxPort, TxPort, link }
@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod cable;
+pub mod dgram;
 pub mod packet;
 pub mod pcap;
 mod port;

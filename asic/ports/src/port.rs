@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use tandem_packet::Frame;
 
+use crate::dgram::{DgramRx, DgramTx};
 use crate::packet::{PacketRx, PacketTx};
 use crate::pcap::{PcapRx, PcapTx};
 use crate::tap::{TapRx, TapTx};
@@ -34,6 +35,8 @@ pub enum RxPort {
     Packet(PacketRx),
     /// A TAP.
     Tap(TapRx),
+    /// A process.
+    Dgram(DgramRx),
     /// A capture.
     Pcap(Box<PcapRx>),
 }
@@ -44,6 +47,8 @@ pub enum TxPort {
     Packet(PacketTx),
     /// A TAP.
     Tap(TapTx),
+    /// A process.
+    Dgram(Box<DgramTx>),
     /// A capture.
     Pcap(Box<PcapTx>),
 }
@@ -55,6 +60,7 @@ impl RxPort {
         match self {
             RxPort::Packet(p) => Some(p.fd()),
             RxPort::Tap(p) => Some(p.fd()),
+            RxPort::Dgram(p) => Some(p.fd()),
             RxPort::Pcap(_) => None,
         }
     }
@@ -89,6 +95,7 @@ impl RxPort {
         match self {
             RxPort::Packet(p) => p.receive(budget, scratch, f),
             RxPort::Tap(p) => p.receive(budget, scratch, f),
+            RxPort::Dgram(p) => p.receive(budget, scratch, f),
             RxPort::Pcap(p) => p.receive(now_ns, budget, f),
         }
     }
@@ -105,6 +112,7 @@ impl RxPort {
         match self {
             RxPort::Packet(p) => p.stats(),
             RxPort::Tap(p) => p.stats(),
+            RxPort::Dgram(p) => p.stats(),
             RxPort::Pcap(p) => p.stats(),
         }
     }
@@ -118,6 +126,7 @@ impl TxPort {
         match self {
             TxPort::Packet(p) => p.queue(frame),
             TxPort::Tap(p) => p.queue(frame),
+            TxPort::Dgram(p) => p.queue(frame),
             TxPort::Pcap(p) => p.queue(frame, now_ns),
         }
     }
@@ -127,7 +136,7 @@ impl TxPort {
     pub fn flush(&mut self) -> bool {
         match self {
             TxPort::Packet(p) => return p.flush(),
-            TxPort::Tap(_) => {}
+            TxPort::Tap(_) | TxPort::Dgram(_) => {}
             TxPort::Pcap(p) => p.flush(),
         }
         true
@@ -138,6 +147,7 @@ impl TxPort {
         match self {
             TxPort::Packet(p) => p.stats(),
             TxPort::Tap(p) => p.stats(),
+            TxPort::Dgram(p) => p.stats(),
             TxPort::Pcap(p) => p.stats(),
         }
     }

@@ -31,6 +31,13 @@ pub enum PortKind {
         /// Namespace to make it in.
         netns: Option<String>,
     },
+    /// A Unix datagram socket of a process, such as the NIC of a virtual machine.
+    Dgram {
+        /// Our end, which is made.
+        local: PathBuf,
+        /// The far end.
+        remote: PathBuf,
+    },
     /// Frames from one capture file, frames into another.
     Pcap {
         /// Capture to play.
@@ -54,7 +61,7 @@ pub struct PortSpec {
 /// Why a port specification can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "port '{text}': {why}; expected swpN=IFACE[@NETNS], swpN=tap:NAME[@NETNS] or swpN=pcap:IN,OUT[,timed|fast]"
+    "port '{text}': {why}; expected swpN=IFACE[@NETNS], swpN=tap:NAME[@NETNS], swpN=dgram:LOCAL,REMOTE or swpN=pcap:IN,OUT[,timed|fast]"
 )]
 pub struct SpecError {
     text: String,
@@ -90,6 +97,7 @@ impl FromStr for PortSpec {
                 let (iface, netns) = interface(arg).map_err(fail)?;
                 PortKind::Tap { iface, netns }
             }
+            Some(("dgram", arg)) => dgram(arg).map_err(fail)?,
             Some(("pcap", arg)) => pcap(arg).map_err(fail)?,
             Some((kind, _)) => return Err(fail(format!("unknown kind '{kind}'"))),
             None => packet(cable).map_err(fail)?,
@@ -115,6 +123,18 @@ fn interface(arg: &str) -> Result<(String, Option<String>), String> {
         return Err("the namespace after '@' is empty".into());
     }
     Ok((iface.to_owned(), netns.map(str::to_owned)))
+}
+
+fn dgram(arg: &str) -> Result<PortKind, String> {
+    match arg.split_once(',') {
+        Some((local, remote)) if !local.is_empty() && !remote.is_empty() && local != remote => {
+            Ok(PortKind::Dgram {
+                local: local.into(),
+                remote: remote.into(),
+            })
+        }
+        _ => Err("two different paths of sockets are needed".into()),
+    }
 }
 
 fn pcap(arg: &str) -> Result<PortKind, String> {
@@ -148,6 +168,9 @@ impl fmt::Display for PortKind {
                 write!(f, "tap:{iface}")?;
                 netns.as_ref().map_or(Ok(()), |n| write!(f, "@{n}"))
             }
+            PortKind::Dgram { local, remote } => {
+                write!(f, "dgram:{},{}", local.display(), remote.display())
+            }
             PortKind::Pcap {
                 input,
                 output,
@@ -177,6 +200,7 @@ mod tests {
             "swp32=veth0@blue",
             "swp2=tap:t0",
             "swp2=tap:t0@n",
+            "swp3=dgram:/a,/b",
             "swp3=pcap:a,b",
             "swp3=pcap:a,b,timed",
         ] {
@@ -199,6 +223,8 @@ mod tests {
             ("swp1=averyveryverylongname", "no interface name"),
             ("swp1=eth0@", "namespace"),
             ("swp1=foo:bar", "unknown kind 'foo'"),
+            ("swp1=dgram:a", "two different paths"),
+            ("swp1=dgram:a,a", "two different paths"),
             ("swp1=pcap:a", "two files"),
             ("swp1=pcap:a,b,slow", "neither"),
         ] {

@@ -81,7 +81,8 @@ pub struct Up {
     /// The chip: a name of profiles/*.toml, or a file
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
-    /// Cable a front-panel port: swp1=eth3, swp1=eth3@NAMESPACE, swp2=tap:NAME, swp3=pcap:IN,OUT[,timed|fast]
+    /// Cable a front-panel port: swp1=eth3, swp1=eth3@NAMESPACE, swp2=tap:NAME, swp3=pcap:IN,OUT[,timed|fast],
+    /// swp4=dgram:LOCAL,REMOTE (Unix datagram sockets, as QEMU's -netdev dgram)
     #[arg(long = "port", value_name = "SWPN=CABLE")]
     pub ports: Vec<String>,
     /// All that in a file (profile, policy, [ports]); options win over the file

@@ -193,7 +193,10 @@ fn start(instance: &Instance, config: &Config, daemon: Daemon) -> Result<(Child,
 impl Config {
     /// Whether nothing in it depends on the folder that `tandem up` was called from.
     fn paths_are_absolute(&self) -> bool {
-        let files = self.ports.values().filter_map(|c| c.strip_prefix("pcap:"));
+        let files = self
+            .ports
+            .values()
+            .filter_map(|c| c.strip_prefix("pcap:").or_else(|| c.strip_prefix("dgram:")));
         files
             .flat_map(|f| f.split(','))
             .all(|p| p.starts_with('/') || !p.contains(['/', '.']))
