@@ -43,12 +43,12 @@ def refused(command):
     return done.stderr.strip()
 
 
-def ip(*lines, check=True):
-    """Lines for `ip`, all in one process. With check=False what fails is passed over."""
-    words = ["ip", "-batch", "-"] if check else ["ip", "-force", "-batch", "-"]
+def batch(tool, *lines, check=True):
+    """Lines for `ip` or `bridge`, all in one process. With check=False what fails is passed over."""
+    words = [tool, "-batch", "-"] if check else [tool, "-force", "-batch", "-"]
     done = subprocess.run(words, check=False, input="\n".join(lines), capture_output=True, text=True, timeout=60)
     if check and done.returncode:
-        raise AssertionError(f"ip: {done.stderr.strip()}")
+        raise AssertionError(f"{tool}: {done.stderr.strip()}")
 
 
 def host(command):
@@ -178,8 +178,8 @@ class Bench:
         for n in range(1, PORTS + 1):
             no_ipv6(f"p{n}")
             no_ipv6(f"swp{n}")
-        ip(*(line for n in range(1, PORTS + 1)
-             for line in (f"link set p{n} up", f"link set swp{n} nomaster", f"link set swp{n} up")))
+        batch("ip", *(line for n in range(1, PORTS + 1)
+                      for line in (f"link set p{n} up", f"link set swp{n} nomaster", f"link set swp{n} up")))
         self.nic = {n: Nic(f"p{n}") for n in range(1, PORTS + 1)}
         for n in range(1, PORTS + 1):
             if not until(lambda n=n: reads(f"/sys/class/net/swp{n}/operstate", "up"), 10):
@@ -188,10 +188,10 @@ class Bench:
     def bridge(self, name="br0", ports=None, **options):
         options.setdefault("mcast_snooping", 0)
         words = " ".join(f"{k} {v}" for k, v in options.items())
-        ip(f"link add {name} type bridge {words}")
+        batch("ip", f"link add {name} type bridge {words}")
         self.devices.append(name)
         no_ipv6(name)
-        ip(*(f"link set swp{n} master {name}" for n in ports or self.nic), f"link set {name} up")
+        batch("ip", *(f"link set swp{n} master {name}" for n in ports or self.nic), f"link set {name} up")
         for n in ports or self.nic:
             state = f"/sys/class/net/swp{n}/brport/state"
             if not until(lambda state=state: reads(state, "3")):
@@ -238,9 +238,8 @@ class Bench:
     def close(self):
         for nic in self.nic.values():
             nic.socket.close()
-        ip(*(f"link del {name}" for name in reversed(self.devices)),
-           *(f"link set swp{n} nomaster" for n in range(1, PORTS + 1)), check=False)
-        settle()
+        batch("ip", *(f"link del {name}" for name in reversed(self.devices)),
+              *(f"link set swp{n} nomaster" for n in range(1, PORTS + 1)), check=False)
 
 
 def no_ipv6(name):
@@ -255,14 +254,14 @@ class Ethtool:
 
     def __init__(self, name):
         self.name = name.encode()
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         (count,) = struct.unpack_from("I", self.ask(struct.pack("I", self.GDRVINFO), 196), 180)
         text = self.ask(struct.pack("III", self.GSTRINGS, 1, count), 12 + 32 * count)[12:]
         self.names = [text[32 * i:32 * i + 32].split(b"\0")[0].decode() for i in range(count)]
 
     def ask(self, head, size):
         data = array.array("B", head.ljust(size, b"\0"))
-        fcntl.ioctl(self.socket, self.SIOCETHTOOL, struct.pack("16sP16x", self.name, data.buffer_info()[0]))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            fcntl.ioctl(s, self.SIOCETHTOOL, struct.pack("16sP16x", self.name, data.buffer_info()[0]))
         return data.tobytes()
 
     def counters(self):

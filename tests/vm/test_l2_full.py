@@ -15,7 +15,7 @@ def flags_of_domain():
 
 def test_domains_full(bench):
     bench.bridge(vlan_filtering=1, ports=[1, 2])
-    run("for v in 2 3 4; do bridge vlan add vid $v dev swp1; done")
+    run("bridge vlan add vid 2-4 dev swp1")
     l2.settle()
     before = tables(*L2_TABLES)
     text = refused("bridge vlan add vid 5 dev swp1")
@@ -41,7 +41,7 @@ def test_domains_full(bench):
 
 def test_members_full(bench):
     bench.bridge(vlan_filtering=1)
-    run("for p in 1 2 3 4; do for v in 2 3 4; do bridge vlan add vid $v dev swp$p; done; done")
+    l2.batch("bridge", *(f"vlan add vid 2-4 dev swp{p}" for p in (1, 2, 3, 4)))
     l2.settle()
     before = tables(*L2_TABLES)
     equal(len(before[2]), 16, "members")
@@ -58,8 +58,7 @@ def test_addresses_full(bench):
     """What the bridge knows and the chip can't hold: unknown unicast traps, nobody gets what isn't his."""
     bench.bridge()
     held = len(l2.table("fdb"))
-    for n in range(50):
-        run(f"bridge fdb add {mac(n, station=9)} dev swp2 master static")
+    l2.batch("bridge", *(f"fdb add {mac(n, station=9)} dev swp2 master static" for n in range(50)))
     true(until(lambda: "uc_trap" in flags_of_domain()), "the domain traps unknown unicast")
     rows = l2.table("fdb")
     true(held < len(rows) < held + 50, f"{len(rows)} entries in the chip")
@@ -71,21 +70,19 @@ def test_addresses_full(bench):
     offloaded = run("bridge fdb show dev swp2").count("offload")
     true(until(lambda: run("bridge fdb show dev swp2").count("offload") == len(
         [r for r in l2.table("fdb") if r["port"] == 2])), f"offload flags: {offloaded}")
-    for n in range(50):
-        run(f"bridge fdb del {mac(n, station=9)} dev swp2 master")
+    l2.batch("bridge", *(f"fdb del {mac(n, station=9)} dev swp2 master" for n in range(50)))
     true(until(lambda: "uc_trap" not in flags_of_domain()), "no longer")
     equal([r for r in l2.table("fdb") if r["mac"].startswith("02:00:00:00:09")], [], "all removed")
 
 
 def test_what_failed_gets_in_when_there_is_room(bench):
     bench.bridge()
-    run("; ".join(f"bridge fdb add {mac(n, station=9)} dev swp2 master static" for n in range(40)))
+    l2.batch("bridge", *(f"fdb add {mac(n, station=9)} dev swp2 master static" for n in range(40)))
     true(until(lambda: "uc_trap" in flags_of_domain()), "full")
     there = {r["mac"] for r in l2.table("fdb")}
     missing = [mac(n, station=9) for n in range(40) if mac(n, station=9) not in there]
-    for address in sorted(there):
-        if address.startswith("02:00:00:00:09"):
-            run(f"bridge fdb del {address} dev swp2 master")
+    l2.batch("bridge", *(f"fdb del {address} dev swp2 master" for address in sorted(there)
+                         if address.startswith("02:00:00:00:09")))
     true(until(lambda: all(chip_fdb(m) for m in missing[:3]), 15), "written when there was room")
     true(until(lambda: "uc_trap" not in flags_of_domain(), 15), "nothing is missing any more")
 
