@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time of day jumps, a day forward and a year back. Runs in the lab's machine only: a clock can't be had per namespace.
+"""The time of day jumps, a day forward and a year back. In the lab's machine only: a clock can't be had per namespace.
 
     h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2
     h3 10.3.0.3 ── swp3 ── br0    ── swp4 ── h4 10.3.0.4

@@ -38,8 +38,8 @@ class Churn(threading.Thread):
                 block, phase = turn % steps, turn // steps % 3
                 verb = ("add", "replace", "del")[phase]
                 via = "" if phase == 2 else f" via 10.{2 + phase}.0.2"
-                first = block * BATCH
-                self.sw.ns.ip_batch(f"route {verb} 100.{i >> 8}.{i & 255}.0/24{via}" for i in range(first, first + BATCH))
+                block = range(block * BATCH, (block + 1) * BATCH)
+                self.sw.ns.ip_batch(f"route {verb} 100.{i >> 8}.{i & 255}.0/24{via}" for i in block)
                 self.done += BATCH
                 turn += 1
                 time.sleep(max(0.0, began + self.done / RATE - time.monotonic()))
