@@ -8,7 +8,6 @@
 . /host/tests/vm/lib.sh
 
 ROUNDS=${ROUNDS:-200}
-memory() { echo 3 >/proc/sys/vm/drop_caches; awk '/^(Slab|VmallocUsed|Percpu):/ { s += $2 } END { print s }' /proc/meminfo; }
 # few processes: each costs as much as loading the driver
 configure() {
 	ip -batch - <<-BATCH
@@ -31,7 +30,10 @@ round() {
 	modprobe -r clsw_null || fail "the driver can't be unloaded"
 	ip link del br0
 	ip route show | grep -q 198.51.100 && fail "a route without its netdev"
-	:
+	for d in /sys/class/net/swp* /sys/class/devlink/*clsw* /sys/bus/platform/devices/clsw*; do
+		[ ! -e "$d" ] || fail "left behind by load $n: $d"
+	done
+	[ $((n % 20)) != 0 ] || [ -z "$(devlink dev show; devlink port show)" ] || fail "devlink still shows: $(devlink port show)"
 }
 n=0
 while [ $n -lt $((ROUNDS / 10)) ]; do n=$((n + 1)); round; done
