@@ -468,7 +468,7 @@ class _Maker:
 def neighbour_times(i):
     """Short enough that a neighbour who does not answer has failed within a step, long enough for one who does."""
     return [f"sysctl {f}/neigh/{i}/{k}" for f in ("ipv4", "ipv6")
-            for k in ("mcast_solicit=1", "ucast_solicit=1", "retrans_time_ms=400")]
+            for k in ("mcast_solicit=3", "ucast_solicit=1", "retrans_time_ms=250")]
 
 
 def link_local(mac):

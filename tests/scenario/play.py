@@ -48,6 +48,7 @@ class Play:
         self.overflowed = scenario["fill"] == "overfull"  # the table of MAC addresses has been full
         self.seen = [{h: 0 for h in side.wires} for side in bench.sides]
         self.caught = [{h: collections.Counter() for h in side.wires} for side in bench.sides]
+        self.forgiven = 0        # ICMP errors that were missing
         self.sources = {}        # ECMP: volley -> host it came from
         self.flows = [{}, {}]    # ECMP: (volley, flow, repetition) -> list of fates
 
@@ -192,8 +193,20 @@ class Play:
             time.sleep(pause)
             pause = min(0.05, pause * 1.5)
             wrong = self.differences()
+        if wrong and self.forgive():
+            wrong = self.differences()
         if wrong:
             raise Different(wrong)
+
+    def forgive(self):
+        """An ICMP error for a neighbour that does not answer may be missing, twice in a scenario: docs/testing.md,
+        rule 7. True: it was that."""
+        for h, want in self.caught[0].items():
+            for frame, n in (want - self.caught[1][h]).items():
+                if host_unreachable(frame) and self.forgiven + n <= 2:
+                    self.forgiven += n
+                    self.caught[1][h][frame] += n
+        return self.forgiven > 0
 
     def resolve(self):
         """Waits until neither kernel is still looking for a neighbour: an ICMP error follows when it gives up."""
@@ -258,6 +271,15 @@ class Play:
         for p in sw.api("asicd", "GET", "/v1/resources")["items"]:
             if p["used"] + p["in_flight"] + p["committed"] + p["free"] != p["size"]:
                 raise Different([f"accounting: {p}"])
+
+
+def host_unreachable(frame):
+    """ICMP (RFC 792) type 3 code 1 or ICMPv6 (RFC 4443) type 1 code 3, by the switch."""
+    if frame[6:12] not in SWITCH_MACS:
+        return False
+    if packet.ethertype(frame) == packet.ETH_IP6:
+        return frame[20] == 58 and frame[54:56] == b"\1\3"
+    return packet.ethertype(frame) == packet.ETH_IP and frame[23] == 1 and frame[34:36] == b"\3\1"
 
 
 def fate(host, frame):

@@ -36,22 +36,26 @@ fn key_of(e: &FdbEntry) -> Key {
     })
 }
 
-fn bridged(profile: &str) -> Rig {
-    let mut r = Rig::new(profile, Policy::Trap);
-    r.begin();
-    r.up(Object::Link(Link {
+fn bridge(ageing_s: u32) -> Object {
+    Object::Link(Link {
         ifindex: BRIDGE,
         name: "br0".into(),
         kind: LinkKind::Bridge(BridgeInfo {
             vlan_filtering: false,
             mcast_snooping: false,
-            ageing_s: 300,
+            ageing_s,
             nf_call: NfCall::default(),
             unsupported: None,
         }),
         mac: mac(200),
         ..swp(1)
-    }));
+    })
+}
+
+fn bridged(profile: &str) -> Rig {
+    let mut r = Rig::new(profile, Policy::Trap);
+    r.begin();
+    r.up(bridge(300));
     for n in [1, 2] {
         r.up(Object::Link(Link {
             master: BRIDGE,
@@ -199,6 +203,25 @@ fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
     }
     r.settle();
     assert!(!trapping(&r) && r.chip.fdb.is_empty());
+    r.chip.accounting();
+}
+
+/// What the chip has otherwise than the kernel at a warm attach is updated; what refers to it is neither swept nor lost.
+#[test]
+fn members_outlive_a_warm_attach_to_a_domain_that_differs() {
+    let mut r = bridged("tiny");
+    r.up(Object::Fdb(fdb(1, 11, FdbKind::Static)));
+    r.settle();
+    let (members, stations) = (r.chip.members.clone(), r.chip.fdb.clone());
+    assert_eq!((members.len(), stations.len()), (2, 1));
+    // changed while nobody listened
+    r.up(bridge(100));
+    r.chip.fw.attach(true);
+    r.store.attach(Attach::Warm, 0);
+    r.settle();
+    assert_eq!(r.chip.vlans[&1].ageing_s, 100);
+    assert_eq!(r.chip.members, members);
+    assert_eq!(r.chip.fdb, stations);
     r.chip.accounting();
 }
 
