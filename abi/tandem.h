@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		2
+#define TND_ABI_MINOR		3
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64
@@ -248,6 +248,7 @@ enum tnd_class {
 	TND_CLS_GEOMETRY	= 33,	/* DUMP only: struct tnd_geometry; a device may not tell */
 	TND_CLS_PORT_STATS	= 34,	/* DUMP only: struct tnd_port_stats; the cursor is the port */
 	TND_CLS_LED		= 35,
+	TND_CLS_NHG_STATS	= 36,	/* DUMP, QUERY: struct tnd_nhg_stats; a device may not tell */
 };
 
 #define TND_CMD_IDEMPOTENT	(1U << 0)	/* DELETE of an absent object succeeds */
@@ -628,6 +629,31 @@ struct tnd_port_stats {
 	__le64	tx_multicast;
 	__le64	tx_broadcast;
 	__le64	tx_dropped;
+};
+
+/**
+ * struct tnd_nhg_member_stats - counter of one member
+ * @nexthop: as in tnd_nhg_member
+ * @packets: sent to it by routes over this group, since it is a member
+ */
+struct tnd_nhg_member_stats {
+	__le32	nexthop;
+	__le32	reserved0;
+	__le64	packets;
+};
+
+/**
+ * struct tnd_nhg_stats - counters of a group's members, in their order, which
+ *	follow the struct (DUMP and QUERY of TND_CLS_NHG_STATS, since 1.3). What
+ *	the device sends to the CPU is not counted: the CPU does that. A member
+ *	that stays when the group is swapped keeps its count
+ * @count: members
+ * @nhg: as in tnd_nhg; the key of a QUERY
+ */
+struct tnd_nhg_stats {
+	__le16	struct_size;
+	__le16	count;
+	__le32	nhg;
 };
 
 #define TND_LEASE_MAX_CLASSES	8

@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 2;
+pub const TND_ABI_MINOR: u16 = 3;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -398,6 +398,8 @@ pub const TND_CLS_GEOMETRY: tnd_class = 33;
 #[doc = "DUMP only: struct tnd_port_stats; the cursor is the port\n"]
 pub const TND_CLS_PORT_STATS: tnd_class = 34;
 pub const TND_CLS_LED: tnd_class = 35;
+#[doc = "DUMP, QUERY: struct tnd_nhg_stats; a device may not tell\n"]
+pub const TND_CLS_NHG_STATS: tnd_class = 36;
 #[doc = "Classes: bodies are in tandem_objects.h; some are only numbered yet\n"]
 pub type tnd_class = u16;
 #[doc = "tnd_cmd - one command, 128 bytes: a head of 64, a body of 64\n- `op`: enum tnd_op\n- `cls`: enum tnd_class\n- `flags`: TND_CMD_*\n- `cookie`: returned unchanged in the completion\n- `seq`: grows by one per command of a ring, from 0 at attach\n- `lease`: lease id, with TND_CMD_LEASE or for RELEASE\n- `wait_pair`: command pair, with TND_CMD_WAIT\n- `body_size`: bytes of body, inline or in the arena\n- `wait_seq`: with TND_CMD_WAIT\n- `body_offset`: from the start of the arena, with TND_CMD_ARENA\n- `out_offset`: from the start of the arena: where results go\n- `out_size`: bytes available there\n- `arg`: DUMP: cursor, 0 first; RELEASE with @lease 0: the cookie of a LEASE\nwhose completion was lost, TND_ST_LEASE if it was not granted; else zero\n- `epoch`: the driver's epoch; another one is TND_ST_STALE\n"]
@@ -1954,6 +1956,65 @@ const _: () = {
     ["Offset of field: tnd_port_stats::tx_dropped"]
         [::std::mem::offset_of!(tnd_port_stats, tx_dropped) - 88usize];
 };
+#[doc = "tnd_nhg_member_stats - counter of one member\n- `nexthop`: as in tnd_nhg_member\n- `packets`: sent to it by routes over this group, since it is a member\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_nhg_member_stats {
+    pub nexthop: u32,
+    pub reserved0: u32,
+    pub packets: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_nhg_member_stats"][::std::mem::size_of::<tnd_nhg_member_stats>() - 16usize];
+    ["Alignment of tnd_nhg_member_stats"][::std::mem::align_of::<tnd_nhg_member_stats>() - 8usize];
+    ["Offset of field: tnd_nhg_member_stats::nexthop"]
+        [::std::mem::offset_of!(tnd_nhg_member_stats, nexthop) - 0usize];
+    ["Offset of field: tnd_nhg_member_stats::reserved0"]
+        [::std::mem::offset_of!(tnd_nhg_member_stats, reserved0) - 4usize];
+    ["Offset of field: tnd_nhg_member_stats::packets"]
+        [::std::mem::offset_of!(tnd_nhg_member_stats, packets) - 8usize];
+};
+#[doc = "tnd_nhg_stats - counters of a group's members, in their order, which\nfollow the struct (DUMP and QUERY of TND_CLS_NHG_STATS, since 1.3). What\nthe device sends to the CPU is not counted: the CPU does that. A member\nthat stays when the group is swapped keeps its count\n- `count`: members\n- `nhg`: as in tnd_nhg; the key of a QUERY\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_nhg_stats {
+    pub struct_size: u16,
+    pub count: u16,
+    pub nhg: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_nhg_stats"][::std::mem::size_of::<tnd_nhg_stats>() - 8usize];
+    ["Alignment of tnd_nhg_stats"][::std::mem::align_of::<tnd_nhg_stats>() - 4usize];
+    ["Offset of field: tnd_nhg_stats::struct_size"]
+        [::std::mem::offset_of!(tnd_nhg_stats, struct_size) - 0usize];
+    ["Offset of field: tnd_nhg_stats::count"]
+        [::std::mem::offset_of!(tnd_nhg_stats, count) - 2usize];
+    ["Offset of field: tnd_nhg_stats::nhg"][::std::mem::offset_of!(tnd_nhg_stats, nhg) - 4usize];
+};
 #[doc = "One line of a lease: room for @count objects of a class, whatever their keys\n"]
 #[repr(C)]
 #[derive(
@@ -2309,6 +2370,18 @@ impl Default for tnd_geometry {
 }
 
 impl Default for tnd_port_stats {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_nhg_member_stats {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_nhg_stats {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
     }
@@ -3899,6 +3972,46 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_port_stats",
         Some("tx_dropped"),
         ::std::mem::offset_of!(tnd_port_stats, tx_dropped),
+    ),
+    (
+        "tnd_nhg_member_stats",
+        None,
+        ::std::mem::size_of::<tnd_nhg_member_stats>(),
+    ),
+    (
+        "tnd_nhg_member_stats",
+        Some("nexthop"),
+        ::std::mem::offset_of!(tnd_nhg_member_stats, nexthop),
+    ),
+    (
+        "tnd_nhg_member_stats",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_nhg_member_stats, reserved0),
+    ),
+    (
+        "tnd_nhg_member_stats",
+        Some("packets"),
+        ::std::mem::offset_of!(tnd_nhg_member_stats, packets),
+    ),
+    (
+        "tnd_nhg_stats",
+        None,
+        ::std::mem::size_of::<tnd_nhg_stats>(),
+    ),
+    (
+        "tnd_nhg_stats",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_nhg_stats, struct_size),
+    ),
+    (
+        "tnd_nhg_stats",
+        Some("count"),
+        ::std::mem::offset_of!(tnd_nhg_stats, count),
+    ),
+    (
+        "tnd_nhg_stats",
+        Some("nhg"),
+        ::std::mem::offset_of!(tnd_nhg_stats, nhg),
     ),
     (
         "tnd_lease_item",

@@ -99,6 +99,8 @@ object! {
     tnd_mirror = TND_CLS_MIRROR: |o| [o.mirror.to_be_bytes()];
     // read only, in dumps
     tnd_port_stats = TND_CLS_PORT_STATS: |o| [o.port.to_be_bytes()];
+    tnd_nhg_stats = TND_CLS_NHG_STATS: |o| [o.nhg.to_be_bytes()]
+        tail usize::from(o.count) * std::mem::size_of::<raw::tnd_nhg_member_stats>();
     tnd_class_cost = TND_CLS_COST: |o| [o.cls.to_be_bytes(), [o.family], o.pool.to_be_bytes()];
     tnd_geometry = TND_CLS_GEOMETRY: |o| [o.exact_pool.to_be_bytes()];
 }
@@ -121,6 +123,7 @@ pub fn class_name(cls: u16) -> &'static str {
         raw::TND_CLS_GEOMETRY => "table geometry",
         raw::TND_CLS_PORT_STATS => "port counters",
         raw::TND_CLS_LED => "LED",
+        raw::TND_CLS_NHG_STATS => "next-hop group counters",
         raw::TND_CLS_LAG => "LAG",
         raw::TND_CLS_ACL_TABLE => "ACL",
         raw::TND_CLS_ACL_BIND => "ACL binding",

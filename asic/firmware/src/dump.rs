@@ -6,7 +6,7 @@
 
 use crate::Firmware;
 use crate::MAX_OUT;
-use crate::object::{Failure, INVALID, Object, UNSUPPORTED};
+use crate::object::{Failure, INVALID, Object, UNSUPPORTED, body};
 use crate::objects::{
     acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable,
     mirror::Mirror, policer::Policer,
@@ -164,6 +164,16 @@ impl Firmware {
                 }
                 Ok(next)
             }
+            raw::TND_CLS_NHG_STATS => {
+                let mut next = 0;
+                for (slot, g) in self.state.nhgs().skip_while(|(slot, _)| *slot < low) {
+                    if !w.put(|out| Nhg::stats(g, out)) {
+                        next = full_at(slot, &w);
+                        break;
+                    }
+                }
+                Ok(next)
+            }
             raw::TND_CLS_GEOMETRY => {
                 let row = self.geometry_row();
                 let fits = low > 0 || w.put(|out| out.extend(row.as_bytes()));
@@ -216,6 +226,24 @@ impl Firmware {
             _ => return Err(UNSUPPORTED),
         };
         finish(next?, &w, cpl)
+    }
+
+    /// QUERY of one group's counters.
+    pub(crate) fn query_nhg_stats(
+        &mut self,
+        cmd: &raw::tnd_cmd,
+        asked: &[u8],
+        out: &mut Vec<u8>,
+        cpl: &mut raw::tnd_cpl,
+    ) -> Result<(), Failure> {
+        let asked: raw::tnd_nhg_stats = body(asked, 8).ok_or(INVALID)?;
+        let noent = Failure::Status(raw::TND_ST_NOENT);
+        Nhg::stats(self.state.nhg(asked.nhg).ok_or(noent)?, out);
+        if out.len() > self.out_room(cmd) {
+            return Err(Failure::Status(raw::TND_ST_NO_OUTPUT));
+        }
+        cpl.out_count = 1;
+        Ok(())
     }
 
     fn port_stats_row(&self, port: u16) -> raw::tnd_port_stats {

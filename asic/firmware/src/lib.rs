@@ -355,6 +355,9 @@ impl Firmware {
                 raw::TND_CLS_ACL_COUNTER => self.operate::<AclCounter>(cmd, body, out, cpl),
                 raw::TND_CLS_POLICER => self.operate::<Policer>(cmd, body, out, cpl),
                 raw::TND_CLS_MIRROR => self.operate::<Mirror>(cmd, body, out, cpl),
+                raw::TND_CLS_NHG_STATS if cmd.op == raw::TND_OP_QUERY => {
+                    self.query_nhg_stats(cmd, body, out, cpl)
+                }
                 _ => Err(Failure::Status(raw::TND_ST_UNSUPPORTED)),
             },
             raw::TND_OP_DUMP => self.dump(cmd, out, cpl),

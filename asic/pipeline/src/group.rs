@@ -5,6 +5,8 @@
 //!                member 0   │      member 1 (w=2)  │ member 2        boundary = ⌈2³² · Σ weights so far / Σ weights⌉
 //! ```
 
+use std::collections::HashMap;
+
 use tandem_abi::raw;
 use tandem_packet::{Ip4, Ip6};
 
@@ -54,6 +56,8 @@ pub struct Group {
     config: GroupConfig,
     /// First hash value that is *not* the member's, minus one, and its next hop's slot.
     bounds: Box<[(u32, u32)]>,
+    /// Packets that went out by each member.
+    packets: Box<[u64]>,
 }
 
 impl Group {
@@ -80,6 +84,7 @@ impl Group {
         Some(Group {
             id,
             config: config.clone(),
+            packets: vec![0; n].into_boxed_slice(),
             bounds,
         })
     }
@@ -105,15 +110,38 @@ impl Group {
         &self.config.members
     }
 
-    /// The next hop slot of a flow.
+    /// A flow's member and its next hop slot.
     #[inline]
-    pub fn select(&self, hash: u32) -> Option<u32> {
+    pub fn select(&self, hash: u32) -> Option<(u32, u32)> {
         let at = if self.bounds.len() <= 8 {
             self.bounds.iter().position(|b| hash <= b.0)?
         } else {
             self.bounds.partition_point(|b| b.0 < hash)
         };
-        self.bounds.get(at).map(|b| b.1)
+        self.bounds.get(at).map(|b| (at as u32, b.1))
+    }
+
+    /// Packets that the chip has sent to each member, since it is one.
+    pub fn packets(&self) -> &[u64] {
+        &self.packets
+    }
+
+    #[inline]
+    pub(crate) fn count(&mut self, member: u32, packets: u64) {
+        if let Some(c) = self.packets.get_mut(member as usize) {
+            *c += packets;
+        }
+    }
+
+    /// Members of `old` that stay keep their counts: the first of a next hop the first's, the second the second's.
+    pub(crate) fn take_counts(&mut self, old: &Group) {
+        let mut before: HashMap<u32, Vec<u64>> = HashMap::new();
+        for ((nexthop, _), packets) in old.members().iter().zip(&old.packets).rev() {
+            before.entry(*nexthop).or_default().push(*packets);
+        }
+        for ((nexthop, _), packets) in self.config.members.iter().zip(&mut self.packets) {
+            *packets = before.get_mut(nexthop).and_then(Vec::pop).unwrap_or(0);
+        }
     }
 }
 
@@ -245,7 +273,7 @@ mod tests {
             for (f, flow) in flows.iter().enumerate() {
                 let mut hits = vec![0u32; weights.len()];
                 for i in 0..FLOWS {
-                    hits[g.select(flow(i)).unwrap() as usize] += 1;
+                    hits[g.select(flow(i)).unwrap().0 as usize] += 1;
                 }
                 for (hit, w) in hits.iter().zip(weights) {
                     let want = f64::from(FLOWS) * f64::from(*w) / f64::from(total);
@@ -260,12 +288,32 @@ mod tests {
     fn every_hash_has_a_member_and_bounds_are_sharp() {
         for weights in [&[1][..], &[1, 255], &[256; 9], &[7; 256]] {
             let g = group(weights);
-            assert_eq!(g.select(0), Some(0));
-            assert_eq!(g.select(u32::MAX), Some(weights.len() as u32 - 1));
+            assert_eq!(g.select(0), Some((0, 0)));
+            let last = weights.len() as u32 - 1;
+            assert_eq!(g.select(u32::MAX), Some((last, last)));
         }
         let g = group(&[1, 1]);
-        assert_eq!(g.select(0x7fff_ffff), Some(0));
-        assert_eq!(g.select(0x8000_0000), Some(1));
+        assert_eq!(g.select(0x7fff_ffff), Some((0, 0)));
+        assert_eq!(g.select(0x8000_0000), Some((1, 1)));
+    }
+
+    #[test]
+    fn members_that_stay_keep_their_counts() {
+        let with = |members: &[u32]| {
+            let config = GroupConfig {
+                hash: HashPolicy::L3,
+                members: members.iter().map(|m| (*m, 1)).collect(),
+            };
+            Group::new(1, &config, members).unwrap()
+        };
+        let mut old = with(&[7, 8, 7]);
+        for (member, packets) in [(0, 10), (1, 20), (2, 30), (3, 40)] {
+            old.count(member, packets);
+        }
+        assert_eq!(old.packets(), [10, 20, 30]);
+        let mut new = with(&[9, 7, 8, 7, 7]);
+        new.take_counts(&old);
+        assert_eq!(new.packets(), [0, 10, 20, 30, 0]);
     }
 
     #[test]

@@ -218,10 +218,11 @@ impl<S: Sink> Run<'_, '_, S> {
                 let Some(g) = self.st.nhg_at(group) else {
                     return Verdict::Trap(raw::TND_TRAP_ROUTE);
                 };
-                match g.select(hash(g.hash())) {
-                    Some(slot) => slot,
-                    None => return Verdict::Trap(raw::TND_TRAP_ROUTE),
-                }
+                let Some((member, slot)) = g.select(hash(g.hash())) else {
+                    return Verdict::Trap(raw::TND_TRAP_ROUTE);
+                };
+                self.member = Some((group, member));
+                slot
             }
             RouteTarget::Trap(reason) => return Verdict::Trap(u16::from(reason)),
             RouteTarget::Drop => return Verdict::Drop(DropReason::Blackhole),
@@ -292,7 +293,10 @@ impl<S: Sink> Run<'_, '_, S> {
         let verdict = match self.acl.nexthop {
             NONE => verdict,
             // a rule knows better
-            slot => self.resolve(RouteTarget::Nexthop(slot), |_| 0),
+            slot => {
+                self.member = None;
+                self.resolve(RouteTarget::Nexthop(slot), |_| 0)
+            }
         };
         let (out_rif, mac) = match verdict {
             Verdict::Forward(rif, mac) => (rif, mac),
@@ -352,10 +356,15 @@ impl<S: Sink> Run<'_, '_, S> {
                 }
             },
         }
-        if !S::DRY
-            && let Some(c) = self.st.counters.port_mut(self.ingress)
-        {
-            c.l3_forwarded += self.wire.packets;
+        if !S::DRY {
+            if let Some(c) = self.st.counters.port_mut(self.ingress) {
+                c.l3_forwarded += self.wire.packets;
+            }
+            if let Some((group, member)) = self.member
+                && let Some(g) = self.st.nhg_at_mut(group)
+            {
+                g.count(member, self.wire.packets);
+            }
         }
         Ok(())
     }

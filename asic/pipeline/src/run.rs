@@ -52,6 +52,8 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) tag_dirty: bool,
     /// What rules have to say later.
     pub(crate) acl: Pending,
+    /// Slot of the next-hop group that decided, and which of its members it took.
+    pub(crate) member: Option<(u32, u32)>,
 }
 
 /// Does a frame of `l2_len` bytes fit a port with this MTU?
@@ -135,6 +137,7 @@ pub(crate) fn process<S: Sink>(
         set_tag: None,
         tag_dirty: false,
         acl: Pending::nothing(),
+        member: None,
     };
     // Whatever the stages answer has been counted where it was decided.
     let _ = run.stages();

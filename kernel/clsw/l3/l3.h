@@ -149,6 +149,7 @@ struct l3_path {
 	u16 weight;
 	u8 flags;
 	struct l3_nh *nh;	/* NULL: no gateway */
+	u64 told;		/* of the chip's counter, what the kernel has heard of */
 };
 
 /**
@@ -160,9 +161,10 @@ struct l3_path {
  * @nhid: next-hop object, 0: none
  * @family: of the routes, for the hash policy
  * @drop: a next-hop object "blackhole"
+ * @counted: a next-hop object with hw_stats: a group even with one path
  * @why: not L3_WHY_NONE: routes trap
  * @flags_shown: of a next-hop object: BIT(0) offload, BIT(1) trap
- * @group: TND_CLS_NHG, with more than one path
+ * @group: TND_CLS_NHG, if l3_grouped()
  * @group_id: on the wire
  * @count: entries of @path
  * @path: the ways
@@ -175,6 +177,7 @@ struct l3_paths {
 	u32 nhid;
 	u8 family;
 	bool drop;
+	bool counted;
 	u8 why;
 	u8 flags_shown;
 	struct clsw_obj *group;
@@ -182,6 +185,12 @@ struct l3_paths {
 	u16 count;
 	struct l3_path *path;
 };
+
+/* Routes name its group, not its only next hop */
+static inline bool l3_grouped(const struct l3_paths *paths)
+{
+	return !paths->drop && (paths->count > 1 || (paths->count && paths->counted));
+}
 
 struct l3_route;
 
@@ -398,12 +407,19 @@ void l3_nexthop_exit(struct clsw_l3 *l3);
 struct l3_paths *l3_paths_get(struct clsw_l3 *l3, u8 family, const struct l3_path *spec,
 			      unsigned int count, bool veto, char *text, int *err);
 /* Locked. Of a next-hop object, with a reference; NULL: not known */
+struct l3_paths *l3_paths_find(struct clsw_l3 *l3, u32 nhid);
 struct l3_paths *l3_paths_of_object(struct clsw_l3 *l3, u32 nhid);
 void l3_paths_put(struct clsw_l3 *l3, struct l3_paths *paths);
 /* Locked. Everything that leaves by an interface (0: all) is looked at anew */
 void l3_paths_refresh(struct clsw_l3 *l3, u32 ifindex);
 /* Locked. The neighbour of a gateway has changed; NULL: it is unresolved */
 void l3_nh_resolved(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac);
+struct nh_notifier_grp_hw_stats_info;
+/*
+ * May sleep, RTNL. Counters of a next-hop object that is a group; @info NULL:
+ * what was counted up to now is nobody's
+ */
+void l3_stats_read(struct clsw_l3 *l3, u32 nhid, struct nh_notifier_grp_hw_stats_info *info);
 int l3_nexthop_event(struct notifier_block *nb, unsigned long event, void *ptr);
 
 /* ---- neigh.c ---- */

@@ -274,9 +274,10 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 	}
 	body->head.struct_size = cpu_to_le16(sizeof(body->head));
 	body->head.nhg = cpu_to_le32(paths->group_id);
-	body->head.hash = cpu_to_le32(hash_of(l3, paths->family));
+	/* one path takes all, whatever the policy */
+	body->head.hash = cpu_to_le32(max(hash_of(l3, paths->family), TND_HASH_L3));
 	for (i = 0; i < paths->count && n < usable; i++) {
-		if (!alive(l3, paths, &paths->path[i]))
+		if (paths->count > 1 && !alive(l3, paths, &paths->path[i]))
 			continue;
 		body->member[n].nexthop = cpu_to_le32(paths->path[i].nh->id);
 		weight[n++] = paths->path[i].weight;
@@ -316,7 +317,7 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 	u8 why = judge(l3, paths, &usable);
 	int err = 0;
 
-	if (!why && paths->count > 1 && !paths->drop) {
+	if (!why && l3_grouped(paths)) {
 		err = put_group(l3, paths, usable, 0, text);
 		if (err && veto)
 			return err;
@@ -499,7 +500,7 @@ err:
 
 /* ---- next-hop objects ---- */
 
-static struct l3_paths *find_object(struct clsw_l3 *l3, u32 nhid)
+struct l3_paths *l3_paths_find(struct clsw_l3 *l3, u32 nhid)
 {
 	struct l3_paths *paths;
 
@@ -511,7 +512,7 @@ static struct l3_paths *find_object(struct clsw_l3 *l3, u32 nhid)
 
 struct l3_paths *l3_paths_of_object(struct clsw_l3 *l3, u32 nhid)
 {
-	struct l3_paths *paths = find_object(l3, nhid);
+	struct l3_paths *paths = l3_paths_find(l3, nhid);
 
 	if (paths)
 		paths->refs++;
@@ -533,25 +534,34 @@ static void spec_of(struct l3_path *spec, const struct nh_notifier_single_info *
 		memcpy(spec->key.addr, &nh->ipv6, sizeof(nh->ipv6));
 }
 
+/* What a next-hop object is to be */
+struct object_spec {
+	struct l3_path *path;
+	unsigned int count;
+	bool drop;
+	bool counted;
+};
+
 /* The object's new ways, in place: routes that name it follow without an event */
-static int object_set(struct clsw_l3 *l3, u32 nhid, const struct l3_path *spec, unsigned int count,
-		      bool drop, bool veto, char *text)
+static int object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *spec, bool veto,
+		      char *text)
 {
-	struct l3_paths *paths = find_object(l3, nhid);
+	unsigned int count = spec->drop ? 0 : spec->count;
+	struct l3_paths *paths = l3_paths_find(l3, nhid);
+	bool fresh = !paths, was_drop, was_counted;
 	struct l3_path *old_path, *path;
-	bool fresh = !paths, was_drop;
 	unsigned int old_count;
 	u8 family = TND_AF_INET;
 	int err;
 
-	if (count && spec[0].key.family)
-		family = spec[0].key.family;
+	if (count && spec->path[0].key.family)
+		family = spec->path[0].key.family;
 	if (fresh) {
 		paths = new_paths(l3, family);
 		if (!paths)
 			return -ENOMEM;
 	}
-	path = resolve(l3, spec, count, veto, text, &err);
+	path = resolve(l3, spec->path, count, veto, text, &err);
 	if (!path && count) {
 		if (fresh)
 			free_paths(l3, paths);
@@ -560,15 +570,18 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct l3_path *spec, 
 	old_path = paths->path;
 	old_count = paths->count;
 	was_drop = paths->drop;
+	was_counted = paths->counted;
 	paths->path = path;
 	paths->count = count;
-	paths->drop = drop;
+	paths->drop = spec->drop;
+	paths->counted = spec->counted;
 	paths->nhid = nhid;
 	err = settle(l3, paths, veto, text);
 	if (err) {
 		paths->path = old_path;
 		paths->count = old_count;
 		paths->drop = was_drop;
+		paths->counted = was_counted;
 		paths_clear(l3, path, count);
 		if (fresh)
 			free_paths(l3, paths);
@@ -579,7 +592,7 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct l3_path *spec, 
 	} else {
 		/* routes leave the old gateways before those go */
 		reapply_routes(l3, paths);
-		if (paths->why || paths->count < 2)
+		if (paths->why || !l3_grouped(paths))
 			drop_group(l3, paths);
 		paths_clear(l3, old_path, old_count);
 	}
@@ -589,7 +602,7 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct l3_path *spec, 
 /* Routes that name it are removed by the kernel after this event; till then they trap */
 static void object_del(struct clsw_l3 *l3, u32 nhid)
 {
-	struct l3_paths *paths = find_object(l3, nhid);
+	struct l3_paths *paths = l3_paths_find(l3, nhid);
 	struct l3_path *path;
 	unsigned int count;
 
@@ -617,7 +630,7 @@ static void object_del(struct clsw_l3 *l3, u32 nhid)
 static void object_unknown(struct clsw_l3 *l3, u32 nhid, bool veto)
 {
 	clsw_lock(l3->cd);
-	if (!veto || find_object(l3, nhid)) {
+	if (!veto || l3_paths_find(l3, nhid)) {
 		object_del(l3, nhid);
 		l3_blind(l3);
 	}
@@ -641,61 +654,64 @@ static void undo(struct clsw_l3 *l3, void *arg)
 
 static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 {
+	struct object_spec spec = {};
 	struct refused refused = {};
 	bool veto = info->extack;
-	struct l3_path *spec;
 	char text[CLSW_TEXT] = "";
-	unsigned int i, count;
-	bool drop = false;
+	unsigned int i;
 	int err;
 
 	switch (info->type) {
 	case NH_NOTIFIER_INFO_TYPE_SINGLE:
 		if (info->nh->is_fdb)
 			return 0;
-		count = !info->nh->is_reject;
-		drop = info->nh->is_reject;
+		spec.count = !info->nh->is_reject;
+		spec.drop = info->nh->is_reject;
 		break;
 	case NH_NOTIFIER_INFO_TYPE_GRP:
 		if (info->nh_grp->is_fdb)
 			return 0;
-		count = info->nh_grp->num_nh;
+		spec.count = info->nh_grp->num_nh;
+		spec.counted = info->nh_grp->hw_stats;
 		break;
 	default:
 		NL_SET_ERR_MSG_MOD(info->extack,
 				   "resilient next-hop groups are not offloaded: use a hash-threshold group");
 		return -EOPNOTSUPP;
 	}
-	spec = kcalloc(max(count, 1U), sizeof(*spec), GFP_KERNEL);
-	if (!spec) {
+	spec.path = kcalloc(max(spec.count, 1U), sizeof(*spec.path), GFP_KERNEL);
+	if (!spec.path) {
 		object_unknown(l3, info->id, veto);
 		return -ENOMEM;
 	}
 	if (info->type == NH_NOTIFIER_INFO_TYPE_SINGLE) {
-		if (count)
-			spec_of(spec, info->nh, 1);
+		if (spec.count)
+			spec_of(spec.path, info->nh, 1);
 	} else {
-		for (i = 0; i < count; i++) {
-			spec_of(&spec[i], &info->nh_grp->nh_entries[i].nh,
+		for (i = 0; i < spec.count; i++) {
+			spec_of(&spec.path[i], &info->nh_grp->nh_entries[i].nh,
 				info->nh_grp->nh_entries[i].weight);
 			/* a group of one that drops is the same as its member */
 			if (info->nh_grp->nh_entries[i].nh.is_reject)
-				drop = true;
+				spec.drop = true;
 		}
 	}
 	clsw_lock(l3->cd);
-	err = object_set(l3, info->id, spec, drop ? 0 : count, drop, veto, text);
+	err = object_set(l3, info->id, &spec, veto, text);
 	clsw_unlock(l3->cd);
+	/* the kernel's counters begin anew, the chip's go on */
+	if (!err && spec.counted)
+		l3_stats_read(l3, info->id, NULL);
 	if (err && (!veto || err != -ENOSPC))
 		object_unknown(l3, info->id, veto);
 	if (err && veto) {
 		refused.id = info->id;
 		clsw_lock(l3->cd);
-		refused.replaces = find_object(l3, info->id);
+		refused.replaces = l3_paths_find(l3, info->id);
 		clsw_unlock(l3->cd);
 		l3_others(l3, undo, &refused);
 	}
-	kfree(spec);
+	kfree(spec.path);
 	if (err == -ENOSPC || err == -EIO)
 		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
 	return veto ? err : 0;
@@ -716,6 +732,10 @@ int l3_nexthop_event(struct notifier_block *nb, unsigned long event, void *ptr)
 		NL_SET_ERR_MSG_MOD(info->extack,
 				   "resilient next-hop groups are not offloaded: use a hash-threshold group");
 		err = -EOPNOTSUPP;
+		break;
+	case NEXTHOP_EVENT_HW_STATS_REPORT_DELTA:
+		if (info->type == NH_NOTIFIER_INFO_TYPE_GRP_HW_STATS)
+			l3_stats_read(l3, info->id, info->nh_grp_hw_stats);
 		break;
 	case NEXTHOP_EVENT_DEL:
 		clsw_lock(l3->cd);

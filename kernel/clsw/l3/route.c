@@ -295,7 +295,7 @@ static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct 
 		return;
 	}
 	body->action = TND_ACT_FORWARD;
-	if (paths->group) {
+	if (l3_grouped(paths)) {
 		body->target_kind = TND_RT_NHG;
 		body->target = cpu_to_le32(paths->group_id);
 	} else {

@@ -138,6 +138,9 @@ pub fn page(
     };
     for row in &mut items {
         name_lag(row, ports);
+        if cls == raw::TND_CLS_NHG {
+            count_members(row, asic);
+        }
     }
     Ok(Items {
         items,
@@ -152,6 +155,18 @@ fn name_lag(row: &mut Value, ports: u16) {
         && let Some(dev) = row.get_mut("dev").filter(|d| d.is_string())
     {
         *dev = json!(format!("lag{lag}"));
+    }
+}
+
+/// Packets that went to each member of a group.
+fn count_members(row: &mut Value, asic: &Asic) {
+    let id = row.get("nhg").and_then(Value::as_u64);
+    let group = id.and_then(|id| asic.fw.state.nhg(u32::try_from(id).ok()?));
+    let members = row.get_mut("members").and_then(Value::as_array_mut);
+    if let (Some(group), Some(members)) = (group, members) {
+        for (member, packets) in members.iter_mut().zip(group.packets()) {
+            member["packets"] = json!(packets);
+        }
     }
 }
 

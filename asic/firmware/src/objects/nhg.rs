@@ -25,6 +25,25 @@ impl Nhg {
             members: Some(g.members().to_vec()),
         }
     }
+    /// Its counters: `struct tnd_nhg_stats` and what follows.
+    pub(crate) fn stats(g: &Group, out: &mut Vec<u8>) {
+        let head = raw::tnd_nhg_stats {
+            struct_size: size_of::<raw::tnd_nhg_stats>() as u16,
+            count: g.members().len() as u16,
+            nhg: g.id(),
+        };
+        out.extend(head.as_bytes());
+        for ((nexthop, _), packets) in g.members().iter().zip(g.packets()) {
+            out.extend(
+                raw::tnd_nhg_member_stats {
+                    nexthop: *nexthop,
+                    reserved0: 0,
+                    packets: *packets,
+                }
+                .as_bytes(),
+            );
+        }
+    }
     fn members(&self) -> &[(u32, u32)] {
         self.members.as_deref().unwrap_or_default()
     }

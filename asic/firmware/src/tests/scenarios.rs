@@ -785,3 +785,52 @@ fn lamps_and_counters_of_ports() {
     let row = tnd_port_stats::read_from_bytes(&out).unwrap();
     assert_eq!((row.port, row.tx_dropped), (8, 5));
 }
+
+/// Counters of groups: dumped and asked for one by one, read only.
+#[test]
+fn group_counters_are_read_only() {
+    let f = &mut chip("tiny");
+    assert_eq!(create(f, TND_CLS_RIF, &rif(1, 0, 1)), TND_ST_OK);
+    for id in 1..=3 {
+        assert_eq!(create(f, TND_CLS_NEXTHOP, &nexthop(id, 1)), TND_ST_OK);
+    }
+    for (id, members) in [(7, &[(1, 1), (2, 3)][..]), (8, &[(3, 1)])] {
+        assert_eq!(
+            run(f, &cmd(TND_OP_CREATE, TND_CLS_NHG), &nhg(id, members))
+                .0
+                .status,
+            TND_ST_OK
+        );
+    }
+    let (cpl, all) = run(f, &cmd(TND_OP_DUMP, TND_CLS_NHG_STATS), &[]);
+    assert_eq!(
+        (cpl.status, cpl.out_count, all.len()),
+        (TND_ST_OK, 2, 8 + 2 * 16 + 8 + 16)
+    );
+    let asked = |nhg| tnd_nhg_stats {
+        struct_size: 8,
+        nhg,
+        ..Default::default()
+    };
+    let (cpl, one) = run(
+        f,
+        &cmd(TND_OP_QUERY, TND_CLS_NHG_STATS),
+        asked(7).as_bytes(),
+    );
+    assert_eq!((cpl.status, cpl.out_count), (TND_ST_OK, 1));
+    assert_eq!(one, all[..8 + 2 * 16]);
+    let second = tnd_nhg_member_stats::read_from_bytes(&one[24..]).unwrap();
+    assert_eq!((second.nexthop, second.packets), (2, 0));
+    let status = |f: &mut Firmware, c: &tnd_cmd, nhg| run(f, c, asked(nhg).as_bytes()).0.status;
+    let query = cmd(TND_OP_QUERY, TND_CLS_NHG_STATS);
+    assert_eq!(status(f, &query, 9), TND_ST_NOENT);
+    let small = tnd_cmd {
+        out_size: 39,
+        ..query
+    };
+    assert_eq!(status(f, &small, 7), TND_ST_NO_OUTPUT);
+    assert_eq!(
+        status(f, &cmd(TND_OP_UPDATE, TND_CLS_NHG_STATS), 7),
+        TND_ST_UNSUPPORTED
+    );
+}

@@ -196,7 +196,10 @@ impl State {
                     .ok_or(SetError::NoNexthop(*nexthop))?,
             );
         }
-        let group = Group::new(id, config, &slots).ok_or(SetError::BadGroup)?;
+        let mut group = Group::new(id, config, &slots).ok_or(SetError::BadGroup)?;
+        if let Some(old) = self.nhgs.get(id) {
+            group.take_counts(old);
+        }
         Ok(self.nhgs.put(id, group))
     }
 
@@ -219,6 +222,11 @@ impl State {
     #[inline]
     pub fn nhg_at(&self, slot: u32) -> Option<&Group> {
         self.nhgs.at(slot)
+    }
+
+    #[inline]
+    pub(crate) fn nhg_at_mut(&mut self, slot: u32) -> Option<&mut Group> {
+        self.nhgs.at_mut(slot)
     }
 
     /// All groups in the order of slots.

@@ -553,6 +553,24 @@ fn multipath() {
         let off = (f64::from(hits[port]) - f64::from(want)).abs() / f64::from(want);
         assert!(off < 0.05, "{hits:?}");
     }
+    // what left is counted by member; what went to the CPU is the kernel's to count
+    let leaves = (0..100).find(|n| matches!(run(&mut s, 1, &flow(*n)), Tx(_)));
+    let leaves = leaves.unwrap();
+    let counted = s.nhg(9).unwrap().packets().to_vec();
+    assert_eq!(
+        counted.iter().sum::<u64>(),
+        s.counters.port(1).unwrap().l3_forwarded
+    );
+    assert!(
+        counted[0] >= hits[2].into() && counted[1] >= hits[3].into() && counted[2] == 0,
+        "{counted:?}"
+    );
+    // TTL 1: to the CPU after the choice
+    assert_eq!(
+        run(&mut s, 1, &patched(flow(leaves), 8, 1, true)),
+        Cpu(raw::TND_TRAP_TTL)
+    );
+    assert_eq!(s.nhg(9).unwrap().packets(), counted);
     // resolved: one update of the next hop, and the same flows leave
     nexthop(&mut s, 44, 4, Action::Forward, 0);
     let mut left = 0;
