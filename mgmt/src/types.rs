@@ -325,6 +325,28 @@ pub struct Neighbour {
     pub reason: Option<String>,
 }
 
+/// A row of switchd's `GET /v1/acl`: a filter of traffic control at a port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AclRule {
+    /// The netdev.
+    pub dev: String,
+    /// `ingress` or `egress`.
+    pub hook: String,
+    /// Preference: the lower is tried first.
+    pub pref: u16,
+    /// Number within the preference.
+    pub handle: u32,
+    /// What it looks at and does.
+    pub rule: String,
+    /// Frames that the chip has dealt with by this rule; null: it does not count them.
+    pub packets: Option<u64>,
+    /// `offloaded`, `trap`, `failed` or `pending`.
+    pub state: String,
+    /// Why it isn't offloaded.
+    pub reason: Option<String>,
+}
+
 /// A row of switchd's `GET /v1/fdb`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

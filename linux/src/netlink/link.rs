@@ -1,7 +1,9 @@
 //! Devices: RTM_*LINK (`linux/if_link.h`).
 
 use super::consts::{RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK};
-use super::types::{BridgeInfo, BridgePort, Link, LinkKind, Object, VlanInfo};
+use super::types::{
+    BondInfo, BondMember, BridgeInfo, BridgePort, Link, LinkKind, Object, VlanInfo,
+};
 use super::wire::{Attrs, Writer, mac, text, u8_at, u16_at, u32_at};
 
 /// Bytes of `struct ifinfomsg`.
@@ -76,6 +78,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
         operstate: 0,
         promiscuity: 0,
         brport: None,
+        bond: None,
     };
     for (kind, v) in Attrs::after(payload, IFINFO) {
         match kind {
@@ -99,6 +102,7 @@ fn info(link: &mut Link, linkinfo: &[u8]) {
     let kind = attrs.get(IFLA_INFO_KIND).map(text).unwrap_or_default();
     link.kind = match kind.as_str() {
         "bridge" => LinkKind::Bridge(attrs.get(IFLA_INFO_DATA).map(bridge).unwrap_or_default()),
+        "bond" => LinkKind::Bond(attrs.get(IFLA_INFO_DATA).map(bond).unwrap_or_default()),
         "tun" => LinkKind::Tun,
         "vlan" => LinkKind::Vlan(attrs.get(IFLA_INFO_DATA).map(vlan).unwrap_or_default()),
         "vrf" => LinkKind::Vrf(
@@ -115,6 +119,28 @@ fn info(link: &mut Link, linkinfo: &[u8]) {
         .unwrap_or_default();
     if link.slave_kind == "bridge" {
         link.brport = attrs.get(IFLA_INFO_SLAVE_DATA).map(brport);
+    }
+    if link.slave_kind == "bond" {
+        link.bond = attrs.get(IFLA_INFO_SLAVE_DATA).map(bond_member);
+    }
+}
+
+fn bond(data: &[u8]) -> BondInfo {
+    let attrs = Attrs::new(data);
+    let byte = |kind| attrs.get(kind).map_or(0, |v| u8_at(v, 0));
+    BondInfo {
+        mode: byte(1),             // IFLA_BOND_MODE
+        hash: byte(14),            // IFLA_BOND_XMIT_HASH_POLICY
+        all_active: byte(17) != 0, // IFLA_BOND_ALL_SLAVES_ACTIVE
+    }
+}
+
+fn bond_member(data: &[u8]) -> BondMember {
+    let attrs = Attrs::new(data);
+    let zero = |kind| attrs.get(kind).is_some_and(|v| u8_at(v, 0) == 0);
+    BondMember {
+        active: zero(1), // IFLA_BOND_SLAVE_STATE: BOND_STATE_ACTIVE
+        up: zero(2),     // IFLA_BOND_SLAVE_MII_STATUS: BOND_LINK_UP
     }
 }
 

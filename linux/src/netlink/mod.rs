@@ -19,6 +19,7 @@ pub mod wire;
 
 mod addr;
 mod error;
+mod filter;
 mod link;
 mod mmsg;
 mod neigh;
@@ -35,9 +36,10 @@ mod xfrm;
 pub use route::RouteFilter;
 pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode};
 pub use types::{
-    Addr, BaseChain, BridgeInfo, BridgePort, BridgeVlan, BridgeVlans, Event, Family, FdbEntry,
-    Link, LinkKind, Neigh, Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, NfCall,
-    Object, Route, RouteNexthop, Rule, VlanInfo,
+    Addr, BaseChain, BondInfo, BondMember, BridgeInfo, BridgePort, BridgeVlan, BridgeVlans, Event,
+    Family, FdbEntry, Filter, FilterAction, FilterKind, FlowerKey, Hook, Link, LinkKind, Neigh,
+    Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, NfCall, Object, Police, Qdisc,
+    Ranged, Route, RouteNexthop, Rule, VlanInfo,
 };
 
 use consts::*;
@@ -63,6 +65,10 @@ fn decode_route_family(msg: &wire::Msg<'_>) -> Option<Event> {
         RTM_DELNETCONF => netconf::decode(p).map(Event::Del),
         RTM_NEWVLAN => vlan::decode(p).map(new),
         RTM_DELVLAN => vlan::decode(p).map(Event::Del),
+        RTM_NEWTFILTER => filter::decode(p).map(new),
+        RTM_DELTFILTER => filter::decode(p).map(Event::Del),
+        RTM_NEWQDISC => filter::decode_qdisc(p).map(new),
+        RTM_DELQDISC => filter::decode_qdisc(p).map(Event::Del),
         _ => None,
     }
 }

@@ -17,9 +17,9 @@ use super::consts::{
 };
 pub use super::error::{Error, Result};
 use super::mmsg::Mmsg;
-use super::types::{Event, Family, Nexthop, Object, Route};
+use super::types::{Event, Family, Hook, Nexthop, Object, Route};
 use super::wire::{Attrs, Msg, Msgs, Writer, text, u32_at};
-use super::{RouteFilter, addr, link, neigh, netconf, nexthop, nft, route, rule, vlan};
+use super::{RouteFilter, addr, filter, link, neigh, netconf, nexthop, nft, route, rule, vlan};
 
 /// Which protocol a datagram came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Monitor {
     /// # Errors
     /// When the routing socket can't be had; a kernel without nftables is fine.
     pub fn open(rcvbuf: usize) -> Result<Self> {
-        const GROUPS: [u32; 12] = [
+        const GROUPS: [u32; 13] = [
             group::LINK,
             group::NEIGH,
             group::IPV4_IFADDR,
@@ -78,6 +78,7 @@ impl Monitor {
             group::IPV6_NETCONF,
             group::NEXTHOP,
             group::BRVLAN,
+            group::TC,
         ];
         let route = listen(protocols::NETLINK_ROUTE, rcvbuf, &GROUPS)?;
         let netfilter = listen(protocols::NETLINK_NETFILTER, 1 << 20, &[group::NFTABLES]).ok();
@@ -182,6 +183,10 @@ pub enum Dump {
     BaseChains,
     /// VLANs of bridges and their ports.
     BridgeVlans,
+    /// Qdiscs with filters, of all devices.
+    Qdiscs,
+    /// The filters of a device's hook.
+    Filters(u32, Hook),
 }
 
 impl Dump {
@@ -197,6 +202,8 @@ impl Dump {
             Self::Netconf(_) => "dump netconf",
             Self::BaseChains => "dump base chains",
             Self::BridgeVlans => "dump bridge VLANs",
+            Self::Qdiscs => "dump qdiscs",
+            Self::Filters(..) => "dump filters",
         }
     }
 
@@ -362,6 +369,8 @@ impl Requests {
             Dump::Netconf(family) => netconf::dump(&mut w, seq, family),
             Dump::BaseChains => nft::dump(&mut w, seq),
             Dump::BridgeVlans => vlan::dump(&mut w, seq),
+            Dump::Qdiscs => filter::dump_qdiscs(&mut w, seq),
+            Dump::Filters(ifindex, hook) => filter::dump(&mut w, seq, ifindex, hook),
         }
         let sent = self
             .socket(what.protocol())

@@ -58,6 +58,8 @@ pub enum LinkKind {
     Vlan(VlanInfo),
     /// A VRF: its table (`IFLA_VRF_TABLE`).
     Vrf(u32),
+    /// A bond of other devices.
+    Bond(BondInfo),
     /// Any other kind; empty for a device without one (a physical NIC, loopback).
     Other(String),
 }
@@ -73,6 +75,26 @@ pub struct VlanInfo {
     pub reorder_hdr: bool,
     /// Packets leave with other priorities than 0.
     pub egress_qos: bool,
+}
+
+/// `IFLA_BOND_*` of a bond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BondInfo {
+    /// `BOND_MODE_*`: 0 balance-rr, 1 active-backup, 2 balance-xor, 3 broadcast, 4 802.3ad, 5 balance-tlb, 6 balance-alb.
+    pub mode: u8,
+    /// `BOND_XMIT_POLICY_*`: 0 layer2, 1 layer3+4, 2 layer2+3 …
+    pub hash: u8,
+    /// Frames that come in by a backup are taken.
+    pub all_active: bool,
+}
+
+/// `IFLA_BOND_SLAVE_*` of a device in a bond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BondMember {
+    /// It takes part (`BOND_STATE_ACTIVE`), as far as the bond's mode says.
+    pub active: bool,
+    /// The bond thinks that its link is up.
+    pub up: bool,
 }
 
 /// `IFLA_BR_*` of a bridge.
@@ -214,6 +236,8 @@ pub struct Link {
     pub promiscuity: u32,
     /// Bridge port settings, when `master` is a bridge.
     pub brport: Option<BridgePort>,
+    /// Its part in a bond, when `master` is one.
+    pub bond: Option<BondMember>,
 }
 
 impl Link {
@@ -500,6 +524,159 @@ pub struct BaseChain {
     pub devices: Vec<String>,
 }
 
+/// The two hooks of a device at which traffic control's filters look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Hook {
+    /// What comes in.
+    Ingress,
+    /// What leaves.
+    Egress,
+}
+
+/// A `clsact` or `ingress` qdisc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Qdisc {
+    /// The device.
+    pub ifindex: u32,
+    /// Its filters are those of a block that devices share.
+    pub shared: bool,
+}
+
+/// A filter at one of the two hooks of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// The device.
+    pub ifindex: u32,
+    /// Where.
+    pub hook: Hook,
+    /// Chain: 0 is the one that packets begin with.
+    pub chain: u32,
+    /// Preference: the lowest is tried first.
+    pub priority: u16,
+    /// Ethertype that it is asked for: 0x0003 all, 0x8100 tagged.
+    pub protocol: u16,
+    /// Its number within the preference.
+    pub handle: u32,
+    /// Kind of classifier.
+    pub name: String,
+    /// It came with its options. Not so the head of the list of a preference in a dump.
+    pub whole: bool,
+    /// What it looks at.
+    pub kind: FilterKind,
+}
+
+/// What a filter looks at and does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterKind {
+    /// `flower`
+    Flower {
+        /// Fields.
+        key: Box<FlowerKey>,
+        /// In order.
+        actions: Vec<FilterAction>,
+        /// Not for hardware.
+        skip_hw: bool,
+    },
+    /// `matchall`
+    Matchall {
+        /// In order.
+        actions: Vec<FilterAction>,
+        /// Not for hardware.
+        skip_hw: bool,
+    },
+    /// Any other.
+    Other,
+}
+
+/// `TCA_FLOWER_KEY_*`: values, and masks where they have one. Numbers in host order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowerKey {
+    /// Destination MAC address.
+    pub dst_mac: ([u8; 6], [u8; 6]),
+    /// Source MAC address.
+    pub src_mac: ([u8; 6], [u8; 6]),
+    /// Ethertype; behind a tag that of the payload.
+    pub ethertype: Option<u16>,
+    /// IP protocol.
+    pub protocol: Option<u8>,
+    /// Source address, IPv4 in the first four bytes.
+    pub src_ip: ([u8; 16], [u8; 16]),
+    /// Destination address.
+    pub dst_ip: ([u8; 16], [u8; 16]),
+    /// Source port; ICMP: type.
+    pub src_port: (u16, u16),
+    /// Destination port; ICMP: code.
+    pub dst_port: (u16, u16),
+    /// Source ports from, to.
+    pub src_range: Option<(u16, u16)>,
+    /// Destination ports from, to.
+    pub dst_range: Option<(u16, u16)>,
+    /// VLAN id.
+    pub vlan_id: Option<u16>,
+    /// Priority in the tag.
+    pub vlan_prio: Option<u8>,
+    /// Ethertype behind the tag.
+    pub vlan_ethertype: Option<u16>,
+    /// `TCA_FLOWER_KEY_FLAGS_*`: bit 0 a fragment, bit 1 the first one.
+    pub flags: (u32, u32),
+    /// TCP flags.
+    pub tcp_flags: (u16, u16),
+    /// TOS or traffic class.
+    pub tos: (u8, u8),
+    /// TTL or hop limit.
+    pub ttl: (u8, u8),
+    /// It looks at something else as well.
+    pub other: bool,
+}
+
+/// An action of a filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterAction {
+    /// gact: `TC_ACT_*`.
+    Decide(i32),
+    /// mirred.
+    Mirred {
+        /// `TCA_EGRESS_REDIR` 1, `TCA_EGRESS_MIRROR` 2, 3 and 4 the same to ingress.
+        what: u32,
+        /// To this device.
+        ifindex: u32,
+        /// `TC_ACT_*` afterwards.
+        then: i32,
+    },
+    /// police.
+    Police(Police),
+    /// Another one, or one of the above with something that is not decoded: its kind.
+    Other(String),
+}
+
+/// A rate and how much may come at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ranged {
+    /// Per second; 0: no limit.
+    pub rate: u64,
+    /// At once.
+    pub burst: u64,
+}
+
+/// A policer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Police {
+    /// Its number: filters with the same one share it.
+    pub index: u32,
+    /// `TC_ACT_*` for what exceeds it.
+    pub exceed: i32,
+    /// `TC_ACT_*` for the rest.
+    pub conform: i32,
+    /// What is longer exceeds it.
+    pub mtu: u32,
+    /// In bytes.
+    pub rate: Ranged,
+    /// In packets.
+    pub packets: Ranged,
+    /// It has more than these.
+    pub other: bool,
+}
+
 /// Anything that a dump or a notification can speak of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Object {
@@ -532,6 +709,10 @@ pub enum Object {
     BridgeVlans(BridgeVlans),
     /// A base chain.
     BaseChain(BaseChain),
+    /// A filter of traffic control.
+    Filter(Filter),
+    /// A qdisc with such filters.
+    Qdisc(Qdisc),
     /// A table of nftables went, with all its chains: family, name (`None`: all tables).
     NftTable {
         /// `NFPROTO_*`.

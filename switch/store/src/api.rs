@@ -336,6 +336,29 @@ pub struct NeighRow {
     pub reason: String,
 }
 
+/// A filter of traffic control for `show`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FilterRow {
+    /// Device.
+    pub dev: String,
+    /// At the hook for what leaves.
+    pub egress: bool,
+    /// Chain.
+    pub chain: u32,
+    /// Preference.
+    pub priority: u16,
+    /// Within the preference.
+    pub handle: u32,
+    /// What it looks at and does.
+    pub text: String,
+    /// The chip's counter of its rule, 0 = none.
+    pub counter: u32,
+    /// `installed`, `trap`, `pending`, `failed`, `omitted`.
+    pub state: &'static str,
+    /// Reason, empty if none.
+    pub reason: String,
+}
+
 /// An FDB entry for `show` and `audit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FdbRow {

@@ -24,12 +24,13 @@ impl Store {
                 .map(|l| &l.link)
                 .filter(|l| l.master == *i)
                 .collect();
-            if !ports.iter().any(|p| matches!(p.kind, LinkKind::Swp { .. })) {
+            let is_port = |p: &Link| self.topo.port_of.contains_key(&p.ifindex);
+            if !ports.iter().any(|p| is_port(p)) {
                 continue;
             }
             let alien = ports
                 .iter()
-                .filter(|p| !matches!(p.kind, LinkKind::Swp { .. }))
+                .filter(|p| !is_port(p))
                 .min_by_key(|p| p.ifindex);
             // What the chip can't keep from leaving by a port, all ports must leave to the kernel.
             let of_vlan = || {
@@ -137,11 +138,8 @@ impl Store {
             if !matches!(r.link.kind, LinkKind::Bridge(_)) {
                 continue;
             }
-            let chain = self
-                .device_chain(&r.link.name, false)
-                .or_else(|| self.device_chain(&r.link.name, true));
-            if let Some(c) = chain {
-                found.push((b, format!("nftables base chain {c} is attached to it")));
+            if let Some(h) = self.hooked(&r.link) {
+                found.push((b, format!("{h} it")));
             }
         }
         for (b, reason) in found {

@@ -624,9 +624,13 @@ impl Store {
         self.hw.rifs.failed()
     }
 
-    /// The chip hands every frame of this front-panel port to the CPU: the kernel's bridge forwards, and learns.
+    /// The chip hands frames of this front-panel port to the CPU before it has looked at their addresses, all or those that
+    /// a filter names: the kernel's bridge forwards, and learns.
     pub fn traps_all(&self, ifindex: u32) -> bool {
-        self.topo.port_of.contains_key(&ifindex) && self.topo.reasons.contains_key(&ifindex)
+        // a bond that is no group of the chip is the kernel's as well
+        !self.topo.port_of.contains_key(&ifindex)
+            || self.topo.reasons.contains_key(&ifindex)
+            || self.filters_trap(ifindex)
     }
 
     /// What follows from the events so far has been worked out.
@@ -641,6 +645,7 @@ impl Store {
             .get(&ifindex)
             .or_else(|| self.ingress_reasons.get(&ifindex))
             .cloned()
+            .or_else(|| self.filters_reason(ifindex))
             .unwrap_or_default()
     }
 }

@@ -125,10 +125,18 @@ impl Store {
             port: 0,
             flags: 0,
             action: TND_ACT_FORWARD,
+            lag: None,
         };
+        let lag = |port| self.lag_of_port(port);
         let Some(e) = rec.kernel else {
             // Only the chip knows it so far; the kernel's echo is on its way.
-            return rec.device.map(|port| bodies::Fdb { port, ..base });
+            // a group's port may be gone, and what was learned there with it
+            let there = |port: &u16| self.topo.if_of_port.contains_key(port);
+            return rec.device.filter(there).map(|port| bodies::Fdb {
+                port,
+                lag: lag(port),
+                ..base
+            });
         };
         let port = self.topo.port_of.get(&e.ifindex).copied();
         let own = self
@@ -148,11 +156,13 @@ impl Store {
             }),
             (FdbKind::Static, Some(port)) if own => Some(bodies::Fdb {
                 port,
+                lag: lag(port),
                 flags: TND_FDB_STATIC,
                 ..base
             }),
             (FdbKind::ExternLearn, Some(port)) if own && !rec.own => Some(bodies::Fdb {
                 port,
+                lag: lag(port),
                 flags: TND_FDB_STATIC,
                 ..base
             }),
@@ -162,6 +172,7 @@ impl Store {
                 let port = rec.device.unwrap_or(port);
                 Some(bodies::Fdb {
                     port,
+                    lag: lag(port),
                     flags: if e.sticky { TND_FDB_STICKY } else { 0 },
                     ..base
                 })

@@ -14,7 +14,9 @@ mod bridge;
 mod explain;
 mod fdb;
 mod fib;
+mod filter;
 mod hw;
+mod lag;
 pub mod model;
 mod neigh;
 mod paths;
@@ -68,6 +70,10 @@ pub struct Store {
     fdb: HashMap<FdbKey, fdb::FdbRec>,
     /// VLANs of bridges and ports, with source and generation.
     vlans: BTreeMap<(u32, u16), (model::BridgeVlan, u8, u16)>,
+    filters: filter::Filters,
+    lags: lag::Lags,
+    /// Ports of groups that were configured.
+    lag_ports: BTreeSet<u16>,
     vrfs: vrf::Vrfs,
     paths: paths::Paths,
     aliases: Slab<Alias>,
@@ -130,6 +136,9 @@ impl Store {
             neighs: BTreeMap::new(),
             fdb: HashMap::new(),
             vlans: BTreeMap::new(),
+            filters: filter::Filters::default(),
+            lags: lag::Lags::default(),
+            lag_ports: BTreeSet::new(),
             vrfs: vrf::Vrfs::default(),
             paths: paths::Paths::default(),
             aliases: Slab::default(),
@@ -214,6 +223,10 @@ impl Store {
                 let g = generation(KindSet::BASE_CHAIN);
                 self.upsert_chain(source, x, g);
             }
+            Object::Filter(x) => {
+                let g = generation(KindSet::FILTER);
+                self.upsert_filter(source, *x, g);
+            }
             Object::Netconf(x) => {
                 let g = generation(KindSet::NETCONF);
                 self.upsert_netconf(source, x, g);
@@ -260,6 +273,10 @@ impl Store {
                 }) =>
             {
                 self.remove_chain(*f, t, n);
+            }
+            Key::Filter(k) if self.filters.all.get(k).is_some_and(|f| f.1 == src) => {
+                self.filters.all.remove(k);
+                self.topo.dirty = true;
             }
             Key::Netconf(f, s) if self.netconf.get(&(*f, *s)).is_some_and(|c| c.source == src) => {
                 self.netconf.remove(&(*f, *s));

@@ -70,11 +70,27 @@ pub enum LinkKind {
         /// IFLA_VRF_TABLE
         table: u32,
     },
+    /// A bond of other devices.
+    Bond(BondInfo),
     /// Loopback.
     Loopback,
     /// Anything else; the text is IFLA_INFO_KIND or, without it, a word for the device type.
     Other(String),
 }
+
+/// A bond, as a group of the chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BondInfo {
+    /// The group's number in the chip, which follows from the device's: 1..=[`BONDS`].
+    pub lag: u16,
+    /// `TND_LAG_HASH_*`
+    pub hash: u16,
+    /// What of it the chip can't do.
+    pub unsupported: Option<&'static str>,
+}
+
+/// Groups of the chip that bonds may get.
+pub const BONDS: u16 = 512;
 
 /// IFLA_BR_*: what of a bridge changes forwarding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -193,6 +209,8 @@ pub struct Link {
     pub mac: [u8; 6],
     /// Present while `master` is a bridge.
     pub bridge_port: Option<BridgePort>,
+    /// `master` is a bond, and this one takes part in it.
+    pub bond_active: bool,
 }
 
 /// An address of an interface. Key: all of it but the lifetime flags.
@@ -483,6 +501,75 @@ pub struct BaseChain {
     pub devices: Vec<String>,
 }
 
+/// What identifies a filter of traffic control. In the order in which the kernel tries those of one hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FilterKey {
+    /// The device.
+    pub ifindex: u32,
+    /// At the hook for what leaves, not for what comes in.
+    pub egress: bool,
+    /// Chain; packets begin with 0.
+    pub chain: u32,
+    /// Preference: the lower goes first.
+    pub priority: u16,
+    /// Within the preference.
+    pub handle: u32,
+}
+
+/// What a filter decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterVerdict {
+    /// The packet goes on its way.
+    Permit,
+    /// It ends here.
+    Drop,
+    /// Out of this device, as it is.
+    Redirect(u32),
+    /// The next filter is asked.
+    Next,
+}
+
+/// A policer of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterPolice {
+    /// Filters with the same number share it. Not 0.
+    pub index: u32,
+    /// Packets, else bytes.
+    pub packets: bool,
+    /// Per second.
+    pub rate: u64,
+    /// At once.
+    pub burst: u64,
+    /// What is longer, in bytes, exceeds it.
+    pub longest: u32,
+}
+
+/// A filter of traffic control at a device. Key: `key`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Key.
+    pub key: FilterKey,
+    /// In about `tc filter`'s words.
+    pub text: String,
+    /// Fields of a frame that it looks at, as the chip's rules do. If [`Filter::kernel`] says so these are fewer than the
+    /// kernel looks at, never others.
+    pub fields: tandem_abi::raw::tnd_acl_key,
+    /// The bits of them that count.
+    pub mask: tandem_abi::raw::tnd_acl_key,
+    /// Source ports from, to.
+    pub src_ports: Option<(u16, u16)>,
+    /// Destination ports from, to.
+    pub dst_ports: Option<(u16, u16)>,
+    /// Decision.
+    pub verdict: FilterVerdict,
+    /// A copy goes out of this device.
+    pub mirror: Option<u32>,
+    /// What exceeds it is dropped; what does not, goes by the verdict.
+    pub police: Option<FilterPolice>,
+    /// Why only the kernel can tell what happens to packets that match.
+    pub kernel: Option<String>,
+}
+
 /// Whose sysctl: `conf/all`, `conf/default`, or one interface's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConfScope {
@@ -557,6 +644,8 @@ pub enum Object {
     Rule(Rule),
     /// nftables base chain.
     BaseChain(BaseChain),
+    /// Filter of traffic control.
+    Filter(Box<Filter>),
     /// Per-interface sysctls.
     Netconf(Netconf),
     /// Namespace-wide sysctls.
@@ -584,6 +673,8 @@ pub enum Key {
     Rule(Rule),
     /// Family, table, name.
     BaseChain(u8, String, String),
+    /// Device, hook, chain, preference, handle.
+    Filter(FilterKey),
     /// Family, scope.
     Netconf(Family, ConfScope),
 }
@@ -613,8 +704,10 @@ impl KindSet {
     pub const NETCONF: KindSet = KindSet(1 << 8);
     /// VLANs of bridges and their ports.
     pub const BRIDGE_VLAN: KindSet = KindSet(1 << 9);
+    /// Filters of traffic control.
+    pub const FILTER: KindSet = KindSet(1 << 10);
     /// Everything.
-    pub const ALL: KindSet = KindSet(0x3ff);
+    pub const ALL: KindSet = KindSet(0x7ff);
 
     /// All kinds of `other` are in `self`.
     pub fn contains(self, other: KindSet) -> bool {

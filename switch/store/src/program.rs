@@ -138,6 +138,15 @@ impl Store {
                 Cls::Nexthop | Cls::Nhg => self.target_changed(r),
                 Cls::Fdb => self.fdb_state_changed(r.id, now),
                 Cls::Member => self.member_changed(r.id),
+                Cls::Lag => self.lag_answered(r),
+                Cls::AclEntry => self.list_answered(r, now),
+                Cls::AclBind => {
+                    self.bind_changed(r.id);
+                    self.list_answered(r, now);
+                }
+                Cls::AclTable | Cls::AclCounter | Cls::Policer | Cls::Mirror => {
+                    self.rule_part_changed(r);
+                }
                 _ => {}
             }
         }
@@ -492,6 +501,8 @@ impl Store {
                     self.refund(c.table);
                     self.wait_for(f.what, c.table, false);
                 }
+                self.list_answered(f.what, now_ns);
+                self.lag_answered(f.what);
             }
         }
         self.drain_changed(now_ns);

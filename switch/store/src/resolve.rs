@@ -336,6 +336,8 @@ impl Store {
         for id in std::mem::take(&mut self.hw.vrfs.released) {
             self.vrf_released(id);
         }
+        self.drop_released_rules();
+        self.drop_released_lags();
         self.hw.vlans.released.clear();
         self.topo.dirty |= self.topo.rif_moving && !self.hw.rifs.released.is_empty();
         self.hw.rifs.released.clear();

@@ -171,6 +171,12 @@ impl Store {
             self.vlans.retain(|_, v| v.1 != src || v.2 == g);
             self.counters.swept += (all - self.vlans.len()) as u64;
         }
+        if kinds.contains(KindSet::FILTER) {
+            let g = self.generation(source, KindSet::FILTER);
+            let all = self.filters.all.len();
+            self.filters.all.retain(|_, f| f.1 != src || f.2 == g);
+            self.counters.swept += (all - self.filters.all.len()) as u64;
+        }
         if kinds.contains(KindSet::NEXTHOP) {
             let g = self.generation(source, KindSet::NEXTHOP);
             let mut stale: Vec<u32> = self

@@ -136,6 +136,7 @@ impl Store {
             self.remove_fdb(k, now);
         }
         self.vlans.retain(|k, _| k.0 != ifindex);
+        self.filters_gone(ifindex);
         self.netconf
             .remove(&(Family::V4, ConfScope::Interface(ifindex)));
         self.netconf
@@ -320,6 +321,7 @@ impl Store {
         self.topo.reasons.clear();
         self.topo.router_reason = self.router_reason();
         self.refresh_maps();
+        self.refresh_lags(now);
         self.refresh_vrfs(now);
         let bridges = self.bridges();
         self.refresh_domains(&bridges, now);
@@ -327,6 +329,7 @@ impl Store {
         self.bridge_device_reasons();
         self.vlan_device_reasons();
         self.refresh_rifs(&bridges, now);
+        self.refresh_filters(now);
         for p in self.paths.ids() {
             self.paths.touch(p);
         }
@@ -399,55 +402,103 @@ impl Store {
                     mtu: 1500,
                     stp: TND_STP_DISABLED,
                     mac: [0; 6],
+                    lag: None,
                 },
-                Some(l) => {
-                    let mut flags = if l.admin_up { TND_PORT_UP } else { 0 };
-                    let mut stp = BR_STATE_FORWARDING;
-                    let mut reason = self.port_device_reason(l);
-                    if self.vrf_master(l).is_none() {
-                        let bridge = self.topo.reasons.get(&l.master).cloned();
-                        match (bridges.contains_key(&l.master), &l.bridge_port) {
-                            (true, Some(bp)) => {
-                                stp = bp.state;
-                                flags |= bridge_port_flags(bp);
-                                if let Some(u) = bp.unsupported {
-                                    reason = format!("bridge port option {u} is not offloaded");
-                                }
-                                if let (true, Some(b)) = (reason.is_empty(), bridge) {
-                                    reason = format!("{}: {b}", self.dev(l.master));
-                                }
-                            }
-                            _ => {
-                                reason = match bridge {
-                                    Some(b) => format!("{}: {b}", self.dev(l.master)),
-                                    None => format!(
-                                        "its master {} is not an offloaded bridge",
-                                        self.dev(l.master)
-                                    ),
-                                };
-                            }
-                        }
-                    }
-                    let members = self.port_members(port, l);
-                    if self.want_members(port, members, now) && reason.is_empty() {
-                        reason = "its VLANs are being replaced".into();
-                    }
-                    if !reason.is_empty() {
-                        flags |= TND_PORT_TRAP_ALL;
-                        self.topo.reasons.insert(l.ifindex, reason);
-                    }
-                    Port {
-                        flags,
-                        mtu: l.mtu,
-                        stp,
-                        mac: l.mac,
-                    }
-                }
+                Some(l) => self.port_body(port, l, bridges, now),
             };
             if link.is_none() {
                 self.want_members(port, Members::new(), now);
             }
             self.hw.want(u32::from(port) - 1, Some(body), now);
+        }
+        // The groups' ports: there as long as the group is.
+        let groups: Vec<(u16, u32)> = self
+            .lags
+            .on
+            .iter()
+            .map(|(lag, i)| (self.lag_port(*lag), *i))
+            .collect();
+        let gone: Vec<u16> = self
+            .lag_ports
+            .iter()
+            .copied()
+            .filter(|p| !groups.iter().any(|g| g.0 == *p))
+            .collect();
+        for port in gone {
+            self.lag_ports.remove(&port);
+            self.want_members(port, Members::new(), now);
+            self.hw.want::<Port>(u32::from(port) - 1, None, now);
+        }
+        for (port, ifindex) in groups {
+            while self.ports_taken < u32::from(port) {
+                self.hw.ports.take();
+                self.ports_taken += 1;
+            }
+            let Some(link) = self.links.get(&ifindex).map(|r| r.link.clone()) else {
+                continue;
+            };
+            self.lag_ports.insert(port);
+            let body = self.port_body(port, &link, bridges, now);
+            self.hw.want(u32::from(port) - 1, Some(body), now);
+        }
+    }
+
+    /// A port's object, and its memberships on the way.
+    fn port_body(
+        &mut self,
+        port: u16,
+        l: &Link,
+        bridges: &BTreeMap<u32, (BridgeInfo, String)>,
+        now: u64,
+    ) -> Port {
+        let mut flags = if l.admin_up { TND_PORT_UP } else { 0 };
+        let mut stp = BR_STATE_FORWARDING;
+        let mut reason = self.port_device_reason(l);
+        if let (true, Some(why)) = (reason.is_empty(), self.no_lists(port)) {
+            reason = why;
+        }
+        if let Some(why) = self.bond_of(l) {
+            // what is set here sleeps while the port is in its group: until then all of it is the kernel's
+            flags |= TND_PORT_TRAP_ALL;
+            reason = why;
+        } else if self.vrf_master(l).is_none() {
+            let bridge = self.topo.reasons.get(&l.master).cloned();
+            match (bridges.contains_key(&l.master), &l.bridge_port) {
+                (true, Some(bp)) => {
+                    stp = bp.state;
+                    flags |= bridge_port_flags(bp);
+                    if let Some(u) = bp.unsupported {
+                        reason = format!("bridge port option {u} is not offloaded");
+                    }
+                    if let (true, Some(b)) = (reason.is_empty(), bridge) {
+                        reason = format!("{}: {b}", self.dev(l.master));
+                    }
+                }
+                _ => {
+                    reason = match bridge {
+                        Some(b) => format!("{}: {b}", self.dev(l.master)),
+                        None => format!(
+                            "its master {} is not an offloaded bridge",
+                            self.dev(l.master)
+                        ),
+                    };
+                }
+            }
+        }
+        let members = self.port_members(port, l);
+        if self.want_members(port, members, now) && reason.is_empty() {
+            reason = "its VLANs are being replaced".into();
+        }
+        if !reason.is_empty() {
+            flags |= TND_PORT_TRAP_ALL;
+            self.topo.reasons.insert(l.ifindex, reason);
+        }
+        Port {
+            flags,
+            mtu: l.mtu,
+            stp,
+            mac: l.mac,
+            lag: self.lag_of_port(port),
         }
     }
 
@@ -496,6 +547,10 @@ impl Store {
                 LinkKind::Swp { port } if port >= 1 && port <= self.config.ports => {
                     RifPlace::Port(port)
                 }
+                LinkKind::Bond(_) => match self.topo.port_of.get(i) {
+                    Some(port) => RifPlace::Port(*port),
+                    None => continue,
+                },
                 LinkKind::Bridge(info) => {
                     let own = if info.vlan_filtering {
                         let pvid = self.vlans_of(*i).find(|v| v.pvid && v.untagged);
@@ -545,6 +600,10 @@ impl Store {
                         mac: l.mac,
                         flags,
                         mtu: l.mtu,
+                        lag: match place {
+                            RifPlace::Port(p) | RifPlace::PortVlan(p, _) => self.lag_of_port(p),
+                            RifPlace::Vlan(_) => None,
+                        },
                     },
                 );
             }

@@ -69,8 +69,7 @@ impl Store {
             && l.mac == lower.mac
             && self.vrf_master(l).is_some()
             && !self.links.values().any(|u| u.link.lower == l.ifindex)
-            && self.device_chain(&l.name, false).is_none()
-            && self.device_chain(&l.name, true).is_none()
+            && self.hooked(l).is_none()
     }
 
     /// The place of a VLAN interface's router interface, or why it has none.
@@ -78,11 +77,8 @@ impl Store {
         let Some(lower) = self.links.get(&l.lower).map(|r| &r.link) else {
             return Err("what it is on is not here".into());
         };
-        if let Some(c) = self
-            .device_chain(&l.name, false)
-            .or_else(|| self.device_chain(&l.name, true))
-        {
-            return Err(format!("nftables base chain {c} is attached to it"));
+        if let Some(h) = self.hooked(l) {
+            return Err(format!("{h} it"));
         }
         if let Some(u) = self.links.values().find(|u| u.link.lower == l.ifindex) {
             return Err(format!("{} is on top of it", u.link.name));
@@ -95,6 +91,13 @@ impl Store {
                 true if self.vrf_master(lower).is_some() => Ok(RifPlace::PortVlan(port, vid)),
                 true => Err(format!("{} is in a bridge", lower.name)),
                 false => Err(format!("the chip has no port {port}")),
+            },
+            LinkKind::Bond(_) => match self.topo.port_of.get(&lower.ifindex) {
+                Some(port) if self.vrf_master(lower).is_some() => {
+                    Ok(RifPlace::PortVlan(*port, vid))
+                }
+                Some(_) => Err(format!("{} is in a bridge", lower.name)),
+                None => Err(format!("{} is no group of the chip", lower.name)),
             },
             LinkKind::Bridge(b) if !b.vlan_filtering => Err(format!(
                 "a VLAN interface on {}, which does not filter by VLAN, is not offloaded",
@@ -233,6 +236,7 @@ impl Store {
     /// Memberships that a front-panel port should have.
     pub(crate) fn port_members(&self, port: u16, l: &Link) -> Members {
         let mut out = Members::new();
+        let lag = self.lag_of_port(port);
         let mut put = |dev, vlan, vid, flags| {
             if let Some(&f) = self.topo.fid_of.get(&Domain { dev, vlan }) {
                 let member = Member {
@@ -240,6 +244,7 @@ impl Store {
                     port,
                     vid,
                     flags,
+                    lag,
                 };
                 out.insert((port, vid), member);
             }

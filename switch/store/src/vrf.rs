@@ -237,11 +237,8 @@ impl Store {
         if !l.admin_up {
             return format!("its VRF {} is down", l.name);
         }
-        if let Some(c) = self
-            .device_chain(&l.name, false)
-            .or_else(|| self.device_chain(&l.name, true))
-        {
-            return format!("nftables base chain {c} is attached to {}", l.name);
+        if let Some(h) = self.hooked(l) {
+            return format!("{h} {}", l.name);
         }
         for family in [Family::V4, Family::V6] {
             let of = |f: &dyn Fn(&crate::model::Rule) -> bool| {

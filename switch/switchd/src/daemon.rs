@@ -80,6 +80,8 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         view.lock().add_port(port.port, port.ifindex);
         ports.push(port);
     }
+    view.lock()
+        .set_front(u16::try_from(ports.len()).unwrap_or(u16::MAX));
     let ports = Arc::new(ports);
     let restart = ports.iter().any(|p| p.taken_over);
     let (how, store_how) = if restart {

@@ -16,8 +16,9 @@
 //!
 //! The stamp stands in `skb->tc_index`: it belongs to traffic control alone (users see neither mark
 //! nor priority change), it is copied with clones, survives bridging and routing, and a fresh packet
-//! has zero there. Both programs answer *unspecified*, so that filters of the user's own run after
-//! them (and because *ok* would overwrite the field with the filter's class).
+//! has zero there. For a copy the ingress program answers *ok* with the stamp as its class, which is how
+//! the kernel writes the field: filters of the user's own don't see it, the chip has applied them to the
+//! frame itself. In all other cases both programs answer *unspecified*, and the user's filters follow.
 //!
 //! The programs stay while the netdev lives in its namespace, whatever becomes of switchd; a running
 //! switchd looks every two seconds whether they are there, and attaches them again.
@@ -38,12 +39,13 @@ pub const QUEUES: usize = 2;
 /// In `skb->tc_index` of a stamped frame.
 const STAMP: i32 = 0x7d4d;
 
-const INGRESS: [Insn; 5] = [
+const INGRESS: [Insn; 6] = [
     Insn::load(Width::W, Reg::R2, Reg::R1, skb::QUEUE_MAPPING),
-    // the tun driver records queue q as q + 1
-    Insn::jump_imm(Cond::Ne, Reg::R2, QUEUE_COPY as i32 + 1, 1),
-    Insn::store_imm(Width::W, Reg::R1, skb::TC_INDEX, STAMP),
     Insn::mov_imm(Reg::R0, tc_act::UNSPEC),
+    // the tun driver records queue q as q + 1
+    Insn::jump_imm(Cond::Ne, Reg::R2, QUEUE_COPY as i32 + 1, 2),
+    Insn::store_imm(Width::W, Reg::R1, skb::TC_CLASSID, STAMP),
+    Insn::mov_imm(Reg::R0, tc_act::OK),
     Insn::exit(),
 ];
 
@@ -56,8 +58,9 @@ const EGRESS: [Insn; 5] = [
 ];
 
 /// Place of the programs: first, so that no other filter can let a stamped frame pass.
-const PRIORITY: u16 = 1;
-const HANDLE: u32 = 0x7d;
+pub(crate) const PRIORITY: u16 = 1;
+/// Their number there.
+pub(crate) const HANDLE: u32 = 0x7d;
 
 fn slot(ifindex: u32, direction: Direction) -> Slot {
     Slot {

@@ -30,6 +30,8 @@ struct PortView {
 pub struct View {
     ports: HashMap<u16, PortView>,
     by_ifindex: HashMap<u32, u16>,
+    /// Number of front-panel ports.
+    front: u16,
     /// Entries that a person or another program set: never overwritten by learning.
     pinned: HashSet<FdbKey>,
     /// Addresses that the chip has learned, by VLAN. What the kernel then says of them is the echo of our own
@@ -63,8 +65,21 @@ pub enum Meaning {
 impl View {
     /// A port and its netdev.
     pub fn add_port(&mut self, port: u16, ifindex: u32) {
+        if let Some(old) = self.ports.get(&port).map(|p| p.ifindex) {
+            self.by_ifindex.remove(&old);
+        }
         self.ports.entry(port).or_default().ifindex = ifindex;
         self.by_ifindex.insert(ifindex, port);
+    }
+
+    /// How many ports the front panel has; those of groups come behind.
+    pub fn set_front(&mut self, ports: u16) {
+        self.front = ports;
+    }
+
+    /// A bond: its group's port comes behind those of the front panel.
+    pub fn add_group(&mut self, lag: u16, ifindex: u32) {
+        self.add_port(self.front + lag, ifindex);
     }
 
     /// The front-panel port of a netdev.

@@ -178,6 +178,8 @@ pub enum Table {
     Rifs,
     /// Forwarding domains (table memory)
     Vlans,
+    /// Filters of traffic control at ports, with what they look at and packets
+    Acl,
     /// Lists of rules (table memory)
     Acls,
     /// Rules of these lists, with match and action

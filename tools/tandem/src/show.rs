@@ -58,6 +58,16 @@ const NEIGHBOURS: &[Column] = &[
     left("STATE", "state"),
     left("REASON", "reason"),
 ];
+const ACL: &[Column] = &[
+    left("DEV", "dev"),
+    left("HOOK", "hook"),
+    right("PREF", "pref"),
+    right("HANDLE", "handle"),
+    left("RULE", "rule"),
+    right("PACKETS", "packets"),
+    left("STATE", "state"),
+    left("REASON", "reason"),
+];
 const POOLS: &[Column] = &[
     left("POOL", "name"),
     left("UNIT", "unit"),
@@ -274,6 +284,7 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::Nhgs => (table("nhgs")?, &[]),
         Table::Rifs => (table("rifs")?, &[]),
         Table::Vlans => (table("vlans")?, &[]),
+        Table::Acl => (rows(&switchd, "/v1/acl", &[], fetch)?, ACL),
         Table::Acls => (table("acls")?, &[]),
         Table::AclRules => (table("acl-rules")?, &[]),
         Table::AclBinds => (table("acl-binds")?, &[]),

@@ -35,6 +35,8 @@ pub(crate) struct Port {
     pub mtu: u32,
     pub stp: u8,
     pub mac: [u8; 6],
+    /// Table id of the link aggregation group whose port this is.
+    pub lag: Option<u32>,
 }
 
 impl HwBody for Port {
@@ -53,9 +55,56 @@ impl HwBody for Port {
             ..Default::default()
         })
     }
-    fn deps(&self, _: &mut dyn FnMut(Ref)) {}
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        on_lag(self.lag, f);
+    }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;
+    }
+}
+
+/// What is on a group's port needs the group.
+fn on_lag(lag: Option<u32>, f: &mut dyn FnMut(Ref)) {
+    if let Some(id) = lag {
+        f(Ref::new(Cls::Lag, id));
+    }
+}
+
+/// TND_CLS_LAG
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lag {
+    pub lag: u16,
+    pub hash: u16,
+    /// Front-panel ports in order, and whether they take part.
+    pub members: Vec<(u16, bool)>,
+}
+
+impl HwBody for Lag {
+    const CLS: Cls = Cls::Lag;
+    const ABI: u16 = TND_CLS_LAG;
+    fn same_key(&self, other: &Self) -> bool {
+        self.lag == other.lag
+    }
+    fn encode(&self, _: u32) -> Body {
+        let head = tnd_lag {
+            struct_size: size::<tnd_lag>(),
+            lag: self.lag,
+            count: self.members.len() as u16,
+            hash: self.hash,
+        };
+        let mut b = head.as_bytes().to_vec();
+        for (port, active) in &self.members {
+            let m = tnd_lag_member {
+                port: *port,
+                flags: if *active { TND_LAG_ACTIVE } else { 0 },
+            };
+            b.extend_from_slice(m.as_bytes());
+        }
+        Body::Arena(b.into())
+    }
+    fn deps(&self, _: &mut dyn FnMut(Ref)) {}
+    fn spoil(&mut self) {
+        self.hash = u16::MAX;
     }
 }
 
@@ -92,6 +141,8 @@ pub(crate) struct Member {
     pub port: u16,
     pub vid: u16,
     pub flags: u32,
+    /// Table id of the group whose port it is.
+    pub lag: Option<u32>,
 }
 
 impl HwBody for Member {
@@ -109,6 +160,7 @@ impl HwBody for Member {
     }
     fn deps(&self, f: &mut dyn FnMut(Ref)) {
         f(Ref::new(Cls::Vlan, self.vlan));
+        on_lag(self.lag, f);
     }
     fn spoil(&mut self) {
         self.flags = u32::MAX;
@@ -153,6 +205,8 @@ pub(crate) struct Rif {
     pub mac: [u8; 6],
     pub flags: u32,
     pub mtu: u32,
+    /// Table id of the group whose port it is on.
+    pub lag: Option<u32>,
 }
 
 impl HwBody for Rif {
@@ -185,6 +239,7 @@ impl HwBody for Rif {
         if let Some(v) = self.vrf.checked_sub(1) {
             f(Ref::new(Cls::Vrf, u32::from(v)));
         }
+        on_lag(self.lag, f);
     }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;
@@ -328,6 +383,8 @@ pub(crate) struct Fdb {
     pub port: u16,
     pub flags: u16,
     pub action: u8,
+    /// Table id of the group whose port it leads to.
+    pub lag: Option<u32>,
 }
 
 impl HwBody for Fdb {
@@ -349,6 +406,7 @@ impl HwBody for Fdb {
     }
     fn deps(&self, f: &mut dyn FnMut(Ref)) {
         f(Ref::new(Cls::Vlan, self.vlan));
+        on_lag(self.lag, f);
     }
     fn spoil(&mut self) {
         self.flags = u16::MAX;

@@ -9,12 +9,14 @@
 //! One small state machine for every class but routes (those have a compact form, see `fib`). Level-triggered: a
 //! change of `want` or `have` puts the object into the queue, the step compares and posts one command.
 
+pub(crate) mod acl;
 pub(crate) mod bodies;
 pub(crate) mod table;
 
 use crate::api::{Body, Completion, Planned, Ring};
 use crate::fib::Content;
-use bodies::{Fdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
+use acl::{AclBind, AclCounter, AclEntry, AclTable, Mirror, Policer};
+use bodies::{Fdb, Lag, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
 use std::collections::{HashMap, VecDeque};
 use table::{Obj, Sent, Table};
 use tandem_abi::raw::*;
@@ -22,6 +24,7 @@ use tandem_abi::raw::*;
 /// Classes of objects that the store programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Cls {
+    Lag,
     Port,
     Vlan,
     Member,
@@ -31,10 +34,19 @@ pub(crate) enum Cls {
     Nhg,
     Neigh,
     Fdb,
+    AclTable,
+    AclCounter,
+    Policer,
+    Mirror,
+    AclEntry,
+    AclBind,
     Route4,
     Route6,
     Lease,
 }
+
+/// Classes with a table and a queue.
+const CLASSES: usize = 16;
 
 /// One object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -177,6 +189,7 @@ pub(crate) enum DepState {
 /// Tables of all classes but routes, the queues, and what is on its way.
 #[derive(Debug, Default)]
 pub(crate) struct Hw {
+    pub lags: Table<Lag>,
     pub ports: Table<Port>,
     pub vlans: Table<Vlan>,
     pub members: Table<Member>,
@@ -186,8 +199,14 @@ pub(crate) struct Hw {
     pub nhgs: Table<Nhg>,
     pub neighs: Table<Neigh>,
     pub fdb: Table<Fdb>,
+    pub acl_tables: Table<AclTable>,
+    pub acl_counters: Table<AclCounter>,
+    pub policers: Table<Policer>,
+    pub mirrors: Table<Mirror>,
+    pub acl_entries: Table<AclEntry>,
+    pub acl_binds: Table<AclBind>,
     /// Objects to look at, by class so that dependencies go first.
-    pub queues: [VecDeque<u32>; 9],
+    pub queues: [VecDeque<u32>; CLASSES],
     pub flights: Flights,
     pub waiting: HashMap<u16, Waiting>,
     /// Targets of routes (next hops, groups) that came to stand or failed: their routes must be looked at.
@@ -206,12 +225,17 @@ macro_rules! classes {
         }
     )* };
 }
-classes! { Port, ports; Vlan, vlans; Member, members; Vrf, vrfs; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb; }
+classes! { Lag, lags; Port, ports; Vlan, vlans; Member, members; Vrf, vrfs; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb;
+AclTable, acl_tables; AclCounter, acl_counters; Policer, policers; Mirror, mirrors; AclEntry, acl_entries; AclBind, acl_binds; }
 
 /// Runs `$body` with `$t` standing for the body type of a class.
 macro_rules! with_class {
     ($cls:expr, $t:ident => $body:expr) => {
         match $cls {
+            Cls::Lag => {
+                type $t = Lag;
+                $body
+            }
             Cls::Port => {
                 type $t = Port;
                 $body
@@ -246,6 +270,30 @@ macro_rules! with_class {
             }
             Cls::Fdb => {
                 type $t = Fdb;
+                $body
+            }
+            Cls::AclTable => {
+                type $t = AclTable;
+                $body
+            }
+            Cls::AclCounter => {
+                type $t = AclCounter;
+                $body
+            }
+            Cls::Policer => {
+                type $t = Policer;
+                $body
+            }
+            Cls::Mirror => {
+                type $t = Mirror;
+                $body
+            }
+            Cls::AclEntry => {
+                type $t = AclEntry;
+                $body
+            }
+            Cls::AclBind => {
+                type $t = AclBind;
                 $body
             }
             Cls::Route4 | Cls::Route6 | Cls::Lease => Default::default(),
@@ -295,11 +343,17 @@ impl Hw {
             }
         }
         match r.cls {
+            Cls::Lag => look(self.lags.at(r.id)),
             Cls::Vlan => look(self.vlans.at(r.id)),
             Cls::Vrf => look(self.vrfs.at(r.id)),
             Cls::Rif => look(self.rifs.at(r.id)),
             Cls::Nexthop => look(self.nexthops.at(r.id)),
             Cls::Nhg => look(self.nhgs.at(r.id)),
+            Cls::AclTable => look(self.acl_tables.at(r.id)),
+            Cls::AclCounter => look(self.acl_counters.at(r.id)),
+            Cls::Policer => look(self.policers.at(r.id)),
+            Cls::Mirror => look(self.mirrors.at(r.id)),
+            Cls::AclEntry => look(self.acl_entries.at(r.id)),
             _ => DepState::Ready,
         }
     }
@@ -384,6 +438,7 @@ impl Hw {
             (Some(have), None) => {
                 if B::FIXED {
                     o.have = None;
+                    self.hold_deps(&have, -1);
                     return None;
                 }
                 if o.refs > 0 {
@@ -615,17 +670,27 @@ impl Hw {
         }
         macro_rules! each { ($($f:ident),*) => { $( self.$f.forget(); )* } }
         each!(
-            ports, vlans, members, vrfs, rifs, nexthops, nhgs, neighs, fdb
+            lags, ports, vlans, members, vrfs, rifs, nexthops, nhgs, neighs, fdb
+        );
+        each!(
+            acl_tables,
+            acl_counters,
+            policers,
+            mirrors,
+            acl_entries,
+            acl_binds
         );
         macro_rules! requeue { ($($f:ident, $c:ident);*) => { $(
             for id in self.$f.ids() { self.queue(Ref::new(Cls::$c, id)); }
         )* } }
-        requeue!(ports, Port; vlans, Vlan; members, Member; vrfs, Vrf; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb);
+        requeue!(lags, Lag; ports, Port; vlans, Vlan; members, Member; vrfs, Vrf; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb);
+        requeue!(acl_tables, AclTable; acl_counters, AclCounter; policers, Policer; mirrors, Mirror; acl_entries, AclEntry; acl_binds, AclBind);
     }
 
     /// The next object to look at, dependencies first.
     pub fn pop(&mut self) -> Option<Ref> {
-        const ORDER: [Cls; 9] = [
+        const ORDER: [Cls; CLASSES] = [
+            Cls::Lag,
             Cls::Port,
             Cls::Vlan,
             Cls::Member,
@@ -635,6 +700,12 @@ impl Hw {
             Cls::Nhg,
             Cls::Neigh,
             Cls::Fdb,
+            Cls::AclTable,
+            Cls::AclCounter,
+            Cls::Policer,
+            Cls::Mirror,
+            Cls::AclEntry,
+            Cls::AclBind,
         ];
         for c in ORDER {
             if let Some(id) = self.queues[c as usize].pop_front() {
@@ -646,7 +717,8 @@ impl Hw {
 
     /// Objects that wait for something, routes not counted.
     pub fn failed(&self) -> usize {
-        self.vlans.failed()
+        self.lags.failed()
+            + self.vlans.failed()
             + self.members.failed()
             + self.vrfs.failed()
             + self.rifs.failed()
@@ -654,6 +726,12 @@ impl Hw {
             + self.nhgs.failed()
             + self.neighs.failed()
             + self.fdb.failed()
+            + self.acl_tables.failed()
+            + self.acl_counters.failed()
+            + self.policers.failed()
+            + self.mirrors.failed()
+            + self.acl_entries.failed()
+            + self.acl_binds.failed()
     }
 
     pub fn queues_empty(&self) -> bool {

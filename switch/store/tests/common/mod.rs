@@ -533,6 +533,7 @@ pub fn swp(n: u16) -> Link {
         mtu: 1500,
         mac: mac(n as u8),
         bridge_port: None,
+        bond_active: false,
     }
 }
 

@@ -57,6 +57,13 @@ pub(super) async fn audit(
     }
 }
 
+/// What the chip has counted, by counter.
+pub(super) async fn packets_of_rules(
+    api: &Api,
+) -> Result<std::collections::HashMap<u32, u64>, ApiError> {
+    chip::counters(api).await
+}
+
 async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
     let (source, config, domains) = api
         .ask(|core| {

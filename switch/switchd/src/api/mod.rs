@@ -12,7 +12,8 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{
-    Explain, Fdb, Items, Neighbour, Port, Route, Status, SyncAnswer, SyncRequest, SyncStatus,
+    AclRule, Explain, Fdb, Items, Neighbour, Port, Route, Status, SyncAnswer, SyncRequest,
+    SyncStatus,
 };
 use tandem_store::Counters;
 use tandem_store::model::Family;
@@ -97,6 +98,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/routes", get(routes))
         .route("/v1/neighbours", get(neighbours))
         .route("/v1/fdb", get(fdb))
+        .route("/v1/acl", get(acl))
         .route("/v1/explain/{kind}", get(explain))
         .route("/v1/sync", post(sync))
         .route("/v1/audit", post(audit::audit))
@@ -235,6 +237,13 @@ async fn neighbours(State(api): State<Api>) -> ApiResult<Items<Neighbour>> {
 
 async fn fdb(State(api): State<Api>) -> ApiResult<Items<Fdb>> {
     let rows = api.ask(|core| rows::fdb(core)).await?;
+    Ok(Json(rows.into()))
+}
+
+async fn acl(State(api): State<Api>) -> ApiResult<Items<AclRule>> {
+    // without an ASIC there is nothing counted, and the rules are pending
+    let packets = audit::packets_of_rules(&api).await.unwrap_or_default();
+    let rows = api.ask(move |core| rows::acl(core, &packets)).await?;
     Ok(Json(rows.into()))
 }
 

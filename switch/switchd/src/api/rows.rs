@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use tandem_mgmt::types::{Cost, Explain, Fdb, Items, Neighbour, Port, Route};
+use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Items, Neighbour, Port, Route};
 use tandem_store::model::{Family, nud};
 use tandem_store::{Explanation, FdbRow, NeighRow, Policy, RouteRow};
 
@@ -25,7 +25,7 @@ pub(super) fn policy(p: Policy) -> &'static str {
 
 fn state(store: &str, action: &str, reason: &str) -> &'static str {
     match (store, action) {
-        ("installed", "trap") | ("omitted", _) => "trap",
+        ("installed", "trap") | ("omitted" | "trap", _) => "trap",
         ("installed", _) if reason.is_empty() => "offloaded",
         ("installed", _) => "trap",
         ("failed", _) => "failed",
@@ -190,6 +190,24 @@ pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
                 state: state(n.state, "forward", &n.reason).into(),
                 reason: some(n.reason),
             }
+        })
+        .collect()
+}
+
+/// All filters at ports, with what the chip has counted.
+pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) -> Vec<AclRule> {
+    core.store
+        .filters()
+        .into_iter()
+        .map(|f| AclRule {
+            dev: f.dev,
+            hook: if f.egress { "egress" } else { "ingress" }.into(),
+            pref: f.priority,
+            handle: f.handle,
+            rule: f.text,
+            packets: packets.get(&f.counter).copied(),
+            state: state(f.state, "forward", &f.reason).into(),
+            reason: some(f.reason),
         })
         .collect()
 }

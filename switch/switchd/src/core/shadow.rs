@@ -91,6 +91,9 @@ impl Shadow {
                 let in_bridge = if l.bridge_port.is_some() { l.master } else { 0 };
                 let ours = {
                     let mut v = view.lock();
+                    if let LinkKind::Bond(b) = l.kind {
+                        v.add_group(b.lag, l.ifindex);
+                    }
                     v.set_bridge(l.ifindex, in_bridge);
                     v.port_of(l.ifindex).is_some()
                 };

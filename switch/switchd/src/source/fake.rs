@@ -115,6 +115,7 @@ fn a_consumer_needs_the_trait_only() {
         mtu: 1500,
         mac: [2, 0, 0, 0, 0, 1],
         bridge_port: None,
+        bond_active: false,
     });
     let fake = FakeSource::new(vec![link.clone()]);
     let written = Arc::clone(&fake.written);

@@ -27,7 +27,26 @@ pub(super) struct Chip {
     pub nexthops: HashMap<u32, raw::tnd_nexthop>,
     pub groups: HashMap<u32, (u32, Vec<(u32, u32)>)>,
     pub routes: HashMap<ObjectKey, raw::tnd_route>,
+    /// Lists of rules: by list; by port and stage; by list and priority.
+    pub acl_tables: HashMap<u32, raw::tnd_acl_table>,
+    pub acl_binds: HashMap<(u16, u16), raw::tnd_acl_bind>,
+    pub acl_rules: HashMap<(u32, u32), raw::tnd_acl_entry>,
+    /// Rate and burst by policer, port by session.
+    pub policers: HashMap<u32, (u16, u64, u64)>,
+    pub mirrors: HashMap<u16, u16>,
+    /// Hash and members of link aggregation groups: port, and whether it takes part.
+    pub lags: HashMap<u16, (u16, Vec<(u16, bool)>)>,
 }
+
+/// Link aggregation, and lists of rules. Counters are compared by nobody: they are where their rules are.
+const LATER: [u16; 6] = [
+    raw::TND_CLS_LAG,
+    raw::TND_CLS_ACL_TABLE,
+    raw::TND_CLS_ACL_BIND,
+    raw::TND_CLS_ACL_ENTRY,
+    raw::TND_CLS_POLICER,
+    raw::TND_CLS_MIRROR,
+];
 
 impl Chip {
     /// One record of a class with what follows it.
@@ -70,6 +89,33 @@ impl Chip {
             raw::TND_CLS_ROUTE => each::<raw::tnd_route>(bytes, |o, _| {
                 self.routes.insert(o.key(), o);
             }),
+            raw::TND_CLS_ACL_TABLE => each::<raw::tnd_acl_table>(bytes, |o, _| {
+                self.acl_tables.insert(o.table, o);
+            }),
+            // all are there always: an empty one is none
+            raw::TND_CLS_ACL_BIND => each::<raw::tnd_acl_bind>(bytes, |o, _| {
+                if o.table != 0 || o.flags != 0 {
+                    self.acl_binds.insert((o.port, o.stage), o);
+                }
+            }),
+            raw::TND_CLS_ACL_ENTRY => each::<raw::tnd_acl_entry>(bytes, |o, _| {
+                self.acl_rules.insert((o.table, o.priority), normal(o));
+            }),
+            raw::TND_CLS_POLICER => each::<raw::tnd_policer>(bytes, |o, _| {
+                self.policers.insert(o.policer, (o.flags, o.rate, o.burst));
+            }),
+            raw::TND_CLS_LAG => each::<raw::tnd_lag>(bytes, |o, tail| {
+                let members = tandem_abi::object::fixed::<raw::tnd_lag_member>(tail);
+                let mut members: Vec<(u16, bool)> = members
+                    .take(usize::from(o.count))
+                    .map(|m| (m.port, m.flags & raw::TND_LAG_ACTIVE != 0))
+                    .collect();
+                members.sort_unstable();
+                self.lags.insert(o.lag, (o.hash, members));
+            }),
+            raw::TND_CLS_MIRROR => each::<raw::tnd_mirror>(bytes, |o, _| {
+                self.mirrors.insert(o.mirror, o.port);
+            }),
             _ => {}
         }
     }
@@ -106,6 +152,26 @@ impl Chip {
             raw::TND_CLS_ROUTE => each::<raw::tnd_route>(bytes, |o, _| {
                 self.routes.remove(&o.key());
             }),
+            raw::TND_CLS_ACL_TABLE => each::<raw::tnd_acl_table>(bytes, |o, _| {
+                self.acl_tables.remove(&o.table);
+            }),
+            raw::TND_CLS_ACL_BIND => each::<raw::tnd_acl_bind>(bytes, |o, _| {
+                self.acl_binds.remove(&(o.port, o.stage));
+            }),
+            raw::TND_CLS_ACL_ENTRY => each::<raw::tnd_acl_entry>(bytes, |o, _| {
+                self.acl_rules.remove(&(o.table, o.priority));
+            }),
+            raw::TND_CLS_POLICER => each::<raw::tnd_policer>(bytes, |o, _| {
+                self.policers.remove(&o.policer);
+            }),
+            raw::TND_CLS_LAG => {
+                if let Ok((o, _)) = tandem_abi::object::read_object::<raw::tnd_lag>(bytes) {
+                    self.lags.remove(&o.lag);
+                }
+            }
+            raw::TND_CLS_MIRROR => each::<raw::tnd_mirror>(bytes, |o, _| {
+                self.mirrors.remove(&o.mirror);
+            }),
             _ => {}
         }
     }
@@ -113,22 +179,68 @@ impl Chip {
     /// Reads all classes of the chip, a step at a time between the core's turns.
     pub(super) async fn read(api: &Api) -> Result<Chip, ApiError> {
         let mut chip = Chip::default();
-        for cls in raw::TND_CLS_PORT..=raw::TND_CLS_ROUTE {
-            let mut cursor = 0;
-            for _ in 0..STEPS_MAX {
-                let (bytes, next) = api
-                    .ask(move |core| step(core, cls, cursor))
-                    .await?
-                    .map_err(ApiError::unavailable)?;
-                chip.put(cls, &bytes);
-                cursor = next;
-                if cursor == 0 {
-                    break;
-                }
-            }
+        for cls in (raw::TND_CLS_PORT..=raw::TND_CLS_ROUTE).chain(LATER) {
+            dump(api, cls, |bytes| chip.put(cls, bytes)).await?;
         }
         Ok(chip)
     }
+}
+
+/// One class of the chip, a step at a time.
+async fn dump(api: &Api, cls: u16, mut put: impl FnMut(&[u8])) -> Result<(), ApiError> {
+    let mut cursor = 0;
+    for _ in 0..STEPS_MAX {
+        let (bytes, next) = api
+            .ask(move |core| step(core, cls, cursor))
+            .await?
+            .map_err(ApiError::unavailable)?;
+        put(&bytes);
+        cursor = next;
+        if cursor == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Packets by counter of rules.
+pub(super) async fn counters(api: &Api) -> Result<HashMap<u32, u64>, ApiError> {
+    let mut all = HashMap::new();
+    dump(api, raw::TND_CLS_ACL_COUNTER, |bytes| {
+        each::<raw::tnd_acl_counter>(bytes, |o, _| {
+            all.insert(o.counter, o.packets);
+        });
+    })
+    .await?;
+    Ok(all)
+}
+
+/// A rule as the chip keeps it: a range of one port is a key, of all none. Counters are left out.
+fn normal(mut e: raw::tnd_acl_entry) -> raw::tnd_acl_entry {
+    let ranges = [
+        (
+            &mut e.src_port_min,
+            &mut e.src_port_max,
+            &mut e.key.src_port,
+            &mut e.mask.src_port,
+        ),
+        (
+            &mut e.dst_port_min,
+            &mut e.dst_port_max,
+            &mut e.key.dst_port,
+            &mut e.mask.dst_port,
+        ),
+    ];
+    for (min, max, key, mask) in ranges {
+        if min == max && *min != 0 {
+            (*key, *mask) = (*min, u16::MAX);
+        }
+        if min == max || (*min, *max) == (0, u16::MAX) {
+            (*min, *max) = (0, 0);
+        }
+    }
+    e.counter = 0;
+    e
 }
 
 fn each<T: Object>(bytes: &[u8], mut f: impl FnMut(T, &[u8])) {

@@ -159,17 +159,27 @@ fn texts(
     wanted: &HashMap<String, String>,
     found: &HashMap<String, String>,
 ) {
+    between(g, kind, KERNEL, wanted, found);
+}
+
+fn between(
+    g: &mut Gather,
+    kind: &str,
+    whom: &str,
+    wanted: &HashMap<String, String>,
+    found: &HashMap<String, String>,
+) {
     for (key, want) in wanted {
         match found.get(key) {
-            None => g.add(kind, key.clone(), KERNEL, want.clone(), "nothing".into()),
+            None => g.add(kind, key.clone(), whom, want.clone(), "nothing".into()),
             Some(have) if have != want => {
-                g.add(kind, key.clone(), KERNEL, want.clone(), have.clone())
+                g.add(kind, key.clone(), whom, want.clone(), have.clone())
             }
             Some(_) => {}
         }
     }
     for (key, have) in found.iter().filter(|(k, _)| !wanted.contains_key(*k)) {
-        g.add(kind, key.clone(), KERNEL, "nothing".into(), have.clone());
+        g.add(kind, key.clone(), whom, "nothing".into(), have.clone());
     }
 }
 
@@ -346,6 +356,7 @@ pub(super) async fn tables(
             )
         },
     );
+    rules(api, &mut g, want, found).await?;
     fdb(api, &mut g, want, found).await?;
     neighbours(api, &mut g, want, found).await?;
     routes(api, &mut g, want, found, policy).await?;
@@ -366,6 +377,78 @@ fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
         }
     }
     vlans
+}
+
+/// Groups and lists of rules. One of which everything traps may lack rules, if the running store knows why.
+async fn rules(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
+    let ports = api
+        .ask(|core| {
+            let ports = core.plant().ports.iter();
+            ports
+                .map(|p| (p.port, core.store.port_reason(p.ifindex)))
+                .collect::<HashMap<_, _>>()
+        })
+        .await?;
+    // of a group that the chip has no room for the members say so
+    let groups = |chip: &Chip| -> HashMap<String, String> {
+        let told = |m: &(u16, bool)| ports.get(&m.0).is_some_and(|r| !r.is_empty());
+        let lags = chip.lags.iter().filter(|(_, l)| !l.1.iter().all(told));
+        lags.map(|(lag, l)| (format!("lag {lag}"), format!("{l:?}")))
+            .collect()
+    };
+    between(g, "lag", ASIC, &groups(want), &groups(found));
+    let hidden = |port: u16, stage: u16| {
+        let bind = found.acl_binds.get(&(port, stage));
+        bind.is_some_and(|b| b.flags & raw::TND_ACL_BIND_TRAP_ALL != 0)
+            && ports.get(&port).is_some_and(|r| !r.is_empty())
+    };
+    // a list's number is its port and stage
+    let list = |b: &raw::tnd_acl_bind| u32::from(b.port) << 2 | u32::from(b.stage & 3);
+    let excused: Vec<u32> = found
+        .acl_binds
+        .values()
+        .filter(|b| hidden(b.port, b.stage))
+        .map(list)
+        .collect();
+    let open = |list: u32| !excused.contains(&list);
+    let kept = |chip: &Chip| -> [HashMap<String, String>; 3] {
+        let tables = chip.acl_tables.values().filter(|t| open(t.table));
+        let binds = chip.acl_binds.values().filter(|b| open(list(b)));
+        let rules = chip.acl_rules.values().filter(|e| open(e.table));
+        [
+            tables
+                .map(|t| (format!("list {}", t.table), format!("stage {}", t.stage)))
+                .collect(),
+            binds
+                .map(|b| {
+                    let key = format!("swp{} stage {}", b.port, b.stage);
+                    (key, format!("list {} flags {:#x}", b.table, b.flags))
+                })
+                .collect(),
+            rules
+                .map(|e| {
+                    let key = format!("list {} priority {}", e.table, e.priority);
+                    (key, format!("{e:?}"))
+                })
+                .collect(),
+        ]
+    };
+    let kinds = ["acl", "acl-bind", "acl-rule"];
+    for ((kind, want), found) in kinds.into_iter().zip(kept(want)).zip(kept(found)) {
+        between(g, kind, ASIC, &want, &found);
+    }
+    if excused.is_empty() {
+        let text = |chip: &Chip| -> HashMap<String, String> {
+            let policers = chip.policers.iter();
+            let mirrors = chip.mirrors.iter();
+            policers
+                .map(|(k, v)| (format!("policer {k}"), format!("{v:?}")))
+                .chain(mirrors.map(|(k, v)| (format!("mirror {k}"), format!("swp{v}"))))
+                .collect()
+        };
+        between(g, "acl-part", ASIC, &text(want), &text(found));
+    }
+    Ok(())
 }
 
 /// Classes that always fit or whose absence shows in others' reasons.

@@ -42,6 +42,7 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
                 None
             },
         }),
+        (nl::LinkKind::Bond(b), None) => model::LinkKind::Bond(bond(l.index, b)),
         (nl::LinkKind::Vrf(table), None) => model::LinkKind::Vrf { table: *table },
         (_, None) if l.flags & consts::IFF_LOOPBACK != 0 => model::LinkKind::Loopback,
         (nl::LinkKind::Vlan(v), None)
@@ -74,6 +75,34 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
         mtu: l.mtu,
         mac: l.mac.unwrap_or_default(),
         bridge_port: l.brport.as_ref().map(bridge_port),
+        bond_active: l.bond.is_some_and(|b| b.active && b.up),
+    }
+}
+
+/// A bond's group (linux/if_bonding.h).
+fn bond(index: u32, b: &nl::BondInfo) -> model::BondInfo {
+    use tandem_abi::raw::{TND_LAG_HASH_L2, TND_LAG_HASH_L3, TND_LAG_HASH_L4};
+    let mode = match b.mode {
+        1 | 2 | 4 => None,
+        0 => Some("mode balance-rr"),
+        3 => Some("mode broadcast"),
+        5 => Some("mode balance-tlb"),
+        6 => Some("mode balance-alb"),
+        _ => Some("this mode"),
+    };
+    let (hash, policy) = match (b.mode, b.hash) {
+        // one member at a time
+        (1, _) | (_, 0) => (TND_LAG_HASH_L2, None),
+        (_, 1) => (TND_LAG_HASH_L4, None),
+        (_, 2) => (TND_LAG_HASH_L3, None),
+        _ => (TND_LAG_HASH_L2, Some("this xmit_hash_policy")),
+    };
+    model::BondInfo {
+        lag: (index.wrapping_sub(1) % u32::from(model::BONDS)) as u16 + 1,
+        hash,
+        unsupported: mode
+            .or(policy)
+            .or(b.all_active.then_some("all_slaves_active")),
     }
 }
 

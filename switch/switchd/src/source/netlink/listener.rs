@@ -25,7 +25,7 @@ pub(super) enum Command {
 }
 
 /// Everything, in the order of dependency.
-const ALL: [Dump; 14] = [
+const ALL: [Dump; 15] = [
     Dump::Links,
     Dump::BridgeVlans,
     Dump::Netconf(Family::V4),
@@ -38,6 +38,7 @@ const ALL: [Dump; 14] = [
     Dump::Rules(Family::V4),
     Dump::Rules(Family::V6),
     Dump::BaseChains,
+    Dump::Qdiscs,
     Dump::Routes(Family::V4, EVERY_ROUTE),
     Dump::Routes(Family::V6, EVERY_ROUTE),
 ];
@@ -352,10 +353,23 @@ impl Listener {
                 |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
             )?;
         }
+        self.dump_filters()?;
         self.read_sysctls();
         let pipe = &mut self.pipe;
         self.view.end_full(&mut |e| pipe.push(e));
         self.pipe.flush();
+        Ok(())
+    }
+
+    /// The filters of all devices that have some.
+    fn dump_filters(&mut self) -> Result<(), Stopped> {
+        for what in self.view.filter_dumps() {
+            self.dump_steady(
+                what,
+                |_| {},
+                |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
+            )?;
+        }
         Ok(())
     }
 
@@ -405,7 +419,12 @@ impl Listener {
                 self.verify_routes(device, family)?;
             }
         }
-        for kinds in [KindSet::RULE, KindSet::BASE_CHAIN, KindSet::BRIDGE_VLAN] {
+        for kinds in [
+            KindSet::RULE,
+            KindSet::BASE_CHAIN,
+            KindSet::BRIDGE_VLAN,
+            KindSet::FILTER,
+        ] {
             if doubts.kinds & kinds.0 != 0 {
                 self.verify_kind(kinds)?;
             }
@@ -472,6 +491,8 @@ impl Listener {
             &[Dump::Rules(Family::V4), Dump::Rules(Family::V6)]
         } else if kinds == KindSet::BRIDGE_VLAN {
             &[Dump::BridgeVlans]
+        } else if kinds == KindSet::FILTER {
+            &[Dump::Qdiscs]
         } else {
             &[Dump::BaseChains]
         };
@@ -483,6 +504,9 @@ impl Listener {
                 |_| {},
                 |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
             )?;
+        }
+        if kinds == KindSet::FILTER {
+            self.dump_filters()?;
         }
         let pipe = &mut self.pipe;
         self.view.end_kinds(&mut |e| pipe.push(e));
@@ -533,6 +557,13 @@ pub(super) fn snapshot(requests: &mut Requests, ports: &Ports) -> Result<Vec<Obj
     };
     view.begin_full(&mut sink);
     for what in ALL {
+        match steady_objects(requests, what) {
+            Ok(objects) => objects.into_iter().for_each(|o| view.dumped(o, &mut sink)),
+            Err(e) if is_absent(&e) => {}
+            Err(e) => return Err(super::error(&e)),
+        }
+    }
+    for what in view.filter_dumps() {
         match steady_objects(requests, what) {
             Ok(objects) => objects.into_iter().for_each(|o| view.dumped(o, &mut sink)),
             Err(e) if is_absent(&e) => {}

@@ -23,6 +23,7 @@
 //! with a dump filtered by that link.
 
 mod convert;
+mod filter;
 mod listener;
 mod pipe;
 mod shadow;

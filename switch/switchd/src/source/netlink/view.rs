@@ -11,6 +11,7 @@ use tandem_linux::netlink::consts::{
 use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
 use super::convert::{self, Ports};
+use super::filter;
 use super::shadow::{Change, Content, Op, Shadow};
 
 const SRC: SourceId = SourceId::NETLINK;
@@ -57,6 +58,8 @@ pub(super) struct View {
     chains: BTreeSet<(u8, String, String)>,
     /// VLANs of bridges and ports.
     vlans: BTreeMap<(u32, u16), model::BridgeVlan>,
+    /// Devices with filters of traffic control, as a dump has them.
+    filtered: BTreeSet<u32>,
     redirects: BTreeMap<model::ConfScope, bool>,
     settings: Option<model::Settings>,
     /// Interfaces with IPv6 settings, and those of them where it is switched off.
@@ -205,8 +208,39 @@ impl View {
                     upsert(out, Object::BaseChain(chain));
                 }
             }
+            nl::Object::Filter(f) => match op {
+                Op::Dumped { .. } => {
+                    if let Some(f) = filter::convert(&f) {
+                        upsert(out, Object::Filter(Box::new(f)));
+                    }
+                }
+                _ => self.filters_changed(&f),
+            },
+            nl::Object::Qdisc(q) => match op {
+                Op::Dumped { .. } => {
+                    self.filtered.insert(q.ifindex);
+                    for f in filter::shared(&q) {
+                        upsert(out, Object::Filter(Box::new(f)));
+                    }
+                }
+                _ => self.doubts.kinds |= KindSet::FILTER.0,
+            },
             nl::Object::NftTable { .. } => {}
         }
+    }
+
+    /// A message about a filter may stand for many, and leaves out what a dump has.
+    fn filters_changed(&mut self, f: &nl::Filter) {
+        if !filter::is_ours(f) {
+            self.doubts.kinds |= KindSet::FILTER.0;
+        }
+    }
+
+    /// The dumps of filters that the dump of qdiscs before them asks for.
+    pub fn filter_dumps(&self) -> Vec<nl::Dump> {
+        let hooks = [nl::Hook::Ingress, nl::Hook::Egress];
+        let of = |i: &u32| hooks.map(|h| nl::Dump::Filters(*i, h));
+        self.filtered.iter().flat_map(of).collect()
     }
 
     fn del(&mut self, object: nl::Object, out: &mut Sink<'_>) {
@@ -270,6 +304,9 @@ impl View {
                     remove(out, Key::BaseChain(key.0, key.1, key.2));
                 }
             }
+            nl::Object::Filter(f) => self.filters_changed(&f),
+            // its filters go without a message
+            nl::Object::Qdisc(_) => self.doubts.kinds |= KindSet::FILTER.0,
             nl::Object::NftTable { family, name } => {
                 let hit = |k: &(u8, String, String)| {
                     (family == 0 || k.0 == family) && name.as_ref().is_none_or(|n| *n == k.1)
@@ -709,6 +746,7 @@ impl View {
         self.addrs4.clear();
         self.disabled4.clear();
         self.suspects.clear();
+        self.filtered.clear();
         self.shadow.unmark(|_| true);
     }
 
@@ -733,6 +771,9 @@ impl View {
         }
         if kinds.contains(KindSet::BRIDGE_VLAN) {
             self.vlans.clear();
+        }
+        if kinds.contains(KindSet::FILTER) {
+            self.filtered.clear();
         }
     }
 

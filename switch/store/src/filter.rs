@@ -1,0 +1,579 @@
+//! Filters of traffic control at front-panel ports: the chip's lists of rules.
+//!
+//! ```text
+//!   filters of a port's hook, in the kernel's order ──► rules by priority ──► ACL_ENTRY ─┐
+//!     preference 10, handle 1                             10 << 16 | 0 << 2 | 2           ├─ all stand: ACL_BIND
+//!     preference 10, handle 2                             10 << 16 | 1 << 2 | 2           ┘  else: ACL_BIND, TRAP_ALL
+//! ```
+//!
+//! What only the kernel can tell is a rule that traps. A list changes rule by rule in hardware, and at once in the kernel:
+//! when more than one rule changes, everything traps first, until all stand. So does a list that does not fit.
+
+mod list;
+
+use crate::Store;
+use crate::hw::Cls;
+use crate::hw::acl::{AclCounter, AclEntry, Mirror, Policer, list_id};
+use crate::hw::table::{HwBody, Obj};
+use crate::model::{Filter, FilterKey, FilterVerdict, Link, LinkKind, SourceId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tandem_abi::raw::*;
+
+/// Port and stage of a list.
+type At = (u16, u16);
+
+/// Filters of one preference at most: their places are numbered.
+const PLACES: u16 = 1 << 14;
+/// Filters of one preference with different masks that are compared with each other at most.
+const COMPARED: usize = 256;
+/// Header and two tags: what a frame is longer than its MTU.
+const OVERHEAD: u32 = 22;
+/// Within a filter's place: traps for what the kernel looks through and the chip doesn't, then the rule itself.
+const RULE: u32 = 2;
+
+/// A list of rules of one port at one stage.
+#[derive(Debug)]
+struct List {
+    /// Table ids.
+    table: u32,
+    bind: u32,
+    /// Table ids of rules by priority; of those that go as well, until they are gone.
+    entries: BTreeMap<u32, u32>,
+    /// As they should be.
+    target: BTreeMap<u32, AclEntry>,
+    /// Places of the filters within their preference.
+    places: HashMap<FilterKey, u16>,
+}
+
+/// A filter as it is offloaded.
+#[derive(Debug)]
+struct Shown {
+    at: At,
+    priority: u32,
+    /// Id of its counter on the chip, 0: none.
+    counter: u32,
+    /// Why its packets are the kernel's.
+    reason: String,
+}
+
+/// All filters, and the lists that they make.
+#[derive(Debug, Default)]
+pub(crate) struct Filters {
+    /// With source and generation.
+    pub all: BTreeMap<FilterKey, (Filter, u8, u16)>,
+    lists: BTreeMap<At, List>,
+    shown: HashMap<FilterKey, Shown>,
+    /// Table ids by the chip's ids.
+    counters: BTreeMap<u32, u32>,
+    policers: BTreeMap<u32, u32>,
+    mirrors: BTreeMap<u16, u32>,
+    /// And back, for what is released.
+    by_table: HashMap<(Cls, u32), u32>,
+    list_of: HashMap<(Cls, u32), At>,
+    /// Rules by the table id of their counter.
+    counted: HashMap<u32, (At, u32)>,
+    /// A counter, policer or session did not fit.
+    parts_failed: bool,
+}
+
+/// Stage of a hook.
+fn stage(egress: bool) -> u16 {
+    if egress {
+        TND_ACL_EGRESS as u16
+    } else {
+        TND_ACL_PORT as u16
+    }
+}
+
+/// FNV-1a of two words, never 0.
+fn hash(a: u32, b: u32) -> u32 {
+    let bytes = a.to_le_bytes().into_iter().chain(b.to_le_bytes());
+    bytes
+        .fold(0x811c_9dc5_u32, |h, b| {
+            (h ^ u32::from(b)).wrapping_mul(0x0100_0193)
+        })
+        .max(1)
+}
+
+/// No packet matches both.
+fn disjoint(a: &Filter, b: &Filter) -> bool {
+    use zerocopy::IntoBytes;
+    let (ka, ma) = (a.fields.as_bytes(), a.mask.as_bytes());
+    let (kb, mb) = (b.fields.as_bytes(), b.mask.as_bytes());
+    let bits = ka.iter().zip(ma).zip(kb.iter().zip(mb));
+    let apart = |x: Option<(u16, u16)>, y: Option<(u16, u16)>| matches!((x, y), (Some(x), Some(y)) if x.1 < y.0 || y.1 < x.0);
+    bits.into_iter()
+        .any(|((ka, ma), (kb, mb))| (ka ^ kb) & ma & mb != 0)
+        || apart(a.src_ports, b.src_ports)
+        || apart(a.dst_ports, b.dst_ports)
+}
+
+fn same_effect(a: &Filter, b: &Filter) -> bool {
+    let effect = |f: &Filter| (f.verdict, f.mirror, f.police, f.kernel.is_some());
+    effect(a) == effect(b)
+}
+
+/// Filters of one preference whose order is the kernel's alone: it tries masks in the order in which they came.
+fn unordered(group: &[&Filter]) -> BTreeSet<FilterKey> {
+    let mut out = BTreeSet::new();
+    let plain = |f: &&Filter| f.src_ports.is_none() && f.dst_ports.is_none();
+    let alike = |f: &&Filter| group.first().is_some_and(|g| g.mask == f.mask);
+    if group.len() < 2 || (group.iter().all(plain) && group.iter().all(alike)) {
+        return out;
+    }
+    if group.len() > COMPARED {
+        return group.iter().map(|f| f.key).collect();
+    }
+    for (i, a) in group.iter().enumerate() {
+        for b in group.iter().skip(i + 1) {
+            if !disjoint(a, b) && !same_effect(a, b) {
+                out.extend([a.key, b.key]);
+            }
+        }
+    }
+    out
+}
+
+impl Store {
+    pub(crate) fn upsert_filter(&mut self, source: SourceId, f: Filter, generation: u16) {
+        match self.filters.all.get_mut(&f.key) {
+            Some(known) if known.0 == f => {
+                known.2 = generation;
+                self.counters.unchanged += 1;
+            }
+            _ => {
+                self.filters.all.insert(f.key, (f, source.0, generation));
+                self.topo.dirty = true;
+            }
+        }
+    }
+
+    /// With a device go its filters.
+    pub(crate) fn filters_gone(&mut self, ifindex: u32) {
+        let before = self.filters.all.len();
+        self.filters.all.retain(|k, _| k.ifindex != ifindex);
+        self.topo.dirty |= before != self.filters.all.len();
+    }
+
+    /// A filter at a device that is no front-panel port.
+    fn device_filter(&self, ifindex: u32) -> Option<String> {
+        let first = FilterKey {
+            ifindex,
+            egress: false,
+            chain: 0,
+            priority: 0,
+            handle: 0,
+        };
+        let (k, (f, ..)) = self.filters.all.range(first..).next()?;
+        (k.ifindex == ifindex).then(|| format!("a tc filter ({}) is attached to", f.text))
+    }
+
+    /// Why packets of a device that is no front-panel port pass hooks of their own: chains or filters at it.
+    pub(crate) fn hooked(&self, l: &Link) -> Option<String> {
+        self.device_chain(&l.name, false)
+            .or_else(|| self.device_chain(&l.name, true))
+            .map(|c| format!("nftables base chain {c} is attached to"))
+            .or_else(|| self.device_filter(l.ifindex))
+    }
+
+    /// Rules of all ports, as they should be.
+    pub(crate) fn refresh_filters(&mut self, now: u64) {
+        if self.filters.all.is_empty() && self.filters.lists.is_empty() {
+            return;
+        }
+        let mut by_list: BTreeMap<At, Vec<Filter>> = BTreeMap::new();
+        for (f, ..) in self.filters.all.values() {
+            if f.key.chain != 0 {
+                continue; // reached by `goto chain` only, and that is the kernel's
+            }
+            // at a bond, and at a member of one, filters are the kernel's
+            if self.alone(f.key.ifindex)
+                && let Some(&port) = self.topo.port_of.get(&f.key.ifindex)
+            {
+                let list = by_list.entry((port, stage(f.key.egress))).or_default();
+                list.push(f.clone());
+            }
+        }
+        self.filters.shown.clear();
+        let old: Vec<At> = self.filters.lists.keys().copied().collect();
+        for at in old {
+            by_list.entry(at).or_default();
+        }
+        let mut used = Used::default();
+        for (at, filters) in by_list {
+            self.build_list(at, &filters, &mut used, now);
+        }
+        self.keep_used(&used, now);
+        let all: Vec<At> = self.filters.lists.keys().copied().collect();
+        for at in all {
+            self.step_list(at, now);
+        }
+    }
+
+    fn build_list(&mut self, at: At, filters: &[Filter], used: &mut Used, now: u64) {
+        let mut target = BTreeMap::new();
+        let table = match self.filters.lists.get(&at) {
+            Some(l) => l.table,
+            None if filters.is_empty() => return,
+            None => {
+                let list = List {
+                    table: self.hw.acl_tables.take(),
+                    bind: self.hw.acl_binds.take(),
+                    entries: BTreeMap::new(),
+                    target: BTreeMap::new(),
+                    places: HashMap::new(),
+                };
+                let (table, bind) = (list.table, list.bind);
+                self.filters.list_of.insert((Cls::AclBind, bind), at);
+                self.filters.lists.insert(at, list);
+                table
+            }
+        };
+        let mut at_place = HashMap::new();
+        for group in filters.chunk_by(|a, b| a.key.priority == b.key.priority) {
+            let group: Vec<&Filter> = group.iter().collect();
+            let vague = unordered(&group);
+            let places = self.places(at, &group);
+            for f in group {
+                let place = places.get(&f.key).copied();
+                let mut f = f.clone();
+                let number = match place {
+                    Some(p) => {
+                        at_place.insert(f.key, p);
+                        p
+                    }
+                    None => {
+                        f.fields = tnd_acl_key::default();
+                        f.mask = tnd_acl_key::default();
+                        (f.src_ports, f.dst_ports) = (None, None);
+                        f.kernel = Some("its preference has too many filters".into());
+                        0
+                    }
+                };
+                if vague.contains(&f.key) && f.kernel.is_none() {
+                    f.kernel = Some(
+                        "its preference has filters with other masks that match the same: their order is the kernel's"
+                            .into(),
+                    );
+                }
+                let priority = u32::from(f.key.priority) << 16 | u32::from(number) << 2;
+                self.rules_of(at, table, &f, priority, used, &mut target, now);
+            }
+        }
+        if let Some(l) = self.filters.lists.get_mut(&at) {
+            l.target = target;
+            l.places = at_place;
+        }
+    }
+
+    /// Places within a preference: a filter keeps its own.
+    fn places(&self, at: At, group: &[&Filter]) -> HashMap<FilterKey, u16> {
+        let old = self.filters.lists.get(&at).map(|l| &l.places);
+        let mut out: HashMap<FilterKey, u16> = HashMap::new();
+        for f in group {
+            if let Some(p) = old.and_then(|o| o.get(&f.key)) {
+                out.insert(f.key, *p);
+            }
+        }
+        let mut taken: BTreeSet<u16> = out.values().copied().collect();
+        let mut next = 0;
+        for f in group {
+            if out.contains_key(&f.key) {
+                continue;
+            }
+            while taken.contains(&next) {
+                next += 1;
+            }
+            if next >= PLACES {
+                break;
+            }
+            taken.insert(next);
+            out.insert(f.key, next);
+        }
+        out
+    }
+
+    /// What a filter asks of other objects, and why the chip can't do it.
+    fn resolve_filter(
+        &mut self,
+        at: At,
+        f: &Filter,
+        used: &mut Used,
+        now: u64,
+    ) -> Result<Parts, String> {
+        if let Some(why) = &f.kernel {
+            return Err(why.clone());
+        }
+        let mut parts = Parts::default();
+        match f.verdict {
+            FilterVerdict::Permit => parts.action = TND_ACL_PERMIT as u16,
+            FilterVerdict::Drop => parts.action = TND_ACL_DROP as u16,
+            FilterVerdict::Redirect(i) => {
+                if f.key.egress {
+                    return Err("redirect of what leaves is not offloaded".into());
+                }
+                parts.action = TND_ACL_REDIRECT_PORT as u16;
+                parts.target = u32::from(self.way_out(at, i)?);
+            }
+            FilterVerdict::Next => return Err("it decides nothing".into()),
+        }
+        if let Some(i) = f.mirror {
+            let port = self.way_out(at, i)?;
+            used.mirrors.insert(port);
+            let id = self.own(Cls::Mirror, u32::from(port));
+            self.hw.want(id, Some(Mirror { port }), now);
+            self.stands_or::<Mirror>(self.hw.mirrors.get(id))?;
+            parts.mirror = Some((port, id));
+        }
+        if let Some(p) = f.police {
+            let mtu = self.links.get(&f.key.ifindex).map_or(0, |l| l.link.mtu);
+            if mtu.saturating_add(OVERHEAD) > p.longest {
+                return Err(format!(
+                    "its policer drops packets longer than {} bytes, and the port takes {mtu}",
+                    p.longest
+                ));
+            }
+            used.policers.insert(p.index);
+            let id = self.own(Cls::Policer, p.index);
+            let body = Policer {
+                policer: p.index,
+                flags: if p.packets { TND_POLICER_PACKETS } else { 0 },
+                rate: p.rate,
+                burst: p.burst,
+            };
+            self.hw.want(id, Some(body), now);
+            self.stands_or::<Policer>(self.hw.policers.get(id))?;
+            parts.policer = Some((p.index, id));
+        }
+        Ok(parts)
+    }
+
+    fn stands_or<B: HwBody>(&self, o: Option<&Obj<B>>) -> Result<(), String> {
+        match o.and_then(|o| o.fail.as_ref()) {
+            Some(f) => Err(self.fail_text(f)),
+            None => Ok(()),
+        }
+    }
+
+    /// The port that a copy or a redirected packet leaves by, if nobody but the chip has a say in it there.
+    fn way_out(&self, at: At, ifindex: u32) -> Result<u16, String> {
+        let name = self.dev(ifindex);
+        match self.topo.port_of.get(&ifindex) {
+            None => Err(format!("{name} is no front-panel port")),
+            Some(p) if *p == at.0 => Err(format!("{name} is the port itself")),
+            Some(_) if self.topo.reasons.contains_key(&ifindex) || !self.alone(ifindex) => {
+                Err(format!("what leaves by {name} is the kernel's"))
+            }
+            Some(p) => Ok(*p),
+        }
+    }
+
+    /// A front-panel port in no bond.
+    fn alone(&self, ifindex: u32) -> bool {
+        let link = self.links.get(&ifindex).map(|r| &r.link);
+        link.is_some_and(|l| matches!(l.kind, LinkKind::Swp { .. }) && self.bond_of(l).is_none())
+    }
+
+    /// The table id of an object with an id of its own on the chip.
+    fn own(&mut self, cls: Cls, chip: u32) -> u32 {
+        let f = &mut self.filters;
+        let known = match cls {
+            Cls::Mirror => u16::try_from(chip).ok().and_then(|p| f.mirrors.get(&p)),
+            Cls::Policer => f.policers.get(&chip),
+            _ => f.counters.get(&chip),
+        };
+        if let Some(id) = known {
+            return *id;
+        }
+        let id = match cls {
+            Cls::Mirror => self.hw.mirrors.take(),
+            Cls::Policer => self.hw.policers.take(),
+            _ => self.hw.acl_counters.take(),
+        };
+        match cls {
+            Cls::Mirror => {
+                f.mirrors.insert(chip as u16, id);
+            }
+            Cls::Policer => {
+                f.policers.insert(chip, id);
+            }
+            _ => {
+                f.counters.insert(chip, id);
+            }
+        }
+        f.by_table.insert((cls, id), chip);
+        id
+    }
+
+    /// The rules that a filter becomes.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one caller; a struct of them would be built for it alone"
+    )]
+    fn rules_of(
+        &mut self,
+        at: At,
+        list: u32,
+        f: &Filter,
+        priority: u32,
+        used: &mut Used,
+        target: &mut BTreeMap<u32, AclEntry>,
+        now: u64,
+    ) {
+        let resolved = self.resolve_filter(at, f, used, now);
+        if f.kernel.is_none() && f.verdict == FilterVerdict::Next {
+            self.show(f.key, at, priority, 0, String::new());
+            return;
+        }
+        let (table, rule) = (list_id(at.0, at.1), priority | RULE);
+        let (parts, reason) = match resolved {
+            Ok(p) => (p, String::new()),
+            Err(why) => {
+                let trap = Parts {
+                    action: TND_ACL_TRAP as u16,
+                    ..Parts::default()
+                };
+                (trap, why)
+            }
+        };
+        // two rules whose ids are equal share a counter: rare, and no answer hangs on it
+        let chip = hash(table, rule);
+        used.counters.insert(chip);
+        let counter = self.own(Cls::AclCounter, chip);
+        self.filters.counted.insert(counter, (at, rule));
+        self.hw
+            .want(counter, Some(AclCounter { counter: chip }), now);
+        let counter = self
+            .hw
+            .acl_counters
+            .get(counter)
+            .is_some_and(|o| o.fail.is_none())
+            .then_some(counter);
+        let (src, dst) = (
+            f.src_ports.unwrap_or_default(),
+            f.dst_ports.unwrap_or_default(),
+        );
+        let body = tnd_acl_entry {
+            struct_size: size_of::<tnd_acl_entry>() as u16,
+            action: parts.action,
+            table,
+            priority: rule,
+            key: f.fields,
+            mask: f.mask,
+            src_port_min: src.0,
+            src_port_max: src.1,
+            dst_port_min: dst.0,
+            dst_port_max: dst.1,
+            counter: counter.map_or(0, |_| chip),
+            policer: parts.policer.map_or(0, |p| p.0),
+            target: parts.target,
+            mirror: parts.mirror.map_or(0, |m| m.0),
+            ..Default::default()
+        };
+        // Behind a second tag the kernel looks at the packet, the chip doesn't.
+        if f.mask.tag != 0 && f.fields.tag != TND_ACL_UNTAGGED && f.mask.ethertype != 0 {
+            for (i, tag) in [(0, 0x8100), (1, 0x88a8)] {
+                let mut two = tnd_acl_entry {
+                    action: TND_ACL_TRAP as u16,
+                    priority: priority | i,
+                    counter: 0,
+                    policer: 0,
+                    target: 0,
+                    mirror: 0,
+                    key: tnd_acl_key::default(),
+                    mask: tnd_acl_key::default(),
+                    src_port_min: 0,
+                    src_port_max: 0,
+                    dst_port_min: 0,
+                    dst_port_max: 0,
+                    ..body
+                };
+                for (to, from) in [(&mut two.key, &f.fields), (&mut two.mask, &f.mask)] {
+                    (to.dst_mac, to.src_mac) = (from.dst_mac, from.src_mac);
+                    (to.tag, to.tci) = (from.tag, from.tci);
+                }
+                (two.key.ethertype, two.mask.ethertype) = (tag, u16::MAX);
+                target.insert(
+                    priority | i,
+                    AclEntry {
+                        body: two,
+                        list,
+                        counter: None,
+                        policer: None,
+                        mirror: None,
+                    },
+                );
+            }
+        }
+        target.insert(
+            rule,
+            AclEntry {
+                body,
+                list,
+                counter,
+                policer: parts.policer.map(|p| p.1),
+                mirror: parts.mirror.map(|m| m.1),
+            },
+        );
+        self.show(f.key, at, rule, body.counter, reason);
+    }
+
+    fn show(&mut self, key: FilterKey, at: At, priority: u32, counter: u32, reason: String) {
+        let shown = Shown {
+            at,
+            priority,
+            counter,
+            reason,
+        };
+        self.filters.shown.insert(key, shown);
+    }
+
+    /// What no filter uses any more goes.
+    fn keep_used(&mut self, used: &Used, now: u64) {
+        let f = &self.filters;
+        let gone =
+            |(chip, id): (&u32, &u32), kept: &BTreeSet<u32>| (!kept.contains(chip)).then_some(*id);
+        let counters: Vec<u32> = f
+            .counters
+            .iter()
+            .filter_map(|x| gone(x, &used.counters))
+            .collect();
+        let policers: Vec<u32> = f
+            .policers
+            .iter()
+            .filter_map(|x| gone(x, &used.policers))
+            .collect();
+        let mirrors: Vec<u32> = f
+            .mirrors
+            .iter()
+            .filter(|(p, _)| !used.mirrors.contains(p))
+            .map(|(_, id)| *id)
+            .collect();
+        for id in counters {
+            self.hw.want::<AclCounter>(id, None, now);
+        }
+        for id in policers {
+            self.hw.want::<Policer>(id, None, now);
+        }
+        for id in mirrors {
+            self.hw.want::<Mirror>(id, None, now);
+        }
+    }
+}
+
+/// What rules use besides their list.
+#[derive(Debug, Default)]
+struct Used {
+    counters: BTreeSet<u32>,
+    policers: BTreeSet<u32>,
+    mirrors: BTreeSet<u16>,
+}
+
+/// A rule's parts beyond its fields: with the chip's ids and the table ids.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    action: u16,
+    target: u32,
+    policer: Option<(u32, u32)>,
+    mirror: Option<(u16, u32)>,
+}

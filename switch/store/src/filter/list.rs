@@ -1,0 +1,342 @@
+//! A list of rules as far as the chip has come, and what people are told of it.
+
+use super::{At, stage};
+use crate::Store;
+use crate::api::FilterRow;
+use crate::hw::acl::{AclBind, AclEntry, AclTable};
+use crate::hw::table::Sent;
+use crate::hw::{Cls, Ref};
+use crate::model::FilterVerdict;
+use crate::sync::Phase;
+use tandem_abi::raw::*;
+
+impl Store {
+    // -- a list, rule by rule -----------------------------------------------------------------------------------------
+
+    /// Takes a list as far as the chip has come. See the head of this file for the order.
+    pub(super) fn step_list(&mut self, at: At, now: u64) {
+        let Some(l) = self.filters.lists.get(&at) else {
+            return;
+        };
+        let (table, bind) = (l.table, l.bind);
+        let b = self.hw.acl_binds.get(bind);
+        let bound = b.and_then(|o| o.have.as_ref()).map(|h| h.trap_all);
+        let moving = b.is_some_and(|o| !matches!(o.sent, Sent::Nothing));
+        if l.target.is_empty() {
+            self.hw.want::<AclBind>(bind, None, now);
+            if bound.is_some() || moving {
+                return; // a list that is still asked is left whole
+            }
+            let rules: Vec<u32> = l.entries.values().copied().collect();
+            for id in rules {
+                self.hw.want::<AclEntry>(id, None, now);
+            }
+            self.hw.want::<AclTable>(table, None, now);
+            return;
+        }
+        let (port, stage) = at;
+        self.hw.want(table, Some(AclTable { port, stage }), now);
+        let (open, failed) = self.unsettled(at);
+        let wanted = |trap_all| AclBind {
+            port,
+            stage,
+            list: table,
+            trap_all,
+            unsure: false,
+        };
+        if open == 0 {
+            self.hw.want(bind, Some(wanted(false)), now);
+            return;
+        }
+        // One rule is changed in one step, and needs no trap unless it fails.
+        let one = bound == Some(false) && open == 1 && !failed;
+        // What stood before an attach that kept the tables is confirmed, not trapped.
+        let confirmed = self.warm && self.phase != Phase::Normal && !failed;
+        if !one && !confirmed {
+            self.hw.want(bind, Some(wanted(true)), now);
+            if bound == Some(false) || (moving && bound.is_none()) {
+                return; // not before everything traps
+            }
+        }
+        self.want_rules(at, now);
+    }
+
+    fn want_rules(&mut self, at: At, now: u64) {
+        let Some(l) = self.filters.lists.get_mut(&at) else {
+            return;
+        };
+        let mut wants: Vec<(u32, Option<AclEntry>)> = Vec::new();
+        for (priority, id) in &l.entries {
+            if !l.target.contains_key(priority) {
+                wants.push((*id, None));
+            }
+        }
+        for (priority, e) in &l.target {
+            let id = match l.entries.get(priority) {
+                Some(id) => *id,
+                None => {
+                    let id = self.hw.acl_entries.take();
+                    l.entries.insert(*priority, id);
+                    self.filters.list_of.insert((Cls::AclEntry, id), at);
+                    self.filters.by_table.insert((Cls::AclEntry, id), *priority);
+                    id
+                }
+            };
+            wants.push((id, Some(e.clone())));
+        }
+        for (id, want) in wants {
+            self.hw.want(id, want, now);
+        }
+    }
+
+    /// Rules that are not in hardware as they should be, and whether one of them failed.
+    fn unsettled(&self, at: At) -> (usize, bool) {
+        let Some(l) = self.filters.lists.get(&at) else {
+            return (0, false);
+        };
+        let (mut open, mut failed) = (0, false);
+        for (priority, want) in &l.target {
+            let o = l
+                .entries
+                .get(priority)
+                .and_then(|id| self.hw.acl_entries.get(*id));
+            let stands = o.is_some_and(|o| {
+                o.have.as_ref() == Some(want) && o.want.as_ref() == Some(want) && o.fail.is_none()
+            });
+            open += usize::from(!stands);
+            failed |= o.is_some_and(|o| o.fail.is_some());
+        }
+        open += l
+            .entries
+            .keys()
+            .filter(|p| !l.target.contains_key(*p))
+            .count();
+        (open, failed)
+    }
+
+    /// A policer, a session or a counter came to stand, or failed: rules go without, or get it back.
+    pub(crate) fn rule_part_changed(&mut self, r: Ref) {
+        let waiting: Vec<u32> = match (r.cls, self.filters.counted.get(&r.id)) {
+            (Cls::AclCounter, Some(user)) => self.entry_at(user).into_iter().collect(),
+            (Cls::AclCounter, None) => Vec::new(),
+            _ => self.hw.acl_entries.ids(),
+        };
+        for id in waiting {
+            self.hw.retry_dependent(Ref::new(Cls::AclEntry, id));
+        }
+        if r.cls == Cls::AclTable {
+            for id in self.hw.acl_binds.ids() {
+                self.hw.retry_dependent(Ref::new(Cls::AclBind, id));
+            }
+            return;
+        }
+        let failed =
+            self.hw.acl_counters.failed() + self.hw.policers.failed() + self.hw.mirrors.failed();
+        if failed > 0 || self.filters.parts_failed {
+            self.topo.dirty = true;
+        }
+        self.filters.parts_failed = failed > 0;
+    }
+
+    /// A binding failed, which a chip with lists does not: all ports are looked at.
+    pub(crate) fn bind_changed(&mut self, id: u32) {
+        self.topo.dirty |= self.hw.acl_binds.get(id).is_some_and(|o| o.fail.is_some());
+    }
+
+    /// A rule or a binding was answered.
+    pub(crate) fn list_answered(&mut self, r: Ref, now: u64) {
+        if let Some(&at) = self.filters.list_of.get(&(r.cls, r.id)) {
+            self.step_list(at, now);
+        }
+    }
+
+    /// Ids that were given back.
+    pub(crate) fn drop_released_rules(&mut self) {
+        for id in std::mem::take(&mut self.hw.acl_entries.released) {
+            let at = self.filters.list_of.remove(&(Cls::AclEntry, id));
+            let priority = self.filters.by_table.remove(&(Cls::AclEntry, id));
+            if let (Some(at), Some(p)) = (at, priority)
+                && let Some(l) = self.filters.lists.get_mut(&at)
+            {
+                l.entries.remove(&p);
+                self.step_list(at, 0);
+            }
+        }
+        for id in std::mem::take(&mut self.hw.acl_counters.released) {
+            self.filters.counted.remove(&id);
+            if let Some(chip) = self.filters.by_table.remove(&(Cls::AclCounter, id)) {
+                self.filters.counters.remove(&chip);
+            }
+        }
+        for id in std::mem::take(&mut self.hw.policers.released) {
+            if let Some(chip) = self.filters.by_table.remove(&(Cls::Policer, id)) {
+                self.filters.policers.remove(&chip);
+            }
+        }
+        for id in std::mem::take(&mut self.hw.mirrors.released) {
+            if let Some(chip) = self.filters.by_table.remove(&(Cls::Mirror, id)) {
+                self.filters.mirrors.remove(&(chip as u16));
+            }
+        }
+        // a list without filters, off the chip: its table was the last of it
+        let tables = std::mem::take(&mut self.hw.acl_tables.released);
+        let binds = std::mem::take(&mut self.hw.acl_binds.released);
+        if tables.is_empty() && binds.is_empty() {
+            return;
+        }
+        let ended: Vec<At> = self
+            .filters
+            .lists
+            .iter()
+            .filter(|(_, l)| tables.contains(&l.table) || binds.contains(&l.bind))
+            .map(|(at, _)| *at)
+            .collect();
+        for at in ended {
+            self.end_list(at, &tables, &binds);
+        }
+    }
+
+    fn end_list(&mut self, at: At, tables: &[u32], binds: &[u32]) {
+        let Some(l) = self.filters.lists.get_mut(&at) else {
+            return;
+        };
+        // the ids are taken again, of the same list
+        if tables.contains(&l.table) {
+            l.table = self.hw.acl_tables.take();
+        }
+        if binds.contains(&l.bind) {
+            self.filters.list_of.remove(&(Cls::AclBind, l.bind));
+            l.bind = self.hw.acl_binds.take();
+            self.filters.list_of.insert((Cls::AclBind, l.bind), at);
+        }
+        let idle = l.target.is_empty() && l.entries.is_empty();
+        let (table, bind) = (l.table, l.bind);
+        let free = |have: bool, want: bool| !have && !want;
+        let t = self.hw.acl_tables.get(table);
+        let b = self.hw.acl_binds.get(bind);
+        let off = t.is_none_or(|o| free(o.have.is_some(), o.want.is_some()))
+            && b.is_none_or(|o| free(o.have.is_some(), o.want.is_some()));
+        if idle && off {
+            self.filters.lists.remove(&at);
+            self.filters.list_of.remove(&(Cls::AclBind, bind));
+            self.hw.acl_tables.release(table);
+            self.hw.acl_binds.release(bind);
+            self.hw.acl_tables.released.clear();
+            self.hw.acl_binds.released.clear();
+        } else {
+            self.step_list(at, 0);
+        }
+    }
+
+    fn entry_at(&self, (at, priority): &(At, u32)) -> Option<u32> {
+        self.filters.lists.get(at)?.entries.get(priority).copied()
+    }
+
+    /// Why the chip can't even be told that a port's list is not whole: it has no lists. The ports that then trap by
+    /// themselves: that one, or, for what leaves by it, all.
+    pub(crate) fn no_lists(&self, port: u16) -> Option<String> {
+        self.filters.lists.iter().find_map(|(at, l)| {
+            let fail = self.hw.acl_binds.get(l.bind)?.fail.as_ref()?;
+            let here = at.0 == port || at.1 == stage(true);
+            let whom = self.topo.if_of_port.get(&at.0)?;
+            here.then(|| {
+                format!(
+                    "tc filters at {}: {}",
+                    self.dev(*whom),
+                    self.fail_text(fail)
+                )
+            })
+        })
+    }
+
+    // -- for people ---------------------------------------------------------------------------------------------------
+
+    /// Why everything of a port's hook traps; None if it does not.
+    fn list_reason(&self, at: At) -> Option<String> {
+        let l = self.filters.lists.get(&at)?;
+        let o = self.hw.acl_binds.get(l.bind)?;
+        if !o.want.as_ref()?.trap_all {
+            return None;
+        }
+        let failed = l
+            .entries
+            .values()
+            .find_map(|id| self.hw.acl_entries.get(*id)?.fail.as_ref());
+        Some(match failed {
+            Some(f) => self.fail_text(f),
+            None => "its rules are being written".into(),
+        })
+    }
+
+    /// Why all that comes in by a port, or leaves by it, goes to the CPU because of its filters.
+    pub(crate) fn filters_reason(&self, ifindex: u32) -> Option<String> {
+        let &port = self.topo.port_of.get(&ifindex)?;
+        let of = |egress| self.list_reason((port, stage(egress)));
+        of(false)
+            .map(|r| format!("tc ingress filters: {r}"))
+            .or_else(|| of(true).map(|r| format!("tc egress filters: {r}")))
+    }
+
+    /// Some of what comes in by this port is for the kernel to bridge, because of its filters.
+    pub(crate) fn filters_trap(&self, ifindex: u32) -> bool {
+        let Some(&port) = self.topo.port_of.get(&ifindex) else {
+            return false;
+        };
+        let at = (port, stage(false));
+        let some = self.filters.lists.get(&at).is_some_and(|l| {
+            l.target
+                .values()
+                .any(|e| e.body.action == TND_ACL_TRAP as u16)
+        });
+        some || self.list_reason(at).is_some()
+    }
+
+    /// All filters at front-panel ports.
+    pub fn filters(&self) -> Vec<FilterRow> {
+        let mut rows = Vec::new();
+        for (key, (f, ..)) in &self.filters.all {
+            if !self.topo.port_of.contains_key(&key.ifindex) {
+                continue;
+            }
+            let shown = self.filters.shown.get(key);
+            let list = shown.and_then(|s| self.filters.lists.get(&s.at));
+            let entry = shown
+                .zip(list)
+                .and_then(|(s, l)| l.entries.get(&s.priority))
+                .and_then(|id| self.hw.acl_entries.get(*id));
+            let whole = shown.and_then(|s| self.list_reason(s.at));
+            let (state, reason) = match (shown, entry) {
+                (None, _) => (
+                    "omitted",
+                    format!("only reached from another chain ({})", key.chain),
+                ),
+                (Some(_), None) if f.verdict == FilterVerdict::Next => ("omitted", String::new()),
+                (Some(_), Some(e)) if e.fail.is_some() => (
+                    "failed",
+                    e.fail
+                        .as_ref()
+                        .map(|x| self.fail_text(x))
+                        .unwrap_or_default(),
+                ),
+                (Some(s), Some(e)) if e.have.is_some() && e.have == e.want => match whole {
+                    Some(why) => ("trap", format!("the list is not all in hardware: {why}")),
+                    None if s.reason.is_empty() => ("installed", String::new()),
+                    None => ("trap", s.reason.clone()),
+                },
+                (Some(s), _) => ("pending", s.reason.clone()),
+            };
+            rows.push(FilterRow {
+                dev: self.dev(key.ifindex),
+                egress: key.egress,
+                chain: key.chain,
+                priority: key.priority,
+                handle: key.handle,
+                text: f.text.clone(),
+                counter: shown.map_or(0, |s| s.counter),
+                state,
+                reason,
+            });
+        }
+        rows
+    }
+}

@@ -1,0 +1,201 @@
+//! Bonds of front-panel ports: link aggregation groups of the chip.
+//!
+//! ```text
+//!   swp3 ─┐ master                LAG(n, hash, members, who is active)
+//!   swp4 ─┴─ bond0 ── bridge, addresses, VLAN interfaces ──► as of any port: PORT, VLAN_MEMBER, FDB, RIF of port ports + n
+//! ```
+//!
+//! Who is active is the kernel's word: the active one of active-backup, those with a link of balance-xor, those of the
+//! active aggregator of 802.3ad. LACP itself goes to the CPU.
+
+use crate::Store;
+use crate::hw::bodies::Lag;
+use crate::hw::{Cls, Ref};
+use crate::model::{Link, LinkKind};
+use std::collections::BTreeMap;
+
+/// Bonds that are groups of the chip, or would be.
+#[derive(Debug, Default)]
+pub(crate) struct Lags {
+    /// Table ids by the group's number.
+    ids: BTreeMap<u16, u32>,
+    /// Numbers of those whose port is in use: the bond's ifindex.
+    pub on: BTreeMap<u16, u32>,
+    /// Why a bond is none, by ifindex.
+    reasons: BTreeMap<u32, String>,
+    failed: bool,
+}
+
+impl Store {
+    /// The port number of a group.
+    pub(crate) fn lag_port(&self, lag: u16) -> u16 {
+        self.config.ports + lag
+    }
+
+    /// The table id of the group whose port this is.
+    pub(crate) fn lag_of_port(&self, port: u16) -> Option<u32> {
+        let lag = port.checked_sub(self.config.ports)?;
+        self.lags.ids.get(&lag).copied()
+    }
+
+    fn bond_members(&self, bond: u32) -> impl Iterator<Item = &Link> {
+        let all = self.links.values().map(|r| &r.link);
+        all.filter(move |l| l.master == bond)
+    }
+
+    /// Groups as the kernel has them, and the ports that stand for them.
+    pub(crate) fn refresh_lags(&mut self, now: u64) {
+        let mut wanted: BTreeMap<u16, (u32, Lag)> = BTreeMap::new();
+        self.lags.reasons.clear();
+        self.lags.on.clear();
+        let mut bonds: Vec<u32> = self.links.keys().copied().collect();
+        bonds.sort_unstable();
+        for i in bonds {
+            let Some(Link {
+                kind: LinkKind::Bond(info),
+                ..
+            }) = self.links.get(&i).map(|r| &r.link)
+            else {
+                continue;
+            };
+            let info = *info;
+            let mut members: Vec<(u16, bool)> = self
+                .bond_members(i)
+                .filter_map(|l| match l.kind {
+                    LinkKind::Swp { port } => Some((port, l.bond_active)),
+                    _ => None,
+                })
+                .collect();
+            members.sort_unstable();
+            if members.is_empty() {
+                continue;
+            }
+            if wanted.contains_key(&info.lag) {
+                let why = "another bond has its number in the chip";
+                self.lags.reasons.insert(i, why.into());
+                continue;
+            }
+            if let Some(why) = self.bond_reason(i, info.unsupported) {
+                self.lags.reasons.insert(i, why);
+                continue;
+            }
+            let lag = Lag {
+                lag: info.lag,
+                hash: info.hash,
+                members,
+            };
+            wanted.insert(info.lag, (i, lag));
+        }
+        let gone: Vec<u32> = self
+            .lags
+            .ids
+            .iter()
+            .filter(|(n, _)| !wanted.contains_key(n))
+            .map(|(_, id)| *id)
+            .collect();
+        for id in gone {
+            self.hw.want::<Lag>(id, None, now);
+        }
+        for (n, (ifindex, body)) in wanted {
+            let id = match self.lags.ids.get(&n) {
+                Some(id) => *id,
+                None => {
+                    let id = self.hw.lags.take();
+                    self.lags.ids.insert(n, id);
+                    id
+                }
+            };
+            self.hw.want(id, Some(body), now);
+            let o = self.hw.lags.get(id);
+            // one that has no group yet; one whose members could not be swapped has them as they were: not as the kernel
+            if let Some(f) = o.and_then(|o| o.fail.as_ref()) {
+                let why = self.fail_text(f);
+                self.lags.reasons.insert(ifindex, why);
+                continue;
+            }
+            self.lags.on.insert(n, ifindex);
+            let port = self.lag_port(n);
+            self.topo.port_of.insert(ifindex, port);
+            self.topo.if_of_port.insert(port, ifindex);
+        }
+    }
+
+    /// What of a bond the chip can't do.
+    fn bond_reason(&self, bond: u32, unsupported: Option<&'static str>) -> Option<String> {
+        if let Some(u) = unsupported {
+            return Some(format!("{u} is not offloaded"));
+        }
+        for m in self.bond_members(bond) {
+            if !matches!(m.kind, LinkKind::Swp { .. }) {
+                return Some(format!("{} is a member and not a front-panel port", m.name));
+            }
+            if let Some(h) = self.hooked(m) {
+                return Some(format!("{h} its member {}", m.name));
+            }
+            if let Some(u) = self.links.values().find(|u| u.link.lower == m.ifindex) {
+                return Some(format!(
+                    "{} is on top of its member {}",
+                    u.link.name, m.name
+                ));
+            }
+        }
+        let link = &self.links.get(&bond)?.link;
+        self.hooked(link).map(|h| format!("{h} it"))
+    }
+
+    /// For a device in a bond: None if that is no bond; else why its frames are the kernel's, empty if they are the group's.
+    pub(crate) fn bond_of(&self, l: &Link) -> Option<String> {
+        let bond = self.links.get(&l.master).map(|r| &r.link)?;
+        if !matches!(bond.kind, LinkKind::Bond(_)) {
+            return None;
+        }
+        let why = self.lags.reasons.get(&bond.ifindex);
+        Some(why.map_or_else(String::new, |w| format!("{}: {w}", bond.name)))
+    }
+
+    /// A group came to stand or failed, or its members were swapped: a port that was in one may go into another.
+    pub(crate) fn lag_answered(&mut self, r: Ref) {
+        if r.cls != Cls::Lag {
+            return;
+        }
+        let failed = self.hw.lags.failed() > 0;
+        if failed || self.lags.failed {
+            self.topo.dirty = true;
+        }
+        self.lags.failed = failed;
+        let answered_well = self.hw.lags.get(r.id).is_some_and(|o| o.fail.is_none());
+        if answered_well {
+            self.on_lag_again();
+        }
+        if answered_well && failed {
+            for id in self.hw.lags.ids() {
+                if id != r.id {
+                    self.hw.retry_dependent(Ref::new(Cls::Lag, id));
+                }
+            }
+        }
+    }
+
+    /// What is on ports of groups looks again.
+    fn on_lag_again(&mut self) {
+        let ports = self.lag_ports.iter().map(|p| u32::from(*p) - 1);
+        let all: [(Cls, Vec<u32>); 4] = [
+            (Cls::Port, ports.collect()),
+            (Cls::Member, self.hw.members.ids()),
+            (Cls::Rif, self.hw.rifs.ids()),
+            (Cls::Fdb, self.hw.fdb.ids()),
+        ];
+        for (cls, ids) in all {
+            for id in ids {
+                self.hw.retry_dependent(Ref::new(cls, id));
+            }
+        }
+    }
+
+    /// Groups that are gone.
+    pub(crate) fn drop_released_lags(&mut self) {
+        for id in std::mem::take(&mut self.hw.lags.released) {
+            self.lags.ids.retain(|_, x| *x != id);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Bonds of front-panel ports: groups of the chip, used like ports.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use std::collections::BTreeMap;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+const BR: u32 = 50;
+const BOND: u32 = 60;
+
+fn bond(master: u32, unsupported: Option<&'static str>) -> Object {
+    Object::Link(Link {
+        ifindex: BOND,
+        name: "bond0".into(),
+        kind: LinkKind::Bond(BondInfo {
+            lag: 3,
+            hash: TND_LAG_HASH_L4,
+            unsupported,
+        }),
+        master,
+        bridge_port: (master == BR).then(BridgePort::default),
+        mac: mac(77),
+        ..swp(1)
+    })
+}
+
+fn member(n: u16, active: bool) -> Object {
+    Object::Link(Link {
+        master: BOND,
+        bond_active: active,
+        ..swp(n)
+    })
+}
+
+fn bridge() -> Object {
+    Object::Link(Link {
+        ifindex: BR,
+        name: "br0".into(),
+        kind: LinkKind::Bridge(BridgeInfo {
+            ageing_s: 300,
+            ..BridgeInfo::default()
+        }),
+        mac: mac(200),
+        ..swp(1)
+    })
+}
+
+fn port(n: u16) -> Object {
+    Object::Link(Link {
+        master: BR,
+        bridge_port: Some(BridgePort::default()),
+        ..swp(n)
+    })
+}
+
+fn rig() -> Rig {
+    // groups come behind all ports of the chip
+    let mut chip = Chip::new(profile("spectrum-sn2700"));
+    let ports = chip.dump::<tnd_port>(TND_CLS_PORT).len() as u16;
+    let config = Config {
+        ports,
+        ..chip.config(Policy::Trap)
+    };
+    let mut r = Rig {
+        store: Store::new(config),
+        chip,
+        now: 0,
+    };
+    r.begin();
+    for n in 1..=4 {
+        r.up(Object::Link(swp(n)));
+    }
+    r.up(bridge());
+    r.up(port(1));
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r
+}
+
+fn front(_: &mut Rig) -> u16 {
+    32
+}
+
+fn ports(r: &mut Rig) -> BTreeMap<u16, tnd_port> {
+    let all = r.chip.dump::<tnd_port>(TND_CLS_PORT);
+    all.into_iter().map(|p| (p.port, p)).collect()
+}
+
+fn traps(r: &mut Rig, port: u16) -> bool {
+    ports(r)[&port].flags & TND_PORT_TRAP_ALL != 0
+}
+
+fn members(r: &mut Rig) -> Vec<(u16, u16)> {
+    let mut all: Vec<(u16, u16)> = r
+        .chip
+        .dump::<tnd_vlan_member>(TND_CLS_VLAN_MEMBER)
+        .iter()
+        .map(|m| (m.port, m.vid))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_bond_is_a_port_of_a_bridge() {
+    let mut r = rig();
+    let lag = front(&mut r) + 3;
+    r.up(bond(0, None));
+    r.up(member(3, true));
+    r.up(member(4, false));
+    r.up(bond(BR, None));
+    r.settle();
+    assert_eq!(members(&mut r), [(1, TND_VID_ANY), (lag, TND_VID_ANY)]);
+    assert!(!traps(&mut r, lag) && !traps(&mut r, 1));
+    assert_eq!(r.store.port_reason(BOND), "");
+    // what is static behind it, and what the chip learned there
+    r.up(Object::Fdb(FdbEntry {
+        bridge: BR,
+        vlan: 0,
+        mac: mac(9),
+        ifindex: BOND,
+        kind: FdbKind::Static,
+        sticky: false,
+    }));
+    r.settle();
+    let fdb = r.chip.dump::<tnd_fdb>(TND_CLS_FDB);
+    assert!(fdb.iter().any(|f| f.mac == mac(9) && f.port == lag));
+    let fid = fdb[0].fid;
+    let back = r.store.device_event(
+        DeviceEvent::Learn {
+            fid,
+            mac: mac(10),
+            port: lag,
+        },
+        r.now,
+    );
+    assert_eq!(back.map(|b| b.ifindex), Some(BOND));
+    // it leaves the bridge, and its members leave it
+    r.up(bond(0, None));
+    r.settle();
+    assert_eq!(members(&mut r), [(1, TND_VID_ANY)]);
+    r.up(port(3));
+    r.up(Object::Link(swp(4)));
+    r.settle();
+    assert_eq!(members(&mut r), [(1, TND_VID_ANY), (3, TND_VID_ANY)]);
+    assert!(!ports(&mut r).contains_key(&lag));
+}
+
+#[test]
+fn a_bond_is_a_router_port() {
+    let mut r = rig();
+    let lag = front(&mut r) + 3;
+    r.up(bond(0, None));
+    r.up(member(3, true));
+    r.up(addr(BOND, "10.0.0.1/24"));
+    r.up(forwarding(Family::V4, ConfScope::Interface(BOND)));
+    r.settle();
+    let rifs = r.chip.dump::<tnd_rif>(TND_CLS_RIF);
+    assert_eq!(rifs.len(), 1);
+    assert_eq!(
+        (rifs[0].kind, rifs[0].port, rifs[0].mac),
+        (TND_RIF_PORT, lag, mac(77))
+    );
+    r.del(Key::Link(BOND));
+    r.up(Object::Link(swp(3)));
+    r.settle();
+    assert!(r.chip.dump::<tnd_rif>(TND_CLS_RIF).is_empty());
+    assert!(!ports(&mut r).contains_key(&lag));
+}
+
+#[test]
+fn what_the_chip_can_t_is_the_kernels() {
+    let mut r = rig();
+    let lag = front(&mut r) + 3;
+    r.up(bond(BR, Some("mode balance-rr")));
+    r.up(member(3, true));
+    r.settle();
+    assert!(!ports(&mut r).contains_key(&lag));
+    assert!(traps(&mut r, 3) && traps(&mut r, 1));
+    assert_eq!(
+        r.store.port_reason(13),
+        "bond0: mode balance-rr is not offloaded"
+    );
+    assert!(
+        r.store
+            .port_reason(11)
+            .contains("bond0 is a member and not a front-panel port")
+    );
+    // another mode: the chip's
+    r.up(bond(BR, None));
+    r.settle();
+    assert!(!traps(&mut r, lag) && !traps(&mut r, 1));
+    // with a veth in it it is the kernel's again
+    r.up(Object::Link(Link {
+        ifindex: 70,
+        name: "veth0".into(),
+        kind: LinkKind::Other("veth".into()),
+        master: BOND,
+        ..swp(1)
+    }));
+    r.settle();
+    assert!(
+        r.store
+            .port_reason(13)
+            .contains("veth0 is a member and not a front-panel port")
+    );
+    assert!(traps(&mut r, 3));
+}
+
+#[test]
+fn a_port_moves_from_bond_to_bond() {
+    let mut r = rig();
+    let first = front(&mut r) + 3;
+    r.up(bond(0, None));
+    r.up(member(3, true));
+    r.up(member(4, true));
+    let second = |n: u16| {
+        Object::Link(Link {
+            master: 61,
+            bond_active: true,
+            ..swp(n)
+        })
+    };
+    r.up(Object::Link(Link {
+        ifindex: 61,
+        name: "bond1".into(),
+        kind: LinkKind::Bond(BondInfo {
+            lag: 1,
+            hash: TND_LAG_HASH_L2,
+            unsupported: None,
+        }),
+        ..swp(1)
+    }));
+    r.settle();
+    r.up(second(4));
+    r.settle();
+    let p = ports(&mut r);
+    assert!(p.contains_key(&first) && p.contains_key(&(front(&mut r) + 1)));
+    assert_eq!(r.store.port_reason(14), "");
+    assert_eq!(r.store.port_reason(61), "");
+    // a warm attach finds all of it
+    r.chip.fw.attach(true);
+    r.chip.changed.clear();
+    r.store.attach(Attach::Warm, r.now);
+    r.settle();
+    assert_eq!(r.chip.changed, Vec::<String>::new());
+}

@@ -1,0 +1,322 @@
+//! Filters of traffic control: a port's list in the chip is one that the kernel had, or everything traps.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+fn key(port: u16, egress: bool, priority: u16, handle: u32) -> FilterKey {
+    FilterKey {
+        ifindex: 10 + u32::from(port),
+        egress,
+        chain: 0,
+        priority,
+        handle,
+    }
+}
+
+/// A UDP destination port is dropped.
+fn udp(k: FilterKey, dst_port: u16) -> Filter {
+    let fields = tnd_acl_key {
+        ethertype: 0x0800,
+        protocol: 17,
+        dst_port,
+        ..Default::default()
+    };
+    let mask = tnd_acl_key {
+        ethertype: u16::MAX,
+        protocol: u8::MAX,
+        tag: u8::MAX,
+        dst_port: u16::MAX,
+        ..Default::default()
+    };
+    Filter {
+        key: k,
+        text: format!("udp {dst_port} drop"),
+        fields,
+        mask,
+        src_ports: None,
+        dst_ports: None,
+        verdict: FilterVerdict::Drop,
+        mirror: None,
+        police: None,
+        kernel: None,
+    }
+}
+
+fn rig(profile: &str) -> Rig {
+    let mut r = Rig::new(profile, Policy::Trap);
+    r.begin();
+    for n in 1..=3 {
+        r.up(Object::Link(swp(n)));
+    }
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r
+}
+
+fn put(r: &mut Rig, f: Filter) {
+    r.up(Object::Filter(Box::new(f)));
+}
+
+/// Port, stage: whether everything traps; destination ports of the rules in order, with their action.
+type Lists = BTreeMap<(u16, u16), (bool, Vec<(u16, u16)>)>;
+
+fn lists(r: &mut Rig) -> Lists {
+    let mut rules = r.chip.dump::<tnd_acl_entry>(TND_CLS_ACL_ENTRY);
+    rules.sort_by_key(|e| (e.table, e.priority));
+    r.chip
+        .dump::<tnd_acl_bind>(TND_CLS_ACL_BIND)
+        .into_iter()
+        .filter(|b| b.table != 0 || b.flags != 0)
+        .map(|b| {
+            let of = rules.iter().filter(|e| e.table == b.table);
+            let list = of.map(|e| (e.key.dst_port, e.action)).collect();
+            ((b.port, b.stage), (b.flags != 0, list))
+        })
+        .collect()
+}
+
+const DROP: u16 = TND_ACL_DROP as u16;
+const TRAP: u16 = TND_ACL_TRAP as u16;
+
+#[test]
+fn a_list_comes_and_goes() {
+    let mut r = rig("spectrum-sn2700");
+    put(&mut r, udp(key(1, false, 10, 1), 5));
+    put(&mut r, udp(key(1, false, 10, 2), 6));
+    put(&mut r, udp(key(1, true, 7, 1), 9));
+    r.settle();
+    let want = Lists::from([
+        ((1, 1), (false, vec![(5, DROP), (6, DROP)])),
+        ((1, 3), (false, vec![(9, DROP)])),
+    ]);
+    assert_eq!(lists(&mut r), want);
+    assert!(r.store.filters().iter().all(|f| f.state == "installed"));
+    for k in [
+        key(1, false, 10, 1),
+        key(1, false, 10, 2),
+        key(1, true, 7, 1),
+    ] {
+        r.del(Key::Filter(k));
+    }
+    r.settle();
+    assert_eq!(lists(&mut r), Lists::new());
+    for cls in [TND_CLS_ACL_TABLE, TND_CLS_ACL_COUNTER] {
+        assert!(
+            r.chip.dump::<tnd_acl_counter>(cls).is_empty(),
+            "class {cls}"
+        );
+    }
+    // and comes again
+    put(&mut r, udp(key(1, false, 10, 1), 5));
+    r.settle();
+    assert_eq!(lists(&mut r).len(), 1);
+}
+
+#[test]
+fn the_kernels_own_trap_with_a_reason() {
+    let mut r = rig("spectrum-sn2700");
+    let mut own = udp(key(1, false, 10, 1), 5);
+    own.kernel = Some("why".into());
+    put(&mut r, own);
+    // to a device that is no port, to the port itself, and out of one that leaves already
+    let to = |k: FilterKey, ifindex| Filter {
+        verdict: FilterVerdict::Redirect(ifindex),
+        ..udp(k, 7)
+    };
+    put(&mut r, to(key(1, false, 11, 1), 99));
+    put(&mut r, to(key(1, false, 12, 1), 11));
+    put(&mut r, to(key(1, true, 12, 1), 12));
+    put(&mut r, to(key(1, false, 13, 1), 12));
+    r.settle();
+    let l = lists(&mut r);
+    let actions: Vec<u16> = l[&(1, 1)].1.iter().map(|x| x.1).collect();
+    assert_eq!(actions, [TRAP, TRAP, TRAP, TND_ACL_REDIRECT_PORT as u16]);
+    assert_eq!(l[&(1, 3)].1, [(7, TRAP)]);
+    let rows = r.store.filters();
+    assert!(rows[0].state == "trap" && rows[0].reason == "why");
+    assert!(rows[1].reason.contains("if99 is no front-panel port"));
+    // the kernel must learn what it bridges
+    assert!(r.store.traps_all(11) && !r.store.traps_all(12));
+}
+
+#[test]
+fn masks_of_one_preference_that_overlap_are_the_kernels() {
+    let mut r = rig("spectrum-sn2700");
+    let mut wide = udp(key(1, false, 10, 2), 0);
+    wide.mask.dst_port = 0;
+    wide.verdict = FilterVerdict::Permit;
+    put(&mut r, udp(key(1, false, 10, 1), 5));
+    put(&mut r, wide.clone());
+    r.settle();
+    assert_eq!(lists(&mut r)[&(1, 1)].1, [(5, TRAP), (0, TRAP)]);
+    // with the same effect the order is nobody's business
+    wide.verdict = FilterVerdict::Drop;
+    put(&mut r, wide);
+    r.settle();
+    assert_eq!(lists(&mut r)[&(1, 1)].1, [(5, DROP), (0, DROP)]);
+}
+
+#[test]
+fn behind_two_tags_the_kernel_looks() {
+    let mut r = rig("spectrum-sn2700");
+    let mut f = udp(key(1, false, 10, 1), 5);
+    f.fields.tag = TND_ACL_TAG_8021Q;
+    put(&mut r, f);
+    r.settle();
+    assert_eq!(lists(&mut r)[&(1, 1)].1, [(0, TRAP), (0, TRAP), (5, DROP)]);
+}
+
+#[test]
+fn a_list_that_does_not_fit_traps_and_says_why() {
+    let mut r = rig("tiny");
+    for n in 0..40 {
+        put(&mut r, udp(key(1, false, n + 1, 1), n + 1));
+    }
+    r.settle();
+    let (traps, rules) = lists(&mut r)[&(1, 1)].clone();
+    assert!(traps && rules.len() < 40);
+    let reason = r.store.port_reason(11);
+    assert!(reason.starts_with("tc ingress filters: "), "{reason}");
+    assert!(reason.contains("full (needs 1, free 0 of"), "{reason}");
+    assert!(r.store.filters().iter().any(|f| f.state == "failed"));
+    for n in 10..40 {
+        r.del(Key::Filter(key(1, false, n + 1, 1)));
+    }
+    r.settle();
+    let (traps, rules) = lists(&mut r)[&(1, 1)].clone();
+    assert!(!traps && rules.len() == 10, "{traps} {rules:?}");
+    assert_eq!(r.store.port_reason(11), "");
+}
+
+#[test]
+fn a_mirror_or_policer_without_room_makes_the_rule_the_kernels() {
+    let mut r = rig("tiny");
+    for n in 0..6 {
+        let mut f = udp(key(1, false, n + 1, 1), n + 1);
+        f.police = Some(FilterPolice {
+            index: u32::from(n) + 1,
+            packets: true,
+            rate: 10,
+            burst: 5,
+            longest: u32::MAX,
+        });
+        f.verdict = FilterVerdict::Permit;
+        put(&mut r, f);
+    }
+    r.settle();
+    let (traps, rules) = lists(&mut r)[&(1, 1)].clone();
+    assert!(!traps);
+    assert_eq!(rules.iter().filter(|x| x.1 == TRAP).count(), 2);
+    let rows = r.store.filters();
+    let full = rows.iter().find(|f| f.state == "trap").unwrap();
+    assert!(full.reason.contains("policer full"), "{}", full.reason);
+}
+
+#[test]
+fn a_warm_attach_writes_nothing_and_traps_nothing() {
+    let mut r = rig("spectrum-sn2700");
+    for n in 0..5 {
+        put(&mut r, udp(key(1, false, n + 1, 1), n + 1));
+    }
+    r.settle();
+    let want = lists(&mut r);
+    r.chip.fw.attach(true);
+    r.chip.changed.clear();
+    r.store.attach(Attach::Warm, r.now);
+    for _ in 0..10_000 {
+        let n = r.plan();
+        let ran = r.run(0);
+        assert_eq!(lists(&mut r), want);
+        if n == 0 && !ran && !r.run(1) {
+            break;
+        }
+    }
+    r.settle();
+    assert_eq!(lists(&mut r), want);
+    assert_eq!(r.chip.changed, Vec::<String>::new());
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Put(u16, u16, u16),
+    Del(u16, u16),
+    /// So many commands are executed.
+    Run(u8),
+    Cold,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (1u16..3, 1u16..12, 1u16..4).prop_map(|(p, pref, d)| Op::Put(p, pref, d)),
+        4 => (1u16..3, 1u16..12).prop_map(|(p, pref)| Op::Del(p, pref)),
+        6 => (0u8..12).prop_map(Op::Run),
+        1 => Just(Op::Cold),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    /// After every command each port's list is one that the kernel had since the last time nothing was under way, or
+    /// everything traps.
+    #[test]
+    fn never_a_list_that_the_kernel_had_not(ops in prop::collection::vec(op(), 1..60)) {
+        let mut r = rig("tiny");
+        let mut kernel: BTreeMap<u16, BTreeMap<u16, u16>> = BTreeMap::from([(1, BTreeMap::new()), (2, BTreeMap::new())]);
+        let mut had: BTreeMap<u16, Vec<Vec<(u16, u16)>>> = BTreeMap::from([(1, vec![vec![]]), (2, vec![vec![]])]);
+        let now = |k: &BTreeMap<u16, u16>| -> Vec<(u16, u16)> { k.values().map(|d| (*d, DROP)).collect() };
+        let check = |r: &mut Rig, had: &BTreeMap<u16, Vec<Vec<(u16, u16)>>>| {
+            let l = lists(r);
+            for (port, past) in had {
+                let (traps, rules) = l.get(&(*port, 1)).cloned().unwrap_or((false, vec![]));
+                assert!(traps || past.contains(&rules), "swp{port} has {rules:?}, the kernel had {past:?}");
+            }
+        };
+        for op in ops {
+            match op {
+                Op::Put(p, pref, d) => {
+                    kernel.get_mut(&p).unwrap().insert(pref, d);
+                    put(&mut r, udp(key(p, false, pref, 1), d));
+                    had.get_mut(&p).unwrap().push(now(&kernel[&p]));
+                }
+                Op::Del(p, pref) => {
+                    if kernel.get_mut(&p).unwrap().remove(&pref).is_some() {
+                        r.del(Key::Filter(key(p, false, pref, 1)));
+                        had.get_mut(&p).unwrap().push(now(&kernel[&p]));
+                    }
+                }
+                Op::Run(n) => for _ in 0..n {
+                    r.plan();
+                    r.run(0);
+                    check(&mut r, &had);
+                },
+                Op::Cold => {
+                    r.chip.cold();
+                    r.store.attach(Attach::Cold, r.now);
+                    // an empty chip has no lists until it is told of the first
+                    for past in had.values_mut() {
+                        past.push(vec![]);
+                    }
+                }
+            }
+        }
+        r.settle();
+        let l = lists(&mut r);
+        for (port, k) in &kernel {
+            let (traps, rules) = l.get(&(*port, 1)).cloned().unwrap_or((false, vec![]));
+            prop_assert!(!traps || k.len() > 8, "swp{} traps: {}", port, r.store.port_reason(10 + u32::from(*port)));
+            prop_assert!(traps || rules == now(k), "swp{}: {:?}, kernel {:?}", port, rules, k);
+        }
+    }
+}
