@@ -78,11 +78,7 @@ pub(crate) struct Filters {
 
 /// Stage of a hook.
 fn stage(egress: bool) -> u16 {
-    if egress {
-        TND_ACL_EGRESS as u16
-    } else {
-        TND_ACL_PORT as u16
-    }
+    if egress { TND_ACL_EGRESS } else { TND_ACL_PORT }
 }
 
 /// FNV-1a of two words, never 0.
@@ -306,13 +302,13 @@ impl Store {
         }
         let mut parts = Parts::default();
         match f.verdict {
-            FilterVerdict::Permit => parts.action = TND_ACL_PERMIT as u16,
-            FilterVerdict::Drop => parts.action = TND_ACL_DROP as u16,
+            FilterVerdict::Permit => parts.action = TND_ACL_PERMIT,
+            FilterVerdict::Drop => parts.action = TND_ACL_DROP,
             FilterVerdict::Redirect(i) => {
                 if f.key.egress {
                     return Err("redirect of what leaves is not offloaded".into());
                 }
-                parts.action = TND_ACL_REDIRECT_PORT as u16;
+                parts.action = TND_ACL_REDIRECT_PORT;
                 parts.target = u32::from(self.way_out(at, i)?);
             }
             FilterVerdict::Next => return Err("it decides nothing".into()),
@@ -430,7 +426,7 @@ impl Store {
             Ok(p) => (p, String::new()),
             Err(why) => {
                 let trap = Parts {
-                    action: TND_ACL_TRAP as u16,
+                    action: TND_ACL_TRAP,
                     ..Parts::default()
                 };
                 (trap, why)
@@ -474,7 +470,7 @@ impl Store {
         if f.mask.tag != 0 && f.fields.tag != TND_ACL_UNTAGGED && f.mask.ethertype != 0 {
             for (i, tag) in [(0, 0x8100), (1, 0x88a8)] {
                 let mut two = tnd_acl_entry {
-                    action: TND_ACL_TRAP as u16,
+                    action: TND_ACL_TRAP,
                     priority: priority | i,
                     counter: 0,
                     policer: 0,

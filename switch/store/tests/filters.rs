@@ -87,8 +87,8 @@ fn lists(r: &mut Rig) -> Lists {
         .collect()
 }
 
-const DROP: u16 = TND_ACL_DROP as u16;
-const TRAP: u16 = TND_ACL_TRAP as u16;
+const DROP: u16 = TND_ACL_DROP;
+const TRAP: u16 = TND_ACL_TRAP;
 
 #[test]
 fn a_list_comes_and_goes() {
@@ -142,7 +142,7 @@ fn the_kernels_own_trap_with_a_reason() {
     r.settle();
     let l = lists(&mut r);
     let actions: Vec<u16> = l[&(1, 1)].1.iter().map(|x| x.1).collect();
-    assert_eq!(actions, [TRAP, TRAP, TRAP, TND_ACL_REDIRECT_PORT as u16]);
+    assert_eq!(actions, [TRAP, TRAP, TRAP, TND_ACL_REDIRECT_PORT]);
     assert_eq!(l[&(1, 3)].1, [(7, TRAP)]);
     let rows = r.store.filters();
     assert!(rows[0].state == "trap" && rows[0].reason == "why");

@@ -283,11 +283,11 @@ impl Store {
             return false;
         };
         let at = (port, stage(false));
-        let some = self.filters.lists.get(&at).is_some_and(|l| {
-            l.target
-                .values()
-                .any(|e| e.body.action == TND_ACL_TRAP as u16)
-        });
+        let some = self
+            .filters
+            .lists
+            .get(&at)
+            .is_some_and(|l| l.target.values().any(|e| e.body.action == TND_ACL_TRAP));
         some || self.list_reason(at).is_some()
     }
 
