@@ -1,7 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# lab: --no-driver
-# timeout: 300
-#
-# switchd: bonds of ports, the switch with an ASIC beside the kernel alone.
-exec /host/tests/vm/e2e tests/test_promise1_bond.py
