@@ -26,6 +26,7 @@ fn kind(o: &Object) -> KindSet {
         Object::Route(_) => KindSet::ROUTE,
         Object::Rule(_) => KindSet::RULE,
         Object::BaseChain(_) => KindSet::BASE_CHAIN,
+        Object::Filter(_) => KindSet::FILTER,
         Object::Netconf(_) => KindSet::NETCONF,
         Object::Settings(_) => KindSet(0),
     }
@@ -45,6 +46,7 @@ fn key(o: &Object) -> String {
         Object::Nexthop(n) => Key::Nexthop(n.id),
         Object::Route(r) => Key::Route(r.key),
         Object::Rule(r) => Key::Rule(r.clone()),
+        Object::Filter(f) => Key::Filter(f.key),
         Object::BaseChain(c) => Key::BaseChain(c.family, c.table.clone(), c.name.clone()),
         Object::Netconf(c) => Key::Netconf(c.family, c.scope),
         Object::Settings(_) => return "settings".into(),

@@ -72,6 +72,7 @@ fn link(index: u32, master: u32) -> nl::Object {
         operstate: 6,
         promiscuity: 0,
         brport: None,
+        bond: None,
     })
 }
 
