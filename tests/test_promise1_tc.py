@@ -292,16 +292,6 @@ def copies(_):
             expect={"h1": 1, "h2": 1, "h3": 1},
         ),
         Step("what the kernel sends is the kernel's", frames=[d(BROADCAST, "h4")], expect={"h1": 1, "h3": 1}),
-        Step(
-            "a policer",
-            do=add(
-                "swp4 ingress pref 10 protocol ip flower ip_proto udp dst_port 9 action police pkts_rate 1 "
-                "pkts_burst 5 conform-exceed drop/pipe"
-            ),
-            frames=[d("h1", "h4", dport=9)] * 12 + [d("h1", "h4")],
-            fits=True,
-            expect={"h1": 6},
-        ),
     ]
 
 

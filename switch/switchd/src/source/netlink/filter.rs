@@ -322,7 +322,8 @@ fn decide(f: &mut Filter, actions: &[FilterAction], text: &mut String) {
 fn police(f: &mut Filter, p: &nl::Police) -> bool {
     let by_packets = p.packets.rate != 0;
     let rate = if by_packets { p.packets } else { p.rate };
-    let plain = !p.other && p.exceed == act::SHOT && p.index != 0;
+    // the kernel's bucket of packets begins empty, the chip's full
+    let plain = !p.other && p.exceed == act::SHOT && p.index != 0 && !by_packets;
     let one = rate.rate != 0 && rate.burst != 0 && (p.rate.rate == 0 || !by_packets);
     if !(plain && one && f.police.is_none() && f.mirror.is_none()) {
         return false;
