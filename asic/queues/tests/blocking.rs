@@ -1,4 +1,5 @@
 //! Head-of-line blocking: the same traffic through one queue per input and through virtual output queues.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 

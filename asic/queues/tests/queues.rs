@@ -1,4 +1,5 @@
 //! Queues, scheduler, replication, tail drop.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
 
