@@ -244,6 +244,7 @@ enum tnd_class {
 	TND_CLS_MIRROR		= 19,
 	TND_CLS_QUEUE		= 20,
 	TND_CLS_ACL_BIND	= 21,
+	TND_CLS_STORM		= 22,
 	TND_CLS_COST		= 32,	/* DUMP only: struct tnd_class_cost */
 	TND_CLS_GEOMETRY	= 33,	/* DUMP only: struct tnd_geometry; a device may not tell */
 	TND_CLS_PORT_STATS	= 34,	/* DUMP only: struct tnd_port_stats; the cursor is the port */

@@ -56,6 +56,29 @@ struct tnd_led {
 	__u8	reserved0[3];
 };
 
+enum tnd_storm_kind {
+	TND_STORM_BROADCAST	= 1,
+	TND_STORM_MULTICAST	= 2,	/* a group address that is not broadcast */
+	TND_STORM_UNKNOWN_UC	= 3,	/* unicast that no FDB entry knows */
+};
+
+/*
+ * TND_CLS_STORM: how much of a kind a port may bring into a bridge; key =
+ * port, kind. There from the start and without limit after a cold attach:
+ * UPDATE only. Where both units have a limit, a frame needs both. Draft
+ */
+struct tnd_storm {
+	__le16	struct_size;
+	__le16	port;
+	__u8	kind;			/* enum tnd_storm_kind */
+	__u8	reserved0[3];
+	__le64	rate_packets;		/* per second; 0: no limit */
+	__le64	burst_packets;		/* not 0 with a rate */
+	__le64	rate_bytes;
+	__le64	burst_bytes;
+	__le64	dropped;		/* packets; read only */
+};
+
 #define TND_VLAN_UC_TRAP	(1U << 0)	/* unknown unicast to the CPU, not flooded */
 #define TND_VLAN_MC_TRAP	(1U << 1)	/* IP multicast to the CPU, not flooded */
 #define TND_VLAN_LEARNING	(1U << 2)

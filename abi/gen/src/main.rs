@@ -33,6 +33,7 @@ const ENUM_WIDTH: &[(&str, &str)] = &[
     ("tnd_action", "u8"),
     ("tnd_rif_kind", "u16"),
     ("tnd_route_target", "u8"),
+    ("tnd_storm_kind", "u8"),
     ("tnd_acl_stage", "u16"),
     ("tnd_acl_action", "u16"),
 ];

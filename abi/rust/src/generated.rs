@@ -391,6 +391,7 @@ pub const TND_CLS_POLICER: tnd_class = 18;
 pub const TND_CLS_MIRROR: tnd_class = 19;
 pub const TND_CLS_QUEUE: tnd_class = 20;
 pub const TND_CLS_ACL_BIND: tnd_class = 21;
+pub const TND_CLS_STORM: tnd_class = 22;
 #[doc = "DUMP only: struct tnd_class_cost\n"]
 pub const TND_CLS_COST: tnd_class = 32;
 #[doc = "DUMP only: struct tnd_geometry; a device may not tell\n"]
@@ -848,6 +849,61 @@ const _: () = {
     ["Offset of field: tnd_led::port"][::std::mem::offset_of!(tnd_led, port) - 2usize];
     ["Offset of field: tnd_led::blink"][::std::mem::offset_of!(tnd_led, blink) - 4usize];
     ["Offset of field: tnd_led::reserved0"][::std::mem::offset_of!(tnd_led, reserved0) - 5usize];
+};
+pub const TND_STORM_BROADCAST: tnd_storm_kind = 1;
+#[doc = "a group address that is not broadcast\n"]
+pub const TND_STORM_MULTICAST: tnd_storm_kind = 2;
+#[doc = "unicast that no FDB entry knows\n"]
+pub const TND_STORM_UNKNOWN_UC: tnd_storm_kind = 3;
+pub type tnd_storm_kind = u8;
+#[doc = "TND_CLS_STORM: how much of a kind a port may bring into a bridge; key =\nport, kind. There from the start and without limit after a cold attach:\nUPDATE only. Where both units have a limit, a frame needs both. Draft\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_storm {
+    pub struct_size: u16,
+    pub port: u16,
+    #[doc = "enum tnd_storm_kind\n"]
+    pub kind: u8,
+    pub reserved0: [u8; 3usize],
+    #[doc = "per second; 0: no limit\n"]
+    pub rate_packets: u64,
+    #[doc = "not 0 with a rate\n"]
+    pub burst_packets: u64,
+    pub rate_bytes: u64,
+    pub burst_bytes: u64,
+    #[doc = "packets; read only\n"]
+    pub dropped: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_storm"][::std::mem::size_of::<tnd_storm>() - 48usize];
+    ["Alignment of tnd_storm"][::std::mem::align_of::<tnd_storm>() - 8usize];
+    ["Offset of field: tnd_storm::struct_size"]
+        [::std::mem::offset_of!(tnd_storm, struct_size) - 0usize];
+    ["Offset of field: tnd_storm::port"][::std::mem::offset_of!(tnd_storm, port) - 2usize];
+    ["Offset of field: tnd_storm::kind"][::std::mem::offset_of!(tnd_storm, kind) - 4usize];
+    ["Offset of field: tnd_storm::reserved0"]
+        [::std::mem::offset_of!(tnd_storm, reserved0) - 5usize];
+    ["Offset of field: tnd_storm::rate_packets"]
+        [::std::mem::offset_of!(tnd_storm, rate_packets) - 8usize];
+    ["Offset of field: tnd_storm::burst_packets"]
+        [::std::mem::offset_of!(tnd_storm, burst_packets) - 16usize];
+    ["Offset of field: tnd_storm::rate_bytes"]
+        [::std::mem::offset_of!(tnd_storm, rate_bytes) - 24usize];
+    ["Offset of field: tnd_storm::burst_bytes"]
+        [::std::mem::offset_of!(tnd_storm, burst_bytes) - 32usize];
+    ["Offset of field: tnd_storm::dropped"][::std::mem::offset_of!(tnd_storm, dropped) - 40usize];
 };
 #[doc = "TND_CLS_VLAN: a forwarding domain; key = fid\n"]
 #[repr(C)]
@@ -2231,6 +2287,12 @@ impl Default for tnd_led {
     }
 }
 
+impl Default for tnd_storm {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
 impl Default for tnd_vlan {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
@@ -3005,6 +3067,52 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_led",
         Some("reserved0"),
         ::std::mem::offset_of!(tnd_led, reserved0),
+    ),
+    ("tnd_storm", None, ::std::mem::size_of::<tnd_storm>()),
+    (
+        "tnd_storm",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_storm, struct_size),
+    ),
+    (
+        "tnd_storm",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_storm, port),
+    ),
+    (
+        "tnd_storm",
+        Some("kind"),
+        ::std::mem::offset_of!(tnd_storm, kind),
+    ),
+    (
+        "tnd_storm",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_storm, reserved0),
+    ),
+    (
+        "tnd_storm",
+        Some("rate_packets"),
+        ::std::mem::offset_of!(tnd_storm, rate_packets),
+    ),
+    (
+        "tnd_storm",
+        Some("burst_packets"),
+        ::std::mem::offset_of!(tnd_storm, burst_packets),
+    ),
+    (
+        "tnd_storm",
+        Some("rate_bytes"),
+        ::std::mem::offset_of!(tnd_storm, rate_bytes),
+    ),
+    (
+        "tnd_storm",
+        Some("burst_bytes"),
+        ::std::mem::offset_of!(tnd_storm, burst_bytes),
+    ),
+    (
+        "tnd_storm",
+        Some("dropped"),
+        ::std::mem::offset_of!(tnd_storm, dropped),
     ),
     ("tnd_vlan", None, ::std::mem::size_of::<tnd_vlan>()),
     (

@@ -89,6 +89,7 @@ object! {
     tnd_route = TND_CLS_ROUTE: |o| [o.vrf.to_be_bytes(), [o.family, o.prefix_len], o.addr];
     tnd_trap = TND_CLS_TRAP: |o| [o.reason.to_be_bytes()];
     tnd_led = TND_CLS_LED: |o| [o.port.to_be_bytes()];
+    tnd_storm = TND_CLS_STORM: |o| [o.port.to_be_bytes(), [o.kind]];
     tnd_lag = TND_CLS_LAG: |o| [o.lag.to_be_bytes()]
         tail usize::from(o.count) * std::mem::size_of::<raw::tnd_lag_member>();
     tnd_acl_table = TND_CLS_ACL_TABLE: |o| [o.table.to_be_bytes()];
@@ -124,6 +125,7 @@ pub fn class_name(cls: u16) -> &'static str {
         raw::TND_CLS_PORT_STATS => "port counters",
         raw::TND_CLS_LED => "LED",
         raw::TND_CLS_NHG_STATS => "next-hop group counters",
+        raw::TND_CLS_STORM => "storm control",
         raw::TND_CLS_LAG => "LAG",
         raw::TND_CLS_ACL_TABLE => "ACL",
         raw::TND_CLS_ACL_BIND => "ACL binding",

@@ -14,9 +14,10 @@ use crate::objects::{
 use crate::objects::{
     fdb::Fdb, lag::Lag, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg, port::Port,
 };
-use crate::objects::{rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
+use crate::objects::{rif::Rif, route::Route, storm::Storm, trap::Trap, vlan::Vlan, vrf::Vrf};
 use crate::pools::{COST_ROWS, CostRow, PoolId};
 use tandem_abi::raw;
+use tandem_pipeline::state::STORM_KINDS;
 use tandem_tables::exact::{self, Kind};
 use zerocopy::IntoBytes;
 
@@ -85,6 +86,17 @@ impl Firmware {
                     low,
                     &mut w,
                 )
+            }
+            raw::TND_CLS_STORM => {
+                // only what has a limit or has dropped something: all others are at zero
+                let all = (1..=u16::MAX)
+                    .map_while(|n| self.state.port(n).map(|p| (n, p)))
+                    .flat_map(|(n, p)| {
+                        (1..=STORM_KINDS)
+                            .filter(|k| p.storm(*k).is_some_and(|s| !s.is_zero()))
+                            .map(move |k| Storm::from_state(n, k, p))
+                    });
+                list(all.map(|s| (s.position(), s)), low, &mut w)
             }
             raw::TND_CLS_VLAN => {
                 let all = self

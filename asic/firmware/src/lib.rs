@@ -44,7 +44,7 @@ use objects::{acl_table::AclTable, mirror::Mirror, policer::Policer};
 use objects::{
     fdb::Fdb, lag::Lag, led::Led, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
 };
-use objects::{port::Port, rif::Rif, route::Route, trap::Trap, vlan::Vlan, vrf::Vrf};
+use objects::{port::Port, rif::Rif, route::Route, storm::Storm, trap::Trap, vlan::Vlan, vrf::Vrf};
 use pools::{Held, Lease, Pools};
 use std::collections::{BTreeSet, HashMap};
 use tandem_abi::raw;
@@ -347,6 +347,7 @@ impl Firmware {
                 raw::TND_CLS_NHG => self.operate::<Nhg>(cmd, body, out, cpl),
                 raw::TND_CLS_ROUTE => self.operate::<Route>(cmd, body, out, cpl),
                 raw::TND_CLS_TRAP => self.operate::<Trap>(cmd, body, out, cpl),
+                raw::TND_CLS_STORM => self.operate::<Storm>(cmd, body, out, cpl),
                 raw::TND_CLS_LED => self.operate::<Led>(cmd, body, out, cpl),
                 raw::TND_CLS_LAG => self.operate::<Lag>(cmd, body, out, cpl),
                 raw::TND_CLS_ACL_TABLE => self.operate::<AclTable>(cmd, body, out, cpl),

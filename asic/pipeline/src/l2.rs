@@ -9,6 +9,7 @@ use crate::entry::{Action, FdbValue};
 use crate::io::{Event, Sink};
 use crate::names::{DropReason, Stage};
 use crate::run::{Run, Step, action_text};
+use crate::state::HOT_STORM;
 
 /// ff02::1.
 const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -71,6 +72,7 @@ impl<S: Sink> Run<'_, '_, S> {
                 if S::TRACE {
                     self.trace(Stage::L2Lookup, format_args!("FDB miss: flood"));
                 }
+                self.storm(raw::TND_STORM_UNKNOWN_UC)?;
                 self.flood(self.fid, Kind::Unicast, false)
             }
         }
@@ -208,6 +210,11 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Broadcast and multicast.
     fn group(&mut self, flags: u32) -> Step<()> {
         let broadcast = self.eth.dst == ether::BROADCAST;
+        self.storm(if broadcast {
+            raw::TND_STORM_BROADCAST
+        } else {
+            raw::TND_STORM_MULTICAST
+        })?;
         if !broadcast && flags & raw::TND_VLAN_MC_TRAP != 0 {
             self.snooped()?;
         }
@@ -225,6 +232,29 @@ impl<S: Sink> Run<'_, '_, S> {
             self.copy(reason, raw::TND_RX_L2_FORWARDED)
         };
         self.flood(self.fid, kind, copied)
+    }
+
+    /// Storm control of the port that the frame came in by: before a copy of it goes anywhere, the CPU included.
+    #[inline]
+    fn storm(&mut self, kind: u8) -> Step<()> {
+        if self.port_flags & HOT_STORM == 0 {
+            return Ok(());
+        }
+        self.limited(kind)
+    }
+
+    #[cold]
+    fn limited(&mut self, kind: u8) -> Step<()> {
+        let (packets, bytes, now) = (self.wire.packets, self.wire.bytes, self.now);
+        let passes = self
+            .st
+            .storm_of(self.from, kind)
+            .is_none_or(|s| s.admit(packets, bytes, now, S::DRY));
+        if passes {
+            Ok(())
+        } else {
+            self.drop(DropReason::StormControl)
+        }
     }
 
     /// A bridge that snoops: membership messages and IP multicast beyond the link are the CPU's to forward.

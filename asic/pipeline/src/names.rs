@@ -81,6 +81,7 @@ named! {
         StpLearning = "stp_learning" in Learning: "ingress port learns but does not forward yet (spanning tree)",
         FdbDrop = "fdb_drop" in L2Lookup: "FDB entry with action drop",
         SamePort = "same_port" in L2Lookup: "destination is on the ingress port (no hairpin)",
+        StormControl = "storm_control" in Flood: "more broadcast, multicast or unknown unicast than the port may bring",
         NoFloodPort = "no_flood_port" in Flood: "nobody to flood to",
         Isolated = "isolated" in Egress: "both ports are isolated",
         StpEgress = "stp_egress" in Egress: "egress port is not forwarding (spanning tree)",

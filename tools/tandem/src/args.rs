@@ -194,6 +194,8 @@ pub enum Table {
     Mirrors,
     /// Link aggregation groups and their members (table memory)
     Lags,
+    /// Storm control by port and kind (table memory)
+    Storms,
     /// What flooding cost: references and tag changes instead of copies
     Replication,
     /// Queues by port and class: packets, tail drops, most that ever waited; the crossbar

@@ -291,6 +291,7 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::AclCounters => (table("acl-counters")?, &[]),
         Table::Policers => (table("policers")?, &[]),
         Table::Mirrors => (table("mirrors")?, &[]),
+        Table::Storms => (table("storms")?, &[]),
         Table::Lags => (table("lags")?, &[]),
         Table::Replication => (rows(&asicd, "/v1/replication", &[], None)?, &[]),
     };

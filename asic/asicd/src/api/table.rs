@@ -17,7 +17,7 @@ const LIMIT: u32 = 500;
 const RECORD: usize = 16 + 8 * raw::TND_NHG_MAX_MEMBERS;
 
 /// Names of the tables.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "fdb",
     "routes",
     "neighbours",
@@ -34,6 +34,7 @@ pub const NAMES: [&str; 16] = [
     "policers",
     "mirrors",
     "lags",
+    "storms",
 ];
 
 /// A table that can be read.
@@ -60,6 +61,7 @@ impl Table {
             "policers" => raw::TND_CLS_POLICER,
             "mirrors" => raw::TND_CLS_MIRROR,
             "lags" => raw::TND_CLS_LAG,
+            "storms" => raw::TND_CLS_STORM,
             _ => return None,
         }))
     }
@@ -110,6 +112,7 @@ pub fn page(
         raw::TND_CLS_PORT => rows * size_of::<raw::tnd_port>(),
         raw::TND_CLS_ACL_TABLE => rows * size_of::<raw::tnd_acl_table>(),
         raw::TND_CLS_ACL_ENTRY => rows * size_of::<raw::tnd_acl_entry>(),
+        raw::TND_CLS_STORM => rows * size_of::<raw::tnd_storm>(),
         raw::TND_CLS_ACL_BIND => rows * size_of::<raw::tnd_acl_bind>(),
         raw::TND_CLS_ACL_COUNTER => rows * size_of::<raw::tnd_acl_counter>(),
         raw::TND_CLS_POLICER => rows * size_of::<raw::tnd_policer>(),
@@ -134,6 +137,7 @@ pub fn page(
         raw::TND_CLS_POLICER => list(&out, acl::policer),
         raw::TND_CLS_MIRROR => list(&out, acl::mirror),
         raw::TND_CLS_LAG => list(&out, lag),
+        raw::TND_CLS_STORM => list(&out, storm),
         _ => list(&out, port),
     };
     for row in &mut items {
@@ -145,6 +149,25 @@ pub fn page(
     Ok(Items {
         items,
         next: (cpl.result != 0).then_some(cpl.result),
+    })
+}
+
+fn storm(o: &raw::tnd_storm, _: &[u8]) -> Value {
+    let kind = match o.kind {
+        raw::TND_STORM_BROADCAST => "broadcast",
+        raw::TND_STORM_MULTICAST => "multicast",
+        raw::TND_STORM_UNKNOWN_UC => "unknown_unicast",
+        _ => "unknown",
+    };
+    json!({
+        "port": o.port,
+        "dev": format!("swp{}", o.port),
+        "kind": kind,
+        "rate_packets": o.rate_packets,
+        "burst_packets": o.burst_packets,
+        "rate_bytes": o.rate_bytes,
+        "burst_bytes": o.burst_bytes,
+        "dropped": o.dropped,
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod policer;
 pub(crate) mod port;
 pub(crate) mod rif;
 pub(crate) mod route;
+pub(crate) mod storm;
 pub(crate) mod trap;
 pub(crate) mod vlan;
 pub(crate) mod vrf;

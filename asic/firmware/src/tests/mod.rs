@@ -3,6 +3,7 @@
 mod acl;
 mod faulty;
 mod fill;
+mod full;
 mod lag;
 mod lease;
 mod model;

@@ -834,3 +834,43 @@ fn group_counters_are_read_only() {
         TND_ST_UNSUPPORTED
     );
 }
+
+#[test]
+fn storm_control_is_there_from_the_start() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let storm = |port, kind, rate_packets, burst_packets| tnd_storm {
+        struct_size: size_of::<tnd_storm>() as u16,
+        port,
+        kind,
+        rate_packets,
+        burst_packets,
+        ..Default::default()
+    };
+    let set = |f: &mut Firmware, s: tnd_storm| op(f, TND_OP_UPDATE, TND_CLS_STORM, &s).status;
+    assert_eq!(set(f, storm(2, TND_STORM_BROADCAST, 100, 10)), TND_ST_OK);
+    assert_eq!(set(f, storm(2, TND_STORM_UNKNOWN_UC, 5, 1)), TND_ST_OK);
+    for (bad, status) in [
+        (storm(9, 1, 100, 10), TND_ST_NOENT),
+        (storm(2, 0, 100, 10), TND_ST_NOENT),
+        (storm(2, 4, 100, 10), TND_ST_NOENT),
+        (storm(2, 1, 100, 0), TND_ST_INVALID),
+        (storm(2, 1, u64::MAX, 1), TND_ST_INVALID),
+    ] {
+        assert_eq!(set(f, bad), status, "{bad:?}");
+    }
+    let all: Vec<tnd_storm> = dump(f, TND_OP_DUMP, TND_CLS_STORM, 1 << 10);
+    let seen: Vec<_> = all
+        .iter()
+        .map(|s| (s.port, s.kind, s.rate_packets, s.burst_packets))
+        .collect();
+    assert_eq!(seen, [(2, 1, 100, 10), (2, 3, 5, 1)]);
+    // without a limit again: nothing to tell
+    assert_eq!(set(f, storm(2, TND_STORM_UNKNOWN_UC, 0, 7)), TND_ST_OK);
+    f.attach(true);
+    let all: Vec<tnd_storm> = dump(f, TND_OP_DUMP, TND_CLS_STORM, 1 << 10);
+    assert_eq!(all.len(), 1, "a warm attach changes nothing");
+    f.attach(false);
+    let all: Vec<tnd_storm> = dump(f, TND_OP_DUMP, TND_CLS_STORM, 1 << 10);
+    assert!(all.is_empty());
+}

@@ -16,6 +16,7 @@ mod object;
 mod ports;
 mod router;
 mod slots;
+mod storm;
 #[cfg(test)]
 mod tests;
 
@@ -33,12 +34,13 @@ use crate::trap::{REASONS, Trap, TrapConfig};
 pub use acl::{Acl, AclBind, AclCounter, AclRule, AclStage, AclTable, Mirror, Policer};
 pub(crate) use acl::{Act, Bound, NONE};
 pub use lag::{Lag, LagConfig, MAX_LAG};
-pub(crate) use object::HOT_ACL;
 pub(crate) use object::{EgressTag, Untagged};
+pub(crate) use object::{HOT_ACL, HOT_STORM};
 pub use object::{
     MemberConfig, Nexthop, NexthopConfig, Port, PortConfig, RifConfig, RifPlace, Vlan, VlanConfig,
 };
 use slots::Slots;
+pub use storm::{KINDS as STORM_KINDS, Storm, StormConfig};
 
 /// FIDs are 1..=4095.
 pub const MAX_FID: u16 = 4095;
@@ -81,6 +83,9 @@ pub enum SetError {
     /// Trap class out of range.
     #[error("trap class {0} does not exist")]
     NoClass(u16),
+    /// Kind of storm control out of range.
+    #[error("storm control {0} is not 1..{KINDS}", KINDS = storm::KINDS)]
+    StormKind(u8),
     /// Kind of RIF that this chip has not.
     #[error("RIF kind {0} is not supported")]
     RifKind(u16),

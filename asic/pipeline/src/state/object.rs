@@ -48,6 +48,8 @@ pub(crate) enum Untagged {
 
 /// Set in [`Port::hot`] beside the ABI's flags: a list is bound at the stage of the port.
 pub(crate) const HOT_ACL: u32 = 1 << 31;
+/// The same: it has a limit for what it floods.
+pub(crate) const HOT_STORM: u32 = 1 << 30;
 /// What [`Port::hot`] has beyond `TND_PORT_*`.
 const HOT: u32 = 0xff00_0000;
 
@@ -67,6 +69,8 @@ pub struct Port {
     pub(crate) vids: Option<Box<[u16]>>,
     /// Of untagged frames.
     pub(crate) rif: Option<u16>,
+    /// By `TND_STORM_*` - 1; only on ports that have one.
+    pub(crate) storms: Option<Box<[super::Storm; super::STORM_KINDS as usize]>>,
     /// Of tagged frames, by VID; only on ports that have one.
     pub(crate) vid_rifs: Option<Box<[Option<u16>]>>,
 }
@@ -84,6 +88,7 @@ impl Port {
             vids: None,
             rif: None,
             vid_rifs: None,
+            storms: None,
         }
     }
 

@@ -7,4 +7,5 @@ mod l3;
 mod l3_ip6;
 mod lag;
 mod model;
+mod storm;
 mod vlan;

@@ -1,0 +1,97 @@
+//! TND_CLS_STORM: how much of a kind a port may bring into a bridge. There from the start, UPDATE only.
+
+use crate::Firmware;
+use crate::object::{Failure, INVALID, Object, body};
+use tandem_abi::raw;
+use tandem_pipeline::policer::MAX;
+use tandem_pipeline::state::{Port, STORM_KINDS, StormConfig};
+use zerocopy::IntoBytes;
+
+/// Equal without what it has counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Storm(raw::tnd_storm);
+
+impl PartialEq for Storm {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |s: &raw::tnd_storm| (s.port, s.kind);
+        key(&self.0) == key(&other.0) && self.config() == other.config()
+    }
+}
+
+impl Storm {
+    fn config(&self) -> StormConfig {
+        StormConfig {
+            rate_packets: self.0.rate_packets,
+            burst_packets: self.0.burst_packets,
+            rate_bytes: self.0.rate_bytes,
+            burst_bytes: self.0.burst_bytes,
+        }
+    }
+
+    pub(crate) fn from_state(port: u16, kind: u8, p: &Port) -> Self {
+        let (config, dropped) = p
+            .storm(kind)
+            .map_or_else(Default::default, |s| (s.config, s.dropped));
+        Self(raw::tnd_storm {
+            struct_size: size_of::<raw::tnd_storm>() as u16,
+            port,
+            kind,
+            rate_packets: config.rate_packets,
+            burst_packets: config.burst_packets,
+            rate_bytes: config.rate_bytes,
+            burst_bytes: config.burst_bytes,
+            dropped,
+            ..Default::default()
+        })
+    }
+
+    /// Its place in a dump.
+    pub(crate) fn position(&self) -> u32 {
+        u32::from(self.0.port) << 8 | u32::from(self.0.kind)
+    }
+}
+
+impl Object for Storm {
+    const FIXED: bool = true;
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        body(bytes, 5).map(Self)
+    }
+    fn normal(self, _: &Firmware) -> Result<Self, Failure> {
+        let mut s = self.0;
+        for (rate, burst) in [
+            (&mut s.rate_packets, &mut s.burst_packets),
+            (&mut s.rate_bytes, &mut s.burst_bytes),
+        ] {
+            if *rate == 0 {
+                *burst = 0;
+            } else if *rate > MAX || !(1..=MAX).contains(burst) {
+                return Err(INVALID);
+            }
+        }
+        Ok(Self(s))
+    }
+    fn find(&self, fw: &Firmware) -> Option<Self> {
+        let (port, kind) = (self.0.port, self.0.kind);
+        let port_state = fw.state.port(port)?;
+        (1..=STORM_KINDS)
+            .contains(&kind)
+            .then(|| Self::from_state(port, kind, port_state))
+    }
+    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
+        Ok(())
+    }
+    fn write(&self, fw: &mut Firmware, _: Option<&Self>) -> Result<(), Failure> {
+        fw.state
+            .set_storm(self.0.port, self.0.kind, self.config())
+            .map_err(|_| INVALID)
+    }
+    fn in_use(&self, _: &Firmware) -> bool {
+        true
+    }
+    fn remove(&self, _: &mut Firmware) {}
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.as_bytes());
+    }
+    fn confirm(&self, _: &mut Firmware) {}
+}
