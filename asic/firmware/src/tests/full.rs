@@ -110,9 +110,9 @@ const KINDS: &[Kind] = &[
         cls: TND_CLS_RIF,
         pools: &[PoolId::Rif],
         make: |n| {
-            let id = u16::try_from(n + 2).ok().filter(|id| *id <= 4094)?;
-            let mut r = rif(id, 0, 2);
-            (r.kind, r.vid) = (TND_RIF_PORT_VLAN, id - 1);
+            let id = u16::try_from(n + 2).ok().filter(|id| *id <= 16_000)?;
+            let mut r = rif(id, 0, 2 + (n / 4094) as u16);
+            (r.kind, r.vid) = (TND_RIF_PORT_VLAN, 1 + (n % 4094) as u16);
             bytes(r)
         },
     },
@@ -237,7 +237,9 @@ const KINDS: &[Kind] = &[
         make: |n| {
             let head = tnd_lag {
                 struct_size: size::<tnd_lag>(),
-                lag: u16::try_from(n + 1).ok()?,
+                lag: u16::try_from(n + 1)
+                    .ok()
+                    .filter(|l| *l <= tandem_pipeline::state::MAX_LAG)?,
                 ..Default::default()
             };
             bytes(head)
@@ -435,6 +437,9 @@ fn all_of(name: &str) {
         ] {
             *pool = (*pool / 16).max(1);
         }
+        for tcam in &mut profile.acl.tcam {
+            tcam.size /= 16;
+        }
     }
     let mut fw = Firmware::new(profile).unwrap();
     let f = &mut fw;
@@ -460,7 +465,12 @@ fn all_of(name: &str) {
         let p = pool(f, id);
         let by_keys = matches!(
             id,
-            PoolId::VlanMember | PoolId::LagMember | PoolId::NhgMember | PoolId::Vlan | PoolId::Nhg
+            PoolId::VlanMember
+                | PoolId::Lag
+                | PoolId::LagMember
+                | PoolId::NhgMember
+                | PoolId::Vlan
+                | PoolId::Nhg
         );
         assert!(
             by_keys || p.size == 0 || p.high_watermark * 100 >= p.size * 93,
