@@ -386,19 +386,19 @@ fn together(f: &mut Firmware, seed: u64) {
         if refused[i] >= 30 {
             alive.swap_remove(at);
         }
-        if turn % 8 == 0 && !there.is_empty() && refused[i] == 0 {
+        if turn.is_multiple_of(8) && !there.is_empty() && refused[i] == 0 {
             let (cls, body) = there.swap_remove(draw(there.len()));
             let gone = run(f, &cmd(TND_OP_DELETE, cls), &body).0.status;
             assert_eq!(gone, TND_ST_OK, "class {cls}");
         }
-        if turn % 500 == 0 && leases.len() < 20 {
+        if turn.is_multiple_of(500) && leases.len() < 20 {
             let items = [(TND_CLS_FDB, 0, 2), (TND_CLS_NEXTHOP, 0, 1)];
             let cpl = run(f, &cmd(TND_OP_LEASE, 0), &lease(&items)).0;
             if cpl.status == TND_ST_OK {
                 leases.push(cpl.result as u32);
             }
         }
-        if turn % 32 == 0 {
+        if turn.is_multiple_of(32) {
             snapshot(f);
         }
     }
