@@ -54,8 +54,10 @@ impl Store {
         let confirmed = self.warm && self.phase != Phase::Normal && !failed;
         if !one && !confirmed {
             self.hw.want(bind, Some(wanted(true)), now);
-            if bound == Some(false) || (moving && bound.is_none()) {
-                return; // not before everything traps
+            // Not before everything traps, or nothing asks the list. What is under way to the binding may be the end of
+            // an earlier trap.
+            if moving || bound == Some(false) {
+                return;
             }
         }
         self.want_rules(at, now);
