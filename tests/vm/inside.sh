@@ -54,7 +54,8 @@ clean() {
 	done
 	for f in -4 -6; do
 		ip $f route flush table main scope global 2>/dev/null
-		ip $f rule show | awk -F: '$1 != 0 && $1 < 32766 { print $1 }' | while read -r n; do ip $f rule del pref "$n"; done
+		# not l3mdev's: the kernel makes that one with the first VRF of a namespace, and never again
+		ip $f rule show | awk -F: '$1 != 0 && $1 < 32766 && !/l3mdev/ { print $1 }' | while read -r n; do ip $f rule del pref "$n"; done
 	done
 	ip nexthop flush 2>/dev/null
 	nft flush ruleset 2>/dev/null
