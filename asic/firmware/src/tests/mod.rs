@@ -3,6 +3,7 @@
 mod acl;
 mod faulty;
 mod fill;
+mod fixed;
 mod full;
 mod lag;
 mod lease;
