@@ -245,7 +245,7 @@ def tags(_):
             "behind two tags the kernel looks",
             do=add("swp2 ingress pref 10 protocol 802.1Q flower vlan_ethtype ipv4 action drop"),
             frames=[("h2", tagged(data(H["h1"], H["h2"]), 10, 20)), ("h2", tagged(data(H["h1"], H["h2"]), 10))],
-            expect={},
+            expect={"h1": 1},  # behind the first of two tags is no IPv4
         ),
         Step("the outer tag counts", frames=[("h1", two)], fits=True, expect={}),
     ]

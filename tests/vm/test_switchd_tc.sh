@@ -5,4 +5,4 @@
 #
 # switchd: filters of traffic control, the switch with an ASIC beside the kernel alone.
 modprobe -a cls_u32 act_police act_vlan
-exec /host/tests/vm/e2e tests/test_promise1_tc.py -k test_ingress
+exec /host/tests/vm/e2e tests/test_promise1_tc.py
