@@ -100,11 +100,9 @@ fn bond(index: u32, b: &nl::BondInfo) -> model::BondInfo {
     model::BondInfo {
         lag: (index.wrapping_sub(1) % u32::from(model::BONDS)) as u16 + 1,
         hash,
-        // Off until the twin test of bonds (tests/test_promise1_bond.py) has passed in the machine: then `None`.
         unsupported: mode
             .or(policy)
-            .or(b.all_active.then_some("all_slaves_active"))
-            .or(Some("a bond")),
+            .or(b.all_active.then_some("all_slaves_active")),
     }
 }
 
