@@ -134,4 +134,4 @@ def make(request):
 @pytest.fixture
 def routers_available():
     if not frr.available():
-        pytest.skip("needs FRR (Debian's package frr)")
+        pytest.fail("needs FRR: apt-get install frr (./run test does that)")

@@ -182,7 +182,6 @@ pub fn replication(asic: &Asic) -> Value {
         "frames": f.frames,
         "sent": f.sent,
         "references": f.sent.saturating_sub(f.frames),
-        "copies": 0,
         "tag_changes": f.tag_changes,
         "tag_changes_max": f.most_tag_changes,
     })
