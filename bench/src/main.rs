@@ -1,12 +1,16 @@
 //! Benchmarks by claim: `tandem-bench NAME` measures us and a peer interleaved and writes `out/bench/NAME.json`.
 
 mod forward;
+mod latency;
 mod lpm;
+mod memory;
 mod pipeline;
 mod prefixes;
 mod report;
+mod restart;
 mod rig;
 mod route_program;
+mod routed;
 mod testpmd;
 
 use anyhow::Result;
@@ -22,6 +26,12 @@ enum Name {
     Forward,
     /// The pipeline in memory beside testpmd macswap
     Pipeline,
+    /// A million routes: what both daemons take at their peak
+    Memory,
+    /// From the kernel's acknowledgement until in hardware
+    Latency,
+    /// Both daemons killed and started again under traffic
+    Restart,
     /// Routes from netlink into hardware beside a listener that only receives
     RouteProgram,
 }
@@ -56,6 +66,9 @@ fn run(o: &Options) -> Result<()> {
     let (name, rows) = match o.name {
         Name::Forward => ("forward", forward::run(o)?),
         Name::Lpm => ("lpm", lpm::run(o)?),
+        Name::Latency => ("latency", latency::run(o)?),
+        Name::Memory => ("memory", memory::run(o)?),
+        Name::Restart => ("restart", restart::run(o)?),
         Name::Pipeline => ("pipeline", pipeline::run(o)?),
         Name::RouteProgram => ("route-program", route_program::run(o)?),
     };

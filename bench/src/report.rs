@@ -40,6 +40,8 @@ pub enum Target {
     RatioAtMost(f64),
     /// The value must be at least this.
     ValueAtLeast(f64),
+    /// The value must be at most this.
+    ValueAtMost(f64),
 }
 
 fn median(v: &[f64]) -> f64 {
@@ -104,6 +106,7 @@ impl Row {
             Target::RatioAtLeast(t) => (format!(">= {t}x"), ratio >= t),
             Target::RatioAtMost(t) => (format!("<= {t}x"), ratio <= t),
             Target::ValueAtLeast(t) => (format!(">= {t}"), self.value >= t),
+            Target::ValueAtMost(t) => (format!("<= {t}"), self.value <= t),
         };
         self.target = text;
         self.met = Some(met);

@@ -6,92 +6,40 @@
 //! ```
 
 use crate::Options;
-use crate::prefixes;
 use crate::report::{Row, Target};
-use crate::rig::Rig;
+use crate::routed::{self, Routed};
 use anyhow::{Context, Result, ensure};
-use std::net::{IpAddr, Ipv4Addr};
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 use tandem_linux::netlink::{
-    Event, Monitor, Nexthops, Object, Requests, Route, RouteNexthop, blast, decode,
+    Dump, Event, Family, Monitor, Object, Route, RouteFilter, blast, decode,
 };
 use tandem_linux::netns;
-use tandem_mgmt::{Client, Daemon, Instance, types};
 
-const PROFILE: &str = "jericho2-large";
-// linux/rtnetlink.h
-const TABLE_MAIN: u32 = 254;
-const RTN_UNICAST: u8 = 1;
-const RTPROT_BGP: u8 = 186;
-
-const GATEWAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-
-fn routes(count: usize, ifindex: u32) -> Result<Vec<Route>> {
-    prefixes::table(count, 42)
-        .iter()
-        .map(|p| {
-            let dst = ipnet::Ipv4Net::new(Ipv4Addr::from(p.addr), p.len).context("prefix")?;
-            let nexthop = RouteNexthop {
-                ifindex,
-                gateway: Some(IpAddr::V4(GATEWAY)),
-                weight: 1,
-                flags: 0,
-                encap: false,
-            };
-            Ok(Route {
-                table: TABLE_MAIN,
-                dst: dst.into(),
-                tos: 0,
-                metric: 0,
-                kind: RTN_UNICAST,
-                scope: 0,
-                protocol: RTPROT_BGP,
-                flags: 0,
-                nh_id: 0,
-                nexthops: Nexthops::One(nexthop),
-                src: None,
-                prefsrc: None,
-                mtu: 0,
-            })
-        })
-        .collect()
-}
-
-fn ifindex(ns: &str, dev: &str) -> Result<u32> {
-    let json = crate::rig::sh(&["ip", "-n", ns, "-j", "link", "show", dev])?;
-    let v: serde_json::Value = serde_json::from_str(&json)?;
-    v[0]["ifindex"]
-        .as_u64()
-        .and_then(|n| u32::try_from(n).ok())
-        .context("no ifindex")
-}
+/// Routes that are there before an overrun is forced, and routes that come while nobody listens.
+const STANDING: usize = 400_000;
+const UNHEARD: usize = 200_000;
 
 /// Adds all and waits for `done`; the seconds it took. Then deletes all, unmeasured.
-fn timed(ns: &str, list: &[Route], done: &mut (dyn FnMut() -> Result<()> + Send)) -> Result<f64> {
-    netns::run_in_named(Some(ns), || {
-        let mut body = || -> Result<f64> {
-            let mut socket = Requests::open()?;
-            let begin = Instant::now();
-            let outcome = blast::add_routes(&mut socket, list, 0)?;
-            ensure!(
-                outcome.refused == 0,
-                "{} routes refused: {:?}",
-                outcome.refused,
-                outcome.first_error
-            );
-            done()?;
-            let t = begin.elapsed().as_secs_f64();
-            blast::del_routes(&mut socket, list)?;
-            Ok(t)
-        };
-        body().map_err(std::io::Error::other)
+fn timed(
+    bed: &Routed,
+    word: &str,
+    list: &[Route],
+    done: &mut (dyn FnMut() -> Result<()> + Send),
+) -> Result<f64> {
+    bed.netlink(word, |socket| {
+        let begin = Instant::now();
+        routed::add(socket, list)?;
+        done()?;
+        let t = begin.elapsed().as_secs_f64();
+        blast::del_routes(socket, list)?;
+        Ok(t)
     })
-    .map_err(Into::into)
 }
 
-fn with_listener(ns: &str, list: &[Route]) -> Result<f64> {
+fn with_listener(bed: &Routed, list: &[Route]) -> Result<f64> {
     let want = list.len();
-    let mut monitor = netns::run_in_named(Some(ns), || {
+    let mut monitor = netns::run_in_named(Some(&bed.rig.ns("bare")), || {
         Monitor::open(512 << 20).map_err(std::io::Error::other)
     })?;
     let (tx, rx) = std::sync::mpsc::channel();
@@ -115,7 +63,7 @@ fn with_listener(ns: &str, list: &[Route]) -> Result<f64> {
             }
         }
     });
-    let t = timed(ns, list, &mut move || {
+    let t = timed(bed, "bare", list, &mut move || {
         rx.recv_timeout(Duration::from_secs(60))
             .context("the listener missed notifications")
     });
@@ -124,77 +72,89 @@ fn with_listener(ns: &str, list: &[Route]) -> Result<f64> {
     t
 }
 
-fn sync(client: &Client) -> Result<()> {
-    let _: serde_json::Value =
-        client.post("/v1/sync", &serde_json::json!({"timeout_ms": 60_000}))?;
-    Ok(())
+fn counter(status: &serde_json::Value, path: &str) -> Result<u64> {
+    status
+        .pointer(path)
+        .and_then(serde_json::Value::as_u64)
+        .with_context(|| format!("switchd's status has no {path}"))
 }
 
-fn in_hardware(asicd: &Client) -> Result<u64> {
-    let r: types::Resources = asicd.get("/v1/resources")?;
-    let pool = r
-        .items
-        .iter()
-        .find(|p| p.name == "ipv4-lpm")
-        .context("no pool named ipv4-lpm")?;
-    Ok(pool.used.into())
+/// switchd sleeps while more routes come than its socket holds; how long until chip and kernel are equal again, beside
+/// how long it takes to dump the kernel's routes and do nothing with them.
+fn overrun(bed: &Routed, pairs: usize) -> Result<Vec<Row>> {
+    let all = bed.routes("sw", "swp1", STANDING + UNHEARD)?;
+    let (standing, unheard) = all.split_at(STANDING);
+    bed.add(standing)?;
+    bed.confirm(STANDING)?;
+    let (mut times, mut written) = (Vec::new(), Vec::new());
+    for run in 0..pairs {
+        eprint!("\r  overrun: pair {} of {pairs}  ", run + 1);
+        let before = bed.status()?;
+        let pid = counter(&before, "/pid")?;
+        let pid = Pid::from_raw(i32::try_from(pid)?).context("switchd's pid")?;
+        kill_process(pid, Signal::STOP)?;
+        let added = bed.add(unheard);
+        let begin = Instant::now();
+        kill_process(pid, Signal::CONT)?;
+        added?;
+        bed.confirm(all.len())?;
+        let ours = begin.elapsed().as_secs_f64();
+        let after = bed.status()?;
+        let overruns = counter(&after, "/source/overruns")? - counter(&before, "/source/overruns")?;
+        ensure!(overruns > 0, "the socket held everything: nothing was lost");
+        written.push((counter(&after, "/writes")? - counter(&before, "/writes")?) as f64);
+        let peer = bed.netlink("sw", |socket| {
+            let (begin, mut seen) = (Instant::now(), 0usize);
+            let filter = RouteFilter::default();
+            socket.dump(Dump::Routes(Family::V4, filter), |_| seen += 1)?;
+            ensure!(seen >= all.len(), "the dump has {seen} routes");
+            Ok(begin.elapsed().as_secs_f64())
+        })?;
+        times.push((ours, peer));
+        bed.netlink("sw", |socket| Ok(blast::del_routes(socket, unheard)?))?;
+        bed.confirm(STANDING)?;
+    }
+    eprintln!();
+    let name = format!(
+        "route-program after an overrun ({}k stand, {}k new)",
+        STANDING / 1000,
+        UNHEARD / 1000
+    );
+    Ok(vec![
+        Row::paired(
+            &format!("{name}: until equal"),
+            "s",
+            "a dump, read and dropped",
+            &times,
+            Target::RatioAtMost(2.0),
+        ),
+        Row::alone(
+            &format!("{name}: entries written"),
+            "entries",
+            &written,
+            Target::ValueAtMost(UNHEARD as f64),
+        ),
+    ])
 }
 
 /// The rows of this benchmark.
 pub fn run(o: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for count in [50_000usize, 500_000] {
-        let mut rig = Rig::new(&["sw", "host", "bare", "barehost"])?;
-        rig.veth(("sw", "fp1"), ("host", "eth0"))?;
+        let mut bed = Routed::new(&["bare", "barehost"])?;
         // The peer: the same interface and address, but no switch listens
-        rig.veth(("bare", "swp1"), ("barehost", "eth0"))?;
-        rig.ip("bare", &["addr", "add", "192.0.2.1/24", "dev", "swp1"])?;
-        rig.up(PROFILE, &["swp1=fp1"])?;
-        rig.ip("host", &["addr", "add", "192.0.2.2/24", "dev", "eth0"])?;
-        rig.ip("sw", &["addr", "add", "192.0.2.1/24", "dev", "swp1"])?;
-        rig.sysctl("sw", "net/ipv4/ip_forward", "1")?;
-        rig.ip("sw", &["link", "set", "swp1", "up"])?;
-        // The gateway is resolved before anything is timed
-        crate::rig::sh(&[
-            "ip",
-            "netns",
-            "exec",
-            &rig.ns("sw"),
-            "ping",
-            "-c",
-            "3",
-            "-i",
-            "0.2",
-            "192.0.2.2",
-        ])?;
-        let ns = rig.ns("sw");
-        let list = routes(count, ifindex(&ns, "swp1")?)?;
-        let instance = Instance::resolve(Some(rig.instance()))?;
-        let switchd = Client::to(&instance, Daemon::Switchd).with_timeout(Duration::from_secs(90));
-        let asicd = Client::to(&instance, Daemon::Asicd);
-        sync(&switchd)?;
-        let base = in_hardware(&asicd)?;
-        let bare = rig.ns("bare");
-        let bare_list = routes(count, ifindex(&bare, "swp1")?)?;
+        bed.rig.veth(("bare", "swp1"), ("barehost", "eth0"))?;
+        bed.rig
+            .ip("bare", &["addr", "add", "192.0.2.1/24", "dev", "swp1"])?;
+        let list = bed.routes("sw", "swp1", count)?;
+        let bare_list = bed.routes("bare", "swp1", count)?;
         let mut pairs = Vec::new();
         for run in 0..o.pairs {
             eprint!("\r  {count} routes: pair {} of {}  ", run + 1, o.pairs);
-            let ours = timed(&ns, &list, &mut || {
-                sync(&switchd)?;
-                let have = in_hardware(&asicd)?;
-                ensure!(
-                    have == base + count as u64,
-                    "{have} prefixes in hardware, {} wanted",
-                    base + count as u64
-                );
-                Ok(())
-            })?;
-            sync(&switchd)?;
-            ensure!(
-                in_hardware(&asicd)? == base,
-                "deleted routes are still in hardware"
-            );
-            let peer = with_listener(&bare, &bare_list)?;
+            let ours = timed(&bed, "sw", &list, &mut || bed.confirm(count))?;
+            bed.confirm(0)
+                .context("deleted routes are still in hardware")?;
+            let peer = with_listener(&bed, &bare_list)?;
             pairs.push((ours, peer));
         }
         eprintln!();
@@ -213,7 +173,10 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             &rates,
             Target::ValueAtLeast(100_000.0),
         ));
-        rig.down()?;
+        if count == 500_000 {
+            rows.extend(overrun(&bed, o.pairs)?);
+        }
+        bed.rig.down()?;
     }
     Ok(rows)
 }
