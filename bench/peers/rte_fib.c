@@ -6,7 +6,8 @@
  * File: u32 prefixes, u32 addresses, then prefixes x { u32 addr, u32 length,
  * u32 next hop }, then addresses x u32; host byte order throughout.
  *
- * Usage: rte_fib FILE SECONDS
+ * Usage: rte_fib FILE SECONDS [huge]: memory in large pages, which the
+ * system must have
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +43,8 @@ int main(int argc, char **argv)
 {
 	char *eal[] = { argv[0], "--no-pci", "--no-huge", "-m", "1536", "-l", "0",
 			"--no-telemetry", "--no-shconf", NULL };
+	char *in_huge[] = { argv[0], "--no-pci", "--in-memory", "-m", "1536", "-l",
+			    "0", "--no-telemetry", NULL };
 	struct rte_fib_conf conf = {
 		.type = RTE_FIB_DIR24_8,
 		.default_nh = 0,
@@ -54,8 +57,8 @@ int main(int argc, char **argv)
 	double limit, start, t;
 	FILE *f;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: rte_fib FILE SECONDS\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: rte_fib FILE SECONDS [huge]\n");
 		return 2;
 	}
 	f = fopen(argv[1], "rb");
@@ -69,7 +72,7 @@ int main(int argc, char **argv)
 	fclose(f);
 	limit = atof(argv[2]);
 
-	if (rte_eal_init(9, eal) < 0) {
+	if (rte_eal_init(argc == 4 ? 8 : 9, argc == 4 ? in_huge : eal) < 0) {
 		fprintf(stderr, "rte_fib: EAL: %s\n", rte_strerror(rte_errno));
 		return 1;
 	}

@@ -8,10 +8,39 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-use tandem_tables::lpm::Lpm4;
+use tandem_tables::lpm::{Answer, Lpm4};
 
 const ADDRESSES: usize = 1 << 20;
 const BULK: usize = 64;
+
+/// The same for lookups in bulks, as the pipeline does them for a burst.
+fn measure_bulk(
+    addrs: &[u32],
+    seconds: f64,
+    mut lookup: impl FnMut(&[u32], &mut [Answer]),
+) -> (f64, u64) {
+    let mut answers = [Answer::default(); BULK];
+    let mut digest = 0u64;
+    for _ in 0..2 {
+        digest = 0;
+        for a in addrs.chunks_exact(BULK) {
+            lookup(a, &mut answers);
+            digest += answers.iter().map(|x| u64::from(x.value)).sum::<u64>();
+        }
+    }
+    let (begin, mut done) = (Instant::now(), 0usize);
+    loop {
+        for a in addrs.chunks_exact(BULK) {
+            lookup(a, &mut answers);
+            std::hint::black_box(&answers);
+        }
+        done += addrs.len();
+        let t = begin.elapsed().as_secs_f64();
+        if t >= seconds {
+            return (done as f64 / t / 1e6, digest);
+        }
+    }
+}
 
 /// Million lookups per second of `lookup` over `addrs`, and the sum of the answers (the digest).
 fn measure(addrs: &[u32], seconds: f64, mut lookup: impl FnMut(u32) -> u32) -> (f64, u64) {
@@ -58,10 +87,21 @@ fn build_rte_fib(dir: &Path) -> Result<PathBuf> {
     Ok(exe)
 }
 
-fn run_rte_fib(exe: &Path, data: &Path, seconds: f64) -> Result<(f64, u64)> {
+/// Has the system memory in large pages for DPDK (1.6 GB; `sysctl vm.nr_hugepages=800`)?
+fn huge_pages() -> bool {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = meminfo
+        .lines()
+        .find_map(|l| l.strip_prefix("HugePages_Free:"));
+    free.and_then(|n| n.trim().parse::<u32>().ok())
+        .is_some_and(|n| n >= 800)
+}
+
+fn run_rte_fib(exe: &Path, data: &Path, seconds: f64, huge: bool) -> Result<(f64, u64)> {
     let out = Command::new(exe)
         .arg(data)
         .arg(seconds.to_string())
+        .args(huge.then_some("huge"))
         .output()?;
     if !out.status.success() {
         bail!(
@@ -100,6 +140,7 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
     let dir = std::env::temp_dir().join(format!("tandem-bench-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     let exe = build_rte_fib(&dir)?;
+    let huge = huge_pages();
     let mut rows = Vec::new();
     for count in [100_000usize, 900_000] {
         let table = prefixes::table(count, 42);
@@ -108,6 +149,10 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
         for p in &table {
             ours.insert(0, p.addr, p.len, p.nexthop)
                 .context("our LPM refused a prefix")?;
+        }
+        // as the daemon does it between bursts
+        while let Some(c) = ours.take_crowded() {
+            tandem_linux::huge::collapse(c.cells, c.part);
         }
         let inserts = count as f64 / begin.elapsed().as_secs_f64() / 1e3;
         eprintln!(
@@ -133,14 +178,17 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
                 let (a, da) = measure(&addrs, o.seconds, |x| {
                     ours.lookup(0, x).map_or(0, |h| h.value)
                 });
+                let (bulk, dbulk) = measure_bulk(&addrs, o.seconds, |a, answers| {
+                    ours.lookup_bulk(0, a, answers);
+                });
                 let (b, db) = measure(&addrs, o.seconds, |x| pop.lookup(x).copied().unwrap_or(0));
-                let (c, dc) = run_rte_fib(&exe, &data, o.seconds)?;
+                let (c, dc) = run_rte_fib(&exe, &data, o.seconds, huge)?;
                 ensure!(
-                    da == db && da == dc,
-                    "the three tables disagree: {da} {db} {dc}"
+                    [db, dc, dbulk] == [da; 3],
+                    "the tables disagree: {da}, in bulk {dbulk}, {db} {dc}"
                 );
                 vs_pop.push((a, b));
-                vs_fib.push((a, c));
+                vs_fib.push((bulk, c));
             }
             eprintln!();
             let name = format!("lpm {}k {kind}", count / 1000);
@@ -151,7 +199,9 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
                 &vs_pop,
                 Target::RatioAtLeast(1.0),
             ));
-            let fib = format!("DPDK rte_fib bulk {BULK}");
+            let pages = if huge { ", huge pages" } else { "" };
+            let fib = format!("DPDK rte_fib bulk {BULK}{pages}");
+            let name = format!("{name}, bulk {BULK}");
             rows.push(Row::paired(
                 &name,
                 "Mlookup/s",

@@ -13,7 +13,7 @@ use tandem_abi::{Command, Object, raw};
 use tandem_firmware::Firmware;
 use tandem_firmware::profile::Profile;
 use tandem_packet::{Frame, Offload, checksum};
-use tandem_pipeline::{CpuMeta, Event, Sink, age, process, warm};
+use tandem_pipeline::{Ahead, CpuMeta, Event, Sink, age, process};
 
 const BURST: usize = 32;
 /// Frame without FCS: 64 bytes on the wire.
@@ -104,11 +104,30 @@ impl Sink for Count {
     }
 }
 
+/// The digest of the flows' answers, each frame alone, nothing looked at ahead.
+fn reference(chip: &mut Chip, flows: &[[u8; LEN]]) -> u64 {
+    let mut count = Count::default();
+    for flow in flows {
+        let mut slot = [0u8; SLOT];
+        slot[HEADROOM..HEADROOM + LEN].copy_from_slice(flow);
+        let mut frame = Frame::new(&mut slot, HEADROOM, HEADROOM + LEN, Offload::default());
+        process(
+            &mut chip.firmware.state,
+            &mut frame,
+            1,
+            1_000_000_000,
+            &mut count,
+        );
+    }
+    count.digest
+}
+
 /// Sends the flows round and round for `seconds`; million packets per second.
 fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Count)> {
+    let digest = reference(chip, flows);
     let mut memory = vec![[0u8; SLOT]; BURST];
+    let mut ahead = Ahead::default();
     let mut now = 1_000_000_000u64;
-    let mut digest_round = None;
     let begin = Instant::now();
     let mut done = 0u64;
     let mut total = Count::default();
@@ -118,9 +137,12 @@ fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Cou
             for (slot, template) in memory.iter_mut().zip(burst) {
                 slot[HEADROOM..HEADROOM + LEN].copy_from_slice(template);
             }
+            let state = &chip.firmware.state;
+            ahead.begin(state, 1);
             for slot in &memory {
-                warm(&chip.firmware.state, &slot[HEADROOM..HEADROOM + LEN], 1);
+                ahead.see(state, &slot[HEADROOM..HEADROOM + LEN]);
             }
+            ahead.finish(state);
             for slot in &mut memory {
                 let mut frame = Frame::new(slot, HEADROOM, HEADROOM + LEN, Offload::default());
                 process(&mut chip.firmware.state, &mut frame, 1, now, &mut round);
@@ -137,14 +159,10 @@ fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Cou
             flows.len(),
             chip.firmware.state.counters.drops
         );
-        // After the first round everything is learned: each round must answer as the one before
-        if let Some(d) = digest_round {
-            ensure!(
-                d == round.digest,
-                "a round answered differently from the one before"
-            );
-        }
-        digest_round = Some(round.digest);
+        ensure!(
+            digest == round.digest,
+            "a round answered differently from the reference"
+        );
         total.sent += round.sent;
         total.events += round.events;
         let t = begin.elapsed().as_secs_f64();
@@ -203,6 +221,63 @@ fn l2() -> Result<(Chip, Vec<[u8; LEN]>)> {
     Ok((chip, flows))
 }
 
+/// Rules of the list, and masks among them.
+const RULES: u32 = 256;
+const MASKS: u32 = 16;
+
+/// The bridge with a list at port 1: of 256 rules of 16 masks every frame hits the last, which counts.
+fn acl() -> Result<(Chip, Vec<[u8; LEN]>)> {
+    let (mut chip, mut flows) = l2()?;
+    chip.create(&raw::tnd_acl_table {
+        stage: raw::TND_ACL_PORT,
+        table: 1,
+        ..Default::default()
+    })?;
+    chip.create(&raw::tnd_acl_counter {
+        counter: 1,
+        ..Default::default()
+    })?;
+    for n in 0..RULES {
+        let mut e = raw::tnd_acl_entry {
+            table: 1,
+            priority: n,
+            action: raw::TND_ACL_DROP,
+            counter: 1,
+            ..Default::default()
+        };
+        (e.key.ethertype, e.mask.ethertype) = (0x0800, u16::MAX);
+        let last = n == RULES - 1;
+        let net = if last {
+            0x0a00_0000
+        } else {
+            0x0b00_0000 | n << 15
+        };
+        let len = if last { 8 } else { 17 + n % (MASKS - 1) };
+        let mask = prefixes::mask(len as u8);
+        e.mask.src_ip[..4].copy_from_slice(&mask.to_be_bytes());
+        e.key.src_ip[..4].copy_from_slice(&(net & mask).to_be_bytes());
+        if last {
+            e.action = raw::TND_ACL_PERMIT;
+        } else {
+            (e.key.protocol, e.mask.protocol) = (17, 0xff);
+            (e.key.dst_port, e.mask.dst_port) = (n as u16, u16::MAX);
+        }
+        chip.create(&e)?;
+    }
+    chip.create(&raw::tnd_acl_bind {
+        port: 1,
+        stage: raw::TND_ACL_PORT,
+        table: 1,
+        ..Default::default()
+    })?;
+    let mut rng = Rng::new(11);
+    for f in &mut flows {
+        let src = 0x0a00_0000 | rng.bits() as u32 & 0x00ff_ffff;
+        ip_header(f, src, rng.bits() as u32);
+    }
+    Ok((chip, flows))
+}
+
 fn ip_header(f: &mut [u8; LEN], src: u32, dst: u32) {
     let len = (LEN - 14) as u16;
     f[14..34].copy_from_slice(&[
@@ -234,6 +309,18 @@ fn l3(table: &[Prefix]) -> Result<(Chip, Vec<[u8; LEN]>)> {
             rif: 2,
             nexthop,
             mac: [2, 0, 0, 1, 0, nexthop as u8],
+            ..Default::default()
+        })?;
+    }
+    // hosts of their own: each packet asks for one first
+    for n in 1..=250u8 {
+        let mut addr = [0u8; 16];
+        addr[..4].copy_from_slice(&[192, 0, 2, n]);
+        chip.create(&raw::tnd_neigh {
+            rif: 2,
+            family: raw::TND_AF_INET,
+            mac: [2, 0, 0, 1, 0, n],
+            addr,
             ..Default::default()
         })?;
     }
@@ -294,14 +381,24 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             0.35,
             &(|| l2()) as &dyn Fn() -> Result<(Chip, Vec<[u8; LEN]>)>,
         ),
+        ("pipeline L2, 256 ACL rules of 16 masks", 0.15, &|| acl()),
         ("pipeline L3, 100k routes", 0.25, &|| l3(&small)),
         ("pipeline L3, 900k routes", 0.18, &|| l3(&large)),
     ] {
         let (mut chip, flows) = make()?;
+        // as the daemon does it between bursts
+        while let Some(c) = chip.firmware.state.lpm4.take_crowded() {
+            tandem_linux::huge::collapse(c.cells, c.part);
+        }
         let mut pairs = Vec::new();
         for run in 0..o.pairs {
             eprint!("\r  {name}: pair {} of {}  ", run + 1, o.pairs);
-            let (mpps, _) = drive(&mut chip, &flows, o.seconds)?;
+            let hits = |chip: &Chip| chip.firmware.state.acl.counter(1).map(|c| c.packets);
+            let before = hits(&chip);
+            let (mpps, count) = drive(&mut chip, &flows, o.seconds)?;
+            if let (Some(before), Some(after)) = (before, hits(&chip)) {
+                ensure!(after - before >= count.sent, "the last rule was not hit");
+            }
             pairs.push((mpps, testpmd::run(&vdevs, "macswap", o.seconds)? / 1e6));
         }
         eprintln!();

@@ -97,6 +97,7 @@ pub struct Asic {
     pub stats: Stats,
     poller: Poller,
     scratch: Vec<u8>,
+    ahead: pipeline::Ahead,
     tx_body: Vec<u8>,
     tx_buffer: Buffer,
     carrier_ready: bool,
@@ -191,6 +192,7 @@ impl Asic {
             stats: Stats::default(),
             poller,
             scratch: vec![0; SCRATCH],
+            ahead: pipeline::Ahead::default(),
             tx_body: Vec::new(),
             tx_buffer: Buffer::new(),
             carrier_ready: true,
@@ -270,6 +272,10 @@ impl Asic {
                 *dropped = tx
                     .as_ref()
                     .map_or(*dropped, |tx| tx.stats().dropped + tails);
+            }
+            // one part at a time: no packet waits long for it
+            if let Some(crowded) = self.fw.state.lpm4.take_crowded() {
+                tandem_linux::huge::collapse(crowded.cells, crowded.part);
             }
             let mut sink = self.out.at(now_ns);
             pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
@@ -486,6 +492,7 @@ impl Asic {
             ports,
             out,
             scratch,
+            ahead,
             ..
         } = self;
         let mut total = 0;
@@ -507,7 +514,9 @@ impl Asic {
                     }
                 }
             }
-            rx.look_ahead(PORT_BURST, |bytes| pipeline::warm(&fw.state, bytes, number));
+            ahead.begin(&fw.state, number);
+            rx.look_ahead(PORT_BURST, |bytes| ahead.see(&fw.state, bytes));
+            ahead.finish(&fw.state);
             let n = rx.receive(now_ns, PORT_BURST, scratch, &mut |frame| {
                 out.ingress(number, frame, now_ns);
                 pipeline::process(&mut fw.state, frame, number, now_ns, &mut out.at(now_ns));

@@ -33,8 +33,10 @@ impl EtherType {
     }
 }
 
-/// One tag.
+/// One tag. Aligned, so that one that may not be there is copied as two words, not as words across two of them: such a copy
+/// has to wait for the writes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(align(4))]
 pub struct Tag {
     /// Tag protocol identifier, 0x8100 or 0x88a8.
     pub tpid: u16,

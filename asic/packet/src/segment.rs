@@ -122,28 +122,31 @@ pub fn wire(b: &[u8], offload: &Offload) -> Wire {
             bytes: b.len() as u64,
             longest: b.len(),
         },
-        Some(gso) => wire_gso(b, gso, offload.gso_size),
+        Some(gso) => {
+            let (packets, bytes) = wire_gso(b, gso, offload.gso_size);
+            Wire {
+                packets: packets >> 32,
+                bytes,
+                longest: (packets & 0xffff_ffff) as usize,
+            }
+        }
     }
 }
 
+/// Packets (upper half) and bytes of the longest one; bytes of all. Two words come back in registers: a [`Wire`] would
+/// come through memory, for ordinary frames too, and be copied from there before its words have arrived.
 #[cold]
-fn wire_gso(b: &[u8], gso: Gso, size: u16) -> Wire {
-    let whole = Wire {
-        packets: 1,
-        bytes: b.len() as u64,
-        longest: b.len(),
-    };
+#[inline(never)]
+fn wire_gso(b: &[u8], gso: Gso, size: u16) -> (u64, u64) {
+    let pack = |n: usize, longest: usize| (n as u64) << 32 | longest as u64 & 0xffff_ffff;
     let (Some(c), true) = (cut(b, gso), size > 0) else {
-        return whole;
+        return (pack(1, b.len()), b.len() as u64);
     };
     let payload = c.end - c.payload;
     let size = usize::from(size);
     let n = payload.div_ceil(size).max(1);
-    Wire {
-        packets: n as u64,
-        bytes: (payload + n * c.payload) as u64,
-        longest: c.payload + payload.min(size),
-    }
+    let longest = c.payload + payload.min(size);
+    (pack(n, longest), (payload + n * c.payload) as u64)
 }
 
 /// Cuts a super-frame and hands each complete, checksummed segment to `emit`; returns how many there were. `scratch`

@@ -15,7 +15,7 @@ use tandem_pipeline::state::{
     AclBind, AclStage, MemberConfig, NexthopConfig, PortConfig, RifConfig, RifPlace, State,
     VlanConfig,
 };
-use tandem_pipeline::{CpuMeta, Event, Frame, Offload, Sink, process, warm};
+use tandem_pipeline::{Ahead, CpuMeta, Event, Frame, Offload, Sink, process};
 use tandem_tables::exact::{ExactMatch, Geometry, Key, Widths};
 use tandem_tables::lpm::{Lpm4, Lpm6};
 
@@ -56,9 +56,9 @@ fn chip() -> Option<State> {
     let exact = ExactMatch::new(
         Geometry {
             banks: 4,
-            buckets_per_bank: 5440,
+            buckets_per_bank: 5100,
             slots_per_bucket: 4,
-            stash: 64,
+            stash: 5440,
             max_moves: 32,
         },
         Widths {
@@ -224,6 +224,7 @@ fn main() {
     };
     let ahead = std::env::args().nth(2).as_deref() != Some("cold");
     let mut memory = vec![[0u8; 192]; 32];
+    let mut look = Ahead::default();
     for round in 0..5 {
         let mut count = Count::default();
         let begin = on_core();
@@ -234,9 +235,11 @@ fn main() {
                     slot[HEADROOM..HEADROOM + LEN].copy_from_slice(template);
                 }
                 if ahead {
+                    look.begin(&s, 1);
                     for slot in &memory {
-                        warm(&s, &slot[HEADROOM..HEADROOM + LEN], 1);
+                        look.see(&s, &slot[HEADROOM..HEADROOM + LEN]);
                     }
+                    look.finish(&s);
                 }
                 for slot in &mut memory {
                     let mut f = Frame::new(slot, HEADROOM, HEADROOM + LEN, Offload::NONE);

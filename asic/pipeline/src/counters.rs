@@ -6,18 +6,21 @@ use tandem_packet::ether;
 use tandem_packet::segment::Wire;
 
 /// One direction of a port. A super-frame counts as the packets it is on the wire.
+///
+/// Packets and bytes are apart: side by side they are added as one vector, loaded from where two words were stored just
+/// before, and such a load waits until every earlier store is done, cache misses included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Direction {
     /// Packets.
     pub packets: u64,
-    /// Bytes without FCS.
-    pub bytes: u64,
     /// Packets to one station.
     pub unicast: u64,
     /// Packets to a group other than broadcast.
     pub multicast: u64,
     /// Packets to ff:ff:ff:ff:ff:ff.
     pub broadcast: u64,
+    /// Bytes without FCS.
+    pub bytes: u64,
 }
 
 impl Direction {

@@ -2,7 +2,7 @@
 
 use tandem_abi::raw;
 use tandem_packet::{L3, ether};
-use tandem_tables::exact::Key;
+use tandem_tables::exact::{Key, Place};
 
 use crate::egress::Kind;
 use crate::entry::{Action, FdbValue};
@@ -134,10 +134,10 @@ impl<S: Sink> Run<'_, '_, S> {
                 let entry = FdbValue::unpack(hit.value);
                 if entry.port == self.from && entry.action == Action::Forward {
                     if !S::DRY {
-                        self.st.exact.touch(hit.id, self.now);
+                        self.st.exact.touch_at(hit.place, self.now);
                     }
                 } else {
-                    self.learn_moved(hit.id, entry);
+                    self.learn_moved(hit.place, entry);
                 }
             }
             None => self.learn_new(),
@@ -145,7 +145,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     #[cold]
-    fn learn_moved(&mut self, id: tandem_tables::exact::EntryId, entry: FdbValue) {
+    fn learn_moved(&mut self, at: Place, entry: FdbValue) {
         let fixed = raw::TND_FDB_STATIC | raw::TND_FDB_STICKY;
         if entry.action != Action::Forward || entry.flags & fixed != 0 {
             return;
@@ -165,8 +165,8 @@ impl<S: Sink> Run<'_, '_, S> {
             flags: entry.flags | raw::TND_FDB_LEARNED,
             ..entry
         };
-        self.st.exact.set_value(id, now_here.pack());
-        self.st.exact.touch(id, self.now);
+        self.st.exact.set_value_at(at, now_here.pack());
+        self.st.exact.touch_at(at, self.now);
         self.st.counters.learn.moved += 1;
         self.sink.event(Event::Move {
             fid: self.fid,

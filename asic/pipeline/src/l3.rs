@@ -9,7 +9,7 @@ use tandem_packet::parse::{
     is_unforwardable_source6,
 };
 use tandem_packet::{Gso, L3, Mac, rewrite};
-use tandem_tables::exact::EntryId;
+use tandem_tables::exact::Place;
 use tandem_tables::lpm::RouteId;
 
 use crate::egress::Kind;
@@ -32,7 +32,7 @@ enum Verdict {
 /// What was used, for activity bits.
 #[derive(Debug, Clone, Copy)]
 enum Used {
-    Host(EntryId),
+    Host(Place),
     Route4(RouteId),
     Route6(RouteId),
     Nothing,
@@ -89,7 +89,7 @@ impl<S: Sink> Run<'_, '_, S> {
         self.stage(Stage::L3Lookup);
         let vrf = config.vrf;
         let (verdict, used) = match self.st.exact.get_host4(vrf, ip.dst) {
-            Some(hit) => (host(hit.value), Used::Host(hit.id)),
+            Some(hit) => (host(hit.value), Used::Host(hit.place)),
             None => match self.st.lpm4.lookup(vrf, u32::from_be_bytes(ip.dst)) {
                 Some(hit) => {
                     let target = RouteTarget::unpack(hit.value);
@@ -132,7 +132,7 @@ impl<S: Sink> Run<'_, '_, S> {
         self.stage(Stage::L3Lookup);
         let vrf = config.vrf;
         let (verdict, used) = match self.st.exact.get_host6(vrf, ip.dst) {
-            Some(hit) => (host(hit.value), Used::Host(hit.id)),
+            Some(hit) => (host(hit.value), Used::Host(hit.place)),
             None => match self.st.lpm6.lookup(vrf, u128::from_be_bytes(ip.dst)) {
                 Some(hit) => {
                     let target = RouteTarget::unpack(hit.value);
@@ -248,7 +248,7 @@ impl<S: Sink> Run<'_, '_, S> {
             return;
         }
         match used {
-            Used::Host(id) => self.st.exact.touch(id, self.now),
+            Used::Host(at) => self.st.exact.touch_at(at, self.now),
             Used::Route4(id) => self.st.lpm4.touch(id),
             Used::Route6(id) => self.st.lpm6.touch(id),
             Used::Nothing => {}

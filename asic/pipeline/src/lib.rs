@@ -39,7 +39,7 @@ pub use io::{CpuMeta, Event, Sink};
 pub use names::{DropReason, Stage};
 pub use state::State;
 pub use tandem_packet::{Buffer, Frame, Mac, Offload, Tag};
-pub use warm::warm;
+pub use warm::Ahead;
 
 /// Takes one frame that came in on `ingress` (from 1) at `now_ns` (monotonic) through the pipeline. Afterwards the
 /// frame's bytes are whatever the last answer made of them.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   accounting                          lookup, one tree per VRF
-//!   ┌──────────────────────────┐        default ──► /0      short[256] ──► /1 … /8
+//!   ┌──────────────────────────┐        short[256] ──► /0 … /8, for cells that nothing longer has
 //!   │ index: (VRF, prefix) ─┐  │        root: 2^24 or 2^16 cells of 4 bytes, for /9 …
 //!   │ routes: slot ◄────────┘  │◄──┐     │   a cell is a route's slot, or names a fork: a slot and a node
 //!   │   prefix · value · used  │   │     └► node: 16 cells (two cache lines) for 4 bits, somewhere below: bits
@@ -15,7 +15,8 @@
 //! bring prefixes into the cache), so that an update, and with it SET_TRAP, is one write however many cells a
 //! prefix covers. A cell holds only prefixes that end in its own node, so an insert or delete touches one node, never
 //! what is below: at worst 2^15 cells of a root, for a /9. Most IPv4 lookups are two loads: a root's cell and a route.
-//! No node has less than two cells in use, so there are fewer nodes than routes.
+//! No node has less than two cells in use, so there are fewer nodes than routes. [`Lpm::lookup_bulk`] does all loads of
+//! one kind before the next kind, so that those of different addresses are under way at the same time.
 
 mod addr;
 mod node;
@@ -38,6 +39,8 @@ const ROOT: u8 = 16;
 const LARGE: u32 = 16384;
 /// In a root's cell: the rest is the number of a fork.
 const FORK: u32 = 1 << 31;
+/// Addresses whose loads [`Lpm::lookup_bulk`] has under way at a time.
+const BULK: usize = 32;
 
 /// Names a route as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +53,26 @@ pub struct Hit {
     pub id: RouteId,
     /// What was stored.
     pub value: u32,
+}
+
+/// Answer of one lookup of many: [`Lpm::lookup_bulk`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Slot + 1, as cells have it; 0 = none.
+    cell: u32,
+    /// What was stored; 0 if nothing covers the address.
+    pub value: u32,
+}
+
+impl Answer {
+    /// The same as [`Lpm::lookup`] gives.
+    #[inline]
+    #[must_use]
+    pub fn hit(self) -> Option<Hit> {
+        let id = RouteId(self.cell.wrapping_sub(1));
+        let value = self.value;
+        (self.cell != 0).then_some(Hit { id, value })
+    }
 }
 
 /// One route, as dumps see it.
@@ -67,6 +90,15 @@ pub struct Route<A> {
     pub value: u32,
     /// Touched since [`Lpm::take_active`].
     pub active: bool,
+}
+
+/// A part of a root; see [`Lpm::take_crowded`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crowded<'a> {
+    /// All cells of the root.
+    pub cells: &'a [u32],
+    /// The part.
+    pub part: std::ops::Range<usize>,
 }
 
 /// Why an insert failed.
@@ -97,8 +129,8 @@ pub struct Lpm<A: Addr> {
     records: Vec<Record<A>>,
     /// By slot + 1, as cells have it; of 0, none, too.
     values: Vec<u32>,
-    /// By slot.
-    used: Vec<bool>,
+    /// By slot, 64 in a word: a packet sets a bit that is set already, mostly, and should find it near.
+    used: Vec<u64>,
     free_slots: Vec<u32>,
     index: Index,
     roots: Vec<Option<Box<Root>>>,
@@ -171,21 +203,51 @@ impl<A: Addr> Lpm<A> {
     #[must_use]
     pub fn lookup(&self, vrf: u16, addr: A) -> Option<Hit> {
         let root = self.root(vrf)?;
-        let top = *root.cells.get(addr.bits(0, root.bits))?;
+        let top = root.first(addr);
         let best = if top & FORK == 0 {
-            if top != 0 { top } else { root.fallback(addr) }
+            top
         } else {
             self.descend(root, top & !FORK, addr)
         };
-        self.hit(best)
+        self.answer(best).hit()
+    }
+
+    /// The longest prefixes that cover many addresses, of as many as there are answers to write; several times as fast
+    /// as one lookup after the other once the table is larger than the cache.
+    #[inline]
+    pub fn lookup_bulk(&self, vrf: u16, addrs: &[A], answers: &mut [Answer]) {
+        let Some(root) = self.root(vrf) else {
+            answers.fill(Answer::default());
+            return;
+        };
+        for (addrs, answers) in addrs.chunks(BULK).zip(answers.chunks_mut(BULK)) {
+            let mut forked = 0;
+            for (addr, answer) in addrs.iter().zip(answers.iter_mut()) {
+                answer.cell = root.first(*addr);
+                forked |= answer.cell;
+            }
+            if forked & FORK != 0 {
+                self.descend_all(root, addrs, answers);
+            }
+            for answer in answers {
+                *answer = self.answer(answer.cell);
+            }
+        }
+    }
+
+    fn descend_all(&self, root: &Root, addrs: &[A], answers: &mut [Answer]) {
+        for (addr, answer) in addrs.iter().zip(answers) {
+            if answer.cell & FORK != 0 {
+                answer.cell = self.descend(root, answer.cell & !FORK, *addr);
+            }
+        }
     }
 
     /// The route of a cell: slot + 1, 0 = none.
     #[inline]
-    fn hit(&self, cell: u32) -> Option<Hit> {
-        let value = *self.values.get(cell as usize)?;
-        let id = RouteId(cell.wrapping_sub(1));
-        (cell != 0).then_some(Hit { id, value })
+    fn answer(&self, cell: u32) -> Answer {
+        let value = self.values.get(cell as usize).copied().unwrap_or(0);
+        Answer { cell, value }
     }
 
     #[inline]
@@ -219,7 +281,8 @@ impl<A: Addr> Lpm<A> {
         if plen > A::BITS {
             return None;
         }
-        self.hit(self.slot_of(vrf, addr.masked(plen), plen)? + 1)
+        self.answer(self.slot_of(vrf, addr.masked(plen), plen)? + 1)
+            .hit()
     }
 
     /// Writes a prefix: a new one from free slots, or a new value in place if it is there. Gives the slots taken.
@@ -278,7 +341,9 @@ impl<A: Addr> Lpm<A> {
             None => {
                 self.records.push(record);
                 self.values.push(0);
-                self.used.push(false);
+                if self.used.len() * 64 < self.records.len() {
+                    self.used.push(0);
+                }
                 self.records.len() as u32 - 1
             }
         };
@@ -343,14 +408,26 @@ impl<A: Addr> Lpm<A> {
     /// The route was used: sets its activity bit.
     #[inline]
     pub fn touch(&mut self, id: RouteId) {
-        if let Some(used) = self.used.get_mut(id.0 as usize) {
-            *used = true;
+        let bit = 1 << (id.0 % 64);
+        if let Some(used) = self.used.get_mut(id.0 as usize / 64)
+            && *used & bit == 0
+        {
+            *used |= bit;
         }
     }
 
     /// Reads and clears a route's activity bit.
     pub fn take_active(&mut self, id: RouteId) -> bool {
-        self.used.get_mut(id.0 as usize).is_some_and(std::mem::take)
+        let was = self.is_active(id.0);
+        if let Some(used) = self.used.get_mut(id.0 as usize / 64) {
+            *used &= !(1 << (id.0 % 64));
+        }
+        was
+    }
+
+    fn is_active(&self, slot: u32) -> bool {
+        let used = self.used.get(slot as usize / 64);
+        used.is_some_and(|u| u >> (slot % 64) & 1 != 0)
     }
 
     /// The first route at or after `cursor`, and the cursor that goes on behind it. Starts at 0; `None` is the end.
@@ -369,7 +446,7 @@ impl<A: Addr> Lpm<A> {
                 addr: r.addr,
                 plen: r.plen,
                 value: *self.values.get(slot as usize + 1)?,
-                active: *self.used.get(slot as usize)?,
+                active: self.is_active(slot),
             },
         ))
     }
@@ -386,6 +463,15 @@ impl<A: Addr> Lpm<A> {
         self.free_nodes.clear();
         self.count = 0;
         self.pool.reset();
+    }
+
+    /// Memory in which many lookups end, and that deserves larger pages than the usual ones: a part of a root's cells, each
+    /// part once. `None`: no further one for now.
+    pub fn take_crowded(&mut self) -> Option<Crowded<'_>> {
+        self.roots
+            .iter_mut()
+            .flatten()
+            .find_map(|r| r.take_crowded())
     }
 
     /// Counts the slots that are taken in the memory itself, for audits: must equal `pool().used()`.
@@ -405,7 +491,7 @@ impl<A: Addr> Lpm<A> {
             .sum();
         self.records.capacity() * size_of::<Record<A>>()
             + self.values.capacity() * size_of::<u32>()
-            + self.used.capacity()
+            + self.used.capacity() * size_of::<u64>()
             + self.index.memory()
             + self.nodes.capacity() * size_of::<Node<A>>()
             + roots

@@ -603,7 +603,7 @@ fn activity_is_read_once() {
         assert_eq!(create(f, TND_CLS_NEIGH, &neigh4(1, i)), TND_ST_OK);
     }
     let hit = f.state.exact.get_host4(0, [0, 0, 0, 1]).unwrap();
-    f.state.exact.touch(hit.id, 5);
+    f.state.exact.touch_at(hit.place, 5);
     let (a, b) = (
         f.state.lpm4.lookup(0, 1).unwrap(),
         f.state.lpm6.lookup(0, 1).unwrap(),

@@ -8,7 +8,7 @@ use crate::state::{
     PortConfig, RifConfig, RifPlace, VlanConfig,
 };
 use crate::testkit::{Out, ip6, mac, router_mac, state_sized};
-use crate::{Buffer, Offload, State, age, process, warm};
+use crate::{Ahead, Buffer, Offload, State, age, process};
 use tandem_tables::exact::Key;
 
 /// xorshift64*: the same numbers in every run.
@@ -407,6 +407,7 @@ fn arbitrary_frames_and_states() {
     let mut bytes = Vec::new();
     let mut now = 0;
     let mut heard_only = 0;
+    let mut ahead = Ahead::default();
     let mut seen = std::collections::BTreeSet::new();
     for n in 0..frames {
         if n % 3 == 0 {
@@ -422,7 +423,9 @@ fn arbitrary_frames_and_states() {
         let before: u64 = s.counters.drops.iter().sum();
         assert!(b.set(&bytes));
         let mut out = Out::default();
-        warm(&s, &bytes, port);
+        ahead.begin(&s, port);
+        ahead.see(&s, &bytes);
+        ahead.finish(&s);
         process(&mut s, &mut b.frame(off), port, now, &mut out);
         let dropped = s.counters.drops.iter().sum::<u64>() - before;
         let copies = out

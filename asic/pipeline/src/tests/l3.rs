@@ -665,7 +665,11 @@ fn routes_active(s: &mut State) {
     run(s, 1, &to([10, 0, 2, 9]));
     let route = s.lpm4.get(0, 0x1400_0000, 8).unwrap().id;
     assert!(s.lpm4.take_active(route) && !s.lpm4.take_active(route));
-    let host = s.exact.get_host4(0, [10, 0, 2, 9]).unwrap().id;
+    let host = Key::Host4 {
+        vrf: 0,
+        addr: [10, 0, 2, 9],
+    };
+    let host = s.exact.get(&host).unwrap().id;
     assert!(s.exact.take_active(host) && !s.exact.take_active(host));
     assert!(s.take_nexthop_active(2) && !s.take_nexthop_active(1));
 }

@@ -124,6 +124,10 @@ impl Packed {
         self.head >> KIND_SHIFT == KIND_HOST6
     }
     #[inline]
+    pub(super) fn is_host(&self) -> bool {
+        self.head >> KIND_SHIFT != KIND_MAC
+    }
+    #[inline]
     pub(super) fn hash(&self, seed: u64) -> u64 {
         let h = mix(self.head ^ seed);
         if self.wide() {

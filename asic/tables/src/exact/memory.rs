@@ -1,6 +1,6 @@
 //! The memory itself: slots, entry ids, stash.
 
-use super::{EntryId, ExactMatch, IN_STASH, Info, NONE, Packed, run_mask};
+use super::{EntryId, ExactMatch, IN_STASH, Info, NONE, Packed, Stamp, run_mask};
 
 impl ExactMatch {
     pub(super) fn in_stash(&self, id: u32) -> bool {
@@ -16,12 +16,10 @@ impl ExactMatch {
         (info.place != NONE).then_some(info.place)
     }
 
-    pub(super) fn new_id(&mut self, place: u32, width: u32, now_ns: u64) -> u32 {
+    pub(super) fn new_id(&mut self, place: u32, width: u32) -> u32 {
         let info = Info {
             place,
             width: width as u8,
-            active: false,
-            stamp_ns: now_ns,
         };
         match self.free_ids.pop() {
             Some(id) => {
@@ -74,12 +72,22 @@ impl ExactMatch {
         }
     }
 
-    pub(super) fn write_slots(&mut self, slot: u32, width: u32, id: u32, p: &Packed, value: u64) {
+    pub(super) fn write_slots(
+        &mut self,
+        slot: u32,
+        width: u32,
+        id: u32,
+        p: &Packed,
+        value: u64,
+        stamp: Stamp,
+    ) {
         self.set_cell(slot, [p.head, value]);
         if p.wide() {
             self.set_cell(slot + 1, p.tail);
         }
+        self.signs[slot as usize / 4].set(slot as usize % 4, p.hash(self.seed));
         self.heads[slot as usize] = id;
+        self.stamps[slot as usize] = stamp;
         let w = self.geometry.slots_per_bucket;
         self.occupied[(slot / w) as usize] |= run_mask(slot % w, width);
     }
@@ -88,6 +96,7 @@ impl ExactMatch {
         for s in slot..slot + width {
             self.set_cell(s, [0; 2]);
         }
+        self.signs[slot as usize / 4].clear(slot as usize % 4);
         self.heads[slot as usize] = NONE;
         let w = self.geometry.slots_per_bucket;
         self.occupied[(slot / w) as usize] &= !run_mask(slot % w, width);
@@ -135,7 +144,7 @@ impl ExactMatch {
             let buckets = self.buckets(&s.key);
             if let Some(slot) = self.free_run(&buckets, width) {
                 self.remove_stashed(pos as u32);
-                self.write_slots(slot, width, s.id, &s.key, s.value);
+                self.write_slots(slot, width, s.id, &s.key, s.value, s.stamp);
                 if let Some(i) = self.infos.get_mut(s.id as usize) {
                     i.place = slot;
                 }

@@ -17,7 +17,9 @@
 
 mod geometry;
 mod key;
+mod lookup;
 mod memory;
+mod presence;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,9 @@ pub use crate::pool::{Full, FullKind, Pool};
 pub use geometry::{BadGeometry, Geometry, Widths, check};
 use key::Packed;
 pub use key::{Key, Kind};
+use lookup::Signs;
+pub use lookup::{Found, Place, STAMP_NS};
+use presence::Presence;
 use search::Search;
 pub use search::{BUDGET, MAX_DEPTH};
 
@@ -97,13 +102,27 @@ pub struct Entry {
 #[repr(align(64))]
 struct Line([[u64; 2]; 4]);
 
-/// What stays with an entry when it moves.
+/// Where an entry is.
 #[derive(Clone, Copy, Debug)]
 struct Info {
     place: u32,
     width: u8,
-    active: bool,
-    stamp_ns: u64,
+}
+
+/// When an entry was used last (63 bits of ns), and whether it was since [`ExactMatch::take_active`] (the lowest bit).
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamp(u64);
+
+impl Stamp {
+    fn new(now_ns: u64, active: bool) -> Stamp {
+        Stamp(now_ns << 1 | u64::from(active))
+    }
+    fn ns(self) -> u64 {
+        self.0 >> 1
+    }
+    fn active(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +130,7 @@ struct Stashed {
     key: Packed,
     value: u64,
     id: u32,
+    stamp: Stamp,
 }
 
 /// The table. See the module.
@@ -126,6 +146,12 @@ pub struct ExactMatch {
     /// One bit per slot of a bucket: taken.
     occupied: Vec<u8>,
     infos: Vec<Info>,
+    /// By line.
+    signs: Vec<Signs>,
+    /// By slot, of the entry that starts there: the packet path finds a slot and needs no id.
+    stamps: Vec<Stamp>,
+    /// Hosts alone: most MAC addresses that are looked up are there.
+    presence: Presence,
     free_ids: Vec<u32>,
     stash: Vec<Stashed>,
     stash_index: Index,
@@ -164,6 +190,9 @@ impl ExactMatch {
             heads: vec![NONE; slots],
             occupied: vec![0; buckets],
             infos: Vec::new(),
+            signs: vec![Signs::default(); slots / 4],
+            stamps: vec![Stamp::default(); slots],
+            presence: Presence::new(geometry.size()),
             free_ids: Vec::new(),
             stash: Vec::new(),
             stash_index: Index::new(geometry.stash as usize),
@@ -283,94 +312,33 @@ impl ExactMatch {
             .collect()
     }
 
-    #[inline]
-    fn find(&self, p: &Packed) -> Option<(u32, u64)> {
-        let h = p.hash(self.seed);
-        let w = self.geometry.slots_per_bucket;
-        for bank in 0..self.geometry.banks as usize {
-            let first = self.bucket(h, bank) * w;
-            for line_no in 0..w / 4 {
-                let at = first / 4 + line_no;
-                let line = self.lines.get(at as usize)?;
-                for (i, s) in line.0.iter().enumerate() {
-                    if s[0] == p.head {
-                        // the second half of an IPv6 address can look like a key word: heads tells
-                        let id = *self.heads.get(at as usize * 4 + i)?;
-                        if id != NONE && (!p.wide() || line.0.get(i + 1) == Some(&p.tail)) {
-                            return Some((id, s[1]));
-                        }
-                    }
-                }
-            }
-        }
-        if self.stash.is_empty() {
-            None
-        } else {
-            self.find_stash(p, h)
-        }
-    }
-
-    #[cold]
-    fn find_stash(&self, p: &Packed, hash: u64) -> Option<(u32, u64)> {
-        let pos = self.stash_index.find(hash, |i| {
-            self.stash.get(i as usize).is_some_and(|s| s.key == *p)
-        })?;
-        self.stash.get(pos as usize).map(|s| (s.id, s.value))
-    }
-
-    /// Looks a MAC address up.
-    #[inline]
-    #[must_use]
-    pub fn get_mac(&self, fid: u16, mac: [u8; 6]) -> Option<Hit> {
-        self.find(&Packed::mac(fid, mac)).map(|(id, value)| Hit {
-            id: EntryId(id),
-            value,
-        })
-    }
-    /// Looks an IPv4 host up.
-    #[inline]
-    #[must_use]
-    pub fn get_host4(&self, vrf: u16, addr: [u8; 4]) -> Option<Hit> {
-        self.find(&Packed::host4(vrf, addr)).map(|(id, value)| Hit {
-            id: EntryId(id),
-            value,
-        })
-    }
-    /// Looks an IPv6 host up.
-    #[inline]
-    #[must_use]
-    pub fn get_host6(&self, vrf: u16, addr: [u8; 16]) -> Option<Hit> {
-        self.find(&Packed::host6(vrf, addr)).map(|(id, value)| Hit {
-            id: EntryId(id),
-            value,
-        })
-    }
     /// Looks any key up.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Hit> {
         if matches!(key, Key::Mac { fid, .. } if *fid > MAX_FID) {
             return None;
         }
-        self.find(&Packed::of(key)).map(|(id, value)| Hit {
-            id: EntryId(id),
-            value,
-        })
+        let found = self.find(&Packed::of(key))?;
+        let id = EntryId(self.id_at(found.place)?);
+        let value = found.value;
+        Some(Hit { id, value })
     }
 
     /// The entry was used now: sets its stamp and its activity bit.
-    #[inline]
     pub fn touch(&mut self, id: EntryId, now_ns: u64) {
-        if let Some(i) = self.infos.get_mut(id.0 as usize) {
-            i.stamp_ns = now_ns;
-            i.active = true;
+        if let Some(stamp) = self.place(id).and_then(|p| self.stamp_mut(p)) {
+            *stamp = Stamp::new(now_ns, true);
         }
     }
 
     /// Reads and clears an entry's activity bit.
     pub fn take_active(&mut self, id: EntryId) -> bool {
-        self.infos
-            .get_mut(id.0 as usize)
-            .is_some_and(|i| std::mem::take(&mut i.active))
+        let Some(stamp) = self.place(id).and_then(|p| self.stamp_mut(p)) else {
+            return false;
+        };
+        let was = stamp.active();
+        *stamp = Stamp::new(stamp.ns(), false);
+        was
     }
 
     /// Writes a key: a new entry from free slots, or a new value in place if the key is there.
@@ -408,7 +376,7 @@ impl ExactMatch {
             return Err(InsertError::BadFid(fid));
         }
         let p = Packed::of(&key);
-        if let Some((id, _)) = self.find(&p) {
+        if let Some(id) = self.find(&p).and_then(|f| self.id_at(f.place)) {
             self.write_value(id, value);
             return Ok(Placed {
                 id: EntryId(id),
@@ -433,8 +401,8 @@ impl ExactMatch {
         let out = if self.pool.free() < width {
             Err(full(FullKind::Table, &self.pool))
         } else if let Some((slot, moves)) = self.find_room(&p, width) {
-            let id = self.new_id(slot, width, now_ns);
-            self.write_slots(slot, width, id, &p, value);
+            let id = self.new_id(slot, width);
+            self.write_slots(slot, width, id, &p, value, Stamp::new(now_ns, false));
             Ok(Placed {
                 id: EntryId(id),
                 slots: width,
@@ -442,10 +410,15 @@ impl ExactMatch {
                 in_stash: false,
             })
         } else if self.stash_free() >= width {
-            let id = self.new_id(IN_STASH | self.stash.len() as u32, width, now_ns);
+            let id = self.new_id(IN_STASH | self.stash.len() as u32, width);
             self.stash_index
                 .add(p.hash(self.seed), self.stash.len() as u32);
-            self.stash.push(Stashed { key: p, value, id });
+            self.stash.push(Stashed {
+                key: p,
+                value,
+                id,
+                stamp: Stamp::new(now_ns, false),
+            });
             self.stash_used += width;
             Ok(Placed {
                 id: EntryId(id),
@@ -460,6 +433,9 @@ impl ExactMatch {
             Ok(_) => {
                 self.entries += 1;
                 self.per_kind[key.kind() as usize] += 1;
+                if key.kind() != Kind::Mac {
+                    self.presence.add(p.hash(self.seed));
+                }
                 if let Some(n) = self.fid_mut(&key) {
                     *n += 1;
                 }
@@ -513,6 +489,9 @@ impl ExactMatch {
         self.free_ids.push(hit.id.0);
         self.entries -= 1;
         self.per_kind[key.kind() as usize] -= 1;
+        if key.kind() != Kind::Mac {
+            self.presence.del(Packed::of(key).hash(self.seed));
+        }
         if let Some(n) = self.fid_mut(key) {
             *n -= 1;
         }
@@ -605,12 +584,13 @@ impl ExactMatch {
             return None;
         }
         let (p, value) = self.read(info.place)?;
+        let stamp = self.stamp(info.place);
         Some(Entry {
             id,
             key: p.key(),
             value,
-            stamp_ns: info.stamp_ns,
-            active: info.active,
+            stamp_ns: stamp.ns(),
+            active: stamp.active(),
         })
     }
 
@@ -620,6 +600,9 @@ impl ExactMatch {
         self.heads.fill(NONE);
         self.occupied.fill(0);
         self.infos.clear();
+        self.signs.fill(Signs::default());
+        self.stamps.fill(Stamp::default());
+        self.presence.clear();
         self.free_ids.clear();
         self.stash.clear();
         self.stash_index.clear();

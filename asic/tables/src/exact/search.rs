@@ -213,8 +213,9 @@ impl ExactMatch {
             return;
         };
         let width = u32::from(info.width);
+        let stamp = self.stamp(info.place);
         self.clear_slots(info.place, width);
-        self.write_slots(to, width, id, &p, value);
+        self.write_slots(to, width, id, &p, value, stamp);
         if let Some(i) = self.infos.get_mut(id as usize) {
             i.place = to;
         }

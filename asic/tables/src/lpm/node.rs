@@ -1,6 +1,11 @@
 //! Cells, nodes and roots.
 
-use super::{Addr, FORK, NODE_CELLS, SHORT_BITS, STRIDE};
+use super::{Addr, Crowded, FORK, NODE_CELLS, SHORT_BITS, STRIDE};
+
+/// Cells of one part of a root: 2 MiB, a large page of x86-64.
+const PART: usize = 1 << 19;
+/// Routes in a part with which it is crowded: most of its 512 usual pages are, or soon will be, in use then.
+const CROWD: u32 = 256;
 
 /// Slot of a route + 1, 0 = none; number of the node below, 0 = none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,9 +61,13 @@ pub(super) struct Root {
     pub(super) bits: u8,
     pub(super) forks: Vec<Cell>,
     pub(super) free_forks: Vec<u32>,
+    /// The same for prefixes too short for a cell.
     pub(super) short: [u32; 1 << SHORT_BITS],
-    pub(super) default: u32,
     pub(super) routes: u32,
+    /// Routes whose first cell is in a part, as long as it was not crowded yet.
+    crowds: Vec<u32>,
+    /// Parts that nobody was told about.
+    crowded: Vec<usize>,
 }
 
 impl Root {
@@ -69,18 +78,47 @@ impl Root {
             forks: Vec::new(),
             free_forks: Vec::new(),
             short: [0; 1 << SHORT_BITS],
-            default: 0,
             routes: 0,
+            crowds: vec![0; (1 << bits) / PART],
+            crowded: Vec::new(),
         }
     }
 
     /// The answer of prefixes too short for a cell.
     #[inline]
     pub(super) fn fallback<A: Addr>(&self, addr: A) -> u32 {
-        match self.short.get(addr.bits(0, SHORT_BITS)) {
-            Some(0) | None => self.default,
-            Some(s) => *s,
+        self.short[addr.bits(0, SHORT_BITS) & ((1 << SHORT_BITS) - 1)]
+    }
+
+    /// The route of an address, or its fork: a cell, or what stands in for an empty one. Both are loaded, none is
+    /// jumped over: which addresses have a cell of their own can't be foretold.
+    #[inline]
+    pub(super) fn first<A: Addr>(&self, addr: A) -> u32 {
+        let short = self.fallback(addr);
+        match self.cells.get(addr.bits(0, self.bits)) {
+            Some(c) if *c != 0 => *c,
+            _ => short,
         }
+    }
+
+    /// A route begins or ends at cell `i`.
+    pub(super) fn settle(&mut self, i: usize, comes: bool) {
+        let part = i / PART;
+        let Some(n) = self.crowds.get_mut(part).filter(|n| **n < CROWD) else {
+            return;
+        };
+        *n = if comes { *n + 1 } else { n.saturating_sub(1) };
+        if *n == CROWD {
+            self.crowded.push(part);
+        }
+    }
+
+    pub(super) fn take_crowded(&mut self) -> Option<Crowded<'_>> {
+        let part = self.crowded.pop()?;
+        Some(Crowded {
+            cells: &self.cells,
+            part: part * PART..(part + 1) * PART,
+        })
     }
 
     /// The route of cell `i`.

@@ -69,13 +69,23 @@ fn run<A: FromU128>(
         prop_assert!(t.pool().check());
     }
     let edges: Vec<A> = model.keys().map(|k| k.2).collect();
-    for addr in probes.iter().map(|p| A::from_u128(*p)).chain(edges) {
-        for vrf in [0, 1, 3] {
+    let addrs: Vec<A> = probes
+        .iter()
+        .map(|p| A::from_u128(*p))
+        .chain(edges)
+        .collect();
+    let mut many = vec![Answer { cell: 7, value: 7 }; addrs.len() + 1];
+    for vrf in [0, 1, 3] {
+        t.lookup_bulk(vrf, &addrs, &mut many);
+        for (addr, answer) in addrs.iter().zip(&many) {
+            let expected = naive(&model, vrf, *addr);
+            let hit = t.lookup(vrf, *addr);
             prop_assert_eq!(
-                t.lookup(vrf, addr)
-                    .map(|h| (h.value, t.records[h.id.0 as usize].plen)),
-                naive(&model, vrf, addr)
+                hit.map(|h| (h.value, t.records[h.id.0 as usize].plen)),
+                expected
             );
+            prop_assert_eq!(answer.hit(), hit);
+            prop_assert_eq!(answer.value, expected.map_or(0, |e| e.0));
         }
     }
     let mut cursor = 0;
@@ -130,4 +140,25 @@ fn too_long_a_prefix_is_refused() {
         Err(InsertError::BadLength(33))
     );
     assert_eq!(Lpm4::new(8, 1).get(0, 0, 33), None);
+}
+
+#[test]
+fn a_crowded_part_is_named_once() {
+    let mut t = Lpm4::new(LARGE, 1);
+    for i in 0..600u32 {
+        t.insert(0, 0x0200_0000 + (i << 8), 24, i).unwrap();
+        assert!((i >= 255) || t.take_crowded().is_none());
+    }
+    let c = t.take_crowded().unwrap();
+    assert_eq!(
+        (c.cells.len(), c.part.start, c.part.len()),
+        (1 << 24, 0, 1 << 19)
+    );
+    assert_eq!(t.take_crowded(), None);
+    // those that come and go are no crowd
+    for i in 0..600u32 {
+        t.insert(0, 0xc000_0200, 24, i).unwrap();
+        t.remove(0, 0xc000_0200, 24);
+    }
+    assert_eq!(t.take_crowded(), None);
 }

@@ -38,10 +38,6 @@ impl<A: Addr> Lpm<A> {
         let bits = root.bits;
         let records = &self.records;
         let shorter = |r: u32| r == 0 || records.get(r as usize - 1).is_none_or(|r| r.plen <= plen);
-        if plen == 0 {
-            root.default = slot + 1;
-            return;
-        }
         if plen <= SHORT_BITS {
             let first = addr.bits(0, SHORT_BITS);
             for c in root
@@ -57,6 +53,7 @@ impl<A: Addr> Lpm<A> {
             return;
         }
         let top = addr.bits(0, bits);
+        root.settle(top, true);
         if plen <= bits {
             for i in top..top + (1 << (bits - plen)) {
                 if let Some(c) = root.route_mut(i)
@@ -192,13 +189,13 @@ impl<A: Addr> Lpm<A> {
         let Some(bits) = self.root(vrf).map(|r| r.bits) else {
             return;
         };
-        // prefixes of length base+1 ..= plen-1 end in the same node
-        let base = match plen {
+        // the shortest prefix that ends in the same node
+        let shortest = match plen {
             0..=SHORT_BITS => 0,
-            l if l <= bits => SHORT_BITS,
-            l => (l - 1) / STRIDE * STRIDE,
+            l if l <= bits => SHORT_BITS + 1,
+            l => (l - 1) / STRIDE * STRIDE + 1,
         };
-        let heir = (base + 1..plen)
+        let heir = (shortest..plen)
             .rev()
             .find_map(|l| self.slot_of(vrf, addr.masked(l), l))
             .map_or(0, |s| s + 1);
@@ -217,9 +214,10 @@ impl<A: Addr> Lpm<A> {
             }
         };
         let top = addr.bits(0, bits);
-        if plen == 0 {
-            root.default = 0;
-        } else if plen <= SHORT_BITS {
+        if plen > SHORT_BITS {
+            root.settle(top, false);
+        }
+        if plen <= SHORT_BITS {
             let first = addr.bits(0, SHORT_BITS);
             root.short
                 .iter_mut()
