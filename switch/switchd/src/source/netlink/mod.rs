@@ -22,6 +22,7 @@
 //! view removes them as the kernel does, at the link's own message, and a moment later compares
 //! with a dump filtered by that link.
 
+mod aliases;
 mod convert;
 mod filter;
 mod listener;

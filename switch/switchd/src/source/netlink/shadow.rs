@@ -1,7 +1,7 @@
 //! Which routes the kernel has: what a deletion means, which alias it hits, what goes with a device.
 //!
 //! ```text
-//!  (table, prefix, tos, metric) ──► One(alias) │ Many([alias, …])      alias = content, position, state
+//!  (table, prefix, tos, metric) ──► one alias │ several (aliases.rs)    alias = content, position, state
 //!                                        └──────────┴─► contents: next hops, type, scope … interned
 //! ```
 //!
@@ -9,15 +9,16 @@
 //! joins next hops with a gateway into one multipath route, others stand beside it (`fib6_add_rt2node`).
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 use tandem_linux::netlink::consts::{
     RT_SCOPE_HOST, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN, RTNH_F_ONLINK,
 };
 use tandem_linux::netlink::{NewMode, Nexthops, Route, RouteNexthop};
+
+use super::aliases::{Alias, Aliases, Key, Key4, Key6, MARK, key4, key6};
 
 /// `RTPROT_RA`: learned from router advertisements, never merged into multipath routes.
 const RTPROT_RA: u8 = 9;
@@ -166,123 +167,6 @@ impl Contents {
     }
 }
 
-/// Seen by the dump that runs.
-const MARK: u16 = 1 << 15;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Alias {
-    content: u32,
-    position: u16,
-    /// Dead and linkdown of the legs, folded into 15 bits; [`MARK`].
-    state: u16,
-}
-
-// boxed: the one alias of nearly every key shall not pay for a vector's three words
-#[allow(clippy::box_collection)]
-#[derive(Debug)]
-enum Slot {
-    One(Alias),
-    Many(Box<Vec<Alias>>),
-}
-
-impl Slot {
-    fn aliases(&self) -> &[Alias] {
-        match self {
-            Self::One(a) => std::slice::from_ref(a),
-            Self::Many(many) => many,
-        }
-    }
-
-    fn aliases_mut(&mut self) -> &mut [Alias] {
-        match self {
-            Self::One(a) => std::slice::from_mut(a),
-            Self::Many(many) => many,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key4 {
-    table: u32,
-    addr: u32,
-    metric: u32,
-    len: u8,
-    tos: u8,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key6 {
-    addr: [u32; 4],
-    table: u32,
-    metric: u32,
-    len: u8,
-}
-
-/// What both families' keys can do.
-trait Key: Copy + Eq + Hash {
-    /// A route of this key, nothing else in it.
-    fn route(&self) -> Option<Route>;
-}
-
-fn bare(table: u32, dst: IpNet, tos: u8, metric: u32) -> Route {
-    Route {
-        table,
-        dst,
-        tos,
-        metric,
-        kind: 0,
-        scope: 0,
-        protocol: 0,
-        flags: 0,
-        nh_id: 0,
-        nexthops: Nexthops::None,
-        src: None,
-        prefsrc: None,
-        mtu: 0,
-    }
-}
-
-impl Key for Key4 {
-    fn route(&self) -> Option<Route> {
-        let net = Ipv4Net::new(self.addr.into(), self.len).ok()?;
-        Some(bare(self.table, IpNet::V4(net), self.tos, self.metric))
-    }
-}
-
-impl Key for Key6 {
-    fn route(&self) -> Option<Route> {
-        let [a, b, c, d] = self.addr.map(u128::from);
-        let addr = a << 96 | b << 64 | c << 32 | d;
-        let net = Ipv6Net::new(addr.into(), self.len).ok()?;
-        Some(bare(self.table, IpNet::V6(net), 0, self.metric))
-    }
-}
-
-fn key4(r: &Route, net: &Ipv4Net) -> Key4 {
-    Key4 {
-        table: r.table,
-        addr: net.addr().into(),
-        metric: r.metric,
-        len: net.prefix_len(),
-        tos: r.tos,
-    }
-}
-
-fn key6(r: &Route, net: &Ipv6Net) -> Key6 {
-    let a = u128::from(net.addr());
-    Key6 {
-        addr: [
-            (a >> 96) as u32,
-            (a >> 64) as u32,
-            (a >> 32) as u32,
-            a as u32,
-        ],
-        table: r.table,
-        metric: r.metric,
-        len: net.prefix_len(),
-    }
-}
-
 /// What came of it: one alias is there now, or gone. The route is complete in an upsert; in a
 /// removal only its key counts.
 #[derive(Debug)]
@@ -311,8 +195,8 @@ pub(super) enum Op {
 /// All routes.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    v4: HashMap<Key4, Slot>,
-    v6: HashMap<Key6, Slot>,
+    v4: Aliases<Key4>,
+    v6: Aliases<Key6>,
     pub(super) contents: Contents,
     /// The last dumped IPv4 key and its position: aliases come in the kernel's order.
     last: Option<(Key4, u16)>,
@@ -358,8 +242,13 @@ impl Shadow {
         if hits.is_empty() {
             return;
         }
-        for_each(&mut self.v4, &hits, |a| a.state &= !MARK);
-        for_each(&mut self.v6, &hits, |a| a.state &= !MARK);
+        let unmark = |a: &mut Alias| {
+            if hits.get(a.content as usize) == Some(&true) {
+                a.state &= !MARK;
+            }
+        };
+        self.v4.each(unmark);
+        self.v6.each(unmark);
     }
 
     /// A dump of one family (both: `None`) ended: removes what it did not hold among the routes
@@ -411,18 +300,8 @@ impl Shadow {
     }
 }
 
-fn for_each<K>(map: &mut HashMap<K, Slot>, hits: &[bool], mut f: impl FnMut(&mut Alias)) {
-    for slot in map.values_mut() {
-        for a in slot.aliases_mut() {
-            if hits.get(a.content as usize) == Some(&true) {
-                f(a);
-            }
-        }
-    }
-}
-
 fn drop_from<K: Key>(
-    map: &mut HashMap<K, Slot>,
+    map: &mut Aliases<K>,
     hits: &[bool],
     which: &impl Fn(&Alias) -> bool,
     gone: &mut Vec<u32>,
@@ -430,7 +309,7 @@ fn drop_from<K: Key>(
 ) -> usize {
     let mut n = 0;
     gone.resize(hits.len().max(gone.len()), 0);
-    let mut dies = |key: &K, a: &Alias| {
+    map.retain(|key, a| {
         let dies = hits.get(a.content as usize) == Some(&true) && which(a);
         if dies {
             n += 1;
@@ -441,21 +320,7 @@ fn drop_from<K: Key>(
                 emit(Change::Remove(&route, a.position));
             }
         }
-        dies
-    };
-    map.retain(|key, slot| match slot {
-        Slot::One(a) => !dies(key, a),
-        Slot::Many(many) => {
-            many.retain(|a| !dies(key, a));
-            match many.as_slice() {
-                [] => false,
-                [one] => {
-                    *slot = Slot::One(*one);
-                    true
-                }
-                _ => true,
-            }
-        }
+        !dies
     });
     n
 }
@@ -494,7 +359,7 @@ fn rebuild(mut r: Route, c: &Content, legs: &LegFlags<'_>) -> Route {
 /// Takes one message; whether it made sense, and the position of its alias.
 #[allow(clippy::too_many_arguments)] // one call site for each family
 fn apply<K: Key>(
-    map: &mut HashMap<K, Slot>,
+    map: &mut Aliases<K>,
     contents: &mut Contents,
     key: K,
     r: &Route,
@@ -508,54 +373,52 @@ fn apply<K: Key>(
     let state = digest(r) | MARK;
     let again = op == Op::Dumped { again: true };
     // the usual cases first: one route to a key
-    match (map.get_mut(&key), op) {
-        (None, Op::Del) => return (true, None),
-        (None, _) => {
-            let id = contents.intern(content);
-            contents.keep(id);
-            let alias = Alias {
-                content: id,
-                position: 0,
-                state,
-            };
-            map.insert(key, Slot::One(alias));
-            emit(Change::Upsert(r, 0));
-            return (true, Some(0));
+    if !map.holds(&key) {
+        if op == Op::Del {
+            return (true, None);
         }
-        (Some(Slot::One(a)), _) if after.is_none() => {
-            let same = contents.get(a.content) == Some(&content);
-            match op {
-                Op::Del if same => {
-                    let gone = *a;
-                    map.remove(&key);
-                    contents.release(gone.content);
-                    emit(Change::Remove(r, gone.position));
-                    return (true, None);
-                }
-                Op::New(_) | Op::Dumped { .. } if same => {
-                    if again && a.state & MARK == 0 || a.state | MARK != state {
-                        emit(Change::Upsert(r, a.position));
-                    }
-                    a.state = state;
-                    return (true, Some(a.position));
-                }
-                Op::New(NewMode::Replace | NewMode::Plain) if !v6 => {
-                    let (old, id) = (a.content, contents.intern(content));
-                    contents.keep(id);
-                    contents.release(old);
-                    (a.content, a.state) = (id, state);
-                    emit(Change::Upsert(r, a.position));
-                    return (true, Some(a.position));
-                }
-                _ => {}
-            }
-        }
-        _ => {}
+        let id = contents.intern(content);
+        contents.keep(id);
+        let alias = Alias {
+            content: id,
+            position: 0,
+            state,
+        };
+        map.set(key, &[alias]);
+        emit(Change::Upsert(r, 0));
+        return (true, Some(0));
     }
-    let old: Vec<Alias> = map
-        .get(&key)
-        .map(|s| s.aliases().to_vec())
-        .unwrap_or_default();
+    if after.is_none()
+        && let Some(a) = map.only(&key)
+    {
+        let same = contents.get(a.content) == Some(&content);
+        match op {
+            Op::Del if same => {
+                let gone = *a;
+                map.set(key, &[]);
+                contents.release(gone.content);
+                emit(Change::Remove(r, gone.position));
+                return (true, None);
+            }
+            Op::New(_) | Op::Dumped { .. } if same => {
+                if again && a.state & MARK == 0 || a.state | MARK != state {
+                    emit(Change::Upsert(r, a.position));
+                }
+                a.state = state;
+                return (true, Some(a.position));
+            }
+            Op::New(NewMode::Replace | NewMode::Plain) if !v6 => {
+                let (old, id) = (a.content, contents.intern(content));
+                contents.keep(id);
+                contents.release(old);
+                (a.content, a.state) = (id, state);
+                emit(Change::Upsert(r, a.position));
+                return (true, Some(a.position));
+            }
+            _ => {}
+        }
+    }
+    let old: Vec<Alias> = map.list(&key);
     let mut list = old.clone();
     let mut own = None;
     if op == Op::Del {
@@ -583,7 +446,7 @@ fn apply<K: Key>(
 /// the alias that the message was about.
 #[allow(clippy::too_many_arguments)] // continues `apply`
 fn settle<K: Key>(
-    map: &mut HashMap<K, Slot>,
+    map: &mut Aliases<K>,
     contents: &mut Contents,
     key: K,
     r: &Route,
@@ -616,17 +479,7 @@ fn settle<K: Key>(
         }
     }
     let position = own.and_then(|id| list.iter().find(|a| a.content == id).map(|a| a.position));
-    match (list.as_slice(), list.len()) {
-        ([], _) => {
-            map.remove(&key);
-        }
-        ([one], _) => {
-            map.insert(key, Slot::One(*one));
-        }
-        _ => {
-            map.insert(key, Slot::Many(Box::new(list)));
-        }
-    }
+    map.set(key, &list);
     for o in old {
         contents.release(o.content);
     }
