@@ -184,6 +184,8 @@ void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_ver
 	reason->size = v->size;
 }
 
+static const char silent[] = "the chip does not answer";
+
 int clsw_obj_reason(struct clsw_device *cd, const struct clsw_obj *obj, char *buf, size_t size)
 {
 	const struct clsw_reason *r = &obj->reason;
@@ -207,6 +209,11 @@ int clsw_obj_reason(struct clsw_device *cd, const struct clsw_obj *obj, char *bu
 				 classes[obj->key.cls].name);
 	case TND_ST_UNSUPPORTED:
 		return scnprintf(buf, size, "the chip has no %s", classes[obj->key.cls].name);
+	case TND_ST_FAULT:
+		return scnprintf(buf, size, "the chip failed to write the %s",
+				 classes[obj->key.cls].name);
+	case CLSW_ST_SILENT:
+		return scnprintf(buf, size, "%s", silent);
 	default:
 		return scnprintf(buf, size, "the chip refused the %s (status %u)",
 				 classes[obj->key.cls].name, r->status);
@@ -228,7 +235,8 @@ static int admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict
 		clsw_reason_set(&obj->reason,
 				verdict->bucket ? TND_ST_BUCKET_FULL : TND_ST_TABLE_FULL, verdict);
 	else if (err)
-		clsw_reason_set(&obj->reason, TND_ST_FAULT, NULL);
+		clsw_reason_set(&obj->reason,
+				err == -EINVAL ? TND_ST_INVALID : CLSW_ST_SILENT, NULL);
 	return err;
 }
 
@@ -260,7 +268,8 @@ static int admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void
 	if (err == -ENOSPC)
 		clsw_reason_set(&obj->reason, TND_ST_TABLE_FULL, verdict);
 	else if (err)
-		clsw_reason_set(&obj->reason, TND_ST_FAULT, NULL);
+		clsw_reason_set(&obj->reason,
+				err == -EINVAL ? TND_ST_INVALID : CLSW_ST_SILENT, NULL);
 	return err;
 }
 
@@ -376,7 +385,7 @@ void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
 static void why(struct clsw_device *cd, const struct clsw_obj *obj, char *text)
 {
 	if (text && !clsw_obj_reason(cd, obj, text, CLSW_TEXT))
-		strscpy(text, "the chip does not answer", CLSW_TEXT);
+		strscpy(text, silent, CLSW_TEXT);
 }
 
 int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 flags,

@@ -61,9 +61,12 @@ enum clsw_obj_state {
 	CLSW_OBJ_DOUBT,
 };
 
+/* No status of the chip's: it has not answered in time */
+#define CLSW_ST_SILENT	U16_MAX
+
 /**
  * struct clsw_reason - why an object is not in hardware
- * @status: enum tnd_status; 0: no reason
+ * @status: enum tnd_status, or CLSW_ST_SILENT; 0: no reason
  * @pool: with TABLE_FULL and BUCKET_FULL
  * @capped: by the class's cap, not by the memory
  * @needed: slots

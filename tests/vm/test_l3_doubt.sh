@@ -45,8 +45,8 @@ for policy in lockstep prefetch credit predict-model; do
 		echo "drop op=$op count=1" >"$CHIP/faults"
 		i=0
 		while [ $i -lt 3 ]; do
-			ip route add 31.$i.0.0/16 via 10.0.1.2 2>/dev/null || :
-			ip route replace 31.$i.0.0/16 via 10.0.2.2 2>/dev/null || :
+			ip route add 31.$i.0.0/16 via 10.0.1.2 2>>/tmp/errors || :
+			ip route replace 31.$i.0.0/16 via 10.0.2.2 2>>/tmp/errors || :
 			i=$((i + 1))
 		done
 		ip route flush root 31.0.0.0/8
@@ -59,6 +59,7 @@ for policy in lockstep prefetch credit predict-model; do
 	is "routes that fit under $policy" "$room" "$n"
 	ip route flush root 30.0.0.0/8
 done
+is "what was said when no answer came" "Error: clsw: the chip does not answer." "$(sort -u /tmp/errors)"
 [ "$(diagnose .lost)" -ge 8 ] || fail "nothing was lost"
 is "attaches" "$replays" "$(diagnose .replays)"
 is "the chip's own check" ok "$(cat "$CHIP/check")"

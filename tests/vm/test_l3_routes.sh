@@ -94,6 +94,10 @@ ip nexthop add id 10 group 1,3/2
 ip route add 29.0.0.0/8 nhid 10
 shows rt_offload 29.0.0.0/8
 has "flags of the group" offload "$(ip -d nexthop show id 10)"
+# a chip without counters per member, as this one, says that it doesn't count, and the kernel shows its own
+ip nexthop add id 13 group 1/2 hw_stats on
+is "packets per next hop" '{"enabled":true,"used":false}' "$(ip -j -s -s -d nexthop show id 13 | jq -c '.[0].hw_stats')"
+ip nexthop del id 13
 ip nexthop replace id 1 via 10.0.3.3 dev swp3
 shows rt_offload 29.0.0.0/8
 refused 'resilient next-hop groups are not offloaded' ip nexthop add id 11 group 1/2 type resilient buckets 8

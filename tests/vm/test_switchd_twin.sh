@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --no-driver
 # timeout: 3000
+# kernel: 6.12
 # long
 #
 # The twin tests of promise 1, all of them, in a kernel that has everything.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --no-driver
 # timeout: 300
+# kernel: 6.12
 #
 # switchd's twin of routers with VLAN interfaces on ports.
 set -eu

@@ -4,7 +4,7 @@
 # timeout: 600
 #
 # Filters that the chip hasn't are the kernel's to apply, to every frame: tc at a port's ingress and egress, of a kind that
-# tells the driver (flower) and of one that doesn't (basic), nftables at a netdev, XDP; taken away, the chip forwards again.
+# tells the driver (flower) and of one that doesn't (basic), nftables at a netdev, XDP, tcx; taken away, the chip forwards again.
 . /host/tests/vm/lib.sh
 routed=0 # by pings
 for k in 1 2 3; do
@@ -55,6 +55,18 @@ nft add rule netdev t c ip daddr 10.0.2.2 drop
 soon_blocked "nftables at the ingress"
 nft delete table netdev t
 by_chip h1 10.0.2.2
+
+# BPF programs: by XDP, and by tcx at both hooks
+for hook in 'xdp swp1' 'ingress swp1' 'egress swp2'; do
+	# shellcheck disable=SC2086 # a hook and a device
+	python3 /host/tests/vm/bpf.py $hook >/tmp/bpf &
+	until_true 20 "a program at $hook" grep -q there /tmp/bpf
+	soon_blocked "$hook"
+	kill $!
+	wait $! || :
+	: >/tmp/bpf
+	by_chip h1 10.0.2.2
+done
 
 # at a VLAN interface: only what is routed there
 ip link add link swp1 name swp1.10 type vlan id 10

@@ -200,6 +200,11 @@ static void tick_work(struct work_struct *work)
 	}
 	if (READ_ONCE(l3->sleepy))
 		wake_up_again(l3);
+	if (READ_ONCE(l3->crowded)) {
+		clsw_lock(l3->cd);
+		l3_paths_retry(l3);
+		clsw_unlock(l3->cd);
+	}
 	l3_neigh_tick(l3, l3->ticks % 2 == 0);
 	queue_delayed_work(l3->wq, &l3->tick_work, pause);
 }

@@ -287,6 +287,7 @@ struct clsw_l3 {
 	u32 alien_rules;	/* at the start, or accepted: they can't be offloaded */
 	bool egress_filters;	/* somebody looks at what leaves by one of our interfaces; RTNL */
 	bool sleepy;		/* an allocation failed: everything is looked at again */
+	bool crowded;		/* a group found no room: it is tried again */
 	u32 blind;		/* how often for what the kernel has told: l3_blind() */
 	u8 waited;		/* ... and for the chip to have it */
 	bool told;		/* while blind: the kernel has told all once more */
@@ -412,6 +413,8 @@ struct l3_paths *l3_paths_of_object(struct clsw_l3 *l3, u32 nhid);
 void l3_paths_put(struct clsw_l3 *l3, struct l3_paths *paths);
 /* Locked. Everything that leaves by an interface (0: all) is looked at anew */
 void l3_paths_refresh(struct clsw_l3 *l3, u32 ifindex);
+/* Locked, once a tick while l3->crowded: groups that found no room */
+void l3_paths_retry(struct clsw_l3 *l3);
 /* Locked. The neighbour of a gateway has changed; NULL: it is unresolved */
 void l3_nh_resolved(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac);
 struct nh_notifier_grp_hw_stats_info;

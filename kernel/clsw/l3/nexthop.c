@@ -21,6 +21,7 @@
 #include "l3.h"
 
 #define MAX_WEIGHT	256	/* abi/tandem_objects.h: struct tnd_nhg_member */
+#define RETRY		8	/* groups without room that are tried again in a tick */
 
 static const struct rhashtable_params nh_params = {
 	.key_len = sizeof(struct l3_key),
@@ -326,6 +327,8 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 		if (err == -ENOMEM)
 			l3->sleepy = true;
 	}
+	if (why == L3_WHY_FULL)
+		l3->crowded = true;
 	paths->why = why;
 	show_object(l3, paths);
 	return 0;
@@ -369,6 +372,27 @@ void l3_paths_refresh(struct clsw_l3 *l3, u32 ifindex)
 		if (!ifindex || i < paths->count)
 			refresh(l3, paths);
 	}
+}
+
+/* Groups without room of which nobody could be told: is there some now? A few at a time, in turn */
+void l3_paths_retry(struct clsw_l3 *l3)
+{
+	struct l3_paths *paths, *next;
+	unsigned int tried = 0;
+	LIST_HEAD(done);
+
+	l3->crowded = false;
+	list_for_each_entry_safe(paths, next, &l3->paths_list, list) {
+		if (paths->why != L3_WHY_FULL)
+			continue;
+		if (tried++ == RETRY) {
+			l3->crowded = true;
+			break;
+		}
+		list_move_tail(&paths->list, &done);
+		refresh(l3, paths);
+	}
+	list_splice_tail(&done, &l3->paths_list);
 }
 
 static void paths_clear(struct clsw_l3 *l3, struct l3_path *path, unsigned int count)
