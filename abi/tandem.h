@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		3
+#define TND_ABI_MINOR		4
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64

@@ -25,6 +25,8 @@
 #define TND_PORT_ISOLATED	(1U << 6)	/* no frames between isolated ports */
 #define TND_PORT_HAIRPIN	(1U << 7)	/* may send back where it came from */
 #define TND_PORT_LOCKED		(1U << 8)	/* unknown source address is dropped */
+#define TND_PORT_ROUTER4	(1U << 9)	/* a multicast router of IPv4 is behind it (since 1.4) */
+#define TND_PORT_ROUTER6	(1U << 10)	/* the same of IPv6 */
 
 enum tnd_stp_state {			/* numbers of linux/if_bridge.h */
 	TND_STP_DISABLED	= 0,
@@ -83,6 +85,24 @@ struct tnd_storm {
 #define TND_VLAN_MC_TRAP	(1U << 1)	/* IP multicast to the CPU, not flooded */
 #define TND_VLAN_LEARNING	(1U << 2)
 #define TND_VLAN_CPU_COPY	(1U << 3)	/* the bridge device is up: copies of broadcast and multicast */
+/*
+ * Since 1.4. With SNOOP membership messages go to the CPU and groups of TND_CLS_MDB
+ * are looked up; MC_TRAP goes before all of these. Of IPv4 (MC4) and IPv6 (MC6)
+ * beyond 224.0.0.0/24 and ff02::1:
+ *   neither bit: flooded; MEMBERS: to the members of its group and to router
+ *   ports, without a group to router ports alone; TRAP: to the CPU; both bits:
+ *   to the members of its group, without a group to the CPU.
+ * Multicast that is not IP: to its group's members and IPv4 router ports; without
+ * a group flooded, or to the CPU with MAC_TRAP.
+ */
+#define TND_VLAN_SNOOP		(1U << 4)
+#define TND_VLAN_MC4_MEMBERS	(1U << 5)
+#define TND_VLAN_MC4_TRAP	(1U << 6)
+#define TND_VLAN_MC6_MEMBERS	(1U << 7)
+#define TND_VLAN_MC6_TRAP	(1U << 8)
+#define TND_VLAN_MAC_TRAP	(1U << 9)
+#define TND_VLAN_MC4_CPU	(1U << 10)	/* the CPU is a multicast router: copies of what MEMBERS forwards */
+#define TND_VLAN_MC6_CPU	(1U << 11)
 
 /* TND_CLS_VLAN: a forwarding domain; key = fid */
 struct tnd_vlan {
@@ -129,6 +149,34 @@ struct tnd_fdb {
 	__le16	flags;			/* TND_FDB_* */
 	__u8	action;			/* enum tnd_action */
 	__u8	reserved0[5];
+};
+
+#define TND_MDB_CPU_COPY	(1U << 0)	/* the bridge device is a member: a copy to the CPU */
+
+#define TND_MDB_MAX_PORTS	256
+
+struct tnd_mdb_port {
+	__le16	port;			/* may not be in the domain: then it gets nothing */
+	__le16	reserved0;
+};
+
+/*
+ * TND_CLS_MDB: who gets the frames of a multicast group; key = fid, family, addr,
+ * source (since 1.4). Ports follow the struct and are swapped by one command. A
+ * source's own entry goes before that of all sources. Looked up with
+ * TND_VLAN_SNOOP; router ports get the frames as well, FLOOD_MC does not count.
+ * Draft
+ */
+struct tnd_mdb {
+	__le16	struct_size;		/* of this struct, without ports */
+	__le16	fid;
+	__u8	family;			/* TND_AF_*, 0: frames that are not IP, by MAC address */
+	__u8	action;			/* enum tnd_action; not DROP */
+	__le16	flags;			/* TND_MDB_* */
+	__le16	count;			/* ports, may be 0 */
+	__u8	reserved0[6];
+	__u8	addr[16];		/* IPv4 in the first four bytes, MAC in the first six */
+	__u8	source[16];		/* IP address; zero: any */
 };
 
 /* TND_CLS_VRF: key = vrf; 0 is there from the start */

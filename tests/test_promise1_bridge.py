@@ -175,33 +175,153 @@ def mld(h, kind, group, dst, dst_mac, delay=0):
     return (h, ether(dst_mac, H[h], ETH_IP6, ipv6(src, dst, 0, bytes([58, 0, 5, 2, 0, 0, 1, 0]) + body, hlim=1)))
 
 
-def querier(sw):
+def querier(sw, options=""):
     twin.bridge(sw, "mcast_snooping 1")
     # for this long after it has begun, a querier does not yet know all members, and the bridge floods
-    sw.ip("link set br0 type bridge mcast_query_response_interval 50 mcast_last_member_interval 10")
+    sw.ip(f"link set br0 type bridge mcast_query_response_interval 50 mcast_last_member_interval 10 {options}")
     sw.ip("link set br0 type bridge mcast_querier 1")
-    time.sleep(1)
+    time.sleep(1.5)
+
+
+def to_group4(h, group, source="192.0.2.1"):
+    mac = "01:00:5e:" + ":".join(f"{int(x) & (0x7F if i == 0 else 0xFF):02x}" for i, x in enumerate(group.split(".")[1:]))
+    return (h, udp4_frame(mac, H[h], source, group))
+
+
+def mdb(what):
+    return lambda sw: sw.ns.bridge(f"mdb {what}")
 
 
 def igmp_steps(_):
-    to_group = ("h1", udp4_frame(GROUP4_MAC, H["h1"], "192.0.2.1", GROUP4))
+    to_group = to_group4("h1", GROUP4)
+    by_mac = ("h1", ether("01:00:00:01:02:03", H["h1"], 0x88B5, b"by its MAC address"))
     return [
-        Step("a group without members", frames=[to_group], expect={}),
-        Step("h2 joins", frames=[igmp("h2", 0x16, GROUP4), 0.2, to_group], expect={"h2": 1}),
-        Step("h3 joins", frames=[igmp("h3", 0x16, GROUP4), 0.2, to_group], expect={"h2": 1, "h3": 1}),
-        Step("h2 leaves", frames=[igmp("h2", 0x17, GROUP4, "224.0.0.2"), 0.8, to_group], expect={"h3": 1}),
-        Step("the link's own groups are flooded", fits=False, frames=[
+        Step("a group without members", frames=[to_group], fits=True, expect={}),
+        Step("h2 joins", frames=[igmp("h2", 0x16, GROUP4), 0.5, to_group], fits=True, expect={"h2": 1}),
+        Step("h3 joins", frames=[igmp("h3", 0x16, GROUP4), 0.5, to_group], fits=True, expect={"h2": 1, "h3": 1}),
+        Step("a member sends", frames=[to_group4("h2", GROUP4, "192.0.2.2")], fits=True, expect={"h3": 1}),
+        Step("h2 leaves", frames=[igmp("h2", 0x17, GROUP4, "224.0.0.2"), 1.2, to_group], fits=True, expect={"h3": 1}),
+        Step("the link's own groups are flooded", fits=True, frames=[
             ("h1", udp4_frame("01:00:5e:00:00:fb", H["h1"], "192.0.2.1", "224.0.0.251"))], expect=ALL_BUT_1),
-        Step("a permanent member", do=lambda sw: sw.ns.bridge(f"mdb add dev br0 port swp4 grp {GROUP4} permanent"),
-             frames=[to_group], expect={"h3": 1, "h4": 1}),
+        Step("a permanent member", do=mdb(f"add dev br0 port swp4 grp {GROUP4} permanent"),
+             frames=[to_group], fits=True, expect={"h3": 1, "h4": 1}),
+        Step("the switch itself, too", do=mdb(f"add dev br0 port br0 grp {GROUP4} temp"),
+             frames=[to_group], fits=False, expect={"h3": 1, "h4": 1}),
+        Step("it does not any more", do=mdb(f"del dev br0 port br0 grp {GROUP4} temp"),
+             frames=[to_group], fits=True, expect={"h3": 1, "h4": 1}),
+        Step("a router behind h2", do=lambda sw: sw.ns.bridge("link set dev swp2 mcast_router 2"),
+             frames=[to_group, to_group4("h1", "225.9.9.9")], fits=True, expect={"h2": 2, "h3": 1, "h4": 1}),
+        Step("an isolated port", do=lambda sw: [sw.ns.bridge(f"link set dev {p} isolated on") for p in ("swp1", "swp4")],
+             frames=[to_group], fits=True, expect={"h2": 1, "h3": 1}),
+        Step("no router there, and nobody isolated", do=lambda sw: (
+            sw.ns.bridge("link set dev swp2 mcast_router 0"),
+            [sw.ns.bridge(f"link set dev {p} isolated off") for p in ("swp1", "swp4")]),
+             frames=[to_group], fits=True, expect={"h3": 1, "h4": 1}),
+        Step("what is flooded a port may not want: a group it wants", do=lambda sw: sw.ns.bridge(
+            "link set dev swp4 mcast_flood off"), frames=[to_group, by_mac], fits=True,
+             expect={"h2": 1, "h3": 2, "h4": 1}),
+        Step("a group by MAC address", do=mdb("add dev br0 port swp4 grp 01:00:00:01:02:03 permanent"),
+             frames=[by_mac], fits=True, expect={"h4": 1}),
+        Step("as unicast", do=lambda sw: sw.ns.bridge("link set dev swp3 mcast_to_unicast on"),
+             frames=[igmp("h3", 0x16, GROUP4), 0.5, to_group]),
+        Step("not any more", do=lambda sw: sw.ns.bridge("link set dev swp3 mcast_to_unicast off"),
+             frames=[to_group], fits=True, expect={"h3": 1, "h4": 1}),
+        Step("a member's port goes down", do=lambda sw: sw.ip("link set swp4 down"), frames=[to_group], fits=True,
+             expect={"h3": 1}),
+        Step("and up", do=lambda sw: (sw.ip("link set swp4 up"), settle(sw, "h4", True)), frames=[to_group], fits=True,
+             expect={"h3": 1, "h4": 1}),
+        Step("the header is broken: nobody gets it", frames=[
+            ("h1", to_group[1][:24] + b"\xff\xff" + to_group[1][26:])], expect={}),
         Step("unicast is none of it", frames=[("h2", data(H["h1"], H["h2"]))], fits=True, expect={"h1": 1}),
+        Step("no querier any more: flooded", do=lambda sw: sw.ip("link set br0 type bridge mcast_querier 0"),
+             frames=[to_group], fits=True, expect={"h2": 1, "h3": 1}),
         Step("snooping off: flooded", do=lambda sw: sw.ip("link set br0 type bridge mcast_snooping 0"),
-             frames=[to_group], expect=ALL_BUT_1),
+             frames=[to_group], fits=True, expect={"h2": 1, "h3": 1}),
     ]
 
 
 def test_igmp_with_querier_twin(make):
     check(make, querier, igmp_steps)
+
+
+def igmp3(h, *records):
+    """An IGMPv3 report (RFC 3376 4.2): records of type, group, sources."""
+    def packed(a):
+        return bytes(int(x) for x in a.split("."))
+
+    body = b"".join(struct.pack("!BBH4s", kind, 0, len(sources), packed(group)) + b"".join(map(packed, sources))
+                    for kind, group, *sources in records)
+    body = struct.pack("!BBHHH", 0x22, 0, 0, 0, len(records)) + body
+    body = body[:2] + struct.pack("!H", packet.checksum(body)) + body[4:]
+    return (h, ether("01:00:5e:00:00:16", H[h], ETH_IP,
+                     ipv4(f"192.0.2.{h[1:]}", "224.0.0.22", 2, body, ttl=1, options=b"\x94\x04\0\0")))
+
+
+def igmp3_steps(_):
+    is_in, to_ex, allow, block = 1, 4, 5, 6
+    one, two = (to_group4("h1", GROUP4, f"192.0.2.{n}") for n in (101, 102))
+    return [
+        Step("h2 wants all sources", frames=[igmp3("h2", (to_ex, GROUP4)), 0.5, one, two], fits=True, expect={"h2": 2}),
+        Step("h3 wants one", frames=[igmp3("h3", (allow, GROUP4, "192.0.2.101")), 0.5, one, two], fits=True,
+             expect={"h2": 2, "h3": 1}),
+        Step("h4 wants all but that one", frames=[igmp3("h4", (to_ex, GROUP4, "192.0.2.101")), 0.5, one, two], fits=True,
+             expect={"h2": 2, "h3": 1, "h4": 1}),
+        Step("h3 wants another as well", frames=[igmp3("h3", (allow, GROUP4, "192.0.2.102")), 0.5, one, two], fits=True,
+             expect={"h2": 2, "h3": 2, "h4": 1}),
+        Step("h3 wants the first no more", frames=[igmp3("h3", (block, GROUP4, "192.0.2.101")), 1.5, one, two],
+             fits=True, expect={"h2": 2, "h3": 1, "h4": 1}),
+        Step("h2 leaves", frames=[igmp3("h2", (3, GROUP4)), 1.5, one, two], fits=True, expect={"h3": 1, "h4": 1}),
+        Step("by what it is in", frames=[igmp3("h2", (is_in, GROUP4, "192.0.2.101")), 0.5, one, two], fits=True,
+             expect={"h2": 1, "h3": 1, "h4": 1}),
+        Step("the switch itself, too", do=mdb(f"add dev br0 port br0 grp {GROUP4} temp"),
+             frames=[one, two], fits=False, expect={"h2": 1, "h3": 1, "h4": 1}),
+        Step("version 2: sources do not count", do=lambda sw: (
+            mdb(f"del dev br0 port br0 grp {GROUP4} temp")(sw),
+            sw.ip("link set br0 type bridge mcast_igmp_version 2")), frames=[one, two], fits=True,),
+    ]
+
+
+def test_igmp3_with_sources_twin(make):
+    check(make, lambda sw: querier(sw, "mcast_igmp_version 3"), igmp3_steps)
+
+
+def test_groups_that_do_not_fit(make):
+    """tiny has room for four: what has none goes to the CPU, and nothing of it elsewhere."""
+    sw = make.asic(profile="tiny")
+    for n in (1, 2, 3):
+        sw.host(f"h{n}", n, H[f"h{n}"])
+    sw.start()
+    twin.mute(sw)
+    twin.bridge(sw, "mcast_snooping 1 mcast_query_response_interval 50", ports=("h1", "h2", "h3"))
+    sw.ip("link set br0 type bridge mcast_querier 1")
+    time.sleep(1.5)
+    for n in range(1, 7):
+        sw.ns.bridge(f"mdb add dev br0 port swp2 grp 225.0.0.{n} permanent")
+    sw.sync()
+    rows = {g["group"]: g for g in sw.json("show", "mdb")}
+    there = [g for g, r in rows.items() if r["state"] == "offloaded"]
+    assert len(there) == 4 and len(rows) == 6, rows
+    lacks = next(g for g in rows if g not in there)
+    said = sw.tandem("explain", "group", lacks)
+    assert "multicast-group full (needs 1, free 0 of 4)" in said and "without an entry" in said, said
+    with packet.Wire(sw.hosts["h2"].ns) as h2, packet.Wire(sw.hosts["h3"].ns) as h3, \
+            packet.Wire(sw.hosts["h1"].ns) as h1:
+        for g in rows:
+            before = sw.cpu_packets()
+            for w in (h2, h3):
+                w.clear()
+            h1.send(to_group4("h1", g)[1])
+            time.sleep(0.3)
+            assert len([f for f in h2.caught() if not packet.is_control(f)]) == 1, g
+            assert not [f for f in h3.caught() if not packet.is_control(f)], g
+            assert ("l2_multicast" in sw.cpu_delta(before)) == (g not in there), g
+    assert "no differences" in sw.tandem("audit", "--wait", "5", timeout=60)
+    # room again
+    for g in there[:2]:
+        sw.ns.bridge(f"mdb del dev br0 port swp2 grp {g} permanent")
+    sw.sync()
+    assert {g["state"] for g in sw.json("show", "mdb")} == {"offloaded"}
+    assert "no differences" in sw.tandem("audit", "--wait", "5", timeout=60)
 
 
 def mld_steps(_):
@@ -213,14 +333,18 @@ def mld_steps(_):
     solicitation = ("h1", ether("33:33:ff:00:00:09", H["h1"], ETH_IP6, ipv6(
         "fe80::1", "ff02::1:ff00:9", 58, icmpv6("fe80::1", "ff02::1:ff00:9", 135, 0, bytes(4) + target), hlim=255)))
     return [
-        Step("before there is a querier: flooded", frames=[to_group], expect=ALL_BUT_1),
+        Step("before there is a querier: flooded", frames=[to_group], fits=True, expect=ALL_BUT_1),
+        Step("also of a group with members", frames=[mld("h3", 131, GROUP6, GROUP6, GROUP6_MAC), 0.3, to_group], fits=True,
+             expect=ALL_BUT_1),
+        Step("which is left", frames=[mld("h3", 132, GROUP6, "ff02::2", "33:33:00:00:00:02"), 3.0]),
         # h4 is the querier, and so a router: everything goes there
-        Step("only to the router", frames=[mld("h4", 130, "::", "ff02::1", "33:33:00:00:00:01", 400), 1.0, to_group],
+        Step("only to the router", frames=[mld("h4", 130, "::", "ff02::1", "33:33:00:00:00:01", 400), 1.5, to_group],
+             fits=True, expect={"h4": 1}),
+        Step("h3 joins", frames=[mld("h3", 131, GROUP6, GROUP6, GROUP6_MAC), 0.5, to_group],
+             fits=True, expect={"h3": 1, "h4": 1}),
+        Step("a group of the link, without members", frames=[to("ff02::fb", "33:33:00:00:00:fb")], fits=True,
              expect={"h4": 1}),
-        Step("h3 joins", frames=[mld("h3", 131, GROUP6, GROUP6, GROUP6_MAC), 0.2, to_group],
-             expect={"h3": 1, "h4": 1}),
-        Step("a group of the link, without members", frames=[to("ff02::fb", "33:33:00:00:00:fb")], expect={"h4": 1}),
-        Step("all nodes", frames=[to("ff02::1", "33:33:00:00:00:01")], expect=ALL_BUT_1),
+        Step("all nodes", frames=[to("ff02::1", "33:33:00:00:00:01")], fits=True, expect=ALL_BUT_1),
         Step("a solicitation that nobody listens for", frames=[solicitation], control=True),
         Step("h2 listens for it", frames=[mld("h2", 131, "ff02::1:ff00:9", "ff02::1:ff00:9", "33:33:ff:00:00:09"), 0.2,
                                           solicitation], control=True),

@@ -367,11 +367,31 @@ pub struct Fdb {
     pub reason: Option<String>,
 }
 
+/// A row of switchd's `GET /v1/mdb`: a multicast group, or `routers`, the ports to multicast routers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Group {
+    /// IP address, MAC address, or `routers`.
+    pub group: String,
+    /// The sender, if only one counts.
+    pub source: Option<String>,
+    /// The bridge.
+    pub bridge: String,
+    /// VLAN, 0 without filtering.
+    pub vlan: u16,
+    /// Devices behind which members are; the bridge itself among them.
+    pub members: Vec<String>,
+    /// `offloaded`, `trap`, `failed` or `pending`.
+    pub state: String,
+    /// Why it isn't offloaded.
+    pub reason: Option<String>,
+}
+
 /// `GET /v1/explain/…?key=` of switchd.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explain {
-    /// `route`, `mac` or `neighbour`.
+    /// `route`, `mac`, `neighbour` or `group`.
     pub kind: String,
     /// As asked.
     pub key: String,

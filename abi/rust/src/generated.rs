@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 3;
+pub const TND_ABI_MINOR: u16 = 4;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -39,16 +39,28 @@ pub const TND_PORT_FLOOD_BC: u32 = 32;
 pub const TND_PORT_ISOLATED: u32 = 64;
 pub const TND_PORT_HAIRPIN: u32 = 128;
 pub const TND_PORT_LOCKED: u32 = 256;
+pub const TND_PORT_ROUTER4: u32 = 512;
+pub const TND_PORT_ROUTER6: u32 = 1024;
 pub const TND_VLAN_UC_TRAP: u32 = 1;
 pub const TND_VLAN_MC_TRAP: u32 = 2;
 pub const TND_VLAN_LEARNING: u32 = 4;
 pub const TND_VLAN_CPU_COPY: u32 = 8;
+pub const TND_VLAN_SNOOP: u32 = 16;
+pub const TND_VLAN_MC4_MEMBERS: u32 = 32;
+pub const TND_VLAN_MC4_TRAP: u32 = 64;
+pub const TND_VLAN_MC6_MEMBERS: u32 = 128;
+pub const TND_VLAN_MC6_TRAP: u32 = 256;
+pub const TND_VLAN_MAC_TRAP: u32 = 512;
+pub const TND_VLAN_MC4_CPU: u32 = 1024;
+pub const TND_VLAN_MC6_CPU: u32 = 2048;
 pub const TND_MEMBER_UNTAGGED: u32 = 1;
 pub const TND_MEMBER_PVID: u32 = 2;
 pub const TND_FDB_STATIC: u16 = 1;
 pub const TND_FDB_LEARNED: u16 = 2;
 pub const TND_FDB_STICKY: u16 = 4;
 pub const TND_FDB_NO_AGE: u16 = 8;
+pub const TND_MDB_CPU_COPY: u16 = 1;
+pub const TND_MDB_MAX_PORTS: usize = 256;
 pub const TND_RIF_V4: u32 = 1;
 pub const TND_RIF_V6: u32 = 2;
 pub const TND_RIF_TRAP_ALL: u32 = 4;
@@ -1022,6 +1034,79 @@ const _: () = {
     ["Offset of field: tnd_fdb::flags"][::std::mem::offset_of!(tnd_fdb, flags) - 12usize];
     ["Offset of field: tnd_fdb::action"][::std::mem::offset_of!(tnd_fdb, action) - 14usize];
     ["Offset of field: tnd_fdb::reserved0"][::std::mem::offset_of!(tnd_fdb, reserved0) - 15usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_mdb_port {
+    #[doc = "may not be in the domain: then it gets nothing\n"]
+    pub port: u16,
+    pub reserved0: u16,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_mdb_port"][::std::mem::size_of::<tnd_mdb_port>() - 4usize];
+    ["Alignment of tnd_mdb_port"][::std::mem::align_of::<tnd_mdb_port>() - 2usize];
+    ["Offset of field: tnd_mdb_port::port"][::std::mem::offset_of!(tnd_mdb_port, port) - 0usize];
+    ["Offset of field: tnd_mdb_port::reserved0"]
+        [::std::mem::offset_of!(tnd_mdb_port, reserved0) - 2usize];
+};
+#[doc = "TND_CLS_MDB: who gets the frames of a multicast group; key = fid, family, addr,\nsource (since 1.4). Ports follow the struct and are swapped by one command. A\nsource's own entry goes before that of all sources. Looked up with\nTND_VLAN_SNOOP; router ports get the frames as well, FLOOD_MC does not count.\nDraft\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_mdb {
+    #[doc = "of this struct, without ports\n"]
+    pub struct_size: u16,
+    pub fid: u16,
+    #[doc = "TND_AF_*, 0: frames that are not IP, by MAC address\n"]
+    pub family: u8,
+    #[doc = "enum tnd_action; not DROP\n"]
+    pub action: u8,
+    #[doc = "TND_MDB_*\n"]
+    pub flags: u16,
+    #[doc = "ports, may be 0\n"]
+    pub count: u16,
+    pub reserved0: [u8; 6usize],
+    #[doc = "IPv4 in the first four bytes, MAC in the first six\n"]
+    pub addr: [u8; 16usize],
+    #[doc = "IP address; zero: any\n"]
+    pub source: [u8; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_mdb"][::std::mem::size_of::<tnd_mdb>() - 48usize];
+    ["Alignment of tnd_mdb"][::std::mem::align_of::<tnd_mdb>() - 2usize];
+    ["Offset of field: tnd_mdb::struct_size"]
+        [::std::mem::offset_of!(tnd_mdb, struct_size) - 0usize];
+    ["Offset of field: tnd_mdb::fid"][::std::mem::offset_of!(tnd_mdb, fid) - 2usize];
+    ["Offset of field: tnd_mdb::family"][::std::mem::offset_of!(tnd_mdb, family) - 4usize];
+    ["Offset of field: tnd_mdb::action"][::std::mem::offset_of!(tnd_mdb, action) - 5usize];
+    ["Offset of field: tnd_mdb::flags"][::std::mem::offset_of!(tnd_mdb, flags) - 6usize];
+    ["Offset of field: tnd_mdb::count"][::std::mem::offset_of!(tnd_mdb, count) - 8usize];
+    ["Offset of field: tnd_mdb::reserved0"][::std::mem::offset_of!(tnd_mdb, reserved0) - 10usize];
+    ["Offset of field: tnd_mdb::addr"][::std::mem::offset_of!(tnd_mdb, addr) - 16usize];
+    ["Offset of field: tnd_mdb::source"][::std::mem::offset_of!(tnd_mdb, source) - 32usize];
 };
 #[doc = "TND_CLS_VRF: key = vrf; 0 is there from the start\n"]
 #[repr(C)]
@@ -2311,6 +2396,18 @@ impl Default for tnd_fdb {
     }
 }
 
+impl Default for tnd_mdb_port {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_mdb {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
 impl Default for tnd_vrf {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
@@ -3202,6 +3299,59 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_fdb",
         Some("reserved0"),
         ::std::mem::offset_of!(tnd_fdb, reserved0),
+    ),
+    ("tnd_mdb_port", None, ::std::mem::size_of::<tnd_mdb_port>()),
+    (
+        "tnd_mdb_port",
+        Some("port"),
+        ::std::mem::offset_of!(tnd_mdb_port, port),
+    ),
+    (
+        "tnd_mdb_port",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_mdb_port, reserved0),
+    ),
+    ("tnd_mdb", None, ::std::mem::size_of::<tnd_mdb>()),
+    (
+        "tnd_mdb",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_mdb, struct_size),
+    ),
+    ("tnd_mdb", Some("fid"), ::std::mem::offset_of!(tnd_mdb, fid)),
+    (
+        "tnd_mdb",
+        Some("family"),
+        ::std::mem::offset_of!(tnd_mdb, family),
+    ),
+    (
+        "tnd_mdb",
+        Some("action"),
+        ::std::mem::offset_of!(tnd_mdb, action),
+    ),
+    (
+        "tnd_mdb",
+        Some("flags"),
+        ::std::mem::offset_of!(tnd_mdb, flags),
+    ),
+    (
+        "tnd_mdb",
+        Some("count"),
+        ::std::mem::offset_of!(tnd_mdb, count),
+    ),
+    (
+        "tnd_mdb",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_mdb, reserved0),
+    ),
+    (
+        "tnd_mdb",
+        Some("addr"),
+        ::std::mem::offset_of!(tnd_mdb, addr),
+    ),
+    (
+        "tnd_mdb",
+        Some("source"),
+        ::std::mem::offset_of!(tnd_mdb, source),
     ),
     ("tnd_vrf", None, ::std::mem::size_of::<tnd_vrf>()),
     (

@@ -14,12 +14,12 @@ pub struct ObjectKey {
     /// `TND_CLS_*`.
     pub cls: u16,
     /// The key's fields one after the other, numbers big endian so that keys sort as numbers do.
-    pub bytes: [u8; 20],
+    pub bytes: [u8; 36],
 }
 
 impl ObjectKey {
     fn new(cls: u16, parts: &[&[u8]]) -> Self {
-        let mut bytes = [0; 20];
+        let mut bytes = [0; 36];
         for (to, from) in bytes.iter_mut().zip(parts.iter().copied().flatten()) {
             *to = *from;
         }
@@ -80,6 +80,8 @@ object! {
     tnd_vlan = TND_CLS_VLAN: |o| [o.fid.to_be_bytes()];
     tnd_vlan_member = TND_CLS_VLAN_MEMBER: |o| [o.port.to_be_bytes(), o.vid.to_be_bytes()];
     tnd_fdb = TND_CLS_FDB: |o| [o.fid.to_be_bytes(), o.mac];
+    tnd_mdb = TND_CLS_MDB: |o| [o.fid.to_be_bytes(), [o.family], o.addr, o.source]
+        tail usize::from(o.count) * std::mem::size_of::<raw::tnd_mdb_port>();
     tnd_vrf = TND_CLS_VRF: |o| [o.vrf.to_be_bytes()];
     tnd_rif = TND_CLS_RIF: |o| [o.rif.to_be_bytes()];
     tnd_neigh = TND_CLS_NEIGH: |o| [o.rif.to_be_bytes(), [o.family], o.addr];
@@ -113,6 +115,7 @@ pub fn class_name(cls: u16) -> &'static str {
         raw::TND_CLS_VLAN => "VLAN",
         raw::TND_CLS_VLAN_MEMBER => "VLAN member",
         raw::TND_CLS_FDB => "FDB entry",
+        raw::TND_CLS_MDB => "multicast group",
         raw::TND_CLS_VRF => "VRF",
         raw::TND_CLS_RIF => "RIF",
         raw::TND_CLS_NEIGH => "neighbour",

@@ -12,7 +12,8 @@ use crate::objects::{
     mirror::Mirror, policer::Policer,
 };
 use crate::objects::{
-    fdb::Fdb, lag::Lag, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg, port::Port,
+    fdb::Fdb, lag::Lag, mdb::Mdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
+    port::Port,
 };
 use crate::objects::{rif::Rif, route::Route, storm::Storm, trap::Trap, vlan::Vlan, vrf::Vrf};
 use crate::pools::{COST_ROWS, CostRow, PoolId};
@@ -204,6 +205,10 @@ impl Firmware {
                 let all = self.state.lags();
                 let all = all.map(|(lag, l)| (u32::from(lag), Lag::from_state(lag, &l.config)));
                 list(all, low, &mut w)
+            }
+            raw::TND_CLS_MDB => {
+                let all = self.state.mdb.iter();
+                list(all.map(|(at, e)| (at, Mdb::from_state(e))), low, &mut w)
             }
             raw::TND_CLS_ACL_TABLE => {
                 let all = self.state.acl.tables();

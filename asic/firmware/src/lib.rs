@@ -42,7 +42,8 @@ use object::Failure;
 use objects::{acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry};
 use objects::{acl_table::AclTable, mirror::Mirror, policer::Policer};
 use objects::{
-    fdb::Fdb, lag::Lag, led::Led, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
+    fdb::Fdb, lag::Lag, led::Led, mdb::Mdb, member::Member, neigh::Neigh, nexthop::NextHop,
+    nhg::Nhg,
 };
 use objects::{port::Port, rif::Rif, route::Route, storm::Storm, trap::Trap, vlan::Vlan, vrf::Vrf};
 use pools::{Held, Lease, Pools};
@@ -340,6 +341,7 @@ impl Firmware {
                 raw::TND_CLS_VLAN => self.operate::<Vlan>(cmd, body, out, cpl),
                 raw::TND_CLS_VLAN_MEMBER => self.operate::<Member>(cmd, body, out, cpl),
                 raw::TND_CLS_FDB => self.operate::<Fdb>(cmd, body, out, cpl),
+                raw::TND_CLS_MDB => self.operate::<Mdb>(cmd, body, out, cpl),
                 raw::TND_CLS_VRF => self.operate::<Vrf>(cmd, body, out, cpl),
                 raw::TND_CLS_RIF => self.operate::<Rif>(cmd, body, out, cpl),
                 raw::TND_CLS_NEIGH => self.operate::<Neigh>(cmd, body, out, cpl),
@@ -491,6 +493,7 @@ impl Firmware {
             acl.mirrors().count(),
             self.state.lags().count(),
             self.state.lags().map(|(_, l)| l.config.members.len()).sum(),
+            self.state.mdb.len(),
         ];
         for (id, held) in PoolId::ALL.iter().zip(held) {
             let p = self.pools.get(&self.state, *id);

@@ -56,11 +56,13 @@ pub enum PoolId {
     Lag = 18,
     /// Members of these.
     LagMember = 19,
+    /// Multicast groups.
+    Mdb = 20,
 }
 
 impl PoolId {
     /// All pools, by id.
-    pub const ALL: [PoolId; 20] = [
+    pub const ALL: [PoolId; 21] = [
         PoolId::ExactMatch,
         PoolId::Lpm4,
         PoolId::Lpm6,
@@ -81,6 +83,7 @@ impl PoolId {
         PoolId::Mirror,
         PoolId::Lag,
         PoolId::LagMember,
+        PoolId::Mdb,
     ];
 
     /// Name in SNAPSHOT, JSON and metrics.
@@ -107,6 +110,7 @@ impl PoolId {
             PoolId::Mirror => "mirror",
             PoolId::Lag => "lag",
             PoolId::LagMember => "lag-member",
+            PoolId::Mdb => "multicast-group",
         }
     }
 
@@ -147,7 +151,7 @@ pub struct CostRow {
 }
 
 /// See [`CostRow`].
-pub const COST_ROWS: [CostRow; 20] = [
+pub const COST_ROWS: [CostRow; 21] = [
     CostRow {
         cls: raw::TND_CLS_FDB,
         family: 0,
@@ -248,6 +252,11 @@ pub const COST_ROWS: [CostRow; 20] = [
         family: 0,
         name: "lag",
     },
+    CostRow {
+        cls: raw::TND_CLS_MDB,
+        family: 0,
+        name: "multicast-group",
+    },
 ];
 
 /// Where the lines of a stage's rules are, and how many a rule takes by the width of its key.
@@ -260,7 +269,7 @@ struct StageTcam {
 /// Counters of the pools that live here, and what an object costs.
 #[derive(Debug, Clone)]
 pub struct Pools {
-    counted: [Pool; 17],
+    counted: [Pool; 18],
     nhg_max_members: u32,
     /// By [`AclStage`].
     tcam: [StageTcam; 3],
@@ -289,6 +298,7 @@ impl Pools {
             acl.mirrors,
             p.lag,
             p.lag_member,
+            p.mdb,
         ];
         let tcam = AclStage::ALL.map(|stage| {
             let (at, memory) = acl.of_stage(stage);
@@ -404,6 +414,7 @@ impl Pools {
             raw::TND_CLS_ACL_COUNTER => vec![need(PoolId::AclCounter, 1)],
             raw::TND_CLS_POLICER => vec![need(PoolId::Policer, 1)],
             raw::TND_CLS_MIRROR => vec![need(PoolId::Mirror, 1)],
+            raw::TND_CLS_MDB => vec![need(PoolId::Mdb, 1)],
             raw::TND_CLS_LAG => vec![
                 need(PoolId::Lag, 1),
                 need(PoolId::LagMember, raw::TND_LAG_MAX_MEMBERS as u32),

@@ -117,6 +117,9 @@ pub struct PoolSizes {
     /// Members of these, all groups together.
     #[serde(default)]
     pub lag_member: u32,
+    /// Multicast groups.
+    #[serde(default)]
+    pub mdb: u32,
 }
 
 /// TCAM lines of one rule by the width of its key; 0: this memory holds no such rule.
@@ -421,6 +424,7 @@ impl Profile {
             ("pools.nhg_member", p.nhg_member, 1 << 22),
             ("pools.lag", p.lag, 1024),
             ("pools.lag_member", p.lag_member, 1 << 16),
+            ("pools.mdb", p.mdb, 1 << 18),
         ];
         for (name, v, max) in limits {
             if v > max {

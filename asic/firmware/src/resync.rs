@@ -8,7 +8,7 @@ use crate::objects::{
     mirror::Mirror, policer::Policer,
 };
 use crate::objects::{
-    fdb::Fdb, lag::Lag, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
+    fdb::Fdb, lag::Lag, mdb::Mdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
 };
 use crate::objects::{rif::Rif, route::Route, vlan::Vlan, vrf::Vrf};
 use crate::pools::PoolId;
@@ -69,6 +69,7 @@ pub(crate) struct Confirmed {
     pub(crate) member: HashSet<(u16, u16)>,
     pub(crate) acl: ConfirmedAcl,
     pub(crate) lag: Bits,
+    pub(crate) mdb: Bits,
     /// How far the sweep is: which kind of object, and the first position not looked at.
     stage: u8,
     cursor: u32,
@@ -160,11 +161,20 @@ impl Firmware {
                 true
             }
             3 => {
+                let all = self.state.mdb.iter();
+                let all: Vec<(u32, Mdb)> = all
+                    .map(|(at, e)| (at, Mdb::from_state(e)))
+                    .filter(|(at, _)| *at >= from)
+                    .take(most)
+                    .collect();
+                self.sweep_list(c, budget, all, |c, at| c.mdb.has(at))
+            }
+            4 => {
                 let all = self.state.nhgs().map(|(at, g)| (at, Nhg::from_group(g)));
                 let all: Vec<(u32, Nhg)> = all.filter(|(at, _)| *at >= from).take(most).collect();
                 self.sweep_list(c, budget, all, |c, at| c.nhg.has(at))
             }
-            4 => {
+            5 => {
                 let all = self
                     .state
                     .nexthops()
@@ -174,7 +184,7 @@ impl Firmware {
                     all.map(|(at, n)| (at, NextHop::from_state(n))).collect();
                 self.sweep_list(c, budget, all, |c, at| c.nexthop.has(at))
             }
-            5 => {
+            6 => {
                 let all = self
                     .state
                     .rifs()
@@ -182,7 +192,7 @@ impl Firmware {
                 let all: Vec<(u32, Rif)> = all.filter(|(at, _)| *at >= from).take(most).collect();
                 self.sweep_list(c, budget, all, |c, at| c.rif.has(at))
             }
-            6 => {
+            7 => {
                 let all = self.state.members().map(|(port, vid, m)| {
                     (
                         u32::from(port) << 16 | u32::from(vid),
@@ -195,7 +205,7 @@ impl Firmware {
                     c.member.contains(&((at >> 16) as u16, at as u16))
                 })
             }
-            7 => {
+            8 => {
                 let all = self
                     .state
                     .vlans()
@@ -203,7 +213,7 @@ impl Firmware {
                 let all: Vec<(u32, Vlan)> = all.filter(|(at, _)| *at >= from).take(most).collect();
                 self.sweep_list(c, budget, all, |c, at| c.vlan.has(at))
             }
-            8 => {
+            9 => {
                 let all = self.state.lags();
                 let all: Vec<(u32, Lag)> = all
                     .map(|(lag, l)| (u32::from(lag), Lag::from_state(lag, &l.config)))
@@ -340,6 +350,6 @@ impl Firmware {
 }
 
 /// Kinds of objects, in the order in which they go.
-const STAGES: u8 = ACL_STAGES + 10;
+const STAGES: u8 = ACL_STAGES + 11;
 /// Those of rules go first: they refer to next hops.
 const ACL_STAGES: u8 = 6;

@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Unicast,
     Multicast,
     Broadcast,
+    /// To the members of a multicast group ([`Run::group`]) and to ports with one of these flags.
+    Group(u32),
 }
 
 impl Kind {
@@ -25,6 +27,7 @@ impl Kind {
             Kind::Unicast => raw::TND_PORT_FLOOD_UC,
             Kind::Multicast => raw::TND_PORT_FLOOD_MC,
             Kind::Broadcast => raw::TND_PORT_FLOOD_BC,
+            Kind::Group(routers) => routers,
         }
     }
 }
@@ -166,6 +169,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     pub(crate) fn wants(&self, port: u16, kind: Kind) -> bool {
         self.st.port(port).is_some_and(|p| p.has(kind.flag()))
+            || matches!(kind, Kind::Group(_)) && self.st.mdb.has(self.group, port)
     }
 
     /// May the frame leave domain `fid` by `port`, and with which tag?

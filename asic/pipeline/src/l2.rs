@@ -12,7 +12,7 @@ use crate::run::{Run, Step, action_text};
 use crate::state::HOT_STORM;
 
 /// ff02::1.
-const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+pub(crate) const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 impl<S: Sink> Run<'_, '_, S> {
     /// Stages of a frame that belongs to a forwarding domain.
@@ -215,8 +215,12 @@ impl<S: Sink> Run<'_, '_, S> {
         } else {
             raw::TND_STORM_MULTICAST
         })?;
-        if !broadcast && flags & raw::TND_VLAN_MC_TRAP != 0 {
-            self.snooped()?;
+        if !broadcast && flags & (raw::TND_VLAN_MC_TRAP | raw::TND_VLAN_SNOOP) != 0 {
+            if flags & raw::TND_VLAN_MC_TRAP != 0 {
+                self.snooped()?;
+            } else if let Some(to) = self.snoop(flags)? {
+                return self.send_to_group(to, flags);
+            }
         }
         let (kind, otherwise) = if broadcast {
             (Kind::Broadcast, raw::TND_TRAP_BROADCAST)

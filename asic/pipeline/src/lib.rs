@@ -22,6 +22,7 @@ pub mod group;
 mod io;
 mod l2;
 mod l3;
+mod mcast;
 pub mod names;
 pub mod policer;
 mod run;

@@ -10,7 +10,7 @@ use crate::acl::Pending;
 use crate::entry::Action;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
-use crate::state::{HOT_ACL, State, Untagged};
+use crate::state::{HOT_ACL, NO_GROUP, State, Untagged};
 
 /// What a stage says when the frame has found its end (forwarded, trapped or dropped, and counted).
 pub(crate) struct Done;
@@ -54,6 +54,8 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) acl: Pending,
     /// Slot of the next-hop group that decided, and which of its members it took.
     pub(crate) member: Option<(u32, u32)>,
+    /// Slot of the multicast group that says who gets it; [`crate::state::NO_GROUP`]: none.
+    pub(crate) group: u32,
 }
 
 /// Does a frame of `l2_len` bytes fit a port with this MTU?
@@ -138,6 +140,7 @@ pub(crate) fn process<S: Sink>(
         tag_dirty: false,
         acl: Pending::nothing(),
         member: None,
+        group: NO_GROUP,
     };
     // Whatever the stages answer has been counted where it was decided.
     let _ = run.stages();

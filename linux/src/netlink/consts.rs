@@ -111,6 +111,9 @@ pub const RTM_GETNETCONF: u16 = 82;
 pub const RTM_NEWNEXTHOP: u16 = 104;
 pub const RTM_DELNEXTHOP: u16 = 105;
 pub const RTM_GETNEXTHOP: u16 = 106;
+pub const RTM_NEWMDB: u16 = 84;
+pub const RTM_DELMDB: u16 = 85;
+pub const RTM_GETMDB: u16 = 86;
 pub const RTM_NEWVLAN: u16 = 112;
 pub const RTM_DELVLAN: u16 = 113;
 pub const RTM_GETVLAN: u16 = 114;
@@ -164,6 +167,7 @@ pub mod group {
     pub const IPV6_RULE: u32 = 19;
     pub const IPV4_NETCONF: u32 = 24;
     pub const IPV6_NETCONF: u32 = 25;
+    pub const MDB: u32 = 26;
     pub const NEXTHOP: u32 = 32;
     pub const BRVLAN: u32 = 33;
     /// `NFNLGRP_NFTABLES`, on a `NETLINK_NETFILTER` socket.

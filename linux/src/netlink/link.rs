@@ -2,9 +2,9 @@
 
 use super::consts::{RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK};
 use super::types::{
-    BondInfo, BondMember, BridgeInfo, BridgePort, Link, LinkKind, Object, VlanInfo,
+    BondInfo, BondMember, BridgeInfo, BridgeMcast, BridgePort, Link, LinkKind, Object, VlanInfo,
 };
-use super::wire::{Attrs, Writer, mac, text, u8_at, u16_at, u32_at};
+use super::wire::{Attrs, Writer, mac, text, u8_at, u16_at, u32_at, u64_at};
 
 /// Bytes of `struct ifinfomsg`.
 const IFINFO: usize = 16;
@@ -30,6 +30,8 @@ const IFLA_BR_VLAN_PROTOCOL: u16 = 8;
 const IFLA_BR_MULTI_BOOLOPT: u16 = 46;
 /// `BR_BOOLOPT_MST_ENABLE`, a bit of `struct br_boolopt_multi`'s `optval`.
 const BOOLOPT_MST: u32 = 1 << 2;
+/// `BR_BOOLOPT_MCAST_VLAN_SNOOPING`
+const BOOLOPT_MCAST_VLAN: u32 = 1 << 1;
 
 const IFLA_BR_FORWARD_DELAY: u16 = 1;
 const IFLA_BR_AGEING_TIME: u16 = 4;
@@ -38,6 +40,17 @@ const IFLA_BR_STP_STATE: u16 = 5;
 const IFLA_BR_VLAN_FILTERING: u16 = 7;
 const IFLA_BR_GROUP_FWD_MASK: u16 = 9;
 const IFLA_BR_MCAST_SNOOPING: u16 = 23;
+const IFLA_BR_MCAST_ROUTER: u16 = 22;
+const IFLA_BR_MCAST_QUERIER: u16 = 25;
+const IFLA_BR_MCAST_QUERIER_INTVL: u16 = 32;
+const IFLA_BR_MCAST_QUERY_INTVL: u16 = 33;
+const IFLA_BR_MCAST_QUERY_RESPONSE_INTVL: u16 = 34;
+const IFLA_BR_MCAST_IGMP_VERSION: u16 = 43;
+const IFLA_BR_MCAST_MLD_VERSION: u16 = 44;
+const IFLA_BR_MCAST_QUERIER_STATE: u16 = 47;
+const BRIDGE_QUERIER_IP_OTHER_TIMER: u16 = 3;
+const BRIDGE_QUERIER_IPV6_ADDRESS: u16 = 5;
+const BRIDGE_QUERIER_IPV6_OTHER_TIMER: u16 = 7;
 const IFLA_BR_NF_CALL_IPTABLES: u16 = 36;
 const IFLA_BR_NF_CALL_IP6TABLES: u16 = 37;
 const IFLA_BR_NF_CALL_ARPTABLES: u16 = 38;
@@ -179,11 +192,36 @@ fn bridge(data: &[u8]) -> BridgeInfo {
             IFLA_BR_NF_CALL_ARPTABLES => b.nf_call.arp = u8_at(v, 0) != 0,
             IFLA_BR_VLAN_DEFAULT_PVID => b.default_pvid = u16_at(v, 0),
             IFLA_BR_VLAN_PROTOCOL => b.vlan_protocol = u16_at(v, 0).to_be(),
-            IFLA_BR_MULTI_BOOLOPT => b.mst = u32_at(v, 0) & BOOLOPT_MST != 0,
+            IFLA_BR_MULTI_BOOLOPT => {
+                // a kernel that knows this option may know the later attribute as well, which is there only when it has
+                // something to say
+                b.mcast.tells = u32_at(v, 4) & BOOLOPT_MCAST_VLAN != 0;
+                b.mcast.per_vlan = u32_at(v, 0) & BOOLOPT_MCAST_VLAN != 0;
+                b.mst = u32_at(v, 0) & BOOLOPT_MST != 0;
+            }
+            IFLA_BR_MCAST_ROUTER => b.mcast.router = u8_at(v, 0),
+            IFLA_BR_MCAST_QUERIER => b.mcast.querier = u8_at(v, 0) != 0,
+            IFLA_BR_MCAST_QUERIER_INTVL => b.mcast.querier_interval = u64_at(v, 0),
+            IFLA_BR_MCAST_QUERY_INTVL => b.mcast.query_interval = u64_at(v, 0),
+            IFLA_BR_MCAST_QUERY_RESPONSE_INTVL => b.mcast.response_interval = u64_at(v, 0),
+            IFLA_BR_MCAST_IGMP_VERSION => b.mcast.igmp = u8_at(v, 0),
+            IFLA_BR_MCAST_MLD_VERSION => b.mcast.mld = u8_at(v, 0),
+            IFLA_BR_MCAST_QUERIER_STATE => queriers(&mut b.mcast, v),
             _ => {}
         }
     }
     b
+}
+
+fn queriers(m: &mut BridgeMcast, state: &[u8]) {
+    for (kind, v) in Attrs::new(state) {
+        match kind {
+            BRIDGE_QUERIER_IP_OTHER_TIMER => m.other[0] = Some(u64_at(v, 0)),
+            BRIDGE_QUERIER_IPV6_OTHER_TIMER => m.other[1] = Some(u64_at(v, 0)),
+            BRIDGE_QUERIER_IPV6_ADDRESS => m.address6 = v.try_into().unwrap_or_default(),
+            _ => {}
+        }
+    }
 }
 
 fn brport(data: &[u8]) -> BridgePort {

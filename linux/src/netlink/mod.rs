@@ -21,6 +21,7 @@ mod addr;
 mod error;
 mod filter;
 mod link;
+mod mdb;
 mod mmsg;
 mod neigh;
 mod netconf;
@@ -36,10 +37,11 @@ mod xfrm;
 pub use route::RouteFilter;
 pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode};
 pub use types::{
-    Addr, BaseChain, BondInfo, BondMember, BridgeInfo, BridgePort, BridgeVlan, BridgeVlans, Event,
-    Family, FdbEntry, Filter, FilterAction, FilterKind, FlowerKey, Hook, Link, LinkKind, Neigh,
-    Netconf, NetconfTarget, NewMode, Nexthop, NexthopKind, Nexthops, NfCall, Object, Police, Qdisc,
-    Ranged, Route, RouteNexthop, Rule, VlanInfo,
+    Addr, BaseChain, BondInfo, BondMember, BridgeInfo, BridgeMcast, BridgePort, BridgeVlan,
+    BridgeVlans, Event, Family, FdbEntry, Filter, FilterAction, FilterKind, FlowerKey, Hook, Link,
+    LinkKind, Mdb, MdbEntry, MdbGroup, Neigh, Netconf, NetconfTarget, NewMode, Nexthop,
+    NexthopKind, Nexthops, NfCall, Object, Police, Qdisc, Ranged, Route, RouteNexthop, RouterPort,
+    Rule, VlanInfo,
 };
 
 use consts::*;
@@ -65,6 +67,8 @@ fn decode_route_family(msg: &wire::Msg<'_>) -> Option<Event> {
         RTM_DELNETCONF => netconf::decode(p).map(Event::Del),
         RTM_NEWVLAN => vlan::decode(p).map(new),
         RTM_DELVLAN => vlan::decode(p).map(Event::Del),
+        RTM_NEWMDB | RTM_GETMDB => mdb::decode(p).map(new),
+        RTM_DELMDB => mdb::decode(p).map(Event::Del),
         RTM_NEWTFILTER => filter::decode(p).map(new),
         RTM_DELTFILTER => filter::decode(p).map(Event::Del),
         RTM_NEWQDISC => filter::decode_qdisc(p).map(new),

@@ -19,7 +19,9 @@ pub use super::error::{Error, Result};
 use super::mmsg::Mmsg;
 use super::types::{Event, Family, Hook, Nexthop, Object, Route};
 use super::wire::{Attrs, Msg, Msgs, Writer, text, u32_at};
-use super::{RouteFilter, addr, filter, link, neigh, netconf, nexthop, nft, route, rule, vlan};
+use super::{
+    RouteFilter, addr, filter, link, mdb, neigh, netconf, nexthop, nft, route, rule, vlan,
+};
 
 /// Which protocol a datagram came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Monitor {
     /// # Errors
     /// When the routing socket can't be had; a kernel without nftables is fine.
     pub fn open(rcvbuf: usize) -> Result<Self> {
-        const GROUPS: [u32; 13] = [
+        const GROUPS: [u32; 14] = [
             group::LINK,
             group::NEIGH,
             group::IPV4_IFADDR,
@@ -76,6 +78,7 @@ impl Monitor {
             group::IPV6_RULE,
             group::IPV4_NETCONF,
             group::IPV6_NETCONF,
+            group::MDB,
             group::NEXTHOP,
             group::BRVLAN,
             group::TC,
@@ -183,6 +186,8 @@ pub enum Dump {
     BaseChains,
     /// VLANs of bridges and their ports.
     BridgeVlans,
+    /// Multicast groups of bridges.
+    Mdb,
     /// Qdiscs with filters, of all devices.
     Qdiscs,
     /// The filters of a device's hook.
@@ -202,6 +207,7 @@ impl Dump {
             Self::Netconf(_) => "dump netconf",
             Self::BaseChains => "dump base chains",
             Self::BridgeVlans => "dump bridge VLANs",
+            Self::Mdb => "dump multicast groups",
             Self::Qdiscs => "dump qdiscs",
             Self::Filters(..) => "dump filters",
         }
@@ -369,6 +375,7 @@ impl Requests {
             Dump::Netconf(family) => netconf::dump(&mut w, seq, family),
             Dump::BaseChains => nft::dump(&mut w, seq),
             Dump::BridgeVlans => vlan::dump(&mut w, seq),
+            Dump::Mdb => mdb::dump(&mut w, seq),
             Dump::Qdiscs => filter::dump_qdiscs(&mut w, seq),
             Dump::Filters(ifindex, hook) => filter::dump(&mut w, seq, ifindex, hook),
         }

@@ -31,6 +31,14 @@ pub fn u32_at(b: &[u8], off: usize) -> u32 {
         .map_or(0, |c| u32::from_ne_bytes(*c))
 }
 
+/// Reads a native-endian u64 at `off`; 0 beyond the end.
+#[must_use]
+pub fn u64_at(b: &[u8], off: usize) -> u64 {
+    b.get(off..)
+        .and_then(|s| s.first_chunk())
+        .map_or(0, |c| u64::from_ne_bytes(*c))
+}
+
 /// Reads a byte at `off`; 0 beyond the end.
 #[must_use]
 pub fn u8_at(b: &[u8], off: usize) -> u8 {

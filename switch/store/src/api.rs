@@ -359,6 +359,25 @@ pub struct FilterRow {
     pub reason: String,
 }
 
+/// A multicast group for `show`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MdbRow {
+    /// Bridge name.
+    pub bridge: String,
+    /// VLAN, 0 without filtering.
+    pub vlan: u16,
+    /// IP or MAC address.
+    pub group: String,
+    /// Sender, empty: all.
+    pub source: String,
+    /// Devices; the bridge itself among them.
+    pub members: Vec<String>,
+    /// `installed`, `trap`, `pending`, `failed`, `omitted`.
+    pub state: &'static str,
+    /// Reason, empty if none.
+    pub reason: String,
+}
+
 /// An FDB entry for `show` and `audit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FdbRow {

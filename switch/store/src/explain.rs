@@ -615,6 +615,7 @@ impl Store {
         of(self, &self.hw.nhgs, &mut out);
         of(self, &self.hw.neighs, &mut out);
         of(self, &self.hw.fdb, &mut out);
+        of(self, &self.hw.mdb, &mut out);
         out.truncate(limit);
         out
     }
@@ -650,7 +651,7 @@ impl Store {
     }
 }
 
-fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (&'static str, String) {
+pub(crate) fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (&'static str, String) {
     match o {
         None => ("omitted", String::new()),
         Some(o) => match (&o.want, &o.have, &o.fail) {

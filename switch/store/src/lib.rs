@@ -17,6 +17,7 @@ mod fib;
 mod filter;
 mod hw;
 mod lag;
+mod mdb;
 pub mod model;
 mod neigh;
 mod paths;
@@ -72,6 +73,7 @@ pub struct Store {
     vlans: BTreeMap<(u32, u16), (model::BridgeVlan, u8, u16)>,
     filters: filter::Filters,
     lags: lag::Lags,
+    groups: mdb::Groups,
     /// Ports of groups that were configured.
     lag_ports: BTreeSet<u16>,
     vrfs: vrf::Vrfs,
@@ -138,6 +140,7 @@ impl Store {
             vlans: BTreeMap::new(),
             filters: filter::Filters::default(),
             lags: lag::Lags::default(),
+            groups: mdb::Groups::default(),
             lag_ports: BTreeSet::new(),
             vrfs: vrf::Vrfs::default(),
             paths: paths::Paths::default(),
@@ -227,6 +230,14 @@ impl Store {
                 let g = generation(KindSet::FILTER);
                 self.upsert_filter(source, *x, g);
             }
+            Object::Mdb(x) => {
+                let g = generation(KindSet::MDB);
+                self.upsert_mdb(source, x, g, now);
+            }
+            Object::RouterPort(x) => {
+                let g = generation(KindSet::MDB);
+                self.upsert_router_port(source, x, g);
+            }
             Object::Netconf(x) => {
                 let g = generation(KindSet::NETCONF);
                 self.upsert_netconf(source, x, g);
@@ -278,6 +289,8 @@ impl Store {
                 self.filters.all.remove(k);
                 self.topo.dirty = true;
             }
+            Key::Mdb(k) => self.remove_mdb(source, k, now),
+            Key::RouterPort(bridge, port) => self.remove_router_port(source, *bridge, *port),
             Key::Netconf(f, s) if self.netconf.get(&(*f, *s)).is_some_and(|c| c.source == src) => {
                 self.netconf.remove(&(*f, *s));
                 self.topo.dirty = true;

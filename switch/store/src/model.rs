@@ -9,8 +9,12 @@
 //! The types carry meaning, not wire formats: a source converts its messages into them. They are transient; the
 //! store keeps compact forms of its own (one module per kind).
 
+mod multicast;
+
 use ipnet::IpNet;
 use std::net::IpAddr;
+
+pub use multicast::{GroupAddr, MdbEntry, MdbKey, Querier, RouterPort};
 
 /// Who said so. Every object in the store has exactly one source; a front-panel port belongs to one source at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -99,6 +103,18 @@ pub struct BridgeInfo {
     pub vlan_filtering: bool,
     /// IFLA_BR_MCAST_SNOOPING.
     pub mcast_snooping: bool,
+    /// Of multicast the kernel does what can't be told from its messages: its reason. All of it is the kernel's then.
+    pub mcast_unsupported: Option<&'static str>,
+    /// IFLA_BR_MCAST_ROUTER: 0 the bridge itself is no multicast router, 1 if it seems to be one, 2 it is.
+    pub mcast_router: u8,
+    /// IFLA_BR_MCAST_IGMP_VERSION: 2, 3.
+    pub igmp_version: u8,
+    /// IFLA_BR_MCAST_MLD_VERSION: 1, 2.
+    pub mld_version: u8,
+    /// Is there a querier of IGMP? Without one the kernel floods.
+    pub querier4: Querier,
+    /// The same of MLD.
+    pub querier6: Querier,
     /// IFLA_BR_AGEING_TIME in seconds, rounded up; 0 = the bridge does not learn.
     pub ageing_s: u32,
     /// IFLA_BR_NF_CALL_*: the bridge's own switches.
@@ -211,6 +227,8 @@ pub struct Link {
     pub bridge_port: Option<BridgePort>,
     /// `master` is a bond, and this one takes part in it.
     pub bond_active: bool,
+    /// Somebody routes multicast through it (IFF_ALLMULTI). Filled for bridges only.
+    pub mc_forwarding: bool,
 }
 
 /// An address of an interface. Key: all of it but the lifetime flags.
@@ -646,6 +664,10 @@ pub enum Object {
     BaseChain(BaseChain),
     /// Filter of traffic control.
     Filter(Box<Filter>),
+    /// Member of a multicast group.
+    Mdb(MdbEntry),
+    /// Port to multicast routers.
+    RouterPort(RouterPort),
     /// Per-interface sysctls.
     Netconf(Netconf),
     /// Namespace-wide sysctls.
@@ -675,6 +697,10 @@ pub enum Key {
     BaseChain(u8, String, String),
     /// Device, hook, chain, preference, handle.
     Filter(FilterKey),
+    /// Bridge, VLAN, group, source, port.
+    Mdb(MdbKey),
+    /// Bridge, port.
+    RouterPort(u32, u32),
     /// Family, scope.
     Netconf(Family, ConfScope),
 }
@@ -706,8 +732,10 @@ impl KindSet {
     pub const BRIDGE_VLAN: KindSet = KindSet(1 << 9);
     /// Filters of traffic control.
     pub const FILTER: KindSet = KindSet(1 << 10);
+    /// Multicast groups and router ports.
+    pub const MDB: KindSet = KindSet(1 << 11);
     /// Everything.
-    pub const ALL: KindSet = KindSet(0x7ff);
+    pub const ALL: KindSet = KindSet(0xfff);
 
     /// All kinds of `other` are in `self`.
     pub fn contains(self, other: KindSet) -> bool {

@@ -137,6 +137,7 @@ impl Store {
                 Cls::Vrf => self.vrf_changed(r.id, now),
                 Cls::Nexthop | Cls::Nhg => self.target_changed(r),
                 Cls::Fdb => self.fdb_state_changed(r.id, now),
+                Cls::Mdb => self.group_changed(r.id, now),
                 Cls::Member => self.member_changed(r.id),
                 Cls::Lag => self.lag_answered(r),
                 Cls::AclEntry => self.list_answered(r, now),

@@ -336,6 +336,7 @@ impl Store {
         for id in std::mem::take(&mut self.hw.vrfs.released) {
             self.vrf_released(id);
         }
+        self.drop_released_groups();
         self.drop_released_rules();
         self.drop_released_lags();
         self.hw.vlans.released.clear();

@@ -171,6 +171,9 @@ impl Store {
             self.vlans.retain(|_, v| v.1 != src || v.2 == g);
             self.counters.swept += (all - self.vlans.len()) as u64;
         }
+        if kinds.contains(KindSet::MDB) {
+            self.counters.swept += self.sweep_groups(source, now);
+        }
         if kinds.contains(KindSet::FILTER) {
             let g = self.generation(source, KindSet::FILTER);
             let all = self.filters.all.len();
@@ -261,6 +264,7 @@ impl Store {
         self.urgent.clear();
         self.route_queue.clear();
         self.fdb_failed.clear();
+        self.forget_groups();
         self.pending_aggregates = 0;
         for r in self.fdb.values_mut() {
             r.device = None;
@@ -322,6 +326,7 @@ impl Store {
             Phase::Replay if self.replay_done() => {
                 if !self.warm {
                     self.phase = Phase::Normal;
+                    self.groups_filled();
                     return None;
                 }
                 self.phase = Phase::End;

@@ -135,6 +135,7 @@ impl Store {
         for k in fdb {
             self.remove_fdb(k, now);
         }
+        self.groups_of_link_gone(ifindex, now);
         self.vlans.retain(|k, _| k.0 != ifindex);
         self.filters_gone(ifindex);
         self.netconf
@@ -339,6 +340,7 @@ impl Store {
         }
         self.reeval_all_neighbours(now);
         self.reeval_all_fdb(now);
+        self.reeval_all_groups(now);
     }
 
     fn refresh_maps(&mut self) {
@@ -466,7 +468,7 @@ impl Store {
             match (bridges.contains_key(&l.master), &l.bridge_port) {
                 (true, Some(bp)) => {
                     stp = bp.state;
-                    flags |= bridge_port_flags(bp);
+                    flags |= bridge_port_flags(bp) | self.router_flags(l.master, l.ifindex);
                     if let Some(u) = bp.unsupported {
                         reason = format!("bridge port option {u} is not offloaded");
                     }
@@ -752,6 +754,9 @@ impl Store {
             for id in ids {
                 self.hw.retry_dependent(Ref::new(cls, id));
             }
+        }
+        if r.cls == Cls::Vlan {
+            self.retry_groups();
         }
     }
 }

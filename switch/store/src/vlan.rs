@@ -214,9 +214,7 @@ impl Store {
         if link.admin_up && (d.vlan == 0 || self.vlans.contains_key(&(d.dev, d.vlan))) {
             flags |= TND_VLAN_CPU_COPY;
         }
-        if info.mcast_snooping {
-            flags |= TND_VLAN_MC_TRAP;
-        }
+        flags |= self.multicast_flags(f, d.dev, &info);
         // A missing entry would be flooded: unknown unicast goes to the CPU instead.
         if self.fdb_failed.get(&f).is_some_and(|s| !s.is_empty()) {
             flags |= TND_VLAN_UC_TRAP;
@@ -369,15 +367,20 @@ impl Store {
 
     /// Why an FDB entry's domain is not on the chip.
     pub(crate) fn no_domain_text(&self, k: &FdbKey) -> String {
-        let bridge = self.dev(k.bridge);
-        match self.links.get(&k.bridge).map(|r| &r.link.kind) {
-            Some(LinkKind::Bridge(b)) if b.vlan_filtering && k.vlan == 0 => {
+        self.no_domain_of(k.bridge, k.vlan)
+    }
+
+    /// Why what is known of a bridge's VLAN is not on the chip.
+    pub(crate) fn no_domain_of(&self, dev: u32, vlan: u16) -> String {
+        let bridge = self.dev(dev);
+        match self.links.get(&dev).map(|r| &r.link.kind) {
+            Some(LinkKind::Bridge(b)) if b.vlan_filtering && vlan == 0 => {
                 format!("{bridge} filters by VLAN: an entry without one answers nothing")
             }
-            Some(LinkKind::Bridge(b)) if !b.vlan_filtering && k.vlan != 0 => {
+            Some(LinkKind::Bridge(b)) if !b.vlan_filtering && vlan != 0 => {
                 format!("{bridge} does not filter by VLAN: an entry of one answers nothing")
             }
-            _ if k.vlan != 0 => format!("no front-panel port of {bridge} is in VLAN {}", k.vlan),
+            _ if vlan != 0 => format!("no front-panel port of {bridge} is in VLAN {vlan}"),
             _ => format!("{bridge} has no front-panel port"),
         }
     }

@@ -41,11 +41,8 @@ fn bridge(ageing_s: u32) -> Object {
         ifindex: BRIDGE,
         name: "br0".into(),
         kind: LinkKind::Bridge(BridgeInfo {
-            vlan_filtering: false,
-            mcast_snooping: false,
             ageing_s,
-            nf_call: NfCall::default(),
-            unsupported: None,
+            ..BridgeInfo::default()
         }),
         mac: mac(200),
         ..swp(1)

@@ -22,8 +22,7 @@ fn bridge() -> Link {
             vlan_filtering: false,
             mcast_snooping: true,
             ageing_s: 300,
-            nf_call: NfCall::default(),
-            unsupported: None,
+            ..BridgeInfo::default()
         }),
         mac: mac(200),
         ..swp(1)

@@ -19,7 +19,7 @@ use crate::forward_mark::ForwardMark;
 use crate::io::{self, IoStats};
 use crate::ports::Port;
 use crate::source::netlink::{Config as NetlinkConfig, NetlinkSource};
-use crate::source::{Message, Source};
+use crate::source::{Heard, Message, Source};
 use crate::view::SharedView;
 use crate::{api, clock};
 
@@ -102,9 +102,11 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let (ids, found_fdb) = attach::read_left(&mut control, how, &view)?;
     let config = attach::store_config(&mut control, policy, ports.len())?;
 
+    let heard = Arc::<Heard>::default();
     let source: Arc<dyn Source + Sync> = Arc::new(
         NetlinkSource::start(NetlinkConfig {
             ports: ports.iter().map(|p| (p.ifindex, p.port)).collect(),
+            heard: Arc::clone(&heard),
             ..NetlinkConfig::default()
         })
         .map_err(|e| anyhow::anyhow!("{e}"))?,
@@ -131,6 +133,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         core_wake: Arc::clone(&wake),
         stats: Arc::clone(&io_stats),
         signals: Arc::clone(&signals),
+        heard,
         stop: Arc::clone(&stop),
     };
     io_to.send(io::Command::Attach(Box::new(sal_io)))?;

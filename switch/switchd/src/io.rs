@@ -29,9 +29,10 @@ use tandem_linux::eventfd::EventFd;
 use tandem_sal::{Event, RxMeta, SalError, SalIo};
 
 use crate::forward_mark::{QUEUE_COPY, QUEUE_TRAPPED, QUEUES};
+use crate::membership;
 use crate::ports::Port;
 use crate::slow::SlowPath;
-use crate::source::{Write, WriteBack};
+use crate::source::{Heard, Write, WriteBack};
 use crate::view::{Meaning, SharedView};
 
 /// Packets of one ring or queue before the others get their turn.
@@ -160,6 +161,8 @@ pub struct Parts {
     pub stats: Arc<IoStats>,
     /// To the core, beside the channel.
     pub signals: Arc<Signals>,
+    /// To the source: what its kernel hears and tells nobody.
+    pub heard: Arc<Heard>,
     /// Ends the thread.
     pub stop: Arc<AtomicBool>,
 }
@@ -440,6 +443,7 @@ impl Io {
                 self.p.stats.slow.note(meta.reason, &self.frame);
             }
             self.to_tap(meta.port, meta.forwarded());
+            membership::listen(meta.reason, &self.frame, &self.p.heard);
         }
         Ok(n > 0)
     }

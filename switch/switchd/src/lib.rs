@@ -18,6 +18,7 @@ pub mod core;
 pub mod daemon;
 pub mod forward_mark;
 pub mod io;
+mod membership;
 pub mod ports;
 pub mod slow;
 pub mod source;

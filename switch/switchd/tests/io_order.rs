@@ -218,6 +218,7 @@ fn bench(what: &str) -> Option<Bench> {
     let stats = Arc::new(IoStats::default());
     let signals = Arc::new(Signals::default());
     let parts = io::Parts {
+        heard: Arc::default(),
         ports: Arc::new(ports),
         writer,
         view: view.clone(),

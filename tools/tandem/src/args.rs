@@ -159,6 +159,8 @@ pub enum Table {
     Ports,
     /// MAC addresses
     Fdb,
+    /// Multicast groups of bridges, and their ports to multicast routers
+    Mdb,
     /// Routes
     Routes,
     /// Neighbours
@@ -212,6 +214,8 @@ pub enum ExplainKind {
     /// A host entry
     #[value(alias = "neighbor", alias = "neigh")]
     Neighbour,
+    /// A multicast group: IP or MAC address
+    Group,
 }
 
 /// `tandem trace`

@@ -316,6 +316,8 @@ impl Chip {
                     answer("neighbour", key, &object, &row, &[])
                 })
             }
+            // the driver has none: a bridge with groups by MAC address traps
+            ExplainKind::Group => None,
             ExplainKind::Mac => {
                 let wanted = key.split('@').next().unwrap_or(key).to_lowercase();
                 let all = self.all::<raw::tnd_fdb>()?;
@@ -332,6 +334,7 @@ impl Chip {
                 ExplainKind::Route => "route",
                 ExplainKind::Mac => "mac",
                 ExplainKind::Neighbour => "neighbour",
+                ExplainKind::Group => "group",
             };
             let row = json!({"state": "absent", "reason": "the driver has no such object"});
             answer(name, key, "", &row, &[])

@@ -160,6 +160,7 @@ pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> R
         ExplainKind::Route => "route",
         ExplainKind::Mac => "mac",
         ExplainKind::Neighbour => "neighbour",
+        ExplainKind::Group => "group",
     };
     let mut chip = match any_daemon(instance)? {
         true => None,

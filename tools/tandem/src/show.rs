@@ -41,6 +41,15 @@ const FDB: &[Column] = &[
     left("STATE", "state"),
     left("REASON", "reason"),
 ];
+const MDB: &[Column] = &[
+    left("GROUP", "group"),
+    left("SOURCE", "source"),
+    left("BRIDGE", "bridge"),
+    right("VLAN", "vlan"),
+    left("MEMBERS", "members"),
+    left("STATE", "state"),
+    left("REASON", "reason"),
+];
 const ROUTES: &[Column] = &[
     left("PREFIX", "prefix"),
     right("VRF", "vrf"),
@@ -277,6 +286,8 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::Routes if s.hw => (table("routes")?, &[]),
         Table::Neighbours if s.hw => (table("neighbours")?, &[]),
         Table::Fdb => (listed("fdb")?, FDB),
+        Table::Mdb if s.hw => (table("mdb")?, &[]),
+        Table::Mdb => (rows(&switchd, "/v1/mdb", &[], fetch)?, MDB),
         Table::Routes => (listed("routes")?, ROUTES),
         Table::Neighbours => (listed("neighbours")?, NEIGHBOURS),
         Table::Nexthops | Table::Nhgs | Table::Rifs if chip.is_some() => (listed("")?, &[]),

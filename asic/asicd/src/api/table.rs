@@ -17,7 +17,7 @@ const LIMIT: u32 = 500;
 const RECORD: usize = 16 + 8 * raw::TND_NHG_MAX_MEMBERS;
 
 /// Names of the tables.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 18] = [
     "fdb",
     "routes",
     "neighbours",
@@ -35,6 +35,7 @@ pub const NAMES: [&str; 17] = [
     "mirrors",
     "lags",
     "storms",
+    "mdb",
 ];
 
 /// A table that can be read.
@@ -62,6 +63,7 @@ impl Table {
             "mirrors" => raw::TND_CLS_MIRROR,
             "lags" => raw::TND_CLS_LAG,
             "storms" => raw::TND_CLS_STORM,
+            "mdb" => raw::TND_CLS_MDB,
             _ => return None,
         }))
     }
@@ -138,6 +140,7 @@ pub fn page(
         raw::TND_CLS_MIRROR => list(&out, acl::mirror),
         raw::TND_CLS_LAG => list(&out, lag),
         raw::TND_CLS_STORM => list(&out, storm),
+        raw::TND_CLS_MDB => list(&out, mdb),
         _ => list(&out, port),
     };
     for row in &mut items {
@@ -149,6 +152,23 @@ pub fn page(
     Ok(Items {
         items,
         next: (cpl.result != 0).then_some(cpl.result),
+    })
+}
+
+fn mdb(o: &raw::tnd_mdb, tail: &[u8]) -> Value {
+    let addr = |a: &[u8; 16]| match (o.family, a) {
+        (raw::TND_AF_INET, [a, b, c, d, ..]) => Ipv4Addr::new(*a, *b, *c, *d).to_string(),
+        (raw::TND_AF_INET6, a) => Ipv6Addr::from(*a).to_string(),
+        (_, [a, b, c, d, e, f, ..]) => mac(&[*a, *b, *c, *d, *e, *f]),
+    };
+    let ports = fixed::<raw::tnd_mdb_port>(tail).map(|p| p.port);
+    json!({
+        "fid": o.fid,
+        "group": addr(&o.addr),
+        "source": if o.source == [0; 16] { Value::Null } else { json!(addr(&o.source)) },
+        "action": action(o.action),
+        "ports": ports.map(|p| json!({"port": p, "dev": swp(p)})).collect::<Vec<_>>(),
+        "cpu": o.flags & raw::TND_MDB_CPU_COPY != 0,
     })
 }
 
@@ -378,6 +398,14 @@ fn vlan(o: &raw::tnd_vlan, _: &[u8]) -> Value {
             (raw::TND_VLAN_MC_TRAP, "mc_trap"),
             (raw::TND_VLAN_LEARNING, "learning"),
             (raw::TND_VLAN_CPU_COPY, "cpu_copy"),
+            (raw::TND_VLAN_SNOOP, "snoop"),
+            (raw::TND_VLAN_MC4_MEMBERS, "mc4_members"),
+            (raw::TND_VLAN_MC4_TRAP, "mc4_trap"),
+            (raw::TND_VLAN_MC6_MEMBERS, "mc6_members"),
+            (raw::TND_VLAN_MC6_TRAP, "mc6_trap"),
+            (raw::TND_VLAN_MAC_TRAP, "mac_trap"),
+            (raw::TND_VLAN_MC4_CPU, "mc4_cpu"),
+            (raw::TND_VLAN_MC6_CPU, "mc6_cpu"),
         ]),
     })
 }
@@ -424,6 +452,8 @@ fn port(o: &raw::tnd_port, _: &[u8]) -> Value {
             (raw::TND_PORT_ISOLATED, "isolated"),
             (raw::TND_PORT_HAIRPIN, "hairpin"),
             (raw::TND_PORT_LOCKED, "locked"),
+            (raw::TND_PORT_ROUTER4, "router4"),
+            (raw::TND_PORT_ROUTER6, "router6"),
         ]),
     })
 }

@@ -7,6 +7,7 @@ pub(crate) mod acl_table;
 pub(crate) mod fdb;
 pub(crate) mod lag;
 pub(crate) mod led;
+pub(crate) mod mdb;
 pub(crate) mod member;
 pub(crate) mod mirror;
 pub(crate) mod neigh;

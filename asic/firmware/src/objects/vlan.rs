@@ -84,6 +84,7 @@ impl Object for Vlan {
             .is_some_and(|v| v.ports().next().is_some());
         members
             || fw.state.rif_at(RifPlace::Fid(self.0.fid)).is_some()
+            || fw.state.mdb.in_domain(self.0.fid)
             || self.fdb(fw).any(|(_, f)| !f.learned())
     }
     fn remove(&self, fw: &mut Firmware) {

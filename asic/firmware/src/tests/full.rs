@@ -231,6 +231,22 @@ const KINDS: &[Kind] = &[
         make: |n| rule(3, 0, n),
     },
     Kind {
+        name: "multicast groups",
+        cls: TND_CLS_MDB,
+        pools: &[PoolId::Mdb],
+        make: |n| {
+            let mut m = tnd_mdb {
+                struct_size: size::<tnd_mdb>(),
+                fid: 1,
+                family: TND_AF_INET,
+                ..Default::default()
+            };
+            let [a, b, c, d] = n.to_be_bytes();
+            m.addr[..4].copy_from_slice(&[225 + a, b, c, d]);
+            bytes(m)
+        },
+    },
+    Kind {
         name: "aggregation groups",
         cls: TND_CLS_LAG,
         pools: &[PoolId::Lag, PoolId::LagMember],

@@ -7,6 +7,7 @@ mod fixed;
 mod full;
 mod lag;
 mod lease;
+mod mdb;
 mod model;
 mod processor;
 mod scenarios;

@@ -27,7 +27,7 @@ enum Op {
     Fault(u64),
 }
 
-const CLASSES: [u16; 8] = [
+const CLASSES: [u16; 9] = [
     TND_CLS_VLAN,
     TND_CLS_VRF,
     TND_CLS_RIF,
@@ -36,6 +36,7 @@ const CLASSES: [u16; 8] = [
     TND_CLS_ROUTE,
     TND_CLS_NEIGH,
     TND_CLS_FDB,
+    TND_CLS_MDB,
 ];
 
 fn ops() -> impl Strategy<Value = Op> {
@@ -124,6 +125,13 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
             needs = vec![(pool, 1)];
             body = r.as_bytes().to_vec();
         }
+        TND_CLS_MDB => {
+            key = u64::from(k % 32);
+            refers = vec![(TND_CLS_VLAN, u64::from(k % 4))];
+            needs = vec![(PoolId::Mdb, 1)];
+            let ports: Vec<u16> = (1..=8).filter(|p| v >> (p - 1) & 1 != 0).collect();
+            body = group(u16::from(k % 4) + 1, 1 + k % 32 / 4, &ports);
+        }
         TND_CLS_NEIGH => {
             // the address tells its RIF, so that no two RIFs of a VRF meet in one key
             key = u64::from(k);
@@ -155,6 +163,27 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
             body,
         },
     )
+}
+
+/// IPv4 group n of a domain.
+fn group(fid: u16, n: u8, ports: &[u16]) -> Vec<u8> {
+    let mut head = tnd_mdb {
+        struct_size: size::<tnd_mdb>(),
+        fid,
+        family: TND_AF_INET,
+        count: ports.len() as u16,
+        ..Default::default()
+    };
+    head.addr[..4].copy_from_slice(&[225, 0, 0, n]);
+    let mut out = head.as_bytes().to_vec();
+    for port in ports {
+        let p = tnd_mdb_port {
+            port: *port,
+            reserved0: 0,
+        };
+        out.extend(p.as_bytes());
+    }
+    out
 }
 
 #[derive(Default)]
@@ -284,6 +313,11 @@ fn trapped(cls: u16, t: &Thing) -> Option<Thing> {
             n.action = TND_ACT_TRAP;
             t.body = n.as_bytes().to_vec();
             t.refers.clear();
+        }
+        TND_CLS_MDB => {
+            let (mut n, _) = tnd_mdb::read_from_prefix(&t.body).ok()?;
+            (n.action, n.count) = (TND_ACT_TRAP, 0);
+            t.body = n.as_bytes().to_vec();
         }
         TND_CLS_FDB => {
             let mut n = tnd_fdb::read_from_bytes(&t.body).ok()?;

@@ -12,6 +12,7 @@
 
 mod acl;
 mod lag;
+mod mdb;
 mod object;
 mod ports;
 mod router;
@@ -34,6 +35,8 @@ use crate::trap::{REASONS, Trap, TrapConfig};
 pub use acl::{Acl, AclBind, AclCounter, AclRule, AclStage, AclTable, Mirror, Policer};
 pub(crate) use acl::{Act, Bound, NONE};
 pub use lag::{Lag, LagConfig, MAX_LAG};
+pub(crate) use mdb::NONE as NO_GROUP;
+pub use mdb::{Mdb, MdbConfig, MdbEntry, MdbKey};
 pub(crate) use object::{EgressTag, Untagged};
 pub(crate) use object::{HOT_ACL, HOT_STORM};
 pub use object::{
@@ -116,6 +119,8 @@ pub struct State {
     pub counters: Counters,
     /// Lists of rules.
     pub acl: Acl,
+    /// Multicast groups.
+    pub mdb: Mdb,
     pub(crate) age_cursor: u32,
 }
 
@@ -138,6 +143,7 @@ impl State {
             lpm6,
             counters: Counters::new(ports),
             acl: Acl::new(ports),
+            mdb: Mdb::default(),
             age_cursor: 0,
         }
     }
@@ -161,6 +167,7 @@ impl State {
         self.lpm4.clear();
         self.lpm6.clear();
         self.acl = Acl::new(self.port_count());
+        self.mdb = Mdb::default();
         self.age_cursor = 0;
     }
 }

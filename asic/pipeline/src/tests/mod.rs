@@ -6,6 +6,7 @@ mod l2;
 mod l3;
 mod l3_ip6;
 mod lag;
+mod mcast;
 mod model;
 mod storm;
 mod vlan;

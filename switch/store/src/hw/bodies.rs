@@ -3,6 +3,7 @@
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
 use crate::api::Body;
+use crate::model::GroupAddr;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 use zerocopy::IntoBytes;
@@ -410,5 +411,68 @@ impl HwBody for Fdb {
     }
     fn spoil(&mut self) {
         self.flags = u16::MAX;
+    }
+}
+
+/// TND_CLS_MDB
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Mdb {
+    /// Table id of the VLAN.
+    pub vlan: u32,
+    pub group: GroupAddr,
+    pub source: Option<IpAddr>,
+    pub trap: bool,
+    /// The bridge itself is a member.
+    pub cpu: bool,
+    /// Ascending.
+    pub ports: Vec<u16>,
+}
+
+impl HwBody for Mdb {
+    const CLS: Cls = Cls::Mdb;
+    const ABI: u16 = TND_CLS_MDB;
+    fn same_key(&self, other: &Self) -> bool {
+        self.vlan == other.vlan
+    }
+    fn encode(&self, _: u32) -> Body {
+        let (family, addr) = match self.group {
+            GroupAddr::Ip(a) => abi_addr(a),
+            GroupAddr::Mac(mac) => {
+                let mut addr = [0; 16];
+                addr[..6].copy_from_slice(&mac);
+                (0, addr)
+            }
+        };
+        let head = tnd_mdb {
+            struct_size: size::<tnd_mdb>(),
+            fid: hw_id(self.vlan) as u16,
+            family,
+            action: if self.trap {
+                TND_ACT_TRAP
+            } else {
+                TND_ACT_FORWARD
+            },
+            flags: if self.cpu { TND_MDB_CPU_COPY } else { 0 },
+            count: self.ports.len() as u16,
+            addr,
+            source: self.source.map(|s| abi_addr(s).1).unwrap_or_default(),
+            ..Default::default()
+        };
+        let mut b = head.as_bytes().to_vec();
+        for port in &self.ports {
+            let p = tnd_mdb_port {
+                port: *port,
+                reserved0: 0,
+            };
+            b.extend_from_slice(p.as_bytes());
+        }
+        Body::Arena(b.into())
+    }
+    fn deps(&self, f: &mut dyn FnMut(Ref)) {
+        f(Ref::new(Cls::Vlan, self.vlan));
+    }
+    fn spoil(&mut self) {
+        self.trap = !self.trap;
+        self.ports = vec![u16::MAX];
     }
 }

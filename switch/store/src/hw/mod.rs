@@ -16,7 +16,7 @@ pub(crate) mod table;
 use crate::api::{Body, Completion, Planned, Ring};
 use crate::fib::Content;
 use acl::{AclBind, AclCounter, AclEntry, AclTable, Mirror, Policer};
-use bodies::{Fdb, Lag, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
+use bodies::{Fdb, Lag, Mdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
 use std::collections::{HashMap, VecDeque};
 use table::{Obj, Sent, Table};
 use tandem_abi::raw::*;
@@ -34,6 +34,7 @@ pub(crate) enum Cls {
     Nhg,
     Neigh,
     Fdb,
+    Mdb,
     AclTable,
     AclCounter,
     Policer,
@@ -46,7 +47,7 @@ pub(crate) enum Cls {
 }
 
 /// Classes with a table and a queue.
-const CLASSES: usize = 16;
+const CLASSES: usize = 17;
 
 /// One object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -199,6 +200,7 @@ pub(crate) struct Hw {
     pub nhgs: Table<Nhg>,
     pub neighs: Table<Neigh>,
     pub fdb: Table<Fdb>,
+    pub mdb: Table<Mdb>,
     pub acl_tables: Table<AclTable>,
     pub acl_counters: Table<AclCounter>,
     pub policers: Table<Policer>,
@@ -225,7 +227,7 @@ macro_rules! classes {
         }
     )* };
 }
-classes! { Lag, lags; Port, ports; Vlan, vlans; Member, members; Vrf, vrfs; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb;
+classes! { Lag, lags; Port, ports; Vlan, vlans; Member, members; Vrf, vrfs; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb; Mdb, mdb;
 AclTable, acl_tables; AclCounter, acl_counters; Policer, policers; Mirror, mirrors; AclEntry, acl_entries; AclBind, acl_binds; }
 
 /// Runs `$body` with `$t` standing for the body type of a class.
@@ -270,6 +272,10 @@ macro_rules! with_class {
             }
             Cls::Fdb => {
                 type $t = Fdb;
+                $body
+            }
+            Cls::Mdb => {
+                type $t = Mdb;
                 $body
             }
             Cls::AclTable => {
@@ -392,11 +398,12 @@ impl Hw {
         self.queue(r);
     }
 
-    /// It waits for space.
+    /// It waits for space, and is not being tried.
     pub fn failed_full(&mut self, r: Ref) -> bool {
         with_class!(r.cls, T => {
             let o = T::table(self).at(r.id);
-            o.fail.is_some_and(|f| f.full()) && !o.retry && o.want.is_some()
+            let tried = o.retry || !matches!(o.sent, Sent::Nothing);
+            o.fail.is_some_and(|f| f.full()) && !tried && o.want.is_some()
         })
     }
 
@@ -670,7 +677,7 @@ impl Hw {
         }
         macro_rules! each { ($($f:ident),*) => { $( self.$f.forget(); )* } }
         each!(
-            lags, ports, vlans, members, vrfs, rifs, nexthops, nhgs, neighs, fdb
+            lags, ports, vlans, members, vrfs, rifs, nexthops, nhgs, neighs, fdb, mdb
         );
         each!(
             acl_tables,
@@ -683,7 +690,7 @@ impl Hw {
         macro_rules! requeue { ($($f:ident, $c:ident);*) => { $(
             for id in self.$f.ids() { self.queue(Ref::new(Cls::$c, id)); }
         )* } }
-        requeue!(lags, Lag; ports, Port; vlans, Vlan; members, Member; vrfs, Vrf; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb);
+        requeue!(lags, Lag; ports, Port; vlans, Vlan; members, Member; vrfs, Vrf; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb; mdb, Mdb);
         requeue!(acl_tables, AclTable; acl_counters, AclCounter; policers, Policer; mirrors, Mirror; acl_entries, AclEntry; acl_binds, AclBind);
     }
 
@@ -700,6 +707,7 @@ impl Hw {
             Cls::Nhg,
             Cls::Neigh,
             Cls::Fdb,
+            Cls::Mdb,
             Cls::AclTable,
             Cls::AclCounter,
             Cls::Policer,
@@ -726,6 +734,7 @@ impl Hw {
             + self.nhgs.failed()
             + self.neighs.failed()
             + self.fdb.failed()
+            + self.mdb.failed()
             + self.acl_tables.failed()
             + self.acl_counters.failed()
             + self.policers.failed()

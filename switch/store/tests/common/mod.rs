@@ -534,6 +534,7 @@ pub fn swp(n: u16) -> Link {
         mac: mac(n as u8),
         bridge_port: None,
         bond_active: false,
+        mc_forwarding: false,
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod chip;
 mod compare;
+mod groups;
 
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{
-    AclRule, Explain, Fdb, Items, Neighbour, Port, Route, Status, SyncAnswer, SyncRequest,
+    AclRule, Explain, Fdb, Group, Items, Neighbour, Port, Route, Status, SyncAnswer, SyncRequest,
     SyncStatus,
 };
 use tandem_store::Counters;
@@ -98,6 +98,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/routes", get(routes))
         .route("/v1/neighbours", get(neighbours))
         .route("/v1/fdb", get(fdb))
+        .route("/v1/mdb", get(mdb))
         .route("/v1/acl", get(acl))
         .route("/v1/explain/{kind}", get(explain))
         .route("/v1/sync", post(sync))
@@ -237,6 +238,11 @@ async fn neighbours(State(api): State<Api>) -> ApiResult<Items<Neighbour>> {
 
 async fn fdb(State(api): State<Api>) -> ApiResult<Items<Fdb>> {
     let rows = api.ask(|core| rows::fdb(core)).await?;
+    Ok(Json(rows.into()))
+}
+
+async fn mdb(State(api): State<Api>) -> ApiResult<Items<Group>> {
+    let rows = api.ask(|core| rows::mdb(core)).await?;
     Ok(Json(rows.into()))
 }
 

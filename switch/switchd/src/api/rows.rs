@@ -9,9 +9,10 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Items, Neighbour, Port, Route};
+use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
+use tandem_store::model::GroupAddr;
 use tandem_store::model::{Family, nud};
-use tandem_store::{Explanation, FdbRow, NeighRow, Policy, RouteRow};
+use tandem_store::{Explanation, FdbRow, MdbRow, NeighRow, Policy, RouteRow};
 
 use crate::clock;
 use crate::core::Core;
@@ -233,6 +234,23 @@ pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
         .collect()
 }
 
+/// All multicast groups.
+pub(super) fn mdb(core: &Core) -> Vec<Group> {
+    core.store
+        .mdb()
+        .into_iter()
+        .map(|g: MdbRow| Group {
+            group: g.group,
+            source: some(g.source),
+            bridge: g.bridge,
+            vlan: g.vlan,
+            members: g.members,
+            state: state(g.state, "forward", &g.reason).into(),
+            reason: some(g.reason),
+        })
+        .collect()
+}
+
 /// What `explain` was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Question {
@@ -240,6 +258,7 @@ pub(super) enum Question {
     Route(IpNet, String),
     Mac([u8; 6]),
     Neighbour(IpAddr),
+    Group(GroupAddr),
 }
 
 impl Question {
@@ -262,7 +281,14 @@ impl Question {
                 .parse()
                 .map(Question::Neighbour)
                 .map_err(|_| format!("{key} is no address")),
-            other => Err(format!("{other} can't be explained: route, mac, neighbour")),
+            "group" => match (key.parse(), parse_mac(key)) {
+                (Ok(addr), _) => Ok(Question::Group(GroupAddr::Ip(addr))),
+                (_, Some(mac)) => Ok(Question::Group(GroupAddr::Mac(mac))),
+                _ => Err(format!("{key} is no IP address and no MAC address")),
+            },
+            other => Err(format!(
+                "{other} can't be explained: route, mac, neighbour, group"
+            )),
         }
     }
 }
@@ -289,6 +315,7 @@ pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
         }
         Question::Mac(m) => ("mac", core.store.explain_mac(*m)),
         Question::Neighbour(a) => ("neighbour", core.store.explain_neighbour(*a)),
+        Question::Group(g) => ("group", core.store.explain_group(*g)),
     };
     let mut answer = Explain {
         kind: kind.into(),
@@ -330,7 +357,7 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
             }))
         }
         Question::Neighbour(addr) => Some(slow.count(|a| a == *addr)),
-        Question::Mac(_) => None,
+        Question::Mac(_) | Question::Group(_) => None,
     }
 }
 

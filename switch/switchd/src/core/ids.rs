@@ -248,6 +248,9 @@ impl Ids {
             raw::TND_CLS_FDB => edit::<raw::tnd_fdb>(body, |f| {
                 f.fid = self.fid(f.fid, false, store);
             }),
+            raw::TND_CLS_MDB => edit_group(body, |m| {
+                m.fid = self.fid(m.fid, false, store);
+            }),
             raw::TND_CLS_RIF => edit::<raw::tnd_rif>(body, |r| {
                 if r.kind == raw::TND_RIF_FID {
                     r.fid = self.fid(r.fid, false, store);
@@ -490,6 +493,14 @@ fn edit<T: Object>(body: &[u8], change: impl FnOnce(&mut T)) -> Option<Vec<u8>> 
     let (mut object, _) = read_object::<T>(body).ok()?;
     change(&mut object);
     Some(object.as_bytes().to_vec())
+}
+
+/// The same of a body with a tail, which stays.
+fn edit_group(body: &[u8], change: impl FnOnce(&mut raw::tnd_mdb)) -> Option<Vec<u8>> {
+    let (mut object, _) = read_object::<raw::tnd_mdb>(body).ok()?;
+    change(&mut object);
+    let tail = body.get(size_of::<raw::tnd_mdb>()..)?;
+    Some([object.as_bytes(), tail].concat())
 }
 
 /// The id that a command's body names, for classes whose ids are translated.

@@ -116,6 +116,7 @@ fn a_consumer_needs_the_trait_only() {
         mac: [2, 0, 0, 0, 0, 1],
         bridge_port: None,
         bond_active: false,
+        mc_forwarding: false,
     });
     let fake = FakeSource::new(vec![link.clone()]);
     let written = Arc::clone(&fake.written);

@@ -17,8 +17,12 @@ pub mod netlink;
 mod fake;
 
 use std::net::IpAddr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Receiver;
+use tandem_linux::eventfd::EventFd;
 use tandem_store::model::{Event, Object, SourceId};
 
 /// What a source sends, in order.
@@ -104,6 +108,45 @@ pub enum Write {
         /// Learn or not.
         on: bool,
     },
+}
+
+/// Signs of queriers and multicast routers that passed through the CPU: whoever hands packets to the kernel leaves them
+/// here, after the kernel has them.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Longest response time plus one, ms, of queries of IGMP and MLD; 0: none.
+    delays: [AtomicU32; 2],
+    any: AtomicBool,
+    /// Rung when there is something.
+    pub(crate) wake: OnceLock<Arc<EventFd>>,
+}
+
+impl Heard {
+    /// A query with this response time (ms); family 0: IGMP, 1: MLD.
+    pub fn query(&self, family: usize, delay: u32) {
+        if let Some(d) = self.delays.get(family) {
+            d.fetch_max(delay.saturating_add(1), Relaxed);
+        }
+        self.router();
+    }
+
+    /// A multicast router spoke.
+    pub fn router(&self) {
+        self.any.store(true, Release);
+        if let Some(wake) = self.wake.get() {
+            wake.ring();
+        }
+    }
+
+    /// What there is, once.
+    pub(crate) fn take(&self) -> Option<[Option<u64>; 2]> {
+        if !self.any.swap(false, Acquire) {
+            return None;
+        }
+        let delay = |d: &AtomicU32| d.swap(0, Relaxed).checked_sub(1).map(u64::from);
+        let [a, b] = &self.delays;
+        Some([delay(a), delay(b)])
+    }
 }
 
 /// What went wrong, in one line.

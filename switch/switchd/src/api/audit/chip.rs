@@ -36,10 +36,28 @@ pub(super) struct Chip {
     pub mirrors: HashMap<u16, u16>,
     /// Hash and members of link aggregation groups: port, and whether it takes part.
     pub lags: HashMap<u16, (u16, Vec<(u16, bool)>)>,
+    /// Multicast groups.
+    pub mdb: HashMap<GroupName, Group>,
 }
 
-/// Link aggregation, and lists of rules. Counters are compared by nobody: they are where their rules are.
-const LATER: [u16; 6] = [
+/// Domain, family, group, source.
+pub(super) type GroupName = (u16, u8, [u8; 16], [u8; 16]);
+
+/// What a multicast group's entry says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group {
+    pub action: u8,
+    pub cpu: bool,
+    pub ports: Vec<u16>,
+}
+
+fn group_name(o: &raw::tnd_mdb) -> GroupName {
+    (o.fid, o.family, o.addr, o.source)
+}
+
+/// Multicast groups, link aggregation, and lists of rules. Counters are compared by nobody: they are where their rules are.
+const LATER: [u16; 7] = [
+    raw::TND_CLS_MDB,
     raw::TND_CLS_LAG,
     raw::TND_CLS_ACL_TABLE,
     raw::TND_CLS_ACL_BIND,
@@ -113,6 +131,15 @@ impl Chip {
                 members.sort_unstable();
                 self.lags.insert(o.lag, (o.hash, members));
             }),
+            raw::TND_CLS_MDB => each::<raw::tnd_mdb>(bytes, |o, tail| {
+                let ports = tandem_abi::object::fixed::<raw::tnd_mdb_port>(tail);
+                let group = Group {
+                    action: o.action,
+                    cpu: o.flags & raw::TND_MDB_CPU_COPY != 0,
+                    ports: ports.take(usize::from(o.count)).map(|p| p.port).collect(),
+                };
+                self.mdb.insert(group_name(&o), group);
+            }),
             raw::TND_CLS_MIRROR => each::<raw::tnd_mirror>(bytes, |o, _| {
                 self.mirrors.insert(o.mirror, o.port);
             }),
@@ -167,6 +194,11 @@ impl Chip {
             raw::TND_CLS_LAG => {
                 if let Ok((o, _)) = tandem_abi::object::read_object::<raw::tnd_lag>(bytes) {
                     self.lags.remove(&o.lag);
+                }
+            }
+            raw::TND_CLS_MDB => {
+                if let Ok((o, _)) = tandem_abi::object::read_object::<raw::tnd_mdb>(bytes) {
+                    self.mdb.remove(&group_name(&o));
                 }
             }
             raw::TND_CLS_MIRROR => each::<raw::tnd_mirror>(bytes, |o, _| {

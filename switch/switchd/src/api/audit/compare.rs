@@ -356,6 +356,13 @@ pub(super) async fn tables(
             )
         },
     );
+    between(
+        &mut g,
+        "group",
+        ASIC,
+        &super::groups::texts(want, want, found),
+        &super::groups::texts(found, want, found),
+    );
     rules(api, &mut g, want, found).await?;
     fdb(api, &mut g, want, found).await?;
     neighbours(api, &mut g, want, found).await?;
@@ -375,6 +382,8 @@ fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
         if !wanted && want.fdb.keys().any(|k| missing(&k)) {
             v.flags &= !raw::TND_VLAN_UC_TRAP;
         }
+        let wanted = want.vlans.get(fid).map_or(0, |w| w.flags);
+        v.flags = super::groups::as_wanted(*fid, v.flags, wanted, want, found);
     }
     vlans
 }

@@ -25,6 +25,21 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
         (nl::LinkKind::Bridge(b), None) => model::LinkKind::Bridge(model::BridgeInfo {
             vlan_filtering: b.vlan_filtering,
             mcast_snooping: b.mcast_snooping,
+            mcast_unsupported: if b.mcast.per_vlan {
+                Some("snooping per VLAN (mcast_vlan_snooping)")
+            } else if !b.mcast.tells {
+                Some("this kernel does not tell of queriers")
+            } else if b.mcast.router == 0 {
+                Some("with mcast_router 0 the kernel does not tell of router ports")
+            } else {
+                None
+            },
+            mcast_router: b.mcast.router,
+            igmp_version: b.mcast.igmp,
+            mld_version: b.mcast.mld,
+            // the view knows better: it remembers
+            querier4: model::Querier::Unsure,
+            querier6: model::Querier::Unsure,
             ageing_s: match b.topology_change {
                 true => b.forward_delay.div_ceil(100).max(1),
                 false => b.ageing_time.div_ceil(100),
@@ -76,6 +91,8 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
         mac: l.mac.unwrap_or_default(),
         bridge_port: l.brport.as_ref().map(bridge_port),
         bond_active: l.bond.is_some_and(|b| b.active && b.up),
+        mc_forwarding: matches!(&l.kind, nl::LinkKind::Bridge(_))
+            && l.flags & libc::IFF_ALLMULTI as u32 != 0,
     }
 }
 
@@ -118,6 +135,30 @@ pub(super) fn bridge_vlans(b: &nl::BridgeVlans) -> impl Iterator<Item = model::B
             unsupported: v.other,
         })
     })
+}
+
+pub(super) fn mdb_entry(bridge: u32, e: &nl::MdbEntry) -> model::MdbEntry {
+    model::MdbEntry {
+        bridge,
+        vlan: e.vlan,
+        group: match e.group {
+            nl::MdbGroup::Ip(a) => model::GroupAddr::Ip(a),
+            nl::MdbGroup::Mac(m) => model::GroupAddr::Mac(m),
+        },
+        source: e.source,
+        ifindex: e.ifindex,
+        include: e.mode == Some(true),
+        blocked: e.blocked,
+    }
+}
+
+pub(super) fn router_port(bridge: u32, r: &nl::RouterPort) -> model::RouterPort {
+    model::RouterPort {
+        bridge,
+        ifindex: r.ifindex,
+        v4: r.v4,
+        v6: r.v6,
+    }
 }
 
 pub(super) fn bridge_port(p: &nl::BridgePort) -> model::BridgePort {

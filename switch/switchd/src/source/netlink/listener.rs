@@ -11,7 +11,7 @@ use tandem_linux::netlink as nl;
 use tandem_linux::netlink::{Dump, Family, Monitor, Requests, RouteFilter, Step};
 use tandem_store::model::{Event, KindSet, Object};
 
-use super::super::{Message, SourceError, Status};
+use super::super::{Heard, Message, SourceError, Status};
 use super::convert::Ports;
 use super::pipe::{Counting, Pipe, datagrams};
 use super::view::{Doubts, View};
@@ -25,7 +25,7 @@ pub(super) enum Command {
 }
 
 /// Everything, in the order of dependency.
-const ALL: [Dump; 15] = [
+const ALL: [Dump; 16] = [
     Dump::Links,
     Dump::BridgeVlans,
     Dump::Netconf(Family::V4),
@@ -35,6 +35,7 @@ const ALL: [Dump; 15] = [
     Dump::Neighs(Family::V4),
     Dump::Neighs(Family::V6),
     Dump::Fdb,
+    Dump::Mdb,
     Dump::Rules(Family::V4),
     Dump::Rules(Family::V6),
     Dump::BaseChains,
@@ -91,6 +92,9 @@ pub(super) struct Listener {
     check: Option<(Instant, Instant)>,
     sysctl_due: Instant,
     sysctl_read: Instant,
+    heard: Arc<Heard>,
+    /// The view counts time from here.
+    begin: Instant,
 }
 
 impl Listener {
@@ -104,6 +108,8 @@ impl Listener {
         shared: Arc<Mutex<Status>>,
     ) -> Result<Self, SourceError> {
         // the monitor first: what changes from here on is seen
+        let heard = Arc::clone(&config.heard);
+        let _ = heard.wake.set(Arc::clone(&wake));
         let monitor = Monitor::open(config.receive_buffer).map_err(|e| super::error(&e))?;
         let requests = Requests::open().map_err(|e| super::error(&e))?;
         let now = Instant::now();
@@ -120,6 +126,8 @@ impl Listener {
             check: None,
             sysctl_due: now,
             sysctl_read: now,
+            heard,
+            begin: now,
         })
     }
 
@@ -138,6 +146,11 @@ impl Listener {
                 Command::Barrier(token) => self.barriers.push(token),
             }
         }
+        self.view.tick(self.millis());
+        let heard = self.heard.take();
+        if let Some(delays) = heard {
+            self.view.heard(delays);
+        }
         let asked = !self.barriers.is_empty();
         if asked {
             self.pipe.pump_all();
@@ -152,13 +165,21 @@ impl Listener {
             self.full_dump();
         }
         self.apply_backlog();
+        let read = asked || self.sysctl_due <= Instant::now();
+        let due = self.view.querier_due().is_some_and(|d| d <= self.millis());
+        let look = read || due || heard.is_some();
+        if look {
+            self.view.begin_look();
+        }
         self.doubt(asked);
         if self.view.take_reread() {
             // soon, but not for every message of a flood
             self.sysctl_due = self.sysctl_due.min(self.sysctl_read + SYSCTL_REST);
         }
-        if asked || self.sysctl_due <= Instant::now() {
+        if read || self.sysctl_due <= Instant::now() {
             self.read_sysctls();
+        }
+        if look {
             self.look_at_links();
         }
         self.pipe.flush();
@@ -174,8 +195,16 @@ impl Listener {
         }
     }
 
+    /// Time as the view has it.
+    fn millis(&self) -> u64 {
+        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     fn idle_time(&self) -> Duration {
         let mut next = self.sysctl_due;
+        if let Some(due) = self.view.querier_due() {
+            next = next.min(self.begin + Duration::from_millis(due));
+        }
         for due in [self.resync, self.check.map(|(due, _)| due)]
             .into_iter()
             .flatten()
@@ -283,6 +312,7 @@ impl Listener {
         let counting = match what {
             Dump::Routes(Family::V6, _) => Some(Counting::Routes6),
             Dump::Neighs(_) | Dump::Fdb => Some(Counting::Neighs),
+            Dump::Mdb => Some(Counting::Groups),
             _ => None,
         };
         let mut whole = true;
@@ -424,6 +454,7 @@ impl Listener {
             KindSet::BASE_CHAIN,
             KindSet::BRIDGE_VLAN,
             KindSet::FILTER,
+            KindSet::MDB,
         ] {
             if doubts.kinds & kinds.0 != 0 {
                 self.verify_kind(kinds)?;
@@ -493,6 +524,8 @@ impl Listener {
             &[Dump::BridgeVlans]
         } else if kinds == KindSet::FILTER {
             &[Dump::Qdiscs]
+        } else if kinds == KindSet::MDB {
+            &[Dump::Mdb]
         } else {
             &[Dump::BaseChains]
         };
@@ -518,6 +551,7 @@ impl Listener {
         if self.resync.is_some() || !self.view.has_bridge() {
             return;
         }
+        self.view.tick(self.millis());
         let done = self.dump(Dump::Links, |view, pipe, object| {
             view.dumped(object, &mut |e| pipe.push(e));
         });
@@ -548,7 +582,7 @@ impl Listener {
 
 /// A full dump by itself.
 pub(super) fn snapshot(requests: &mut Requests, ports: &Ports) -> Result<Vec<Object>, SourceError> {
-    let mut view = View::new(ports.clone());
+    let mut view = View::settled(ports.clone());
     let mut out = Vec::new();
     let mut sink = |event: Event| {
         if let Event::Upsert(_, object) = event {

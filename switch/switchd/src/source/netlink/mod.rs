@@ -27,6 +27,7 @@ mod convert;
 mod filter;
 mod listener;
 mod pipe;
+mod querier;
 mod shadow;
 mod sysctl;
 mod view;
@@ -45,7 +46,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::Requests;
 use tandem_store::model::{Object, SourceId};
 
-use super::{Message, Source, SourceError, Status, Write, WriteBack};
+use super::{Heard, Message, Source, SourceError, Status, Write, WriteBack};
 
 /// How the netlink source shall work.
 #[derive(Debug, Clone)]
@@ -62,6 +63,8 @@ pub struct Config {
     pub verify_after: Duration,
     /// How often sysctls without a notification are read.
     pub sysctl_every: Duration,
+    /// What passed through the CPU that the kernel tells nobody of.
+    pub heard: Arc<Heard>,
 }
 
 impl Default for Config {
@@ -73,6 +76,7 @@ impl Default for Config {
             backlog: 64 << 20,
             verify_after: Duration::from_millis(20),
             sysctl_every: Duration::from_secs(2),
+            heard: Arc::default(),
         }
     }
 }

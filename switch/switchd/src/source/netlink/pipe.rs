@@ -9,7 +9,9 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, TrySendError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netlink::consts::{RTM_DELNEIGH, RTM_DELROUTE, RTM_NEWROUTE};
+use tandem_linux::netlink::consts::{
+    RTM_DELMDB, RTM_DELNEIGH, RTM_DELROUTE, RTM_NEWMDB, RTM_NEWROUTE,
+};
 use tandem_linux::netlink::wire::HEADER_LEN;
 use tandem_linux::netlink::{Family, Monitor, Protocol};
 use tandem_store::model::Event;
@@ -98,7 +100,7 @@ pub(super) struct Pipe {
     pub dead: bool,
     pub status: Status,
     /// Notifications read so far that unsettle a dump, by [`Counting`].
-    changes: [u64; 2],
+    changes: [u64; 3],
 }
 
 /// Tables of which the kernel's dump finds its place again by counting: when objects go meanwhile
@@ -110,6 +112,8 @@ pub(super) enum Counting {
     Routes6,
     /// Neighbours and FDB entries.
     Neighs,
+    /// Multicast groups (`br_mdb_fill_info`): new ones come to the front.
+    Groups,
 }
 
 /// This datagram tells of a change that makes a dump which counts lose its place.
@@ -122,6 +126,7 @@ fn unsettles(protocol: Protocol, datagram: &[u8]) -> Option<Counting> {
             v6.then_some(Counting::Routes6)
         }
         RTM_DELNEIGH => Some(Counting::Neighs),
+        RTM_NEWMDB | RTM_DELMDB => Some(Counting::Groups),
         _ => None,
     }
 }
@@ -148,7 +153,7 @@ impl Pipe {
             overrun: false,
             dead: false,
             status: Status::default(),
-            changes: [0; 2],
+            changes: [0; 3],
         }
     }
 

@@ -2,6 +2,7 @@
 //! in, events come out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 
 use tandem_linux::netlink as nl;
 use tandem_linux::netlink::consts::{
@@ -12,6 +13,7 @@ use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
 use super::convert::{self, Ports};
 use super::filter;
+use super::querier::{self, Heard, Tracker};
 use super::shadow::{Change, Content, Op, Shadow};
 
 const SRC: SourceId = SourceId::NETLINK;
@@ -72,6 +74,19 @@ pub(super) struct View {
     /// Devices of which a route's message told another state than their own: the kernel has not got
     /// round to a change yet, and will tell of the device once more when it has.
     suspects: BTreeSet<u32>,
+    /// Queriers of bridges that snoop.
+    queriers: HashMap<u32, Tracker>,
+    heard: Heard,
+    /// When a querier may come or go without a message, ms.
+    querier_due: Option<u64>,
+    /// Time, ms: set by whoever owns the view.
+    now: u64,
+    /// Nothing is remembered: what is there has been for long.
+    settled: bool,
+    /// IPv6 addresses of each device.
+    addrs6: HashMap<u32, BTreeSet<IpAddr>>,
+    /// Ports to multicast routers, and whether of both families: then one may end without a message.
+    routers: BTreeMap<(u32, u32), bool>,
     /// A full dump runs: every object is said again, and these are the keys seen so far.
     full: Option<Seen>,
 }
@@ -118,11 +133,60 @@ fn filters(l: &model::Link) -> bool {
     matches!(l.kind, model::LinkKind::Bridge(b) if b.vlan_filtering)
 }
 
+/// What of a bridge's snooping decides which groups are told of.
+fn snoops(l: &model::Link) -> (bool, u8, u8, u8) {
+    match l.kind {
+        model::LinkKind::Bridge(b) => (
+            b.mcast_snooping,
+            b.mcast_router,
+            b.igmp_version,
+            b.mld_version,
+        ),
+        _ => (false, 0, 0, 0),
+    }
+}
+
 impl View {
     pub fn new(ports: Ports) -> Self {
         Self {
             ports,
             ..Self::default()
+        }
+    }
+
+    /// For one look: whatever the kernel tells of queriers it has gone by for long.
+    pub fn settled(ports: Ports) -> Self {
+        Self {
+            settled: true,
+            ..Self::new(ports)
+        }
+    }
+
+    /// What time it is, ms.
+    pub fn tick(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// A query (its response time in ms, by family), or another sign of a multicast router, passed through the CPU.
+    pub fn heard(&mut self, delays: [Option<u64>; 2]) {
+        for (family, delay) in delays.into_iter().enumerate() {
+            if let Some(delay) = delay {
+                self.heard.query(family, delay, self.now);
+            }
+        }
+        self.doubts.kinds |= KindSet::MDB.0;
+    }
+
+    /// When the bridges should be looked at, ms.
+    pub fn querier_due(&self) -> Option<u64> {
+        self.querier_due
+    }
+
+    /// A look at all of them begins.
+    pub fn begin_look(&mut self) {
+        self.querier_due = None;
+        if self.routers.values().any(|both| *both) {
+            self.doubts.kinds |= KindSet::MDB.0;
         }
     }
 
@@ -188,6 +252,7 @@ impl View {
                 upsert(out, Object::Addr(a));
                 self.address_new(a);
             }
+            nl::Object::Mdb(m) => self.mdb(&m, op, out),
             nl::Object::Nexthop(n) => self.nexthop(convert::nexthop(&n), out),
             nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
             nl::Object::Netconf(c) => {
@@ -271,6 +336,12 @@ impl View {
                 remove(out, Key::Addr(a));
                 self.address_gone(a, out);
             }
+            nl::Object::Mdb(m) => {
+                for e in &m.entries {
+                    remove(out, Key::Mdb(convert::mdb_entry(m.bridge, e).key()));
+                }
+                self.doubt_groups(&m);
+            }
             nl::Object::Nexthop(n) => {
                 self.nexthops_gone(&BTreeSet::from([n.id]), out);
                 self.doubts.nexthops = true;
@@ -348,7 +419,56 @@ impl View {
         }
     }
 
+    // -- multicast groups ----------------------------------------------------------------------
+
+    fn mdb(&mut self, m: &nl::Mdb, op: Op, out: &mut Sink<'_>) {
+        for e in &m.entries {
+            upsert(out, Object::Mdb(convert::mdb_entry(m.bridge, e)));
+        }
+        if matches!(op, Op::Dumped { .. }) {
+            for r in &m.routers {
+                self.routers.insert((m.bridge, r.ifindex), r.v4 && r.v6);
+                upsert(out, Object::RouterPort(convert::router_port(m.bridge, r)));
+            }
+        } else {
+            self.doubt_groups(m);
+        }
+    }
+
+    /// A message about a router port does not say of which family; one about a source does not say what it does to the
+    /// group's other entries (the bridge's own part in them, say).
+    fn doubt_groups(&mut self, m: &nl::Mdb) {
+        let by_source = |e: &nl::MdbEntry| e.source.is_some() || e.mode.is_some();
+        if !m.routers.is_empty() || m.entries.iter().any(by_source) {
+            self.doubts.kinds |= KindSet::MDB.0;
+        }
+    }
+
+    /// Whether there are queriers that the kernel goes by.
+    fn queriers(&mut self, index: u32, told: &nl::BridgeInfo) -> [model::Querier; 2] {
+        if !told.mcast_snooping {
+            self.queriers.remove(&index);
+            return [model::Querier::None; 2];
+        }
+        let from = IpAddr::from(told.mcast.address6);
+        if self.settled {
+            return querier::believed(&told.mcast);
+        }
+        // addresses come after the devices in a dump of everything
+        let there = self.addrs6.get(&index).is_some_and(|a| a.contains(&from));
+        let own = there || self.full.is_some() && !from.is_unspecified();
+        let tracker = self.queriers.entry(index).or_default();
+        let (is, due) = tracker.look(&told.mcast, own, &self.heard, self.now);
+        let again = self.full.is_some() && told.mcast.querier;
+        let due = due.into_iter().chain(again.then_some(self.now));
+        self.querier_due = due.chain(self.querier_due).min();
+        is
+    }
+
     fn address_new(&mut self, a: model::Addr) {
+        if a.addr.is_ipv6() {
+            self.addrs6.entry(a.ifindex).or_default().insert(a.addr);
+        }
         if a.addr.is_ipv4() {
             self.addrs4.entry(a.ifindex).or_default().insert(a);
             if self.disabled4.remove(&a.ifindex) {
@@ -358,6 +478,9 @@ impl View {
     }
 
     fn address_gone(&mut self, a: model::Addr, out: &mut Sink<'_>) {
+        if let Some(all) = self.addrs6.get_mut(&a.ifindex) {
+            all.remove(&a.addr);
+        }
         // routes with this preferred source go (IPv4, some kernels in silence) or lose it (IPv6)
         let contents = self.shadow.contents.iter();
         let users = contents.filter(|c| c.prefsrc == Some(a.addr));
@@ -463,6 +586,9 @@ impl View {
 
     fn link(&mut self, l: &nl::Link, op: Op, out: &mut Sink<'_>) {
         let mut new = convert::link(l, &self.ports);
+        if let (model::LinkKind::Bridge(b), nl::LinkKind::Bridge(told)) = (&mut new.kind, &l.kind) {
+            [b.querier4, b.querier6] = self.queriers(new.ifindex, told);
+        }
         let old = self.links.get(&new.ifindex);
         if new.bridge_port.is_none()
             && let Some(old) = old.filter(|o| o.model.master == new.master)
@@ -474,6 +600,8 @@ impl View {
         let moved = old.is_some_and(|o| o.model.master != new.master);
         // settings of VLANs hang on those of the bridge: with the filter off they are not looked at, nor told of
         let refiltered = old.is_some_and(|o| filters(&o.model) != filters(&new));
+        // groups are not told of while the bridge does not snoop; versions decide what a message has of them
+        let resnooped = old.is_some_and(|o| snoops(&o.model) != snoops(&new));
         let changed = old.is_none_or(|o| o.model != new);
         let index = new.ifindex;
         let state = LinkState {
@@ -493,6 +621,9 @@ impl View {
         }
         if moved || refiltered {
             self.doubts.kinds |= KindSet::BRIDGE_VLAN.0;
+        }
+        if moved || resnooped {
+            self.doubts.kinds |= KindSet::MDB.0;
         }
         if moved {
             self.vlans_gone(index, out);
@@ -522,6 +653,9 @@ impl View {
         }
         self.device_silent(index, true, out);
         self.vlans_gone(index, out);
+        self.queriers.remove(&index);
+        self.addrs6.remove(&index);
+        self.routers.retain(|k, _| k.0 != index && k.1 != index);
         self.addrs4.remove(&index);
         self.disabled4.remove(&index);
         self.suspects.remove(&index);
@@ -744,6 +878,8 @@ impl View {
         self.full = Some(Seen::default());
         self.doubts = Doubts::default();
         self.addrs4.clear();
+        self.addrs6.clear();
+        self.routers.clear();
         self.disabled4.clear();
         self.suspects.clear();
         self.filtered.clear();
@@ -774,6 +910,9 @@ impl View {
         }
         if kinds.contains(KindSet::FILTER) {
             self.filtered.clear();
+        }
+        if kinds.contains(KindSet::MDB) {
+            self.routers.clear();
         }
     }
 

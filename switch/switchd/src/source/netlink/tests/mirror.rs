@@ -27,6 +27,7 @@ fn kind(o: &Object) -> KindSet {
         Object::Rule(_) => KindSet::RULE,
         Object::BaseChain(_) => KindSet::BASE_CHAIN,
         Object::Filter(_) => KindSet::FILTER,
+        Object::Mdb(_) | Object::RouterPort(_) => KindSet::MDB,
         Object::Netconf(_) => KindSet::NETCONF,
         Object::Settings(_) => KindSet(0),
     }
@@ -47,6 +48,8 @@ fn key(o: &Object) -> String {
         Object::Route(r) => Key::Route(r.key),
         Object::Rule(r) => Key::Rule(r.clone()),
         Object::Filter(f) => Key::Filter(f.key),
+        Object::Mdb(e) => Key::Mdb(e.key()),
+        Object::RouterPort(r) => Key::RouterPort(r.bridge, r.ifindex),
         Object::BaseChain(c) => Key::BaseChain(c.family, c.table.clone(), c.name.clone()),
         Object::Netconf(c) => Key::Netconf(c.family, c.scope),
         Object::Settings(_) => return "settings".into(),

@@ -1,0 +1,555 @@
+//! Multicast groups of bridges that snoop: who is a member, where routers are, and when the chip may use it.
+//!
+//! ```text
+//!   RTM_NEWMDB ──► (bridge, VLAN, group, source) ─ ports, the bridge itself ──► MDB entry
+//!                                                     a port that the chip has not, multicast to unicast ──► entry traps
+//!   router ports ──► PORT flag       querier: none ──► flooded    there ──► members    not sure ──► the kernel forwards
+//!
+//!   (S, G) does not fit ──► (*, G) traps        no entry fits ──► groups without one trap
+//! ```
+//!
+//! Without a querier the kernel floods whatever it knows of members, and so does the chip: the entries stand and wait.
+
+use crate::Store;
+use crate::api::{Domain, Explanation, MdbRow, Policy};
+use crate::hw::bodies::Mdb;
+use crate::hw::{Cls, Ref};
+use crate::model::{
+    BridgeInfo, GroupAddr, KindSet, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
+};
+use crate::sync::Phase;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use tandem_abi::raw::*;
+
+/// What one entry of the chip stands for: all members of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct GroupKey {
+    pub bridge: u32,
+    pub vlan: u16,
+    pub group: GroupAddr,
+    pub source: Option<IpAddr>,
+}
+
+impl GroupKey {
+    fn of(k: &MdbKey) -> GroupKey {
+        GroupKey {
+            bridge: k.bridge,
+            vlan: k.vlan,
+            group: k.group,
+            source: k.source,
+        }
+    }
+
+    fn domain(&self) -> Domain {
+        Domain {
+            dev: self.bridge,
+            vlan: self.vlan,
+        }
+    }
+}
+
+/// What one object is known by, with who said so and in which generation.
+type Said<T> = (T, u8, u16);
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// Members by group.
+    members: BTreeMap<GroupKey, BTreeMap<u32, Said<MdbEntry>>>,
+    /// By bridge and port.
+    routers: BTreeMap<(u32, u32), Said<RouterPort>>,
+    ids: HashMap<GroupKey, u32>,
+    keys: HashMap<u32, GroupKey>,
+    /// Entries that did not fit, by domain.
+    failed: HashMap<u32, HashMap<u32, GroupKey>>,
+    /// Why an entry of the chip traps.
+    reasons: HashMap<GroupKey, String>,
+}
+
+/// How the chip deals with a kind of multicast in a domain.
+#[derive(Clone, Copy)]
+struct Bits {
+    members: u32,
+    trap: u32,
+    cpu: u32,
+}
+
+const V4: Bits = Bits {
+    members: TND_VLAN_MC4_MEMBERS,
+    trap: TND_VLAN_MC4_TRAP,
+    cpu: TND_VLAN_MC4_CPU,
+};
+const V6: Bits = Bits {
+    members: TND_VLAN_MC6_MEMBERS,
+    trap: TND_VLAN_MC6_TRAP,
+    cpu: TND_VLAN_MC6_CPU,
+};
+
+impl Store {
+    pub(crate) fn upsert_mdb(&mut self, source: SourceId, e: MdbEntry, generation: u16, now: u64) {
+        let key = e.key();
+        let group = GroupKey::of(&key);
+        let said = (e, source.0, generation);
+        let of_group = self.groups.members.entry(group).or_default();
+        if of_group.insert(key.ifindex, said).is_some_and(|o| o.0 == e) {
+            self.counters.unchanged += 1;
+            return;
+        }
+        self.reeval_group(group, now);
+    }
+
+    pub(crate) fn remove_mdb(&mut self, source: SourceId, key: &MdbKey, now: u64) {
+        let group = GroupKey::of(key);
+        let Some(of_group) = self.groups.members.get_mut(&group) else {
+            return;
+        };
+        if of_group.get(&key.ifindex).is_none_or(|e| e.1 != source.0) {
+            return;
+        }
+        of_group.remove(&key.ifindex);
+        if of_group.is_empty() {
+            self.groups.members.remove(&group);
+        }
+        self.reeval_group(group, now);
+    }
+
+    pub(crate) fn upsert_router_port(&mut self, source: SourceId, r: RouterPort, generation: u16) {
+        let said = (r, source.0, generation);
+        let old = self.groups.routers.insert((r.bridge, r.ifindex), said);
+        if old.is_some_and(|o| o.0 == r) {
+            self.counters.unchanged += 1;
+        } else {
+            self.topo.dirty = true;
+        }
+    }
+
+    pub(crate) fn remove_router_port(&mut self, source: SourceId, bridge: u32, ifindex: u32) {
+        let key = (bridge, ifindex);
+        if self
+            .groups
+            .routers
+            .get(&key)
+            .is_some_and(|r| r.1 == source.0)
+        {
+            self.groups.routers.remove(&key);
+            self.topo.dirty = true;
+        }
+    }
+
+    /// A device is gone, with what it had.
+    pub(crate) fn groups_of_link_gone(&mut self, ifindex: u32, now: u64) {
+        let mut gone: Vec<(SourceId, MdbKey)> = Vec::new();
+        for of_group in self.groups.members.values() {
+            for (e, source, _) in of_group.values() {
+                if e.bridge == ifindex || e.ifindex == ifindex {
+                    gone.push((SourceId(*source), e.key()));
+                }
+            }
+        }
+        for (source, key) in gone {
+            self.remove_mdb(source, &key, now);
+        }
+        let of_it = |k: &(u32, u32)| k.0 == ifindex || k.1 == ifindex;
+        self.groups.routers.retain(|k, _| !of_it(k));
+    }
+
+    /// What a dump did not confirm is gone. How many.
+    pub(crate) fn sweep_groups(&mut self, source: SourceId, now: u64) -> u64 {
+        let g = self.generation(source, KindSet::MDB);
+        let stale = |s: u8, generation: u16| s == source.0 && generation != g;
+        let mut gone: Vec<MdbKey> = Vec::new();
+        for of_group in self.groups.members.values() {
+            let old = of_group.values().filter(|e| stale(e.1, e.2));
+            gone.extend(old.map(|e| e.0.key()));
+        }
+        let before = self.groups.routers.len();
+        self.groups.routers.retain(|_, r| !stale(r.1, r.2));
+        let routers = before - self.groups.routers.len();
+        for key in &gone {
+            self.remove_mdb(source, key, now);
+        }
+        // entries go one by one, but a router port is a flag of its port
+        self.topo.dirty |= routers > 0;
+        routers as u64 + gone.len() as u64
+    }
+
+    // -- what follows -------------------------------------------------------------------------------------------------
+
+    /// Flags of a bridge port where multicast routers are behind it.
+    pub(crate) fn router_flags(&self, bridge: u32, ifindex: u32) -> u32 {
+        let Some((r, ..)) = self.groups.routers.get(&(bridge, ifindex)) else {
+            return 0;
+        };
+        let flag = |on, f| if on { f } else { 0 };
+        flag(r.v4, TND_PORT_ROUTER4) | flag(r.v6, TND_PORT_ROUTER6)
+    }
+
+    /// What of a domain's flags is about multicast.
+    pub(crate) fn multicast_flags(&self, f: u32, bridge: u32, info: &BridgeInfo) -> u32 {
+        if !info.mcast_snooping {
+            return 0;
+        }
+        if info.mcast_unsupported.is_some() {
+            return TND_VLAN_MC_TRAP;
+        }
+        let failed = self.groups.failed.get(&f);
+        let missing = |kind: fn(&GroupAddr) -> bool| {
+            failed.is_some_and(|all| all.values().any(|k| kind(&k.group)))
+                && self.config.policy == Policy::Trap
+        };
+        // the entries come after the domain
+        let filling = !self.warm && self.phase != Phase::Normal;
+        let router = match info.mcast_router {
+            0 => false,
+            2 => true,
+            _ => self.is_multicast_router(bridge),
+        };
+        let mut flags = TND_VLAN_SNOOP;
+        let v4 = |g: &GroupAddr| matches!(g, GroupAddr::Ip(IpAddr::V4(_)));
+        let v6 = |g: &GroupAddr| matches!(g, GroupAddr::Ip(IpAddr::V6(_)));
+        for (querier, bits, missing) in [
+            (info.querier4, V4, missing(v4)),
+            (info.querier6, V6, missing(v6)),
+        ] {
+            flags |= match querier {
+                Querier::None => 0,
+                Querier::Unsure => bits.trap,
+                Querier::There => {
+                    let trap = if missing || filling { bits.trap } else { 0 };
+                    let cpu = if router { bits.cpu } else { 0 };
+                    bits.members | trap | cpu
+                }
+            };
+        }
+        if filling || missing(|g| matches!(g, GroupAddr::Mac(_))) {
+            flags |= TND_VLAN_MAC_TRAP;
+        }
+        flags
+    }
+
+    /// The bridge device takes part in multicast routing: somebody set it up (`mc_forwarding`).
+    fn is_multicast_router(&self, bridge: u32) -> bool {
+        self.links
+            .get(&bridge)
+            .is_some_and(|l| l.link.mc_forwarding)
+    }
+
+    fn bridge_info(&self, bridge: u32) -> Option<BridgeInfo> {
+        match self.links.get(&bridge)?.link.kind {
+            LinkKind::Bridge(info) => Some(info),
+            _ => None,
+        }
+    }
+
+    /// Everything looks again: ports, domains or settings changed.
+    pub(crate) fn reeval_all_groups(&mut self, now: u64) {
+        let mut all: BTreeSet<GroupKey> = self.groups.members.keys().copied().collect();
+        all.extend(self.groups.ids.keys().copied());
+        for key in all {
+            self.reeval_group(key, now);
+        }
+    }
+
+    /// One group as it should be on the chip.
+    fn reeval_group(&mut self, key: GroupKey, now: u64) {
+        let (body, reason) = match self.group_body(&key) {
+            Some((body, reason)) => (Some(body), reason),
+            None => (None, String::new()),
+        };
+        if reason.is_empty() {
+            self.groups.reasons.remove(&key);
+        } else {
+            self.groups.reasons.insert(key, reason);
+        }
+        let id = match self.groups.ids.get(&key) {
+            Some(id) => *id,
+            None if body.is_none() => return,
+            None => {
+                let id = self.hw.mdb.take();
+                self.groups.ids.insert(key, id);
+                self.groups.keys.insert(id, key);
+                id
+            }
+        };
+        self.hw.want(id, body, now);
+    }
+
+    /// The entry, and why it traps.
+    fn group_body(&self, key: &GroupKey) -> Option<(Mdb, String)> {
+        let members = self.groups.members.get(key)?;
+        let &vlan = self.topo.fid_of.get(&key.domain())?;
+        let info = self.bridge_info(key.bridge)?;
+        if !info.mcast_snooping || info.mcast_unsupported.is_some() {
+            return None;
+        }
+        let by_source = match key.group {
+            GroupAddr::Ip(IpAddr::V4(_)) => info.igmp_version == 3,
+            GroupAddr::Ip(IpAddr::V6(_)) => info.mld_version == 2,
+            GroupAddr::Mac(_) => false,
+        };
+        // the kernel looks for the source only with these versions
+        if key.source.is_some() && !by_source {
+            return None;
+        }
+        let mut body = Mdb {
+            vlan,
+            group: key.group,
+            source: key.source,
+            trap: false,
+            cpu: false,
+            ports: Vec::new(),
+        };
+        let mut reason = String::new();
+        for (ifindex, (e, ..)) in members {
+            if *ifindex == key.bridge {
+                body.cpu = true;
+                continue;
+            }
+            // one that wants some sources only is not served for all of them
+            if e.blocked || (by_source && key.source.is_none() && e.include) {
+                continue;
+            }
+            let port = self.topo.port_of.get(ifindex);
+            let option = self.links.get(ifindex).and_then(|l| l.link.bridge_port);
+            match (port, option.and_then(|p| p.unsupported)) {
+                (Some(port), None) => body.ports.push(*port),
+                (Some(_), Some(u)) => reason = format!("{} has {u}", self.dev(*ifindex)),
+                (None, _) => {
+                    reason = format!(
+                        "{} is a member and not a front-panel port",
+                        self.dev(*ifindex)
+                    )
+                }
+            }
+        }
+        body.ports.sort_unstable();
+        body.ports.dedup();
+        if body.ports.len() > TND_MDB_MAX_PORTS {
+            reason = format!("more than {TND_MDB_MAX_PORTS} members");
+        }
+        if key.source.is_none()
+            && let Some(s) = self.missing_source(key, vlan)
+        {
+            reason = format!("its entry for source {s} is not in hardware");
+        }
+        if !reason.is_empty() {
+            (body.trap, body.cpu) = (true, false);
+            body.ports.clear();
+        }
+        Some((body, reason))
+    }
+
+    /// A source of this group whose own entry did not fit: that of all sources would answer for it.
+    fn missing_source(&self, key: &GroupKey, vlan: u32) -> Option<IpAddr> {
+        if self.config.policy != Policy::Trap {
+            return None;
+        }
+        let failed = self.groups.failed.get(&vlan)?;
+        failed
+            .values()
+            .find(|k| k.group == key.group && k.source.is_some())?
+            .source
+    }
+
+    /// An entry came to stand, went, or failed.
+    pub(crate) fn group_changed(&mut self, id: u32, now: u64) {
+        let o = self.hw.mdb.get(id);
+        let failed = o.is_some_and(|o| o.fail.is_some() && o.want.is_some() && o.have.is_none());
+        let key = self.groups.keys.get(&id).copied();
+        let place = key.and_then(|k| Some((*self.topo.fid_of.get(&k.domain())?, k)));
+        // the domains that lack one more or one less, and whose group it is
+        let mut touched: Vec<(u32, GroupKey)> = Vec::new();
+        for (vlan, all) in &mut self.groups.failed {
+            let here = failed && place.is_some_and(|(v, _)| v == *vlan);
+            if !here && let Some(was) = all.remove(&id) {
+                touched.push((*vlan, was));
+            }
+        }
+        if let (true, Some((vlan, k))) = (failed, place) {
+            let all = self.groups.failed.entry(vlan).or_default();
+            if all.insert(id, k).is_none() {
+                touched.push((vlan, k));
+            }
+        }
+        self.groups.failed.retain(|_, all| !all.is_empty());
+        for (vlan, k) in touched {
+            // first what would answer for it, then what has no entry
+            if k.source.is_some() {
+                self.reeval_group(GroupKey { source: None, ..k }, now);
+            }
+            self.want_vlan(vlan, now);
+        }
+    }
+
+    /// Ids that were given back.
+    pub(crate) fn drop_released_groups(&mut self) {
+        for id in std::mem::take(&mut self.hw.mdb.released) {
+            if let Some(k) = self.groups.keys.remove(&id) {
+                self.groups.ids.remove(&k);
+            }
+        }
+    }
+
+    /// Nothing is known of the chip any more.
+    pub(crate) fn forget_groups(&mut self) {
+        self.groups.failed.clear();
+    }
+
+    /// A domain came to stand: its groups look again.
+    pub(crate) fn retry_groups(&mut self) {
+        for id in self.hw.mdb.ids() {
+            self.hw.retry_dependent(Ref::new(Cls::Mdb, id));
+        }
+    }
+
+    /// The chip has everything now: what was held back while it was filled is not any more.
+    pub(crate) fn groups_filled(&mut self) {
+        let snoops = |d: &Domain| self.bridge_info(d.dev).is_some_and(|b| b.mcast_snooping);
+        self.topo.dirty |= !self.warm && self.topo.fid_of.keys().any(snoops);
+    }
+
+    // -- for people ---------------------------------------------------------------------------------------------------
+
+    /// Why a group is the kernel's to forward, and what else decides who gets it.
+    fn querier_text(&self, key: &GroupKey) -> (String, &'static str) {
+        let Some(info) = self.bridge_info(key.bridge) else {
+            return (String::new(), "");
+        };
+        let bridge = self.dev(key.bridge);
+        if !info.mcast_snooping {
+            return (String::new(), "flooded: the bridge does not snoop");
+        }
+        if let Some(u) = info.mcast_unsupported {
+            return (format!("{bridge}: {u}"), "");
+        }
+        let querier = match key.group {
+            GroupAddr::Ip(IpAddr::V4(_)) => info.querier4,
+            GroupAddr::Ip(IpAddr::V6(_)) => info.querier6,
+            GroupAddr::Mac(_) => Querier::There,
+        };
+        match querier {
+            Querier::There => (String::new(), ""),
+            Querier::None => (
+                String::new(),
+                "flooded, as the kernel does: no querier is known",
+            ),
+            Querier::Unsure => (
+                format!("{bridge}: whether the kernel goes by a querier is not sure yet"),
+                "",
+            ),
+        }
+    }
+
+    fn mdb_row(&self, key: &GroupKey, members: &BTreeMap<u32, Said<MdbEntry>>) -> MdbRow {
+        let o = self.groups.ids.get(key).and_then(|id| self.hw.mdb.get(*id));
+        let (mut state, mut reason) = crate::explain::object_state(self, o);
+        if reason.is_empty() {
+            reason = self.groups.reasons.get(key).cloned().unwrap_or_default();
+            if !reason.is_empty() && state == "installed" {
+                state = "trap";
+            }
+        }
+        let (unsure, note) = self.querier_text(key);
+        if reason.is_empty() {
+            reason = unsure;
+        }
+        if reason.is_empty() && state == "omitted" {
+            reason = match key.source {
+                Some(_) => "the bridge does not look at sources (IGMP 2, MLD 1)".into(),
+                None => self.no_domain_of(key.bridge, key.vlan),
+            };
+        }
+        let named = members.iter().map(|(i, (e, ..))| {
+            let mode = match e {
+                e if e.blocked => " (blocked)",
+                e if e.include && key.source.is_none() => " (include)",
+                _ => "",
+            };
+            format!("{}{mode}", self.dev(*i))
+        });
+        let mut members: Vec<String> = named.collect();
+        if !note.is_empty() {
+            members.push(format!("({note})"));
+        }
+        MdbRow {
+            bridge: self.dev(key.bridge),
+            vlan: key.vlan,
+            group: key.group.to_string(),
+            source: key.source.map(|s| s.to_string()).unwrap_or_default(),
+            members,
+            state,
+            reason,
+        }
+    }
+
+    /// All groups, and per bridge the ports to multicast routers as the group `routers`.
+    pub fn mdb(&self) -> Vec<MdbRow> {
+        let all = self.groups.members.iter();
+        let mut rows: Vec<MdbRow> = all.map(|(k, m)| self.mdb_row(k, m)).collect();
+        let bridges: BTreeSet<u32> = self.groups.routers.keys().map(|k| k.0).collect();
+        for bridge in bridges {
+            let of_it = self.groups.routers.range((bridge, 0)..=(bridge, u32::MAX));
+            let named = of_it.map(|(_, (r, ..))| {
+                let families = match (r.v4, r.v6) {
+                    (true, true) => "",
+                    (true, false) => " (IPv4)",
+                    _ => " (IPv6)",
+                };
+                format!("{}{families}", self.dev(r.ifindex))
+            });
+            rows.push(MdbRow {
+                bridge: self.dev(bridge),
+                vlan: 0,
+                group: "routers".into(),
+                source: String::new(),
+                members: named.collect(),
+                state: "installed",
+                reason: self.topo.reasons.get(&bridge).cloned().unwrap_or_default(),
+            });
+        }
+        rows
+    }
+
+    /// Why is this group in hardware, or not? One answer per bridge and source that knows it.
+    pub fn explain_group(&self, group: GroupAddr) -> Vec<Explanation> {
+        let all = self.groups.members.iter().filter(|(k, _)| k.group == group);
+        all.map(|(k, members)| {
+            let row = self.mdb_row(k, members);
+            let o = self.groups.ids.get(k).and_then(|id| self.hw.mdb.get(*id));
+            let fail = o.and_then(|o| o.fail.as_ref());
+            let have = o.and_then(|o| o.have.as_ref());
+            let mut key = row.group.clone();
+            if k.source.is_some() {
+                key.push_str(&format!(" source {}", row.source));
+            }
+            if k.vlan != 0 {
+                key.push_str(&format!(" vlan {}", k.vlan));
+            }
+            key.push_str(&format!(" master {}", row.bridge));
+            Explanation {
+                key,
+                known: true,
+                in_hardware: have.is_some(),
+                action: have.map_or("none", |h| if h.trap { "trap" } else { "forward" }),
+                target: row.members.join(" "),
+                cost: o.map_or(0, |o| o.cost),
+                table: fail.map(|f| self.pool_name(f.table)).unwrap_or_default(),
+                reason: row.reason,
+                since_ns: o.map_or(0, |o| o.since),
+                cover: match fail {
+                    Some(_) if k.source.is_some() => format!("{} of all sources", row.group),
+                    Some(_) => format!("groups of {} without an entry", row.bridge),
+                    None => String::new(),
+                },
+                waiting_for: fail
+                    .filter(|f| f.full())
+                    .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
+                    .unwrap_or_default(),
+                innocent: Vec::new(),
+                source: members.values().next().map_or(0, |e| e.1),
+            }
+        })
+        .collect()
+    }
+}

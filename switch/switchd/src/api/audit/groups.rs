@@ -1,0 +1,89 @@
+//! Multicast: what may differ from what the kernel's tables ask for, because it goes to the CPU.
+
+use std::collections::HashMap;
+
+use tandem_abi::raw;
+
+use super::chip::{Chip, GroupName};
+
+/// Flags of a domain by family: members alone, trap.
+const MODES: [(u8, u32, u32); 2] = [
+    (
+        raw::TND_AF_INET,
+        raw::TND_VLAN_MC4_MEMBERS,
+        raw::TND_VLAN_MC4_TRAP,
+    ),
+    (
+        raw::TND_AF_INET6,
+        raw::TND_VLAN_MC6_MEMBERS,
+        raw::TND_VLAN_MC6_TRAP,
+    ),
+];
+
+/// An entry that should be there is not: there is no room for it.
+fn missing(want: &Chip, found: &Chip, of: impl Fn(&GroupName) -> bool) -> bool {
+    want.mdb.keys().any(|k| of(k) && !found.mdb.contains_key(k))
+}
+
+/// A domain's flags without the traps that have a cause: an entry that is not there, a querier that is not sure yet.
+pub(super) fn as_wanted(fid: u16, has: u32, wanted: u32, want: &Chip, found: &Chip) -> u32 {
+    let mut flags = has;
+    for (family, members, trap) in MODES {
+        let lacks = missing(want, found, |k| k.0 == fid && k.1 == family);
+        let differs = (has ^ wanted) & (members | trap) != 0;
+        let all_of_it = has & (members | trap) == trap;
+        if differs && has & trap != 0 && (lacks || all_of_it) {
+            flags = flags & !(members | trap) | wanted & (members | trap);
+            // the copies of a router belong to its members
+            let cpu = match family {
+                raw::TND_AF_INET => raw::TND_VLAN_MC4_CPU,
+                _ => raw::TND_VLAN_MC6_CPU,
+            };
+            flags = flags & !cpu | wanted & cpu;
+        }
+    }
+    if missing(want, found, |k| k.0 == fid && k.1 == 0) {
+        flags = flags & !raw::TND_VLAN_MAC_TRAP | wanted & raw::TND_VLAN_MAC_TRAP;
+    }
+    flags
+}
+
+/// A chip's entries as texts, without those that may be missing: the domain traps what has none, or the group of all
+/// sources traps.
+pub(super) fn texts(of: &Chip, want: &Chip, found: &Chip) -> HashMap<String, String> {
+    let traps = |k: &GroupName| {
+        let flags = found.vlans.get(&k.0).map_or(0, |v| v.flags);
+        let bit = MODES.iter().find(|m| m.0 == k.1);
+        flags & bit.map_or(raw::TND_VLAN_MAC_TRAP, |m| m.2) != 0
+    };
+    let trapped = |k: &GroupName| {
+        let e = found.mdb.get(k);
+        e.is_some_and(|e| e.action == raw::TND_ACT_TRAP)
+    };
+    let any = |k: &GroupName| (k.0, k.1, k.2, [0; 16]);
+    let excused = |k: &GroupName| {
+        if !found.mdb.contains_key(k) {
+            let covered = !want.mdb.contains_key(&any(k)) || trapped(&any(k));
+            return traps(k) && (k.3 == [0; 16] || covered);
+        }
+        // it stands in for a source that has none
+        let source = |o: &GroupName| any(o) == *k && o.3 != [0; 16];
+        trapped(k) && missing(want, found, source)
+    };
+    let all = of.mdb.iter().filter(|(k, _)| !excused(k));
+    all.map(|(k, e)| (name(k), format!("{e:?}"))).collect()
+}
+
+fn name((fid, family, addr, source): &GroupName) -> String {
+    let text = |a: &[u8; 16]| match (*family, a) {
+        (raw::TND_AF_INET, [a, b, c, d, ..]) => std::net::Ipv4Addr::new(*a, *b, *c, *d).to_string(),
+        (raw::TND_AF_INET6, a) => std::net::Ipv6Addr::from(*a).to_string(),
+        (_, [a, b, c, d, e, f, ..]) => {
+            format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+        }
+    };
+    match source {
+        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] => format!("{} fid {fid}", text(addr)),
+        s => format!("{} source {} fid {fid}", text(addr), text(s)),
+    }
+}
