@@ -388,7 +388,7 @@ fn kernel(
     for e in hit {
         if e.ifindex == BR {
             host = true;
-        } else if !e.blocked && !(star && version == 3 && is4 && e.include) {
+        } else if !(e.blocked || star && version == 3 && is4 && e.include) {
             out.insert((e.ifindex - 10) as u16);
         }
     }

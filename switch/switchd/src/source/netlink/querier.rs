@@ -104,7 +104,7 @@ impl Tracker {
                 let first = if t.no_address { m.query_interval } else { 0 };
                 delay(first.max(m.response_interval) * 10);
             }
-            t.no_address = m.querier && (t.no_address && !own || !own && family == 1);
+            t.no_address = m.querier && !own;
             // another one, or one that was forgotten meanwhile
             let new = other.is_some() && t.other_until.is_none_or(|until| until <= now);
             if let (true, Some(until)) = (new, other) {
