@@ -13,17 +13,7 @@ from lib import net
 
 @pytest.fixture
 def sw(make):
-    s = make.asic()
-    for i in (1, 2):
-        s.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
-    s.start()
-    s.router()
-    for i in (1, 2):
-        s.ip(f"link set swp{i} up")
-        s.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
-    net.wait_until("h1 to reach h2", lambda: s.hosts["h1"].ping("10.2.0.2"), timeout=10)
-    s.sync()
-    return s
+    return make.asic().route_two_hosts()
 
 
 def routes(sw, net8, count=100, verb="add"):

@@ -21,19 +21,12 @@ def router(make, bridged=()):
     s = make.asic(profile="tiny")
     for i in bridged:
         s.host(f"h{i}", i).address(f"10.3.0.{i}/24")
-    for i in (1, 2):
-        s.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
-    s.start()
-    s.router()
-    for i in (1, 2):
-        s.ip(f"link set swp{i} up")
-        s.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
+    s.route_two_hosts()
     if bridged:
         s.ip("link add br0 up type bridge")
     for i in bridged:
         s.ip(f"link set swp{i} master br0")
         s.ip(f"link set swp{i} up")
-    net.wait_until("h1 to reach h2", lambda: s.hosts["h1"].ping("10.2.0.2"), timeout=10)
     s.sync()
     return s
 

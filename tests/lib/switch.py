@@ -104,6 +104,19 @@ class Switch:
                        ipv4__conf__default__send_redirects=0, ipv4__conf__all__rp_filter=0,
                        ipv4__conf__default__rp_filter=0)
 
+    def route_two_hosts(self):
+        """h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2: started, and h1 reaches h2."""
+        for i in (1, 2):
+            self.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
+        self.start()
+        self.router()
+        for i in (1, 2):
+            self.ip(f"link set swp{i} up")
+            self.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
+        net.wait_until("h1 to reach h2", lambda: self.hosts["h1"].ping("10.2.0.2"), timeout=15)
+        self.sync()
+        return self
+
     def sync(self):
         """Returns when the data plane does what the kernel says."""
 

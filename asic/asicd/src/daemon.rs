@@ -1,6 +1,5 @@
 //! Starting and stopping: files, sockets, threads, signals.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +102,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         crate::api::router(handle, instance.name().to_owned()),
     )?;
     let stop = Arc::new(AtomicBool::new(false));
-    watch_signals(Arc::clone(&stop), Arc::clone(&bell))?;
+    {
+        let (stop, bell) = (Arc::clone(&stop), Arc::clone(&bell));
+        tandem_mgmt::signals::on_end(move || {
+            stop.store(true, Ordering::Relaxed);
+            bell.ring();
+        })?;
+    }
     tracing::info!(
         "instance {} ready: chip {}, {} of {count} ports cabled",
         instance.name(),
@@ -253,32 +258,4 @@ fn plug(asic: &mut Asic, args: &Args, epoch_ns: u64) -> anyhow::Result<Vec<Cable
         cables.push(cable);
     }
     Ok(cables)
-}
-
-/// A thread that waits for the end.
-fn watch_signals(stop: Arc<AtomicBool>, bell: Arc<EventFd>) -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    let (mut term, mut int) = {
-        let _in = runtime.enter();
-        (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        )
-    };
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = term.recv() => {}
-                    _ = int.recv() => {}
-                }
-            });
-            stop.store(true, Ordering::Relaxed);
-            bell.ring();
-        })?;
-    Ok(())
 }

@@ -62,7 +62,13 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     lock_in(settings, &instance)?;
     let stop = Arc::new(AtomicBool::new(false));
     let wake = Arc::new(EventFd::new().context("eventfd")?);
-    watch_signals(Arc::clone(&stop), Arc::clone(&wake))?;
+    {
+        let (stop, wake) = (Arc::clone(&stop), Arc::clone(&wake));
+        tandem_mgmt::signals::on_end(move || {
+            stop.store(true, Relaxed);
+            wake.ring();
+        })?;
+    }
     clock::now_ns();
 
     let Some(mut sal) = wait_for_device(&instance, &stop)? else {
@@ -301,32 +307,4 @@ fn pump(
                 }
             }
         })
-}
-
-/// A thread that waits for the end.
-fn watch_signals(stop: Arc<AtomicBool>, wake: Arc<EventFd>) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    let (mut term, mut int) = {
-        let _in = runtime.enter();
-        (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        )
-    };
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = term.recv() => {}
-                    _ = int.recv() => {}
-                }
-            });
-            stop.store(true, Relaxed);
-            wake.ring();
-        })?;
-    Ok(())
 }
