@@ -163,7 +163,7 @@ def check():
 def loads(fault):
     """The driver is loaded with its nth allocation failing: it is there as a whole, or not at all."""
     libc = ctypes.CDLL(None, use_errno=True)
-    path = glob.glob("/lib/modules/*/updates/clsw_null.ko")[0]
+    path = f"/lib/modules/{os.uname().release}/updates/clsw_null.ko"
     began, n, done, refused = time.monotonic(), 0, 0, 0
     rnd = random.Random(7)
     while done < 60 and time.monotonic() < began + LOADS:
@@ -186,6 +186,8 @@ def loads(fault):
     print(f"{done} loads of the driver with one allocation failing, {refused} refused, {took:.0f} s", flush=True)
     if not os.path.exists("/sys/class/net/swp1"):
         sys.exit("FAILED: no ports after that")
+    if refused in (0, done):
+        sys.exit("FAILED: a load was never refused, or always")
 
 
 class Steps:
