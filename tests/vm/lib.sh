@@ -28,14 +28,18 @@ refused() {
 	has "refusal of $*" "$pattern" "$said"
 }
 
-# Waits until a command succeeds: until_true SECONDS WHAT COMMAND...
+# Waits until a command succeeds: until_true SECONDS WHAT COMMAND... So many tenths of a second; where the command itself
+# takes long, six times the seconds
 until_true() {
 	seconds=$1 what=$2
 	shift 2
 	n=$((seconds * 10 * SLOW))
+	read -r clock _ </proc/uptime
+	latest=$((${clock%.*} + seconds * 6 * SLOW))
 	until "$@" >/dev/null 2>&1; do
 		n=$((n - 1))
-		[ "$n" -gt 0 ] || fail "not within $seconds s: $what"
+		read -r clock _ </proc/uptime
+		if [ "$n" -le 0 ] || [ "${clock%.*}" -ge "$latest" ]; then fail "not within $seconds s: $what"; fi
 		sleep 0.1
 	done
 }

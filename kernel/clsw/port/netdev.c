@@ -349,7 +349,6 @@ err_unhook:
 	clsw_unlock(cd);
 	synchronize_net();
 err_netdev:
-	SET_NETDEV_DEVLINK_PORT(dev, NULL);
 	free_netdev(dev);
 err_port:
 	devl_port_unregister(&port->devlink_port);
