@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from lib.switch import TOP  # noqa: E402
 from scenario import play  # noqa: E402
 from scenario.bench import Bench  # noqa: E402
+from scenario.constructs import EVERY, probe  # noqa: E402
 from scenario.generate import generate  # noqa: E402
 from scenario.shrink import shrink, size  # noqa: E402
 
@@ -25,7 +26,8 @@ OUT = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "test
 class Runner:
     """Plays scenarios one after the other, on a bench that is made anew when a scenario needs another or spoilt it."""
 
-    def __init__(self):
+    def __init__(self, have):
+        self.have = have
         self.bench = None
         self.benches = 0
         self.frames = self.checked = 0
@@ -34,10 +36,10 @@ class Runner:
         """What was wrong, in lines; empty if nothing."""
         if self.bench is None or self.bench.profile != scenario["profile"]:
             self.close()
-            self.bench = Bench(scenario["profile"])
+            self.bench = Bench(scenario["profile"], self.have)
             self.benches += 1
+        run = play.Play(self.bench, scenario)
         try:
-            run = play.Play(self.bench, scenario)
             run.run()
             self.frames += run.sent
             self.checked += run.checked
@@ -47,7 +49,7 @@ class Runner:
         except Exception as e:  # a daemon that died, an answer that never came: a failure like others
             wrong = [f"{run.step}: {type(e).__name__}: {e}"] + traceback.format_exc().splitlines()[-6:-1]
         try:
-            wrong += self.bench.warnings(run.disturbed_once)
+            wrong += self.bench.warnings(run.quarrels.excuse)
             left = self.bench.reset()
         except Exception as e:
             left = [f"reset: {type(e).__name__}: {e}"]
@@ -75,10 +77,13 @@ def keep(name, scenario, wrong, logs):
     return path
 
 
-def regressions():
+def regressions(have):
+    """The kept scenarios whose constructs this kernel has."""
     for path in sorted(glob.glob(os.path.join(HERE, "regress", "*.json"))):
         with open(path, encoding="utf-8") as f:
-            yield os.path.basename(path)[:-5], json.load(f)
+            scenario = json.load(f)
+        if have.issuperset(scenario.get("needs", ())):
+            yield os.path.basename(path)[:-5], scenario
 
 
 def smaller(runner, scenario, wrong, seconds):
@@ -107,6 +112,9 @@ def arguments():
     p.add_argument("--shrink", type=float, default=120, metavar="SECONDS", help="to make a failing seed small; 0: not")
     p.add_argument("--failures", type=int, default=5, help="end after so many (0: never)")
     p.add_argument("--show", action="store_true", help="print the seed's scenario, play nothing")
+    p.add_argument("--have", default=None, metavar="NAMES", help="draw as for a kernel that has only these constructs: "
+                   f"of {','.join(sorted(EVERY))}")
+    p.add_argument("--all-constructs", action="store_true", help="a construct that the kernel lacks is a failure")
     p.add_argument("-v", "--verbose", action="store_true", help="a line per scenario")
     return p.parse_args()
 
@@ -114,18 +122,27 @@ def arguments():
 def main():
     a = arguments()
     seed = a.seed or 0
+    have = EVERY if a.have is None else frozenset(x for x in a.have.split(",") if x)
+    if not have <= EVERY:
+        sys.exit(f"no constructs called {', '.join(sorted(have - EVERY))} (there are {', '.join(sorted(EVERY))})")
     if a.show:
-        print(json.dumps(generate(seed), indent=1))
+        print(json.dumps(generate(seed, have), indent=1))
         return 0
+    there, lacks = probe()
+    if a.all_constructs and lacks:
+        print(*(f"this kernel lacks {k}: {said}" for k, said in lacks.items()), sep="\n")
+        print("scenario: 0 passed, 1 failed")
+        return 1
+    have &= there
     if a.count is None and a.seconds is None:
         a.count = 1 if a.seed is not None else 100
-    todo = [] if a.no_regress or a.replay else list(regressions())
+    todo = [] if a.no_regress or a.replay else list(regressions(have))
     for path in a.replay or []:
         with open(path, encoding="utf-8") as f:
             todo.append((os.path.basename(path).removesuffix(".json"), json.load(f)))
     kept = len(todo)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`: nothing is left behind
-    runner = Runner()
+    runner = Runner(have)
     passed, failed, n = 0, [], 0
     began = time.monotonic()
     try:
@@ -137,7 +154,7 @@ def main():
                 late = a.seconds is not None and time.monotonic() - began > a.seconds
                 if a.replay or late or (a.count is not None and k >= a.count):
                     break
-                name, scenario = f"seed-{seed + k}", generate(seed + k)
+                name, scenario = f"seed-{seed + k}", generate(seed + k, have)
             n += 1
             at = time.monotonic()
             wrong = runner.play(scenario)
@@ -167,6 +184,8 @@ def main():
     took = time.monotonic() - began
     print(f"{n} scenarios ({kept} kept ones) in {took:.0f} s, {60 * n / max(took, 1e-9):.0f} a minute, "
           f"{runner.frames} frames, {runner.checked} proved to have stayed in hardware, {runner.benches} benches")
+    print(f"drawn: {', '.join(sorted(have)) or 'none of the constructs'}; this kernel lacks: "
+          f"{', '.join(sorted(EVERY - there)) or 'none'}")
     print(f"scenario: {passed} passed, {len(failed)} failed")
     return 1 if failed or not passed else 0
 

@@ -1,78 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two switches that scenarios are played on, side by side, and how they are made new between scenarios."""
 
-import concurrent.futures
-import ctypes
-import fcntl
 import itertools
 import os
 import re
 import socket
-import struct
 import subprocess
 import time
 
 from lib import net, packet, twin
 from lib.switch import PACE, AsicSwitch, KernelSwitch
 
-from .generate import INDEX, PORT_MAC, neighbour_times
+from .inside import Inside
+from .routing import RULES, TABLE
+from .world import INDEX, PORT_MAC, VRFS, neighbour_times
 
 PREFIX = "tnt-"
 _count = itertools.count(1)
-SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 1, 0x40
 # What a scenario may set, as it is before one
 SETTINGS = [f"ipv4/conf/{p}/{k}" for p in PORT_MAC for k in
             ("forwarding=1", "rp_filter=0", "ignore_routes_with_linkdown=0")] \
     + [f"ipv6/conf/{p}/disable_ipv6=1" for p in PORT_MAC] + ["ipv6/conf/all/forwarding=1", "ipv4/ip_forward=1"]
-
-
-class Inside:
-    """A thread that lives in a namespace: sysctls and device flags without a process for each."""
-
-    def __init__(self, name):
-        self.pool = concurrent.futures.ThreadPoolExecutor(1, initializer=self._enter, initargs=(name,))
-        self.pool.submit(lambda: None).result()
-
-    def _enter(self, name):
-        fd = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        if net._libc.setns(fd, net.CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"setns to {name}")
-        os.close(fd)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-
-    def sysctl(self, settings):
-        """Writes KEY=VALUE words; what was refused, as words."""
-        def put():
-            refused = []
-            for s in settings:
-                key, value = s.split("=")
-                try:
-                    with open(f"/proc/sys/net/{key}", "w", encoding="utf-8") as f:
-                        f.write(value)
-                except OSError as e:
-                    refused.append(f"{s}: {e.strerror}")
-            return refused
-
-        return self.pool.submit(put).result()
-
-    def flags(self, *devices):
-        """(up, carrier) of each device; (None, None) of one that is not there."""
-        def get():
-            found = {}
-            for d in devices:
-                try:
-                    answer = fcntl.ioctl(self.socket, SIOCGIFFLAGS, struct.pack("16sH22x", d.encode(), 0))
-                    flags = struct.unpack_from("16sH", answer)[1]
-                    found[d] = (bool(flags & IFF_UP), bool(flags & IFF_RUNNING))
-                except OSError:
-                    found[d] = (None, None)
-            return found
-
-        return self.pool.submit(get).result()
-
-    def close(self):
-        self.pool.submit(self.socket.close).result()
-        self.pool.shutdown()
 
 
 class Side:
@@ -87,13 +35,17 @@ class Side:
                       for h, host in sw.hosts.items()}
 
     def begin(self, tool, lines):
-        """Starts `ip -force -batch` or `bridge ...`; `end` tells what was refused."""
-        words = [*tool, "-n", self.sw.ns.name, "-force", "-batch", "-"] if tool[0] == "ip" else \
-            ["bridge", "-n", self.sw.ns.name, "-force", "-batch", "-"]
+        """Starts `ip -force -batch`, `bridge ...` or `tc ...`; `end` tells what was refused."""
+        words = [*tool, "-n", self.sw.ns.name, "-force", "-batch", "-"]
         p = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         p.stdin.write("\n".join(lines) + "\n")
         p.stdin.close()
         return p
+
+    def show(self, tool):
+        """Starts a command that answers several questions: its process, to be given them."""
+        return subprocess.Popen([*tool, "-n", self.sw.ns.name, "-force", "-batch", "-"], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     @staticmethod
     def end(p):
@@ -144,9 +96,46 @@ class _Maker:
         return self.switches[-1]
 
 
-def prepare(sw):
+class Traces:
+    """What a scenario's commands made, by the commands: what is to be taken away after it."""
+
+    def __init__(self):
+        self.names = {}       # links, in the order in which they came
+        self.renamed = {}     # new name -> old one
+        self.filters = {}     # (port, hook, preference)
+        self.rules = False
+        self.tables = False   # of VRFs and of rules
+
+    def note(self, command):
+        made = re.match(r"ip link add (?:link \S+ name )?(\S+)", command)
+        renamed = re.match(r"ip link set (\S+) name (\S+)", command)
+        filtered = re.match(r"tc filter \S+ dev (\S+) (\S+) pref (\d+)", command)
+        if made:
+            self.names[made[1]] = True
+        elif renamed and renamed[2] == renamed[1] + "r":
+            self.renamed[renamed[2]] = renamed[1]
+        elif filtered:
+            self.filters[filtered.groups()] = True
+        self.rules = self.rules or re.match(r"ip (-6 )?rule ", command) is not None
+        self.tables = self.tables or self.rules or " type vrf " in command
+
+    def links(self):
+        """Lines of `ip` that take away the links."""
+        return [f"link set {new} name {old}" for new, old in self.renamed.items()] \
+            + [f"link del {n}" for n in reversed(self.names)]
+
+    def routing(self):
+        """Lines of `ip` for one family: rules and tables beside the main one."""
+        lines = [f"rule del pref {p}" for p in RULES] * 3 + ["rule add pref 0 table local", "rule del pref 32765"] \
+            if self.rules else []
+        return lines + ([f"route flush table {t}" for t in (TABLE, *VRFS.values())] if self.tables else [])
+
+
+def prepare(sw, have=()):
     """Settings that no message tells of, before there are daemons and ports: as they stay for all scenarios."""
     sw.router()
+    if "vrf" in have:  # the rule of VRFs comes with a namespace's first one, and stays
+        sw.ns.ip_batch(["link add tnt-v type vrf table 4242", "link del tnt-v"])
     sw.ns.sysctl(ipv4__fib_multipath_hash_policy=1, ipv6__fib_multipath_hash_policy=1, ipv6__conf__all__accept_dad=0,
                  ipv6__conf__default__accept_dad=0, ipv6__conf__default__router_solicitations=0,
                  ipv6__conf__default__accept_ra=0)
@@ -157,9 +146,10 @@ def prepare(sw):
 class Bench:
     """Kernel alone and kernel + ASIC with one profile, used by many scenarios."""
 
-    def __init__(self, profile):
+    def __init__(self, profile, have=()):
         self.profile = profile
-        self.played = 0
+        self.have = have
+        self.traces = Traces()
         self.sides = []
         self.made = _Maker(profile)
         try:
@@ -169,8 +159,10 @@ class Bench:
             raise
 
     def _make(self):
-        switches = twin.lone(self.made, prepare=prepare)
+        switches = twin.lone(self.made, prepare=lambda sw: prepare(sw, self.have))
         self.kernel, self.asic = self.sides = [Side(sw) for sw in switches]
+        if "tc" in self.have:  # switchd has made one on its side
+            self.kernel.end(self.kernel.begin(["tc"], [f"qdisc add dev {p} clsact" for p in PORT_MAC]))
         for sw in switches:
             for h in sw.hosts.values():
                 h.ns.ip("link set eth0 mtu 9000")
@@ -213,10 +205,39 @@ class Bench:
                         for n in names if want[n] != got[n]]
             time.sleep(0.01)
 
-    def mac_table_full(self):
-        """Has the chip no room for one more station, however it hashes?"""
-        classes = self.asic.sw.api("asicd", "GET", "/v1/resources")["classes"]
-        return any(c["cls"] == "mac" and not c["free_guaranteed"] for c in classes)
+    def bonds(self, timeout=3.0):
+        """Waits until both sides' bonds have seen what their members' links do. What still differs, and the hosts
+        behind each bond whose members share flows by a hash.
+
+        Which one is active of several that could be, hangs on when each side's bond looked at its members: then the
+        switch with the ASIC is told to take the kernel's."""
+        end = time.monotonic() + timeout * PACE
+        while True:
+            want, got = (s.inside.bonds() for s in self.sides)
+            seen = all(up == all(flags) for side, bonds in zip(self.sides, (want, got)) for _, _, members in
+                       bonds.values() for flags, up in ((side.inside.flags(m)[m], up) for m, up in members.items()))
+            if seen and want == got or time.monotonic() > end:
+                break
+            if seen:
+                self.asic.end(self.asic.begin(["ip"], [
+                    f"link set {name} type bond active_slave {active}" for name, (_, active, members) in want.items()
+                    if active and name in got and got[name][1] != active and members == got[name][2]]))
+            time.sleep(0.02)
+        shared = [[f"h{m[3]}" for m in members] for mode, _, members in want.values() if "xor" in mode]
+        return [f"bond {n}: {want.get(n)} in the kernel alone, {got.get(n)} with ASIC"
+                for n in {**want, **got} if want.get(n) != got.get(n)], shared
+
+    def unlearned(self):
+        """Stations that the chip could not learn since it was started: no room."""
+        return self.asic.sw.api("asicd", "GET", "/v1/learning")["items"][0]["full"]
+
+    def asked(self):
+        """Neighbours that switchd has asked the kernel for, since it was started."""
+        return self.asic.sw.api("switchd", "GET", "/v1/status")["upkeep"]["neighbours_used"]
+
+    def looking(self):
+        """Is one of the kernels looking for a neighbour?"""
+        return any(side.inside.looking() for side in self.sides)
 
     def received(self):
         """Frames the chip's ports have taken from their cables so far."""
@@ -237,14 +258,17 @@ class Bench:
                 if h in side.cut:
                     host.ns.ip("link set eth0 up")
             side.cut = set()
-        lines = ["link del brA", "link del brB", "nexthop flush"]
+        gone, self.traces = self.traces, Traces()
+        lines = [*gone.links(), "nexthop flush", *gone.routing()]
         for p, mac in PORT_MAC.items():
             lines += [f"link set {p} nomaster", f"link set {p} mtu 1500 address {mac} up", f"addr flush dev {p}",
                       f"neigh flush dev {p} nud all", f"neigh flush dev {p} nud permanent", f"route flush dev {p}"]
         lines += ["route flush table main", "nexthop flush"]
         self.sysctl([f"ipv6/conf/{p}/disable_ipv6=1" for p in PORT_MAC])
         self.both(["ip"], lines)
-        self.both(["ip", "-6"], ["route flush table main", "neigh flush all nud all", "neigh flush all nud permanent"])
+        self.both(["ip", "-6"], [*gone.routing(), "route flush table main", "neigh flush all nud all",
+                                 "neigh flush all nud permanent"])
+        self.both(["tc"], [f"filter del dev {dev} {hook} pref {pref}" for dev, hook, pref in gone.filters])
         self.sysctl(SETTINGS)
         self.carriers()
         self.sync()
@@ -254,31 +278,34 @@ class Bench:
         if self.empty is None:
             return []
         now = self.state()
-        return [f"{k}: {self.empty[k]} before, {now[k]} now" for k in now if now[k] != self.empty[k]]
+        return [f"{k}: gone {sorted(self.empty[k] - now[k])}, more {sorted(now[k] - self.empty[k])}"
+                for k in now if now[k] != self.empty[k]]
 
     def state(self):
-        """What must be the same after every reset."""
+        """What must be the same after every reset, as sets of lines."""
+        shown = ["route show table all", "neigh show nud all", "nexthop show", "rule show"]
+        running = [(f"{name}: ip {family}", side.show(["ip", family]))
+                   for name, side in zip(("kernel", "asic"), self.sides) for family in ("-4", "-6")]
         found = {}
-        for name, side in zip(("kernel", "asic"), self.sides):
-            for what in ("route show table all", "-6 route show table all", "neigh show nud all", "nexthop show"):
-                text = side.sw.ip(*what.split())
-                found[f"{name}: {what}"] = sorted(" ".join(x.split()) for x in text.splitlines())
-            at = f"{name}: neigh show nud all"
-            found[at] = [x for x in found[at] if x.split()[-1] not in ("NOARP", "FAILED", "INCOMPLETE")]
+        for name, p in running:
+            out, _ = p.communicate("\n".join(shown) + "\n", timeout=30)
+            found[name] = {" ".join(x.split()) for x in out.splitlines()
+                           if x.split()[-1:] not in (["NOARP"], ["FAILED"], ["INCOMPLETE"])}
         pools = self.asic.sw.api("asicd", "GET", "/v1/resources")["items"]
-        found["chip"] = {p["name"]: p["used"] + p["in_flight"] for p in pools}
+        found["chip"] = {f"{p['name']}: {p['used'] + p['in_flight']}" for p in pools}
         return found
 
-    def warnings(self, disturbed=False):
-        """What the daemons' logs have said since the last call that is a warning or worse. `disturbed`: a daemon was
-        killed or a fault plan set, which they are to tell of."""
+    def warnings(self, excused=lambda daemon, line: False):
+        """What the daemons' logs have said since the last call that is a warning or worse. `excused(daemon, line)`: it
+        was to be expected."""
         found = []
         for daemon in ("asicd", "switchd"):
             text = self.asic.sw.log(daemon)
             new = text[self.log_at[daemon]:] if len(text) >= self.log_at[daemon] else text
             self.log_at[daemon] = len(text)
             found += [f"{daemon}: {line}" for line in new.splitlines()
-                      if re.search(r"panicked|overflow" if disturbed else r"\b(WARN|ERROR)\b|panicked|overflow", line)]
+                      if re.search(r"panicked|overflow", line)
+                      or re.search(r"\b(WARN|ERROR)\b", line) and not excused(daemon, line)]
         return found
 
     def logs(self):

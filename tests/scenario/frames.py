@@ -20,12 +20,15 @@ class Frames:
     def __init__(self, rng):
         self.rng = rng
         self.number = itertools.count(1)
+        self.ports = ()  # destination ports that most datagrams have: those that filters look at
 
     def payload(self, least=0):
         return b"#%06d" % next(self.number) + bytes(max(0, least - 7))
 
     def udp(self, dmac, smac, src, dst, sport=None, dport=None, data=None, ttl=None, size=0, **ip):
         """A datagram in a frame, either family by its addresses."""
+        if dport is None and self.ports and self.rng.random() < 0.7:
+            dport = self.rng.choice(self.ports)
         body = udp(src, dst, sport or self.rng.randrange(1024, 65000), dport or self.rng.randrange(1024, 65000),
                    data if data is not None else self.payload(size))
         if ":" in dst:

@@ -200,6 +200,8 @@ pub enum Table {
     Storms,
     /// What flooding cost: references and tag changes instead of copies
     Replication,
+    /// Addresses that the chip has learned, and those that found no room
+    Learning,
     /// Queues by port and class: packets, tail drops, most that ever waited; the crossbar
     Queues,
 }

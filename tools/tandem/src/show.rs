@@ -305,6 +305,7 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::Storms => (table("storms")?, &[]),
         Table::Lags => (table("lags")?, &[]),
         Table::Replication => (rows(&asicd, "/v1/replication", &[], None)?, &[]),
+        Table::Learning => (rows(&asicd, "/v1/learning", &[], None)?, &[]),
     };
     if let Some(word) = &s.word {
         list.retain(|row| matches(row, word));

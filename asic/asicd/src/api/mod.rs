@@ -69,6 +69,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/traps", get(traps))
         .route("/v1/drops", get(drops))
         .route("/v1/replication", get(replication))
+        .route("/v1/learning", get(learning))
         .route("/v1/queues", get(queues).post(limit))
         .route("/v1/table/{name}", get(table_page))
         .route("/v1/trace", post(trace_frame))
@@ -112,6 +113,11 @@ async fn drops(State(api): State<Api>) -> ApiResult<Value> {
 
 async fn replication(State(api): State<Api>) -> ApiResult<Value> {
     let row = api.ask(|asic| stats::replication(asic)).await?;
+    Ok(Json(serde_json::json!({ "items": [row] })))
+}
+
+async fn learning(State(api): State<Api>) -> ApiResult<Value> {
+    let row = api.ask(|asic| stats::learning(asic)).await?;
     Ok(Json(serde_json::json!({ "items": [row] })))
 }
 

@@ -187,6 +187,12 @@ pub fn replication(asic: &Asic) -> Value {
     })
 }
 
+/// `GET /v1/learning`: one row, addresses since the start.
+pub fn learning(asic: &Asic) -> Value {
+    let l = asic.fw.state.counters.learn;
+    json!({ "learned": l.learned, "moved": l.moved, "full": l.full, "aged": l.aged })
+}
+
 /// `GET /v1/traps`.
 pub fn traps(asic: &Asic) -> Traps {
     let cpu = &asic.out.cpu;

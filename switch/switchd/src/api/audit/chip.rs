@@ -15,7 +15,7 @@ use crate::core::Core;
 const STEPS_MAX: usize = 1 << 16;
 
 /// The tables' contents. Bodies are compared as values: `struct_size` is set to ours.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Chip {
     pub ports: HashMap<u16, raw::tnd_port>,
     pub vlans: HashMap<u16, raw::tnd_vlan>,

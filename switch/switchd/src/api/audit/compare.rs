@@ -290,7 +290,13 @@ pub(super) async fn tables(
     answer: AuditAnswer,
 ) -> Result<AuditAnswer, ApiError> {
     let mut g = Gather::default();
-    let want = &expected.chip;
+    let reasons = port_reasons(api).await?;
+    let without_room = |port: u16| {
+        let have = found.ports.get(&port);
+        have.is_some_and(|h| h.flags & raw::TND_PORT_TRAP_ALL != 0)
+            && reasons.get(&port).is_some_and(|r| !r.is_empty())
+    };
+    let want = &fitting(&expected.chip, found, without_room);
     for (port, w) in &want.ports {
         let have = found.ports.get(port);
         if have.is_none_or(|h| !same(h, w)) {
@@ -370,6 +376,37 @@ pub(super) async fn tables(
     Ok(g.into(answer))
 }
 
+/// Why packets of each port go to the CPU; empty: they do not.
+async fn port_reasons(api: &Api) -> Result<HashMap<u16, String>, ApiError> {
+    api.ask(|core| {
+        let ports = core.plant().ports.iter();
+        ports
+            .map(|p| (p.port, core.store.port_reason(p.ifindex)))
+            .collect()
+    })
+    .await
+}
+
+/// What is wanted, as far as it fits: VLANs and memberships may be missing of ports all of whose frames go to the CPU
+/// for a reason that the running store has.
+fn fitting(want: &Chip, found: &Chip, without_room: impl Fn(u16) -> bool) -> Chip {
+    let mut want = want.clone();
+    for (port, w) in &mut want.ports {
+        if without_room(*port) {
+            w.flags |= raw::TND_PORT_TRAP_ALL;
+        }
+    }
+    let members = want.members.clone();
+    want.vlans.retain(|fid, _| {
+        let mut inside = members.iter().filter(|(_, m)| m.fid == *fid).peekable();
+        let excused = inside.peek().is_some() && inside.all(|((port, _), _)| without_room(*port));
+        found.vlans.contains_key(fid) || !excused
+    });
+    want.members
+        .retain(|k, _| found.members.contains_key(k) || !without_room(k.0));
+    want
+}
+
 /// The chip's VLANs, without the trap of unknown unicast where an FDB entry does not fit: it has to be there.
 fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
     let mut vlans = found.vlans.clone();
@@ -390,14 +427,7 @@ fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
 
 /// Groups and lists of rules. One of which everything traps may lack rules, if the running store knows why.
 async fn rules(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
-    let ports = api
-        .ask(|core| {
-            let ports = core.plant().ports.iter();
-            ports
-                .map(|p| (p.port, core.store.port_reason(p.ifindex)))
-                .collect::<HashMap<_, _>>()
-        })
-        .await?;
+    let ports = port_reasons(api).await?;
     // of a group that the chip has no room for the members say so
     let groups = |chip: &Chip| -> HashMap<String, String> {
         let told = |m: &(u16, bool)| ports.get(&m.0).is_some_and(|r| !r.is_empty());

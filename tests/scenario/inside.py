@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thread that lives in a namespace: sysctls, device flags, bonds and neighbours without a process for each."""
+
+import concurrent.futures
+import ctypes
+import fcntl
+import ipaddress
+import os
+import re
+import socket
+import struct
+
+from lib import net
+
+SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 1, 0x40
+# linux/rtnetlink.h, linux/neighbour.h
+RTM_NEWNEIGH, RTM_GETNEIGH = 28, 30
+NLM_F_REQUEST, NLM_F_DUMP, NLM_F_CREATE, NLMSG_DONE = 1, 0x300, 0x400, 3
+NUD_INCOMPLETE, NUD_FAILED, NTF_USE, NDA_DST = 1, 0x20, 1, 1
+NLMSG, NDMSG = struct.Struct("=IHHII"), struct.Struct("=BBHiHBB")
+
+
+class Inside:
+    """Its calls are done one after the other, in the namespace."""
+
+    def __init__(self, name):
+        self.pool = concurrent.futures.ThreadPoolExecutor(1, initializer=self._enter, initargs=(name,))
+        self.pool.submit(lambda: None).result()
+
+    def _enter(self, name):
+        fd = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        if net._libc.setns(fd, net.CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"setns to {name}")
+        os.close(fd)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+        self.netlink.settimeout(5)
+
+    def sysctl(self, settings):
+        """Writes KEY=VALUE words; what was refused, as words."""
+        def put():
+            refused = []
+            for s in settings:
+                key, value = s.split("=")
+                try:
+                    with open(f"/proc/sys/net/{key}", "w", encoding="utf-8") as f:
+                        f.write(value)
+                except OSError as e:
+                    refused.append(f"{s}: {e.strerror}")
+            return refused
+
+        return self.pool.submit(put).result()
+
+    def flags(self, *devices):
+        """(up, carrier) of each device; (None, None) of one that is not there."""
+        def get():
+            found = {}
+            for d in devices:
+                try:
+                    answer = fcntl.ioctl(self.socket, SIOCGIFFLAGS, struct.pack("16sH22x", d.encode(), 0))
+                    flags = struct.unpack_from("16sH", answer)[1]
+                    found[d] = (bool(flags & IFF_UP), bool(flags & IFF_RUNNING))
+                except OSError:
+                    found[d] = (None, None)
+            return found
+
+        return self.pool.submit(get).result()
+
+    def bonds(self):
+        """The namespace's bonds: {name: (mode, active member or None, {member: is its link up})}."""
+        def get():
+            found = {}
+            folder = "/proc/thread-self/net/bonding"  # of this thread: /proc/net is the process's first one's
+            for name in os.listdir(folder) if os.path.isdir(folder) else ():
+                with open(f"{folder}/{name}", encoding="utf-8") as f:
+                    found[name] = bond_status(f.read())
+            return found
+
+        return self.pool.submit(get).result()
+
+    def _neighbours(self):
+        """(index of the device, state, address as bytes) of each."""
+        self.netlink.send(NLMSG.pack(NLMSG.size + NDMSG.size, RTM_GETNEIGH, NLM_F_REQUEST | NLM_F_DUMP, 0, 0)
+                          + NDMSG.pack(0, 0, 0, 0, 0, 0, 0))
+        found = []
+        while True:
+            data = self.netlink.recv(1 << 18)
+            while data:
+                length, kind = NLMSG.unpack_from(data)[:2]
+                if kind == NLMSG_DONE:
+                    return found
+                if kind == RTM_NEWNEIGH:
+                    _, _, _, index, state, _, _ = NDMSG.unpack_from(data, NLMSG.size)
+                    found.append((index, state, destination(data[NLMSG.size + NDMSG.size:length])))
+                data = data[(length + 3) & ~3:]
+
+    def looking(self):
+        """How many neighbours the kernel is looking for."""
+        return self.pool.submit(lambda: sum(s == NUD_INCOMPLETE for _, s, _ in self._neighbours())).result()
+
+    def look_for(self, neighbours):
+        """Makes the kernel look for (address, device), if it has no answer, as a packet to it would (`use`)."""
+        def put():
+            known = {(i, a) for i, s, a in self._neighbours() if s not in (0, NUD_FAILED)}
+            for address, device in neighbours:
+                raw = ipaddress.ip_address(address).packed
+                try:
+                    index = socket.if_nametoindex(device)
+                except OSError:
+                    continue
+                if (index, raw) in known:
+                    continue  # `use` would make a permanent one an ordinary one
+                body = NDMSG.pack(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, 0, 0, index, 0, NTF_USE, 0) \
+                    + struct.pack("=HH", 4 + len(raw), NDA_DST) + raw
+                self.netlink.send(NLMSG.pack(NLMSG.size + len(body), RTM_NEWNEIGH, NLM_F_REQUEST | NLM_F_CREATE, 0, 0)
+                                  + body)
+
+        return self.pool.submit(put).result() if neighbours else None
+
+    def close(self):
+        self.pool.submit(self.socket.close).result()
+        self.pool.submit(self.netlink.close).result()
+        self.pool.shutdown()
+
+
+def destination(attributes):
+    """NDA_DST of a neighbour's attributes; empty if it has none."""
+    while len(attributes) >= 4:
+        length, kind = struct.unpack_from("=HH", attributes)
+        if kind == NDA_DST:
+            return attributes[4:length]
+        attributes = attributes[max(4, (length + 3) & ~3):]
+    return b""
+
+
+def bond_status(text):
+    """What /proc/net/bonding/NAME says: (mode, active member or None, {member: is its link up})."""
+    mode = re.search(r"^Bonding Mode: (.*)$", text, re.M)[1]
+    active = re.search(r"^Currently Active Slave: (\S+)$", text, re.M)
+    members = re.findall(r"^Slave Interface: (\S+)\nMII Status: (.*)$", text, re.M)
+    return mode, active[1] if active and active[1] != "None" else None, {m: status == "up" for m, status in members}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a scenario hardware does by itself, judged by its commands alone (docs/mapping.md): where it does, good
+packets may not touch the CPU."""
+
+import re
+
+# A command after which the kernel forwards what it concerns: (pattern, routed packets only, why)
+KERNELS = [
+    (r"rp_filter=1", True, "reverse path filter"),
+    (r"ip (-6 )?rule add pref 10\d ", True, "policy rules"),
+    (r"ip link set (red|blue) down", True, "a VRF that is down"),
+    (r"ip link set \S+ type bridge vlan_protocol 802.1ad", False, "802.1ad"),
+    (r"bridge vlan set ", False, "a VLAN with a state of its own"),
+    (r"ip link set \S+\.\d+ (address|type vlan egress)", False, "VLAN interfaces that are unlike their port"),
+    (r"ip link add \S+ .* type bond .*mode broadcast", False, "a mode of bonding that the chip has not"),
+    (r"ip link set \S+ type bond xmit_hash_policy encap", False, "a policy of bonding that the chip has not"),
+    (r"tc .* action (trap|vlan|continue)", False, "actions that the chip has not"),
+    (r"tc .* egress .* redirect", False, "redirection as it leaves"),
+]
+
+
+class Support:
+    """Follows a scenario's commands."""
+
+    def __init__(self):
+        self.routed = self.all = None   # why the kernel forwards (routed) packets, if it does
+        self.vrfs = False
+        self.local_first = {"4", "6"}   # families whose table local comes before VRFs
+        self.member = {}                # interface -> VRF
+        self.filters = {}               # (port, hook, preference) -> handles
+        self.mirrors = False
+        self.bonded = set()
+        self.vlan_filtering = {}        # bridge -> on?
+        self.on_bridge = set()          # bridges that have VLAN interfaces
+
+    def note(self, command):
+        for pattern, routed, why in KERNELS:
+            if re.search(pattern, command):
+                self.fail(why, routed)
+        words = command.split()
+        if " type vrf " in command:
+            self.vrfs = True
+        rule = re.match(r"ip (-6 )?rule (add|del) pref 0\b", command)
+        if rule:
+            (self.local_first.add if rule[2] == "add" else self.local_first.discard)("6" if rule[1] else "4")
+        self.note_link(command, words)
+        if words[0] == "tc":
+            self.note_filter(command)
+        if self.vrfs and re.match(r"ip (-6 )?route (add|append|replace) ", command):
+            vrf = re.search(r" vrf (\S+)", command)
+            devices = re.findall(r"\bdev (\S+)", command)
+            if any(self.member.get(d) != (vrf and vrf[1]) for d in devices):
+                self.fail("a route from one VRF into another", True)
+
+    def note_link(self, command, words):
+        move = re.match(r"ip link set (\S+) (?:nomaster|master (\S+))$", command)
+        if move and move[2] in ("red", "blue"):
+            self.member[move[1]] = move[2]
+        elif move:
+            self.member.pop(move[1], None)
+            if str(move[2]).startswith("bond"):
+                self.bonded.add(move[1])
+        if words[:3] == ["ip", "link", "del"]:
+            self.member = {k: v for k, v in self.member.items() if v != words[3] and k != words[3]}
+        above = re.match(r"ip link add link (br\w+) ", command)
+        if above:
+            self.on_bridge.add(above[1])
+        switched = re.match(r"ip link (?:add|set) (\S+) .*type bridge.* vlan_filtering (\d)", command)
+        if switched:
+            self.vlan_filtering[switched[1]] = switched[2] == "1"
+
+    def note_filter(self, command):
+        m = re.match(r"tc filter (\S+) dev (\S+) (\S+) pref (\d+)(?: handle (\d+))?", command)
+        if not m:
+            return
+        verb, dev, hook, pref, handle = m.groups()
+        mine = self.filters.setdefault((dev, hook, pref), set())
+        if verb == "del":
+            (mine.discard(handle) if handle else mine.clear())
+            return
+        mine.add(handle)
+        if len(mine) > 1:
+            self.fail("filters of one preference that may overlap", False)
+        if dev in self.bonded:
+            self.fail("a filter at a bond's member", False)
+        if "mirror" in command:
+            self.mirrors = True
+        if self.mirrors and any(h == "egress" and f for (_, h, _), f in self.filters.items()):
+            self.fail("copies to a port that filters what leaves", False)
+
+    def fail(self, why, routed):
+        self.routed = self.routed or why
+        if not routed:
+            self.all = self.all or why
+
+    def kernels(self, routed):
+        """Why the kernel forwards these packets; None: hardware does."""
+        if not routed:
+            return self.all
+        if self.vrfs and self.local_first:
+            return "table local before VRFs"
+        if any(not self.vlan_filtering.get(b, False) for b in self.on_bridge):
+            return "a VLAN interface on a bridge that does not filter"
+        return self.routed
