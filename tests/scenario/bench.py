@@ -23,6 +23,16 @@ SETTINGS = [f"ipv4/conf/{p}/{k}" for p in PORT_MAC for k in
     + [f"ipv6/conf/{p}/disable_ipv6=1" for p in PORT_MAC] + ["ipv6/conf/all/forwarding=1", "ipv4/ip_forward=1"]
 
 
+def route_error(frame):
+    """Of what the kernel answers where it has no route, or one that says so (`ip_error`): the address that it is sent
+    to, and what it has of the packet; None of other frames."""
+    if frame[12:14] == b"\x81\x00":
+        frame = frame[:12] + frame[16:]
+    is_one = frame[12:14] == b"\x08\0" and len(frame) > 70 and frame[23] == 1 and frame[34:36] in (
+        b"\3\0", b"\3\1", b"\3\x0d")
+    return (frame[30:34], frame[42:]) if is_one else None
+
+
 class Side:
     """One of the two: the switch, its wires, and commands to it."""
 
@@ -150,6 +160,9 @@ class Bench:
         self.profile = profile
         self.have = have
         self.traces = Traces()
+        self.errors = {}  # address -> {packet: when an error about it was seen first}
+        with open("/proc/sys/net/ipv4/route/error_cost", encoding="utf-8") as f:
+            self.limited = f.read().strip() != "0"  # the machine's, not a namespace's
         self.sides = []
         self.made = _Maker(profile)
         try:
@@ -238,6 +251,19 @@ class Bench:
     def looking(self):
         """Is one of the kernels looking for a neighbour?"""
         return any(side.inside.looking() for side in self.sides)
+
+    def spend(self, frame):
+        """Notes an ICMP error of which there may be only so many."""
+        error = route_error(frame) if self.limited else None
+        if error:
+            self.errors.setdefault(error[0], {}).setdefault(error[1], time.monotonic())
+
+    def spent(self, frame):
+        """Whether a limit may have kept that error back on one side: an address gets five, then one a second
+        (net/ipv4/route.c `ip_error`), so which ones hangs on time."""
+        error = route_error(frame) if self.limited else None
+        since = time.monotonic() - 8 * PACE
+        return bool(error) and sum(t > since for t in self.errors.get(error[0], {}).values()) > 4
 
     def received(self):
         """Frames the chip's ports have taken from their cables so far."""

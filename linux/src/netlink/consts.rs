@@ -31,6 +31,8 @@ pub const NDA_LLADDR: u16 = 2;
 pub const NDA_VLAN: u16 = 5;
 pub const NDA_MASTER: u16 = 9;
 pub const NDA_FLAGS_EXT: u16 = 15;
+pub const NDA_NDM_STATE_MASK: u16 = 16;
+pub const NDA_NDM_FLAGS_MASK: u16 = 17;
 
 pub const RTN_UNSPEC: u8 = 0;
 pub const RTN_UNICAST: u8 = 1;
@@ -128,6 +130,8 @@ pub const NLM_F_ACK: u16 = 0x04;
 pub const NLM_F_DUMP_INTR: u16 = 0x10;
 pub const NLM_F_DUMP: u16 = 0x300;
 pub const NLM_F_REPLACE: u16 = 0x100;
+/// Of a request to delete: all that match (5.19).
+pub const NLM_F_BULK: u16 = 0x200;
 pub const NLM_F_EXCL: u16 = 0x200;
 pub const NLM_F_CREATE: u16 = 0x400;
 pub const NLM_F_APPEND: u16 = 0x800;

@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 
 use super::consts::{
-    NDA_DST, NDA_FLAGS_EXT, NDA_LLADDR, NDA_MASTER, NDA_VLAN, NLM_F_CREATE, NLM_F_DUMP,
-    NLM_F_REPLACE, NTF_EXT_LEARNED, NTF_EXT_MANAGED, NTF_MASTER, NTF_PROXY, NTF_USE, NUD_PERMANENT,
-    NUD_REACHABLE, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH,
+    NDA_DST, NDA_FLAGS_EXT, NDA_LLADDR, NDA_MASTER, NDA_NDM_FLAGS_MASK, NDA_NDM_STATE_MASK,
+    NDA_VLAN, NLM_F_BULK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NTF_EXT_LEARNED,
+    NTF_EXT_MANAGED, NTF_MASTER, NTF_PROXY, NTF_USE, NUD_NOARP, NUD_PERMANENT, NUD_REACHABLE,
+    RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH,
 };
 use super::types::{Family, FdbEntry, Neigh, Object};
 use super::wire::{Attrs, Writer, ip, mac, u8_at, u16_at, u32_at};
@@ -115,6 +116,17 @@ pub(super) fn fdb_del(w: &mut Writer, flags: u16, seq: u32, port: u32, addr: &[u
     if vlan != 0 {
         w.attr(NDA_VLAN, &vlan.to_ne_bytes());
     }
+}
+
+/// `bridge fdb flush dev PORT master vlan VLAN extern_learn nostatic nopermanent`: also when the port has left that VLAN,
+/// where entries can't be removed one by one (net/bridge/br_fdb.c `br_fdb_delete_bulk`; 5.19).
+pub(super) fn fdb_flush(w: &mut Writer, flags: u16, seq: u32, port: u32, vlan: u16) {
+    let nd = ndmsg(libc::AF_BRIDGE as u8, port, 0, NTF_MASTER | NTF_EXT_LEARNED);
+    w.begin(RTM_DELNEIGH, flags | NLM_F_BULK, seq, &nd);
+    w.attr(NDA_VLAN, &vlan.to_ne_bytes());
+    let no_state = NUD_NOARP | NUD_PERMANENT;
+    w.attr(NDA_NDM_STATE_MASK, &no_state.to_ne_bytes());
+    w.attr(NDA_NDM_FLAGS_MASK, &[NTF_EXT_LEARNED]);
 }
 
 /// Makes the kernel resolve or confirm a neighbour as if a packet were waiting (`ip neigh … use`).

@@ -623,7 +623,17 @@ impl Requests {
         })
     }
 
-    /// Many of the two above for one system call per 256, in order: (port, mac, vlan, learned or
+    /// Removes what the hardware learned behind a port in a VLAN, whether the port is still in it or not.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn fdb_flush(&mut self, port: u32, vlan: u16) -> Result<()> {
+        self.ask("flush FDB entries", |w, f, s| {
+            neigh::fdb_flush(w, f, s, port, vlan)
+        })
+    }
+
+    /// Many of `fdb_learned` and `fdb_del` for one system call per 256, in order: (port, mac, vlan, learned or
     /// removed). Failures go to `failed` with the entry's number.
     ///
     /// # Errors

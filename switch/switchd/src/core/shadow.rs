@@ -168,13 +168,13 @@ impl Shadow {
                 }
             }
             // With a port's VLAN goes what was learned there (net/bridge/br_vlan.c `nbp_vlan_delete`), but not what is
-            // `extern_learn`: ours.
-            Event::Remove(_, Key::BridgeVlan(i, vid)) => {
-                let behind = self
-                    .learned
-                    .iter()
-                    .filter(|(k, l)| l.0 == *i && k.vlan == *vid);
-                writes.extend(behind.map(|(key, _)| aged(*i, key)));
+            // `extern_learn`: ours. One by one the kernel refuses it: the port is not in that VLAN any more.
+            Event::Remove(_, Key::BridgeVlan(ifindex, vlan)) => {
+                let (ifindex, vlan) = (*ifindex, *vlan);
+                let mut places = self.learned.iter().map(|(k, l)| (l.0, k.vlan));
+                if places.any(|p| p == (ifindex, vlan)) {
+                    writes.push(Write::FdbFlush { ifindex, vlan });
+                }
             }
             Event::Remove(_, Key::Fdb(k)) => {
                 self.learned.remove(k);
@@ -293,7 +293,6 @@ mod tests {
     fn with_a_vlan_of_a_port_goes_what_was_learned_there() {
         let (view, mut shadow) = (SharedView::default(), Shadow::default());
         let mut writes = Vec::new();
-        let mac = [2, 0, 0, 0, 0, 9];
         for (vlan, ifindex) in [(10, 7), (20, 7), (10, 8)] {
             let mac = [2, 0, 0, 0, ifindex as u8, 9];
             view.lock().set_own(vlan, mac);
@@ -311,12 +310,14 @@ mod tests {
         assert!(writes.is_empty());
         let gone = Event::Remove(SRC, Key::BridgeVlan(7, 10));
         shadow.note(&gone, &view, &mut writes);
-        let mac = [2, 0, 0, 0, 7, mac[5]];
-        let want = Write::FdbAged {
+        let want = Write::FdbFlush {
             ifindex: 7,
-            mac,
             vlan: 10,
         };
         assert_eq!(writes, [want]);
+        // of a VLAN where nobody was there is nothing to flush
+        let gone = Event::Remove(SRC, Key::BridgeVlan(7, 30));
+        shadow.note(&gone, &view, &mut writes);
+        assert_eq!(writes.len(), 1);
     }
 }

@@ -85,6 +85,13 @@ pub enum Write {
         /// VLAN id; 0 without VLAN filtering.
         vlan: u16,
     },
+    /// A port has left a VLAN: what the chip learned behind it there.
+    FdbFlush {
+        /// Interface index of the bridge port.
+        ifindex: u32,
+        /// VLAN id.
+        vlan: u16,
+    },
     /// Resolve or confirm this neighbour once.
     NeighUse {
         /// Interface index.

@@ -200,10 +200,12 @@ pub(super) fn fdb(f: &nl::FdbEntry) -> Option<model::FdbEntry> {
     }
     let kind = if f.state & consts::NUD_PERMANENT != 0 {
         model::FdbKind::Local
+    } else if f.state & consts::NUD_NOARP != 0 {
+        // also where a person has made what we learned static: the kernel leaves `extern_learn` on it
+        // (net/bridge/br_fdb.c `fdb_add_entry`), which we never write together with `static`
+        model::FdbKind::Static
     } else if f.flags & consts::NTF_EXT_LEARNED != 0 {
         model::FdbKind::ExternLearn
-    } else if f.state & consts::NUD_NOARP != 0 {
-        model::FdbKind::Static
     } else {
         model::FdbKind::Dynamic
     };

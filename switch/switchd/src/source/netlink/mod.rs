@@ -233,6 +233,7 @@ impl WriteBack for NetlinkWriter {
                 self.flush(i - 1, failed)?;
             }
             let done = match *write {
+                Write::FdbFlush { ifindex, vlan } => self.requests.fdb_flush(ifindex, vlan),
                 Write::NeighUse { ifindex, addr } => self.requests.neigh_use(ifindex, &addr),
                 Write::NeighManaged { ifindex, addr, on } => {
                     self.requests.neigh_managed(ifindex, &addr, on)
