@@ -13,7 +13,7 @@ use tandem_abi::{Command, Object, raw};
 use tandem_firmware::Firmware;
 use tandem_firmware::profile::Profile;
 use tandem_packet::{Frame, Offload, checksum};
-use tandem_pipeline::{Ahead, CpuMeta, Event, Sink, age, process};
+use tandem_pipeline::{Ahead, CpuMeta, Event, Sink, age, process, process_seen};
 
 const BURST: usize = 32;
 /// Frame without FCS: 64 bytes on the wire.
@@ -143,9 +143,10 @@ fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Cou
                 ahead.see(state, &slot[HEADROOM..HEADROOM + LEN]);
             }
             ahead.finish(state);
-            for slot in &mut memory {
+            for (n, slot) in memory.iter_mut().enumerate() {
                 let mut frame = Frame::new(slot, HEADROOM, HEADROOM + LEN, Offload::default());
-                process(&mut chip.firmware.state, &mut frame, 1, now, &mut round);
+                let state = &mut chip.firmware.state;
+                process_seen(state, &mut frame, 1, now, &mut round, ahead.hint(n));
             }
             now += 2_000;
             done += BURST as u64;

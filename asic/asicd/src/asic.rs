@@ -517,9 +517,12 @@ impl Asic {
             ahead.begin(&fw.state, number);
             rx.look_ahead(PORT_BURST, |bytes| ahead.see(&fw.state, bytes));
             ahead.finish(&fw.state);
+            let mut nth = 0;
             let n = rx.receive(now_ns, PORT_BURST, scratch, &mut |frame| {
                 out.ingress(number, frame, now_ns);
-                pipeline::process(&mut fw.state, frame, number, now_ns, &mut out.at(now_ns));
+                let (state, hint) = (&mut fw.state, ahead.hint(nth));
+                pipeline::process_seen(state, frame, number, now_ns, &mut out.at(now_ns), hint);
+                nth += 1;
             });
             slot.ready = n == PORT_BURST;
             total += n;

@@ -15,7 +15,7 @@ use tandem_pipeline::state::{
     AclBind, AclStage, MemberConfig, NexthopConfig, PortConfig, RifConfig, RifPlace, State,
     VlanConfig,
 };
-use tandem_pipeline::{Ahead, CpuMeta, Event, Frame, Offload, Sink, process};
+use tandem_pipeline::{Ahead, CpuMeta, Event, Frame, Hint, Offload, Sink, process_seen};
 use tandem_tables::exact::{ExactMatch, Geometry, Key, Widths};
 use tandem_tables::lpm::{Lpm4, Lpm6};
 
@@ -129,7 +129,13 @@ fn l2() -> Option<(State, Vec<[u8; LEN]>)> {
 
 /// The bridge with a list of 256 rules of 16 masks on port 1; the last one is that which all frames hit, and it counts.
 fn acl() -> Option<(State, Vec<[u8; LEN]>)> {
-    let (mut s, flows) = l2()?;
+    let (mut s, mut flows) = l2()?;
+    let mut seed = 3;
+    for f in &mut flows {
+        let [a, b, c, ..] = random(&mut seed).to_le_bytes();
+        f[24..30].copy_from_slice(&[0, 0, 10, a, b, c]);
+        checksum::ip4_set(&mut f[14..34]);
+    }
     s.acl.add_table(1, AclStage::Port);
     s.acl.add_counter(1);
     for n in 0..256u32 {
@@ -140,7 +146,7 @@ fn acl() -> Option<(State, Vec<[u8; LEN]>)> {
             ..Default::default()
         };
         (e.key.ethertype, e.mask.ethertype) = (0x0800, u16::MAX);
-        let len = 17 + n % 16;
+        let len = if n == 255 { 8 } else { 17 + n % 15 };
         let (mask, net) = (u32::MAX << (32 - len), 0x0b00_0000 | n << 15);
         e.mask.src_ip[..4].copy_from_slice(&mask.to_be_bytes());
         if n == 255 {
@@ -241,9 +247,10 @@ fn main() {
                     }
                     look.finish(&s);
                 }
-                for slot in &mut memory {
+                for (n, slot) in memory.iter_mut().enumerate() {
                     let mut f = Frame::new(slot, HEADROOM, HEADROOM + LEN, Offload::NONE);
-                    process(&mut s, &mut f, 1, now, &mut count);
+                    let hint = if ahead { look.hint(n) } else { Hint::default() };
+                    process_seen(&mut s, &mut f, 1, now, &mut count, hint);
                 }
                 done += 32;
             }

@@ -40,7 +40,7 @@ impl<S: Sink> Run<'_, '_, S> {
             }
             return self.route(rif);
         }
-        match self.st.exact.get_mac(self.fid, dst) {
+        match self.st.exact.get_mac_seen(self.fid, dst, self.hint.dst) {
             Some(hit) => {
                 let entry = FdbValue::unpack(hit.value);
                 if S::TRACE {
@@ -129,7 +129,8 @@ impl<S: Sink> Run<'_, '_, S> {
 
     #[inline]
     fn learn(&mut self) {
-        match self.st.exact.get_mac(self.fid, self.eth.src) {
+        let (fid, src) = (self.fid, self.eth.src);
+        match self.st.exact.get_mac_seen(fid, src, self.hint.src) {
             Some(hit) => {
                 let entry = FdbValue::unpack(hit.value);
                 if entry.port == self.from && entry.action == Action::Forward {

@@ -40,7 +40,7 @@ pub use io::{CpuMeta, Event, Sink};
 pub use names::{DropReason, Stage};
 pub use state::State;
 pub use tandem_packet::{Buffer, Frame, Mac, Offload, Tag};
-pub use warm::Ahead;
+pub use warm::{Ahead, Hint};
 
 /// Takes one frame that came in on `ingress` (from 1) at `now_ns` (monotonic) through the pipeline. Afterwards the
 /// frame's bytes are whatever the last answer made of them.
@@ -51,7 +51,19 @@ pub fn process<S: Sink>(
     now_ns: u64,
     sink: &mut S,
 ) {
-    run::process(state, frame, ingress, now_ns, sink);
+    run::process(state, frame, ingress, now_ns, sink, Hint::default());
+}
+
+/// The same for a frame that [`Ahead`] has seen.
+pub fn process_seen<S: Sink>(
+    state: &mut State,
+    frame: &mut Frame<'_>,
+    ingress: u16,
+    now_ns: u64,
+    sink: &mut S,
+    hint: Hint,
+) {
+    run::process(state, frame, ingress, now_ns, sink, hint);
 }
 
 /// Sends a frame of the CPU out of `port` (or a member of that group) as it is: counted, nothing else. False: no such port, or it is down.

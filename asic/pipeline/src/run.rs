@@ -11,6 +11,7 @@ use crate::entry::Action;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
 use crate::state::{HOT_ACL, NO_GROUP, State, Untagged};
+use crate::warm::Hint;
 
 /// What a stage says when the frame has found its end (forwarded, trapped or dropped, and counted).
 pub(crate) struct Done;
@@ -56,6 +57,8 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) member: Option<(u32, u32)>,
     /// Slot of the multicast group that says who gets it; [`crate::state::NO_GROUP`]: none.
     pub(crate) group: u32,
+    /// What is known about it ahead.
+    pub(crate) hint: Hint,
 }
 
 /// Does a frame of `l2_len` bytes fit a port with this MTU?
@@ -71,6 +74,7 @@ pub(crate) fn process<S: Sink>(
     ingress: u16,
     now: u64,
     sink: &mut S,
+    hint: Hint,
 ) {
     let wire = segment::wire(frame.bytes(), &frame.offload);
     macro_rules! end {
@@ -141,6 +145,7 @@ pub(crate) fn process<S: Sink>(
         acl: Pending::nothing(),
         member: None,
         group: NO_GROUP,
+        hint,
     };
     // Whatever the stages answer has been counted where it was decided.
     let _ = run.stages();

@@ -59,6 +59,7 @@ pub fn trace(state: &mut State, frame: &[u8], ingress: u16, now_ns: u64) -> Trac
         ingress,
         now_ns,
         &mut out,
+        crate::Hint::default(),
     );
     out
 }

@@ -73,9 +73,10 @@ fn tag_bits(tag: Option<Tag>) -> u64 {
     }
 }
 
-/// The fields that rules match, from a frame; the layout is [`word`]'s. None: it claims to be IP and is not.
-pub(super) fn fields(eth: &Parsed, frame: &[u8], ingress: u16) -> Option<Words> {
-    let mut w = [0; WORDS];
+/// Writes the fields that rules match, from a frame, into `w`, which is zero; the layout is [`word`]'s. False: it claims to be
+/// IP and is not. In place, as a copy of words that were written one by one has to wait until all of them are.
+#[inline]
+pub(super) fn fields(eth: &Parsed, frame: &[u8], ingress: u16, w: &mut Words) -> bool {
     w[word::DST_MAC] = mac(&eth.dst);
     w[word::SRC_MAC] = mac(&eth.src);
     w[word::META] = u64::from(eth.ethertype.0) << word::ETHERTYPE_SHIFT
@@ -101,10 +102,10 @@ pub(super) fn fields(eth: &Parsed, frame: &[u8], ingress: u16) -> Option<Words> 
             w[word::L4] = transport(&ip.l4, payload, ip.fragment, tos, ip.hop_limit);
             w[word::META] |= fragment(ip.fragment, at.1);
         }
-        L3::Bad(_) => return None,
+        L3::Bad(_) => return false,
         L3::Arp | L3::Other => {}
     }
-    Some(w)
+    true
 }
 
 fn fragment(is: bool, first: bool) -> u64 {

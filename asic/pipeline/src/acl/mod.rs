@@ -13,7 +13,7 @@ pub mod key;
 use key::{fields, mac, set_tag};
 use tandem_abi::raw;
 use tandem_packet::{EtherType, Mac, Tag};
-use tandem_tables::tcam::{FrameKind, Words, word};
+use tandem_tables::tcam::{FrameKind, WORDS, Words, word};
 
 use crate::egress::Kind;
 use crate::io::{CpuMeta, Sink};
@@ -71,8 +71,8 @@ impl<S: Sink> Run<'_, '_, S> {
         if bind.traps() {
             return self.trap_incomplete();
         }
-        let (kind, key) = self.acl_key()?;
-        let Some(act) = self.look_up(bind, kind, &key, Stage::PortAcl) else {
+        self.need_key()?;
+        let Some(act) = self.look_up(bind, None, Stage::PortAcl) else {
             return Ok(());
         };
         if !self.passes(&act) {
@@ -283,15 +283,15 @@ impl<S: Sink> Run<'_, '_, S> {
                 None,
             ));
         }
-        let (kind, key) = self.acl_key()?;
-        let (stage, kind, key) = match how {
-            None => (Stage::IngressAcl, kind, key),
-            Some(how) => {
-                let (kind, key) = self.as_it_leaves(kind, key, how);
-                (Stage::EgressAcl, kind, key)
+        self.need_key()?;
+        let act = match (how, self.acl.key) {
+            (Some(how), Some((kind, key))) => {
+                let left = self.as_it_leaves(kind, key, how);
+                self.look_up(bind, Some(&left), Stage::EgressAcl)
             }
+            _ => self.look_up(bind, None, Stage::IngressAcl),
         };
-        let Some(act) = self.look_up(bind, kind, &key, stage) else {
+        let Some(act) = act else {
             return Ok(Verdict::Pass(None));
         };
         if !self.passes(&act) {
@@ -312,26 +312,31 @@ impl<S: Sink> Run<'_, '_, S> {
         self.st.acl.at(port, stage)
     }
 
-    fn look_up(&mut self, bind: Bound, kind: FrameKind, key: &Words, stage: Stage) -> Option<Act> {
+    /// What a list says of a frame with these fields; None: with its own. Nothing is copied before a rule has matched.
+    #[inline]
+    fn look_up(
+        &mut self,
+        bind: Bound,
+        fields: Option<&(FrameKind, Words)>,
+        stage: Stage,
+    ) -> Option<Act> {
         let table = self.st.acl.tables.at(bind.slot)?;
-        let id = table.id;
-        let hit = table
-            .rules
-            .lookup(kind, key)
-            .map(|(priority, rule)| (priority, rule.act));
+        let (kind, key) = fields.or(self.acl.key.as_ref())?;
+        let hit = table.rules.lookup(*kind, key);
         if S::TRACE {
-            match &hit {
-                Some((priority, act)) => self.trace(
-                    stage,
-                    format_args!(
-                        "list {id}, rule {priority}: {}",
-                        crate::names::acl_action(act.action)
-                    ),
-                ),
-                None => self.trace(stage, format_args!("list {id}: no rule matches")),
+            let id = table.id;
+            match hit {
+                Some((priority, rule)) => {
+                    let action = crate::names::acl_action(rule.act.action);
+                    let text = format_args!("list {id}, rule {priority}: {action}");
+                    self.sink.trace(stage, text);
+                }
+                None => self
+                    .sink
+                    .trace(stage, format_args!("list {id}: no rule matches")),
             }
         }
-        hit.map(|(_, act)| act)
+        hit.map(|(_, rule)| rule.act)
     }
 
     fn trap_incomplete(&mut self) -> Step<()> {
@@ -491,16 +496,18 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// The frame's fields, once. A frame that claims to be IP and is not goes to the CPU: what its fields are is the
     /// kernel's to say.
-    fn acl_key(&mut self) -> Step<(FrameKind, Words)> {
-        if let Some(key) = self.acl.key {
-            return Ok(key);
+    #[inline]
+    fn need_key(&mut self) -> Step<()> {
+        if self.acl.key.is_some() {
+            return Ok(());
         }
-        let Some(words) = fields(&self.eth, self.frame.bytes(), self.from) else {
-            return self.trap(raw::TND_TRAP_ERROR);
-        };
-        let key = (FrameKind::of(self.eth.ethertype.0), words);
-        self.acl.key = Some(key);
-        Ok(key)
+        let kind = FrameKind::of(self.eth.ethertype.0);
+        let (_, words) = self.acl.key.insert((kind, [0; WORDS]));
+        if fields(&self.eth, self.frame.bytes(), self.from, words) {
+            return Ok(());
+        }
+        self.acl.key = None;
+        self.trap(raw::TND_TRAP_ERROR)
     }
 
     /// The fields with which it would leave.

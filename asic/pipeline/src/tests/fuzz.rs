@@ -8,7 +8,7 @@ use crate::state::{
     PortConfig, RifConfig, RifPlace, VlanConfig,
 };
 use crate::testkit::{Out, ip6, mac, router_mac, state_sized};
-use crate::{Ahead, Buffer, Offload, State, age, process};
+use crate::{Ahead, Buffer, Offload, State, age, process, process_seen};
 use tandem_tables::exact::Key;
 
 /// xorshift64*: the same numbers in every run.
@@ -405,6 +405,7 @@ fn arbitrary_frames_and_states() {
     s.add_vrf(1);
     let mut b = Buffer::with_capacity(70_000);
     let mut bytes = Vec::new();
+    let mut other = Vec::new();
     let mut now = 0;
     let mut heard_only = 0;
     let mut ahead = Ahead::default();
@@ -425,8 +426,12 @@ fn arbitrary_frames_and_states() {
         let mut out = Out::default();
         ahead.begin(&s, port);
         ahead.see(&s, &bytes);
+        ahead.see(&s, &other);
+        other.clone_from(&bytes);
         ahead.finish(&s);
-        process(&mut s, &mut b.frame(off), port, now, &mut out);
+        // the hint of another frame does no harm
+        let hint = ahead.hint(usize::from(r.chance(10)));
+        process_seen(&mut s, &mut b.frame(off), port, now, &mut out, hint);
         let dropped = s.counters.drops.iter().sum::<u64>() - before;
         let copies = out
             .cpu

@@ -11,6 +11,24 @@ pub struct Place(pub(super) u32);
 /// How much older than the last use a stamp may be: a few jiffies, nothing beside an ageing time.
 pub const STAMP_NS: u64 = 1 << 26;
 
+/// Addresses whose loads [`ExactMatch::see_macs`] has under way at a time.
+const BULK: usize = 32;
+
+/// Where [`ExactMatch::see_macs`] found an address, and in which state of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    place: u32,
+    change: u32,
+}
+
+impl Default for Seen {
+    /// Nowhere.
+    fn default() -> Self {
+        let (place, change) = (NONE, 0);
+        Seen { place, change }
+    }
+}
+
 /// Answer of a lookup on the packet path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -119,33 +137,71 @@ impl ExactMatch {
         Some(found(IN_STASH | pos, value))
     }
 
-    /// Loads what lookups of these addresses will look at, all of them at the same time; with `used`, what
-    /// [`ExactMatch::touch_at`] will as well.
-    #[inline]
-    pub fn near_macs(&self, fid: u16, macs: &[[u8; 6]], used: bool) {
+    /// Looks up to as many MAC addresses up as there are places to write; the loads of one kind of all of them are under way
+    /// at the same time. With `used`, loads what [`ExactMatch::touch_at`] will as well.
+    pub fn see_macs(&self, fid: u16, macs: &[[u8; 6]], seen: &mut [Seen], used: bool) {
+        let change = self.changes;
         if self.geometry.banks != 4 || self.geometry.slots_per_bucket != 4 {
+            seen.fill(Seen::default());
             return;
         }
-        let mut lines = [0u32; 32];
-        for macs in macs.chunks(lines.len()) {
-            for (mac, line) in macs.iter().zip(&mut lines) {
-                let h = Packed::mac(fid, *mac).hash(self.seed);
-                let sign = Signs::of(h);
-                *line = 0;
-                for bank in 0..4 {
-                    let at = self.bucket(h, bank);
-                    let with = self.signs.get(at as usize).map_or(0, |s| s.with(sign));
-                    *line = if with != 0 { at } else { *line };
+        for (macs, seen) in macs.chunks(BULK).zip(seen.chunks_mut(BULK)) {
+            let mut heads = [0; BULK];
+            for ((mac, seen), head) in macs.iter().zip(seen.iter_mut()).zip(&mut heads) {
+                let p = Packed::mac(fid, *mac);
+                *head = p.head;
+                let place = self.candidate(p.hash(self.seed));
+                *seen = Seen { place, change };
+            }
+            for (seen, head) in seen.iter_mut().zip(&heads) {
+                if self.head_at(seen.place) != Some(*head) {
+                    *seen = Seen::default();
                 }
             }
-            let all = lines.iter().take(macs.len()).fold(0, |all, at| {
-                all ^ self.lines.get(*at as usize).map_or(0, |l| l.0[0][0])
-            });
-            let stamps = lines.iter().take(if used { macs.len() } else { 0 });
-            black_box(stamps.fold(all, |all, at| {
-                all ^ self.stamps.get(*at as usize * 4).map_or(0, |s| s.0)
-            }));
+            if used {
+                black_box(seen.iter().fold(0, |all, s| {
+                    all ^ self.stamps.get(s.place as usize).map_or(0, |s| s.0)
+                }));
+            }
         }
+    }
+
+    /// The first slot whose sign is that of a hash, or [`NONE`].
+    #[inline]
+    fn candidate(&self, hash: u64) -> u32 {
+        let sign = Signs::of(hash);
+        let lines: [u32; 4] = std::array::from_fn(|bank| self.bucket(hash, bank));
+        let mut with = 0;
+        for (n, at) in lines.iter().enumerate() {
+            with |= self.signs.get(*at as usize).map_or(0, |s| s.with(sign)) >> n;
+        }
+        if with == 0 {
+            return NONE;
+        }
+        let k = with.trailing_zeros();
+        lines[(15 - k as usize % 16) % 4] * 4 + k / 16
+    }
+
+    #[inline]
+    fn head_at(&self, place: u32) -> Option<u64> {
+        let line = self.lines.get(place as usize / 4)?;
+        Some(line.0[place as usize % 4][0])
+    }
+
+    /// The same as [`ExactMatch::get_mac`], quickly if the address was seen there and the table did not change since.
+    #[inline]
+    #[must_use]
+    pub fn get_mac_seen(&self, fid: u16, mac: [u8; 6], seen: Seen) -> Option<Found> {
+        let p = Packed::mac(fid, mac);
+        if seen.change == self.changes
+            && let Some(line) = self.lines.get(seen.place as usize / 4)
+        {
+            let [head, value] = line.0[seen.place as usize % 4];
+            if head == p.head {
+                return Some(found(seen.place, value));
+            }
+        }
+        self.find(&p)
     }
 
     /// Looks a MAC address up.

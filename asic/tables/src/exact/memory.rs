@@ -85,6 +85,7 @@ impl ExactMatch {
         if p.wide() {
             self.set_cell(slot + 1, p.tail);
         }
+        self.changes = self.changes.wrapping_add(1);
         self.signs[slot as usize / 4].set(slot as usize % 4, p.hash(self.seed));
         self.heads[slot as usize] = id;
         self.stamps[slot as usize] = stamp;
@@ -96,6 +97,7 @@ impl ExactMatch {
         for s in slot..slot + width {
             self.set_cell(s, [0; 2]);
         }
+        self.changes = self.changes.wrapping_add(1);
         self.signs[slot as usize / 4].clear(slot as usize % 4);
         self.heads[slot as usize] = NONE;
         let w = self.geometry.slots_per_bucket;

@@ -30,7 +30,7 @@ pub use geometry::{BadGeometry, Geometry, Widths, check};
 use key::Packed;
 pub use key::{Key, Kind};
 use lookup::Signs;
-pub use lookup::{Found, Place, STAMP_NS};
+pub use lookup::{Found, Place, STAMP_NS, Seen};
 use presence::Presence;
 use search::Search;
 pub use search::{BUDGET, MAX_DEPTH};
@@ -146,6 +146,8 @@ pub struct ExactMatch {
     /// One bit per slot of a bucket: taken.
     occupied: Vec<u8>,
     infos: Vec<Info>,
+    /// Writes of slots so far: what was found before one may be elsewhere now.
+    changes: u32,
     /// By line.
     signs: Vec<Signs>,
     /// By slot, of the entry that starts there: the packet path finds a slot and needs no id.
@@ -190,6 +192,7 @@ impl ExactMatch {
             heads: vec![NONE; slots],
             occupied: vec![0; buckets],
             infos: Vec::new(),
+            changes: 0,
             signs: vec![Signs::default(); slots / 4],
             stamps: vec![Stamp::default(); slots],
             presence: Presence::new(geometry.size()),
@@ -600,6 +603,7 @@ impl ExactMatch {
         self.heads.fill(NONE);
         self.occupied.fill(0);
         self.infos.clear();
+        self.changes = self.changes.wrapping_add(1);
         self.signs.fill(Signs::default());
         self.stamps.fill(Stamp::default());
         self.presence.clear();

@@ -329,3 +329,50 @@ proptest! {
         prop_assert!(t.lines.iter().all(|l| l.0 == [[0; 2]; 4]));
     }
 }
+
+/// What was seen ahead gives the answers of a lookup at once, whatever happens to the table in between.
+#[test]
+fn seen_ahead_answers_as_a_lookup() {
+    let mut t = table(64, 4, 64);
+    let mac = |n: u32| [2, 0, 0, (n >> 16) as u8, (n >> 8) as u8, n as u8];
+    let macs: Vec<[u8; 6]> = (0..900).map(mac).collect();
+    let insert = |t: &mut ExactMatch, n: u32| {
+        let key = Key::Mac {
+            fid: 3,
+            mac: mac(n),
+        };
+        t.insert(key, u64::from(n), 0).unwrap();
+    };
+    for n in (0..900).step_by(2) {
+        insert(&mut t, n);
+    }
+    let mut seen = vec![Seen::default(); macs.len()];
+    t.see_macs(3, &macs, &mut seen, true);
+    let found = |t: &ExactMatch, seen: &[Seen]| {
+        let mut hits = 0;
+        for ((n, mac), seen) in macs.iter().enumerate().zip(seen) {
+            let one = t.get_mac(3, *mac);
+            assert_eq!(t.get_mac_seen(3, *mac, *seen), one);
+            // of another address, of another domain
+            let other = t.get_mac(3, macs[(n + 1) % macs.len()]);
+            assert_eq!(t.get_mac_seen(3, macs[(n + 1) % macs.len()], *seen), other);
+            assert_eq!(t.get_mac_seen(4, *mac, *seen), None);
+            hits += usize::from(one.is_some());
+        }
+        hits
+    };
+    let known = seen.iter().filter(|s| **s != Seen::default()).count();
+    assert!(known > 400, "{known} of 450 seen");
+    assert_eq!(found(&t, &seen), 450);
+    // entries come, go and move
+    for n in (1..600).step_by(2) {
+        insert(&mut t, n);
+    }
+    for n in (0..300).step_by(4) {
+        t.remove(&Key::Mac {
+            fid: 3,
+            mac: mac(n),
+        });
+    }
+    assert_eq!(found(&t, &seen), 450 + 300 - 75);
+}

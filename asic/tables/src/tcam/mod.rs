@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A TCAM looks at all of its lines at once. Here one probe serves all rules of one mask (tuple space search,
-//! Srinivasan, Suri, Varghese 1999), and tuples are kept apart by the kind of frame that they can match at all. What a
+//! Srinivasan, Suri, Varghese 1999); a bit per key says beforehand which tuples are worth a probe, and tuples are kept apart by the kind of frame that they can match at all. What a
 //! rule costs in slots is not known here: see [`Width`] and the pool that the caller keeps.
 
 #[cfg(test)]
@@ -174,6 +174,9 @@ struct Rule<T> {
     data: T,
 }
 
+/// Tuples that are asked whether they may have a frame's key before the first of them is searched.
+const TOGETHER: usize = 16;
+
 /// No rule.
 const NONE: u32 = u32::MAX;
 
@@ -288,18 +291,27 @@ impl<T> Matcher<T> {
             rule: NONE,
             priority: u32::MAX,
         };
-        for tuple in &self.tuples[kind as usize] {
-            if best.rule != NONE && tuple.best > best.priority {
+        let beaten = |best: First, priority| best.rule != NONE && priority > best.priority;
+        for some in self.tuples[kind as usize].chunks(TOGETHER) {
+            if some.first().is_some_and(|t| beaten(best, t.best)) {
                 break;
             }
-            let first = tuple.find(key);
-            if first.rule == NONE || best.rule != NONE && first.priority > best.priority {
-                continue;
-            }
-            if tuple.sure {
-                best = first;
-            } else {
-                best = self.walk(kind, first.rule, key, best);
+            let may = |all, (n, tuple): (usize, &Tuple)| all | (u32::from(tuple.may(key)) << n);
+            let mut left = some.iter().enumerate().fold(0, may);
+            while let Some(tuple) = some.get(left.trailing_zeros() as usize) {
+                left &= left - 1;
+                if beaten(best, tuple.best) {
+                    break;
+                }
+                let first = tuple.find(key);
+                if first.rule == NONE || beaten(best, first.priority) {
+                    continue;
+                }
+                best = if tuple.sure {
+                    first
+                } else {
+                    self.walk(kind, first.rule, key, best)
+                };
             }
         }
         self.rule(best.rule).map(|r| (r.priority, &r.data))

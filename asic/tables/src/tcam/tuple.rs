@@ -43,7 +43,18 @@ pub(super) struct Tuple {
     /// Words that the mask touches, for wide ones.
     used: Vec<u8>,
     cells: Box<[Cell]>,
+    /// A bit for each hash that is in a cell; [`FILTER`] bits for a cell. Most tuples have nothing for a frame, and this says
+    /// so without a guess.
+    filter: Box<[u64]>,
     filled: usize,
+}
+
+/// See [`Tuple::filter`]: at half of the cells filled, one in 32 says perhaps for nothing.
+const FILTER: usize = 16;
+const CELLS: usize = 4;
+
+fn filter(cells: usize) -> Box<[u64]> {
+    vec![0; cells * FILTER / 64].into_boxed_slice()
 }
 
 impl Tuple {
@@ -59,7 +70,8 @@ impl Tuple {
                 .filter(|i| mask[*i] != 0)
                 .map(|i| i as u8)
                 .collect(),
-            cells: vec![EMPTY; 4].into_boxed_slice(),
+            cells: vec![EMPTY; CELLS].into_boxed_slice(),
+            filter: filter(CELLS),
             filled: 0,
         }
     }
@@ -94,6 +106,20 @@ impl Tuple {
         hash(tag) as usize & (self.cells.len() - 1)
     }
 
+    /// The word and the bit of a hash in the filter.
+    #[inline]
+    fn bit(&self, hash: u64) -> (usize, u32) {
+        let i = (hash >> 32) as usize;
+        ((i / 64) & (self.filter.len() - 1), i as u32 % 64)
+    }
+
+    /// False: no rule has this key.
+    #[inline]
+    pub(super) fn may(&self, key: &Words) -> bool {
+        let (word, bit) = self.bit(hash(&self.tag(key)));
+        self.filter.get(word).is_some_and(|w| w >> bit & 1 != 0)
+    }
+
     /// The first rule of a key.
     #[inline]
     pub(super) fn find(&self, key: &Words) -> First {
@@ -102,7 +128,7 @@ impl Tuple {
         loop {
             match self.cells.get(i) {
                 Some(c) if c.first.rule == NONE => return NOBODY,
-                Some(c) if c.tag == tag => return c.first,
+                Some(c) if same(&c.tag, &tag) => return c.first,
                 Some(_) => i = (i + 1) & (self.cells.len() - 1),
                 None => return NOBODY,
             }
@@ -114,6 +140,7 @@ impl Tuple {
         if (self.filled + 1) * 2 > self.cells.len() {
             let old = std::mem::take(&mut self.cells);
             self.cells = vec![EMPTY; old.len() * 2].into_boxed_slice();
+            self.filter = filter(self.cells.len());
             self.filled = 0;
             for c in old.iter().filter(|c| c.first.rule != NONE) {
                 self.place(*c);
@@ -124,6 +151,10 @@ impl Tuple {
     }
 
     fn place(&mut self, cell: Cell) {
+        let (word, bit) = self.bit(hash(&cell.tag));
+        if let Some(w) = self.filter.get_mut(word) {
+            *w |= 1 << bit;
+        }
         let mut i = self.home(&cell.tag);
         let mask = self.cells.len() - 1;
         while let Some(c) = self.cells.get_mut(i) {
@@ -150,6 +181,7 @@ impl Tuple {
             .copied()
             .collect();
         self.cells.fill(EMPTY);
+        self.filter.fill(0);
         self.filled = 0;
         for c in rest {
             self.place(c);
@@ -161,6 +193,12 @@ impl Tuple {
         let all = self.cells.iter().map(|c| c.first);
         all.filter(|f| f.rule != NONE)
     }
+}
+
+/// Equal, word by word: `==` compares vectors, and a vector of words that were only just written has to wait for them.
+#[inline]
+fn same(a: &Tag, b: &Tag) -> bool {
+    a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b)) == 0
 }
 
 /// Hash of a tag.
