@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ports' netdevs: a port renamed is the same port; one that was deleted is missed, said, and made again.
+"""The ports' netdevs: a port renamed is the same port; one that was deleted is missed, said, and made again; one split.
 
     h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2
 """
 
 import os
 import socket
+import subprocess
 
 import pytest
 
@@ -100,3 +101,52 @@ def test_a_datagram_socket_is_a_port(make, tmp_path):
 
 def warnings(sw):
     return sw.json("status")["switchd"]["warnings"]
+
+
+def netdevs(sw):
+    return {line.split()[0] for line in sw.ip("-br link").splitlines()}
+
+
+def test_a_port_is_split_and_made_whole_again(make):
+    """The parts take the neighbour's number; others forward on meanwhile; a wrong split changes nothing."""
+    sw = make.asic()
+    for i in (3, 4):
+        sw.host(f"h{i}", i).address(f"10.9.0.{i}/24")
+    sw.route_two_hosts()
+    sw.ip("link add br0 up type bridge")
+    for i in (3, 4):
+        sw.ip(f"link set swp{i} up master br0")
+    h3 = sw.hosts["h3"]
+    net.wait_until("h3 to reach h4", lambda: h3.ping("10.9.0.4"), timeout=10)
+    sw.sync()
+    for words, why in ((("swp1", "3"), "can be split into 2 or 4"), (("swp2", "2"), "this row's first is swp1"),
+                       (("swp77", "2"), "has no such port")):
+        with pytest.raises(net.CommandError) as e:
+            sw.tandem("port", "split", *words)
+        assert why in str(e.value), str(e.value)
+        assert h3.ping("10.9.0.4")
+
+    stream = h3.ns.popen("ping", "-q", "-i", "0.02", "-c", "200", "10.9.0.4", stdout=subprocess.PIPE, text=True)
+    sw.tandem("port", "split", "swp1", "2")
+    assert stream.poll() is None, "the split took longer than the stream: nothing is proved"
+    said = stream.communicate(timeout=20)[0]
+    assert "200 received, 0% packet loss" in said, said
+    assert {"swp1s0", "swp1s1", "swp3"} <= netdevs(sw) and not {"swp1", "swp2"} & netdevs(sw), netdevs(sw)
+    rows = {r["port"]: r["name"] for r in sw.show("ports")}
+    assert (rows[1], rows[2], rows[3]) == ("swp1s0", "swp1s1", "swp3"), rows
+    for i, part in ((1, "swp1s0"), (2, "swp1s1")):
+        sw.ip(f"link set {part} up")
+        sw.ip(f"addr add 10.{i}.0.1/24 dev {part}")
+    net.wait_until("h1 to reach h2 by the parts", lambda: sw.hosts["h1"].ping("10.2.0.2"), timeout=10)
+    sw.kill("switchd")
+    sw.tandem("up")
+    assert sw.hosts["h1"].ping("10.2.0.2"), "a restart keeps the parts"
+    assert "port 2," in sw.tandem("trace", "swp1s1", "--icmp", "10.2.0.2", "10.1.0.2"), "its number is the neighbour's"
+
+    sw.tandem("port", "unsplit", "swp1")
+    assert {"swp1", "swp2"} <= netdevs(sw) and not {"swp1s0", "swp1s1"} & netdevs(sw), netdevs(sw)
+    for i in (1, 2):
+        sw.ip(f"link set swp{i} up")
+        sw.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
+    net.wait_until("h1 to reach h2 again", lambda: sw.hosts["h1"].ping("10.2.0.2"), timeout=10)
+    assert "no differences" in sw.tandem("audit", "--wait", "5")

@@ -26,7 +26,7 @@ mod session;
 
 pub use control::{Outcome, PostError, Request, SalControl};
 pub use io::{Event, RxMeta, SalIo};
-pub use platform::{Platform, PlatformPort};
+pub use platform::{Platform, PlatformPort, Splits};
 pub use session::{Attach, Sal};
 
 use tandem_abi::{Corrupt, Status};

@@ -1,8 +1,13 @@
 //! What the board is: the port map and the EEPROM image of `struct tnd_platform`
 //! (seed 000, 6.1 and 6.4; EEPROM: ONIE's TlvInfo format).
 
+use std::collections::BTreeMap;
+
 use tandem_abi::raw;
 use zerocopy::FromBytes;
+
+/// Ports to split, and into how many: `swp1` → 4.
+pub type Splits = BTreeMap<String, u16>;
 
 /// Ports that a platform may have at most: what one process can sensibly hold open.
 const PORTS_MAX: usize = 512;
@@ -19,10 +24,12 @@ const TLV_CRC32: u8 = 0xfe;
 pub struct PlatformPort {
     /// Number in all objects, from 1.
     pub port: u16,
-    /// Number printed on the box, from 1.
+    /// Number printed on the box, from 1; of a part, its cage's.
     pub front_panel: u16,
-    /// `swp1`: the netdev's name.
+    /// `swp1`, or `swp1s0` of a part: the netdev's name.
     pub name: String,
+    /// `TND_BREAKOUT_*`: what its cage can be split into; of a part, nothing.
+    pub breakout_modes: u32,
     /// Base MAC plus index; `None` when the EEPROM has no usable base.
     pub mac: Option<[u8; 6]>,
     /// Mbit/s at most.
@@ -86,6 +93,7 @@ impl Platform {
                 port: p.port,
                 front_panel: p.front_panel,
                 name: format!("swp{}", p.front_panel),
+                breakout_modes: p.breakout_modes,
                 mac: mac_base.and_then(|base| nth_mac(base, index, mac_count)),
                 max_speed_mbps: p.max_speed_mbps,
             });
@@ -98,6 +106,67 @@ impl Platform {
             ports,
             warnings,
         })
+    }
+
+    /// Splits ports (seed 000, 6.2): a part needs a port number of its own, and the chip has one per cage, so a port in
+    /// *n* parts takes the numbers of its neighbours as well, in rows that begin at multiples of *n*. They are disabled: no
+    /// netdev has their name. All of `splits`, or an error and nothing.
+    pub fn split(&mut self, splits: &Splits) -> Result<(), PlatformError> {
+        let mut ports = self.ports.clone();
+        for (name, &parts) in splits {
+            let wrong =
+                |why: String| PlatformError(format!("{name} can't be split into {parts}: {why}"));
+            let at = self
+                .ports
+                .iter()
+                .position(|p| p.name == *name)
+                .ok_or_else(|| wrong(format!("{} has no such port", self.chip)))?;
+            let whole = self.ports.get(at).map_or(0, |p| p.breakout_modes);
+            let n = usize::from(parts);
+            let mode = match parts {
+                2 => raw::TND_BREAKOUT_2,
+                4 => raw::TND_BREAKOUT_4,
+                _ => 0,
+            };
+            if whole & mode == 0 {
+                let modes: Vec<&str> = [(raw::TND_BREAKOUT_2, "2"), (raw::TND_BREAKOUT_4, "4")]
+                    .iter()
+                    .filter_map(|(bit, text)| (whole & bit != 0).then_some(*text))
+                    .collect();
+                return Err(wrong(match modes.as_slice() {
+                    [] => "its cage has one port".into(),
+                    some => format!("its cage can be split into {}", some.join(" or ")),
+                }));
+            }
+            if at % n != 0 {
+                let begins = self.ports.get(at - at % n).map_or("", |p| &p.name);
+                return Err(wrong(format!(
+                    "ports are wired in rows of {n}, this row's first is {begins}"
+                )));
+            }
+            let row = self
+                .ports
+                .get(at..at + n)
+                .ok_or_else(|| wrong("its row is not complete".into()))?;
+            if let Some(other) = row
+                .iter()
+                .find(|p| p.name != *name && splits.contains_key(&p.name))
+            {
+                return Err(wrong(format!(
+                    "it needs {}, which is to be split itself",
+                    other.name
+                )));
+            }
+            let cage = row.first().map_or(0, |p| p.front_panel);
+            for (index, port) in ports.iter_mut().skip(at).take(n).enumerate() {
+                port.name = format!("{name}s{index}");
+                port.front_panel = cage;
+                port.breakout_modes = 0;
+                port.max_speed_mbps /= u32::from(parts);
+            }
+        }
+        self.ports = ports;
+        Ok(())
     }
 }
 
@@ -245,6 +314,82 @@ mod tests {
         let mut outside = blob(&[(1, 1)], &image);
         outside[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(Platform::parse(&outside).is_err());
+    }
+
+    fn board(ports: u16, modes: u32) -> Platform {
+        let map: Vec<(u16, u16)> = (1..=ports).map(|n| (n, n)).collect();
+        let mut p = Platform::parse(&blob(&map, &eeprom([2, 0, 0, 0, 0, 0], 0))).unwrap();
+        for port in &mut p.ports {
+            port.breakout_modes = modes;
+            port.max_speed_mbps = 100_000;
+        }
+        p
+    }
+
+    fn names(p: &Platform) -> String {
+        let names: Vec<&str> = p.ports.iter().map(|p| p.name.as_str()).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn a_split_takes_the_neighbours() {
+        let mut p = board(8, raw::TND_BREAKOUT_2 | raw::TND_BREAKOUT_4);
+        let macs: Vec<_> = p.ports.iter().map(|p| p.mac).collect();
+        let splits = Splits::from([("swp1".into(), 4), ("swp7".into(), 2)]);
+        p.split(&splits).unwrap();
+        assert_eq!(
+            names(&p),
+            "swp1s0 swp1s1 swp1s2 swp1s3 swp5 swp6 swp7s0 swp7s1"
+        );
+        assert!(
+            p.ports.iter().zip(1..).all(|(p, n)| p.port == n),
+            "each has a number of its own"
+        );
+        assert_eq!(p.ports.iter().map(|p| p.mac).collect::<Vec<_>>(), macs);
+        let speeds: Vec<_> = p.ports.iter().map(|p| p.max_speed_mbps / 1000).collect();
+        assert_eq!(speeds, [25, 25, 25, 25, 100, 100, 50, 50]);
+        assert_eq!(p.ports[7].front_panel, 7);
+    }
+
+    #[test]
+    fn what_can_t_be_split_says_why_and_changes_nothing() {
+        let both = raw::TND_BREAKOUT_2 | raw::TND_BREAKOUT_4;
+        let cases = [
+            (
+                both,
+                vec![("swp1", 3)],
+                "swp1 can't be split into 3: its cage can be split into 2 or 4",
+            ),
+            (
+                raw::TND_BREAKOUT_4,
+                vec![("swp1", 2)],
+                "its cage can be split into 4",
+            ),
+            (0, vec![("swp1", 2)], "its cage has one port"),
+            (
+                both,
+                vec![("swp2", 2)],
+                "ports are wired in rows of 2, this row's first is swp1",
+            ),
+            (both, vec![("swp9", 2)], "tiny has no such port"),
+            (both, vec![("swp5", 4)], "its row is not complete"),
+            (
+                both,
+                vec![("swp1", 4), ("swp3", 2)],
+                "it needs swp3, which is to be split itself",
+            ),
+        ];
+        for (modes, splits, why) in cases {
+            let mut p = board(6, modes);
+            let before = p.clone();
+            let splits = splits
+                .iter()
+                .map(|(n, parts)| ((*n).to_owned(), *parts))
+                .collect();
+            let e = p.split(&splits).unwrap_err().to_string();
+            assert!(e.contains(why), "{e}");
+            assert_eq!(p, before);
+        }
     }
 
     #[test]

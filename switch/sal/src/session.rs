@@ -10,7 +10,7 @@ use tandem_carrier::{Bell, CarrierError, DriverSide};
 use crate::SalError;
 use crate::control::SalControl;
 use crate::io::{Parts, SalIo};
-use crate::platform::Platform;
+use crate::platform::{Platform, Splits};
 
 /// How to attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,16 @@ pub struct Sal {
 }
 
 impl Sal {
-    /// Connects; `name` is what a refused second driver is told.
-    pub fn connect(path: &Path, name: &str, timeout: Duration) -> Result<Sal, SalError> {
+    /// Connects; `name` is what a refused second driver is told, `splits` the ports that are to be split.
+    pub fn connect(
+        path: &Path,
+        name: &str,
+        splits: &Splits,
+        timeout: Duration,
+    ) -> Result<Sal, SalError> {
         let driver = DriverSide::connect(path, name, timeout)?;
-        let platform = Platform::parse(&driver.platform())?;
+        let mut platform = Platform::parse(&driver.platform())?;
+        platform.split(splits)?;
         Ok(Sal { driver, platform })
     }
 
@@ -99,5 +105,15 @@ impl Sal {
     /// A duplicate of what is kept.
     pub fn get(&mut self, name: &str) -> Result<Option<OwnedFd>, CarrierError> {
         self.driver.get(name)
+    }
+
+    /// All names that are kept, sorted.
+    pub fn kept(&mut self) -> Result<Vec<String>, CarrierError> {
+        self.driver.kept()
+    }
+
+    /// Lets the device close what it keeps under `name`; false: nothing was.
+    pub fn forget(&mut self, name: &str) -> Result<bool, CarrierError> {
+        self.driver.forget(name)
     }
 }

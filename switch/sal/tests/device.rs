@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use tandem_abi::{LayoutSpec, Status, command, raw};
 use tandem_carrier::{DeviceEvent, DeviceSide};
-use tandem_sal::{Attach, Event, Outcome, PostError, Request, Sal, SalControl, SalError, SalIo};
+use tandem_sal::{
+    Attach, Event, Outcome, PostError, Request, Sal, SalControl, SalError, SalIo, Splits,
+};
 use zerocopy::IntoBytes;
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -90,7 +92,7 @@ impl Device {
     }
 
     fn attach(&self) -> (Sal, SalControl, SalIo) {
-        let mut sal = Sal::connect(&self.path, "test", LIMIT).unwrap();
+        let mut sal = Sal::connect(&self.path, "test", &Splits::new(), LIMIT).unwrap();
         let (control, io) = sal.attach(Attach::Cold).unwrap();
         (sal, control, io)
     }
@@ -395,7 +397,15 @@ fn a_device_that_goes_away_is_noticed() {
     control.post(0, 1, &nop(), 0).unwrap();
     control.flush();
     assert!(control.reap(0, 10, &mut |_| {}).is_ok());
-    assert!(Sal::connect(std::path::Path::new("/nonexistent"), "x", LIMIT).is_err());
+    assert!(
+        Sal::connect(
+            std::path::Path::new("/nonexistent"),
+            "x",
+            &Splits::new(),
+            LIMIT
+        )
+        .is_err()
+    );
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Parser, ValueEnum};
 use serde::Deserialize;
+use tandem_sal::Splits;
 
 /// What happens to what does not fit into the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -26,7 +27,10 @@ pub struct Args {
     /// What happens to what does not fit [default: trap].
     #[arg(long, value_enum)]
     pub policy: Option<Policy>,
-    /// A TOML file with the keys `policy` and `log`; the command line goes first.
+    /// Split a front-panel port into 2 or 4, if its cage can; its neighbours are disabled.
+    #[arg(long = "split", value_name = "swpN=PARTS", value_parser = split)]
+    pub splits: Vec<(String, u16)>,
+    /// A TOML file with the keys `policy`, `log` and `split`; the command line goes first.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter [default: info].
@@ -42,6 +46,14 @@ pub struct Args {
 struct File {
     policy: Option<Policy>,
     log: Option<String>,
+    #[serde(default)]
+    split: Splits,
+}
+
+fn split(text: &str) -> anyhow::Result<(String, u16)> {
+    text.split_once('=')
+        .and_then(|(port, parts)| Some((port.to_owned(), parts.parse().ok()?)))
+        .ok_or_else(|| anyhow!("wanted swpN=PARTS, such as swp1=4"))
 }
 
 /// What holds.
@@ -51,6 +63,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Log filter.
     pub log: String,
+    /// Ports that are split.
+    pub splits: Splits,
     /// Give away what isn't needed.
     pub sandbox: bool,
 }
@@ -66,7 +80,10 @@ impl Args {
                 parse(&text).with_context(|| format!("configuration {}", path.display()))?
             }
         };
+        let mut splits = file.split;
+        splits.extend(self.splits.iter().cloned());
         Ok(Settings {
+            splits,
             policy: self.policy.or(file.policy).unwrap_or(Policy::Trap),
             log: self
                 .log
@@ -91,7 +108,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("switchd-args-{}", std::process::id()));
         std::fs::write(
             &dir,
-            "policy = \"fail\"\nlog = \"debug\"\nprofile = \"tiny\"\n",
+            "policy = \"fail\"\nlog = \"debug\"\nprofile = \"tiny\"\n[split]\nswp1 = 2\n",
         )
         .unwrap();
         let file = dir.to_str().unwrap();
@@ -105,6 +122,14 @@ mod tests {
             .settings()
             .unwrap();
         assert_eq!(s.policy, Policy::Trap);
+        assert_eq!(s.splits, Splits::from([("swp1".into(), 2)]));
+        let more = ["switchd", "--config", file, "--split", "swp5=4"];
+        let s = Args::try_parse_from(more).unwrap().settings().unwrap();
+        let both = Splits::from([("swp1".into(), 2), ("swp5".into(), 4)]);
+        assert_eq!(s.splits, both);
+        for wrong in ["swp1", "swp1=", "swp1=two", "=x"] {
+            assert!(Args::try_parse_from(["switchd", "--split", wrong]).is_err());
+        }
         std::fs::remove_file(dir).unwrap();
         assert!(parse("policy = \"maybe\"").is_err());
     }

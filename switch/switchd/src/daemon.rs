@@ -11,13 +11,13 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
 use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
-use tandem_sal::{Attach, Sal};
+use tandem_sal::{Attach, Sal, Splits};
 
 use crate::args::{Policy, Settings};
 use crate::core::{self, Core, Job, Plant, attach};
 use crate::forward_mark::ForwardMark;
 use crate::io::{self, IoStats};
-use crate::ports::Port;
+use crate::ports::{self, Port};
 use crate::source::netlink::{Config as NetlinkConfig, NetlinkSource};
 use crate::source::{Heard, Message, Source};
 use crate::view::SharedView;
@@ -71,7 +71,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     }
     clock::now_ns();
 
-    let Some(mut sal) = wait_for_device(&instance, &stop)? else {
+    let Some(mut sal) = wait_for_device(&instance, &settings.splits, &stop)? else {
         return Ok(());
     };
     let platform = sal.platform().clone();
@@ -80,6 +80,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let mut tc = Tc::open()?;
     let view = SharedView::default();
     let mut ports = Vec::with_capacity(platform.ports.len());
+    ports::let_go(&platform.ports, &mut sal)?;
     for map in &platform.ports {
         let port = Port::open(map, &mut sal)?;
         port.attach_mark(&mark, &mut tc)?;
@@ -160,6 +161,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         name: driver_name(&instance),
         policy,
         ports: Arc::clone(&ports),
+        splits: settings.splits.clone(),
         platform,
         mark,
         tc,
@@ -245,11 +247,15 @@ fn driver_name(instance: &Instance) -> String {
 }
 
 /// Connects; waits for an asicd that is not there yet. `None`: told to stop meanwhile.
-fn wait_for_device(instance: &Instance, stop: &AtomicBool) -> anyhow::Result<Option<Sal>> {
+fn wait_for_device(
+    instance: &Instance,
+    splits: &Splits,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Sal>> {
     let mut said = false;
     let mut busy = 0;
     while !stop.load(Relaxed) {
-        match attach::connect(&instance.driver_socket(), &driver_name(instance)) {
+        match attach::connect(&instance.driver_socket(), &driver_name(instance), splits) {
             Ok(sal) => return Ok(Some(sal)),
             Err(e) => {
                 use tandem_carrier::CarrierError;

@@ -40,11 +40,29 @@ pub trait Keeper {
     fn get(&mut self, name: &str) -> anyhow::Result<Option<OwnedFd>>;
     /// Keeps a duplicate of `fd`.
     fn keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> anyhow::Result<()>;
+    /// All names under which something is kept.
+    fn kept(&mut self) -> anyhow::Result<Vec<String>>;
+    /// Closes what is kept under `name`.
+    fn forget(&mut self, name: &str) -> anyhow::Result<()>;
 }
 
 /// Under which names a port's queues are kept.
 fn kept_name(port: &str, queue: usize) -> String {
     format!("tap/{port}/{queue}")
+}
+
+/// Lets go of ports that are not in `map` any more, such as the neighbours of one that is split now: with the last
+/// descriptor their netdevs go, and with them what was configured there.
+pub fn let_go(map: &[PlatformPort], keeper: &mut dyn Keeper) -> anyhow::Result<()> {
+    for kept in keeper.kept()? {
+        let Some((name, _)) = kept.strip_prefix("tap/").and_then(|k| k.rsplit_once('/')) else {
+            continue;
+        };
+        if map.iter().all(|p| p.name != name) {
+            keeper.forget(&kept)?;
+        }
+    }
+    Ok(())
 }
 
 impl Port {

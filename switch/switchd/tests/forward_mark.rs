@@ -28,6 +28,7 @@ fn map(n: u16) -> PlatformPort {
         front_panel: n,
         name: format!("swp{n}"),
         mac: Some([2, 0x54, 0, 0, 0, n as u8]),
+        breakout_modes: 0,
         max_speed_mbps: 0,
     }
 }

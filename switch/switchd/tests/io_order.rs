@@ -19,7 +19,7 @@ use tandem_abi::{LayoutSpec, Memory, Status, raw};
 use tandem_carrier::{DeviceEvent, DeviceSide};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
-use tandem_sal::{Attach, PlatformPort, Sal, SalControl};
+use tandem_sal::{Attach, PlatformPort, Sal, SalControl, Splits};
 use tandem_switchd::forward_mark::ForwardMark;
 use tandem_switchd::io::{self, Command, IoStats, News, Signals};
 use tandem_switchd::ports::Port;
@@ -194,7 +194,7 @@ fn bench(what: &str) -> Option<Bench> {
     let (order, orders) = mpsc::channel();
     let (sent_to, sent) = mpsc::channel();
     let device = device(&path, stop.clone(), orders, sent_to);
-    let sal = Sal::connect(&path, "test", Duration::from_secs(5)).unwrap();
+    let sal = Sal::connect(&path, "test", &Splits::new(), Duration::from_secs(5)).unwrap();
     let maps: Vec<PlatformPort> = sal.platform().ports.clone();
     let view = SharedView::default();
     let (ports, source) = ns.enter(|| {

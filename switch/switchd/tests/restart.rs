@@ -54,6 +54,7 @@ fn a_kept_port_keeps_carrier_fdb_and_filters() {
         front_panel: 1,
         name: "swp1".into(),
         mac: Some([2, 0x54, 0, 0, 0, 1]),
+        breakout_modes: 0,
         max_speed_mbps: 0,
     };
     let mut kept = Kept::default();

@@ -85,7 +85,10 @@ pub struct Up {
     /// swp4=dgram:LOCAL,REMOTE (Unix datagram sockets, as QEMU's -netdev dgram)
     #[arg(long = "port", value_name = "SWPN=CABLE")]
     pub ports: Vec<String>,
-    /// All that in a file (profile, policy, [ports]); options win over the file
+    /// Split a port of a cage into 2 or 4: swp1=4; its neighbours are disabled
+    #[arg(long = "split", value_name = "SWPN=PARTS")]
+    pub splits: Vec<String>,
+    /// All that in a file (profile, policy, [ports], [split]); options win over the file
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// When something does not fit: trap (correct, slow) or fail (flag only; loses packets, for teaching)
@@ -291,6 +294,18 @@ pub enum Port {
         port: String,
         /// Mbit/s, preamble and gap included
         mbps: u32,
+    },
+    /// Make several ports of one: swp1s0, swp1s1, …; its neighbours are disabled. What was configured on these is gone
+    Split {
+        /// Which port: swp1
+        port: String,
+        /// 2 or 4, as its cage can
+        parts: u16,
+    },
+    /// Make one port of the parts again
+    Unsplit {
+        /// Which port: swp1
+        port: String,
     },
 }
 

@@ -40,6 +40,9 @@ pub struct Config {
     pub log: Option<String>,
     /// `swp1 = "eth3"`
     pub ports: BTreeMap<String, String>,
+    /// `swp1 = 4`: ports that are split
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub split: BTreeMap<String, u16>,
 }
 
 impl Config {
@@ -69,7 +72,9 @@ impl Config {
         let mut config = match &up.file {
             Some(path) => Self::read(path)?,
             // `tandem up` alone starts what was there before
-            None if up.ports.is_empty() && last.exists() => Self::read(&last)?,
+            None if up.ports.is_empty() && up.splits.is_empty() && last.exists() => {
+                Self::read(&last)?
+            }
             None => Config::default(),
         };
         if let Some(p) = &up.profile {
@@ -90,6 +95,17 @@ impl Config {
             };
             check_port(name, cable)?;
             config.ports.insert(name.into(), cable.into());
+        }
+        for split in &up.splits {
+            let parts = split
+                .split_once('=')
+                .and_then(|(name, parts)| Some((name, parts.parse().ok()?)));
+            let Some((name, parts)) = parts else {
+                bail!(Usage(format!(
+                    "--split {split}: wanted swpN=PARTS, such as swp1=4"
+                )));
+            };
+            config.split.insert(name.into(), parts);
         }
         Ok(config)
     }
@@ -114,6 +130,9 @@ impl Config {
             Daemon::Switchd => {
                 if let Some(p) = &self.policy {
                     w.extend(["--policy".into(), p.clone()]);
+                }
+                for (name, parts) in &self.split {
+                    w.extend(["--split".into(), format!("{name}={parts}")]);
                 }
             }
         }
@@ -288,12 +307,14 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
     let asicd_pid = instance.running(Daemon::Asicd);
     if asicd_pid.is_some() {
         let running = Config::read(&instance.config_file()).unwrap_or_else(|_| config.clone());
-        if (running.profile(), &running.ports) != (config.profile(), &config.ports) {
+        let same = (&running.ports, &running.split) == (&config.ports, &config.split);
+        if running.profile() != config.profile() || !same {
             bail!(
-                "instance {} runs with profile {} and {} ports, other than asked for: tandem --name {} down first",
+                "instance {} runs with profile {}, {} ports and {} of them split, other than asked for: tandem --name {} down first",
                 instance.name(),
                 running.profile(),
                 running.ports.len(),
+                running.split.len(),
                 instance.name()
             );
         }
@@ -338,6 +359,51 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
         actions.push(format!("{daemon} started (pid {}): {detail}", child.id()));
     }
     report(instance, &actions, out)
+}
+
+/// `tandem port split` and `unsplit` (`parts`: none): switchd starts again with other netdevs, while the chip forwards on.
+/// If it can't, it starts again as it was.
+pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> Result<Verdict> {
+    let end = Instant::now() + PATIENCE + PATIENCE;
+    let pid = serving(instance, Daemon::Switchd, end)?.with_context(|| {
+        format!(
+            "switchd does not run for instance {}: tandem up, or tandem up --split",
+            instance.name()
+        )
+    })?;
+    let before = Config::read(&instance.config_file())?;
+    let mut config = before.clone();
+    match parts {
+        Some(parts) => {
+            if let Some(have) = config.split.insert(port.to_owned(), parts) {
+                bail!("{port} is split into {have} already: tandem port unsplit {port} first");
+            }
+        }
+        None => {
+            config
+                .split
+                .remove(port)
+                .with_context(|| format!("{port} is not split"))?;
+        }
+    }
+    end_daemon(instance, Daemon::Switchd, pid)?;
+    let again = |config: &Config| {
+        let (mut child, from) = start(instance, config, Daemon::Switchd)?;
+        wait_ready(instance, Daemon::Switchd, &mut child, from, end + PATIENCE)
+    };
+    if let Err(e) = again(&config) {
+        again(&before)?;
+        return Err(e);
+    }
+    save(instance, &config)?;
+    let done = match parts {
+        Some(parts) => format!(
+            "{port} is split into {parts}: {port}s0 to {port}s{}",
+            parts - 1
+        ),
+        None => format!("{port} is one port again"),
+    };
+    report(instance, &[done], out)
 }
 
 /// What `tandem up` alone repeats: settings that a chip has started with.
@@ -411,6 +477,7 @@ mod tests {
             ports: ports.iter().map(|p| (*p).to_owned()).collect(),
             file,
             policy: None,
+            splits: Vec::new(),
             latency: false,
             log: None,
             timeout: 1.0,

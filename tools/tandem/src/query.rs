@@ -1,6 +1,7 @@
 //! `tandem status`, `explain`, `sync`, `audit` and `fault`: one question, one answer.
 
 use crate::args::{ExplainKind, Fault, Port};
+use crate::lifecycle;
 use crate::out::Out;
 use crate::table::{cell, left, render};
 use crate::{Usage, Verdict};
@@ -271,7 +272,11 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
 
 /// `tandem port`
 pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
-    let Port::Limit { port, mbps } = port;
+    let (port, mbps) = match port {
+        Port::Limit { port, mbps } => (port, mbps),
+        Port::Split { port, parts } => return lifecycle::split(instance, port, Some(*parts), out),
+        Port::Unsplit { port } => return lifecycle::split(instance, port, None, out),
+    };
     let body = json!({"port": port, "limit_mbps": mbps});
     let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/queues", &body)?;
     out.print(&v, || cell(get(&v, "applied")))?;

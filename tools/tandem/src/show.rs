@@ -10,8 +10,9 @@ use tandem_mgmt::client::query;
 use tandem_mgmt::{Client, ClientError, Daemon, Instance};
 
 /// Keys of a port's row that switchd fills; all others are asicd's.
-const SWITCHD_PORT_KEYS: [&str; 8] = [
-    "netdev", "ifindex", "mac", "mtu", "admin_up", "bridge", "state", "reason",
+const SWITCHD_PORT_KEYS: [&str; 9] = [
+    // of a part of a split port, what asicd doesn't know
+    "name", "netdev", "ifindex", "mac", "mtu", "admin_up", "bridge", "state", "reason",
 ];
 
 const PORTS: &[Column] = &[

@@ -210,13 +210,12 @@ async fn fault_plan(State(api): State<Api>, Json(body): Json<Value>) -> ApiResul
         .map_err(ApiError::bad_request)
 }
 
-/// `swp7` or `7` is 7.
+/// `swp7` or `7` is 7; `swp5s2`, a part of a port that the driver has split, has the number of the second neighbour: 7.
 fn port_number(name: &str) -> Option<u16> {
-    name.strip_prefix("swp")
-        .unwrap_or(name)
-        .parse()
-        .ok()
-        .filter(|n| *n > 0)
+    let name = name.strip_prefix("swp").unwrap_or(name);
+    let (cage, part) = name.split_once('s').unwrap_or((name, "0"));
+    let (cage, part): (u16, u16) = (cage.parse().ok()?, part.parse().ok()?);
+    cage.checked_add(part).filter(|_| cage > 0)
 }
 
 fn no_port(name: &str) -> ApiError {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tandem_abi::raw;
 use tandem_linux::netlink::tc::Tc;
-use tandem_sal::{Attach, Platform, Sal, SalControl, SalError};
+use tandem_sal::{Attach, Platform, Sal, SalControl, SalError, Splits};
 use tandem_store::model::FdbKey;
 use tandem_store::{Config, Domain, Policy, PoolInfo};
 
@@ -50,7 +50,9 @@ pub struct Plant {
     pub policy: Policy,
     /// The ports' netdevs.
     pub ports: Arc<Vec<Port>>,
-    /// The board.
+    /// Ports that are split.
+    pub splits: Splits,
+    /// The board, with them.
     pub platform: Platform,
     /// The programs at the ports.
     pub mark: ForwardMark,
@@ -88,8 +90,8 @@ impl Link {
 }
 
 /// Connects to asicd.
-pub fn connect(socket: &std::path::Path, name: &str) -> Result<Sal, SalError> {
-    Sal::connect(socket, name, CARRIER_TIMEOUT)
+pub fn connect(socket: &std::path::Path, name: &str, splits: &Splits) -> Result<Sal, SalError> {
+    Sal::connect(socket, name, splits, CARRIER_TIMEOUT)
 }
 
 impl Keeper for Sal {
@@ -98,6 +100,12 @@ impl Keeper for Sal {
     }
     fn keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> anyhow::Result<()> {
         Ok(Sal::keep(self, name, fd)?)
+    }
+    fn kept(&mut self) -> anyhow::Result<Vec<String>> {
+        Ok(Sal::kept(self)?)
+    }
+    fn forget(&mut self, name: &str) -> anyhow::Result<()> {
+        Ok(Sal::forget(self, name).map(|_| ())?)
     }
 }
 
@@ -364,7 +372,7 @@ impl Core {
     }
 
     fn reattach(&mut self) -> anyhow::Result<()> {
-        let mut sal = connect(&self.plant.socket, &self.plant.name)?;
+        let mut sal = connect(&self.plant.socket, &self.plant.name, &self.plant.splits)?;
         if sal.platform().ports != self.plant.platform.ports {
             // other ports mean other netdevs: that is a restart's business
             self.warn(format!(

@@ -80,6 +80,13 @@ impl Keeper for Kept {
         self.0.insert(name.into(), fd.try_clone_to_owned()?);
         Ok(())
     }
+    fn kept(&mut self) -> anyhow::Result<Vec<String>> {
+        Ok(self.0.keys().cloned().collect())
+    }
+    fn forget(&mut self, name: &str) -> anyhow::Result<()> {
+        self.0.remove(name);
+        Ok(())
+    }
 }
 
 /// Waits until `done`; false after `limit`.
