@@ -13,6 +13,7 @@ from lib.switch import PACE, AsicSwitch, KernelSwitch
 
 from .inside import Inside
 from .routing import RULES, TABLE
+from .tool import Tool
 from .world import INDEX, PORT_MAC, VRFS, neighbour_times
 
 PREFIX = "tnt-"
@@ -39,34 +40,33 @@ class Side:
     def __init__(self, sw):
         self.sw = sw
         self.inside = Inside(sw.ns.name)
+        self.tools = {}
         self.cut = set()   # hosts whose cable is cut
         self.answers = {}  # host -> {address as bytes: MAC as bytes}
         self.wires = {h: packet.Wire(host.ns, answer=lambda f, h=h: answer(f, self.answers.get(h)))
                       for h, host in sw.hosts.items()}
 
-    def begin(self, tool, lines):
-        """Starts `ip -force -batch`, `bridge ...` or `tc ...`; `end` tells what was refused."""
-        words = [*tool, "-n", self.sw.ns.name, "-force", "-batch", "-"]
-        p = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        p.stdin.write("\n".join(lines) + "\n")
-        p.stdin.close()
-        return p
+    def tool(self, *words):
+        """`ip`, `ip -6`, `bridge` or `tc` in the switch's namespace, as long as a scenario lasts."""
+        if words not in self.tools:
+            self.tools[words] = Tool(words, self.sw.ns.name)
+        return self.tools[words]
+
+    def put_away(self):
+        """Ends these."""
+        for t in self.tools.values():
+            t.close()
+        self.tools = {}
 
     def show(self, tool):
         """Starts a command that answers several questions: its process, to be given them."""
         return subprocess.Popen([*tool, "-n", self.sw.ns.name, "-force", "-batch", "-"], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
-    @staticmethod
-    def end(p):
-        said = p.stderr.read()
-        p.wait(30)
-        p.stderr.close()
-        return said
-
     def close(self):
         for w in self.wires.values():
             w.close()
+        self.put_away()
         self.inside.close()
         self.sw.delete()
 
@@ -175,7 +175,8 @@ class Bench:
         switches = twin.lone(self.made, prepare=lambda sw: prepare(sw, self.have))
         self.kernel, self.asic = self.sides = [Side(sw) for sw in switches]
         if "tc" in self.have:  # switchd has made one on its side
-            self.kernel.end(self.kernel.begin(["tc"], [f"qdisc add dev {p} clsact" for p in PORT_MAC]))
+            self.kernel.tool("tc").begin([f"qdisc add dev {p} clsact" for p in PORT_MAC])
+            self.kernel.tool("tc").end()
         for sw in switches:
             for h in sw.hosts.values():
                 h.ns.ip("link set eth0 mtu 9000")
@@ -195,8 +196,10 @@ class Bench:
         """The same lines to both kernels; what they refused, of each."""
         if not lines:
             return "", ""
-        running = [side.begin(tool, lines) for side in self.sides]
-        return tuple(side.end(p) for side, p in zip(self.sides, running))
+        running = [side.tool(*tool) for side in self.sides]
+        for t in running:
+            t.begin(lines)
+        return tuple(t.end() for t in running)
 
     def sysctl(self, settings):
         return tuple(side.inside.sysctl(settings) for side in self.sides)
@@ -232,9 +235,10 @@ class Bench:
             if seen and want == got or time.monotonic() > end:
                 break
             if seen:
-                self.asic.end(self.asic.begin(["ip"], [
+                self.asic.tool("ip").begin([
                     f"link set {name} type bond active_slave {active}" for name, (_, active, members) in want.items()
-                    if active and name in got and got[name][1] != active and members == got[name][2]]))
+                    if active and name in got and got[name][1] != active and members == got[name][2]])
+                self.asic.tool("ip").end()
             time.sleep(0.02)
         shared = [[f"h{m[3]}" for m in members] for mode, _, members in want.values() if "xor" in mode]
         return [f"bond {n}: {want.get(n)} in the kernel alone, {got.get(n)} with ASIC"
@@ -295,6 +299,8 @@ class Bench:
         self.both(["ip", "-6"], [*gone.routing(), "route flush table main", "neigh flush all nud all",
                                  "neigh flush all nud permanent"])
         self.both(["tc"], [f"filter del dev {dev} {hook} pref {pref}" for dev, hook, pref in gone.filters])
+        for side in self.sides:
+            side.put_away()
         self.sysctl(SETTINGS)
         self.carriers()
         self.sync()

@@ -101,7 +101,7 @@ class Play:
             if group and now != tool:
                 self.flush(tool, group)
                 group = []
-            if changed and now != tool:
+            if changed and now != tool and not self.quarrels.dead:  # a dead switchd passes no carrier on
                 self.links()  # what comes next may be refused where a link is down
                 changed = False
             tool = now
@@ -130,7 +130,7 @@ class Play:
             self.bonded = self.bonded or " type bond " in command
             if LINKS.match(command):
                 changed = True
-            if self.bonded and LINKS.match(command):
+            if self.bonded and LINKS.match(command) and not self.quarrels.dead:
                 if group:
                     self.flush(tool, group)
                     group = []
