@@ -184,7 +184,8 @@ def querier(sw, options=""):
 
 
 def to_group4(h, group, source="192.0.2.1"):
-    mac = "01:00:5e:" + ":".join(f"{int(x) & (0x7F if i == 0 else 0xFF):02x}" for i, x in enumerate(group.split(".")[1:]))
+    low = [int(x) for x in group.split(".")[1:]]
+    mac = f"01:00:5e:{low[0] & 0x7F:02x}:{low[1]:02x}:{low[2]:02x}"
     return (h, udp4_frame(mac, H[h], source, group))
 
 
@@ -211,7 +212,8 @@ def igmp_steps(_):
              frames=[to_group], fits=True, expect={"h3": 1, "h4": 1}),
         Step("a router behind h2", do=lambda sw: sw.ns.bridge("link set dev swp2 mcast_router 2"),
              frames=[to_group, to_group4("h1", "225.9.9.9")], fits=True, expect={"h2": 2, "h3": 1, "h4": 1}),
-        Step("an isolated port", do=lambda sw: [sw.ns.bridge(f"link set dev {p} isolated on") for p in ("swp1", "swp4")],
+        Step("an isolated port", do=lambda sw: [
+            sw.ns.bridge(f"link set dev {p} isolated on") for p in ("swp1", "swp4")],
              frames=[to_group], fits=True, expect={"h2": 1, "h3": 1}),
         Step("no router there, and nobody isolated", do=lambda sw: (
             sw.ns.bridge("link set dev swp2 mcast_router 0"),
@@ -264,8 +266,8 @@ def igmp3_steps(_):
         Step("h2 wants all sources", frames=[igmp3("h2", (to_ex, GROUP4)), 0.5, one, two], fits=True, expect={"h2": 2}),
         Step("h3 wants one", frames=[igmp3("h3", (allow, GROUP4, "192.0.2.101")), 0.5, one, two], fits=True,
              expect={"h2": 2, "h3": 1}),
-        Step("h4 wants all but that one", frames=[igmp3("h4", (to_ex, GROUP4, "192.0.2.101")), 0.5, one, two], fits=True,
-             expect={"h2": 2, "h3": 1, "h4": 1}),
+        Step("h4 wants all but that one", frames=[igmp3("h4", (to_ex, GROUP4, "192.0.2.101")), 0.5, one, two],
+             fits=True, expect={"h2": 2, "h3": 1, "h4": 1}),
         Step("h3 wants another as well", frames=[igmp3("h3", (allow, GROUP4, "192.0.2.102")), 0.5, one, two], fits=True,
              expect={"h2": 2, "h3": 2, "h4": 1}),
         Step("h3 wants the first no more", frames=[igmp3("h3", (block, GROUP4, "192.0.2.101")), 1.5, one, two],
@@ -334,8 +336,8 @@ def mld_steps(_):
         "fe80::1", "ff02::1:ff00:9", 58, icmpv6("fe80::1", "ff02::1:ff00:9", 135, 0, bytes(4) + target), hlim=255)))
     return [
         Step("before there is a querier: flooded", frames=[to_group], fits=True, expect=ALL_BUT_1),
-        Step("also of a group with members", frames=[mld("h3", 131, GROUP6, GROUP6, GROUP6_MAC), 0.3, to_group], fits=True,
-             expect=ALL_BUT_1),
+        Step("also of a group with members", frames=[mld("h3", 131, GROUP6, GROUP6, GROUP6_MAC), 0.3, to_group],
+             fits=True, expect=ALL_BUT_1),
         Step("which is left", frames=[mld("h3", 132, GROUP6, "ff02::2", "33:33:00:00:00:02"), 3.0]),
         # h4 is the querier, and so a router: everything goes there
         Step("only to the router", frames=[mld("h4", 130, "::", "ff02::1", "33:33:00:00:00:01", 400), 1.5, to_group],
@@ -571,3 +573,45 @@ def routed_bridge_steps(macs):
 
 def test_routed_bridge_twin(make):
     check(make, routed_bridge, routed_bridge_steps)
+
+
+# ------------------------------------------------------------------------------------------------- storm control
+
+def unknown(sw, count=200):
+    """How many of so many frames to an unknown station reach h2."""
+    with packet.Wire(sw.hosts["h1"].ns) as h1, packet.Wire(sw.hosts["h2"].ns) as h2:
+        for _ in range(count):
+            h1.send(data(NOBODY, H["h1"]))
+        time.sleep(1)
+        return len([f for f in h2.caught() if not packet.is_control(f)])
+
+
+def test_storm_control_is_kept_over_restarts(make):
+    sw = make.asic()
+    for n in (1, 2):
+        sw.host(f"h{n}", n, H[f"h{n}"])
+    sw.start()
+    twin.mute(sw)
+    twin.bridge(sw, ports=("h1", "h2"))
+    assert unknown(sw) == 200
+    said = sw.tandem("port", "storm", "swp1", "--unknown-unicast", "20", "--broadcast", "500")
+    assert "swp1: unknown_unicast at most 20 packets/s" in said and "broadcast at most 500" in said, said
+
+    def limits():
+        return {(s["dev"], s["kind"]): s["rate_packets"] for s in sw.json("show", "storms") if s["rate_packets"]}
+
+    want = {("swp1", "unknown_unicast"): 20, ("swp1", "broadcast"): 500}
+    assert limits() == want
+    assert unknown(sw) < 60
+    for daemon in ("switchd", "asicd", "switchd"):
+        sw.kill(daemon)
+        sw.tandem("up", timeout=60)
+        sw.sync()
+        assert limits() == want, daemon
+        assert unknown(sw) < 60, daemon
+    sw.tandem("port", "storm", "swp1", "--unknown-unicast", "off", "--broadcast", "off")
+    assert limits() == {}
+    assert unknown(sw) == 200
+    for wrong in (["swp99", "--broadcast", "1"], ["swp1"], ["swp1", "--broadcast", "0"]):
+        with pytest.raises(CommandError):
+            sw.tandem("port", "storm", *wrong)

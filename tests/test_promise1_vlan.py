@@ -8,9 +8,12 @@ VLAN filtering and 8021q: the lab's machine has them (tests/vm/e2e), a build mac
     h4 ── swp4  10, 20     ──┘                    h4 ── swp4 ── swp4.30 10.30.0.1, untagged 10.4.0.1
 """
 
+import struct
+import time
+
 import pytest
 
-from lib import net, twin
+from lib import net, packet, twin
 from lib.packet import ether, icmp_echo, ipv4, udp4_frame
 from lib.twin import MAC, NOBODY, Step, both, data, tagged
 
@@ -128,6 +131,61 @@ def test_vlan_filtering_twin(make):
     asic = check(make, filtering, filtering_steps)
     why = asic.api("switchd", "GET", "/v1/ports")["items"][0]["reason"]
     assert "802.1ad is not offloaded" in why, why
+
+
+# ---------------------------------------------------------------------------------------- multicast groups per VLAN
+
+def snooping(sw):
+    filtering(sw)
+    sw.ip("link set br0 type bridge mcast_snooping 1 mcast_query_response_interval 50")
+    sw.ip("link set br0 type bridge mcast_querier 1")
+    time.sleep(1.5)
+
+
+def snooping_steps(_):
+    group, other = "225.1.2.3", "225.9.9.9"
+
+    def to(h, dst, *vids):
+        low = [int(x) for x in dst.split(".")[1:]]
+        mac = f"01:00:5e:{low[0] & 0x7F:02x}:{low[1]:02x}:{low[2]:02x}"
+        return (h, tagged(udp4_frame(mac, H[h], "192.0.2.1", dst), *vids))
+
+    def join(h, *vids):
+        body = struct.pack("!BBH4s", 0x16, 0, 0, bytes(int(x) for x in group.split(".")))
+        body = body[:2] + struct.pack("!H", packet.checksum(body)) + body[4:]
+        report = ipv4("192.0.2.9", group, 2, body, ttl=1, options=b"\x94\x04\0\0")
+        return (h, tagged(ether("01:00:5e:01:02:03", H[h], packet.ETH_IP, report), *vids))
+
+    def mdb(*lines):
+        text = "".join(f"mdb {x}\n" for x in lines)
+        return lambda sw: net.run("bridge", "-n", sw.ns.name, "-batch", "-", stdin=text)
+
+    return [
+        Step("a group without members", frames=[to("h1", group, 10), to("h1", group)], fits=True, expect={}),
+        Step("a member in one VLAN", do=mdb(f"add dev br0 port swp2 grp {group} permanent vid 10"),
+             frames=[to("h1", group, 10), to("h1", group)], fits=True, expect={"h2": 1}),
+        Step("h3 joins, with its VLAN's tag", frames=[join("h3", 10), 0.7, to("h1", group, 10), to("h1", group)],
+             fits=True, expect={"h2": 1, "h3": 1}),
+        Step("from a port without tag", frames=[to("h2", group)], fits=True, expect={"h3": 1}),
+        Step("h3 joins in its PVID as well", frames=[join("h3"), 0.7, to("h1", group)], fits=True, expect={"h3": 1}),
+        Step("a router behind h4, in its VLANs", do=lambda sw: sw.ns.bridge("link set dev swp4 mcast_router 2"),
+             frames=[to("h1", group, 10), to("h1", group), to("h1", other, 10), to("h1", other)], fits=True,
+             expect={"h2": 1, "h3": 2, "h4": 2}),
+        Step("one member less", do=mdb(f"del dev br0 port swp2 grp {group} permanent vid 10"),
+             frames=[to("h1", group, 10)], fits=True, expect={"h3": 1, "h4": 1}),
+        Step("snooping per VLAN: the kernel's", do=lambda sw: sw.ip("link set br0 type bridge mcast_vlan_snooping 1"),
+             frames=[to("h1", group, 10), to("h1", other)]),
+        Step("the bridge's again", do=lambda sw: (
+            sw.ip("link set br0 type bridge mcast_vlan_snooping 0"), time.sleep(1.5)),
+             frames=[to("h1", other)], expect={}),
+        Step("the filter is switched off: entries of VLANs answer nothing",
+             do=lambda sw: sw.ip("link set br0 type bridge vlan_filtering 0"), frames=[to("h1", group)], fits=True,
+             expect={"h4": 1}),
+    ]
+
+
+def test_groups_per_vlan_twin(make):
+    check(make, snooping, snooping_steps)
 
 
 # ------------------------------------------------------------------------------------------------- routing

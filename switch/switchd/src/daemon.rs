@@ -107,6 +107,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         tracing::warn!("{w}");
     }
     let (ids, found_fdb) = attach::read_left(&mut control, how, &view)?;
+    let storms = core::storm::left(&mut control)?;
     let config = attach::store_config(&mut control, policy, ports.len())?;
 
     let heard = Arc::<Heard>::default();
@@ -174,6 +175,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             control,
             ids,
             found_fdb,
+            storms,
             attach: store_how,
             config,
             warnings,

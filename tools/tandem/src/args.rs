@@ -307,6 +307,30 @@ pub enum Port {
         /// Which port: swp1
         port: String,
     },
+    /// Limit what it may bring into a bridge, in packets a second; kept over restarts of either daemon
+    #[command(group(clap::ArgGroup::new("kind").required(true).multiple(true).args(["broadcast", "multicast", "unknown_unicast"])))]
+    Storm {
+        /// Which port: swp1
+        port: String,
+        /// Broadcast: packets a second, or off
+        #[arg(long, value_name = "PPS", value_parser = pps)]
+        broadcast: Option<u64>,
+        /// Multicast other than broadcast
+        #[arg(long, value_name = "PPS", value_parser = pps)]
+        multicast: Option<u64>,
+        /// Unicast that no FDB entry knows
+        #[arg(long, value_name = "PPS", value_parser = pps)]
+        unknown_unicast: Option<u64>,
+    },
+}
+
+/// Packets a second; 0 stands for no limit.
+fn pps(text: &str) -> Result<u64, String> {
+    match (text, text.parse()) {
+        ("off", _) => Ok(0),
+        (_, Ok(n)) if n > 0 => Ok(n),
+        _ => Err("packets a second, or off".into()),
+    }
 }
 
 /// `tandem fault`

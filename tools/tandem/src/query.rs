@@ -272,14 +272,35 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
 
 /// `tandem port`
 pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
-    let (port, mbps) = match port {
-        Port::Limit { port, mbps } => (port, mbps),
+    let asked: Vec<(Daemon, &str, Value)> = match port {
+        Port::Limit { port, mbps } => vec![(
+            Daemon::Asicd,
+            "/v1/queues",
+            json!({"port": port, "limit_mbps": mbps}),
+        )],
+        Port::Storm {
+            port,
+            broadcast,
+            multicast,
+            unknown_unicast,
+        } => [
+            ("broadcast", broadcast),
+            ("multicast", multicast),
+            ("unknown_unicast", unknown_unicast),
+        ]
+        .into_iter()
+        .filter_map(|(kind, rate)| {
+            let body = json!({"port": port, "kind": kind, "packets": (*rate)?});
+            Some((Daemon::Switchd, "/v1/storm", body))
+        })
+        .collect(),
         Port::Split { port, parts } => return lifecycle::split(instance, port, Some(*parts), out),
         Port::Unsplit { port } => return lifecycle::split(instance, port, None, out),
     };
-    let body = json!({"port": port, "limit_mbps": mbps});
-    let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/queues", &body)?;
-    out.print(&v, || cell(get(&v, "applied")))?;
+    for (daemon, path, body) in asked {
+        let v: Value = Client::to(instance, daemon).post(path, &body)?;
+        out.print(&v, || cell(get(&v, "applied")))?;
+    }
     Ok(Verdict::Yes)
 }
 

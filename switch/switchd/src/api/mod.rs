@@ -101,6 +101,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/mdb", get(mdb))
         .route("/v1/acl", get(acl))
         .route("/v1/explain/{kind}", get(explain))
+        .route("/v1/storm", post(storm))
         .route("/v1/sync", post(sync))
         .route("/v1/audit", post(audit::audit))
         .with_state(Api {
@@ -268,6 +269,38 @@ async fn explain(
         .ask(move |core| rows::explain(core, &what, &q.key))
         .await?;
     Ok(Json(answer))
+}
+
+/// Body of `POST /v1/storm`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Storm {
+    /// `swp1`
+    port: String,
+    /// `broadcast`, `multicast`, `unknown_unicast`.
+    kind: String,
+    /// Packets a second; 0: no limit.
+    packets: u64,
+}
+
+async fn storm(State(api): State<Api>, Json(body): Json<Storm>) -> ApiResult<serde_json::Value> {
+    let kinds = crate::core::storm::KINDS;
+    let Some((_, kind)) = kinds.into_iter().find(|k| k.0 == body.kind) else {
+        let all = kinds.map(|k| k.0).join(", ");
+        let text = format!("{} is no kind of storm: {all}", body.kind);
+        return Err(ApiError::bad_request(text));
+    };
+    let answer = api
+        .ask(move |core| {
+            let mut ports = core.plant().ports.iter();
+            let port = ports.find(|p| p.name == body.port).map(|p| p.port);
+            let port = port.ok_or_else(|| format!("there is no port {}", body.port))?;
+            core.set_storm(port, kind, body.packets)
+        })
+        .await?;
+    answer
+        .map(|text| Json(serde_json::json!({ "applied": text })))
+        .map_err(ApiError::bad_request)
 }
 
 async fn sync(State(api): State<Api>, body: Option<Json<SyncRequest>>) -> ApiResult<SyncAnswer> {

@@ -255,6 +255,7 @@ impl Core {
         if let Some(how) = self.attach_due.take() {
             self.store.attach(how, now);
             self.upkeep.read_fdb = true;
+            self.restore_storms();
             if self.phase == Phase::Steady {
                 self.seed_fdb(now);
             }

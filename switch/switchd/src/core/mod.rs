@@ -14,6 +14,7 @@ pub mod attach;
 pub mod ids;
 mod program;
 pub mod shadow;
+pub(crate) mod storm;
 mod upkeep;
 
 pub use attach::Plant;
@@ -121,6 +122,8 @@ pub struct Core {
     pub(crate) ids: Ids,
     /// What the chip had learned when it was attached warm, until the kernel's tables are known.
     found_fdb: Vec<attach::Found>,
+    /// Limits of ports that the operator has set.
+    storms: storm::Storms,
     writes: Vec<Write>,
     // state
     pub(crate) phase: Phase,
@@ -142,6 +145,8 @@ pub struct Parts {
     pub ids: Ids,
     /// What the chip has learned already.
     pub found_fdb: Vec<attach::Found>,
+    /// Limits of ports that it has already: packets a second by port and kind.
+    pub storms: std::collections::BTreeMap<(u16, u8), u64>,
     /// How it was attached.
     pub attach: tandem_store::Attach,
     /// The chip's pools and the operator's wishes.
@@ -203,6 +208,7 @@ impl Core {
             spared: 0,
             ids: parts.ids,
             found_fdb: parts.found_fdb,
+            storms: parts.storms,
             writes: Vec::new(),
             phase: Phase::Starting,
             attach_due: Some(parts.attach),

@@ -1,6 +1,8 @@
 //! What the kernel has, as far as it takes to know what its messages leave out. Pure: messages go
 //! in, events come out.
 
+mod bridges;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
@@ -13,8 +15,9 @@ use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
 use super::convert::{self, Ports};
 use super::filter;
-use super::querier::{self, Heard, Tracker};
+use super::querier::{Heard, Tracker};
 use super::shadow::{Change, Content, Op, Shadow};
+use bridges::snoops;
 
 const SRC: SourceId = SourceId::NETLINK;
 
@@ -133,19 +136,6 @@ fn filters(l: &model::Link) -> bool {
     matches!(l.kind, model::LinkKind::Bridge(b) if b.vlan_filtering)
 }
 
-/// What of a bridge's snooping decides which groups are told of.
-fn snoops(l: &model::Link) -> (bool, u8, u8, u8) {
-    match l.kind {
-        model::LinkKind::Bridge(b) => (
-            b.mcast_snooping,
-            b.mcast_router,
-            b.igmp_version,
-            b.mld_version,
-        ),
-        _ => (false, 0, 0, 0),
-    }
-}
-
 impl View {
     pub fn new(ports: Ports) -> Self {
         Self {
@@ -165,29 +155,6 @@ impl View {
     /// What time it is, ms.
     pub fn tick(&mut self, now: u64) {
         self.now = now;
-    }
-
-    /// A query (its response time in ms, by family), or another sign of a multicast router, passed through the CPU.
-    pub fn heard(&mut self, delays: [Option<u64>; 2]) {
-        for (family, delay) in delays.into_iter().enumerate() {
-            if let Some(delay) = delay {
-                self.heard.query(family, delay, self.now);
-            }
-        }
-        self.doubts.kinds |= KindSet::MDB.0;
-    }
-
-    /// When the bridges should be looked at, ms.
-    pub fn querier_due(&self) -> Option<u64> {
-        self.querier_due
-    }
-
-    /// A look at all of them begins.
-    pub fn begin_look(&mut self) {
-        self.querier_due = None;
-        if self.routers.values().any(|both| *both) {
-            self.doubts.kinds |= KindSet::MDB.0;
-        }
     }
 
     /// Takes the doubts that have gathered.
@@ -419,52 +386,6 @@ impl View {
         }
     }
 
-    // -- multicast groups ----------------------------------------------------------------------
-
-    fn mdb(&mut self, m: &nl::Mdb, op: Op, out: &mut Sink<'_>) {
-        for e in &m.entries {
-            upsert(out, Object::Mdb(convert::mdb_entry(m.bridge, e)));
-        }
-        if matches!(op, Op::Dumped { .. }) {
-            for r in &m.routers {
-                self.routers.insert((m.bridge, r.ifindex), r.v4 && r.v6);
-                upsert(out, Object::RouterPort(convert::router_port(m.bridge, r)));
-            }
-        } else {
-            self.doubt_groups(m);
-        }
-    }
-
-    /// A message about a router port does not say of which family; one about a source does not say what it does to the
-    /// group's other entries (the bridge's own part in them, say).
-    fn doubt_groups(&mut self, m: &nl::Mdb) {
-        let by_source = |e: &nl::MdbEntry| e.source.is_some() || e.mode.is_some();
-        if !m.routers.is_empty() || m.entries.iter().any(by_source) {
-            self.doubts.kinds |= KindSet::MDB.0;
-        }
-    }
-
-    /// Whether there are queriers that the kernel goes by.
-    fn queriers(&mut self, index: u32, told: &nl::BridgeInfo) -> [model::Querier; 2] {
-        if !told.mcast_snooping {
-            self.queriers.remove(&index);
-            return [model::Querier::None; 2];
-        }
-        let from = IpAddr::from(told.mcast.address6);
-        if self.settled {
-            return querier::believed(&told.mcast);
-        }
-        // addresses come after the devices in a dump of everything
-        let there = self.addrs6.get(&index).is_some_and(|a| a.contains(&from));
-        let own = there || self.full.is_some() && !from.is_unspecified();
-        let tracker = self.queriers.entry(index).or_default();
-        let (is, due) = tracker.look(&told.mcast, own, &self.heard, self.now);
-        let again = self.full.is_some() && told.mcast.querier;
-        let due = due.into_iter().chain(again.then_some(self.now));
-        self.querier_due = due.chain(self.querier_due).min();
-        is
-    }
-
     fn address_new(&mut self, a: model::Addr) {
         if a.addr.is_ipv6() {
             self.addrs6.entry(a.ifindex).or_default().insert(a.addr);
@@ -537,48 +458,6 @@ impl View {
         match ifindex {
             Some(i) => self.shadow.sweep(Some(v6), |c| c.uses(i), emit),
             None => self.shadow.sweep(Some(v6), |_| true, emit),
-        }
-    }
-
-    // -- VLANs of bridges --------------------------------------------------------------------
-
-    fn bridge_vlan(&mut self, v: model::BridgeVlan, out: &mut Sink<'_>) {
-        let again = match &mut self.full {
-            Some(seen) => {
-                seen.vlans.insert((v.ifindex, v.vid));
-                true
-            }
-            None => false,
-        };
-        if v.pvid {
-            // the one before is none any more, and no message says so
-            let before: Vec<model::BridgeVlan> = self
-                .vlans
-                .range((v.ifindex, 0)..=(v.ifindex, u16::MAX))
-                .map(|(_, o)| *o)
-                .filter(|o| o.pvid && o.vid != v.vid)
-                .collect();
-            for old in before {
-                let old = model::BridgeVlan { pvid: false, ..old };
-                self.vlans.insert((old.ifindex, old.vid), old);
-                upsert(out, Object::BridgeVlan(old));
-            }
-        }
-        if self.vlans.insert((v.ifindex, v.vid), v) != Some(v) || again {
-            upsert(out, Object::BridgeVlan(v));
-        }
-    }
-
-    /// A device left its bridge or is gone: its VLANs are as well.
-    fn vlans_gone(&mut self, ifindex: u32, out: &mut Sink<'_>) {
-        let keys: Vec<(u32, u16)> = self
-            .vlans
-            .range((ifindex, 0)..=(ifindex, u16::MAX))
-            .map(|(k, _)| *k)
-            .collect();
-        for k in keys {
-            self.vlans.remove(&k);
-            remove(out, Key::BridgeVlan(k.0, k.1));
         }
     }
 
@@ -668,33 +547,6 @@ impl View {
             self.doubts.kinds |= KindSet::BASE_CHAIN.0; // chains at its hooks go with it
         }
         remove(out, Key::Link(index));
-    }
-
-    fn bridge_port(
-        &mut self,
-        ifindex: u32,
-        master: u32,
-        port: Option<&nl::BridgePort>,
-        out: &mut Sink<'_>,
-    ) {
-        let Some(link) = self.links.get_mut(&ifindex) else {
-            return;
-        };
-        let mut new = link.model.clone();
-        new.master = master;
-        new.bridge_port = match (master, port) {
-            (0, _) => None,
-            (_, Some(port)) => Some(convert::bridge_port(port)),
-            (_, None) => new.bridge_port,
-        };
-        // the bridge device itself comes in such messages as well, as a port of nothing
-        if matches!(new.kind, model::LinkKind::Bridge(_)) {
-            return;
-        }
-        if new != link.model {
-            link.model = new.clone();
-            upsert(out, Object::Link(new));
-        }
     }
 
     /// The device went down (`gone`: away): what the kernel removes without a message
