@@ -40,7 +40,7 @@ const LARGE: u32 = 16384;
 /// In a root's cell: the rest is the number of a fork.
 const FORK: u32 = 1 << 31;
 /// Addresses whose loads [`Lpm::lookup_bulk`] has under way at a time.
-const BULK: usize = 32;
+const BULK: usize = 64;
 
 /// Names a route as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -221,16 +221,18 @@ impl<A: Addr> Lpm<A> {
             return;
         };
         for (addrs, answers) in addrs.chunks(BULK).zip(answers.chunks_mut(BULK)) {
+            // loads, and nothing that waits for them but their stores: more of them are under way
+            for (addr, answer) in addrs.iter().zip(answers.iter_mut()) {
+                answer.cell = root.cell(*addr);
+            }
             let mut forked = 0;
             for (addr, answer) in addrs.iter().zip(answers.iter_mut()) {
-                answer.cell = root.first(*addr);
-                forked |= answer.cell;
+                let cell = root.or_fallback(answer.cell, *addr);
+                forked |= cell;
+                *answer = self.answer(cell);
             }
             if forked & FORK != 0 {
                 self.descend_all(root, addrs, answers);
-            }
-            for answer in answers {
-                *answer = self.answer(answer.cell);
             }
         }
     }
@@ -238,7 +240,7 @@ impl<A: Addr> Lpm<A> {
     fn descend_all(&self, root: &Root, addrs: &[A], answers: &mut [Answer]) {
         for (addr, answer) in addrs.iter().zip(answers) {
             if answer.cell & FORK != 0 {
-                answer.cell = self.descend(root, answer.cell & !FORK, *addr);
+                *answer = self.answer(self.descend(root, answer.cell & !FORK, *addr));
             }
         }
     }

@@ -90,15 +90,25 @@ impl Root {
         self.short[addr.bits(0, SHORT_BITS) & ((1 << SHORT_BITS) - 1)]
     }
 
-    /// The route of an address, or its fork: a cell, or what stands in for an empty one. Both are loaded, none is
-    /// jumped over: which addresses have a cell of their own can't be foretold.
+    /// The cell of an address.
+    #[inline]
+    pub(super) fn cell<A: Addr>(&self, addr: A) -> u32 {
+        let at = addr.bits(0, self.bits);
+        self.cells.get(at).copied().unwrap_or(0)
+    }
+
+    /// The route of an address, or its fork.
     #[inline]
     pub(super) fn first<A: Addr>(&self, addr: A) -> u32 {
+        self.or_fallback(self.cell(addr), addr)
+    }
+
+    /// What stands in for an empty cell. It is loaded in any case and nothing is jumped over: which addresses have a cell
+    /// of their own can't be foretold.
+    #[inline]
+    pub(super) fn or_fallback<A: Addr>(&self, cell: u32, addr: A) -> u32 {
         let short = self.fallback(addr);
-        match self.cells.get(addr.bits(0, self.bits)) {
-            Some(c) if *c != 0 => *c,
-            _ => short,
-        }
+        if cell == 0 { short } else { cell }
     }
 
     /// A route begins or ends at cell `i`.
