@@ -15,7 +15,7 @@ import time
 import pytest
 
 from lib import packet, twin
-from lib.net import CommandError
+from lib.net import CommandError, wait_until
 from lib.packet import ETH_IP, ETH_IP6, ether, icmpv6, ipv4, ipv6, udp, udp4_frame, udp6_frame
 from lib.twin import MAC, NOBODY, Step, both, data, nft, tagged
 
@@ -324,6 +324,44 @@ def test_groups_that_do_not_fit(make):
     sw.sync()
     assert {g["state"] for g in sw.json("show", "mdb")} == {"offloaded"}
     assert "no differences" in sw.tandem("audit", "--wait", "5", timeout=60)
+
+
+def test_groups_over_restarts(make):
+    """Killed and back: the chip's entries stay; the kernel forwards until it is sure again that there is a querier."""
+    sw = make.asic()
+    for n in (1, 2, 3):
+        sw.host(f"h{n}", n, H[f"h{n}"])
+    sw.start()
+    twin.mute(sw)
+    twin.bridge(sw, "mcast_snooping 1 mcast_query_response_interval 100", ports=("h1", "h2", "h3"))
+    sw.ip("link set br0 type bridge mcast_querier 1")
+    sw.ns.bridge(f"mdb add dev br0 port swp2 grp {GROUP4} permanent")
+    sw.ns.bridge("link set dev swp3 mcast_router 2")
+
+    def offloaded():
+        return {g["group"]: g["state"] for g in sw.json("show", "mdb")} == {GROUP4: "offloaded", "routers": "offloaded"}
+
+    def table():
+        return sw.json("show", "mdb", "--hw")
+
+    wait_until("the querier to be believed", offloaded, timeout=20)
+    had = table()
+    assert [p["dev"] for p in had[0]["ports"]] == ["swp2"], had
+    for daemon in ("switchd", "asicd"):
+        sw.kill(daemon)
+        if daemon == "switchd":
+            assert table() == had
+        sw.tandem("up", timeout=60)
+        sw.sync()
+        assert table() == had, daemon
+        with packet.Wire(sw.hosts["h1"].ns) as h1, packet.Wire(sw.hosts["h2"].ns) as h2, \
+                packet.Wire(sw.hosts["h3"].ns) as h3:
+            h1.send(to_group4("h1", GROUP4)[1])
+            time.sleep(0.5)
+            got = [len([f for f in w.caught() if not packet.is_control(f)]) for w in (h2, h3)]
+            assert got == [1, 1], (daemon, got)
+        wait_until("the querier to be believed again", offloaded, timeout=20)
+        assert "no differences" in sw.tandem("audit", "--wait", "5", timeout=60)
 
 
 def mld_steps(_):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # lab: --no-driver
-# timeout: 400
+# timeout: 600
 # kernel: 6.12
 #
 # switchd: VLANs, the switch with an ASIC beside the kernel alone.
