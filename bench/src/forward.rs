@@ -8,6 +8,7 @@
 //! pinned to core 0 (the bridge has no thread: it runs where its interrupts do).
 
 use crate::Options;
+use crate::ovs::{self, Ovs};
 use crate::report::{Row, Target};
 use crate::rig::{Rig, sh};
 use anyhow::{Context, Result, ensure};
@@ -63,8 +64,31 @@ fn received(rig: &Rig) -> Result<u64> {
         .context("no counter of s0")
 }
 
-/// Offers frames for `seconds` and returns how many per second arrive at the sink, in millions.
-fn blast(rig: &Rig, frame: &[u8], seconds: f64) -> Result<f64> {
+/// What came of a blast.
+#[derive(Clone, Copy)]
+struct Blast {
+    /// Million frames per second that arrived at the sink.
+    mpps: f64,
+    /// Microseconds of processor time that the device under test took for each of them; 0 without a process.
+    cpu_us: f64,
+}
+
+/// Seconds of processor time that a process has used so far, in user space and in the kernel on its behalf.
+fn cpu_seconds(pid: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // the name, in parentheses, may have blanks; utime and stime are the 14th and 15th field, in hundredths
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: u64 = rest
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|t| t.parse::<u64>().ok())
+        .sum();
+    Ok(ticks as f64 / 100.0)
+}
+
+/// Offers frames for `seconds` and tells what arrives at the sink; `pid`: the device under test.
+fn blast(rig: &Rig, frame: &[u8], seconds: f64, pid: Option<u32>) -> Result<Blast> {
     let sink = netns::run_in_named(Some(&rig.ns("sink")), || {
         let ifindex = netns_ifindex("s0")?;
         let drop = xdp::load_drop()?;
@@ -83,11 +107,15 @@ fn blast(rig: &Rig, frame: &[u8], seconds: f64) -> Result<f64> {
             })
         });
         std::thread::sleep(Duration::from_millis(500));
-        let measure = || -> Result<f64> {
-            let (begin, first) = (Instant::now(), received(rig)?);
+        let used = || pid.map_or(Ok(0.0), cpu_seconds);
+        let measure = || -> Result<Blast> {
+            let (begin, first, cpu) = (Instant::now(), received(rig)?, used()?);
             std::thread::sleep(Duration::from_secs_f64(seconds));
-            let last = received(rig)?;
-            Ok((last - first) as f64 / begin.elapsed().as_secs_f64() / 1e6)
+            let (cpu, frames) = (used()? - cpu, (received(rig)? - first) as f64);
+            Ok(Blast {
+                mpps: frames / begin.elapsed().as_secs_f64() / 1e6,
+                cpu_us: cpu * 1e6 / frames.max(1.0),
+            })
         };
         let rate = measure();
         stop.store(true, Ordering::Relaxed);
@@ -152,7 +180,7 @@ fn bridge(rig: &Rig, devs: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
-fn with_asicd(frame: &[u8], seconds: f64) -> Result<f64> {
+fn with_asicd(frame: &[u8], seconds: f64) -> Result<Blast> {
     let mut rig = topology()?;
     rig.up("spectrum-sn2700", &["swp1=p1", "swp2=p2"])?;
     bridge(&rig, ["swp1", "swp2"])?;
@@ -161,7 +189,7 @@ fn with_asicd(frame: &[u8], seconds: f64) -> Result<f64> {
     let v: serde_json::Value = serde_json::from_str(&status)?;
     let pid = find_pid(&v, "asicd").context("no pid of asicd in `tandem -j status`")?;
     pin_process(pid, 0)?;
-    blast(&rig, frame, seconds)
+    blast(&rig, frame, seconds, Some(pid))
 }
 
 fn find_pid(v: &serde_json::Value, daemon: &str) -> Option<u32> {
@@ -180,10 +208,10 @@ fn find_pid(v: &serde_json::Value, daemon: &str) -> Option<u32> {
     }
 }
 
-fn with_bridge(frame: &[u8], seconds: f64) -> Result<f64> {
+fn with_bridge(frame: &[u8], seconds: f64) -> Result<Blast> {
     let rig = topology()?;
     bridge(&rig, ["p1", "p2"])?;
-    blast(&rig, frame, seconds)
+    blast(&rig, frame, seconds, None)
 }
 
 struct Killed(Child);
@@ -195,7 +223,7 @@ impl Drop for Killed {
     }
 }
 
-fn with_testpmd(frame: &[u8], seconds: f64) -> Result<f64> {
+fn with_testpmd(frame: &[u8], seconds: f64) -> Result<Blast> {
     let rig = topology()?;
     let mut cmd = Command::new("ip");
     cmd.args(["netns", "exec", &rig.ns("sw"), "dpdk-testpmd"]);
@@ -227,7 +255,19 @@ fn with_testpmd(frame: &[u8], seconds: f64) -> Result<f64> {
     let mut child = Killed(child.context("cannot start dpdk-testpmd (package dpdk-dev)")?);
     std::thread::sleep(Duration::from_secs(2));
     ensure!(child.0.try_wait()?.is_none(), "testpmd stopped by itself");
-    blast(&rig, frame, seconds)
+    // `ip netns exec` becomes the program
+    blast(&rig, frame, seconds, Some(child.0.id()))
+}
+
+fn with_ovs(frame: &[u8], seconds: f64) -> Result<Blast> {
+    let rig = topology()?;
+    let ovs = Ovs::new(&rig, &[("p1", &[]), ("p2", &[])])?;
+    for (mac, port) in [(GEN_MAC, "p1"), (SINK_MAC, "p2")] {
+        ovs.learn(port, 0, &mac_text(mac))?;
+    }
+    let pid = ovs.pid().context("no process of OVS")?;
+    pin_process(pid, 0)?;
+    blast(&rig, frame, seconds, Some(pid))
 }
 
 /// The rows of this benchmark.
@@ -235,7 +275,8 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for len in [60usize, 1514] {
         let frame = frame(len);
-        let (mut pmd, mut bridge) = (Vec::new(), Vec::new());
+        let (mut pmd, mut bridge, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
+        let mut ovs = Vec::new();
         for run in 0..o.pairs {
             eprint!(
                 "\r  forward {} B: pair {} of {}  ",
@@ -244,8 +285,13 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
                 o.pairs
             );
             let ours = with_asicd(&frame, o.seconds)?;
-            pmd.push((ours, with_testpmd(&frame, o.seconds)?));
-            bridge.push((ours, with_bridge(&frame, o.seconds)?));
+            let theirs = with_testpmd(&frame, o.seconds)?;
+            pmd.push((ours.mpps, theirs.mpps));
+            cpu.push((ours.cpu_us, theirs.cpu_us));
+            if ovs::is_there() {
+                ovs.push((ours.mpps, with_ovs(&frame, o.seconds)?.mpps));
+            }
+            bridge.push((ours.mpps, with_bridge(&frame, o.seconds)?.mpps));
         }
         eprintln!();
         let name = format!(
@@ -259,6 +305,22 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             &pmd,
             Target::RatioAtLeast(1.0),
         ));
+        rows.push(Row::paired(
+            &format!("{name}: processor time per packet"),
+            "us",
+            "DPDK testpmd io, AF_PACKET",
+            &cpu,
+            Target::None,
+        ));
+        if !ovs.is_empty() {
+            rows.push(Row::paired(
+                &name,
+                "Mpps",
+                "OVS, userspace datapath, system ports",
+                &ovs,
+                Target::RatioAtLeast(1.3),
+            ));
+        }
         rows.push(Row::paired(
             &name,
             "Mpps",

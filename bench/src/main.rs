@@ -4,6 +4,7 @@ mod forward;
 mod latency;
 mod lpm;
 mod memory;
+mod ovs;
 mod pipeline;
 mod prefixes;
 mod report;
