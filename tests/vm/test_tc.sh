@@ -12,6 +12,9 @@ for k in 1 2 3; do
 	ip -n h$k route add default via 10.0.$k.1
 	ip link set swp$k up
 	ip addr add 10.0.$k.1/24 dev swp$k
+	# a program that drops the answers to ARP would block as well, a little later
+	ip neigh replace 10.0.$k.2 lladdr 02:54:4e:00:00:0$k dev swp$k nud permanent
+	ip -n h$k neigh replace 10.0.$k.1 lladdr "$(cat /sys/class/net/swp$k/address)" dev eth0 nud permanent
 done
 sysctl -qw net.ipv4.ip_forward=1
 by_chip h1 10.0.2.2
