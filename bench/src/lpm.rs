@@ -150,10 +150,6 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             ours.insert(0, p.addr, p.len, p.nexthop)
                 .context("our LPM refused a prefix")?;
         }
-        // as the daemon does it between bursts
-        while let Some(c) = ours.take_crowded() {
-            tandem_linux::huge::collapse(c.cells, c.part);
-        }
         let inserts = count as f64 / begin.elapsed().as_secs_f64() / 1e3;
         eprintln!(
             "{count} prefixes: {inserts:.0} thousand inserts/s, {} MB",

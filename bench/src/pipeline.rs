@@ -387,10 +387,6 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
         ("pipeline L3, 900k routes", 0.18, &|| l3(&large)),
     ] {
         let (mut chip, flows) = make()?;
-        // as the daemon does it between bursts
-        while let Some(c) = chip.firmware.state.lpm4.take_crowded() {
-            tandem_linux::huge::collapse(c.cells, c.part);
-        }
         let mut pairs = Vec::new();
         for run in 0..o.pairs {
             eprint!("\r  {name}: pair {} of {}  ", run + 1, o.pairs);

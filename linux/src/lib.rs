@@ -8,7 +8,6 @@
 pub mod bpf;
 pub mod eventfd;
 pub mod fdpass;
-pub mod huge;
 pub mod ifreq;
 pub mod link_notify;
 pub mod netlink;

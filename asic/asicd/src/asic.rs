@@ -273,10 +273,6 @@ impl Asic {
                     .as_ref()
                     .map_or(*dropped, |tx| tx.stats().dropped + tails);
             }
-            // one part at a time: no packet waits long for it
-            if let Some(crowded) = self.fw.state.lpm4.take_crowded() {
-                tandem_linux::huge::collapse(crowded.cells, crowded.part);
-            }
             let mut sink = self.out.at(now_ns);
             pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
         }

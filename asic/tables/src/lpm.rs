@@ -92,15 +92,6 @@ pub struct Route<A> {
     pub active: bool,
 }
 
-/// A part of a root; see [`Lpm::take_crowded`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crowded<'a> {
-    /// All cells of the root.
-    pub cells: &'a [u32],
-    /// The part.
-    pub part: std::ops::Range<usize>,
-}
-
 /// Why an insert failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InsertError {
@@ -465,15 +456,6 @@ impl<A: Addr> Lpm<A> {
         self.free_nodes.clear();
         self.count = 0;
         self.pool.reset();
-    }
-
-    /// Memory in which many lookups end, and that deserves larger pages than the usual ones: a part of a root's cells, each
-    /// part once. `None`: no further one for now.
-    pub fn take_crowded(&mut self) -> Option<Crowded<'_>> {
-        self.roots
-            .iter_mut()
-            .flatten()
-            .find_map(|r| r.take_crowded())
     }
 
     /// Counts the slots that are taken in the memory itself, for audits: must equal `pool().used()`.

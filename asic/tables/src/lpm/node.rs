@@ -1,11 +1,6 @@
 //! Cells, nodes and roots.
 
-use super::{Addr, Crowded, FORK, NODE_CELLS, SHORT_BITS, STRIDE};
-
-/// Cells of one part of a root: 2 MiB, a large page of x86-64.
-const PART: usize = 1 << 19;
-/// Routes in a part with which it is crowded: most of its 512 usual pages are, or soon will be, in use then.
-const CROWD: u32 = 256;
+use super::{Addr, FORK, NODE_CELLS, SHORT_BITS, STRIDE};
 
 /// Slot of a route + 1, 0 = none; number of the node below, 0 = none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,10 +59,6 @@ pub(super) struct Root {
     /// The same for prefixes too short for a cell.
     pub(super) short: [u32; 1 << SHORT_BITS],
     pub(super) routes: u32,
-    /// Routes whose first cell is in a part, as long as it was not crowded yet.
-    crowds: Vec<u32>,
-    /// Parts that nobody was told about.
-    crowded: Vec<usize>,
 }
 
 impl Root {
@@ -79,8 +70,6 @@ impl Root {
             free_forks: Vec::new(),
             short: [0; 1 << SHORT_BITS],
             routes: 0,
-            crowds: vec![0; (1 << bits) / PART],
-            crowded: Vec::new(),
         }
     }
 
@@ -109,26 +98,6 @@ impl Root {
     pub(super) fn or_fallback<A: Addr>(&self, cell: u32, addr: A) -> u32 {
         let short = self.fallback(addr);
         if cell == 0 { short } else { cell }
-    }
-
-    /// A route begins or ends at cell `i`.
-    pub(super) fn settle(&mut self, i: usize, comes: bool) {
-        let part = i / PART;
-        let Some(n) = self.crowds.get_mut(part).filter(|n| **n < CROWD) else {
-            return;
-        };
-        *n = if comes { *n + 1 } else { n.saturating_sub(1) };
-        if *n == CROWD {
-            self.crowded.push(part);
-        }
-    }
-
-    pub(super) fn take_crowded(&mut self) -> Option<Crowded<'_>> {
-        let part = self.crowded.pop()?;
-        Some(Crowded {
-            cells: &self.cells,
-            part: part * PART..(part + 1) * PART,
-        })
     }
 
     /// The route of cell `i`.

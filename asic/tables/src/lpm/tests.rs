@@ -141,24 +141,3 @@ fn too_long_a_prefix_is_refused() {
     );
     assert_eq!(Lpm4::new(8, 1).get(0, 0, 33), None);
 }
-
-#[test]
-fn a_crowded_part_is_named_once() {
-    let mut t = Lpm4::new(LARGE, 1);
-    for i in 0..600u32 {
-        t.insert(0, 0x0200_0000 + (i << 8), 24, i).unwrap();
-        assert!((i >= 255) || t.take_crowded().is_none());
-    }
-    let c = t.take_crowded().unwrap();
-    assert_eq!(
-        (c.cells.len(), c.part.start, c.part.len()),
-        (1 << 24, 0, 1 << 19)
-    );
-    assert_eq!(t.take_crowded(), None);
-    // those that come and go are no crowd
-    for i in 0..600u32 {
-        t.insert(0, 0xc000_0200, 24, i).unwrap();
-        t.remove(0, 0xc000_0200, 24);
-    }
-    assert_eq!(t.take_crowded(), None);
-}

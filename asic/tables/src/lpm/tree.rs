@@ -53,7 +53,6 @@ impl<A: Addr> Lpm<A> {
             return;
         }
         let top = addr.bits(0, bits);
-        root.settle(top, true);
         if plen <= bits {
             for i in top..top + (1 << (bits - plen)) {
                 if let Some(c) = root.route_mut(i)
@@ -214,9 +213,6 @@ impl<A: Addr> Lpm<A> {
             }
         };
         let top = addr.bits(0, bits);
-        if plen > SHORT_BITS {
-            root.settle(top, false);
-        }
         if plen <= SHORT_BITS {
             let first = addr.bits(0, SHORT_BITS);
             root.short
