@@ -81,6 +81,8 @@ pub struct Fabric {
     /// Frames on both sides of the crossbar, replicas counted.
     waiting: usize,
     blocked: usize,
+    /// Something came to an ingress slice after the crossbar has been looked at last.
+    fresh: bool,
     /// Slice and class of the frame that the pipeline has now.
     slice: usize,
     class: u8,
@@ -107,6 +109,7 @@ impl Fabric {
             totals: FabricStats::default(),
             waiting: 0,
             blocked: 0,
+            fresh: false,
             slice: slices,
             class: CPU_CLASS,
             copies: 0,
@@ -257,6 +260,7 @@ impl Fabric {
     /// Puts what waits of the last frame into its ingress slice: once for a single port, else once per egress slice. What
     /// went to several ports takes the latter way even if only one of them is congested: floods stay in order.
     fn commit(&mut self) {
+        self.fresh = true;
         let mut pending = std::mem::take(&mut self.pending);
         for (packet, mut ports) in pending.drain(..) {
             if let ([port], 1) = (ports.as_slice(), self.copies) {
@@ -369,6 +373,7 @@ impl Fabric {
         if self.waiting == 0 && self.blocked == 0 {
             return 0;
         }
+        self.fresh = false;
         let mut sent = 0;
         loop {
             while self.round() {}
@@ -446,10 +451,10 @@ impl Fabric {
         if self.waiting == 0 && self.blocked == 0 {
             return None;
         }
-        if !self.pending.is_empty() {
+        if self.fresh || !self.pending.is_empty() {
             return Some(now_ns);
         }
-        // what has not crossed waits for room behind a port that has frames
+        // what else has not crossed waits for room behind a port that has frames
         self.egress
             .iter()
             .filter(|p| !p.is_empty() || p.blocked_until.is_some())
