@@ -391,12 +391,13 @@ impl Core {
             known = false;
             port.keep(&mut sal)?;
         }
-        let (how, store_how) = if known {
+        let (how, store_how) = if known && !self.cold_next {
             (Attach::Warm, tandem_store::Attach::Warm)
         } else {
             (Attach::Cold, tandem_store::Attach::Cold)
         };
         let (mut control, io) = sal.attach(how)?;
+        (self.cold_next, self.replaying) = (false, false);
         let config = store_config(&mut control, self.plant.policy, self.plant.ports.len())?;
         self.store.set_config(config.clone());
         self.config = config;

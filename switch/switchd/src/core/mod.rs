@@ -87,6 +87,8 @@ enum Note {
     },
     /// An id is free when this is answered.
     Deleted { cls: u16, id: u32 },
+    /// A router interface is named again in a replay; the chip may have it in another VRF.
+    Rif,
 }
 
 /// What the core is made of.
@@ -116,6 +118,10 @@ pub struct Core {
     planned: Vec<Planned>,
     unposted: VecDeque<Planned>,
     notes: HashMap<u64, Note>,
+    /// Between BEGIN_RESYNC and END_RESYNC: what the chip has was not written by us.
+    replaying: bool,
+    /// What the chip has can't be made right in place: the next attach is a cold one.
+    cold_next: bool,
     /// Writes that the store planned and that the chip did not need.
     pub(crate) spared: u64,
     /// The chip's names of things.
@@ -205,6 +211,8 @@ impl Core {
             planned: Vec::with_capacity(4096),
             unposted: VecDeque::new(),
             notes: HashMap::new(),
+            replaying: false,
+            cold_next: false,
             spared: 0,
             ids: parts.ids,
             found_fdb: parts.found_fdb,

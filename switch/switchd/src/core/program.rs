@@ -93,7 +93,13 @@ impl Core {
             },
             now,
         )?;
-        if let Some(note) = note_of(p, body) {
+        let replayed = self.replaying && p.cls == raw::TND_CLS_RIF && p.op != raw::TND_OP_DELETE;
+        match p.op {
+            raw::TND_OP_BEGIN_RESYNC => self.replaying = true,
+            raw::TND_OP_END_RESYNC => self.replaying = false,
+            _ => {}
+        }
+        if let Some(note) = note_of(p, body).or_else(|| replayed.then_some(Note::Rif)) {
             self.notes.insert(p.token, note);
         }
         Ok(())
@@ -105,6 +111,7 @@ impl Core {
             return false;
         };
         let mut next = Vec::new();
+        let mut stuck = false;
         let result = control.reap(now, COMPLETIONS, &mut |outcome| match outcome {
             Outcome::Done { token, cpl, output } => {
                 if token >= OWN {
@@ -116,6 +123,7 @@ impl Core {
                 } else {
                     self.notes.remove(&token)
                 };
+                stuck |= matches!(note, Some(Note::Rif)) && cpl.status == raw::TND_ST_IN_USE;
                 if let Some(note) = note
                     && matches!(cpl.status, raw::TND_ST_OK | raw::TND_ST_NOENT)
                 {
@@ -137,6 +145,13 @@ impl Core {
             self.go_on(n, now);
         }
         match result {
+            // its hosts are keyed by the VRF, so it can't change with any; what refers to it is named again in the same
+            // replay, so it never gets rid of them
+            Ok(_) if stuck => {
+                self.cold_next = true;
+                self.lose("a router interface moved to another VRF meanwhile: its tables are written anew");
+                true
+            }
             Ok(n) => n > 0,
             Err(e) => {
                 self.lose(&e.to_string());
@@ -151,6 +166,7 @@ impl Core {
             Note::Member { port, vid, fid } => {
                 self.view.lock().set_member(port, vid, fid);
             }
+            Note::Rif => {}
         }
     }
 
