@@ -26,7 +26,7 @@ TURNS, EACH = 3, 60
 BEGAN = time.monotonic()
 
 
-OTHERS = re.compile(r"acl-|policer$|mirror$|lag").match
+OTHERS = re.compile(r"acl-|policer$|mirror$|lag|multicast-group").match
 
 
 class Slow(Exception):
