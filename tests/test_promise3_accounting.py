@@ -14,15 +14,7 @@ CLASS_KEYS = {"cls", "family", "pool", "cost", "free_guaranteed", "free_expected
 
 def test_pools_add_up_at_every_instant(make):
     sw = make.asic()
-    for i in (1, 2):
-        sw.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
-    sw.start()
-    sw.router()
-    for i in (1, 2):
-        sw.ip(f"link set swp{i} up")
-        sw.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
-    sw.hosts["h2"].ping("10.2.0.1")
-    sw.sync()
+    sw.route_two_hosts()
     count = 20000
     adds = [f"route add 40.{i >> 8}.{i & 255}.0/24 via 10.2.0.2" for i in range(count)]
     stop = threading.Event()

@@ -136,14 +136,7 @@ def test_netlink_overrun_is_resynced(make):
     """switchd is stopped while the kernel changes more than its socket holds; afterwards everything is right."""
     import signal
     sw = make.asic()
-    for i in (1, 2):
-        sw.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
-    sw.start()
-    sw.router()
-    for i in (1, 2):
-        sw.ip(f"link set swp{i} up")
-        sw.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
-    net.wait_until("h2 to answer", lambda: sw.hosts["h2"].ping("10.2.0.1"), timeout=10)
+    sw.route_two_hosts()
     sw.ns.ip_batch(f"route add 41.{i >> 8}.{i & 255}.0/24 via 10.2.0.2" for i in range(5000))
     sw.sync()
     resyncs = sw.json("status")["switchd"]["sync"]["resyncs"]

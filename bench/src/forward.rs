@@ -294,6 +294,9 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             bridge.push((ours.mpps, with_bridge(&frame, o.seconds)?.mpps));
         }
         eprintln!();
+        if !ovs::is_there() {
+            eprintln!("OVS is not installed (openvswitch-switch): its rows are left out");
+        }
         let name = format!(
             "forward {} B, known unicast, blast",
             if len == 60 { 64 } else { 1500 }

@@ -371,6 +371,12 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
             instance.name()
         )
     })?;
+    if !instance.config_file().exists() {
+        bail!(
+            "instance {} was not started by tandem up: put {port} into [split] of its file and restart its switchd",
+            instance.name()
+        );
+    }
     let before = Config::read(&instance.config_file())?;
     let mut config = before.clone();
     match parts {
