@@ -1,158 +1,27 @@
-//! Frames per second from one veth to another, known unicast, one flow: asicd, DPDK's testpmd, the Linux bridge.
-//!
-//! ```text
-//!  XDP redirect (core 1) ─► g0 ═ p1 ─► device under test (core 0) ─► p2 ═ s0 ─► XDP_DROP, counted by the interface
-//! ```
-//!
-//! A blast: the sender offers more than anybody takes, so the figure is what arrives. Every device under test is
-//! pinned to core 0 (the bridge has no thread: it runs where its interrupts do).
+//! Frames per second from one veth to another, known unicast, one flow: asicd, DPDK's testpmd, OVS, the Linux bridge.
 
 use crate::Options;
+use crate::blast::{self, Blast, GEN_MAC, Keep, SINK_MAC, Under, mac_text, pin_process};
+use crate::flood;
 use crate::ovs::{self, Ovs};
 use crate::report::{Row, Target};
 use crate::rig::{Rig, sh};
 use anyhow::{Context, Result, ensure};
-use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-use tandem_linux::{netns, xdp};
-
-const GEN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x11];
-const SINK_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x22];
-
-fn frame(len: usize) -> Vec<u8> {
-    let mut f = vec![0u8; len];
-    f[0..6].copy_from_slice(&SINK_MAC);
-    f[6..12].copy_from_slice(&GEN_MAC);
-    // Local experimental EtherType 1 (IEEE 802): nobody answers it
-    f[12..14].copy_from_slice(&[0x88, 0xb5]);
-    f
-}
-
-fn mac_text(mac: [u8; 6]) -> String {
-    mac.map(|b| format!("{b:02x}")).join(":")
-}
+use std::time::Duration;
 
 fn topology() -> Result<Rig> {
-    let rig = Rig::new(&["sw", "gen", "sink"])?;
-    rig.veth(("gen", "g0"), ("sw", "p1"))?;
-    rig.veth(("sink", "s0"), ("sw", "p2"))?;
-    for dev in ["p1", "p2"] {
-        // GRO gives the veth a NAPI ring, which XDP redirects into
-        sh(&[
-            "ip",
-            "netns",
-            "exec",
-            &rig.ns("sw"),
-            "ethtool",
-            "-K",
-            dev,
-            "gro",
-            "on",
-        ])?;
+    blast::topology(1)
+}
+
+/// A device under test with one sink; `keep` ends with it.
+fn under(rig: Rig, pid: Option<u32>, keep: Option<Keep>) -> Under {
+    Under {
+        _keep: keep,
+        rig,
+        sinks: 1,
+        pid,
     }
-    Ok(rig)
-}
-
-fn received(rig: &Rig) -> Result<u64> {
-    let ns = rig.ns("sink");
-    let json = sh(&["ip", "-n", &ns, "-j", "-s", "link", "show", "s0"])?;
-    let v: serde_json::Value = serde_json::from_str(&json)?;
-    v[0]["stats64"]["rx"]["packets"]
-        .as_u64()
-        .context("no counter of s0")
-}
-
-/// What came of a blast.
-#[derive(Clone, Copy)]
-struct Blast {
-    /// Million frames per second that arrived at the sink.
-    mpps: f64,
-    /// Microseconds of processor time that the device under test took for each of them; 0 without a process.
-    cpu_us: f64,
-}
-
-/// Seconds of processor time that a process has used so far, in user space and in the kernel on its behalf.
-fn cpu_seconds(pid: u32) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // the name, in parentheses, may have blanks; utime and stime are the 14th and 15th field, in hundredths
-    let rest = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = rest
-        .split_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|t| t.parse::<u64>().ok())
-        .sum();
-    Ok(ticks as f64 / 100.0)
-}
-
-/// Offers frames for `seconds` and tells what arrives at the sink; `pid`: the device under test.
-fn blast(rig: &Rig, frame: &[u8], seconds: f64, pid: Option<u32>) -> Result<Blast> {
-    let sink = netns::run_in_named(Some(&rig.ns("sink")), || {
-        let ifindex = netns_ifindex("s0")?;
-        let drop = xdp::load_drop()?;
-        xdp::attach(drop.as_fd(), ifindex)
-    })?;
-    let stop = AtomicBool::new(false);
-    let rate = std::thread::scope(|scope| {
-        let sender = scope.spawn(|| {
-            netns::run_in_named(Some(&rig.ns("gen")), || {
-                pin(1)?;
-                let prog = xdp::load_redirect(netns_ifindex("g0")?)?;
-                while !stop.load(Ordering::Relaxed) {
-                    xdp::blast(prog.as_fd(), frame, 100_000)?;
-                }
-                Ok(())
-            })
-        });
-        std::thread::sleep(Duration::from_millis(500));
-        let used = || pid.map_or(Ok(0.0), cpu_seconds);
-        let measure = || -> Result<Blast> {
-            let (begin, first, cpu) = (Instant::now(), received(rig)?, used()?);
-            std::thread::sleep(Duration::from_secs_f64(seconds));
-            let (cpu, frames) = (used()? - cpu, (received(rig)? - first) as f64);
-            Ok(Blast {
-                mpps: frames / begin.elapsed().as_secs_f64() / 1e6,
-                cpu_us: cpu * 1e6 / frames.max(1.0),
-            })
-        };
-        let rate = measure();
-        stop.store(true, Ordering::Relaxed);
-        let sent = sender
-            .join()
-            .map_err(|_| anyhow::anyhow!("the sender died"))?;
-        sent.context("XDP sender")?;
-        rate
-    })?;
-    drop(sink);
-    Ok(rate)
-}
-
-/// Index of an interface in the calling thread's namespace.
-fn netns_ifindex(dev: &str) -> std::io::Result<u32> {
-    Ok(tandem_linux::ifreq::ControlSocket::open()?
-        .link(dev)?
-        .ifindex)
-}
-
-fn pin(core: usize) -> std::io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(core);
-    rustix::thread::sched_setaffinity(None, &set)?;
-    Ok(())
-}
-
-fn pin_process(pid: u32, core: usize) -> Result<()> {
-    sh(&[
-        "taskset",
-        "-a",
-        "-p",
-        "-c",
-        &core.to_string(),
-        &pid.to_string(),
-    ])
-    .map(|_| ())
 }
 
 /// One bridge over two interfaces; the sender is behind the first, the sink behind the second.
@@ -180,7 +49,7 @@ fn bridge(rig: &Rig, devs: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
-fn with_asicd(frame: &[u8], seconds: f64) -> Result<Blast> {
+fn with_asicd() -> Result<Under> {
     let mut rig = topology()?;
     rig.up("spectrum-sn2700", &["swp1=p1", "swp2=p2"])?;
     bridge(&rig, ["swp1", "swp2"])?;
@@ -189,7 +58,7 @@ fn with_asicd(frame: &[u8], seconds: f64) -> Result<Blast> {
     let v: serde_json::Value = serde_json::from_str(&status)?;
     let pid = find_pid(&v, "asicd").context("no pid of asicd in `tandem -j status`")?;
     pin_process(pid, 0)?;
-    blast(&rig, frame, seconds, Some(pid))
+    Ok(under(rig, Some(pid), None))
 }
 
 fn find_pid(v: &serde_json::Value, daemon: &str) -> Option<u32> {
@@ -208,10 +77,10 @@ fn find_pid(v: &serde_json::Value, daemon: &str) -> Option<u32> {
     }
 }
 
-fn with_bridge(frame: &[u8], seconds: f64) -> Result<Blast> {
+fn with_bridge() -> Result<Under> {
     let rig = topology()?;
     bridge(&rig, ["p1", "p2"])?;
-    blast(&rig, frame, seconds, None)
+    Ok(under(rig, None, None))
 }
 
 struct Killed(Child);
@@ -223,7 +92,7 @@ impl Drop for Killed {
     }
 }
 
-fn with_testpmd(frame: &[u8], seconds: f64) -> Result<Blast> {
+fn with_testpmd() -> Result<Under> {
     let rig = topology()?;
     let mut cmd = Command::new("ip");
     cmd.args(["netns", "exec", &rig.ns("sw"), "dpdk-testpmd"]);
@@ -256,10 +125,11 @@ fn with_testpmd(frame: &[u8], seconds: f64) -> Result<Blast> {
     std::thread::sleep(Duration::from_secs(2));
     ensure!(child.0.try_wait()?.is_none(), "testpmd stopped by itself");
     // `ip netns exec` becomes the program
-    blast(&rig, frame, seconds, Some(child.0.id()))
+    let pid = child.0.id();
+    Ok(under(rig, Some(pid), Some(Box::new(child))))
 }
 
-fn with_ovs(frame: &[u8], seconds: f64) -> Result<Blast> {
+fn with_ovs() -> Result<Under> {
     let rig = topology()?;
     let ovs = Ovs::new(&rig, &[("p1", &[]), ("p2", &[])])?;
     for (mac, port) in [(GEN_MAC, "p1"), (SINK_MAC, "p2")] {
@@ -267,70 +137,97 @@ fn with_ovs(frame: &[u8], seconds: f64) -> Result<Blast> {
     }
     let pid = ovs.pid().context("no process of OVS")?;
     pin_process(pid, 0)?;
-    blast(&rig, frame, seconds, Some(pid))
+    Ok(under(rig, Some(pid), Some(Box::new(ovs))))
+}
+
+/// What one device under test did, run by run.
+#[derive(Default)]
+struct Runs {
+    blasts: Vec<Blast>,
+    loss_free: Vec<f64>,
+}
+
+impl Runs {
+    fn add(&mut self, under: &Under, frame: &[u8], seconds: f64) -> Result<()> {
+        let b = under.blast(frame, seconds)?;
+        let rate = under.loss_free(frame, seconds / 2.0, b.mpps * 1.5)?;
+        self.blasts.push(b);
+        self.loss_free.push(rate);
+        Ok(())
+    }
+
+    /// Ours beside theirs.
+    fn beside(&self, theirs: &Runs, what: impl Fn(&Blast) -> f64) -> Vec<(f64, f64)> {
+        let pairs = self.blasts.iter().zip(&theirs.blasts);
+        pairs.map(|(a, b)| (what(a), what(b))).collect()
+    }
 }
 
 /// The rows of this benchmark.
 pub fn run(o: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for len in [60usize, 1514] {
-        let frame = frame(len);
-        let (mut pmd, mut bridge, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
-        let mut ovs = Vec::new();
+    for (len, bytes) in [(60usize, 64), (1514, 1500)] {
+        let frame = blast::frame(len);
+        let (mut ours, mut pmd) = (Runs::default(), Runs::default());
+        let (mut ovs, mut bridge) = (Runs::default(), Runs::default());
         for run in 0..o.pairs {
-            eprint!(
-                "\r  forward {} B: pair {} of {}  ",
-                len + 4,
-                run + 1,
-                o.pairs
-            );
-            let ours = with_asicd(&frame, o.seconds)?;
-            let theirs = with_testpmd(&frame, o.seconds)?;
-            pmd.push((ours.mpps, theirs.mpps));
-            cpu.push((ours.cpu_us, theirs.cpu_us));
+            eprint!("\r  forward {bytes} B: pair {} of {}  ", run + 1, o.pairs);
+            ours.add(&with_asicd()?, &frame, o.seconds)?;
+            pmd.add(&with_testpmd()?, &frame, o.seconds)?;
             if ovs::is_there() {
-                ovs.push((ours.mpps, with_ovs(&frame, o.seconds)?.mpps));
+                ovs.add(&with_ovs()?, &frame, o.seconds)?;
             }
-            bridge.push((ours.mpps, with_bridge(&frame, o.seconds)?.mpps));
+            bridge.add(&with_bridge()?, &frame, o.seconds)?;
         }
         eprintln!();
         if !ovs::is_there() {
             eprintln!("OVS is not installed (openvswitch-switch): its rows are left out");
         }
-        let name = format!(
-            "forward {} B, known unicast, blast",
-            if len == 60 { 64 } else { 1500 }
-        );
-        rows.push(Row::paired(
-            &name,
-            "Mpps",
-            "DPDK testpmd io, AF_PACKET",
-            &pmd,
-            Target::RatioAtLeast(1.0),
-        ));
-        rows.push(Row::paired(
-            &format!("{name}: processor time per packet"),
-            "us",
-            "DPDK testpmd io, AF_PACKET",
-            &cpu,
-            Target::None,
-        ));
-        if !ovs.is_empty() {
-            rows.push(Row::paired(
-                &name,
-                "Mpps",
+        for (peer, theirs, target) in [
+            (
+                "DPDK testpmd io, AF_PACKET",
+                &pmd,
+                Target::RatioAtLeast(1.0),
+            ),
+            (
                 "OVS, userspace datapath, system ports",
                 &ovs,
                 Target::RatioAtLeast(1.3),
+            ),
+            ("Linux bridge (in the kernel)", &bridge, Target::None),
+        ] {
+            if theirs.blasts.is_empty() {
+                continue;
+            }
+            let name = format!("forward {bytes} B, known unicast");
+            let mpps = ours.beside(theirs, |b| b.mpps);
+            rows.push(Row::paired(
+                &format!("{name}, blast"),
+                "Mpps",
+                peer,
+                &mpps,
+                target,
             ));
+            let free: Vec<(f64, f64)> = ours
+                .loss_free
+                .iter()
+                .copied()
+                .zip(theirs.loss_free.iter().copied())
+                .collect();
+            rows.push(Row::paired(
+                &format!("{name}, loss-free"),
+                "Mpps",
+                peer,
+                &free,
+                target,
+            ));
+            if theirs.blasts.iter().all(|b| b.cpu_us > 0.0) {
+                let cpu = ours.beside(theirs, |b| b.cpu_us);
+                let claim = format!("{name}, blast: processor time per packet");
+                rows.push(Row::paired(&claim, "us", peer, &cpu, Target::None));
+            }
         }
-        rows.push(Row::paired(
-            &name,
-            "Mpps",
-            "Linux bridge (in the kernel)",
-            &bridge,
-            Target::None,
-        ));
     }
+    rows.extend(flood::rows(o)?);
     Ok(rows)
 }

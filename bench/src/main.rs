@@ -1,5 +1,7 @@
 //! Benchmarks by claim: `tandem-bench NAME` measures us and a peer interleaved and writes `out/bench/NAME.json`.
 
+mod blast;
+mod flood;
 mod forward;
 mod latency;
 mod lpm;

@@ -1,0 +1,246 @@
+//! Frames from an XDP sender through a device under test into sinks that drop and count them.
+//!
+//! ```text
+//!  XDP redirect (core 1) ─► g0 ═ p1 ─► device under test (core 0) ─► p2 … ═ s0 … ─► XDP_DROP, counted by the interface
+//! ```
+//!
+//! A blast offers more than anybody takes, so the figure is what arrives. An offer has a rate, so the figure is what gets lost.
+//! Every device under test is pinned to core 0 (a bridge has no thread: it runs where its interrupts do).
+
+use crate::rig::{Rig, sh};
+use anyhow::{Context, Result};
+use std::any::Any;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tandem_linux::{netns, xdp};
+
+/// The station that sends.
+pub const GEN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x11];
+/// The station that receives.
+pub const SINK_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x22];
+/// Frames that are sent in one go: half of what a veth's ring takes.
+const BURST: u32 = 128;
+/// What is called free of loss: a frame in so many may be missing, for the times when a core had to do something else.
+const LOST_OF: u64 = 1000;
+/// Steps of the search for it: each halves what is not known.
+const STEPS: usize = 8;
+
+/// A frame of so many bytes, without checksum, that nobody answers.
+pub fn frame(len: usize) -> Vec<u8> {
+    let mut f = vec![0u8; len];
+    f[0..6].copy_from_slice(&SINK_MAC);
+    f[6..12].copy_from_slice(&GEN_MAC);
+    // Local experimental EtherType 1 (IEEE 802): nobody answers it
+    f[12..14].copy_from_slice(&[0x88, 0xb5]);
+    f
+}
+
+/// A MAC address as commands have it.
+pub fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|b| format!("{b:02x}")).join(":")
+}
+
+/// Namespaces with a sender `g0` at `p1`, and sinks `s0`, `s1` … at `p2`, `p3` …
+pub fn topology(sinks: usize) -> Result<Rig> {
+    let rig = Rig::new(&["sw", "gen", "sink"])?;
+    rig.veth(("gen", "g0"), ("sw", "p1"))?;
+    for n in 0..sinks {
+        rig.veth(("sink", &format!("s{n}")), ("sw", &format!("p{}", n + 2)))?;
+    }
+    let ns = rig.ns("sw");
+    for n in 0..=sinks {
+        // GRO gives the veth a NAPI ring, which XDP redirects into
+        let dev = format!("p{}", n + 1);
+        sh(&[
+            "ip", "netns", "exec", &ns, "ethtool", "-K", &dev, "gro", "on",
+        ])?;
+    }
+    Ok(rig)
+}
+
+/// What came of a blast.
+#[derive(Clone)]
+pub struct Blast {
+    /// Million frames per second that arrived at the sinks, all together.
+    pub mpps: f64,
+    /// Microseconds of processor time that the device under test took for each of them; 0 without a process.
+    pub cpu_us: f64,
+    /// Frames and bytes that each sink got meanwhile.
+    pub sinks: Vec<(u64, u64)>,
+}
+
+/// What ends when it is dropped.
+pub type Keep = Box<dyn Any + Send + Sync>;
+
+/// A device under test between sender and sinks.
+pub struct Under {
+    /// What ends it; gone before the namespaces are.
+    pub _keep: Option<Keep>,
+    /// Where it is.
+    pub rig: Rig,
+    /// Number of sinks.
+    pub sinks: usize,
+    /// Its process, if it is one.
+    pub pid: Option<u32>,
+}
+
+impl Under {
+    /// Frames and bytes that each sink has received since it was made.
+    pub fn counted(&self) -> Result<Vec<(u64, u64)>> {
+        let json = sh(&["ip", "-n", &self.rig.ns("sink"), "-j", "-s", "link", "show"])?;
+        let links: serde_json::Value = serde_json::from_str(&json)?;
+        let links = links.as_array().context("no interfaces at the sink")?;
+        let count = |name: String| {
+            let link = links.iter().find(|l| l["ifname"] == name.as_str())?;
+            let rx = &link["stats64"]["rx"];
+            Some((rx["packets"].as_u64()?, rx["bytes"].as_u64()?))
+        };
+        (0..self.sinks)
+            .map(|n| count(format!("s{n}")).with_context(|| format!("no counter of s{n}")))
+            .collect()
+    }
+
+    fn received(&self) -> Result<u64> {
+        Ok(self.counted()?.iter().map(|c| c.0).sum())
+    }
+
+    /// The sinks drop what comes, as long as these are open.
+    fn open_sinks(&self) -> Result<Vec<OwnedFd>> {
+        let links = netns::run_in_named(Some(&self.rig.ns("sink")), || {
+            (0..self.sinks)
+                .map(|n| xdp::attach(xdp::load_drop()?.as_fd(), netns_ifindex(&format!("s{n}"))?))
+                .collect::<std::io::Result<Vec<OwnedFd>>>()
+        })?;
+        Ok(links)
+    }
+
+    /// Offers as many frames as can be sent for `seconds` and tells what arrives.
+    pub fn blast(&self, frame: &[u8], seconds: f64) -> Result<Blast> {
+        let _sinks = self.open_sinks()?;
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                self.send(|prog| {
+                    while !stop.load(Ordering::Relaxed) {
+                        xdp::blast(prog.as_fd(), frame, 100_000)?;
+                    }
+                    Ok(())
+                })
+            });
+            std::thread::sleep(Duration::from_millis(500));
+            let used = || self.pid.map_or(Ok(0.0), cpu_seconds);
+            let measure = || -> Result<Blast> {
+                let (begin, first, cpu) = (Instant::now(), self.counted()?, used()?);
+                std::thread::sleep(Duration::from_secs_f64(seconds));
+                let (cpu, last, took) = (used()? - cpu, self.counted()?, begin.elapsed());
+                let sinks: Vec<(u64, u64)> = (first.iter().zip(last))
+                    .map(|(a, b)| (b.0 - a.0, b.1 - a.1))
+                    .collect();
+                let frames = sinks.iter().map(|s| s.0).sum::<u64>() as f64;
+                Ok(Blast {
+                    mpps: frames / took.as_secs_f64() / 1e6,
+                    cpu_us: cpu * 1e6 / frames.max(1.0),
+                    sinks,
+                })
+            };
+            let rate = measure();
+            stop.store(true, Ordering::Relaxed);
+            let sent = sender
+                .join()
+                .map_err(|_| anyhow::anyhow!("the sender died"))?;
+            sent.context("XDP sender")?;
+            rate
+        })
+    }
+
+    /// Offers so many million frames per second for `seconds`; how many were sent, and how many of them got lost.
+    fn offer(&self, frame: &[u8], mpps: f64, seconds: f64) -> Result<(u64, u64)> {
+        let first = self.received()?;
+        let sent = self.send(|prog| {
+            let (begin, mut sent) = (Instant::now(), 0u64);
+            loop {
+                let t = begin.elapsed().as_secs_f64();
+                if t >= seconds {
+                    return Ok(sent);
+                }
+                let due = (t * mpps * 1e6) as u64;
+                // a sender that was kept waiting doesn't make up for it in one go
+                let burst = due.saturating_sub(sent).min(u64::from(BURST));
+                if burst < u64::from(BURST) / 4 {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                xdp::blast(prog.as_fd(), frame, burst as u32)?;
+                sent += burst;
+            }
+        })?;
+        std::thread::sleep(Duration::from_millis(100));
+        let arrived = self.received()? - first;
+        Ok((sent, sent.saturating_sub(arrived)))
+    }
+
+    /// The highest rate that is forwarded whole ([`LOST_OF`]), in million frames per second, found by halving (RFC 2544
+    /// 26.1); what was sent counts, not what was wished for. `top`: more than it can be.
+    pub fn loss_free(&self, frame: &[u8], seconds: f64, top: f64) -> Result<f64> {
+        let _sinks = self.open_sinks()?;
+        let (mut low, mut high, mut best) = (0.0, top, 0.0);
+        for _ in 0..STEPS {
+            let mpps = (low + high) / 2.0;
+            let (sent, lost) = self.offer(frame, mpps, seconds)?;
+            if lost * LOST_OF <= sent {
+                low = mpps;
+                best = f64::max(best, sent as f64 / seconds / 1e6);
+            } else {
+                high = mpps;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Runs `f` where the sender is, with the program that sends.
+    fn send<T>(&self, f: impl FnOnce(OwnedFd) -> std::io::Result<T> + Send) -> std::io::Result<T>
+    where
+        T: Send,
+    {
+        let ns = self.rig.ns("gen");
+        netns::run_in_named(Some(&ns), || {
+            pin(1)?;
+            f(xdp::load_redirect(netns_ifindex("g0")?)?)
+        })
+    }
+}
+
+/// Seconds of processor time that a process has used so far, in user space and in the kernel on its behalf.
+fn cpu_seconds(pid: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // the name, in parentheses, may have blanks; utime and stime are the 14th and 15th field, in hundredths
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: u64 = rest
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|t| t.parse::<u64>().ok())
+        .sum();
+    Ok(ticks as f64 / 100.0)
+}
+
+/// Index of an interface in the calling thread's namespace.
+fn netns_ifindex(dev: &str) -> std::io::Result<u32> {
+    Ok(tandem_linux::ifreq::ControlSocket::open()?
+        .link(dev)?
+        .ifindex)
+}
+
+fn pin(core: usize) -> std::io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    rustix::thread::sched_setaffinity(None, &set)?;
+    Ok(())
+}
+
+/// All threads of a process onto one core.
+pub fn pin_process(pid: u32, core: usize) -> Result<()> {
+    let (core, pid) = (core.to_string(), pid.to_string());
+    sh(&["taskset", "-a", "-p", "-c", &core, &pid]).map(|_| ())
+}

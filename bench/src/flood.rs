@@ -1,0 +1,197 @@
+//! One frame in, four out, two of them with a tag: asicd beside OVS.
+//!
+//! ```text
+//!                                    ┌─► p2 ═ s0   untagged
+//!   g0 ═ p1, untagged, VLAN 10 ──►  ─┼─► p3 ═ s1   untagged
+//!        nobody has this address     ├─► p4 ═ s2   802.1Q, VLAN 10
+//!                                    └─► p5 ═ s3   802.1Q, VLAN 10
+//! ```
+//!
+//! The chip is programmed by its ABI: not every kernel that measures has bridges that filter VLANs. OVS learns nothing
+//! about the destination either.
+
+use crate::Options;
+use crate::blast::{self, Under, pin_process};
+use crate::ovs::{self, Ovs};
+use crate::report::{Row, Target};
+use crate::rig::{Rig, sh, sibling};
+use anyhow::{Context, Result, ensure};
+use std::process::{Child, Command as Process, Stdio};
+use std::time::Duration;
+use tandem_abi::{Command, raw};
+use tandem_mgmt::Instance;
+use tandem_sal::{Attach, Sal, control::Request};
+
+const VLAN: u16 = 10;
+const SINKS: usize = 4;
+/// Sinks from this one on get a tag.
+const TAGGED: usize = 2;
+const LEN: usize = 60;
+
+/// A chip that goes on forwarding with what its driver, this program, has put into its tables.
+struct Chip {
+    child: Child,
+    instance: Instance,
+}
+
+impl Drop for Chip {
+    fn drop(&mut self) {
+        let _ = sh(&["kill", "-TERM", &self.child.id().to_string()]);
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(self.instance.dir());
+    }
+}
+
+fn start(rig: &Rig) -> Result<Chip> {
+    let instance = Instance::resolve(Some(rig.instance()))?;
+    let mut cmd = Process::new("ip");
+    cmd.args(["netns", "exec", &rig.ns("sw")])
+        .arg(sibling("asicd")?);
+    cmd.args(["--name", rig.instance(), "--profile", "spectrum-sn2700"]);
+    for n in 1..=SINKS + 1 {
+        cmd.args(["--port", &format!("swp{n}=p{n}")]);
+    }
+    let child = cmd
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start asicd")?;
+    let socket = instance.driver_socket();
+    let mut tries = 0;
+    let chip = Chip { child, instance };
+    let mut sal = loop {
+        match Sal::connect(
+            &socket,
+            "tandem-bench",
+            &Default::default(),
+            Duration::from_secs(2),
+        ) {
+            Ok(sal) => break sal,
+            Err(e) if tries == 100 => return Err(e).context("asicd takes no driver"),
+            Err(_) => tries += 1,
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    program(&mut sal)?;
+    Ok(chip)
+}
+
+fn program(sal: &mut Sal) -> Result<()> {
+    let (mut control, _io) = sal.attach(Attach::Cold)?;
+    let mut run = |what, command: Command| {
+        let request = Request {
+            op: command.op(),
+            cls: command.cls(),
+            body: command.body(),
+            ..Default::default()
+        };
+        control.call(what, &request).map(|_| ())
+    };
+    let vlan = raw::tnd_vlan {
+        fid: VLAN,
+        flags: raw::TND_VLAN_LEARNING,
+        ageing_s: 300,
+        ..Default::default()
+    };
+    run("VLAN", Command::create(&vlan))?;
+    for n in 0..=SINKS {
+        let port = n as u16 + 1;
+        let up = raw::tnd_port {
+            port,
+            flags: raw::TND_PORT_UP
+                | raw::TND_PORT_LEARNING
+                | raw::TND_PORT_FLOOD_UC
+                | raw::TND_PORT_FLOOD_MC
+                | raw::TND_PORT_FLOOD_BC,
+            mtu: 1500,
+            stp_state: raw::TND_STP_FORWARDING,
+            mac: [2, 0, 0, 0, 0xff, port as u8],
+            ..Default::default()
+        };
+        run("port", Command::update(&up))?;
+        let untagged = raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED;
+        let member = raw::tnd_vlan_member {
+            fid: VLAN,
+            port,
+            vid: VLAN,
+            flags: if n > TAGGED { 0 } else { untagged },
+            ..Default::default()
+        };
+        run("VLAN member", Command::create(&member))?;
+    }
+    Ok(())
+}
+
+fn with_asicd() -> Result<Under> {
+    let rig = blast::topology(SINKS)?;
+    let chip = start(&rig)?;
+    // `ip netns exec` becomes the program
+    let pid = chip.child.id();
+    pin_process(pid, 0)?;
+    Ok(Under {
+        _keep: Some(Box::new(chip)),
+        rig,
+        sinks: SINKS,
+        pid: Some(pid),
+    })
+}
+
+fn with_ovs() -> Result<Under> {
+    let rig = blast::topology(SINKS)?;
+    let (access, trunk) = (format!("tag={VLAN}"), format!("trunks={VLAN}"));
+    let (access, trunk) = ([access.as_str()], [trunk.as_str()]);
+    let ports: [(&str, &[&str]); SINKS + 1] = [
+        ("p1", &access),
+        ("p2", &access),
+        ("p3", &access),
+        ("p4", &trunk),
+        ("p5", &trunk),
+    ];
+    let ovs = Ovs::new(&rig, &ports)?;
+    let pid = ovs.pid().context("no process of OVS")?;
+    pin_process(pid, 0)?;
+    Ok(Under {
+        _keep: Some(Box::new(ovs)),
+        rig,
+        sinks: SINKS,
+        pid: Some(pid),
+    })
+}
+
+/// Copies per second; every sink must have got its own kind.
+fn copies(under: &Under, seconds: f64) -> Result<f64> {
+    let blast = under.blast(&blast::frame(LEN), seconds)?;
+    for (n, (packets, bytes)) in blast.sinks.iter().enumerate() {
+        // a veth counts what a program drops without the Ethernet header
+        let len = if n < TAGGED { LEN } else { LEN + 4 } - 14;
+        ensure!(
+            *packets > 0 && *bytes == packets * len as u64,
+            "s{n}: {packets} frames of {bytes} bytes without their headers, not of {len} each"
+        );
+    }
+    Ok(blast.mpps)
+}
+
+/// The row of this benchmark.
+pub fn rows(o: &Options) -> Result<Vec<Row>> {
+    let mut pairs = Vec::new();
+    for run in 0..o.pairs {
+        eprint!("\r  flood 64 B: pair {} of {}  ", run + 1, o.pairs);
+        let ours = copies(&with_asicd()?, o.seconds)?;
+        let theirs = match ovs::is_there() {
+            true => copies(&with_ovs()?, o.seconds)?,
+            false => f64::NAN,
+        };
+        pairs.push((ours, theirs));
+    }
+    eprintln!();
+    let name = "flood 64 B, one to four, two tagged: copies";
+    if !ovs::is_there() {
+        let ours: Vec<f64> = pairs.iter().map(|p| p.0).collect();
+        return Ok(vec![Row::alone(name, "Mpps", &ours, Target::None)]);
+    }
+    let peer = "OVS, userspace datapath, system ports";
+    let target = Target::RatioAtLeast(1.5);
+    Ok(vec![Row::paired(name, "Mpps", peer, &pairs, target)])
+}
