@@ -106,8 +106,8 @@ refused "" ethtool -s swp1 speed 100 duplex half autoneg off
 
 # ---- the lamp
 page ports | jq -e '.items[0].blinks | not' >/dev/null || fail "swp1 blinks unasked"
-ethtool -p swp1 2 &
-until_true 3 "swp1 blinks" sh -c "host 'python3 tests/vm/chip.py /v1/ports' | jq -e '.items[0].blinks'"
+ethtool -p swp1 5 &
+until_true 5 "swp1 blinks" sh -c "host 'python3 tests/vm/chip.py /v1/ports' | jq -e '.items[0].blinks'"
 wait $!
 page ports | jq -e '.items[0].blinks | not' >/dev/null || fail "swp1 blinks on"
 echo "all of it"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --no-driver
 # timeout: 2700
+# kernel: 6.12
 #
 # Random scenarios in a kernel that has every construct: the kept ones, then seeds for two minutes; with --long for half an
 # hour.

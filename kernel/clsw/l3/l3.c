@@ -248,6 +248,12 @@ static void free_all(struct clsw_l3 *l3)
 	ida_destroy(&l3->vrf_ids);
 }
 
+/*
+ * What one file initialises has one class for lockdep. These are taken under RTNL with soft interrupts on,
+ * never inside each other; vrf_ids, by contrast, under clsw_lock().
+ */
+static struct lock_class_key vlan_rif_lock;
+
 int clsw_l3_init(struct clsw_device *cd)
 {
 	struct clsw_l3 *l3 = kzalloc(sizeof(*l3), GFP_KERNEL);
@@ -263,6 +269,8 @@ int clsw_l3_init(struct clsw_device *cd)
 	xa_init_flags(&l3->vlan_rifs, XA_FLAGS_ALLOC);
 	xa_init(&l3->vlan_rif_of);
 	ida_init(&l3->vrf_ids);
+	lockdep_set_class(&l3->vlan_rifs.xa_lock, &vlan_rif_lock);
+	lockdep_set_class(&l3->vlan_rif_of.xa_lock, &vlan_rif_lock);
 	INIT_WORK(&l3->refresh_work, refresh_work);
 	INIT_WORK(&l3->flag_work, l3_flag_work);
 	INIT_DELAYED_WORK(&l3->tick_work, tick_work);
