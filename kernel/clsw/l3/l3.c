@@ -249,8 +249,8 @@ static void free_all(struct clsw_l3 *l3)
 }
 
 /*
- * What one file initialises has one class for lockdep. These are taken under RTNL with soft interrupts on,
- * never inside each other; vrf_ids, by contrast, under clsw_lock().
+ * What one file initialises has one class for lockdep. These are taken under RTNL
+ * with soft interrupts on, never inside each other; vrf_ids under clsw_lock().
  */
 static struct lock_class_key vlan_rif_lock;
 
