@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Registers. `R1` holds the context at entry, `R0` the answer, `R10` the frame pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +116,11 @@ impl Insn {
         Self::raw(op as u8 | 0x07, dst, Reg::R0, 0, imm)
     }
 
+    /// `dst = dst op src`.
+    pub const fn alu(op: Alu, dst: Reg, src: Reg) -> Self {
+        Self::raw(op as u8 | 0x0f, dst, src, 0, 0)
+    }
+
     /// `dst = *(width *)(src + off)`.
     pub const fn load(width: Width, dst: Reg, src: Reg, off: i16) -> Self {
         Self::raw(0x61 | width as u8, dst, src, off, 0)
@@ -136,14 +141,37 @@ impl Insn {
         Self::raw(0x05 | cond as u8, dst, Reg::R0, off, imm)
     }
 
+    /// `if dst cond src: skip off instructions`.
+    pub const fn jump_reg(cond: Cond, dst: Reg, src: Reg, off: i16) -> Self {
+        Self::raw(0x0d | cond as u8, dst, src, off, 0)
+    }
+
     /// Skip `off` instructions.
     pub const fn jump(off: i16) -> Self {
         Self::raw(0x05, Reg::R0, Reg::R0, off, 0)
     }
 
+    /// The same jump with another distance.
+    pub const fn skipping(self, off: i16) -> Self {
+        Insn { off, ..self }
+    }
+
     /// Call helper function `id` (linux/bpf.h, `BPF_FUNC_*`).
     pub const fn call(id: i32) -> Self {
         Self::raw(0x85, Reg::R0, Reg::R0, 0, id)
+    }
+
+    /// Call function `id` of the kernel itself (its number in the kernel's type information: [`crate::btf`]).
+    pub const fn call_kernel(id: i32) -> Self {
+        Self::raw(0x85, Reg::R0, Reg::R2, 0, id)
+    }
+
+    /// `dst = map`: takes the room of two instructions.
+    pub fn load_map(dst: Reg, map: BorrowedFd<'_>) -> [Self; 2] {
+        [
+            Self::raw(0x18, dst, Reg::R1, 0, map.as_raw_fd()),
+            Self::raw(0, Reg::R0, Reg::R0, 0, 0),
+        ]
     }
 
     /// Return R0.
@@ -194,7 +222,10 @@ pub enum ProgType {
     Xdp = 6,
 }
 
+const BPF_MAP_CREATE: libc::c_long = 0;
+const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_PROG_LOAD: libc::c_long = 5;
+const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 
 /// The part of `union bpf_attr` that BPF_PROG_LOAD of a plain program needs.
 #[repr(C)]
@@ -210,11 +241,16 @@ struct ProgLoad {
     kern_version: u32,
     prog_flags: u32,
     prog_name: [u8; 16],
+    prog_ifindex: u32,
+    expected_attach_type: u32,
 }
 
 /// `prog_flags` of a program that takes packets in several pieces (BPF_F_XDP_HAS_FRAGS): an interface with a large MTU
 /// wants it.
 pub const XDP_HAS_FRAGS: u32 = 1 << 5;
+
+/// `prog_flags` of a program that asks one netdev, and no other, what it knows of a frame (BPF_F_XDP_DEV_BOUND_ONLY).
+const XDP_DEV_BOUND_ONLY: u32 = 1 << 6;
 
 /// Loads a program. `name` is shown by `bpftool`/`tc`, at most 15 bytes of letters, digits, `_`.
 pub fn load(kind: ProgType, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
@@ -223,11 +259,28 @@ pub fn load(kind: ProgType, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
 
 /// As [`load`], with `prog_flags` of bpf(2).
 pub fn load_with(kind: ProgType, flags: u32, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
-    match try_load(kind, flags, name, insns, None) {
+    load_for(kind, flags, 0, name, insns)
+}
+
+/// An XDP program that takes frames in several pieces and may ask the netdev `ifindex` of the calling thread's network
+/// namespace what it knows of them; it runs on that one only.
+pub fn load_bound(ifindex: u32, name: &str, insns: &[Insn]) -> io::Result<OwnedFd> {
+    let flags = XDP_HAS_FRAGS | XDP_DEV_BOUND_ONLY;
+    load_for(ProgType::Xdp, flags, ifindex, name, insns)
+}
+
+fn load_for(
+    kind: ProgType,
+    flags: u32,
+    ifindex: u32,
+    name: &str,
+    insns: &[Insn],
+) -> io::Result<OwnedFd> {
+    match try_load(kind, flags, ifindex, name, insns, None) {
         Ok(fd) => Ok(fd),
         Err(first) => {
             let mut log = vec![0u8; 16 * 1024];
-            match try_load(kind, flags, name, insns, Some(&mut log)) {
+            match try_load(kind, flags, ifindex, name, insns, Some(&mut log)) {
                 Ok(fd) => Ok(fd),
                 Err(_) => {
                     let text: Vec<u8> = log.into_iter().take_while(|b| *b != 0).collect();
@@ -249,6 +302,7 @@ pub fn load_with(kind: ProgType, flags: u32, name: &str, insns: &[Insn]) -> io::
 fn try_load(
     kind: ProgType,
     flags: u32,
+    ifindex: u32,
     name: &str,
     insns: &[Insn],
     log: Option<&mut [u8]>,
@@ -260,6 +314,7 @@ fn try_load(
         insns: insns.as_ptr() as u64,
         license: license.as_ptr() as u64,
         prog_flags: flags,
+        prog_ifindex: ifindex,
         ..ProgLoad::default()
     };
     for (to, from) in attr.prog_name.iter_mut().take(15).zip(name.bytes()) {
@@ -270,7 +325,7 @@ fn try_load(
         attr.log_size = u32::try_from(log.len()).map_err(io::Error::other)?;
         attr.log_buf = log.as_mut_ptr() as u64;
     }
-    // SAFETY: `attr` is laid out as the kernel's union up to prog_name and its size is passed;
+    // SAFETY: `attr` is laid out as the kernel's union up to expected_attach_type and its size is passed;
     // the pointers in it are to memory that outlives the call, with the lengths given.
     let fd = unsafe {
         libc::syscall(
@@ -285,6 +340,73 @@ fn try_load(
     }
     // SAFETY: the kernel has just made this descriptor for us (close-on-exec); it fits an int.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// The part of `union bpf_attr` that BPF_MAP_UPDATE_ELEM uses.
+#[repr(C)]
+#[derive(Default)]
+struct MapUpdate {
+    map_fd: u32,
+    pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// A map of AF_XDP sockets by number, 0 to `entries` - 1.
+pub fn socket_map(name: &str, entries: u32) -> io::Result<OwnedFd> {
+    // map_type, key_size, value_size, max_entries, map_flags, inner_map_fd, numa_node, map_name: the head of the union
+    let mut attr = [0u32; 11];
+    let head = [BPF_MAP_TYPE_XSKMAP, 4, 4, entries];
+    for (to, from) in attr.iter_mut().zip(head) {
+        *to = from;
+    }
+    let mut text = [0u8; 16];
+    for (to, from) in text.iter_mut().take(15).zip(name.bytes()) {
+        *to = from;
+    }
+    for (to, from) in attr.iter_mut().skip(7).zip(text.chunks_exact(4)) {
+        *to = from.first_chunk().map_or(0, |c| u32::from_ne_bytes(*c));
+    }
+    // SAFETY: `attr` has the layout of the kernel's union up to map_name, and its size is passed.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_CREATE,
+            attr.as_ptr(),
+            size_of_val(&attr),
+        )
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us (close-on-exec); it fits an int.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// Puts a socket into a map that [`socket_map`] made.
+pub fn set_socket(map: BorrowedFd<'_>, key: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+    let value = socket.as_raw_fd();
+    let attr = MapUpdate {
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        key: (&raw const key) as u64,
+        value: (&raw const value) as u64,
+        ..MapUpdate::default()
+    };
+    // SAFETY: `attr` is laid out as the kernel's union and its size is passed; key and value are 4 readable bytes each,
+    // as the map was made for, and outlive the call.
+    let ret = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_UPDATE_ELEM,
+            &raw const attr,
+            size_of::<MapUpdate>(),
+        )
+    };
+    if ret < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

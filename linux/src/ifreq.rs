@@ -16,6 +16,10 @@ const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_SGRO: u32 = 0x2c;
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
@@ -266,6 +270,43 @@ impl ControlSocket {
         put(&mut value, 0, ETHTOOL_SGRO);
         put(&mut value, 4, u32::from(on));
         self.ethtool(name, &mut value)
+    }
+
+    /// Receive queues in use; 1 for a driver that can't be asked.
+    pub fn rx_queues(&self, name: &str) -> io::Result<u32> {
+        // struct ethtool_channels: max_rx, max_tx, max_other, max_combined, then what is set, in the same order
+        let mut data = [0u8; 36];
+        put(&mut data, 0, ETHTOOL_GCHANNELS);
+        match self.ethtool(name, &mut data) {
+            Ok(()) => Ok((get(&data, 20) + get(&data, 32)).max(1)),
+            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Does the netdev take VLAN tags out of frames that it receives (`rx-vlan-hw-parse`)?
+    pub fn rx_vlan_offload(&self, name: &str) -> io::Result<bool> {
+        Ok(self.flags(name)? & ETH_FLAG_RXVLAN != 0)
+    }
+
+    /// Makes it do so, or not.
+    pub fn set_rx_vlan_offload(&self, name: &str, on: bool) -> io::Result<()> {
+        let flags = self.flags(name)? & !ETH_FLAG_RXVLAN;
+        let mut value = [0u8; 8]; // struct ethtool_value
+        put(&mut value, 0, ETHTOOL_SFLAGS);
+        put(
+            &mut value,
+            4,
+            if on { flags | ETH_FLAG_RXVLAN } else { flags },
+        );
+        self.ethtool(name, &mut value)
+    }
+
+    fn flags(&self, name: &str) -> io::Result<u32> {
+        let mut value = [0u8; 8]; // struct ethtool_value
+        put(&mut value, 0, ETHTOOL_GFLAGS);
+        self.ethtool(name, &mut value)?;
+        Ok(get(&value, 4))
     }
 
     /// Offload features that are active on `name`.

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod bpf;
+pub mod btf;
 pub mod eventfd;
 pub mod fdpass;
 pub mod ifreq;
@@ -17,3 +18,5 @@ pub mod sandbox;
 pub mod shm;
 pub mod tap;
 pub mod xdp;
+pub mod xdp_program;
+pub mod xdp_socket;

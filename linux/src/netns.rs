@@ -2,6 +2,7 @@
 //!
 //! A namespace belongs to a thread (setns(2)), so the work runs in a helper thread that dies
 //! afterwards; the caller's own namespace never changes.
+#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
@@ -9,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// Where iproute2 keeps named namespaces (ip-netns(8)).
 pub const NETNS_DIR: &str = "/run/netns";
@@ -53,13 +54,34 @@ where
     T: Send,
     F: FnOnce() -> io::Result<T> + Send,
 {
+    help(move || {
+        move_into_link_name_space(ns, Some(LinkNameSpaceType::Network))?;
+        work()
+    })
+}
+
+/// Runs `work` inside a new namespace, which ends with it unless something of it is kept open.
+pub fn run_in_new<T, F>(work: F) -> io::Result<T>
+where
+    T: Send,
+    F: FnOnce() -> io::Result<T> + Send,
+{
+    help(move || {
+        // SAFETY: only UnshareFlags::FILES would let a thread see descriptors that aren't its own; this is NEWNET alone.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+        work()
+    })
+}
+
+fn help<T, F>(work: F) -> io::Result<T>
+where
+    T: Send,
+    F: FnOnce() -> io::Result<T> + Send,
+{
     std::thread::scope(|scope| {
         let helper = std::thread::Builder::new()
             .name("netns".into())
-            .spawn_scoped(scope, move || {
-                move_into_link_name_space(ns, Some(LinkNameSpaceType::Network))?;
-                work()
-            })?;
+            .spawn_scoped(scope, work)?;
         helper
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("the namespace helper thread died")))

@@ -147,14 +147,7 @@ pub fn open(ifindex: u32, mtu: u32) -> io::Result<(PacketRx, PacketTx)> {
         .len(RING_BYTES as usize)
         .map_raw(&fd)
         .map_err(|e| named(e, "mapping the receive ring"))?;
-    let membership = libc::packet_mreq {
-        mr_ifindex: ifindex as libc::c_int,
-        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    set_option(&fd, packet, libc::PACKET_ADD_MEMBERSHIP, &membership)
-        .map_err(|e| named(e, "promiscuous mode"))?;
+    set_promiscuous(&fd, ifindex)?;
     bind(&fd, ifindex).map_err(|e| named(e, "binding a packet socket"))?;
     let shared = Arc::new(Shared { fd, ifindex });
     Ok((
@@ -173,6 +166,35 @@ pub fn open(ifindex: u32, mtu: u32) -> io::Result<(PacketRx, PacketTx)> {
             stats: TxStats::default(),
         },
     ))
+}
+
+/// Sets interface `ifindex` of the calling thread's network namespace promiscuous for as long as the descriptor lives.
+pub fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
+    // Protocol 0: it receives nothing
+    let fd = rustix::net::socket_with(
+        AddressFamily::PACKET,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None::<Protocol>,
+    )?;
+    set_promiscuous(&fd, ifindex)?;
+    Ok(fd)
+}
+
+fn set_promiscuous(fd: &OwnedFd, ifindex: u32) -> io::Result<()> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: ifindex as libc::c_int,
+        mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(
+        fd,
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        &membership,
+    )
+    .map_err(|e| named(e, "promiscuous mode"))
 }
 
 impl PacketRx {

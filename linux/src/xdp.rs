@@ -1,4 +1,5 @@
-//! XDP at the two ends of a measurement: the fastest sender a kernel has, and a sink that costs next to nothing.
+//! Attaching XDP programs, and those of measurements and tests: the fastest sender a kernel has, a sink that costs next to
+//! nothing, a sender of frames whose tag lies beside them.
 //!
 //! ```text
 //!  blast ──BPF_PROG_TEST_RUN, live frames──► redirect ──► veth ──► …device under test… ──► veth ──► XDP_DROP
@@ -10,20 +11,34 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::bpf::{Insn, ProgType, Reg, XDP_HAS_FRAGS, load, load_with};
+use crate::bpf::{Insn, ProgType, Reg, XDP_HAS_FRAGS, load, load_with, tc_act};
 
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
 const BPF_LINK_CREATE: libc::c_long = 28;
 const BPF_XDP: u32 = 37;
 const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
+const BPF_FUNC_CLONE_REDIRECT: i32 = 13;
+const BPF_FUNC_SKB_VLAN_PUSH: i32 = 18;
 const BPF_FUNC_REDIRECT: i32 = 23;
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 
+/// `flags` of a link that the driver itself must run (XDP_FLAGS_DRV_MODE, linux/if_link.h).
+const DRIVER_MODE: u32 = 1 << 2;
+
 /// Attaches an XDP program to an interface until the returned link is closed.
 pub fn attach(prog: BorrowedFd<'_>, ifindex: u32) -> io::Result<OwnedFd> {
+    attach_with(prog, ifindex, 0)
+}
+
+/// As [`attach`], but only where the driver runs the program itself, before it makes a socket buffer of the frame.
+pub fn attach_native(prog: BorrowedFd<'_>, ifindex: u32) -> io::Result<OwnedFd> {
+    attach_with(prog, ifindex, DRIVER_MODE)
+}
+
+fn attach_with(prog: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
     // prog_fd, target_ifindex, attach_type, flags: the head of the kernel's link_create
-    let attr: [u32; 4] = [prog.as_raw_fd().cast_unsigned(), ifindex, BPF_XDP, 0];
+    let attr: [u32; 4] = [prog.as_raw_fd().cast_unsigned(), ifindex, BPF_XDP, flags];
     // SAFETY: `attr` has the layout of the kernel's union up to `flags`, and its size is passed.
     let fd = unsafe {
         libc::syscall(
@@ -74,6 +89,39 @@ pub fn load_redirect(ifindex: u32) -> io::Result<OwnedFd> {
     )
 }
 
+/// A program for traffic control that gives a frame a VLAN tag as the kernel's own VLAN devices do, beside its bytes, and
+/// sends it out of `ifindex`.
+pub fn load_tag_and_send(ifindex: u32, tpid: u16, tci: u16) -> io::Result<OwnedFd> {
+    let ifindex = i32::try_from(ifindex).map_err(io::Error::other)?;
+    load(
+        ProgType::SchedCls,
+        "tnd_tag",
+        &[
+            Insn::mov(Reg::R6, Reg::R1),
+            Insn::mov_imm(Reg::R2, i32::from(tpid.to_be())),
+            Insn::mov_imm(Reg::R3, i32::from(tci)),
+            Insn::call(BPF_FUNC_SKB_VLAN_PUSH),
+            Insn::mov(Reg::R1, Reg::R6),
+            Insn::mov_imm(Reg::R2, ifindex),
+            Insn::mov_imm(Reg::R3, 0),
+            Insn::call(BPF_FUNC_CLONE_REDIRECT),
+            Insn::mov_imm(Reg::R0, tc_act::SHOT),
+            Insn::exit(),
+        ],
+    )
+}
+
+/// Runs a program for traffic control once, on `frame`, in the calling thread's network namespace.
+pub fn run_once(prog: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
+    test_run(TestRun {
+        prog_fd: prog.as_raw_fd().cast_unsigned(),
+        data_size_in: u32::try_from(frame.len()).map_err(io::Error::other)?,
+        data_in: frame.as_ptr() as u64,
+        repeat: 1,
+        ..TestRun::default()
+    })
+}
+
 /// The part of `union bpf_attr` that BPF_PROG_TEST_RUN uses.
 #[repr(C)]
 #[derive(Default)]
@@ -98,7 +146,7 @@ struct TestRun {
 
 /// Runs `prog` on `repeat` copies of `frame`, as fast as the kernel can, in the calling thread.
 pub fn blast(prog: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<()> {
-    let mut attr = TestRun {
+    test_run(TestRun {
         prog_fd: prog.as_raw_fd().cast_unsigned(),
         data_size_in: u32::try_from(frame.len()).map_err(io::Error::other)?,
         data_in: frame.as_ptr() as u64,
@@ -106,9 +154,14 @@ pub fn blast(prog: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<()> 
         flags: BPF_F_TEST_XDP_LIVE_FRAMES,
         batch_size: 64,
         ..TestRun::default()
-    };
+    })
+}
+
+/// `attr.data_in` points to `data_size_in` bytes that live; no output is asked for.
+fn test_run(mut attr: TestRun) -> io::Result<()> {
     // SAFETY: `attr` is laid out as the kernel's union, its size up to batch_size is passed, and data_in points to
-    // data_size_in readable bytes that outlive the call; live mode writes nothing back but retval and duration.
+    // data_size_in readable bytes that outlive the call (both callers above have them from a slice); with data_out and
+    // data_size_out 0 nothing is written back but retval, sizes and duration, into `attr` itself.
     let ret = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -130,7 +183,12 @@ mod tests {
 
     #[test]
     fn programs_pass_the_verifier() {
-        for prog in [load_drop(), load_pass(), load_redirect(1)] {
+        for prog in [
+            load_drop(),
+            load_pass(),
+            load_redirect(1),
+            load_tag_and_send(1, 0x88a8, 5),
+        ] {
             match prog {
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
                     eprintln!("skipped: loading BPF needs root (CAP_BPF, CAP_NET_ADMIN)");

@@ -139,8 +139,10 @@ pub struct Port {
     pub name: String,
     /// Number in the ABI, from 1.
     pub port: u16,
-    /// asicd: what it is cabled to: `af_packet:eth3`, `tap:x`, `pcap:IN,OUT`; empty: nothing.
+    /// asicd: what it is cabled to: `af_packet:eth3`, `af_xdp:eth3`, `tap:x`, `pcap:IN,OUT`; empty: nothing.
     pub attachment: String,
+    /// asicd: why it is another kind of socket than the one asked for; empty: it is that one.
+    pub note: String,
     /// asicd: carrier.
     pub link: bool,
     /// asicd: speed, 0 = unknown.

@@ -147,6 +147,7 @@ class AsicSwitch(Switch):
     """asicd on a front panel of its own, switchd in the switch's namespace."""
 
     has_asic = True
+    port_kind = os.environ.get("TANDEM_PORT_KIND", "af_packet")  # how hosts' cables are plugged in: af_xdp
 
     def __init__(self, prefix, profile="spectrum-sn2700", policy=None):
         super().__init__(prefix)
@@ -175,7 +176,7 @@ class AsicSwitch(Switch):
         """`tandem up` in the switch's namespace, with every cabled port."""
         words = ["up", "--profile", self.profile, "--timeout", 30 * PACE]
         for p in sorted(self.cabled):
-            words += ["--port", f"swp{p}=p{p}@{self.front.name}"]
+            words += ["--port", f"swp{p}={self.port_kind}:p{p}@{self.front.name}"]
         for cable in self.cables:
             words += ["--port", cable]
         if self.policy:

@@ -39,7 +39,8 @@ pub struct Args {
     /// Chip profile: the name of a built-in one or the path of a TOML file.
     #[arg(long, default_value = "spectrum-sn2700")]
     pub profile: String,
-    /// Cable a front-panel port: swpN=IFACE[@NETNS], swpN=tap:NAME[@NETNS],
+    /// Cable a front-panel port: swpN=IFACE[@NETNS], swpN=af_xdp:IFACE[@NETNS] (by AF_XDP where that is as good as a
+    /// packet socket, else by one), swpN=tap:NAME[@NETNS],
     /// swpN=dgram:LOCAL,REMOTE (Unix sockets), swpN=pcap:IN,OUT[,timed|fast].
     #[arg(long = "port", value_name = "swpN=CABLE")]
     pub ports: Vec<PortSpec>,

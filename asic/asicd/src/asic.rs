@@ -40,6 +40,8 @@ pub struct PortSlot {
     pub kind: Option<PortKind>,
     /// Receiving half.
     pub rx: Option<RxPort>,
+    /// Why it is another kind than the one asked for.
+    pub note: Option<String>,
     /// Link state.
     pub link: Link,
     /// Packets of the driver that left here.
@@ -181,6 +183,7 @@ impl Asic {
                     number,
                     kind: None,
                     rx: None,
+                    note: None,
                     link: Link::default(),
                     cpu_tx: 0,
                     ready: false,
@@ -224,6 +227,7 @@ impl Asic {
                     tracing::error!("swp{}: epoll: {e}", slot.number);
                 }
                 slot.rx = Some(opened.rx);
+                slot.note = opened.note;
                 slot.ready = true;
                 *tx = Some(opened.tx);
                 opened.link
@@ -500,7 +504,7 @@ impl Asic {
             let number = slot.number;
             match rx {
                 // A look at the ring costs nothing; a TAP is read when epoll says so
-                RxPort::Packet(_) => {}
+                RxPort::Packet(_) | RxPort::Xdp(_) => {}
                 RxPort::Tap(_) | RxPort::Dgram(_) if !slot.ready => continue,
                 RxPort::Tap(_) | RxPort::Dgram(_) => {}
                 // A capture starts to play when the driver has set the port up

@@ -14,7 +14,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::netns;
 use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
-use tandem_ports::{Cable, Change, PortKind};
+use tandem_ports::{Cable, Change, PortKind, PortSpec, self_test};
 
 use crate::args::{Args, Carrier};
 use crate::asic::Asic;
@@ -73,6 +73,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             port.name(),
             profile.name
         );
+    }
+    let by_xdp = |p: &PortSpec| matches!(p.kind, PortKind::Packet { xdp: true, .. });
+    if args.ports.iter().any(by_xdp) {
+        // It makes a namespace and reads the kernel's types, which nothing does later; each port says what came of it
+        let _ = self_test::passed();
     }
     lock_in(args, &instance)?;
     let epoch_ns = clock::epoch_ns();
@@ -146,13 +151,17 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
     };
     for port in &args.ports {
         match &port.kind {
-            PortKind::Packet { netns: None, .. } => {}
-            PortKind::Packet {
-                netns: Some(ns), ..
-            } => {
-                // setns(2)
-                sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
-                sandbox.read.push(netns::path_of(ns));
+            PortKind::Packet { netns: ns, xdp, .. } => {
+                if let Some(ns) = ns {
+                    // setns(2)
+                    sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
+                    sandbox.read.push(netns::path_of(ns));
+                }
+                if *xdp {
+                    // A program that reads the kernel's structures, a memory that is locked
+                    sandbox.capabilities.push(Capability::CAP_PERFMON);
+                    sandbox.capabilities.push(Capability::CAP_IPC_LOCK);
+                }
             }
             PortKind::Tap { netns: ns, .. } => {
                 // it may be moved to another namespace, and is watched there
@@ -249,10 +258,15 @@ fn plug(asic: &mut Asic, args: &Args, epoch_ns: u64) -> anyhow::Result<Vec<Cable
             slot.kind = Some(spec.kind.clone());
         }
         match cable.check()? {
-            Some(change @ Change::Opened(_)) => asic.update(Update {
-                port: spec.number,
-                change,
-            }),
+            Some(Change::Opened(opened)) => {
+                if let Some(note) = &opened.note {
+                    tracing::warn!("{}={}: {note}", spec.name(), spec.kind);
+                }
+                asic.update(Update {
+                    port: spec.number,
+                    change: Change::Opened(opened),
+                });
+            }
             _ => bail!("{} can't be opened", spec.name()),
         }
         cables.push(cable);

@@ -67,11 +67,16 @@ fn run(cables: Vec<Cable>, to: &Sender<Update>, bell: &EventFd, stop: &EventFd) 
                 Ok(None) => {}
                 Ok(Some(change)) => {
                     match &change {
-                        Change::Opened(o) => tracing::info!(
-                            "{name}: {} is back, link {}",
-                            cable.spec().kind,
-                            up_down(o.link.up)
-                        ),
+                        Change::Opened(o) => {
+                            tracing::info!(
+                                "{name}: {} is back, link {}",
+                                cable.spec().kind,
+                                up_down(o.link.up)
+                            );
+                            if let Some(note) = &o.note {
+                                tracing::warn!("{name}={}: {note}", cable.spec().kind);
+                            }
+                        }
                         Change::Gone => {
                             tracing::warn!("{name}: {} is gone, link down", cable.spec().kind);
                         }

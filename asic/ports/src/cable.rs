@@ -25,6 +25,7 @@ use crate::pcap::{PcapRx, PcapTx};
 use crate::port::{RxPort, TxPort};
 use crate::spec::{PortKind, PortSpec};
 use crate::tap;
+use crate::xdp;
 
 /// Link state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Opened {
     pub tx: TxPort,
     /// Link state now.
     pub link: Link,
+    /// Why it is another kind of port than the one that was asked for, in one line.
+    pub note: Option<String>,
 }
 
 /// What happened to a cable.
@@ -76,10 +79,27 @@ struct Netdev {
     ns: NetnsId,
     ifindex: u32,
     link: Link,
-    takes: Arc<Takes>,
-    vlan: bool,
+    by: By,
     /// Keeps the netdev cut off; opens the doors when dropped.
     _shut: Shut,
+}
+
+/// The kind of socket on a netdev.
+enum By {
+    Packet { takes: Arc<Takes>, vlan: bool },
+    Xdp(xdp::Attached),
+}
+
+impl By {
+    /// The netdev may take other frames than before.
+    fn look(&self, control: &ControlSocket, iface: &str) {
+        match self {
+            By::Packet { takes, vlan } => {
+                takes.set(control.features(iface).unwrap_or_default(), *vlan);
+            }
+            By::Xdp(attached) => attached.set_mtu(control.mtu(iface).unwrap_or(0)),
+        }
+    }
 }
 
 struct TapState {
@@ -125,7 +145,7 @@ impl Cable {
             State::Dgram(socket, link) => Ok(changed(link, link_of_socket(socket))),
             State::Netdev(n) => {
                 n.notify.drain();
-                let PortKind::Packet { iface, netns } = &self.spec.kind else {
+                let PortKind::Packet { iface, netns, .. } = &self.spec.kind else {
                     return Ok(None);
                 };
                 let here = match netns {
@@ -140,8 +160,12 @@ impl Cable {
                     self.state = State::Closed;
                     return Ok(Some(Change::Gone));
                 };
-                n.takes
-                    .set(n.control.features(iface).unwrap_or_default(), n.vlan);
+                if matches!(n.by, By::Xdp(_)) && xdp::has_one_queue(&n.control, iface).is_err() {
+                    // Frames of the other queues would be lost: it is opened again, another way
+                    self.state = State::Closed;
+                    return Ok(Some(Change::Gone));
+                }
+                n.by.look(&n.control, iface);
                 let link = link_of(&n.control, iface, is_up(&n.control, iface, state));
                 Ok(changed(&mut n.link, link))
             }
@@ -167,8 +191,8 @@ impl Cable {
     fn plug(&mut self) -> io::Result<Opened> {
         let number = self.spec.number;
         let (opened, state) = match &self.spec.kind {
-            PortKind::Packet { iface, netns } => {
-                netns::run_in_named(netns.as_deref(), || plug_netdev(iface))
+            PortKind::Packet { iface, netns, xdp } => {
+                netns::run_in_named(netns.as_deref(), || plug_netdev(iface, *xdp))
             }
             PortKind::Tap { iface, netns } => {
                 netns::run_in_named(netns.as_deref(), || plug_tap(iface))
@@ -206,7 +230,7 @@ fn link_of(control: &ControlSocket, iface: &str, up: bool) -> Link {
     }
 }
 
-fn plug_netdev(iface: &str) -> io::Result<(Opened, State)> {
+fn plug_netdev(iface: &str, by_xdp: bool) -> io::Result<(Opened, State)> {
     let control = ControlSocket::open()?;
     let notify = LinkNotify::open()?;
     let ifindex = control
@@ -216,34 +240,53 @@ fn plug_netdev(iface: &str) -> io::Result<(Opened, State)> {
     // Shut the doors before the netdev comes up: the host never says a word by it
     let shut = Shut::new(iface, ifindex)?;
     let mtu = shut.was.mtu;
-    // What is too long is for the switch to say, by each port's own MTU; two tags must fit, too
-    if mtu < PORT_MTU {
-        // A driver that can't: the packet socket then takes what the netdev takes
-        let _ = control.set_mtu(iface, PORT_MTU);
-    }
-    control
-        .set_up(iface, true)
-        .map_err(|e| io::Error::new(e.kind(), format!("setting {iface} up: {e}")))?;
-    let takes = Arc::new(Takes::default());
-    let vlan = control.driver(iface).is_ok_and(|d| d == "veth");
-    takes.set(control.features(iface).unwrap_or_default(), vlan);
-    let (rx, tx) = packet::halves(packet_socket::open(ifindex, mtu)?, Arc::clone(&takes));
+    let set_up = || {
+        // What is too long is for the switch to say, by each port's own MTU; two tags must fit, too
+        if mtu < PORT_MTU {
+            // A driver that can't: the port then takes what the netdev takes
+            let _ = control.set_mtu(iface, PORT_MTU);
+        }
+        control
+            .set_up(iface, true)
+            .map_err(|e| io::Error::new(e.kind(), format!("setting {iface} up: {e}")))
+    };
+    let mut note = None;
+    let opened = match by_xdp.then(|| xdp::open(&control, iface, ifindex)) {
+        // A driver refuses XDP on a large MTU rather than a large MTU on XDP, so it is raised afterwards
+        Some(Ok(all)) => Some(all),
+        Some(Err(why)) => {
+            note = Some(format!("AF_PACKET, not AF_XDP: {why}"));
+            None
+        }
+        None => None,
+    };
+    set_up()?;
+    let (rx, tx, by) = match opened {
+        Some((rx, tx, attached)) => (
+            RxPort::Xdp(Box::new(rx)),
+            TxPort::Xdp(Box::new(tx)),
+            By::Xdp(attached),
+        ),
+        None => {
+            let takes = Arc::new(Takes::default());
+            let vlan = control.driver(iface).is_ok_and(|d| d == "veth");
+            let (rx, tx) = packet::halves(packet_socket::open(ifindex, mtu)?, Arc::clone(&takes));
+            let by = By::Packet { takes, vlan };
+            (RxPort::Packet(rx), TxPort::Packet(tx), by)
+        }
+    };
+    by.look(&control, iface);
     let state = control.link(iface)?;
     let link = link_of(&control, iface, is_up(&control, iface, state));
     Ok((
-        Opened {
-            rx: RxPort::Packet(rx),
-            tx: TxPort::Packet(tx),
-            link,
-        },
+        Opened { rx, tx, link, note },
         State::Netdev(Netdev {
             control,
             notify,
             ns: netns::current_id()?,
             ifindex,
             link,
-            takes,
-            vlan,
+            by,
             _shut: shut,
         }),
     ))
@@ -262,6 +305,7 @@ fn plug_tap(iface: &str) -> io::Result<(Opened, State)> {
             rx: RxPort::Tap(rx),
             tx: TxPort::Tap(tx),
             link,
+            note: None,
         },
         State::Tap(TapState {
             tap,
@@ -289,6 +333,7 @@ fn plug_dgram(local: &std::path::Path, remote: &std::path::Path) -> io::Result<(
             rx: RxPort::Dgram(rx),
             tx: TxPort::Dgram(Box::new(tx)),
             link,
+            note: None,
         },
         State::Dgram(socket, link),
     ))
@@ -312,6 +357,7 @@ fn plug_pcap(
                 up: true,
                 speed_mbps: 0,
             },
+            note: None,
         },
         State::Pcap,
     ))

@@ -1,4 +1,4 @@
-//! Front-panel ports: AF_PACKET on any netdev, TAP, Unix datagram sockets, pcap files.
+//! Front-panel ports: AF_PACKET on any netdev, AF_XDP where it is as good, TAP, Unix datagram sockets, pcap files.
 //!
 //! ```text
 //!   PortSpec "swp1=eth3@blue" ──► Cable ──check()──► Opened { RxPort, TxPort, link }
@@ -20,8 +20,10 @@ pub mod dgram;
 pub mod packet;
 pub mod pcap;
 mod port;
+pub mod self_test;
 mod spec;
 pub mod tap;
+pub mod xdp;
 
 pub use cable::{Cable, Change, Link, Opened};
 pub use port::{RxPort, RxStats, TxPort, TxStats};

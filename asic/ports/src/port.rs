@@ -8,6 +8,7 @@ use crate::dgram::{DgramRx, DgramTx};
 use crate::packet::{PacketRx, PacketTx};
 use crate::pcap::{PcapRx, PcapTx};
 use crate::tap::{TapRx, TapTx};
+use crate::xdp::{XdpRx, XdpTx};
 
 /// What a receiving half counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,8 +32,10 @@ pub struct TxStats {
 
 /// Receiving half.
 pub enum RxPort {
-    /// A netdev.
+    /// A netdev, by a packet socket.
     Packet(PacketRx),
+    /// A netdev, by an AF_XDP socket.
+    Xdp(Box<XdpRx>),
     /// A TAP.
     Tap(TapRx),
     /// A process.
@@ -43,8 +46,10 @@ pub enum RxPort {
 
 /// Sending half.
 pub enum TxPort {
-    /// A netdev.
+    /// A netdev, by a packet socket.
     Packet(PacketTx),
+    /// A netdev, by an AF_XDP socket.
+    Xdp(Box<XdpTx>),
     /// A TAP.
     Tap(TapTx),
     /// A process.
@@ -59,6 +64,7 @@ impl RxPort {
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             RxPort::Packet(p) => Some(p.fd()),
+            RxPort::Xdp(p) => Some(p.fd()),
             RxPort::Tap(p) => Some(p.fd()),
             RxPort::Dgram(p) => Some(p.fd()),
             RxPort::Pcap(_) => None,
@@ -94,6 +100,7 @@ impl RxPort {
     {
         match self {
             RxPort::Packet(p) => p.receive(budget, scratch, f),
+            RxPort::Xdp(p) => p.receive(budget, scratch, f),
             RxPort::Tap(p) => p.receive(budget, scratch, f),
             RxPort::Dgram(p) => p.receive(budget, scratch, f),
             RxPort::Pcap(p) => p.receive(now_ns, budget, f),
@@ -102,8 +109,10 @@ impl RxPort {
 
     /// Shows what the next [`RxPort::receive`] will hand out, where that lies in memory already.
     pub fn look_ahead(&self, budget: usize, f: impl FnMut(&[u8])) {
-        if let RxPort::Packet(p) = self {
-            p.look_ahead(budget, f);
+        match self {
+            RxPort::Packet(p) => p.look_ahead(budget, f),
+            RxPort::Xdp(p) => p.look_ahead(budget, f),
+            RxPort::Tap(_) | RxPort::Dgram(_) | RxPort::Pcap(_) => {}
         }
     }
 
@@ -111,6 +120,7 @@ impl RxPort {
     pub fn stats(&mut self) -> RxStats {
         match self {
             RxPort::Packet(p) => p.stats(),
+            RxPort::Xdp(p) => p.stats(),
             RxPort::Tap(p) => p.stats(),
             RxPort::Dgram(p) => p.stats(),
             RxPort::Pcap(p) => p.stats(),
@@ -125,6 +135,7 @@ impl TxPort {
     pub fn queue(&mut self, frame: &Frame<'_>, now_ns: u64) {
         match self {
             TxPort::Packet(p) => p.queue(frame),
+            TxPort::Xdp(p) => p.queue(frame),
             TxPort::Tap(p) => p.queue(frame),
             TxPort::Dgram(p) => p.queue(frame),
             TxPort::Pcap(p) => p.queue(frame, now_ns),
@@ -136,6 +147,7 @@ impl TxPort {
     pub fn flush(&mut self) -> bool {
         match self {
             TxPort::Packet(p) => return p.flush(),
+            TxPort::Xdp(p) => return p.flush(),
             TxPort::Tap(_) | TxPort::Dgram(_) => {}
             TxPort::Pcap(p) => p.flush(),
         }
@@ -146,6 +158,7 @@ impl TxPort {
     pub fn stats(&self) -> TxStats {
         match self {
             TxPort::Packet(p) => p.stats(),
+            TxPort::Xdp(p) => p.stats(),
             TxPort::Tap(p) => p.stats(),
             TxPort::Dgram(p) => p.stats(),
             TxPort::Pcap(p) => p.stats(),

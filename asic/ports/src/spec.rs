@@ -23,6 +23,8 @@ pub enum PortKind {
         iface: String,
         /// Name under /run/netns, or a path.
         netns: Option<String>,
+        /// By an AF_XDP socket where the netdev can have one, not by a packet socket.
+        xdp: bool,
     },
     /// A TAP netdev that is made: its network stack is the far end of the cable.
     Tap {
@@ -61,7 +63,7 @@ pub struct PortSpec {
 /// Why a port specification can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "port '{text}': {why}; expected swpN=IFACE[@NETNS], swpN=tap:NAME[@NETNS], swpN=dgram:LOCAL,REMOTE or swpN=pcap:IN,OUT[,timed|fast]"
+    "port '{text}': {why}; expected swpN=IFACE[@NETNS], swpN=af_xdp:IFACE[@NETNS], swpN=tap:NAME[@NETNS], swpN=dgram:LOCAL,REMOTE or swpN=pcap:IN,OUT[,timed|fast]"
 )]
 pub struct SpecError {
     text: String,
@@ -92,7 +94,8 @@ impl FromStr for PortSpec {
             .filter(|n| *n > 0)
             .ok_or_else(|| fail(format!("'{name}' is no front-panel port (swp1, swp2, …)")))?;
         let kind = match cable.split_once(':') {
-            Some(("af_packet", arg)) => packet(arg).map_err(fail)?,
+            Some(("af_packet", arg)) => packet(arg, false).map_err(fail)?,
+            Some(("af_xdp", arg)) => packet(arg, true).map_err(fail)?,
             Some(("tap", arg)) => {
                 let (iface, netns) = interface(arg).map_err(fail)?;
                 PortKind::Tap { iface, netns }
@@ -100,15 +103,15 @@ impl FromStr for PortSpec {
             Some(("dgram", arg)) => dgram(arg).map_err(fail)?,
             Some(("pcap", arg)) => pcap(arg).map_err(fail)?,
             Some((kind, _)) => return Err(fail(format!("unknown kind '{kind}'"))),
-            None => packet(cable).map_err(fail)?,
+            None => packet(cable, false).map_err(fail)?,
         };
         Ok(PortSpec { number, kind })
     }
 }
 
-fn packet(arg: &str) -> Result<PortKind, String> {
+fn packet(arg: &str, xdp: bool) -> Result<PortKind, String> {
     let (iface, netns) = interface(arg)?;
-    Ok(PortKind::Packet { iface, netns })
+    Ok(PortKind::Packet { iface, netns, xdp })
 }
 
 fn interface(arg: &str) -> Result<(String, Option<String>), String> {
@@ -160,7 +163,8 @@ fn pcap(arg: &str) -> Result<PortKind, String> {
 impl fmt::Display for PortKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PortKind::Packet { iface, netns } => {
+            PortKind::Packet { iface, netns, xdp } => {
+                f.write_str(if *xdp { "af_xdp:" } else { "" })?;
                 f.write_str(iface)?;
                 netns.as_ref().map_or(Ok(()), |n| write!(f, "@{n}"))
             }
@@ -198,6 +202,8 @@ mod tests {
         for text in [
             "swp1=eth3",
             "swp32=veth0@blue",
+            "swp1=af_xdp:eth3",
+            "swp1=af_xdp:eth3@blue",
             "swp2=tap:t0",
             "swp2=tap:t0@n",
             "swp3=dgram:/a,/b",
@@ -223,6 +229,7 @@ mod tests {
             ("swp1=averyveryverylongname", "no interface name"),
             ("swp1=eth0@", "namespace"),
             ("swp1=foo:bar", "unknown kind 'foo'"),
+            ("swp1=af_xdp:", "no interface name"),
             ("swp1=dgram:a", "two different paths"),
             ("swp1=dgram:a,a", "two different paths"),
             ("swp1=pcap:a", "two files"),

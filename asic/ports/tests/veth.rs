@@ -45,20 +45,67 @@ fn root() -> bool {
     root
 }
 
+/// The same tests on both kinds of sockets.
+macro_rules! on_both {
+    ($($name:ident)*) => {
+        mod af_packet {
+            $(#[test]
+            fn $name() {
+                if super::root() {
+                    super::$name(super::Net::new("af_packet"));
+                }
+            })*
+        }
+        mod af_xdp {
+            $(#[test]
+            fn $name() {
+                if super::root() && super::has_xdp() {
+                    super::$name(super::Net::new("af_xdp"));
+                }
+            })*
+        }
+    };
+}
+
+on_both! {
+    host_behind_a_port_gets_no_answer
+    what_is_to_come_can_be_seen
+    tags_keep_their_tpid
+    streams_with_default_offloads
+    link_follows_the_netdev
+}
+
+/// AF_XDP can be had; a kernel from 6.8 on that shows its types must pass the self-test.
+fn has_xdp() -> bool {
+    match tandem_ports::self_test::passed() {
+        Ok(_) => true,
+        Err(why) => {
+            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+            let mut parts = release.split('.').map(|n| n.parse().unwrap_or(0));
+            let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+            let types = std::path::Path::new(tandem_linux::btf::KERNEL).exists();
+            assert!(version < (6, 8) || !types, "{why}");
+            eprintln!("skipped: {why}");
+            false
+        }
+    }
+}
+
 /// Three namespaces with two veth pairs, removed when dropped.
 struct Net {
     name: String,
+    kind: &'static str,
 }
 
 impl Net {
-    fn new() -> Net {
+    fn new(kind: &'static str) -> Net {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "asicd-p{}-{}",
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
-        let net = Net { name };
+        let net = Net { name, kind };
         for ns in ["h1", "sw", "h2"] {
             must(&format!("ip netns add {}", net.ns(ns)));
         }
@@ -79,12 +126,25 @@ impl Net {
         ));
     }
 
-    fn cable(&self, n: u8) -> Cable {
-        Cable::new(format!("swp{n}=p{n}@{}", self.ns("sw")).parse().unwrap(), 0)
+    fn cable_by(&self, kind: &str, n: u8) -> Cable {
+        let spec = format!("swp{n}={kind}:p{n}@{}", self.ns("sw"));
+        Cable::new(spec.parse().unwrap(), 0)
     }
 
+    /// The port opened, by the kind of socket that was asked for.
     fn open(&self, n: u8) -> (Cable, Opened) {
-        let mut cable = self.cable(n);
+        self.open_by(self.kind, n)
+    }
+
+    fn open_by(&self, kind: &str, n: u8) -> (Cable, Opened) {
+        let (cable, opened) = self.open_any(kind, n);
+        assert_eq!(opened.note, None);
+        assert_eq!(matches!(opened.rx, RxPort::Xdp(_)), kind == "af_xdp");
+        (cable, opened)
+    }
+
+    fn open_any(&self, kind: &str, n: u8) -> (Cable, Opened) {
+        let mut cable = self.cable_by(kind, n);
         match cable.check().unwrap() {
             Some(Change::Opened(o)) => (cable, *o),
             _ => panic!("not opened"),
@@ -128,6 +188,13 @@ fn wait(fd: std::os::fd::BorrowedFd<'_>, ms: i64) {
         tv_nsec: (ms % 1000) * 1_000_000,
     };
     let _ = rustix::event::poll(&mut fds, Some(&time));
+}
+
+/// Programs on an interface, as `ip link` shows them.
+fn has_program(ns: &str, iface: &str) -> bool {
+    sh(&format!(
+        "ip -n {ns} -d link show {iface} | grep -q prog/xdp"
+    ))
 }
 
 /// Receives until `accept` says yes, or a second has passed.
@@ -204,12 +271,7 @@ impl Drop for Repeater {
     }
 }
 
-#[test]
-fn host_behind_a_port_gets_no_answer() {
-    if !root() {
-        return;
-    }
-    let net = Net::new();
+fn host_behind_a_port_gets_no_answer(net: Net) {
     let sw = net.ns("sw");
     must(&format!(
         "ip -n {sw} addr add 10.9.9.9/24 dev p1 && ip -n {sw} link set p1 up"
@@ -235,18 +297,15 @@ fn host_behind_a_port_gets_no_answer() {
         leaked += usize::from(f.mem.get(f.start + 6..f.start + 12) == Some(&own));
     });
     assert_eq!(leaked, 0, "frames of the local stack left by the port");
+    assert_eq!(has_program(&sw, "p1"), net.kind == "af_xdp");
     drop(opened);
     drop(cable);
+    assert!(!has_program(&sw, "p1"));
     assert!(net.ping(), "the doors are open again after a clean end");
 }
 
 /// Looking ahead shows the frames in order and takes none.
-#[test]
-fn what_is_to_come_can_be_seen() {
-    if !root() {
-        return;
-    }
-    let net = Net::new();
+fn what_is_to_come_can_be_seen(net: Net) {
     let (_cable, mut port) = net.open(1);
     let (_host_rx, mut host_tx) = net.raw(1);
     let ours = |bytes: &[u8]| bytes.get(..6) == Some(&[0x02, 0, 0, 0, 0, 0x77]);
@@ -279,12 +338,7 @@ fn what_is_to_come_can_be_seen() {
         .look_ahead(64, |bytes| assert!(!ours(bytes), "taken already"));
 }
 
-#[test]
-fn tags_keep_their_tpid() {
-    if !root() {
-        return;
-    }
-    let net = Net::new();
+fn tags_keep_their_tpid(net: Net) {
     let (_cable, mut port) = net.open(1);
     let (mut host_rx, mut host_tx) = net.raw(1);
     let tags: [&[u8]; 4] = [
@@ -369,21 +423,17 @@ fn stream(net: &Net, bytes: usize) -> (f64, Duration) {
     (total as f64 * 8.0 / time.as_secs_f64() / 1e9, time)
 }
 
-#[test]
-fn streams_with_default_offloads() {
-    if !root() {
-        return;
-    }
-    let net = Net::new();
+fn streams_with_default_offloads(net: Net) {
     let (_c1, a) = net.open(1);
     let (_c2, b) = net.open(2);
     assert!(a.link.up && b.link.up);
     let repeater = Repeater::start(a, b);
     let (gbit, _) = stream(&net, 64 << 20);
     eprintln!("TCP through a repeater, super-frames whole: {gbit:.2} Gbit/s");
-    assert!(
+    assert_eq!(
         repeater.big.load(Ordering::Relaxed) > 0,
-        "super-frames came through"
+        net.kind == "af_packet",
+        "super-frames come through, or are none"
     );
     assert!(
         repeater.partial.load(Ordering::Relaxed) > 0,
@@ -419,6 +469,71 @@ fn streams_with_default_offloads() {
 }
 
 #[test]
+fn super_frames_are_cut_for_af_xdp() {
+    if !root() || !has_xdp() {
+        return;
+    }
+    let net = Net::new("af_packet");
+    let (_c1, a) = net.open(1);
+    let (_c2, b) = net.open_by("af_xdp", 2);
+    let repeater = Repeater::start(a, b);
+    let (gbit, _) = stream(&net, 16 << 20);
+    eprintln!("TCP from a packet socket to AF_XDP: {gbit:.2} Gbit/s");
+    assert!(repeater.big.load(Ordering::Relaxed) > 0);
+}
+
+/// A netdev that can't have AF_XDP is a port all the same, and says why.
+#[test]
+fn what_af_xdp_is_not_fit_for_goes_by_packet_sockets() {
+    if !root() || !has_xdp() {
+        return;
+    }
+    let net = Net::new("af_xdp");
+    let sw = net.ns("sw");
+    must(&format!(
+        "ip -n {sw} link del p1 && ip link add p1 netns {sw} numrxqueues 2 numtxqueues 2 type veth \
+         peer name h1 netns {} && ip -n {} link set h1 up && ip netns exec {sw} ethtool -L p1 rx 2",
+        net.ns("h1"),
+        net.ns("h1")
+    ));
+    let (mut cable, opened) = net.open_any("af_xdp", 1);
+    let note = opened.note.unwrap();
+    assert!(note.contains("2 receive queues"), "{note}");
+    assert!(matches!(opened.rx, RxPort::Packet(_)));
+    assert!(cable.check().unwrap().is_none());
+    drop(cable);
+    // More queues while it is one: it becomes a packet socket
+    must(&format!("ip netns exec {sw} ethtool -L p1 rx 1"));
+    // Its peer has more of them to send by than it has to receive: the driver refuses
+    let (cable, opened) = net.open_any("af_xdp", 1);
+    let note = opened.note.unwrap();
+    assert!(note.contains("its peer may have more queues"), "{note}");
+    drop(cable);
+    must(&format!(
+        "ip netns exec {} ethtool -L h1 tx 1",
+        net.ns("h1")
+    ));
+    let (mut cable, opened) = net.open_by("af_xdp", 1);
+    must(&format!("ip netns exec {sw} ethtool -L p1 rx 2"));
+    assert!(matches!(cable.check().unwrap(), Some(Change::Gone)));
+    drop(opened);
+    let Some(Change::Opened(opened)) = cable.check().unwrap() else {
+        panic!("not opened again");
+    };
+    assert!(opened.note.unwrap().contains("2 receive queues"));
+    // A driver without XDP of its own
+    drop(cable);
+    must(&format!("ip -n {sw} link add d1 type bridge"));
+    let mut cable = Cable::new(format!("swp1=af_xdp:d1@{sw}").parse().unwrap(), 0);
+    let Some(Change::Opened(opened)) = cable.check().unwrap() else {
+        panic!("not opened");
+    };
+    let note = opened.note.unwrap();
+    assert!(note.contains("driver bridge"), "{note}");
+    assert!(!note.contains('\n'));
+}
+
+#[test]
 fn super_frames_are_cut_for_a_netdev_that_cannot() {
     if !root() {
         return;
@@ -427,7 +542,7 @@ fn super_frames_are_cut_for_a_netdev_that_cannot() {
         eprintln!("skipped: needs ethtool to turn segmentation offload off");
         return;
     }
-    let net = Net::new();
+    let net = Net::new("af_packet");
     must(&format!(
         "ip netns exec {} ethtool -K p2 tso off gso off tx off",
         net.ns("sw")
@@ -440,12 +555,7 @@ fn super_frames_are_cut_for_a_netdev_that_cannot() {
     assert!(repeater.big.load(Ordering::Relaxed) > 0);
 }
 
-#[test]
-fn link_follows_the_netdev() {
-    if !root() {
-        return;
-    }
-    let net = Net::new();
+fn link_follows_the_netdev(net: Net) {
     let (mut cable, opened) = net.open(1);
     assert!(
         opened.link.up && opened.link.speed_mbps == 10_000,
@@ -478,7 +588,7 @@ fn a_tap_is_a_cable_to_its_stack() {
     if !root() {
         return;
     }
-    let net = Net::new();
+    let net = Net::new("af_packet");
     let mut cable = Cable::new(format!("swp1=tap:t0@{}", net.ns("h1")).parse().unwrap(), 0);
     let Some(Change::Opened(mut port)) = cable.check().unwrap() else {
         panic!("not opened");

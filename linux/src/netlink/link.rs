@@ -22,6 +22,7 @@ const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
 const IFLA_INFO_SLAVE_DATA: u16 = 5;
 
@@ -277,6 +278,36 @@ pub(super) fn set_up(w: &mut Writer, flags: u16, seq: u32, index: u32, up: bool)
         seq,
         &ifinfo(libc::AF_UNSPEC, index, if up { iff } else { 0 }, iff),
     );
+}
+
+impl super::Requests {
+    /// Makes a pair of veths with an MTU in bytes.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn add_veth(&mut self, names: [&str; 2], mtu: u32) -> super::Result<()> {
+        self.ask("make a veth pair", |w, f, s| add_veth(w, f, s, names, mtu))
+    }
+}
+
+/// A new pair of veths.
+fn add_veth(w: &mut Writer, flags: u16, seq: u32, names: [&str; 2], mtu: u32) {
+    let flags = flags | super::consts::NLM_F_CREATE | super::consts::NLM_F_EXCL;
+    let info = ifinfo(libc::AF_UNSPEC, 0, 0, 0);
+    let name = |n: &str| [n.as_bytes(), &[0]].concat();
+    w.begin(RTM_NEWLINK, flags, seq, &info);
+    w.attr(IFLA_IFNAME, &name(names[0]));
+    w.attr_u32(IFLA_MTU, mtu);
+    let link = w.nest(IFLA_LINKINFO);
+    w.attr(IFLA_INFO_KIND, b"veth");
+    let data = w.nest(IFLA_INFO_DATA);
+    let peer = w.nest(VETH_INFO_PEER);
+    w.raw(&info);
+    w.attr(IFLA_IFNAME, &name(names[1]));
+    w.attr_u32(IFLA_MTU, mtu);
+    w.end_nest(peer);
+    w.end_nest(data);
+    w.end_nest(link);
 }
 
 /// Changes nothing, under the lock of all configuration.

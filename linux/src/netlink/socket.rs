@@ -478,7 +478,11 @@ impl Requests {
     }
 
     /// Sends one request and waits for its answer.
-    fn ask(&mut self, request: &'static str, write: impl Fn(&mut Writer, u16, u32)) -> Result<()> {
+    pub(super) fn ask(
+        &mut self,
+        request: &'static str,
+        write: impl Fn(&mut Writer, u16, u32),
+    ) -> Result<()> {
         let mut failure = None;
         self.batch(
             request,

@@ -8,9 +8,9 @@ use tandem_mgmt::types::{
 };
 use tandem_pipeline::DropReason;
 use tandem_pipeline::trap::{CLASSES, class_name, reason_name, reasons};
-use tandem_ports::PortKind;
+use tandem_ports::{PortKind, RxPort};
 
-use crate::asic::Asic;
+use crate::asic::{Asic, PortSlot};
 use crate::cpu::QUEUE_PACKETS;
 
 use super::table::read;
@@ -40,6 +40,8 @@ pub fn status(asic: &mut Asic, now_ns: u64) -> Status {
     for slot in &asic.ports {
         if slot.kind.is_some() && slot.rx.is_none() {
             warnings.push(format!("swp{}: its netdev is gone", slot.number));
+        } else if let Some(note) = &slot.note {
+            warnings.push(format!("swp{}: {note}", slot.number));
         }
     }
     if !asic.fw.faults.is_empty() {
@@ -70,11 +72,17 @@ fn failed(asic: &Asic) -> bool {
         .is_some_and(|r| !matches!(r, "process ended" | "the VM is gone" | "detached"))
 }
 
-/// What a port is cabled to, with its kind.
-fn attachment(kind: &PortKind) -> String {
-    match kind {
-        PortKind::Packet { .. } => format!("af_packet:{kind}"),
-        other => other.to_string(),
+/// What a port is cabled to, with the kind that is in use.
+fn attachment(slot: &PortSlot) -> String {
+    match (&slot.kind, &slot.rx) {
+        (None, _) => String::new(),
+        (Some(kind @ PortKind::Packet { xdp, .. }), rx) => {
+            let text = kind.to_string();
+            let cable = text.strip_prefix("af_xdp:").unwrap_or(&text);
+            let by_xdp = rx.as_ref().map_or(*xdp, |rx| matches!(rx, RxPort::Xdp(_)));
+            format!("{}:{cable}", if by_xdp { "af_xdp" } else { "af_packet" })
+        }
+        (Some(other), _) => other.to_string(),
     }
 }
 
@@ -119,7 +127,8 @@ pub fn ports(asic: &mut Asic) -> Vec<Value> {
         rows.push(json!({
             "name": format!("swp{}", slot.number),
             "port": slot.number,
-            "attachment": slot.kind.as_ref().map(attachment).unwrap_or_default(),
+            "attachment": attachment(slot),
+            "note": slot.note.as_deref().unwrap_or_default(),
             "link": slot.link.up,
             "blinks": asic.fw.blinks(slot.number),
             "speed_mbps": slot.link.speed_mbps,
