@@ -49,9 +49,47 @@ fn bridge(rig: &Rig, devs: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
-fn with_asicd() -> Result<Under> {
+/// How a switch in user space gets at its netdevs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Packet,
+    Xdp,
+}
+
+impl By {
+    const BOTH: [By; 2] = [By::Packet, By::Xdp];
+
+    /// Behind a row's name.
+    fn suffix(self) -> &'static str {
+        match self {
+            By::Packet => "",
+            By::Xdp => ", AF_XDP ports",
+        }
+    }
+
+    fn testpmd(self) -> &'static str {
+        match self {
+            By::Packet => "DPDK testpmd io, AF_PACKET",
+            By::Xdp => "DPDK testpmd io, AF_XDP",
+        }
+    }
+}
+
+fn with_asicd(by: By) -> Result<Under> {
     let mut rig = topology()?;
-    rig.up("spectrum-sn2700", &["swp1=p1", "swp2=p2"])?;
+    let ports = match by {
+        By::Packet => ["swp1=p1", "swp2=p2"],
+        By::Xdp => ["swp1=af_xdp:p1", "swp2=af_xdp:p2"],
+    };
+    rig.up("spectrum-sn2700", &ports)?;
+    if by == By::Xdp {
+        let ports = rig.tandem(&["-j", "show", "ports"])?;
+        ensure!(
+            ports.matches("\"af_xdp:p").count() == 2,
+            "the ports are not by AF_XDP here: {}",
+            rig.tandem(&["status"])?
+        );
+    }
     bridge(&rig, ["swp1", "swp2"])?;
     rig.tandem(&["sync"])?;
     let status = rig.tandem(&["-j", "status"])?;
@@ -92,7 +130,7 @@ impl Drop for Killed {
     }
 }
 
-fn with_testpmd() -> Result<Under> {
+fn with_testpmd(by: By) -> Result<Under> {
     let rig = topology()?;
     let mut cmd = Command::new("ip");
     cmd.args(["netns", "exec", &rig.ns("sw"), "dpdk-testpmd"]);
@@ -107,7 +145,12 @@ fn with_testpmd() -> Result<Under> {
     ]);
     cmd.arg(format!("--file-prefix=tandem-bench-{}", std::process::id()));
     for (i, dev) in ["p1", "p2"].iter().enumerate() {
-        cmd.arg(format!("--vdev=net_af_packet{i},iface={dev},qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt=512"));
+        cmd.arg(match by {
+            By::Packet => format!(
+                "--vdev=net_af_packet{i},iface={dev},qdisc_bypass=1,blocksz=65536,framesz=2048,framecnt=512"
+            ),
+            By::Xdp => format!("--vdev=net_af_xdp{i},iface={dev}"),
+        });
     }
     cmd.args([
         "--",
@@ -168,12 +211,15 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (len, bytes) in [(60usize, 64), (1514, 1500)] {
         let frame = blast::frame(len);
-        let (mut ours, mut pmd) = (Runs::default(), Runs::default());
+        let mut ours: [Runs; 2] = Default::default();
+        let mut pmd: [Runs; 2] = Default::default();
         let (mut ovs, mut bridge) = (Runs::default(), Runs::default());
         for run in 0..o.pairs {
             eprint!("\r  forward {bytes} B: pair {} of {}  ", run + 1, o.pairs);
-            ours.add(&with_asicd()?, &frame, o.seconds)?;
-            pmd.add(&with_testpmd()?, &frame, o.seconds)?;
+            for ((by, ours), pmd) in By::BOTH.into_iter().zip(&mut ours).zip(&mut pmd) {
+                ours.add(&with_asicd(by)?, &frame, o.seconds)?;
+                pmd.add(&with_testpmd(by)?, &frame, o.seconds)?;
+            }
             if ovs::is_there() {
                 ovs.add(&with_ovs()?, &frame, o.seconds)?;
             }
@@ -183,23 +229,34 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
         if !ovs::is_there() {
             eprintln!("OVS is not installed (openvswitch-switch): its rows are left out");
         }
-        for (peer, theirs, target) in [
+        let [by_packet, by_xdp] = &ours;
+        let beside = By::BOTH.into_iter().zip(&ours).zip(&pmd);
+        let mut rivals: Vec<(By, &Runs, &str, &Runs, Target)> = beside
+            .map(|((by, o), t)| (by, o, by.testpmd(), t, Target::RatioAtLeast(1.0)))
+            .collect();
+        let system = "OVS, userspace datapath, system ports";
+        rivals.extend([
             (
-                "DPDK testpmd io, AF_PACKET",
-                &pmd,
-                Target::RatioAtLeast(1.0),
-            ),
-            (
-                "OVS, userspace datapath, system ports",
+                By::Packet,
+                by_packet,
+                system,
                 &ovs,
                 Target::RatioAtLeast(1.3),
             ),
-            ("Linux bridge (in the kernel)", &bridge, Target::None),
-        ] {
+            (By::Xdp, by_xdp, system, &ovs, Target::None),
+            (
+                By::Packet,
+                by_packet,
+                "Linux bridge (in the kernel)",
+                &bridge,
+                Target::None,
+            ),
+        ]);
+        for (by, ours, peer, theirs, target) in rivals {
             if theirs.blasts.is_empty() {
                 continue;
             }
-            let name = format!("forward {bytes} B, known unicast");
+            let name = format!("forward {bytes} B, known unicast{}", by.suffix());
             let mpps = ours.beside(theirs, |b| b.mpps);
             rows.push(Row::paired(
                 &format!("{name}, blast"),
