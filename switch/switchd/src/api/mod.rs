@@ -133,6 +133,8 @@ struct ControlRow {
     timed_out: u64,
     stray: u64,
     outstanding_max: u64,
+    /// CLOCK_MONOTONIC in ns when the last answer to a write was taken; 0: none yet.
+    confirmed_ns: u64,
 }
 
 async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
@@ -185,6 +187,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                     timed_out: control.timed_out,
                     stray: control.stray,
                     outstanding_max: control.outstanding_max,
+                    confirmed_ns: core.confirmed_ns,
                 },
                 io: core.io_stats.rows(),
                 upkeep: core.upkeep_rows(),

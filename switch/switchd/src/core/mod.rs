@@ -118,6 +118,8 @@ pub struct Core {
     planned: Vec<Planned>,
     unposted: VecDeque<Planned>,
     notes: HashMap<u64, Note>,
+    /// When the chip's last answer to a write was taken, by [`crate::clock::shared_ns`]; 0: none yet.
+    pub(crate) confirmed_ns: u64,
     /// Between BEGIN_RESYNC and END_RESYNC: what the chip has was not written by us.
     replaying: bool,
     /// What the chip has can't be made right in place: the next attach is a cold one.
@@ -211,6 +213,7 @@ impl Core {
             planned: Vec::with_capacity(4096),
             unposted: VecDeque::new(),
             notes: HashMap::new(),
+            confirmed_ns: 0,
             replaying: false,
             cold_next: false,
             spared: 0,

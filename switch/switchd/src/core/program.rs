@@ -111,7 +111,7 @@ impl Core {
             return false;
         };
         let mut next = Vec::new();
-        let mut stuck = false;
+        let (mut stuck, mut written) = (false, false);
         let result = control.reap(now, COMPLETIONS, &mut |outcome| match outcome {
             Outcome::Done { token, cpl, output } => {
                 if token >= OWN {
@@ -130,6 +130,7 @@ impl Core {
                     self.noted(note);
                 }
                 self.store.complete(token, &convert(&cpl), now);
+                written = true;
             }
             Outcome::TimedOut { token } => {
                 self.notes.remove(&token);
@@ -141,6 +142,9 @@ impl Core {
             }
         });
         self.control = Some(control);
+        if written {
+            self.confirmed_ns = crate::clock::shared_ns();
+        }
         for n in next {
             self.go_on(n, now);
         }
