@@ -13,6 +13,7 @@
 use crate::Options;
 use crate::blast::{self, Under, pin_process};
 use crate::ovs::{self, Ovs};
+use crate::pipeline::bridge_port;
 use crate::report::{Row, Target};
 use crate::rig::{Rig, sh, sibling};
 use anyhow::{Context, Result, ensure};
@@ -97,19 +98,7 @@ fn program(sal: &mut Sal) -> Result<()> {
     run("VLAN", Command::create(&vlan))?;
     for n in 0..=SINKS {
         let port = n as u16 + 1;
-        let up = raw::tnd_port {
-            port,
-            flags: raw::TND_PORT_UP
-                | raw::TND_PORT_LEARNING
-                | raw::TND_PORT_FLOOD_UC
-                | raw::TND_PORT_FLOOD_MC
-                | raw::TND_PORT_FLOOD_BC,
-            mtu: 1500,
-            stp_state: raw::TND_STP_FORWARDING,
-            mac: [2, 0, 0, 0, 0xff, port as u8],
-            ..Default::default()
-        };
-        run("port", Command::update(&up))?;
+        run("port", Command::update(&bridge_port(port)))?;
         let untagged = raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED;
         let member = raw::tnd_vlan_member {
             fid: VLAN,

@@ -23,6 +23,22 @@ const SLOT: usize = 192;
 const FLOWS: usize = 1 << 16;
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
+/// A port that is up, learns and is flooded to.
+pub fn bridge_port(port: u16) -> raw::tnd_port {
+    raw::tnd_port {
+        port,
+        flags: raw::TND_PORT_UP
+            | raw::TND_PORT_LEARNING
+            | raw::TND_PORT_FLOOD_UC
+            | raw::TND_PORT_FLOOD_MC
+            | raw::TND_PORT_FLOOD_BC,
+        mtu: 1500,
+        stp_state: raw::TND_STP_FORWARDING,
+        mac: [2, 0, 0, 0, 1, port as u8],
+        ..Default::default()
+    }
+}
+
 /// A chip and the driver that programs it.
 struct Chip {
     firmware: Firmware,
@@ -36,18 +52,7 @@ impl Chip {
             seq: 0,
         };
         for port in 1..=2 {
-            chip.run(&Command::update(&raw::tnd_port {
-                port,
-                flags: raw::TND_PORT_UP
-                    | raw::TND_PORT_LEARNING
-                    | raw::TND_PORT_FLOOD_UC
-                    | raw::TND_PORT_FLOOD_MC
-                    | raw::TND_PORT_FLOOD_BC,
-                mtu: 1500,
-                stp_state: raw::TND_STP_FORWARDING,
-                mac: [2, 0, 0, 0, 1, port as u8],
-                ..Default::default()
-            }))?;
+            chip.run(&Command::update(&bridge_port(port)))?;
             chip.firmware
                 .state
                 .set_link(port, true)

@@ -29,6 +29,16 @@ def run(*words, timeout=20, check=True, stdin=None):
     return r.stdout
 
 
+def kernel_makes(*kind):
+    """Has this kernel links of a type: kernel_makes("vrf", "table", "4242")?"""
+    try:
+        run("ip", "link", "add", "tnt-probe", "type", *kind)
+    except CommandError:
+        return False
+    run("ip", "link", "del", "tnt-probe", check=False)
+    return True
+
+
 def wait_until(what, condition, timeout=10.0, every=0.05):
     """Waits for `condition()` to be true; says in one line what did not happen."""
     end = time.monotonic() + timeout
