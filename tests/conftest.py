@@ -16,35 +16,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 from lib import frr, net  # noqa: E402
-from lib.switch import TOP, AsicSwitch, KernelSwitch, binaries  # noqa: E402
+from lib.switch import PREFIX, TOP, AsicSwitch, KernelSwitch, binaries, sweep  # noqa: E402
 
 # vm: the driver, by tests/vm/run. A clock is the whole machine's: only in one of our own
 collect_ignore = ["vm"] if os.environ.get("TANDEM_NO_SKIP") else ["vm", "test_clock.py"]
-PREFIX = "tnt-"
 LONG = bool(os.environ.get("TANDEM_LONG"))
 NO_SKIP = bool(os.environ.get("TANDEM_NO_SKIP"))  # in the virtual machine, which has everything a test may need
 LOGS = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "test", "logs")
-
-
-def _pid_of(name):
-    part = name[len(PREFIX):].split("-")[0]
-    return int(part) if part.isdigit() else 0
-
-
-def _clean(mine_only):
-    base = os.environ.get("TANDEM_RUN", "/run/tandem")
-    names = set(net.namespaces(PREFIX))
-    if os.path.isdir(base):
-        names |= {n for n in os.listdir(base) if n.startswith(PREFIX)}
-    for name in sorted(names):
-        pid = _pid_of(name)
-        if pid != os.getpid() and (mine_only or net.pid_alive(pid)):
-            continue
-        for daemon in ("switchd", "asicd"):
-            net.end_by_pid_file(os.path.join(base, name, f"{daemon}.pid"), daemon)
-        shutil.rmtree(os.path.join(base, name), ignore_errors=True)
-        if os.path.exists(f"/run/netns/{name}"):
-            net.run("ip", "netns", "del", name, check=False)
 
 
 def pytest_configure(config):
@@ -65,12 +43,12 @@ def pytest_collection_modifyitems(items):
 
 def pytest_sessionstart(session):
     if os.geteuid() == 0:
-        _clean(mine_only=False)
+        sweep(lambda pid: pid != os.getpid() and not net.pid_alive(pid))
 
 
 def pytest_sessionfinish(session):
     if os.geteuid() == 0 and not os.environ.get("TANDEM_KEEP"):
-        _clean(mine_only=True)
+        sweep(lambda pid: pid == os.getpid())
 
 
 @pytest.hookimpl(hookwrapper=True)

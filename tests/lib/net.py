@@ -11,6 +11,12 @@ CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def process_control(option, value):
+    """prctl(2)."""
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
 class CommandError(Exception):
     """A command failed: its words, exit code and what it said."""
 

@@ -2,7 +2,7 @@
 """Frames by hand, and sockets that send and catch them. Field names as in the RFCs; standard library only."""
 
 import ipaddress
-import select
+import selectors
 import socket
 import struct
 import threading
@@ -92,13 +92,41 @@ def udp6_frame(dst_mac, src_mac, src, dst, sport=1000, dport=2000, data=b"", **i
     return ether(dst_mac, src_mac, ETH_IP6, ipv6(src, dst, 17, udp(src, dst, sport, dport, data), **ip))
 
 
+class Catcher:
+    """A thread that catches what arrives at wires."""
+
+    def __init__(self):
+        self._selector = selectors.DefaultSelector()
+        self._end, wakes = socket.socketpair()
+        self._selector.register(wakes, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._catch, args=(wakes,), daemon=True)
+        self._thread.start()
+
+    def add(self, wire):
+        self._selector.register(wire.socket, selectors.EVENT_READ, wire)
+
+    def _catch(self, wakes):
+        while True:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    wakes.close()
+                    return
+                key.data.take()
+
+    def close(self):
+        self._end.close()
+        self._thread.join(2)
+        self._selector.close()
+
+
 class Wire:
     """A packet socket on an interface of a namespace: sends frames, and catches what arrives, tags included.
 
     `answer(frame)`, if given, sees each frame that arrives, in the thread that catches: a frame it returns is sent.
+    `catcher`: that of several wires, to be closed before them; else it has its own.
     """
 
-    def __init__(self, namespace, device="eth0", answer=None):
+    def __init__(self, namespace, device="eth0", answer=None, catcher=None):
         self.answer = answer
 
         def make():
@@ -112,38 +140,32 @@ class Wire:
             return s
 
         self.socket = net.in_netns(namespace.name, make)
-        self.socket.setblocking(False)
         self.frames = []  # (monotonic ns, bytes)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._catch, daemon=True)
-        self._thread.start()
+        self._own = None if catcher else Catcher()
+        (catcher or self._own).add(self)
 
-    def _catch(self):
-        while not self._stop.is_set():
-            ready, _, _ = select.select([self.socket], [], [], 0.05)
-            if not ready:
-                continue
-            while True:
+    def take(self):
+        """Takes what has arrived."""
+        while True:
+            try:
+                data, anc, _, _ = self.socket.recvmsg(65600, 64, socket.MSG_DONTWAIT)
+            except (BlockingIOError, OSError):
+                return
+            for level, kind, value in anc:
+                if level == SOL_PACKET and kind == PACKET_AUXDATA:
+                    status, _, _, _, _, tci, tpid = struct.unpack_from("IIIHHHH", value)
+                    if status & TP_STATUS_VLAN_VALID:
+                        data = data[:12] + struct.pack("!HH", tpid or ETH_8021Q, tci) + data[12:]
+            self.frames.append((time.monotonic_ns(), data))
+            back = self.answer(data) if self.answer else None
+            if back:
                 try:
-                    data, anc, _, _ = self.socket.recvmsg(65600, 64)
-                except (BlockingIOError, OSError):
-                    break
-                for level, kind, value in anc:
-                    if level == SOL_PACKET and kind == PACKET_AUXDATA:
-                        status, _, _, _, _, tci, tpid = struct.unpack_from("IIIHHHH", value)
-                        if status & TP_STATUS_VLAN_VALID:
-                            data = data[:12] + struct.pack("!HH", tpid or ETH_8021Q, tci) + data[12:]
-                self.frames.append((time.monotonic_ns(), data))
-                back = self.answer(data) if self.answer else None
-                if back:
                     self.send(back)
+                except OSError:
+                    pass  # the cable is cut
 
     def send(self, frame):
-        self.socket.setblocking(True)
-        try:
-            self.socket.send(frame)
-        finally:
-            self.socket.setblocking(False)
+        self.socket.send(frame)
 
     def clear(self):
         self.frames = []
@@ -153,8 +175,8 @@ class Wire:
         return [f for _, f in list(self.frames) if accept is None or accept(f)]
 
     def close(self):
-        self._stop.set()
-        self._thread.join(2)
+        if self._own:
+            self._own.close()
         self.socket.close()
 
     def __enter__(self):

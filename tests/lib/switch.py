@@ -14,6 +14,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +32,26 @@ def binaries():
     """The folder of asicd, switchd and tandem."""
     return os.environ.get("TANDEM_BIN") or os.path.join(
         os.environ.get("CARGO_TARGET_DIR", os.path.join(TOP, "target")), "release")
+
+
+PREFIX = "tnt-"  # of everything that a test makes; then the process that made it
+
+
+def sweep(whose):
+    """Takes away the daemons and namespaces that processes made for which `whose(pid)` is true."""
+    base = os.environ.get("TANDEM_RUN", "/run/tandem")
+    names = set(net.namespaces(PREFIX))
+    if os.path.isdir(base):
+        names |= {n for n in os.listdir(base) if n.startswith(PREFIX)}
+    for name in sorted(names):
+        pid = name[len(PREFIX):].split("-")[0]
+        if not whose(int(pid) if pid.isdigit() else 0):
+            continue
+        for daemon in ("switchd", "asicd"):
+            net.end_by_pid_file(os.path.join(base, name, f"{daemon}.pid"), daemon)
+        shutil.rmtree(os.path.join(base, name), ignore_errors=True)
+        if os.path.exists(f"/run/netns/{name}"):
+            net.run("ip", "netns", "del", name, check=False)
 
 
 class _Api(http.client.HTTPConnection):

@@ -9,16 +9,19 @@ A scenario is plain JSON, so that it can be cut down and kept:
                 "say": "...", "frames": [hex, ...]}]}]}
 
 The first step's commands are the topology. A command is `ip ...`, `bridge ...`, `tc ...`, `sysctl KEY=VALUE`,
-`host NAME up|down` (its cable), `kill switchd|asicd`, `fault ...`, `up` (the daemons again): the last three touch the
-switch with the ASIC only. A volley leaves one host at once. `needs`: constructs (constructs.py) that the topology has.
+`host NAME up|down` (its cable), `pause SECONDS`, `kill switchd|asicd`, `fault ...`, `up` (the daemons again): the last
+three touch the switch with the ASIC only. A volley leaves one host at once; it may have a pause, too. `needs`:
+constructs (constructs.py) that the topology has.
 
     world.py      interfaces, where their hosts are          routing.py    routes, neighbours, VRFs, policy rules
     volleys.py    frames of a step                           switching.py  bridges, VLANs, bonds
-    frames.py     one frame, good or odd                     filters.py    traffic control
+    frames.py     one frame, good or odd                     groups.py     multicast groups of bridges that snoop
+                                                             filters.py    traffic control
 """
 
 from .constructs import EVERY
 from .filters import Filters
+from .groups import Groups
 from .routing import Routing
 from .switching import Switching
 from .volleys import Volleys
@@ -42,12 +45,13 @@ def generate(seed, have=EVERY):
     return _Maker(seed, have).make()
 
 
-class _Maker(Switching, Routing, Filters, Volleys, World):
+class _Maker(Switching, Groups, Routing, Filters, Volleys, World):
     def __init__(self, seed, have):
         super().__init__(seed, frozenset(have))
         self.profile = profile_of(seed)
         self.fill = self.rng.choice(PROFILES[self.profile])
-        self.six = self.rng.random() < 0.6
+        # the reports that a bridge's own IPv6 sends, at random times, are joins
+        self.six = self.rng.random() < 0.6 and not self.snoops
         self.filtering = False  # are there filters in this scenario
 
     # ------------------------------------------------------------------------------------------------- topology
@@ -185,6 +189,8 @@ class _Maker(Switching, Routing, Filters, Volleys, World):
         kinds = []
         if self.bridges:
             kinds += [self.churn_bridge] * 3
+            if self.snoops:
+                kinds += [self.churn_group] * 4
         if self.vlans:
             kinds += [self.churn_vlan] * 5
         if self.bonds:

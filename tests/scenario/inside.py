@@ -5,10 +5,12 @@ import concurrent.futures
 import ctypes
 import fcntl
 import ipaddress
+import itertools
 import os
 import re
 import socket
 import struct
+import subprocess
 
 from lib import net
 from lib.switch import PACE
@@ -16,15 +18,21 @@ from lib.switch import PACE
 SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 1, 0x40
 # linux/rtnetlink.h, linux/neighbour.h
 RTM_NEWNEIGH, RTM_GETNEIGH = 28, 30
-NLM_F_REQUEST, NLM_F_DUMP, NLM_F_CREATE, NLMSG_DONE = 1, 0x300, 0x400, 3
+NLM_F_REQUEST, NLM_F_DUMP, NLM_F_CREATE, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 0x400, 2, 3
 NUD_INCOMPLETE, NUD_FAILED, NTF_USE, NDA_DST = 1, 0x20, 1, 1
+NUD_NOARP, NDA_CACHEINFO, NDA_PROBES, RTA_CACHEINFO = 0x40, 3, 4, 12
 NLMSG, NDMSG = struct.Struct("=IHHII"), struct.Struct("=BBHiHBB")
+# What a kernel has of each: question, length of the answer's head (rtmsg, ndmsg, nhmsg, fib_rule_hdr), times and
+# counts among its attributes
+KINDS = {"route": (26, 12, (RTA_CACHEINFO,)), "neighbour": (RTM_GETNEIGH, NDMSG.size, (NDA_CACHEINFO, NDA_PROBES)),
+         "next hop": (106, 8, ()), "rule": (34, 12, ())}
 
 
 class Inside:
     """Its calls are done one after the other, in the namespace."""
 
     def __init__(self, name):
+        self.numbers = itertools.count(1)
         self.pool = concurrent.futures.ThreadPoolExecutor(1, initializer=self._enter, initargs=(name,))
         self.pool.submit(lambda: None).result()
 
@@ -81,21 +89,45 @@ class Inside:
 
         return self.pool.submit(get).result()
 
-    def _neighbours(self):
-        """(index of the device, state, address as bytes) of each."""
-        self.netlink.send(NLMSG.pack(NLMSG.size + NDMSG.size, RTM_GETNEIGH, NLM_F_REQUEST | NLM_F_DUMP, 0, 0)
-                          + NDMSG.pack(0, 0, 0, 0, 0, 0, 0))
-        found = []
+    def spawn(self, words, **how):
+        """A process that lives in the namespace, too."""
+        return self.pool.submit(subprocess.Popen, words, **how).result()
+
+    def _dump(self, question):
+        """Bodies of the answers to RTM_GET..., of all families."""
+        number = next(self.numbers)  # of this question: what `look_for` was refused is answered, too
+        self.netlink.send(NLMSG.pack(NLMSG.size + NDMSG.size, question, NLM_F_REQUEST | NLM_F_DUMP, number, 0)
+                          + bytes(NDMSG.size))
         while True:
             data = self.netlink.recv(1 << 18)
             while data:
-                length, kind = NLMSG.unpack_from(data)[:2]
-                if kind == NLMSG_DONE:
-                    return found
-                if kind == RTM_NEWNEIGH:
-                    _, _, _, index, state, _, _ = NDMSG.unpack_from(data, NLMSG.size)
-                    found.append((index, state, destination(data[NLMSG.size + NDMSG.size:length])))
+                length, kind, _, of, _ = NLMSG.unpack_from(data)
+                if of == number and kind in (NLMSG_DONE, NLMSG_ERROR):
+                    return
+                if of == number and kind == question - 2:
+                    yield data[NLMSG.size:length]
                 data = data[(length + 3) & ~3:]
+
+    def _neighbours(self):
+        """(index of the device, state, address as bytes) of each."""
+        found = []
+        for body in self._dump(RTM_GETNEIGH):
+            _, _, _, index, state, _, _ = NDMSG.unpack_from(body)
+            found.append((index, state, dict(attributes(body[NDMSG.size:])).get(NDA_DST, b"")))
+        return found
+
+    def everything(self):
+        """Routes, neighbours, next hops and rules as a set, without times; neighbours only if they are known."""
+        def get():
+            found = set()
+            for kind, (question, head, times) in KINDS.items():
+                for body in self._dump(question):
+                    if kind == "neighbour" and NDMSG.unpack_from(body)[4] in (NUD_NOARP, NUD_FAILED, NUD_INCOMPLETE):
+                        continue
+                    found.add((kind, body[:head], *(a for a in attributes(body[head:]) if a[0] not in times)))
+            return found
+
+        return self.pool.submit(get).result()
 
     def looking(self):
         """How many neighbours the kernel is looking for."""
@@ -126,14 +158,12 @@ class Inside:
         self.pool.shutdown()
 
 
-def destination(attributes):
-    """NDA_DST of a neighbour's attributes; empty if it has none."""
-    while len(attributes) >= 4:
-        length, kind = struct.unpack_from("=HH", attributes)
-        if kind == NDA_DST:
-            return attributes[4:length]
-        attributes = attributes[max(4, (length + 3) & ~3):]
-    return b""
+def attributes(data):
+    """(type, value) of each attribute."""
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        yield kind, data[4:length]
+        data = data[max(4, (length + 3) & ~3):]
 
 
 def bond_status(text):

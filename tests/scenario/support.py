@@ -10,6 +10,7 @@ KERNELS = [
     (r"ip (-6 )?rule add pref 10\d ", True, "policy rules"),
     (r"ip link set (red|blue) down", True, "a VRF that is down"),
     (r"ip link set \S+ type bridge vlan_protocol 802.1ad", False, "802.1ad"),
+    (r"mcast_to_unicast on", False, "copies of multicast that are sent to stations"),
     (r"bridge vlan set ", False, "a VLAN with a state of its own"),
     (r"ip link set \S+\.\d+ (address|type vlan egress)", False, "VLAN interfaces that are unlike their port"),
     (r"ip link add \S+ .* type bond .*mode broadcast", False, "a mode of bonding that the chip has not"),
@@ -32,12 +33,16 @@ class Support:
         self.bonded = set()
         self.vlan_filtering = {}        # bridge -> on?
         self.on_bridge = set()          # bridges that have VLAN interfaces
+        self.snoops = False
 
     def note(self, command):
         for pattern, routed, why in KERNELS:
             if re.search(pattern, command):
                 self.fail(why, routed)
         words = command.split()
+        self.snoops = self.snoops or "mcast_snooping 1" in command
+        if self.snoops and command == "kill switchd":
+            self.fail("a querier that the new switchd has yet to believe in", False)
         if " type vrf " in command:
             self.vrfs = True
         rule = re.match(r"ip (-6 )?rule (add|del) pref 0\b", command)

@@ -13,9 +13,9 @@ class Switching:
 
     def make_bridge(self, name, members, options=""):
         self.bridges[name] = members
-        do = [f"ip link add {name} address {self.mac[name]} type bridge mcast_snooping 0{options}"]
+        do = [f"ip link add {name} address {self.mac[name]} type bridge {self.snooping_options()}{options}"]
         do += [f"ip link set {p} master {name}" for p in members]
-        return [*do, f"ip link set {name} up"]
+        return [*do, f"ip link set {name} up", *self.snooping_begins(name)]
 
     def make_bond(self, name, ports):
         """A bond of ports, most of them of a kind that the chip has."""

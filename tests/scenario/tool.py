@@ -11,18 +11,20 @@ SAID_END = re.compile(rf'Object "{END}" is unknown.*\nCommand failed -:(\d+)\n')
 
 
 class Tool:
-    """One of them, in a namespace; `begin` and `end` for each group of lines."""
+    """One of them; `begin` and `end` for each group of lines. `spawn` starts a process in the namespace: its own `-n`
+    would make a namespace of mounts, too, which takes longer than all else."""
 
-    def __init__(self, words, namespace):
-        self.words = [*words, "-n", namespace, "-force", "-batch", "-"]
+    def __init__(self, words, spawn):
+        self.words = [*words, "-force", "-batch", "-"]
+        self.spawn = spawn
         self.process = None
         self.lines = 0  # that it has been given
 
     def begin(self, lines):
         """Gives it lines. One that has ended (some mistakes in a line make it) is started anew."""
         if self.process is None:
-            self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                            stderr=subprocess.PIPE)
+            self.process = self.spawn(self.words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE)
             self.lines = 0
         try:
             self.process.stdin.write("".join(f"{x}\n" for x in [*lines, END]).encode())

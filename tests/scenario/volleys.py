@@ -34,6 +34,8 @@ class Volleys:
             kinds = []
             if self.bridges:
                 kinds += [self.volley_l2] * 3 + [self.volley_l2_odd]
+                if self.snoops:
+                    kinds += [self.volley_member] * 3 + [self.volley_group] * 4
             if self.routed:
                 kinds += [self.volley_routed] * 4 + [self.volley_odd] * 3
                 if any(self.routes.values()):

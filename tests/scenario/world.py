@@ -35,6 +35,7 @@ class World:
         self.have = have
         self.frames = Frames(self.rng)
         self.six = False
+        self.snoops = seed % 8 == 5  # do bridges look at who wants which multicast group
         self.bridges = {}      # name -> ports and bonds in it
         self.bonds = {}        # name -> ports in it
         self.vlans = {}        # bridge that filters -> {port or bond: {VID: "pvid untagged", "untagged" or ""}}
