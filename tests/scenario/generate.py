@@ -93,7 +93,10 @@ class _Maker(Switching, Groups, Routing, Filters, Volleys, World):
         steps = [{"do": do, "volleys": self.hello() + self.volleys()}]
         for _ in range(self.rng.randrange(2, 6)):
             before, self.later = self.later, []
-            steps.append({"do": before + self.churn(), "volleys": self.volleys()})
+            do = before + self.churn()
+            # who has been asked for since then, and has been heard therefore, hangs on time
+            again = self.hello() if any("fdb_flush" in c for c in do) else []
+            steps.append({"do": do, "volleys": again + self.volleys()})
         return {"seed": self.seed, "profile": self.profile, "fill": self.fill, "answers": self.answers,
                 "own": self.own(), "needs": needs, "steps": steps}
 

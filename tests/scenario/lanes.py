@@ -30,7 +30,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def default_jobs():
-    return len(os.sched_getaffinity(0)) + 1
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def seeds(first, count=None):

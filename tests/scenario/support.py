@@ -33,7 +33,8 @@ class Support:
         self.bonded = set()
         self.vlan_filtering = {}        # bridge -> on?
         self.on_bridge = set()          # bridges that have VLAN interfaces
-        self.snoops = False
+        self.snoops = False             # is there a bridge that snoops
+        self.querier = False            # is one a querier
 
     def note(self, command):
         for pattern, routed, why in KERNELS:
@@ -41,6 +42,7 @@ class Support:
                 self.fail(why, routed)
         words = command.split()
         self.snoops = self.snoops or "mcast_snooping 1" in command
+        self.querier = self.querier or "mcast_querier 1" in command
         if self.snoops and command == "kill switchd":
             self.fail("a querier that the new switchd has yet to believe in", False)
         if " type vrf " in command:
@@ -98,8 +100,10 @@ class Support:
         if not routed:
             self.all = self.all or why
 
-    def kernels(self, routed):
-        """Why the kernel forwards these packets; None: hardware does."""
+    def kernels(self, routed, groups6=False):
+        """Why the kernel forwards these packets; None: hardware does. `groups6`: some are to IPv6 groups."""
+        if groups6 and self.querier:
+            return "an IPv6 querier without an address: when the kernel finds out is not told"
         if not routed:
             return self.all
         if self.vrfs and self.local_first:

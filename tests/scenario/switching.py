@@ -14,6 +14,8 @@ class Switching:
     def make_bridge(self, name, members, options=""):
         self.bridges[name] = members
         do = [f"ip link add {name} address {self.mac[name]} type bridge {self.snooping_options()}{options}"]
+        if self.snoops:  # without an IPv6 address from the start: the kernel notices the loss of one some time later
+            do.append(f"sysctl ipv6/conf/{name}/disable_ipv6=1")
         do += [f"ip link set {p} master {name}" for p in members]
         return [*do, f"ip link set {name} up", *self.snooping_begins(name)]
 

@@ -55,7 +55,7 @@ class Volleys:
             address = self.any_destination(six)
             if not any(ipaddress.ip_address(address) in net for net in multi):
                 return address
-        return "192.0.2.77" if not six else "2001:db8::77"
+        return "::1" if six else "127.0.0.77"  # nobody's: no route is asked for these
 
     def any_destination(self, six):
         """An address: of a station, in some prefix of the pool, in one that filled the chip, or nobody's."""

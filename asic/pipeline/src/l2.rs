@@ -161,9 +161,14 @@ impl<S: Sink> Run<'_, '_, S> {
         if S::DRY {
             return;
         }
+        // One without age stays somebody's, and may not give way to others.
+        let learned = match entry.flags & raw::TND_FDB_NO_AGE {
+            0 => raw::TND_FDB_LEARNED,
+            _ => 0,
+        };
         let now_here = FdbValue {
             port: self.from,
-            flags: entry.flags | raw::TND_FDB_LEARNED,
+            flags: entry.flags | learned,
             ..entry
         };
         self.st.exact.set_value_at(at, now_here.pack());

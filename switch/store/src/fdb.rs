@@ -20,6 +20,8 @@ pub(crate) struct FdbRec {
     pub kernel: Option<FdbEntry>,
     /// Port where the chip has learned it.
     pub device: Option<u16>,
+    /// Port to which the chip has moved a static entry; the kernel's next word about it counts more.
+    pub moved: Option<u16>,
     /// The chip aged it; the kernel's entry goes as soon as the write-back is through.
     pub aged: bool,
     /// The kernel's `extern_learn` entry is the chip's own learning: it ages and moves with the
@@ -57,6 +59,7 @@ impl Store {
             rec.device = None;
         }
         rec.kernel = Some(e);
+        rec.moved = None;
         rec.aged = false;
         self.reeval_fdb(key, now);
     }
@@ -154,12 +157,21 @@ impl Store {
                 flags: TND_FDB_STATIC,
                 ..base
             }),
-            (FdbKind::Static, Some(port)) if own => Some(bodies::Fdb {
-                port,
-                lag: lag(port),
-                flags: TND_FDB_STATIC,
-                ..base
-            }),
+            // The kernel's static entries follow their station, unless they are sticky
+            // (net/bridge/br_fdb.c `br_fdb_update`).
+            (FdbKind::Static, Some(port)) if own => {
+                let port = rec.moved.unwrap_or(port);
+                Some(bodies::Fdb {
+                    port,
+                    lag: lag(port),
+                    flags: if e.sticky {
+                        TND_FDB_STATIC
+                    } else {
+                        TND_FDB_NO_AGE
+                    },
+                    ..base
+                })
+            }
             (FdbKind::ExternLearn, Some(port)) if own && !rec.own => Some(bodies::Fdb {
                 port,
                 lag: lag(port),
@@ -210,11 +222,15 @@ impl Store {
                 rec.device = Some(port);
                 rec.own = true;
                 rec.aged = false;
-                let known = rec.kernel.is_some_and(|k| {
-                    matches!(
-                        k.kind,
-                        FdbKind::Local | FdbKind::Static | FdbKind::Blackhole
-                    ) || (k.kind == FdbKind::ExternLearn && k.ifindex == ifindex)
+                rec.moved = rec
+                    .kernel
+                    .filter(|k| k.kind == FdbKind::Static && !k.sticky)
+                    .map(|_| port);
+                let known = rec.kernel.is_some_and(|k| match k.kind {
+                    FdbKind::Local | FdbKind::Blackhole => true,
+                    FdbKind::Static => k.sticky || k.ifindex == ifindex,
+                    FdbKind::ExternLearn => k.ifindex == ifindex,
+                    FdbKind::Dynamic => false,
                 });
                 let body = self.fdb_body(key)?;
                 let id = match self.fdb_ids.get(&key) {

@@ -292,7 +292,7 @@ impl Neigh {
 pub enum FdbKind {
     /// The bridge's or a port's own address (`permanent`): frames to it go up.
     Local,
-    /// `static`: set by hand, neither ages nor moves.
+    /// `static`: set by hand; does not age, and moves with its station unless it is sticky.
     Static,
     /// `extern_learn`: learned by the ASIC and written into the kernel, or by another control plane.
     ExternLearn,

@@ -56,7 +56,8 @@ impl Store {
         let Some(l) = self.links.get(&n.ifindex) else {
             return true;
         };
-        if !l.link.admin_up {
+        // also where the last address of this family has gone (net/ipv4/fib_frontend.c `fib_disable_ip`)
+        if !l.link.admin_up || n.dead {
             return true;
         }
         if l.link.carrier {

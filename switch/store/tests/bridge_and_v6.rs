@@ -77,12 +77,28 @@ fn kernel_entries_become_chip_entries() {
     let e = r.chip.fdb[&(1, s.mac)];
     assert_eq!(
         (e.action, e.port, e.flags),
-        (TND_ACT_FORWARD, 1, TND_FDB_STATIC)
+        (TND_ACT_FORWARD, 1, TND_FDB_NO_AGE)
     );
     assert_eq!(r.chip.fdb[&(1, l.mac)].action, TND_ACT_TRAP);
     r.up(Object::Fdb(FdbEntry { ifindex: 12, ..s }));
     r.settle();
     assert_eq!(r.chip.fdb[&(1, s.mac)].port, 2);
+    // it follows its station, and the kernel is told; what the kernel says next counts
+    let moved = DeviceEvent::Move {
+        fid: 1,
+        mac: s.mac,
+        port: 1,
+    };
+    let back = r.store.device_event(moved, 5).map(|b| (b.add, b.ifindex));
+    assert_eq!(back, Some((true, 11)));
+    r.up(Object::Fdb(s));
+    r.up(Object::Fdb(FdbEntry { ifindex: 12, ..s }));
+    r.settle();
+    assert_eq!(r.chip.fdb[&(1, s.mac)].port, 2);
+    let sticky = FdbEntry { sticky: true, ..s };
+    r.up(Object::Fdb(sticky));
+    r.settle();
+    assert_eq!(r.chip.fdb[&(1, s.mac)].flags, TND_FDB_STATIC);
     r.del(key_of(&s));
     r.del(key_of(&l));
     r.settle();

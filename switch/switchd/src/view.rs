@@ -32,8 +32,8 @@ pub struct View {
     by_ifindex: HashMap<u32, u16>,
     /// Number of front-panel ports.
     front: u16,
-    /// Entries that a person or another program set: never overwritten by learning.
-    pinned: HashSet<FdbKey>,
+    /// Entries that a person or another program set, not overwritten by learning; whether they move with their station.
+    pinned: HashMap<FdbKey, bool>,
     /// Addresses that the chip has learned, by VLAN. What the kernel then says of them is the echo of our own
     /// write; an `extern_learn` entry of any other address is somebody else's. Marked before the
     /// write, so that no echo can come first; an address that was aged is forgotten.
@@ -120,13 +120,14 @@ impl View {
         }
     }
 
-    /// Somebody else's entry appeared or went.
-    pub fn pin(&mut self, key: FdbKey, pinned: bool) {
-        if pinned {
-            self.pinned.insert(key);
-        } else {
-            self.pinned.remove(&key);
-        }
+    /// Somebody else's entry is there; `moves`: with its station.
+    pub fn pin(&mut self, key: FdbKey, moves: bool) {
+        self.pinned.insert(key, moves);
+    }
+
+    /// It has gone.
+    pub fn unpin(&mut self, key: &FdbKey) {
+        self.pinned.remove(key);
     }
 
     /// The bridge that the kernel has a port in; 0 = none.
@@ -141,7 +142,7 @@ impl View {
 
     /// Whether somebody else's entry is there.
     pub fn is_pinned(&self, key: &FdbKey) -> bool {
-        self.pinned.contains(key)
+        self.pinned.contains_key(key)
     }
 
     /// The chip has learned this address.
@@ -190,10 +191,15 @@ impl View {
             return Meaning::Nothing;
         }
         let vlan = vlan_of(vid);
-        if self.pinned.contains(&FdbKey { bridge, vlan, mac }) {
-            return Meaning::Nothing;
-        }
         let ifindex = p.ifindex;
+        match self.pinned.get(&FdbKey { bridge, vlan, mac }) {
+            // it stays what it is, in another place
+            Some(true) if matches!(event, Event::Move { .. }) => {
+                return Meaning::Write(Write::FdbLearned { ifindex, mac, vlan });
+            }
+            Some(_) => return Meaning::Nothing,
+            None => {}
+        }
         if learned {
             self.own.insert((vlan, mac));
         } else {
@@ -246,9 +252,20 @@ mod tests {
             vlan: 0,
             mac: MAC,
         };
+        let moved = Event::Move {
+            fid: 3,
+            mac: MAC,
+            port: 1,
+            old_port: 2,
+        };
+        v.pin(key, false);
+        assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
+        assert_eq!(v.meaning(&moved), Meaning::Nothing);
+        // unless it is one that moves, as the kernel's static ones do
         v.pin(key, true);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
-        v.pin(key, false);
+        assert!(matches!(v.meaning(&moved), Meaning::Write(_)) && !v.is_own(0, MAC));
+        v.unpin(&key);
         // the port has moved on: the chip's news are of the old bridge
         v.set_bridge(10, 51);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
@@ -280,7 +297,7 @@ mod tests {
             vlan: 10,
             mac: MAC,
         };
-        v.pin(pinned, true);
+        v.pin(pinned, false);
         assert_eq!(v.meaning(&learn(3)), Meaning::Nothing);
         assert_eq!(v.meaning(&learn(4)), write(20));
         // ages in one, stays in the other

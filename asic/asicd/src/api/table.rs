@@ -278,7 +278,7 @@ fn fdb(o: &raw::tnd_fdb, _: &[u8]) -> Value {
     let f = u32::from(o.flags);
     let kind = if f & u32::from(raw::TND_FDB_LEARNED) != 0 {
         "learned"
-    } else if f & u32::from(raw::TND_FDB_STATIC) != 0 {
+    } else if f & u32::from(raw::TND_FDB_STATIC | raw::TND_FDB_NO_AGE) != 0 {
         "static"
     } else {
         // the driver wrote it, and it ages

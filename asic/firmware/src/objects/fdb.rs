@@ -89,7 +89,8 @@ impl Object for Fdb {
     }
     /// The station may have moved, or spoken, while no driver was there to see it.
     fn stale(&self, old: &Self) -> bool {
-        old.learned() && self.0.flags & raw::TND_FDB_STATIC == 0 && self.0.action == old.0.action
+        let somebodys = raw::TND_FDB_STATIC | raw::TND_FDB_NO_AGE;
+        old.learned() && self.0.flags & somebodys == 0 && self.0.action == old.0.action
     }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         let f = self.0;

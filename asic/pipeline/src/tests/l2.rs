@@ -2,7 +2,7 @@
 
 use tandem_abi::raw;
 
-use crate::entry::Action;
+use crate::entry::{Action, FdbValue};
 use crate::state::{PortConfig, RifPlace, VlanConfig};
 use crate::testkit::Answer::{Both, Cpu, Drop, Tx};
 use crate::testkit::*;
@@ -571,8 +571,14 @@ fn learns_moves_and_keeps_static() {
         assert_eq!(out.events, []);
         assert_eq!(s.exact.get_mac(1, mac(n)).unwrap().value, before);
     }
+    // somebody's that may move: it is still theirs then
+    fdb(&mut s, 1, mac(8), 1, Action::Forward, raw::TND_FDB_NO_AGE);
+    let (out, _) = run_with(&mut s, 2, &frame(mac(1), mac(8)), Offload::NONE, 0);
+    assert!(matches!(out.events[..], [Event::Move { port: 2, .. }]));
+    let there = FdbValue::unpack(s.exact.get_mac(1, mac(8)).unwrap().value);
+    assert_eq!((there.port, there.flags), (2, raw::TND_FDB_NO_AGE));
     assert_eq!(s.counters.learn.learned, 2);
-    assert_eq!(s.counters.learn.moved, 1);
+    assert_eq!(s.counters.learn.moved, 2);
 }
 
 #[test]

@@ -227,7 +227,8 @@ pub fn read_left(
             .collect();
         let mut view = view.lock();
         control.dump(|e: raw::tnd_fdb, _| {
-            if e.action != raw::TND_ACT_FORWARD || e.flags & raw::TND_FDB_STATIC != 0 {
+            let somebodys = raw::TND_FDB_STATIC | raw::TND_FDB_NO_AGE;
+            if e.action != raw::TND_ACT_FORWARD || e.flags & somebodys != 0 {
                 return;
             }
             let Some(vid) = vids.get(&(e.port, e.fid)) else {

@@ -161,9 +161,9 @@ impl Shadow {
                     | FdbKind::Static
                     | FdbKind::Blackhole => {
                         self.learned.remove(&key);
-                        if self.pinned.insert(key, self.generation).is_none() {
-                            view.lock().pin(key, true);
-                        }
+                        self.pinned.insert(key, self.generation);
+                        let moves = f.kind == FdbKind::Static && !f.sticky;
+                        view.lock().pin(key, moves);
                     }
                 }
             }
@@ -261,7 +261,7 @@ impl Shadow {
 
     fn unpin(&mut self, key: FdbKey, view: &SharedView) {
         if self.pinned.remove(&key).is_some() {
-            view.lock().pin(key, false);
+            view.lock().unpin(&key);
         }
     }
 

@@ -402,7 +402,8 @@ impl Core {
         self.upkeep.fdb_reads += 1;
         let mut there = HashSet::new();
         for e in entries {
-            let forward = e.action == raw::TND_ACT_FORWARD && e.flags & raw::TND_FDB_STATIC == 0;
+            let somebodys = raw::TND_FDB_STATIC | raw::TND_FDB_NO_AGE;
+            let forward = e.action == raw::TND_ACT_FORWARD && e.flags & somebodys == 0;
             let place = self
                 .ids
                 .store_fid(e.fid)

@@ -362,12 +362,15 @@ pub(super) async fn tables(
             )
         },
     );
+    let rows = api.ask(|core| core.store.mdb()).await?;
+    let failed = rows.into_iter().filter(|r| r.state == "failed");
+    let no_room = failed.map(|r| r.group).collect();
     between(
         &mut g,
         "group",
         ASIC,
-        &super::groups::texts(want, want, found),
-        &super::groups::texts(found, want, found),
+        &super::groups::texts(want, want, found, &no_room),
+        &super::groups::texts(found, want, found, &no_room),
     );
     rules(api, &mut g, want, found).await?;
     fdb(api, &mut g, want, found).await?;

@@ -1,6 +1,6 @@
 //! Multicast: what may differ from what the kernel's tables ask for, because it goes to the CPU.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tandem_abi::raw;
 
@@ -49,8 +49,18 @@ pub(super) fn as_wanted(fid: u16, has: u32, wanted: u32, want: &Chip, found: &Ch
 }
 
 /// A chip's entries as texts, without those that may be missing: the domain traps what has none, or the group of all
-/// sources traps.
-pub(super) fn texts(of: &Chip, want: &Chip, found: &Chip) -> HashMap<String, String> {
+/// sources traps; or the domain floods, and there is `no_room` for the group, by its name.
+pub(super) fn texts(
+    of: &Chip,
+    want: &Chip,
+    found: &Chip,
+    no_room: &HashSet<String>,
+) -> HashMap<String, String> {
+    let floods = |k: &GroupName| {
+        let flags = found.vlans.get(&k.0).map_or(0, |v| v.flags);
+        let bit = MODES.iter().find(|m| m.0 == k.1);
+        bit.is_some_and(|m| flags & (m.1 | m.2) == 0)
+    };
     let traps = |k: &GroupName| {
         let flags = found.vlans.get(&k.0).map_or(0, |v| v.flags);
         let bit = MODES.iter().find(|m| m.0 == k.1);
@@ -63,6 +73,9 @@ pub(super) fn texts(of: &Chip, want: &Chip, found: &Chip) -> HashMap<String, Str
     let any = |k: &GroupName| (k.0, k.1, k.2, [0; 16]);
     let excused = |k: &GroupName| {
         if !found.mdb.contains_key(k) {
+            if floods(k) && no_room.contains(&group_text(k)) {
+                return true;
+            }
             let covered = !want.mdb.contains_key(&any(k)) || trapped(&any(k));
             return traps(k) && (k.3 == [0; 16] || covered);
         }
@@ -74,14 +87,23 @@ pub(super) fn texts(of: &Chip, want: &Chip, found: &Chip) -> HashMap<String, Str
     all.map(|(k, e)| (name(k), format!("{e:?}"))).collect()
 }
 
-fn name((fid, family, addr, source): &GroupName) -> String {
-    let text = |a: &[u8; 16]| match (*family, a) {
+fn address(family: u8, a: &[u8; 16]) -> String {
+    match (family, a) {
         (raw::TND_AF_INET, [a, b, c, d, ..]) => std::net::Ipv4Addr::new(*a, *b, *c, *d).to_string(),
         (raw::TND_AF_INET6, a) => std::net::Ipv6Addr::from(*a).to_string(),
         (_, [a, b, c, d, e, f, ..]) => {
             format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
         }
-    };
+    }
+}
+
+/// The group's address alone.
+fn group_text(k: &GroupName) -> String {
+    address(k.1, &k.2)
+}
+
+fn name((fid, family, addr, source): &GroupName) -> String {
+    let text = |a| address(*family, a);
     match source {
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] => format!("{} fid {fid}", text(addr)),
         s => format!("{} source {} fid {fid}", text(addr), text(s)),
