@@ -181,6 +181,8 @@ class Bench:
         switches = twin.lone(self.made, prepare=lambda sw: prepare(sw, self.have))
         self.kernel, self.asic = self.sides = [Side(sw) for sw in switches]
         self.hasten()
+        # addresses that ports had at first: what the kernel sent from these is on its way for up to a second
+        self.born = {packet.mac(m) for m in twin.port_macs(self.asic.sw).values()}
         if "tc" in self.have:  # switchd has made one on its side
             self.kernel.tool("tc").begin([f"qdisc add dev {p} clsact" for p in PORT_MAC])
             self.kernel.tool("tc").end()

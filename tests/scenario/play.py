@@ -75,7 +75,7 @@ class Play:
         self.seen = [{h: 0 for h in side.wires} for side in bench.sides]
         self.caught = [{h: collections.Counter() for h in side.wires} for side in bench.sides]
         self.silent = set()      # hosts at ports that are not flooded to
-        self.fixed = set()       # stations that have static entries
+        self.fixed = set()       # stations that were given an entry by hand
         self.forgiven = 0        # ICMP errors that were missing
         self.asked = 0           # neighbours that switchd had asked for when the step began
         self.numbers = set()     # of the packets that this step has sent
@@ -131,7 +131,7 @@ class Play:
             quiet = re.match(r"bridge link set dev swp(\d) flood (on|off)", command)
             if quiet:
                 (self.silent.add if quiet[2] == "off" else self.silent.discard)(f"h{quiet[1]}")
-            fixed = re.match(r"bridge fdb (?:add|replace) (\S+) .* static", command)
+            fixed = re.match(r"bridge fdb (?:add|replace) (\S+) dev", command)
             if fixed:
                 self.fixed.add(packet.mac(fixed[1]))
             if words[0] in ("ip", "bridge", "tc", "sysctl"):
@@ -237,7 +237,7 @@ class Play:
                 self.seen[n][h] += len(new)
                 for _, frame in new:
                     key = ECMP.search(frame)
-                    if packet.is_control(frame) and frame[6:12] in SWITCH_MACS:
+                    if packet.is_control(frame) and (frame[6:12] in SWITCH_MACS or frame[6:12] in self.bench.born):
                         continue  # its number and time are the switch's own
                     self.bench.spend(frame)
                     frame = twin.canonical(frame, self.own)
@@ -284,11 +284,17 @@ class Play:
         return [(p, want, got) for p, (want, got) in places.items()]
 
     def hashed_twice(self, number, want, got):
-        """What the chip gives to the CPU (back out where it came from, a neighbour that is missing) the kernel hashes
-        once more: a member that the kernel alone used may then be missing by chance, but none may come in addition."""
+        """What the chip gives to the CPU (back out where it came from, a neighbour that is missing or has no room) the
+        kernel hashes once more: a member that the kernel alone used may then be missing by chance, but none may come
+        in addition."""
         source = self.sources.get(number)
         back = any(x.split(" ", 1)[0] == self.place.get(source, source) for x in want)
-        return (back or "none" in want) and bool(got) and set(got) <= set(want)
+        return bool(got) and set(got) <= set(want) and (back or "none" in want or self.lacks_room())
+
+    def lacks_room(self):
+        """Is there something that does not fit?"""
+        status = self.bench.asic.sw.api("switchd", "GET", "/v1/status")
+        return bool(status["sync"]["failed"] or status["store"]["waiting"])
 
     def flooded(self, frame):
         """A chip whose MAC table is full can't learn: what it would have known it floods, as switches do. Only what
@@ -348,9 +354,8 @@ class Play:
         """Plain packets, all of which the kernel alone forwarded: if they fit, the CPU has not seen them."""
         if not self.supported(volley) or not self.forwarded(volley, kernel_before):
             return
-        status = self.bench.asic.sw.api("switchd", "GET", "/v1/status")
-        if status["sync"]["failed"] or status["store"]["waiting"]:
-            return  # something does not fit
+        if self.lacks_room():
+            return
         cpu = {k: v for k, v in self.bench.asic.sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
         if any("86dd" in (f[24:28], f[32:36]) for f in volley["frames"]):
             cpu.pop("redirect", None)  # IPv6 has no setting that would forbid the kernel to send one
