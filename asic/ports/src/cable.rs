@@ -97,7 +97,11 @@ impl By {
             By::Packet { takes, vlan } => {
                 takes.set(control.features(iface).unwrap_or_default(), *vlan);
             }
-            By::Xdp(attached) => attached.set_mtu(control.mtu(iface).unwrap_or(0)),
+            By::Xdp(attached) => {
+                if let Ok(mtu) = control.mtu(iface) {
+                    attached.set_mtu(mtu);
+                }
+            }
         }
     }
 }

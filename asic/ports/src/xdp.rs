@@ -48,8 +48,13 @@ pub struct Attached {
     _map: OwnedFd,
     _promiscuous: OwnedFd,
     mtu: Arc<AtomicU32>,
-    /// The receive VLAN offload was turned off here.
-    vlan: Option<(ControlSocket, String)>,
+    vlan_off: Option<VlanOff>,
+}
+
+/// The receive VLAN offload was turned off here, and is turned on again when this is dropped.
+struct VlanOff {
+    control: ControlSocket,
+    iface: String,
 }
 
 impl Attached {
@@ -59,12 +64,10 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for VlanOff {
     fn drop(&mut self) {
-        if let Some((control, iface)) = self.vlan.take() {
-            // A netdev that is gone has none
-            let _ = control.set_rx_vlan_offload(&iface, true);
-        }
+        // A netdev that is gone has none
+        let _ = self.control.set_rx_vlan_offload(&self.iface, true);
     }
 }
 
@@ -77,21 +80,26 @@ pub fn open(
     let layout = self_test::passed()?;
     has_one_queue(control, iface)?;
     let driver = control.driver(iface).unwrap_or_default();
+    let (rx, tx, mut attached);
     if driver == "veth" {
-        return connect(ifindex, Some(layout)).map_err(|why| {
+        (rx, tx, attached) = connect(ifindex, Some(layout)).map_err(|why| {
             format!("{why} (its peer may have more queues than it, or too large an MTU)")
-        });
+        })?;
+    } else {
+        let vlan = tags_stay_in_frames(iface)?;
+        (rx, tx, attached) = connect(ifindex, None).map_err(|why| {
+            format!(
+                "{why} (driver {driver} has no native XDP, or not with this MTU and these offloads)"
+            )
+        })?;
+        attached.vlan_off = vlan;
     }
-    let vlan = tags_stay_in_frames(control, iface)?;
-    let (rx, tx, mut attached) = connect(ifindex, None).map_err(|why| {
-        format!(
-            "{why} (driver {driver} has no native XDP, or not with this MTU and these offloads)"
-        )
-    })?;
-    if vlan {
-        let own = ControlSocket::open().map_err(|e| e.to_string())?;
-        attached.vlan = Some((own, iface.to_owned()));
-    }
+    let copies = if rx.zero_copy() {
+        "zero copy"
+    } else {
+        "copied"
+    };
+    tracing::info!("{iface}: AF_XDP, {copies}");
     Ok((rx, tx, attached))
 }
 
@@ -106,16 +114,20 @@ pub fn has_one_queue(control: &ControlSocket, iface: &str) -> Result<(), String>
     }
 }
 
-/// Turns the receive VLAN offload off; true when it was on.
-fn tags_stay_in_frames(control: &ControlSocket, iface: &str) -> Result<bool, String> {
+/// Turns the receive VLAN offload off where it is on.
+fn tags_stay_in_frames(iface: &str) -> Result<Option<VlanOff>, String> {
+    let control = ControlSocket::open().map_err(|e| e.to_string())?;
     if !control.rx_vlan_offload(iface).unwrap_or(false) {
-        return Ok(false);
+        return Ok(None);
     }
     let off = control
         .set_rx_vlan_offload(iface, false)
         .and_then(|()| control.rx_vlan_offload(iface));
     match off {
-        Ok(false) => Ok(true),
+        Ok(false) => Ok(Some(VlanOff {
+            control,
+            iface: iface.to_owned(),
+        })),
         Ok(true) => Err(format!("{iface} takes VLAN tags out of frames, always")),
         Err(e) => Err(format!("{iface} takes VLAN tags out of frames: {e}")),
     }
@@ -164,7 +176,7 @@ pub(crate) fn connect(
             _map: map,
             _promiscuous: promiscuous,
             mtu,
-            vlan: None,
+            vlan_off: None,
         },
     ))
 }

@@ -478,11 +478,10 @@ impl Requests {
     }
 
     /// Sends one request and waits for its answer.
-    pub(super) fn ask(
-        &mut self,
-        request: &'static str,
-        write: impl Fn(&mut Writer, u16, u32),
-    ) -> Result<()> {
+    pub(super) fn ask<W>(&mut self, request: &'static str, write: W) -> Result<()>
+    where
+        W: Fn(&mut Writer, u16, u32),
+    {
         let mut failure = None;
         self.batch(
             request,
