@@ -20,6 +20,7 @@
 
 mod arena;
 pub mod control;
+pub mod fuzz;
 pub mod io;
 pub mod platform;
 mod session;

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs from which the corpora of ./run fuzz began: `unshare -n tools/fuzz_seed.py DIR` adds to DIR/TARGET.
+
+What this kernel says of a small router and a bridge (dumps, and what it tells while they are made), profiles.
+In a namespace of its own, because it makes devices. What a kernel lacks is left out."""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
+GROUPS = [1, 3, 5, 7, 8, 9, 11, 19, 24, 25, 26, 32, 33, 4]
+# RTM_GET… and its fixed part, as in linux/rtnetlink.h
+DUMPS = {
+    "link": (18, struct.pack("BBHiII", 0, 0, 0, 0, 0, 0)),
+    "addr": (22, struct.pack("BBBBI", 0, 0, 0, 0, 0)),
+    "route4": (26, struct.pack("BBBBBBBBI", 2, 0, 0, 0, 0, 0, 0, 0, 0)),
+    "route6": (26, struct.pack("BBBBBBBBI", 10, 0, 0, 0, 0, 0, 0, 0, 0)),
+    "neigh": (30, struct.pack("BBHiHBB", 0, 0, 0, 0, 0, 0, 0)),
+    "fdb": (30, struct.pack("BBHiII", 7, 0, 0, 0, 0, 0)),
+    "rule4": (34, struct.pack("BBBBBBBBI", 2, 0, 0, 0, 0, 0, 0, 0, 0)),
+    "qdisc": (38, struct.pack("BBHiIII", 0, 0, 0, 0, 0, 0, 0)),
+    "netconf": (82, struct.pack("BBH", 2, 0, 0)),
+    "mdb": (86, struct.pack("BBHI", 7, 0, 0, 0)),
+    "nexthop": (106, struct.pack("BBBBI", 0, 0, 0, 0, 0)),
+    "vlan": (114, struct.pack("BBHI", 7, 0, 0, 0)),
+}
+STEPS = """
+link set lo up
+link add index 2 swp1 type veth peer name h1
+link add index 3 swp2 type veth peer name h2
+link add index 4 swp3 type veth peer name h3
+link add index 20 br0 type bridge vlan_filtering 1 mcast_snooping 1
+link add index 20 br0 type bridge
+link set swp1 master br0
+link set swp1 up
+link set h1 up
+link set swp2 up
+link set h2 up
+link set swp3 up
+link set h3 up
+link set br0 up
+addr add 10.0.1.1/24 dev br0
+addr add 10.0.2.1/24 dev swp2
+addr add 10.0.3.1/24 dev swp3
+addr add 2001:db8:2::1/64 dev swp2 nodad
+neigh add 10.0.2.9 lladdr 02:00:00:00:00:09 dev swp2
+neigh add 10.0.3.9 lladdr 02:00:00:00:00:0a dev swp3 nud reachable
+neigh add 2001:db8:2::9 lladdr 02:00:00:00:00:09 dev swp2
+route add 172.16.0.0/16 via 10.0.2.9
+route add 172.17.0.0/16 nexthop via 10.0.2.9 nexthop via 10.0.3.9 weight 3
+route add blackhole 172.18.0.0/16
+route add 2001:db8:9::/48 via 2001:db8:2::9
+nexthop add id 1 via 10.0.2.9 dev swp2
+nexthop add id 2 via 10.0.3.9 dev swp3
+nexthop add id 9 group 1,7/2,3
+nexthop add id 9 group 1/2,3
+route add 172.19.0.0/16 nhid 9
+rule add from 10.9.0.0/16 table 100
+link add link swp3 name swp3.10 type vlan id 10
+link add bond0 type bond mode 802.3ad
+link add red type vrf table 10
+route replace 172.16.0.0/16 via 10.0.3.9
+route del 172.17.0.0/16
+link set swp3 down
+link set swp3 up
+nexthop del id 2
+"""
+BRIDGE = """
+fdb add 02:00:00:00:00:33 dev swp1 master static
+vlan add dev swp1 vid 10 pvid untagged
+mdb add dev br0 port swp1 grp 239.1.1.1 permanent
+"""
+TC = """
+qdisc add dev swp1 clsact
+filter add dev swp1 ingress prio 1 proto ip flower ip_proto udp dst_port 100-200 action drop
+filter add dev swp1 ingress prio 2 proto all matchall action mirred egress mirror dev swp2
+filter add dev swp1 egress prio 1 proto ip matchall action police rate 1mbit burst 10k conform-exceed drop/pipe
+"""
+
+
+def keep(folder, target, name, data):
+    where = os.path.join(folder, target)
+    os.makedirs(where, exist_ok=True)
+    with open(os.path.join(where, name), "wb") as f:
+        f.write(data)
+
+
+def listen(protocol=0):
+    s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    s.bind((0, 0))
+    return s
+
+
+def dump(kind, fixed):
+    """Datagrams of a dump."""
+    s = listen()
+    s.send(struct.pack("IHHII", 16 + len(fixed), kind, NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + fixed)
+    s.settimeout(1)
+    out = []
+    while True:
+        try:
+            data = s.recv(65536)
+        except OSError:
+            return out
+        out.append(data)
+        if struct.unpack_from("H", data, 4)[0] in (2, 3):
+            return out
+
+
+def netlink(folder):
+    monitor = listen()
+    for group in GROUPS:
+        try:
+            monitor.setsockopt(270, 1, group)
+        except OSError:
+            pass
+    monitor.setblocking(False)
+    told = []
+    for tool, text in (("ip", STEPS), ("bridge", BRIDGE), ("tc", TC)):
+        for line in text.strip().splitlines():
+            subprocess.run([tool, *line.split()], stderr=subprocess.DEVNULL, check=False)
+            time.sleep(0.05)
+            while True:
+                try:
+                    told.append(monitor.recv(65536))
+                except OSError:
+                    break
+    for n, data in enumerate(told):
+        keep(folder, "netlink", f"told-{n:03}", data)
+    for name, what in DUMPS.items():
+        for n, data in enumerate(dump(*what)):
+            keep(folder, "netlink", f"dump-{name}-{n}", data)
+
+
+def profiles(folder):
+    where = os.path.join(TOP, "profiles")
+    for name in sorted(os.listdir(where)):
+        with open(os.path.join(where, name), "rb") as f:
+            # comments only make inputs longer
+            lines = [line.split(b"#")[0].rstrip() for line in f.read().splitlines()]
+        keep(folder, "toml", name, b"\n".join(line for line in lines if line) + b"\n")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: unshare -n tools/fuzz_seed.py DIR")
+    if subprocess.run(["ip", "-o", "addr"], capture_output=True, check=True).stdout:
+        sys.exit("fuzz_seed: this makes devices, and there are addresses here: run it by unshare -n")
+    profiles(sys.argv[1])
+    netlink(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()
