@@ -440,7 +440,7 @@ impl Chip {
             ports.dedup();
             assert_eq!(ports.len(), out.tx.len(), "a port got the frame twice");
         }
-        if bytes.len() % 8 == 0 {
+        if bytes.len().is_multiple_of(8) {
             let counters = state.counters.clone();
             let trace = pipeline::trace::trace(state, bytes, port, self.now);
             assert!(!trace.lines.is_empty());
