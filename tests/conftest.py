@@ -15,11 +15,13 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from lib import frr, net  # noqa: E402
+from lib import driver, frr, net  # noqa: E402
 from lib.switch import PREFIX, TOP, AsicSwitch, KernelSwitch, binaries, sweep  # noqa: E402
 
 # vm: the driver, by tests/vm/run. A clock is the whole machine's: only in one of our own
 collect_ignore = ["vm"] if os.environ.get("TANDEM_NO_SKIP") else ["vm", "test_clock.py"]
+if not driver.is_there():
+    collect_ignore.append("test_promise1_driver.py")
 LONG = bool(os.environ.get("TANDEM_LONG"))
 NO_SKIP = bool(os.environ.get("TANDEM_NO_SKIP"))  # in the virtual machine, which has everything a test may need
 LOGS = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "test", "logs")
@@ -83,15 +85,15 @@ def make(request):
         def __init__(self):
             self.made = []
 
-        def _prefix(self):
+        def prefix(self):
             return f"{PREFIX}{os.getpid()}-{next(_count)}-"
 
         def asic(self, **kw):
-            self.made.append(AsicSwitch(self._prefix(), **kw))
+            self.made.append(AsicSwitch(self.prefix(), **kw))
             return self.made[-1]
 
         def kernel(self, **kw):
-            self.made.append(KernelSwitch(self._prefix(), **kw))
+            self.made.append(KernelSwitch(self.prefix(), **kw))
             return self.made[-1]
 
     maker = Maker()

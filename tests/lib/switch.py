@@ -141,6 +141,20 @@ class Switch:
     def sync(self):
         """Returns when the data plane does what the kernel says."""
 
+    def cpu_packets(self, *reasons):
+        """Packets that came to the CPU, by reason: those named, or all of them."""
+        rows = {r["reason"]: r["packets"] for r in self.chip("/v1/traps")["items"]}
+        return {k: v for k, v in rows.items() if not reasons or k in reasons}
+
+    def cpu_delta(self, before):
+        """What came to the CPU since `before` (an earlier `cpu_packets()`), reasons without packets left out."""
+        now = self.cpu_packets()
+        return {k: v - before.get(k, 0) for k, v in now.items() if v != before.get(k, 0)}
+
+    def chip(self, page):
+        """A page of asicd's, if there is one."""
+        raise NotImplementedError
+
     def delete(self):
         for h in self.hosts.values():
             h.ns.delete()
@@ -259,6 +273,9 @@ class AsicSwitch(Switch):
             raise AssertionError(f"{method} {path} of {daemon}: {r.status} {text}")
         return json.loads(text)
 
+    def chip(self, page):
+        return self.api("asicd", "GET", page)
+
     def sync(self):
         self.api("switchd", "POST", "/v1/sync", {"timeout_ms": 25000})
 
@@ -268,16 +285,6 @@ class AsicSwitch(Switch):
 
     def ports(self):
         return {row["name"]: row for row in self.show("ports")}
-
-    def cpu_packets(self, *reasons):
-        """Packets that came to the CPU, by reason: those named, or all of them."""
-        rows = {r["reason"]: r["packets"] for r in self.api("asicd", "GET", "/v1/traps")["items"]}
-        return {k: v for k, v in rows.items() if not reasons or k in reasons}
-
-    def cpu_delta(self, before):
-        """What came to the CPU since `before` (an earlier `cpu_packets()`), reasons without packets left out."""
-        now = self.cpu_packets()
-        return {k: v - before.get(k, 0) for k, v in now.items() if v != before.get(k, 0)}
 
     def log(self, daemon):
         try:
