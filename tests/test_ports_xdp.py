@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports by AF_XDP: the same switch. Twin tests over them, an asicd that is killed, a netdev that goes and comes back, and
-what can't have it.
+"""Ports by AF_XDP: the same switch. Twin tests over them, an asicd that is killed, a netdev that goes and comes back,
+and what can't have it.
 
     h1 ── veth ── p1 ─ XDP program ─ AF_XDP socket ─ asicd
 """
