@@ -12,6 +12,7 @@
 // An assertion that fails is what a target is for
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
+mod api;
 mod chip;
 mod input;
 mod netlink;
@@ -28,6 +29,10 @@ pub struct Target {
 
 /// All of them, sorted.
 pub const TARGETS: &[Target] = &[
+    Target {
+        name: "api-asicd",
+        run: api::asicd,
+    },
     Target {
         name: "carrier",
         run: tandem_carrier::fuzz_message,

@@ -13,6 +13,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use hyper::body::Frame;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
 use crate::types::ErrorBody;
@@ -169,6 +170,85 @@ pub fn bind(path: &Path) -> Result<UnixListener, ServeError> {
     Ok(listener)
 }
 
+/// The router as it is served: what it does not know, and what the framework refuses, is answered in our form.
+fn dressed(router: Router) -> Router {
+    router
+        .fallback(|uri: axum::http::Uri| async move {
+            ApiError::not_found(format!("no such path: {}", uri.path()))
+        })
+        .layer(axum::middleware::map_response(json_error))
+}
+
+/// One connection from memory, for fuzz targets: the bytes that a client sends, to the bytes that it gets, through the
+/// very server of [`serve`]. The client reads for so many `rounds`, in which `between` may do what other threads do,
+/// then it goes away. Wants a current-thread runtime.
+pub async fn serve_bytes(
+    router: Router,
+    request: &[u8],
+    rounds: usize,
+    mut between: impl FnMut(),
+) -> Vec<u8> {
+    let (mut client, server) = tokio::io::duplex(request.len().max(1 << 16));
+    let client = async move {
+        let mut answer = Vec::new();
+        let mut piece = vec![0; 1 << 14];
+        if client.write_all(request).await.is_err() {
+            return answer;
+        }
+        for _ in 0..rounds {
+            tokio::task::yield_now().await;
+            between();
+            loop {
+                let read = std::pin::pin!(client.read(&mut piece));
+                // what is there now: nobody is waited for
+                let read = now_or_not(read).await;
+                match read {
+                    Some(Ok(n)) if n > 0 => answer.extend(piece.get(..n).unwrap_or_default()),
+                    Some(_) => return answer,
+                    None => break,
+                }
+            }
+        }
+        answer
+    };
+    let server = axum::serve(Once(Some(server)), dressed(router));
+    tokio::select! {
+        answer = client => answer,
+        _ = async { server.await } => Vec::new(),
+    }
+}
+
+/// Looks once whether a future is ready.
+async fn now_or_not<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+    let mut future = Some(future);
+    std::future::poll_fn(move |cx| {
+        Poll::Ready(match future.take().map(|f| f.poll(cx)) {
+            Some(Poll::Ready(value)) => Some(value),
+            _ => None,
+        })
+    })
+    .await
+}
+
+/// A listener to which one client comes.
+struct Once(Option<tokio::io::DuplexStream>);
+
+impl axum::serve::Listener for Once {
+    type Io = tokio::io::DuplexStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (Self::Io, ()) {
+        match self.0.take() {
+            Some(io) => (io, ()),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Binds `path` and serves `router` there, in one thread with a current-thread runtime. Unknown
 /// paths, wrong methods and unreadable queries get `{"error": …}` too.
 ///
@@ -188,11 +268,7 @@ pub fn serve(path: &Path, router: Router) -> Result<ServerHandle, ServeError> {
         let _in_runtime = runtime.enter();
         tokio::net::UnixListener::from_std(listener).map_err(io)?
     };
-    let router = router
-        .fallback(|uri: axum::http::Uri| async move {
-            ApiError::not_found(format!("no such path: {}", uri.path()))
-        })
-        .layer(axum::middleware::map_response(json_error));
+    let router = dressed(router);
     let (stop, stopped) = oneshot::channel::<()>();
     let name = path
         .file_stem()

@@ -47,6 +47,12 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// Into this channel; whoever empties it sleeps on `bell`.
+    #[must_use]
+    pub fn new(to: Sender<Job>, bell: Arc<EventFd>) -> Self {
+        Jobs { to, bell }
+    }
+
     /// False when too many wait already.
     pub fn post(&self, job: Job) -> bool {
         match self.to.try_send(job) {
