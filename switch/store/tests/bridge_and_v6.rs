@@ -219,6 +219,107 @@ fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
     r.chip.accounting();
 }
 
+/// A bridge that goes while one of its entries has no room leaves nothing to the next one with its number; in whatever
+/// order the kernel tells it.
+#[test]
+fn a_bridge_that_goes_while_an_entry_is_missing() {
+    for entries_first in [true, false] {
+        let mut r = bridged("tiny");
+        let trapping = |r: &Rig| r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0;
+        let mut n = 0;
+        while r.store.counters().waiting == 0 {
+            r.up(Object::Fdb(fdb(n, 11, FdbKind::Static)));
+            r.settle();
+            n += 1;
+            assert!(n < 100, "tiny never fills");
+        }
+        assert!(trapping(&r));
+        if entries_first {
+            for i in 0..n {
+                r.del(key_of(&fdb(i, 11, FdbKind::Static)));
+            }
+        }
+        for i in [1, 2] {
+            r.up(Object::Link(swp(i)));
+        }
+        r.del(Key::Link(BRIDGE));
+        if !entries_first {
+            r.settle();
+            for i in 0..n {
+                r.del(key_of(&fdb(i, 11, FdbKind::Static)));
+            }
+        }
+        r.settle();
+        assert!(r.chip.vlans.is_empty() && r.chip.fdb.is_empty());
+        r.up(bridge(300));
+        for i in [1, 2] {
+            r.up(Object::Link(Link {
+                master: BRIDGE,
+                bridge_port: Some(BridgePort::default()),
+                ..swp(i)
+            }));
+        }
+        r.settle();
+        assert!(!trapping(&r), "entries first: {entries_first}");
+    }
+}
+
+/// A domain that comes back under another number, while the chip still has the old one, takes with it what had no room.
+#[test]
+fn a_domain_that_comes_back_while_an_entry_is_missing() {
+    let mut r = bridged("tiny");
+    let trapping = |r: &Rig| {
+        r.chip
+            .vlans
+            .values()
+            .any(|v| v.flags & TND_VLAN_UC_TRAP != 0)
+    };
+    let mut n = 0;
+    while r.store.counters().waiting == 0 {
+        r.up(Object::Fdb(fdb(n, 11, FdbKind::Static)));
+        r.settle();
+        n += 1;
+        assert!(n < 100, "tiny never fills");
+    }
+    let member = |i| {
+        Object::Link(Link {
+            master: BRIDGE,
+            bridge_port: Some(BridgePort::default()),
+            ..swp(i)
+        })
+    };
+    for i in [1, 2] {
+        r.up(Object::Link(swp(i)));
+    }
+    r.plan();
+    for i in [1, 2] {
+        r.up(member(i));
+    }
+    r.settle();
+    assert!(trapping(&r));
+    for i in 0..n {
+        r.del(key_of(&fdb(i, 11, FdbKind::Static)));
+    }
+    r.settle();
+    assert!(!trapping(&r), "the same domain, another number");
+    let Object::Link(other) = bridge(300) else {
+        unreachable!()
+    };
+    r.up(Object::Link(Link {
+        ifindex: BRIDGE + 1,
+        name: "br1".into(),
+        ..other
+    }));
+    r.up(Object::Link(Link {
+        master: BRIDGE + 1,
+        bridge_port: Some(BridgePort::default()),
+        ..swp(3)
+    }));
+    r.settle();
+    assert_eq!(r.chip.vlans.len(), 2);
+    assert!(!trapping(&r), "another domain, the old number");
+}
+
 /// What the chip has otherwise than the kernel at a warm attach is updated; what refers to it is neither swept nor lost.
 #[test]
 fn members_outlive_a_warm_attach_to_a_domain_that_differs() {
