@@ -264,6 +264,31 @@ fn a_bridge_that_goes_while_an_entry_is_missing() {
     }
 }
 
+/// A station that the kernel knows and the chip had no room for speaks: the chip has learned it, nothing is missing.
+#[test]
+fn an_entry_without_room_that_the_chip_learns_by_itself() {
+    let mut r = bridged("tiny");
+    let trapping = |r: &Rig| r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0;
+    let mut n = 0;
+    while r.store.counters().waiting == 0 {
+        r.up(Object::Fdb(fdb(n, 11, FdbKind::Dynamic)));
+        r.settle();
+        n += 1;
+        assert!(n < 100, "tiny never fills");
+    }
+    assert!(trapping(&r));
+    r.store.device_event(
+        DeviceEvent::Learn {
+            fid: 1,
+            mac: fdb(n - 1, 11, FdbKind::Dynamic).mac,
+            port: 1,
+        },
+        r.now,
+    );
+    r.settle();
+    assert!(!trapping(&r));
+}
+
 /// A domain that comes back under another number, while the chip still has the old one, takes with it what had no room.
 #[test]
 fn a_domain_that_comes_back_while_an_entry_is_missing() {

@@ -10,7 +10,7 @@ impl Hw {
         let o = self.fdb.at(id);
         o.want = Some(body.clone());
         o.since = now;
-        o.fail = None;
+        let failed = o.fail.take().is_some();
         // A command on its way finds out by its answer.
         if matches!(o.sent, Sent::Nothing) {
             let old = o.have.replace(body.clone());
@@ -18,6 +18,10 @@ impl Hw {
             if let Some(old) = old {
                 self.hold_deps(&old, -1);
             }
+        }
+        // It had no room before: its domain need not trap for it any more.
+        if failed {
+            self.changed.push(Ref::new(Cls::Fdb, id));
         }
         self.queue(Ref::new(Cls::Fdb, id));
     }
