@@ -107,8 +107,8 @@ i=0
 while [ $i -lt 400 ]; do echo "route add 60.$((i / 200)).$((i % 200)).0/24 dev dummy0"; i=$((i + 1)); done >/run/add
 sed 's/ add / del /' /run/add >/run/del
 ip route add 61.0.0.0/8 dev dummy0
-(while [ -e /run/churn ]; do ip -batch /run/add; ip -batch /run/del; done) >/dev/null 2>&1 &
 : >/run/churn
+(while [ -e /run/churn ]; do ip -batch /run/add; ip -batch /run/del; done) >/dev/null 2>&1 &
 churn=$!
 n=0
 while [ $n -lt 3 ]; do
