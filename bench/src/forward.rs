@@ -187,15 +187,12 @@ fn with_ovs() -> Result<Under> {
 #[derive(Default)]
 struct Runs {
     blasts: Vec<Blast>,
-    loss_free: Vec<f64>,
 }
 
 impl Runs {
     fn add(&mut self, under: &Under, frame: &[u8], seconds: f64) -> Result<()> {
         let b = under.blast(frame, seconds)?;
-        let rate = under.loss_free(frame, seconds / 2.0, b.mpps * 1.5)?;
         self.blasts.push(b);
-        self.loss_free.push(rate);
         Ok(())
     }
 
@@ -263,19 +260,6 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
                 "Mpps",
                 peer,
                 &mpps,
-                target,
-            ));
-            let free: Vec<(f64, f64)> = ours
-                .loss_free
-                .iter()
-                .copied()
-                .zip(theirs.loss_free.iter().copied())
-                .collect();
-            rows.push(Row::paired(
-                &format!("{name}, loss-free"),
-                "Mpps",
-                peer,
-                &free,
                 target,
             ));
             if theirs.blasts.iter().all(|b| b.cpu_us > 0.0) {
