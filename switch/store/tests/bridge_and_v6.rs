@@ -54,11 +54,7 @@ fn bridged(profile: &str) -> Rig {
     r.begin();
     r.up(bridge(300));
     for n in [1, 2] {
-        r.up(Object::Link(Link {
-            master: BRIDGE,
-            bridge_port: Some(BridgePort::default()),
-            ..swp(n)
-        }));
+        r.up(joined(n));
     }
     r.end();
     r.store.attach(Attach::Cold, 0);
@@ -178,19 +174,38 @@ fn what_the_chip_learned_goes_to_the_kernel_and_its_echo_costs_nothing() {
     assert!(r.store.fdb().is_empty());
 }
 
-#[test]
-fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
-    let mut r = bridged("tiny");
-    let trapping = |r: &Rig| r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0;
+fn trapping(r: &Rig) -> bool {
+    let traps = |v: &tnd_vlan| v.flags & TND_VLAN_UC_TRAP != 0;
+    r.chip.vlans.values().any(traps)
+}
+
+/// Stations behind swp1 until one has no room, which makes its domain trap: how many.
+fn overfill(r: &mut Rig, kind: FdbKind) -> u16 {
     let mut n = 0;
     while r.store.counters().waiting == 0 {
-        assert!(!trapping(&r));
-        r.up(Object::Fdb(fdb(n, 11, FdbKind::Static)));
+        assert!(!trapping(r));
+        r.up(Object::Fdb(fdb(n, 11, kind)));
         r.settle();
         n += 1;
         assert!(n < 100, "tiny never fills");
     }
-    assert!(trapping(&r));
+    assert!(trapping(r));
+    n
+}
+
+/// swpN in the bridge.
+fn joined(n: u16) -> Object {
+    Object::Link(Link {
+        master: BRIDGE,
+        bridge_port: Some(BridgePort::default()),
+        ..swp(n)
+    })
+}
+
+#[test]
+fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
+    let mut r = bridged("tiny");
+    let n = overfill(&mut r, FdbKind::Static);
     let last = fdb(n - 1, 11, FdbKind::Static);
     let e = &r.store.explain_mac(last.mac)[0];
     assert!(
@@ -225,15 +240,7 @@ fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
 fn a_bridge_that_goes_while_an_entry_is_missing() {
     for entries_first in [true, false] {
         let mut r = bridged("tiny");
-        let trapping = |r: &Rig| r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0;
-        let mut n = 0;
-        while r.store.counters().waiting == 0 {
-            r.up(Object::Fdb(fdb(n, 11, FdbKind::Static)));
-            r.settle();
-            n += 1;
-            assert!(n < 100, "tiny never fills");
-        }
-        assert!(trapping(&r));
+        let n = overfill(&mut r, FdbKind::Static);
         if entries_first {
             for i in 0..n {
                 r.del(key_of(&fdb(i, 11, FdbKind::Static)));
@@ -253,11 +260,7 @@ fn a_bridge_that_goes_while_an_entry_is_missing() {
         assert!(r.chip.vlans.is_empty() && r.chip.fdb.is_empty());
         r.up(bridge(300));
         for i in [1, 2] {
-            r.up(Object::Link(Link {
-                master: BRIDGE,
-                bridge_port: Some(BridgePort::default()),
-                ..swp(i)
-            }));
+            r.up(joined(i));
         }
         r.settle();
         assert!(!trapping(&r), "entries first: {entries_first}");
@@ -268,15 +271,7 @@ fn a_bridge_that_goes_while_an_entry_is_missing() {
 #[test]
 fn an_entry_without_room_that_the_chip_learns_by_itself() {
     let mut r = bridged("tiny");
-    let trapping = |r: &Rig| r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0;
-    let mut n = 0;
-    while r.store.counters().waiting == 0 {
-        r.up(Object::Fdb(fdb(n, 11, FdbKind::Dynamic)));
-        r.settle();
-        n += 1;
-        assert!(n < 100, "tiny never fills");
-    }
-    assert!(trapping(&r));
+    let n = overfill(&mut r, FdbKind::Dynamic);
     r.store.device_event(
         DeviceEvent::Learn {
             fid: 1,
@@ -293,12 +288,6 @@ fn an_entry_without_room_that_the_chip_learns_by_itself() {
 #[test]
 fn a_domain_that_comes_back_while_an_entry_is_missing() {
     let mut r = bridged("tiny");
-    let trapping = |r: &Rig| {
-        r.chip
-            .vlans
-            .values()
-            .any(|v| v.flags & TND_VLAN_UC_TRAP != 0)
-    };
     let mut n = 0;
     while r.store.counters().waiting == 0 {
         r.up(Object::Fdb(fdb(n, 11, FdbKind::Static)));
@@ -306,19 +295,12 @@ fn a_domain_that_comes_back_while_an_entry_is_missing() {
         n += 1;
         assert!(n < 100, "tiny never fills");
     }
-    let member = |i| {
-        Object::Link(Link {
-            master: BRIDGE,
-            bridge_port: Some(BridgePort::default()),
-            ..swp(i)
-        })
-    };
     for i in [1, 2] {
         r.up(Object::Link(swp(i)));
     }
     r.plan();
     for i in [1, 2] {
-        r.up(member(i));
+        r.up(joined(i));
     }
     r.settle();
     assert!(trapping(&r));
