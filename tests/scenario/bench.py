@@ -224,10 +224,11 @@ class Bench:
         """Gives the daemons the priority that this process's session has: theirs is another (sched(7), autogroup)."""
         try:
             with open("/proc/self/autogroup", encoding="ascii") as f:
-                mine = f.read().split()[-1]
-            for d in ("asicd", "switchd"):
+                group = f.read().split()
+            # Empty: this process is in a control group for processors, and such a session has no group of its own
+            for d in ("asicd", "switchd") if group else ():
                 with open(f"/proc/{self.asic.sw.pid(d)}/autogroup", "w", encoding="ascii") as f:
-                    f.write(mine)
+                    f.write(group[-1])
         except OSError:
             pass  # a kernel without such groups
 
