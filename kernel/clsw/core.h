@@ -4,6 +4,7 @@
  *
  *   device.c   alloc, register, attach, recover, netns
  *   store.c    objects; drain.c their way to the backend; replay.c after an attach
+ *   wait.c     busy loops, bounded
  *   rm.c       glue to resource/: pools, leases, refill kthread
  *   port/      netdevs, ethtool, packets up and down
  *   devlink/   resources, params, info, traps, health, split
@@ -73,8 +74,6 @@ enum clsw_device_state {
 	CLSW_DEV_GONE,		/* recovery gave up: everything fails */
 };
 
-/* How long a busy loop in atomic context waits for the chip */
-#define CLSW_SPIN_MS		100
 /* When a command counts as lost */
 #define CLSW_LOST_MS		2000
 
@@ -226,8 +225,8 @@ enum clsw_open_kind {
 /* Locked: posts a command that is no object's write; -EAGAIN, -ENODEV */
 int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
 		    const void *body, u32 size, u32 tag);
-/* Locked, busy: turns until @obj is settled (NULL: everything); 0, -ETIMEDOUT after @us, -EIO */
-int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us);
+/* Locked, busy: until @obj is settled (NULL: everything); 0, -ETIMEDOUT as wait.c says, -EIO */
+int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked: nothing is dirty or in flight */
 bool clsw_drain_settled(struct clsw_device *cd);
 /* Locked: what is in flight is void, the chip was attached anew */
@@ -238,6 +237,21 @@ int clsw_settle(struct clsw_device *cd, unsigned int ms);
 int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode);
 /* May sleep: until a replay has swept the rest; 0, -ETIMEDOUT, -EIO */
 int clsw_replay_finish(struct clsw_device *cd, unsigned int ms);
+
+/* ---- wait.c: busy loops; all locked ---- */
+struct clsw_wait {
+	ktime_t last;		/* the last look */
+	u64 completed;		/* completions at that time */
+	u64 silent_ns;
+	u64 all_ns;
+	u32 looks;
+};
+
+void clsw_wait_begin(struct clsw_device *cd, struct clsw_wait *w);
+/* Before each look: it is the last one, whatever it finds */
+bool clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w);
+/* Says it in the log, in words for @what; -ETIMEDOUT */
+int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, const char *what);
 
 /* ---- rm.c: admission with all that a policy asks for; locked ---- */
 int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req,

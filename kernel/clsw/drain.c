@@ -14,7 +14,6 @@
  * A thread does it, in bursts under clsw_lock(). Who needs the answer now (a
  * policy that writes before it answers) does the same turns itself.
  */
-#include <linux/ktime.h>
 #include <linux/slab.h>
 
 #include "core.h"
@@ -679,20 +678,19 @@ static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)
 	       (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED);
 }
 
-int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us)
+int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	ktime_t end = ktime_add_us(ktime_get(), us);
+	struct clsw_wait wait;
 
-	lockdep_assert_held(&cd->lock);
+	clsw_wait_begin(cd, &wait);
 	cd->posted_inline++;
 	for (;;) {
-		/* before the look: a CPU that was away itself looks once more */
-		bool late = ktime_after(ktime_get(), end);
+		bool over = clsw_wait_over(cd, &wait);
 
 		clsw_drain_turn(cd);
 		/* one answer is waited for: nothing else is worth a look before it is there */
-		while (obj && obj->in_flight && cd->backend->device->alive(cd) &&
-		       !ktime_after(ktime_get(), end)) {
+		while (obj && obj->in_flight && !over && cd->backend->device->alive(cd)) {
+			over = clsw_wait_over(cd, &wait);
 			if (!cd->backend->table->reap(cd, CLSW_Q_BULK, REAP))
 				cpu_relax();
 		}
@@ -700,8 +698,8 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj, unsigned int us
 			return 0;
 		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
 			return -EIO;
-		if (late)
-			return -ETIMEDOUT;
+		if (over)
+			return clsw_wait_failed(cd, &wait, obj ? "a write" : "all that is queued");
 		cpu_relax();
 	}
 }

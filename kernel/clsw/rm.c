@@ -4,7 +4,6 @@
  * SYNC queue, and waited for if a caller waits.
  */
 #include <linux/delay.h>
-#include <linux/ktime.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -109,16 +108,18 @@ bool clsw_rm_lockstep(struct clsw_device *cd)
 /* Until the lease is answered: the caller of a notifier waits for it, so with a bound */
 static int wait_ask(struct clsw_device *cd, u32 slot)
 {
-	ktime_t end = ktime_add_ms(ktime_get(), CLSW_SPIN_MS);
+	struct clsw_wait wait;
 
+	clsw_wait_begin(cd, &wait);
 	while (cd->ask_open[slot]) {
-		/* before the look: a CPU that was away itself looks once more */
-		bool late = ktime_after(ktime_get(), end);
+		bool over = clsw_wait_over(cd, &wait);
 
 		cd->backend->table->reap(cd, CLSW_Q_SYNC, 64);
 		if (!cd->ask_open[slot])
 			break;
-		if (!cd->backend->device->alive(cd) || late) {
+		if (over)
+			clsw_wait_failed(cd, &wait, "room for a write");
+		if (over || !cd->backend->device->alive(cd)) {
 			clsw_rm_leased(cd, slot, NULL);
 			return -EIO;
 		}
@@ -157,7 +158,7 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 			/* what is outstanding decides; a watcher's turn can't wait for itself */
 			if (cd->in_callback)
 				return -EIO;
-			err = clsw_flush_obj(cd, NULL, CLSW_SPIN_MS * 1000);
+			err = clsw_flush_obj(cd, NULL);
 			if (err)
 				return -EIO;
 			break;

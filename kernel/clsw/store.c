@@ -249,7 +249,7 @@ static int admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void
 	int err;
 
 	if (obj->in_flight) {
-		err = clsw_flush_obj(cd, obj, CLSW_SPIN_MS * 1000);
+		err = clsw_flush_obj(cd, obj);
 		if (err)
 			return err;
 	}
@@ -451,7 +451,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 		memset(&obj->reason, 0, sizeof(obj->reason));
 	clsw_drain_queue(cd, obj);
 	if ((verdict.sync || clsw_rm_lockstep(cd)) && !cd->in_callback && clsw_up(cd)) {
-		err = clsw_flush_obj(cd, obj, CLSW_SPIN_MS * 1000);
+		err = clsw_flush_obj(cd, obj);
 		/* what stands stays: its new body is written as soon as the chip answers */
 		if (fresh && !(flags & CLSW_PUT_MUST) && (err || obj->state == CLSW_OBJ_FAILED)) {
 			bool full = obj->reason.status == TND_ST_TABLE_FULL ||
