@@ -60,6 +60,7 @@ for policy in lockstep prefetch credit predict-model; do
 	ip route flush root 30.0.0.0/8
 done
 is "what was said when no answer came" "Error: clsw: the chip does not answer." "$(sort -u /tmp/errors)"
+has "what the log says of it" 'no answer for (500|501) of [0-9]+ ms, [0-9]+ looks: (a write|room for a write)' "$(dmesg)"
 [ "$(diagnose .lost)" -ge 8 ] || fail "nothing was lost"
 is "attaches" "$replays" "$(diagnose .replays)"
 is "the chip's own check" ok "$(cat "$CHIP/check")"
