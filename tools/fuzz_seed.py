@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs from which the corpora of ./run fuzz began: `unshare -n tools/fuzz_seed.py DIR` adds to DIR/TARGET.
 
-What this kernel says of a small router and a bridge (dumps, and what it tells while they are made), profiles.
-In a namespace of its own, because it makes devices. What a kernel lacks is left out."""
+What this kernel says of a small router and a bridge (dumps, and what it tells while they are made), profiles, requests
+to the management API. In a namespace of its own, because it makes devices. What a kernel lacks is left out."""
 
 import os
 import socket
@@ -15,6 +15,9 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
 GROUPS = [1, 3, 5, 7, 8, 9, 11, 19, 24, 25, 26, 32, 33, 4]
+# RTM_NEWLINK, RTM_DELLINK, and of their attributes those that are read
+LINK_NEWS = (16, 17)
+LINK_KEPT = (1, 3, 4, 5, 10, 12, 16, 18, 30, 37)
 # RTM_GET… and its fixed part, as in linux/rtnetlink.h
 DUMPS = {
     "link": (18, struct.pack("BBHiII", 0, 0, 0, 0, 0, 0)),
@@ -82,6 +85,28 @@ filter add dev swp1 ingress prio 1 proto ip flower ip_proto udp dst_port 100-200
 filter add dev swp1 ingress prio 2 proto all matchall action mirred egress mirror dev swp2
 filter add dev swp1 egress prio 1 proto ip matchall action police rate 1mbit burst 10k conform-exceed drop/pipe
 """
+HTTP = [
+    ("GET", path, None) for path in (
+        "/v1/status /v1/ports /v1/resources /v1/traps /v1/drops /v1/replication /v1/learning /v1/queues /v1/acl "
+        "/v1/table/routes?cursor=0&limit=5 /v1/table/acl-rules /v1/table/nhgs /v1/table/mdb /v1/table/members "
+        "/v1/capture?port=swp1&filter=rx,tcp&count=3 /v1/capture?port=cpu /v1/routes?family=ipv4&limit=3 "
+        "/v1/neighbours /v1/fdb /v1/mdb /v1/explain/route?key=10.0.0.0/8 /v1/explain/mac?key=02:00:00:00:00:01 "
+        "/v1/explain/neighbour?key=2001:db8::1 /v1/explain/group?key=239.1.1.1").split()
+] + [
+    ("POST", "/v1/trace", '{"port": "swp1", "frame": "ffffffffffff02000000000108060001"}'),
+    ("POST", "/v1/trace", '{"port":"swp1s0","frame":"020000000001 02:00:00:00:00:09 0800 45000014000000004011"}'),
+    ("POST", "/v1/queues", '{"port": "swp2", "limit_mbps": 100}'),
+    ("POST", "/v1/fault", '{"kind": "fail", "nth": 3, "cls": "route", "count": 2}'),
+    ("POST", "/v1/fault", '{"kind": "table", "table": "ipv4-lpm"}'),
+    ("POST", "/v1/fault", '{"kind": "flip", "table": "routes", "key": "10.0.0.0/8"}'),
+    ("POST", "/v1/fault", '{"kind": "stray_tag", "vid": 5}'),
+    ("POST", "/v1/fault", '{"kind": "delay", "ms": 5}'),
+    ("POST", "/v1/fault", '{"kind": "reset"}'),
+    ("POST", "/v1/fault", '{"kind": "clear"}'),
+    ("POST", "/v1/storm", '{"port": "swp1", "kind": "broadcast", "packets": 100}'),
+    ("POST", "/v1/sync", '{"timeout_ms": 100}'),
+    ("POST", "/v1/audit", '{"wait_s": 0.5}'),
+]
 
 
 def keep(folder, target, name, data):
@@ -113,6 +138,29 @@ def dump(kind, fixed):
             return out
 
 
+def slim(datagram):
+    """Without what a link says that nobody asks for (counters, queues, settings per family): most of its bytes."""
+    out, at = b"", 0
+    while at + 16 <= len(datagram):
+        size, kind = struct.unpack_from("IH", datagram, at)
+        message, at = datagram[at:at + size], at + (size + 3 & ~3)
+        if kind in LINK_NEWS and message[16:17] == b"\0":
+            kept, pos = message[:32], 32
+            while pos + 4 <= size:
+                length, attribute = struct.unpack_from("HH", message, pos)
+                if attribute & 0x3fff in LINK_KEPT:
+                    kept += message[pos:pos + length].ljust(length + 3 & ~3, b"\0")
+                pos += max(length + 3 & ~3, 4)
+            message = struct.pack("I", len(kept)) + kept[4:]
+        out += message.ljust(len(message) + 3 & ~3, b"\0")
+    return out
+
+
+def step(op, data=b""):
+    data = slim(data)
+    return struct.pack("<BH", op, len(data)) + data
+
+
 def netlink(folder):
     monitor = listen()
     for group in GROUPS:
@@ -133,9 +181,24 @@ def netlink(folder):
                     break
     for n, data in enumerate(told):
         keep(folder, "netlink", f"told-{n:03}", data)
-    for name, what in DUMPS.items():
-        for n, data in enumerate(dump(*what)):
+    every = {name: dump(*what) for name, what in DUMPS.items()}
+    for name, datagrams in every.items():
+        for n, data in enumerate(datagrams):
             keep(folder, "netlink", f"dump-{name}-{n}", data)
+    order = ["link", "vlan", "addr", "neigh", "fdb", "nexthop", "route4", "route6", "rule4", "netconf", "mdb"]
+    whole = step(4) + b"".join(step(3, d) for name in order for d in every[name]) + step(4)
+    keep(folder, "netlink-switch", "dumps", whole)
+    for n in range(0, len(told), 8):
+        keep(folder, "netlink-switch", f"told-{n:03}", b"".join(step(0, d) for d in told[n:n + 8]))
+
+
+def api(folder):
+    for n, (method, path, body) in enumerate(HTTP):
+        head = f"{method} {path} HTTP/1.1\r\nhost: x\r\n"
+        if body:
+            head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        for target in ("api-asicd", "api-switchd"):
+            keep(folder, target, f"request-{n:02}", (head + "\r\n" + (body or "")).encode())
 
 
 def profiles(folder):
@@ -145,6 +208,8 @@ def profiles(folder):
             # comments only make inputs longer
             lines = [line.split(b"#")[0].rstrip() for line in f.read().splitlines()]
         keep(folder, "toml", name, b"\n".join(line for line in lines if line) + b"\n")
+    keep(folder, "toml", "switchd",
+         b'policy = "fail"\nlog = "debug"\n[split]\nswp1 = 2\n[storm.swp5]\nbroadcast = 500\nmulticast = 7\n')
 
 
 def main():
@@ -153,6 +218,7 @@ def main():
     if subprocess.run(["ip", "-o", "addr"], capture_output=True, check=True).stdout:
         sys.exit("fuzz_seed: this makes devices, and there are addresses here: run it by unshare -n")
     profiles(sys.argv[1])
+    api(sys.argv[1])
     netlink(sys.argv[1])
 
 

@@ -1,4 +1,4 @@
-//! The management API: any bytes on its socket, through the daemon's own router and the server that carries them.
+//! The management API: any bytes on its socket, through the daemons' own routers and the server that carries them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use tandem_asicd::poller::Poller;
 use tandem_carrier::{DeviceSide, EventFd};
 use tandem_firmware::Profile;
 use tandem_mgmt::server::serve_bytes;
+use tandem_switchd::daemon as switchd_daemon;
 
 /// Turns of the server's thread in which a client waits for its answers.
 const ROUNDS: usize = 24;
@@ -77,6 +78,19 @@ pub(crate) fn asicd(data: &[u8]) {
         }
         assert_eq!(bench.asic.fw.check_accounting(), Ok(()));
     });
+}
+
+/// switchd whose core is gone: paths, queries and bodies are taken or refused, and whoever gets to the core is told.
+pub(crate) fn switchd(data: &[u8]) {
+    let bell = Arc::new(EventFd::new().expect("an eventfd"));
+    let (to, jobs) = bounded(JOBS);
+    let router = tandem_switchd::api::router(switchd_daemon::Jobs::new(to, bell), "fuzz".into());
+    let answer = runtime().block_on(serve_bytes(router, data, ROUNDS, || {
+        for job in jobs.try_iter() {
+            drop(job);
+        }
+    }));
+    check(&answer);
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -34,6 +34,10 @@ pub const TARGETS: &[Target] = &[
         run: api::asicd,
     },
     Target {
+        name: "api-switchd",
+        run: api::switchd,
+    },
+    Target {
         name: "carrier",
         run: tandem_carrier::fuzz_message,
     },
@@ -52,6 +56,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "netlink",
         run: netlink::decode,
+    },
+    Target {
+        name: "netlink-switch",
+        run: netlink::switch,
     },
     Target {
         name: "rings-device",

@@ -1,6 +1,11 @@
 //! What the kernel says, if it were not the kernel.
 
+use std::sync::OnceLock;
+
+use tandem_abi::raw;
+use tandem_firmware::{Firmware, Profile};
 use tandem_linux::netlink::{self as nl, Event, Protocol};
+use tandem_store::{Attach, Completion, Config, Planned, PoolInfo, Store};
 
 /// Any datagram: decoded or skipped, in a time that its length bounds. A decoder must not depend on what else is in
 /// the datagram.
@@ -23,5 +28,138 @@ pub(crate) fn decode(data: &[u8]) {
             rest = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]);
         }
         assert_eq!(whole, single);
+    }
+}
+
+/// Steps of the store's planning that one step of the script may take.
+const ROUNDS: usize = 256;
+
+/// A switch whose kernel says anything: decoder, view, store and firmware, as switchd and asicd have them. The store
+/// comes to rest after every step, and the chip's accounts hold.
+pub(crate) fn switch(data: &[u8]) {
+    let mut switch = Switch::new();
+    tandem_switchd::source::netlink::fuzz_view(data, &mut |events| {
+        for event in events {
+            switch.store.apply(event, switch.now);
+        }
+        switch.settle();
+    });
+    switch.tell();
+}
+
+struct Switch {
+    store: Store,
+    fw: Firmware,
+    now: u64,
+}
+
+impl Switch {
+    fn new() -> Self {
+        static PROFILE: OnceLock<Profile> = OnceLock::new();
+        let profile = PROFILE.get_or_init(|| Profile::builtin("tiny").expect("a profile"));
+        let fw = Firmware::new(profile.clone()).expect("a chip");
+        let (pools, costs) = fw.resources();
+        let cost = |cls, family| {
+            costs
+                .iter()
+                .find(|c| c.cls == cls && (c.family == family || family == 0))
+        };
+        let families = [raw::TND_AF_INET, raw::TND_AF_INET6];
+        let size = |pool| pools.iter().find(|p| p.pool == pool).map_or(0, |p| p.size);
+        let routes = families.map(|f| cost(raw::TND_CLS_ROUTE, f).expect("a cost"));
+        let hosts = families.map(|f| cost(raw::TND_CLS_NEIGH, f).map(|c| c.pool));
+        let mut store = Store::new(Config {
+            ports: profile.port_count(),
+            pools: pools
+                .iter()
+                .map(|p| PoolInfo {
+                    id: p.pool,
+                    name: tandem_abi::get_name(&p.name),
+                    size: p.size,
+                })
+                .collect(),
+            route_slots: routes.map(|c| size(c.pool) / c.cost.max(1)),
+            route_pools: routes.map(|c| Some(c.pool)),
+            route_cost: routes.map(|c| c.cost.max(1)),
+            host_pools: [
+                hosts[0],
+                hosts[1],
+                cost(raw::TND_CLS_FDB, 0).map(|c| c.pool),
+            ],
+            ..Config::default()
+        });
+        store.attach(Attach::Cold, 0);
+        Switch { store, fw, now: 0 }
+    }
+
+    fn settle(&mut self) {
+        self.now += 1_000_000_000;
+        let mut planned = Vec::new();
+        for _ in 0..ROUNDS {
+            if self.store.plan(&mut planned, self.now) == 0 {
+                let _ = self.store.take_wanted();
+                return;
+            }
+            for p in planned.drain(..) {
+                let completion = self.execute(&p);
+                self.store.complete(p.token, &completion, self.now);
+            }
+        }
+        panic!("the store does not come to rest");
+    }
+
+    fn execute(&mut self, p: &Planned) -> Completion {
+        let body = p.body.bytes();
+        let cmd = raw::tnd_cmd {
+            op: p.op,
+            cls: p.cls,
+            flags: p.flags,
+            lease: p.lease,
+            body_size: body.len() as u32,
+            ..Default::default()
+        };
+        let mut out = Vec::new();
+        let cpl = self.fw.execute(&cmd, body, &mut out, self.now);
+        assert_eq!(self.fw.check_accounting(), Ok(()));
+        // the chip may refuse what is said of a port without an address, or of a group that is a station's address: no
+        // kernel says that, and the store takes the answer as any other failure
+        let mut deltas = [(0, 0); 8];
+        for (to, from) in deltas.iter_mut().zip(cpl.delta) {
+            *to = (from.pool, from.slots as i32);
+        }
+        Completion {
+            status: cpl.status,
+            table: cpl.table,
+            needed: cpl.needed,
+            free: cpl.free,
+            size: cpl.size,
+            result: cpl.result,
+            delta_count: cpl.delta_count as u8,
+            deltas,
+        }
+    }
+
+    /// What a person may ask.
+    fn tell(&self) {
+        for row in self.store.neighbours() {
+            if let Ok(addr) = row.addr.parse() {
+                let _ = self.store.explain_neighbour(addr);
+            }
+        }
+        let _ = (self.store.fdb(), self.store.mdb(), self.store.counters());
+        let _ = self.store.failures(64);
+        for slot in 0..3 {
+            for prefix in [
+                "0.0.0.0/0",
+                "10.0.1.0/24",
+                "10.0.1.1/32",
+                "::/0",
+                "2001:db8::/64",
+            ] {
+                if let Ok(prefix) = prefix.parse() {
+                    let _ = self.store.explain_route_in(slot, prefix);
+                }
+            }
+        }
     }
 }

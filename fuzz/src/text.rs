@@ -7,6 +7,9 @@ pub(crate) fn toml(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
+    if let Err(e) = tandem_switchd::args::check_file(text) {
+        one_line(&e.to_string());
+    }
     match Profile::parse(text, "a file") {
         Ok(profile) => {
             let ports = profile.port_count();

@@ -95,6 +95,14 @@ impl Args {
     }
 }
 
+/// Whether a file of this text would be taken; if not, one line says why.
+///
+/// # Errors
+/// The first thing in it that can't be.
+pub fn check_file(text: &str) -> anyhow::Result<()> {
+    parse(text).map(drop)
+}
+
 fn parse(text: &str) -> anyhow::Result<File> {
     toml::from_str(text).map_err(|e| anyhow::anyhow!("{}", e.message()))
 }

@@ -42,6 +42,12 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// Into this channel; whoever empties it sleeps on `wake`.
+    #[must_use]
+    pub fn new(to: Sender<Job>, wake: Arc<EventFd>) -> Self {
+        Jobs { to, wake }
+    }
+
     /// False when too many wait already.
     pub fn post(&self, job: Job) -> bool {
         match self.to.try_send(job) {
@@ -194,7 +200,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     )?;
     let server = tandem_mgmt::server::serve(
         &instance.socket(Daemon::Switchd),
-        api::router(Jobs { to: job_to, wake }, instance.name().to_owned()),
+        api::router(Jobs::new(job_to, wake), instance.name().to_owned()),
     )?;
     tracing::info!(
         "instance {}: chip {chip}, {} ports, attached {}",

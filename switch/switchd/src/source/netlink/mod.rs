@@ -25,6 +25,7 @@
 mod aliases;
 mod convert;
 mod filter;
+mod fuzz;
 mod listener;
 mod pipe;
 mod querier;
@@ -45,6 +46,8 @@ use crossbeam_channel::{Receiver, Sender};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::Requests;
 use tandem_store::model::{Object, SourceId};
+
+pub use fuzz::fuzz_view;
 
 use super::{Heard, Message, Source, SourceError, Status, Write, WriteBack};
 
