@@ -17,7 +17,7 @@ from lib.switch import binaries
 
 @pytest.fixture
 def sw(make):
-    return make.asic().route_two_hosts()
+    return make.asic().route_hosts(2)
 
 
 def call(sw, *words):

@@ -13,7 +13,7 @@ from lib import net
 
 @pytest.fixture
 def sw(make):
-    return make.asic().route_two_hosts()
+    return make.asic().route_hosts(2)
 
 
 def routes(sw, net8, count=100, verb="add"):

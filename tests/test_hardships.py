@@ -21,7 +21,7 @@ def router(make, bridged=()):
     s = make.asic(profile="tiny")
     for i in bridged:
         s.host(f"h{i}", i).address(f"10.3.0.{i}/24")
-    s.route_two_hosts()
+    s.route_hosts(2)
     if bridged:
         s.ip("link add br0 up type bridge")
     for i in bridged:

@@ -15,7 +15,7 @@ from lib import net
 
 @pytest.fixture
 def sw(make):
-    return make.asic().route_two_hosts()
+    return make.asic().route_hosts(2)
 
 
 def up(sw, i):
@@ -112,7 +112,7 @@ def test_a_port_is_split_and_made_whole_again(make):
     sw = make.asic()
     for i in (3, 4):
         sw.host(f"h{i}", i).address(f"10.9.0.{i}/24")
-    sw.route_two_hosts()
+    sw.route_hosts(2)
     sw.ip("link add br0 up type bridge")
     for i in (3, 4):
         sw.ip(f"link set swp{i} up master br0")

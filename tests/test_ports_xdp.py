@@ -46,7 +46,7 @@ def test_default_offloads(offloads, folder):  # noqa: F811
 
 
 def test_an_asicd_that_is_killed_lets_go_of_the_netdev(make):
-    sw = make.asic().route_two_hosts()
+    sw = make.asic().route_hosts(2)
     assert kind(sw, 1) == "af_xdp" and has_program(sw, 1)
     sw.kill("asicd", signal.SIGKILL)
     net.wait_until("the program to be gone", lambda: not has_program(sw, 1), timeout=5)
@@ -57,7 +57,7 @@ def test_an_asicd_that_is_killed_lets_go_of_the_netdev(make):
 
 
 def test_a_netdev_that_comes_back(make):
-    sw = make.asic().route_two_hosts()
+    sw = make.asic().route_hosts(2)
     sw.front.ip("link del p1")
     net.wait_until("a warning", lambda: "swp1: its netdev is gone" in sw.tandem("status"), timeout=5)
     h1 = sw.hosts["h1"]

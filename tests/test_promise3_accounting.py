@@ -14,7 +14,7 @@ CLASS_KEYS = {"cls", "family", "pool", "cost", "free_guaranteed", "free_expected
 
 def test_pools_add_up_at_every_instant(make):
     sw = make.asic()
-    sw.route_two_hosts()
+    sw.route_hosts(2)
     count = 20000
     adds = [f"route add 40.{i >> 8}.{i & 255}.0/24 via 10.2.0.2" for i in range(count)]
     stop = threading.Event()

@@ -136,7 +136,7 @@ def test_netlink_overrun_is_resynced(make):
     """switchd is stopped while the kernel changes more than its socket holds; afterwards everything is right."""
     import signal
     sw = make.asic()
-    sw.route_two_hosts()
+    sw.route_hosts(2)
     sw.ns.ip_batch(f"route add 41.{i >> 8}.{i & 255}.0/24 via 10.2.0.2" for i in range(5000))
     sw.sync()
     resyncs = sw.json("status")["switchd"]["sync"]["resyncs"]

@@ -15,22 +15,7 @@ from lib import net
 
 @pytest.fixture
 def sw(make):
-    s = make.asic()
-    for i in (1, 2, 3):
-        s.host(f"h{i}", i).address(f"10.{i}.0.2/24", f"fd0{i}::2/64", gateway=f"10.{i}.0.1", gateway6=f"fd0{i}::1")
-    s.start()
-    s.router()
-    for i in (1, 2, 3):
-        up(s, i)
-    net.wait_until("h1 to reach h2", lambda: s.hosts["h1"].ping("10.2.0.2"), timeout=15)
-    s.sync()
-    return s
-
-
-def up(s, i):
-    s.ip(f"link set swp{i} up")
-    s.ip(f"addr replace 10.{i}.0.1/24 dev swp{i}")
-    s.ip(f"addr replace fd0{i}::1/64 dev swp{i} nodad")
+    return make.asic().route_hosts(3, six=True)
 
 
 def equal(sw):
@@ -58,7 +43,7 @@ def test_link_down_takes_its_routes(sw):
     assert "50.0.7.0/24" not in left and "51.0.0.0/24" not in left and "50.0.5.0/24" in left
     t = sw.json("trace", "swp1", "--icmp", "10.1.0.2", "50.0.5.1")
     assert t["egress"] == ["swp3"] or "cpu" in str(t).lower()
-    up(sw, 2)
+    sw.gateway(2, six=True)
     equal(sw)
 
 

@@ -55,14 +55,7 @@ def memory(pid):
 
 
 def test_soak(make, folder):
-    sw = make.asic()
-    for i in (1, 2, 3):
-        sw.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
-    sw.start()
-    sw.router()
-    for i in (1, 2, 3):
-        sw.ip(f"link set swp{i} up")
-        sw.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
+    sw = make.asic().route_hosts(3)
     h1, h2 = sw.hosts["h1"], sw.hosts["h2"]
     h2.address("20.0.0.1/32")
     sw.ip("route add 20.0.0.0/24 via 10.2.0.2")

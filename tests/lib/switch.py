@@ -125,15 +125,23 @@ class Switch:
                        ipv4__conf__default__send_redirects=0, ipv4__conf__all__rp_filter=0,
                        ipv4__conf__default__rp_filter=0)
 
-    def route_two_hosts(self):
-        """h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2: started, and h1 reaches h2."""
-        for i in (1, 2):
-            self.host(f"h{i}", i).address(f"10.{i}.0.2/24", gateway=f"10.{i}.0.1")
+    def gateway(self, port, six=False):
+        """The port is up, and the address 10.port.0.1 and maybe fd0port::1 of its host's gateway."""
+        self.ip(f"link set swp{port} up")
+        self.ip(f"addr replace 10.{port}.0.1/24 dev swp{port}")
+        if six:
+            self.ip(f"addr replace fd0{port}::1/64 dev swp{port} nodad")
+
+    def route_hosts(self, count, six=False):
+        """h1 10.1.0.2 ── swp1 ── switch ── swpN ── hN 10.N.0.2, maybe fd0N::2 too: started, and h1 reaches h2."""
+        for i in range(1, count + 1):
+            v6 = (f"fd0{i}::2/64",) if six else ()
+            gateway6 = f"fd0{i}::1" if six else None
+            self.host(f"h{i}", i).address(f"10.{i}.0.2/24", *v6, gateway=f"10.{i}.0.1", gateway6=gateway6)
         self.start()
         self.router()
-        for i in (1, 2):
-            self.ip(f"link set swp{i} up")
-            self.ip(f"addr add 10.{i}.0.1/24 dev swp{i}")
+        for i in range(1, count + 1):
+            self.gateway(i, six)
         net.wait_until("h1 to reach h2", lambda: self.hosts["h1"].ping("10.2.0.2"), timeout=15)
         self.sync()
         return self

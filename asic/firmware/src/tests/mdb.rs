@@ -25,7 +25,8 @@ fn group(fid: u16, family: u8, addr: &[u8], source: &[u8], ports: &[u16]) -> Vec
     out
 }
 
-fn ip4(fid: u16, n: u8, ports: &[u16]) -> Vec<u8> {
+/// IPv4 group `n` of a domain.
+pub(super) fn ip4(fid: u16, n: u8, ports: &[u16]) -> Vec<u8> {
     group(fid, TND_AF_INET, &[225, 0, 0, n], &[], ports)
 }
 

@@ -1,5 +1,6 @@
 //! The firmware against a naive model: maps of bodies, and slots counted by adding up.
 
+use super::mdb::ip4;
 use super::*;
 use proptest::prelude::*;
 use raw::*;
@@ -130,7 +131,7 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
             refers = vec![(TND_CLS_VLAN, u64::from(k % 4))];
             needs = vec![(PoolId::Mdb, 1)];
             let ports: Vec<u16> = (1..=8).filter(|p| v >> (p - 1) & 1 != 0).collect();
-            body = group(u16::from(k % 4) + 1, 1 + k % 32 / 4, &ports);
+            body = ip4(u16::from(k % 4) + 1, 1 + k % 32 / 4, &ports);
         }
         TND_CLS_NEIGH => {
             // the address tells its RIF, so that no two RIFs of a VRF meet in one key
@@ -163,27 +164,6 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
             body,
         },
     )
-}
-
-/// IPv4 group n of a domain.
-fn group(fid: u16, n: u8, ports: &[u16]) -> Vec<u8> {
-    let mut head = tnd_mdb {
-        struct_size: size::<tnd_mdb>(),
-        fid,
-        family: TND_AF_INET,
-        count: ports.len() as u16,
-        ..Default::default()
-    };
-    head.addr[..4].copy_from_slice(&[225, 0, 0, n]);
-    let mut out = head.as_bytes().to_vec();
-    for port in ports {
-        let p = tnd_mdb_port {
-            port: *port,
-            reserved0: 0,
-        };
-        out.extend(p.as_bytes());
-    }
-    out
 }
 
 #[derive(Default)]
