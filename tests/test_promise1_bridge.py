@@ -647,6 +647,13 @@ def test_storm_control_is_kept_over_restarts(make):
         sw.sync()
         assert limits() == want, daemon
         assert unknown(sw) < 60, daemon
+    # of both: tandem up says it again
+    sw.tandem("down")
+    sw.tandem("up", timeout=60)
+    assert limits() == want
+    sw.ip("link del br0")
+    twin.bridge(sw, ports=("h1", "h2"))
+    assert unknown(sw) < 60
     sw.tandem("port", "storm", "swp1", "--unknown-unicast", "off", "--broadcast", "off")
     assert limits() == {}
     assert unknown(sw) == 200

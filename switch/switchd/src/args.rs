@@ -1,11 +1,17 @@
 //! The command line and the configuration file.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::{Parser, ValueEnum};
 use serde::Deserialize;
 use tandem_sal::Splits;
+
+use crate::core::storm;
+
+/// Storm control in a file: packets a second by kind, by port.
+type StormFile = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// What happens to what does not fit into the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -30,7 +36,10 @@ pub struct Args {
     /// Split a front-panel port into 2 or 4, if its cage can; its neighbours are disabled.
     #[arg(long = "split", value_name = "swpN=PARTS", value_parser = split)]
     pub splits: Vec<(String, u16)>,
-    /// A TOML file with the keys `policy`, `log` and `split`; the command line goes first.
+    /// Storm control of a port; KIND is broadcast, multicast or unknown_unicast, PPS packets a second.
+    #[arg(long = "storm", value_name = "swpN=KIND:PPS", value_parser = storm_limit)]
+    pub storms: Vec<storm::Wanted>,
+    /// A TOML file with the keys `policy`, `log`, `split` and `storm`; the command line goes first.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter [default: info].
@@ -48,6 +57,26 @@ struct File {
     log: Option<String>,
     #[serde(default)]
     split: Splits,
+    #[serde(default)]
+    storm: StormFile,
+}
+
+impl File {
+    fn storms(&self) -> anyhow::Result<Vec<storm::Wanted>> {
+        let ports = self.storm.iter();
+        let all = ports.flat_map(|(port, kinds)| kinds.iter().map(move |(k, r)| (port, k, *r)));
+        all.map(|(port, kind, rate)| storm::Wanted::new(port, kind, rate))
+            .collect()
+    }
+}
+
+fn storm_limit(text: &str) -> anyhow::Result<storm::Wanted> {
+    let (port, kind, rate) = text
+        .split_once('=')
+        .and_then(|(port, limit)| Some((port, limit.split_once(':')?)))
+        .and_then(|(port, (kind, rate))| Some((port, kind, rate.parse().ok()?)))
+        .ok_or_else(|| anyhow!("wanted swpN=KIND:PPS, such as swp1=broadcast:500"))?;
+    storm::Wanted::new(port, kind, rate)
 }
 
 fn split(text: &str) -> anyhow::Result<(String, u16)> {
@@ -65,6 +94,8 @@ pub struct Settings {
     pub log: String,
     /// Ports that are split.
     pub splits: Splits,
+    /// Storm control that the operator wants; of two of a port and kind the later.
+    pub storms: Vec<storm::Wanted>,
     /// Give away what isn't needed.
     pub sandbox: bool,
 }
@@ -80,10 +111,13 @@ impl Args {
                 parse(&text).with_context(|| format!("configuration {}", path.display()))?
             }
         };
+        let mut storms = file.storms().context("storm control")?;
+        storms.extend(self.storms.iter().cloned());
         let mut splits = file.split;
         splits.extend(self.splits.iter().cloned());
         Ok(Settings {
             splits,
+            storms,
             policy: self.policy.or(file.policy).unwrap_or(Policy::Trap),
             log: self
                 .log
@@ -100,7 +134,7 @@ impl Args {
 /// # Errors
 /// The first thing in it that can't be.
 pub fn check_file(text: &str) -> anyhow::Result<()> {
-    parse(text).map(drop)
+    parse(text)?.storms().map(drop)
 }
 
 fn parse(text: &str) -> anyhow::Result<File> {
@@ -140,5 +174,26 @@ mod tests {
         }
         std::fs::remove_file(dir).unwrap();
         assert!(parse("policy = \"maybe\"").is_err());
+    }
+
+    #[test]
+    fn storm_control_is_said_by_port_and_kind() {
+        let file = "[storm.swp1]\nbroadcast = 500\nmulticast = 7\n";
+        let said = parse(file).unwrap().storms().unwrap();
+        let want = |kind, rate| storm::Wanted::new("swp1", kind, rate).unwrap();
+        assert_eq!(said, [want("broadcast", 500), want("multicast", 7)]);
+        assert_eq!(storm_limit("swp1=broadcast:500").unwrap(), said[0]);
+        for wrong in ["swp1", "swp1=broadcast", "swp1=broadcast:x", "swp1=rain:5"] {
+            assert!(storm_limit(wrong).is_err(), "{wrong}");
+        }
+        for wrong in [
+            "swp1 = 5",
+            "[storm.swp1]\nrain = 5",
+            "[storm.swp1]\nbroadcast = 0",
+        ] {
+            let wrong = wrong.replace("swp1 = 5", "[storm]\nswp1 = 5");
+            let e = check_file(&wrong).unwrap_err().to_string();
+            assert!(!e.contains('\n'), "{e}");
+        }
     }
 }

@@ -109,11 +109,12 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     };
     let mut warnings = platform.warnings.clone();
     warnings.extend(attach::neighbour_limits(&mut control)?);
+    let mut storms = core::storm::left(&mut control)?;
+    warnings.extend(core::storm::lay_over(&mut storms, &settings.storms, &ports));
     for w in &warnings {
         tracing::warn!("{w}");
     }
     let (ids, found_fdb) = attach::read_left(&mut control, how, &view)?;
-    let storms = core::storm::left(&mut control)?;
     let config = attach::store_config(&mut control, policy, ports.len())?;
 
     let heard = Arc::<Heard>::default();

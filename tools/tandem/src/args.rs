@@ -88,7 +88,7 @@ pub struct Up {
     /// Split a port of a cage into 2 or 4: swp1=4; its neighbours are disabled
     #[arg(long = "split", value_name = "SWPN=PARTS")]
     pub splits: Vec<String>,
-    /// All that in a file (profile, policy, [ports], [split]); options win over the file
+    /// All that in a file (profile, policy, [ports], [split], [storm.swpN]); options win over the file
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// When something does not fit: trap (correct, slow) or fail (flag only; loses packets, for teaching)
@@ -326,10 +326,10 @@ pub enum Port {
 
 /// Packets a second; 0 stands for no limit.
 fn pps(text: &str) -> Result<u64, String> {
-    match (text, text.parse()) {
+    match (text, text.parse::<u32>()) {
         ("off", _) => Ok(0),
-        (_, Ok(n)) if n > 0 => Ok(n),
-        _ => Err("packets a second, or off".into()),
+        (_, Ok(n)) if n > 0 => Ok(u64::from(n)),
+        _ => Err(format!("packets a second up to {}, or off", u32::MAX)),
     }
 }
 

@@ -43,6 +43,9 @@ pub struct Config {
     /// `swp1 = 4`: ports that are split
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub split: BTreeMap<String, u16>,
+    /// `[storm.swp1]`, `broadcast = 500`: packets a second by kind, by port
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub storm: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 impl Config {
@@ -133,6 +136,11 @@ impl Config {
                 }
                 for (name, parts) in &self.split {
                     w.extend(["--split".into(), format!("{name}={parts}")]);
+                }
+                for (name, kinds) in &self.storm {
+                    for (kind, rate) in kinds {
+                        w.extend(["--storm".into(), format!("{name}={kind}:{rate}")]);
+                    }
                 }
             }
         }
@@ -412,6 +420,31 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
     report(instance, &[done], out)
 }
 
+/// Keeps a limit that switchd has taken (`rate` 0: it has none any more) for the next `tandem up`. If somebody else started
+/// the daemons: where it can be kept.
+pub fn keep_storm(
+    instance: &Instance,
+    port: &str,
+    kind: &str,
+    rate: u64,
+) -> Result<Option<String>> {
+    if !instance.config_file().exists() {
+        return Ok(Some(format!(
+            "it holds until both daemons have stopped: instance {} was not started by tandem up, put it into [storm.{port}] of its file",
+            instance.name()
+        )));
+    }
+    let mut config = Config::read(&instance.config_file())?;
+    let kinds = config.storm.entry(port.to_owned()).or_default();
+    match rate {
+        0 => kinds.remove(kind),
+        _ => kinds.insert(kind.to_owned(), rate),
+    };
+    config.storm.retain(|_, kinds| !kinds.is_empty());
+    save(instance, &config)?;
+    Ok(None)
+}
+
 /// What `tandem up` alone repeats: settings that a chip has started with.
 fn save(instance: &Instance, config: &Config) -> Result<()> {
     let file = instance.config_file();
@@ -537,6 +570,37 @@ mod tests {
         let (dir, i) = instance("again");
         let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
         fs::write(i.config_file(), toml::to_string(&first).unwrap()).unwrap();
+        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_storm_limit_is_there_at_the_next_start() {
+        let (dir, i) = instance("storm");
+        let told = keep_storm(&i, "swp1", "broadcast", 500).unwrap();
+        assert!(
+            told.unwrap().contains("[storm.swp1]"),
+            "nobody said tandem up"
+        );
+        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
+        save(&i, &first).unwrap();
+        for (kind, rate) in [("broadcast", 500), ("multicast", 9), ("broadcast", 600)] {
+            assert_eq!(keep_storm(&i, "swp1", kind, rate).unwrap(), None);
+        }
+        let again = Config::resolve(&i, &up(None, &[])).unwrap();
+        assert_eq!(again.ports, first.ports);
+        assert_eq!(
+            again.words(&i, Daemon::Switchd)[2..],
+            [
+                "--storm",
+                "swp1=broadcast:600",
+                "--storm",
+                "swp1=multicast:9"
+            ]
+        );
+        for kind in ["broadcast", "multicast"] {
+            keep_storm(&i, "swp1", kind, 0).unwrap();
+        }
         assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
         fs::remove_dir_all(dir).unwrap();
     }

@@ -272,34 +272,40 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
 
 /// `tandem port`
 pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
-    let asked: Vec<(Daemon, &str, Value)> = match port {
-        Port::Limit { port, mbps } => vec![(
-            Daemon::Asicd,
-            "/v1/queues",
-            json!({"port": port, "limit_mbps": mbps}),
-        )],
+    match port {
+        Port::Limit { port, mbps } => {
+            let body = json!({"port": port, "limit_mbps": mbps});
+            let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/queues", &body)?;
+            out.print(&v, || cell(get(&v, "applied")))?;
+        }
         Port::Storm {
             port,
             broadcast,
             multicast,
             unknown_unicast,
-        } => [
-            ("broadcast", broadcast),
-            ("multicast", multicast),
-            ("unknown_unicast", unknown_unicast),
-        ]
-        .into_iter()
-        .filter_map(|(kind, rate)| {
-            let body = json!({"port": port, "kind": kind, "packets": (*rate)?});
-            Some((Daemon::Switchd, "/v1/storm", body))
-        })
-        .collect(),
+        } => {
+            let kinds = [
+                ("broadcast", broadcast),
+                ("multicast", multicast),
+                ("unknown_unicast", unknown_unicast),
+            ];
+            for (kind, rate) in kinds {
+                let Some(rate) = *rate else { continue };
+                let body = json!({"port": port, "kind": kind, "packets": rate});
+                let mut v: Value =
+                    Client::to(instance, Daemon::Switchd).post("/v1/storm", &body)?;
+                let until = lifecycle::keep_storm(instance, port, kind, rate)?;
+                if let (Value::Object(o), Some(until)) = (&mut v, &until) {
+                    o.insert("until".into(), json!(until));
+                }
+                out.print(&v, || {
+                    let until = until.map(|u| format!("\n{u}")).unwrap_or_default();
+                    format!("{}{until}", cell(get(&v, "applied")))
+                })?;
+            }
+        }
         Port::Split { port, parts } => return lifecycle::split(instance, port, Some(*parts), out),
         Port::Unsplit { port } => return lifecycle::split(instance, port, None, out),
-    };
-    for (daemon, path, body) in asked {
-        let v: Value = Client::to(instance, daemon).post(path, &body)?;
-        out.print(&v, || cell(get(&v, "applied")))?;
     }
     Ok(Verdict::Yes)
 }

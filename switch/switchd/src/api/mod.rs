@@ -287,17 +287,12 @@ struct Storm {
 }
 
 async fn storm(State(api): State<Api>, Json(body): Json<Storm>) -> ApiResult<serde_json::Value> {
-    let kinds = crate::core::storm::KINDS;
-    let Some((_, kind)) = kinds.into_iter().find(|k| k.0 == body.kind) else {
-        let all = kinds.map(|k| k.0).join(", ");
-        let text = format!("{} is no kind of storm: {all}", body.kind);
-        return Err(ApiError::bad_request(text));
-    };
+    let kind = crate::core::storm::kind_of(&body.kind).map_err(ApiError::bad_request)?;
     let answer = api
         .ask(move |core| {
             let mut ports = core.plant().ports.iter();
             let port = ports.find(|p| p.name == body.port).map(|p| p.port);
-            let port = port.ok_or_else(|| format!("there is no port {}", body.port))?;
+            let port = port.ok_or_else(|| format!("there is no port {:?}", body.port))?;
             core.set_storm(port, kind, body.packets)
         })
         .await?;

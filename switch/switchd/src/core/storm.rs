@@ -1,5 +1,6 @@
 //! Storm control of ports: a setting of the chip, which no table of the kernel has. The chip keeps it while it lives, switchd
-//! while it does: after a restart of the one it comes from the other.
+//! while it does: after a restart of the one it comes from the other. What `--storm` and the file say holds in any case: so it
+//! outlives a stop of both, as long as whoever starts switchd says it again (`tandem up` does).
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use tandem_sal::{Request, SalControl, SalError};
 use zerocopy::IntoBytes;
 
 use super::Core;
+use crate::ports::Port;
 
 /// Packets a second, by port and `TND_STORM_*`.
 pub(crate) type Storms = BTreeMap<(u16, u8), u64>;
@@ -18,6 +20,59 @@ pub(crate) const KINDS: [(&str, u8); 3] = [
     ("multicast", raw::TND_STORM_MULTICAST),
     ("unknown_unicast", raw::TND_STORM_UNKNOWN_UC),
 ];
+
+/// A limit that the operator wants, of a port that may not be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// `swp1`
+    port: String,
+    /// `TND_STORM_*`
+    kind: u8,
+    /// Packets a second, not 0.
+    rate: u64,
+}
+
+impl Wanted {
+    /// `kind` by its name.
+    ///
+    /// # Errors
+    /// One line: there is no such kind, or the rate is 0.
+    pub fn new(port: &str, kind: &str, rate: u64) -> anyhow::Result<Self> {
+        let kind = kind_of(kind).map_err(|e| anyhow::anyhow!(e))?;
+        anyhow::ensure!(rate > 0, "0 packets/s is no limit: leave it out");
+        Ok(Wanted {
+            port: port.to_owned(),
+            kind,
+            rate,
+        })
+    }
+}
+
+/// A kind by its name; if there is none, one line that says which there are.
+pub(crate) fn kind_of(name: &str) -> Result<u8, String> {
+    let found = KINDS.into_iter().find(|k| k.0 == name);
+    found.map(|k| k.1).ok_or_else(|| {
+        let all = KINDS.map(|k| k.0).join(", ");
+        format!("{name:?} is no kind of storm: {all}")
+    })
+}
+
+/// Lays what is wanted over what the chip has. A limit of a port that is not there, such as one that is split now, is a warning.
+pub(crate) fn lay_over(storms: &mut Storms, wanted: &[Wanted], ports: &[Port]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for w in wanted {
+        match ports.iter().find(|p| p.name == w.port) {
+            Some(port) => {
+                storms.insert((port.port, w.kind), w.rate);
+            }
+            None => warnings.push(format!(
+                "storm control: there is no port {:?}, its limit is left out",
+                w.port
+            )),
+        }
+    }
+    warnings
+}
 
 /// What the chip has from an earlier switchd.
 pub(crate) fn left(control: &mut SalControl) -> Result<Storms, SalError> {
