@@ -29,6 +29,8 @@ const AGE_NS: u64 = 20_000_000;
 const CPL_STUCK_NS: u64 = 10_000_000_000;
 /// The carrier is looked at so often even if nobody rings.
 const CARRIER_NS: u64 = 100_000_000;
+/// While frames come one after the other, descriptors are looked at so often.
+const LOOK_NS: u64 = 20_000;
 /// A body in the arena is at most this long.
 const BODY_MAX: usize = 64 * 1024;
 
@@ -48,6 +50,39 @@ pub struct PortSlot {
     pub cpu_tx: u64,
     /// Frames wait, as epoll said.
     ready: bool,
+    /// Its descriptor is among those that are slept on.
+    watched: bool,
+}
+
+impl PortSlot {
+    /// While frames come one after the other nobody needs to be told: the kernel would tell whoever watches a socket about
+    /// each frame that has come and about each one that has left. True: it was watched.
+    fn unwatch(&mut self, poller: &Poller) -> bool {
+        if self.watched
+            && let Some(rx @ (RxPort::Packet(_) | RxPort::Xdp(_))) = &self.rx
+            && let Some(fd) = rx.fd()
+        {
+            poller.remove_port(fd);
+            self.watched = false;
+            return true;
+        }
+        false
+    }
+}
+
+/// What the packet thread does when a turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Look who is ready, and go on. `busy`: frames come one after the other, and are seen in memory.
+    Look {
+        /// Who brings frames needn't tell.
+        busy: bool,
+    },
+    /// Sleep until somebody is ready.
+    Sleep {
+        /// At most until then.
+        until_ns: u64,
+    },
 }
 
 /// A driver that is attached.
@@ -73,6 +108,8 @@ pub struct Stats {
     pub tx_dropped: u64,
     /// Attaches since the start.
     pub attaches: u64,
+    /// Frames taken from ports.
+    pub frames: u64,
     /// Turns of the packet thread.
     pub turns: u64,
     /// Times it slept.
@@ -98,6 +135,13 @@ pub struct Asic {
     /// Counters.
     pub stats: Stats,
     poller: Poller,
+    /// Frames come one after the other: see [`Wait::Look`].
+    busy: bool,
+    /// A port's descriptor is not watched.
+    unwatched: bool,
+    /// A port is looked at only when its descriptor is ready.
+    by_descriptor: bool,
+    look_at: u64,
     scratch: Vec<u8>,
     ahead: pipeline::Ahead,
     tx_body: Vec<u8>,
@@ -187,6 +231,7 @@ impl Asic {
                     link: Link::default(),
                     cpu_tx: 0,
                     ready: false,
+                    watched: false,
                 })
                 .collect(),
             out: Output::new(fabric, Cpu::new(policers), epoch_ns),
@@ -194,6 +239,10 @@ impl Asic {
             fail_reason: None,
             stats: Stats::default(),
             poller,
+            busy: false,
+            unwatched: false,
+            by_descriptor: false,
+            look_at: 0,
             scratch: vec![0; SCRATCH],
             ahead: pipeline::Ahead::default(),
             tx_body: Vec::new(),
@@ -226,6 +275,7 @@ impl Asic {
                 {
                     tracing::error!("swp{}: epoll: {e}", slot.number);
                 }
+                slot.watched = true;
                 slot.rx = Some(opened.rx);
                 slot.note = opened.note;
                 slot.ready = true;
@@ -241,6 +291,9 @@ impl Asic {
             }
             Change::Link(link) => link,
         };
+        let by_descriptor = |rx: &RxPort| matches!(rx, RxPort::Tap(_) | RxPort::Dgram(_));
+        self.by_descriptor =
+            (self.ports.iter()).any(|slot| slot.rx.as_ref().is_some_and(by_descriptor));
         self.set_link(update.port, link);
     }
 
@@ -281,40 +334,39 @@ impl Asic {
             pipeline::age(&mut self.fw.state, now_ns, AGE_BUDGET, &mut sink);
         }
         worked |= self.out.run_queues(now_ns);
+        if self.busy {
+            for (slot, _) in (self.ports.iter_mut().zip(self.out.dirty())).filter(|(_, d)| **d) {
+                self.unwatched |= slot.unwatch(&self.poller);
+            }
+        }
         self.out.flush(now_ns);
         worked |= self.feed_driver(now_ns);
         worked
     }
 
-    /// Sleeps until somebody is ready, at most until `until_ns`; with `look` only looks. `bell`
-    /// is called when the bell was rung.
-    pub fn wait(&mut self, now_ns: u64, until_ns: u64, look: bool, bell: &mut dyn FnMut()) {
-        let mut until = until_ns
-            .min(self.carrier_at)
-            .min(self.age_at.max(now_ns + AGE_NS / 2));
-        if let Some(due) = self.processor.next_due() {
-            until = until.min(due);
-        }
-        if let Some(due) = self.out.fabric.due(now_ns) {
-            until = until.min(due);
-        }
-        for slot in &mut self.ports {
-            if let Some(due) = slot.rx.as_mut().and_then(|rx| rx.due(now_ns))
-                && self.fw.state.port(slot.number).is_some_and(|p| p.is_up())
-            {
-                until = until.min(due);
+    /// Looks who is ready, or sleeps until somebody is. `bell` is called when the bell was rung.
+    pub fn wait(&mut self, now_ns: u64, wait: Wait, bell: &mut dyn FnMut()) {
+        let mut timeout = 0;
+        match wait {
+            Wait::Look { busy } => {
+                self.busy = busy;
+                // All that matters now is seen in memory; the rest may wait a moment
+                if busy && !self.by_descriptor && now_ns < self.look_at {
+                    return;
+                }
+                self.look_at = now_ns + LOOK_NS;
             }
-        }
-        let mut timeout = until.saturating_sub(now_ns);
-        if look {
-            timeout = 0;
-        } else {
-            match self.side.arm() {
-                Ok(true) => {}
-                Ok(false) => timeout = 0,
-                Err(e) => {
-                    self.corrupt(&e);
-                    timeout = 0;
+            Wait::Sleep { until_ns } => {
+                self.busy = false;
+                self.watch();
+                timeout = self.sleep_until(now_ns, until_ns).saturating_sub(now_ns);
+                match self.side.arm() {
+                    Ok(true) => {}
+                    Ok(false) => timeout = 0,
+                    Err(e) => {
+                        self.corrupt(&e);
+                        timeout = 0;
+                    }
                 }
             }
         }
@@ -337,8 +389,45 @@ impl Asic {
         if let Err(e) = result {
             tracing::error!("epoll: {e}");
         }
-        if !look {
+        if matches!(wait, Wait::Sleep { .. }) {
             self.side.disarm();
+        }
+    }
+
+    /// When something is to be done at the latest, even if nobody comes.
+    fn sleep_until(&mut self, now_ns: u64, until_ns: u64) -> u64 {
+        let mut until = until_ns
+            .min(self.carrier_at)
+            .min(self.age_at.max(now_ns + AGE_NS / 2));
+        if let Some(due) = self.processor.next_due() {
+            until = until.min(due);
+        }
+        if let Some(due) = self.out.fabric.due(now_ns) {
+            until = until.min(due);
+        }
+        for slot in &mut self.ports {
+            if let Some(due) = slot.rx.as_mut().and_then(|rx| rx.due(now_ns))
+                && self.fw.state.port(slot.number).is_some_and(|p| p.is_up())
+            {
+                until = until.min(due);
+            }
+        }
+        until
+    }
+
+    /// Before it sleeps: descriptors that were taken out while frames came anyway are watched again. One that is ready
+    /// already ends the sleep at once.
+    fn watch(&mut self) {
+        if !std::mem::take(&mut self.unwatched) {
+            return;
+        }
+        for slot in self.ports.iter_mut().filter(|slot| !slot.watched) {
+            if let Some(fd) = slot.rx.as_ref().and_then(RxPort::fd)
+                && let Err(e) = self.poller.add_port(slot.number, fd)
+            {
+                tracing::error!("swp{}: epoll: {e}", slot.number);
+            }
+            slot.watched = true;
         }
     }
 
@@ -493,6 +582,10 @@ impl Asic {
             out,
             scratch,
             ahead,
+            poller,
+            busy,
+            unwatched,
+            stats,
             ..
         } = self;
         let mut total = 0;
@@ -529,7 +622,11 @@ impl Asic {
             if rx.ended() && slot.link.up {
                 ended = Some(number);
             }
+            if n > 0 && *busy {
+                *unwatched |= slot.unwatch(poller);
+            }
         }
+        stats.frames += total as u64;
         if let Some(number) = ended {
             tracing::info!("swp{number}: the capture has ended, link down");
             self.set_link(number, Link::default());

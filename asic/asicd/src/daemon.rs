@@ -17,17 +17,18 @@ use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_ports::{Cable, Change, PortKind, PortSpec, self_test};
 
 use crate::args::{Args, Carrier};
-use crate::asic::Asic;
+use crate::asic::{Asic, Wait};
 use crate::clock;
 use crate::keeper::{Keeper, UPDATES, Update};
 use crate::poller::Poller;
+use crate::spin::Spin;
 
 /// Requests of the management API that may wait.
 pub const JOBS: usize = 64;
 /// Requests answered in one turn.
 const JOBS_PER_TURN: usize = 4;
-/// The thread looks on for so long after the last work before it sleeps: a driver that posts
-/// one command after the other needs no wake-up for each.
+/// The thread looks on for so long after the last work before it sleeps (longer while frames come one after the other:
+/// [`Spin`]): a driver that posts one command after the other needs no wake-up for each.
 const SPIN_NS: u64 = 20_000;
 /// A kernel in a VM posts one command per route, about this far apart, and waits in a busy loop: a
 /// wake-up in between would be most of what it waits for.
@@ -207,7 +208,7 @@ fn serve(
     spin_ns: u64,
 ) {
     let mut now = clock::now_ns();
-    let mut worked_at = now;
+    let mut spin = Spin::new(spin_ns, now);
     while !stop.load(Ordering::Relaxed) {
         let mut worked = asic.turn(now);
         for update in updates.try_iter().take(UPDATES) {
@@ -219,11 +220,16 @@ fn serve(
             worked = true;
         }
         now = clock::now_ns();
-        if worked {
-            worked_at = now;
-        }
-        let look = worked || now.saturating_sub(worked_at) < spin_ns;
-        asic.wait(now, now + SLEEP_NS, look, &mut || {
+        spin.turned(now, worked, asic.stats.frames);
+        let wait = match spin.looks_on(now) {
+            true => Wait::Look {
+                busy: spin.busy(now),
+            },
+            false => Wait::Sleep {
+                until_ns: now + SLEEP_NS,
+            },
+        };
+        asic.wait(now, wait, &mut || {
             bell.drain();
         });
         now = clock::now_ns();

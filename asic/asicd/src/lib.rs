@@ -28,3 +28,4 @@ pub mod events;
 pub mod keeper;
 pub mod output;
 pub mod poller;
+pub mod spin;

@@ -84,6 +84,11 @@ impl Output {
         fabric.run(now_ns, QUEUE_BURST, &mut cables) > 0
     }
 
+    /// Which ports have frames that wait for [`Output::flush`], by port number - 1.
+    pub fn dirty(&self) -> &[bool] {
+        &self.dirty
+    }
+
     /// Lets go of all frames that wait in egress batches.
     pub fn flush(&mut self, now_ns: u64) {
         if !self.any_dirty {
