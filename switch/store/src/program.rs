@@ -739,7 +739,7 @@ impl Store {
             .hw
             .fdb
             .get(id)
-            .is_some_and(|o| o.fail.is_some() && o.want.is_some());
+            .is_some_and(|o| (o.fail.is_some() || o.told) && o.want.is_some());
         let set = self.fdb_failed.entry(vlan).or_default();
         let before = set.is_empty();
         if failed {

@@ -267,6 +267,54 @@ fn a_bridge_that_goes_while_an_entry_is_missing() {
     }
 }
 
+/// An entry that the hardware failed to write makes its domain trap until it stands or goes, and no longer.
+#[test]
+fn an_entry_that_the_hardware_failed_and_that_goes() {
+    for again in [false, true] {
+        let mut r = bridged("tiny");
+        let failing = Fault {
+            action: FaultAction::Fail,
+            op: Some(TND_OP_CREATE),
+            cls: Some(TND_CLS_FDB),
+            pool: None,
+            after: 1,
+            count: 0,
+        };
+        r.chip.fw.faults.add(failing).unwrap();
+        r.up(Object::Fdb(fdb(1, 11, FdbKind::Static)));
+        r.settle();
+        assert!(trapping(&r));
+        r.chip.fw.faults.clear();
+        if again {
+            r.up(Object::Fdb(fdb(1, 12, FdbKind::Static)));
+        } else {
+            r.del(key_of(&fdb(1, 11, FdbKind::Static)));
+        }
+        r.settle();
+        assert_eq!(r.chip.fdb.len(), usize::from(again));
+        assert!(!trapping(&r), "written again: {again}");
+    }
+}
+
+/// An entry that has no room, and went before the answer came, is as missing as at first when it comes back.
+#[test]
+fn an_entry_without_room_that_goes_before_its_answer() {
+    let mut r = bridged("tiny");
+    let n = overfill(&mut r, FdbKind::Static);
+    let last = fdb(n - 1, 11, FdbKind::Static);
+    r.del(key_of(&last));
+    r.settle();
+    assert!(!trapping(&r));
+    r.up(Object::Fdb(last));
+    r.plan();
+    r.del(key_of(&last));
+    r.settle();
+    assert!(!trapping(&r));
+    r.up(Object::Fdb(last));
+    r.settle();
+    assert!(trapping(&r));
+}
+
 /// A station that the kernel knows and the chip had no room for speaks: the chip has learned it, nothing is missing.
 #[test]
 fn an_entry_without_room_that_the_chip_learns_by_itself() {

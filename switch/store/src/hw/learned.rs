@@ -10,7 +10,7 @@ impl Hw {
         let o = self.fdb.at(id);
         o.want = Some(body.clone());
         o.since = now;
-        let failed = o.fail.take().is_some();
+        let failed = o.recovered();
         // A command on its way finds out by its answer.
         if matches!(o.sent, Sent::Nothing) {
             let old = o.have.replace(body.clone());

@@ -434,7 +434,7 @@ impl Hw {
         }
         match (o.have.clone(), o.want.clone()) {
             (None, None) => {
-                let failed = o.fail.take().is_some();
+                let failed = o.recovered();
                 if o.refs == 0 {
                     B::table(self).release(id);
                 }
@@ -488,6 +488,7 @@ impl Hw {
                             since: now,
                             ..Fail::default()
                         });
+                        o.told = true;
                         if fresh {
                             self.changed.push(Ref::new(B::CLS, id));
                         }
@@ -574,7 +575,7 @@ impl Hw {
                     TND_ST_OK => {
                         o.have = Some(body);
                         o.attempts = 0;
-                        let had = had && o.fail.is_none();
+                        let had = !o.recovered() && had;
                         o.cost = (i64::from(o.cost)
                             + c.deltas
                                 .iter()
@@ -582,7 +583,6 @@ impl Hw {
                                 .map(|d| i64::from(d.1))
                                 .sum::<i64>())
                         .max(0) as u32;
-                        o.fail = None;
                         o.since = now;
                         if let Some(old) = old {
                             self.hold_deps(&old, -1);
@@ -612,6 +612,7 @@ impl Hw {
                         o.attempts += 1;
                         if o.attempts >= MAX_ATTEMPTS {
                             o.fail = Some(Fail::of(c, now));
+                            o.told = true;
                             self.changed.push(f.what);
                         }
                     }
@@ -622,10 +623,13 @@ impl Hw {
                         o.have = old;
                         if !again {
                             o.fail = Some(Fail::of(c, now));
+                            o.told = true;
                         }
+                        // One that nobody wants any more is to be given back.
+                        let done = !again && o.want.is_some();
                         self.hold_deps(&body, -1);
                         self.changed.push(f.what);
-                        if !again {
+                        if done {
                             return full;
                         }
                     }

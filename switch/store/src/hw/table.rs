@@ -54,6 +54,9 @@ pub(crate) struct Obj<B> {
     /// Slots, by the completions' deltas.
     pub cost: u32,
     pub fail: Option<Fail>,
+    /// Somebody was told that it failed, and is to be told once it stands or goes: `fail` may be forgotten before, when
+    /// it is to be tried again.
+    pub told: bool,
     pub since: u64,
 }
 
@@ -71,8 +74,16 @@ impl<B> Default for Obj<B> {
             taken: false,
             cost: 0,
             fail: None,
+            told: false,
             since: 0,
         }
+    }
+}
+
+impl<B> Obj<B> {
+    /// It stands or goes: whether it had failed before.
+    pub fn recovered(&mut self) -> bool {
+        self.fail.take().is_some() | std::mem::take(&mut self.told)
     }
 }
 
@@ -156,6 +167,7 @@ impl<B: HwBody> Table<B> {
             o.attempts = 0;
             o.cost = 0;
             o.fail = None;
+            o.told = false;
         }
     }
 }
