@@ -11,7 +11,6 @@
     without the ASIC the veth ends lie in the switch namespace and are called swp1, swp2 themselves
 """
 
-import http.client
 import json
 import os
 import shutil
@@ -54,17 +53,24 @@ def sweep(whose):
             net.run("ip", "netns", "del", name, check=False)
 
 
-class _Api(http.client.HTTPConnection):
-    """HTTP over a daemon's management socket."""
-
-    def __init__(self, path, timeout):
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+def ask(path, timeout, method, page, body):
+    """HTTP (RFC 9112) over a daemon's management socket, the least of it: (status, body). Scenarios ask a hundred times
+    each, and `http.client` takes three times as long as the daemon."""
+    data = b"" if body is None else json.dumps(body).encode()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        s.settimeout(timeout)
+        s.connect(path)
+        s.sendall(f"{method} {page} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+                  f"content-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data)
+        said = bytearray()
+        while more := s.recv(1 << 18):
+            said += more
+    head, end, text = bytes(said).partition(b"\r\n\r\n")
+    words = head.split(b" ", 2)
+    length = [x for x in head.lower().split(b"\r\n") if x.startswith(b"content-length:")]
+    if not end or len(words) < 2 or not length or int(length[0].split(b":")[1]) != len(text):
+        raise ConnectionError(f"{method} {page} at {path}: no whole answer, {len(said)} octets")
+    return int(words[1]), text.decode()
 
 
 class Host:
@@ -270,15 +276,9 @@ class AsicSwitch(Switch):
 
     def api(self, daemon, method, path, body=None, timeout=30):
         """One question to a daemon, without a process: what the CLI would ask."""
-        c = _Api(os.path.join(self.run_dir, f"{daemon}.sock"), timeout)
-        try:
-            c.request(method, path, None if body is None else json.dumps(body), {"content-type": "application/json"})
-            r = c.getresponse()
-            text = r.read().decode()
-        finally:
-            c.close()
-        if r.status != 200:
-            raise AssertionError(f"{method} {path} of {daemon}: {r.status} {text}")
+        status, text = ask(os.path.join(self.run_dir, f"{daemon}.sock"), timeout, method, path, body)
+        if status != 200:
+            raise AssertionError(f"{method} {path} of {daemon}: {status} {text}")
         return json.loads(text)
 
     def chip(self, page):

@@ -235,7 +235,7 @@ class Bench:
     def carriers(self, timeout=3.0):
         """Waits until both sides' ports agree on being up and having carrier: the kernel's link watch takes a while."""
         end = time.monotonic() + timeout * PACE
-        names = list(INDEX)
+        names = [*INDEX, *self.traces.renamed]
         while True:
             want, got = (s.inside.flags(*names) for s in self.sides)
             if want == got or time.monotonic() > end:

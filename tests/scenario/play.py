@@ -343,8 +343,10 @@ class Play:
         """Waits until neither kernel is still looking for a neighbour: an ICMP error follows when it gives up, or none
         if another packet for it comes at that moment (`neigh_invalidate`)."""
         until = time.monotonic() + 3 * PACE
+        pause = 0.02
         while self.bench.looking() and time.monotonic() < until:
-            time.sleep(0.02)
+            time.sleep(pause)
+            pause = min(0.06, pause * 1.5)  # a look costs the processor more than all else that a lane does
         self.bench.sync(SYNC[hurried])
         time.sleep(SETTLE)
 
