@@ -239,7 +239,7 @@ class Bench:
         while True:
             want, got = (s.inside.flags(*names) for s in self.sides)
             if want == got or time.monotonic() > end:
-                return [f"{n}: (up, carrier) {want[n]} in the kernel alone, {got[n]} with ASIC"
+                return [f"{n}: (up, link, carrier) {want[n]} in the kernel alone, {got[n]} with ASIC"
                         for n in names if want[n] != got[n]]
             time.sleep(0.01)
 

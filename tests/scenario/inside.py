@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thread that lives in a namespace: sysctls, device flags, bonds and neighbours without a process for each."""
 
+import array
 import concurrent.futures
 import ctypes
+import errno
 import fcntl
 import ipaddress
 import itertools
@@ -16,6 +18,7 @@ from lib import net
 from lib.switch import PACE
 
 SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 1, 0x40
+SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0xA  # linux/ethtool.h
 # linux/rtnetlink.h, linux/neighbour.h
 RTM_NEWNEIGH, RTM_GETNEIGH = 28, 30
 NLM_F_REQUEST, NLM_F_DUMP, NLM_F_CREATE, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 0x400, 2, 3
@@ -63,19 +66,31 @@ class Inside:
         return self.pool.submit(put).result()
 
     def flags(self, *devices):
-        """(up, carrier) of each device; (None, None) of one that is not there."""
+        """(up, link, carrier) of each device, None of one that is not there: the link is what the driver has said last,
+        the carrier what the kernel's link watch made of it, a while later."""
         def get():
             found = {}
             for d in devices:
                 try:
                     answer = fcntl.ioctl(self.socket, SIOCGIFFLAGS, struct.pack("16sH22x", d.encode(), 0))
                     flags = struct.unpack_from("16sH", answer)[1]
-                    found[d] = (bool(flags & IFF_UP), bool(flags & IFF_RUNNING))
+                    found[d] = (bool(flags & IFF_UP), self._link(d), bool(flags & IFF_RUNNING))
                 except OSError:
-                    found[d] = (None, None)
+                    found[d] = (None, None, None)
             return found
 
         return self.pool.submit(get).result()
+
+    def _link(self, device):
+        """ETHTOOL_GLINK; of a device without, True."""
+        asked = array.array("I", [ETHTOOL_GLINK, 0])
+        try:
+            fcntl.ioctl(self.socket, SIOCETHTOOL, struct.pack("16sQ16x", device.encode(), asked.buffer_info()[0]))
+        except OSError as e:
+            if e.errno != errno.EOPNOTSUPP:
+                raise
+            return True
+        return bool(asked[1])
 
     def bonds(self):
         """The namespace's bonds: {name: (mode, active member or None, {member: is its link up})}."""

@@ -107,7 +107,7 @@ class Routing:
         else:
             return [f"ip route {verb} {self.rng.choice(['blackhole', 'unreachable', 'prohibit', 'throw'])} "
                     f"{prefix}{metric}{vrf}"]
-        return [f"ip route {verb} {prefix} {what}{metric}{vrf}"]
+        return [f"ip route {verb} {prefix}{metric}{vrf} {what}"]  # `nexthop` ends what may be said of a route
 
     def churn_nexthop(self, family=None):
         f = family or ("6" if self.six and self.chance(0.4) else "4")
