@@ -27,6 +27,7 @@ BRIDGE_MACS = {packet.mac(m) for m in BRIDGE_MAC.values()}
 SWITCH_MACS = {packet.mac(m) for m in (*PORT_MAC.values(), *BRIDGE_MAC.values(), *BOND_MAC.values(), *OTHER_MACS)}
 GATEWAY = re.compile(r" via (\S+) dev (\S+)")
 UNKNOWN = re.compile(r"^RTNETLINK answers: No such file or directory\n(?!Command failed)", re.M)  # of `ip neigh del`
+REFUSED = re.compile(r"((?:(?!Command failed).*\n)*)Command failed -:(\d+)\n")  # a line, by a tool that goes on
 LINKS = re.compile(r"(ip link set \S+ (up|down|nomaster|master \S+|type bond .*)|host .*)$")  # what bonds look at
 
 
@@ -76,6 +77,7 @@ class Play:
         self.caught = [{h: collections.Counter() for h in side.wires} for side in bench.sides]
         self.silent = set()      # hosts at ports that are not flooded to
         self.fixed = set()       # stations that were given an entry by hand
+        self.gateways = []       # (address, device) of this step's routes and next hops
         self.forgiven = 0        # ICMP errors that were missing
         self.asked = 0           # neighbours that switchd had asked for when the step began
         self.numbers = set()     # of the packets that this step has sent
@@ -115,6 +117,7 @@ class Play:
 
     def do(self, commands):
         bench = self.bench
+        self.gateways = []
         group, tool, changed = [], None, False
         for command in [*commands, "end"]:
             words = command.split()
@@ -163,8 +166,8 @@ class Play:
                 self.links()  # which member is active hangs on the order in which a bond sees links come and go
         self.links()
         # switchd asks for the gateways of routes at once, the kernel alone when it has a packet for them, when they
-        # may be gone: the kernel alone is told to ask as well
-        bench.kernel.inside.look_for(GATEWAY.findall("\n".join(commands)))
+        # may be gone: the kernel alone is told to ask as well; not for those of routes that it refused
+        bench.kernel.inside.look_for(self.gateways)
         bench.sync(SYNC[hurried])
         self.quarrels.calm()
 
@@ -184,6 +187,9 @@ class Play:
             self.flush(tool, lines[last:])
             return
         said = self.bench.sysctl(lines) if tool == ("sysctl",) else self.bench.both(list(tool), lines)
+        if tool[0] == "ip" and not REFUSED.sub("", said[0]):  # else `ip` has ended before the last line
+            no = {n for n, _ in refused(said[0])}
+            self.gateways += GATEWAY.findall("\n".join(x for n, x in enumerate(lines, 1) if n not in no))
         if said[0] != said[1] and tool == ("bridge",) and self.full():
             said = self.without_room(lines, said)
         if said[0] != said[1] and tool[0] == "ip":
@@ -425,7 +431,7 @@ def untagged(frame):
 
 def refused(said):
     """(Number of the line, what was said of it) of what a tool refused."""
-    return {(int(n), why) for why, n in re.findall(r"((?:(?!Command failed).*\n)*)Command failed -:(\d+)\n", said)}
+    return {(int(n), why) for why, n in REFUSED.findall(said)}
 
 
 def host_unreachable(frame):
