@@ -7,6 +7,7 @@
 import os
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -59,6 +60,40 @@ def test_a_deleted_port_is_said_and_made_again(sw):
     up(sw, 2)
     net.wait_until("h1 to reach h2 again", lambda: sw.hosts["h1"].ping("10.2.0.2"), timeout=10)
     assert not any("netdev is gone" in w for w in warnings(sw))
+
+
+def watched(pid):
+    """What a process' epoll instances watch: pairs of descriptors."""
+    found = set()
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                found |= {(fd, line.split()[1]) for line in f if line.startswith("tfd:")}
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def test_a_busy_port_is_watched_again_before_asicd_sleeps(sw):
+    """While frames come one after the other nobody needs to be told of them; who sleeps does."""
+    pid = sw.pid("asicd")
+    sw.sync()
+    idle, busy = watched(pid), set()
+    frame = bytes.fromhex("02000000999902000000000188b5") + bytes(46)
+
+    def flood():
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as s:
+            s.bind(("eth0", 0))
+            deadline = time.monotonic() + 30
+            while not busy and time.monotonic() < deadline:
+                for _ in range(2000):
+                    s.send(frame)
+                busy.update(idle - watched(pid))
+
+    net.in_netns(sw.hosts["h1"].ns.name, flood)
+    assert busy, "no descriptor was taken out of epoll while frames came one after the other"
+    net.wait_until("all descriptors in epoll again", lambda: idle <= watched(pid), timeout=5)
+    sw.hosts["h1"].ping("10.2.0.2", count=3, check=True)
 
 
 def test_a_datagram_socket_is_a_port(make, tmp_path):

@@ -10,6 +10,7 @@ import signal
 
 import pytest
 import test_offloads
+import test_ports
 import test_promise1_equivalence as equivalence
 from lib import net
 from lib.switch import PACE, AsicSwitch
@@ -34,6 +35,10 @@ def kind(sw, port):
 
 def test_bridge_twin(make):
     equivalence.test_bridge_twin(make)
+
+
+def test_a_busy_port_is_watched_again_before_asicd_sleeps(make):
+    test_ports.test_a_busy_port_is_watched_again_before_asicd_sleeps(make.asic().route_hosts(2))
 
 
 def test_router_twin(make):
