@@ -4,8 +4,9 @@
 //!  XDP redirect (core 1) ─► g0 ═ p1 ─► device under test (core 0) ─► p2 … ═ s0 … ─► XDP_DROP, counted by the interface
 //! ```
 //!
-//! A blast offers more than anybody takes, so the figure is what arrives. (The sender can't be paced: each of its calls makes and
-//! waits for memory of its own, which allows some 10,000 frames a second in small bursts.) Every device under test is pinned to core 0 (a bridge has no thread: it runs where its interrupts do).
+//! A blast offers more than anybody takes, so the figure is what arrives. A trial offers so many frames at a steady rate, in
+//! bursts of 32, and tells how many arrived ([`crate::lossless`] searches with it). Every device under test is pinned to core 0 (a
+//! bridge has no thread: it runs where its interrupts do).
 
 use crate::rig::{Rig, sh};
 use anyhow::{Context, Result};
@@ -13,6 +14,7 @@ use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tandem_linux::xdp_pace::Pacer;
 use tandem_linux::{netns, xdp};
 
 /// The station that sends.
@@ -61,6 +63,18 @@ pub struct Blast {
     pub cpu_us: f64,
     /// Frames and bytes that each sink got meanwhile.
     pub sinks: Vec<(u64, u64)>,
+}
+
+/// Frames of one call of a blast's sender. Between two calls it waits for some 20 ms, which must be little beside the call.
+const CALL: u32 = 2_000_000;
+
+/// What came of frames that were offered at a steady rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    /// Million frames per second that were sent, from the first to the last.
+    pub mpps: f64,
+    /// Of all frames, the part that didn't arrive.
+    pub lost: f64,
 }
 
 /// What ends when it is dropped.
@@ -112,7 +126,7 @@ impl Under {
             let sender = scope.spawn(|| {
                 self.send(|prog| {
                     while !stop.load(Ordering::Relaxed) {
-                        xdp::blast(prog.as_fd(), frame, 100_000)?;
+                        xdp::blast(prog.as_fd(), frame, CALL)?;
                     }
                     Ok(())
                 })
@@ -140,6 +154,35 @@ impl Under {
                 .map_err(|_| anyhow::anyhow!("the sender died"))?;
             sent.context("XDP sender")?;
             rate
+        })
+    }
+
+    /// Trials with frames of one kind, as many as `f` wants: it gets what makes one of them, at so many million frames a
+    /// second for so many seconds.
+    pub fn trials<T>(
+        &self,
+        frame: &[u8],
+        f: impl FnOnce(&dyn Fn(f64, f64) -> Result<Trial>) -> Result<T>,
+    ) -> Result<T> {
+        let _sinks = self.open_sinks()?;
+        f(&|mpps, seconds| {
+            let arrived = || -> Result<u64> { Ok(self.counted()?.iter().map(|s| s.0).sum()) };
+            let before = arrived()?;
+            let count = (mpps * 1e6 * seconds) as u32;
+            let interval_ns = (1e3 / mpps) as u64;
+            let rate = netns::run_in_named(Some(&self.rig.ns("gen")), || {
+                pin(1)?;
+                Pacer::new(netns_ifindex("g0")?, interval_ns)?.send(frame, count)
+            })
+            .context("paced sender")?;
+            // What is under way
+            std::thread::sleep(Duration::from_millis(50));
+            let arrived = arrived()? - before;
+            let lost = u64::from(count).saturating_sub(arrived);
+            Ok(Trial {
+                mpps: rate / 1e6,
+                lost: lost as f64 / f64::from(count.max(1)),
+            })
         })
     }
 

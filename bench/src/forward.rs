@@ -3,6 +3,7 @@
 use crate::Options;
 use crate::blast::{self, Blast, GEN_MAC, Keep, SINK_MAC, Under, mac_text, pin_process};
 use crate::flood;
+use crate::lossless::{self, Found};
 use crate::ovs::{self, Ovs};
 use crate::report::{Row, Target};
 use crate::rig::{Rig, sh};
@@ -187,13 +188,30 @@ fn with_ovs() -> Result<Under> {
 #[derive(Default)]
 struct Runs {
     blasts: Vec<Blast>,
+    lossless: Vec<Found>,
 }
 
 impl Runs {
     fn add(&mut self, under: &Under, frame: &[u8], seconds: f64) -> Result<()> {
         let b = under.blast(frame, seconds)?;
+        // What has no process forwards on the sender's core: the sender would only find its own limit
+        if under.pid.is_some() {
+            self.lossless.push(lossless::find(under, frame, b.mpps)?);
+        }
         self.blasts.push(b);
         Ok(())
+    }
+
+    /// In most of its runs the sender was the limit, and not this.
+    fn sender_is_the_limit(&self) -> bool {
+        let limited = self.lossless.iter().filter(|f| f.sender).count();
+        2 * limited > self.lossless.len()
+    }
+
+    /// Rates without loss, ours beside theirs.
+    fn lossless_beside(&self, theirs: &Runs) -> Vec<(f64, f64)> {
+        let pairs = self.lossless.iter().zip(&theirs.lossless);
+        pairs.map(|(a, b)| (a.mpps, b.mpps)).collect()
     }
 
     /// Ours beside theirs.
@@ -201,6 +219,21 @@ impl Runs {
         let pairs = self.blasts.iter().zip(&theirs.blasts);
         pairs.map(|(a, b)| (what(a), what(b))).collect()
     }
+}
+
+/// What is only the sender's limit is said to be that, and not judged.
+fn lossless_row(name: &str, ours: &Runs, peer: &str, theirs: &Runs, target: Target) -> Row {
+    let limits = [(ours, "ours"), (theirs, "theirs")];
+    let limited = limits.iter().filter(|(r, _)| r.sender_is_the_limit());
+    let limited: Vec<&str> = limited.map(|(_, who)| *who).collect();
+    let most = lossless::TOLERANCE * 100.0;
+    let mut claim = format!("{name}, highest rate that loses at most {most} %");
+    let rates = ours.lossless_beside(theirs);
+    if limited.is_empty() {
+        return Row::paired(&claim, "Mpps", peer, &rates, target);
+    }
+    claim += &format!(" (the sender's limit: {})", limited.join(" and "));
+    Row::paired(&claim, "Mpps", peer, &rates, Target::None)
 }
 
 /// The rows of this benchmark.
@@ -262,6 +295,9 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
                 &mpps,
                 target,
             ));
+            if !theirs.lossless.is_empty() {
+                rows.push(lossless_row(&name, ours, peer, theirs, target));
+            }
             if theirs.blasts.iter().all(|b| b.cpu_us > 0.0) {
                 let cpu = ours.beside(theirs, |b| b.cpu_us);
                 let claim = format!("{name}, blast: processor time per packet");

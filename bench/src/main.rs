@@ -4,6 +4,7 @@ mod blast;
 mod flood;
 mod forward;
 mod latency;
+mod lossless;
 mod lpm;
 mod memory;
 mod ovs;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Registers. `R1` holds the context at entry, `R0` the answer, `R10` the frame pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,8 +223,10 @@ pub enum ProgType {
 }
 
 const BPF_MAP_CREATE: libc::c_long = 0;
+const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_PROG_LOAD: libc::c_long = 5;
+const BPF_MAP_TYPE_ARRAY: u32 = 2;
 const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 
 /// The part of `union bpf_attr` that BPF_PROG_LOAD of a plain program needs.
@@ -342,10 +344,10 @@ fn try_load(
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
-/// The part of `union bpf_attr` that BPF_MAP_UPDATE_ELEM uses.
+/// The part of `union bpf_attr` that BPF_MAP_UPDATE_ELEM and BPF_MAP_LOOKUP_ELEM use.
 #[repr(C)]
 #[derive(Default)]
-struct MapUpdate {
+struct MapElement {
     map_fd: u32,
     pad: u32,
     key: u64,
@@ -355,9 +357,47 @@ struct MapUpdate {
 
 /// A map of AF_XDP sockets by number, 0 to `entries` - 1.
 pub fn socket_map(name: &str, entries: u32) -> io::Result<OwnedFd> {
+    create_map(BPF_MAP_TYPE_XSKMAP, 4, entries, name)
+}
+
+/// A map with one value, of `N` 64-bit words; its key is 0.
+pub fn words_map<const N: usize>(name: &str, words: &[u64; N]) -> io::Result<OwnedFd> {
+    let size = u32::try_from(size_of_val(words)).map_err(io::Error::other)?;
+    let map = create_map(BPF_MAP_TYPE_ARRAY, size, 1, name)?;
+    // SAFETY: the map has just been made for values of this size.
+    unsafe { update(map.as_fd(), 0, (&raw const *words).cast()) }?;
+    Ok(map)
+}
+
+/// The words of a map that [`words_map`] made of as many.
+pub fn read_words<const N: usize>(map: BorrowedFd<'_>) -> io::Result<[u64; N]> {
+    let (key, mut words) = (0u32, [0u64; N]);
+    let attr = MapElement {
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        key: (&raw const key) as u64,
+        value: (&raw mut words) as u64,
+        ..MapElement::default()
+    };
+    // SAFETY: `attr` is laid out as the kernel's union and its size is passed; the key has 4 readable bytes, the value as
+    // many writable ones as the map was made for; both outlive the call.
+    let ret = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_MAP_LOOKUP_ELEM,
+            &raw const attr,
+            size_of::<MapElement>(),
+        )
+    };
+    if ret < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(words)
+}
+
+fn create_map(kind: u32, value_size: u32, entries: u32, name: &str) -> io::Result<OwnedFd> {
     // map_type, key_size, value_size, max_entries, map_flags, inner_map_fd, numa_node, map_name: the head of the union
     let mut attr = [0u32; 11];
-    let head = [BPF_MAP_TYPE_XSKMAP, 4, 4, entries];
+    let head = [kind, 4, value_size, entries];
     for (to, from) in attr.iter_mut().zip(head) {
         *to = from;
     }
@@ -387,20 +427,27 @@ pub fn socket_map(name: &str, entries: u32) -> io::Result<OwnedFd> {
 /// Puts a socket into a map that [`socket_map`] made.
 pub fn set_socket(map: BorrowedFd<'_>, key: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
     let value = socket.as_raw_fd();
-    let attr = MapUpdate {
+    // SAFETY: a socket map's values are descriptors, 4 bytes each.
+    unsafe { update(map, key, (&raw const value).cast()) }
+}
+
+/// # Safety
+/// `value` points to as many readable bytes as the map's values have.
+unsafe fn update(map: BorrowedFd<'_>, key: u32, value: *const u8) -> io::Result<()> {
+    let attr = MapElement {
         map_fd: map.as_raw_fd().cast_unsigned(),
         key: (&raw const key) as u64,
-        value: (&raw const value) as u64,
-        ..MapUpdate::default()
+        value: value as u64,
+        ..MapElement::default()
     };
-    // SAFETY: `attr` is laid out as the kernel's union and its size is passed; key and value are 4 readable bytes each,
-    // as the map was made for, and outlive the call.
+    // SAFETY: `attr` is laid out as the kernel's union and its size is passed; the key has 4 readable bytes, as all maps
+    // here are made for, the value as many as the caller promises; both outlive the call.
     let ret = unsafe {
         libc::syscall(
             libc::SYS_bpf,
             BPF_MAP_UPDATE_ELEM,
             &raw const attr,
-            size_of::<MapUpdate>(),
+            size_of::<MapElement>(),
         )
     };
     if ret < 0 {

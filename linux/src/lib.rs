@@ -18,5 +18,6 @@ pub mod sandbox;
 pub mod shm;
 pub mod tap;
 pub mod xdp;
+pub mod xdp_pace;
 pub mod xdp_program;
 pub mod xdp_socket;

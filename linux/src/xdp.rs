@@ -146,13 +146,18 @@ struct TestRun {
 
 /// Runs `prog` on `repeat` copies of `frame`, as fast as the kernel can, in the calling thread.
 pub fn blast(prog: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<()> {
+    send(prog, frame, repeat, 64)
+}
+
+/// As [`blast`], in bursts of `burst` frames.
+pub fn send(prog: BorrowedFd<'_>, frame: &[u8], repeat: u32, burst: u32) -> io::Result<()> {
     test_run(TestRun {
         prog_fd: prog.as_raw_fd().cast_unsigned(),
         data_size_in: u32::try_from(frame.len()).map_err(io::Error::other)?,
         data_in: frame.as_ptr() as u64,
         repeat,
         flags: BPF_F_TEST_XDP_LIVE_FRAMES,
-        batch_size: 64,
+        batch_size: burst,
         ..TestRun::default()
     })
 }
