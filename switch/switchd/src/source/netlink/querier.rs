@@ -23,6 +23,14 @@ const END: u64 = 5_000;
 /// A query that was seen is the one that made the difference for so long.
 const FRESH: u64 = 3_000;
 
+/// The longest interval that is reckoned with, ms: decades. The kernel takes whatever an operator sets.
+const FOREVER: u64 = 1 << 40;
+
+/// Hundredths of a second, as the kernel tells intervals, in ms.
+fn ms(hundredths: u64) -> u64 {
+    hundredths.saturating_mul(10).min(FOREVER)
+}
+
 /// Of one bridge.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tracker {
@@ -96,13 +104,13 @@ impl Tracker {
                 .get(family)
                 .copied()
                 .flatten()
-                .map(|cs| now + cs * 10);
-            let mut delay = |ms: u64| t.delay_until = t.delay_until.max(now + ms + SLACK);
+                .map(|left| now + ms(left));
+            let mut delay = |time: u64| t.delay_until = t.delay_until.max(now + time + SLACK);
             let own = m.querier && (family == 0 || has6);
             if own && !t.own {
                 // without an address the kernel finds out with its next query
                 let first = if t.no_address { m.query_interval } else { 0 };
-                delay(first.max(m.response_interval) * 10);
+                delay(ms(first.max(m.response_interval)));
             }
             t.no_address = m.querier && !own;
             // another one, or one that was forgotten meanwhile
@@ -113,7 +121,7 @@ impl Tracker {
                     delay(heard.delay(family, now).unwrap_or(longest));
                 } else {
                     // how long ago it was heard last
-                    let ago = (m.querier_interval * 10).saturating_sub(until - now);
+                    let ago = ms(m.querier_interval).saturating_sub(until - now);
                     delay(longest.saturating_sub(ago));
                 }
             }
@@ -180,6 +188,24 @@ mod tests {
         assert_eq!(t.look(&on, true, &heard, 140_000).0, [There, Unsure]);
         assert_eq!(t.look(&on, true, &heard, 146_200).0, [There, There]);
         assert_eq!(t.look(&bridge(), true, &heard, 150_000).0, [No, No]);
+    }
+
+    #[test]
+    fn an_interval_may_be_anything() {
+        for long in [u64::MAX, u64::MAX / 10 + 1, 1 << 62] {
+            let (mut t, heard) = (Tracker::default(), Heard::default());
+            let bridge = BridgeMcast {
+                querier: true,
+                querier_interval: long,
+                query_interval: long,
+                response_interval: long,
+                other: [Some(long); 2],
+                ..bridge()
+            };
+            let (is, due) = t.look(&bridge, false, &heard, 1000);
+            assert_eq!(is, [Unsure; 2]);
+            assert!(due.is_some_and(|at| at > 1000));
+        }
     }
 
     #[test]
