@@ -35,9 +35,9 @@ DUMPS = {
 }
 STEPS = """
 link set lo up
-link add index 2 swp1 type veth peer name h1
-link add index 3 swp2 type veth peer name h2
-link add index 4 swp3 type veth peer name h3
+link add index 2 swp1 type veth peer name h1 index 31
+link add index 3 swp2 type veth peer name h2 index 32
+link add index 4 swp3 type veth peer name h3 index 33
 link add index 20 br0 type bridge vlan_filtering 1 mcast_snooping 1
 link add index 20 br0 type bridge
 link set swp1 master br0
@@ -138,12 +138,28 @@ def dump(kind, fixed):
             return out
 
 
+def dull(kind, message):
+    """What every kernel says of every device: link-local and multicast addresses, routes that follow from them; and the
+    other ends of cables."""
+    if kind in LINK_NEWS:
+        return struct.unpack_from("i", message, 20)[0] > 30
+    if kind == 20:
+        return message[19:20] == b"\xfd"
+    if kind == 24:
+        return message[23:24] != b"\1" and message[20:21] == b"\xff" or b"\xfe\x80" in message
+    if kind == 28:
+        return message[24:26] == b"\x40\0" or message[16:17] == b"\7" and message[26:27] == b"\2"
+    return kind < 16
+
+
 def slim(datagram):
-    """Without what a link says that nobody asks for (counters, queues, settings per family): most of its bytes."""
+    """Without what nobody asks for: most of the bytes of a link are counters, queues, settings per family."""
     out, at = b"", 0
     while at + 16 <= len(datagram):
         size, kind = struct.unpack_from("IH", datagram, at)
         message, at = datagram[at:at + size], at + (size + 3 & ~3)
+        if dull(kind, message):
+            continue
         if kind in LINK_NEWS and message[16:17] == b"\0":
             kept, pos = message[:32], 32
             while pos + 4 <= size:
@@ -169,6 +185,9 @@ def netlink(folder):
         except OSError:
             pass
     monitor.setblocking(False)
+    for family in ("ipv4", "ipv6"):
+        with open(f"/proc/sys/net/{family}/conf/all/forwarding", "w", encoding="ascii") as f:
+            f.write("1")
     told = []
     for tool, text in (("ip", STEPS), ("bridge", BRIDGE), ("tc", TC)):
         for line in text.strip().splitlines():
@@ -186,7 +205,8 @@ def netlink(folder):
         for n, data in enumerate(datagrams):
             keep(folder, "netlink", f"dump-{name}-{n}", data)
     order = ["link", "vlan", "addr", "neigh", "fdb", "nexthop", "route4", "route6", "rule4", "netconf", "mdb"]
-    whole = step(4) + b"".join(step(3, d) for name in order for d in every[name]) + step(4)
+    steps = (step(3, d) for name in order for d in every[name])
+    whole = step(4) + b"".join(s for s in steps if len(s) > 3) + step(4)
     keep(folder, "netlink-switch", "dumps", whole)
     for n in range(0, len(told), 8):
         keep(folder, "netlink-switch", f"told-{n:03}", b"".join(step(0, d) for d in told[n:n + 8]))

@@ -35,17 +35,28 @@ pub(crate) fn decode(data: &[u8]) {
 const ROUNDS: usize = 256;
 
 /// A switch whose kernel says anything: decoder, view, store and firmware, as switchd and asicd have them. The store
-/// comes to rest after every step, and the chip's accounts hold.
+/// comes to rest after every step, and the chip's accounts hold. At the end the kernel has nothing any more: then the chip
+/// holds what it held at the beginning.
 pub(crate) fn switch(data: &[u8]) {
     let mut switch = Switch::new();
+    let mut empty = None;
     tandem_switchd::source::netlink::fuzz_view(data, &mut |events| {
         for event in events {
             switch.store.apply(event, switch.now);
         }
         switch.settle();
+        empty.get_or_insert_with(|| switch.used());
     });
+    // what was refused is tried again for a while
+    for _ in 0..RETRIES {
+        switch.settle();
+    }
     switch.tell();
+    assert_eq!(empty, Some(switch.used()), "left in the chip");
 }
+
+/// Turns in which what the chip has refused may be tried again.
+const RETRIES: usize = 8;
 
 struct Switch {
     store: Store,
@@ -90,6 +101,14 @@ impl Switch {
         });
         store.attach(Attach::Cold, 0);
         Switch { store, fw, now: 0 }
+    }
+
+    /// Slots in use by pool.
+    fn used(&self) -> Vec<(String, u32)> {
+        let (pools, _) = self.fw.resources();
+        let rows = pools.iter();
+        rows.map(|p| (tandem_abi::get_name(&p.name), p.used))
+            .collect()
     }
 
     fn settle(&mut self) {

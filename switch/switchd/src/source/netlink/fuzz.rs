@@ -11,8 +11,8 @@ use super::view::{Sink, View};
 const PORTS: u32 = 8;
 
 /// `data` is a list of steps: what to do, how many bytes (two, little endian), a datagram of so many. Notifications,
-/// dumps of everything or of a part, doubts; what comes of each step is given to `each`, at least the empty sync of the
-/// beginning. The view must come through, and what it says must be within what the store can take.
+/// dumps of everything or of a part, doubts; what comes of each step is given to `each`, at least the empty dumps of the
+/// beginning and the end. The view must come through, and what it says must be within what the store can take.
 pub fn fuzz_view(data: &[u8], each: &mut dyn FnMut(Vec<Event>)) {
     let ports = (1..=PORTS).map(|n| (n, n as u16)).collect();
     let mut view = View::new(ports);
@@ -30,11 +30,13 @@ pub fn fuzz_view(data: &[u8], each: &mut dyn FnMut(Vec<Event>)) {
         step(&mut view, *op, datagram, &mut full, &mut |e| said.push(e));
         each(said);
     }
+    let mut said = Vec::new();
     if full {
-        let mut said = Vec::new();
         view.end_full(&mut |e| said.push(e));
-        each(said);
     }
+    view.begin_full(&mut |e| said.push(e));
+    view.end_full(&mut |e| said.push(e));
+    each(said);
 }
 
 fn step(view: &mut View, op: u8, datagram: &[u8], full: &mut bool, sink: &mut Sink<'_>) {
