@@ -192,10 +192,10 @@ struct Runs {
 }
 
 impl Runs {
-    fn add(&mut self, under: &Under, frame: &[u8], seconds: f64) -> Result<()> {
-        let b = under.blast(frame, seconds)?;
+    fn add(&mut self, under: &Under, frame: &[u8], o: &Options) -> Result<()> {
+        let b = under.blast(frame, o.seconds)?;
         // What has no process forwards on the sender's core: the sender would only find its own limit
-        if under.pid.is_some() {
+        if o.lossless && under.pid.is_some() {
             self.lossless.push(lossless::find(under, frame, b.mpps)?);
         }
         self.blasts.push(b);
@@ -203,7 +203,7 @@ impl Runs {
     }
 
     /// In most of its runs the sender was the limit, and not this.
-    fn sender_is_the_limit(&self) -> bool {
+    fn sender_was_the_limit(&self) -> bool {
         let limited = self.lossless.iter().filter(|f| f.sender).count();
         2 * limited > self.lossless.len()
     }
@@ -221,10 +221,10 @@ impl Runs {
     }
 }
 
-/// What is only the sender's limit is said to be that, and not judged.
+/// Where the sender didn't keep the rate that was asked for, that is said, and nothing is judged.
 fn lossless_row(name: &str, ours: &Runs, peer: &str, theirs: &Runs, target: Target) -> Row {
     let limits = [(ours, "ours"), (theirs, "theirs")];
-    let limited = limits.iter().filter(|(r, _)| r.sender_is_the_limit());
+    let limited = limits.iter().filter(|(r, _)| r.sender_was_the_limit());
     let limited: Vec<&str> = limited.map(|(_, who)| *who).collect();
     let most = lossless::TOLERANCE * 100.0;
     let mut claim = format!("{name}, highest rate that loses at most {most} %");
@@ -232,7 +232,10 @@ fn lossless_row(name: &str, ours: &Runs, peer: &str, theirs: &Runs, target: Targ
     if limited.is_empty() {
         return Row::paired(&claim, "Mpps", peer, &rates, target);
     }
-    claim += &format!(" (the sender's limit: {})", limited.join(" and "));
+    claim += &format!(
+        " (the sender kept no higher one: {})",
+        limited.join(" and ")
+    );
     Row::paired(&claim, "Mpps", peer, &rates, Target::None)
 }
 
@@ -247,13 +250,13 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
         for run in 0..o.pairs {
             eprint!("\r  forward {bytes} B: pair {} of {}  ", run + 1, o.pairs);
             for ((by, ours), pmd) in By::BOTH.into_iter().zip(&mut ours).zip(&mut pmd) {
-                ours.add(&with_asicd(by)?, &frame, o.seconds)?;
-                pmd.add(&with_testpmd(by)?, &frame, o.seconds)?;
+                ours.add(&with_asicd(by)?, &frame, o)?;
+                pmd.add(&with_testpmd(by)?, &frame, o)?;
             }
             if ovs::is_there() {
-                ovs.add(&with_ovs()?, &frame, o.seconds)?;
+                ovs.add(&with_ovs()?, &frame, o)?;
             }
-            bridge.add(&with_bridge()?, &frame, o.seconds)?;
+            bridge.add(&with_bridge()?, &frame, o)?;
         }
         eprintln!();
         if !ovs::is_there() {

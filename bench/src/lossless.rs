@@ -24,9 +24,9 @@ const KEPT: f64 = 0.97;
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Million frames per second; 0: something was lost at every rate that was tried.
+    /// Million frames per second. If something was lost at every rate that was tried: the lowest of these.
     pub mpps: f64,
-    /// The sender could send no faster: it may be more.
+    /// The sender didn't keep a higher rate (its own limit, or a machine that is busy): it may be more.
     pub sender: bool,
 }
 
@@ -70,6 +70,9 @@ fn search(top: f64, mut trial: impl FnMut(f64) -> Result<Trial>) -> Result<Found
             break;
         }
     }
+    if low == 0.0 {
+        found.mpps = high;
+    }
     Ok(found)
 }
 
@@ -100,6 +103,8 @@ mod tests {
     fn a_sender_that_is_too_slow_is_told() -> Result<()> {
         let found = device(0.9, 0.5)?;
         assert!(found.sender && found.mpps == 0.5, "{found:?}");
+        // one that loses at any rate
+        assert!(device(0.0, 2.0)?.mpps < 0.02);
         // below its limit it is none
         assert!(!device(0.4, 0.5)?.sender);
         Ok(())

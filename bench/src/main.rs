@@ -51,6 +51,10 @@ struct Options {
     /// Seconds of one run
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
+    /// Forward: also search for the highest rate without loss, ten seconds and more for each device; says something only
+    /// where nothing else runs
+    #[arg(long)]
+    lossless: bool,
     /// Where the result goes
     #[arg(long, default_value = "out/bench")]
     out: PathBuf,
