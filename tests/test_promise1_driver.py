@@ -30,8 +30,7 @@ def driver_maker(make):
 
 
 def but(steps, *names):
-    """The steps without those that the driver refuses, with its reason, before anything changes; and without states per
-    VLAN, which the bridge tells no driver (docs/kernel-l2.md)."""
+    """The steps without those that the driver refuses, with its reason, before anything changes."""
     def rest(macs):
         every = steps(macs)
         assert set(names) <= {s.name for s in every}, "a step has another name now"
@@ -43,9 +42,7 @@ def but(steps, *names):
 @pytest.mark.parametrize("configure, steps", [
     pytest.param(twin.bridge, plain.bridge_steps, id="bridge"),
     pytest.param(lambda sw: twin.bridge(sw, "mcast_snooping 1"), plain.snooping_steps, id="snooping"),
-    pytest.param(vlan.filtering, but(
-        vlan.filtering_steps, "802.1ad bridge: the kernel's", "a VLAN with a state of its own: the kernel's",
-        "its state is forwarding again"), id="filtering"),
+    pytest.param(vlan.filtering, but(vlan.filtering_steps, "802.1ad bridge: the kernel's"), id="filtering"),
     pytest.param(plain.router, but(plain.router_steps, "a policy rule", "rule away"), id="router"),
     pytest.param(interface.router, interface.steps, id="vlan-interfaces"),
     pytest.param(vrf.vrfs, but(vrf.vrf_steps, "a policy rule: the kernel's", "gone again"), id="vrf"),

@@ -181,6 +181,43 @@ def test_filters_trap(bench):
     true(forwards(1), "no longer")
 
 
+def test_states_of_vlans_trap(bench):
+    """Without MST the bridge tells no driver of them."""
+    bench.bridge(vlan_filtering=1)
+    for n in bench.nic:
+        run(f"bridge vlan add vid 10 dev swp{n}")
+    run("ip link add br0.10 link br0 type vlan id 10; bridge vlan add vid 10 dev br0 self; ip link set br0.10 up;"
+        " ip addr add 10.10.0.1/24 dev br0.10")
+    bench.devices.append("br0.10")
+    l2.settle()
+    bench.expect(1, frame(BROADCAST, mac(1), vid=10), [2, 3, 4], "forwarding everywhere")
+    true(until(lambda: l2.table("rifs")), "the VLAN's interface is a RIF")
+    for port, state in (("swp2", 4), ("swp2", 2), ("swp2", 0)):
+        run(f"bridge vlan set vid 10 dev {port} state {state}")
+        true(trapped(1), f"state {state}: the kernel forwards")
+        true(until(lambda: not l2.table("rifs")), f"state {state}: and routes")
+        bench.expect(1, frame(BROADCAST, mac(state + 1), vid=10), [3, 4], f"state {state}: not to that port")
+        bench.expect(2, frame(BROADCAST, mac(2), vid=10), [], f"state {state}: not from that port")
+        bench.expect(2, frame(BROADCAST, mac(2)), [1, 3, 4], f"state {state}: in another VLAN it is a port like others")
+        run(f"bridge vlan set vid 10 dev {port} state 3")
+        true(forwards(1), f"forwarding again after {state}")
+        true(until(lambda: l2.table("rifs")), f"and routing after {state}")
+    run("bridge vlan set vid 10 dev swp2 state 4")
+    true(trapped(1), "blocking")
+    run("ip link set br0 type bridge vlan_filtering 0")
+    true(forwards(1), "without VLANs there are no such states")
+    bench.expect(1, frame(BROADCAST, mac(1), vid=10), [2, 3, 4], "as for the kernel")
+    run("ip link set br0 type bridge vlan_filtering 1")
+    true(trapped(1), "blocking again")
+    run("bridge vlan del vid 10 dev swp2")
+    true(forwards(1), "gone with the VLAN")
+    run("; ".join(f"ip link set swp{n} nomaster" for n in bench.nic) + "; bridge vlan set vid 10 dev br0 self state 4; "
+        "ip link set swp1 master br0")
+    true(trapped(1), "a state that is there before the first port")
+    run("ip link set swp3 master br0")
+    true(trapped(3), "also of a port that comes later")
+
+
 def test_groups_by_mac_address_trap(bench):
     bench.bridge(mcast_snooping=1)
     run("bridge mdb add dev br0 port swp2 grp 01:00:00:01:02:03 permanent")

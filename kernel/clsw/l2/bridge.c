@@ -285,7 +285,11 @@ int l2_port_join(struct clsw_port *port, struct net_device *dev, struct netlink_
 	clsw_lock(l2->cd);
 	if (bridge->mdb)
 		l2_port_trap(l2, port->index, L2_TRAP_MDB, true);
+	if (bridge->stateful)
+		l2_port_trap(l2, port->index, L2_TRAP_VLAN_STATE, true);
 	clsw_unlock(l2->cd);
+	if (first)
+		l2_states_look(l2, 0);
 	return 0;
 
 err_member:

@@ -17,6 +17,7 @@ static const char * const trap_text[] = {
 	[L2_TRAP_TC] = "tc, XDP or nftables look at what comes in",
 	[L2_TRAP_TC_EGRESS] = "tc or nftables look at what leaves by a port of the chip",
 	[L2_TRAP_SWITCHED] = "vlan_filtering is being switched",
+	[L2_TRAP_VLAN_STATE] = "a VLAN has a spanning-tree state of its own",
 };
 
 struct l2_bridge *l2_bridge_of(struct clsw_l2 *l2, const struct net_device *dev)
@@ -37,7 +38,7 @@ u16 clsw_l2_fid(struct clsw_device *cd, const struct net_device *dev, u16 vid)
 	if (!cd->l2 || vid >= VLAN_N_VID)
 		return 0;
 	bridge = l2_bridge_of(cd->l2, dev);
-	if (!bridge)
+	if (!bridge || bridge->stateful)
 		return 0;
 	if (bridge->aware && !vid)
 		vid = bridge->pvid;
@@ -242,12 +243,15 @@ int clsw_l2_init(struct clsw_device *cd)
 		l2_port_refresh(l2, i);
 	clsw_unlock(cd);
 
+	err = l2_states_init(l2);
+	if (err)
+		goto err_fdb;
 	l2->atomic.notifier_call = atomic_event;
 	l2->blocking.notifier_call = blocking_event;
 	l2->netdevice.notifier_call = l2_netdevice_event;
 	err = register_switchdev_notifier(&l2->atomic);
 	if (err)
-		goto err_fdb;
+		goto err_states;
 	err = register_switchdev_blocking_notifier(&l2->blocking);
 	if (err)
 		goto err_atomic;
@@ -263,6 +267,8 @@ err_blocking:
 	unregister_switchdev_blocking_notifier(&l2->blocking);
 err_atomic:
 	unregister_switchdev_notifier(&l2->atomic);
+err_states:
+	l2_states_exit(l2);
 err_fdb:
 	clsw_lock(cd);
 	cd->l2 = NULL;
@@ -289,6 +295,7 @@ void clsw_l2_exit(struct clsw_device *cd)
 	unregister_netdevice_notifier(&l2->netdevice);
 	unregister_switchdev_blocking_notifier(&l2->blocking);
 	unregister_switchdev_notifier(&l2->atomic);
+	l2_states_exit(l2);
 	clsw_lock(cd);
 	cd->l2 = NULL;		/* events are nobody's from here on */
 	clsw_unlock(cd);

@@ -5,6 +5,7 @@
  *   netdevice notifier --> bridge.c   join, leave, uppers, members that aren't ours
  *   switchdev, may sleep > vlan.c     VLANs of ports and of the bridge, vlan_filtering
  *                        > attr.c     STP, port flags, ageing, snooping
+ *   netlink -------------> state.c    STP of single VLANs
  *   switchdev, atomic ---> fdb.c      what the bridge knows --+
  *   chip's events, NAPI -> learn.c    what the chip knows ----+ struct l2_fdb, one per
  *                              ^                              | (bridge, VLAN, address)
@@ -68,6 +69,8 @@ struct l2_vlan {
  * @up: the bridge device is up
  * @snooping: mcast_snooping
  * @promisc: the bridge device receives everything
+ * @stateful: a VLAN of it has a spanning-tree state of its own
+ * @seen_state: the same, as far as a look has come (state.c)
  * @pvid: of the bridge device itself
  * @ageing_s: seconds; 0: it doesn't learn
  * @foreign: members that aren't ports of ours
@@ -84,6 +87,8 @@ struct l2_bridge {
 	bool up;
 	bool snooping;
 	bool promisc;
+	bool stateful;
+	bool seen_state;
 	u16 pvid;
 	u32 ageing_s;
 	u32 foreign;
@@ -105,6 +110,7 @@ enum l2_trap {
 	L2_TRAP_TC,		/* tc, BPF, XDP or nftables see what comes in here */
 	L2_TRAP_TC_EGRESS,	/* ... or what goes out of some port */
 	L2_TRAP_SWITCHED,	/* vlan_filtering is being switched */
+	L2_TRAP_VLAN_STATE,	/* a VLAN of the bridge has a spanning-tree state of its own */
 	L2_TRAP_COUNT
 };
 
@@ -186,6 +192,10 @@ struct clsw_l2 {
 	struct work_struct news_work;
 	struct work_struct dump_work;
 	struct delayed_work watch_work;
+	struct socket *states;		/* state.c: events of VLANs */
+	struct delayed_work states_work;
+	unsigned long look_due;		/* bit 0: states are to be read, whatever the events say */
+	bool stateful;			/* states_work alone: some VLAN had one */
 	unsigned long attached;		/* bit 0: since the last dump */
 	clsw_fid_fn fid_changed;
 	struct notifier_block netdevice;
@@ -248,6 +258,14 @@ void l2_port_leave(struct clsw_port *port);
 void l2_port_uppers(struct clsw_port *port);
 /* Looks at what the kernel changes without a word */
 void l2_watch_work(struct work_struct *work);
+
+/* ---- state.c ---- */
+/* May sleep, before the first bridge; 0 or -errno */
+int l2_states_init(struct clsw_l2 *l2);
+/* May sleep, no RTNL */
+void l2_states_exit(struct clsw_l2 *l2);
+/* Any context: reads all states, after @delay jiffies */
+void l2_states_look(struct clsw_l2 *l2, unsigned long delay);
 
 /* ---- attr.c ---- */
 /* -EOPNOTSUPP: not ours */

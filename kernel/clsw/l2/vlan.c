@@ -570,5 +570,6 @@ int l2_bridge_filtering(struct l2_bridge *bridge, bool on, struct netlink_ext_ac
 	clsw_lock(l2->cd);
 	l2_bridge_trap(bridge, L2_TRAP_SWITCHED, false);
 	clsw_unlock(l2->cd);
+	l2_states_look(l2, 0);
 	return 0;
 }
