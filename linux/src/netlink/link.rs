@@ -236,6 +236,7 @@ fn brport(data: &[u8]) -> BridgePort {
             IFLA_BRPORT_LEARNING => p.learning = on,
             9 => p.unicast_flood = on,                    // UNICAST_FLOOD
             10 | 12 if on => p.other = Some("proxy_arp"), // PROXYARP, PROXYARP_WIFI
+            25 => p.mcast_router = u8_at(v, 0),           // MULTICAST_ROUTER
             27 => p.mcast_flood = on,                     // MCAST_FLOOD
             28 if on => p.other = Some("mcast_to_unicast"), // MCAST_TO_UCAST
             29 if on => p.other = Some("vlan_tunnel"),    // VLAN_TUNNEL

@@ -189,6 +189,8 @@ pub struct BridgePort {
     pub locked: bool,
     /// The bridge answers ARP and ND for hosts it knows.
     pub neigh_suppress: bool,
+    /// `mcast_router`: 0 no router is behind it, 1 by what it hears, 2 there is one, 3 there is one for a while.
+    pub mcast_router: u8,
     /// The first setting, if any, that changes forwarding and that is not one of the above, by
     /// `bridge link`'s name for it (guard, proxy_arp, mcast_to_unicast …).
     pub other: Option<&'static str>,
@@ -207,6 +209,7 @@ impl Default for BridgePort {
             isolated: false,
             locked: false,
             neigh_suppress: false,
+            mcast_router: 1,
             other: None,
         }
     }

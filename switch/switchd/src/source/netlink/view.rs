@@ -90,6 +90,8 @@ pub(super) struct View {
     addrs6: HashMap<u32, BTreeSet<IpAddr>>,
     /// Ports to multicast routers, and whether of both families: then one may end without a message.
     routers: BTreeMap<(u32, u32), bool>,
+    /// Bridge ports' `mcast_router`, where it is not 1.
+    router_set: BTreeMap<u32, u8>,
     /// A full dump runs: every object is said again, and these are the keys seen so far.
     full: Option<Seen>,
 }
@@ -468,6 +470,7 @@ impl View {
         if let (model::LinkKind::Bridge(b), nl::LinkKind::Bridge(told)) = (&mut new.kind, &l.kind) {
             [b.querier4, b.querier6] = self.queriers(new.ifindex, told);
         }
+        self.router_setting(new.ifindex, new.master, l.brport.as_ref());
         let old = self.links.get(&new.ifindex);
         if new.bridge_port.is_none()
             && let Some(old) = old.filter(|o| o.model.master == new.master)
@@ -535,6 +538,7 @@ impl View {
         self.queriers.remove(&index);
         self.addrs6.remove(&index);
         self.routers.retain(|k, _| k.0 != index && k.1 != index);
+        self.router_set.remove(&index);
         self.addrs4.remove(&index);
         self.disabled4.remove(&index);
         self.suspects.remove(&index);

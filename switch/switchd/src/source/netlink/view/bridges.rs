@@ -95,6 +95,7 @@ impl View {
         port: Option<&nl::BridgePort>,
         out: &mut Sink<'_>,
     ) {
+        self.router_setting(ifindex, master, port);
         let Some(link) = self.links.get_mut(&ifindex) else {
             return;
         };
@@ -112,6 +113,28 @@ impl View {
         if new != link.model {
             link.model = new.clone();
             upsert(out, Object::Link(new));
+        }
+    }
+
+    /// A port that is set to lead to a router leads to routers of both families. The kernel tells of it only if it led
+    /// to none before (net/bridge/br_multicast.c `br_multicast_add_router`).
+    pub(super) fn router_setting(
+        &mut self,
+        ifindex: u32,
+        master: u32,
+        port: Option<&nl::BridgePort>,
+    ) {
+        let new = match (master, port) {
+            (0, _) => 1,
+            (_, Some(port)) => port.mcast_router,
+            (_, None) => return, // some messages leave the settings out
+        };
+        let old = match new {
+            1 => self.router_set.remove(&ifindex),
+            _ => self.router_set.insert(ifindex, new),
+        };
+        if old.unwrap_or(1) != new {
+            self.doubts.kinds |= KindSet::MDB.0;
         }
     }
 
