@@ -78,6 +78,8 @@ class Play:
         self.silent = set()      # hosts at ports that are not flooded to
         self.fixed = set()       # stations that were given an entry by hand
         self.gateways = []       # (address, device) of this step's routes and next hops
+        self.objects = {}        # next-hop object -> what it is
+        self.used = set()        # those that routes have referred to
         self.forgiven = 0        # ICMP errors that were missing
         self.unanswered = set()  # ECMP: volleys for which that was
         self.asked = 0           # neighbours that switchd had asked for when the step began
@@ -190,7 +192,7 @@ class Play:
         said = self.bench.sysctl(lines) if tool == ("sysctl",) else self.bench.both(list(tool), lines)
         if tool[0] == "ip" and not REFUSED.sub("", said[0]):  # else `ip` has ended before the last line
             no = {n for n, _ in refused(said[0])}
-            self.gateways += GATEWAY.findall("\n".join(x for n, x in enumerate(lines, 1) if n not in no))
+            self.gateways += self.asked_for([x for n, x in enumerate(lines, 1) if n not in no])
         if said[0] != said[1] and tool == ("bridge",) and self.full():
             said = self.without_room(lines, said)
         if said[0] != said[1] and tool[0] == "ip":
@@ -200,6 +202,27 @@ class Play:
         if said[0] != said[1]:
             raise Different([f"{self.step}: commands were refused differently: {lines}; kernel alone: {said[0]!r}; "
                              f"with ASIC: {said[1]!r}"])
+
+    def asked_for(self, lines):
+        """The gateways that switchd asks for by these lines of `ip`: of routes, and of next-hop objects that routes
+        refer to."""
+        asked = []
+        for line in lines:
+            made = re.match(r"nexthop (?:add|replace) id (\d+) (.*)", line)
+            used = re.match(r"route .* nhid (\d+)", line)
+            if made:
+                self.objects[made[1]] = made[2]
+            elif line.startswith("route "):
+                asked += GATEWAY.findall(line)
+            if used:
+                self.used.add(used[1])
+            number = (made or used or ("", ""))[1]
+            if number in self.used:
+                asked += GATEWAY.findall(" " + self.objects.get(number, ""))
+            groups = [x for k, x in self.objects.items() if k in self.used and x.startswith("group ")]
+            for k in {m for x in groups for m in re.findall(r"[ /](\d+)(?=,|/|$)", x)} if number else ():
+                asked += GATEWAY.findall(" " + self.objects.get(k, ""))
+        return asked
 
     def without_room(self, lines, said):
         """A station that the chip had no room to learn can't be deleted there, and can be added where the kernel alone
@@ -278,7 +301,8 @@ class Play:
             if self.bench.limited and fates(want) != fates(got):
                 want, got = few_errors(want), few_errors(got)
             if v not in self.unanswered and fates(want) != fates(got) \
-                    and not (self.overflowed and flooded_fates(want, got)) and not self.hashed_twice(v, fates(want), fates(got)):
+                    and not (self.overflowed and flooded_fates(want, got)) \
+                    and not self.hashed_twice(v, fates(want), fates(got)):
                 wrong.append(f"{self.step}: ECMP {v}: the kernel's fates {fates(want)}, the chip's {fates(got)}")
             elif steady(want) and not steady(got) and not self.overflowed:
                 wrong.append(f"{self.step}: ECMP {v}: a flow changed its member")
