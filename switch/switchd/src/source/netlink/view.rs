@@ -708,6 +708,8 @@ impl View {
     /// The interfaces without IPv6, as just read: they take none in, whatever `forwarding` says.
     pub fn without_ipv6(&mut self, now: BTreeSet<u32>, out: &mut Sink<'_>) {
         for i in now.symmetric_difference(&self.without6) {
+            // legs die and live again with it, in silence (net/ipv6/route.c `rt6_disable_ip`, `rt6_sync_up`)
+            self.doubts.links.insert(*i);
             if self.conf6.contains(i) {
                 upsert(
                     out,
