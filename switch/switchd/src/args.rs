@@ -138,7 +138,8 @@ pub fn check_file(text: &str) -> anyhow::Result<()> {
 }
 
 fn parse(text: &str) -> anyhow::Result<File> {
-    toml::from_str(text).map_err(|e| anyhow::anyhow!("{}", e.message()))
+    // a value of the file that is quoted may have lines
+    toml::from_str(text).map_err(|e| anyhow::anyhow!("{}", e.message().replace('\n', " ")))
 }
 
 #[cfg(test)]
