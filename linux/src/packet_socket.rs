@@ -578,7 +578,12 @@ fn set_int(fd: &OwnedFd, level: i32, name: i32, value: libc::c_int) -> io::Resul
 }
 
 /// `T` must be the plain structure that the option is documented to take.
-fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+pub(crate) fn set_option<T: Copy>(
+    fd: &OwnedFd,
+    level: i32,
+    name: i32,
+    value: &T,
+) -> io::Result<()> {
     // SAFETY: the kernel reads size_of::<T>() bytes behind a reference that outlives the call.
     let ret = unsafe {
         libc::setsockopt(

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use crate::packet_socket::set_option;
 use crate::xdp_program::{NOTE_LEN, Note};
 
 /// Bytes of a chunk. The kernel keeps 256 of them free before a frame that it puts there.
@@ -700,24 +701,6 @@ fn bind(fd: &OwnedFd, ifindex: u32, queue: u32) -> io::Result<()> {
             _ => "binding an AF_XDP socket",
         };
         return Err(named(e, why));
-    }
-    Ok(())
-}
-
-/// `T` must be the plain structure that the option is documented to take.
-fn set_option<T: Copy>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads size_of::<T>() bytes behind a reference that outlives the call.
-    let ret = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    if ret < 0 {
-        return Err(io::Error::last_os_error());
     }
     Ok(())
 }
