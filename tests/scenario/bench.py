@@ -232,16 +232,18 @@ class Bench:
         except OSError:
             pass  # a kernel without such groups
 
-    def carriers(self, timeout=3.0):
+    def carriers(self, timeout=6.0):
         """Waits until both sides' ports agree on being up and having carrier: the kernel's link watch takes a while."""
         end = time.monotonic() + timeout * PACE
         names = [*INDEX, *self.traces.renamed]
+        pause = 0.01
         while True:
             want, got = (s.inside.flags(*names) for s in self.sides)
             if want == got or time.monotonic() > end:
                 return [f"{n}: (up, link, carrier) {want[n]} in the kernel alone, {got[n]} with ASIC"
                         for n in names if want[n] != got[n]]
-            time.sleep(0.01)
+            time.sleep(pause)
+            pause = min(0.1, pause * 1.5)  # the question takes the kernel's configuration lock, as its link watch does
 
     def bonds(self, timeout=3.0):
         """Waits until both sides' bonds have seen what their members' links do. What still differs, and the hosts
