@@ -4,7 +4,8 @@
 Canonicalisation (docs/testing.md has the reasons):
   1. ARP, ND, MLD, IGMP and link protocols are compared as sets per step; their number hangs on timers.
   2. Frames that the switch itself made (source address one of its own): the IPv4 identification is zeroed and the
-     header checksum recomputed; it is drawn at random or counted per system.
+     header checksum recomputed; it is drawn at random or counted per system. A TCP checksum over IPv6 that was left to
+     the device, which a veth leaves as it is, is computed.
   3. Trailing padding up to 60 bytes is cut off by the IP length; hardware pads, a veth does not.
   4. Frames that leave by the same port in one step are compared as a multiset: their order across flows is free.
   5. ECMP: not the port of a flow is compared, but that a flow keeps its port, and the shares.
@@ -62,6 +63,11 @@ def canonical(frame, own):
             body = bytes(ip) + body[ihl:]
     elif kind == packet.ETH_IP6 and len(body) >= 40:
         body = body[:40 + struct.unpack_from("!H", body, 4)[0]]
+        if body[6] == 6 and len(body) >= 60 and body[8:24] in own:
+            pseudo = body[8:40] + struct.pack("!II", len(body) - 40, 6)
+            if body[56:58] == struct.pack("!H", ~packet.checksum(pseudo) & 0xFFFF):
+                tcp = body[40:56] + b"\0\0" + body[58:]
+                body = body[:56] + struct.pack("!H", packet.checksum(pseudo + tcp)) + body[58:]
     elif len(frame) == 60:
         return frame.rstrip(b"\0")
     return head + body
