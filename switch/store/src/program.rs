@@ -719,20 +719,21 @@ impl Store {
     }
 
     fn fdb_state_changed(&mut self, id: u32, now: u64) {
-        let Some(key) = self.fdb_keys.get(&id) else {
-            // It is gone altogether: its domain floods again, if it was the last one missing.
-            let mut freed = Vec::new();
-            for (vlan, set) in &mut self.fdb_failed {
-                if set.remove(&id) && set.is_empty() {
-                    freed.push(*vlan);
-                }
+        let key = self.fdb_keys.get(&id);
+        let home = key.and_then(|k| self.topo.fid_of.get(&crate::Domain::of(k)).copied());
+        // It is gone altogether, or its domain is, or has another number by now: nobody will speak of it for the domain
+        // that missed it, which floods again if it was the last one.
+        let mut freed = Vec::new();
+        self.fdb_failed.retain(|vlan, set| {
+            if home != Some(*vlan) && set.remove(&id) && set.is_empty() {
+                freed.push(*vlan);
             }
-            for vlan in freed {
-                self.want_vlan(vlan, now);
-            }
-            return;
-        };
-        let Some(&vlan) = self.topo.fid_of.get(&crate::Domain::of(key)) else {
+            !set.is_empty()
+        });
+        for vlan in freed {
+            self.want_vlan(vlan, now);
+        }
+        let Some(vlan) = home else {
             return;
         };
         let failed = self
@@ -740,14 +741,16 @@ impl Store {
             .fdb
             .get(id)
             .is_some_and(|o| (o.fail.is_some() || o.told) && o.want.is_some());
-        let set = self.fdb_failed.entry(vlan).or_default();
-        let before = set.is_empty();
+        let before = self.fdb_failed.contains_key(&vlan);
         if failed {
-            set.insert(id);
-        } else {
+            self.fdb_failed.entry(vlan).or_default().insert(id);
+        } else if let Some(set) = self.fdb_failed.get_mut(&vlan) {
             set.remove(&id);
+            if set.is_empty() {
+                self.fdb_failed.remove(&vlan);
+            }
         }
-        if before != set.is_empty() && self.config.policy == Policy::Trap {
+        if before != self.fdb_failed.contains_key(&vlan) && self.config.policy == Policy::Trap {
             self.want_vlan(vlan, now);
         }
     }

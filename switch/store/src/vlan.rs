@@ -216,7 +216,7 @@ impl Store {
         }
         flags |= self.multicast_flags(f, d.dev, &info);
         // A missing entry would be flooded: unknown unicast goes to the CPU instead.
-        if self.fdb_failed.get(&f).is_some_and(|s| !s.is_empty()) {
+        if self.fdb_failed.contains_key(&f) {
             flags |= TND_VLAN_UC_TRAP;
         }
         self.hw.want(

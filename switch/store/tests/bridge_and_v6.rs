@@ -267,6 +267,42 @@ fn a_bridge_that_goes_while_an_entry_is_missing() {
     }
 }
 
+/// As much for one that is being written at last, or stands, when its bridge goes.
+#[test]
+fn a_bridge_that_goes_while_a_missing_entry_is_written() {
+    let mut r = bridged("tiny");
+    let n = overfill(&mut r, FdbKind::Static);
+    for i in 0..n - 1 {
+        r.del(key_of(&fdb(i, 11, FdbKind::Static)));
+    }
+    let created = |r: &Rig| {
+        let next = r.chip.rings[0].front();
+        next.is_some_and(|p| p.op == TND_OP_CREATE && p.cls == TND_CLS_FDB)
+    };
+    for _ in 0..1000 {
+        r.plan();
+        if created(&r) {
+            break;
+        }
+        r.run(0);
+    }
+    assert!(created(&r), "there is room for it now");
+    for i in [1, 2] {
+        r.up(Object::Link(swp(i)));
+    }
+    r.del(Key::Link(BRIDGE));
+    r.settle();
+    r.del(key_of(&fdb(n - 1, 11, FdbKind::Static)));
+    r.settle();
+    assert!(r.chip.vlans.is_empty() && r.chip.fdb.is_empty());
+    r.up(bridge(300));
+    for i in [1, 2] {
+        r.up(joined(i));
+    }
+    r.settle();
+    assert!(!trapping(&r));
+}
+
 /// An entry that the hardware failed to write makes its domain trap until it stands or goes, and no longer.
 #[test]
 fn an_entry_that_the_hardware_failed_and_that_goes() {
