@@ -5,7 +5,7 @@ use crate::api::{Domain, Explanation, FdbRow, NeighRow, RouteRow};
 use crate::fib::{Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of};
 use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, DepState, Fail, Ref};
-use crate::model::{FdbKind, RouteType};
+use crate::model::{FdbKind, LinkKind, RouteType};
 use crate::paths::Target;
 use crate::{Family, FdbKey};
 use ipnet::IpNet;
@@ -533,10 +533,16 @@ impl Store {
         }
     }
 
-    /// All neighbours.
+    /// All neighbours of links that packets are forwarded by.
     pub fn neighbours(&self) -> Vec<NeighRow> {
+        // Those of a VRF's device lead nowhere: the kernel makes them for its own packets there, without a word.
+        let vrf = |ifindex| {
+            let link = self.links.get(&ifindex);
+            link.is_some_and(|l| matches!(l.link.kind, LinkKind::Vrf { .. }))
+        };
         self.neighs
             .keys()
+            .filter(|(_, ifindex)| !vrf(*ifindex))
             .map(|&(addr, ifindex)| self.neigh_row(addr, ifindex))
             .collect()
     }

@@ -192,6 +192,17 @@ fn an_interface_moves_into_a_vrf_and_out() {
     assert_eq!(rif(&r, mac(2)).unwrap().vrf, 1);
 }
 
+/// The kernel makes them for packets of its own, and says nothing: no audit may ask for them.
+#[test]
+fn neighbours_of_the_vrf_device_itself_are_none() {
+    let mut r = rig();
+    r.settle();
+    let before = r.store.neighbours();
+    r.up(neigh(RED, "10.1.0.1", 170));
+    r.settle();
+    assert_eq!(r.store.neighbours(), before);
+}
+
 #[test]
 fn a_vrf_goes_with_all_of_its_table() {
     let mut r = rig();
