@@ -128,6 +128,14 @@ static int wait_ask(struct clsw_device *cd, u32 slot)
 	return 0;
 }
 
+/* The caller hears that the chip does not answer, the log why that is thought */
+static int gave_up(struct clsw_device *cd, const char *what, int err)
+{
+	dev_warn_ratelimited(cd->parent, "no room was asked for or given: %s (%d), %u commands out\n",
+			     what, err, cd->in_flight);
+	return -EIO;
+}
+
 int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ticket *ticket,
 		  struct rm_verdict *verdict)
 {
@@ -152,15 +160,15 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 			if (!err)
 				err = wait_ask(cd, verdict->ask.slot);
 			if (err)
-				return -EIO;
+				return gave_up(cd, "a lease", err);
 			break;
 		case RM_WAIT:
 			/* what is outstanding decides; a watcher's turn can't wait for itself */
 			if (cd->in_callback)
-				return -EIO;
+				return gave_up(cd, "a watcher can't wait for others", -EBUSY);
 			err = clsw_flush_obj(cd, NULL);
 			if (err)
-				return -EIO;
+				return gave_up(cd, "others' writes", err);
 			break;
 		case RM_FULL:
 			return -ENOSPC;

@@ -9,7 +9,12 @@ set -eu
 SLOW=1
 case $(uname -r) in *-debug) SLOW=4 ;; esac
 
-fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+fail() {
+	printf 'FAILED: %s\n' "$*" >&2
+	# why the driver thinks so
+	dmesg | grep clsw | tail -n 12 >&2
+	exit 1
+}
 
 # Each `is WHAT WANTED GOT` is one assertion
 is() {
