@@ -9,6 +9,7 @@
 # shellcheck disable=SC2016,SC2317 # what the host expands; what `within` calls
 
 set -u
+. /host/tests/vm/asic.sh
 DEV=$(devlink dev | sed -n '/^pci/{s/:$//;p;q;}')
 claims=0 failed=0
 
@@ -34,17 +35,6 @@ pings() { ip netns exec h1 ping -q -c 2 -i 0.2 -W 1 10.9.0.2; }
 chip_has() { host "tandem show fdb --hw -j --name \$LAB_ASIC" | grep -q "$1"; } # asked of the chip itself
 in_hardware() { chip_has 02:00:00:00:00:77; }
 back() { [ "$(health state)" = healthy ] && pings; }
-asic_kill() {
-	host 'p=$(cat $TANDEM_RUN/asic/asicd.pid); [ -s $TANDEM_RUN/cmd ] || tr "\0" "\n" </proc/$p/cmdline >$TANDEM_RUN/cmd
-		kill -9 $p; while [ -e /proc/$p/exe ]; do sleep 0.02; done'
-}
-asic_start() {
-	host 'set --; while IFS= read -r w; do set -- "$@" "$w"; done <$TANDEM_RUN/cmd
-		export TANDEM_RUN
-		setsid sh -c '\''"$@" & p=$!; while [ -d "$TANDEM_RUN" ] && kill -0 $p; do sleep 1; done; kill $p'\'' - "$@" \
-			>>$LAB_RUN/asicd.log 2>&1 </dev/null &
-		n=0; until [ -S $TANDEM_RUN/asic/asicd.sock ] || [ $n = 100 ]; do sleep 0.05; n=$((n + 1)); done'
-}
 fault() { host "tandem fault $* --name \$LAB_ASIC" >/dev/null; }
 # a change that needs the chip, so that what is wrong with it comes to light
 touch_chip() { bridge fdb replace 02:00:00:00:00:99 dev swp1 master static vlan 1 2>/dev/null; bridge fdb del 02:00:00:00:00:99 dev swp1 master vlan 1 2>/dev/null; :; }

@@ -7,6 +7,7 @@
 # kernel and chip say the same in the end.
 # shellcheck disable=SC2016 # what the host expands
 . /host/tests/vm/lib.sh
+. /host/tests/vm/asic.sh
 
 DEV=$(devlink dev | sed -n '/^pci/{s/:$//;p;q;}')
 policy() { devlink dev param set "$DEV" name policy value "$1" cmode runtime; }
@@ -39,7 +40,7 @@ until_true 20 "500 routes, in chip and kernel" same
 until_true 10 "all are marked" marked
 
 # ---- asicd is killed, routes come and go, asicd is back: all from clsw's own store
-host 'p=$(cat $TANDEM_RUN/asic/asicd.pid); tr "\0" "\n" </proc/$p/cmdline >$TANDEM_RUN/cmd; kill -9 $p'
+asic_kill
 until_true 5 "trouble is noticed" sh -c 'dmesg | grep -q "trouble: device is gone"'
 for i in 1 2 3 4 5 6 7 8 9 10; do
 	echo "route add 30.9.$i.0/24 via 10.0.2.2"
@@ -47,11 +48,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 done >/run/while-away
 took 5 ip -batch /run/while-away
 took 5 ip route replace 30.0.99.0/24 via 10.0.2.2
-host 'set --; while IFS= read -r w; do set -- "$@" "$w"; done <$TANDEM_RUN/cmd
-	export TANDEM_RUN
-	setsid sh -c '\''"$@" & p=$!; while [ -d "$TANDEM_RUN" ] && kill -0 $p; do sleep 1; done; kill $p'\'' - "$@" \
-		>>$LAB_RUN/asicd.log 2>&1 </dev/null &
-	n=0; until [ -S $TANDEM_RUN/asic/asicd.sock ] || [ $n = 100 ]; do sleep 0.05; n=$((n + 1)); done'
+asic_start
 until_true 40 "all routes are back after a kill" same
 until_true 10 "all are marked again" marked
 
