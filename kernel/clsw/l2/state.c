@@ -9,7 +9,7 @@
  *      bridge->stateful --> all its ports trap, the kernel forwards <+
  *
  * The chip has one state per port, so a bridge with others is the kernel's.
- * Whoever sets a state has his answer before the chip has its: milliseconds.
+ * Whoever sets a state has his answer before the chip has its, a moment later.
  *
  * The dump takes RTNL, so nobody who has it may wait for this work: it is on no
  * queue of ours, and ends in clsw_l2_exit().
