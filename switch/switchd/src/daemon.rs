@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use crossbeam_channel::{Sender, TrySendError, bounded};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
 use tandem_linux::sandbox::{Capability, Sandbox};
@@ -19,14 +19,12 @@ use crate::forward_mark::ForwardMark;
 use crate::io::{self, IoStats};
 use crate::ports::{self, Port};
 use crate::source::netlink::{Config as NetlinkConfig, NetlinkSource};
-use crate::source::{Heard, Message, Source};
+use crate::source::{Heard, Source};
 use crate::view::SharedView;
 use crate::{api, clock};
 
 /// Requests of the management API that may wait.
 const JOBS: usize = 64;
-/// Source messages between pump and core (each up to 256 events).
-const MESSAGES: usize = 64;
 /// News of the io thread that may wait.
 const NEWS: usize = 8192;
 /// Commands to the io thread that may wait.
@@ -122,17 +120,11 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         NetlinkSource::start(NetlinkConfig {
             ports: ports.iter().map(|p| (p.ifindex, p.port)).collect(),
             heard: Arc::clone(&heard),
+            bell: Some(Arc::clone(&wake)),
             ..NetlinkConfig::default()
         })
         .map_err(|e| anyhow::anyhow!("{e}"))?,
     );
-    let (message_to, messages) = bounded(MESSAGES);
-    let pump = pump(
-        source.messages().clone(),
-        message_to,
-        Arc::clone(&wake),
-        Arc::clone(&stop),
-    )?;
     let (io_to, io_commands) = bounded(COMMANDS);
     let (news_to, news) = bounded(NEWS);
     let io_wake = Arc::new(EventFd::new()?);
@@ -187,7 +179,6 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             config,
             warnings,
             source,
-            messages,
             view,
             io: io_to,
             io_wake: Arc::clone(&io_wake),
@@ -216,7 +207,6 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     // requests that still wait for the core get an answer: it is gone
     drop(core);
     server.stop();
-    join(pump, "pump");
     join(io_thread, "io");
     Ok(())
 }
@@ -286,40 +276,4 @@ fn wait_for_device(
         }
     }
     Ok(None)
-}
-
-/// The source's channel has no descriptor to sleep on: this thread moves messages on and rings.
-/// When the core is behind it waits, then the source's own channel fills, and the listener drops
-/// and dumps again.
-fn pump(
-    from: Receiver<Message>,
-    to: Sender<Message>,
-    wake: Arc<EventFd>,
-    stop: Arc<AtomicBool>,
-) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new()
-        .name("pump".into())
-        .spawn(move || {
-            while !stop.load(Relaxed) {
-                match from.recv_timeout(Duration::from_millis(200)) {
-                    Ok(mut message) => loop {
-                        match to.send_timeout(message, Duration::from_millis(200)) {
-                            Ok(()) => {
-                                wake.ring();
-                                break;
-                            }
-                            Err(crossbeam_channel::SendTimeoutError::Timeout(m)) => {
-                                if stop.load(Relaxed) {
-                                    return;
-                                }
-                                message = m;
-                            }
-                            Err(crossbeam_channel::SendTimeoutError::Disconnected(_)) => return,
-                        }
-                    },
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return,
-                }
-            }
-        })
 }

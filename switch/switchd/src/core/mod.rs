@@ -109,7 +109,6 @@ pub struct Core {
     io_wake: Arc<EventFd>,
     pub(crate) io_stats: Arc<IoStats>,
     signals: Arc<Signals>,
-    messages: Receiver<Message>,
     news: Receiver<News>,
     jobs: Receiver<Job>,
     wake: Arc<EventFd>,
@@ -163,8 +162,6 @@ pub struct Parts {
     pub warnings: Vec<String>,
     /// The source of everything.
     pub source: Arc<dyn Source + Sync>,
-    /// The source's messages, by way of a pump that rings `wake`.
-    pub messages: Receiver<Message>,
     /// Which domain is which bridge.
     pub view: SharedView,
     /// To the io thread.
@@ -205,7 +202,6 @@ impl Core {
             io_wake: parts.io_wake,
             io_stats: parts.io_stats,
             signals: parts.signals,
-            messages: parts.messages,
             news: parts.news,
             jobs: parts.jobs,
             wake: parts.wake,
@@ -293,7 +289,7 @@ impl Core {
     fn messages(&mut self, now: u64) -> bool {
         let mut n = 0;
         while n < MESSAGES {
-            let Ok(message) = self.messages.try_recv() else {
+            let Ok(message) = self.source.messages().try_recv() else {
                 break;
             };
             n += 1;
@@ -384,7 +380,8 @@ impl Core {
                 c.arm().unwrap_or(true)
             }
         };
-        if idle && self.messages.is_empty() && self.news.is_empty() && self.jobs.is_empty() {
+        if idle && self.source.messages().is_empty() && self.news.is_empty() && self.jobs.is_empty()
+        {
             let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
             if let Some(c) = &self.control {
                 fds.extend(

@@ -115,7 +115,14 @@ impl Listener {
         let now = Instant::now();
         Ok(Self {
             view: View::new(config.ports.clone()),
-            pipe: Pipe::new(monitor, config.backlog, channel, wake, stop),
+            pipe: Pipe::new(
+                monitor,
+                config.backlog,
+                channel,
+                config.bell.clone(),
+                wake,
+                stop,
+            ),
             config,
             requests,
             commands,

@@ -68,6 +68,8 @@ pub struct Config {
     pub sysctl_every: Duration,
     /// What passed through the CPU that the kernel tells nobody of.
     pub heard: Arc<Heard>,
+    /// Rung after each message: the channel has no descriptor to sleep on.
+    pub bell: Option<Arc<EventFd>>,
 }
 
 impl Default for Config {
@@ -80,6 +82,7 @@ impl Default for Config {
             verify_after: Duration::from_millis(20),
             sysctl_every: Duration::from_secs(2),
             heard: Arc::default(),
+            bell: None,
         }
     }
 }

@@ -91,6 +91,8 @@ pub(super) struct Pipe {
     monitor: Monitor,
     backlog: Backlog,
     channel: Sender<Message>,
+    /// Rung after each message.
+    bell: Option<Arc<EventFd>>,
     batch: Vec<Event>,
     wake: Arc<EventFd>,
     stop: Arc<AtomicBool>,
@@ -136,6 +138,7 @@ impl Pipe {
         monitor: Monitor,
         limit: usize,
         channel: Sender<Message>,
+        bell: Option<Arc<EventFd>>,
         wake: Arc<EventFd>,
         stop: Arc<AtomicBool>,
     ) -> Self {
@@ -147,6 +150,7 @@ impl Pipe {
                 limit,
             },
             channel,
+            bell,
             batch: Vec::with_capacity(BATCH),
             wake,
             stop,
@@ -235,7 +239,12 @@ impl Pipe {
     pub fn send(&mut self, mut message: Message) {
         while !self.dead {
             match self.channel.try_send(message) {
-                Ok(()) => return,
+                Ok(()) => {
+                    if let Some(bell) = &self.bell {
+                        bell.ring();
+                    }
+                    return;
+                }
                 Err(TrySendError::Disconnected(_)) => {
                     self.dead = true;
                     return;
