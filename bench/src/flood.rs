@@ -11,7 +11,8 @@
 //! about the destination either.
 
 use crate::Options;
-use crate::blast::{self, Under, pin_process};
+use crate::blast::{self, Blast, Under, pin_process};
+use crate::forward::By;
 use crate::ovs::{self, Ovs};
 use crate::pipeline::bridge_port;
 use crate::report::{Row, Target};
@@ -43,14 +44,14 @@ impl Drop for Chip {
     }
 }
 
-fn start(rig: &Rig) -> Result<Chip> {
+fn start(rig: &Rig, by: By) -> Result<Chip> {
     let instance = Instance::resolve(Some(rig.instance()))?;
     let mut cmd = Process::new("ip");
     cmd.args(["netns", "exec", &rig.ns("sw")])
         .arg(sibling("asicd")?);
     cmd.args(["--name", rig.instance(), "--profile", "spectrum-sn2700"]);
     for n in 1..=SINKS + 1 {
-        cmd.args(["--port", &format!("swp{n}=p{n}")]);
+        cmd.args(["--port", &by.port(n)]);
     }
     let child = cmd
         .stdin(Stdio::null())
@@ -112,9 +113,10 @@ fn program(sal: &mut Sal) -> Result<()> {
     Ok(())
 }
 
-fn with_asicd() -> Result<Under> {
+fn with_asicd(by: By) -> Result<Under> {
     let rig = blast::topology(SINKS)?;
-    let chip = start(&rig)?;
+    let chip = start(&rig, by)?;
+    by.ensure(&rig, SINKS + 1)?;
     // `ip netns exec` becomes the program
     let pid = chip.child.id();
     pin_process(pid, 0)?;
@@ -148,8 +150,8 @@ fn with_ovs() -> Result<Under> {
     })
 }
 
-/// Copies per second; every sink must have got its own kind.
-fn copies(under: &Under, seconds: f64) -> Result<f64> {
+/// Copies that arrive; every sink must have got its own kind.
+fn copies(under: &Under, seconds: f64) -> Result<Blast> {
     let blast = under.blast(&blast::frame(LEN), seconds)?;
     for (n, (packets, bytes)) in blast.sinks.iter().enumerate() {
         // a veth counts what a program drops without the Ethernet header
@@ -159,28 +161,50 @@ fn copies(under: &Under, seconds: f64) -> Result<f64> {
             "s{n}: {packets} frames of {bytes} bytes without their headers, not of {len} each"
         );
     }
-    Ok(blast.mpps)
+    Ok(blast)
 }
 
-/// The row of this benchmark.
+/// The rows of this benchmark.
 pub fn rows(o: &Options) -> Result<Vec<Row>> {
-    let mut pairs = Vec::new();
+    let mut ours: [Vec<Blast>; 2] = Default::default();
+    let mut theirs: Vec<Blast> = Vec::new();
     for run in 0..o.pairs {
         eprint!("\r  flood 64 B: pair {} of {}  ", run + 1, o.pairs);
-        let ours = copies(&with_asicd()?, o.seconds)?;
-        let theirs = match ovs::is_there() {
-            true => copies(&with_ovs()?, o.seconds)?,
-            false => f64::NAN,
-        };
-        pairs.push((ours, theirs));
+        for (by, ours) in By::BOTH.into_iter().zip(&mut ours) {
+            ours.push(copies(&with_asicd(by)?, o.seconds)?);
+        }
+        if ovs::is_there() {
+            theirs.push(copies(&with_ovs()?, o.seconds)?);
+        }
     }
     eprintln!();
-    let name = "flood 64 B, one to four, two tagged: copies";
-    if !ovs::is_there() {
-        let ours: Vec<f64> = pairs.iter().map(|p| p.0).collect();
-        return Ok(vec![Row::alone(name, "Mpps", &ours, Target::None)]);
+    let mut rows = Vec::new();
+    for (by, ours) in By::BOTH.into_iter().zip(&ours) {
+        let name = format!("flood 64 B, one to four, two tagged{}", by.suffix());
+        let (rate, time) = (
+            format!("{name}: copies"),
+            format!("{name}: processor time per copy"),
+        );
+        if theirs.is_empty() {
+            let mpps: Vec<f64> = ours.iter().map(|b| b.mpps).collect();
+            rows.push(Row::alone(&rate, "Mpps", &mpps, Target::None));
+            continue;
+        }
+        let peer = "OVS, userspace datapath, system ports";
+        let beside = |what: fn(&Blast) -> f64| -> Vec<(f64, f64)> {
+            let pairs = ours.iter().zip(&theirs);
+            pairs.map(|(a, b)| (what(a), what(b))).collect()
+        };
+        let mpps = beside(|b| b.mpps);
+        rows.push(Row::paired(
+            &rate,
+            "Mpps",
+            peer,
+            &mpps,
+            Target::RatioAtLeast(1.5),
+        ));
+        let cpu = beside(|b| b.cpu_us);
+        rows.push(Row::paired(&time, "us", peer, &cpu, Target::None));
     }
-    let peer = "OVS, userspace datapath, system ports";
-    let target = Target::RatioAtLeast(1.5);
-    Ok(vec![Row::paired(name, "Mpps", peer, &pairs, target)])
+    Ok(rows)
 }

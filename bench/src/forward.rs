@@ -50,22 +50,55 @@ fn bridge(rig: &Rig, devs: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
+/// A part of this benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Short frames, one to one
+    Short,
+    /// Long frames, one to one
+    Long,
+    /// One to four
+    Flood,
+}
+
 /// How a switch in user space gets at its netdevs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+pub enum By {
     Packet,
     Xdp,
 }
 
 impl By {
-    const BOTH: [By; 2] = [By::Packet, By::Xdp];
+    pub const BOTH: [By; 2] = [By::Packet, By::Xdp];
 
     /// Behind a row's name.
-    fn suffix(self) -> &'static str {
+    pub fn suffix(self) -> &'static str {
         match self {
             By::Packet => "",
             By::Xdp => ", AF_XDP ports",
         }
+    }
+
+    /// Port `n` of ours, as asicd's `--port` has it.
+    pub fn port(self, n: usize) -> String {
+        match self {
+            By::Packet => format!("swp{n}=p{n}"),
+            By::Xdp => format!("swp{n}=af_xdp:p{n}"),
+        }
+    }
+
+    /// All `count` ports are by it, and not by a way that a netdev had to fall back to.
+    pub fn ensure(self, rig: &Rig, count: usize) -> Result<()> {
+        if self == By::Packet {
+            return Ok(());
+        }
+        let ports = rig.tandem(&["-j", "show", "ports"])?;
+        ensure!(
+            ports.matches("\"af_xdp:p").count() == count,
+            "the ports are not by AF_XDP here: {}",
+            rig.tandem(&["status"])?
+        );
+        Ok(())
     }
 
     fn testpmd(self) -> &'static str {
@@ -78,19 +111,8 @@ impl By {
 
 fn with_asicd(by: By) -> Result<Under> {
     let mut rig = topology()?;
-    let ports = match by {
-        By::Packet => ["swp1=p1", "swp2=p2"],
-        By::Xdp => ["swp1=af_xdp:p1", "swp2=af_xdp:p2"],
-    };
-    rig.up("spectrum-sn2700", &ports)?;
-    if by == By::Xdp {
-        let ports = rig.tandem(&["-j", "show", "ports"])?;
-        ensure!(
-            ports.matches("\"af_xdp:p").count() == 2,
-            "the ports are not by AF_XDP here: {}",
-            rig.tandem(&["status"])?
-        );
-    }
+    rig.up("spectrum-sn2700", &[&by.port(1), &by.port(2)])?;
+    by.ensure(&rig, 2)?;
     bridge(&rig, ["swp1", "swp2"])?;
     rig.tandem(&["sync"])?;
     let status = rig.tandem(&["-j", "status"])?;
@@ -242,7 +264,9 @@ fn lossless_row(name: &str, ours: &Runs, peer: &str, theirs: &Runs, target: Targ
 /// The rows of this benchmark.
 pub fn run(o: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for (len, bytes) in [(60usize, 64), (1514, 1500)] {
+    let wanted = |part| o.only.is_none_or(|only| only == part);
+    let parts = [(Part::Short, 60usize, 64), (Part::Long, 1514, 1500)];
+    for (_, len, bytes) in parts.into_iter().filter(|(part, ..)| wanted(*part)) {
         let frame = blast::frame(len);
         let mut ours: [Runs; 2] = Default::default();
         let mut pmd: [Runs; 2] = Default::default();
@@ -308,6 +332,8 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             }
         }
     }
-    rows.extend(flood::rows(o)?);
+    if wanted(Part::Flood) {
+        rows.extend(flood::rows(o)?);
+    }
     Ok(rows)
 }

@@ -55,6 +55,9 @@ struct Options {
     /// where nothing else runs
     #[arg(long)]
     lossless: bool,
+    /// Forward: only one part of it
+    #[arg(long)]
+    only: Option<forward::Part>,
     /// Where the result goes
     #[arg(long, default_value = "out/bench")]
     out: PathBuf,

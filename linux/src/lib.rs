@@ -13,6 +13,7 @@ pub mod ifreq;
 pub mod link_notify;
 pub mod netlink;
 pub mod netns;
+mod packet_ring;
 pub mod packet_socket;
 pub mod sandbox;
 pub mod shm;

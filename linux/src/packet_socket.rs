@@ -5,7 +5,8 @@
 //! ```text
 //!   netdev ──► TPACKET_V2 ring, one slot per frame ──► PacketRx::receive(…)   in place, no copy
 //!                └── too long for a slot: also queued whole, slot says COPY ──► recvmsg
-//!   netdev ◄── sendmmsg ◄── PacketTx::queue(…), flush()                        QDISC_BYPASS
+//!   netdev ◄── sending ring ◄───┬── PacketTx::queue(…), flush()                QDISC_BYPASS
+//!          ◄── sendmmsg, sendmsg ◄┘ too long for a slot or the MTU, super-frames; all while the ring is full
 //! ```
 //!
 //! Version 2 of the ring and not 3: a V3 block is handed over when it is full or after a
@@ -19,9 +20,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::packet_ring::SendRing;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
 
+const ETHER_HEADER: usize = 14;
 /// Bytes of `struct virtio_net_hdr` before a frame.
 pub const VNET_HDR_LEN: usize = 10;
 /// Frames of one `sendmmsg`.
@@ -96,6 +99,9 @@ pub struct PacketRx {
 #[derive(Debug)]
 pub struct PacketTx {
     shared: Arc<Shared>,
+    /// Its frames go before those of the batch. None: the kernel gave none.
+    ring: Option<SendRing>,
+    mtu: Arc<AtomicU32>,
     batch: Vec<u8>,
     lens: Vec<usize>,
     stats: TxStats,
@@ -105,32 +111,17 @@ pub struct PacketTx {
 /// every protocol, promiscuous, without the netdev's own outgoing frames. `mtu` decides how
 /// large a slot is.
 pub fn open(ifindex: u32, mtu: u32) -> io::Result<(PacketRx, PacketTx)> {
-    // Protocol 0: nothing arrives before everything is set up and the socket is bound
-    let fd = rustix::net::socket_with(
-        AddressFamily::PACKET,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        None::<Protocol>,
-    )?;
+    let fd = sending_socket()?;
     let packet = libc::SOL_PACKET;
-    set_int(&fd, packet, libc::PACKET_VERSION, 1)
-        .map_err(|e| named(e, "PACKET_VERSION TPACKET_V2"))?;
-    set_int(&fd, packet, libc::PACKET_VNET_HDR, 1).map_err(|e| named(e, "PACKET_VNET_HDR"))?;
     set_int(&fd, packet, libc::PACKET_RESERVE, RESERVE as libc::c_int)
         .map_err(|e| named(e, "PACKET_RESERVE"))?;
     set_int(&fd, packet, libc::PACKET_COPY_THRESH, 1)
         .map_err(|e| named(e, "PACKET_COPY_THRESH"))?;
     set_int(&fd, packet, libc::PACKET_IGNORE_OUTGOING, 1)
         .map_err(|e| named(e, "PACKET_IGNORE_OUTGOING"))?;
-    set_int(&fd, packet, libc::PACKET_QDISC_BYPASS, 1)
-        .map_err(|e| named(e, "PACKET_QDISC_BYPASS"))?;
-    for (force, plain) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-    ] {
-        if set_int(&fd, libc::SOL_SOCKET, force, SOCKET_BUFFER).is_err() {
-            set_int(&fd, libc::SOL_SOCKET, plain, SOCKET_BUFFER)?;
-        }
+    let (force, plain) = (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
+    if set_int(&fd, libc::SOL_SOCKET, force, SOCKET_BUFFER).is_err() {
+        set_int(&fd, libc::SOL_SOCKET, plain, SOCKET_BUFFER)?;
     }
     let slot_size = (mtu.clamp(1500, 16_000) + SLOT_OVERHEAD + 26).next_power_of_two();
     let block_size = slot_size.max(64 << 10);
@@ -148,7 +139,7 @@ pub fn open(ifindex: u32, mtu: u32) -> io::Result<(PacketRx, PacketTx)> {
         .map_raw(&fd)
         .map_err(|e| named(e, "mapping the receive ring"))?;
     set_promiscuous(&fd, ifindex)?;
-    bind(&fd, ifindex).map_err(|e| named(e, "binding a packet socket"))?;
+    bind(&fd, ifindex, ETH_P_ALL).map_err(|e| named(e, "binding a packet socket"))?;
     let shared = Arc::new(Shared { fd, ifindex });
     Ok((
         PacketRx {
@@ -161,11 +152,36 @@ pub fn open(ifindex: u32, mtu: u32) -> io::Result<(PacketRx, PacketTx)> {
         },
         PacketTx {
             shared,
+            // Without one everything goes the other way
+            ring: SendRing::open(ifindex, slot_size).ok(),
+            mtu: Arc::new(AtomicU32::new(mtu)),
             batch: Vec::with_capacity(BATCH_BYTES),
             lens: Vec::with_capacity(TX_BATCH),
             stats: TxStats::default(),
         },
     ))
+}
+
+/// A packet socket that frames can leave by, past queueing disciplines; to be bound.
+pub(crate) fn sending_socket() -> io::Result<OwnedFd> {
+    // Protocol 0: nothing arrives before everything is set up and the socket is bound
+    let fd = rustix::net::socket_with(
+        AddressFamily::PACKET,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None::<Protocol>,
+    )?;
+    let packet = libc::SOL_PACKET;
+    set_int(&fd, packet, libc::PACKET_VERSION, 1)
+        .map_err(|e| named(e, "PACKET_VERSION TPACKET_V2"))?;
+    set_int(&fd, packet, libc::PACKET_VNET_HDR, 1).map_err(|e| named(e, "PACKET_VNET_HDR"))?;
+    set_int(&fd, packet, libc::PACKET_QDISC_BYPASS, 1)
+        .map_err(|e| named(e, "PACKET_QDISC_BYPASS"))?;
+    let (force, plain) = (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
+    if set_int(&fd, libc::SOL_SOCKET, force, SOCKET_BUFFER).is_err() {
+        set_int(&fd, libc::SOL_SOCKET, plain, SOCKET_BUFFER)?;
+    }
+    Ok(fd)
 }
 
 /// Sets interface `ifindex` of the calling thread's network namespace promiscuous for as long as the descriptor lives.
@@ -414,7 +430,35 @@ impl PacketTx {
 
     /// Sends a frame, together with others at the next [`PacketTx::flush`] or when a batch is
     /// full. Order is kept. The VLAN tag, if any, is in the frame.
+    #[inline]
     pub fn queue(&mut self, vnet: &[u8; VNET_HDR_LEN], frame: &[u8]) {
+        if !self.by_ring(vnet, frame) {
+            self.by_message(vnet, frame);
+        }
+    }
+
+    /// The netdev's MTU in bytes, for whoever watches it: the kernel looks at it only for frames that don't go by the ring.
+    pub fn mtu(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.mtu)
+    }
+
+    #[inline]
+    fn by_ring(&mut self, vnet: &[u8; VNET_HDR_LEN], frame: &[u8]) -> bool {
+        let Some(ring) = &mut self.ring else {
+            return false;
+        };
+        let longest = self.mtu.load(Ordering::Relaxed) as usize + ETHER_HEADER;
+        // Nothing overtakes the batch
+        if frame.len() > longest || !self.lens.is_empty() {
+            return false;
+        }
+        if ring.waiting() >= TX_BATCH {
+            ring.flush(&mut self.stats);
+        }
+        ring.put(vnet, frame)
+    }
+
+    fn by_message(&mut self, vnet: &[u8; VNET_HDR_LEN], frame: &[u8]) {
         if frame.len() > BATCHED_FRAME {
             if self.flush() {
                 self.send_now(vnet, frame);
@@ -441,15 +485,21 @@ impl PacketTx {
     /// Nothing waits for a flush.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.lens.is_empty()
+        self.lens.is_empty() && self.ring.as_ref().is_none_or(|ring| ring.waiting() == 0)
     }
 
     /// Sends what was queued. False: the netdev takes nothing more for now; what is left waits for the next flush. What
     /// it refuses for another reason is dropped and counted.
+    #[inline]
     pub fn flush(&mut self) -> bool {
-        if self.lens.is_empty() {
-            return true;
-        }
+        let by_ring = match &mut self.ring {
+            Some(ring) => ring.flush(&mut self.stats),
+            None => true,
+        };
+        by_ring && (self.lens.is_empty() || self.flush_batch())
+    }
+
+    fn flush_batch(&mut self) -> bool {
         // SAFETY: all-zero iovec and mmsghdr are valid: no buffer, no name, no control data.
         let (mut iov, mut msgs): ([libc::iovec; TX_BATCH], [libc::mmsghdr; TX_BATCH]) =
             unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -553,11 +603,12 @@ fn named(e: io::Error, what: &str) -> io::Error {
     io::Error::new(e.kind(), format!("{what}: {e}"))
 }
 
-fn bind(fd: &OwnedFd, ifindex: u32) -> io::Result<()> {
+/// `protocol`: what is received, or 0.
+pub(crate) fn bind(fd: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: an all-zero sockaddr_ll is valid.
     let mut addr: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     addr.sll_family = libc::AF_PACKET as libc::c_ushort;
-    addr.sll_protocol = ETH_P_ALL.to_be();
+    addr.sll_protocol = protocol.to_be();
     addr.sll_ifindex = ifindex as libc::c_int;
     // SAFETY: the pointer is to a sockaddr_ll of the length given, alive during the call.
     let ret = unsafe {
@@ -627,6 +678,8 @@ mod tests {
                 fd: a.into(),
                 ifindex: 1,
             }),
+            ring: None,
+            mtu: Arc::new(AtomicU32::new(1500)),
             batch: Vec::new(),
             lens: Vec::new(),
             stats: TxStats::default(),

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tandem_linux::ifreq::{ControlSocket, LinkState};
 use tandem_linux::link_notify::LinkNotify;
@@ -86,7 +87,11 @@ struct Netdev {
 
 /// The kind of socket on a netdev.
 enum By {
-    Packet { takes: Arc<Takes>, vlan: bool },
+    Packet {
+        takes: Arc<Takes>,
+        mtu: Arc<AtomicU32>,
+        vlan: bool,
+    },
     Xdp(xdp::Attached),
 }
 
@@ -94,8 +99,11 @@ impl By {
     /// The netdev may take other frames than before.
     fn look(&self, control: &ControlSocket, iface: &str) {
         match self {
-            By::Packet { takes, vlan } => {
+            By::Packet { takes, mtu, vlan } => {
                 takes.set(control.features(iface).unwrap_or_default(), *vlan);
+                if let Ok(now) = control.mtu(iface) {
+                    mtu.store(now, Ordering::Relaxed);
+                }
             }
             By::Xdp(attached) => {
                 if let Ok(mtu) = control.mtu(iface) {
@@ -274,8 +282,10 @@ fn plug_netdev(iface: &str, by_xdp: bool) -> io::Result<(Opened, State)> {
         None => {
             let takes = Arc::new(Takes::default());
             let vlan = control.driver(iface).is_ok_and(|d| d == "veth");
-            let (rx, tx) = packet::halves(packet_socket::open(ifindex, mtu)?, Arc::clone(&takes));
-            let by = By::Packet { takes, vlan };
+            let halves = packet_socket::open(ifindex, mtu)?;
+            let mtu = halves.1.mtu();
+            let (rx, tx) = packet::halves(halves, Arc::clone(&takes));
+            let by = By::Packet { takes, mtu, vlan };
             (RxPort::Packet(rx), TxPort::Packet(tx), by)
         }
     };

@@ -71,6 +71,7 @@ on_both! {
     host_behind_a_port_gets_no_answer
     what_is_to_come_can_be_seen
     tags_keep_their_tpid
+    what_leaves_keeps_its_order
     streams_with_default_offloads
     link_follows_the_netdev
 }
@@ -336,6 +337,102 @@ fn what_is_to_come_can_be_seen(net: Net) {
     assert_eq!(ahead, taken);
     port.rx
         .look_ahead(64, |bytes| assert!(!ours(bytes), "taken already"));
+}
+
+/// A frame with a number, of so many bytes.
+fn numbered(number: u32, len: usize) -> Vec<u8> {
+    let mut frame = vec![0x02, 0, 0, 0, 0, 0x77, 0x02, 0, 0, 0, 0, 0x78, 0x12, 0x34];
+    frame.extend(number.to_be_bytes());
+    frame.resize(len, number as u8);
+    frame
+}
+
+fn put(tx: &mut TxPort, frame: &[u8]) {
+    let mut mem = [&[0; 64], frame].concat();
+    let end = mem.len();
+    let none = tandem_packet::Offload::NONE;
+    tx.queue(&Frame::new(&mut mem, 64, end, none), 0);
+}
+
+/// Numbers and lengths of our frames that came, until there are `count` or nothing has come for a while.
+fn numbers(rx: &mut packet_socket::PacketRx, count: usize) -> Vec<(u32, usize)> {
+    let (mut scratch, mut seen) = (vec![0; SCRATCH], Vec::new());
+    let mut until = Instant::now() + Duration::from_secs(1);
+    while seen.len() < count && Instant::now() < until {
+        rx.receive(64, &mut scratch, 64, &mut |f| {
+            let bytes = &f.mem[f.start..f.end];
+            if bytes.starts_with(&[0x02, 0, 0, 0, 0, 0x77]) {
+                let number = u32::from_be_bytes(*bytes[14..].first_chunk().unwrap());
+                assert!(bytes == numbered(number, bytes.len()), "{bytes:02x?}");
+                seen.push((number, bytes.len()));
+                until = Instant::now() + Duration::from_secs(1);
+            }
+        });
+    }
+    seen
+}
+
+/// More frames than any ring has room for, and some that are too long for a slot or a chunk.
+fn what_leaves_keeps_its_order(net: Net) {
+    must(&format!("ip -n {} link set h1 mtu 9000", net.ns("h1")));
+    let (_cable, mut port) = net.open(1);
+    let (mut host_rx, _host_tx) = net.raw(1);
+    let len = |n: u32| match n % 50 {
+        // each way to be sent: alone, among others, several together
+        20 | 47..50 => 3000,
+        33 => 6000,
+        _ => 60 + n as usize % 1400,
+    };
+    for first in (0..6000).step_by(100) {
+        let sent: Vec<_> = (first..first + 100).map(|n| (n, len(n))).collect();
+        for (n, len) in &sent {
+            put(&mut port.tx, &numbered(*n, *len));
+        }
+        assert!(port.tx.flush());
+        assert_eq!(numbers(&mut host_rx, sent.len()), sent);
+    }
+    let stats = port.tx.stats();
+    assert_eq!((stats.frames, stats.dropped), (6000, 0));
+}
+
+/// What a netdev without carrier or that is down does not take is lost and counted, and is not sent later.
+#[test]
+fn what_a_netdev_refuses_is_lost() {
+    if !root() {
+        return;
+    }
+    let net = Net::new("af_packet");
+    let (_cable, mut port) = net.open(1);
+    let (mut host_rx, _host_tx) = net.raw(1);
+    let (sw, h1) = (net.ns("sw"), net.ns("h1"));
+    let mut next = 0;
+    let mut send = |count: u32| {
+        let sent: Vec<_> = (next..next + count).map(|n| (n, 60)).collect();
+        for (n, len) in &sent {
+            put(&mut port.tx, &numbered(*n, *len));
+        }
+        assert!(port.tx.flush());
+        next += count;
+        let stats = port.tx.stats();
+        (sent, stats.frames, stats.dropped)
+    };
+    for (n, what) in [format!("{h1} link set h1"), format!("{sw} link set p1")]
+        .iter()
+        .enumerate()
+    {
+        let before = 20 * n as u64;
+        let lost = 130 * n as u64;
+        let (sent, frames, dropped) = send(10);
+        assert_eq!((frames, dropped), (before + 10, lost));
+        assert_eq!(numbers(&mut host_rx, 10), sent);
+        must(&format!("ip -n {what} down"));
+        let (_, frames, dropped) = send(130);
+        assert_eq!((frames, dropped), (before + 10, lost + 130), "{what}");
+        must(&format!("ip -n {what} up"));
+        let (sent, frames, dropped) = send(10);
+        assert_eq!((frames, dropped), (before + 20, lost + 130), "{what}");
+        assert_eq!(numbers(&mut host_rx, 10), sent, "{what}");
+    }
 }
 
 fn tags_keep_their_tpid(net: Net) {
