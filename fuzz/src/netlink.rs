@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use tandem_abi::raw;
 use tandem_firmware::{Firmware, Profile};
 use tandem_linux::netlink::{self as nl, Event, Protocol};
-use tandem_store::{Attach, Completion, Config, Planned, PoolInfo, Store};
+use tandem_store::{Attach, Completion, Config, Planned, Store};
 
 /// Any datagram: decoded or skipped, in a time that its length bounds. A decoder must not depend on what else is in
 /// the datagram.
@@ -70,35 +70,7 @@ impl Switch {
         let profile = PROFILE.get_or_init(|| Profile::builtin("tiny").expect("a profile"));
         let fw = Firmware::new(profile.clone()).expect("a chip");
         let (pools, costs) = fw.resources();
-        let cost = |cls, family| {
-            costs
-                .iter()
-                .find(|c| c.cls == cls && (c.family == family || family == 0))
-        };
-        let families = [raw::TND_AF_INET, raw::TND_AF_INET6];
-        let size = |pool| pools.iter().find(|p| p.pool == pool).map_or(0, |p| p.size);
-        let routes = families.map(|f| cost(raw::TND_CLS_ROUTE, f).expect("a cost"));
-        let hosts = families.map(|f| cost(raw::TND_CLS_NEIGH, f).map(|c| c.pool));
-        let mut store = Store::new(Config {
-            ports: profile.port_count(),
-            pools: pools
-                .iter()
-                .map(|p| PoolInfo {
-                    id: p.pool,
-                    name: tandem_abi::get_name(&p.name),
-                    size: p.size,
-                })
-                .collect(),
-            route_slots: routes.map(|c| size(c.pool) / c.cost.max(1)),
-            route_pools: routes.map(|c| Some(c.pool)),
-            route_cost: routes.map(|c| c.cost.max(1)),
-            host_pools: [
-                hosts[0],
-                hosts[1],
-                cost(raw::TND_CLS_FDB, 0).map(|c| c.pool),
-            ],
-            ..Config::default()
-        });
+        let mut store = Store::new(Config::of_chip(profile.port_count(), &pools, &costs));
         store.attach(Attach::Cold, 0);
         Switch { store, fw, now: 0 }
     }

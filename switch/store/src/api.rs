@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 use std::net::IpAddr;
+use tandem_abi::raw::{
+    TND_AF_INET, TND_AF_INET6, TND_CLS_FDB, TND_CLS_NEIGH, TND_CLS_ROUTE, tnd_class_cost, tnd_pool,
+};
 
 /// What to do with what does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
@@ -64,6 +67,37 @@ impl Default for Config {
             aggregate_units: 16,
             local_units: 32,
             max_outstanding: [128, 2048],
+        }
+    }
+}
+
+impl Config {
+    /// For a chip with these pools (SNAPSHOT) and costs (DUMP of TND_CLS_COST); wishes are the default.
+    #[must_use]
+    pub fn of_chip(ports: u16, pools: &[tnd_pool], costs: &[tnd_class_cost]) -> Config {
+        let cost = |cls, family| costs.iter().find(|c| c.cls == cls && c.family == family);
+        let size = |pool| pools.iter().find(|p| p.pool == pool).map_or(0, |p| p.size);
+        let routes = [TND_AF_INET, TND_AF_INET6].map(|f| cost(TND_CLS_ROUTE, f));
+        let hosts = [
+            cost(TND_CLS_NEIGH, TND_AF_INET),
+            cost(TND_CLS_NEIGH, TND_AF_INET6),
+            costs.iter().find(|c| c.cls == TND_CLS_FDB),
+        ];
+        Config {
+            ports,
+            pools: pools
+                .iter()
+                .map(|p| PoolInfo {
+                    id: p.pool,
+                    name: tandem_abi::get_name(&p.name),
+                    size: p.size,
+                })
+                .collect(),
+            route_slots: routes.map(|c| c.map_or(0, |c| size(c.pool) / c.cost.max(1))),
+            route_pools: routes.map(|c| c.map(|c| c.pool)),
+            route_cost: routes.map(|c| c.map_or(1, |c| c.cost.max(1))),
+            host_pools: hosts.map(|c| c.map(|c| c.pool)),
+            ..Config::default()
         }
     }
 }

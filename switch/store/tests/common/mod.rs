@@ -386,28 +386,10 @@ impl Chip {
 
     /// A configuration for the store that fits this chip.
     pub fn config(&mut self, policy: Policy) -> Config {
-        let pools: Vec<PoolInfo> = self
-            .pools()
-            .iter()
-            .map(|p| PoolInfo {
-                id: p.pool,
-                name: String::from_utf8_lossy(&p.name)
-                    .trim_end_matches('\0')
-                    .to_string(),
-                size: p.size,
-            })
-            .collect();
-        let of = |n: &str| pools.iter().find(|p| p.name == n);
+        let (pools, costs) = self.fw.resources();
         Config {
             policy,
-            ports: 8,
-            route_slots: [
-                of("ipv4-lpm").map_or(0, |p| p.size),
-                of("ipv6-lpm").map_or(0, |p| p.size),
-            ],
-            route_pools: [of("ipv4-lpm").map(|p| p.id), of("ipv6-lpm").map(|p| p.id)],
-            pools,
-            ..Config::default()
+            ..Config::of_chip(8, &pools, &costs)
         }
     }
 }

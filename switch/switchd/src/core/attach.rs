@@ -19,7 +19,7 @@ use tandem_abi::raw;
 use tandem_linux::netlink::tc::Tc;
 use tandem_sal::{Attach, Platform, Sal, SalControl, SalError, Splits};
 use tandem_store::model::FdbKey;
-use tandem_store::{Config, Domain, Policy, PoolInfo};
+use tandem_store::{Config, Domain, Policy};
 
 use super::ids::{Ids, Left, dumped_members, preferred_fid};
 use super::{Core, Phase};
@@ -117,50 +117,11 @@ pub fn store_config(
 ) -> Result<Config, SalError> {
     let pools = control.snapshot()?;
     let costs = control.costs()?;
+    let ports = u16::try_from(ports).unwrap_or(u16::MAX);
     let mut config = Config {
         policy,
-        ports: u16::try_from(ports).unwrap_or(u16::MAX),
-        pools: pools
-            .iter()
-            .map(|p| PoolInfo {
-                id: p.pool,
-                name: tandem_abi::get_name(&p.name),
-                size: p.size,
-            })
-            .collect(),
-        ..Config::default()
+        ..Config::of_chip(ports, &pools, &costs)
     };
-    let families = [raw::TND_AF_INET, raw::TND_AF_INET6];
-    let slots = config.route_slots.iter_mut();
-    let rest = config.route_pools.iter_mut().zip(&mut config.route_cost);
-    for ((family, slots), (pool, cost)) in families.into_iter().zip(slots).zip(rest) {
-        let Some(row) = costs
-            .iter()
-            .find(|c| c.cls == raw::TND_CLS_ROUTE && c.family == family)
-        else {
-            continue;
-        };
-        *cost = row.cost.max(1);
-        *pool = Some(row.pool);
-        *slots = pools
-            .iter()
-            .find(|p| p.pool == row.pool)
-            .map_or(0, |p| p.size / row.cost.max(1));
-    }
-    let hosts = [
-        (raw::TND_CLS_NEIGH, families[0]),
-        (raw::TND_CLS_NEIGH, families[1]),
-    ];
-    for (pool, (cls, family)) in config.host_pools.iter_mut().zip(hosts) {
-        *pool = costs
-            .iter()
-            .find(|c| c.cls == cls && c.family == family)
-            .map(|c| c.pool);
-    }
-    config.host_pools[2] = costs
-        .iter()
-        .find(|c| c.cls == raw::TND_CLS_FDB)
-        .map(|c| c.pool);
     for (max, limit) in config
         .max_outstanding
         .iter_mut()
