@@ -31,6 +31,11 @@ pub const VNET_HDR_LEN: usize = 10;
 pub const TX_BATCH: usize = 64;
 
 const ETH_P_ALL: u16 = 3;
+/// Most frames leave again and are copied for it, and another processor has written them: so many frames before one is
+/// worked on its bytes are asked for.
+pub(crate) const FETCH_AHEAD: usize = 4;
+/// Bytes of a line of a processor's cache.
+const LINE: usize = 64;
 /// Free bytes before each frame in the ring, so that a tag can be pushed in place.
 const RESERVE: u32 = 64;
 /// Bytes of a slot that are not frame: headers, reserve, alignment.
@@ -270,7 +275,11 @@ impl PacketRx {
         F: FnMut(RxFrame<'_>),
     {
         let mut done = 0;
+        for n in 0..FETCH_AHEAD {
+            self.fetch(n);
+        }
         while done < budget {
+            self.fetch(FETCH_AHEAD);
             let slot = self.next;
             let status = self.status(slot).load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
@@ -288,29 +297,58 @@ impl PacketRx {
     /// Shows up to `budget` frames that the next [`PacketRx::receive`] will hand out, without taking them: for lookups
     /// that are worth starting early. A frame longer than a slot is left out, a tag that the kernel took off is not there.
     pub fn look_ahead(&self, budget: usize, mut f: impl FnMut(&[u8])) {
-        let mut slot = self.next;
-        for _ in 0..budget.min(self.slots) {
-            let status = self.status(slot).load(Ordering::Acquire);
-            if status & libc::TP_STATUS_USER == 0 {
+        for n in 0..budget.min(self.slots) {
+            let Some(frame) = self.shown(self.after(n)) else {
                 return;
-            }
-            let size = self.slot_size;
-            // SAFETY: as in `take`: the slot lies inside the mapping, and its status word says that it is ours until
-            // `receive`, which needs `&mut self`, gives it back; nobody writes to it meanwhile. The first word, which is
-            // the status, is left out.
-            let mem = unsafe {
-                std::slice::from_raw_parts(self.ring.as_ptr().add(slot * size + 4), size - 4)
             };
-            if status & libc::TP_STATUS_COPY == 0 {
-                // struct tpacket2_hdr: tp_snaplen at 8, tp_mac at 12, counted from the status word
-                let snaplen = word(mem, 4) as usize;
-                let mac = usize::from(half(mem, 8)).saturating_sub(4);
-                if let Some(frame) = mem.get(mac..mac.saturating_add(snaplen)) {
-                    f(frame);
-                }
+            if !frame.is_empty() {
+                f(frame);
             }
-            slot = if slot + 1 == self.slots { 0 } else { slot + 1 };
         }
+    }
+
+    /// Lets the bytes of the `n`th frame from here come.
+    #[inline]
+    fn fetch(&self, n: usize) {
+        if let Some(frame) = self.shown(self.after(n)) {
+            prefetch(frame.as_ptr(), frame.len());
+        }
+    }
+
+    #[inline]
+    fn after(&self, n: usize) -> usize {
+        let slot = self.next + n;
+        if slot < self.slots {
+            slot
+        } else {
+            slot - self.slots
+        }
+    }
+
+    /// The frame in a slot, nothing of one that is longer than a slot; None: there is none yet.
+    #[inline]
+    fn shown(&self, slot: usize) -> Option<&[u8]> {
+        let status = self.status(slot).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        if status & libc::TP_STATUS_COPY != 0 {
+            return Some(&[]);
+        }
+        let size = self.slot_size;
+        // SAFETY: as in `take`: the slot lies inside the mapping, and its status word says that it is ours until
+        // `receive`, which needs `&mut self`, gives it back; nobody writes to it meanwhile. The first word, which is
+        // the status, is left out.
+        let mem = unsafe {
+            std::slice::from_raw_parts(self.ring.as_ptr().add(slot * size + 4), size - 4)
+        };
+        // struct tpacket2_hdr: tp_snaplen at 8, tp_mac at 12, counted from the status word
+        let snaplen = word(mem, 4) as usize;
+        let mac = usize::from(half(mem, 8)).saturating_sub(4);
+        Some(
+            mem.get(mac..mac.saturating_add(snaplen))
+                .unwrap_or_default(),
+        )
     }
 
     fn take<F>(&mut self, slot: usize, status: u32, scratch: &mut [u8], headroom: usize, f: &mut F)
@@ -411,6 +449,21 @@ impl PacketRx {
         // SAFETY: the first word of a slot is its status; it is 4-byte aligned, inside the
         // mapping, lives as long as `self`, and both sides access it atomically.
         unsafe { AtomicU32::from_ptr(self.ring.as_mut_ptr().add(slot * self.slot_size).cast()) }
+    }
+}
+
+/// Asks for bytes that will be read soon.
+#[inline]
+pub(crate) fn prefetch(from: *const u8, len: usize) {
+    for at in (0..len).step_by(LINE) {
+        // SAFETY: a hint, which reads nothing and takes any address.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (from, at);
     }
 }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use crate::packet_socket::set_option;
+use crate::packet_socket::{FETCH_AHEAD, prefetch, set_option};
 use crate::xdp_program::{NOTE_LEN, Note};
 
 /// Bytes of a chunk. The kernel keeps 256 of them free before a frame that it puts there.
@@ -373,8 +373,12 @@ impl XdpRx {
     {
         let mut left = self.rx.filled();
         let mut done = 0;
+        for n in 0..FETCH_AHEAD as u32 {
+            self.fetch(left, n);
+        }
         while done < budget && left > 0 {
             let first: libc::xdp_desc = self.rx.read(self.rx.at);
+            self.fetch(left, FETCH_AHEAD as u32);
             let used = if first.options & XDP_PKT_CONTD == 0 {
                 self.take(&first, f);
                 1
@@ -425,6 +429,22 @@ impl XdpRx {
                 };
                 f(mem.get(start..end).unwrap_or_default());
             }
+        }
+    }
+
+    /// Lets the bytes of the `n`th frame from here come, if there is one and it has one chunk.
+    #[inline]
+    fn fetch(&self, left: u32, n: u32) {
+        if n >= left {
+            return;
+        }
+        let desc: libc::xdp_desc = self.rx.read(self.rx.at.wrapping_add(n));
+        if let Some((chunk, start, _)) = place(&desc, 0, RX_CHUNKS) {
+            let at = chunk * CHUNK + start;
+            prefetch(
+                self.shared.umem.as_ptr().wrapping_add(at),
+                desc.len as usize,
+            );
         }
     }
 
