@@ -1,6 +1,5 @@
 //! The thread: reads notifications, applies them to the view, dumps when it must.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,8 +12,9 @@ use tandem_store::model::{Event, KindSet, Object};
 
 use super::super::{Heard, Message, SourceError, Status};
 use super::convert::Ports;
+use super::doubts::Doubts;
 use super::pipe::{Counting, Pipe, datagrams};
-use super::view::{Doubts, View};
+use super::view::View;
 use super::{Config, sysctl};
 
 /// What the owner asks for.
@@ -446,13 +446,8 @@ impl Listener {
         if doubts.nexthops {
             self.verify_nexthops()?;
         }
-        let devices: BTreeSet<Option<u32>> = if doubts.routes {
-            BTreeSet::from([None])
-        } else {
-            doubts.links.iter().copied().map(Some).collect()
-        };
-        for device in devices {
-            for family in [Family::V4, Family::V6] {
+        for family in [Family::V4, Family::V6] {
+            for device in doubts.devices(family) {
                 self.verify_routes(device, family)?;
             }
         }

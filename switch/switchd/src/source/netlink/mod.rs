@@ -24,6 +24,7 @@
 
 mod aliases;
 mod convert;
+mod doubts;
 mod filter;
 mod fuzz;
 mod listener;

@@ -14,6 +14,7 @@ use tandem_linux::netlink::consts::{
 use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
 use super::convert::{self, Ports};
+use super::doubts::Doubts;
 use super::filter;
 use super::querier::{Heard, Tracker};
 use super::shadow::{Change, Content, Op, Shadow};
@@ -28,25 +29,6 @@ pub(super) type Sink<'a> = dyn FnMut(Event) + 'a;
 struct LinkState {
     model: model::Link,
     flags: u32,
-}
-
-/// What should be checked against the kernel soon.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Doubts {
-    /// Routes via these devices.
-    pub links: BTreeSet<u32>,
-    /// Next-hop objects.
-    pub nexthops: bool,
-    /// All objects of these kinds (few each).
-    pub kinds: u16,
-    /// All routes: a message contradicted the view.
-    pub routes: bool,
-}
-
-impl Doubts {
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The view.
@@ -709,7 +691,7 @@ impl View {
     pub fn without_ipv6(&mut self, now: BTreeSet<u32>, out: &mut Sink<'_>) {
         for i in now.symmetric_difference(&self.without6) {
             // legs die and live again with it, in silence (net/ipv6/route.c `rt6_disable_ip`, `rt6_sync_up`)
-            self.doubts.links.insert(*i);
+            self.doubts.links6.insert(*i);
             if self.conf6.contains(i) {
                 upsert(
                     out,
