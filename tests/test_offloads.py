@@ -12,8 +12,8 @@ import pytest
 from lib import net, traffic
 
 
-@pytest.fixture
-def sw(make):
+def bridge_and_router(make):
+    """A switch with two hosts on a bridge and one behind a router, who reach each other."""
     s = make.asic()
     s.host("h1", 1).address("10.1.0.2/24", "fd01::2/64", gateway="10.1.0.1", gateway6="fd01::1")
     s.host("h2", 2).address("10.1.0.3/24", "fd01::3/64", gateway="10.1.0.1", gateway6="fd01::1")
@@ -33,6 +33,11 @@ def sw(make):
         net.wait_until(f"h1 to reach {a}", lambda a=a: s.hosts["h1"].ping(a), timeout=15)
     s.sync()
     return s
+
+
+@pytest.fixture
+def sw(make):
+    return bridge_and_router(make)
 
 
 CASES = [("bridged", "h2", "10.1.0.3"), ("bridged6", "h2", "fd01::3"), ("routed", "h3", "10.3.0.2"),

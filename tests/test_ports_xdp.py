@@ -14,7 +14,6 @@ import test_ports
 import test_promise1_equivalence as equivalence
 from lib import net
 from lib.switch import PACE, AsicSwitch
-from test_offloads import sw as offloads  # noqa: F401  a fixture
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +44,10 @@ def test_router_twin(make):
     equivalence.test_router_twin(make)
 
 
-def test_default_offloads(offloads, folder):  # noqa: F811
-    assert [kind(offloads, p) for p in (1, 2, 3)] == ["af_xdp"] * 3
-    test_offloads.test_tcp_udp_and_ping(offloads, folder)
+def test_default_offloads(make, folder):
+    sw = test_offloads.bridge_and_router(make)
+    assert [kind(sw, p) for p in (1, 2, 3)] == ["af_xdp"] * 3
+    test_offloads.test_tcp_udp_and_ping(sw, folder)
 
 
 def test_an_asicd_that_is_killed_lets_go_of_the_netdev(make):
