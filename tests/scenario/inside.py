@@ -23,6 +23,7 @@ SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0xA  # linux/ethtool.h
 RTM_NEWNEIGH, RTM_GETNEIGH = 28, 30
 NLM_F_REQUEST, NLM_F_DUMP, NLM_F_CREATE, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 0x400, 2, 3
 NUD_INCOMPLETE, NUD_FAILED, NTF_USE, NDA_DST = 1, 0x20, 1, 1
+NUD_ANSWERED = 0x1E  # reachable, stale, delay, probe
 NUD_NOARP, NDA_CACHEINFO, NDA_PROBES, RTA_CACHEINFO = 0x40, 3, 4, 12
 NLMSG, NDMSG = struct.Struct("=IHHII"), struct.Struct("=BBHiHBB")
 # What a kernel has of each: question, length of the answer's head (rtmsg, ndmsg, nhmsg, fib_rule_hdr), times and
@@ -147,6 +148,22 @@ class Inside:
     def looking(self):
         """How many neighbours the kernel is looking for."""
         return self.pool.submit(lambda: sum(s == NUD_INCOMPLETE for _, s, _ in self._neighbours())).result()
+
+    def known(self, neighbours):
+        """Those of (address, device) that the kernel has asked for and had an answer."""
+        def get():
+            answered = {(i, a) for i, s, a in self._neighbours() if s & NUD_ANSWERED}
+            found = set()
+            for address, device in neighbours:
+                try:
+                    index = socket.if_nametoindex(device)
+                except OSError:
+                    continue
+                if (index, ipaddress.ip_address(address).packed) in answered:
+                    found.add((address, device))
+            return found
+
+        return self.pool.submit(get).result()
 
     def look_for(self, neighbours):
         """Makes the kernel look for (address, device), if it has no answer, as a packet to it would (`use`)."""

@@ -162,7 +162,10 @@ class Volleys:
             dst = self.rng.choice([BROADCAST, "01:00:5e:01:02:03", "33:33:00:00:12:34", "01:80:c2:00:00:00",
                                    "01:80:c2:00:00:0e", "01:80:c2:00:00:10", MAC[h], "00:00:00:00:00:00",
                                    *PORT_MAC.values(), *BRIDGE_MAC.values()])
-            name, frame = self.frames.odd(dst, MAC[h], "192.0.2.1", "192.0.2.2", "192.0.2.1")
+            # what the switch takes for itself is routed: as in `destination`
+            multi = dst in (*PORT_MAC.values(), *BRIDGE_MAC.values()) and any(
+                ipaddress.ip_address("192.0.2.2") in ipaddress.ip_network(p) for p, m in self.routes.items() if m)
+            name, frame = self.frames.odd(dst, MAC[h], "192.0.2.1", "127.0.0.77" if multi else "192.0.2.2", "192.0.2.1")
             frames.append(with_tag(frame, self.any_tag(vids) if len(frame) >= 14 else None).hex())
             say.append(f"{name} {dst[-5:]}")
         return {"from": h, "kind": "odd", "say": f"bridged: {', '.join(say)}", "frames": frames}

@@ -218,7 +218,14 @@ impl Store {
         match event {
             DeviceEvent::Learn { port, .. } | DeviceEvent::Move { port, .. } => {
                 let &ifindex = self.topo.if_of_port.get(&port)?;
+                // The kernel's own entry is on the chip, or on its way: then nothing is learned, and this was before.
+                let o = self.fdb_ids.get(&key).and_then(|id| self.hw.fdb.get(*id));
+                let late = matches!(event, DeviceEvent::Learn { .. })
+                    && o.is_some_and(|o| o.have.is_some() || !matches!(o.sent, Sent::Nothing));
                 let rec = self.fdb.entry(key).or_default();
+                if late && rec.kernel.is_some_and(|k| k.kind == FdbKind::Static) {
+                    return None;
+                }
                 rec.device = Some(port);
                 rec.own = true;
                 rec.aged = false;

@@ -156,6 +156,8 @@ pub struct NfCall {
 pub const BR_STATE_DISABLED: u8 = 0;
 /// A port that forwards.
 pub const BR_STATE_FORWARDING: u8 = 3;
+/// BR_STATE_LEARNING
+pub const BR_STATE_LEARNING: u8 = 2;
 
 /// IFLA_BRPORT_*: present while the device is a bridge's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -101,6 +101,28 @@ fn kernel_entries_become_chip_entries() {
     assert!(r.chip.fdb.is_empty());
 }
 
+/// A static entry that had no room: where its station is learned once there is some, the kernel is told, as it moves
+/// such an entry itself. What was learned before the entry came moves nothing.
+#[test]
+fn a_static_entry_without_room_follows_what_is_learned_later() {
+    let mut r = bridged("tiny");
+    let n = overfill(&mut r, FdbKind::Static);
+    let last = fdb(n - 1, 11, FdbKind::Static);
+    let learned = |mac| DeviceEvent::Learn {
+        fid: 1,
+        mac,
+        port: 2,
+    };
+    assert!(!r.chip.fdb.contains_key(&(1, last.mac)));
+    let back = r.store.device_event(learned(last.mac), 5);
+    assert_eq!(back.map(|b| (b.add, b.ifindex)), Some((true, 12)));
+    let there = fdb(0, 11, FdbKind::Static);
+    assert_eq!(r.chip.fdb[&(1, there.mac)].port, 1);
+    assert_eq!(r.store.device_event(learned(there.mac), 6), None);
+    r.settle();
+    assert_eq!(r.chip.fdb[&(1, there.mac)].port, 1);
+}
+
 #[test]
 fn what_the_chip_learned_goes_to_the_kernel_and_its_echo_costs_nothing() {
     let mut r = bridged("spectrum-sn2700");

@@ -145,6 +145,11 @@ impl View {
         self.pinned.contains_key(key)
     }
 
+    /// Whether a person's entry is there that moves with its station.
+    pub fn moves(&self, key: &FdbKey) -> bool {
+        self.pinned.get(key) == Some(&true)
+    }
+
     /// The chip has learned this address.
     pub fn set_own(&mut self, vlan: u16, mac: [u8; 6]) {
         self.own.insert((vlan, mac));

@@ -5,11 +5,13 @@ use std::sync::atomic::Ordering::Acquire;
 use tandem_abi::object::read_object;
 use tandem_abi::raw;
 use tandem_sal::{Outcome, PostError, Request};
+use tandem_store::model::FdbKey;
 use tandem_store::{Completion, DeviceEvent, Planned, Ring};
 
 use super::ids::{Ids, id_of};
 use super::{COMPLETIONS, Core, NEWS, Note};
 use crate::io::News;
+use crate::source::Write;
 use tandem_sal::Event as SalEvent;
 
 /// Tokens of the core's own commands: the store's have a slot number below 2³² in the low half and
@@ -202,11 +204,27 @@ impl Core {
                         continue;
                     };
                     // the io thread has written to the kernel already
-                    let _ = self.store.device_event(event, now);
+                    let back = self.store.device_event(event, now);
+                    // but not where a person's entry is: only the store knows that it had no room, and its station has
+                    // now been learned elsewhere
+                    if let (DeviceEvent::Learn { .. }, Some(b)) = (event, back)
+                        && self.view.lock().moves(&FdbKey {
+                            bridge: b.bridge,
+                            vlan: b.vlan,
+                            mac: b.mac,
+                        })
+                    {
+                        self.writes.push(Write::FdbLearned {
+                            ifindex: b.ifindex,
+                            mac: b.mac,
+                            vlan: b.vlan,
+                        });
+                    }
                 }
                 News::ReadFdb => self.upkeep.read_fdb = true,
             }
         }
+        self.write_back();
         n > 0
     }
 }

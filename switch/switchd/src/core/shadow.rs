@@ -4,7 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use tandem_store::model::{Event, FdbKey, FdbKind, Key, KindSet, LinkKind, Object, nud};
+use tandem_store::model::{
+    BR_STATE_FORWARDING, BR_STATE_LEARNING, Event, FdbKey, FdbKind, Key, KindSet, LinkKind, Object,
+    nud,
+};
 
 use crate::source::Write;
 use crate::view::SharedView;
@@ -55,8 +58,10 @@ pub struct Shadow {
     /// The chip's `extern_learn` entries: the device, with the generation.
     pub learned: HashMap<FdbKey, (u32, u32)>,
     pinned: HashMap<FdbKey, u32>,
-    /// Front-panel ports without link, bridges that are down: nothing is learned there.
+    /// Front-panel ports without link, bridges that are down: what was learned there has been forgotten.
     dead: HashSet<u32>,
+    /// Bridge ports whose state lets them learn. It can be set by hand while the bridge is down, and then they do.
+    listening: HashSet<u32>,
     /// Front-panel ports in a bridge, and whether the kernel learns what comes in there.
     pub learning: HashMap<u32, bool>,
     /// A front-panel port came (back): its programs are to be looked after.
@@ -73,6 +78,7 @@ impl Default for Shadow {
             learned: HashMap::new(),
             pinned: HashMap::new(),
             dead: HashSet::new(),
+            listening: HashSet::new(),
             learning: HashMap::new(),
             appeared: false,
             generation: 0,
@@ -101,6 +107,14 @@ impl Shadow {
                     Some(b) => self.learning.insert(l.ifindex, b.kernel_learning),
                     None => self.learning.remove(&l.ifindex),
                 };
+                match l.bridge_port {
+                    Some(b) if matches!(b.state, BR_STATE_LEARNING | BR_STATE_FORWARDING) => {
+                        self.listening.insert(l.ifindex);
+                    }
+                    _ => {
+                        self.listening.remove(&l.ifindex);
+                    }
+                }
                 if ours {
                     self.port_lives(l.ifindex, l.admin_up && l.carrier, writes);
                     self.appeared |= !self.links.contains_key(&l.ifindex);
@@ -124,6 +138,7 @@ impl Shadow {
             Event::Remove(_, Key::Link(i)) => {
                 self.links.remove(i);
                 self.dead.remove(i);
+                self.listening.remove(i);
                 self.learning.remove(i);
                 view.lock().set_bridge(*i, 0);
             }
@@ -150,7 +165,9 @@ impl Shadow {
                     FdbKind::ExternLearn if view.lock().is_own(f.vlan, f.mac) => {
                         self.learned.insert(key, (f.ifindex, self.generation));
                         self.unpin(key, view);
-                        if self.dead.contains(&f.ifindex) || self.dead.contains(&f.bridge) {
+                        let bridge =
+                            self.dead.contains(&f.bridge) && !self.listening.contains(&f.ifindex);
+                        if bridge || self.dead.contains(&f.ifindex) {
                             // the chip learned it just before the port or the bridge died
                             writes.push(aged(f.ifindex, &key));
                         }
@@ -285,9 +302,54 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_store::model::{FdbEntry, SourceId};
+    use tandem_store::model::{BridgeInfo, BridgePort, FdbEntry, Link, SourceId};
 
     const SRC: SourceId = SourceId::NETLINK;
+
+    /// A port of a bridge that is down learns all the same if its state was set by hand, in the kernel as in the chip.
+    #[test]
+    fn what_is_learned_in_a_bridge_that_is_down_stays_if_its_port_learns() {
+        let link = |ifindex, kind, port: Option<u8>| Link {
+            ifindex,
+            kind,
+            master: if port.is_some() { 50 } else { 0 },
+            admin_up: port.is_some(),
+            carrier: true,
+            bridge_port: port.map(|state| BridgePort {
+                state,
+                ..Default::default()
+            }),
+            name: String::new(),
+            lower: 0,
+            promiscuous: false,
+            mtu: 1500,
+            mac: [0; 6],
+            bond_active: false,
+            mc_forwarding: false,
+        };
+        for (state, aged) in [(0, 1), (1, 1), (BR_STATE_LEARNING, 0), (3, 0)] {
+            let (view, mut shadow) = (SharedView::default(), Shadow::default());
+            let mut writes = Vec::new();
+            view.lock().add_port(1, 7);
+            view.lock().set_own(0, [2, 0, 0, 0, 0, 9]);
+            let learned = FdbEntry {
+                bridge: 50,
+                vlan: 0,
+                mac: [2, 0, 0, 0, 0, 9],
+                ifindex: 7,
+                kind: FdbKind::ExternLearn,
+                sticky: false,
+            };
+            for object in [
+                Object::Link(link(50, LinkKind::Bridge(BridgeInfo::default()), None)),
+                Object::Link(link(7, LinkKind::Swp { port: 1 }, Some(state))),
+                Object::Fdb(learned),
+            ] {
+                shadow.note(&Event::Upsert(SRC, object), &view, &mut writes);
+            }
+            assert_eq!(writes.len(), aged, "state {state}");
+        }
+    }
 
     #[test]
     fn with_a_vlan_of_a_port_goes_what_was_learned_there() {
