@@ -172,6 +172,9 @@ impl Listener {
             self.full_dump();
         }
         self.apply_backlog();
+        if !self.pipe.has_backlog() {
+            self.view.caught_up();
+        }
         let read = asked || self.sysctl_due <= Instant::now();
         let due = self.view.querier_due().is_some_and(|d| d <= self.millis());
         let look = read || due || heard.is_some();

@@ -8,7 +8,7 @@
 //! Routes of equal key are *aliases*. IPv4 keeps them in an order that `append`, `prepend` and `replace` act on; IPv6
 //! joins next hops with a gateway into one multipath route, others stand beside it (`fib6_add_rt2node`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -200,6 +200,9 @@ pub(super) struct Shadow {
     pub(super) contents: Contents,
     /// The last dumped IPv4 key and its position: aliases come in the kernel's order.
     last: Option<(Key4, u16)>,
+    /// IPv6 routes that a look at one device has found before their own message was applied. Which of its key's
+    /// routes came first only the messages' order tells: such a route goes to the end when its message comes.
+    early: HashSet<(Key6, Content)>,
 }
 
 impl Shadow {
@@ -225,14 +228,46 @@ impl Shadow {
                     (Some((k, position)), Op::Dumped { .. }) if *k == key => Some(*position),
                     _ => None,
                 };
-                let (ok, position) = apply(&mut self.v4, c, key, r, op, false, after, legs, emit);
+                let (ok, position) =
+                    apply(&mut self.v4, c, key, r, op, false, false, after, legs, emit);
                 if let Op::Dumped { .. } = op {
                     self.last = position.map(|p| (key, p));
                 }
                 ok
             }
-            IpNet::V6(net) => apply(&mut self.v6, c, key6(r, net), r, op, true, None, legs, emit).0,
+            IpNet::V6(net) => {
+                let key = key6(r, net);
+                let late = self.is_late(&key, r, op);
+                let c = &mut self.contents;
+                apply(&mut self.v6, c, key, r, op, true, late, None, legs, emit).0
+            }
         }
+    }
+
+    /// Whether this is the message of an IPv6 route that a look at one device has found already.
+    fn is_late(&mut self, key: &Key6, r: &Route, op: Op) -> bool {
+        if matches!(op, Op::Dumped { again: false }) {
+            let content = Content::of(r);
+            let known = self.v6.holds(key)
+                && self
+                    .v6
+                    .list(key)
+                    .iter()
+                    .any(|a| self.contents.get(a.content) == Some(&content));
+            // what joins has its place from the first of its legs
+            if !known && !content.joins() {
+                self.early.insert((*key, content));
+            }
+            return false;
+        }
+        !self.early.is_empty()
+            && self.early.remove(&(*key, Content::of(r)))
+            && matches!(op, Op::New(mode) if mode != NewMode::Replace)
+    }
+
+    /// All messages of before are applied: what came early has none, or had it.
+    pub(super) fn caught_up(&mut self) {
+        self.early.clear();
     }
 
     /// A dump begins: forgets who was seen among the routes whose content satisfies `f`.
@@ -365,6 +400,7 @@ fn apply<K: Key>(
     r: &Route,
     op: Op,
     v6: bool,
+    late: bool,
     after: Option<u16>,
     legs: &LegFlags<'_>,
     emit: &mut Emit<'_>,
@@ -434,7 +470,7 @@ fn apply<K: Key>(
             state,
         };
         match v6 {
-            true => insert6(&mut list, contents, alias, op),
+            true => insert6(&mut list, contents, alias, op, late),
             false => insert4(&mut list, alias, op, after),
         }
     }
@@ -567,7 +603,10 @@ fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option<u16>) {
 }
 
 /// IPv6: `fib6_add_rt2node`. A message holds all legs of its multipath route.
-fn insert6(list: &mut Vec<Alias>, contents: &Contents, alias: Alias, op: Op) {
+fn insert6(list: &mut Vec<Alias>, contents: &Contents, alias: Alias, op: Op, late: bool) {
+    if late {
+        list.retain(|a| a.content != alias.content);
+    }
     if list.iter().any(|a| a.content == alias.content) {
         touch(list, alias);
         return;

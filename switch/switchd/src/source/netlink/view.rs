@@ -141,6 +141,11 @@ impl View {
         self.now = now;
     }
 
+    /// All messages that were read are applied.
+    pub fn caught_up(&mut self) {
+        self.shadow.caught_up();
+    }
+
     /// Takes the doubts that have gathered.
     pub fn take_doubts(&mut self) -> Doubts {
         std::mem::take(&mut self.doubts)

@@ -9,6 +9,7 @@
 mod cases;
 mod churn;
 mod mirror;
+mod order6;
 mod settings;
 mod vlans;
 
