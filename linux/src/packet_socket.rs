@@ -167,15 +167,19 @@ pub fn open(ifindex: u32, mtu: u32) -> io::Result<(PacketRx, PacketTx)> {
     ))
 }
 
-/// A packet socket that frames can leave by, past queueing disciplines; to be bound.
-pub(crate) fn sending_socket() -> io::Result<OwnedFd> {
-    // Protocol 0: nothing arrives before everything is set up and the socket is bound
-    let fd = rustix::net::socket_with(
+/// With protocol 0: nothing arrives before it is bound to another.
+fn socket() -> io::Result<OwnedFd> {
+    Ok(rustix::net::socket_with(
         AddressFamily::PACKET,
         SocketType::RAW,
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None::<Protocol>,
-    )?;
+    )?)
+}
+
+/// A packet socket that frames can leave by, past queueing disciplines; to be bound.
+pub(crate) fn sending_socket() -> io::Result<OwnedFd> {
+    let fd = socket()?;
     let packet = libc::SOL_PACKET;
     set_int(&fd, packet, libc::PACKET_VERSION, 1)
         .map_err(|e| named(e, "PACKET_VERSION TPACKET_V2"))?;
@@ -191,13 +195,7 @@ pub(crate) fn sending_socket() -> io::Result<OwnedFd> {
 
 /// Sets interface `ifindex` of the calling thread's network namespace promiscuous for as long as the descriptor lives.
 pub fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
-    // Protocol 0: it receives nothing
-    let fd = rustix::net::socket_with(
-        AddressFamily::PACKET,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        None::<Protocol>,
-    )?;
+    let fd = socket()?;
     set_promiscuous(&fd, ifindex)?;
     Ok(fd)
 }
