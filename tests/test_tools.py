@@ -10,6 +10,7 @@ import pytest
 
 from lib import bgp, monitor, packet, traffic, twin
 from lib.switch import TOP
+from scenario.__main__ import once_more
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 
@@ -102,3 +103,14 @@ def test_frames_by_hand_have_right_checksums():
     length = struct.unpack_from("!H", f, 38)[0]
     assert packet.checksum(packet.pseudo("10.0.0.1", "10.0.0.2", 17, length) + f[34:34 + length]) == 0
     assert bgp.supernet(bgp.prefixes(1024)) == "20.0.0.0/14"
+
+
+def test_a_scenario_that_fails_alone_as_well_has_failed(capsys):
+    late, wrong = ("seed-7", 7), ("seed-8", 8)
+    results = [{"task": late, "failed": False}, {"task": wrong, "failed": True, "said": ["seed-8 FAILED"]}]
+    assert once_more(iter(results), 98, [late, wrong]) == (99, [wrong])
+    assert "passed alone: seed-7" in capsys.readouterr().out
+    # one in 50 may have wanted time, no more
+    assert once_more(iter(results[:1]), 48, [late]) == (48, [late])
+    assert "too many lanes" in capsys.readouterr().out
+    assert once_more(iter(results[1:]), 99, [wrong]) == (99, [wrong])

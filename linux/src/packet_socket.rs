@@ -453,7 +453,9 @@ impl PacketRx {
 /// Asks for bytes that will be read soon.
 #[inline]
 pub(crate) fn prefetch(from: *const u8, len: usize) {
-    for at in (0..len).step_by(LINE) {
+    let into_line = from.addr() % LINE;
+    let from = from.wrapping_sub(into_line);
+    for at in (0..into_line + len).step_by(LINE) {
         // SAFETY: a hint, which reads nothing and takes any address.
         #[cfg(target_arch = "x86_64")]
         unsafe {

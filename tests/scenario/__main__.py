@@ -18,6 +18,8 @@ from scenario.constructs import EVERY, probe  # noqa: E402
 from scenario.generate import generate  # noqa: E402
 from scenario.runner import load, regressions  # noqa: E402
 
+WANTED_TIME = 50  # one in so many may have wanted time
+
 
 def arguments():
     p = argparse.ArgumentParser(prog="./run test scenario", description="random scenarios: the kernel alone against "
@@ -31,6 +33,8 @@ def arguments():
                    help="so many lanes play side by side (default here: %(default)s)")
     p.add_argument("--shrink", type=float, default=120, metavar="SECONDS", help="to make a failing seed small; 0: not")
     p.add_argument("--failures", type=int, default=5, help="end after so many (0: never)")
+    p.add_argument("--again", action="store_true", help="play failed ones once more, alone, when all others are done: "
+                   "who passes then wanted time; more than one in 50 of them count as failed")
     p.add_argument("--show", action="store_true", help="print the seed's scenario, play nothing")
     p.add_argument("--have", default=None, metavar="NAMES", help="draw as for a kernel that has only these constructs: "
                    f"of {','.join(sorted(EVERY))}")
@@ -52,6 +56,23 @@ def ranges(numbers):
 
 def name_of(path):
     return os.path.basename(path).removesuffix(".json")
+
+
+def once_more(results, passed, failed):
+    """The new (passed, failed), after what failed among others was played alone."""
+    alone = []
+    for result in results:
+        if result["failed"]:
+            print("alone as well:", *result["said"], sep="\n   ", flush=True)
+        else:
+            alone.append(result["task"])
+    n = passed + len(failed)
+    if alone:
+        print(f"{len(alone)} failed among others and passed alone: {', '.join(name for name, _ in alone)}")
+    if WANTED_TIME * len(alone) > n:
+        print(f"more than one in {WANTED_TIME} wanted time: too many lanes for this machine, or something is slow")
+        return passed, failed
+    return passed + len(alone), [task for task in failed if task not in alone]
 
 
 def interrupted(number, _):
@@ -93,16 +114,20 @@ def main():
         return (a.seconds is not None and time.monotonic() - began > a.seconds) \
             or bool(a.failures and len(failed) >= a.failures)
 
-    side_by_side = lanes.Lanes(a.jobs, have, a.shrink)
-    try:
-        for result in side_by_side.play(work, late):
-            name = result["name"]
+    def counting(results):
+        for result in results:
             for k in counted:
                 counted[k] += result[k]
+            yield result
+
+    side_by_side = lanes.Lanes(a.jobs, have, 0 if a.again else a.shrink)
+    try:
+        for result in counting(side_by_side.play(work, late)):
+            name = result["name"]
             if name.startswith("seed-") and a.replay is None:
                 played.add(int(name[5:]))
             if result["failed"]:
-                failed.append(name)
+                failed.append(result["task"])
                 print(*result["said"], sep="\n   ", flush=True)
                 continue
             passed += 1
@@ -111,6 +136,11 @@ def main():
             n = passed + len(failed)
             if n % 100 == 0:
                 print(f"   {n} scenarios in {time.monotonic() - began:.0f} s, {len(failed)} failed", flush=True)
+        if a.again and failed:
+            side_by_side.close()
+            side_by_side = lanes.Lanes(1, have, a.shrink)
+            print(f"{len(failed)} failed, each once more, alone", flush=True)
+            passed, failed = once_more(counting(side_by_side.play(lanes.Work([failed]), lambda: False)), passed, failed)
     finally:
         took = time.monotonic() - began
         side_by_side.close()

@@ -93,12 +93,13 @@ class Lane:
 
     def result(self):
         """What its task came to; a lane that died failed."""
-        (name, _), self.task = self.task, None
+        task, self.task = self.task, None
+        name = task[0]
         try:
-            return self.pipe.recv()
+            return {"task": task, **self.pipe.recv()}
         except EOFError:
             self.process.join(PATIENCE)
-            return {"name": name, "failed": True, "died": True, "frames": 0, "checked": 0, "benches": 0,
+            return {"task": task, "name": name, "failed": True, "died": True, "frames": 0, "checked": 0, "benches": 0,
                     "said": [f"{name} FAILED", f"the lane that played it ended with {self.process.exitcode}"]}
 
 

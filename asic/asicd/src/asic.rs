@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::poller::Poller;
 
 /// Frames taken from one port in one turn.
-pub const PORT_BURST: usize = 64;
+pub const PORT_BURST: usize = 128;
 /// Commands taken from all rings, and executed, in one turn.
 pub const COMMAND_BURST: usize = 128;
 /// Packets of the driver taken in one turn.
@@ -338,6 +338,10 @@ impl Asic {
             for (slot, _) in (self.ports.iter_mut().zip(self.out.dirty())).filter(|(_, d)| **d) {
                 self.unwatched |= slot.unwatch(&self.poller);
             }
+        }
+        // The kernel takes its time to send; the next burst's headers come meanwhile
+        for rx in self.ports.iter().filter_map(|slot| slot.rx.as_ref()) {
+            rx.bring(PORT_BURST);
         }
         self.out.flush(now_ns);
         worked |= self.feed_driver(now_ns);

@@ -116,6 +116,14 @@ impl RxPort {
         }
     }
 
+    /// Lets the headers of up to `budget` frames that wait come into the cache, where that can be.
+    #[inline]
+    pub fn bring(&self, budget: usize) {
+        if let RxPort::Xdp(p) = self {
+            p.bring(budget);
+        }
+    }
+
     /// Counters; may ask the kernel.
     pub fn stats(&mut self) -> RxStats {
         match self {

@@ -223,6 +223,11 @@ impl XdpRx {
         self.socket.look_ahead(budget, f);
     }
 
+    /// Lets the headers of the next frames come; see [`tandem_linux::xdp_socket`].
+    pub fn bring(&self, budget: usize) {
+        self.socket.bring(budget);
+    }
+
     /// Counters; asks the kernel for its own.
     pub fn stats(&mut self) -> RxStats {
         let s = self.socket.stats();
