@@ -8,6 +8,7 @@ snooping with a querier, members that are no ports of the chip, MTU, tags, filte
     h4 ── swp4 ─┘                            h4 ── swp4 10.4.0.1 ─────────┘
 """
 
+import json
 import os
 import struct
 import time
@@ -660,3 +661,31 @@ def test_storm_control_is_kept_over_restarts(make):
     for wrong in (["swp99", "--broadcast", "1"], ["swp1"], ["swp1", "--broadcast", "0"]):
         with pytest.raises(CommandError):
             sw.tandem("port", "storm", *wrong)
+
+
+# ------------------------------------------------------------------- an entry by hand that is not in the chip
+
+def test_an_entry_that_the_chip_has_not_follows_its_station(make):
+    """In the kernel an entry by hand moves with its station. What the chip learned isn't written over one in general,
+    as the chip has it and learned before that; only the store knows that this one isn't there."""
+    sw = make.asic()
+    for n in (1, 2):
+        sw.host(f"h{n}", n, H[f"h{n}"])
+    sw.start()
+    twin.mute(sw)
+    twin.bridge(sw, ports=("h1", "h2"))
+    sw.tandem("fault", "fail", "--cls", "fdb", "--count", "0")
+    sw.ns.bridge("fdb", "add", NOBODY, "dev", "swp1", "master", "static")
+    sw.sync()
+
+    def where():
+        entries = json.loads(sw.ns.bridge("-j", "fdb", "show", "br", "br0"))
+        return [e["ifname"] for e in entries if e["mac"] == NOBODY and e.get("master") == "br0"]
+
+    assert where() == ["swp1"]
+    with packet.Wire(sw.hosts["h2"].ns) as h2:
+        h2.send(data(H["h1"], NOBODY))
+        wait_until("the kernel to be told", lambda: where() == ["swp2"], timeout=5)
+    sw.tandem("fault", "clear")
+    out = sw.tandem("audit", "--wait", "5", check=False, timeout=60)
+    assert "no differences" in out, out
