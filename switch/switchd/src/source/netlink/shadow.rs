@@ -200,8 +200,10 @@ pub(super) struct Shadow {
     pub(super) contents: Contents,
     /// The last dumped IPv4 key and its position: aliases come in the kernel's order.
     last: Option<(Key4, u16)>,
-    /// IPv6 routes that a look at one device has found before their own message was applied. Which of its key's
-    /// routes came first only the messages' order tells: such a route goes to the end when its message comes.
+    /// The same for IPv6, in a dump of everything: one device's routes say nothing about where others of their key stand.
+    last6: Option<(Key6, u16)>,
+    /// IPv6 routes that a dump has found beside others of their key before their own message was applied. Which of them
+    /// came first the messages tell: such a route goes to the end when its message comes.
     early: HashSet<(Key6, Content)>,
 }
 
@@ -238,15 +240,29 @@ impl Shadow {
             IpNet::V6(net) => {
                 let key = key6(r, net);
                 let late = self.is_late(&key, r, op);
+                let all = op == Op::Dumped { again: true };
+                let after = match &self.last6 {
+                    Some((k, position)) if all && *k == key => Some(*position),
+                    _ => None,
+                };
                 let c = &mut self.contents;
-                apply(&mut self.v6, c, key, r, op, true, late, None, legs, emit).0
+                let (ok, position) =
+                    apply(&mut self.v6, c, key, r, op, true, late, after, legs, emit);
+                if all {
+                    self.last6 = position.map(|p| (key, p));
+                }
+                ok
             }
         }
     }
 
-    /// Whether this is the message of an IPv6 route that a look at one device has found already.
+    /// Whether this is the message of an IPv6 route that a dump has found already.
     fn is_late(&mut self, key: &Key6, r: &Route, op: Op) -> bool {
-        if matches!(op, Op::Dumped { again: false }) {
+        if let Op::Dumped { again } = op {
+            // All of a key's routes are found at once by a dump of everything: the first of them needs no place behind others
+            if again && !self.v6.holds(key) {
+                return false;
+            }
             let content = Content::of(r);
             let known = self.v6.holds(key)
                 && self
@@ -272,7 +288,7 @@ impl Shadow {
 
     /// A dump begins: forgets who was seen among the routes whose content satisfies `f`.
     pub(super) fn unmark(&mut self, f: impl Fn(&Content) -> bool) {
-        self.last = None;
+        (self.last, self.last6) = (None, None);
         let hits = self.contents.which(f);
         if hits.is_empty() {
             return;
@@ -470,7 +486,7 @@ fn apply<K: Key>(
             state,
         };
         match v6 {
-            true => insert6(&mut list, contents, alias, op, late),
+            true => insert6(&mut list, contents, alias, op, late, after),
             false => insert4(&mut list, alias, op, after),
         }
     }
@@ -602,10 +618,21 @@ fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option<u16>) {
     }
 }
 
-/// IPv6: `fib6_add_rt2node`. A message holds all legs of its multipath route.
-fn insert6(list: &mut Vec<Alias>, contents: &Contents, alias: Alias, op: Op, late: bool) {
+/// IPv6: `fib6_add_rt2node`. A message holds all legs of its multipath route. `after`: where the dump's route before this
+/// one stands.
+fn insert6(
+    list: &mut Vec<Alias>,
+    contents: &Contents,
+    alias: Alias,
+    op: Op,
+    late: bool,
+    after: Option<u16>,
+) {
+    let overtakes = |a: &Alias| Some(a.position) <= after;
     if late {
         list.retain(|a| a.content != alias.content);
+    } else if after.is_some() {
+        list.retain(|a| a.content != alias.content || !overtakes(a));
     }
     if list.iter().any(|a| a.content == alias.content) {
         touch(list, alias);
@@ -622,6 +649,10 @@ fn insert6(list: &mut Vec<Alias>, contents: &Contents, alias: Alias, op: Op, lat
     });
     let replace = op == Op::New(NewMode::Replace);
     let at = match target {
+        Some(i) if joins && list.get(i).is_some_and(overtakes) => {
+            list.remove(i);
+            None
+        }
         Some(i) if joins || replace => Some(i),
         None if replace => list
             .iter()

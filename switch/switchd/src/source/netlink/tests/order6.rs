@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::super::super::Source;
+use super::super::view::View;
 use super::{Lab, batch};
-use tandem_store::model::{Object, RouteNextHops};
+use tandem_linux::netlink::{self as nl, NewMode, Nexthops, RouteNexthop};
+use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
 const PAIRS: usize = 800;
 
@@ -45,7 +48,126 @@ route del 2001:db8:8::/64
         }
     });
     lab.sync();
-    let indexes: Vec<u32> = ["d1", "d2"].map(|d| index(&lab, d)).into();
+    in_order(&lab);
+}
+
+/// The same where everything is looked at again and again.
+#[test]
+fn a_look_at_everything_does_not_overtake_messages() {
+    let setup = "link add d1 type veth peer name p1
+link add d2 type veth peer name p2
+link set p1 up
+link set p2 up
+link set d1 up
+link set d2 up
+";
+    let Some(mut lab) = Lab::with("all6", setup, Default::default()) else {
+        return;
+    };
+    lab.sync();
+    let mut commands = String::new();
+    for i in 0..PAIRS {
+        let route = format!("2001:db8:77:{i:x}::/64");
+        // both are found at the end of this, and then the first one's deletion is heard
+        let _ = write!(
+            commands,
+            "route add {route} dev d1 metric 50
+route del {route} dev d1 metric 50
+route add {route} dev d1 metric 50
+route append {route} dev d2 metric 50
+"
+        );
+    }
+    std::thread::scope(|s| {
+        let name = lab.name.clone();
+        let ip = s.spawn(move || batch(&name, &commands));
+        while !ip.is_finished() {
+            Source::resync(&lab.source);
+            lab.sync();
+        }
+    });
+    lab.sync();
+    in_order(&lab);
+}
+
+/// What was lost without a word: a dump of everything has the kernel's order, and brings it.
+#[test]
+fn a_dump_of_everything_brings_the_kernels_order() {
+    let route = |ifindex, gateway: Option<&str>| {
+        let hop = |gateway: &str| RouteNexthop {
+            ifindex,
+            gateway: gateway.parse().ok(),
+            weight: 1,
+            flags: 0,
+            encap: false,
+        };
+        nl::Object::Route(nl::Route {
+            table: 254,
+            dst: "2001:db8:77::/64".parse().unwrap(),
+            tos: 0,
+            metric: 50,
+            kind: 1,
+            scope: 0,
+            protocol: 4,
+            flags: 0,
+            nh_id: 0,
+            nexthops: match gateway {
+                // two legs: such a route joins, and its legs may have changed meanwhile
+                Some(g) => Nexthops::Many([hop(g), hop("fe80::99")].into()),
+                None => Nexthops::One(RouteNexthop {
+                    gateway: None,
+                    ..hop("::")
+                }),
+            },
+            src: None,
+            prefsrc: None,
+            mtu: 0,
+        })
+    };
+    let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
+    let mut at = BTreeMap::new();
+    let mut said = Vec::new();
+    for (ifindex, gateway) in [(1, None), (2, Some("fe80::1")), (3, None)] {
+        let event = nl::Event::New(route(ifindex, gateway), NewMode::Append);
+        view.event(event, &mut |e| said.push(e));
+    }
+    said.drain(..).for_each(|e| follow(&mut at, e));
+    assert_eq!(at.values().copied().collect::<Vec<_>>(), [1, 2, 3]);
+    for order in [[3, 2, 1], [2, 1, 3], [1, 3, 2], [2, 3, 1]] {
+        view.begin_full(&mut |e| said.push(e));
+        for ifindex in order {
+            let gateway = (ifindex == 2).then(|| format!("fe80::{}", order[0]));
+            view.dumped(route(ifindex, gateway.as_deref()), &mut |e| said.push(e));
+        }
+        view.end_full(&mut |e| said.push(e));
+        view.caught_up();
+        said.drain(..).for_each(|e| follow(&mut at, e));
+        assert_eq!(at.values().copied().collect::<Vec<_>>(), order);
+    }
+}
+
+/// Keeps which interface a route's first leg leads to, by position.
+fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
+    match event {
+        Event::Upsert(_, Object::Route(r)) => {
+            let ifindex = match &r.nexthops {
+                RouteNextHops::One(hop) => hop.ifindex,
+                RouteNextHops::Many(hops) => hops.first().map_or(0, |h| h.ifindex),
+                _ => 0,
+            };
+            at.insert(r.key.position, ifindex);
+        }
+        Event::Remove(_, Key::Route(key)) => {
+            at.remove(&key.position);
+        }
+        // what is not said again is gone
+        Event::BeginSync(..) => at.clear(),
+        _ => {}
+    }
+}
+
+fn in_order(lab: &Lab) {
+    let indexes: Vec<u32> = ["d1", "d2"].map(|d| index(lab, d)).into();
     let mut found: BTreeMap<String, Vec<(u16, u32)>> = BTreeMap::new();
     for (prefix, at) in lab.mirror.get(|o| match o {
         Object::Route(r) if r.key.metric == 50 => {
