@@ -164,8 +164,10 @@ class Volleys:
                                    *PORT_MAC.values(), *BRIDGE_MAC.values()])
             # what the switch takes for itself is routed: as in `destination`
             multi = dst in (*PORT_MAC.values(), *BRIDGE_MAC.values()) and any(
-                ipaddress.ip_address("192.0.2.2") in ipaddress.ip_network(p) for p, m in self.routes.items() if m)
-            name, frame = self.frames.odd(dst, MAC[h], "192.0.2.1", "127.0.0.77" if multi else "192.0.2.2", "192.0.2.1")
+                ipaddress.ip_address(a) in ipaddress.ip_network(p) for p, m in self.routes.items() if m
+                for a in ("192.0.2.1", "192.0.2.2"))
+            to, own = ("127.0.0.77", "127.0.0.77") if multi else ("192.0.2.2", "192.0.2.1")
+            name, frame = self.frames.odd(dst, MAC[h], "192.0.2.1", to, own)
             frames.append(with_tag(frame, self.any_tag(vids) if len(frame) >= 14 else None).hex())
             say.append(f"{name} {dst[-5:]}")
         return {"from": h, "kind": "odd", "say": f"bridged: {', '.join(say)}", "frames": frames}
