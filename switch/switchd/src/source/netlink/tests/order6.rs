@@ -1,7 +1,6 @@
 //! IPv6 routes that share a key stand in the order in which they came, which no message tells.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use super::super::super::Source;
 use super::super::view::View;
@@ -15,79 +14,79 @@ const PAIRS: usize = 800;
 /// the other: what such a look finds may not overtake what was told before it.
 #[test]
 fn a_look_at_one_device_does_not_overtake_messages() {
-    let setup = "link add d1 type veth peer name p1
-link add d2 type veth peer name p2
-link set p1 up
-link set p2 up
-link set d1 up
-link set d2 up
-";
-    let Some(mut lab) = Lab::with("order6", setup, Default::default()) else {
-        return;
-    };
-    lab.sync();
-    let mut commands = String::new();
-    for i in 0..PAIRS {
-        let route = format!("2001:db8:77:{i:x}::/64");
-        let _ = write!(
-            commands,
+    churn("order6", false, |i| {
+        format!(
             "addr add 2001:db8:9::{i:x}/128 dev d2 nodad
 route add 2001:db8:8::/64 dev d2 src 2001:db8:9::{i:x}
 addr del 2001:db8:9::{i:x}/128 dev d2
-route add {route} dev d1 metric 50
-route append {route} dev d2 metric 50
+route add 2001:db8:77:{i:x}::/64 dev d1 metric 50
+route append 2001:db8:77:{i:x}::/64 dev d2 metric 50
 route del 2001:db8:8::/64
 "
-        );
-    }
-    std::thread::scope(|s| {
-        let name = lab.name.clone();
-        let ip = s.spawn(move || batch(&name, &commands));
-        while !ip.is_finished() {
-            lab.sync();
-        }
+        )
     });
-    lab.sync();
-    in_order(&lab);
 }
 
-/// The same where everything is looked at again and again.
+/// The same where everything is looked at: both are found at the end of this, and then the first one's deletion is heard.
 #[test]
 fn a_look_at_everything_does_not_overtake_messages() {
-    let setup = "link add d1 type veth peer name p1
-link add d2 type veth peer name p2
-link set p1 up
-link set p2 up
-link set d1 up
-link set d2 up
-";
-    let Some(mut lab) = Lab::with("all6", setup, Default::default()) else {
-        return;
-    };
-    lab.sync();
-    let mut commands = String::new();
-    for i in 0..PAIRS {
+    churn("all6", true, |i| {
         let route = format!("2001:db8:77:{i:x}::/64");
-        // both are found at the end of this, and then the first one's deletion is heard
-        let _ = write!(
-            commands,
+        format!(
             "route add {route} dev d1 metric 50
 route del {route} dev d1 metric 50
 route add {route} dev d1 metric 50
 route append {route} dev d2 metric 50
 "
-        );
-    }
+        )
+    });
+}
+
+/// Runs all `commands` while the source listens, and with `everything` looks at everything again and again; each prefix
+/// then has a route to d1 and one to d2, in this order.
+fn churn(what: &str, everything: bool, commands: impl Fn(usize) -> String) {
+    let setup = "link add d1 type veth peer name p1
+link add d2 type veth peer name p2
+link set p1 up
+link set p2 up
+link set d1 up
+link set d2 up
+";
+    let Some(mut lab) = Lab::with(what, setup, Default::default()) else {
+        return;
+    };
+    lab.sync();
+    let commands: String = (0..PAIRS).map(commands).collect();
     std::thread::scope(|s| {
         let name = lab.name.clone();
         let ip = s.spawn(move || batch(&name, &commands));
         while !ip.is_finished() {
-            Source::resync(&lab.source);
+            if everything {
+                lab.source.resync();
+            }
             lab.sync();
         }
     });
     lab.sync();
-    in_order(&lab);
+    let indexes: Vec<u32> = ["d1", "d2"].map(|d| index(&lab, d)).into();
+    let mut found: BTreeMap<String, Vec<(u16, u32)>> = BTreeMap::new();
+    for (prefix, at) in lab.mirror.get(|o| match o {
+        Object::Route(r) if r.key.metric == 50 => {
+            let RouteNextHops::One(hop) = &r.nexthops else {
+                return None;
+            };
+            Some((r.key.prefix.to_string(), (r.key.position, hop.ifindex)))
+        }
+        _ => None,
+    }) {
+        found.entry(prefix).or_default().push(at);
+    }
+    assert_eq!(found.len(), PAIRS);
+    for (prefix, mut aliases) in found {
+        aliases.sort_unstable();
+        let order: Vec<u32> = aliases.iter().map(|(_, index)| *index).collect();
+        assert_eq!(order, indexes, "{prefix}");
+    }
 }
 
 /// What was lost without a word: a dump of everything has the kernel's order, and brings it.
@@ -163,28 +162,6 @@ fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
         // what is not said again is gone
         Event::BeginSync(..) => at.clear(),
         _ => {}
-    }
-}
-
-fn in_order(lab: &Lab) {
-    let indexes: Vec<u32> = ["d1", "d2"].map(|d| index(lab, d)).into();
-    let mut found: BTreeMap<String, Vec<(u16, u32)>> = BTreeMap::new();
-    for (prefix, at) in lab.mirror.get(|o| match o {
-        Object::Route(r) if r.key.metric == 50 => {
-            let RouteNextHops::One(hop) = &r.nexthops else {
-                return None;
-            };
-            Some((r.key.prefix.to_string(), (r.key.position, hop.ifindex)))
-        }
-        _ => None,
-    }) {
-        found.entry(prefix).or_default().push(at);
-    }
-    assert_eq!(found.len(), PAIRS);
-    for (prefix, mut aliases) in found {
-        aliases.sort_unstable();
-        let order: Vec<u32> = aliases.iter().map(|(_, index)| *index).collect();
-        assert_eq!(order, indexes, "{prefix}");
     }
 }
 
