@@ -1,6 +1,6 @@
 //! What should be there, and how what is there differs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
@@ -336,8 +336,20 @@ pub(super) async fn tables(
         |k| format!("vrf {k}"),
         |_| "there".into(),
     );
-    // those that do not fit are missing, and no others
+    // those that do not fit are missing, and those of bridges whose ports trap because a VLAN has no room: a host may be
+    // behind such a port that the chip doesn't see
     let mut rifs = want.rifs.clone();
+    let bridge = |fid: u16| expected.store.domain(fid).map(|d| d.dev);
+    let members = expected.chip.members.iter();
+    let hidden: HashSet<u32> = members
+        .filter(|((port, _), _)| without_room(*port))
+        .filter_map(|(_, m)| bridge(m.fid))
+        .collect();
+    rifs.retain(|k, r| {
+        let without =
+            r.kind == raw::TND_RIF_FID && bridge(r.fid).is_some_and(|b| hidden.contains(&b));
+        found.rifs.contains_key(k) || !without
+    });
     let missing = |k: &&_| !found.rifs.contains_key(*k);
     let failed = api.ask(|core| core.store.rifs_failed()).await?;
     if failed == rifs.keys().filter(missing).count() {
