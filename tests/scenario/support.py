@@ -16,6 +16,7 @@ KERNELS = [
     (r"ip link add \S+ .* type bond .*mode broadcast", False, "a mode of bonding that the chip has not"),
     (r"ip link set \S+ type bond xmit_hash_policy encap", False, "a policy of bonding that the chip has not"),
     (r"tc .* action (trap|vlan|continue)", False, "actions that the chip has not"),
+    (r"tc .* police .* burst 20 ", False, "a policer whose burst is less than a frame"),
     (r"tc .* egress .* redirect", False, "redirection as it leaves"),
 ]
 

@@ -329,6 +329,14 @@ impl Store {
                     p.longest
                 ));
             }
+            let frame = u64::from(mtu.saturating_add(OVERHEAD));
+            if !p.packets && p.burst < frame {
+                // the chip lets it pass with a full bucket, the kernel never does
+                return Err(format!(
+                    "its policer's burst of {} bytes is less than a frame of {frame}, which the port takes",
+                    p.burst
+                ));
+            }
             used.policers.insert(p.index);
             let id = self.own(Cls::Policer, p.index);
             let body = Policer {

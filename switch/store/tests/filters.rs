@@ -224,6 +224,31 @@ fn a_mirror_or_policer_without_room_makes_the_rule_the_kernels() {
     assert!(full.reason.contains("policer full"), "{}", full.reason);
 }
 
+/// The kernel's policer never lets pass what is longer than its burst.
+#[test]
+fn a_policer_whose_burst_is_less_than_a_frame_is_the_kernels() {
+    let mut r = rig("spectrum-sn2700");
+    for (n, burst) in [(1, 20), (2, 1521), (3, 1522)] {
+        let mut f = udp(key(1, false, n, 1), n);
+        f.police = Some(FilterPolice {
+            index: u32::from(n),
+            packets: false,
+            rate: 125_000,
+            burst,
+            longest: u32::MAX,
+        });
+        f.verdict = FilterVerdict::Permit;
+        put(&mut r, f);
+    }
+    r.settle();
+    let (_, rules) = lists(&mut r)[&(1, 1)].clone();
+    assert_eq!(rules.iter().filter(|x| x.1 == TRAP).count(), 2);
+    let rows = r.store.filters();
+    let reasons: Vec<&str> = rows.iter().map(|f| f.reason.as_str()).collect();
+    let less = "its policer's burst of 20 bytes is less than a frame of 1522, which the port takes";
+    assert!(reasons.iter().any(|r| r.contains(less)), "{reasons:?}");
+}
+
 #[test]
 fn a_warm_attach_writes_nothing_and_traps_nothing() {
     let mut r = rig("spectrum-sn2700");
