@@ -11,11 +11,11 @@
 //!
 //! Pure: no clock, no I/O, no thread. Time comes in as an argument (`now_ns`), randomness as a seed, so every test can
 //! replay. The sharing of the tables follows seed 000 §2.7, figures 10 (exact match) and 11 (longest-prefix match) and 12 (TCAM).
-#![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod exact;
 mod index;
 pub mod lpm;
 pub mod pool;
+mod prefetch;
 pub mod tcam;

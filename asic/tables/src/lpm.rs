@@ -15,8 +15,8 @@
 //! bring prefixes into the cache), so that an update, and with it SET_TRAP, is one write however many cells a
 //! prefix covers. A cell holds only prefixes that end in its own node, so an insert or delete touches one node, never
 //! what is below: at worst 2^15 cells of a root, for a /9. Most IPv4 lookups are two loads: a root's cell and a route.
-//! No node has less than two cells in use, so there are fewer nodes than routes. [`Lpm::lookup_bulk`] does all loads of
-//! one kind before the next kind, so that those of different addresses are under way at the same time.
+//! No node has less than two cells in use, so there are fewer nodes than routes. [`Lpm::lookup_bulk`] asks for all lines
+//! of one kind before it reads the first, so that those of different addresses are under way at the same time.
 
 mod addr;
 mod node;
@@ -24,6 +24,7 @@ mod tree;
 
 use crate::index::{Index, mix};
 use crate::pool::{Full, Pool};
+use crate::prefetch::prefetch;
 pub use addr::Addr;
 use node::{Cell, Node, Root};
 
@@ -212,15 +213,18 @@ impl<A: Addr> Lpm<A> {
             return;
         };
         for (addrs, answers) in addrs.chunks(BULK).zip(answers.chunks_mut(BULK)) {
-            // loads, and nothing that waits for them but their stores: more of them are under way
-            for (addr, answer) in addrs.iter().zip(answers.iter_mut()) {
-                answer.cell = root.cell(*addr);
+            for addr in addrs {
+                root.ask(*addr);
             }
             let mut forked = 0;
             for (addr, answer) in addrs.iter().zip(answers.iter_mut()) {
-                let cell = root.or_fallback(answer.cell, *addr);
+                let cell = root.first(*addr);
                 forked |= cell;
-                *answer = self.answer(cell);
+                answer.cell = cell;
+                prefetch(&self.values, (cell & !FORK) as usize);
+            }
+            for answer in answers.iter_mut() {
+                *answer = self.answer(answer.cell);
             }
             if forked & FORK != 0 {
                 self.descend_all(root, addrs, answers);

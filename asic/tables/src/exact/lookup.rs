@@ -1,8 +1,7 @@
 //! Finding a key, as the packet path does it: to its slot, without its id.
 
-use std::hint::black_box;
-
 use super::{ExactMatch, IN_STASH, MAX_BANKS, NONE, Packed, Stamp};
+use crate::prefetch::prefetch;
 
 /// Where an entry is until the table changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +66,15 @@ impl Signs {
         let zero_where_equal = self.0 ^ (sign * EACH);
         zero_where_equal.wrapping_sub(EACH) & !zero_where_equal & EACH << 15
     }
+}
+
+/// An address that [`ExactMatch::see_macs`] looks for.
+#[derive(Clone, Copy, Default)]
+struct Wanted {
+    head: u64,
+    sign: u64,
+    /// One of each bank.
+    lines: [u32; 4],
 }
 
 impl ExactMatch {
@@ -137,8 +145,8 @@ impl ExactMatch {
         Some(found(IN_STASH | pos, value))
     }
 
-    /// Looks up to as many MAC addresses up as there are places to write; the loads of one kind of all of them are under way
-    /// at the same time. With `used`, loads what [`ExactMatch::touch_at`] will as well.
+    /// Looks as many MAC addresses up as there are places to write; lines of one kind are asked for for all of them before
+    /// the first is read. With `used`, what [`ExactMatch::touch_at`] will read is asked for as well.
     pub fn see_macs(&self, fid: u16, macs: &[[u8; 6]], seen: &mut [Seen], used: bool) {
         let change = self.changes;
         if self.geometry.banks != 4 || self.geometry.slots_per_bucket != 4 {
@@ -146,31 +154,40 @@ impl ExactMatch {
             return;
         }
         for (macs, seen) in macs.chunks(BULK).zip(seen.chunks_mut(BULK)) {
-            let mut heads = [0; BULK];
-            for ((mac, seen), head) in macs.iter().zip(seen.iter_mut()).zip(&mut heads) {
+            let mut all = [Wanted::default(); BULK];
+            for (mac, wanted) in macs.iter().zip(&mut all) {
                 let p = Packed::mac(fid, *mac);
-                *head = p.head;
-                let place = self.candidate(p.hash(self.seed));
+                let hash = p.hash(self.seed);
+                let lines = std::array::from_fn(|bank| self.bucket(hash, bank));
+                for at in lines {
+                    prefetch(&self.signs, at as usize);
+                }
+                *wanted = Wanted {
+                    head: p.head,
+                    sign: Signs::of(hash),
+                    lines,
+                };
+            }
+            for (wanted, seen) in all.iter().zip(seen.iter_mut()) {
+                let place = self.candidate(wanted);
+                prefetch(&self.lines, place as usize / 4);
+                if used {
+                    prefetch(&self.stamps, place as usize);
+                }
                 *seen = Seen { place, change };
             }
-            for (seen, head) in seen.iter_mut().zip(&heads) {
-                if self.head_at(seen.place) != Some(*head) {
+            for (seen, wanted) in seen.iter_mut().zip(&all) {
+                if self.head_at(seen.place) != Some(wanted.head) {
                     *seen = Seen::default();
                 }
-            }
-            if used {
-                black_box(seen.iter().fold(0, |all, s| {
-                    all ^ self.stamps.get(s.place as usize).map_or(0, |s| s.0)
-                }));
             }
         }
     }
 
-    /// The first slot whose sign is that of a hash, or [`NONE`].
+    /// The first slot whose sign is that of an address, or [`NONE`].
     #[inline]
-    fn candidate(&self, hash: u64) -> u32 {
-        let sign = Signs::of(hash);
-        let lines: [u32; 4] = std::array::from_fn(|bank| self.bucket(hash, bank));
+    fn candidate(&self, wanted: &Wanted) -> u32 {
+        let Wanted { sign, lines, .. } = *wanted;
         let mut with = 0;
         for (n, at) in lines.iter().enumerate() {
             with |= self.signs.get(*at as usize).map_or(0, |s| s.with(sign)) >> n;

@@ -1,6 +1,7 @@
 //! Cells, nodes and roots.
 
 use super::{Addr, FORK, NODE_CELLS, SHORT_BITS, STRIDE};
+use crate::prefetch::prefetch;
 
 /// Slot of a route + 1, 0 = none; number of the node below, 0 = none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +78,12 @@ impl Root {
     #[inline]
     pub(super) fn fallback<A: Addr>(&self, addr: A) -> u32 {
         self.short[addr.bits(0, SHORT_BITS) & ((1 << SHORT_BITS) - 1)]
+    }
+
+    /// Asks for the cell of an address.
+    #[inline]
+    pub(super) fn ask<A: Addr>(&self, addr: A) {
+        prefetch(&self.cells, addr.bits(0, self.bits));
     }
 
     /// The cell of an address.
