@@ -214,3 +214,39 @@ def test_balance_xor_spreads_flows(make, policy):
     # every flow has one member, and both have some
     assert not sources["h3"] & sources["h4"]
     assert sources["h3"] and sources["h4"]
+
+
+def behind_bond0(sw):
+    """Stations that the kernel's bridge knows behind bond0, its own addresses left out."""
+    lines = sw.ns.bridge("fdb show dev bond0").splitlines()
+    return {line.split()[0] for line in lines if "master br0" in line and "permanent" not in line}
+
+
+def test_what_was_learned_stays_behind_a_bond_that_becomes_the_kernels(make):
+    """The chip had the bond and learned a station there; then a filter at a member makes the bond the kernel's. The
+    station stays known, after a new chip as well, until the bond's link goes."""
+    asic = make.asic()
+    for i, h in enumerate(twin.HOSTS, 1):
+        asic.host(h, i, MAC[h])
+    asic.start()
+    twin.mute(asic)
+    bridged("mode balance-xor")(asic)
+    with contextlib.ExitStack() as stack:
+        wires = {h: stack.enter_context(packet.Wire(host.ns)) for h, host in asic.hosts.items()}
+        wires["h3"].send(data(NOBODY, H["h3"]))
+        net.wait_until("the station to be known", lambda: H["h3"] in behind_bond0(asic), timeout=10 * PACE)
+    match = "protocol all flower src_mac 02:00:00:00:00:99 action drop"
+    asic.ns.exec("tc", "filter", "add", "dev", "swp4", "ingress", *match.split())
+    asic.sync()
+    rows = {p["name"]: p for p in asic.api("switchd", "GET", "/v1/ports")["items"]}
+    assert rows["swp3"]["reason"], "the bond is the kernel's"
+    before = asic.json("status")["switchd"]["upkeep"]["fdb_reads"]
+    asic.kill("asicd")
+    asic.tandem("up", timeout=60)
+    # what is missing on the chip twice would be taken from the kernel
+    time.sleep(3 * PACE)
+    asic.sync()
+    assert asic.json("status")["switchd"]["upkeep"]["fdb_reads"] > before
+    assert H["h3"] in behind_bond0(asic)
+    asic.ip("link set bond0 down")
+    net.wait_until("the station to be forgotten", lambda: H["h3"] not in behind_bond0(asic), timeout=10 * PACE)

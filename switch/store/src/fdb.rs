@@ -84,10 +84,14 @@ impl Store {
         self.reeval_fdb(key, now_ns);
     }
 
-    /// It is on the chip as it should be.
+    /// It is on the chip as it should be, and forwards there. What traps (a station behind a bond that the chip hasn't)
+    /// is the kernel's to forget.
     pub fn fdb_stands(&self, key: &FdbKey) -> bool {
         let o = self.fdb_ids.get(key).and_then(|id| self.hw.fdb.get(*id));
-        o.is_some_and(|o| o.fail.is_none() && o.want.is_some() && o.want == o.have)
+        let forwards = |b: &bodies::Fdb| b.action == TND_ACT_FORWARD;
+        o.is_some_and(|o| {
+            o.fail.is_none() && o.want.as_ref().is_some_and(forwards) && o.want == o.have
+        })
     }
 
     /// The entry of one address as it should be on the chip.

@@ -162,8 +162,9 @@ impl Store {
         }
     }
 
-    /// What the kernel removes in silence when a link goes down (or away): routes all of whose next hops lead there,
-    /// and next-hop objects on it. Routes to own addresses stay while the device is there (fib_sync_down_dev).
+    /// What the kernel removes in silence when a link goes down (or away): IPv4 routes all of whose next hops lead there,
+    /// and next-hop objects on it. Routes to own addresses stay while the device is there (fib_sync_down_dev). Of IPv6
+    /// routes it tells, and a message about the link may be older than what a dump has brought since.
     fn link_gone(&mut self, ifindex: u32, unregistered: bool, now: u64) {
         for p in self.paths.ids() {
             let dead = match &self.paths.sets[p].key {
@@ -182,7 +183,7 @@ impl Store {
             };
             if dead {
                 self.remove_users(p, now, |a: &Alias| {
-                    unregistered || a.scope != SCOPE_HOST || a.v6
+                    !a.v6 && (unregistered || a.scope != SCOPE_HOST)
                 });
             }
         }

@@ -496,6 +496,40 @@ fn ipv6_routes_groups_and_hosts() {
     r.chip.accounting();
 }
 
+/// The kernel tells of IPv6 routes that go with a link. After a dump a link's older message may come: what the dump brought
+/// is not told again, so it must not go in silence.
+#[test]
+fn an_ipv6_route_goes_with_its_own_message_and_not_with_its_links() {
+    let mut r = Rig::new("spectrum-sn2700", Policy::Trap);
+    r.begin();
+    for family in [Family::V4, Family::V6] {
+        r.up(forwarding(family, ConfScope::All));
+    }
+    r.up(Object::Link(swp(1)));
+    r.up(addr(11, "2001:db8:1::1/64"));
+    r.up(local("fe80::1/128", 11, RouteType::Local));
+    r.up(via("2001:db8:1::/64", 11, ""));
+    r.up(neigh(11, "2001:db8:1::2", 101));
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    let known = |r: &Rig, p: &str| r.store.explain_route(p.parse().unwrap()).known;
+    for admin_up in [false, true] {
+        r.up(Object::Link(Link { admin_up, ..swp(1) }));
+        r.settle();
+        assert!(known(&r, "fe80::1/128") && known(&r, "2001:db8:1::/64"));
+        assert!(!known(&r, "20.0.0.0/8"), "of this one nobody tells");
+        let way = match admin_up {
+            true => Answer::Ways(vec![(1, mac(101))]),
+            false => Answer::Trap,
+        };
+        let at = "2001:db8:1::2".parse().unwrap();
+        assert_eq!(r.chip.lookup(at), way);
+    }
+    r.chip.accounting();
+}
+
 /// A full chip, then a route that does not fit, while one kind of write fails: once, or for good.
 #[test]
 fn a_write_that_the_hardware_fails_leaves_no_wrong_answer() {

@@ -58,7 +58,7 @@ pub struct Shadow {
     /// The chip's `extern_learn` entries: the device, with the generation.
     pub learned: HashMap<FdbKey, (u32, u32)>,
     pinned: HashMap<FdbKey, u32>,
-    /// Front-panel ports without link, bridges that are down: what was learned there has been forgotten.
+    /// Ports without link, bridges that are down: what was learned there has been forgotten.
     dead: HashSet<u32>,
     /// Bridge ports whose state lets them learn. It can be set by hand while the bridge is down, and then they do.
     listening: HashSet<u32>,
@@ -115,10 +115,11 @@ impl Shadow {
                         self.listening.remove(&l.ifindex);
                     }
                 }
-                if ours {
+                // a bond that the chip hasn't any more may have stations from when it had
+                if ours || l.bridge_port.is_some() {
                     self.port_lives(l.ifindex, l.admin_up && l.carrier, writes);
-                    self.appeared |= !self.links.contains_key(&l.ifindex);
                 }
+                self.appeared |= ours && !self.links.contains_key(&l.ifindex);
                 if bridge {
                     self.bridge_lives(l.ifindex, l.admin_up, writes);
                 }
