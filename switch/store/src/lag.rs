@@ -140,6 +140,11 @@ impl Store {
             }
         }
         let link = &self.links.get(&bond)?.link;
+        // In a bridge its port is disabled then; else the kernel's IP hears what its members hear, up or down
+        // (drivers/net/bonding/bond_main.c `bond_handle_frame`).
+        if !link.admin_up && link.bridge_port.is_none() {
+            return Some("down, and its members' packets are the kernel's".into());
+        }
         self.hooked(link).map(|h| format!("{h} it"))
     }
 

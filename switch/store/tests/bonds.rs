@@ -155,6 +155,34 @@ fn a_bond_is_a_port_of_a_bridge() {
     assert!(!ports(&mut r).contains_key(&lag));
 }
 
+/// The kernel's IP hears what comes in by the members of a bond that is down; a bridge does not, as its port is disabled.
+#[test]
+fn a_bond_that_is_down_is_the_kernels_but_not_in_a_bridge() {
+    let mut r = rig();
+    let lag = front(&mut r) + 3;
+    r.up(member(3, true));
+    r.up(addr(BOND, "10.0.0.1/24"));
+    r.up(forwarding(Family::V4, ConfScope::Interface(BOND)));
+    for (master, admin_up, kernels) in [
+        (0, true, false),
+        (0, false, true),
+        (0, true, false),
+        (BR, false, false),
+    ] {
+        let Object::Link(link) = bond(master, None) else {
+            panic!("a bond is a link")
+        };
+        r.up(Object::Link(Link { admin_up, ..link }));
+        r.settle();
+        let bridged = members(&mut r).contains(&(lag, TND_VID_ANY));
+        assert_eq!(bridged, master == BR);
+        let why = r.store.port_reason(3 + 10);
+        assert_eq!(why.contains("bond0: down"), kernels, "{why}");
+        assert!(!kernels || traps(&mut r, 3));
+        assert!(!traps(&mut r, 1));
+    }
+}
+
 #[test]
 fn a_bond_is_a_router_port() {
     let mut r = rig();
