@@ -525,12 +525,13 @@ def fate(host, frame):
 
 def flooded_fates(want, got, fixed, held):
     """Whether what the chip did otherwise than the kernel is what a full MAC table makes of it (docs/testing.md, rule
-    6): the same frames to more hosts; frames to `fixed`, stations with an entry by hand, to other hosts; and frames to
-    `held`, stations at ports that do not forward, which the kernel's bridge keeps back: it knows where they are."""
+    6): the same frames to more hosts, tagged as each has the VLAN; frames to `fixed`, stations with an entry by hand,
+    to other hosts; and frames to `held`, stations at ports that do not forward, which the kernel holds back: it
+    knows where they are."""
     kept_back = "none" in fates(want)
 
     def frame(x):
-        return x.split(" ", 1)[1]
+        return " ".join(w for w in x.split()[1:] if not w.startswith("8100"))
 
     def to(x, stations):
         return x.endswith(" forwarded") and x.split()[-3] in stations
