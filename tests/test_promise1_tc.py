@@ -409,6 +409,24 @@ def test_what_only_the_kernel_can(make):
     assert rows["swp2", "ingress", 5]["state"] == "offloaded"
 
 
+def test_audit_of_a_mirror_without_a_session(make):
+    """A chip has so many mirror sessions; a filter that finds none left traps and says so, which is no difference."""
+    sw = make.asic(profile="tiny")
+    sw.start()
+    for n in range(1, 5):
+        sw.ip(f"link set swp{n} up")
+        sw.ns.exec("tc", "qdisc", "add", "dev", f"swp{n}", "clsact", check=False)
+    for n, to in ((1, 2), (2, 3), (3, 4)):
+        words = f"filter add dev swp{n} ingress pref 10 protocol ip flower ip_proto udp"
+        sw.ns.exec("tc", *words.split(), "action", "mirred", "egress", "mirror", "dev", f"swp{to}", "action", "pass")
+    sw.sync()
+    rows = sw.api("switchd", "GET", "/v1/acl")["items"]
+    assert sorted(r["state"] for r in rows) == ["offloaded", "offloaded", "trap"], rows
+    assert [r["reason"] for r in rows if r["state"] == "trap"] == ["mirror full (needs 1, free 0 of 2)"]
+    answer = sw.api("switchd", "POST", "/v1/audit", {"wait_s": 3.0}, timeout=60)
+    assert not answer["items"], answer["items"]
+
+
 def routed(sw):
     for n in (1, 2):
         sw.ip(f"link set swp{n} up")

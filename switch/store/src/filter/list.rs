@@ -1,6 +1,6 @@
 //! A list of rules as far as the chip has come, and what people are told of it.
 
-use super::{At, stage};
+use super::{At, list_id, stage};
 use crate::Store;
 use crate::api::FilterRow;
 use crate::hw::acl::{AclBind, AclEntry, AclTable};
@@ -291,6 +291,15 @@ impl Store {
             .get(&at)
             .is_some_and(|l| l.target.values().any(|e| e.body.action == TND_ACL_TRAP));
         some || self.list_reason(at).is_some()
+    }
+
+    /// Rules (list, priority) of filters whose packets are the kernel's, for a reason that is known.
+    pub fn rules_that_trap(&self) -> Vec<(u32, u32)> {
+        let shown = self.filters.shown.values();
+        shown
+            .filter(|s| !s.reason.is_empty())
+            .map(|s| (list_id(s.at.0, s.at.1), s.priority))
+            .collect()
     }
 
     /// All filters at front-panel ports.

@@ -440,7 +440,8 @@ fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
     vlans
 }
 
-/// Groups and lists of rules. One of which everything traps may lack rules, if the running store knows why.
+/// Groups and lists of rules. One of which everything traps may lack rules, and a rule may trap for want of a session or a
+/// policer, if the running store knows why.
 async fn rules(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
     let ports = port_reasons(api).await?;
     // of a group that the chip has no room for the members say so
@@ -465,10 +466,18 @@ async fn rules(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(
         .map(list)
         .collect();
     let open = |list: u32| !excused.contains(&list);
+    let traps = |chip: &Chip, rule: &(u32, u32)| {
+        let e = chip.acl_rules.get(rule);
+        e.is_some_and(|e| e.action == raw::TND_ACL_TRAP)
+    };
+    let mut parts_lack = api.ask(|core| core.store.rules_that_trap()).await?;
+    parts_lack.retain(|rule| traps(found, rule) && !traps(want, rule));
     let kept = |chip: &Chip| -> [HashMap<String, String>; 3] {
         let tables = chip.acl_tables.values().filter(|t| open(t.table));
         let binds = chip.acl_binds.values().filter(|b| open(list(b)));
-        let rules = chip.acl_rules.values().filter(|e| open(e.table));
+        let compared =
+            |e: &raw::tnd_acl_entry| open(e.table) && !parts_lack.contains(&(e.table, e.priority));
+        let rules = chip.acl_rules.values().filter(|e| compared(e));
         [
             tables
                 .map(|t| (format!("list {}", t.table), format!("stage {}", t.stage)))
@@ -491,7 +500,7 @@ async fn rules(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(
     for ((kind, want), found) in kinds.into_iter().zip(kept(want)).zip(kept(found)) {
         between(g, kind, ASIC, &want, &found);
     }
-    if excused.is_empty() {
+    if excused.is_empty() && parts_lack.is_empty() {
         let text = |chip: &Chip| -> HashMap<String, String> {
             let policers = chip.policers.iter();
             let mirrors = chip.mirrors.iter();
