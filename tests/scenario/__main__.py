@@ -21,12 +21,21 @@ from scenario.runner import load, regressions  # noqa: E402
 WANTED_TIME = 50  # one in so many may have wanted time
 
 
+def part(text):
+    which, of = map(int, text.split("/"))
+    if not 1 <= which <= of:
+        raise ValueError(text)
+    return which, of
+
+
 def arguments():
     p = argparse.ArgumentParser(prog="./run test scenario", description="random scenarios: the kernel alone against "
                                 "kernel + ASIC; first the kept ones (tests/scenario/regress), then seeds")
     p.add_argument("--seed", type=int, default=None, help="the first seed (default: 0)")
     p.add_argument("--count", type=int, default=None, help="so many seeds (default: as many as the time allows)")
     p.add_argument("--seconds", type=float, default=None, help="no new seed after so many seconds")
+    p.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="the Ith of N equal parts of the seeds and "
+                   "of the kept ones: others play the others")
     p.add_argument("--replay", nargs="*", metavar="FILE", help="these scenarios instead of seeds")
     p.add_argument("--no-regress", action="store_true", help="without the kept ones")
     p.add_argument("--jobs", type=int, default=lanes.default_jobs(), metavar="N",
@@ -103,6 +112,13 @@ def main():
     if a.count is None and a.seconds is None:
         a.count = 1 if a.seed is not None else 100
     kept = [(name_of(p), p) for p in (a.replay or ([] if a.no_regress or a.replay is not None else regressions(have)))]
+    which, of = a.part
+    if of > 1:
+        if a.count is None:
+            sys.exit("--part wants to know of how many: --count")
+        seed, end = (seed + a.count * n // of for n in (which - 1, which))
+        a.count = end - seed
+        kept = kept[which - 1::of]
     work = lanes.Work(lanes.by_profile(kept, lambda path: load(path)["profile"]),
                       lanes.seeds(seed, a.count) if a.replay is None else [])
     for s in (signal.SIGTERM, signal.SIGINT):

@@ -23,7 +23,6 @@ pub const NTF_EXT_LEARNED: u8 = 0x10;
 pub const NTF_OFFLOADED: u8 = 0x20;
 pub const NTF_STICKY: u8 = 0x40;
 pub const NTF_ROUTER: u8 = 0x80;
-pub const NTF_EXT_MANAGED: u32 = 0x01;
 pub const NTF_EXT_LOCKED: u32 = 0x02;
 
 pub const NDA_DST: u16 = 1;

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 
 use super::consts::{
     NDA_DST, NDA_FLAGS_EXT, NDA_LLADDR, NDA_MASTER, NDA_NDM_FLAGS_MASK, NDA_NDM_STATE_MASK,
-    NDA_VLAN, NLM_F_BULK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NTF_EXT_LEARNED,
-    NTF_EXT_MANAGED, NTF_MASTER, NTF_PROXY, NTF_USE, NUD_NOARP, NUD_PERMANENT, NUD_REACHABLE,
-    RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH,
+    NDA_VLAN, NLM_F_BULK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NTF_EXT_LEARNED,
+    NTF_MASTER, NTF_PROXY, NTF_USE, NUD_NOARP, NUD_PERMANENT, NUD_REACHABLE, RTM_DELNEIGH,
+    RTM_GETNEIGH, RTM_NEWNEIGH,
 };
+use super::error::Result;
+use super::socket::Requests;
 use super::types::{Family, FdbEntry, Neigh, Object};
 use super::wire::{Attrs, Writer, ip, mac, u8_at, u16_at, u32_at};
 
@@ -130,37 +132,75 @@ pub(super) fn fdb_flush(w: &mut Writer, flags: u16, seq: u32, port: u32, vlan: u
 }
 
 /// Makes the kernel resolve or confirm a neighbour as if a packet were waiting (`ip neigh … use`).
-pub(super) fn neigh_use(w: &mut Writer, flags: u16, seq: u32, ifindex: u32, addr: &IpAddr) {
+fn neigh_use(w: &mut Writer, flags: u16, seq: u32, ifindex: u32, addr: &IpAddr) {
     let nd = ndmsg(Family::of(addr).raw(), ifindex, 0, NTF_USE);
     w.begin(RTM_NEWNEIGH, flags | NLM_F_CREATE, seq, &nd);
     w.attr_ip(NDA_DST, addr);
 }
 
-/// Lets the kernel keep a neighbour resolved by itself, or no longer (`ip neigh … managed`, 5.16).
-pub(super) fn neigh_managed(
-    w: &mut Writer,
-    flags: u16,
-    seq: u32,
-    ifindex: u32,
-    addr: &IpAddr,
-    on: bool,
-) {
-    // NTF_USE alone clears the managed flag and leaves the entry to ordinary ageing
-    let nd = ndmsg(
-        Family::of(addr).raw(),
-        ifindex,
-        0,
-        if on { 0 } else { NTF_USE },
-    );
-    w.begin(RTM_NEWNEIGH, flags | NLM_F_CREATE | NLM_F_REPLACE, seq, &nd);
-    w.attr_ip(NDA_DST, addr);
-    if on {
-        w.attr_u32(NDA_FLAGS_EXT, NTF_EXT_MANAGED);
+impl Requests {
+    /// Makes the kernel resolve or confirm a neighbour, as a packet to it would; one that is set by hand stays as it is.
+    ///
+    /// The request alone takes "permanent" from an entry (net/core/neighbour.c `__neigh_update`, since Linux 5.16), and who
+    /// sets neighbours by hand does so when we have just heard that there is none. So it asks for a new entry first, which
+    /// is refused where there is one, and then looks at what there is.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neigh_use(&mut self, ifindex: u32, addr: &IpAddr) -> Result<()> {
+        const REQUEST: &str = "resolve neighbour";
+        let made = self.ask(REQUEST, |w, f, s| {
+            neigh_use(w, f | NLM_F_EXCL, s, ifindex, addr);
+        });
+        match made {
+            Err(e) if e.errno == libc::EEXIST => {}
+            other => return other,
+        }
+        if self.neigh_state(ifindex, addr)?.unwrap_or(0) & (NUD_PERMANENT | NUD_NOARP) != 0 {
+            return Ok(());
+        }
+        self.ask(REQUEST, |w, f, s| neigh_use(w, f, s, ifindex, addr))
+    }
+
+    /// Sets a neighbour by hand.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neigh_permanent(&mut self, ifindex: u32, addr: &IpAddr, mac: &[u8; 6]) -> Result<()> {
+        self.ask("set neighbour", |w, f, s| {
+            neigh_permanent(w, f, s, ifindex, addr, mac)
+        })
+    }
+
+    /// Removes a neighbour.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn neigh_del(&mut self, ifindex: u32, addr: &IpAddr) -> Result<()> {
+        self.ask("remove neighbour", |w, f, s| {
+            neigh_del(w, f, s, ifindex, addr)
+        })
+    }
+
+    /// The state of a neighbour, `NUD_*`. `None`: there is no such entry, or the kernel can't tell of one alone (5.0).
+    fn neigh_state(&mut self, ifindex: u32, addr: &IpAddr) -> Result<Option<u16>> {
+        self.ask_one(
+            "read neighbour",
+            |w, seq| {
+                let nd = ndmsg(Family::of(addr).raw(), ifindex, 0, 0);
+                w.begin(RTM_GETNEIGH, 0, seq, &nd);
+                w.attr_ip(NDA_DST, addr);
+            },
+            |msg| match decode(msg.payload) {
+                Some(Object::Neigh(n)) if msg.kind == RTM_NEWNEIGH => Some(n.state),
+                _ => None,
+            },
+        )
     }
 }
 
 /// A neighbour set by hand (`ip neigh replace … nud permanent`).
-pub(super) fn neigh_permanent(
+fn neigh_permanent(
     w: &mut Writer,
     flags: u16,
     seq: u32,
@@ -175,7 +215,7 @@ pub(super) fn neigh_permanent(
 }
 
 /// Removes a neighbour.
-pub(super) fn neigh_del(w: &mut Writer, flags: u16, seq: u32, ifindex: u32, addr: &IpAddr) {
+fn neigh_del(w: &mut Writer, flags: u16, seq: u32, ifindex: u32, addr: &IpAddr) {
     w.begin(
         RTM_DELNEIGH,
         flags,

@@ -6,7 +6,6 @@
 //!  Requests  one message, one answer (errno + the kernel's text), or a dump by steps
 //! ```
 
-use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use netlink_sys::{Socket, SocketAddr, protocols};
@@ -321,34 +320,34 @@ impl Requests {
                 Err(e) => return Err(e),
             }
         }
-        let Some(socket) = &self.xfrm else {
-            return Ok(None);
-        };
-        self.seq = self.seq.wrapping_add(1).max(1);
+        let seq = self.next_seq();
         self.writer.clear();
-        write(&mut self.writer, self.seq);
-        socket
-            .send(self.writer.bytes(), 0)
-            .map_err(|e| Error::io(request, &e))?;
-        loop {
-            let n = recv(socket, &mut self.buf, request)?;
-            for msg in Msgs::new(self.buf.get(..n).unwrap_or(&[])).filter(|m| m.seq == self.seq) {
-                if msg.kind != NLMSG_ERROR {
-                    if let Some(found) = answer(&msg) {
-                        return Ok(Some(found));
-                    }
-                    continue;
-                }
-                return match (u32_at(msg.payload, 0) as i32).unsigned_abs() as i32 {
-                    0 | libc::EINVAL | libc::EOPNOTSUPP => Ok(None),
-                    errno => Err(Error {
-                        request,
-                        errno,
-                        extack: extack(&msg),
-                    }),
-                };
-            }
+        write(&mut self.writer, seq);
+        match &self.xfrm {
+            Some(socket) => question(socket, &self.writer, &mut self.buf, seq, request, answer),
+            None => Ok(None),
         }
+    }
+
+    /// One question to rtnetlink: what `answer` finds in the reply. `None`: there is no such object, or the kernel does not
+    /// know the question.
+    pub(super) fn ask_one<T>(
+        &mut self,
+        request: &'static str,
+        write: impl Fn(&mut Writer, u32),
+        answer: impl Fn(&Msg<'_>) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let seq = self.next_seq();
+        self.writer.clear();
+        write(&mut self.writer, seq);
+        question(
+            &self.route,
+            &self.writer,
+            &mut self.buf,
+            seq,
+            request,
+            answer,
+        )
     }
 
     /// Begins a dump; one that was under way is given up.
@@ -654,46 +653,6 @@ impl Requests {
         self.batch("write FDB entries", entries.len(), write, failed)
     }
 
-    /// Makes the kernel resolve or confirm a neighbour, as a packet to it would.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn neigh_use(&mut self, ifindex: u32, addr: &IpAddr) -> Result<()> {
-        self.ask("resolve neighbour", |w, f, s| {
-            neigh::neigh_use(w, f, s, ifindex, addr)
-        })
-    }
-
-    /// Lets the kernel keep a neighbour resolved by itself (Linux 5.16), or no longer.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn neigh_managed(&mut self, ifindex: u32, addr: &IpAddr, on: bool) -> Result<()> {
-        self.ask("set neighbour managed", |w, f, s| {
-            neigh::neigh_managed(w, f, s, ifindex, addr, on)
-        })
-    }
-
-    /// Sets a neighbour by hand.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn neigh_permanent(&mut self, ifindex: u32, addr: &IpAddr, mac: &[u8; 6]) -> Result<()> {
-        self.ask("set neighbour", |w, f, s| {
-            neigh::neigh_permanent(w, f, s, ifindex, addr, mac)
-        })
-    }
-
-    /// Removes a neighbour.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn neigh_del(&mut self, ifindex: u32, addr: &IpAddr) -> Result<()> {
-        self.ask("remove neighbour", |w, f, s| {
-            neigh::neigh_del(w, f, s, ifindex, addr)
-        })
-    }
-
     /// Creates or replaces a next-hop object.
     ///
     /// # Errors
@@ -738,6 +697,39 @@ impl Requests {
             write,
             failed,
         )
+    }
+}
+
+/// Sends what `writer` has and reads until there is an answer to it.
+fn question<T>(
+    socket: &Socket,
+    writer: &Writer,
+    buf: &mut [u8],
+    seq: u32,
+    request: &'static str,
+    answer: impl Fn(&Msg<'_>) -> Option<T>,
+) -> Result<Option<T>> {
+    socket
+        .send(writer.bytes(), 0)
+        .map_err(|e| Error::io(request, &e))?;
+    loop {
+        let n = recv(socket, buf, request)?;
+        for msg in Msgs::new(buf.get(..n).unwrap_or(&[])).filter(|m| m.seq == seq) {
+            if msg.kind != NLMSG_ERROR {
+                if let Some(found) = answer(&msg) {
+                    return Ok(Some(found));
+                }
+                continue;
+            }
+            return match (u32_at(msg.payload, 0) as i32).unsigned_abs() as i32 {
+                0 | libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT => Ok(None),
+                errno => Err(Error {
+                    request,
+                    errno,
+                    extack: extack(&msg),
+                }),
+            };
+        }
     }
 }
 

@@ -92,21 +92,12 @@ pub enum Write {
         /// VLAN id.
         vlan: u16,
     },
-    /// Resolve or confirm this neighbour once.
+    /// Resolve or confirm this neighbour once, unless it is set by hand.
     NeighUse {
         /// Interface index.
         ifindex: u32,
         /// The neighbour.
         addr: IpAddr,
-    },
-    /// Keep this neighbour resolved from now on, or no longer.
-    NeighManaged {
-        /// Interface index.
-        ifindex: u32,
-        /// The neighbour.
-        addr: IpAddr,
-        /// From now on, or no longer.
-        on: bool,
     },
     /// Let the origin's own bridge learn on this port, or not.
     Learning {

@@ -242,9 +242,6 @@ impl WriteBack for NetlinkWriter {
             let done = match *write {
                 Write::FdbFlush { ifindex, vlan } => self.requests.fdb_flush(ifindex, vlan),
                 Write::NeighUse { ifindex, addr } => self.requests.neigh_use(ifindex, &addr),
-                Write::NeighManaged { ifindex, addr, on } => {
-                    self.requests.neigh_managed(ifindex, &addr, on)
-                }
                 Write::Learning { ifindex, on } => self.requests.port_learning(ifindex, on),
                 Write::FdbLearned { .. } | Write::FdbAged { .. } => Ok(()),
             };

@@ -392,28 +392,19 @@ fn neighbours_are_resolved_on_demand() {
     let v1 = lab.index("v1");
     let mut writer = lab.in_ns(|| lab.source.writer().unwrap());
     let addr = |n: u8| std::net::IpAddr::from([10, 0, 1, n]);
-    let managed = |on| Write::NeighManaged {
-        ifindex: v1,
-        addr: addr(8),
-        on,
-    };
-    let writes = [
-        Write::NeighUse {
+    let mut resolve = |n| {
+        let write = Write::NeighUse {
             ifindex: v1,
-            addr: addr(7),
-        },
-        managed(true),
-    ];
-    writer
-        .write(&writes, &mut |i, e| panic!("{i}: {e}"))
-        .unwrap();
-    // the kernel tells of them when they are resolved or given up
+            addr: addr(n),
+        };
+        writer
+            .write(&[write], &mut |i, e| panic!("{i}: {e}"))
+            .unwrap();
+    };
+    resolve(7);
+    // the kernel tells of it when it is resolved or given up
     let have = lab.json("neigh show").to_string();
-    assert!(
-        have.contains("10.0.1.7") && have.contains("10.0.1.8"),
-        "{have}"
-    );
-    assert!(have.contains("managed"), "{have}");
+    assert!(have.contains("10.0.1.7"), "{have}");
     lab.ip("neigh replace 10.0.1.7 lladdr 02:00:00:00:00:07 dev v1\n");
     lab.sync();
     let known = lab.mirror.get(|o| match o {
@@ -421,10 +412,41 @@ fn neighbours_are_resolved_on_demand() {
         _ => None,
     });
     assert_eq!(known, [(addr(7), [2, 0, 0, 0, 0, 7])]);
-    writer
-        .write(&[managed(false)], &mut |i, e| panic!("{i}: {e}"))
-        .unwrap();
-    assert!(!lab.json("neigh show").to_string().contains("managed"));
+    // one that is there and out of date is asked for again
+    lab.ip("neigh replace 10.0.1.8 lladdr 02:00:00:00:00:08 dev v1 nud stale\n");
+    resolve(8);
+    let have = lab.json("neigh show 10.0.1.8 dev v1").to_string();
+    assert!(have.contains("DELAY") || have.contains("PROBE"), "{have}");
+}
+
+/// What is set by hand while switchd believes that nobody is there stays as it was set.
+#[test]
+fn a_neighbour_set_by_hand_is_not_asked_for() {
+    let Some(lab) = lab("neighhand", "") else {
+        return;
+    };
+    let v1 = lab.index("v1");
+    let mut writer = lab.in_ns(|| lab.source.writer().unwrap());
+    for (addr, state) in [
+        ("10.0.1.7", "permanent"),
+        ("10.0.1.8", "noarp"),
+        ("fd00::7", "permanent"),
+    ] {
+        lab.ip(&format!(
+            "neigh replace {addr} lladdr 02:00:00:00:00:07 dev v1 nud {state}\n"
+        ));
+        let write = Write::NeighUse {
+            ifindex: v1,
+            addr: addr.parse().unwrap(),
+        };
+        writer
+            .write(&[write], &mut |i, e| panic!("{i}: {e}"))
+            .unwrap();
+        let have = lab
+            .json(&format!("neigh show {addr} dev v1 nud all"))
+            .to_string();
+        assert!(have.contains(&state.to_uppercase()), "{have}");
+    }
 }
 
 fn many_routes(ifindex: u32, n: u32) -> Vec<Route> {
