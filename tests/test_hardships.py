@@ -5,8 +5,11 @@
 """
 
 import os
+import re
 import resource
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -105,6 +108,12 @@ def test_a_full_disk(make, monkeypatch):
         sw.ip("route add 60.0.0.0/24 via 10.2.0.2")
         sw.sync()
         right(sw)
+        for _ in range(14):  # each is three lines of asicd's log, which has the rest of a page
+            sw.api("asicd", "POST", "/v1/fault", {"kind": "reset"})
+            time.sleep(0.05)
+            sw.sync()
+        assert len(sw.log("asicd")) > 4096 - 200, "the log did not run out of room: this tests nothing"
+        right(sw)
         sw.kill()
         words = ["ip", "netns", "exec", sw.ns.name, os.path.join(binaries(), "tandem"), "--name", sw.instance, "up"]
         up = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
@@ -121,3 +130,20 @@ def test_a_full_disk(make, monkeypatch):
             sw.delete()  # while its files can be found
         net.run("umount", "-l", folder)
         os.rmdir(folder)
+
+
+def test_a_cable_that_is_renamed(make):
+    """It stays plugged in, and is as it was when asicd ends: by SIGHUP, as from a terminal that is closed, too."""
+    sw = router(make)
+    mtu = lambda name: int(re.search(r" mtu (\d+)", sw.front.ip("link show", name))[1])  # noqa: E731
+    assert mtu("p1") == 9216
+    sw.front.ip("link set p1 down")  # a kernel before 6.2 renames no netdev that is up
+    sw.front.ip("link set p1 name cable1")
+    sw.front.ip("link set cable1 up")
+    net.wait_until("the link to be back", lambda: sw.carrier(1), timeout=10)
+    right(sw)
+    assert "is called cable1 now" in sw.log("asicd")
+    assert not [w for w in sw.json("status")["asicd"]["warnings"] if "gone" in w]
+    sw.kill("asicd", signal.SIGHUP)
+    assert mtu("cable1") == mtu("p2") == 1500
+    assert "tandem" not in sw.front.exec("tc", "filter", "show", "dev", "cable1", "ingress")

@@ -170,6 +170,11 @@ impl ControlSocket {
         )?))
     }
 
+    /// The name that interface `ifindex` has now.
+    pub fn name(&self, ifindex: u32) -> io::Result<String> {
+        Ok(rustix::net::netdevice::index_to_name(&self.0, ifindex)?)
+    }
+
     /// Index, administrative and operational state of `name`.
     pub fn link(&self, name: &str) -> io::Result<LinkState> {
         let mut req = IfReq::new(name)?;

@@ -1,4 +1,4 @@
-//! A daemon's end: SIGTERM and SIGINT.
+//! A daemon's end: SIGTERM, SIGINT, and SIGHUP, which a terminal sends that is closed.
 
 use std::io;
 
@@ -12,11 +12,12 @@ pub fn on_end(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
-    let (mut term, mut int) = {
+    let (mut term, mut int, mut hup) = {
         let _in = runtime.enter();
         (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
+            signal(SignalKind::hangup())?,
         )
     };
     std::thread::Builder::new()
@@ -26,6 +27,7 @@ pub fn on_end(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
                 tokio::select! {
                     _ = term.recv() => {}
                     _ = int.recv() => {}
+                    _ = hup.recv() => {}
                 }
             });
             end();

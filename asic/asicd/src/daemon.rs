@@ -66,7 +66,7 @@ impl Jobs {
     }
 }
 
-/// Runs the daemon until SIGTERM or SIGINT.
+/// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     args.check().map_err(|e| anyhow!(e))?;
     let instance = Instance::resolve(args.name.as_deref())?;

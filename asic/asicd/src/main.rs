@@ -1,5 +1,6 @@
 //! asicd: see the library.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -10,7 +11,7 @@ fn main() -> ExitCode {
     let filter = match EnvFilter::try_new(&args.log) {
         Ok(filter) => filter,
         Err(e) => {
-            eprintln!("asicd: --log {}: {e}", args.log);
+            let _ = writeln!(std::io::stderr(), "asicd: --log {}: {e}", args.log);
             return ExitCode::from(2);
         }
     };
@@ -18,11 +19,13 @@ fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
+        // a full disk loses log lines, and nothing else: told of on the same descriptor, that would be a panic
+        .log_internal_errors(false)
         .init();
     match tandem_asicd::daemon::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("asicd: {e:#}");
+            let _ = writeln!(std::io::stderr(), "asicd: {e:#}");
             ExitCode::FAILURE
         }
     }

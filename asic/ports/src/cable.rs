@@ -79,6 +79,8 @@ struct Netdev {
     notify: LinkNotify,
     ns: NetnsId,
     ifindex: u32,
+    /// As it is called now.
+    name: String,
     link: Link,
     by: By,
     /// Keeps the netdev cut off; opens the doors when dropped.
@@ -164,14 +166,25 @@ impl Cable {
                     Some(name) => netns::open(name).and_then(|f| netns::id_of(f.as_fd())).ok(),
                     None => Some(n.ns),
                 };
-                let state = (here == Some(n.ns))
-                    .then(|| n.control.link(iface).ok())
+                // whatever it is called now: who renames a netdev does not unplug it
+                let found = (here == Some(n.ns))
+                    .then(|| n.control.name(n.ifindex).ok())
                     .flatten()
-                    .filter(|s| s.ifindex == n.ifindex);
-                let Some(state) = state else {
+                    .and_then(|name| Some((n.control.link(&name).ok()?, name)))
+                    .filter(|(s, _)| s.ifindex == n.ifindex);
+                let Some((state, name)) = found else {
                     self.state = State::Closed;
                     return Ok(Some(Change::Gone));
                 };
+                if n.name != name {
+                    tracing::warn!(
+                        "swp{}={iface}: {} is called {name} now: at its next start asicd looks for {iface}",
+                        self.spec.number,
+                        n.name
+                    );
+                    n.name.clone_from(&name);
+                }
+                let iface = name.as_str();
                 if matches!(n.by, By::Xdp(_)) && xdp::has_one_queue(&n.control, iface).is_err() {
                     // Frames of the other queues would be lost: it is opened again, another way
                     self.state = State::Closed;
@@ -299,6 +312,7 @@ fn plug_netdev(iface: &str, by_xdp: bool) -> io::Result<(Opened, State)> {
             notify,
             ns: netns::current_id()?,
             ifindex,
+            name: iface.to_owned(),
             link,
             by,
             _shut: shut,
@@ -485,11 +499,8 @@ impl Drop for Shut {
     fn drop(&mut self) {
         // Before the note goes
         if self.was.mtu < PORT_MTU
-            && self
-                .control
-                .link(&self.iface)
-                .is_ok_and(|l| l.ifindex == self.ifindex)
-            && let Err(e) = self.control.set_mtu(&self.iface, self.was.mtu)
+            && let Ok(name) = self.control.name(self.ifindex)
+            && let Err(e) = self.control.set_mtu(&name, self.was.mtu)
         {
             tracing::warn!("{} keeps its MTU of a port: {e}", self.iface);
         }

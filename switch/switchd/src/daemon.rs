@@ -58,7 +58,7 @@ impl Jobs {
     }
 }
 
-/// Runs the daemon until SIGTERM or SIGINT.
+/// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
 pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let instance = Instance::resolve(name)?;
     instance.create_dir()?;
@@ -108,7 +108,8 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let mut warnings = platform.warnings.clone();
     warnings.extend(attach::neighbour_limits(&mut control)?);
     let mut storms = core::storm::left(&mut control)?;
-    warnings.extend(core::storm::lay_over(&mut storms, &settings.storms, &ports));
+    let names = ports.iter().map(|p| (p.name.as_str(), p.port)).collect();
+    warnings.extend(core::storm::lay_over(&mut storms, &settings.storms, &names));
     for w in &warnings {
         tracing::warn!("{w}");
     }

@@ -1,6 +1,7 @@
 //! switchd, the switch daemon for kernels without the module.
 
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
 use tandem_switchd::args::Args;
 use tandem_switchd::daemon;
@@ -10,7 +11,7 @@ fn main() -> ExitCode {
     match start(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("switchd: {e:#}");
+            let _ = writeln!(std::io::stderr(), "switchd: {e:#}");
             ExitCode::FAILURE
         }
     }
@@ -24,6 +25,8 @@ fn start(args: &Args) -> anyhow::Result<()> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(false)
+        // a full disk loses log lines, and nothing else: told of on the same descriptor, that would be a panic
+        .log_internal_errors(false)
         .init();
     daemon::run(args.name.as_deref(), &settings)
 }

@@ -67,6 +67,9 @@ fn one() -> u64 {
 /// Applies it; the answer says what was done, an error is one line.
 pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
     match request {
+        Request::Fail { nth: 0, .. } | Request::Drop { nth: 0 } => {
+            Err("nth counts from 1: the next one is 1".into())
+        }
         Request::Fail { nth, cls, count } => {
             let cls = cls.as_deref().map(class).transpose()?;
             // Ports and traps are there from the start: they are only updated
@@ -168,6 +171,14 @@ fn class(name: &str) -> Result<u16, String> {
     })
 }
 
+/// Is this what a person calls `key`? Numbers are written as the tables show them.
+fn is_key(v: &Value, key: &str) -> bool {
+    match v {
+        Value::String(s) => s.eq_ignore_ascii_case(key),
+        other => other.to_string() == key,
+    }
+}
+
 /// Finds the entry by its key in the table's own dump: a flip is named by its place there.
 fn flip(asic: &mut Asic, name: &str, key: Option<&str>) -> Result<String, String> {
     let (dump, column) = match name {
@@ -189,12 +200,7 @@ fn flip(asic: &mut Asic, name: &str, key: Option<&str>) -> Result<String, String
         let rows = page(asic, table, cursor, 0)?;
         for row in &rows.items {
             let is_v6 = row.get("family").and_then(Value::as_str) == Some("ipv6");
-            let found = key.is_none_or(|k| {
-                row.get(column).is_some_and(|v| match v {
-                    Value::String(s) => s.eq_ignore_ascii_case(k),
-                    other => *other == k,
-                })
-            });
+            let found = key.is_none_or(|k| row.get(column).is_some_and(|v| is_key(v, k)));
             if found {
                 let (to, index) = match dump {
                     "fdb" => (FlipTable::Fdb, v4 + v6),
@@ -203,7 +209,12 @@ fn flip(asic: &mut Asic, name: &str, key: Option<&str>) -> Result<String, String
                     _ if is_v6 => (FlipTable::Route6, v6),
                     _ => (FlipTable::Route4, v4),
                 };
-                return asic.fw.flip(to, index);
+                let what = row.get(column).map_or_else(String::new, |v| match v {
+                    Value::String(s) => s.clone(),
+                    other => other.to_string(),
+                });
+                asic.fw.flip(to, index)?;
+                return Ok(format!("{dump} {what}: a bit is flipped"));
             }
             if is_v6 {
                 v6 += 1;
@@ -248,6 +259,13 @@ mod tests {
         );
         assert!(read(json!({"kind": "explode"})).is_err());
         assert!(read(json!({"kind": "delay"})).is_err());
+    }
+
+    #[test]
+    fn keys_are_what_the_tables_show() {
+        assert!(is_key(&json!(2_189_251_235_u64), "2189251235"));
+        assert!(is_key(&json!("FD00::1"), "fd00::1"));
+        assert!(!is_key(&json!(12), "2"));
     }
 
     #[test]

@@ -38,8 +38,11 @@ pub fn status(asic: &mut Asic, now_ns: u64) -> Status {
         ));
     }
     for slot in &asic.ports {
-        if slot.kind.is_some() && slot.rx.is_none() {
-            warnings.push(format!("swp{}: its netdev is gone", slot.number));
+        if let (Some(kind), None) = (&slot.kind, &slot.rx) {
+            warnings.push(format!(
+                "swp{}: its cable {kind} is gone, or in another namespace: plugged in again as soon as it is back",
+                slot.number
+            ));
         } else if let Some(note) = &slot.note {
             warnings.push(format!("swp{}: {note}", slot.number));
         }

@@ -325,16 +325,27 @@ impl Core {
         n > 0
     }
 
-    /// A port's netdev was deleted or moved to another namespace: nothing but a restart makes it again.
+    /// A port's netdev was deleted or moved to another namespace: nothing but a restart makes it again, or whoever moved it
+    /// brings it back.
     fn port_gone(&mut self, event: &Event) {
-        let Event::Remove(_, Key::Link(i)) = event else {
+        let (i, gone) = match event {
+            Event::Remove(_, Key::Link(i)) => (*i, true),
+            Event::Upsert(_, Object::Link(link)) if !self.warnings.is_empty() => {
+                (link.ifindex, false)
+            }
+            _ => return,
+        };
+        let port = self.plant.ports.iter().find(|p| p.ifindex == i);
+        let Some(name) = port.map(|p| p.name.clone()) else {
             return;
         };
-        let port = self.plant.ports.iter().find(|p| p.ifindex == *i);
-        if let Some(name) = port.map(|p| p.name.clone()) {
-            self.warn(format!(
-                "{name}: its netdev is gone (deleted, or moved to another namespace): restart switchd to make it again"
-            ));
+        let text = format!(
+            "{name}: its netdev is gone (deleted, or moved to another namespace): restart switchd to make it again"
+        );
+        if gone {
+            self.warn(text);
+        } else {
+            self.warnings.retain(|w| *w != text);
         }
     }
 

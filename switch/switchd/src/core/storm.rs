@@ -9,7 +9,6 @@ use tandem_sal::{Request, SalControl, SalError};
 use zerocopy::IntoBytes;
 
 use super::Core;
-use crate::ports::Port;
 
 /// Packets a second, by port and `TND_STORM_*`.
 pub(crate) type Storms = BTreeMap<(u16, u8), u64>;
@@ -57,13 +56,34 @@ pub(crate) fn kind_of(name: &str) -> Result<u8, String> {
     })
 }
 
-/// Lays what is wanted over what the chip has. A limit of a port that is not there, such as one that is split now, is a warning.
-pub(crate) fn lay_over(storms: &mut Storms, wanted: &[Wanted], ports: &[Port]) -> Vec<String> {
+/// The number that a port of this name has whenever it is there: that of its cage, and so many more as it is a part.
+fn number(name: &str) -> Option<u16> {
+    let (cage, part) = name
+        .strip_prefix("swp")
+        .map(|rest| rest.split_once('s').unwrap_or((rest, "0")))?;
+    cage.parse::<u16>().ok()?.checked_add(part.parse().ok()?)
+}
+
+/// Lays what is wanted over what the chip has. A limit of a port that is not there, such as one that is split now, is a
+/// warning, and what the chip has of it from before goes (0 packets a second): its number is another port's now.
+pub(crate) fn lay_over(
+    storms: &mut Storms,
+    wanted: &[Wanted],
+    ports: &BTreeMap<&str, u16>,
+) -> Vec<String> {
     let mut warnings = Vec::new();
+    for w in wanted
+        .iter()
+        .filter(|w| !ports.contains_key(w.port.as_str()))
+    {
+        if let Some(number) = number(&w.port) {
+            storms.insert((number, w.kind), 0);
+        }
+    }
     for w in wanted {
-        match ports.iter().find(|p| p.name == w.port) {
+        match ports.get(w.port.as_str()) {
             Some(port) => {
-                storms.insert((port.port, w.kind), w.rate);
+                storms.insert((*port, w.kind), w.rate);
             }
             None => warnings.push(format!(
                 "storm control: there is no port {:?}, its limit is left out",
@@ -143,8 +163,32 @@ impl Core {
                 wrong.push(e);
             }
         }
+        self.storms.retain(|_, rate| *rate > 0);
         for text in wrong {
             self.warn(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_a_port_that_is_split_now_is_no_limit_of_its_parts() {
+        let b = raw::TND_STORM_BROADCAST;
+        let wanted = |port: &str, rate| Wanted::new(port, "broadcast", rate).unwrap();
+        let mut storms = Storms::from([((2, b), 5), ((3, b), 7)]);
+        let ports = BTreeMap::from([("swp1s0", 1), ("swp1s1", 2), ("swp3", 3)]);
+        let said = lay_over(&mut storms, &[wanted("swp2", 5)], &ports);
+        assert_eq!(said.len(), 1);
+        assert_eq!(storms, Storms::from([((2, b), 0), ((3, b), 7)]));
+        // and what is wanted of the part itself holds
+        lay_over(
+            &mut storms,
+            &[wanted("swp1s1", 9), wanted("swp2", 5)],
+            &ports,
+        );
+        assert_eq!(storms.get(&(2, b)), Some(&9));
     }
 }
