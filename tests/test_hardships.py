@@ -135,7 +135,9 @@ def test_a_full_disk(make, monkeypatch):
 def test_a_cable_that_is_renamed(make):
     """It stays plugged in, and is as it was when asicd ends: by SIGHUP, as from a terminal that is closed, too."""
     sw = router(make)
-    mtu = lambda name: int(re.search(r" mtu (\d+)", sw.front.ip("link show", name))[1])  # noqa: E731
+    def mtu(name):
+        return int(re.search(r" mtu (\d+)", sw.front.ip("link show", name))[1])
+
     assert mtu("p1") == 9216
     sw.front.ip("link set p1 down")  # a kernel before 6.2 renames no netdev that is up
     sw.front.ip("link set p1 name cable1")

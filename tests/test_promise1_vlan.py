@@ -274,14 +274,16 @@ def test_vlan_interfaces_twin(make):
 # ------------------------------------------------------------------------------------------- a VLAN without room
 
 def test_audit_of_a_bridge_with_a_vlan_without_room(make):
-    """Ports trap, and with them goes the bridge's router interface, as a station may be where the chip sees none: that
-    is no difference. It is back when there is room again."""
+    """Ports trap, and with them go the bridge's router interface and that of a VLAN, as a station may be where the chip sees
+    none: that is no difference. They are back when there is room again."""
     sw = make.asic(profile="tiny")
     for n in (1, 2):
         sw.host(f"h{n}", n, H[f"h{n}"])
     sw.start()
     links(sw, f"link add br0 address {BR} type bridge mcast_snooping 0 vlan_filtering 1", "link set swp1 master br0 up",
           "link set swp2 master br0 up", "link set br0 up", "addr add 10.5.0.1/24 dev br0")
+    vlans(sw, "add dev swp1 vid 10", "add dev br0 vid 10 self")
+    links(sw, "link add link br0 name br0.10 type vlan id 10", "link set br0.10 up", "addr add 10.6.0.1/24 dev br0.10")
     size = next(p["size"] for p in sw.show("resources")["items"] if p["name"] == "vlan")
 
     def audited(rifs):
@@ -290,7 +292,7 @@ def test_audit_of_a_bridge_with_a_vlan_without_room(make):
         assert len(sw.show("rifs")) == rifs
         return [p["reason"] or "" for p in sw.show("ports") if p["name"] in ("swp1", "swp2")]
 
-    assert not any(audited(1))
+    assert not any(audited(2))
     vlans(sw, f"add dev swp2 vid 100-{100 + size}")
     full = f"vlan full (needs 1, free 0 of {size})"
     assert all(full in reason for reason in audited(0))
@@ -298,4 +300,4 @@ def test_audit_of_a_bridge_with_a_vlan_without_room(make):
     assert all(full in reason for reason in audited(0))
     links(sw, "link set br0 up")
     vlans(sw, f"del dev swp2 vid 100-{100 + size}")
-    assert not any(audited(1))
+    assert not any(audited(2))

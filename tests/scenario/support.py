@@ -31,7 +31,8 @@ class Support:
         self.member = {}                # interface -> VRF
         self.filters = {}               # (port, hook, preference) -> handles
         self.mirrors = False
-        self.bonded = set()
+        self.bonded = set()             # ports that are or were in a bond
+        self.bond = {}                  # port -> the bond it is in
         self.vlan_filtering = {}        # bridge -> on?
         self.on_bridge = set()          # bridges that have VLAN interfaces
         self.snoops = False             # is there a bridge that snoops
@@ -66,8 +67,12 @@ class Support:
             self.member[move[1]] = move[2]
         elif move:
             self.member.pop(move[1], None)
+            bond = self.bond.pop(move[1], None)
             if str(move[2]).startswith("bond"):
                 self.bonded.add(move[1])
+                self.bond[move[1]] = move[2]
+            if bond and bond not in self.bond.values():
+                self.fail("a bond without members", False)
         if words[:3] == ["ip", "link", "del"]:
             self.member = {k: v for k, v in self.member.items() if v != words[3] and k != words[3]}
         above = re.match(r"ip link add link (br\w+) ", command)

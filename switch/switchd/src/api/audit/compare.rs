@@ -30,6 +30,8 @@ pub(super) struct Expected {
     /// If everything fitted.
     pub chip: Chip,
     store: Store,
+    /// Between the numbers of the two.
+    ids: Ids,
 }
 
 impl Expected {
@@ -87,7 +89,7 @@ impl Expected {
                 store.complete(p.token, &done, 1);
             }
         }
-        Expected { chip, store }
+        Expected { chip, store, ids }
     }
 
     fn routes(&self) -> HashMap<String, String> {
@@ -339,7 +341,7 @@ pub(super) async fn tables(
     // those that do not fit are missing, and those of bridges whose ports trap because a VLAN has no room: a host may be
     // behind such a port that the chip doesn't see
     let mut rifs = want.rifs.clone();
-    let bridge = |fid: u16| expected.store.domain(fid).map(|d| d.dev);
+    let bridge = |fid: u16| Some(expected.store.domain(expected.ids.store_fid(fid)?)?.dev);
     let members = expected.chip.members.iter();
     let hidden: HashSet<u32> = members
         .filter(|((port, _), _)| without_room(*port))
