@@ -135,7 +135,15 @@ impl Store {
             }
             let path = &self.paths.sets[alias.path];
             match kind_of(alias.kind) {
-                RouteType::Unicast | RouteType::Blackhole => {}
+                RouteType::Unicast => match path.target {
+                    Target::Trap(w) => return self.why_text(w),
+                    Target::Connected(_) => {
+                        return "a connected route: hosts have entries of their own".into();
+                    }
+                    _ => {}
+                },
+                // it needs no next hop, whatever the kernel names: none, or lo (IPv6)
+                RouteType::Blackhole => {}
                 RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
                     return "an own address".into();
                 }
@@ -143,13 +151,6 @@ impl Store {
                     return "the kernel owes an ICMP error".into();
                 }
                 _ => return "this route type is not offloaded".into(),
-            }
-            match path.target {
-                Target::Trap(w) => return self.why_text(w),
-                Target::Connected(_) => {
-                    return "a connected route: hosts have entries of their own".into();
-                }
-                _ => {}
             }
             let n = fib.cover.forced(x.node);
             if n > 0 {

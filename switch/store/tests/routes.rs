@@ -204,6 +204,45 @@ fn a_host_entry_yields_to_a_more_specific_prefix() {
     );
 }
 
+/// The kernel's blackholes have no next hop (IPv4) or lo (IPv6): the chip needs none to drop.
+#[test]
+fn a_blackhole_is_dropped_by_the_chip_and_said_so() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    for (prefix, nexthops) in [
+        ("30.0.0.0/24", RouteNextHops::None),
+        ("2001:db8:30::/48", RouteNextHops::One(hop(1, ""))),
+    ] {
+        let mut x = route(prefix, nexthops);
+        x.kind = RouteType::Blackhole;
+        r.up(Object::Route(x));
+        r.settle();
+        let net: ipnet::IpNet = prefix.parse().unwrap();
+        assert_eq!(r.chip.lookup(net.addr()), Answer::Drop);
+        let e = r.store.explain_route(net);
+        assert!(
+            e.in_hardware && e.action == "drop" && e.reason.is_empty(),
+            "{e:?}"
+        );
+        let mut rows = Vec::new();
+        r.store.routes(Family::of(&net.addr()), 0, 100, &mut rows);
+        let row = rows.iter().find(|r| r.prefix == prefix).unwrap();
+        assert_eq!(
+            (row.state, row.action, row.reason.as_str()),
+            ("installed", "drop", ""),
+        );
+    }
+    // The others owe an answer, and trap.
+    let mut x = route("31.0.0.0/24", RouteNextHops::None);
+    x.kind = RouteType::Unreachable;
+    r.up(Object::Route(x));
+    r.settle();
+    let e = r.store.explain_route("31.0.0.0/24".parse().unwrap());
+    assert_eq!(
+        (e.action, e.reason.as_str()),
+        ("trap", "the kernel owes an ICMP error")
+    );
+}
+
 /// Seed 002's experiment: 0.0.0.0/0 is installed, 13.0.0.0/24 no longer fits.
 fn full(policy: Policy) -> Rig {
     let mut r = two_ports("tiny", policy);
