@@ -283,6 +283,8 @@ pub struct Explanation {
     pub waiting_for: String,
     /// Others whose packets go to the CPU because of the same cover.
     pub innocent: Vec<String>,
+    /// What of it goes to the CPU although it forwards, and why: one line each.
+    pub details: Vec<String>,
     /// Who said so.
     pub source: u8,
 }

@@ -44,6 +44,9 @@ fn fdb_kind_text(k: FdbKind) -> &'static str {
     }
 }
 
+/// An entry that is nobody's route.
+const AGGREGATE: &str = "an aggregate trap of the reserve: prefixes below it do not fit";
+
 fn action_text(c: Content) -> &'static str {
     match c.action {
         TND_ACT_FORWARD => "forward",
@@ -106,6 +109,12 @@ impl Store {
     fn entry_reason<F: Fam>(&self, e: u32) -> String {
         let fib = F::fib(&self.fibs);
         let x = &fib.entries[e];
+        if self.is_aggregate::<F>(e) {
+            return AGGREGATE.into();
+        }
+        if x.head == NONE {
+            return "the kernel has it no more: it is on its way out".into();
+        }
         if let Some(f) = self.fails.get(&Ref::new(F::CLS, e)) {
             return self.fail_text(f);
         }
@@ -179,7 +188,7 @@ impl Store {
     fn entry_state<F: Fam>(&self, e: u32) -> &'static str {
         let fib = F::fib(&self.fibs);
         let x = &fib.entries[e];
-        if x.head == NONE && x.have.present() && fib.cover.aggregate(x.node) {
+        if self.is_aggregate::<F>(e) {
             "installed"
         } else if x.is(F_FAILED) {
             "failed"
@@ -244,14 +253,32 @@ impl Store {
         };
         let x = &fib.entries[e];
         let fail = self.fails.get(&Ref::new(F::CLS, e));
-        let stands = x.have.present() && fib.cover.is_installed(node);
-        let mut innocent = Vec::new();
-        let cover = if stands || x.is(F_PARSER) {
+        // An aggregate trap stands for others: none of the kernel's prefixes is installed by it.
+        let aggregate = self.is_aggregate::<F>(e);
+        let stands = aggregate || x.have.present() && fib.cover.is_installed(node);
+        let mut reason = self.entry_reason::<F>(e);
+        let mut action = action_text(x.have);
+        let below = if stands && reason.is_empty() {
+            self.aggregates_below::<F>(node)
+        } else {
+            Vec::new()
+        };
+        // The chip takes the longest match, also where the kernel has no such prefix.
+        let first = (stands && reason.is_empty() && exact.is_none() && len == F::WIDTH)
+            .then(|| fib.cover.hardware_match(bits))
+            .flatten()
+            .filter(|&n| fib.at_node(n).is_some_and(|e| self.is_aggregate::<F>(e)));
+        let cover = if first.is_some() {
+            reason = format!("{AGGREGATE}, and it answers first");
+            action = "trap";
+            first
+        } else if stands || x.is(F_PARSER) {
             None
         } else {
             fib.cover.cover_of(node)
         };
-        if let Some(c) = cover {
+        let mut innocent = Vec::new();
+        if let Some(c) = cover.or(aggregate.then_some(node)) {
             let (b, l) = fib.cover.prefix(c);
             let mut budget = 4096;
             fib.cover.each_below(b, l, |n, v| {
@@ -270,6 +297,14 @@ impl Store {
                 innocent.insert(0, self.prefix_text::<F>(c));
             }
         }
+        let details = below
+            .iter()
+            .filter(|_| first.is_none())
+            .map(|&n| {
+                let what = self.prefix_text::<F>(n);
+                format!("{what} of it goes to the CPU: {AGGREGATE}")
+            })
+            .collect();
         let table = match self.config.route_pools[Self::family_index::<F>()] {
             Some(p) => self.pool_name(p),
             None => String::new(),
@@ -278,13 +313,17 @@ impl Store {
             key: self.prefix_text::<F>(node),
             known: true,
             in_hardware: stands,
-            action: action_text(x.have),
+            action,
             target: self.entry_target::<F>(e),
             cost: u32::from(stands) * self.config.route_cost[Self::family_index::<F>()].max(1),
             table: fail.map_or(table, |f| self.pool_name(f.table)),
-            reason: self.entry_reason::<F>(e),
+            reason,
             since_ns: fail.map_or(u64::from(x.since) << 27, |f| f.since),
-            cover: cover.map(|c| self.prefix_text::<F>(c)).unwrap_or_default(),
+            cover: match cover {
+                Some(c) if c == node => format!("{} as a trap", self.prefix_text::<F>(c)),
+                Some(c) => self.prefix_text::<F>(c),
+                None => String::new(),
+            },
             waiting_for: match fail {
                 Some(f) if f.full() => format!("a free slot in {}", self.pool_name(f.table)),
                 Some(_) => "the hardware".into(),
@@ -298,12 +337,34 @@ impl Store {
                 None => String::new(),
             },
             innocent,
+            details,
             source: if x.head == NONE {
                 0
             } else {
                 self.aliases[x.head].source
             },
         }
+    }
+
+    /// The chip's entry is nobody's route: a trap that stands for prefixes below it.
+    fn is_aggregate<F: Fam>(&self, e: u32) -> bool {
+        let fib = F::fib(&self.fibs);
+        let x = &fib.entries[e];
+        !x.want.present() && x.have.present() && fib.cover.aggregate(x.node)
+    }
+
+    /// Aggregate traps that answer for a part of this prefix: few, each on a slot of the reserve.
+    fn aggregates_below<F: Fam>(&self, node: u32) -> Vec<u32> {
+        let fib = F::fib(&self.fibs);
+        let mut out: Vec<u32> = self
+            .reserve
+            .users(F::CLS)
+            .filter(|&e| self.is_aggregate::<F>(e))
+            .map(|e| fib.entries[e].node)
+            .filter(|&n| fib.cover.kernel_parent(n) == Some(node))
+            .collect();
+        out.sort_unstable();
+        out
     }
 
     fn peek(&self, r: Ref) -> DepState {
@@ -371,6 +432,7 @@ impl Store {
                         .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                         .unwrap_or_default(),
                     innocent: Vec::new(),
+                    details: Vec::new(),
                     source: self.fdb.get(&k).map_or(0, |r| r.source),
                 }
             })
@@ -409,6 +471,7 @@ impl Store {
                         .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                         .unwrap_or_default(),
                     innocent: Vec::new(),
+                    details: Vec::new(),
                     source: n.source,
                 }
             })
@@ -490,11 +553,7 @@ impl Store {
                 metric: alias.map_or(0, |a| a.metric),
                 state: self.entry_state::<F>(e),
                 action: action_text(x.have),
-                reason: if alias.is_none() {
-                    "an aggregate trap of the reserve: prefixes below it do not fit".into()
-                } else {
-                    self.entry_reason::<F>(e)
-                },
+                reason: self.entry_reason::<F>(e),
             });
         }
         0

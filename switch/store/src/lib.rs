@@ -443,6 +443,7 @@ impl Explanation {
             cover: String::new(),
             waiting_for: String::new(),
             innocent: Vec::new(),
+            details: Vec::new(),
             source: 0,
         }
     }

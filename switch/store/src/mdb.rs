@@ -547,6 +547,7 @@ impl Store {
                     .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                     .unwrap_or_default(),
                 innocent: Vec::new(),
+                details: Vec::new(),
                 source: members.values().next().map_or(0, |e| e.1),
             }
         })

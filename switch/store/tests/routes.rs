@@ -8,6 +8,7 @@
 
 mod common;
 use common::*;
+use std::net::IpAddr;
 use tandem_abi::raw::*;
 use tandem_store::model::*;
 use tandem_store::*;
@@ -300,6 +301,60 @@ fn full_traps_or_fails_by_policy() {
         "none"
     );
     r.chip.accounting();
+}
+
+/// What does not fit shares one trap, and that answers for a part of a larger route as well.
+#[test]
+fn an_aggregate_trap_is_told_of_all_that_it_answers_for() {
+    let mut r = two_ports("tiny", Policy::Trap);
+    r.up(via("20.16.0.0/12", 11, "10.1.0.2"));
+    for i in 0..24 {
+        r.up(via(&format!("60.0.{i}.0/24"), 12, "10.2.0.2"));
+        r.settle();
+    }
+    let lost: Vec<String> = (16..32)
+        .step_by(2)
+        .map(|i| format!("20.{i}.0.0/24"))
+        .collect();
+    for p in &lost {
+        r.up(via(p, 12, "10.2.0.2"));
+        r.settle();
+    }
+    let mut rows = Vec::new();
+    r.store.routes(Family::V4, 0, 1000, &mut rows);
+    let merged: Vec<ipnet::Ipv4Net> = rows
+        .iter()
+        .filter(|r| r.kind == "aggregate")
+        .map(|r| r.prefix.parse().unwrap())
+        .collect();
+    assert!(!merged.is_empty(), "{rows:?}");
+    let large = r.store.explain_route("20.16.0.0/12".parse().unwrap());
+    assert!(large.in_hardware && large.reason.is_empty(), "{large:?}");
+    for net in merged {
+        assert!(
+            large
+                .details
+                .iter()
+                .any(|d| d.starts_with(&format!("{net} of it goes to the CPU"))),
+            "{large:?}"
+        );
+        let e = r.store.explain_route(net.into());
+        assert!(e.in_hardware && e.action == "trap", "{e:?}");
+        assert!(e.reason.contains("an aggregate trap"), "{e:?}");
+        assert!(e.cover.is_empty(), "{e:?}");
+        assert!(e.innocent.iter().any(|p| lost.contains(p)), "{e:?}");
+        // an address there that the kernel forwards by the large route
+        let addr: IpAddr = (net.broadcast()).into();
+        assert_eq!(r.chip.lookup(addr), Answer::Trap);
+        let e = r.store.explain_route(addr.into());
+        assert_eq!((e.key.as_str(), e.action), ("20.16.0.0/12", "trap"));
+        assert!(e.reason.contains("an aggregate trap"), "{e:?}");
+        assert_eq!(e.cover, net.to_string());
+    }
+    let addr: IpAddr = "20.31.255.255".parse().unwrap();
+    if r.chip.lookup(addr) != Answer::Trap {
+        assert!(r.store.explain_route(addr.into()).reason.is_empty());
+    }
 }
 
 #[test]

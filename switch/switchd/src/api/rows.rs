@@ -408,6 +408,7 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
             format!("{} catches its packets meanwhile", e.cover)
         });
     }
+    answer.details.extend(e.details);
     if !e.waiting_for.is_empty() {
         answer.details.push(format!("waits for {}", e.waiting_for));
     }
