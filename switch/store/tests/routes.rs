@@ -91,6 +91,35 @@ fn multipath_swaps_members_by_one_update() {
 }
 
 #[test]
+fn members_of_a_multipath_route_that_trap_are_named() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let many = vec![hop(11, "10.1.0.2"), hop(12, "10.2.0.77")];
+    r.up(Object::Route(route(
+        "20.0.0.0/8",
+        RouteNextHops::Many(many.into()),
+    )));
+    r.settle();
+    let explain = |r: &Rig| r.store.explain_route("20.0.0.0/8".parse().unwrap());
+    let e = explain(&r);
+    assert!(e.in_hardware && e.reason.is_empty(), "{e:?}");
+    assert_eq!(
+        e.details,
+        ["flows via 10.2.0.77 dev swp2 go to the CPU: this next hop is not resolved"]
+    );
+    r.del(Key::Neigh(11, "10.1.0.2".parse().unwrap()));
+    r.settle();
+    let e = explain(&r);
+    assert_eq!(r.chip.lookup("20.0.0.1".parse().unwrap()), Answer::Trap);
+    assert_eq!(e.reason, "none of its 2 next hops is resolved");
+    assert!(e.details.is_empty(), "{e:?}");
+    r.up(neigh(11, "10.1.0.2", 77));
+    r.up(neigh(12, "10.2.0.77", 78));
+    r.settle();
+    let e = explain(&r);
+    assert!(e.reason.is_empty() && e.details.is_empty(), "{e:?}");
+}
+
+#[test]
 fn nexthop_objects_and_their_silent_removal() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);
     let single = |id, i, g: &str| {
