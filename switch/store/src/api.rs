@@ -274,6 +274,9 @@ pub struct Explanation {
     pub table: String,
     /// Why it is not in hardware or why it traps; empty if it forwards.
     pub reason: String,
+    /// Why no packet gets to it, though it is as it should be: what comes in goes to the CPU before any lookup. Empty if
+    /// packets do. Of routes, and of neighbours.
+    pub unreached: String,
     /// Since when it is in this state, on the caller's clock.
     pub since_ns: u64,
     /// The entry that catches its packets meanwhile: a prefix; empty if the object itself is there or nothing does
@@ -345,6 +348,8 @@ pub struct RouteRow {
     pub action: &'static str,
     /// Reason, empty if none.
     pub reason: String,
+    /// As [`Explanation::unreached`].
+    pub unreached: String,
 }
 
 impl RouteRow {
@@ -370,6 +375,8 @@ pub struct NeighRow {
     pub state: &'static str,
     /// Reason, empty if none.
     pub reason: String,
+    /// As [`Explanation::unreached`].
+    pub unreached: String,
 }
 
 /// A filter of traffic control for `show`.

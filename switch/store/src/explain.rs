@@ -1,5 +1,6 @@
 //! Why an object is, or is not, in hardware: for people and for `audit`.
 
+mod ingress;
 mod route;
 
 use crate::api::{Domain, Explanation, FdbRow, NeighRow};
@@ -105,6 +106,7 @@ impl Store {
                         .filter(|f| f.full())
                         .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                         .unwrap_or_default(),
+                    unreached: String::new(),
                     innocent: Vec::new(),
                     details: Vec::new(),
                     source: self.fdb.get(&k).map_or(0, |r| r.source),
@@ -144,6 +146,7 @@ impl Store {
                         .filter(|f| f.full())
                         .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                         .unwrap_or_default(),
+                    unreached: row.unreached,
                     innocent: Vec::new(),
                     details: Vec::new(),
                     source: n.source,
@@ -213,6 +216,7 @@ impl Store {
                 .unwrap_or_default(),
             state,
             reason,
+            unreached: self.unreached(self.slot_of(ifindex), Family::of(&addr)),
         }
     }
 

@@ -442,6 +442,7 @@ impl Explanation {
             since_ns: 0,
             cover: String::new(),
             waiting_for: String::new(),
+            unreached: String::new(),
             innocent: Vec::new(),
             details: Vec::new(),
             source: 0,

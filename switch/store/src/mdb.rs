@@ -546,6 +546,7 @@ impl Store {
                     .filter(|f| f.full())
                     .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                     .unwrap_or_default(),
+                unreached: String::new(),
                 innocent: Vec::new(),
                 details: Vec::new(),
                 source: members.values().next().map_or(0, |e| e.1),

@@ -119,6 +119,52 @@ fn members_of_a_multipath_route_that_trap_are_named() {
     assert!(e.reason.is_empty() && e.details.is_empty(), "{e:?}");
 }
 
+/// Router interfaces look nothing up for a family that the kernel does not forward.
+#[test]
+fn forwarding_that_is_off_is_told() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(via("20.0.0.0/8", 12, "10.2.0.2"));
+    r.settle();
+    let explain = |r: &Rig| r.store.explain_route("20.0.0.0/8".parse().unwrap());
+    let set = |r: &mut Rig, scope, on| {
+        let Object::Netconf(n) = forwarding(Family::V4, scope) else {
+            unreachable!()
+        };
+        r.up(Object::Netconf(Netconf {
+            forwarding: Some(on),
+            ..n
+        }));
+        r.settle();
+    };
+    let e = explain(&r);
+    assert!(e.unreached.is_empty() && e.details.is_empty(), "{e:?}");
+    set(&mut r, ConfScope::All, true);
+    set(&mut r, ConfScope::Interface(11), false);
+    let e = explain(&r);
+    assert!(e.unreached.is_empty(), "{e:?}");
+    assert_eq!(
+        e.details,
+        [
+            "what comes in on swp1 goes to the CPU: the kernel does not forward what comes in there \
+            (net.ipv4.conf.*.forwarding is 0)"
+        ]
+    );
+    set(&mut r, ConfScope::All, false);
+    set(&mut r, ConfScope::Interface(12), false);
+    assert!(r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 == 0));
+    let off = "what comes in goes to the CPU: the kernel does not forward IPv4 (net.ipv4.ip_forward is 0)";
+    let e = explain(&r);
+    assert_eq!(e.unreached, off);
+    assert!(e.details.is_empty(), "{e:?}");
+    // the entry itself is as it should be: the audit compares it
+    assert!(e.reason.is_empty() && e.action == "forward", "{e:?}");
+    let mut rows = Vec::new();
+    r.store.routes(Family::V4, 0, 100, &mut rows);
+    assert!(rows.iter().all(|r| r.unreached == off), "{rows:?}");
+    assert_eq!(r.store.neighbours()[0].unreached, off);
+    assert!(r.store.routes_forward(Family::V4) && !r.store.routes_forward(Family::V6));
+}
+
 #[test]
 fn nexthop_objects_and_their_silent_removal() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);

@@ -278,8 +278,10 @@ impl Store {
             }
         }
         let mut details = Vec::new();
+        let family = Self::family_of::<F>();
         if first.is_none() && stands && reason.is_empty() {
-            details = self.member_details::<F>(e);
+            details = self.ingress_details(slot, family);
+            details.extend(self.member_details::<F>(e));
             details.extend(below.iter().map(|&n| {
                 let what = self.prefix_text::<F>(n);
                 format!("{what} of it goes to the CPU: {AGGREGATE}")
@@ -297,6 +299,7 @@ impl Store {
             target: self.entry_target::<F>(e),
             cost: u32::from(stands) * self.config.route_cost[Self::family_index::<F>()].max(1),
             table: fail.map_or(table, |f| self.pool_name(f.table)),
+            unreached: self.unreached(slot, family),
             reason,
             since_ns: fail.map_or(u64::from(x.since) << 27, |f| f.since),
             cover: match cover {
@@ -345,6 +348,13 @@ impl Store {
             .collect();
         out.sort_unstable();
         out
+    }
+
+    fn family_of<F: Fam>() -> Family {
+        match F::CLS {
+            Cls::Route6 => Family::V6,
+            _ => Family::V4,
+        }
     }
 
     fn peek(&self, r: Ref) -> DepState {
@@ -420,6 +430,7 @@ impl Store {
                 state: self.entry_state::<F>(e),
                 action: action_text(x.have),
                 reason: self.entry_reason::<F>(e),
+                unreached: self.unreached(self.entry_slot::<F>(e), Self::family_of::<F>()),
             });
         }
         0

@@ -34,6 +34,25 @@ fn state(store: &str, action: &str, reason: &str) -> &'static str {
     }
 }
 
+/// What is as it should be in the chip answers for nothing, if no packet gets to it.
+fn reason(store: &str, reason: String, unreached: String) -> String {
+    if store == "installed" && reason.is_empty() {
+        unreached
+    } else {
+        reason
+    }
+}
+
+/// Routes of the default VRF that no packet gets to.
+pub(super) fn unreached(core: &Core) -> impl Iterator<Item = String> {
+    [(Family::V4, "IPv4"), (Family::V6, "IPv6")]
+        .into_iter()
+        .filter(|(f, _)| core.store.routes_forward(*f))
+        .map(|(f, name)| (core.store.unreached(0, f), name))
+        .filter(|(why, _)| !why.is_empty())
+        .map(|(why, name)| format!("{name} routes: {why}"))
+}
+
 fn some(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
@@ -86,6 +105,7 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
 
 fn route(core: &Core, family: Family, r: RouteRow) -> Route {
     let prefix = r.key();
+    let why = reason(r.state, r.reason, r.unreached);
     let desired = match (r.kind, r.target.is_empty()) {
         ("unicast", false) => r.target,
         (kind, true) => kind.into(),
@@ -103,8 +123,8 @@ fn route(core: &Core, family: Family, r: RouteRow) -> Route {
         metric: r.metric,
         desired,
         installed: r.action.into(),
-        state: state(r.state, r.action, &r.reason).into(),
-        reason: some(r.reason),
+        state: state(r.state, r.action, &why).into(),
+        reason: some(why),
         source: if r.table == 0 {
             "switchd".into()
         } else {
@@ -177,6 +197,7 @@ pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
                 .get(n.dev.as_str())
                 .zip(addr)
                 .and_then(|(i, a)| core.shadow.neighbours.get(&(*i, a)));
+            let why = reason(n.state, n.reason, n.unreached);
             Neighbour {
                 family: if addr.is_some_and(|a| a.is_ipv6()) {
                     "ipv6"
@@ -188,8 +209,8 @@ pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
                 dev: n.dev,
                 mac: n.mac,
                 kernel_state: info.map_or("none", |i| nud_text(i.state)).into(),
-                state: state(n.state, "forward", &n.reason).into(),
-                reason: some(n.reason),
+                state: state(n.state, "forward", &why).into(),
+                reason: some(why),
             }
         })
         .collect()
@@ -367,6 +388,14 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
         answer.reason = some(e.reason);
         return;
     }
+    let e = Explanation {
+        reason: reason(
+            if e.in_hardware { "installed" } else { "" },
+            e.reason,
+            e.unreached.clone(),
+        ),
+        ..e
+    };
     answer.object = if e.target.is_empty() {
         e.key
     } else {
