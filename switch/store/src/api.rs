@@ -3,7 +3,8 @@
 use serde::Serialize;
 use std::net::IpAddr;
 use tandem_abi::raw::{
-    TND_AF_INET, TND_AF_INET6, TND_CLS_FDB, TND_CLS_NEIGH, TND_CLS_ROUTE, tnd_class_cost, tnd_pool,
+    TND_AF_INET, TND_AF_INET6, TND_CLS_FDB, TND_CLS_MDB, TND_CLS_NEIGH, TND_CLS_ROUTE,
+    tnd_class_cost, tnd_pool,
 };
 
 /// What to do with what does not fit.
@@ -42,8 +43,10 @@ pub struct Config {
     pub route_slots: [u32; 2],
     /// Pools of IPv4 and IPv6 routes, for explanations.
     pub route_pools: [Option<u16>; 2],
-    /// Pools that neighbours of IPv4 and IPv6 and MAC addresses live in.
-    pub host_pools: [Option<u16>; 3],
+    /// Pools that neighbours of IPv4 and IPv6, MAC addresses and multicast groups live in.
+    pub host_pools: [Option<u16>; 4],
+    /// Slots of one of each, for explanations.
+    pub host_cost: [u32; 4],
     /// Slots of one IPv4 and one IPv6 route, for explanations.
     pub route_cost: [u32; 2],
     /// Units kept per family for aggregate trap prefixes; scaled down to an eighth of the table.
@@ -62,7 +65,8 @@ impl Default for Config {
             pools: Vec::new(),
             route_slots: [0, 0],
             route_pools: [None, None],
-            host_pools: [None, None, None],
+            host_pools: [None; 4],
+            host_cost: [1; 4],
             route_cost: [1, 1],
             aggregate_units: 16,
             local_units: 32,
@@ -82,6 +86,7 @@ impl Config {
             cost(TND_CLS_NEIGH, TND_AF_INET),
             cost(TND_CLS_NEIGH, TND_AF_INET6),
             costs.iter().find(|c| c.cls == TND_CLS_FDB),
+            costs.iter().find(|c| c.cls == TND_CLS_MDB),
         ];
         Config {
             ports,
@@ -97,6 +102,7 @@ impl Config {
             route_pools: routes.map(|c| c.map(|c| c.pool)),
             route_cost: routes.map(|c| c.map_or(1, |c| c.cost.max(1))),
             host_pools: hosts.map(|c| c.map(|c| c.pool)),
+            host_cost: hosts.map(|c| c.map_or(1, |c| c.cost.max(1))),
             ..Config::default()
         }
     }
@@ -264,6 +270,8 @@ pub struct Explanation {
     pub known: bool,
     /// It stands in the chip's tables.
     pub in_hardware: bool,
+    /// As in its row: `installed`, `trap`, `pending`, `failed`, `omitted`.
+    pub state: &'static str,
     /// What the chip does: `forward`, `trap`, `drop`, `none`.
     pub action: &'static str,
     /// Where to, in words: `via 10.0.0.2 dev swp1`.
@@ -438,6 +446,8 @@ pub struct FdbRow {
     pub kind: &'static str,
     /// `installed`, `pending`, `failed`, `omitted`.
     pub state: &'static str,
+    /// `forward`, `trap`, `drop`: what the chip's entry does; `none` without an entry.
+    pub action: &'static str,
     /// Reason, empty if none.
     pub reason: String,
 }

@@ -8,6 +8,7 @@ use crate::fib::{Fam, V4, V6};
 use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, Fail};
 use crate::model::{FdbKind, LinkKind};
+use crate::paths::Why;
 use crate::{Family, FdbKey, Store};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -85,15 +86,10 @@ impl Store {
                     },
                     known: true,
                     in_hardware: o.is_some_and(|o| o.have.is_some()),
-                    action: o
-                        .and_then(|o| o.have.as_ref())
-                        .map_or("none", |h| match h.action {
-                            TND_ACT_FORWARD => "forward",
-                            TND_ACT_DROP => "drop",
-                            _ => "trap",
-                        }),
+                    state: row.state,
+                    action: row.action,
                     target: String::new(),
-                    cost: o.map_or(0, |o| o.cost),
+                    cost: self.host_cost(2, o),
                     table: self.host_table(2, fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
@@ -131,9 +127,10 @@ impl Store {
                     key: format!("{addr} dev {}", row.dev),
                     known: true,
                     in_hardware: there,
+                    state: row.state,
                     action: if there { "forward" } else { "none" },
                     target: format!("lladdr {}", row.mac),
-                    cost: o.map_or(0, |o| o.cost),
+                    cost: self.host_cost(usize::from(addr.is_ipv6()), o),
                     table: self.host_table(usize::from(addr.is_ipv6()), fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
@@ -155,8 +152,19 @@ impl Store {
             .collect()
     }
 
+    /// What a host's entry takes: by the chip's answers, or what one of its class costs if it did not say. The chip has
+    /// learned it by itself, or has kept it over an attach.
+    pub(crate) fn host_cost<B: HwBody>(&self, class: usize, o: Option<&Obj<B>>) -> u32 {
+        match o {
+            Some(o) if o.have.is_some() && o.cost == 0 => {
+                self.config.host_cost.get(class).copied().unwrap_or(0)
+            }
+            o => o.map_or(0, |o| o.cost),
+        }
+    }
+
     /// Where a host's entry (`Config::host_pools`) is, or did not fit.
-    fn host_table(&self, class: usize, fail: Option<&Fail>) -> String {
+    pub(crate) fn host_table(&self, class: usize, fail: Option<&Fail>) -> String {
         let pool = self.config.host_pools.get(class).copied().flatten();
         fail.map(|f| f.table)
             .or(pool)
@@ -250,6 +258,18 @@ impl Store {
                 None => String::new(),
             };
         }
+        let action = match o.and_then(|o| o.have.as_ref()).map(|h| h.action) {
+            Some(TND_ACT_FORWARD) => "forward",
+            Some(TND_ACT_DROP) => "drop",
+            Some(_) => "trap",
+            None => "none",
+        };
+        if reason.is_empty() && action == "trap" {
+            reason = match r.kernel {
+                Some(e) if e.kind != FdbKind::Local => self.why_text(Why::NotOffloaded(e.ifindex)),
+                _ => "an own address".into(),
+            };
+        }
         FdbRow {
             bridge: self.dev(k.bridge),
             fid,
@@ -265,6 +285,7 @@ impl Store {
             },
             kind: r.kernel.map_or("learned", |e| fdb_kind_text(e.kind)),
             state,
+            action,
             reason,
         }
     }

@@ -434,6 +434,7 @@ impl Explanation {
             key,
             known: false,
             in_hardware: false,
+            state: "omitted",
             action: "none",
             target: String::new(),
             cost: 0,

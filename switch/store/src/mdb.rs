@@ -531,10 +531,11 @@ impl Store {
                 key,
                 known: true,
                 in_hardware: have.is_some(),
+                state: row.state,
                 action: have.map_or("none", |h| if h.trap { "trap" } else { "forward" }),
                 target: row.members.join(" "),
-                cost: o.map_or(0, |o| o.cost),
-                table: fail.map(|f| self.pool_name(f.table)).unwrap_or_default(),
+                cost: self.host_cost(3, o),
+                table: self.host_table(3, fail),
                 reason: row.reason,
                 since_ns: o.map_or(0, |o| o.since),
                 cover: match fail {

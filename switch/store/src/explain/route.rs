@@ -174,6 +174,12 @@ impl Store {
             "failed"
         } else if x.is(F_PARSER | F_OMIT) {
             "omitted"
+        } else if !self.slot_stands(self.entry_slot::<F>(e)) {
+            let vrf = self.hw.vrfs.get(u32::from(self.entry_slot::<F>(e)) - 1);
+            match vrf.and_then(|o| o.fail.as_ref()) {
+                Some(_) => "failed",
+                None => "pending",
+            }
         } else if x.have.present() && x.have == x.want.on_chip() {
             "installed"
         } else if x.have.is_trap() && x.want.present() {
@@ -295,6 +301,7 @@ impl Store {
             key: self.prefix_text::<F>(node),
             known: true,
             in_hardware: stands,
+            state: self.entry_state::<F>(e),
             action,
             target: self.entry_target::<F>(e),
             cost: u32::from(stands) * self.config.route_cost[Self::family_index::<F>()].max(1),
