@@ -48,11 +48,13 @@ impl Store {
         let Some(all) = self.topo.ingress.get(&slot) else {
             return String::new();
         };
-        let gaps: BTreeSet<&str> = all
-            .iter()
-            .map(|(_, gap)| Self::gap_of(gap, family))
-            .collect();
-        if gaps.is_empty() || gaps.contains("") {
+        // asked of every row of a table: as a rule the first interface lets packets through
+        let gaps = || all.iter().map(|(_, gap)| Self::gap_of(gap, family));
+        if gaps().any(str::is_empty) {
+            return String::new();
+        }
+        let gaps: BTreeSet<&str> = gaps().collect();
+        if gaps.is_empty() {
             return String::new();
         }
         let reasons: Vec<&str> = gaps.into_iter().collect();
