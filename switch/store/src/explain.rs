@@ -173,7 +173,11 @@ impl Store {
     }
 
     fn connected_text(&self, addr: IpAddr, ifindex: u32) -> String {
-        let slot = self.slot_of(ifindex);
+        self.route_of(self.slot_of(ifindex), addr)
+    }
+
+    /// The kernel's prefix that answers for an address, as [`Explanation::key`] has it; empty if there is none.
+    pub fn route_of(&self, slot: u8, addr: IpAddr) -> String {
         match Family::of(&addr) {
             Family::V4 => self
                 .fibs

@@ -423,6 +423,7 @@ fn an_aggregate_trap_is_told_of_all_that_it_answers_for() {
         assert_eq!(r.chip.lookup(addr), Answer::Trap);
         let e = r.store.explain_route(addr.into());
         assert_eq!((e.key.as_str(), e.action), ("20.16.0.0/12", "trap"));
+        assert_eq!(r.store.route_of(0, addr), e.key);
         assert!(e.reason.contains("an aggregate trap"), "{e:?}");
         assert_eq!(e.cover, net.to_string());
     }

@@ -398,9 +398,7 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
     match what {
         Question::Route(..) => {
             let net: IpNet = e.key.parse().ok()?;
-            Some(slow.count(|a| {
-                net.contains(&a) && core.store.explain_route(IpNet::from(a)).key == e.key
-            }))
+            Some(slow.count(|a| net.contains(&a) && core.store.route_of(0, a) == e.key))
         }
         Question::Neighbour(addr) => Some(slow.count(|a| a == *addr)),
         Question::Mac(_) | Question::Group(_) => None,
