@@ -3,7 +3,8 @@
 use serde::Serialize;
 use std::net::IpAddr;
 use tandem_abi::raw::{
-    TND_AF_INET, TND_AF_INET6, TND_CLS_FDB, TND_CLS_NEIGH, TND_CLS_ROUTE, tnd_class_cost, tnd_pool,
+    TND_AF_INET, TND_AF_INET6, TND_CLS_FDB, TND_CLS_MDB, TND_CLS_NEIGH, TND_CLS_ROUTE,
+    tnd_class_cost, tnd_pool,
 };
 
 /// What to do with what does not fit.
@@ -42,8 +43,10 @@ pub struct Config {
     pub route_slots: [u32; 2],
     /// Pools of IPv4 and IPv6 routes, for explanations.
     pub route_pools: [Option<u16>; 2],
-    /// Pools that neighbours of IPv4 and IPv6 and MAC addresses live in.
-    pub host_pools: [Option<u16>; 3],
+    /// Pools that neighbours of IPv4 and IPv6, MAC addresses and multicast groups live in.
+    pub host_pools: [Option<u16>; 4],
+    /// Slots of one of each, for explanations.
+    pub host_cost: [u32; 4],
     /// Slots of one IPv4 and one IPv6 route, for explanations.
     pub route_cost: [u32; 2],
     /// Units kept per family for aggregate trap prefixes; scaled down to an eighth of the table.
@@ -62,7 +65,8 @@ impl Default for Config {
             pools: Vec::new(),
             route_slots: [0, 0],
             route_pools: [None, None],
-            host_pools: [None, None, None],
+            host_pools: [None; 4],
+            host_cost: [1; 4],
             route_cost: [1, 1],
             aggregate_units: 16,
             local_units: 32,
@@ -82,6 +86,7 @@ impl Config {
             cost(TND_CLS_NEIGH, TND_AF_INET),
             cost(TND_CLS_NEIGH, TND_AF_INET6),
             costs.iter().find(|c| c.cls == TND_CLS_FDB),
+            costs.iter().find(|c| c.cls == TND_CLS_MDB),
         ];
         Config {
             ports,
@@ -97,6 +102,7 @@ impl Config {
             route_pools: routes.map(|c| c.map(|c| c.pool)),
             route_cost: routes.map(|c| c.map_or(1, |c| c.cost.max(1))),
             host_pools: hosts.map(|c| c.map(|c| c.pool)),
+            host_cost: hosts.map(|c| c.map_or(1, |c| c.cost.max(1))),
             ..Config::default()
         }
     }
@@ -264,6 +270,8 @@ pub struct Explanation {
     pub known: bool,
     /// It stands in the chip's tables.
     pub in_hardware: bool,
+    /// As in its row: `installed`, `trap`, `pending`, `failed`, `omitted`.
+    pub state: &'static str,
     /// What the chip does: `forward`, `trap`, `drop`, `none`.
     pub action: &'static str,
     /// Where to, in words: `via 10.0.0.2 dev swp1`.
@@ -274,6 +282,9 @@ pub struct Explanation {
     pub table: String,
     /// Why it is not in hardware or why it traps; empty if it forwards.
     pub reason: String,
+    /// Why no packet gets to it, though it is as it should be: what comes in goes to the CPU before any lookup. Empty if
+    /// packets do. Of routes, and of neighbours.
+    pub unreached: String,
     /// Since when it is in this state, on the caller's clock.
     pub since_ns: u64,
     /// The entry that catches its packets meanwhile: a prefix; empty if the object itself is there or nothing does
@@ -283,6 +294,8 @@ pub struct Explanation {
     pub waiting_for: String,
     /// Others whose packets go to the CPU because of the same cover.
     pub innocent: Vec<String>,
+    /// What of it goes to the CPU although it forwards, and why: one line each.
+    pub details: Vec<String>,
     /// Who said so.
     pub source: u8,
 }
@@ -343,6 +356,8 @@ pub struct RouteRow {
     pub action: &'static str,
     /// Reason, empty if none.
     pub reason: String,
+    /// As [`Explanation::unreached`].
+    pub unreached: String,
 }
 
 impl RouteRow {
@@ -368,6 +383,8 @@ pub struct NeighRow {
     pub state: &'static str,
     /// Reason, empty if none.
     pub reason: String,
+    /// As [`Explanation::unreached`].
+    pub unreached: String,
 }
 
 /// A filter of traffic control for `show`.
@@ -429,6 +446,8 @@ pub struct FdbRow {
     pub kind: &'static str,
     /// `installed`, `pending`, `failed`, `omitted`.
     pub state: &'static str,
+    /// `forward`, `trap`, `drop`: what the chip's entry does; `none` without an entry.
+    pub action: &'static str,
     /// Reason, empty if none.
     pub reason: String,
 }

@@ -1,37 +1,23 @@
 //! Why an object is, or is not, in hardware: for people and for `audit`.
 
-use crate::Store;
-use crate::api::{Domain, Explanation, FdbRow, NeighRow, RouteRow};
-use crate::fib::{Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of};
+mod ingress;
+mod route;
+
+use crate::api::{Domain, Explanation, FdbRow, NeighRow};
+use crate::fib::{Fam, V4, V6};
 use crate::hw::table::{HwBody, Obj};
-use crate::hw::{Cls, DepState, Fail, Ref};
-use crate::model::{FdbKind, LinkKind, RouteType};
-use crate::paths::Target;
-use crate::{Family, FdbKey};
-use ipnet::IpNet;
+use crate::hw::{Cls, Fail};
+use crate::model::{FdbKind, LinkKind};
+use crate::paths::Why;
+use crate::{Family, FdbKey, Store};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
-use tandem_cover::NONE;
 
 pub(crate) fn mac_text(m: [u8; 6]) -> String {
     m.iter()
         .map(|b| format!("{b:02x}"))
         .collect::<Vec<_>>()
         .join(":")
-}
-
-fn kind_text(k: RouteType) -> &'static str {
-    match k {
-        RouteType::Unicast => "unicast",
-        RouteType::Local => "local",
-        RouteType::Broadcast => "broadcast",
-        RouteType::Anycast => "anycast",
-        RouteType::Multicast => "multicast",
-        RouteType::Blackhole => "blackhole",
-        RouteType::Unreachable => "unreachable",
-        RouteType::Prohibit => "prohibit",
-        RouteType::Throw => "throw",
-    }
 }
 
 fn fdb_kind_text(k: FdbKind) -> &'static str {
@@ -41,15 +27,6 @@ fn fdb_kind_text(k: FdbKind) -> &'static str {
         FdbKind::ExternLearn => "extern_learn",
         FdbKind::Dynamic => "dynamic",
         FdbKind::Blackhole => "blackhole",
-    }
-}
-
-fn action_text(c: Content) -> &'static str {
-    match c.action {
-        TND_ACT_FORWARD => "forward",
-        TND_ACT_TRAP => "trap",
-        TND_ACT_DROP => "drop",
-        _ => "none",
     }
 }
 
@@ -93,245 +70,6 @@ impl Store {
         }
     }
 
-    fn target_fail(&self, c: Content) -> Option<&Fail> {
-        match c.dep()? {
-            Ref {
-                cls: Cls::Nexthop,
-                id,
-            } => self.hw.nexthops.get(id)?.fail.as_ref(),
-            Ref { id, .. } => self.hw.nhgs.get(id)?.fail.as_ref(),
-        }
-    }
-
-    fn entry_reason<F: Fam>(&self, e: u32) -> String {
-        let fib = F::fib(&self.fibs);
-        let x = &fib.entries[e];
-        if let Some(f) = self.fails.get(&Ref::new(F::CLS, e)) {
-            return self.fail_text(f);
-        }
-        if x.is(F_PARSER) {
-            return "the parser sends such packets to the CPU before any lookup".into();
-        }
-        if x.is(F_OMIT) {
-            return "the prefix above it goes to the CPU as well: no entry is needed".into();
-        }
-        if !self.slot_stands(self.entry_slot::<F>(e)) {
-            let id = u32::from(self.entry_slot::<F>(e)) - 1;
-            return match self.hw.vrfs.get(id).and_then(|o| o.fail.as_ref()) {
-                Some(f) => format!("its VRF: {}", self.fail_text(f)),
-                None => "its VRF is not in hardware yet".into(),
-            };
-        }
-        if self.has_tos::<F>(e) {
-            return "a route of this prefix has a TOS".into();
-        }
-        if let Some((a, c)) = self.best_alias::<F>(e) {
-            let alias = &self.aliases[a];
-            if alias.table != 0 && self.shadowed::<F>(e) {
-                return "a wider route of the local table answers first".into();
-            }
-            if alias.unsupported != 0 {
-                return unsupported_text(alias.unsupported).into();
-            }
-            let path = &self.paths.sets[alias.path];
-            match kind_of(alias.kind) {
-                RouteType::Unicast | RouteType::Blackhole => {}
-                RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
-                    return "an own address".into();
-                }
-                RouteType::Unreachable | RouteType::Prohibit => {
-                    return "the kernel owes an ICMP error".into();
-                }
-                _ => return "this route type is not offloaded".into(),
-            }
-            match path.target {
-                Target::Trap(w) => return self.why_text(w),
-                Target::Connected(_) => {
-                    return "a connected route: hosts have entries of their own".into();
-                }
-                _ => {}
-            }
-            let n = fib.cover.forced(x.node);
-            if n > 0 {
-                return format!("it would answer for {n} more specific prefixes that do not fit");
-            }
-            if let Some(f) = self.target_fail(c) {
-                return format!("next hop: {}", self.fail_text(f));
-            }
-            if x.is(F_DEPEND) {
-                return "what it refers to is not in hardware".into();
-            }
-            if c.kind == TND_RT_NEXTHOP
-                && self
-                    .hw
-                    .nexthops
-                    .get(c.target)
-                    .is_some_and(|o| o.have.as_ref().is_some_and(|h| h.mac.is_none()))
-            {
-                return "its next hop is not resolved".into();
-            }
-            return String::new();
-        }
-        "every next hop is dead".into()
-    }
-
-    fn entry_state<F: Fam>(&self, e: u32) -> &'static str {
-        let fib = F::fib(&self.fibs);
-        let x = &fib.entries[e];
-        if x.head == NONE && x.have.present() && fib.cover.aggregate(x.node) {
-            "installed"
-        } else if x.is(F_FAILED) {
-            "failed"
-        } else if x.is(F_PARSER | F_OMIT) {
-            "omitted"
-        } else if x.have.present() && x.have == x.want.on_chip() {
-            "installed"
-        } else if x.have.is_trap() && x.want.present() {
-            // In hardware, as a trap: forced, or its target does not fit.
-            "installed"
-        } else {
-            "pending"
-        }
-    }
-
-    fn entry_target<F: Fam>(&self, e: u32) -> String {
-        match self.best_alias::<F>(e) {
-            Some((a, _)) => self.path_text(&self.paths.sets[self.aliases[a].path]),
-            None => String::new(),
-        }
-    }
-
-    fn prefix_text<F: Fam>(&self, node: u32) -> String {
-        let text = self.bare_prefix::<F>(node);
-        match F::fib(&self.fibs).cover.prefix(node).0.slot() {
-            0 => text,
-            slot => format!("{text} vrf {}", self.vrf_name(slot)),
-        }
-    }
-
-    /// The prefix without its VRF.
-    fn bare_prefix<F: Fam>(&self, node: u32) -> String {
-        let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
-        format!("{}/{}", bits.to_ip(), len.saturating_sub(SLOT_BITS))
-    }
-
-    /// The slot of an entry.
-    fn entry_slot<F: Fam>(&self, e: u32) -> u8 {
-        let fib = F::fib(&self.fibs);
-        fib.cover.prefix(fib.entries[e].node).0.slot()
-    }
-
-    fn explain_route_of<F: Fam>(&self, slot: u8, net: IpNet) -> Explanation {
-        let fib = F::fib(&self.fibs);
-        let bits = F::new(slot, net.addr());
-        let len = net.prefix_len() + SLOT_BITS;
-        let exact = fib
-            .cover
-            .find(bits, len)
-            .filter(|&n| fib.cover.in_kernel(n));
-        // A host address that is no prefix of its own: the route that answers for it.
-        let node = match exact {
-            Some(n) => Some(n),
-            None if len == F::WIDTH => fib.cover.kernel_match(bits),
-            None => fib
-                .cover
-                .find(bits, len)
-                .filter(|&n| fib.at_node(n).is_some()),
-        };
-        let Some((node, e)) = node.and_then(|n| Some((n, fib.at_node(n)?))) else {
-            return Explanation::unknown(net.to_string());
-        };
-        let x = &fib.entries[e];
-        let fail = self.fails.get(&Ref::new(F::CLS, e));
-        let stands = x.have.present() && fib.cover.is_installed(node);
-        let mut innocent = Vec::new();
-        let cover = if stands || x.is(F_PARSER) {
-            None
-        } else {
-            fib.cover.cover_of(node)
-        };
-        if let Some(c) = cover {
-            let (b, l) = fib.cover.prefix(c);
-            let mut budget = 4096;
-            fib.cover.each_below(b, l, |n, v| {
-                budget -= 1;
-                let y = &fib.entries[v];
-                if n != node && y.is(F_FAILED) && fib.cover.cover_of(n) == Some(c) {
-                    innocent.push(self.prefix_text::<F>(n));
-                }
-                innocent.len() < 8 && budget > 0
-            });
-            if fib
-                .at_node(c)
-                .is_some_and(|v| fib.entries[v].want.present() && !fib.entries[v].want.is_trap())
-                && c != node
-            {
-                innocent.insert(0, self.prefix_text::<F>(c));
-            }
-        }
-        let table = match self.config.route_pools[Self::family_index::<F>()] {
-            Some(p) => self.pool_name(p),
-            None => String::new(),
-        };
-        Explanation {
-            key: self.prefix_text::<F>(node),
-            known: true,
-            in_hardware: stands,
-            action: action_text(x.have),
-            target: self.entry_target::<F>(e),
-            cost: u32::from(stands) * self.config.route_cost[Self::family_index::<F>()].max(1),
-            table: fail.map_or(table, |f| self.pool_name(f.table)),
-            reason: self.entry_reason::<F>(e),
-            since_ns: fail.map_or(u64::from(x.since) << 27, |f| f.since),
-            cover: cover.map(|c| self.prefix_text::<F>(c)).unwrap_or_default(),
-            waiting_for: match fail {
-                Some(f) if f.full() => format!("a free slot in {}", self.pool_name(f.table)),
-                Some(_) => "the hardware".into(),
-                None if x
-                    .want
-                    .dep()
-                    .is_some_and(|d| self.peek(d) == DepState::Pending) =>
-                {
-                    "its next hop".into()
-                }
-                None => String::new(),
-            },
-            innocent,
-            source: if x.head == NONE {
-                0
-            } else {
-                self.aliases[x.head].source
-            },
-        }
-    }
-
-    fn peek(&self, r: Ref) -> DepState {
-        fn look<B: HwBody>(o: Option<&Obj<B>>) -> DepState {
-            match o {
-                Some(o) if o.have.is_some() => DepState::Ready,
-                Some(o) if o.fail.is_some() => DepState::Failed,
-                _ => DepState::Pending,
-            }
-        }
-        match r.cls {
-            Cls::Nexthop => look(self.hw.nexthops.get(r.id)),
-            _ => look(self.hw.nhgs.get(r.id)),
-        }
-    }
-
-    /// Why is this prefix in hardware, or not? A host address stands for the route that answers for it.
-    pub fn explain_route(&self, prefix: IpNet) -> Explanation {
-        self.explain_route_in(0, prefix)
-    }
-
-    /// The same of a VRF's table; `slot` is that of [`Store::vrf_slot`], 0 the default one's.
-    pub fn explain_route_in(&self, slot: u8, prefix: IpNet) -> Explanation {
-        match prefix {
-            IpNet::V4(_) => self.explain_route_of::<V4>(slot, prefix.trunc()),
-            IpNet::V6(_) => self.explain_route_of::<V6>(slot, prefix.trunc()),
-        }
-    }
-
     /// Why is this MAC in hardware, or not? One answer per bridge that knows it.
     pub fn explain_mac(&self, mac: [u8; 6]) -> Vec<Explanation> {
         let mut keys: Vec<FdbKey> = self.fdb.keys().filter(|k| k.mac == mac).copied().collect();
@@ -348,15 +86,10 @@ impl Store {
                     },
                     known: true,
                     in_hardware: o.is_some_and(|o| o.have.is_some()),
-                    action: o
-                        .and_then(|o| o.have.as_ref())
-                        .map_or("none", |h| match h.action {
-                            TND_ACT_FORWARD => "forward",
-                            TND_ACT_DROP => "drop",
-                            _ => "trap",
-                        }),
+                    state: row.state,
+                    action: row.action,
                     target: String::new(),
-                    cost: o.map_or(0, |o| o.cost),
+                    cost: self.host_cost(2, o),
                     table: self.host_table(2, fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
@@ -369,7 +102,9 @@ impl Store {
                         .filter(|f| f.full())
                         .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                         .unwrap_or_default(),
+                    unreached: String::new(),
                     innocent: Vec::new(),
+                    details: Vec::new(),
                     source: self.fdb.get(&k).map_or(0, |r| r.source),
                 }
             })
@@ -392,9 +127,10 @@ impl Store {
                     key: format!("{addr} dev {}", row.dev),
                     known: true,
                     in_hardware: there,
+                    state: row.state,
                     action: if there { "forward" } else { "none" },
                     target: format!("lladdr {}", row.mac),
-                    cost: o.map_or(0, |o| o.cost),
+                    cost: self.host_cost(usize::from(addr.is_ipv6()), o),
                     table: self.host_table(usize::from(addr.is_ipv6()), fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
@@ -407,15 +143,28 @@ impl Store {
                         .filter(|f| f.full())
                         .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                         .unwrap_or_default(),
+                    unreached: row.unreached,
                     innocent: Vec::new(),
+                    details: Vec::new(),
                     source: n.source,
                 }
             })
             .collect()
     }
 
+    /// What a host's entry takes: by the chip's answers, or what one of its class costs if it did not say. The chip has
+    /// learned it by itself, or has kept it over an attach.
+    pub(crate) fn host_cost<B: HwBody>(&self, class: usize, o: Option<&Obj<B>>) -> u32 {
+        match o {
+            Some(o) if o.have.is_some() && o.cost == 0 => {
+                self.config.host_cost.get(class).copied().unwrap_or(0)
+            }
+            o => o.map_or(0, |o| o.cost),
+        }
+    }
+
     /// Where a host's entry (`Config::host_pools`) is, or did not fit.
-    fn host_table(&self, class: usize, fail: Option<&Fail>) -> String {
+    pub(crate) fn host_table(&self, class: usize, fail: Option<&Fail>) -> String {
         let pool = self.config.host_pools.get(class).copied().flatten();
         fail.map(|f| f.table)
             .or(pool)
@@ -424,7 +173,11 @@ impl Store {
     }
 
     fn connected_text(&self, addr: IpAddr, ifindex: u32) -> String {
-        let slot = self.slot_of(ifindex);
+        self.route_of(self.slot_of(ifindex), addr)
+    }
+
+    /// The kernel's prefix that answers for an address, as [`Explanation::key`] has it; empty if there is none.
+    pub fn route_of(&self, slot: u8, addr: IpAddr) -> String {
         match Family::of(&addr) {
             Family::V4 => self
                 .fibs
@@ -443,61 +196,6 @@ impl Store {
     }
 
     // -- lists ----------------------------------------------------------------------------------------------------
-
-    /// Up to `limit` routes of a family after `cursor` (0 = from the start); returns the next cursor, 0 = end. Order is
-    /// that of the store, not of the prefixes.
-    pub fn routes(
-        &self,
-        family: Family,
-        cursor: u64,
-        limit: usize,
-        out: &mut Vec<RouteRow>,
-    ) -> u64 {
-        match family {
-            Family::V4 => self.routes_of::<V4>(cursor, limit, out),
-            Family::V6 => self.routes_of::<V6>(cursor, limit, out),
-        }
-    }
-
-    fn routes_of<F: Fam>(&self, cursor: u64, limit: usize, out: &mut Vec<RouteRow>) -> u64 {
-        let fib = F::fib(&self.fibs);
-        let mut at = cursor;
-        let mut left = limit;
-        while at < u64::from(fib.entries.bound()) {
-            if left == 0 {
-                return at;
-            }
-            let e = at as u32;
-            at += 1;
-            let x = &fib.entries[e];
-            if x.node == NONE || (x.head == NONE && !x.have.present()) {
-                continue;
-            }
-            left -= 1;
-            let best = self
-                .best_alias::<F>(e)
-                .map(|b| b.0)
-                .or((x.head != NONE).then_some(x.head));
-            let alias = best.map(|a| &self.aliases[a]);
-            out.push(RouteRow {
-                prefix: self.bare_prefix::<F>(x.node),
-                vrf_name: self.vrf_name(self.entry_slot::<F>(e)),
-                vrf: u16::from(self.entry_slot::<F>(e)),
-                kind: alias.map_or("aggregate", |a| kind_text(kind_of(a.kind))),
-                target: self.entry_target::<F>(e),
-                table: alias.map_or(0, |a| self.table_of(self.entry_slot::<F>(e), a.table)),
-                metric: alias.map_or(0, |a| a.metric),
-                state: self.entry_state::<F>(e),
-                action: action_text(x.have),
-                reason: if alias.is_none() {
-                    "an aggregate trap of the reserve: prefixes below it do not fit".into()
-                } else {
-                    self.entry_reason::<F>(e)
-                },
-            });
-        }
-        0
-    }
 
     fn neigh_row(&self, addr: IpAddr, ifindex: u32) -> NeighRow {
         let n = self.neighs.get(&(addr, ifindex));
@@ -530,6 +228,7 @@ impl Store {
                 .unwrap_or_default(),
             state,
             reason,
+            unreached: self.unreached(self.slot_of(ifindex), Family::of(&addr)),
         }
     }
 
@@ -563,6 +262,18 @@ impl Store {
                 None => String::new(),
             };
         }
+        let action = match o.and_then(|o| o.have.as_ref()).map(|h| h.action) {
+            Some(TND_ACT_FORWARD) => "forward",
+            Some(TND_ACT_DROP) => "drop",
+            Some(_) => "trap",
+            None => "none",
+        };
+        if reason.is_empty() && action == "trap" {
+            reason = match r.kernel {
+                Some(e) if e.kind != FdbKind::Local => self.why_text(Why::NotOffloaded(e.ifindex)),
+                _ => "an own address".into(),
+            };
+        }
         FdbRow {
             bridge: self.dev(k.bridge),
             fid,
@@ -578,6 +289,7 @@ impl Store {
             },
             kind: r.kernel.map_or("learned", |e| fdb_kind_text(e.kind)),
             state,
+            action,
             reason,
         }
     }
@@ -667,20 +379,4 @@ pub(crate) fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (&'stati
             _ => ("pending", String::new()),
         },
     }
-}
-
-fn unsupported_text(n: u8) -> &'static str {
-    use crate::model::Unsupported::*;
-    [
-        Encap,
-        SourcePrefix,
-        Attribute,
-        ResilientGroup,
-        FdbNexthop,
-        Metrics,
-        Type,
-    ]
-    .into_iter()
-    .find(|u| *u as u8 == n)
-    .map_or("", |u| u.text())
 }

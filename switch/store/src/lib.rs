@@ -434,6 +434,7 @@ impl Explanation {
             key,
             known: false,
             in_hardware: false,
+            state: "omitted",
             action: "none",
             target: String::new(),
             cost: 0,
@@ -442,7 +443,9 @@ impl Explanation {
             since_ns: 0,
             cover: String::new(),
             waiting_for: String::new(),
+            unreached: String::new(),
             innocent: Vec::new(),
+            details: Vec::new(),
             source: 0,
         }
     }

@@ -531,10 +531,11 @@ impl Store {
                 key,
                 known: true,
                 in_hardware: have.is_some(),
+                state: row.state,
                 action: have.map_or("none", |h| if h.trap { "trap" } else { "forward" }),
                 target: row.members.join(" "),
-                cost: o.map_or(0, |o| o.cost),
-                table: fail.map(|f| self.pool_name(f.table)).unwrap_or_default(),
+                cost: self.host_cost(3, o),
+                table: self.host_table(3, fail),
                 reason: row.reason,
                 since_ns: o.map_or(0, |o| o.since),
                 cover: match fail {
@@ -546,7 +547,9 @@ impl Store {
                     .filter(|f| f.full())
                     .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
                     .unwrap_or_default(),
+                unreached: String::new(),
                 innocent: Vec::new(),
+                details: Vec::new(),
                 source: members.values().next().map_or(0, |e| e.1),
             }
         })

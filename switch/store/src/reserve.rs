@@ -97,6 +97,14 @@ impl Reserve {
         self.slots.iter().position(|s| s.state == State::Used(r))
     }
 
+    /// Entries of a class that stand on the reserve.
+    pub fn users(&self, cls: Cls) -> impl Iterator<Item = u32> {
+        self.slots.iter().filter_map(move |s| match s.state {
+            State::Used(r) | State::Replacing(r) if r.cls == cls => Some(r.id),
+            _ => None,
+        })
+    }
+
     /// Lease id of a held slot.
     pub fn lease_id(&self, slot: usize) -> Option<u32> {
         match self.slots.get(slot)?.state {

@@ -68,6 +68,9 @@ pub(crate) struct Topo {
     pub reasons: HashMap<u32, String>,
     /// Why everything routed traps; empty if it doesn't.
     pub router_reason: String,
+    /// Router interfaces by table of routes ("slot"), each with why packets that come in on it never get to the routes:
+    /// of IPv4, of IPv6; empty if they do.
+    pub ingress: BTreeMap<u8, Vec<(u32, [String; 2])>>,
     /// Some router interface filters by reverse path, loosely.
     pub rpf_loose: bool,
 }
@@ -543,6 +546,7 @@ impl Store {
         self.topo.rif_moving = false;
         let mut wanted: BTreeMap<u32, Rif> = BTreeMap::new();
         let mut ingress = HashMap::new();
+        let mut gaps: BTreeMap<u8, Vec<(u32, [String; 2])>> = BTreeMap::new();
         for (i, r) in &self.links {
             let l = &r.link;
             let place = match l.kind {
@@ -592,6 +596,9 @@ impl Store {
                     flags |= TND_RIF_TRAP_ALL;
                     reason = "the interface is down".into();
                 }
+                let of = |family| self.ingress_gap(*i, family, flags, &reason);
+                let gap = [of(Family::V4), of(Family::V6)];
+                gaps.entry(vrf).or_default().push((*i, gap));
                 if !reason.is_empty() {
                     ingress.insert(*i, reason);
                 }
@@ -612,6 +619,7 @@ impl Store {
             }
         }
         self.ingress_reasons = ingress;
+        self.topo.ingress = gaps;
         let loose = wanted.values().any(|r| r.flags & TND_RIF_RPF_LOOSE != 0);
         if loose != self.topo.rpf_loose {
             self.topo.rpf_loose = loose;

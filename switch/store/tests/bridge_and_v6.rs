@@ -101,6 +101,74 @@ fn kernel_entries_become_chip_entries() {
     assert!(r.chip.fdb.is_empty());
 }
 
+/// What `show` lists and what `explain` says are the same words; who traps has a reason, who is there costs something.
+#[test]
+fn rows_and_explanations_agree() {
+    let mut r = bridged("spectrum-sn2700");
+    interface(&mut r, 3);
+    r.up(Object::Link(Link {
+        ifindex: 60,
+        name: "veth0".into(),
+        kind: LinkKind::Other("veth".into()),
+        master: BRIDGE,
+        ..swp(1)
+    }));
+    r.up(Object::Fdb(fdb(1, 11, FdbKind::Static)));
+    r.up(Object::Fdb(fdb(2, BRIDGE, FdbKind::Local)));
+    r.up(Object::Fdb(fdb(3, 60, FdbKind::Static)));
+    r.up(via("fe80::/64", 13, ""));
+    r.up(local("ff00::/8", 13, RouteType::Multicast));
+    r.settle();
+    let learned = DeviceEvent::Learn {
+        fid: 1,
+        mac: fdb(4, 0, FdbKind::Dynamic).mac,
+        port: 2,
+    };
+    r.store.device_event(learned, 5);
+    r.settle();
+    let mut said = Vec::new();
+    for (n, row) in (1..).zip(r.store.fdb()) {
+        let e = &r.store.explain_mac(fdb(n, 0, FdbKind::Local).mac)[0];
+        assert_eq!((row.state, row.action), (e.state, e.action), "{e:?}");
+        assert_eq!(row.reason, e.reason);
+        assert_eq!((e.cost, e.table.as_str()), (1, "exact-match"), "{e:?}");
+        said.push((row.state, row.action, row.reason));
+    }
+    assert_eq!(
+        said,
+        [
+            ("installed", "forward", String::new()),
+            ("installed", "trap", "an own address".into()),
+            ("installed", "trap", "veth0 is not offloaded".into()),
+            ("installed", "forward", String::new()),
+        ]
+    );
+    for family in [Family::V4, Family::V6] {
+        let mut rows = Vec::new();
+        r.store.routes(family, 0, 100, &mut rows);
+        assert!(rows.len() >= 2, "{rows:?}");
+        for row in rows {
+            let e = r.store.explain_route(row.prefix.parse().unwrap());
+            assert_eq!((row.state, row.action), (e.state, e.action), "{e:?}");
+            assert!(family == Family::V4 || e.state == "omitted", "{e:?}");
+        }
+    }
+    // no neighbour of anybody
+    let lo = Link {
+        ifindex: 1,
+        name: "lo".into(),
+        kind: LinkKind::Other("".into()),
+        ..swp(1)
+    };
+    r.up(Object::Link(lo));
+    r.up(neigh(1, "0.0.0.0", 0));
+    r.settle();
+    for row in r.store.neighbours() {
+        let e = &r.store.explain_neighbour(row.addr.parse().unwrap())[0];
+        assert_eq!((row.state, &row.reason), (e.state, &e.reason), "{e:?}");
+    }
+}
+
 /// A static entry that had no room: where its station is learned once there is some, the kernel is told, as it moves
 /// such an entry itself. What was learned before the entry came moves nothing.
 #[test]

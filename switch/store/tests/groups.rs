@@ -179,6 +179,11 @@ fn members_become_ports() {
         entry(&r, ip4(1), Some(source(1))),
         Some(Some((vec![4], false)))
     );
+    let why = &r.store.explain_group(ip4(1))[0];
+    assert_eq!(
+        (why.state, why.cost, why.table.as_str()),
+        ("installed", 1, "multicast-group")
+    );
     // the bridge looks at groups alone
     r.up(bridge(BridgeInfo {
         igmp_version: 2,

@@ -8,6 +8,7 @@
 
 mod common;
 use common::*;
+use std::net::IpAddr;
 use tandem_abi::raw::*;
 use tandem_store::model::*;
 use tandem_store::*;
@@ -87,6 +88,81 @@ fn multipath_swaps_members_by_one_update() {
     );
     assert_eq!(r.chip.lookup("10.2.0.2".parse().unwrap()), Answer::Trap);
     r.chip.accounting();
+}
+
+#[test]
+fn members_of_a_multipath_route_that_trap_are_named() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let many = vec![hop(11, "10.1.0.2"), hop(12, "10.2.0.77")];
+    r.up(Object::Route(route(
+        "20.0.0.0/8",
+        RouteNextHops::Many(many.into()),
+    )));
+    r.settle();
+    let explain = |r: &Rig| r.store.explain_route("20.0.0.0/8".parse().unwrap());
+    let e = explain(&r);
+    assert!(e.in_hardware && e.reason.is_empty(), "{e:?}");
+    assert_eq!(
+        e.details,
+        ["flows via 10.2.0.77 dev swp2 go to the CPU: this next hop is not resolved"]
+    );
+    r.del(Key::Neigh(11, "10.1.0.2".parse().unwrap()));
+    r.settle();
+    let e = explain(&r);
+    assert_eq!(r.chip.lookup("20.0.0.1".parse().unwrap()), Answer::Trap);
+    assert_eq!(e.reason, "none of its 2 next hops is resolved");
+    assert!(e.details.is_empty(), "{e:?}");
+    r.up(neigh(11, "10.1.0.2", 77));
+    r.up(neigh(12, "10.2.0.77", 78));
+    r.settle();
+    let e = explain(&r);
+    assert!(e.reason.is_empty() && e.details.is_empty(), "{e:?}");
+}
+
+/// Router interfaces look nothing up for a family that the kernel does not forward.
+#[test]
+fn forwarding_that_is_off_is_told() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(via("20.0.0.0/8", 12, "10.2.0.2"));
+    r.settle();
+    let explain = |r: &Rig| r.store.explain_route("20.0.0.0/8".parse().unwrap());
+    let set = |r: &mut Rig, scope, on| {
+        let Object::Netconf(n) = forwarding(Family::V4, scope) else {
+            unreachable!()
+        };
+        r.up(Object::Netconf(Netconf {
+            forwarding: Some(on),
+            ..n
+        }));
+        r.settle();
+    };
+    let e = explain(&r);
+    assert!(e.unreached.is_empty() && e.details.is_empty(), "{e:?}");
+    set(&mut r, ConfScope::All, true);
+    set(&mut r, ConfScope::Interface(11), false);
+    let e = explain(&r);
+    assert!(e.unreached.is_empty(), "{e:?}");
+    assert_eq!(
+        e.details,
+        [
+            "what comes in on swp1 goes to the CPU: the kernel does not forward what comes in there \
+            (net.ipv4.conf.*.forwarding is 0)"
+        ]
+    );
+    set(&mut r, ConfScope::All, false);
+    set(&mut r, ConfScope::Interface(12), false);
+    assert!(r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 == 0));
+    let off = "what comes in goes to the CPU: the kernel does not forward IPv4 (net.ipv4.ip_forward is 0)";
+    let e = explain(&r);
+    assert_eq!(e.unreached, off);
+    assert!(e.details.is_empty(), "{e:?}");
+    // the entry itself is as it should be: the audit compares it
+    assert!(e.reason.is_empty() && e.action == "forward", "{e:?}");
+    let mut rows = Vec::new();
+    r.store.routes(Family::V4, 0, 100, &mut rows);
+    assert!(rows.iter().all(|r| r.unreached == off), "{rows:?}");
+    assert_eq!(r.store.neighbours()[0].unreached, off);
+    assert!(r.store.routes_forward(Family::V4) && !r.store.routes_forward(Family::V6));
 }
 
 #[test]
@@ -204,6 +280,45 @@ fn a_host_entry_yields_to_a_more_specific_prefix() {
     );
 }
 
+/// The kernel's blackholes have no next hop (IPv4) or lo (IPv6): the chip needs none to drop.
+#[test]
+fn a_blackhole_is_dropped_by_the_chip_and_said_so() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    for (prefix, nexthops) in [
+        ("30.0.0.0/24", RouteNextHops::None),
+        ("2001:db8:30::/48", RouteNextHops::One(hop(1, ""))),
+    ] {
+        let mut x = route(prefix, nexthops);
+        x.kind = RouteType::Blackhole;
+        r.up(Object::Route(x));
+        r.settle();
+        let net: ipnet::IpNet = prefix.parse().unwrap();
+        assert_eq!(r.chip.lookup(net.addr()), Answer::Drop);
+        let e = r.store.explain_route(net);
+        assert!(
+            e.in_hardware && e.action == "drop" && e.reason.is_empty(),
+            "{e:?}"
+        );
+        let mut rows = Vec::new();
+        r.store.routes(Family::of(&net.addr()), 0, 100, &mut rows);
+        let row = rows.iter().find(|r| r.prefix == prefix).unwrap();
+        assert_eq!(
+            (row.state, row.action, row.reason.as_str()),
+            ("installed", "drop", ""),
+        );
+    }
+    // The others owe an answer, and trap.
+    let mut x = route("31.0.0.0/24", RouteNextHops::None);
+    x.kind = RouteType::Unreachable;
+    r.up(Object::Route(x));
+    r.settle();
+    let e = r.store.explain_route("31.0.0.0/24".parse().unwrap());
+    assert_eq!(
+        (e.action, e.reason.as_str()),
+        ("trap", "the kernel owes an ICMP error")
+    );
+}
+
 /// Seed 002's experiment: 0.0.0.0/0 is installed, 13.0.0.0/24 no longer fits.
 fn full(policy: Policy) -> Rig {
     let mut r = two_ports("tiny", policy);
@@ -261,6 +376,61 @@ fn full_traps_or_fails_by_policy() {
         "none"
     );
     r.chip.accounting();
+}
+
+/// What does not fit shares one trap, and that answers for a part of a larger route as well.
+#[test]
+fn an_aggregate_trap_is_told_of_all_that_it_answers_for() {
+    let mut r = two_ports("tiny", Policy::Trap);
+    r.up(via("20.16.0.0/12", 11, "10.1.0.2"));
+    for i in 0..24 {
+        r.up(via(&format!("60.0.{i}.0/24"), 12, "10.2.0.2"));
+        r.settle();
+    }
+    let lost: Vec<String> = (16..32)
+        .step_by(2)
+        .map(|i| format!("20.{i}.0.0/24"))
+        .collect();
+    for p in &lost {
+        r.up(via(p, 12, "10.2.0.2"));
+        r.settle();
+    }
+    let mut rows = Vec::new();
+    r.store.routes(Family::V4, 0, 1000, &mut rows);
+    let merged: Vec<ipnet::Ipv4Net> = rows
+        .iter()
+        .filter(|r| r.kind == "aggregate")
+        .map(|r| r.prefix.parse().unwrap())
+        .collect();
+    assert!(!merged.is_empty(), "{rows:?}");
+    let large = r.store.explain_route("20.16.0.0/12".parse().unwrap());
+    assert!(large.in_hardware && large.reason.is_empty(), "{large:?}");
+    for net in merged {
+        assert!(
+            large
+                .details
+                .iter()
+                .any(|d| d.starts_with(&format!("{net} of it goes to the CPU"))),
+            "{large:?}"
+        );
+        let e = r.store.explain_route(net.into());
+        assert!(e.in_hardware && e.action == "trap", "{e:?}");
+        assert!(e.reason.contains("an aggregate trap"), "{e:?}");
+        assert!(e.cover.is_empty(), "{e:?}");
+        assert!(e.innocent.iter().any(|p| lost.contains(p)), "{e:?}");
+        // an address there that the kernel forwards by the large route
+        let addr: IpAddr = (net.broadcast()).into();
+        assert_eq!(r.chip.lookup(addr), Answer::Trap);
+        let e = r.store.explain_route(addr.into());
+        assert_eq!((e.key.as_str(), e.action), ("20.16.0.0/12", "trap"));
+        assert_eq!(r.store.route_of(0, addr), e.key);
+        assert!(e.reason.contains("an aggregate trap"), "{e:?}");
+        assert_eq!(e.cover, net.to_string());
+    }
+    let addr: IpAddr = "20.31.255.255".parse().unwrap();
+    if r.chip.lookup(addr) != Answer::Trap {
+        assert!(r.store.explain_route(addr.into()).reason.is_empty());
+    }
 }
 
 #[test]

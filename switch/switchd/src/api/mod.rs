@@ -175,6 +175,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                         .iter()
                         .cloned()
                         .chain(core.alarms(crate::clock::now_ns()))
+                        .chain(rows::unreached(core))
                         .collect(),
                 },
                 writes: store.writes.saturating_sub(core.spared),

@@ -5,6 +5,7 @@
 //! | installed, forwards or drops | `offloaded` |
 //! | installed as a trap, or towards a next hop that is one; left out because something else catches it | `trap` |
 //! | failed, pending | the same |
+//! | whatever, without an ASIC | `pending` |
 
 use std::net::IpAddr;
 
@@ -24,14 +25,49 @@ pub(super) fn policy(p: Policy) -> &'static str {
     }
 }
 
-fn state(store: &str, action: &str, reason: &str) -> &'static str {
-    match (store, action) {
+/// What the tables say of hardware is memory while there is none.
+const NO_ASIC: &str = "no ASIC is attached: nothing is in hardware (is asicd running?)";
+
+/// What is said of an object by `show` and by `explain`: its state, and why it isn't offloaded.
+/// `store` and `action` are the store's words; what stands in the chip as it should answers for
+/// nothing, if no packet gets to it (`unreached`).
+fn judge(
+    attached: bool,
+    store: &str,
+    action: &str,
+    reason: String,
+    unreached: String,
+) -> (&'static str, Option<String>) {
+    if !attached {
+        return ("pending", some(NO_ASIC.into()));
+    }
+    let reason = if store == "installed" && reason.is_empty() {
+        unreached
+    } else {
+        reason
+    };
+    let state = match (store, action) {
         ("installed", "trap") | ("omitted" | "trap", _) => "trap",
         ("installed", _) if reason.is_empty() => "offloaded",
         ("installed", _) => "trap",
         ("failed", _) => "failed",
         _ => "pending",
-    }
+    };
+    (state, some(reason))
+}
+
+fn attached(core: &Core) -> bool {
+    core.epoch() != 0
+}
+
+/// Routes of the default VRF that no packet gets to.
+pub(super) fn unreached(core: &Core) -> impl Iterator<Item = String> {
+    [(Family::V4, "IPv4"), (Family::V6, "IPv6")]
+        .into_iter()
+        .filter(|(f, _)| core.store.routes_forward(*f))
+        .map(|(f, name)| (core.store.unreached(0, f), name))
+        .filter(|(why, _)| !why.is_empty())
+        .map(|(why, name)| format!("{name} routes: {why}"))
 }
 
 fn some(text: String) -> Option<String> {
@@ -59,6 +95,7 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
         .map(|p| {
             let link = core.shadow.links.get(&p.ifindex);
             let reason = core.store.port_reason(p.ifindex);
+            let (state, reason) = judge(attached(core), "installed", "", reason, String::new());
             Port {
                 name: p.name.clone(),
                 port: p.port,
@@ -71,13 +108,8 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
                     .and_then(|l| core.shadow.links.get(&l.master))
                     .filter(|m| m.bridge)
                     .map_or_else(String::new, |m| m.name.clone()),
-                state: if reason.is_empty() {
-                    "offloaded"
-                } else {
-                    "trap"
-                }
-                .into(),
-                reason: some(reason),
+                state: state.into(),
+                reason,
                 ..Port::default()
             }
         })
@@ -86,6 +118,8 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
 
 fn route(core: &Core, family: Family, r: RouteRow) -> Route {
     let prefix = r.key();
+    let attached = attached(core);
+    let (state, reason) = judge(attached, r.state, r.action, r.reason, r.unreached);
     let desired = match (r.kind, r.target.is_empty()) {
         ("unicast", false) => r.target,
         (kind, true) => kind.into(),
@@ -102,9 +136,9 @@ fn route(core: &Core, family: Family, r: RouteRow) -> Route {
         table: r.table,
         metric: r.metric,
         desired,
-        installed: r.action.into(),
-        state: state(r.state, r.action, &r.reason).into(),
-        reason: some(r.reason),
+        installed: if attached { r.action } else { "none" }.into(),
+        state: state.into(),
+        reason,
         source: if r.table == 0 {
             "switchd".into()
         } else {
@@ -177,6 +211,7 @@ pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
                 .get(n.dev.as_str())
                 .zip(addr)
                 .and_then(|(i, a)| core.shadow.neighbours.get(&(*i, a)));
+            let (state, reason) = judge(attached(core), n.state, "forward", n.reason, n.unreached);
             Neighbour {
                 family: if addr.is_some_and(|a| a.is_ipv6()) {
                     "ipv6"
@@ -188,8 +223,8 @@ pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
                 dev: n.dev,
                 mac: n.mac,
                 kernel_state: info.map_or("none", |i| nud_text(i.state)).into(),
-                state: state(n.state, "forward", &n.reason).into(),
-                reason: some(n.reason),
+                state: state.into(),
+                reason,
             }
         })
         .collect()
@@ -200,15 +235,19 @@ pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) ->
     core.store
         .filters()
         .into_iter()
-        .map(|f| AclRule {
-            dev: f.dev,
-            hook: if f.egress { "egress" } else { "ingress" }.into(),
-            pref: f.priority,
-            handle: f.handle,
-            rule: f.text,
-            packets: packets.get(&f.counter).copied(),
-            state: state(f.state, "forward", &f.reason).into(),
-            reason: some(f.reason),
+        .map(|f| {
+            let (state, reason) =
+                judge(attached(core), f.state, "forward", f.reason, String::new());
+            AclRule {
+                dev: f.dev,
+                hook: if f.egress { "egress" } else { "ingress" }.into(),
+                pref: f.priority,
+                handle: f.handle,
+                rule: f.text,
+                packets: packets.get(&f.counter).copied(),
+                state: state.into(),
+                reason,
+            }
         })
         .collect()
 }
@@ -218,18 +257,21 @@ pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
     core.store
         .fdb()
         .into_iter()
-        .map(|f: FdbRow| Fdb {
-            mac: f.mac,
-            bridge: f.bridge,
-            fid: core.ids.chip_fid(f.fid),
-            dev: f.dev,
-            kind: match f.kind {
-                "extern_learn" | "dynamic" => "learned",
-                other => other,
+        .map(|f: FdbRow| {
+            let (state, reason) = judge(attached(core), f.state, f.action, f.reason, String::new());
+            Fdb {
+                mac: f.mac,
+                bridge: f.bridge,
+                fid: core.ids.chip_fid(f.fid),
+                dev: f.dev,
+                kind: match f.kind {
+                    "extern_learn" | "dynamic" => "learned",
+                    other => other,
+                }
+                .into(),
+                state: state.into(),
+                reason,
             }
-            .into(),
-            state: state(f.state, "forward", &f.reason).into(),
-            reason: some(f.reason),
         })
         .collect()
 }
@@ -239,14 +281,18 @@ pub(super) fn mdb(core: &Core) -> Vec<Group> {
     core.store
         .mdb()
         .into_iter()
-        .map(|g: MdbRow| Group {
-            group: g.group,
-            source: some(g.source),
-            bridge: g.bridge,
-            vlan: g.vlan,
-            members: g.members,
-            state: state(g.state, "forward", &g.reason).into(),
-            reason: some(g.reason),
+        .map(|g: MdbRow| {
+            let (state, reason) =
+                judge(attached(core), g.state, "forward", g.reason, String::new());
+            Group {
+                group: g.group,
+                source: some(g.source),
+                bridge: g.bridge,
+                vlan: g.vlan,
+                members: g.members,
+                state: state.into(),
+                reason,
+            }
         })
         .collect()
 }
@@ -352,9 +398,7 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
     match what {
         Question::Route(..) => {
             let net: IpNet = e.key.parse().ok()?;
-            Some(slow.count(|a| {
-                net.contains(&a) && core.store.explain_route(IpNet::from(a)).key == e.key
-            }))
+            Some(slow.count(|a| net.contains(&a) && core.store.route_of(0, a) == e.key))
         }
         Question::Neighbour(addr) => Some(slow.count(|a| a == *addr)),
         Question::Mac(_) | Question::Group(_) => None,
@@ -367,27 +411,19 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
         answer.reason = some(e.reason);
         return;
     }
+    let attached = attached(core);
+    let (state, reason) = judge(attached, e.state, e.action, e.reason, e.unreached);
     answer.object = if e.target.is_empty() {
         e.key
     } else {
         format!("{} {}", e.key, e.target)
     };
-    answer.in_hardware = e.in_hardware && e.action != "trap" && e.reason.is_empty();
-    answer.state = if e.in_hardware {
-        if answer.in_hardware {
-            "offloaded"
-        } else {
-            "trap"
-        }
-    } else if e.waiting_for.contains("slot") || (!e.reason.is_empty() && e.cover.is_empty()) {
-        "failed"
-    } else if !e.reason.is_empty() {
-        "trap"
-    } else {
-        "pending"
+    answer.in_hardware = state == "offloaded";
+    answer.state = state.into();
+    answer.reason = reason;
+    if !attached {
+        return;
     }
-    .into();
-    answer.reason = some(e.reason);
     if e.since_ns != 0 {
         answer.since_s = Some(clock::now_ns().saturating_sub(e.since_ns) as f64 / 1e9);
     }
@@ -408,6 +444,7 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
             format!("{} catches its packets meanwhile", e.cover)
         });
     }
+    answer.details.extend(e.details);
     if !e.waiting_for.is_empty() {
         answer.details.push(format!("waits for {}", e.waiting_for));
     }
@@ -425,6 +462,33 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With the judgements of all that is listed and explained.
+    #[test]
+    fn one_judgement_for_rows_and_explanations() {
+        let said = |attached, store, action, reason: &str, unreached: &str| {
+            let (state, why) = judge(attached, store, action, reason.into(), unreached.into());
+            (state, why.unwrap_or_default())
+        };
+        for (store, action, reason, unreached, state, why) in [
+            ("installed", "forward", "", "", "offloaded", ""),
+            ("installed", "drop", "", "", "offloaded", ""),
+            ("installed", "forward", "", "no way in", "trap", "no way in"),
+            ("installed", "trap", "own", "no way in", "trap", "own"),
+            ("omitted", "none", "parser", "", "trap", "parser"),
+            ("failed", "none", "full", "no way in", "failed", "full"),
+            ("pending", "none", "", "no way in", "pending", ""),
+        ] {
+            assert_eq!(
+                said(true, store, action, reason, unreached),
+                (state, why.into())
+            );
+            // whatever the store remembers of it
+            let (state, why) = said(false, store, action, reason, unreached);
+            assert_eq!(state, "pending");
+            assert!(why.contains("no ASIC is attached"), "{why}");
+        }
+    }
 
     #[test]
     fn questions_are_read_as_people_write_them() {

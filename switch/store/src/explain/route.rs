@@ -1,0 +1,461 @@
+//! Why a prefix is, or is not, in hardware, and the rows of `show routes`.
+
+use crate::api::{Explanation, RouteRow};
+use crate::fib::{Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of};
+use crate::hw::table::{HwBody, Obj};
+use crate::hw::{Cls, DepState, Fail, Ref};
+use crate::model::RouteType;
+use crate::paths::Target;
+use crate::{Family, Store};
+use ipnet::IpNet;
+use tandem_abi::raw::*;
+use tandem_cover::NONE;
+
+fn kind_text(k: RouteType) -> &'static str {
+    match k {
+        RouteType::Unicast => "unicast",
+        RouteType::Local => "local",
+        RouteType::Broadcast => "broadcast",
+        RouteType::Anycast => "anycast",
+        RouteType::Multicast => "multicast",
+        RouteType::Blackhole => "blackhole",
+        RouteType::Unreachable => "unreachable",
+        RouteType::Prohibit => "prohibit",
+        RouteType::Throw => "throw",
+    }
+}
+
+/// An entry that is nobody's route.
+const AGGREGATE: &str = "an aggregate trap of the reserve: prefixes below it do not fit";
+
+fn action_text(c: Content) -> &'static str {
+    match c.action {
+        TND_ACT_FORWARD => "forward",
+        TND_ACT_TRAP => "trap",
+        TND_ACT_DROP => "drop",
+        _ => "none",
+    }
+}
+
+impl Store {
+    fn target_fail(&self, c: Content) -> Option<&Fail> {
+        match c.dep()? {
+            Ref {
+                cls: Cls::Nexthop,
+                id,
+            } => self.hw.nexthops.get(id)?.fail.as_ref(),
+            Ref { id, .. } => self.hw.nhgs.get(id)?.fail.as_ref(),
+        }
+    }
+
+    fn entry_reason<F: Fam>(&self, e: u32) -> String {
+        let fib = F::fib(&self.fibs);
+        let x = &fib.entries[e];
+        if self.is_aggregate::<F>(e) {
+            return AGGREGATE.into();
+        }
+        if x.head == NONE {
+            return "the kernel has it no more: it is on its way out".into();
+        }
+        if let Some(f) = self.fails.get(&Ref::new(F::CLS, e)) {
+            return self.fail_text(f);
+        }
+        if x.is(F_PARSER) {
+            return "the parser sends such packets to the CPU before any lookup".into();
+        }
+        if x.is(F_OMIT) {
+            return "the prefix above it goes to the CPU as well: no entry is needed".into();
+        }
+        if !self.slot_stands(self.entry_slot::<F>(e)) {
+            let id = u32::from(self.entry_slot::<F>(e)) - 1;
+            return match self.hw.vrfs.get(id).and_then(|o| o.fail.as_ref()) {
+                Some(f) => format!("its VRF: {}", self.fail_text(f)),
+                None => "its VRF is not in hardware yet".into(),
+            };
+        }
+        if self.has_tos::<F>(e) {
+            return "a route of this prefix has a TOS".into();
+        }
+        if let Some((a, c)) = self.best_alias::<F>(e) {
+            let alias = &self.aliases[a];
+            if alias.table != 0 && self.shadowed::<F>(e) {
+                return "a wider route of the local table answers first".into();
+            }
+            if alias.unsupported != 0 {
+                return unsupported_text(alias.unsupported).into();
+            }
+            let path = &self.paths.sets[alias.path];
+            match kind_of(alias.kind) {
+                RouteType::Unicast => match path.target {
+                    Target::Trap(w) => return self.why_text(w),
+                    Target::Connected(_) => {
+                        return "a connected route: hosts have entries of their own".into();
+                    }
+                    _ => {}
+                },
+                // it needs no next hop, whatever the kernel names: none, or lo (IPv6)
+                RouteType::Blackhole => {}
+                RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
+                    return "an own address".into();
+                }
+                RouteType::Unreachable | RouteType::Prohibit => {
+                    return "the kernel owes an ICMP error".into();
+                }
+                _ => return "this route type is not offloaded".into(),
+            }
+            let n = fib.cover.forced(x.node);
+            if n > 0 {
+                return format!("it would answer for {n} more specific prefixes that do not fit");
+            }
+            if let Some(f) = self.target_fail(c) {
+                return format!("next hop: {}", self.fail_text(f));
+            }
+            if x.is(F_DEPEND) {
+                return "what it refers to is not in hardware".into();
+            }
+            let (unresolved, all) = self.unresolved(c);
+            if all && c.kind == TND_RT_NEXTHOP {
+                return "its next hop is not resolved".into();
+            }
+            if all {
+                return format!("none of its {} next hops is resolved", unresolved.len());
+            }
+            return String::new();
+        }
+        "every next hop is dead".into()
+    }
+
+    /// Next hops of a route's content that stand in the chip without a neighbour's address, and whether these are all
+    /// that it has: each sends the flows that it gets to the CPU.
+    fn unresolved(&self, c: Content) -> (Vec<u32>, bool) {
+        let members: Vec<u32> = match c.kind {
+            TND_RT_NEXTHOP => vec![c.target],
+            TND_RT_NHG => match self.hw.nhgs.get(c.target).and_then(|g| g.have.as_ref()) {
+                Some(g) => g.members.iter().map(|m| m.0).collect(),
+                None => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        let count = members.len();
+        let open = |id: &u32| {
+            let o = self.hw.nexthops.get(*id).and_then(|o| o.have.as_ref());
+            o.is_some_and(|n| n.mac.is_none())
+        };
+        let out: Vec<u32> = members.into_iter().filter(open).collect();
+        let all = count > 0 && out.len() == count;
+        (out, all)
+    }
+
+    /// Which of its next hops trap, where others forward.
+    fn member_details<F: Fam>(&self, e: u32) -> Vec<String> {
+        let Some((_, c)) = self.best_alias::<F>(e) else {
+            return Vec::new();
+        };
+        let (unresolved, all) = self.unresolved(c);
+        let named = unresolved.into_iter().filter(|_| !all);
+        named
+            .filter_map(|id| self.paths.gateway_info.get(id as usize)?.as_ref())
+            .map(|g| {
+                let dev = self.dev(g.ifindex);
+                format!(
+                    "flows via {} dev {dev} go to the CPU: this next hop is not resolved",
+                    g.addr
+                )
+            })
+            .collect()
+    }
+
+    fn entry_state<F: Fam>(&self, e: u32) -> &'static str {
+        let fib = F::fib(&self.fibs);
+        let x = &fib.entries[e];
+        if self.is_aggregate::<F>(e) {
+            "installed"
+        } else if x.is(F_FAILED) {
+            "failed"
+        } else if x.is(F_PARSER | F_OMIT) {
+            "omitted"
+        } else if !self.slot_stands(self.entry_slot::<F>(e)) {
+            let vrf = self.hw.vrfs.get(u32::from(self.entry_slot::<F>(e)) - 1);
+            match vrf.and_then(|o| o.fail.as_ref()) {
+                Some(_) => "failed",
+                None => "pending",
+            }
+        } else if x.have.present() && x.have == x.want.on_chip() {
+            "installed"
+        } else if x.have.is_trap() && x.want.present() {
+            // In hardware, as a trap: forced, or its target does not fit.
+            "installed"
+        } else {
+            "pending"
+        }
+    }
+
+    fn entry_target<F: Fam>(&self, e: u32) -> String {
+        match self.best_alias::<F>(e) {
+            Some((a, _)) => self.path_text(&self.paths.sets[self.aliases[a].path]),
+            None => String::new(),
+        }
+    }
+
+    pub(super) fn prefix_text<F: Fam>(&self, node: u32) -> String {
+        let text = self.bare_prefix::<F>(node);
+        match F::fib(&self.fibs).cover.prefix(node).0.slot() {
+            0 => text,
+            slot => format!("{text} vrf {}", self.vrf_name(slot)),
+        }
+    }
+
+    /// The prefix without its VRF.
+    fn bare_prefix<F: Fam>(&self, node: u32) -> String {
+        let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
+        format!("{}/{}", bits.to_ip(), len.saturating_sub(SLOT_BITS))
+    }
+
+    /// The slot of an entry.
+    fn entry_slot<F: Fam>(&self, e: u32) -> u8 {
+        let fib = F::fib(&self.fibs);
+        fib.cover.prefix(fib.entries[e].node).0.slot()
+    }
+
+    fn explain_route_of<F: Fam>(&self, slot: u8, net: IpNet) -> Explanation {
+        let fib = F::fib(&self.fibs);
+        let bits = F::new(slot, net.addr());
+        let len = net.prefix_len() + SLOT_BITS;
+        let exact = fib
+            .cover
+            .find(bits, len)
+            .filter(|&n| fib.cover.in_kernel(n));
+        // A host address that is no prefix of its own: the route that answers for it.
+        let node = match exact {
+            Some(n) => Some(n),
+            None if len == F::WIDTH => fib.cover.kernel_match(bits),
+            None => fib
+                .cover
+                .find(bits, len)
+                .filter(|&n| fib.at_node(n).is_some()),
+        };
+        let Some((node, e)) = node.and_then(|n| Some((n, fib.at_node(n)?))) else {
+            return Explanation::unknown(net.to_string());
+        };
+        let x = &fib.entries[e];
+        let fail = self.fails.get(&Ref::new(F::CLS, e));
+        // An aggregate trap stands for others: none of the kernel's prefixes is installed by it.
+        let aggregate = self.is_aggregate::<F>(e);
+        let stands = aggregate || x.have.present() && fib.cover.is_installed(node);
+        let mut reason = self.entry_reason::<F>(e);
+        let mut action = action_text(x.have);
+        let below = if stands && reason.is_empty() {
+            self.aggregates_below::<F>(node)
+        } else {
+            Vec::new()
+        };
+        // The chip takes the longest match, also where the kernel has no such prefix.
+        let first = (stands && reason.is_empty() && exact.is_none() && len == F::WIDTH)
+            .then(|| fib.cover.hardware_match(bits))
+            .flatten()
+            .filter(|&n| fib.at_node(n).is_some_and(|e| self.is_aggregate::<F>(e)));
+        let cover = if first.is_some() {
+            reason = format!("{AGGREGATE}, and it answers first");
+            action = "trap";
+            first
+        } else if stands || x.is(F_PARSER) {
+            None
+        } else {
+            fib.cover.cover_of(node)
+        };
+        let mut innocent = Vec::new();
+        if let Some(c) = cover.or(aggregate.then_some(node)) {
+            let (b, l) = fib.cover.prefix(c);
+            let mut budget = 4096;
+            fib.cover.each_below(b, l, |n, v| {
+                budget -= 1;
+                let y = &fib.entries[v];
+                if n != node && y.is(F_FAILED) && fib.cover.cover_of(n) == Some(c) {
+                    innocent.push(self.prefix_text::<F>(n));
+                }
+                innocent.len() < 8 && budget > 0
+            });
+            if fib
+                .at_node(c)
+                .is_some_and(|v| fib.entries[v].want.present() && !fib.entries[v].want.is_trap())
+                && c != node
+            {
+                innocent.insert(0, self.prefix_text::<F>(c));
+            }
+        }
+        let mut details = Vec::new();
+        let family = Self::family_of::<F>();
+        if first.is_none() && stands && reason.is_empty() {
+            details = self.ingress_details(slot, family);
+            details.extend(self.member_details::<F>(e));
+            details.extend(below.iter().map(|&n| {
+                let what = self.prefix_text::<F>(n);
+                format!("{what} of it goes to the CPU: {AGGREGATE}")
+            }));
+        }
+        let table = match self.config.route_pools[Self::family_index::<F>()] {
+            Some(p) => self.pool_name(p),
+            None => String::new(),
+        };
+        Explanation {
+            key: self.prefix_text::<F>(node),
+            known: true,
+            in_hardware: stands,
+            state: self.entry_state::<F>(e),
+            action,
+            target: self.entry_target::<F>(e),
+            cost: u32::from(stands) * self.config.route_cost[Self::family_index::<F>()].max(1),
+            table: fail.map_or(table, |f| self.pool_name(f.table)),
+            unreached: self.unreached(slot, family),
+            reason,
+            since_ns: fail.map_or(u64::from(x.since) << 27, |f| f.since),
+            cover: match cover {
+                Some(c) if c == node => format!("{} as a trap", self.prefix_text::<F>(c)),
+                Some(c) => self.prefix_text::<F>(c),
+                None => String::new(),
+            },
+            waiting_for: match fail {
+                Some(f) if f.full() => format!("a free slot in {}", self.pool_name(f.table)),
+                Some(_) => "the hardware".into(),
+                None if x
+                    .want
+                    .dep()
+                    .is_some_and(|d| self.peek(d) == DepState::Pending) =>
+                {
+                    "its next hop".into()
+                }
+                None => String::new(),
+            },
+            innocent,
+            details,
+            source: if x.head == NONE {
+                0
+            } else {
+                self.aliases[x.head].source
+            },
+        }
+    }
+
+    /// The chip's entry is nobody's route: a trap that stands for prefixes below it.
+    fn is_aggregate<F: Fam>(&self, e: u32) -> bool {
+        let fib = F::fib(&self.fibs);
+        let x = &fib.entries[e];
+        !x.want.present() && x.have.present() && fib.cover.aggregate(x.node)
+    }
+
+    /// Aggregate traps that answer for a part of this prefix: few, each on a slot of the reserve.
+    fn aggregates_below<F: Fam>(&self, node: u32) -> Vec<u32> {
+        let fib = F::fib(&self.fibs);
+        let mut out: Vec<u32> = self
+            .reserve
+            .users(F::CLS)
+            .filter(|&e| self.is_aggregate::<F>(e))
+            .map(|e| fib.entries[e].node)
+            .filter(|&n| fib.cover.kernel_parent(n) == Some(node))
+            .collect();
+        out.sort_unstable();
+        out
+    }
+
+    fn family_of<F: Fam>() -> Family {
+        match F::CLS {
+            Cls::Route6 => Family::V6,
+            _ => Family::V4,
+        }
+    }
+
+    fn peek(&self, r: Ref) -> DepState {
+        fn look<B: HwBody>(o: Option<&Obj<B>>) -> DepState {
+            match o {
+                Some(o) if o.have.is_some() => DepState::Ready,
+                Some(o) if o.fail.is_some() => DepState::Failed,
+                _ => DepState::Pending,
+            }
+        }
+        match r.cls {
+            Cls::Nexthop => look(self.hw.nexthops.get(r.id)),
+            _ => look(self.hw.nhgs.get(r.id)),
+        }
+    }
+
+    /// Why is this prefix in hardware, or not? A host address stands for the route that answers for it.
+    pub fn explain_route(&self, prefix: IpNet) -> Explanation {
+        self.explain_route_in(0, prefix)
+    }
+
+    /// The same of a VRF's table; `slot` is that of [`Store::vrf_slot`], 0 the default one's.
+    pub fn explain_route_in(&self, slot: u8, prefix: IpNet) -> Explanation {
+        match prefix {
+            IpNet::V4(_) => self.explain_route_of::<V4>(slot, prefix.trunc()),
+            IpNet::V6(_) => self.explain_route_of::<V6>(slot, prefix.trunc()),
+        }
+    }
+
+    /// Up to `limit` routes of a family after `cursor` (0 = from the start); returns the next cursor, 0 = end. Order is
+    /// that of the store, not of the prefixes.
+    pub fn routes(
+        &self,
+        family: Family,
+        cursor: u64,
+        limit: usize,
+        out: &mut Vec<RouteRow>,
+    ) -> u64 {
+        match family {
+            Family::V4 => self.routes_of::<V4>(cursor, limit, out),
+            Family::V6 => self.routes_of::<V6>(cursor, limit, out),
+        }
+    }
+
+    fn routes_of<F: Fam>(&self, cursor: u64, limit: usize, out: &mut Vec<RouteRow>) -> u64 {
+        let fib = F::fib(&self.fibs);
+        let mut at = cursor;
+        let mut left = limit;
+        while at < u64::from(fib.entries.bound()) {
+            if left == 0 {
+                return at;
+            }
+            let e = at as u32;
+            at += 1;
+            let x = &fib.entries[e];
+            if x.node == NONE || (x.head == NONE && !x.have.present()) {
+                continue;
+            }
+            left -= 1;
+            let best = self
+                .best_alias::<F>(e)
+                .map(|b| b.0)
+                .or((x.head != NONE).then_some(x.head));
+            let alias = best.map(|a| &self.aliases[a]);
+            out.push(RouteRow {
+                prefix: self.bare_prefix::<F>(x.node),
+                vrf_name: self.vrf_name(self.entry_slot::<F>(e)),
+                vrf: u16::from(self.entry_slot::<F>(e)),
+                kind: alias.map_or("aggregate", |a| kind_text(kind_of(a.kind))),
+                target: self.entry_target::<F>(e),
+                table: alias.map_or(0, |a| self.table_of(self.entry_slot::<F>(e), a.table)),
+                metric: alias.map_or(0, |a| a.metric),
+                state: self.entry_state::<F>(e),
+                action: action_text(x.have),
+                reason: self.entry_reason::<F>(e),
+                unreached: self.unreached(self.entry_slot::<F>(e), Self::family_of::<F>()),
+            });
+        }
+        0
+    }
+}
+
+fn unsupported_text(n: u8) -> &'static str {
+    use crate::model::Unsupported::*;
+    [
+        Encap,
+        SourcePrefix,
+        Attribute,
+        ResilientGroup,
+        FdbNexthop,
+        Metrics,
+        Type,
+    ]
+    .into_iter()
+    .find(|u| *u as u8 == n)
+    .map_or("", |u| u.text())
+}
