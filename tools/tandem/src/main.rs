@@ -4,6 +4,7 @@
 
 mod args;
 mod batch;
+mod config;
 mod driver;
 mod frame;
 mod lifecycle;

@@ -1,10 +1,10 @@
 //! `tandem status`, `explain`, `sync`, `audit` and `fault`: one question, one answer.
 
 use crate::args::{ExplainKind, Fault, Port};
-use crate::lifecycle;
 use crate::out::Out;
 use crate::table::{cell, left, render};
 use crate::{Usage, Verdict};
+use crate::{config, lifecycle};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -294,7 +294,7 @@ pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
                 let body = json!({"port": port, "kind": kind, "packets": rate});
                 let mut v: Value =
                     Client::to(instance, Daemon::Switchd).post("/v1/storm", &body)?;
-                let until = lifecycle::keep_storm(instance, port, kind, rate)?;
+                let until = config::keep_storm(instance, port, kind, rate)?;
                 if let (Value::Object(o), Some(until)) = (&mut v, &until) {
                     o.insert("until".into(), json!(until));
                 }

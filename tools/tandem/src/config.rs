@@ -1,0 +1,323 @@
+//! What a switch is started with: the command line of `tandem up`, its file, and the instance's `config.toml`.
+
+use crate::Usage;
+use crate::args::Up;
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use tandem_mgmt::{Daemon, Instance};
+
+const DEFAULT_PROFILE: &str = "spectrum-sn2700";
+
+/// What `-f FILE` may say; the instance's own config.toml has the same form.
+#[derive(Serialize, Deserialize, Default, Clone, PartialEq, Eq, Debug)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Chip profile
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// `trap` or `fail`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Charge the chip's latencies
+    pub latency: bool,
+    /// Log level
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// `swp1 = "eth3"`
+    pub ports: BTreeMap<String, String>,
+    /// `swp1 = 4`: ports that are split
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub split: BTreeMap<String, u16>,
+    /// `[storm.swp1]`, `broadcast = 500`: packets a second by kind, by port
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub storm: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl Config {
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        let config: Config = toml::from_str(&text)
+            .map_err(|e| Usage(format!("{}: {}", path.display(), e.message())))?;
+        for (name, cable) in &config.ports {
+            check_port(name, cable)?;
+        }
+        if let Some(p) = config
+            .policy
+            .as_deref()
+            .filter(|p| !["trap", "fail"].contains(p))
+        {
+            bail!(Usage(format!(
+                "{}: policy is trap or fail, not {p}",
+                path.display()
+            )));
+        }
+        Ok(config)
+    }
+
+    /// The file's or the last start's settings with the command line's laid over.
+    pub fn resolve(instance: &Instance, up: &Up) -> Result<Self> {
+        let last = instance.config_file();
+        let mut config = match &up.file {
+            Some(path) => Self::read(path)?,
+            // `tandem up` alone starts what was there before
+            None if up.ports.is_empty() && up.splits.is_empty() && last.exists() => {
+                Self::read(&last)?
+            }
+            None => Config::default(),
+        };
+        if let Some(p) = &up.profile {
+            config.profile = Some(p.clone());
+        }
+        if let Some(p) = up.policy {
+            config.policy = Some(p.as_str().into());
+        }
+        if let Some(l) = &up.log {
+            config.log = Some(l.clone());
+        }
+        config.latency |= up.latency;
+        for port in &up.ports {
+            let Some((name, cable)) = port.split_once('=') else {
+                bail!(Usage(format!(
+                    "--port {port}: wanted swpN=CABLE, such as swp1=eth3"
+                )));
+            };
+            check_port(name, cable)?;
+            config.ports.insert(name.into(), cable.into());
+        }
+        for split in &up.splits {
+            let parts = split
+                .split_once('=')
+                .and_then(|(name, parts)| Some((name, parts.parse().ok()?)));
+            let Some((name, parts)) = parts else {
+                bail!(Usage(format!(
+                    "--split {split}: wanted swpN=PARTS, such as swp1=4"
+                )));
+            };
+            config.split.insert(name.into(), parts);
+        }
+        Ok(config)
+    }
+
+    pub fn profile(&self) -> &str {
+        self.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
+    }
+
+    /// The daemon's own command line.
+    pub fn words(&self, instance: &Instance, daemon: Daemon) -> Vec<String> {
+        let mut w = vec!["--name".to_owned(), instance.name().to_owned()];
+        match daemon {
+            Daemon::Asicd => {
+                w.extend(["--profile".into(), self.profile().into()]);
+                for (name, cable) in &self.ports {
+                    w.extend(["--port".into(), format!("{name}={cable}")]);
+                }
+                if self.latency {
+                    w.push("--latency".into());
+                }
+            }
+            Daemon::Switchd => {
+                if let Some(p) = &self.policy {
+                    w.extend(["--policy".into(), p.clone()]);
+                }
+                for (name, parts) in &self.split {
+                    w.extend(["--split".into(), format!("{name}={parts}")]);
+                }
+                for (name, kinds) in &self.storm {
+                    for (kind, rate) in kinds {
+                        w.extend(["--storm".into(), format!("{name}={kind}:{rate}")]);
+                    }
+                }
+            }
+        }
+        if let Some(l) = &self.log {
+            w.extend(["--log".into(), l.clone()]);
+        }
+        w
+    }
+}
+
+fn check_port(name: &str, cable: &str) -> Result<()> {
+    let number = name
+        .strip_prefix("swp")
+        .and_then(|n| n.parse::<u16>().ok())
+        .filter(|n| *n > 0);
+    if number.is_none() {
+        bail!(Usage(format!(
+            "{name} is no port name: wanted swp1, swp2, …"
+        )));
+    }
+    if cable.is_empty() {
+        bail!(Usage(format!("{name} has no cable: wanted {name}=IFACE")));
+    }
+    Ok(())
+}
+
+/// Keeps a limit that switchd has taken (`rate` 0: it has none any more) for the next `tandem up`. If somebody else started
+/// the daemons: where it can be kept.
+pub fn keep_storm(
+    instance: &Instance,
+    port: &str,
+    kind: &str,
+    rate: u64,
+) -> Result<Option<String>> {
+    if !instance.config_file().exists() {
+        return Ok(Some(format!(
+            "it holds until both daemons have stopped: instance {} was not started by tandem up, put it into [storm.{port}] of its file",
+            instance.name()
+        )));
+    }
+    let mut config = Config::read(&instance.config_file())?;
+    let kinds = config.storm.entry(port.to_owned()).or_default();
+    match rate {
+        0 => kinds.remove(kind),
+        _ => kinds.insert(kind.to_owned(), rate),
+    };
+    config.storm.retain(|_, kinds| !kinds.is_empty());
+    save(instance, &config)?;
+    Ok(None)
+}
+
+/// What `tandem up` alone repeats: settings that a chip has started with.
+pub fn save(instance: &Instance, config: &Config) -> Result<()> {
+    let file = instance.config_file();
+    fs::write(&file, toml::to_string(config)?).with_context(|| format!("write {}", file.display()))
+}
+
+impl Config {
+    /// Whether nothing in it depends on the folder that `tandem up` was called from.
+    pub fn paths_are_absolute(&self) -> bool {
+        let files = self
+            .ports
+            .values()
+            .filter_map(|c| c.strip_prefix("pcap:").or_else(|| c.strip_prefix("dgram:")));
+        files
+            .flat_map(|f| f.split(','))
+            .all(|p| p.starts_with('/') || !p.contains(['/', '.']))
+            && !self.profile().trim_start_matches('/').contains('/')
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn up(file: Option<PathBuf>, ports: &[&str]) -> Up {
+        Up {
+            profile: None,
+            ports: ports.iter().map(|p| (*p).to_owned()).collect(),
+            file,
+            policy: None,
+            splits: Vec::new(),
+            latency: false,
+            log: None,
+            timeout: 1.0,
+            exec: None,
+        }
+    }
+
+    pub fn instance(name: &str) -> (PathBuf, Instance) {
+        let dir = std::env::temp_dir().join(format!("tandem-cli-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let i = Instance::in_dir(&dir, "t").unwrap();
+        i.create_dir().unwrap();
+        (dir, i)
+    }
+
+    #[test]
+    fn options_win_over_the_file() {
+        let (dir, i) = instance("options");
+        let file = dir.join("a.toml");
+        fs::write(
+            &file,
+            "profile = \"tiny\"\npolicy = \"fail\"\n[ports]\nswp1 = \"eth1\"\nswp2 = \"eth2\"\n",
+        )
+        .unwrap();
+        let c = Config::resolve(&i, &up(Some(file), &["swp2=tap:x"])).unwrap();
+        assert_eq!(c.profile(), "tiny");
+        assert_eq!(c.ports["swp1"], "eth1");
+        assert_eq!(c.ports["swp2"], "tap:x");
+        assert_eq!(
+            c.words(&i, Daemon::Switchd),
+            ["--name", "t", "--policy", "fail"]
+        );
+        assert_eq!(
+            c.words(&i, Daemon::Asicd),
+            [
+                "--name",
+                "t",
+                "--profile",
+                "tiny",
+                "--port",
+                "swp1=eth1",
+                "--port",
+                "swp2=tap:x"
+            ]
+        );
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn up_alone_repeats_the_last_start() {
+        let (dir, i) = instance("again");
+        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
+        fs::write(i.config_file(), toml::to_string(&first).unwrap()).unwrap();
+        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_storm_limit_is_there_at_the_next_start() {
+        let (dir, i) = instance("storm");
+        let told = keep_storm(&i, "swp1", "broadcast", 500).unwrap();
+        assert!(
+            told.unwrap().contains("[storm.swp1]"),
+            "nobody said tandem up"
+        );
+        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
+        save(&i, &first).unwrap();
+        for (kind, rate) in [("broadcast", 500), ("multicast", 9), ("broadcast", 600)] {
+            assert_eq!(keep_storm(&i, "swp1", kind, rate).unwrap(), None);
+        }
+        let again = Config::resolve(&i, &up(None, &[])).unwrap();
+        assert_eq!(again.ports, first.ports);
+        assert_eq!(
+            again.words(&i, Daemon::Switchd)[2..],
+            [
+                "--storm",
+                "swp1=broadcast:600",
+                "--storm",
+                "swp1=multicast:9"
+            ]
+        );
+        for kind in ["broadcast", "multicast"] {
+            keep_storm(&i, "swp1", kind, 0).unwrap();
+        }
+        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_one_line() {
+        let (dir, i) = instance("nonsense");
+        let file = dir.join("a.toml");
+        for text in [
+            "profil = \"x\"",
+            "policy = \"both\"",
+            "[ports]\neth1 = \"x\"",
+            "= 3",
+        ] {
+            fs::write(&file, text).unwrap();
+            let e = Config::resolve(&i, &up(Some(file.clone()), &[])).unwrap_err();
+            assert!(e.is::<Usage>(), "{text}: {e}");
+            assert!(!e.to_string().contains('\n'), "{e}");
+        }
+        for port in ["swp1", "swp0=x", "eth0=x", "swp1="] {
+            assert!(Config::resolve(&i, &up(None, &[port])).is_err(), "{port}");
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
