@@ -5,7 +5,7 @@
 //!     asicd.sock switchd.sock driver.sock  asicd.pid switchd.pid  config.toml  asicd.log switchd.log
 //! ```
 //!
-//! `TANDEM_RUN` replaces `/run/tandem`.
+//! `TANDEM_RUN` replaces `/run/tandem`; a relative one counts from the working directory of who reads it.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -74,10 +74,13 @@ pub struct Instance {
     dir: PathBuf,
 }
 
-/// Base of all instances: `TANDEM_RUN` or `/run/tandem`.
+/// Base of all instances: `TANDEM_RUN` or `/run/tandem`. Absolute: a daemon with another working directory must not look
+/// elsewhere than who started it.
 pub fn base_dir() -> PathBuf {
     match std::env::var_os("TANDEM_RUN") {
-        Some(dir) if !dir.is_empty() => dir.into(),
+        Some(dir) if !dir.is_empty() => {
+            std::path::absolute(&dir).unwrap_or_else(|_| PathBuf::from(dir))
+        }
         _ => "/run/tandem".into(),
     }
 }
@@ -175,6 +178,11 @@ impl Instance {
         names
     }
 
+    /// The directory of all instances that this one lies in: what `TANDEM_RUN` has to be for it.
+    pub fn base(&self) -> &Path {
+        self.dir.parent().unwrap_or(&self.dir)
+    }
+
     /// The instance's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -217,13 +225,11 @@ impl Instance {
             path: path.into(),
             source,
         };
-        if let Some(base) = self.dir.parent() {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o755)
-                .create(base)
-                .map_err(|e| io("create directory", base, e))?;
-        }
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(self.base())
+            .map_err(|e| io("create directory", self.base(), e))?;
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)

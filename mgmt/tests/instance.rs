@@ -3,12 +3,37 @@
 
 use std::process::Command;
 
-use tandem_mgmt::instance::current_name;
+use tandem_mgmt::instance::{base_dir, current_name};
 
 /// Runs in a process of its own, started by the test below.
 #[test]
 fn helper_says_its_name() {
     println!("NAME {}", current_name());
+}
+
+/// Runs in a process of its own, started by the test below.
+#[test]
+fn helper_says_its_base() {
+    println!("BASE {}", base_dir().display());
+}
+
+#[test]
+fn the_base_is_absolute() {
+    let base_of = |run: &str| {
+        let out = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "helper_says_its_base", "--nocapture"])
+            .env("TANDEM_RUN", run)
+            .current_dir("/tmp")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let (_, base) = text.split_once("BASE ").unwrap();
+        base.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(base_of("relative"), "/tmp/relative");
+    assert_eq!(base_of("./a/b"), "/tmp/a/b");
+    assert_eq!(base_of("/x"), "/x");
+    assert_eq!(base_of(""), "/run/tandem");
 }
 
 /// What the helper says when it is started by `wrapper`.

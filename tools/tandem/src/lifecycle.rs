@@ -53,22 +53,30 @@ fn start(instance: &Instance, config: &Config, daemon: Daemon) -> Result<(Child,
         .open(&log)
         .with_context(|| format!("write {}", log.display()))?;
     let from = file.metadata()?.len();
-    let path = program(daemon);
-    let child = Command::new(&path)
-        .args(config.words(instance, daemon))
-        .current_dir(if config.paths_are_absolute() {
-            Path::new("/")
-        } else {
-            Path::new(".")
-        })
+    let mut command = command(instance, config, daemon);
+    let child = command
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file)
         // out of the terminal's foreground group: ^C ends the shell's command, not the switch
         .process_group(0)
         .spawn()
-        .with_context(|| format!("start {} ({})", daemon.name(), path.display()))?;
+        .with_context(|| format!("start {daemon} ({})", program(daemon).display()))?;
     Ok((child, from))
+}
+
+/// A daemon in its own working directory, with the same directory of instances as here.
+fn command(instance: &Instance, config: &Config, daemon: Daemon) -> Command {
+    let mut command = Command::new(program(daemon));
+    command
+        .args(config.words(instance, daemon))
+        .env("TANDEM_RUN", instance.base())
+        .current_dir(if config.paths_are_absolute() {
+            Path::new("/")
+        } else {
+            Path::new(".")
+        });
+    command
 }
 
 fn is_ready(daemon: Daemon, status: &Value) -> bool {
@@ -319,6 +327,17 @@ fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
 mod tests {
     use super::*;
     use crate::config::tests::instance;
+
+    #[test]
+    fn a_daemon_has_the_directory_of_who_starts_it() {
+        let i = Instance::in_dir(Path::new("/x/run"), "t").unwrap();
+        for daemon in [Daemon::Asicd, Daemon::Switchd] {
+            let c = command(&i, &Config::default(), daemon);
+            let run = c.get_envs().find(|(k, _)| *k == "TANDEM_RUN").unwrap();
+            assert_eq!(run.1, Some("/x/run".as_ref()));
+            assert_eq!(c.get_current_dir(), Some(Path::new("/")));
+        }
+    }
 
     #[test]
     fn last_words_are_the_new_ones() {
