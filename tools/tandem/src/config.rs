@@ -98,7 +98,22 @@ impl Config {
             };
             config.split.insert(name.into(), parts);
         }
+        config.paths_are_absolute()?;
         Ok(config)
+    }
+
+    /// Makes it independent of the folder that `tandem up` was called from.
+    fn paths_are_absolute(&mut self) -> Result<()> {
+        // as asicd tells a file from a name of its own
+        if let Some(p) = &mut self.profile
+            && (p.contains('/') || p.ends_with(".toml"))
+        {
+            *p = absolute(p)?;
+        }
+        for cable in self.ports.values_mut() {
+            *cable = absolute_cable(cable)?;
+        }
+        Ok(())
     }
 
     pub fn profile(&self) -> &str {
@@ -186,18 +201,39 @@ pub fn save(instance: &Instance, config: &Config) -> Result<()> {
     fs::write(&file, toml::to_string(config)?).with_context(|| format!("write {}", file.display()))
 }
 
-impl Config {
-    /// Whether nothing in it depends on the folder that `tandem up` was called from.
-    pub fn paths_are_absolute(&self) -> bool {
-        let files = self
-            .ports
-            .values()
-            .filter_map(|c| c.strip_prefix("pcap:").or_else(|| c.strip_prefix("dgram:")));
-        files
-            .flat_map(|f| f.split(','))
-            .all(|p| p.starts_with('/') || !p.contains(['/', '.']))
-            && !self.profile().trim_start_matches('/').contains('/')
+/// A path that holds wherever the daemon's working directory is, and at the next `tandem up` from another folder.
+fn absolute(path: &str) -> Result<String> {
+    // an empty one is for the daemon to refuse
+    if path.is_empty() {
+        return Ok(String::new());
     }
+    let whole = std::path::absolute(path).with_context(|| format!("find {path}"))?;
+    whole.into_os_string().into_string().map_err(|whole| {
+        Usage(format!(
+            "{} is not UTF-8: give the whole path of {path} from another folder",
+            Path::new(&whole).display()
+        ))
+        .into()
+    })
+}
+
+/// A cable with the files and sockets in it as whole paths.
+fn absolute_cable(cable: &str) -> Result<String> {
+    let (kind, paths, rest) = match cable.split_once(':') {
+        Some(("pcap", arg)) => {
+            let mut parts = arg.splitn(3, ',');
+            let paths: Vec<&str> = parts.by_ref().take(2).collect();
+            ("pcap", paths, parts.next())
+        }
+        Some(("dgram", arg)) => ("dgram", arg.splitn(2, ',').collect(), None),
+        _ => return Ok(cable.to_owned()),
+    };
+    let mut parts = paths
+        .into_iter()
+        .map(absolute)
+        .collect::<Result<Vec<_>>>()?;
+    parts.extend(rest.map(str::to_owned));
+    Ok(format!("{kind}:{}", parts.join(",")))
 }
 
 #[cfg(test)]
@@ -257,6 +293,36 @@ pub mod tests {
                 "swp2=tap:x"
             ]
         );
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn files_are_found_from_any_folder() {
+        let (dir, i) = instance("folders");
+        let here = std::env::current_dir().unwrap();
+        let here = here.to_str().unwrap();
+        for (given, kept) in [
+            ("my.toml", format!("{here}/my.toml")),
+            ("./my.toml", format!("{here}/my.toml")),
+            ("/a/my.toml", "/a/my.toml".into()),
+            ("tiny", "tiny".into()),
+        ] {
+            let mut with_profile = up(None, &[]);
+            with_profile.profile = Some(given.into());
+            let c = Config::resolve(&i, &with_profile).unwrap();
+            assert_eq!(c.profile(), kept);
+        }
+        for (given, kept) in [
+            ("pcap:in,/out,fast", format!("pcap:{here}/in,/out,fast")),
+            ("pcap:in", format!("pcap:{here}/in")),
+            ("dgram:a,./b", format!("dgram:{here}/a,{here}/b")),
+            ("pcap:,", "pcap:,".into()),
+            ("tap:x", "tap:x".into()),
+            ("eth3@lab", "eth3@lab".into()),
+        ] {
+            let c = Config::resolve(&i, &up(None, &[&format!("swp1={given}")])).unwrap();
+            assert_eq!(c.ports["swp1"], kept);
+        }
         fs::remove_dir_all(dir).unwrap();
     }
 

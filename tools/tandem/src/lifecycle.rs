@@ -71,11 +71,8 @@ fn command(instance: &Instance, config: &Config, daemon: Daemon) -> Command {
     command
         .args(config.words(instance, daemon))
         .env("TANDEM_RUN", instance.base())
-        .current_dir(if config.paths_are_absolute() {
-            Path::new("/")
-        } else {
-            Path::new(".")
-        });
+        // no folder is kept busy
+        .current_dir("/");
     command
 }
 
