@@ -120,6 +120,62 @@ impl Config {
         self.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
     }
 
+    fn policy(&self) -> &str {
+        self.policy.as_deref().unwrap_or("trap")
+    }
+
+    /// Storm limits as words, with those that `of` has.
+    fn storms(&self, of: &Self) -> String {
+        let limits = of.storm.iter().flat_map(|(port, kinds)| {
+            kinds.keys().map(move |kind| {
+                let rate = self.storm.get(port).and_then(|kinds| kinds.get(kind));
+                let rate = rate.map_or_else(|| "off".into(), ToString::to_string);
+                format!("{port} {kind} {rate}")
+            })
+        });
+        limits.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What runs and is other than wanted, if a daemon runs that would not take it: `policy trap, not fail`.
+    pub fn other_than(&self, wanted: &Self, asicd: bool, switchd: bool) -> Option<String> {
+        let ports = |c: &Self| listed(&c.ports, "no cables");
+        let split = |c: &Self| listed(&c.split, "none");
+        let log = |c: &Self| c.log.as_deref().unwrap_or("info").to_owned();
+        let latency = |c: &Self| if c.latency { "on" } else { "off" }.to_owned();
+        let all = [
+            (
+                asicd,
+                "profile",
+                self.profile().to_owned(),
+                wanted.profile().to_owned(),
+            ),
+            (asicd, "ports", ports(self), ports(wanted)),
+            (asicd, "latency", latency(self), latency(wanted)),
+            // a switchd that starts could split anew, but not under what the chip holds of the one before
+            (true, "split", split(self), split(wanted)),
+            (
+                switchd,
+                "policy",
+                self.policy().to_owned(),
+                wanted.policy().to_owned(),
+            ),
+            (true, "log", log(self), log(wanted)),
+            // `tandem port storm` may have set others since: only what is asked for has to be so
+            (
+                switchd,
+                "storm limits",
+                self.storms(wanted),
+                wanted.storms(wanted),
+            ),
+        ];
+        let other: Vec<String> = all
+            .into_iter()
+            .filter(|(counts, _, here, there)| *counts && here != there)
+            .map(|(_, what, here, there)| format!("{what} {here}, not {there}"))
+            .collect();
+        (!other.is_empty()).then(|| other.join("; "))
+    }
+
     /// The daemon's own command line.
     pub fn words(&self, instance: &Instance, daemon: Daemon) -> Vec<String> {
         let mut w = vec!["--name".to_owned(), instance.name().to_owned()];
@@ -151,6 +207,15 @@ impl Config {
             w.extend(["--log".into(), l.clone()]);
         }
         w
+    }
+}
+
+/// `swp1=eth3 swp2=eth4`
+fn listed<T: std::fmt::Display>(of: &BTreeMap<String, T>, none: &str) -> String {
+    let all: Vec<String> = of.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    match all.is_empty() {
+        true => none.to_owned(),
+        false => all.join(" "),
     }
 }
 
@@ -294,6 +359,37 @@ pub mod tests {
             ]
         );
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_a_running_switch_does_not_take_is_named() {
+        let read = |text: &str| toml::from_str::<Config>(text).unwrap();
+        let running =
+            read("policy = \"trap\"\n[ports]\nswp1 = \"a\"\n[storm.swp1]\nbroadcast = 5\n");
+        let same = read("log = \"info\"\n[ports]\nswp1 = \"a\"\n");
+        assert_eq!(running.other_than(&same, true, true), None);
+        for (text, told) in [
+            ("policy = \"fail\"", "policy trap, not fail"),
+            ("latency = true", "latency off, not on"),
+            ("log = \"debug\"", "log info, not debug"),
+            ("profile = \"tiny\"", "profile spectrum-sn2700, not tiny"),
+            ("[split]\nswp1 = 4", "split none, not swp1=4"),
+            (
+                "[storm.swp1]\nbroadcast = 6",
+                "storm limits swp1 broadcast 5, not swp1 broadcast 6",
+            ),
+        ] {
+            let mut wanted = read(text);
+            wanted.ports = running.ports.clone();
+            let other = running.other_than(&wanted, true, true);
+            assert_eq!(other.as_deref(), Some(told));
+        }
+        let other = running.other_than(&read("[ports]\nswp2 = \"b\"\n"), true, true);
+        assert_eq!(other.as_deref(), Some("ports swp1=a, not swp2=b"));
+        // a switchd that has to be started anyway may have another policy
+        let mut wanted = running.clone();
+        wanted.policy = Some("fail".into());
+        assert_eq!(running.other_than(&wanted, true, false), None);
     }
 
     #[test]

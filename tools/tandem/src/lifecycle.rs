@@ -157,18 +157,14 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
         return become_daemon(instance, &config, daemon);
     }
     let end = Instant::now() + seconds(up.timeout)?;
-    let asicd_pid = instance.running(Daemon::Asicd);
-    if asicd_pid.is_some() {
+    let runs = |daemon| instance.running(daemon).is_some();
+    let (asicd_runs, switchd_runs) = (runs(Daemon::Asicd), runs(Daemon::Switchd));
+    if asicd_runs || switchd_runs {
         let running = Config::read(&instance.config_file()).unwrap_or_else(|_| config.clone());
-        let same = (&running.ports, &running.split) == (&config.ports, &config.split);
-        if running.profile() != config.profile() || !same {
+        if let Some(other) = running.other_than(&config, asicd_runs, switchd_runs) {
             bail!(
-                "instance {} runs with profile {}, {} ports and {} of them split, other than asked for: tandem --name {} down first",
-                instance.name(),
-                running.profile(),
-                running.ports.len(),
-                running.split.len(),
-                instance.name()
+                "instance {name} runs with {other}: tandem --name {name} down first",
+                name = instance.name()
             );
         }
     }
