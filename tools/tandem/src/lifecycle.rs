@@ -31,11 +31,21 @@ fn program(daemon: Daemon) -> PathBuf {
         .unwrap_or_else(|| daemon.name().into())
 }
 
-/// A daemon's last words: what it wrote to its log since `from`, the last line.
+/// A daemon's last words: what it wrote to its log since `from`, the last line; of a refused command line what is wrong
+/// with it, not the hint at --help that follows.
 fn last_words(log: &Path, from: u64) -> String {
     let text = fs::read(log).unwrap_or_default();
     let new = text.get(from as usize..).unwrap_or_default();
     let text = String::from_utf8_lossy(new);
+    let mut refused = text.lines().skip_while(|l| !l.starts_with("error: "));
+    if let Some(first) = refused.next().and_then(|l| l.strip_prefix("error: ")) {
+        // it may go on in indented lines: possible values, what is missing
+        let more = refused.take_while(|l| !l.trim().is_empty()).map(str::trim);
+        return std::iter::once(first)
+            .chain(more)
+            .collect::<Vec<_>>()
+            .join(" ");
+    }
     text.lines()
         .rev()
         .find(|l| !l.trim().is_empty())
@@ -340,6 +350,13 @@ mod tests {
         assert_eq!(last_words(&log, 4), "it said nothing");
         fs::write(&log, "old\nnew: reason\n\n").unwrap();
         assert_eq!(last_words(&log, 4), "new: reason");
+        let clap = "error: invalid value 'x' for '--policy <POLICY>'\n  [possible values: trap, fail]\n\nFor more \
+                    information, try '--help'.\n";
+        fs::write(&log, format!("old\n{clap}")).unwrap();
+        assert_eq!(
+            last_words(&log, 4),
+            "invalid value 'x' for '--policy <POLICY>' [possible values: trap, fail]"
+        );
         fs::remove_dir_all(dir).unwrap();
     }
 }
