@@ -58,6 +58,12 @@ pub enum ClientError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The socket is another user's.
+    #[error("{path}: permission denied: the instance is another user's, call this as root", path = path.display())]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The system's answer.
     #[error("talk to {path}: {source}", path = path.display())]
     Io {
@@ -210,6 +216,10 @@ impl Client {
             let why = match e.kind() {
                 std::io::ErrorKind::NotFound => "no socket",
                 std::io::ErrorKind::ConnectionRefused => "nobody answers on",
+                std::io::ErrorKind::PermissionDenied => {
+                    let path = self.path.clone();
+                    return ClientError::Denied { path };
+                }
                 _ => return self.io(e),
             };
             ClientError::NotRunning {

@@ -1,6 +1,7 @@
 //! An instance's name follows the network namespace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+use std::path::Path;
 use std::process::Command;
 
 use tandem_mgmt::instance::{base_dir, current_name};
@@ -38,16 +39,30 @@ fn the_base_is_absolute() {
 
 /// What the helper says when it is started by `wrapper`.
 fn name_under(wrapper: &[&str]) -> Option<String> {
+    name_by(&std::env::current_exe().unwrap(), wrapper)
+}
+
+fn name_by(program: &Path, wrapper: &[&str]) -> Option<String> {
+    let this = program;
     let (program, args) = wrapper.split_first()?;
     let out = Command::new(program)
         .args(args)
-        .arg(std::env::current_exe().unwrap())
+        .arg(this)
         .args(["--exact", "helper_says_its_name", "--nocapture"])
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let (_, name) = text.split_once("NAME ")?;
     Some(name.lines().next()?.trim().to_owned())
+}
+
+/// The same where ordinary users may not read this program: from a copy that they may.
+fn name_as_nobody(wrapper: &[&str]) -> Option<String> {
+    let copy = std::env::temp_dir().join(format!("tandem-name-{}", std::process::id()));
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let name = name_by(&copy, wrapper);
+    std::fs::remove_file(copy).unwrap();
+    name
 }
 
 /// A named network namespace, removed at the end.
@@ -81,6 +96,18 @@ fn initial_named_and_nameless_namespaces() {
     let named = name_under(&["ip", "netns", "exec", &netns.0]);
     assert_eq!(named, Some(netns.0.clone()));
     let nameless = name_under(&["unshare", "--net"]).unwrap();
+    // an ordinary user may not look at process 1's namespace, and is in none of its own for that
+    let user = [
+        "setpriv",
+        "--reuid",
+        "65534",
+        "--regid",
+        "65534",
+        "--clear-groups",
+    ];
+    let in_netns = [&["ip", "netns", "exec", netns.0.as_str()], &user[..]].concat();
+    assert_eq!(name_as_nobody(&in_netns), Some(netns.0.clone()));
+    assert_eq!(name_as_nobody(&user), Some(current_name()));
     let inode = nameless.strip_prefix("ns-").expect(&nameless);
     assert!(inode.parse::<u64>().is_ok(), "{nameless}");
 }

@@ -130,7 +130,7 @@ fn wait_ready(
 /// The pid of a daemon that runs and is ready; waits for one that starts. One that has just been killed holds its
 /// pid file for some more milliseconds and answers no more: that is none.
 fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Option<u32>> {
-    while let Some(pid) = instance.running(daemon) {
+    while let Some(pid) = instance.running(daemon)? {
         let status = status_of(instance, daemon).unwrap_or(Value::Null);
         if is_ready(daemon, &status) {
             return Ok(Some(pid));
@@ -167,8 +167,8 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
         return become_daemon(instance, &config, daemon);
     }
     let end = Instant::now() + seconds(up.timeout)?;
-    let runs = |daemon| instance.running(daemon).is_some();
-    let (asicd_runs, switchd_runs) = (runs(Daemon::Asicd), runs(Daemon::Switchd));
+    let asicd_runs = instance.running(Daemon::Asicd)?.is_some();
+    let switchd_runs = instance.running(Daemon::Switchd)?.is_some();
     if asicd_runs || switchd_runs {
         let running = Config::read(&instance.config_file()).unwrap_or_else(|_| config.clone());
         if let Some(other) = running.other_than(&config, asicd_runs, switchd_runs) {
@@ -282,22 +282,22 @@ fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> 
     Ok(Verdict::Yes)
 }
 
-fn gone(instance: &Instance, daemon: Daemon, within: Duration) -> bool {
+fn gone(instance: &Instance, daemon: Daemon, within: Duration) -> Result<bool> {
     let end = Instant::now() + within;
-    while instance.running(daemon).is_some() {
+    while instance.running(daemon)?.is_some() {
         if Instant::now() > end {
-            return false;
+            return Ok(false);
         }
         std::thread::sleep(POLL);
     }
-    true
+    Ok(true)
 }
 
 /// `tandem down`: switchd first, so that nothing drives a chip that is going away.
 pub fn down(instance: &Instance, out: Out) -> Result<Verdict> {
     let mut actions = Vec::new();
     for daemon in [Daemon::Switchd, Daemon::Asicd] {
-        let Some(pid) = instance.running(daemon) else {
+        let Some(pid) = instance.running(daemon)? else {
             actions.push(format!("{daemon} does not run"));
             continue;
         };
@@ -313,11 +313,11 @@ fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
         .and_then(Pid::from_raw)
         .context("a pid file without a pid")?;
     kill_process(target, Signal::TERM).with_context(|| format!("end {daemon} (pid {pid})"))?;
-    if gone(instance, daemon, PATIENCE) {
+    if gone(instance, daemon, PATIENCE)? {
         return Ok(format!("{daemon} stopped (pid {pid})"));
     }
     kill_process(target, Signal::KILL).with_context(|| format!("kill {daemon} (pid {pid})"))?;
-    if !gone(instance, daemon, PATIENCE) {
+    if !gone(instance, daemon, PATIENCE)? {
         bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL");
     }
     Ok(format!(
