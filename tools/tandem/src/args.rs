@@ -108,6 +108,13 @@ pub struct Up {
     pub exec: Option<Daemon>,
 }
 
+impl Up {
+    /// Whether it starts what was there before.
+    pub fn is_bare(&self) -> bool {
+        self.file.is_none() && self.ports.is_empty() && self.splits.is_empty()
+    }
+}
+
 /// One of the two daemons.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Daemon {

@@ -5,8 +5,9 @@ use crate::args::Up;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use tandem_mgmt::{Daemon, Instance};
 
 const DEFAULT_PROFILE: &str = "spectrum-sn2700";
@@ -63,9 +64,7 @@ impl Config {
         let mut config = match &up.file {
             Some(path) => Self::read(path)?,
             // `tandem up` alone starts what was there before
-            None if up.ports.is_empty() && up.splits.is_empty() && last.exists() => {
-                Self::read(&last)?
-            }
+            None if up.is_bare() && last.exists() => Self::read(&last)?,
             None => Config::default(),
         };
         if let Some(p) = &up.profile {
@@ -249,6 +248,8 @@ pub fn keep_storm(
             instance.name()
         )));
     }
+    let _alone = alone(instance, Instant::now() + Duration::from_secs(5))
+        .with_context(|| format!("keep the limit of {port} for the next tandem up"))?;
     let mut config = Config::read(&instance.config_file())?;
     let kinds = config.storm.entry(port.to_owned()).or_default();
     match rate {
@@ -258,6 +259,24 @@ pub fn keep_storm(
     config.storm.retain(|_, kinds| !kinds.is_empty());
     save(instance, &config)?;
     Ok(None)
+}
+
+/// The right to start daemons of an instance and to write its config.toml, until it is dropped: two calls at once would
+/// each start a daemon, of which one can't run.
+pub fn alone(instance: &Instance, end: Instant) -> Result<File> {
+    let failed = || format!("lock {}", instance.dir().display());
+    let dir = File::open(instance.dir()).with_context(failed)?;
+    loop {
+        match dir.try_lock() {
+            Ok(()) => return Ok(dir),
+            Err(TryLockError::Error(e)) => return Err(e).with_context(failed),
+            Err(TryLockError::WouldBlock) if Instant::now() > end => bail!(
+                "another tandem up or tandem port is at work on instance {}: call again when it is done",
+                instance.name()
+            ),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
 }
 
 /// What `tandem up` alone repeats: settings that a chip has started with.
@@ -358,6 +377,17 @@ pub mod tests {
                 "swp2=tap:x"
             ]
         );
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn one_at_a_time_changes_an_instance() {
+        let (dir, i) = instance("alone");
+        let first = alone(&i, Instant::now()).unwrap();
+        let e = alone(&i, Instant::now()).unwrap_err().to_string();
+        assert!(e.contains("at work on instance t"), "{e}");
+        drop(first);
+        alone(&i, Instant::now()).unwrap();
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -2,14 +2,17 @@
 
 use crate::Verdict;
 use crate::args::{Daemon as DaemonArg, Up};
-use crate::config::{Config, save};
+use crate::config::{Config, alone, save};
 use crate::out::Out;
 use crate::query::{seconds, status_of};
 use crate::table::cell;
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -103,7 +106,8 @@ fn wait_ready(
     loop {
         // a daemon that has just bound its socket may refuse or be slow; only its end or our time limit count
         let status = status_of(instance, daemon).unwrap_or(Value::Null);
-        if is_ready(daemon, &status) {
+        // nor is it ready because another one answers
+        if is_ready(daemon, &status) && status["pid"] == child.id() {
             return Ok(status);
         }
         let log = instance.log_file(daemon);
@@ -162,11 +166,17 @@ fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Res
 
 /// `tandem up`
 pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
-    let config = Config::resolve(instance, up)?;
+    let mut config = Config::resolve(instance, up)?;
     if let Some(daemon) = up.exec {
         return become_daemon(instance, &config, daemon);
     }
     let end = Instant::now() + seconds(up.timeout)?;
+    instance.create_dir()?;
+    let _alone = alone(instance, end)?;
+    if up.is_bare() {
+        // somebody else may have started it meanwhile, with other settings
+        config = Config::resolve(instance, up)?;
+    }
     let asicd_runs = instance.running(Daemon::Asicd)?.is_some();
     let switchd_runs = instance.running(Daemon::Switchd)?.is_some();
     if asicd_runs || switchd_runs {
@@ -178,8 +188,8 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
             );
         }
     }
-    instance.create_dir()?;
     let mut actions = Vec::new();
+    let last = fs::read(instance.config_file()).ok();
     let mut asicd = None;
     for daemon in [Daemon::Asicd, Daemon::Switchd] {
         if let Some(pid) = serving(instance, daemon, end)? {
@@ -195,6 +205,11 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
                     && let Some(pid) = asicd
                 {
                     end_daemon(instance, Daemon::Asicd, pid)?;
+                    // a start that failed is not what `tandem up` alone repeats
+                    match &last {
+                        Some(text) => fs::write(instance.config_file(), text)?,
+                        None => fs::remove_file(instance.config_file())?,
+                    }
                 }
                 return Err(e);
             }
@@ -224,12 +239,19 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
 /// If it can't, it starts again as it was.
 pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> Result<Verdict> {
     let end = Instant::now() + PATIENCE + PATIENCE;
-    let pid = serving(instance, Daemon::Switchd, end)?.with_context(|| {
+    let none = || {
         format!(
             "switchd does not run for instance {}: tandem up, or tandem up --split",
             instance.name()
         )
-    })?;
+    };
+    // another call may be starting it again: that is waited for
+    instance.running(Daemon::Switchd)?;
+    if !instance.dir().is_dir() {
+        bail!(none());
+    }
+    let _alone = alone(instance, end)?;
+    let pid = serving(instance, Daemon::Switchd, end)?.with_context(none)?;
     if !instance.config_file().exists() {
         bail!(
             "instance {} was not started by tandem up: put {port} into [split] of its file and restart its switchd",
@@ -282,15 +304,19 @@ fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> 
     Ok(Verdict::Yes)
 }
 
-fn gone(instance: &Instance, daemon: Daemon, within: Duration) -> Result<bool> {
+/// Whether a process ended within a time.
+fn ended(process: &OwnedFd, within: Duration) -> Result<bool> {
     let end = Instant::now() + within;
-    while instance.running(daemon)?.is_some() {
-        if Instant::now() > end {
-            return Ok(false);
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::new(process, PollFlags::IN)];
+        match poll(&mut fds, Some(&Timespec::try_from(left)?)) {
+            Ok(0) if left.is_zero() => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(e) => return Err(e).context("wait for a process"),
         }
-        std::thread::sleep(POLL);
     }
-    Ok(true)
 }
 
 /// `tandem down`: switchd first, so that nothing drives a chip that is going away.
@@ -306,24 +332,38 @@ pub fn down(instance: &Instance, out: Out) -> Result<Verdict> {
     report(instance, &actions, out)
 }
 
-/// Ends a daemon, by force if it doesn't listen; what was done.
+/// Ends a daemon, by force if it doesn't listen; what was done. It is held by a descriptor, as its number may be another
+/// process's by the time a signal is sent.
 fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
     let target = i32::try_from(pid)
         .ok()
         .and_then(Pid::from_raw)
         .context("a pid file without a pid")?;
-    kill_process(target, Signal::TERM).with_context(|| format!("end {daemon} (pid {pid})"))?;
-    if gone(instance, daemon, PATIENCE)? {
-        return Ok(format!("{daemon} stopped (pid {pid})"));
+    let over = || Ok(format!("{daemon} stopped (pid {pid})"));
+    let process = match pidfd_open(target, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return over(),
+        opened => opened.with_context(|| format!("find {daemon} (pid {pid})"))?,
+    };
+    if instance.running(daemon)? != Some(pid) {
+        return over();
     }
-    kill_process(target, Signal::KILL).with_context(|| format!("kill {daemon} (pid {pid})"))?;
-    if !gone(instance, daemon, PATIENCE)? {
-        bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL");
+    for signal in [Signal::TERM, Signal::KILL] {
+        match pidfd_send_signal(&process, signal) {
+            Err(Errno::SRCH) => return over(),
+            sent => sent.with_context(|| format!("end {daemon} (pid {pid})"))?,
+        }
+        match (ended(&process, PATIENCE)?, signal) {
+            (true, Signal::TERM) => return over(),
+            (true, _) => {
+                return Ok(format!(
+                    "{daemon} killed (pid {pid}): it did not end by itself within {} s",
+                    PATIENCE.as_secs()
+                ));
+            }
+            (false, _) => {}
+        }
     }
-    Ok(format!(
-        "{daemon} killed (pid {pid}): it did not end by itself within {} s",
-        PATIENCE.as_secs()
-    ))
+    bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL")
 }
 
 #[cfg(test)]
@@ -340,6 +380,20 @@ mod tests {
             assert_eq!(run.1, Some("/x/run".as_ref()));
             assert_eq!(c.get_current_dir(), Some(Path::new("/")));
         }
+    }
+
+    #[test]
+    fn a_process_that_is_not_the_daemon_is_left_alone() {
+        let (dir, i) = instance("others");
+        // the daemon is this process; the number is one that it had before
+        let _claim = i.claim(Daemon::Asicd).unwrap();
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        end_daemon(&i, Daemon::Asicd, other.id()).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(other.try_wait().unwrap().is_none(), "it was ended");
+        other.kill().unwrap();
+        other.wait().unwrap();
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
