@@ -65,12 +65,12 @@ pub enum ClientError {
         path: PathBuf,
     },
     /// The system's answer.
-    #[error("talk to {path}: {source}", path = path.display())]
+    #[error("talk to {path}: {cause}", path = path.display())]
     Io {
         /// The socket.
         path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
+        /// The system's answer; part of the line, hence not an error of its own behind it.
+        cause: std::io::Error,
     },
 }
 
@@ -277,10 +277,10 @@ impl Client {
         }
     }
 
-    fn io(&self, source: std::io::Error) -> ClientError {
+    fn io(&self, cause: std::io::Error) -> ClientError {
         ClientError::Io {
             path: self.path.clone(),
-            source,
+            cause,
         }
     }
 }

@@ -62,14 +62,14 @@ pub enum InstanceError {
         path: PathBuf,
     },
     /// A file operation failed.
-    #[error("{what} {path}: {source}", path = path.display())]
+    #[error("{what} {path}: {cause}", path = path.display())]
     Io {
         /// "create directory", …
         what: &'static str,
         /// Which file.
         path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
+        /// The system's answer; part of the line, hence not an error of its own behind it.
+        cause: std::io::Error,
     },
 }
 
@@ -224,10 +224,10 @@ impl Instance {
 
     /// Makes the directory (0700), and its base if need be; corrects the mode of one that is there.
     pub fn create_dir(&self) -> Result<(), InstanceError> {
-        let io = |what, path: &Path, source| InstanceError::Io {
+        let io = |what, path: &Path, cause| InstanceError::Io {
             what,
             path: path.into(),
-            source,
+            cause,
         };
         fs::DirBuilder::new()
             .recursive(true)
@@ -250,7 +250,7 @@ impl Instance {
         let path = self.pid_file(daemon);
         let io = |what| {
             let path = path.clone();
-            move |source| InstanceError::Io { what, path, source }
+            move |cause| InstanceError::Io { what, path, cause }
         };
         let mut file = fs::OpenOptions::new()
             .read(true)
@@ -284,9 +284,9 @@ impl Instance {
         let path = self.pid_file(daemon);
         let failed = |what| {
             let path = path.clone();
-            move |source: std::io::Error| match source.kind() {
+            move |cause: std::io::Error| match cause.kind() {
                 ErrorKind::PermissionDenied => InstanceError::Denied { path },
-                _ => InstanceError::Io { what, path, source },
+                _ => InstanceError::Io { what, path, cause },
             }
         };
         let mut file = match File::open(&path) {
@@ -331,6 +331,18 @@ mod tests {
             Path::new("/x/lab-1.a_b/asicd.sock")
         );
         assert_eq!(ok.driver_socket(), Path::new("/x/lab-1.a_b/driver.sock"));
+    }
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let base = temp("cause");
+        fs::create_dir_all(&base).unwrap();
+        fs::write(base.join("one"), "a file, not a folder").unwrap();
+        let i = Instance::in_dir(&base, "one").unwrap();
+        let e = i.running(Daemon::Asicd).unwrap_err();
+        assert!(e.to_string().contains("Not a directory"), "{e}");
+        assert!(std::error::Error::source(&e).is_none(), "printed again");
+        fs::remove_dir_all(base).unwrap();
     }
 
     #[test]
