@@ -97,7 +97,7 @@ pub struct Up {
     /// Charge the time that this chip takes for writes and queries
     #[arg(long)]
     pub latency: bool,
-    /// How much the daemons log: error, warn, info, debug, trace
+    /// How much the daemons log: error, warn, info, debug, trace, off, or a filter of tracing (info,tandem_ports=debug)
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
     /// How long the daemons may take to be ready

@@ -97,6 +97,9 @@ impl Config {
             };
             config.split.insert(name.into(), parts);
         }
+        if let Some(log) = &config.log {
+            tandem_mgmt::log::check(log).map_err(Usage)?;
+        }
         config.paths_are_absolute()?;
         Ok(config)
     }
@@ -501,6 +504,7 @@ pub mod tests {
             "policy = \"both\"",
             "[ports]\neth1 = \"x\"",
             "= 3",
+            "log = \"warning\"",
         ] {
             fs::write(&file, text).unwrap();
             let e = Config::resolve(&i, &up(Some(file.clone()), &[])).unwrap_err();
