@@ -38,6 +38,11 @@ fn get<'a>(v: &'a Value, path: &str) -> &'a Value {
         .unwrap_or(&Value::Null)
 }
 
+/// Why a daemon that runs did not say how it is.
+fn unanswered(status: &Value) -> Option<&str> {
+    get(status, "error").as_str()
+}
+
 fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
     let mut s = format!("instance  {name}\n");
     let head = |v: &Value| {
@@ -50,6 +55,8 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
     };
     if asicd.is_null() {
         s += "asicd     not running\n";
+    } else if let Some(e) = unanswered(asicd) {
+        s += &format!("asicd     {}\n", e.trim_start_matches("asicd "));
     } else {
         s += &format!("asicd     {}\n", head(asicd));
         s += &format!(
@@ -69,6 +76,8 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
     }
     if switchd.is_null() {
         s += "switchd   not running\n";
+    } else if let Some(e) = unanswered(switchd) {
+        s += &format!("switchd   {}\n", e.trim_start_matches("switchd "));
     } else {
         s += &format!("switchd   {}\n", head(switchd));
         let y = get(switchd, "sync");
@@ -92,14 +101,20 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
 
 /// `tandem status`: exit 0 when both daemons run.
 pub fn status(instance: &Instance, out: Out) -> Result<Verdict> {
-    let asicd = status_of(instance, Daemon::Asicd)?;
-    let switchd = status_of(instance, Daemon::Switchd)?;
+    let asked = [Daemon::Asicd, Daemon::Switchd].map(|d| status_of(instance, d));
+    let [asicd, switchd] = match asked {
+        // what keeps both from answering is the user's business, not theirs
+        [Err(e @ ClientError::Denied { .. }), Err(_)] => return Err(e.into()),
+        // a daemon that hangs must not hide the other
+        asked => asked.map(|a| a.unwrap_or_else(|e| json!({"error": e.to_string()}))),
+    };
     let value = json!({"instance": instance.name(), "asicd": asicd, "switchd": switchd});
     out.print(&value, || status_text(instance.name(), &asicd, &switchd))?;
-    Ok(if asicd.is_null() || switchd.is_null() {
-        Verdict::No
-    } else {
+    let well = |v: &Value| !v.is_null() && unanswered(v).is_none();
+    Ok(if well(&asicd) && well(&switchd) {
         Verdict::Yes
+    } else {
+        Verdict::No
     })
 }
 
@@ -145,14 +160,11 @@ fn explain_text(v: &Value) -> String {
     s
 }
 
-/// Does a daemon of this instance run? Else the chip may be the kernel driver's.
-pub fn any_daemon(instance: &Instance) -> Result<bool, ClientError> {
-    Ok([Daemon::Switchd, Daemon::Asicd]
+/// Does a daemon of this instance run? Else the chip may be the kernel driver's. One that does not answer runs, too.
+pub fn any_daemon(instance: &Instance) -> bool {
+    [Daemon::Switchd, Daemon::Asicd]
         .into_iter()
-        .map(|d| status_of(instance, d))
-        .collect::<Result<Vec<_>, _>>()?
-        .iter()
-        .any(|v| !v.is_null()))
+        .any(|d| !matches!(status_of(instance, d), Ok(Value::Null)))
 }
 
 /// `tandem explain`: exit 1 when there is no such thing.
@@ -163,7 +175,7 @@ pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> R
         ExplainKind::Neighbour => "neighbour",
         ExplainKind::Group => "group",
     };
-    let mut chip = match any_daemon(instance)? {
+    let mut chip = match any_daemon(instance) {
         true => None,
         false => crate::driver::open(),
     };
@@ -350,5 +362,12 @@ mod tests {
     fn status_of_nothing() {
         let text = status_text("x", &Value::Null, &Value::Null);
         assert!(text.contains("asicd     not running") && text.contains("switchd   not running"));
+        let hangs = json!({"error": "asicd did not answer within 3 s"});
+        let text = status_text("x", &hangs, &json!({"pid": 7, "sync": {"phase": "steady"}}));
+        assert!(
+            text.contains("asicd     did not answer within 3 s\n"),
+            "{text}"
+        );
+        assert!(text.contains("switchd   pid 7"), "{text}");
     }
 }
