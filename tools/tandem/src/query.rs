@@ -282,6 +282,18 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
+/// One answer of as many as there were kinds: the same keys.
+fn storms_answer(answers: &[(String, Option<String>)]) -> Value {
+    let applied: Vec<&str> = answers.iter().map(|(a, _)| a.as_str()).collect();
+    let mut v = json!({"applied": applied.join("; ")});
+    // the same for every kind of a port
+    if let (Value::Object(o), Some(until)) = (&mut v, answers.iter().find_map(|(_, u)| u.as_ref()))
+    {
+        o.insert("until".into(), json!(until));
+    }
+    v
+}
+
 /// `tandem port`
 pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
     match port {
@@ -301,20 +313,20 @@ pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
                 ("multicast", multicast),
                 ("unknown_unicast", unknown_unicast),
             ];
+            let mut answers = Vec::new();
             for (kind, rate) in kinds {
                 let Some(rate) = *rate else { continue };
                 let body = json!({"port": port, "kind": kind, "packets": rate});
-                let mut v: Value =
-                    Client::to(instance, Daemon::Switchd).post("/v1/storm", &body)?;
+                let v: Value = Client::to(instance, Daemon::Switchd).post("/v1/storm", &body)?;
                 let until = config::keep_storm(instance, port, kind, rate)?;
-                if let (Value::Object(o), Some(until)) = (&mut v, &until) {
-                    o.insert("until".into(), json!(until));
-                }
-                out.print(&v, || {
-                    let until = until.map(|u| format!("\n{u}")).unwrap_or_default();
-                    format!("{}{until}", cell(get(&v, "applied")))
-                })?;
+                answers.push((cell(get(&v, "applied")), until));
             }
+            let v = storms_answer(&answers);
+            out.print(&v, || {
+                let until = get(&v, "until").as_str();
+                let applied = answers.iter().map(|(a, _)| a.as_str());
+                applied.chain(until).collect::<Vec<_>>().join("\n")
+            })?;
         }
         Port::Split { port, parts } => return lifecycle::split(instance, port, Some(*parts), out),
         Port::Unsplit { port } => return lifecycle::split(instance, port, None, out),
@@ -348,6 +360,18 @@ mod tests {
         let one = json!({"kind": "route", "key": "::/0", "between": "store-asic", "wanted": "trap", "found": "forward"});
         let text = audit_text(&json!({}), &[one]);
         assert!(text.contains("store-asic") && text.ends_with("1 difference\n"));
+    }
+
+    #[test]
+    fn several_storm_limits_are_one_answer() {
+        let one = [("a".to_owned(), None)];
+        assert_eq!(storms_answer(&one), json!({"applied": "a"}));
+        let until = Some("restart".to_owned());
+        let two = [("a".to_owned(), until.clone()), ("b".to_owned(), until)];
+        assert_eq!(
+            storms_answer(&two),
+            json!({"applied": "a; b", "until": "restart"})
+        );
     }
 
     #[test]
