@@ -162,6 +162,7 @@ impl Client {
             }
         })?;
         Ok(BodyReader {
+            daemon: self.daemon.clone(),
             runtime,
             body,
             rest: Bytes::new(),
@@ -309,6 +310,7 @@ pub fn query(path: &str, pairs: &[(&str, &str)]) -> String {
 /// A streamed body. Ends when the daemon ends it; dropping it ends the request.
 #[derive(Debug)]
 pub struct BodyReader {
+    daemon: String,
     runtime: Runtime,
     body: Incoming,
     rest: Bytes,
@@ -319,7 +321,10 @@ impl Read for BodyReader {
         while self.rest.is_empty() {
             match self.runtime.block_on(self.body.frame()) {
                 None => return Ok(0),
-                Some(Err(e)) => return Err(std::io::Error::other(e)),
+                // a body that breaks off: who wrote it is gone
+                Some(Err(_)) => {
+                    return Err(std::io::Error::other(format!("{} has ended", self.daemon)));
+                }
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         self.rest = data;

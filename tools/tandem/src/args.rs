@@ -157,7 +157,7 @@ pub struct Show {
     /// Routes of one family
     #[arg(long, value_name = "4|6", value_parser = ["4", "6"])]
     pub family: Option<String>,
-    /// At most so many rows
+    /// At most so many rows of each table
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
@@ -288,7 +288,7 @@ pub struct Capture {
     #[arg(short = 'w', long, value_name = "FILE")]
     pub write: Option<PathBuf>,
     /// Stop after so many packets
-    #[arg(short = 'c', long, value_name = "N")]
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 }
 

@@ -175,6 +175,15 @@ pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> R
         ExplainKind::Neighbour => "neighbour",
         ExplainKind::Group => "group",
     };
+    if key.trim().is_empty() {
+        let wanted = match kind {
+            ExplainKind::Route => "a prefix or an address",
+            ExplainKind::Mac => "a MAC address",
+            ExplainKind::Neighbour => "an address",
+            ExplainKind::Group => "an IP or MAC address",
+        };
+        return Err(Usage(format!("explain {name} of nothing: give {wanted}")).into());
+    }
     let mut chip = match any_daemon(instance) {
         true => None,
         false => crate::driver::open(),
@@ -372,6 +381,19 @@ mod tests {
             storms_answer(&two),
             json!({"applied": "a; b", "until": "restart"})
         );
+    }
+
+    #[test]
+    fn nothing_is_not_explained() {
+        let i = Instance::in_dir(std::path::Path::new("/nowhere"), "t").unwrap();
+        let out = Out {
+            json: false,
+            pretty: false,
+        };
+        let Err(e) = explain(&i, ExplainKind::Route, " ", out) else {
+            panic!("an empty key was explained");
+        };
+        assert!(e.is::<Usage>() && e.to_string().contains("a prefix"), "{e}");
     }
 
     #[test]

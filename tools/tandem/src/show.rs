@@ -281,11 +281,11 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
                 Some(chip) => chip.resources()?,
                 None => asicd.get("/v1/resources")?,
             };
-            return two_tables(out, &r, POOLS, CLASSES);
+            return two_tables(out, s, &r, POOLS, CLASSES);
         }
         Table::Traps => {
             let r: Value = asicd.get("/v1/traps")?;
-            return two_tables(out, &r, TRAPS, TRAP_CLASSES);
+            return two_tables(out, s, &r, TRAPS, TRAP_CLASSES);
         }
         Table::Queues => {
             let r: Value = asicd.get("/v1/queues")?;
@@ -318,10 +318,7 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::Replication => (rows(&asicd, "/v1/replication", &[], None)?, &[]),
         Table::Learning => (rows(&asicd, "/v1/learning", &[], None)?, &[]),
     };
-    if let Some(word) = &s.word {
-        list.retain(|row| matches(row, word));
-        list.truncate(s.limit.unwrap_or(usize::MAX));
-    }
+    pick(&mut list, s);
     let text = || {
         if columns.is_empty() {
             auto(&list)
@@ -344,10 +341,7 @@ fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Verdict> {
     if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
         list = items;
     }
-    if let Some(word) = &s.word {
-        list.retain(|row| matches(row, word));
-    }
-    list.truncate(s.limit.unwrap_or(usize::MAX));
+    pick(&mut list, s);
     let crossbar = answer.get("crossbar").cloned().unwrap_or_default();
     let value = json!({"items": list, "crossbar": crossbar});
     out.print(&value, || {
@@ -364,22 +358,41 @@ fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Verdict> {
     })
 }
 
+/// The rows that were asked for: those with the word, no more than the limit.
+fn pick(list: &mut Vec<Value>, s: &Show) {
+    if let Some(word) = &s.word {
+        list.retain(|row| matches(row, word));
+    }
+    list.truncate(s.limit.unwrap_or(usize::MAX));
+}
+
 /// An answer of `items` and `classes`: both, one below the other. Rows in which nothing happened stay: the table
 /// is short, and "0" is an answer.
-fn two_tables(out: Out, answer: &Value, first: &[Column], second: &[Column]) -> Result<Verdict> {
+fn two_tables(
+    out: Out,
+    s: &Show,
+    answer: &Value,
+    first: &[Column],
+    second: &[Column],
+) -> Result<Verdict> {
     let part = |key: &str| {
-        answer
-            .get(key)
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
+        let rows = answer.get(key).and_then(Value::as_array);
+        let mut rows = rows.cloned().unwrap_or_default();
+        pick(&mut rows, s);
+        rows
     };
     let (items, classes) = (part("items"), part("classes"));
     let value = json!({"items": items, "classes": classes});
     out.print(&value, || {
         format!("{}\n{}", render(first, &items), render(second, &classes))
     })?;
-    Ok(Verdict::Yes)
+    Ok(
+        if s.word.is_some() && items.is_empty() && classes.is_empty() {
+            Verdict::No
+        } else {
+            Verdict::Yes
+        },
+    )
 }
 
 #[cfg(test)]
@@ -404,6 +417,28 @@ mod tests {
             json!({"port": 1, "name": "swp1", "link": false, "mtu": 1500, "counters": null}),
         ]);
         assert_eq!(alone, [json!({"port": 1, "name": "swp1", "mtu": 1500})]);
+    }
+
+    #[test]
+    fn a_limit_holds_after_the_word() {
+        let rows = || vec![json!({"a": "x"}), json!({"a": "y"}), json!({"a": "y"})];
+        for (word, limit, left) in [
+            (None, None, 3),
+            (None, Some(2), 2),
+            (Some("y"), None, 2),
+            (Some("y"), Some(1), 1),
+        ] {
+            let s = Show {
+                what: Table::Ports,
+                word: word.map(str::to_owned),
+                hw: false,
+                family: None,
+                limit,
+            };
+            let mut list = rows();
+            pick(&mut list, &s);
+            assert_eq!(list.len(), left, "{word:?} {limit:?}");
+        }
     }
 
     #[test]
