@@ -208,7 +208,8 @@ def test_a_switch_with_other_settings_is_refused_and_named(bare):
     ns, folder = bare
     assert alone(ns, folder / "run", "up", "--profile", "tiny")[0] == 0
     for words, told in ((["--policy", "fail"], "policy trap, not fail"), (["--latency"], "latency off, not on"),
-                        (["--log", "debug"], "log info, not debug"), (["--profile", "nxp-t1040"], "profile tiny, not nxp")):
+                        (["--log", "debug"], "log info, not debug"),
+                        (["--profile", "nxp-t1040"], "profile tiny, not nxp")):
         code, _, err = alone(ns, folder / "run", "up", *words)
         assert code == 1 and told in err and "down first" in err and err.count("\n") == 1, err
     code, out, _ = alone(ns, folder / "run", "up")
