@@ -214,6 +214,11 @@ def test_a_switch_with_other_settings_is_refused_and_named(bare):
         assert code == 1 and told in err and "down first" in err and err.count("\n") == 1, err
     code, out, _ = alone(ns, folder / "run", "up")
     assert code == 0 and out.count("runs already") == 2, out
+    # nothing is written down of a switch that systemd started: its switchd is asked
+    os.unlink(folder / "run" / ns.name / "config.toml")
+    code, _, err = alone(ns, folder / "run", "up", "--policy", "fail")
+    assert code == 1 and "policy trap, not fail" in err, err
+    assert alone(ns, folder / "run", "up")[0] == 0
 
 
 def test_a_refused_argument_is_named_and_not_repeated(bare):

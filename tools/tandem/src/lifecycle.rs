@@ -164,6 +164,18 @@ fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Res
     Err(error).with_context(|| format!("start {daemon} ({})", path.display()))
 }
 
+/// What is known of a switch that others started (systemd): its policy; for the rest it is taken as wanted.
+fn not_started_by_up(instance: &Instance, wanted: &Config) -> Config {
+    let mut running = wanted.clone();
+    if wanted.policy.is_some()
+        && let Ok(status) = status_of(instance, Daemon::Switchd)
+        && let Some(policy) = status.pointer("/sync/policy").and_then(Value::as_str)
+    {
+        running.policy = Some(policy.to_owned());
+    }
+    running
+}
+
 /// `tandem up`
 pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
     let mut config = Config::resolve(instance, up)?;
@@ -180,7 +192,10 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
     let asicd_runs = instance.running(Daemon::Asicd)?.is_some();
     let switchd_runs = instance.running(Daemon::Switchd)?.is_some();
     if asicd_runs || switchd_runs {
-        let running = Config::read(&instance.config_file()).unwrap_or_else(|_| config.clone());
+        let running = match Config::read(&instance.config_file()) {
+            Ok(running) => running,
+            Err(_) => not_started_by_up(instance, &config),
+        };
         if let Some(other) = running.other_than(&config, asicd_runs, switchd_runs) {
             bail!(
                 "instance {name} runs with {other}: tandem --name {name} down first",
