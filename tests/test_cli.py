@@ -4,15 +4,19 @@
     h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2
 """
 
+import json
 import os
+import shutil
+import signal
 import struct
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from lib import net
-from lib.switch import binaries
+from lib.switch import TOP, binaries
 
 
 @pytest.fixture
@@ -167,3 +171,124 @@ def test_sockets_are_private(sw):
         mode = os.stat(os.path.join(sw.run_dir, name)).st_mode & 0o777
         assert mode == 0o600, f"{name}: {mode:o}"
     assert os.stat(sw.run_dir).st_mode & 0o777 == 0o700
+
+
+def alone(ns, run, *words, cwd="/"):
+    """A call in a namespace with a directory of instances of its own: exit code, standard output, standard error."""
+    tandem = os.path.join(binaries(), "tandem")
+    words = ["ip", "netns", "exec", ns.name, tandem, *words]
+    env = {**os.environ, "TANDEM_RUN": str(run)}
+    r = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=cwd, env=env)
+    return r.returncode, r.stdout, r.stderr
+
+
+@pytest.fixture
+def bare(make, tmp_path):
+    """A namespace without a switch, and a folder for one's files."""
+    sw = make.asic()
+    yield sw.ns, tmp_path
+    alone(sw.ns, tmp_path / "run", "down")
+
+
+def test_files_and_the_directory_may_be_relative(bare):
+    ns, folder = bare
+    shutil.copy(os.path.join(TOP, "profiles", "tiny.toml"), folder / "my.toml")
+    code, _, err = alone(ns, "run", "up", "--profile", "my.toml", "--timeout", "20", cwd=folder)
+    assert code == 0, err
+    # the same switch by the whole path, and nothing below the daemons' own working directory
+    code, out, _ = alone(ns, folder / "run", "down")
+    assert code == 0 and out.count("stopped") == 2, out
+    # `up` alone finds the profile from anywhere
+    code, _, err = alone(ns, folder / "run", "up")
+    assert code == 0, err
+    assert alone(ns, "run", "down", cwd=folder)[1].count("stopped") == 2
+
+
+def test_a_switch_with_other_settings_is_refused_and_named(bare):
+    ns, folder = bare
+    assert alone(ns, folder / "run", "up", "--profile", "tiny")[0] == 0
+    for words, told in ((["--policy", "fail"], "policy trap, not fail"), (["--latency"], "latency off, not on"),
+                        (["--log", "debug"], "log info, not debug"),
+                        (["--profile", "nxp-t1040"], "profile tiny, not nxp")):
+        code, _, err = alone(ns, folder / "run", "up", *words)
+        assert code == 1 and told in err and "down first" in err and err.count("\n") == 1, err
+    code, out, _ = alone(ns, folder / "run", "up")
+    assert code == 0 and out.count("runs already") == 2, out
+    # nothing is written down of a switch that systemd started: its switchd is asked
+    os.unlink(folder / "run" / ns.name / "config.toml")
+    code, _, err = alone(ns, folder / "run", "up", "--policy", "fail")
+    assert code == 1 and "policy trap, not fail" in err, err
+    assert alone(ns, folder / "run", "up")[0] == 0
+
+
+def test_a_refused_argument_is_named_and_not_repeated(bare):
+    ns, folder = bare
+    code, _, err = alone(ns, folder / "run", "up", "--profile", "tiny", "--port", "swp1=bogus:x")
+    assert code == 1 and "unknown kind 'bogus'" in err and "--help" not in err and err.count("\n") == 1, err
+    (folder / "f.toml").write_text("profile = \"tiny\"\n[storm.swp1]\nbogus = 3\n", encoding="utf-8")
+    code, _, err = alone(ns, folder / "run", "up", "-f", folder / "f.toml")
+    assert code == 1 and "no kind of storm" in err, err
+    code, _, err = alone(ns, folder / "run", "up", "--profile", "tiny")
+    assert code == 0, err
+    code, _, err = alone(ns, folder / "run", "up", "--log", "warning")
+    assert code == 2 and "wanted error, warn" in err and err.count("\n") == 1, err
+
+
+def test_many_calls_at_once_start_one_switch(bare):
+    ns, folder = bare
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(alone, ns, folder / "run", "up", "--profile", "tiny") for _ in range(4)]
+    said = [c.result() for c in calls]
+    assert all(code == 0 for code, _, _ in said), said
+    assert sum("asicd started" in out for _, out, _ in said) == 1, said
+    pids = {line.split("pid ")[1].split(")")[0] for _, out, _ in said for line in out.splitlines() if "asicd" in line}
+    assert len(pids) == 1, said
+
+
+def test_a_hung_or_dead_daemon_hides_not_the_other(sw):
+    pid = sw.pid("asicd")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        code, out, _ = call(sw, "status")
+        assert code == 1 and "did not answer" in out and f"pid {sw.pid('switchd')}" in out, out
+        code, out, err = call(sw, "explain", "route", "10.1.0.0/24")
+        assert code == 0 and "10.1.0.0/24" in out, err
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    sw.kill("asicd")
+    code, out, err = call(sw, "show", "ports", "swp1", "-j")
+    assert code == 0 and json.loads(out)[0]["netdev"] == "swp1" and "asicd is not running" in err, (out, err)
+
+
+def test_who_may_not_look_is_told_so(sw):
+    # ordinary users may not read the build's folder
+    copy = os.path.join("/tmp", f"{sw.instance}-tandem")
+    shutil.copy(os.path.join(binaries(), "tandem"), copy)
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    try:
+        for words in (["status"], ["--name", sw.instance, "down"], ["explain", "route", "10.1.0.0/24"]):
+            r = subprocess.run(["ip", "netns", "exec", sw.ns.name, *nobody, copy, *words],
+                               capture_output=True, text=True, timeout=20)
+            assert r.returncode == 1 and "permission denied" in r.stderr and sw.instance in r.stderr, (words, r)
+            assert r.stdout == "" and r.stderr.count("\n") == 1, r
+    finally:
+        os.unlink(copy)
+
+
+def test_explain_at_a_place(sw):
+    assert sw.json("explain", "neighbour", "10.1.0.2@swp1")["object"].startswith("10.1.0.2 dev swp1")
+    assert call(sw, "explain", "neighbour", "10.1.0.2@swp2")[0] == 1
+    code, _, err = call(sw, "explain", "route", "")
+    assert code == 2 and "give a prefix or an address" in err, err
+
+
+def test_one_document_and_plain_words(sw, tmp_path):
+    said = sw.json("port", "storm", "swp1", "--broadcast", "5", "--multicast", "6")
+    assert "broadcast at most 5" in said["applied"] and "multicast at most 6" in said["applied"], said
+    assert len(sw.show("ports", "--limit", "1")) == 1 and len(sw.show("traps", "--limit", "2")["items"]) == 2
+    path = tmp_path / "c.pcap"
+    p = sw.ns.popen(os.path.join(binaries(), "tandem"), "--name", sw.instance, "capture", "swp1", "-w", str(path),
+                    stderr=subprocess.PIPE, text=True)
+    net.wait_until("the capture to begin", lambda: path.exists() and path.stat().st_size >= 24, timeout=5)
+    sw.tandem("down")
+    assert p.communicate(timeout=10)[1] == "tandem: asicd has ended\n" and p.returncode == 1

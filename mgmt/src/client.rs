@@ -58,13 +58,19 @@ pub enum ClientError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The socket is another user's.
+    #[error("{path}: permission denied: the instance is another user's, call this as root", path = path.display())]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The system's answer.
-    #[error("talk to {path}: {source}", path = path.display())]
+    #[error("talk to {path}: {cause}", path = path.display())]
     Io {
         /// The socket.
         path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
+        /// The system's answer; part of the line, hence not an error of its own behind it.
+        cause: std::io::Error,
     },
 }
 
@@ -156,6 +162,7 @@ impl Client {
             }
         })?;
         Ok(BodyReader {
+            daemon: self.daemon.clone(),
             runtime,
             body,
             rest: Bytes::new(),
@@ -210,6 +217,10 @@ impl Client {
             let why = match e.kind() {
                 std::io::ErrorKind::NotFound => "no socket",
                 std::io::ErrorKind::ConnectionRefused => "nobody answers on",
+                std::io::ErrorKind::PermissionDenied => {
+                    let path = self.path.clone();
+                    return ClientError::Denied { path };
+                }
                 _ => return self.io(e),
             };
             ClientError::NotRunning {
@@ -267,10 +278,10 @@ impl Client {
         }
     }
 
-    fn io(&self, source: std::io::Error) -> ClientError {
+    fn io(&self, cause: std::io::Error) -> ClientError {
         ClientError::Io {
             path: self.path.clone(),
-            source,
+            cause,
         }
     }
 }
@@ -299,6 +310,7 @@ pub fn query(path: &str, pairs: &[(&str, &str)]) -> String {
 /// A streamed body. Ends when the daemon ends it; dropping it ends the request.
 #[derive(Debug)]
 pub struct BodyReader {
+    daemon: String,
     runtime: Runtime,
     body: Incoming,
     rest: Bytes,
@@ -309,7 +321,10 @@ impl Read for BodyReader {
         while self.rest.is_empty() {
             match self.runtime.block_on(self.body.frame()) {
                 None => return Ok(0),
-                Some(Err(e)) => return Err(std::io::Error::other(e)),
+                // a body that breaks off: who wrote it is gone
+                Some(Err(_)) => {
+                    return Err(std::io::Error::other(format!("{} has ended", self.daemon)));
+                }
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         self.rest = data;

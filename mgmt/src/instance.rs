@@ -5,10 +5,10 @@
 //!     asicd.sock switchd.sock driver.sock  asicd.pid switchd.pid  config.toml  asicd.log switchd.log
 //! ```
 //!
-//! `TANDEM_RUN` replaces `/run/tandem`.
+//! `TANDEM_RUN` replaces `/run/tandem`; a relative one counts from the working directory of who reads it.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -55,15 +55,21 @@ pub enum InstanceError {
         /// Its process.
         pid: String,
     },
+    /// Whether the daemon runs is not for this user to know.
+    #[error("{path}: permission denied: the instance is another user's, call this as root", path = path.display())]
+    Denied {
+        /// Which file.
+        path: PathBuf,
+    },
     /// A file operation failed.
-    #[error("{what} {path}: {source}", path = path.display())]
+    #[error("{what} {path}: {cause}", path = path.display())]
     Io {
         /// "create directory", …
         what: &'static str,
         /// Which file.
         path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
+        /// The system's answer; part of the line, hence not an error of its own behind it.
+        cause: std::io::Error,
     },
 }
 
@@ -74,10 +80,13 @@ pub struct Instance {
     dir: PathBuf,
 }
 
-/// Base of all instances: `TANDEM_RUN` or `/run/tandem`.
+/// Base of all instances: `TANDEM_RUN` or `/run/tandem`. Absolute: a daemon with another working directory must not look
+/// elsewhere than who started it.
 pub fn base_dir() -> PathBuf {
     match std::env::var_os("TANDEM_RUN") {
-        Some(dir) if !dir.is_empty() => dir.into(),
+        Some(dir) if !dir.is_empty() => {
+            std::path::absolute(&dir).unwrap_or_else(|_| PathBuf::from(dir))
+        }
         _ => "/run/tandem".into(),
     }
 }
@@ -93,31 +102,29 @@ pub fn current_name() -> String {
     let Some(own) = identity(Path::new("/proc/thread-self/ns/net")) else {
         return "default".into();
     };
-    if initial() == Some(own) {
+    if is_initial(own) {
         return "default".into();
     }
     netns_name(own).unwrap_or_else(|| format!("ns-{}", own.1))
 }
 
-/// The initial network namespace: that of process 1, or, where one may not look at it (ordinary
-/// users, containers), that of the lowest process number one may look at. In a user namespace of
-/// one's own there is none.
-fn initial() -> Option<(u64, u64)> {
-    let of = |pid: u32| identity(Path::new(&format!("/proc/{pid}/ns/net")));
-    if let Some(id) = of(1) {
-        return Some(id);
+/// Whether the own network namespace is the initial one: that of process 1. Where one may not look at that one's namespace
+/// (ordinary users, containers) `/proc/PID/net` still tells them apart: every namespace has files of its own there.
+/// In a user namespace of one's own nothing is initial.
+fn is_initial(own: (u64, u64)) -> bool {
+    if let Some(id) = identity(Path::new("/proc/1/ns/net")) {
+        return id == own;
     }
-    let map = fs::read_to_string("/proc/self/uid_map").ok()?;
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     if !map.split_whitespace().eq(["0", "0", "4294967295"]) {
-        return None;
+        return false;
     }
-    let mut pids: Vec<u32> = fs::read_dir("/proc")
-        .ok()?
-        .flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .collect();
-    pids.sort_unstable();
-    pids.into_iter().find_map(of)
+    let files = |of: &str| identity(Path::new(&format!("/proc/{of}/net/dev")));
+    match (files("1"), files("thread-self")) {
+        (Some(first), Some(here)) => first == here,
+        // mounted with hidepid: a name under /run/netns says that it is another one
+        _ => netns_name(own).is_none(),
+    }
 }
 
 /// The name under `/run/netns` of the namespace with this device and inode; the first in order.
@@ -175,6 +182,11 @@ impl Instance {
         names
     }
 
+    /// The directory of all instances that this one lies in: what `TANDEM_RUN` has to be for it.
+    pub fn base(&self) -> &Path {
+        self.dir.parent().unwrap_or(&self.dir)
+    }
+
     /// The instance's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -212,18 +224,16 @@ impl Instance {
 
     /// Makes the directory (0700), and its base if need be; corrects the mode of one that is there.
     pub fn create_dir(&self) -> Result<(), InstanceError> {
-        let io = |what, path: &Path, source| InstanceError::Io {
+        let io = |what, path: &Path, cause| InstanceError::Io {
             what,
             path: path.into(),
-            source,
+            cause,
         };
-        if let Some(base) = self.dir.parent() {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o755)
-                .create(base)
-                .map_err(|e| io("create directory", base, e))?;
-        }
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(self.base())
+            .map_err(|e| io("create directory", self.base(), e))?;
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -240,7 +250,7 @@ impl Instance {
         let path = self.pid_file(daemon);
         let io = |what| {
             let path = path.clone();
-            move |source| InstanceError::Io { what, path, source }
+            move |cause| InstanceError::Io { what, path, cause }
         };
         let mut file = fs::OpenOptions::new()
             .read(true)
@@ -269,16 +279,28 @@ impl Instance {
         Ok(PidFile { _file: file })
     }
 
-    /// The process that holds a daemon's pid file now.
-    pub fn running(&self, daemon: Daemon) -> Option<u32> {
-        let mut file = File::open(self.pid_file(daemon)).ok()?;
+    /// The process that holds a daemon's pid file now. Not being allowed to look is no answer.
+    pub fn running(&self, daemon: Daemon) -> Result<Option<u32>, InstanceError> {
+        let path = self.pid_file(daemon);
+        let failed = |what| {
+            let path = path.clone();
+            move |cause: std::io::Error| match cause.kind() {
+                ErrorKind::PermissionDenied => InstanceError::Denied { path },
+                _ => InstanceError::Io { what, path, cause },
+            }
+        };
+        let mut file = match File::open(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(failed("open"))?,
+        };
         match file.try_lock_shared() {
             Err(fs::TryLockError::WouldBlock) => {}
-            _ => return None,
+            Err(fs::TryLockError::Error(e)) => return Err(failed("lock")(e)),
+            Ok(()) => return Ok(None),
         }
         let mut pid = String::new();
-        file.read_to_string(&mut pid).ok()?;
-        pid.trim().parse().ok()
+        file.read_to_string(&mut pid).map_err(failed("read"))?;
+        Ok(pid.trim().parse().ok())
     }
 }
 
@@ -312,6 +334,18 @@ mod tests {
     }
 
     #[test]
+    fn a_cause_is_named_once() {
+        let base = temp("cause");
+        fs::create_dir_all(&base).unwrap();
+        fs::write(base.join("one"), "a file, not a folder").unwrap();
+        let i = Instance::in_dir(&base, "one").unwrap();
+        let e = i.running(Daemon::Asicd).unwrap_err();
+        assert!(e.to_string().contains("Not a directory"), "{e}");
+        assert!(std::error::Error::source(&e).is_none(), "printed again");
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
     fn this_namespace_has_a_name() {
         assert!(valid(&current_name()));
     }
@@ -321,16 +355,16 @@ mod tests {
         let base = temp("claim");
         let i = Instance::in_dir(&base, "one").unwrap();
         let held = i.claim(Daemon::Asicd).unwrap();
-        assert_eq!(i.running(Daemon::Asicd), Some(std::process::id()));
+        assert_eq!(i.running(Daemon::Asicd).unwrap(), Some(std::process::id()));
         let e = i.claim(Daemon::Asicd).unwrap_err().to_string();
         assert!(
             e.contains("asicd runs already for instance one")
                 && e.contains(&format!("pid {}", std::process::id())),
             "{e}"
         );
-        assert_eq!(i.running(Daemon::Switchd), None);
+        assert_eq!(i.running(Daemon::Switchd).unwrap(), None);
         drop(held);
-        assert_eq!(i.running(Daemon::Asicd), None);
+        assert_eq!(i.running(Daemon::Asicd).unwrap(), None);
         drop(i.claim(Daemon::Asicd).unwrap());
         assert_eq!(
             fs::metadata(i.dir()).unwrap().permissions().mode() & 0o777,

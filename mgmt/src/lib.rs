@@ -2,12 +2,13 @@
 //!
 //! Both daemons answer HTTP/1.1 + JSON on a Unix socket of mode 0600 (`docs/api.md` has the keys).
 //! This crate knows nothing of switches: [`types`] names what is exchanged, [`server`] and
-//! [`client`] carry it, [`instance`] finds the sockets, [`signals`] says when a daemon shall stop.
+//! [`client`] carry it, [`instance`] finds the sockets, [`mod@log`] reads a level, [`signals`] says when a daemon shall stop.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod client;
 pub mod instance;
+pub mod log;
 pub mod server;
 pub mod signals;
 pub mod types;

@@ -96,12 +96,12 @@ pub enum ServeError {
     #[error("{path} is there and is no socket: remove it", path = .0.display())]
     NotASocket(PathBuf),
     /// The system's answer.
-    #[error("serve {path}: {source}", path = path.display())]
+    #[error("serve {path}: {cause}", path = path.display())]
     Io {
         /// Which socket.
         path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
+        /// The system's answer; part of the line, hence not an error of its own behind it.
+        cause: std::io::Error,
     },
 }
 
@@ -145,9 +145,9 @@ impl Drop for ServerHandle {
 /// mode under its own name. The directory should be 0700.
 pub fn bind(path: &Path) -> Result<UnixListener, ServeError> {
     use std::os::unix::fs::FileTypeExt;
-    let io = |source| ServeError::Io {
+    let io = |cause| ServeError::Io {
         path: path.into(),
-        source,
+        cause,
     };
     match std::fs::symlink_metadata(path) {
         Ok(meta) if !meta.file_type().is_socket() => {
@@ -254,9 +254,9 @@ impl axum::serve::Listener for Once {
 ///
 /// Handlers run one at a time on that thread: what may take long must be awaited, not waited for.
 pub fn serve(path: &Path, router: Router) -> Result<ServerHandle, ServeError> {
-    let io = |source| ServeError::Io {
+    let io = |cause| ServeError::Io {
         path: path.into(),
-        source,
+        cause,
     };
     let listener = bind(path)?;
     listener.set_nonblocking(true).map_err(io)?;

@@ -157,3 +157,19 @@ fn a_stream_is_read_as_it_comes_and_does_not_hold_up_the_end() {
     assert!(t.elapsed() < Duration::from_secs(3));
     assert!(Client::new(dir.socket()).stream("/v1/capture").is_err());
 }
+
+#[test]
+fn a_stream_that_breaks_off_says_who_ended() {
+    let dir = Dir::new("broken");
+    let listener = std::os::unix::net::UnixListener::bind(dir.socket()).unwrap();
+    let daemon = std::thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        let _ = peer.read(&mut [0; 4096]).unwrap();
+        let half = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
+        std::io::Write::write_all(&mut peer, half).unwrap();
+    });
+    let mut body = Client::new(dir.socket()).stream("/v1/capture").unwrap();
+    let e = body.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+    assert_eq!(e, "asicd has ended");
+    daemon.join().unwrap();
+}

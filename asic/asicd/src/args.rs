@@ -51,7 +51,7 @@ pub struct Args {
     /// SOCKET is tandem-ivshmem-server's).
     #[arg(long, default_value = "socket", value_name = "CARRIER")]
     pub carrier: Carrier,
-    /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter.
+    /// What to log to stderr: error, warn, info, debug, trace, off, or a tracing filter (info,tandem_ports=debug).
     #[arg(long, default_value = "info")]
     pub log: String,
     /// Keep all privileges, paths and system calls: for debugging.

@@ -8,10 +8,13 @@ use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let args = tandem_asicd::args::Args::parse();
-    let filter = match EnvFilter::try_new(&args.log) {
+    let checked = tandem_mgmt::log::check(&args.log);
+    let filter = match checked
+        .and_then(|()| EnvFilter::try_new(&args.log).map_err(|e| format!("log {}: {e}", args.log)))
+    {
         Ok(filter) => filter,
         Err(e) => {
-            let _ = writeln!(std::io::stderr(), "asicd: --log {}: {e}", args.log);
+            let _ = writeln!(std::io::stderr(), "asicd: {e}");
             return ExitCode::from(2);
         }
     };

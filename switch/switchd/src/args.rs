@@ -42,7 +42,7 @@ pub struct Args {
     /// A TOML file with the keys `policy`, `log`, `split` and `storm`; the command line goes first.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What to log to stderr: error, warn, info, debug, trace, or a tracing filter [default: info].
+    /// What to log to stderr: error, warn, info, debug, trace, off, or a tracing filter (info,tandem_ports=debug) [default: info].
     #[arg(long)]
     pub log: Option<String>,
     /// Keep all privileges, paths and system calls: for debugging.

@@ -19,8 +19,9 @@ fn main() -> ExitCode {
 
 fn start(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings()?;
+    tandem_mgmt::log::check(&settings.log).map_err(anyhow::Error::msg)?;
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.log)
-        .map_err(|e| anyhow::anyhow!("--log {}: {e}", settings.log))?;
+        .map_err(|e| anyhow::anyhow!("log {}: {e}", settings.log))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -97,7 +97,7 @@ pub struct Up {
     /// Charge the time that this chip takes for writes and queries
     #[arg(long)]
     pub latency: bool,
-    /// How much the daemons log: error, warn, info, debug, trace
+    /// How much the daemons log: error, warn, info, debug, trace, off, or a filter of tracing (info,tandem_ports=debug)
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
     /// How long the daemons may take to be ready
@@ -106,6 +106,13 @@ pub struct Up {
     /// Become this daemon instead of starting both (for systemd)
     #[arg(long, value_enum, value_name = "DAEMON")]
     pub exec: Option<Daemon>,
+}
+
+impl Up {
+    /// Whether it starts what was there before.
+    pub fn is_bare(&self) -> bool {
+        self.file.is_none() && self.ports.is_empty() && self.splits.is_empty()
+    }
 }
 
 /// One of the two daemons.
@@ -150,7 +157,7 @@ pub struct Show {
     /// Routes of one family
     #[arg(long, value_name = "4|6", value_parser = ["4", "6"])]
     pub family: Option<String>,
-    /// At most so many rows
+    /// At most so many rows of each table
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
@@ -281,7 +288,7 @@ pub struct Capture {
     #[arg(short = 'w', long, value_name = "FILE")]
     pub write: Option<PathBuf>,
     /// Stop after so many packets
-    #[arg(short = 'c', long, value_name = "N")]
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 }
 

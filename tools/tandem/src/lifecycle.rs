@@ -1,16 +1,18 @@
 //! `tandem up` and `tandem down`: starts and stops the two daemons of an instance, and is idempotent.
 
+use crate::Verdict;
 use crate::args::{Daemon as DaemonArg, Up};
+use crate::config::{Config, alone, save};
 use crate::out::Out;
 use crate::query::{seconds, status_of};
 use crate::table::cell;
-use crate::{Usage, Verdict};
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,154 +20,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tandem_mgmt::{Daemon, Instance};
 
-const DEFAULT_PROFILE: &str = "spectrum-sn2700";
 const POLL: Duration = Duration::from_millis(20);
 /// How long a daemon may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What `-f FILE` may say; the instance's own config.toml has the same form.
-#[derive(Serialize, Deserialize, Default, Clone, PartialEq, Eq, Debug)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Chip profile
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<String>,
-    /// `trap` or `fail`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<String>,
-    /// Charge the chip's latencies
-    pub latency: bool,
-    /// Log level
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log: Option<String>,
-    /// `swp1 = "eth3"`
-    pub ports: BTreeMap<String, String>,
-    /// `swp1 = 4`: ports that are split
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub split: BTreeMap<String, u16>,
-    /// `[storm.swp1]`, `broadcast = 500`: packets a second by kind, by port
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub storm: BTreeMap<String, BTreeMap<String, u64>>,
-}
-
-impl Config {
-    fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-        let config: Config = toml::from_str(&text)
-            .map_err(|e| Usage(format!("{}: {}", path.display(), e.message())))?;
-        for (name, cable) in &config.ports {
-            check_port(name, cable)?;
-        }
-        if let Some(p) = config
-            .policy
-            .as_deref()
-            .filter(|p| !["trap", "fail"].contains(p))
-        {
-            bail!(Usage(format!(
-                "{}: policy is trap or fail, not {p}",
-                path.display()
-            )));
-        }
-        Ok(config)
-    }
-
-    /// The file's or the last start's settings with the command line's laid over.
-    fn resolve(instance: &Instance, up: &Up) -> Result<Self> {
-        let last = instance.config_file();
-        let mut config = match &up.file {
-            Some(path) => Self::read(path)?,
-            // `tandem up` alone starts what was there before
-            None if up.ports.is_empty() && up.splits.is_empty() && last.exists() => {
-                Self::read(&last)?
-            }
-            None => Config::default(),
-        };
-        if let Some(p) = &up.profile {
-            config.profile = Some(p.clone());
-        }
-        if let Some(p) = up.policy {
-            config.policy = Some(p.as_str().into());
-        }
-        if let Some(l) = &up.log {
-            config.log = Some(l.clone());
-        }
-        config.latency |= up.latency;
-        for port in &up.ports {
-            let Some((name, cable)) = port.split_once('=') else {
-                bail!(Usage(format!(
-                    "--port {port}: wanted swpN=CABLE, such as swp1=eth3"
-                )));
-            };
-            check_port(name, cable)?;
-            config.ports.insert(name.into(), cable.into());
-        }
-        for split in &up.splits {
-            let parts = split
-                .split_once('=')
-                .and_then(|(name, parts)| Some((name, parts.parse().ok()?)));
-            let Some((name, parts)) = parts else {
-                bail!(Usage(format!(
-                    "--split {split}: wanted swpN=PARTS, such as swp1=4"
-                )));
-            };
-            config.split.insert(name.into(), parts);
-        }
-        Ok(config)
-    }
-
-    fn profile(&self) -> &str {
-        self.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
-    }
-
-    /// The daemon's own command line.
-    fn words(&self, instance: &Instance, daemon: Daemon) -> Vec<String> {
-        let mut w = vec!["--name".to_owned(), instance.name().to_owned()];
-        match daemon {
-            Daemon::Asicd => {
-                w.extend(["--profile".into(), self.profile().into()]);
-                for (name, cable) in &self.ports {
-                    w.extend(["--port".into(), format!("{name}={cable}")]);
-                }
-                if self.latency {
-                    w.push("--latency".into());
-                }
-            }
-            Daemon::Switchd => {
-                if let Some(p) = &self.policy {
-                    w.extend(["--policy".into(), p.clone()]);
-                }
-                for (name, parts) in &self.split {
-                    w.extend(["--split".into(), format!("{name}={parts}")]);
-                }
-                for (name, kinds) in &self.storm {
-                    for (kind, rate) in kinds {
-                        w.extend(["--storm".into(), format!("{name}={kind}:{rate}")]);
-                    }
-                }
-            }
-        }
-        if let Some(l) = &self.log {
-            w.extend(["--log".into(), l.clone()]);
-        }
-        w
-    }
-}
-
-fn check_port(name: &str, cable: &str) -> Result<()> {
-    let number = name
-        .strip_prefix("swp")
-        .and_then(|n| n.parse::<u16>().ok())
-        .filter(|n| *n > 0);
-    if number.is_none() {
-        bail!(Usage(format!(
-            "{name} is no port name: wanted swp1, swp2, …"
-        )));
-    }
-    if cable.is_empty() {
-        bail!(Usage(format!("{name} has no cable: wanted {name}=IFACE")));
-    }
-    Ok(())
-}
 
 /// Beside this program, else on the PATH.
 fn program(daemon: Daemon) -> PathBuf {
@@ -177,11 +34,21 @@ fn program(daemon: Daemon) -> PathBuf {
         .unwrap_or_else(|| daemon.name().into())
 }
 
-/// A daemon's last words: what it wrote to its log since `from`, the last line.
+/// A daemon's last words: what it wrote to its log since `from`, the last line; of a refused command line what is wrong
+/// with it, not the hint at --help that follows.
 fn last_words(log: &Path, from: u64) -> String {
     let text = fs::read(log).unwrap_or_default();
     let new = text.get(from as usize..).unwrap_or_default();
     let text = String::from_utf8_lossy(new);
+    let mut refused = text.lines().skip_while(|l| !l.starts_with("error: "));
+    if let Some(first) = refused.next().and_then(|l| l.strip_prefix("error: ")) {
+        // it may go on in indented lines: possible values, what is missing
+        let more = refused.take_while(|l| !l.trim().is_empty()).map(str::trim);
+        return std::iter::once(first)
+            .chain(more)
+            .collect::<Vec<_>>()
+            .join(" ");
+    }
     text.lines()
         .rev()
         .find(|l| !l.trim().is_empty())
@@ -199,36 +66,27 @@ fn start(instance: &Instance, config: &Config, daemon: Daemon) -> Result<(Child,
         .open(&log)
         .with_context(|| format!("write {}", log.display()))?;
     let from = file.metadata()?.len();
-    let path = program(daemon);
-    let child = Command::new(&path)
-        .args(config.words(instance, daemon))
-        .current_dir(if config.paths_are_absolute() {
-            Path::new("/")
-        } else {
-            Path::new(".")
-        })
+    let mut command = command(instance, config, daemon);
+    let child = command
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file)
         // out of the terminal's foreground group: ^C ends the shell's command, not the switch
         .process_group(0)
         .spawn()
-        .with_context(|| format!("start {} ({})", daemon.name(), path.display()))?;
+        .with_context(|| format!("start {daemon} ({})", program(daemon).display()))?;
     Ok((child, from))
 }
 
-impl Config {
-    /// Whether nothing in it depends on the folder that `tandem up` was called from.
-    fn paths_are_absolute(&self) -> bool {
-        let files = self
-            .ports
-            .values()
-            .filter_map(|c| c.strip_prefix("pcap:").or_else(|| c.strip_prefix("dgram:")));
-        files
-            .flat_map(|f| f.split(','))
-            .all(|p| p.starts_with('/') || !p.contains(['/', '.']))
-            && !self.profile().trim_start_matches('/').contains('/')
-    }
+/// A daemon in its own working directory, with the same directory of instances as here.
+fn command(instance: &Instance, config: &Config, daemon: Daemon) -> Command {
+    let mut command = Command::new(program(daemon));
+    command
+        .args(config.words(instance, daemon))
+        .env("TANDEM_RUN", instance.base())
+        // no folder is kept busy
+        .current_dir("/");
+    command
 }
 
 fn is_ready(daemon: Daemon, status: &Value) -> bool {
@@ -248,7 +106,8 @@ fn wait_ready(
     loop {
         // a daemon that has just bound its socket may refuse or be slow; only its end or our time limit count
         let status = status_of(instance, daemon).unwrap_or(Value::Null);
-        if is_ready(daemon, &status) {
+        // nor is it ready because another one answers
+        if is_ready(daemon, &status) && status["pid"] == child.id() {
             return Ok(status);
         }
         let log = instance.log_file(daemon);
@@ -275,7 +134,7 @@ fn wait_ready(
 /// The pid of a daemon that runs and is ready; waits for one that starts. One that has just been killed holds its
 /// pid file for some more milliseconds and answers no more: that is none.
 fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Option<u32>> {
-    while let Some(pid) = instance.running(daemon) {
+    while let Some(pid) = instance.running(daemon)? {
         let status = status_of(instance, daemon).unwrap_or(Value::Null);
         if is_ready(daemon, &status) {
             return Ok(Some(pid));
@@ -305,30 +164,47 @@ fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Res
     Err(error).with_context(|| format!("start {daemon} ({})", path.display()))
 }
 
+/// What is known of a switch that others started (systemd): its policy; for the rest it is taken as wanted.
+fn not_started_by_up(instance: &Instance, wanted: &Config) -> Config {
+    let mut running = wanted.clone();
+    if wanted.policy.is_some()
+        && let Ok(status) = status_of(instance, Daemon::Switchd)
+        && let Some(policy) = status.pointer("/sync/policy").and_then(Value::as_str)
+    {
+        running.policy = Some(policy.to_owned());
+    }
+    running
+}
+
 /// `tandem up`
 pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
-    let config = Config::resolve(instance, up)?;
+    let mut config = Config::resolve(instance, up)?;
     if let Some(daemon) = up.exec {
         return become_daemon(instance, &config, daemon);
     }
     let end = Instant::now() + seconds(up.timeout)?;
-    let asicd_pid = instance.running(Daemon::Asicd);
-    if asicd_pid.is_some() {
-        let running = Config::read(&instance.config_file()).unwrap_or_else(|_| config.clone());
-        let same = (&running.ports, &running.split) == (&config.ports, &config.split);
-        if running.profile() != config.profile() || !same {
+    instance.create_dir()?;
+    let _alone = alone(instance, end)?;
+    if up.is_bare() {
+        // somebody else may have started it meanwhile, with other settings
+        config = Config::resolve(instance, up)?;
+    }
+    let asicd_runs = instance.running(Daemon::Asicd)?.is_some();
+    let switchd_runs = instance.running(Daemon::Switchd)?.is_some();
+    if asicd_runs || switchd_runs {
+        let running = match Config::read(&instance.config_file()) {
+            Ok(running) => running,
+            Err(_) => not_started_by_up(instance, &config),
+        };
+        if let Some(other) = running.other_than(&config, asicd_runs, switchd_runs) {
             bail!(
-                "instance {} runs with profile {}, {} ports and {} of them split, other than asked for: tandem --name {} down first",
-                instance.name(),
-                running.profile(),
-                running.ports.len(),
-                running.split.len(),
-                instance.name()
+                "instance {name} runs with {other}: tandem --name {name} down first",
+                name = instance.name()
             );
         }
     }
-    instance.create_dir()?;
     let mut actions = Vec::new();
+    let last = fs::read(instance.config_file()).ok();
     let mut asicd = None;
     for daemon in [Daemon::Asicd, Daemon::Switchd] {
         if let Some(pid) = serving(instance, daemon, end)? {
@@ -344,6 +220,11 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
                     && let Some(pid) = asicd
                 {
                     end_daemon(instance, Daemon::Asicd, pid)?;
+                    // a start that failed is not what `tandem up` alone repeats
+                    match &last {
+                        Some(text) => fs::write(instance.config_file(), text)?,
+                        None => fs::remove_file(instance.config_file())?,
+                    }
                 }
                 return Err(e);
             }
@@ -373,12 +254,19 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
 /// If it can't, it starts again as it was.
 pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> Result<Verdict> {
     let end = Instant::now() + PATIENCE + PATIENCE;
-    let pid = serving(instance, Daemon::Switchd, end)?.with_context(|| {
+    let none = || {
         format!(
             "switchd does not run for instance {}: tandem up, or tandem up --split",
             instance.name()
         )
-    })?;
+    };
+    // another call may be starting it again: that is waited for
+    instance.running(Daemon::Switchd)?;
+    if !instance.dir().is_dir() {
+        bail!(none());
+    }
+    let _alone = alone(instance, end)?;
+    let pid = serving(instance, Daemon::Switchd, end)?.with_context(none)?;
     if !instance.config_file().exists() {
         bail!(
             "instance {} was not started by tandem up: put {port} into [split] of its file and restart its switchd",
@@ -420,37 +308,6 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
     report(instance, &[done], out)
 }
 
-/// Keeps a limit that switchd has taken (`rate` 0: it has none any more) for the next `tandem up`. If somebody else started
-/// the daemons: where it can be kept.
-pub fn keep_storm(
-    instance: &Instance,
-    port: &str,
-    kind: &str,
-    rate: u64,
-) -> Result<Option<String>> {
-    if !instance.config_file().exists() {
-        return Ok(Some(format!(
-            "it holds until both daemons have stopped: instance {} was not started by tandem up, put it into [storm.{port}] of its file",
-            instance.name()
-        )));
-    }
-    let mut config = Config::read(&instance.config_file())?;
-    let kinds = config.storm.entry(port.to_owned()).or_default();
-    match rate {
-        0 => kinds.remove(kind),
-        _ => kinds.insert(kind.to_owned(), rate),
-    };
-    config.storm.retain(|_, kinds| !kinds.is_empty());
-    save(instance, &config)?;
-    Ok(None)
-}
-
-/// What `tandem up` alone repeats: settings that a chip has started with.
-fn save(instance: &Instance, config: &Config) -> Result<()> {
-    let file = instance.config_file();
-    fs::write(&file, toml::to_string(config)?).with_context(|| format!("write {}", file.display()))
-}
-
 fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> {
     let value = json!({"instance": instance.name(), "actions": actions});
     out.print(&value, || {
@@ -462,22 +319,26 @@ fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> 
     Ok(Verdict::Yes)
 }
 
-fn gone(instance: &Instance, daemon: Daemon, within: Duration) -> bool {
+/// Whether a process ended within a time.
+fn ended(process: &OwnedFd, within: Duration) -> Result<bool> {
     let end = Instant::now() + within;
-    while instance.running(daemon).is_some() {
-        if Instant::now() > end {
-            return false;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::new(process, PollFlags::IN)];
+        match poll(&mut fds, Some(&Timespec::try_from(left)?)) {
+            Ok(0) if left.is_zero() => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(e) => return Err(e).context("wait for a process"),
         }
-        std::thread::sleep(POLL);
     }
-    true
 }
 
 /// `tandem down`: switchd first, so that nothing drives a chip that is going away.
 pub fn down(instance: &Instance, out: Out) -> Result<Verdict> {
     let mut actions = Vec::new();
     for daemon in [Daemon::Switchd, Daemon::Asicd] {
-        let Some(pid) = instance.running(daemon) else {
+        let Some(pid) = instance.running(daemon)? else {
             actions.push(format!("{daemon} does not run"));
             continue;
         };
@@ -486,143 +347,67 @@ pub fn down(instance: &Instance, out: Out) -> Result<Verdict> {
     report(instance, &actions, out)
 }
 
-/// Ends a daemon, by force if it doesn't listen; what was done.
+/// Ends a daemon, by force if it doesn't listen; what was done. It is held by a descriptor, as its number may be another
+/// process's by the time a signal is sent.
 fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
     let target = i32::try_from(pid)
         .ok()
         .and_then(Pid::from_raw)
         .context("a pid file without a pid")?;
-    kill_process(target, Signal::TERM).with_context(|| format!("end {daemon} (pid {pid})"))?;
-    if gone(instance, daemon, PATIENCE) {
-        return Ok(format!("{daemon} stopped (pid {pid})"));
+    let over = || Ok(format!("{daemon} stopped (pid {pid})"));
+    let process = match pidfd_open(target, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return over(),
+        opened => opened.with_context(|| format!("find {daemon} (pid {pid})"))?,
+    };
+    if instance.running(daemon)? != Some(pid) {
+        return over();
     }
-    kill_process(target, Signal::KILL).with_context(|| format!("kill {daemon} (pid {pid})"))?;
-    if !gone(instance, daemon, PATIENCE) {
-        bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL");
+    for signal in [Signal::TERM, Signal::KILL] {
+        match pidfd_send_signal(&process, signal) {
+            Err(Errno::SRCH) => return over(),
+            sent => sent.with_context(|| format!("end {daemon} (pid {pid})"))?,
+        }
+        match (ended(&process, PATIENCE)?, signal) {
+            (true, Signal::TERM) => return over(),
+            (true, _) => {
+                return Ok(format!(
+                    "{daemon} killed (pid {pid}): it did not end by itself within {} s",
+                    PATIENCE.as_secs()
+                ));
+            }
+            (false, _) => {}
+        }
     }
-    Ok(format!(
-        "{daemon} killed (pid {pid}): it did not end by itself within {} s",
-        PATIENCE.as_secs()
-    ))
+    bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::tests::instance;
 
-    fn up(file: Option<PathBuf>, ports: &[&str]) -> Up {
-        Up {
-            profile: None,
-            ports: ports.iter().map(|p| (*p).to_owned()).collect(),
-            file,
-            policy: None,
-            splits: Vec::new(),
-            latency: false,
-            log: None,
-            timeout: 1.0,
-            exec: None,
+    #[test]
+    fn a_daemon_has_the_directory_of_who_starts_it() {
+        let i = Instance::in_dir(Path::new("/x/run"), "t").unwrap();
+        for daemon in [Daemon::Asicd, Daemon::Switchd] {
+            let c = command(&i, &Config::default(), daemon);
+            let run = c.get_envs().find(|(k, _)| *k == "TANDEM_RUN").unwrap();
+            assert_eq!(run.1, Some("/x/run".as_ref()));
+            assert_eq!(c.get_current_dir(), Some(Path::new("/")));
         }
-    }
-
-    fn instance(name: &str) -> (PathBuf, Instance) {
-        let dir = std::env::temp_dir().join(format!("tandem-cli-{}-{name}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let i = Instance::in_dir(&dir, "t").unwrap();
-        i.create_dir().unwrap();
-        (dir, i)
     }
 
     #[test]
-    fn options_win_over_the_file() {
-        let (dir, i) = instance("options");
-        let file = dir.join("a.toml");
-        fs::write(
-            &file,
-            "profile = \"tiny\"\npolicy = \"fail\"\n[ports]\nswp1 = \"eth1\"\nswp2 = \"eth2\"\n",
-        )
-        .unwrap();
-        let c = Config::resolve(&i, &up(Some(file), &["swp2=tap:x"])).unwrap();
-        assert_eq!(c.profile(), "tiny");
-        assert_eq!(c.ports["swp1"], "eth1");
-        assert_eq!(c.ports["swp2"], "tap:x");
-        assert_eq!(
-            c.words(&i, Daemon::Switchd),
-            ["--name", "t", "--policy", "fail"]
-        );
-        assert_eq!(
-            c.words(&i, Daemon::Asicd),
-            [
-                "--name",
-                "t",
-                "--profile",
-                "tiny",
-                "--port",
-                "swp1=eth1",
-                "--port",
-                "swp2=tap:x"
-            ]
-        );
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn up_alone_repeats_the_last_start() {
-        let (dir, i) = instance("again");
-        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
-        fs::write(i.config_file(), toml::to_string(&first).unwrap()).unwrap();
-        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn a_storm_limit_is_there_at_the_next_start() {
-        let (dir, i) = instance("storm");
-        let told = keep_storm(&i, "swp1", "broadcast", 500).unwrap();
-        assert!(
-            told.unwrap().contains("[storm.swp1]"),
-            "nobody said tandem up"
-        );
-        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
-        save(&i, &first).unwrap();
-        for (kind, rate) in [("broadcast", 500), ("multicast", 9), ("broadcast", 600)] {
-            assert_eq!(keep_storm(&i, "swp1", kind, rate).unwrap(), None);
-        }
-        let again = Config::resolve(&i, &up(None, &[])).unwrap();
-        assert_eq!(again.ports, first.ports);
-        assert_eq!(
-            again.words(&i, Daemon::Switchd)[2..],
-            [
-                "--storm",
-                "swp1=broadcast:600",
-                "--storm",
-                "swp1=multicast:9"
-            ]
-        );
-        for kind in ["broadcast", "multicast"] {
-            keep_storm(&i, "swp1", kind, 0).unwrap();
-        }
-        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn nonsense_is_refused_in_one_line() {
-        let (dir, i) = instance("nonsense");
-        let file = dir.join("a.toml");
-        for text in [
-            "profil = \"x\"",
-            "policy = \"both\"",
-            "[ports]\neth1 = \"x\"",
-            "= 3",
-        ] {
-            fs::write(&file, text).unwrap();
-            let e = Config::resolve(&i, &up(Some(file.clone()), &[])).unwrap_err();
-            assert!(e.is::<Usage>(), "{text}: {e}");
-            assert!(!e.to_string().contains('\n'), "{e}");
-        }
-        for port in ["swp1", "swp0=x", "eth0=x", "swp1="] {
-            assert!(Config::resolve(&i, &up(None, &[port])).is_err(), "{port}");
-        }
+    fn a_process_that_is_not_the_daemon_is_left_alone() {
+        let (dir, i) = instance("others");
+        // the daemon is this process; the number is one that it had before
+        let _claim = i.claim(Daemon::Asicd).unwrap();
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        end_daemon(&i, Daemon::Asicd, other.id()).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(other.try_wait().unwrap().is_none(), "it was ended");
+        other.kill().unwrap();
+        other.wait().unwrap();
         fs::remove_dir_all(dir).unwrap();
     }
 
@@ -634,6 +419,13 @@ mod tests {
         assert_eq!(last_words(&log, 4), "it said nothing");
         fs::write(&log, "old\nnew: reason\n\n").unwrap();
         assert_eq!(last_words(&log, 4), "new: reason");
+        let clap = "error: invalid value 'x' for '--policy <POLICY>'\n  [possible values: trap, fail]\n\nFor more \
+                    information, try '--help'.\n";
+        fs::write(&log, format!("old\n{clap}")).unwrap();
+        assert_eq!(
+            last_words(&log, 4),
+            "invalid value 'x' for '--policy <POLICY>' [possible values: trap, fail]"
+        );
         fs::remove_dir_all(dir).unwrap();
     }
 }

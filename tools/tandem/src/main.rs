@@ -4,6 +4,7 @@
 
 mod args;
 mod batch;
+mod config;
 mod driver;
 mod frame;
 mod lifecycle;
@@ -101,6 +102,9 @@ mod tests {
         assert_eq!(c.name.as_deref(), Some("x"));
         assert!(Cli::try_parse_from(["tandem", "show", "nothing"]).is_err());
         assert!(Cli::try_parse_from(["tandem", "trace", "swp1"]).is_err());
+        // asicd takes 0 for no end
+        assert!(Cli::try_parse_from(["tandem", "capture", "swp1", "-c", "0"]).is_err());
+        assert!(Cli::try_parse_from(["tandem", "capture", "swp1", "-c", "1"]).is_ok());
         assert!(
             Cli::try_parse_from(["tandem", "trace", "swp1", "--icmp", "10.0.0.1", "10.0.0.2"])
                 .is_ok()

@@ -1,10 +1,10 @@
 //! `tandem status`, `explain`, `sync`, `audit` and `fault`: one question, one answer.
 
 use crate::args::{ExplainKind, Fault, Port};
-use crate::lifecycle;
 use crate::out::Out;
 use crate::table::{cell, left, render};
 use crate::{Usage, Verdict};
+use crate::{config, lifecycle};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,6 +38,11 @@ fn get<'a>(v: &'a Value, path: &str) -> &'a Value {
         .unwrap_or(&Value::Null)
 }
 
+/// Why a daemon that runs did not say how it is.
+fn unanswered(status: &Value) -> Option<&str> {
+    get(status, "error").as_str()
+}
+
 fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
     let mut s = format!("instance  {name}\n");
     let head = |v: &Value| {
@@ -50,6 +55,8 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
     };
     if asicd.is_null() {
         s += "asicd     not running\n";
+    } else if let Some(e) = unanswered(asicd) {
+        s += &format!("asicd     {}\n", e.trim_start_matches("asicd "));
     } else {
         s += &format!("asicd     {}\n", head(asicd));
         s += &format!(
@@ -69,6 +76,8 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
     }
     if switchd.is_null() {
         s += "switchd   not running\n";
+    } else if let Some(e) = unanswered(switchd) {
+        s += &format!("switchd   {}\n", e.trim_start_matches("switchd "));
     } else {
         s += &format!("switchd   {}\n", head(switchd));
         let y = get(switchd, "sync");
@@ -92,14 +101,20 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
 
 /// `tandem status`: exit 0 when both daemons run.
 pub fn status(instance: &Instance, out: Out) -> Result<Verdict> {
-    let asicd = status_of(instance, Daemon::Asicd)?;
-    let switchd = status_of(instance, Daemon::Switchd)?;
+    let asked = [Daemon::Asicd, Daemon::Switchd].map(|d| status_of(instance, d));
+    let [asicd, switchd] = match asked {
+        // what keeps both from answering is the user's business, not theirs
+        [Err(e @ ClientError::Denied { .. }), Err(_)] => return Err(e.into()),
+        // a daemon that hangs must not hide the other
+        asked => asked.map(|a| a.unwrap_or_else(|e| json!({"error": e.to_string()}))),
+    };
     let value = json!({"instance": instance.name(), "asicd": asicd, "switchd": switchd});
     out.print(&value, || status_text(instance.name(), &asicd, &switchd))?;
-    Ok(if asicd.is_null() || switchd.is_null() {
-        Verdict::No
-    } else {
+    let well = |v: &Value| !v.is_null() && unanswered(v).is_none();
+    Ok(if well(&asicd) && well(&switchd) {
         Verdict::Yes
+    } else {
+        Verdict::No
     })
 }
 
@@ -145,14 +160,11 @@ fn explain_text(v: &Value) -> String {
     s
 }
 
-/// Does a daemon of this instance run? Else the chip may be the kernel driver's.
-pub fn any_daemon(instance: &Instance) -> Result<bool, ClientError> {
-    Ok([Daemon::Switchd, Daemon::Asicd]
+/// Does a daemon of this instance run? Else the chip may be the kernel driver's. One that does not answer runs, too.
+pub fn any_daemon(instance: &Instance) -> bool {
+    [Daemon::Switchd, Daemon::Asicd]
         .into_iter()
-        .map(|d| status_of(instance, d))
-        .collect::<Result<Vec<_>, _>>()?
-        .iter()
-        .any(|v| !v.is_null()))
+        .any(|d| !matches!(status_of(instance, d), Ok(Value::Null)))
 }
 
 /// `tandem explain`: exit 1 when there is no such thing.
@@ -163,7 +175,16 @@ pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> R
         ExplainKind::Neighbour => "neighbour",
         ExplainKind::Group => "group",
     };
-    let mut chip = match any_daemon(instance)? {
+    if key.trim().is_empty() {
+        let wanted = match kind {
+            ExplainKind::Route => "a prefix or an address",
+            ExplainKind::Mac => "a MAC address",
+            ExplainKind::Neighbour => "an address",
+            ExplainKind::Group => "an IP or MAC address",
+        };
+        return Err(Usage(format!("explain {name} of nothing: give {wanted}")).into());
+    }
+    let mut chip = match any_daemon(instance) {
         true => None,
         false => crate::driver::open(),
     };
@@ -270,6 +291,18 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
+/// One answer of as many as there were kinds: the same keys.
+fn storms_answer(answers: &[(String, Option<String>)]) -> Value {
+    let applied: Vec<&str> = answers.iter().map(|(a, _)| a.as_str()).collect();
+    let mut v = json!({"applied": applied.join("; ")});
+    // the same for every kind of a port
+    if let (Value::Object(o), Some(until)) = (&mut v, answers.iter().find_map(|(_, u)| u.as_ref()))
+    {
+        o.insert("until".into(), json!(until));
+    }
+    v
+}
+
 /// `tandem port`
 pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
     match port {
@@ -289,20 +322,20 @@ pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
                 ("multicast", multicast),
                 ("unknown_unicast", unknown_unicast),
             ];
+            let mut answers = Vec::new();
             for (kind, rate) in kinds {
                 let Some(rate) = *rate else { continue };
                 let body = json!({"port": port, "kind": kind, "packets": rate});
-                let mut v: Value =
-                    Client::to(instance, Daemon::Switchd).post("/v1/storm", &body)?;
-                let until = lifecycle::keep_storm(instance, port, kind, rate)?;
-                if let (Value::Object(o), Some(until)) = (&mut v, &until) {
-                    o.insert("until".into(), json!(until));
-                }
-                out.print(&v, || {
-                    let until = until.map(|u| format!("\n{u}")).unwrap_or_default();
-                    format!("{}{until}", cell(get(&v, "applied")))
-                })?;
+                let v: Value = Client::to(instance, Daemon::Switchd).post("/v1/storm", &body)?;
+                let until = config::keep_storm(instance, port, kind, rate)?;
+                answers.push((cell(get(&v, "applied")), until));
             }
+            let v = storms_answer(&answers);
+            out.print(&v, || {
+                let until = get(&v, "until").as_str();
+                let applied = answers.iter().map(|(a, _)| a.as_str());
+                applied.chain(until).collect::<Vec<_>>().join("\n")
+            })?;
         }
         Port::Split { port, parts } => return lifecycle::split(instance, port, Some(*parts), out),
         Port::Unsplit { port } => return lifecycle::split(instance, port, None, out),
@@ -339,6 +372,31 @@ mod tests {
     }
 
     #[test]
+    fn several_storm_limits_are_one_answer() {
+        let one = [("a".to_owned(), None)];
+        assert_eq!(storms_answer(&one), json!({"applied": "a"}));
+        let until = Some("restart".to_owned());
+        let two = [("a".to_owned(), until.clone()), ("b".to_owned(), until)];
+        assert_eq!(
+            storms_answer(&two),
+            json!({"applied": "a; b", "until": "restart"})
+        );
+    }
+
+    #[test]
+    fn nothing_is_not_explained() {
+        let i = Instance::in_dir(std::path::Path::new("/nowhere"), "t").unwrap();
+        let out = Out {
+            json: false,
+            pretty: false,
+        };
+        let Err(e) = explain(&i, ExplainKind::Route, " ", out) else {
+            panic!("an empty key was explained");
+        };
+        assert!(e.is::<Usage>() && e.to_string().contains("a prefix"), "{e}");
+    }
+
+    #[test]
     fn times_are_checked() {
         assert!(seconds(-1.0).is_err());
         assert!(seconds(f64::NAN).is_err());
@@ -350,5 +408,12 @@ mod tests {
     fn status_of_nothing() {
         let text = status_text("x", &Value::Null, &Value::Null);
         assert!(text.contains("asicd     not running") && text.contains("switchd   not running"));
+        let hangs = json!({"error": "asicd did not answer within 3 s"});
+        let text = status_text("x", &hangs, &json!({"pid": 7, "sync": {"phase": "steady"}}));
+        assert!(
+            text.contains("asicd     did not answer within 3 s\n"),
+            "{text}"
+        );
+        assert!(text.contains("switchd   pid 7"), "{text}");
     }
 }

@@ -176,20 +176,30 @@ fn merge_ports(mut asic: Vec<Value>, switch: &[Value]) -> Vec<Value> {
     asic
 }
 
+/// Of switchd's rows what it knows; the rest are zeroes for asicd to replace.
+fn switchd_part(mut rows: Vec<Value>) -> Vec<Value> {
+    for row in rows.iter_mut().filter_map(Value::as_object_mut) {
+        row.retain(|k, _| k == "port" || SWITCHD_PORT_KEYS.contains(&k.as_str()));
+    }
+    rows
+}
+
+/// Both daemons' rows. What one of them knows is worth seeing while the other restarts or hangs.
 fn ports(instance: &Instance) -> Result<Vec<Value>> {
-    let asic = rows(&Client::to(instance, Daemon::Asicd), "/v1/ports", &[], None)?;
-    // the chip's counters are worth seeing while the control plane restarts
-    let switch = match rows(
-        &Client::to(instance, Daemon::Switchd),
-        "/v1/ports",
-        &[],
-        None,
-    ) {
-        Ok(r) => r,
-        Err(e) if e.is_not_running() => Vec::new(),
-        Err(e) => return Err(e.into()),
-    };
-    Ok(merge_ports(asic, &switch))
+    let ask = |daemon| rows(&Client::to(instance, daemon), "/v1/ports", &[], None);
+    let missing = |e: &ClientError| eprintln!("tandem: {e}: its part of each port is missing");
+    Ok(match (ask(Daemon::Asicd), ask(Daemon::Switchd)) {
+        (Ok(asic), Ok(switch)) => merge_ports(asic, &switch),
+        (Ok(asic), Err(e)) => {
+            missing(&e);
+            asic
+        }
+        (Err(e), Ok(switch)) => {
+            missing(&e);
+            switchd_part(switch)
+        }
+        (Err(e), Err(_)) => return Err(e.into()),
+    })
 }
 
 /// Columns from the rows themselves, for table memory whose fields are those of the ABI.
@@ -250,7 +260,7 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         )
     };
     // where no daemon runs the kernel driver may have the chip
-    let mut chip = match s.hw || crate::query::any_daemon(instance)? {
+    let mut chip = match s.hw || crate::query::any_daemon(instance) {
         true => None,
         false => crate::driver::open(),
     };
@@ -271,11 +281,11 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
                 Some(chip) => chip.resources()?,
                 None => asicd.get("/v1/resources")?,
             };
-            return two_tables(out, &r, POOLS, CLASSES);
+            return two_tables(out, s, &r, POOLS, CLASSES);
         }
         Table::Traps => {
             let r: Value = asicd.get("/v1/traps")?;
-            return two_tables(out, &r, TRAPS, TRAP_CLASSES);
+            return two_tables(out, s, &r, TRAPS, TRAP_CLASSES);
         }
         Table::Queues => {
             let r: Value = asicd.get("/v1/queues")?;
@@ -308,10 +318,7 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
         Table::Replication => (rows(&asicd, "/v1/replication", &[], None)?, &[]),
         Table::Learning => (rows(&asicd, "/v1/learning", &[], None)?, &[]),
     };
-    if let Some(word) = &s.word {
-        list.retain(|row| matches(row, word));
-        list.truncate(s.limit.unwrap_or(usize::MAX));
-    }
+    pick(&mut list, s);
     let text = || {
         if columns.is_empty() {
             auto(&list)
@@ -334,10 +341,7 @@ fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Verdict> {
     if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
         list = items;
     }
-    if let Some(word) = &s.word {
-        list.retain(|row| matches(row, word));
-    }
-    list.truncate(s.limit.unwrap_or(usize::MAX));
+    pick(&mut list, s);
     let crossbar = answer.get("crossbar").cloned().unwrap_or_default();
     let value = json!({"items": list, "crossbar": crossbar});
     out.print(&value, || {
@@ -354,22 +358,41 @@ fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Verdict> {
     })
 }
 
+/// The rows that were asked for: those with the word, no more than the limit.
+fn pick(list: &mut Vec<Value>, s: &Show) {
+    if let Some(word) = &s.word {
+        list.retain(|row| matches(row, word));
+    }
+    list.truncate(s.limit.unwrap_or(usize::MAX));
+}
+
 /// An answer of `items` and `classes`: both, one below the other. Rows in which nothing happened stay: the table
 /// is short, and "0" is an answer.
-fn two_tables(out: Out, answer: &Value, first: &[Column], second: &[Column]) -> Result<Verdict> {
+fn two_tables(
+    out: Out,
+    s: &Show,
+    answer: &Value,
+    first: &[Column],
+    second: &[Column],
+) -> Result<Verdict> {
     let part = |key: &str| {
-        answer
-            .get(key)
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
+        let rows = answer.get(key).and_then(Value::as_array);
+        let mut rows = rows.cloned().unwrap_or_default();
+        pick(&mut rows, s);
+        rows
     };
     let (items, classes) = (part("items"), part("classes"));
     let value = json!({"items": items, "classes": classes});
     out.print(&value, || {
         format!("{}\n{}", render(first, &items), render(second, &classes))
     })?;
-    Ok(Verdict::Yes)
+    Ok(
+        if s.word.is_some() && items.is_empty() && classes.is_empty() {
+            Verdict::No
+        } else {
+            Verdict::Yes
+        },
+    )
 }
 
 #[cfg(test)]
@@ -390,6 +413,32 @@ mod tests {
         assert_eq!(merged[0]["mtu"], 1500);
         assert_eq!(merged[0]["counters"]["rx_packets"], 5);
         assert_eq!(merged[0]["bridge"], "br0");
+        let alone = switchd_part(vec![
+            json!({"port": 1, "name": "swp1", "link": false, "mtu": 1500, "counters": null}),
+        ]);
+        assert_eq!(alone, [json!({"port": 1, "name": "swp1", "mtu": 1500})]);
+    }
+
+    #[test]
+    fn a_limit_holds_after_the_word() {
+        let rows = || vec![json!({"a": "x"}), json!({"a": "y"}), json!({"a": "y"})];
+        for (word, limit, left) in [
+            (None, None, 3),
+            (None, Some(2), 2),
+            (Some("y"), None, 2),
+            (Some("y"), Some(1), 1),
+        ] {
+            let s = Show {
+                what: Table::Ports,
+                word: word.map(str::to_owned),
+                hw: false,
+                family: None,
+                limit,
+            };
+            let mut list = rows();
+            pick(&mut list, &s);
+            assert_eq!(list.len(), left, "{word:?} {limit:?}");
+        }
     }
 
     #[test]

@@ -320,10 +320,11 @@ impl Question {
                 };
                 Ok(Question::Route(net.trunc(), vrf.into()))
             }
-            "mac" => parse_mac(key)
+            "mac" => parse_mac(place(key).0)
                 .map(Question::Mac)
                 .ok_or_else(|| format!("{key} is no MAC address (aa:bb:cc:dd:ee:ff)")),
-            "neighbour" => key
+            "neighbour" => place(key)
+                .0
                 .parse()
                 .map(Question::Neighbour)
                 .map_err(|_| format!("{key} is no address")),
@@ -348,6 +349,22 @@ pub(crate) fn parse_mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(out)
 }
 
+/// `ADDRESS@DEV`, `MAC@BRIDGE`: the thing, and where it is meant to be.
+fn place(key: &str) -> (&str, Option<&str>) {
+    match key.split_once('@') {
+        Some((thing, at)) => (thing, Some(at)),
+        None => (key, None),
+    }
+}
+
+/// Whether an object in the words of `ip` and `bridge` is there: `10.0.0.1 dev br0`, `MAC dev swp1 master br0`.
+fn is_at(object: &str, at: &str) -> bool {
+    let words: Vec<&str> = object.split(' ').collect();
+    words
+        .windows(2)
+        .any(|w| matches!(w, ["dev" | "master", name] if *name == at))
+}
+
 /// The answer; with nothing known, `state` is `absent`.
 pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
     let (kind, mut all) = match what {
@@ -363,6 +380,9 @@ pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
         Question::Neighbour(a) => ("neighbour", core.store.explain_neighbour(*a)),
         Question::Group(g) => ("group", core.store.explain_group(*g)),
     };
+    if let (Question::Mac(_) | Question::Neighbour(_), (_, Some(at))) = (what, place(key)) {
+        all.retain(|e| is_at(&e.key, at));
+    }
     let mut answer = Explain {
         kind: kind.into(),
         key: key.into(),
@@ -510,6 +530,20 @@ mod tests {
             Question::parse("mac", "02:00:00:00:00:0a"),
             Ok(Question::Mac([2, 0, 0, 0, 0, 10]))
         );
+        let addr = "10.0.0.1".parse().unwrap();
+        for key in ["10.0.0.1", "10.0.0.1@br0"] {
+            assert_eq!(
+                Question::parse("neighbour", key),
+                Ok(Question::Neighbour(addr))
+            );
+        }
+        assert_eq!(
+            Question::parse("mac", "02:00:00:00:00:0a@br0"),
+            Ok(Question::Mac([2, 0, 0, 0, 0, 10]))
+        );
+        assert!(is_at("10.0.0.1 dev br0", "br0") && !is_at("10.0.0.1 dev br0", "br"));
+        let mac = "02:00:00:00:00:0a dev swp1 vlan 5 master br0";
+        assert!(is_at(mac, "br0") && is_at(mac, "swp1") && !is_at(mac, "5"));
         for (kind, key) in [
             ("route", "x"),
             ("mac", "02:00"),

@@ -1,0 +1,43 @@
+//! What a daemon is to log, as its command line says it.
+
+/// Refuses, in one line, what is neither a level nor a filter: `tracing`'s reader takes any other word for the name of a
+/// module, and the daemon says nothing more.
+pub fn check(filter: &str) -> Result<(), String> {
+    let is_level = |word: &str| {
+        ["error", "warn", "info", "debug", "trace", "off"]
+            .iter()
+            .any(|level| word.eq_ignore_ascii_case(level))
+    };
+    if filter
+        .split(',')
+        .all(|word| is_level(word) || word.contains('='))
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "log {filter}: wanted error, warn, info, debug, trace or off, or a filter such as info,tandem_ports=debug"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn a_word_that_would_silence_a_daemon_is_refused() {
+        for good in ["warn", "INFO", "off", "info,tandem_ports=debug", "a=trace"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "warning",
+            "eror",
+            "",
+            "info,",
+            "tandem_ports",
+            "a=debug,eror",
+        ] {
+            let e = check(bad).unwrap_err();
+            assert!(e.contains("wanted error, warn") && !e.contains('\n'), "{e}");
+        }
+    }
+}

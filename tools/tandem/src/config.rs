@@ -1,0 +1,519 @@
+//! What a switch is started with: the command line of `tandem up`, its file, and the instance's `config.toml`.
+
+use crate::Usage;
+use crate::args::Up;
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tandem_mgmt::{Daemon, Instance};
+
+const DEFAULT_PROFILE: &str = "spectrum-sn2700";
+
+/// What `-f FILE` may say; the instance's own config.toml has the same form.
+#[derive(Serialize, Deserialize, Default, Clone, PartialEq, Eq, Debug)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Chip profile
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// `trap` or `fail`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Charge the chip's latencies
+    pub latency: bool,
+    /// Log level
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// `swp1 = "eth3"`
+    pub ports: BTreeMap<String, String>,
+    /// `swp1 = 4`: ports that are split
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub split: BTreeMap<String, u16>,
+    /// `[storm.swp1]`, `broadcast = 500`: packets a second by kind, by port
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub storm: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl Config {
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        let config: Config = toml::from_str(&text)
+            .map_err(|e| Usage(format!("{}: {}", path.display(), e.message())))?;
+        for (name, cable) in &config.ports {
+            check_port(name, cable)?;
+        }
+        if let Some(p) = config
+            .policy
+            .as_deref()
+            .filter(|p| !["trap", "fail"].contains(p))
+        {
+            bail!(Usage(format!(
+                "{}: policy is trap or fail, not {p}",
+                path.display()
+            )));
+        }
+        Ok(config)
+    }
+
+    /// The file's or the last start's settings with the command line's laid over.
+    pub fn resolve(instance: &Instance, up: &Up) -> Result<Self> {
+        let last = instance.config_file();
+        let mut config = match &up.file {
+            Some(path) => Self::read(path)?,
+            // `tandem up` alone starts what was there before
+            None if up.is_bare() && last.exists() => Self::read(&last)?,
+            None => Config::default(),
+        };
+        if let Some(p) = &up.profile {
+            config.profile = Some(p.clone());
+        }
+        if let Some(p) = up.policy {
+            config.policy = Some(p.as_str().into());
+        }
+        if let Some(l) = &up.log {
+            config.log = Some(l.clone());
+        }
+        config.latency |= up.latency;
+        for port in &up.ports {
+            let Some((name, cable)) = port.split_once('=') else {
+                bail!(Usage(format!(
+                    "--port {port}: wanted swpN=CABLE, such as swp1=eth3"
+                )));
+            };
+            check_port(name, cable)?;
+            config.ports.insert(name.into(), cable.into());
+        }
+        for split in &up.splits {
+            let parts = split
+                .split_once('=')
+                .and_then(|(name, parts)| Some((name, parts.parse().ok()?)));
+            let Some((name, parts)) = parts else {
+                bail!(Usage(format!(
+                    "--split {split}: wanted swpN=PARTS, such as swp1=4"
+                )));
+            };
+            config.split.insert(name.into(), parts);
+        }
+        if let Some(log) = &config.log {
+            tandem_mgmt::log::check(log).map_err(Usage)?;
+        }
+        config.paths_are_absolute()?;
+        Ok(config)
+    }
+
+    /// Makes it independent of the folder that `tandem up` was called from.
+    fn paths_are_absolute(&mut self) -> Result<()> {
+        // as asicd tells a file from a name of its own
+        if let Some(p) = &mut self.profile
+            && (p.contains('/') || p.ends_with(".toml"))
+        {
+            *p = absolute(p)?;
+        }
+        for cable in self.ports.values_mut() {
+            *cable = absolute_cable(cable)?;
+        }
+        Ok(())
+    }
+
+    pub fn profile(&self) -> &str {
+        self.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
+    }
+
+    fn policy(&self) -> &str {
+        self.policy.as_deref().unwrap_or("trap")
+    }
+
+    /// Storm limits as words, with those that `of` has.
+    fn storms(&self, of: &Self) -> String {
+        let limits = of.storm.iter().flat_map(|(port, kinds)| {
+            kinds.keys().map(move |kind| {
+                let rate = self.storm.get(port).and_then(|kinds| kinds.get(kind));
+                let rate = rate.map_or_else(|| "off".into(), ToString::to_string);
+                format!("{port} {kind} {rate}")
+            })
+        });
+        limits.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What runs and is other than wanted, if a daemon runs that would not take it: `policy trap, not fail`.
+    pub fn other_than(&self, wanted: &Self, asicd: bool, switchd: bool) -> Option<String> {
+        let ports = |c: &Self| listed(&c.ports, "no cables");
+        let split = |c: &Self| listed(&c.split, "none");
+        let log = |c: &Self| c.log.as_deref().unwrap_or("info").to_owned();
+        let latency = |c: &Self| if c.latency { "on" } else { "off" }.to_owned();
+        let all = [
+            (
+                asicd,
+                "profile",
+                self.profile().to_owned(),
+                wanted.profile().to_owned(),
+            ),
+            (asicd, "ports", ports(self), ports(wanted)),
+            (asicd, "latency", latency(self), latency(wanted)),
+            // a switchd that starts could split anew, but not under what the chip holds of the one before
+            (true, "split", split(self), split(wanted)),
+            (
+                switchd,
+                "policy",
+                self.policy().to_owned(),
+                wanted.policy().to_owned(),
+            ),
+            (true, "log", log(self), log(wanted)),
+            // `tandem port storm` may have set others since: only what is asked for has to be so
+            (
+                switchd,
+                "storm limits",
+                self.storms(wanted),
+                wanted.storms(wanted),
+            ),
+        ];
+        let other: Vec<String> = all
+            .into_iter()
+            .filter(|(counts, _, here, there)| *counts && here != there)
+            .map(|(_, what, here, there)| format!("{what} {here}, not {there}"))
+            .collect();
+        (!other.is_empty()).then(|| other.join("; "))
+    }
+
+    /// The daemon's own command line.
+    pub fn words(&self, instance: &Instance, daemon: Daemon) -> Vec<String> {
+        let mut w = vec!["--name".to_owned(), instance.name().to_owned()];
+        match daemon {
+            Daemon::Asicd => {
+                w.extend(["--profile".into(), self.profile().into()]);
+                for (name, cable) in &self.ports {
+                    w.extend(["--port".into(), format!("{name}={cable}")]);
+                }
+                if self.latency {
+                    w.push("--latency".into());
+                }
+            }
+            Daemon::Switchd => {
+                if let Some(p) = &self.policy {
+                    w.extend(["--policy".into(), p.clone()]);
+                }
+                for (name, parts) in &self.split {
+                    w.extend(["--split".into(), format!("{name}={parts}")]);
+                }
+                for (name, kinds) in &self.storm {
+                    for (kind, rate) in kinds {
+                        w.extend(["--storm".into(), format!("{name}={kind}:{rate}")]);
+                    }
+                }
+            }
+        }
+        if let Some(l) = &self.log {
+            w.extend(["--log".into(), l.clone()]);
+        }
+        w
+    }
+}
+
+/// `swp1=eth3 swp2=eth4`
+fn listed<T: std::fmt::Display>(of: &BTreeMap<String, T>, none: &str) -> String {
+    let all: Vec<String> = of.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    match all.is_empty() {
+        true => none.to_owned(),
+        false => all.join(" "),
+    }
+}
+
+fn check_port(name: &str, cable: &str) -> Result<()> {
+    let number = name
+        .strip_prefix("swp")
+        .and_then(|n| n.parse::<u16>().ok())
+        .filter(|n| *n > 0);
+    if number.is_none() {
+        bail!(Usage(format!(
+            "{name} is no port name: wanted swp1, swp2, …"
+        )));
+    }
+    if cable.is_empty() {
+        bail!(Usage(format!("{name} has no cable: wanted {name}=IFACE")));
+    }
+    Ok(())
+}
+
+/// Keeps a limit that switchd has taken (`rate` 0: it has none any more) for the next `tandem up`. If somebody else started
+/// the daemons: where it can be kept.
+pub fn keep_storm(
+    instance: &Instance,
+    port: &str,
+    kind: &str,
+    rate: u64,
+) -> Result<Option<String>> {
+    if !instance.config_file().exists() {
+        return Ok(Some(format!(
+            "it holds until both daemons have stopped: instance {} was not started by tandem up, put it into [storm.{port}] of its file",
+            instance.name()
+        )));
+    }
+    let _alone = alone(instance, Instant::now() + Duration::from_secs(5))
+        .with_context(|| format!("keep the limit of {port} for the next tandem up"))?;
+    let mut config = Config::read(&instance.config_file())?;
+    let kinds = config.storm.entry(port.to_owned()).or_default();
+    match rate {
+        0 => kinds.remove(kind),
+        _ => kinds.insert(kind.to_owned(), rate),
+    };
+    config.storm.retain(|_, kinds| !kinds.is_empty());
+    save(instance, &config)?;
+    Ok(None)
+}
+
+/// The right to start daemons of an instance and to write its config.toml, until it is dropped: two calls at once would
+/// each start a daemon, of which one can't run.
+pub fn alone(instance: &Instance, end: Instant) -> Result<File> {
+    let failed = || format!("lock {}", instance.dir().display());
+    let dir = File::open(instance.dir()).with_context(failed)?;
+    loop {
+        match dir.try_lock() {
+            Ok(()) => return Ok(dir),
+            Err(TryLockError::Error(e)) => return Err(e).with_context(failed),
+            Err(TryLockError::WouldBlock) if Instant::now() > end => bail!(
+                "another tandem up or tandem port is at work on instance {}: call again when it is done",
+                instance.name()
+            ),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// What `tandem up` alone repeats: settings that a chip has started with.
+pub fn save(instance: &Instance, config: &Config) -> Result<()> {
+    let file = instance.config_file();
+    fs::write(&file, toml::to_string(config)?).with_context(|| format!("write {}", file.display()))
+}
+
+/// A path that holds wherever the daemon's working directory is, and at the next `tandem up` from another folder.
+fn absolute(path: &str) -> Result<String> {
+    // an empty one is for the daemon to refuse
+    if path.is_empty() {
+        return Ok(String::new());
+    }
+    let whole = std::path::absolute(path).with_context(|| format!("find {path}"))?;
+    whole.into_os_string().into_string().map_err(|whole| {
+        Usage(format!(
+            "{} is not UTF-8: give the whole path of {path} from another folder",
+            Path::new(&whole).display()
+        ))
+        .into()
+    })
+}
+
+/// A cable with the files and sockets in it as whole paths.
+fn absolute_cable(cable: &str) -> Result<String> {
+    let (kind, paths, rest) = match cable.split_once(':') {
+        Some(("pcap", arg)) => {
+            let mut parts = arg.splitn(3, ',');
+            let paths: Vec<&str> = parts.by_ref().take(2).collect();
+            ("pcap", paths, parts.next())
+        }
+        Some(("dgram", arg)) => ("dgram", arg.splitn(2, ',').collect(), None),
+        _ => return Ok(cable.to_owned()),
+    };
+    let mut parts = paths
+        .into_iter()
+        .map(absolute)
+        .collect::<Result<Vec<_>>>()?;
+    parts.extend(rest.map(str::to_owned));
+    Ok(format!("{kind}:{}", parts.join(",")))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn up(file: Option<PathBuf>, ports: &[&str]) -> Up {
+        Up {
+            profile: None,
+            ports: ports.iter().map(|p| (*p).to_owned()).collect(),
+            file,
+            policy: None,
+            splits: Vec::new(),
+            latency: false,
+            log: None,
+            timeout: 1.0,
+            exec: None,
+        }
+    }
+
+    pub fn instance(name: &str) -> (PathBuf, Instance) {
+        let dir = std::env::temp_dir().join(format!("tandem-cli-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let i = Instance::in_dir(&dir, "t").unwrap();
+        i.create_dir().unwrap();
+        (dir, i)
+    }
+
+    #[test]
+    fn options_win_over_the_file() {
+        let (dir, i) = instance("options");
+        let file = dir.join("a.toml");
+        fs::write(
+            &file,
+            "profile = \"tiny\"\npolicy = \"fail\"\n[ports]\nswp1 = \"eth1\"\nswp2 = \"eth2\"\n",
+        )
+        .unwrap();
+        let c = Config::resolve(&i, &up(Some(file), &["swp2=tap:x"])).unwrap();
+        assert_eq!(c.profile(), "tiny");
+        assert_eq!(c.ports["swp1"], "eth1");
+        assert_eq!(c.ports["swp2"], "tap:x");
+        assert_eq!(
+            c.words(&i, Daemon::Switchd),
+            ["--name", "t", "--policy", "fail"]
+        );
+        assert_eq!(
+            c.words(&i, Daemon::Asicd),
+            [
+                "--name",
+                "t",
+                "--profile",
+                "tiny",
+                "--port",
+                "swp1=eth1",
+                "--port",
+                "swp2=tap:x"
+            ]
+        );
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn one_at_a_time_changes_an_instance() {
+        let (dir, i) = instance("alone");
+        let first = alone(&i, Instant::now()).unwrap();
+        let e = alone(&i, Instant::now()).unwrap_err().to_string();
+        assert!(e.contains("at work on instance t"), "{e}");
+        drop(first);
+        alone(&i, Instant::now()).unwrap();
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_a_running_switch_does_not_take_is_named() {
+        let read = |text: &str| toml::from_str::<Config>(text).unwrap();
+        let running =
+            read("policy = \"trap\"\n[ports]\nswp1 = \"a\"\n[storm.swp1]\nbroadcast = 5\n");
+        let same = read("log = \"info\"\n[ports]\nswp1 = \"a\"\n");
+        assert_eq!(running.other_than(&same, true, true), None);
+        for (text, told) in [
+            ("policy = \"fail\"", "policy trap, not fail"),
+            ("latency = true", "latency off, not on"),
+            ("log = \"debug\"", "log info, not debug"),
+            ("profile = \"tiny\"", "profile spectrum-sn2700, not tiny"),
+            ("[split]\nswp1 = 4", "split none, not swp1=4"),
+            (
+                "[storm.swp1]\nbroadcast = 6",
+                "storm limits swp1 broadcast 5, not swp1 broadcast 6",
+            ),
+        ] {
+            let mut wanted = read(text);
+            wanted.ports = running.ports.clone();
+            let other = running.other_than(&wanted, true, true);
+            assert_eq!(other.as_deref(), Some(told));
+        }
+        let other = running.other_than(&read("[ports]\nswp2 = \"b\"\n"), true, true);
+        assert_eq!(other.as_deref(), Some("ports swp1=a, not swp2=b"));
+        // a switchd that has to be started anyway may have another policy
+        let mut wanted = running.clone();
+        wanted.policy = Some("fail".into());
+        assert_eq!(running.other_than(&wanted, true, false), None);
+    }
+
+    #[test]
+    fn files_are_found_from_any_folder() {
+        let (dir, i) = instance("folders");
+        let here = std::env::current_dir().unwrap();
+        let here = here.to_str().unwrap();
+        for (given, kept) in [
+            ("my.toml", format!("{here}/my.toml")),
+            ("./my.toml", format!("{here}/my.toml")),
+            ("/a/my.toml", "/a/my.toml".into()),
+            ("tiny", "tiny".into()),
+        ] {
+            let mut with_profile = up(None, &[]);
+            with_profile.profile = Some(given.into());
+            let c = Config::resolve(&i, &with_profile).unwrap();
+            assert_eq!(c.profile(), kept);
+        }
+        for (given, kept) in [
+            ("pcap:in,/out,fast", format!("pcap:{here}/in,/out,fast")),
+            ("pcap:in", format!("pcap:{here}/in")),
+            ("dgram:a,./b", format!("dgram:{here}/a,{here}/b")),
+            ("pcap:,", "pcap:,".into()),
+            ("tap:x", "tap:x".into()),
+            ("eth3@lab", "eth3@lab".into()),
+        ] {
+            let c = Config::resolve(&i, &up(None, &[&format!("swp1={given}")])).unwrap();
+            assert_eq!(c.ports["swp1"], kept);
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn up_alone_repeats_the_last_start() {
+        let (dir, i) = instance("again");
+        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
+        fs::write(i.config_file(), toml::to_string(&first).unwrap()).unwrap();
+        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_storm_limit_is_there_at_the_next_start() {
+        let (dir, i) = instance("storm");
+        let told = keep_storm(&i, "swp1", "broadcast", 500).unwrap();
+        assert!(
+            told.unwrap().contains("[storm.swp1]"),
+            "nobody said tandem up"
+        );
+        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
+        save(&i, &first).unwrap();
+        for (kind, rate) in [("broadcast", 500), ("multicast", 9), ("broadcast", 600)] {
+            assert_eq!(keep_storm(&i, "swp1", kind, rate).unwrap(), None);
+        }
+        let again = Config::resolve(&i, &up(None, &[])).unwrap();
+        assert_eq!(again.ports, first.ports);
+        assert_eq!(
+            again.words(&i, Daemon::Switchd)[2..],
+            [
+                "--storm",
+                "swp1=broadcast:600",
+                "--storm",
+                "swp1=multicast:9"
+            ]
+        );
+        for kind in ["broadcast", "multicast"] {
+            keep_storm(&i, "swp1", kind, 0).unwrap();
+        }
+        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_one_line() {
+        let (dir, i) = instance("nonsense");
+        let file = dir.join("a.toml");
+        for text in [
+            "profil = \"x\"",
+            "policy = \"both\"",
+            "[ports]\neth1 = \"x\"",
+            "= 3",
+            "log = \"warning\"",
+        ] {
+            fs::write(&file, text).unwrap();
+            let e = Config::resolve(&i, &up(Some(file.clone()), &[])).unwrap_err();
+            assert!(e.is::<Usage>(), "{text}: {e}");
+            assert!(!e.to_string().contains('\n'), "{e}");
+        }
+        for port in ["swp1", "swp0=x", "eth0=x", "swp1="] {
+            assert!(Config::resolve(&i, &up(None, &[port])).is_err(), "{port}");
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
