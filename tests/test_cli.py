@@ -292,3 +292,22 @@ def test_one_document_and_plain_words(sw, tmp_path):
     net.wait_until("the capture to begin", lambda: path.exists() and path.stat().st_size >= 24, timeout=5)
     sw.tandem("down")
     assert p.communicate(timeout=10)[1] == "tandem: asicd has ended\n" and p.returncode == 1
+
+
+def test_parts_of_ports_by_their_names(make):
+    """A part has the number that another port has where nothing is split: it is not that port, and neither is its limit."""
+    sw = make.asic(profile="spectrum-sn2700")
+    sw.start()
+    for words in (["port", "limit", "swp1s1", "100"], ["capture", "swp1s1", "-c", "1", "-w", "/dev/null"]):
+        code, _, err = call(sw, *words)
+        assert code == 1 and err.startswith("tandem: no port swp1s1: swp1 is not split") and err.count("\n") == 1, err
+    sw.tandem("port", "storm", "swp2", "--broadcast", "5")
+    assert [r["port"] for r in sw.show("storms")] == [2]
+    sw.tandem("port", "split", "swp1", "2")
+    assert not sw.show("storms"), "the limit of swp2 is not that of swp1s1"
+    assert "swp2" in str(sw.json("status")["switchd"]["warnings"])
+    sw.tandem("port", "limit", "swp1s1", "100")
+    assert "when it is there again" in sw.json("port", "storm", "swp2", "--broadcast", "off")["applied"]
+    assert call(sw, "port", "storm", "swp2", "--broadcast", "off")[0] == 1, "nothing is kept of it any more"
+    sw.tandem("port", "unsplit", "swp1")
+    assert not sw.show("storms") and "storm" not in str(sw.json("status")["switchd"]["warnings"])

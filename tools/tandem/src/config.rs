@@ -264,6 +264,18 @@ pub fn keep_storm(
     Ok(None)
 }
 
+/// Is a limit kept for the next `tandem up`?
+pub fn has_storm(instance: &Instance, port: &str, kind: &str) -> Result<bool> {
+    if !instance.config_file().exists() {
+        return Ok(false);
+    }
+    let config = Config::read(&instance.config_file())?;
+    Ok(config
+        .storm
+        .get(port)
+        .is_some_and(|kinds| kinds.contains_key(kind)))
+}
+
 /// The right to start daemons of an instance and to write its config.toml, until it is dropped: two calls at once would
 /// each start a daemon, of which one can't run.
 pub fn alone(instance: &Instance, end: Instant) -> Result<File> {

@@ -2,6 +2,7 @@
 
 use crate::args::{ExplainKind, Fault, Port};
 use crate::out::Out;
+use crate::show::known_part;
 use crate::table::{cell, left, render};
 use crate::{Usage, Verdict};
 use crate::{config, lifecycle};
@@ -307,6 +308,7 @@ fn storms_answer(answers: &[(String, Option<String>)]) -> Value {
 pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
     match port {
         Port::Limit { port, mbps } => {
+            known_part(instance, port)?;
             let body = json!({"port": port, "limit_mbps": mbps});
             let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/queues", &body)?;
             out.print(&v, || cell(get(&v, "applied")))?;
@@ -326,7 +328,15 @@ pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
             for (kind, rate) in kinds {
                 let Some(rate) = *rate else { continue };
                 let body = json!({"port": port, "kind": kind, "packets": rate});
-                let v: Value = Client::to(instance, Daemon::Switchd).post("/v1/storm", &body)?;
+                let answer =
+                    Client::to(instance, Daemon::Switchd).post::<Value>("/v1/storm", &body);
+                let v = match answer {
+                    // a limit that is kept for a port which is split now, or a part of one that is not any more
+                    Err(_) if rate == 0 && config::has_storm(instance, port, kind)? => {
+                        json!({"applied": format!("{port}: {kind} without limit, when it is there again")})
+                    }
+                    other => other?,
+                };
                 let until = config::keep_storm(instance, port, kind, rate)?;
                 answers.push((cell(get(&v, "applied")), until));
             }

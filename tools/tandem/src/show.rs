@@ -161,6 +161,22 @@ pub fn rows(
     }
 }
 
+/// A part of a split port, `swp5s1`, has a number that is another port's where that port is not split: only switchd knows.
+/// Without one the number is meant.
+pub fn known_part(instance: &Instance, name: &str) -> Result<()> {
+    let part = name.strip_prefix("swp").and_then(|n| n.split_once('s'));
+    let client = Client::to(instance, Daemon::Switchd);
+    let (Some((cage, _)), Ok(ports)) = (part, rows(&client, "/v1/ports", &[], None)) else {
+        return Ok(());
+    };
+    let called = |row: &Value| row.get("name").and_then(Value::as_str) == Some(name);
+    anyhow::ensure!(
+        ports.iter().any(called),
+        "no port {name}: swp{cage} is not split like that (tandem show ports lists them)"
+    );
+    Ok(())
+}
+
 /// asicd's rows with switchd's part of each laid over.
 fn merge_ports(mut asic: Vec<Value>, switch: &[Value]) -> Vec<Value> {
     for row in &mut asic {

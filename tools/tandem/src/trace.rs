@@ -3,7 +3,7 @@
 use crate::args::{Capture, Trace};
 use crate::frame::{self, Proto, Spec};
 use crate::out::Out;
-use crate::show::rows;
+use crate::show::{known_part, rows};
 use crate::table::cell;
 use crate::{Usage, Verdict};
 use anyhow::{Context, Result, bail};
@@ -120,6 +120,7 @@ pub fn capture(instance: &Instance, c: &Capture) -> Result<Verdict> {
             "a capture is not for a terminal: give -w FILE, or pipe it into tcpdump -n -r -".into()
         ));
     }
+    known_part(instance, &c.port)?;
     let count = c.count.map(|n| n.to_string()).unwrap_or_default();
     let path = query(
         "/v1/capture",
