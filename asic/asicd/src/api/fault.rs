@@ -175,7 +175,8 @@ fn class(name: &str) -> Result<u16, String> {
 fn is_key(v: &Value, key: &str) -> bool {
     match v {
         Value::String(s) => s.eq_ignore_ascii_case(key),
-        other => other.to_string() == key,
+        Value::Number(n) => n.to_string() == key,
+        _ => false,
     }
 }
 
