@@ -274,8 +274,8 @@ def test_vlan_interfaces_twin(make):
 # ------------------------------------------------------------------------------------------- a VLAN without room
 
 def test_audit_of_a_bridge_with_a_vlan_without_room(make):
-    """Ports trap, and with them go the bridge's router interface and that of a VLAN, as a station may be where the chip sees
-    none: that is no difference. They are back when there is room again."""
+    """Ports trap, and with them go the bridge's router interface and that of a VLAN, as a station may be where the chip
+    sees none: that is no difference. They are back when there is room again."""
     sw = make.asic(profile="tiny")
     for n in (1, 2):
         sw.host(f"h{n}", n, H[f"h{n}"])
