@@ -295,7 +295,7 @@ def test_one_document_and_plain_words(sw, tmp_path):
 
 
 def test_parts_of_ports_by_their_names(make):
-    """A part has the number that another port has where nothing is split: it is not that port, and neither is its limit."""
+    """A part has the number that another port has where nothing is split: it is not that port, nor is its limit."""
     sw = make.asic(profile="spectrum-sn2700")
     sw.start()
     for words in (["port", "limit", "swp1s1", "100"], ["capture", "swp1s1", "-c", "1", "-w", "/dev/null"]):

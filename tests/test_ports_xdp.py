@@ -64,7 +64,8 @@ def test_an_asicd_that_is_killed_lets_go_of_the_netdev(make):
 def test_a_netdev_that_comes_back(make):
     sw = make.asic().route_hosts(2)
     sw.front.ip("link del p1")
-    net.wait_until("a warning", lambda: f"swp1: its cable af_xdp:p1@{sw.front.name} is gone" in sw.tandem("status"), timeout=5)
+    warning = f"swp1: its cable af_xdp:p1@{sw.front.name} is gone"
+    net.wait_until("a warning", lambda: warning in sw.tandem("status"), timeout=5)
     h1 = sw.hosts["h1"]
     net.cable(h1.ns, "eth0", sw.front, "p1")
     h1.address("10.1.0.2/24", gateway="10.1.0.1")
