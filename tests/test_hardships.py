@@ -149,3 +149,15 @@ def test_a_cable_that_is_renamed(make):
     sw.kill("asicd", signal.SIGHUP)
     assert mtu("cable1") == mtu("p2") == 1500
     assert "tandem" not in sw.front.exec("tc", "filter", "show", "dev", "cable1", "ingress")
+
+
+def test_packets_that_the_chip_does_not_take(make):
+    """A port may have an MTU that the chip's rings have not: what is lost there is said, and what fits passes."""
+    sw = router(make)
+    sw.ip("link set swp1 mtu 40000")
+    for size, lost in ((400, False), (30000, True)):
+        sw.ns.exec("ping", "-c", "3", "-i", "0.1", "-W", "1", "-M", "do", "-s", str(size), "10.1.0.2", check=False)
+        if lost:
+            net.wait_until("a warning", lambda: "longer than the chip takes" in sw.tandem("status"), timeout=5)
+        else:
+            assert "longer than the chip takes" not in sw.tandem("status")

@@ -76,7 +76,8 @@ pub(crate) fn lay_over(
         .iter()
         .filter(|w| !ports.contains_key(w.port.as_str()))
     {
-        if let Some(number) = number(&w.port) {
+        let number = number(&w.port).filter(|n| ports.values().any(|p| p == n));
+        if let Some(number) = number {
             storms.insert((number, w.kind), 0);
         }
     }
@@ -180,8 +181,12 @@ mod tests {
         let wanted = |port: &str, rate| Wanted::new(port, "broadcast", rate).unwrap();
         let mut storms = Storms::from([((2, b), 5), ((3, b), 7)]);
         let ports = BTreeMap::from([("swp1s0", 1), ("swp1s1", 2), ("swp3", 3)]);
-        let said = lay_over(&mut storms, &[wanted("swp2", 5)], &ports);
-        assert_eq!(said.len(), 1);
+        let said = lay_over(
+            &mut storms,
+            &[wanted("swp2", 5), wanted("swp99", 5)],
+            &ports,
+        );
+        assert_eq!(said.len(), 2);
         assert_eq!(storms, Storms::from([((2, b), 0), ((3, b), 7)]));
         // and what is wanted of the part itself holds
         lay_over(

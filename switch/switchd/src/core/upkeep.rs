@@ -83,6 +83,8 @@ pub(super) struct Upkeep {
     suspects: HashSet<FdbKey>,
     /// Drops of the chip's last policers: counted so far, in the last interval, when.
     policed: [(u64, u64, u64); raw::TND_TC_COUNT as usize],
+    /// The same of packets of the kernel that the chip did not take.
+    refused: (u64, u64, u64),
     /// NTF_USE sent.
     pub uses: u64,
     /// FDB dumps done.
@@ -308,11 +310,13 @@ impl Core {
         None
     }
 
-    /// Looks whether the chip's last policers dropped: that is CPU traffic beyond its rate.
+    /// Looks whether the chip's last policers dropped: that is CPU traffic beyond its rate. And whether the chip took all that
+    /// the kernel sent.
     fn policed(&mut self, now: u64) {
-        for ((seen, lately, at), counter) in
-            self.upkeep.policed.iter_mut().zip(&self.io_stats.policed)
-        {
+        let upkeep = &mut self.upkeep;
+        let counters = (upkeep.policed.iter_mut().zip(&self.io_stats.policed))
+            .chain([(&mut upkeep.refused, &self.io_stats.tx_refused)]);
+        for ((seen, lately, at), counter) in counters {
             let count = counter.load(std::sync::atomic::Ordering::Relaxed);
             if count != *seen {
                 *lately = count.wrapping_sub(*seen);
@@ -322,8 +326,15 @@ impl Core {
         }
     }
 
-    /// One line for each trap class that lost packets lately.
+    /// One line for each trap class that lost packets lately, and one if the chip did not take the kernel's.
     pub(crate) fn alarms(&self, now: u64) -> Vec<String> {
+        let recent = |(_, lately, at): &(u64, u64, u64)| *lately > 0 && now < *at + ALARM_NS;
+        let (seen, lately, _) = self.upkeep.refused;
+        let refused = recent(&self.upkeep.refused).then(|| {
+            format!(
+                "packets of the kernel's are longer than the chip takes, or faster: {lately} lost within 2 s, {seen} in all"
+            )
+        });
         let what = [
             "link protocols, ARP and ND",
             "routing protocols and own addresses",
@@ -332,12 +343,13 @@ impl Core {
         ];
         what.iter()
             .zip(&self.upkeep.policed)
-            .filter(|(_, (_, lately, at))| *lately > 0 && now < *at + ALARM_NS)
+            .filter(|(_, counter)| recent(counter))
             .map(|(what, (seen, lately, _))| {
                 format!(
                     "{what} come faster than the CPU's policer lets through: {lately} dropped within 2 s, {seen} in all (tandem show traps)"
                 )
             })
+            .chain(refused)
             .collect()
     }
 
