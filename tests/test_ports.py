@@ -53,6 +53,8 @@ def test_a_deleted_port_is_said_and_made_again(sw):
     sw.ip("link del swp2")
     net.wait_until("a warning", lambda: any("swp2: its netdev is gone" in w for w in warnings(sw)), timeout=5)
     sw.sync()
+    row = sw.ports()["swp2"]
+    assert (row["netdev"], row["state"], row["reason"]) == ("", "trap", "its netdev is gone"), row
     out = sw.tandem("audit", "--wait", "2", check=False, timeout=60)
     assert "no differences" in out, out
     sw.kill("switchd")

@@ -36,7 +36,12 @@ fn router_mac(instance: &Instance, port: &str) -> Result<[u8; 6]> {
         .and_then(|t| frame::mac(t.trim()).ok())
     {
         Some(m) => Ok(m),
-        None => frame::mac(row.get("mac").and_then(Value::as_str).unwrap_or("")),
+        None => match row.get("mac").and_then(Value::as_str) {
+            None | Some("") => {
+                bail!("{port} has no netdev now, and so no address: give one by --dmac")
+            }
+            Some(mac) => frame::mac(mac),
+        },
     }
 }
 

@@ -94,12 +94,18 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
         .iter()
         .map(|p| {
             let link = core.shadow.links.get(&p.ifindex);
-            let reason = core.store.port_reason(p.ifindex);
+            let (netdev, reason) = match link {
+                Some(_) => (
+                    core.shadow.name(p.ifindex),
+                    core.store.port_reason(p.ifindex),
+                ),
+                None => (String::new(), "its netdev is gone".into()),
+            };
             let (state, reason) = judge(attached(core), "installed", "", reason, String::new());
             Port {
                 name: p.name.clone(),
                 port: p.port,
-                netdev: core.shadow.name(p.ifindex),
+                netdev,
                 ifindex: p.ifindex,
                 mac: link.map_or_else(String::new, |l| mac(l.mac)),
                 mtu: link.map_or(0, |l| l.mtu),
