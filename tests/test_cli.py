@@ -256,6 +256,7 @@ def test_a_hung_or_dead_daemon_hides_not_the_other(sw):
     finally:
         os.kill(pid, signal.SIGCONT)
     sw.kill("asicd")
+    net.wait_until("switchd to know it", lambda: "no ASIC is attached" in sw.tandem("status", check=False), timeout=5)
     code, out, err = call(sw, "show", "ports", "swp1", "-j")
     assert code == 0 and json.loads(out)[0]["netdev"] == "swp1" and "asicd is not running" in err, (out, err)
 

@@ -176,6 +176,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                         .cloned()
                         .chain(core.alarms(crate::clock::now_ns()))
                         .chain(rows::unreached(core))
+                        .chain((!attached).then(|| rows::NO_ASIC.to_owned()))
                         .collect(),
                 },
                 writes: store.writes.saturating_sub(core.spared),

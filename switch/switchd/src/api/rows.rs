@@ -26,7 +26,7 @@ pub(super) fn policy(p: Policy) -> &'static str {
 }
 
 /// What the tables say of hardware is memory while there is none.
-const NO_ASIC: &str = "no ASIC is attached: nothing is in hardware (is asicd running?)";
+pub(super) const NO_ASIC: &str = "no ASIC is attached: nothing is in hardware (is asicd running?)";
 
 /// What is said of an object by `show` and by `explain`: its state, and why it isn't offloaded.
 /// `store` and `action` are the store's words; what stands in the chip as it should answers for
