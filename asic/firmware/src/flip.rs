@@ -49,11 +49,11 @@ fn flipped_route(value: u32) -> u32 {
 }
 
 impl Firmware {
-    /// Changes the `index`th entry (from 0, in dump order) of a table. Gives the entry in words.
+    /// Changes the `index`th entry (from 0, in dump order) of a table.
     ///
     /// # Errors
     /// One line: no such entry, or too many flips.
-    pub fn flip(&mut self, table: FlipTable, index: u32) -> Result<String, String> {
+    pub fn flip(&mut self, table: FlipTable, index: u32) -> Result<(), String> {
         if self.flips.len() >= MAX_FLIPS {
             return Err(format!(
                 "flips full (needs 1, free 0 of {MAX_FLIPS}): reset the chip first"
@@ -90,7 +90,7 @@ impl Firmware {
                     };
                     self.state.exact.set_value(e.id, value);
                     self.flips.push(Flip::Exact(e.id, e.key, e.value));
-                    return Ok(format!("{:?}", e.key));
+                    return Ok(());
                 }
             }
             FlipTable::Route4 => {
@@ -101,12 +101,7 @@ impl Firmware {
                 let (_, r) = self.state.lpm4.next(cursor).ok_or_else(none)?;
                 self.state.lpm4.set_value(r.id, flipped_route(r.value));
                 self.flips.push(Flip::Route4(r.id, r.value));
-                Ok(format!(
-                    "vrf {} {}/{}",
-                    r.vrf,
-                    std::net::Ipv4Addr::from(r.addr),
-                    r.plen
-                ))
+                Ok(())
             }
             FlipTable::Route6 => {
                 let mut cursor = 0;
@@ -116,12 +111,7 @@ impl Firmware {
                 let (_, r) = self.state.lpm6.next(cursor).ok_or_else(none)?;
                 self.state.lpm6.set_value(r.id, flipped_route(r.value));
                 self.flips.push(Flip::Route6(r.id, r.value));
-                Ok(format!(
-                    "vrf {} {}/{}",
-                    r.vrf,
-                    std::net::Ipv6Addr::from(r.addr),
-                    r.plen
-                ))
+                Ok(())
             }
             FlipTable::Nexthop => {
                 let (id, config) = self
@@ -136,7 +126,7 @@ impl Firmware {
                     .set_nexthop(id, NexthopConfig { mac, ..config })
                     .map_err(|e| e.to_string())?;
                 self.flips.push(Flip::Nexthop(id, config));
-                Ok(format!("next hop {id}"))
+                Ok(())
             }
         }
     }
