@@ -121,7 +121,7 @@ class Routing:
                 k += 50
             self.nexthops[k] = "group" + f
             return [f"ip nexthop replace id {k} group "
-                    + "/".join(f"{m},{self.rng.choice([1, 1, 2])}" for m in members)]
+                    + "/".join(f"{m},{self.rng.choice([1, 1, 2])}" for m in members) + self.resilient(k)]
         if self.nexthops and draw < 0.5:
             k = self.rng.choice(list(self.nexthops))
             del self.nexthops[k]
@@ -131,6 +131,12 @@ class Routing:
         if draw < 0.58:
             return [f"ip {'-6 ' if f == '6' else ''}nexthop replace id {k} blackhole"]
         return [f"ip nexthop replace id {k} via {via} dev {dev}"]
+
+    def resilient(self, group):
+        """Its buckets follow the weights at once: with a timer the kernel alone, which uses them, keeps what the kernel
+        beside the ASIC, which doesn't, gives away."""
+        n = self.buckets.get(group)
+        return f" type resilient buckets {n} idle_timer 0" if n else ""
 
     def churn_neighbour(self):
         i = self.rng.choice([i for i in self.routed if self.stations[i]] or self.routed)

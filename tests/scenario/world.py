@@ -18,6 +18,7 @@ INDEX = {"swp1": 1, "swp2": 2, "swp3": 3, "swp4": 4, "brA": 5, "brB": 6, "bondA"
 VLAN_INDEX = 31                     # of the first VLAN interface
 VRFS = {"red": 10, "blue": 11}      # and their tables
 VIDS = (10, 20, 30)
+GROUPS = (100, 101, 150, 151)       # next-hop groups: 50 more if the number belongs to the other family
 POOL4 = ["0.0.0.0/0", "20.0.0.0/8", "20.1.0.0/16", "20.1.1.0/24", "20.1.1.128/25", "20.1.1.129/32", "20.2.0.0/15",
          "21.0.0.0/24", "22.0.0.0/24", "22.0.0.64/26", "23.0.0.0/31", "10.0.0.0/8", "10.1.0.2/32", "10.2.0.2/31",
          "10.3.0.0/25", "10.4.0.3/32", "10.5.0.0/28"]
@@ -46,6 +47,8 @@ class World:
         self.mac = {**PORT_MAC, **BRIDGE_MAC, **BOND_MAC}
         self.answers = {h: {} for h in HOSTS}
         self.nexthops = {}     # id -> family, or "group4"/"group6"
+        also = random.Random(f"{seed} later")  # what came later draws by itself, so that a seed's scenario stays
+        self.buckets = {k: also.choice([8, 16, 40]) for k in GROUPS if also.random() < 0.5}  # resilient groups
         self.routes = {}       # (prefix, metric) -> is it multipath
         self.down = set()      # interfaces and hosts that are down
         self.filters = {}      # (port, hook, preference) -> protocol

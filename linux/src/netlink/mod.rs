@@ -18,6 +18,7 @@ pub mod tc;
 pub mod wire;
 
 mod addr;
+mod dump;
 mod error;
 mod filter;
 mod link;
@@ -40,8 +41,8 @@ pub use types::{
     Addr, BaseChain, BondInfo, BondMember, BridgeInfo, BridgeMcast, BridgePort, BridgeVlan,
     BridgeVlans, Event, Family, FdbEntry, Filter, FilterAction, FilterKind, FlowerKey, Hook, Link,
     LinkKind, Mdb, MdbEntry, MdbGroup, Neigh, Netconf, NetconfTarget, NewMode, Nexthop,
-    NexthopKind, Nexthops, NfCall, Object, Police, Qdisc, Ranged, Route, RouteNexthop, RouterPort,
-    Rule, VlanInfo,
+    NexthopBucket, NexthopKind, Nexthops, NfCall, Object, Police, Qdisc, Ranged, Route,
+    RouteNexthop, RouterPort, Rule, VlanInfo,
 };
 
 use consts::*;
@@ -61,6 +62,7 @@ fn decode_route_family(msg: &wire::Msg<'_>) -> Option<Event> {
         RTM_DELADDR => addr::decode(p).map(Event::Del),
         RTM_NEWNEXTHOP => nexthop::decode(p).map(new),
         RTM_DELNEXTHOP => nexthop::decode(p).map(Event::Del),
+        RTM_NEWNEXTHOPBUCKET => nexthop::decode_bucket(p).map(new),
         RTM_NEWRULE => rule::decode(p).map(new),
         RTM_DELRULE => rule::decode(p).map(Event::Del),
         RTM_NEWNETCONF => netconf::decode(p).map(new),

@@ -2,10 +2,11 @@
 
 use super::consts::{
     NHA_BLACKHOLE, NHA_ENCAP, NHA_ENCAP_TYPE, NHA_FDB, NHA_GATEWAY, NHA_GROUP, NHA_GROUP_TYPE,
-    NHA_ID, NHA_OIF, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, RTM_DELNEXTHOP, RTM_GETNEXTHOP,
-    RTM_NEWNEXTHOP,
+    NHA_ID, NHA_OIF, NHA_RES_BUCKET, NHA_RES_BUCKET_INDEX, NHA_RES_BUCKET_NH_ID, NHA_RES_GROUP,
+    NHA_RES_GROUP_BUCKETS, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, RTM_DELNEXTHOP, RTM_GETNEXTHOP,
+    RTM_GETNEXTHOPBUCKET, RTM_NEWNEXTHOP,
 };
-use super::types::{Nexthop, NexthopKind, Object};
+use super::types::{Nexthop, NexthopBucket, NexthopKind, Object};
 use super::wire::{Attrs, Writer, ip, u8_at, u16_at, u32_at};
 
 /// Bytes of `struct nhmsg`.
@@ -13,8 +14,6 @@ const NHMSG: usize = 8;
 /// Bytes of `struct nexthop_grp`.
 const GRP: usize = 8;
 const GROUP_TYPE_RES: u16 = 1;
-const NHA_RES_GROUP: u16 = 12;
-const NHA_RES_GROUP_BUCKETS: u16 = 1;
 const BUCKETS: u16 = 32;
 
 pub(super) fn decode(payload: &[u8]) -> Option<Object> {
@@ -65,6 +64,40 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
             kind,
         })
     })
+}
+
+/// A bucket, as dumps and the upkeep's notifications (net/ipv4/nexthop.c `nh_res_table_upkeep_dw`) have it.
+pub(super) fn decode_bucket(payload: &[u8]) -> Option<Object> {
+    let (mut group, mut index, mut nexthop) = (0, None, 0);
+    for (kind, v) in Attrs::after(payload, NHMSG) {
+        match kind {
+            NHA_ID => group = u32_at(v, 0),
+            NHA_RES_BUCKET => {
+                for (kind, v) in Attrs::new(v) {
+                    match kind {
+                        NHA_RES_BUCKET_INDEX => index = Some(u16_at(v, 0)),
+                        NHA_RES_BUCKET_NH_ID => nexthop = u32_at(v, 0),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let index = index?;
+    (group != 0 && nexthop != 0).then_some(Object::NexthopBucket(NexthopBucket {
+        group,
+        index,
+        nexthop,
+    }))
+}
+
+/// The request that dumps the buckets of a resilient group, or of all, by group and index.
+pub(super) fn dump_buckets(w: &mut Writer, seq: u32, group: Option<u32>) {
+    w.begin(RTM_GETNEXTHOPBUCKET, NLM_F_DUMP, seq, &[0; NHMSG]);
+    if let Some(group) = group {
+        w.attr_u32(NHA_ID, group);
+    }
 }
 
 /// The request that dumps all next-hop objects.

@@ -14,13 +14,12 @@ use super::consts::{
     NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR,
     NLMSG_OVERRUN, group,
 };
+pub use super::dump::Dump;
 pub use super::error::{Error, Result};
 use super::mmsg::Mmsg;
-use super::types::{Event, Family, Hook, Nexthop, Object, Route};
+use super::types::{Event, Nexthop, Object, Route};
 use super::wire::{Attrs, Msg, Msgs, Writer, text, u32_at};
-use super::{
-    RouteFilter, addr, filter, link, mdb, neigh, netconf, nexthop, nft, route, rule, vlan,
-};
+use super::{link, neigh, nexthop, nft, route};
 
 /// Which protocol a datagram came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,64 +159,6 @@ fn listen(protocol: isize, rcvbuf: usize, groups: &[u32]) -> Result<Socket> {
         let _ = socket.add_membership(*group);
     }
     Ok(socket)
-}
-
-/// What a dump shall hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dump {
-    /// All devices.
-    Links,
-    /// All addresses.
-    Addrs,
-    /// Neighbours of a family.
-    Neighs(Family),
-    /// All bridges' FDB entries.
-    Fdb,
-    /// Next-hop objects.
-    Nexthops,
-    /// Routes.
-    Routes(Family, RouteFilter),
-    /// Policy rules.
-    Rules(Family),
-    /// Per-interface sysctls.
-    Netconf(Family),
-    /// nftables' base chains.
-    BaseChains,
-    /// VLANs of bridges and their ports.
-    BridgeVlans,
-    /// Multicast groups of bridges.
-    Mdb,
-    /// Qdiscs with filters, of all devices.
-    Qdiscs,
-    /// The filters of a device's hook.
-    Filters(u32, Hook),
-}
-
-impl Dump {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Links => "dump links",
-            Self::Addrs => "dump addresses",
-            Self::Neighs(_) => "dump neighbours",
-            Self::Fdb => "dump FDB",
-            Self::Nexthops => "dump next-hop objects",
-            Self::Routes(..) => "dump routes",
-            Self::Rules(_) => "dump rules",
-            Self::Netconf(_) => "dump netconf",
-            Self::BaseChains => "dump base chains",
-            Self::BridgeVlans => "dump bridge VLANs",
-            Self::Mdb => "dump multicast groups",
-            Self::Qdiscs => "dump qdiscs",
-            Self::Filters(..) => "dump filters",
-        }
-    }
-
-    const fn protocol(self) -> Protocol {
-        match self {
-            Self::BaseChains => Protocol::Netfilter,
-            _ => Protocol::Route,
-        }
-    }
 }
 
 /// How a step of a dump ended.
@@ -363,21 +304,7 @@ impl Requests {
         let seq = self.next_seq();
         let mut w = std::mem::take(&mut self.writer);
         w.clear();
-        match what {
-            Dump::Links => link::dump(&mut w, seq),
-            Dump::Addrs => addr::dump(&mut w, seq),
-            Dump::Neighs(family) => neigh::dump(&mut w, seq, family),
-            Dump::Fdb => neigh::dump_fdb(&mut w, seq),
-            Dump::Nexthops => nexthop::dump(&mut w, seq),
-            Dump::Routes(family, filter) => route::dump(&mut w, seq, family, filter),
-            Dump::Rules(family) => rule::dump(&mut w, seq, family),
-            Dump::Netconf(family) => netconf::dump(&mut w, seq, family),
-            Dump::BaseChains => nft::dump(&mut w, seq),
-            Dump::BridgeVlans => vlan::dump(&mut w, seq),
-            Dump::Mdb => mdb::dump(&mut w, seq),
-            Dump::Qdiscs => filter::dump_qdiscs(&mut w, seq),
-            Dump::Filters(ifindex, hook) => filter::dump(&mut w, seq, ifindex, hook),
-        }
+        what.write(&mut w, seq);
         let sent = self
             .socket(what.protocol())
             .and_then(|s| s.send(w.bytes(), 0).map_err(|e| Error::io(what.name(), &e)));

@@ -530,6 +530,28 @@ fn next_hop_objects_in_the_kernel() {
                 "{id} {kind:?} not in {back:?}"
             );
         }
+        for group in [None, Some(5)] {
+            let buckets: Vec<_> = r
+                .objects(Dump::NexthopBuckets(group))
+                .unwrap()
+                .into_iter()
+                .filter_map(|o| match o {
+                    Object::NexthopBucket(b) => Some(b),
+                    _ => None,
+                })
+                .collect();
+            assert!(
+                buckets
+                    .iter()
+                    .map(|b| (b.group, b.index))
+                    .eq((0..32).map(|i| (5, i))),
+                "{buckets:?}"
+            );
+            // weights 3 and 4 of 32 buckets: 13.7 and 18.3
+            let of = |id| buckets.iter().filter(|b| b.nexthop == id).count();
+            assert_eq!((of(1), of(2)), (14, 18));
+        }
+        assert!(r.objects(Dump::NexthopBuckets(Some(4))).is_err());
         r.nexthop_del(4).unwrap();
         assert!(r.nexthop_del(4).unwrap_err().is_gone());
     });

@@ -451,6 +451,18 @@ pub struct Nexthop {
     pub kind: NexthopKind,
 }
 
+/// A bucket of a resilient group (`linux/nexthop.h`, NHA_RES_BUCKET_*): flows whose hash is the index modulo the
+/// number of buckets go by its member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NexthopBucket {
+    /// The group's id.
+    pub group: u32,
+    /// From 0.
+    pub index: u16,
+    /// The member's id.
+    pub nexthop: u32,
+}
+
 /// A policy rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rule {
@@ -708,6 +720,8 @@ pub enum Object {
     Fdb(FdbEntry),
     /// A next-hop object.
     Nexthop(Nexthop),
+    /// A bucket of a resilient group.
+    NexthopBucket(NexthopBucket),
     /// A route.
     Route(Route),
     /// A rule.

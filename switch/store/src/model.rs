@@ -10,11 +10,13 @@
 //! store keeps compact forms of its own (one module per kind).
 
 mod multicast;
+mod nexthop;
 
 use ipnet::IpNet;
 use std::net::IpAddr;
 
 pub use multicast::{GroupAddr, MdbEntry, MdbKey, Querier, RouterPort};
+pub use nexthop::{NextHop, NexthopKind, NexthopObject, add_run, hand_over};
 
 /// Who said so. Every object in the store has exactly one source; a front-panel port belongs to one source at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -335,23 +337,6 @@ pub struct FdbKey {
 // ---------------------------------------------------------------------------------------------------------------
 // Next hops and routes
 
-/// One way to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NextHop {
-    /// Outgoing interface; 0 = none.
-    pub ifindex: u32,
-    /// Gateway; None = the destination is on the link. May be of the other family (RTA_VIA).
-    pub gateway: Option<IpAddr>,
-    /// 1..=65536 as the user counts (rtnh_hops + 1).
-    pub weight: u32,
-    /// RTNH_F_DEAD
-    pub dead: bool,
-    /// RTNH_F_LINKDOWN
-    pub linkdown: bool,
-    /// RTNH_F_ONLINK
-    pub onlink: bool,
-}
-
 /// A construct that the chip can't do as the kernel would. Objects that carry one trap, with this reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[repr(u8)]
@@ -362,8 +347,8 @@ pub enum Unsupported {
     SourcePrefix = 2,
     /// A route or next-hop attribute that this version does not know.
     Attribute = 3,
-    /// A next-hop group type that hashes differently (resilient).
-    ResilientGroup = 4,
+    /// A resilient next-hop group whose buckets are still to be read.
+    BucketsUnread = 4,
     /// Next hop for FDB entries (NHA_FDB).
     FdbNexthop = 5,
     /// Route metrics that change forwarding (a locked MTU, for instance).
@@ -379,34 +364,12 @@ impl Unsupported {
             Unsupported::Encap => "encapsulation is not offloaded",
             Unsupported::SourcePrefix => "a route with a source prefix (from) is not offloaded",
             Unsupported::Attribute => "an attribute of this object is not known",
-            Unsupported::ResilientGroup => "resilient next-hop groups are not offloaded",
+            Unsupported::BucketsUnread => "the buckets of the resilient group are not read yet",
             Unsupported::FdbNexthop => "next hops for FDB entries are not offloaded",
             Unsupported::Metrics => "route metrics that change forwarding are not offloaded",
             Unsupported::Type => "this route type is not offloaded",
         }
     }
-}
-
-/// What a next-hop object (`ip nexthop`) is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NexthopKind {
-    /// One way.
-    Single(NextHop),
-    /// Members by id, with weights 1..=65536.
-    Group(Vec<(u32, u32)>),
-    /// NHA_BLACKHOLE
-    Blackhole,
-}
-
-/// A next-hop object. Key: `id`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NexthopObject {
-    /// NHA_ID
-    pub id: u32,
-    /// Kind.
-    pub kind: NexthopKind,
-    /// Set if the chip can't do it.
-    pub unsupported: Option<Unsupported>,
 }
 
 /// RTN_*

@@ -34,10 +34,23 @@ pub(crate) enum Why {
     ConnectedMember,
     /// More members or a larger weight than the ABI carries.
     TooLarge,
+    /// A resilient group's buckets are so mixed that they are more pieces than the ABI carries members.
+    Pieces(u32),
     /// fib_multipath_hash_policy is neither 0 nor 1.
     HashPolicy(u8),
     /// The next-hop object says so.
     Unsupported(crate::model::Unsupported),
+}
+
+/// How a flow finds its next hop among those of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Select {
+    /// There is one.
+    Single,
+    /// By weights of those that are usable.
+    Threshold,
+    /// By the kernel's buckets: each next hop is a run of them.
+    Buckets,
 }
 
 /// What a path means for its routes.
@@ -119,11 +132,11 @@ pub(crate) struct Paths {
 
 impl Paths {
     /// The list of next hops that a key means now. `Err`: why there is none.
-    pub fn legs(&self, key: &PathKey) -> Result<(Vec<NextHop>, bool), Target> {
+    pub fn legs(&self, key: &PathKey) -> Result<(Vec<NextHop>, Select), Target> {
         match &key.nexthops {
             RouteNextHops::None => Err(Target::Trap(Why::Nowhere)),
-            RouteNextHops::One(n) => Ok((vec![*n], false)),
-            RouteNextHops::Many(l) => Ok((l.to_vec(), true)),
+            RouteNextHops::One(n) => Ok((vec![*n], Select::Single)),
+            RouteNextHops::Many(l) => Ok((l.to_vec(), Select::Threshold)),
             RouteNextHops::Object(id) => {
                 let Some((o, ..)) = self.objects.get(id) else {
                     return Err(Target::Trap(Why::NoObject(*id)));
@@ -132,16 +145,16 @@ impl Paths {
                     return Err(Target::Trap(Why::Unsupported(u)));
                 }
                 match &o.kind {
-                    NexthopKind::Single(n) => Ok((vec![*n], false)),
+                    NexthopKind::Single(n) => Ok((vec![*n], Select::Single)),
                     NexthopKind::Blackhole => Err(Target::Drop),
-                    NexthopKind::Group(members) => {
+                    NexthopKind::Group(members) | NexthopKind::Buckets(members) => {
                         let mut out = Vec::with_capacity(members.len());
                         for &(m, weight) in members {
                             match self.objects.get(&m) {
                                 Some((o, ..)) if o.unsupported.is_none() => match &o.kind {
                                     NexthopKind::Single(n) => out.push(NextHop { weight, ..*n }),
                                     NexthopKind::Blackhole => return Err(Target::Drop),
-                                    NexthopKind::Group(_) => {
+                                    NexthopKind::Group(_) | NexthopKind::Buckets(_) => {
                                         return Err(Target::Trap(Why::TooLarge));
                                     }
                                 },
@@ -156,7 +169,11 @@ impl Paths {
                         if out.is_empty() {
                             Err(Target::Trap(Why::Nowhere))
                         } else {
-                            Ok((out, true))
+                            let select = match &o.kind {
+                                NexthopKind::Buckets(_) => Select::Buckets,
+                                _ => Select::Threshold,
+                            };
+                            Ok((out, select))
                         }
                     }
                 }
@@ -192,22 +209,18 @@ impl Paths {
 
     /// A next-hop object came, changed or went: keeps the index of groups by member.
     pub fn index_object(&mut self, id: u32, old: Option<&NexthopKind>, new: Option<&NexthopKind>) {
-        if let Some(NexthopKind::Group(members)) = old {
-            for m in members {
-                if let Some(l) = self.object_groups.get_mut(&m.0) {
-                    l.retain(|&g| g != id);
-                    if l.is_empty() {
-                        self.object_groups.remove(&m.0);
-                    }
+        for m in old.into_iter().flat_map(NexthopKind::members) {
+            if let Some(l) = self.object_groups.get_mut(&m) {
+                l.retain(|&g| g != id);
+                if l.is_empty() {
+                    self.object_groups.remove(&m);
                 }
             }
         }
-        if let Some(NexthopKind::Group(members)) = new {
-            for m in members {
-                let l = self.object_groups.entry(m.0).or_default();
-                if !l.contains(&id) {
-                    l.push(id);
-                }
+        for m in new.into_iter().flat_map(NexthopKind::members) {
+            let l = self.object_groups.entry(m).or_default();
+            if !l.contains(&id) {
+                l.push(id);
             }
         }
     }

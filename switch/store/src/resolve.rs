@@ -4,11 +4,14 @@ use crate::Store;
 use crate::fib::{Alias, Content};
 use crate::hw::bodies::{Nexthop, Nhg};
 use crate::hw::{Cls, Ref};
-use crate::model::{ConfScope, Family, NextHop, NexthopKind, NexthopObject, SourceId, nud};
-use crate::paths::{Gateway, PathSet, Target, Why};
+use crate::model::{ConfScope, Family, NextHop, NexthopObject, SourceId, hand_over, nud};
+use crate::paths::{Gateway, PathSet, Select, Target, Why};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
+
+/// Largest weight of a member (`struct tnd_nhg_member`).
+const MAX_WEIGHT: u32 = 256;
 
 impl Store {
     /// Looks at all paths that something changed for.
@@ -75,7 +78,7 @@ impl Store {
         };
         let (target, legs, group) = match self.paths.legs(&key) {
             Err(t) => (t, Vec::new(), None),
-            Ok((legs, multi)) => self.resolve(legs, multi, key.family),
+            Ok((legs, select)) => self.resolve(legs, select, key.family),
         };
         // Take the new next hops before the old ones are given back.
         let mut new_legs: Vec<u32> = Vec::with_capacity(legs.len());
@@ -134,12 +137,22 @@ impl Store {
     /// Decides what a list of next hops is: target, gateways in order, weights if it is a group.
     fn resolve(
         &self,
-        legs: Vec<NextHop>,
-        multi: bool,
+        mut legs: Vec<NextHop>,
+        select: Select,
         family: Family,
     ) -> (Target, Vec<(u32, IpAddr)>, Option<Vec<u32>>) {
         let none = Vec::new;
         let total = legs.len();
+        if select == Select::Buckets {
+            // The kernel takes a dead one out of the group in a moment. Nobody else's flows move meanwhile.
+            let dead = |n: &NextHop| self.leg_dead(n, family);
+            hand_over(&mut legs, dead, |n, from| {
+                *n = NextHop {
+                    weight: n.weight,
+                    ..from
+                }
+            });
+        }
         let mut alive: Vec<NextHop> = legs
             .into_iter()
             .filter(|n| !self.leg_dead(n, family))
@@ -155,7 +168,7 @@ impl Store {
                 None,
             );
         }
-        if !multi {
+        if select == Select::Single {
             let n = alive[0];
             if !self.topo.may_have_rif(n.ifindex) {
                 return (Target::Trap(Why::NotOffloaded(n.ifindex)), none(), None);
@@ -165,8 +178,9 @@ impl Store {
                 Some(g) => (Target::Forward(Content::ABSENT), vec![(n.ifindex, g)], None),
             };
         }
-        // IPv6 has no such sysctl.
-        if self.settings.multipath_use_neigh && family == Family::V4 {
+        // IPv6 has no such sysctl, and buckets don't ask for it (net/ipv4/nexthop.c `nexthop_select_path_res`).
+        if self.settings.multipath_use_neigh && family == Family::V4 && select == Select::Threshold
+        {
             let usable = |n: &NextHop| {
                 n.gateway.is_none_or(|g| {
                     self.neighs
@@ -178,8 +192,8 @@ impl Store {
                 alive.retain(usable);
             }
         }
-        let mut out = Vec::with_capacity(alive.len());
-        let mut weights = Vec::with_capacity(alive.len());
+        let mut out: Vec<(u32, IpAddr)> = Vec::with_capacity(alive.len());
+        let mut weights: Vec<u32> = Vec::with_capacity(alive.len());
         for n in &alive {
             let Some(g) = n.gateway else {
                 return (Target::Trap(Why::ConnectedMember), none(), None);
@@ -187,14 +201,35 @@ impl Store {
             if !self.topo.may_have_rif(n.ifindex) {
                 return (Target::Trap(Why::NotOffloaded(n.ifindex)), none(), None);
             }
-            if n.weight == 0 || n.weight > 256 {
+            let mut weight = n.weight;
+            if select == Select::Buckets {
+                // Runs of one way next to each other are one, and a long one is several members.
+                if let Some(last) = weights.last_mut()
+                    && out.last() == Some(&(n.ifindex, g))
+                {
+                    let more = weight.min(MAX_WEIGHT - *last);
+                    (*last, weight) = (*last + more, weight - more);
+                }
+                while weight > MAX_WEIGHT {
+                    out.push((n.ifindex, g));
+                    weights.push(MAX_WEIGHT);
+                    weight -= MAX_WEIGHT;
+                }
+                if weight == 0 {
+                    continue;
+                }
+            } else if weight == 0 || weight > MAX_WEIGHT {
                 return (Target::Trap(Why::TooLarge), none(), None);
             }
             out.push((n.ifindex, g));
-            weights.push(n.weight);
+            weights.push(weight);
         }
         if out.len() > TND_NHG_MAX_MEMBERS {
-            return (Target::Trap(Why::TooLarge), none(), None);
+            let why = match select {
+                Select::Buckets => Why::Pieces(out.len() as u32),
+                _ => Why::TooLarge,
+            };
+            return (Target::Trap(why), none(), None);
         }
         let policy = self.hash_policy(family);
         if policy > 1 {
@@ -424,20 +459,14 @@ impl Store {
             let Some((o, ..)) = self.paths.objects.get_mut(&g) else {
                 continue;
             };
-            let before = o.kind.clone();
-            let mut empty = false;
-            if let NexthopKind::Group(m) = &mut o.kind {
-                m.retain(|x| x.0 != id);
-                empty = m.is_empty();
-            }
-            let after = o.kind.clone();
-            self.paths.index_object(g, Some(&before), Some(&after));
-            if empty {
+            let Some(left) = o.kind.without(|m| m == id) else {
                 self.remove_nexthop(g, now);
-            } else {
-                for p in self.paths.object_paths.get(&g).cloned().unwrap_or_default() {
-                    self.paths.touch(p);
-                }
+                continue;
+            };
+            let before = std::mem::replace(&mut o.kind, left.clone());
+            self.paths.index_object(g, Some(&before), Some(&left));
+            for p in self.paths.object_paths.get(&g).cloned().unwrap_or_default() {
+                self.paths.touch(p);
             }
         }
         self.settle(now);
@@ -463,23 +492,38 @@ impl Store {
             return String::new();
         };
         match self.paths.legs(key) {
-            Ok((legs, multi)) => legs
-                .iter()
-                .map(|n| {
-                    let dev = self.dev(n.ifindex);
-                    let weight = if multi {
-                        format!(" weight {}", n.weight)
-                    } else {
-                        String::new()
-                    };
-                    match n.gateway {
-                        Some(g) => format!("via {g} dev {dev}{weight}"),
-                        None => format!("dev {dev}{weight}"),
+            Ok((legs, Select::Buckets)) => {
+                let all: u32 = legs.iter().map(|n| n.weight).sum();
+                let mut ways: Vec<(String, u32)> = Vec::new();
+                for n in &legs {
+                    let way = self.way_text(n);
+                    match ways.iter_mut().find(|w| w.0 == way) {
+                        Some(w) => w.1 += n.weight,
+                        None => ways.push((way, n.weight)),
                     }
+                }
+                let ways = ways
+                    .iter()
+                    .map(|(way, n)| format!("{way} {n} of {all} buckets"));
+                ways.collect::<Vec<_>>().join(", ")
+            }
+            Ok((legs, select)) => legs
+                .iter()
+                .map(|n| match select {
+                    Select::Single => self.way_text(n),
+                    _ => format!("{} weight {}", self.way_text(n), n.weight),
                 })
                 .collect::<Vec<_>>()
                 .join(", "),
             Err(_) => String::new(),
+        }
+    }
+
+    fn way_text(&self, n: &NextHop) -> String {
+        let dev = self.dev(n.ifindex);
+        match n.gateway {
+            Some(g) => format!("via {g} dev {dev}"),
+            None => format!("dev {dev}"),
         }
     }
 
@@ -494,6 +538,9 @@ impl Store {
             Why::NoObject(id) => format!("next-hop object {id} is not known"),
             Why::ConnectedMember => "a multipath member has no gateway".into(),
             Why::TooLarge => "the group is larger than 256 members or weights".into(),
+            Why::Pieces(n) => format!(
+                "the group's buckets lie in {n} pieces, and a group of the chip has {TND_NHG_MAX_MEMBERS}"
+            ),
             Why::HashPolicy(p) => format!("fib_multipath_hash_policy {p} is not offloaded"),
             Why::Unsupported(u) => u.text().into(),
         }

@@ -212,6 +212,67 @@ fn nexthop_objects_and_their_silent_removal() {
     assert!(r.chip.groups.is_empty());
 }
 
+/// The kernel's buckets decide, in their order: a member that goes leaves the others' flows where they are, and what is
+/// too mixed for a group of the chip traps and says so.
+#[test]
+fn resilient_groups_go_by_the_kernels_buckets() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let single = |id, i, g: &str| {
+        Object::Nexthop(NexthopObject {
+            id,
+            kind: NexthopKind::Single(hop(i, g)),
+            unsupported: None,
+        })
+    };
+    let group = |runs: &[(u32, u32)], unsupported| {
+        Object::Nexthop(NexthopObject {
+            id: 9,
+            kind: NexthopKind::Buckets(runs.to_vec()),
+            unsupported,
+        })
+    };
+    r.up(single(1, 11, "10.1.0.2"));
+    r.up(single(2, 12, "10.2.0.2"));
+    r.up(single(3, 12, "10.2.0.3"));
+    r.up(group(&[], Some(Unsupported::BucketsUnread)));
+    r.up(Object::Route(route("30.0.0.0/8", RouteNextHops::Object(9))));
+    r.settle();
+    let why = |r: &Rig| r.store.explain_route("30.0.0.0/8".parse().unwrap());
+    assert_eq!(
+        why(&r).reason,
+        "the buckets of the resilient group are not read yet"
+    );
+    let weights = |r: &Rig| -> Vec<u32> {
+        let groups = r.chip.groups.values();
+        groups.flatten().map(|m| m.1).collect()
+    };
+    r.up(group(&[(1, 3), (2, 300), (1, 2), (3, 5)], None));
+    r.settle();
+    assert_eq!(weights(&r), [3, 256, 44, 2, 5]);
+    assert_eq!(
+        why(&r).target,
+        "via 10.1.0.2 dev swp1 5 of 310 buckets, via 10.2.0.2 dev swp2 300 of 310 buckets, \
+         via 10.2.0.3 dev swp2 5 of 310 buckets"
+    );
+    // whoever is left keeps the buckets: 3 of the first member go to its neighbour behind, 2 to the one before
+    r.del(Key::Nexthop(1));
+    r.settle();
+    assert_eq!(weights(&r), [256, 49, 5]);
+    // more pieces than the chip's group has members
+    r.up(single(1, 11, "10.1.0.2"));
+    let mixed: Vec<_> = (0..258).map(|i| (1 + i % 2, 1)).collect();
+    r.up(group(&mixed, None));
+    r.settle();
+    assert!(r.chip.groups.is_empty());
+    assert_eq!(
+        why(&r).reason,
+        "the group's buckets lie in 258 pieces, and a group of the chip has 256"
+    );
+    r.up(group(&mixed[..256], None));
+    r.settle();
+    assert_eq!(weights(&r), [1; 256]);
+}
+
 #[test]
 fn aliases_take_over_by_metric() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);

@@ -450,7 +450,7 @@ fn unsupported_text(n: u8) -> &'static str {
         Encap,
         SourcePrefix,
         Attribute,
-        ResilientGroup,
+        BucketsUnread,
         FdbNexthop,
         Metrics,
         Type,

@@ -98,10 +98,10 @@ impl Chip {
                 self.nexthops.insert(o.nexthop, o);
             }),
             raw::TND_CLS_NHG => each::<raw::tnd_nhg>(bytes, |o, tail| {
-                let mut m: Vec<(u32, u32)> = tandem_abi::object::fixed::<raw::tnd_nhg_member>(tail)
+                // in their order: it decides which flows are whose
+                let m = tandem_abi::object::fixed::<raw::tnd_nhg_member>(tail)
                     .map(|m| (m.nexthop, m.weight))
                     .collect();
-                m.sort_unstable();
                 self.groups.insert(o.nhg, (o.hash, m));
             }),
             raw::TND_CLS_ROUTE => each::<raw::tnd_route>(bytes, |o, _| {

@@ -227,15 +227,17 @@ pub(super) fn fdb_key(f: &model::FdbEntry) -> model::FdbKey {
     }
 }
 
+/// A resilient group has its members where its buckets should be: no message has these.
 pub(super) fn nexthop(n: &nl::Nexthop) -> model::NexthopObject {
     let mut unsupported = n.fdb.then_some(model::Unsupported::FdbNexthop);
     let kind = match &n.kind {
         nl::NexthopKind::Blackhole => model::NexthopKind::Blackhole,
         nl::NexthopKind::Group { members, resilient } => {
             if *resilient {
-                unsupported = unsupported.or(Some(model::Unsupported::ResilientGroup));
+                model::NexthopKind::Buckets(members.clone())
+            } else {
+                model::NexthopKind::Group(members.clone())
             }
-            model::NexthopKind::Group(members.clone())
         }
         nl::NexthopKind::Single {
             ifindex,

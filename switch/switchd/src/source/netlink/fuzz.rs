@@ -82,6 +82,9 @@ fn step(view: &mut View, op: u8, datagram: &[u8], full: &mut bool, sink: &mut Si
                 _ => None,
             });
             view.check_nexthops(nexthops.collect(), sink);
+            for group in view.take_mixed() {
+                view.end_buckets(group, sink);
+            }
         }
         _ => {
             view.tick(u64::from(op) << 10);

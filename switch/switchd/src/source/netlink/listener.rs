@@ -25,12 +25,14 @@ pub(super) enum Command {
 }
 
 /// Everything, in the order of dependency.
-const ALL: [Dump; 16] = [
+const ALL: [Dump; 17] = [
     Dump::Links,
     Dump::BridgeVlans,
     Dump::Netconf(Family::V4),
     Dump::Netconf(Family::V6),
     Dump::Addrs,
+    // before their groups, which are told of with them
+    Dump::NexthopBuckets(None),
     Dump::Nexthops,
     Dump::Neighs(Family::V4),
     Dump::Neighs(Family::V6),
@@ -182,6 +184,9 @@ impl Listener {
             self.view.begin_look();
         }
         self.doubt(asked);
+        if !self.pipe.has_backlog() {
+            self.read_buckets();
+        }
         if self.view.take_reread() {
             // soon, but not for every message of a flood
             self.sysctl_due = self.sysctl_due.min(self.sysctl_read + SYSCTL_REST);
@@ -194,7 +199,7 @@ impl Listener {
         }
         self.pipe.flush();
         self.note_overrun();
-        if asked && self.resync.is_none() && !self.view.has_doubts() {
+        if asked && self.resync.is_none() && !self.view.has_doubts() && !self.view.is_mixed() {
             for token in std::mem::take(&mut self.barriers) {
                 self.pipe.send(Message::Barrier(token));
             }
@@ -490,6 +495,41 @@ impl Listener {
                     let pipe = &mut self.pipe;
                     let gone = self.view.check_nexthops(all, &mut |e| pipe.push(e));
                     self.pipe.status.silent += gone as u64;
+                    return Ok(());
+                }
+            }
+        }
+        Err(Stopped::Restless)
+    }
+
+    /// Buckets of resilient groups that may have moved: at once, a flow goes by them.
+    fn read_buckets(&mut self) {
+        if self.resync.is_some() {
+            return; // which reads them all
+        }
+        for group in self.view.take_mixed() {
+            match self.read_buckets_of(group) {
+                Ok(()) => {}
+                Err(Stopped::Lost) => self.pipe.overrun = true,
+                Err(Stopped::Restless) => self.resync = Some(Instant::now()),
+                // it is gone, and its message comes
+                Err(Stopped::Refused(e)) => tracing::debug!("netlink source: {e}"),
+            }
+        }
+    }
+
+    fn read_buckets_of(&mut self, group: u32) -> Result<(), Stopped> {
+        for _ in 0..ATTEMPTS {
+            self.view.begin_buckets(group);
+            let what = Dump::NexthopBuckets(Some(group));
+            match self.dump(what, |view, pipe, object| {
+                view.dumped(object, &mut |e| pipe.push(e));
+            }) {
+                Err(Stopped::Restless) => {}
+                Err(other) => return Err(other),
+                Ok(_) => {
+                    let pipe = &mut self.pipe;
+                    self.view.end_buckets(group, &mut |e| pipe.push(e));
                     return Ok(());
                 }
             }

@@ -2,6 +2,7 @@
 //! in, events come out.
 
 mod bridges;
+mod nexthops;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -37,6 +38,10 @@ pub(super) struct View {
     ports: Ports,
     links: HashMap<u32, LinkState>,
     nexthops: BTreeMap<u32, model::NexthopObject>,
+    /// Buckets of resilient groups, as a dump brings them: how many so far, and runs of members.
+    buckets: BTreeMap<u32, (u32, Vec<(u32, u32)>)>,
+    /// Resilient groups whose buckets are to be read again.
+    mixed: BTreeSet<u32>,
     /// IPv4 addresses of each device.
     addrs4: HashMap<u32, BTreeSet<model::Addr>>,
     /// Devices that lost their last IPv4 address: their IPv4 legs are dead until they get another,
@@ -209,7 +214,17 @@ impl View {
                 self.address_new(a);
             }
             nl::Object::Mdb(m) => self.mdb(&m, op, out),
-            nl::Object::Nexthop(n) => self.nexthop(convert::nexthop(&n), out),
+            nl::Object::Nexthop(n) => {
+                let nh = self.with_buckets(&n);
+                self.nexthop(nh, out);
+            }
+            nl::Object::NexthopBucket(b) => match op {
+                Op::Dumped { .. } => self.bucket(&b),
+                // others may have moved with it: all of them are read
+                _ => {
+                    self.mixed.insert(b.group);
+                }
+            },
             nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
             nl::Object::Netconf(c) => {
                 let mut c = convert::netconf(&c);
@@ -334,6 +349,7 @@ impl View {
             nl::Object::Filter(f) => self.filters_changed(&f),
             // its filters go without a message
             nl::Object::Qdisc(_) => self.doubts.kinds |= KindSet::FILTER.0,
+            nl::Object::NexthopBucket(_) => {}
             nl::Object::NftTable { family, name } => {
                 let hit = |k: &(u8, String, String)| {
                     (family == 0 || k.0 == family) && name.as_ref().is_none_or(|n| *n == k.1)
@@ -413,12 +429,8 @@ impl View {
     fn devices(&self, c: &Content) -> Vec<u32> {
         let mut out: Vec<u32> = c.hops().iter().map(|h| h.ifindex).collect();
         let mut members = vec![c.nh_id()];
-        if let Some(model::NexthopObject {
-            kind: model::NexthopKind::Group(group),
-            ..
-        }) = self.nexthops.get(&c.nh_id())
-        {
-            members.extend(group.iter().map(|(id, _)| *id));
+        if let Some(o) = self.nexthops.get(&c.nh_id()) {
+            members.extend(o.kind.members());
         }
         for id in members {
             if let Some(model::NexthopObject {
@@ -561,95 +573,6 @@ impl View {
         self.shadow.remove(Some(false), dies, &mut |c| say(out, &c));
     }
 
-    fn device_nexthops_gone(&mut self, index: u32, out: &mut Sink<'_>) {
-        let on_device = |n: &model::NexthopObject| matches!(&n.kind, model::NexthopKind::Single(nh) if nh.ifindex == index);
-        let ids: BTreeSet<u32> = self
-            .nexthops
-            .values()
-            .filter(|n| on_device(n))
-            .map(|n| n.id)
-            .collect();
-        if !ids.is_empty() {
-            self.nexthops_gone(&ids, out);
-            self.doubts.nexthops = true;
-        }
-    }
-
-    // -- next-hop objects --------------------------------------------------------------------
-
-    fn nexthop(&mut self, nh: model::NexthopObject, out: &mut Sink<'_>) {
-        let again = match &mut self.full {
-            Some(seen) => {
-                seen.nexthops.insert(nh.id);
-                true
-            }
-            None => false,
-        };
-        let changed = self.nexthops.get(&nh.id) != Some(&nh);
-        if changed {
-            self.nexthops.insert(nh.id, nh.clone());
-        }
-        if changed || again {
-            upsert(out, Object::Nexthop(nh));
-        }
-    }
-
-    /// Objects go, with the routes that use them and the groups that have no other member.
-    fn nexthops_gone(&mut self, ids: &BTreeSet<u32>, out: &mut Sink<'_>) {
-        let mut gone = ids.clone();
-        let mut groups = Vec::new();
-        for n in self.nexthops.values() {
-            if let model::NexthopKind::Group(members) = &n.kind
-                && members.iter().any(|(id, _)| ids.contains(id))
-            {
-                let left: Vec<_> = members
-                    .iter()
-                    .filter(|(id, _)| !ids.contains(id))
-                    .copied()
-                    .collect();
-                if left.is_empty() {
-                    gone.insert(n.id);
-                } else {
-                    groups.push(model::NexthopObject {
-                        kind: model::NexthopKind::Group(left),
-                        ..n.clone()
-                    });
-                }
-            }
-        }
-        self.shadow
-            .remove(None, |c| gone.contains(&c.nh_id()), &mut |c| say(out, &c));
-        for group in groups {
-            self.nexthop(group, out);
-        }
-        // groups before their members
-        let (of_groups, singles): (Vec<u32>, Vec<u32>) =
-            gone.iter().partition(|id| !ids.contains(id));
-        for id in of_groups.into_iter().chain(singles) {
-            if self.nexthops.remove(&id).is_some() {
-                remove(out, Key::Nexthop(id));
-            }
-        }
-    }
-
-    /// A dump of all next-hop objects: what is not among them is gone. How many.
-    pub fn check_nexthops(&mut self, dump: Vec<nl::Nexthop>, out: &mut Sink<'_>) -> usize {
-        let there: BTreeSet<u32> = dump.iter().map(|n| n.id).collect();
-        for n in &dump {
-            self.nexthop(convert::nexthop(n), out);
-        }
-        let gone: BTreeSet<u32> = self
-            .nexthops
-            .keys()
-            .filter(|id| !there.contains(id))
-            .copied()
-            .collect();
-        if !gone.is_empty() {
-            self.nexthops_gone(&gone, out);
-        }
-        gone.len()
-    }
-
     // -- sysctls -----------------------------------------------------------------------------
 
     /// The namespace's settings, as just read.
@@ -722,6 +645,8 @@ impl View {
         out(Event::BeginSync(SRC, KindSet::ALL));
         self.full = Some(Seen::default());
         self.doubts = Doubts::default();
+        self.mixed.clear();
+        self.buckets.clear();
         self.addrs4.clear();
         self.addrs6.clear();
         self.routers.clear();

@@ -60,7 +60,10 @@ fn ways(d: &mut Dice, v6: bool, via6: bool) -> String {
             let i = 1 + d.roll(3);
             format!("via inet6 fe80::{} dev v{i}", 2 + d.roll(3))
         }
-        _ => format!("nhid {}", d.pick(&["1", "2", "3", "100", "101", "9"])),
+        _ => format!(
+            "nhid {}",
+            d.pick(&["1", "2", "3", "100", "101", "102", "9"])
+        ),
     }
 }
 
@@ -88,7 +91,7 @@ fn command(d: &mut Dice) -> String {
         }
         17 => format!(
             "nexthop del id {}",
-            d.pick(&["1", "2", "3", "100", "101", "9"])
+            d.pick(&["1", "2", "3", "100", "101", "102", "9"])
         ),
         18 => format!(
             "nexthop replace id 10{} group 1,{}/2,{}",
@@ -97,6 +100,12 @@ fn command(d: &mut Dice) -> String {
             2 + d.roll(5)
         ),
         19 => "nexthop replace id 9 blackhole".into(),
+        22 => format!(
+            "nexthop replace id 102 group 1,{}/{},2 type resilient buckets 8 idle_timer {}",
+            1 + d.roll(4),
+            2 + d.roll(2),
+            1 + d.roll(3)
+        ),
         20 => format!("link del v{i}"),
         21 => format!(
             "link add v{i} type veth peer name p{i}\nlink set p{i} up\nlink set v{i} up\naddr add 10.0.{i}.1/24 dev v{i}\naddr add 2001:db8:{i}::1/64 dev v{i} nodad"
@@ -155,7 +164,9 @@ fn churn(what: &str, seed: u64) {
         let commands: String = (0..n).map(|_| command(&mut d) + "\n").collect();
         history += &commands;
         lab.ip(&commands);
-        lab.check_routes(&format!("seed {seed}, burst {burst}, commands:\n{history}"));
+        let context = format!("seed {seed}, burst {burst}, commands:\n{history}");
+        lab.check_routes(&context);
+        super::buckets::check(&mut lab, &context);
         let nexthops = lab.json("nexthop show").as_array().map_or(0, Vec::len);
         let ours = lab
             .mirror

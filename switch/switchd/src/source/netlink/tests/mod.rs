@@ -6,6 +6,7 @@
 //!                                          ==? `ip -j route`, and a fresh snapshot
 //! ```
 
+mod buckets;
 mod cases;
 mod churn;
 mod mirror;

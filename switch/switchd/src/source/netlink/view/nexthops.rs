@@ -1,0 +1,177 @@
+//! Next-hop objects, and the buckets of resilient groups.
+//!
+//! ```text
+//!  group's message ──► who stays keeps the buckets ──► upsert ─┐
+//!  bucket's message, or a member gone ─────────────────────────┴► `mixed` ──► dump of its buckets ──► upsert
+//! ```
+//!
+//! The kernel tells of a bucket that its timers moved, but not of those that move with a group's replacement or with a
+//! member that went (net/ipv4/nexthop.c `replace_nexthop_grp_res`): they are read after either.
+
+use std::collections::BTreeSet;
+
+use tandem_linux::netlink as nl;
+use tandem_store::model::{self, Key, NexthopKind, Object};
+
+use super::super::convert;
+use super::{Sink, View, remove, say, upsert};
+
+impl View {
+    pub(super) fn device_nexthops_gone(&mut self, index: u32, out: &mut Sink<'_>) {
+        let on_device = |n: &model::NexthopObject| matches!(&n.kind, NexthopKind::Single(nh) if nh.ifindex == index);
+        let ids: BTreeSet<u32> = self
+            .nexthops
+            .values()
+            .filter(|n| on_device(n))
+            .map(|n| n.id)
+            .collect();
+        if !ids.is_empty() {
+            self.nexthops_gone(&ids, out);
+            self.doubts.nexthops = true;
+        }
+    }
+
+    pub(super) fn nexthop(&mut self, nh: model::NexthopObject, out: &mut Sink<'_>) {
+        let again = match &mut self.full {
+            Some(seen) => {
+                seen.nexthops.insert(nh.id);
+                true
+            }
+            None => false,
+        };
+        let changed = self.nexthops.get(&nh.id) != Some(&nh);
+        if changed {
+            self.nexthops.insert(nh.id, nh.clone());
+        }
+        if changed || again {
+            upsert(out, Object::Nexthop(nh));
+        }
+    }
+
+    /// Objects go, with the routes that use them and the groups that have no other member.
+    pub(super) fn nexthops_gone(&mut self, ids: &BTreeSet<u32>, out: &mut Sink<'_>) {
+        let mut gone = ids.clone();
+        let mut groups = Vec::new();
+        for n in self.nexthops.values() {
+            if !n.kind.members().any(|id| ids.contains(&id)) {
+                continue;
+            }
+            match n.kind.without(|id| ids.contains(&id)) {
+                None => {
+                    gone.insert(n.id);
+                }
+                Some(kind) => groups.push(model::NexthopObject { kind, ..n.clone() }),
+            }
+        }
+        self.shadow
+            .remove(None, |c| gone.contains(&c.nh_id()), &mut |c| say(out, &c));
+        for group in groups {
+            if matches!(group.kind, NexthopKind::Buckets(_)) {
+                self.mixed.insert(group.id);
+            }
+            self.nexthop(group, out);
+        }
+        // groups before their members
+        let (of_groups, singles): (Vec<u32>, Vec<u32>) =
+            gone.iter().partition(|id| !ids.contains(id));
+        for id in of_groups.into_iter().chain(singles) {
+            self.mixed.remove(&id);
+            if self.nexthops.remove(&id).is_some() {
+                remove(out, Key::Nexthop(id));
+            }
+        }
+    }
+
+    /// A dump of all next-hop objects: what is not among them is gone. How many.
+    pub fn check_nexthops(&mut self, dump: Vec<nl::Nexthop>, out: &mut Sink<'_>) -> usize {
+        let there: BTreeSet<u32> = dump.iter().map(|n| n.id).collect();
+        for n in &dump {
+            let nh = self.with_buckets(n);
+            self.nexthop(nh, out);
+        }
+        let gone: BTreeSet<u32> = self
+            .nexthops
+            .keys()
+            .filter(|id| !there.contains(id))
+            .copied()
+            .collect();
+        if !gone.is_empty() {
+            self.nexthops_gone(&gone, out);
+        }
+        gone.len()
+    }
+
+    // -- resilient groups --------------------------------------------------------------------
+
+    /// The object, with what is known of its buckets if it is a resilient group.
+    pub(super) fn with_buckets(&mut self, n: &nl::Nexthop) -> model::NexthopObject {
+        let mut nh = convert::nexthop(n);
+        let (NexthopKind::Buckets(members), None) = (&nh.kind, nh.unsupported) else {
+            return nh;
+        };
+        let is_member = |id: u32| members.iter().any(|m| m.0 == id);
+        let read = self.buckets.remove(&nh.id).map(|(_, runs)| runs);
+        let known = match (&read, self.nexthops.get(&nh.id).map(|o| &o.kind)) {
+            (Some(runs), _) => NexthopKind::Buckets(runs.clone()),
+            (None, Some(old @ NexthopKind::Buckets(_))) => old.clone(),
+            _ => NexthopKind::Buckets(Vec::new()),
+        };
+        // a message tells of the group and may follow a change of its buckets; a dump of them came with a dump of groups
+        if read.is_none() || known.members().any(|id| !is_member(id)) {
+            self.mixed.insert(nh.id);
+        }
+        match known.without(|id| !is_member(id)) {
+            Some(kind) => nh.kind = kind,
+            None => {
+                nh.kind = NexthopKind::Buckets(Vec::new());
+                nh.unsupported = Some(model::Unsupported::BucketsUnread);
+            }
+        }
+        nh
+    }
+
+    /// A bucket, from a dump: they come in their order, and from the first again if the dump is repeated.
+    pub(super) fn bucket(&mut self, b: &nl::NexthopBucket) {
+        let (count, runs) = self.buckets.entry(b.group).or_default();
+        if b.index == 0 {
+            (*count, *runs) = (0, Vec::new());
+        }
+        if *count == u32::from(b.index) {
+            *count += 1;
+            model::add_run(runs, b.nexthop, 1);
+        }
+    }
+
+    /// Resilient groups whose buckets are to be read.
+    pub fn take_mixed(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.mixed)
+    }
+
+    /// There are such groups.
+    pub fn is_mixed(&self) -> bool {
+        !self.mixed.is_empty()
+    }
+
+    /// The dump of a group's buckets begins.
+    pub fn begin_buckets(&mut self, group: u32) {
+        self.buckets.remove(&group);
+    }
+
+    /// It is complete.
+    pub fn end_buckets(&mut self, group: u32, out: &mut Sink<'_>) {
+        let Some((_, runs)) = self.buckets.remove(&group) else {
+            return;
+        };
+        let Some(o) = self.nexthops.get(&group) else {
+            return;
+        };
+        if matches!(o.kind, NexthopKind::Buckets(_)) {
+            let nh = model::NexthopObject {
+                kind: NexthopKind::Buckets(runs),
+                unsupported: None,
+                ..o.clone()
+            };
+            self.nexthop(nh, out);
+        }
+    }
+}

@@ -1,8 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# lab: --no-driver
-# timeout: 400
-# kernel: 6.12
-#
-# switchd: VRFs, routes that lead nowhere, policy rules, the switch with an ASIC beside the kernel alone.
-exec /host/tests/vm/e2e tests/test_promise1_vrf.py
