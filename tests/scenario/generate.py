@@ -90,10 +90,14 @@ class _Maker(Switching, Groups, Routing, Filters, Volleys, World):
             members = [p for m in self.bridges.values() for p in m]
             do += [f"bridge fdb add 02:00:00:0f:00:{k:02x} dev {self.rng.choice(members)} master static"
                    for k in range(40)]
+        with self.drawn_apart():
+            do += self.make_group() if self.routed and self.chance(0.4) else []
         steps = [{"do": do, "volleys": self.hello() + self.volleys()}]
         for _ in range(self.rng.randrange(2, 6)):
             before, self.later = self.later, []
             do = before + self.churn()
+            with self.drawn_apart():
+                do += self.change_group() if self.grouped and self.chance(0.4) else []
             # who has been asked for since then, and has been heard therefore, hangs on time
             again = self.hello() if any("fdb_flush" in c for c in do) else []
             steps.append({"do": do, "volleys": again + self.volleys()})

@@ -3,7 +3,7 @@
 
 from lib.twin import MAC, NOBODY
 
-from .world import OTHER_MACS, POOL4, POOL6, PORT_MAC, VRFS, WIDE, station_places
+from .world import GROUPS, OTHER_MACS, POOL4, POOL6, PORT_MAC, VRFS, WIDE, station_places
 
 LOCAL_BEHIND = [f"ip {f}rule {x}" for f in ("", "-6 ") for x in ("add pref 32765 table local", "del pref 0")]
 LOCAL_FIRST = [f"ip {f}rule {x}" for f in ("", "-6 ") for x in ("add pref 0 table local", "del pref 32765")]
@@ -131,6 +131,38 @@ class Routing:
         if draw < 0.58:
             return [f"ip {'-6 ' if f == '6' else ''}nexthop replace id {k} blackhole"]
         return [f"ip nexthop replace id {k} via {via} dev {dev}"]
+
+    def make_group(self):
+        """Next-hop objects, a group of them that may be resilient, and a route that leads there."""
+        f = "6" if self.six and self.chance(0.4) else "4"
+        first = self.gateway(f == "6")
+        vrf = self.vrf.get(first[1], "")
+        legs = {first, *(self.gateway(f == "6", vrf) for _ in range(3))}
+        prefix = self.rng.choice([p for p in (POOL6 if f == "6" else POOL4) if self.wide or p not in WIDE])
+        self.group = self.rng.choice(GROUPS[:2] if f == "4" else GROUPS[2:])
+        do = []
+        for k, (via, dev) in enumerate(sorted(legs), 21):
+            self.nexthops[k] = f
+            self.grouped[k] = f"ip nexthop replace id {k} via {via} dev {dev}"
+            do.append(self.grouped[k])
+        self.nexthops[self.group] = "group" + f
+        self.routes[prefix] = True
+        return [*do, self.group_of(self.grouped), f"ip route replace {prefix}{self.in_vrf(first[1])} nhid {self.group}"]
+
+    def group_of(self, members):
+        some = "/".join(f"{m},{self.rng.choice([1, 1, 2])}" for m in sorted(members))
+        return f"ip nexthop replace id {self.group} group {some}{self.resilient(self.group)}"
+
+    def change_group(self):
+        """Other weights, a member that goes and perhaps comes back, all of them again."""
+        members = list(self.grouped)
+        draw = self.rng.random()
+        if draw < 0.4:
+            return [self.group_of(self.rng.sample(members, self.rng.randrange(1, len(members) + 1)))]
+        gone = self.rng.choice(members)
+        back = [self.grouped[gone], self.group_of(members)] if self.chance(0.5) else []
+        return [f"ip nexthop del id {gone}", *back] if draw < 0.8 else [
+            *(self.grouped[m] for m in members), self.group_of(members)]
 
     def resilient(self, group):
         """Its buckets follow the weights at once: with a timer the kernel alone, which uses them, keeps what the kernel

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a scenario is made of while it is drawn: interfaces, where their hosts are, and what has been changed so far."""
 
+import contextlib
 import ipaddress
 import random
 
@@ -47,14 +48,25 @@ class World:
         self.mac = {**PORT_MAC, **BRIDGE_MAC, **BOND_MAC}
         self.answers = {h: {} for h in HOSTS}
         self.nexthops = {}     # id -> family, or "group4"/"group6"
-        also = random.Random(f"{seed} later")  # what came later draws by itself, so that a seed's scenario stays
-        self.buckets = {k: also.choice([8, 16, 40]) for k in GROUPS if also.random() < 0.5}  # resilient groups
+        self.group = None      # one of them that a route uses from the start
+        self.grouped = {}      # and its members: id -> command that makes it
+        self.apart = random.Random(f"{seed} apart")
+        self.buckets = {k: self.apart.choice([8, 16, 40]) for k in GROUPS if self.apart.random() < 0.5}
         self.routes = {}       # (prefix, metric) -> is it multipath
         self.down = set()      # interfaces and hosts that are down
         self.filters = {}      # (port, hook, preference) -> protocol
         self.rules = set()     # policy rules: (preference, family)
         self.later = []        # commands that the next step begins with
         self.wide = self.rng.random() < 0.2  # multipath for prefixes that cover nearly everything
+
+    @contextlib.contextmanager
+    def drawn_apart(self):
+        """What is drawn within leaves alone what the same seed draws elsewhere."""
+        self.rng, self.apart = self.apart, self.rng
+        try:
+            yield
+        finally:
+            self.rng, self.apart = self.apart, self.rng
 
     def chance(self, p):
         return self.rng.random() < p
