@@ -125,8 +125,8 @@ struct Answers {
 }
 
 impl CplSink for Answers {
-    fn room(&mut self, pair: usize) -> bool {
-        pair < PAIRS && self.room > 0
+    fn room(&mut self, pair: usize, completions: u32) -> bool {
+        pair < PAIRS && self.room >= completions as usize
     }
     fn complete(&mut self, pair: usize, cmd: &raw::tnd_cmd, cpl: &raw::tnd_cpl, out: &[u8]) {
         self.room = self.room.checked_sub(1).expect("there was room");

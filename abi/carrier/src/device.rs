@@ -254,6 +254,29 @@ impl DeviceSide {
         }
     }
 
+    /// A fault: the driver sees an impossible index in its rings of this kind (`TND_RING_*`), and is told to look. False:
+    /// there is no driver.
+    pub fn scribble(&mut self, kind: u16) -> bool {
+        let Some(Session {
+            rings: Some(rings),
+            to_driver,
+            ..
+        }) = &mut self.session
+        else {
+            return false;
+        };
+        let producers = rings
+            .pairs
+            .iter_mut()
+            .map(|p| &mut p.cpl)
+            .chain([&mut rings.event, &mut rings.rx]);
+        for ring in producers.filter(|p| p.ring().kind == kind) {
+            ring.scribble();
+            ring_bell(to_driver, ring.ring().doorbell);
+        }
+        true
+    }
+
     /// Before sleeping: asks the driver for doorbells. False: something is there to be done
     /// already, don't sleep.
     pub fn arm(&mut self) -> Result<bool, Corrupt> {

@@ -224,6 +224,12 @@ impl<M: Memory> Producer<M> {
         self.mem.fence();
         !self.hint || self.mem.load_acquire(self.ring.cons + FLAGS) & raw::TND_RING_NEED_KICK != 0
     }
+
+    /// For a device that is told to misbehave: until the next publication the consumer sees an index that can't be.
+    pub fn scribble(&mut self) {
+        let impossible = self.published.wrapping_add(2 * self.ring.entry_count);
+        self.mem.store_release(self.ring.prod, impossible);
+    }
 }
 
 /// The side that empties a ring.

@@ -47,6 +47,9 @@ pub struct Args {
     /// Let writes and queries take the profile's time.
     #[arg(long)]
     pub latency: bool,
+    /// A plan of faults that are armed from the start: a TOML file of [[fault]] tables, as `tandem fault` arms them live.
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
     /// How the driver reaches the chip: socket (a process on this machine) or ivshmem:SOCKET (a VM;
     /// SOCKET is tandem-ivshmem-server's).
     #[arg(long, default_value = "socket", value_name = "CARRIER")]

@@ -7,14 +7,16 @@ use tandem_firmware::{CplSink, Firmware, Processor, Profile, SubmitError};
 use tandem_packet::{Buffer, Offload};
 use tandem_pipeline as pipeline;
 use tandem_pipeline::trap::CLASSES;
-use tandem_ports::{Change, Link, PortKind, RxPort, SCRATCH};
+use tandem_ports::{Change, Link, RxPort, SCRATCH};
 use tandem_queues::Fabric;
 
 use crate::capture::CPU_PORT;
 use crate::cpu::{Bucket, Cpu};
+use crate::flap::Flaps;
 use crate::keeper::Update;
 use crate::output::Output;
 use crate::poller::Poller;
+use crate::slot::PortSlot;
 
 /// Frames taken from one port in one turn.
 pub const PORT_BURST: usize = 128;
@@ -33,42 +35,6 @@ const CARRIER_NS: u64 = 100_000_000;
 const LOOK_NS: u64 = 20_000;
 /// A body in the arena is at most this long.
 const BODY_MAX: usize = 64 * 1024;
-
-/// A front-panel port as the daemon sees it.
-pub struct PortSlot {
-    /// Its number, from 1.
-    pub number: u16,
-    /// What it is cabled to; none: nothing.
-    pub kind: Option<PortKind>,
-    /// Receiving half.
-    pub rx: Option<RxPort>,
-    /// Why it is another kind than the one asked for.
-    pub note: Option<String>,
-    /// Link state.
-    pub link: Link,
-    /// Packets of the driver that left here.
-    pub cpu_tx: u64,
-    /// Frames wait, as epoll said.
-    ready: bool,
-    /// Its descriptor is among those that are slept on.
-    watched: bool,
-}
-
-impl PortSlot {
-    /// While frames come one after the other nobody needs to be told: the kernel would tell whoever watches a socket about
-    /// each frame that has come and about each one that has left. True: it was watched.
-    fn unwatch(&mut self, poller: &Poller) -> bool {
-        if self.watched
-            && let Some(rx @ (RxPort::Packet(_) | RxPort::Xdp(_))) = &self.rx
-            && let Some(fd) = rx.fd()
-        {
-            poller.remove_port(fd);
-            self.watched = false;
-            return true;
-        }
-        false
-    }
-}
 
 /// What the packet thread does when a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +110,8 @@ pub struct Asic {
     look_at: u64,
     scratch: Vec<u8>,
     ahead: pipeline::Ahead,
+    /// Links that a fault lets go down and up.
+    pub flaps: Flaps,
     tx_body: Vec<u8>,
     tx_buffer: Buffer,
     carrier_ready: bool,
@@ -160,14 +128,14 @@ struct Completions<'a> {
 }
 
 impl CplSink for Completions<'_> {
-    fn room(&mut self, pair: usize) -> bool {
+    fn room(&mut self, pair: usize, completions: u32) -> bool {
         if self.broken.is_some() {
             return false;
         }
         match self.rings.pairs.get_mut(pair).map(|p| p.cpl.free_slots()) {
             Some(Ok(free)) => {
-                self.stuck |= free == 0;
-                free > 0
+                self.stuck |= free < completions;
+                free >= completions
             }
             Some(Err(e)) => {
                 self.broken = Some((raw::TND_FAIL_RING_INDEX, e.to_string()));
@@ -222,18 +190,7 @@ impl Asic {
             fw: Firmware::new(profile).map_err(|e| e.to_string())?,
             processor: Processor::new(latency),
             side,
-            ports: (1..=count)
-                .map(|number| PortSlot {
-                    number,
-                    kind: None,
-                    rx: None,
-                    note: None,
-                    link: Link::default(),
-                    cpu_tx: 0,
-                    ready: false,
-                    watched: false,
-                })
-                .collect(),
+            ports: (1..=count).map(PortSlot::new).collect(),
             out: Output::new(fabric, Cpu::new(policers), epoch_ns),
             driver: None,
             fail_reason: None,
@@ -245,6 +202,7 @@ impl Asic {
             look_at: 0,
             scratch: vec![0; SCRATCH],
             ahead: pipeline::Ahead::default(),
+            flaps: Flaps::default(),
             tx_body: Vec::new(),
             tx_buffer: Buffer::new(),
             carrier_ready: true,
@@ -297,15 +255,47 @@ impl Asic {
         self.set_link(update.port, link);
     }
 
-    fn set_link(&mut self, port: u16, link: Link) {
+    fn set_link(&mut self, port: u16, cable: Link) {
         let at = usize::from(port).wrapping_sub(1);
         if let Some(slot) = self.ports.get_mut(at) {
-            slot.link = link;
+            slot.cable = cable;
         }
+        self.tell_link(port);
+    }
+
+    /// The link is its cable's, unless a fault keeps it down.
+    fn tell_link(&mut self, port: u16) {
+        let at = usize::from(port).wrapping_sub(1);
+        let Some(slot) = self.ports.get_mut(at) else {
+            return;
+        };
+        slot.link = match self.flaps.is_down(port) {
+            true => Link::default(),
+            false => slot.cable,
+        };
+        let link = slot.link;
         if let Err(e) = self.fw.state.set_link(port, link.up) {
             tracing::error!("swp{port}: {e}");
         }
         self.out.events.link(port, link);
+    }
+
+    /// A fault: a port's link goes down now and up again after `half_ns`, so often.
+    pub fn flap(&mut self, port: u16, count: u32, half_ns: u64, now_ns: u64) {
+        self.flaps.add(port, count, half_ns, now_ns);
+        self.tell_link(port);
+    }
+
+    /// No link is kept down any more.
+    pub fn end_flaps(&mut self) {
+        for port in self.flaps.clear() {
+            self.tell_link(port);
+        }
+    }
+
+    /// A fault: the driver finds an impossible index in its rings of this kind. False: there is no driver.
+    pub fn scribble(&mut self, kind: u16) -> bool {
+        self.side.scribble(kind)
     }
 
     /// One turn: looks who is ready, then a burst of everything. True if there was work.
@@ -314,6 +304,9 @@ impl Asic {
         let mut worked = false;
         if self.carrier_ready || now_ns >= self.carrier_at {
             worked |= self.carrier(now_ns);
+        }
+        while let Some(port) = self.flaps.turn(now_ns) {
+            self.tell_link(port);
         }
         worked |= self.commands(now_ns);
         worked |= self.receive(now_ns);
@@ -403,7 +396,12 @@ impl Asic {
         let mut until = until_ns
             .min(self.carrier_at)
             .min(self.age_at.max(now_ns + AGE_NS / 2));
-        if let Some(due) = self.processor.next_due() {
+        for due in self
+            .processor
+            .next_due()
+            .into_iter()
+            .chain(self.flaps.due())
+        {
             until = until.min(due);
         }
         if let Some(due) = self.out.fabric.due(now_ns) {
@@ -623,7 +621,7 @@ impl Asic {
             });
             slot.ready = n == PORT_BURST;
             total += n;
-            if rx.ended() && slot.link.up {
+            if rx.ended() && slot.cable.up {
                 ended = Some(number);
             }
             if n > 0 && *busy {

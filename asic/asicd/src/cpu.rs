@@ -145,6 +145,11 @@ impl Cpu {
         self.stray_vid = vid;
     }
 
+    /// What [`Self::set_stray_tag`] has set.
+    pub fn stray_tag(&self) -> Option<u16> {
+        self.stray_vid
+    }
+
     /// A driver is attached or gone. Packets for a driver that is gone are dropped.
     pub fn set_attached(&mut self, attached: bool) {
         self.attached = attached;

@@ -16,6 +16,7 @@ use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_ports::{Cable, Change, PortKind, PortSpec, self_test};
 
+use crate::api::fault;
 use crate::args::{Args, Carrier};
 use crate::asic::{Asic, Wait};
 use crate::clock;
@@ -81,6 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             profile.name
         );
     }
+    let faults = load_faults(args.faults.as_deref())?;
     let by_xdp = |p: &PortSpec| matches!(p.kind, PortKind::Packet { xdp: true, .. });
     if args.ports.iter().any(by_xdp) {
         // It makes a namespace and reads the kernel's types, which nothing does later; each port says what came of it
@@ -102,6 +104,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut asic =
         Asic::new(profile, args.latency, side, poller, epoch_ns).map_err(|e| anyhow!(e))?;
     let cables = plug(&mut asic, args, epoch_ns)?;
+    if let Some(path) = &args.faults {
+        for (n, fault) in (1..).zip(faults) {
+            let done = fault::apply(&mut asic, fault)
+                .map_err(|e| anyhow!("{}: fault {n}: {e}", path.display()))?;
+            tracing::warn!("fault plan: {done}");
+        }
+    }
     let (update_to, updates) = bounded(UPDATES);
     let keeper = Keeper::start(cables, update_to, Arc::clone(&bell))?;
     let (job_to, jobs) = bounded(JOBS);
@@ -234,6 +243,15 @@ fn serve(
         });
         now = clock::now_ns();
     }
+}
+
+fn load_faults(path: Option<&Path>) -> anyhow::Result<Vec<fault::Request>> {
+    let Some(path) = path else {
+        return Ok(Vec::new());
+    };
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("fault plan {}", path.display()))?;
+    fault::plan(&text).map_err(|e| anyhow!("{}: {e}", path.display()))
 }
 
 fn load_profile(name: &str) -> anyhow::Result<Profile> {

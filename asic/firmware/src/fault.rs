@@ -18,6 +18,8 @@ pub enum FaultAction {
     Delay(u64),
     /// Is executed, but the completion never comes.
     DropCompletion,
+    /// Is executed once, and its completion comes twice.
+    DuplicateCompletion,
     /// The chip resets itself: tables and accounting are empty, the driver is detached.
     Reset,
 }

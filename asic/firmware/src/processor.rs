@@ -43,8 +43,8 @@ pub enum SubmitError {
 
 /// Where completions go.
 pub trait CplSink {
-    /// There is room for a completion of this pair. The processor asks before it executes.
-    fn room(&mut self, pair: usize) -> bool;
+    /// There is room for so many completions of this pair. The processor asks before it executes.
+    fn room(&mut self, pair: usize, completions: u32) -> bool;
     /// One completion; `out` belongs at the command's `out_offset`.
     fn complete(&mut self, pair: usize, cmd: &raw::tnd_cmd, cpl: &raw::tnd_cpl, out: &[u8]);
 }
@@ -268,15 +268,14 @@ impl Processor {
             // found again if there is no room for its completion now
             head.due_ns = Some(due).filter(|_| !deadlock);
         }
-        if due > now_ns || !sink.room(pair) {
+        let head = p.queue.front();
+        let action = head.and_then(|c| c.fault).map(|f| f.action);
+        let twice = action == Some(FaultAction::DuplicateCompletion);
+        if due > now_ns || !sink.room(pair, 1 + u32::from(twice)) {
             return false;
         }
-        let head = p.queue.front();
         let sweeps = head.is_some_and(|c| {
-            let fails = matches!(
-                c.fault.map(|f| f.action),
-                Some(FaultAction::Fail | FaultAction::Reset)
-            );
+            let fails = matches!(action, Some(FaultAction::Fail | FaultAction::Reset));
             c.cmd.op == raw::TND_OP_END_RESYNC && c.cmd.epoch == self.epoch && !fails
         });
         if sweeps && !deadlock && !fw.sweep_slice(SLICE) {
@@ -303,6 +302,10 @@ impl Processor {
         match c.fault.map(|f| f.action) {
             Some(FaultAction::DropCompletion) => {}
             Some(FaultAction::Reset) => ran.reset = true,
+            Some(FaultAction::DuplicateCompletion) => {
+                sink.complete(pair, &c.cmd, &cpl, &self.out);
+                sink.complete(pair, &c.cmd, &cpl, &self.out);
+            }
             _ => sink.complete(pair, &c.cmd, &cpl, &self.out),
         }
         true

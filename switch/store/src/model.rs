@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use std::net::IpAddr;
 
 pub use multicast::{GroupAddr, MdbEntry, MdbKey, Querier, RouterPort};
-pub use nexthop::{NextHop, NexthopKind, NexthopObject, add_run, hand_over};
+pub use nexthop::{NextHop, NexthopKind, NexthopObject, add_run, hand_on};
 
 /// Who said so. Every object in the store has exactly one source; a front-panel port belongs to one source at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]

@@ -8,7 +8,7 @@ use crate::fib::{Fam, V4, V6};
 use crate::hw::bodies;
 use crate::model::{Family, Neigh, SourceId, nud};
 use std::net::IpAddr;
-use tandem_cover::Bits;
+use tandem_cover::{Bits, NONE};
 
 /// A neighbour as announced.
 #[derive(Clone, Copy, Debug)]
@@ -63,12 +63,13 @@ impl Store {
         if let Some(&g) = self.paths.gateways.get(&(ifindex, addr)) {
             self.wanted.insert((ifindex, addr));
             self.update_gateway(g, now);
-            if self.settings.multipath_use_neigh {
-                let paths = match self.paths.gateway_info.get(g as usize) {
-                    Some(Some(i)) => i.paths.clone(),
-                    _ => Vec::new(),
-                };
-                for p in paths {
+            // a group may leave it out, or take it in again
+            let paths = match self.paths.gateway_info.get(g as usize) {
+                Some(Some(i)) => i.paths.clone(),
+                _ => Vec::new(),
+            };
+            for p in paths {
+                if self.paths.sets[p].group != NONE {
                     self.paths.touch(p);
                 }
             }

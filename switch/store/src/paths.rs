@@ -47,8 +47,10 @@ pub(crate) enum Why {
 pub(crate) enum Select {
     /// There is one.
     Single,
-    /// By weights of those that are usable.
-    Threshold,
+    /// By weight, of a route's own next hops.
+    Multipath,
+    /// By weight, of a group of next-hop objects.
+    Group,
     /// By the kernel's buckets: each next hop is a run of them.
     Buckets,
 }
@@ -136,7 +138,7 @@ impl Paths {
         match &key.nexthops {
             RouteNextHops::None => Err(Target::Trap(Why::Nowhere)),
             RouteNextHops::One(n) => Ok((vec![*n], Select::Single)),
-            RouteNextHops::Many(l) => Ok((l.to_vec(), Select::Threshold)),
+            RouteNextHops::Many(l) => Ok((l.to_vec(), Select::Multipath)),
             RouteNextHops::Object(id) => {
                 let Some((o, ..)) = self.objects.get(id) else {
                     return Err(Target::Trap(Why::NoObject(*id)));
@@ -171,7 +173,7 @@ impl Paths {
                         } else {
                             let select = match &o.kind {
                                 NexthopKind::Buckets(_) => Select::Buckets,
-                                _ => Select::Threshold,
+                                _ => Select::Group,
                             };
                             Ok((out, select))
                         }

@@ -4,7 +4,7 @@ use crate::Store;
 use crate::fib::{Alias, Content};
 use crate::hw::bodies::{Nexthop, Nhg};
 use crate::hw::{Cls, Ref};
-use crate::model::{ConfScope, Family, NextHop, NexthopObject, SourceId, hand_over, nud};
+use crate::model::{ConfScope, Family, NextHop, NexthopObject, SourceId, hand_on, nud};
 use crate::paths::{Gateway, PathSet, Select, Target, Why};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -12,6 +12,36 @@ use tandem_cover::NONE;
 
 /// Largest weight of a member (`struct tnd_nhg_member`).
 const MAX_WEIGHT: u32 = 256;
+
+/// What a list of next hops is.
+struct Resolved {
+    target: Target,
+    /// Interfaces and gateways, in order.
+    legs: Vec<(u32, IpAddr)>,
+    /// As many, if it is a group.
+    weights: Option<Vec<u32>>,
+    /// Gateways that the kernel doesn't use now, and will again: they are to be watched.
+    aside: Vec<(u32, IpAddr)>,
+}
+
+impl From<Target> for Resolved {
+    fn from(target: Target) -> Self {
+        Resolved {
+            target,
+            legs: Vec::new(),
+            weights: None,
+            aside: Vec::new(),
+        }
+    }
+}
+
+/// A share goes to another next hop.
+fn give(n: &mut NextHop, to: NextHop) {
+    *n = NextHop {
+        weight: n.weight,
+        ..to
+    };
+}
 
 impl Store {
     /// Looks at all paths that something changed for.
@@ -76,8 +106,13 @@ impl Store {
         let Some(key) = self.paths.sets[id].key.clone() else {
             return;
         };
-        let (target, legs, group) = match self.paths.legs(&key) {
-            Err(t) => (t, Vec::new(), None),
+        let Resolved {
+            target,
+            legs,
+            weights,
+            aside,
+        } = match self.paths.legs(&key) {
+            Err(t) => t.into(),
             Ok((legs, select)) => self.resolve(legs, select, key.family),
         };
         // Take the new next hops before the old ones are given back.
@@ -86,7 +121,7 @@ impl Store {
             let g = self.hold_gateway(*ifindex, *addr, id, now);
             new_legs.push(g);
         }
-        let target = match (target, group) {
+        let target = match (target, weights) {
             (Target::Forward(_), Some(weights)) => {
                 let hash = self.hash_of(key.family);
                 let members = new_legs.iter().copied().zip(weights).collect();
@@ -120,6 +155,9 @@ impl Store {
                 self.hw.want::<Nhg>(g, None, now);
             }
         }
+        for (ifindex, addr) in aside {
+            new_legs.push(self.hold_gateway(ifindex, addr, id, now));
+        }
         new_legs.sort_unstable();
         new_legs.dedup();
         let old_legs = std::mem::replace(&mut self.paths.sets[id].legs, new_legs);
@@ -134,72 +172,61 @@ impl Store {
         }
     }
 
-    /// Decides what a list of next hops is: target, gateways in order, weights if it is a group.
-    fn resolve(
-        &self,
-        mut legs: Vec<NextHop>,
-        select: Select,
-        family: Family,
-    ) -> (Target, Vec<(u32, IpAddr)>, Option<Vec<u32>>) {
-        let none = Vec::new;
+    /// Decides what a list of next hops is.
+    fn resolve(&self, mut legs: Vec<NextHop>, select: Select, family: Family) -> Resolved {
         let total = legs.len();
         if select == Select::Buckets {
             // The kernel takes a dead one out of the group in a moment. Nobody else's flows move meanwhile.
-            let dead = |n: &NextHop| self.leg_dead(n, family);
-            hand_over(&mut legs, dead, |n, from| {
-                *n = NextHop {
-                    weight: n.weight,
-                    ..from
-                }
-            });
+            hand_on(&mut legs, |n| self.leg_dead(n, family), give);
         }
         let mut alive: Vec<NextHop> = legs
             .into_iter()
             .filter(|n| !self.leg_dead(n, family))
             .collect();
-        if alive.is_empty() {
-            return (
-                if total == 0 {
-                    Target::Trap(Why::Nowhere)
-                } else {
-                    Target::Dead
-                },
-                none(),
-                None,
-            );
-        }
+        let Some(&first) = alive.first() else {
+            return match total {
+                0 => Target::Trap(Why::Nowhere).into(),
+                _ => Target::Dead.into(),
+            };
+        };
         if select == Select::Single {
-            let n = alive[0];
-            if !self.topo.may_have_rif(n.ifindex) {
-                return (Target::Trap(Why::NotOffloaded(n.ifindex)), none(), None);
+            if !self.topo.may_have_rif(first.ifindex) {
+                return Target::Trap(Why::NotOffloaded(first.ifindex)).into();
             }
-            return match n.gateway {
-                None => (Target::Connected(n.ifindex), none(), None),
-                Some(g) => (Target::Forward(Content::ABSENT), vec![(n.ifindex, g)], None),
+            return match first.gateway {
+                None => Target::Connected(first.ifindex).into(),
+                Some(g) => Resolved {
+                    legs: vec![(first.ifindex, g)],
+                    ..Target::Forward(Content::ABSENT).into()
+                },
             };
         }
-        // IPv6 has no such sysctl, and buckets don't ask for it (net/ipv4/nexthop.c `nexthop_select_path_res`).
-        if self.settings.multipath_use_neigh && family == Family::V4 && select == Select::Threshold
-        {
-            let usable = |n: &NextHop| {
-                n.gateway.is_none_or(|g| {
-                    self.neighs
-                        .get(&(g, n.ifindex))
-                        .is_none_or(|r| r.state & nud::FAILED == 0)
-                })
+        // IPv6 has no such sysctl; groups of objects need none; buckets don't ask (`nexthop_select_path_res`).
+        let asks = match select {
+            Select::Multipath => self.settings.multipath_use_neigh && family == Family::V4,
+            Select::Group => true,
+            Select::Single | Select::Buckets => false,
+        };
+        let mut aside = Vec::new();
+        if asks {
+            let failed = |n: &NextHop| {
+                let neigh = n.gateway.and_then(|g| self.neighs.get(&(g, n.ifindex)));
+                neigh.is_some_and(|r| r.state & nud::FAILED != 0)
             };
-            if alive.iter().any(usable) {
-                alive.retain(usable);
-            }
+            let skipped = alive.iter().filter(|n| failed(n));
+            aside = skipped
+                .filter_map(|n| Some((n.ifindex, n.gateway?)))
+                .collect();
+            hand_on(&mut alive, failed, give);
         }
         let mut out: Vec<(u32, IpAddr)> = Vec::with_capacity(alive.len());
         let mut weights: Vec<u32> = Vec::with_capacity(alive.len());
         for n in &alive {
             let Some(g) = n.gateway else {
-                return (Target::Trap(Why::ConnectedMember), none(), None);
+                return Target::Trap(Why::ConnectedMember).into();
             };
             if !self.topo.may_have_rif(n.ifindex) {
-                return (Target::Trap(Why::NotOffloaded(n.ifindex)), none(), None);
+                return Target::Trap(Why::NotOffloaded(n.ifindex)).into();
             }
             let mut weight = n.weight;
             if select == Select::Buckets {
@@ -219,23 +246,27 @@ impl Store {
                     continue;
                 }
             } else if weight == 0 || weight > MAX_WEIGHT {
-                return (Target::Trap(Why::TooLarge), none(), None);
+                return Target::Trap(Why::TooLarge).into();
             }
             out.push((n.ifindex, g));
             weights.push(weight);
         }
         if out.len() > TND_NHG_MAX_MEMBERS {
-            let why = match select {
-                Select::Buckets => Why::Pieces(out.len() as u32),
-                _ => Why::TooLarge,
+            return match select {
+                Select::Buckets => Target::Trap(Why::Pieces(out.len() as u32)).into(),
+                _ => Target::Trap(Why::TooLarge).into(),
             };
-            return (Target::Trap(why), none(), None);
         }
         let policy = self.hash_policy(family);
         if policy > 1 {
-            return (Target::Trap(Why::HashPolicy(policy)), none(), None);
+            return Target::Trap(Why::HashPolicy(policy)).into();
         }
-        (Target::Forward(Content::ABSENT), out, Some(weights))
+        Resolved {
+            target: Target::Forward(Content::ABSENT),
+            legs: out,
+            weights: Some(weights),
+            aside,
+        }
     }
 
     fn hash_policy(&self, family: Family) -> u8 {

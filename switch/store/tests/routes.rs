@@ -8,6 +8,7 @@
 
 mod common;
 use common::*;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 use tandem_store::model::*;
@@ -254,10 +255,10 @@ fn resilient_groups_go_by_the_kernels_buckets() {
         "via 10.1.0.2 dev swp1 5 of 310 buckets, via 10.2.0.2 dev swp2 300 of 310 buckets, \
          via 10.2.0.3 dev swp2 5 of 310 buckets"
     );
-    // whoever is left keeps the buckets: 3 of the first member go to its neighbour behind, 2 to the one before
+    // whoever is left keeps the buckets: those of the first member go to whoever is behind, 3 and 2
     r.del(Key::Nexthop(1));
     r.settle();
-    assert_eq!(weights(&r), [256, 49, 5]);
+    assert_eq!(weights(&r), [256, 47, 7]);
     // more pieces than the chip's group has members
     r.up(single(1, 11, "10.1.0.2"));
     let mixed: Vec<_> = (0..258).map(|i| (1 + i % 2, 1)).collect();
@@ -271,6 +272,78 @@ fn resilient_groups_go_by_the_kernels_buckets() {
     r.up(group(&mixed[..256], None));
     r.settle();
     assert_eq!(weights(&r), [1; 256]);
+}
+
+/// A group of next-hop objects leaves out a member whose neighbour does not answer: its flows go to the next one, and
+/// come back when it does. The host's own lists of next hops don't, unless `fib_multipath_use_neigh` says so.
+#[test]
+fn a_group_leaves_out_a_member_that_does_not_answer() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let single = |id, i, g: &str| {
+        Object::Nexthop(NexthopObject {
+            id,
+            kind: NexthopKind::Single(hop(i, g)),
+            unsupported: None,
+        })
+    };
+    let state = |state: u16| {
+        let mut n = match neigh(12, "10.2.0.2", 102) {
+            Object::Neigh(n) => n,
+            _ => unreachable!(),
+        };
+        n.state = state;
+        Object::Neigh(n)
+    };
+    r.up(single(1, 11, "10.1.0.2"));
+    r.up(single(2, 12, "10.2.0.2"));
+    r.up(Object::Nexthop(NexthopObject {
+        id: 9,
+        kind: NexthopKind::Group(vec![(1, 1), (2, 3)]),
+        unsupported: None,
+    }));
+    r.up(Object::Route(route("30.0.0.0/8", RouteNextHops::Object(9))));
+    let own = RouteNextHops::Many([hop(11, "10.1.0.2"), hop(12, "10.2.0.2")].into());
+    r.up(Object::Route(route("31.0.0.0/8", own)));
+    r.settle();
+    let of_objects: IpAddr = "30.0.0.1".parse().unwrap();
+    let both = ways(&[(1, 101), (2, 102)]);
+    assert_eq!(r.chip.lookup(of_objects), both);
+    r.up(state(nud::FAILED));
+    r.settle();
+    assert_eq!(r.chip.lookup(of_objects), ways(&[(1, 101)]));
+    let weights = |r: &Rig, n: usize| {
+        let groups = r.chip.groups.values().filter(|m| m.len() == n);
+        groups
+            .map(|m| m.iter().map(|x| x.1).collect::<Vec<_>>())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(weights(&r, 2), [[1, 3], [1, 1]], "shares stay as they are");
+    let of_those = |r: &Rig| -> Vec<usize> {
+        let next_hops = |m: &Vec<(u32, u32)>| m.iter().map(|x| x.0).collect::<BTreeSet<_>>().len();
+        r.chip.groups.values().map(next_hops).collect()
+    };
+    assert_eq!(
+        of_those(&r),
+        [1, 2],
+        "a route's own list keeps the member, which asks the kernel"
+    );
+    r.up(state(nud::REACHABLE));
+    r.settle();
+    assert_eq!(r.chip.lookup(of_objects), both);
+    // nobody answers: the kernel is asked
+    r.up(state(nud::FAILED));
+    r.del(Key::Neigh(11, "10.1.0.2".parse().unwrap()));
+    r.up(Object::Neigh(Neigh {
+        ifindex: 11,
+        addr: "10.1.0.2".parse().unwrap(),
+        mac: [0; 6],
+        state: nud::FAILED,
+    }));
+    r.settle();
+    assert_eq!(r.chip.lookup(of_objects), Answer::Trap);
+    r.up(state(nud::REACHABLE));
+    r.settle();
+    assert_eq!(r.chip.lookup(of_objects), ways(&[(2, 102)]));
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub struct Up {
     /// Split a port of a cage into 2 or 4: swp1=4; its neighbours are disabled
     #[arg(long = "split", value_name = "SWPN=PARTS")]
     pub splits: Vec<String>,
-    /// All that in a file (profile, policy, [ports], [split], [storm.swpN]); options win over the file
+    /// All that in a file (profile, policy, faults, [ports], [split], [storm.swpN]); options win over the file
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// When something does not fit: trap (correct, slow) or fail (flag only; loses packets, for teaching)
@@ -97,6 +97,10 @@ pub struct Up {
     /// Charge the time that this chip takes for writes and queries
     #[arg(long)]
     pub latency: bool,
+    /// Faults that the chip has from the start: a TOML file of [[fault]] tables, kinds and arguments as docs/api.md has
+    /// them for POST /v1/fault; none: without those of the last start
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<String>,
     /// How much the daemons log: error, warn, info, debug, trace, off, or a filter of tracing (info,tandem_ports=debug)
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
@@ -351,7 +355,8 @@ pub enum Fault {
         /// How often; 0: from then on always
         #[arg(long, default_value_t = 1, value_name = "N")]
         count: u64,
-        /// Only writes of this class: port, vlan, fdb, rif, neigh, nexthop, nhg, route
+        /// Only writes of this class: port, vlan, member, fdb, vrf, rif, neigh, nexthop, nhg, route, trap, lag, mdb,
+        /// acl-table, acl-entry, acl-bind, acl-counter, policer, mirror, storm
         #[arg(long, value_name = "CLASS")]
         cls: Option<String>,
     },
@@ -371,6 +376,28 @@ pub enum Fault {
         #[arg(long, default_value_t = 1, value_name = "N")]
         nth: u64,
     },
+    /// Give a completion twice
+    Duplicate {
+        /// The how-manieth from now on
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        nth: u64,
+    },
+    /// Take a port's link down and up again, whatever it is cabled to
+    Flap {
+        /// The port
+        port: String,
+        /// How often
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        count: u32,
+        /// How long it is down, and up before it goes down again
+        #[arg(long, default_value_t = 100, value_name = "MILLISECONDS")]
+        ms: u64,
+    },
+    /// Show the driver an index that can't be in a ring: its session ends, as with a chip that has gone mad
+    Corrupt {
+        /// completion, event or rx
+        ring: String,
+    },
     /// Change one entry of the table memory behind everybody's back
     Flip {
         /// fdb, routes, neighbours or nexthops
@@ -385,6 +412,8 @@ pub enum Fault {
     },
     /// Reset the chip: tables empty, driver detached
     Reset,
+    /// What is armed
+    List,
     /// No faults any more
     Clear,
 }

@@ -24,6 +24,9 @@ pub struct Config {
     pub policy: Option<String>,
     /// Charge the chip's latencies
     pub latency: bool,
+    /// A plan of faults that the chip starts with
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<String>,
     /// Log level
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
@@ -77,6 +80,9 @@ impl Config {
             config.log = Some(l.clone());
         }
         config.latency |= up.latency;
+        if let Some(f) = &up.faults {
+            config.faults = Some(f.clone()).filter(|f| f != "none");
+        }
         for port in &up.ports {
             let Some((name, cable)) = port.split_once('=') else {
                 bail!(Usage(format!(
@@ -112,6 +118,9 @@ impl Config {
         {
             *p = absolute(p)?;
         }
+        if let Some(f) = &mut self.faults {
+            *f = absolute(f)?;
+        }
         for cable in self.ports.values_mut() {
             *cable = absolute_cable(cable)?;
         }
@@ -144,6 +153,7 @@ impl Config {
         let split = |c: &Self| listed(&c.split, "none");
         let log = |c: &Self| c.log.as_deref().unwrap_or("info").to_owned();
         let latency = |c: &Self| if c.latency { "on" } else { "off" }.to_owned();
+        let faults = |c: &Self| c.faults.as_deref().unwrap_or("none").to_owned();
         let all = [
             (
                 asicd,
@@ -153,6 +163,7 @@ impl Config {
             ),
             (asicd, "ports", ports(self), ports(wanted)),
             (asicd, "latency", latency(self), latency(wanted)),
+            (asicd, "faults", faults(self), faults(wanted)),
             // a switchd that starts could split anew, but not under what the chip holds of the one before
             (true, "split", split(self), split(wanted)),
             (
@@ -189,6 +200,9 @@ impl Config {
                 }
                 if self.latency {
                     w.push("--latency".into());
+                }
+                if let Some(f) = &self.faults {
+                    w.extend(["--faults".into(), f.clone()]);
                 }
             }
             Daemon::Switchd => {
@@ -348,6 +362,7 @@ pub mod tests {
             policy: None,
             splits: Vec::new(),
             latency: false,
+            faults: None,
             log: None,
             timeout: 1.0,
             exec: None,
@@ -416,6 +431,7 @@ pub mod tests {
         for (text, told) in [
             ("policy = \"fail\"", "policy trap, not fail"),
             ("latency = true", "latency off, not on"),
+            ("faults = \"/a.toml\"", "faults none, not /a.toml"),
             ("log = \"debug\"", "log info, not debug"),
             ("profile = \"tiny\"", "profile spectrum-sn2700, not tiny"),
             ("[split]\nswp1 = 4", "split none, not swp1=4"),

@@ -279,6 +279,12 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
         Fault::Table { table } => json!({"kind": "table", "table": table}),
         Fault::Delay { ms } => json!({"kind": "delay", "ms": ms}),
         Fault::Drop { nth } => json!({"kind": "drop", "nth": nth}),
+        Fault::Duplicate { nth } => json!({"kind": "duplicate", "nth": nth}),
+        Fault::Flap { port, count, ms } => {
+            json!({"kind": "flap", "port": port, "count": count, "ms": ms})
+        }
+        Fault::Corrupt { ring } => json!({"kind": "corrupt", "ring": ring}),
+        Fault::List => return faults(instance, out),
         Fault::Flip { table, key } => json!({"kind": "flip", "table": table, "key": key}),
         Fault::StrayTag { vid } => json!({"kind": "stray_tag", "vid": vid}),
         Fault::Reset => json!({"kind": "reset"}),
@@ -289,6 +295,26 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
     }
     let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/fault", &body)?;
     out.print(&v, || cell(get(&v, "applied")))?;
+    Ok(Verdict::Yes)
+}
+
+/// `tandem fault list`
+fn faults(instance: &Instance, out: Out) -> Result<Verdict> {
+    let v: Value = Client::to(instance, Daemon::Asicd).get("/v1/fault")?;
+    out.print(&v, || match get(&v, "items").as_array() {
+        Some(items) if !items.is_empty() => {
+            let line = |i: &Value| match get(i, "matched") {
+                Value::Null => format!("{}\n", cell(get(i, "fault"))),
+                n => format!(
+                    "{} ({} such commands so far)\n",
+                    cell(get(i, "fault")),
+                    cell(n)
+                ),
+            };
+            items.iter().map(line).collect()
+        }
+        _ => "no faults are armed".into(),
+    })?;
     Ok(Verdict::Yes)
 }
 

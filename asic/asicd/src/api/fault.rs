@@ -1,7 +1,14 @@
-//! Fault plans: the chip misbehaves as told, from now on.
+//! Fault plans: the chip misbehaves as told, from now on; or from the start, by a file:
+//!
+//! ```toml
+//! [[fault]]
+//! kind = "fail"       # kinds and arguments as in POST /v1/fault
+//! nth = 3
+//! cls = "route"
+//! ```
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tandem_abi::raw;
 use tandem_firmware::{Fault, FaultAction, FlipTable, PoolId};
 
@@ -41,6 +48,28 @@ pub enum Request {
         #[serde(default = "one")]
         nth: u64,
     },
+    /// The nth command is executed once, and its completion comes twice.
+    Duplicate {
+        /// 1 is the next one.
+        #[serde(default = "one")]
+        nth: u64,
+    },
+    /// A port's link goes down now, and up again.
+    Flap {
+        /// `swp3`
+        port: String,
+        /// How often.
+        #[serde(default = "once")]
+        count: u32,
+        /// Milliseconds that it is down, and up before it goes down again.
+        #[serde(default = "tenth")]
+        ms: u64,
+    },
+    /// The driver finds an index that can't be in a ring, which ends its session.
+    Corrupt {
+        /// `completion`, `event`, `rx`.
+        ring: String,
+    },
     /// One entry of the table memory changes behind everybody's back.
     Flip {
         /// `fdb`, `neighbours`, `routes`, `nexthops`.
@@ -64,17 +93,91 @@ fn one() -> u64 {
     1
 }
 
+fn once() -> u32 {
+    1
+}
+
+fn tenth() -> u64 {
+    100
+}
+
+/// The longest half of a flap: a day.
+const FLAP_MS: u64 = 86_400_000;
+
+/// A file of faults.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    #[serde(default)]
+    fault: Vec<Request>,
+}
+
+/// Reads a plan; an error is one line.
+pub fn plan(text: &str) -> Result<Vec<Request>, String> {
+    let plan: Plan = toml::from_str(text).map_err(|e| {
+        let line = e
+            .span()
+            .map(|s| text.get(..s.start).unwrap_or("").lines().count().max(1));
+        let at = line.map_or_else(String::new, |n| format!("line {n}: "));
+        format!("{at}{}", e.message().replace('\n', " "))
+    })?;
+    Ok(plan.fault)
+}
+
+/// What is armed: in words, and how many commands it has looked at.
+pub fn armed(asic: &Asic) -> Vec<Value> {
+    let of_commands = asic.fw.faults.iter();
+    let mut all: Vec<Value> = of_commands
+        .map(|(f, seen)| json!({"fault": words(f), "matched": seen}))
+        .collect();
+    for f in asic.flaps.iter() {
+        all.push(json!({"fault": format!("swp{} flaps, {} more", f.port, f.left)}));
+    }
+    if let Some(vid) = asic.out.cpu.stray_tag() {
+        all.push(json!({"fault": format!("untagged packets get VLAN {vid}")}));
+    }
+    all
+}
+
+/// A fault of commands in words.
+fn words(f: &Fault) -> String {
+    let what = match f.action {
+        FaultAction::Fail => "fails".to_owned(),
+        FaultAction::Delay(ns) => format!("takes {} ms longer", ns / 1_000_000),
+        FaultAction::DropCompletion => "is not answered".into(),
+        FaultAction::DuplicateCompletion => "is answered twice".into(),
+        FaultAction::Reset => "resets the chip".into(),
+    };
+    if let Some(pool) = f.pool {
+        let pool = PoolId::ALL.into_iter().find(|p| *p as u16 == pool);
+        return format!("what needs {} {what}", pool.map_or("a pool", PoolId::name));
+    }
+    let which = match (f.op, f.cls.and_then(class_name)) {
+        (None, None) => "command".to_owned(),
+        (_, None) => "write".into(),
+        (_, Some(name)) => format!("write of {name}"),
+    };
+    match (f.after, f.count) {
+        (0 | 1, 0) => format!("every {which} {what}"),
+        (n, 0) => format!("every {which} from number {n} {what}"),
+        (n, 1) => format!("{which} {n} {what}"),
+        (n, count) => format!("{which} {n} {what}, and the {} after it", count - 1),
+    }
+}
+
 /// Applies it; the answer says what was done, an error is one line.
 pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
     match request {
-        Request::Fail { nth: 0, .. } | Request::Drop { nth: 0 } => {
+        Request::Fail { nth: 0, .. } | Request::Drop { nth: 0 } | Request::Duplicate { nth: 0 } => {
             Err("nth counts from 1: the next one is 1".into())
         }
         Request::Fail { nth, cls, count } => {
             let cls = cls.as_deref().map(class).transpose()?;
             // Ports and traps are there from the start: they are only updated
             let op = match cls {
-                Some(raw::TND_CLS_PORT | raw::TND_CLS_TRAP) => raw::TND_OP_UPDATE,
+                Some(raw::TND_CLS_PORT | raw::TND_CLS_TRAP | raw::TND_CLS_STORM) => {
+                    raw::TND_OP_UPDATE
+                }
                 _ => raw::TND_OP_CREATE,
             };
             asic.fw.faults.add(Fault {
@@ -127,6 +230,46 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
             })?;
             Ok(format!("completion {nth} never comes"))
         }
+        Request::Duplicate { nth } => {
+            asic.fw.faults.add(Fault {
+                action: FaultAction::DuplicateCompletion,
+                op: None,
+                cls: None,
+                pool: None,
+                after: nth,
+                count: 1,
+            })?;
+            Ok(format!("completion {nth} comes twice"))
+        }
+        Request::Flap { count: 0, .. } => Err("count is how often: at least 1".into()),
+        Request::Flap { port, count, ms } => {
+            let number = super::port_number(&port)
+                .filter(|n| asic.port(*n).is_some())
+                .ok_or_else(|| format!("no port '{port}': ports are swp1, swp2, …"))?;
+            if !(1..=FLAP_MS).contains(&ms) {
+                return Err(format!("{ms} ms can't be: 1 to {FLAP_MS}"));
+            }
+            asic.flap(number, count, ms * 1_000_000, crate::clock::now_ns());
+            Ok(format!(
+                "{port} is down, and up again after {ms} ms; {count} times"
+            ))
+        }
+        Request::Corrupt { ring } => {
+            let kind = match ring.as_str() {
+                "completion" => raw::TND_RING_CPL,
+                "event" => raw::TND_RING_EVENT,
+                "rx" => raw::TND_RING_RX,
+                _ => {
+                    return Err(format!(
+                        "no ring '{ring}' that the chip fills: completion, event, rx"
+                    ));
+                }
+            };
+            match asic.scribble(kind) {
+                true => Ok(format!("the {ring} ring has an index that can't be")),
+                false => Err("no driver is attached: it has no rings".into()),
+            }
+        }
         Request::Flip { table, key } => flip(asic, &table, key.as_deref()),
         Request::StrayTag { vid } => {
             if !(1..=4094).contains(&vid) {
@@ -145,29 +288,50 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
         Request::Clear => {
             asic.fw.faults.clear();
             asic.out.cpu.set_stray_tag(None);
+            asic.end_flaps();
             Ok("no faults any more".into())
         }
     }
 }
 
+/// Classes whose writes may fail, by name.
+const CLASSES: [(&str, u16); 20] = [
+    ("port", raw::TND_CLS_PORT),
+    ("vlan", raw::TND_CLS_VLAN),
+    ("member", raw::TND_CLS_VLAN_MEMBER),
+    ("fdb", raw::TND_CLS_FDB),
+    ("vrf", raw::TND_CLS_VRF),
+    ("rif", raw::TND_CLS_RIF),
+    ("neigh", raw::TND_CLS_NEIGH),
+    ("nexthop", raw::TND_CLS_NEXTHOP),
+    ("nhg", raw::TND_CLS_NHG),
+    ("route", raw::TND_CLS_ROUTE),
+    ("trap", raw::TND_CLS_TRAP),
+    ("lag", raw::TND_CLS_LAG),
+    ("mdb", raw::TND_CLS_MDB),
+    ("acl-table", raw::TND_CLS_ACL_TABLE),
+    ("acl-entry", raw::TND_CLS_ACL_ENTRY),
+    ("acl-bind", raw::TND_CLS_ACL_BIND),
+    ("acl-counter", raw::TND_CLS_ACL_COUNTER),
+    ("policer", raw::TND_CLS_POLICER),
+    ("mirror", raw::TND_CLS_MIRROR),
+    ("storm", raw::TND_CLS_STORM),
+];
+
+fn class_name(cls: u16) -> Option<&'static str> {
+    CLASSES.iter().find(|c| c.1 == cls).map(|c| c.0)
+}
+
 fn class(name: &str) -> Result<u16, String> {
-    Ok(match name.replace('_', "-").as_str() {
-        "port" => raw::TND_CLS_PORT,
-        "vlan" => raw::TND_CLS_VLAN,
-        "vlan-member" | "member" => raw::TND_CLS_VLAN_MEMBER,
-        "fdb" => raw::TND_CLS_FDB,
-        "vrf" => raw::TND_CLS_VRF,
-        "rif" => raw::TND_CLS_RIF,
-        "neigh" | "neighbour" => raw::TND_CLS_NEIGH,
-        "nexthop" => raw::TND_CLS_NEXTHOP,
-        "nhg" => raw::TND_CLS_NHG,
-        "route" => raw::TND_CLS_ROUTE,
-        "trap" => raw::TND_CLS_TRAP,
-        _ => {
-            return Err(format!(
-                "no class '{name}': port, vlan, member, fdb, vrf, rif, neigh, nexthop, nhg, route, trap"
-            ));
-        }
+    let plain = match name.replace('_', "-").as_str() {
+        "vlan-member" => "member".to_owned(),
+        "neighbour" => "neigh".into(),
+        other => other.to_owned(),
+    };
+    let found = CLASSES.iter().find(|c| c.0 == plain);
+    found.map(|c| c.1).ok_or_else(|| {
+        let names: Vec<&str> = CLASSES.iter().map(|c| c.0).collect();
+        format!("no class '{name}': {}", names.join(", "))
     })
 }
 
@@ -254,8 +418,75 @@ mod tests {
             read(json!({"kind": "stray_tag", "vid": 3025})).unwrap(),
             Request::StrayTag { vid: 3025 }
         );
+        assert_eq!(
+            read(json!({"kind": "flap", "port": "swp3"})).unwrap(),
+            Request::Flap {
+                port: "swp3".into(),
+                count: 1,
+                ms: 100
+            }
+        );
+        assert!(read(json!({"kind": "duplicate"})).is_ok());
+        assert!(read(json!({"kind": "corrupt", "ring": "event"})).is_ok());
         assert!(read(json!({"kind": "explode"})).is_err());
         assert!(read(json!({"kind": "delay"})).is_err());
+    }
+
+    #[test]
+    fn a_plan_is_a_list_of_faults() {
+        let text = "[[fault]]\nkind = \"delay\"\nms = 5\n\n[[fault]]\nkind = \"drop\"\n";
+        let two = vec![Request::Delay { ms: 5 }, Request::Drop { nth: 1 }];
+        assert_eq!(plan(text), Ok(two));
+        assert_eq!(plan("# none\n"), Ok(Vec::new()));
+        for (bad, told) in [
+            ("[[fault]]\nkind = \"explode\"\n", "explode"),
+            ("[[fault]]\nkind = \"delay\"\n", "ms"),
+            ("[[faults]]\nkind = \"reset\"\n", "faults"),
+            ("kind =", "line 1"),
+        ] {
+            let e = plan(bad).unwrap_err();
+            assert!(e.contains(told) && !e.contains('\n'), "{e}");
+        }
+    }
+
+    #[test]
+    fn what_is_armed_is_said_in_words() {
+        let fault = |action, cls: Option<u16>, pool, after, count| {
+            words(&Fault {
+                action,
+                op: cls.map(|_| raw::TND_OP_CREATE),
+                cls,
+                pool,
+                after,
+                count,
+            })
+        };
+        let route = Some(raw::TND_CLS_ROUTE);
+        let lpm = Some(PoolId::Lpm4 as u16);
+        for (is, told) in [
+            (
+                fault(FaultAction::Fail, route, None, 3, 1),
+                "write of route 3 fails",
+            ),
+            (
+                fault(FaultAction::Fail, route, None, 1, 0),
+                "every write of route fails",
+            ),
+            (
+                fault(FaultAction::Fail, None, lpm, 1, 0),
+                "what needs ipv4-lpm fails",
+            ),
+            (
+                fault(FaultAction::Delay(5_000_000), None, None, 1, 0),
+                "every command takes 5 ms longer",
+            ),
+            (
+                fault(FaultAction::DuplicateCompletion, None, None, 2, 1),
+                "command 2 is answered twice",
+            ),
+        ] {
+            assert_eq!(is, told);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! request holds the packet thread for long.
 
 mod acl;
-mod fault;
+pub(crate) mod fault;
 mod queues;
 mod stats;
 mod table;
@@ -74,7 +74,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/table/{name}", get(table_page))
         .route("/v1/trace", post(trace_frame))
         .route("/v1/capture", get(capture))
-        .route("/v1/fault", post(fault_plan))
+        .route("/v1/fault", get(faults).post(fault_plan))
         .with_state(Api {
             jobs,
             instance,
@@ -199,6 +199,10 @@ async fn capture(
         body,
     )
         .into_response())
+}
+
+async fn faults(State(api): State<Api>) -> ApiResult<Items<Value>> {
+    Ok(Json(api.ask(|asic| fault::armed(asic)).await?.into()))
 }
 
 async fn fault_plan(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {

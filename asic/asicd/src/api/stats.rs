@@ -10,8 +10,9 @@ use tandem_pipeline::DropReason;
 use tandem_pipeline::trap::{CLASSES, class_name, reason_name, reasons};
 use tandem_ports::{PortKind, RxPort};
 
-use crate::asic::{Asic, PortSlot};
+use crate::asic::Asic;
 use crate::cpu::QUEUE_PACKETS;
+use crate::slot::PortSlot;
 
 use super::table::read;
 

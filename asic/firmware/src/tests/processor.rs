@@ -11,7 +11,7 @@ struct Seen {
 }
 
 impl CplSink for Seen {
-    fn room(&mut self, _: usize) -> bool {
+    fn room(&mut self, _: usize, _: u32) -> bool {
         !self.full
     }
     fn complete(&mut self, pair: usize, cmd: &tnd_cmd, cpl: &tnd_cpl, _: &[u8]) {

@@ -55,7 +55,7 @@ impl NexthopKind {
             }
             NexthopKind::Buckets(runs) => {
                 let mut runs = runs.clone();
-                let all = hand_over(&mut runs, |r| gone(r.0), |r, from| r.0 = from.0);
+                let all = hand_on(&mut runs, |r| gone(r.0), |r, from| r.0 = from.0);
                 let mut left: Vec<(u32, u32)> = Vec::with_capacity(runs.len());
                 for (id, n) in runs {
                     add_run(&mut left, id, n);
@@ -75,8 +75,9 @@ pub fn add_run(runs: &mut Vec<(u32, u32)>, member: u32, count: u32) {
     }
 }
 
-/// What `bad` holds is given to the good one before it, or to the first one if none is before. `false`: none is good.
-pub fn hand_over<T: Copy>(
+/// What `bad` holds is given to the next one that is good, or to the first of them if none follows, as the kernel gives
+/// on the flows of a next hop that it doesn't use (net/ipv4/nexthop.c `nexthop_select_path_hthr`). `false`: none is good.
+pub fn hand_on<T: Copy>(
     runs: &mut [T],
     bad: impl Fn(&T) -> bool,
     give: impl Fn(&mut T, T),
@@ -84,7 +85,7 @@ pub fn hand_over<T: Copy>(
     let Some(mut good) = runs.iter().find(|r| !bad(r)).copied() else {
         return false;
     };
-    for r in runs {
+    for r in runs.iter_mut().rev() {
         if bad(r) {
             give(r, good);
         } else {
@@ -113,7 +114,7 @@ mod tests {
     fn who_stays_keeps_the_buckets() {
         let group = NexthopKind::Buckets(vec![(1, 5), (2, 3), (3, 6), (2, 2)]);
         let two = |id| id == 2;
-        let left = NexthopKind::Buckets(vec![(1, 8), (3, 8)]);
+        let left = NexthopKind::Buckets(vec![(1, 5), (3, 9), (1, 2)]);
         assert_eq!(group.without(two), Some(left));
         let left = NexthopKind::Buckets(vec![(2, 8), (3, 6), (2, 2)]);
         assert_eq!(group.without(|id| id == 1), Some(left));
