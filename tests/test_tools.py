@@ -10,7 +10,7 @@ import pytest
 
 from lib import bgp, monitor, packet, traffic, twin
 from lib.switch import TOP
-from scenario.__main__ import once_more
+from scenario.__main__ import once_more, part, share
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 
@@ -103,6 +103,20 @@ def test_frames_by_hand_have_right_checksums():
     length = struct.unpack_from("!H", f, 38)[0]
     assert packet.checksum(packet.pseudo("10.0.0.1", "10.0.0.2", 17, length) + f[34:34 + length]) == 0
     assert bgp.supernet(bgp.prefixes(1024)) == "20.0.0.0/14"
+
+
+def test_parts_of_scenarios_are_all_of_them_once():
+    kept = [f"case-{n}" for n in range(7)]
+    for of in (1, 2, 3, 8):
+        for count in (0, 1, 5, 60):
+            parts = [share(which, of, 100, count, kept) for which in range(1, of + 1)]
+            assert [s for first, n, _ in parts for s in range(first, first + n)] == list(range(100, 100 + count))
+            assert sorted(k for _, _, some in parts for k in some) == kept
+            assert max(n for _, n, _ in parts) - min(n for _, n, _ in parts) <= 1
+    assert part("2/3") == (2, 3)
+    for bad in ("0/3", "4/3", "x", "1"):
+        with pytest.raises(ValueError):
+            part(bad)
 
 
 def test_a_scenario_that_fails_alone_as_well_has_failed(capsys):

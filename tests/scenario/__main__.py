@@ -28,6 +28,12 @@ def part(text):
     return which, of
 
 
+def share(which, of, seed, count, kept):
+    """First seed, number of seeds and kept scenarios of one of `of` machines: each is played by one of them."""
+    first, end = (seed + count * n // of for n in (which - 1, which))
+    return first, end - first, kept[which - 1::of]
+
+
 def arguments():
     p = argparse.ArgumentParser(prog="./run test scenario", description="random scenarios: the kernel alone against "
                                 "kernel + ASIC; first the kept ones (tests/scenario/regress), then seeds")
@@ -116,9 +122,7 @@ def main():
     if of > 1:
         if a.count is None:
             sys.exit("--part wants to know of how many: --count")
-        seed, end = (seed + a.count * n // of for n in (which - 1, which))
-        a.count = end - seed
-        kept = kept[which - 1::of]
+        seed, a.count, kept = share(which, of, seed, a.count, kept)
     work = lanes.Work(lanes.by_profile(kept, lambda path: load(path)["profile"]),
                       lanes.seeds(seed, a.count) if a.replay is None else [])
     for s in (signal.SIGTERM, signal.SIGINT):
