@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use tandem_abi::handshake::{self, Ack, Request};
 use tandem_abi::layout::DOORBELL_HEADER;
-use tandem_abi::{Corrupt, DeviceRings, Layout, LayoutSpec, Status, raw};
+use tandem_abi::{Corrupt, DeviceRings, Layout, LayoutSpec, Producer, Status, raw};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::fdpass;
 use tandem_linux::shm::Shared;
@@ -242,12 +242,7 @@ impl DeviceSide {
         else {
             return;
         };
-        let producers = rings
-            .pairs
-            .iter_mut()
-            .map(|p| &mut p.cpl)
-            .chain([&mut rings.event, &mut rings.rx]);
-        for ring in producers {
+        for ring in filled(rings) {
             if ring.publish() {
                 ring_bell(to_driver, ring.ring().doorbell);
             }
@@ -265,12 +260,7 @@ impl DeviceSide {
         else {
             return false;
         };
-        let producers = rings
-            .pairs
-            .iter_mut()
-            .map(|p| &mut p.cpl)
-            .chain([&mut rings.event, &mut rings.rx]);
-        for ring in producers.filter(|p| p.ring().kind == kind) {
+        for ring in filled(rings).filter(|r| r.ring().kind == kind) {
             ring.scribble();
             ring_bell(to_driver, ring.ring().doorbell);
         }
@@ -738,6 +728,12 @@ impl DeviceSide {
             }
         }
     }
+}
+
+/// The rings that the device fills.
+fn filled(rings: &mut DeviceRings<Region>) -> impl Iterator<Item = &mut Producer<Region>> {
+    let completions = rings.pairs.iter_mut().map(|p| &mut p.cpl);
+    completions.chain([&mut rings.event, &mut rings.rx])
 }
 
 fn ring_bell(bells: &[Bell], number: u32) {
