@@ -25,6 +25,19 @@ fn two_ports(profile: &str, policy: Policy) -> Rig {
     r
 }
 
+/// A next-hop object.
+fn object(id: u32, kind: NexthopKind) -> Object {
+    Object::Nexthop(NexthopObject {
+        id,
+        kind,
+        unsupported: None,
+    })
+}
+
+fn single(id: u32, ifindex: u32, gateway: &str) -> Object {
+    object(id, NexthopKind::Single(hop(ifindex, gateway)))
+}
+
 fn ways(w: &[(u16, u8)]) -> Answer {
     Answer::Ways(w.iter().map(|&(r, m)| (r, mac(m))).collect())
 }
@@ -169,20 +182,9 @@ fn forwarding_that_is_off_is_told() {
 #[test]
 fn nexthop_objects_and_their_silent_removal() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);
-    let single = |id, i, g: &str| {
-        Object::Nexthop(NexthopObject {
-            id,
-            kind: NexthopKind::Single(hop(i, g)),
-            unsupported: None,
-        })
-    };
     r.up(single(1, 11, "10.1.0.2"));
     r.up(single(2, 12, "10.2.0.2"));
-    r.up(Object::Nexthop(NexthopObject {
-        id: 9,
-        kind: NexthopKind::Group(vec![(1, 1), (2, 1)]),
-        unsupported: None,
-    }));
+    r.up(object(9, NexthopKind::Group(vec![(1, 1), (2, 1)])));
     r.up(Object::Route(route("30.0.0.0/8", RouteNextHops::Object(9))));
     r.up(Object::Route(route("31.0.0.0/8", RouteNextHops::Object(2))));
     r.settle();
@@ -218,13 +220,6 @@ fn nexthop_objects_and_their_silent_removal() {
 #[test]
 fn resilient_groups_go_by_the_kernels_buckets() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);
-    let single = |id, i, g: &str| {
-        Object::Nexthop(NexthopObject {
-            id,
-            kind: NexthopKind::Single(hop(i, g)),
-            unsupported: None,
-        })
-    };
     let group = |runs: &[(u32, u32)], unsupported| {
         Object::Nexthop(NexthopObject {
             id: 9,
@@ -279,13 +274,6 @@ fn resilient_groups_go_by_the_kernels_buckets() {
 #[test]
 fn a_group_leaves_out_a_member_that_does_not_answer() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);
-    let single = |id, i, g: &str| {
-        Object::Nexthop(NexthopObject {
-            id,
-            kind: NexthopKind::Single(hop(i, g)),
-            unsupported: None,
-        })
-    };
     let state = |state: u16| {
         let mut n = match neigh(12, "10.2.0.2", 102) {
             Object::Neigh(n) => n,
@@ -296,11 +284,7 @@ fn a_group_leaves_out_a_member_that_does_not_answer() {
     };
     r.up(single(1, 11, "10.1.0.2"));
     r.up(single(2, 12, "10.2.0.2"));
-    r.up(Object::Nexthop(NexthopObject {
-        id: 9,
-        kind: NexthopKind::Group(vec![(1, 1), (2, 3)]),
-        unsupported: None,
-    }));
+    r.up(object(9, NexthopKind::Group(vec![(1, 1), (2, 3)])));
     r.up(Object::Route(route("30.0.0.0/8", RouteNextHops::Object(9))));
     let own = RouteNextHops::Many([hop(11, "10.1.0.2"), hop(12, "10.2.0.2")].into());
     r.up(Object::Route(route("31.0.0.0/8", own)));

@@ -180,15 +180,16 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
                 }
                 _ => raw::TND_OP_CREATE,
             };
-            asic.fw.faults.add(Fault {
+            let fault = Fault {
                 action: FaultAction::Fail,
                 op: Some(op),
                 cls,
                 pool: None,
                 after: nth,
                 count,
-            })?;
-            Ok(format!("write {nth} fails"))
+            };
+            asic.fw.faults.add(fault)?;
+            Ok(words(&fault))
         }
         Request::Table { table } => {
             let pool = PoolId::ALL
