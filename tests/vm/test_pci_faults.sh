@@ -3,9 +3,10 @@
 # lab: --backend pci --ports 3
 # timeout: 300
 #
-# A chip that misbehaves, behind PCI: killed, replaced, reset, slow, forgetful, with corrupt rings. After each fault the
-# driver must be back by itself within seconds, with everything in hardware that was there, and a health report; nothing
-# hangs, the kernel warns of nothing (lab/run sees to that). Inside the virtual machine, by lab/run --backend pci.
+# A chip that misbehaves, behind PCI: killed, replaced, reset, slow, forgetful, with corrupt rings, links that flap, answers
+# that come twice. After each fault the driver must be back by itself within seconds, with everything in hardware that was
+# there, and a health report; nothing hangs, the kernel warns of nothing (lab/run sees to that). Inside the virtual machine,
+# by lab/run --backend pci.
 # shellcheck disable=SC2016,SC2317 # what the host expands; what `within` calls
 
 set -u
@@ -101,6 +102,22 @@ fault drop
 bridge fdb add 02:00:00:00:00:88 dev swp2 master static vlan 1
 if within 10 chip_has 02:00:00:00:00:88 && within 10 back; then ok "a lost completion: the address is in hardware"; else no "a lost completion"; fi
 within 15 pings || no "no ping after a lost completion"
+
+begin "completions come twice"
+for nth in 1 2 3; do fault duplicate --nth $nth; done
+bridge fdb add 02:00:00:00:00:89 dev swp2 master static vlan 1
+bridge fdb add 02:00:00:00:00:8a dev swp2 master static vlan 1
+if within 10 chip_has 02:00:00:00:00:8a && within 10 back; then ok "completions that come twice: the addresses are in hardware"; else no "completions that come twice"; fi
+[ "$(health error)" = "$errors" ] || no "a completion that came twice was trouble"
+fault clear
+
+begin "a link flaps"
+carrier() { [ "$(cat /sys/class/net/swp2/carrier)" = "$1" ]; }
+fault flap swp2 --count 2 --ms 1500
+within 3 carrier 0 || no "the driver did not hear that the link is down"
+if within 10 carrier 1 && within 10 pings && within 10 in_hardware; then ok "a link that flaps comes back"; else no "a link that flaps"; fi
+[ "$(health error)" = "$errors" ] || no "a link that flaps was trouble"
+fault clear
 
 echo "--- completions come three seconds late"
 fault delay 3000

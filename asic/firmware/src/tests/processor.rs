@@ -8,11 +8,13 @@ use raw::*;
 struct Seen {
     done: Vec<(usize, u32, u16)>,
     full: bool,
+    /// Completions that there is room for; 0: no limit.
+    room: u32,
 }
 
 impl CplSink for Seen {
-    fn room(&mut self, _: usize, _: u32) -> bool {
-        !self.full
+    fn room(&mut self, _: usize, completions: u32) -> bool {
+        !self.full && (self.room == 0 || completions <= self.room)
     }
     fn complete(&mut self, pair: usize, cmd: &tnd_cmd, cpl: &tnd_cpl, _: &[u8]) {
         assert_eq!((cpl.seq, cpl.cookie), (cmd.seq, cmd.cookie));
@@ -279,6 +281,31 @@ fn faults_delay_drop_and_reset() {
     r.post(0, c, vlan(3).as_bytes(), 600);
     assert!(r.run(600).reset);
     assert_eq!(pool(&r.fw, PoolId::Vlan).used, 0);
+}
+
+#[test]
+fn a_completion_that_comes_twice_is_one_command_and_has_room_for_both() {
+    let mut r = Rig::new(false);
+    r.fw.faults
+        .add(Fault {
+            action: FaultAction::DuplicateCompletion,
+            op: None,
+            cls: None,
+            pool: None,
+            after: 1,
+            count: 1,
+        })
+        .unwrap();
+    r.seen.room = 1;
+    r.post(0, cmd(TND_OP_CREATE, TND_CLS_VLAN), vlan(1).as_bytes(), 0);
+    r.post(0, nop(), &[], 0);
+    r.run(0);
+    assert!(r.seen.done.is_empty() && r.fw.state.vlan(1).is_none());
+    r.seen.room = 2;
+    r.run(0);
+    let twice = (0, 0, TND_ST_OK);
+    assert_eq!(r.seen.done, [twice, twice, (0, 1, TND_ST_OK)]);
+    assert_eq!(pool(&r.fw, PoolId::Vlan).used, 1);
 }
 
 #[test]
