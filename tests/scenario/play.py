@@ -178,6 +178,10 @@ class Play:
         # switchd asks for the gateways of routes at once, the kernel alone when it has a packet for them, when they
         # may be gone: the kernel alone is told to ask as well; not for those of routes that it refused
         bench.kernel.inside.look_for(self.gateways)
+        if any(device.startswith("bond") for _, device in self.gateways):
+            # of a group with a member that the chip has not (a bond may be such) switchd asks for none: the kernel does
+            # with the first packets, which then go by another one (net/ipv4/nexthop.c `nexthop_select_path_hthr`)
+            bench.asic.inside.look_for(self.gateways)
         bench.sync(SYNC[hurried])
         self.quarrels.calm()
         if any(map(REACH.match, commands)):
