@@ -64,6 +64,37 @@ def test_a_deleted_port_is_said_and_made_again(sw):
     assert not any("netdev is gone" in w for w in warnings(sw))
 
 
+def test_a_port_in_another_namespace_is_that_ones(sw):
+    """swp2 moves: its host reaches whoever is there, through the CPU; nothing of it is left in the switch's own kernel. It
+    comes back, and is the chip's again."""
+    other = net.Namespace(f"{sw.prefix}other")
+    try:
+        h1, h2 = sw.hosts["h1"], sw.hosts["h2"]
+        sw.ip(f"link set swp2 netns {other.name}")
+        net.wait_until("a warning", lambda: any("swp2: its netdev is in another" in w for w in warnings(sw)),
+                       timeout=5)
+        other.ip("link set swp2 up")
+        other.ip("addr add 10.2.0.1/24 dev swp2")
+        net.wait_until("h2 to reach the other kernel", lambda: h2.ping("10.2.0.1"), timeout=10)
+        assert h2.ping("10.2.0.1", count=5, interval=0.05, size=1400) == 5
+        assert h1.ping("10.2.0.2", count=2, interval=0.1) == 0, "two namespaces are two routers"
+        sw.sync()
+        row = sw.ports()["swp2"]
+        assert (row["state"], row["reason"]) == ("trap", "its netdev is in another network namespace"), row
+        out = sw.tandem("audit", "--wait", "2", check=False, timeout=60)
+        assert "no differences" in out, out
+        other.ip(f"link set swp2 netns {sw.ns.name}")
+        sw.gateway(2)
+        net.wait_until("h1 to reach h2 again", lambda: h1.ping("10.2.0.2"), timeout=10)
+        assert not any("its netdev" in w for w in warnings(sw))
+        sw.sync()
+        before = sw.cpu_packets()
+        assert h1.ping("10.2.0.2", count=5, interval=0.05) == 5
+        assert not {k for k in sw.cpu_delta(before) if k not in ("arp", "nd")}
+    finally:
+        other.delete()
+
+
 def watched(pid):
     """What a process' epoll instances watch: pairs of descriptors."""
     found = set()

@@ -176,6 +176,20 @@ impl Store {
         self.config = config;
     }
 
+    /// The netdev of a port has gone to another network namespace, or is no longer there: all of the port's packets are
+    /// that kernel's.
+    pub fn port_away(&mut self, port: u16, away: bool) {
+        self.topo.dirty |= match away {
+            true => self.topo.away.insert(port),
+            false => self.topo.away.remove(&port),
+        };
+    }
+
+    /// Is it there?
+    pub fn is_away(&self, port: u16) -> bool {
+        self.topo.away.contains(&port)
+    }
+
     /// Takes one event from a source.
     pub fn apply(&mut self, event: Event, now_ns: u64) {
         self.counters.events += 1;

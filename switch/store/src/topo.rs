@@ -55,6 +55,8 @@ pub(crate) struct Topo {
     pub fid_of: HashMap<Domain, u32>,
     /// The reverse.
     pub domain_of: HashMap<u32, Domain>,
+    /// Ports whose netdevs are in another network namespace.
+    pub away: BTreeSet<u16>,
     /// A router interface waits until that of another VRF is gone from its place.
     pub rif_moving: bool,
     /// Ports whose memberships are being replaced by those of the other kind (VLAN-aware or not).
@@ -402,14 +404,8 @@ impl Store {
                 .and_then(|i| self.links.get(&i))
                 .map(|r| r.link.clone());
             let body = match &link {
-                None => Port {
-                    flags: 0,
-                    // the chip refuses 0
-                    mtu: 1500,
-                    stp: TND_STP_DISABLED,
-                    mac: [0; 6],
-                    lag: None,
-                },
+                None if self.topo.away.contains(&port) => Port::AWAY,
+                None => Port::CUT_OFF,
                 Some(l) => self.port_body(port, l, bridges, now),
             };
             if link.is_none() {

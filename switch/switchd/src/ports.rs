@@ -155,6 +155,12 @@ impl Port {
         Ok(())
     }
 
+    /// The netdev lives. Where the kernel here says that it is gone, it is in another network namespace.
+    pub fn lives(&self) -> bool {
+        let [first, _] = &self.queues;
+        first.current_name().is_ok()
+    }
+
     /// Marks forwarded frames; see [`crate::forward_mark`].
     pub fn attach_mark(&self, mark: &ForwardMark, tc: &mut Tc) -> anyhow::Result<()> {
         mark.attach(tc, self.ifindex)

@@ -3,7 +3,7 @@
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
 use crate::api::Body;
-use crate::model::GroupAddr;
+use crate::model::{BR_STATE_FORWARDING, GroupAddr};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 use zerocopy::IntoBytes;
@@ -38,6 +38,27 @@ pub(crate) struct Port {
     pub mac: [u8; 6],
     /// Table id of the link aggregation group whose port this is.
     pub lag: Option<u32>,
+}
+
+impl Port {
+    /// There is no netdev: nothing comes in, nothing leaves.
+    pub const CUT_OFF: Port = Port {
+        flags: 0,
+        // the chip refuses 0
+        mtu: 1500,
+        stp: TND_STP_DISABLED,
+        mac: [0; 6],
+        lag: None,
+    };
+    /// The netdev is another namespace's, whose settings nobody tells: its kernel hears all and sends what it likes, up to
+    /// a cable's length.
+    pub const AWAY: Port = Port {
+        flags: TND_PORT_UP | TND_PORT_TRAP_ALL,
+        mtu: 9216,
+        stp: BR_STATE_FORWARDING,
+        mac: [0; 6],
+        lag: None,
+    };
 }
 
 impl HwBody for Port {

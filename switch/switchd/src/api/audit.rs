@@ -66,12 +66,15 @@ pub(super) async fn packets_of_rules(
 }
 
 async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
-    let (source, config, domains) = api
+    let (source, config, domains, living) = api
         .ask(|core| {
+            let living = core.plant().ports.iter().filter(|p| p.lives());
+            let living: Vec<_> = living.map(|p| (p.port, p.ifindex)).collect();
             (
                 std::sync::Arc::clone(&core.source),
                 core.store_config(),
                 core.named_domains(),
+                living,
             )
         })
         .await?;
@@ -82,7 +85,9 @@ async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
     let policy = config.policy;
     let expected = tokio::task::spawn_blocking(move || {
         let objects = source.snapshot().map_err(|e| e.to_string())?;
-        Ok::<_, String>(compare::Expected::of(id, objects, config, domains, &seen))
+        Ok::<_, String>(compare::Expected::of(
+            id, objects, &living, config, domains, &seen,
+        ))
     })
     .await
     .map_err(ApiError::internal)?

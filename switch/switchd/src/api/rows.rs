@@ -99,6 +99,10 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
                     core.shadow.name(p.ifindex),
                     core.store.port_reason(p.ifindex),
                 ),
+                None if core.store.is_away(p.port) => (
+                    String::new(),
+                    "its netdev is in another network namespace".into(),
+                ),
                 None => (String::new(), "its netdev is gone".into()),
             };
             let (state, reason) = judge(attached(core), "installed", "", reason, String::new());

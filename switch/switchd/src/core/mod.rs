@@ -325,8 +325,8 @@ impl Core {
         n > 0
     }
 
-    /// A port's netdev was deleted or moved to another namespace: nothing but a restart makes it again, or whoever moved it
-    /// brings it back.
+    /// A port's netdev was deleted: nothing but a restart makes it again. Or it was moved to another namespace: the port's
+    /// packets are that one's until whoever moved it brings it back.
     fn port_gone(&mut self, event: &Event) {
         let (i, gone) = match event {
             Event::Remove(_, Key::Link(i)) => (*i, true),
@@ -336,16 +336,18 @@ impl Core {
             _ => return,
         };
         let port = self.plant.ports.iter().find(|p| p.ifindex == i);
-        let Some(name) = port.map(|p| p.name.clone()) else {
+        let Some((number, name, lives)) = port.map(|p| (p.port, p.name.clone(), p.lives())) else {
             return;
         };
-        let text = format!(
-            "{name}: its netdev is gone (deleted, or moved to another namespace): restart switchd to make it again"
+        self.store.port_away(number, gone && lives);
+        let moved = format!(
+            "{name}: its netdev is in another network namespace, and all its packets with it: bring it back, or restart switchd to make it again"
         );
-        if gone {
-            self.warn(text);
-        } else {
-            self.warnings.retain(|w| *w != text);
+        let deleted = format!("{name}: its netdev is gone: restart switchd to make it again");
+        match (gone, lives) {
+            (true, true) => self.warn(moved),
+            (true, false) => self.warn(deleted),
+            (false, _) => self.warnings.retain(|w| *w != moved && *w != deleted),
         }
     }
 

@@ -35,10 +35,12 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// Numbers of router interfaces on ports' VLANs are as in `found`: any would do.
+    /// Numbers of router interfaces on ports' VLANs are as in `found`: any would do. `living`: number and ifindex of the
+    /// ports whose netdevs live, here or elsewhere.
     pub(super) fn of(
         id: SourceId,
         objects: Vec<Object>,
+        living: &[(u16, u32)],
         config: Config,
         domains: HashMap<Domain, u16>,
         found: &Chip,
@@ -50,6 +52,10 @@ impl Expected {
             ..config
         });
         store.attach(Attach::Cold, 1);
+        for &(port, ifindex) in living {
+            let is_it = |o: &Object| matches!(o, Object::Link(l) if l.ifindex == ifindex);
+            store.port_away(port, !objects.iter().any(is_it));
+        }
         store.apply(Event::BeginSync(id, KindSet::ALL), 1);
         for object in objects {
             store.apply(Event::Upsert(id, object), 1);
