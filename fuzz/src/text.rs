@@ -2,13 +2,16 @@
 
 use tandem_firmware::Profile;
 
-/// A chip's profile, and switchd's file: what loads is a chip that can be made.
+/// A chip's profile, switchd's file, and a plan of faults: what loads is a chip that can be made.
 pub(crate) fn toml(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
     if let Err(e) = tandem_switchd::args::check_file(text) {
         one_line(&e.to_string());
+    }
+    if let Err(e) = tandem_asicd::api::fault::plan(text) {
+        one_line(&e);
     }
     match Profile::parse(text, "a file") {
         Ok(profile) => {

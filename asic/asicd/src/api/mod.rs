@@ -5,7 +5,7 @@
 //! request holds the packet thread for long.
 
 mod acl;
-pub(crate) mod fault;
+pub mod fault;
 mod queues;
 mod stats;
 mod table;
