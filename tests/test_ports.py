@@ -65,8 +65,8 @@ def test_a_deleted_port_is_said_and_made_again(sw):
 
 
 def test_a_port_in_another_namespace_is_that_ones(sw):
-    """swp2 moves: its host reaches whoever is there, through the CPU; nothing of it is left in the switch's own kernel. It
-    comes back, and is the chip's again."""
+    """swp2 moves: its host reaches whoever is there, through the CPU; nothing of it is left in the switch's own
+    kernel. It comes back, and is the chip's again."""
     other = net.Namespace(f"{sw.prefix}other")
     try:
         h1, h2 = sw.hosts["h1"], sw.hosts["h2"]
