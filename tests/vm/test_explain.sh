@@ -62,6 +62,10 @@ has "the group's row" '"desired":"group [0-9]+: .* weight 3, .* weight 1"' "$(ro
 has "the table" '^24\.0\.0\.0/8 .*trap .*the kernel owes' "$(tandem show routes)"
 has "one family" '^0$' "$(tandem -j show routes --family 6 | jq '[.[] | select(.family == "ipv4")] | length')"
 is "a neighbour" offloaded "$(tandem -j explain neighbour 10.0.1.2 | jq -r .state)"
+refused 'no swp1: ask for 10.0.1.2 alone' tandem explain neighbour 10.0.1.2@swp1
+refused 'no br0: ask for 02:00:00:00:00:01 alone' tandem explain mac 02:00:00:00:00:01@br0
+for k in 1 2; do ip neigh replace fe80::77 lladdr 02:00:00:00:00:7$k dev swp$k; done
+until_true 5 "one address behind two ports" sh -c 'tandem explain neighbour fe80::77 | grep -q "also by.*:7[12]"'
 has "router interfaces" 'port 1 VLAN 10' "$(tandem show rifs)"
 
 # the resources are devlink's, and nothing is lost

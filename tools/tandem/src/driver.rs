@@ -300,26 +300,31 @@ impl Chip {
         let found = match kind {
             ExplainKind::Route => self.explain_route(key)?,
             ExplainKind::Neighbour => {
-                let addr: IpAddr = key.split('@').next().unwrap_or(key).parse()?;
+                let addr: IpAddr = unqualified(key)?
+                    .parse()
+                    .map_err(|_| anyhow!("{key} is not an IP address"))?;
                 let below = self.below()?;
                 let all = self.all::<raw::tnd_neigh>()?;
-                let found = all
+                let mut found = all
                     .iter()
-                    .find(|o| address(o.body.family, &o.body.addr) == addr);
-                found.map(|o| {
+                    .filter(|o| address(o.body.family, &o.body.addr) == addr);
+                found.next().map(|o| {
                     let row = neighbour_row(&below, o);
                     let object = format!(
                         "{addr} is {} by {}",
                         mac(&o.body.mac),
                         below.rif(o.body.rif)
                     );
-                    answer("neighbour", key, &object, &row, &[])
+                    let others: Vec<String> = found
+                        .map(|o| format!("also by {}: {}", below.rif(o.body.rif), mac(&o.body.mac)))
+                        .collect();
+                    answer("neighbour", key, &object, &row, &others)
                 })
             }
             // the driver has none: a bridge with groups by MAC address traps
             ExplainKind::Group => None,
             ExplainKind::Mac => {
-                let wanted = key.split('@').next().unwrap_or(key).to_lowercase();
+                let wanted = unqualified(key)?.to_lowercase();
                 let all = self.all::<raw::tnd_fdb>()?;
                 let found = all.iter().find(|o| mac(&o.body.mac) == wanted);
                 found.map(|o| {
@@ -379,6 +384,16 @@ impl Chip {
         }
         let object = format!("{p} {}", below.target(&o.body));
         Ok(Some(answer("route", key, &object, &row, &details)))
+    }
+}
+
+/// An address to be explained, without the device or bridge that only switchd knows.
+fn unqualified(key: &str) -> Result<&str> {
+    match key.split_once('@') {
+        Some((addr, name)) => Err(anyhow!(
+            "the driver knows RIFs and domains, no {name}: ask for {addr} alone"
+        )),
+        None => Ok(key),
     }
 }
 
