@@ -90,6 +90,18 @@ impl Monitor {
         })
     }
 
+    /// Takes fresh sockets in place of those that lost messages, with all that is still in them: reading it to throw it
+    /// away takes longer. What happens from now on is seen. `false`: there are none to be had, and all is as it was.
+    pub fn renew(&mut self, rcvbuf: usize) -> bool {
+        match Self::open(rcvbuf) {
+            Ok(new) if new.netfilter.is_some() || self.netfilter.is_none() => {
+                (self.route, self.netfilter) = (new.route, new.netfilter);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The descriptors to wait on.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [

@@ -91,6 +91,11 @@ impl<B: Bits> Cover<B> {
         self.trie.find(bits.mask(len), len)
     }
 
+    /// Brings the nodes of these prefixes near, all together; which ones, or others on the way.
+    pub fn approach(&self, wanted: &[(B, u8)], found: &mut [NodeId]) {
+        self.trie.approach(wanted, found);
+    }
+
     /// The caller's value, [`NONE`] if it has set none.
     pub fn value(&self, id: NodeId) -> u32 {
         self.trie.nodes[id].value

@@ -72,6 +72,27 @@ impl<B: Bits> Trie<B> {
         }
     }
 
+    /// Walks to several prefixes at once, each a step in turn: the nodes that aren't in the cache come at the same time, where
+    /// one walk after the other waits for each. `found` gets what lies there, or on the way.
+    pub fn approach(&self, wanted: &[(B, u8)], found: &mut [u32]) {
+        found.fill(ROOT);
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for (at, (bits, len)) in found.iter_mut().zip(wanted) {
+                let n = &self.nodes[*at];
+                if n.len >= *len || n.bits.common(*bits) < n.len {
+                    continue;
+                }
+                let kid = n.kids[bits.bit(n.len)];
+                if kid != NONE {
+                    *at = kid;
+                    moved = true;
+                }
+            }
+        }
+    }
+
     /// The longest node that holds `bits` up to `max_len` and satisfies `wanted`.
     pub fn longest(&self, bits: B, max_len: u8, wanted: impl Fn(&Node<B>) -> bool) -> Option<u32> {
         let mut cur = ROOT;

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tandem_cover::sim::{Answer, Command, Sim};
-use tandem_cover::{Bits, V4, V6};
+use tandem_cover::{Bits, Cover, V4, V6};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -140,5 +140,21 @@ proptest! {
     #[test]
     fn never_another_answer_v6(ops in prop::collection::vec(op(), 1..40), slots in 3usize..10, units in 0usize..4) {
         check(ops, slots + units, units, |b| V6([b, 0, 0, b]))?;
+    }
+
+    #[test]
+    fn an_approach_ends_at_the_nodes_that_are_there(
+        there in prop::collection::vec(prefix(), 0..60), others in prop::collection::vec(prefix(), 0..20),
+    ) {
+        let mut cover: Cover<V4> = Cover::new();
+        for (b, l) in &there {
+            cover.node(V4(*b), *l);
+        }
+        let wanted: Vec<(V4, u8)> = there.iter().chain(&others).map(|(b, l)| (V4(*b), *l)).collect();
+        let mut found = vec![u32::MAX; wanted.len()];
+        cover.approach(&wanted, &mut found);
+        for ((b, l), at) in wanted.iter().zip(&found) {
+            prop_assert!(cover.find(*b, *l).is_none_or(|node| node == *at), "{b:?}/{l}");
+        }
     }
 }

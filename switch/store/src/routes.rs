@@ -6,7 +6,7 @@ use crate::fib::{
     SLOT_BITS, V4, V6, coarse, kind_of,
 };
 use crate::hw::Ref;
-use crate::model::{Family, Route, RouteKey, RouteType, SourceId};
+use crate::model::{Event, Family, Key, Object, Route, RouteKey, RouteType, SourceId};
 use crate::paths::{PathKey, PathSet, Target};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -21,7 +21,52 @@ pub(crate) enum Redundant {
     Yes,
 }
 
+/// Routes that are brought near together.
+const TOGETHER: usize = 16;
+
 impl Store {
+    /// These events come next: what is known of their routes is read now, all of it together, so that memory is waited for
+    /// once and not route by route. Changes nothing.
+    pub fn approach(&self, events: &[Event]) {
+        for some in events.chunks(TOGETHER) {
+            let prefixes = || {
+                let keys = some.iter().filter_map(|e| match e {
+                    Event::Upsert(_, Object::Route(r)) => Some(&r.key),
+                    Event::Remove(_, Key::Route(k)) => Some(k),
+                    _ => None,
+                });
+                keys.filter_map(|k| Some((self.table_place(k.table)?.0, k.prefix)))
+            };
+            self.approach_of::<V4>(prefixes().filter(|(_, p)| p.addr().is_ipv4()));
+            self.approach_of::<V6>(prefixes().filter(|(_, p)| p.addr().is_ipv6()));
+        }
+    }
+
+    fn approach_of<F: Fam>(&self, prefixes: impl Iterator<Item = (u8, IpNet)>) {
+        let mut wanted = [(F::default(), 0); TOGETHER];
+        let mut at = [NONE; TOGETHER];
+        let mut n = 0;
+        for (place, (slot, p)) in wanted.iter_mut().zip(prefixes) {
+            *place = (F::new(slot, p.addr()), p.prefix_len() + SLOT_BITS);
+            n += 1;
+        }
+        let (wanted, at) = (&wanted[..n], &mut at[..n]);
+        if n == 0 {
+            return;
+        }
+        let fib = F::fib(&self.fibs);
+        fib.cover.approach(wanted, at);
+        for at in &mut *at {
+            *at = fib.cover.value(*at);
+        }
+        for at in &mut *at {
+            *at = fib.entries.get(*at).map_or(NONE, |e| e.head);
+        }
+        for at in at {
+            std::hint::black_box(self.aliases.get(*at).map(|a| a.next));
+        }
+    }
+
     pub(crate) fn upsert_route(&mut self, source: SourceId, r: Route, generation: u16, now: u64) {
         let Some((slot, _)) = self.table_place(r.key.table) else {
             self.counters.other_tables += 1;

@@ -295,6 +295,7 @@ impl Core {
             n += 1;
             match message {
                 Message::Events(events) => {
+                    self.store.approach(&events);
                     for event in events {
                         self.port_gone(&event);
                         self.shadow.note(&event, &self.view, &mut self.writes);

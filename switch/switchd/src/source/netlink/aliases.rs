@@ -150,10 +150,22 @@ pub(super) fn key6(r: &Route, net: &Ipv6Net) -> Key6 {
     }
 }
 
+/// How many aliases a key has.
+#[derive(Debug)]
+pub(super) enum Shown<'a> {
+    None,
+    One(&'a mut Alias),
+    Several,
+}
+
+/// With a short hash, drawn anew by each process: between two lookups is so little that the processor waits for the memory
+/// of several at once ([`Aliases::holds`] for many keys in a row).
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// The aliases of every key of a family.
 #[derive(Debug)]
 pub(super) struct Aliases<K: Key> {
-    by_rest: HashMap<Rest, HashMap<K::Addr, Alias>>,
+    by_rest: Map<Rest, Map<K::Addr, Alias>>,
     /// Two or more, in the kernel's order; their place above has [`SEVERAL`].
     several: HashMap<K, Vec<Alias>>,
     /// Addresses in all of `by_rest`.
@@ -163,7 +175,7 @@ pub(super) struct Aliases<K: Key> {
 impl<K: Key> Default for Aliases<K> {
     fn default() -> Self {
         Aliases {
-            by_rest: HashMap::new(),
+            by_rest: Map::default(),
             several: HashMap::new(),
             keys: 0,
         }
@@ -184,13 +196,15 @@ impl<K: Key> Aliases<K> {
             .is_some_and(|routes| routes.contains_key(&addr))
     }
 
-    /// The alias of a key that has exactly one.
-    pub(super) fn only(&mut self, key: &K) -> Option<&mut Alias> {
+    /// What stands for a key: its alias where it has exactly one.
+    pub(super) fn shown(&mut self, key: &K) -> Shown<'_> {
         let (rest, addr) = key.parts();
-        self.by_rest
-            .get_mut(&rest)?
-            .get_mut(&addr)
-            .filter(|a| a.content != SEVERAL)
+        let routes = self.by_rest.get_mut(&rest);
+        match routes.and_then(|routes| routes.get_mut(&addr)) {
+            None => Shown::None,
+            Some(a) if a.content == SEVERAL => Shown::Several,
+            Some(a) => Shown::One(a),
+        }
     }
 
     /// The aliases of a key, in the kernel's order.

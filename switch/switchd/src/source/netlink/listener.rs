@@ -52,6 +52,9 @@ const EVERY_ROUTE: RouteFilter = RouteFilter {
     protocol: None,
 };
 
+/// Objects of a dump that are taken together: what is remembered of them is looked up together (`View::touch`).
+const SOME: usize = 16;
+
 /// How often a dump is repeated at once when the tables don't stand still.
 const ATTEMPTS: u32 = 8;
 
@@ -243,7 +246,7 @@ impl Listener {
         if !std::mem::take(&mut self.pipe.overrun) {
             return;
         }
-        self.pipe.forget();
+        self.pipe.renew(self.config.receive_buffer);
         self.pipe.status.overruns += 1;
         let wait = Duration::from_millis(10 << self.failures.min(8));
         self.failures = self.failures.saturating_add(1);
@@ -293,9 +296,20 @@ impl Listener {
             _ => Stopped::Refused(e),
         };
         self.requests.begin(what).map_err(ended)?;
+        let mut some = Vec::with_capacity(SOME);
         loop {
             let (view, pipe) = (&mut self.view, &mut self.pipe);
-            let step = self.requests.step(|object| each(view, pipe, object));
+            let mut take = |some: &mut Vec<nl::Object>| {
+                view.touch(some);
+                some.drain(..).for_each(|object| each(view, pipe, object));
+            };
+            let step = self.requests.step(|object| {
+                some.push(object);
+                if some.len() == SOME {
+                    take(&mut some);
+                }
+            });
+            take(&mut some);
             self.pipe.pump();
             if self.pipe.overrun || self.pipe.finished() {
                 return Err(Stopped::Lost);

@@ -217,6 +217,14 @@ impl Pipe {
         self.backlog.clear();
     }
 
+    /// Forgets what the kernel holds for us as well.
+    pub fn renew(&mut self, receive_buffer: usize) {
+        self.forget();
+        if !self.monitor.renew(receive_buffer) {
+            tracing::debug!("netlink source: no new socket, the old one is read to its end");
+        }
+    }
+
     /// Puts an event into the batch, and the batch into the channel when it is full.
     pub fn push(&mut self, event: Event) {
         self.batch.push(event);
