@@ -41,6 +41,7 @@ pub(crate) fn switch(data: &[u8]) {
     let mut switch = Switch::new();
     let mut empty = None;
     tandem_switchd::source::netlink::fuzz_view(data, &mut |events| {
+        switch.store.approach(&events);
         for event in events {
             switch.store.apply(event, switch.now);
         }

@@ -54,6 +54,8 @@ fn step(view: &mut View, op: u8, datagram: &[u8], full: &mut bool, sink: &mut Si
             }
         }
         3 => {
+            let objects: Vec<_> = objects.collect();
+            view.touch(&objects);
             for object in objects {
                 view.dumped(object, sink);
             }
