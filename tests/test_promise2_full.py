@@ -36,6 +36,8 @@ def fill(sw, via="10.2.0.2", extra=4):
     sw.ns.ip_batch(f"route add 30.{i >> 8}.{i & 255}.0/24 via {via}" for i in range(size + extra))
     sw.sync()
     rows = [r for r in sw.show("routes") if r["prefix"].startswith("30.")]
+    # how the kernel's messages are cut into batches decides whether an aggregate trap is left beside them
+    rows = [r for r in rows if not (r["reason"] or "").startswith("an aggregate trap")]
     assert len(rows) == size + extra
     return rows
 
