@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		4
+#define TND_ABI_MINOR		5
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64
@@ -440,13 +440,18 @@ enum tnd_trap_reason {
 	TND_TRAP_REASON_COUNT	= 24,
 };
 
-/* Queues to the CPU, strict order: a lower number goes first */
+/*
+ * Queues to the CPU, each with a last policer, of which every reason in it has
+ * a share of its own. Strict order: LINK, CONTROL, DISCOVERY, UNRESOLVED, DATA;
+ * numbers are in the order in which the classes were added
+ */
 enum tnd_trap_class {
-	TND_TC_LINK		= 0,	/* link protocols, ARP, ND */
+	TND_TC_LINK		= 0,	/* link protocols: LACP, BPDU, LLDP */
 	TND_TC_CONTROL		= 1,	/* routing protocols, own addresses */
 	TND_TC_UNRESOLVED	= 2,	/* packets that make the kernel resolve */
 	TND_TC_DATA		= 3,	/* data fallback: what did not fit */
-	TND_TC_COUNT		= 4,
+	TND_TC_DISCOVERY	= 4,	/* ARP, ND, IGMP, MLD (since 1.5) */
+	TND_TC_COUNT		= 5,
 };
 
 /**

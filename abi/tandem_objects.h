@@ -280,7 +280,7 @@ struct tnd_trap {
 	__le16	reason;			/* enum tnd_trap_reason */
 	__le16	trap_class;		/* enum tnd_trap_class */
 	__le16	reserved0;
-	__le32	rate_pps;		/* of the reason's own policer, 0 = none */
+	__le32	rate_pps;		/* most that the reason gets, 0 = what its class lets through */
 	__le32	burst;			/* packets */
 };
 

@@ -54,7 +54,7 @@ def conversation(report, sw, src, dst, name, addresses, megabytes):
     for family, address in addresses.items():
         net.wait_until(f"{name} to answer over {family}", lambda a=address: src.ping(a), timeout=15)
     sw.sync()
-    before_cpu, before = sw.cpu_packets(), sw.ports()
+    before_cpu, before, kernel = sw.cpu_packets(), sw.ports(), sw.kernel_received()
     count = 50
     times = {}
     answered = 0
@@ -91,7 +91,8 @@ def conversation(report, sw, src, dst, name, addresses, megabytes):
     data = {k: v for k, v in seen.items() if k not in CONTROL}
     report.claim(f"asic forwards {name}", bytes_in >= want and sum(data.values()) == 0,
                  f"{swp} took in {packets_in} packets, {bytes_in >> 20} MiB; of all that the CPU saw "
-                 + (", ".join(f"{v} {k}" for k, v in sorted(seen.items())) or "nothing"),
+                 + (", ".join(f"{v} {k}" for k, v in sorted(seen.items())) or "nothing")
+                 + f"; the kernel's own count of what its ports received rose by {sw.kernel_received() - kernel}",
                  rx_bytes=bytes_in, rx_packets=packets_in, cpu=seen)
 
 

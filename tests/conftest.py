@@ -20,6 +20,8 @@ from lib.switch import PREFIX, TOP, AsicSwitch, KernelSwitch, binaries, sweep  #
 
 # vm: the driver, by tests/vm/run. A clock is the whole machine's: only in one of our own
 collect_ignore = ["vm"] if os.environ.get("TANDEM_NO_SKIP") else ["vm", "test_clock.py"]
+if not os.environ.get("TANDEM_OLD"):  # ./run test upgrade
+    collect_ignore.append("test_upgrade.py")
 if not driver.is_there():
     collect_ignore.append("test_promise1_driver.py")
 LONG = bool(os.environ.get("TANDEM_LONG"))

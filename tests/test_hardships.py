@@ -16,7 +16,7 @@ import pytest
 from lib import net
 from lib.switch import binaries
 
-CAPABILITIES = {"asicd": {"NET_ADMIN", "NET_RAW", "BPF", "SYS_ADMIN"}, "switchd": {"NET_ADMIN", "NET_RAW", "BPF"}}
+CAPABILITIES = {"asicd": {"NET_ADMIN", "NET_RAW", "BPF", "SYS_ADMIN"}, "switchd": {"NET_ADMIN"}}
 NUMBERS = {12: "NET_ADMIN", 13: "NET_RAW", 21: "SYS_ADMIN", 39: "BPF"}
 
 

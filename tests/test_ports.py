@@ -5,6 +5,7 @@
 """
 
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from lib import net
+from lib.switch import binaries
 
 
 @pytest.fixture
@@ -173,6 +175,32 @@ def warnings(sw):
 
 def netdevs(sw):
     return {line.split()[0] for line in sw.ip("-br link").splitlines()}
+
+
+def test_a_split_that_does_not_get_ready_is_undone(make, tmp_path):
+    """switchd with other netdevs starts, has its lock and gets no further: it ends before the one of before starts."""
+    sw = make.asic().route_hosts(2)
+    bins = binaries()
+    for name in ("tandem", "asicd"):
+        shutil.copy2(os.path.join(bins, name), tmp_path / name)
+    slow = tmp_path / "switchd"
+    # stopped as soon as it holds its pid file: $$ is its number after the exec, too
+    slow.write_text(f"""#!/bin/sh
+case " $* " in *" --split "*)
+    ( until [ "$(cat {sw.run_dir}/switchd.pid)" = $$ ]; do sleep 0.01; done; kill -STOP $$ ) & ;;
+esac
+exec {bins}/switchd "$@"
+""")
+    slow.chmod(0o755)
+    with pytest.raises(net.CommandError) as e:
+        sw.ns.exec(tmp_path / "tandem", "--name", sw.instance, "port", "split", "swp1", "2", timeout=60)
+    assert "switchd is not ready in time" in str(e.value) and "lock" not in str(e.value), str(e.value)
+    sw.sync()
+    assert {"swp1", "swp2"} <= netdevs(sw), netdevs(sw)
+    for i in (1, 2):
+        sw.ip(f"link set swp{i} up")
+        sw.ip(f"addr replace 10.{i}.0.1/24 dev swp{i}")
+    net.wait_until("h1 to reach h2", lambda: sw.hosts["h1"].ping("10.2.0.2"), timeout=10)
 
 
 def test_a_port_is_split_and_made_whole_again(make):

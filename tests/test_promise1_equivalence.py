@@ -14,6 +14,7 @@ The hosts are wires: their stacks are mute, frames are written and caught by pac
 import contextlib
 import ipaddress
 import struct
+import time
 
 import pytest
 
@@ -273,13 +274,14 @@ def test_router_twin(make):
 
 # ------------------------------------------------------------------------------------------------- ECMP
 
-FLOWS = 2000
+FLOWS = 12000     # of one weight's share the standard deviation is then 0.43 points, a quarter of what is allowed
+TOLERANCE = 0.05  # of the weight, that is 1.7 points of a third
 
 
 def ecmp_frames(gw, family, policy):
     """One frame per flow: policy 0 tells flows by their addresses, policy 1 by their ports."""
     for i in range(FLOWS):
-        sport = 1024 + i * 31 % 60000 if policy else 1024
+        sport = 1024 + i * 5 % 60000 if policy else 1024
         if family == 4:
             dst = "24.0.0.1" if policy else str(ipaddress.IPv4Address("24.0.0.1") + 251 * i)
             yield udp4_frame(gw, MAC["h1"], "10.1.0.2", dst, sport=sport)
@@ -296,9 +298,11 @@ def ecmp_play(sw, family, policy):
     with contextlib.ExitStack() as stack:
         wires = {h: stack.enter_context(packet.Wire(sw.hosts[h].ns)) for h in HOSTS}
         for _ in range(2):
-            for frame in ecmp_frames(gw, family, policy):
+            for n, frame in enumerate(ecmp_frames(gw, family, policy)):
                 wires["h1"].send(frame)
-            twin.quiet(wires)
+                if n % 100 == 99:  # no queue on the way is that short
+                    time.sleep(0.002)
+            twin.quiet(wires, most=5)
         return {h: [f[addresses] + f[ports] for f in w.caught(
             lambda f: packet.ethertype(f) == kind and f[ports][2:] == b"\x07\xd0")]
             for h, w in wires.items()}
@@ -325,7 +329,7 @@ def test_ecmp_twin(make, family, policy):
         assert total == 2 * FLOWS and not seen["h4"] and not seen["h1"], f"{who}: {counts}"
         assert not set(seen["h2"]) & set(seen["h3"]), f"{who}: a flow changed its port"
         share = len(seen["h2"]) / total
-        assert abs(share - 1 / 3) <= 0.05, f"{who}: h2 got {share:.1%}, a third was wanted"
+        assert abs(share - 1 / 3) <= TOLERANCE / 3, f"{who}: h2 got {share:.2%}, a third was wanted"
         if sw.has_asic:
             cpu = {k: v for k, v in sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
             assert not cpu, f"ECMP fits, yet the CPU saw {cpu}"

@@ -31,6 +31,11 @@ def lpm(sw):
     return next(r for r in sw.show("resources")["items"] if r["name"] == "ipv4-lpm")
 
 
+def books(sw):
+    """What each pool has given away, or is giving."""
+    return {r["name"]: (r["used"], r["in_flight"], r["committed"]) for r in sw.show("resources")["items"]}
+
+
 def fill(sw, via="10.2.0.2", extra=4):
     size = lpm(sw)["size"]
     sw.ns.ip_batch(f"route add 30.{i >> 8}.{i & 255}.0/24 via {via}" for i in range(size + extra))
@@ -95,10 +100,11 @@ def test_fail_blackholes_as_the_paper_found(make, folder):
 
 def test_drained_chip_is_empty_again(make):
     sw = tiny(make, "trap")
-    before = {r["name"]: r["used"] for r in sw.show("resources")["items"]}
+    before = books(sw)
     rows = fill(sw)
     sw.ns.ip_batch(f"route del {r['prefix']}" for r in rows)
     sw.sync()
-    after = {r["name"]: r["used"] for r in sw.show("resources")["items"]}
-    assert after["ipv4-lpm"] == before["ipv4-lpm"]
+    assert books(sw) == before, "every pool, not only that of routes"
+    there = [r for r in sw.show("routes", "--hw") if str(r.get("prefix", "")).startswith("30.")]
+    assert not there, f"in the chip's memory still: {there[:5]}"
     assert "no differences" in sw.tandem("audit", check=False, timeout=60)

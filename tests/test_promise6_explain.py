@@ -68,11 +68,21 @@ def test_audit_finds_a_flipped_entry(sw, table, key):
 
 
 def test_a_failed_write_is_seen_and_told(sw):
-    sw.tandem("fault", "fail", "--cls", "route")
+    # all routes from now on are refused, so the one that comes has to be: it is not in hardware, and says why
+    sw.tandem("fault", "fail", "--cls", "route", "--nth", "1", "--count", "1000000")
+    armed = sw.json("fault", "list")["items"]
+    assert armed, "the fault is not armed: this tests nothing"
     sw.ip("route add 25.0.0.0/24 via 10.2.0.2")
     sw.sync()
     e = sw.json("explain", "route", "25.0.0.0/24", check=False)
-    # refused once: either tried again since, or not in hardware with the reason
-    assert e["in_hardware"] or e["reason"], e
+    assert not e["in_hardware"] and e["reason"], e
+    assert sw.json("fault", "list")["items"] != armed, "the fault did not fire"
+    sw.tandem("fault", "clear")
+    # a refusal that has nothing to do with room lasts until the route goes
+    sw.ip("route del 25.0.0.0/24")
+    sw.sync()
+    sw.ip("route add 25.0.0.0/24 via 10.2.0.2")
+    sw.sync()
+    assert sw.json("explain", "route", "25.0.0.0/24", check=False)["in_hardware"]
     assert sw.hosts["h1"].ping("10.2.0.2") == 1
     assert "no differences" in sw.tandem("audit", "--wait", "5", check=False, timeout=60)

@@ -66,12 +66,13 @@ def test_soak(make, folder):
     churn = Churn(sw)
     stream = traffic.Stream(h1.ns, h2.ns, "20.0.0.1", folder, "soak", pps=1000, seconds=SECONDS + 600, flows=16)
     churn.start()
-    began, kills, sizes, fds = time.monotonic(), 0, [], set()
+    began, kills, sizes, fds, young = time.monotonic(), 0, [], set(), []
     try:
         while time.monotonic() - began < SECONDS and not churn.error:
             time.sleep(KILL_EVERY)
             pss, open_now = memory(asicd)
             sizes.append(pss)
+            young.append(memory(sw.pid("switchd")))  # each switchd at the same age, with the same table
             sw.kill("switchd")
             sw.tandem("up", timeout=60)
             kills += 1
@@ -95,6 +96,9 @@ def test_soak(make, folder):
         # the first quarter fills what stays; from there on nothing grows
         early, late = (statistics.median(s) for s in (sizes[len(sizes) // 4:len(sizes) // 2], sizes[-len(sizes) // 4:]))
         assert late < early * 1.05 + 1024, f"asicd grew from {early} to {late} kB"
+    grown = max(p for p, _ in young)
+    assert grown < statistics.median(p for p, _ in young) * 1.5 + 4096, f"switchd's memory, kill after kill: {young}"
+    assert max(f for _, f in young) - min(f for _, f in young) <= 4, f"switchd's descriptors: {young}"
     # all of it goes again
     left = [x.split()[0] for x in sw.ns.ip("route show").splitlines() if x.startswith("100.")]
     sw.ns.ip_batch(f"route del {p}" for p in left)

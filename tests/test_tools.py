@@ -10,7 +10,7 @@ import pytest
 
 from lib import bgp, monitor, packet, traffic, twin
 from lib.switch import TOP
-from scenario.__main__ import once_more, part, share
+from scenario.__main__ import part, share
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 
@@ -117,14 +117,3 @@ def test_parts_of_scenarios_are_all_of_them_once():
     for bad in ("0/3", "4/3", "x", "1"):
         with pytest.raises(ValueError):
             part(bad)
-
-
-def test_a_scenario_that_fails_alone_as_well_has_failed(capsys):
-    late, wrong = ("seed-7", 7), ("seed-8", 8)
-    results = [{"task": late, "failed": False}, {"task": wrong, "failed": True, "said": ["seed-8 FAILED"]}]
-    assert once_more(iter(results), 98, [late, wrong]) == (99, [wrong])
-    assert "passed alone: seed-7" in capsys.readouterr().out
-    # one in 50 may have wanted time, no more
-    assert once_more(iter(results[:1]), 48, [late]) == (48, [late])
-    assert "too many lanes" in capsys.readouterr().out
-    assert once_more(iter(results[1:]), 99, [wrong]) == (99, [wrong])

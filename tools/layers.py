@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FREE = {"bench", "abi/gen", "fuzz"}  # measure, generate or test; nothing uses them
+FREE = {"bench", "abi/gen", "fuzz", "tests/twin"}  # measure, generate or test; nothing uses them
 OWNED = {
     "netlink-packet-route": {"linux"},
     "netlink-packet-core": {"linux"},

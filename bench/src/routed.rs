@@ -148,6 +148,7 @@ impl Routed {
                     src: None,
                     prefsrc: None,
                     mtu: 0,
+                    other: 0,
                 })
             })
             .collect()

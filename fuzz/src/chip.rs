@@ -429,10 +429,14 @@ impl Chip {
                 .count();
             let trapped = out.cpu.len() - copies;
             assert!(trapped <= 1 && copies <= 1);
-            let fates =
-                usize::from(dropped) + trapped + usize::from(!out.tx.is_empty() || copies > 0);
+            // a redirect's copy is of what is routed, and what is routed may still be dropped by its port
+            let heard = out
+                .cpu
+                .iter()
+                .any(|c| c.0.flags & forwarded != 0 && c.0.reason != raw::TND_TRAP_REDIRECT);
+            let fates = usize::from(dropped) + trapped + usize::from(!out.tx.is_empty() || heard);
             assert_eq!(fates, 1, "{out:?}");
-            if copies > 0 && out.tx.is_empty() {
+            if heard && out.tx.is_empty() {
                 self.heard_only += segment::wire(bytes, &offload).packets;
             }
             let mut ports: Vec<u16> = out.tx.iter().map(|t| t.0).collect();

@@ -3,7 +3,8 @@
  * clsw inside: the device, its ports, and which file does what.
  *
  *   device.c   alloc, register, attach, recover, netns
- *   store.c    objects; drain.c their way to the backend; replay.c after an attach
+ *   store.c    objects; admit.c is there room for them; drain.c their way to the
+ *              backend; replay.c after an attach
  *   wait.c     busy loops, bounded
  *   rm.c       glue to resource/: pools, leases, refill kthread
  *   port/      netdevs, ethtool, packets up and down
@@ -100,9 +101,12 @@ struct clsw_device {
 	struct clsw_pool route_memory;	/* of objects of TND_CLS_ROUTE */
 	struct list_head dirty[TND_CLS_TRAP + 1];	/* put, by class */
 	struct list_head going[TND_CLS_TRAP + 1];	/* to delete, by class */
+	struct list_head waiting;	/* room for them can't be decided on yet: admit.c */
 	struct list_head failed;
 	struct list_head stuck;		/* deletes that the chip refused */
 	bool retry;			/* something was freed: failed ones try again */
+	bool news;			/* something was answered: waiting ones try again */
+	ktime_t wait_end;		/* of all that one put waits for; 0: nothing yet */
 	u32 in_flight;
 	u32 object_count;
 	struct task_struct *drainer;
@@ -114,6 +118,8 @@ struct clsw_device {
 	u32 posted_inline;		/* commands that a caller posted itself */
 	bool in_callback;		/* a watcher runs: nothing is flushed below it */
 	u8 resync;			/* enum clsw_resync */
+	u8 replay;			/* number of the last replay, never 0 */
+	u32 replay_left;		/* objects that it has yet to write */
 	bool veil;			/* a replay into an empty chip: see replay.c */
 	struct clsw_open *open;		/* drain.c: commands in flight by cookie */
 	struct clsw_open *open_free;
@@ -169,7 +175,7 @@ void clsw_store_init(struct clsw_device *cd);
 /* May sleep, after clsw_rm_start(): the table of objects, as large as the chip; 0 or -ENOMEM */
 int clsw_store_start(struct clsw_device *cd);
 void clsw_store_exit(struct clsw_device *cd);
-int clsw_drain_start(struct clsw_device *cd);
+int clsw_drain_start(struct clsw_device *cd);	/* drainer.c */
 void clsw_drain_stop(struct clsw_device *cd);
 int clsw_rm_start(struct clsw_device *cd);
 void clsw_rm_stop(struct clsw_device *cd);
@@ -192,6 +198,25 @@ void clsw_store_each(struct clsw_device *cd,
 		     void (*fn)(struct clsw_device *cd, struct clsw_obj *obj));
 void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_verdict *v);
 
+/* ---- admit.c; all locked ---- */
+/*
+ * Room for an object that has no ticket; fills its reason if refused: -ENOSPC,
+ * -EINVAL, -EIO. Waits only for callers that are owed a veto: for others 0, and
+ * obj->waits if it can't be decided on yet
+ */
+int clsw_admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *verdict);
+/* Members that a group of @body has more than before need room, too: the update's ticket */
+int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
+		      struct rm_verdict *verdict);
+/*
+ * For obj->op, about to be posted: room for what nobody was asked about, as in a
+ * replay, what aged, members of a group that was in flight
+ */
+void clsw_admit_late(struct clsw_device *cd, struct clsw_obj *obj);
+void clsw_ticket_cancel(struct clsw_device *cd, struct clsw_obj *obj);
+/* From the drainer: something was answered, so those that wait may be decided on */
+void clsw_admit_waiting(struct clsw_device *cd);
+
 /* ---- body.c ---- */
 union clsw_body {
 	struct tnd_route route;
@@ -212,8 +237,17 @@ bool clsw_routes_queued(struct clsw_device *cd);
 void clsw_drain_inline(struct clsw_device *cd);
 /* Locked: queues an object for what it needs; nothing if it needs nothing */
 void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj);
+/* Locked: its watcher hears of its state */
+void clsw_tell(struct clsw_device *cd, struct clsw_obj *obj);
+/* Locked: nothing is queued for the chip or out; some may wait for admission */
+bool clsw_drain_quiet(struct clsw_device *cd);
 /* Locked: reaps and posts once; how much was done */
 int clsw_drain_turn(struct clsw_device *cd);
+/* Locked, now and then: commands that nobody answers are lost, refused deletes go out again */
+void clsw_drain_look(struct clsw_device *cd);
+/* May sleep: commands in flight; 0 or -ENOMEM */
+int clsw_open_init(struct clsw_device *cd);
+void clsw_open_exit(struct clsw_device *cd);
 enum clsw_open_kind {
 	CLSW_OPEN_WRITE,
 	CLSW_OPEN_LEASE,
@@ -227,7 +261,7 @@ int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd
 		    const void *body, u32 size, u32 tag);
 /* Locked, busy: until @obj is settled (NULL: everything); 0, -ETIMEDOUT as wait.c says, -EIO */
 int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj);
-/* Locked: nothing is dirty or in flight */
+/* Locked: nothing is waiting, dirty or in flight */
 bool clsw_drain_settled(struct clsw_device *cd);
 /* Locked: what is in flight is void, the chip was attached anew */
 void clsw_drain_give_up(struct clsw_device *cd);
@@ -237,13 +271,21 @@ int clsw_settle(struct clsw_device *cd, unsigned int ms);
 int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode);
 /* May sleep: until a replay has swept the rest; 0, -ETIMEDOUT, -EIO */
 int clsw_replay_finish(struct clsw_device *cd, unsigned int ms);
+/* Locked: the replay need not wait for this one any more */
+static inline void clsw_replayed(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	if (obj->replay && obj->replay == cd->replay)
+		cd->replay_left--;
+	obj->replay = 0;
+}
 
 /* ---- wait.c: busy loops; all locked ---- */
 struct clsw_wait {
+	ktime_t began;
 	ktime_t last;		/* the last look */
 	u64 completed;		/* completions at that time */
-	u64 silent_ns;
-	u64 all_ns;
+	u64 silent_ns;		/* of looking, without any answer */
+	u64 looked_ns;
 	u32 looks;
 };
 
@@ -254,8 +296,9 @@ bool clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w);
 int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, const char *what);
 
 /* ---- rm.c: admission with all that a policy asks for; locked ---- */
+/* @wait: for what is out, if that decides; else -EAGAIN */
 int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req,
-		  struct rm_ticket *ticket, struct rm_verdict *verdict);
+		  struct rm_ticket *ticket, struct rm_verdict *verdict, bool wait);
 bool clsw_rm_lockstep(struct clsw_device *cd);
 /* Locked: a lease or release command (lease slot, or lease id) completed; NULL: lost */
 void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl);
@@ -285,6 +328,8 @@ struct clsw_port *clsw_port_of(const struct net_device *dev);	/* NULL: not ours 
 bool clsw_port_is(const struct net_device *dev);
 /* Locked: sends port->want to the store */
 int clsw_port_update(struct clsw_port *port);
+/* May sleep, RTNL: until the ports' own objects are applied, at most @ms; 0 or -ETIMEDOUT */
+int clsw_ports_settle(struct clsw_device *cd, unsigned int ms);
 /* Any context: after an attach: queues that had stopped go on, packets are looked for */
 void clsw_ports_resume(struct clsw_device *cd);
 

@@ -94,7 +94,7 @@ static void recover_work(struct work_struct *work)
 	int i, err = -EIO;
 
 	clsw_health_report(cd);
-	for (i = 0; i < RECOVER_TRIES && !cd->leaving; i++) {
+	for (i = 0; i < RECOVER_TRIES && !READ_ONCE(cd->leaving); i++) {
 		err = recover_once(cd);
 		if (!err)
 			break;
@@ -105,7 +105,7 @@ static void recover_work(struct work_struct *work)
 		clsw_ports_resume(cd);
 		clsw_l2_resync(cd);
 		dev_info(cd->parent, "recovered: %u objects replayed\n", cd->object_count);
-	} else if (!cd->leaving) {
+	} else if (!READ_ONCE(cd->leaving)) {
 		dev_err(cd->parent, "the chip does not come back (%d): devlink health recover tries again\n",
 			err);
 		set_state(cd, CLSW_DEV_GONE);
@@ -136,8 +136,8 @@ void clsw_trouble(struct clsw_device *cd, const char *why)
 	dev_warn(cd->parent, "trouble: %s\n", why);
 	/* who waits for a replay to end waits for nothing */
 	wake_up_all(&cd->idle_wait);
-	if (!cd->leaving)
-		queue_work(system_long_wq, &cd->recover_work);
+	/* while the device is registered: before and after, there is nothing to bring back */
+	queue_work(system_long_wq, &cd->recover_work);
 }
 EXPORT_SYMBOL_GPL(clsw_trouble);
 
@@ -163,6 +163,8 @@ struct clsw_device *clsw_device_alloc(const struct clsw_backend *backend, struct
 	INIT_LIST_HEAD(&cd->holds);
 	INIT_LIST_HEAD(&cd->dumps);
 	INIT_WORK(&cd->recover_work, recover_work);
+	/* until everything that it touches is there; disabled, it can't be queued either */
+	disable_work(&cd->recover_work);
 	return cd;
 }
 EXPORT_SYMBOL_GPL(clsw_device_alloc);
@@ -210,6 +212,10 @@ int clsw_device_register(struct clsw_device *cd)
 	devlink_register(cd->devlink);
 	clsw_health_live(cd, true);
 	clsw_genl_add(cd);
+	enable_work(&cd->recover_work);
+	/* trouble that came meanwhile */
+	if (!clsw_up(cd))
+		queue_work(system_long_wq, &cd->recover_work);
 	dev_info(cd->parent, "%s: %u ports\n", cd->backend->name, cd->port_count);
 	return 0;
 
@@ -235,11 +241,12 @@ EXPORT_SYMBOL_GPL(clsw_device_register);
 
 void clsw_device_unregister(struct clsw_device *cd)
 {
-	cd->leaving = true;
+	WRITE_ONCE(cd->leaving, true);
+	/* whoever is in trouble from here on, be it with what is told to go, stays there */
+	disable_work_sync(&cd->recover_work);
 	clsw_genl_remove(cd);
 	clsw_health_live(cd, false);
 	devlink_unregister(cd->devlink);
-	cancel_work_sync(&cd->recover_work);
 	clsw_l3_exit(cd);
 	clsw_l2_exit(cd);
 	devl_lock(cd->devlink);
@@ -251,7 +258,6 @@ void clsw_device_unregister(struct clsw_device *cd)
 		clsw_settle(cd, CLSW_LOST_MS);
 	clsw_drain_stop(cd);
 	cd->backend->device->detach(cd);
-	cancel_work_sync(&cd->recover_work);
 	clsw_rm_stop(cd);
 	clsw_store_exit(cd);
 }

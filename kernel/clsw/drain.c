@@ -4,6 +4,8 @@
  *
  *   dirty[class]   VLAN, PORT, MEMBER, VRF, RIF, NEXTHOP, NHG, NEIGH, FDB, ROUTE   --> BULK queue
  *   going[class]   the same backwards, when nothing is dirty                   --> BULK queue
+ *                  (MEMBERs go before new ones come: nothing refers to them)
+ *   waiting        room can't be decided on yet (admit.c)                      --> dirty
  *                                                                                    |
  *   open[cookie]   <---------------------------- clsw_complete() --------------------+
  *
@@ -11,19 +13,15 @@
  * posted later. An object has at most one command out; what changes meanwhile
  * is coalesced and looked at again when that one completes.
  *
- * A thread does it, in bursts under clsw_lock(). Who needs the answer now (a
- * policy that writes before it answers) does the same turns itself.
+ * A thread does it (drainer.c), in bursts under clsw_lock(). Who needs the answer
+ * now (a policy that writes before it answers) does the same turns itself.
  */
-#include <linux/slab.h>
-
 #include "core.h"
+#include "open.h"
 
-#define OPEN_MAX	2048	/* commands in flight */
-#define OPEN_RESERVE	64	/* of these not for writes: leases come through */
 #define BURST		64	/* commands posted per turn */
 #define INLINE		32	/* ... by who has queued something */
 #define WINDOW		256	/* writes in flight: what waits in the store can still be sorted */
-#define NAP		max(HZ / 64, 1)
 #define REAP_AT		64	/* so many in flight: who queues reaps, too */
 #define REAP		256	/* completions per turn */
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
@@ -47,57 +45,6 @@ static u32 place_bit(u8 cls)
 	return BIT(place[cls]);
 }
 
-/**
- * struct clsw_open - a command in flight
- * @next: the next free one, if it is free
- * @obj: WRITE; NULL once the command was given up
- * @since: jiffies when posted
- * @tag: lease slot, lease id
- * @gen: makes cookies of earlier use void
- * @kind: enum clsw_open_kind
- * @used: it is in flight
- */
-struct clsw_open {
-	struct clsw_open *next;
-	struct clsw_obj *obj;
-	unsigned long since;
-	u32 tag;
-	u32 gen;
-	u8 kind;
-	bool used;
-};
-
-static __le64 cookie_of(struct clsw_device *cd, const struct clsw_open *open)
-{
-	return cpu_to_le64((u64)open->gen << 32 | (u32)(open - cd->open));
-}
-
-static struct clsw_open *open_get(struct clsw_device *cd, u8 kind)
-{
-	struct clsw_open *open = cd->open_free;
-
-	if (!open ||
-	    (kind == CLSW_OPEN_WRITE && cd->in_flight >= OPEN_MAX - OPEN_RESERVE))
-		return NULL;
-	cd->open_free = open->next;
-	open->kind = kind;
-	open->since = jiffies;
-	open->obj = NULL;
-	open->used = true;
-	cd->in_flight++;
-	return open;
-}
-
-static void open_put(struct clsw_device *cd, struct clsw_open *open)
-{
-	open->gen++;
-	open->obj = NULL;
-	open->used = false;
-	open->next = cd->open_free;
-	cd->open_free = open;
-	cd->in_flight--;
-}
-
 void clsw_drain_kick(struct clsw_device *cd)
 {
 	/* paired with the waiter's look at it: a wake-up costs more than a read */
@@ -115,7 +62,11 @@ EXPORT_SYMBOL_GPL(clsw_wake);
 
 void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	if (obj->in_flight)
+	/* who has it pinned queues it, or lets it go */
+	if (obj->in_flight || obj->pinned)
+		return;
+	/* nothing to write: it is as it should be, or a trap until what it needs is there */
+	if (obj->wanted && obj->state == CLSW_OBJ_SYNCED)
 		return;
 	/* nothing to delete; or always there, and stays as it is until somebody says otherwise */
 	if (!obj->wanted && ((!obj->written && !obj->doubt) || clsw_class_fixed(obj->key.cls))) {
@@ -124,6 +75,8 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 	}
 	if (obj->wanted && obj->state == CLSW_OBJ_FAILED && !obj->doubt)
 		list_move_tail(&obj->work, &cd->failed);
+	else if (obj->wanted && obj->waits)
+		list_move_tail(&obj->work, &cd->waiting);
 	else if (obj->wanted)
 		list_move_tail(&obj->work, &cd->dirty[obj->key.cls]);
 	else
@@ -136,7 +89,7 @@ void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	lockdep_assert_held(&cd->lock);
 	if (obj->state != CLSW_OBJ_NEW || !obj->wanted || obj->in_flight || obj->doubt ||
-	    list_empty(&obj->work))
+	    obj->waits || list_empty(&obj->work))
 		return;
 	list_move(&obj->work, &cd->dirty[obj->key.cls]);
 	cd->dirty_bits |= place_bit(obj->key.cls);
@@ -159,8 +112,6 @@ static void release_req(struct clsw_device *cd, const struct clsw_obj *obj, stru
 /* The command that an object needs next */
 static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd *cmd)
 {
-	struct rm_verdict verdict;
-	struct rm_req req;
 	u32 lease;
 
 	if (obj->doubt || !obj->wanted) {
@@ -168,14 +119,10 @@ static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd
 		cmd->flags = cpu_to_le32(TND_CMD_IDEMPOTENT);
 	} else if (obj->written) {
 		obj->op = TND_OP_UPDATE;
+		clsw_admit_late(cd, obj);
 	} else {
 		obj->op = TND_OP_CREATE;
-		if (obj->needs_rm && !rm_ticket_open(&obj->ticket)) {
-			/* a replay, or what aged: nobody can be told no any more */
-			clsw_obj_req(cd, obj, &req);
-			req.flags |= RM_REQ_BEST_EFFORT;
-			rm_admit(cd->rm, &req, &obj->ticket, &verdict);
-		}
+		clsw_admit_late(cd, obj);
 		lease = rm_ticket_lease(cd->rm, &obj->ticket);
 		if (lease) {
 			cmd->flags = cpu_to_le32(TND_CMD_LEASE);
@@ -185,31 +132,34 @@ static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd
 	cmd->op = cpu_to_le16(obj->op);
 }
 
+/* 1; -EAGAIN, -ENODEV: not now; -E2BIG and others: never */
 static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	const void *body = obj->body;
 	union clsw_body copy;
 	struct clsw_open *open;
 	struct tnd_cmd cmd;
-	bool degraded = false;
+	bool degraded = false, admitted = rm_ticket_open(&obj->ticket);
 	struct rm_req req;
 	int err;
 
 	/* the body goes beside it */
 	memset(&cmd, 0, offsetof(struct tnd_cmd, body));
 	next_op(cd, obj, &cmd);
-	open = open_get(cd, CLSW_OPEN_WRITE);
-	if (!open)
-		return -EAGAIN;
+	open = clsw_open_get(cd, CLSW_OPEN_WRITE);
+	if (!open) {
+		err = -EAGAIN;
+		goto not_now;
+	}
 	if (obj->op != TND_OP_DELETE)
 		body = clsw_body_of(cd, obj, &copy, &degraded);
 	cmd.cls = cpu_to_le16(obj->key.cls);
-	cmd.cookie = cookie_of(cd, open);
+	cmd.cookie = clsw_open_cookie(cd, open);
 	cmd.body_size = cpu_to_le32(obj->size);
 	err = cd->backend->table->post(cd, CLSW_Q_BULK, &cmd, body);
 	if (err) {
-		open_put(cd, open);
-		return err;
+		clsw_open_put(cd, open);
+		goto not_now;
 	}
 	cd->count.posted++;
 	open->obj = obj;
@@ -233,6 +183,12 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 		rm_release_begin(cd->rm, &req);
 	}
 	return 1;
+
+not_now:
+	/* what nobody was told of is asked for when it is its turn again */
+	if (!admitted)
+		clsw_ticket_cancel(cd, obj);
+	return err;
 }
 
 int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
@@ -243,15 +199,15 @@ int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd
 	int err;
 
 	lockdep_assert_held(&cd->lock);
-	open = open_get(cd, kind);
+	open = clsw_open_get(cd, kind);
 	if (!open)
 		return -EAGAIN;
 	open->tag = tag;
-	cmd->cookie = cookie_of(cd, open);
+	cmd->cookie = clsw_open_cookie(cd, open);
 	cmd->body_size = cpu_to_le32(size);
 	err = cd->backend->table->post(cd, q, cmd, body);
 	if (err) {
-		open_put(cd, open);
+		clsw_open_put(cd, open);
 		return err;
 	}
 	cd->count.posted++;
@@ -259,7 +215,7 @@ int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd
 	return 0;
 }
 
-static void tell(struct clsw_device *cd, struct clsw_obj *obj)
+void clsw_tell(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	bool was = cd->in_callback;
 
@@ -331,6 +287,9 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		} else if (obj->sent_units < obj->hw_units) {
 			req.units = obj->hw_units - obj->sent_units;
 			rm_release_done(cd->rm, &req, cpl);
+		} else if (obj->sent_units > obj->hw_units) {
+			/* nothing was admitted for it: what it took counts all the same */
+			rm_note(cd->rm, cpl);
 		}
 	}
 	switch (status) {
@@ -375,11 +334,23 @@ static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		cd->retry = true;
 		return;
 	}
+	/* wanted again meanwhile, and still there: it needs no room */
+	if (!obj->doubt) {
+		clsw_ticket_cancel(cd, obj);
+		obj->waits = false;
+	}
+	if (obj->wanted && !obj->doubt) {
+		obj->state = CLSW_OBJ_STALE;
+		obj->again = true;
+		return;
+	}
 	/*
 	 * Refused: something still refers to it, or the write failed. Again, but
-	 * not at once: look_for_lost() has a pace.
+	 * not at once: clsw_drain_look() has a pace. What the chip still refers to
+	 * of it may go only with the sweep at a replay's end: that doesn't wait.
 	 */
 	obj->again = false;
+	clsw_replayed(cd, obj);
 	list_move_tail(&obj->work, &cd->stuck);
 }
 
@@ -402,7 +373,7 @@ static bool plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
 		return false;
 	obj->written = true;
 	obj->state = CLSW_OBJ_SYNCED;
-	tell(cd, obj);
+	clsw_tell(cd, obj);
 	cd->retry = true;
 	if (unlikely(obj->again || !obj->wanted)) {
 		obj->again = false;
@@ -416,6 +387,9 @@ static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struc
 	u8 was = obj->state;
 
 	obj->in_flight = false;
+	cd->news = true;
+	if (!cpl->status)
+		clsw_replayed(cd, obj);
 	if (plainly_created(cd, obj, cpl))
 		return;
 	switch (obj->op) {
@@ -431,11 +405,13 @@ static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struc
 			clsw_drain_queue(cd, obj);
 		return;
 	}
+	if (obj->state == CLSW_OBJ_FAILED)
+		clsw_replayed(cd, obj);
 	if (obj->wanted && (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED)) {
 		/* traps in its place until what it refers to can be written */
 		if (obj->state == CLSW_OBJ_FAILED || obj->degraded)
 			list_move_tail(&obj->work, &cd->failed);
-		tell(cd, obj);
+		clsw_tell(cd, obj);
 		/* what could not be written for want of it may be, now */
 		if (obj->state == CLSW_OBJ_SYNCED &&
 		    (was == CLSW_OBJ_FAILED || obj->op == TND_OP_CREATE))
@@ -457,7 +433,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 	u8 kind;
 
 	lockdep_assert_held(&cd->lock);
-	if (index >= OPEN_MAX)
+	if (index >= CLSW_OPEN_MAX)
 		return;
 	open = &cd->open[index];
 	if (!open->used || open->gen != upper_32_bits(cookie))
@@ -465,7 +441,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 	obj = open->obj;
 	kind = open->kind;
 	tag = open->tag;
-	open_put(cd, open);
+	clsw_open_put(cd, open);
 	cd->count.completed++;
 	cd->lost_burst = 0;
 	switch (kind) {
@@ -474,12 +450,15 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 			write_done(cd, obj, cpl);
 		break;
 	case CLSW_OPEN_LEASE:
+		cd->news = true;
 		clsw_rm_leased(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_RELEASE:
+		cd->news = true;
 		clsw_rm_released(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_LOST:
+		cd->news = true;
 		clsw_rm_lost_released(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_RESYNC:
@@ -499,9 +478,10 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 	u8 kind = open->kind;
 	u32 tag = open->tag;
 
-	open_put(cd, open);
+	clsw_open_put(cd, open);
 	cd->count.lost++;
 	cd->lost_burst++;
+	cd->news = true;
 	if (kind == CLSW_OPEN_LEASE) {
 		clsw_rm_leased(cd, tag, NULL);
 		return;
@@ -514,6 +494,9 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 		clsw_rm_lost_released(cd, tag, NULL);
 		return;
 	}
+	/* asked once more: nothing is written until the sweep is over */
+	if (kind == CLSW_OPEN_RESYNC && cd->resync == CLSW_RESYNC_ENDS)
+		cd->resync = CLSW_RESYNC_RUNS;
 	if (!obj)
 		return;
 	obj->in_flight = false;
@@ -548,7 +531,7 @@ static void look_for_lost(struct clsw_device *cd)
 
 	if (!cd->in_flight)
 		return;
-	for (open = cd->open; open < cd->open + OPEN_MAX; open++)
+	for (open = cd->open; open < cd->open + CLSW_OPEN_MAX; open++)
 		if (open->used && !time_before(jiffies, open->since + limit))
 			lose(cd, open);
 	if (cd->lost_burst >= LOST_BURST)
@@ -563,6 +546,10 @@ static struct clsw_obj *next_dirty(struct clsw_device *cd)
 
 	for (; bits; bits &= bits - 1) {
 		at = __ffs(bits);
+		/* a port's entries for all VLANs and for one exclude each other */
+		list = &cd->going[TND_CLS_VLAN_MEMBER];
+		if (order[at] == TND_CLS_VLAN_MEMBER && !list_empty(list))
+			return list_first_entry(list, struct clsw_obj, work);
 		list = &cd->dirty[order[at]];
 		if (!list_empty(list))
 			return list_first_entry(list, struct clsw_obj, work);
@@ -585,7 +572,7 @@ static int resync_turn(struct clsw_device *cd)
 
 	if (cd->resync == CLSW_RESYNC_BEGIN)
 		cmd.op = cpu_to_le16(TND_OP_BEGIN_RESYNC);
-	else if (cd->resync == CLSW_RESYNC_RUNS && !cd->in_flight && !next_dirty(cd))
+	else if (cd->resync == CLSW_RESYNC_RUNS && !cd->replay_left)
 		cmd.op = cpu_to_le16(TND_OP_END_RESYNC);
 	else
 		return 0;
@@ -595,19 +582,42 @@ static int resync_turn(struct clsw_device *cd)
 	return 1;
 }
 
+/* The backend will never take it: as if the chip had refused it, and others have their turn */
+static void unpostable(struct clsw_device *cd, struct clsw_obj *obj, int err)
+{
+	clsw_ticket_cancel(cd, obj);
+	clsw_replayed(cd, obj);
+	if (!obj->wanted || obj->doubt) {
+		/* a delete: it stays in hardware until somebody takes it */
+		list_move_tail(&obj->work, &cd->stuck);
+		return;
+	}
+	refused(cd, obj, err == -E2BIG ? CLSW_ST_TOO_LONG : TND_ST_INVALID, NULL);
+	list_move_tail(&obj->work, &cd->failed);
+	clsw_tell(cd, obj);
+}
+
 /* How many were posted, at most @budget; negative: something is left that can't be now */
 static int post_dirty(struct clsw_device *cd, int budget)
 {
 	struct clsw_obj *obj;
 	int posted = 0, err = 0;
 
+	/* from the end of a replay until everything is counted nothing is written: see replay.c */
+	if (cd->resync > CLSW_RESYNC_RUNS)
+		return 0;
 	while (posted < budget && cd->in_flight < WINDOW) {
 		obj = next_dirty(cd);
 		if (!obj)
 			break;
 		err = post_obj(cd, obj);
-		if (err < 0)
+		if (err == -EAGAIN || err == -ENODEV)
 			break;
+		if (err < 0) {
+			unpostable(cd, obj, err);
+			budget--;
+			continue;
+		}
 		posted++;
 	}
 	if (posted)
@@ -638,7 +648,8 @@ void clsw_drain_inline(struct clsw_device *cd)
 		cd->posted_inline += posted;
 	/* a completion's watchers may have queued more */
 	cd->drain_due = false;
-	if ((cd->dirty_bits && cd->in_flight < WINDOW) || (cd->retry && !list_empty(&cd->failed)))
+	if ((cd->dirty_bits && cd->in_flight < WINDOW) ||
+	    (cd->retry && !list_empty(&cd->failed)) || !list_empty(&cd->waiting))
 		clsw_drain_kick(cd);
 }
 
@@ -660,14 +671,20 @@ int clsw_drain_turn(struct clsw_device *cd)
 	}
 	if (!cd->resync)
 		done += clsw_rm_refill(cd);
+	clsw_admit_waiting(cd);
 	cd->drain_due = false;
 	posted = max(post_dirty(cd, BURST), 0);
 	return done + posted;
 }
 
-bool clsw_drain_settled(struct clsw_device *cd)
+bool clsw_drain_quiet(struct clsw_device *cd)
 {
 	return !cd->in_flight && !next_dirty(cd);
+}
+
+bool clsw_drain_settled(struct clsw_device *cd)
+{
+	return clsw_drain_quiet(cd) && list_empty(&cd->waiting);
 }
 
 static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)
@@ -704,91 +721,8 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	}
 }
 
-/* What is in flight is void: the chip was attached anew */
-void clsw_drain_give_up(struct clsw_device *cd)
+void clsw_drain_look(struct clsw_device *cd)
 {
-	struct clsw_open *open;
-
-	for (open = cd->open; open && open < cd->open + OPEN_MAX; open++)
-		if (open->used)
-			open_put(cd, open);
-}
-
-/*
- * Callers post by themselves, and reap what they find: while they do, an
- * interrupt for every completion would only cost. The thread looks now and then:
- * each look costs as many steps as twenty completions.
- */
-static bool nap(struct clsw_device *cd, u32 *seen, unsigned long *slept)
-{
-	bool busy = cd->posted_inline != *seen && time_before(jiffies, *slept + NAP + 1);
-
-	*seen = cd->posted_inline;
-	*slept = jiffies;
-	return busy;
-}
-
-static int drainer(void *arg)
-{
-	struct clsw_device *cd = arg;
-	unsigned long looked = jiffies, slept = jiffies;
-	u32 seen = 0;
-
-	while (!kthread_should_stop()) {
-		bool naps = false;
-		int done;
-
-		WRITE_ONCE(cd->drain_wake, false);
-		do {
-			clsw_lock(cd);
-			done = clsw_drain_turn(cd);
-			if (time_after(jiffies, looked + HZ / 4)) {
-				looked = jiffies;
-				if (clsw_up(cd)) {
-					look_for_lost(cd);
-					unstick(cd);
-				}
-			}
-			if (!done && clsw_up(cd)) {
-				naps = nap(cd, &seen, &slept);
-				if (!naps)
-					done = cd->backend->table->want_irq(cd);
-			}
-			clsw_unlock(cd);
-			cond_resched();
-		} while (done && !kthread_should_stop());
-		wait_event_interruptible_timeout(cd->drain_wait,
-						 READ_ONCE(cd->drain_wake) || kthread_should_stop(),
-						 naps ? NAP : HZ / 4);
-	}
-	return 0;
-}
-
-int clsw_drain_start(struct clsw_device *cd)
-{
-	int i;
-
-	cd->open = kvcalloc(OPEN_MAX, sizeof(*cd->open), GFP_KERNEL);
-	if (!cd->open)
-		return -ENOMEM;
-	for (i = 0; i < OPEN_MAX; i++)
-		cd->open[i].next = i + 1 < OPEN_MAX ? &cd->open[i + 1] : NULL;
-	cd->open_free = cd->open;
-	cd->drainer = kthread_run(drainer, cd, "clsw-drain");
-	if (IS_ERR(cd->drainer)) {
-		int err = PTR_ERR(cd->drainer);
-
-		cd->drainer = NULL;
-		kvfree(cd->open);
-		return err;
-	}
-	return 0;
-}
-
-void clsw_drain_stop(struct clsw_device *cd)
-{
-	kthread_stop(cd->drainer);
-	cd->drainer = NULL;
-	kvfree(cd->open);
-	cd->open = NULL;
+	look_for_lost(cd);
+	unstick(cd);
 }

@@ -5,6 +5,12 @@
  *   clsw_replay()   BEGIN --> RUNS: every object CREATEd --> ENDS: END_RESYNC --> COUNT
  *   clsw_replay_finish() waits for COUNT, reads the pools once more --> NONE
  *
+ * ENDS is due when every object that was there at the beginning is written, or
+ * refused: what is put meanwhile goes on being written before, and would keep it
+ * off for ever. From ENDS on until the pools are read nothing is written, so
+ * that they can be: what is put then waits in the store, for as long as a sweep
+ * takes.
+ *
  * Until then everything is admitted as best effort: the kernel has it already.
  *
  * A chip that begins empty would answer from half a table: a wider route for a
@@ -19,61 +25,65 @@
 /* The chip was attached: what it has is not known, everything is written anew */
 static void forget(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	struct rm_req req;
-
-	if (rm_ticket_open(&obj->ticket)) {
-		/* void already, or taken since the attach */
-		clsw_obj_req(cd, obj, &req);
-		rm_cancel(cd->rm, &req, &obj->ticket);
-	}
+	/* void already, or taken since the attach */
+	clsw_ticket_cancel(cd, obj);
 	memset(&obj->ticket, 0, sizeof(obj->ticket));
 	obj->in_flight = false;
 	obj->again = false;
 	obj->doubt = false;
 	obj->written = clsw_class_fixed(obj->key.cls);
+	obj->waits = false;
 	obj->hw_units = 0;
-	if (obj->wanted)
+	if (obj->wanted) {
 		obj->state = CLSW_OBJ_NEW;
+		obj->replay = cd->replay;
+		cd->replay_left++;
+	}
 	list_del_init(&obj->work);
 	clsw_drain_queue(cd, obj);
 }
 
-/* Every pool as the chip has it; leases and tickets of before are void */
-static int recount(struct clsw_device *cd, bool cold, bool quiet_only)
+static bool nothing_out(struct clsw_device *cd)
+{
+	bool yes;
+
+	clsw_lock(cd);
+	yes = !cd->in_flight || !clsw_up(cd);
+	clsw_unlock(cd);
+	return yes;
+}
+
+/*
+ * Every pool as the chip has it. @swept: at the end of a replay, when objects are
+ * counted by class already; else leases and tickets of before are void
+ */
+static int recount(struct clsw_device *cd, bool cold, bool swept)
 {
 	struct tnd_pool *pools;
-	int i, count = -EAGAIN;
-	u64 posted;
+	int count;
 
 	pools = kcalloc(RM_MAX_POOLS, sizeof(*pools), GFP_KERNEL);
 	if (!pools)
 		return -ENOMEM;
-	for (i = 0; i < 20; i++) {
+	/* what was lost is noticed within that time */
+	if (swept && !wait_event_timeout(cd->idle_wait, nothing_out(cd),
+					 msecs_to_jiffies(2 * CLSW_LOST_MS))) {
+		kfree(pools);
+		return -ETIMEDOUT;
+	}
+	count = clsw_rm_read_pools(cd, pools);
+	if (count >= 0) {
 		clsw_lock(cd);
-		posted = cd->count.posted;
-		clsw_unlock(cd);
-		count = clsw_rm_read_pools(cd, pools);
-		if (count < 0)
-			break;
-		clsw_lock(cd);
-		if (!quiet_only || (posted == cd->count.posted && clsw_drain_settled(cd))) {
-			/* after the sweep: objects are counted by class already */
-			if (quiet_only) {
-				rm_reconcile(cd->rm, pools, count);
-			} else {
-				rm_restart(cd->rm, pools, count, cold);
-				memset(cd->ask_open, 0, RM_MAX_LEASES * sizeof(*cd->ask_open));
-			}
-			clsw_unlock(cd);
-			count = 0;
-			break;
+		if (swept) {
+			rm_reconcile(cd->rm, pools, count);
+		} else {
+			rm_restart(cd->rm, pools, count, cold);
+			memset(cd->ask_open, 0, RM_MAX_LEASES * sizeof(*cd->ask_open));
 		}
 		clsw_unlock(cd);
-		count = -EAGAIN;
-		clsw_settle(cd, 1000);
 	}
 	kfree(pools);
-	return count;
+	return min(count, 0);
 }
 
 /* Locked, after rm_restart() */
@@ -105,6 +115,9 @@ int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
 	clsw_drain_give_up(cd);
 	cd->lost_burst = 0;
 	cd->resync = CLSW_RESYNC_BEGIN;
+	/* objects of an earlier one are told by its number */
+	cd->replay = cd->replay == U8_MAX ? 1 : cd->replay + 1;
+	cd->replay_left = 0;
 	cd->count.replays++;
 	clsw_unlock(cd);
 

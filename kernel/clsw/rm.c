@@ -137,7 +137,7 @@ static int gave_up(struct clsw_device *cd, const char *what, int err)
 }
 
 int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ticket *ticket,
-		  struct rm_verdict *verdict)
+		  struct rm_verdict *verdict, bool wait)
 {
 	int round, err;
 
@@ -163,6 +163,10 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 				return gave_up(cd, "a lease", err);
 			break;
 		case RM_WAIT:
+			/* what it waits for is given back by the drainer */
+			clsw_drain_kick(cd);
+			if (!wait)
+				return -EAGAIN;
 			/* what is outstanding decides; a watcher's turn can't wait for itself */
 			if (cd->in_callback)
 				return gave_up(cd, "a watcher can't wait for others", -EBUSY);
@@ -216,6 +220,7 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 	int err;
 
 	clsw_lock(cd);
+	cd->wait_end = 0;
 	if (!clsw_up(cd) || cd->resync) {
 		clsw_unlock(cd);
 		return -EAGAIN;

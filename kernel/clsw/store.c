@@ -214,63 +214,13 @@ int clsw_obj_reason(struct clsw_device *cd, const struct clsw_obj *obj, char *bu
 				 classes[obj->key.cls].name);
 	case CLSW_ST_SILENT:
 		return scnprintf(buf, size, "%s", silent);
+	case CLSW_ST_TOO_LONG:
+		return scnprintf(buf, size, "the chip takes no %s as large as this (%u bytes)",
+				 classes[obj->key.cls].name, obj->size);
 	default:
 		return scnprintf(buf, size, "the chip refused the %s (status %u)",
 				 classes[obj->key.cls].name, r->status);
 	}
-}
-
-/* Admission for an object that has no ticket; fills its reason if refused */
-static int admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *verdict)
-{
-	struct rm_req req;
-	int err;
-
-	verdict->sync = false;
-	if (!obj->needs_rm || rm_ticket_open(&obj->ticket))
-		return 0;
-	clsw_obj_req(cd, obj, &req);
-	err = clsw_rm_admit(cd, &req, &obj->ticket, verdict);
-	if (err == -ENOSPC)
-		clsw_reason_set(&obj->reason,
-				verdict->bucket ? TND_ST_BUCKET_FULL : TND_ST_TABLE_FULL, verdict);
-	else if (err)
-		clsw_reason_set(&obj->reason,
-				err == -EINVAL ? TND_ST_INVALID : CLSW_ST_SILENT, NULL);
-	return err;
-}
-
-/* Members that a group has more than before need room, too: the update's ticket */
-static int admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
-			struct rm_verdict *verdict)
-{
-	int more = le16_to_cpu(((const struct tnd_nhg *)body)->count);
-	struct rm_req req;
-	int err;
-
-	if (obj->in_flight) {
-		err = clsw_flush_obj(cd, obj);
-		if (err)
-			return err;
-	}
-	clsw_obj_req(cd, obj, &req);
-	req.flags |= RM_REQ_MEMBERS;
-	if (rm_ticket_open(&obj->ticket)) {
-		req.units = obj->sent_units;
-		rm_cancel(cd->rm, &req, &obj->ticket);
-	}
-	more -= obj->hw_units;
-	if (more <= 0)
-		return 0;
-	req.units = more;
-	err = clsw_rm_admit(cd, &req, &obj->ticket, verdict);
-	obj->sent_units = err ? 0 : more;
-	if (err == -ENOSPC)
-		clsw_reason_set(&obj->reason, TND_ST_TABLE_FULL, verdict);
-	else if (err)
-		clsw_reason_set(&obj->reason,
-				err == -EINVAL ? TND_ST_INVALID : CLSW_ST_SILENT, NULL);
-	return err;
 }
 
 /* The first field is struct_size, which the store fills in */
@@ -300,7 +250,7 @@ static int admit_again(struct clsw_device *cd, struct clsw_obj *obj, const void 
 		was = nhg->count;
 		nhg->count = ((const struct tnd_nhg *)body)->count;
 	}
-	err = admit(cd, obj, verdict);
+	err = clsw_admit(cd, obj, verdict);
 	if (err && obj->key.cls == TND_CLS_NHG)
 		nhg->count = was;
 	return err;
@@ -310,18 +260,24 @@ static int admit_again(struct clsw_device *cd, struct clsw_obj *obj, const void 
 static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body, u32 size,
 		  struct rm_verdict *verdict)
 {
+	bool waits = obj->waits;
 	int err = 0;
 
 	verdict->sync = false;
 	if (same_body(obj, body, size) && obj->state != CLSW_OBJ_FAILED)
 		return 0;
 	if (obj->key.cls == TND_CLS_NHG && (obj->written || obj->in_flight))
-		err = admit_growth(cd, obj, body, verdict);
+		err = clsw_admit_growth(cd, obj, body, verdict);
 	else if (!obj->written && !obj->in_flight)
 		err = admit_again(cd, obj, body, verdict);
-	if (err && !(obj->flags & CLSW_PUT_MUST))
+	if (err && !(obj->flags & CLSW_PUT_MUST)) {
+		/* what it was is not decided on by this no */
+		obj->waits = waits;
 		return err;
+	}
 	set_body(obj, body, size);
+	/* what was waited for may have had it dropped */
+	obj->wanted = true;
 	if (!obj->written && !obj->in_flight)
 		obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
 	else if (obj->state != CLSW_OBJ_NEW)
@@ -368,12 +324,8 @@ static void free_memory(struct clsw_device *cd, struct clsw_obj *obj)
 
 void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	if (rm_ticket_open(&obj->ticket)) {
-		struct rm_req req;
-
-		clsw_obj_req(cd, obj, &req);
-		rm_cancel(cd->rm, &req, &obj->ticket);
-	}
+	clsw_ticket_cancel(cd, obj);
+	clsw_replayed(cd, obj);
 	list_del_init(&obj->work);
 	hlist_del(&obj->node);
 	if (cd->target == obj)
@@ -386,6 +338,12 @@ static void why(struct clsw_device *cd, const struct clsw_obj *obj, char *text)
 {
 	if (text && !clsw_obj_reason(cd, obj, text, CLSW_TEXT))
 		strscpy(text, silent, CLSW_TEXT);
+}
+
+/* It is in hardware, and nothing that is out takes it away */
+static bool stays(const struct clsw_obj *obj)
+{
+	return obj->written && !obj->doubt && !(obj->in_flight && obj->op == TND_OP_DELETE);
 }
 
 int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 flags,
@@ -401,6 +359,9 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 
 	verdict.sync = false;
 	lockdep_assert_held(&cd->lock);
+	/* all that this put waits for has one bound; a watcher's waits are its caller's */
+	if (!cd->in_callback)
+		cd->wait_end = 0;
 	if (READ_ONCE(cd->trap_when_full) &&
 	    (cls == TND_CLS_ROUTE || cls == TND_CLS_NEXTHOP || cls == TND_CLS_NHG))
 		flags |= CLSW_PUT_MUST;
@@ -432,16 +393,20 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 		/* new, or on its way out: what is not in hardware needs room again */
 		obj->flags = flags;
 		set_body(obj, body, size);
-		if (!obj->written || obj->in_flight || obj->doubt) {
-			err = admit(cd, obj, &verdict);
+		obj->state = CLSW_OBJ_STALE;
+		if (!stays(obj)) {
+			err = clsw_admit(cd, obj, &verdict);
 			if (err && !(flags & CLSW_PUT_MUST))
 				goto refused;
-			obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
-			if (obj->in_flight)
-				obj->again = true;
-		} else {
-			obj->state = CLSW_OBJ_STALE;
+			if (!stays(obj)) {
+				obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
+			} else {	/* a delete that was waited for was refused */
+				obj->waits = false;
+				clsw_ticket_cancel(cd, obj);
+			}
 		}
+		if (obj->in_flight)
+			obj->again = true;
 		obj->wanted = true;
 		obj->forced = flags & CLSW_PUT_TRAP;
 	}
@@ -450,7 +415,12 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	if (obj->state != CLSW_OBJ_FAILED)
 		memset(&obj->reason, 0, sizeof(obj->reason));
 	clsw_drain_queue(cd, obj);
-	if ((verdict.sync || clsw_rm_lockstep(cd)) && !cd->in_callback && clsw_up(cd)) {
+	/*
+	 * Nobody is told no during a replay, nor who is owed no veto: they don't wait for what is
+	 * queued before it, but where a policy writes before it answers
+	 */
+	if (((verdict.sync && !(flags & CLSW_PUT_MUST)) || clsw_rm_lockstep(cd)) && !obj->waits &&
+	    !cd->in_callback && clsw_up(cd) && !cd->resync) {
 		err = clsw_flush_obj(cd, obj);
 		/* what stands stays: its new body is written as soon as the chip answers */
 		if (fresh && !(flags & CLSW_PUT_MUST) && (err || obj->state == CLSW_OBJ_FAILED)) {
@@ -471,6 +441,8 @@ refused:
 	memset(&obj->reason, 0, sizeof(obj->reason));
 	if (made)
 		clsw_obj_free(cd, obj);
+	else
+		clsw_drain_queue(cd, obj);	/* what was waited for may have been its own */
 	return err;
 }
 
@@ -483,12 +455,9 @@ void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj)
 	obj->watch = NULL;
 	obj->owner = NULL;
 	obj->forced = false;
-	if (rm_ticket_open(&obj->ticket) && !obj->in_flight && !obj->doubt) {
-		struct rm_req req;
-
-		clsw_obj_req(cd, obj, &req);
-		rm_cancel(cd->rm, &req, &obj->ticket);
-	}
+	obj->waits = false;
+	if (!obj->in_flight && !obj->doubt)
+		clsw_ticket_cancel(cd, obj);
 	obj->state = CLSW_OBJ_GOING;
 	if (obj->in_flight)
 		obj->again = true;
@@ -562,27 +531,6 @@ void clsw_touch(struct clsw_device *cd, struct clsw_obj *obj)
 	clsw_drain_queue(cd, obj);
 }
 
-void clsw_retry_failed(struct clsw_device *cd)
-{
-	struct clsw_obj *obj, *next;
-	struct rm_verdict verdict;
-	int budget = 64;
-
-	/* oldest first; the rest has its turn at the next chance */
-	list_for_each_entry_safe(obj, next, &cd->failed, work) {
-		if (!budget--)
-			break;
-		obj->flags |= CLSW_PUT_MUST;
-		if (!obj->written && admit(cd, obj, &verdict)) {
-			list_move_tail(&obj->work, &cd->failed);
-			continue;
-		}
-		list_del_init(&obj->work);
-		obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
-		clsw_drain_queue(cd, obj);
-	}
-}
-
 /* ---- all of them ---- */
 
 bool clsw_walk_more(struct clsw_device *cd, struct clsw_walk *walk)
@@ -631,6 +579,7 @@ void clsw_store_init(struct clsw_device *cd)
 {
 	int i;
 
+	INIT_LIST_HEAD(&cd->waiting);
 	INIT_LIST_HEAD(&cd->failed);
 	INIT_LIST_HEAD(&cd->stuck);
 	for (i = 0; i < ARRAY_SIZE(cd->dirty); i++) {

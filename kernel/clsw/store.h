@@ -16,7 +16,7 @@
  * An object's life:
  *
  *   wanted  written  state
- *   yes     no       NEW      admitted, not in hardware yet
+ *   yes     no       NEW      admitted (or @waits to be), not in hardware yet
  *   yes     yes      SYNCED   hardware has the wanted body
  *   yes     yes      STALE    hardware has an older body: update pending
  *   yes     no       FAILED   hardware has refused it, or admission did (MUST)
@@ -62,11 +62,13 @@ enum clsw_obj_state {
 };
 
 /* No status of the chip's: it has not answered in time */
-#define CLSW_ST_SILENT	U16_MAX
+#define CLSW_ST_SILENT		U16_MAX
+/* ... its queues don't take a body of this size */
+#define CLSW_ST_TOO_LONG	(U16_MAX - 1)
 
 /**
  * struct clsw_reason - why an object is not in hardware
- * @status: enum tnd_status, or CLSW_ST_SILENT; 0: no reason
+ * @status: enum tnd_status, or CLSW_ST_*; 0: no reason
  * @pool: with TABLE_FULL and BUCKET_FULL
  * @capped: by the class's cap, not by the memory
  * @needed: slots
@@ -99,7 +101,7 @@ struct clsw_watch {
 /**
  * struct clsw_obj - one hardware object
  * @node: in a bucket of clsw_device.objects
- * @work: in a dirty or failed list, or empty
+ * @work: in a dirty, waiting or failed list, or empty
  * @key: class and key
  * @watch: who is told; NULL nobody
  * @owner: the watcher's
@@ -115,6 +117,10 @@ struct clsw_watch {
  * @again: it changed while a command was in flight
  * @doubt: a command was lost: a delete goes out before anything else
  * @needs_rm: its class takes slots
+ * @waits: nobody can say yet whether there is room: it is in clsw_device.waiting
+ * @pinned: its admission is under way: it is not freed, queued or admitted by others
+ * @rounds: how often it waited although nothing was out
+ * @replay: clsw_device.replay of the one that has yet to write it; 0: none
  * @flags: CLSW_PUT_* of the last put
  * @hw_units: NHG: members that are accounted as written
  * @sent_units: NHG: members in the command in flight
@@ -141,6 +147,10 @@ struct clsw_obj {
 	bool again;
 	bool doubt;
 	bool needs_rm;
+	bool waits;
+	bool pinned;
+	u8 rounds;
+	u8 replay;
 	u8 flags;
 	u8 op;
 	u16 hw_units;
@@ -166,7 +176,9 @@ struct clsw_obj {
  *
  * Under lockstep the object has been written, or refused, on return; under
  * other policies it is written soon, see obj->state. A put over an object
- * that is there is an update in place and needs no room (but for NHG members).
+ * that is there is an update in place and needs no room (but for NHG members);
+ * one with the same body writes nothing. With CLSW_PUT_MUST, and during a
+ * replay, nothing is waited for: whether there is room may be decided later.
  */
 int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 	     u8 flags, const struct clsw_watch *watch, void *owner,

@@ -104,8 +104,8 @@ struct clsw_device_ops {
  *	optional, without it ports carry no packets
  * @xmit: mandatory, softirq or process, not locked but serialised by clsw.
  *	@skb is linear, 60 bytes or longer, checksums done; the backend
- *	copies it and leaves it to clsw. 0 or -EBUSY (queue full: clsw stops
- *	the ports until clsw_tx_wake())
+ *	copies it and leaves it to clsw. 0; -EBUSY (queue full: clsw stops
+ *	the ports until clsw_tx_wake()); others: dropped, clsw counts it
  * @poll: mandatory, NAPI context. Call clsw_event() and clsw_receive() in the
  *	order of the ABI (events below a packet's event_seq first); at most
  *	@budget packets; returns how many

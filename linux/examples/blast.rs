@@ -1,4 +1,4 @@
-//! A flood for tests: UDP frames out of an interface as fast as the kernel can send them, with XDP live frames.
+//! A flood for tests: frames out of an interface as fast as the kernel can send them, with XDP live frames.
 //!
 //! ```text
 //!  this thread ──BPF_PROG_TEST_RUN──► redirect ──► eth0 ═ veth ═ p1 (GRO on: it needs a NAPI ring) ──► the switch
@@ -6,6 +6,8 @@
 //!
 //! `blast DEV PEER_NETNS PEER_DEV DST_MAC SRC_IP DST_IP FLOWS SECONDS`, in the namespace of DEV. The flows go to FLOWS
 //! addresses from DST_IP on, one after the other in bursts. Prints how many frames were sent and in how many seconds.
+//!
+//! `blast DEV PEER_NETNS PEER_DEV FRAME[,FRAME…] SECONDS` sends these frames, in hexadecimal digits, instead.
 
 use std::error::Error;
 use std::net::Ipv4Addr;
@@ -64,21 +66,42 @@ fn mac(text: &str) -> Result<[u8; 6], Box<dyn Error>> {
         .map_err(|_| format!("{text} is no MAC address").into())
 }
 
+fn bytes(hex: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+    let digit = |at: usize| {
+        let two = hex.get(at..at + 2).ok_or("an odd number of digits")?;
+        u8::from_str_radix(two, 16).map_err(|_| format!("{two} is no byte"))
+    };
+    Ok((0..hex.len())
+        .step_by(2)
+        .map(digit)
+        .collect::<Result<_, _>>()?)
+}
+
 fn run() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [dev, peer_ns, peer, dst_mac, src_ip, dst_ip, flows, seconds] = words.as_slice() else {
+    let ([dev, peer_ns, peer, _, seconds] | [dev, peer_ns, peer, _, _, _, _, seconds]) =
+        words.as_slice()
+    else {
         return Err(
-            "usage: blast DEV PEER_NETNS PEER_DEV DST_MAC SRC_IP DST_IP FLOWS SECONDS".into(),
+            "usage: blast DEV PEER_NETNS PEER_DEV DST_MAC SRC_IP DST_IP FLOWS SECONDS, \
+             or blast DEV PEER_NETNS PEER_DEV FRAME[,FRAME...] SECONDS"
+                .into(),
         );
     };
-    let (flows, seconds): (u32, f64) = (flows.parse()?, seconds.parse()?);
+    let seconds: f64 = seconds.parse()?;
     netns::run_in_named(Some(peer_ns), || ControlSocket::open()?.set_gro(peer, true))?;
     let control = ControlSocket::open()?;
-    let (dst, src, from) = (mac(dst_mac)?, control.mac(dev)?, src_ip.parse()?);
-    let first = u32::from(dst_ip.parse::<Ipv4Addr>()?);
-    let frames: Vec<Vec<u8>> = (0..flows.clamp(1, 4096))
-        .map(|i| frame(dst, src, from, Ipv4Addr::from(first.wrapping_add(i))))
-        .collect();
+    let frames: Vec<Vec<u8>> = match words.as_slice() {
+        [_, _, _, dst_mac, src_ip, dst_ip, flows, _] => {
+            let (dst, src, from) = (mac(dst_mac)?, control.mac(dev)?, src_ip.parse()?);
+            let first = u32::from(dst_ip.parse::<Ipv4Addr>()?);
+            (0..flows.parse::<u32>()?.clamp(1, 4096))
+                .map(|i| frame(dst, src, from, Ipv4Addr::from(first.wrapping_add(i))))
+                .collect()
+        }
+        [_, _, _, hex, _] => hex.split(',').map(bytes).collect::<Result<_, _>>()?,
+        _ => Vec::new(),
+    };
     let prog = xdp::load_redirect(control.link(dev)?.ifindex)?;
     let (begin, length) = (Instant::now(), Duration::from_secs_f64(seconds));
     let mut sent = 0u64;

@@ -226,6 +226,14 @@ const BPF_MAP_CREATE: libc::c_long = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_long = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_PROG_LOAD: libc::c_long = 5;
+const BPF_PROG_ATTACH: libc::c_long = 8;
+const BPF_PROG_DETACH: libc::c_long = 9;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_PROG_QUERY: libc::c_long = 16;
+const BPF_F_REPLACE: u32 = 1 << 2;
+const BPF_F_BEFORE: u32 = 1 << 3;
+/// Programs at one hook at most (`BPF_MPROG_MAX`).
+const TCX_MAX: usize = 64;
 const BPF_MAP_TYPE_ARRAY: u32 = 2;
 const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 
@@ -342,6 +350,190 @@ fn try_load(
     }
     // SAFETY: the kernel has just made this descriptor for us (close-on-exec); it fits an int.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// What the kernel calls a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgInfo {
+    /// Number, as `bpftool` and [`tcx_programs`] show it.
+    pub id: u32,
+    /// Hash of its instructions: the same for equal programs.
+    pub tag: [u8; 8],
+}
+
+/// The part of `union bpf_attr` that BPF_OBJ_GET_INFO_BY_FD uses.
+#[repr(C)]
+struct ObjInfo {
+    fd: u32,
+    size: u32,
+    at: u64,
+}
+
+/// Number and tag of a program.
+pub fn info(program: BorrowedFd<'_>) -> io::Result<ProgInfo> {
+    // the head of struct bpf_prog_info: type, id, tag
+    let mut head = [0u32; 4];
+    let attr = ObjInfo {
+        fd: program.as_raw_fd().cast_unsigned(),
+        size: u32::try_from(size_of_val(&head)).map_err(io::Error::other)?,
+        at: (&raw mut head) as u64,
+    };
+    // SAFETY: `attr` is laid out as the kernel's union, its size is passed, and the buffer in it has the writable bytes
+    // that it says and outlives the call.
+    let ret = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_OBJ_GET_INFO_BY_FD,
+            &raw const attr,
+            size_of::<ObjInfo>(),
+        )
+    };
+    if ret < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [_, id, a, b] = head;
+    let mut tag = [0; 8];
+    for (to, from) in tag
+        .iter_mut()
+        .zip(a.to_ne_bytes().into_iter().chain(b.to_ne_bytes()))
+    {
+        *to = from;
+    }
+    Ok(ProgInfo { id, tag })
+}
+
+/// A hook of tcx (kernel 6.6): programs at a netdev, in an order, before the filters of `clsact` and without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Tcx {
+    /// Frames that the netdev received.
+    Ingress = 46,
+    /// Frames that leave by it.
+    Egress = 47,
+}
+
+/// The part of `union bpf_attr` that BPF_PROG_ATTACH and BPF_PROG_DETACH use.
+#[repr(C)]
+#[derive(Default)]
+struct Attach {
+    ifindex: u32,
+    program: u32,
+    kind: u32,
+    flags: u32,
+    replaced: u32,
+    relative: u32,
+    revision: u64,
+}
+
+/// The part of `union bpf_attr` that BPF_PROG_QUERY uses.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    ifindex: u32,
+    kind: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    ids: u64,
+    count: u32,
+    pad: u32,
+    ids_flags: u64,
+    links: u64,
+    links_flags: u64,
+    revision: u64,
+}
+
+/// Numbers of the programs at a netdev's hook, in the order in which they run. The netdev is one of the calling thread's
+/// network namespace. `InvalidInput`: this kernel has no tcx, or there is no such netdev.
+pub fn tcx_programs(ifindex: u32, hook: Tcx) -> io::Result<Vec<u32>> {
+    let mut ids = vec![0u32; TCX_MAX];
+    let mut attr = Query {
+        ifindex,
+        kind: hook as u32,
+        ids: ids.as_mut_ptr() as u64,
+        count: u32::try_from(TCX_MAX).map_err(io::Error::other)?,
+        ..Query::default()
+    };
+    // SAFETY: `attr` is laid out as the kernel's union and its size is passed; the kernel writes at most `count` numbers to
+    // `ids`, which outlives the call.
+    let ret = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_PROG_QUERY,
+            &raw mut attr,
+            size_of::<Query>(),
+        )
+    };
+    if ret < 0 {
+        return match io::Error::last_os_error() {
+            // nothing was ever attached here
+            e if e.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
+            e => Err(e),
+        };
+    }
+    ids.truncate(usize::try_from(attr.count).unwrap_or(TCX_MAX));
+    Ok(ids)
+}
+
+/// Whether this kernel has tcx.
+pub fn has_tcx() -> bool {
+    // 1 is the loopback device of every namespace
+    tcx_programs(1, Tcx::Ingress).is_ok()
+}
+
+/// Attaches a program before all that are there. It stays until it is detached or the netdev goes, whoever closes its
+/// descriptor.
+pub fn tcx_attach_first(ifindex: u32, hook: Tcx, program: BorrowedFd<'_>) -> io::Result<()> {
+    attach(BPF_PROG_ATTACH, ifindex, hook, program, BPF_F_BEFORE, None)
+}
+
+/// Puts a program in the place of another, without a gap.
+pub fn tcx_replace(
+    ifindex: u32,
+    hook: Tcx,
+    old: BorrowedFd<'_>,
+    program: BorrowedFd<'_>,
+) -> io::Result<()> {
+    attach(
+        BPF_PROG_ATTACH,
+        ifindex,
+        hook,
+        program,
+        BPF_F_REPLACE,
+        Some(old),
+    )
+}
+
+/// Detaches a program; absent is fine.
+pub fn tcx_detach(ifindex: u32, hook: Tcx, program: BorrowedFd<'_>) -> io::Result<()> {
+    match attach(BPF_PROG_DETACH, ifindex, hook, program, 0, None) {
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        done => done,
+    }
+}
+
+fn attach(
+    command: libc::c_long,
+    ifindex: u32,
+    hook: Tcx,
+    program: BorrowedFd<'_>,
+    flags: u32,
+    replaced: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let attr = Attach {
+        ifindex,
+        program: program.as_raw_fd().cast_unsigned(),
+        kind: hook as u32,
+        flags,
+        replaced: replaced.map_or(0, |fd| fd.as_raw_fd().cast_unsigned()),
+        ..Attach::default()
+    };
+    // SAFETY: `attr` is laid out as the kernel's union and its size is passed; there are no pointers in it.
+    let ret =
+        unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attr, size_of::<Attach>()) };
+    if ret < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// The part of `union bpf_attr` that BPF_MAP_UPDATE_ELEM and BPF_MAP_LOOKUP_ELEM use.

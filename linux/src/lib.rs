@@ -18,6 +18,7 @@ pub mod packet_socket;
 pub mod sandbox;
 pub mod shm;
 pub mod tap;
+pub mod wires;
 pub mod xdp;
 pub mod xdp_pace;
 pub mod xdp_program;

@@ -53,6 +53,20 @@ pub struct Tap {
     name: String,
 }
 
+/// Why there are no TAPs, and what to do about it.
+fn no_tun(e: &io::Error) -> String {
+    let help = match e.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+            ": the kernel's driver for TAPs is wanted (modprobe tun); a container has to be given the device"
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            ": a container has to be given the device (root alone does not help there)"
+        }
+        _ => "",
+    };
+    format!("/dev/net/tun: {e}{help}")
+}
+
 impl Tap {
     /// Opens a queue of the TAP netdev `name` in the calling thread's network namespace and
     /// makes the netdev if it is not there.
@@ -62,7 +76,7 @@ impl Tap {
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")
-            .map_err(|e| io::Error::new(e.kind(), format!("/dev/net/tun: {e}")))?;
+            .map_err(|e| io::Error::new(e.kind(), no_tun(&e)))?;
         let mut flags = IFF_TAP | IFF_NO_PI;
         if options.multi_queue {
             flags |= IFF_MULTI_QUEUE;

@@ -223,7 +223,7 @@ pub struct Resources {
 pub struct Trap {
     /// `arp`, `lpm-miss`, …
     pub reason: String,
-    /// `link`, `control`, `unresolved` or `data`.
+    /// `link`, `control`, `discovery`, `unresolved` or `data`.
     pub class: String,
     /// Packets delivered to the CPU.
     pub packets: u64,
@@ -231,9 +231,11 @@ pub struct Trap {
     pub bytes: u64,
     /// Packets that the reason's policer, the class's policer or a full queue dropped.
     pub dropped: u64,
-    /// The reason's own policer; 0 = none.
+    /// Packets per second of the class's policer that are the reason's whatever the others do; 0 = the class has none.
+    pub guaranteed_pps: u32,
+    /// The most that the reason gets; 0 = what its class's policer lets pass.
     pub rate_pps: u32,
-    /// Its burst, packets.
+    /// The burst of that, packets.
     pub burst: u32,
 }
 
@@ -241,7 +243,7 @@ pub struct Trap {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrapClass {
-    /// `link`, `control`, `unresolved` or `data`.
+    /// `link`, `control`, `discovery`, `unresolved` or `data`.
     pub class: String,
     /// Packets that wait.
     pub queued: u32,

@@ -39,12 +39,12 @@ class Frr:
         self._own(path)
         return path
 
-    def start(self, bgp_config, zebra_config=""):
-        """Starts zebra, then bgpd; `bgp_config` is bgpd's configuration text."""
+    def start(self, bgp_config, zebra_config="", listen="0.0.0.0"):
+        """Starts zebra, then bgpd; `bgp_config` is bgpd's configuration text, `listen` where it takes sessions."""
         head = f"hostname {self.name}\nlog file {self.folder}/DAEMON.log informational\n"
         for daemon, text in (("zebra", zebra_config), ("bgpd", bgp_config)):
             config = self._write(f"{daemon}.conf", head.replace("DAEMON", daemon) + text)
-            extra = ["-p", "179", "-l", "0.0.0.0"] if daemon == "bgpd" else []
+            extra = ["-p", "179", "-l", listen] if daemon == "bgpd" else []
             words = ["ip", "netns", "exec", self.ns.name, os.path.join(HOME, daemon), "-d", "-N", self.name,
                      "-f", config, "-i", os.path.join(self.folder, f"{daemon}.pid"),
                      "-z", os.path.join(self.folder, "zserv.api"), "--vty_socket", self.folder, "-P", "0", *extra]

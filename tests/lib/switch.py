@@ -13,6 +13,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -33,6 +34,7 @@ def binaries():
         os.environ.get("CARGO_TARGET_DIR", os.path.join(TOP, "target")), "release")
 
 
+KERNEL = "packets that the kernel received"  # beside the chip's reasons
 PREFIX = "tnt-"  # of everything that a test makes; then the process that made it
 
 
@@ -155,15 +157,35 @@ class Switch:
     def sync(self):
         """Returns when the data plane does what the kernel says."""
 
-    def cpu_packets(self, *reasons):
-        """Packets that came to the CPU, by reason: those named, or all of them."""
-        rows = {r["reason"]: r["packets"] for r in self.chip("/v1/traps")["items"]}
-        return {k: v for k, v in rows.items() if not reasons or k in reasons}
+    def trapped(self):
+        """Packets that the chip says it has given to the CPU, by reason."""
+        return {r["reason"]: r["packets"] for r in self.chip("/v1/traps")["items"]}
+
+    def kernel_received(self):
+        """Packets that the switch's own kernel has had from its ports; None where that can't be told."""
+        return None
+
+    def cpu_packets(self):
+        """Packets that came to the CPU, by reason, as the chip counts; and in all, as the kernel does (`KERNEL`), at a
+        moment when none was between the two."""
+        for _ in range(100):
+            kernel = self.kernel_received()
+            rows = self.trapped()
+            if kernel is None:
+                return rows
+            time.sleep(0.005)
+            if kernel == self.kernel_received():
+                break
+        return {**rows, KERNEL: kernel}
 
     def cpu_delta(self, before):
-        """What came to the CPU since `before` (an earlier `cpu_packets()`), reasons without packets left out."""
+        """What came to the CPU since `before` (an earlier `cpu_packets()`), reasons without packets left out. What the
+        kernel received and the chip did not count is `uncounted`."""
         now = self.cpu_packets()
-        return {k: v - before.get(k, 0) for k, v in now.items() if v != before.get(k, 0)}
+        kernel = now.pop(KERNEL, 0) - before.get(KERNEL, 0)
+        found = {k: v - before.get(k, 0) for k, v in now.items() if v != before.get(k, 0)}
+        silent = kernel - sum(found.values())
+        return {**found, "uncounted": silent} if silent > 0 else found
 
     def chip(self, page):
         """A page of asicd's, if there is one."""
@@ -283,6 +305,10 @@ class AsicSwitch(Switch):
 
     def chip(self, page):
         return self.api("asicd", "GET", page)
+
+    def kernel_received(self):
+        rows = (line.split(":", 1) for line in self.ns.read("/proc/thread-self/net/dev").splitlines() if ":" in line)
+        return sum(int(row.split()[1]) for name, row in rows if re.fullmatch(r"swp\d+(s\d)?", name.strip()))
 
     def sync(self):
         self.api("switchd", "POST", "/v1/sync", {"timeout_ms": 25000})

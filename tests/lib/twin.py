@@ -4,9 +4,10 @@
 Canonicalisation (docs/testing.md has the reasons):
   1. ARP, ND, MLD, IGMP and link protocols are compared as sets per step; their number hangs on timers.
   2. Frames that the switch itself made (source address one of its own): the IPv4 identification is zeroed and the
-     header checksum recomputed; it is drawn at random or counted per system. A TCP checksum over IPv6 that was left to
-     the device, which a veth leaves as it is, is computed.
-  3. Trailing padding up to 60 bytes is cut off by the IP length; hardware pads, a veth does not.
+     header checksum, if it was right, recomputed; it is drawn at random or counted per system. A TCP checksum over IPv6
+     that was left to the device, which a veth leaves as it is, is computed.
+  3. Padding, which is zeros behind the IP packet up to 60 bytes and the tags, is cut off; hardware pads, a veth does
+     not. What is behind the packet otherwise has to be the same.
   4. Frames that leave by the same port in one step are compared as a multiset: their order across flows is free.
   5. ECMP: not the port of a flow is compared, but that a flow keeps its port, and the shares.
 """
@@ -23,6 +24,7 @@ from .switch import PACE, Host
 
 HOSTS = ("h1", "h2", "h3", "h4")
 MAC = {f"h{i}": f"02:00:00:00:00:{i:02x}" for i in range(1, 9)}
+DUMMY = ipaddress.IPv4Address("192.0.0.8").packed  # who sends ICMP errors where no interface has an address (RFC 7600)
 NOBODY = "02:00:00:00:00:99"
 
 
@@ -53,16 +55,16 @@ def canonical(frame, own):
     if kind == packet.ETH_IP and len(body) >= 20:
         total = struct.unpack_from("!H", body, 2)[0]
         if 20 <= total <= len(body):
-            body = body[:total]
-        if body[12:16] in own:
-            ihl = (body[0] & 15) * 4
+            body = unpadded(frame, body, total)
+        ihl = (body[0] & 15) * 4
+        if body[12:16] in own and packet.checksum(body[:ihl]) == 0:
             ip = bytearray(body[:ihl])
             ip[4:6] = b"\0\0"
             ip[10:12] = b"\0\0"
             ip[10:12] = struct.pack("!H", packet.checksum(bytes(ip)))
             body = bytes(ip) + body[ihl:]
     elif kind == packet.ETH_IP6 and len(body) >= 40:
-        body = body[:40 + struct.unpack_from("!H", body, 4)[0]]
+        body = unpadded(frame, body, 40 + struct.unpack_from("!H", body, 4)[0])
         if body[6] == 6 and len(body) >= 60 and body[8:24] in own:
             pseudo = body[8:40] + struct.pack("!II", len(body) - 40, 6)
             if body[56:58] == struct.pack("!H", ~packet.checksum(pseudo) & 0xFFFF):
@@ -73,9 +75,15 @@ def canonical(frame, own):
     return head + body
 
 
+def unpadded(frame, body, length):
+    """The frame's body, its end cut off behind so many bytes if it is padding: up to 60 bytes, and the tags."""
+    most = 60 + (len(frame) - len(body) - 14)
+    return body[:length] if len(frame) <= most and not any(body[length:]) else body
+
+
 def own_addresses(sw):
     text = sw.ns.ip("-o addr show")
-    found = set()
+    found = {DUMMY}
     for line in text.splitlines():
         words = line.split()
         for i, w in enumerate(words):

@@ -2,6 +2,8 @@
 """Random scenarios on the kernel alone and on kernel + ASIC: ./run test scenario. docs/scenario.md says how."""
 
 import argparse
+import collections
+import hashlib
 import json
 import os
 import signal
@@ -16,9 +18,10 @@ from lib.switch import sweep  # noqa: E402
 from scenario import lanes  # noqa: E402
 from scenario.constructs import EVERY, probe  # noqa: E402
 from scenario.generate import generate  # noqa: E402
+from scenario.report import replays, report, short  # noqa: E402
 from scenario.runner import load, regressions  # noqa: E402
 
-WANTED_TIME = 50  # one in so many may have wanted time
+AGAIN = 20  # times that one which failed is played once more, with `--again`
 
 
 def part(text):
@@ -48,8 +51,10 @@ def arguments():
                    help="so many lanes play side by side (default here: %(default)s)")
     p.add_argument("--shrink", type=float, default=120, metavar="SECONDS", help="to make a failing seed small; 0: not")
     p.add_argument("--failures", type=int, default=5, help="end after so many (0: never)")
-    p.add_argument("--again", action="store_true", help="play failed ones once more, alone, when all others are done: "
-                   "who passes then wanted time; more than one in 50 of them count as failed")
+    p.add_argument("--again", action="store_true", help=f"play each failed one {AGAIN} times more, in all lanes at "
+                   "once: says how often it fails. It has failed in any case")
+    p.add_argument("--new", default=None, metavar="WORD", help="draw the first seed from this word (a commit's id): "
+                   "these seeds are new, and one that fails is told and kept, and does not fail the run; kept ones do")
     p.add_argument("--show", action="store_true", help="print the seed's scenario, play nothing")
     p.add_argument("--have", default=None, metavar="NAMES", help="draw as for a kernel that has only these constructs: "
                    f"of {','.join(sorted(EVERY))}")
@@ -73,21 +78,9 @@ def name_of(path):
     return os.path.basename(path).removesuffix(".json")
 
 
-def once_more(results, passed, failed):
-    """The new (passed, failed), after what failed among others was played alone."""
-    alone = []
-    for result in results:
-        if result["failed"]:
-            print("alone as well:", *result["said"], sep="\n   ", flush=True)
-        else:
-            alone.append(result["task"])
-    n = passed + len(failed)
-    if alone:
-        print(f"{len(alone)} failed among others and passed alone: {', '.join(name for name, _ in alone)}")
-    if WANTED_TIME * len(alone) > n:
-        print(f"more than one in {WANTED_TIME} wanted time: too many lanes for this machine, or something is slow")
-        return passed, failed
-    return passed + len(alone), [task for task in failed if task not in alone]
+def drawn(word):
+    """A first seed of that word's own, at the beginning of a block; none of the few thousand that everybody plays."""
+    return 1_000_000 + int(hashlib.sha256(word.encode()).hexdigest()[:8], 16) % 10_000_000 * 100
 
 
 def interrupted(number, _):
@@ -99,7 +92,7 @@ def interrupted(number, _):
 
 def main():
     a = arguments()
-    seed = a.seed or 0
+    seed = a.seed or 0 if a.new is None else drawn(a.new)
     have = EVERY if a.have is None else frozenset(x for x in a.have.split(",") if x)
     if not have <= EVERY:
         sys.exit(f"no constructs called {', '.join(sorted(have - EVERY))} (there are {', '.join(sorted(EVERY))})")
@@ -123,53 +116,61 @@ def main():
         if a.count is None:
             sys.exit("--part wants to know of how many: --count")
         seed, a.count, kept = share(which, of, seed, a.count, kept)
-    work = lanes.Work(lanes.by_profile(kept, lambda path: load(path)["profile"]),
-                      lanes.seeds(seed, a.count) if a.replay is None else [])
     for s in (signal.SIGTERM, signal.SIGINT):
         signal.signal(s, interrupted)
-    began = time.monotonic()
-    passed, failed, played, counted = 0, [], set(), dict.fromkeys(("frames", "checked", "benches"), 0)
+    all_began = began = time.monotonic()
+    passed, failed, new, played, counted = 0, [], [], set(), collections.Counter()
+    tasks = set(kept)
 
     def late():
-        return (a.seconds is not None and time.monotonic() - began > a.seconds) \
-            or bool(a.failures and len(failed) >= a.failures)
+        return bool(a.failures and len(failed) + len(new) >= a.failures) \
+            or a.seconds is not None and time.monotonic() - began > a.seconds
 
-    def counting(results):
-        for result in results:
-            for k in counted:
-                counted[k] += result[k]
+    def results_of(lanes_, work, until):
+        for result in lanes_.play(work, until):
+            counted.update(result["counted"])
             yield result
 
-    side_by_side = lanes.Lanes(a.jobs, have, 0 if a.again else a.shrink)
+    side_by_side = lanes.Lanes(a.jobs, have, a.shrink)
     try:
-        for result in counting(side_by_side.play(work, late)):
-            name = result["name"]
-            if name.startswith("seed-") and a.replay is None:
-                played.add(int(name[5:]))
-            if result["failed"]:
-                failed.append(result["task"])
-                print(*result["said"], sep="\n   ", flush=True)
-                continue
-            passed += 1
-            if a.verbose:
-                print(f"{name}: {result['what']}, {result['took']:.2f} s", flush=True)
-            n = passed + len(failed)
-            if n % 100 == 0:
-                print(f"   {n} scenarios in {time.monotonic() - began:.0f} s, {len(failed)} failed", flush=True)
+        # the kept ones are played whatever the time and whatever failed; only then does the time of the seeds begin
+        for blocks, until in ((lanes.by_profile(kept, lambda path: load(path)["profile"]), lambda: False),
+                              (lanes.seeds(seed, a.count) if a.replay is None else [], late)):
+            began = time.monotonic()
+            for result in results_of(side_by_side, lanes.Work(blocks), until):
+                if result["task"] not in tasks:
+                    played.add(result["task"][1])
+                if result["failed"]:
+                    is_new = a.new is not None and result["task"] not in tasks
+                    (new if is_new else failed).append(result["task"])
+                    print(*result["said"], sep="\n   ", flush=True)
+                    continue
+                passed += 1
+                if a.verbose:
+                    print(f"{result['name']}: {result['what']}, {result['took']:.2f} s", flush=True)
+                n = passed + len(failed) + len(new)
+                if n % 100 == 0:
+                    print(f"   {n} scenarios in {time.monotonic() - all_began:.0f} s, {len(failed)} failed", flush=True)
         if a.again and failed:
+            print(f"{len(failed)} failed, each {AGAIN} times more, in {a.jobs} lanes", flush=True)
             side_by_side.close()
-            side_by_side = lanes.Lanes(1, have, a.shrink)
-            print(f"{len(failed)} failed, each once more, alone", flush=True)
-            passed, failed = once_more(counting(side_by_side.play(lanes.Work([failed]), lambda: False)), passed, failed)
+            side_by_side = lanes.Lanes(a.jobs, have, 0)
+            again = lanes.Work([[(f"{name}-again", source)] for name, source in failed for _ in range(AGAIN)])
+            print(*replays(failed, list(results_of(side_by_side, again, lambda: False)), AGAIN), sep="\n")
     finally:
-        took = time.monotonic() - began
+        took = time.monotonic() - all_began
         side_by_side.close()
-        n = passed + len(failed)
+        n = passed + len(failed) + len(new)
         print(f"{n} scenarios (seeds {ranges(played)}, {n - len(played)} kept ones) in {took:.0f} s with {a.jobs} "
-              f"lanes, {60 * n / max(took, 1e-9):.0f} a minute, {counted['frames']} frames, {counted['checked']} "
-              f"proved to have stayed in hardware, {counted['benches']} benches")
+              f"lanes, {60 * n / max(took, 1e-9):.0f} a minute")
+        print(*report(counted), sep="\n")
+    wrong = short(counted)
+    print(*(f"too little was proved: {x}" for x in wrong), sep="\n", end="\n" if wrong else "")
+    failed += [("too little was proved", x) for x in wrong]
     print(f"drawn: {', '.join(sorted(have)) or 'none of the constructs'}; this kernel lacks: "
           f"{', '.join(sorted(EVERY - there)) or 'none'}")
+    for name, _ in new:
+        print(f"new scenario that failed (kept in out/test/scenario, does not fail this run): {name}")
     print(f"scenario: {passed} passed, {len(failed)} failed")
     return 1 if failed or not passed else 0
 

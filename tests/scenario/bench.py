@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two switches that scenarios are played on, side by side, and how they are made new between scenarios."""
 
+import collections
 import itertools
 import os
 import re
@@ -25,12 +26,12 @@ SETTINGS = [f"ipv4/conf/{p}/{k}" for p in PORT_MAC for k in
 
 def route_error(frame):
     """Of what the kernel answers where it has no route, or one that says so (`ip_error`): the address that it is sent
-    to, and what it has of the packet; None of other frames."""
+    to; None of other frames."""
     if frame[12:14] == b"\x81\x00":
         frame = frame[:12] + frame[16:]
-    is_one = frame[12:14] == b"\x08\0" and len(frame) > 70 and frame[23] == 1 and frame[34:36] in (
+    is_one = frame[12:14] == b"\x08\0" and len(frame) >= 62 and frame[23] == 1 and frame[34:36] in (
         b"\3\0", b"\3\1", b"\3\x0d")
-    return (frame[30:34], frame[42:]) if is_one else None
+    return frame[30:34] if is_one else None
 
 
 class Side:
@@ -166,7 +167,7 @@ class Bench:
         self.profile = profile
         self.have = have
         self.traces = Traces()
-        self.errors = {}  # address -> {packet: when an error about it was seen first}
+        self.errors = collections.defaultdict(list)  # (side, address) -> when ICMP errors of routes came
         with open("/proc/sys/net/ipv4/route/error_cost", encoding="utf-8") as f:
             self.limited = f.read().strip() != "0"  # the machine's, not a namespace's
         self.sides = []
@@ -183,9 +184,10 @@ class Bench:
         self.hasten()
         # addresses that ports had at first: what the kernel sent from these is on its way for up to a second
         self.born = {packet.mac(m) for m in twin.port_macs(self.asic.sw).values()}
-        if "tc" in self.have:  # switchd has made one on its side
-            self.kernel.tool("tc").begin([f"qdisc add dev {p} clsact" for p in PORT_MAC])
-            self.kernel.tool("tc").end()
+        if "tc" in self.have:  # before kernel 6.6 switchd has made one on its side: that stays
+            for side in self.sides:
+                side.tool("tc").begin([f"qdisc replace dev {p} clsact" for p in PORT_MAC])
+                side.tool("tc").end()
         for sw in switches:
             for h in sw.hosts.values():
                 h.ns.ip("link set eth0 mtu 9000")
@@ -272,6 +274,17 @@ class Bench:
         """Stations that the chip could not learn since it was started: no room."""
         return self.asic.sw.api("asicd", "GET", "/v1/learning")["items"][0]["full"]
 
+    def unknown(self):
+        """Stations of which the chip has fewer entries than the kernel alone, as octets."""
+        chip, at = {}, ""
+        while at is not None:
+            page = self.asic.sw.api("asicd", "GET", f"/v1/table/fdb{at}")
+            for row in page["items"]:
+                mac = packet.mac(row["mac"])
+                chip[mac] = chip.get(mac, 0) + 1
+            at = f"?cursor={page['next']}" if page.get("next") is not None else None
+        return {mac for mac, n in self.kernel.inside.stations().items() if chip.get(mac, 0) < n}
+
     def asked(self):
         """Neighbours that switchd has asked the kernel for, since it was started."""
         return self.asic.sw.api("switchd", "GET", "/v1/status")["upkeep"]["neighbours_used"]
@@ -280,18 +293,18 @@ class Bench:
         """Is one of the kernels looking for a neighbour?"""
         return any(side.inside.looking() for side in self.sides)
 
-    def spend(self, frame):
-        """Notes an ICMP error of which there may be only so many."""
-        error = route_error(frame) if self.limited else None
-        if error:
-            self.errors.setdefault(error[0], {}).setdefault(error[1], time.monotonic())
+    def spend(self, side, frame):
+        """Notes an ICMP error of which there may be only so many; one about a packet that was sent again counts."""
+        address = route_error(frame) if self.limited else None
+        if address:
+            self.errors[side, address].append(time.monotonic())
 
     def spent(self, frame):
         """Whether a limit may have kept that error back on one side: an address gets five, then one a second
         (net/ipv4/route.c `ip_error`), so which ones hangs on time."""
-        error = route_error(frame) if self.limited else None
+        address = route_error(frame) if self.limited else None
         since = time.monotonic() - 8 * PACE
-        return bool(error) and sum(t > since for t in self.errors.get(error[0], {}).values()) > 4
+        return bool(address) and any(sum(t > since for t in self.errors[side, address]) > 4 for side in (0, 1))
 
     def received(self):
         """Frames the chip's ports have taken from their cables so far."""

@@ -104,7 +104,7 @@ class Frames:
         return f[:14] + bytes([self.rng.choice([0x00, 0x44, 0x46, 0x4F, 0x55, 0x65, 0xF5])]) + f[15:]
 
     def odd_long_padding(self, dmac, smac, src, dst, own):
-        return self.udp(dmac, smac, src, dst) + bytes(self.rng.randrange(1, 60))
+        return self.udp(dmac, smac, src, dst) + b"\xa5" * self.rng.randrange(1, 60)  # who passes it on is seen
 
     def odd_other_mac(self, dmac, smac, src, dst, own):
         return self.udp(self.rng.choice(["02:00:00:00:00:99", "02:00:00:00:02:0f"]), smac, src, dst)

@@ -23,6 +23,7 @@ SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0xA  # linux/ethtool.h
 RTM_NEWNEIGH, RTM_GETNEIGH = 28, 30
 NLM_F_REQUEST, NLM_F_DUMP, NLM_F_CREATE, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 0x400, 2, 3
 NUD_INCOMPLETE, NUD_FAILED, NTF_USE, NDA_DST = 1, 0x20, 1, 1
+NUD_PERMANENT, NDA_LLADDR, NDA_MASTER = 0x80, 2, 9
 NUD_ANSWERED = 0x1E  # reachable, stale, delay, probe
 NUD_NOARP, NDA_CACHEINFO, NDA_PROBES, RTA_CACHEINFO = 0x40, 3, 4, 12
 NLMSG, NDMSG = struct.Struct("=IHHII"), struct.Struct("=BBHiHBB")
@@ -82,6 +83,29 @@ class Inside:
 
         return self.pool.submit(get).result()
 
+    def received(self, *devices):
+        """Packets that these devices have handed to the kernel since they were made, all together."""
+        def get():
+            with open("/proc/thread-self/net/dev", encoding="ascii") as f:
+                rows = (line.split(":", 1) for line in f if ":" in line)
+                return sum(int(row.split()[1]) for name, row in rows if name.strip() in devices)
+
+        return self.pool.submit(get).result()
+
+    def stations(self):
+        """How many entries the bridges have for each MAC address (bytes): those that were learned or set behind a
+        port."""
+        def get():
+            found = {}
+            for body in self._dump(RTM_GETNEIGH, socket.AF_BRIDGE):
+                family, _, _, _, state, _, _ = NDMSG.unpack_from(body)
+                mine = dict(attributes(body[NDMSG.size:]))
+                if family == socket.AF_BRIDGE and NDA_MASTER in mine and state & NUD_PERMANENT == 0:
+                    found[mine[NDA_LLADDR]] = found.get(mine[NDA_LLADDR], 0) + 1
+            return found
+
+        return self.pool.submit(get).result()
+
     def _link(self, device):
         """ETHTOOL_GLINK; of a device without, True."""
         asked = array.array("I", [ETHTOOL_GLINK, 0])
@@ -109,11 +133,11 @@ class Inside:
         """A process that lives in the namespace, too."""
         return self.pool.submit(subprocess.Popen, words, **how).result()
 
-    def _dump(self, question):
-        """Bodies of the answers to RTM_GET..., of all families."""
+    def _dump(self, question, family=0):
+        """Bodies of the answers to RTM_GET..., of all families or of one."""
         number = next(self.numbers)  # of this question: what `look_for` was refused is answered, too
         self.netlink.send(NLMSG.pack(NLMSG.size + NDMSG.size, question, NLM_F_REQUEST | NLM_F_DUMP, number, 0)
-                          + bytes(NDMSG.size))
+                          + bytes([family]) + bytes(NDMSG.size - 1))
         while True:
             data = self.netlink.recv(1 << 18)
             while data:

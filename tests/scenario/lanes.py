@@ -99,7 +99,7 @@ class Lane:
             return {"task": task, **self.pipe.recv()}
         except EOFError:
             self.process.join(PATIENCE)
-            return {"task": task, "name": name, "failed": True, "died": True, "frames": 0, "checked": 0, "benches": 0,
+            return {"task": task, "name": name, "failed": True, "died": True, "counted": {},
                     "said": [f"{name} FAILED", f"the lane that played it ended with {self.process.exitcode}"]}
 
 

@@ -21,6 +21,7 @@ SYNC = {False: 12, True: 4}         # until the switch must be in sync
 hurried = False
 ended = False
 NUMBER = re.compile(rb"#\d{6}")
+NO_ROUTER = "a chip that does not route"
 LAYER_2 = ("nxp-t1040",)            # profiles of chips that don't route
 ECMP = re.compile(rb"ECMP (\d{5}) (\d\d) (\d)")
 BRIDGE_MACS = {packet.mac(m) for m in BRIDGE_MAC.values()}
@@ -66,15 +67,16 @@ class Play:
     def __init__(self, bench, scenario):
         self.bench = bench
         self.scenario = scenario
-        self.own = {ipaddress.ip_address(a).packed for a in scenario["own"]}
+        self.own = {ipaddress.ip_address(a).packed for a in scenario["own"]} | {twin.DUMMY}
         self.step = ""
         self.support = Support()
         self.bonded = False      # is there a bond
         self.place = {}          # host -> what a flow's way may be: all hosts behind a bond that hashes are one
         self.disturbed = False   # a fault plan or a restart in this step: the CPU may see anything
-        self.sent = 0
-        self.checked = 0         # frames that were proved not to touch the CPU
+        self.counted = collections.Counter()  # what report.py reports
         self.overflowed = False  # a station found no room in the table of MAC addresses
+        self.unknown = set()     # stations that the chip then did not know in this step, and the kernel alone did
+        self.refused = False     # did a fault plan make the chip refuse objects
         self.unlearned = 0       # stations that had found none when the scenario began
         self.seen = [{h: 0 for h in side.wires} for side in bench.sides]
         self.caught = [{h: collections.Counter() for h in side.wires} for side in bench.sides]
@@ -84,9 +86,11 @@ class Play:
         self.gateways = []       # (address, device) of this step's routes and next hops
         self.objects = {}        # next-hop object -> what it is
         self.used = set()        # those that routes have referred to
+        self.ever = set()        # all gateways so far
         self.forgiven = 0        # ICMP errors that were missing
         self.unanswered = set()  # ECMP: volleys for which that was
         self.asked = 0           # neighbours that switchd had asked for when the step began
+        self.excused = collections.Counter()  # frames that rules allowed already
         self.numbers = set()     # of the packets that this step has sent
         self.quarrels = Quarrels()
         self.sources = {}        # ECMP: volley -> host it came from, MAC address of the interface that it came to
@@ -102,6 +106,7 @@ class Play:
             go_on()
             self.step = f"step {n}"
             self.disturbed = False
+            self.unknown = set()
             self.asked, self.numbers = self.bench.asked(), set()
             self.do(step["do"])
             for k, volley in enumerate(step["volleys"]):
@@ -110,7 +115,7 @@ class Play:
                     self.resolve()
                 self.step = f"step {n}, volley {k} from {volley['from']} ({volley['kind']}: {volley['say']})"
                 self.volley(volley)
-                self.sent += len(volley["frames"])
+                self.counted.update({"volleys": 1, "frames": len(volley["frames"])})
             self.step = f"step {n}, its end"
             self.resolve()
             self.equal()
@@ -120,6 +125,18 @@ class Play:
         self.step = "the end"
         self.audit()
 
+    def summary(self):
+        """What was counted, and whether anything was proved at all."""
+        self.counted["scenarios"] = 1
+        if self.counted["good volleys"]:
+            self.counted["scenarios with good volleys"] = 1
+            self.counted["scenarios that proved none"] = int(not self.counted["checked"])
+        return self.counted
+
+    def allow(self, what, times=1):
+        """Notes that a rule let something differ: what allows much hides much."""
+        self.counted[f"allowed: {what}"] += times
+
     # ------------------------------------------------------------------------------------------------- commands
 
     def do(self, commands):
@@ -128,6 +145,7 @@ class Play:
         group, tool, changed = [], None, False
         for command in [*commands, "end"]:
             words = command.split()
+            self.counted[operation(words)] += command != "end"
             now = ("ip", "-6") if command.startswith("ip -6 ") else (words[0],)
             if group and now != tool:
                 self.flush(tool, group)
@@ -163,7 +181,7 @@ class Play:
                 bench.restart()
                 self.quarrels.up()
             elif words[0] == "fault":
-                self.disturbed = True
+                self.disturbed = self.refused = True
                 self.quarrels.fault(words[1])
                 bench.asic.sw.api("asicd", "POST", "/v1/fault", fault(words[1:]))
             self.bonded = self.bonded or " type bond " in command
@@ -224,9 +242,11 @@ class Play:
             self.gateways += self.asked_for([x for n, x in enumerate(lines, 1) if n not in no])
         if said[0] != said[1] and tool == ("bridge",) and self.full():
             said = self.without_room(lines, said)
+            self.allow("entries of stations that the chip could not learn are refused by one side", said[0] == said[1])
         if said[0] != said[1] and tool[0] == "ip":
             # a neighbour that one of them has looked for in vain: the other one knows nothing of it
             if any(x.startswith("neigh del ") for x in lines) and len({UNKNOWN.sub("", x) for x in said}) == 1:
+                self.allow("a neighbour to be deleted that only one side had looked for")
                 return
         if tool[0] == "tc":
             # switchd's program at a port is a filter of its own: there the chain is never missing
@@ -254,6 +274,10 @@ class Play:
             groups = [x for k, x in self.objects.items() if k in self.used and x.startswith("group ")]
             for k in {m for x in groups for m in re.findall(r"[ /](\d+)(?=,|/|$)", x)} if number else ():
                 asked += GATEWAY.findall(" " + self.objects.get(k, ""))
+            gone = re.match(r"neigh del (\S+) dev (\S+)", line)
+            if gone and gone.groups() in self.ever:
+                asked.append(gone.groups())  # switchd asks for a gateway that is forgotten, too
+        self.ever |= set(asked)
         return asked
 
     def without_room(self, lines, said):
@@ -272,7 +296,15 @@ class Play:
 
     def volley(self, volley, again=True):
         good = volley["kind"] in ("good", "ecmp") and not self.disturbed
-        before = self.bench.asic.sw.cpu_packets() if good else None
+        if again and volley["kind"] in ("good", "ecmp"):
+            if self.kernels(volley) == NO_ROUTER:
+                self.counted["allowed: all routed packets are the CPU's, on a chip that does not route"] += 1
+                good = False
+            else:
+                self.counted["good volleys"] += 1
+                self.counted["not: a restart or a fault plan in this step"] += self.disturbed
+        before = self.cpu() if good else None
+        self.see_unlearned()
         kernel_before = {h: c.copy() for h, c in self.caught[0].items()} if good else None
         frames = [bytes.fromhex(f) for f in volley["frames"]]
         self.numbers |= {n[0] for n in map(NUMBER.search, frames) if n}
@@ -296,9 +328,21 @@ class Play:
         if "pause" in volley:
             time.sleep(volley["pause"] * PACE)
             self.bench.sync(SYNC[hurried])
+        self.see_unlearned()
         self.equal()
         if good:
             self.untouched(volley, before, kernel_before, again)
+
+    def cpu(self):
+        """What the CPU has been given so far: by reason, as the chip counts, and in all, as the kernel does."""
+        names = {**{p: p for p in PORT_MAC}, **self.bench.traces.renamed}
+        given = self.bench.asic.inside.received(*(new for new, old in names.items() if old in PORT_MAC))
+        return given, self.bench.asic.sw.trapped()
+
+    def see_unlearned(self):
+        """Which stations the chip did not know while a volley was on its way, as soon as any has found no room."""
+        if self.full():
+            self.unknown |= self.bench.unknown()
 
     def collect(self):
         for n, side in enumerate(self.bench.sides):
@@ -309,7 +353,7 @@ class Play:
                     key = ECMP.search(frame)
                     if packet.is_control(frame) and (frame[6:12] in SWITCH_MACS or frame[6:12] in self.bench.born):
                         continue  # its number and time are the switch's own
-                    self.bench.spend(frame)
+                    self.bench.spend(n, frame)
                     frame = twin.canonical(frame, self.own)
                     if key:
                         self.flows[n].setdefault(tuple(int(x) for x in key.groups()), []).append(
@@ -321,13 +365,7 @@ class Play:
         self.collect()
         wrong = []
         for h, want, got in self.by_place():
-            missing, extra = want - got, got - want
-            if self.overflowed:
-                extra = {f: n for f, n in extra.items() if not self.flooded(f)}
-                silent = h in self.silent
-                missing = {f: n for f, n in missing.items() if not (silent and self.flooded(f) or f[:6] in self.fixed)}
-                extra = {f: n for f, n in extra.items() if f[:6] not in self.fixed}
-            missing, extra = ({f: n for f, n in x.items() if not self.bench.spent(f)} for x in (missing, extra))
+            missing, extra = self.not_allowed(h, want - got, got - want)
             if missing or extra:
                 wrong.append(f"{self.step}: {h}: missing {some(missing)}, not the kernel's {some(extra)}")
         volleys = {k[0] for flows in self.flows for k in flows}
@@ -344,6 +382,26 @@ class Play:
             elif steady(want) and not steady(got) and not self.overflowed:
                 wrong.append(f"{self.step}: ECMP {v}: a flow changed its member")
         return wrong
+
+    def not_allowed(self, h, missing, extra):
+        """What of the frames that are missing at a place, and of those that came in addition, no rule allows."""
+        if self.overflowed:
+            silent = h in self.silent
+            extra = self.less(h, extra, lambda f: self.flooded(f), "copies of what a full chip floods")
+            by_hand = "to a station with an entry by hand, full chip"
+            missing = self.less(h, missing, lambda f: silent and self.flooded(f), "not flooded where flood is off")
+            missing = self.less(h, missing, lambda f: f[:6] in self.fixed, by_hand)
+            extra = self.less(h, extra, lambda f: f[:6] in self.fixed, by_hand)
+        limit = "an ICMP error that the kernel's limit kept back on one side"
+        return self.less(h, missing, self.bench.spent, limit), self.less(h, extra, self.bench.spent, limit)
+
+    def less(self, h, frames, allows, what):
+        """The frames without those that a rule allows; these are counted, each once."""
+        for frame, n in frames.items():
+            if allows(frame) and self.excused[what, h, frame] < n:
+                self.allow(what, n - self.excused[what, h, frame])
+                self.excused[what, h, frame] = n
+        return {f: n for f, n in frames.items() if not allows(f)}
 
     def by_place(self):
         """(Place, frames that came there with the kernel alone, with the ASIC)."""
@@ -367,15 +425,27 @@ class Play:
             want, got = ([x.split(" ", 1)[-1] for x in found if " times: " not in x] for found in (want, got))
         return bool(got) and set(got) <= set(want) and (back or "none" in want or self.lacks_room())
 
-    def lacks_room(self):
-        """Is there something that does not fit?"""
+    def lacks_room(self, routed=True):
+        """Is there something that does not fit? Then the chip has a memory that is half full or fuller: switchd's word
+        for it is not enough."""
         status = self.bench.asic.sw.api("switchd", "GET", "/v1/status")
-        return bool(status["sync"]["failed"] or status["store"]["waiting"])
+        failed, waiting = status["sync"]["failed"], status["store"]["waiting"]
+        if not failed and not waiting:
+            return False
+        pools = self.bench.asic.sw.api("asicd", "GET", "/v1/resources")["items"]
+        if self.bench.profile in LAYER_2 and not routed:
+            return False  # it is routes that wait there, for memories that this chip has not
+        if not (any(2 * p["free"] <= p["size"] for p in pools) or self.refused or self.bench.profile in LAYER_2):
+            raise Different([f"{self.step}: {failed} objects failed and {waiting} wait for room, says switchd, and no "
+                             f"memory of the chip is half full: "
+                             f"{ {p['name']: (p['free'], p['size']) for p in pools if p['free'] != p['size']} }"])
+        return True
 
     def flooded(self, frame):
         """A chip whose MAC table is full can't learn: what it would have known it floods, as switches do. Only what
-        is sent to one station, by another or by the bridge: docs/testing.md, rule 6."""
-        return not frame[0] & 1 and (frame[6:12] in BRIDGE_MACS or frame[6:12] not in SWITCH_MACS)
+        is sent to a station that it did not know when this or an earlier volley of the step was on its way, by another
+        or by the bridge: docs/testing.md, rule 6."""
+        return frame[:6] in self.unknown and (frame[6:12] in BRIDGE_MACS or frame[6:12] not in SWITCH_MACS)
 
     def equal(self):
         """Waits until what arrived is equal on both sides."""
@@ -414,11 +484,13 @@ class Play:
                     x.endswith((" icmp 0301", " icmp 0103")) for x in want - got):
                 self.unanswered.add(v)
                 self.forgiven += 1
+                self.allow("an ICMP error that one side did not send")
         for place, want, got in self.by_place():
             for frame, n in (want - got).items():
                 number = NUMBER.search(frame)
                 if host_unreachable(frame) and number and number[0] in self.numbers and self.forgiven + n <= 2:
                     self.forgiven += n
+                    self.allow("an ICMP error that one side did not send", n)
                     host = next(h for h in self.caught[1] if self.place.get(h, h) == place)
                     self.caught[1][host][frame] += n
         return self.forgiven > forgiven
@@ -437,38 +509,64 @@ class Play:
     # ------------------------------------------------------------------------------------------------- promises
 
     def untouched(self, volley, before, kernel_before, again=True):
-        """Plain packets, all of which the kernel alone forwarded: if they fit, the CPU has not seen them."""
-        if not self.supported(volley) or not self.forwarded(volley, kernel_before):
+        """Plain packets, all of which the kernel alone forwarded: if they fit, the CPU has not seen them. What it has
+        seen its own kernel counts, too: no more than the chip says that it gave it."""
+        given, chip = before
+        now, chip_now = self.cpu()
+        cpu = {k: v - chip.get(k, 0) for k, v in chip_now.items() if v != chip.get(k, 0)}
+        silent = now - given - sum(cpu.values())
+        if silent > 0 and again:  # what was on its way to the kernel when the volley began
+            self.counted["a volley again, for packets that were on their way to the kernel"] += 1
+            self.volley(volley, again=False)
             return
-        if self.lacks_room():
+        if silent > 0:
+            raise Different([f"{self.step}: the kernel got {now - given} packets from the ports, the chip counted "
+                             f"{cpu}"])
+        why = self.unproved(volley)
+        if why:
+            self.counted[f"not: {why}"] += 1
             return
-        cpu = {k: v for k, v in self.bench.asic.sw.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
+        cpu = {k: v for k, v in cpu.items() if k not in twin.ALWAYS_CPU}
         if any("86dd" in (f[24:28], f[32:36]) for f in volley["frames"]):
+            self.allow("a redirect of IPv6", int("redirect" in cpu))
             cpu.pop("redirect", None)  # IPv6 has no setting that would forbid the kernel to send one
         if self.support.member.get(volley["say"].split(":")[0]):
+            self.allow("a VRF's table has no route, so main is asked", int("lpm_miss" in cpu))
             cpu.pop("lpm_miss", None)  # what a VRF's table hasn't the kernel looks up in main
-        if not cpu:
-            self.checked += len(volley["frames"])
-        elif again and set(cpu) <= {"unresolved", "connected"}:
+        lost = self.lost(volley, kernel_before)
+        if lost and volley["kind"] == "ecmp":  # which flows take a member that nobody answers for hangs on the hash
+            self.counted["not: a flow of a multipath route that the kernel alone did not forward"] += 1
+        elif sum(cpu.values()) <= lost:  # what the kernel alone did not forward is the CPU's to answer or drop, once
+            self.counted["good: in part" if lost else "good: checked"] += 1
+            self.counted["checked"] += len(volley["frames"]) - lost
+        elif again and sum(n for k, n in cpu.items() if k not in ("unresolved", "connected")) <= lost:
             # the first packets to a neighbour make the kernel look for it; the next ones need it no more
             self.resolve()
             self.volley(volley, again=False)
         else:
-            raise Different([f"{self.step}: fits and is supported, yet it touched the CPU: {cpu}"])
+            raise Different([f"{self.step}: fits and is supported, and the kernel alone forwarded all but {lost} of "
+                             f"its packets, yet it touched the CPU: {cpu}"])
 
-    def supported(self, volley):
-        """Whether hardware does this by itself (SPECIFICATION.md, promise 1), as far as the settings go."""
+    def unproved(self, volley):
+        """Why it is not asked whether these packets stayed in hardware; None: it is."""
+        why = self.kernels(volley)
+        routed = not volley["say"].startswith("bridged")
+        return why or ("something has no room in the chip" if self.lacks_room(routed) else None)
+
+    def kernels(self, volley):
+        """Why hardware does not do this by itself (SPECIFICATION.md, promise 1), as far as the settings go; None: it
+        does."""
         routed = not volley["say"].startswith("bridged")
         if routed and self.bench.profile in LAYER_2:
-            return False
+            return NO_ROUTER
         groups6 = any(f.startswith("3333") for f in volley["frames"])
-        return self.support.kernels(routed, groups6) is None
+        return self.support.kernels(routed, groups6)
 
-    def forwarded(self, volley, kernel_before):
-        """Whether the kernel alone forwarded every one of the frames."""
+    def lost(self, volley, kernel_before):
+        """How many of the frames the kernel alone did not forward."""
         if volley["kind"] == "ecmp":
             numbers = {tuple(int(x) for x in ECMP.search(bytes.fromhex(f)).groups()) for f in volley["frames"]}
-            return all(x.endswith("forwarded") for n in numbers for x in self.flows[0].get(n, ["none"]))
+            return sum(not all(x.endswith("forwarded") for x in self.flows[0].get(n, ["none"])) for n in numbers)
         new = set()
         for h, now in self.caught[0].items():
             for frame in now - kernel_before[h]:
@@ -477,7 +575,7 @@ class Play:
                 proto = ip[8] if ip[:2] == b"\x86\xdd" else ip[11]
                 if number and proto in (6, 17):
                     new.add(number[0])
-        return all(n and n[0] in new for n in (NUMBER.search(bytes.fromhex(f)) for f in volley["frames"]))
+        return sum(not n or n[0] not in new for n in (NUMBER.search(bytes.fromhex(f)) for f in volley["frames"]))
 
     def audit(self):
         sw = self.bench.asic.sw
@@ -490,6 +588,17 @@ class Play:
         for p in sw.api("asicd", "GET", "/v1/resources")["items"]:
             if p["used"] + p["in_flight"] + p["committed"] + p["free"] != p["size"]:
                 raise Different([f"accounting: {p}"])
+
+
+def operation(words):
+    """What a command is counted as: its tool, object and verb."""
+    if words[0] in ("kill", "fault", "up"):
+        return "quarrel: " + " ".join(words[:2])
+    words = [w for w in words if not w.startswith("-")]
+    if words[0] == "sysctl":
+        return "command: sysctl " + words[1].split("=")[0].rsplit("/", 1)[-1]
+    kind = words[words.index("type") + 1] if "type" in words[:-1] and words[1] == "link" and words[2] == "add" else ""
+    return "command: " + " ".join((*words[:3], *([kind] if kind else []))) if words[0] != "host" else "command: cable"
 
 
 def some(frames):

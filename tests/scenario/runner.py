@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays scenarios one after the other: benches, what is kept of a failed one, and how it is made small."""
 
+import collections
 import glob
 import json
 import os
@@ -25,26 +26,26 @@ class Runner:
         self.have = have
         self.shrink_s = shrink_s
         self.bench = None
-        self.benches = self.frames = self.checked = 0
+        self.counted = collections.Counter()  # of the scenario that plays, report.py
 
     def play(self, scenario):
         """What was wrong, in lines; empty if nothing."""
         if self.bench is None or self.bench.profile != scenario["profile"]:
             self.close()
             self.bench = Bench(scenario["profile"], self.have)
-            self.benches += 1
+            self.counted["benches"] += 1
         run = play.Play(self.bench, scenario)
         try:
             run.run()
-            self.frames += run.sent
-            self.checked += run.checked
             wrong = []
         except play.Different as e:
             wrong = e.args[0]
         except Exception as e:  # a daemon that died, an answer that never came: a failure like others
             wrong = [f"{run.step}: {type(e).__name__}: {e}"] + traceback.format_exc().splitlines()[-6:-1]
+        self.counted.update(run.summary())
         try:
             wrong += self.bench.warnings(run.quarrels.excuse)
+            self.counted.update(run.quarrels.excused)
             left = self.bench.reset()
         except Exception as e:
             left = [f"reset: {type(e).__name__}: {e}"]
@@ -56,29 +57,27 @@ class Runner:
 
     def examine(self, name, source):
         """Plays a seed (a number) or a kept scenario (its path). What came of it: {"name", "what", "took": seconds,
-        "failed", "said": lines, and what was counted meanwhile}."""
-        counted = self.frames, self.checked, self.benches
+        "failed", "said": lines, "counted": what report.py reports}."""
+        self.counted = collections.Counter()
         at = time.monotonic()
         scenario = generate(source, self.have) if isinstance(source, int) else load(source)
         what = f"{scenario['profile']}, {scenario['fill']}"
         wrong = self.play(scenario)
-        took = time.monotonic() - at
+        took, counted = time.monotonic() - at, self.counted
         said = []
         if wrong:
             logs = self.bench.logs() if self.bench else {}
             said = [f"{name} ({what}) FAILED", *(x[:600] for x in wrong[:6])]
             path = keep(name, scenario, wrong, logs)
             if self.shrink_s and isinstance(source, int):
+                self.counted = collections.Counter()  # its parts are no scenarios of the run
                 small = smaller(self, scenario, wrong)
                 again = self.play(small)
                 path = keep(f"{name}-small", small, again or wrong, {})
                 said.append(f"made small: {size(scenario)} -> {size(small)} (steps, commands, frames)"
                             + ("" if again else "; did not fail once more"))
             said.append(f"kept: {path}; again: ./run test scenario --replay {path}")
-        now = self.frames, self.checked, self.benches
-        more = (b - a for a, b in zip(counted, now))
-        return {"name": name, "what": what, "took": took, "failed": bool(wrong), "said": said,
-                **dict(zip(("frames", "checked", "benches"), more))}
+        return {"name": name, "what": what, "took": took, "failed": bool(wrong), "said": said, "counted": dict(counted)}
 
     def close(self):
         if self.bench:

@@ -2,35 +2,46 @@
 """What of a scenario hardware does by itself, judged by its commands alone (docs/mapping.md): where it does, good
 packets may not touch the CPU."""
 
+import collections
 import re
 
-# A command after which the kernel forwards what it concerns: (pattern, routed packets only, why)
+# Commands after which the kernel forwards what they concern, and those that end it: (pattern, its end or None, routed
+# packets only, why). What the parentheses catch says what it is about: the same is caught by the end
 KERNELS = [
-    (r"rp_filter=1", True, "reverse path filter"),
-    (r"ip (-6 )?rule add pref 10\d ", True, "policy rules"),
-    (r"ip link set (red|blue) down", True, "a VRF that is down"),
-    (r"ip link set \S+ type bridge vlan_protocol 802.1ad", False, "802.1ad"),
-    (r"mcast_to_unicast on", False, "copies of multicast that are sent to stations"),
-    (r"bridge vlan set ", False, "a VLAN with a state of its own"),
-    (r"ip link set \S+\.\d+ (address|type vlan egress)", False, "VLAN interfaces that are unlike their port"),
-    (r"ip link add \S+ .* type bond .*mode broadcast", False, "a mode of bonding that the chip has not"),
-    (r"ip link set \S+ type bond xmit_hash_policy encap", False, "a policy of bonding that the chip has not"),
-    (r"tc .* action (trap|vlan|continue)", False, "actions that the chip has not"),
-    (r"tc .* police .* burst 20 ", False, "a policer whose burst is less than a frame"),
-    (r"tc .* egress .* redirect", False, "redirection as it leaves"),
+    (r"ipv4/conf/(\S+)/rp_filter=1", r"ipv4/conf/(\S+)/rp_filter=[02]", True, "reverse path filter"),
+    (r"ip link set (red|blue) down", r"ip link set (red|blue) up", True, "a VRF that is down"),
+    (r"ip link set (\S+) type bridge vlan_protocol 802.1ad", r"ip link set (\S+) type bridge vlan_protocol 802.1Q",
+     False, "802.1ad"),
+    (r"bridge link set dev (\S+) mcast_to_unicast on", r"bridge link set dev (\S+) mcast_to_unicast off", False,
+     "copies of multicast that are sent to stations"),
+    (r"bridge vlan set dev (\S+ vid \S+) state [012]", r"bridge vlan set dev (\S+ vid \S+) state 3", False,
+     "a VLAN with a state of its own"),
+    (r"ip link set \S+\.\d+ (address|type vlan egress)", None, False, "VLAN interfaces that are unlike their port"),
+    (r"ip link add \S+ .* type bond .*mode broadcast", None, False, "a mode of bonding that the chip has not"),
+    (r"ip link set (\S+) type bond xmit_hash_policy encap", r"ip link set (\S+) type bond xmit_hash_policy (?!encap)",
+     False, "a policy of bonding that the chip has not"),
 ]
+# The same of filters: over when their preference is taken away
+FILTERS = [
+    (r"action (trap|vlan|continue)", "actions that the chip has not"),
+    (r"police .* burst 20 ", "a policer whose burst is less than a frame"),
+    (r" egress .* redirect", "redirection as it leaves"),
+]
+
+
+MIRRORS = "copies to a port that filters what leaves"  # if one does
 
 
 class Support:
     """Follows a scenario's commands."""
 
     def __init__(self):
-        self.routed = self.all = None   # why the kernel forwards (routed) packets, if it does
+        self.reasons = {}               # what about -> (why the kernel forwards, routed packets only)
+        self.rules = collections.Counter()  # (family, preference) -> rules
         self.vrfs = False
         self.local_first = {"4", "6"}   # families whose table local comes before VRFs
         self.member = {}                # interface -> VRF
         self.filters = {}               # (port, hook, preference) -> handles
-        self.mirrors = False
         self.bonded = set()             # ports that are or were in a bond
         self.bond = {}                  # port -> the bond it is in
         self.vlan_filtering = {}        # bridge -> on?
@@ -39,9 +50,17 @@ class Support:
         self.querier = False            # is one a querier
 
     def note(self, command):
-        for pattern, routed, why in KERNELS:
-            if re.search(pattern, command):
-                self.fail(why, routed)
+        for pattern, over, routed, why in KERNELS:
+            begins, ends = re.search(pattern, command), over and re.search(over, command)
+            if begins:
+                self.fail(why, routed, begins.groups())
+            elif ends:
+                self.reasons.pop((why, ends.groups()), None)
+        rule = re.match(r"ip (-6 )?rule (add|del) pref (10\d)\b", command)
+        if rule:
+            self.rules[rule[1], rule[3]] += 1 if rule[2] == "add" else -1
+            if self.rules[rule[1], rule[3]] < 1:
+                del self.rules[rule[1], rule[3]]
         words = command.split()
         self.snoops = self.snoops or "mcast_snooping 1" in command
         self.querier = self.querier or "mcast_querier 1" in command
@@ -90,30 +109,37 @@ class Support:
         mine = self.filters.setdefault((dev, hook, pref), set())
         if verb == "del":
             (mine.discard(handle) if handle else mine.clear())
+            if not handle:
+                del self.filters[dev, hook, pref]
+                self.reasons = {k: v for k, v in self.reasons.items() if k[1] != (dev, hook, pref)}
             return
         mine.add(handle)
+        for pattern, why in FILTERS:
+            if re.search(pattern, command):
+                self.fail(why, False, (dev, hook, pref))
         if len(mine) > 1:
-            self.fail("filters of one preference that may overlap", False)
+            self.fail("filters of one preference that may overlap", False, (dev, hook, pref))
         if dev in self.bonded:
-            self.fail("a filter at a bond's member", False)
+            self.fail("a filter at a bond's member", False, (dev, hook, pref))
         if "mirror" in command:
-            self.mirrors = True
-        if self.mirrors and any(h == "egress" and f for (_, h, _), f in self.filters.items()):
-            self.fail("copies to a port that filters what leaves", False)
+            self.fail(MIRRORS, False, (dev, hook, pref))
 
-    def fail(self, why, routed):
-        self.routed = self.routed or why
-        if not routed:
-            self.all = self.all or why
+    def fail(self, why, routed, about=()):
+        self.reasons[why, about] = routed
 
     def kernels(self, routed, groups6=False):
         """Why the kernel forwards these packets; None: hardware does. `groups6`: some are to IPv6 groups."""
         if groups6 and self.querier:
             return "an IPv6 querier without an address: when the kernel finds out is not told"
+        egress = any(hook == "egress" for _, hook, _ in self.filters)
+        reasons = {why: only for (why, _), only in self.reasons.items() if why != MIRRORS or egress}
+        whole = next((why for why, only in reasons.items() if not only), None)
         if not routed:
-            return self.all
+            return whole
+        if self.rules:
+            return "policy rules"
         if self.vrfs and self.local_first:
             return "table local before VRFs"
         if any(not self.vlan_filtering.get(b, False) for b in self.on_bridge):
             return "a VLAN interface on a bridge that does not filter"
-        return self.routed
+        return whole or next(iter(reasons), None)

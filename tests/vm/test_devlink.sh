@@ -11,6 +11,7 @@
 is "exact match" 87040 "$(size exact-match)"
 is "IPv4 LPM" 65536 "$(size ipv4-lpm)"
 is "ports" "$(swps)" "$(occ physical_ports)"
+is "ports at most" "$(swps)" "$(size physical_ports)"
 devlink -j resource show "$DEV" | jq -e '[.. | objects | select(.name? == "exact-match")][0].resources | map(.name) | contains(["mac", "ipv4-host", "ipv6-host"])' >/dev/null ||
 	fail "classes of the exact-match memory"
 
@@ -77,7 +78,7 @@ before=$(trap_rx arp)
 ip neigh flush dev swp1
 ping -q -c 1 -W 1 192.0.2.2 >/dev/null || :
 [ "$(trap_rx arp)" -gt "$before" ] || fail "ARP was not counted: $before, then $(trap_rx arp)"
-has "type" "type control .*group link" "$(devlink trap show "$DEV" trap arp)"
+has "type" "type control .*group discovery" "$(devlink trap show "$DEV" trap arp)"
 has "name that the kernel has" "type exception generic true" "$(devlink trap show "$DEV" trap ttl_value_is_too_small)"
 chip_trap() { page traps | jq -r "[.. | objects | select(.reason? == \"$1\")][0] | $2"; }
 rate() { [ "$(chip_trap "$1" .rate_pps)" = "$2" ]; }

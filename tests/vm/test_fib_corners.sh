@@ -56,7 +56,36 @@ shows rt_trap 22.0.0.0/8
 shows rt_offload 20.0.0.0/8
 sysctl -qw net.ipv4.fib_multipath_hash_policy=1
 shows rt_offload 22.0.0.0/8
-sysctl -qw net.ipv4.fib_multipath_hash_policy=0
+# by fields of one's own choice: the flow label is one of them
+ip -6 addr add 2001:db8:1::1/64 dev swp1 nodad
+ip -6 addr add 2001:db8:2::1/64 dev swp2 nodad
+ip -6 route add 2001:db8:22::/48 nexthop via 2001:db8:1::2 nexthop via 2001:db8:2::2
+shows6() { until_true 10 "2001:db8:22::/48 shows $1" sh -c "ip -6 route show 2001:db8:22::/48 | grep -q $1"; }
+shows6 rt_offload
+sysctl -qw net.ipv6.fib_multipath_hash_fields=0x0008
+shows6 rt_offload
+sysctl -qw net.ipv6.fib_multipath_hash_policy=3
+shows6 rt_trap
+sysctl -qw net.ipv4.fib_multipath_hash_policy=3
+shows rt_trap 22.0.0.0/8
+sysctl -qw net.ipv6.fib_multipath_hash_policy=0 net.ipv4.fib_multipath_hash_policy=0
+shows6 rt_offload
+shows rt_offload 22.0.0.0/8
+# the policy is the route's, not its gateways': IPv4 over IPv6 gateways that both families use
+ip nexthop add id 61 via 2001:db8:1::2 dev swp1
+ip nexthop add id 62 via 2001:db8:2::2 dev swp2
+ip nexthop add id 60 group 61/62
+ip route add 23.0.0.0/8 nhid 60
+ip -6 route replace 2001:db8:22::/48 nhid 60
+shows rt_offload 23.0.0.0/8
+sysctl -qw net.ipv4.fib_multipath_hash_policy=1
+shows rt_trap 23.0.0.0/8
+shows6 rt_offload
+sysctl -qw net.ipv6.fib_multipath_hash_policy=1
+shows rt_offload 23.0.0.0/8
+sysctl -qw net.ipv4.fib_multipath_hash_policy=0 net.ipv6.fib_multipath_hash_policy=0
+shows rt_offload 23.0.0.0/8
+ip nexthop flush
 ip route del 22.0.0.0/8
 
 # multicast routing has rules of its own

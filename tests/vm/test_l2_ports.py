@@ -227,5 +227,28 @@ def test_groups_by_mac_address_trap(bench):
     true(forwards(1), "gone with its port")
 
 
+def test_groups_are_counted_once(bench):
+    """A replace is told as one more add."""
+    bench.bridge(mcast_snooping=1)
+    group = "dev br0 port swp2 grp 01:00:00:01:02:03"
+    run(f"bridge mdb add {group} permanent")
+    true(trapped(1), "a group that the chip can't tell apart")
+    for _ in range(2):
+        run(f"bridge mdb replace {group} permanent")
+    run(f"bridge mdb del {group}")
+    true(forwards(1), "gone")
+
+
+def test_groups_of_the_bridge_device_trap(bench):
+    """No port belongs to it: the bridge sends it nowhere, and the chip would flood it."""
+    bench.bridge(mcast_snooping=1)
+    run("bridge mdb add dev br0 port br0 grp 01:00:00:01:02:03 permanent")
+    true(trapped(1), "a group of the bridge's own")
+    bench.expect(1, frame("01:00:00:01:02:03", mac(1)), [], "to nobody")
+    run("bridge mdb del dev br0 port br0 grp 01:00:00:01:02:03")
+    true(forwards(1), "gone")
+    bench.expect(1, frame("01:00:00:01:02:03", mac(1)), [2, 3, 4], "flooded again")
+
+
 if __name__ == "__main__":
     l2.main()

@@ -4,10 +4,10 @@
 # timeout: 900
 #
 # Bridges come and go under the driver, the driver under bridges; in the end nothing is taken, nothing leaked.
-# RELOADS=200 for the long run.
+# Two hundred times with --long.
 
 set -eu
-reloads=${RELOADS:-20}
+if [ -n "${TANDEM_LONG:-}" ]; then reloads=200; else reloads=20; fi
 dev() { devlink dev | head -n 1; }
 taken() { # pools of L2 that something is in
 	devlink -j resource show "$(dev)" | jq -c '[.. | objects | select(.name? == "vlan" or .name? == "vlan-member" or .name? == "exact-match") | select(.occ > 0) | {name, occ}]'

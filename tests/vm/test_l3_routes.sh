@@ -100,7 +100,9 @@ is "packets per next hop" '{"enabled":true,"used":false}' "$(ip -j -s -s -d next
 ip nexthop del id 13
 ip nexthop replace id 1 via 10.0.3.3 dev swp3
 shows rt_offload 29.0.0.0/8
-refused 'resilient next-hop groups are not offloaded' ip nexthop add id 11 group 1/2 type resilient buckets 8
+ip nexthop add id 11 group 1/2 type resilient buckets 8
+ip route add 31.0.0.0/8 nhid 11
+shows rt_trap 31.0.0.0/8
 ip nexthop add id 12 blackhole
 ip route add 30.0.0.0/8 nhid 12
 shows rt_offload 30.0.0.0/8

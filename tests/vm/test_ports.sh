@@ -98,10 +98,23 @@ has "duplex" "Duplex: Full" "$all"
 has "modes" "100000baseCR4/Full" "$all"
 has "autoneg" "Auto-negotiation: on" "$all"
 has "FEC" "Configured FEC encodings: Auto" "$(ethtool --show-fec swp1)"
-ethtool --set-fec swp1 encoding rs
-has "FEC" "Configured FEC encodings: RS" "$(ethtool --show-fec swp1)"
+# a chip without serdes: what it doesn't do anyway is refused, though the cage could
+active=$(ethtool --show-fec swp1 | sed -n 's/.*Active FEC encodings*: *//p' | tr '[:upper:]' '[:lower:]')
+other=rs
+[ "$active" != rs ] || other=baser
+ethtool --set-fec swp1 encoding "$active"
+has "FEC" "Configured FEC encodings: $active" "$(ethtool --show-fec swp1 | tr '[:upper:]' '[:lower:]' | sed 's/configured fec/Configured FEC/')"
+ethtool --set-fec swp1 encoding auto
+refused "" ethtool --set-fec swp1 encoding $other
 refused "" ethtool --set-fec swp1 encoding llrs
 refused "" ethtool -s swp1 speed 2500 autoneg off
+speed=$(printf '%s\n' "$all" | sed -n 's/.*Speed: \([0-9]*\)Mb.*/\1/p')
+other=40000
+[ "$speed" != 40000 ] || other=10000
+refused "" ethtool -s swp1 speed $other autoneg off
+refused "" ethtool -s swp1 speed $other autoneg on
+ethtool -s swp1 speed "$speed" autoneg off
+ethtool -s swp1 autoneg on
 refused "" ethtool -s swp1 speed 100 duplex half autoneg off
 
 # ---- the lamp

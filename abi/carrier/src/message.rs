@@ -22,7 +22,7 @@ const TEXT_AT: usize = 96;
 /// Bytes of a name (of a driver, of a kept descriptor) at most.
 pub const NAME_MAX: usize = 63;
 /// Descriptors that a device keeps at most.
-pub const KEPT_MAX: usize = 256;
+pub const KEPT_MAX: usize = 264;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_abi::handshake::Request;
 use tandem_abi::{Command, LayoutSpec, Memory, Status, command, raw};
-use tandem_carrier::{CarrierError, DeviceEvent, DeviceSide, DriverSide};
+use tandem_carrier::{CarrierError, DeviceEvent, DeviceSide, DriverSide, KEPT_MAX};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -259,15 +259,16 @@ fn descriptors_outlive_their_driver() {
     r.read_to_string(&mut got).unwrap(); // ends: the device has closed its duplicates
     assert_eq!(got, "alive");
     assert!(b.keep("", r.as_fd()).is_err());
-    for n in 0..256 {
+    for n in 0..KEPT_MAX {
         b.keep(&format!("n{n}"), r.as_fd()).unwrap();
     }
     b.keep("n7", r.as_fd()).unwrap(); // replaces
-    let e = b.keep("n256", r.as_fd()).unwrap_err().to_string();
-    assert_eq!(e, "no room to keep n256: 256 of 256 names in use");
-    assert_eq!(b.kept().unwrap().len(), 256);
+    let e = b.keep("more", r.as_fd()).unwrap_err().to_string();
+    let full = format!("no room to keep more: {KEPT_MAX} of {KEPT_MAX} names in use");
+    assert_eq!(e, full);
+    assert_eq!(b.kept().unwrap().len(), KEPT_MAX);
     drop(b);
-    assert_eq!(device.stop(), 256);
+    assert_eq!(device.stop(), KEPT_MAX);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 4;
+pub const TND_ABI_MINOR: u16 = 5;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -694,7 +694,7 @@ pub const TND_TRAP_SAMPLE: tnd_trap_reason = 23;
 pub const TND_TRAP_REASON_COUNT: tnd_trap_reason = 24;
 #[doc = "Why a packet came to the CPU: tnd_rx.reason, and the key of TND_CLS_TRAP\n"]
 pub type tnd_trap_reason = u16;
-#[doc = "link protocols, ARP, ND\n"]
+#[doc = "link protocols: LACP, BPDU, LLDP\n"]
 pub const TND_TC_LINK: tnd_trap_class = 0;
 #[doc = "routing protocols, own addresses\n"]
 pub const TND_TC_CONTROL: tnd_trap_class = 1;
@@ -702,8 +702,10 @@ pub const TND_TC_CONTROL: tnd_trap_class = 1;
 pub const TND_TC_UNRESOLVED: tnd_trap_class = 2;
 #[doc = "data fallback: what did not fit\n"]
 pub const TND_TC_DATA: tnd_trap_class = 3;
-pub const TND_TC_COUNT: tnd_trap_class = 4;
-#[doc = "Queues to the CPU, strict order: a lower number goes first\n"]
+#[doc = "ARP, ND, IGMP, MLD (since 1.5)\n"]
+pub const TND_TC_DISCOVERY: tnd_trap_class = 4;
+pub const TND_TC_COUNT: tnd_trap_class = 5;
+#[doc = "Queues to the CPU, each with a last policer, of which every reason in it has\na share of its own. Strict order: LINK, CONTROL, DISCOVERY, UNRESOLVED, DATA;\nnumbers are in the order in which the classes were added\n"]
 pub type tnd_trap_class = u16;
 #[doc = "tnd_rx - before a frame in the RX ring; the frame follows at\nTND_PKT_META_SIZE, as it was on the wire, without FCS, tag included\n- `len`: bytes of frame\n- `port`: ingress port, from 1\n- `reason`: enum tnd_trap_reason\n- `trap_class`: enum tnd_trap_class\n- `flags`: TND_RX_*\n- `fid`: forwarding domain it was classified into, 0 = none\n- `tpid`: of the outer tag\n- `tci`: of the outer tag\n- `event_seq`: events posted before this packet; handle those below first\n- `epoch`: of the attach\n- `time_ns`: device clock at ingress\n"]
 #[repr(C)]
@@ -1412,7 +1414,7 @@ pub struct tnd_trap {
     #[doc = "enum tnd_trap_class\n"]
     pub trap_class: u16,
     pub reserved0: u16,
-    #[doc = "of the reason's own policer, 0 = none\n"]
+    #[doc = "most that the reason gets, 0 = what its class lets through\n"]
     pub rate_pps: u32,
     #[doc = "packets\n"]
     pub burst: u32,

@@ -6,12 +6,11 @@ use tandem_carrier::{DeviceEvent, DeviceSide, Region};
 use tandem_firmware::{CplSink, Firmware, Processor, Profile, SubmitError};
 use tandem_packet::{Buffer, Offload};
 use tandem_pipeline as pipeline;
-use tandem_pipeline::trap::CLASSES;
 use tandem_ports::{Change, Link, RxPort, SCRATCH};
 use tandem_queues::Fabric;
 
 use crate::capture::CPU_PORT;
-use crate::cpu::{Bucket, Cpu};
+use crate::cpu::Cpu;
 use crate::flap::Flaps;
 use crate::keeper::Update;
 use crate::output::Output;
@@ -170,11 +169,11 @@ impl Asic {
         poller: Poller,
         epoch_ns: u64,
     ) -> Result<Self, String> {
-        let policers: [Bucket; CLASSES] = std::array::from_fn(|class| {
-            let p = profile.class_policer(class as u16);
-            Bucket::new(p.rate_pps, p.burst)
-        });
         let count = profile.port_count();
+        let cpu = Cpu::new(count, |class| {
+            let p = profile.class_policer(class);
+            (p.rate_pps, p.burst)
+        });
         let mut fabric =
             Fabric::new(profile.queues.config(count)?).map_err(|e| format!("queues: {e}"))?;
         if profile.queues.shape {
@@ -191,7 +190,7 @@ impl Asic {
             processor: Processor::new(latency),
             side,
             ports: (1..=count).map(PortSlot::new).collect(),
-            out: Output::new(fabric, Cpu::new(policers), epoch_ns),
+            out: Output::new(fabric, cpu, epoch_ns),
             driver: None,
             fail_reason: None,
             stats: Stats::default(),

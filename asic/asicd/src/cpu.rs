@@ -3,74 +3,32 @@
 //! ```text
 //!   Sink::cpu ─► class's policer ─► class queue ─► RX ring      link        may fill all of it
 //!                │ dropped,         │ dropped,     │            control     7/8
-//!                │ EV_TRAP_DROP     │ counted      ▼            unresolved  6/8
-//!                ▼                  ▼            driver         data        4/8
+//!                │ EV_TRAP_DROP     │ counted      ▼            discovery   6/8
+//!                ▼                  ▼            driver         unresolved  5/8
+//!                                                               data        4/8
 //! ```
 //!
 //! A queue is bounded in packets and in bytes; what doesn't fit is the newest one. A lower class
-//! leaves room in the ring for the higher ones, so a flood of data costs no session.
+//! leaves room in the ring for the higher ones, so a flood of data costs no session. Within a class
+//! no reason and no port takes all: of the policer each has a share ([`Shares`]), and in the queue what
+//! came in by one port for one reason may be as much as there is room left, so that the next one
+//! always finds some.
 
 use std::collections::VecDeque;
 
 use tandem_abi::{Memory, Producer, PushError, raw};
 use tandem_pipeline::CpuMeta;
-use tandem_pipeline::trap::{CLASSES, REASONS};
+use tandem_pipeline::trap::{CLASSES, ORDER, REASONS};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Packets that wait in each class.
-pub const QUEUE_PACKETS: [usize; CLASSES] = [1024, 1024, 512, 512];
+use crate::shares::Shares;
+
+/// Packets that wait in each class (`TND_TC_*`).
+pub const QUEUE_PACKETS: [usize; CLASSES] = [2048, 2048, 1024, 1024, 2048];
 /// Bytes that wait in each class.
-pub const QUEUE_BYTES: [usize; CLASSES] = [2 << 20, 4 << 20, 1 << 20, 1 << 20];
+pub const QUEUE_BYTES: [usize; CLASSES] = [2 << 20, 4 << 20, 2 << 20, 2 << 20, 2 << 20];
 /// Eighths of the RX ring that a class may fill.
-pub const RING_SHARE: [u32; CLASSES] = [8, 7, 6, 4];
-
-/// A token bucket. Tokens are counted in billionths, so that no time is lost to rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket {
-    rate_pps: u32,
-    burst: u32,
-    tokens: u64,
-    at_ns: u64,
-}
-
-const TOKEN: u64 = 1_000_000_000;
-
-impl Bucket {
-    /// A full bucket; rate 0 lets everything pass.
-    pub fn new(rate_pps: u32, burst: u32) -> Self {
-        Bucket {
-            rate_pps,
-            burst: burst.max(1),
-            tokens: u64::from(burst.max(1)) * TOKEN,
-            at_ns: 0,
-        }
-    }
-
-    /// Packets per second and burst.
-    pub fn config(&self) -> (u32, u32) {
-        (self.rate_pps, self.burst)
-    }
-
-    /// May one packet pass?
-    pub fn take(&mut self, now_ns: u64) -> bool {
-        if self.rate_pps == 0 {
-            return true;
-        }
-        let passed = now_ns.saturating_sub(self.at_ns);
-        self.at_ns = now_ns.max(self.at_ns);
-        self.tokens = self
-            .tokens
-            .saturating_add(passed.saturating_mul(u64::from(self.rate_pps)))
-            .min(u64::from(self.burst) * TOKEN);
-        match self.tokens.checked_sub(TOKEN) {
-            Some(rest) => {
-                self.tokens = rest;
-                true
-            }
-            None => false,
-        }
-    }
-}
+pub const RING_SHARE: [u32; CLASSES] = [8, 7, 5, 4, 6];
 
 /// What one trap reason's packets met on their way to the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,11 +64,21 @@ struct Waiting {
     frame: Vec<u8>,
 }
 
+/// What waits of one reason and port in one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Line {
+    packets: usize,
+    bytes: usize,
+}
+
 /// Queues and policers of all classes.
 pub struct Cpu {
     queues: [VecDeque<Waiting>; CLASSES],
     bytes: [usize; CLASSES],
-    policers: [Bucket; CLASSES],
+    /// By class, reason and port number.
+    lines: Vec<Line>,
+    ports: usize,
+    policers: [Shares; CLASSES],
     /// Policed since the last event about it.
     unreported: [u64; CLASSES],
     reasons: [ReasonCounters; REASONS],
@@ -124,11 +92,19 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Empty queues with these policers, by class.
-    pub fn new(policers: [Bucket; CLASSES]) -> Self {
+    /// Empty queues of a chip with so many ports. `policer` tells rate (packets per second, 0 = none) and burst of a
+    /// class's policer.
+    pub fn new(ports: u16, policer: impl Fn(u16) -> (u32, u32)) -> Self {
+        let policers = std::array::from_fn(|class| {
+            let (rate_pps, burst) = policer(class as u16);
+            Shares::new(class as u16, rate_pps, burst, ports)
+        });
+        let ports = usize::from(ports) + 1;
         Cpu {
             queues: Default::default(),
             bytes: [0; CLASSES],
+            lines: vec![Line::default(); CLASSES * REASONS * ports],
+            ports,
             policers,
             unreported: [0; CLASSES],
             reasons: [ReasonCounters::default(); REASONS],
@@ -175,7 +151,8 @@ impl Cpu {
             });
             return;
         }
-        if !self.policers.get_mut(class).is_some_and(|p| p.take(now_ns)) {
+        let policer = self.policers.get_mut(class);
+        if !policer.is_some_and(|p| p.take(meta.reason, meta.port, now_ns)) {
             self.count(class, meta.reason, |r, c| {
                 r.policed += 1;
                 c.policed += 1;
@@ -185,11 +162,7 @@ impl Cpu {
             }
             return;
         }
-        let full =
-            |limit: &[usize; CLASSES], have: usize| limit.get(class).is_none_or(|l| have > *l);
-        let packets = self.queues.get(class).map_or(0, VecDeque::len) + 1;
-        let bytes = self.bytes.get(class).copied().unwrap_or(0) + frame.len();
-        if full(&QUEUE_PACKETS, packets) || full(&QUEUE_BYTES, bytes) {
+        if !self.has_room(class, &meta, frame.len()) {
             self.count(class, meta.reason, |r, c| {
                 r.queue_full += 1;
                 c.queue_full += 1;
@@ -208,13 +181,18 @@ impl Cpu {
             _ => copy.extend_from_slice(frame),
         }
         if let (Some(q), Some(b)) = (self.queues.get_mut(class), self.bytes.get_mut(class)) {
+            let len = copy.len();
             q.push_back(Waiting {
                 meta,
                 event_seq,
                 frame: copy,
             });
-            *b = bytes;
+            *b += len;
             self.waiting += 1;
+            if let Some(line) = self.line(class, &meta) {
+                line.packets += 1;
+                line.bytes += len;
+            }
         }
     }
 
@@ -238,8 +216,8 @@ impl Cpu {
         let size = ring.ring().entry_count;
         let mut used = ring.occupancy().map_err(PushError::from)?;
         let mut moved = 0;
-        for (class, share) in RING_SHARE.into_iter().enumerate() {
-            let limit = size / 8 * share;
+        for class in ORDER.map(usize::from) {
+            let limit = size / 8 * RING_SHARE.get(class).copied().unwrap_or(0);
             while used < limit {
                 let early = |w: &Waiting| w.event_seq.wrapping_sub(events_posted) as i32 > 0;
                 if self
@@ -320,13 +298,44 @@ impl Cpu {
     pub fn policer(&self, class: u16) -> (u32, u32) {
         self.policers
             .get(usize::from(class))
-            .map_or((0, 0), Bucket::config)
+            .map_or((0, 0), Shares::config)
+    }
+
+    /// Packets per second that a reason has of a class's policer whatever the others do; 0: nothing is set apart for it.
+    pub fn share(&self, class: u16, reason: u16) -> u32 {
+        self.policers
+            .get(usize::from(class))
+            .map_or(0, |p| p.share(reason))
+    }
+
+    /// Does a packet fit in its class's queue? What waits of one reason and port may be no more than what is left.
+    fn has_room(&mut self, class: usize, meta: &CpuMeta, len: usize) -> bool {
+        let packets = self.queues.get(class).map_or(0, VecDeque::len);
+        let bytes = self.bytes.get(class).copied().unwrap_or(0) + len;
+        let left = |limit: &[usize; CLASSES], used| limit.get(class)?.checked_sub(used);
+        let (packets, bytes) = (left(&QUEUE_PACKETS, packets + 1), left(&QUEUE_BYTES, bytes));
+        let line = self.line(class, meta).copied().unwrap_or_default();
+        packets.is_some_and(|left| line.packets <= left)
+            && bytes.is_some_and(|left| line.bytes <= left)
+    }
+
+    fn line(&mut self, class: usize, meta: &CpuMeta) -> Option<&mut Line> {
+        let (reason, port) = (usize::from(meta.reason), usize::from(meta.port));
+        if reason >= REASONS || port >= self.ports {
+            return None;
+        }
+        let at = (class * REASONS + reason) * self.ports + port;
+        self.lines.get_mut(at)
     }
 
     fn pop(&mut self, class: usize) -> Option<Waiting> {
         let w = self.queues.get_mut(class)?.pop_front()?;
         if let Some(b) = self.bytes.get_mut(class) {
             *b = b.saturating_sub(w.frame.len());
+        }
+        if let Some(line) = self.line(class, &w.meta) {
+            line.packets = line.packets.saturating_sub(1);
+            line.bytes = line.bytes.saturating_sub(w.frame.len());
         }
         self.waiting = self.waiting.saturating_sub(1);
         Some(w)
@@ -389,48 +398,86 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_lets_its_rate_pass() {
-        let mut b = Bucket::new(1000, 10);
-        let passed = (0..100_000u64).filter(|i| b.take(i * 10_000)).count();
-        // One second at 1000/s, and the burst
-        assert!((1000..=1011).contains(&passed), "{passed}");
-        let mut none = Bucket::new(0, 0);
-        assert!((0..1000).all(|_| none.take(0)));
-    }
-
-    #[test]
     fn queues_are_bounded_and_say_what_they_drop() {
-        let mut cpu = Cpu::new([Bucket::new(0, 0); CLASSES]);
+        let mut cpu = Cpu::new(4, |_| (0, 0));
         cpu.offer(meta(3, raw::TND_TRAP_ROUTE), &[0; 60], 0, 0);
         assert_eq!(cpu.class(3).no_driver, 1);
         cpu.set_attached(true);
         for _ in 0..2000 {
             cpu.offer(meta(3, raw::TND_TRAP_ROUTE), &[0; 60], 0, 0);
         }
-        assert_eq!(cpu.queued(3), QUEUE_PACKETS[3]);
+        // as much as is left
+        assert_eq!(cpu.queued(3), QUEUE_PACKETS[3] / 2);
         assert_eq!(cpu.reason(raw::TND_TRAP_ROUTE).queue_full, 2000 - 512);
         // Few but long ones meet the other limit
         for _ in 0..600 {
             cpu.offer(meta(2, raw::TND_TRAP_CONNECTED), &[0; 9000], 0, 0);
         }
-        assert_eq!(cpu.queued(2), QUEUE_BYTES[2] / 9000);
+        assert_eq!(cpu.queued(2), (QUEUE_BYTES[2] / 2).div_ceil(9000));
         // The other classes are not touched
-        cpu.offer(meta(0, raw::TND_TRAP_ARP), &[0; 60], 0, 0);
-        assert_eq!(cpu.queued(0), 1);
+        cpu.offer(meta(4, raw::TND_TRAP_ARP), &[0; 60], 0, 0);
+        assert_eq!(cpu.queued(4), 1);
         cpu.set_attached(false);
         assert!(cpu.is_empty());
         assert_eq!(cpu.class(3).no_driver, 1 + 512);
+        assert!(cpu.lines.iter().all(|l| *l == Line::default()));
+    }
+
+    #[test]
+    fn no_number_of_floods_fills_a_queue() {
+        let mut cpu = Cpu::new(4, |_| (0, 0));
+        cpu.set_attached(true);
+        let of = |reason, port| CpuMeta {
+            port,
+            ..meta(raw::TND_TC_DATA, reason)
+        };
+        for port in 1..=4 {
+            for reason in [
+                raw::TND_TRAP_ROUTE,
+                raw::TND_TRAP_LPM_MISS,
+                raw::TND_TRAP_TTL,
+            ] {
+                if (reason, port) == (raw::TND_TRAP_TTL, 4) {
+                    continue;
+                }
+                for _ in 0..3000 {
+                    cpu.offer(of(reason, port), &[0; 60], 0, 0);
+                    cpu.offer(of(reason, port), &[0; 9000], 0, 0);
+                }
+            }
+        }
+        let before = cpu.reason(raw::TND_TRAP_TTL).queue_full;
+        assert!(before > 0);
+        // whatever nobody has sent yet still finds room
+        for reason in [raw::TND_TRAP_TTL, raw::TND_TRAP_MTU] {
+            let there = cpu.queued(raw::TND_TC_DATA);
+            cpu.offer(of(reason, 4), &[0; 60], 0, 0);
+            assert_eq!(cpu.queued(raw::TND_TC_DATA), there + 1, "{reason}");
+        }
+        let waiting: usize = cpu.lines.iter().map(|l| l.packets).sum();
+        assert_eq!(waiting, cpu.queued(raw::TND_TC_DATA));
+        assert!(waiting <= QUEUE_PACKETS[3] && cpu.bytes[3] <= QUEUE_BYTES[3]);
+    }
+
+    #[test]
+    fn classes_go_in_their_order_whatever_their_numbers() {
+        let mut classes = ORDER;
+        classes.sort_unstable();
+        assert!((0..CLASSES as u16).eq(classes));
+        let shares = ORDER.map(|c| RING_SHARE[usize::from(c)]);
+        assert!(shares.is_sorted_by(|a, b| a > b), "{shares:?}");
     }
 
     #[test]
     fn policed_packets_are_reported_once() {
-        let mut cpu = Cpu::new([Bucket::new(10, 2); CLASSES]);
+        let mut cpu = Cpu::new(1, |_| (1, 1));
         cpu.set_attached(true);
-        for _ in 0..5 {
+        for _ in 0..8 {
             cpu.offer(meta(3, raw::TND_TRAP_LPM_MISS), &[0; 60], 0, 1);
         }
-        assert_eq!(cpu.class(3).policed, 3);
-        assert_eq!(cpu.take_unreported().collect::<Vec<_>>(), [(3, 3)]);
+        let policed = cpu.class(3).policed;
+        assert!((5..8).contains(&policed), "{policed}");
+        assert_eq!(cpu.take_unreported().collect::<Vec<_>>(), [(3, policed)]);
         assert_eq!(cpu.take_unreported().count(), 0);
         cpu.put_unreported(3, 3);
         assert_eq!(cpu.take_unreported().collect::<Vec<_>>(), [(3, 3)]);

@@ -103,6 +103,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let poller = Poller::new(bell.as_ref())?;
     let mut asic =
         Asic::new(profile, args.latency, side, poller, epoch_ns).map_err(|e| anyhow!(e))?;
+    if let Some(mac) = base_mac(&instance) {
+        asic.fw.set_base_mac(mac);
+    }
     let cables = plug(&mut asic, args, epoch_ns)?;
     if let Some(path) = &args.faults {
         for (n, fault) in (1..).zip(faults) {
@@ -130,18 +133,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             bell.ring();
         })?;
     }
-    tracing::info!(
-        "instance {} ready: chip {}, {} of {count} ports cabled",
-        instance.name(),
+    let ready = format!(
+        "chip {}, {} of {count} ports cabled",
         args.profile,
         args.ports.len()
     );
+    tracing::info!("instance {} ready: {ready}", instance.name());
+    tandem_mgmt::service::ready(&ready);
     let spin_ns = match &args.carrier {
         Carrier::Socket => SPIN_NS,
         Carrier::Ivshmem(_) => SPIN_VM_NS,
     };
     serve(&mut asic, &bell, &updates, &jobs, &stop, spin_ns);
     tracing::info!("stopping");
+    tandem_mgmt::service::stopping();
     // The API first: its requests need the packet thread no more
     drop(jobs);
     server.stop();

@@ -215,12 +215,11 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::{Bucket, RING_SHARE};
+    use crate::cpu::RING_SHARE;
     use tandem_abi::{DeviceRings, DriverRings, Layout, LayoutSpec};
     use tandem_carrier::Region;
     use tandem_linux::shm::Shared;
     use tandem_pipeline::CpuMeta;
-    use tandem_pipeline::trap::CLASSES;
 
     fn rings(events: u32) -> (DeviceRings<Region>, DriverRings<Region>) {
         let spec = LayoutSpec {
@@ -248,7 +247,7 @@ mod tests {
     }
 
     fn cpu() -> Cpu {
-        Cpu::new([Bucket::new(0, 0); CLASSES])
+        Cpu::new(4, |_| (0, 0))
     }
 
     #[test]

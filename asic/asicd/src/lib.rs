@@ -29,5 +29,6 @@ pub mod flap;
 pub mod keeper;
 pub mod output;
 pub mod poller;
+pub mod shares;
 pub mod slot;
 pub mod spin;

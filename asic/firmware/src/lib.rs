@@ -140,7 +140,13 @@ impl Firmware {
             cx: Context::default(),
         };
         fw.default_traps();
+        fw.set_base_mac(platform::parse_mac(&fw.profile.platform.base_mac).unwrap_or_default());
         Ok(fw)
+    }
+
+    /// The switch's base MAC address, where it is not the profile's. Flows choose among members by it.
+    pub fn set_base_mac(&mut self, mac: [u8; 6]) {
+        self.state.set_hash(mac, self.profile.hash.symmetric);
     }
 
     /// The chip's profile.

@@ -289,6 +289,15 @@ pub struct PlatformInfo {
     pub mac_count: u16,
 }
 
+/// How flows choose among the members of groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowHashing {
+    /// Both directions of a flow have one hash. IPv6 flow labels are left out of it then: each direction has its own.
+    #[serde(default)]
+    pub symmetric: bool,
+}
+
 /// A token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -307,6 +316,9 @@ pub struct TrapPolicers {
     pub link: Policer,
     /// `TND_TC_CONTROL`
     pub control: Policer,
+    /// `TND_TC_DISCOVERY`; a profile without it: as `link`
+    #[serde(default)]
+    pub discovery: Option<Policer>,
     /// `TND_TC_UNRESOLVED`
     pub unresolved: Policer,
     /// `TND_TC_DATA`
@@ -335,6 +347,9 @@ pub struct Profile {
     /// Between ingress and egress.
     #[serde(default)]
     pub queues: crate::queues::Queues,
+    /// Choice among the members of groups.
+    #[serde(default)]
+    pub hash: FlowHashing,
     /// Access times.
     pub latency: Latency,
     /// Front-panel ports, in order.
@@ -512,6 +527,7 @@ impl Profile {
         match class {
             raw::TND_TC_LINK => self.traps.link,
             raw::TND_TC_CONTROL => self.traps.control,
+            raw::TND_TC_DISCOVERY => self.traps.discovery.unwrap_or(self.traps.link),
             raw::TND_TC_UNRESOLVED => self.traps.unresolved,
             _ => self.traps.data,
         }

@@ -96,6 +96,8 @@ pub struct Ip6 {
     pub payload_len: u16,
     /// Flow label, 20 bits.
     pub flow_label: u32,
+    /// What the fixed header says comes next. All fragments of a packet agree on it, whatever lies behind the fragment header.
+    pub next_header: u8,
     /// A hop-by-hop header follows: every router must look.
     pub hop_by_hop: bool,
     /// A fragment header was met.
@@ -125,6 +127,7 @@ pub mod protocol {
     pub const TCP: u8 = 6;
     pub const UDP: u8 = 17;
     pub const DCCP: u8 = 33;
+    pub const AH: u8 = 51;
     pub const ICMPV6: u8 = 58;
     pub const EIGRP: u8 = 88;
     pub const OSPF: u8 = 89;
@@ -194,6 +197,28 @@ impl Parsed {
             _ => L3::Other,
         }
     }
+
+    /// The transport header behind an authentication header (RFC 4302), if there is one: whose packet it is can be read there.
+    /// [`Parsed::l3`] stops before it, as the kernel's flow dissector does, so rules and hashes see protocol 51.
+    pub fn behind_ah(&self, b: &[u8]) -> Option<L4> {
+        let ip = b.get(self.l3_offset..)?;
+        match self.l3(b) {
+            L3::Ip4(h) if h.l4.protocol == protocol::AH && be16(ip, 6)? & 0x1fff == 0 => {
+                let rest = ip.get(usize::from(h.header_len)..usize::from(h.total_len))?;
+                Some(l4(*rest.first()?, rest.get(ah_len(rest)?..)?))
+            }
+            L3::Ip6(h) if h.l4.protocol == protocol::AH => {
+                let payload = ip.get(40..40 + usize::from(h.payload_len))?;
+                Some(extensions(h.next_header, payload, true).1)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of an authentication header: in units of four, less two (RFC 4302 2.2).
+fn ah_len(header: &[u8]) -> Option<usize> {
+    header.get(1).map(|units| (usize::from(*units) + 2) * 4)
 }
 
 /// Reads an IPv4 header and checks it as a router must (RFC 1812 5.2.2). `b` starts at the header and may have padding
@@ -258,7 +283,7 @@ pub fn ip6(b: &[u8]) -> Result<Ip6, BadHeader> {
         .get(40..40 + usize::from(payload_len))
         .ok_or(BadHeader::TotalLength)?;
     let (fragment, l4) = match h[6] {
-        0 | 43 | 44 | 60 => extensions(h[6], payload),
+        0 | 43 | 44 | 60 => extensions(h[6], payload, false),
         next => (false, l4(next, payload)),
     };
     Ok(Ip6 {
@@ -267,14 +292,15 @@ pub fn ip6(b: &[u8]) -> Result<Ip6, BadHeader> {
         hop_limit: h[7],
         payload_len,
         flow_label: u32::from_be_bytes([0, h[1] & 0x0f, h[2], h[3]]),
+        next_header: h[6],
         hop_by_hop: h[6] == 0,
         fragment,
         l4,
     })
 }
 
-/// Walks hop-by-hop, routing, fragment and destination headers.
-fn extensions(first: u8, payload: &[u8]) -> (bool, L4) {
+/// Walks hop-by-hop, routing, fragment and destination headers, and authentication headers if `through_ah`.
+fn extensions(first: u8, payload: &[u8], through_ah: bool) -> (bool, L4) {
     let mut next = first;
     let mut rest = payload;
     let mut fragment = false;
@@ -282,6 +308,10 @@ fn extensions(first: u8, payload: &[u8]) -> (bool, L4) {
         let len = match next {
             0 | 43 | 60 => match rest.get(1) {
                 Some(units) => (usize::from(*units) + 1) * 8,
+                None => return (fragment, L4::default()),
+            },
+            protocol::AH if through_ah => match ah_len(rest) {
+                Some(len) => len,
                 None => return (fragment, L4::default()),
             },
             44 => {
@@ -472,6 +502,69 @@ mod tests {
         assert_eq!(ip6(&ip2), Err(BadHeader::TotalLength));
     }
 
+    /// IPv6 from 20:… to 30:…, `next` and what follows the fixed header.
+    fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut f = vec![0; 12];
+        f.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, payload.len() as u8, next, 64]);
+        f.extend([0x20; 16]);
+        f.extend([0x30; 16]);
+        f.extend(payload);
+        f
+    }
+
+    /// An authentication header with a checksum of 12 bytes (RFC 2403), and what follows.
+    fn ah(next: u8, rest: &[u8]) -> Vec<u8> {
+        let mut h = vec![0; 24];
+        (h[0], h[1]) = (next, 4);
+        h.extend(rest);
+        h
+    }
+
+    #[test]
+    fn looks_behind_authentication_headers_when_asked() {
+        let behind = |f: &[u8]| parse(f).unwrap().behind_ah(f).map(|l4| l4.protocol);
+        let ospf = ah(protocol::OSPF, &[3, 1, 0, 16]);
+        let mut options = vec![protocol::AH, 0, 1, 4, 0, 0, 0, 0];
+        options.extend(&ospf);
+        let mut fragment = vec![protocol::AH, 0, 0, 1, 0, 0, 0, 9];
+        fragment.extend(&ospf);
+        let mut later = fragment.clone();
+        later[3] = 9;
+        for (next, payload, wanted) in [
+            (protocol::AH, &ospf, Some(protocol::OSPF)),
+            (60, &options, Some(protocol::OSPF)),
+            (protocol::AH, &ah(protocol::AH, &ospf), Some(protocol::OSPF)),
+            (44, &fragment, Some(protocol::OSPF)),
+            // nobody knows what is in there
+            (44, &later, Some(protocol::AH)),
+            (protocol::AH, &ospf[..20].to_vec(), Some(0)),
+            (protocol::AH, &vec![89], Some(0)),
+            (protocol::OSPF, &ospf, None),
+        ] {
+            let f = v6(next, payload);
+            assert_eq!(behind(&f), wanted, "{next} {payload:?}");
+            let L3::Ip6(ip) = parse(&f).unwrap().l3(&f) else {
+                panic!()
+            };
+            if wanted.is_some() {
+                assert_eq!(ip.l4.protocol, protocol::AH);
+            }
+        }
+        let v4 = |frag: u8, payload: &[u8]| {
+            let mut f = v4(&[]);
+            f.truncate(34);
+            f.extend(payload);
+            f[17] = 20 + payload.len() as u8;
+            (f[20], f[21], f[23]) = (0, frag, protocol::AH);
+            checksum::ip4_set(&mut f[14..34]);
+            f
+        };
+        assert_eq!(behind(&v4(0, &ospf)), Some(protocol::OSPF));
+        assert_eq!(behind(&v4(1, &ospf)), None);
+        assert_eq!(behind(&v4(0, &ospf[..20])), None);
+        assert_eq!(behind(&v4(0, &[])), None);
+    }
+
     #[test]
     fn fragments_have_no_ports_behind_the_first() {
         let mut f = v4(b"abcdefgh");
@@ -526,6 +619,7 @@ mod tests {
             }
             if let Some(p) = parse(&f) {
                 let _ = p.l3(&f);
+                let _ = p.behind_ah(&f);
                 let _ = ip4(&f);
                 let _ = ip6(&f);
             }

@@ -17,7 +17,7 @@ use crate::entry::{Action, FdbValue, HostValue, RouteTarget};
 use crate::group::{hash4, hash6};
 use crate::io::Sink;
 use crate::names::{DropReason, Stage};
-use crate::run::{Run, Step, local_reason};
+use crate::run::{Run, Step};
 use crate::state::{EgressTag, NONE, RifConfig, RifPlace};
 
 /// What the lookup found.
@@ -45,6 +45,8 @@ struct Packet {
     ttl: u8,
     /// Header and payload in bytes.
     len: usize,
+    /// Its sender is to be told of a shorter way.
+    redirect: bool,
 }
 
 const LOCAL: u8 = raw::TND_TRAP_LOCAL as u8;
@@ -93,7 +95,8 @@ impl<S: Sink> Run<'_, '_, S> {
             None => match self.st.lpm4.lookup(vrf, u32::from_be_bytes(ip.dst)) {
                 Some(hit) => {
                     let target = RouteTarget::unpack(hit.value);
-                    let hash = |policy| hash4(ip, policy);
+                    let seed = self.st.ecmp_hash;
+                    let hash = |policy| hash4(ip, policy, seed);
                     (self.resolve(target, hash), Used::Route4(hit.id))
                 }
                 None => (Verdict::Trap(raw::TND_TRAP_LPM_MISS), Used::Nothing),
@@ -102,7 +105,7 @@ impl<S: Sink> Run<'_, '_, S> {
         self.trace_verdict(&verdict, &used);
         self.touch(used);
         if let Verdict::Trap(raw::TND_TRAP_LOCAL) = verdict {
-            return self.trap(local_reason(l3));
+            return self.trap(self.local_reason(l3));
         }
         if config.flags & (raw::TND_RIF_TRAP_ALL | raw::TND_RIF_V4) != raw::TND_RIF_V4 {
             return self.trap(raw::TND_TRAP_UNSUPPORTED);
@@ -114,6 +117,7 @@ impl<S: Sink> Run<'_, '_, S> {
             v6: false,
             ttl: ip.ttl,
             len: usize::from(ip.total_len),
+            redirect: false,
         };
         self.forward(rif, config, verdict, packet)
     }
@@ -136,7 +140,8 @@ impl<S: Sink> Run<'_, '_, S> {
             None => match self.st.lpm6.lookup(vrf, u128::from_be_bytes(ip.dst)) {
                 Some(hit) => {
                     let target = RouteTarget::unpack(hit.value);
-                    let hash = |policy| hash6(ip, policy);
+                    let seed = self.st.ecmp_hash;
+                    let hash = |policy| hash6(ip, policy, seed);
                     (self.resolve(target, hash), Used::Route6(hit.id))
                 }
                 None => (Verdict::Trap(raw::TND_TRAP_LPM_MISS), Used::Nothing),
@@ -145,7 +150,7 @@ impl<S: Sink> Run<'_, '_, S> {
         self.trace_verdict(&verdict, &used);
         self.touch(used);
         if let Verdict::Trap(raw::TND_TRAP_LOCAL) = verdict {
-            return self.trap(local_reason(l3));
+            return self.trap(self.local_reason(l3));
         }
         if config.flags & (raw::TND_RIF_TRAP_ALL | raw::TND_RIF_V6) != raw::TND_RIF_V6 {
             return self.trap(raw::TND_TRAP_UNSUPPORTED);
@@ -158,13 +163,14 @@ impl<S: Sink> Run<'_, '_, S> {
             v6: true,
             ttl: ip.hop_limit,
             len: 40 + usize::from(ip.payload_len),
+            redirect: false,
         };
         self.forward(rif, config, verdict, packet)
     }
 
     #[cold]
     fn unroutable4(&mut self, ip: &Ip4, l3: &L3) -> Step<()> {
-        let own = local_reason(l3);
+        let own = self.local_reason(l3);
         let reason = match ip.dst {
             _ if own != raw::TND_TRAP_LOCAL => own,
             [255, 255, 255, 255] => raw::TND_TRAP_BROADCAST,
@@ -176,7 +182,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     #[cold]
     fn unroutable6(&mut self, ip: &Ip6, l3: &L3) -> Step<()> {
-        let own = local_reason(l3);
+        let own = self.local_reason(l3);
         let reason = if own != raw::TND_TRAP_LOCAL || is_link_local6(&ip.dst) {
             own
         } else if ip.dst[0] == 0xff {
@@ -318,9 +324,8 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.trap(raw::TND_TRAP_MTU);
         }
         // IPv6 has no switch for redirects (RFC 4861 section 8): the kernel always owes one.
-        if out_rif == in_rif && (packet.v6 || !config.has(raw::TND_RIF_NO_REDIRECT)) {
-            return self.trap(raw::TND_TRAP_REDIRECT);
-        }
+        let redirect = out_rif == in_rif && (packet.v6 || !config.has(raw::TND_RIF_NO_REDIRECT));
+        let packet = Packet { redirect, ..packet };
         match out.place {
             RifPlace::Port(port) => {
                 if self.filtered_out() {
@@ -410,6 +415,10 @@ impl<S: Sink> Run<'_, '_, S> {
     #[inline]
     fn rewrite(&mut self, out: &RifConfig, mac: &Mac, packet: Packet) {
         self.commit();
+        if packet.redirect {
+            // whether the copy gets there or not, and whatever the port says to the packet: the kernel limits redirects too
+            self.copy(raw::TND_TRAP_REDIRECT, raw::TND_RX_L3_FORWARDED);
+        }
         if self.frame.offload.gso.is_none() {
             self.frame.truncate(self.eth.l3_offset + packet.len);
         }

@@ -199,13 +199,19 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.trap(raw::TND_TRAP_LINK_PROTO);
         }
         let lag = self.st.lag_at(from).and_then(|l| self.st.lag(l));
-        if !lag.is_some_and(|l| l.takes_part(ingress)) {
-            return self.drop(DropReason::LagInactive);
+        let why = if !lag.is_some_and(|l| l.takes_part(ingress)) {
+            DropReason::LagInactive
+        } else if !self.st.port(from).is_some_and(|p| p.is_up()) {
+            DropReason::PortDown
+        } else {
+            return Ok(());
+        };
+        // what is for this link alone is the link's, part of a group or not: LLDP on a backup (the kernel's
+        // bond_handle_frame passes every such address)
+        if ether::is_link_local(&self.eth.dst) {
+            return self.trap(raw::TND_TRAP_LINK_PROTO);
         }
-        if !self.st.port(from).is_some_and(|p| p.is_up()) {
-            return self.drop(DropReason::PortDown);
-        }
-        Ok(())
+        self.drop(why)
     }
 
     /// VLAN classification. True: the frame belongs to a forwarding domain; false: the port is in none.
@@ -329,10 +335,30 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         match self.eth.l3(self.frame.bytes()) {
             L3::Arp => Some(raw::TND_TRAP_ARP),
-            L3::Ip4(ip) => protocol4(&ip.l4),
-            L3::Ip6(ip) => protocol6(&ip.l4),
+            l3 => self.ip_reason(&l3),
+        }
+    }
+
+    /// The reason that the protocol over IP gives, behind an authentication header, too: OSPFv3 has no other authentication
+    /// (RFC 4552).
+    #[cold]
+    fn ip_reason(&self, l3: &L3) -> Option<u16> {
+        use tandem_packet::parse::protocol::AH;
+        let behind = |l4: L4| match l4.protocol {
+            AH => self.eth.behind_ah(self.frame.bytes()).unwrap_or(l4),
+            _ => l4,
+        };
+        match l3 {
+            L3::Ip4(ip) => protocol4(&behind(ip.l4)),
+            L3::Ip6(ip) => protocol6(&behind(ip.l4)),
             _ => None,
         }
+    }
+
+    /// The reason of a packet to an own address.
+    #[cold]
+    pub(crate) fn local_reason(&self, l3: &L3) -> u16 {
+        self.ip_reason(l3).unwrap_or(raw::TND_TRAP_LOCAL)
     }
 
     // ---- ends
@@ -481,16 +507,6 @@ fn routing(l4: &L4) -> Option<u16> {
         _ => false,
     };
     is.then_some(raw::TND_TRAP_ROUTING)
-}
-
-/// The reason of a packet to an own address.
-pub(crate) fn local_reason(l3: &L3) -> u16 {
-    match l3 {
-        L3::Ip4(ip) => protocol4(&ip.l4),
-        L3::Ip6(ip) => protocol6(&ip.l4),
-        _ => None,
-    }
-    .unwrap_or(raw::TND_TRAP_LOCAL)
 }
 
 /// Text of a tag in a trace.

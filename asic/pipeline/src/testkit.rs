@@ -276,9 +276,7 @@ pub fn run_with(
     let ports: Vec<u16> = out.tx.iter().map(|t| t.0).collect();
     let answer = match (ports.is_empty(), out.cpu.as_slice(), dropped.as_slice()) {
         (false, [], []) => Answer::Tx(ports),
-        (_, [(m, _)], []) if m.flags & raw::TND_RX_L2_FORWARDED != 0 => {
-            Answer::Both(ports, m.reason)
-        }
+        (_, [(m, _)], []) if m.flags & FORWARDED != 0 => Answer::Both(ports, m.reason),
         (true, [(m, _)], []) => Answer::Cpu(m.reason),
         (true, [], [reason]) => Answer::Drop(*reason),
         other => panic!("not one answer: {other:?}"),
@@ -289,6 +287,9 @@ pub fn run_with(
     }
     (out, answer)
 }
+
+/// The kernel is told that the chip has done it.
+pub const FORWARDED: u16 = raw::TND_RX_L2_FORWARDED | raw::TND_RX_L3_FORWARDED;
 
 /// Runs one frame.
 pub fn run(s: &mut State, port: u16, frame: &[u8]) -> Answer {

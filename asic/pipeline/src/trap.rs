@@ -8,6 +8,14 @@ use crate::policer::Bucket;
 pub const REASONS: usize = raw::TND_TRAP_REASON_COUNT as usize;
 /// Number of trap classes.
 pub const CLASSES: usize = raw::TND_TC_COUNT as usize;
+/// All classes, the one that goes first first. `TND_TC_*` are not in this order.
+pub const ORDER: [u16; CLASSES] = [
+    raw::TND_TC_LINK,
+    raw::TND_TC_CONTROL,
+    raw::TND_TC_DISCOVERY,
+    raw::TND_TC_UNRESOLVED,
+    raw::TND_TC_DATA,
+];
 
 /// Name, default class and description of every reason of `enum tnd_trap_reason`, in order from 1.
 const LIST: &[(u16, &str, u16, &str)] = &[
@@ -17,17 +25,17 @@ const LIST: &[(u16, &str, u16, &str)] = &[
         raw::TND_TC_LINK,
         "to 01:80:c2:00:00:0X",
     ),
-    (raw::TND_TRAP_ARP, "arp", raw::TND_TC_LINK, "ARP"),
+    (raw::TND_TRAP_ARP, "arp", raw::TND_TC_DISCOVERY, "ARP"),
     (
         raw::TND_TRAP_ND,
         "nd",
-        raw::TND_TC_LINK,
+        raw::TND_TC_DISCOVERY,
         "IPv6 neighbour discovery",
     ),
     (
         raw::TND_TRAP_IGMP_MLD,
         "igmp_mld",
-        raw::TND_TC_CONTROL,
+        raw::TND_TC_DISCOVERY,
         "multicast membership",
     ),
     (
@@ -164,6 +172,7 @@ pub fn class_name(class: u16) -> &'static str {
     match class {
         raw::TND_TC_LINK => "link",
         raw::TND_TC_CONTROL => "control",
+        raw::TND_TC_DISCOVERY => "discovery",
         raw::TND_TC_UNRESOLVED => "unresolved",
         raw::TND_TC_DATA => "data",
         _ => "unknown",
@@ -180,7 +189,7 @@ pub fn reasons() -> impl Iterator<Item = u16> {
 pub struct TrapConfig {
     /// `TND_TC_*`.
     pub class: u16,
-    /// Packets per second that the reason's own policer lets pass, 0 = no policer.
+    /// Packets per second that the reason gets at most, 0 = what its class's policer lets pass.
     pub rate_pps: u32,
     /// Packets that may come at once.
     pub burst: u32,

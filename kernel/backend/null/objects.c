@@ -194,10 +194,11 @@ static u16 default_trap_class(u16 reason)
 {
 	switch (reason) {
 	case TND_TRAP_LINK_PROTO:
+		return TND_TC_LINK;
 	case TND_TRAP_ARP:
 	case TND_TRAP_ND:
-		return TND_TC_LINK;
 	case TND_TRAP_IGMP_MLD:
+		return TND_TC_DISCOVERY;
 	case TND_TRAP_ROUTING:
 	case TND_TRAP_LOCAL:
 		return TND_TC_CONTROL;

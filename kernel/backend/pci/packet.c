@@ -19,17 +19,20 @@
 static enum hrtimer_restart cp_tx_timer(struct hrtimer *timer)
 {
 	struct cp_device *p = container_of(timer, struct cp_device, tx_timer);
-	int room = 1;
+	bool again;
 
 	spin_lock(&p->tx_lock);
-	if (p->tx_live)
-		room = cp_ring_room(&p->tx);
-	spin_unlock(&p->tx_lock);
-	if (!room) {
-		hrtimer_forward_now(timer,
-				    CP_TX_LOOK);
-		return HRTIMER_RESTART;
+	again = p->tx_live && !cp_ring_room(&p->tx);
+	/* cp_xmit() starts it under the lock, even while this runs: a queued timer is left alone */
+	if (again && hrtimer_is_queued(timer)) {
+		spin_unlock(&p->tx_lock);
+		return HRTIMER_NORESTART;
 	}
+	if (again)
+		hrtimer_forward_now(timer, CP_TX_LOOK);
+	spin_unlock(&p->tx_lock);
+	if (again)
+		return HRTIMER_RESTART;
 	if (READ_ONCE(p->serving))
 		clsw_tx_wake(p->cd);
 	return HRTIMER_NORESTART;
@@ -51,13 +54,19 @@ int cp_xmit(struct clsw_device *cd, const struct tnd_tx *meta,
 	int room, ret = 0;
 
 	spin_lock_bh(&p->tx_lock);
-	/* dropped without a word while there is no chip */
-	if (!p->tx_live || READ_ONCE(p->failed) ||
-	    skb->len > p->tx.entry_size - TND_PKT_META_SIZE)
+	/* dropped, and counted as that, while there is no chip */
+	if (!p->tx_live || READ_ONCE(p->failed)) {
+		ret = -ENODEV;
 		goto out;
+	}
+	if (skb->len > p->tx.entry_size - TND_PKT_META_SIZE) {
+		ret = -EMSGSIZE;
+		goto out;
+	}
 	room = cp_ring_room(&p->tx);
 	if (room < 0) {
 		cp_fail(p, CP_WHY_CORRUPT);
+		ret = -ENODEV;
 		goto out;
 	}
 	if (!room) {
@@ -102,47 +111,67 @@ static struct sk_buff *cp_take_packet(struct cp_device *p, struct tnd_rx *meta)
 	return skb;
 }
 
+/* rx_lock held. 1: an entry was taken, *@skb may be NULL all the same; 0: none; -EIO: corrupt */
+static int cp_next(struct cp_device *p, struct tnd_rx *meta, struct sk_buff **skb)
+{
+	int pending;
+	u32 before;
+
+	if (!p->rx_live || READ_ONCE(p->failed))
+		return 0;
+	pending = cp_ring_pending(&p->rx);
+	if (pending <= 0)
+		return pending < 0 ? -EIO : 0;
+	memcpy(meta, cp_ring_slot(&p->rx), sizeof(*meta));
+	barrier();
+	before = le32_to_cpu(meta->event_seq);
+	/* as many as the ring holds, no more */
+	if (cp_events(p, p->event.count, &before) < 0)
+		return -EIO;
+	*skb = cp_take_packet(p, meta);
+	return 1;
+}
+
+/* rx_lock held. Events without packets: how many, or -EIO */
+static int cp_rest(struct cp_device *p)
+{
+	int events = 0;
+
+	if (p->rx_live && !READ_ONCE(p->failed))
+		events = cp_events(p, CP_EVENT_BUDGET, NULL);
+	return events < 0 ? -EIO : events;
+}
+
 int cp_poll(struct clsw_device *cd, int budget)
 {
 	struct cp_device *p = clsw_priv(cd);
 	struct sk_buff *skb;
 	struct tnd_rx meta;
-	int n, pending, events = 0;
-	u32 before;
+	int n, got = 0;
 
 	spin_lock(&p->rx_lock);
-	if (!p->rx_live || READ_ONCE(p->failed)) {
-		n = 0;
-		goto out;
+	if (p->rx_live && !READ_ONCE(p->failed)) {
+		cp_ring_disarm(&p->rx);
+		cp_ring_disarm(&p->event);
 	}
-	cp_ring_disarm(&p->rx);
-	cp_ring_disarm(&p->event);
 	for (n = 0; n < budget; n++) {
-		pending = cp_ring_pending(&p->rx);
-		if (pending < 0)
-			goto corrupt;
-		if (!pending)
+		skb = NULL;
+		got = cp_next(p, &meta, &skb);
+		if (got <= 0)
 			break;
-		memcpy(&meta, cp_ring_slot(&p->rx), sizeof(meta));
-		barrier();
-		before = le32_to_cpu(meta.event_seq);
-		/* as many as the ring holds, no more */
-		if (cp_events(p, p->event.count, &before) < 0)
-			goto corrupt;
-		skb = cp_take_packet(p, &meta);
-		if (skb)
-			clsw_receive(cd, &meta, skb);
+		if (!skb)
+			continue;
+		/* the stack may do anything, so not under a lock */
+		spin_unlock(&p->rx_lock);
+		clsw_receive(cd, &meta, skb);
+		spin_lock(&p->rx_lock);
 	}
-	events = cp_events(p, CP_EVENT_BUDGET, NULL);
-	if (events < 0)
-		goto corrupt;
-	/* not done: to be polled again */
-	if (events == CP_EVENT_BUDGET)
-		n = budget;
-	goto out;
-corrupt:
-	cp_fail(p, CP_WHY_CORRUPT);
-out:
+	if (got >= 0)
+		got = cp_rest(p);
+	if (got < 0)
+		cp_fail(p, CP_WHY_CORRUPT);
+	else if (got == CP_EVENT_BUDGET)
+		n = budget;	/* not done: to be polled again */
 	spin_unlock(&p->rx_lock);
 	return n;
 }

@@ -19,6 +19,8 @@ extern const struct devlink_ops clsw_devlink_ops;
 
 /* ---- resource.c, devlink lock ---- */
 int clsw_resources_init(struct clsw_device *cd);
+/* When the board is known: how many ports there may be */
+int clsw_resources_ports(struct clsw_device *cd);
 void clsw_resources_exit(struct clsw_device *cd);
 /* Shares as the user has set them; 0 or -ENOSPC, then nothing is set aside */
 int clsw_resources_apply(struct clsw_device *cd);

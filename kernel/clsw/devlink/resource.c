@@ -158,14 +158,19 @@ int clsw_resources_init(struct clsw_device *cd)
 		if (err)
 			goto err;
 	}
-	err = register_one(cd, DEVLINK_RESOURCE_GENERIC_NAME_PORTS, CLSW_MAX_PORTS, ID_PORTS,
-			   DEVLINK_RESOURCE_ID_PARENT_TOP, CLSW_MAX_PORTS, CLSW_MAX_PORTS, 1,
-			   ports_occ, cd);
-	if (!err)
-		return 0;
+	return 0;
 err:
 	clsw_resources_exit(cd);
 	return err;
+}
+
+int clsw_resources_ports(struct clsw_device *cd)
+{
+	/* a part of a split port takes the number of another cage: there are never more */
+	u32 most = cd->front->board.cages;
+
+	return register_one(cd, DEVLINK_RESOURCE_GENERIC_NAME_PORTS, most, ID_PORTS,
+			    DEVLINK_RESOURCE_ID_PARENT_TOP, most, most, 1, ports_occ, cd);
 }
 
 void clsw_resources_exit(struct clsw_device *cd)

@@ -22,6 +22,7 @@ enum {
 	GROUP_CONTROL,
 	GROUP_UNRESOLVED,
 	GROUP_DATA,
+	GROUP_DISCOVERY,
 };
 
 #define POLICERS	TND_TC_COUNT
@@ -55,6 +56,7 @@ static const char * const class_names[TND_TC_COUNT] = {
 	[TND_TC_CONTROL] = "control",
 	[TND_TC_UNRESOLVED] = "unresolved",
 	[TND_TC_DATA] = "data",
+	[TND_TC_DISCOVERY] = "discovery",
 };
 
 const char *clsw_trap_class_name(u32 trap_class)
@@ -70,6 +72,7 @@ static const struct devlink_trap_group groups[TND_TC_COUNT] = {
 	GROUP(CONTROL, "control"),
 	GROUP(UNRESOLVED, "unresolved"),
 	GROUP(DATA, "data"),
+	GROUP(DISCOVERY, "discovery"),
 };
 
 static const struct devlink_trap_policer policers[POLICERS] = {
@@ -77,6 +80,7 @@ static const struct devlink_trap_policer policers[POLICERS] = {
 	DEVLINK_TRAP_POLICER(2, 16384, 4096, RATE_MAX, 1, BURST_MAX, 1),
 	DEVLINK_TRAP_POLICER(3, 2048, 512, RATE_MAX, 1, BURST_MAX, 1),
 	DEVLINK_TRAP_POLICER(4, 4096, 1024, RATE_MAX, 1, BURST_MAX, 1),
+	DEVLINK_TRAP_POLICER(5, 4096, 1024, RATE_MAX, 1, BURST_MAX, 1),
 };
 
 #define IN_PORT	DEVLINK_TRAP_METADATA_TYPE_F_IN_PORT
@@ -92,9 +96,9 @@ static const struct devlink_trap_policer policers[POLICERS] = {
 /* By reason - 1; classes as the chip has them from the start */
 static const struct devlink_trap traps[TND_TRAP_REASON_COUNT - 1] = {
 	OWN(CONTROL, LINK_PROTO, "link_proto", LINK),
-	OWN(CONTROL, ARP, "arp", LINK),
-	OWN(CONTROL, ND, "nd", LINK),
-	OWN(CONTROL, IGMP_MLD, "igmp_mld", CONTROL),
+	OWN(CONTROL, ARP, "arp", DISCOVERY),
+	OWN(CONTROL, ND, "nd", DISCOVERY),
+	OWN(CONTROL, IGMP_MLD, "igmp_mld", DISCOVERY),
 	OWN(CONTROL, ROUTING, "routing", CONTROL),
 	OWN(CONTROL, LOCAL, "local", CONTROL),
 	OWN(CONTROL, L2_LOCAL, "l2_local", DATA),

@@ -181,6 +181,7 @@ static struct l2_bridge *bridge_new(struct clsw_l2 *l2, struct net_device *dev)
 	bridge->snooping = br_multicast_enabled(dev);
 	bridge->ageing_s = l2_ageing_s(br_get_ageing_time(dev));
 	INIT_LIST_HEAD(&bridge->fdbs);
+	INIT_LIST_HEAD(&bridge->groups);
 	dev_hold(dev);
 	clsw_lock(l2->cd);
 	list_add_tail(&bridge->list, &l2->bridges);
@@ -283,7 +284,7 @@ int l2_port_join(struct clsw_port *port, struct net_device *dev, struct netlink_
 	look_at_bridge(bridge);
 	l2_port_uppers(port);
 	clsw_lock(l2->cd);
-	if (bridge->mdb)
+	if (l2_mdb_some(bridge))
 		l2_port_trap(l2, port->index, L2_TRAP_MDB, true);
 	if (bridge->stateful)
 		l2_port_trap(l2, port->index, L2_TRAP_VLAN_STATE, true);
@@ -298,6 +299,7 @@ err_member:
 	clsw_unlock(l2->cd);
 	l2_domain_put(bridge->vlans[0]);
 err_port:
+	l2_mdb_flush(bridge, port->index);
 	clsw_lock(l2->cd);
 	__clear_bit(port->index, bridge->ports);
 	port->bridge = NULL;
@@ -334,10 +336,8 @@ void l2_port_leave(struct clsw_port *port)
 	clsw_lock(l2->cd);
 	__clear_bit(port->index, bridge->ports);
 	port->bridge = NULL;
-	bridge->mdb -= l2->port[port->index].mdb;
-	l2->port[port->index].mdb = 0;
-	l2_bridge_trap(bridge, L2_TRAP_MDB, bridge->mdb);
 	clsw_unlock(l2->cd);
+	l2_mdb_flush(bridge, port->index);
 	l2_learned_flush(bridge, port);
 	l2_fdb_flush(bridge, port->index);
 	clsw_lock(l2->cd);

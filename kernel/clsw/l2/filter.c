@@ -18,7 +18,8 @@
 
 #include "l2.h"
 
-#define APPLY_MS	500
+/* A filter waits so long for the traps of its ports, and for nothing else */
+#define APPLY_MS	100
 
 static LIST_HEAD(ingress_blocks);
 static LIST_HEAD(egress_blocks);
@@ -88,7 +89,7 @@ static int block_cb(enum tc_setup_type type, void *type_data, void *priv)
 	struct clsw_port *port = priv;
 
 	clsw_l2_filters(port->cd);
-	clsw_settle(port->cd, APPLY_MS);
+	clsw_ports_settle(port->cd, APPLY_MS);
 	/* all types that come here begin with it */
 	NL_SET_ERR_MSG_MOD(common->extack,
 			   "tc filters are not offloaded: the kernel applies them, to all frames");

@@ -122,33 +122,6 @@ static int atomic_event(struct notifier_block *nb, unsigned long event, void *pt
 	return NOTIFY_DONE;
 }
 
-static int mdb_obj(struct clsw_l2 *l2, struct net_device *dev,
-		   const struct switchdev_obj_port_mdb *mdb, bool add)
-{
-	struct clsw_port *port = clsw_port_of(dev);
-	struct l2_bridge *bridge;
-
-	if (!port || port->cd != l2->cd)
-		return -EOPNOTSUPP;
-	/* IP groups: the CPU forwards them while the bridge snoops. Others look like any group */
-	if (ether_addr_is_ipv4_mcast(mdb->addr) || ether_addr_is_ipv6_mcast(mdb->addr))
-		return -EOPNOTSUPP;
-	bridge = port->bridge ? l2_bridge_of(l2, port->bridge) : NULL;
-	if (!bridge)
-		return -EOPNOTSUPP;
-	clsw_lock(l2->cd);
-	if (add) {
-		bridge->mdb++;
-		l2->port[port->index].mdb++;
-	} else if (l2->port[port->index].mdb) {
-		bridge->mdb--;
-		l2->port[port->index].mdb--;
-	}
-	l2_bridge_trap(bridge, L2_TRAP_MDB, bridge->mdb);
-	clsw_unlock(l2->cd);
-	return -EOPNOTSUPP;
-}
-
 static int port_obj(struct clsw_l2 *l2, bool add, struct switchdev_notifier_port_obj_info *info)
 {
 	const struct switchdev_obj *obj = info->obj;
@@ -160,7 +133,8 @@ static int port_obj(struct clsw_l2 *l2, bool add, struct switchdev_notifier_port
 				  info->info.extack);
 		break;
 	case SWITCHDEV_OBJ_ID_PORT_MDB:
-		err = mdb_obj(l2, info->info.dev, SWITCHDEV_OBJ_PORT_MDB(obj), add);
+	case SWITCHDEV_OBJ_ID_HOST_MDB:
+		err = l2_mdb_obj(l2, info->info.dev, SWITCHDEV_OBJ_PORT_MDB(obj), add);
 		break;
 	default:
 		return NOTIFY_DONE;

@@ -5,6 +5,7 @@
  *   netdevice notifier --> bridge.c   join, leave, uppers, members that aren't ours
  *   switchdev, may sleep > vlan.c     VLANs of ports and of the bridge, vlan_filtering
  *                        > attr.c     STP, port flags, ageing, snooping
+ *                        > mdb.c      multicast groups by MAC address
  *   netlink -------------> state.c    STP of single VLANs
  *   switchdev, atomic ---> fdb.c      what the bridge knows --+
  *   chip's events, NAPI -> learn.c    what the chip knows ----+ struct l2_fdb, one per
@@ -45,6 +46,7 @@ struct l2_bridge;
  * @ports: ours that belong to it
  * @untagged: of @ports
  * @failed: of @ports: those whose member entry is not in hardware
+ * @pending: of @ports: since vlan_filtering was switched, not known yet
  * @missing: addresses the bridge knows and the chip does not
  * @obj: TND_CLS_VLAN, with @fid
  */
@@ -56,6 +58,7 @@ struct l2_vlan {
 	DECLARE_BITMAP(ports, L2_PORT_BITS);
 	DECLARE_BITMAP(untagged, L2_PORT_BITS);
 	DECLARE_BITMAP(failed, L2_PORT_BITS);
+	DECLARE_BITMAP(pending, L2_PORT_BITS);
 	u32 missing;
 	struct clsw_obj *obj;
 };
@@ -74,7 +77,10 @@ struct l2_vlan {
  * @pvid: of the bridge device itself
  * @ageing_s: seconds; 0: it doesn't learn
  * @foreign: members that aren't ports of ours
- * @mdb: of all its ports
+ * @groups: by MAC address, mdb.c's; RTNL alone
+ * @groups_lost: there was no memory for one
+ * @switching: vlan_filtering was switched, and members of @pending are on their way
+ * @pending: of all its VLANs
  * @ports: ours
  * @fdbs: struct l2_fdb
  * @vlans: by VID; [0] is there always
@@ -92,7 +98,10 @@ struct l2_bridge {
 	u16 pvid;
 	u32 ageing_s;
 	u32 foreign;
-	u32 mdb;
+	struct list_head groups;
+	bool groups_lost;
+	bool switching;
+	u32 pending;
 	DECLARE_BITMAP(ports, L2_PORT_BITS);
 	struct list_head fdbs;
 	struct l2_vlan *vlans[VLAN_N_VID];
@@ -121,7 +130,6 @@ enum l2_trap {
  * @flags: TND_PORT_*, those of l2_port_flags
  * @stp: enum tnd_stp_state
  * @failed: its member entries that are not in hardware
- * @mdb: groups by MAC address, which the chip can't tell apart
  */
 struct l2_port {
 	u16 pvid;
@@ -129,7 +137,6 @@ struct l2_port {
 	u32 flags;
 	u8 stp;
 	u32 failed;
-	u32 mdb;
 };
 
 enum l2_origin {
@@ -276,6 +283,16 @@ int l2_attr_pre_flags(struct clsw_l2 *l2, struct net_device *dev,
 		      const struct switchdev_attr *attr, struct netlink_ext_ack *extack);
 u32 l2_ageing_s(clock_t ageing);
 u32 l2_flags_of(unsigned long brport_flags);
+
+/* ---- mdb.c: RTNL, not locked ---- */
+int l2_mdb_obj(struct clsw_l2 *l2, struct net_device *dev, const struct switchdev_obj_port_mdb *mdb,
+	       bool add);
+/* What a port belongs to is forgotten: it leaves */
+void l2_mdb_flush(struct l2_bridge *bridge, u16 port);
+static inline bool l2_mdb_some(const struct l2_bridge *bridge)
+{
+	return bridge->groups_lost || !list_empty(&bridge->groups);
+}
 
 /* ---- fdb.c ---- */
 int l2_fdb_init(struct clsw_l2 *l2);

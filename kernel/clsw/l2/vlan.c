@@ -18,7 +18,7 @@
 #include "l2.h"
 
 #define MEMBER_WAIT_US	2000000
-#define SETTLE_MS	10000
+#define TRAP_MS		100
 
 static const struct clsw_watch domain_watch = {};
 
@@ -37,7 +37,8 @@ struct l2_vlan *l2_vlan_of_fdb(struct l2_bridge *bridge, u16 vid)
 	return vlan && vlan->fid ? vlan : NULL;
 }
 
-static void put_domain(struct l2_vlan *vlan)
+/* Locked: 0 or -ENOMEM, which a domain that is there already never is */
+static int put_domain(struct l2_vlan *vlan)
 {
 	struct l2_bridge *bridge = vlan->bridge;
 	struct tnd_vlan body = { .struct_size = cpu_to_le16(sizeof(body)) };
@@ -56,8 +57,8 @@ static void put_domain(struct l2_vlan *vlan)
 	body.flags = cpu_to_le32(flags);
 	/* a bridge that doesn't learn forgets; 0 would be never */
 	body.ageing_s = cpu_to_le32(bridge->ageing_s ?: 1);
-	clsw_put(bridge->l2->cd, TND_CLS_VLAN, &body, sizeof(body), CLSW_PUT_MUST, &domain_watch,
-		 vlan, &vlan->obj, NULL);
+	return clsw_put(bridge->l2->cd, TND_CLS_VLAN, &body, sizeof(body), CLSW_PUT_MUST,
+			&domain_watch, vlan, &vlan->obj, NULL);
 }
 
 void l2_domain_refresh(struct l2_vlan *vlan)
@@ -75,18 +76,32 @@ void l2_domains_refresh(struct l2_bridge *bridge)
 			l2_domain_refresh(bridge->vlans[vid]);
 }
 
+/*
+ * One that is on its way out of hardware is taken last: it would be changed in
+ * place, and keep what the chip has learned in it
+ */
 static u16 free_fid(struct clsw_l2 *l2, const struct l2_vlan *vlan)
 {
 	u32 first = vlan->vid ?: vlan->bridge->dev->ifindex;
+	struct tnd_vlan probe = {};
+	u16 going = 0;
 	u32 i;
 
 	for (i = 0; i < L2_FIDS; i++) {
 		u16 fid = (first - 1 + i) % L2_FIDS + 1;
+		bool there;
 
-		if (!l2->domain[fid])
+		if (l2->domain[fid])
+			continue;
+		probe.fid = cpu_to_le16(fid);
+		clsw_lock(l2->cd);
+		there = clsw_find(l2->cd, TND_CLS_VLAN, &probe);
+		clsw_unlock(l2->cd);
+		if (!there)
 			return fid;
+		going = going ?: fid;
 	}
-	return 0;
+	return going;
 }
 
 static void fid_changed(struct l2_vlan *vlan, u16 fid)
@@ -109,6 +124,47 @@ static bool slow_chip(int err, ktime_t end)
 	return true;
 }
 
+static int no_domain(struct netlink_ext_ack *extack)
+{
+	NL_SET_ERR_MSG_FMT_MOD(extack, "domains full (needs 1, free 0 of %u)", L2_FIDS);
+	return -ENOSPC;
+}
+
+/* RTNL, not locked. The domain is @vlan's from here on */
+static void domain_made(struct l2_vlan *vlan, u16 fid)
+{
+	if (!list_empty(&vlan->bridge->fdbs))
+		l2_fdb_each(vlan->bridge, l2_fdb_vid(vlan), l2_fdb_apply);
+	fid_changed(vlan, fid);
+}
+
+/* RTNL, not locked. No veto is owed: it may be in hardware later, or never */
+static int domain_want(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
+{
+	struct clsw_l2 *l2 = vlan->bridge->l2;
+	u16 fid = free_fid(l2, vlan);
+	int err;
+
+	if (!fid)
+		return no_domain(extack);
+	clsw_lock(l2->cd);
+	l2->domain[fid] = vlan;
+	vlan->fid = fid;
+	vlan->missing = 0;
+	err = put_domain(vlan);
+	if (err) {
+		l2->domain[fid] = NULL;
+		vlan->fid = 0;
+	}
+	clsw_unlock(l2->cd);
+	if (err) {
+		NL_SET_ERR_MSG_MOD(extack, "no memory for a VLAN");
+		return err;
+	}
+	domain_made(vlan, fid);
+	return 0;
+}
+
 int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 {
 	struct clsw_l2 *l2 = vlan->bridge->l2;
@@ -122,10 +178,8 @@ int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 	if (vlan->fid)
 		return 0;
 	fid = free_fid(l2, vlan);
-	if (!fid) {
-		NL_SET_ERR_MSG_FMT_MOD(extack, "domains full (needs 1, free 0 of %u)", L2_FIDS);
-		return -ENOSPC;
-	}
+	if (!fid)
+		return no_domain(extack);
 	body.fid = cpu_to_le16(fid);
 	body.ageing_s = cpu_to_le32(1);
 	end = ktime_add_us(ktime_get(), MEMBER_WAIT_US);
@@ -146,9 +200,7 @@ int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", text[0] ? text : "no memory for a VLAN");
 		return err;
 	}
-	if (!list_empty(&vlan->bridge->fdbs))
-		l2_fdb_each(vlan->bridge, l2_fdb_vid(vlan), l2_fdb_apply);
-	fid_changed(vlan, fid);
+	domain_made(vlan, fid);
 	return 0;
 }
 
@@ -218,11 +270,31 @@ static void member_failed(struct l2_vlan *vlan, u16 port, bool failed)
 	l2_port_trap(l2, port, L2_TRAP_MEMBER, p->failed);
 }
 
+/* Locked. vlan_filtering was switched: the chip forwards again when all members are known */
+static void switched(struct l2_bridge *bridge)
+{
+	if (!bridge->switching || bridge->pending)
+		return;
+	bridge->switching = false;
+	l2_bridge_trap(bridge, L2_TRAP_SWITCHED, false);
+}
+
+/* Locked. It is in hardware, or why it is not is known, or it is wanted no more */
+static void member_known(struct l2_vlan *vlan, u16 port)
+{
+	if (!__test_and_clear_bit(port, vlan->pending))
+		return;
+	vlan->bridge->pending--;
+	switched(vlan->bridge);
+}
+
 static void member_changed(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	const struct tnd_vlan_member *body = (const void *)obj->body;
+	u16 port = le16_to_cpu(body->port);
 
-	member_failed(obj->owner, le16_to_cpu(body->port), obj->state == CLSW_OBJ_FAILED);
+	member_failed(obj->owner, port, obj->state == CLSW_OBJ_FAILED);
+	member_known(obj->owner, port);
 }
 
 const struct clsw_watch l2_member_watch = {
@@ -243,6 +315,8 @@ static int member_put(struct l2_vlan *vlan, u16 port, u8 flags, char *text)
 		member_failed(vlan, port, true);	/* no memory */
 	else if (!err)
 		member_failed(vlan, port, obj->state == CLSW_OBJ_FAILED);
+	if (err || obj->state == CLSW_OBJ_FAILED || obj->state == CLSW_OBJ_SYNCED)
+		member_known(vlan, port);
 	return err;
 }
 
@@ -362,6 +436,7 @@ void l2_member_del(struct l2_vlan *vlan, u16 port)
 	__clear_bit(port, vlan->ports);
 	__clear_bit(port, vlan->untagged);
 	member_failed(vlan, port, false);
+	member_known(vlan, port);
 	if (vlan->vid && l2->port[port].pvid == vlan->vid)
 		l2->port[port].pvid = 0;
 }
@@ -506,6 +581,7 @@ static void take_down(struct l2_bridge *bridge)
 			if (obj && obj->owner == vlan)
 				clsw_drop(l2->cd, obj);
 			member_failed(vlan, port, false);
+			member_known(vlan, port);
 		}
 		clsw_unlock(l2->cd);
 		domain_drop(vlan);
@@ -522,8 +598,8 @@ static void bring_up(struct l2_bridge *bridge, struct netlink_ext_ack *extack)
 
 		if (!vlan || !has_domain(vlan) || bitmap_empty(vlan->ports, L2_PORT_BITS))
 			continue;
-		if (l2_domain_get(vlan, extack)) {
-			/* no room: its ports trap until there is */
+		/* without a number its ports trap; without room, until there is */
+		if (domain_want(vlan, extack)) {
 			clsw_lock(l2->cd);
 			for_each_set_bit(port, vlan->ports, L2_PORT_BITS)
 				member_failed(vlan, port, true);
@@ -531,15 +607,19 @@ static void bring_up(struct l2_bridge *bridge, struct netlink_ext_ack *extack)
 			continue;
 		}
 		clsw_lock(l2->cd);
-		for_each_set_bit(port, vlan->ports, L2_PORT_BITS)
+		for_each_set_bit(port, vlan->ports, L2_PORT_BITS) {
+			__set_bit(port, vlan->pending);
+			bridge->pending++;
 			member_put(vlan, port, CLSW_PUT_MUST, NULL);
+		}
 		clsw_unlock(l2->cd);
 	}
 }
 
 /*
  * A port is VLAN-aware in the chip or not, so the old entries go before the new
- * ones come. Meanwhile the CPU forwards.
+ * ones come: the drainer sees to that. Meanwhile the CPU forwards, until the last
+ * of the new ones is known; nobody waits for it here, where RTNL is held.
  */
 int l2_bridge_filtering(struct l2_bridge *bridge, bool on, struct netlink_ext_ack *extack)
 {
@@ -557,18 +637,19 @@ int l2_bridge_filtering(struct l2_bridge *bridge, bool on, struct netlink_ext_ac
 		return -ENOSPC;
 	}
 	clsw_lock(l2->cd);
+	bridge->switching = false;
 	l2_bridge_trap(bridge, L2_TRAP_SWITCHED, true);
 	clsw_unlock(l2->cd);
-	clsw_settle(l2->cd, SETTLE_MS);
+	/* a few commands; if the chip is silent nothing of this reaches it anyway */
+	clsw_ports_settle(l2->cd, TRAP_MS);
 	take_down(bridge);
-	clsw_settle(l2->cd, SETTLE_MS);
 	clsw_lock(l2->cd);
 	bridge->aware = on;
 	clsw_unlock(l2->cd);
 	bring_up(bridge, extack);
-	clsw_settle(l2->cd, SETTLE_MS);
 	clsw_lock(l2->cd);
-	l2_bridge_trap(bridge, L2_TRAP_SWITCHED, false);
+	bridge->switching = true;
+	switched(bridge);
 	clsw_unlock(l2->cd);
 	l2_states_look(l2, 0);
 	return 0;

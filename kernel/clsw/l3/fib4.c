@@ -96,6 +96,8 @@ static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 			l3_blind(l3);
 		return -ENOMEM;
 	}
+	/* a list that was reserved for has its next hops in it, too */
+	clsw_hold_begin(l3->cd, info->tb_id, AF_INET, info->dst_len, &dst);
 	if (info->type == RTN_UNICAST) {
 		fresh.paths = paths_of(l3, info->fi, veto, text, &err);
 		if (!fresh.paths && veto && err)
@@ -108,9 +110,7 @@ static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 	fib_info_hold(info->fi);
 	fresh.fi = info->fi;
 	INIT_LIST_HEAD(&fresh.in_paths);
-	clsw_hold_begin(l3->cd, info->tb_id, AF_INET, info->dst_len, &dst);
 	err = l3_alias_set(l3, route, &fresh, veto, text);
-	clsw_hold_end(l3->cd);
 	if (err) {
 		l3_alias_release(l3, &fresh);
 	} else if (fresh.paths && !info->fi->nh) {
@@ -118,6 +118,7 @@ static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 		l3->last_paths = fresh.paths;
 	}
 out:
+	clsw_hold_end(l3->cd);
 	if (err)
 		l3_route_put(l3, route);
 	return err;

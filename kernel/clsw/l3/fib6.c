@@ -66,25 +66,49 @@ static u8 type_of(const struct fib6_info *rt)
 	return rt->fib6_type;
 }
 
-/* An array of what stays of @old (all but @gone) and of what comes; references for all */
-static struct fib6_info **gather(const struct l3_alias *old, struct fib6_info **gone,
-				 unsigned int gone_count, struct fib6_info **come,
-				 unsigned int come_count, unsigned int *count)
+/* Some of the kernel's routes */
+struct routes {
+	struct fib6_info **rts;
+	unsigned int count;
+};
+
+static const struct routes none;
+
+static bool has(const struct routes *routes, const struct fib6_info *rt)
 {
-	unsigned int i, j, n = 0;
+	unsigned int i;
+
+	for (i = 0; i < routes->count; i++)
+		if (routes->rts[i] == rt)
+			return true;
+	return false;
+}
+
+static bool has_any(const struct routes *routes, const struct routes *of)
+{
+	unsigned int i;
+
+	for (i = 0; i < of->count; i++)
+		if (has(routes, of->rts[i]))
+			return true;
+	return false;
+}
+
+/* An array of what stays of @old (all but @lost) and of what comes; references for all */
+static struct fib6_info **gather(const struct routes *old, const struct routes *lost,
+				 const struct routes *fresh, unsigned int *count)
+{
+	unsigned int i, n = 0;
 	struct fib6_info **rts;
 
-	rts = kcalloc((old ? old->rt_count : 0) + come_count + 1, sizeof(*rts), GFP_ATOMIC);
+	rts = kcalloc(old->count + fresh->count + 1, sizeof(*rts), GFP_ATOMIC);
 	if (!rts)
 		return NULL;
-	for (i = 0; old && i < old->rt_count; i++) {
-		for (j = 0; j < gone_count && gone[j] != old->rts[i]; j++)
-			;
-		if (j == gone_count)
+	for (i = 0; i < old->count; i++)
+		if (!has(lost, old->rts[i]))
 			rts[n++] = old->rts[i];
-	}
-	for (j = 0; j < come_count; j++)
-		rts[n++] = come[j];
+	for (i = 0; i < fresh->count; i++)
+		rts[n++] = fresh->rts[i];
 	for (i = 0; i < n; i++)
 		fib6_info_hold(rts[i]);
 	*count = n;
@@ -120,6 +144,121 @@ out:
 	return err;
 }
 
+/* ---- flags ---- */
+
+#define FLAG_BATCH	16
+
+/*
+ * As fib6_info_hw_flags_set() does it while nobody is to be told. That function
+ * asks the sysctl by itself, and allocates and may sleep if it is on: it is for
+ * the work item alone.
+ */
+static void set_flags(struct fib6_info *rt, u8 shown)
+{
+	WRITE_ONCE(rt->offload, !!(shown & L3_SHOWN_OFFLOAD));
+	WRITE_ONCE(rt->trap, !!(shown & L3_SHOWN_TRAP));
+	WRITE_ONCE(rt->offload_failed, !!(shown & L3_SHOWN_FAILED));
+}
+
+void l3_fib6_show(struct clsw_l3 *l3, struct l3_route *route)
+{
+	const struct l3_alias *alias = l3_route_chosen(route);
+	struct l3_source *source;
+	int i;
+
+	if (READ_ONCE(l3->net->ipv6.sysctl.fib_notify_on_flag_change)) {
+		route->flag_at = 0;
+		if (list_empty(&route->flag_list))
+			list_add_tail(&route->flag_list, &l3->flag_list);
+		queue_work(l3->wq, &l3->flag_work);
+		return;
+	}
+	for (i = 0; alias && route->shown != L3_SHOWN_NEVER && i < alias->rt_count; i++)
+		set_flags(alias->rts[i], route->shown);
+	list_for_each_entry(source, &route->sources, list) {
+		for (i = 0; !source->told && i < source->rt_count; i++)
+			set_flags(source->rts[i], L3_SHOWN_TRAP);
+		source->told = true;
+	}
+}
+
+/* What a work item tells of in one go, with references */
+struct flags {
+	struct fib6_info *rts[FLAG_BATCH];
+	u8 shown[FLAG_BATCH];
+	unsigned int count;
+};
+
+static bool take_flag(struct flags *flags, struct fib6_info *rt, u8 shown)
+{
+	if (flags->count == FLAG_BATCH)
+		return false;
+	fib6_info_hold(rt);
+	flags->rts[flags->count] = rt;
+	flags->shown[flags->count++] = shown;
+	return true;
+}
+
+/* False: there is more of this one */
+static bool take_route(struct flags *flags, struct l3_route *route)
+{
+	const struct l3_alias *alias = l3_route_chosen(route);
+	struct l3_source *source;
+	int i;
+
+	while (alias && route->shown != L3_SHOWN_NEVER && route->flag_at < alias->rt_count) {
+		if (!take_flag(flags, alias->rts[route->flag_at], route->shown))
+			return false;
+		route->flag_at++;
+	}
+	list_for_each_entry(source, &route->sources, list) {
+		if (source->told)
+			continue;
+		/* those that were told are told no more: the kernel compares */
+		for (i = 0; i < source->rt_count; i++)
+			if (!READ_ONCE(source->rts[i]->trap) &&
+			    !take_flag(flags, source->rts[i], L3_SHOWN_TRAP))
+				return false;
+		source->told = true;
+	}
+	return true;
+}
+
+static void take_flags(struct clsw_l3 *l3, struct flags *flags)
+{
+	struct l3_route *route;
+
+	flags->count = 0;
+	while (flags->count < FLAG_BATCH && !list_empty(&l3->flag_list)) {
+		route = list_first_entry(&l3->flag_list, struct l3_route, flag_list);
+		if (take_route(flags, route))
+			list_del_init(&route->flag_list);
+	}
+}
+
+void l3_flag_work(struct work_struct *work)
+{
+	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, flag_work);
+	struct flags flags;
+	unsigned int i;
+
+	for (;;) {
+		clsw_lock(l3->cd);
+		take_flags(l3, &flags);
+		clsw_unlock(l3->cd);
+		if (!flags.count)
+			break;
+		for (i = 0; i < flags.count; i++) {
+			fib6_info_hw_flags_set(l3->net, flags.rts[i],
+					       flags.shown[i] & L3_SHOWN_OFFLOAD,
+					       flags.shown[i] & L3_SHOWN_TRAP,
+					       flags.shown[i] & L3_SHOWN_FAILED);
+			fib6_info_release(flags.rts[i]);
+		}
+		cond_resched();
+	}
+}
+
 /* ---- routes with `from` ---- */
 
 static struct l3_source *source_find(struct l3_route *route, const struct fib6_info *rt)
@@ -134,20 +273,55 @@ static struct l3_source *source_find(struct l3_route *route, const struct fib6_i
 	return NULL;
 }
 
-static int source_add(struct clsw_l3 *l3, struct l3_route *route, struct fib6_info *rt, bool veto,
-		      char *text)
+static void release(struct fib6_info **rts, unsigned int count)
 {
-	struct l3_source *source;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		fib6_info_release(rts[i]);
+	kfree(rts);
+}
+
+void l3_source_free(struct l3_source *source)
+{
+	release(source->rts, source->rt_count);
+	kfree(source);
+}
+
+static void source_set(struct clsw_l3 *l3, struct l3_route *route, struct l3_source *source,
+		       struct fib6_info **rts, unsigned int count)
+{
+	release(source->rts, source->rt_count);
+	source->rts = rts;
+	source->rt_count = count;
+	source->told = false;
+	l3_fib6_show(l3, route);
+}
+
+static int source_come(struct clsw_l3 *l3, struct l3_route *route, const struct routes *fresh,
+		       bool append, bool veto, char *text)
+{
+	struct fib6_info *rt = fresh->rts[0], **rts;
+	struct l3_source *source = source_find(route, rt);
+	struct routes old = {};
+	unsigned int count;
 	int err;
 
+	if (source && append)
+		old = (struct routes){ source->rts, source->rt_count };
+	rts = gather(&old, &none, fresh, &count);
+	if (!rts)
+		return -ENOMEM;
 	/* the same ends as before: a trap, and no object of their own */
-	if (source_find(route, rt)) {
-		fib6_info_hw_flags_set(l3->net, rt, false, true, false);
+	if (source) {
+		source_set(l3, route, source, rts, count);
 		return 0;
 	}
 	source = kzalloc(sizeof(*source), GFP_ATOMIC);
-	if (!source)
+	if (!source) {
+		release(rts, count);
 		return -ENOMEM;
+	}
 	source->addr = rt->fib6_src.addr;
 	source->len = rt->fib6_src.plen;
 	source->tb_id = rt->fib6_table->tb6_id;
@@ -155,34 +329,53 @@ static int source_add(struct clsw_l3 *l3, struct l3_route *route, struct fib6_in
 	err = l3_route_apply(l3, route, veto, text);
 	if (err) {
 		list_del(&source->list);
+		release(rts, count);
 		kfree(source);
-	} else if (!READ_ONCE(l3->net->ipv6.sysctl.fib_notify_on_flag_change)) {
-		fib6_info_hw_flags_set(l3->net, rt, false, true, false);
+		return err;
 	}
-	return err;
+	source_set(l3, route, source, rts, count);
+	return 0;
 }
 
-static void source_del(struct clsw_l3 *l3, struct l3_route *route, struct fib6_info *rt)
+static void source_gone(struct clsw_l3 *l3, struct l3_route *route, const struct routes *lost)
 {
-	struct l3_source *source = source_find(route, rt);
+	struct l3_source *source = source_find(route, lost->rts[0]);
+	struct fib6_info **rts;
+	unsigned int count;
+	struct routes old;
 
 	if (!source)
 		return;
+	old = (struct routes){ source->rts, source->rt_count };
+	if (!has_any(&old, lost))
+		return;
+	rts = gather(&old, lost, &none, &count);
+	if (rts && count) {
+		source_set(l3, route, source, rts, count);
+		return;
+	}
+	/* which are left can't be remembered: the kernel says it once more */
+	if (!rts && source->rt_count > lost->count) {
+		l3_blind(l3);
+		return;
+	}
+	kfree(rts);
 	list_del(&source->list);
-	kfree(source);
+	l3_source_free(source);
 	l3_route_apply(l3, route, false, NULL);
 	l3_route_put(l3, route);
 }
 
 /* ---- events ---- */
 
-static int come(struct clsw_l3 *l3, struct fib6_info **come_rts, unsigned int come_count,
-		bool append, bool veto, char *text)
+static int come(struct clsw_l3 *l3, const struct routes *fresh, bool append, bool veto, char *text)
 {
-	struct fib6_info *rt = come_rts[0], **rts;
+	struct fib6_info *rt = fresh->rts[0], **rts;
 	u32 tb_id = rt->fib6_table->tb6_id;
+	bool multipath = fresh->count > 1;
 	struct l3_alias *old;
 	struct l3_route *route;
+	struct routes now = {};
 	unsigned int count;
 	int err;
 
@@ -192,15 +385,19 @@ static int come(struct clsw_l3 *l3, struct fib6_info **come_rts, unsigned int co
 			l3_blind(l3);
 		return -ENOMEM;
 	}
+	/* the old one is gone already: see above */
 	if (rt->fib6_src.plen) {
-		err = source_add(l3, route, rt, veto, text);
+		if (!append && multipath && source_find(route, rt))
+			veto = false;
+		err = source_come(l3, route, fresh, append, veto, text);
 		goto out;
 	}
 	old = &route->alias[l3_alias_of(tb_id)];
-	/* the old one is gone already: see above */
-	if (old->there && !append && come_count > 1)
+	if (old->there && !append && multipath)
 		veto = false;
-	rts = gather(append && old->there ? old : NULL, NULL, 0, come_rts, come_count, &count);
+	if (old->there && append)
+		now = (struct routes){ old->rts, old->rt_count };
+	rts = gather(&now, &none, fresh, &count);
 	clsw_hold_begin(l3->cd, tb_id, AF_INET6, rt->fib6_dst.plen, &rt->fib6_dst.addr);
 	err = rts ? set(l3, route, tb_id, rts, count, veto, text) : -ENOMEM;
 	clsw_hold_end(l3->cd);
@@ -213,36 +410,34 @@ out:
 	return veto ? err : 0;
 }
 
-static void gone(struct clsw_l3 *l3, struct fib6_info **gone_rts, unsigned int gone_count)
+static void gone(struct clsw_l3 *l3, const struct routes *lost)
 {
-	struct fib6_info *rt = gone_rts[0], **rts;
+	struct fib6_info *rt = lost->rts[0], **rts;
 	u32 tb_id = rt->fib6_table->tb6_id;
 	int which = l3_alias_of(tb_id);
 	struct l3_alias *old;
 	struct l3_route *route;
-	unsigned int count, i, j;
-	bool ours = false;
+	struct routes now;
+	unsigned int count;
 
 	route = l3_route_find(l3, tb_id, TND_AF_INET6, &rt->fib6_dst.addr, rt->fib6_dst.plen);
 	if (!route)
 		return;
 	if (rt->fib6_src.plen) {
-		source_del(l3, route, rt);
+		source_gone(l3, route, lost);
 		return;
 	}
 	old = &route->alias[which];
-	for (i = 0; i < old->rt_count; i++)
-		for (j = 0; j < gone_count; j++)
-			ours |= old->rts[i] == gone_rts[j];
-	if (!ours)
+	now = (struct routes){ old->rts, old->rt_count };
+	if (!has_any(&now, lost))
 		return;
-	rts = gather(old, gone_rts, gone_count, NULL, 0, &count);
+	rts = gather(&now, lost, &none, &count);
 	if (rts && count) {
 		set(l3, route, tb_id, rts, count, false, NULL);
 		return;
 	}
 	/* no memory: the whole prefix goes to the CPU rather than to a dead way */
-	if (!rts && old->rt_count > gone_count) {
+	if (!rts && old->rt_count > lost->count) {
 		l3_blind(l3);
 		if (old->paths) {
 			list_del_init(&old->in_paths);
@@ -258,8 +453,7 @@ static void gone(struct clsw_l3 *l3, struct fib6_info **gone_rts, unsigned int g
 
 /* A device has refused what @l3 has taken. A route of before: the kernel says which */
 struct refused {
-	struct fib6_info **rts;
-	unsigned int count;
+	struct routes routes;
 	bool replaces;
 };
 
@@ -284,8 +478,8 @@ static void undo(struct clsw_l3 *l3, void *arg)
 	const struct refused *refused = arg;
 
 	if (!refused->replaces)
-		gone(l3, refused->rts, refused->count);
-	else if (known(l3, refused->rts[0], refused->rts[0]))
+		gone(l3, &refused->routes);
+	else if (known(l3, refused->routes.rts[0], refused->routes.rts[0]))
 		l3_blind(l3);
 }
 
@@ -323,20 +517,18 @@ int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 		}
 	}
 	rts[0] = rt;
+	refused.routes = (struct routes){ rts, n };
 	clsw_lock(l3->cd);
 	if (event == FIB_EVENT_ENTRY_DEL)
-		gone(l3, rts, n);
+		gone(l3, &refused.routes);
 	else
-		err = come(l3, rts, n, event == FIB_EVENT_ENTRY_APPEND, veto, text);
+		err = come(l3, &refused.routes, event == FIB_EVENT_ENTRY_APPEND, veto, text);
 	/* what is appended goes again by itself */
 	if (err && event == FIB_EVENT_ENTRY_REPLACE)
 		refused.replaces = known(l3, rt, NULL);
 	clsw_unlock(l3->cd);
-	if (err && veto) {
-		refused.rts = rts;
-		refused.count = n;
+	if (err && veto)
 		l3_others(l3, undo, &refused);
-	}
 	if (rts != &one)
 		kfree(rts);
 	if (err && text[0])

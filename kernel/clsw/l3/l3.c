@@ -90,9 +90,14 @@ static int fib_register(struct clsw_l3 *l3)
 
 /* ---- by the clock ---- */
 
+void l3_rifs_soon(struct clsw_l3 *l3)
+{
+	mod_delayed_work(l3->wq, &l3->refresh_work, 0);
+}
+
 static void refresh_work(struct work_struct *work)
 {
-	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, refresh_work);
+	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, refresh_work.work);
 
 	rtnl_lock();
 	if (!l3->leaving)
@@ -174,7 +179,7 @@ static bool open_eyes(struct clsw_l3 *l3)
 	}
 	clsw_unlock(l3->cd);
 	if (done)
-		queue_work(l3->wq, &l3->refresh_work);
+		l3_rifs_soon(l3);
 	return done;
 }
 
@@ -213,7 +218,7 @@ static void fid_changed(struct clsw_device *cd, struct net_device *bridge, u16 v
 {
 	/* RTNL or locked, perhaps both: from a work item neither */
 	if (cd->l3)
-		queue_work(cd->l3->wq, &cd->l3->refresh_work);
+		l3_rifs_soon(cd->l3);
 }
 
 /* Slots that only connected and local prefixes take: nobody hears that those failed */
@@ -264,6 +269,7 @@ int clsw_l3_init(struct clsw_device *cd)
 	l3->cd = cd;
 	l3->net = devlink_net(cd->devlink);
 	INIT_LIST_HEAD(&l3->vrfs);
+	INIT_LIST_HEAD(&l3->gone);
 	INIT_LIST_HEAD(&l3->flag_list);
 	hash_init(l3->rifs);
 	xa_init_flags(&l3->vlan_rifs, XA_FLAGS_ALLOC);
@@ -271,7 +277,7 @@ int clsw_l3_init(struct clsw_device *cd)
 	ida_init(&l3->vrf_ids);
 	lockdep_set_class(&l3->vlan_rifs.xa_lock, &vlan_rif_lock);
 	lockdep_set_class(&l3->vlan_rif_of.xa_lock, &vlan_rif_lock);
-	INIT_WORK(&l3->refresh_work, refresh_work);
+	INIT_DELAYED_WORK(&l3->refresh_work, refresh_work);
 	INIT_WORK(&l3->flag_work, l3_flag_work);
 	INIT_DELAYED_WORK(&l3->tick_work, tick_work);
 	l3->fib_nb.notifier_call = fib_event;
@@ -359,6 +365,7 @@ err_l3:
 	clsw_l2_on_fid(cd, NULL);
 	l3->leaving = true;
 	cancel_delayed_work_sync(&l3->tick_work);
+	cancel_delayed_work_sync(&l3->refresh_work);
 	free_all(l3);
 err_neigh:
 	l3_neigh_exit(l3);
@@ -391,7 +398,7 @@ void clsw_l3_exit(struct clsw_device *cd)
 	unregister_inetaddr_validator_notifier(&l3->inetaddr_valid_nb);
 	unregister_netdevice_notifier_net(l3->net, &l3->netdev_nb);
 	cancel_delayed_work_sync(&l3->tick_work);
-	cancel_work_sync(&l3->refresh_work);
+	cancel_delayed_work_sync(&l3->refresh_work);
 	cancel_work_sync(&l3->flag_work);
 	/* routes, their paths, then what is left: nobody watches any more */
 	clsw_lock(cd);

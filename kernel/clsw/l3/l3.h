@@ -61,6 +61,7 @@ enum l3_why {
 	L3_WHY_MIXED,		/* several next hops, one without gateway */
 	L3_WHY_MANY,		/* more next hops than a group takes */
 	L3_WHY_HASH,		/* a hash policy that the chip lacks */
+	L3_WHY_RESILIENT,	/* a resilient group: the kernel moves its buckets */
 	L3_WHY_UNKNOWN,		/* a next-hop object that was refused or deleted */
 	L3_WHY_FULL,		/* its group or next hop found no room */
 	L3_WHY_SHADOWED,	/* below a wider route of the local table */
@@ -91,8 +92,10 @@ struct l3_vrf {
 
 /**
  * struct l3_rif - an interface that routes
- * @node: in clsw_l3.rifs, by ifindex
- * @dev: valid until NETDEV_UNREGISTER, RTNL or RCU
+ * @node: in clsw_l3.rifs, by @ifindex
+ * @gone: in clsw_l3.gone, after its end; then only @ifindex and @want count
+ * @ifindex: of @dev
+ * @dev: held
  * @vrf: whose
  * @id: on the wire
  * @want: as it was put last
@@ -100,7 +103,10 @@ struct l3_vrf {
  */
 struct l3_rif {
 	struct hlist_node node;
+	struct list_head gone;
+	u32 ifindex;
 	struct net_device *dev;
+	netdevice_tracker tracker;
 	struct l3_vrf *vrf;
 	u16 id;
 	struct tnd_rif want;
@@ -159,9 +165,11 @@ struct l3_path {
  * @routes: struct l3_alias.in_paths
  * @refs: aliases; and 1 while the next-hop object exists
  * @nhid: next-hop object, 0: none
- * @family: of the routes, for the hash policy
+ * @family: of the routes, for the hash policy; of a next-hop object: of its gateways
+ * @own_hash: IPv4 routes over IPv6 gateways of a next-hop object have another hash policy
  * @drop: a next-hop object "blackhole"
  * @counted: a next-hop object with hw_stats: a group even with one path
+ * @resilient: a next-hop object "type resilient"; @path is empty
  * @why: not L3_WHY_NONE: routes trap
  * @flags_shown: of a next-hop object: BIT(0) offload, BIT(1) trap
  * @group: TND_CLS_NHG, if l3_grouped()
@@ -178,6 +186,8 @@ struct l3_paths {
 	u8 family;
 	bool drop;
 	bool counted;
+	bool resilient;
+	bool own_hash;
 	u8 why;
 	u8 flags_shown;
 	struct clsw_obj *group;
@@ -220,12 +230,24 @@ struct l3_alias {
 	u16 rt_count;
 };
 
-/* An IPv6 route for one source prefix */
+/**
+ * struct l3_source - the kernel's IPv6 routes of a prefix for one source prefix
+ * @list: in l3_route.sources
+ * @addr: source
+ * @len: of it
+ * @tb_id: table
+ * @rts: references
+ * @rt_count: entries of @rts
+ * @told: their flags say that they trap
+ */
 struct l3_source {
 	struct list_head list;
 	struct in6_addr addr;
 	u8 len;
 	u32 tb_id;
+	struct fib6_info **rts;
+	u16 rt_count;
+	bool told;
 };
 
 #define L3_SHOWN_OFFLOAD	BIT(0)
@@ -241,6 +263,7 @@ struct l3_source {
  * @alias: [0] of table local, [1] of main or a VRF
  * @sources: struct l3_source
  * @flag_list: in clsw_l3.flag_list: IPv6 flags that a work item sets
+ * @flag_at: how many of the chosen alias have theirs, while in that list
  * @connected: ifindex if this is a connected prefix of an interface
  * @family: TND_AF_*
  * @why: enum l3_why
@@ -254,6 +277,7 @@ struct l3_route {
 	struct list_head sources;
 	struct list_head flag_list;
 	u32 connected;
+	u16 flag_at;
 	u8 family;
 	u8 why;
 	u8 shown;
@@ -266,6 +290,8 @@ struct clsw_l3 {
 	struct list_head vrfs;
 	struct l3_vrf *main;
 	DECLARE_HASHTABLE(rifs, 8);
+	struct list_head gone;	/* RIFs that the chip still has something of; RTNL */
+	unsigned long gone_pause;	/* jiffies until they are looked for once more */
 	struct rhashtable nhs;
 	struct list_head nh_list;
 	struct rhashtable neighs;
@@ -303,7 +329,7 @@ struct clsw_l3 {
 	struct notifier_block inetaddr_valid_nb;
 	struct notifier_block inet6addr_valid_nb;
 	struct workqueue_struct *wq;
-	struct work_struct refresh_work;	/* RTNL: RIFs */
+	struct delayed_work refresh_work;	/* RTNL: RIFs */
 	struct work_struct flag_work;		/* IPv6 route flags */
 	struct delayed_work tick_work;
 	unsigned int ticks;
@@ -353,6 +379,8 @@ void l3_others(struct clsw_l3 *l3, void (*fn)(struct clsw_l3 *other, void *arg),
 /* ---- vrf.c ---- */
 /* Locked. Of a kernel table, made if need be; NULL: no memory, or never offloaded */
 struct l3_vrf *l3_vrf_get(struct clsw_l3 *l3, u32 tb_id);
+/* Locked. As it is; NULL: none */
+struct l3_vrf *l3_vrf_find(struct clsw_l3 *l3, u32 tb_id);
 /* Locked: frees it if nothing is in it */
 void l3_vrf_put(struct clsw_l3 *l3, struct l3_vrf *vrf);
 /* Locked: an interface has come or gone; 0 or -ENOSPC with @text */
@@ -382,6 +410,9 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 void l3_alias_clear(struct clsw_l3 *l3, struct l3_route *route, int which);
 struct l3_alias *l3_route_chosen(struct l3_route *route);
 void l3_alias_release(struct clsw_l3 *l3, struct l3_alias *alias);
+/* Flags of IPv6 routes: of the chosen alias as .shown says, and of sources not told yet */
+void l3_fib6_show(struct clsw_l3 *l3, struct l3_route *route);
+void l3_source_free(struct l3_source *source);
 void l3_flag_work(struct work_struct *work);
 
 static inline int l3_alias_of(u32 tb_id)
@@ -397,6 +428,8 @@ int l3_rule_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 void l3_fib4_flags(struct clsw_l3 *l3, struct l3_route *route, struct l3_alias *alias, u8 shown);
 
 /* ---- nexthop.c ---- */
+/* The kernel's weights, up to 65536, as the chip can have them */
+void l3_fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight);
 int l3_nexthop_init(struct clsw_l3 *l3);
 /* May sleep, not locked */
 void l3_nexthop_exit(struct clsw_l3 *l3);
@@ -444,6 +477,8 @@ int l3_neigh_walk(struct clsw_l3 *l3);
 struct l3_rif *l3_rif_find(struct clsw_l3 *l3, u32 ifindex);
 /* Locked, atomic: what they are to do may have changed; takes no memory */
 void l3_rifs_trap(struct clsw_l3 *l3);
+/* Atomic, any lock: all of them are looked at by a work item, at once */
+void l3_rifs_soon(struct clsw_l3 *l3);
 /* RTNL, not locked */
 void l3_rif_refresh(struct clsw_l3 *l3, struct net_device *dev);
 void l3_rifs_refresh(struct clsw_l3 *l3);

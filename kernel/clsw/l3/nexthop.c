@@ -11,7 +11,6 @@
  * one next hop is. Unresolved, it is there and traps: the kernel gets the
  * packet that makes it resolve.
  */
-#include <linux/gcd.h>
 #include <linux/inetdevice.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
@@ -20,7 +19,6 @@
 
 #include "l3.h"
 
-#define MAX_WEIGHT	256	/* abi/tandem_objects.h: struct tnd_nhg_member */
 #define RETRY		8	/* groups without room that are tried again in a tick */
 
 static const struct rhashtable_params nh_params = {
@@ -191,6 +189,8 @@ static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *
 	*usable = 0;
 	if (paths->drop)
 		return L3_WHY_NONE;
+	if (paths->resilient)
+		return L3_WHY_RESILIENT;
 	if (!paths->count)
 		return L3_WHY_UNKNOWN;
 	if (paths->count > TND_NHG_MAX_MEMBERS)
@@ -223,31 +223,6 @@ static void drop_group(struct clsw_l3 *l3, struct l3_paths *paths)
 	ida_free(&l3->group_ids, paths->group_id);
 	paths->group = NULL;
 	paths->group_id = 0;
-}
-
-/*
- * The chip's weights end at 256, the kernel's at 65536: those of a group are
- * divided by what they share, then scaled to what fits, none to nothing.
- */
-static void fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight)
-{
-	unsigned long share = 0;
-	unsigned int i;
-	u32 max = 0;
-
-	for (i = 0; i < count; i++) {
-		share = gcd(share, weight[i]);
-		max = max_t(u32, max, weight[i]);
-	}
-	share = max(share, 1UL);
-	max /= share;
-	for (i = 0; i < count; i++) {
-		u32 w = weight[i] / share;
-
-		if (max > MAX_WEIGHT)
-			w = DIV_ROUND_CLOSEST(w * MAX_WEIGHT, max);
-		member[i].weight = cpu_to_le32(max(w, 1U));
-	}
 }
 
 static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int usable, u8 flags,
@@ -283,7 +258,7 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 		body->member[n].nexthop = cpu_to_le32(paths->path[i].nh->id);
 		weight[n++] = paths->path[i].weight;
 	}
-	fit_weights(body->member, n, weight);
+	l3_fit_weights(body->member, n, weight);
 	body->head.count = cpu_to_le16(n);
 	err = clsw_put(l3->cd, TND_CLS_NHG, body, sizeof(body->head) + n * sizeof(body->member[0]),
 		       flags, NULL, paths, &paths->group, text);
@@ -330,6 +305,7 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 	if (why == L3_WHY_FULL)
 		l3->crowded = true;
 	paths->why = why;
+	paths->own_hash = hash_of(l3, TND_AF_INET) != hash_of(l3, TND_AF_INET6);
 	show_object(l3, paths);
 	return 0;
 }
@@ -345,11 +321,12 @@ static void reapply_routes(struct clsw_l3 *l3, struct l3_paths *paths)
 /* Settles anew, and tells the routes if what they should say has changed */
 static void refresh(struct clsw_l3 *l3, struct l3_paths *paths)
 {
-	u8 was = paths->why;
 	struct clsw_obj *group = paths->group;
+	bool own_hash = paths->own_hash;
+	u8 was = paths->why;
 
 	settle(l3, paths, false, NULL);
-	if (was != paths->why || group != paths->group)
+	if (was != paths->why || group != paths->group || own_hash != paths->own_hash)
 		reapply_routes(l3, paths);
 	/* a group that nobody names holds members for nothing */
 	if (paths->why)
@@ -564,6 +541,7 @@ struct object_spec {
 	unsigned int count;
 	bool drop;
 	bool counted;
+	bool resilient;
 };
 
 /* The object's new ways, in place: routes that name it follow without an event */
@@ -572,7 +550,7 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *sp
 {
 	unsigned int count = spec->drop ? 0 : spec->count;
 	struct l3_paths *paths = l3_paths_find(l3, nhid);
-	bool fresh = !paths, was_drop, was_counted;
+	bool fresh = !paths, was_drop, was_counted, was_resilient;
 	struct l3_path *old_path, *path;
 	unsigned int old_count;
 	u8 family = TND_AF_INET;
@@ -595,10 +573,12 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *sp
 	old_count = paths->count;
 	was_drop = paths->drop;
 	was_counted = paths->counted;
+	was_resilient = paths->resilient;
 	paths->path = path;
 	paths->count = count;
 	paths->drop = spec->drop;
 	paths->counted = spec->counted;
+	paths->resilient = spec->resilient;
 	paths->nhid = nhid;
 	err = settle(l3, paths, veto, text);
 	if (err) {
@@ -606,6 +586,7 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *sp
 		paths->count = old_count;
 		paths->drop = was_drop;
 		paths->counted = was_counted;
+		paths->resilient = was_resilient;
 		paths_clear(l3, path, count);
 		if (fresh)
 			free_paths(l3, paths);
@@ -637,6 +618,7 @@ static void object_del(struct clsw_l3 *l3, u32 nhid)
 	paths->path = NULL;
 	paths->count = 0;
 	paths->drop = false;
+	paths->resilient = false;
 	paths->nhid = 0;
 	paths->why = L3_WHY_UNKNOWN;
 	hash_del(&paths->node);
@@ -698,9 +680,12 @@ static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 		spec.count = info->nh_grp->num_nh;
 		spec.counted = info->nh_grp->hw_stats;
 		break;
+	case NH_NOTIFIER_INFO_TYPE_RES_TABLE:
+		/* which bucket is idle only who forwards knows: that stays the kernel */
+		spec.resilient = true;
+		break;
 	default:
-		NL_SET_ERR_MSG_MOD(info->extack,
-				   "resilient next-hop groups are not offloaded: use a hash-threshold group");
+		NL_SET_ERR_MSG_MOD(info->extack, "next-hop objects of this kind are not known");
 		return -EOPNOTSUPP;
 	}
 	spec.path = kcalloc(max(spec.count, 1U), sizeof(*spec.path), GFP_KERNEL);
@@ -711,7 +696,7 @@ static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 	if (info->type == NH_NOTIFIER_INFO_TYPE_SINGLE) {
 		if (spec.count)
 			spec_of(spec.path, info->nh, 1);
-	} else {
+	} else if (info->type == NH_NOTIFIER_INFO_TYPE_GRP) {
 		for (i = 0; i < spec.count; i++) {
 			spec_of(&spec.path[i], &info->nh_grp->nh_entries[i].nh,
 				info->nh_grp->nh_entries[i].weight);
@@ -753,9 +738,7 @@ int l3_nexthop_event(struct notifier_block *nb, unsigned long event, void *ptr)
 		break;
 	case NEXTHOP_EVENT_RES_TABLE_PRE_REPLACE:
 	case NEXTHOP_EVENT_BUCKET_REPLACE:
-		NL_SET_ERR_MSG_MOD(info->extack,
-				   "resilient next-hop groups are not offloaded: use a hash-threshold group");
-		err = -EOPNOTSUPP;
+		/* a resilient group traps, whatever is in its buckets */
 		break;
 	case NEXTHOP_EVENT_HW_STATS_REPORT_DELTA:
 		if (info->type == NH_NOTIFIER_INFO_TYPE_GRP_HW_STATS)

@@ -26,16 +26,25 @@
 #define VLAN_RIFS	5120	/* ids of RIFs on a port's VLANs */
 #define MAX_RIF		16383	/* the chip's largest */
 #define ADDR_ROUTES	4	/* an address brings at most: itself, its prefix, two broadcasts */
-#define GONE_MS		2000	/* a RIF that moves to another VRF waits so long for its leavings */
 
 struct l3_rif *l3_rif_find(struct clsw_l3 *l3, u32 ifindex)
 {
 	struct l3_rif *rif;
 
 	hash_for_each_possible(l3->rifs, rif, node, ifindex)
-		if (rif->dev->ifindex == ifindex)
+		if (rif->ifindex == ifindex)
 			return rif;
 	return NULL;
+}
+
+/*
+ * One that is on its way out, of the kernel or into another namespace, is in no
+ * list any more, but has addresses still, and tells of each that goes.
+ */
+static bool is_here(const struct clsw_l3 *l3, const struct net_device *dev)
+{
+	return dev->reg_state == NETREG_REGISTERED &&
+	       __dev_get_by_index(l3->net, dev->ifindex) == dev;
 }
 
 static bool id_taken(struct clsw_l3 *l3, u16 id)
@@ -249,27 +258,85 @@ static bool wanted(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *b
 	return true;
 }
 
-static void set_trouble(struct net_device *dev, int err, const char *text)
+static const char *trouble(int err, const char *text)
 {
-	netdev_warn(dev, "not offloaded, routed packets go to the CPU: %s\n",
-		    text[0] ? text : err == -ENOMEM ? "no memory" : "the chip does not answer");
+	return text[0] ? text : err == -ENOMEM ? "no memory" : "the chip does not answer";
 }
 
 static void remove(struct clsw_l3 *l3, struct l3_rif *rif)
 {
-	u32 ifindex = rif->dev->ifindex;
 	struct clsw_obj *obj = rif->obj;
 
 	/* first what names it: next hops and hosts look for it and find none */
 	clsw_lock(l3->cd);
 	hash_del(&rif->node);
-	l3_paths_refresh(l3, ifindex);
-	l3_neigh_refresh_dev(l3, ifindex);
+	l3_paths_refresh(l3, rif->ifindex);
+	l3_neigh_refresh_dev(l3, rif->ifindex);
 	if (obj)
 		clsw_drop(l3->cd, obj);
 	l3_vrf_leave(l3, rif->vrf);
 	clsw_unlock(l3->cd);
-	kfree(rif);
+	netdev_put(rif->dev, &rif->tracker);
+	rif->dev = NULL;
+	rif->vrf = NULL;
+	rif->obj = NULL;
+	if (!obj || READ_ONCE(l3->leaving)) {
+		kfree(rif);
+		return;
+	}
+	list_add(&rif->gone, &l3->gone);
+	l3->gone_pause = 1;
+}
+
+/* Those of which the chip has nothing left are forgotten */
+static void sweep_gone(struct clsw_l3 *l3)
+{
+	struct l3_rif *rif, *next;
+	struct clsw_obj *obj;
+
+	clsw_lock(l3->cd);
+	list_for_each_entry_safe(rif, next, &l3->gone, gone) {
+		obj = clsw_find(l3->cd, TND_CLS_RIF, &rif->want);
+		if (obj && !obj->wanted)
+			continue;
+		list_del(&rif->gone);
+		kfree(rif);
+	}
+	clsw_unlock(l3->cd);
+}
+
+/*
+ * The chip keys hosts by VRF: a RIF that has left its VRF or its place, and with
+ * it its hosts, must be gone before its interface gets another, or its place.
+ * Nobody waits for that with RTNL held: the interface has none until then, and
+ * its packets go to the CPU. The same RIF again is updated in place.
+ */
+static bool in_the_way(struct clsw_l3 *l3, u32 ifindex, u32 tb_id, const struct tnd_rif *body)
+{
+	const struct l3_vrf *vrf;
+	const struct l3_rif *rif;
+	bool yes = false;
+
+	if (likely(list_empty(&l3->gone)))
+		return false;
+	sweep_gone(l3);
+	clsw_lock(l3->cd);
+	vrf = l3_vrf_find(l3, tb_id);
+	list_for_each_entry(rif, &l3->gone, gone) {
+		bool same_place = rif->want.rif == body->rif;
+
+		if (rif->ifindex != ifindex && !same_place)
+			continue;
+		if (rif->ifindex != ifindex || !same_place || !vrf || !vrf->active ||
+		    rif->want.vrf != cpu_to_le16(vrf->id))
+			yes = true;
+	}
+	clsw_unlock(l3->cd);
+	if (yes && !READ_ONCE(l3->leaving)) {
+		queue_delayed_work(l3->wq, &l3->refresh_work, l3->gone_pause);
+		l3->gone_pause = min_t(unsigned long, l3->gone_pause * 2, L3_TICK);
+	}
+	return yes;
 }
 
 static struct l3_rif *create(struct clsw_l3 *l3, struct net_device *dev, u32 tb_id,
@@ -281,6 +348,7 @@ static struct l3_rif *create(struct clsw_l3 *l3, struct net_device *dev, u32 tb_
 	if (!rif)
 		return NULL;
 	rif->dev = dev;
+	rif->ifindex = dev->ifindex;
 	clsw_lock(l3->cd);
 	rif->vrf = l3_vrf_get(l3, tb_id);
 	if (rif->vrf) {
@@ -291,8 +359,10 @@ static struct l3_rif *create(struct clsw_l3 *l3, struct net_device *dev, u32 tb_
 			hash_add(l3->rifs, &rif->node, dev->ifindex);
 	}
 	clsw_unlock(l3->cd);
-	if (!*err)
+	if (!*err) {
+		netdev_hold(dev, &rif->tracker, GFP_KERNEL);
 		return rif;
+	}
 	kfree(rif);
 	return NULL;
 }
@@ -309,7 +379,7 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 
 	if (!tb_id)
 		tb_id = RT_TABLE_MAIN;
-	if (!wanted(l3, dev, &body) && !(soon && place(l3, dev, &body))) {
+	if (!is_here(l3, dev) || (!wanted(l3, dev, &body) && !(soon && place(l3, dev, &body)))) {
 		if (rif)
 			remove(l3, rif);
 		return 0;
@@ -321,10 +391,10 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 	}
 	if (rif && (rif->vrf->tb_id != tb_id || rif->want.rif != body.rif)) {
 		remove(l3, rif);
-		/* the chip keys hosts by VRF: it must be rid of the old ones */
-		clsw_settle(l3->cd, GONE_MS);
 		rif = NULL;
 	}
+	if (!rif && in_the_way(l3, dev->ifindex, tb_id, &body))
+		return 0;
 	if (!rif) {
 		rif = create(l3, dev, tb_id, text, &err);
 		fresh = true;
@@ -349,10 +419,11 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 	if (err && fresh)
 		remove(l3, rif);
 out:
-	if (err && extack && text[0])
-		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", text);
-	else if (err && !extack && net_ratelimit())
-		set_trouble(dev, err, text);
+	if (err && extack)
+		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", trouble(err, text));
+	else if (err && net_ratelimit())
+		netdev_warn(dev, "not offloaded, routed packets go to the CPU: %s\n",
+			    trouble(err, text));
 	return err;
 }
 
@@ -384,6 +455,7 @@ void l3_rifs_refresh(struct clsw_l3 *l3)
 	int i;
 
 	ASSERT_RTNL();
+	sweep_gone(l3);
 	hash_for_each(l3->rifs, i, rif, node)
 		egress = egress || clsw_dev_filters(rif->dev, true);
 	l3->egress_filters = egress;
@@ -401,15 +473,55 @@ void l3_rif_gone(struct clsw_l3 *l3, struct net_device *dev)
 
 void l3_rifs_free(struct clsw_l3 *l3)
 {
+	struct l3_rif *rif, *after;
 	struct hlist_node *next;
-	struct l3_rif *rif;
 	int i;
 
 	hash_for_each_safe(l3->rifs, i, next, rif, node)
 		remove(l3, rif);
+	list_for_each_entry_safe(rif, after, &l3->gone, gone)
+		kfree(rif);
+	INIT_LIST_HEAD(&l3->gone);
 }
 
 /* ---- events ---- */
+
+/*
+ * An interface that routes is about to come into a VRF. Nobody could be told
+ * afterwards that the chip has no room for one more.
+ */
+static int may_join(struct clsw_l3 *l3, const struct net_device *dev,
+		    const struct netdev_notifier_changeupper_info *info)
+{
+	const struct l3_rif *rif = l3_rif_find(l3, dev->ifindex);
+	struct netlink_ext_ack *extack = info->info.extack;
+	struct rm_class_state state;
+	struct rm_pool_state pool;
+	const struct l3_vrf *vrf;
+	unsigned int i;
+	int err = 0;
+
+	if (!rif || !info->linking || !netif_is_l3_master(info->upper_dev))
+		return 0;
+	clsw_lock(l3->cd);
+	vrf = l3_vrf_find(l3, l3mdev_fib_table(info->upper_dev));
+	/* the last one to leave a VRF makes room for another */
+	if ((vrf && vrf->active) || (rif->vrf != l3->main && rif->vrf->rifs == 1))
+		goto out;
+	for (i = 0; rm_class_state(l3->cd->rm, i, &state); i++) {
+		if (state.cls != TND_CLS_VRF || state.free_expected ||
+		    !rm_pool_state(l3->cd->rm, state.pool, &pool))
+			continue;
+		NL_SET_ERR_MSG_FMT_MOD(extack, "%s full (needs %u, free %u of %u)",
+				       rm_display_name(pool.name), state.cost, pool.free,
+				       pool.size);
+		err = -ENOSPC;
+		break;
+	}
+out:
+	clsw_unlock(l3->cd);
+	return err;
+}
 
 int l3_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
@@ -419,6 +531,8 @@ int l3_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 	if (!net_eq(dev_net(dev), l3->net))
 		return NOTIFY_DONE;
 	switch (event) {
+	case NETDEV_PRECHANGEUPPER:
+		return notifier_from_errno(may_join(l3, dev, ptr));
 	case NETDEV_UNREGISTER:
 		l3_rif_gone(l3, dev);
 		break;
@@ -455,7 +569,7 @@ int l3_inet6addr_event(struct notifier_block *nb, unsigned long event, void *ptr
 {
 	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, inet6addr_nb);
 
-	queue_work(l3->wq, &l3->refresh_work);
+	l3_rifs_soon(l3);
 	return NOTIFY_DONE;
 }
 

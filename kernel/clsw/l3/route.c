@@ -38,6 +38,7 @@ static const char *why_text(u8 why)
 		[L3_WHY_MIXED] = "several next hops, one without gateway",
 		[L3_WHY_MANY] = "more next hops than a group takes",
 		[L3_WHY_HASH] = "multipath hash policy",
+		[L3_WHY_RESILIENT] = "a resilient group: the kernel moves its buckets",
 		[L3_WHY_UNKNOWN] = "its next-hop object is not offloaded",
 		[L3_WHY_FULL] = "no room for its next hops",
 		[L3_WHY_SHADOWED] = "below a wider route of table local",
@@ -149,69 +150,10 @@ static void show(struct clsw_l3 *l3, struct l3_route *route)
 			shown & L3_SHOWN_TRAP ? "traps" : "",
 			shown & L3_SHOWN_FAILED ? " for want of room" : "",
 			why_text(route->why));
-	if (route->family == TND_AF_INET) {
+	if (route->family == TND_AF_INET)
 		l3_fib4_flags(l3, route, alias, shown);
-	} else {
-		int i;
-
-		/* with notifications on the kernel allocates, and may sleep, in there */
-		if (READ_ONCE(l3->net->ipv6.sysctl.fib_notify_on_flag_change)) {
-			if (list_empty(&route->flag_list))
-				list_add_tail(&route->flag_list, &l3->flag_list);
-			queue_work(l3->wq, &l3->flag_work);
-			return;
-		}
-		for (i = 0; i < alias->rt_count; i++)
-			fib6_info_hw_flags_set(l3->net, alias->rts[i], shown & L3_SHOWN_OFFLOAD,
-					       shown & L3_SHOWN_TRAP, shown & L3_SHOWN_FAILED);
-	}
-}
-
-#define FLAG_BATCH	16
-
-static unsigned int take_flags(struct clsw_l3 *l3, struct fib6_info **rts, u8 *shown)
-{
-	unsigned int count = 0;
-	struct l3_alias *alias;
-	struct l3_route *route;
-	int i;
-
-	while (!list_empty(&l3->flag_list)) {
-		route = list_first_entry(&l3->flag_list, struct l3_route, flag_list);
-		alias = l3_route_chosen(route);
-		if (alias && count && count + alias->rt_count > FLAG_BATCH)
-			break;
-		list_del_init(&route->flag_list);
-		for (i = 0; alias && i < alias->rt_count && count < FLAG_BATCH; i++) {
-			fib6_info_hold(alias->rts[i]);
-			shown[count] = route->shown;
-			rts[count++] = alias->rts[i];
-		}
-	}
-	return count;
-}
-
-void l3_flag_work(struct work_struct *work)
-{
-	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, flag_work);
-	struct fib6_info *rts[FLAG_BATCH];
-	unsigned int count, i;
-	u8 shown[FLAG_BATCH];
-
-	for (;;) {
-		clsw_lock(l3->cd);
-		count = take_flags(l3, rts, shown);
-		clsw_unlock(l3->cd);
-		if (!count)
-			break;
-		for (i = 0; i < count; i++) {
-			fib6_info_hw_flags_set(l3->net, rts[i], shown[i] & L3_SHOWN_OFFLOAD,
-					       shown[i] & L3_SHOWN_TRAP,
-					       shown[i] & L3_SHOWN_FAILED);
-			fib6_info_release(rts[i]);
-		}
-		cond_resched();
-	}
+	else
+		l3_fib6_show(l3, route);
 }
 
 static void changed(struct clsw_device *cd, struct clsw_obj *obj)
@@ -292,6 +234,11 @@ static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct 
 	if (paths->why) {
 		as_trap(body, route, paths->why,
 			paths->why == L3_WHY_CONNECTED ? TND_TRAP_CONNECTED : TND_TRAP_ROUTE);
+		return;
+	}
+	/* a group has one policy */
+	if (paths->count > 1 && paths->family != route->family && paths->own_hash) {
+		as_trap(body, route, L3_WHY_HASH, TND_TRAP_ROUTE);
 		return;
 	}
 	body->action = TND_ACT_FORWARD;

@@ -47,6 +47,6 @@ int l3_rule_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 	else if (l3->alien_rules)
 		l3->alien_rules--;
 	clsw_unlock(l3->cd);
-	queue_work(l3->wq, &l3->refresh_work);
+	l3_rifs_soon(l3);
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "l3.h"
 
-static struct l3_vrf *find(struct clsw_l3 *l3, u32 tb_id)
+struct l3_vrf *l3_vrf_find(struct clsw_l3 *l3, u32 tb_id)
 {
 	struct l3_vrf *vrf;
 
@@ -27,7 +27,7 @@ struct l3_vrf *l3_vrf_get(struct clsw_l3 *l3, u32 tb_id)
 	/* asked after main and only then: what misses in the chip goes to the CPU anyway */
 	if (tb_id == RT_TABLE_DEFAULT)
 		return NULL;
-	vrf = find(l3, tb_id);
+	vrf = l3_vrf_find(l3, tb_id);
 	if (vrf)
 		return vrf;
 	vrf = kzalloc(sizeof(*vrf), GFP_ATOMIC);
@@ -61,6 +61,27 @@ void l3_vrf_put(struct clsw_l3 *l3, struct l3_vrf *vrf)
 	kfree(vrf);
 }
 
+/*
+ * One whose number was given up may still have routes in the chip: they go after
+ * everything that is put, so another table doesn't get it before.
+ */
+static int new_id(struct clsw_l3 *l3)
+{
+	struct tnd_vrf probe = {};
+	int id = 0;
+
+	do {
+		id = ida_alloc_range(&l3->vrf_ids, id + 1, U16_MAX, GFP_ATOMIC);
+		if (id < 0)
+			return id;
+		probe.vrf = cpu_to_le16(id);
+		if (!clsw_find(l3->cd, TND_CLS_VRF, &probe))
+			return id;
+		ida_free(&l3->vrf_ids, id);
+	} while (id < U16_MAX);
+	return -ENOSPC;
+}
+
 int l3_vrf_join(struct clsw_l3 *l3, struct l3_vrf *vrf, char *text)
 {
 	struct tnd_vrf body = {};
@@ -68,9 +89,11 @@ int l3_vrf_join(struct clsw_l3 *l3, struct l3_vrf *vrf, char *text)
 
 	if (vrf == l3->main || vrf->rifs++)
 		return 0;
-	id = ida_alloc_range(&l3->vrf_ids, 1, 65535, GFP_ATOMIC);
+	id = new_id(l3);
 	if (id < 0) {
 		err = id;
+		if (err == -ENOSPC)
+			strscpy(text, "no number is left for another VRF", CLSW_TEXT);
 		goto err;
 	}
 	body.vrf = cpu_to_le16(id);
@@ -108,7 +131,7 @@ static void free_route(struct clsw_l3 *l3, struct l3_route *route)
 	if (route->obj)
 		clsw_drop(l3->cd, route->obj);
 	list_for_each_entry_safe(source, next, &route->sources, list)
-		kfree(source);
+		l3_source_free(source);
 	clsw_pool_put(&l3->memory, route, sizeof(*route));
 }
 

@@ -146,6 +146,23 @@ static int get_link_ksettings(struct net_device *dev, struct ethtool_link_ksetti
 	return 0;
 }
 
+/* May it come out as what the port does? What isn't said, or no speed at all, may */
+static bool advertises(const struct clsw_port *port, const struct ethtool_link_ksettings *ks)
+{
+	u32 speed = clsw_port_speed(port);
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (!test_bit(modes[i].bit, ks->link_modes.advertising))
+			continue;
+		any = true;
+		if (modes[i].speed == speed)
+			return true;
+	}
+	return !any;
+}
+
 /*
  * The chip has no serdes to program: whatever is accepted here must be what
  * the port does anyway. With autoneg on that is everything that it supports.
@@ -156,6 +173,8 @@ static int set_link_ksettings(struct net_device *dev, const struct ethtool_link_
 	u32 speed = ks->base.speed;
 
 	if (ks->base.autoneg != AUTONEG_DISABLE) {
+		if (!advertises(port, ks))
+			return -EOPNOTSUPP;
 		clsw_lock(port->cd);
 		port->autoneg = AUTONEG_ENABLE;
 		port->forced_mbps = 0;
@@ -168,6 +187,8 @@ static int set_link_ksettings(struct net_device *dev, const struct ethtool_link_
 		speed = clsw_port_speed(port);
 	if (!mode_of(port, speed))
 		return -EINVAL;
+	if (speed != clsw_port_speed(port))
+		return -EOPNOTSUPP;
 	clsw_lock(port->cd);
 	port->autoneg = AUTONEG_DISABLE;
 	port->forced_mbps = speed;
@@ -205,11 +226,17 @@ static int set_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
 {
 	struct clsw_port *port = clsw_port_of(dev);
 	u32 can = fec_of(port);
+	const struct mode *mode;
 
 	if (!can)
 		return -EOPNOTSUPP;
 	if (fec->fec != ETHTOOL_FEC_AUTO && (hweight32(fec->fec) != 1 || !(fec->fec & can)))
 		return -EINVAL;
+	/* as with the speed: only what it does by itself */
+	mode = mode_of(port, clsw_port_speed(port));
+	if (fec->fec != ETHTOOL_FEC_AUTO &&
+	    (!mode || !mode->fec || fec->fec != BIT(fls(mode->fec) - 1)))
+		return -EOPNOTSUPP;
 	clsw_lock(port->cd);
 	port->fec = fec->fec;
 	clsw_unlock(port->cd);

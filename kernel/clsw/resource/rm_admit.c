@@ -65,9 +65,10 @@ static enum rm_result check_limits(struct rm *rm, const struct rm_row *row,
 static u32 flat_limit(const struct rm *rm, const struct rm_row *row)
 {
 	const struct rm_pool *p = &rm->pools[row->pool];
-	u64 share = (u64)p->size * rm->params.flat_percent / 100;
+	u64 share = div_u64((u64)p->size * rm->params.flat_percent, 100);
 
-	return max(share / max_t(u32, p->rows, 1) / row->cost, 1ULL);
+	share = div_u64(share, max_t(u32, p->rows, 1));
+	return max_t(u64, div_u64(share, row->cost), 1);
 }
 
 /* -------------------------------------------------------------------------

@@ -76,6 +76,7 @@ pub const RTA_PRIORITY: u16 = 6;
 pub const RTA_PREFSRC: u16 = 7;
 pub const RTA_METRICS: u16 = 8;
 pub const RTA_MULTIPATH: u16 = 9;
+pub const RTA_FLOW: u16 = 11;
 pub const RTA_TABLE: u16 = 15;
 pub const RTA_VIA: u16 = 18;
 pub const RTA_NEWDST: u16 = 19;
@@ -127,6 +128,7 @@ pub const NLMSG_DONE: u16 = 3;
 pub const NLMSG_OVERRUN: u16 = 4;
 
 pub const NLM_F_REQUEST: u16 = 0x01;
+pub const NLM_F_MULTI: u16 = 0x02;
 pub const NLM_F_ACK: u16 = 0x04;
 pub const NLM_F_DUMP_INTR: u16 = 0x10;
 pub const NLM_F_DUMP: u16 = 0x300;

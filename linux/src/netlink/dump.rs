@@ -60,7 +60,9 @@ impl Dump {
         }
     }
 
-    pub(super) const fn protocol(self) -> Protocol {
+    /// Which protocol it is asked for by.
+    #[must_use]
+    pub const fn protocol(self) -> Protocol {
         match self {
             Self::BaseChains => Protocol::Netfilter,
             _ => Protocol::Route,

@@ -31,6 +31,8 @@ const IFLA_BR_VLAN_PROTOCOL: u16 = 8;
 const IFLA_BR_MULTI_BOOLOPT: u16 = 46;
 /// `BR_BOOLOPT_MST_ENABLE`, a bit of `struct br_boolopt_multi`'s `optval`.
 const BOOLOPT_MST: u32 = 1 << 2;
+/// `BR_BOOLOPT_NO_LL_LEARN`
+const BOOLOPT_NO_LL_LEARN: u32 = 1 << 0;
 /// `BR_BOOLOPT_MCAST_VLAN_SNOOPING`
 const BOOLOPT_MCAST_VLAN: u32 = 1 << 1;
 
@@ -143,9 +145,10 @@ fn bond(data: &[u8]) -> BondInfo {
     let attrs = Attrs::new(data);
     let byte = |kind| attrs.get(kind).map_or(0, |v| u8_at(v, 0));
     BondInfo {
-        mode: byte(1),             // IFLA_BOND_MODE
-        hash: byte(14),            // IFLA_BOND_XMIT_HASH_POLICY
-        all_active: byte(17) != 0, // IFLA_BOND_ALL_SLAVES_ACTIVE
+        mode: byte(1),                                                // IFLA_BOND_MODE
+        hash: byte(14),                                               // IFLA_BOND_XMIT_HASH_POLICY
+        all_active: byte(17) != 0,                                    // IFLA_BOND_ALL_SLAVES_ACTIVE
+        arp_monitor: attrs.get(7).is_some_and(|v| u32_at(v, 0) != 0), // IFLA_BOND_ARP_INTERVAL
     }
 }
 
@@ -199,6 +202,7 @@ fn bridge(data: &[u8]) -> BridgeInfo {
                 b.mcast.tells = u32_at(v, 4) & BOOLOPT_MCAST_VLAN != 0;
                 b.mcast.per_vlan = u32_at(v, 0) & BOOLOPT_MCAST_VLAN != 0;
                 b.mst = u32_at(v, 0) & BOOLOPT_MST != 0;
+                b.no_link_local_learning = u32_at(v, 0) & BOOLOPT_NO_LL_LEARN != 0;
             }
             IFLA_BR_MCAST_ROUTER => b.mcast.router = u8_at(v, 0),
             IFLA_BR_MCAST_QUERIER => b.mcast.querier = u8_at(v, 0) != 0,
@@ -247,6 +251,7 @@ fn brport(data: &[u8]) -> BridgePort {
             34 => p.other = Some("backup_port"),    // BACKUP_PORT
             35 | 36 if on => p.other = Some("mrp"), // MRP_RING_OPEN, MRP_IN_OPEN
             39 => p.locked = on,                    // LOCKED
+            40 if on => p.other = Some("mab"), // MAB: the bridge notes who knocks at a locked port
             43 if on => p.other = Some("neigh_vlan_suppress"), // NEIGH_VLAN_SUPPRESS
             44 if u32_at(v, 0) != 0 => p.other = Some("backup_nhid"), // BACKUP_NHID
             _ => {}
@@ -354,4 +359,22 @@ pub(super) fn set_learning(w: &mut Writer, flags: u16, seq: u32, index: u32, on:
     let nest = w.nest(IFLA_PROTINFO);
     w.attr(IFLA_BRPORT_LEARNING, &[u8::from(on)]);
     w.end_nest(nest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bonds() {
+        // IFLA_BOND_MODE 1, IFLA_BOND_ARP_INTERVAL of 0 and of 100 ms, IFLA_BOND_ALL_SLAVES_ACTIVE
+        let of = |interval: u8, all: u8| {
+            let mut data = vec![5, 0, 1, 0, 1, 0, 0, 0, 8, 0, 7, 0, interval, 0, 0, 0];
+            data.extend([5, 0, 17, 0, all, 0, 0, 0]);
+            bond(&data)
+        };
+        assert_eq!((of(0, 0).mode, of(0, 0).arp_monitor), (1, false));
+        assert!(of(100, 0).arp_monitor && !of(100, 0).all_active);
+        assert!(of(0, 1).all_active && !of(0, 1).arp_monitor);
+    }
 }

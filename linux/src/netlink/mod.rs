@@ -28,6 +28,7 @@ mod neigh;
 mod netconf;
 mod nexthop;
 mod nft;
+mod raw;
 mod route;
 mod rule;
 mod socket;
@@ -52,7 +53,7 @@ use consts::*;
 fn decode_route_family(msg: &wire::Msg<'_>) -> Option<Event> {
     let p = msg.payload;
     match msg.kind {
-        RTM_NEWROUTE => route::decode(p).map(|o| Event::New(o, mode(msg.flags))),
+        RTM_NEWROUTE => route::decode(p).map(|o| Event::New(o, mode(msg))),
         RTM_DELROUTE => route::decode(p).map(Event::Del),
         RTM_NEWNEIGH => neigh::decode(p).map(new),
         RTM_DELNEIGH => neigh::decode(p).map(Event::Del),
@@ -60,7 +61,7 @@ fn decode_route_family(msg: &wire::Msg<'_>) -> Option<Event> {
         RTM_DELLINK => link::decode(p).map(Event::Del),
         RTM_NEWADDR => addr::decode(p).map(new),
         RTM_DELADDR => addr::decode(p).map(Event::Del),
-        RTM_NEWNEXTHOP => nexthop::decode(p).map(new),
+        RTM_NEWNEXTHOP => nexthop::decode(p).map(|o| Event::New(o, NewMode::Replace(request(msg)))),
         RTM_DELNEXTHOP => nexthop::decode(p).map(Event::Del),
         RTM_NEWNEXTHOPBUCKET => nexthop::decode_bucket(p).map(new),
         RTM_NEWRULE => rule::decode(p).map(new),
@@ -83,10 +84,19 @@ const fn new(object: Object) -> Event {
     Event::New(object, NewMode::Plain)
 }
 
-/// Where an alias went, from a notification's flags (net/ipv4/fib_trie.c, `fib_table_insert`).
-const fn mode(flags: u16) -> NewMode {
+/// Whose request a notification answers: the port and the number that the sender gave it.
+fn request(msg: &wire::Msg<'_>) -> u64 {
+    u64::from(msg.port) << 32 | u64::from(msg.seq)
+}
+
+/// Where an alias went, from a notification's flags (net/ipv4/fib_trie.c, `fib_table_insert`; `fib_alias_hw_flags_set`
+/// sets none).
+fn mode(msg: &wire::Msg<'_>) -> NewMode {
+    let flags = msg.flags;
     if flags & NLM_F_REPLACE != 0 {
-        NewMode::Replace
+        NewMode::Replace(request(msg))
+    } else if flags & (NLM_F_APPEND | NLM_F_CREATE | NLM_F_MULTI) == 0 {
+        NewMode::Told
     } else if flags & NLM_F_APPEND != 0 {
         NewMode::Append
     } else if flags & NLM_F_CREATE != 0 && flags & NLM_F_EXCL == 0 {

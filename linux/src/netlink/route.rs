@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use super::consts::{
-    NLM_F_CREATE, NLM_F_DUMP, RT_TABLE_MAIN, RTA_DST, RTA_ENCAP, RTA_ENCAP_TYPE, RTA_GATEWAY,
-    RTA_METRICS, RTA_MULTIPATH, RTA_NEWDST, RTA_NH_ID, RTA_OIF, RTA_PREFSRC, RTA_PRIORITY, RTA_SRC,
-    RTA_TABLE, RTA_VIA, RTAX_MTU, RTM_DELROUTE, RTM_F_CLONED, RTM_GETROUTE, RTM_NEWROUTE,
-    RTN_UNICAST, RTNH_F_ONLINK,
+    NLM_F_CREATE, NLM_F_DUMP, RT_TABLE_MAIN, RTA_DST, RTA_ENCAP, RTA_ENCAP_TYPE, RTA_FLOW,
+    RTA_GATEWAY, RTA_METRICS, RTA_MULTIPATH, RTA_NEWDST, RTA_NH_ID, RTA_OIF, RTA_PREFSRC,
+    RTA_PRIORITY, RTA_SRC, RTA_TABLE, RTA_VIA, RTAX_MTU, RTM_DELROUTE, RTM_F_CLONED, RTM_GETROUTE,
+    RTM_NEWROUTE, RTN_UNICAST, RTNH_F_ONLINK,
 };
 use super::types::{Family, Nexthops, Object, Route, RouteNexthop};
 use super::wire::{Attrs, Writer, ip, u8_at, u16_at, u32_at};
@@ -40,6 +40,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
         encap: false,
     };
     let mut many = None;
+    let (mut metrics, mut ways) = (0, 0);
     for (kind, v) in Attrs::after(payload, RTMSG) {
         match kind {
             RTA_DST => dst = ip(v),
@@ -50,13 +51,26 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
             RTA_PRIORITY => metric = u32_at(v, 0),
             RTA_PREFSRC => prefsrc = ip(v),
             RTA_NH_ID => nh_id = u32_at(v, 0),
-            RTA_MULTIPATH => many = Some(multipath(v)),
+            RTA_MULTIPATH => many = Some(multipath(v, &mut ways)),
             RTA_SRC => src = ip(v),
-            RTA_METRICS => mtu = Attrs::new(v).get(RTAX_MTU).map_or(0, |m| u32_at(m, 0)),
-            RTA_ENCAP | RTA_ENCAP_TYPE | RTA_NEWDST => hop.encap = true,
+            RTA_METRICS => {
+                mtu = Attrs::new(v).get(RTAX_MTU).map_or(0, |m| u32_at(m, 0));
+                metrics = hash(0, v);
+            }
+            RTA_ENCAP | RTA_ENCAP_TYPE | RTA_NEWDST => {
+                hop.encap = true;
+                ways = hash(ways, v);
+            }
+            RTA_FLOW => ways = hash(ways, v),
             _ => {}
         }
     }
+    // Two IPv4 routes may differ in a metric alone (net/ipv4/fib_semantics.c `fib_find_info`), two of IPv6 not
+    // (`rt6_duplicate_nexthop`), where the kernel also changes them in silence. An object's ways are its own.
+    let other = match family {
+        Family::V4 => metrics,
+        Family::V6 => 0,
+    } ^ if nh_id == 0 { ways } else { 0 };
     let src_len = u8_at(payload, 2);
     let nexthops = match many {
         Some(many) => Nexthops::Many(many),
@@ -81,6 +95,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
         },
         prefsrc,
         mtu,
+        other,
     }))
 }
 
@@ -99,7 +114,15 @@ fn via(v: &[u8]) -> Option<IpAddr> {
     ip(v.get(2..)?)
 }
 
-fn multipath(mut b: &[u8]) -> Box<[RouteNexthop]> {
+/// FNV-1a, 32 bits, of some bytes behind others; never 0.
+fn hash(before: u32, bytes: &[u8]) -> u32 {
+    let begin = before ^ 0x811c_9dc5;
+    let h = (bytes.iter()).fold(begin, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193));
+    h.max(1)
+}
+
+/// The legs; what else tells them apart goes into `ways`, in whatever order they stand.
+fn multipath(mut b: &[u8], ways: &mut u32) -> Box<[RouteNexthop]> {
     let mut out = Vec::with_capacity(b.len() / 16);
     while b.len() >= RTNH {
         let len = usize::from(u16_at(b, 0));
@@ -111,13 +134,22 @@ fn multipath(mut b: &[u8]) -> Box<[RouteNexthop]> {
             flags: u8_at(b, 2),
             encap: false,
         };
+        let mut own = 0;
         for (kind, v) in Attrs::new(attrs) {
             match kind {
                 RTA_GATEWAY => hop.gateway = ip(v),
                 RTA_VIA => hop.gateway = via(v),
-                RTA_ENCAP | RTA_ENCAP_TYPE | RTA_NEWDST => hop.encap = true,
+                RTA_ENCAP | RTA_ENCAP_TYPE | RTA_NEWDST => {
+                    hop.encap = true;
+                    own = hash(own, v);
+                }
+                RTA_FLOW => own = hash(own, v),
                 _ => {}
             }
+        }
+        if own != 0 {
+            let of = hash(own, attrs) ^ hop.ifindex;
+            *ways = ways.wrapping_add(of);
         }
         out.push(hop);
         b = b.get((len + 3) & !3..).unwrap_or(&[]);
@@ -288,6 +320,7 @@ mod tests {
             src: None,
             prefsrc: None,
             mtu: 0,
+            other: 0,
         }
     }
 

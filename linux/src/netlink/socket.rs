@@ -18,7 +18,7 @@ pub use super::dump::Dump;
 pub use super::error::{Error, Result};
 use super::mmsg::Mmsg;
 use super::types::{Event, Nexthop, Object, Route};
-use super::wire::{Attrs, Msg, Msgs, Writer, text, u32_at};
+use super::wire::{Attrs, HEADER_LEN, Msg, Msgs, Writer, text, u32_at};
 use super::{link, neigh, nexthop, nft, route};
 
 /// Which protocol a datagram came by.
@@ -46,6 +46,14 @@ fn decode_one(protocol: Protocol, msg: &Msg<'_>) -> Option<Event> {
         Protocol::Route => super::decode_route_family(msg),
         Protocol::Netfilter => nft::decode(msg),
     }
+}
+
+/// A message without a body that says that others were lost.
+fn lost() -> [u8; HEADER_LEN] {
+    let mut message = [0; HEADER_LEN];
+    message[..4].copy_from_slice(&(HEADER_LEN as u32).to_ne_bytes());
+    message[4..6].copy_from_slice(&NLMSG_OVERRUN.to_ne_bytes());
+    message
 }
 
 /// Listens to everything that decides forwarding.
@@ -119,7 +127,8 @@ impl Monitor {
     }
 
     /// Takes what is there, up to one batch for each socket, without waiting. `true`: the kernel
-    /// dropped messages (the ones given are still good, in order).
+    /// dropped messages (the ones given are still good, in order). If only the netfilter socket's are lost, it is no overrun of
+    /// all: `sink` gets an NLMSG_OVERRUN of that protocol.
     ///
     /// # Errors
     /// Anything but `ENOBUFS`.
@@ -131,13 +140,18 @@ impl Monitor {
         ];
         for (protocol, socket) in sockets {
             let Some(socket) = socket else { continue };
-            match self.mmsg.recv(borrow(socket), |d| sink(protocol, d)) {
+            let missed = match self.mmsg.recv(borrow(socket), |d| sink(protocol, d)) {
                 Ok(got) => {
                     datagrams += got.datagrams;
-                    overrun |= got.truncated;
+                    got.truncated
                 }
-                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => overrun = true,
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => true,
                 Err(e) => return Err(Error::io("receive notifications", &e)),
+            };
+            match protocol {
+                Protocol::Route => overrun |= missed,
+                Protocol::Netfilter if missed => sink(protocol, &lost()),
+                Protocol::Netfilter => {}
             }
         }
         Ok((datagrams, overrun))
@@ -202,7 +216,7 @@ pub struct Requests {
     xfrm: Option<Socket>,
     seq: u32,
     writer: Writer,
-    buf: Vec<u8>,
+    pub(super) buf: Vec<u8>,
     running: Option<Running>,
 }
 
@@ -240,7 +254,7 @@ impl Requests {
         self.seq
     }
 
-    fn socket(&mut self, protocol: Protocol) -> Result<&Socket> {
+    pub(super) fn socket(&mut self, protocol: Protocol) -> Result<&Socket> {
         match protocol {
             Protocol::Route => Ok(&self.route),
             Protocol::Netfilter => {

@@ -4,7 +4,7 @@
 //! are ever sent.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
@@ -14,12 +14,15 @@ const RTM_DELQDISC: u16 = 37;
 const RTM_NEWTFILTER: u16 = 44;
 const RTM_DELTFILTER: u16 = 45;
 const RTM_GETTFILTER: u16 = 46;
+const RTMGRP_TC: u32 = 1 << 3;
 const TCMSG_LEN: usize = 20;
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 0x01;
 const NLM_F_ACK: u16 = 0x04;
 const NLM_F_REPLACE: u16 = 0x100;
 const NLM_F_EXCL: u16 = 0x200;
+const NLM_F_DUMP: u16 = 0x300;
 const NLM_F_CREATE: u16 = 0x400;
 // linux/pkt_sched.h
 const TC_H_CLSACT: u32 = 0xffff_fff1;
@@ -196,6 +199,38 @@ impl Tc {
         Ok(self.read_bpf(slot)?.as_deref().and_then(parse_classic))
     }
 
+    /// The name under which the BPF filter at `slot` was put there (`TCA_BPF_NAME`; empty: it has none).
+    pub fn bpf_name(&mut self, slot: Slot) -> io::Result<Option<String>> {
+        let Some(filter) = self.read_bpf(slot)? else {
+            return Ok(None);
+        };
+        let name = find(&filter, TCA_OPTIONS)
+            .and_then(|o| find(o, TCA_BPF_NAME))
+            .and_then(|n| n.split(|b| *b == 0).next())
+            .unwrap_or_default();
+        Ok(Some(String::from_utf8_lossy(name).into_owned()))
+    }
+
+    /// Whether a hook of the netdev's `clsact` has filters.
+    pub fn has_filters(&mut self, ifindex: u32, direction: Direction) -> io::Result<bool> {
+        let m = Message::new(
+            RTM_GETTFILTER,
+            NLM_F_DUMP,
+            ifindex,
+            0,
+            direction.parent(),
+            0,
+        );
+        let mut any = false;
+        let done = self.ask(m, &mut |_| any = true);
+        match done {
+            _ if any => Ok(true),
+            Ok(()) => Ok(false),
+            Err(e) if absent(&e) => Ok(false),
+            Err(e) => Err(named(e, "listing filters")),
+        }
+    }
+
     /// The attributes of the BPF filter at `slot`, empty if the kernel gave none.
     fn read_bpf(&mut self, slot: Slot) -> io::Result<Option<Vec<u8>>> {
         let mut m = Message::filter(RTM_GETTFILTER, 0, slot);
@@ -233,6 +268,59 @@ impl Tc {
         }
         Err(io::Error::other("traffic control: no acknowledgement"))
     }
+}
+
+/// Says when a `clsact` or `ingress` qdisc was deleted, and its filters with it.
+pub struct QdiscWatch {
+    socket: Socket,
+}
+
+impl QdiscWatch {
+    /// Listens in the network namespace of the calling thread.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind(&SocketAddr::new(0, RTMGRP_TC))?;
+        socket.set_non_blocking(true)?;
+        Ok(QdiscWatch { socket })
+    }
+
+    /// Whether one was deleted since the last call; also when messages were lost.
+    pub fn deleted(&mut self) -> bool {
+        let mut any = false;
+        // what is beyond waits for the next call
+        for _ in 0..64 {
+            match self.socket.recv_from_full() {
+                Ok((datagram, _)) => any |= deletes_clsact(&datagram),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => any = true,
+            }
+        }
+        any
+    }
+}
+
+impl AsFd for QdiscWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Whether a message of the datagram says that a `clsact` or `ingress` qdisc is gone.
+fn deletes_clsact(datagram: &[u8]) -> bool {
+    let mut rest = datagram;
+    while let (Some(len), Some(kind)) = (word(rest, 0), half(rest, 4)) {
+        // handle and parent of struct tcmsg
+        let ours = word(rest, 16 + 8) == Some(TC_H_CLSACT_MAJOR)
+            || word(rest, 16 + 12) == Some(TC_H_CLSACT);
+        if kind == RTM_DELQDISC && ours {
+            return true;
+        }
+        let Some(next) = rest.get((len.max(16) as usize + 3) & !3..) else {
+            return false;
+        };
+        rest = next;
+    }
+    false
 }
 
 fn named(e: io::Error, what: &str) -> io::Error {
@@ -275,6 +363,9 @@ fn parse_answer(answer: &[u8], seq: u32, found: &mut dyn FnMut(&[u8])) -> Option
                 }
                 _ => os,
             }));
+        }
+        if kind == NLMSG_DONE && got == seq {
+            return Some(Ok(()));
         }
         if kind == RTM_NEWTFILTER && got == seq {
             found(body.get(TCMSG_LEN..)?);
@@ -422,6 +513,15 @@ mod tests {
     }
 
     #[test]
+    fn a_deleted_clsact_is_seen_behind_other_messages() {
+        let other = Message::new(RTM_NEWQDISC, 0, 7, TC_H_CLSACT_MAJOR, TC_H_CLSACT, 0).finish(1);
+        let root = Message::new(RTM_DELQDISC, 0, 7, 0x8001_0000, 0xffff_ffff, 0).finish(1);
+        let clsact = Message::new(RTM_DELQDISC, 0, 7, TC_H_CLSACT_MAJOR, TC_H_CLSACT, 0).finish(1);
+        assert!(!deletes_clsact(&[&other[..], &root].concat()));
+        assert!(deletes_clsact(&[&other[..], &root, &clsact].concat()));
+    }
+
+    #[test]
     fn a_note_is_read_again() {
         let mut m = Message(Vec::new());
         m.attr(TCA_KIND, b"bpf\0");
@@ -443,6 +543,7 @@ mod tests {
         for n in 0..20 {
             assert!(parse_answer(&vec![1u8; n], 1, &mut |_| ()).is_none());
             assert!(parse_classic(&vec![1u8; n]).is_none());
+            assert!(!deletes_clsact(&vec![0u8; n]));
         }
     }
 }

@@ -74,6 +74,7 @@ fn some_route(i: u32) -> Route {
         src: None,
         prefsrc: None,
         mtu: 0,
+        other: 0,
     }
 }
 

@@ -90,6 +90,8 @@ pub struct BondInfo {
     pub hash: u8,
     /// Frames that come in by a backup are taken.
     pub all_active: bool,
+    /// Links are watched by ARP, or neighbour discovery, and by when members last sent and received anything.
+    pub arp_monitor: bool,
 }
 
 /// `IFLA_BOND_SLAVE_*` of a device in a bond.
@@ -127,6 +129,8 @@ pub struct BridgeInfo {
     pub vlan_protocol: u16,
     /// Multiple spanning trees (`mst_enabled`).
     pub mst: bool,
+    /// Frames to 01:80:c2:00:00:0X teach nothing (`no_linklocal_learn`).
+    pub no_link_local_learning: bool,
     /// Bridged frames pass the chains of the IP families, by this bridge's own switches.
     pub nf_call: NfCall,
 }
@@ -398,6 +402,8 @@ pub struct Route {
     pub prefsrc: Option<IpAddr>,
     /// `RTAX_MTU`; 0: the interface's.
     pub mtu: u32,
+    /// Hash of what else tells routes of one key apart (IPv4 metrics, realms, encapsulation); 0: nothing.
+    pub other: u32,
 }
 
 impl Route {
@@ -754,8 +760,12 @@ pub enum NewMode {
     /// From a dump, or there was no equal key before: at the end.
     #[default]
     Plain,
-    /// In place of the first one of equal key (`NLM_F_REPLACE`).
-    Replace,
+    /// In place of the first one of equal key, or of the next-hop object with this id (`NLM_F_REPLACE`). The number is
+    /// the request's that asked for it: the kernel uses the same flag for routes whose next-hop object was replaced,
+    /// wherever they stand, and answers that one request with all of them (net/ipv4/nexthop.c `nexthop_replace_notify`).
+    Replace(u64),
+    /// It is where it was: something of it changed (`fib_notify_on_flag_change`).
+    Told,
     /// After all of equal key (`NLM_F_APPEND`).
     Append,
     /// Before all of equal key (create without exclusive, append or replace: `ip route prepend`).

@@ -54,6 +54,8 @@ pub struct Msg<'a> {
     pub flags: u16,
     /// `nlmsg_seq`.
     pub seq: u32,
+    /// `nlmsg_pid`.
+    pub port: u32,
     /// What follows the header.
     pub payload: &'a [u8],
 }
@@ -84,6 +86,7 @@ impl<'a> Iterator for Msgs<'a> {
             kind: u16_at(b, 4),
             flags: u16_at(b, 6),
             seq: u32_at(b, 8),
+            port: u32_at(b, 12),
             payload,
         };
         self.0 = b.get(align4(len)..).unwrap_or(&[]);

@@ -13,13 +13,14 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use tandem_abi::object::{Object, fixed, records};
+use tandem_abi::object::Object;
 use tandem_abi::{Arena, Consumer, Corrupt, DriverPair, Producer, PushError, Status, raw};
 use tandem_carrier::{Bell, Region};
 use zerocopy::IntoBytes;
 
 use crate::SalError;
 use crate::arena::{Slot, Slots};
+use crate::device::Device;
 
 /// How long a command may go unanswered, in ns: 4096 writes of 60 µs each and a long burst of
 /// packets take less than a second.
@@ -30,8 +31,6 @@ const SLICE: Duration = Duration::from_millis(10);
 const SLICES: u32 = 500;
 /// Answered commands behind an unanswered one stay in the order of deadlines: so many ring sizes.
 const ORDER_MAX: usize = 64;
-/// Records are asked for at most this often in one dump.
-const DUMP_STEPS_MAX: usize = 1 << 20;
 
 /// What to post.
 #[derive(Clone, Copy, Debug, Default)]
@@ -248,8 +247,9 @@ impl SalControl {
             }
         } else {
             let slot = self.slots.take_body().ok_or(PostError::Full)?;
-            if self.arena.write(slot.offset, request.body).is_err()
-                || request.body.len() > slot.size as usize
+            // looked at first: behind the slot lies somebody else's
+            if request.body.len() > slot.size as usize
+                || self.arena.write(slot.offset, request.body).is_err()
             {
                 self.slots.give_body(Some(slot));
                 return Err(PostError::Impossible);
@@ -500,47 +500,17 @@ impl SalControl {
 
     /// All pools of one instant.
     pub fn snapshot(&mut self) -> Result<Vec<raw::tnd_pool>, SalError> {
-        let (cpl, out) = self.call(
-            "snapshot",
-            &Request {
-                op: raw::TND_OP_SNAPSHOT,
-                output: true,
-                ..Default::default()
-            },
-        )?;
-        Ok(fixed(&out).take(cpl.out_count as usize).collect())
+        (self as &mut dyn Device).snapshot()
     }
 
     /// What objects cost and how many fit.
     pub fn costs(&mut self) -> Result<Vec<raw::tnd_class_cost>, SalError> {
-        let mut all = Vec::new();
-        self.dump(|cost: raw::tnd_class_cost, _| all.push(cost))?;
-        Ok(all)
+        (self as &mut dyn Device).costs()
     }
 
     /// All objects of a class, each with what follows it.
-    pub fn dump<T: Object>(&mut self, mut each: impl FnMut(T, &[u8])) -> Result<(), SalError> {
-        let mut cursor = 0;
-        for _ in 0..DUMP_STEPS_MAX {
-            let (cpl, out) = self.call(
-                "dump",
-                &Request {
-                    op: raw::TND_OP_DUMP,
-                    cls: T::CLASS,
-                    arg: cursor,
-                    output: true,
-                    ..Default::default()
-                },
-            )?;
-            for (object, tail) in records::<T>(&out).take(cpl.out_count as usize) {
-                each(object, tail);
-            }
-            cursor = cpl.result;
-            if cursor == 0 {
-                return Ok(());
-            }
-        }
-        Err(SalError::Timeout("dump"))
+    pub fn dump<T: Object>(&mut self, each: impl FnMut(T, &[u8])) -> Result<(), SalError> {
+        (self as &mut dyn Device).dump(each)
     }
 
     /// Reserves room for objects whatever their keys are; the answer is the lease's id.

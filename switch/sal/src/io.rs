@@ -203,6 +203,11 @@ impl SalIo {
         Ok(None)
     }
 
+    /// The number of the event that comes next: the one that was taken last is the one before.
+    pub fn next_event(&self) -> u32 {
+        self.next_event
+    }
+
     /// The next event, if the packet of `meta` has to wait for it.
     pub fn event_before(&mut self, meta: &RxMeta) -> Result<Option<Event>, SalError> {
         let behind = meta.event_seq.wrapping_sub(self.next_event) as i32;

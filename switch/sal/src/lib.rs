@@ -4,7 +4,7 @@
 //!                 Sal (one connection to asicd: platform, kept descriptors, attach)
 //!                   │ attach(cold | warm)
 //!         ┌─────────┴──────────┐
-//!    SalControl              SalIo                      each to a thread of its own
+//!    SalControl (a Device)   SalIo                      each to a thread of its own
 //!    post ─► command rings   event ◄─ event ring
 //!    reap ◄─ completions     receive ◄─ rx ring, transmit ─► tx ring
 //! ```
@@ -20,12 +20,14 @@
 
 mod arena;
 pub mod control;
+pub mod device;
 pub mod fuzz;
 pub mod io;
 pub mod platform;
 mod session;
 
 pub use control::{Outcome, PostError, Request, SalControl};
+pub use device::Device;
 pub use io::{Event, RxMeta, SalIo};
 pub use platform::{Platform, PlatformPort, Splits};
 pub use session::{Attach, Sal};

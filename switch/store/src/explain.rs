@@ -26,6 +26,7 @@ fn fdb_kind_text(k: FdbKind) -> &'static str {
         FdbKind::Static => "static",
         FdbKind::ExternLearn => "extern_learn",
         FdbKind::Dynamic => "dynamic",
+        FdbKind::Locked => "locked",
         FdbKind::Blackhole => "blackhole",
     }
 }
@@ -259,6 +260,9 @@ impl Store {
             reason = match self.topo.reasons.get(&k.bridge) {
                 Some(r) => format!("{}: {r}", self.dev(k.bridge)),
                 None if fid == 0 => self.no_domain_text(&k),
+                None if r.kernel.is_some_and(|e| e.kind == FdbKind::Locked) => {
+                    "locked: nobody has let this station in".into()
+                }
                 None => String::new(),
             };
         }
@@ -317,14 +321,20 @@ impl Store {
             out: &mut Vec<(String, String)>,
         ) {
             for id in t.ids() {
-                if let Some((f, w)) = t
-                    .get(id)
-                    .and_then(|o| Some((o.fail.as_ref()?, o.want.as_ref()?)))
-                {
-                    out.push((format!("{w:?}"), s.fail_text(f)));
+                let Some((o, f)) = t.get(id).and_then(|o| Some((o, o.fail.as_ref()?))) else {
+                    continue;
+                };
+                match (&o.want, &o.have) {
+                    (Some(w), _) => out.push((format!("{w:?}"), s.fail_text(f))),
+                    (None, Some(h)) => {
+                        out.push((format!("{h:?}, still there"), s.fail_text(f)));
+                    }
+                    (None, None) => {}
                 }
             }
         }
+        of(self, &self.hw.lags, &mut out);
+        of(self, &self.hw.ports, &mut out);
         of(self, &self.hw.vlans, &mut out);
         of(self, &self.hw.members, &mut out);
         of(self, &self.hw.vrfs, &mut out);
@@ -334,6 +344,12 @@ impl Store {
         of(self, &self.hw.neighs, &mut out);
         of(self, &self.hw.fdb, &mut out);
         of(self, &self.hw.mdb, &mut out);
+        of(self, &self.hw.acl_tables, &mut out);
+        of(self, &self.hw.acl_counters, &mut out);
+        of(self, &self.hw.policers, &mut out);
+        of(self, &self.hw.mirrors, &mut out);
+        of(self, &self.hw.acl_entries, &mut out);
+        of(self, &self.hw.acl_binds, &mut out);
         out.truncate(limit);
         out
     }
@@ -341,20 +357,6 @@ impl Store {
     /// Router interfaces that are not in hardware, each for a reason: what needs them traps.
     pub fn rifs_failed(&self) -> usize {
         self.hw.rifs.failed()
-    }
-
-    /// The chip hands frames of this front-panel port to the CPU before it has looked at their addresses, all or those that
-    /// a filter names: the kernel's bridge forwards, and learns.
-    pub fn traps_all(&self, ifindex: u32) -> bool {
-        // a bond that is no group of the chip is the kernel's as well
-        !self.topo.port_of.contains_key(&ifindex)
-            || self.topo.reasons.contains_key(&ifindex)
-            || self.filters_trap(ifindex)
-    }
-
-    /// What follows from the events so far has been worked out.
-    pub fn derived(&self) -> bool {
-        !self.topo.dirty
     }
 
     /// Why what comes in on this device is not forwarded by the chip; empty if it is.

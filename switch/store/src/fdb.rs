@@ -24,8 +24,8 @@ pub(crate) struct FdbRec {
     pub moved: Option<u16>,
     /// The chip aged it; the kernel's entry goes as soon as the write-back is through.
     pub aged: bool,
-    /// The kernel's `extern_learn` entry is the chip's own learning: it ages and moves with the
-    /// station. Anybody else's is as good as static: the kernel ages none.
+    /// The kernel's `extern_learn` entry is the chip's own learning: it ages. Anybody else's does not, until its station
+    /// moves.
     pub own: bool,
     pub source: u8,
     pub generation: u16,
@@ -176,10 +176,16 @@ impl Store {
                     ..base
                 })
             }
+            // Another program's: the kernel ages none, but the first frame from elsewhere makes it one that the bridge has
+            // learned (net/bridge/br_fdb.c `br_fdb_update`).
             (FdbKind::ExternLearn, Some(port)) if own && !rec.own => Some(bodies::Fdb {
                 port,
                 lag: lag(port),
-                flags: TND_FDB_STATIC,
+                flags: if e.sticky {
+                    TND_FDB_STATIC
+                } else {
+                    TND_FDB_NO_AGE
+                },
                 ..base
             }),
             (FdbKind::ExternLearn | FdbKind::Dynamic, Some(_)) if rec.aged => None,
@@ -227,7 +233,8 @@ impl Store {
                 let late = matches!(event, DeviceEvent::Learn { .. })
                     && o.is_some_and(|o| o.have.is_some() || !matches!(o.sent, Sent::Nothing));
                 let rec = self.fdb.entry(key).or_default();
-                if late && rec.kernel.is_some_and(|k| k.kind == FdbKind::Static) {
+                let others = rec.kernel.is_some_and(|k| k.kind == FdbKind::ExternLearn) && !rec.own;
+                if late && (others || rec.kernel.is_some_and(|k| k.kind == FdbKind::Static)) {
                     return None;
                 }
                 rec.device = Some(port);
@@ -241,7 +248,7 @@ impl Store {
                     FdbKind::Local | FdbKind::Blackhole => true,
                     FdbKind::Static => k.sticky || k.ifindex == ifindex,
                     FdbKind::ExternLearn => k.ifindex == ifindex,
-                    FdbKind::Dynamic => false,
+                    FdbKind::Dynamic | FdbKind::Locked => false,
                 });
                 let body = self.fdb_body(key)?;
                 let id = match self.fdb_ids.get(&key) {
@@ -253,7 +260,15 @@ impl Store {
                         id
                     }
                 };
-                if body.flags & TND_FDB_STATIC == 0 {
+                if others {
+                    // the chip moved it as it was, without age: from now on it is one that it has learned
+                    let there = bodies::Fdb {
+                        flags: TND_FDB_NO_AGE,
+                        ..body.clone()
+                    };
+                    self.hw.adopt_fdb(id, there, now);
+                    self.hw.want(id, Some(body), now);
+                } else if body.flags & TND_FDB_STATIC == 0 {
                     self.hw.adopt_fdb(id, body, now);
                 }
                 (!known).then_some(FdbWriteBack {

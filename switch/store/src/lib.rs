@@ -29,8 +29,10 @@ mod sync;
 mod topo;
 mod vlan;
 mod vrf;
+mod waiting;
 
 pub use api::*;
+pub use waiting::Settling;
 
 use fib::{Alias, Fibs};
 use hw::{Fail, Hw, Ref};
@@ -96,6 +98,9 @@ pub struct Store {
     // The chip.
     phase: Phase,
     warm: bool,
+    /// How often the chip refused to begin or end the replay.
+    resync_tries: u8,
+    resync_failed: bool,
     replay: Replay,
     reserve: reserve::Reserve,
     hw: Hw,
@@ -105,6 +110,7 @@ pub struct Store {
     route_queue: VecDeque<Ref>,
     deferred: Vec<Ref>,
     pending_aggregates: usize,
+    progress: waiting::Progress,
 }
 
 impl Default for Store {
@@ -159,6 +165,8 @@ impl Store {
             wanted: BTreeSet::new(),
             phase: Phase::Detached,
             warm: false,
+            resync_tries: 0,
+            resync_failed: false,
             replay: Replay::default(),
             reserve: reserve::Reserve::default(),
             hw: Hw::default(),
@@ -168,6 +176,7 @@ impl Store {
             route_queue: VecDeque::new(),
             deferred: Vec::new(),
             pending_aggregates: 0,
+            progress: waiting::Progress::default(),
         }
     }
 
@@ -318,9 +327,15 @@ impl Store {
         self.fdb_event(event, now_ns)
     }
 
+    /// How many objects that nobody wants the chip does not delete, because something there refers to them.
+    pub fn undeletable(&self) -> usize {
+        self.hw.in_use.len()
+    }
+
     /// The driver lost the device. Events are still taken; nothing is planned until [`Store::attach`].
     pub fn detach(&mut self) {
         self.phase = Phase::Detached;
+        self.progress.epoch += 1;
         self.hw.flights.clear();
     }
 

@@ -103,6 +103,8 @@ pub const BONDS: u16 = 512;
 pub struct BridgeInfo {
     /// IFLA_BR_VLAN_FILTERING.
     pub vlan_filtering: bool,
+    /// BR_BOOLOPT_NO_LL_LEARN: frames to 01:80:c2:00:00:0X teach nothing.
+    pub no_link_local_learning: bool,
     /// IFLA_BR_MCAST_SNOOPING.
     pub mcast_snooping: bool,
     /// Of multicast the kernel does what can't be told from its messages: its reason. All of it is the kernel's then.
@@ -166,8 +168,8 @@ pub const BR_STATE_LEARNING: u8 = 2;
 pub struct BridgePort {
     /// IFLA_BRPORT_STATE: `BR_STATE_*`.
     pub state: u8,
-    /// IFLA_BRPORT_LEARNING: the kernel learns here (switchd turns it off on swp ports: the ASIC learns).
-    pub kernel_learning: bool,
+    /// IFLA_BRPORT_LEARNING: stations are learned here, by the chip and by the kernel's bridge from what the CPU gets.
+    pub learning: bool,
     /// IFLA_BRPORT_UNICAST_FLOOD
     pub unicast_flood: bool,
     /// IFLA_BRPORT_MCAST_FLOOD
@@ -190,7 +192,7 @@ impl Default for BridgePort {
     fn default() -> Self {
         BridgePort {
             state: BR_STATE_FORWARDING,
-            kernel_learning: true,
+            learning: true,
             unicast_flood: true,
             mcast_flood: true,
             bcast_flood: true,
@@ -300,8 +302,10 @@ pub enum FdbKind {
     Static,
     /// `extern_learn`: learned by the ASIC and written into the kernel, or by another control plane.
     ExternLearn,
-    /// Learned by the kernel's bridge itself (on devices that aren't front-panel ports).
+    /// Learned by the kernel's bridge itself from what the CPU gets, or set by hand as `dynamic`: ages, moves.
     Dynamic,
+    /// `locked`: a station that knocked at a port with MAC authentication (`mab`), and whom nobody has let in.
+    Locked,
     /// `blackhole`: dropped.
     Blackhole,
 }

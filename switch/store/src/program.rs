@@ -6,8 +6,10 @@ use crate::fib::{
     Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_OMIT, F_PARSER, F_PURGE,
     F_QUEUED, F_REPEAT, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse,
 };
-use crate::hw::bodies::hw_id;
-use crate::hw::{Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full};
+use crate::hw::bodies::{self, hw_id};
+use crate::hw::{
+    CLASSES, Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full, ring_no,
+};
 use crate::reserve::State;
 use crate::routes::Redundant;
 use crate::sync::Phase;
@@ -49,6 +51,7 @@ impl Store {
         }
         let [max_sync, max_bulk] = self.config.max_outstanding;
         self.use_credits();
+        self.hw.retry_in_use();
         self.drain_touched();
         while self.hw.flights.outstanding[0] < max_sync {
             if let Some(p) = self.step_reserve() {
@@ -56,6 +59,7 @@ impl Store {
                 continue;
             }
             let Some(r) = self.hw.pop() else { break };
+            self.progress.taken[r.cls as usize] += 1;
             if let Some(p) = self.hw.step(r, now_ns) {
                 out.push(p);
             }
@@ -67,12 +71,13 @@ impl Store {
             self.replay.open = true;
         }
         while self.hw.flights.outstanding[1] < max_bulk {
-            let r = match self
-                .urgent
-                .pop_front()
-                .or_else(|| self.route_queue.pop_front())
-            {
-                Some(r) => r,
+            let urgent = self.urgent.pop_front();
+            let queue = CLASSES + usize::from(urgent.is_none());
+            let r = match urgent.or_else(|| self.route_queue.pop_front()) {
+                Some(r) => {
+                    self.progress.taken[queue] += 1;
+                    r
+                }
                 None => {
                     if self.hw.flights.outstanding[1] > 0 {
                         break;
@@ -123,6 +128,7 @@ impl Store {
             self.refresh_vrfs(now);
         }
         self.drain_changed(now);
+        self.progress.looks += 1;
         true
     }
 
@@ -470,6 +476,7 @@ impl Store {
         let Some(f) = self.hw.flights.end(token) else {
             return;
         };
+        self.progress.answered[ring_no(f.ring)] += 1;
         let c = completion;
         for d in c.deltas.iter().take(usize::from(c.delta_count)) {
             if d.1 < 0 {
@@ -521,7 +528,12 @@ impl Store {
         }
         let ok = c.status == TND_ST_OK || (f.op == TND_OP_DELETE && c.status == TND_ST_NOENT);
         if ok {
-            self.attempts.remove(&f.what);
+            if !self.attempts.is_empty() {
+                self.attempts.remove(&f.what);
+                if let Some(d) = f.content.dep().filter(|_| f.op != TND_OP_DELETE) {
+                    self.attempts.remove(&d);
+                }
+            }
             let fib = F::fib_mut(&mut self.fibs);
             fib.entries[e].since = coarse(now);
             if f.op == TND_OP_DELETE {
@@ -548,6 +560,10 @@ impl Store {
             }
             if let Some(d) = old.dep() {
                 self.hw.hold(d, -1);
+            }
+            // what the chip has had, whatever is known of it, refers to nothing any more
+            if f.op != TND_OP_CREATE {
+                self.hw.released |= !self.hw.in_use.is_empty();
             }
         } else {
             if f.op != TND_OP_DELETE
@@ -591,8 +607,14 @@ impl Store {
                 }
                 return;
             }
-            (_, TND_ST_DEPEND) => {
+            (TND_OP_CREATE | TND_OP_UPDATE, TND_ST_DEPEND) if f.content.dep().is_some() => {
+                // It traps until its target is there. The store believes that it is: that is written again a few times.
                 fib.entries[e].flags |= F_DEPEND;
+                if let Some(d) = f.content.dep() {
+                    let n = self.attempts.entry(d).or_insert(0);
+                    *n = n.saturating_add(1);
+                    self.hw.doubt(d, *n < MAX_ATTEMPTS);
+                }
                 return;
             }
             (_, status) if !is_full(status) => {
@@ -661,6 +683,7 @@ impl Store {
         let Some(f) = self.hw.flights.end(token) else {
             return;
         };
+        self.progress.answered[ring_no(f.ring)] += 1;
         fn lost<F: Fam>(s: &mut Store, f: &Flight) {
             let e = f.what.id;
             let fib = F::fib_mut(&mut s.fibs);
@@ -736,11 +759,12 @@ impl Store {
         let Some(vlan) = home else {
             return;
         };
-        let failed = self
-            .hw
-            .fdb
-            .get(id)
-            .is_some_and(|o| (o.fail.is_some() || o.told) && o.want.is_some());
+        // One that ages and moves is flooded to, as where the chip has no room to learn: a bridge with more stations than
+        // the chip has room for must not be the kernel's.
+        let somebodys = |b: &bodies::Fdb| b.action != TND_ACT_FORWARD || b.flags != 0;
+        let failed = self.hw.fdb.get(id).is_some_and(|o| {
+            (o.fail.is_some() || o.told) && o.want.as_ref().is_some_and(somebodys)
+        });
         let before = self.fdb_failed.contains_key(&vlan);
         if failed {
             self.fdb_failed.entry(vlan).or_default().insert(id);

@@ -422,7 +422,7 @@ impl Store {
                 for p in paths {
                     match self.paths.sets[p].group {
                         NONE => self.queue_users(p),
-                        g => self.hw.queue(Ref::new(Cls::Nhg, g)),
+                        g => self.hw.retry_dependent(Ref::new(Cls::Nhg, g)),
                     }
                 }
             }

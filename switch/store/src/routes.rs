@@ -593,14 +593,19 @@ impl Store {
         }
     }
 
-    /// Queues every prefix whose chip entry leads through this path.
+    /// Queues every prefix whose chip entry leads through this path: what it leads to changed, so that it may be tried
+    /// where the chip had said that it is not there.
     pub(crate) fn queue_users(&mut self, path: u32) {
+        fn again<F: Fam>(s: &mut Store, e: u32) {
+            F::fib_mut(&mut s.fibs).entries[e].set(F_DEPEND, false);
+            s.queue_route::<F>(e);
+        }
         for a in self.users(path) {
             let Alias { entry, v6, .. } = self.aliases[a];
             if v6 {
-                self.queue_route::<V6>(entry);
+                again::<V6>(self, entry);
             } else {
-                self.queue_route::<V4>(entry);
+                again::<V4>(self, entry);
             }
         }
     }

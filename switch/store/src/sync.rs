@@ -3,7 +3,7 @@
 use crate::Store;
 use crate::api::{Completion, Planned, Ring};
 use crate::fib::{Content, Entry, F_PARSER, Fam, MAX_LEN, V4, V6};
-use crate::hw::{Cls, Flight, Ref};
+use crate::hw::{Cls, Flight, MAX_ATTEMPTS, Ref};
 use crate::model::{Addr, FdbKey, KindSet, SourceId};
 use crate::reserve::Reserve;
 use tandem_abi::raw::*;
@@ -258,6 +258,8 @@ impl Store {
     /// Nothing is known of the chip any more.
     pub(crate) fn forget_hardware(&mut self) {
         self.hw.forget();
+        self.progress.epoch += 1;
+        (self.resync_tries, self.resync_failed) = (0, false);
         self.fails.clear();
         self.attempts.clear();
         self.deferred.clear();
@@ -372,14 +374,49 @@ impl Store {
             && self.hw.waiting.values().all(|w| w.credits == 0)
     }
 
+    /// The chip did not begin or end the replay: the command is posted again, and after a few times the attach is given
+    /// up.
+    fn resync_again(&mut self, from: Phase) {
+        self.resync_tries += 1;
+        if self.resync_tries < MAX_ATTEMPTS {
+            self.phase = from;
+        } else {
+            self.phase = Phase::Detached;
+            self.resync_failed = true;
+        }
+    }
+
+    /// The chip can't be brought up to date by a warm attach: the driver shall attach again. Said once.
+    pub fn take_resync_failed(&mut self) -> bool {
+        std::mem::take(&mut self.resync_failed)
+    }
+
     pub(crate) fn phase_done(&mut self, op: u16, c: &Completion) {
-        if c.status != TND_ST_OK {
+        let ok = c.status == TND_ST_OK;
+        if !ok {
             self.counters.failed += 1;
         }
+        // An END that the chip carried out and whose answer got lost finds none to end.
+        let ended = ok || c.status == TND_ST_INVALID && self.resync_tries > 0;
         match (self.phase, op) {
-            (Phase::Begin, TND_OP_BEGIN_RESYNC) => self.phase = Phase::Replay,
+            (Phase::Begin, TND_OP_BEGIN_RESYNC) if ok => {
+                self.phase = Phase::Replay;
+                self.resync_tries = 0;
+            }
+            // Without its beginning the chip would sweep nothing, or what is confirmed.
+            (Phase::Begin, TND_OP_BEGIN_RESYNC) => self.resync_again(Phase::BeginDue),
+            (Phase::End, TND_OP_END_RESYNC) if !ended => {
+                if c.status == TND_ST_INVALID {
+                    // none was begun, so nothing is swept
+                    self.resync_tries = MAX_ATTEMPTS - 1;
+                }
+                self.resync_again(Phase::Replay);
+            }
             (Phase::End, TND_OP_END_RESYNC) => {
                 self.phase = Phase::Normal;
+                self.resync_tries = 0;
+                // What referred to it may be swept.
+                self.hw.released = true;
                 // A membership that another kind of it kept out.
                 self.retry_members();
                 // What the sweep freed may let in what waits; its deltas may be cut short.

@@ -471,6 +471,14 @@ impl Store {
                     flags |= bridge_port_flags(bp) | self.router_flags(l.master, l.ifindex);
                     if let Some(u) = bp.unsupported {
                         reason = format!("bridge port option {u} is not offloaded");
+                    } else if let (true, true, Some((b, _))) =
+                        (bp.locked, bp.learning, bridges.get(&l.master))
+                        && b.no_link_local_learning
+                    {
+                        // the chip would learn the very stations that ask to be let in (EAPOL)
+                        reason =
+                            "locked, learning and no_linklocal_learn are not offloaded together"
+                                .into();
                     }
                     if let (true, Some(b)) = (reason.is_empty(), bridge) {
                         reason = format!("{}: {b}", self.dev(l.master));
@@ -769,7 +777,7 @@ impl Store {
 /// What a bridge port's settings are on the chip.
 fn bridge_port_flags(bp: &BridgePort) -> u32 {
     [
-        (true, TND_PORT_LEARNING),
+        (bp.learning, TND_PORT_LEARNING),
         (bp.unicast_flood, TND_PORT_FLOOD_UC),
         (bp.mcast_flood, TND_PORT_FLOOD_MC),
         (bp.bcast_flood, TND_PORT_FLOOD_BC),

@@ -10,7 +10,7 @@
 
 use crate::Store;
 use crate::fib::{F_QUEUED, Fam, SLOT_BITS, V4, V6};
-use crate::hw::bodies::Vrf;
+use crate::hw::bodies::{RifPlace, Vrf};
 use crate::hw::{Cls, Ref};
 use crate::model::{Family, KindSet, Link, LinkKind, TABLE_LOCAL, TABLE_MAIN};
 use std::collections::{BTreeMap, HashMap};
@@ -221,6 +221,34 @@ impl Store {
     }
 
     /// The slot of an interface's routes.
+    /// The VRF that a device is in, by its name.
+    pub fn slot_of_dev(&self, name: &str) -> u8 {
+        let mut links = self.links.iter();
+        let it = links.find(|(_, l)| l.link.name == name);
+        it.map_or(0, |(i, _)| self.slot_of(*i))
+    }
+
+    /// By which VRF's routes packets go that come in there: by this port with this tag's VLAN (0: none), or in this
+    /// forwarding domain (0: none). 0 is the default one.
+    pub fn slot_at(&self, port: u16, vid: u16, fid: u16) -> u8 {
+        let place = match (fid.checked_sub(1), vid) {
+            (Some(domain), _) => RifPlace::Vlan(u32::from(domain)),
+            (None, 0) => RifPlace::Port(port),
+            (None, vid) => RifPlace::PortVlan(port, vid),
+        };
+        let rifs = self.hw.rifs.ids();
+        let mut rifs = rifs.iter().filter_map(|r| self.hw.rifs.get(*r));
+        let there = rifs.find_map(|r| r.want.as_ref().filter(|r| r.place == place));
+        match (there, place) {
+            (Some(rif), _) => rif.vrf,
+            (None, RifPlace::Port(_)) => {
+                let dev = self.topo.if_of_port.get(&port);
+                dev.map_or(0, |i| self.slot_of(*i))
+            }
+            _ => 0,
+        }
+    }
+
     pub(crate) fn slot_of(&self, ifindex: u32) -> u8 {
         let link = self.links.get(&ifindex);
         link.and_then(|r| self.vrf_master(&r.link)).unwrap_or(0)

@@ -441,11 +441,19 @@ fn an_entry_without_room_that_goes_before_its_answer() {
     assert!(trapping(&r));
 }
 
-/// A station that the kernel knows and the chip had no room for speaks: the chip has learned it, nothing is missing.
+/// A station that the kernel knows and the chip has no room for is flooded to, as one that no switch knows; once it speaks,
+/// the chip has learned it, and nothing waits.
 #[test]
-fn an_entry_without_room_that_the_chip_learns_by_itself() {
+fn a_dynamic_entry_without_room_floods() {
     let mut r = bridged("tiny");
-    let n = overfill(&mut r, FdbKind::Dynamic);
+    let mut n = 0;
+    while r.store.counters().waiting == 0 {
+        r.up(Object::Fdb(fdb(n, 11, FdbKind::Dynamic)));
+        r.settle();
+        assert!(!trapping(&r), "{n}");
+        n += 1;
+        assert!(n < 100, "tiny never fills");
+    }
     r.store.device_event(
         DeviceEvent::Learn {
             fid: 1,
@@ -455,7 +463,114 @@ fn an_entry_without_room_that_the_chip_learns_by_itself() {
         r.now,
     );
     r.settle();
-    assert!(!trapping(&r));
+    assert_eq!(r.store.counters().waiting, 0);
+    // what somebody has set by hand is another matter
+    for i in n..100 {
+        r.up(Object::Fdb(fdb(i, 11, FdbKind::Static)));
+        r.settle();
+    }
+    assert!(trapping(&r));
+}
+
+/// The flag of a port is the user's: the chip learns there, or not.
+#[test]
+fn the_chip_learns_where_the_flag_allows() {
+    let mut r = bridged("spectrum-sn2700");
+    let learns = |r: &Rig, n: u16| r.chip.ports[&n].flags & TND_PORT_LEARNING != 0;
+    assert!(learns(&r, 1) && learns(&r, 2));
+    let set = |n: u16, learning, locked| {
+        let Object::Link(l) = joined(n) else {
+            unreachable!()
+        };
+        let settings = BridgePort {
+            learning,
+            locked,
+            ..Default::default()
+        };
+        Object::Link(Link {
+            bridge_port: Some(settings),
+            ..l
+        })
+    };
+    r.up(set(1, false, true));
+    r.settle();
+    assert!(!learns(&r, 1) && learns(&r, 2));
+    let flags = r.chip.ports[&1].flags;
+    assert_eq!(
+        flags & (TND_PORT_LOCKED | TND_PORT_TRAP_ALL),
+        TND_PORT_LOCKED
+    );
+    r.up(set(1, true, true));
+    r.settle();
+    assert!(learns(&r, 1));
+    // what the bridge does not learn from, the chip would: the requests to be let in
+    let Object::Link(b) = bridge(300) else {
+        unreachable!()
+    };
+    r.up(Object::Link(Link {
+        kind: LinkKind::Bridge(BridgeInfo {
+            ageing_s: 300,
+            no_link_local_learning: true,
+            ..Default::default()
+        }),
+        ..b
+    }));
+    r.settle();
+    assert_ne!(r.chip.ports[&1].flags & TND_PORT_TRAP_ALL, 0);
+    assert_eq!(r.chip.ports[&2].flags & TND_PORT_TRAP_ALL, 0);
+}
+
+/// `extern_learn` of another program does not age, and is the chip's once its station has moved, as in the kernel.
+#[test]
+fn another_programs_entry_moves_with_its_station_and_ages_then() {
+    let mut r = bridged("spectrum-sn2700");
+    let e = fdb(3, 11, FdbKind::ExternLearn);
+    r.up(Object::Fdb(e));
+    r.settle();
+    let there = |r: &Rig| {
+        let f = r.chip.fdb[&(1, e.mac)];
+        (f.port, f.flags & !TND_FDB_LEARNED)
+    };
+    assert_eq!(there(&r), (1, TND_FDB_NO_AGE));
+    // by itself the chip moves it as it is
+    r.chip.fdb.get_mut(&(1, e.mac)).unwrap().port = 2;
+    let moved = DeviceEvent::Move {
+        fid: 1,
+        mac: e.mac,
+        port: 2,
+    };
+    let back = r.store.device_event(moved, 5);
+    assert_eq!(back.map(|b| (b.add, b.ifindex)), Some((true, 12)));
+    r.settle();
+    assert_eq!(there(&r), (2, 0));
+    // a news of before the entry was there says nothing about it
+    let other = fdb(4, 11, FdbKind::ExternLearn);
+    r.up(Object::Fdb(other));
+    r.settle();
+    let before = DeviceEvent::Learn {
+        fid: 1,
+        mac: other.mac,
+        port: 2,
+    };
+    assert_eq!(r.store.device_event(before, 6), None);
+    r.settle();
+    assert_eq!(r.chip.fdb[&(1, other.mac)].port, 1);
+}
+
+/// Who knocks at a locked port is known to the kernel and not let in: the chip must not know it there.
+#[test]
+fn a_station_that_nobody_let_in_is_not_in_the_chip() {
+    let mut r = bridged("spectrum-sn2700");
+    let e = fdb(3, 11, FdbKind::Locked);
+    r.up(Object::Fdb(e));
+    r.settle();
+    assert!(r.chip.fdb.is_empty());
+    let row = &r.store.explain_mac(e.mac)[0];
+    assert!(row.reason.contains("nobody has let"), "{row:?}");
+    let in_now = fdb(3, 11, FdbKind::Static);
+    r.up(Object::Fdb(in_now));
+    r.settle();
+    assert_eq!(r.chip.fdb[&(1, e.mac)].port, 1);
 }
 
 /// A domain that comes back under another number, while the chip still has the old one, takes with it what had no room.

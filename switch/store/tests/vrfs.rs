@@ -345,3 +345,15 @@ fn a_policy_rule_traps_what_it_may_look_at() {
         assert_eq!((forwards(&mut r, 1), forwards(&mut r, 2)), (both, both));
     }
 }
+
+/// Where packets come in says whose routes the kernel looks at: for the counts of its slow path.
+#[test]
+fn a_place_has_the_vrf_of_its_interface() {
+    let r = rig();
+    let red = r.store.vrf_slot("red").unwrap();
+    assert_eq!(r.store.slot_at(1, 0, 0), red);
+    assert_eq!(r.store.slot_at(2, 0, 0), 0);
+    assert_eq!(r.store.slot_at(1, 5, 0), 0, "nothing is on that VLAN");
+    assert_eq!(r.store.slot_of_dev("swp1"), red);
+    assert_eq!(r.store.slot_of_dev("swp2"), 0);
+}

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tandem_sal::Splits;
 
 use crate::core::storm;
+use crate::forward_mark::Hook;
 
 /// Storm control in a file: packets a second by kind, by port.
 type StormFile = BTreeMap<String, BTreeMap<String, u64>>;
@@ -45,6 +46,9 @@ pub struct Args {
     /// What to log to stderr: error, warn, info, debug, trace, off, or a tracing filter (info,tandem_ports=debug) [default: info].
     #[arg(long)]
     pub log: Option<String>,
+    /// Where the programs stand that keep forwarded frames from leaving twice [default: tcx where the kernel has it].
+    #[arg(long, value_enum)]
+    pub forward_mark: Option<Hook>,
     /// Keep all privileges, paths and system calls: for debugging.
     #[arg(long)]
     pub no_sandbox: bool,
@@ -96,6 +100,8 @@ pub struct Settings {
     pub splits: Splits,
     /// Storm control that the operator wants; of two of a port and kind the later.
     pub storms: Vec<storm::Wanted>,
+    /// Where the forward mark's programs stand; none: in the best place.
+    pub forward_mark: Option<Hook>,
     /// Give away what isn't needed.
     pub sandbox: bool,
 }
@@ -124,6 +130,7 @@ impl Args {
                 .clone()
                 .or(file.log)
                 .unwrap_or_else(|| "info".into()),
+            forward_mark: self.forward_mark,
             sandbox: !self.no_sandbox,
         })
     }

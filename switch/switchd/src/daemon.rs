@@ -8,14 +8,15 @@ use std::time::Duration;
 use anyhow::Context;
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netlink::tc::Tc;
+use tandem_linux::netlink::tc::{QdiscWatch, Tc};
 use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_sal::{Attach, Sal, Splits};
 
 use crate::args::{Policy, Settings};
-use crate::core::{self, Core, Job, Plant, attach};
-use crate::forward_mark::ForwardMark;
+use crate::core::plant::{self, Wired};
+use crate::core::{self, Core, Job, attach};
+use crate::forward_mark::{ForwardMark, Hook};
 use crate::io::{self, IoStats};
 use crate::ports::{self, Port};
 use crate::source::netlink::{Config as NetlinkConfig, NetlinkSource};
@@ -63,6 +64,9 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let instance = Instance::resolve(name)?;
     instance.create_dir()?;
     let _pid = instance.claim(Daemon::Switchd)?;
+    // before anything is given away: nothing is loaded later, and attaching needs no more than traffic control does
+    let mut mark = ForwardMark::load(settings.forward_mark.unwrap_or_else(Hook::best))
+        .context("the forward mark needs CAP_BPF and CAP_NET_ADMIN (root) and a kernel with BPF")?;
     lock_in(settings, &instance)?;
     let stop = Arc::new(AtomicBool::new(false));
     let wake = Arc::new(EventFd::new().context("eventfd")?);
@@ -79,18 +83,23 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         return Ok(());
     };
     let platform = sal.platform().clone();
-    let mark = ForwardMark::load()
-        .context("the forward mark needs CAP_BPF and CAP_NET_ADMIN (root) and a kernel with BPF")?;
+    mark.settle(&mut sal)?;
     let mut tc = Tc::open()?;
     let view = SharedView::default();
     let mut ports = Vec::with_capacity(platform.ports.len());
+    let mut relearn = false;
     ports::let_go(&platform.ports, &mut sal)?;
     for map in &platform.ports {
         let port = Port::open(map, &mut sal)?;
-        port.attach_mark(&mark, &mut tc)?;
+        relearn |= port.attach_mark(&mark, &mut tc)?;
         view.lock().add_port(port.port, port.ifindex);
         ports.push(port);
     }
+    mark.settled(&mut sal)?;
+    let watch = match mark.hook() {
+        Hook::Clsact => Some(QdiscWatch::open()?),
+        Hook::Tcx => None,
+    };
     view.lock()
         .set_front(u16::try_from(ports.len()).unwrap_or(u16::MAX));
     let ports = Arc::new(ports);
@@ -157,22 +166,24 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             core_wake.ring();
         })?;
     let (job_to, jobs) = bounded(JOBS);
-    let plant = Plant {
+    let plant = Wired {
         socket: instance.driver_socket(),
         name: driver_name(&instance),
         policy,
         ports: Arc::clone(&ports),
+        front: plant::front(&ports),
         splits: settings.splits.clone(),
         platform,
         mark,
         tc,
+        watch,
+        sal: Some(sal),
     };
     let chip = plant.platform.chip.clone();
     let mut core = Core::new(
-        plant,
+        Box::new(plant),
         core::Parts {
-            sal,
-            control,
+            control: Box::new(control),
             ids,
             found_fdb,
             storms,
@@ -191,6 +202,12 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             stop: Arc::clone(&stop),
         },
     )?;
+    core.shadow.relearn = relearn;
+    if relearn {
+        tracing::warn!(
+            "an earlier version had turned `learning` off at the ports: on again where a port is not locked"
+        );
+    }
     let server = tandem_mgmt::server::serve(
         &instance.socket(Daemon::Switchd),
         api::router(Jobs::new(job_to, wake), instance.name().to_owned()),
@@ -201,8 +218,11 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         ports.len(),
         if restart { "warm" } else { "cold" }
     );
+    // the netdevs are there: whoever configures interfaces may begin
+    tandem_mgmt::service::ready(&format!("chip {chip}, {} ports", ports.len()));
     core.run();
     tracing::info!("stopping");
+    tandem_mgmt::service::stopping();
     stop.store(true, Relaxed);
     io_wake.ring();
     // requests that still wait for the core get an answer: it is gone
@@ -219,11 +239,7 @@ fn lock_in(settings: &Settings, instance: &Instance) -> anyhow::Result<()> {
         return Ok(());
     }
     let sandbox = Sandbox {
-        capabilities: vec![
-            Capability::CAP_NET_ADMIN,
-            Capability::CAP_NET_RAW,
-            Capability::CAP_BPF,
-        ],
+        capabilities: vec![Capability::CAP_NET_ADMIN],
         read: vec!["/proc".into()],
         write: vec![instance.dir().into(), "/dev/net/tun".into()],
     };
@@ -255,7 +271,7 @@ fn wait_for_device(
     let mut said = false;
     let mut busy = 0;
     while !stop.load(Relaxed) {
-        match attach::connect(&instance.driver_socket(), &driver_name(instance), splits) {
+        match plant::connect(&instance.driver_socket(), &driver_name(instance), splits) {
             Ok(sal) => return Ok(Some(sal)),
             Err(e) => {
                 use tandem_carrier::CarrierError;

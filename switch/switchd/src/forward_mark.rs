@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   RX ring ─► trapped ──► queue 0 ─┐                                    ┌─► other swp: passes
-//!              copy ─────► queue 1 ─┤ swpN ─ clsact ingress ─► bridge, ──┤
+//!              copy ─────► queue 1 ─┤ swpN ─── tcx ingress ──► bridge, ──┤
 //!                                   │        queue 1: stamp     IP stack │
 //!                                   └───────────────────────             └─► egress of any swp:
 //!                                                                            stamped ⇒ dropped
@@ -16,18 +16,25 @@
 //!
 //! The stamp stands in `skb->tc_index`: it belongs to traffic control alone (users see neither mark
 //! nor priority change), it is copied with clones, survives bridging and routing, and a fresh packet
-//! has zero there. For a copy the ingress program answers *ok* with the stamp as its class, which is how
+//! has zero there. For a copy the ingress program answers *pass* with the stamp as its class, which is how
 //! the kernel writes the field: filters of the user's own don't see it, the chip has applied them to the
-//! frame itself. In all other cases both programs answer *unspecified*, and the user's filters follow.
+//! frame itself. In all other cases both programs answer *next*, and the user's filters follow.
 //!
-//! The programs stay while the netdev lives in its namespace, whatever becomes of switchd; a running
-//! switchd looks every two seconds whether they are there, and attaches them again.
+//! **Where they stand.** In front of all others in tcx, where the kernel has it (6.6): `clsact` is the user's then. By
+//! BPF_PROG_ATTACH and not by a link, which would die with switchd. Before 6.6, in a `clsact` of switchd's own, at preference 1.
+//! Both ways the programs stay while the netdev lives, whatever becomes of switchd.
+//!
+//! **Whose they are.** A program has no mark of its owner's, so asicd keeps their descriptors beside those of the TAPs: the
+//! next switchd takes over the very same programs, or replaces them by its own where these are others. So none is ever there
+//! twice. Nothing is loaded after the start.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use tandem_linux::bpf::{self, Cond, Insn, ProgType, Reg, Width, skb, tc_act};
+use tandem_linux::bpf::{self, Cond, Insn, ProgInfo, ProgType, Reg, Tcx, Width, skb, tc_act};
 use tandem_linux::netlink::tc::{Direction, Slot, Tc};
+
+use crate::ports::Keeper;
 
 /// TAP queue for frames that the kernel must forward.
 pub const QUEUE_TRAPPED: usize = 0;
@@ -39,12 +46,14 @@ pub const QUEUES: usize = 2;
 /// In `skb->tc_index` of a stamped frame.
 const STAMP: i32 = 0x7d4d;
 
-const INGRESS: [Insn; 6] = [
+const INGRESS: [Insn; 7] = [
     Insn::load(Width::W, Reg::R2, Reg::R1, skb::QUEUE_MAPPING),
     Insn::mov_imm(Reg::R0, tc_act::UNSPEC),
     // the tun driver records queue q as q + 1
-    Insn::jump_imm(Cond::Ne, Reg::R2, QUEUE_COPY as i32 + 1, 2),
-    Insn::store_imm(Width::W, Reg::R1, skb::TC_CLASSID, STAMP),
+    Insn::jump_imm(Cond::Ne, Reg::R2, QUEUE_COPY as i32 + 1, 3),
+    // kernels before 6.4 take no constant here (kernel/bpf/verifier.c: "BPF_ST stores into R1 ctx")
+    Insn::mov_imm(Reg::R2, STAMP),
+    Insn::store(Width::W, Reg::R1, skb::TC_CLASSID, Reg::R2),
     Insn::mov_imm(Reg::R0, tc_act::OK),
     Insn::exit(),
 ];
@@ -57,10 +66,46 @@ const EGRESS: [Insn; 5] = [
     Insn::exit(),
 ];
 
-/// Place of the programs: first, so that no other filter can let a stamped frame pass.
+/// Place of the programs in `clsact`: first, so that no other filter can let a stamped frame pass.
 pub(crate) const PRIORITY: u16 = 1;
 /// Their number there.
 pub(crate) const HANDLE: u32 = 0x7d;
+/// Their names there begin with this. Those of versions that turned a port's `learning` off were this alone.
+const CLSACT_NAMES: [(Direction, &str); 2] = [
+    (Direction::Egress, "tandem_once"),
+    (Direction::Ingress, "tandem_mark"),
+];
+/// Behind the names of versions that leave `learning` to the user.
+const VERSION: &str = ".2";
+
+/// Where the programs stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Hook {
+    /// In tcx: kernel 6.6.
+    Tcx,
+    /// In `clsact`.
+    Clsact,
+}
+
+impl Hook {
+    /// What this kernel has.
+    pub fn best() -> Hook {
+        if bpf::has_tcx() {
+            Hook::Tcx
+        } else {
+            Hook::Clsact
+        }
+    }
+}
+
+/// What stands in the way of the mark at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A program is not there.
+    Missing,
+    /// Somebody's program runs before it: what that one accepts is not stamped.
+    NotFirst,
+}
 
 fn slot(ifindex: u32, direction: Direction) -> Slot {
     Slot {
@@ -71,39 +116,245 @@ fn slot(ifindex: u32, direction: Direction) -> Slot {
     }
 }
 
+#[derive(Debug)]
+struct Program {
+    fd: OwnedFd,
+    info: ProgInfo,
+}
+
+impl Program {
+    fn new(fd: OwnedFd) -> io::Result<Program> {
+        let info = bpf::info(fd.as_fd())?;
+        Ok(Program { fd, info })
+    }
+
+    fn load(name: &str, insns: &[Insn]) -> io::Result<Program> {
+        Program::new(bpf::load(ProgType::SchedCls, name, insns)?)
+    }
+}
+
+/// Under which name a program is kept: `mark/ingress/TAG`.
+fn kept_name(hook: Tcx, info: &ProgInfo) -> String {
+    let tag: String = info.tag.iter().map(|b| format!("{b:02x}")).collect();
+    format!("{}{tag}", kept_prefix(hook))
+}
+
+fn kept_prefix(hook: Tcx) -> &'static str {
+    match hook {
+        Tcx::Ingress => "mark/ingress/",
+        Tcx::Egress => "mark/egress/",
+    }
+}
+
 /// The two programs, loaded once for all ports.
 #[derive(Debug)]
 pub struct ForwardMark {
-    ingress: OwnedFd,
-    egress: OwnedFd,
+    hook: Hook,
+    ingress: Program,
+    egress: Program,
+    /// Programs of another version of switchd, where they may stand, and under which names they are kept.
+    stale: Vec<(Tcx, Program, String)>,
 }
 
 impl ForwardMark {
     /// Loads the programs.
-    pub fn load() -> io::Result<Self> {
+    pub fn load(hook: Hook) -> io::Result<Self> {
         Ok(ForwardMark {
-            ingress: bpf::load(ProgType::SchedCls, "tandem_mark", &INGRESS)?,
-            egress: bpf::load(ProgType::SchedCls, "tandem_once", &EGRESS)?,
+            hook,
+            ingress: Program::load("tandem_mark", &INGRESS)?,
+            egress: Program::load("tandem_once", &EGRESS)?,
+            stale: Vec::new(),
         })
     }
 
-    /// Attaches them to a netdev of the calling thread's namespace. Programs of an earlier switchd
-    /// are replaced without a gap.
-    pub fn attach(&self, tc: &mut Tc, ifindex: u32) -> io::Result<()> {
-        tc.ensure_clsact(ifindex)?;
-        // egress first: a stamp that nobody looks at is harmless, but only while none is given
-        for (direction, program, name) in [
-            (Direction::Egress, &self.egress, "tandem_once"),
-            (Direction::Ingress, &self.ingress, "tandem_mark"),
-        ] {
-            tc.replace_bpf(slot(ifindex, direction), program.as_fd(), name)?;
+    /// Where the programs stand.
+    pub fn hook(&self) -> Hook {
+        self.hook
+    }
+
+    /// Takes over what an earlier switchd has left with `keeper`, and leaves there what this one uses. Where it can't be
+    /// kept, `clsact` it is: whose a program in tcx is could not be told after a restart.
+    pub fn settle(&mut self, keeper: &mut dyn Keeper) -> anyhow::Result<()> {
+        let names = keeper.kept()?;
+        for hook in [Tcx::Egress, Tcx::Ingress] {
+            for name in &names {
+                if !name.starts_with(kept_prefix(hook)) {
+                    continue;
+                }
+                let Some(fd) = keeper.get(name)? else {
+                    continue;
+                };
+                let kept = Program::new(fd)?;
+                let own = self.program_mut(hook);
+                if kept.info.tag == own.info.tag {
+                    *own = kept;
+                } else {
+                    self.stale.push((hook, kept, name.clone()));
+                }
+            }
+        }
+        self.keep(keeper)
+    }
+
+    /// Leaves the programs with `keeper`, before they are attached anywhere.
+    pub fn keep(&mut self, keeper: &mut dyn Keeper) -> anyhow::Result<()> {
+        if self.hook == Hook::Clsact {
+            return Ok(());
+        }
+        for hook in [Tcx::Egress, Tcx::Ingress] {
+            let program = self.program(hook);
+            if let Err(e) = keeper.keep(&kept_name(hook, &program.info), program.fd.as_fd()) {
+                tracing::warn!("forward mark: {e}: in clsact, not in tcx");
+                self.hook = Hook::Clsact;
+                return Ok(());
+            }
         }
         Ok(())
     }
 
-    /// Whether both are there. A visit to another namespace and `tc qdisc del` take them away.
-    pub fn attached(tc: &mut Tc, ifindex: u32) -> io::Result<bool> {
-        Ok(tc.has_bpf(slot(ifindex, Direction::Egress))?
-            && tc.has_bpf(slot(ifindex, Direction::Ingress))?)
+    /// All ports have been attached: what another version had left is nowhere any more.
+    pub fn settled(&mut self, keeper: &mut dyn Keeper) -> anyhow::Result<()> {
+        for (_, _, name) in std::mem::take(&mut self.stale) {
+            keeper.forget(&name)?;
+        }
+        Ok(())
+    }
+
+    fn program(&self, hook: Tcx) -> &Program {
+        match hook {
+            Tcx::Ingress => &self.ingress,
+            Tcx::Egress => &self.egress,
+        }
+    }
+
+    fn program_mut(&mut self, hook: Tcx) -> &mut Program {
+        match hook {
+            Tcx::Ingress => &mut self.ingress,
+            Tcx::Egress => &mut self.egress,
+        }
+    }
+
+    /// Attaches them to a netdev of the calling thread's namespace. Programs of an earlier switchd
+    /// are replaced without a gap. True: that one was of a version that had turned `learning` off.
+    pub fn attach(&self, tc: &mut Tc, ifindex: u32) -> io::Result<bool> {
+        let old = Self::left_in_clsact(tc, ifindex)?;
+        match self.hook {
+            Hook::Tcx => {
+                self.attach_tcx(ifindex)?;
+                if old.is_some() {
+                    Self::leave_clsact(tc, ifindex)?;
+                }
+            }
+            Hook::Clsact => {
+                self.attach_clsact(tc, ifindex)?;
+                self.leave_tcx(ifindex)?;
+            }
+        }
+        Ok(old == Some(true))
+    }
+
+    fn attach_tcx(&self, ifindex: u32) -> io::Result<()> {
+        // egress first: a stamp that nobody looks at is harmless, but only while none is given
+        for hook in [Tcx::Egress, Tcx::Ingress] {
+            let program = self.program(hook);
+            let there = bpf::tcx_programs(ifindex, hook)?;
+            let mut attached = there.contains(&program.info.id);
+            for (_, old, _) in self.stale.iter().filter(|(h, ..)| *h == hook) {
+                if !there.contains(&old.info.id) {
+                    continue;
+                }
+                if attached {
+                    bpf::tcx_detach(ifindex, hook, old.fd.as_fd())?;
+                } else {
+                    bpf::tcx_replace(ifindex, hook, old.fd.as_fd(), program.fd.as_fd())?;
+                    attached = true;
+                }
+            }
+            if !attached {
+                bpf::tcx_attach_first(ifindex, hook, program.fd.as_fd())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_tcx(&self, ifindex: u32) -> io::Result<()> {
+        if !bpf::has_tcx() {
+            return Ok(());
+        }
+        for hook in [Tcx::Ingress, Tcx::Egress] {
+            let own = [self.program(hook)];
+            let stale = self.stale.iter().filter(|(h, ..)| *h == hook);
+            for program in own.into_iter().chain(stale.map(|(_, p, _)| p)) {
+                bpf::tcx_detach(ifindex, hook, program.fd.as_fd())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attach_clsact(&self, tc: &mut Tc, ifindex: u32) -> io::Result<()> {
+        tc.ensure_clsact(ifindex)?;
+        for (direction, name) in CLSACT_NAMES {
+            let program = match direction {
+                Direction::Ingress => &self.ingress,
+                Direction::Egress => &self.egress,
+            };
+            let name = format!("{name}{VERSION}");
+            tc.replace_bpf(slot(ifindex, direction), program.fd.as_fd(), &name)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a switchd has left programs in `clsact`; true: one that had turned `learning` off.
+    fn left_in_clsact(tc: &mut Tc, ifindex: u32) -> io::Result<Option<bool>> {
+        let mut left = None;
+        for (direction, name) in CLSACT_NAMES {
+            let there = tc.bpf_name(slot(ifindex, direction))?;
+            if let Some(n) = there.filter(|n| n.starts_with(name)) {
+                left = Some(left.unwrap_or_default() || n == name);
+            }
+        }
+        Ok(left)
+    }
+
+    /// Takes the programs out of `clsact`, and that away where it has nothing of anybody's.
+    fn leave_clsact(tc: &mut Tc, ifindex: u32) -> io::Result<()> {
+        for (direction, _) in CLSACT_NAMES.into_iter().rev() {
+            tc.remove_bpf(slot(ifindex, direction))?;
+        }
+        if !tc.has_filters(ifindex, Direction::Ingress)?
+            && !tc.has_filters(ifindex, Direction::Egress)?
+        {
+            tc.remove_clsact(ifindex)?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the mark at a netdev. `tc qdisc del` takes away the programs in `clsact`, anybody may those in tcx.
+    pub fn fault(&self, tc: &mut Tc, ifindex: u32) -> io::Result<Option<Fault>> {
+        let mut found = None;
+        for (hook, direction) in [
+            (Tcx::Egress, Direction::Egress),
+            (Tcx::Ingress, Direction::Ingress),
+        ] {
+            let fault = match self.hook {
+                Hook::Clsact => (!tc.has_bpf(slot(ifindex, direction))?).then_some(Fault::Missing),
+                Hook::Tcx => {
+                    let id = self.program(hook).info.id;
+                    match bpf::tcx_programs(ifindex, hook)?
+                        .iter()
+                        .position(|i| *i == id)
+                    {
+                        None => Some(Fault::Missing),
+                        Some(0) => None,
+                        Some(_) => Some(Fault::NotFirst),
+                    }
+                }
+            };
+            if fault == Some(Fault::Missing) {
+                return Ok(fault);
+            }
+            found = found.or(fault);
+        }
+        Ok(found)
     }
 }

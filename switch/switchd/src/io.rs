@@ -9,6 +9,10 @@
 //! **Order.** A learn event reaches the kernel's FDB before the frame that caused it: a packet is
 //! written to its TAP only after the events that its `event_seq` names.
 //!
+//! The kernel's bridge learns as well, from what it is given, and takes over what the chip learned only where the port is
+//! another: a frame that was on its way here while its station moved. Of such a frame the chip's later word is written once
+//! more behind it ([`crate::places`]).
+//!
 //! **Bounds.** Nothing is queued here. The rx ring is bounded by the device (which keeps the trap
 //! classes apart), a full TAP drops, a full tx ring leaves frames in the TAP's own queue (1000,
 //! `ip link` shows its drops), news for the core that find their channel full become "read the
@@ -30,6 +34,7 @@ use tandem_sal::{Event, RxMeta, SalError, SalIo};
 
 use crate::forward_mark::{QUEUE_COPY, QUEUE_TRAPPED, QUEUES};
 use crate::membership;
+use crate::places::{self, Places};
 use crate::ports::Port;
 use crate::slow::SlowPath;
 use crate::source::{Heard, Write, WriteBack};
@@ -98,6 +103,8 @@ pub struct IoStats {
     pub tx_full: AtomicU64,
     /// FDB entries written to the kernel.
     pub fdb_written: AtomicU64,
+    /// Of those, entries written again behind a frame that was older than what the chip had learned since.
+    pub fdb_late: AtomicU64,
     /// FDB entries that the kernel refused.
     pub fdb_refused: AtomicU64,
     /// News that found their channel full.
@@ -122,6 +129,7 @@ impl IoStats {
             ("tx_refused", &self.tx_refused),
             ("tx_full", &self.tx_full),
             ("fdb_written", &self.fdb_written),
+            ("fdb_late", &self.fdb_late),
             ("fdb_refused", &self.fdb_refused),
             ("news_lost", &self.news_lost),
         ]
@@ -133,6 +141,7 @@ impl IoStats {
             "policed_control",
             "policed_unresolved",
             "policed_data",
+            "policed_discovery",
         ];
         for (name, counter) in classes.into_iter().zip(&self.policed) {
             rows.insert(name, counter.load(Relaxed));
@@ -182,7 +191,10 @@ struct Io {
     frame: Vec<u8>,
     buf: Vec<u8>,
     writes: Vec<Write>,
-    events: Vec<Event>,
+    /// Each with its number.
+    events: Vec<(Event, u32)>,
+    /// Where the chip saw stations last.
+    places: Places,
     tx_blocked: bool,
     /// The TAP queue whose turn it is to send first.
     tx_next: usize,
@@ -225,6 +237,7 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
         buf: vec![0; FRAME_MAX],
         writes: Vec::with_capacity(EVENTS),
         events: Vec::with_capacity(EVENTS),
+        places: Places::default(),
         tx_blocked: false,
         tx_next: 0,
         barriers: Vec::new(),
@@ -259,6 +272,8 @@ impl Io {
             match command {
                 Command::Attach(sal) => {
                     self.drop_rings();
+                    // the numbers begin anew
+                    self.places = Places::default();
                     for fd in sal.fds() {
                         // a duplicate of the same eventfd is there after a quick reattach
                         let _ = epoll::add(
@@ -336,7 +351,7 @@ impl Io {
         };
         while self.events.len() < EVENTS {
             let Some(e) = sal.event()? else { break };
-            self.events.push(e);
+            self.events.push((e, sal.next_event().wrapping_sub(1)));
         }
         Ok(self.handle_events())
     }
@@ -350,7 +365,8 @@ impl Io {
         let mut read_fdb = false;
         {
             let mut view = self.p.view.lock();
-            for e in &events {
+            for (e, seq) in &events {
+                self.places.note(e, *seq);
                 match view.meaning(e) {
                     Meaning::Write(w) => self.writes.push(w),
                     Meaning::Unknown => read_fdb = true,
@@ -359,7 +375,7 @@ impl Io {
             }
         }
         self.write_back();
-        for e in &events {
+        for (e, _) in &events {
             match *e {
                 Event::Learn { .. } | Event::Move { .. } | Event::Age { .. } => {
                     self.tell(News::Fdb(*e));
@@ -422,7 +438,7 @@ impl Io {
             let Some(e) = sal.event_before(meta)? else {
                 break;
             };
-            self.events.push(e);
+            self.events.push((e, sal.next_event().wrapping_sub(1)));
         }
         Ok(!self.events.is_empty())
     }
@@ -440,12 +456,27 @@ impl Io {
                 self.handle_events();
             }
             if !meta.forwarded() {
-                self.p.stats.slow.note(meta.reason, &self.frame);
+                let slow = &self.p.stats.slow;
+                slow.note(meta.reason, meta.port, meta.fid, &self.frame);
             }
             self.to_tap(meta.port, meta.forwarded());
+            self.late(&meta);
             membership::listen(meta.reason, &self.frame, &self.p.heard);
         }
         Ok(n > 0)
+    }
+
+    /// The kernel has just learned from a frame: where the chip knows better since, it is told again.
+    fn late(&mut self, meta: &RxMeta) {
+        let Some(event) = places::source(&self.frame).and_then(|mac| self.places.newer(meta, mac))
+        else {
+            return;
+        };
+        if let Meaning::Write(w) = self.p.view.lock().meaning(&event) {
+            self.writes.push(w);
+            self.p.stats.fdb_late.fetch_add(1, Relaxed);
+        }
+        self.write_back();
     }
 
     fn to_tap(&self, port: u16, forwarded: bool) {

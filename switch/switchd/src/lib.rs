@@ -19,6 +19,7 @@ pub mod daemon;
 pub mod forward_mark;
 pub mod io;
 mod membership;
+mod places;
 pub mod ports;
 pub mod slow;
 pub mod source;

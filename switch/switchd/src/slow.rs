@@ -10,12 +10,23 @@ use std::sync::{Mutex, PoisonError};
 
 use tandem_abi::raw;
 
+/// Where a packet came in: from it follows whose routes the kernel looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Ingress port.
+    pub port: u16,
+    /// The chip's domain, 0 = none.
+    pub fid: u16,
+    /// VLAN of its tag, 0 = none.
+    pub vid: u16,
+}
+
 /// Destinations counted one by one at most.
 const DESTINATIONS: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Counts {
-    by_destination: HashMap<IpAddr, u64>,
+    by_destination: HashMap<(Place, IpAddr), u64>,
     others: u64,
 }
 
@@ -35,39 +46,40 @@ fn counts(reason: u16) -> bool {
     )
 }
 
-/// Destination of an IP packet in an Ethernet frame with at most one tag.
-fn destination(frame: &[u8]) -> Option<IpAddr> {
+/// Destination of an IP packet in an Ethernet frame with at most one tag, and that tag's VLAN.
+fn destination(frame: &[u8]) -> Option<(u16, IpAddr)> {
     let ethertype = |at: usize| -> Option<u16> {
         let b = frame.get(at..at + 2)?;
         Some(u16::from_be_bytes(b.try_into().ok()?))
     };
-    let at = match ethertype(12)? {
-        0x8100 | 0x88a8 => 16,
-        _ => 12,
+    let (at, vid) = match ethertype(12)? {
+        0x8100 | 0x88a8 => (16, ethertype(14)? & 0xfff),
+        _ => (12, 0),
     };
     let packet = frame.get(at + 2..)?;
     match ethertype(at)? {
         0x0800 => {
             let b: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
-            Some(IpAddr::from(b))
+            Some((vid, IpAddr::from(b)))
         }
         0x86dd => {
             let b: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
-            Some(IpAddr::from(b))
+            Some((vid, IpAddr::from(b)))
         }
         _ => None,
     }
 }
 
 impl SlowPath {
-    /// Counts a packet that came for `reason`.
-    pub fn note(&self, reason: u16, frame: &[u8]) {
+    /// Counts a packet that came for `reason` by this port, in this domain of the chip (0: none).
+    pub fn note(&self, reason: u16, port: u16, fid: u16, frame: &[u8]) {
         if !counts(reason) {
             return;
         }
-        let Some(to) = destination(frame) else {
+        let Some((vid, to)) = destination(frame) else {
             return;
         };
+        let to = (Place { port, fid, vid }, to);
         let mut c = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(n) = c.by_destination.get_mut(&to) {
             *n += 1;
@@ -85,15 +97,15 @@ impl SlowPath {
         c.by_destination.insert(to, 1);
     }
 
-    /// Packets to destinations that `matches` says yes to.
-    pub fn count(&self, mut matches: impl FnMut(IpAddr) -> bool) -> u64 {
+    /// Packets from places to destinations that `matches` says yes to.
+    pub fn count(&self, mut matches: impl FnMut(Place, IpAddr) -> bool) -> u64 {
         // copied first: what `matches` asks may take a while
-        let all: Vec<(IpAddr, u64)> = {
+        let all: Vec<((Place, IpAddr), u64)> = {
             let c = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             c.by_destination.iter().map(|(a, n)| (*a, *n)).collect()
         };
         all.into_iter()
-            .filter(|(a, _)| matches(*a))
+            .filter(|((place, a), _)| matches(*place, *a))
             .map(|(_, n)| n)
             .sum()
     }
@@ -121,23 +133,30 @@ mod tests {
     fn counted_by_destination_and_bounded() {
         let s = SlowPath::default();
         for _ in 0..3 {
-            s.note(raw::TND_TRAP_ROUTE, &v4([10, 0, 0, 1]));
+            s.note(raw::TND_TRAP_ROUTE, 1, 0, &v4([10, 0, 0, 1]));
         }
-        s.note(raw::TND_TRAP_ARP, &v4([10, 0, 0, 1]));
-        assert_eq!(s.count(|a| a == IpAddr::from([10, 0, 0, 1])), 3);
+        s.note(raw::TND_TRAP_ROUTE, 2, 0, &v4([10, 0, 0, 1]));
+        s.note(raw::TND_TRAP_ARP, 1, 0, &v4([10, 0, 0, 1]));
+        let first = |p: Place, a| p.port == 1 && a == IpAddr::from([10, 0, 0, 1]);
+        assert_eq!(s.count(first), 3);
+        assert_eq!(s.count(|_, a| a == IpAddr::from([10, 0, 0, 1])), 4);
         for n in 0..3 * DESTINATIONS as u32 {
-            s.note(raw::TND_TRAP_LPM_MISS, &v4((0x1400_0000 + n).to_be_bytes()));
+            let frame = v4((0x1400_0000 + n).to_be_bytes());
+            s.note(raw::TND_TRAP_LPM_MISS, 3, 7, &frame);
         }
         // a flood of others costs the one that counts nothing
-        assert_eq!(s.count(|a| a == IpAddr::from([10, 0, 0, 1])), 3);
-        assert_eq!(s.count(|_| true) + s.others(), 3 + 3 * DESTINATIONS as u64);
+        assert_eq!(s.count(first), 3);
+        assert_eq!(
+            s.count(|_, _| true) + s.others(),
+            4 + 3 * DESTINATIONS as u64
+        );
     }
 
     #[test]
     fn tags_are_skipped() {
         let mut f = v4([10, 0, 0, 1]);
         f.splice(12..12, [0x81, 0, 0, 5]);
-        assert_eq!(destination(&f), Some(IpAddr::from([10, 0, 0, 1])));
+        assert_eq!(destination(&f), Some((5, IpAddr::from([10, 0, 0, 1]))));
     }
 
     proptest! {

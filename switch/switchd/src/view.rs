@@ -25,6 +25,18 @@ struct PortView {
     vids: HashMap<u16, u16>,
 }
 
+/// Whose an entry is that the chip did not learn, and what it does when its station turns up elsewhere, as in the kernel
+/// (net/bridge/br_fdb.c `br_fdb_update`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// It stays: local, sticky, a black hole.
+    Fixed,
+    /// It moves, and stays somebody's: static.
+    Moves,
+    /// It moves, and is the bridge's (here: the chip's) from then on: `extern_learn` of another program.
+    Yields,
+}
+
 /// The shared knowledge.
 #[derive(Debug, Default)]
 pub struct View {
@@ -32,8 +44,8 @@ pub struct View {
     by_ifindex: HashMap<u32, u16>,
     /// Number of front-panel ports.
     front: u16,
-    /// Entries that a person or another program set, not overwritten by learning; whether they move with their station.
-    pinned: HashMap<FdbKey, bool>,
+    /// Entries that a person or another program set, not overwritten by learning.
+    pinned: HashMap<FdbKey, Pin>,
     /// Addresses that the chip has learned, by VLAN. What the kernel then says of them is the echo of our own
     /// write; an `extern_learn` entry of any other address is somebody else's. Marked before the
     /// write, so that no echo can come first; an address that was aged is forgotten.
@@ -120,9 +132,9 @@ impl View {
         }
     }
 
-    /// Somebody else's entry is there; `moves`: with its station.
-    pub fn pin(&mut self, key: FdbKey, moves: bool) {
-        self.pinned.insert(key, moves);
+    /// Somebody else's entry is there.
+    pub fn pin(&mut self, key: FdbKey, pin: Pin) {
+        self.pinned.insert(key, pin);
     }
 
     /// It has gone.
@@ -147,7 +159,7 @@ impl View {
 
     /// Whether a person's entry is there that moves with its station.
     pub fn moves(&self, key: &FdbKey) -> bool {
-        self.pinned.get(key) == Some(&true)
+        self.pinned.get(key) == Some(&Pin::Moves)
     }
 
     /// The chip has learned this address.
@@ -199,8 +211,11 @@ impl View {
         let ifindex = p.ifindex;
         match self.pinned.get(&FdbKey { bridge, vlan, mac }) {
             // it stays what it is, in another place
-            Some(true) if matches!(event, Event::Move { .. }) => {
+            Some(Pin::Moves) if matches!(event, Event::Move { .. }) => {
                 return Meaning::Write(Write::FdbLearned { ifindex, mac, vlan });
+            }
+            Some(Pin::Yields) if matches!(event, Event::Move { .. }) => {
+                self.pinned.remove(&FdbKey { bridge, vlan, mac });
             }
             Some(_) => return Meaning::Nothing,
             None => {}
@@ -263,14 +278,20 @@ mod tests {
             port: 1,
             old_port: 2,
         };
-        v.pin(key, false);
+        v.pin(key, Pin::Fixed);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
         assert_eq!(v.meaning(&moved), Meaning::Nothing);
         // unless it is one that moves, as the kernel's static ones do
-        v.pin(key, true);
+        v.pin(key, Pin::Moves);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
         assert!(matches!(v.meaning(&moved), Meaning::Write(_)));
-        v.unpin(&key);
+        // another program's moves once, and is the chip's then
+        v.retain_own(|_| false);
+        v.pin(key, Pin::Yields);
+        assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
+        assert!(!v.is_own(0, MAC));
+        assert!(matches!(v.meaning(&moved), Meaning::Write(_)));
+        assert!(v.is_own(0, MAC) && !v.is_pinned(&key));
         // the port has moved on: the chip's news are of the old bridge
         v.set_bridge(10, 51);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
@@ -302,7 +323,7 @@ mod tests {
             vlan: 10,
             mac: MAC,
         };
-        v.pin(pinned, false);
+        v.pin(pinned, Pin::Fixed);
         assert_eq!(v.meaning(&learn(3)), Meaning::Nothing);
         assert_eq!(v.meaning(&learn(4)), write(20));
         // ages in one, stays in the other

@@ -11,11 +11,13 @@
 mod common;
 
 use common::{Kept, Ns, arp_request, frame, udp};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use tandem_linux::netlink::tc::Tc;
+use tandem_linux::bpf::{self, Insn, ProgType, Reg, Tcx, tc_act};
+use tandem_linux::netlink::tc::{Direction, QdiscWatch, Slot, Tc};
 use tandem_linux::tap::{Tap, TapOptions};
 use tandem_sal::PlatformPort;
-use tandem_switchd::forward_mark::{ForwardMark, QUEUE_COPY, QUEUE_TRAPPED};
+use tandem_switchd::forward_mark::{Fault, ForwardMark, Hook, QUEUE_COPY, QUEUE_TRAPPED};
 use tandem_switchd::ports::Port;
 
 const HOST: [u8; 6] = [2, 0xaa, 0, 0, 0, 1];
@@ -65,6 +67,12 @@ fn read_all(tap: &Tap, ethertype: u16) -> Vec<Vec<u8>> {
 
 #[test]
 fn frames_leave_once() {
+    for hook in [Hook::best(), Hook::Clsact] {
+        once(hook);
+    }
+}
+
+fn once(hook: Hook) {
     let Some(ns) = Ns::new("mark") else { return };
     let mut kept = Kept::default();
     let ports: Vec<Port> = ns.enter(|| {
@@ -72,9 +80,9 @@ fn frames_leave_once() {
             .map(|n| Port::open(&map(n), &mut kept).unwrap())
             .collect()
     });
-    let (mark, mut tc) = ns.enter(|| (ForwardMark::load().unwrap(), Tc::open().unwrap()));
+    let (mark, mut tc) = ns.enter(|| (ForwardMark::load(hook).unwrap(), Tc::open().unwrap()));
     for p in &ports {
-        p.attach_mark(&mark, &mut tc).unwrap();
+        attach(&ns, p, &mark, &mut tc);
         p.set_carrier(true).unwrap();
     }
     ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
@@ -134,9 +142,172 @@ fn frames_leave_once() {
         assert!(out(&ports[3], 0x0800).is_empty(), "routed copy left again");
         // users' marks stay theirs
         for p in &ports {
-            p.attach_mark(&mark, &mut tc).unwrap();
+            attach(&ns, p, &mark, &mut tc);
+        }
+        if hook == Hook::Tcx {
+            assert_eq!(programs(&ns, &ports[0], Tcx::Egress).len(), 1);
+            continue;
         }
         let filters = ns.run("tc filter show dev swp1 egress");
         assert_eq!(filters.matches("direct-action").count(), 1, "{filters}");
     }
+}
+
+/// In the port's namespace, where switchd's threads are.
+fn attach(ns: &Ns, port: &Port, mark: &ForwardMark, tc: &mut Tc) -> bool {
+    ns.enter(|| port.attach_mark(mark, tc).unwrap())
+}
+
+fn programs(ns: &Ns, port: &Port, hook: Tcx) -> Vec<u32> {
+    ns.enter(|| bpf::tcx_programs(port.ifindex, hook).unwrap())
+}
+
+fn fault(ns: &Ns, port: &Port, mark: &ForwardMark, tc: &mut Tc) -> Option<Fault> {
+    ns.enter(|| mark.fault(tc, port.ifindex).unwrap())
+}
+
+/// A program of somebody else's.
+fn stranger(ns: &Ns) -> std::os::fd::OwnedFd {
+    let pass = [Insn::mov_imm(Reg::R0, tc_act::UNSPEC), Insn::exit()];
+    ns.enter(|| bpf::load(ProgType::SchedCls, "t_stranger", &pass).unwrap())
+}
+
+fn slot(port: &Port, direction: Direction) -> Slot {
+    Slot {
+        ifindex: port.ifindex,
+        direction,
+        priority: 1,
+        handle: 0x7d,
+    }
+}
+
+/// One port with a kernel that has tcx; what asicd would keep.
+fn tcx_port() -> Option<(Ns, Kept, Port, Tc)> {
+    if Hook::best() != Hook::Tcx {
+        eprintln!("skipped: needs a kernel with tcx (6.6)");
+        return None;
+    }
+    let ns = Ns::new("tcx")?;
+    let mut kept = Kept::default();
+    let port = ns.enter(|| Port::open(&map(1), &mut kept).unwrap());
+    let tc = ns.enter(|| Tc::open().unwrap());
+    Some((ns, kept, port, tc))
+}
+
+/// A switchd that was killed leaves its programs; the next takes them over, and replaces those of another version.
+#[test]
+fn programs_are_never_there_twice() {
+    let Some((ns, mut kept, port, mut tc)) = tcx_port() else {
+        return;
+    };
+    let both = [Tcx::Ingress, Tcx::Egress];
+    let start = |kept: &mut Kept, tc: &mut Tc| {
+        let mut mark = ForwardMark::load(Hook::Tcx).unwrap();
+        mark.settle(kept).unwrap();
+        assert!(!attach(&ns, &port, &mark, tc));
+        mark.settled(kept).unwrap();
+        mark
+    };
+    drop(start(&mut kept, &mut tc));
+    let first = both.map(|hook| programs(&ns, &port, hook));
+    let mark = start(&mut kept, &mut tc);
+    assert_eq!(both.map(|hook| programs(&ns, &port, hook)), first);
+    assert!(first.iter().all(|p| p.len() == 1));
+    assert_eq!(fault(&ns, &port, &mark, &mut tc), None);
+    // clsact is the user's, and so is what stands behind
+    ns.run("tc qdisc add dev swp1 clsact");
+    // one that is put in front hides it
+    let user = stranger(&ns);
+    ns.enter(|| bpf::tcx_attach_first(port.ifindex, Tcx::Egress, user.as_fd()).unwrap());
+    assert_eq!(fault(&ns, &port, &mark, &mut tc), Some(Fault::NotFirst));
+    ns.enter(|| bpf::tcx_detach(port.ifindex, Tcx::Egress, user.as_fd()).unwrap());
+    // another version has left its own: in its place, once
+    for (hook, name) in both.into_iter().zip(["mark/ingress/01", "mark/egress/01"]) {
+        let own = stranger(&ns);
+        ns.enter(|| bpf::tcx_attach_first(port.ifindex, hook, own.as_fd()).unwrap());
+        kept.0.insert(name.into(), own);
+        assert_eq!(programs(&ns, &port, hook).len(), 2);
+    }
+    let mark = start(&mut kept, &mut tc);
+    assert_eq!(both.map(|hook| programs(&ns, &port, hook)), first);
+    assert_eq!(kept.0.keys().filter(|k| k.starts_with("mark/")).count(), 2);
+    // and where only that one's were
+    let stale = stranger(&ns);
+    drop(mark);
+    kept.0.retain(|k, _| !k.starts_with("mark/"));
+    let again = ns.enter(|| Port::open(&map(2), &mut kept).unwrap());
+    ns.enter(|| bpf::tcx_attach_first(again.ifindex, Tcx::Ingress, stale.as_fd()).unwrap());
+    kept.0.insert("mark/ingress/02".into(), stale);
+    let mut mark = ForwardMark::load(Hook::Tcx).unwrap();
+    mark.settle(&mut kept).unwrap();
+    attach(&ns, &again, &mark, &mut tc);
+    assert_eq!(programs(&ns, &again, Tcx::Ingress).len(), 1);
+    assert_eq!(fault(&ns, &again, &mark, &mut tc), None);
+}
+
+/// From a switchd that stood in clsact to one in tcx, and back.
+#[test]
+fn programs_move_from_clsact_to_tcx_and_back() {
+    let Some((ns, mut kept, port, mut tc)) = tcx_port() else {
+        return;
+    };
+    // as versions did that turned `learning` off
+    let old = |tc: &mut Tc| {
+        tc.ensure_clsact(port.ifindex).unwrap();
+        for (direction, name) in [
+            (Direction::Egress, "tandem_once"),
+            (Direction::Ingress, "tandem_mark"),
+        ] {
+            let program = stranger(&ns);
+            tc.replace_bpf(slot(&port, direction), program.as_fd(), name)
+                .unwrap();
+        }
+    };
+    let mut mark = ForwardMark::load(Hook::Tcx).unwrap();
+    mark.settle(&mut kept).unwrap();
+    old(&mut tc);
+    assert!(attach(&ns, &port, &mark, &mut tc), "it had turned it off");
+    assert!(!ns.run("tc qdisc show dev swp1").contains("clsact"));
+    assert_eq!(fault(&ns, &port, &mark, &mut tc), None);
+    assert!(!attach(&ns, &port, &mark, &mut tc));
+    // the user's own filter there stays, and its qdisc
+    old(&mut tc);
+    let user = stranger(&ns);
+    let theirs = Slot {
+        priority: 7,
+        ..slot(&port, Direction::Ingress)
+    };
+    tc.replace_bpf(theirs, user.as_fd(), "theirs").unwrap();
+    assert!(attach(&ns, &port, &mark, &mut tc));
+    let shown = ns.run("tc filter show dev swp1 ingress");
+    assert!(
+        shown.contains("theirs") && !shown.contains("tandem"),
+        "{shown}"
+    );
+    // back, to one of today's
+    let mut mark = ForwardMark::load(Hook::Clsact).unwrap();
+    mark.settle(&mut kept).unwrap();
+    assert!(!attach(&ns, &port, &mark, &mut tc));
+    assert!(programs(&ns, &port, Tcx::Ingress).is_empty());
+    assert_eq!(fault(&ns, &port, &mark, &mut tc), None);
+    let mut mark = ForwardMark::load(Hook::Tcx).unwrap();
+    mark.settle(&mut kept).unwrap();
+    assert!(
+        !attach(&ns, &port, &mark, &mut tc),
+        "that one left it alone"
+    );
+    assert_eq!(fault(&ns, &port, &mark, &mut tc), None);
+}
+
+/// Where the mark stands in clsact, that this was deleted is heard at once.
+#[test]
+fn a_deleted_clsact_is_heard_of() {
+    let Some(ns) = Ns::new("watch") else { return };
+    let mut watch = ns.enter(|| QdiscWatch::open().unwrap());
+    ns.run("ip link add x0 type veth peer name x1");
+    ns.run("tc qdisc add dev x0 clsact");
+    assert!(!watch.deleted());
+    ns.run("tc qdisc del dev x0 clsact");
+    assert!(watch.deleted());
+    assert!(!watch.deleted());
 }

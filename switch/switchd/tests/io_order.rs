@@ -20,12 +20,12 @@ use tandem_carrier::{DeviceEvent, DeviceSide};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
 use tandem_sal::{Attach, PlatformPort, Sal, SalControl, Splits};
-use tandem_switchd::forward_mark::ForwardMark;
+use tandem_switchd::forward_mark::{ForwardMark, Hook};
 use tandem_switchd::io::{self, Command, IoStats, News, Signals};
 use tandem_switchd::ports::Port;
 use tandem_switchd::source::Source;
 use tandem_switchd::source::netlink::{Config, NetlinkSource};
-use tandem_switchd::view::SharedView;
+use tandem_switchd::view::{Pin, SharedView};
 use zerocopy::IntoBytes;
 
 const FID: u16 = 7;
@@ -35,6 +35,8 @@ enum Do {
     Event(u16, [u8; 6], u16),
     /// A learn event, and the frame that caused it right behind, published at once.
     LearnAndFrame([u8; 6], u16, Vec<u8>),
+    /// A trapped frame that came in by a port when so many events had been told.
+    Frame(u16, u32, Vec<u8>),
     /// The packet ring's index runs ahead.
     Nonsense,
 }
@@ -108,6 +110,17 @@ fn device(
                             rings.rx.memory().store_release(ring.prod, far);
                             // rings the doorbell
                             event(raw::TND_EV_LINK, [0; 6], 3);
+                        }
+                        Do::Frame(port, event_seq, frame) => {
+                            let rx = raw::tnd_rx {
+                                len: frame.len() as u32,
+                                port,
+                                fid: FID,
+                                event_seq,
+                                epoch,
+                                ..Default::default()
+                            };
+                            rings.rx.push(&[rx.as_bytes(), &frame]).unwrap();
                         }
                         Do::LearnAndFrame(mac, port, frame) => {
                             let event_seq = event(raw::TND_EV_LEARN, mac, port);
@@ -199,7 +212,7 @@ fn bench(what: &str) -> Option<Bench> {
     let view = SharedView::default();
     let (ports, source) = ns.enter(|| {
         let mut kept = Kept::default();
-        let mark = ForwardMark::load().unwrap();
+        let mark = ForwardMark::load(Hook::best()).unwrap();
         let mut tc = Tc::open().unwrap();
         let ports: Vec<Port> = maps
             .iter()
@@ -279,15 +292,81 @@ fn a_dead_ring_is_told_and_the_next_attach_is_taken() {
     assert!(!b.signals.dead.load(SeqCst));
 }
 
+/// The ports in br0, forwarding, and the view knows.
+fn bridged(b: &Bench) -> u32 {
+    for port in 1..=3 {
+        b.event(raw::TND_EV_LINK, [0; 6], port);
+    }
+    let Bench { ns, view, .. } = b;
+    ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
+    for n in 1..=3 {
+        ns.run(&format!("ip link set swp{n} master br0 up"));
+    }
+    ns.run("ip link set br0 up");
+    ns.run("ip addr add 10.0.0.1/24 dev br0");
+    assert!(wait_for(Duration::from_secs(5), || {
+        let ports = ns.run("bridge link show");
+        ports.matches("state forwarding").count() == 3
+    }));
+    let index = |name: &str| -> u32 {
+        let text = ns.run(&format!("cat /sys/class/net/{name}/ifindex"));
+        text.trim().parse().unwrap()
+    };
+    let bridge = index("br0");
+    for n in 1..=3u16 {
+        let mut v = view.lock();
+        v.set_bridge(index(&format!("swp{n}")), bridge);
+        v.set_member(n, raw::TND_VID_ANY, Some(FID));
+    }
+    bridge
+}
+
+/// The kernel learns from every frame that it gets, also from one that waited while its station moved.
+#[test]
+fn a_late_frame_does_not_move_a_station_back() {
+    let Some(mut b) = bench("late") else { return };
+    let _control = b.attach();
+    bridged(&b);
+    let Bench {
+        ns, order, stats, ..
+    } = &b;
+    let mac = [2, 0xaa, 0, 0, 0, 1];
+    let entry = || {
+        let all = ns.run("bridge fdb show br br0");
+        let mut lines = all.lines().filter(|l| l.starts_with("02:aa:00:00:00:01"));
+        lines.next().unwrap_or_default().to_owned()
+    };
+    // three events so far: LINK. LEARN is the fourth, MOVE the fifth
+    for (kind, port) in [(raw::TND_EV_LEARN, 1), (raw::TND_EV_MOVE, 2)] {
+        order.send(Do::Event(kind, mac, port)).unwrap();
+    }
+    let seconds = Duration::from_secs(5);
+    assert!(wait_for(seconds, || entry().contains("dev swp2 extern_learn")));
+    let arp = arp_request(mac, [10, 0, 0, 9], [10, 0, 0, 1]);
+    // of before the move, and of before the station was known at all
+    for (n, event_seq) in [(1, 4), (2, 3)] {
+        order.send(Do::Frame(1, event_seq, arp.clone())).unwrap();
+        assert!(wait_for(seconds, || stats.fdb_late.load(SeqCst) == n));
+        assert!(entry().contains("dev swp2 extern_learn"), "{}", entry());
+    }
+    // newer than the move: the chip does not learn there, and the kernel's word counts
+    order.send(Do::Frame(3, 5, arp)).unwrap();
+    assert!(
+        wait_for(seconds, || entry().contains("dev swp3")),
+        "{}",
+        entry()
+    );
+    assert!(!entry().contains("extern_learn"), "{}", entry());
+    assert_eq!(stats.fdb_late.load(SeqCst), 2);
+}
+
 #[test]
 fn what_is_learned_reaches_the_kernel_before_the_frame() {
     let Some(mut b) = bench("order") else { return };
     let _control = b.attach();
     // carrier follows the chip
     assert!(!b.carrier("swp1"));
-    for port in 1..=3 {
-        b.event(raw::TND_EV_LINK, [0; 6], port);
-    }
+    let bridge = bridged(&b);
     let Bench {
         ns,
         order,
@@ -297,31 +376,6 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         stats,
         ..
     } = &b;
-    ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
-    for n in 1..=3 {
-        ns.run(&format!("ip link set swp{n} master br0 up"));
-        ns.run(&format!("bridge link set dev swp{n} learning off"));
-    }
-    ns.run("ip link set br0 up");
-    ns.run("ip addr add 10.0.0.1/24 dev br0");
-    assert!(wait_for(Duration::from_secs(5), || {
-        ns.run("bridge link show")
-            .matches("state forwarding")
-            .count()
-            == 3
-    }));
-    let index = |name: &str| -> u32 {
-        ns.run(&format!("cat /sys/class/net/{name}/ifindex"))
-            .trim()
-            .parse()
-            .unwrap()
-    };
-    let bridge = index("br0");
-    for n in 1..=3u16 {
-        let mut v = view.lock();
-        v.set_bridge(index(&format!("swp{n}")), bridge);
-        v.set_member(n, tandem_abi::raw::TND_VID_ANY, Some(FID));
-    }
     while sent.recv_timeout(Duration::from_millis(100)).is_ok() {}
     // a new host asks for the bridge's address: were it not learned yet when the answer is sent,
     // the bridge would flood the answer to all three ports
@@ -364,7 +418,7 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         vlan: 0,
         mac: [2, 0xaa, 0, 0, 0, 0x99],
     };
-    view.lock().pin(key, true);
+    view.lock().pin(key, Pin::Moves);
     order
         .send(Do::Event(raw::TND_EV_LEARN, [2, 0xaa, 0, 0, 0, 0x99], 1))
         .unwrap();

@@ -169,7 +169,7 @@ pub struct Show {
 /// What `show` can show.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// Ports: link, state and hardware counters
+    /// Ports: link, state and hardware counters. Beside a daemon `ip -s link` (and SNMP, node_exporter …) counts the CPU's packets only: these are the port's
     Ports,
     /// MAC addresses
     Fdb,

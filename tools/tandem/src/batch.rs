@@ -55,19 +55,45 @@ fn device(words: &mut Words<'_>, links: &Links) -> Result<u32> {
         .ok_or_else(|| anyhow!("there is no interface {name}"))
 }
 
-fn address(words: &mut Words<'_>) -> Result<IpAddr> {
+/// A gateway. As in iproute2, only one behind the word `inet6` may be of another family than the route; of a `default`
+/// whose family is open it decides the family.
+fn gateway(words: &mut Words<'_>, six: &mut Option<bool>) -> Result<IpAddr> {
     let mut word = words.value("via")?;
-    if word == "inet" || word == "inet6" {
+    let family = match word {
+        "inet" => Some(false),
+        "inet6" => Some(true),
+        _ => None,
+    };
+    if family.is_some() {
         word = words.value("via")?;
     }
-    word.parse()
-        .map_err(|_| anyhow!("via is \"{word}\", an address is wanted"))
+    let gateway: IpAddr = word
+        .parse()
+        .map_err(|_| anyhow!("via is \"{word}\", an address is wanted"))?;
+    let name = |six: bool| if six { "IPv6" } else { "IPv4" };
+    let route = *six.get_or_insert(family.unwrap_or(gateway.is_ipv6()));
+    if gateway.is_ipv6() != family.unwrap_or(route) {
+        bail!(
+            "via is {word}, an {} address is wanted{}",
+            name(family.unwrap_or(route)),
+            if family.is_none() && !route {
+                " (an IPv6 gateway of an IPv4 route: via inet6)"
+            } else {
+                ""
+            }
+        );
+    }
+    if route && !gateway.is_ipv6() {
+        bail!("an IPv6 route can't go by way of {word}");
+    }
+    Ok(gateway)
 }
 
-fn prefix(word: &str) -> Result<ipnet::IpNet> {
+/// A destination; none for `default`, which is of any family.
+fn prefix(word: &str) -> Result<Option<ipnet::IpNet>> {
     let bad = || anyhow!("\"{word}\" is no prefix");
-    match word {
-        "default" => Ok("0.0.0.0/0".parse()?),
+    let net = match word {
+        "default" | "all" | "any" => return Ok(None),
         _ if word.contains('/') => {
             let net: ipnet::IpNet = word.parse().map_err(|_| bad())?;
             if net.trunc() != net {
@@ -76,10 +102,11 @@ fn prefix(word: &str) -> Result<ipnet::IpNet> {
                     net.trunc()
                 );
             }
-            Ok(net)
+            net
         }
-        _ => Ok(word.parse::<IpAddr>().map_err(|_| bad())?.into()),
-    }
+        _ => word.parse::<IpAddr>().map_err(|_| bad())?.into(),
+    };
+    Ok(Some(net))
 }
 
 /// One line, as `ip -batch` has it: `route add [TYPE] PREFIX [via GW] [dev IF] …`.
@@ -99,9 +126,12 @@ fn route(line: &str, links: &Links) -> Result<Route> {
         words.0.next();
     }
     words.0.next_if_eq(&"unicast");
+    let dst = prefix(words.value("route add")?)?;
+    // what the words so far say of the family
+    let mut six = dst.map(|net| net.addr().is_ipv6());
     let mut route = Route {
         table: RT_TABLE_MAIN,
-        dst: prefix(words.value("route add")?)?,
+        dst: dst.unwrap_or_default(),
         tos: 0,
         metric: 0,
         kind,
@@ -113,6 +143,7 @@ fn route(line: &str, links: &Links) -> Result<Route> {
         src: None,
         prefsrc: None,
         mtu: 0,
+        other: 0,
     };
     let mut paths: Vec<RouteNexthop> = Vec::new();
     let hop = RouteNexthop {
@@ -128,7 +159,7 @@ fn route(line: &str, links: &Links) -> Result<Route> {
         let path = paths.last_mut();
         match word {
             "nexthop" => paths.push(hop),
-            "via" => path.unwrap_or(&mut only).gateway = Some(address(&mut words)?),
+            "via" => path.unwrap_or(&mut only).gateway = Some(gateway(&mut words, &mut six)?),
             "dev" => path.unwrap_or(&mut only).ifindex = device(&mut words, links)?,
             "weight" => match path {
                 Some(path) => {
@@ -158,6 +189,9 @@ fn route(line: &str, links: &Links) -> Result<Route> {
             }
             other => bail!("\"{other}\" is not known here"),
         }
+    }
+    if dst.is_none() && six == Some(true) {
+        route.dst = ipnet::Ipv6Net::default().into();
     }
     let alone = only.ifindex != 0 || only.gateway.is_some();
     if alone && !paths.is_empty() {
@@ -342,6 +376,57 @@ mod tests {
             route("route add 10.1.0.0/24 dev swp1", &l).unwrap().scope,
             RT_SCOPE_LINK
         );
+    }
+
+    #[test]
+    fn a_default_route_is_of_its_gateways_family() {
+        let l = some_links();
+        for (line, dst, gateway) in [
+            ("default via 2001:db8::1", "::/0", Some("2001:db8::1")),
+            (
+                "default via inet6 fe80::1 dev swp1",
+                "::/0",
+                Some("fe80::1"),
+            ),
+            ("default via 10.0.0.1", "0.0.0.0/0", Some("10.0.0.1")),
+            ("default dev swp1", "0.0.0.0/0", None),
+            ("::/0 dev swp1", "::/0", None),
+            (
+                "default nexthop via fe80::1 dev swp1",
+                "::/0",
+                Some("fe80::1"),
+            ),
+            (
+                "10.0.0.0/8 via inet6 fe80::1 dev swp1",
+                "10.0.0.0/8",
+                Some("fe80::1"),
+            ),
+            (
+                "0.0.0.0/0 via inet6 fe80::1 dev swp1",
+                "0.0.0.0/0",
+                Some("fe80::1"),
+            ),
+        ] {
+            let r = route(&format!("route add {line}"), &l).unwrap();
+            assert_eq!(r.dst.to_string(), dst, "{line}");
+            let given = r.nexthops.as_slice()[0].gateway;
+            assert_eq!(given.map(|g| g.to_string()).as_deref(), gateway, "{line}");
+        }
+        for (line, says) in [
+            ("10.0.0.0/8 via 2001:db8::1", "via inet6"),
+            ("10.0.0.0/8 via inet6 10.0.0.1", "IPv6 address is wanted"),
+            ("2001:db8::/32 via 10.0.0.1", "IPv6 address is wanted"),
+            ("2001:db8::/32 via inet 10.0.0.1", "can't go by way of"),
+            (
+                "default nexthop via fe80::1 dev swp1 nexthop via 10.0.0.1",
+                "IPv6 address",
+            ),
+        ] {
+            let e = route(&format!("route add {line}"), &l)
+                .unwrap_err()
+                .to_string();
+            assert!(e.contains(says), "{line}: {e}");
+        }
     }
 
     #[test]

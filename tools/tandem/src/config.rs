@@ -6,6 +6,8 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tandem_mgmt::{Daemon, Instance};
@@ -61,13 +63,25 @@ impl Config {
         Ok(config)
     }
 
+    /// What the instance was started with last. It is never empty: one that is was cut short, and says nothing of the cables.
+    pub fn own(instance: &Instance) -> Result<Self> {
+        let file = instance.config_file();
+        if fs::metadata(&file).is_ok_and(|m| m.len() == 0) {
+            bail!(
+                "{} is empty, so what the switch was started with is lost: name profile and ports again",
+                file.display()
+            );
+        }
+        Self::read(&file)
+    }
+
     /// The file's or the last start's settings with the command line's laid over.
     pub fn resolve(instance: &Instance, up: &Up) -> Result<Self> {
         let last = instance.config_file();
         let mut config = match &up.file {
             Some(path) => Self::read(path)?,
             // `tandem up` alone starts what was there before
-            None if up.is_bare() && last.exists() => Self::read(&last)?,
+            None if up.is_bare() && last.exists() => Self::own(instance)?,
             None => Config::default(),
         };
         if let Some(p) = &up.profile {
@@ -267,7 +281,7 @@ pub fn keep_storm(
     }
     let _alone = alone(instance, Instant::now() + Duration::from_secs(5))
         .with_context(|| format!("keep the limit of {port} for the next tandem up"))?;
-    let mut config = Config::read(&instance.config_file())?;
+    let mut config = Config::own(instance)?;
     let kinds = config.storm.entry(port.to_owned()).or_default();
     match rate {
         0 => kinds.remove(kind),
@@ -283,7 +297,7 @@ pub fn has_storm(instance: &Instance, port: &str, kind: &str) -> Result<bool> {
     if !instance.config_file().exists() {
         return Ok(false);
     }
-    let config = Config::read(&instance.config_file())?;
+    let config = Config::own(instance)?;
     Ok(config
         .storm
         .get(port)
@@ -310,8 +324,35 @@ pub fn alone(instance: &Instance, end: Instant) -> Result<File> {
 
 /// What `tandem up` alone repeats: settings that a chip has started with.
 pub fn save(instance: &Instance, config: &Config) -> Result<()> {
-    let file = instance.config_file();
-    fs::write(&file, toml::to_string(config)?).with_context(|| format!("write {}", file.display()))
+    replace(&instance.config_file(), toml::to_string(config)?.as_bytes())
+}
+
+/// Writes a file so that whoever reads it later, after a full disk, a kill or a power cut too, finds all of the old text or
+/// all of the new.
+pub fn replace(file: &Path, text: &[u8]) -> Result<()> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = file.with_file_name(name);
+    let written = (|| {
+        let mut to = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&new)?;
+        to.write_all(text)?;
+        // its bytes before its name: some file systems would do it the other way round
+        to.sync_all()?;
+        fs::rename(&new, file)?;
+        match file.parent() {
+            Some(dir) => File::open(dir)?.sync_all(),
+            None => Ok(()),
+        }
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written.with_context(|| format!("write {}", file.display()))
 }
 
 /// A path that holds wherever the daemon's working directory is, and at the next `tandem up` from another folder.
@@ -489,6 +530,32 @@ pub mod tests {
         let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
         fs::write(i.config_file(), toml::to_string(&first).unwrap()).unwrap();
         assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_written_leaves_what_was_there() {
+        let (dir, i) = instance("whole");
+        let first = Config::resolve(&i, &up(None, &["swp1=a"])).unwrap();
+        save(&i, &first).unwrap();
+        let old = fs::read_to_string(i.config_file()).unwrap();
+        let new = i.config_file().with_file_name("config.toml.new");
+        // somebody who reads meanwhile has the old text, however far the new one is
+        let reader = File::open(i.config_file()).unwrap();
+        save(&i, &Config::default()).unwrap();
+        assert_eq!(std::io::read_to_string(reader).unwrap(), old);
+        assert!(!new.exists());
+        // no room for the new text
+        save(&i, &first).unwrap();
+        std::os::unix::fs::symlink("/dev/full", &new).unwrap();
+        let e = save(&i, &Config::default()).unwrap_err();
+        assert!(format!("{e:#}").contains("No space left"), "{e:#}");
+        assert_eq!(fs::read_to_string(i.config_file()).unwrap(), old);
+        assert_eq!(Config::resolve(&i, &up(None, &[])).unwrap(), first);
+        // one that an earlier version has cut short is no wish for a chip without cables
+        fs::write(i.config_file(), "").unwrap();
+        let e = Config::resolve(&i, &up(None, &[])).unwrap_err().to_string();
+        assert!(e.contains("is empty"), "{e}");
         fs::remove_dir_all(dir).unwrap();
     }
 

@@ -2,7 +2,7 @@
 
 use crate::Verdict;
 use crate::args::{Daemon as DaemonArg, Up};
-use crate::config::{Config, alone, save};
+use crate::config::{Config, alone, replace, save};
 use crate::out::Out;
 use crate::query::{seconds, status_of};
 use crate::table::cell;
@@ -192,7 +192,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
     let asicd_runs = instance.running(Daemon::Asicd)?.is_some();
     let switchd_runs = instance.running(Daemon::Switchd)?.is_some();
     if asicd_runs || switchd_runs {
-        let running = match Config::read(&instance.config_file()) {
+        let running = match Config::own(instance) {
             Ok(running) => running,
             Err(_) => not_started_by_up(instance, &config),
         };
@@ -222,7 +222,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
                     end_daemon(instance, Daemon::Asicd, pid)?;
                     // a start that failed is not what `tandem up` alone repeats
                     match &last {
-                        Some(text) => fs::write(instance.config_file(), text)?,
+                        Some(text) => replace(&instance.config_file(), text)?,
                         None => fs::remove_file(instance.config_file())?,
                     }
                 }
@@ -273,7 +273,7 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
             instance.name()
         );
     }
-    let before = Config::read(&instance.config_file())?;
+    let before = Config::own(instance)?;
     let mut config = before.clone();
     match parts {
         Some(parts) => {
@@ -291,10 +291,19 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
     end_daemon(instance, Daemon::Switchd, pid)?;
     let again = |config: &Config| {
         let (mut child, from) = start(instance, config, Daemon::Switchd)?;
-        wait_ready(instance, Daemon::Switchd, &mut child, from, end + PATIENCE)
+        // of each attempt: what the first has used up is not missing to the second
+        let end = Instant::now() + PATIENCE + PATIENCE;
+        let ready = wait_ready(instance, Daemon::Switchd, &mut child, from, end);
+        if ready.is_err() {
+            // one that is late still runs, and two can't
+            end_daemon(instance, Daemon::Switchd, child.id())?;
+            child.kill()?;
+            child.wait()?;
+        }
+        ready
     };
     if let Err(e) = again(&config) {
-        again(&before)?;
+        again(&before).with_context(|| format!("{e:#}; and the switch as it was did not start"))?;
         return Err(e);
     }
     save(instance, &config)?;

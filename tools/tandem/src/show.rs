@@ -8,6 +8,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use tandem_mgmt::client::query;
 use tandem_mgmt::{Client, ClientError, Daemon, Instance};
+use unicode_width::UnicodeWidthStr;
 
 /// Keys of a port's row that switchd fills; all others are asicd's.
 const SWITCHD_PORT_KEYS: [&str; 9] = [
@@ -101,6 +102,7 @@ const TRAPS: &[Column] = &[
     right("PACKETS", "packets"),
     right("BYTES", "bytes"),
     right("DROPPED", "dropped"),
+    right("GUARANTEED-PPS", "guaranteed_pps"),
     right("RATE-PPS", "rate_pps"),
     right("BURST", "burst"),
 ];
@@ -236,8 +238,10 @@ fn auto(rows: &[Value]) -> String {
         .map(|h| {
             let mut c = vec![h.to_uppercase().replace('_', "-")];
             c.extend(rows.iter().map(|r| cell(r.get(h).unwrap_or(&Value::Null))));
-            let width = c.iter().map(|s| s.chars().count()).max().unwrap_or(0);
-            c.into_iter().map(|s| format!("{s:width$}")).collect()
+            let width = c.iter().map(|s| s.width()).max().unwrap_or(0);
+            c.into_iter()
+                .map(|s| format!("{s}{}", " ".repeat(width - s.width())))
+                .collect()
         })
         .collect();
     (0..=rows.len())

@@ -1,6 +1,7 @@
 //! Aligned tables for people.
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 /// How a cell is set.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,7 @@ pub fn render(columns: &[Column], rows: &[Value]) -> String {
         .iter()
         .map(|(c, v)| {
             v.iter()
-                .map(|s| s.chars().count())
+                .map(|s| s.width())
                 .max()
                 .unwrap_or(0)
                 .max(c.head.len())
@@ -110,7 +111,7 @@ pub fn render(columns: &[Column], rows: &[Value]) -> String {
     let mut line = |texts: Vec<&str>| {
         let mut s = String::new();
         for ((text, (column, _)), width) in texts.iter().zip(&shown).zip(&widths) {
-            let pad = " ".repeat(width.saturating_sub(text.chars().count()));
+            let pad = " ".repeat(width.saturating_sub(text.width()));
             match column.align {
                 Align::Left => s += &format!("{text}{pad}  "),
                 Align::Right => s += &format!("{pad}{text}  "),
@@ -151,6 +152,19 @@ mod tests {
         assert_eq!(
             render(&columns, &rows),
             "NAME         USED  IN\nexact-match     7  br0\nlpm          1200  swp1\n"
+        );
+    }
+
+    #[test]
+    fn wide_and_combining_characters_line_up() {
+        let rows = [
+            json!({"name": "交換機", "n": 1}),
+            json!({"name": "bru\u{308}cke", "n": 22}),
+        ];
+        // a terminal sets the first in six columns, the second in six as well
+        assert_eq!(
+            render(&[left("NAME", "name"), right("N", "n")], &rows),
+            "NAME     N\n交換機   1\nbru\u{308}cke  22\n"
         );
     }
 

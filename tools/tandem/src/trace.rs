@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write};
 use tandem_mgmt::client::query;
 use tandem_mgmt::{Client, Daemon, Instance};
+use unicode_width::UnicodeWidthStr;
 
 /// The MAC that a port's host would send routed packets to: the port's own, or that of its bridge's interface.
 fn router_mac(instance: &Instance, port: &str) -> Result<[u8; 6]> {
@@ -98,7 +99,7 @@ pub fn trace(instance: &Instance, t: &Trace, out: Out) -> Result<Verdict> {
             .collect();
         let width = steps
             .iter()
-            .map(|(s, _)| s.chars().count())
+            .map(|(s, _)| s.width())
             .max()
             .unwrap_or(0)
             .max(7);

@@ -7,7 +7,7 @@ use tandem_mgmt::types::{
     DriverStatus, PortCounters, Resource, ResourceClass, Resources, Status, Trap, TrapClass, Traps,
 };
 use tandem_pipeline::DropReason;
-use tandem_pipeline::trap::{CLASSES, class_name, reason_name, reasons};
+use tandem_pipeline::trap::{ORDER, class_name, reason_name, reasons};
 use tandem_ports::{PortKind, RxPort};
 
 use crate::asic::Asic;
@@ -226,12 +226,14 @@ pub fn traps(asic: &Asic) -> Traps {
                 packets: c.delivered,
                 bytes: c.bytes,
                 dropped: policed + c.policed + c.queue_full + c.no_driver,
+                guaranteed_pps: config.map_or(0, |t| cpu.share(t.class, reason)),
                 rate_pps: config.map_or(0, |t| t.rate_pps),
                 burst: config.map_or(0, |t| t.burst),
             }
         })
         .collect();
-    let classes = (0..CLASSES as u16)
+    let classes = ORDER
+        .into_iter()
         .map(|class| {
             let c = cpu.class(class);
             let (rate_pps, burst) = cpu.policer(class);
@@ -317,7 +319,7 @@ pub fn drops(asic: &mut Asic) -> Vec<Value> {
             row(stage, reason.name(), None, n, reason.describe());
         }
     }
-    for class in 0..CLASSES as u16 {
+    for class in ORDER {
         let c = asic.out.cpu.class(class);
         let name = class_name(class);
         let list = [

@@ -373,7 +373,10 @@ fn ports_and_traps_are_there_from_the_start() {
             f,
             TND_OP_UPDATE,
             TND_CLS_TRAP,
-            &tnd_trap { trap_class: 4, ..t }
+            &tnd_trap {
+                trap_class: TND_TC_COUNT,
+                ..t
+            }
         )
         .status,
         TND_ST_INVALID

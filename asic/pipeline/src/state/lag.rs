@@ -2,7 +2,7 @@
 
 use super::object::{Port, PortConfig};
 use super::{SetError, State};
-use crate::group::{HashPolicy, hash4, hash6, mix};
+use crate::group::{FlowHash, HashPolicy, hash4, hash6};
 use tandem_abi::raw;
 use tandem_packet::parse::Parsed;
 use tandem_packet::{L3, Mac, parse};
@@ -174,7 +174,7 @@ impl State {
             return Some(port);
         }
         let lag = self.lag(self.lag_at(port)?)?;
-        let hash = parse(frame).map_or(0, |eth| flow(&eth, frame, lag.config.hash));
+        let hash = parse(frame).map_or(0, |eth| flow(&eth, frame, lag.config.hash, self.lag_hash));
         let n = lag.active.len() as u64;
         let at = (u64::from(hash) * n) >> 32;
         lag.active.get(at as usize).copied()
@@ -182,14 +182,14 @@ impl State {
 }
 
 /// Flow hash of a frame (docs/lag.md): frames of one flow have one hash, whatever else is in them.
-pub(crate) fn flow(eth: &Parsed, frame: &[u8], policy: u16) -> u32 {
+pub(crate) fn flow(eth: &Parsed, frame: &[u8], policy: u16, by: FlowHash) -> u32 {
     let station = |m: &Mac| {
         let [a, b, c, d, e, f] = *m;
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     };
-    let stations = mix(station(&eth.src) ^ mix(station(&eth.dst)));
     let vid = eth.tag.map_or(0, |t| u64::from(t.vid()));
-    let l2 = (mix(stations ^ vid << 16 ^ u64::from(eth.ethertype.0)) >> 32) as u32;
+    let other = vid << 16 | u64::from(eth.ethertype.0);
+    let l2 = by.stations(station(&eth.src), station(&eth.dst), other);
     let ip_policy = if policy == raw::TND_LAG_HASH_L4 {
         HashPolicy::L4
     } else {
@@ -199,14 +199,12 @@ pub(crate) fn flow(eth: &Parsed, frame: &[u8], policy: u16) -> u32 {
         return l2;
     }
     let ip = match eth.l3(frame) {
-        L3::Ip4(ip) => hash4(&ip, ip_policy),
-        L3::Ip6(ip) => hash6(&ip, ip_policy),
+        L3::Ip4(ip) => hash4(&ip, ip_policy, by),
+        L3::Ip6(ip) => hash6(&ip, ip_policy, by),
         _ => return l2,
     };
-    // not the numbers that chose the multipath member: all flows of one path would have one member here
-    let own = mix(u64::from(ip) ^ 0x6c61_6700_0000_0001) >> 32;
     if policy == raw::TND_LAG_HASH_L3 {
-        return own as u32 ^ l2;
+        return ip ^ l2;
     }
-    own as u32
+    ip
 }

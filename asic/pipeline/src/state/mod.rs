@@ -30,7 +30,7 @@ use crate::entry::MAX_RIF;
 #[cfg(doc)]
 use crate::entry::RouteTarget;
 use crate::group::Group;
-pub use crate::group::{GroupConfig, HashPolicy};
+pub use crate::group::{FlowHash, GroupConfig, HashPolicy};
 use crate::trap::{REASONS, Trap, TrapConfig};
 pub use acl::{Acl, AclBind, AclCounter, AclRule, AclStage, AclTable, Mirror, Policer};
 pub(crate) use acl::{Act, Bound, NONE};
@@ -122,11 +122,16 @@ pub struct State {
     /// Multicast groups.
     pub mdb: Mdb,
     pub(crate) age_cursor: u32,
+    /// How next-hop groups choose.
+    pub(crate) ecmp_hash: FlowHash,
+    /// How aggregation groups choose.
+    pub(crate) lag_hash: FlowHash,
 }
 
 impl State {
     /// A chip with ports 1..=`ports`, all down, VRF 0, and empty objects around the given tables.
     pub fn new(ports: u16, exact: ExactMatch, lpm4: Lpm4, lpm6: Lpm6) -> State {
+        let (ecmp_hash, lag_hash) = FlowHash::pair([0; 6], false);
         State {
             ports: vec![Port::new(false); usize::from(ports)],
             physical: ports,
@@ -145,7 +150,14 @@ impl State {
             acl: Acl::new(ports),
             mdb: Mdb::default(),
             age_cursor: 0,
+            ecmp_hash,
+            lag_hash,
         }
+    }
+
+    /// Flows are told apart as the switch with this base MAC address does; `symmetric`: the two directions of one are not.
+    pub fn set_hash(&mut self, base_mac: [u8; 6], symmetric: bool) {
+        (self.ecmp_hash, self.lag_hash) = FlowHash::pair(base_mac, symmetric);
     }
 
     /// Cold reset: no object is left, ports are as after [`State::new`] but keep their carrier, traps are back at their

@@ -125,7 +125,10 @@ fn slots_stay_while_objects_change() {
 #[test]
 fn traps_have_classes() {
     let mut s = state(1);
-    assert_eq!(s.trap(raw::TND_TRAP_ARP).unwrap().class, raw::TND_TC_LINK);
+    assert_eq!(
+        s.trap(raw::TND_TRAP_ARP).unwrap().class,
+        raw::TND_TC_DISCOVERY
+    );
     assert_eq!(s.trap(0), None);
     let c = TrapConfig {
         class: 1,

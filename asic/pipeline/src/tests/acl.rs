@@ -215,7 +215,10 @@ fn trap_rules_name_a_class_and_protocols_keep_theirs() {
     let arp = ether([0xff; 6], mac(1), 0x0806, &[0; 46]);
     let (out, _) = run_with(&mut s, 1, &arp, Offload::NONE, 1);
     let m = out.cpu[0].0;
-    assert_eq!((m.reason, m.class), (raw::TND_TRAP_ARP, raw::TND_TC_LINK));
+    assert_eq!(
+        (m.reason, m.class),
+        (raw::TND_TRAP_ARP, raw::TND_TC_DISCOVERY)
+    );
 }
 
 #[test]

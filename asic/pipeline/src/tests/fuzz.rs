@@ -8,7 +8,7 @@ use crate::state::{
     PortConfig, RifConfig, RifPlace, VlanConfig,
 };
 use crate::testkit::{Out, ip6, mac, router_mac, state_sized};
-use crate::{Ahead, Buffer, Offload, State, age, process, process_seen};
+use crate::{Ahead, Buffer, CpuMeta, Offload, State, age, process, process_seen};
 use tandem_tables::exact::Key;
 
 /// xorshift64*: the same numbers in every run.
@@ -254,7 +254,7 @@ fn rules(s: &mut State, r: &mut Rng, port: u16, mirrors: bool) {
                 mirror: if mirrors { r.below(3) as u16 } else { 0 },
                 vid: r.below(4096) as u16,
                 pcp: r.below(9) as u8,
-                trap_class: r.below(4) as u16,
+                trap_class: r.below(raw::TND_TC_COUNT.into()) as u16,
                 ..Default::default()
             };
             if r.chance(2) {
@@ -433,14 +433,19 @@ fn arbitrary_frames_and_states() {
         let hint = ahead.hint(usize::from(r.chance(10)));
         process_seen(&mut s, &mut b.frame(off), port, now, &mut out, hint);
         let dropped = s.counters.drops.iter().sum::<u64>() - before;
+        // what its sender is to be told of, whatever becomes of it
+        let redirect = |c: &&(CpuMeta, Vec<u8>)| {
+            c.0.reason == raw::TND_TRAP_REDIRECT && c.0.flags & raw::TND_RX_L3_FORWARDED != 0
+        };
+        let redirects = out.cpu.iter().filter(redirect).count();
         let copies = out
             .cpu
             .iter()
             .filter(|c| c.0.flags & raw::TND_RX_L2_FORWARDED != 0)
             .count();
-        let trapped = out.cpu.len() - copies;
+        let trapped = out.cpu.len() - copies - redirects;
         // exactly one fate, at most one copy
-        assert!(trapped <= 1 && copies <= 1);
+        assert!(trapped <= 1 && copies + redirects <= 1);
         let dropped = usize::from(dropped > 0);
         heard_only += u64::from(copies > 0 && out.tx.is_empty())
             * tandem_packet::segment::wire(&bytes, &off).packets;

@@ -7,7 +7,7 @@ use tandem_tables::exact::Key;
 
 use crate::entry::{Action, HostValue, RouteTarget};
 use crate::state::{GroupConfig, HashPolicy, NexthopConfig, RifPlace, VlanConfig};
-use crate::testkit::Answer::{Cpu, Drop, Tx};
+use crate::testkit::Answer::{Both, Cpu, Drop, Tx};
 use crate::testkit::*;
 use crate::{DropReason, Offload, State};
 
@@ -134,7 +134,7 @@ fn answers_ip4() {
             "back by the same RIF",
             |_| (),
             to([20, 4, 9, 9]),
-            Cpu(raw::TND_TRAP_REDIRECT),
+            Both(vec![1], raw::TND_TRAP_REDIRECT),
         ),
         (
             "back by the same RIF, no redirects",
@@ -483,7 +483,10 @@ fn answers_ip4() {
             Drop(reason) => {
                 assert_eq!(t.lines.last().unwrap().text, format!("drop: {reason}"));
             }
-            crate::testkit::Answer::Both(..) => panic!(),
+            Both(ports, reason) => {
+                assert_eq!(t.tx.iter().map(|t| t.0).collect::<Vec<_>>(), ports);
+                assert_eq!(t.cpu[0].reason, reason, "{name}");
+            }
         }
     }
 }
@@ -729,7 +732,7 @@ fn vlan_interfaces_on_ports() {
         (
             "back",
             tagged(packet(4, [10, 0, 4, 9]), 0x8100, 10),
-            Cpu(raw::TND_TRAP_REDIRECT),
+            Both(vec![1], raw::TND_TRAP_REDIRECT),
         ),
         (
             "own address",

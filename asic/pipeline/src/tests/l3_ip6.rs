@@ -5,7 +5,7 @@ use tandem_abi::raw;
 use super::l3::{Case, rif_flags, to6};
 use crate::Mac;
 use crate::entry::RouteTarget;
-use crate::testkit::Answer::{Cpu, Tx};
+use crate::testkit::Answer::{Both, Cpu, Tx};
 use crate::testkit::*;
 
 fn from6(src: [u8; 16]) -> Vec<u8> {
@@ -40,7 +40,40 @@ fn answers() {
     short[14 + 4] = 9;
     let mut longer = to6(ip6(2, 9));
     longer[14 + 5] += 1;
+    // OSPFv3 behind an authentication header: to all its routers, and to one of them
+    let mut all_routers = [0; 16];
+    (all_routers[0], all_routers[1], all_routers[15]) = (0xff, 2, 5);
+    let ospf = |dst: [u8; 16], dst_mac: Mac, protocol: u8| {
+        let mut v = udp6(dst_mac, mac(1), ll, dst, 1, 40);
+        v[14 + 6] = 51;
+        (v[54], v[55]) = (protocol, 4);
+        v
+    };
     let cases: Vec<Case> = vec![
+        (
+            "OSPFv3 with AH",
+            |_| (),
+            ospf(all_routers, [0x33, 0x33, 0, 0, 0, 5], 89),
+            Cpu(raw::TND_TRAP_ROUTING),
+        ),
+        (
+            "OSPFv3 with AH to its router MAC",
+            |_| (),
+            ospf(all_routers, router_mac(1), 89),
+            Cpu(raw::TND_TRAP_ROUTING),
+        ),
+        (
+            "OSPFv3 with AH to an own address",
+            |_| (),
+            ospf(ip6(1, 1), router_mac(1), 89),
+            Cpu(raw::TND_TRAP_ROUTING),
+        ),
+        (
+            "anything else with AH",
+            |_| (),
+            ospf(ip6(1, 1), router_mac(1), 50),
+            Cpu(raw::TND_TRAP_LOCAL),
+        ),
         ("host entry", |_| (), to6(ip6(2, 9)), Tx(vec![2])),
         ("route", |_| (), to6(ip6(0x50, 1)), Tx(vec![2])),
         (
@@ -162,7 +195,7 @@ fn answers() {
             "back by the same RIF is owed a redirect",
             |s| rif_flags(s, 1, raw::TND_RIF_NO_REDIRECT, 0),
             to6(ip6(1, 9)),
-            Cpu(raw::TND_TRAP_REDIRECT),
+            Both(vec![1], raw::TND_TRAP_REDIRECT),
         ),
         (
             "payload length beyond the frame",

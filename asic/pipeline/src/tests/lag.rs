@@ -108,6 +108,19 @@ fn flows_spread_and_stay() {
     // but its own protocol is the CPU's
     let lacp = ether([1, 0x80, 0xc2, 0, 0, 2], mac(5), 0x8809, &[1; 50]);
     assert_eq!(run(&mut s, 5, &lacp), Cpu(raw::TND_TRAP_LINK_PROTO));
+    // and so is what else is for its link alone, LLDP for one: on a group that is down as well
+    let local = |last| ether([1, 0x80, 0xc2, 0, 0, last], mac(5), 0x88cc, &[1; 50]);
+    let flags = s.port(port).unwrap().config.flags;
+    for up in [flags, flags & !raw::TND_PORT_UP] {
+        port_flags(&mut s, port, up & raw::TND_PORT_UP, !up & raw::TND_PORT_UP);
+        for last in 0..=15 {
+            let want = Cpu(raw::TND_TRAP_LINK_PROTO);
+            assert_eq!(run(&mut s, 5, &local(last)), want, "{last}");
+            assert_eq!(run(&mut s, 3, &local(last)), want, "{last}");
+        }
+        assert_eq!(run(&mut s, 5, &local(16)), Drop(DropReason::LagInactive));
+    }
+    port_flags(&mut s, port, raw::TND_PORT_UP, 0);
     // none left
     s.set_link(3, false).unwrap();
     assert_eq!(run(&mut s, 1, &flow(1)), Drop(DropReason::EgressDown));

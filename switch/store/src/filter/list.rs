@@ -8,7 +8,6 @@ use crate::hw::table::Sent;
 use crate::hw::{Cls, Ref};
 use crate::model::FilterVerdict;
 use crate::sync::Phase;
-use tandem_abi::raw::*;
 
 impl Store {
     // -- a list, rule by rule -----------------------------------------------------------------------------------------
@@ -277,20 +276,6 @@ impl Store {
         of(false)
             .map(|r| format!("tc ingress filters: {r}"))
             .or_else(|| of(true).map(|r| format!("tc egress filters: {r}")))
-    }
-
-    /// Some of what comes in by this port is for the kernel to bridge, because of its filters.
-    pub(crate) fn filters_trap(&self, ifindex: u32) -> bool {
-        let Some(&port) = self.topo.port_of.get(&ifindex) else {
-            return false;
-        };
-        let at = (port, stage(false));
-        let some = self
-            .filters
-            .lists
-            .get(&at)
-            .is_some_and(|l| l.target.values().any(|e| e.body.action == TND_ACL_TRAP));
-        some || self.list_reason(at).is_some()
     }
 
     /// Rules (list, priority) of filters whose packets are the kernel's, for a reason that is known.

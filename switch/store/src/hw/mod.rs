@@ -11,6 +11,7 @@
 
 pub(crate) mod acl;
 pub(crate) mod bodies;
+mod flight;
 mod learned;
 pub(crate) mod table;
 
@@ -18,8 +19,9 @@ use crate::api::{Body, Completion, Planned, Ring};
 use crate::fib::Content;
 use acl::{AclBind, AclCounter, AclEntry, AclTable, Mirror, Policer};
 use bodies::{Fdb, Lag, Mdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
+pub(crate) use flight::{Flight, Flights, ring_no};
 use std::collections::{HashMap, VecDeque};
-use table::{Obj, Sent, Table};
+use table::{HwBody, Obj, Sent, Table};
 use tandem_abi::raw::*;
 
 /// Classes of objects that the store programs.
@@ -48,7 +50,7 @@ pub(crate) enum Cls {
 }
 
 /// Classes with a table and a queue.
-const CLASSES: usize = 17;
+pub(crate) const CLASSES: usize = 17;
 
 /// One object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,75 +96,6 @@ impl Fail {
 
 pub(crate) fn is_full(status: u16) -> bool {
     status == TND_ST_TABLE_FULL || status == TND_ST_BUCKET_FULL
-}
-
-/// A command on its way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flight {
-    pub what: Ref,
-    pub op: u16,
-    pub ring: Ring,
-    /// Routes: the content sent.
-    pub content: Content,
-    /// Routes: this entry is an aggregate trap, not a kernel prefix.
-    pub aggregate: bool,
-    /// Lease slot that the command draws on, plus one; 0 = none.
-    pub lease: u32,
-}
-
-/// Commands on their way, by token.
-#[derive(Debug, Default)]
-pub(crate) struct Flights {
-    slots: Vec<(u32, Option<Flight>)>,
-    free: Vec<u32>,
-    /// On the synchronous and on the bulk ring.
-    pub outstanding: [usize; 2],
-}
-
-pub(crate) fn ring_no(r: Ring) -> usize {
-    match r {
-        Ring::Sync => 0,
-        Ring::Bulk => 1,
-    }
-}
-
-impl Flights {
-    pub fn start(&mut self, f: Flight) -> u64 {
-        let i = match self.free.pop() {
-            Some(i) => i,
-            None => {
-                self.slots.push((0, None));
-                self.slots.len() as u32 - 1
-            }
-        };
-        self.outstanding[ring_no(f.ring)] += 1;
-        let s = &mut self.slots[i as usize];
-        s.1 = Some(f);
-        u64::from(s.0) << 32 | u64::from(i)
-    }
-
-    pub fn end(&mut self, token: u64) -> Option<Flight> {
-        let s = self.slots.get_mut(token as u32 as usize)?;
-        if u64::from(s.0) != token >> 32 {
-            return None;
-        }
-        let f = s.1.take()?;
-        s.0 = s.0.wrapping_add(1);
-        self.free.push(token as u32);
-        self.outstanding[ring_no(f.ring)] -= 1;
-        Some(f)
-    }
-
-    /// All tokens become void.
-    pub fn clear(&mut self) {
-        self.free.clear();
-        for (i, s) in self.slots.iter_mut().enumerate() {
-            s.0 = s.0.wrapping_add(1);
-            s.1 = None;
-            self.free.push(i as u32);
-        }
-        self.outstanding = [0, 0];
-    }
 }
 
 /// Objects that failed for want of space in one pool.
@@ -214,6 +147,10 @@ pub(crate) struct Hw {
     pub waiting: HashMap<u16, Waiting>,
     /// Targets of routes (next hops, groups) that came to stand or failed: their routes must be looked at.
     pub changed: Vec<Ref>,
+    /// Objects that could not be deleted because something on the chip refers to them.
+    pub in_use: Vec<Ref>,
+    /// Something was taken away since: they are tried again.
+    pub released: bool,
 }
 
 /// Gives a class its table.
@@ -313,8 +250,14 @@ impl Hw {
     pub fn want<B: HwClass>(&mut self, id: u32, want: Option<B>, now: u64) {
         let o = B::table(self).at(id);
         if o.want != want {
+            // It was on its way out, and stays: who waits for it need wait no longer.
+            let back = o.want.is_none() && o.have.is_some();
             o.want = want;
             o.since = now;
+            if back {
+                self.changed.push(Ref::new(B::CLS, id));
+            }
+            let o = B::table(self).at(id);
             // Another object may fit where this one did not, only if its key's slots are the same it doesn't: an
             // object that failed for space stays failed until something is freed.
             if o.fail.is_some_and(|f| !f.full()) {
@@ -408,6 +351,37 @@ impl Hw {
         })
     }
 
+    /// Something was taken away: what could not be deleted before is tried once more.
+    pub fn retry_in_use(&mut self) {
+        if !std::mem::take(&mut self.released) {
+            return;
+        }
+        for r in std::mem::take(&mut self.in_use) {
+            with_class!(r.cls, T => {
+                let o = T::table(self).at(r.id);
+                if o.fail.is_some_and(|f| f.status == TND_ST_IN_USE) {
+                    o.fail = None;
+                }
+            });
+            self.queue(r);
+        }
+    }
+
+    /// The chip says that this object is not there, whatever the store believes: who refers to it is told when it is
+    /// written, which is now (`again`) or when it changes.
+    pub fn doubt(&mut self, r: Ref, again: bool) {
+        with_class!(r.cls, T => {
+            let o = T::table(self).at(r.id);
+            if let Some(have) = o.have.as_mut().filter(|_| again) {
+                have.spoil();
+            }
+            o.told = true;
+        });
+        if again {
+            self.queue(r);
+        }
+    }
+
     fn hold_deps<B: HwClass>(&mut self, body: &B, by: i32) {
         let mut deps = Vec::new();
         body.deps(&mut |r| deps.push(r));
@@ -463,7 +437,15 @@ impl Hw {
                 Some(self.post::<B>(id, TND_OP_DELETE, &have))
             }
             (have, Some(want)) => {
-                if have.as_ref() == Some(&want) || (o.fail.is_some() && !o.retry) {
+                if have.as_ref() == Some(&want) {
+                    // It stands, though it was told that it does not: another state of it had no room.
+                    o.retry = false;
+                    if o.recovered() {
+                        self.changed.push(Ref::new(B::CLS, id));
+                    }
+                    return None;
+                }
+                if o.fail.is_some() && !o.retry {
                     return None;
                 }
                 let mut state = DepState::Ready;
@@ -550,20 +532,24 @@ impl Hw {
                 if c.status == TND_ST_OK || c.status == TND_ST_NOENT {
                     o.purge = false;
                     o.cost = 0;
+                    o.fail = None;
                     if let Some(old) = o.have.take() {
                         self.hold_deps(&old, -1);
                     }
+                    self.released |= !self.in_use.is_empty();
+                } else if c.status == TND_ST_IN_USE {
+                    // Something that the store knows nothing of refers to it, an answer that got lost or what a sweep
+                    // will take: it waits until something is taken away.
+                    o.fail = Some(Fail::of(c, now));
+                    self.in_use.push(f.what);
+                    self.changed.push(f.what);
+                    return false;
                 } else {
-                    // Somebody refers to it still, or the write failed: a few more tries, then it stays.
+                    // The write failed: a few more tries, then it stays, and is said to.
                     self.changed.push(f.what);
                     let o = B::table(self).at(id);
                     o.attempts += 1;
-                    let most = if c.status == TND_ST_IN_USE {
-                        MAX_IN_USE
-                    } else {
-                        MAX_ATTEMPTS
-                    };
-                    if o.attempts >= most {
+                    if o.attempts >= MAX_ATTEMPTS {
                         o.fail = Some(Fail::of(c, now));
                         return false;
                     }
@@ -586,6 +572,7 @@ impl Hw {
                         o.since = now;
                         if let Some(old) = old {
                             self.hold_deps(&old, -1);
+                            self.released |= !self.in_use.is_empty();
                         }
                         if !had {
                             self.changed.push(f.what);
@@ -677,6 +664,8 @@ impl Hw {
         self.flights.clear();
         self.waiting.clear();
         self.changed.clear();
+        self.in_use.clear();
+        self.released = false;
         for q in &mut self.queues {
             q.clear();
         }
@@ -731,6 +720,7 @@ impl Hw {
     /// Objects that wait for something, routes not counted.
     pub fn failed(&self) -> usize {
         self.lags.failed()
+            + self.ports.failed()
             + self.vlans.failed()
             + self.members.failed()
             + self.vrfs.failed()
@@ -755,10 +745,6 @@ impl Hw {
 
 /// How often a write that the hardware failed is tried.
 pub(crate) const MAX_ATTEMPTS: u8 = 4;
-
-/// How often a delete is tried while something on the chip refers to the object: an answer got lost, and the object that
-/// refers to it is being written again.
-const MAX_IN_USE: u8 = 64;
 
 /// A body from a struct of the ABI.
 pub(crate) fn body_of<T: zerocopy::IntoBytes + zerocopy::Immutable>(v: &T) -> Body {

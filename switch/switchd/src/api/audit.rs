@@ -68,7 +68,8 @@ pub(super) async fn packets_of_rules(
 async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
     let (source, config, domains, living) = api
         .ask(|core| {
-            let living = core.plant().ports.iter().filter(|p| p.lives());
+            let plant = core.plant();
+            let living = plant.ports().iter().filter(|p| plant.lives(p.port));
             let living: Vec<_> = living.map(|p| (p.port, p.ifindex)).collect();
             (
                 std::sync::Arc::clone(&core.source),
@@ -100,7 +101,7 @@ async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
             kind: "forward_mark".into(),
             key: port,
             between: "kernel-store".into(),
-            wanted: "tandem_mark and tandem_once in clsact".into(),
+            wanted: "tandem_mark and tandem_once in tcx or clsact".into(),
             found: "nothing".into(),
         }));
     compare::tables(api, &expected, &found, policy, answer).await

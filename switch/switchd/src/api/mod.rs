@@ -157,13 +157,13 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                     instance,
                     pid: std::process::id(),
                     uptime_s,
-                    profile: core.plant().platform.chip.clone(),
+                    profile: core.plant().chip().to_owned(),
                     device: if attached { "attached" } else { "failed" }.into(),
                     epoch: core.epoch(),
-                    ports: core.plant().ports.len() as u32,
+                    ports: core.plant().ports().len() as u32,
                     driver: None,
                     sync: Some(SyncStatus {
-                        policy: rows::policy(core.plant().policy).into(),
+                        policy: rows::policy(core.plant().policy()).into(),
                         phase: phase.into(),
                         in_flight: core.in_flight(),
                         pending: core.pending(),
@@ -292,7 +292,7 @@ async fn storm(State(api): State<Api>, Json(body): Json<Storm>) -> ApiResult<ser
     let kind = crate::core::storm::kind_of(&body.kind).map_err(ApiError::bad_request)?;
     let answer = api
         .ask(move |core| {
-            let mut ports = core.plant().ports.iter();
+            let mut ports = core.plant().ports().iter();
             let port = ports.find(|p| p.name == body.port).map(|p| p.port);
             let port = port.ok_or_else(|| format!("there is no port {:?}", body.port))?;
             core.set_storm(port, kind, body.packets)

@@ -90,7 +90,7 @@ fn source(core: &Core, id: u8) -> String {
 /// Front-panel ports, by number.
 pub(super) fn ports(core: &Core) -> Vec<Port> {
     core.plant()
-        .ports
+        .ports()
         .iter()
         .map(|p| {
             let link = core.shadow.links.get(&p.ifindex);
@@ -425,12 +425,25 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
         return None;
     }
     let slow = &core.io_stats.slow;
+    // few places, many destinations
+    let mut slots = std::collections::HashMap::new();
+    let mut slot = |place| *slots.entry(place).or_insert_with(|| core.slot_of(place));
     match what {
-        Question::Route(..) => {
-            let net: IpNet = e.key.parse().ok()?;
-            Some(slow.count(|a| net.contains(&a) && core.store.route_of(0, a) == e.key))
+        Question::Route(net, vrf) => {
+            let own = match vrf.as_str() {
+                "" => 0,
+                name => core.store.vrf_slot(name)?,
+            };
+            Some(slow.count(|place, a| {
+                net.contains(&a) && slot(place) == own && core.store.route_of(own, a) == e.key
+            }))
         }
-        Question::Neighbour(addr) => Some(slow.count(|a| a == *addr)),
+        Question::Neighbour(addr) => {
+            // `ADDRESS dev DEV`
+            let dev = e.key.split(' ').nth(2);
+            let own = dev.map_or(0, |dev| core.store.slot_of_dev(dev));
+            Some(slow.count(|place, a| a == *addr && slot(place) == own))
+        }
         Question::Mac(_) | Question::Group(_) => None,
     }
 }
@@ -463,7 +476,7 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
             slots: e.cost,
         });
     }
-    let fail = core.plant().policy == Policy::Fail;
+    let fail = core.plant().policy() == Policy::Fail;
     if !e.cover.is_empty() {
         answer.details.push(if fail {
             format!(

@@ -10,28 +10,21 @@
 //! them that is right is written again. Cold else: a new asicd has empty tables.
 
 use std::collections::HashMap;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tandem_abi::raw;
-use tandem_linux::netlink::tc::Tc;
-use tandem_sal::{Attach, Platform, Sal, SalControl, SalError, Splits};
+use tandem_sal::{Attach, Device, SalError};
 use tandem_store::model::FdbKey;
 use tandem_store::{Config, Domain, Policy};
 
-use super::ids::{Ids, Left, dumped_members, preferred_fid};
+use super::ids::{Ids, Left, dumped_members};
+use super::plant::{Attached, NotYet};
 use super::{Core, Phase};
 use crate::clock::SECOND_NS;
-use crate::forward_mark::ForwardMark;
 use crate::io::Command;
-use crate::ports::{Keeper, Port};
 use crate::source::Write;
 use crate::view::{SharedView, vlan_of};
 
-/// A carrier call takes at most this long.
-const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The io thread takes a command within this.
 const IO_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two attempts to reach a device that is gone.
@@ -39,26 +32,6 @@ const RETRY_NS: u64 = SECOND_NS / 4;
 /// The ports keep their carrier for so long without a device: a restart of asicd shall not look
 /// like a pulled cable, a dead switch shall.
 const GRACE_NS: u64 = 10 * SECOND_NS;
-
-/// What an attach needs, and what is known of the board.
-pub struct Plant {
-    /// The carrier's socket.
-    pub socket: PathBuf,
-    /// What a refused second driver is told.
-    pub name: String,
-    /// What happens to what does not fit.
-    pub policy: Policy,
-    /// The ports' netdevs.
-    pub ports: Arc<Vec<Port>>,
-    /// Ports that are split.
-    pub splits: Splits,
-    /// The board, with them.
-    pub platform: Platform,
-    /// The programs at the ports.
-    pub mark: ForwardMark,
-    /// To look after them.
-    pub tc: Tc,
-}
 
 /// An address that the chip had learned before a warm attach.
 #[derive(Clone, Copy, Debug)]
@@ -89,29 +62,9 @@ impl Link {
     }
 }
 
-/// Connects to asicd.
-pub fn connect(socket: &std::path::Path, name: &str, splits: &Splits) -> Result<Sal, SalError> {
-    Sal::connect(socket, name, splits, CARRIER_TIMEOUT)
-}
-
-impl Keeper for Sal {
-    fn get(&mut self, name: &str) -> anyhow::Result<Option<OwnedFd>> {
-        Ok(Sal::get(self, name)?)
-    }
-    fn keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> anyhow::Result<()> {
-        Ok(Sal::keep(self, name, fd)?)
-    }
-    fn kept(&mut self) -> anyhow::Result<Vec<String>> {
-        Ok(Sal::kept(self)?)
-    }
-    fn forget(&mut self, name: &str) -> anyhow::Result<()> {
-        Ok(Sal::forget(self, name).map(|_| ())?)
-    }
-}
-
 /// What the store needs to know of the chip.
 pub fn store_config(
-    control: &mut SalControl,
+    control: &mut dyn Device,
     policy: Policy,
     ports: usize,
 ) -> Result<Config, SalError> {
@@ -135,7 +88,7 @@ pub fn store_config(
 
 /// The kernel's neighbour tables (one each for the whole machine) against what the chip can hold:
 /// a kernel that forgets neighbours for want of room sends their packets to the CPU.
-pub fn neighbour_limits(control: &mut SalControl) -> Result<Vec<String>, SalError> {
+pub fn neighbour_limits(control: &mut dyn Device) -> Result<Vec<String>, SalError> {
     let pools = control.snapshot()?;
     let mut warnings = Vec::new();
     for row in control.costs()? {
@@ -168,7 +121,7 @@ pub fn neighbour_limits(control: &mut SalControl) -> Result<Vec<String>, SalErro
 /// Names of what the chip has already, and what it has learned: after a warm attach. Whose addresses
 /// these are is marked in `view`.
 pub fn read_left(
-    control: &mut SalControl,
+    control: &mut dyn Device,
     how: Attach,
     view: &SharedView,
 ) -> Result<(Ids, Vec<Found>), SalError> {
@@ -231,6 +184,13 @@ impl Core {
         if self.attach_due.is_some() {
             return;
         }
+        if self.found_fdb.is_empty() {
+            return;
+        }
+        let view = &self.view;
+        let owners = self
+            .ids
+            .name_domains(|port| view.lock().kernel_bridge(port));
         for e in std::mem::take(&mut self.found_fdb) {
             let (key, ifindex, pinned) = {
                 let view = self.view.lock();
@@ -245,9 +205,7 @@ impl Core {
                 dev: key.bridge,
                 vlan: key.vlan,
             };
-            let Some(ifindex) =
-                ifindex.filter(|_| key.bridge != 0 && preferred_fid(domain) == e.fid)
-            else {
+            let Some(ifindex) = ifindex.filter(|_| owners.get(&e.fid) == Some(&domain)) else {
                 // The port left that bridge while nobody listened. The sweep spares what the chip has learned.
                 self.forget_station(e.fid, e.mac, now);
                 continue;
@@ -270,18 +228,18 @@ impl Core {
 
     /// The device can't be used any more.
     pub(super) fn lose(&mut self, why: &str) {
-        if self.sal.is_none() && self.control.is_none() {
+        if self.control.is_none() {
             return;
         }
         tracing::warn!("the ASIC is lost: {why}");
         self.control = None;
-        self.sal = None;
+        self.plant.give_up();
         self.unposted.clear();
         self.notes.clear();
         self.attach_due = None;
         self.upkeep.device_lost();
         self.store.detach();
-        let now = crate::clock::now_ns();
+        let now = self.now;
         self.link.lost_ns = Some(now);
         self.link.retry_ns = now;
         if !self.send_io(Command::Detach) {
@@ -302,9 +260,9 @@ impl Core {
 
     /// Looks after the connection.
     pub(super) fn watch_device(&mut self, now: u64) {
-        if let Some(sal) = &self.sal {
-            if let Err(e) = sal.check() {
-                self.lose(&e.to_string());
+        if self.control.is_some() {
+            if let Err(e) = self.plant.check() {
+                self.lose(&e);
             }
             return;
         }
@@ -314,9 +272,7 @@ impl Core {
         {
             self.link.dark = true;
             self.warn("no ASIC for 10 s: the ports have no carrier".into());
-            for port in self.plant.ports.iter() {
-                let _ = port.set_carrier(false);
-            }
+            self.plant.set_carrier(false);
         }
         if now < self.link.retry_ns {
             return;
@@ -329,51 +285,43 @@ impl Core {
                 tracing::info!("attached again, epoch {}", self.epoch());
             }
             Err(e) => {
-                tracing::debug!("attach again: {e}");
+                self.plant.give_up();
+                if e.warn {
+                    self.warn(e.text);
+                } else {
+                    tracing::debug!("attach again: {}", e.text);
+                }
             }
         }
     }
 
-    fn reattach(&mut self) -> anyhow::Result<()> {
-        let mut sal = connect(&self.plant.socket, &self.plant.name, &self.plant.splits)?;
-        if sal.platform().ports != self.plant.platform.ports {
-            // other ports mean other netdevs: that is a restart's business
-            self.warn(format!(
-                "the ASIC came back as {} with other ports: restart switchd",
-                sal.platform().chip
-            ));
-            anyhow::bail!("other ports");
-        }
-        // an asicd that still keeps our ports is the one that we lost: its tables are ours
-        let mut known = true;
-        for port in self.plant.ports.iter() {
-            if Port::is_kept(&port.name, &mut sal)? {
-                continue;
-            }
-            known = false;
-            port.keep(&mut sal)?;
-        }
-        let (how, store_how) = if known && !self.cold_next {
-            (Attach::Warm, tandem_store::Attach::Warm)
-        } else {
-            (Attach::Cold, tandem_store::Attach::Cold)
-        };
-        let (mut control, io) = sal.attach(how)?;
+    fn reattach(&mut self) -> Result<(), NotYet> {
+        let Attached {
+            how,
+            mut control,
+            io,
+        } = self.plant.attach(self.cold_next)?;
         (self.cold_next, self.replaying) = (false, false);
-        let config = store_config(&mut control, self.plant.policy, self.plant.ports.len())?;
+        let policy = self.plant.policy();
+        let config = store_config(&mut *control, policy, self.plant.ports().len())?;
         self.store.set_config(config.clone());
         self.config = config;
-        (self.ids, self.found_fdb) = read_left(&mut control, how, &self.view)?;
-        self.plant.platform = sal.platform().clone();
+        (self.ids, self.found_fdb) = read_left(&mut *control, how, &self.view)?;
         self.view.lock().forget_members();
-        if !self.send_io(Command::Attach(Box::new(io))) {
+        if let Some(io) = io
+            && !self.send_io(Command::Attach(io))
+        {
             // a chip without packet I/O is no switch: given back, and tried again
-            self.warn("no ASIC: the packet thread takes no commands".into());
-            anyhow::bail!("the packet thread takes no commands");
+            return Err(NotYet {
+                text: "no ASIC: the packet thread takes no commands".into(),
+                warn: true,
+            });
         }
-        self.sal = Some(sal);
         self.control = Some(control);
-        self.attach_due = Some(store_how);
+        self.attach_due = Some(match how {
+            Attach::Warm => tandem_store::Attach::Warm,
+            Attach::Cold => tandem_store::Attach::Cold,
+        });
         Ok(())
     }
 }

@@ -200,6 +200,16 @@ impl Ids {
         ids
     }
 
+    /// Learns what the domains stand for that an earlier switchd has left; and says it.
+    pub fn name_domains(&mut self, bridge_of: impl Fn(u16) -> u32) -> HashMap<u16, Domain> {
+        let members = self.members.iter().map(|(k, fid)| (*k, *fid));
+        let owners = super::domains::owners(members, bridge_of);
+        for (fid, domain) in &owners {
+            self.domains.entry(*domain).or_insert(*fid);
+        }
+        owners
+    }
+
     /// The store's number of a domain of the chip.
     pub fn store_fid(&self, chip: u16) -> Option<u16> {
         let s = self.fids.to_store.get(&u32::from(chip))?;

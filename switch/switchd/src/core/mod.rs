@@ -11,13 +11,15 @@
 //! completions' doorbells and the carrier's socket.
 
 pub mod attach;
+mod domains;
 pub mod ids;
+pub mod plant;
 mod program;
 pub mod shadow;
 pub(crate) mod storm;
 mod upkeep;
 
-pub use attach::Plant;
+pub use plant::Plant;
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;
@@ -25,11 +27,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crossbeam_channel::{Receiver, Sender};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
 use tandem_linux::eventfd::EventFd;
-use tandem_sal::{Sal, SalControl};
+use tandem_sal::Device;
 use tandem_store::model::{Event, FdbKey, FdbKind, Key, Object};
-use tandem_store::{Domain, Planned, Store};
+use tandem_store::{Domain, Planned, Settling, Store};
 
 use crate::clock;
 use crate::io::{Command, IoStats, News, Signals};
@@ -49,7 +51,7 @@ const JOBS_PER_TURN: usize = 4;
 /// The core sleeps at most so long.
 const SLEEP_NS: u64 = 200_000_000;
 /// Who may wait for a barrier at once.
-const WAITERS: usize = 64;
+pub(crate) const WAITERS: usize = 64;
 /// Warnings kept for `status`.
 const WARNINGS: usize = 32;
 
@@ -72,6 +74,8 @@ pub(crate) struct Waiter {
     io_passed: bool,
     /// The source has sent everything that happened before.
     source_passed: bool,
+    /// All that came before is to be done; more may come meanwhile.
+    settling: Option<Settling>,
     since_ns: u64,
     deadline_ns: u64,
     done: Box<dyn FnOnce(Result<u64, String>) + Send>,
@@ -94,9 +98,10 @@ enum Note {
 /// What the core is made of.
 pub struct Core {
     /// Ports, sockets: what an attach needs.
-    plant: Plant,
-    sal: Option<Sal>,
-    control: Option<SalControl>,
+    plant: Box<dyn Plant>,
+    control: Option<Box<dyn Device>>,
+    /// The turn's time.
+    now: u64,
     config: tandem_store::Config,
     /// Desired and installed state.
     pub(crate) store: Store,
@@ -123,6 +128,8 @@ pub struct Core {
     replaying: bool,
     /// What the chip has can't be made right in place: the next attach is a cold one.
     cold_next: bool,
+    /// Warm attaches in a row that the chip did not take.
+    resyncs_failed: u8,
     /// Writes that the store planned and that the chip did not need.
     pub(crate) spared: u64,
     /// The chip's names of things.
@@ -145,9 +152,7 @@ pub struct Core {
 /// What [`Core::new`] is given besides the plant.
 pub struct Parts {
     /// The attached device.
-    pub sal: Sal,
-    /// Its command pairs.
-    pub control: SalControl,
+    pub control: Box<dyn Device>,
     /// Names of what is in the chip already.
     pub ids: Ids,
     /// What the chip has learned already.
@@ -184,11 +189,11 @@ pub struct Parts {
 
 impl Core {
     /// A core that has not begun.
-    pub fn new(plant: Plant, parts: Parts) -> anyhow::Result<Core> {
+    pub fn new(plant: Box<dyn Plant>, parts: Parts) -> anyhow::Result<Core> {
         Ok(Core {
             plant,
-            sal: Some(parts.sal),
             control: Some(parts.control),
+            now: 0,
             store: Store::new(parts.config.clone()),
             config: parts.config,
             writer: parts
@@ -212,6 +217,7 @@ impl Core {
             confirmed_ns: 0,
             replaying: false,
             cold_next: false,
+            resyncs_failed: 0,
             spared: 0,
             ids: parts.ids,
             found_fdb: parts.found_fdb,
@@ -231,35 +237,57 @@ impl Core {
     pub fn run(&mut self) {
         while !self.stop.load(Relaxed) {
             let now = clock::now_ns();
-            let mut worked = self.messages(now);
-            worked |= self.news(now);
-            worked |= self.completions(now);
-            self.begin_attach(now);
-            worked |= self.program(now);
-            if worked && self.store.derived() {
-                let store = &self.store;
-                self.shadow
-                    .settle_learning(|i| store.traps_all(i), &mut self.writes);
-                self.write_back();
-            }
-            self.upkeep(now);
-            self.waiters(now);
-            let mut ran = 0;
-            while ran < JOBS_PER_TURN {
-                let Ok(job) = self.jobs.try_recv() else { break };
-                job(self);
-                ran += 1;
-            }
-            self.watch_device(now);
-            if !worked && ran == 0 {
+            if !self.turn(now) {
                 self.sleep(now);
             }
         }
-        if let Some(mut sal) = self.sal.take()
-            && let Err(e) = sal.detach()
-        {
-            tracing::warn!("detach: {e}");
+        self.plant.detach();
+    }
+
+    /// One turn at `now` (ns, monotonic, never less than before): messages and news in, completions taken, planned, posted,
+    /// written back. It waits for nobody. False: there was nothing to do.
+    pub fn turn(&mut self, now: u64) -> bool {
+        self.now = now;
+        let mut worked = self.messages(now);
+        worked |= self.news(now);
+        worked |= self.completions(now);
+        self.begin_attach(now);
+        worked |= self.program(now);
+        self.upkeep(now);
+        self.waiters(now);
+        let mut ran = 0;
+        while ran < JOBS_PER_TURN {
+            let Ok(job) = self.jobs.try_recv() else { break };
+            job(self);
+            ran += 1;
         }
+        self.watch_device(now);
+        worked || ran > 0
+    }
+
+    /// The desired state, to be looked at between turns.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What a person should know, newest last.
+    #[must_use]
+    pub fn warnings(&self) -> &VecDeque<String> {
+        &self.warnings
+    }
+
+    /// By which VRF's routes the kernel sends on what came in there.
+    pub(crate) fn slot_of(&self, place: crate::slow::Place) -> u8 {
+        let fid = match place.fid {
+            0 => 0,
+            // of one that is gone by now: nobody knows
+            chip => match self.ids.store_fid(chip) {
+                Some(fid) => fid,
+                None => return 0,
+            },
+        };
+        self.store.slot_at(place.port, place.vid, fid)
     }
 
     /// Why a route of a VRF of the chip is there, or not.
@@ -336,10 +364,11 @@ impl Core {
             }
             _ => return,
         };
-        let port = self.plant.ports.iter().find(|p| p.ifindex == i);
-        let Some((number, name, lives)) = port.map(|p| (p.port, p.name.clone(), p.lives())) else {
+        let port = self.plant.ports().iter().find(|p| p.ifindex == i);
+        let Some((number, name)) = port.map(|p| (p.port, p.name.clone())) else {
             return;
         };
+        let lives = self.plant.lives(number);
         self.store.port_away(number, gone && lives);
         let moved = format!(
             "{name}: its netdev is in another network namespace, and all its packets with it: bring it back, or restart switchd to make it again"
@@ -396,29 +425,13 @@ impl Core {
         };
         if idle && self.source.messages().is_empty() && self.news.is_empty() && self.jobs.is_empty()
         {
-            let mut fds = vec![PollFd::new(&*self.wake, PollFlags::IN)];
-            if let Some(c) = &self.control {
-                fds.extend(
-                    c.fds()
-                        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-                );
-            }
-            let bell = self.sal.as_ref().and_then(|s| s.state_bell().ok());
-            if let Some(sal) = &self.sal {
-                fds.push(PollFd::from_borrowed_fd(sal.socket(), PollFlags::IN));
-            }
-            if let Some(bell) = &bell {
-                fds.push(PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN));
-            }
+            let mut fds = vec![self.wake.as_fd()];
+            fds.extend(self.control.iter().flat_map(|c| c.fds()));
             let limit = Timespec {
                 tv_sec: 0,
                 tv_nsec: i64::try_from(until.saturating_sub(now)).unwrap_or(1_000_000),
             };
-            let _ = poll(&mut fds, Some(&limit));
-            drop(fds);
-            if let Some(bell) = bell {
-                bell.drain();
-            }
+            self.plant.sleep(&fds, &limit);
         }
         self.wake.drain();
         if let Some(c) = &mut self.control {
@@ -439,7 +452,7 @@ impl Core {
             done(Err("too many others wait already".into()));
             return;
         }
-        let now = clock::now_ns();
+        let now = self.now;
         let token = self.next_token;
         self.next_token += 1;
         let io_passed = self.control.is_none();
@@ -452,6 +465,7 @@ impl Core {
             token,
             io_passed,
             source_passed: false,
+            settling: None,
             since_ns: now,
             deadline_ns: now.saturating_add(timeout_ns),
             done,
@@ -472,7 +486,8 @@ impl Core {
     }
 
     /// Nothing under way, nothing to do.
-    pub(crate) fn settled(&self) -> bool {
+    #[must_use]
+    pub fn settled(&self) -> bool {
         self.phase == Phase::Steady
             && self.attach_due.is_none()
             && self.control.as_ref().is_some_and(|c| c.outstanding() == 0)
@@ -487,9 +502,18 @@ impl Core {
             return;
         }
         let settled = self.settled();
+        let able = self.phase == Phase::Steady
+            && self.attach_due.is_none()
+            && self.control.is_some()
+            && !self.upkeep.read_fdb;
         let mut left = Vec::new();
-        for w in std::mem::take(&mut self.waiters) {
-            if w.source_passed && settled {
+        for mut w in std::mem::take(&mut self.waiters) {
+            let store = &self.store;
+            let done = w.source_passed && able && {
+                let s = w.settling.get_or_insert_with(|| store.settling());
+                !store.idle() && store.has_settled(s)
+            };
+            if done || w.source_passed && settled {
                 (w.done)(Ok(now.saturating_sub(w.since_ns)));
             } else if now >= w.deadline_ns {
                 let why = self.unsettled(&w);
@@ -513,7 +537,7 @@ impl Core {
         }
         format!(
             "{} commands under way, {} to post",
-            self.control.as_ref().map_or(0, SalControl::outstanding),
+            self.control.as_ref().map_or(0, |c| c.outstanding()),
             self.unposted.len()
         )
     }
@@ -536,7 +560,7 @@ impl Core {
     pub(crate) fn control_counters(&self) -> tandem_sal::control::ControlCounters {
         self.control
             .as_ref()
-            .map(SalControl::counters)
+            .map(|c| c.counters())
             .unwrap_or_default()
     }
 
@@ -547,7 +571,7 @@ impl Core {
 
     /// Epoch of the attach; 0 = none.
     pub(crate) fn epoch(&self) -> u32 {
-        self.control.as_ref().map_or(0, SalControl::epoch)
+        self.control.as_ref().map_or(0, |c| c.epoch())
     }
 
     /// What the store was told of the chip.
@@ -556,12 +580,12 @@ impl Core {
     }
 
     /// What an attach needs, and what is known of the board.
-    pub(crate) fn plant(&self) -> &Plant {
-        &self.plant
+    pub(crate) fn plant(&self) -> &dyn Plant {
+        &*self.plant
     }
 
     /// The command pairs, while attached.
-    pub(crate) fn control(&mut self) -> Option<&mut SalControl> {
-        self.control.as_mut()
+    pub(crate) fn control(&mut self) -> Option<&mut (dyn Device + 'static)> {
+        self.control.as_deref_mut()
     }
 }

@@ -14,6 +14,9 @@ use crate::io::News;
 use crate::source::Write;
 use tandem_sal::Event as SalEvent;
 
+/// Warm attaches in a row that the chip did not take, before a cold one.
+const RESYNCS: u8 = 3;
+
 /// Tokens of the core's own commands: the store's have a slot number below 2³² in the low half and
 /// never reach this.
 pub(super) const OWN: u64 = 0xffff_ffff_0000_0000;
@@ -30,6 +33,16 @@ impl Core {
             self.planned.clear();
             self.store.plan(&mut self.planned, now);
             self.unposted.extend(self.planned.drain(..));
+        }
+        if self.store.take_resync_failed() {
+            self.resyncs_failed += 1;
+            // what a warm attach can't bring about, a cold one does
+            self.cold_next |= self.resyncs_failed >= RESYNCS;
+            self.lose("it does not take the replay of its tables");
+            return posted;
+        }
+        if self.resyncs_failed > 0 && self.store.idle() {
+            self.resyncs_failed = 0;
         }
         while let Some(p) = self.unposted.pop_front() {
             match self.post(&p, now) {

@@ -10,7 +10,7 @@ use tandem_store::model::{
 };
 
 use crate::source::Write;
-use crate::view::SharedView;
+use crate::view::{Pin, SharedView};
 
 /// A netdev.
 #[derive(Clone, Debug)]
@@ -62,8 +62,8 @@ pub struct Shadow {
     dead: HashSet<u32>,
     /// Bridge ports whose state lets them learn. It can be set by hand while the bridge is down, and then they do.
     listening: HashSet<u32>,
-    /// Front-panel ports in a bridge, and whether the kernel learns what comes in there.
-    pub learning: HashMap<u32, bool>,
+    /// An earlier version of switchd had these ports, and turned `learning` off at all of them.
+    pub relearn: bool,
     /// A front-panel port came (back): its programs are to be looked after.
     pub appeared: bool,
     generation: u32,
@@ -79,7 +79,7 @@ impl Default for Shadow {
             pinned: HashMap::new(),
             dead: HashSet::new(),
             listening: HashSet::new(),
-            learning: HashMap::new(),
+            relearn: false,
             appeared: false,
             generation: 0,
             syncing: KindSet(0),
@@ -103,10 +103,16 @@ impl Shadow {
                     v.set_bridge(l.ifindex, in_bridge);
                     v.port_of(l.ifindex).is_some()
                 };
-                match l.bridge_port.filter(|_| ours) {
-                    Some(b) => self.learning.insert(l.ifindex, b.kernel_learning),
-                    None => self.learning.remove(&l.ifindex),
-                };
+                // a locked port stays as it is: there the flag is what keeps strangers out
+                if let Some(b) = l.bridge_port.filter(|_| ours && self.relearn)
+                    && !b.learning
+                    && !b.locked
+                {
+                    writes.push(Write::Learning {
+                        ifindex: l.ifindex,
+                        on: true,
+                    });
+                }
                 match l.bridge_port {
                     Some(b) if matches!(b.state, BR_STATE_LEARNING | BR_STATE_FORWARDING) => {
                         self.listening.insert(l.ifindex);
@@ -140,7 +146,6 @@ impl Shadow {
                 self.links.remove(i);
                 self.dead.remove(i);
                 self.listening.remove(i);
-                self.learning.remove(i);
                 view.lock().set_bridge(*i, 0);
             }
             Event::Upsert(_, Object::Neigh(n)) => {
@@ -173,15 +178,23 @@ impl Shadow {
                             writes.push(aged(f.ifindex, &key));
                         }
                     }
-                    FdbKind::Dynamic => self.unpin(key, view),
+                    // the bridge has taken over what was the chip's, or learned what the chip has no room for
+                    FdbKind::Dynamic | FdbKind::Locked => {
+                        self.learned.remove(&key);
+                        self.unpin(key, view);
+                    }
                     FdbKind::ExternLearn
                     | FdbKind::Local
                     | FdbKind::Static
                     | FdbKind::Blackhole => {
                         self.learned.remove(&key);
                         self.pinned.insert(key, self.generation);
-                        let moves = f.kind == FdbKind::Static && !f.sticky;
-                        view.lock().pin(key, moves);
+                        let pin = match f.kind {
+                            FdbKind::Static if !f.sticky => Pin::Moves,
+                            FdbKind::ExternLearn if !f.sticky => Pin::Yields,
+                            _ => Pin::Fixed,
+                        };
+                        view.lock().pin(key, pin);
                     }
                 }
             }
@@ -202,7 +215,10 @@ impl Shadow {
                 self.generation = self.generation.wrapping_add(1);
                 self.syncing = *kinds;
             }
-            Event::EndSync(_) => self.sweep(view),
+            Event::EndSync(_) => {
+                self.relearn = false;
+                self.sweep(view);
+            }
             _ => {}
         }
     }
@@ -213,8 +229,6 @@ impl Shadow {
         let kinds = std::mem::replace(&mut self.syncing, KindSet(0));
         if kinds.contains(KindSet::LINK) {
             self.links.retain(|_, l| l.generation == now);
-            let links = &self.links;
-            self.learning.retain(|i, _| links.contains_key(i));
         }
         if kinds.contains(KindSet::NEIGH) {
             self.neighbours.retain(|_, n| n.generation == now);
@@ -254,26 +268,6 @@ impl Shadow {
         } else if self.dead.insert(ifindex) {
             let inside = self.learned.iter().filter(|(k, _)| k.bridge == ifindex);
             writes.extend(inside.map(|(key, l)| aged(l.0, key)));
-        }
-    }
-
-    /// Who forwards, learns: the kernel what comes in on ports of which it sees every frame
-    /// (`kernel_forwards`), the chip everywhere else, where the kernel's learning would move the chip's entries.
-    pub fn settle_learning(
-        &mut self,
-        kernel_forwards: impl Fn(u32) -> bool,
-        writes: &mut Vec<Write>,
-    ) {
-        for (&ifindex, on) in &mut self.learning {
-            let wanted = kernel_forwards(ifindex);
-            if *on != wanted {
-                // what comes of it is told by a message
-                *on = wanted;
-                writes.push(Write::Learning {
-                    ifindex,
-                    on: wanted,
-                });
-            }
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use tandem_abi::raw;
-use tandem_sal::{Request, SalControl, SalError};
+use tandem_sal::{Device, Request, SalError};
 use zerocopy::IntoBytes;
 
 use super::Core;
@@ -96,7 +96,7 @@ pub(crate) fn lay_over(
 }
 
 /// What the chip has from an earlier switchd.
-pub(crate) fn left(control: &mut SalControl) -> Result<Storms, SalError> {
+pub(crate) fn left(control: &mut dyn Device) -> Result<Storms, SalError> {
     let mut all = Storms::new();
     control.dump(|s: raw::tnd_storm, _| {
         if s.rate_packets > 0 {
@@ -106,7 +106,7 @@ pub(crate) fn left(control: &mut SalControl) -> Result<Storms, SalError> {
     Ok(all)
 }
 
-fn write(control: &mut SalControl, port: u16, kind: u8, rate: u64) -> Result<(), String> {
+fn write(control: &mut dyn Device, port: u16, kind: u8, rate: u64) -> Result<(), String> {
     let body = raw::tnd_storm {
         struct_size: size_of::<raw::tnd_storm>() as u16,
         port,
@@ -136,7 +136,7 @@ fn write(control: &mut SalControl, port: u16, kind: u8, rate: u64) -> Result<(),
 impl Core {
     /// Sets a port's limit, 0 = none; the answer says what was done.
     pub(crate) fn set_storm(&mut self, port: u16, kind: u8, rate: u64) -> Result<String, String> {
-        let Some(control) = self.control.as_mut() else {
+        let Some(control) = self.control.as_deref_mut() else {
             return Err("no ASIC attached: is asicd running?".into());
         };
         write(control, port, kind, rate)?;
@@ -155,7 +155,7 @@ impl Core {
 
     /// The chip may be a new one.
     pub(super) fn restore_storms(&mut self) {
-        let Some(control) = self.control.as_mut() else {
+        let Some(control) = self.control.as_deref_mut() else {
             return;
         };
         let mut wrong = Vec::new();

@@ -19,13 +19,13 @@ use std::net::IpAddr;
 use tandem_abi::object::records;
 use tandem_abi::raw;
 use tandem_sal::{Event, PostError, Request};
+use tandem_store::Settling;
 use tandem_store::model::{FdbKey, nud};
 use zerocopy::IntoBytes;
 
 use super::Core;
 use super::program::{OWN, device_event};
 use crate::clock::SECOND_NS;
-use crate::forward_mark::ForwardMark;
 use crate::source::Write;
 use crate::view::Meaning;
 
@@ -77,6 +77,8 @@ pub(super) struct Upkeep {
     activity_running: u8,
     /// The chip's FDB is to be read.
     pub read_fdb: bool,
+    /// What is to be done before it is read.
+    settling: Option<Settling>,
     pub news_lost_seen: u64,
     fdb: FdbRead,
     /// Learned in the kernel, not in the chip by the last dump: (bridge, mac).
@@ -121,7 +123,7 @@ impl Upkeep {
 impl Core {
     pub(super) fn upkeep(&mut self, now: u64) {
         self.resolve(now);
-        if self.shadow.appeared {
+        if self.shadow.appeared | self.plant.marks_doubtful() {
             self.look_after_marks();
         }
         if self.control.is_none() || self.phase != super::Phase::Steady {
@@ -146,8 +148,14 @@ impl Core {
                 }
             }
         }
-        // domains are known when the store has nothing to do any more
-        if self.upkeep.read_fdb && matches!(self.upkeep.fdb, FdbRead::Idle) && self.store.idle() {
+        if !self.upkeep.read_fdb || !matches!(self.upkeep.fdb, FdbRead::Idle) {
+            return;
+        }
+        // domains are known when the store has done what it had to do by now
+        let store = &self.store;
+        let settling = &mut self.upkeep.settling;
+        if store.has_settled(settling.get_or_insert_with(|| store.settling())) {
+            self.upkeep.settling = None;
             self.upkeep.read_fdb = false;
             if self.ask(FDB, raw::TND_OP_DUMP, raw::TND_CLS_FDB, 0, now) {
                 self.upkeep.fdb = FdbRead::Running(Vec::new());
@@ -160,11 +168,12 @@ impl Core {
     /// Front-panel ports of this namespace whose forward mark is not there.
     pub(crate) fn unmarked(&mut self) -> Vec<(u32, String)> {
         let mut missing = Vec::new();
-        for port in self.plant.ports.iter() {
-            let there = self.shadow.links.get(&port.ifindex);
+        let ports: Vec<u32> = self.plant.ports().iter().map(|p| p.ifindex).collect();
+        for ifindex in ports {
+            let there = self.shadow.links.get(&ifindex);
             let Some(link) = there else { continue };
-            if let Ok(false) = ForwardMark::attached(&mut self.plant.tc, port.ifindex) {
-                missing.push((port.ifindex, link.name.clone()));
+            if !self.plant.is_marked(ifindex) {
+                missing.push((ifindex, link.name.clone()));
             }
         }
         missing
@@ -174,9 +183,28 @@ impl Core {
     fn look_after_marks(&mut self) {
         self.shadow.appeared = false;
         for (ifindex, name) in self.unmarked() {
-            match self.plant.mark.attach(&mut self.plant.tc, ifindex) {
+            match self.plant.mark(ifindex) {
                 Ok(()) => tracing::warn!("{name}: the forward mark was gone: attached again"),
                 Err(e) => self.warn(format!("{name}: forward mark: {e}")),
+            }
+        }
+        for ifindex in self
+            .plant
+            .ports()
+            .iter()
+            .map(|p| p.ifindex)
+            .collect::<Vec<_>>()
+        {
+            let Some(name) = self.shadow.links.get(&ifindex).map(|l| l.name.clone()) else {
+                continue;
+            };
+            let text = format!(
+                "{name}: another program stands before tandem_mark or tandem_once: what it accepts may leave twice"
+            );
+            if self.plant.is_mark_hidden(ifindex) {
+                self.warn(text);
+            } else {
+                self.warnings.retain(|w| *w != text);
             }
         }
     }
@@ -335,11 +363,18 @@ impl Core {
                 "packets of the kernel's are longer than the chip takes, or faster: {lately} lost within 2 s, {seen} in all"
             )
         });
+        let undeletable = Some(self.store.undeletable()).filter(|n| *n > 0 && self.store.idle());
+        let undeletable = undeletable.map(|n| {
+            format!(
+                "{n} objects that nobody wants any more stay in the chip: something there still refers to them"
+            )
+        });
         let what = [
-            "link protocols, ARP and ND",
+            "link protocols",
             "routing protocols and own addresses",
             "packets to unresolved neighbours",
             "packets of what is not in hardware",
+            "ARP, neighbour discovery and multicast memberships",
         ];
         what.iter()
             .zip(&self.upkeep.policed)
@@ -350,6 +385,7 @@ impl Core {
                 )
             })
             .chain(refused)
+            .chain(undeletable)
             .collect()
     }
 

@@ -402,7 +402,7 @@ pub(super) async fn tables(
 /// Why packets of each port go to the CPU; empty: they do not.
 async fn port_reasons(api: &Api) -> Result<HashMap<u16, String>, ApiError> {
     api.ask(|core| {
-        let ports = core.plant().ports.iter();
+        let ports = core.plant().ports().iter();
         ports
             .map(|p| (p.port, core.store.port_reason(p.ifindex)))
             .collect()

@@ -81,6 +81,7 @@ fn bare(rest: Rest, dst: IpNet) -> Route {
         src: None,
         prefsrc: None,
         mtu: 0,
+        other: 0,
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
                 ip6: b.nf_call.ip6,
                 arp: b.nf_call.arp,
             },
+            no_link_local_learning: b.no_link_local_learning,
             unsupported: if b.mst {
                 Some("a spanning tree per VLAN (mst_enabled)")
             } else if !matches!(b.vlan_protocol, 0 | ETH_P_8021Q) {
@@ -119,7 +120,9 @@ fn bond(index: u32, b: &nl::BondInfo) -> model::BondInfo {
         hash,
         unsupported: mode
             .or(policy)
-            .or(b.all_active.then_some("all_slaves_active")),
+            .or(b.all_active.then_some("all_slaves_active"))
+            // the kernel looks when a member last carried a frame, and sees none of the chip's
+            .or(b.arp_monitor.then_some("arp_interval")),
     }
 }
 
@@ -164,7 +167,7 @@ pub(super) fn router_port(bridge: u32, r: &nl::RouterPort) -> model::RouterPort 
 pub(super) fn bridge_port(p: &nl::BridgePort) -> model::BridgePort {
     model::BridgePort {
         state: p.state,
-        kernel_learning: p.learning,
+        learning: p.learning,
         unicast_flood: p.unicast_flood,
         mcast_flood: p.mcast_flood,
         bcast_flood: p.bcast_flood,
@@ -204,6 +207,8 @@ pub(super) fn fdb(f: &nl::FdbEntry) -> Option<model::FdbEntry> {
         // also where a person has made what we learned static: the kernel leaves `extern_learn` on it
         // (net/bridge/br_fdb.c `fdb_add_entry`), which we never write together with `static`
         model::FdbKind::Static
+    } else if f.ext_flags & consts::NTF_EXT_LOCKED != 0 {
+        model::FdbKind::Locked
     } else if f.flags & consts::NTF_EXT_LEARNED != 0 {
         model::FdbKind::ExternLearn
     } else {
@@ -287,7 +292,11 @@ pub(super) fn route_key(r: &nl::Route, position: u16) -> model::RouteKey {
 }
 
 pub(super) fn route(r: &nl::Route, position: u16) -> model::Route {
-    let (kind, known) = route_type(r.kind);
+    let (kind, known) = route_type(match r.kind {
+        // the next-hop object is, and the kernel tells it of its routes: only what the object is now counts
+        consts::RTN_BLACKHOLE if r.nh_id != 0 => consts::RTN_UNICAST,
+        kind => kind,
+    });
     let hops = r.nexthops.as_slice();
     let unsupported = if hops.iter().any(|h| h.encap) {
         Some(model::Unsupported::Encap)
@@ -379,4 +388,23 @@ pub(super) fn base_chain(c: &nl::BaseChain) -> Option<model::BaseChain> {
         hook: c.hook?,
         devices: c.devices.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bonds_that_watch_their_links_by_arp_are_the_kernels() {
+        let plain = nl::BondInfo {
+            mode: 1,
+            ..nl::BondInfo::default()
+        };
+        let by_arp = nl::BondInfo {
+            arp_monitor: true,
+            ..plain
+        };
+        assert_eq!(bond(1, &plain).unsupported, None);
+        assert_eq!(bond(1, &by_arp).unsupported, Some("arp_interval"));
+    }
 }

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink as nl;
-use tandem_linux::netlink::{Dump, Family, Monitor, Requests, RouteFilter, Step};
+use tandem_linux::netlink::{Dump, Family, Protocol, RouteFilter, Step};
 use tandem_store::model::{Event, KindSet, Object};
 
 use super::super::{Heard, Message, SourceError, Status};
 use super::convert::Ports;
 use super::doubts::Doubts;
+use super::kernel::{Ears, Questions};
 use super::pipe::{Counting, Pipe, datagrams};
 use super::view::View;
 use super::{Config, sysctl};
@@ -52,6 +53,9 @@ const EVERY_ROUTE: RouteFilter = RouteFilter {
     protocol: None,
 };
 
+/// Barriers that wait at once at most: as many as the core has people waiting.
+const BARRIERS: usize = crate::core::WAITERS;
+
 /// Objects of a dump that are taken together: what is remembered of them is looked up together (`View::touch`).
 const SOME: usize = 16;
 
@@ -83,7 +87,7 @@ enum Stopped {
 #[derive(Debug)]
 pub(super) struct Listener {
     config: Config,
-    requests: Requests,
+    requests: Box<dyn Questions>,
     view: View,
     pipe: Pipe,
     commands: Receiver<Command>,
@@ -103,25 +107,23 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Opens the sockets.
-    pub fn open(
+    /// Listens to `ears`, and asks `requests`.
+    pub fn new(
         config: Config,
+        (ears, requests): (Box<dyn Ears>, Box<dyn Questions>),
         channel: Sender<Message>,
         commands: Receiver<Command>,
         wake: Arc<EventFd>,
         stop: Arc<AtomicBool>,
         shared: Arc<Mutex<Status>>,
-    ) -> Result<Self, SourceError> {
-        // the monitor first: what changes from here on is seen
+    ) -> Self {
         let heard = Arc::clone(&config.heard);
         let _ = heard.wake.set(Arc::clone(&wake));
-        let monitor = Monitor::open(config.receive_buffer).map_err(|e| super::error(&e))?;
-        let requests = Requests::open().map_err(|e| super::error(&e))?;
-        let now = Instant::now();
-        Ok(Self {
+        let now = requests.now();
+        Self {
             view: View::new(config.ports.clone()),
             pipe: Pipe::new(
-                monitor,
+                ears,
                 config.backlog,
                 channel,
                 config.bell.clone(),
@@ -140,22 +142,31 @@ impl Listener {
             sysctl_read: now,
             heard,
             begin: now,
-        })
+        }
     }
 
     /// Runs until the owner drops the source or the channel.
     pub fn run(mut self) {
         while !self.pipe.finished() {
-            self.turn();
+            if let Some(idle) = self.turn() {
+                self.pipe.wait(idle);
+            }
         }
     }
 
-    /// One turn: read, apply, dump what is due, answer, sleep.
-    fn turn(&mut self) {
+    /// One turn: read, apply, dump what is due, answer. Gives how long there is nothing to do unless something comes; none:
+    /// there is more now.
+    pub fn turn(&mut self) -> Option<Duration> {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Resync => self.resync = Some(Instant::now()),
-                Command::Barrier(token) => self.barriers.push(token),
+                Command::Resync => self.resync = Some(self.now()),
+                Command::Barrier(token) => {
+                    // whoever asked the oldest has given up by now: no more than these may wait at once
+                    if self.barriers.len() == BARRIERS {
+                        self.barriers.remove(0);
+                    }
+                    self.barriers.push(token);
+                }
             }
         }
         self.view.tick(self.millis());
@@ -170,17 +181,18 @@ impl Listener {
             self.pipe.pump();
         }
         self.note_overrun();
-        if self
-            .resync
-            .is_some_and(|due| asked || due <= Instant::now())
-        {
+        // a barrier does not hurry it: a dump that fails again and again is not asked for at full speed because somebody waits
+        if self.resync.is_some_and(|due| due <= self.now()) {
             self.full_dump();
         }
         self.apply_backlog();
+        if self.view.is_lost() && self.resync.is_none() {
+            self.resync = Some(self.now() + self.config.verify_after);
+        }
         if !self.pipe.has_backlog() {
             self.view.caught_up();
         }
-        let read = asked || self.sysctl_due <= Instant::now();
+        let read = asked || self.sysctl_due <= self.now();
         let due = self.view.querier_due().is_some_and(|d| d <= self.millis());
         let look = read || due || heard.is_some();
         if look {
@@ -194,7 +206,7 @@ impl Listener {
             // soon, but not for every message of a flood
             self.sysctl_due = self.sysctl_due.min(self.sysctl_read + SYSCTL_REST);
         }
-        if read || self.sysctl_due <= Instant::now() {
+        if read || self.sysctl_due <= self.now() {
             self.read_sysctls();
         }
         if look {
@@ -208,14 +220,28 @@ impl Listener {
             }
         }
         self.publish();
-        if !self.pipe.has_backlog() && self.barriers.is_empty() {
-            self.pipe.wait(self.idle_time());
-        }
+        let idle = !self.pipe.has_backlog() && (self.barriers.is_empty() || self.resync.is_some());
+        idle.then(|| self.idle_time())
+    }
+
+    /// A dump or a check is due, at once or later.
+    pub fn owes(&self) -> bool {
+        self.resync.is_some() || self.check.is_some() || self.pipe.has_backlog()
+    }
+
+    /// Barriers that wait.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.barriers.len()
+    }
+
+    fn now(&self) -> Instant {
+        self.requests.now()
     }
 
     /// Time as the view has it.
     fn millis(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.now().duration_since(self.begin).as_millis()).unwrap_or(u64::MAX)
     }
 
     fn idle_time(&self) -> Duration {
@@ -229,7 +255,7 @@ impl Listener {
         {
             next = next.min(due);
         }
-        next.saturating_duration_since(Instant::now())
+        next.saturating_duration_since(self.now())
     }
 
     fn publish(&mut self) {
@@ -250,7 +276,7 @@ impl Listener {
         self.pipe.status.overruns += 1;
         let wait = Duration::from_millis(10 << self.failures.min(8));
         self.failures = self.failures.saturating_add(1);
-        self.resync = Some(Instant::now() + wait);
+        self.resync = Some(self.now() + wait);
     }
 
     /// Applies what was read. When the channel is full, the sink waits and reads on.
@@ -266,6 +292,10 @@ impl Listener {
             let (view, pipe) = (&mut self.view, &mut self.pipe);
             datagrams(&chunk, |protocol, datagram| {
                 nl::decode(protocol, datagram, |event| match event {
+                    // few objects come by that socket: they are read again, not all routes
+                    nl::Event::Overrun if protocol == Protocol::Netfilter => {
+                        view.doubt_base_chains();
+                    }
                     nl::Event::Overrun => pipe.overrun = true,
                     event => view.event(event, &mut |e| pipe.push(e)),
                 });
@@ -296,6 +326,7 @@ impl Listener {
             _ => Stopped::Refused(e),
         };
         self.requests.begin(what).map_err(ended)?;
+        self.view.begin_dump();
         let mut some = Vec::with_capacity(SOME);
         loop {
             let (view, pipe) = (&mut self.view, &mut self.pipe);
@@ -303,7 +334,7 @@ impl Listener {
                 view.touch(some);
                 some.drain(..).for_each(|object| each(view, pipe, object));
             };
-            let step = self.requests.step(|object| {
+            let step = self.requests.step(&mut |object| {
                 some.push(object);
                 if some.len() == SOME {
                     take(&mut some);
@@ -359,7 +390,7 @@ impl Listener {
                 Err(Stopped::Restless) => whole = false,
                 other => return other,
             }
-            std::thread::sleep(Duration::from_millis(u64::from(attempt)));
+            self.pipe.pause(Duration::from_millis(u64::from(attempt)));
         }
         if counting.is_some() && whole {
             return Ok(true);
@@ -388,7 +419,7 @@ impl Listener {
             Err(stopped) => {
                 let wait = Duration::from_millis(50 << self.failures.min(6));
                 self.failures = self.failures.saturating_add(1);
-                self.resync = Some(Instant::now() + wait);
+                self.resync = Some(self.now() + wait);
                 let why = match stopped {
                     Stopped::Refused(e) => e.to_string(),
                     _ => "the kernel's tables change faster than they can be read".to_owned(),
@@ -438,7 +469,7 @@ impl Listener {
             self.check = None;
             return;
         }
-        let time = Instant::now();
+        let time = self.now();
         let (due, latest) = self.check.unwrap_or((
             time + self.config.verify_after,
             time + self.config.verify_after * 5,
@@ -525,7 +556,7 @@ impl Listener {
             match self.read_buckets_of(group) {
                 Ok(()) => {}
                 Err(Stopped::Lost) => self.pipe.overrun = true,
-                Err(Stopped::Restless) => self.resync = Some(Instant::now()),
+                Err(Stopped::Restless) => self.resync = Some(self.now()),
                 // it is gone, and its message comes
                 Err(Stopped::Refused(e)) => tracing::debug!("netlink source: {e}"),
             }
@@ -623,7 +654,7 @@ impl Listener {
     }
 
     fn read_sysctls(&mut self) {
-        self.sysctl_read = Instant::now();
+        self.sysctl_read = self.now();
         self.sysctl_due = self.sysctl_read + self.config.sysctl_every;
         let pipe = &mut self.pipe;
         let mut sink = |e: Event| pipe.push(e);
@@ -631,16 +662,21 @@ impl Listener {
             tracing::debug!("netlink source: {e}");
             false
         });
-        self.view.settings(sysctl::settings(ipsec), &mut sink);
-        let redirects = sysctl::redirects(self.view.interfaces());
+        let read = |path: &str| self.requests.file(path);
+        self.view
+            .settings(sysctl::settings(ipsec, &read), &mut sink);
+        let redirects = sysctl::redirects(self.view.interfaces(), &read);
         self.view.redirects(redirects, &mut sink);
-        let without6 = sysctl::without_ipv6(self.view.interfaces());
+        let without6 = sysctl::without_ipv6(self.view.interfaces(), &read);
         self.view.without_ipv6(without6, &mut sink);
     }
 }
 
 /// A full dump by itself.
-pub(super) fn snapshot(requests: &mut Requests, ports: &Ports) -> Result<Vec<Object>, SourceError> {
+pub(super) fn snapshot(
+    requests: &mut dyn Questions,
+    ports: &Ports,
+) -> Result<Vec<Object>, SourceError> {
     let mut view = View::settled(ports.clone());
     let mut out = Vec::new();
     let mut sink = |event: Event| {
@@ -664,20 +700,41 @@ pub(super) fn snapshot(requests: &mut Requests, ports: &Ports) -> Result<Vec<Obj
         }
     }
     let ipsec = requests.ipsec_policies().unwrap_or(false);
-    view.settings(sysctl::settings(ipsec), &mut sink);
-    let redirects = sysctl::redirects(view.interfaces());
+    let read = |path: &str| requests.file(path);
+    view.settings(sysctl::settings(ipsec, &read), &mut sink);
+    let redirects = sysctl::redirects(view.interfaces(), &read);
     view.redirects(redirects, &mut sink);
-    let without6 = sysctl::without_ipv6(view.interfaces());
+    let without6 = sysctl::without_ipv6(view.interfaces(), &read);
     view.without_ipv6(without6, &mut sink);
     Ok(out)
 }
 
+/// A dump, repeated until the kernel does not call it interrupted.
+fn whole(requests: &mut dyn Questions, what: Dump) -> nl::Result<Vec<nl::Object>> {
+    for _ in 0..ATTEMPTS {
+        let mut all = Vec::new();
+        requests.begin(what)?;
+        loop {
+            match requests.step(&mut |o| all.push(o))? {
+                Step::More => {}
+                Step::Done { interrupted: false } => return Ok(all),
+                Step::Done { interrupted: true } => break,
+            }
+        }
+    }
+    Err(nl::Error {
+        request: "dump for the audit",
+        errno: libc::EINTR,
+        extack: format!("interrupted {ATTEMPTS} times, try again"),
+    })
+}
+
 /// A dump, and of IPv6 routes one that another agrees with (see `dump_steady`).
-fn steady_objects(requests: &mut Requests, what: Dump) -> nl::Result<Vec<nl::Object>> {
-    let mut objects = requests.objects(what)?;
+fn steady_objects(requests: &mut dyn Questions, what: Dump) -> nl::Result<Vec<nl::Object>> {
+    let mut objects = whole(requests, what)?;
     if matches!(what, Dump::Routes(Family::V6, _)) {
         for _ in 0..ATTEMPTS {
-            let again = requests.objects(what)?;
+            let again = whole(requests, what)?;
             let agrees = again == objects;
             objects = again;
             if agrees {

@@ -27,10 +27,13 @@ mod convert;
 mod doubts;
 mod filter;
 mod fuzz;
+pub mod kernel;
 mod listener;
+mod lists;
 mod pipe;
 mod querier;
 mod shadow;
+pub mod stepped;
 mod sysctl;
 mod view;
 
@@ -45,10 +48,11 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netlink::Requests;
+use tandem_linux::netlink::{Monitor, Requests};
 use tandem_store::model::{Object, SourceId};
 
 pub use fuzz::fuzz_view;
+pub use stepped::{Origin, Stepped, Steps};
 
 use super::{Heard, Message, Source, SourceError, Status, Write, WriteBack};
 
@@ -113,14 +117,18 @@ impl NetlinkSource {
         let status = Arc::new(Mutex::new(Status::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let ports = config.ports.clone();
-        let worker = listener::Listener::open(
+        // the monitor first: what changes from here on is seen
+        let ears = Monitor::open(config.receive_buffer).map_err(|e| error(&e))?;
+        let questions = Requests::open().map_err(|e| error(&e))?;
+        let worker = listener::Listener::new(
             config,
+            (Box::new(ears), Box::new(questions)),
             to_core,
             from_core,
             Arc::clone(&wake),
             Arc::clone(&stop),
             Arc::clone(&status),
-        )?;
+        );
         let thread = std::thread::Builder::new()
             .name("listener".into())
             .spawn(move || worker.run())

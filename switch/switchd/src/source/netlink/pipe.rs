@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Sender, TrySendError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::consts::{
     RTM_DELMDB, RTM_DELNEIGH, RTM_DELROUTE, RTM_NEWMDB, RTM_NEWROUTE,
 };
 use tandem_linux::netlink::wire::HEADER_LEN;
-use tandem_linux::netlink::{Family, Monitor, Protocol};
+use tandem_linux::netlink::{Family, Protocol};
 use tandem_store::model::Event;
 
 use super::super::{BATCH, Message, Status};
+use super::kernel::Ears;
 
 /// Bytes of datagrams that are kept and processed together.
 const CHUNK: usize = 64 * 1024;
@@ -88,7 +88,7 @@ pub(super) fn datagrams(mut chunk: &[u8], mut each: impl FnMut(Protocol, &[u8]))
 /// Both ends.
 #[derive(Debug)]
 pub(super) struct Pipe {
-    monitor: Monitor,
+    monitor: Box<dyn Ears>,
     backlog: Backlog,
     channel: Sender<Message>,
     /// Rung after each message.
@@ -135,7 +135,7 @@ fn unsettles(protocol: Protocol, datagram: &[u8]) -> Option<Counting> {
 
 impl Pipe {
     pub fn new(
-        monitor: Monitor,
+        monitor: Box<dyn Ears>,
         limit: usize,
         channel: Sender<Message>,
         bell: Option<Arc<EventFd>>,
@@ -167,7 +167,7 @@ impl Pipe {
         for _ in 0..PUMP {
             let (backlog, changes) = (&mut self.backlog, &mut self.changes);
             let mut lost = false;
-            let got = self.monitor.recv(|protocol, d| {
+            let got = self.monitor.recv(&mut |protocol, d| {
                 if let Some(n) = unsettles(protocol, d)
                     && let Some(n) = changes.get_mut(n as usize)
                 {
@@ -261,7 +261,7 @@ impl Pipe {
                     message = m;
                     self.dead |= self.stop.load(Ordering::Relaxed);
                     if !self.pump() {
-                        std::thread::sleep(BEHIND);
+                        self.pause(BEHIND);
                     }
                 }
             }
@@ -281,14 +281,13 @@ impl Pipe {
 
     /// Sleeps until a notification or a command comes, at most `timeout`.
     pub fn wait(&self, timeout: Duration) {
-        let mut fds: Vec<PollFd<'_>> = self
-            .monitor
-            .fds()
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        fds.push(PollFd::new(&*self.wake, PollFlags::IN));
-        let _ = poll(&mut fds, Timespec::try_from(timeout).ok().as_ref());
+        self.monitor.wait(&self.wake, timeout);
         self.wake.drain();
+    }
+
+    /// Gives others time.
+    pub fn pause(&self, time: Duration) {
+        self.monitor.pause(time);
     }
 }
 

@@ -14,11 +14,12 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use tandem_linux::netlink::consts::{
-    RT_SCOPE_HOST, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN, RTNH_F_ONLINK,
+    RT_SCOPE_HOST, RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN, RTNH_F_ONLINK,
 };
 use tandem_linux::netlink::{NewMode, Nexthops, Route, RouteNexthop};
 
 use super::aliases::{Alias, Aliases, Key, Key4, Key6, MARK, Shown, key4, key6};
+use super::lists::{self, At};
 
 /// `RTPROT_RA`: learned from router advertisements, never merged into multipath routes.
 const RTPROT_RA: u8 = 9;
@@ -30,10 +31,11 @@ pub(super) struct Content {
     scope: u8,
     protocol: u8,
     nh_id: u32,
-    nexthops: Nexthops,
-    src: Option<IpNet>,
+    pub(super) nexthops: Nexthops,
+    pub(super) src: Option<IpNet>,
     pub(super) prefsrc: Option<IpAddr>,
     mtu: u32,
+    other: u32,
 }
 
 impl Content {
@@ -43,7 +45,11 @@ impl Content {
             ..*h
         };
         Self {
-            kind: r.kind,
+            kind: match r.kind {
+                // the object's, and it may change by itself
+                RTN_BLACKHOLE if r.nh_id != 0 => RTN_UNICAST,
+                kind => kind,
+            },
             scope: r.scope,
             protocol: r.protocol,
             nh_id: r.nh_id,
@@ -53,14 +59,17 @@ impl Content {
                 Nexthops::One(h) => Nexthops::One(stable(h)),
                 Nexthops::Many(hops) => {
                     let mut hops: Vec<_> = hops.iter().map(stable).collect();
-                    // IPv6 tells the legs of one route in changing order
-                    hops.sort_unstable_by_key(|h| (h.ifindex, h.gateway, h.weight));
+                    // IPv6 tells the legs of one route in changing order; to IPv4 another order is another route
+                    if matches!(r.dst, IpNet::V6(_)) {
+                        hops.sort_unstable_by_key(|h| (h.ifindex, h.gateway, h.weight));
+                    }
                     Nexthops::Many(hops.into())
                 }
             },
             src: r.src,
             prefsrc: r.prefsrc,
             mtu: r.mtu,
+            other: r.other,
         }
     }
 
@@ -81,13 +90,31 @@ impl Content {
         self.scope != RT_SCOPE_HOST
     }
 
-    /// Joins into an IPv6 multipath route (`rt6_qualify_for_ecmp`).
-    fn joins(&self) -> bool {
+    /// Joins into an IPv6 multipath route (`rt6_qualify_for_ecmp`). Of a route with `proto ra` no message says whether the
+    /// kernel learned it, which never joins, or somebody else did, until it has joined.
+    pub(super) fn joins(&self) -> bool {
+        let ra = self.protocol == RTPROT_RA && matches!(self.nexthops, Nexthops::One(_));
+        self.may_join() && !ra
+    }
+
+    pub(super) fn may_join(&self) -> bool {
         self.nh_id == 0
             && self.kind == RTN_UNICAST
-            && self.protocol != RTPROT_RA
             && !self.hops().is_empty()
             && self.hops().iter().all(|h| h.gateway.is_some())
+    }
+
+    /// The same route by the object that it goes by: of what type it is, the kernel does not say while the object is a
+    /// blackhole (net/ipv4/fib_semantics.c `fib_dump_info`).
+    pub(super) fn same_but_kind(&self, other: &Content) -> bool {
+        let kind = other.kind;
+        self.nh_id != 0
+            && *self
+                == Content {
+                    kind: self.kind,
+                    ..other.clone()
+                }
+            && (kind == RTN_UNICAST || self.kind == RTN_UNICAST)
     }
 }
 
@@ -102,7 +129,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    fn get(&self, id: u32) -> Option<&Content> {
+    pub(super) fn get(&self, id: u32) -> Option<&Content> {
         self.slots
             .get(id as usize)?
             .as_ref()
@@ -114,7 +141,7 @@ impl Contents {
     }
 
     /// The content's id, without a reference of its own yet.
-    fn intern(&mut self, content: Content) -> u32 {
+    pub(super) fn intern(&mut self, content: Content) -> u32 {
         if self.get(self.last) == Some(&content) {
             return self.last;
         }
@@ -212,6 +239,13 @@ pub(super) struct Shadow {
     /// IPv6 routes that a dump has found beside others of their key before their own message was applied. Which of them
     /// came first the messages tell: such a route goes to the end when its message comes.
     early: HashSet<(Key6, Content)>,
+    /// Contents that the running dump has held of `last`'s and of `last6`'s key.
+    run: [Vec<u32>; 2],
+    /// Keys with two routes that nothing tells apart. Only a dump knows which of them a message took.
+    twins4: HashSet<Key4>,
+    twins6: HashSet<Key6>,
+    /// What became of such routes of IPv6 only a dump of everything says.
+    lost: bool,
 }
 
 impl Shadow {
@@ -220,8 +254,8 @@ impl Shadow {
         self.v4.len() + self.v6.len()
     }
 
-    /// Takes one message. `false`: a deletion that hits nothing though the key is there, which
-    /// means that the view is wrong.
+    /// Takes one message. `false`: it names a route that is not there, or one of two that nothing tells apart, which
+    /// means that the view is or may be wrong.
     pub(super) fn apply(
         &mut self,
         r: &Route,
@@ -229,38 +263,104 @@ impl Shadow {
         legs: &LegFlags<'_>,
         emit: &mut Emit<'_>,
     ) -> bool {
-        let c = &mut self.contents;
+        let dumped = matches!(op, Op::Dumped { .. });
         match &r.dst {
             IpNet::V4(net) => {
                 let key = key4(r, net);
-                let after = match (&self.last, op) {
-                    (Some((k, position)), Op::Dumped { .. }) if *k == key => Some(*position),
+                if op == Op::Del && self.twins4.contains(&key) {
+                    return false;
+                }
+                let after = match &self.last {
+                    Some((k, position)) if dumped && *k == key => Some(*position),
                     _ => None,
                 };
-                let (ok, position) =
-                    apply(&mut self.v4, c, key, r, op, false, false, after, legs, emit);
-                if let Op::Dumped { .. } = op {
-                    self.last = position.map(|p| (key, p));
+                let [run, _] = &mut self.run;
+                let at = At {
+                    v6: false,
+                    late: false,
+                    after,
+                };
+                let done = apply(
+                    &mut self.v4,
+                    &mut self.contents,
+                    key,
+                    r,
+                    op,
+                    at,
+                    run,
+                    legs,
+                    emit,
+                );
+                if done.twin {
+                    self.twins4.insert(key);
                 }
-                ok
+                if dumped {
+                    remember(run, after, &done);
+                    self.last = done.place.map(|(position, _)| (key, position));
+                }
+                done.fits
             }
             IpNet::V6(net) => {
                 let key = key6(r, net);
+                if matches!(op, Op::Del | Op::New(NewMode::Replace(_)))
+                    && self.twins6.contains(&key)
+                {
+                    self.lost = true;
+                    if op == Op::Del {
+                        return true;
+                    }
+                }
                 let late = self.is_late(&key, r, op);
                 let all = op == Op::Dumped { again: true };
                 let after = match &self.last6 {
                     Some((k, position)) if all && *k == key => Some(*position),
                     _ => None,
                 };
-                let c = &mut self.contents;
-                let (ok, position) =
-                    apply(&mut self.v6, c, key, r, op, true, late, after, legs, emit);
-                if all {
-                    self.last6 = position.map(|p| (key, p));
+                let [_, run] = &mut self.run;
+                let at = At {
+                    v6: true,
+                    late,
+                    after,
+                };
+                let done = apply(
+                    &mut self.v6,
+                    &mut self.contents,
+                    key,
+                    r,
+                    op,
+                    at,
+                    run,
+                    legs,
+                    emit,
+                );
+                if done.twin {
+                    self.twins6.insert(key);
                 }
-                ok
+                if all {
+                    remember(run, after, &done);
+                    self.last6 = done.place.map(|(position, _)| (key, position));
+                }
+                done.fits
             }
         }
+    }
+
+    /// A dump begins, perhaps once more.
+    pub(super) fn begin_dump(&mut self) {
+        (self.last, self.last6) = (None, None);
+        self.run.iter_mut().for_each(Vec::clear);
+    }
+
+    /// A dump of everything begins: it finds routes that nothing tells apart anew.
+    pub(super) fn forget_twins(&mut self) {
+        self.twins4.clear();
+        self.twins6.clear();
+        self.lost = false;
+    }
+
+    /// Only a dump of everything can say what is there.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Whether this is the message of an IPv6 route that a dump has found already.
@@ -285,7 +385,7 @@ impl Shadow {
         }
         !self.early.is_empty()
             && self.early.remove(&(*key, Content::of(r)))
-            && matches!(op, Op::New(mode) if mode != NewMode::Replace)
+            && !matches!(op, Op::Del | Op::New(NewMode::Replace(_) | NewMode::Told))
     }
 
     /// Brings near what [`Shadow::apply`] will look at. Lookups of several routes one after the other wait for memory
@@ -423,7 +523,36 @@ fn rebuild(mut r: Route, c: &Content, legs: &LegFlags<'_>) -> Route {
     r
 }
 
-/// Takes one message; whether it made sense, and the position of its alias.
+/// What a message came to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
+    /// It named what is there.
+    fits: bool,
+    /// There are two routes of its key that nothing tells apart.
+    twin: bool,
+    /// Position and content of its alias.
+    place: Option<(u16, u32)>,
+}
+
+impl Done {
+    fn fits(place: Option<(u16, u32)>) -> Self {
+        Done {
+            fits: true,
+            twin: false,
+            place,
+        }
+    }
+}
+
+/// Notes what a dump has held of a key.
+fn remember(run: &mut Vec<u32>, after: Option<u16>, done: &Done) {
+    if after.is_none() {
+        run.clear();
+    }
+    run.extend(done.place.map(|(_, content)| content));
+}
+
+/// Takes one message.
 #[allow(clippy::too_many_arguments)] // one call site for each family
 fn apply<K: Key>(
     map: &mut Aliases<K>,
@@ -431,20 +560,20 @@ fn apply<K: Key>(
     key: K,
     r: &Route,
     op: Op,
-    v6: bool,
-    late: bool,
-    after: Option<u16>,
+    at: At,
+    run: &[u32],
     legs: &LegFlags<'_>,
     emit: &mut Emit<'_>,
-) -> (bool, Option<u16>) {
+) -> Done {
     let content = Content::of(r);
     let state = digest(r) | MARK;
     let again = op == Op::Dumped { again: true };
+    let told = op == Op::New(NewMode::Told);
     // the usual cases first: one route to a key
     match map.shown(&key) {
         Shown::None => {
             if op == Op::Del {
-                return (true, None);
+                return Done::fits(None);
             }
             let id = contents.intern(content);
             contents.keep(id);
@@ -455,9 +584,12 @@ fn apply<K: Key>(
             };
             map.set(key, &[alias]);
             emit(Change::Upsert(r, 0));
-            return (true, Some(0));
+            return Done {
+                fits: !told,
+                ..Done::fits(Some((0, id)))
+            };
         }
-        Shown::One(a) if after.is_none() => {
+        Shown::One(a) if at.after.is_none() => {
             let same = contents.get(a.content) == Some(&content);
             match op {
                 Op::Del if same => {
@@ -465,22 +597,22 @@ fn apply<K: Key>(
                     map.set(key, &[]);
                     contents.release(gone.content);
                     emit(Change::Remove(r, gone.position));
-                    return (true, None);
+                    return Done::fits(None);
                 }
                 Op::New(_) | Op::Dumped { .. } if same => {
                     if again && a.state & MARK == 0 || a.state | MARK != state {
                         emit(Change::Upsert(r, a.position));
                     }
                     a.state = state;
-                    return (true, Some(a.position));
+                    return Done::fits(Some((a.position, a.content)));
                 }
-                Op::New(NewMode::Replace | NewMode::Plain) if !v6 => {
+                Op::New(NewMode::Replace(_) | NewMode::Plain) if !at.v6 => {
                     let (old, id) = (a.content, contents.intern(content));
                     contents.keep(id);
                     contents.release(old);
                     (a.content, a.state) = (id, state);
                     emit(Change::Upsert(r, a.position));
-                    return (true, Some(a.position));
+                    return Done::fits(Some((a.position, id)));
                 }
                 _ => {}
             }
@@ -490,25 +622,42 @@ fn apply<K: Key>(
     let old: Vec<Alias> = map.list(&key);
     let mut list = old.clone();
     let mut own = None;
+    let mut twin = false;
     if op == Op::Del {
-        if !delete(&mut list, contents, &content, v6) {
-            return (false, None);
+        if !lists::delete(&mut list, contents, &content, at.v6) {
+            return Done::default();
         }
     } else {
         let id = contents.intern(content);
+        if at.after.is_some() && run.contains(&id) {
+            let place = old.iter().find(|a| a.content == id).map(|a| a.position);
+            let last = at.after.or(place);
+            return Done {
+                twin: true,
+                ..Done::fits(last.map(|p| (p, id)))
+            };
+        }
         own = Some(id);
         let alias = Alias {
             content: id,
             position: 0,
             state,
         };
-        match v6 {
-            true => insert6(&mut list, contents, alias, op, late, after),
-            false => insert4(&mut list, alias, op, after),
+        if told {
+            if !lists::told(&mut list, contents, alias) {
+                return Done::default();
+            }
+        } else if at.v6 {
+            twin = lists::insert6(&mut list, contents, alias, op, at);
+        } else {
+            lists::insert4(&mut list, alias, op, at.after);
         }
     }
     let position = settle(map, contents, key, r, &old, list, own, again, legs, emit);
-    (true, position)
+    Done {
+        twin,
+        ..Done::fits(position.zip(own))
+    }
 }
 
 /// The new list of a key's aliases takes effect: positions, references, changes. The position of
@@ -526,7 +675,7 @@ fn settle<K: Key>(
     legs: &LegFlags<'_>,
     emit: &mut Emit<'_>,
 ) -> Option<u16> {
-    number(&mut list);
+    lists::number(&mut list);
     for a in &list {
         contents.keep(a.content);
     }
@@ -553,188 +702,4 @@ fn settle<K: Key>(
         contents.release(o.content);
     }
     position
-}
-
-/// Gives new aliases (position `u16::MAX`) a place between their neighbours, without moving others
-/// when there is room.
-fn number(list: &mut [Alias]) {
-    let unset = |a: &Alias| a.position == u16::MAX;
-    match list {
-        [] => return,
-        [only] if unset(only) => only.position = 0,
-        [first, second, ..] if unset(first) && !unset(second) && second.position > 0 => {
-            first.position = second.position - 1;
-        }
-        [.., before, last] if unset(last) && before.position < u16::MAX - 1 => {
-            last.position = before.position + 1;
-        }
-        _ => {}
-    }
-    let rising = list.windows(2).all(|w| match w {
-        [a, b] => a.position < b.position,
-        _ => true,
-    });
-    if !rising || list.iter().any(unset) {
-        for (i, a) in list.iter_mut().enumerate() {
-            a.position = i as u16;
-        }
-    }
-}
-
-/// IPv4: `fib_table_insert`.
-fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option<u16>) {
-    let fresh = Alias {
-        position: u16::MAX,
-        ..alias
-    };
-    let found = list.iter().position(|a| a.content == alias.content);
-    match op {
-        // the key was not there before: whatever we have went in silence
-        Op::New(NewMode::Plain) | Op::Del => {
-            let position = list.first().map_or(0, |a| a.position);
-            *list = vec![Alias { position, ..alias }];
-        }
-        // a next-hop object changed: the kernel tells every route that uses it, wherever it stands
-        Op::New(NewMode::Replace) if found.is_some() => touch(list, alias),
-        Op::New(NewMode::Replace) => match list.first_mut() {
-            Some(first) => {
-                *first = Alias {
-                    position: first.position,
-                    ..alias
-                };
-            }
-            None => list.push(fresh),
-        },
-        Op::New(NewMode::Append) => {
-            if found.is_some_and(|i| i + 1 == list.len()) {
-                touch(list, alias);
-            } else {
-                list.retain(|a| a.content != alias.content);
-                list.push(fresh);
-            }
-        }
-        Op::New(NewMode::Prepend) => {
-            if found == Some(0) {
-                touch(list, alias);
-            } else {
-                list.retain(|a| a.content != alias.content);
-                list.insert(0, fresh);
-            }
-        }
-        Op::Dumped { .. } => {
-            let in_order = found
-                .and_then(|i| list.get(i))
-                .is_some_and(|a| Some(a.position) > after);
-            if in_order {
-                touch(list, alias);
-            } else {
-                list.retain(|a| a.content != alias.content);
-                list.push(fresh);
-            }
-        }
-    }
-}
-
-/// IPv6: `fib6_add_rt2node`. A message holds all legs of its multipath route. `after`: where the dump's route before this
-/// one stands.
-fn insert6(
-    list: &mut Vec<Alias>,
-    contents: &Contents,
-    alias: Alias,
-    op: Op,
-    late: bool,
-    after: Option<u16>,
-) {
-    let overtakes = |a: &Alias| Some(a.position) <= after;
-    if late {
-        list.retain(|a| a.content != alias.content);
-    } else if after.is_some() {
-        list.retain(|a| a.content != alias.content || !overtakes(a));
-    }
-    if list.iter().any(|a| a.content == alias.content) {
-        touch(list, alias);
-        return;
-    }
-    let new = contents.get(alias.content);
-    let joins = new.is_some_and(Content::joins);
-    let src = new.and_then(|c| c.src);
-    let same_source = |c: &Content| c.src == src;
-    let target = list.iter().position(|a| {
-        contents
-            .get(a.content)
-            .is_some_and(|c| same_source(c) && c.joins() == joins)
-    });
-    let replace = op == Op::New(NewMode::Replace);
-    let at = match target {
-        Some(i) if joins && list.get(i).is_some_and(overtakes) => {
-            list.remove(i);
-            None
-        }
-        Some(i) if joins || replace => Some(i),
-        None if replace => list
-            .iter()
-            .position(|a| contents.get(a.content).is_some_and(same_source)),
-        _ => None,
-    };
-    match at.and_then(|i| list.get_mut(i)) {
-        Some(place) => {
-            *place = Alias {
-                position: place.position,
-                ..alias
-            }
-        }
-        None => list.push(Alias {
-            position: u16::MAX,
-            ..alias
-        }),
-    }
-}
-
-fn touch(list: &mut [Alias], alias: Alias) {
-    for a in list.iter_mut().filter(|a| a.content == alias.content) {
-        a.state = alias.state;
-    }
-}
-
-/// Takes the alias of this content out, or of an IPv6 multipath route the legs that went.
-fn delete(list: &mut Vec<Alias>, contents: &mut Contents, gone: &Content, v6: bool) -> bool {
-    if let Some(i) = list
-        .iter()
-        .position(|a| contents.get(a.content) == Some(gone))
-    {
-        list.remove(i);
-        return true;
-    }
-    if !v6 || !gone.joins() {
-        return false;
-    }
-    let same_leg =
-        |a: &RouteNexthop, b: &RouteNexthop| a.ifindex == b.ifindex && a.gateway == b.gateway;
-    for a in list.iter_mut() {
-        let Some(have) = contents.get(a.content) else {
-            continue;
-        };
-        let holds = |g: &RouteNexthop| have.hops().iter().any(|h| same_leg(h, g));
-        if !have.joins() || have.src != gone.src || !gone.hops().iter().all(holds) {
-            continue;
-        }
-        let left: Vec<RouteNexthop> = have
-            .hops()
-            .iter()
-            .filter(|h| !gone.hops().iter().any(|g| same_leg(h, g)))
-            .copied()
-            .collect();
-        let rest = Content {
-            nexthops: match left.as_slice() {
-                [] => break,
-                // alone, a leg's weight means nothing, and the kernel tells it as an ordinary route
-                [one] => Nexthops::One(RouteNexthop { weight: 1, ..*one }),
-                _ => Nexthops::Many(left.into()),
-            },
-            ..have.clone()
-        };
-        a.content = contents.intern(rest);
-        return true;
-    }
-    false
 }

@@ -1,20 +1,23 @@
 //! Sysctls that no notification tells of, read from the caller's network namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use tandem_store::model::{ConfScope, NfCall, Settings};
 
-fn number(path: &str) -> Option<u8> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+/// What a file says, if there is such a file.
+pub(super) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+fn number(read: Read<'_>, path: &str) -> Option<u8> {
+    read(path)?.trim().parse().ok()
 }
 
 /// Settings of the whole namespace; `ipsec`: it has IPsec policies. What this kernel does not have is at its default.
-pub(super) fn settings(ipsec: bool) -> Settings {
+pub(super) fn settings(ipsec: bool, read: Read<'_>) -> Settings {
+    let number = |path: &str| number(read, path);
     // not /proc/net: that is the namespace of the process, not of the thread
     let tables = |name: &str| {
-        fs::read_to_string(format!("/proc/thread-self/net/{name}_tables_names"))
-            .is_ok_and(|names| !names.trim().is_empty())
+        read(&format!("/proc/thread-self/net/{name}_tables_names"))
+            .is_some_and(|names| !names.trim().is_empty())
     };
     let on = |name: &str| number(&format!("/proc/sys/net/bridge/bridge-nf-call-{name}")) == Some(1);
     let iptables = tables("ip") || tables("ip6");
@@ -42,27 +45,32 @@ pub(super) fn settings(ipsec: bool) -> Settings {
 /// `send_redirects` of all, default and the interfaces given.
 pub(super) fn redirects<'a>(
     interfaces: impl Iterator<Item = (u32, &'a str)>,
+    read: Read<'_>,
 ) -> BTreeMap<ConfScope, bool> {
-    let read = |name: &str| {
+    let on = |name: &str| {
         // a name may hold a dot, never a slash
         let path = format!("/proc/sys/net/ipv4/conf/{name}/send_redirects");
-        number(&path).map(|v| v != 0)
+        number(read, &path).map(|v| v != 0)
     };
     let fixed = [(ConfScope::All, "all"), (ConfScope::Default, "default")];
     let each = interfaces.map(|(i, name)| (ConfScope::Interface(i), name));
     fixed
         .into_iter()
         .chain(each)
-        .filter_map(|(scope, name)| Some((scope, read(name)?)))
+        .filter_map(|(scope, name)| Some((scope, on(name)?)))
         .collect()
 }
 
 /// Interfaces on which IPv6 is switched off (`disable_ipv6`): packets are dropped there, whatever
 /// `forwarding` says.
-pub(super) fn without_ipv6<'a>(interfaces: impl Iterator<Item = (u32, &'a str)>) -> BTreeSet<u32> {
+pub(super) fn without_ipv6<'a>(
+    interfaces: impl Iterator<Item = (u32, &'a str)>,
+    read: Read<'_>,
+) -> BTreeSet<u32> {
     interfaces
         .filter(|(_, name)| {
-            number(&format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6")) == Some(1)
+            let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+            number(read, &path) == Some(1)
         })
         .map(|(i, _)| i)
         .collect()

@@ -60,6 +60,8 @@ pub(super) struct View {
     /// Something hints at a sysctl that no message tells of.
     reread: bool,
     shadow: Shadow,
+    /// The request that the last message of a next-hop object answers.
+    request: Option<u64>,
     doubts: Doubts,
     /// Devices of which a route's message told another state than their own: the kernel has not got
     /// round to a change yet, and will tell of the device once more when it has.
@@ -164,6 +166,11 @@ impl View {
         self.shadow.len()
     }
 
+    /// Notifications of nftables were lost.
+    pub fn doubt_base_chains(&mut self) {
+        self.doubts.kinds |= KindSet::BASE_CHAIN.0;
+    }
+
     /// Names of the interfaces, for reading their sysctls.
     pub fn interfaces(&self) -> impl Iterator<Item = (u32, &str)> {
         self.links.iter().map(|(i, l)| (*i, l.model.name.as_str()))
@@ -172,10 +179,39 @@ impl View {
     /// Takes a notification.
     pub fn event(&mut self, event: nl::Event, out: &mut Sink<'_>) {
         match event {
-            nl::Event::New(object, mode) => self.object(object, Op::New(mode), out),
+            nl::Event::New(object, mode) => {
+                let mode = self.mode(&object, mode);
+                self.object(object, Op::New(mode), out);
+            }
             nl::Event::Del(object) => self.del(object, out),
             nl::Event::Overrun => {}
         }
+    }
+
+    /// Routes of a next-hop object that was replaced are told of with its request, as what is in no other's place.
+    fn mode(&mut self, object: &nl::Object, mode: nl::NewMode) -> nl::NewMode {
+        match (object, mode) {
+            (nl::Object::Nexthop(_), nl::NewMode::Replace(request)) => {
+                self.request = Some(request);
+                mode
+            }
+            (nl::Object::Route(r), nl::NewMode::Replace(request))
+                if r.nh_id != 0 && self.request == Some(request) =>
+            {
+                nl::NewMode::Told
+            }
+            _ => mode,
+        }
+    }
+
+    /// Only a dump of everything can say what is there.
+    pub fn is_lost(&self) -> bool {
+        self.shadow.is_lost()
+    }
+
+    /// A dump begins, perhaps once more.
+    pub fn begin_dump(&mut self) {
+        self.shadow.begin_dump();
     }
 
     /// Objects that will come next, one after the other: what is remembered of them comes near.
@@ -348,7 +384,7 @@ impl View {
             nl::Object::BaseChain(c) => {
                 // devices may leave a netdev chain one by one
                 if !c.devices.is_empty() {
-                    self.doubts.kinds |= KindSet::BASE_CHAIN.0;
+                    self.doubt_base_chains();
                 }
                 let key = (c.family, c.table, c.name);
                 if self.chains.remove(&key) {
@@ -556,7 +592,7 @@ impl View {
             .iter()
             .any(|(family, ..)| matches!(family, 1 | 5))
         {
-            self.doubts.kinds |= KindSet::BASE_CHAIN.0; // chains at its hooks go with it
+            self.doubt_base_chains(); // chains at its hooks go with it
         }
         remove(out, Key::Link(index));
     }
@@ -663,6 +699,7 @@ impl View {
         self.suspects.clear();
         self.filtered.clear();
         self.shadow.unmark(|_| true);
+        self.shadow.forget_twins();
     }
 
     /// The full dump is complete: what it did not hold is gone. The store sweeps by the same rule,

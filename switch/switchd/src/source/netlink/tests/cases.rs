@@ -332,7 +332,7 @@ fn bridges_ports_and_write_back() {
     learned.sort_unstable();
     assert_eq!(learned, [(macs[0], v1), (macs[1], v2)]);
     let learning = lab.mirror.get(|o| match o {
-        Object::Link(l) => l.bridge_port.map(|p| (l.ifindex, p.kernel_learning)),
+        Object::Link(l) => l.bridge_port.map(|p| (l.ifindex, p.learning)),
         _ => None,
     });
     assert!(
@@ -474,6 +474,7 @@ fn many_routes(ifindex: u32, n: u32) -> Vec<Route> {
                 src: None,
                 prefsrc: None,
                 mtu: 0,
+                other: 0,
             }
         })
         .collect()

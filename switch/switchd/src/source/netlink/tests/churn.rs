@@ -87,7 +87,10 @@ fn command(d: &mut Dice) -> String {
         13 => format!("addr del 10.0.{i}.{}/24 dev v{i}", 10 + d.roll(3)),
         14..=16 => {
             let id = 1 + d.roll(3);
-            format!("nexthop replace id {id} {}", gateway(d, v6))
+            match d.roll(4) {
+                0 => format!("nexthop replace id {id} blackhole"),
+                _ => format!("nexthop replace id {id} {}", gateway(d, v6)),
+            }
         }
         17 => format!(
             "nexthop del id {}",
@@ -99,7 +102,10 @@ fn command(d: &mut Dice) -> String {
             1 + d.roll(4),
             2 + d.roll(5)
         ),
-        19 => "nexthop replace id 9 blackhole".into(),
+        19 => match d.roll(2) {
+            0 => "nexthop replace id 9 blackhole".into(),
+            _ => format!("nexthop replace id 9 {}", gateway(d, v6)),
+        },
         22 => format!(
             "nexthop replace id 102 group 1,{}/{},2 type resilient buckets 8 idle_timer {}",
             1 + d.roll(4),
@@ -127,6 +133,11 @@ fn command(d: &mut Dice) -> String {
                 0 => d.pick(&["blackhole ", "unreachable ", "prohibit ", "throw "]),
                 _ => "",
             };
+            // what two routes of IPv4 may differ in, and no two of IPv6
+            let rest = match (v6, d.roll(8)) {
+                (false, 0..=1) => d.pick(&[" advmss 1300", " advmss 1400", " realm 5"]),
+                _ => "",
+            };
             let mut out = format!("route {verb} {kind}{dst}");
             if d.roll(3) == 0 {
                 out += &format!(" metric {}", 10 + d.roll(2));
@@ -140,6 +151,7 @@ fn command(d: &mut Dice) -> String {
             if kind.is_empty() && (verb != "del" || d.roll(2) == 0) {
                 out += " ";
                 out += &ways(d, v6, true);
+                out += rest;
                 if !v6 && d.roll(6) == 0 {
                     out += &format!(" src 10.0.{i}.1{}", d.pick(&["", "0", "1"]));
                 }
@@ -163,6 +175,12 @@ fn churn(what: &str, seed: u64) {
         let n = 1 + d.roll(12);
         let commands: String = (0..n).map(|_| command(&mut d) + "\n").collect();
         history += &commands;
+        if d.roll(8) == 0 {
+            // without it the kernel does not tell the routes of an object that was replaced
+            let compat = format!("net.ipv4.nexthop_compat_mode={}", d.roll(2));
+            lab.exec(&["sysctl", "-w", &compat]);
+            history += &format!("# {compat}\n");
+        }
         lab.ip(&commands);
         let context = format!("seed {seed}, burst {burst}, commands:\n{history}");
         lab.check_routes(&context);

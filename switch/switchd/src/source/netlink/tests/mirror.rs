@@ -1,6 +1,6 @@
 //! A store as simple as can be, and what `ip -j` says in the same words.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 use tandem_store::model::*;
@@ -117,9 +117,7 @@ impl Mirror {
         for mut aliases in keyed.into_values() {
             aliases.sort_by_key(|(position, _)| *position);
             for (order, (_, r)) in aliases.iter().enumerate() {
-                // IPv6 has no order among routes that stand side by side
-                let v6 = r.key.prefix.addr().is_ipv6();
-                out.push(line_of(r, if v6 { 0 } else { order }, names));
+                out.push(line_of(r, order, names));
             }
         }
         out.sort();
@@ -197,10 +195,12 @@ pub(crate) fn names(links: &Value) -> HashMap<u32, String> {
         .collect()
 }
 
-/// The same words from `ip -j -d route show table all`.
+/// The same words from `ip -j -d route show table all`. IPv6 may have a route twice (`replace` in another's place): the
+/// second says nothing.
 pub(crate) fn routes_of_ip(json: &Value, v6: bool) -> Vec<String> {
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     let mut orders: HashMap<String, usize> = HashMap::new();
+    let mut seen = HashSet::new();
     let mut out = Vec::new();
     for r in json.as_array().into_iter().flatten() {
         let mut dst = text(&r["dst"]);
@@ -261,23 +261,21 @@ pub(crate) fn routes_of_ip(json: &Value, v6: bool) -> Vec<String> {
         };
         hops.sort();
         let key = format!("{dst} {table} {tos} {metric}");
-        let order = orders.entry(key).or_default();
-        let here = if v6 { 0 } else { *order };
-        *order += 1;
         let kind = match text(&r["type"]).as_str() {
             "" => "unicast".into(),
+            // what the next-hop object is
+            "blackhole" if r["nhid"].is_u64() => "unicast".into(),
             k => k.to_owned(),
         };
+        let prefsrc = text(&r["prefsrc"]);
+        if v6 && !seen.insert(format!("{key} {kind} {prefsrc} {hops:?}")) {
+            continue;
+        }
+        let order = orders.entry(key).or_default();
+        let here = *order;
+        *order += 1;
         out.push(line(
-            &dst,
-            table,
-            tos,
-            metric,
-            here,
-            &kind,
-            scope,
-            &text(&r["prefsrc"]),
-            &hops,
+            &dst, table, tos, metric, here, &kind, scope, &prefsrc, &hops,
         ));
     }
     out

@@ -6,12 +6,14 @@
 //!                                          ==? `ip -j route`, and a fresh snapshot
 //! ```
 
+mod aliases;
 mod buckets;
 mod cases;
 mod churn;
 mod mirror;
 mod order6;
 mod settings;
+mod turns;
 mod vlans;
 
 use std::io::Write as _;

@@ -121,6 +121,7 @@ fn a_dump_of_everything_brings_the_kernels_order() {
             src: None,
             prefsrc: None,
             mtu: 0,
+            other: 0,
         })
     };
     let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of the store, the drainer, admission, replay and a device's life.
+ *
+ * usage: test_core [-v] [ROUNDS [SEED]]
+ */
+#include "world.h"
+
+static u32 rounds = 1;
+static u64 base_seed = 1;
+static const char *only;
+
+/* Hosts behind an interface have its VRF; there is none here */
+static bool usable(u32 n)
+{
+	return (n % CLASSES != C_HOST4 && n % CLASSES != C_HOST6) || n % 4 == 0;
+}
+
+/* ---- what is equal is not written ---- */
+
+static void equal_puts_write_nothing(void)
+{
+	unsigned long before;
+	u32 i;
+
+	CHECK(!world_begin(base_seed));
+	for (i = 0; i < 8; i++)
+		CHECK(!world_put(thing(C_NEXTHOP, i), 0, 0));
+	CHECK(world_settle());
+	before = w.writes;
+	for (i = 0; i < 8; i++)
+		CHECK(!world_put(thing(C_NEXTHOP, i), i & 1 ? CLSW_PUT_MUST : 0, 0));
+	CHECK(world_settle());
+	CHECK(w.writes == before, "%lu writes for 8 equal puts", w.writes - before);
+	for (i = 0; i < 8; i++)
+		CHECK(!world_put(thing(C_NEXTHOP, i), 0, 1));
+	CHECK(world_settle());
+	CHECK(w.writes == before + 8, "%lu writes for 8 others", w.writes - before);
+	world_agree();
+	world_end();
+}
+
+/* ---- nearly full, everything late, everything changes its mind ---- */
+
+static void random_life(u8 policy, u32 lose, u32 refuse)
+{
+	u32 i, k, n;
+
+	for (i = 0; i < 12 * rounds; i++) {
+		CHECK(!world_begin(base_seed * 1000 + i));
+		world_policy(policy);
+		w.answer_ns = 1000 + below(&w.rnd, 60000);
+		w.lose_percent = lose;
+		w.refuse_percent = refuse;
+		for (k = 0; k < 3000; k++) {
+			do {
+				n = below(&w.rnd, THINGS);
+			} while (!usable(n));
+			switch (below(&w.rnd, 10)) {
+			case 0 ... 3:
+				world_put(n, CLSW_PUT_MUST, below(&w.rnd, 2));
+				break;
+			case 4 ... 6:
+				world_put(n, 0, below(&w.rnd, 2));
+				break;
+			case 7 ... 8:
+				world_drop(n);
+				break;
+			default:
+				shim_sleep(below(&w.rnd, 3) * 40000);
+			}
+		}
+		w.lose_percent = 0;
+		w.refuse_percent = 0;
+		CHECK(world_settle() || lose, "seed %u: not settled", i);
+		/* what failed has its turn again, and leases that are not used go back */
+		for (k = 0; k < 40; k++)
+			shim_sleep(NSEC_PER_SEC / 4);
+		/* what got lost may keep asking for room: nothing is torn, that is all */
+		if (!lose) {
+			CHECK(world_settle(), "seed %u: not settled", i);
+			world_agree();
+		}
+		world_end();
+	}
+}
+
+static void life_credit(void)
+{
+	random_life(RM_CREDIT, 0, 0);
+}
+
+static void life_prefetch(void)
+{
+	random_life(RM_PREFETCH, 0, 3);
+}
+
+static void life_lockstep(void)
+{
+	random_life(RM_LOCKSTEP, 0, 3);
+}
+
+static void life_model(void)
+{
+	random_life(RM_MODEL, 0, 3);
+}
+
+static void life_faults(void)
+{
+	random_life(RM_CREDIT, 1, 10);
+}
+
+/* ---- who is owed no veto waits for nothing ---- */
+
+static void must_puts_do_not_wait(void)
+{
+	u64 worst = 0, all = 0;
+	u32 i, k;
+
+	for (i = 0; i < 40; i++) {
+		CHECK(!world_begin(base_seed + i));
+		/* lockstep writes before it answers, whoever asks */
+		world_policy(RM_PREFETCH + i % (RM_POLICY_COUNT - RM_PREFETCH));
+		w.answer_ns = 5 * NSEC_PER_MSEC;
+		for (k = 0; k < 300; k++) {
+			u32 n = below(&w.rnd, THINGS);
+			u64 began = shim_now;
+
+			if (!usable(n))
+				continue;
+			if (below(&w.rnd, 3) == 0)
+				world_drop(n);
+			else
+				world_put(n, CLSW_PUT_MUST, 0);
+			worst = max(worst, shim_now - began);
+			all += shim_now - began;
+			if (below(&w.rnd, 20) == 0)
+				shim_sleep(NSEC_PER_MSEC);
+		}
+		w.answer_ns = 20000;
+		CHECK(world_settle());
+		world_end();
+	}
+	CHECK(worst < NSEC_PER_MSEC / 2, "one took %llu us with bottom halves off",
+	      (unsigned long long)worst / 1000);
+}
+
+/* ---- what a put may wait, by the clock ---- */
+
+static void a_second_is_a_second(void)
+{
+	u32 i, last = 0;
+	u64 began;
+
+	for (i = 0; i < 4; i++) {
+		CHECK(!world_begin(base_seed + i));
+		world_policy(i & 1 ? RM_LOCKSTEP : RM_CREDIT);
+		for (last = 0; last < 14; last++)
+			CHECK(!world_put(thing(C_NEXTHOP, last), 0, 0));
+		for (last = 0; last < 38; last++)
+			CHECK(!world_put(thing(C_ROUTE4, last), 0, 0));
+		CHECK(world_settle());
+		/* others are answered one by one for five seconds: never silent for long */
+		world_policy(RM_CREDIT);
+		w.answer_ns = 100 * NSEC_PER_MSEC;
+		for (last = 0; last < 14; last++)
+			CHECK(!world_put(thing(C_NEXTHOP, last), 0, 1));
+		for (last = 0; last < 38; last++)
+			CHECK(!world_put(thing(C_ROUTE4, last), 0, 1));
+		/* and this processor is away more often than not */
+		shim_look_ns = 7 * NSEC_PER_MSEC;
+		world_policy(RM_LOCKSTEP);
+		began = shim_now;
+		CHECK(world_put(thing(C_NEXTHOP, 14), 0, 0) == -EIO);
+		CHECK(shim_now - began < 1500 * NSEC_PER_MSEC, "waited for %llu ms",
+		      (unsigned long long)(shim_now - began) / NSEC_PER_MSEC);
+		CHECK(shim_now - began > 900 * NSEC_PER_MSEC, "gave up after %llu ms",
+		      (unsigned long long)(shim_now - began) / NSEC_PER_MSEC);
+		shim_look_ns = 200;
+		w.answer_ns = 20000;
+		CHECK(world_settle());
+		world_agree();
+		world_end();
+	}
+}
+
+/* A CPU that was away longer than that has not looked: the answer is there when it comes back */
+static void away_is_not_silent(void)
+{
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_LOCKSTEP);
+	w.answer_ns = NSEC_PER_MSEC;
+	shim_look_ns = 3 * NSEC_PER_SEC;
+	CHECK(!world_put(thing(C_NEXTHOP, 0), 0, 0));
+	shim_look_ns = 200;
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+/* ---- what the queues never take holds nobody up ---- */
+
+static void too_long_blocks_nobody(void)
+{
+	u32 big = 0, i, small = 0;
+	struct thing t;
+
+	CHECK(!world_begin(base_seed));
+	for (i = 0; i < THINGS / CLASSES; i++) {
+		thing_of(thing(C_NHG, i), &t);
+		if (t.units > 6 && !big)
+			big = thing(C_NHG, i);
+		if (t.units == 1 && !small)
+			small = thing(C_NHG, i);
+	}
+	CHECK(big && small);
+	w.too_long = sizeof(struct tnd_nhg) + 6 * sizeof(struct tnd_nhg_member);
+	CHECK(!world_put(big, CLSW_PUT_MUST, 0));
+	CHECK(!world_put(small, CLSW_PUT_MUST, 0));
+	CHECK(!world_put(thing(C_ROUTE4, 0), CLSW_PUT_MUST, 0));
+	CHECK(world_settle(), "held up");
+	CHECK(w.obj[big]->state == CLSW_OBJ_FAILED && w.obj[small]->state == CLSW_OBJ_SYNCED &&
+	      w.obj[thing(C_ROUTE4, 0)]->state == CLSW_OBJ_SYNCED);
+	CHECK(w.obj[big]->reason.status == CLSW_ST_TOO_LONG);
+	world_agree();
+	world_drop(big);
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+/* ---- trouble before and after the device is there ---- */
+
+static void trouble_while_it_registers(void)
+{
+	/* what comes after it fails: everything is unwound, and nothing of it may be looked at */
+	CHECK(world_begin_with(base_seed, -ENOMEM) == -ENOMEM);
+	CHECK(!w.cd->recover_work.pending, "recovery is due for what is unwound");
+	clsw_trouble(w.cd, "late");
+	CHECK(!w.cd->recover_work.pending, "recovery is due for what is unwound");
+	world_free();
+
+	/* it goes on: recovery waits until all is there */
+	CHECK(!world_begin_with(base_seed, 0));
+	CHECK(w.cd->recover_work.pending, "the trouble is forgotten");
+	shim_run_work(&w.cd->recover_work);
+	CHECK(clsw_up(w.cd) && w.cd->count.recoveries == 1);
+	CHECK(!world_put(thing(C_NEXTHOP, 1), 0, 0));
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+/* ---- recovery under churn ---- */
+
+static void churn(struct world *world)
+{
+	u32 i, n;
+
+	for (i = 0; i < 6; i++) {
+		do {
+			n = below(&w.rnd, THINGS);
+		} while (!usable(n));
+		if (below(&w.rnd, 3))
+			world_put(n, CLSW_PUT_MUST, below(&w.rnd, 2));
+		else
+			world_drop(n);
+	}
+}
+
+static void recovers_under_churn(void)
+{
+	u32 i, k;
+
+	for (i = 0; i < 10 * rounds; i++) {
+		u64 began;
+
+		CHECK(!world_begin(base_seed * 31 + i));
+		world_policy(i % RM_POLICY_COUNT);
+		w.answer_ns = 300000;
+		for (k = 0; k < 60; k++)
+			churn(&w);
+		CHECK(world_settle());
+		/* somebody else's: to be swept */
+		w.meanwhile = churn;
+		w.alive = i & 1;
+		began = shim_now;
+		clsw_trouble(w.cd, "test");
+		CHECK(w.cd->recover_work.pending);
+		shim_run_work(&w.cd->recover_work);
+		CHECK(clsw_up(w.cd) && !w.cd->resync && w.cd->count.recoveries == 1,
+		      "state %u after %llu ms and %lu replays", w.cd->state,
+		      (unsigned long long)(shim_now - began) / NSEC_PER_MSEC, w.resyncs);
+		CHECK(w.resyncs == 1 && w.sweeps == 1, "%lu replays", w.resyncs);
+		CHECK(shim_now - began < 5 * NSEC_PER_SEC, "%llu ms",
+		      (unsigned long long)(shim_now - began) / NSEC_PER_MSEC);
+		w.meanwhile = NULL;
+		CHECK(world_settle());
+		for (k = 0; k < 40; k++)
+			shim_sleep(NSEC_PER_SEC / 4);
+		CHECK(world_settle());
+		world_agree();
+		world_end();
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} tests[] = {
+	{ "equal puts write nothing", equal_puts_write_nothing },
+	{ "random life, credit", life_credit },
+	{ "random life, prefetch", life_prefetch },
+	{ "random life, lockstep", life_lockstep },
+	{ "random life, predict-model", life_model },
+	{ "random life, lost commands and failed writes", life_faults },
+	{ "puts that must do not wait", must_puts_do_not_wait },
+	{ "all waits of a put: a second by the clock", a_second_is_a_second },
+	{ "a processor that was away", away_is_not_silent },
+	{ "a body that is too long blocks nobody", too_long_blocks_nobody },
+	{ "trouble while a device registers", trouble_while_it_registers },
+	{ "recovery under churn", recovers_under_churn },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (argc > 1 && !strcmp(argv[1], "-v")) {
+		shim_verbose = true;
+		argc--;
+		argv++;
+	}
+	if (argc > 1)
+		rounds = max(atoi(argv[1]), 1);
+	if (argc > 2)
+		base_seed = strtoull(argv[2], NULL, 0);
+	only = getenv("ONLY");
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		if (only && !strstr(tests[i].name, only))
+			continue;
+		tests[i].run();
+		printf("ok: %s\n", tests[i].name);
+	}
+	return 0;
+}

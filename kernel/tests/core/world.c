@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0
+/* See world.h */
+#include "devlink/devlink.h"
+#include "world.h"
+
+struct world w;
+const struct devlink_ops clsw_devlink_ops;
+
+/* ---- bodies ---- */
+
+static struct thing things[THINGS];
+
+union body {
+	struct tnd_fdb fdb;
+	struct tnd_neigh neigh;
+	struct tnd_route route;
+	struct tnd_nexthop nexthop;
+	struct tnd_nhg nhg;
+	u8 bytes[512];
+};
+
+/* Bytes of it */
+static u32 make_body(u32 n, u8 variant, union body *b)
+{
+	struct thing t;
+
+	thing_of(n, &t);
+	memset(b, 0, sizeof(*b));
+	switch (t.req.cls) {
+	case TND_CLS_FDB:
+		b->fdb.fid = t.req.space;
+		memcpy(b->fdb.mac, t.req.addr, ETH_ALEN);
+		b->fdb.port = 1 + variant;
+		return sizeof(b->fdb);
+	case TND_CLS_NEIGH:
+		b->neigh.family = t.req.family;
+		memcpy(b->neigh.addr, t.req.addr, sizeof(b->neigh.addr));
+		b->neigh.mac[5] = variant;
+		return sizeof(b->neigh);
+	case TND_CLS_ROUTE:
+		b->route.family = t.req.family;
+		b->route.prefix_len = 24;
+		memcpy(b->route.addr, t.req.addr, sizeof(b->route.addr));
+		b->route.reason = variant;
+		return sizeof(b->route);
+	case TND_CLS_NEXTHOP:
+		b->nexthop.nexthop = n;
+		b->nexthop.mac[5] = variant;
+		return sizeof(b->nexthop);
+	default:
+		b->nhg.nhg = n;
+		b->nhg.count = t.units;
+		b->bytes[sizeof(b->nhg)] = variant;
+		return sizeof(b->nhg) + t.units * sizeof(struct tnd_nhg_member);
+	}
+}
+
+static u32 thing_named(u16 cls, const void *body)
+{
+	const union body *b = body;
+	u32 n;
+
+	if (cls == TND_CLS_NEXTHOP)
+		return b->nexthop.nexthop;
+	if (cls == TND_CLS_NHG)
+		return b->nhg.nhg;
+	for (n = 0; n < THINGS; n++) {
+		const struct rm_req *req = &things[n].req;
+
+		if (req->cls != cls)
+			continue;
+		if (cls == TND_CLS_FDB && req->space == b->fdb.fid &&
+		    !memcmp(b->fdb.mac, req->addr, ETH_ALEN))
+			return n;
+		if (cls == TND_CLS_NEIGH && req->family == b->neigh.family &&
+		    !memcmp(b->neigh.addr, req->addr, sizeof(b->neigh.addr)))
+			return n;
+		if (cls == TND_CLS_ROUTE && req->family == b->route.family &&
+		    !memcmp(b->route.addr, req->addr, sizeof(b->route.addr)))
+			return n;
+	}
+	CHECK(0, "class %u: no such thing", cls);
+}
+
+/* ---- the chip behind its queues ---- */
+
+static void grant(const struct posted *p, struct tnd_cpl *cpl)
+{
+	const struct tnd_lease *head = (const void *)p->body;
+	struct rm_ask ask = { .count = head->count };
+
+	memcpy(ask.item, head + 1, ask.count * sizeof(ask.item[0]));
+	chip_lease(&w.chip, &ask, cpl);
+	if (!cpl->status)
+		w.lease_of[cpl->result % ARRAY_SIZE(w.lease_of)] = p->cmd.cookie;
+}
+
+static u32 lease_named(const struct tnd_cmd *cmd)
+{
+	u32 i;
+
+	if (cmd->lease)
+		return cmd->lease;
+	for (i = 0; i < CHIP_LEASES; i++) {
+		u32 id = w.chip.lease[i].id;
+
+		if (id && w.lease_of[id % ARRAY_SIZE(w.lease_of)] == cmd->arg)
+			return id;
+	}
+	return 0;
+}
+
+static void sweep(struct tnd_cpl *cpl)
+{
+	struct tnd_cpl one;
+	u32 n;
+
+	memset(cpl, 0, sizeof(*cpl));
+	for (n = 0; n < THINGS; n++) {
+		if (!chip_has(&w.chip, n) || w.gen[n] == w.gen_now)
+			continue;
+		chip_delete(&w.chip, n, &one);
+		cpl->result++;
+	}
+	w.sweeps++;
+}
+
+static void execute(const struct posted *p, struct tnd_cpl *cpl)
+{
+	u32 n = 0;
+
+	memset(cpl, 0, sizeof(*cpl));
+	switch (p->cmd.op) {
+	case TND_OP_LEASE:
+		grant(p, cpl);
+		return;
+	case TND_OP_RELEASE:
+		chip_release(&w.chip, lease_named(&p->cmd), cpl);
+		return;
+	case TND_OP_BEGIN_RESYNC:
+		w.gen_now++;
+		w.resyncs++;
+		return;
+	case TND_OP_END_RESYNC:
+		sweep(cpl);
+		return;
+	}
+	w.writes++;
+	if (p->cmd.cls == TND_CLS_PORT || p->cmd.cls == TND_CLS_TRAP)
+		return;
+	n = thing_named(p->cmd.cls, p->body);
+	if (below(&w.rnd, 100) < w.refuse_percent) {
+		cpl->status = TND_ST_FAULT;
+		return;
+	}
+	switch (p->cmd.op) {
+	case TND_OP_CREATE:
+		chip_create(&w.chip, n, p->cmd.flags & TND_CMD_LEASE ? p->cmd.lease : 0, cpl);
+		break;
+	case TND_OP_UPDATE:
+		if (!chip_has(&w.chip, n))
+			cpl->status = TND_ST_NOENT;
+		break;
+	case TND_OP_DELETE:
+		if (chip_has(&w.chip, n))
+			chip_delete(&w.chip, n, cpl);
+		else if (!(p->cmd.flags & TND_CMD_IDEMPOTENT))
+			cpl->status = TND_ST_NOENT;
+		return;
+	}
+	if (!cpl->status)
+		w.gen[n] = w.gen_now;
+}
+
+static int post(struct clsw_device *cd, enum clsw_queue q, const struct tnd_cmd *cmd,
+		const void *body)
+{
+	struct line *line = &w.line[q];
+	struct posted *p = &line->p[line->head % OUT_MOST];
+
+	if (!w.alive)
+		return -ENODEV;
+	if (cmd->body_size >= w.too_long)
+		return -E2BIG;
+	if (line->head - line->tail == OUT_MOST)
+		return -EAGAIN;
+	memcpy(&p->cmd, cmd, offsetof(struct tnd_cmd, body));
+	if (body)
+		memcpy(p->body, body, cmd->body_size);
+	line->last_due = max(line->last_due, shim_now) + w.answer_ns;
+	p->due = line->last_due;
+	line->head++;
+	return 0;
+}
+
+static void kick(struct clsw_device *cd, enum clsw_queue q)
+{
+}
+
+static int reap(struct clsw_device *cd, enum clsw_queue q, int budget)
+{
+	struct line *line = &w.line[q];
+	struct tnd_cpl cpl;
+	int n = 0;
+
+	while (n < budget && line->tail != line->head) {
+		struct posted *p = &line->p[line->tail % OUT_MOST];
+
+		if (p->due > shim_now || !w.alive)
+			break;
+		execute(p, &cpl);
+		cpl.op = p->cmd.op;
+		cpl.cls = p->cmd.cls;
+		cpl.cookie = p->cmd.cookie;
+		line->tail++;
+		n++;
+		if (below(&w.rnd, 100) >= w.lose_percent)
+			clsw_complete(cd, &cpl);
+	}
+	return n;
+}
+
+static bool want_irq(struct clsw_device *cd)
+{
+	return false;
+}
+
+static int chip_read(struct clsw_device *cd, const struct tnd_cmd *cmd, const void *body, void *out,
+		     u32 out_size, struct tnd_cpl *cpl)
+{
+	memset(cpl, 0, sizeof(*cpl));
+	shim_sleep(w.answer_ns);
+	if (cmd->op == TND_OP_SNAPSHOT) {
+		chip_snapshot(&w.chip, out);
+		cpl->out_count = POOLS;
+	} else if (cmd->cls == TND_CLS_COST) {
+		chip_costs(&w.chip, out);
+		cpl->out_count = CLASSES;
+	} else {
+		memcpy(out, &w.chip.geometry, sizeof(w.chip.geometry));
+		cpl->out_count = 1;
+	}
+	return 0;
+}
+
+static int attach(struct clsw_device *cd, enum clsw_attach_mode mode)
+{
+	memset(w.line, 0, sizeof(w.line));
+	chip_restart(&w.chip, mode == CLSW_ATTACH_COLD);
+	w.alive = true;
+	return 0;
+}
+
+static void detach(struct clsw_device *cd)
+{
+	w.alive = false;
+}
+
+static bool alive(struct clsw_device *cd)
+{
+	return w.alive;
+}
+
+static const struct tnd_platform *platform(struct clsw_device *cd, size_t *size)
+{
+	static const struct tnd_platform nothing;
+
+	*size = sizeof(nothing);
+	return &nothing;
+}
+
+static const struct clsw_table_ops table_ops = {
+	.post = post, .kick = kick, .reap = reap, .want_irq = want_irq, .read = chip_read,
+};
+
+static const struct clsw_device_ops device_ops = {
+	.attach = attach, .detach = detach, .alive = alive, .platform = platform,
+};
+
+static const struct clsw_backend backend = {
+	.name = "test", .device = &device_ops, .table = &table_ops,
+};
+
+/* ---- parts of the driver that are not here ---- */
+
+int clsw_devlink_init(struct clsw_device *cd)
+{
+	return 0;
+}
+
+void clsw_devlink_exit(struct clsw_device *cd)
+{
+}
+
+int clsw_ports_init(struct clsw_device *cd)
+{
+	return 0;
+}
+
+void clsw_ports_exit(struct clsw_device *cd)
+{
+}
+
+void clsw_ports_resume(struct clsw_device *cd)
+{
+}
+
+int clsw_l2_init(struct clsw_device *cd)
+{
+	if (w.trouble)
+		clsw_trouble(cd, "test");
+	return 0;
+}
+
+void clsw_l2_exit(struct clsw_device *cd)
+{
+}
+
+void clsw_l2_resync(struct clsw_device *cd)
+{
+}
+
+int clsw_l3_init(struct clsw_device *cd)
+{
+	return w.l3_err;
+}
+
+void clsw_l3_exit(struct clsw_device *cd)
+{
+}
+
+int clsw_genl_init(void)
+{
+	return 0;
+}
+
+void clsw_genl_exit(void)
+{
+}
+
+void clsw_genl_add(struct clsw_device *cd)
+{
+}
+
+void clsw_genl_remove(struct clsw_device *cd)
+{
+}
+
+void clsw_health_live(struct clsw_device *cd, bool on)
+{
+}
+
+void clsw_health_report(struct clsw_device *cd)
+{
+}
+
+void clsw_health_recovered(struct clsw_device *cd, int err)
+{
+}
+
+/* ---- life ---- */
+
+void world_is_stuck(void)
+{
+	struct clsw_device *cd = w.cd;
+
+	fprintf(stderr, "no end: %u in flight, dirty %x, resync %u, state %u, lines %u %u\n",
+		cd->in_flight, cd->dirty_bits, cd->resync, cd->state,
+		w.line[CLSW_Q_SYNC].head - w.line[CLSW_Q_SYNC].tail,
+		w.line[CLSW_Q_BULK].head - w.line[CLSW_Q_BULK].tail);
+	fprintf(stderr, "posted %llu, completed %llu\n", cd->count.posted,
+		cd->count.completed);
+}
+
+void world_goes_on(void)
+{
+	if (w.busy || !w.cd || !w.cd->drainer)
+		return;
+	w.busy = true;
+	if (w.meanwhile)
+		w.meanwhile(&w);
+	shim_run_thread(w.cd->drainer);
+	w.busy = false;
+}
+
+static int begin(u64 seed, bool trouble, int l3_err)
+{
+	static struct device parent;
+	struct clsw_device *cd;
+	u32 n;
+
+	memset(&w, 0, sizeof(w));
+	w.trouble = trouble;
+	w.l3_err = l3_err;
+	w.rnd.s = seed;
+	w.answer_ns = 20000;
+	w.too_long = U32_MAX;
+	chip_init(&w.chip, THINGS, false);
+	for (n = 0; n < THINGS; n++)
+		thing_of(n, &things[n]);
+	cd = clsw_device_alloc(&backend, &parent);
+	CHECK(cd);
+	w.cd = cd;
+	return clsw_device_register(cd);
+}
+
+int world_begin(u64 seed)
+{
+	return begin(seed, false, 0);
+}
+
+int world_begin_with(u64 seed, int l3_err)
+{
+	return begin(seed, true, l3_err);
+}
+
+void world_free(void)
+{
+	clsw_device_free(w.cd);
+	w.cd = NULL;
+	chip_fini(&w.chip);
+}
+
+void world_policy(u8 policy)
+{
+	clsw_lock(w.cd);
+	CHECK(!rm_set_policy(w.cd->rm, policy));
+	clsw_unlock(w.cd);
+}
+
+void world_end(void)
+{
+	struct clsw_device *cd = w.cd;
+
+	w.meanwhile = NULL;
+	clsw_device_unregister(cd);
+	world_free();
+}
+
+static void changed(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	CHECK(obj->wanted && (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED),
+	      "state %u", obj->state);
+	w.told++;
+}
+
+static const struct clsw_watch watch = { .changed = changed };
+
+int world_put(u32 n, u8 flags, u8 variant)
+{
+	char text[CLSW_TEXT] = "";
+	struct clsw_obj *obj;
+	struct thing t;
+	union body b;
+	u32 size = make_body(n, variant, &b);
+	int err;
+
+	thing_of(n, &t);
+	clsw_lock(w.cd);
+	err = clsw_put(w.cd, t.req.cls, &b, size, flags, &watch, NULL, &obj, text);
+	if (!err)
+		w.obj[n] = obj;
+	else
+		CHECK(!(flags & CLSW_PUT_MUST), "a put that must is refused: %d, %s", err, text);
+	clsw_unlock(w.cd);
+	return err;
+}
+
+void world_drop(u32 n)
+{
+	clsw_lock(w.cd);
+	if (w.obj[n])
+		clsw_drop(w.cd, w.obj[n]);
+	w.obj[n] = NULL;
+	clsw_unlock(w.cd);
+}
+
+bool world_settle(void)
+{
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		/* what was lost may have been too much */
+		shim_run_work(&w.cd->recover_work);
+		if (!clsw_settle(w.cd, 20000))
+			return true;
+	}
+	world_is_stuck();
+	return false;
+}
+
+void world_agree(void)
+{
+	struct rm_pool_state pool;
+	struct tnd_pool chip[POOLS];
+	u32 n, i;
+
+	clsw_lock(w.cd);
+	for (n = 0; n < THINGS; n++) {
+		bool there = w.obj[n] && w.obj[n]->written;
+
+		CHECK(chip_has(&w.chip, n) == there, "thing %u, %s in the chip", n,
+		      there ? "not" : "still");
+		CHECK(!w.obj[n] || w.obj[n]->state == CLSW_OBJ_SYNCED ||
+		      w.obj[n]->state == CLSW_OBJ_FAILED, "thing %u: state %u", n, w.obj[n]->state);
+		CHECK(!w.obj[n] || !rm_ticket_open(&w.obj[n]->ticket),
+		      "thing %u keeps a ticket (%x): state %u, op %u, written %u", n,
+		      w.obj[n]->ticket.state, w.obj[n]->state, w.obj[n]->op, w.obj[n]->written);
+	}
+	chip_snapshot(&w.chip, chip);
+	for (i = 0; rm_pool_state(w.cd->rm, i, &pool); i++) {
+		CHECK(pool.used == chip[i].used && pool.committed == chip[i].committed &&
+		      !pool.in_flight, "%s: %u used, %u committed, %u in flight; the chip %u, %u",
+		      pool.name, pool.used, pool.committed, pool.in_flight, chip[i].used,
+		      chip[i].committed);
+	}
+	clsw_unlock(w.cd);
+}

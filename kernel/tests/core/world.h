@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The driver's core on a device of the test's: the resource manager's test
+ * device (kernel/tests/resource/chip.h) behind two queues that answer in order
+ * and take their time, or don't answer at all.
+ *
+ *   put, drop -> store, drain, rm -> post -> queue -(due)-> chip -> reap -> clsw_complete
+ */
+#ifndef CORE_WORLD_H
+#define CORE_WORLD_H
+
+#include "core.h"
+#include "../resource/chip.h"
+
+#define THINGS		448
+#define OUT_MOST	512
+
+struct posted {
+	struct tnd_cmd cmd;
+	u8 body[512];
+	u64 due;
+};
+
+struct line {
+	struct posted p[OUT_MOST];
+	u32 head, tail;
+	u64 last_due;
+};
+
+struct world {
+	struct chip chip;
+	struct clsw_device *cd;
+	struct line line[CLSW_Q_COUNT];
+	struct clsw_obj *obj[THINGS];	/* of what is wanted */
+	u8 gen[THINGS], gen_now;
+	u64 answer_ns;			/* from a post to its answer, in order */
+	u64 lease_of[4096];		/* cookie of each lease, by its id */
+	bool alive;
+	u32 lose_percent;
+	u32 refuse_percent;
+	u32 too_long;			/* bodies from here on are refused with -E2BIG */
+	void (*meanwhile)(struct world *w);	/* while somebody sleeps, or looks for answers */
+	bool busy;
+	struct rnd rnd;
+	unsigned long writes, told, sweeps, resyncs;
+	bool trouble;			/* the chip fails when L2 begins */
+	int l3_err;			/* what L3's beginning returns */
+};
+
+extern struct world w;
+
+/* Registers a device: 0 or what clsw_device_register() says. NHGs have 1 to CHIP_MEMBERS members */
+int world_begin(u64 seed);
+/* The same with a chip that fails on the way, and L3 that returns @l3_err */
+int world_begin_with(u64 seed, int l3_err);
+/* After a registration that failed; world_end() does it by itself */
+void world_free(void);
+void world_policy(u8 policy);
+void world_end(void);
+/* Puts thing @n; what clsw_put() says. @variant: another body of the same key */
+int world_put(u32 n, u8 flags, u8 variant);
+void world_drop(u32 n);
+/* The drainer runs, and time goes on, until nothing is out; false: not within 60 s */
+bool world_settle(void);
+/* After world_settle(): store, resource manager and chip agree */
+void world_agree(void);
+/* Things of one class: the @i-th */
+static inline u32 thing(u32 class, u32 i)
+{
+	return class + i * CLASSES;
+}
+
+#endif

@@ -1,0 +1,74 @@
+//! Commands on their way to the chip: tokens that are void once a command has ended.
+
+use super::Ref;
+use crate::api::Ring;
+use crate::fib::Content;
+
+/// A command on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub what: Ref,
+    pub op: u16,
+    pub ring: Ring,
+    /// Routes: the content sent.
+    pub content: Content,
+    /// Routes: this entry is an aggregate trap, not a kernel prefix.
+    pub aggregate: bool,
+    /// Lease slot that the command draws on, plus one; 0 = none.
+    pub lease: u32,
+}
+
+/// Commands on their way, by token.
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    slots: Vec<(u32, Option<Flight>)>,
+    free: Vec<u32>,
+    /// On the synchronous and on the bulk ring.
+    pub outstanding: [usize; 2],
+}
+
+pub(crate) fn ring_no(r: Ring) -> usize {
+    match r {
+        Ring::Sync => 0,
+        Ring::Bulk => 1,
+    }
+}
+
+impl Flights {
+    pub fn start(&mut self, f: Flight) -> u64 {
+        let i = match self.free.pop() {
+            Some(i) => i,
+            None => {
+                self.slots.push((0, None));
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.outstanding[ring_no(f.ring)] += 1;
+        let s = &mut self.slots[i as usize];
+        s.1 = Some(f);
+        u64::from(s.0) << 32 | u64::from(i)
+    }
+
+    pub fn end(&mut self, token: u64) -> Option<Flight> {
+        let s = self.slots.get_mut(token as u32 as usize)?;
+        if u64::from(s.0) != token >> 32 {
+            return None;
+        }
+        let f = s.1.take()?;
+        s.0 = s.0.wrapping_add(1);
+        self.free.push(token as u32);
+        self.outstanding[ring_no(f.ring)] -= 1;
+        Some(f)
+    }
+
+    /// All tokens become void.
+    pub fn clear(&mut self) {
+        self.free.clear();
+        for (i, s) in self.slots.iter_mut().enumerate() {
+            s.0 = s.0.wrapping_add(1);
+            s.1 = None;
+            self.free.push(i as u32);
+        }
+        self.outstanding = [0, 0];
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether all that was to do at one moment is done, though more has come since.
+//!
+//! ```text
+//!   queue   ░░░░░░████████│▒▒▒▒▒▒▒▒▒▒▒▒     taken + waiting, when it began: the place that "taken" must reach
+//!   flights ░░░░░░░░██████│▒▒▒▒▒            the same with answers
+//! ```
+//!
+//! What is done may put its dependents into a queue (a domain, its router interface, that one's next hops, groups, routes,
+//! covers), behind what came meanwhile: so all this is waited for as often as that chain is long.
+
+use crate::Store;
+use crate::hw::CLASSES;
+use crate::sync::Phase;
+
+/// From a LAG to the cover of a route, and one more.
+const LINKS: u8 = 9;
+
+/// How much was ever taken from each queue, and answered on each ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Of each class, then of urgent routes and of others.
+    pub taken: [u64; CLASSES + 2],
+    pub answered: [u64; 2],
+    /// Derived state was brought up to date so often.
+    pub looks: u64,
+    /// The queues and all that was on its way were dropped so often.
+    pub epoch: u64,
+}
+
+/// What was to do at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Settling {
+    aim: Progress,
+    links: u8,
+    /// Events taken before.
+    events: u64,
+}
+
+impl Store {
+    /// Everything that is to do now: ask [`Store::has_settled`] about it.
+    pub fn settling(&self) -> Settling {
+        Settling {
+            aim: self.aim(),
+            links: 0,
+            events: self.counters.events,
+        }
+    }
+
+    /// It is done, or has its reason why it is not.
+    pub fn has_settled(&self, s: &mut Settling) -> bool {
+        if self.idle() {
+            return true;
+        }
+        if s.aim.epoch != self.progress.epoch || self.phase != Phase::Normal || !self.synced {
+            *s = Settling {
+                events: s.events,
+                ..self.settling()
+            };
+            return false;
+        }
+        let done = |now: &[u64], aim: &[u64]| now.iter().zip(aim).all(|(now, aim)| now >= aim);
+        let now = &self.progress;
+        if done(&now.taken, &s.aim.taken)
+            && done(&now.answered, &s.aim.answered)
+            && now.looks >= s.aim.looks
+        {
+            s.links = s.links.saturating_add(1);
+            s.aim = self.aim();
+        }
+        // where nothing has come since, nothing but that is to do
+        s.links >= LINKS && self.counters.events != s.events
+    }
+
+    fn aim(&self) -> Progress {
+        let mut aim = self.progress;
+        let queues = self.hw.queues.iter().map(|q| q.len());
+        let routes = [self.urgent.len(), self.route_queue.len()];
+        for (aim, len) in aim.taken.iter_mut().zip(queues.chain(routes)) {
+            *aim += len as u64;
+        }
+        for (aim, n) in (aim.answered.iter_mut()).zip(self.hw.flights.outstanding) {
+            *aim += n as u64;
+        }
+        // one that has begun may have looked at something already
+        aim.looks += 1;
+        aim
+    }
+}

@@ -1,0 +1,111 @@
+//! Which domain of the chip stands for which bridge, or VLAN of one: asked of a chip that an earlier switchd has filled.
+//!
+//! A domain's number follows from its VLAN or its bridge ([`preferred_fid`]). Of two bridges that filter by VLAN both may
+//! have VLAN 1, and the second one's got another number, whichever was free.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tandem_store::Domain;
+
+use super::ids::preferred_fid;
+use crate::view::vlan_of;
+
+/// What each domain stands for, by its members (port and VID) and the bridges in which those ports are now. A port may have
+/// moved while nobody listened: it speaks for a bridge only where no other one does.
+pub(super) fn owners(
+    members: impl Iterator<Item = ((u16, u16), u16)>,
+    bridge_of: impl Fn(u16) -> u32,
+) -> HashMap<u16, Domain> {
+    let mut votes: BTreeMap<(u16, u32, u16), i64> = BTreeMap::new();
+    for ((port, vid), fid) in members {
+        let dev = bridge_of(port);
+        if dev != 0 {
+            *votes.entry((fid, dev, vlan_of(vid))).or_default() += 1;
+        }
+    }
+    // how much more speaks for this than for another number of the same domain
+    let lead = |&(fid, dev, vlan): &(u16, u32, u16), n: i64| {
+        let others = votes
+            .iter()
+            .filter(|((f, d, v), _)| (*d, *v) == (dev, vlan) && *f != fid);
+        n - others.map(|(_, n)| *n).max().unwrap_or(0)
+    };
+    let mut all: Vec<_> = votes
+        .iter()
+        .map(|(k, n)| {
+            let domain = Domain {
+                dev: k.1,
+                vlan: k.2,
+            };
+            (preferred_fid(domain) != k.0, -lead(k, *n), k.0, domain)
+        })
+        .collect();
+    all.sort_unstable_by_key(|(other, lead, fid, domain)| {
+        (*other, *lead, *fid, domain.dev, domain.vlan)
+    });
+    let mut owners: HashMap<u16, Domain> = HashMap::new();
+    for (other, _, fid, domain) in all {
+        let named = owners.values().any(|d| *d == domain);
+        // one that has not its own number has it because somebody else was first
+        let may = !other || owners.contains_key(&preferred_fid(domain));
+        if may && !named && !owners.contains_key(&fid) {
+            owners.insert(fid, domain);
+        }
+    }
+    owners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_abi::raw::TND_VID_ANY;
+
+    fn owners_of(members: &[(u16, u16, u16)], bridges: &[u32]) -> Vec<(u16, u32, u16)> {
+        let members = members.iter().map(|m| ((m.0, m.1), m.2));
+        let bridge_of = |port: u16| bridges.get(usize::from(port)).copied().unwrap_or(0);
+        let mut all: Vec<_> = owners(members, bridge_of)
+            .into_iter()
+            .map(|(fid, d)| (fid, d.dev, d.vlan))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Ports 1, 2 in bridge 50, ports 3, 4 in bridge 60, both with VLAN 1.
+    const TWO: [(u16, u16, u16); 4] = [(1, 1, 1), (2, 1, 1), (3, 1, 2), (4, 1, 2)];
+
+    #[test]
+    fn two_bridges_have_the_same_vlan() {
+        let both = [(1, 50, 1), (2, 60, 1)];
+        assert_eq!(owners_of(&TWO, &[0, 50, 50, 60, 60]), both);
+        // whoever was first has the number
+        let both = [(1, 60, 1), (2, 50, 1)];
+        assert_eq!(owners_of(&TWO, &[0, 60, 60, 50, 50]), both);
+    }
+
+    #[test]
+    fn a_port_that_moved_does_not_speak_for_its_new_bridge() {
+        let both = [(1, 50, 1), (2, 60, 1)];
+        assert_eq!(owners_of(&TWO, &[0, 50, 60, 60, 60]), both);
+        assert_eq!(owners_of(&TWO, &[0, 50, 50, 50, 60]), both);
+        // VLAN 1 of the second bridge has its own number, so that of the first is nobody's
+        assert_eq!(
+            owners_of(&[(1, 1, 1), (3, 1, 7)], &[0, 60, 0, 0]),
+            [(1, 60, 1)]
+        );
+    }
+
+    #[test]
+    fn bridges_without_vlans_go_by_their_device() {
+        let any = TND_VID_ANY;
+        let members = [(1, any, 50), (2, any, 60)];
+        assert_eq!(
+            owners_of(&members, &[0, 50, 60]),
+            [(50, 50, 0), (60, 60, 0)]
+        );
+        // the port is in another bridge now, whose number nobody has taken: what was learned behind it is of before
+        assert_eq!(owners_of(&members, &[0, 70, 60]), [(60, 60, 0)]);
+        assert_eq!(owners_of(&members, &[0, 60, 60]), [(60, 60, 0)]);
+        assert_eq!(owners_of(&members, &[0, 0, 0]), []);
+    }
+}

@@ -1,0 +1,210 @@
+//! Routes of one key: messages that name another than the first of them, and routes that differ in little.
+
+use tandem_linux::netlink::{self as nl, NewMode, Nexthops, RouteNexthop};
+
+use super::super::super::Source;
+use super::super::view::View;
+use super::Lab;
+use super::cases::lab;
+
+/// Plays groups of commands; after each the view must be the kernel's, order included.
+fn play(what: &str, steps: &[&str]) -> Option<Lab> {
+    let mut lab = lab(what, "")?;
+    let mut history = String::new();
+    for step in steps {
+        for line in step.lines() {
+            match line.strip_prefix("sysctl ") {
+                Some(set) => assert!(lab.exec(&["sysctl", "-qw", set])),
+                None => lab.ip(&format!("{line}\n")),
+            }
+        }
+        history += step;
+        lab.check_routes(&history);
+    }
+    Some(lab)
+}
+
+/// The source says what it does without a dump of everything.
+fn without_resync(lab: Option<Lab>) {
+    if let Some(lab) = lab {
+        let status = lab.source.status();
+        assert_eq!((status.overruns, status.resyncs), (0, 1));
+    }
+}
+
+const OBJECTS: &str = "nexthop add id 3 blackhole
+nexthop add id 4 via 10.0.1.2 dev v1
+nexthop add id 6 blackhole
+route add 172.16.0.0/16 nhid 6
+route append 172.16.0.0/16 nhid 3
+route append 172.16.0.0/16 nhid 4
+route prepend 172.16.0.0/16 metric 5 nhid 4
+route append 172.16.0.0/16 metric 5 nhid 3
+";
+
+#[test]
+fn a_replaced_next_hop_object_moves_no_route() {
+    let steps = [
+        OBJECTS,
+        "nexthop replace id 3 via 10.0.2.2 dev v2\n",
+        "nexthop replace id 3 via 10.0.2.3 dev v2\n",
+        "nexthop replace id 4 blackhole\n",
+        "nexthop add id 10 group 3\nroute append 172.16.0.0/16 nhid 10\nnexthop replace id 3 blackhole\n",
+        "nexthop replace id 3 via 10.0.2.2 dev v2\nnexthop replace id 10 group 3,3\n",
+        "route replace 172.16.0.0/16 via 10.0.1.9\n",
+        "route del 172.16.0.0/16 nhid 3\nnexthop del id 4\n",
+    ];
+    without_resync(play("nhmoves", &steps));
+}
+
+/// The same while the kernel does not tell the routes of a replaced object.
+#[test]
+fn a_replaced_next_hop_object_without_compat_mode() {
+    let steps = [
+        "sysctl net.ipv4.nexthop_compat_mode=0\n",
+        OBJECTS,
+        "nexthop replace id 3 via 10.0.2.2 dev v2\nnexthop replace id 6 via 10.0.1.2 dev v1\n",
+        "nexthop replace id 4 blackhole\nroute del 172.16.0.0/16 nhid 4\n",
+        "route replace 172.16.0.0/16 nhid 4\n",
+    ];
+    without_resync(play("nhquiet", &steps));
+}
+
+#[test]
+fn a_replaced_next_hop_object_moves_no_ipv6_route() {
+    let steps = [
+        "nexthop add id 3 via fe80::9 dev v1
+nexthop add id 4 via fe80::2 dev v1
+nexthop add id 6 via fe80::3 dev v2
+route add 2001:db8:a::/48 nhid 6
+route append 2001:db8:a::/48 nhid 3
+route append 2001:db8:a::/48 nhid 4
+route append 2001:db8:a::/48 via fe80::7 dev v2
+",
+        "-6 nexthop replace id 3 blackhole\n",
+        "nexthop replace id 3 via fe80::5 dev v2\n",
+        "nexthop replace id 4 via fe80::6 dev v2\nroute append 2001:db8:a::/48 via fe80::8 dev v2\n",
+        "route del 2001:db8:a::/48 nhid 6\n",
+        "-6 nexthop replace id 4 blackhole\nroute del 2001:db8:a::/48 nhid 3\n",
+    ];
+    without_resync(play("nhmoves6", &steps));
+}
+
+#[test]
+fn routes_that_differ_in_a_metric_alone() {
+    let steps = [
+        "route add 172.16.0.0/16 via 10.0.1.2 advmss 1400
+route append 172.16.0.0/16 via 10.0.1.2 advmss 1300
+route append 172.16.0.0/16 via 10.0.2.2
+route append 172.16.0.0/16 via 10.0.1.2 realm 5
+route append 172.16.0.0/16 nexthop via 10.0.1.2 nexthop via 10.0.2.2
+route append 172.16.0.0/16 nexthop via 10.0.2.2 nexthop via 10.0.1.2
+",
+        "route del 172.16.0.0/16 via 10.0.1.2 advmss 1400\n",
+        "route del 172.16.0.0/16 via 10.0.1.2 realm 5\n",
+        "route replace 172.16.0.0/16 via 10.0.1.2\n",
+        "route del 172.16.0.0/16 nexthop via 10.0.1.2 nexthop via 10.0.2.2\n",
+    ];
+    without_resync(play("metrics", &steps));
+}
+
+/// `replace` puts an IPv6 route into the first one's place though it is there already: then it is there twice.
+#[test]
+fn an_ipv6_route_that_is_there_twice() {
+    let twice = "route add 2001:db8:a::/48 dev v1
+route append 2001:db8:a::/48 dev v2
+route append 2001:db8:a::/48 dev lo
+route replace 2001:db8:a::/48 dev v2
+";
+    let steps = [
+        twice,
+        "route del 2001:db8:a::/48 dev v2\n",
+        "route del 2001:db8:a::/48 dev v2\n",
+        "route flush 2001:db8:a::/48\n",
+        twice,
+        "route replace 2001:db8:a::/48 dev v1\n",
+        "route del 2001:db8:a::/48 dev v1\n",
+    ];
+    play("twice", &steps);
+}
+
+/// Who adds a route with `proto ra` joins others; what the kernel has learned itself does not, and no message tells them
+/// apart.
+#[test]
+fn routes_with_proto_ra_join_when_they_do() {
+    let steps = [
+        "route add 2001:db8:a::/48 via fe80::1 dev v1 proto ra\n",
+        "route append 2001:db8:a::/48 via fe80::2 dev v1 proto ra\n",
+        "route append 2001:db8:a::/48 via fe80::3 dev v2\n",
+        "route del 2001:db8:a::/48 via fe80::1 dev v1\n",
+        "route del 2001:db8:a::/48 via fe80::3 dev v2\n",
+        "route append 2001:db8:a::/48 dev v2\n",
+    ];
+    without_resync(play("ra", &steps));
+}
+
+/// A driver has set a route's flags, and the kernel tells of it (`fib_notify_on_flag_change`): nothing moves.
+#[test]
+fn a_message_about_flags_moves_no_route() {
+    for family in ["172.16.0.0/16", "2001:db8:a::/48"] {
+        let route = |ifindex| {
+            nl::Object::Route(nl::Route {
+                table: 254,
+                dst: family.parse().unwrap(),
+                tos: 0,
+                metric: 50,
+                kind: 1,
+                scope: 0,
+                protocol: 4,
+                flags: 0,
+                nh_id: 0,
+                nexthops: Nexthops::One(RouteNexthop {
+                    ifindex,
+                    gateway: None,
+                    weight: 1,
+                    flags: 0,
+                    encap: false,
+                }),
+                src: None,
+                prefsrc: None,
+                mtu: 0,
+                other: 0,
+            })
+        };
+        let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
+        let mut said = Vec::new();
+        for ifindex in 1..=3 {
+            let new = nl::Event::New(route(ifindex), NewMode::Append);
+            view.event(new, &mut |e| said.push(e));
+        }
+        said.clear();
+        for ifindex in [2, 1, 3] {
+            let told = nl::Event::New(route(ifindex), NewMode::Told);
+            view.event(told, &mut |e| said.push(e));
+        }
+        assert_eq!(said, []);
+        view.take_doubts();
+        // of one that is not there: a look at the kernel
+        view.event(nl::Event::New(route(4), NewMode::Told), &mut |e| {
+            said.push(e)
+        });
+        assert_eq!(said, []);
+        assert!(view.has_doubts());
+    }
+}
+
+/// The request that replaced an object is not the one that puts its route in another's place.
+#[test]
+fn a_route_put_in_anothers_place_by_its_object() {
+    let steps = [
+        "nexthop add id 3 via fe80::9 dev v1
+nexthop add id 6 via fe80::3 dev v2
+route add 2001:db8:a::/48 nhid 6
+route append 2001:db8:a::/48 nhid 3
+nexthop replace id 3 via fe80::8 dev v1
+route replace 2001:db8:a::/48 nhid 3
+",
+        "route del 2001:db8:a::/48 nhid 3\n",
+    ];
+    play("nhplace", &steps);
+}

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promise 1, the twin test on who may speak, who is learned: `learning`, `locked`, 802.1X, MAC authentication, entries
+that move with their station.
+
+    h1 ── swp1 ─┐
+    h2 ── swp2 ─┼─ br0
+    h3 ── swp3 ─┤
+    h4 ── swp4 ─┘
+"""
+
+import os
+import time
+
+import pytest
+
+from lib import twin
+from lib.packet import ether
+from lib.twin import MAC, NOBODY, Step, both, data
+
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+H = MAC
+ROAMER = "02:00:00:00:00:77"
+STRANGER = "02:00:00:00:00:66"
+ALL_BUT_1 = {"h2": 1, "h3": 1, "h4": 1}
+
+
+def check(make, configure, steps):
+    wrong, asic = both(make, configure, steps)
+    assert not wrong, "\n".join(wrong)
+    audit = asic.tandem("audit", "--wait", "2", check=False, timeout=60)
+    assert "no differences" in audit, audit
+    return asic
+
+
+def port(n, words):
+    return lambda sw: sw.ns.bridge(f"link set dev swp{n} {words}")
+
+
+def fdb(words):
+    return lambda sw: sw.ns.bridge(f"fdb {words}")
+
+
+def do(*what):
+    return lambda sw: [f(sw) for f in what]
+
+
+def ageing(seconds):
+    return lambda sw: sw.ip(f"link set br0 type bridge ageing_time {seconds * 100}")
+
+
+def eapol(src):
+    """EAPOL-Start (IEEE 802.1X 11.3.1), to the address that no bridge forwards."""
+    return ether("01:80:c2:00:00:03", src, 0x888E, b"\2\1\0\0")
+
+
+def learning_steps(_):
+    speaks = [("h2", data(NOBODY, H["h2"])), ("h2", data(BROADCAST, H["h2"])), 0.1]
+    to_2, to_roamer = ("h1", data(H["h2"], H["h1"])), ("h1", data(ROAMER, H["h1"]))
+    return [
+        Step("learning off: nobody is learned", do=port(2, "learning off"), frames=[*speaks, to_2], fits=True,
+             expect={"h1": 2, "h2": 1, "h3": 3, "h4": 3}),
+        Step("nor by the frames that the CPU gets", frames=[("h2", eapol(H["h2"])), 0.1, to_2], fits=True,
+             expect=ALL_BUT_1),
+        Step("on", do=port(2, "learning on"), frames=[*speaks, to_2], fits=True,
+             expect={"h1": 2, "h2": 1, "h3": 2, "h4": 2}),
+        Step("off again: what was learned stays", do=port(2, "learning off"), frames=[to_2], fits=True,
+             expect={"h2": 1}),
+        Step("a known station does not move to a port that does not learn", do=port(3, "learning off"),
+             frames=[("h3", data(NOBODY, H["h2"])), 0.1, to_2], fits=True, expect={"h1": 1, "h2": 2, "h4": 1}),
+        Step("and ages, as nothing that it says there counts", do=ageing(2),
+             frames=[2.5, *speaks, 1.0, to_2], fits=True, expect={"h1": 2, "h2": 1, "h3": 3, "h4": 3}),
+        Step("a port that learns is as it was", frames=[("h4", data(NOBODY, ROAMER)), 0.1, to_roamer], fits=True,
+             expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
+    ]
+
+
+def test_learning_is_the_users_twin(make):
+    check(make, twin.bridge, learning_steps)
+
+
+def knocks(*stations, first=()):
+    """What a host may try that nobody has let in, also with addresses that are not its own."""
+    tries = [f for src in stations for f in (*(make(src) for make in first), data(H["h2"], src), data(BROADCAST, src),
+                                             data(NOBODY, src))]
+    return [x for f in tries for x in (("h1", f), 0.05)]
+
+
+def strangers():
+    """The same, and the frames that a bridge takes of anybody; h2 lives at another port."""
+    return knocks(H["h1"], STRANGER, first=[eapol]) + knocks(H["h2"])
+
+
+def dot1x_steps(_):
+    known = [("h2", data(NOBODY, H["h2"])), ("h3", data(NOBODY, H["h3"])), 0.1]
+    to_1 = ("h2", data(H["h1"], H["h2"]))
+    return [
+        Step("nobody is let in", do=port(1, "learning off locked on"), frames=[*known, *strangers(), *strangers()],
+             expect={"h1": 2, "h2": 1, "h3": 1, "h4": 2}),
+        Step("and nobody is known there",
+             frames=[to_1, ("h2", data(STRANGER, H["h2"])), ("h3", data(H["h2"], H["h3"]))],
+             fits=True, expect={"h1": 2, "h2": 1, "h3": 2, "h4": 2}),
+        Step("the authenticator lets one in", do=fdb(f"replace {H['h1']} dev swp1 master static"),
+             frames=[("h1", data(H["h2"], H["h1"])), to_1], fits=True, expect={"h1": 1, "h2": 1}),
+        Step("and no other", frames=[("h1", data(H["h2"], STRANGER)), ("h1", data(H["h3"], H["h2"]))], fits=True,
+             expect={}),
+        Step("it turns up at a port that is not locked", frames=[("h3", data(NOBODY, H["h1"])), 0.1, to_1], fits=True,
+             expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
+        Step("and has lost its place", frames=[("h1", data(H["h2"], H["h1"]))], fits=True, expect={}),
+        Step("let in by an entry that ages", do=fdb(f"replace {H['h1']} dev swp1 master dynamic"),
+             frames=[("h1", data(H["h2"], H["h1"]))], fits=True, expect={"h2": 1}),
+        Step("until it is taken away", do=fdb(f"del {H['h1']} dev swp1 master"), frames=strangers(), expect={}),
+        Step("locked, and learning: link-local frames let in", do=port(1, "learning on"), frames=strangers()[:8],
+             expect={"h2": 3, "h3": 2, "h4": 2}),
+        Step("unless no_linklocal_learn",
+             do=do(lambda sw: sw.ip("link set br0 type bridge no_linklocal_learn 1 fdb_flush")),
+             frames=[*known, *strangers()], expect={"h1": 2, "h2": 1, "h3": 1, "h4": 2}),
+        Step("unlocked",
+             do=do(lambda sw: sw.ip("link set br0 type bridge no_linklocal_learn 0"), port(1, "locked off")),
+             frames=[("h1", data(H["h2"], H["h1"])), to_1], fits=True, expect={"h1": 1, "h2": 1}),
+    ]
+
+
+def test_nobody_is_let_in_by_8021x_twin(make):
+    check(make, twin.bridge, dot1x_steps)
+
+
+SET_MAB = """
+import socket, struct, sys
+index, on = socket.if_nametoindex(sys.argv[1]), int(sys.argv[2])
+settings = b"".join(struct.pack("=HHB3x", 5, kind, on) for kind in (8, 39, 40))  # LEARNING, LOCKED, MAB
+if not on:
+    settings = struct.pack("=HHB3x", 5, 40, 0)
+body = struct.pack("=BxHiII", socket.AF_BRIDGE, 0, index, 0, 0)
+body += struct.pack("=HH", 4 + len(settings), 12 | 1 << 15) + settings
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+s.send(struct.pack("=IHHII", 16 + len(body), 19, 5, 1, 0) + body)  # RTM_SETLINK, REQUEST | ACK
+sys.exit(-struct.unpack_from("=i", s.recv(4096), 16)[0])
+"""
+
+
+def mab(n, on):
+    """`bridge link set dev swpN learning on locked on mab on`: older iproute2 has no word for it."""
+    return lambda sw: sw.ns.exec("python3", "-c", SET_MAB, f"swp{n}", str(int(on)))
+
+
+def mab_steps(_):
+    to_2, to_1 = ("h1", data(H["h2"], H["h1"])), ("h2", data(H["h1"], H["h2"]))
+    known = [("h2", data(NOBODY, H["h2"])), 0.1]
+    return [
+        Step("nobody is let in", do=mab(1, True), frames=[*known, *knocks(H["h1"], STRANGER, H["h2"]), to_2],
+             expect={"h1": 1, "h3": 1, "h4": 1}),
+        Step("who knocked is let in", do=fdb(f"replace {H['h1']} dev swp1 master static"), frames=[to_2, to_1],
+             expect={"h1": 1, "h2": 1}),
+        Step("and nobody else", frames=knocks(STRANGER, H["h2"]), expect={}),
+        Step("without it, those who only knocked are forgotten", do=mab(1, False), frames=knocks(STRANGER, H["h2"]),
+             expect={}),
+    ]
+
+
+def test_mac_authentication_twin(make):
+    if tuple(int(x) for x in os.uname().release.split("-", maxsplit=1)[0].split(".")[:2]) < (6, 2):
+        pytest.skip("needs a kernel with MAC authentication (6.2)")
+    asic = check(make, twin.bridge, mab_steps)
+    mab(1, True)(asic)
+    asic.sync()
+    rows = {r["name"]: r for r in asic.api("switchd", "GET", "/v1/ports")["items"]}
+    assert "mab" in rows["swp1"]["reason"] and not rows["swp2"]["reason"], rows
+
+
+def roaming_steps(_):
+    add = fdb(f"add {ROAMER} dev swp1 master extern_learn")
+    to_roamer = ("h2", data(ROAMER, H["h2"]))
+    return [
+        Step("an entry of another program's", do=add, frames=[to_roamer], fits=True, expect={"h1": 1}),
+        Step("does not age", do=ageing(1), frames=[2.5, to_roamer], fits=True, expect={"h1": 1}),
+        Step("moves with its station", do=ageing(300), frames=[("h3", data(NOBODY, ROAMER)), 0.1, to_roamer], fits=True,
+             expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
+        Step("and back", frames=[("h1", data(NOBODY, ROAMER)), 0.1, to_roamer], fits=True,
+             expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
+        Step("and ages from then on", do=lambda sw: (ageing(1)(sw), time.sleep(2.5)), frames=[to_roamer], fits=True,
+             expect={"h1": 1, "h3": 1, "h4": 1}),
+        Step("not to a port that does not learn", do=do(ageing(300), add, port(3, "learning off")),
+             frames=[("h3", data(NOBODY, ROAMER)), 0.1, to_roamer], fits=True, expect={"h1": 2, "h2": 1, "h4": 1}),
+        Step("sticky ones stay", do=do(port(3, "learning on"), fdb(f"replace {ROAMER} dev swp1 master static sticky")),
+             frames=[("h3", data(NOBODY, ROAMER)), 0.1, to_roamer], fits=True, expect={"h1": 2, "h2": 1, "h4": 1}),
+    ]
+
+
+def test_entries_of_other_programs_move_twin(make):
+    check(make, twin.bridge, roaming_steps)

@@ -1,0 +1,5 @@
+//! The subcommands.
+
+pub mod judge;
+pub mod play;
+pub mod record;

@@ -1,0 +1,440 @@
+//! The recorded kernel, as the listener hears it and asks it.
+//!
+//! ```text
+//!   Recording ─ decoded once ─► Prepared ─┬─ rests: objects of the dumps, files     ◄── Questions
+//!                                         └─ datagrams of each step ─► queue        ◄── Ears
+//!                        Kernel: at which rest it is, what of its datagrams is unread or lost
+//! ```
+//!
+//! It is at one of its rests at any time, and all that it told up to there has been put into the listener's socket; the
+//! listener may be far behind. While it is being asked it may go on to its next rests.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tandem_linux::eventfd::EventFd;
+use tandem_linux::netlink::{self as nl, Dump, Family, Protocol, Step};
+use tandem_switchd::source::netlink::kernel::{Ears, Questions};
+use tandem_switchd::source::netlink::stepped::Origin;
+use tandem_switchd::source::{SourceError, Write, WriteBack};
+
+use crate::recording::{Recording, Socket};
+
+/// Time of a play, ns, monotonic: only the play moves it.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    /// Now.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// So much later.
+    pub fn pass(&self, ns: u64) {
+        self.0.fetch_add(ns, Relaxed);
+    }
+}
+
+/// A rest of the recording: what the kernel has.
+#[derive(Debug, Default)]
+pub struct Rest {
+    /// All objects of its dumps, by kind.
+    objects: HashMap<Kind, Vec<nl::Object>>,
+    /// Files by path.
+    files: BTreeMap<String, String>,
+    /// Front-panel ports whose netdev is up and has no carrier: nothing is at the other end of the wire.
+    pub dark: Vec<u16>,
+}
+
+/// What is dumped together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Link,
+    Addr,
+    Neigh(Family),
+    Fdb,
+    Nexthop,
+    Bucket,
+    Route(Family),
+    Rule(Family),
+    Netconf(Family),
+    Chain,
+    Vlan,
+    Mdb,
+    Qdisc,
+    Filter,
+}
+
+fn family(v6: bool) -> Family {
+    if v6 { Family::V6 } else { Family::V4 }
+}
+
+fn kind_of(object: &nl::Object) -> Option<Kind> {
+    Some(match object {
+        nl::Object::Link(_) => Kind::Link,
+        nl::Object::Addr(_) => Kind::Addr,
+        nl::Object::Neigh(n) => Kind::Neigh(family(n.addr.is_ipv6())),
+        nl::Object::Fdb(_) => Kind::Fdb,
+        nl::Object::Nexthop(_) => Kind::Nexthop,
+        nl::Object::NexthopBucket(_) => Kind::Bucket,
+        nl::Object::Route(r) => Kind::Route(r.family()),
+        nl::Object::Rule(r) => Kind::Rule(r.family),
+        nl::Object::Netconf(n) => Kind::Netconf(n.family),
+        nl::Object::BaseChain(_) => Kind::Chain,
+        nl::Object::BridgeVlans(_) => Kind::Vlan,
+        nl::Object::Mdb(_) => Kind::Mdb,
+        nl::Object::Qdisc(_) => Kind::Qdisc,
+        nl::Object::Filter(_) => Kind::Filter,
+        _ => return None,
+    })
+}
+
+impl Rest {
+    fn of(&self, kind: Kind) -> &[nl::Object] {
+        self.objects.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// All routes.
+    pub fn routes(&self) -> impl Iterator<Item = &nl::Route> {
+        let both = [Family::V4, Family::V6].into_iter();
+        both.flat_map(|f| self.of(Kind::Route(f)))
+            .filter_map(|o| match o {
+                nl::Object::Route(r) => Some(r),
+                _ => None,
+            })
+    }
+
+    /// All next-hop objects.
+    pub fn nexthops(&self) -> impl Iterator<Item = &nl::Nexthop> {
+        self.of(Kind::Nexthop).iter().filter_map(|o| match o {
+            nl::Object::Nexthop(n) => Some(n),
+            _ => None,
+        })
+    }
+
+    /// The address of a neighbour, when it is known.
+    #[must_use]
+    pub fn mac_of(&self, ifindex: u32, addr: &std::net::IpAddr) -> Option<[u8; 6]> {
+        let all = self.of(Kind::Neigh(family(addr.is_ipv6())));
+        all.iter().find_map(|o| match o {
+            nl::Object::Neigh(n) if n.ifindex == ifindex && n.addr == *addr => n.mac,
+            _ => None,
+        })
+    }
+
+    /// What the kernel would answer to this dump.
+    fn answer(&self, what: Dump) -> Vec<nl::Object> {
+        let kind = match what {
+            Dump::Links => Kind::Link,
+            Dump::Addrs => Kind::Addr,
+            Dump::Neighs(f) => Kind::Neigh(f),
+            Dump::Fdb => Kind::Fdb,
+            Dump::Nexthops => Kind::Nexthop,
+            Dump::NexthopBuckets(_) => Kind::Bucket,
+            Dump::Routes(f, _) => Kind::Route(f),
+            Dump::Rules(f) => Kind::Rule(f),
+            Dump::Netconf(f) => Kind::Netconf(f),
+            Dump::BaseChains => Kind::Chain,
+            Dump::BridgeVlans => Kind::Vlan,
+            Dump::Mdb => Kind::Mdb,
+            Dump::Qdiscs => Kind::Qdisc,
+            Dump::Filters(..) => Kind::Filter,
+        };
+        let wanted = |o: &&nl::Object| match (what, o) {
+            (Dump::NexthopBuckets(Some(group)), nl::Object::NexthopBucket(b)) => b.group == group,
+            // as the kernel's filter: a route with any leg by that device
+            (Dump::Routes(_, f), nl::Object::Route(r)) => f
+                .oif
+                .is_none_or(|oif| r.nexthops.as_slice().iter().any(|n| n.ifindex == oif)),
+            (Dump::Filters(ifindex, hook), nl::Object::Filter(f)) => {
+                f.ifindex == ifindex && f.hook == hook
+            }
+            _ => true,
+        };
+        self.of(kind).iter().filter(wanted).cloned().collect()
+    }
+}
+
+/// A recording, ready to be played often.
+#[derive(Debug)]
+pub struct Prepared {
+    /// As it was read.
+    pub recording: Recording,
+    /// The datagrams of each step.
+    told: Vec<Vec<(Protocol, Vec<u8>)>>,
+    rests: Vec<Rest>,
+}
+
+const fn protocol(socket: Socket) -> Protocol {
+    match socket {
+        Socket::Route => Protocol::Route,
+        Socket::Netfilter => Protocol::Netfilter,
+    }
+}
+
+impl Prepared {
+    /// Decodes the dumps.
+    #[must_use]
+    pub fn new(recording: Recording) -> Prepared {
+        let (mut told, mut rests) = (Vec::new(), Vec::new());
+        let mut files = BTreeMap::new();
+        for step in &recording.steps {
+            let datagrams = step.told.iter();
+            told.push(
+                datagrams
+                    .map(|t| (protocol(t.socket), t.data.0.clone()))
+                    .collect(),
+            );
+            files.extend(step.files.clone());
+            let mut rest = Rest {
+                files: files.clone(),
+                ..Rest::default()
+            };
+            for dump in &step.dumps {
+                for datagram in &dump.data {
+                    nl::decode(protocol(dump.socket), &datagram.0, |event| {
+                        if let nl::Event::New(object, _) = event
+                            && let Some(kind) = kind_of(&object)
+                        {
+                            rest.objects.entry(kind).or_default().push(object);
+                        }
+                    });
+                }
+            }
+            let mut dark = Vec::new();
+            for object in rest.of(Kind::Link) {
+                if let nl::Object::Link(l) = object
+                    && l.admin_up()
+                    && !l.carrier()
+                    && let Some(n) = recording.ports.iter().position(|p| p.ifindex == l.index)
+                {
+                    dark.push(n as u16 + 1);
+                }
+            }
+            rest.dark = dark;
+            rests.push(rest);
+        }
+        Prepared {
+            recording,
+            told,
+            rests,
+        }
+    }
+
+    /// What the kernel has at a rest.
+    #[must_use]
+    pub fn rest(&self, at: usize) -> &Rest {
+        static NOTHING: OnceLock<Rest> = OnceLock::new();
+        self.rests
+            .get(at)
+            .unwrap_or_else(|| NOTHING.get_or_init(Rest::default))
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    at: usize,
+    /// Unread datagrams: step and place.
+    queue: VecDeque<(usize, usize)>,
+    lost: bool,
+    /// Datagrams that one call gives at most.
+    burst: usize,
+    /// How many rests it may go on by itself while it is asked.
+    ahead: usize,
+    /// What was written back.
+    writes: u64,
+}
+
+/// The kernel of one play.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    prepared: Arc<Prepared>,
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+}
+
+impl Kernel {
+    /// At its first rest, with all that it said before unheard.
+    #[must_use]
+    pub fn new(prepared: Arc<Prepared>, clock: Clock) -> Kernel {
+        let state = State {
+            burst: usize::MAX,
+            ..State::default()
+        };
+        Kernel {
+            prepared,
+            clock,
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn go_on(&self, state: &mut State) {
+        if state.at + 1 >= self.prepared.told.len() {
+            return;
+        }
+        state.at += 1;
+        let told = self.prepared.told.get(state.at).map_or(0, Vec::len);
+        let at = state.at;
+        state.queue.extend((0..told).map(|n| (at, n)));
+    }
+
+    /// Executes the next command.
+    pub fn advance(&self) {
+        let mut state = self.lock();
+        self.go_on(&mut state);
+    }
+
+    /// At which rest it is.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        self.lock().at
+    }
+
+    /// It may go on so far by itself while it is asked.
+    pub fn allow(&self, steps: usize) {
+        self.lock().ahead = steps;
+    }
+
+    /// How many datagrams one call gives at most.
+    pub fn set_burst(&self, burst: usize) {
+        self.lock().burst = burst.max(1);
+    }
+
+    /// The socket overflows: the newest datagrams are lost, all but `keep`.
+    pub fn overflow(&self, keep: usize) {
+        let mut state = self.lock();
+        if state.queue.len() > keep {
+            state.queue.truncate(keep);
+            state.lost = true;
+        }
+    }
+
+    /// Unread datagrams.
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        let state = self.lock();
+        state.queue.len() + usize::from(state.lost)
+    }
+
+    /// What was written back to it.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.lock().writes
+    }
+
+    /// A listener that starts anew hears from now on.
+    pub fn forget(&self) {
+        let mut state = self.lock();
+        state.queue.clear();
+        state.lost = false;
+    }
+}
+
+impl Ears for Kernel {
+    fn recv(&mut self, sink: &mut dyn FnMut(Protocol, &[u8])) -> nl::Result<(usize, bool)> {
+        let mut state = self.lock();
+        let mut n = 0;
+        while n < state.burst {
+            let Some((step, place)) = state.queue.pop_front() else {
+                break;
+            };
+            n += 1;
+            if let Some((protocol, data)) = self.prepared.told.get(step).and_then(|t| t.get(place))
+            {
+                sink(*protocol, data);
+            }
+        }
+        let lost = state.queue.is_empty() && std::mem::take(&mut state.lost);
+        Ok((n, lost))
+    }
+
+    fn renew(&mut self, _receive_buffer: usize) -> bool {
+        self.forget();
+        true
+    }
+
+    fn wait(&self, _wake: &EventFd, _timeout: Duration) {}
+
+    fn pause(&self, time: Duration) {
+        self.clock
+            .pass(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+}
+
+/// A socket to ask it.
+#[derive(Debug)]
+struct Asking {
+    kernel: Kernel,
+    objects: Vec<nl::Object>,
+}
+
+impl Questions for Asking {
+    fn begin(&mut self, what: Dump) -> nl::Result<()> {
+        let mut state = self.kernel.lock();
+        if state.ahead > 0 {
+            state.ahead -= 1;
+            self.kernel.go_on(&mut state);
+        }
+        self.objects = self.kernel.prepared.rest(state.at).answer(what);
+        Ok(())
+    }
+
+    fn step(&mut self, each: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
+        std::mem::take(&mut self.objects).into_iter().for_each(each);
+        Ok(Step::Done { interrupted: false })
+    }
+
+    fn settle(&mut self) -> nl::Result<()> {
+        Ok(())
+    }
+
+    fn ipsec_policies(&mut self) -> nl::Result<bool> {
+        Ok(false)
+    }
+
+    fn file(&self, path: &str) -> Option<String> {
+        let at = self.kernel.at();
+        self.kernel.prepared.rest(at).files.get(path).cloned()
+    }
+
+    fn now(&self) -> Instant {
+        // any instant will do to count from
+        static BEGIN: OnceLock<Instant> = OnceLock::new();
+        *BEGIN.get_or_init(Instant::now) + Duration::from_nanos(self.kernel.clock.now())
+    }
+}
+
+impl Origin for Kernel {
+    fn questions(&self) -> Box<dyn Questions> {
+        Box::new(Asking {
+            kernel: self.clone(),
+            objects: Vec::new(),
+        })
+    }
+
+    fn writer(&self) -> Box<dyn WriteBack> {
+        Box::new(Nowhere(self.clone()))
+    }
+}
+
+/// A kernel that lived once takes no writes: they are counted.
+struct Nowhere(Kernel);
+
+impl WriteBack for Nowhere {
+    fn write(
+        &mut self,
+        writes: &[Write],
+        _failed: &mut dyn FnMut(usize, SourceError),
+    ) -> Result<(), SourceError> {
+        self.0.lock().writes += writes.len() as u64;
+        Ok(())
+    }
+}

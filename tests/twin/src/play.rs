@@ -1,0 +1,612 @@
+//! Plays a recording: the switch in the process hears what the kernel said, packets are sent through its chip meanwhile.
+//!
+//! ```text
+//!   step k ─► Kernel ── datagrams, dumps ──► Stepped (listener) ── events ──► Core ── commands ──► Direct ─► Firmware
+//!     │          time, turns, losses, restarts: drawn from the variant's seed                         probes ─► pipeline
+//!     └─ at a rest: everything is in sync, each probe's answer is the kernel's at k, or the CPU's
+//!        between:   each answer is the kernel's at a rest from the last that was all taken in to its newest
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, bounded};
+use serde::{Deserialize, Serialize};
+use tandem_firmware::Firmware;
+use tandem_linux::eventfd::EventFd;
+use tandem_sal::Attach;
+use tandem_store::Policy;
+use tandem_switchd::core::plant::Front;
+use tandem_switchd::core::{Core, Parts, attach};
+use tandem_switchd::io;
+use tandem_switchd::source::Source;
+use tandem_switchd::source::netlink::{Config, Stepped, Steps};
+use tandem_switchd::view::SharedView;
+
+use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
+use crate::kernel::{Clock, Kernel, Prepared};
+use crate::random::Random;
+use crate::verdict::{Tally, Verdict, judge};
+
+/// Turns until a rest at most.
+const TURNS: usize = 20_000;
+/// Time until a rest at most, ns.
+const PATIENCE_NS: u64 = 600_000_000_000;
+/// Turns without work in a row before it counts as a rest.
+const QUIET: usize = 2;
+
+/// How a recording is played.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// All that is drawn on the way follows from it.
+    pub seed: u64,
+    /// The chip's.
+    pub sizes: Sizes,
+    /// How its answers go astray.
+    pub faults: Faults,
+    /// In so many of a thousand steps the switch daemon is killed and starts again; the chip loses its power.
+    pub restarts: [u16; 2],
+    /// In so many of a thousand steps notifications are lost.
+    pub overflows: u16,
+    /// Commands that the kernel executes at most before the switch comes to rest.
+    pub behind: usize,
+    /// Commands that it executes at most while it is asked.
+    pub ahead: usize,
+    /// Datagrams that are read at once at most.
+    pub burst: usize,
+    /// Turns of the switch between two rests.
+    pub turns: usize,
+    /// Probes after each of these turns.
+    pub between: usize,
+    /// In so many of a thousand cases a probe is sent at a rest.
+    pub probes: u16,
+}
+
+impl Variant {
+    /// Any.
+    #[must_use]
+    pub fn draw(seed: u64) -> Variant {
+        let mut r = Random::new(seed);
+        let sizes = match r.below(4) {
+            0 => Sizes::TINY,
+            1 => Sizes::draw(&mut r),
+            _ => Sizes::BIG,
+        };
+        let mut often = |n: usize| match r.below(4) {
+            0 => 1 + r.below(n) as u16,
+            _ => 0,
+        };
+        let faults = Faults {
+            late: often(300),
+            lost: often(50),
+            ignored: often(50),
+            doubled: often(300),
+            refused: often(100),
+        };
+        let restarts = [often(200), often(100)];
+        let overflows = often(200);
+        Variant {
+            seed,
+            sizes,
+            faults,
+            restarts,
+            overflows,
+            behind: 1 + if r.below(2) == 0 { 0 } else { r.below(4) },
+            ahead: if r.below(3) == 0 { r.below(3) } else { 0 },
+            burst: match r.below(3) {
+                0 => 1,
+                1 => 1 + r.below(8),
+                _ => usize::MAX,
+            },
+            turns: r.below(8),
+            between: 1 + r.below(4),
+            probes: 1000,
+        }
+    }
+
+    /// The simplest: a big chip that does as it is told, each step followed by a rest.
+    #[must_use]
+    pub fn plain() -> Variant {
+        Variant {
+            seed: 0,
+            sizes: Sizes::BIG,
+            faults: Faults::default(),
+            restarts: [0, 0],
+            overflows: 0,
+            behind: 1,
+            ahead: 0,
+            burst: usize::MAX,
+            turns: 0,
+            between: 0,
+            probes: 1000,
+        }
+    }
+}
+
+/// A play that did not go as it must.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The kernel was at this rest.
+    pub step: usize,
+    /// The last rest that the switch had taken in before.
+    pub taken: usize,
+    /// The probe that was answered wrongly, if it is that.
+    pub probe: Option<usize>,
+    /// In words.
+    pub what: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "step {} (taken in: {})", self.step, self.taken)?;
+        if let Some(probe) = self.probe {
+            write!(f, ", probe {probe}")?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+/// The switch daemon, without its threads.
+struct Switch {
+    listener: Stepped,
+    source: Arc<Steps>,
+    core: Core,
+    commands: Receiver<io::Command>,
+    _wakes: Arc<EventFd>,
+}
+
+fn front(prepared: &Prepared) -> Vec<Front> {
+    let ports = prepared.recording.ports.iter().enumerate();
+    ports
+        .map(|(n, p)| Front {
+            port: n as u16 + 1,
+            name: p.name.clone(),
+            ifindex: p.ifindex,
+        })
+        .collect()
+}
+
+impl Switch {
+    /// As the daemon starts (`daemon.rs`).
+    fn start(
+        prepared: &Prepared,
+        kernel: &Kernel,
+        chip: &Shared,
+        how: Attach,
+    ) -> Result<Switch, String> {
+        let words = |e: &dyn std::fmt::Display| format!("the switch does not start: {e}");
+        kernel.forget();
+        let front = front(prepared);
+        let view = SharedView::default();
+        for port in &front {
+            view.lock().add_port(port.port, port.ifindex);
+        }
+        view.lock().set_front(front.len() as u16);
+        let mut device = Direct::attach(chip, how);
+        let (ids, found_fdb) = attach::read_left(&mut device, how, &view).map_err(|e| words(&e))?;
+        let config =
+            attach::store_config(&mut device, Policy::Trap, front.len()).map_err(|e| words(&e))?;
+        let wake = Arc::new(EventFd::new().map_err(|e| words(&e))?);
+        let (listener, steps) = Stepped::new(
+            Config {
+                ports: front.iter().map(|p| (p.ifindex, p.port)).collect(),
+                ..Config::default()
+            },
+            Box::new(kernel.clone()),
+            Box::new(kernel.clone()),
+        )
+        .map_err(|e| words(&e))?;
+        let source = Arc::new(steps);
+        let (io, commands) = bounded(64);
+        // nobody sends anything here: the channels are closed, which says the same
+        let (_, news) = bounded(0);
+        let (_, jobs) = bounded(0);
+        let core = Core::new(
+            Box::new(Bench {
+                chip: chip.clone(),
+                front,
+            }),
+            Parts {
+                control: Box::new(device),
+                ids,
+                found_fdb,
+                storms: std::collections::BTreeMap::new(),
+                attach: match how {
+                    Attach::Warm => tandem_store::Attach::Warm,
+                    Attach::Cold => tandem_store::Attach::Cold,
+                },
+                config,
+                warnings: Vec::new(),
+                source: source.clone(),
+                view,
+                io,
+                io_wake: Arc::clone(&wake),
+                io_stats: Arc::default(),
+                signals: Arc::default(),
+                news,
+                jobs,
+                wake: Arc::clone(&wake),
+                stop: Arc::new(AtomicBool::new(false)),
+            },
+        )
+        .map_err(|e| words(&e))?;
+        Ok(Switch {
+            listener,
+            source,
+            core,
+            commands,
+            _wakes: wake,
+        })
+    }
+
+    /// A turn of each. False: neither had anything to do.
+    fn turn(&mut self, now: u64) -> bool {
+        let idle = self.listener.turn();
+        let worked = self.core.turn(now);
+        while self.commands.try_recv().is_ok() {}
+        worked || idle.is_none_or(|i| i == Duration::ZERO)
+    }
+
+    /// Whether there is nothing more to come.
+    fn rests(&self, kernel: &Kernel) -> bool {
+        kernel.unread() == 0
+            && !self.listener.owes()
+            && self.source.messages().is_empty()
+            && self.core.settled()
+    }
+}
+
+/// One play.
+struct Play<'a> {
+    prepared: &'a Prepared,
+    variant: &'a Variant,
+    kernel: Kernel,
+    clock: Clock,
+    chip: Shared,
+    random: Random,
+    taken: usize,
+    /// The chip was emptied and is not programmed yet: it drops.
+    dark: bool,
+    /// Something happened since the last rest, for the coverage.
+    restarted: bool,
+    passed: Passed,
+    tally: Tally,
+}
+
+/// A chip that is played with, kept for the next play with the same one.
+#[derive(Default)]
+pub struct Shelf {
+    chips: Vec<(Sizes, u16, Firmware)>,
+}
+
+impl Shelf {
+    fn take(&mut self, sizes: Sizes, ports: u16) -> Result<Firmware, String> {
+        let same = |(s, p, _): &(Sizes, u16, Firmware)| (*s, *p) == (sizes, ports);
+        match self.chips.iter().position(same) {
+            Some(n) => Ok(self.chips.swap_remove(n).2),
+            None => sizes.firmware(ports),
+        }
+    }
+
+    fn give(&mut self, sizes: Sizes, ports: u16, firmware: Firmware) {
+        if self.chips.len() >= 4 {
+            self.chips.remove(0);
+        }
+        self.chips.push((sizes, ports, firmware));
+    }
+}
+
+/// Plays a recording once.
+///
+/// # Errors
+/// What did not go as it must.
+pub fn play(
+    prepared: &Arc<Prepared>,
+    variant: &Variant,
+    shelf: &mut Shelf,
+) -> Result<Tally, Failure> {
+    let failed = |what| Failure {
+        step: 0,
+        taken: 0,
+        probe: None,
+        what,
+    };
+    let ports = prepared.recording.ports.len() as u16;
+    let firmware = shelf.take(variant.sizes, ports).map_err(failed)?;
+    let mut random = Random::new(variant.seed);
+    let chip = Shared::new(firmware, Random::new(random.next()));
+    let clock = Clock::default();
+    clock.pass(1_000_000_000);
+    let kernel = Kernel::new(Arc::clone(prepared), clock.clone());
+    let mut play = Play {
+        prepared,
+        variant,
+        kernel,
+        clock,
+        chip: chip.clone(),
+        random,
+        taken: 0,
+        dark: true,
+        restarted: false,
+        passed: Passed::default(),
+        tally: Tally::default(),
+    };
+    let done = play.run();
+    let tally = std::mem::take(&mut play.tally);
+    drop(play);
+    if let Some(firmware) = chip.into_firmware() {
+        shelf.give(variant.sizes, ports, firmware);
+    }
+    done.map(|()| tally)
+}
+
+impl Play<'_> {
+    fn fail(&self, probe: Option<usize>, what: String) -> Failure {
+        Failure {
+            step: self.kernel.at(),
+            taken: self.taken,
+            probe,
+            what,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let prepared = self.prepared;
+        self.kernel.set_burst(self.variant.burst);
+        self.cables();
+        self.chip.lock().faults = self.variant.faults;
+        let mut switch = Switch::start(prepared, &self.kernel, &self.chip, Attach::Cold)
+            .map_err(|e| self.fail(None, e))?;
+        self.rest(&mut switch)?;
+        let last = prepared.recording.steps.len().saturating_sub(1);
+        while self.kernel.at() < last {
+            let steps = 1 + self.random.below(self.variant.behind);
+            for _ in 0..steps {
+                self.kernel.advance();
+                self.cables();
+                self.happen(&mut switch)?;
+                for _ in 0..self.variant.turns {
+                    self.turn(&mut switch);
+                    self.between()?;
+                }
+            }
+            self.kernel.allow(self.random.below(self.variant.ahead + 1));
+            self.rest(&mut switch)?;
+        }
+        self.tally.plays = 1;
+        self.tally.writes = self.kernel.writes();
+        Ok(())
+    }
+
+    /// The chip's cables are those of the kernel's ports.
+    fn cables(&mut self) {
+        let rest = self.prepared.rest(self.kernel.at());
+        self.chip.lock().cables(&rest.dark);
+    }
+
+    /// Misfortunes.
+    fn happen(&mut self, switch: &mut Switch) -> Result<(), Failure> {
+        let [warm, cold] = self.variant.restarts;
+        if self.random.permille(self.variant.overflows) {
+            let keep = self.random.below(3);
+            self.kernel.overflow(keep);
+            self.tally.overflows += 1;
+        }
+        if self.random.permille(cold) {
+            self.chip.lock().fail();
+            self.cables();
+            self.dark = true;
+            self.restarted = true;
+            self.tally.restarts[1] += 1;
+        }
+        if self.random.permille(warm) {
+            let how = if self.dark {
+                Attach::Cold
+            } else {
+                Attach::Warm
+            };
+            *switch = Switch::start(self.prepared, &self.kernel, &self.chip, how)
+                .map_err(|e| self.fail(None, e))?;
+            self.restarted = true;
+            self.tally.restarts[0] += 1;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, switch: &mut Switch) -> bool {
+        let worked = switch.turn(self.clock.now());
+        self.clock.pass(1_000_000);
+        worked
+    }
+
+    /// Lets the switch work until it rests, and looks at everything.
+    fn rest(&mut self, switch: &mut Switch) -> Result<(), Failure> {
+        let begin = self.clock.now();
+        let (mut quiet, mut pause, mut asked) = (0, 1_000_000, usize::MAX);
+        for turn in 0..TURNS {
+            if asked != self.kernel.at() {
+                // what no message tells of is read at a barrier
+                asked = self.kernel.at();
+                switch.source.barrier(turn as u64);
+                self.cables();
+            }
+            if self.turn(switch) {
+                (quiet, pause) = (0, 1_000_000);
+                self.between()?;
+                continue;
+            }
+            if asked == self.kernel.at() && switch.rests(&self.kernel) {
+                quiet += 1;
+                if quiet > QUIET {
+                    self.kernel.allow(0);
+                    return self.look(switch);
+                }
+                continue;
+            }
+            quiet = 0;
+            self.clock.pass(pause);
+            pause = (pause * 2).min(1_000_000_000);
+            if self.clock.now() - begin > PATIENCE_NS {
+                break;
+            }
+        }
+        let rows = format!(
+            "the switch does not come to rest: {} datagrams unread, listener owes {}, store idle {}, {:?}",
+            self.kernel.unread(),
+            switch.listener.owes(),
+            switch.core.store().idle(),
+            switch.core.store().counters(),
+        );
+        Err(self.fail(None, rows))
+    }
+
+    /// Sends some probes while things are under way.
+    fn between(&mut self) -> Result<(), Failure> {
+        let probes = self.prepared.recording.probes.len();
+        for _ in 0..self.variant.between {
+            if self.dark || probes == 0 {
+                return Ok(());
+            }
+            let probe = self.random.below(probes);
+            let at = self.kernel.at();
+            let verdict = self.send(probe, self.taken..=at);
+            self.count(verdict, 1);
+            if verdict == Verdict::Wrong {
+                let what = self.words(probe, self.taken..=at);
+                return Err(self.fail(Some(probe), what));
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, verdict: Verdict, place: usize) {
+        let counts = match verdict {
+            Verdict::Exact => &mut self.tally.exact,
+            Verdict::OtherLeg => &mut self.tally.other_leg,
+            Verdict::Trapped(_) => &mut self.tally.trapped,
+            Verdict::Wrong => return,
+        };
+        if let Some(n) = counts.get_mut(place) {
+            *n += 1;
+        }
+    }
+
+    /// Sends a probe; its verdict against the kernel's answers at these rests.
+    fn send(&mut self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> Verdict {
+        let recording = &self.prepared.recording;
+        let Some(p) = recording.probes.get(probe) else {
+            return Verdict::Exact;
+        };
+        let now = self.clock.now();
+        self.chip
+            .lock()
+            .look(p.port, &p.frame.0, now, &mut self.passed);
+        self.passed.out.sort_unstable();
+        let mut best = Verdict::Wrong;
+        // the newest first: most often it is that
+        for at in rests.rev() {
+            let answer = recording.steps.get(at).and_then(|s| s.answers.get(probe));
+            let Some(answer) = answer else { continue };
+            let rest = self.prepared.rest(at);
+            match judge(&self.passed, answer, rest, &recording.ports) {
+                Verdict::Wrong => {}
+                Verdict::OtherLeg => best = Verdict::OtherLeg,
+                other => return other,
+            }
+        }
+        best
+    }
+
+    /// A wrong answer in words.
+    fn words(&self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> String {
+        let out = self.passed.out.iter();
+        let chip: Vec<String> = out.map(|(port, f)| frame(*port, f, false)).collect();
+        let cpu = match self.passed.cpu {
+            Some((reason, _)) => format!(
+                " and to the CPU ({})",
+                tandem_pipeline::trap::reason_name(reason)
+            ),
+            None => String::new(),
+        };
+        let mut text = format!("the chip sends [{}]{cpu}", chip.join(", "));
+        for at in rests {
+            let answer = self.prepared.recording.steps.get(at);
+            if let Some(a) = answer.and_then(|s| s.answers.get(probe)) {
+                let all: Vec<String> = a
+                    .out
+                    .iter()
+                    .map(|o| frame(o.port, &o.frame.0, o.made))
+                    .collect();
+                text += &format!("; the kernel at {at} [{}]", all.join(", "));
+            }
+        }
+        if let Some(p) = self.prepared.recording.probes.get(probe) {
+            text += &format!("; the probe {}", frame(p.port, &p.frame.0, false));
+            text += &crate::verdict::routes(&p.frame.0, self.prepared.rest(self.kernel.at()));
+        }
+        text
+    }
+
+    /// At a rest: each probe, the accounts.
+    fn look(&mut self, switch: &Switch) -> Result<(), Failure> {
+        let at = self.kernel.at();
+        let (before, trapped) = (self.taken, self.tally.trapped[0]);
+        self.taken = at;
+        self.dark = false;
+        let fits = switch.core.store().counters().waiting == 0;
+        for probe in 0..self.prepared.recording.probes.len() {
+            if !self.random.permille(self.variant.probes) {
+                continue;
+            }
+            let verdict = self.send(probe, at..=at);
+            self.count(verdict, 0);
+            match verdict {
+                Verdict::Wrong => {
+                    let what = self.words(probe, at..=at);
+                    return Err(self.fail(Some(probe), what));
+                }
+                Verdict::Trapped(reason) if fits => {
+                    let steps = &self.prepared.recording.steps;
+                    let answer = steps.get(at).and_then(|s| s.answers.get(probe));
+                    // the kernel has forwarded it and said nothing itself: the chip could have done so
+                    if answer.is_some_and(|a| !a.out.is_empty() && a.out.iter().all(|o| !o.made)) {
+                        *self.tally.fits_but_trapped.entry(reason).or_default() += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let accounts = self.chip.lock().firmware.check_accounting();
+        accounts.map_err(|e| self.fail(None, format!("the chip's accounts: {e}")))?;
+        self.tally.rests += 1;
+        let outcomes = [
+            (fits && !self.restarted, "fits"),
+            (!fits && self.variant.faults.refused == 0, "full"),
+            (!fits && self.variant.faults.refused > 0, "refused"),
+            (self.tally.trapped[0] > trapped, "trap"),
+            (self.restarted, "restart"),
+        ];
+        self.restarted = false;
+        for step in before + 1..=at {
+            let steps = &self.prepared.recording.steps;
+            let Some(command) = steps.get(step).and_then(|s| s.command.as_ref()) else {
+                continue;
+            };
+            let (what, how) = crate::coverage::cell(command);
+            for outcome in outcomes.iter().filter(|o| o.0).map(|o| o.1) {
+                let cell = (what.clone(), how.clone(), outcome);
+                *self.tally.cells.entry(cell).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A frame in a few words.
+fn frame(port: u16, frame: &[u8], made: bool) -> String {
+    let hex: String = frame.iter().map(|b| format!("{b:02x}")).collect();
+    let short = hex.get(..84).unwrap_or(&hex);
+    let made = if made { " made" } else { "" };
+    format!("swp{port}:{short}({}){made}", frame.len())
+}

@@ -1,0 +1,105 @@
+//! The kept recordings, played; and proof that a play can fail.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tandem_twin::kernel::Prepared;
+use tandem_twin::play::{Shelf, Variant, play};
+use tandem_twin::recording::Recording;
+use tandem_twin::shrink::{Kept, shrink};
+use tandem_twin::verdict::Tally;
+
+/// Recordings and kept failures of the folder `recordings`.
+fn kept() -> Vec<(String, Recording, Option<Variant>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "json") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        all.push(match serde_json::from_str::<Kept>(&text) {
+            Ok(kept) => (name, kept.recording, Some(kept.variant)),
+            Err(_) => (name, Recording::parse(&text).unwrap(), None),
+        });
+    }
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(!all.is_empty());
+    all
+}
+
+/// A recording of routes with next-hop objects.
+fn routes() -> Recording {
+    let found = kept().into_iter().find(|k| k.0 == "routes");
+    found.unwrap().1
+}
+
+/// Open (docs/twin.md): a route whose replay is not answered after a warm restart is deleted before it is made again.
+fn replay_unanswered(v: &Variant) -> bool {
+    v.restarts[0] > 0 && v.faults.lost + v.faults.ignored > 0
+}
+
+#[test]
+fn kept_recordings_pass() {
+    let mut shelf = Shelf::default();
+    let mut all = Tally::default();
+    for (name, recording, variant) in kept() {
+        let prepared = Arc::new(Prepared::new(recording));
+        let drawn = (0..60).map(Variant::draw).filter(|v| !replay_unanswered(v));
+        for v in variant.into_iter().chain([Variant::plain()]).chain(drawn) {
+            match play(&prepared, &v, &mut shelf) {
+                Ok(tally) => all.add(&tally),
+                Err(e) => panic!("{name}: {e}\n{}", serde_json::to_string(&v).unwrap()),
+            }
+        }
+    }
+    // it was no empty play
+    assert!(all.exact[0] > 1000 && all.exact[1] > 100, "{all:?}");
+    assert!(
+        all.trapped[0] > 100 && all.restarts[0] > 0 && all.restarts[1] > 0,
+        "{all:?}"
+    );
+}
+
+/// The plain variant fails.
+fn fails(recording: Recording) -> bool {
+    let prepared = Arc::new(Prepared::new(recording));
+    play(&prepared, &Variant::plain(), &mut Shelf::default()).is_err()
+}
+
+#[test]
+fn a_lost_notification_is_seen() {
+    let whole = routes();
+    assert!(!fails(whole.clone()));
+    let mut seen = 0;
+    for step in 1..whole.steps.len() {
+        for place in 0..whole.steps[step].told.len() {
+            let mut less = whole.clone();
+            less.steps[step].told.remove(place);
+            seen += u32::from(fails(less));
+        }
+    }
+    // some say what others say as well
+    assert!(seen >= 1);
+}
+
+#[test]
+fn another_answer_is_seen_and_made_small() {
+    let mut wrong = routes();
+    let last = wrong.steps.len() - 1;
+    let forwarded = |a: &tandem_twin::recording::Answer| a.out.len() == 1 && !a.out[0].made;
+    let answers = &mut wrong.steps[last].answers;
+    let probe = answers.iter().position(forwarded).unwrap();
+    answers[probe].out[0].frame.0[20] ^= 1;
+    let (kept, failure) = shrink(&wrong, &Variant::draw(3));
+    let failure = failure.unwrap();
+    assert_eq!(failure.probe, Some(0), "{failure}");
+    assert_eq!(
+        (kept.recording.probes.len(), kept.recording.steps.len()),
+        (1, 2)
+    );
+    assert_eq!(kept.variant.faults, Default::default());
+}
