@@ -236,6 +236,7 @@ def test_what_was_learned_stays_behind_a_bond_that_becomes_the_kernels(make):
         wires["h3"].send(data(NOBODY, H["h3"]))
         net.wait_until("the station to be known", lambda: H["h3"] in behind_bond0(asic), timeout=10 * PACE)
     match = "protocol all flower src_mac 02:00:00:00:00:99 action drop"
+    twin.clsact(asic, 4)
     asic.ns.exec("tc", "filter", "add", "dev", "swp4", "ingress", *match.split())
     asic.sync()
     rows = {p["name"]: p for p in asic.api("switchd", "GET", "/v1/ports")["items"]}

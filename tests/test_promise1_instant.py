@@ -170,8 +170,8 @@ def test_each_frame_has_the_answer_from_before_or_after(make, case):
     kernel, asic = lone(make)
     if "tc filter" in to_second:
         try:
-            kernel.ns.exec("tc", "qdisc", "replace", "dev", "swp1", "clsact")
-            asic.ns.exec("tc", "qdisc", "add", "dev", "swp1", "clsact", check=False)
+            for sw in (kernel, asic):
+                twin.clsact(sw, 1)
             for line in (to_second, "tc filter del dev swp1 ingress pref 7"):
                 kernel.ns.exec(*line.split())
         except net.CommandError:

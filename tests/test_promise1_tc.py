@@ -8,8 +8,6 @@ what it has not. Needs a kernel with flower: the lab's machine has it (tests/vm/
     h4 ── swp4 ─┘
 """
 
-import os
-
 import pytest
 
 from lib import net, twin
@@ -17,7 +15,6 @@ from lib.packet import ETH_IP, ether, icmp_echo, ipv4, udp, udp6_frame
 from lib.twin import MAC, NOBODY, Step, both, data, tagged
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
-TCX = tuple(int(x) for x in os.uname().release.split("-", maxsplit=1)[0].split(".")[:2]) >= (6, 6)
 H = MAC
 
 
@@ -58,12 +55,6 @@ def tc(sw, *lines):
         sw.ns.exec("tc", *line.split())
 
 
-def clsact(sw, n):
-    """As every script does it. Before kernel 6.6 switchd's programs are in a clsact of its own: there `replace`."""
-    how = "add" if not sw.has_asic or TCX else "replace"
-    sw.ns.exec("tc", "qdisc", how, "dev", f"swp{n}", "clsact")
-
-
 def add(*lines):
     return lambda sw: tc(sw, *(f"filter add dev {x}" for x in lines))
 
@@ -76,7 +67,7 @@ def flush(*hooks):
 def bridged(sw):
     twin.bridge(sw)
     for n in range(1, 5):
-        clsact(sw, n)
+        twin.clsact(sw, n)
 
 
 def check(make, configure, steps):
@@ -424,7 +415,7 @@ def test_audit_of_a_mirror_without_a_session(make):
     sw.start()
     for n in range(1, 5):
         sw.ip(f"link set swp{n} up")
-        clsact(sw, n)
+        twin.clsact(sw, n)
     for n, to in ((1, 2), (2, 3), (3, 4)):
         words = f"filter add dev swp{n} ingress pref 10 protocol ip flower ip_proto udp"
         sw.ns.exec("tc", *words.split(), "action", "mirred", "egress", "mirror", "dev", f"swp{to}", "action", "pass")
@@ -439,7 +430,7 @@ def test_audit_of_a_mirror_without_a_session(make):
 def routed(sw):
     for n in (1, 2):
         sw.ip(f"link set swp{n} up")
-        clsact(sw, n)
+        twin.clsact(sw, n)
         sw.ip(f"addr add 10.0.{n}.1/24 dev swp{n}")
         sw.ip(f"neigh add 10.0.{n}.2 lladdr {H[f'h{n}']} dev swp{n} nud permanent")
     sw.ns.sysctl(ipv4__ip_forward=1)

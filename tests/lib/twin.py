@@ -15,6 +15,7 @@ Canonicalisation (docs/testing.md has the reasons):
 import concurrent.futures
 import contextlib
 import ipaddress
+import os
 import struct
 import time
 
@@ -26,6 +27,7 @@ HOSTS = ("h1", "h2", "h3", "h4")
 MAC = {f"h{i}": f"02:00:00:00:00:{i:02x}" for i in range(1, 9)}
 DUMMY = ipaddress.IPv4Address("192.0.0.8").packed  # who sends ICMP errors where no interface has an address (RFC 7600)
 NOBODY = "02:00:00:00:00:99"
+TCX = tuple(int(x) for x in os.uname().release.split("-", maxsplit=1)[0].split(".")[:2]) >= (6, 6)
 
 
 class Step:
@@ -247,6 +249,12 @@ def tagged(frame, *vids, tpid=packet.ETH_8021Q):
     """The frame with tags put in front, outermost first; `tpid` is the outermost one's, the others are 802.1Q."""
     tags = b"".join(struct.pack("!HH", tpid if i == 0 else packet.ETH_8021Q, v) for i, v in enumerate(vids))
     return frame[:12] + tags + frame[12:]
+
+
+def clsact(sw, n):
+    """As every script does it. Before kernel 6.6 switchd's programs are in a clsact of its own: there `replace`."""
+    how = "add" if not sw.has_asic or TCX else "replace"
+    sw.ns.exec("tc", "qdisc", how, "dev", f"swp{n}", "clsact")
 
 
 def nft(sw, *commands):
