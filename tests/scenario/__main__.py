@@ -18,7 +18,7 @@ from lib.switch import sweep  # noqa: E402
 from scenario import lanes  # noqa: E402
 from scenario.constructs import EVERY, probe  # noqa: E402
 from scenario.generate import generate  # noqa: E402
-from scenario.report import replays, report, short  # noqa: E402
+from scenario.report import replays, report, short, too_many  # noqa: E402
 from scenario.runner import load, regressions  # noqa: E402
 
 AGAIN = 20  # times that one which failed is played once more, with `--again`
@@ -164,9 +164,10 @@ def main():
         print(f"{n} scenarios (seeds {ranges(played)}, {n - len(played)} kept ones) in {took:.0f} s with {a.jobs} "
               f"lanes, {60 * n / max(took, 1e-9):.0f} a minute")
         print(*report(counted), sep="\n")
-    wrong = short(counted)
-    print(*(f"too little was proved: {x}" for x in wrong), sep="\n", end="\n" if wrong else "")
-    failed += [("too little was proved", x) for x in wrong]
+    for why, wrong in (("too little was proved", short(counted)), ("too many", too_many(len(new), len(played)))):
+        for x in wrong:
+            print(f"{why}: {x}")
+            failed.append((why, x))
     print(f"drawn: {', '.join(sorted(have)) or 'none of the constructs'}; this kernel lacks: "
           f"{', '.join(sorted(EVERY - there)) or 'none'}")
     for name, _ in new:

@@ -51,6 +51,12 @@ def short(counted):
     return wrong
 
 
+def too_many(new, played):
+    """New seeds may fail without failing the run: one in twenty of them, as a known rate of open defects; more is news."""
+    most = max(1, played // 20)
+    return [f"{new} of {played} new scenarios failed: at most {most} may"] if new > most else []
+
+
 def replays(failed, results, times):
     """A line for each scenario that failed: how often it did when it was played again beside others."""
     again = collections.Counter()
