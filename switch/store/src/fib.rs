@@ -132,15 +132,12 @@ pub(crate) const F_OMIT: u16 = 1 << 4;
 pub(crate) const F_PARSER: u16 = 1 << 5;
 /// The next attempt draws on the reserve for local and connected prefixes.
 pub(crate) const F_LEASE: u16 = 1 << 6;
-/// Its key is unknown on the chip: delete it first.
-pub(crate) const F_PURGE: u16 = 1 << 7;
 /// A delete waits for its cover to trap.
-pub(crate) const F_DEFERRED: u16 = 1 << 8;
+pub(crate) const F_DEFERRED: u16 = 1 << 7;
 /// The chip says that what it refers to is not there: trap.
-pub(crate) const F_DEPEND: u16 = 1 << 9;
-
-/// An update got no answer: write it again, whatever `have` says.
-pub(crate) const F_REPEAT: u16 = 1 << 10;
+pub(crate) const F_DEPEND: u16 = 1 << 8;
+/// An update or a delete got no answer: write it again, whatever `have` says.
+pub(crate) const F_REPEAT: u16 = 1 << 9;
 
 /// One prefix.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use crate::Store;
 use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
-    Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_OMIT, F_PARSER, F_PURGE,
-    F_QUEUED, F_REPEAT, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse,
+    Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_OMIT, F_PARSER, F_QUEUED,
+    F_REPEAT, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse,
 };
 use crate::hw::bodies::{self, hw_id};
 use crate::hw::{
@@ -16,7 +16,8 @@ use crate::sync::Phase;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
 
-/// An entry that was there before, with content that is not known.
+/// An entry with content that is not known: it was there before, or whether it was made is not known. An UPDATE or SET_TRAP
+/// finds out, and leaves it in its place.
 const UNKNOWN: Content = Content {
     action: 0xfe,
     reason: 0,
@@ -205,9 +206,6 @@ impl Store {
             return None;
         }
         let node = entry.node;
-        if entry.is(F_PURGE) {
-            return Some(self.post_route::<F>(e, TND_OP_DELETE, entry.have, false, None));
-        }
         let kernel = entry.want.present();
         let mut aggregate = false;
         let d = if kernel && entry.is(F_PARSER) {
@@ -352,7 +350,7 @@ impl Store {
         {
             let safe = fib.at_node(c).is_none_or(|x| {
                 let x = &fib.entries[x];
-                x.have.is_trap() && !x.is(F_FLIGHT)
+                x.have.is_trap() && !x.is(F_FLIGHT | F_REPEAT)
             });
             if !safe {
                 self.drain_touched();
@@ -538,7 +536,7 @@ impl Store {
             fib.entries[e].since = coarse(now);
             if f.op == TND_OP_DELETE {
                 fib.entries[e].have = Content::ABSENT;
-                fib.entries[e].set(F_PURGE | F_REPEAT, false);
+                fib.entries[e].set(F_REPEAT, false);
                 self.give_back(f.what);
             } else {
                 fib.entries[e].have = f.content;
@@ -596,8 +594,9 @@ impl Store {
                 return;
             }
             (TND_OP_UPDATE | TND_OP_SET_TRAP, TND_ST_NOENT) => {
-                // Gone under our feet: nothing stands there.
+                // Gone under our feet, or never made: nothing stands there.
                 fib.entries[e].have = Content::ABSENT;
+                fib.entries[e].set(F_REPEAT, false);
                 if let Some(d) = old.dep() {
                     self.hw.hold(d, -1);
                 }
@@ -605,6 +604,7 @@ impl Store {
                 if fib.cover.is_installed(node) {
                     fib.cover.withdrawn(node);
                 }
+                self.give_back(f.what);
                 return;
             }
             (TND_OP_CREATE | TND_OP_UPDATE, TND_ST_DEPEND) if f.content.dep().is_some() => {
@@ -630,7 +630,6 @@ impl Store {
         if f.op == TND_OP_DELETE {
             // It can't be deleted: it stands for nothing any more as far as the store can help it.
             self.fails.insert(f.what, Fail::of(c, now));
-            F::fib_mut(&mut self.fibs).entries[e].set(F_PURGE, false);
             return;
         }
         let fib = F::fib_mut(&mut self.fibs);
@@ -678,7 +677,8 @@ impl Store {
         );
     }
 
-    /// A command got no answer in time: its key is unknown. A compensating delete goes out, then it is made again.
+    /// A command got no answer in time. Whether its key is there is not known, least of all after a warm attach: it keeps
+    /// its place until what is wanted there is, for where it is deleted a less specific route answers.
     pub fn timed_out(&mut self, token: u64, now_ns: u64) {
         let Some(f) = self.hw.flights.end(token) else {
             return;
@@ -690,17 +690,15 @@ impl Store {
             let node = fib.entries[e].node;
             fib.entries[e].set(F_FLIGHT, false);
             match f.op {
-                // It is there, with the old or the new content.
-                TND_OP_UPDATE | TND_OP_SET_TRAP => fib.entries[e].flags |= F_REPEAT,
                 TND_OP_CREATE => {
-                    fib.entries[e].flags |= F_PURGE;
+                    fib.entries[e].have = UNKNOWN;
                     if f.aggregate {
                         fib.cover.aggregate_failed(node);
                         s.pending_aggregates = s.pending_aggregates.saturating_sub(1);
                     }
                 }
-                // Perhaps it is gone: deleted once more before anything is made in its place.
-                _ => fib.entries[e].flags |= F_PURGE,
+                // There with the old or the new content; or perhaps gone.
+                _ => fib.entries[e].flags |= F_REPEAT,
             }
             if f.op != TND_OP_DELETE
                 && let Some(d) = f.content.dep()

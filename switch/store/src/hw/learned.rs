@@ -13,6 +13,7 @@ impl Hw {
         let failed = o.recovered();
         // A command on its way finds out by its answer.
         if matches!(o.sent, Sent::Nothing) {
+            o.unsure = false;
             let old = o.have.replace(body.clone());
             self.hold_deps(&body, 1);
             if let Some(old) = old {
@@ -32,6 +33,7 @@ impl Hw {
         if matches!(o.sent, Sent::Nothing)
             && let Some(old) = o.have.take()
         {
+            o.unsure = false;
             self.hold_deps(&old, -1);
         }
         self.queue(Ref::new(Cls::Fdb, id));

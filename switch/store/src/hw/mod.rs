@@ -284,7 +284,8 @@ impl Hw {
         fn look<B: HwClass>(o: &Obj<B>) -> DepState {
             match (&o.have, &o.sent) {
                 (_, Sent::Delete) => DepState::Pending,
-                _ if o.purge => DepState::Pending,
+                _ if o.unsure && o.fail.is_none() => DepState::Pending,
+                _ if o.unsure => DepState::Failed,
                 // Its update failed: what stands there is out of date.
                 (Some(_), _) if o.fail.is_some() && o.have != o.want => DepState::Failed,
                 (Some(_), _) if o.want.is_some() => DepState::Ready,
@@ -401,11 +402,6 @@ impl Hw {
         if !matches!(o.sent, Sent::Nothing) {
             return None;
         }
-        if o.purge {
-            let body = o.have.as_ref()?.clone();
-            o.sent = Sent::Delete;
-            return Some(self.post::<B>(id, TND_OP_DELETE, &body));
-        }
         match (o.have.clone(), o.want.clone()) {
             (None, None) => {
                 let failed = o.recovered();
@@ -437,7 +433,8 @@ impl Hw {
                 Some(self.post::<B>(id, TND_OP_DELETE, &have))
             }
             (have, Some(want)) => {
-                if have.as_ref() == Some(&want) {
+                let unsure = o.unsure;
+                if have.as_ref() == Some(&want) && !unsure {
                     // It stands, though it was told that it does not: another state of it had no room.
                     o.retry = false;
                     if o.recovered() {
@@ -480,7 +477,9 @@ impl Hw {
                 let o = B::table(self).at(id);
                 o.retry = false;
                 o.sent = Sent::Put(want.clone());
-                let op = if have.is_some() || B::FIXED {
+                // What may be there or not is made once more: an equal one stays in its place, one that differs says so.
+                // Deleted first, whatever is behind it would answer meanwhile.
+                let op = if have.is_some() && !unsure || B::FIXED {
                     TND_OP_UPDATE
                 } else {
                     TND_OP_CREATE
@@ -524,13 +523,13 @@ impl Hw {
         let id = f.what.id;
         let o = B::table(self).at(id);
         let sent = std::mem::replace(&mut o.sent, Sent::Nothing);
-        let had = o.have.is_some();
+        let unsure = std::mem::take(&mut o.unsure);
+        let had = o.have.is_some() && !unsure;
         let mut full = false;
         match sent {
             Sent::Nothing => {}
             Sent::Delete => {
                 if c.status == TND_ST_OK || c.status == TND_ST_NOENT {
-                    o.purge = false;
                     o.cost = 0;
                     o.fail = None;
                     if let Some(old) = o.have.take() {
@@ -548,6 +547,7 @@ impl Hw {
                     // The write failed: a few more tries, then it stays, and is said to.
                     self.changed.push(f.what);
                     let o = B::table(self).at(id);
+                    o.unsure = unsure;
                     o.attempts += 1;
                     if o.attempts >= MAX_ATTEMPTS {
                         o.fail = Some(Fail::of(c, now));
@@ -584,6 +584,9 @@ impl Hw {
                         let mut there = body.clone();
                         there.spoil();
                         o.have = Some(there);
+                        if let Some(old) = old {
+                            self.hold_deps(&old, -1);
+                        }
                         if !had {
                             self.changed.push(f.what);
                         }
@@ -607,7 +610,10 @@ impl Hw {
                         o.attempts += 1;
                         let again = status == TND_ST_FAULT && o.attempts < MAX_ATTEMPTS;
                         full = is_full(status);
-                        o.have = old;
+                        // Only a failed write leaves it open whether the key is there.
+                        o.unsure = unsure && status == TND_ST_FAULT;
+                        let gone = unsure && !o.unsure;
+                        o.have = old.clone().filter(|_| !gone);
                         if !again {
                             o.fail = Some(Fail::of(c, now));
                             o.told = true;
@@ -615,6 +621,9 @@ impl Hw {
                         // One that nobody wants any more is to be given back.
                         let done = !again && o.want.is_some();
                         self.hold_deps(&body, -1);
+                        if let Some(old) = old.filter(|_| gone) {
+                            self.hold_deps(&old, -1);
+                        }
                         self.changed.push(f.what);
                         if done {
                             return full;
@@ -627,8 +636,8 @@ impl Hw {
         full
     }
 
-    /// A command of this object got no answer. Whether a CREATE was done is not known: the key is deleted, then made
-    /// again. (Nobody refers to it yet.)
+    /// A command of this object got no answer. Whether a CREATE or a DELETE was done is not known: the object keeps its
+    /// place, and is made (or deleted) once more.
     pub fn lost(&mut self, r: Ref, op: u16) {
         with_class!(r.cls, T => self.lost_of::<T>(r.id, op));
         // Dependents may have waited for the command.
@@ -640,11 +649,14 @@ impl Hw {
         let o = B::table(self).at(id);
         let sent = std::mem::replace(&mut o.sent, Sent::Nothing);
         match (sent, op) {
-            // Perhaps it was made: it counts as there, references and all, until the delete is answered.
-            (Sent::Put(body), TND_OP_CREATE) => {
-                o.purge = true;
+            // Perhaps it was made, or was there before: it counts as there, references and all.
+            (Sent::Put(mut body), TND_OP_CREATE) => {
+                body.spoil();
+                o.unsure = true;
                 o.fail = None;
-                o.have = Some(body);
+                if let Some(old) = o.have.replace(body) {
+                    self.hold_deps(&old, -1);
+                }
             }
             // It is there, with the old or the new content: written once more.
             (Sent::Put(body), _) => {
@@ -653,8 +665,13 @@ impl Hw {
                 }
                 self.hold_deps(&body, -1);
             }
-            // Perhaps it is gone: deleted once more before anything is made in its place.
-            (Sent::Delete, _) => o.purge = true,
+            // Perhaps it is gone.
+            (Sent::Delete, _) => {
+                o.unsure = true;
+                if let Some(have) = &mut o.have {
+                    have.spoil();
+                }
+            }
             (Sent::Nothing, _) => {}
         }
     }

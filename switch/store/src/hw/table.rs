@@ -46,8 +46,8 @@ pub(crate) struct Obj<B> {
     pub queued: bool,
     /// It failed, and something was freed since.
     pub retry: bool,
-    /// Its key is unknown: delete it first.
-    pub purge: bool,
+    /// A command about its key got no answer: `have` may be there or not, with any content.
+    pub unsure: bool,
     pub attempts: u8,
     /// The id is taken.
     pub taken: bool,
@@ -69,7 +69,7 @@ impl<B> Default for Obj<B> {
             refs: 0,
             queued: false,
             retry: false,
-            purge: false,
+            unsure: false,
             attempts: 0,
             taken: false,
             cost: 0,
@@ -163,7 +163,7 @@ impl<B: HwBody> Table<B> {
             o.refs = 0;
             o.queued = false;
             o.retry = false;
-            o.purge = false;
+            o.unsure = false;
             o.attempts = 0;
             o.cost = 0;
             o.fail = None;
