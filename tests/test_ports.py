@@ -184,10 +184,14 @@ def test_a_split_that_does_not_get_ready_is_undone(make, tmp_path):
     for name in ("tandem", "asicd"):
         shutil.copy2(os.path.join(bins, name), tmp_path / name)
     slow = tmp_path / "switchd"
-    # stopped as soon as it holds its pid file: $$ is its number after the exec, too
+    # it holds its pid file as switchd does, and hears no SIGTERM
     slow.write_text(f"""#!/bin/sh
 case " $* " in *" --split "*)
-    ( until [ "$(cat {sw.run_dir}/switchd.pid)" = $$ ]; do sleep 0.01; done; kill -STOP $$ ) & ;;
+    trap '' TERM
+    exec 9<>{sw.run_dir}/switchd.pid
+    flock 9
+    echo $$ >{sw.run_dir}/switchd.pid
+    exec sleep 600 ;;
 esac
 exec {bins}/switchd "$@"
 """)

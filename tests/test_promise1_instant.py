@@ -135,9 +135,14 @@ class Traffic:
         for host, wire in self.wires.items():
             for when, frame in list(wire.frames):
                 number = NUMBER.search(frame)
-                if number and not (host == "h1" and frame == self.frame(int(number[1]))):
-                    n = int(number[1])
-                    answers[n].append((host, packet.mac_text(frame[:6]), packet.mac_text(frame[6:12])))
+                if not number:
+                    continue
+                n = int(number[1])
+                sent = self.frame(n)
+                if not (host == "h1" and frame == sent):
+                    whole = sent[NUMBER.search(sent).start():] in frame
+                    answers[n].append((host if whole else f"{host}, cut or changed", packet.mac_text(frame[:6]),
+                                       packet.mac_text(frame[6:12])))
                     first[n] = min(when, first.get(n, when))
         return {n: tuple(sorted(answers[n])) for n in range(self.next)}, first
 
@@ -217,16 +222,18 @@ def test_each_frame_has_the_answer_from_before_or_after(make, case):
 
 def judged(answers, came, phases):
     """What is wrong, and how many frames were under way while something changed. A frame of a phase has that phase's
-    answer; or the next one's, if it did not come before the next command began."""
+    answer; or the next one's, if it did not come before the next command began. One that never came was on its way then
+    only if none sent after it had come already."""
     wrong, between = [], 0
     for (first, _, answer), following in zip(phases, [*phases[1:], None]):
         end = following[0] if following else len(answers)
+        landed = max((n for n in range(first, end) if following and came.get(n, following[1]) < following[1]), default=-1)
         for n in range(first, end):
             got = answers.get(n)
             if got == answer:
                 between += bool(following and n in came and came[n] >= following[1])
                 continue
-            may = following and got == following[2] and (n not in came or came[n] >= following[1])
+            may = following and got == following[2] and (came[n] >= following[1] if n in came else n > landed)
             between += bool(may)
             if not may:
                 wrong.append(f"frame {n} of phase from {first}: {got}, wanted {answer}"
@@ -245,3 +252,7 @@ def test_the_judge_says_no():
     assert judged({**right, 1: b}, came, phases)[0], "the new answer before the command"
     assert judged({**right, 2: ()}, came, phases)[0], "lost on the way"
     assert judged({**right, 2: a + b}, came, phases)[0], "both"
+    dropped = [(0, 0, a), (4, 100, ())]
+    gone = {0: a, 1: a, 2: (), 3: (), 4: (), 5: ()}
+    assert judged(gone, {0: 10, 1: 90}, dropped)[0] == []
+    assert judged({**gone, 0: ()}, {1: 90}, dropped)[0], "lost before the command: the one after it had come"

@@ -17,7 +17,7 @@ import ipaddress
 
 from . import frr, net
 
-TIMERS = "timers 1 3"
+HOLD_S = 3  # seconds without a word after which a session is over; keepalives go each second
 
 
 def prefixes(count, first="20.0.0.0"):
@@ -25,10 +25,10 @@ def prefixes(count, first="20.0.0.0"):
     return [f"{ipaddress.IPv4Address(base + (i << 8))}/24" for i in range(count)]
 
 
-def router_config(asn, router_id, peers, networks=()):
+def router_config(asn, router_id, peers, networks=(), hold_s=HOLD_S):
     lines = [f"router bgp {asn}", f" bgp router-id {router_id}", " no bgp ebgp-requires-policy",
              " no bgp network import-check", " bgp bestpath as-path multipath-relax", " no bgp default ipv4-unicast",
-             f" {TIMERS.replace('timers', 'timers bgp')}"]
+             f" timers bgp 1 {hold_s}"]
     for address, peer_asn in peers:
         lines += [f" neighbor {address} remote-as {peer_asn}", f" neighbor {address} timers connect 1",
                   f" neighbor {address} advertisement-interval 0"]
@@ -43,10 +43,11 @@ def router_config(asn, router_id, peers, networks=()):
 class Routers:
     """r1 and r2 on two ports of a switch, the server behind both, FRR on the routers and on the switch."""
 
-    def __init__(self, switch, folder, ports=(3, 4), count=1024, first="20.0.0.0"):
+    def __init__(self, switch, folder, ports=(3, 4), count=1024, first="20.0.0.0", hold_s=HOLD_S):
         self.switch = switch
         self.networks = prefixes(count, first)
         self.count = count
+        self.hold_s = hold_s
         self.server = net.Namespace(switch.prefix + "srv")
         self.server.sysctl(ipv4__ip_forward=0)
         self.frr = {}
@@ -77,11 +78,11 @@ class Routers:
 
     def start(self, switch_networks=()):
         for i, name in enumerate(self.names, 1):
-            config = router_config(65010, f"10.9.{i}.2", [(f"10.9.{i}.1", 65001)], self.networks)
+            config = router_config(65010, f"10.9.{i}.2", [(f"10.9.{i}.1", 65001)], self.networks, self.hold_s)
             self.frr[name] = frr.Frr(self.switch.hosts[name].ns, self.folder, name).start(config)
         peers = [(f"10.9.{i}.2", 65010) for i in range(1, len(self.ports) + 1)]
         self.frr["switch"] = frr.Frr(self.switch.ns, self.folder, "switch").start(
-            router_config(65001, "10.9.0.1", peers, switch_networks))
+            router_config(65001, "10.9.0.1", peers, switch_networks, self.hold_s))
 
     def kernel_routes(self):
         """How many BGP routes the switch's kernel has."""
