@@ -6,7 +6,9 @@ use crate::fib::{
     SLOT_BITS, V4, V6, coarse, kind_of,
 };
 use crate::hw::Ref;
-use crate::model::{Event, Family, Key, Object, Route, RouteKey, RouteType, SourceId};
+use crate::model::{
+    Event, Family, Key, Object, Route, RouteKey, RouteNextHops, RouteType, SourceId, Unsupported,
+};
 use crate::paths::{PathKey, PathSet, Target};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -19,6 +21,16 @@ pub(crate) enum Redundant {
     /// Not known before the parent is installed; looked at again then.
     Wait,
     Yes,
+}
+
+/// What an IPv6 prefix's other routes mean for its first one.
+enum Rivals {
+    /// Nothing.
+    None,
+    /// This one, whose next-hop object is a blackhole, takes all packets.
+    Blackhole(u32),
+    /// Some packets go by others.
+    Differ,
 }
 
 /// Routes that are brought near together.
@@ -323,7 +335,20 @@ impl Store {
     /// The alias that counts for a prefix, and what it asks for.
     pub(crate) fn best_alias<F: Fam>(&self, e: u32) -> Option<(u32, Content)> {
         let fib = F::fib(&self.fibs);
-        let mut at = fib.entries[e].head;
+        let first = fib.entries[e].head;
+        let (alias, content) = self.first_alive(first)?;
+        if F::CLS == V4::CLS || self.aliases[first].next == NONE {
+            return Some((alias, content));
+        }
+        match self.rivals(first, alias, content) {
+            Rivals::None => Some((alias, content)),
+            Rivals::Blackhole(b) => Some((b, Content::DROP)),
+            Rivals::Differ => Some((alias, Content::trap(TND_TRAP_ROUTE))),
+        }
+    }
+
+    /// The first alias of a list, from this one on, that the kernel doesn't pass over.
+    fn first_alive(&self, mut at: u32) -> Option<(u32, Content)> {
         while at != NONE {
             let a = &self.aliases[at];
             if let Some(c) = self.alias_content(a) {
@@ -332,6 +357,61 @@ impl Store {
             at = a.next;
         }
         None
+    }
+
+    /// Which of an IPv6 prefix's routes the kernel takes depends on where the packet came in.
+    pub(crate) fn depends_on_ingress<F: Fam>(&self, e: u32) -> bool {
+        let first = F::fib(&self.fibs).entries[e].head;
+        F::CLS == V6::CLS
+            && self.first_alive(first).is_some_and(|(alias, content)| {
+                matches!(self.rivals(first, alias, content), Rivals::Differ)
+            })
+    }
+
+    /// What the other routes of an IPv6 prefix mean for the first one that is alive (net/ipv6/route.c `__find_rr_leaf`,
+    /// `rt6_score_route`). Of those with the best metric, or of all others where none of these is alive, the kernel takes
+    /// the first whose device is the one that the packet came in by, else the first; but a next-hop object that is a
+    /// blackhole, wherever it stands. `first`: of the prefix's list; `alias`: the first one alive.
+    fn rivals(&self, first: u32, alias: u32, content: Content) -> Rivals {
+        let best = self.aliases[alias];
+        let mut at = first;
+        while at != NONE && self.aliases[at].table != best.table {
+            at = self.aliases[at].next;
+        }
+        let top = self.aliases.get(at).map_or(best.metric, |a| a.metric);
+        // The legs of a multipath route stand by themselves, and the first may be dead.
+        let legs = |a: &Alias| self.paths.sets[a.path].key.as_ref().map(|k| &k.nexthops);
+        let many = matches!(legs(&best), Some(RouteNextHops::Many(_)));
+        let mut differ = false;
+        while let Some(a) = self.aliases.get(at).filter(|_| at != NONE) {
+            if a.table != best.table {
+                break;
+            }
+            // It answers for sources of its own before all others do, whatever its metric.
+            differ |= a.unsupported == Unsupported::SourcePrefix as u8;
+            let considered = best.metric != top || a.metric == top;
+            if let Some(c) = self.alias_content(a).filter(|_| considered) {
+                let kind = kind_of(a.kind);
+                let object = matches!(legs(a), Some(RouteNextHops::Object(_)));
+                if c == Content::DROP && object && kind == RouteType::Unicast {
+                    return Rivals::Blackhole(at);
+                }
+                // these name lo, by which no packet comes in
+                let nowhere = matches!(
+                    kind,
+                    RouteType::Blackhole
+                        | RouteType::Unreachable
+                        | RouteType::Prohibit
+                        | RouteType::Throw
+                );
+                differ |= at != alias && c != content && (many || !nowhere);
+            }
+            at = a.next;
+        }
+        match differ {
+            true => Rivals::Differ,
+            false => Rivals::None,
+        }
     }
 
     /// Some route of this prefix has a TOS: the chip can't tell those packets apart.

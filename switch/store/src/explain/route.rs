@@ -84,6 +84,9 @@ impl Store {
             if alias.unsupported != 0 {
                 return unsupported_text(alias.unsupported).into();
             }
+            if self.depends_on_ingress::<F>(e) {
+                return "the kernel chooses among this prefix's routes by the device that a packet comes in by".into();
+            }
             let path = &self.paths.sets[alias.path];
             match kind_of(alias.kind) {
                 RouteType::Unicast => match path.target {
