@@ -149,6 +149,8 @@ def mab_steps(_):
     return [
         Step("nobody is let in", do=mab(1, True), frames=[*known, *knocks(H["h1"], STRANGER, H["h2"]), to_2],
              expect={"h1": 1, "h3": 1, "h4": 1}),
+        Step("what is sent to one who only knocked goes to that port alone",
+             frames=[0.3, to_1, ("h3", data(STRANGER, H["h3"]))], expect={"h1": 2}),
         Step("who knocked is let in", do=fdb(f"replace {H['h1']} dev swp1 master static"), frames=[to_2, to_1],
              expect={"h1": 1, "h2": 1}),
         Step("and nobody else", frames=knocks(STRANGER, H["h2"]), expect={}),

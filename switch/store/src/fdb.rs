@@ -97,6 +97,7 @@ impl Store {
     /// The entry of one address as it should be on the chip.
     pub(crate) fn reeval_fdb(&mut self, key: FdbKey, now: u64) {
         let body = self.fdb_body(key);
+        self.note_knocking(key, body.is_none(), now);
         let id = match self.fdb_ids.get(&key) {
             Some(&id) => id,
             None if body.is_none() => return,
@@ -120,6 +121,28 @@ impl Store {
             }
         }
         self.hw.want(id, body, now);
+    }
+
+    /// A station that nobody has let in (`locked`) has no entry, and what is sent to it would be flooded.
+    fn note_knocking(&mut self, key: FdbKey, absent: bool, now: u64) {
+        let rec = self.fdb.get(&key).and_then(|r| r.kernel);
+        let knocks = absent && rec.is_some_and(|e| e.kind == FdbKind::Locked);
+        let domain = Domain::of(&key);
+        let changed = if knocks {
+            let all = self.knocking.entry(domain).or_default();
+            all.insert(key.mac) && all.len() == 1
+        } else if let Some(all) = self.knocking.get_mut(&domain) {
+            let last = all.remove(&key.mac) && all.is_empty();
+            if last {
+                self.knocking.remove(&domain);
+            }
+            last
+        } else {
+            false
+        };
+        if changed && let Some(&f) = self.topo.fid_of.get(&domain) {
+            self.want_vlan(f, now);
+        }
     }
 
     fn fdb_body(&self, key: FdbKey) -> Option<bodies::Fdb> {
@@ -189,6 +212,12 @@ impl Store {
                 ..base
             }),
             (FdbKind::ExternLearn | FdbKind::Dynamic, Some(_)) if rec.aged => None,
+            // Who knocks here has been learned elsewhere since.
+            (FdbKind::Locked, Some(knocked)) => {
+                let port = rec.device.filter(|p| *p != knocked)?;
+                let lag = lag(port);
+                Some(bodies::Fdb { port, lag, ..base })
+            }
             (FdbKind::ExternLearn | FdbKind::Dynamic, Some(port)) if own => {
                 // Where the chip saw it last is newer than the kernel's echo.
                 let port = rec.device.unwrap_or(port);

@@ -94,6 +94,8 @@ pub struct Store {
     fdb_ids: HashMap<FdbKey, u32>,
     fdb_keys: HashMap<u32, FdbKey>,
     fdb_failed: HashMap<u32, HashSet<u32>>,
+    /// Stations that only knocked: the kernel sends to them, the chip has no entry that would not let them in.
+    knocking: HashMap<Domain, HashSet<[u8; 6]>>,
     wanted: BTreeSet<(u32, IpAddr)>,
     // The chip.
     phase: Phase,
@@ -162,6 +164,7 @@ impl Store {
             fdb_ids: HashMap::new(),
             fdb_keys: HashMap::new(),
             fdb_failed: HashMap::new(),
+            knocking: HashMap::new(),
             wanted: BTreeSet::new(),
             phase: Phase::Detached,
             warm: false,

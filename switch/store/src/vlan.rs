@@ -216,7 +216,7 @@ impl Store {
         }
         flags |= self.multicast_flags(f, d.dev, &info);
         // A missing entry would be flooded: unknown unicast goes to the CPU instead.
-        if self.fdb_failed.contains_key(&f) {
+        if self.fdb_failed.contains_key(&f) || self.knocking.contains_key(&d) {
             flags |= TND_VLAN_UC_TRAP;
         }
         self.hw.want(

@@ -1,0 +1,106 @@
+//! MAC authentication: stations that nobody has let in.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+const BRIDGE: u32 = 30;
+
+/// A station at port 1.
+fn knocks(n: u8) -> FdbEntry {
+    FdbEntry {
+        bridge: BRIDGE,
+        vlan: 0,
+        mac: mac(n),
+        ifindex: 11,
+        kind: FdbKind::Locked,
+        sticky: false,
+    }
+}
+
+fn key_of(e: &FdbEntry) -> Key {
+    Key::Fdb(FdbKey {
+        bridge: e.bridge,
+        vlan: e.vlan,
+        mac: e.mac,
+    })
+}
+
+fn bridged() -> Rig {
+    let mut r = Rig::new("spectrum-sn2700", Policy::Trap);
+    r.begin();
+    r.up(Object::Link(Link {
+        ifindex: BRIDGE,
+        name: "br0".into(),
+        kind: LinkKind::Bridge(BridgeInfo {
+            ageing_s: 300,
+            ..BridgeInfo::default()
+        }),
+        mac: mac(200),
+        ..swp(1)
+    }));
+    for n in [1, 2] {
+        r.up(Object::Link(Link {
+            master: BRIDGE,
+            bridge_port: Some(BridgePort::default()),
+            ..swp(n)
+        }));
+    }
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r
+}
+
+/// Who only knocked (`mab`) has no entry that would let it in. What is sent to it is the kernel's to give to that port alone,
+/// until somebody lets it in, it is forgotten, or the chip has learned it elsewhere.
+#[test]
+fn what_is_sent_to_a_station_that_only_knocked_is_the_kernels() {
+    let mut r = bridged();
+    let unknown = |r: &mut Rig| {
+        r.settle();
+        r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0
+    };
+    let (one, two) = (knocks(1), knocks(2));
+    assert!(!unknown(&mut r));
+    r.up(Object::Fdb(one));
+    r.up(Object::Fdb(two));
+    assert!(unknown(&mut r) && r.chip.fdb.is_empty());
+    // also after another attach
+    r.store.attach(Attach::Cold, 0);
+    r.chip.cold();
+    assert!(unknown(&mut r));
+    let known = FdbEntry {
+        kind: FdbKind::Static,
+        ..one
+    };
+    r.up(Object::Fdb(known));
+    assert!(unknown(&mut r) && r.chip.fdb.len() == 1);
+    r.del(key_of(&two));
+    assert!(!unknown(&mut r));
+    // it turns up at a port that lets everybody in: the chip has learned it there, and the kernel is told
+    r.up(Object::Fdb(two));
+    assert!(unknown(&mut r));
+    let learned = |port| DeviceEvent::Learn {
+        fid: 1,
+        mac: two.mac,
+        port,
+    };
+    let back = r.store.device_event(learned(2), 5);
+    assert_eq!(back.map(|b| (b.add, b.ifindex)), Some((true, 12)));
+    r.up(Object::Fdb(FdbEntry {
+        ifindex: 12,
+        kind: FdbKind::ExternLearn,
+        ..two
+    }));
+    assert!(!unknown(&mut r));
+    assert!(r.store.failures(10).is_empty());
+}
