@@ -568,7 +568,10 @@ impl View {
         }
         if went(IFF_UP) {
             self.device_silent(index, false, out);
-        } else if went(IFF_LOWER_UP) && l.flags & (IFF_RUNNING | IFF_LOWER_UP) == 0 {
+        } else if (before & (IFF_RUNNING | IFF_LOWER_UP) != 0)
+            && l.flags & (IFF_RUNNING | IFF_LOWER_UP) == 0
+        {
+            // the second of them to go, whichever it is (net/ipv4/nexthop.c `nh_netdev_event`)
             self.device_nexthops_gone(index, out);
         }
     }

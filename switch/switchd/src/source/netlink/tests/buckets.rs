@@ -108,3 +108,44 @@ fn buckets_are_followed() {
     lab.source.resync();
     assert_eq!(check(&mut lab, "a full dump"), before);
 }
+
+/// A bridge that loses its last port is told of twice: that its carrier has gone, and a moment later that it does not run. Its
+/// next hops go with the second.
+#[test]
+fn the_next_hops_of_a_bridge_go_with_its_last_port() {
+    let setup = "link add v1 type veth peer name p1
+link add v2 type veth peer name p2
+link add name b0 type bridge
+link set v1 master b0
+link set p1 up
+link set p2 up
+link set v1 up
+link set v2 up
+link set b0 up
+addr add 10.0.1.1/24 dev b0
+addr add 10.0.2.1/24 dev v2
+";
+    let wait = |what: &str, done: &dyn Fn() -> bool| {
+        let deadline = std::time::Instant::now() + Duration::from_secs(5);
+        while !done() {
+            assert!(std::time::Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let Some(mut lab) = Lab::with("lastport", setup, super::Config::default()) else {
+        return;
+    };
+    wait("the bridge does not come up", &|| {
+        lab.json("link show dev b0")[0]["operstate"] == "UP"
+    });
+    lab.ip("nexthop add id 1 via 10.0.1.2 dev b0
+nexthop add id 2 via 10.0.2.2 dev v2
+nexthop add id 10 group 1/2 type resilient buckets 8
+route add 172.16.0.0/16 nhid 10
+");
+    assert_eq!(check(&mut lab, "there at the start")[0].1.len(), 2);
+    lab.ip("link set v1 nomaster\n");
+    let one = [(10, vec![(2, 8)])];
+    wait("the kernel keeps it", &|| theirs(&lab) == one);
+    assert_eq!(check(&mut lab, "no port left"), one);
+}
