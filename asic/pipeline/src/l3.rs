@@ -323,8 +323,15 @@ impl<S: Sink> Run<'_, '_, S> {
         if self.network_len(packet.len) > out.mtu as usize {
             return self.trap(raw::TND_TRAP_MTU);
         }
-        // IPv6 has no switch for redirects (RFC 4861 section 8): the kernel always owes one.
-        let redirect = out_rif == in_rif && (packet.v6 || !config.has(raw::TND_RIF_NO_REDIRECT));
+        // IPv6 has no switch for redirects (RFC 4861 section 8): the kernel always owes one. Of several members the
+        // kernel may choose another than the chip, and would tell the sender of that one's failure.
+        let redirect = out_rif == in_rif
+            && (packet.v6 || !config.has(raw::TND_RIF_NO_REDIRECT))
+            && self.member.is_none_or(|(group, _)| {
+                self.st
+                    .nhg_at(group)
+                    .is_some_and(|g| g.members().len() == 1)
+            });
         let packet = Packet { redirect, ..packet };
         match out.place {
             RifPlace::Port(port) => {
