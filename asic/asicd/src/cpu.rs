@@ -157,7 +157,10 @@ impl Cpu {
                 r.policed += 1;
                 c.policed += 1;
             });
-            if let Some(n) = self.unreported.get_mut(class) {
+            // What only asks the kernel for a redirect has been forwarded: no packet is lost.
+            if let Some(n) = self.unreported.get_mut(class)
+                && meta.reason != raw::TND_TRAP_REDIRECT
+            {
                 *n += 1;
             }
             return;
@@ -481,5 +484,21 @@ mod tests {
         assert_eq!(cpu.take_unreported().count(), 0);
         cpu.put_unreported(3, 3);
         assert_eq!(cpu.take_unreported().collect::<Vec<_>>(), [(3, 3)]);
+    }
+
+    /// The packet itself was forwarded, and the kernel limits its redirects as well.
+    #[test]
+    fn policed_copies_for_redirects_are_counted_and_not_reported_as_lost() {
+        let mut cpu = Cpu::new(1, |_| (1, 1));
+        cpu.set_attached(true);
+        for _ in 0..8 {
+            let copy = CpuMeta {
+                flags: raw::TND_RX_L3_FORWARDED,
+                ..meta(3, raw::TND_TRAP_REDIRECT)
+            };
+            cpu.offer(copy, &[0; 60], 0, 1);
+        }
+        assert!(cpu.class(3).policed >= 5);
+        assert_eq!(cpu.take_unreported().count(), 0);
     }
 }

@@ -206,6 +206,19 @@ fn what_is_in_use_is_deleted_when_something_was_taken_away() {
         }),
         "{failures:?}"
     );
+    // what is wanted again is not among them, and whatever was refused twice counts once
+    assert_eq!(r.store.undeletable(), 1);
+    for _ in 0..2 {
+        r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+        drive(&mut r, |_| None);
+        assert_eq!(r.store.undeletable(), 0);
+        r.del(Key::Route(key("20.0.0.0/8")));
+        drive(&mut r, |p| {
+            let delete = p.cls == TND_CLS_NEXTHOP && p.op == TND_OP_DELETE;
+            delete.then_some(TND_ST_IN_USE)
+        });
+        assert_eq!(r.store.undeletable(), 1);
+    }
     r.del(Key::Route(key("21.0.0.0/8")));
     r.settle();
     assert!(r.store.failures(10).is_empty());

@@ -468,13 +468,23 @@ impl Io {
 
     /// The kernel has just learned from a frame: where the chip knows better since, it is told again.
     fn late(&mut self, meta: &RxMeta) {
-        let Some(event) = places::source(&self.frame).and_then(|mac| self.places.newer(meta, mac))
-        else {
+        let Some(mac) = places::source(&self.frame) else {
             return;
         };
-        if let Meaning::Write(w) = self.p.view.lock().meaning(&event) {
-            self.writes.push(w);
-            self.p.stats.fdb_late.fetch_add(1, Relaxed);
+        let Some((event, set)) = self.places.newer(meta, mac) else {
+            return;
+        };
+        {
+            let mut view = self.p.view.lock();
+            if let Meaning::Write(w) = view.late(&event, set) {
+                if let (Write::FdbLearned { ifindex, .. }, Event::Move { port, .. }) = (&w, event)
+                    && let Some(there) = view.port_of(*ifindex).filter(|p| *p != port)
+                {
+                    self.places.set(meta.fid, mac, there);
+                }
+                self.writes.push(w);
+                self.p.stats.fdb_late.fetch_add(1, Relaxed);
+            }
         }
         self.write_back();
     }

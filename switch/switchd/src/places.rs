@@ -21,6 +21,8 @@ const MOST: usize = 16384;
 struct Place {
     port: u16,
     seq: u32,
+    /// Not the chip's word, but somebody's who has set the entry since.
+    set: bool,
 }
 
 /// The latest places, by forwarding domain of the chip and address.
@@ -46,7 +48,12 @@ impl Places {
                     let old = seq.wrapping_sub(MOST as u32 / 2);
                     self.0.retain(|_, p| !before(p.seq, old));
                 }
-                self.0.insert((fid, mac), Place { port, seq });
+                let place = Place {
+                    port,
+                    seq,
+                    set: false,
+                };
+                self.0.insert((fid, mac), place);
             }
             Event::Age { fid, mac, .. } => {
                 self.0.remove(&(fid, mac));
@@ -55,16 +62,25 @@ impl Places {
         }
     }
 
-    /// What the chip has said of a frame's source since the frame came in, if that is another port.
-    pub fn newer(&self, meta: &RxMeta, mac: [u8; 6]) -> Option<Event> {
+    /// What the chip has said of a frame's source since the frame came in, if that is another port; and whether it is not
+    /// its own word, but where somebody has set the entry since.
+    pub fn newer(&self, meta: &RxMeta, mac: [u8; 6]) -> Option<(Event, bool)> {
         let place = self.0.get(&(meta.fid, mac))?;
         let late = place.port != meta.port && !before(place.seq, meta.event_seq);
-        late.then_some(Event::Move {
+        let event = Event::Move {
             fid: meta.fid,
             mac,
             port: place.port,
             old_port: meta.port,
-        })
+        };
+        late.then_some((event, place.set))
+    }
+
+    /// Somebody has set the entry of an address to this port since the chip's last word about it.
+    pub fn set(&mut self, fid: u16, mac: [u8; 6], port: u16) {
+        if let Some(place) = self.0.get_mut(&(fid, mac)) {
+            (place.port, place.set) = (port, true);
+        }
     }
 }
 
@@ -98,12 +114,18 @@ mod tests {
             };
             p.note(&to(2), first);
             let late = to(2);
-            assert_eq!(p.newer(&frame(1, first), MAC), Some(late));
-            assert_eq!(p.newer(&frame(1, first.wrapping_sub(5)), MAC), Some(late));
+            let word = Some((late, false));
+            assert_eq!(p.newer(&frame(1, first), MAC), word);
+            assert_eq!(p.newer(&frame(1, first.wrapping_sub(5)), MAC), word);
             // where the chip saw it itself, another station, a frame of after that which the chip did not learn from
             assert_eq!(p.newer(&frame(2, first), MAC), None);
             assert_eq!(p.newer(&frame(1, first), [2, 0, 0, 0, 0, 8]), None);
             assert_eq!(p.newer(&frame(1, first.wrapping_add(1)), MAC), None);
+            // set by somebody since, and seen by the chip after that
+            p.set(3, MAC, 4);
+            assert_eq!(p.newer(&frame(1, first), MAC), Some((to(4), true)));
+            p.note(&to(2), first);
+            assert_eq!(p.newer(&frame(1, first), MAC), word);
             let aged = Event::Age {
                 fid: 3,
                 mac: MAC,

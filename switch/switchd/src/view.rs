@@ -44,8 +44,8 @@ pub struct View {
     by_ifindex: HashMap<u32, u16>,
     /// Number of front-panel ports.
     front: u16,
-    /// Entries that a person or another program set, not overwritten by learning.
-    pinned: HashMap<FdbKey, Pin>,
+    /// Entries that a person or another program set, not overwritten by learning, and the netdev that each leads to.
+    pinned: HashMap<FdbKey, (Pin, u32)>,
     /// Addresses that the chip has learned, by VLAN. What the kernel then says of them is the echo of our own
     /// write; an `extern_learn` entry of any other address is somebody else's. Marked before the
     /// write, so that no echo can come first; an address that was aged is forgotten.
@@ -132,9 +132,9 @@ impl View {
         }
     }
 
-    /// Somebody else's entry is there.
-    pub fn pin(&mut self, key: FdbKey, pin: Pin) {
-        self.pinned.insert(key, pin);
+    /// Somebody else's entry is there, and leads to this netdev.
+    pub fn pin(&mut self, key: FdbKey, pin: Pin, ifindex: u32) {
+        self.pinned.insert(key, (pin, ifindex));
     }
 
     /// It has gone.
@@ -159,7 +159,7 @@ impl View {
 
     /// Whether a person's entry is there that moves with its station.
     pub fn moves(&self, key: &FdbKey) -> bool {
-        self.pinned.get(key) == Some(&Pin::Moves)
+        self.pinned.get(key).is_some_and(|p| p.0 == Pin::Moves)
     }
 
     /// The chip has learned this address.
@@ -209,12 +209,13 @@ impl View {
         }
         let vlan = vlan_of(vid);
         let ifindex = p.ifindex;
-        match self.pinned.get(&FdbKey { bridge, vlan, mac }) {
+        match self.pinned.get_mut(&FdbKey { bridge, vlan, mac }) {
             // it stays what it is, in another place
-            Some(Pin::Moves) if matches!(event, Event::Move { .. }) => {
+            Some((Pin::Moves, place)) if matches!(event, Event::Move { .. }) => {
+                *place = ifindex;
                 return Meaning::Write(Write::FdbLearned { ifindex, mac, vlan });
             }
-            Some(Pin::Yields) if matches!(event, Event::Move { .. }) => {
+            Some((Pin::Yields, _)) if matches!(event, Event::Move { .. }) => {
                 self.pinned.remove(&FdbKey { bridge, vlan, mac });
             }
             Some(_) => return Meaning::Nothing,
@@ -230,6 +231,41 @@ impl View {
         } else {
             Write::FdbAged { ifindex, mac, vlan }
         })
+    }
+
+    /// The kernel has just learned from a frame that is older than the chip's word `event` about its source: what is to be
+    /// written behind it. What somebody has set since goes back to where it was set. `set`: the place of `event` is that
+    /// already, from an earlier such frame, of which the kernel's word may be on its way here.
+    pub fn late(&mut self, event: &Event, set: bool) -> Meaning {
+        let Event::Move {
+            fid,
+            mac,
+            port,
+            old_port,
+        } = *event
+        else {
+            return Meaning::Nothing;
+        };
+        let place = self.ports.get(&port);
+        let domain = place.and_then(|p| Some((p.ifindex, *p.domains.get(&fid)?, p.bridge)));
+        let Some((chips, (vid, bridge), now)) = domain else {
+            return self.meaning(event);
+        };
+        let vlan = vlan_of(vid);
+        let pinned = self.pinned.get(&FdbKey { bridge, vlan, mac });
+        match pinned.filter(|(pin, _)| *pin != Pin::Fixed && bridge == now) {
+            None => self.meaning(event),
+            Some(&(_, ifindex)) if self.port_of(ifindex) != Some(old_port) => {
+                Meaning::Write(Write::FdbLearned { ifindex, mac, vlan })
+            }
+            Some(_) if set => Meaning::Write(Write::FdbLearned {
+                ifindex: chips,
+                mac,
+                vlan,
+            }),
+            // it was set to where the frame came from
+            Some(_) => Meaning::Nothing,
+        }
     }
 }
 
@@ -278,16 +314,16 @@ mod tests {
             port: 1,
             old_port: 2,
         };
-        v.pin(key, Pin::Fixed);
+        v.pin(key, Pin::Fixed, 10);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
         assert_eq!(v.meaning(&moved), Meaning::Nothing);
         // unless it is one that moves, as the kernel's static ones do
-        v.pin(key, Pin::Moves);
+        v.pin(key, Pin::Moves, 10);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
         assert!(matches!(v.meaning(&moved), Meaning::Write(_)));
         // another program's moves once, and is the chip's then
         v.retain_own(|_| false);
-        v.pin(key, Pin::Yields);
+        v.pin(key, Pin::Yields, 10);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
         assert!(!v.is_own(0, MAC));
         assert!(matches!(v.meaning(&moved), Meaning::Write(_)));
@@ -296,6 +332,54 @@ mod tests {
         v.set_bridge(10, 51);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
     }
+    /// The kernel moved a person's entry by a frame from before it was set: it goes back to where the person has put it, and not
+    /// to where the chip saw the station before.
+    #[test]
+    fn a_late_frame_does_not_move_what_was_set_since() {
+        let mut v = View::default();
+        for port in 1..=3 {
+            v.add_port(port, 10 * u32::from(port));
+            v.set_bridge(10 * u32::from(port), 50);
+            v.set_member(port, TND_VID_ANY, Some(1));
+        }
+        let key = FdbKey {
+            bridge: 50,
+            vlan: 0,
+            mac: MAC,
+        };
+        let to = |port| Event::Move {
+            fid: 1,
+            mac: MAC,
+            port,
+            old_port: 1,
+        };
+        let write = |ifindex| {
+            Meaning::Write(Write::FdbLearned {
+                ifindex,
+                mac: MAC,
+                vlan: 0,
+            })
+        };
+        assert_eq!(v.late(&to(2), false), write(20));
+        for pin in [Pin::Moves, Pin::Yields] {
+            v.retain_own(|_| false);
+            v.pin(key, pin, 30);
+            assert_eq!(v.late(&to(2), false), write(30), "{pin:?}");
+            assert!(v.is_pinned(&key));
+        }
+        // the kernel's word of what that frame did comes before its word of what was written, and another such frame
+        v.pin(key, Pin::Moves, 10);
+        assert_eq!(v.late(&to(3), true), write(30));
+        // somebody has set it to where such frames come from
+        assert_eq!(v.late(&to(2), false), Meaning::Nothing);
+        // but where the chip has moved it after that
+        v.pin(key, Pin::Moves, 30);
+        assert_eq!(v.meaning(&to(2)), write(20));
+        assert_eq!(v.late(&to(2), false), write(20));
+        v.pin(key, Pin::Fixed, 30);
+        assert_eq!(v.late(&to(2), false), Meaning::Nothing);
+    }
+
     #[test]
     fn a_vlan_has_addresses_of_its_own() {
         let mut v = View::default();
@@ -323,7 +407,7 @@ mod tests {
             vlan: 10,
             mac: MAC,
         };
-        v.pin(pinned, Pin::Fixed);
+        v.pin(pinned, Pin::Fixed, 10);
         assert_eq!(v.meaning(&learn(3)), Meaning::Nothing);
         assert_eq!(v.meaning(&learn(4)), write(20));
         // ages in one, stays in the other

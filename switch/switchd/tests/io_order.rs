@@ -418,7 +418,8 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         vlan: 0,
         mac: [2, 0xaa, 0, 0, 0, 0x99],
     };
-    view.lock().pin(key, Pin::Moves);
+    let swp3 = view.lock().ifindex_of(3).unwrap();
+    view.lock().pin(key, Pin::Moves, swp3);
     order
         .send(Do::Event(raw::TND_EV_LEARN, [2, 0xaa, 0, 0, 0, 0x99], 1))
         .unwrap();

@@ -20,7 +20,7 @@ use crate::fib::Content;
 use acl::{AclBind, AclCounter, AclEntry, AclTable, Mirror, Policer};
 use bodies::{Fdb, Lag, Mdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
 pub(crate) use flight::{Flight, Flights, ring_no};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use table::{HwBody, Obj, Sent, Table};
 use tandem_abi::raw::*;
 
@@ -148,7 +148,7 @@ pub(crate) struct Hw {
     /// Targets of routes (next hops, groups) that came to stand or failed: their routes must be looked at.
     pub changed: Vec<Ref>,
     /// Objects that could not be deleted because something on the chip refers to them.
-    pub in_use: Vec<Ref>,
+    pub in_use: BTreeSet<Ref>,
     /// Something was taken away since: they are tried again.
     pub released: bool,
 }
@@ -255,6 +255,7 @@ impl Hw {
             o.want = want;
             o.since = now;
             if back {
+                self.in_use.remove(&Ref::new(B::CLS, id));
                 self.changed.push(Ref::new(B::CLS, id));
             }
             let o = B::table(self).at(id);
@@ -540,7 +541,7 @@ impl Hw {
                     // Something that the store knows nothing of refers to it, an answer that got lost or what a sweep
                     // will take: it waits until something is taken away.
                     o.fail = Some(Fail::of(c, now));
-                    self.in_use.push(f.what);
+                    self.in_use.insert(f.what);
                     self.changed.push(f.what);
                     return false;
                 } else {

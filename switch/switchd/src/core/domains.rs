@@ -3,7 +3,7 @@
 //! A domain's number follows from its VLAN or its bridge ([`preferred_fid`]). Of two bridges that filter by VLAN both may
 //! have VLAN 1, and the second one's got another number, whichever was free.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tandem_store::Domain;
 
@@ -23,12 +23,20 @@ pub(super) fn owners(
             *votes.entry((fid, dev, vlan_of(vid))).or_default() += 1;
         }
     }
+    // the two numbers of each domain for which most speaks
+    let mut most: HashMap<(u32, u16), [(i64, u16); 2]> = HashMap::new();
+    for (&(fid, dev, vlan), &n) in &votes {
+        let [first, second] = most.entry((dev, vlan)).or_default();
+        if n > first.0 {
+            (*first, *second) = ((n, fid), *first);
+        } else if n > second.0 {
+            *second = (n, fid);
+        }
+    }
     // how much more speaks for this than for another number of the same domain
     let lead = |&(fid, dev, vlan): &(u16, u32, u16), n: i64| {
-        let others = votes
-            .iter()
-            .filter(|((f, d, v), _)| (*d, *v) == (dev, vlan) && *f != fid);
-        n - others.map(|(_, n)| *n).max().unwrap_or(0)
+        let [first, second] = most.get(&(dev, vlan)).copied().unwrap_or_default();
+        n - if first.1 == fid { second.0 } else { first.0 }
     };
     let mut all: Vec<_> = votes
         .iter()
@@ -44,12 +52,13 @@ pub(super) fn owners(
         (*other, *lead, *fid, domain.dev, domain.vlan)
     });
     let mut owners: HashMap<u16, Domain> = HashMap::new();
+    let mut named = HashSet::new();
     for (other, _, fid, domain) in all {
-        let named = owners.values().any(|d| *d == domain);
         // one that has not its own number has it because somebody else was first
         let may = !other || owners.contains_key(&preferred_fid(domain));
-        if may && !named && !owners.contains_key(&fid) {
+        if may && !named.contains(&domain) && !owners.contains_key(&fid) {
             owners.insert(fid, domain);
+            named.insert(domain);
         }
     }
     owners
@@ -93,6 +102,20 @@ mod tests {
             owners_of(&[(1, 1, 1), (3, 1, 7)], &[0, 60, 0, 0]),
             [(1, 60, 1)]
         );
+    }
+
+    /// Two bridges of all VLANs: the time that this takes grows with their number, not with its square.
+    #[test]
+    fn two_bridges_have_all_vlans() {
+        let all =
+            (1..4095u16).flat_map(|v| [(1, v, v), (2, v, v), (3, v, 4094 + v), (4, v, 4094 + v)]);
+        let all: Vec<_> = all.collect();
+        let owners = owners_of(&all, &[0, 50, 50, 60, 60]);
+        assert_eq!(owners.len(), 2 * 4094);
+        assert!(owners.iter().all(|&(fid, dev, vlan)| match dev {
+            50 => fid == vlan,
+            _ => fid == 4094 + vlan,
+        }));
     }
 
     #[test]

@@ -75,9 +75,9 @@ pub trait Plant: Send {
     fn set_carrier(&self, up: bool);
     /// Whether the forward mark is at a netdev; where that can't be told: yes.
     fn is_marked(&mut self, ifindex: u32) -> bool;
-    /// Whether somebody's program stands before the mark, so that what it accepts is not marked.
-    fn is_mark_hidden(&mut self, _ifindex: u32) -> bool {
-        false
+    /// What is wrong with the forward mark at a netdev; where that can't be told: nothing.
+    fn mark_fault(&mut self, ifindex: u32) -> Option<Fault> {
+        (!self.is_marked(ifindex)).then_some(Fault::Missing)
     }
     /// Something has happened that may have taken a mark away.
     fn marks_doubtful(&mut self) -> bool {
@@ -188,13 +188,11 @@ impl Plant for Wired {
     }
 
     fn is_marked(&mut self, ifindex: u32) -> bool {
-        let fault = self.mark.fault(&mut self.tc, ifindex);
-        !matches!(fault, Ok(Some(Fault::Missing)))
+        self.mark_fault(ifindex) != Some(Fault::Missing)
     }
 
-    fn is_mark_hidden(&mut self, ifindex: u32) -> bool {
-        let fault = self.mark.fault(&mut self.tc, ifindex);
-        matches!(fault, Ok(Some(Fault::NotFirst)))
+    fn mark_fault(&mut self, ifindex: u32) -> Option<Fault> {
+        self.mark.fault(&mut self.tc, ifindex).ok().flatten()
     }
 
     fn marks_doubtful(&mut self) -> bool {

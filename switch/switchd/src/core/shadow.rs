@@ -194,7 +194,7 @@ impl Shadow {
                             FdbKind::ExternLearn if !f.sticky => Pin::Yields,
                             _ => Pin::Fixed,
                         };
-                        view.lock().pin(key, pin);
+                        view.lock().pin(key, pin, f.ifindex);
                     }
                 }
             }

@@ -26,6 +26,7 @@ use zerocopy::IntoBytes;
 use super::Core;
 use super::program::{OWN, device_event};
 use crate::clock::SECOND_NS;
+use crate::forward_mark::Fault;
 use crate::source::Write;
 use crate::view::Meaning;
 
@@ -182,26 +183,22 @@ impl Core {
     /// Without the mark, what the chip has forwarded leaves a second time.
     fn look_after_marks(&mut self) {
         self.shadow.appeared = false;
-        for (ifindex, name) in self.unmarked() {
-            match self.plant.mark(ifindex) {
-                Ok(()) => tracing::warn!("{name}: the forward mark was gone: attached again"),
-                Err(e) => self.warn(format!("{name}: forward mark: {e}")),
-            }
-        }
-        for ifindex in self
-            .plant
-            .ports()
-            .iter()
-            .map(|p| p.ifindex)
-            .collect::<Vec<_>>()
-        {
+        let ports: Vec<u32> = self.plant.ports().iter().map(|p| p.ifindex).collect();
+        for ifindex in ports {
             let Some(name) = self.shadow.links.get(&ifindex).map(|l| l.name.clone()) else {
                 continue;
             };
             let text = format!(
                 "{name}: another program stands before tandem_mark or tandem_once: what it accepts may leave twice"
             );
-            if self.plant.is_mark_hidden(ifindex) {
+            let fault = self.plant.mark_fault(ifindex);
+            if fault == Some(Fault::Missing) {
+                match self.plant.mark(ifindex) {
+                    Ok(()) => tracing::warn!("{name}: the forward mark was gone: attached again"),
+                    Err(e) => self.warn(format!("{name}: forward mark: {e}")),
+                }
+            }
+            if fault == Some(Fault::NotFirst) {
                 self.warn(text);
             } else {
                 self.warnings.retain(|w| *w != text);
