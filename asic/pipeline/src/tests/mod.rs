@@ -8,5 +8,6 @@ mod l3_ip6;
 mod lag;
 mod mcast;
 mod model;
+mod redirect;
 mod storm;
 mod vlan;
