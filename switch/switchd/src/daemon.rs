@@ -18,9 +18,9 @@ use crate::core::plant::{self, Wired};
 use crate::core::{self, Core, Job, attach};
 use crate::forward_mark::{ForwardMark, Hook};
 use crate::io::{self, IoStats};
-use crate::ports::{self, Port};
 use crate::source::netlink::{Config as NetlinkConfig, NetlinkSource};
 use crate::source::{Heard, Source};
+use crate::takeover;
 use crate::view::SharedView;
 use crate::{api, clock};
 
@@ -83,19 +83,12 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         return Ok(());
     };
     let platform = sal.platform().clone();
-    mark.settle(&mut sal)?;
     let mut tc = Tc::open()?;
     let view = SharedView::default();
-    let mut ports = Vec::with_capacity(platform.ports.len());
-    let mut relearn = false;
-    ports::let_go(&platform.ports, &mut sal)?;
-    for map in &platform.ports {
-        let port = Port::open(map, &mut sal)?;
-        relearn |= port.attach_mark(&mark, &mut tc)?;
+    let (ports, relearn) = takeover::take(&platform.ports, &mut sal, &mut mark, &mut tc)?;
+    for port in &ports {
         view.lock().add_port(port.port, port.ifindex);
-        ports.push(port);
     }
-    mark.settled(&mut sal)?;
     let watch = match mark.hook() {
         Hook::Clsact => Some(QdiscWatch::open()?),
         Hook::Tcx => None,

@@ -235,8 +235,8 @@ impl ForwardMark {
     }
 
     /// Attaches them to a netdev of the calling thread's namespace. Programs of an earlier switchd
-    /// are replaced without a gap. True: that one was of a version that had turned `learning` off.
-    pub fn attach(&self, tc: &mut Tc, ifindex: u32) -> io::Result<bool> {
+    /// are replaced without a gap.
+    pub fn attach(&self, tc: &mut Tc, ifindex: u32) -> io::Result<()> {
         let old = Self::left_in_clsact(tc, ifindex)?;
         match self.hook {
             Hook::Tcx => {
@@ -250,7 +250,12 @@ impl ForwardMark {
                 self.leave_tcx(ifindex)?;
             }
         }
-        Ok(old == Some(true))
+        Ok(())
+    }
+
+    /// Whether the programs at a netdev are those of a switchd that had turned `learning` off.
+    pub fn had_learning_off(tc: &mut Tc, ifindex: u32) -> io::Result<bool> {
+        Ok(Self::left_in_clsact(tc, ifindex)? == Some(true))
     }
 
     fn attach_tcx(&self, ifindex: u32) -> io::Result<()> {

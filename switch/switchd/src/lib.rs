@@ -23,4 +23,5 @@ mod places;
 pub mod ports;
 pub mod slow;
 pub mod source;
+pub mod takeover;
 pub mod view;

@@ -161,8 +161,8 @@ impl Port {
         first.current_name().is_ok()
     }
 
-    /// Marks forwarded frames; see [`crate::forward_mark`]. True: the switchd before had turned `learning` off here.
-    pub fn attach_mark(&self, mark: &ForwardMark, tc: &mut Tc) -> anyhow::Result<bool> {
+    /// Marks forwarded frames; see [`crate::forward_mark`].
+    pub fn attach_mark(&self, mark: &ForwardMark, tc: &mut Tc) -> anyhow::Result<()> {
         mark.attach(tc, self.ifindex)
             .map_err(|e| anyhow::anyhow!("{}: forward mark: {e}", self.name))
     }

@@ -19,6 +19,7 @@ use tandem_linux::tap::{Tap, TapOptions};
 use tandem_sal::PlatformPort;
 use tandem_switchd::forward_mark::{Fault, ForwardMark, Hook, QUEUE_COPY, QUEUE_TRAPPED};
 use tandem_switchd::ports::Port;
+use tandem_switchd::takeover;
 
 const HOST: [u8; 6] = [2, 0xaa, 0, 0, 0, 1];
 /// An EtherType that nobody in the kernel speaks (IEEE 802 local experimental).
@@ -154,8 +155,12 @@ fn once(hook: Hook) {
 }
 
 /// In the port's namespace, where switchd's threads are.
-fn attach(ns: &Ns, port: &Port, mark: &ForwardMark, tc: &mut Tc) -> bool {
-    ns.enter(|| port.attach_mark(mark, tc).unwrap())
+fn attach(ns: &Ns, port: &Port, mark: &ForwardMark, tc: &mut Tc) {
+    ns.enter(|| port.attach_mark(mark, tc).unwrap());
+}
+
+fn had_off(port: &Port, tc: &mut Tc) -> bool {
+    ForwardMark::had_learning_off(tc, port.ifindex).unwrap()
 }
 
 fn programs(ns: &Ns, port: &Port, hook: Tcx) -> Vec<u32> {
@@ -204,7 +209,8 @@ fn programs_are_never_there_twice() {
     let start = |kept: &mut Kept, tc: &mut Tc| {
         let mut mark = ForwardMark::load(Hook::Tcx).unwrap();
         mark.settle(kept).unwrap();
-        assert!(!attach(&ns, &port, &mark, tc));
+        assert!(!had_off(&port, tc));
+        attach(&ns, &port, &mark, tc);
         mark.settled(kept).unwrap();
         mark
     };
@@ -245,31 +251,74 @@ fn programs_are_never_there_twice() {
     assert_eq!(fault(&ns, &again, &mark, &mut tc), None);
 }
 
+/// As versions did that turned `learning` off.
+fn of_before(ns: &Ns, port: &Port, tc: &mut Tc) {
+    tc.ensure_clsact(port.ifindex).unwrap();
+    for (direction, name) in [
+        (Direction::Egress, "tandem_once"),
+        (Direction::Ingress, "tandem_mark"),
+    ] {
+        let program = stranger(ns);
+        tc.replace_bpf(slot(port, direction), program.as_fd(), name)
+            .unwrap();
+    }
+}
+
+/// Whoever dies before `learning` is on again leaves that to the next, though the programs that said so are gone.
+#[test]
+fn that_learning_was_turned_off_is_not_forgotten() {
+    let Some(ns) = Ns::new("relearn") else { return };
+    for hook in [Hook::best(), Hook::Clsact] {
+        let mut kept = Kept::default();
+        let mut tc = ns.enter(|| Tc::open().unwrap());
+        let maps = [map(1), map(2)];
+        let start = |kept: &mut Kept, tc: &mut Tc| {
+            let mut mark = ForwardMark::load(hook).unwrap();
+            ns.enter(|| takeover::take(&maps, kept, &mut mark, tc).unwrap())
+        };
+        let (ports, relearn) = start(&mut kept, &mut tc);
+        assert!(!relearn);
+        ns.enter(|| of_before(&ns, &ports[1], &mut tc));
+        for _ in 0..3 {
+            assert!(start(&mut kept, &mut tc).1, "{hook:?}");
+        }
+        takeover::relearned(&mut kept).unwrap();
+        assert!(!start(&mut kept, &mut tc).1);
+    }
+}
+
+/// An asicd of before keeps so many names as many ports take: the programs do without, and the ports are there.
+#[test]
+fn ports_go_before_programs_where_there_is_little_room() {
+    let Some(ns) = Ns::new("room") else { return };
+    let mut kept = Kept(Default::default(), Some(4));
+    let mut mark = ForwardMark::load(Hook::best()).unwrap();
+    let (ports, relearn) = ns.enter(|| {
+        let mut tc = Tc::open().unwrap();
+        takeover::take(&[map(1), map(2)], &mut kept, &mut mark, &mut tc).unwrap()
+    });
+    assert_eq!(
+        (ports.len(), relearn, mark.hook()),
+        (2, false, Hook::Clsact)
+    );
+}
+
 /// From a switchd that stood in clsact to one in tcx, and back.
 #[test]
 fn programs_move_from_clsact_to_tcx_and_back() {
     let Some((ns, mut kept, port, mut tc)) = tcx_port() else {
         return;
     };
-    // as versions did that turned `learning` off
-    let old = |tc: &mut Tc| {
-        tc.ensure_clsact(port.ifindex).unwrap();
-        for (direction, name) in [
-            (Direction::Egress, "tandem_once"),
-            (Direction::Ingress, "tandem_mark"),
-        ] {
-            let program = stranger(&ns);
-            tc.replace_bpf(slot(&port, direction), program.as_fd(), name)
-                .unwrap();
-        }
-    };
+    let old = |tc: &mut Tc| of_before(&ns, &port, tc);
     let mut mark = ForwardMark::load(Hook::Tcx).unwrap();
     mark.settle(&mut kept).unwrap();
     old(&mut tc);
-    assert!(attach(&ns, &port, &mark, &mut tc), "it had turned it off");
+    assert!(had_off(&port, &mut tc), "it had turned it off");
+    attach(&ns, &port, &mark, &mut tc);
     assert!(!ns.run("tc qdisc show dev swp1").contains("clsact"));
     assert_eq!(fault(&ns, &port, &mark, &mut tc), None);
-    assert!(!attach(&ns, &port, &mark, &mut tc));
+    assert!(!had_off(&port, &mut tc));
+    attach(&ns, &port, &mark, &mut tc);
     // the user's own filter there stays, and its qdisc
     old(&mut tc);
     let user = stranger(&ns);
@@ -278,7 +327,8 @@ fn programs_move_from_clsact_to_tcx_and_back() {
         ..slot(&port, Direction::Ingress)
     };
     tc.replace_bpf(theirs, user.as_fd(), "theirs").unwrap();
-    assert!(attach(&ns, &port, &mark, &mut tc));
+    assert!(had_off(&port, &mut tc));
+    attach(&ns, &port, &mark, &mut tc);
     let shown = ns.run("tc filter show dev swp1 ingress");
     assert!(
         shown.contains("theirs") && !shown.contains("tandem"),
@@ -287,15 +337,14 @@ fn programs_move_from_clsact_to_tcx_and_back() {
     // back, to one of today's
     let mut mark = ForwardMark::load(Hook::Clsact).unwrap();
     mark.settle(&mut kept).unwrap();
-    assert!(!attach(&ns, &port, &mark, &mut tc));
+    assert!(!had_off(&port, &mut tc));
+    attach(&ns, &port, &mark, &mut tc);
     assert!(programs(&ns, &port, Tcx::Ingress).is_empty());
     assert_eq!(fault(&ns, &port, &mark, &mut tc), None);
     let mut mark = ForwardMark::load(Hook::Tcx).unwrap();
     mark.settle(&mut kept).unwrap();
-    assert!(
-        !attach(&ns, &port, &mark, &mut tc),
-        "that one left it alone"
-    );
+    assert!(!had_off(&port, &mut tc), "that one left it alone");
+    attach(&ns, &port, &mark, &mut tc);
     assert_eq!(fault(&ns, &port, &mark, &mut tc), None);
 }
 

@@ -397,16 +397,19 @@ impl Core {
 
     /// Writes to the kernel what has been gathered.
     fn write_back(&mut self) {
-        if self.writes.is_empty() {
+        let relearned = std::mem::take(&mut self.shadow.relearned);
+        if self.writes.is_empty() && !relearned {
             return;
         }
         let done = self.writer.write(&self.writes, &mut |_, e| {
             tracing::debug!("write-back: {e}");
         });
-        if let Err(e) = done {
-            self.warn(format!("write-back: {e}"));
-        }
         self.writes.clear();
+        match done {
+            Ok(_) if relearned => self.plant.relearned(),
+            Ok(_) => {}
+            Err(e) => self.warn(format!("write-back: {e}")),
+        }
     }
 
     fn sleep(&mut self, now: u64) {

@@ -18,6 +18,7 @@ use tandem_store::Policy;
 
 use crate::forward_mark::{Fault, ForwardMark};
 use crate::ports::{Keeper, Port};
+use crate::takeover;
 
 /// A carrier call takes at most this long.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,6 +89,8 @@ pub trait Plant: Send {
     /// # Errors
     /// One line.
     fn mark(&mut self, ifindex: u32) -> Result<(), String>;
+    /// `learning`, which a switchd of before had turned off, is on again.
+    fn relearned(&mut self) {}
     /// Whether the device is there.
     ///
     /// # Errors
@@ -202,8 +205,15 @@ impl Plant for Wired {
     fn mark(&mut self, ifindex: u32) -> Result<(), String> {
         self.mark
             .attach(&mut self.tc, ifindex)
-            .map(|_| ())
             .map_err(|e| e.to_string())
+    }
+
+    fn relearned(&mut self) {
+        if let Some(sal) = &mut self.sal
+            && let Err(e) = takeover::relearned(sal)
+        {
+            tracing::warn!("{e}: whoever starts next turns `learning` on once more");
+        }
     }
 
     fn check(&self) -> Result<(), String> {

@@ -64,6 +64,8 @@ pub struct Shadow {
     listening: HashSet<u32>,
     /// An earlier version of switchd had these ports, and turned `learning` off at all of them.
     pub relearn: bool,
+    /// A dump has shown all ports where that is so: once it is written, it is done.
+    pub relearned: bool,
     /// A front-panel port came (back): its programs are to be looked after.
     pub appeared: bool,
     generation: u32,
@@ -80,6 +82,7 @@ impl Default for Shadow {
             dead: HashSet::new(),
             listening: HashSet::new(),
             relearn: false,
+            relearned: false,
             appeared: false,
             generation: 0,
             syncing: KindSet(0),
@@ -216,7 +219,7 @@ impl Shadow {
                 self.syncing = *kinds;
             }
             Event::EndSync(_) => {
-                self.relearn = false;
+                self.relearned |= std::mem::take(&mut self.relearn);
                 self.sweep(view);
             }
             _ => {}

@@ -70,13 +70,15 @@ impl Drop for Ns {
 
 /// Keeps descriptors in a map, as asicd would.
 #[derive(Default)]
-pub struct Kept(pub HashMap<String, OwnedFd>);
+pub struct Kept(pub HashMap<String, OwnedFd>, pub Option<usize>);
 
 impl Keeper for Kept {
     fn get(&mut self, name: &str) -> anyhow::Result<Option<OwnedFd>> {
         Ok(self.0.get(name).map(|fd| fd.try_clone()).transpose()?)
     }
     fn keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> anyhow::Result<()> {
+        let full = self.1.is_some_and(|most| self.0.len() >= most);
+        anyhow::ensure!(!full || self.0.contains_key(name), "no room to keep {name}");
         self.0.insert(name.into(), fd.try_clone_to_owned()?);
         Ok(())
     }
