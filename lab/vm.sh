@@ -318,6 +318,8 @@ vm_run() {
 	# Nor does its timer tick in time for the test that a boot makes of it (a panic on a loaded machine); and nobody here
 	# wants 20 s of tests of ciphers.
 	append="$append no_timer_check cryptomgr.notests"
+	# a busy host may not run a processor of ours for half a minute
+	append="$append watchdog_thresh=60"
 	# An emulated processor that has to wait while it measures its clock is wrong by as much ever after (seen: 12 times
 	# too fast); the power-management timer is the host's time, whatever the load. Virtual time has no such trouble.
 	[ -n "$ICOUNT" ] || append="$append clocksource=acpi_pm"

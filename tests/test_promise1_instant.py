@@ -140,7 +140,7 @@ class Traffic:
                 n = int(number[1])
                 sent = self.frame(n)
                 if not (host == "h1" and frame == sent):
-                    whole = sent[NUMBER.search(sent).start():] in frame
+                    whole = sent[NUMBER.search(sent).start():].rstrip(b"\0") in frame  # without padding
                     answers[n].append((host if whole else f"{host}, cut or changed", packet.mac_text(frame[:6]),
                                        packet.mac_text(frame[6:12])))
                     first[n] = min(when, first.get(n, when))

@@ -20,34 +20,12 @@ H = MAC
 
 @pytest.fixture(autouse=True)
 def kernel_has_flower():
-    net.run("ip", "link", "add", "tnt-probe", "type", "bridge")
-    try:
-        net.run("tc", "qdisc", "add", "dev", "tnt-probe", "clsact")
-        net.run(
-            "tc",
-            "filter",
-            "add",
-            "dev",
-            "tnt-probe",
-            "ingress",
-            "pref",
-            "10",
-            "protocol",
-            "ip",
-            "flower",
-            "ip_proto",
-            "udp",
-            "action",
-            "mirred",
-            "egress",
-            "redirect",
-            "dev",
-            "lo",
-        )
-    except net.CommandError:
+    if not net.kernel_does(
+        "ip link add probe type bridge",
+        "tc qdisc add dev probe clsact",
+        "tc filter add dev probe ingress pref 10 protocol ip flower ip_proto udp action mirred egress redirect dev lo",
+    ):
         pytest.skip("needs a kernel with flower and mirred")
-    finally:
-        net.run("ip", "link", "del", "tnt-probe", check=False)
 
 
 def tc(sw, *lines):

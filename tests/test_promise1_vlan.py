@@ -24,16 +24,11 @@ BR = "02:00:00:00:01:00"
 
 def kernel_lacks():
     """What of it this kernel does not have."""
-    try:
-        net.run("ip", "link", "add", "tnt-probe", "type", "bridge", "vlan_filtering", "1")
-    except net.CommandError:
+    bridge = "ip link add probe type bridge vlan_filtering 1"
+    if not net.kernel_does(bridge):
         return "bridge VLAN filtering"
-    try:
-        net.run("ip", "link", "add", "link", "tnt-probe", "name", "tnt-probe.5", "type", "vlan", "id", "5")
-    except net.CommandError:
+    if not net.kernel_does(bridge, "ip link add link probe name probe.5 type vlan id 5"):
         return "8021q"
-    finally:
-        net.run("ip", "link", "del", "tnt-probe", check=False)
     return None
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# alone: offers more frames than the machine can take
 """Promise 5: a flood onto the slow path costs no session; a netlink overrun is healed by a resync.
 
     h1 ── swp1 ── switch ── swp3 ── r1 (BGP, hold time 3 s)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# alone: offers more frames than the machine can take
 """Promise 5: a storm of one protocol costs no other one, and none of the same by another port.
 
     h1 ── swp1 ──┐

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# alone: changes and traffic as fast as they go
 """A long day in little: thousands of route changes a second, and switchd is killed every 20 seconds.
 
     h1 10.1.0.2 ── swp1 ── switch ── swp2 ── h2 10.2.0.2, and 20.0.0.1 behind it: numbered datagrams all the time

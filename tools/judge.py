@@ -3,6 +3,7 @@
 
     judge.py junit FILE.xml                      "passed failed skipped" of a report of pytest
     judge.py skips FILE.xml                      a line for each test that was skipped: its name, then why
+    judge.py merge FILE.xml REPORT.xml...        one report of many; says what took longest. One that is not there has failed
     judge.py unskipped FILE.xml NAME...          "passed failed": of these tests, all of which had to run
     judge.py sum PARTS SKIPS LEAST ALLOWED       the closing table; exit 1 if anything is missing, with a line for each
 
@@ -35,6 +36,23 @@ def junit(path):
     """(passed, failed, skipped); a report that is not there is one failure."""
     found = collections.Counter(result for _, result, _ in cases(path))
     return (found["passed"], found["failed"], found["skipped"]) if found else (0, 1, 0)
+
+
+def merge(path, reports):
+    """Writes one report of many; a report that is not there is a test that failed. Lines to print: what took longest."""
+    whole, times = tree.Element("testsuites"), []
+    for name in reports:
+        try:
+            suites = list(tree.parse(name).getroot().iter("testsuite"))
+        except (OSError, tree.ParseError) as e:
+            suites = [tree.Element("testsuite")]
+            case = tree.SubElement(suites[0], "testcase", classname=name, name="report")
+            tree.SubElement(case, "failure", message=f"no report: {e}")
+        for suite in suites:
+            whole.append(suite)
+            times += [(float(c.get("time", 0)), f"{c.get('classname')}::{c.get('name')}") for c in suite.iter("testcase")]
+    tree.ElementTree(whole).write(path)
+    return ["longest:", *(f"{seconds:8.1f} s  {name}" for seconds, name in sorted(times, reverse=True)[:15])]
 
 
 def unskipped(path, names):
@@ -97,6 +115,8 @@ def main():
         print(*junit(rest[0]))
     elif what == "skips":
         print(*(f"{name}: {why}" for name, result, why in cases(rest[0]) if result == "skipped"), sep="\n")
+    elif what == "merge":
+        print(*merge(rest[0], rest[1:]), sep="\n")
     elif what == "unskipped":
         print(*unskipped(rest[0], rest[1:]))
     else:

@@ -35,14 +35,18 @@ def run(*words, timeout=20, check=True, stdin=None):
     return r.stdout
 
 
-def kernel_makes(*kind):
-    """Has this kernel links of a type: kernel_makes("vrf", "table", "4242")?"""
+def kernel_does(*commands):
+    """Does this kernel take these commands, one after the other, in a namespace of their own that ends with them?"""
     try:
-        run("ip", "link", "add", "tnt-probe", "type", *kind)
+        run("unshare", "--net", "sh", "-ec", "\n".join(commands))
     except CommandError:
         return False
-    run("ip", "link", "del", "tnt-probe", check=False)
     return True
+
+
+def kernel_makes(*kind):
+    """Has this kernel links of a type: kernel_makes("vrf", "table", "4242")?"""
+    return kernel_does(f"ip link add probe type {' '.join(kind)}")
 
 
 def wait_until(what, condition, timeout=10.0, every=0.05):
