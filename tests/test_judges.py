@@ -47,6 +47,15 @@ def worse(rows, code=0, asked=("bridge", "router")):
     return selftest.judge(selftest.tables(RESULTS, "switchd"), rows, code, asked)[1]
 
 
+def test_reports_are_put_together(tmp_path):
+    one = tmp_path / "one.xml"
+    one.write_text('<testsuites><testsuite><testcase classname="tests.test_a" name="b" time="2"/></testsuite></testsuites>')
+    said = judge.merge(tmp_path / "all.xml", [one])
+    assert judge.junit(tmp_path / "all.xml") == (1, 0, 0) and "tests.test_a::b" in said[1]
+    judge.merge(tmp_path / "all.xml", [one, tmp_path / "none.xml"])
+    assert judge.junit(tmp_path / "all.xml") == (1, 1, 0), "a file that died"
+
+
 def test_the_kernels_tests_are_held_to_their_table():
     want = selftest.tables(RESULTS, "switchd")
     assert list(want) == ["bridge", "router"] and selftest.tables(RESULTS, "driver")["bridge"]["ok"] == 4

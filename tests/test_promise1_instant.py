@@ -227,7 +227,7 @@ def judged(answers, came, phases):
     wrong, between = [], 0
     for (first, _, answer), following in zip(phases, [*phases[1:], None]):
         end = following[0] if following else len(answers)
-        landed = max((n for n in range(first, end) if following and came.get(n, following[1]) < following[1]), default=-1)
+        landed = max((n for n in range(first, end) if following and n in came and came[n] < following[1]), default=-1)
         for n in range(first, end):
             got = answers.get(n)
             if got == answer:

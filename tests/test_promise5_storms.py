@@ -187,8 +187,8 @@ def test_a_storm_takes_no_other_protocol_along(make, loud, record_property):
 
 
 def test_pings_to_itself_cost_no_session(make, folder, routers_available, record_property):
-    """A BGP session beside a flood of what is for the switch itself, in one class with it: none of the session's packets
-    is dropped. Its hold time is long enough for a busy machine: the packets decide, not the time."""
+    """A BGP session beside a flood of what is for the switch itself, in one class with it: none of the session's
+    packets is dropped. Its hold time is long enough for a busy machine: the packets decide, not the time."""
     sw = make.asic()
     h1 = sw.host("h1", 1, H1)
     routers = bgp.Routers(sw, folder, ports=(3,), count=16, hold_s=60)

@@ -3,7 +3,7 @@
 
     judge.py junit FILE.xml                      "passed failed skipped" of a report of pytest
     judge.py skips FILE.xml                      a line for each test that was skipped: its name, then why
-    judge.py merge FILE.xml REPORT.xml...        one report of many; says what took longest. One that is not there has failed
+    judge.py merge FILE.xml REPORT.xml...        one report of many, and what took longest; one that is not there failed
     judge.py unskipped FILE.xml NAME...          "passed failed": of these tests, all of which had to run
     judge.py sum PARTS SKIPS LEAST ALLOWED       the closing table; exit 1 if anything is missing, with a line for each
 
@@ -39,7 +39,7 @@ def junit(path):
 
 
 def merge(path, reports):
-    """Writes one report of many; a report that is not there is a test that failed. Lines to print: what took longest."""
+    """Writes one report of many; a report that is not there is a test that failed. Lines to print: the longest tests."""
     whole, times = tree.Element("testsuites"), []
     for name in reports:
         try:
@@ -50,7 +50,8 @@ def merge(path, reports):
             tree.SubElement(case, "failure", message=f"no report: {e}")
         for suite in suites:
             whole.append(suite)
-            times += [(float(c.get("time", 0)), f"{c.get('classname')}::{c.get('name')}") for c in suite.iter("testcase")]
+            times += [(float(c.get("time", 0)), f"{c.get('classname')}::{c.get('name')}")
+                      for c in suite.iter("testcase")]
     tree.ElementTree(whole).write(path)
     return ["longest:", *(f"{seconds:8.1f} s  {name}" for seconds, name in sorted(times, reverse=True)[:15])]
 
