@@ -49,7 +49,8 @@ def worse(rows, code=0, asked=("bridge", "router")):
 
 def test_reports_are_put_together(tmp_path):
     one = tmp_path / "one.xml"
-    one.write_text('<testsuites><testsuite><testcase classname="tests.test_a" name="b" time="2"/></testsuite></testsuites>')
+    case = '<testcase classname="tests.test_a" name="b" time="2"/>'
+    one.write_text(f"<testsuites><testsuite>{case}</testsuite></testsuites>")
     said = judge.merge(tmp_path / "all.xml", [one])
     assert judge.junit(tmp_path / "all.xml") == (1, 0, 0) and "tests.test_a::b" in said[1]
     judge.merge(tmp_path / "all.xml", [one, tmp_path / "none.xml"])

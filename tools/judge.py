@@ -39,14 +39,14 @@ def junit(path):
 
 
 def merge(path, reports):
-    """Writes one report of many; a report that is not there is a test that failed. Lines to print: the longest tests."""
+    """Writes one report of many; a report that is not there is a test that failed. To print: the longest tests."""
     whole, times = tree.Element("testsuites"), []
     for name in reports:
         try:
             suites = list(tree.parse(name).getroot().iter("testsuite"))
         except (OSError, tree.ParseError) as e:
             suites = [tree.Element("testsuite")]
-            case = tree.SubElement(suites[0], "testcase", classname=name, name="report")
+            case = tree.SubElement(suites[0], "testcase", classname=str(name), name="report")
             tree.SubElement(case, "failure", message=f"no report: {e}")
         for suite in suites:
             whole.append(suite)
