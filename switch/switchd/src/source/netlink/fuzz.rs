@@ -71,7 +71,7 @@ fn step(view: &mut View, op: u8, datagram: &[u8], full: &mut bool, sink: &mut Si
         5 => {
             // as the listener: a check of one device's routes, or of all
             let ifindex = Some(u32::from(op >> 3)).filter(|i| *i != 0);
-            view.begin_check(ifindex);
+            view.begin_check(ifindex, false);
             for object in objects.filter(|o| matches!(o, nl::Object::Route(_))) {
                 view.dumped(object, sink);
             }

@@ -65,6 +65,9 @@ const ATTEMPTS: u32 = 8;
 /// How long sysctls are not read again after they were, whatever hints at a change.
 const SYSCTL_REST: Duration = Duration::from_millis(100);
 
+/// Full dumps because of equal routes that are further apart than this have nothing to do with each other.
+const LOST_APART: Duration = Duration::from_secs(10);
+
 /// A kernel without this feature answers so; it has no such objects then.
 fn is_absent(e: &nl::Error) -> bool {
     matches!(
@@ -83,6 +86,28 @@ enum Stopped {
     Refused(nl::Error),
 }
 
+/// When everything is dumped because of a key's equal routes: later and later where that goes on and on.
+#[derive(Debug, Default)]
+struct Lost {
+    due: Option<Instant>,
+    last: Option<Instant>,
+    /// Dumps in a row, with little time between them.
+    row: u32,
+}
+
+impl Lost {
+    fn due(&mut self, now: Instant, first: Duration) -> Instant {
+        if let Some(due) = self.due {
+            return due;
+        }
+        let apart = self.last.is_none_or(|last| now > last + LOST_APART);
+        self.row = if apart { 0 } else { (self.row + 1).min(7) };
+        let due = now + first * (1 << self.row);
+        (self.due, self.last) = (Some(due), Some(due));
+        due
+    }
+}
+
 /// The thread's state.
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -97,6 +122,8 @@ pub(super) struct Listener {
     resync: Option<Instant>,
     /// Full dumps that failed in a row.
     failures: u32,
+    /// The full dump that says what became of routes that nothing tells apart.
+    lost: Lost,
     /// The check for silent removals: when, and at the latest when.
     check: Option<(Instant, Instant)>,
     sysctl_due: Instant,
@@ -137,6 +164,7 @@ impl Listener {
             barriers: Vec::new(),
             resync: Some(now),
             failures: 0,
+            lost: Lost::default(),
             check: None,
             sysctl_due: now,
             sysctl_read: now,
@@ -187,7 +215,11 @@ impl Listener {
         }
         self.apply_backlog();
         if self.view.is_lost() && self.resync.is_none() {
-            self.resync = Some(self.now() + self.config.verify_after);
+            let now = self.now();
+            let due = self.lost.due(now, self.config.verify_after);
+            self.resync = Some(now).filter(|_| due <= now);
+        } else {
+            self.lost.due = None;
         }
         if !self.pipe.has_backlog() {
             self.view.caught_up();
@@ -214,19 +246,22 @@ impl Listener {
         }
         self.pipe.flush();
         self.note_overrun();
-        if asked && self.resync.is_none() && !self.view.has_doubts() && !self.view.is_mixed() {
+        let unknown = self.view.has_doubts() || self.view.is_mixed() || self.view.is_lost();
+        if asked && self.resync.is_none() && !unknown {
             for token in std::mem::take(&mut self.barriers) {
                 self.pipe.send(Message::Barrier(token));
             }
         }
         self.publish();
-        let idle = !self.pipe.has_backlog() && (self.barriers.is_empty() || self.resync.is_some());
+        let waits = self.resync.is_some() || self.lost.due.is_some();
+        let idle = !self.pipe.has_backlog() && (self.barriers.is_empty() || waits);
         idle.then(|| self.idle_time())
     }
 
     /// A dump or a check is due, at once or later.
     pub fn owes(&self) -> bool {
-        self.resync.is_some() || self.check.is_some() || self.pipe.has_backlog()
+        let due = self.resync.is_some() || self.check.is_some() || self.view.is_lost();
+        due || self.pipe.has_backlog()
     }
 
     /// Barriers that wait.
@@ -249,7 +284,7 @@ impl Listener {
         if let Some(due) = self.view.querier_due() {
             next = next.min(self.begin + Duration::from_millis(due));
         }
-        for due in [self.resync, self.check.map(|(due, _)| due)]
+        for due in [self.resync, self.lost.due, self.check.map(|(due, _)| due)]
             .into_iter()
             .flatten()
         {
@@ -589,13 +624,15 @@ impl Listener {
         };
         let done = self.dump_steady(
             Dump::Routes(family, filter),
-            |view| view.begin_check(device),
+            |view| view.begin_check(device, family == Family::V6),
             |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
         );
         match done {
             Ok(_) => {}
             // the device is gone, and all its routes
-            Err(Stopped::Refused(e)) if e.errno == libc::ENODEV => self.view.begin_check(device),
+            Err(Stopped::Refused(e)) if e.errno == libc::ENODEV => {
+                self.view.begin_check(device, family == Family::V6);
+            }
             Err(other) => return Err(other),
         }
         let pipe = &mut self.pipe;

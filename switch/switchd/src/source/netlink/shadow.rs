@@ -358,6 +358,14 @@ impl Shadow {
         self.lost = false;
     }
 
+    /// A dump begins of the IPv4 routes whose content satisfies `f`: it finds those among them that nothing tells apart anew.
+    pub(super) fn forget_twins4(&mut self, f: impl Fn(&Content) -> bool) {
+        let (routes, contents) = (&self.v4, &self.contents);
+        let dumped = |a: &Alias| contents.get(a.content).is_none_or(&f);
+        self.twins4
+            .retain(|key| !routes.list(key).iter().all(dumped));
+    }
+
     /// Only a dump of everything can say what is there.
     pub(super) fn is_lost(&self) -> bool {
         self.lost

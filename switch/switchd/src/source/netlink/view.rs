@@ -431,6 +431,8 @@ impl View {
             // a deletion of something else than what we have
             match r.nexthops.as_slice() {
                 [] => self.doubts.routes = true,
+                // a look at one device's routes passes over those that lead there by an object
+                _ if r.nh_id != 0 => self.doubts.routes = true,
                 hops => self.doubts.links.extend(hops.iter().map(|h| h.ifindex)),
             }
         }
@@ -490,11 +492,15 @@ impl View {
         out
     }
 
-    /// A dump of the routes via `ifindex` begins (`None`: of all routes).
-    pub fn begin_check(&mut self, ifindex: Option<u32>) {
+    /// A dump of one family's routes via `ifindex` begins (`None`: of all routes).
+    pub fn begin_check(&mut self, ifindex: Option<u32>, v6: bool) {
         match ifindex {
             Some(i) => self.shadow.unmark(|c| c.uses(i)),
             None => self.shadow.unmark(|_| true),
+        }
+        if !v6 {
+            self.shadow
+                .forget_twins4(|c| ifindex.is_none_or(|i| c.uses(i)));
         }
     }
 

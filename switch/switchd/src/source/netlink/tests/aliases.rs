@@ -208,3 +208,56 @@ route replace 2001:db8:a::/48 nhid 3
     ];
     play("nhplace", &steps);
 }
+
+/// Two routes that nothing tells apart: what a deletion took only a look says, until there is one again.
+#[test]
+fn what_is_no_twin_any_more_needs_no_look() {
+    let route = nl::Route {
+        table: 254,
+        dst: "172.16.0.0/16".parse().unwrap(),
+        tos: 0,
+        metric: 0,
+        kind: 1,
+        scope: 0,
+        protocol: 4,
+        flags: 0,
+        nh_id: 0,
+        nexthops: Nexthops::One(RouteNexthop {
+            ifindex: 1,
+            gateway: "10.0.1.2".parse().ok(),
+            weight: 1,
+            flags: 0,
+            encap: false,
+        }),
+        src: None,
+        prefsrc: None,
+        mtu: 0,
+        other: 0,
+    };
+    let object = || nl::Object::Route(route.clone());
+    let mut v = View::default();
+    let mut said = 0;
+    let mut look = |v: &mut View, there: usize| {
+        v.begin_check(Some(1), false);
+        for _ in 0..there {
+            v.dumped(object(), &mut |_| said += 1);
+        }
+        v.end_check(Some(1), false, &mut |_| said += 1);
+    };
+    v.event(nl::Event::New(object(), NewMode::Plain), &mut |_| ());
+    look(&mut v, 2);
+    for looks in [true, false] {
+        let mut removed = 0;
+        v.event(nl::Event::Del(object()), &mut |_| removed += 1);
+        assert_eq!(v.take_doubts().links.contains(&1), looks);
+        assert_eq!(removed, usize::from(!looks));
+        if looks {
+            // a look at the other family says nothing of it
+            v.begin_check(Some(1), true);
+            v.end_check(Some(1), true, &mut |_| ());
+            v.event(nl::Event::Del(object()), &mut |_| ());
+            assert!(v.take_doubts().links.contains(&1));
+            look(&mut v, 1);
+        }
+    }
+}

@@ -23,6 +23,8 @@ struct Kernel {
     told: Mutex<VecDeque<(Protocol, Vec<u8>)>>,
     /// Tables never stand still.
     restless: bool,
+    /// IPv6 routes, as a dump brings them.
+    routes6: Vec<nl::Route>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +60,12 @@ impl Questions for Fake {
         Ok(())
     }
 
-    fn step(&mut self, _: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
+    fn step(&mut self, sink: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
+        if let Some(Dump::Routes(nl::Family::V6, _)) = self.0.begun.lock().unwrap().last() {
+            for r in &self.0.routes6 {
+                sink(nl::Object::Route(r.clone()));
+            }
+        }
         Ok(Step::Done {
             interrupted: self.0.restless,
         })
@@ -106,7 +113,8 @@ fn run(fake: &Fake, stepped: &mut Stepped, time: Duration) {
             return;
         }
         if let Some(idle) = stepped.turn() {
-            fake.pause(idle.max(Duration::from_micros(1)));
+            let left = end.saturating_duration_since(fake.now());
+            fake.pause(idle.min(left).max(Duration::from_micros(1)));
         }
     }
     panic!("it does not sleep");
@@ -174,4 +182,64 @@ fn lost_notifications_of_nftables_cost_a_look_at_its_chains() {
     run(&fake, &mut stepped, Duration::from_secs(1));
     assert_eq!(source.status().overruns, 1);
     assert!(kernel.begun.lock().unwrap().len() > 10);
+}
+
+/// An IPv6 route to 2001:db8::/64 by device 1, which takes another's place.
+fn replaced6() -> Vec<u8> {
+    let mut m = vec![0; nl::wire::HEADER_LEN];
+    m[4..8].copy_from_slice(&[24, 0, 0, 1]); // RTM_NEWROUTE, NLM_F_REPLACE
+    m.extend([10, 64, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0]); // rtmsg: boot, universe, unicast
+    let mut attribute = |kind: u8, value: &[u8]| {
+        m.extend([4 + value.len() as u8, 0, kind, 0]);
+        m.extend(value);
+    };
+    attribute(
+        1,
+        &[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ); // RTA_DST
+    attribute(4, &1u32.to_ne_bytes()); // RTA_OIF
+    attribute(6, &50u32.to_ne_bytes()); // RTA_PRIORITY
+    m[0] = m.len() as u8;
+    m
+}
+
+/// What becomes of a key with two equal routes only a dump of everything says: one now and then, whatever happens in that key.
+#[test]
+fn equal_routes_cost_a_dump_now_and_then() {
+    let mut twin = None;
+    nl::decode(Protocol::Route, &replaced6(), |e| {
+        if let nl::Event::New(nl::Object::Route(r), _) = e {
+            twin = Some(r);
+        }
+    });
+    let twin = twin.unwrap();
+    let kernel = Arc::new(Kernel {
+        routes6: vec![twin.clone(), twin],
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    let dumps = || source.status().resyncs;
+    assert_eq!(dumps(), 1);
+    for _ in 0..400 {
+        let told = (Protocol::Route, replaced6());
+        kernel.told.lock().unwrap().push_back(told);
+        run(&fake, &mut stepped, Duration::from_millis(50));
+    }
+    // 20 s
+    assert!((8..=20).contains(&dumps()), "{}", dumps());
+    // and soon again where that was the only one for a while; a barrier waits for it
+    run(&fake, &mut stepped, Duration::from_secs(30));
+    let before = dumps();
+    let told = (Protocol::Route, replaced6());
+    kernel.told.lock().unwrap().push_back(told);
+    source.barrier(9);
+    run(&fake, &mut stepped, Duration::from_millis(50));
+    assert_eq!(dumps(), before + 1);
+    assert!(
+        source
+            .messages()
+            .try_iter()
+            .any(|m| m == Message::Barrier(9))
+    );
 }
