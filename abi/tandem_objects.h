@@ -103,6 +103,7 @@ struct tnd_storm {
 #define TND_VLAN_MAC_TRAP	(1U << 9)
 #define TND_VLAN_MC4_CPU	(1U << 10)	/* the CPU is a multicast router: copies of what MEMBERS forwards */
 #define TND_VLAN_MC6_CPU	(1U << 11)
+#define TND_VLAN_NO_LL_LEARN	(1U << 12)	/* link-local frames teach nothing (since 1.5) */
 
 /* TND_CLS_VLAN: a forwarding domain; key = fid */
 struct tnd_vlan {

@@ -69,6 +69,11 @@ def learning_steps(_):
              frames=[("h3", data(NOBODY, H["h2"])), 0.1, to_2], fits=True, expect={"h1": 1, "h2": 2, "h4": 1}),
         Step("and ages, as nothing that it says there counts", do=ageing(2),
              frames=[2.5, *speaks, 1.0, to_2], fits=True, expect={"h1": 2, "h2": 1, "h3": 3, "h4": 3}),
+        Step("no_linklocal_learn: not by what it says to the bridge",
+             do=do(port(2, "learning on"), lambda sw: sw.ip("link set br0 type bridge no_linklocal_learn 1 fdb_flush")),
+             frames=[("h2", eapol(H["h2"])), 0.1, to_2], fits=True, expect=ALL_BUT_1),
+        Step("but by that without it", do=lambda sw: sw.ip("link set br0 type bridge no_linklocal_learn 0"),
+             frames=[("h2", eapol(H["h2"])), 0.1, to_2], fits=True, expect={"h2": 1}),
         Step("a port that learns is as it was", frames=[("h4", data(NOBODY, ROAMER)), 0.1, to_roamer], fits=True,
              expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
     ]

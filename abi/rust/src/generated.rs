@@ -53,6 +53,7 @@ pub const TND_VLAN_MC6_TRAP: u32 = 256;
 pub const TND_VLAN_MAC_TRAP: u32 = 512;
 pub const TND_VLAN_MC4_CPU: u32 = 1024;
 pub const TND_VLAN_MC6_CPU: u32 = 2048;
+pub const TND_VLAN_NO_LL_LEARN: u32 = 4096;
 pub const TND_MEMBER_UNTAGGED: u32 = 1;
 pub const TND_MEMBER_PVID: u32 = 2;
 pub const TND_FDB_STATIC: u16 = 1;

@@ -94,8 +94,10 @@ impl<S: Sink> Run<'_, '_, S> {
             if self.port_flags & raw::TND_PORT_LOCKED != 0 && !link_local {
                 self.check_locked()?;
             }
+            let teaches = !link_local || vlan_flags & raw::TND_VLAN_NO_LL_LEARN == 0;
             if self.port_flags & raw::TND_PORT_LEARNING != 0
                 && vlan_flags & raw::TND_VLAN_LEARNING != 0
+                && teaches
             {
                 self.learn();
             }

@@ -289,8 +289,12 @@ impl Store {
                         id
                     }
                 };
-                if others {
-                    // the chip moved it as it was, without age: from now on it is one that it has learned
+                let o = self.hw.fdb.get(id).and_then(|o| o.have.as_ref());
+                let ageless = |b: &bodies::Fdb| b.flags & TND_FDB_NO_AGE != 0;
+                let kept = matches!(event, DeviceEvent::Move { .. }) && o.is_some_and(ageless);
+                if others || kept && !ageless(&body) {
+                    // the chip moved it as it was, without age: from now on it is one that it has learned (which the kernel's
+                    // echo may have said before)
                     let there = bodies::Fdb {
                         flags: TND_FDB_NO_AGE,
                         ..body.clone()

@@ -210,6 +210,9 @@ impl Store {
         } else {
             TND_VLAN_LEARNING
         };
+        if info.no_link_local_learning {
+            flags |= TND_VLAN_NO_LL_LEARN;
+        }
         // The bridge's own device takes part: always without VLAN filtering, with it where it is a member.
         if link.admin_up && (d.vlan == 0 || self.vlans.contains_key(&(d.dev, d.vlan))) {
             flags |= TND_VLAN_CPU_COPY;

@@ -60,6 +60,29 @@ fn bridged() -> Rig {
     r
 }
 
+/// `no_linklocal_learn`: what a station says to the bridge itself does not teach where it is.
+#[test]
+fn the_chip_learns_from_link_local_frames_as_the_bridge_does() {
+    let mut r = bridged();
+    for no_link_local_learning in [true, false] {
+        r.up(Object::Link(Link {
+            ifindex: BRIDGE,
+            name: "br0".into(),
+            kind: LinkKind::Bridge(BridgeInfo {
+                ageing_s: 300,
+                no_link_local_learning,
+                ..BridgeInfo::default()
+            }),
+            mac: mac(200),
+            ..swp(1)
+        }));
+        r.settle();
+        let flags = r.chip.vlans[&1].flags;
+        assert_eq!(flags & TND_VLAN_NO_LL_LEARN != 0, no_link_local_learning);
+        assert_ne!(flags & TND_VLAN_LEARNING, 0);
+    }
+}
+
 /// Who only knocked (`mab`) has no entry that would let it in. What is sent to it is the kernel's to give to that port alone,
 /// until somebody lets it in, it is forgotten, or the chip has learned it elsewhere.
 #[test]
@@ -103,4 +126,47 @@ fn what_is_sent_to_a_station_that_only_knocked_is_the_kernels() {
     }));
     assert!(!unknown(&mut r));
     assert!(r.store.failures(10).is_empty());
+}
+
+/// Another program's entry moves with its station, as it was, and ages from then on: whether the chip's word or the kernel's
+/// comes first, and also where both come at once.
+#[test]
+fn an_entry_that_has_moved_ages_whoever_is_heard_first() {
+    for kernel_first in [false, true] {
+        for at_once in [false, true] {
+            let mut r = bridged();
+            let theirs = FdbEntry {
+                kind: FdbKind::ExternLearn,
+                ..knocks(5)
+            };
+            r.up(Object::Fdb(theirs));
+            r.settle();
+            assert_eq!(r.chip.fdb[&(1, theirs.mac)].flags, TND_FDB_NO_AGE);
+            let Key::Fdb(key) = key_of(&theirs) else {
+                unreachable!()
+            };
+            for kernel in [kernel_first, !kernel_first] {
+                if kernel {
+                    r.store.fdb_own(key);
+                    r.up(Object::Fdb(FdbEntry {
+                        ifindex: 12,
+                        ..theirs
+                    }));
+                } else {
+                    let event = DeviceEvent::Move {
+                        fid: 1,
+                        mac: theirs.mac,
+                        port: 2,
+                    };
+                    r.store.device_event(event, r.now);
+                }
+                if !at_once {
+                    r.settle();
+                }
+            }
+            r.settle();
+            let e = r.chip.fdb[&(1, theirs.mac)];
+            assert_eq!((e.port, e.flags), (2, 0), "{kernel_first} {at_once}");
+        }
+    }
 }

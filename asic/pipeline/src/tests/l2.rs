@@ -589,6 +589,15 @@ fn learning_can_be_off_and_full() {
     vlan_flags(&mut s, 0, raw::TND_VLAN_LEARNING);
     run(&mut s, 2, &frame(mac(9), mac(2)));
     assert_eq!(s.exact.len(), 0);
+    // or only by frames to the bridge itself, of which no port needs to know who sent them
+    vlan_flags(&mut s, raw::TND_VLAN_LEARNING, 0);
+    let link_local = [0x01, 0x80, 0xc2, 0, 0, 3];
+    for (on, learned) in [(raw::TND_VLAN_NO_LL_LEARN, 0), (0, 1)] {
+        vlan_flags(&mut s, on, raw::TND_VLAN_NO_LL_LEARN);
+        let answer = run(&mut s, 2, &frame(link_local, mac(2)));
+        assert_eq!(answer, Cpu(raw::TND_TRAP_LINK_PROTO));
+        assert_eq!(s.exact.len(), learned);
+    }
 
     let mut s = bridge(2);
     let mut small = state_sized(2, 2);
