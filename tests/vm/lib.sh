@@ -9,6 +9,11 @@ set -eu
 SLOW=1
 case $(uname -r) in *-debug) SLOW=4 ;; esac
 
+# In virtual time (lab/run --icount) the clock runs on while the machine waits for its disk, by any time: tries count there.
+# Every other machine has the power-management timer (lab/vm.sh).
+VIRTUAL=
+if [ "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" != acpi_pm ]; then VIRTUAL=y; fi
+
 fail() {
 	printf 'FAILED: %s\n' "$*" >&2
 	# why the driver thinks so
@@ -44,7 +49,7 @@ until_true() {
 	until "$@" >/dev/null 2>&1; do
 		n=$((n - 1))
 		read -r clock _ </proc/uptime
-		if [ "$n" -le 0 ] || [ "${clock%.*}" -ge "$latest" ]; then fail "not within $seconds s: $what"; fi
+		if [ "$n" -le 0 ] || { [ -z "$VIRTUAL" ] && [ "${clock%.*}" -ge "$latest" ]; }; then fail "not within $seconds s: $what"; fi
 		sleep 0.1
 	done
 }

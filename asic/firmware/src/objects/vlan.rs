@@ -90,9 +90,7 @@ impl Object for Vlan {
     fn remove(&self, fw: &mut Firmware) {
         let learned: Vec<Key> = self.fdb(fw).map(|(k, _)| k).collect();
         for key in learned {
-            if let Some((_, slots)) = fw.state.exact.remove(&key) {
-                fw.delta(PoolId::ExactMatch, -i64::from(slots));
-            }
+            fw.remove_exact(&key);
         }
         if fw.state.remove_vlan(self.0.fid) {
             fw.give(PoolId::Vlan, 1);
