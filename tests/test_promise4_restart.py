@@ -22,7 +22,7 @@ PPS = 10000
 def topology(make, folder, routers_available):
     sw = make.asic()
     h1 = sw.host("h1", 1)
-    routers = bgp.Routers(sw, folder, count=512)
+    routers = bgp.Routers(sw, folder, count=512, hold_s=60)
     try:
         sw.start()
         sw.router()

@@ -54,7 +54,7 @@ def ask_arp(wire, mac, own, target, patience):
 def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_available, record_property):
     sw = make.asic()
     h1, h2 = sw.host("h1", 1), sw.host("h2", 2, "02:00:00:00:00:22")
-    routers = bgp.Routers(sw, folder, ports=(3,), count=16)
+    routers = bgp.Routers(sw, folder, ports=(3,), count=16, hold_s=60)
     try:
         sw.start()
         sw.router()
