@@ -152,8 +152,8 @@ impl Faults {
 pub struct Passed {
     /// Frames that left, by port and content.
     pub out: Vec<(u16, Vec<u8>)>,
-    /// The reason for which the CPU got it, and whether that is a copy of what was forwarded.
-    pub cpu: Option<(u16, bool)>,
+    /// Each time that the CPU got it: the reason, and whether that is a copy of what was forwarded.
+    pub cpu: Vec<(u16, bool)>,
 }
 
 struct Look<'a>(&'a mut Passed);
@@ -166,7 +166,7 @@ impl Sink for Look<'_> {
     }
     fn cpu(&mut self, meta: CpuMeta, _frame: &Frame<'_>) {
         let copy = meta.flags & (raw::TND_RX_L2_FORWARDED | raw::TND_RX_L3_FORWARDED) != 0;
-        self.0.cpu = Some((meta.reason, copy));
+        self.0.cpu.push((meta.reason, copy));
     }
     fn event(&mut self, _event: Event) {}
 }
@@ -232,7 +232,7 @@ impl Chip {
     /// What would become of a frame now.
     pub fn look(&mut self, port: u16, frame: &[u8], now: u64, passed: &mut Passed) {
         passed.out.clear();
-        passed.cpu = None;
+        passed.cpu.clear();
         if self.buffer.set(frame) {
             tandem_pipeline::process(
                 &mut self.firmware.state,

@@ -20,7 +20,7 @@ use tandem_switchd::source::netlink::kernel::{Ears, Questions};
 use tandem_switchd::source::netlink::stepped::Origin;
 use tandem_switchd::source::{SourceError, Write, WriteBack};
 
-use crate::recording::{Recording, Socket};
+use crate::recording::{Port, Recording, Socket};
 
 /// Time of a play, ns, monotonic: only the play moves it.
 #[derive(Clone, Debug, Default)]
@@ -94,8 +94,88 @@ fn kind_of(object: &nl::Object) -> Option<Kind> {
 }
 
 impl Rest {
+    /// What the kernel has, with these front-panel ports.
+    #[must_use]
+    pub fn new(
+        objects: impl IntoIterator<Item = nl::Object>,
+        files: BTreeMap<String, String>,
+        ports: &[Port],
+    ) -> Rest {
+        let mut rest = Rest {
+            files,
+            ..Rest::default()
+        };
+        for object in objects {
+            if let Some(kind) = kind_of(&object) {
+                rest.objects.entry(kind).or_default().push(object);
+            }
+        }
+        let dark = |port: &&Port| {
+            let link = rest.link(port.ifindex);
+            link.is_some_and(|l| l.admin_up() && !l.carrier())
+        };
+        let all = ports.iter().zip(1..);
+        let dark = all.filter(|(port, _)| dark(port)).map(|(_, n)| n);
+        rest.dark = dark.collect();
+        rest
+    }
+
     fn of(&self, kind: Kind) -> &[nl::Object] {
         self.objects.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// All devices.
+    pub fn links(&self) -> impl Iterator<Item = &nl::Link> {
+        self.of(Kind::Link).iter().filter_map(|o| match o {
+            nl::Object::Link(l) => Some(l),
+            _ => None,
+        })
+    }
+
+    /// A device.
+    #[must_use]
+    pub fn link(&self, ifindex: u32) -> Option<&nl::Link> {
+        self.links().find(|l| l.index == ifindex)
+    }
+
+    /// All addresses.
+    pub fn addrs(&self) -> impl Iterator<Item = &nl::Addr> {
+        self.of(Kind::Addr).iter().filter_map(|o| match o {
+            nl::Object::Addr(a) => Some(a),
+            _ => None,
+        })
+    }
+
+    /// All policy rules of a family.
+    pub fn rules(&self, family: Family) -> impl Iterator<Item = &nl::Rule> {
+        self.of(Kind::Rule(family)).iter().filter_map(|o| match o {
+            nl::Object::Rule(r) => Some(r),
+            _ => None,
+        })
+    }
+
+    /// Whether packets of a family that come in by a device are routed, if it is told.
+    #[must_use]
+    pub fn forwards(&self, ifindex: u32, family: Family) -> bool {
+        self.of(Kind::Netconf(family)).iter().any(|o| {
+            matches!(o, nl::Object::Netconf(n)
+                if n.target == nl::NetconfTarget::Link(ifindex) && n.forwarding == Some(true))
+        })
+    }
+
+    /// The port by which a station of a device is reached: the device itself, or the bridge's where the station is known.
+    #[must_use]
+    pub fn port_to(&self, ifindex: u32, mac: [u8; 6], ports: &[Port]) -> Option<u16> {
+        let number = |ifindex: u32| {
+            let place = ports.iter().position(|p| p.ifindex == ifindex)?;
+            u16::try_from(place + 1).ok()
+        };
+        number(ifindex).or_else(|| {
+            self.of(Kind::Fdb).iter().find_map(|o| match o {
+                nl::Object::Fdb(f) if f.master == ifindex && f.mac == mac => number(f.ifindex),
+                _ => None,
+            })
+        })
     }
 
     /// All routes.
@@ -121,7 +201,7 @@ impl Rest {
     pub fn mac_of(&self, ifindex: u32, addr: &std::net::IpAddr) -> Option<[u8; 6]> {
         let all = self.of(Kind::Neigh(family(addr.is_ipv6())));
         all.iter().find_map(|o| match o {
-            nl::Object::Neigh(n) if n.ifindex == ifindex && n.addr == *addr => n.mac,
+            nl::Object::Neigh(n) if n.ifindex == ifindex && n.addr == *addr && n.usable() => n.mac,
             _ => None,
         })
     }
@@ -190,32 +270,17 @@ impl Prepared {
                     .collect(),
             );
             files.extend(step.files.clone());
-            let mut rest = Rest {
-                files: files.clone(),
-                ..Rest::default()
-            };
+            let mut objects = Vec::new();
             for dump in &step.dumps {
                 for datagram in &dump.data {
                     nl::decode(protocol(dump.socket), &datagram.0, |event| {
-                        if let nl::Event::New(object, _) = event
-                            && let Some(kind) = kind_of(&object)
-                        {
-                            rest.objects.entry(kind).or_default().push(object);
+                        if let nl::Event::New(object, _) = event {
+                            objects.push(object);
                         }
                     });
                 }
             }
-            let mut dark = Vec::new();
-            for object in rest.of(Kind::Link) {
-                if let nl::Object::Link(l) = object
-                    && l.admin_up()
-                    && !l.carrier()
-                    && let Some(n) = recording.ports.iter().position(|p| p.ifindex == l.index)
-                {
-                    dark.push(n as u16 + 1);
-                }
-            }
-            rest.dark = dark;
+            let rest = Rest::new(objects, files.clone(), &recording.ports);
             rests.push(rest);
         }
         Prepared {

@@ -27,7 +27,8 @@ use tandem_switchd::view::SharedView;
 use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
 use crate::kernel::{Clock, Kernel, Prepared};
 use crate::random::Random;
-use crate::verdict::{Tally, Verdict, judge};
+use crate::tally::Tally;
+use crate::verdict::{Case, Surplus, Verdict, Why, judge, surplus};
 
 /// Turns until a rest at most.
 const TURNS: usize = 20_000;
@@ -465,34 +466,22 @@ impl Play<'_> {
     fn between(&mut self) -> Result<(), Failure> {
         let probes = self.prepared.recording.probes.len();
         for _ in 0..self.variant.between {
-            if self.dark || probes == 0 {
+            if probes == 0 {
                 return Ok(());
             }
             let probe = self.random.below(probes);
             let at = self.kernel.at();
             let verdict = self.send(probe, self.taken..=at);
-            self.count(verdict, 1);
-            if verdict == Verdict::Wrong {
-                let what = self.words(probe, self.taken..=at);
+            self.tally.count(verdict, 1);
+            if let Verdict::Wrong(why) = verdict {
+                let what = self.words(probe, self.taken..=at, &why);
                 return Err(self.fail(Some(probe), what));
             }
         }
         Ok(())
     }
 
-    fn count(&mut self, verdict: Verdict, place: usize) {
-        let counts = match verdict {
-            Verdict::Exact => &mut self.tally.exact,
-            Verdict::OtherLeg => &mut self.tally.other_leg,
-            Verdict::Trapped(_) => &mut self.tally.trapped,
-            Verdict::Wrong => return,
-        };
-        if let Some(n) = counts.get_mut(place) {
-            *n += 1;
-        }
-    }
-
-    /// Sends a probe; its verdict against the kernel's answers at these rests.
+    /// Sends a probe; its verdict against the kernel's answers at these rests, the best of them.
     fn send(&mut self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> Verdict {
         let recording = &self.prepared.recording;
         let Some(p) = recording.probes.get(probe) else {
@@ -503,33 +492,51 @@ impl Play<'_> {
             .lock()
             .look(p.port, &p.frame.0, now, &mut self.passed);
         self.passed.out.sort_unstable();
-        let mut best = Verdict::Wrong;
+        let mut best = Verdict::Wrong(Why::Frames);
         // the newest first: most often it is that
         for at in rests.rev() {
-            let answer = recording.steps.get(at).and_then(|s| s.answers.get(probe));
-            let Some(answer) = answer else { continue };
-            let rest = self.prepared.rest(at);
-            match judge(&self.passed, answer, rest, &recording.ports) {
-                Verdict::Wrong => {}
-                Verdict::OtherLeg => best = Verdict::OtherLeg,
+            let Some(case) = self.case(probe, at) else {
+                continue;
+            };
+            match judge(&self.passed, &case, self.dark) {
+                Verdict::Wrong(why) => {
+                    if let Verdict::Wrong(_) = best {
+                        best = Verdict::Wrong(why);
+                    }
+                }
+                less @ (Verdict::OtherLeg | Verdict::Dark) => best = less,
                 other => return other,
             }
         }
         best
     }
 
+    /// What the kernel made of a probe at a rest.
+    fn case(&self, probe: usize, at: usize) -> Option<Case<'_>> {
+        let recording = &self.prepared.recording;
+        Some(Case {
+            probe: recording.probes.get(probe)?,
+            answer: recording.steps.get(at)?.answers.get(probe)?,
+            rest: self.prepared.rest(at),
+            ports: &recording.ports,
+        })
+    }
+
     /// A wrong answer in words.
-    fn words(&self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> String {
+    fn words(
+        &self,
+        probe: usize,
+        rests: std::ops::RangeInclusive<usize>,
+        why: &dyn std::fmt::Display,
+    ) -> String {
         let out = self.passed.out.iter();
         let chip: Vec<String> = out.map(|(port, f)| frame(*port, f, false)).collect();
-        let cpu = match self.passed.cpu {
-            Some((reason, _)) => format!(
-                " and to the CPU ({})",
-                tandem_pipeline::trap::reason_name(reason)
-            ),
-            None => String::new(),
-        };
-        let mut text = format!("the chip sends [{}]{cpu}", chip.join(", "));
+        let mut text = format!("{why}: the chip sends [{}]", chip.join(", "));
+        for (reason, copy) in &self.passed.cpu {
+            let copy = if *copy { "a copy" } else { "it" };
+            let reason = tandem_pipeline::trap::reason_name(*reason);
+            text += &format!(", {copy} to the CPU ({reason})");
+        }
         for at in rests {
             let answer = self.prepared.recording.steps.get(at);
             if let Some(a) = answer.and_then(|s| s.answers.get(probe)) {
@@ -543,7 +550,7 @@ impl Play<'_> {
         }
         if let Some(p) = self.prepared.recording.probes.get(probe) {
             text += &format!("; the probe {}", frame(p.port, &p.frame.0, false));
-            text += &crate::verdict::routes(&p.frame.0, self.prepared.rest(self.kernel.at()));
+            text += &crate::paths::routes(&p.frame.0, self.prepared.rest(self.kernel.at()));
         }
         text
     }
@@ -555,23 +562,28 @@ impl Play<'_> {
         self.taken = at;
         self.dark = false;
         let fits = switch.core.store().counters().waiting == 0;
+        // nothing was refused, and nothing will be
+        let plain = fits && self.variant.sizes == Sizes::BIG && self.variant.faults.refused == 0;
         for probe in 0..self.prepared.recording.probes.len() {
             if !self.random.permille(self.variant.probes) {
                 continue;
             }
             let verdict = self.send(probe, at..=at);
-            self.count(verdict, 0);
+            self.tally.count(verdict, 0);
             match verdict {
-                Verdict::Wrong => {
-                    let what = self.words(probe, at..=at);
+                Verdict::Wrong(why) => {
+                    let what = self.words(probe, at..=at, &why);
                     return Err(self.fail(Some(probe), what));
                 }
                 Verdict::Trapped(reason) if fits => {
-                    let steps = &self.prepared.recording.steps;
-                    let answer = steps.get(at).and_then(|s| s.answers.get(probe));
-                    // the kernel has forwarded it and said nothing itself: the chip could have done so
-                    if answer.is_some_and(|a| !a.out.is_empty() && a.out.iter().all(|o| !o.made)) {
+                    let surplus = self.case(probe, at).map(|c| surplus(reason, &c));
+                    if let Some(surplus @ (Surplus::Allowed | Surplus::Wrong)) = surplus {
                         *self.tally.fits_but_trapped.entry(reason).or_default() += 1;
+                        if surplus == Surplus::Wrong && plain {
+                            let why = Why::NotForwarded;
+                            let what = self.words(probe, at..=at, &why);
+                            return Err(self.fail(Some(probe), what));
+                        }
                     }
                 }
                 _ => {}

@@ -2,21 +2,24 @@
 //!
 //! | the chip | the kernel, at one of its rests in question | verdict |
 //! |---|---|---|
-//! | to the CPU alone | whatever | trapped: the kernel's own answer follows |
+//! | to the CPU, once, and nothing else | whatever | trapped: the kernel's own answer follows |
+//! | to the CPU, and frames as well, or twice | | wrong: the kernel forwards it a second time |
 //! | frames, and a copy if the kernel made frames of its own | the same frames | exact |
-//! | the same but for Ethernet addresses and port | both are legs of the longest multipath route | other leg |
-//! | one frame, by a leg with a station | none: another leg of that route has no known station | other leg |
+//! | one frame, by another port or to another station | both are legs of one route that the kernel may have taken | other leg |
+//! | one frame, by a leg with a station | none: another leg of that route leads nowhere | other leg |
+//! | nothing | one frame, by a leg: another leg of that route has no carrier | other leg |
+//! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
+//! | nothing, or some of the frames of a flood | its power failed, and it is being programmed again | dark |
 //! | anything else | | wrong |
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-
+use tandem_abi::raw;
 use tandem_linux::netlink as nl;
-use tandem_packet::{L3, parse};
 
 use crate::chip::Passed;
 use crate::kernel::Rest;
-use crate::recording::{Answer, Port};
+use crate::paths::{self, Leg, Packet};
+use crate::player::is_copy;
+use crate::recording::{Answer, Out, Port, Probe};
 
 /// What is thought of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,223 +30,564 @@ pub enum Verdict {
     OtherLeg,
     /// The CPU's, for this reason.
     Trapped(u16),
+    /// Less than the kernel's, after a power failure.
+    Dark,
     /// No answer of the kernel's.
+    Wrong(Why),
+}
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The chip has forwarded it, and the CPU has it without being told so.
+    ForwardedAndTrapped,
+    /// The CPU has it more than once.
+    TwiceToCpu,
+    /// The kernel made frames of its own, and the CPU has nothing.
+    NoCopy,
+    /// The kernel owes an ICMP error, and the CPU has nothing.
+    NoError,
+    /// Other frames than the kernel's.
+    Frames,
+    /// Given to the CPU though the chip could have forwarded it as the kernel does.
+    NotForwarded,
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Why::ForwardedAndTrapped => "forwarded, and given to the CPU as if it were not",
+            Why::TwiceToCpu => "given to the CPU twice",
+            Why::NoCopy => "the CPU has no copy of what the kernel answers itself",
+            Why::NoError => "dropped where the kernel owes an ICMP error",
+            Why::Frames => "other frames than the kernel's",
+            Why::NotForwarded => "given to the CPU, though there is room for all",
+        })
+    }
+}
+
+/// What an answer is held to.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// What was sent.
+    pub probe: &'a Probe,
+    /// What the kernel made of it at this rest.
+    pub answer: &'a Answer,
+    /// What the kernel had.
+    pub rest: &'a Rest,
+    /// The front-panel ports.
+    pub ports: &'a [Port],
+}
+
+/// Compares an answer of the chip with one of the kernel's. `passed.out` is sorted. `dark`: the chip's power has failed, and it
+/// is not in sync yet.
+#[must_use]
+pub fn judge(passed: &Passed, case: &Case<'_>, dark: bool) -> Verdict {
+    let trapped = passed.cpu.iter().filter(|(_, copy)| !copy).count();
+    match (passed.cpu.as_slice(), trapped, passed.out.is_empty()) {
+        ([(reason, _)], 1, true) => return Verdict::Trapped(*reason),
+        (_, 1.., false) => return Verdict::Wrong(Why::ForwardedAndTrapped),
+        ([], ..) | ([_], 0, _) => {}
+        _ => return Verdict::Wrong(Why::TwiceToCpu),
+    }
+    match (frames(passed, case), dark) {
+        (Verdict::Wrong(_), true) if is_part(passed, case.answer) => Verdict::Dark,
+        (verdict, _) => verdict,
+    }
+}
+
+/// Of a packet that went to the CPU while there was room for everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surplus {
+    /// The kernel does not forward it, or answers itself as well.
+    None,
+    /// The kernel forwards it in silence; that the chip does not has a known reason.
+    Allowed,
+    /// The chip could have forwarded it.
     Wrong,
 }
 
-/// Frames of an answer that are the probe's copies, and whether the kernel made some of its own.
-fn copies(answer: &Answer) -> (usize, bool) {
-    let copies = answer.out.iter().filter(|o| !o.made).count();
-    (copies, copies != answer.out.len())
-}
+/// Whether a reason of [`SURPLUS`] holds for a packet.
+type Holds = fn(&Case<'_>) -> bool;
 
-/// Compares an answer of the chip with one of the kernel's. `passed.out` is sorted.
+/// Reasons for which the chip gives away what it has room for, and when that is right.
+const SURPLUS: &[(u16, Holds)] = &[
+    // a device without an address is no router interface of the chip's
+    (raw::TND_TRAP_L2_LOCAL, |case| {
+        paths::inside(case.probe.port, case.rest, case.ports)
+            .is_some_and(|inside| !case.rest.addrs().any(|a| a.ifindex == inside))
+    }),
+    // the chip chose another leg of the route, behind which nobody answers
+    (raw::TND_TRAP_UNRESOLVED, |case| {
+        legs(case).iter().any(|route| route.silent)
+    }),
+    (raw::TND_TRAP_ROUTE, |case| {
+        Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_beyond(&p, case.rest))
+    }),
+    // policy rules: the routes that a table's prefix leads to are not all
+    (raw::TND_TRAP_UNSUPPORTED, |case| {
+        Packet::of(&case.probe.frame.0).is_some_and(|p| {
+            let mut rules = case.rest.rules(nl::Family::of(&p.dst));
+            rules.any(|r| !r.is_default())
+        })
+    }),
+];
+
+/// Whether the CPU has a packet, for this reason, that the chip could have forwarded.
 #[must_use]
-pub fn judge(passed: &Passed, answer: &Answer, rest: &Rest, ports: &[Port]) -> Verdict {
-    if let (Some((reason, false)), true) = (passed.cpu, passed.out.is_empty()) {
-        return Verdict::Trapped(reason);
+pub fn surplus(reason: u16, case: &Case<'_>) -> Surplus {
+    let out = &case.answer.out;
+    if out.is_empty() || out.iter().any(|o| o.made) {
+        return Surplus::None;
     }
-    let (count, made) = copies(answer);
-    if count == 0
-        && let [c] = passed.out.as_slice()
-        && silent_leg((c.0, &c.1), rest, ports)
-    {
-        return Verdict::OtherLeg;
+    let known = |(r, holds): &(u16, Holds)| *r == reason && holds(case);
+    match SURPLUS.iter().any(known) {
+        true => Surplus::Allowed,
+        false => Surplus::Wrong,
     }
-    if (made && passed.cpu.is_none()) || count != passed.out.len() {
-        return Verdict::Wrong;
-    }
-    let kernels = answer.out.iter().filter(|o| !o.made);
-    let same = kernels
-        .clone()
-        .zip(&passed.out)
-        .all(|(k, c)| (k.port, &k.frame.0) == (c.0, &c.1));
-    if same {
-        return Verdict::Exact;
-    }
-    if let (Some(k), [c]) = (kernels.clone().next(), passed.out.as_slice())
-        && other_leg((k.port, &k.frame.0), (c.0, &c.1), rest, ports)
-    {
-        return Verdict::OtherLeg;
-    }
-    Verdict::Wrong
 }
 
-/// Destination of an IP packet.
-fn destination(frame: &[u8]) -> Option<IpAddr> {
-    match parse(frame)?.l3(frame) {
-        L3::Ip4(ip) => Some(IpAddr::from(ip.dst)),
-        L3::Ip6(ip) => Some(IpAddr::from(ip.dst)),
+/// The kernel's copies of the probe.
+fn copies(answer: &Answer) -> impl Iterator<Item = &Out> {
+    answer.out.iter().filter(|o| !o.made)
+}
+
+/// Judges what the chip decided alone.
+fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
+    let count = copies(case.answer).count();
+    let chip = match passed.out.as_slice() {
+        [(port, frame)] => Some((*port, frame.as_slice())),
         _ => None,
-    }
-}
-
-/// The kernel's routes to where a probe goes, for people.
-#[must_use]
-pub fn routes(probe: &[u8], rest: &Rest) -> String {
-    let Some(dst) = destination(probe) else {
-        return String::new();
     };
-    let mut text = format!("; routes to {dst}:");
-    for r in rest.routes().filter(|r| r.dst.contains(&dst)) {
-        text += &format!(
-            " {} table {} metric {} type {}",
-            r.dst, r.table, r.metric, r.kind
-        );
-        if r.nh_id != 0 {
-            text += &format!(" nhid {}", r.nh_id);
-        }
-        for (ifindex, gateway) in ways(r, rest) {
-            let station = rest.mac_of(ifindex, &gateway.unwrap_or(dst)).is_some();
-            let known = if station { "" } else { " (no station)" };
-            text += &match gateway {
-                Some(g) => format!(" via {g} if {ifindex}{known}"),
-                None => format!(" if {ifindex}{known}"),
-            };
-        }
-        text.push(',');
+    if let (0, Some(chip)) = (count, chip)
+        && silent_leg(chip, case)
+    {
+        return Verdict::OtherLeg;
     }
-    text
-}
-
-/// Interface and gateway of each living leg.
-fn ways(route: &nl::Route, rest: &Rest) -> Vec<(u32, Option<IpAddr>)> {
-    const DEAD: u8 = 1;
-    let mut ways = Vec::new();
-    if route.nh_id != 0 {
-        // the kernel may tell its legs as well
-        objects(route.nh_id, rest, 0, &mut ways);
-        return ways;
+    if passed.cpu.is_empty() && count != case.answer.out.len() {
+        return Verdict::Wrong(Why::NoCopy);
     }
-    for n in route.nexthops.as_slice() {
-        if n.flags & DEAD == 0 {
-            ways.push((n.ifindex, n.gateway));
-        }
+    let all = copies(case.answer).map(|o| (o.port, &o.frame.0));
+    if all.eq(passed.out.iter().map(|(port, frame)| (*port, frame))) {
+        let silent = passed.cpu.is_empty() && passed.out.is_empty();
+        return match silent && case.answer.limited && owes_error(case) {
+            true => Verdict::Wrong(Why::NoError),
+            false => Verdict::Exact,
+        };
     }
-    ways
-}
-
-/// Port and station behind each living leg of a route with several.
-fn legs(route: &nl::Route, dst: IpAddr, rest: &Rest, ports: &[Port]) -> Vec<(u16, [u8; 6])> {
-    let ways = ways(route, rest);
-    let station = |(ifindex, gateway): (u32, Option<IpAddr>)| {
-        let port = ports.iter().position(|p| p.ifindex == ifindex)? as u16 + 1;
-        Some((port, rest.mac_of(ifindex, &gateway.unwrap_or(dst))?))
+    let kernel = match count {
+        1 => copies(case.answer).next(),
+        _ => None,
     };
-    ways.into_iter().filter_map(station).collect()
+    let other = kernel.is_some_and(|k| match chip {
+        Some(chip) => other_leg((k.port, &k.frame.0), chip, case),
+        None => passed.out.is_empty() && dark_leg((k.port, &k.frame.0), case),
+    });
+    match other {
+        true => Verdict::OtherLeg,
+        false => Verdict::Wrong(Why::Frames),
+    }
 }
 
-fn objects(id: u32, rest: &Rest, depth: u8, ways: &mut Vec<(u32, Option<IpAddr>)>) {
-    match rest.nexthops().find(|n| n.id == id).map(|n| &n.kind) {
-        Some(nl::NexthopKind::Single {
-            ifindex, gateway, ..
-        }) => ways.push((*ifindex, *gateway)),
-        Some(nl::NexthopKind::Group { members, .. }) if depth == 0 => {
-            for (id, _) in members {
-                objects(*id, rest, 1, ways);
-            }
-        }
-        _ => {}
+/// All that came out is the kernel's, though not all of the kernel's came out.
+fn is_part(passed: &Passed, answer: &Answer) -> bool {
+    let mut kernels = copies(answer);
+    // both are sorted
+    let is =
+        |(port, frame): &(u16, Vec<u8>)| kernels.any(|o| o.port == *port && o.frame.0 == *frame);
+    passed.out.iter().all(is)
+}
+
+/// Whether a probe that nothing came of deserves an ICMP error, by the kernel's tables.
+fn owes_error(case: &Case<'_>) -> bool {
+    let packet = Packet::of(&case.probe.frame.0);
+    packet.is_some_and(|p| !paths::may_be_silent(&p, case.probe.port, case.rest, case.ports))
+}
+
+/// A route with several ways.
+struct Several {
+    /// Those that somebody answers behind.
+    legs: Vec<Leg>,
+    /// One at least leads nowhere.
+    silent: bool,
+    /// One at least leads to a port without a carrier: what goes there is lost without a word.
+    dark: bool,
+}
+
+impl Several {
+    fn has(&self, (port, frame): (u16, &[u8])) -> bool {
+        self.legs.iter().any(|leg| leg.is(port, frame))
     }
+}
+
+/// The routes with several ways that the kernel may have taken.
+fn legs(case: &Case<'_>) -> Vec<Several> {
+    let Some(packet) = Packet::of(&case.probe.frame.0) else {
+        return Vec::new();
+    };
+    let (rest, ports) = (case.rest, case.ports);
+    let mut all = Vec::new();
+    for route in paths::candidates(&packet, rest) {
+        let ways = paths::ways(route, rest);
+        if ways.len() < 2 {
+            continue;
+        }
+        let leg = |w| paths::leg(w, &packet, rest, ports);
+        let legs: Vec<Leg> = ways.iter().filter_map(leg).collect();
+        all.push(Several {
+            silent: legs.len() < ways.len(),
+            dark: ways.iter().any(|w| paths::is_dark(w, rest)),
+            legs,
+        });
+    }
+    all
 }
 
 /// The kernel sent nothing, and may have chosen a leg behind which nobody answers: the chip chose one of the same route with a
 /// station.
-fn silent_leg(chip: (u16, &[u8]), rest: &Rest, ports: &[Port]) -> bool {
-    let Some(dst) = destination(chip.1) else {
-        return false;
-    };
-    let to = |r: &&nl::Route| r.dst.contains(&dst);
-    rest.routes().filter(to).any(|r| {
-        let longer = |o: &nl::Route| o.table == r.table && o.dst.prefix_len() > r.dst.prefix_len();
-        let all = ways(r, rest).len();
-        let legs = legs(r, dst, rest, ports);
-        all > legs.len()
-            && legs
-                .iter()
-                .any(|(p, mac)| *p == chip.0 && chip.1.get(..6) == Some(mac.as_slice()))
-            && !rest.routes().filter(to).any(longer)
-    })
+fn silent_leg(chip: (u16, &[u8]), case: &Case<'_>) -> bool {
+    is_copy(&case.probe.frame.0, chip.1) && legs(case).iter().any(|r| r.silent && r.has(chip))
 }
 
-/// Two frames that are one packet, sent to two legs of the longest multipath route to its destination.
-fn other_leg(a: (u16, &[u8]), b: (u16, &[u8]), rest: &Rest, ports: &[Port]) -> bool {
-    if a.1.get(12..) != b.1.get(12..) {
-        return false;
+/// The chip sent nothing, and may have chosen a leg without a carrier: the kernel chose another one of the same route.
+fn dark_leg(kernel: (u16, &[u8]), case: &Case<'_>) -> bool {
+    legs(case).iter().any(|r| r.dark && r.has(kernel))
+}
+
+/// Two frames that are one packet, sent to two legs of one route.
+fn other_leg(kernel: (u16, &[u8]), chip: (u16, &[u8]), case: &Case<'_>) -> bool {
+    kernel.1.get(12..) == chip.1.get(12..)
+        && legs(case).iter().any(|r| r.has(kernel) && r.has(chip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Bytes;
+
+    /// To 10.9.0.1, as a host sends it, or as a router does: to the second address of a port.
+    fn frame(port: u8, routed: bool) -> Vec<u8> {
+        let mut f = vec![2, 0, 0, 0, 9, port, 2, 0, 0, 0, 2, port, 8, 0];
+        let (ttl, sum): (u8, u16) = if routed { (63, 0x67c5) } else { (64, 0x66c5) };
+        f.extend([0x45, 0, 0, 28, 0, 0, 0, 0, ttl, 17]);
+        f.extend(sum.to_be_bytes());
+        f.extend([10, 1, 0, 2, 10, 9, 0, 1]);
+        f.extend([0, 9, 0, 9, 0, 8, 0, 0]);
+        f
     }
-    let Some(dst) = destination(a.1) else {
-        return false;
-    };
-    let several =
-        |r: &&nl::Route| r.dst.contains(&dst) && (r.nexthops.as_slice().len() > 1 || r.nh_id != 0);
-    let longest = rest
-        .routes()
-        .filter(several)
-        .map(|r| r.dst.prefix_len())
-        .max();
-    let same_length = |r: &&nl::Route| Some(r.dst.prefix_len()) == longest;
-    rest.routes().filter(several).filter(same_length).any(|r| {
-        let legs = legs(r, dst, rest, ports);
-        let is = |(port, frame): (u16, &[u8])| {
-            legs.iter()
-                .any(|(p, mac)| *p == port && frame.get(..6) == Some(mac.as_slice()))
+
+    fn out(port: u8) -> Out {
+        Out {
+            port: u16::from(port),
+            frame: Bytes(frame(port, true)),
+            made: false,
+        }
+    }
+
+    fn passed(ports: &[u8], cpu: &[(u16, bool)]) -> Passed {
+        Passed {
+            out: ports
+                .iter()
+                .map(|p| (u16::from(*p), frame(*p, true)))
+                .collect(),
+            cpu: cpu.to_vec(),
+        }
+    }
+
+    fn judged(passed: &Passed, kernel: &[Out], dark: bool) -> Verdict {
+        let probe = Probe {
+            port: 1,
+            frame: Bytes(frame(1, false)),
         };
-        is(a) && is(b)
-    })
-}
+        let answer = Answer {
+            out: kernel.to_vec(),
+            limited: false,
+        };
+        let case = Case {
+            probe: &probe,
+            answer: &answer,
+            rest: &Rest::default(),
+            ports: &[],
+        };
+        judge(passed, &case, dark)
+    }
 
-/// Counts of what was seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Plays.
-    pub plays: u64,
-    /// Rests that were judged.
-    pub rests: u64,
-    /// Packets by verdict, at rests and between them.
-    pub exact: [u64; 2],
-    /// The same.
-    pub other_leg: [u64; 2],
-    /// The same.
-    pub trapped: [u64; 2],
-    /// At a rest with room for everything, what the kernel forwarded and the chip did not, by the trap's reason.
-    pub fits_but_trapped: BTreeMap<u16, u64>,
-    /// Between rests: neither the CPU's nor any rest's, as the chip had just lost its power.
-    pub dark: u64,
-    /// What was written back to the kernel, which took none of it.
-    pub writes: u64,
-    /// Restarts: warm, cold.
-    pub restarts: [u64; 2],
-    /// Times that notifications were lost.
-    pub overflows: u64,
-    /// Commands posted, and not answered in time.
-    pub commands: [u64; 2],
-    /// By construct, operation and outcome.
-    pub cells: BTreeMap<(String, String, &'static str), u64>,
-}
+    const IT: (u16, bool) = (raw::TND_TRAP_ROUTE, false);
+    const COPY: (u16, bool) = (raw::TND_TRAP_REDIRECT, true);
 
-impl Tally {
-    /// Adds another one's counts.
-    pub fn add(&mut self, other: &Tally) {
-        self.plays += other.plays;
-        self.rests += other.rests;
-        let pairs = [
-            (&mut self.exact, other.exact),
-            (&mut self.other_leg, other.other_leg),
-            (&mut self.trapped, other.trapped),
-            (&mut self.restarts, other.restarts),
-            (&mut self.commands, other.commands),
-        ];
-        for (to, from) in pairs {
-            to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+    #[test]
+    fn the_same_frames_are_exact() {
+        assert_eq!(judged(&passed(&[2], &[]), &[out(2)], false), Verdict::Exact);
+        assert_eq!(
+            judged(&passed(&[2], &[COPY]), &[out(2)], false),
+            Verdict::Exact
+        );
+        assert_eq!(judged(&passed(&[], &[]), &[], false), Verdict::Exact);
+        for (chip, kernel) in [(vec![3], vec![2]), (vec![], vec![2]), (vec![2, 3], vec![2])] {
+            let kernel: Vec<Out> = kernel.into_iter().map(out).collect();
+            let verdict = judged(&passed(&chip, &[]), &kernel, false);
+            assert_eq!(verdict, Verdict::Wrong(Why::Frames), "{chip:?}");
         }
-        for (reason, n) in &other.fits_but_trapped {
-            *self.fits_but_trapped.entry(*reason).or_default() += n;
-        }
-        self.dark += other.dark;
-        self.writes += other.writes;
-        self.overflows += other.overflows;
-        for (cell, n) in &other.cells {
-            *self.cells.entry(cell.clone()).or_default() += n;
-        }
+        // the kernel is silent: so must the chip be
+        assert_eq!(
+            judged(&passed(&[2], &[]), &[], false),
+            Verdict::Wrong(Why::Frames)
+        );
+    }
+
+    #[test]
+    fn the_cpu_has_it_once_and_alone() {
+        assert_eq!(
+            judged(&passed(&[], &[IT]), &[out(2)], false),
+            Verdict::Trapped(IT.0)
+        );
+        let twice = Verdict::Wrong(Why::TwiceToCpu);
+        assert_eq!(judged(&passed(&[], &[IT, IT]), &[out(2)], false), twice);
+        assert_eq!(
+            judged(&passed(&[2], &[COPY, COPY]), &[out(2)], false),
+            twice
+        );
+        let both = Verdict::Wrong(Why::ForwardedAndTrapped);
+        assert_eq!(judged(&passed(&[2], &[IT]), &[out(2)], false), both);
+        // wherever among the CPU's it stands
+        assert_eq!(judged(&passed(&[2], &[IT, COPY]), &[out(2)], false), both);
+        assert_eq!(judged(&passed(&[2], &[COPY, IT]), &[out(2)], false), both);
+        // a copy of what has not been forwarded is none
+        let lost = judged(&passed(&[], &[COPY]), &[out(2)], false);
+        assert_eq!(lost, Verdict::Wrong(Why::Frames));
+    }
+
+    #[test]
+    fn what_the_kernel_answers_itself_wants_a_copy() {
+        let made = Out {
+            made: true,
+            ..out(1)
+        };
+        let kernel = [made, out(2)];
+        let verdict = judged(&passed(&[2], &[]), &kernel, false);
+        assert_eq!(verdict, Verdict::Wrong(Why::NoCopy));
+        assert_eq!(
+            judged(&passed(&[2], &[COPY]), &kernel, false),
+            Verdict::Exact
+        );
+    }
+
+    #[test]
+    fn after_a_power_failure_less_will_do_and_nothing_else() {
+        let kernel = [out(2), out(3)];
+        assert_eq!(judged(&passed(&[], &[]), &kernel, true), Verdict::Dark);
+        assert_eq!(judged(&passed(&[3], &[]), &kernel, true), Verdict::Dark);
+        assert_eq!(judged(&passed(&[2, 3], &[]), &kernel, true), Verdict::Exact);
+        let wrong = Verdict::Wrong(Why::Frames);
+        assert_eq!(judged(&passed(&[4], &[]), &kernel, true), wrong);
+        assert_eq!(judged(&passed(&[2, 4], &[]), &kernel, true), wrong);
+        assert_eq!(judged(&passed(&[2], &[]), &[], true), wrong);
+        // twice what the kernel sent once
+        assert_eq!(judged(&passed(&[2, 2], &[]), &kernel, true), wrong);
+    }
+
+    #[test]
+    fn a_surplus_wants_a_reason() {
+        let probe = Probe {
+            port: 1,
+            frame: Bytes(frame(1, false)),
+        };
+        let of = |out: Vec<Out>| {
+            let answer = Answer {
+                out,
+                limited: false,
+            };
+            let case = Case {
+                probe: &probe,
+                answer: &answer,
+                rest: &Rest::default(),
+                ports: &[],
+            };
+            surplus(raw::TND_TRAP_ROUTE, &case)
+        };
+        assert_eq!(of(vec![out(2)]), Surplus::Wrong);
+        assert_eq!(of(vec![]), Surplus::None);
+        assert_eq!(
+            of(vec![
+                out(2),
+                Out {
+                    made: true,
+                    ..out(1)
+                }
+            ]),
+            Surplus::None
+        );
+    }
+
+    fn link(index: u32, port: u8, carrier: bool) -> nl::Object {
+        // IFF_UP, IFF_LOWER_UP
+        let flags = 1 | u32::from(carrier) << 16;
+        nl::Object::Link(nl::Link {
+            index,
+            name: format!("swp{port}"),
+            kind: nl::LinkKind::Other(String::new()),
+            flags,
+            mtu: 1500,
+            mac: Some([2, 0, 0, 0, 2, port]),
+            master: 0,
+            slave_kind: String::new(),
+            lower: 0,
+            lower_elsewhere: false,
+            operstate: 6,
+            promiscuity: 0,
+            brport: None,
+            bond: None,
+        })
+    }
+
+    fn neighbour(port: u8) -> nl::Object {
+        nl::Object::Neigh(nl::Neigh {
+            ifindex: u32::from(port),
+            addr: [10, port, 0, 2].into(),
+            mac: Some([2, 0, 0, 0, 9, port]),
+            state: 0x80,
+            flags: 0,
+            ext_flags: 0,
+        })
+    }
+
+    fn route(dst: &str, ways: &[u8]) -> nl::Object {
+        let way = |port: &u8| nl::RouteNexthop {
+            ifindex: u32::from(*port),
+            gateway: Some([10, *port, 0, 2].into()),
+            weight: 1,
+            flags: 0,
+            encap: false,
+        };
+        nl::Object::Route(nl::Route {
+            table: 254,
+            dst: dst.parse().unwrap(),
+            tos: 0,
+            metric: 0,
+            kind: 1,
+            scope: 0,
+            protocol: 3,
+            flags: 0,
+            nh_id: 0,
+            nexthops: nl::Nexthops::Many(ways.iter().map(way).collect()),
+            src: None,
+            prefsrc: None,
+            mtu: 0,
+            other: 0,
+        })
+    }
+
+    /// In a world where the ports' netdevs have their numbers as ifindex; 4 has no carrier, and nobody answers at 5.
+    fn routed(passed: &Passed, kernel: &[Out], routes: &[nl::Object]) -> Verdict {
+        by(1, false, passed, kernel, routes)
+    }
+
+    /// The same, with the probe sent by a port; the kernel's answer may be limited.
+    fn by(
+        port: u8,
+        limited: bool,
+        passed: &Passed,
+        kernel: &[Out],
+        routes: &[nl::Object],
+    ) -> Verdict {
+        let ports: Vec<Port> = (1..=5)
+            .map(|n| Port {
+                ifindex: n,
+                ..Port::default()
+            })
+            .collect();
+        let links = (1..=5).map(|n| link(u32::from(n), n, n != 4));
+        let neighbours = (1..=4).map(neighbour);
+        let objects = links.chain(neighbours).chain(routes.iter().cloned());
+        let forwards = (1..=5).map(|n| {
+            nl::Object::Netconf(nl::Netconf {
+                family: nl::Family::V4,
+                target: nl::NetconfTarget::Link(n),
+                forwarding: Some(true),
+                rp_filter: None,
+                ignore_linkdown: None,
+                mc_forwarding: None,
+                proxy_neigh: None,
+                bc_forwarding: None,
+            })
+        });
+        let objects = objects.chain(forwards);
+        let rest = Rest::new(objects, Default::default(), &ports);
+        let mut sent = frame(port, false);
+        // to the port's own address
+        sent[4] = 2;
+        let probe = Probe {
+            port: u16::from(port),
+            frame: Bytes(sent),
+        };
+        let answer = Answer {
+            out: kernel.to_vec(),
+            limited,
+        };
+        let case = Case {
+            probe: &probe,
+            answer: &answer,
+            rest: &rest,
+            ports: &ports,
+        };
+        judge(passed, &case, false)
+    }
+
+    #[test]
+    fn another_leg_is_one_of_the_longest_prefix() {
+        let wrong = Verdict::Wrong(Why::Frames);
+        let wide = route("10.0.0.0/8", &[2, 3]);
+        let narrow = route("10.9.0.0/24", &[3, 1]);
+        let at_3 = passed(&[3], &[]);
+        assert_eq!(
+            routed(&at_3, &[out(2)], std::slice::from_ref(&wide)),
+            Verdict::OtherLeg
+        );
+        assert_eq!(
+            routed(&passed(&[1], &[]), &[out(2)], std::slice::from_ref(&wide)),
+            wrong
+        );
+        // the wider route is not asked
+        assert_eq!(routed(&at_3, &[out(2)], &[wide.clone(), narrow]), wrong);
+        // one way has no other
+        assert_eq!(
+            routed(&at_3, &[out(2)], &[route("10.0.0.0/8", &[2])]),
+            wrong
+        );
+        // another packet is none of its legs
+        let mut changed = at_3;
+        changed.out[0].1[30] ^= 1;
+        assert_eq!(routed(&changed, &[out(2)], &[wide]), wrong);
+    }
+
+    #[test]
+    fn a_leg_that_leads_nowhere_is_silent() {
+        let wrong = Verdict::Wrong(Why::Frames);
+        let unknown = [route("10.0.0.0/8", &[2, 5])];
+        let dark = [route("10.0.0.0/8", &[2, 4])];
+        let known = [route("10.0.0.0/8", &[2, 3])];
+        // the kernel's
+        let at_2 = passed(&[2], &[]);
+        assert_eq!(routed(&at_2, &[], &unknown), Verdict::OtherLeg);
+        assert_eq!(routed(&at_2, &[], &known), wrong);
+        // the chip's: what is not resolved goes to the CPU, what has no carrier is lost
+        let nothing = passed(&[], &[]);
+        assert_eq!(routed(&nothing, &[out(2)], &dark), Verdict::OtherLeg);
+        assert_eq!(routed(&nothing, &[out(2)], &unknown), wrong);
+    }
+
+    #[test]
+    fn a_limit_excuses_the_kernel_alone() {
+        let nothing = passed(&[], &[]);
+        let none = Verdict::Wrong(Why::NoError);
+        assert_eq!(by(1, true, &nothing, &[], &[]), none);
+        assert_eq!(by(1, false, &nothing, &[], &[]), Verdict::Exact);
+        // where the CPU has it nothing is missing
+        let trapped = passed(&[], &[IT]);
+        assert_eq!(by(1, true, &trapped, &[], &[]), Verdict::Trapped(IT.0));
+        // no wire that it could have come by, a leg where it is lost
+        assert_eq!(by(4, true, &nothing, &[], &[]), Verdict::Exact);
+        let dark = [route("10.0.0.0/8", &[2, 4])];
+        assert_eq!(by(1, true, &nothing, &[], &dark), Verdict::Exact);
     }
 }

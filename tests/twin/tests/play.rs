@@ -8,7 +8,7 @@ use tandem_twin::kernel::Prepared;
 use tandem_twin::play::{Shelf, Variant, play};
 use tandem_twin::recording::Recording;
 use tandem_twin::shrink::{Kept, shrink};
-use tandem_twin::verdict::Tally;
+use tandem_twin::tally::Tally;
 
 /// Recordings and kept failures of the folder `recordings`.
 fn kept() -> Vec<(String, Recording, Option<Variant>)> {

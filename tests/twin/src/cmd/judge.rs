@@ -19,7 +19,7 @@ use tandem_twin::play::{Failure, Shelf, Variant, play};
 use tandem_twin::player::Player;
 use tandem_twin::recording::Recording;
 use tandem_twin::shrink::Kept;
-use tandem_twin::verdict::Tally;
+use tandem_twin::tally::{PRODUCTION, Sum, Tally, add_to};
 
 /// Records random histories of the kernel that runs here and plays each against chips, in one process. Fails when a packet
 /// gets an answer that the kernel did not give; what failed is cut down to the fewest commands. Needs root.
@@ -43,6 +43,9 @@ pub struct Args {
     /// Keep what failed, cut down, in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Add histories, plays and failures to this file's, by the hash of the production code
+    #[arg(long, value_name = "FILE")]
+    tally: Option<PathBuf>,
     /// The processor that the recorder keeps to
     #[arg(long, default_value_t = 0)]
     cpu: usize,
@@ -166,6 +169,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .failed
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
+    if let Some(file) = &args.tally {
+        let run = Sum::of(counts.histories, failed.len() as u64, &tally);
+        let sum = add_to(file, PRODUCTION, &run).with_context(|| file.display().to_string())?;
+        println!(
+            "{PRODUCTION}: {} histories, {} plays, {} failures",
+            sum.histories, sum.plays, sum.failures
+        );
+    }
     for one in &failed {
         tell(&mut player, one, args)?;
     }

@@ -12,7 +12,7 @@ use tandem_twin::kernel::Prepared;
 use tandem_twin::play::{Failure, Shelf, Variant, play};
 use tandem_twin::recording::Recording;
 use tandem_twin::shrink::{Kept, shrink};
-use tandem_twin::verdict::Tally;
+use tandem_twin::tally::Tally;
 
 /// Plays recordings against chips of all sizes, with losses, restarts and answers that go astray. Fails when a packet gets an
 /// answer that the kernel did not give.

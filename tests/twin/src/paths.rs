@@ -1,0 +1,286 @@
+//! By which ways the kernel's routes of a rest lead where a packet goes.
+//!
+//! ```text
+//!   packet ─► routes that contain its destination ─► those that no surer one stands before ─► ways that live
+//!                net/ipv4/fib_trie.c fib_table_lookup                                          ─► port, addresses
+//!                net/ipv6/ip6_fib.c fib6_lookup
+//! ```
+
+use std::net::IpAddr;
+
+use tandem_linux::netlink as nl;
+use tandem_linux::netlink::consts::{RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN};
+use tandem_packet::{L3, parse};
+
+use crate::kernel::Rest;
+use crate::recording::Port;
+
+/// What routes ask of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Whom it is sent to on the wire.
+    pub station: [u8; 6],
+    /// Source.
+    pub src: IpAddr,
+    /// Destination.
+    pub dst: IpAddr,
+    /// Type of service, or traffic class.
+    pub tos: u8,
+    /// Hops that are left.
+    pub ttl: u8,
+}
+
+impl Packet {
+    /// None: it is no IP packet.
+    #[must_use]
+    pub fn of(frame: &[u8]) -> Option<Packet> {
+        let ether = parse(frame)?;
+        let octet = |n: usize| frame.get(ether.l3_offset + n).copied().unwrap_or(0);
+        let (src, dst, tos, ttl) = match ether.l3(frame) {
+            L3::Ip4(ip) => (IpAddr::from(ip.src), IpAddr::from(ip.dst), octet(1), ip.ttl),
+            L3::Ip6(ip) => {
+                let class = octet(0) << 4 | octet(1) >> 4;
+                (
+                    IpAddr::from(ip.src),
+                    IpAddr::from(ip.dst),
+                    class,
+                    ip.hop_limit,
+                )
+            }
+            _ => return None,
+        };
+        Some(Packet {
+            station: ether.dst,
+            src,
+            dst,
+            tos,
+            ttl,
+        })
+    }
+}
+
+/// One way of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Interface.
+    pub ifindex: u32,
+    /// Gateway; none: the destination itself.
+    pub gateway: Option<IpAddr>,
+    /// Its device has no carrier.
+    pub linkdown: bool,
+}
+
+/// What a packet looks like that has gone by a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leg {
+    /// The port that it leaves by.
+    pub port: u16,
+    /// Whom it goes to.
+    pub dst: [u8; 6],
+    /// The interface's own address.
+    pub src: [u8; 6],
+}
+
+impl Leg {
+    /// This frame left by it.
+    #[must_use]
+    pub fn is(&self, port: u16, frame: &[u8]) -> bool {
+        self.port == port
+            && frame.get(..6) == Some(self.dst.as_slice())
+            && frame.get(6..12) == Some(self.src.as_slice())
+    }
+}
+
+/// The ways of a route that are not dead.
+#[must_use]
+pub fn ways(route: &nl::Route, rest: &Rest) -> Vec<Way> {
+    let mut ways = Vec::new();
+    if route.nh_id != 0 {
+        // the kernel may tell its legs as well
+        of_object(route.nh_id, rest, 0, &mut ways);
+        return ways;
+    }
+    for n in route.nexthops.as_slice() {
+        if n.flags & RTNH_F_DEAD == 0 {
+            ways.push(Way {
+                ifindex: n.ifindex,
+                gateway: n.gateway,
+                linkdown: n.flags & RTNH_F_LINKDOWN != 0,
+            });
+        }
+    }
+    ways
+}
+
+fn of_object(id: u32, rest: &Rest, depth: u8, ways: &mut Vec<Way>) {
+    let Some(object) = rest.nexthops().find(|n| n.id == id) else {
+        return;
+    };
+    match &object.kind {
+        nl::NexthopKind::Single {
+            ifindex, gateway, ..
+        } if object.flags & u32::from(RTNH_F_DEAD) == 0 => ways.push(Way {
+            ifindex: *ifindex,
+            gateway: *gateway,
+            linkdown: object.flags & u32::from(RTNH_F_LINKDOWN) != 0,
+        }),
+        nl::NexthopKind::Group { members, .. } if depth == 0 => {
+            for (id, _) in members {
+                of_object(*id, rest, 1, ways);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a route drops without a word.
+fn drops(route: &nl::Route, rest: &Rest) -> bool {
+    let object = |n: &nl::Nexthop| n.id == route.nh_id && n.kind == nl::NexthopKind::Blackhole;
+    route.kind == RTN_BLACKHOLE || route.nh_id != 0 && rest.nexthops().any(object)
+}
+
+/// Whether a route answers for sure, if it is asked: it is no way out, or has one that lives.
+fn decides(route: &nl::Route, rest: &Rest) -> bool {
+    route.kind != RTN_UNICAST || drops(route, rest) || ways(route, rest).iter().any(|w| !w.linkdown)
+}
+
+/// The routes that contain a packet's destination, in the kernel's order.
+pub fn matching<'a>(packet: &'a Packet, rest: &'a Rest) -> impl Iterator<Item = &'a nl::Route> {
+    rest.routes().filter(|r| {
+        r.dst.contains(&packet.dst)
+            && (r.tos == 0 || r.tos == packet.tos)
+            && r.src.is_none_or(|net| net.contains(&packet.src))
+    })
+}
+
+/// Whether `other` is asked before `route`, both in one table and in this order in its dump. Equal routes of IPv6 are
+/// asked by the reachability of their neighbours: none of them for sure before another.
+fn before(other: &nl::Route, route: &nl::Route, earlier: bool) -> bool {
+    let rank = |r: &nl::Route| (r.dst.prefix_len(), r.tos);
+    match rank(other).cmp(&rank(route)) {
+        std::cmp::Ordering::Equal => {
+            other.metric < route.metric
+                || other.metric == route.metric && earlier && route.dst.addr().is_ipv4()
+        }
+        order => order.is_gt(),
+    }
+}
+
+/// The routes that the kernel may have taken for a packet, as far as their tables tell: in each table those that no
+/// route stands before that answers for sure.
+#[must_use]
+pub fn candidates<'a>(packet: &'a Packet, rest: &'a Rest) -> Vec<&'a nl::Route> {
+    let all: Vec<&nl::Route> = matching(packet, rest).collect();
+    let hidden = |(n, route): (usize, &&nl::Route)| {
+        all.iter().enumerate().any(|(m, other)| {
+            m != n
+                && other.table == route.table
+                && before(other, route, m < n)
+                && decides(other, rest)
+        })
+    };
+    let open = all.iter().enumerate().filter(|c| !hidden(*c));
+    open.map(|(_, route)| *route).collect()
+}
+
+/// Nothing is at the other end of a way's wire.
+#[must_use]
+pub fn is_dark(way: &Way, rest: &Rest) -> bool {
+    way.linkdown || rest.link(way.ifindex).is_none_or(|l| !l.carrier())
+}
+
+/// The leg that a way is for a packet; none: nobody answers there, as far as is known, or it has no carrier.
+#[must_use]
+pub fn leg(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<Leg> {
+    let dst = rest.mac_of(way.ifindex, &way.gateway.unwrap_or(packet.dst))?;
+    let port = rest.port_to(way.ifindex, dst, ports)?;
+    Some(Leg {
+        port,
+        dst,
+        src: rest.link(way.ifindex)?.mac?,
+    })
+    .filter(|leg| !rest.dark.contains(&leg.port))
+}
+
+/// Whether the kernel chooses between routes by what no chip's route entry tells apart: the type of service, or, of equal
+/// routes of IPv6, who answers; or among ways of which one is no gateway.
+#[must_use]
+pub fn is_beyond(packet: &Packet, rest: &Rest) -> bool {
+    let by_tos = |r: &nl::Route| r.tos != 0 && r.dst.contains(&packet.dst);
+    if rest.routes().any(by_tos) {
+        return true;
+    }
+    candidates(packet, rest).into_iter().any(|route| {
+        let rival = |o: &nl::Route| {
+            o.dst == route.dst && o.table == route.table && o.metric == route.metric && o != route
+        };
+        let ways = ways(route, rest);
+        packet.dst.is_ipv6() && rest.routes().any(rival)
+            || ways.len() > 1 && ways.iter().any(|w| w.gateway.is_none())
+    })
+}
+
+fn netdev<'a>(port: u16, rest: &'a Rest, ports: &[Port]) -> Option<&'a nl::Link> {
+    let place = usize::from(port).checked_sub(1)?;
+    rest.link(ports.get(place)?.ifindex)
+}
+
+/// The device by which packets of a port come in to be routed: its netdev, or the bridge that this one is a port of.
+#[must_use]
+pub fn inside(port: u16, rest: &Rest, ports: &[Port]) -> Option<u32> {
+    let link = netdev(port, rest, ports)?;
+    Some(match link.master {
+        0 => link.index,
+        master => master,
+    })
+}
+
+/// What the kernel may have been silent about: a packet that came in by no wire, or where nothing is routed, or from an address of its
+/// own, or that a blackhole takes, or that goes where nothing is at the wire's other end.
+#[must_use]
+pub fn may_be_silent(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
+    let (Some(link), Some(inside)) = (netdev(port, rest, ports), inside(port, rest, ports)) else {
+        return true;
+    };
+    let dark = |w: &Way| is_dark(w, rest);
+    !link.admin_up()
+        || !link.carrier()
+        || !rest.forwards(inside, nl::Family::of(&packet.dst))
+        || rest.addrs().any(|a| a.local == packet.src)
+        || matching(packet, rest).any(|r| drops(r, rest) || ways(r, rest).iter().any(dark))
+        || packet.ttl <= 1
+        || !rest.links().any(|l| l.mac == Some(packet.station))
+}
+
+/// The kernel's routes to where a probe goes, for people.
+#[must_use]
+pub fn routes(probe: &[u8], rest: &Rest) -> String {
+    let Some(packet) = Packet::of(probe) else {
+        return String::new();
+    };
+    let dst = packet.dst;
+    let mut text = format!("; routes to {dst}:");
+    for r in rest.routes().filter(|r| r.dst.contains(&dst)) {
+        text += &format!(
+            " {} table {} metric {} type {}",
+            r.dst, r.table, r.metric, r.kind
+        );
+        if r.nh_id != 0 {
+            text += &format!(" nhid {}", r.nh_id);
+        }
+        if drops(r, rest) {
+            text += " drops";
+        }
+        for way in ways(r, rest) {
+            let (ifindex, gateway) = (way.ifindex, way.gateway);
+            let station = rest.mac_of(ifindex, &gateway.unwrap_or(dst)).is_some();
+            let known = if station { "" } else { " (no station)" };
+            text += &match gateway {
+                Some(g) => format!(" via {g} if {ifindex}{known}"),
+                None => format!(" if {ifindex}{known}"),
+            };
+        }
+        text.push(',');
+    }
+    text
+}

@@ -1,0 +1,195 @@
+//! Counts of what was seen in plays, and the file in which long runs add up.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::verdict::Verdict;
+
+/// Counts of what was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Plays.
+    pub plays: u64,
+    /// Rests that were judged.
+    pub rests: u64,
+    /// Packets by verdict, at rests and between them.
+    pub exact: [u64; 2],
+    /// The same.
+    pub other_leg: [u64; 2],
+    /// The same.
+    pub trapped: [u64; 2],
+    /// At a rest with room for everything, what the kernel forwarded and the chip did not, by the trap's reason.
+    pub fits_but_trapped: BTreeMap<u16, u64>,
+    /// Between a power failure and the next rest: less than any rest's.
+    pub dark: u64,
+    /// What was written back to the kernel, which took none of it.
+    pub writes: u64,
+    /// Restarts: warm, cold.
+    pub restarts: [u64; 2],
+    /// Times that notifications were lost.
+    pub overflows: u64,
+    /// By construct, operation and outcome.
+    pub cells: BTreeMap<(String, String, &'static str), u64>,
+}
+
+impl Tally {
+    /// Counts a verdict; `place` 0: at a rest, 1: between them.
+    pub fn count(&mut self, verdict: Verdict, place: usize) {
+        let counts = match verdict {
+            Verdict::Exact => &mut self.exact,
+            Verdict::OtherLeg => &mut self.other_leg,
+            Verdict::Trapped(_) => &mut self.trapped,
+            Verdict::Dark => {
+                self.dark += 1;
+                return;
+            }
+            Verdict::Wrong(_) => return,
+        };
+        if let Some(n) = counts.get_mut(place) {
+            *n += 1;
+        }
+    }
+
+    /// Adds another one's counts.
+    pub fn add(&mut self, other: &Tally) {
+        self.plays += other.plays;
+        self.rests += other.rests;
+        let pairs = [
+            (&mut self.exact, other.exact),
+            (&mut self.other_leg, other.other_leg),
+            (&mut self.trapped, other.trapped),
+            (&mut self.restarts, other.restarts),
+        ];
+        for (to, from) in pairs {
+            to.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+        }
+        for (reason, n) in &other.fits_but_trapped {
+            *self.fits_but_trapped.entry(*reason).or_default() += n;
+        }
+        self.dark += other.dark;
+        self.writes += other.writes;
+        self.overflows += other.overflows;
+        for (cell, n) in &other.cells {
+            *self.cells.entry(cell.clone()).or_default() += n;
+        }
+    }
+}
+
+/// The hash of the production code that this program was built from (`build.rs`).
+pub const PRODUCTION: &str = env!("PRODUCTION");
+
+/// What runs of one production code come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum {
+    /// Histories recorded and played.
+    pub histories: u64,
+    /// Plays that went as they must.
+    pub plays: u64,
+    /// Rests that were judged in these.
+    pub rests: u64,
+    /// Packets that were judged in these.
+    pub packets: u64,
+    /// Histories of which a play failed.
+    pub failures: u64,
+}
+
+impl Sum {
+    /// What a run of so many histories comes to.
+    #[must_use]
+    pub fn of(histories: u64, failures: u64, tally: &Tally) -> Sum {
+        let packets = [tally.exact, tally.other_leg, tally.trapped];
+        Sum {
+            histories,
+            plays: tally.plays,
+            rests: tally.rests,
+            packets: packets.iter().flatten().sum::<u64>() + tally.dark,
+            failures,
+        }
+    }
+
+    fn add(&mut self, other: &Sum) {
+        self.histories += other.histories;
+        self.plays += other.plays;
+        self.rests += other.rests;
+        self.packets += other.packets;
+        self.failures += other.failures;
+    }
+}
+
+/// Adds a run to a file's sums by production code, under its name; gives this code's sum with it. A file that is not there is
+/// made; of runs that end at once none is lost.
+///
+/// # Errors
+/// The file can't be read or written, or is no tally.
+pub fn add_to(file: &Path, production: &str, run: &Sum) -> std::io::Result<Sum> {
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(file)?;
+    file.lock()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let mut all: BTreeMap<String, Sum> = match text.as_str() {
+        "" => BTreeMap::new(),
+        text => serde_json::from_str(text)?,
+    };
+    let sum = all.entry(production.to_owned()).or_default();
+    sum.add(run);
+    let sum = sum.clone();
+    let text = serde_json::to_string_pretty(&all)? + "\n";
+    file.rewind()?;
+    file.set_len(0)?;
+    file.write_all(text.as_bytes())?;
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_add_up_by_production_code() {
+        let file = std::env::temp_dir().join(format!("twin-tally-{}.json", std::process::id()));
+        let tally = Tally {
+            plays: 10,
+            rests: 20,
+            exact: [3, 4],
+            trapped: [0, 5],
+            dark: 6,
+            ..Tally::default()
+        };
+        let run = Sum::of(2, 1, &tally);
+        assert_eq!(run.packets, 18);
+        assert_eq!(add_to(&file, "a", &run).unwrap(), run);
+        let other = Sum::of(7, 0, &tally);
+        assert_eq!(add_to(&file, "b", &other).unwrap(), other);
+        let both = add_to(&file, "a", &other).unwrap();
+        assert_eq!(
+            (
+                both.histories,
+                both.plays,
+                both.rests,
+                both.packets,
+                both.failures
+            ),
+            (9, 20, 40, 36, 1)
+        );
+        // what is no tally is not written over
+        std::fs::write(&file, "[1]").unwrap();
+        assert!(add_to(&file, "a", &run).is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "[1]");
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn the_production_code_has_a_hash() {
+        assert_eq!(PRODUCTION.len(), 16);
+        assert_ne!(PRODUCTION, "cbf29ce484222325");
+    }
+}
