@@ -14,6 +14,7 @@ pub mod coverage;
 pub mod fold;
 pub mod history;
 pub mod kernel;
+pub mod model;
 pub mod normal;
 pub mod paths;
 pub mod play;

@@ -19,6 +19,7 @@ enum Command {
     Record(cmd::record::Args),
     Play(cmd::play::Args),
     Judge(cmd::judge::Args),
+    Model(cmd::model::Args),
 }
 
 fn main() -> ExitCode {
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Record(args) => cmd::record::run(&args),
         Command::Play(args) => cmd::play::run(&args),
         Command::Judge(args) => cmd::judge::run(&args),
+        Command::Model(args) => cmd::model::run(&args),
     };
     done.unwrap_or_else(|e| {
         eprintln!("tandem-twin: {e:#}");

@@ -4,7 +4,7 @@
 use tandem_linux::netlink::{self as nl, Event, NewMode, Nexthops, Object, Protocol};
 
 use crate::player::is_route_error;
-use crate::recording::{Answer, Dump, Out, Recording, Socket};
+use crate::recording::{Answer, Dump, Out, Recording, Socket, Step};
 
 /// All tables, as the decoder reads them: one list for each dump, in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -134,36 +134,83 @@ fn same(a: &Answer, b: &Answer) -> bool {
     plain(a) == plain(b)
 }
 
+/// What two recordings are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What commands were answered.
+    Errnos,
+    /// All tables at each rest.
+    Dumps,
+    /// Notifications, in their order.
+    Notifications,
+    /// What became of the probes.
+    Answers,
+}
+
+/// All of them.
+pub const LEVELS: [Level; 4] = [
+    Level::Errnos,
+    Level::Dumps,
+    Level::Notifications,
+    Level::Answers,
+];
+
+/// Where one level differs between the same step of two recordings; `None`: nowhere.
+fn step_difference(level: Level, x: &Step, y: &Step) -> Option<String> {
+    match level {
+        Level::Errnos => {
+            (x.command != y.command).then(|| format!("{:?} and {:?}", x.command, y.command))
+        }
+        Level::Dumps => {
+            if x.dumps.len() != y.dumps.len() {
+                return Some(format!("{} and {} dumps", x.dumps.len(), y.dumps.len()));
+            }
+            let lasting = |all: &[Object]| -> Vec<Object> {
+                all.iter().filter(|o| !is_nobody(o)).cloned().collect()
+            };
+            let (p, q) = (state(&x.dumps), state(&y.dumps));
+            let mut both = p.0.iter().zip(&q.0).map(|(p, q)| (lasting(p), lasting(q)));
+            let (p, q) = both.find(|(p, q)| p != q)?;
+            Some(format!("dumps {}", unlike(&p, &q)))
+        }
+        Level::Notifications => {
+            let (p, q) = (lasting(told(&x.told)), lasting(told(&y.told)));
+            (p != q).then(|| format!("told {}", unlike(&p, &q)))
+        }
+        Level::Answers => {
+            let mut both = x.answers.iter().zip(&y.answers).enumerate();
+            let (i, (p, q)) = both.find(|(_, (p, q))| !same(p, q))?;
+            Some(format!("probe {i}: {p:?} and {q:?}"))
+        }
+    }
+}
+
+/// Two lists, without what they begin and end with alike.
+fn unlike<T: PartialEq + std::fmt::Debug>(p: &[T], q: &[T]) -> String {
+    let alike = p.iter().zip(q).take_while(|(a, b)| a == b).count();
+    let (p, q) = (p.split_at(alike).1, q.split_at(alike).1);
+    let ends = p.iter().rev().zip(q.iter().rev());
+    let ends = ends.take_while(|(a, b)| a == b).count();
+    let (p, q) = (&p[..p.len() - ends], &q[..q.len() - ends]);
+    format!("{p:?} and {q:?}, behind {alike} that are alike")
+}
+
+/// The first step where two recordings of one history differ at this level, and how. `None`: nowhere.
+#[must_use]
+pub fn difference_at(level: Level, a: &Recording, b: &Recording) -> Option<(usize, String)> {
+    if a.probes != b.probes || a.steps.len() != b.steps.len() {
+        return Some((0, "they are not of one history".into()));
+    }
+    let mut steps = a.steps.iter().zip(&b.steps).enumerate();
+    steps.find_map(|(n, (x, y))| Some((n, step_difference(level, x, y)?)))
+}
+
 /// Where two recordings of one history differ first. `None`: nowhere.
 #[must_use]
 pub fn difference(a: &Recording, b: &Recording) -> Option<String> {
-    if a.probes != b.probes || a.steps.len() != b.steps.len() {
-        return Some("they are not of one history".into());
-    }
-    for (n, (x, y)) in a.steps.iter().zip(&b.steps).enumerate() {
-        let words = x.command.as_ref().map_or("", |c| c.text.as_str());
-        if x.command != y.command {
-            return Some(format!("step {n}: {:?} and {:?}", x.command, y.command));
-        }
-        let (told_x, told_y) = (lasting(told(&x.told)), lasting(told(&y.told)));
-        if told_x != told_y {
-            return Some(format!(
-                "step {n}, `{words}`: told {told_x:?} and {told_y:?}"
-            ));
-        }
-        for (p, q) in state(&x.dumps).0.iter().zip(&state(&y.dumps).0) {
-            if p.iter()
-                .filter(|o| !is_nobody(o))
-                .ne(q.iter().filter(|o| !is_nobody(o)))
-            {
-                return Some(format!("step {n}, `{words}`: dumps {p:?} and {q:?}"));
-            }
-        }
-        for (i, (p, q)) in x.answers.iter().zip(&y.answers).enumerate() {
-            if !same(p, q) {
-                return Some(format!("step {n}, `{words}`, probe {i}: {p:?} and {q:?}"));
-            }
-        }
-    }
-    None
+    let found = LEVELS.iter().filter_map(|l| difference_at(*l, a, b));
+    let (n, words) = found.min_by_key(|(n, _)| *n)?;
+    let command = a.steps.get(n).and_then(|s| s.command.as_ref());
+    let command = command.map_or("", |c| c.text.as_str());
+    Some(format!("step {n}, `{command}`: {words}"))
 }

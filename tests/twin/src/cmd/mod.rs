@@ -1,5 +1,6 @@
 //! The subcommands.
 
 pub mod judge;
+pub mod model;
 pub mod play;
 pub mod record;

@@ -233,6 +233,9 @@ impl Space {
             space.cable(n, true)?;
             space.settle_links()?;
         }
+        // whether a namespace ever had a policy rule shows: until then the local and the main table are one
+        // (net/ipv4/fib_rules.c `fib_unmerge`)
+        space.constructs()?;
         space.pristine = normal::state(&space.dumps()?);
         space.forget()?;
         Ok(space)

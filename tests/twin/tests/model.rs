@@ -1,0 +1,100 @@
+//! The model against what the kernel did: the kept recordings. No root, no kernel.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use tandem_twin::history::History;
+use tandem_twin::model;
+use tandem_twin::normal::{LEVELS, Level, difference_at};
+use tandem_twin::recording::Recording;
+
+fn kept() -> Vec<(PathBuf, Recording)> {
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
+    let mut files: Vec<PathBuf> = [recordings.clone(), recordings.join("model")]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+        .map(|f| f.unwrap().path())
+        .filter(|f| f.extension().is_some_and(|e| e == "json"))
+        .collect();
+    files.sort();
+    let read = |f: PathBuf| {
+        let text = std::fs::read_to_string(&f).unwrap();
+        (f, Recording::parse(&text).unwrap())
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// Errnos, dumps, notifications in their order, answers: all as the kernel's. Only what the model says it does not know is
+/// left out, and these are named here.
+#[test]
+fn kept_recordings_are_what_the_model_does() {
+    let mut compared = 0;
+    for (file, recording) in kept() {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let model = match model::again(&recording) {
+            Ok(model) => model,
+            Err(e) => {
+                assert!(REFUSED.contains(&name.as_str()), "{name}: {e}");
+                continue;
+            }
+        };
+        assert!(!REFUSED.contains(&name.as_str()), "{name} is known now");
+        for level in LEVELS {
+            assert_eq!(
+                difference_at(level, &recording, &model),
+                None,
+                "{name}: {level:?}"
+            );
+        }
+        compared += 1;
+    }
+    assert!(compared >= 2, "{compared} recordings were compared");
+}
+
+/// Their kernel had devices in each namespace that the model's has not.
+const REFUSED: [&str; 2] = ["alias-of-a-replaced-nexthop", "routes"];
+
+/// What is compared can differ: each level finds what was falsified in it, and the others do not.
+#[test]
+fn what_is_falsified_is_found() {
+    let mut known = (0..).filter_map(|seed| model::record(&History::draw(seed, &[])).ok());
+    let good = known.next().unwrap();
+    let answered = |a: &tandem_twin::recording::Answer| !a.out.is_empty();
+    for level in LEVELS {
+        let mut bad = good.clone();
+        for step in &mut bad.steps[1..] {
+            match level {
+                Level::Errnos => step.command.as_mut().unwrap().errno = 77,
+                Level::Dumps => step.dumps[0].data[0].0[16 + 8] ^= 1,
+                Level::Notifications => step.told.clear(),
+                Level::Answers => {
+                    let answer = step.answers.iter_mut().find(|a| answered(a)).unwrap();
+                    answer.out[0].port += 1;
+                }
+            }
+        }
+        for other in LEVELS {
+            let found = difference_at(other, &good, &bad);
+            assert_eq!(
+                found.is_some(),
+                other == level,
+                "{other:?} of {level:?}: {found:?}"
+            );
+        }
+    }
+}
+
+/// What the model does not know it does not answer.
+#[test]
+fn what_is_not_known_is_refused() {
+    let refused = (0..200)
+        .map(|seed| History::draw(seed, &[]))
+        .filter_map(|history| model::record(&history).err());
+    let words: Vec<String> = refused.map(|e| e.to_string()).collect();
+    assert!(words.iter().any(|w| w == "history holds IPv6"), "{words:?}");
+    let bridged = (0..20).map(|seed| History::draw(seed, &["bridge".to_owned()]));
+    let bridged = bridged.filter(|h| h.topology.iter().any(|op| op.text.contains("br1")));
+    for history in bridged {
+        assert!(model::record(&history).is_err(), "{}", history.seed);
+    }
+}
