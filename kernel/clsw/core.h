@@ -357,6 +357,20 @@ static inline void clsw_hold_end(struct clsw_device *cd)
 	cd->hold = 0;
 }
 
+/* Locked, around puts of others that follow from this route's: they take nothing from it */
+static inline u16 clsw_hold_rest(struct clsw_device *cd)
+{
+	u16 hold = cd->hold;
+
+	cd->hold = 0;
+	return hold;
+}
+
+static inline void clsw_hold_resume(struct clsw_device *cd, u16 hold)
+{
+	cd->hold = hold;
+}
+
 /* May sleep: a lease for @items, all or nothing; -ENOSPC with @text (CLSW_TEXT) */
 int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, unsigned int count,
 		 u16 *hold, char *text);

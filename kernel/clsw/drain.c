@@ -697,7 +697,10 @@ static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)
 
 int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 {
+	/* a reservation is for the caller's own puts: what has its turn meanwhile is others' */
+	u16 hold = clsw_hold_rest(cd);
 	struct clsw_wait wait;
+	int err;
 
 	clsw_wait_begin(cd, &wait);
 	cd->posted_inline++;
@@ -711,14 +714,20 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 			if (!cd->backend->table->reap(cd, CLSW_Q_BULK, REAP))
 				cpu_relax();
 		}
+		err = 0;
 		if (settled(cd, obj))
-			return 0;
+			break;
+		err = -EIO;
 		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
-			return -EIO;
-		if (over)
-			return clsw_wait_failed(cd, &wait, obj ? "a write" : "all that is queued");
+			break;
+		if (over) {
+			err = clsw_wait_failed(cd, &wait, obj ? "a write" : "all that is queued");
+			break;
+		}
 		cpu_relax();
 	}
+	clsw_hold_resume(cd, hold);
+	return err;
 }
 
 void clsw_drain_look(struct clsw_device *cd)

@@ -187,11 +187,13 @@ static bool holds(const struct l3_route *route, const struct l3_key *key)
 
 void l3_neigh_refresh(struct clsw_l3 *l3, struct l3_route *route)
 {
+	u16 hold = clsw_hold_rest(l3->cd);
 	struct l3_neigh *neigh;
 
 	list_for_each_entry(neigh, &l3->neigh_list, list)
 		if (!route || holds(route, &neigh->key))
 			apply(l3, neigh);
+	clsw_hold_resume(l3->cd, hold);
 }
 
 void l3_neigh_refresh_dev(struct clsw_l3 *l3, u32 ifindex)

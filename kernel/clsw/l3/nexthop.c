@@ -312,10 +312,12 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 
 static void reapply_routes(struct clsw_l3 *l3, struct l3_paths *paths)
 {
+	u16 hold = clsw_hold_rest(l3->cd);
 	struct l3_alias *alias, *next;
 
 	list_for_each_entry_safe(alias, next, &paths->routes, in_paths)
 		l3_route_apply(l3, alias->route, false, NULL);
+	clsw_hold_resume(l3->cd, hold);
 }
 
 /* Settles anew, and tells the routes if what they should say has changed */

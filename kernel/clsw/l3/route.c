@@ -405,12 +405,14 @@ void l3_routes_apply(struct clsw_l3 *l3, struct l3_vrf *vrf)
 
 void l3_route_local_changed(struct clsw_l3 *l3, struct l3_route *route)
 {
+	u16 hold = clsw_hold_rest(l3->cd);
 	struct clsw_cover_node *n;
 
 	for (n = route->node; n; n = clsw_cover_next_below(route->node, n)) {
 		if (n->owner && n->owner != route)
 			l3_route_apply(l3, n->owner, false, NULL);
 	}
+	clsw_hold_resume(l3->cd, hold);
 }
 
 /* ---- prefixes and their aliases ---- */

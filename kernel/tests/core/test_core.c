@@ -198,6 +198,58 @@ static void away_is_not_silent(void)
 	world_end();
 }
 
+/* ---- a reservation is for its list alone ---- */
+
+static int put_held(u32 n, u16 hold)
+{
+	int err;
+
+	clsw_lock(w.cd);
+	w.cd->hold = hold;
+	clsw_unlock(w.cd);
+	err = world_put(n, 0, 0);
+	clsw_lock(w.cd);
+	CHECK(w.cd->hold == hold, "the put has lost its reservation");
+	w.cd->hold = 0;
+	clsw_unlock(w.cd);
+	return err;
+}
+
+static void a_reservation_is_its_lists(void)
+{
+	struct tnd_lease_item item = {
+		.cls = TND_CLS_ROUTE, .family = TND_AF_INET, .count = 4,
+	};
+	char text[CLSW_TEXT] = "";
+	u32 i, others;
+	u16 hold = 0;
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_LOCKSTEP);
+	CHECK(!clsw_rm_hold(w.cd, &item, 1, &hold, text), "%s", text);
+	/* the rest is taken, and three more wait for room that comes: what is reserved is none */
+	others = w.chip.size[P_LPM4] - 4;
+	for (i = 0; i < others; i++)
+		CHECK(!world_put(thing(C_ROUTE4, i), 0, 0));
+	for (; i < others + 3; i++) {
+		CHECK(!world_put(thing(C_ROUTE4, i), CLSW_PUT_MUST, 0));
+		CHECK(w.obj[thing(C_ROUTE4, i)]->state == CLSW_OBJ_FAILED);
+	}
+	/* each waits until it is written, and others have their turn meanwhile */
+	for (; i < others + 7; i++)
+		CHECK(!put_held(thing(C_ROUTE4, i), hold), "%u of 4 reserved routes found room",
+		      i - others - 3);
+	CHECK(world_settle());
+	for (i = others; i < others + 3; i++)
+		CHECK(w.obj[thing(C_ROUTE4, i)]->state == CLSW_OBJ_FAILED);
+	clsw_lock(w.cd);
+	rm_drop_hold(w.cd->rm, hold);
+	clsw_unlock(w.cd);
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
 /* ---- what the queues never take holds nobody up ---- */
 
 static void too_long_blocks_nobody(void)
@@ -317,6 +369,7 @@ static const struct {
 	{ "puts that must do not wait", must_puts_do_not_wait },
 	{ "all waits of a put: a second by the clock", a_second_is_a_second },
 	{ "a processor that was away", away_is_not_silent },
+	{ "a reservation is its list's", a_reservation_is_its_lists },
 	{ "a body that is too long blocks nobody", too_long_blocks_nobody },
 	{ "trouble while a device registers", trouble_while_it_registers },
 	{ "recovery under churn", recovers_under_churn },
