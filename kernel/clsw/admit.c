@@ -66,15 +66,49 @@ int clsw_admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *
 	return obj->waits ? 0 : err;
 }
 
+int clsw_admit_as(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
+		  struct rm_verdict *verdict)
+{
+	struct tnd_nhg *nhg = (struct tnd_nhg *)obj->body;
+	bool group = obj->key.cls == TND_CLS_NHG;
+	__le16 was = 0;
+	int err;
+
+	if (group) {
+		was = nhg->count;
+		nhg->count = ((const struct tnd_nhg *)body)->count;
+	}
+	err = clsw_admit(cd, obj, verdict);
+	if (group)
+		nhg->count = was;
+	return err;
+}
+
 int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
 		      struct rm_verdict *verdict)
 {
 	int more = le16_to_cpu(((const struct tnd_nhg *)body)->count);
+	bool queued = !obj->written && !obj->in_flight;
+	struct rm_verdict again;
 	struct rm_req req;
 	int err;
 
 	clsw_obj_req(cd, obj, &req);
-	if (obj->in_flight) {
+	/*
+	 * Admitted, not posted yet: its ticket is for the members that it has now. In
+	 * doubt, its delete goes first: what it needs then is asked for then
+	 */
+	if (queued && (obj->doubt || more <= req.units))
+		return 0;
+	if (queued && req.flags & RM_REQ_BEST_EFFORT) {
+		clsw_ticket_cancel(cd, obj);
+		err = clsw_admit_as(cd, obj, body, verdict);
+		/* nothing was waited for: what it had is still there */
+		if (err && !(obj->flags & CLSW_PUT_MUST))
+			clsw_admit(cd, obj, &again);
+		return err;
+	}
+	if (obj->in_flight || queued) {
 		/* what it will have then is known then: see next_op() */
 		if (req.flags & RM_REQ_BEST_EFFORT)
 			return 0;
@@ -84,8 +118,9 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 		if (err)
 			return err;
 	}
+	/* it came to nothing: all of it needs room, with the members that it shall have */
 	if (!obj->written)
-		return clsw_admit(cd, obj, verdict);
+		return clsw_admit_as(cd, obj, body, verdict);
 	req.flags |= RM_REQ_MEMBERS;
 	if (rm_ticket_open(&obj->ticket)) {
 		req.units = obj->sent_units;

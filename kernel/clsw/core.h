@@ -205,6 +205,9 @@ void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_ver
  * obj->waits if it can't be decided on yet
  */
 int clsw_admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *verdict);
+/* The same for what is neither in hardware nor on its way there, with the size that @body has */
+int clsw_admit_as(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
+		  struct rm_verdict *verdict);
 /* Members that a group of @body has more than before need room, too: the update's ticket */
 int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
 		      struct rm_verdict *verdict);

@@ -238,24 +238,6 @@ static void set_body(struct clsw_obj *obj, const void *body, u32 size)
 	((struct tnd_port *)obj->body)->struct_size = cpu_to_le16(classes[obj->key.cls].size);
 }
 
-/* Not in hardware and not on its way: it needs room, with the size that it shall have */
-static int admit_again(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
-		       struct rm_verdict *verdict)
-{
-	struct tnd_nhg *nhg = (struct tnd_nhg *)obj->body;
-	__le16 was = 0;
-	int err;
-
-	if (obj->key.cls == TND_CLS_NHG) {
-		was = nhg->count;
-		nhg->count = ((const struct tnd_nhg *)body)->count;
-	}
-	err = clsw_admit(cd, obj, verdict);
-	if (err && obj->key.cls == TND_CLS_NHG)
-		nhg->count = was;
-	return err;
-}
-
 /* An object that is wanted gets another body. An error has changed nothing */
 static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body, u32 size,
 		  struct rm_verdict *verdict)
@@ -266,10 +248,11 @@ static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body
 	verdict->sync = false;
 	if (same_body(obj, body, size) && obj->state != CLSW_OBJ_FAILED)
 		return 0;
-	if (obj->key.cls == TND_CLS_NHG && (obj->written || obj->in_flight))
+	if (obj->key.cls == TND_CLS_NHG &&
+	    (obj->written || obj->in_flight || rm_ticket_open(&obj->ticket)))
 		err = clsw_admit_growth(cd, obj, body, verdict);
 	else if (!obj->written && !obj->in_flight)
-		err = admit_again(cd, obj, body, verdict);
+		err = clsw_admit_as(cd, obj, body, verdict);
 	if (err && !(obj->flags & CLSW_PUT_MUST)) {
 		/* what it was is not decided on by this no */
 		obj->waits = waits;

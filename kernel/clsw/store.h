@@ -20,6 +20,7 @@
  *   yes     yes      SYNCED   hardware has the wanted body
  *   yes     yes      STALE    hardware has an older body: update pending
  *   yes     no       FAILED   hardware has refused it, or admission did (MUST)
+ *   yes     yes      FAILED   hardware has refused the update: it has an older body
  *   no      yes      GOING    delete pending
  *   any     ?        DOUBT    a command timed out: a delete is out, slots stay
  *
@@ -101,7 +102,8 @@ struct clsw_watch {
 /**
  * struct clsw_obj - one hardware object
  * @node: in a bucket of clsw_device.objects
- * @work: in a dirty, waiting or failed list, or empty
+ * @work: in one of clsw_device's lists (dirty, going, waiting, failed, stuck), or
+ *	empty
  * @key: class and key
  * @watch: who is told; NULL nobody
  * @owner: the watcher's
@@ -118,7 +120,10 @@ struct clsw_watch {
  * @doubt: a command was lost: a delete goes out before anything else
  * @needs_rm: its class takes slots
  * @waits: nobody can say yet whether there is room: it is in clsw_device.waiting
- * @pinned: its admission is under way: it is not freed, queued or admitted by others
+ * @pinned: its admission is under way, and may wait: it is not freed, and nobody
+ *	else queues or admits it. In .failed, where what is answered meanwhile may
+ *	put it, it is passed over; the put that has pinned it ends in
+ *	clsw_drain_queue(), which knows where it belongs
  * @rounds: how often it waited although nothing was out
  * @replay: clsw_device.replay of the one that has yet to write it; 0: none
  * @flags: CLSW_PUT_* of the last put

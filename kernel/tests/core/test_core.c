@@ -16,6 +16,12 @@ static bool usable(u32 n)
 	return (n % CLASSES != C_HOST4 && n % CLASSES != C_HOST6) || n % 4 == 0;
 }
 
+/* Bodies that differ, groups in their size */
+static u8 variant(u32 n)
+{
+	return n % CLASSES == C_NHG ? below(&w.rnd, 2 + CHIP_MEMBERS) : below(&w.rnd, 2);
+}
+
 /* ---- what is equal is not written ---- */
 
 static void equal_puts_write_nothing(void)
@@ -58,10 +64,10 @@ static void random_life(u8 policy, u32 lose, u32 refuse)
 			} while (!usable(n));
 			switch (below(&w.rnd, 10)) {
 			case 0 ... 3:
-				world_put(n, CLSW_PUT_MUST, below(&w.rnd, 2));
+				world_put(n, CLSW_PUT_MUST, variant(n));
 				break;
 			case 4 ... 6:
-				world_put(n, 0, below(&w.rnd, 2));
+				world_put(n, 0, variant(n));
 				break;
 			case 7 ... 8:
 				world_drop(n);
@@ -250,6 +256,62 @@ static void a_reservation_is_its_lists(void)
 	world_end();
 }
 
+/* ---- a group that grows is asked for with the members that it shall have ---- */
+
+/* Of the members' pool only @left are free; how many groups that took */
+static u32 fill_members(u32 left)
+{
+	u32 i, rest = w.chip.size[P_MEMBER] - left, n;
+
+	for (i = 0; rest; i++, rest -= n) {
+		n = min(rest, CHIP_MEMBERS);
+		CHECK(!world_put(thing(C_NHG, i), 0, n + 1));
+	}
+	CHECK(world_settle());
+	return i;
+}
+
+static void growth_is_asked_for(void)
+{
+	u32 i, n;
+	int err;
+
+	for (i = 0; i < 4; i++) {
+		CHECK(!world_begin(base_seed));
+		/* counted, without leases */
+		world_policy(RM_MODEL);
+		n = thing(C_NHG, fill_members(2));
+		if (i & 1) {
+			/* its create is out, and comes to nothing */
+			w.refuse_percent = 100;
+			CHECK(!world_put(n, 0, 2 + 1));
+		} else {
+			/* admitted, and still in the queue */
+			w.stuffed = true;
+			CHECK(!world_put(n, 0, 1 + 1));
+			w.stuffed = false;
+		}
+		CHECK(w.obj[n]->in_flight == (i & 1) && !w.obj[n]->written);
+		if (i < 2) {
+			err = world_put(n, 0, 3 + 1);
+			CHECK(err == -ENOSPC, "three members where two are free: %d", err);
+		} else {
+			CHECK(!world_put(n, CLSW_PUT_MUST, 3 + 1));
+		}
+		w.refuse_percent = 0;
+		for (err = 0; err < 8; err++)
+			shim_sleep(NSEC_PER_SEC / 4);
+		CHECK(world_settle());
+		CHECK(i < 2 || w.obj[n]->state == CLSW_OBJ_FAILED);
+		world_agree();
+		CHECK(!world_put(n, 0, 2 + 1));
+		CHECK(world_settle());
+		CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED);
+		world_agree();
+		world_end();
+	}
+}
+
 /* ---- what the queues never take holds nobody up ---- */
 
 static void too_long_blocks_nobody(void)
@@ -314,7 +376,7 @@ static void churn(struct world *world)
 			n = below(&w.rnd, THINGS);
 		} while (!usable(n));
 		if (below(&w.rnd, 3))
-			world_put(n, CLSW_PUT_MUST, below(&w.rnd, 2));
+			world_put(n, CLSW_PUT_MUST, variant(n));
 		else
 			world_drop(n);
 	}
@@ -370,6 +432,7 @@ static const struct {
 	{ "all waits of a put: a second by the clock", a_second_is_a_second },
 	{ "a processor that was away", away_is_not_silent },
 	{ "a reservation is its list's", a_reservation_is_its_lists },
+	{ "growth is asked for as it shall be", growth_is_asked_for },
 	{ "a body that is too long blocks nobody", too_long_blocks_nobody },
 	{ "trouble while a device registers", trouble_while_it_registers },
 	{ "recovery under churn", recovers_under_churn },

@@ -48,6 +48,8 @@ static u32 make_body(u32 n, u8 variant, union body *b)
 		b->nexthop.mac[5] = variant;
 		return sizeof(b->nexthop);
 	default:
+		if (variant > 1)
+			t.units = variant - 1;
 		b->nhg.nhg = n;
 		b->nhg.count = t.units;
 		b->bytes[sizeof(b->nhg)] = variant;
@@ -127,6 +129,8 @@ static void sweep(struct tnd_cpl *cpl)
 
 static void execute(const struct posted *p, struct tnd_cpl *cpl)
 {
+	u32 lease = p->cmd.flags & TND_CMD_LEASE ? p->cmd.lease : 0;
+	const union body *body = (const void *)p->body;
 	u32 n = 0;
 
 	memset(cpl, 0, sizeof(*cpl));
@@ -155,11 +159,16 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 	}
 	switch (p->cmd.op) {
 	case TND_OP_CREATE:
-		chip_create(&w.chip, n, p->cmd.flags & TND_CMD_LEASE ? p->cmd.lease : 0, cpl);
+		if (p->cmd.cls == TND_CLS_NHG)
+			chip_create_group(&w.chip, n, body->nhg.count, lease, cpl);
+		else
+			chip_create(&w.chip, n, lease, cpl);
 		break;
 	case TND_OP_UPDATE:
 		if (!chip_has(&w.chip, n))
 			cpl->status = TND_ST_NOENT;
+		else if (p->cmd.cls == TND_CLS_NHG)
+			chip_update_group(&w.chip, n, body->nhg.count, cpl);
 		break;
 	case TND_OP_DELETE:
 		if (chip_has(&w.chip, n))
@@ -182,7 +191,7 @@ static int post(struct clsw_device *cd, enum clsw_queue q, const struct tnd_cmd 
 		return -ENODEV;
 	if (cmd->body_size >= w.too_long)
 		return -E2BIG;
-	if (line->head - line->tail == OUT_MOST)
+	if (w.stuffed || line->head - line->tail == OUT_MOST)
 		return -EAGAIN;
 	memcpy(&p->cmd, cmd, offsetof(struct tnd_cmd, body));
 	if (body)

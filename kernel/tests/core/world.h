@@ -39,6 +39,7 @@ struct world {
 	u32 lose_percent;
 	u32 refuse_percent;
 	u32 too_long;			/* bodies from here on are refused with -E2BIG */
+	bool stuffed;			/* the queues take nothing now */
 	void (*meanwhile)(struct world *w);	/* while somebody sleeps, or looks for answers */
 	bool busy;
 	struct rnd rnd;
@@ -57,7 +58,10 @@ int world_begin_with(u64 seed, int l3_err);
 void world_free(void);
 void world_policy(u8 policy);
 void world_end(void);
-/* Puts thing @n; what clsw_put() says. @variant: another body of the same key */
+/*
+ * Puts thing @n; what clsw_put() says. @variant: another body of the same key; of
+ * a group, from 2 on: one with @variant - 1 members
+ */
 int world_put(u32 n, u8 flags, u8 variant);
 void world_drop(u32 n);
 /* The drainer runs, and time goes on, until nothing is out; false: not within 60 s */

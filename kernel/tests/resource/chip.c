@@ -342,10 +342,19 @@ static void create_exact(struct chip *c, const struct thing *t, struct chip_leas
 
 void chip_create(struct chip *c, u32 n, u32 lease, struct tnd_cpl *cpl)
 {
+	struct thing t;
+
+	thing_of(n, &t);
+	chip_create_group(c, n, t.units, lease, cpl);
+}
+
+void chip_create_group(struct chip *c, u32 n, u32 units, u32 lease, struct tnd_cpl *cpl)
+{
 	struct chip_lease *l = find_lease(c, lease);
 	struct thing t;
 
 	thing_of(n, &t);
+	t.units = units;
 	memset(cpl, 0, sizeof(*cpl));
 	cpl->op = TND_OP_CREATE;
 	cpl->cls = t.req.cls;
@@ -377,6 +386,23 @@ void chip_create(struct chip *c, u32 n, u32 lease, struct tnd_cpl *cpl)
 	c->there[n] = t.units + 1;
 }
 
+void chip_update_group(struct chip *c, u32 n, u32 units, struct tnd_cpl *cpl)
+{
+	u32 was = c->there[n] - 1;
+
+	if (units > c->geometry.nhg_max_members)
+		full(c, cpl, TND_ST_TABLE_FULL, P_MEMBER, units, c->geometry.nhg_max_members);
+	else if (units > was && !take(c, P_MEMBER, units - was, NULL, cpl))
+		return;
+	if (cpl->status)
+		return;
+	if (units < was) {
+		c->used[P_MEMBER] -= was - units;
+		delta(cpl, P_MEMBER, (s32)units - (s32)was);
+	}
+	c->there[n] = units + 1;
+}
+
 void chip_delete(struct chip *c, u32 n, struct tnd_cpl *cpl)
 {
 	struct bank_key key;
@@ -396,6 +422,7 @@ void chip_delete(struct chip *c, u32 n, struct tnd_cpl *cpl)
 	}
 	if (!c->there[n])
 		return;
+	t.units = c->there[n] - 1;
 	c->there[n] = 0;
 	c->used[classes[t.cls].pool] -= c->cost[t.cls];
 	delta(cpl, classes[t.cls].pool, -(s32)c->cost[t.cls]);
