@@ -1,6 +1,7 @@
 //! Tests of the firmware as a driver sees it: descriptors in, completions out.
 
 mod acl;
+mod defaults;
 mod faulty;
 mod fill;
 mod fixed;

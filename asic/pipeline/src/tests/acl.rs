@@ -365,6 +365,8 @@ fn a_rule_sets_vlan_and_priority() {
     put(&mut s, t, set(raw::TND_ACL_SET_PCP));
     assert_eq!(tci(&mut s, &f), 5 << 13 | 10);
     assert_eq!(tci(&mut s, &tagged(f.clone(), 0x8100, 20)), 5 << 13 | 20);
+    let other = tagged(f.clone(), 0x8100, 3 << 13 | 20);
+    assert_eq!(tci(&mut s, &other), 5 << 13 | 20);
     put(&mut s, t, set(raw::TND_ACL_SET_VID));
     assert_eq!(tci(&mut s, &f), 20);
     assert_eq!(

@@ -9,5 +9,6 @@ mod lag;
 mod mcast;
 mod model;
 mod redirect;
+mod stations;
 mod storm;
 mod vlan;

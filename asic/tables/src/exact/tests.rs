@@ -56,6 +56,101 @@ fn an_address_that_looks_like_a_key_word_is_not_one() {
     assert_eq!(t.get_host6(0, addr).unwrap().value, 5);
 }
 
+/// The signs of two hosts are equal, and so are all their buckets: the last bytes alone tell them apart.
+#[test]
+fn hosts_that_differ_in_their_last_bytes_are_two() {
+    let mut t = table(1, 4, 0);
+    let host = |n: u64| (0x20_01_u128 << 112 | u128::from(n)).to_be_bytes();
+    let hash = |t: &ExactMatch, n| Packed::host6(0, host(n)).hash(t.seed);
+    let addr = host(0);
+    t.insert(Key::Host6 { vrf: 0, addr }, 5, 0).unwrap();
+    let first = hash(&t, 0) >> 48 | 1;
+    let alike = |h: u64| h >> 48 | 1 == first && t.presence.may(h);
+    let twin = (1..u64::MAX).find(|n| alike(hash(&t, *n))).unwrap();
+    assert_eq!(t.get_host6(0, host(0)).unwrap().value, 5);
+    assert_eq!(t.get_host6(0, host(twin)), None);
+}
+
+/// An address that was looked up ahead is gone, and at its place are now words of IPv6 hosts that look like it.
+#[test]
+fn what_was_seen_before_a_change_is_looked_up_again() {
+    let mut t = table(1, 4, 0);
+    let mac = |n: u8| [2, 0, 0, 0, 0, n];
+    let keys = (0..16).map(|n| Key::Mac {
+        fid: 1,
+        mac: mac(n),
+    });
+    for k in keys.clone() {
+        t.insert(k, 7, 0).unwrap();
+    }
+    let macs: Vec<[u8; 6]> = (0..16).map(mac).collect();
+    let mut seen = [Seen::default(); 16];
+    t.see_macs(1, &macs, &mut seen, false);
+    for k in keys {
+        t.remove(&k).unwrap();
+    }
+    for (mac, seen) in macs.iter().zip(seen) {
+        let head = u128::from(Packed::mac(1, *mac).head) << 64;
+        let hosts: Vec<Key> = (0..8)
+            .map(|n| (head | n).to_be_bytes())
+            .map(|addr| Key::Host6 { vrf: 0, addr })
+            .collect();
+        for k in &hosts {
+            t.insert(*k, 9, 0).unwrap();
+        }
+        assert_eq!(t.get_mac_seen(1, *mac, seen), None);
+        for k in &hosts {
+            t.remove(k).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_stamp_is_renewed_when_it_is_old() {
+    let mut t = table(4, 4, 0);
+    let id = t.insert(key(Kind::Mac, 1), 5, 100).unwrap().id;
+    let Key::Mac { fid, mac } = key(Kind::Mac, 1) else {
+        panic!("a MAC address");
+    };
+    let place = t.get_mac(fid, mac).unwrap().place;
+    let mut stamp = |now| {
+        t.touch_at(place, now);
+        t.entry(id).unwrap().stamp_ns
+    };
+    assert_eq!(stamp(200), 200, "the first use counts");
+    assert_eq!(stamp(199 + STAMP_NS), 200, "not that old");
+    assert_eq!(stamp(200 + STAMP_NS), 200 + STAMP_NS);
+}
+
+#[test]
+fn an_entry_that_moves_keeps_its_stamp() {
+    let mut t = table(64, 4, 0);
+    let mut moves = 0;
+    let mut n = 0;
+    while let Ok(p) = t.insert(key(Kind::Mac, n), 5, 1000 + u64::from(n)) {
+        moves += p.moves;
+        n += 1;
+    }
+    assert!(moves > 0, "{n} entries and none has moved");
+    for n in 0..n {
+        let id = t.get(&key(Kind::Mac, n)).unwrap().id;
+        assert_eq!(t.entry(id).unwrap().stamp_ns, 1000 + u64::from(n));
+    }
+}
+
+/// What a leased command in flight may need is nobody else's.
+#[test]
+fn a_leased_command_in_flight_holds_its_part_of_the_stash() {
+    let mut t = table(4, 4, 8);
+    t.commit(5).unwrap();
+    assert_eq!(t.stash_free(), 3);
+    t.begin(2, true).unwrap();
+    assert_eq!(t.stash_free(), 3);
+    assert_eq!(t.commit(4).unwrap_err().free, 3);
+    t.end(2, true);
+    assert_eq!(t.stash_free(), 3);
+}
+
 #[test]
 fn bad_geometry_says_which_number() {
     let g = Geometry {

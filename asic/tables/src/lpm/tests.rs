@@ -141,3 +141,28 @@ fn too_long_a_prefix_is_refused() {
     );
     assert_eq!(Lpm4::new(8, 1).get(0, 0, 33), None);
 }
+
+#[test]
+fn a_new_route_in_an_old_slot_was_not_used() {
+    let mut t = Lpm4::new(8, 1);
+    t.insert(0, 0x0a00_0000, 8, 1).unwrap();
+    let old = t.lookup(0, 0x0a00_0001).unwrap().id;
+    t.touch(old);
+    t.remove(0, 0x0a00_0000, 8).unwrap();
+    t.insert(0, 0x0b00_0000, 8, 2).unwrap();
+    let (_, route) = t.next(0).unwrap();
+    assert_eq!((route.id, route.active), (old, false));
+}
+
+/// The burst's last part has but one address.
+#[test]
+fn bursts_of_any_length_see_what_is_below_the_root() {
+    let mut t = Lpm4::new(8, 1);
+    t.insert(0, 0x0a00_0000, 8, 1).unwrap();
+    t.insert(0, 0x0a00_0001, 32, 2).unwrap();
+    for many in [1, 2, BULK, BULK + 1] {
+        let mut answers = vec![Answer::default(); many];
+        t.lookup_bulk(0, &vec![0x0a00_0001; many], &mut answers);
+        assert!(answers.iter().all(|a| a.value == 2), "{many} addresses");
+    }
+}

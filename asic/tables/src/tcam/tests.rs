@@ -137,6 +137,7 @@ fn width_follows_the_fields() {
     assert_eq!(of(&|m| m.mask[word::SRC_MAC] = 1), Width::L2);
     assert_eq!(of(&|m| m.mask[word::IP4] = 1), Width::Ip4);
     assert_eq!(of(&|m| m.ranges.dst = Some((1, 2))), Width::Ip4);
+    assert_eq!(of(&|m| m.mask[word::META] = 1), Width::Ip4);
     assert_eq!(of(&|m| m.mask[word::DST_IP6 + 1] = 1), Width::Ip6);
     assert_eq!(
         of(&|m| {
@@ -171,4 +172,28 @@ fn many_rules_of_few_masks_need_few_probes() {
     }
     assert_eq!(m.tuples(FrameKind::Ip4), 16);
     assert_eq!(m.tuples(FrameKind::Ip6), 0);
+}
+
+/// A tuple's filter says perhaps for few keys that no rule has, however many rules there were.
+#[test]
+fn filters_answer_for_most_frames() {
+    let key = |n: u32| {
+        let mut k = [0; WORDS];
+        k[word::IP4] = u64::from(n);
+        k
+    };
+    let mut mask = [0; WORDS];
+    mask[word::IP4] = u64::MAX;
+    let mut t = tuple::Tuple::new(mask);
+    let perhaps = |t: &tuple::Tuple| (10_000..20_000).filter(|n| t.may(&key(*n))).count();
+    for n in 0..1000 {
+        let (rule, priority) = (n, n);
+        t.set(&key(n), First { rule, priority });
+    }
+    assert!((0..1000).all(|n| t.may(&key(n))));
+    assert!(perhaps(&t) < 1000, "{} of 10,000", perhaps(&t));
+    for n in 0..1000 {
+        t.clear(&key(n));
+    }
+    assert_eq!(perhaps(&t), 0);
 }
