@@ -17,6 +17,7 @@ use tandem_firmware::Firmware;
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::Attach;
 use tandem_store::Policy;
+use tandem_switchd::api::audit_own;
 use tandem_switchd::core::plant::Front;
 use tandem_switchd::core::{Core, Parts, attach};
 use tandem_switchd::io;
@@ -556,7 +557,7 @@ impl Play<'_> {
     }
 
     /// At a rest: each probe, the accounts.
-    fn look(&mut self, switch: &Switch) -> Result<(), Failure> {
+    fn look(&mut self, switch: &mut Switch) -> Result<(), Failure> {
         let at = self.kernel.at();
         let (before, trapped) = (self.taken, self.tally.trapped[0]);
         self.taken = at;
@@ -591,6 +592,7 @@ impl Play<'_> {
         }
         let accounts = self.chip.lock().firmware.check_accounting();
         accounts.map_err(|e| self.fail(None, format!("the chip's accounts: {e}")))?;
+        audit(switch).map_err(|e| self.fail(None, e))?;
         self.tally.rests += 1;
         let outcomes = [
             (fits && !self.restarted, "fits"),
@@ -613,6 +615,23 @@ impl Play<'_> {
         }
         Ok(())
     }
+}
+
+/// The kernel's tables, the store and the chip's, side by side.
+fn audit(switch: &mut Switch) -> Result<(), String> {
+    let answer = audit_own(&mut switch.core).map_err(|e| format!("no audit: {e}"))?;
+    let Some(first) = answer.items.first() else {
+        return Ok(());
+    };
+    Err(format!(
+        "the audit finds {} differences, the first ({}): {} {}: {} is wanted, {} is there",
+        answer.items.len(),
+        first.between,
+        first.kind,
+        first.key,
+        first.wanted,
+        first.found
+    ))
 }
 
 /// A frame in a few words.

@@ -15,6 +15,10 @@ mod chip;
 mod compare;
 mod groups;
 
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use axum::Json;
@@ -23,6 +27,7 @@ use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{AuditAnswer, AuditRequest, Difference};
 
 use super::Api;
+use crate::core::Core;
 use chip::Chip;
 
 /// How long the audit waits for what is under way before it looks the first time.
@@ -65,35 +70,118 @@ pub(super) async fn packets_of_rules(
     chip::counters(api).await
 }
 
+/// Whoever has the core read between its turns.
+pub(super) trait Asks: Sync {
+    /// Has `f` run by the core.
+    fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, ApiError>> + Send;
+}
+
+impl Asks for Api {
+    fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, ApiError>> + Send {
+        Api::ask(self, f)
+    }
+}
+
+/// A core that is one's own: it answers at once.
+struct Own<'a>(Mutex<&'a mut Core>);
+
+impl Asks for Own<'_> {
+    fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, ApiError>> + Send {
+        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::future::ready(Ok(f(&mut core)))
+    }
+}
+
+/// Audits a core that nobody else has, between two of its turns: differences and counts of what was compared.
+///
+/// # Errors
+/// One line: the kernel or the chip can't be read.
+pub fn audit_own(core: &mut Core) -> Result<AuditAnswer, String> {
+    let own = Own(Mutex::new(core));
+    let done = pin!(async {
+        let base = base(&own).await?;
+        let found = Chip::read(&own).await?;
+        let expected = base.expected(&found).map_err(ApiError::unavailable)?;
+        compared(&own, &expected, &found, base.policy).await
+    })
+    .poll(&mut Context::from_waker(Waker::noop()));
+    match done {
+        Poll::Ready(answer) => answer.map_err(|e| e.to_string()),
+        Poll::Pending => Err("the core did not answer".into()),
+    }
+}
+
+/// What is asked of the core before anything is compared.
+struct Base {
+    source: std::sync::Arc<dyn crate::source::Source + Sync>,
+    config: tandem_store::Config,
+    domains: std::collections::HashMap<tandem_store::Domain, u16>,
+    /// Number and ifindex of the ports whose netdevs live.
+    living: Vec<(u16, u32)>,
+    policy: tandem_store::Policy,
+}
+
+impl Base {
+    /// Asks the kernel.
+    fn expected(&self, found: &Chip) -> Result<compare::Expected, String> {
+        let objects = self.source.snapshot().map_err(|e| e.to_string())?;
+        Ok(compare::Expected::of(
+            self.source.id(),
+            objects,
+            &self.living,
+            self.config.clone(),
+            self.domains.clone(),
+            found,
+        ))
+    }
+}
+
+async fn base(api: &impl Asks) -> Result<Base, ApiError> {
+    api.ask(|core| {
+        let plant = core.plant();
+        let living = plant.ports().iter().filter(|p| plant.lives(p.port));
+        let living = living.map(|p| (p.port, p.ifindex)).collect();
+        let config = core.store_config();
+        Base {
+            source: std::sync::Arc::clone(&core.source),
+            policy: config.policy,
+            config,
+            domains: core.named_domains(),
+            living,
+        }
+    })
+    .await
+}
+
 async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
-    let (source, config, domains, living) = api
-        .ask(|core| {
-            let plant = core.plant();
-            let living = plant.ports().iter().filter(|p| plant.lives(p.port));
-            let living: Vec<_> = living.map(|p| (p.port, p.ifindex)).collect();
-            (
-                std::sync::Arc::clone(&core.source),
-                core.store_config(),
-                core.named_domains(),
-                living,
-            )
-        })
-        .await?;
+    let base = base(api).await?;
+    let policy = base.policy;
     // the chip is read first: what the kernel changes afterwards shows in the next look
     let found = std::sync::Arc::new(Chip::read(api).await?);
     let seen = std::sync::Arc::clone(&found);
-    let id = source.id();
-    let policy = config.policy;
-    let expected = tokio::task::spawn_blocking(move || {
-        let objects = source.snapshot().map_err(|e| e.to_string())?;
-        Ok::<_, String>(compare::Expected::of(
-            id, objects, &living, config, domains, &seen,
-        ))
-    })
-    .await
-    .map_err(ApiError::internal)?
-    .map_err(ApiError::unavailable)?;
-    let mut answer = compare::rows(api, &expected).await?;
+    let expected = tokio::task::spawn_blocking(move || base.expected(&seen))
+        .await
+        .map_err(ApiError::internal)?
+        .map_err(ApiError::unavailable)?;
+    compared(api, &expected, &found, policy).await
+}
+
+async fn compared(
+    api: &impl Asks,
+    expected: &compare::Expected,
+    found: &Chip,
+    policy: tandem_store::Policy,
+) -> Result<AuditAnswer, ApiError> {
+    let mut answer = compare::rows(api, expected).await?;
     let unmarked = api.ask(|core| core.unmarked()).await?;
     answer
         .items
@@ -104,5 +192,5 @@ async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
             wanted: "tandem_mark and tandem_once in tcx or clsact".into(),
             found: "nothing".into(),
         }));
-    compare::tables(api, &expected, &found, policy, answer).await
+    compare::tables(api, expected, found, policy, answer).await
 }

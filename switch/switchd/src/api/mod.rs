@@ -6,6 +6,8 @@
 mod audit;
 mod rows;
 
+pub use audit::audit_own;
+
 use axum::extract::{Path, Query, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};

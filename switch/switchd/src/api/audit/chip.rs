@@ -8,7 +8,7 @@ use tandem_mgmt::server::ApiError;
 use tandem_sal::Request;
 use zerocopy::IntoBytes;
 
-use super::Api;
+use super::Asks;
 use crate::core::Core;
 
 /// Steps of one dump at most.
@@ -209,7 +209,7 @@ impl Chip {
     }
 
     /// Reads all classes of the chip, a step at a time between the core's turns.
-    pub(super) async fn read(api: &Api) -> Result<Chip, ApiError> {
+    pub(super) async fn read(api: &impl Asks) -> Result<Chip, ApiError> {
         let mut chip = Chip::default();
         for cls in (raw::TND_CLS_PORT..=raw::TND_CLS_ROUTE).chain(LATER) {
             dump(api, cls, |bytes| chip.put(cls, bytes)).await?;
@@ -219,7 +219,7 @@ impl Chip {
 }
 
 /// One class of the chip, a step at a time.
-async fn dump(api: &Api, cls: u16, mut put: impl FnMut(&[u8])) -> Result<(), ApiError> {
+async fn dump(api: &impl Asks, cls: u16, mut put: impl FnMut(&[u8])) -> Result<(), ApiError> {
     let mut cursor = 0;
     for _ in 0..STEPS_MAX {
         let (bytes, next) = api
@@ -236,7 +236,7 @@ async fn dump(api: &Api, cls: u16, mut put: impl FnMut(&[u8])) -> Result<(), Api
 }
 
 /// Packets by counter of rules.
-pub(super) async fn counters(api: &Api) -> Result<HashMap<u32, u64>, ApiError> {
+pub(super) async fn counters(api: &impl Asks) -> Result<HashMap<u32, u64>, ApiError> {
     let mut all = HashMap::new();
     dump(api, raw::TND_CLS_ACL_COUNTER, |bytes| {
         each::<raw::tnd_acl_counter>(bytes, |o, _| {

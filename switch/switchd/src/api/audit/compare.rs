@@ -12,7 +12,7 @@ use tandem_mgmt::types::{AuditAnswer, Difference};
 use tandem_store::model::{Event, Family, KindSet, Object, SourceId};
 use tandem_store::{Attach, Completion, Config, Domain, Explanation, Planned, Policy, Store};
 
-use super::Api;
+use super::Asks;
 use super::chip::{Chip, same};
 use crate::core::ids::{Ids, Left, id_of};
 
@@ -192,7 +192,7 @@ fn between(
 }
 
 /// The kernel against the running store, by rows.
-pub(super) async fn rows(api: &Api, expected: &Expected) -> Result<AuditAnswer, ApiError> {
+pub(super) async fn rows(api: &impl Asks, expected: &Expected) -> Result<AuditAnswer, ApiError> {
     let mut g = Gather::default();
     let mut answer = AuditAnswer::default();
     let mut found = HashMap::new();
@@ -268,7 +268,7 @@ enum Ask {
     Mac([u8; 6]),
 }
 
-async fn explain(api: &Api, asks: Vec<Ask>) -> Result<Vec<Vec<Explanation>>, ApiError> {
+async fn explain(api: &impl Asks, asks: Vec<Ask>) -> Result<Vec<Vec<Explanation>>, ApiError> {
     let mut all = Vec::with_capacity(asks.len());
     let mut asks = asks.into_iter().peekable();
     while asks.peek().is_some() {
@@ -291,7 +291,7 @@ async fn explain(api: &Api, asks: Vec<Ask>) -> Result<Vec<Vec<Explanation>>, Api
 
 /// What should be in the chip against what is there.
 pub(super) async fn tables(
-    api: &Api,
+    api: &impl Asks,
     expected: &Expected,
     found: &Chip,
     policy: Policy,
@@ -400,7 +400,7 @@ pub(super) async fn tables(
 }
 
 /// Why packets of each port go to the CPU; empty: they do not.
-async fn port_reasons(api: &Api) -> Result<HashMap<u16, String>, ApiError> {
+async fn port_reasons(api: &impl Asks) -> Result<HashMap<u16, String>, ApiError> {
     api.ask(|core| {
         let ports = core.plant().ports().iter();
         ports
@@ -450,7 +450,7 @@ fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
 
 /// Groups and lists of rules. One of which everything traps may lack rules, and a rule may trap for want of a session or a
 /// policer, if the running store knows why.
-async fn rules(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
+async fn rules(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
     let ports = port_reasons(api).await?;
     // of a group that the chip has no room for the members say so
     let groups = |chip: &Chip| -> HashMap<String, String> {
@@ -575,7 +575,7 @@ fn fdb_text(f: &raw::tnd_fdb) -> String {
     }
 }
 
-async fn fdb(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
+async fn fdb(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
     let mut missing = Vec::new();
     for (k, w) in &want.fdb {
         match found.fdb.get(k) {
@@ -629,7 +629,12 @@ fn neigh_text(n: &raw::tnd_neigh) -> String {
     format!("{} lladdr {}", action(n.action), mac(n.mac))
 }
 
-async fn neighbours(api: &Api, g: &mut Gather, want: &Chip, found: &Chip) -> Result<(), ApiError> {
+async fn neighbours(
+    api: &impl Asks,
+    g: &mut Gather,
+    want: &Chip,
+    found: &Chip,
+) -> Result<(), ApiError> {
     let key = |n: &raw::tnd_neigh| format!("{} rif {}", address(n.family, &n.addr), n.rif);
     let mut missing = Vec::new();
     for (k, w) in &want.neighbours {
@@ -690,7 +695,7 @@ fn prefix(r: &raw::tnd_route) -> Option<IpNet> {
 }
 
 async fn routes(
-    api: &Api,
+    api: &impl Asks,
     g: &mut Gather,
     want: &Chip,
     found: &Chip,
