@@ -23,12 +23,12 @@ mod rules;
 
 use crate::history::op::PORT_INDEX;
 use crate::history::{Act, History, Op, PORTS, port_mac};
-use crate::player::DUMPS;
 use crate::recording::{
     Answer, Bytes, Command, FORMAT, Port, Probe, Recording, Socket, Step, Told,
 };
 use links::Dev;
 use messages::Request;
+use tandem_switchd::source::netlink::DUMPS;
 
 const ENOENT: i32 = 2;
 const ESRCH: i32 = 3;

@@ -16,40 +16,13 @@
 mod answers;
 mod space;
 
-use tandem_linux::netlink::{Dump, Family, Protocol, RouteFilter};
+use tandem_linux::netlink::Protocol;
 
 use crate::history::{Act, History, Op, Wait};
 use crate::recording::{self, Bytes, Command, FORMAT, Port, Recording, Step, Told};
 
 pub use answers::{is_copy, is_route_error};
 use space::Space;
-
-/// All that the listener dumps (`switch/switchd/src/source/netlink/listener.rs`), in its order.
-pub const DUMPS: [Dump; 17] = [
-    Dump::Links,
-    Dump::BridgeVlans,
-    Dump::Netconf(Family::V4),
-    Dump::Netconf(Family::V6),
-    Dump::Addrs,
-    Dump::NexthopBuckets(None),
-    Dump::Nexthops,
-    Dump::Neighs(Family::V4),
-    Dump::Neighs(Family::V6),
-    Dump::Fdb,
-    Dump::Mdb,
-    Dump::Rules(Family::V4),
-    Dump::Rules(Family::V6),
-    Dump::BaseChains,
-    Dump::Qdiscs,
-    Dump::Routes(Family::V4, EVERY),
-    Dump::Routes(Family::V6, EVERY),
-];
-
-const EVERY: RouteFilter = RouteFilter {
-    table: None,
-    oif: None,
-    protocol: None,
-};
 
 /// How often everything is dumped until nothing is told meanwhile.
 const ATTEMPTS: usize = 10;

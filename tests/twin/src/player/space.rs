@@ -16,9 +16,10 @@ use tandem_linux::netlink::wire::Writer;
 use tandem_linux::netlink::{Event, Monitor, Object, Protocol, Requests};
 use tandem_linux::netns;
 use tandem_linux::wires::Wires;
+use tandem_switchd::source::netlink::DUMPS;
 
 use super::answers::{Errors, Got};
-use super::{DUMPS, Error, Port, Told, socket};
+use super::{Error, Port, Told, socket};
 use crate::history::op::{BRIDGE_INDEX, HOST_INDEX, PORT_INDEX, Policy, Target, Verb, Way, device};
 use crate::history::{Act, Op, PORTS, port_mac};
 use crate::normal::{self, State};

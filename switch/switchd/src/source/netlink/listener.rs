@@ -25,8 +25,8 @@ pub(super) enum Command {
     Barrier(u64),
 }
 
-/// Everything, in the order of dependency.
-const ALL: [Dump; 17] = [
+/// All that the listener asks the kernel for, in the order of dependency.
+pub const DUMPS: [Dump; 17] = [
     Dump::Links,
     Dump::BridgeVlans,
     Dump::Netconf(Family::V4),
@@ -471,7 +471,7 @@ impl Listener {
     fn try_full_dump(&mut self) -> Result<(), Stopped> {
         let pipe = &mut self.pipe;
         self.view.begin_full(&mut |e| pipe.push(e));
-        for what in ALL {
+        for what in DUMPS {
             self.dump_steady(
                 what,
                 |_| {},
@@ -722,7 +722,7 @@ pub(super) fn snapshot(
         }
     };
     view.begin_full(&mut sink);
-    for what in ALL {
+    for what in DUMPS {
         match steady_objects(requests, what) {
             Ok(objects) => objects.into_iter().for_each(|o| view.dumped(o, &mut sink)),
             Err(e) if is_absent(&e) => {}

@@ -52,6 +52,7 @@ use tandem_linux::netlink::{Monitor, Requests};
 use tandem_store::model::{Object, SourceId};
 
 pub use fuzz::fuzz_view;
+pub use listener::DUMPS;
 pub use stepped::{Origin, Stepped, Steps};
 
 use super::{Heard, Message, Source, SourceError, Status, Write, WriteBack};
