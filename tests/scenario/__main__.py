@@ -46,7 +46,8 @@ def arguments():
     p.add_argument("--part", type=part, default=(1, 1), metavar="I/N", help="the Ith of N equal parts of the seeds and "
                    "of the kept ones: others play the others")
     p.add_argument("--replay", nargs="*", metavar="FILE", help="these scenarios instead of seeds")
-    p.add_argument("--no-regress", action="store_true", help="without the kept ones")
+    p.add_argument("--kept", default=None, metavar="NAMES", help="of the kept ones only those that need one of these "
+                   "constructs (none: without kept ones)")
     p.add_argument("--jobs", type=int, default=lanes.default_jobs(), metavar="N",
                    help="so many lanes play side by side (default here: %(default)s)")
     p.add_argument("--shrink", type=float, default=120, metavar="SECONDS", help="to make a failing seed small; 0: not")
@@ -110,7 +111,10 @@ def main():
     have &= there
     if a.count is None and a.seconds is None:
         a.count = 1 if a.seed is not None else 100
-    kept = [(name_of(p), p) for p in (a.replay or ([] if a.no_regress or a.replay is not None else regressions(have)))]
+    if a.kept not in (None, "none") and not EVERY.issuperset(a.kept.split(",")):
+        sys.exit(f"--kept: no constructs called {a.kept} (there are none, {', '.join(sorted(EVERY))})")
+    wanted = None if a.kept is None else EVERY.intersection(a.kept.split(","))
+    kept = [(name_of(p), p) for p in (a.replay if a.replay is not None else regressions(have, wanted))]
     which, of = a.part
     if of > 1:
         if a.count is None:

@@ -102,10 +102,11 @@ def keep(name, scenario, wrong, logs):
     return path
 
 
-def regressions(have):
-    """Paths of the kept scenarios whose constructs this kernel has."""
-    return [path for path in sorted(glob.glob(os.path.join(HERE, "regress", "*.json")))
-            if have.issuperset(load(path).get("needs", ()))]
+def regressions(have, wanted=None):
+    """Paths of the kept scenarios whose constructs this kernel has; of those that need one of `wanted`, if given."""
+    needs = {path: load(path).get("needs", ()) for path in sorted(glob.glob(os.path.join(HERE, "regress", "*.json")))}
+    return [path for path, those in needs.items()
+            if have.issuperset(those) and (wanted is None or wanted.intersection(those))]
 
 
 def smaller(runner, scenario, wrong):
