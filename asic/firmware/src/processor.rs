@@ -115,6 +115,14 @@ impl Processor {
         }
     }
 
+    /// As if each pair had completed as many commands as it takes to `seq`: no test waits until sequence numbers wrap.
+    #[cfg(test)]
+    pub(crate) fn at_sequence(&mut self, seq: u32) {
+        for p in &mut self.pairs {
+            (p.next_seq, p.done_seq) = (seq, seq);
+        }
+    }
+
     /// Switches the latency model, for commands submitted from now on.
     pub fn set_latency(&mut self, on: bool) {
         self.latency = on;

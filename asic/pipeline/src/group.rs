@@ -408,6 +408,21 @@ mod tests {
         }
     }
 
+    /// With addresses alone the flow label tells the flows of two hosts apart (RFC 6438); ports do not.
+    #[test]
+    fn flow_labels_spread_where_ports_do_not() {
+        let g = group(&[1, 1]);
+        let share = |flow: &dyn Fn(u32) -> Ip6| {
+            let hash = |i| hash6(&flow(i), HashPolicy::L3, by());
+            let first = (0..1000).filter(|i| g.select(hash(*i)).unwrap().0 == 0);
+            first.count()
+        };
+        let by_label = share(&|i| ip6(1, 2, (1, 2), i));
+        assert!((400..600).contains(&by_label), "{by_label} of 1,000");
+        let by_port = share(&|i| ip6(1, 2, (i as u16, 2), 7));
+        assert!(by_port == 0 || by_port == 1000, "{by_port} of 1,000");
+    }
+
     /// 20,000 flows, every hash of them.
     fn hashes(by: FlowHash, policy: HashPolicy, v6: bool) -> Vec<u32> {
         let flow = |i: u32| match v6 {

@@ -147,6 +147,34 @@ fn references_keep_their_targets() {
 }
 
 #[test]
+fn a_redirect_keeps_its_next_hop() {
+    let mut f = chip("tiny");
+    let f = &mut f;
+    let e = tnd_acl_entry {
+        target: 1,
+        ..rule(5, 1, TND_ACL_REDIRECT_NEXTHOP)
+    };
+    assert_eq!(create(f, TND_CLS_ACL_TABLE, &table(5, TND_ACL_PORT)), 0);
+    assert_eq!(create(f, TND_CLS_ACL_ENTRY, &e), TND_ST_DEPEND);
+    assert_eq!(create(f, TND_CLS_RIF, &rif(1, 0, 1)), 0);
+    for id in [1, 2] {
+        assert_eq!(create(f, TND_CLS_NEXTHOP, &nexthop(id, 1)), 0);
+    }
+    let gone = |f: &mut Firmware, id| {
+        let body = nexthop(id, 1);
+        status(f, TND_OP_DELETE, TND_CLS_NEXTHOP, &body)
+    };
+    assert_eq!(create(f, TND_CLS_ACL_ENTRY, &e), 0);
+    assert_eq!(gone(f, 1), TND_ST_IN_USE);
+    // another one, and none any more
+    let other = tnd_acl_entry { target: 2, ..e };
+    assert_eq!(status(f, TND_OP_UPDATE, TND_CLS_ACL_ENTRY, &other), 0);
+    assert_eq!((gone(f, 1), gone(f, 2)), (0, TND_ST_IN_USE));
+    assert_eq!(status(f, TND_OP_DELETE, TND_CLS_ACL_ENTRY, &other), 0);
+    assert_eq!(gone(f, 2), 0);
+}
+
+#[test]
 fn a_full_tcam_says_so_and_the_port_can_still_trap() {
     let mut f = chip("tiny");
     let f = &mut f;

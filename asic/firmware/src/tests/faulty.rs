@@ -79,12 +79,28 @@ fn a_flipped_entry_shows_in_dumps_and_goes_with_the_next_write() {
         dump::<tnd_nexthop>(f, TND_OP_DUMP, TND_CLS_NEXTHOP, 4096)[0].mac,
         nexthop(1, 1).mac
     );
+    // once more, each: what was there before the first flip is what comes back
+    for t in [FlipTable::Neigh, FlipTable::Fdb, FlipTable::Nexthop] {
+        f.flip(t, 0).unwrap();
+    }
     // writing the same again repairs, and references are what they were
     assert_eq!(create(f, TND_CLS_ROUTE, &r), TND_ST_OK);
     assert_eq!(create(f, TND_CLS_ROUTE, &r6), TND_ST_OK);
     assert_eq!(create(f, TND_CLS_NEIGH, &neigh4(1, 9)), TND_ST_OK);
     assert_eq!(create(f, TND_CLS_FDB, &fdb(1, 9, 1)), TND_ST_OK);
     assert_eq!(create(f, TND_CLS_NEXTHOP, &nexthop(1, 1)), TND_ST_OK);
+    assert_eq!(
+        dump::<tnd_neigh>(f, TND_OP_DUMP, TND_CLS_NEIGH, 4096)[0].mac,
+        neigh4(1, 9).mac
+    );
+    assert_eq!(
+        dump::<tnd_fdb>(f, TND_OP_DUMP, TND_CLS_FDB, 4096)[0].action,
+        TND_ACT_FORWARD
+    );
+    assert_eq!(
+        dump::<tnd_nexthop>(f, TND_OP_DUMP, TND_CLS_NEXTHOP, 4096)[0].mac,
+        nexthop(1, 1).mac
+    );
     assert_eq!(
         op(f, TND_OP_DELETE, TND_CLS_NEXTHOP, &nexthop(1, 1)).status,
         TND_ST_IN_USE

@@ -50,6 +50,12 @@ fn a_group_is_a_port() {
     );
     assert_eq!(create(f, TND_CLS_FDB, &fdb(1, 1, 9)), 0);
     assert_eq!(create(f, TND_CLS_RIF, &rif(1, 0, 9)), 0);
+    let on_vlan = tnd_rif {
+        kind: TND_RIF_PORT_VLAN,
+        vid: 10,
+        ..rif(2, 0, 9)
+    };
+    assert_eq!(create(f, TND_CLS_RIF, &on_vlan), 0);
     assert_eq!(dump::<tnd_port>(f, TND_OP_DUMP, TND_CLS_PORT, 999).len(), 9);
     // what stands on its port keeps it
     let gone = |f: &mut Firmware| act(f, TND_OP_DELETE, &lag(1, &[])).status;
@@ -60,6 +66,7 @@ fn a_group_is_a_port() {
             TND_CLS_VLAN_MEMBER,
             member(1, 9, TND_VID_ANY).as_bytes().to_vec(),
         ),
+        (TND_CLS_RIF, on_vlan.as_bytes().to_vec()),
     ] {
         assert_eq!(gone(f), TND_ST_IN_USE);
         assert_eq!(run(f, &cmd(TND_OP_DELETE, cls), &body).0.status, 0);
@@ -93,6 +100,11 @@ fn limits_are_said() {
         act(f, TND_OP_CREATE, &lag(2, &[(3, 0)])).status,
         TND_ST_IN_USE,
         "a port is in one group"
+    );
+    assert_eq!(
+        act(f, TND_OP_CREATE, &lag(2, &[(3, 0), (4, 0)])).status,
+        TND_ST_IN_USE,
+        "whoever comes with it"
     );
     // four members in all: the second group's do not fit, and nothing of it is there
     let c = act(f, TND_OP_CREATE, &lag(2, &[(4, 0), (5, 0)]));

@@ -172,13 +172,65 @@ fn a_lease_whose_completion_was_lost_is_released_by_its_cookie() {
     assert_eq!(run(f, &ask, &body).0.status, TND_ST_OK);
     assert_eq!(pool(f, PoolId::Rif).committed, 3);
     let mut release = cmd(TND_OP_RELEASE, 0);
-    release.arg = 78;
-    assert_eq!(run(f, &release, &[]).0.status, TND_ST_LEASE);
-    assert_eq!(pool(f, PoolId::Rif).committed, 3);
+    for other in [76, 78] {
+        release.arg = other;
+        assert_eq!(run(f, &release, &[]).0.status, TND_ST_LEASE);
+        assert_eq!(pool(f, PoolId::Rif).committed, 3);
+    }
     release.arg = 77;
     assert_eq!(run(f, &release, &[]).0.status, TND_ST_OK);
     assert_eq!(pool(f, PoolId::Rif).committed, 0);
     assert_eq!(run(f, &release, &[]).0.status, TND_ST_LEASE);
+}
+
+/// After four thousand million of them the ids begin anew; those that are still out are passed over.
+#[test]
+fn a_lease_that_is_out_keeps_its_id() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let one = |f: &mut Firmware| grant(f, &[(TND_CLS_RIF, 0, 1)]).1;
+    assert_eq!(one(f), 1);
+    f.next_lease = u32::MAX;
+    assert_eq!((one(f), one(f)), (u32::MAX, 2));
+    assert_eq!(pool(f, PoolId::Rif).committed, 3);
+    f.attach(true);
+    assert_eq!(pool(f, PoolId::Rif).committed, 0);
+}
+
+/// What is said to fit of an object is what the scarcest of the pools that it needs has room for.
+#[test]
+fn room_is_that_of_the_scarcest_pool() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let room = |f: &Firmware, cls| {
+        let rows = f.resources().1;
+        let row = rows.iter().find(|r| r.cls == cls).unwrap();
+        (row.free_guaranteed, row.free_expected)
+    };
+    // two groups of at most four members, of eight in all
+    assert_eq!(room(f, TND_CLS_NHG), (2, 2));
+    assert_eq!(create(f, TND_CLS_RIF, &rif(1, 0, 1)), TND_ST_OK);
+    for i in 1..=5 {
+        assert_eq!(create(f, TND_CLS_NEXTHOP, &nexthop(i, 1)), TND_ST_OK);
+    }
+    let three = nhg(1, &[(1, 1), (2, 1), (3, 1)]);
+    assert_eq!(
+        run(f, &cmd(TND_OP_CREATE, TND_CLS_NHG), &three).0.status,
+        TND_ST_OK
+    );
+    // one group is left, and five members: another big one
+    assert_eq!(room(f, TND_CLS_NHG), (1, 1));
+    let four = nhg(1, &[(1, 1), (2, 1), (3, 1), (4, 1)]);
+    assert_eq!(
+        run(f, &cmd(TND_OP_DELETE, TND_CLS_NHG), &three).0.status,
+        TND_ST_OK
+    );
+    let (_, id) = grant(f, &[(TND_CLS_NHG, 0, 1)]);
+    assert_eq!(room(f, TND_CLS_NHG), (1, 1));
+    assert_eq!(with_lease(f, id, TND_CLS_NHG, &four).status, TND_ST_OK);
+    assert_eq!(room(f, TND_CLS_NHG), (1, 1));
+    // two bonds, but four members in all, and a bond may have more: no bond is sure to fit
+    assert_eq!(room(f, TND_CLS_LAG), (0, 2));
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Rig {
             epoch: 7,
             ..c
         };
-        self.seq[pair] += 1;
+        self.seq[pair] = self.seq[pair].wrapping_add(1);
         self.p.submit(&mut self.fw, pair, &c, body, now).unwrap();
     }
     fn run(&mut self, now: u64) -> Ran {
@@ -99,6 +99,33 @@ fn a_command_waits_for_the_other_ring() {
         r.seen.done[1..],
         [(1, 1, TND_ST_OK), (0, 0, TND_ST_OK), (0, 1, TND_ST_OK)]
     );
+}
+
+#[test]
+fn waits_hold_where_sequence_numbers_wrap() {
+    let mut r = Rig::new(false);
+    r.p.at_sequence(u32::MAX);
+    r.seq = [u32::MAX; 2];
+    let wait = |seq| tnd_cmd {
+        flags: TND_CMD_WAIT,
+        wait_pair: 1,
+        wait_seq: seq,
+        ..nop()
+    };
+    // for the last before they wrap, and for the second after
+    r.post(0, wait(u32::MAX), &[], 0);
+    r.post(0, wait(1), &[], 0);
+    r.run(0);
+    assert_eq!(r.seen.done, []);
+    r.post(1, nop(), &[], 0);
+    r.post(1, nop(), &[], 0);
+    r.run(0);
+    let ok = |pair, seq| (pair, seq, TND_ST_OK);
+    assert_eq!(r.seen.done.len(), 3);
+    assert!(r.seen.done.contains(&ok(0, u32::MAX)));
+    r.post(1, nop(), &[], 0);
+    r.run(0);
+    assert_eq!(r.seen.done[3..], [ok(1, 1), ok(0, 0)]);
 }
 
 #[test]

@@ -122,6 +122,34 @@ fn slots_stay_while_objects_change() {
     assert_eq!(s.nexthop_count() + s.nhg_count(), 0);
 }
 
+/// What is written anew is the same object: it was used, and its members have sent what they have sent.
+#[test]
+fn an_update_forgets_no_use() {
+    let mut s = state(1);
+    let nh = |rif| NexthopConfig {
+        rif,
+        action: Action::Forward,
+        reason: 0,
+        mac: [2; 6],
+    };
+    let slot = s.set_nexthop(7, nh(1)).unwrap();
+    s.nexthop_at_mut(slot).unwrap().active = true;
+    s.set_nexthop(7, nh(2)).unwrap();
+    assert!(s.take_nexthop_active(7) && !s.take_nexthop_active(7));
+    s.set_nexthop(8, nh(1)).unwrap();
+    assert!(!s.take_nexthop_active(8));
+
+    let mut g = GroupConfig {
+        hash: HashPolicy::L4,
+        members: vec![(7, 1), (8, 1)],
+    };
+    let slot = s.set_nhg(1, &g).unwrap();
+    s.nhg_at_mut(slot).unwrap().count(1, 5);
+    g.members = vec![(8, 2), (7, 1)];
+    s.set_nhg(1, &g).unwrap();
+    assert_eq!(s.nhg(1).unwrap().packets(), [5, 0]);
+}
+
 #[test]
 fn traps_have_classes() {
     let mut s = state(1);

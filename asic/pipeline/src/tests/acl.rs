@@ -5,9 +5,11 @@ use tandem_abi::raw;
 use zerocopy::IntoBytes;
 
 use crate::acl::key;
-use crate::state::{AclBind, AclStage, Mirror};
+use crate::entry::RouteTarget;
+use crate::state::{AclBind, AclStage, GroupConfig, HashPolicy, Mirror};
 use crate::testkit::Answer::{Cpu, Drop, Tx};
 use crate::testkit::*;
+use crate::trap::TrapConfig;
 use crate::{DropReason, Offload, State};
 
 const PORT: AclStage = AclStage::Port;
@@ -195,6 +197,29 @@ fn redirects() {
     assert_eq!(run(&mut s, 1, &own), Cpu(raw::TND_TRAP_LOCAL));
 }
 
+/// A packet that a rule sends elsewhere went by none of the members that its route would have taken.
+#[test]
+fn a_redirected_packet_is_not_counted_at_a_group() {
+    let mut s = router(3);
+    let config = GroupConfig {
+        hash: HashPolicy::L4,
+        members: vec![(2, 1)],
+    };
+    let slot = s.set_nhg(5, &config).unwrap();
+    route4(&mut s, [99, 0, 0, 0], 8, RouteTarget::Group(slot));
+    let f = udp4(router_mac(1), mac(1), [10, 0, 1, 9], [99, 0, 0, 1], 64, 30);
+    assert_eq!(run(&mut s, 1, &f), Tx(vec![2]));
+    assert_eq!(s.nhg(5).unwrap().packets(), [1]);
+    let t = bind(&mut s, 1, PORT);
+    let over = raw::tnd_acl_entry {
+        target: 3,
+        ..rule(1, raw::TND_ACL_REDIRECT_NEXTHOP)
+    };
+    put(&mut s, t, over);
+    assert_eq!(run(&mut s, 1, &f), Tx(vec![3]));
+    assert_eq!(s.nhg(5).unwrap().packets(), [1]);
+}
+
 #[test]
 fn trap_rules_name_a_class_and_protocols_keep_theirs() {
     let mut s = bridge(4);
@@ -254,6 +279,56 @@ fn counts_only_what_the_chip_dealt_with_itself() {
     assert_eq!((c.packets, c.bytes, c.used_ns), (4, 4 * 72, 1_000_000_000));
 }
 
+/// What was on its way to the CPU and found no room there was not dealt with by the chip: no rule counts it.
+#[test]
+fn what_a_trap_polices_is_not_counted_at_a_rule() {
+    let mut s = router(2);
+    s.acl.add_counter(7);
+    s.acl.set_policer(3, raw::TND_POLICER_PACKETS, 10, 2);
+    let t = bind(&mut s, 1, PORT);
+    let e = raw::tnd_acl_entry {
+        counter: 7,
+        policer: 3,
+        ..rule(1, raw::TND_ACL_PERMIT)
+    };
+    put(&mut s, t, e);
+    let one = TrapConfig {
+        class: raw::TND_TC_DATA,
+        rate_pps: 1,
+        burst: 1,
+    };
+    s.set_trap(raw::TND_TRAP_TTL, one).unwrap();
+    let f = udp4(router_mac(1), mac(1), [10, 0, 1, 9], [10, 0, 2, 9], 1, 30);
+    assert_eq!(run(&mut s, 1, &f), Cpu(raw::TND_TRAP_TTL));
+    assert_eq!(run(&mut s, 1, &f), Drop(DropReason::TrapPolicer));
+    assert_eq!(s.acl.counter(7).unwrap().packets, 0);
+    let p = s.acl.policer(3).unwrap();
+    assert_eq!((p.passed, p.dropped), (0, 0));
+}
+
+/// A frame that the ingress list drops has passed the port's list: both rules have hit it.
+#[test]
+fn what_the_ingress_list_drops_is_counted_at_both() {
+    let mut s = bridge(2);
+    let f = talk(&mut s);
+    for (counter, stage, action) in [
+        (7, PORT, raw::TND_ACL_PERMIT),
+        (8, AclStage::Ingress, raw::TND_ACL_DROP),
+    ] {
+        s.acl.add_counter(counter);
+        let t = bind(&mut s, 1, stage);
+        let e = raw::tnd_acl_entry {
+            counter,
+            ..rule(1, action)
+        };
+        put(&mut s, t, e);
+    }
+    assert_eq!(run(&mut s, 1, &f), Drop(DropReason::AclIngress));
+    for counter in [7, 8] {
+        assert_eq!(s.acl.counter(counter).unwrap().packets, 1, "{counter}");
+    }
+}
+
 #[test]
 fn policers_drop_what_exceeds() {
     let mut s = bridge(2);
@@ -307,6 +382,17 @@ fn mirrors_and_samples() {
         .collect();
     assert_eq!(lengths, [20, 20], "one of three, 20 bytes of it");
     assert_eq!(s.acl.mirror(1).unwrap().packets, 3);
+    // nobody is behind a port that is down
+    s.acl.set_mirror(session(4, 0, 1));
+    s.set_link(4, false).unwrap();
+    let sent = |s: &State| {
+        let copies = s.acl.mirror(1).unwrap().packets;
+        (copies, s.counters.port(4).unwrap().tx.packets)
+    };
+    let before = sent(&s);
+    assert_eq!(run(&mut s, 1, &f), Tx(vec![2]));
+    assert_eq!(sent(&s), before);
+    s.set_link(4, true).unwrap();
     // an analyser port with a list of its own is the kernel's to serve
     bind(&mut s, 4, AclStage::Egress);
     assert_eq!(run(&mut s, 1, &f), Cpu(raw::TND_TRAP_ACL));

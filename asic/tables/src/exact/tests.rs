@@ -223,24 +223,26 @@ fn bucket_full_and_table_full_are_different_answers() {
 /// their buckets and everybody else has filled the rest.
 #[test]
 fn promises_hold_against_colliding_keys() {
-    for seed in 0..4 {
+    for (seed, kind) in (0..4).flat_map(|seed| KINDS.map(|kind| (seed, kind))) {
         let mut t = table(16, 4, 20);
         let size = t.pool().size();
+        let width = widths(4).of(kind);
         let mut n = seed << 16;
         while t.pool().used() < size * 8 / 10 {
             n += 1;
             t.insert(key(Kind::Mac, n), 0, 0).unwrap();
         }
-        let guaranteed = t.free_guaranteed(Kind::Mac);
-        assert!(guaranteed * 20 >= size, "{guaranteed} of {size}");
-        t.commit(guaranteed).unwrap();
-        assert_eq!(t.free_guaranteed(Kind::Mac), 0);
-        assert!(t.commit(1).is_err());
+        let guaranteed = t.free_guaranteed(kind);
+        let slots = guaranteed * width;
+        assert!(slots * 20 >= size, "{kind:?}: {slots} of {size}");
+        t.commit(slots).unwrap();
+        assert_eq!(t.free_guaranteed(kind), 0);
+        assert!(t.commit(width).is_err());
         for i in 0..2000 {
-            let _ = t.insert(key(Kind::Host4, i), 0, 0);
+            let _ = t.insert(key(Kind::Host4, 5_000_000 + i), 0, 0);
         }
-        assert_eq!(t.pool().committed(), guaranteed);
-        let hostile = colliding(&t, Kind::Mac, guaranteed as usize);
+        assert_eq!(t.pool().committed(), slots);
+        let hostile = colliding(&t, kind, guaranteed as usize);
         for k in &hostile {
             t.insert_committed(*k, 1, 0).unwrap();
         }
