@@ -20,7 +20,8 @@ from lib.switch import PACE
 SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 1, 0x40
 SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0xA  # linux/ethtool.h
 # linux/rtnetlink.h, linux/neighbour.h
-RTM_NEWNEIGH, RTM_GETNEIGH = 28, 30
+RTM_GETADDR, RTM_GETROUTE, RTM_NEWNEIGH, RTM_GETNEIGH = 22, 26, 28, 30
+RTN_LOCAL, RTA_DST, IFA_ADDRESS, IFA_LOCAL = 2, 1, 1, 2
 NLM_F_REQUEST, NLM_F_DUMP, NLM_F_CREATE, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 0x400, 2, 3
 NUD_INCOMPLETE, NUD_FAILED, NTF_USE, NDA_DST = 1, 0x20, 1, 1
 NUD_PERMANENT, NDA_LLADDR, NDA_MASTER = 0x80, 2, 9
@@ -172,6 +173,19 @@ class Inside:
     def looking(self):
         """How many neighbours the kernel is looking for."""
         return self.pool.submit(lambda: sum(s == NUD_INCOMPLETE for _, s, _ in self._neighbours())).result()
+
+    def without_route(self):
+        """IPv6 addresses that are not the system's own yet: it makes their routes a moment after them, from a work queue
+        (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate address detection as well."""
+        def get():
+            own = set()
+            for body in self._dump(RTM_GETADDR, socket.AF_INET6):
+                found = dict(attributes(body[8:]))
+                own.add(found.get(IFA_LOCAL, found.get(IFA_ADDRESS)))
+            return own - {dict(attributes(body[12:])).get(RTA_DST) for body in self._dump(RTM_GETROUTE, socket.AF_INET6)
+                          if body[7] == RTN_LOCAL}
+
+        return self.pool.submit(get).result()
 
     def known(self, neighbours):
         """Those of (address, device) that the kernel has asked for and had an answer."""

@@ -32,6 +32,7 @@ NO_FILTER = "Error: Filter with specified priority/protocol not found."
 UNKNOWN = re.compile(r"^RTNETLINK answers: No such file or directory\n(?!Command failed)", re.M)  # of `ip neigh del`
 REFUSED = re.compile(r"((?:(?!Command failed).*\n)*)Command failed -:(\d+)\n")  # a line, by a tool that goes on
 REACH = re.compile(r"ip link set |bridge link set |host ")  # what may decide who is reached through a bridge
+ADDRESSES = re.compile(r"ip addr (add|replace) \S*:|sysctl ipv6/conf/\S+/disable_ipv6=0|ip link set ")  # may make addresses
 LINKS = re.compile(r"(ip link set \S+ (up|down|nomaster|master \S+|type bond .*)|host .*)$")  # what bonds look at
 
 
@@ -87,6 +88,7 @@ class Play:
         self.objects = {}        # next-hop object -> what it is
         self.used = set()        # those that routes have referred to
         self.ever = set()        # all gateways so far
+        self.routeless = set()   # IPv6 addresses that were not the system's own when the last step's commands were done
         self.forgiven = 0        # ICMP errors that were missing
         self.unanswered = set()  # ECMP: volleys for which that was
         self.asked = 0           # neighbours that switchd had asked for when the step began
@@ -200,10 +202,22 @@ class Play:
             # of a group with a member that the chip has not (a bond may be such) switchd asks for none: the kernel does
             # with the first packets, which then go by another one (net/ipv4/nexthop.c `nexthop_select_path_hthr`)
             bench.asic.inside.look_for(self.gateways)
+        if any(map(ADDRESSES.match, commands)):
+            self.settle_addresses()
         bench.sync(SYNC[hurried])
         self.quarrels.calm()
         if any(map(REACH.match, commands)):
             self.agree()
+
+    def settle_addresses(self):
+        """Waits for the routes of IPv6 addresses; those of an interface that is down have none."""
+        until = time.monotonic() + 0.5 * PACE
+        while time.monotonic() < until:
+            missing = [side.inside.without_route() for side in self.bench.sides]
+            if not any(m - self.routeless for m in missing):
+                break
+            time.sleep(0.005)
+        self.routeless = set.union(*missing)
 
     def agree(self):
         """A gateway that switchd asked for before a port left, and the kernel alone after it: where only the kernel
@@ -274,9 +288,10 @@ class Play:
             groups = [x for k, x in self.objects.items() if k in self.used and x.startswith("group ")]
             for k in {m for x in groups for m in re.findall(r"[ /](\d+)(?=,|/|$)", x)} if number else ():
                 asked += GATEWAY.findall(" " + self.objects.get(k, ""))
-            gone = re.match(r"neigh del (\S+) dev (\S+)", line)
-            if gone and gone.groups() in self.ever:
-                asked.append(gone.groups())  # switchd asks for a gateway that is forgotten, too
+            gone = re.match(r"neigh (?:del (\S+) dev (\S+)|replace (\S+) dev (\S+) nud failed$)", line)
+            gateway = tuple(x for x in gone.groups() if x) if gone else None
+            if gateway in self.ever:
+                asked.append(gateway)  # switchd asks for a gateway that is forgotten, or has failed, too
         self.ever |= set(asked)
         return asked
 
