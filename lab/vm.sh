@@ -4,6 +4,7 @@
 # One virtual machine: its folder, its cables, asicd beside it, its life and its end. Read by `.` after lib.sh.
 
 BACKEND=pci LOAD=y PROFILE=spectrum-sn2700 PORTS=4 CABLES='' PARAMS='' ASICD='' ACPI='' KERNEL=6.12 ICOUNT=''
+MACHINE=q35 CPU=qemu64,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt
 SMP='' MEM='' TIMEOUT=300 RESULTS='' ENVS='' ALLOW_WARN='' KEEP='' SHELL_VM='' NO_BUILD='' TTY='' APPEND=''
 RUN='' NS='' SOCK='' PIDS='' MADE_LINKS='' BIN=''
 IVSHMEM_SIZE=32M IVSHMEM_VECTORS=8 # asicd's region needs no more
@@ -87,7 +88,8 @@ vm_close() {
 	for p in $PIDS; do kill "$p" 2>/dev/null || :; done
 	for p in $PIDS; do
 		n=0
-		while kill -0 "$p" 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n + 1)); done
+		# QEMU's own time-out kills it after 5 s
+		while kill -0 "$p" 2>/dev/null && [ $n -lt 70 ]; do sleep 0.1; n=$((n + 1)); done
 		kill -KILL "$p" 2>/dev/null || :
 	done
 	for pair in $MADE_LINKS; do ip -n "${pair%%:*}" link del "${pair#*:}" 2>/dev/null || :; done
@@ -232,6 +234,8 @@ vm_start_asic() {
 
 # What `host COMMAND` asks for inside the machine is done here.
 vm_serve() {
+	asked=
+	trap 'trap - TERM; [ -z "$asked" ] || kill "$asked" 2>/dev/null; exit 143' TERM
 	while read -r _; do
 		rc=0
 		(
@@ -239,7 +243,10 @@ vm_serve() {
 			LAB_NS=$NS LAB_ASIC=asic TANDEM_RUN=$SOCK PATH=${BIN:+$BIN:}$PATH LAB_RUN=$RUN
 			export LAB_NS LAB_ASIC TANDEM_RUN PATH LAB_RUN
 			exec timeout 120 sh "$G/host.command"
-		) >"$G/host.out" 2>"$G/host.err" </dev/null || rc=$?
+		) >"$G/host.out" 2>"$G/host.err" </dev/null &
+		asked=$!
+		wait "$asked" || rc=$?
+		asked=
 		echo "$rc"
 	done <"$SOCK/ctl.out" >"$SOCK/ctl.in"
 }
@@ -250,7 +257,8 @@ vm_qemu_args() {
 	else
 		echo "-accel tcg,thread=multi"
 	fi
-	echo "-machine q35,usb=off,smm=off,hpet=off -cpu qemu64,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt"
+	case $MACHINE in q35) bus=pcie.0 ;; *) bus=pci.0 ;; esac
+	echo "-machine $MACHINE,usb=off,smm=off,hpet=off -cpu $CPU"
 	echo "-smp $SMP -m $MEM -nodefaults -no-user-config -display none -no-reboot"
 	echo "-device virtio-serial-pci,max_ports=8"
 	for c in out err ctl; do
@@ -263,7 +271,7 @@ vm_qemu_args() {
 		i=$((k - 1))
 		addr=$(printf '0x%x.%x' $((8 + i / 8)) $((i % 8)))
 		echo "-netdev tap,id=n$k,ifname=p$k,script=no,downscript=no,vhost=off"
-		echo "-device virtio-net-pci,id=p$k,netdev=n$k,bus=pcie.0,addr=$addr,multifunction=on,romfile=,csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,mq=off,ctrl_vlan=off,mac=$(printf '02:54:4e:00:%02x:%02x' $((k / 256)) $((k % 256)))"
+		echo "-device virtio-net-pci,id=p$k,netdev=n$k,bus=$bus,addr=$addr,multifunction=on,romfile=,csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ufo=off,mq=off,ctrl_vlan=off,mac=$(printf '02:54:4e:00:%02x:%02x' $((k / 256)) $((k % 256)))"
 	done
 	if [ "$BACKEND" = pci ]; then
 		echo "-chardev socket,path=$SOCK/ivshmem,id=asic -device ivshmem-doorbell,chardev=asic,vectors=$IVSHMEM_VECTORS"

@@ -7,13 +7,14 @@ locales, no TAP driver.
 
 import os
 import re
+import signal
 import subprocess
 import time
 
 import pytest
 
 from lib import frr, net, twin
-from lib.switch import TOP, binaries
+from lib.switch import PACE, TOP, binaries
 
 
 class TheChip:
@@ -141,14 +142,33 @@ def test_a_fabric_without_ipv4(make, folder, routers_available):
 
 
 def test_a_kernel_without_ipv6(make):
-    """`disable_ipv6` for all: IPv4 goes as ever, and nobody complains of what is not there."""
+    """`disable_ipv6` for all, or a kernel that was booted with `ipv6.disable=1` (tests/vm/test_switchd_no_ipv6.sh):
+    IPv4 goes as ever, over a restart too, and nobody complains of what is not there."""
     sw = make.asic()
     sw.ns.sysctl(ipv6__conf__all__disable_ipv6=1, ipv6__conf__default__disable_ipv6=1)
     sw.route_hosts(2)
-    with TheChip(sw):
-        sw.hosts["h1"].ping("10.2.0.2", count=10, interval=0.02, check=True)
-    assert "no differences" in sw.tandem("audit", "--wait", "2", timeout=60)
-    assert not [line for line in sw.log("switchd").splitlines() if " WARN " in line or " ERROR " in line]
+    h1, h2 = sw.hosts["h1"], sw.hosts["h2"]
+    h2.address("20.0.0.1/32", "20.0.1.1/32")
+    sw.ip("route add 20.0.0.1/32 via 10.2.0.2")
+    sw.ip("nexthop add id 7 via 10.2.0.2 dev swp2")
+    sw.ip("nexthop add id 8 group 7")
+    sw.ip("route add 20.0.1.0/24 nhid 8")
+
+    def goes():
+        net.wait_until("h2 to answer", lambda: h1.ping("20.0.0.1") and h1.ping("20.0.1.1"), timeout=10 * PACE)
+        sw.sync()
+        with TheChip(sw):
+            for target in ("10.2.0.2", "20.0.0.1", "20.0.1.1"):
+                h1.ping(target, count=10, interval=0.02, check=True)
+        assert "no differences" in sw.tandem("audit", "--wait", "2", timeout=60)
+        prefixes = [row["prefix"] for row in sw.show("routes")]
+        assert len(prefixes) == len(set(prefixes)), prefixes
+        assert not [line for line in sw.log("switchd").splitlines() if " WARN " in line or " ERROR " in line]
+
+    goes()
+    sw.kill("switchd", signal.SIGTERM)
+    sw.tandem("up", timeout=60 * PACE)
+    goes()
 
 
 def test_another_locale_and_time_zone(make):

@@ -124,9 +124,12 @@ class Namespace:
         return p
 
     def sysctl(self, **settings):
-        """Sets net.* values: dots of the name are written as two underscores."""
+        """Sets net.* values: dots of the name are written as two underscores. A kernel that was booted without IPv6 has no
+        settings of it."""
         def put():
             for key, value in settings.items():
+                if key.startswith("ipv6__") and not os.path.exists("/proc/sys/net/ipv6"):
+                    continue
                 with open("/proc/sys/net/" + key.replace("__", "/"), "w", encoding="utf-8") as f:
                     f.write(f"{value}\n")
 
@@ -164,16 +167,24 @@ def cable(a, a_dev, b, b_dev, a_mac=None, b_mac=None):
     b.ip("link set", b_dev, "up")
 
 
+def stat(pid):
+    """A process's words in /proc/PID/stat from its state on (state, parent, group, session, …); None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return f.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+
+
 def pid_alive(pid, comm=None):
     """Is that process there, and is it the program we think it is?"""
+    words = stat(pid)
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
             name = f.read().strip()
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-            state = f.read().rsplit(")", 1)[1].split()[0]
     except OSError:
         return False
-    return state != "Z" and (comm is None or name == comm)
+    return words is not None and words[0] != "Z" and (comm is None or name == comm)
 
 
 def end_by_pid_file(path, comm, timeout=5.0):

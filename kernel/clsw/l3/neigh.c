@@ -12,6 +12,7 @@
  *   tick, 2 s    hit bits: what was used and is stale is confirmed, as a packet
  *                would; what is not used is forgotten by the kernel's own rules
  */
+#include <linux/ipv6.h>
 #include <linux/slab.h>
 #include <net/arp.h>
 #include <net/ndisc.h>
@@ -248,7 +249,8 @@ int l3_neigh_walk(struct clsw_l3 *l3)
 	int err = walk_table(l3, &arp_tbl, TND_AF_INET);
 
 #if IS_ENABLED(CONFIG_IPV6)
-	if (!err)
+	/* booted with ipv6.disable=1, that table was never made */
+	if (!err && ipv6_mod_enabled())
 		err = walk_table(l3, &nd_tbl, TND_AF_INET6);
 #endif
 	return err;
