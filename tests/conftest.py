@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import sys
 
 import pytest
@@ -18,8 +19,8 @@ sys.path.insert(0, HERE)
 from lib import driver, frr, net  # noqa: E402
 from lib.switch import PREFIX, TOP, AsicSwitch, KernelSwitch, binaries, sweep  # noqa: E402
 
-# vm: the driver, by tests/vm/run. A clock is the whole machine's: only in one of our own
-collect_ignore = ["vm"] if os.environ.get("TANDEM_NO_SKIP") else ["vm", "test_clock.py"]
+# vm: the driver, by tests/vm/run. A clock and memory are the whole machine's: only in one of our own
+collect_ignore = ["vm"] if os.environ.get("TANDEM_NO_SKIP") else ["vm", "test_clock.py", "test_memory.py"]
 if not os.environ.get("TANDEM_OLD"):  # ./run test upgrade
     collect_ignore.append("test_upgrade.py")
 if not driver.is_there():
@@ -45,7 +46,13 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def pytest_sessionstart(session):
+    # who is told to end takes away what he has made, as at Ctrl-C
+    signal.signal(signal.SIGTERM, interrupt)
     if os.geteuid() == 0:
         sweep(lambda pid: pid != os.getpid() and not net.pid_alive(pid))
 

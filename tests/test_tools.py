@@ -2,14 +2,16 @@
 """The tools that judge: a test of each that they can say no."""
 
 import os
+import shutil
+import signal
 import struct
 import subprocess
 import sys
 
 import pytest
 
-from lib import bgp, monitor, packet, traffic, twin
-from lib.switch import TOP
+from lib import bgp, monitor, net, packet, traffic, twin
+from lib.switch import PREFIX, TOP
 from scenario.__main__ import part, share
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
@@ -34,6 +36,45 @@ def test_run_explains_itself_and_refuses_nonsense():
     assert code == 1 and "route-program" in err and err.count("\n") == 1
     code, _, err = run("test", "nonsense")
     assert code == 1 and "there are unit, loom, " in err and err.count("\n") == 1
+
+
+def test_ci_that_is_ended_ends_all_it_has_started(tmp_path):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(os.path.join(TOP, ".ci/run"), tmp_path / ".ci/run")
+    (tmp_path / "run").write_text("#!/bin/sh\nsleep 1000 | cat & echo $! >$1\nsleep 1000 | cat\n")
+    (tmp_path / "run").chmod(0o755)
+    ci = subprocess.Popen([tmp_path / ".ci/run"], stdout=subprocess.DEVNULL)
+    net.wait_until("its first command to run", lambda: (tmp_path / "lint").exists() and (
+        tmp_path / "lint").read_text().strip(), timeout=20)
+    of = os.getsid(int((tmp_path / "lint").read_text()))
+
+    def there():
+        stats = (net.stat(pid) for pid in os.listdir("/proc") if pid.isdigit())
+        return [s for s in stats if s and s[0] != "Z" and int(s[3]) == of]
+
+    try:
+        assert of != os.getsid(0) and len(there()) >= 4
+        ci.send_signal(signal.SIGTERM)
+        assert ci.wait(20) == 143
+        net.wait_until("all of them to be gone", lambda: not there(), timeout=10)
+    finally:
+        ci.kill()
+        if of != os.getsid(0) and there():
+            os.killpg(of, signal.SIGKILL)
+
+
+def test_a_run_of_tests_that_is_ended_leaves_nothing(tmp_path):
+    (tmp_path / "test_long.py").write_text(
+        "import time\n\n\ndef test_long(make):\n    make.kernel().host('h1', 1)\n    time.sleep(1000)\n")
+    tests = subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-q", tmp_path],
+        env={**os.environ, "PYTHONPATH": os.path.join(TOP, "tests")}, stdout=subprocess.DEVNULL)
+    mine = f"{PREFIX}{tests.pid}-"
+    net.wait_until("its switch and its host", lambda: len(net.namespaces(mine)) == 2 or tests.poll() is not None,
+                   timeout=60)
+    tests.send_signal(signal.SIGTERM)
+    assert tests.wait(60) == 2  # interrupted
+    assert not net.namespaces(mine)
 
 
 def test_layers_reads_the_table_and_its_words():
