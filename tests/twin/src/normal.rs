@@ -4,7 +4,7 @@
 use tandem_linux::netlink::{self as nl, Event, NewMode, Nexthops, Object, Protocol};
 
 use crate::player::is_route_error;
-use crate::recording::{Answer, Dump, Out, Recording, Socket, Step};
+use crate::recording::{Answer, Dump, Out, Recording, Socket, Step, is_older};
 
 /// All tables, as the decoder reads them: one list for each dump, in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,11 +68,19 @@ fn is_noise(object: &Object) -> bool {
     matches!(object, Object::Neigh(n) if n.addr.is_multicast())
 }
 
+/// As such a neighbour: a group that a bridge itself is in. Histories have groups of IPv4 alone.
+const fn is_own_group(entry: &nl::MdbEntry) -> bool {
+    matches!(entry.group, nl::MdbGroup::Ip(std::net::IpAddr::V6(_)))
+}
+
 /// What the kernel says differently each time, of the same thing.
 fn plain(mut object: Object) -> Object {
     if let Object::Link(l) = &mut object {
         // a packet socket that is there or not
         l.promiscuity = 0;
+    }
+    if let Object::Mdb(m) = &mut object {
+        m.entries.retain(|e| !is_own_group(e));
     }
     object
 }
@@ -85,6 +93,11 @@ pub fn told(told: &[crate::recording::Told]) -> Vec<Event> {
         nl::decode(protocol(datagram.socket), &datagram.data.0, |event| {
             events.push(match event {
                 Event::New(o, _) | Event::Del(o) if is_noise(&o) => return,
+                Event::New(Object::Mdb(m), _) | Event::Del(Object::Mdb(m))
+                    if m.entries.iter().any(is_own_group) =>
+                {
+                    return;
+                }
                 // whose request it was, is each recorder's own
                 Event::New(o, NewMode::Replace(_)) => Event::New(plain(o), NewMode::Replace(0)),
                 Event::New(o, mode) => Event::New(plain(o), mode),
@@ -109,11 +122,28 @@ fn lasting(mut events: Vec<Event>) -> Vec<Event> {
     events
 }
 
+/// Neighbours that go together, in the order of their words. Until Linux 6.13 a device's neighbours were found by walking a
+/// hash table whose key is drawn at boot and whenever it grows (net/core/neighbour.c `neigh_flush_dev`, `neigh_hash_alloc`).
+fn unhashed(mut events: Vec<Event>) -> Vec<Event> {
+    let gone = |e: &Event| matches!(e, Event::Del(Object::Neigh(_)));
+    for run in events.chunk_by_mut(|a, b| gone(a) && gone(b)) {
+        run.sort_by_cached_key(|e| format!("{e:?}"));
+    }
+    events
+}
+
+/// Is it a kernel of that time?
+fn hashes_neighbours(recording: &Recording) -> bool {
+    is_older(&recording.kernel, (6, 13))
+}
+
 /// A frame without what the kernel draws at random: the IPv4 identification of what it made, and the header's checksum.
 fn frame(out: &Out) -> Out {
     let mut out = out.clone();
-    if out.made && out.frame.0.get(12..14) == Some(&[8, 0]) {
-        for at in [18, 19, 24, 25] {
+    let tagged = out.frame.0.get(12..14) == Some(&[0x81, 0]);
+    let ip = if tagged { 18 } else { 14 };
+    if out.made && out.frame.0.get(ip - 2..ip) == Some(&[8, 0]) {
+        for at in [ip + 4, ip + 5, ip + 10, ip + 11] {
             if let Some(b) = out.frame.0.get_mut(at) {
                 *b = 0;
             }
@@ -145,9 +175,11 @@ pub enum Level {
     Notifications,
     /// What became of the probes.
     Answers,
+    /// Files that say what no message does.
+    Files,
 }
 
-/// All of them.
+/// All that the model has too: not the files.
 pub const LEVELS: [Level; 4] = [
     Level::Errnos,
     Level::Dumps,
@@ -156,7 +188,7 @@ pub const LEVELS: [Level; 4] = [
 ];
 
 /// Where one level differs between the same step of two recordings; `None`: nowhere.
-fn step_difference(level: Level, x: &Step, y: &Step) -> Option<String> {
+fn step_difference(level: Level, hashes: bool, x: &Step, y: &Step) -> Option<String> {
     match level {
         Level::Errnos => {
             (x.command != y.command).then(|| format!("{:?} and {:?}", x.command, y.command))
@@ -174,13 +206,20 @@ fn step_difference(level: Level, x: &Step, y: &Step) -> Option<String> {
             Some(format!("dumps {}", unlike(&p, &q)))
         }
         Level::Notifications => {
-            let (p, q) = (lasting(told(&x.told)), lasting(told(&y.told)));
+            let events = |s: &Step| match lasting(told(&s.told)) {
+                events if hashes => unhashed(events),
+                events => events,
+            };
+            let (p, q) = (events(x), events(y));
             (p != q).then(|| format!("told {}", unlike(&p, &q)))
         }
         Level::Answers => {
             let mut both = x.answers.iter().zip(&y.answers).enumerate();
             let (i, (p, q)) = both.find(|(_, (p, q))| !same(p, q))?;
             Some(format!("probe {i}: {p:?} and {q:?}"))
+        }
+        Level::Files => {
+            (x.files != y.files).then(|| format!("files {:?} and {:?}", x.files, y.files))
         }
     }
 }
@@ -201,16 +240,62 @@ pub fn difference_at(level: Level, a: &Recording, b: &Recording) -> Option<(usiz
     if a.probes != b.probes || a.steps.len() != b.steps.len() {
         return Some((0, "they are not of one history".into()));
     }
+    let hashes = hashes_neighbours(a) || hashes_neighbours(b);
     let mut steps = a.steps.iter().zip(&b.steps).enumerate();
-    steps.find_map(|(n, (x, y))| Some((n, step_difference(level, x, y)?)))
+    steps.find_map(|(n, (x, y))| Some((n, step_difference(level, hashes, x, y)?)))
 }
 
 /// Where two recordings of one history differ first. `None`: nowhere.
 #[must_use]
 pub fn difference(a: &Recording, b: &Recording) -> Option<String> {
-    let found = LEVELS.iter().filter_map(|l| difference_at(*l, a, b));
+    let levels = LEVELS.iter().chain([&Level::Files]);
+    let found = levels.filter_map(|l| difference_at(*l, a, b));
     let (n, words) = found.min_by_key(|(n, _)| *n)?;
     let command = a.steps.get(n).and_then(|s| s.command.as_ref());
     let command = command.map_or("", |c| c.text.as_str());
     Some(format!("step {n}, `{command}`: {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Act, Op, Wait};
+    use crate::recording::{Bytes, Told};
+
+    /// Neighbours of an old kernel go in an order that nobody knows; of a new one in one that counts.
+    #[test]
+    fn neighbours_that_go_together() {
+        let told = |lasts: [u8; 2]| {
+            let one = |last| {
+                let op = Op::neighbour(11, crate::history::v4(11, last), Some([2; 6]), true);
+                let Op {
+                    act: Act::Message(mut m),
+                    wait: Wait::Nothing,
+                    ..
+                } = op
+                else {
+                    panic!()
+                };
+                m[4..6].copy_from_slice(&29u16.to_ne_bytes()); // RTM_DELNEIGH
+                Told {
+                    socket: Socket::Route,
+                    data: Bytes(m),
+                }
+            };
+            lasts.map(one).to_vec()
+        };
+        let of = |kernel: &str, lasts| Recording {
+            kernel: kernel.into(),
+            steps: vec![Step {
+                told: told(lasts),
+                ..Step::default()
+            }],
+            ..Recording::default()
+        };
+        let differ = |kernel| difference(&of(kernel, [2, 3]), &of(kernel, [3, 2])).is_some();
+        assert!(differ("6.18.44") && differ("6.13.0-rc1") && differ("model"));
+        assert!(!differ("6.12.117+deb13-amd64") && !differ("5.15"));
+        let more = difference(&of("6.12.1", [2, 3]), &of("6.12.1", [2, 4]));
+        assert!(more.is_some());
+    }
 }

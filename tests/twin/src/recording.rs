@@ -203,6 +203,16 @@ impl Recording {
     }
 }
 
+/// Is that (`uname -r`) a kernel older than this version? No number: it is none.
+#[must_use]
+pub fn is_older(kernel: &str, than: (u32, u32)) -> bool {
+    let mut numbers = kernel.split(['.', '-']).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < than,
+        _ => false,
+    }
+}
+
 /// Not a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a recording: {0}")]

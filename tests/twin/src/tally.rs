@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::coverage::Cells;
 use crate::verdict::Verdict;
 
 /// Counts of what was seen.
@@ -33,7 +34,7 @@ pub struct Tally {
     /// Times that notifications were lost.
     pub overflows: u64,
     /// By construct, operation and outcome.
-    pub cells: BTreeMap<(String, String, &'static str), u64>,
+    pub cells: Cells,
 }
 
 impl Tally {

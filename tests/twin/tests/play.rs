@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tandem_twin::coverage::violations;
 use tandem_twin::kernel::Prepared;
 use tandem_twin::play::{Shelf, Variant, play};
 use tandem_twin::recording::Recording;
@@ -51,6 +52,7 @@ fn kept_recordings_pass() {
             }
         }
     }
+    assert_eq!(violations(&all.cells), [""; 0]);
     // it was no empty play
     assert!(all.exact[0] > 1000 && all.exact[1] > 100, "{all:?}");
     assert!(
@@ -79,6 +81,17 @@ fn a_lost_notification_is_seen() {
     }
     // some say what others say as well
     assert!(seen >= 1);
+}
+
+/// What a recording has of files is what the listener reads.
+#[test]
+fn a_recorded_file_is_read() {
+    let mut tables = routes();
+    assert!(!fails(tables.clone()));
+    let path = "/proc/thread-self/net/ip_tables_names".to_owned();
+    // nothing is forwarded where legacy tables are: more goes to the CPU than a big chip may send there
+    tables.steps[0].files.insert(path, "filter\n".into());
+    assert!(fails(tables));
 }
 
 #[test]

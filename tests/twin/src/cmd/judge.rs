@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::Context;
-use tandem_twin::history::{History, Rng};
+use tandem_twin::coverage::{table, violations};
+use tandem_twin::history::{History, Rng, STILL_BRIDGES};
 use tandem_twin::kernel::Prepared;
 use tandem_twin::play::{Failure, Shelf, Variant, play};
 use tandem_twin::player::Player;
@@ -46,6 +47,12 @@ pub struct Args {
     /// Add histories, plays and failures to this file's, by the hash of the production code
     #[arg(long, value_name = "FILE")]
     tally: Option<PathBuf>,
+    /// Histories with bridges that learn nothing, too
+    #[arg(long)]
+    bridges: bool,
+    /// Print the table of what was played, and what was not and could have been
+    #[arg(long)]
+    cells: bool,
     /// The processor that the recorder keeps to
     #[arg(long, default_value_t = 0)]
     cpu: usize,
@@ -116,8 +123,10 @@ fn record(
     jobs: &SyncSender<Job>,
     failed: &Mutex<Vec<Failed>>,
 ) -> anyhow::Result<()> {
+    let mut have = player.have().to_vec();
+    have.extend(args.bridges.then(|| STILL_BRIDGES.to_owned()));
     for seed in args.seed..args.seed.saturating_add(args.count) {
-        let history = History::draw(seed, player.have());
+        let history = History::draw(seed, &have);
         let recording = player
             .record(&history)
             .with_context(|| format!("seed {seed}"))?;
@@ -177,10 +186,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             sum.histories, sum.plays, sum.failures
         );
     }
+    if args.cells {
+        print!("{}", table(&tally.cells));
+    }
+    let violations = violations(&tally.cells);
+    violations.iter().for_each(|words| println!("{words}"));
     for one in &failed {
         tell(&mut player, one, args)?;
     }
-    Ok(ExitCode::from(u8::from(!failed.is_empty())))
+    let well = failed.is_empty() && violations.is_empty();
+    Ok(ExitCode::from(u8::from(!well)))
 }
 
 /// A history that still fails, what it is recorded as, and how.

@@ -33,7 +33,7 @@ fn compare(
     history: &History,
     level: Level,
 ) -> anyhow::Result<Option<(usize, String)>> {
-    let model = model::record(history)?;
+    let model = model::record_as(history, player.kernel())?;
     let recording = player.record(history)?;
     Ok(normal::difference_at(level, &recording, &model))
 }
@@ -87,15 +87,16 @@ fn print(player: &mut Player, history: &History, level: Level) -> anyhow::Result
 
 /// Runs it: 0, or 1 where the two differ.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut player = Player::open(args.cpu)?;
+    let mut player = Player::open_plain(args.cpu)?;
     let (mut compared, mut equal, mut printed) = (0u64, 0u64, 0usize);
     let mut levels = LEVELS.map(|level| (level, 0u64));
     let mut refused: BTreeMap<String, u64> = BTreeMap::new();
     let mut time = Duration::ZERO;
+    let have = player.have().to_vec();
     for seed in args.seed..args.seed.saturating_add(args.count) {
-        let history = History::draw(seed, player.have());
+        let history = History::draw(seed, &have);
         let begin = Instant::now();
-        let model = match model::record(&history) {
+        let model = match model::record_as(&history, player.kernel()) {
             Ok(model) => model,
             Err(e) => {
                 *refused.entry(e.to_string()).or_default() += 1;

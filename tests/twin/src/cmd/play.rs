@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::Context;
+use tandem_twin::coverage::{table, violations};
 use tandem_twin::kernel::Prepared;
 use tandem_twin::play::{Failure, Shelf, Variant, play};
 use tandem_twin::recording::Recording;
@@ -33,7 +34,7 @@ pub struct Args {
     /// Keep shrunk failures in this folder
     #[arg(long)]
     keep: Option<PathBuf>,
-    /// Print the table of what was played
+    /// Print the table of what was played, and what was not and could have been
     #[arg(long)]
     cells: bool,
     /// Threads; 0: one for each processor
@@ -124,6 +125,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     report(&tally, seconds, args);
+    let violations = violations(&tally.cells);
+    violations.iter().for_each(|words| println!("{words}"));
     let failures = shared
         .failures
         .into_inner()
@@ -133,7 +136,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             tell(job, variant, failure, args)?;
         }
     }
-    Ok(match failures.is_empty() {
+    Ok(match failures.is_empty() && violations.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
@@ -209,7 +212,7 @@ fn report(tally: &Tally, seconds: f64, args: &Args) {
         println!("fits, but trapped: {reasons:?}");
     }
     if args.cells {
-        print!("{}", tandem_twin::coverage::table(&tally.cells));
+        print!("{}", table(&tally.cells));
     }
 }
 

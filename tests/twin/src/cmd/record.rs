@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use tandem_twin::fold;
-use tandem_twin::history::{BRIDGES, History};
+use tandem_twin::history::{BRIDGES, History, STILL_BRIDGES};
 use tandem_twin::normal;
 use tandem_twin::player::Player;
 
@@ -52,7 +52,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let begin = Instant::now();
     let mut have = player.have().to_vec();
-    have.extend(args.bridges.then(|| BRIDGES.to_owned()));
+    if args.bridges {
+        have.extend([BRIDGES, STILL_BRIDGES].map(str::to_owned));
+    }
     let mut differ = 0;
     let mut silent = fold::Counts::new();
     for seed in args.seed..args.seed.saturating_add(args.count) {

@@ -1,13 +1,12 @@
 //! What is done to bridges, their ports and stations.
 
 use tandem_linux::netlink::consts::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NUD_NOARP, RTM_DELNEIGH, RTM_NEWLINK, RTM_NEWNEIGH,
-    RTM_SETLINK,
+    NLM_F_ACK, NUD_NOARP, RTM_DELNEIGH, RTM_NEWLINK, RTM_NEWNEIGH, RTM_SETLINK,
 };
 
-use super::op::{Op, Verb, Wait, device, ifinfo, mac_words, message, zero_terminated};
+use super::op::{Op, Verb, device, ifinfo, mac_words, message};
 
-const AF_BRIDGE: u8 = 7;
+pub(super) const AF_BRIDGE: u8 = 7;
 
 /// A setting of a bridge's port: `IFLA_BRPORT_*` and its word.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -23,39 +22,12 @@ pub const PORT_FLAGS: [PortFlag; 7] = [
     PortFlag(32, "neigh_suppress"),
     PortFlag(33, "isolated"),
 ];
+/// `bridge link set … learning`
+pub const LEARNING: PortFlag = PortFlag(8, "learning");
 /// `bridge link set … state`
 pub const PORT_STATE: PortFlag = PortFlag(1, "state");
 
 impl Op {
-    /// `ip link add brN address … type bridge`, without snooping and spanning tree.
-    #[must_use]
-    pub fn bridge(dev: u32, mac: [u8; 6]) -> Self {
-        const IFLA_ADDRESS: u16 = 1;
-        const IFLA_IFNAME: u16 = 3;
-        const IFLA_LINKINFO: u16 = 18;
-        const INFO_KIND: u16 = 1;
-        const INFO_DATA: u16 = 2;
-        const BR_MCAST_SNOOPING: u16 = 23;
-        let name = device(dev);
-        let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
-        let act = message(RTM_NEWLINK, flags, &ifinfo(dev, 0, 0), |w| {
-            w.attr(IFLA_IFNAME, zero_terminated(&name).as_slice());
-            w.attr(IFLA_ADDRESS, &mac);
-            let info = w.nest(IFLA_LINKINFO);
-            w.attr(INFO_KIND, b"bridge");
-            let data = w.nest(INFO_DATA);
-            w.attr(BR_MCAST_SNOOPING, &[0]);
-            w.end_nest(data);
-            w.end_nest(info);
-        });
-        let mac = mac_words(mac);
-        Self {
-            text: format!("ip link add {name} address {mac} type bridge mcast_snooping 0"),
-            act,
-            wait: Wait::Device(dev),
-        }
-    }
-
     /// `ip link set … master …`, `nomaster` without one.
     #[must_use]
     pub fn master(dev: u32, master: Option<u32>) -> Self {
@@ -89,10 +61,11 @@ impl Op {
         )
     }
 
-    /// `bridge fdb add|replace|del MAC dev … master static|dynamic`
+    /// `bridge fdb add|replace|del MAC dev … master static|dynamic [vlan …]`; VLAN 0: none is named.
     #[must_use]
-    pub fn fdb(verb: Verb, dev: u32, mac: [u8; 6], is_static: bool) -> Self {
+    pub fn fdb(verb: Verb, dev: u32, mac: [u8; 6], is_static: bool, vlan: u16) -> Self {
         const NDA_LLADDR: u16 = 2;
+        const NDA_VLAN: u16 = 5;
         const NTF_MASTER: u8 = 4;
         const NUD_REACHABLE: u16 = 2;
         let state = if is_static { NUD_NOARP } else { NUD_REACHABLE };
@@ -106,14 +79,22 @@ impl Op {
         } else {
             RTM_NEWNEIGH
         };
-        let act = message(kind, verb.flags(), &fixed, |w| w.attr(NDA_LLADDR, &mac));
+        let act = message(kind, verb.flags(), &fixed, |w| {
+            w.attr(NDA_LLADDR, &mac);
+            if vlan != 0 {
+                w.attr(NDA_VLAN, &vlan.to_ne_bytes());
+            }
+        });
         let how = if is_static { "static" } else { "dynamic" };
-        let text = format!(
+        let mut text = format!(
             "bridge fdb {} {} dev {} master {how}",
             verb.word(),
             mac_words(mac),
             device(dev)
         );
+        if vlan != 0 {
+            text += &format!(" vlan {vlan}");
+        }
         Self::plain(text, act)
     }
 }

@@ -1,14 +1,17 @@
 //! What is drawn: a topology, then commands. Few prefixes, few next-hop objects and few gateways in one history, so that
-//! they meet.
+//! they meet. Most commands are drawn anew until they can succeed, as far as is known of what was done before.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::bridging::{PORT_FLAGS, PORT_STATE};
+use super::bridging::{LEARNING, PORT_FLAGS, PORT_STATE, PortFlag};
+use super::known::{Intent, Known};
 use super::op::{BRIDGE_INDEX, Leg, PORT_INDEX, Policy, Target, Verb, Way};
+use super::stacked::{self, BridgeKind, VLAN_DEVICES, VLANS, VRF, VRF_TABLE};
 use super::{
-    BRIDGES, COMMANDS, History, Op, PORTS, PROBES, Rng, bridge_mac, host_mac, probes, v4, v6,
+    BRIDGES, COMMANDS, History, Op, PORTS, PROBES, Rng, STILL_BRIDGES, bridge_mac, host_mac,
+    probes, v4, v6,
 };
 
 const POOL4: [&str; 14] = [
@@ -41,7 +44,13 @@ const POOL6: [&str; 9] = [
 /// Ids of next-hop objects; those of the other family have ten more, groups a hundred.
 const IDS: [u32; 6] = [1, 2, 3, 4, 5, 6];
 const GROUPS: [u32; 3] = [100, 101, 102];
+/// Resilient groups.
+const RESILIENT: u32 = 107;
 const OTHER_TABLE: u32 = 99;
+/// So many of a hundred commands are taken as they are drawn, whether they can succeed or not.
+const NONSENSE: u64 = 38;
+/// A command is drawn so often until it can succeed.
+const TRIES: usize = 30;
 const BLACKHOLE: u8 = 6;
 const UNREACHABLE: u8 = 7;
 const PROHIBIT: u8 = 8;
@@ -62,10 +71,18 @@ pub(super) struct Draw {
     ids: Vec<u32>,
     groups: Vec<u32>,
     metrics: Vec<u32>,
-    down: Vec<u32>,
-    cut: Vec<u16>,
+    known: Known,
+    /// Ports and VLANs whose frames are tagged on the wire.
+    pub tagged: Vec<(u16, u16)>,
+    bridge_kind: BridgeKind,
+    /// Bridges learn nothing: what becomes of a frame does not hang on those before it.
+    still: bool,
+    /// There are resilient groups.
+    resilient: bool,
+    /// This command is about the VRF.
+    in_vrf: bool,
     /// What it is mostly about: weights of the kinds of commands.
-    weights: [u32; 10],
+    weights: [u32; 11],
 }
 
 const fn port(n: u16) -> u32 {
@@ -102,9 +119,13 @@ impl Draw {
             },
             routed: Vec::new(),
             bridged: Vec::new(),
-            down: Vec::new(),
-            cut: Vec::new(),
-            weights: [0; 10],
+            known: Known::default(),
+            tagged: Vec::new(),
+            bridge_kind: BridgeKind::default(),
+            still: true,
+            resilient: false,
+            in_vrf: false,
+            weights: [0; 11],
         }
     }
 
@@ -113,11 +134,13 @@ impl Draw {
     }
 
     pub fn history(mut self) -> History {
-        let shape = if self.has(BRIDGES) {
+        let bridges = [BRIDGES, STILL_BRIDGES, "vlan"];
+        let shape = if bridges.iter().any(|b| self.has(b)) {
             self.rng.weighted(&[60, 25, 15])
         } else {
             0
         };
+        self.resilient = self.rng.percent(12);
         let bridged: &[u16] = match shape {
             0 => &[],
             1 => &[3, 4],
@@ -125,31 +148,41 @@ impl Draw {
         };
         let mut made = Vec::new();
         if !bridged.is_empty() {
-            let dev = BRIDGE_INDEX + 1;
-            made.push(Op::bridge(dev, bridge_mac(1)));
-            for n in bridged {
-                made.push(Op::master(port(*n), Some(dev)));
-                self.bridged.push((port(*n), dev));
-            }
-            made.push(Op::link(dev, true));
-            if shape == 1 || self.rng.percent(70) {
-                self.routed.push(dev);
-            }
+            self.draw_bridge(bridged, &mut made);
         }
         for n in 1..=PORTS {
             if !bridged.contains(&n) {
                 self.routed.push(port(n));
             }
         }
+        if self.has("vlan") && self.routed.contains(&port(1)) && self.rng.percent(30) {
+            for (dev, ..) in VLAN_DEVICES.iter().filter(|(_, on, _)| *on == port(1)) {
+                made.push(Op::vlan_device(*dev));
+                made.push(self.make(&Intent::Link(*dev, true)));
+                self.routed.push(*dev);
+            }
+        }
+        let vrf = self.has("vrf") && self.routed.len() > 1 && self.rng.percent(45);
+        if vrf {
+            made.push(Op::vrf(VRF, VRF_TABLE));
+            made.push(self.make(&Intent::Link(VRF, true)));
+            let count = 1 + self.rng.below(2);
+            for dev in self.rng.some(&self.routed.clone(), count) {
+                made.push(self.make(&Intent::Master(dev, Some(VRF))));
+            }
+        }
         for dev in self.routed.clone() {
             made.extend(self.addresses(dev));
         }
-        // route, next-hop object, link, cable, address, neighbour, bridge, rule, sysctl, delete an object
+        // route, next-hop object, link, cable, address, neighbour, bridge, rule, sysctl, delete an object, VRF
         self.weights = match self.rng.below(4) {
-            0 => [50, 35, 4, 2, 2, 2, 0, 0, 0, 8],
-            1 => [40, 10, 10, 8, 8, 10, 0, 0, 2, 2],
-            _ => [45, 20, 6, 4, 4, 6, 0, 0, 1, 4],
+            0 => [50, 35, 4, 2, 2, 2, 0, 0, 0, 8, 0],
+            1 => [40, 10, 10, 8, 8, 10, 0, 0, 2, 2, 0],
+            _ => [45, 20, 6, 4, 4, 6, 0, 0, 1, 4, 0],
         };
+        if vrf {
+            self.weights[10] = 3;
+        }
         if !self.bridged.is_empty() {
             self.weights[6] = 40;
         }
@@ -157,13 +190,14 @@ impl Draw {
             self.weights[7] = 15;
         }
         if self.routed.is_empty() {
-            self.weights = [0, 0, 10, 6, 0, 0, 60, 0, 0, 0];
+            self.weights = [0, 0, 10, 6, 0, 0, 60, 0, 0, 0, 0];
         }
         if !self.routed.is_empty() {
             for id in self.ids.clone() {
                 if self.rng.percent(60) {
                     let six = self.six && self.rng.percent(50);
-                    made.push(self.single(false, id, six));
+                    let hop = self.single(false, id, six);
+                    made.push(self.make(&hop));
                 }
             }
         }
@@ -182,6 +216,66 @@ impl Draw {
         }
     }
 
+    /// A bridge of these ports, and what is on it.
+    fn draw_bridge(&mut self, ports: &[u16], made: &mut Vec<Op>) {
+        let dev = BRIDGE_INDEX + 1;
+        self.still = !self.has(BRIDGES) || (self.has(STILL_BRIDGES) && self.rng.percent(50));
+        let may_plain = self.has(BRIDGES) || self.has(STILL_BRIDGES);
+        let vlans = self.has("vlan") && self.still && (!may_plain || self.rng.percent(60));
+        let snooping = self.still && self.rng.percent(25);
+        self.bridge_kind = BridgeKind { vlans, snooping };
+        made.push(Op::bridge(dev, bridge_mac(1), self.bridge_kind));
+        for n in ports {
+            made.push(self.make(&Intent::Master(port(*n), Some(dev))));
+            self.bridged.push((port(*n), dev));
+            if self.still {
+                made.push(self.make(&Intent::PortFlag(port(*n), LEARNING, 0)));
+            }
+            let untagged = self.rng.of(&VLANS);
+            for vid in VLANS.into_iter().filter(|_| vlans) {
+                if vid != untagged {
+                    self.tagged.push((*n, vid));
+                }
+                if self.rng.percent(88) {
+                    let vlan = Intent::BridgeVlan(true, port(*n), vid, vid == untagged);
+                    made.push(self.make(&vlan));
+                }
+            }
+        }
+        made.push(self.make(&Intent::Link(dev, true)));
+        if self.still {
+            let vids = self.vids();
+            for n in ports {
+                for vid in &vids {
+                    let fdb = Intent::Fdb(Verb::Add, port(*n), host_mac(*n, 2), true, *vid);
+                    if self.known.takes(&fdb) && self.rng.percent(90) {
+                        made.push(self.make(&fdb));
+                    }
+                }
+            }
+        }
+        if vlans {
+            for (on_it, _, vid) in VLAN_DEVICES.into_iter().filter(|(_, on, _)| *on == dev) {
+                if self.rng.percent(80) {
+                    made.push(self.make(&Intent::BridgeVlan(true, dev, vid, false)));
+                    made.push(Op::vlan_device(on_it));
+                    made.push(self.make(&Intent::Link(on_it, true)));
+                    self.routed.push(on_it);
+                }
+            }
+        } else if ports.len() < usize::from(PORTS) || self.rng.percent(70) {
+            self.routed.push(dev);
+        }
+    }
+
+    /// The VLANs of the bridge; 0: it knows none.
+    fn vids(&self) -> Vec<u16> {
+        match self.bridge_kind.vlans {
+            true => VLANS.to_vec(),
+            false => vec![0],
+        }
+    }
+
     /// Addresses of an interface, its stations, and a network behind the first of them.
     fn addresses(&mut self, dev: u32) -> Vec<Op> {
         let nets = |last| {
@@ -191,15 +285,15 @@ impl Draw {
             ]
         };
         let [own4, own6] = nets(1);
-        let mut made = vec![Op::address(true, dev, own4)];
+        let mut made = vec![self.make(&Intent::Address(true, dev, own4))];
         if self.six {
-            made.push(Op::address(true, dev, own6));
+            made.push(self.make(&Intent::Address(true, dev, own6)));
         }
         for (n, mac) in self.stations(dev) {
             for addr in [v4(dev, n), v6(dev, n)] {
                 if (self.six || addr.is_ipv4()) && self.rng.percent(92) {
                     let permanent = self.rng.percent(80);
-                    made.push(Op::neighbour(dev, addr, Some(mac), permanent));
+                    made.push(self.make(&Intent::Neighbour(dev, addr, Some(mac), permanent)));
                 }
             }
         }
@@ -209,20 +303,20 @@ impl Draw {
             (probes::behind6(dev), v6(dev, 2)),
         ] {
             if self.six || dst.addr().is_ipv4() {
-                made.push(Op::route(
-                    Verb::Add,
-                    &Way {
-                        dst,
-                        table: 0,
-                        metric: 0,
-                        tos: 0,
-                        src: None,
-                        target: Target::Legs(vec![Leg {
-                            via: Some(via),
-                            ..Leg::default()
-                        }]),
-                    },
-                ));
+                let target = Target::Legs(vec![Leg {
+                    via: Some(via),
+                    ..Leg::default()
+                }]);
+                let in_vrf = self.known.vrf.contains(&dev);
+                let way = Way {
+                    dst,
+                    table: if in_vrf { VRF_TABLE } else { 0 },
+                    metric: 0,
+                    tos: 0,
+                    src: None,
+                    target,
+                };
+                made.push(self.make(&Intent::Route(Verb::Add, way)));
             }
         }
         made
@@ -230,6 +324,7 @@ impl Draw {
 
     /// Who is on the network of an interface: the last part of an address, and a MAC address.
     pub fn stations(&self, dev: u32) -> Vec<(u8, [u8; 6])> {
+        let dev = stacked::lower(dev).map_or(dev, |(on, _)| on);
         if dev > BRIDGE_INDEX {
             let members = self.bridged.iter().filter(|(_, bridge)| *bridge == dev);
             return members
@@ -243,6 +338,7 @@ impl Draw {
 
     /// At which port's wire a station of an interface is.
     pub fn port_of(&self, dev: u32, station: u8) -> u16 {
+        let dev = stacked::lower(dev).map_or(dev, |(on, _)| on);
         if dev <= BRIDGE_INDEX {
             return (dev - PORT_INDEX) as u16;
         }
@@ -252,51 +348,103 @@ impl Draw {
             .map_or(1, |(p, _)| (p - PORT_INDEX) as u16)
     }
 
+    /// The VLAN by which frames of an interface are tagged at a port.
+    pub fn tag(&self, dev: u32, port: u16) -> Option<u16> {
+        let (on, vid) = stacked::lower(dev)?;
+        (on <= BRIDGE_INDEX || self.tagged.contains(&(port, vid))).then_some(vid)
+    }
+
+    /// Has the bridge multicast snooping?
+    pub const fn snoops(&self) -> bool {
+        self.bridge_kind.snooping
+    }
+
+    /// It is done, and known if it can succeed.
+    fn make(&mut self, intent: &Intent) -> Op {
+        if self.known.takes(intent) {
+            self.known.done(intent);
+        }
+        intent.op()
+    }
+
     fn command(&mut self) -> Op {
-        match self.rng.weighted(&self.weights.clone()) {
+        let kind = self.rng.weighted(&self.weights.clone());
+        let mut intent = self.of_kind(kind);
+        if !self.rng.percent(NONSENSE) {
+            for n in 0..TRIES {
+                if self.known.takes(&intent) {
+                    break;
+                }
+                // that kind may have nothing that can be done
+                let kind = match n * 2 < TRIES {
+                    true => kind,
+                    false => self.rng.weighted(&self.weights.clone()),
+                };
+                intent = self.of_kind(kind);
+            }
+        }
+        self.make(&intent)
+    }
+
+    fn of_kind(&mut self, kind: usize) -> Intent {
+        self.in_vrf = !self.known.vrf.is_empty() && self.rng.percent(40);
+        match kind {
             0 => self.route(),
             1 => self.nexthop(),
             2 => self.link(),
             3 => {
                 let n = self.rng.below(usize::from(PORTS)) as u16 + 1;
-                let up = self.cut.contains(&n);
-                self.cut.retain(|p| *p != n);
-                if !up {
-                    self.cut.push(n);
-                }
-                Op::cable(n, up)
+                Intent::Cable(n, self.known.cut.contains(&n))
             }
             4 => self.address(),
             5 => self.neighbour(),
             6 => self.bridge(),
             7 => self.rule(),
-            8 => {
+            8 => self.sysctl(),
+            10 => {
                 let dev = self.rng.of(&self.routed);
-                let value = if self.rng.percent(50) { "1" } else { "0" };
-                let name = super::op::device(dev);
-                let key = match self.rng.below(3) {
-                    0 => format!("ipv4/conf/{name}/forwarding"),
-                    1 if self.six => format!("ipv6/conf/{name}/forwarding"),
-                    _ => format!("ipv4/conf/{name}/ignore_routes_with_linkdown"),
-                };
-                Op::sysctl(&key, value)
+                let out = self.known.vrf.contains(&dev);
+                Intent::Master(dev, (!out).then_some(VRF))
             }
             _ => {
-                let all: Vec<u32> = [self.ids.clone(), self.groups.clone()].concat();
-                let id = self.rng.of(&all)
-                    + if self.six && self.rng.percent(30) {
-                        10
-                    } else {
-                        0
-                    };
-                Op::nexthop_del(id)
+                let mut all: Vec<u32> = [self.ids.clone(), self.groups.clone()].concat();
+                all.extend(self.resilient.then_some(RESILIENT));
+                let six = self.six && self.rng.percent(30);
+                let more = if six { 10 } else { 0 };
+                Intent::NexthopDel(self.rng.of(&all) + more)
             }
         }
     }
 
+    fn sysctl(&mut self) -> Intent {
+        let dev = self.rng.of(&self.routed);
+        let value = if self.rng.percent(50) { "1" } else { "0" };
+        let name = super::op::device(dev);
+        let (key, value) = match self.rng.below(12) {
+            0..=2 => (format!("ipv4/conf/{name}/forwarding"), value),
+            3..=4 if self.six => (format!("ipv6/conf/{name}/forwarding"), value),
+            5 if self.six => {
+                let there = self.known.without6.contains(&dev);
+                let value = if there { "0" } else { "1" };
+                (format!("ipv6/conf/{name}/disable_ipv6"), value)
+            }
+            6 if self.six => ("ipv6/fib_multipath_hash_policy".into(), value),
+            6 | 7 => ("ipv4/fib_multipath_hash_policy".into(), value),
+            _ => (
+                format!("ipv4/conf/{name}/ignore_routes_with_linkdown"),
+                value,
+            ),
+        };
+        Intent::Sysctl(key, value.into())
+    }
+
     /// A gateway, on one of the interfaces; now and then nobody's.
     fn gateway(&mut self, six: bool) -> (u32, IpAddr) {
-        let dev = self.rng.of(&self.routed);
+        let here = |dev: &u32| self.known.vrf.contains(dev) == self.in_vrf;
+        let near: Vec<u32> = self.routed.iter().copied().filter(here).collect();
+        let dev = self
+            .rng
+            .of(if near.is_empty() { &self.routed } else { &near });
         let station = match self.rng.below(20) {
             0 => 77,
             n => 2 + (n % 2) as u8,
@@ -338,11 +486,15 @@ impl Draw {
         }
     }
 
-    fn route(&mut self) -> Op {
+    fn route(&mut self) -> Intent {
         let six = self.six && self.rng.percent(45);
         let dst = self.rng.of(&self.prefixes[usize::from(six)]);
         let metric = self.rng.of(&self.metrics.clone());
-        let table = if self.rng.percent(4) { OTHER_TABLE } else { 0 };
+        let table = match self.rng.percent(4) {
+            true => OTHER_TABLE,
+            false if self.in_vrf => VRF_TABLE,
+            false => 0,
+        };
         let tos = if !six && self.rng.percent(6) { 0x10 } else { 0 };
         let verbs = [
             Verb::Add,
@@ -354,6 +506,22 @@ impl Draw {
         ];
         let at = self.rng.weighted(&[20, 28, 9, 24, 6, 13]);
         let verb = verbs.get(at).copied().unwrap_or_default();
+        if verb == Verb::Delete && !self.known.routes.is_empty() && self.rng.percent(70) {
+            let all = self.known.routes.len();
+            let at = self.rng.below(all);
+            if let Some(there) = self.known.routes.get(at).cloned() {
+                let target = match self.rng.percent(50) {
+                    true => Target::Any,
+                    false => there.target,
+                };
+                let way = Way {
+                    src: None,
+                    target,
+                    ..there
+                };
+                return Intent::Route(verb, way);
+            }
+        }
         let target = if verb == Verb::Delete && self.rng.percent(50) {
             Target::Any
         } else {
@@ -363,23 +531,22 @@ impl Draw {
             let dev = self.rng.of(&self.routed);
             if six { v6(dev, 1) } else { v4(dev, 1) }
         });
-        Op::route(
-            verb,
-            &Way {
-                dst,
-                table,
-                metric,
-                tos,
-                src: src.filter(|_| verb != Verb::Delete),
-                target,
-            },
-        )
+        let way = Way {
+            dst,
+            table,
+            metric,
+            tos,
+            src: src.filter(|_| verb != Verb::Delete),
+            target,
+        };
+        Intent::Route(verb, way)
     }
 
     fn target(&mut self, six: bool) -> Target {
         let more = if six { 10 } else { 0 };
         match self.rng.weighted(&[35, 10, 28, 12, 15, 1]) {
             0 => Target::Object(self.rng.of(&self.ids) + more),
+            1 if self.resilient && self.rng.percent(50) => Target::Object(RESILIENT + more),
             1 => Target::Object(self.rng.of(&self.groups) + more),
             2 => Target::Legs(vec![self.leg(six)]),
             3 => {
@@ -402,7 +569,7 @@ impl Draw {
         }
     }
 
-    fn nexthop(&mut self) -> Op {
+    fn nexthop(&mut self) -> Intent {
         let six = self.six && self.rng.percent(40);
         let more = if six { 10 } else { 0 };
         let replace = self.rng.percent(75);
@@ -414,14 +581,17 @@ impl Draw {
                 .into_iter()
                 .map(|id| (id + more, self.rng.below(3) as u8 + 1))
                 .collect();
-            return Op::group(replace, self.rng.of(&self.groups) + more, &members);
+            if self.resilient && self.rng.percent(40) {
+                return Intent::Resilient(replace, RESILIENT + more, members);
+            }
+            return Intent::Group(replace, self.rng.of(&self.groups) + more, members);
         }
         let id = self.rng.of(&self.ids);
         self.single(replace, id, six)
     }
 
     /// A next-hop object that is no group: a gateway, a device, or nowhere.
-    fn single(&mut self, replace: bool, id: u32, six: bool) -> Op {
+    fn single(&mut self, replace: bool, id: u32, six: bool) -> Intent {
         let leg = (!self.rng.percent(25)).then(|| {
             let (dev, via) = self.gateway(six);
             Leg {
@@ -431,22 +601,22 @@ impl Draw {
             }
         });
         let more = if six { 10 } else { 0 };
-        Op::nexthop(replace, id + more, six, leg.as_ref())
+        Intent::Nexthop(replace, id + more, six, leg)
     }
 
-    fn link(&mut self) -> Op {
+    fn link(&mut self) -> Intent {
         let mut all: Vec<u32> = (1..=PORTS).map(port).collect();
         all.extend(self.bridged.first().map(|(_, bridge)| *bridge));
+        all.extend(
+            self.routed
+                .iter()
+                .filter(|dev| stacked::lower(**dev).is_some()),
+        );
         let dev = self.rng.of(&all);
-        let up = self.down.contains(&dev);
-        self.down.retain(|d| *d != dev);
-        if !up {
-            self.down.push(dev);
-        }
-        Op::link(dev, up)
+        Intent::Link(dev, self.known.down.contains(&dev))
     }
 
-    fn address(&mut self) -> Op {
+    fn address(&mut self) -> Intent {
         let dev = self.rng.of(&self.routed);
         // 9: a second one in the same network
         let last = if self.rng.percent(65) { 1 } else { 9 };
@@ -455,10 +625,13 @@ impl Draw {
         } else {
             IpNet::new_assert(v4(dev, last), 24)
         };
-        Op::address(self.rng.percent(50), dev, net)
+        // what is missing comes back sooner than what is there goes
+        let there = self.known.has(dev, net);
+        let add = self.rng.percent(if there { 50 } else { 85 });
+        Intent::Address(add, dev, net)
     }
 
-    fn neighbour(&mut self) -> Op {
+    fn neighbour(&mut self) -> Intent {
         let dev = self.rng.of(&self.routed);
         let all = self.stations(dev);
         let (last, mac) = self.rng.of(&all);
@@ -476,10 +649,10 @@ impl Draw {
             _ => Some(mac),
         };
         let permanent = self.rng.percent(80);
-        Op::neighbour(dev, addr, mac, permanent)
+        Intent::Neighbour(dev, addr, mac, permanent)
     }
 
-    fn bridge(&mut self) -> Op {
+    fn bridge(&mut self) -> Intent {
         let (dev, bridge) = self.rng.of(&self.bridged);
         let host = 1 + self.rng.below(usize::from(PORTS)) as u16;
         let mac = match self.rng.below(8) {
@@ -487,10 +660,24 @@ impl Draw {
             1 => host_mac(host, 3),
             _ => host_mac(host, 2),
         };
-        match self.rng.weighted(&[30, 30, 12, 10, 9, 9]) {
+        let vlan = self.rng.of(&self.vids());
+        let weights = [
+            30,
+            30,
+            12,
+            10,
+            if self.still { 2 } else { 9 },
+            // a port that comes back learns at once
+            if self.still { 0 } else { 9 },
+            if self.bridge_kind.vlans { 20 } else { 0 },
+            if self.bridge_kind.snooping { 20 } else { 0 },
+        ];
+        match self.rng.weighted(&weights) {
             0 => {
-                let flag = self.rng.of(&PORT_FLAGS);
-                Op::port_flag(dev, &flag, u8::from(self.rng.percent(50)))
+                let may = |flag: &&PortFlag| !(self.still && **flag == LEARNING);
+                let flags: Vec<PortFlag> = PORT_FLAGS.iter().filter(may).cloned().collect();
+                let flag = self.rng.of(&flags);
+                Intent::PortFlag(dev, flag, u8::from(self.rng.percent(50)))
             }
             1 => {
                 let verb = if self.rng.percent(40) {
@@ -498,16 +685,26 @@ impl Draw {
                 } else {
                     Verb::Replace
                 };
-                Op::fdb(verb, dev, mac, self.rng.percent(65))
+                Intent::Fdb(verb, dev, mac, self.still || self.rng.percent(65), vlan)
             }
-            2 => Op::fdb(Verb::Delete, dev, mac, true),
-            3 => Op::port_flag(dev, &PORT_STATE, self.rng.of(&[0, 1, 2, 3, 3, 3])),
-            4 => Op::master(dev, None),
-            _ => Op::master(dev, Some(bridge)),
+            2 => Intent::Fdb(Verb::Delete, dev, mac, true, vlan),
+            3 => Intent::PortFlag(dev, PORT_STATE, self.rng.of(&[0, 1, 2, 3, 3, 3])),
+            4 => Intent::Master(dev, None),
+            5 => Intent::Master(dev, Some(bridge)),
+            6 => {
+                let own = self.rng.percent(15);
+                let untagged = !own && self.rng.percent(50);
+                let dev = if own { bridge } else { dev };
+                Intent::BridgeVlan(self.rng.percent(60), dev, vlan, untagged)
+            }
+            _ => {
+                let group = self.rng.of(&probes::GROUPS);
+                Intent::Mdb(self.rng.percent(60), bridge, dev, group)
+            }
         }
     }
 
-    fn rule(&mut self) -> Op {
+    fn rule(&mut self) -> Intent {
         let six = self.six && self.rng.percent(35);
         let dev = self.rng.of(&self.routed);
         let from = if six {
@@ -527,6 +724,6 @@ impl Draw {
             },
             action: self.rng.of(&[BLACKHOLE, UNREACHABLE, PROHIBIT]),
         };
-        Op::rule(self.rng.percent(55), &policy)
+        Intent::Rule(self.rng.percent(55), policy)
     }
 }

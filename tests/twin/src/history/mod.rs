@@ -3,14 +3,17 @@
 //!
 //! ```text
 //!   seed ─► draw.rs    addresses, neighbours, bridges; then commands     op.rs, bridging.rs  one command: words, message
+//!           known.rs   what there is by then                             stacked.rs          VLANs, VRFs
 //!           probes.rs  frames of the hosts                               rng.rs              numbers
 //! ```
 
 mod bridging;
 mod draw;
+mod known;
 pub mod op;
 mod probes;
 mod rng;
+mod stacked;
 
 pub use op::{Act, Op, Wait};
 pub use probes::{MAGIC, probe_of};
@@ -28,6 +31,9 @@ pub const PROBES: usize = 64;
 /// The construct of histories with bridges. Every kernel has it; a bridge learns from the probes themselves, in the order in
 /// which they are sent, so what it answers is no answer for who sends them in another one.
 pub const BRIDGES: &str = "bridge";
+
+/// The construct of histories with bridges that learn nothing: an answer does not hang on the frames before.
+pub const STILL_BRIDGES: &str = "still bridge";
 
 /// A history, not yet lived through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +82,29 @@ impl History {
             ..self.clone()
         }
     }
+}
+
+/// The settings of bridge ports that are drawn, by the words of `bridge link set`.
+pub fn port_flags() -> impl Iterator<Item = &'static str> {
+    let all = bridging::PORT_FLAGS.into_iter();
+    all.chain([bridging::PORT_STATE]).map(|flag| flag.1)
+}
+
+/// What makes constructs that not every kernel has, by the names of `tests/scenario/constructs.py`.
+#[must_use]
+pub fn optional() -> [(&'static str, Vec<Op>); 2] {
+    let kind = stacked::BridgeKind {
+        vlans: true,
+        snooping: false,
+    };
+    let bridge = op::BRIDGE_INDEX + 1;
+    let [(first, ..), ..] = stacked::VLAN_DEVICES;
+    let vlan = vec![
+        Op::bridge(bridge, bridge_mac(1), kind),
+        Op::vlan_device(first),
+    ];
+    let vrf = vec![Op::vrf(stacked::VRF, stacked::VRF_TABLE)];
+    [("vlan", vlan), ("vrf", vrf)]
 }
 
 /// The port's own address.

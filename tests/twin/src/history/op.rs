@@ -173,6 +173,11 @@ pub fn device(index: u32) -> String {
     match index {
         1 => "lo".into(),
         21..=29 => format!("br{}", index - BRIDGE_INDEX),
+        31..=39 => {
+            let (on, vid) = super::stacked::lower(index).unwrap_or_default();
+            format!("{}.{vid}", device(on))
+        }
+        41..=49 => format!("vrf{}", index - 40),
         i => format!("swp{}", i.wrapping_sub(PORT_INDEX)),
     }
 }
@@ -316,6 +321,38 @@ impl Op {
             }
             w.attr(NHA_GROUP, &body);
         });
+        Self::plain(text, act)
+    }
+
+    /// `ip nexthop add|replace id … group … type resilient buckets …`: who moves from one member to another does so at once.
+    #[must_use]
+    pub fn resilient(replace: bool, id: u32, members: &[(u32, u8)], buckets: u16) -> Self {
+        const NHA_GROUP_TYPE: u16 = 3;
+        const NHA_RES_GROUP: u16 = 12;
+        const BUCKETS: u16 = 1;
+        const IDLE_TIMER: u16 = 2;
+        const RESILIENT: u16 = 1;
+        let plain = Self::group(replace, id, members);
+        let Act::Message(m) = plain.act else {
+            return plain;
+        };
+        // the same message, with more behind it
+        let act = message(
+            RTM_NEWNEXTHOP,
+            make_flags(replace),
+            m.get(16..).unwrap_or(&[]),
+            |w| {
+                w.attr(NHA_GROUP_TYPE, &RESILIENT.to_ne_bytes());
+                let nest = w.nest(NHA_RES_GROUP);
+                w.attr(BUCKETS, &buckets.to_ne_bytes());
+                w.attr_u32(IDLE_TIMER, 0);
+                w.end_nest(nest);
+            },
+        );
+        let text = format!(
+            "{} type resilient buckets {buckets} idle_timer 0",
+            plain.text
+        );
         Self::plain(text, act)
     }
 

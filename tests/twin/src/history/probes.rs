@@ -7,11 +7,14 @@ use ipnet::IpNet;
 
 use super::draw::Draw;
 use super::op::{BRIDGE_INDEX, PORT_INDEX};
-use super::{PORTS, bridge_mac, host_mac, port_mac, v4, v6};
+use super::{PORTS, bridge_mac, host_mac, port_mac, stacked, v4, v6};
 use crate::recording::{Bytes, Probe};
 
 /// Before the number, in the payload.
 pub const MAGIC: &[u8; 6] = b"\xd7wInPr";
+
+/// Groups that ports of bridges with snooping may have, and to which frames are sent.
+pub(super) const GROUPS: [[u8; 4]; 3] = [[239, 1, 2, 3], [239, 1, 2, 4], [239, 9, 9, 9]];
 
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
@@ -46,8 +49,9 @@ pub(super) fn draw(d: &mut Draw, n: usize) -> Probe {
     let stations = d.stations(dev);
     let (station, mac) = d.rng.of(&stations);
     let port = d.port_of(dev, station);
-    let router = if dev > BRIDGE_INDEX {
-        bridge_mac((dev - BRIDGE_INDEX) as u8)
+    let on = stacked::lower(dev).map_or(dev, |(on, _)| on);
+    let router = if on > BRIDGE_INDEX {
+        bridge_mac((on - BRIDGE_INDEX) as u8)
     } else {
         port_mac(port)
     };
@@ -88,10 +92,20 @@ pub(super) fn draw(d: &mut Draw, n: usize) -> Probe {
         _ => echo(128, Some((src, dst)), &body),
     };
     let frame = ethernet(router, mac, src, dst, Ip { proto, ttl, tos }, &inner);
+    let frame = tag(frame, d.tag(dev, port));
     Probe {
         port,
         frame: Bytes(frame),
     }
+}
+
+/// With a VLAN tag behind the addresses.
+fn tag(mut frame: Vec<u8>, vid: Option<u16>) -> Vec<u8> {
+    if let Some(vid) = vid {
+        let [high, low] = vid.to_be_bytes();
+        frame.splice(12..12, [0x81, 0, high, low]);
+    }
+    frame
 }
 
 fn destination(d: &mut Draw, dev: u32, six: bool) -> IpAddr {
@@ -150,7 +164,10 @@ fn bridged_probe(d: &mut Draw, n: usize) -> Probe {
     let (dev, _) = d.rng.of(&d.bridged);
     let port = (dev - PORT_INDEX) as u16;
     let other = 1 + d.rng.below(usize::from(PORTS)) as u16;
+    let group = d.rng.of(&GROUPS);
+    let grouped = d.snoops() && d.rng.percent(35);
     let dst = match d.rng.below(10) {
+        _ if grouped => [1, 0, 0x5e, group[1] & 0x7f, group[2], group[3]],
         0 => [0xff; 6],
         1 => [2, 0, 0, 0, 0, 0x77],
         2 => [1, 0, 0x5e, 1, 2, 3],
@@ -164,8 +181,18 @@ fn bridged_probe(d: &mut Draw, n: usize) -> Probe {
     };
     let (from, to) = (
         IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
-        IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+        match grouped {
+            true => IpAddr::V4(Ipv4Addr::from(group)),
+            false => IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
+        },
     );
+    let tagged: Vec<u16> = d
+        .tagged
+        .iter()
+        .filter(|(p, _)| *p == port)
+        .map(|(_, v)| *v)
+        .collect();
+    let vid = (!tagged.is_empty() && d.rng.percent(45)).then(|| d.rng.of(&tagged));
     let inner = udp(from, to, 1000, 2000, &payload(n));
     let ip = Ip {
         proto: UDP,
@@ -174,7 +201,7 @@ fn bridged_probe(d: &mut Draw, n: usize) -> Probe {
     };
     Probe {
         port,
-        frame: Bytes(ethernet(dst, src, from, to, ip, &inner)),
+        frame: Bytes(tag(ethernet(dst, src, from, to, ip, &inner), vid)),
     }
 }
 

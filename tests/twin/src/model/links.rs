@@ -306,6 +306,10 @@ impl Net {
         if key.starts_with("ipv6/") {
             return Err(super::Unknown("IPv6".into()));
         }
+        // as it is at first; no other is known
+        if key == "ipv4/fib_multipath_hash_policy" && !on {
+            return Ok(());
+        }
         let setting = key
             .strip_prefix("ipv4/conf/")
             .and_then(|k| k.split_once('/'));

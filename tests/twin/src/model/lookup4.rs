@@ -185,6 +185,8 @@ impl Net {
             let (nh, scope) = (fi.nh, fi.scope);
             let way = if nh != 0 {
                 self.nexthop_select_path(nh, hash)
+            } else if self.by_hash_alone {
+                Self::fib_select_multipath(&ways, hash, 0)
             } else {
                 self.check_sources(&ways, scope, flow);
                 Self::fib_select_multipath(&ways, hash, flow.saddr)
@@ -200,7 +202,7 @@ impl Net {
         }
     }
 
-    /// `fib_select_multipath`: by hash; a way of the source address goes before.
+    /// `fib_select_multipath`: by hash; a way of the source address goes before (since Linux 6.16).
     pub fn fib_select_multipath(ways: &[Way], hash: i64, source: u32) -> Option<Way> {
         let (mut best, mut chosen) = (-1, None);
         for way in ways.iter().filter(|w| w.upper >= 0) {

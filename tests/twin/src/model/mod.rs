@@ -24,7 +24,7 @@ mod rules;
 use crate::history::op::PORT_INDEX;
 use crate::history::{Act, History, Op, PORTS, port_mac};
 use crate::recording::{
-    Answer, Bytes, Command, FORMAT, Port, Probe, Recording, Socket, Step, Told,
+    Answer, Bytes, Command, FORMAT, Port, Probe, Recording, Socket, Step, Told, is_older,
 };
 use links::Dev;
 use messages::Request;
@@ -81,6 +81,8 @@ struct Net {
     groups6: Vec<addrconf::Groups6>,
     rules: [Vec<rules::Rule>; 2],
     told: Vec<Told>,
+    /// Ways of a multipath route are chosen by the hash alone: before Linux 6.16.
+    by_hash_alone: bool,
     /// Something that the model does not know has happened.
     refused: Option<&'static str>,
     seq: u32,
@@ -155,6 +157,10 @@ impl Net {
             messages::DELNEIGH if r.byte(0) == messages::INET => self.neigh_delete(&r),
             messages::NEWRULE => self.rule_new(&r),
             messages::DELRULE => self.rule_del(&r),
+            // NHA_RES_GROUP
+            messages::NEWNEXTHOP if r.attr(12).is_some() => {
+                return Err(Unknown("a resilient group".into()));
+            }
             messages::NEWNEXTHOP => self.nexthop_new(&r),
             messages::DELNEXTHOP => self.nexthop_del(&r),
             _ => return Err(unknown()),
@@ -276,12 +282,21 @@ impl Net {
     }
 }
 
-/// What the kernel would do in a history.
+/// What the newest kernel would do in a history.
 ///
 /// # Errors
 /// The history holds what the model does not know.
 pub fn record(history: &History) -> Result<Recording, Unknown> {
+    record_as(history, "")
+}
+
+/// What a kernel of that version (`uname -r`) would do in a history.
+///
+/// # Errors
+/// The history holds what the model does not know.
+pub fn record_as(history: &History, kernel: &str) -> Result<Recording, Unknown> {
     let mut net = Net::new();
+    net.by_hash_alone = is_older(kernel, (6, 16));
     for op in &history.topology {
         net.apply(&op.act, 0)?;
         net.told.clear();
@@ -314,6 +329,7 @@ pub fn again(recording: &Recording) -> Result<Recording, Unknown> {
         return Err(Unknown("no steps".into()));
     };
     let mut net = Net::new();
+    net.by_hash_alone = is_older(&recording.kernel, (6, 16));
     // links, addresses, neighbours, next-hop objects, routes, rules: each after what it needs
     for kind in [
         messages::NEWLINK,

@@ -24,10 +24,8 @@ pub(super) type Errors = HashMap<[u8; 4], u32>;
 /// Is `out` the probe itself, forwarded: switched, or routed with its hop count changed? Otherwise the kernel made it.
 #[must_use]
 pub fn is_copy(probe: &[u8], out: &[u8]) -> bool {
-    let (Some(a), Some(b)) = (probe.get(ETHER - 2..), out.get(ETHER - 2..)) else {
-        return false;
-    };
-    if a.len() != b.len() {
+    let (a, b) = (untagged(probe), untagged(out));
+    if a.is_empty() || a.len() != b.len() {
         return false;
     }
     // what a router changes: hop count and, in IPv4, checksum
@@ -42,21 +40,31 @@ pub fn is_copy(probe: &[u8], out: &[u8]) -> bool {
         .all(|(n, (x, y))| x == y || changed.contains(&n))
 }
 
+/// From its type on, without a VLAN tag.
+fn untagged(frame: &[u8]) -> &[u8] {
+    match frame.get(ETHER - 2..) {
+        Some([0x81, 0, _, _, rest @ ..]) => rest,
+        rest => rest.unwrap_or(&[]),
+    }
+}
+
 /// Is it an ICMP error that the kernel counts by whom it goes to (net/ipv4/route.c `ip_error`): no route, unreachable,
 /// prohibited?
 #[must_use]
 pub fn is_route_error(frame: &[u8]) -> bool {
-    frame.get(12..14) == Some(&[8, 0])
-        && frame.get(ETHER + 9) == Some(&1)
-        && frame.get(ETHER + 20) == Some(&3)
-        && matches!(frame.get(ETHER + 21), Some(0 | 1 | 13))
+    let ip = untagged(frame);
+    ip.get(..2) == Some(&[8, 0])
+        && ip.get(2 + 9) == Some(&1)
+        && ip.get(2 + 20) == Some(&3)
+        && matches!(ip.get(2 + 21), Some(0 | 1 | 13))
 }
 
 fn source(frame: &[u8]) -> Option<[u8; 4]> {
-    if frame.get(12..14) != Some(&[8, 0]) {
+    let ip = untagged(frame);
+    if ip.get(..2) != Some(&[8, 0]) {
         return None;
     }
-    frame.get(ETHER + 12..ETHER + 16)?.first_chunk().copied()
+    ip.get(2 + 12..2 + 16)?.first_chunk().copied()
 }
 
 impl Got {
@@ -125,6 +133,12 @@ mod tests {
         out[22] = 0;
         assert!(!is_copy(&arp, &out), "no router has changed that");
         assert!(!is_copy(&probe, &probe[..59]));
+        let mut tagged = probe.clone();
+        tagged.splice(12..12, [0x81, 0, 0, 10]);
+        assert!(
+            is_copy(&probe, &tagged) && is_copy(&tagged, &probe),
+            "in another VLAN"
+        );
     }
 
     /// An address gets five errors, then it is not known any more whether there would be one.

@@ -74,6 +74,7 @@ pub struct Player {
     counts: Counts,
     have: Vec<String>,
     kernel: String,
+    stacked: bool,
 }
 
 impl Player {
@@ -83,14 +84,26 @@ impl Player {
     /// # Errors
     /// Where the kernel refuses: not root, no veth.
     pub fn open(cpu: usize) -> Result<Self, Error> {
+        Self::open_as(cpu, true)
+    }
+
+    /// The same, whose kernel has neither VLANs nor VRFs: as far as the model knows it.
+    ///
+    /// # Errors
+    /// As [`Player::open`].
+    pub fn open_plain(cpu: usize) -> Result<Self, Error> {
+        Self::open_as(cpu, false)
+    }
+
+    fn open_as(cpu: usize, stacked: bool) -> Result<Self, Error> {
         let mut set = rustix::thread::CpuSet::new();
         set.set(cpu);
         rustix::thread::sched_setaffinity(None, &set)
             .map_err(|e| Error::new(format!("keep to processor {cpu}"), e))?;
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")
             .map_err(|e| Error::new("the kernel's version", e))?;
-        let mut space = Space::open()?;
-        let have = space.constructs()?;
+        let mut space = Space::open(stacked)?;
+        let have = space.constructs(stacked)?;
         Ok(Self {
             space,
             counts: Counts {
@@ -99,6 +112,7 @@ impl Player {
             },
             have,
             kernel: kernel.trim().to_owned(),
+            stacked,
         })
     }
 
@@ -106,6 +120,12 @@ impl Player {
     #[must_use]
     pub fn have(&self) -> &[String] {
         &self.have
+    }
+
+    /// `uname -r`
+    #[must_use]
+    pub fn kernel(&self) -> &str {
+        &self.kernel
     }
 
     /// So far.
@@ -122,7 +142,7 @@ impl Player {
         let recorded = self.play(history);
         let clean = recorded.is_ok() && self.space.clean()?;
         if !clean {
-            self.space = Space::open()?;
+            self.space = Space::open(self.stacked)?;
             self.counts.spaces += 1;
         }
         recorded
@@ -144,6 +164,8 @@ impl Player {
         };
         let mut first = Step::default();
         self.rest(&recording, &mut first)?;
+        let mut files = self.space.files(&first.dumps)?;
+        first.files.clone_from(&files);
         recording.steps.push(first);
         for (n, op) in history.commands.iter().enumerate() {
             let command = self.apply(op, n as u32 + 1)?;
@@ -153,6 +175,14 @@ impl Player {
                 ..Step::default()
             };
             self.rest(&recording, &mut step)?;
+            if changes_files(op) {
+                let now = self.space.files(&step.dumps)?;
+                let changed = now
+                    .iter()
+                    .filter(|(path, text)| files.get(*path) != Some(text));
+                step.files = changed.map(|(p, t)| (p.clone(), t.clone())).collect();
+                files = now;
+            }
             recording.steps.push(step);
         }
         self.counts.histories += 1;
@@ -218,6 +248,11 @@ impl Player {
         step.answers = got.answers;
         Ok(())
     }
+}
+
+/// In a namespace of one's own files change by sysctls alone, and there are more where a device is new.
+const fn changes_files(op: &Op) -> bool {
+    matches!(op.act, Act::Sysctl(..)) || matches!(op.wait, Wait::Device(_))
 }
 
 fn words(command: Option<&Command>) -> &str {

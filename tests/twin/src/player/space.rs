@@ -16,12 +16,12 @@ use tandem_linux::netlink::wire::Writer;
 use tandem_linux::netlink::{Event, Monitor, Object, Protocol, Requests};
 use tandem_linux::netns;
 use tandem_linux::wires::Wires;
-use tandem_switchd::source::netlink::DUMPS;
+use tandem_switchd::source::netlink::{DUMPS, files};
 
 use super::answers::{Errors, Got};
 use super::{Error, Port, Told, socket};
 use crate::history::op::{BRIDGE_INDEX, HOST_INDEX, PORT_INDEX, Policy, Target, Verb, Way, device};
-use crate::history::{Act, Op, PORTS, port_mac};
+use crate::history::{Act, Op, PORTS, Wait, optional, port_mac};
 use crate::normal::{self, State};
 use crate::recording::{Bytes, Dump, Probe};
 
@@ -79,6 +79,8 @@ pub(super) struct Space {
     /// Notifications that were read while something was waited for.
     early: Vec<Told>,
     errors: Errors,
+    /// Devices of the switch that a history made, besides its ports.
+    devices: Vec<u32>,
     /// Sysctls that a history wrote, and what they were before.
     settings: BTreeMap<String, String>,
     /// What there is when nothing was done.
@@ -167,7 +169,8 @@ fn set_up(dev: u32, up: bool) -> Vec<u8> {
 }
 
 impl Space {
-    pub fn open() -> Result<Self, Error> {
+    /// `stacked`: asks the kernel for VLANs and VRFs too. A namespace that ever had a VRF has a policy rule more.
+    pub fn open(stacked: bool) -> Result<Self, Error> {
         let (switch, far) = (new_namespace()?, new_namespace()?);
         let within = io_error("a namespace of its own");
         let mut requests = netns::run_in(switch.as_fd(), || {
@@ -226,6 +229,7 @@ impl Space {
             wires,
             early: Vec::new(),
             errors: Errors::new(),
+            devices: Vec::new(),
             settings: BTreeMap::new(),
             pristine: State::default(),
         };
@@ -236,14 +240,14 @@ impl Space {
         }
         // whether a namespace ever had a policy rule shows: until then the local and the main table are one
         // (net/ipv4/fib_rules.c `fib_unmerge`)
-        space.constructs()?;
+        space.constructs(stacked)?;
         space.pristine = normal::state(&space.dumps()?);
         space.forget()?;
         Ok(space)
     }
 
     /// What this kernel has of what histories can be made of.
-    pub fn constructs(&mut self) -> Result<Vec<String>, Error> {
+    pub fn constructs(&mut self, stacked: bool) -> Result<Vec<String>, Error> {
         let rule = Policy {
             pref: 100,
             table: 99,
@@ -260,6 +264,24 @@ impl Space {
         }
         if there {
             have.push("rule".to_owned());
+        }
+        for (name, ops) in optional().into_iter().filter(|_| stacked) {
+            let mut there = true;
+            for op in &ops {
+                if let Act::Message(m) = &op.act {
+                    there &= self.ask(m)? == 0;
+                }
+            }
+            if there {
+                have.push(name.to_owned());
+            }
+            for op in ops.iter().rev() {
+                if let Wait::Device(dev) = op.wait
+                    && let Act::Message(m) = Op::link_del(dev).act
+                {
+                    self.ask(&m)?;
+                }
+            }
         }
         self.forget()?;
         Ok(have)
@@ -304,6 +326,7 @@ impl Space {
 
     /// A device that is new is set as the others are.
     pub fn settings_of(&mut self, dev: u32) -> Result<(), Error> {
+        self.devices.push(dev);
         let name = device(dev);
         netns::run_in(self.switch.as_fd(), || settings_of(&name))
             .map_err(io_error("a device's settings"))
@@ -358,7 +381,8 @@ impl Space {
         loop {
             let before = self.early.len();
             let mut agree = true;
-            for dev in (PORT_INDEX + 1..=PORT_INDEX + u32::from(PORTS)).chain([BRIDGE_INDEX + 1]) {
+            let ports = PORT_INDEX + 1..=PORT_INDEX + u32::from(PORTS);
+            for dev in ports.chain(self.devices.iter().copied()) {
                 let mut w = Writer::new();
                 let mut fixed = [0; 16];
                 fixed[4..8].copy_from_slice(&dev.to_ne_bytes());
@@ -435,6 +459,25 @@ impl Space {
         Ok(all)
     }
 
+    /// What the listener reads besides: files of the switch's namespace by path, those that there are.
+    pub fn files(&self, dumps: &[Dump]) -> Result<BTreeMap<String, String>, Error> {
+        let state = normal::state(dumps);
+        let names: Vec<&str> = state
+            .objects()
+            .filter_map(|o| match o {
+                Object::Link(l) => Some(l.name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let paths = files(names.into_iter());
+        netns::run_in(self.switch.as_fd(), || {
+            let text = |path: String| Some((std::fs::read_to_string(&path).ok()?, path));
+            let all = paths.into_iter().filter_map(text);
+            Ok(all.map(|(text, path)| (path, text)).collect())
+        })
+        .map_err(io_error("the namespace's files"))
+    }
+
     /// Sends all probes and takes what comes out.
     pub fn probe(&mut self, probes: &[Probe]) -> Result<Got, Error> {
         let mut got = Got::new(probes.len());
@@ -489,6 +532,7 @@ impl Space {
             self.sysctl(&key, &value)?;
         }
         self.settings.clear();
+        self.devices.clear();
         for n in 1..=PORTS {
             self.cable(n, true)?;
             if let Act::Message(m) = Op::link(PORT_INDEX + u32::from(n), true).act {

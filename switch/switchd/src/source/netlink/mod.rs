@@ -54,6 +54,7 @@ use tandem_store::model::{Object, SourceId};
 pub use fuzz::fuzz_view;
 pub use listener::DUMPS;
 pub use stepped::{Origin, Stepped, Steps};
+pub use sysctl::files;
 
 use super::{Heard, Message, Source, SourceError, Status, Write, WriteBack};
 

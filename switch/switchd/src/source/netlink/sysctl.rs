@@ -1,5 +1,6 @@
 //! Sysctls that no notification tells of, read from the caller's network namespace.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tandem_store::model::{ConfScope, NfCall, Settings};
@@ -74,4 +75,41 @@ pub(super) fn without_ipv6<'a>(
         })
         .map(|(i, _)| i)
         .collect()
+}
+
+/// The paths of all files that are read, where the interfaces have these names: for who records a kernel.
+#[must_use]
+pub fn files<'a>(interfaces: impl Iterator<Item = &'a str> + Clone) -> BTreeSet<String> {
+    let paths = RefCell::new(BTreeSet::new());
+    let read = |path: &str| {
+        paths.borrow_mut().insert(path.to_owned());
+        None
+    };
+    settings(false, &read);
+    redirects(interfaces.clone().map(|name| (0, name)), &read);
+    without_ipv6(interfaces.map(|name| (0, name)), &read);
+    paths.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_that_is_read_is_listed() {
+        let all = files(["swp1", "br1.10"].into_iter());
+        for path in [
+            "/proc/thread-self/net/arp_tables_names",
+            "/proc/thread-self/net/ip6_tables_names",
+            "/proc/sys/net/bridge/bridge-nf-call-ip6tables",
+            "/proc/sys/net/ipv4/fib_multipath_hash_policy",
+            "/proc/sys/net/ipv6/fib_multipath_hash_policy",
+            "/proc/sys/net/ipv4/fib_multipath_use_neigh",
+            "/proc/sys/net/ipv4/conf/all/send_redirects",
+            "/proc/sys/net/ipv4/conf/br1.10/send_redirects",
+            "/proc/sys/net/ipv6/conf/swp1/disable_ipv6",
+        ] {
+            assert!(all.contains(path), "{path} is not in {all:?}");
+        }
+    }
 }
