@@ -239,7 +239,7 @@ vm_serve() {
 	while read -r _; do
 		rc=0
 		(
-			cd "$TOP"
+			cd "$TOP" || exit
 			LAB_NS=$NS LAB_ASIC=asic TANDEM_RUN=$SOCK PATH=${BIN:+$BIN:}$PATH LAB_RUN=$RUN
 			export LAB_NS LAB_ASIC TANDEM_RUN PATH LAB_RUN
 			exec timeout 120 sh "$G/host.command"

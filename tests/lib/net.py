@@ -124,8 +124,8 @@ class Namespace:
         return p
 
     def sysctl(self, **settings):
-        """Sets net.* values: dots of the name are written as two underscores. A kernel that was booted without IPv6 has no
-        settings of it."""
+        """Sets net.* values: dots of the name are written as two underscores. A kernel that was booted without IPv6 has
+        no settings of it."""
         def put():
             for key, value in settings.items():
                 if key.startswith("ipv6__") and not os.path.exists("/proc/sys/net/ipv6"):
