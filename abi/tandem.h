@@ -428,7 +428,7 @@ enum tnd_trap_reason {
 	TND_TRAP_OPTIONS	= 12,	/* IPv4 options, IPv6 hop-by-hop */
 	TND_TRAP_LPM_MISS	= 13,	/* no route in hardware */
 	TND_TRAP_ROUTE		= 14,	/* entry set to trap: what it stands for did not fit */
-	TND_TRAP_FDB_INCOMPLETE	= 15,	/* unknown unicast while an FDB entry is missing */
+	TND_TRAP_FDB_INCOMPLETE	= 15,	/* FDB entry missing: unknown unicast, source to learn */
 	TND_TRAP_UNSUPPORTED	= 16,	/* the interface has a feature the chip can't do */
 	TND_TRAP_L2_MULTICAST	= 17,	/* multicast the CPU must forward (snooping) */
 	TND_TRAP_REDIRECT	= 18,	/* leaves by the interface it came in on (RFC 792) */

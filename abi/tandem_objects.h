@@ -104,6 +104,13 @@ struct tnd_storm {
 #define TND_VLAN_MC4_CPU	(1U << 10)	/* the CPU is a multicast router: copies of what MEMBERS forwards */
 #define TND_VLAN_MC6_CPU	(1U << 11)
 #define TND_VLAN_NO_LL_LEARN	(1U << 12)	/* link-local frames teach nothing (since 1.5) */
+/*
+ * Since 1.5. The CPU learns, in place of LEARNING: the first frame of a station, one
+ * from another place than its entry's, and about one in each eighth of the ageing time
+ * go to the CPU, which forwards them; so its entries stay young as long as their
+ * stations speak.
+ */
+#define TND_VLAN_CPU_LEARN	(1U << 13)
 
 /* TND_CLS_VLAN: a forwarding domain; key = fid */
 struct tnd_vlan {

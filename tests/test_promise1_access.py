@@ -195,3 +195,52 @@ def roaming_steps(_):
 
 def test_entries_of_other_programs_move_twin(make):
     check(make, twin.bridge, roaming_steps)
+
+
+LIMIT = """
+import socket, struct, sys
+def attr(kind, data):
+    return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
+body = struct.pack("=BxHiII", 0, 0, socket.if_nametoindex("br0"), 0, 0)
+body += attr(18, attr(1, b"bridge\\0") + attr(2, attr(49, struct.pack("=I", int(sys.argv[1])))))
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+s.send(struct.pack("=IHHII", 16 + len(body), 16, 5, 1, 0) + body)  # RTM_NEWLINK, REQUEST | ACK
+sys.exit(-struct.unpack_from("=i", s.recv(4096), 16)[0])
+"""
+
+
+def limit(stations):
+    """`ip link set br0 type bridge fdb_max_learned N`: older iproute2 has no word for it."""
+    return lambda sw: sw.ns.exec("python3", "-c", LIMIT, str(stations))
+
+
+def limit_steps(_):
+    speaks = {h: (h, data(NOBODY, H[h])) for h in H}
+    to = {h: ("h4", data(H[h], H["h4"])) for h in H}
+    busy = [x for _ in range(16) for x in (("h2", data(H["h1"], H["h2"])), ("h3", data(H["h2"], H["h1"])), 0.2)]
+    return [
+        Step("before there is a limit all are learned", frames=[speaks["h1"], speaks["h2"], speaks["h3"], 0.1, to["h3"]],
+             fits=True, expect={"h1": 2, "h2": 2, "h3": 3, "h4": 3}),
+        Step("two may be known", do=do(limit(2), lambda sw: sw.ip("link set br0 type bridge fdb_flush")),
+             frames=[speaks["h1"], 0.2, speaks["h2"], 0.2, speaks["h3"], 0.2, to["h1"], to["h2"], to["h3"], 0.2],
+             expect={"h1": 4, "h2": 4, "h3": 3, "h4": 3}),
+        Step("whom the chip forwards", frames=[("h1", data(H["h2"], H["h1"])), ("h2", data(H["h1"], H["h2"]))], fits=True,
+             expect={"h1": 1, "h2": 1}),
+        Step("they may move", frames=[("h3", data(NOBODY, H["h1"])), 0.3, ("h2", data(H["h1"], H["h2"])), 0.3],
+             expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
+        Step("and lose their place to nobody as long as they speak", do=ageing(2),
+             frames=[*busy, to["h2"], 0.3, ("h2", data(H["h4"], H["h2"])), 0.2],
+             expect={"h1": 1, "h2": 17, "h3": 17, "h4": 1}),
+        Step("who is silent makes room for another", do=lambda sw: time.sleep(3.5),
+             frames=[speaks["h4"], 0.3, ("h3", data(H["h4"], H["h3"])), 0.2],
+             expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
+        Step("without a limit the chip learns", do=do(ageing(300), limit(0)),
+             frames=[("h1", data(NOBODY, ROAMER)), 0.1, ("h2", data(ROAMER, H["h2"]))], fits=True,
+             expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
+    ]
+
+
+def test_a_limit_of_learned_stations_twin(make):
+    if tuple(int(x) for x in os.uname().release.split("-", maxsplit=1)[0].split(".")[:2]) < (6, 7):
+        pytest.skip("needs a kernel with fdb_max_learned (6.7)")
+    check(make, twin.bridge, limit_steps)

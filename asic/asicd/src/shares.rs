@@ -24,7 +24,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket; rate 0 lets everything pass.
+    /// A full bucket.
     pub fn new(rate_pps: u32, burst: u32) -> Self {
         let burst = burst.max(1);
         Bucket {

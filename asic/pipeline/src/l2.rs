@@ -11,6 +11,11 @@ use crate::names::{DropReason, Stage};
 use crate::run::{Run, Step, action_text};
 use crate::state::HOT_STORM;
 
+/// Where the CPU learns it hears of a station so often in an ageing time: some of these frames may be lost on their way.
+const HEARD: u64 = 8;
+/// What stays where it is, whatever its station does.
+const FIXED: u16 = raw::TND_FDB_STATIC | raw::TND_FDB_STICKY;
+
 /// ff02::1.
 pub(crate) const ALL_NODES: [u8; 16] = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
@@ -100,6 +105,11 @@ impl<S: Sink> Run<'_, '_, S> {
                 && teaches
             {
                 self.learn();
+            } else if vlan_flags & raw::TND_VLAN_CPU_LEARN != 0
+                && self.port_flags & raw::TND_PORT_LEARNING != 0
+                && !link_local
+            {
+                self.learned_by_cpu()?;
             }
         }
         // Spanning tree's own frames and their kin come through whatever the port's state is.
@@ -129,6 +139,38 @@ impl<S: Sink> Run<'_, '_, S> {
         }
     }
 
+    /// Where the CPU learns, it gets what a bridge would learn from, and now and then a frame of a station that it knows.
+    #[cold]
+    fn learned_by_cpu(&mut self) -> Step<()> {
+        let (fid, src) = (self.fid, self.eth.src);
+        if let Some(hit) = self.st.exact.get_mac_seen(fid, src, self.hint.src) {
+            let entry = FdbValue::unpack(hit.value);
+            if entry.flags & FIXED != 0 || entry.action != Action::Forward {
+                return Ok(());
+            }
+            if entry.port == self.from {
+                let ageing = self.st.vlan(fid).map_or(0, |v| v.config.ageing_s);
+                let often = u64::from(ageing) * 1_000_000_000 / HEARD;
+                if entry.flags & raw::TND_FDB_NO_AGE != 0
+                    || self.st.exact.idle_at(hit.place, self.now) < often
+                {
+                    return Ok(());
+                }
+                if !S::DRY {
+                    self.st.exact.touch_at(hit.place, self.now);
+                }
+            }
+        }
+        if S::TRACE {
+            self.trace(
+                Stage::Learning,
+                format_args!("the CPU learns where the source is"),
+            );
+        }
+        let reason = self.protocol_reason();
+        self.trap(reason.unwrap_or(raw::TND_TRAP_FDB_INCOMPLETE))
+    }
+
     #[inline]
     fn learn(&mut self) {
         let (fid, src) = (self.fid, self.eth.src);
@@ -149,8 +191,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     #[cold]
     fn learn_moved(&mut self, at: Place, entry: FdbValue) {
-        let fixed = raw::TND_FDB_STATIC | raw::TND_FDB_STICKY;
-        if entry.action != Action::Forward || entry.flags & fixed != 0 {
+        if entry.action != Action::Forward || entry.flags & FIXED != 0 {
             return;
         }
         let ingress = self.from;

@@ -103,7 +103,7 @@ const LIST: &[(u16, &str, u16, &str)] = &[
         raw::TND_TRAP_FDB_INCOMPLETE,
         "fdb_incomplete",
         raw::TND_TC_DATA,
-        "unknown unicast while an FDB entry is missing in hardware",
+        "unknown unicast while an FDB entry is missing in hardware, and sources that the CPU is to learn",
     ),
     (
         raw::TND_TRAP_UNSUPPORTED,

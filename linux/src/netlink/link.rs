@@ -51,6 +51,7 @@ const IFLA_BR_MCAST_QUERY_RESPONSE_INTVL: u16 = 34;
 const IFLA_BR_MCAST_IGMP_VERSION: u16 = 43;
 const IFLA_BR_MCAST_MLD_VERSION: u16 = 44;
 const IFLA_BR_MCAST_QUERIER_STATE: u16 = 47;
+const IFLA_BR_FDB_MAX_LEARNED: u16 = 49;
 const BRIDGE_QUERIER_IP_OTHER_TIMER: u16 = 3;
 const BRIDGE_QUERIER_IPV6_ADDRESS: u16 = 5;
 const BRIDGE_QUERIER_IPV6_OTHER_TIMER: u16 = 7;
@@ -204,6 +205,7 @@ fn bridge(data: &[u8]) -> BridgeInfo {
                 b.mst = u32_at(v, 0) & BOOLOPT_MST != 0;
                 b.no_link_local_learning = u32_at(v, 0) & BOOLOPT_NO_LL_LEARN != 0;
             }
+            IFLA_BR_FDB_MAX_LEARNED => b.max_learned = u32_at(v, 0),
             IFLA_BR_MCAST_ROUTER => b.mcast.router = u8_at(v, 0),
             IFLA_BR_MCAST_QUERIER => b.mcast.querier = u8_at(v, 0) != 0,
             IFLA_BR_MCAST_QUERIER_INTVL => b.mcast.querier_interval = u64_at(v, 0),

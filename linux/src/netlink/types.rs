@@ -131,6 +131,8 @@ pub struct BridgeInfo {
     pub mst: bool,
     /// Frames to 01:80:c2:00:00:0X teach nothing (`no_linklocal_learn`).
     pub no_link_local_learning: bool,
+    /// Stations that it learns at most (`fdb_max_learned`); 0: no limit.
+    pub max_learned: u32,
     /// Bridged frames pass the chains of the IP families, by this bridge's own switches.
     pub nf_call: NfCall,
 }

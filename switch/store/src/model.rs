@@ -105,6 +105,8 @@ pub struct BridgeInfo {
     pub vlan_filtering: bool,
     /// BR_BOOLOPT_NO_LL_LEARN: frames to 01:80:c2:00:00:0X teach nothing.
     pub no_link_local_learning: bool,
+    /// IFLA_BR_FDB_MAX_LEARNED: the bridge learns so many stations at most.
+    pub learning_limited: bool,
     /// IFLA_BR_MCAST_SNOOPING.
     pub mcast_snooping: bool,
     /// Of multicast the kernel does what can't be told from its messages: its reason. All of it is the kernel's then.

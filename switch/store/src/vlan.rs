@@ -205,10 +205,11 @@ impl Store {
         };
         // With ageing time 0 the kernel's bridge learns nothing, and on the chip it would mean never: what was learned
         // ages away at once instead.
-        let mut flags = if info.ageing_s == 0 {
-            0
-        } else {
-            TND_VLAN_LEARNING
+        let mut flags = match info.learning_limited {
+            _ if info.ageing_s == 0 => 0,
+            // the kernel counts what it has learned itself, and nothing else
+            true => TND_VLAN_CPU_LEARN,
+            false => TND_VLAN_LEARNING,
         };
         if info.no_link_local_learning {
             flags |= TND_VLAN_NO_LL_LEARN;

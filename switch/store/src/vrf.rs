@@ -220,7 +220,6 @@ impl Store {
             .map(|(slot, _)| *slot)
     }
 
-    /// The slot of an interface's routes.
     /// The VRF that a device is in, by its name.
     pub fn slot_of_dev(&self, name: &str) -> u8 {
         let mut links = self.links.iter();
@@ -249,6 +248,7 @@ impl Store {
         }
     }
 
+    /// The slot of an interface's routes.
     pub(crate) fn slot_of(&self, ifindex: u32) -> u8 {
         let link = self.links.get(&ifindex);
         link.and_then(|r| self.vrf_master(&r.link)).unwrap_or(0)

@@ -278,24 +278,7 @@ fn a_replay_that_the_chip_does_not_take() {
 #[test]
 fn failures_of_all_classes_are_told() {
     let mut r = two_ports("spectrum-sn2700");
-    r.up(Object::Filter(Box::new(Filter {
-        key: FilterKey {
-            ifindex: 11,
-            egress: false,
-            chain: 0,
-            priority: 1,
-            handle: 1,
-        },
-        text: String::from("drop"),
-        fields: tnd_acl_key::default(),
-        mask: tnd_acl_key::default(),
-        src_ports: None,
-        dst_ports: None,
-        verdict: FilterVerdict::Drop,
-        mirror: None,
-        police: None,
-        kernel: None,
-    })));
+    r.up(drops_all(11, 1));
     drive(&mut r, |p| {
         let acl = [TND_CLS_ACL_TABLE, TND_CLS_ACL_ENTRY, TND_CLS_ACL_COUNTER].contains(&p.cls);
         (acl && p.op != TND_OP_DELETE).then_some(TND_ST_FAULT)

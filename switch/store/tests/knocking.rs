@@ -1,4 +1,4 @@
-//! MAC authentication: stations that nobody has let in.
+//! Who learns which stations: `locked` and MAC authentication, limits, other programs' entries.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -169,4 +169,39 @@ fn an_entry_that_has_moved_ages_whoever_is_heard_first() {
             assert_eq!((e.port, e.flags), (2, 0), "{kernel_first} {at_once}");
         }
     }
+}
+
+/// `fdb_max_learned` counts what the kernel has learned itself: so that it is the one who learns.
+#[test]
+fn where_a_bridges_learning_is_limited_the_cpu_learns() {
+    let mut r = bridged();
+    for (learning_limited, ageing_s, learns) in [
+        (true, 300, TND_VLAN_CPU_LEARN),
+        (false, 300, TND_VLAN_LEARNING),
+        (true, 0, 0),
+    ] {
+        r.up(Object::Link(Link {
+            ifindex: BRIDGE,
+            name: "br0".into(),
+            kind: LinkKind::Bridge(BridgeInfo {
+                ageing_s,
+                learning_limited,
+                ..BridgeInfo::default()
+            }),
+            mac: mac(200),
+            ..swp(1)
+        }));
+        r.settle();
+        let who = TND_VLAN_CPU_LEARN | TND_VLAN_LEARNING;
+        assert_eq!(r.chip.vlans[&1].flags & who, learns);
+    }
+    // and the chip has what it learned
+    let known = FdbEntry {
+        kind: FdbKind::Dynamic,
+        ..knocks(1)
+    };
+    r.up(Object::Fdb(known));
+    r.settle();
+    let e = r.chip.fdb[&(1, known.mac)];
+    assert_eq!((e.port, e.flags, e.action), (1, 0, TND_ACT_FORWARD));
 }

@@ -48,24 +48,7 @@ fn everything() -> Rig {
     r.up(via("20.0.0.0/8", 12, "10.2.0.2"));
     let both = RouteNextHops::Many([hop(11, "10.1.0.2"), hop(12, "10.2.0.2")].into());
     r.up(Object::Route(route("30.0.0.0/8", both)));
-    r.up(Object::Filter(Box::new(Filter {
-        key: FilterKey {
-            ifindex: 11,
-            egress: false,
-            chain: 0,
-            priority: 2,
-            handle: 1,
-        },
-        text: String::from("drop"),
-        fields: tnd_acl_key::default(),
-        mask: tnd_acl_key::default(),
-        src_ports: None,
-        dst_ports: None,
-        verdict: FilterVerdict::Drop,
-        mirror: None,
-        police: None,
-        kernel: None,
-    })));
+    r.up(drops_all(11, 2));
     r.end();
     r.store.attach(Attach::Cold, 0);
     r.settle();

@@ -46,10 +46,12 @@ pub struct View {
     front: u16,
     /// Entries that a person or another program set, not overwritten by learning, and the netdev that each leads to.
     pinned: HashMap<FdbKey, (Pin, u32)>,
-    /// Addresses that the chip has learned, by VLAN. What the kernel then says of them is the echo of our own
+    /// Addresses that the chip has learned. What the kernel then says of them is the echo of our own
     /// write; an `extern_learn` entry of any other address is somebody else's. Marked before the
     /// write, so that no echo can come first; an address that was aged is forgotten.
-    own: HashSet<(u16, [u8; 6])>,
+    own: HashSet<FdbKey>,
+    /// The same, by VLAN, of what a warm attach has found: which bridge that is, is not known yet.
+    found: HashSet<(u16, [u8; 6])>,
 }
 
 /// [`View`] for two threads.
@@ -163,23 +165,40 @@ impl View {
     }
 
     /// The chip has learned this address.
-    pub fn set_own(&mut self, vlan: u16, mac: [u8; 6]) {
-        self.own.insert((vlan, mac));
+    pub fn set_own(&mut self, key: FdbKey) {
+        self.own.insert(key);
+    }
+
+    /// The chip had learned this address before a warm attach, in some bridge.
+    pub fn set_found(&mut self, vlan: u16, mac: [u8; 6]) {
+        self.found.insert((vlan, mac));
     }
 
     /// Whether the chip has learned this address.
-    pub fn is_own(&self, vlan: u16, mac: [u8; 6]) -> bool {
-        self.own.contains(&(vlan, mac))
+    pub fn is_own(&self, key: &FdbKey) -> bool {
+        self.own.contains(key) || self.found.contains(&(key.vlan, key.mac))
+    }
+
+    /// The chip has not learned it any more.
+    pub fn unset_own(&mut self, key: &FdbKey) {
+        self.own.remove(key);
+        self.found.remove(&(key.vlan, key.mac));
     }
 
     /// How many addresses are marked as the chip's.
     pub fn own_len(&self) -> usize {
-        self.own.len()
+        self.own.len() + self.found.len()
     }
 
     /// Drops addresses that the kernel removed: the chip never ages them.
-    pub fn retain_own(&mut self, keep: impl Fn(&(u16, [u8; 6])) -> bool) {
+    pub fn retain_own(&mut self, keep: impl Fn(&FdbKey) -> bool) {
         self.own.retain(keep);
+    }
+
+    /// What the chip has learned is this: nothing else is marked any more.
+    pub fn only_own(&mut self, all: impl Iterator<Item = FdbKey>) {
+        self.own = all.collect();
+        self.found.clear();
     }
 
     /// The bridge of a domain that a port is in.
@@ -209,22 +228,23 @@ impl View {
         }
         let vlan = vlan_of(vid);
         let ifindex = p.ifindex;
-        match self.pinned.get_mut(&FdbKey { bridge, vlan, mac }) {
+        let key = FdbKey { bridge, vlan, mac };
+        match self.pinned.get_mut(&key) {
             // it stays what it is, in another place
             Some((Pin::Moves, place)) if matches!(event, Event::Move { .. }) => {
                 *place = ifindex;
                 return Meaning::Write(Write::FdbLearned { ifindex, mac, vlan });
             }
             Some((Pin::Yields, _)) if matches!(event, Event::Move { .. }) => {
-                self.pinned.remove(&FdbKey { bridge, vlan, mac });
+                self.pinned.remove(&key);
             }
             Some(_) => return Meaning::Nothing,
             None => {}
         }
         if learned {
-            self.own.insert((vlan, mac));
+            self.own.insert(key);
         } else {
-            self.own.remove(&(vlan, mac));
+            self.unset_own(&key);
         }
         Meaning::Write(if learned {
             Write::FdbLearned { ifindex, mac, vlan }
@@ -325,9 +345,9 @@ mod tests {
         v.retain_own(|_| false);
         v.pin(key, Pin::Yields, 10);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
-        assert!(!v.is_own(0, MAC));
+        assert!(!v.is_own(&key));
         assert!(matches!(v.meaning(&moved), Meaning::Write(_)));
-        assert!(v.is_own(0, MAC) && !v.is_pinned(&key));
+        assert!(v.is_own(&key) && !v.is_pinned(&key));
         // the port has moved on: the chip's news are of the old bridge
         v.set_bridge(10, 51);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
@@ -380,6 +400,43 @@ mod tests {
         assert_eq!(v.late(&to(2), false), Meaning::Nothing);
     }
 
+    /// A station may be in two bridges; that it is aged in one says nothing of the other.
+    #[test]
+    fn a_bridge_has_addresses_of_its_own() {
+        let mut v = View::default();
+        for (port, bridge) in [(1, 50), (2, 60)] {
+            v.add_port(port, u32::from(port) * 10);
+            v.set_bridge(u32::from(port) * 10, bridge);
+            v.set_member(port, TND_VID_ANY, Some(port));
+        }
+        let own = |v: &View, bridge| {
+            v.is_own(&FdbKey {
+                bridge,
+                vlan: 0,
+                mac: MAC,
+            })
+        };
+        for port in [1, 2] {
+            v.meaning(&Event::Learn {
+                fid: port,
+                mac: MAC,
+                port,
+            });
+        }
+        assert!(own(&v, 50) && own(&v, 60));
+        v.meaning(&Event::Age {
+            fid: 1,
+            mac: MAC,
+            port: 1,
+        });
+        assert!(!own(&v, 50) && own(&v, 60));
+        // found by a warm attach: in which bridge is not known yet
+        v.set_found(0, MAC);
+        assert!(own(&v, 50));
+        v.only_own(std::iter::empty());
+        assert!(!own(&v, 50) && !own(&v, 60) && v.own_len() == 0);
+    }
+
     #[test]
     fn a_vlan_has_addresses_of_its_own() {
         let mut v = View::default();
@@ -400,7 +457,14 @@ mod tests {
             port: 1,
         };
         assert_eq!(v.meaning(&learn(3)), write(10));
-        assert!(v.is_own(10, MAC) && !v.is_own(20, MAC));
+        let own = |v: &View, vlan| {
+            v.is_own(&FdbKey {
+                bridge: 50,
+                vlan,
+                mac: MAC,
+            })
+        };
+        assert!(own(&v, 10) && !own(&v, 20));
         // pinned in the one VLAN, free in the other
         let pinned = FdbKey {
             bridge: 50,
@@ -417,7 +481,7 @@ mod tests {
             port: 1,
         };
         v.meaning(&aged);
-        assert!(v.is_own(10, MAC) && !v.is_own(20, MAC));
+        assert!(own(&v, 10) && !own(&v, 20));
         v.set_member(1, 20, None);
         assert_eq!(v.meaning(&learn(4)), Meaning::Unknown);
         v.forget_members();

@@ -407,6 +407,7 @@ fn vlan(o: &raw::tnd_vlan, _: &[u8]) -> Value {
             (raw::TND_VLAN_MC4_CPU, "mc4_cpu"),
             (raw::TND_VLAN_MC6_CPU, "mc6_cpu"),
             (raw::TND_VLAN_NO_LL_LEARN, "no_ll_learn"),
+            (raw::TND_VLAN_CPU_LEARN, "cpu_learn"),
         ]),
     })
 }

@@ -137,7 +137,8 @@ impl Firmware {
             if key.kind() == Kind::Mac
                 && let Some(hit) = self.state.exact.get(&key)
             {
-                // an entry that the driver renews is young again
+                // One that the driver changes is young again. An equal write never comes here, and is no sign of life: as in
+                // the kernel (net/bridge/br_fdb.c `fdb_add_entry`).
                 self.state.exact.touch(hit.id, now_ns);
             }
             return Ok(());

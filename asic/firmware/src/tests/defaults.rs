@@ -67,7 +67,7 @@ fn a_neighbour_is_its_interfaces() {
 }
 
 #[test]
-fn an_entry_that_the_driver_renews_is_young() {
+fn an_entry_that_the_driver_changes_is_young() {
     let mut fw = chip("tiny");
     assert_eq!(create(&mut fw, TND_CLS_VLAN, &vlan(9)), TND_ST_OK);
     let mut stamp = |op, port, now| {
@@ -78,4 +78,7 @@ fn an_entry_that_the_driver_renews_is_young() {
     };
     assert_eq!(stamp(TND_OP_CREATE, 1, 100), 100);
     assert_eq!(stamp(TND_OP_UPDATE, 2, 900), 900);
+    for op in [TND_OP_UPDATE, TND_OP_CREATE] {
+        assert_eq!(stamp(op, 2, 950), 900, "the same once more");
+    }
 }

@@ -15,7 +15,7 @@ fn frame(dst: [u8; 6], src: [u8; 6]) -> Vec<u8> {
     ether(dst, src, 0x88b5, &[0; 46])
 }
 
-fn vlan_flags(s: &mut State, on: u32, off: u32) {
+pub(super) fn vlan_flags(s: &mut State, on: u32, off: u32) {
     let c = s.vlan(1).unwrap().config;
     s.set_vlan(
         1,

@@ -2,8 +2,9 @@
 
 use tandem_abi::raw;
 
+use super::l2::vlan_flags;
 use crate::entry::Action;
-use crate::state::PortConfig;
+use crate::state::{PortConfig, State};
 use crate::testkit::*;
 use crate::{DropReason, Offload, age};
 
@@ -49,4 +50,46 @@ fn a_station_that_moved_is_young_and_one_without_age_stays() {
     age(&mut s, 501 * S, 10_000, &mut out);
     assert_eq!(s.exact.len(), 1);
     assert!(s.exact.get_mac(1, mac(5)).is_some());
+}
+
+/// Where the CPU learns it gets the first frame of a station, the first from another place, and a few in each ageing time.
+#[test]
+fn the_cpu_learns_in_place_of_the_chip() {
+    let learn = Answer::Cpu(raw::TND_TRAP_FDB_INCOMPLETE);
+    let mut s = bridge(2);
+    vlan_flags(&mut s, raw::TND_VLAN_CPU_LEARN, raw::TND_VLAN_LEARNING);
+    let at = |s: &mut State, port, src, now| {
+        let (out, answer) = run_with(s, port, &frame(9, src), Offload::NONE, now);
+        assert_eq!(out.events, []);
+        answer
+    };
+    for now in [0, S] {
+        assert_eq!(at(&mut s, 1, 1, now), learn, "until it has an entry");
+    }
+    assert_eq!(s.exact.len(), 0);
+    fdb(&mut s, 1, mac(1), 1, Action::Forward, 0);
+    fdb(&mut s, 1, mac(2), 1, Action::Forward, raw::TND_FDB_NO_AGE);
+    let sticky = raw::TND_FDB_STICKY | raw::TND_FDB_NO_AGE;
+    fdb(&mut s, 1, mac(3), 1, Action::Forward, sticky);
+    fdb(&mut s, 1, mac(4), 0, Action::Trap, raw::TND_FDB_STATIC);
+    fdb(&mut s, 1, mac(5), 0, Action::Drop, raw::TND_FDB_STATIC);
+    let there = Answer::Tx(vec![2]);
+    for (src, elsewhere) in [(1, true), (2, true), (3, false), (4, false), (5, false)] {
+        assert_eq!(at(&mut s, 1, src, S), there, "station {src}");
+        let moved = at(&mut s, 2, src, S);
+        assert_eq!(moved == learn, elsewhere, "station {src}");
+    }
+    // one that speaks all the time stays young, and is forwarded but for these few
+    let mut heard = 0;
+    for n in 0..3000 {
+        heard += u32::from(at(&mut s, 1, 1, (2 + n) * S) == learn);
+        assert_eq!(at(&mut s, 1, 2, (2 + n) * S), there, "which does not age");
+    }
+    assert!((75..=80).contains(&heard), "{heard}");
+    let mut out = Out::default();
+    age(&mut s, 3100 * S, 10_000, &mut out);
+    assert_eq!(out.events, []);
+    // no port that does not learn asks anybody to
+    port_flags(&mut s, 1, 0, raw::TND_PORT_LEARNING);
+    assert_eq!(at(&mut s, 1, 7, 0), there);
 }

@@ -251,6 +251,12 @@ impl ExactMatch {
         }
     }
 
+    /// How long ago the entry was used, by its stamp.
+    #[must_use]
+    pub fn idle_at(&self, place: Place, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.stamp(place.0).ns())
+    }
+
     /// Changes the value of an entry.
     pub fn set_value_at(&mut self, place: Place, value: u64) {
         if let Some(id) = self.id_at(place) {

@@ -606,3 +606,25 @@ pub fn interface(r: &mut Rig, n: u16) {
     r.up(local(&format!("10.{n}.0.255/32"), i, RouteType::Broadcast));
     r.up(neigh(i, &format!("10.{n}.0.2"), 100 + n as u8));
 }
+
+/// A tc filter at a port's ingress that drops everything.
+pub fn drops_all(ifindex: u32, priority: u16) -> Object {
+    Object::Filter(Box::new(Filter {
+        key: FilterKey {
+            ifindex,
+            egress: false,
+            chain: 0,
+            priority,
+            handle: 1,
+        },
+        text: String::from("drop"),
+        fields: tnd_acl_key::default(),
+        mask: tnd_acl_key::default(),
+        src_ports: None,
+        dst_ports: None,
+        verdict: FilterVerdict::Drop,
+        mirror: None,
+        police: None,
+        kernel: None,
+    }))
+}

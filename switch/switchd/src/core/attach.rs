@@ -149,7 +149,7 @@ pub fn read_left(
                 return;
             };
             let vlan = vlan_of(*vid);
-            view.set_own(vlan, e.mac);
+            view.set_found(vlan, e.mac);
             // one that a driver wrote is confirmed like everything else
             if e.flags & raw::TND_FDB_LEARNED != 0 {
                 learned.push(Found {

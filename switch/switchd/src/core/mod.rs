@@ -383,15 +383,16 @@ impl Core {
 
     /// Tells the store which of the kernel's `extern_learn` entries are the chip's learning.
     fn note_own(&mut self, event: &Event) {
-        if let Event::Upsert(_, Object::Fdb(f)) = event
-            && f.kind == FdbKind::ExternLearn
-            && self.view.lock().is_own(f.vlan, f.mac)
-        {
-            self.store.fdb_own(FdbKey {
-                bridge: f.bridge,
-                vlan: f.vlan,
-                mac: f.mac,
-            });
+        let Event::Upsert(_, Object::Fdb(f)) = event else {
+            return;
+        };
+        let key = FdbKey {
+            bridge: f.bridge,
+            vlan: f.vlan,
+            mac: f.mac,
+        };
+        if f.kind == FdbKind::ExternLearn && self.view.lock().is_own(&key) {
+            self.store.fdb_own(key);
         }
     }
 

@@ -60,6 +60,8 @@ pub struct Shadow {
     pinned: HashMap<FdbKey, u32>,
     /// Ports without link, bridges that are down: what was learned there has been forgotten.
     dead: HashSet<u32>,
+    /// Bridges that learn a limited number of stations: the kernel learns there, for it counts no others than its own.
+    limited: HashSet<u32>,
     /// Bridge ports whose state lets them learn. It can be set by hand while the bridge is down, and then they do.
     listening: HashSet<u32>,
     /// An earlier version of switchd had these ports, and turned `learning` off at all of them.
@@ -80,6 +82,7 @@ impl Default for Shadow {
             learned: HashMap::new(),
             pinned: HashMap::new(),
             dead: HashSet::new(),
+            limited: HashSet::new(),
             listening: HashSet::new(),
             relearn: false,
             relearned: false,
@@ -129,8 +132,9 @@ impl Shadow {
                     self.port_lives(l.ifindex, l.admin_up && l.carrier, writes);
                 }
                 self.appeared |= ours && !self.links.contains_key(&l.ifindex);
-                if bridge {
+                if let LinkKind::Bridge(b) = l.kind {
                     self.bridge_lives(l.ifindex, l.admin_up, writes);
+                    self.limit_learning(l.ifindex, b.learning_limited, view, writes);
                 }
                 self.links.insert(
                     l.ifindex,
@@ -148,6 +152,7 @@ impl Shadow {
             Event::Remove(_, Key::Link(i)) => {
                 self.links.remove(i);
                 self.dead.remove(i);
+                self.limited.remove(i);
                 self.listening.remove(i);
                 view.lock().set_bridge(*i, 0);
             }
@@ -171,13 +176,14 @@ impl Shadow {
                     mac: f.mac,
                 };
                 match f.kind {
-                    FdbKind::ExternLearn if view.lock().is_own(f.vlan, f.mac) => {
+                    FdbKind::ExternLearn if view.lock().is_own(&key) => {
                         self.learned.insert(key, (f.ifindex, self.generation));
                         self.unpin(key, view);
                         let bridge =
                             self.dead.contains(&f.bridge) && !self.listening.contains(&f.ifindex);
-                        if bridge || self.dead.contains(&f.ifindex) {
-                            // the chip learned it just before the port or the bridge died
+                        let limited = self.limited.contains(&f.bridge);
+                        if bridge || limited || self.dead.contains(&f.ifindex) {
+                            // the chip learned it just before the port or the bridge died, or the limit came
                             writes.push(aged(f.ifindex, &key));
                         }
                     }
@@ -185,6 +191,9 @@ impl Shadow {
                     FdbKind::Dynamic | FdbKind::Locked => {
                         self.learned.remove(&key);
                         self.unpin(key, view);
+                        if self.limited.contains(&f.bridge) {
+                            view.lock().unset_own(&key);
+                        }
                     }
                     FdbKind::ExternLearn
                     | FdbKind::Local
@@ -213,6 +222,9 @@ impl Shadow {
             Event::Remove(_, Key::Fdb(k)) => {
                 self.learned.remove(k);
                 self.unpin(*k, view);
+                if self.limited.contains(&k.bridge) {
+                    view.lock().unset_own(k);
+                }
             }
             Event::BeginSync(_, kinds) => {
                 self.generation = self.generation.wrapping_add(1);
@@ -232,6 +244,9 @@ impl Shadow {
         let kinds = std::mem::replace(&mut self.syncing, KindSet(0));
         if kinds.contains(KindSet::LINK) {
             self.links.retain(|_, l| l.generation == now);
+            for gone in [&mut self.dead, &mut self.limited, &mut self.listening] {
+                gone.retain(|i| self.links.contains_key(i));
+            }
         }
         if kinds.contains(KindSet::NEIGH) {
             self.neighbours.retain(|_, n| n.generation == now);
@@ -274,6 +289,31 @@ impl Shadow {
         }
     }
 
+    /// Where a limit comes, what the chip has learned before is learned again, by the kernel, which counts it. Whatever is
+    /// written there as `extern_learn` from now on is somebody else's.
+    fn limit_learning(
+        &mut self,
+        bridge: u32,
+        limited: bool,
+        view: &SharedView,
+        writes: &mut Vec<Write>,
+    ) {
+        if !limited {
+            self.limited.remove(&bridge);
+        } else if self.limited.insert(bridge) {
+            let learned = &self.learned;
+            let inside = learned.iter().filter(|(k, _)| k.bridge == bridge);
+            writes.extend(inside.map(|(key, l)| aged(l.0, key)));
+            let keep = |k: &FdbKey| k.bridge != bridge || learned.contains_key(k);
+            view.lock().retain_own(keep);
+        }
+    }
+
+    /// The kernel learns in this bridge, and not the chip.
+    pub fn kernel_learns(&self, bridge: u32) -> bool {
+        self.limited.contains(&bridge)
+    }
+
     fn unpin(&mut self, key: FdbKey, view: &SharedView) {
         if self.pinned.remove(&key).is_some() {
             view.lock().unpin(&key);
@@ -304,10 +344,28 @@ mod tests {
 
     const SRC: SourceId = SourceId::NETLINK;
 
-    /// A port of a bridge that is down learns all the same if its state was set by hand, in the kernel as in the chip.
-    #[test]
-    fn what_is_learned_in_a_bridge_that_is_down_stays_if_its_port_learns() {
-        let link = |ifindex, kind, port: Option<u8>| Link {
+    /// A station behind a port of bridge 50 that the chip has learned.
+    fn learned_at(ifindex: u32, vlan: u16, n: u8) -> FdbEntry {
+        FdbEntry {
+            bridge: 50,
+            vlan,
+            mac: [2, 0, 0, 0, 0, n],
+            ifindex,
+            kind: FdbKind::ExternLearn,
+            sticky: false,
+        }
+    }
+
+    fn key_of(e: &FdbEntry) -> FdbKey {
+        FdbKey {
+            bridge: e.bridge,
+            vlan: e.vlan,
+            mac: e.mac,
+        }
+    }
+
+    fn link(ifindex: u32, kind: LinkKind, port: Option<u8>) -> Link {
+        Link {
             ifindex,
             kind,
             master: if port.is_some() { 50 } else { 0 },
@@ -324,20 +382,63 @@ mod tests {
             mac: [0; 6],
             bond_active: false,
             mc_forwarding: false,
+        }
+    }
+
+    /// `fdb_max_learned`: the kernel counts what it has learned itself. What the chip has learned before goes, and what other
+    /// programs write stays theirs, though the chip had learned that station once.
+    #[test]
+    fn where_a_limit_comes_the_kernel_learns_anew() {
+        let (view, mut shadow) = (SharedView::default(), Shadow::default());
+        let mut writes = Vec::new();
+        view.lock().add_port(1, 7);
+        let (known, flushed) = (learned_at(7, 0, 1), learned_at(7, 0, 2));
+        let bridge = |learning_limited| {
+            let mut l = link(
+                50,
+                LinkKind::Bridge(BridgeInfo {
+                    learning_limited,
+                    ..Default::default()
+                }),
+                None,
+            );
+            l.admin_up = true;
+            Event::Upsert(SRC, Object::Link(l))
         };
+        let mut note = |event: &Event| {
+            writes.clear();
+            shadow.note(event, &view, &mut writes);
+            (writes.clone(), shadow.kernel_learns(50))
+        };
+        note(&bridge(false));
+        for e in [known, flushed] {
+            view.lock().set_own(key_of(&e));
+            note(&Event::Upsert(SRC, Object::Fdb(e)));
+        }
+        note(&Event::Remove(SRC, Key::Fdb(key_of(&flushed))));
+        let gone = |e: &FdbEntry| vec![aged(e.ifindex, &key_of(e))];
+        assert_eq!(note(&bridge(true)), (gone(&known), true));
+        assert_eq!(note(&bridge(true)), (vec![], true));
+        // the echo of what was learned just before
+        let echo = Event::Upsert(SRC, Object::Fdb(known));
+        assert_eq!(note(&echo).0, gone(&known));
+        note(&Event::Remove(SRC, Key::Fdb(key_of(&known))));
+        for e in [known, flushed] {
+            assert_eq!(note(&Event::Upsert(SRC, Object::Fdb(e))).0, []);
+            assert!(view.lock().is_pinned(&key_of(&e)));
+        }
+        assert_eq!(note(&bridge(false)), (vec![], false));
+    }
+
+    /// A port of a bridge that is down learns all the same if its state was set by hand, in the kernel as in the chip.
+    #[test]
+    fn what_is_learned_in_a_bridge_that_is_down_stays_if_its_port_learns() {
         for (state, aged) in [(0, 1), (1, 1), (BR_STATE_LEARNING, 0), (3, 0)] {
             let (view, mut shadow) = (SharedView::default(), Shadow::default());
             let mut writes = Vec::new();
             view.lock().add_port(1, 7);
-            view.lock().set_own(0, [2, 0, 0, 0, 0, 9]);
-            let learned = FdbEntry {
-                bridge: 50,
-                vlan: 0,
-                mac: [2, 0, 0, 0, 0, 9],
-                ifindex: 7,
-                kind: FdbKind::ExternLearn,
-                sticky: false,
-            };
+            let learned = learned_at(7, 0, 9);
+            view.lock().set_own(key_of(&learned));
             for object in [
                 Object::Link(link(50, LinkKind::Bridge(BridgeInfo::default()), None)),
                 Object::Link(link(7, LinkKind::Swp { port: 1 }, Some(state))),
@@ -354,16 +455,8 @@ mod tests {
         let (view, mut shadow) = (SharedView::default(), Shadow::default());
         let mut writes = Vec::new();
         for (vlan, ifindex) in [(10, 7), (20, 7), (10, 8)] {
-            let mac = [2, 0, 0, 0, ifindex as u8, 9];
-            view.lock().set_own(vlan, mac);
-            let learned = FdbEntry {
-                bridge: 50,
-                vlan,
-                mac,
-                ifindex,
-                kind: FdbKind::ExternLearn,
-                sticky: false,
-            };
+            let learned = learned_at(ifindex, vlan, ifindex as u8);
+            view.lock().set_own(key_of(&learned));
             let event = Event::Upsert(SRC, Object::Fdb(learned));
             shadow.note(&event, &view, &mut writes);
         }

@@ -134,12 +134,11 @@ impl Core {
             self.upkeep.activity_ns = now + ACTIVITY_NS;
             self.policed(now);
             self.look_after_marks();
-            let learned = &self.shadow.learned;
-            if self.view.lock().own_len() > OWN_MAX {
-                let known: HashSet<(u16, [u8; 6])> =
-                    learned.keys().map(|k| (k.vlan, k.mac)).collect();
-                self.view.lock().retain_own(|own| known.contains(own));
+            let mut view = self.view.lock();
+            if view.own_len() > OWN_MAX {
+                view.only_own(self.shadow.learned.keys().copied());
             }
+            drop(view);
             for (token, cls) in [
                 (ACT_NEIGH, raw::TND_CLS_NEIGH),
                 (ACT_NEXTHOP, raw::TND_CLS_NEXTHOP),
@@ -462,6 +461,9 @@ impl Core {
                 mac: e.mac,
             };
             there.insert(key);
+            if self.shadow.kernel_learns(domain.dev) && e.flags & raw::TND_FDB_LEARNED == 0 {
+                continue; // the kernel's own, and still to be counted by it
+            }
             if self
                 .shadow
                 .learned

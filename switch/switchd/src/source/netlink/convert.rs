@@ -50,6 +50,7 @@ pub(super) fn link(l: &nl::Link, ports: &Ports) -> model::Link {
                 arp: b.nf_call.arp,
             },
             no_link_local_learning: b.no_link_local_learning,
+            learning_limited: b.max_learned != 0,
             unsupported: if b.mst {
                 Some("a spanning tree per VLAN (mst_enabled)")
             } else if !matches!(b.vlan_protocol, 0 | ETH_P_8021Q) {

@@ -181,6 +181,12 @@ impl Contents {
         }
     }
 
+    /// Drops what was interned and has found no place.
+    fn forget(&mut self, id: u32) {
+        self.keep(id);
+        self.release(id);
+    }
+
     /// Which ids satisfy `f`; empty when none does, so that no route need be looked at.
     fn which(&self, f: impl Fn(&Content) -> bool) -> Vec<bool> {
         let mut any = false;
@@ -226,32 +232,90 @@ pub(super) enum Op {
     Del,
 }
 
+/// The routes of a family.
+struct Family<K: Key> {
+    aliases: Aliases<K>,
+    /// The last dumped key and its position: aliases come in the kernel's order.
+    last: Option<(K, u16)>,
+    /// Contents that the running dump has held of `last`'s key.
+    run: Vec<u32>,
+    /// Keys with two routes that nothing tells apart. Only a dump knows which of them a message took.
+    twins: HashSet<K>,
+}
+
+impl<K: Key> std::fmt::Debug for Family<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} routes", self.aliases.len())
+    }
+}
+
+impl<K: Key> Default for Family<K> {
+    fn default() -> Self {
+        Family {
+            aliases: Aliases::default(),
+            last: None,
+            run: Vec::new(),
+            twins: HashSet::new(),
+        }
+    }
+}
+
+impl<K: Key> Family<K> {
+    /// Takes one message; `ordered`: of a dump that says in which order the routes of a key stand. `false`: it does not name
+    /// what is there.
+    #[allow(clippy::too_many_arguments)] // one call site for each family
+    fn take(
+        &mut self,
+        contents: &mut Contents,
+        key: K,
+        r: &Route,
+        op: Op,
+        late: bool,
+        ordered: bool,
+        legs: &LegFlags<'_>,
+        emit: &mut Emit<'_>,
+    ) -> bool {
+        let after = match &self.last {
+            Some((k, position)) if ordered && *k == key => Some(*position),
+            _ => None,
+        };
+        let v6 = matches!(r.dst, IpNet::V6(_));
+        let at = At { v6, late, after };
+        let (map, run) = (&mut self.aliases, &self.run);
+        let done = apply(map, contents, key, r, op, at, run, legs, emit);
+        if done.twin {
+            self.twins.insert(key);
+        }
+        if ordered {
+            remember(&mut self.run, after, &done);
+            self.last = done.place.map(|(position, _)| (key, position));
+        }
+        done.fits
+    }
+
+    fn begin_dump(&mut self) {
+        self.last = None;
+        self.run.clear();
+    }
+}
+
 /// All routes.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    v4: Aliases<Key4>,
-    v6: Aliases<Key6>,
+    v4: Family<Key4>,
+    v6: Family<Key6>,
     pub(super) contents: Contents,
-    /// The last dumped IPv4 key and its position: aliases come in the kernel's order.
-    last: Option<(Key4, u16)>,
-    /// The same for IPv6, in a dump of everything: one device's routes say nothing about where others of their key stand.
-    last6: Option<(Key6, u16)>,
     /// IPv6 routes that a dump has found beside others of their key before their own message was applied. Which of them
     /// came first the messages tell: such a route goes to the end when its message comes.
     early: HashSet<(Key6, Content)>,
-    /// Contents that the running dump has held of `last`'s and of `last6`'s key.
-    run: [Vec<u32>; 2],
-    /// Keys with two routes that nothing tells apart. Only a dump knows which of them a message took.
-    twins4: HashSet<Key4>,
-    twins6: HashSet<Key6>,
-    /// What became of such routes of IPv6 only a dump of everything says.
+    /// What became of IPv6 routes that nothing tells apart only a dump of everything says.
     lost: bool,
 }
 
 impl Shadow {
     /// Routes held, both families.
     pub(super) fn len(&self) -> usize {
-        self.v4.len() + self.v6.len()
+        self.v4.aliases.len() + self.v6.aliases.len()
     }
 
     /// Takes one message. `false`: it names a route that is not there, or one of two that nothing tells apart, which
@@ -263,47 +327,20 @@ impl Shadow {
         legs: &LegFlags<'_>,
         emit: &mut Emit<'_>,
     ) -> bool {
-        let dumped = matches!(op, Op::Dumped { .. });
         match &r.dst {
             IpNet::V4(net) => {
                 let key = key4(r, net);
-                if op == Op::Del && self.twins4.contains(&key) {
+                if op == Op::Del && self.v4.twins.contains(&key) {
                     return false;
                 }
-                let after = match &self.last {
-                    Some((k, position)) if dumped && *k == key => Some(*position),
-                    _ => None,
-                };
-                let [run, _] = &mut self.run;
-                let at = At {
-                    v6: false,
-                    late: false,
-                    after,
-                };
-                let done = apply(
-                    &mut self.v4,
-                    &mut self.contents,
-                    key,
-                    r,
-                    op,
-                    at,
-                    run,
-                    legs,
-                    emit,
-                );
-                if done.twin {
-                    self.twins4.insert(key);
-                }
-                if dumped {
-                    remember(run, after, &done);
-                    self.last = done.place.map(|(position, _)| (key, position));
-                }
-                done.fits
+                let ordered = matches!(op, Op::Dumped { .. });
+                let (family, contents) = (&mut self.v4, &mut self.contents);
+                family.take(contents, key, r, op, false, ordered, legs, emit)
             }
             IpNet::V6(net) => {
                 let key = key6(r, net);
                 if matches!(op, Op::Del | Op::New(NewMode::Replace(_)))
-                    && self.twins6.contains(&key)
+                    && self.v6.twins.contains(&key)
                 {
                     self.lost = true;
                     if op == Op::Del {
@@ -311,59 +348,33 @@ impl Shadow {
                     }
                 }
                 let late = self.is_late(&key, r, op);
-                let all = op == Op::Dumped { again: true };
-                let after = match &self.last6 {
-                    Some((k, position)) if all && *k == key => Some(*position),
-                    _ => None,
-                };
-                let [_, run] = &mut self.run;
-                let at = At {
-                    v6: true,
-                    late,
-                    after,
-                };
-                let done = apply(
-                    &mut self.v6,
-                    &mut self.contents,
-                    key,
-                    r,
-                    op,
-                    at,
-                    run,
-                    legs,
-                    emit,
-                );
-                if done.twin {
-                    self.twins6.insert(key);
-                }
-                if all {
-                    remember(run, after, &done);
-                    self.last6 = done.place.map(|(position, _)| (key, position));
-                }
-                done.fits
+                // one device's routes say nothing about where others of their key stand
+                let ordered = op == Op::Dumped { again: true };
+                let (family, contents) = (&mut self.v6, &mut self.contents);
+                family.take(contents, key, r, op, late, ordered, legs, emit)
             }
         }
     }
 
     /// A dump begins, perhaps once more.
     pub(super) fn begin_dump(&mut self) {
-        (self.last, self.last6) = (None, None);
-        self.run.iter_mut().for_each(Vec::clear);
+        self.v4.begin_dump();
+        self.v6.begin_dump();
     }
 
     /// A dump of everything begins: it finds routes that nothing tells apart anew.
     pub(super) fn forget_twins(&mut self) {
-        self.twins4.clear();
-        self.twins6.clear();
+        self.v4.twins.clear();
+        self.v6.twins.clear();
         self.lost = false;
     }
 
     /// A dump begins of the IPv4 routes whose content satisfies `f`: it finds those among them that nothing tells apart anew.
     pub(super) fn forget_twins4(&mut self, f: impl Fn(&Content) -> bool) {
-        let (routes, contents) = (&self.v4, &self.contents);
+        let (v4, contents) = (&mut self.v4, &self.contents);
         let dumped = |a: &Alias| contents.get(a.content).is_none_or(&f);
-        self.twins4
-            .retain(|key| !routes.list(key).iter().all(dumped));
+        let routes = &v4.aliases;
+        v4.twins.retain(|key| !routes.list(key).iter().all(dumped));
     }
 
     /// Only a dump of everything can say what is there.
@@ -375,13 +386,14 @@ impl Shadow {
     fn is_late(&mut self, key: &Key6, r: &Route, op: Op) -> bool {
         if let Op::Dumped { again } = op {
             // All of a key's routes are found at once by a dump of everything: the first of them needs no place behind others
-            if again && !self.v6.holds(key) {
+            if again && !self.v6.aliases.holds(key) {
                 return false;
             }
             let content = Content::of(r);
-            let known = self.v6.holds(key)
+            let known = self.v6.aliases.holds(key)
                 && self
                     .v6
+                    .aliases
                     .list(key)
                     .iter()
                     .any(|a| self.contents.get(a.content) == Some(&content));
@@ -400,8 +412,8 @@ impl Shadow {
     /// together; each by itself, between other work, waits alone.
     pub(super) fn touch(&self, r: &Route) -> bool {
         match &r.dst {
-            IpNet::V4(net) => self.v4.holds(&key4(r, net)),
-            IpNet::V6(net) => self.v6.holds(&key6(r, net)),
+            IpNet::V4(net) => self.v4.aliases.holds(&key4(r, net)),
+            IpNet::V6(net) => self.v6.aliases.holds(&key6(r, net)),
         }
     }
 
@@ -412,7 +424,7 @@ impl Shadow {
 
     /// A dump begins: forgets who was seen among the routes whose content satisfies `f`.
     pub(super) fn unmark(&mut self, f: impl Fn(&Content) -> bool) {
-        (self.last, self.last6) = (None, None);
+        (self.v4.last, self.v6.last) = (None, None);
         let hits = self.contents.which(f);
         if hits.is_empty() {
             return;
@@ -422,8 +434,8 @@ impl Shadow {
                 a.state &= !MARK;
             }
         };
-        self.v4.each(unmark);
-        self.v6.each(unmark);
+        self.v4.aliases.each(unmark);
+        self.v6.aliases.each(unmark);
     }
 
     /// A dump of one family (both: `None`) ended: removes what it did not hold among the routes
@@ -461,10 +473,10 @@ impl Shadow {
         let mut gone = Vec::new();
         let mut n = 0;
         if v6 != Some(true) {
-            n += drop_from(&mut self.v4, &hits, &which, &mut gone, emit);
+            n += drop_from(&mut self.v4.aliases, &hits, &which, &mut gone, emit);
         }
         if v6 != Some(false) {
-            n += drop_from(&mut self.v6, &hits, &which, &mut gone, emit);
+            n += drop_from(&mut self.v6.aliases, &hits, &which, &mut gone, emit);
         }
         for (id, count) in gone.iter().enumerate() {
             for _ in 0..*count {
@@ -653,6 +665,7 @@ fn apply<K: Key>(
         };
         if told {
             if !lists::told(&mut list, contents, alias) {
+                contents.forget(id);
                 return Done::default();
             }
         } else if at.v6 {

@@ -166,6 +166,12 @@ impl View {
         self.shadow.len()
     }
 
+    /// Different contents of routes that are held.
+    #[cfg(test)]
+    pub fn contents(&self) -> usize {
+        self.shadow.contents.iter().count()
+    }
+
     /// Notifications of nftables were lost.
     pub fn doubt_base_chains(&mut self) {
         self.doubts.kinds |= KindSet::BASE_CHAIN.0;

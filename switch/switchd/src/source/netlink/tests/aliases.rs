@@ -190,6 +190,7 @@ fn a_message_about_flags_moves_no_route() {
         });
         assert_eq!(said, []);
         assert!(view.has_doubts());
+        assert_eq!(view.contents(), 3, "nothing is kept of it");
     }
 }
 
