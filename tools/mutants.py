@@ -4,7 +4,8 @@
     mutants.py check                  each mutant's text is in its file exactly once, names are unique; for `./run lint`
     mutants.py run [OPTION...] [ID...]
                                       all mutants, or those whose name begins with an ID; exit 1 if one survives without
-                                      a reason, or fewer than 95 % are caught
+                                      a reason, or fewer than 95 % are caught. Of the driver those parts that
+                                      kernel/tests builds for user space
     mutants.py table                  what out/test/mutants.json says, for docs/mutants.md
 
 The sources stay as they are: a copy in out/mutants/tree gets, for each mutant, a choice at run time between the text
@@ -15,6 +16,7 @@ import argparse
 import collections
 import concurrent.futures
 import datetime
+import glob
 import hashlib
 import json
 import os
@@ -42,6 +44,15 @@ PLAYS = 40
 # Their tests/ start daemons, as root, and wait for them: a break that only they notice has no unit test
 DAEMONS = ("tandem-asicd", "tandem-switchd")
 IDLE = ("tandem-bench", "tandem-abi-gen")
+# The driver's tests: a folder of kernel/tests, whose `run --build` makes these programs, and what they are told
+DRIVER = (
+    ("core", "test_core", ["1"]),
+    ("cover", "test_cover", ["../../../switch/cover/vectors/*.json"]),
+    ("resource", "replay", ["exact.trace"]),
+    ("resource", "test_rm", ["1"]),
+    ("resource", "fuzz", ["300"]),
+    ("resource", "test_profiles", ["--quick", "tiny", "spectrum-sn2700"]),
+)
 # At `test-all` these ask for many times as many cases: enough for a test, too much for each of the mutants
 LONGER = ("TANDEM_LONG", "PROPTEST_CASES", "FUZZ_FRAMES", "FUZZ_ITERATIONS", "COVER_CASES")
 # The same cases in each run, or what a mutant survives would hang on luck
@@ -163,8 +174,46 @@ pub mod mutant {
 """
 
 
+# The same for a file of the driver, built for user space
+DRIVER_C = """
+extern char *getenv(const char *name);
+extern int atoi(const char *text);
+extern int open(const char *path, int flags, ...);
+extern int dprintf(int file, const char *format, ...);
+static int mutant_on(int n)
+{
+	static int chosen = -1, told = -1;
+	static unsigned char seen[%d];
+	const char *text;
+
+	if (chosen < 0) {
+		text = getenv("TANDEM_MUTANTS_SEEN");
+		told = text ? open(text, 02101 /* write, create, append */, 0600) : -1;
+		text = getenv("TANDEM_MUTANT");
+		chosen = text ? atoi(text) : 0;
+	}
+	if (told >= 0 && !seen[n]) {
+		seen[n] = 1;
+		dprintf(told, "%%d\\n", n);
+	}
+	return n == chosen;
+}
+#line 1
+"""
+
+
+def is_c(path):
+    return path.endswith(".c")
+
+
 def chosen(mutants, text):
     """`text`, or what one of its mutants has instead."""
+    if is_c(mutants[0].file):
+        if text.endswith(";") or re.match(r"(if|for|while) .*}$", text, re.S):
+            arms = "".join(f"if (mutant_on({m.number})) {{ {m.instead} }} else " for m in mutants)
+            return f"{{ {arms}{{ {text} }} }}"
+        arms = "".join(f"mutant_on({m.number}) ? ({m.instead}) : " for m in mutants)
+        return f"({arms}({text}))"
     arms = "".join(f"if crate::mutant::on({m.number}) {{ {m.instead} }} else " for m in mutants)
     if text.endswith(";") or re.match(r"(if|for|while) .*}$", text, re.S):
         return f"{arms}{{ {text} }}"
@@ -208,7 +257,7 @@ def copy(mutants, tree):
     for m in mutants:
         by_file[m.file].append(m)
     room = len(mutants) + 1
-    roots = {os.path.join(crate_of(f), "src/lib.rs") for f in by_file}
+    roots = {os.path.join(crate_of(f), "src/lib.rs") for f in by_file if not is_c(f)}
     sum_ = hashlib.sha256()
     there = set()
     for path in files():
@@ -217,7 +266,8 @@ def copy(mutants, tree):
         if not path.startswith((LISTS, "docs/")):
             sum_.update(path.encode() + b"\0" + hashlib.sha256(body).digest())
         if path in by_file:
-            body = mutated(body.decode(), by_file[path]).encode()
+            body = mutated(body.decode(), by_file[path])
+            body = ((DRIVER_C % room if is_c(path) else "") + body).encode()
         if path in roots:
             body = b"#![allow(warnings)] " + body + (RUST % (room, room)).encode()
         there.add(path)
@@ -245,9 +295,9 @@ def copy(mutants, tree):
 class Tests:
     """One program that tests: how it is called, how long it takes and which mutants it comes by without one."""
 
-    def __init__(self, name, command, cwd, env=None, libtest=False, last=False):
+    def __init__(self, name, command, cwd, env=None, libtest=False, last=False, limit=True):
         self.name, self.command, self.cwd, self.env = name, command, cwd, env or {}
-        self.libtest, self.last = libtest, last
+        self.libtest, self.last, self.limit = libtest, last, limit
         self.seconds, self.seen = 0.0, set()
 
     def stamp(self):
@@ -258,6 +308,11 @@ class Tests:
 
 def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    os.nice(5)
+
+
+def limit_less():
+    """A sanitizer takes terabytes of addresses: it limits the memory itself."""
     os.nice(5)
 
 
@@ -281,7 +336,7 @@ def play(tests, env, limit, arguments=()):
     plain = {k: v for k, v in os.environ.items() if k not in LONGER}
     p = subprocess.Popen([*tests.command, *arguments], cwd=tests.cwd, env={**plain, **SAME, **tests.env, **env},
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         start_new_session=True, preexec_fn=limit_memory)
+                         start_new_session=True, preexec_fn=limit_memory if tests.limit else limit_less)
     late = threading.Event()
 
     def ring():
@@ -313,7 +368,7 @@ def play(tests, env, limit, arguments=()):
 def complaint(said):
     """What the twin says of why it failed, without what differs from run to run."""
     for line in said:
-        if re.search(r"^FAILED|: FAILED|[Aa]ssert|expected|panicked at", line):
+        if re.search(r"^FAILED|: FAILED|[Aa]ssert|expected|panicked at|\.c:\d+: |ERROR: .*Sanitizer", line):
             return re.sub(r"0x[0-9a-f]+|/\S*/", "", line)[:100]
     return None
 
@@ -342,9 +397,37 @@ def packages(tree):
             for n, p in all_.items()}
 
 
-def build(mutants, tree):
-    """Builds the tests of every crate that is mutated or uses one that is; [Tests]."""
-    crates = {crate_of(m.file) for m in mutants}
+def build(mutants, tree, work):
+    """Builds the tests of every crate that is mutated or uses one that is, and of the driver; [Tests]."""
+    driver = any(is_c(m.file) for m in mutants)
+    crates = {crate_of(m.file) for m in mutants if not is_c(m.file)}
+    return (build_crates(crates, tree) if crates else []) + (build_driver(tree, work) if driver else [])
+
+
+def build_driver(tree, work):
+    """The programs of kernel/tests, each folder's by its own `run`."""
+    print("   building the driver's tests", flush=True)
+    out, made = [], set()
+    compiler = os.path.join(work, "cc")
+    with open(compiler, "w", encoding="utf-8") as f:
+        # what a mutant leaves unused, or compares in vain, is no mistake
+        f.write(f'#!/bin/sh\nexec {os.environ.get("CC", "cc")} "$@" -w\n')
+    os.chmod(compiler, 0o755)
+    for folder, program, arguments in DRIVER:
+        tests, programs = os.path.join(tree, "kernel/tests", folder), os.path.join(work, "driver", folder)
+        if folder not in made:
+            os.makedirs(programs, exist_ok=True)
+            built = subprocess.run(["./run", "--build", programs], cwd=tests, env={**os.environ, "CC": compiler})
+            if built.returncode:
+                raise Broken(f"the mutants of the driver do not build: kernel/tests/{folder}")
+            made.add(folder)
+        told = [path for a in arguments for path in (sorted(glob.glob(os.path.join(tests, a))) if "*" in a else [a])]
+        out.append(Tests(f"driver/{folder}/{program}", [os.path.join(programs, program), *told], tests,
+                         {"ASAN_OPTIONS": f"hard_rss_limit_mb={MEMORY >> 22}"}, limit=False))
+    return out
+
+
+def build_crates(crates, tree):
     known = packages(tree)
     names = {n for n, p in known.items() if p[0] in crates}
     wanted = sorted(n for n, (_, uses, _) in known.items()
@@ -482,7 +565,7 @@ def run(args):
     os.makedirs(os.path.dirname(report), exist_ok=True)
     tree = os.path.join(work, "tree")
     state = copy(everything, tree)
-    all_tests = build(everything, tree)
+    all_tests = build(mutants, tree, work)
     clean(all_tests, work)
     try:
         old = {m["id"]: m for m in json.loads(read(report))["mutants"]}

@@ -256,6 +256,49 @@ static void a_reservation_is_its_lists(void)
 	world_end();
 }
 
+/* ---- who did not fit is asked again, the longest waiting first ---- */
+
+static void freed_room_is_given_away(void)
+{
+	u32 i, size;
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_MODEL);
+	size = w.chip.size[P_LPM4];
+	for (i = 0; i < size + 2; i++)
+		CHECK(!world_put(thing(C_ROUTE4, i), CLSW_PUT_MUST, 0));
+	CHECK(world_settle());
+	CHECK(w.obj[thing(C_ROUTE4, size)]->state == CLSW_OBJ_FAILED);
+	world_drop(thing(C_ROUTE4, 0));
+	CHECK(world_settle());
+	CHECK(w.obj[thing(C_ROUTE4, size)]->state == CLSW_OBJ_SYNCED,
+	      "a slot is free, and nobody asked");
+	CHECK(w.obj[thing(C_ROUTE4, size + 1)]->state == CLSW_OBJ_FAILED);
+	world_agree();
+	world_end();
+}
+
+/* ---- what is touched while its write is out is written once more ---- */
+
+static void a_touch_is_not_lost(void)
+{
+	u32 n = thing(C_NEXTHOP, 0);
+	unsigned long before;
+
+	CHECK(!world_begin(base_seed));
+	w.answer_ns = NSEC_PER_MSEC;
+	before = w.writes;
+	CHECK(!world_put(n, CLSW_PUT_MUST, 0));
+	CHECK(w.obj[n]->in_flight);
+	clsw_lock(w.cd);
+	clsw_touch(w.cd, w.obj[n]);
+	clsw_unlock(w.cd);
+	CHECK(world_settle());
+	CHECK(w.writes == before + 2, "%lu writes", w.writes - before);
+	world_agree();
+	world_end();
+}
+
 /* ---- a group that grows is asked for with the members that it shall have ---- */
 
 /* Of the members' pool only @left are free; how many groups that took */
@@ -429,6 +472,8 @@ static const struct {
 	{ "random life, predict-model", life_model },
 	{ "random life, lost commands and failed writes", life_faults },
 	{ "puts that must do not wait", must_puts_do_not_wait },
+	{ "room that is given back is given away", freed_room_is_given_away },
+	{ "a touch while a write is out", a_touch_is_not_lost },
 	{ "all waits of a put: a second by the clock", a_second_is_a_second },
 	{ "a processor that was away", away_is_not_silent },
 	{ "a reservation is its list's", a_reservation_is_its_lists },

@@ -475,6 +475,133 @@ static bool lookups_hold(void)
 	return ok;
 }
 
+/* ---- decisions, one by one: what the simulated driver never gets to ---- */
+
+/* A prefix of the kernel's, in hardware or without room there; aggregates that are wanted stand */
+static struct clsw_cover_node *kernels(struct clsw_cover *c, u8 a, u8 b, u8 len, bool installed)
+{
+	u8 addr[4] = { a, b };
+	struct clsw_cover_node *n = clsw_cover_get(c, addr, len, c);
+	u32 i;
+
+	clsw_cover_set_kernel(c, n, true);
+	if (installed)
+		clsw_cover_installed(c, n);
+	else
+		clsw_cover_missing(c, n);
+	for (i = 0; i < c->aggregate_count; i++)
+		clsw_cover_aggregate_up(c, c->aggregates[i], true);
+	return n;
+}
+
+static bool aggregate_at(struct clsw_cover *c, u8 a, u8 b, u8 len)
+{
+	u8 addr[4] = { a, b };
+	struct clsw_cover_node *n = clsw_cover_find(c, addr, len);
+
+	return n && clsw_cover_aggregate(n);
+}
+
+/* Reliefs that are due happen when somebody asks what was touched */
+static void look(struct clsw_cover *c)
+{
+	while (clsw_cover_next_touched(c))
+		;
+}
+
+static bool begins_as_a_trap(void)
+{
+	struct clsw_cover_node *n;
+	struct clsw_cover c;
+	u8 net[4] = { 10 };
+	bool ok;
+
+	clsw_cover_init(&c, CLSW_COVER_V4);
+	n = kernels(&c, 10, 1, 16, false);
+	ok = !clsw_cover_starts_as_trap(n);
+	n = clsw_cover_get(&c, net, 8, &c);
+	clsw_cover_set_kernel(&c, n, true);
+	ok = ok && clsw_cover_starts_as_trap(n);
+	clsw_cover_exit(&c);
+	return ok;
+}
+
+/* More units relieve a cover that forwards, if they suffice for all that is missing below it */
+static bool units_relieve(bool traps, int missing, u32 units, bool relieved)
+{
+	struct clsw_cover_node *root;
+	struct clsw_cover c;
+	bool ok;
+	int i;
+
+	clsw_cover_init(&c, CLSW_COVER_V4);
+	root = kernels(&c, 0, 0, 0, true);
+	clsw_cover_set_traps(&c, root, traps);
+	for (i = 0; i < missing; i++)
+		kernels(&c, 10 + 16 * i, 0, 8, false);
+	look(&c);
+	clsw_cover_set_units(&c, units);
+	look(&c);
+	ok = c.aggregate_count == (relieved ? (u32)missing : 0);
+	/* below one that traps anyway no unit is spent */
+	kernels(&c, 200, 0, 8, false);
+	ok = ok && (relieved || !c.aggregate_count);
+	clsw_cover_exit(&c);
+	return ok;
+}
+
+/* Where no unit is free but the last, two become one: the tightest, and no more specific cover's */
+static bool merges(void)
+{
+	struct clsw_cover c;
+	bool ok;
+
+	clsw_cover_init(&c, CLSW_COVER_V4);
+	clsw_cover_set_units(&c, 2);
+	kernels(&c, 0, 0, 0, true);
+	kernels(&c, 10, 0, 8, false);
+	kernels(&c, 11, 0, 8, false);
+	ok = aggregate_at(&c, 10, 0, 7) && !aggregate_at(&c, 10, 0, 8) &&
+	     !aggregate_at(&c, 11, 0, 8);
+	clsw_cover_exit(&c);
+
+	clsw_cover_init(&c, CLSW_COVER_V4);
+	clsw_cover_set_units(&c, 3);
+	kernels(&c, 0, 0, 0, true);
+	kernels(&c, 10, 0, 16, false);
+	kernels(&c, 10, 64, 16, false);
+	kernels(&c, 10, 1, 16, false);
+	ok = ok && aggregate_at(&c, 10, 0, 15) && aggregate_at(&c, 10, 64, 16);
+	clsw_cover_exit(&c);
+
+	clsw_cover_init(&c, CLSW_COVER_V4);
+	clsw_cover_set_units(&c, 3);
+	kernels(&c, 0, 0, 0, true);
+	kernels(&c, 10, 0, 12, true);
+	kernels(&c, 10, 1, 16, false);
+	kernels(&c, 10, 32, 16, false);
+	kernels(&c, 10, 64, 16, false);
+	ok = ok && aggregate_at(&c, 10, 0, 9) && aggregate_at(&c, 10, 1, 16);
+	clsw_cover_exit(&c);
+	return ok;
+}
+
+static bool routes_leave_no_nodes(void)
+{
+	struct clsw_cover_node *n;
+	u8 net[4] = { 10, 1 };
+	struct clsw_cover c;
+	bool ok;
+
+	clsw_cover_init(&c, CLSW_COVER_V4);
+	n = clsw_cover_get(&c, net, 16, NULL);
+	clsw_cover_set_kernel(&c, n, true);
+	clsw_cover_set_kernel(&c, n, false);
+	ok = c.nodes == 1 && !live;
+	clsw_cover_exit(&c);
+	return ok;
+}
+
 static long setting(const char *name, long otherwise)
 {
 	const char *text = getenv(name);
@@ -496,6 +623,12 @@ int main(int argc, char **argv)
 	verdict("never another answer, IPv6", property(CLSW_COVER_V6, cases / 2 + 1, first));
 	verdict("lookups are the obvious ones", lookups_hold());
 	verdict("exit frees every node", exit_frees_all());
+	verdict("a cover of what is missing begins as a trap", begins_as_a_trap());
+	verdict("units relieve who forwards", units_relieve(false, 2, 3, true));
+	verdict("units that suffice for some relieve nobody", units_relieve(false, 3, 3, false));
+	verdict("who traps anyway needs no relief", units_relieve(true, 2, 3, false));
+	verdict("two aggregates become one", merges());
+	verdict("routes that are gone leave no nodes", routes_leave_no_nodes());
 	printf("cover: %d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }

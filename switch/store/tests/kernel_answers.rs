@@ -315,9 +315,13 @@ fn any_route_of_the_local_table_answers_before_main() {
 }
 
 fn rp_filter(ifindex: u32, value: u8) -> Object {
+    rp_filter_at(ConfScope::Interface(ifindex), value)
+}
+
+fn rp_filter_at(scope: ConfScope, value: u8) -> Object {
     Object::Netconf(Netconf {
         family: Family::V4,
-        scope: ConfScope::Interface(ifindex),
+        scope,
         forwarding: None,
         rp_filter: Some(value),
         ignore_linkdown: None,
@@ -360,6 +364,64 @@ fn loose_reverse_path_filtering_needs_broadcast_addresses() {
         prefix_len: 24,
     }));
     assert_eq!(rif(&mut r, mac(200)).unwrap() & TND_RIF_V4, 0);
+}
+
+/// Of `rp_filter` the larger one of the interface's and of `all` counts, redirects are off where both say so, and `forwarding`
+/// is the interface's own (linux/inetdevice.h `IN_DEV_RPFILTER`, `IN_DEV_TX_REDIRECTS`, `IN_DEV_FORWARD`).
+#[test]
+fn settings_of_an_interface_and_of_all() {
+    let mut r = bridged();
+    let none = |scope| Netconf {
+        family: Family::V4,
+        scope,
+        forwarding: None,
+        rp_filter: None,
+        ignore_linkdown: None,
+        send_redirects: None,
+        disabled: None,
+    };
+    let own = ConfScope::Interface(13);
+    let flag = |r: &mut Rig, f: u32| rif(r, mac(3)).unwrap() & f != 0;
+    for scope in [own, ConfScope::All] {
+        assert!(!flag(&mut r, TND_RIF_TRAP_ALL));
+        r.up(rp_filter_at(scope, 1));
+        assert!(flag(&mut r, TND_RIF_TRAP_ALL), "{scope:?}");
+        assert!(r.store.port_reason(13).contains("strict"));
+        r.up(rp_filter_at(scope, 0));
+    }
+    for (ours, all) in [(2, 1), (1, 2)] {
+        r.up(rp_filter_at(own, ours));
+        r.up(rp_filter_at(ConfScope::All, all));
+        assert!(flag(&mut r, TND_RIF_RPF_LOOSE) && !flag(&mut r, TND_RIF_TRAP_ALL));
+    }
+    r.up(rp_filter_at(own, 0));
+    r.up(rp_filter_at(ConfScope::All, 0));
+    assert!(!flag(&mut r, TND_RIF_RPF_LOOSE));
+    for (ours, all, off) in [
+        (false, true, false),
+        (false, false, true),
+        (true, false, false),
+    ] {
+        for (scope, on) in [(own, ours), (ConfScope::All, all)] {
+            r.up(Object::Netconf(Netconf {
+                send_redirects: Some(on),
+                ..none(scope)
+            }));
+        }
+        assert_eq!(flag(&mut r, TND_RIF_NO_REDIRECT), off, "{ours} {all}");
+    }
+    for (scope, on, want) in [
+        (ConfScope::All, false, true),
+        (own, false, false),
+        (ConfScope::All, true, false),
+        (own, true, true),
+    ] {
+        r.up(Object::Netconf(Netconf {
+            forwarding: Some(on),
+            ..none(scope)
+        }));
+        assert_eq!(flag(&mut r, TND_RIF_V4), want, "{scope:?} {on}");
+    }
 }
 
 #[test]

@@ -148,6 +148,76 @@ fn equal_prefixes_of_two_tables_stand_side_by_side() {
     assert_eq!(r.chip.changed, Vec::<String>::new());
 }
 
+/// The same of IPv6, and routes that lead nowhere: each table has its own.
+#[test]
+fn ipv6_routes_of_two_tables_stand_side_by_side() {
+    let mut r = rig();
+    r.up(forwarding(Family::V6, ConfScope::All));
+    for i in [11, 12] {
+        r.up(forwarding(Family::V6, ConfScope::Interface(i)));
+        r.up(neigh(i, "fe80::2", 80 + i as u8));
+    }
+    // in red everything is the other way round
+    let kinds = [
+        RouteType::Blackhole,
+        RouteType::Unreachable,
+        RouteType::Prohibit,
+        RouteType::Throw,
+    ];
+    let nowhere = |n: usize, kind| {
+        let mut x = route(&format!("2001:db8:6{n}::/48"), RouteNextHops::None);
+        x.kind = kind;
+        Object::Route(x)
+    };
+    for prefix in ["::/0", "2001:db8:9::/48"] {
+        r.up(via(prefix, 12, "fe80::2"));
+        r.up(in_table(via(prefix, 11, "fe80::2"), TABLE));
+    }
+    for n in 0..4 {
+        r.up(nowhere(n, kinds[n]));
+        r.up(in_table(nowhere(n, kinds[3 - n]), TABLE));
+    }
+    r.settle();
+    let at = |r: &mut Rig, prefix: &str| {
+        let net: ipnet::Ipv6Net = prefix.parse().unwrap();
+        let mut all: Vec<(u16, u8)> = r
+            .chip
+            .dump::<tnd_route>(TND_CLS_ROUTE)
+            .iter()
+            .filter(|x| x.family == TND_AF_INET6 && x.addr == net.addr().octets())
+            .filter(|x| x.prefix_len == net.prefix_len())
+            .map(|x| (x.vrf, x.action))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    let (forward, trap, drop) = (TND_ACT_FORWARD, TND_ACT_TRAP, TND_ACT_DROP);
+    for prefix in ["::/0", "2001:db8:9::/48"] {
+        assert_eq!(at(&mut r, prefix), [(0, forward), (1, forward)], "{prefix}");
+    }
+    for (n, want) in [
+        (0, [drop, trap]),
+        (1, [trap; 2]),
+        (2, [trap; 2]),
+        (3, [trap, drop]),
+    ] {
+        let there = at(&mut r, &format!("2001:db8:6{n}::/48"));
+        assert_eq!(there, [(0, want[0]), (1, want[1])], "{:?}", kinds[n]);
+    }
+    // one table's goes, the other's stays
+    r.del(Key::Route(key("2001:db8:60::/48")));
+    r.del(Key::Route(key("2001:db8:9::/48")));
+    r.settle();
+    assert_eq!(at(&mut r, "2001:db8:60::/48"), [(1, trap)]);
+    assert_eq!(at(&mut r, "2001:db8:9::/48"), [(1, forward)]);
+    r.del(Key::Link(RED));
+    r.up(Object::Link(swp(1)));
+    r.settle();
+    assert_eq!(at(&mut r, "2001:db8:9::/48"), []);
+    assert_eq!(at(&mut r, "2001:db8:63::/48"), [(0, trap)]);
+    r.chip.accounting();
+}
+
 #[test]
 fn an_interface_moves_into_a_vrf_and_out() {
     let mut r = rig();
