@@ -163,16 +163,28 @@ impl Rest {
         })
     }
 
-    /// The port by which a station of a device is reached: the device itself, or the bridge's where the station is known.
+    /// The port by which a station of a device is reached: the device itself, the one beneath a VLAN interface, or the
+    /// bridge's where the station is known.
     #[must_use]
     pub fn port_to(&self, ifindex: u32, mac: [u8; 6], ports: &[Port]) -> Option<u16> {
+        let beneath = self.link(ifindex).and_then(|l| match l.kind {
+            nl::LinkKind::Vlan(vlan) => Some((l.lower, vlan.id)),
+            _ => None,
+        });
+        let (ifindex, vlan) = beneath.unwrap_or((ifindex, 0));
         let number = |ifindex: u32| {
             let place = ports.iter().position(|p| p.ifindex == ifindex)?;
             u16::try_from(place + 1).ok()
         };
         number(ifindex).or_else(|| {
             self.of(Kind::Fdb).iter().find_map(|o| match o {
-                nl::Object::Fdb(f) if f.master == ifindex && f.mac == mac => number(f.ifindex),
+                nl::Object::Fdb(f)
+                    if f.master == ifindex
+                        && f.mac == mac
+                        && (vlan == 0 || [0, vlan].contains(&f.vlan)) =>
+                {
+                    number(f.ifindex)
+                }
                 _ => None,
             })
         })

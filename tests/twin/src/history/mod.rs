@@ -113,10 +113,10 @@ pub const fn port_mac(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 2, port as u8]
 }
 
-/// A host's.
+/// A host's: none of the switch's.
 #[must_use]
 pub const fn host_mac(port: u16, station: u8) -> [u8; 6] {
-    [2, 0, 0, 0, port as u8, station]
+    [2, 0, 0, 0, 0x10 + port as u8, station]
 }
 
 /// A bridge's.
@@ -169,6 +169,11 @@ mod tests {
                 assert_eq!(probe_of(&probe.frame.0), Some(n));
                 assert!((1..=PORTS).contains(&probe.port));
             }
+        }
+        let own = (1..=PORTS).flat_map(|n| [port_mac(n), bridge_mac(n as u8)]);
+        for own in own {
+            let mut hosts = (1..=PORTS).flat_map(|n| [2, 3, 0x33].map(|s| host_mac(n, s)));
+            assert!(hosts.all(|host| host != own), "{own:?} is a host's too");
         }
         let some = one.with_commands(&[0, 5, 999]);
         assert_eq!(
