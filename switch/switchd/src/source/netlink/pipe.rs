@@ -294,6 +294,34 @@ impl Pipe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tandem_linux::netlink::consts::RTM_NEWNEIGH;
+
+    /// New ones go to the end of IPv6 routes' and neighbours' tables, and to the front of the groups'; where one goes, what
+    /// is behind it moves up.
+    #[test]
+    fn what_makes_a_counting_dump_lose_its_place() {
+        let datagram = |kind: u16, family: Family| {
+            let mut d = vec![0; HEADER_LEN + 4];
+            d[4..6].copy_from_slice(&kind.to_ne_bytes());
+            d[HEADER_LEN] = family.raw();
+            d
+        };
+        for (kind, v4, v6) in [
+            (RTM_NEWROUTE, None, Some(Counting::Routes6)),
+            (RTM_DELROUTE, None, Some(Counting::Routes6)),
+            (RTM_NEWNEIGH, None, None),
+            (RTM_DELNEIGH, Some(Counting::Neighs), Some(Counting::Neighs)),
+            (RTM_NEWMDB, Some(Counting::Groups), Some(Counting::Groups)),
+            (RTM_DELMDB, Some(Counting::Groups), Some(Counting::Groups)),
+        ] {
+            for (family, want) in [(Family::V4, v4), (Family::V6, v6)] {
+                let d = datagram(kind, family);
+                assert_eq!(unsettles(Protocol::Route, &d), want, "{kind} {family:?}");
+                assert_eq!(unsettles(Protocol::Netfilter, &d), None);
+            }
+        }
+        assert_eq!(unsettles(Protocol::Route, &[0; 5]), None);
+    }
 
     #[test]
     fn a_backlog_gives_back_what_it_took_and_is_bounded() {

@@ -724,3 +724,41 @@ fn settle<K: Key>(
     }
     position
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many routes there have been, what is remembered is what there is.
+    #[test]
+    fn contents_go_with_their_last_route() {
+        let route = |dst: &str, mtu| Route {
+            table: 254,
+            dst: dst.parse().unwrap(),
+            tos: 0,
+            metric: 0,
+            kind: RTN_UNICAST,
+            scope: 0,
+            protocol: 4,
+            flags: 0,
+            nh_id: 0,
+            nexthops: Nexthops::None,
+            src: None,
+            prefsrc: None,
+            mtu,
+            other: 0,
+        };
+        let mut s = Shadow::default();
+        let told = |s: &mut Shadow, r: &Route, op| s.apply(r, op, &|_| 0, &mut |_| {});
+        let new = Op::New(NewMode::Plain);
+        for mtu in 1..100 {
+            for dst in ["10.0.0.0/8", "2001:db8::/32"] {
+                assert!(told(&mut s, &route(dst, mtu), new));
+                assert!(told(&mut s, &route(dst, mtu), Op::Del));
+            }
+            // and one that each takes from the one before
+            assert!(told(&mut s, &route("11.0.0.0/8", mtu), new));
+        }
+        assert_eq!((s.len(), s.contents.iter().count()), (1, 1));
+    }
+}

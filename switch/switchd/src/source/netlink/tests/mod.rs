@@ -10,6 +10,7 @@ mod aliases;
 mod buckets;
 mod cases;
 mod churn;
+mod messages;
 mod mirror;
 mod order6;
 mod settings;

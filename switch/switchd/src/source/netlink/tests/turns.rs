@@ -9,6 +9,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::{self as nl, Dump, Protocol, Step};
 
 use super::super::kernel::{Ears, Questions};
+use super::super::pipe::Pipe;
 use super::super::stepped::{Origin, Stepped};
 use super::super::{Config, Message, Source, WriteBack};
 
@@ -138,6 +139,20 @@ fn who_waits_at_the_barrier_hurries_no_dump_that_fails() {
             .try_iter()
             .any(|m| matches!(m, Message::Barrier(_)))
     );
+}
+
+#[test]
+fn the_core_is_woken_for_what_it_gets() {
+    let event = || Arc::new(EventFd::new().unwrap());
+    let (bell, wake) = (event(), event());
+    let (to, from) = crossbeam_channel::bounded(2);
+    let ears = Box::new(Fake(Arc::default(), Instant::now()));
+    let ring = Some(Arc::clone(&bell));
+    let mut pipe = Pipe::new(ears, 1 << 20, to, ring, wake, Arc::default());
+    pipe.flush();
+    assert!(!bell.drain(), "nothing was sent");
+    pipe.send(Message::Barrier(1));
+    assert!(bell.drain() && from.try_recv().is_ok());
 }
 
 #[test]

@@ -1,0 +1,361 @@
+//! Messages one by one: what the view doubts, forgets and says again, without a kernel.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use tandem_linux::netlink as nl;
+use tandem_store::model::{self, Event, FdbKind, KindSet, LinkKind, NexthopKind, Object};
+
+use super::super::convert;
+use super::super::view::View;
+
+fn new(object: nl::Object) -> nl::Event {
+    nl::Event::New(object, nl::NewMode::Plain)
+}
+
+/// What a message says.
+fn said(view: &mut View, event: nl::Event) -> Vec<Event> {
+    let mut out = Vec::new();
+    view.event(event, &mut |e| out.push(e));
+    out
+}
+
+/// Kinds that are to be read after a message.
+fn doubted(view: &mut View, event: nl::Event) -> u16 {
+    view.take_doubts();
+    said(view, event);
+    view.take_doubts().kinds
+}
+
+fn link(index: u32, master: u32, kind: nl::LinkKind) -> nl::Link {
+    nl::Link {
+        index,
+        name: format!("if{index}"),
+        kind,
+        flags: 0x1_0041,
+        mtu: 1500,
+        mac: Some([2, 0, 0, 0, 0, 1]),
+        master,
+        slave_kind: String::new(),
+        lower: 0,
+        lower_elsewhere: false,
+        operstate: 6,
+        promiscuity: 0,
+        brport: None,
+        bond: None,
+    }
+}
+
+fn port(index: u32, master: u32) -> nl::Link {
+    link(index, master, nl::LinkKind::Tun)
+}
+
+fn bridge(index: u32, info: nl::BridgeInfo) -> nl::Event {
+    new(nl::Object::Link(link(index, 0, nl::LinkKind::Bridge(info))))
+}
+
+#[test]
+fn a_message_without_settings_leaves_a_port_its_own() {
+    let mut v = View::default();
+    let locked = nl::BridgePort {
+        locked: true,
+        ..nl::BridgePort::default()
+    };
+    let full = nl::Link {
+        brport: Some(locked),
+        ..port(7, 50)
+    };
+    said(&mut v, new(nl::Object::Link(full)));
+    let shorter = nl::Link {
+        mtu: 1400,
+        ..port(7, 50)
+    };
+    let events = said(&mut v, new(nl::Object::Link(shorter)));
+    let [Event::Upsert(_, Object::Link(l))] = events.as_slice() else {
+        panic!("{events:?}");
+    };
+    assert!(l.bridge_port.is_some_and(|p| p.locked));
+    // another bridge's port begins anew
+    let events = said(&mut v, new(nl::Object::Link(port(7, 51))));
+    let is = |e: &Event| matches!(e, Event::Upsert(_, Object::Link(l)) if l.bridge_port.is_none());
+    assert!(events.iter().any(is), "{events:?}");
+}
+
+#[test]
+fn a_port_that_moves_takes_its_groups_along() {
+    let mut v = View::default();
+    said(&mut v, new(nl::Object::Link(port(7, 50))));
+    let both = KindSet::MDB.0 | KindSet::BRIDGE_VLAN.0;
+    let moved = doubted(&mut v, new(nl::Object::Link(port(7, 51))));
+    assert_eq!(moved & both, both);
+    let same = doubted(&mut v, new(nl::Object::Link(port(7, 51))));
+    assert_eq!(same & both, 0);
+}
+
+#[test]
+fn a_filter_that_is_switched_on_has_vlans_to_read() {
+    let mut v = View::default();
+    let info = |vlan_filtering, mcast_snooping| nl::BridgeInfo {
+        vlan_filtering,
+        mcast_snooping,
+        ..nl::BridgeInfo::default()
+    };
+    said(&mut v, bridge(50, info(false, false)));
+    let both = KindSet::MDB.0 | KindSet::BRIDGE_VLAN.0;
+    let kinds = doubted(&mut v, bridge(50, info(true, false)));
+    assert_eq!(kinds & both, KindSet::BRIDGE_VLAN.0);
+    let kinds = doubted(&mut v, bridge(50, info(true, true)));
+    assert_eq!(kinds & both, KindSet::MDB.0);
+}
+
+#[test]
+fn what_goes_with_a_device_or_a_qdisc_is_asked_for() {
+    let chain = |family| {
+        new(nl::Object::BaseChain(nl::BaseChain {
+            family,
+            table: "t".into(),
+            name: "c".into(),
+            hook: Some(0),
+            devices: vec!["if7".into()],
+        }))
+    };
+    // NFPROTO_INET, NFPROTO_NETDEV; NFPROTO_IPV4 has no chains at devices
+    for (family, want) in [(1, true), (5, true), (2, false)] {
+        let mut v = View::default();
+        said(&mut v, new(nl::Object::Link(port(7, 0))));
+        said(&mut v, chain(family));
+        let kinds = doubted(&mut v, nl::Event::Del(nl::Object::Link(port(7, 0))));
+        assert_eq!(kinds & KindSet::BASE_CHAIN.0 != 0, want, "{family}");
+    }
+    let mut v = View::default();
+    let qdisc = nl::Qdisc {
+        ifindex: 7,
+        shared: false,
+    };
+    let kinds = doubted(&mut v, nl::Event::Del(nl::Object::Qdisc(qdisc)));
+    assert_ne!(kinds & KindSet::FILTER.0, 0);
+    let rule = nl::Rule {
+        family: nl::Family::V4,
+        priority: 10,
+        table: 99,
+        action: 1,
+        matches_all: true,
+        l3mdev: false,
+        iif: String::new(),
+        text: String::new(),
+    };
+    let kinds = doubted(&mut v, nl::Event::Del(nl::Object::Rule(rule)));
+    assert_ne!(kinds & KindSet::RULE.0, 0, "an equal one may be left");
+}
+
+#[test]
+fn groups_are_read_where_a_message_does_not_say_all() {
+    let mut v = View::default();
+    said(&mut v, new(nl::Object::Link(port(7, 50))));
+    let set = |v: &mut View, mcast_router| {
+        let brport = nl::BridgePort {
+            mcast_router,
+            ..nl::BridgePort::default()
+        };
+        let object = nl::Object::BridgePort {
+            ifindex: 7,
+            master: 50,
+            brport: Some(brport),
+        };
+        doubted(v, new(object)) & KindSet::MDB.0 != 0
+    };
+    let said: Vec<bool> = [1, 2, 2, 0, 1, 1].map(|n| set(&mut v, n)).to_vec();
+    assert_eq!(said, [false, true, false, true, true, false]);
+
+    let entry = nl::MdbEntry {
+        ifindex: 7,
+        vlan: 0,
+        group: nl::MdbGroup::Ip("239.1.1.1".parse::<IpAddr>().unwrap()),
+        source: None,
+        mode: None,
+        blocked: false,
+    };
+    let by_mode = nl::MdbEntry {
+        mode: Some(false),
+        ..entry
+    };
+    let by_source = nl::MdbEntry {
+        source: Some("10.0.0.1".parse().unwrap()),
+        ..entry
+    };
+    for (entry, want) in [(entry, false), (by_mode, true), (by_source, true)] {
+        let mdb = nl::Mdb {
+            bridge: 50,
+            entries: vec![entry],
+            routers: Vec::new(),
+        };
+        let kinds = doubted(&mut v, new(nl::Object::Mdb(mdb)));
+        assert_eq!(kinds & KindSet::MDB.0 != 0, want, "{entry:?}");
+    }
+}
+
+#[test]
+fn an_interface_without_ipv6_stays_one() {
+    let mut v = View::default();
+    let conf = || {
+        new(nl::Object::Netconf(nl::Netconf {
+            family: nl::Family::V6,
+            target: nl::NetconfTarget::Link(7),
+            forwarding: Some(true),
+            rp_filter: None,
+            ignore_linkdown: None,
+            mc_forwarding: None,
+            proxy_neigh: None,
+            bc_forwarding: None,
+        }))
+    };
+    let disabled = |events: &[Event]| -> Vec<Option<bool>> {
+        let of = |e: &Event| match e {
+            Event::Upsert(_, Object::Netconf(c)) => Some(c.disabled),
+            _ => None,
+        };
+        events.iter().filter_map(of).collect()
+    };
+    assert_eq!(disabled(&said(&mut v, conf())), [Some(false)]);
+    v.take_doubts();
+    let mut out = Vec::new();
+    v.without_ipv6(BTreeSet::from([7]), &mut |e| out.push(e));
+    assert_eq!(disabled(&out), [Some(true)]);
+    // its legs die without a message
+    assert_eq!(v.take_doubts().links6, BTreeSet::from([7]));
+    assert_eq!(disabled(&said(&mut v, conf())), [Some(true)]);
+}
+
+#[test]
+fn a_vlan_that_went_unheard_is_said_when_it_is_back() {
+    let vlan = || {
+        nl::Object::BridgeVlans(nl::BridgeVlans {
+            ifindex: 7,
+            vlans: vec![nl::BridgeVlan {
+                first: 5,
+                last: 5,
+                pvid: false,
+                untagged: false,
+                state: 3,
+                other: None,
+            }],
+        })
+    };
+    let mut v = View::default();
+    assert_eq!(said(&mut v, new(vlan())).len(), 1);
+    assert_eq!(said(&mut v, new(vlan())).len(), 0);
+    let mut events = Vec::new();
+    v.begin_full(&mut |e| events.push(e));
+    v.end_full(&mut |e| events.push(e));
+    assert_eq!(said(&mut v, new(vlan())).len(), 1);
+}
+
+#[test]
+fn buckets_of_a_dump_that_begins_anew_are_its_own() {
+    let mut v = View::default();
+    let single = |id, ifindex| nl::Nexthop {
+        id,
+        family: 2,
+        protocol: 4,
+        flags: 0,
+        fdb: false,
+        kind: nl::NexthopKind::Single {
+            ifindex,
+            gateway: None,
+            encap: false,
+        },
+    };
+    let group = nl::Nexthop {
+        id: 10,
+        kind: nl::NexthopKind::Group {
+            members: vec![(1, 1), (2, 1)],
+            resilient: true,
+        },
+        ..single(10, 0)
+    };
+    for n in [single(1, 7), single(2, 8), group] {
+        said(&mut v, new(nl::Object::Nexthop(n)));
+    }
+    let mut events = Vec::new();
+    v.begin_buckets(10);
+    let dump = |v: &mut View, members: &[u32]| {
+        for (index, nexthop) in members.iter().enumerate() {
+            let bucket = nl::NexthopBucket {
+                group: 10,
+                index: index as u16,
+                nexthop: *nexthop,
+            };
+            v.dumped(nl::Object::NexthopBucket(bucket), &mut |_| {});
+        }
+    };
+    dump(&mut v, &[1, 1, 2]);
+    dump(&mut v, &[2, 2, 1, 1]);
+    v.end_buckets(10, &mut |e| events.push(e));
+    let [Event::Upsert(_, Object::Nexthop(o))] = events.as_slice() else {
+        panic!("{events:?}");
+    };
+    assert_eq!(o.kind, NexthopKind::Buckets(vec![(2, 2), (1, 2)]));
+}
+
+#[test]
+fn words_that_decide_what_the_chip_does() {
+    let entry = nl::FdbEntry {
+        ifindex: 7,
+        master: 50,
+        mac: [2, 0, 0, 0, 0, 9],
+        vlan: 0,
+        state: nl::consts::NUD_NOARP,
+        flags: nl::consts::NTF_STICKY,
+        ext_flags: 0,
+    };
+    let f = convert::fdb(&entry).unwrap();
+    assert_eq!((f.kind, f.sticky), (FdbKind::Static, true));
+    let plain = nl::FdbEntry { flags: 0, ..entry };
+    assert!(!convert::fdb(&plain).unwrap().sticky);
+
+    let neigh = |addr: &str| nl::Neigh {
+        ifindex: 7,
+        addr: addr.parse().unwrap(),
+        mac: Some([2; 6]),
+        state: nl::consts::NUD_NOARP,
+        flags: 0,
+        ext_flags: 0,
+    };
+    for (addr, there) in [("224.0.0.5", false), ("ff02::1", false), ("10.0.0.1", true)] {
+        assert_eq!(convert::neigh(&neigh(addr)).is_some(), there, "{addr}");
+    }
+
+    // an ageing time below a second is not none
+    for (hundredths, seconds) in [(0, 0), (1, 1), (99, 1), (100, 1), (101, 2), (30_000, 300)] {
+        let info = nl::BridgeInfo {
+            ageing_time: hundredths,
+            ..nl::BridgeInfo::default()
+        };
+        let l = link(50, 0, nl::LinkKind::Bridge(info));
+        let LinkKind::Bridge(b) = convert::link(&l, &convert::Ports::new()).kind else {
+            panic!("a bridge");
+        };
+        assert_eq!(b.ageing_s, seconds, "{hundredths}");
+    }
+
+    let route = nl::Route {
+        table: 254,
+        dst: "172.16.0.0/16".parse().unwrap(),
+        tos: 0,
+        metric: 0,
+        kind: 1,
+        scope: 0,
+        protocol: 4,
+        flags: 0,
+        nh_id: 0,
+        nexthops: nl::Nexthops::None,
+        src: None,
+        prefsrc: None,
+        mtu: 1400,
+        other: 0,
+    };
+    let said = convert::route(&route, 0).unsupported;
+    assert_eq!(said, Some(model::Unsupported::Metrics));
+    let plain = nl::Route { mtu: 0, ..route };
+    assert_eq!(convert::route(&plain, 0).unsupported, None);
+}
