@@ -315,7 +315,14 @@ pub(super) fn route(r: &nl::Route, position: u16) -> model::Route {
         _ if r.nh_id != 0 => model::RouteNextHops::Object(r.nh_id),
         [] => model::RouteNextHops::None,
         [one] => model::RouteNextHops::One(next_hop(one)),
-        many => model::RouteNextHops::Many(many.iter().map(next_hop).collect()),
+        many => {
+            let mut legs: Vec<model::NextHop> = many.iter().map(next_hop).collect();
+            // IPv6 tells the legs of one route in changing order: in one order the flows stay where they are
+            if r.dst.addr().is_ipv6() {
+                legs.sort_unstable_by_key(|n| (n.ifindex, n.gateway, n.weight));
+            }
+            model::RouteNextHops::Many(legs.into())
+        }
     };
     model::Route {
         key: route_key(r, position),

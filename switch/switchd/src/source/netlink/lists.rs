@@ -74,17 +74,21 @@ pub(super) fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option
             let position = list.first().map_or(0, |a| a.position);
             *list = vec![Alias { position, ..alias }];
         }
-        // the kernel puts in the first one's place only what is not there
-        Op::New(NewMode::Replace(_)) if found.is_some() => touch(list, alias),
-        Op::New(NewMode::Replace(_)) => match list.first_mut() {
-            Some(first) => {
-                *first = Alias {
-                    position: first.position,
-                    ..alias
-                };
+        Op::New(NewMode::Replace(_)) if found == Some(0) => touch(list, alias),
+        // the kernel puts in the first one's place only what is not there, and tells of nothing else (net/ipv4/fib_trie.c
+        // `fib_table_insert`): if it is there, a dump has found it before this message
+        Op::New(NewMode::Replace(_)) => {
+            list.retain(|a| a.content != alias.content);
+            match list.first_mut() {
+                Some(first) => {
+                    *first = Alias {
+                        position: first.position,
+                        ..alias
+                    };
+                }
+                None => list.push(fresh),
             }
-            None => list.push(fresh),
-        },
+        }
         Op::New(NewMode::Append) => {
             if found.is_some_and(|i| i + 1 == list.len()) {
                 touch(list, alias);

@@ -1,6 +1,7 @@
 //! Routes of one key: messages that name another than the first of them, and routes that differ in little.
 
 use tandem_linux::netlink::{self as nl, NewMode, Nexthops, RouteNexthop};
+use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
 use super::super::super::Source;
 use super::super::view::View;
@@ -261,4 +262,101 @@ fn what_is_no_twin_any_more_needs_no_look() {
             look(&mut v, 1);
         }
     }
+}
+
+/// IPv6 tells the legs of one route in changing order: whoever hears it in another one has the same route. To IPv4 it is
+/// another route.
+#[test]
+fn the_legs_of_an_ipv6_route_stand_in_one_order() {
+    let heard = |dst: &str, legs: [u32; 2]| {
+        let leg = |ifindex| RouteNexthop {
+            ifindex,
+            gateway: "fe80::1".parse().ok(),
+            weight: 1,
+            flags: 0,
+            encap: false,
+        };
+        let route = nl::Route {
+            table: 254,
+            dst: dst.parse().unwrap(),
+            tos: 0,
+            metric: 50,
+            kind: 1,
+            scope: 0,
+            protocol: 4,
+            flags: 0,
+            nh_id: 0,
+            nexthops: Nexthops::Many(legs.map(leg).into()),
+            src: None,
+            prefsrc: None,
+            mtu: 0,
+            other: 0,
+        };
+        let mut said = Vec::new();
+        let new = nl::Event::New(nl::Object::Route(route), NewMode::Plain);
+        View::default().event(new, &mut |e| said.push(e));
+        assert_eq!(said.len(), 1);
+        said
+    };
+    let in_one = |dst| heard(dst, [1, 2]) == heard(dst, [2, 1]);
+    assert!(in_one("2001:db8:a::/48"));
+    assert!(!in_one("172.16.0.0/16"));
+}
+
+/// A look at a device finds a route that has replaced another one before the message that says so: the other goes.
+#[test]
+fn a_replacement_that_a_look_found_first_is_one_all_the_same() {
+    let route = |ifindex| {
+        nl::Object::Route(nl::Route {
+            table: 254,
+            dst: "172.16.0.0/16".parse().unwrap(),
+            tos: 0,
+            metric: 0,
+            kind: 1,
+            scope: 0,
+            protocol: 4,
+            flags: 0,
+            nh_id: 0,
+            nexthops: Nexthops::One(RouteNexthop {
+                ifindex,
+                gateway: "10.0.1.2".parse().ok(),
+                weight: 1,
+                flags: 0,
+                encap: false,
+            }),
+            src: None,
+            prefsrc: None,
+            mtu: 0,
+            other: 0,
+        })
+    };
+    let mut v = View::default();
+    let mut there = std::collections::BTreeMap::new();
+    let mut said = Vec::new();
+    let new = nl::Event::New(route(1), NewMode::Plain);
+    v.event(new, &mut |e| said.push(e));
+    v.begin_check(Some(2), false);
+    v.dumped(route(2), &mut |e| said.push(e));
+    v.end_check(Some(2), false, &mut |e| said.push(e));
+    let new = nl::Event::New(route(2), NewMode::Replace(7));
+    v.event(new, &mut |e| said.push(e));
+    for event in said {
+        match event {
+            Event::Upsert(_, Object::Route(r)) => {
+                there.insert(r.key.position, r.nexthops);
+            }
+            Event::Remove(_, Key::Route(key)) => {
+                there.remove(&key.position);
+            }
+            _ => {}
+        }
+    }
+    let left: Vec<u32> = there
+        .values()
+        .map(|n| match n {
+            RouteNextHops::One(hop) => hop.ifindex,
+            _ => 0,
+        })
+        .collect();
+    assert_eq!(left, [2]);
 }
