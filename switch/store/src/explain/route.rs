@@ -1,10 +1,12 @@
 //! Why a prefix is, or is not, in hardware, and the rows of `show routes`.
 
 use crate::api::{Explanation, RouteRow};
-use crate::fib::{Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of};
+use crate::fib::{
+    Alias, Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of,
+};
 use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, DepState, Fail, Ref};
-use crate::model::RouteType;
+use crate::model::{Route, RouteKey, RouteNextHops, RouteType, Unsupported};
 use crate::paths::Target;
 use crate::{Family, Store};
 use ipnet::IpNet;
@@ -409,6 +411,54 @@ impl Store {
         }
     }
 
+    /// The routes of each IPv6 key that has several of which one has several ways, in the kernel's order.
+    pub fn several6(&self) -> Vec<Vec<Route>> {
+        let fib = &self.fibs.v6;
+        let mut all = Vec::new();
+        for e in 0..fib.entries.bound() {
+            let x = &fib.entries[e];
+            if x.node == NONE || x.head == NONE || self.aliases[x.head].next == NONE {
+                continue;
+            }
+            let mut routes: Vec<Route> = Vec::new();
+            let mut at = x.head;
+            while let Some(a) = self.aliases.get(at).filter(|_| at != NONE) {
+                routes.extend(self.route_of_alias(a));
+                at = a.next;
+            }
+            let one_key =
+                |a: &Route, b: &Route| (a.key.table, a.key.metric) == (b.key.table, b.key.metric);
+            let lists = routes.chunk_by(one_key).filter(|list| {
+                let many = |r: &Route| matches!(r.nexthops, RouteNextHops::Many(_));
+                list.len() > 1 && list.iter().any(many)
+            });
+            all.extend(lists.map(<[Route]>::to_vec));
+        }
+        all
+    }
+
+    /// A route as its source said it, without its preferred source.
+    fn route_of_alias(&self, a: &Alias) -> Option<Route> {
+        let fib = &self.fibs.v6;
+        let (bits, len) = fib.cover.prefix(fib.entries[a.entry].node);
+        let key = self.paths.sets[a.path].key.as_ref()?;
+        Some(Route {
+            key: RouteKey {
+                table: self.table_of(bits.slot(), a.table),
+                prefix: IpNet::new(bits.to_ip(), len.saturating_sub(SLOT_BITS)).ok()?,
+                tos: a.tos,
+                metric: a.metric,
+                position: a.position,
+            },
+            kind: kind_of(a.kind),
+            scope: a.scope,
+            protocol: a.protocol,
+            prefsrc: None,
+            nexthops: key.nexthops.clone(),
+            unsupported: unsupported_of(a.unsupported),
+        })
+    }
+
     fn routes_of<F: Fam>(&self, cursor: u64, limit: usize, out: &mut Vec<RouteRow>) -> u64 {
         let fib = F::fib(&self.fibs);
         let mut at = cursor;
@@ -447,7 +497,7 @@ impl Store {
     }
 }
 
-fn unsupported_text(n: u8) -> &'static str {
+fn unsupported_of(n: u8) -> Option<Unsupported> {
     use crate::model::Unsupported::*;
     [
         Encap,
@@ -460,5 +510,8 @@ fn unsupported_text(n: u8) -> &'static str {
     ]
     .into_iter()
     .find(|u| *u as u8 == n)
-    .map_or("", |u| u.text())
+}
+
+fn unsupported_text(n: u8) -> &'static str {
+    unsupported_of(n).map_or("", Unsupported::text)
 }

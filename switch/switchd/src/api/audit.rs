@@ -14,6 +14,7 @@
 mod chip;
 mod compare;
 mod groups;
+mod unseen;
 
 use std::future::Future;
 use std::pin::pin;
@@ -128,20 +129,20 @@ struct Base {
     /// Number and ifindex of the ports whose netdevs live.
     living: Vec<(u16, u32)>,
     policy: tandem_store::Policy,
+    /// IPv6 routes of keys that have several.
+    several: Vec<Vec<tandem_store::model::Route>>,
 }
 
 impl Base {
     /// Asks the kernel.
     fn expected(&self, found: &Chip) -> Result<compare::Expected, String> {
-        let objects = self.source.snapshot().map_err(|e| e.to_string())?;
-        Ok(compare::Expected::of(
-            self.source.id(),
-            objects,
-            &self.living,
-            self.config.clone(),
-            self.domains.clone(),
-            found,
-        ))
+        let mut objects = self.source.snapshot().map_err(|e| e.to_string())?;
+        let unseen = unseen::add(&mut objects, &self.several);
+        let id = self.source.id();
+        let (config, domains) = (self.config.clone(), self.domains.clone());
+        let mut expected = compare::Expected::of(id, objects, &self.living, config, domains, found);
+        expected.unseen = unseen;
+        Ok(expected)
     }
 }
 
@@ -157,6 +158,7 @@ async fn base(api: &impl Asks) -> Result<Base, ApiError> {
             config,
             domains: core.named_domains(),
             living,
+            several: core.store.several6(),
         }
     })
     .await
