@@ -244,6 +244,26 @@ impl Chip {
         }
     }
 
+    /// What would have become of it were all ports up but the one that it comes in by.
+    pub fn would(&mut self, port: u16, frame: &[u8], now: u64, passed: &mut Passed) {
+        let ports = 1..=self.firmware.profile().port_count();
+        let state = &mut self.firmware.state;
+        let down: Vec<_> = ports
+            .filter(|p| *p != port)
+            .filter_map(|p| Some((p, state.port(p).filter(|s| !s.is_up())?)))
+            .map(|(p, s)| (p, s.config, s.link))
+            .collect();
+        for (port, mut config, _) in down.iter().copied() {
+            config.flags |= raw::TND_PORT_UP;
+            let _ = (state.set_port(port, config), state.set_link(port, true));
+        }
+        self.look(port, frame, now, passed);
+        let state = &mut self.firmware.state;
+        for (port, config, link) in down {
+            let _ = (state.set_port(port, config), state.set_link(port, link));
+        }
+    }
+
     /// Power fails: empty tables, and whoever drives it must attach again.
     pub fn fail(&mut self) {
         self.firmware.cold_reset();

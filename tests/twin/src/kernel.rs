@@ -9,18 +9,19 @@
 //! It is at one of its rests at any time, and all that it told up to there has been put into the listener's socket; the
 //! listener may be far behind. While it is being asked it may go on to its next rests.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netlink::{self as nl, Dump, Family, Protocol, Step};
+use tandem_linux::netlink::{self as nl, Dump, Family, Protocol};
 use tandem_switchd::source::netlink::kernel::{Ears, Questions};
 use tandem_switchd::source::netlink::stepped::Origin;
 use tandem_switchd::source::{SourceError, Write, WriteBack};
 
-use crate::recording::{Port, Recording, Socket};
+use crate::recording::{Port, Recording, Socket, Step};
 
 /// Time of a play, ns, monotonic: only the play moves it.
 #[derive(Clone, Debug, Default)]
@@ -46,8 +47,11 @@ pub struct Rest {
     objects: HashMap<Kind, Vec<nl::Object>>,
     /// Files by path.
     files: BTreeMap<String, String>,
-    /// Front-panel ports whose netdev is up and has no carrier: nothing is at the other end of the wire.
+    /// Front-panel ports with nothing at the other end of the wire: those whose netdev is up and has no carrier; what a netdev
+    /// can't tell while it is down is as it was.
     pub dark: Vec<u16>,
+    /// Those, and the ones whose netdev is down.
+    pub down: Vec<u16>,
 }
 
 /// What is dumped together.
@@ -110,14 +114,30 @@ impl Rest {
                 rest.objects.entry(kind).or_default().push(object);
             }
         }
-        let dark = |port: &&Port| {
-            let link = rest.link(port.ifindex);
-            link.is_some_and(|l| l.admin_up() && !l.carrier())
-        };
-        let all = ports.iter().zip(1..);
-        let dark = all.filter(|(port, _)| dark(port)).map(|(_, n)| n);
-        rest.dark = dark.collect();
+        let (mut dark, mut down) = (Vec::new(), Vec::new());
+        for (port, n) in ports.iter().zip(1..) {
+            let Some(link) = rest.link(port.ifindex) else {
+                continue;
+            };
+            if !link.admin_up() || !link.carrier() {
+                down.push(n);
+            }
+            if link.admin_up() && !link.carrier() {
+                dark.push(n);
+            }
+        }
+        (rest.dark, rest.down) = (dark, down);
         rest
+    }
+
+    /// What was at the other end of wires is there still, where the port's netdev is down and can't tell.
+    fn keep_wires(&mut self, before: &Rest, ports: &[Port]) {
+        for (port, n) in ports.iter().zip(1..) {
+            let down = self.link(port.ifindex).is_some_and(|l| !l.admin_up());
+            if down && before.dark.contains(&n) {
+                self.dark.push(n);
+            }
+        }
     }
 
     fn of(&self, kind: Kind) -> &[nl::Object] {
@@ -268,13 +288,48 @@ const fn protocol(socket: Socket) -> Protocol {
     }
 }
 
+/// Neighbours that the kernel told of, and what the first dump held. With probes for neighbours turned off, as the recorder
+/// has them, one that a packet is for fails at once and in silence (net/core/neighbour.c `__neigh_event_send`), which no kernel does
+/// that asks: such entries are in no dump here.
+#[derive(Debug, Default)]
+struct Heard(HashSet<(u32, IpAddr)>);
+
+impl Heard {
+    fn told(&mut self, step: &Step) {
+        for t in &step.told {
+            nl::decode(protocol(t.socket), &t.data.0, |event| match event {
+                nl::Event::New(nl::Object::Neigh(n), _) => {
+                    self.0.insert((n.ifindex, n.addr));
+                }
+                nl::Event::Del(nl::Object::Neigh(n)) => {
+                    self.0.remove(&(n.ifindex, n.addr));
+                }
+                _ => {}
+            });
+        }
+    }
+
+    /// Whether an object of a dump, the first one perhaps, could have been heard of.
+    fn knows(&mut self, object: &nl::Object, first: bool) -> bool {
+        let nl::Object::Neigh(n) = object else {
+            return true;
+        };
+        if first {
+            self.0.insert((n.ifindex, n.addr));
+        }
+        n.usable() || self.0.contains(&(n.ifindex, n.addr))
+    }
+}
+
 impl Prepared {
     /// Decodes the dumps.
     #[must_use]
     pub fn new(recording: Recording) -> Prepared {
-        let (mut told, mut rests) = (Vec::new(), Vec::new());
+        let (mut told, mut rests) = (Vec::new(), Vec::<Rest>::new());
         let mut files = BTreeMap::new();
-        for step in &recording.steps {
+        let mut heard = Heard::default();
+        for (at, step) in recording.steps.iter().enumerate() {
+            heard.told(step);
             let datagrams = step.told.iter();
             told.push(
                 datagrams
@@ -286,13 +341,18 @@ impl Prepared {
             for dump in &step.dumps {
                 for datagram in &dump.data {
                     nl::decode(protocol(dump.socket), &datagram.0, |event| {
-                        if let nl::Event::New(object, _) = event {
+                        if let nl::Event::New(object, _) = event
+                            && heard.knows(&object, at == 0)
+                        {
                             objects.push(object);
                         }
                     });
                 }
             }
-            let rest = Rest::new(objects, files.clone(), &recording.ports);
+            let mut rest = Rest::new(objects, files.clone(), &recording.ports);
+            if let Some(before) = rests.last() {
+                rest.keep_wires(before, &recording.ports);
+            }
             rests.push(rest);
         }
         Prepared {
@@ -464,9 +524,9 @@ impl Questions for Asking {
         Ok(())
     }
 
-    fn step(&mut self, each: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
+    fn step(&mut self, each: &mut dyn FnMut(nl::Object)) -> nl::Result<nl::Step> {
         std::mem::take(&mut self.objects).into_iter().for_each(each);
-        Ok(Step::Done { interrupted: false })
+        Ok(nl::Step::Done { interrupted: false })
     }
 
     fn settle(&mut self) -> nl::Result<()> {

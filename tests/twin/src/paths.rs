@@ -68,6 +68,8 @@ pub struct Way {
     pub gateway: Option<IpAddr>,
     /// Its device has no carrier.
     pub linkdown: bool,
+    /// Such ways are to be left out (`ignore_routes_with_linkdown`): told as dead, though their device is up.
+    pub ignored: bool,
 }
 
 /// What a packet looks like that has gone by a way.
@@ -79,9 +81,23 @@ pub struct Leg {
     pub dst: [u8; 6],
     /// The interface's own address.
     pub src: [u8; 6],
+    /// Nothing is at the other end of its wire.
+    pub dark: bool,
 }
 
 impl Leg {
+    /// What is sent by it arrives.
+    #[must_use]
+    pub fn lives(&self) -> bool {
+        !self.dark
+    }
+
+    /// What is sent by it is lost.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.dark
+    }
+
     /// This frame left by it.
     #[must_use]
     pub fn is(&self, port: u16, frame: &[u8]) -> bool {
@@ -91,7 +107,20 @@ impl Leg {
     }
 }
 
-/// The ways of a route that are not dead.
+/// A way with these flags; none: it is dead.
+fn way(ifindex: u32, gateway: Option<IpAddr>, flags: u8, rest: &Rest) -> Option<Way> {
+    let linkdown = flags & RTNH_F_LINKDOWN != 0;
+    let dead = flags & RTNH_F_DEAD != 0;
+    let ignored = dead && linkdown && rest.link(ifindex).is_some_and(nl::Link::admin_up);
+    (!dead || ignored).then_some(Way {
+        ifindex,
+        gateway,
+        linkdown,
+        ignored,
+    })
+}
+
+/// The ways of a route that are not dead, or so only by a setting.
 #[must_use]
 pub fn ways(route: &nl::Route, rest: &Rest) -> Vec<Way> {
     let mut ways = Vec::new();
@@ -100,15 +129,8 @@ pub fn ways(route: &nl::Route, rest: &Rest) -> Vec<Way> {
         of_object(route.nh_id, rest, 0, &mut ways);
         return ways;
     }
-    for n in route.nexthops.as_slice() {
-        if n.flags & RTNH_F_DEAD == 0 {
-            ways.push(Way {
-                ifindex: n.ifindex,
-                gateway: n.gateway,
-                linkdown: n.flags & RTNH_F_LINKDOWN != 0,
-            });
-        }
-    }
+    let all = route.nexthops.as_slice().iter();
+    ways.extend(all.filter_map(|n| way(n.ifindex, n.gateway, n.flags, rest)));
     ways
 }
 
@@ -119,11 +141,7 @@ fn of_object(id: u32, rest: &Rest, depth: u8, ways: &mut Vec<Way>) {
     match &object.kind {
         nl::NexthopKind::Single {
             ifindex, gateway, ..
-        } if object.flags & u32::from(RTNH_F_DEAD) == 0 => ways.push(Way {
-            ifindex: *ifindex,
-            gateway: *gateway,
-            linkdown: object.flags & u32::from(RTNH_F_LINKDOWN) != 0,
-        }),
+        } => ways.extend(way(*ifindex, *gateway, object.flags as u8, rest)),
         nl::NexthopKind::Group { members, .. } if depth == 0 => {
             for (id, _) in members {
                 of_object(*id, rest, 1, ways);
@@ -189,7 +207,7 @@ pub fn is_dark(way: &Way, rest: &Rest) -> bool {
     way.linkdown || rest.link(way.ifindex).is_none_or(|l| !l.carrier())
 }
 
-/// The leg that a way is for a packet; none: nobody answers there, as far as is known, or it has no carrier.
+/// The leg that a way is for a packet; none: nobody answers there, as far as is known.
 #[must_use]
 pub fn leg(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<Leg> {
     let dst = rest.mac_of(way.ifindex, &way.gateway.unwrap_or(packet.dst))?;
@@ -198,8 +216,8 @@ pub fn leg(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<Le
         port,
         dst,
         src: rest.link(way.ifindex)?.mac?,
+        dark: is_dark(way, rest) || rest.dark.contains(&port),
     })
-    .filter(|leg| !rest.dark.contains(&leg.port))
 }
 
 /// Whether the kernel chooses between routes by what no chip's route entry tells apart: the type of service, or, of equal

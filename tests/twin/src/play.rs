@@ -29,7 +29,7 @@ use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
 use crate::kernel::{Clock, Kernel, Prepared};
 use crate::random::Random;
 use crate::tally::Tally;
-use crate::verdict::{Case, Surplus, Verdict, Why, judge, surplus};
+use crate::verdict::{Case, Surplus, Verdict, Why, judge, judge_lost, may_hide, surplus};
 
 /// Turns until a rest at most.
 const TURNS: usize = 20_000;
@@ -63,6 +63,13 @@ pub struct Variant {
     pub between: usize,
     /// In so many of a thousand cases a probe is sent at a rest.
     pub probes: u16,
+    /// At so many of a thousand rests, and at the last one, kernel, store and chip are compared.
+    #[serde(default = "always")]
+    pub audits: u16,
+}
+
+const fn always() -> u16 {
+    1000
 }
 
 impl Variant {
@@ -104,6 +111,8 @@ impl Variant {
             turns: r.below(8),
             between: 1 + r.below(4),
             probes: 1000,
+            // one costs as much as three rests without
+            audits: if r.below(8) == 0 { 100 } else { 10 },
         }
     }
 
@@ -122,6 +131,7 @@ impl Variant {
             turns: 0,
             between: 0,
             probes: 1000,
+            audits: always(),
         }
     }
 }
@@ -495,7 +505,7 @@ impl Play<'_> {
         self.passed.out.sort_unstable();
         let mut best = Verdict::Wrong(Why::Frames);
         // the newest first: most often it is that
-        for at in rests.rev() {
+        for at in rests.clone().rev() {
             let Some(case) = self.case(probe, at) else {
                 continue;
             };
@@ -505,11 +515,36 @@ impl Play<'_> {
                         best = Verdict::Wrong(why);
                     }
                 }
-                less @ (Verdict::OtherLeg | Verdict::Dark) => best = less,
+                less @ (Verdict::OtherLeg(_) | Verdict::Dark) => best = less,
                 other => return other,
             }
         }
-        best
+        match best {
+            Verdict::Wrong(_) => self.lost(probe, rests).unwrap_or(best),
+            other => other,
+        }
+    }
+
+    /// The same, with what went into ports that are down; none: nothing did, or that is no answer either.
+    fn lost(&mut self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> Option<Verdict> {
+        let p = self.prepared.recording.probes.get(probe)?;
+        let (now, mut would) = (self.clock.now(), Passed::default());
+        let mut chip = self.chip.lock();
+        chip.would(p.port, &p.frame.0, now, &mut would);
+        drop(chip);
+        would.out.sort_unstable();
+        let of = |at| self.prepared.rest(at).down.iter().copied();
+        let down: Vec<u16> = rests.clone().flat_map(of).collect();
+        let still = rests.start() == rests.end();
+        rests.rev().find_map(|at| {
+            let case = self.case(probe, at)?;
+            match judge_lost(&self.passed, &would, &down, &case) {
+                Verdict::Wrong(_) => None,
+                // nothing has gone down, or come up
+                Verdict::Lost if still => None,
+                verdict => Some(verdict),
+            }
+        })
     }
 
     /// What the kernel made of a probe at a rest.
@@ -580,7 +615,11 @@ impl Play<'_> {
                     let surplus = self.case(probe, at).map(|c| surplus(reason, &c));
                     if let Some(surplus @ (Surplus::Allowed | Surplus::Wrong)) = surplus {
                         *self.tally.fits_but_trapped.entry(reason).or_default() += 1;
-                        if surplus == Surplus::Wrong && plain {
+                        let hidden = surplus == Surplus::Wrong
+                            && plain
+                            && self.case(probe, at).is_some_and(|c| may_hide(&c))
+                            && audit(switch).map_err(|e| self.fail(None, e))?;
+                        if surplus == Surplus::Wrong && plain && !hidden {
                             let why = Why::NotForwarded;
                             let what = self.words(probe, at..=at, &why);
                             return Err(self.fail(Some(probe), what));
@@ -592,7 +631,12 @@ impl Play<'_> {
         }
         let accounts = self.chip.lock().firmware.check_accounting();
         accounts.map_err(|e| self.fail(None, format!("the chip's accounts: {e}")))?;
-        audit(switch).map_err(|e| self.fail(None, e))?;
+        let last = at + 1 >= self.prepared.recording.steps.len();
+        if last || self.random.permille(self.variant.audits) {
+            self.tally.audits += 1;
+            let unseen = audit(switch).map_err(|e| self.fail(None, e))?;
+            self.tally.unseen += u64::from(unseen);
+        }
         self.tally.rests += 1;
         let outcomes = [
             (fits && !self.restarted, "fits"),
@@ -617,11 +661,11 @@ impl Play<'_> {
     }
 }
 
-/// The kernel's tables, the store and the chip's, side by side.
-fn audit(switch: &mut Switch) -> Result<(), String> {
+/// The kernel's tables, the store and the chip's, side by side. True: the kernel has routes that its dumps don't show.
+fn audit(switch: &mut Switch) -> Result<bool, String> {
     let answer = audit_own(&mut switch.core).map_err(|e| format!("no audit: {e}"))?;
     let Some(first) = answer.items.first() else {
-        return Ok(());
+        return Ok(!answer.warnings.is_empty());
     };
     Err(format!(
         "the audit finds {} differences, the first ({}): {} {}: {} is wanted, {} is there",

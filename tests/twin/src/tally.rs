@@ -1,6 +1,7 @@
 //! Counts of what was seen in plays, and the file in which long runs add up.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::Cells;
-use crate::verdict::Verdict;
+use crate::verdict::{Leniency, Verdict};
 
 /// Counts of what was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,10 +18,18 @@ pub struct Tally {
     pub plays: u64,
     /// Rests that were judged.
     pub rests: u64,
+    /// Audits, and those to which a dump did not show all routes.
+    pub audits: u64,
+    /// The same.
+    pub unseen: u64,
     /// Packets by verdict, at rests and between them.
     pub exact: [u64; 2],
     /// The same.
     pub other_leg: [u64; 2],
+    /// Of these, the reason.
+    pub leniencies: BTreeMap<Leniency, [u64; 2]>,
+    /// Between rests: what went into ports that went down or came up meanwhile.
+    pub lost: u64,
     /// The same.
     pub trapped: [u64; 2],
     /// At a rest with room for everything, what the kernel forwarded and the chip did not, by the trap's reason.
@@ -42,10 +51,20 @@ impl Tally {
     pub fn count(&mut self, verdict: Verdict, place: usize) {
         let counts = match verdict {
             Verdict::Exact => &mut self.exact,
-            Verdict::OtherLeg => &mut self.other_leg,
+            Verdict::OtherLeg(why) => {
+                let counts = self.leniencies.entry(why).or_default();
+                if let Some(n) = counts.get_mut(place) {
+                    *n += 1;
+                }
+                &mut self.other_leg
+            }
             Verdict::Trapped(_) => &mut self.trapped,
             Verdict::Dark => {
                 self.dark += 1;
+                return;
+            }
+            Verdict::Lost => {
+                self.lost += 1;
                 return;
             }
             Verdict::Wrong(_) => return,
@@ -59,6 +78,8 @@ impl Tally {
     pub fn add(&mut self, other: &Tally) {
         self.plays += other.plays;
         self.rests += other.rests;
+        self.audits += other.audits;
+        self.unseen += other.unseen;
         let pairs = [
             (&mut self.exact, other.exact),
             (&mut self.other_leg, other.other_leg),
@@ -71,12 +92,42 @@ impl Tally {
         for (reason, n) in &other.fits_but_trapped {
             *self.fits_but_trapped.entry(*reason).or_default() += n;
         }
+        for (why, counts) in &other.leniencies {
+            let all = self.leniencies.entry(*why).or_default();
+            all.iter_mut().zip(counts).for_each(|(a, b)| *a += b);
+        }
         self.dark += other.dark;
+        self.lost += other.lost;
         self.writes += other.writes;
         self.overflows += other.overflows;
         for (cell, n) in &other.cells {
             *self.cells.entry(cell.clone()).or_default() += n;
         }
+    }
+}
+
+impl Tally {
+    /// What became of the packets, and what was allowed, a line each.
+    #[must_use]
+    pub fn packets(&self) -> String {
+        let mut text = format!("{:<36} {:>12} {:>12}\n", "packets", "at rests", "between");
+        let mut line = |name: &str, [rest, between]: [u64; 2]| {
+            let _ = writeln!(text, "{name:<36} {rest:>12} {between:>12}");
+        };
+        line("as the kernel's", self.exact);
+        for (why, counts) in &self.leniencies {
+            line(&why.to_string(), *counts);
+        }
+        line("to the CPU", self.trapped);
+        line("lost in ports that went or came", [0, self.lost]);
+        line("dark after a power failure", [0, self.dark]);
+        for (reason, n) in &self.fits_but_trapped {
+            let name = tandem_pipeline::trap::reason_name(*reason);
+            line(&format!("fits, but trapped: {name}"), [*n, 0]);
+        }
+        line("audits", [self.audits, 0]);
+        line("… with routes that no dump shows", [self.unseen, 0]);
+        text
     }
 }
 
@@ -107,7 +158,7 @@ impl Sum {
             histories,
             plays: tally.plays,
             rests: tally.rests,
-            packets: packets.iter().flatten().sum::<u64>() + tally.dark,
+            packets: packets.iter().flatten().sum::<u64>() + tally.dark + tally.lost,
             failures,
         }
     }

@@ -6,8 +6,9 @@
 //! | to the CPU, and frames as well, or twice | | wrong: the kernel forwards it a second time |
 //! | frames, and a copy if the kernel made frames of its own | the same frames | exact |
 //! | one frame, by another port or to another station | both are legs of one route that the kernel may have taken | other leg |
-//! | one frame, by a leg with a station | none: another leg of that route leads nowhere | other leg |
-//! | nothing | one frame, by a leg: another leg of that route has no carrier | other leg |
+//! | one frame, by a leg with a station | none, at most a redirect: another leg of that route leads nowhere | other leg |
+//! | nothing: it went into a wire that is not there, to a leg with a station | one frame, by another leg of that route | other leg |
+//! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
 //! | nothing, or some of the frames of a flood | its power failed, and it is being programmed again | dark |
 //! | anything else | | wrong |
@@ -27,13 +28,43 @@ pub enum Verdict {
     /// As the kernel's.
     Exact,
     /// As the kernel's, by another leg of the same route.
-    OtherLeg,
+    OtherLeg(Leniency),
+    /// As the kernel's, but for what went into ports that went down, or came up, meanwhile.
+    Lost,
     /// The CPU's, for this reason.
     Trapped(u16),
     /// Less than the kernel's, after a power failure.
     Dark,
     /// No answer of the kernel's.
     Wrong(Why),
+}
+
+/// Why an answer may be another leg's than the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leniency {
+    /// The chip hashes otherwise.
+    Hash,
+    /// The kernel chose a leg that nobody answers behind.
+    NoStation,
+    /// The kernel chose a leg without a carrier.
+    NoCarrier,
+    /// The same, though it was told to leave such legs out: it weighs them anew at the next change only (net/ipv4/fib_semantics.c
+    /// `fib_rebalance`).
+    NotWeighed,
+    /// The chip chose a leg without a carrier.
+    NoCarrierOfChip,
+}
+
+impl std::fmt::Display for Leniency {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Leniency::Hash => "another leg",
+            Leniency::NoStation => "… the kernel's has no station",
+            Leniency::NoCarrier => "… the kernel's has no carrier",
+            Leniency::NotWeighed => "… which it was told to leave out",
+            Leniency::NoCarrierOfChip => "… the chip's has no carrier",
+        })
+    }
 }
 
 /// What is wrong with an answer.
@@ -119,7 +150,8 @@ const SURPLUS: &[(u16, Holds)] = &[
     }),
     // the chip chose another leg of the route, behind which nobody answers
     (raw::TND_TRAP_UNRESOLVED, |case| {
-        legs(case).iter().any(|route| route.silent)
+        let mut ways = legs(case).into_iter().flatten();
+        ways.any(|(way, leg)| !way.ignored && leg.is_none_or(|leg| leg.dark))
     }),
     (raw::TND_TRAP_ROUTE, |case| {
         Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_beyond(&p, case.rest))
@@ -147,6 +179,15 @@ pub fn surplus(reason: u16, case: &Case<'_>) -> Surplus {
     }
 }
 
+/// Whether a route that decides about a packet may stand between the ways of another, where no dump shows it
+/// (net/ipv6/ip6_fib.c `fib6_dump_node`).
+#[must_use]
+pub fn may_hide(case: &Case<'_>) -> bool {
+    let several = |r: &&nl::Route| matches!(r.nexthops, nl::Nexthops::Many(_)) && r.nh_id == 0;
+    Packet::of(&case.probe.frame.0)
+        .is_some_and(|p| p.dst.is_ipv6() && paths::candidates(&p, case.rest).iter().any(several))
+}
+
 /// The kernel's copies of the probe.
 fn copies(answer: &Answer) -> impl Iterator<Item = &Out> {
     answer.out.iter().filter(|o| !o.made)
@@ -160,9 +201,9 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
         _ => None,
     };
     if let (0, Some(chip)) = (count, chip)
-        && silent_leg(chip, case)
+        && let Some(why) = silent_leg(chip, case)
     {
-        return Verdict::OtherLeg;
+        return Verdict::OtherLeg(why);
     }
     if passed.cpu.is_empty() && count != case.answer.out.len() {
         return Verdict::Wrong(Why::NoCopy);
@@ -175,18 +216,56 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
             false => Verdict::Exact,
         };
     }
-    let kernel = match count {
-        1 => copies(case.answer).next(),
-        _ => None,
-    };
-    let other = kernel.is_some_and(|k| match chip {
-        Some(chip) => other_leg((k.port, &k.frame.0), chip, case),
-        None => passed.out.is_empty() && dark_leg((k.port, &k.frame.0), case),
-    });
-    match other {
-        true => Verdict::OtherLeg,
-        false => Verdict::Wrong(Why::Frames),
+    match (one_copy(case.answer), chip) {
+        (Some(kernel), Some(chip)) if other_leg(kernel, chip, case, Leg::lives) => {
+            Verdict::OtherLeg(Leniency::Hash)
+        }
+        _ => Verdict::Wrong(Why::Frames),
     }
+}
+
+/// Judges an answer of which frames went into ports that are down in the chip. `would`: what would have left were they up;
+/// `down`: the ports that are down at one of the rests in question.
+#[must_use]
+pub fn judge_lost(passed: &Passed, would: &Passed, down: &[u16], case: &Case<'_>) -> Verdict {
+    let wrong = Verdict::Wrong(Why::Frames);
+    let mut left = passed.out.iter().peekable();
+    let mut lost = Vec::new();
+    // both are sorted
+    for one in &would.out {
+        if left.next_if_eq(&one).is_none() {
+            lost.push(one);
+        }
+    }
+    let known = |(port, _): &&(u16, Vec<u8>)| down.contains(port);
+    if left.next().is_some()
+        || lost.is_empty()
+        || !lost.iter().all(known)
+        || passed.cpu != would.cpu
+    {
+        return wrong;
+    }
+    match (
+        judge(would, case, false),
+        one_copy(case.answer),
+        lost.as_slice(),
+    ) {
+        (Verdict::Exact | Verdict::OtherLeg(_), ..) => Verdict::Lost,
+        // at a rest that has no carrier there
+        (_, Some(kernel), [(port, frame)])
+            if passed.out.is_empty() && other_leg(kernel, (*port, frame), case, Leg::is_lost) =>
+        {
+            Verdict::OtherLeg(Leniency::NoCarrierOfChip)
+        }
+        _ => wrong,
+    }
+}
+
+/// The kernel's only copy.
+fn one_copy(answer: &Answer) -> Option<(u16, &[u8])> {
+    let mut all = copies(answer);
+    let one = all.next()?;
+    all.next().is_none().then_some((one.port, &one.frame.0))
 }
 
 /// All that came out is the kernel's, though not all of the kernel's came out.
@@ -204,60 +283,68 @@ fn owes_error(case: &Case<'_>) -> bool {
     packet.is_some_and(|p| !paths::may_be_silent(&p, case.probe.port, case.rest, case.ports))
 }
 
-/// A route with several ways.
-struct Several {
-    /// Those that somebody answers behind.
-    legs: Vec<Leg>,
-    /// One at least leads nowhere.
-    silent: bool,
-    /// One at least leads to a port without a carrier: what goes there is lost without a word.
-    dark: bool,
-}
-
-impl Several {
-    fn has(&self, (port, frame): (u16, &[u8])) -> bool {
-        self.legs.iter().any(|leg| leg.is(port, frame))
-    }
-}
+/// A way, and its leg where somebody answers there.
+type Path = (paths::Way, Option<Leg>);
 
 /// The routes with several ways that the kernel may have taken.
-fn legs(case: &Case<'_>) -> Vec<Several> {
+fn legs(case: &Case<'_>) -> Vec<Vec<Path>> {
     let Some(packet) = Packet::of(&case.probe.frame.0) else {
         return Vec::new();
     };
     let (rest, ports) = (case.rest, case.ports);
-    let mut all = Vec::new();
-    for route in paths::candidates(&packet, rest) {
-        let ways = paths::ways(route, rest);
-        if ways.len() < 2 {
-            continue;
-        }
-        let leg = |w| paths::leg(w, &packet, rest, ports);
-        let legs: Vec<Leg> = ways.iter().filter_map(leg).collect();
-        all.push(Several {
-            silent: legs.len() < ways.len(),
-            dark: ways.iter().any(|w| paths::is_dark(w, rest)),
-            legs,
-        });
+    let all = paths::candidates(&packet, rest).into_iter();
+    let ways = all.map(|route| paths::ways(route, rest));
+    let path = |w: paths::Way| (w, paths::leg(&w, &packet, rest, ports));
+    ways.filter(|ways| ways.len() > 1)
+        .map(|ways| ways.into_iter().map(path).collect())
+        .collect()
+}
+
+/// A packet has gone by one of a route's legs of this kind, that is not to be left out.
+fn has(route: &[Path], (port, frame): (u16, &[u8]), kind: fn(&Leg) -> bool) -> bool {
+    let kept = route.iter().filter(|(way, _)| !way.ignored);
+    let mut legs = kept.filter_map(|(_, leg)| leg.as_ref());
+    legs.any(|leg| kind(leg) && leg.is(port, frame))
+}
+
+/// ICMP and ICMPv6: what a router tells before it forwards.
+fn is_redirect(out: &Out) -> bool {
+    let at = |n: usize| out.frame.0.get(n).copied();
+    match (at(12), at(13)) {
+        (Some(0x08), Some(0x00)) => (at(23), at(34)) == (Some(1), Some(5)),
+        (Some(0x86), Some(0xdd)) => (at(20), at(54)) == (Some(58), Some(137)),
+        _ => false,
     }
-    all
 }
 
-/// The kernel sent nothing, and may have chosen a leg behind which nobody answers: the chip chose one of the same route with a
-/// station.
-fn silent_leg(chip: (u16, &[u8]), case: &Case<'_>) -> bool {
-    is_copy(&case.probe.frame.0, chip.1) && legs(case).iter().any(|r| r.silent && r.has(chip))
+/// The kernel said nothing of a packet, and may have chosen a leg that leads nowhere: the chip chose one of the same route with a
+/// station. A packet for whom nobody answers is dropped without an error here, as nobody is asked (net/core/neighbour.c
+/// `__neigh_event_send`).
+fn silent_leg(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
+    if !is_copy(&case.probe.frame.0, chip.1) || !case.answer.out.iter().all(is_redirect) {
+        return None;
+    }
+    let routes = legs(case).into_iter();
+    let reason = |(way, leg): &Path| match leg {
+        _ if way.ignored => Some(Leniency::NotWeighed),
+        Some(leg) => leg.dark.then_some(Leniency::NoCarrier),
+        None if paths::is_dark(way, case.rest) => Some(Leniency::NoCarrier),
+        None => Some(Leniency::NoStation),
+    };
+    let ways = routes.filter(|r| has(r, chip, Leg::lives)).flatten();
+    // the most ordinary one
+    ways.filter_map(|path| reason(&path)).min()
 }
 
-/// The chip sent nothing, and may have chosen a leg without a carrier: the kernel chose another one of the same route.
-fn dark_leg(kernel: (u16, &[u8]), case: &Case<'_>) -> bool {
-    legs(case).iter().any(|r| r.dark && r.has(kernel))
-}
-
-/// Two frames that are one packet, sent to two legs of one route.
-fn other_leg(kernel: (u16, &[u8]), chip: (u16, &[u8]), case: &Case<'_>) -> bool {
-    kernel.1.get(12..) == chip.1.get(12..)
-        && legs(case).iter().any(|r| r.has(kernel) && r.has(chip))
+/// Two frames that are one packet, sent to two legs of one route, the kernel's to one that lives.
+fn other_leg(
+    kernel: (u16, &[u8]),
+    chip: (u16, &[u8]),
+    case: &Case<'_>,
+    kind: fn(&Leg) -> bool,
+) -> bool {
+    let one = |r: &Vec<Path>| has(r, kernel, Leg::lives) && has(r, chip, kind);
+    kernel.1.get(12..) == chip.1.get(12..) && legs(case).iter().any(one)
 }
 
 #[cfg(test)]
@@ -477,19 +564,40 @@ mod tests {
         })
     }
 
-    /// In a world where the ports' netdevs have their numbers as ifindex; 4 has no carrier, and nobody answers at 5.
-    fn routed(passed: &Passed, kernel: &[Out], routes: &[nl::Object]) -> Verdict {
-        by(1, false, passed, kernel, routes)
+    /// The same route where ways without a carrier are left out.
+    fn without_dark(mut route: nl::Object) -> nl::Object {
+        if let nl::Object::Route(nl::Route {
+            nexthops: nl::Nexthops::Many(ways),
+            ..
+        }) = &mut route
+        {
+            for way in ways.iter_mut().filter(|w| w.ifindex == 4) {
+                way.flags = nl::consts::RTNH_F_DEAD | nl::consts::RTNH_F_LINKDOWN;
+            }
+        }
+        route
     }
 
-    /// The same, with the probe sent by a port; the kernel's answer may be limited.
-    fn by(
+    /// How a probe is sent, and what the kernel was told.
+    #[derive(Clone, Copy)]
+    struct World {
         port: u8,
+        /// The kernel's answer may be limited.
         limited: bool,
-        passed: &Passed,
+    }
+
+    const USUAL: World = World {
+        port: 1,
+        limited: false,
+    };
+
+    /// The ports' netdevs have their numbers as ifindex; 4 has no carrier, and nobody answers at 5.
+    fn within<T>(
+        world: World,
         kernel: &[Out],
         routes: &[nl::Object],
-    ) -> Verdict {
+        f: impl FnOnce(&Case<'_>) -> T,
+    ) -> T {
         let ports: Vec<Port> = (1..=5)
             .map(|n| Port {
                 ifindex: n,
@@ -499,7 +607,7 @@ mod tests {
         let links = (1..=5).map(|n| link(u32::from(n), n, n != 4));
         let neighbours = (1..=4).map(neighbour);
         let objects = links.chain(neighbours).chain(routes.iter().cloned());
-        let forwards = (1..=5).map(|n| {
+        let confs = (1..=5).map(|n| {
             nl::Object::Netconf(nl::Netconf {
                 family: nl::Family::V4,
                 target: nl::NetconfTarget::Link(n),
@@ -511,83 +619,160 @@ mod tests {
                 bc_forwarding: None,
             })
         });
-        let objects = objects.chain(forwards);
+        let objects = objects.chain(confs);
         let rest = Rest::new(objects, Default::default(), &ports);
-        let mut sent = frame(port, false);
+        let mut sent = frame(world.port, false);
         // to the port's own address
         sent[4] = 2;
         let probe = Probe {
-            port: u16::from(port),
+            port: u16::from(world.port),
             frame: Bytes(sent),
         };
         let answer = Answer {
             out: kernel.to_vec(),
-            limited,
+            limited: world.limited,
         };
-        let case = Case {
+        f(&Case {
             probe: &probe,
             answer: &answer,
             rest: &rest,
             ports: &ports,
-        };
-        judge(passed, &case, false)
+        })
     }
+
+    fn by(world: World, passed: &Passed, kernel: &[Out], routes: &[nl::Object]) -> Verdict {
+        within(world, kernel, routes, |case| judge(passed, case, false))
+    }
+
+    fn routed(passed: &Passed, kernel: &[Out], routes: &[nl::Object]) -> Verdict {
+        by(USUAL, passed, kernel, routes)
+    }
+
+    const WRONG: Verdict = Verdict::Wrong(Why::Frames);
 
     #[test]
     fn another_leg_is_one_of_the_longest_prefix() {
-        let wrong = Verdict::Wrong(Why::Frames);
         let wide = route("10.0.0.0/8", &[2, 3]);
         let narrow = route("10.9.0.0/24", &[3, 1]);
         let at_3 = passed(&[3], &[]);
         assert_eq!(
             routed(&at_3, &[out(2)], std::slice::from_ref(&wide)),
-            Verdict::OtherLeg
+            Verdict::OtherLeg(Leniency::Hash)
         );
         assert_eq!(
             routed(&passed(&[1], &[]), &[out(2)], std::slice::from_ref(&wide)),
-            wrong
+            WRONG
         );
         // the wider route is not asked
-        assert_eq!(routed(&at_3, &[out(2)], &[wide.clone(), narrow]), wrong);
+        assert_eq!(routed(&at_3, &[out(2)], &[wide.clone(), narrow]), WRONG);
         // one way has no other
         assert_eq!(
             routed(&at_3, &[out(2)], &[route("10.0.0.0/8", &[2])]),
-            wrong
+            WRONG
         );
         // another packet is none of its legs
         let mut changed = at_3;
         changed.out[0].1[30] ^= 1;
-        assert_eq!(routed(&changed, &[out(2)], &[wide]), wrong);
+        assert_eq!(routed(&changed, &[out(2)], &[wide]), WRONG);
     }
 
     #[test]
-    fn a_leg_that_leads_nowhere_is_silent() {
-        let wrong = Verdict::Wrong(Why::Frames);
+    fn a_leg_of_the_kernels_that_leads_nowhere_is_silent() {
         let unknown = [route("10.0.0.0/8", &[2, 5])];
         let dark = [route("10.0.0.0/8", &[2, 4])];
         let known = [route("10.0.0.0/8", &[2, 3])];
-        // the kernel's
+        let ignored = [without_dark(dark[0].clone())];
+        let mut told = out(1);
+        told.made = true;
+        // ICMP, another type
+        told.frame.0[23] = 1;
+        let error = told.clone();
+        told.frame.0[34] = 5;
         let at_2 = passed(&[2], &[]);
-        assert_eq!(routed(&at_2, &[], &unknown), Verdict::OtherLeg);
-        assert_eq!(routed(&at_2, &[], &known), wrong);
-        // the chip's: what is not resolved goes to the CPU, what has no carrier is lost
+        let other = |why| Verdict::OtherLeg(why);
+        assert_eq!(routed(&at_2, &[], &unknown), other(Leniency::NoStation));
+        assert_eq!(routed(&at_2, &[], &dark), other(Leniency::NoCarrier));
+        assert_eq!(routed(&at_2, &[], &ignored), other(Leniency::NotWeighed));
+        // what goes back by the same way is told of first; an error is none of these ways
+        assert_eq!(routed(&at_2, &[told], &dark), other(Leniency::NoCarrier));
+        assert_eq!(routed(&at_2, &[error], &dark), Verdict::Wrong(Why::NoCopy));
+        // what the chip must leave out
+        assert_eq!(routed(&passed(&[4], &[]), &[], &ignored), WRONG);
+        assert_eq!(routed(&at_2, &[], &known), WRONG);
+        // the chip's: what is not resolved goes to the CPU, what has no carrier is looked at closer
         let nothing = passed(&[], &[]);
-        assert_eq!(routed(&nothing, &[out(2)], &dark), Verdict::OtherLeg);
-        assert_eq!(routed(&nothing, &[out(2)], &unknown), wrong);
+        assert_eq!(routed(&nothing, &[out(2)], &dark), WRONG);
+        assert_eq!(routed(&nothing, &[out(2)], &unknown), WRONG);
+    }
+
+    #[test]
+    fn a_leg_of_the_chips_without_a_carrier_is_one_that_the_kernel_has() {
+        let lost = |would: &[u8], kernel: &[Out], ways: &[u8]| {
+            let routes = [route("10.0.0.0/8", ways)];
+            within(USUAL, kernel, &routes, |case| {
+                judge_lost(&passed(&[], &[]), &passed(would, &[]), &[4], case)
+            })
+        };
+        assert_eq!(
+            lost(&[4], &[out(2)], &[2, 4]),
+            Verdict::OtherLeg(Leniency::NoCarrierOfChip)
+        );
+        // it is none of the route's
+        assert_eq!(lost(&[4], &[out(2)], &[2, 3]), WRONG);
+        // the kernel does not go by that route
+        assert_eq!(lost(&[4], &[out(1)], &[2, 4]), WRONG);
+        // told to leave it out, the chip must
+        let ignored = [without_dark(route("10.0.0.0/8", &[2, 4]))];
+        let sent = within(USUAL, &[out(2)], &ignored, |case| {
+            judge_lost(&passed(&[], &[]), &passed(&[4], &[]), &[4], case)
+        });
+        assert_eq!(sent, WRONG);
+        // that port is up
+        assert_eq!(lost(&[3], &[out(2)], &[2, 3]), WRONG);
+        // it went nowhere at all
+        assert_eq!(lost(&[], &[out(2)], &[2, 4]), WRONG);
+    }
+
+    #[test]
+    fn what_went_into_a_port_that_went_down_is_lost() {
+        let lost = |out: &[u8], would: &[u8], kernel: &[Out]| {
+            within(USUAL, kernel, &[], |case| {
+                judge_lost(&passed(out, &[]), &passed(would, &[]), &[2, 4], case)
+            })
+        };
+        assert_eq!(lost(&[], &[2], &[out(2)]), Verdict::Lost);
+        assert_eq!(lost(&[3], &[2, 3], &[out(2), out(3)]), Verdict::Lost);
+        // the kernel sent it elsewhere
+        assert_eq!(lost(&[], &[2], &[out(3)]), WRONG);
+        // one that is up has lost nothing
+        assert_eq!(lost(&[], &[3], &[out(3)]), WRONG);
+        assert_eq!(lost(&[], &[2, 3], &[out(2), out(3)]), WRONG);
+        // that one is not among what would have left
+        assert_eq!(lost(&[1], &[2, 3], &[out(2), out(3)]), WRONG);
+        // were they up the CPU would have it
+        let trapped = within(USUAL, &[out(2)], &[], |case| {
+            judge_lost(&passed(&[], &[]), &passed(&[2], &[COPY]), &[2], case)
+        });
+        assert_eq!(trapped, WRONG);
     }
 
     #[test]
     fn a_limit_excuses_the_kernel_alone() {
+        let limited = World {
+            limited: true,
+            ..USUAL
+        };
         let nothing = passed(&[], &[]);
         let none = Verdict::Wrong(Why::NoError);
-        assert_eq!(by(1, true, &nothing, &[], &[]), none);
-        assert_eq!(by(1, false, &nothing, &[], &[]), Verdict::Exact);
+        assert_eq!(by(limited, &nothing, &[], &[]), none);
+        assert_eq!(by(USUAL, &nothing, &[], &[]), Verdict::Exact);
         // where the CPU has it nothing is missing
         let trapped = passed(&[], &[IT]);
-        assert_eq!(by(1, true, &trapped, &[], &[]), Verdict::Trapped(IT.0));
+        assert_eq!(by(limited, &trapped, &[], &[]), Verdict::Trapped(IT.0));
         // no wire that it could have come by, a leg where it is lost
-        assert_eq!(by(4, true, &nothing, &[], &[]), Verdict::Exact);
+        let at_4 = World { port: 4, ..limited };
+        assert_eq!(by(at_4, &nothing, &[], &[]), Verdict::Exact);
         let dark = [route("10.0.0.0/8", &[2, 4])];
-        assert_eq!(by(1, true, &nothing, &[], &dark), Verdict::Exact);
+        assert_eq!(by(limited, &nothing, &[], &dark), Verdict::Exact);
     }
 }

@@ -174,6 +174,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         tally.plays as f64 / seconds,
         tally.rests
     );
+    print!("{}", tally.packets());
     let failed = shared
         .failed
         .into_inner()

@@ -1,6 +1,5 @@
 //! `tandem-twin play`: recordings against many chips, on all processors.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -190,27 +189,12 @@ fn report(tally: &Tally, seconds: f64, args: &Args) {
         tally.plays as f64 / seconds.max(1e-9),
         tally.rests
     );
-    println!("{:<24} {:>12} {:>12}", "packets", "at rests", "between");
-    for (name, [rest, between]) in [
-        ("as the kernel's", tally.exact),
-        ("another leg", tally.other_leg),
-        ("to the CPU", tally.trapped),
-    ] {
-        println!("{name:<24} {rest:>12} {between:>12}");
-    }
+    print!("{}", tally.packets());
     let [warm, cold] = tally.restarts;
     println!(
         "{warm} warm restarts, {cold} power failures, {} losses of notifications, {} write-backs (not taken)",
         tally.overflows, tally.writes
     );
-    if !tally.fits_but_trapped.is_empty() {
-        let reasons: BTreeMap<&str, u64> = tally
-            .fits_but_trapped
-            .iter()
-            .map(|(r, n)| (tandem_pipeline::trap::reason_name(*r), *n))
-            .collect();
-        println!("fits, but trapped: {reasons:?}");
-    }
     if args.cells {
         print!("{}", table(&tally.cells));
     }
