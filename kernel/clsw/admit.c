@@ -4,9 +4,10 @@
  *
  *   put, a veto is owed   yes: dirty; no: refused
  *                         what is out decides: flush, ask again
+ *   put, NOWAIT           yes: dirty; no, or what is out decides: refused
  *   put, MUST             yes: dirty; no: FAILED
  *                         what is out decides: waiting; the drainer asks again
- *   FAILED                asked again when something was freed
+ *   FAILED                asked again when something was freed, as a put with MUST
  *
  * Who is owed no veto waits for nothing: his caller may be a timer. And nothing
  * that the drainer does here waits, so a flush that is under way in a caller
@@ -62,6 +63,8 @@ int clsw_admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *
 		return 0;
 	clsw_obj_req(cd, obj, &req);
 	err = ask(cd, obj, &req, verdict);
+	if (obj->flags & CLSW_PUT_NOWAIT)
+		return err;
 	obj->waits = err == -EAGAIN;
 	return obj->waits ? 0 : err;
 }
@@ -126,9 +129,14 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 		req.units = obj->sent_units;
 		rm_cancel(cd->rm, &req, &obj->ticket);
 	}
+	req.units = more;
 	more -= obj->hw_units;
 	if (more <= 0)
 		return 0;
+	if (rm_too_large(cd->rm, &req, verdict)) {
+		refused(obj, -ENOSPC, verdict);
+		return -ENOSPC;
+	}
 	req.units = more;
 	err = ask(cd, obj, &req, verdict);
 	obj->sent_units = err ? 0 : more;
@@ -165,77 +173,115 @@ void clsw_ticket_cancel(struct clsw_device *cd, struct clsw_obj *obj)
 	rm_cancel(cd->rm, &req, &obj->ticket);
 }
 
-/* Moves at most @most of @list to @to, in order: whoever admits may change the list */
-static void take(struct list_head *list, struct list_head *to, int most)
+/* A round begins; who has not had his turn in the last one goes first */
+static void begin(struct clsw_round *round)
 {
-	while (most-- && !list_empty(list))
-		list_move_tail(list->next, to);
+	list_splice_tail_init(&round->rest, &round->next);
 }
 
-void clsw_retry_failed(struct clsw_device *cd)
+/* Whose turn it is, or NULL; it has had its turn then. Whoever admits may change the lists */
+static struct clsw_obj *turn(struct clsw_round *round)
 {
-	struct rm_verdict verdict;
-	struct clsw_obj *obj;
-	struct rm_req req;
-	LIST_HEAD(these);
-	int err;
+	struct clsw_obj *obj = list_first_entry_or_null(&round->next, struct clsw_obj, work);
 
-	/* oldest first; the rest has its turn at the next chance */
-	take(&cd->failed, &these, AGAIN_MOST);
-	while (!list_empty(&these)) {
-		obj = list_first_entry(&these, struct clsw_obj, work);
-		list_move_tail(&obj->work, &cd->failed);
-		if (obj->pinned)
-			continue;
-		obj->flags |= CLSW_PUT_MUST;
-		if (!obj->written && !cd->resync && obj->needs_rm &&
-		    !rm_ticket_open(&obj->ticket)) {
-			clsw_obj_req(cd, obj, &req);
-			err = ask(cd, obj, &req, &verdict);
-			if (err)
-				continue;
-		}
-		obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
-		clsw_drain_queue(cd, obj);
-	}
+	if (obj)
+		list_move_tail(&obj->work, &round->rest);
+	return obj;
 }
 
-void clsw_admit_waiting(struct clsw_device *cd)
+/* True: it has found room. Else it has none, or waits, or needs none and is written */
+static bool retry(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	bool quiet = clsw_drain_quiet(cd);
+	bool room = false;
 	struct rm_verdict verdict;
-	struct clsw_obj *obj;
 	struct rm_req req;
-	LIST_HEAD(these);
 	int err;
 
-	if (list_empty(&cd->waiting) || (!cd->news && !quiet))
-		return;
-	cd->news = false;
-	take(&cd->waiting, &these, AGAIN_MOST);
-	while (!list_empty(&these)) {
-		obj = list_first_entry(&these, struct clsw_obj, work);
-		list_move_tail(&obj->work, &cd->waiting);
-		if (obj->pinned)
-			continue;
-		err = 0;
-		if (!cd->resync && !obj->written && !rm_ticket_open(&obj->ticket)) {
-			clsw_obj_req(cd, obj, &req);
-			err = ask(cd, obj, &req, &verdict);
-		}
-		/* nothing is out that could still decide, again and again: there is no room */
-		if (err == -EAGAIN && quiet && ++obj->rounds >= RM_ADMIT_ROUNDS) {
-			verdict = (struct rm_verdict){ .result = RM_FULL };
-			err = -ENOSPC;
-			refused(obj, err, &verdict);
-		}
-		if (err == -EAGAIN)
-			continue;
-		obj->waits = false;
-		if (err)
-			obj->state = CLSW_OBJ_FAILED;
-		clsw_drain_queue(cd, obj);
-		if (err)
-			clsw_tell(cd, obj);
+	/* what it would be written as is there */
+	if (obj->state == CLSW_OBJ_SYNCED && clsw_target_lacks(cd, obj))
+		return false;
+	obj->flags |= CLSW_PUT_MUST;
+	if (!obj->written && !cd->resync && obj->needs_rm && !rm_ticket_open(&obj->ticket)) {
+		clsw_obj_req(cd, obj, &req);
+		err = ask(cd, obj, &req, &verdict);
+		if (err && err != -EAGAIN)
+			return false;
+		room = !err;
+		obj->waits = !room;
+		obj->rounds = 0;
 	}
+	obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
+	clsw_drain_queue(cd, obj);
+	return room;
+}
+
+int clsw_retry_failed(struct clsw_device *cd)
+{
+	struct clsw_obj *obj;
+	int n, found = 0;
+
+	if (cd->retry) {
+		cd->retry = false;
+		begin(&cd->failed);
+	}
+	/* oldest first; the rest has its turn in the drainer's next ones */
+	for (n = 0; n < AGAIN_MOST; n++) {
+		obj = turn(&cd->failed);
+		if (!obj)
+			break;
+		if (!obj->pinned)
+			found += retry(cd, obj);
+	}
+	return found;
+}
+
+/* True: it waits no more, there is room or there is none */
+static bool decide(struct clsw_device *cd, struct clsw_obj *obj, bool quiet)
+{
+	struct rm_verdict verdict;
+	struct rm_req req;
+	int err = 0;
+
+	if (!cd->resync && !obj->written && !rm_ticket_open(&obj->ticket)) {
+		clsw_obj_req(cd, obj, &req);
+		err = ask(cd, obj, &req, &verdict);
+	}
+	/* nothing is out that could still decide, again and again: there is no room */
+	if (err == -EAGAIN && quiet && ++obj->rounds >= RM_ADMIT_ROUNDS) {
+		verdict = (struct rm_verdict){ .result = RM_FULL };
+		err = -ENOSPC;
+		refused(obj, err, &verdict);
+	}
+	if (err == -EAGAIN)
+		return false;
+	obj->waits = false;
+	if (err)
+		obj->state = CLSW_OBJ_FAILED;
+	clsw_drain_queue(cd, obj);
+	if (err)
+		clsw_tell(cd, obj);
+	return true;
+}
+
+int clsw_admit_waiting(struct clsw_device *cd)
+{
+	struct clsw_obj *obj;
+	int n, decided = 0;
+	bool quiet;
+
+	if (clsw_round_empty(&cd->waiting))
+		return 0;
+	quiet = clsw_drain_quiet(cd);
+	if (list_empty(&cd->waiting.next) && (cd->news || quiet)) {
+		cd->news = false;
+		begin(&cd->waiting);
+	}
+	for (n = 0; n < AGAIN_MOST; n++) {
+		obj = turn(&cd->waiting);
+		if (!obj)
+			break;
+		if (!obj->pinned)
+			decided += decide(cd, obj, quiet);
+	}
+	return decided;
 }

@@ -3,7 +3,7 @@
  * What the chip gets for an object: its body as the store has it, or a copy
  * that sends to the CPU what the chip can't or mustn't do yet.
  *
- *   route   its next hop has failed, or it is forced   --> trap
+ *   route   its next hop is not there, or it is forced --> trap
  *   RIF     behind the veil                            --> traps everything
  *   VLAN    behind the veil                            --> unknown unicast to the CPU
  */
@@ -28,8 +28,18 @@ static struct clsw_obj *target_of(struct clsw_device *cd, u16 cls, __le32 id)
 	return cd->target;
 }
 
-/* What it refers to has failed: it can't be written as it is */
-static bool target_failed(struct clsw_device *cd, const struct clsw_obj *obj)
+/*
+ * The chip has it when it executes what is posted next. Not so if it waits for
+ * room, or if its delete is out: it is made once more, but behind that.
+ */
+static bool comes_before(const struct clsw_obj *obj)
+{
+	if (obj->doubt || obj->state == CLSW_OBJ_FAILED)
+		return false;
+	return obj->in_flight ? obj->op != TND_OP_DELETE : obj->written;
+}
+
+bool clsw_target_lacks(struct clsw_device *cd, const struct clsw_obj *obj)
 {
 	const struct tnd_route *route = (const void *)obj->body;
 	struct clsw_obj *target = NULL;
@@ -46,7 +56,11 @@ static bool target_failed(struct clsw_device *cd, const struct clsw_obj *obj)
 	default:
 		return false;
 	}
-	return !target || target->state == CLSW_OBJ_FAILED;
+	if (target && comes_before(target))
+		return false;
+	if (target)
+		target->missed = true;
+	return true;
 }
 
 static void as_trap(struct tnd_route *route)
@@ -62,7 +76,7 @@ const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
 {
 	switch (obj->key.cls) {
 	case TND_CLS_ROUTE:
-		*degraded = target_failed(cd, obj);
+		*degraded = clsw_target_lacks(cd, obj);
 		if (!*degraded && !obj->forced)
 			break;
 		memcpy(&copy->route, obj->body, sizeof(copy->route));

@@ -101,8 +101,8 @@ struct clsw_device {
 	struct clsw_pool route_memory;	/* of objects of TND_CLS_ROUTE */
 	struct list_head dirty[TND_CLS_TRAP + 1];	/* put, by class */
 	struct list_head going[TND_CLS_TRAP + 1];	/* to delete, by class */
-	struct list_head waiting;	/* room for them can't be decided on yet: admit.c */
-	struct list_head failed;
+	struct clsw_round waiting;	/* room for them can't be decided on yet: admit.c */
+	struct clsw_round failed;
 	struct list_head stuck;		/* deletes that the chip refused */
 	bool retry;			/* something was freed: failed ones try again */
 	bool news;			/* something was answered: waiting ones try again */
@@ -217,8 +217,26 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
  */
 void clsw_admit_late(struct clsw_device *cd, struct clsw_obj *obj);
 void clsw_ticket_cancel(struct clsw_device *cd, struct clsw_obj *obj);
-/* From the drainer: something was answered, so those that wait may be decided on */
-void clsw_admit_waiting(struct clsw_device *cd);
+/*
+ * From the drainer, some in each turn. Those that wait are asked again when
+ * something was answered: how many were decided on
+ */
+int clsw_admit_waiting(struct clsw_device *cd);
+/* What has failed, when something was freed or came to be: how many fit now */
+int clsw_retry_failed(struct clsw_device *cd);
+/* Room came, or may have, without an answer of the chip's: who has none asks again */
+static inline void clsw_room_came(struct clsw_device *cd)
+{
+	cd->retry = true;
+	cd->news = true;
+	cd->drain_due = true;
+}
+
+/* Some have not had their turn yet */
+static inline bool clsw_admit_left(const struct clsw_device *cd)
+{
+	return !list_empty(&cd->failed.next) || !list_empty(&cd->waiting.next);
+}
 
 /* ---- body.c ---- */
 union clsw_body {
@@ -227,7 +245,9 @@ union clsw_body {
 	struct tnd_vlan vlan;
 };
 
-/* Locked: what the chip gets for @obj, maybe in @copy; *@degraded: a route, its target failed */
+/* Locked: @obj is a route, and what it names is not in hardware before what is posted now */
+bool clsw_target_lacks(struct clsw_device *cd, const struct clsw_obj *obj);
+/* Locked: what the chip gets for @obj, maybe in @copy; *@degraded: clsw_target_lacks() */
 const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
 			 union clsw_body *copy, bool *degraded);
 
@@ -389,10 +409,11 @@ void clsw_l2_resync(struct clsw_device *cd);
  */
 u16 clsw_l2_fid(struct clsw_device *cd, const struct net_device *bridge, u16 vid);
 /*
- * Told under RTNL, not locked, when that changes: a domain has come, or is about
- * to go (@fid 0: drop what refers to it now). One listener; NULL: none
+ * Told under RTNL or locked when that changes: a domain has come, or is about to
+ * go (@fid 0: what refers to it is to be dropped). One listener; NULL: none
  */
 typedef void (*clsw_fid_fn)(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid);
+/* May sleep, no RTNL */
 void clsw_l2_on_fid(struct clsw_device *cd, clsw_fid_fn changed);
 
 /* RTNL: does somebody look at a device's frames whom the chip can't stand for? */

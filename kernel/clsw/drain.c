@@ -74,9 +74,9 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 		return;
 	}
 	if (obj->wanted && obj->state == CLSW_OBJ_FAILED && !obj->doubt)
-		list_move_tail(&obj->work, &cd->failed);
+		list_move_tail(&obj->work, &cd->failed.rest);
 	else if (obj->wanted && obj->waits)
-		list_move_tail(&obj->work, &cd->waiting);
+		list_move_tail(&obj->work, &cd->waiting.rest);
 	else if (obj->wanted)
 		list_move_tail(&obj->work, &cd->dirty[obj->key.cls]);
 	else
@@ -106,7 +106,15 @@ static void release_req(struct clsw_device *cd, const struct clsw_obj *obj, stru
 {
 	clsw_obj_req(cd, obj, req);
 	if (obj->key.cls == TND_CLS_NHG)
-		req->units = obj->hw_units;
+		req->units = obj->hw_units - obj->left_units;
+}
+
+static void members_req(struct clsw_device *cd, const struct clsw_obj *obj, u16 units,
+			struct rm_req *req)
+{
+	clsw_obj_req(cd, obj, req);
+	req->flags |= RM_REQ_MEMBERS;
+	req->units = units;
 }
 
 /* The command that an object needs next */
@@ -117,12 +125,10 @@ static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd
 	if (obj->doubt || !obj->wanted) {
 		obj->op = TND_OP_DELETE;
 		cmd->flags = cpu_to_le32(TND_CMD_IDEMPOTENT);
-	} else if (obj->written) {
-		obj->op = TND_OP_UPDATE;
-		clsw_admit_late(cd, obj);
 	} else {
-		obj->op = TND_OP_CREATE;
+		obj->op = obj->written ? TND_OP_UPDATE : TND_OP_CREATE;
 		clsw_admit_late(cd, obj);
+		/* of an update: for members that come */
 		lease = rm_ticket_lease(cd->rm, &obj->ticket);
 		if (lease) {
 			cmd->flags = cpu_to_le32(TND_CMD_LEASE);
@@ -172,9 +178,7 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	if (obj->key.cls == TND_CLS_NHG && obj->op != TND_OP_DELETE) {
 		obj->sent_units = le16_to_cpu(((struct tnd_nhg *)obj->body)->count);
 		if (obj->op == TND_OP_UPDATE && obj->sent_units < obj->hw_units) {
-			clsw_obj_req(cd, obj, &req);
-			req.flags |= RM_REQ_MEMBERS;
-			req.units = obj->hw_units - obj->sent_units;
+			members_req(cd, obj, obj->hw_units - obj->sent_units, &req);
 			rm_release_begin(cd->rm, &req);
 		}
 	}
@@ -236,8 +240,23 @@ static void refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
 	cd->count.refused++;
 }
 
+/*
+ * A route that was written behind what it names, and that has come to nothing: it
+ * traps. An older version of it would go on forwarding.
+ */
+static bool must_trap(struct clsw_device *cd, struct clsw_obj *obj, u16 status)
+{
+	if (status != TND_ST_DEPEND || obj->degraded || !clsw_target_lacks(cd, obj))
+		return false;
+	obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
+	obj->again = true;
+	cd->count.refused++;
+	return true;
+}
+
 static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
+	bool admitted = rm_ticket_open(&obj->ticket);
 	u16 status = le16_to_cpu(cpl->status);
 	struct rm_verdict verdict;
 	struct rm_req req;
@@ -246,11 +265,15 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 	clsw_obj_req(cd, obj, &req);
 	if (obj->key.cls == TND_CLS_NHG)
 		req.units = obj->sent_units;
-	if (rm_ticket_open(&obj->ticket))
+	if (admitted)
 		err = rm_settle(cd->rm, &req, &obj->ticket, cpl, &verdict);
 	else if (obj->needs_rm)
-		/* a replay that nothing was admitted for: what it took counts all the same */
+		/* nothing was admitted for it, as in a replay: what it took counts all the same */
 		rm_note(cd->rm, cpl);
+	/* ... and what it has not found a lease may hold: that is asked about as usual */
+	if (!admitted && !cd->resync &&
+	    (status == TND_ST_TABLE_FULL || status == TND_ST_BUCKET_FULL))
+		cd->retry = true;
 	switch (status) {
 	case TND_ST_OK:
 		obj->written = true;
@@ -266,6 +289,8 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		obj->again = true;
 		break;
 	default:
+		if (must_trap(cd, obj, status))
+			break;
 		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
 		break;
 	}
@@ -309,6 +334,8 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		obj->again = true;
 		break;
 	default:
+		if (must_trap(cd, obj, status))
+			break;
 		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
 		break;
 	}
@@ -321,15 +348,23 @@ static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 	struct rm_req req;
 
 	release_req(cd, obj, &req);
+	if (obj->delete_lost)
+		req.flags |= RM_REQ_AGAIN;
 	/* what is in doubt keeps its slots until it is known to be gone */
 	if (gone && obj->doubt && rm_ticket_open(&obj->ticket))
 		rm_settle(cd->rm, &req, &obj->ticket, cpl, NULL);
 	if (obj->written && (gone || !obj->doubt))
 		rm_release_done(cd->rm, &req, cpl);
+	if (gone && obj->left_units) {
+		members_req(cd, obj, obj->left_units, &req);
+		rm_release_done(cd->rm, &req, cpl);
+	}
 	if (gone) {
 		obj->doubt = false;
+		obj->delete_lost = false;
 		obj->written = false;
 		obj->hw_units = 0;
+		obj->left_units = 0;
 		obj->again = true;
 		cd->retry = true;
 		return;
@@ -342,6 +377,8 @@ static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 	if (obj->wanted && !obj->doubt) {
 		obj->state = CLSW_OBJ_STALE;
 		obj->again = true;
+		/* who names it has been told that it goes */
+		cd->retry = true;
 		return;
 	}
 	/*
@@ -384,8 +421,6 @@ static bool plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
 
 static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
-	u8 was = obj->state;
-
 	obj->in_flight = false;
 	cd->news = true;
 	if (!cpl->status)
@@ -410,12 +445,13 @@ static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struc
 	if (obj->wanted && (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED)) {
 		/* traps in its place until what it refers to can be written */
 		if (obj->state == CLSW_OBJ_FAILED || obj->degraded)
-			list_move_tail(&obj->work, &cd->failed);
+			list_move_tail(&obj->work, &cd->failed.rest);
 		clsw_tell(cd, obj);
 		/* what could not be written for want of it may be, now */
-		if (obj->state == CLSW_OBJ_SYNCED &&
-		    (was == CLSW_OBJ_FAILED || obj->op == TND_OP_CREATE))
+		if (obj->state == CLSW_OBJ_SYNCED && (obj->missed || obj->op == TND_OP_CREATE)) {
+			obj->missed = false;
 			cd->retry = true;
+		}
 	}
 	if (obj->again || !obj->wanted) {
 		obj->again = false;
@@ -500,6 +536,7 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 	if (!obj)
 		return;
 	obj->in_flight = false;
+	obj->delete_lost |= obj->op == TND_OP_DELETE;
 	if (obj->op == TND_OP_DELETE && obj->written && !obj->doubt) {
 		struct rm_req req;
 
@@ -508,6 +545,10 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 	} else {
 		if (rm_ticket_open(&obj->ticket))
 			rm_doubt(cd->rm, &obj->ticket);
+		/* members that an update has taken away go with the delete that follows */
+		if (obj->key.cls == TND_CLS_NHG && obj->op == TND_OP_UPDATE &&
+		    obj->sent_units < obj->hw_units)
+			obj->left_units = obj->hw_units - obj->sent_units;
 		/* it is deleted and made anew: in flight until that is answered */
 		if (obj->op == TND_OP_UPDATE && obj->written && !obj->doubt &&
 		    !clsw_class_fixed(obj->key.cls)) {
@@ -593,7 +634,7 @@ static void unpostable(struct clsw_device *cd, struct clsw_obj *obj, int err)
 		return;
 	}
 	refused(cd, obj, err == -E2BIG ? CLSW_ST_TOO_LONG : TND_ST_INVALID, NULL);
-	list_move_tail(&obj->work, &cd->failed);
+	list_move_tail(&obj->work, &cd->failed.rest);
 	clsw_tell(cd, obj);
 }
 
@@ -649,7 +690,7 @@ void clsw_drain_inline(struct clsw_device *cd)
 	/* a completion's watchers may have queued more */
 	cd->drain_due = false;
 	if ((cd->dirty_bits && cd->in_flight < WINDOW) ||
-	    (cd->retry && !list_empty(&cd->failed)) || !list_empty(&cd->waiting))
+	    (cd->retry && !clsw_round_empty(&cd->failed)) || !clsw_round_empty(&cd->waiting))
 		clsw_drain_kick(cd);
 }
 
@@ -664,14 +705,10 @@ int clsw_drain_turn(struct clsw_device *cd)
 	done = table->reap(cd, CLSW_Q_SYNC, REAP);
 	done += table->reap(cd, CLSW_Q_BULK, REAP);
 	done += resync_turn(cd);
-	if (cd->retry) {
-		cd->retry = false;
-		if (!list_empty(&cd->failed))
-			clsw_retry_failed(cd);
-	}
+	done += clsw_retry_failed(cd);
 	if (!cd->resync)
 		done += clsw_rm_refill(cd);
-	clsw_admit_waiting(cd);
+	done += clsw_admit_waiting(cd);
 	cd->drain_due = false;
 	posted = max(post_dirty(cd, BURST), 0);
 	return done + posted;
@@ -684,7 +721,7 @@ bool clsw_drain_quiet(struct clsw_device *cd)
 
 bool clsw_drain_settled(struct clsw_device *cd)
 {
-	return clsw_drain_quiet(cd) && list_empty(&cd->waiting);
+	return clsw_drain_quiet(cd) && clsw_round_empty(&cd->waiting);
 }
 
 static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)

@@ -28,7 +28,7 @@ static int drainer(void *arg)
 	u32 seen = 0;
 
 	while (!kthread_should_stop()) {
-		bool naps = false;
+		bool naps = false, rest = false;
 		int done;
 
 		WRITE_ONCE(cd->drain_wake, false);
@@ -44,13 +44,15 @@ static int drainer(void *arg)
 				naps = nap(cd, &seen, &slept);
 				if (!naps)
 					done = cd->backend->table->want_irq(cd);
+				/* of many that are to be asked whether they fit: a few a turn */
+				rest = clsw_admit_left(cd);
 			}
 			clsw_unlock(cd);
 			cond_resched();
 		} while (done && !kthread_should_stop());
 		wait_event_interruptible_timeout(cd->drain_wait,
 						 READ_ONCE(cd->drain_wake) || kthread_should_stop(),
-						 naps ? NAP : HZ / 4);
+						 naps || rest ? NAP : HZ / 4);
 	}
 	return 0;
 }

@@ -31,9 +31,11 @@ static void forget(struct clsw_device *cd, struct clsw_obj *obj)
 	obj->in_flight = false;
 	obj->again = false;
 	obj->doubt = false;
+	obj->delete_lost = false;
 	obj->written = clsw_class_fixed(obj->key.cls);
 	obj->waits = false;
 	obj->hw_units = 0;
+	obj->left_units = 0;
 	if (obj->wanted) {
 		obj->state = CLSW_OBJ_NEW;
 		obj->replay = cd->replay;
@@ -148,6 +150,8 @@ int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
 	err = recount(cd, false, true);
 	clsw_lock(cd);
 	cd->resync = CLSW_RESYNC_NONE;
+	/* what has failed meanwhile was asked of nobody but the chip */
+	clsw_room_came(cd);
 	veil = cd->veil;
 	cd->veil = false;
 	clsw_unlock(cd);

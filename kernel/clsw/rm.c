@@ -80,7 +80,8 @@ void clsw_rm_lost_released(struct clsw_device *cd, u32 slot, const struct tnd_cp
 
 void clsw_rm_released(struct clsw_device *cd, u32 lease_id, const struct tnd_cpl *cpl)
 {
-	rm_release_lease_done(cd->rm, lease_id, cpl);
+	if (rm_release_lease_done(cd->rm, lease_id, cpl))
+		clsw_room_came(cd);
 }
 
 int clsw_rm_refill(struct clsw_device *cd)

@@ -164,7 +164,7 @@ void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_
 		break;
 	}
 	}
-	if (obj->flags & CLSW_PUT_MUST || !clsw_up(cd) || cd->resync)
+	if (obj->flags & (CLSW_PUT_MUST | CLSW_PUT_NOWAIT) || !clsw_up(cd) || cd->resync)
 		req->flags |= RM_REQ_BEST_EFFORT;
 	if (obj->flags & CLSW_PUT_RESERVE)
 		req->flags |= RM_REQ_RESERVE;
@@ -348,6 +348,8 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	if (READ_ONCE(cd->trap_when_full) &&
 	    (cls == TND_CLS_ROUTE || cls == TND_CLS_NEXTHOP || cls == TND_CLS_NHG))
 		flags |= CLSW_PUT_MUST;
+	if (flags & CLSW_PUT_MUST)
+		flags &= ~CLSW_PUT_NOWAIT;
 	if (!class || size < class->size || size > sizeof(struct tnd_nhg) +
 	    TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member))
 		return -EINVAL;
@@ -402,7 +404,8 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	 * Nobody is told no during a replay, nor who is owed no veto: they don't wait for what is
 	 * queued before it, but where a policy writes before it answers
 	 */
-	if (((verdict.sync && !(flags & CLSW_PUT_MUST)) || clsw_rm_lockstep(cd)) && !obj->waits &&
+	if (((verdict.sync && !(flags & (CLSW_PUT_MUST | CLSW_PUT_NOWAIT))) ||
+	     clsw_rm_lockstep(cd)) && !obj->waits &&
 	    !cd->in_callback && clsw_up(cd) && !cd->resync) {
 		err = clsw_flush_obj(cd, obj);
 		/* what stands stays: its new body is written as soon as the chip answers */
@@ -439,8 +442,10 @@ void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj)
 	obj->owner = NULL;
 	obj->forced = false;
 	obj->waits = false;
-	if (!obj->in_flight && !obj->doubt)
+	if (!obj->in_flight && !obj->doubt && rm_ticket_open(&obj->ticket)) {
 		clsw_ticket_cancel(cd, obj);
+		clsw_room_came(cd);
+	}
 	obj->state = CLSW_OBJ_GOING;
 	if (obj->in_flight)
 		obj->again = true;
@@ -562,8 +567,10 @@ void clsw_store_init(struct clsw_device *cd)
 {
 	int i;
 
-	INIT_LIST_HEAD(&cd->waiting);
-	INIT_LIST_HEAD(&cd->failed);
+	INIT_LIST_HEAD(&cd->waiting.next);
+	INIT_LIST_HEAD(&cd->waiting.rest);
+	INIT_LIST_HEAD(&cd->failed.next);
+	INIT_LIST_HEAD(&cd->failed.rest);
 	INIT_LIST_HEAD(&cd->stuck);
 	for (i = 0; i < ARRAY_SIZE(cd->dirty); i++) {
 		INIT_LIST_HEAD(&cd->dirty[i]);

@@ -36,6 +36,23 @@
 
 struct clsw_obj;
 
+/*
+ * Objects that are asked about again and again, a few in each turn of the
+ * drainer. A round asks each of them once.
+ *
+ * @next: still to be asked in this round
+ * @rest: asked, or come since it began
+ */
+struct clsw_round {
+	struct list_head next;
+	struct list_head rest;
+};
+
+static inline bool clsw_round_empty(const struct clsw_round *round)
+{
+	return list_empty(&round->next) && list_empty(&round->rest);
+}
+
 #define CLSW_KEY_MAX	30
 
 /*
@@ -115,11 +132,13 @@ struct clsw_watch {
  * @in_flight: a command is out; its completion looks at the object again
  * @forced: hardware must trap instead of what the body says (cover rule)
  * @sent_forced: what the command in flight, or hardware, says of that
- * @degraded: written as a trap because what it refers to has failed
+ * @degraded: written as a trap because what it refers to has failed, or is not there yet
  * @again: it changed while a command was in flight
  * @doubt: a command was lost: a delete goes out before anything else
+ * @delete_lost: one of the commands lost was a delete
  * @needs_rm: its class takes slots
  * @waits: nobody can say yet whether there is room: it is in clsw_device.waiting
+ * @missed: some route is @degraded for want of it
  * @pinned: its admission is under way, and may wait: it is not freed, and nobody
  *	else queues or admits it. In .failed, where what is answered meanwhile may
  *	put it, it is passed over; the put that has pinned it ends in
@@ -129,6 +148,7 @@ struct clsw_watch {
  * @flags: CLSW_PUT_* of the last put
  * @hw_units: NHG: members that are accounted as written
  * @sent_units: NHG: members in the command in flight
+ * @left_units: NHG: of @hw_units: an update that was lost has taken them away
  * @op: enum tnd_op of the command in flight
  * @size: bytes of @body
  * @room: bytes that @body may grow to
@@ -151,8 +171,10 @@ struct clsw_obj {
 	bool degraded;
 	bool again;
 	bool doubt;
+	bool delete_lost;
 	bool needs_rm;
 	bool waits;
+	bool missed;
 	bool pinned;
 	u8 rounds;
 	u8 replay;
@@ -160,6 +182,7 @@ struct clsw_obj {
 	u8 op;
 	u16 hw_units;
 	u16 sent_units;
+	u16 left_units;
 	u16 size;
 	u16 room;
 	u8 body[] __aligned(8);
@@ -168,6 +191,7 @@ struct clsw_obj {
 #define CLSW_PUT_MUST		BIT(0)	/* no veto is owed: never refused, FAILED instead */
 #define CLSW_PUT_RESERVE	BIT(1)	/* connected and local prefixes: may use the reserve */
 #define CLSW_PUT_TRAP		BIT(2)	/* new: clsw_force_trap() from its first write on */
+#define CLSW_PUT_NOWAIT		BIT(3)	/* a veto is owed, now: -EAGAIN if it is undecided */
 
 /* Longest refusal for extack, NUL included */
 #define CLSW_TEXT	RM_TEXT
@@ -177,7 +201,8 @@ struct clsw_obj {
  * bodies start with struct_size (filled in here); NHG members follow it.
  * *@objp: the object, if not NULL. 0; or, nothing changed: -ENOSPC with the
  * reason in @text (CLSW_TEXT bytes, may be NULL), -ENOMEM, -EINVAL, -EIO
- * (the chip doesn't answer). With CLSW_PUT_MUST only -ENOMEM and -EINVAL.
+ * (the chip doesn't answer). With CLSW_PUT_MUST only -ENOMEM and -EINVAL, with
+ * CLSW_PUT_NOWAIT -EAGAIN as well: what is out decides.
  *
  * Under lockstep the object has been written, or refused, on return; under
  * other policies it is written soon, see obj->state. A put over an object
@@ -221,8 +246,6 @@ bool clsw_walk_more(struct clsw_device *cd, struct clsw_walk *walk);
 struct clsw_obj *clsw_walk_next(struct clsw_device *cd, struct clsw_walk *walk);
 /* Locked. Trap in place of what the body says, or no longer; needs no room */
 void clsw_force_trap(struct clsw_device *cd, struct clsw_obj *obj, bool on);
-/* Locked. What has failed tries again: something was freed, or came to be */
-void clsw_retry_failed(struct clsw_device *cd);
 /* Locked. It is looked at anew: what it refers to has changed its state */
 void clsw_touch(struct clsw_device *cd, struct clsw_obj *obj);
 /*

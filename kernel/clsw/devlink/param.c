@@ -63,6 +63,7 @@ static int policy_set(struct devlink *devlink, u32 id, struct devlink_param_gset
 	clsw_lock(cd);
 	err = rm_set_policy(cd->rm, err);
 	/* leases that the new policy doesn't want go back, those it wants are asked for */
+	clsw_room_came(cd);
 	clsw_drain_kick(cd);
 	clsw_unlock(cd);
 	if (err)
@@ -108,6 +109,7 @@ static int number_set(struct devlink *devlink, u32 id, struct devlink_param_gset
 	rm_get_params(cd->rm, &params);
 	*field_of(&params, id) = ctx->val.vu32;
 	err = rm_set_params(cd->rm, &params);
+	clsw_room_came(cd);
 	clsw_drain_kick(cd);
 	clsw_unlock(cd);
 	if (!err)

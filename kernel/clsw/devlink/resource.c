@@ -208,9 +208,10 @@ int clsw_resources_apply(struct clsw_device *cd)
 		    !devl_resource_size_get(cd->devlink, ID_CLASS(k), &size) && size)
 			err = set_floor(cd, &all->class[k], size);
 	}
-	if (!err)
-		return 0;
-	for (k = 0; k < all->classes; k++)
+	for (k = 0; k < all->classes && err; k++)
 		set_floor(cd, &all->class[k], 0);
+	clsw_lock(cd);
+	clsw_room_came(cd);
+	clsw_unlock(cd);
 	return err;
 }

@@ -168,6 +168,7 @@ static void aged(struct clsw_l2 *l2, u16 fid, const u8 *mac)
 
 	clsw_lock(l2->cd);
 	rm_aged(l2->cd->rm, fid, mac);
+	clsw_room_came(l2->cd);
 	vlan = fid && fid <= L2_FIDS ? l2->domain[fid] : NULL;
 	fdb = vlan ? l2_fdb_find(vlan->bridge, l2_fdb_vid(vlan), mac) : NULL;
 	if (!fdb)

@@ -23,8 +23,8 @@
  *  - A ticket lives in the caller's node from rm_admit() to rm_settle() or
  *    rm_cancel(). One that is never settled (time-out) is told by
  *    rm_doubt(): its slots stay taken until it is settled or rm_restart().
- *  - A CREATE is posted with TND_CMD_LEASE and rm_ticket_lease() if that is
- *    not 0, without a lease otherwise.
+ *  - A CREATE, and an UPDATE that needs a ticket, is posted with TND_CMD_LEASE
+ *    and rm_ticket_lease() if that is not 0, without a lease otherwise.
  *  - Writes go through one queue. rm_release_begin() is called when a delete
  *    is posted: what is admitted later is posted behind it and may count on
  *    its slots. rm_settle() and rm_release_done() are called in the order of
@@ -136,6 +136,7 @@ int rm_set_reserve(struct rm *rm, u16 cls, u8 family, u32 slots);
 #define RM_REQ_RESERVE		BIT(0)	/* connected and local prefixes: may use the reserve */
 #define RM_REQ_BEST_EFFORT	BIT(1)	/* nobody can be told no: a later refusal is handled */
 #define RM_REQ_MEMBERS		BIT(2)	/* an NHG that stands gets, or loses, @units members */
+#define RM_REQ_AGAIN		BIT(3)	/* the answer to an earlier delete of it was lost */
 
 /**
  * struct rm_req - one object
@@ -242,6 +243,9 @@ enum rm_result rm_admit(struct rm *rm, const struct rm_req *req, struct rm_ticke
 enum rm_result rm_admit_all(struct rm *rm, const struct rm_req *reqs, unsigned int count,
 			    struct rm_ticket *tickets, struct rm_verdict *verdict);
 
+/* No group of this chip has as many members as @req has units: @verdict is FULL */
+bool rm_too_large(struct rm *rm, const struct rm_req *req, struct rm_verdict *verdict);
+
 /* Lease id for the CREATE of a ticket; 0: no lease */
 u32 rm_ticket_lease(const struct rm *rm, const struct rm_ticket *ticket);
 static inline bool rm_ticket_open(const struct rm_ticket *ticket)
@@ -278,8 +282,8 @@ void rm_doubt(struct rm *rm, struct rm_ticket *ticket);
 /*
  * A DELETE of an object that stands is posted (begin) and has completed (done).
  * Between the two its slots are in flight, and creates of counted objects
- * posted behind it may count on them. NHG that shrank by an UPDATE: both after
- * its completion, with RM_REQ_MEMBERS and the members that went. @cpl as the
+ * posted behind it may count on them. NHG that shrinks by an UPDATE: the same
+ * with that, with RM_REQ_MEMBERS and the members that go. @cpl as the
  * device gave it; NULL in rm_release_done(): timed out, the slots stay taken
  * until another delete of the same object completes (call rm_release_done()
  * alone then).
@@ -298,8 +302,11 @@ bool rm_refill_due(const struct rm *rm);
 void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl *cpl);
 /* True: post TND_OP_RELEASE of @lease_id, then rm_release_lease_done() */
 bool rm_next_release(struct rm *rm, u32 *lease_id);
-/* @cpl NULL: timed out, or not posted; rm_next_release() names it again */
-void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cpl);
+/*
+ * @cpl NULL: timed out, or not posted; rm_next_release() names it again. True: a
+ * reservation has ended, what was left of it is anybody's
+ */
+bool rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cpl);
 /*
  * True: the ask in @slot timed out. Post TND_OP_RELEASE with the cookie of that
  * LEASE, on the same queue, then rm_lost_done(), NULL as above

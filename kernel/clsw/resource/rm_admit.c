@@ -288,6 +288,19 @@ static bool below(const struct rm *rm, const struct rm_row *row)
 	return rm_credit(rm, row) < row->low;
 }
 
+bool rm_too_large(struct rm *rm, const struct rm_req *req, struct rm_verdict *v)
+{
+	u8 index = rm_row_index(rm, req->cls, req->family);
+	const struct rm_row *row = &rm->rows[index];
+
+	if (index == RM_NONE || !row->member_cost || req->units <= row->member_cost)
+		return false;
+	/* in the device's own words */
+	refuse(rm, row, row->member_pool, req->units, row->member_cost, v);
+	v->size = row->member_cost;
+	return true;
+}
+
 /* QUERY without an ask: the callers below know how much to ask for */
 static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 				struct rm_verdict *v)
@@ -307,12 +320,8 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 	rm_need_of(row, req->units, req->flags & RM_REQ_MEMBERS, &need);
 	if (!need.count)
 		return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
-	if (row->member_cost && req->units > row->member_cost) {
-		/* larger than any group of this chip; in the device's own words */
-		refuse(rm, row, row->member_pool, req->units, row->member_cost, v);
-		v->size = row->member_cost;
+	if (rm_too_large(rm, req, v))
 		return RM_FULL;
-	}
 	if (rm->pools[row->pool].limited && !(req->flags & RM_REQ_MEMBERS) &&
 	    check_limits(rm, row, req, row->cost, v) == RM_FULL)
 		return RM_FULL;

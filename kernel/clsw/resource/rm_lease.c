@@ -393,8 +393,9 @@ void rm_lost_done(struct rm *rm, u8 slot, const struct tnd_cpl *cpl)
 	rm->due = true;
 }
 
-void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cpl)
+bool rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cpl)
 {
+	bool reserved;
 	u8 i, k;
 
 	for (i = 0; i < RM_MAX_LEASES; i++) {
@@ -408,7 +409,7 @@ void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cp
 			l->again = true;
 			rm->reclaim = true;
 			rm->spent = true;
-			return;
+			return false;
 		}
 		if (le16_to_cpu(cpl->status) != TND_ST_OK && !l->again)
 			rm->stats.mismatch++;
@@ -423,11 +424,13 @@ void rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cp
 				rm_freed(rm, k);
 			rm_absorb(p);
 		}
+		reserved = l->hold;
 		memset(l, 0, sizeof(*l));
 		rm->lease_count--;
 		rm->due = true;
-		return;
+		return reserved;
 	}
+	return false;
 }
 
 /* -------------------------------------------------------------------------

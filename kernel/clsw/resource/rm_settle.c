@@ -170,10 +170,17 @@ static void compensated(struct rm *rm, const struct rm_req *req, const struct rm
 	struct bank_key key;
 	u8 i;
 
+	/* what it had drawn an answer has told that was lost: the chip knows when it has it back */
+	if (drawn && req->flags & RM_REQ_AGAIN)
+		rm_give_up(rm, t->lease - 1);
 	for (i = 0; i < need->count; i++) {
 		struct rm_pool *p = &rm->pools[need->pool[i]];
-		u32 n = drawn ? min(need->slots[i], given_of(rm, cpl, need->pool[i])) : 0;
+		u32 given = drawn ? given_of(rm, cpl, need->pool[i]) : 0, n;
 
+		/* of a group that was to grow the members that it had are not the ticket's */
+		if (t->state & RM_T_MEMBERS)
+			given -= min_t(u32, given, req->units);
+		n = min(need->slots[i], given);
 		p->in_flight -= n;
 		p->free += n;
 		rm_absorb(p);
@@ -404,8 +411,12 @@ void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_c
 	gone = status == TND_ST_OK || status == TND_ST_NOENT;
 	if (gone && row->exact) {
 		follow_delete(rm, req);
-		/* aged in the device: the event that is on its way gives the slots back */
-		if (rm->learning && req->cls == TND_CLS_FDB && !given_of(rm, cpl, row->pool))
+		/*
+		 * Aged in the device: the event that is on its way gives the slots
+		 * back. Unless the delete before this one did, and nobody heard
+		 */
+		if (rm->learning && req->cls == TND_CLS_FDB && !(req->flags & RM_REQ_AGAIN) &&
+		    !given_of(rm, cpl, row->pool))
 			gone = false;
 	}
 	for (i = 0; i < need.count; i++) {

@@ -78,15 +78,13 @@ static void random_life(u8 policy, u32 lose, u32 refuse)
 		}
 		w.lose_percent = 0;
 		w.refuse_percent = 0;
-		CHECK(world_settle() || lose, "seed %u: not settled", i);
+		CHECK(world_settle(), "seed %u: not settled", i);
 		/* what failed has its turn again, and leases that are not used go back */
 		for (k = 0; k < 40; k++)
 			shim_sleep(NSEC_PER_SEC / 4);
-		/* what got lost may keep asking for room: nothing is torn, that is all */
-		if (!lose) {
-			CHECK(world_settle(), "seed %u: not settled", i);
-			world_agree();
-		}
+		CHECK(world_settle(), "seed %u: not settled", i);
+		world_agree();
+		world_full();
 		world_end();
 	}
 }
@@ -355,6 +353,219 @@ static void growth_is_asked_for(void)
 	}
 }
 
+static void growth_ends_at_the_largest_group(void)
+{
+	u32 n = thing(C_NHG, 0);
+	int err;
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_MODEL);
+	CHECK(!world_put(n, 0, CHIP_MEMBERS + 1));
+	CHECK(world_settle());
+	err = world_put(n, 0, CHIP_MEMBERS + 2);
+	CHECK(err == -ENOSPC, "%u members where a group has %u at most: %d", CHIP_MEMBERS + 1,
+	      CHIP_MEMBERS, err);
+	CHECK(world_settle());
+	CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED);
+	world_agree();
+	world_end();
+}
+
+/* What a group gets by an update out of a lease has gone from the lease in the chip, too */
+static void growth_comes_out_of_a_lease(void)
+{
+	u32 n = thing(C_NHG, 0);
+
+	CHECK(!world_begin(base_seed));
+	CHECK(!world_put(n, 0, 1 + 1));
+	CHECK(world_settle());
+	shim_sleep(NSEC_PER_SEC / 10);
+	CHECK(w.chip.committed[P_MEMBER], "no lease");
+	CHECK(!world_put(n, 0, 3 + 1));
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+static void a_lost_update_gives_its_members_back(void)
+{
+	struct tnd_lease_item item = { .cls = TND_CLS_NHG };
+	u32 n = thing(C_NHG, 0), i;
+	char text[CLSW_TEXT];
+	u16 hold;
+
+	for (i = 0; i < 4; i++) {
+		CHECK(!world_begin(base_seed));
+		world_policy(i & 1 ? RM_CREDIT : RM_MODEL);
+		CHECK(!world_put(n, 0, (i & 2 ? 2 : 6) + 1));
+		CHECK(world_settle());
+		w.lose_percent = 100;
+		CHECK(!world_put(n, 0, (i & 2 ? 6 : 2) + 1));
+		shim_sleep(CLSW_LOST_MS * NSEC_PER_MSEC + NSEC_PER_SEC);
+		w.lose_percent = 0;
+		CHECK(w.cd->count.lost);
+		shim_sleep(4 * NSEC_PER_SEC);
+		CHECK(world_settle());
+		CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED, "way %u: state %u, reason %u", i,
+		      w.obj[n]->state, w.obj[n]->reason.status);
+		world_agree();
+		/* nothing is out: all of them are too many, now and later */
+		item.count = w.chip.size[P_NHG];
+		CHECK(i & 1 || clsw_rm_hold(w.cd, &item, 1, &hold, text) == -ENOSPC,
+		      "way %u: something of a group is still out", i);
+		world_end();
+	}
+}
+
+/* Of each class; what the chip learns and forgets by itself is counted otherwise */
+static void a_lost_delete_gives_its_slots_back(void)
+{
+	u32 i, n;
+
+	for (i = 0; i < CLASSES; i++) {
+		n = thing(i, 4);
+		CHECK(!world_begin(base_seed));
+		CHECK(!world_put(n, 0, 0));
+		CHECK(world_settle());
+		w.lose_percent = 100;
+		world_drop(n);
+		shim_sleep(CLSW_LOST_MS * NSEC_PER_MSEC + NSEC_PER_SEC);
+		w.lose_percent = 0;
+		CHECK(w.cd->count.lost);
+		shim_sleep(4 * NSEC_PER_SEC);
+		CHECK(world_settle());
+		world_agree();
+		world_end();
+	}
+}
+
+/* ---- what a route names comes first ---- */
+
+/* Its delete is out, and it is wanted once more */
+static void target_goes_and_comes(u32 group)
+{
+	w.answer_ns = 5 * NSEC_PER_MSEC;
+	world_drop(group);
+	CHECK(!world_put(group, CLSW_PUT_MUST, 3 + 1));
+	CHECK(w.obj[group]->in_flight);
+}
+
+/* A lease that is out may be for what is left */
+static void target_waits(u32 group)
+{
+	u32 i;
+
+	for (i = 1; i < w.chip.size[P_NHG] - 1; i++)
+		CHECK(!world_put(thing(C_NHG, i), 0, 1 + 1));
+	CHECK(world_settle());
+	shim_sleep(NSEC_PER_SEC / 10);
+	w.answer_ns = 5 * NSEC_PER_MSEC;
+	CHECK(!world_put(thing(C_NHG, i), 0, 1 + 1));
+	shim_sleep(1000);
+	CHECK(!world_put(group, CLSW_PUT_MUST, 1 + 1));
+	CHECK(w.obj[group]->waits, "state %u", w.obj[group]->state);
+}
+
+static void a_route_traps_until_its_target_is_there(void)
+{
+	u32 old = thing(C_NEXTHOP, 1), group = thing(C_NHG, 0), route = thing(C_ROUTE4, 0), i;
+
+	for (i = 0; i < 2; i++) {
+		CHECK(!world_begin(base_seed));
+		world_policy(i ? RM_CREDIT : RM_MODEL);
+		CHECK(!world_put(old, 0, 0));
+		w.target[route] = old;
+		CHECK(!world_put(route, 0, 0));
+		if (!i)
+			CHECK(!world_put(group, 0, 3 + 1));
+		CHECK(world_settle());
+		CHECK(w.way[route] == old);
+		if (i)
+			target_waits(group);
+		else
+			target_goes_and_comes(group);
+		w.target[route] = group;
+		CHECK(!world_put(route, CLSW_PUT_MUST, 1));
+		CHECK(world_settle());
+		CHECK(!w.depends, "%lu writes before what they name", w.depends);
+		CHECK(w.way[route] == group && !w.obj[route]->degraded);
+		world_agree();
+		world_end();
+	}
+}
+
+static void a_route_traps_whose_target_came_to_nothing(void)
+{
+	u32 old = thing(C_NEXTHOP, 1), group = thing(C_NHG, 0), route = thing(C_ROUTE4, 0);
+
+	CHECK(!world_begin(base_seed));
+	CHECK(!world_put(old, 0, 0));
+	w.target[route] = old;
+	CHECK(!world_put(route, 0, 0));
+	CHECK(world_settle());
+	w.refuse_percent = 100;
+	w.refuse_cls = TND_CLS_NHG;
+	w.target[route] = group;
+	CHECK(!world_put(group, CLSW_PUT_MUST, 3 + 1));
+	CHECK(!world_put(route, CLSW_PUT_MUST, 1));
+	CHECK(world_settle());
+	CHECK(w.obj[group]->state == CLSW_OBJ_FAILED);
+	CHECK(!w.way[route], "it goes on by the next hop of before");
+	CHECK(w.obj[route]->degraded && w.obj[route]->state == CLSW_OBJ_SYNCED);
+	/* it is there with the next chance */
+	w.refuse_percent = 0;
+	CHECK(!world_put(thing(C_NEXTHOP, 2), 0, 0));
+	CHECK(world_settle());
+	CHECK(w.way[route] == group);
+	world_agree();
+	world_end();
+}
+
+/* ---- room is used when it comes ---- */
+
+static void room_that_comes_is_used(void)
+{
+	u32 i, k, last;
+
+	for (i = 0; i < 3; i++) {
+		CHECK(!world_begin(base_seed));
+		world_policy(i == 2 ? RM_FLAT : RM_MODEL);
+		/* many that have failed before */
+		for (k = 0; i == 1 && k < 64; k++) {
+			CHECK(!world_put(thing(C_NEXTHOP, k), CLSW_PUT_MUST, 0));
+			CHECK(!world_put(thing(C_ROUTE6, k), CLSW_PUT_MUST, 0));
+		}
+		for (last = 0; last < w.chip.size[P_LPM4] - 1 - (i == 2); last++)
+			CHECK(!world_put(thing(C_ROUTE4, last), CLSW_PUT_MUST, 0));
+		CHECK(world_settle());
+		w.stuffed = true;
+		CHECK(!world_put(thing(C_ROUTE4, last), CLSW_PUT_MUST, 0));
+		CHECK(!world_put(thing(C_ROUTE4, last + 1), CLSW_PUT_MUST, 0));
+		CHECK(w.obj[thing(C_ROUTE4, last + 1)]->state == CLSW_OBJ_FAILED);
+		shim_sleep(NSEC_PER_SEC / 10);
+		w.stuffed = false;
+		switch (i) {
+		case 0:	/* admitted, and never written */
+			world_drop(thing(C_ROUTE4, last));
+			break;
+		case 1:	/* one that stands goes */
+			world_drop(thing(C_ROUTE4, 0));
+			break;
+		default: /* as another policy would have it */
+			clsw_lock(w.cd);
+			CHECK(!rm_set_policy(w.cd->rm, RM_MODEL));
+			clsw_room_came(w.cd);
+			clsw_unlock(w.cd);
+		}
+		shim_sleep(NSEC_PER_SEC / 5);
+		CHECK(w.obj[thing(C_ROUTE4, last + 1)]->state == CLSW_OBJ_SYNCED, "way %u", i);
+		CHECK(world_settle());
+		world_agree();
+		world_full();
+		world_end();
+	}
+}
+
 /* ---- what the queues never take holds nobody up ---- */
 
 static void too_long_blocks_nobody(void)
@@ -478,6 +689,14 @@ static const struct {
 	{ "a processor that was away", away_is_not_silent },
 	{ "a reservation is its list's", a_reservation_is_its_lists },
 	{ "growth is asked for as it shall be", growth_is_asked_for },
+	{ "growth ends at the largest group", growth_ends_at_the_largest_group },
+	{ "growth comes out of a lease", growth_comes_out_of_a_lease },
+	{ "a lost update gives its members back", a_lost_update_gives_its_members_back },
+	{ "a lost delete gives its slots back", a_lost_delete_gives_its_slots_back },
+	{ "a route traps until its target is there", a_route_traps_until_its_target_is_there },
+	{ "a route traps whose target came to nothing",
+	  a_route_traps_whose_target_came_to_nothing },
+	{ "room that comes is used", room_that_comes_is_used },
 	{ "a body that is too long blocks nobody", too_long_blocks_nobody },
 	{ "trouble while a device registers", trouble_while_it_registers },
 	{ "recovery under churn", recovers_under_churn },

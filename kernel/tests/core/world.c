@@ -42,6 +42,12 @@ static u32 make_body(u32 n, u8 variant, union body *b)
 		b->route.prefix_len = 24;
 		memcpy(b->route.addr, t.req.addr, sizeof(b->route.addr));
 		b->route.reason = variant;
+		if (w.target[n]) {
+			b->route.action = TND_ACT_FORWARD;
+			b->route.target_kind = w.target[n] % CLASSES == C_NHG ?
+					       TND_RT_NHG : TND_RT_NEXTHOP;
+			b->route.target = w.target[n];
+		}
 		return sizeof(b->route);
 	case TND_CLS_NEXTHOP:
 		b->nexthop.nexthop = n;
@@ -127,6 +133,29 @@ static void sweep(struct tnd_cpl *cpl)
 	w.sweeps++;
 }
 
+/* Some route forwards by it */
+static bool in_use(u32 target)
+{
+	u32 n;
+
+	for (n = 0; n < THINGS && target; n++)
+		if (w.way[n] == target)
+			return true;
+	return false;
+}
+
+static bool route_refused(const struct posted *p, struct tnd_cpl *cpl)
+{
+	const struct tnd_route *route = (const void *)p->body;
+
+	if (p->cmd.cls != TND_CLS_ROUTE || p->cmd.op == TND_OP_DELETE || !route->target_kind ||
+	    chip_has(&w.chip, route->target))
+		return false;
+	w.depends++;
+	cpl->status = TND_ST_DEPEND;
+	return true;
+}
+
 static void execute(const struct posted *p, struct tnd_cpl *cpl)
 {
 	u32 lease = p->cmd.flags & TND_CMD_LEASE ? p->cmd.lease : 0;
@@ -153,10 +182,13 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 	if (p->cmd.cls == TND_CLS_PORT || p->cmd.cls == TND_CLS_TRAP)
 		return;
 	n = thing_named(p->cmd.cls, p->body);
-	if (below(&w.rnd, 100) < w.refuse_percent) {
+	if (below(&w.rnd, 100) < w.refuse_percent &&
+	    (!w.refuse_cls || w.refuse_cls == p->cmd.cls)) {
 		cpl->status = TND_ST_FAULT;
 		return;
 	}
+	if (route_refused(p, cpl))
+		return;
 	switch (p->cmd.op) {
 	case TND_OP_CREATE:
 		if (p->cmd.cls == TND_CLS_NHG)
@@ -168,17 +200,24 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 		if (!chip_has(&w.chip, n))
 			cpl->status = TND_ST_NOENT;
 		else if (p->cmd.cls == TND_CLS_NHG)
-			chip_update_group(&w.chip, n, body->nhg.count, cpl);
+			chip_update_group(&w.chip, n, body->nhg.count, lease, cpl);
 		break;
 	case TND_OP_DELETE:
-		if (chip_has(&w.chip, n))
+		if (in_use(n))
+			cpl->status = TND_ST_IN_USE;
+		else if (chip_has(&w.chip, n))
 			chip_delete(&w.chip, n, cpl);
 		else if (!(p->cmd.flags & TND_CMD_IDEMPOTENT))
 			cpl->status = TND_ST_NOENT;
+		if (!cpl->status)
+			w.way[n] = 0;
 		return;
 	}
-	if (!cpl->status)
-		w.gen[n] = w.gen_now;
+	if (cpl->status)
+		return;
+	w.gen[n] = w.gen_now;
+	if (p->cmd.cls == TND_CLS_ROUTE)
+		w.way[n] = body->route.target_kind ? body->route.target : 0;
 }
 
 static int post(struct clsw_device *cd, enum clsw_queue q, const struct tnd_cmd *cmd,
@@ -229,9 +268,23 @@ static int reap(struct clsw_device *cd, enum clsw_queue q, int budget)
 	return n;
 }
 
+static bool answered(void)
+{
+	u32 q;
+
+	for (q = 0; q < CLSW_Q_COUNT; q++) {
+		const struct line *line = &w.line[q];
+
+		if (line->tail != line->head && line->p[line->tail % OUT_MOST].due <= shim_now)
+			return w.alive;
+	}
+	return false;
+}
+
 static bool want_irq(struct clsw_device *cd)
 {
-	return false;
+	w.armed = !answered();
+	return !w.armed;
 }
 
 static int chip_read(struct clsw_device *cd, const struct tnd_cmd *cmd, const void *body, void *out,
@@ -388,6 +441,10 @@ void world_goes_on(void)
 	w.busy = true;
 	if (w.meanwhile)
 		w.meanwhile(&w);
+	if (w.armed && answered()) {
+		w.armed = false;
+		clsw_wake(w.cd);
+	}
 	shim_run_thread(w.cd->drainer);
 	w.busy = false;
 }
@@ -524,4 +581,29 @@ void world_agree(void)
 		      chip[i].committed);
 	}
 	clsw_unlock(w.cd);
+}
+
+void world_full(void)
+{
+	static const u8 pool_of[CLASSES] = {
+		[C_ROUTE4] = P_LPM4, [C_ROUTE6] = P_LPM6, [C_NEXTHOP] = P_NEXTHOP, [C_NHG] = P_NHG,
+	};
+	u32 n, there, members;
+
+	for (n = 0; n < THINGS; n++) {
+		const struct clsw_obj *obj = w.obj[n];
+		u8 pool = pool_of[n % CLASSES];
+
+		if (!pool || !obj || obj->written || obj->state != CLSW_OBJ_FAILED ||
+		    obj->reason.status != TND_ST_TABLE_FULL)
+			continue;
+		there = chip_free(&w.chip, pool) + w.chip.committed[pool];
+		members = chip_free(&w.chip, P_MEMBER) + w.chip.committed[P_MEMBER];
+		if (pool == P_NHG && ((const struct tnd_nhg *)obj->body)->count > members)
+			continue;
+		CHECK(there < w.chip.cost[n % CLASSES],
+		      "thing %u has found no room (needed %u, %u free), and %u are free, %u leased",
+		      n, obj->reason.needed, obj->reason.free, chip_free(&w.chip, pool),
+		      w.chip.committed[pool]);
+	}
 }

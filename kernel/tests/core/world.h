@@ -38,8 +38,13 @@ struct world {
 	bool alive;
 	u32 lose_percent;
 	u32 refuse_percent;
+	u16 refuse_cls;			/* 0: of any class */
 	u32 too_long;			/* bodies from here on are refused with -E2BIG */
 	bool stuffed;			/* the queues take nothing now */
+	bool armed;			/* the drainer sleeps until something is answered */
+	u32 target[THINGS];		/* of a route: next hop or group that its puts name, or 0 */
+	u32 way[THINGS];		/* of one in the chip: what it forwards by; 0: it traps */
+	unsigned long depends;		/* writes refused: what they name is not there */
 	void (*meanwhile)(struct world *w);	/* while somebody sleeps, or looks for answers */
 	bool busy;
 	struct rnd rnd;
@@ -68,6 +73,8 @@ void world_drop(u32 n);
 bool world_settle(void);
 /* After world_settle(): store, resource manager and chip agree */
 void world_agree(void);
+/* After that: what has found no room, of a class that is counted, has none */
+void world_full(void);
 /* Things of one class: the @i-th */
 static inline u32 thing(u32 class, u32 i)
 {

@@ -386,13 +386,16 @@ void chip_create_group(struct chip *c, u32 n, u32 units, u32 lease, struct tnd_c
 	c->there[n] = t.units + 1;
 }
 
-void chip_update_group(struct chip *c, u32 n, u32 units, struct tnd_cpl *cpl)
+void chip_update_group(struct chip *c, u32 n, u32 units, u32 lease, struct tnd_cpl *cpl)
 {
+	struct chip_lease *l = find_lease(c, lease);
 	u32 was = c->there[n] - 1;
 
-	if (units > c->geometry.nhg_max_members)
+	if (lease && !l)
+		cpl->status = TND_ST_LEASE;
+	else if (units > c->geometry.nhg_max_members)
 		full(c, cpl, TND_ST_TABLE_FULL, P_MEMBER, units, c->geometry.nhg_max_members);
-	else if (units > was && !take(c, P_MEMBER, units - was, NULL, cpl))
+	else if (units > was && !take(c, P_MEMBER, units - was, l, cpl))
 		return;
 	if (cpl->status)
 		return;

@@ -67,7 +67,7 @@ void chip_release_of(struct chip *c, u8 slot, struct tnd_cpl *cpl);
 void chip_create(struct chip *c, u32 n, u32 lease, struct tnd_cpl *cpl);
 /* A group with another number of members than the thing has; one that stands gets that number */
 void chip_create_group(struct chip *c, u32 n, u32 units, u32 lease, struct tnd_cpl *cpl);
-void chip_update_group(struct chip *c, u32 n, u32 units, struct tnd_cpl *cpl);
+void chip_update_group(struct chip *c, u32 n, u32 units, u32 lease, struct tnd_cpl *cpl);
 void chip_delete(struct chip *c, u32 n, struct tnd_cpl *cpl);
 bool chip_has(const struct chip *c, u32 n);
 /* The device forgets leases (attach), or everything (cold) */

@@ -31,10 +31,17 @@ void shim_pass(u64 ns)
 
 void shim_sleep(u64 ns)
 {
+	const u64 step = NSEC_PER_SEC / HZ;
+	u64 now;
+
 	might_sleep();
-	shim_now += ns;
-	busy = 0;
-	world_goes_on();
+	do {
+		now = min(ns, step);
+		ns -= now;
+		shim_now += now;
+		busy = 0;
+		world_goes_on();
+	} while (ns);
 }
 
 void *shim_alloc(size_t size, gfp_t gfp)

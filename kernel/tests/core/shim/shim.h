@@ -209,6 +209,12 @@ static inline void list_splice_init(struct list_head *from, struct list_head *to
 		list_move(from->prev, to);
 }
 
+static inline void list_splice_tail_init(struct list_head *from, struct list_head *to)
+{
+	while (!list_empty(from))
+		list_move_tail(from->next, to);
+}
+
 static inline void hlist_add_head(struct hlist_node *n, struct hlist_head *h)
 {
 	n->next = h->first;
@@ -228,6 +234,8 @@ static inline void hlist_del(struct hlist_node *n)
 
 #define list_entry(p, t, f)		container_of(p, t, f)
 #define list_first_entry(h, t, f)	list_entry((h)->next, t, f)
+#define list_first_entry_or_null(h, t, f)	\
+	(list_empty(h) ? NULL : list_first_entry(h, t, f))
 #define list_next(p, f)			list_entry((p)->f.next, __typeof__(*(p)), f)
 #define list_for_each_entry(p, h, f)						\
 	for (p = list_entry((h)->next, __typeof__(*p), f); &p->f != (h); p = list_next(p, f))
@@ -263,8 +271,12 @@ void shim_sleep(u64 ns);
 		shim_sleep(NSEC_PER_MSEC);					\
 	left_ = (cond) ? max((long)(end_ - jiffies), 1L) : 0;			\
 	left_; })
-#define wait_event_interruptible_timeout(q, cond, timeout)			\
-	((void)(q), (void)(cond), (void)(timeout), shim_thread_sleeps())
+/* A thread has its turn whenever somebody sleeps: it looks whether it is awake */
+#define wait_event_interruptible_timeout(q, cond, timeout) ({			\
+	unsigned long end_ = jiffies + (timeout);				\
+	(void)(q);								\
+	while (!(cond) && time_before(jiffies, end_))				\
+		shim_thread_sleeps(); })
 
 /* ---- kthread.h: one that runs until it would sleep, when the test says so ---- */
 struct task_struct {
