@@ -129,6 +129,16 @@ ip -6 route add unreachable 2001:db8:103::/48
 shows rt_trap 2001:db8:103::/48 -6
 ip -6 route add blackhole 2001:db8:104::/48
 shows rt_offload 2001:db8:104::/48 -6
+# two of one metric that are no multipath route: which one is taken hangs on where a packet came in. The kernel tells the
+# driver of the first alone
+ip nexthop add id 21 via 2001:db8:1::2 dev swp1
+ip nexthop add id 22 via 2001:db8:3::2 dev swp3
+ip -6 route add 2001:db8:105::/48 nhid 21
+shows rt_offload 2001:db8:105::/48 -6
+ip -6 route append 2001:db8:105::/48 nhid 22
+until_true 30 "one of two routes traps" sh -c 'ip -6 route show 2001:db8:105::/48 | grep "nhid 21 " | grep -q rt_trap'
+ip -6 route del 2001:db8:105::/48 nhid 22
+until_true 30 "the only one forwards" sh -c 'ip -6 route show 2001:db8:105::/48 | grep "nhid 21 " | grep -q rt_offload'
 
 # rules: the default ones may move, others are refused
 refused 'policy rules are not offloaded' ip rule add from 10.0.0.0/8 table 100

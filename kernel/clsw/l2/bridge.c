@@ -242,7 +242,8 @@ static void port_reset(struct clsw_l2 *l2, u16 index)
 	p->failed = 0;
 	p->flags = L2_PORT_DEFAULT;
 	p->stp = TND_STP_FORWARDING;
-	p->traps &= BIT(L2_TRAP_UPPER);
+	/* what does not hang on the bridge stays */
+	p->traps &= BIT(L2_TRAP_UPPER) | BIT(L2_TRAP_TC) | BIT(L2_TRAP_TC_EGRESS);
 	l2_port_refresh(l2, index);
 }
 
@@ -254,6 +255,9 @@ int l2_port_join(struct clsw_port *port, struct net_device *dev, struct netlink_
 	int err;
 
 	ASSERT_RTNL();
+	/* all bridges have been let go, or are about to be */
+	if (READ_ONCE(port->cd->leaving))
+		return -ENODEV;
 	err = bridge_check(dev, extack);
 	if (err)
 		return err;

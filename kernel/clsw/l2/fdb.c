@@ -152,7 +152,7 @@ void l2_fdb_apply(struct l2_fdb *fdb)
 		       &fdb_watch, fdb, &fdb->obj, NULL);
 	if (err)
 		set_missing(fdb, true);
-	else if (fdb->obj->state == CLSW_OBJ_FAILED)
+	else if (fdb->obj->state == CLSW_OBJ_FAILED || fdb->obj->waits)
 		set_missing(fdb, true);
 	else if (fdb->obj->state == CLSW_OBJ_SYNCED)
 		fdb_changed(bridge->l2->cd, fdb->obj);
@@ -174,7 +174,7 @@ int l2_fdb_adopt(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
 		err = clsw_put(bridge->l2->cd, TND_CLS_FDB, &body, sizeof(body), CLSW_PUT_MUST,
 			       &fdb_watch, fdb, &fdb->obj, NULL);
 	if (!err)
-		set_missing(fdb, fdb->obj->state == CLSW_OBJ_FAILED);
+		set_missing(fdb, fdb->obj->state == CLSW_OBJ_FAILED || fdb->obj->waits);
 	return err;
 }
 

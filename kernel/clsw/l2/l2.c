@@ -50,7 +50,12 @@ u16 clsw_l2_fid(struct clsw_device *cd, const struct net_device *dev, u16 vid)
 
 void clsw_l2_on_fid(struct clsw_device *cd, clsw_fid_fn changed)
 {
-	WRITE_ONCE(cd->l2->fid_changed, changed);
+	/* callers of it have either: when this returns none of them is in there */
+	rtnl_lock();
+	clsw_lock(cd);
+	cd->l2->fid_changed = changed;
+	clsw_unlock(cd);
+	rtnl_unlock();
 }
 
 void l2_port_refresh(struct clsw_l2 *l2, u16 index)

@@ -12,6 +12,11 @@
  *
  * A route with `from` is one of several for its destination. The chip can't
  * look at the source: the prefix traps while there is one.
+ *
+ * Of several routes of one metric that are no siblings (ip -6 route append of
+ * another device or next-hop object) the kernel takes the one whose device the
+ * packet came in by (net/ipv6/route.c, find_rr_leaf()), and tells of the first
+ * alone. The others are looked for by the clock; the prefix traps.
  */
 #include <net/nexthop.h>
 
@@ -451,35 +456,98 @@ static void gone(struct clsw_l3 *l3, const struct routes *lost)
 	l3_alias_clear(l3, route, which);
 }
 
+/* ---- several of a metric ---- */
+
+#define LOOK_BUCKETS	16384U	/* of the table of objects in a tick */
+
+bool l3_fib6_choice(const struct l3_alias *alias)
+{
+	const struct routes ours = { alias->rts, alias->rt_count };
+	const struct fib6_info *rt, *next;
+	bool yes = false;
+
+	if (!ours.count)
+		return false;
+	rt = ours.rts[0];
+	rcu_read_lock();
+	/* one that is in no table any more says nothing of those behind it */
+	next = rcu_access_pointer(rt->fib6_node) ? rcu_dereference(rt->fib6_next) : NULL;
+	for (; next && next->fib6_metric == rt->fib6_metric && !yes;
+	     next = rcu_dereference(next->fib6_next))
+		yes = !has(&ours, next);
+	rcu_read_unlock();
+	return yes;
+}
+
+static void look_at(struct clsw_l3 *l3, struct clsw_obj *obj)
+{
+	struct l3_route *route = obj->owner;
+	struct l3_alias *alias;
+	bool traps;
+
+	if (obj->key.cls != TND_CLS_ROUTE || !obj->wanted || !route ||
+	    route->family != TND_AF_INET6 || !list_empty(&route->sources))
+		return;
+	alias = l3_route_chosen(route);
+	traps = route->why == L3_WHY_INGRESS;
+	if (alias && alias->type == RTN_UNICAST && alias->paths && l3_fib6_choice(alias) != traps)
+		l3_route_apply(l3, route, false, NULL);
+}
+
+void l3_fib6_look(struct clsw_l3 *l3)
+{
+	struct clsw_device *cd = l3->cd;
+	u32 buckets = BIT(cd->object_bits), i;
+	struct clsw_walk walk = {};
+	struct clsw_obj *obj;
+
+	for (i = 0; i < min(buckets, LOOK_BUCKETS); i++) {
+		walk.bucket = l3->looked++ % buckets;
+		walk.at = 0;
+		if (hlist_empty(&cd->objects[walk.bucket]))
+			continue;
+		clsw_lock(cd);
+		while ((obj = clsw_walk_next(cd, &walk)))
+			look_at(l3, obj);
+		clsw_unlock(cd);
+		cond_resched();
+	}
+}
+
 /* A device has refused what @l3 has taken. A route of before: the kernel says which */
 struct refused {
 	struct routes routes;
 	bool replaces;
 };
 
-static bool known(struct clsw_l3 *l3, const struct fib6_info *rt, const struct fib6_info *which)
+/* What stands where @rt would: of its prefix, and of its source prefix */
+static struct routes present(struct clsw_l3 *l3, const struct fib6_info *rt)
 {
 	u32 tb_id = rt->fib6_table->tb6_id;
+	const struct l3_source *source;
 	const struct l3_alias *alias;
 	struct l3_route *route;
-	unsigned int i;
 
 	route = l3_route_find(l3, tb_id, TND_AF_INET6, &rt->fib6_dst.addr, rt->fib6_dst.plen);
 	if (!route)
-		return false;
+		return none;
+	if (rt->fib6_src.plen) {
+		source = source_find(route, rt);
+		return source ? (struct routes){ source->rts, source->rt_count } : none;
+	}
 	alias = &route->alias[l3_alias_of(tb_id)];
-	for (i = 0; which && i < alias->rt_count && alias->rts[i] != which; i++)
-		;
-	return alias->there && (!which || i < alias->rt_count);
+	return (struct routes){ alias->rts, alias->rt_count };
 }
 
 static void undo(struct clsw_l3 *l3, void *arg)
 {
 	const struct refused *refused = arg;
+	const struct fib6_info *rt = refused->routes.rts[0];
+	struct routes now = present(l3, rt);
 
 	if (!refused->replaces)
 		gone(l3, &refused->routes);
-	else if (known(l3, refused->routes.rts[0], refused->routes.rts[0]))
+	else if (has(&now, rt))
 		l3_blind(l3);
 }
 
@@ -525,7 +593,7 @@ int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 		err = come(l3, &refused.routes, event == FIB_EVENT_ENTRY_APPEND, veto, text);
 	/* what is appended goes again by itself */
 	if (err && event == FIB_EVENT_ENTRY_REPLACE)
-		refused.replaces = known(l3, rt, NULL);
+		refused.replaces = present(l3, rt).count;
 	clsw_unlock(l3->cd);
 	if (err && veto)
 		l3_others(l3, undo, &refused);

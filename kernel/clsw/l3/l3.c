@@ -210,6 +210,7 @@ static void tick_work(struct work_struct *work)
 		l3_paths_retry(l3);
 		clsw_unlock(l3->cd);
 	}
+	l3_fib6_look(l3);
 	l3_neigh_tick(l3, l3->ticks % 2 == 0);
 	queue_delayed_work(l3->wq, &l3->tick_work, pause);
 }

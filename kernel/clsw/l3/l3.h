@@ -56,6 +56,7 @@ enum l3_why {
 	L3_WHY_DSCP,
 	L3_WHY_ENCAP,
 	L3_WHY_SOURCE,		/* depends on the source address */
+	L3_WHY_INGRESS,		/* several of a metric: depends on where a packet came in */
 	L3_WHY_DEVICE,		/* leaves by an interface that has no RIF */
 	L3_WHY_DEAD,		/* no next hop is usable */
 	L3_WHY_MIXED,		/* several next hops, one without gateway */
@@ -331,6 +332,7 @@ struct clsw_l3 {
 	struct workqueue_struct *wq;
 	struct delayed_work refresh_work;	/* RTNL: RIFs */
 	struct work_struct flag_work;		/* IPv6 route flags */
+	u32 looked;				/* buckets that l3_fib6_look() has looked at */
 	struct delayed_work tick_work;
 	unsigned int ticks;
 };
@@ -413,6 +415,10 @@ void l3_alias_release(struct clsw_l3 *l3, struct l3_alias *alias);
 /* Flags of IPv6 routes: of the chosen alias as .shown says, and of sources not told yet */
 void l3_fib6_show(struct clsw_l3 *l3, struct l3_route *route);
 void l3_source_free(struct l3_source *source);
+/* There are others of its prefix and metric that are no siblings of it */
+bool l3_fib6_choice(const struct l3_alias *alias);
+/* May sleep, once a tick: some prefixes are looked at for that, in turn */
+void l3_fib6_look(struct clsw_l3 *l3);
 void l3_flag_work(struct work_struct *work);
 
 static inline int l3_alias_of(u32 tb_id)

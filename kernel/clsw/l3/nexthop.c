@@ -225,6 +225,10 @@ static void drop_group(struct clsw_l3 *l3, struct l3_paths *paths)
 	paths->group_id = 0;
 }
 
+static void group_changed(struct clsw_device *cd, struct clsw_obj *obj);
+
+static const struct clsw_watch group_watch = { .changed = group_changed };
+
 static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int usable, u8 flags,
 		     char *text)
 {
@@ -261,7 +265,7 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 	l3_fit_weights(body->member, n, weight);
 	body->head.count = cpu_to_le16(n);
 	err = clsw_put(l3->cd, TND_CLS_NHG, body, sizeof(body->head) + n * sizeof(body->member[0]),
-		       flags, NULL, paths, &paths->group, text);
+		       flags, &group_watch, paths, &paths->group, text);
 	if (err && fresh) {
 		ida_free(&l3->group_ids, paths->group_id);
 		paths->group_id = 0;
@@ -275,7 +279,8 @@ out:
 
 static void show_object(struct clsw_l3 *l3, struct l3_paths *paths)
 {
-	u8 shown = paths->why && paths->why != L3_WHY_CONNECTED ? BIT(1) : BIT(0);
+	bool failed = paths->group && paths->group->state == CLSW_OBJ_FAILED;
+	u8 shown = failed || (paths->why && paths->why != L3_WHY_CONNECTED) ? BIT(1) : BIT(0);
 
 	if (!paths->nhid || paths->flags_shown == shown)
 		return;
@@ -285,7 +290,8 @@ static void show_object(struct clsw_l3 *l3, struct l3_paths *paths)
 
 /*
  * What the paths come to now; the group follows. With @veto 0 or an error and
- * nothing changed, without it never an error.
+ * nothing changed, without it never an error, and nothing is waited for: what
+ * can't be decided at once is tried again by the clock.
  */
 static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *text)
 {
@@ -294,7 +300,7 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 	int err = 0;
 
 	if (!why && l3_grouped(paths)) {
-		err = put_group(l3, paths, usable, 0, text);
+		err = put_group(l3, paths, usable, veto ? 0 : CLSW_PUT_NOWAIT, text);
 		if (err && veto)
 			return err;
 		if (err)	/* it stays as it was, nobody is sent there */
@@ -318,6 +324,29 @@ static void reapply_routes(struct clsw_l3 *l3, struct l3_paths *paths)
 	list_for_each_entry_safe(alias, next, &paths->routes, in_paths)
 		l3_route_apply(l3, alias->route, false, NULL);
 	clsw_hold_resume(l3->cd, hold);
+}
+
+/*
+ * The chip has refused an update: it forwards to the members of before, so the
+ * routes trap. A group that is not there at all makes them trap by itself.
+ */
+static void group_changed(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	bool failed = obj->state == CLSW_OBJ_FAILED && obj->written;
+	struct l3_paths *paths = obj->owner;
+	struct clsw_l3 *l3 = cd->l3;
+
+	if (!l3 || paths->group != obj)
+		return;
+	if (failed && !paths->why) {
+		paths->why = L3_WHY_FULL;
+		l3->crowded = true;
+		reapply_routes(l3, paths);
+	} else if (obj->state == CLSW_OBJ_SYNCED && paths->why == L3_WHY_FULL) {
+		paths->why = L3_WHY_NONE;
+		reapply_routes(l3, paths);
+	}
+	show_object(l3, paths);
 }
 
 /* Settles anew, and tells the routes if what they should say has changed */
@@ -369,6 +398,9 @@ void l3_paths_retry(struct clsw_l3 *l3)
 			break;
 		}
 		list_move_tail(&paths->list, &done);
+		/* what it has in the chip holds room for nothing */
+		if (paths->group && paths->group->state == CLSW_OBJ_FAILED)
+			drop_group(l3, paths);
 		refresh(l3, paths);
 	}
 	list_splice_tail(&done, &l3->paths_list);

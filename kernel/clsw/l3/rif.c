@@ -406,6 +406,9 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 	if (rif->obj && !memcmp(&rif->want, &body, sizeof(body)))
 		return 0;
 	clsw_lock(l3->cd);
+	/* since the flags were read: see l3_rifs_trap() */
+	if (l3->blind)
+		body.flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
 	err = clsw_put(l3->cd, TND_CLS_RIF, &body, sizeof(body), rif->obj ? CLSW_PUT_MUST : 0,
 		       NULL, rif, &rif->obj, text);
 	if (!err) {

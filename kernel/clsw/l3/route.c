@@ -10,8 +10,8 @@
  *
  * A route that was admitted counts as standing from the put on: objects are
  * written in the order of their puts, so nothing posted later sees the chip
- * without it. One that found no room (and nobody could be told) counts when
- * its write is answered, and is written as a trap first.
+ * without it. One that found no room, or does not know yet (and nobody could be
+ * told) counts when its write is answered, and is written as a trap first.
  */
 #include <linux/slab.h>
 
@@ -33,6 +33,7 @@ static const char *why_text(u8 why)
 		[L3_WHY_DSCP] = "depends on DSCP",
 		[L3_WHY_ENCAP] = "encapsulates",
 		[L3_WHY_SOURCE] = "depends on the source address",
+		[L3_WHY_INGRESS] = "one of several: depends on where a packet came in",
 		[L3_WHY_DEVICE] = "leaves by an interface that is not offloaded",
 		[L3_WHY_DEAD] = "no next hop is usable",
 		[L3_WHY_MIXED] = "several next hops, one without gateway",
@@ -225,6 +226,10 @@ static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct 
 		as_trap(body, route, L3_WHY_UNKNOWN, TND_TRAP_ROUTE);
 		return;
 	}
+	if (route->family == TND_AF_INET6 && l3_fib6_choice(alias)) {
+		as_trap(body, route, L3_WHY_INGRESS, TND_TRAP_ROUTE);
+		return;
+	}
 	if (paths->drop) {
 		body->action = TND_ACT_DROP;
 		return;
@@ -320,19 +325,17 @@ static int put(struct clsw_l3 *l3, struct l3_route *route, const struct tnd_rout
 
 	if (fresh && clsw_cover_starts_as_trap(n))
 		flags |= CLSW_PUT_TRAP;
+	/* nobody to tell: nothing is waited for */
+	if (!veto)
+		flags |= CLSW_PUT_MUST;
 	err = clsw_put(l3->cd, TND_CLS_ROUTE, body, sizeof(*body), flags, &route_watch, route,
 		       &route->obj, text);
-	if (!err)
-		return 0;
-	if (veto && (fresh || err != -ENOSPC)) {
-		if (fresh)
-			route->obj = NULL;
+	if (err && fresh)
+		route->obj = NULL;
+	if (!err || !veto || fresh || err != -ENOSPC)
 		return err;
-	}
-	/* nobody to tell, or a route that was missing already is replaced */
+	/* a route that was missing already is replaced */
 	flags |= CLSW_PUT_MUST;
-	if (fresh)
-		flags |= CLSW_PUT_TRAP;
 	return clsw_put(l3->cd, TND_CLS_ROUTE, body, sizeof(*body), flags, &route_watch, route,
 			&route->obj, NULL);
 }
@@ -342,6 +345,7 @@ int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *
 	struct clsw_cover *c = l3_cover(route->vrf, route->family);
 	const struct clsw_cover_node *parent = clsw_cover_kernel_parent(route->node);
 	u32 was_connected = route->connected;
+	u8 was_why = route->why;
 	struct tnd_route body;
 	bool reserve, known;
 	int err;
@@ -355,6 +359,8 @@ int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *
 		if (err && veto) {
 			if (!was)
 				clsw_cover_set_kernel(c, route->node, false);
+			route->connected = was_connected;
+			route->why = was_why;
 			return err;
 		}
 		clsw_cover_set_traps(c, route->node, body.action == TND_ACT_TRAP);
@@ -363,7 +369,8 @@ int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *
 			route->why = L3_WHY_MEMORY;
 			l3->sleepy = true;
 			missing(l3, route);
-		} else if (route->obj->state == CLSW_OBJ_FAILED && !route->obj->written) {
+		} else if (!route->obj->written && (route->obj->waits ||
+						    route->obj->state == CLSW_OBJ_FAILED)) {
 			missing(l3, route);
 		} else {
 			installed(l3, route);
@@ -553,9 +560,6 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 	route->shown = L3_SHOWN_NEVER;
 	err = l3_route_apply(l3, route, veto, text);
 	if (err) {
-		struct tnd_route body;
-		bool reserve;
-
 		list_del_init(&alias->in_paths);
 		if (had) {
 			move(alias, &old);
@@ -564,8 +568,6 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 			alias->there = false;
 		}
 		route->shown = shown;
-		/* why, and what is connected, are as before */
-		want(route, clsw_cover_kernel_parent(route->node), &body, &reserve);
 		return err;
 	}
 	if (alias == &route->alias[0] && !had && route->node->len < l3_width(route->family))
