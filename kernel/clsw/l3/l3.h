@@ -433,9 +433,17 @@ int l3_rule_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 /* Locked: the flags of the routes behind an alias */
 void l3_fib4_flags(struct clsw_l3 *l3, struct l3_route *route, struct l3_alias *alias, u8 shown);
 
-/* ---- nexthop.c ---- */
+/* ---- way.c; any context ---- */
+/* The kernel sends packets that way */
+bool l3_path_alive(struct clsw_l3 *l3, const struct l3_paths *paths, const struct l3_path *path);
+/* TND_HASH_*; negative: a policy that the chip lacks */
+int l3_hash_of(struct clsw_l3 *l3, u8 family);
+
+/* ---- weight.c ---- */
 /* The kernel's weights, up to 65536, as the chip can have them */
 void l3_fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight);
+
+/* ---- nexthop.c ---- */
 int l3_nexthop_init(struct clsw_l3 *l3);
 /* May sleep, not locked */
 void l3_nexthop_exit(struct clsw_l3 *l3);

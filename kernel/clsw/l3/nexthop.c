@@ -11,10 +11,8 @@
  * one next hop is. Unresolved, it is there and traps: the kernel gets the
  * packet that makes it resolve.
  */
-#include <linux/inetdevice.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
-#include <net/addrconf.h>
 #include <net/nexthop.h>
 
 #include "l3.h"
@@ -145,42 +143,6 @@ void l3_nh_resolved(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac)
 
 /* ---- paths ---- */
 
-static bool alive(struct clsw_l3 *l3, const struct l3_paths *paths, const struct l3_path *path)
-{
-	struct net_device *dev;
-	struct in_device *in4;
-	struct inet6_dev *in6;
-	struct ipv6_devconf *all6;
-	bool ignore = false, yes = false;
-
-	rcu_read_lock();
-	dev = dev_get_by_index_rcu(l3->net, path->key.ifindex);
-	if (dev && dev->flags & IFF_UP) {
-		if (paths->family == TND_AF_INET) {
-			in4 = __in_dev_get_rcu(dev);
-			ignore = in4 && IN_DEV_IGNORE_ROUTES_WITH_LINKDOWN(in4);
-		} else {
-			in6 = __in6_dev_get(dev);
-			all6 = l3->net->ipv6.devconf_all;
-			ignore = in6 && (READ_ONCE(all6->ignore_routes_with_linkdown) ||
-					 READ_ONCE(in6->cnf.ignore_routes_with_linkdown));
-		}
-		yes = !ignore || netif_carrier_ok(dev);
-	}
-	rcu_read_unlock();
-	return yes;
-}
-
-/* TND_HASH_*; negative: a policy that the chip lacks */
-static int hash_of(struct clsw_l3 *l3, u8 family)
-{
-	u8 policy = family == TND_AF_INET ?
-		    READ_ONCE(l3->net->ipv4.sysctl_fib_multipath_hash_policy) :
-		    READ_ONCE(l3->net->ipv6.sysctl.multipath_hash_policy);
-
-	return policy == 0 ? TND_HASH_L3 : policy == 1 ? TND_HASH_L4 : -1;
-}
-
 static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *usable)
 {
 	const struct l3_path *p;
@@ -202,7 +164,7 @@ static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *
 		if (!p->key.family)
 			return paths->count > 1 ? L3_WHY_MIXED :
 			       l3_rif_find(l3, p->key.ifindex) ? L3_WHY_CONNECTED : L3_WHY_DEVICE;
-		if (paths->count > 1 && !alive(l3, paths, p))
+		if (paths->count > 1 && !l3_path_alive(l3, paths, p))
 			continue;
 		if (!p->nh || !p->nh->obj)
 			return l3_rif_find(l3, p->key.ifindex) ? L3_WHY_FULL : L3_WHY_DEVICE;
@@ -210,7 +172,7 @@ static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *
 	}
 	if (!*usable)
 		return L3_WHY_DEAD;
-	if (paths->count > 1 && hash_of(l3, paths->family) < 0)
+	if (paths->count > 1 && l3_hash_of(l3, paths->family) < 0)
 		return L3_WHY_HASH;
 	return L3_WHY_NONE;
 }
@@ -255,9 +217,9 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 	body->head.struct_size = cpu_to_le16(sizeof(body->head));
 	body->head.nhg = cpu_to_le32(paths->group_id);
 	/* one path takes all, whatever the policy */
-	body->head.hash = cpu_to_le32(max(hash_of(l3, paths->family), TND_HASH_L3));
+	body->head.hash = cpu_to_le32(max(l3_hash_of(l3, paths->family), TND_HASH_L3));
 	for (i = 0; i < paths->count && n < usable; i++) {
-		if (paths->count > 1 && !alive(l3, paths, &paths->path[i]))
+		if (paths->count > 1 && !l3_path_alive(l3, paths, &paths->path[i]))
 			continue;
 		body->member[n].nexthop = cpu_to_le32(paths->path[i].nh->id);
 		weight[n++] = paths->path[i].weight;
@@ -311,7 +273,7 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 	if (why == L3_WHY_FULL)
 		l3->crowded = true;
 	paths->why = why;
-	paths->own_hash = hash_of(l3, TND_AF_INET) != hash_of(l3, TND_AF_INET6);
+	paths->own_hash = l3_hash_of(l3, TND_AF_INET) != l3_hash_of(l3, TND_AF_INET6);
 	show_object(l3, paths);
 	return 0;
 }
