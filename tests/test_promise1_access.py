@@ -219,13 +219,14 @@ def limit_steps(_):
     to = {h: ("h4", data(H[h], H["h4"])) for h in H}
     busy = [x for _ in range(16) for x in (("h2", data(H["h1"], H["h2"])), ("h3", data(H["h2"], H["h1"])), 0.2)]
     return [
-        Step("before there is a limit all are learned", frames=[speaks["h1"], speaks["h2"], speaks["h3"], 0.1, to["h3"]],
-             fits=True, expect={"h1": 2, "h2": 2, "h3": 3, "h4": 3}),
+        Step("before there is a limit all are learned",
+             frames=[speaks["h1"], speaks["h2"], speaks["h3"], 0.1, to["h3"]], fits=True,
+             expect={"h1": 2, "h2": 2, "h3": 3, "h4": 3}),
         Step("two may be known", do=do(limit(2), lambda sw: sw.ip("link set br0 type bridge fdb_flush")),
              frames=[speaks["h1"], 0.2, speaks["h2"], 0.2, speaks["h3"], 0.2, to["h1"], to["h2"], to["h3"], 0.2],
              expect={"h1": 4, "h2": 4, "h3": 3, "h4": 3}),
-        Step("whom the chip forwards", frames=[("h1", data(H["h2"], H["h1"])), ("h2", data(H["h1"], H["h2"]))], fits=True,
-             expect={"h1": 1, "h2": 1}),
+        Step("whom the chip forwards", frames=[("h1", data(H["h2"], H["h1"])), ("h2", data(H["h1"], H["h2"]))],
+             fits=True, expect={"h1": 1, "h2": 1}),
         Step("they may move", frames=[("h3", data(NOBODY, H["h1"])), 0.3, ("h2", data(H["h1"], H["h2"])), 0.3],
              expect={"h1": 1, "h2": 1, "h3": 1, "h4": 1}),
         Step("and lose their place to nobody as long as they speak", do=ageing(2),

@@ -182,21 +182,21 @@ extern int open(const char *path, int flags, ...);
 extern int dprintf(int file, const char *format, ...);
 static int mutant_on(int n)
 {
-	static int chosen = -1, told = -1;
-	static unsigned char seen[%d];
-	const char *text;
+    static int chosen = -1, told = -1;
+    static unsigned char seen[%d];
+    const char *text;
 
-	if (chosen < 0) {
-		text = getenv("TANDEM_MUTANTS_SEEN");
-		told = text ? open(text, 02101 /* write, create, append */, 0600) : -1;
-		text = getenv("TANDEM_MUTANT");
-		chosen = text ? atoi(text) : 0;
-	}
-	if (told >= 0 && !seen[n]) {
-		seen[n] = 1;
-		dprintf(told, "%%d\\n", n);
-	}
-	return n == chosen;
+    if (chosen < 0) {
+        text = getenv("TANDEM_MUTANTS_SEEN");
+        told = text ? open(text, 02101 /* write, create, append */, 0600) : -1;
+        text = getenv("TANDEM_MUTANT");
+        chosen = text ? atoi(text) : 0;
+    }
+    if (told >= 0 && !seen[n]) {
+        seen[n] = 1;
+        dprintf(told, "%%d\\n", n);
+    }
+    return n == chosen;
 }
 #line 1
 """

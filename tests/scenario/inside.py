@@ -175,8 +175,8 @@ class Inside:
         return self.pool.submit(lambda: sum(s == NUD_INCOMPLETE for _, s, _ in self._neighbours())).result()
 
     def without_route(self):
-        """IPv6 addresses that are not the system's own yet: it makes their routes a moment after them, from a work queue
-        (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate address detection as well."""
+        """IPv6 addresses that are not the system's own yet: it makes their routes a moment after them, from a work
+        queue (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate address detection as well."""
         def get():
             own = set()
             for body in self._dump(RTM_GETADDR, socket.AF_INET6):

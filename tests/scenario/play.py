@@ -32,7 +32,8 @@ NO_FILTER = "Error: Filter with specified priority/protocol not found."
 UNKNOWN = re.compile(r"^RTNETLINK answers: No such file or directory\n(?!Command failed)", re.M)  # of `ip neigh del`
 REFUSED = re.compile(r"((?:(?!Command failed).*\n)*)Command failed -:(\d+)\n")  # a line, by a tool that goes on
 REACH = re.compile(r"ip link set |bridge link set |host ")  # what may decide who is reached through a bridge
-ADDRESSES = re.compile(r"ip addr (add|replace) \S*:|sysctl ipv6/conf/\S+/disable_ipv6=0|ip link set ")  # may make addresses
+# what may make IPv6 addresses
+ADDRESSES = re.compile(r"ip addr (add|replace) \S*:|sysctl ipv6/conf/\S+/disable_ipv6=0|ip link set ")
 LINKS = re.compile(r"(ip link set \S+ (up|down|nomaster|master \S+|type bond .*)|host .*)$")  # what bonds look at
 
 
