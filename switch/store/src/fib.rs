@@ -12,6 +12,7 @@
 
 use crate::hw::{Cls, Ref};
 use crate::model::RouteType;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tandem_abi::raw::*;
 use tandem_cover::slab::Slab;
@@ -138,6 +139,8 @@ pub(crate) const F_DEFERRED: u16 = 1 << 7;
 pub(crate) const F_DEPEND: u16 = 1 << 8;
 /// An update or a delete got no answer: write it again, whatever `have` says.
 pub(crate) const F_REPEAT: u16 = 1 << 9;
+/// Wanted and not on the chip, and what comes after it may overtake it: it is in [`Fib::undecided`].
+pub(crate) const F_UNDECIDED: u16 = 1 << 10;
 
 /// One prefix.
 #[derive(Clone, Copy, Debug)]
@@ -275,6 +278,9 @@ pub(crate) struct Fib<B: Bits> {
     pub connected: [u32; MAX_LEN + 1],
     /// Number of aliases of the local table that are shorter than a host.
     pub wide_local: u32,
+    /// Prefixes that are to be made, and wait for what they lead to or are to be tried again; with each the entries
+    /// above it that trap meanwhile, for the kernel never had them without it.
+    pub undecided: BTreeMap<(B, u8), Vec<u32>>,
 }
 
 impl<B: Bits> Default for Fib<B> {
@@ -284,6 +290,7 @@ impl<B: Bits> Default for Fib<B> {
             entries: Slab::default(),
             connected: [0; MAX_LEN + 1],
             wide_local: 0,
+            undecided: BTreeMap::new(),
         }
     }
 }

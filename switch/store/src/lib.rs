@@ -27,6 +27,7 @@ mod resolve;
 mod routes;
 mod sync;
 mod topo;
+mod undecided;
 mod vlan;
 mod vrf;
 mod waiting;

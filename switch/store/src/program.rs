@@ -205,6 +205,8 @@ impl Store {
         if entry.node == NONE || entry.is(F_FLIGHT) {
             return None;
         }
+        self.decided::<F>(e);
+        let fib = F::fib_mut(&mut self.fibs);
         let node = entry.node;
         let kernel = entry.want.present();
         let mut aggregate = false;
@@ -313,9 +315,17 @@ impl Store {
         {
             return Some(Some(Content::trap(TND_TRAP_ROUTE)));
         }
+        if entry.have != entry.want.on_chip() && self.overtakes::<F>(e) {
+            return Some(Some(Content::trap(TND_TRAP_ROUTE)));
+        }
         match entry.want.dep().map(|d| self.hw.dep_state(d)) {
             None | Some(DepState::Ready) => Some(Some(entry.want)),
-            Some(DepState::Pending) => None,
+            Some(DepState::Pending) => {
+                if !entry.have.present() {
+                    self.undecided::<F>(e);
+                }
+                None
+            }
             // The prefix fits, its next hop does not.
             Some(DepState::Failed) => match self.config.policy {
                 Policy::Trap => Some(Some(Content::trap(TND_TRAP_ROUTE))),
@@ -339,6 +349,13 @@ impl Store {
             }
             return None;
         }
+        // Who took its place for a part of it is not there yet: the next one would answer.
+        if self.overtakes::<F>(e) {
+            let stands = have.is_trap() && !entry.is(F_REPEAT);
+            let trap = Content::trap(TND_TRAP_ROUTE);
+            return (!stands).then(|| self.post_route::<F>(e, TND_OP_SET_TRAP, trap, false, None));
+        }
+        let fib = F::fib_mut(&mut self.fibs);
         // What it covers is the next one's now, which must trap before this one is gone.
         if fib.cover.is_installed(node) {
             fib.cover.withdrawn(node);
@@ -621,6 +638,9 @@ impl Store {
                 let n = self.attempts.entry(f.what).or_insert(0);
                 *n += 1;
                 if *n < MAX_ATTEMPTS {
+                    if f.op == TND_OP_CREATE && !f.aggregate {
+                        self.undecided::<F>(e);
+                    }
                     return;
                 }
                 self.attempts.remove(&f.what);

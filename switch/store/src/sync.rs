@@ -297,6 +297,7 @@ impl Store {
         let fib = F::fib_mut(&mut self.fibs);
         fib.cover.forget_hardware();
         fib.cover.set_units(0);
+        fib.undecided.clear();
         let mut all = Vec::new();
         for e in 0..fib.entries.bound() {
             let x = &mut fib.entries[e];

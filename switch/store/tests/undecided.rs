@@ -1,0 +1,150 @@
+//! What comes after a prefix that is not there yet, and covers it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use std::net::IpAddr;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+/// Two ports, a default route by the first, another route by the second. So many commands are on their way at once.
+fn router(outstanding: usize) -> Rig {
+    let mut r = Rig::new("spectrum-sn2700", Policy::Trap);
+    r.store = Store::new(Config {
+        max_outstanding: [outstanding; 2],
+        ..r.chip.config(Policy::Trap)
+    });
+    r.begin();
+    interface(&mut r, 1);
+    interface(&mut r, 2);
+    r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+    r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r
+}
+
+fn by(m: u8, answer: &Answer) -> bool {
+    matches!(answer, Answer::Ways(w) if w.len() == 1 && w[0].1 == mac(m))
+}
+
+/// Plays until nothing is to do, routes before what they lead to where the chip may. The first `refused` CREATEs of routes
+/// fail. `each`: after each command and answer.
+fn play(r: &mut Rig, mut refused: usize, mut each: impl FnMut(&Rig)) {
+    for _ in 0..1000 {
+        r.now += 1000;
+        let mut out = Vec::new();
+        let n = r.store.plan(&mut out, r.now);
+        for p in out {
+            if refused > 0 && p.cls == TND_CLS_ROUTE && p.op == TND_OP_CREATE {
+                refused -= 1;
+                let fault = Completion {
+                    status: TND_ST_FAULT,
+                    ..Completion::default()
+                };
+                r.store.complete(p.token, &fault, r.now);
+            } else {
+                r.chip.post(p);
+            }
+        }
+        let some = r.run(1) || r.run(0);
+        each(r);
+        if n == 0 && !some {
+            assert!(r.store.idle());
+            assert_eq!(refused, 0);
+            return;
+        }
+    }
+    panic!("does not settle");
+}
+
+/// A /16 by a gateway, then what covers it by another port: nobody is answered by that one for the /16, whether it is made
+/// or was there before and changes.
+fn cover_after(r: &mut Rig, gateway: u8, refused: usize) {
+    let to: IpAddr = "40.1.0.1".parse().unwrap();
+    let gw = format!("10.1.0.{gateway}");
+    let before = r.chip.lookup(to);
+    for cover in ["40.0.0.0/8", "0.0.0.0/0"] {
+        r.up(neigh(11, &gw, 100 + gateway));
+        r.up(via("40.1.0.0/16", 11, &gw));
+        r.up(via(cover, 12, "10.2.0.2"));
+        let mut answers = Vec::new();
+        play(r, refused, |r| answers.push(r.chip.lookup(to)));
+        assert!(by(100 + gateway, answers.last().unwrap()));
+        for a in answers {
+            let allowed = by(100 + gateway, &a) || a == before || a == Answer::Trap;
+            assert!(allowed, "{cover}: {a:?}");
+        }
+        // and nothing traps for it any more
+        assert!(by(102, &r.chip.lookup("40.2.0.1".parse().unwrap())));
+        r.del(Key::Route(key("40.1.0.0/16")));
+        r.del(Key::Route(key("40.0.0.0/8")));
+        r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+        r.settle();
+        assert_eq!(r.chip.lookup(to), before);
+    }
+}
+
+#[test]
+fn a_cover_does_not_overtake_whose_next_hop_is_on_its_way() {
+    cover_after(&mut router(64), 3, 0);
+}
+
+/// A route goes, and one for a part of it has come before by a gateway that was not known: that part is never answered by what
+/// is above.
+#[test]
+fn a_route_that_goes_waits_for_who_takes_its_place() {
+    let mut r = router(64);
+    let to: IpAddr = "40.1.0.1".parse().unwrap();
+    r.up(via("40.0.0.0/8", 12, "10.2.0.2"));
+    r.settle();
+    r.up(neigh(11, "10.1.0.7", 107));
+    r.up(via("40.1.0.0/16", 11, "10.1.0.7"));
+    r.del(Key::Route(key("40.0.0.0/8")));
+    let mut answers = Vec::new();
+    play(&mut r, 0, |r| answers.push(r.chip.lookup(to)));
+    assert!(by(107, answers.last().unwrap()));
+    for a in answers {
+        assert!(by(107, &a) || by(102, &a) || a == Answer::Trap, "{a:?}");
+    }
+    assert!(by(101, &r.chip.lookup("40.2.0.1".parse().unwrap())));
+}
+
+/// (What is on its way already when a write fails is not called back.)
+#[test]
+fn a_cover_does_not_overtake_what_is_to_be_tried_again() {
+    let mut r = router(1);
+    // its next hop is there
+    r.up(neigh(11, "10.1.0.4", 104));
+    r.up(via("60.0.0.0/8", 11, "10.1.0.4"));
+    r.settle();
+    cover_after(&mut r, 4, 1);
+}
+
+/// The next hop of the more specific one does not come to be: it traps, and the cover goes on.
+#[test]
+fn who_waits_in_vain_holds_nobody_up() {
+    let mut r = router(64);
+    r.up(neigh(11, "10.1.0.5", 105));
+    r.up(via("40.1.0.0/16", 11, "10.1.0.5"));
+    r.up(via("40.0.0.0/8", 12, "10.2.0.2"));
+    r.plan();
+    r.del(Key::Neigh(11, "10.1.0.5".parse().unwrap()));
+    r.settle();
+    assert_eq!(r.chip.lookup("40.1.0.1".parse().unwrap()), Answer::Trap);
+    assert!(by(102, &r.chip.lookup("40.2.0.1".parse().unwrap())));
+    // a host's route: nothing is below it
+    r.up(neigh(11, "10.1.0.6", 106));
+    r.up(via("40.1.0.1/32", 11, "10.1.0.6"));
+    r.up(via("40.1.0.2/32", 12, "10.2.0.2"));
+    r.settle();
+    assert!(by(106, &r.chip.lookup("40.1.0.1".parse().unwrap())));
+    assert!(by(102, &r.chip.lookup("40.1.0.2".parse().unwrap())));
+}
