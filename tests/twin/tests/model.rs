@@ -7,7 +7,9 @@ use tandem_twin::history::History;
 use tandem_twin::model;
 use tandem_twin::normal::{LEVELS, Level, difference_at};
 use tandem_twin::recording::Recording;
+use tandem_twin::shrink::Kept;
 
+/// Whole recordings: a kept failure is what is left of one, its steps joined.
 fn kept() -> Vec<(PathBuf, Recording)> {
     let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
     let mut files: Vec<PathBuf> = [recordings.clone(), recordings.join("model")]
@@ -19,9 +21,12 @@ fn kept() -> Vec<(PathBuf, Recording)> {
     files.sort();
     let read = |f: PathBuf| {
         let text = std::fs::read_to_string(&f).unwrap();
-        (f, Recording::parse(&text).unwrap())
+        if serde_json::from_str::<Kept>(&text).is_ok() {
+            return None;
+        }
+        Some((f, Recording::parse(&text).unwrap()))
     };
-    files.into_iter().map(read).collect()
+    files.into_iter().filter_map(read).collect()
 }
 
 /// Errnos, dumps, notifications in their order, answers: all as the kernel's. Only what the model says it does not know is
