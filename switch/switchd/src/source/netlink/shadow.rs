@@ -523,10 +523,25 @@ fn digest(r: &Route) -> u16 {
     d & !MARK
 }
 
-fn rebuild(mut r: Route, c: &Content, legs: &LegFlags<'_>) -> Route {
-    let now = |h: &RouteNexthop| RouteNexthop {
-        flags: h.flags | legs(h.ifindex),
-        ..*h
+/// Whether leg `i` of `n` was dead when the route was last told: as when its device lost its last IPv4 address, which no
+/// link tells.
+fn told_dead(state: u16, i: usize, n: usize) -> bool {
+    n <= 7 && i < n && state >> (2 * (n - 1 - i)) & 1 != 0
+}
+
+/// A route that another one's message moves: nothing is told of it. `state`: its legs', when it was last told (in IPv6, whose
+/// legs are told in changing order, nothing but the link makes one dead).
+fn rebuild(mut r: Route, c: &Content, state: u16, legs: &LegFlags<'_>) -> Route {
+    let (n, v4) = (c.nexthops.as_slice().len(), r.dst.addr().is_ipv4());
+    let now = |(i, h): (usize, &RouteNexthop)| {
+        let dead = match v4 && told_dead(state, i, n) {
+            true => RTNH_F_DEAD,
+            false => 0,
+        };
+        RouteNexthop {
+            flags: h.flags | dead | legs(h.ifindex),
+            ..*h
+        }
     };
     r.kind = c.kind;
     r.scope = c.scope;
@@ -537,8 +552,8 @@ fn rebuild(mut r: Route, c: &Content, legs: &LegFlags<'_>) -> Route {
     r.mtu = c.mtu;
     r.nexthops = match &c.nexthops {
         Nexthops::None => Nexthops::None,
-        Nexthops::One(h) => Nexthops::One(now(h)),
-        Nexthops::Many(hops) => Nexthops::Many(hops.iter().map(now).collect()),
+        Nexthops::One(h) => Nexthops::One(now((0, h))),
+        Nexthops::Many(hops) => Nexthops::Many(hops.iter().enumerate().map(now).collect()),
     };
     r
 }
@@ -709,7 +724,7 @@ fn settle<K: Key>(
                 emit(Change::Upsert(r, a.position));
             }
         } else if !same && let (Some(bare), Some(c)) = (key.route(), contents.get(a.content)) {
-            emit(Change::Upsert(&rebuild(bare, c, legs), a.position));
+            emit(Change::Upsert(&rebuild(bare, c, a.state, legs), a.position));
         }
     }
     for o in old {

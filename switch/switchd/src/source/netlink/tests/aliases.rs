@@ -4,6 +4,7 @@ use tandem_linux::netlink::{self as nl, NewMode, Nexthops, RouteNexthop};
 use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
 use super::super::super::Source;
+use super::super::shadow::{Change, Op, Shadow};
 use super::super::view::View;
 use super::Lab;
 use super::cases::lab;
@@ -359,4 +360,63 @@ fn a_replacement_that_a_look_found_first_is_one_all_the_same() {
         })
         .collect();
     assert_eq!(left, [2]);
+}
+
+/// A leg is dead as long as its device has no IPv4 address, though the link is up: also where another route of the key makes
+/// this one stand elsewhere.
+#[test]
+fn a_route_that_is_moved_keeps_its_dead_legs() {
+    let route = |kind, dead: u8, legs: &[u32]| {
+        let leg = |&ifindex: &u32| RouteNexthop {
+            ifindex,
+            gateway: format!("10.{ifindex}.0.2").parse().ok(),
+            weight: 1,
+            flags: if ifindex == 1 { dead } else { 0 },
+            encap: false,
+        };
+        nl::Route {
+            table: 254,
+            dst: "23.0.0.0/31".parse().unwrap(),
+            tos: 0,
+            metric: 0,
+            kind,
+            scope: 0,
+            protocol: 4,
+            flags: 0,
+            nh_id: 0,
+            nexthops: match legs {
+                [] => Nexthops::None,
+                legs => Nexthops::Many(legs.iter().map(leg).collect()),
+            },
+            src: None,
+            prefsrc: None,
+            mtu: 0,
+            other: 0,
+        }
+    };
+    for (dead, legs) in [(1, &[1u32, 2][..]), (1, &[2, 1, 3]), (0, &[1, 2])] {
+        let mut shadow = Shadow::default();
+        let mut said = Vec::new();
+        let mut take = |r: &nl::Route, op| {
+            said.clear();
+            shadow.apply(r, op, &|_| 0, &mut |c| {
+                if let Change::Upsert(r, position) = c {
+                    said.push((position, r.nexthops.clone()));
+                }
+            })
+        };
+        assert!(take(&route(1, 0, legs), Op::New(NewMode::Plain)));
+        assert!(take(&route(1, dead, legs), Op::Dumped { again: false }));
+        assert!(take(&route(8, 0, &[]), Op::New(NewMode::Prepend)));
+        let moved = said.iter().find(|(position, _)| *position == 1);
+        let legs: Vec<(u32, u8)> = moved
+            .unwrap()
+            .1
+            .as_slice()
+            .iter()
+            .map(|h| (h.ifindex, h.flags))
+            .collect();
+        let expected = |&(i, flags): &(u32, u8)| flags == if i == 1 { dead } else { 0 };
+        assert!(legs.len() > 1 && legs.iter().all(expected), "{legs:?}");
+    }
 }
