@@ -7,7 +7,7 @@
 # Two hundred times with --long.
 
 set -eu
-if [ -n "${TANDEM_LONG:-}" ]; then reloads=200; else reloads=20; fi
+if [ -n "${TANDEM_LONG:-}" ]; then reloads=200; else reloads=6; fi
 dev() { devlink dev | head -n 1; }
 taken() { # pools of L2 that something is in
 	devlink -j resource show "$(dev)" | jq -c '[.. | objects | select(.name? == "vlan" or .name? == "vlan-member" or .name? == "exact-match") | select(.occ > 0) | {name, occ}]'
