@@ -6,8 +6,8 @@ use tandem_store::model::{Event, Key, Object, RouteNextHops};
 use super::super::super::Source;
 use super::super::shadow::{Change, Op, Shadow};
 use super::super::view::View;
-use super::Lab;
 use super::cases::lab;
+use super::{Lab, told};
 
 /// Plays groups of commands; after each the view must be the kernel's, order included.
 fn play(what: &str, steps: &[&str]) -> Option<Lab> {
@@ -149,30 +149,8 @@ fn routes_with_proto_ra_join_when_they_do() {
 #[test]
 fn a_message_about_flags_moves_no_route() {
     for family in ["172.16.0.0/16", "2001:db8:a::/48"] {
-        let route = |ifindex| {
-            nl::Object::Route(nl::Route {
-                table: 254,
-                dst: family.parse().unwrap(),
-                tos: 0,
-                metric: 50,
-                kind: 1,
-                scope: 0,
-                protocol: 4,
-                flags: 0,
-                nh_id: 0,
-                nexthops: Nexthops::One(RouteNexthop {
-                    ifindex,
-                    gateway: None,
-                    weight: 1,
-                    flags: 0,
-                    encap: false,
-                }),
-                src: None,
-                prefsrc: None,
-                mtu: 0,
-                other: 0,
-            })
-        };
+        let route =
+            |ifindex| nl::Object::Route(told::route(family, Nexthops::One(told::leg(ifindex, ""))));
         let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
         let mut said = Vec::new();
         for ifindex in 1..=3 {
@@ -215,28 +193,7 @@ route replace 2001:db8:a::/48 nhid 3
 /// Two routes that nothing tells apart: what a deletion took only a look says, until there is one again.
 #[test]
 fn what_is_no_twin_any_more_needs_no_look() {
-    let route = nl::Route {
-        table: 254,
-        dst: "172.16.0.0/16".parse().unwrap(),
-        tos: 0,
-        metric: 0,
-        kind: 1,
-        scope: 0,
-        protocol: 4,
-        flags: 0,
-        nh_id: 0,
-        nexthops: Nexthops::One(RouteNexthop {
-            ifindex: 1,
-            gateway: "10.0.1.2".parse().ok(),
-            weight: 1,
-            flags: 0,
-            encap: false,
-        }),
-        src: None,
-        prefsrc: None,
-        mtu: 0,
-        other: 0,
-    };
+    let route = told::route("172.16.0.0/16", Nexthops::One(told::leg(1, "10.0.1.2")));
     let object = || nl::Object::Route(route.clone());
     let mut v = View::default();
     let mut said = 0;
@@ -270,29 +227,8 @@ fn what_is_no_twin_any_more_needs_no_look() {
 #[test]
 fn the_legs_of_an_ipv6_route_stand_in_one_order() {
     let heard = |dst: &str, legs: [u32; 2]| {
-        let leg = |ifindex| RouteNexthop {
-            ifindex,
-            gateway: "fe80::1".parse().ok(),
-            weight: 1,
-            flags: 0,
-            encap: false,
-        };
-        let route = nl::Route {
-            table: 254,
-            dst: dst.parse().unwrap(),
-            tos: 0,
-            metric: 50,
-            kind: 1,
-            scope: 0,
-            protocol: 4,
-            flags: 0,
-            nh_id: 0,
-            nexthops: Nexthops::Many(legs.map(leg).into()),
-            src: None,
-            prefsrc: None,
-            mtu: 0,
-            other: 0,
-        };
+        let legs = legs.map(|ifindex| told::leg(ifindex, "fe80::1"));
+        let route = told::route(dst, Nexthops::Many(legs.into()));
         let mut said = Vec::new();
         let new = nl::Event::New(nl::Object::Route(route), NewMode::Plain);
         View::default().event(new, &mut |e| said.push(e));
@@ -308,28 +244,8 @@ fn the_legs_of_an_ipv6_route_stand_in_one_order() {
 #[test]
 fn a_replacement_that_a_look_found_first_is_one_all_the_same() {
     let route = |ifindex| {
-        nl::Object::Route(nl::Route {
-            table: 254,
-            dst: "172.16.0.0/16".parse().unwrap(),
-            tos: 0,
-            metric: 0,
-            kind: 1,
-            scope: 0,
-            protocol: 4,
-            flags: 0,
-            nh_id: 0,
-            nexthops: Nexthops::One(RouteNexthop {
-                ifindex,
-                gateway: "10.0.1.2".parse().ok(),
-                weight: 1,
-                flags: 0,
-                encap: false,
-            }),
-            src: None,
-            prefsrc: None,
-            mtu: 0,
-            other: 0,
-        })
+        let leg = Nexthops::One(told::leg(ifindex, "10.0.1.2"));
+        nl::Object::Route(told::route("172.16.0.0/16", leg))
     };
     let mut v = View::default();
     let mut there = std::collections::BTreeMap::new();
@@ -368,30 +284,16 @@ fn a_replacement_that_a_look_found_first_is_one_all_the_same() {
 fn a_route_that_is_moved_keeps_its_dead_legs() {
     let route = |kind, dead: u8, legs: &[u32]| {
         let leg = |&ifindex: &u32| RouteNexthop {
-            ifindex,
-            gateway: format!("10.{ifindex}.0.2").parse().ok(),
-            weight: 1,
             flags: if ifindex == 1 { dead } else { 0 },
-            encap: false,
+            ..told::leg(ifindex, &format!("10.{ifindex}.0.2"))
+        };
+        let nexthops = match legs {
+            [] => Nexthops::None,
+            legs => Nexthops::Many(legs.iter().map(leg).collect()),
         };
         nl::Route {
-            table: 254,
-            dst: "23.0.0.0/31".parse().unwrap(),
-            tos: 0,
-            metric: 0,
             kind,
-            scope: 0,
-            protocol: 4,
-            flags: 0,
-            nh_id: 0,
-            nexthops: match legs {
-                [] => Nexthops::None,
-                legs => Nexthops::Many(legs.iter().map(leg).collect()),
-            },
-            src: None,
-            prefsrc: None,
-            mtu: 0,
-            other: 0,
+            ..told::route("23.0.0.0/31", nexthops)
         }
     };
     for (dead, legs) in [(1, &[1u32, 2][..]), (1, &[2, 1, 3]), (0, &[1, 2])] {

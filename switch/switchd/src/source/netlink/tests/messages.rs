@@ -8,6 +8,7 @@ use tandem_store::model::{self, Event, FdbKind, KindSet, LinkKind, NexthopKind, 
 
 use super::super::convert;
 use super::super::view::View;
+use super::told::{self, link};
 
 fn new(object: nl::Object) -> nl::Event {
     nl::Event::New(object, nl::NewMode::Plain)
@@ -25,25 +26,6 @@ fn doubted(view: &mut View, event: nl::Event) -> u16 {
     view.take_doubts();
     said(view, event);
     view.take_doubts().kinds
-}
-
-fn link(index: u32, master: u32, kind: nl::LinkKind) -> nl::Link {
-    nl::Link {
-        index,
-        name: format!("if{index}"),
-        kind,
-        flags: 0x1_0041,
-        mtu: 1500,
-        mac: Some([2, 0, 0, 0, 0, 1]),
-        master,
-        slave_kind: String::new(),
-        lower: 0,
-        lower_elsewhere: false,
-        operstate: 6,
-        promiscuity: 0,
-        brport: None,
-        bond: None,
-    }
 }
 
 fn port(index: u32, master: u32) -> nl::Link {
@@ -339,20 +321,8 @@ fn words_that_decide_what_the_chip_does() {
     }
 
     let route = nl::Route {
-        table: 254,
-        dst: "172.16.0.0/16".parse().unwrap(),
-        tos: 0,
-        metric: 0,
-        kind: 1,
-        scope: 0,
-        protocol: 4,
-        flags: 0,
-        nh_id: 0,
-        nexthops: nl::Nexthops::None,
-        src: None,
-        prefsrc: None,
         mtu: 1400,
-        other: 0,
+        ..told::route("172.16.0.0/16", nl::Nexthops::None)
     };
     let said = convert::route(&route, 0).unsupported;
     assert_eq!(said, Some(model::Unsupported::Metrics));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::super::Source;
 use super::super::view::View;
-use super::{Lab, batch};
-use tandem_linux::netlink::{self as nl, NewMode, Nexthops, RouteNexthop};
+use super::{Lab, batch, told};
+use tandem_linux::netlink::{self as nl, NewMode, Nexthops};
 use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
 const PAIRS: usize = 800;
@@ -93,36 +93,13 @@ link set d2 up
 #[test]
 fn a_dump_of_everything_brings_the_kernels_order() {
     let route = |ifindex, gateway: Option<&str>| {
-        let hop = |gateway: &str| RouteNexthop {
-            ifindex,
-            gateway: gateway.parse().ok(),
-            weight: 1,
-            flags: 0,
-            encap: false,
+        let hop = |gateway| told::leg(ifindex, gateway);
+        let nexthops = match gateway {
+            // two legs: such a route joins, and its legs may have changed meanwhile
+            Some(g) => Nexthops::Many([hop(g), hop("fe80::99")].into()),
+            None => Nexthops::One(hop("")),
         };
-        nl::Object::Route(nl::Route {
-            table: 254,
-            dst: "2001:db8:77::/64".parse().unwrap(),
-            tos: 0,
-            metric: 50,
-            kind: 1,
-            scope: 0,
-            protocol: 4,
-            flags: 0,
-            nh_id: 0,
-            nexthops: match gateway {
-                // two legs: such a route joins, and its legs may have changed meanwhile
-                Some(g) => Nexthops::Many([hop(g), hop("fe80::99")].into()),
-                None => Nexthops::One(RouteNexthop {
-                    gateway: None,
-                    ..hop("::")
-                }),
-            },
-            src: None,
-            prefsrc: None,
-            mtu: 0,
-            other: 0,
-        })
+        nl::Object::Route(told::route("2001:db8:77::/64", nexthops))
     };
     let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
     let mut at = BTreeMap::new();

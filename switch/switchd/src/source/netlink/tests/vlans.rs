@@ -4,6 +4,7 @@ use tandem_linux::netlink as nl;
 use tandem_store::model::{BridgeVlan, Event, Key, KindSet, Object};
 
 use super::super::view::View;
+use super::told;
 
 fn vlans(ifindex: u32, first: u16, last: u16, pvid: bool) -> nl::Object {
     nl::Object::BridgeVlans(nl::BridgeVlans {
@@ -58,22 +59,7 @@ fn a_pvid_that_moves_takes_the_flag_from_the_one_before() {
 }
 
 fn link(index: u32, master: u32) -> nl::Object {
-    nl::Object::Link(nl::Link {
-        index,
-        name: format!("if{index}"),
-        kind: nl::LinkKind::Tun,
-        flags: 0x1_0041,
-        mtu: 1500,
-        mac: Some([2, 0, 0, 0, 0, 1]),
-        master,
-        slave_kind: String::new(),
-        lower: 0,
-        lower_elsewhere: false,
-        operstate: 6,
-        promiscuity: 0,
-        brport: None,
-        bond: None,
-    })
+    nl::Object::Link(told::link(index, master, nl::LinkKind::Tun))
 }
 
 #[test]

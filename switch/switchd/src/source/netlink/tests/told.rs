@@ -1,0 +1,54 @@
+//! What the kernel would tell of a link or a route, for tests that need no kernel: whatever a test does not speak of is as usual.
+
+use tandem_linux::netlink::{Link, LinkKind, Nexthops, Route, RouteNexthop};
+
+/// A link that is up, with a carrier.
+pub(super) fn link(index: u32, master: u32, kind: LinkKind) -> Link {
+    Link {
+        index,
+        name: format!("if{index}"),
+        kind,
+        flags: 0x1_0041,
+        mtu: 1500,
+        mac: Some([2, 0, 0, 0, 0, 1]),
+        master,
+        slave_kind: String::new(),
+        lower: 0,
+        lower_elsewhere: false,
+        operstate: 6,
+        promiscuity: 0,
+        brport: None,
+        bond: None,
+    }
+}
+
+/// A unicast route of the main table.
+pub(super) fn route(dst: &str, nexthops: Nexthops) -> Route {
+    Route {
+        table: 254,
+        dst: dst.parse().unwrap(),
+        tos: 0,
+        metric: 50,
+        kind: 1,
+        scope: 0,
+        protocol: 4,
+        flags: 0,
+        nh_id: 0,
+        nexthops,
+        src: None,
+        prefsrc: None,
+        mtu: 0,
+        other: 0,
+    }
+}
+
+/// One way; the gateway "" is none.
+pub(super) fn leg(ifindex: u32, gateway: &str) -> RouteNexthop {
+    RouteNexthop {
+        ifindex,
+        gateway: gateway.parse().ok(),
+        weight: 1,
+        flags: 0,
+        encap: false,
+    }
+}
