@@ -71,15 +71,18 @@ fn rifs_know_their_place() {
     );
 }
 
-#[test]
-fn slots_stay_while_objects_change() {
-    let mut s = state(1);
-    let nh = |rif| NexthopConfig {
+fn nh(rif: u16) -> NexthopConfig {
+    NexthopConfig {
         rif,
         action: Action::Forward,
         reason: 0,
         mac: [2; 6],
-    };
+    }
+}
+
+#[test]
+fn slots_stay_while_objects_change() {
+    let mut s = state(1);
     let a = s.set_nexthop(4_000_000_000, nh(1)).unwrap();
     let b = s.set_nexthop(7, nh(2)).unwrap();
     assert_ne!(a, b);
@@ -126,12 +129,6 @@ fn slots_stay_while_objects_change() {
 #[test]
 fn an_update_forgets_no_use() {
     let mut s = state(1);
-    let nh = |rif| NexthopConfig {
-        rif,
-        action: Action::Forward,
-        reason: 0,
-        mac: [2; 6],
-    };
     let slot = s.set_nexthop(7, nh(1)).unwrap();
     s.nexthop_at_mut(slot).unwrap().active = true;
     s.set_nexthop(7, nh(2)).unwrap();
