@@ -19,9 +19,9 @@ from lib import bgp, net, packet
 from lib.switch import binaries
 
 FLOOD_S = float(os.environ.get("TANDEM_FLOOD_S", "60" if LONG else "15"))
-# Two idle cores that the switch shares offer 700,000 frames a second. A flood it is from where the CPU gets less than
-# half of what comes
-FLOOD = 2
+# Two idle cores that the switch shares offer 700,000 frames a second. A flood it is where the CPU gets at most a
+# third of what comes
+FLOOD = 2  # as much is dropped as passed, at least
 PATIENCE_S = 20  # until an answer is taken for lost, on a machine that has much else to do
 DATA = "data"  # the class of the flood
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small checks of the tree: `lint.py licences|length|unsafe|links`. One line per finding; exit 1 if there is one."""
+"""Small checks of the tree: `lint.py CHECK`, one of CHECKS below. One line per finding; exit 1 if there is one."""
 
 import os
 import re
@@ -96,16 +96,29 @@ def links():
                     yield f"{path}: link to {target}: no such heading"
 
 
-CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links}
+def findings():
+    """The table in docs/testing.md has a row for each section of docs/findings.md, in their order."""
+    sections = [slug(t) for t in re.findall(r"^### (.*)$", read("docs/findings.md"), re.M)]
+    rows = re.findall(r"^\| \[[^]]+\]\(findings\.md#([^)]+)\) \|", read("docs/testing.md"), re.M)
+    yield from (f"docs/findings.md: no row in docs/testing.md for {s}" for s in sections if s not in rows)
+    yield from (f"docs/testing.md: two rows for {r}" for r in sorted(set(rows)) if rows.count(r) > 1)
+    if not sections:
+        yield "docs/findings.md: no sections"
+    elif sorted(rows) == sorted(sections) and rows != sections:
+        first = next(r for r, s in zip(rows, sections) if r != s)
+        yield f"docs/testing.md: the row of {first} is not where its section is in docs/findings.md"
+
+
+CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links, "findings": findings}
 
 
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in CHECKS:
         sys.exit(f"usage: lint.py {'|'.join(CHECKS)}")
-    findings = list(CHECKS[sys.argv[1]]())
-    for f in findings:
+    found = list(CHECKS[sys.argv[1]]())
+    for f in found:
         print(f)
-    sys.exit(1 if findings else 0)
+    sys.exit(1 if found else 0)
 
 
 if __name__ == "__main__":
