@@ -12,7 +12,6 @@ use tandem_asicd::poller::Poller;
 use tandem_carrier::{DeviceSide, EventFd};
 use tandem_firmware::Profile;
 use tandem_mgmt::server::serve_bytes;
-use tandem_switchd::daemon as switchd_daemon;
 
 /// Turns of the server's thread in which a client waits for its answers.
 const ROUNDS: usize = 24;
@@ -84,7 +83,7 @@ pub(crate) fn asicd(data: &[u8]) {
 pub(crate) fn switchd(data: &[u8]) {
     let bell = Arc::new(EventFd::new().expect("an eventfd"));
     let (to, jobs) = bounded(JOBS);
-    let router = tandem_switchd::api::router(switchd_daemon::Jobs::new(to, bell), "fuzz".into());
+    let router = tandem_core::api::router(tandem_core::Jobs::new(to, bell), "fuzz".into());
     let answer = runtime().block_on(serve_bytes(router, data, ROUNDS, || {
         for job in jobs.try_iter() {
             drop(job);

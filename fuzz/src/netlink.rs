@@ -40,7 +40,7 @@ const ROUNDS: usize = 256;
 pub(crate) fn switch(data: &[u8]) {
     let mut switch = Switch::new();
     let mut empty = None;
-    tandem_switchd::source::netlink::fuzz_view(data, &mut |events| {
+    tandem_netlink::fuzz_view(data, &mut |events| {
         switch.store.approach(&events);
         for event in events {
             switch.store.apply(event, switch.now);

@@ -8,8 +8,8 @@ use clap::{Parser, ValueEnum};
 use serde::Deserialize;
 use tandem_sal::Splits;
 
-use crate::core::storm;
 use crate::forward_mark::Hook;
+use tandem_core::storm;
 
 /// Storm control in a file: packets a second by kind, by port.
 type StormFile = BTreeMap<String, BTreeMap<String, u64>>;

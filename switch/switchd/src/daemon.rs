@@ -6,23 +6,22 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use crossbeam_channel::{Sender, TrySendError, bounded};
+use crossbeam_channel::bounded;
+use tandem_core::source::{Heard, Source};
+use tandem_core::view::SharedView;
+use tandem_core::{Core, Jobs, api, attach, clock, storm};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::{QdiscWatch, Tc};
 use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
+use tandem_netlink::{Config as NetlinkConfig, NetlinkSource};
 use tandem_sal::{Attach, Sal, Splits};
 
 use crate::args::{Policy, Settings};
-use crate::core::plant::{self, Wired};
-use crate::core::{self, Core, Job, attach};
 use crate::forward_mark::{ForwardMark, Hook};
-use crate::io::{self, IoStats};
-use crate::source::netlink::{Config as NetlinkConfig, NetlinkSource};
-use crate::source::{Heard, Source};
+use crate::io;
 use crate::takeover;
-use crate::view::SharedView;
-use crate::{api, clock};
+use crate::wired::{self, Wired};
 
 /// Requests of the management API that may wait.
 const JOBS: usize = 64;
@@ -32,32 +31,6 @@ const NEWS: usize = 8192;
 const COMMANDS: usize = 64;
 /// How often a device that is not there is looked for.
 const RETRY: Duration = Duration::from_millis(100);
-
-/// The way for other threads to have something done by the core.
-#[derive(Clone)]
-pub struct Jobs {
-    to: Sender<Job>,
-    wake: Arc<EventFd>,
-}
-
-impl Jobs {
-    /// Into this channel; whoever empties it sleeps on `wake`.
-    #[must_use]
-    pub fn new(to: Sender<Job>, wake: Arc<EventFd>) -> Self {
-        Jobs { to, wake }
-    }
-
-    /// False when too many wait already.
-    pub fn post(&self, job: Job) -> bool {
-        match self.to.try_send(job) {
-            Ok(()) => {
-                self.wake.ring();
-                true
-            }
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-        }
-    }
-}
 
 /// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
 pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
@@ -109,9 +82,9 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     };
     let mut warnings = platform.warnings.clone();
     warnings.extend(attach::neighbour_limits(&mut control)?);
-    let mut storms = core::storm::left(&mut control)?;
+    let mut storms = storm::left(&mut control)?;
     let names = ports.iter().map(|p| (p.name.as_str(), p.port)).collect();
-    warnings.extend(core::storm::lay_over(&mut storms, &settings.storms, &names));
+    warnings.extend(storm::lay_over(&mut storms, &settings.storms, &names));
     for w in &warnings {
         tracing::warn!("{w}");
     }
@@ -131,8 +104,8 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let (io_to, io_commands) = bounded(COMMANDS);
     let (news_to, news) = bounded(NEWS);
     let io_wake = Arc::new(EventFd::new()?);
-    let io_stats = Arc::new(IoStats::default());
-    let signals = Arc::new(io::Signals::default());
+    let io_stats = Arc::new(tandem_core::io::IoStats::default());
+    let signals = Arc::new(tandem_core::io::Signals::default());
     let io_parts = io::Parts {
         ports: Arc::clone(&ports),
         writer: source.writer().map_err(|e| anyhow::anyhow!("{e}"))?,
@@ -146,7 +119,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         heard,
         stop: Arc::clone(&stop),
     };
-    io_to.send(io::Command::Attach(Box::new(sal_io)))?;
+    io_to.send(tandem_core::io::Command::Attach(Box::new(sal_io)))?;
     let io_stop = Arc::clone(&stop);
     let core_wake = Arc::clone(&wake);
     let io_thread = std::thread::Builder::new()
@@ -164,7 +137,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         name: driver_name(&instance),
         policy,
         ports: Arc::clone(&ports),
-        front: plant::front(&ports),
+        front: wired::front(&ports),
         splits: settings.splits.clone(),
         platform,
         mark,
@@ -175,7 +148,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let chip = plant.platform.chip.clone();
     let mut core = Core::new(
         Box::new(plant),
-        core::Parts {
+        tandem_core::Parts {
             control: Box::new(control),
             ids,
             found_fdb,
@@ -193,9 +166,9 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             jobs,
             wake: Arc::clone(&wake),
             stop: Arc::clone(&stop),
+            relearn,
         },
     )?;
-    core.shadow.relearn = relearn;
     if relearn {
         tracing::warn!(
             "an earlier version had turned `learning` off at the ports: on again where a port is not locked"
@@ -264,7 +237,7 @@ fn wait_for_device(
     let mut said = false;
     let mut busy = 0;
     while !stop.load(Relaxed) {
-        match plant::connect(&instance.driver_socket(), &driver_name(instance), splits) {
+        match wired::connect(&instance.driver_socket(), &driver_name(instance), splits) {
             Ok(sal) => return Ok(Some(sal)),
             Err(e) => {
                 use tandem_carrier::CarrierError;

@@ -31,8 +31,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use tandem_core::plant::Fault;
 use tandem_linux::bpf::{self, Cond, Insn, ProgInfo, ProgType, Reg, Tcx, Width, skb, tc_act};
 use tandem_linux::netlink::tc::{Direction, Slot, Tc};
+use tandem_netlink::{HANDLE, PRIORITY};
 
 use crate::ports::Keeper;
 
@@ -66,10 +68,6 @@ const EGRESS: [Insn; 5] = [
     Insn::exit(),
 ];
 
-/// Place of the programs in `clsact`: first, so that no other filter can let a stamped frame pass.
-pub(crate) const PRIORITY: u16 = 1;
-/// Their number there.
-pub(crate) const HANDLE: u32 = 0x7d;
 /// Their names there begin with this. Those of versions that turned a port's `learning` off were this alone.
 const CLSACT_NAMES: [(Direction, &str); 2] = [
     (Direction::Egress, "tandem_once"),
@@ -96,15 +94,6 @@ impl Hook {
             Hook::Clsact
         }
     }
-}
-
-/// What stands in the way of the mark at a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// A program is not there.
-    Missing,
-    /// Somebody's program runs before it: what that one accepts is not stamped.
-    NotFirst,
 }
 
 fn slot(ifindex: u32, direction: Direction) -> Slot {

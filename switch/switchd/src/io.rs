@@ -11,34 +11,32 @@
 //!
 //! The kernel's bridge learns as well, from what it is given, and takes over what the chip learned only where the port is
 //! another: a frame that was on its way here while its station moved. Of such a frame the chip's later word is written once
-//! more behind it ([`crate::places`]).
+//! more behind it ([`tandem_core::places`]).
 //!
 //! **Bounds.** Nothing is queued here. The rx ring is bounded by the device (which keeps the trap
 //! classes apart), a full TAP drops, a full tx ring leaves frames in the TAP's own queue (1000,
 //! `ip link` shows its drops), news for the core that find their channel full become "read the
 //! chip's FDB again". Every drop has a counter in [`IoStats`].
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicBool,
     Ordering::{Relaxed, Release},
 };
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use rustix::event::epoll;
-use tandem_abi::raw;
+use tandem_core::io::{Command, IoStats, News, Signals};
+use tandem_core::membership;
+use tandem_core::places::{self, Places};
+use tandem_core::source::{Heard, Write, WriteBack};
+use tandem_core::view::{Meaning, SharedView};
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::{Event, RxMeta, SalError, SalIo};
 
 use crate::forward_mark::{QUEUE_COPY, QUEUE_TRAPPED, QUEUES};
-use crate::membership;
-use crate::places::{self, Places};
 use crate::ports::Port;
-use crate::slow::SlowPath;
-use crate::source::{Heard, Write, WriteBack};
-use crate::view::{Meaning, SharedView};
 
 /// Packets of one ring or queue before the others get their turn.
 const BURST: usize = 32;
@@ -50,105 +48,6 @@ const FRAME_MAX: usize = 65536 + 64;
 const ROUNDS: usize = 64;
 /// How long a full tx ring is left alone.
 const TX_PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
-
-/// What the core tells the io thread.
-#[derive(Debug)]
-pub enum Command {
-    /// A fresh attach: packets and events come from here.
-    Attach(Box<SalIo>),
-    /// The device is gone.
-    Detach,
-    /// Set [`Signals::passed`] once the chip's events up to now are handled. Tokens grow.
-    Barrier(u64),
-}
-
-/// What the io thread tells the core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// The chip's FDB changed; what the kernel had to know has been written.
-    Fdb(Event),
-    /// The chip's FDB must be read: events were lost, or came for a domain not known yet.
-    ReadFdb,
-}
-
-/// What the core must not miss, however full the channel of [`News`] is.
-#[derive(Debug, Default)]
-pub struct Signals {
-    /// A ring is dead: attach again.
-    pub dead: AtomicBool,
-    /// The newest [`Command::Barrier`] that was passed; news of before are in the channel.
-    pub passed: AtomicU64,
-}
-
-/// Counters, for status and metrics. All grow only.
-#[derive(Debug, Default)]
-pub struct IoStats {
-    /// Packets from the chip to the kernel, trapped.
-    pub rx_trapped: AtomicU64,
-    /// Packets from the chip to the kernel, copies.
-    pub rx_copies: AtomicU64,
-    /// Packets for a port that is administratively down.
-    pub rx_port_down: AtomicU64,
-    /// Packets that the TAP did not take.
-    pub rx_refused: AtomicU64,
-    /// Packets with a port that is not there.
-    pub rx_no_port: AtomicU64,
-    /// Packets from the kernel to the chip.
-    pub tx: AtomicU64,
-    /// Packets from the kernel while no chip was attached.
-    pub tx_detached: AtomicU64,
-    /// Packets that the tx ring did not take (too long, or full at the last moment).
-    pub tx_refused: AtomicU64,
-    /// Times that the tx ring was full.
-    pub tx_full: AtomicU64,
-    /// FDB entries written to the kernel.
-    pub fdb_written: AtomicU64,
-    /// Of those, entries written again behind a frame that was older than what the chip had learned since.
-    pub fdb_late: AtomicU64,
-    /// FDB entries that the kernel refused.
-    pub fdb_refused: AtomicU64,
-    /// News that found their channel full.
-    pub news_lost: AtomicU64,
-    /// Routed packets that the kernel has to forward, by destination.
-    pub slow: SlowPath,
-    /// Packets that the chip's last policers dropped, by trap class.
-    pub policed: [AtomicU64; raw::TND_TC_COUNT as usize],
-}
-
-impl IoStats {
-    /// By name, for `status`.
-    pub fn rows(&self) -> BTreeMap<&'static str, u64> {
-        let mut rows: BTreeMap<&'static str, u64> = [
-            ("rx_trapped", &self.rx_trapped),
-            ("rx_copies", &self.rx_copies),
-            ("rx_port_down", &self.rx_port_down),
-            ("rx_refused", &self.rx_refused),
-            ("rx_no_port", &self.rx_no_port),
-            ("tx", &self.tx),
-            ("tx_detached", &self.tx_detached),
-            ("tx_refused", &self.tx_refused),
-            ("tx_full", &self.tx_full),
-            ("fdb_written", &self.fdb_written),
-            ("fdb_late", &self.fdb_late),
-            ("fdb_refused", &self.fdb_refused),
-            ("news_lost", &self.news_lost),
-        ]
-        .into_iter()
-        .map(|(name, counter)| (name, counter.load(Relaxed)))
-        .collect();
-        let classes = [
-            "policed_link",
-            "policed_control",
-            "policed_unresolved",
-            "policed_data",
-            "policed_discovery",
-        ];
-        for (name, counter) in classes.into_iter().zip(&self.policed) {
-            rows.insert(name, counter.load(Relaxed));
-        }
-        rows
-    }
-}
 
 /// What the thread is given.
 pub struct Parts {

@@ -13,11 +13,12 @@ mod common;
 use common::{Kept, Ns, arp_request, frame, udp};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+use tandem_core::plant::Fault;
 use tandem_linux::bpf::{self, Insn, ProgType, Reg, Tcx, tc_act};
 use tandem_linux::netlink::tc::{Direction, QdiscWatch, Slot, Tc};
 use tandem_linux::tap::{Tap, TapOptions};
 use tandem_sal::PlatformPort;
-use tandem_switchd::forward_mark::{Fault, ForwardMark, Hook, QUEUE_COPY, QUEUE_TRAPPED};
+use tandem_switchd::forward_mark::{ForwardMark, Hook, QUEUE_COPY, QUEUE_TRAPPED};
 use tandem_switchd::ports::Port;
 use tandem_switchd::takeover;
 

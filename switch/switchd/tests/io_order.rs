@@ -17,15 +17,16 @@ use std::time::Duration;
 
 use tandem_abi::{LayoutSpec, Memory, Status, raw};
 use tandem_carrier::{DeviceEvent, DeviceSide};
+use tandem_core::io::{Command, IoStats, News, Signals};
+use tandem_core::source::Source;
+use tandem_core::view::{Pin, SharedView};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::Tc;
+use tandem_netlink::{Config, NetlinkSource};
 use tandem_sal::{Attach, PlatformPort, Sal, SalControl, Splits};
 use tandem_switchd::forward_mark::{ForwardMark, Hook};
-use tandem_switchd::io::{self, Command, IoStats, News, Signals};
+use tandem_switchd::io;
 use tandem_switchd::ports::Port;
-use tandem_switchd::source::Source;
-use tandem_switchd::source::netlink::{Config, NetlinkSource};
-use tandem_switchd::view::{Pin, SharedView};
 use zerocopy::IntoBytes;
 
 const FID: u16 = 7;

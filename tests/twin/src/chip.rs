@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::Timespec;
 use serde::{Deserialize, Serialize};
 use tandem_abi::{Status, raw};
+use tandem_core::Plant;
+use tandem_core::plant::{Attached, Front, NotYet};
 use tandem_firmware::{Firmware, Profile};
 use tandem_packet::{Buffer, Frame, Offload};
 use tandem_pipeline::{CpuMeta, Event, Sink};
 use tandem_sal::control::{ControlCounters, TIMEOUT_NS};
 use tandem_sal::{Attach, Device, Outcome, PostError, Request, SalError};
 use tandem_store::Policy;
-use tandem_switchd::core::Plant;
-use tandem_switchd::core::plant::{Attached, Front, NotYet};
 
 use crate::random::Random;
 

@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use tandem_core::source::{SourceError, Write, WriteBack};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::{self as nl, Dump, Family, Protocol};
-use tandem_switchd::source::netlink::kernel::{Ears, Questions};
-use tandem_switchd::source::netlink::stepped::Origin;
-use tandem_switchd::source::{SourceError, Write, WriteBack};
+use tandem_netlink::kernel::{Ears, Questions};
+use tandem_netlink::stepped::Origin;
 
 use crate::recording::{Port, Recording, Socket, Step};
 

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded};
 use serde::{Deserialize, Serialize};
+use tandem_core::api::audit_own;
+use tandem_core::io;
+use tandem_core::plant::Front;
+use tandem_core::source::Source;
+use tandem_core::view::SharedView;
+use tandem_core::{Core, Parts, attach};
 use tandem_firmware::Firmware;
 use tandem_linux::eventfd::EventFd;
+use tandem_netlink::{Config, Stepped, Steps};
 use tandem_sal::Attach;
 use tandem_store::Policy;
-use tandem_switchd::api::audit_own;
-use tandem_switchd::core::plant::Front;
-use tandem_switchd::core::{Core, Parts, attach};
-use tandem_switchd::io;
-use tandem_switchd::source::Source;
-use tandem_switchd::source::netlink::{Config, Stepped, Steps};
-use tandem_switchd::view::SharedView;
 
 use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
 use crate::kernel::{Clock, Kernel, Prepared};
@@ -240,6 +240,7 @@ impl Switch {
                 jobs,
                 wake: Arc::clone(&wake),
                 stop: Arc::new(AtomicBool::new(false)),
+                relearn: false,
             },
         )
         .map_err(|e| words(&e))?;

@@ -4,7 +4,7 @@ use super::Net;
 use super::messages::{DONE, MULTI, Message, NEWADDR, NEWNEIGH};
 use crate::recording::{Bytes, Dump, Socket};
 use tandem_linux::netlink::{Dump as What, Family, Protocol};
-use tandem_switchd::source::netlink::DUMPS;
+use tandem_netlink::DUMPS;
 
 const ALL: [u32; 2] = [u32::MAX, u32::MAX - 1];
 

@@ -28,7 +28,7 @@ use crate::recording::{
 };
 use links::Dev;
 use messages::Request;
-use tandem_switchd::source::netlink::DUMPS;
+use tandem_netlink::DUMPS;
 
 const ENOENT: i32 = 2;
 const ESRCH: i32 = 3;

@@ -16,7 +16,7 @@ use tandem_linux::netlink::wire::Writer;
 use tandem_linux::netlink::{Event, Monitor, Object, Protocol, Requests};
 use tandem_linux::netns;
 use tandem_linux::wires::Wires;
-use tandem_switchd::source::netlink::{DUMPS, files};
+use tandem_netlink::{DUMPS, files};
 
 use super::answers::{Errors, Got};
 use super::{Error, Port, Told, socket};

@@ -1,0 +1,198 @@
+//! The audit: a fresh dump of the kernel, the store, and the chip's table memory, side by side.
+//!
+//! ```text
+//!   kernel ─ snapshot ─► a second, empty store ─ plan, everything fits ─► what the chip should hold ─┐
+//!                                 └─ rows ─┐                                                         ├ equal?
+//!   the running store ──────────── rows ───┴ equal?      chip ─ DUMP of every class ─────────────────┘
+//! ```
+//!
+//! The second store knows nothing of what happened before: what it wants follows from the kernel's
+//! tables alone. Where the chip differs, the running store must have a reason (it did not fit, it
+//! waits), and the difference must be harmless: the packets go to the CPU. Differences that go away
+//! while one waits were only under way.
+
+mod chip;
+mod compare;
+mod groups;
+mod unseen;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::State;
+use tandem_mgmt::server::{ApiError, ApiResult};
+use tandem_mgmt::types::{AuditAnswer, AuditRequest, Difference};
+
+use super::Api;
+use crate::Core;
+use chip::Chip;
+
+/// How long the audit waits for what is under way before it looks the first time.
+const SETTLE: Duration = Duration::from_secs(10);
+/// Longest wait for differences to go away.
+const WAIT_MAX_S: f64 = 600.0;
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// `POST /v1/audit`
+pub(super) async fn audit(
+    State(api): State<Api>,
+    body: Option<Json<AuditRequest>>,
+) -> ApiResult<AuditAnswer> {
+    let wait = body.map_or(0.0, |b| b.wait_s);
+    let wait = if wait.is_finite() {
+        wait.clamp(0.0, WAIT_MAX_S)
+    } else {
+        0.0
+    };
+    let end = Instant::now() + Duration::from_secs_f64(wait);
+    loop {
+        // what can't settle is compared as it is
+        let unsettled = api.settle(SETTLE).await.err();
+        let mut answer = look(&api).await?;
+        if let Some(why) = unsettled {
+            answer.warnings.push(why.to_string());
+        }
+        if answer.items.is_empty() || Instant::now() >= end {
+            return Ok(Json(answer));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// What the chip has counted, by counter.
+pub(super) async fn packets_of_rules(
+    api: &Api,
+) -> Result<std::collections::HashMap<u32, u64>, ApiError> {
+    chip::counters(api).await
+}
+
+/// Whoever has the core read between its turns.
+pub(super) trait Asks: Sync {
+    /// Has `f` run by the core.
+    fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, ApiError>> + Send;
+}
+
+impl Asks for Api {
+    fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, ApiError>> + Send {
+        Api::ask(self, f)
+    }
+}
+
+/// A core that is one's own: it answers at once.
+struct Own<'a>(Mutex<&'a mut Core>);
+
+impl Asks for Own<'_> {
+    fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, ApiError>> + Send {
+        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::future::ready(Ok(f(&mut core)))
+    }
+}
+
+/// Audits a core that nobody else has, between two of its turns: differences and counts of what was compared.
+///
+/// # Errors
+/// One line: the kernel or the chip can't be read.
+pub fn audit_own(core: &mut Core) -> Result<AuditAnswer, String> {
+    let own = Own(Mutex::new(core));
+    let done = pin!(async {
+        let base = base(&own).await?;
+        let found = Chip::read(&own).await?;
+        let expected = base.expected(&found).map_err(ApiError::unavailable)?;
+        compared(&own, &expected, &found, base.policy).await
+    })
+    .poll(&mut Context::from_waker(Waker::noop()));
+    match done {
+        Poll::Ready(answer) => answer.map_err(|e| e.to_string()),
+        Poll::Pending => Err("the core did not answer".into()),
+    }
+}
+
+/// What is asked of the core before anything is compared.
+struct Base {
+    source: std::sync::Arc<dyn crate::source::Source + Sync>,
+    config: tandem_store::Config,
+    domains: std::collections::HashMap<tandem_store::Domain, u16>,
+    /// Number and ifindex of the ports whose netdevs live.
+    living: Vec<(u16, u32)>,
+    policy: tandem_store::Policy,
+    /// IPv6 routes of keys that have several.
+    several: Vec<Vec<tandem_store::model::Route>>,
+}
+
+impl Base {
+    /// Asks the kernel.
+    fn expected(&self, found: &Chip) -> Result<compare::Expected, String> {
+        let mut objects = self.source.snapshot().map_err(|e| e.to_string())?;
+        let unseen = unseen::add(&mut objects, &self.several);
+        let id = self.source.id();
+        let (config, domains) = (self.config.clone(), self.domains.clone());
+        let mut expected = compare::Expected::of(id, objects, &self.living, config, domains, found);
+        expected.unseen = unseen;
+        Ok(expected)
+    }
+}
+
+async fn base(api: &impl Asks) -> Result<Base, ApiError> {
+    api.ask(|core| {
+        let plant = core.plant();
+        let living = plant.ports().iter().filter(|p| plant.lives(p.port));
+        let living = living.map(|p| (p.port, p.ifindex)).collect();
+        let config = core.store_config();
+        Base {
+            source: std::sync::Arc::clone(&core.source),
+            policy: config.policy,
+            config,
+            domains: core.named_domains(),
+            living,
+            several: core.store.several6(),
+        }
+    })
+    .await
+}
+
+async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
+    let base = base(api).await?;
+    let policy = base.policy;
+    // the chip is read first: what the kernel changes afterwards shows in the next look
+    let found = std::sync::Arc::new(Chip::read(api).await?);
+    let seen = std::sync::Arc::clone(&found);
+    let expected = tokio::task::spawn_blocking(move || base.expected(&seen))
+        .await
+        .map_err(ApiError::internal)?
+        .map_err(ApiError::unavailable)?;
+    compared(api, &expected, &found, policy).await
+}
+
+async fn compared(
+    api: &impl Asks,
+    expected: &compare::Expected,
+    found: &Chip,
+    policy: tandem_store::Policy,
+) -> Result<AuditAnswer, ApiError> {
+    let mut answer = compare::rows(api, expected).await?;
+    let unmarked = api.ask(|core| core.unmarked()).await?;
+    answer
+        .items
+        .extend(unmarked.into_iter().map(|(_, port)| Difference {
+            kind: "forward_mark".into(),
+            key: port,
+            between: "kernel-store".into(),
+            wanted: "tandem_mark and tandem_once in tcx or clsact".into(),
+            found: "nothing".into(),
+        }));
+    compare::tables(api, expected, found, policy, answer).await
+}

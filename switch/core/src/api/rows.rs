@@ -1,0 +1,579 @@
+//! The store's rows in the API's words.
+//!
+//! | store | API |
+//! |---|---|
+//! | installed, forwards or drops | `offloaded` |
+//! | installed as a trap, or towards a next hop that is one; left out because something else catches it | `trap` |
+//! | failed, pending | the same |
+//! | whatever, without an ASIC | `pending` |
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
+use tandem_store::model::GroupAddr;
+use tandem_store::model::{Family, nud};
+use tandem_store::{Explanation, FdbRow, MdbRow, NeighRow, Policy, RouteRow};
+
+use crate::Core;
+use crate::clock;
+
+pub(super) fn policy(p: Policy) -> &'static str {
+    match p {
+        Policy::Trap => "trap",
+        Policy::Fail => "fail",
+    }
+}
+
+/// What the tables say of hardware is memory while there is none.
+pub(super) const NO_ASIC: &str = "no ASIC is attached: nothing is in hardware (is asicd running?)";
+
+/// What is said of an object by `show` and by `explain`: its state, and why it isn't offloaded.
+/// `store` and `action` are the store's words; what stands in the chip as it should answers for
+/// nothing, if no packet gets to it (`unreached`).
+fn judge(
+    attached: bool,
+    store: &str,
+    action: &str,
+    reason: String,
+    unreached: String,
+) -> (&'static str, Option<String>) {
+    if !attached {
+        return ("pending", some(NO_ASIC.into()));
+    }
+    let reason = if store == "installed" && reason.is_empty() {
+        unreached
+    } else {
+        reason
+    };
+    let state = match (store, action) {
+        ("installed", "trap") | ("omitted" | "trap", _) => "trap",
+        ("installed", _) if reason.is_empty() => "offloaded",
+        ("installed", _) => "trap",
+        ("failed", _) => "failed",
+        _ => "pending",
+    };
+    (state, some(reason))
+}
+
+fn attached(core: &Core) -> bool {
+    core.epoch() != 0
+}
+
+/// Routes of the default VRF that no packet gets to.
+pub(super) fn unreached(core: &Core) -> impl Iterator<Item = String> {
+    [(Family::V4, "IPv4"), (Family::V6, "IPv6")]
+        .into_iter()
+        .filter(|(f, _)| core.store.routes_forward(*f))
+        .map(|(f, name)| (core.store.unreached(0, f), name))
+        .filter(|(why, _)| !why.is_empty())
+        .map(|(why, name)| format!("{name} routes: {why}"))
+}
+
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn mac(m: [u8; 6]) -> String {
+    let [a, b, c, d, e, f] = m;
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+fn source(core: &Core, id: u8) -> String {
+    if id == core.source.id().0 {
+        core.source.name().into()
+    } else {
+        "switchd".into()
+    }
+}
+
+/// Front-panel ports, by number.
+pub(super) fn ports(core: &Core) -> Vec<Port> {
+    core.plant()
+        .ports()
+        .iter()
+        .map(|p| {
+            let link = core.shadow.links.get(&p.ifindex);
+            let (netdev, reason) = match link {
+                Some(_) => (
+                    core.shadow.name(p.ifindex),
+                    core.store.port_reason(p.ifindex),
+                ),
+                None if core.store.is_away(p.port) => (
+                    String::new(),
+                    "its netdev is in another network namespace".into(),
+                ),
+                None => (String::new(), "its netdev is gone".into()),
+            };
+            let (state, reason) = judge(attached(core), "installed", "", reason, String::new());
+            Port {
+                name: p.name.clone(),
+                port: p.port,
+                netdev,
+                ifindex: p.ifindex,
+                mac: link.map_or_else(String::new, |l| mac(l.mac)),
+                mtu: link.map_or(0, |l| l.mtu),
+                admin_up: link.is_some_and(|l| l.admin_up),
+                bridge: link
+                    .and_then(|l| core.shadow.links.get(&l.master))
+                    .filter(|m| m.bridge)
+                    .map_or_else(String::new, |m| m.name.clone()),
+                state: state.into(),
+                reason,
+                ..Port::default()
+            }
+        })
+        .collect()
+}
+
+fn route(core: &Core, family: Family, r: RouteRow) -> Route {
+    let prefix = r.key();
+    let attached = attached(core);
+    let (state, reason) = judge(attached, r.state, r.action, r.reason, r.unreached);
+    let desired = match (r.kind, r.target.is_empty()) {
+        ("unicast", false) => r.target,
+        (kind, true) => kind.into(),
+        (kind, false) => format!("{kind} {}", r.target),
+    };
+    Route {
+        family: match family {
+            Family::V4 => "ipv4",
+            Family::V6 => "ipv6",
+        }
+        .into(),
+        vrf: r.vrf,
+        prefix,
+        table: r.table,
+        metric: r.metric,
+        desired,
+        installed: if attached { r.action } else { "none" }.into(),
+        state: state.into(),
+        reason,
+        source: if r.table == 0 {
+            "switchd".into()
+        } else {
+            core.source.name().into()
+        },
+    }
+}
+
+/// A page of routes. The cursor carries the family in its lowest bit.
+pub(super) fn routes(core: &Core, families: &[Family], cursor: u64, limit: usize) -> Items<Route> {
+    let mut items = Vec::new();
+    let start = if cursor & 1 == 1 {
+        Family::V6
+    } else {
+        families.first().copied().unwrap_or(Family::V4)
+    };
+    let mut at = cursor >> 1;
+    for &family in families.iter().skip_while(|f| **f != start) {
+        let mut rows = Vec::new();
+        let bit = u64::from(family == Family::V6);
+        if items.len() >= limit {
+            return Items {
+                items,
+                next: Some(bit),
+            };
+        }
+        let next = core
+            .store
+            .routes(family, at, limit - items.len(), &mut rows);
+        items.extend(rows.into_iter().map(|r| route(core, family, r)));
+        if next != 0 {
+            return Items {
+                items,
+                next: Some(next << 1 | bit),
+            };
+        }
+        at = 0;
+    }
+    Items { items, next: None }
+}
+
+fn nud_text(state: u16) -> &'static str {
+    match state {
+        s if s & nud::PERMANENT != 0 => "permanent",
+        s if s & nud::NOARP != 0 => "noarp",
+        s if s & nud::REACHABLE != 0 => "reachable",
+        s if s & nud::STALE != 0 => "stale",
+        s if s & nud::DELAY != 0 => "delay",
+        s if s & nud::PROBE != 0 => "probe",
+        s if s & nud::FAILED != 0 => "failed",
+        s if s & nud::INCOMPLETE != 0 => "incomplete",
+        _ => "none",
+    }
+}
+
+/// All neighbours.
+pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
+    let ifindex: std::collections::HashMap<&str, u32> = core
+        .shadow
+        .links
+        .iter()
+        .map(|(i, l)| (l.name.as_str(), *i))
+        .collect();
+    core.store
+        .neighbours()
+        .into_iter()
+        .map(|n: NeighRow| {
+            let addr: Option<IpAddr> = n.addr.parse().ok();
+            let info = ifindex
+                .get(n.dev.as_str())
+                .zip(addr)
+                .and_then(|(i, a)| core.shadow.neighbours.get(&(*i, a)));
+            let (state, reason) = judge(attached(core), n.state, "forward", n.reason, n.unreached);
+            Neighbour {
+                family: if addr.is_some_and(|a| a.is_ipv6()) {
+                    "ipv6"
+                } else {
+                    "ipv4"
+                }
+                .into(),
+                address: n.addr,
+                dev: n.dev,
+                mac: n.mac,
+                kernel_state: info.map_or("none", |i| nud_text(i.state)).into(),
+                state: state.into(),
+                reason,
+            }
+        })
+        .collect()
+}
+
+/// All filters at ports, with what the chip has counted.
+pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) -> Vec<AclRule> {
+    core.store
+        .filters()
+        .into_iter()
+        .map(|f| {
+            let (state, reason) =
+                judge(attached(core), f.state, "forward", f.reason, String::new());
+            AclRule {
+                dev: f.dev,
+                hook: if f.egress { "egress" } else { "ingress" }.into(),
+                pref: f.priority,
+                handle: f.handle,
+                rule: f.text,
+                packets: packets.get(&f.counter).copied(),
+                state: state.into(),
+                reason,
+            }
+        })
+        .collect()
+}
+
+/// All FDB entries.
+pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
+    core.store
+        .fdb()
+        .into_iter()
+        .map(|f: FdbRow| {
+            let (state, reason) = judge(attached(core), f.state, f.action, f.reason, String::new());
+            Fdb {
+                mac: f.mac,
+                bridge: f.bridge,
+                fid: core.ids.chip_fid(f.fid),
+                dev: f.dev,
+                kind: match f.kind {
+                    "extern_learn" | "dynamic" => "learned",
+                    other => other,
+                }
+                .into(),
+                state: state.into(),
+                reason,
+            }
+        })
+        .collect()
+}
+
+/// All multicast groups.
+pub(super) fn mdb(core: &Core) -> Vec<Group> {
+    core.store
+        .mdb()
+        .into_iter()
+        .map(|g: MdbRow| {
+            let (state, reason) =
+                judge(attached(core), g.state, "forward", g.reason, String::new());
+            Group {
+                group: g.group,
+                source: some(g.source),
+                bridge: g.bridge,
+                vlan: g.vlan,
+                members: g.members,
+                state: state.into(),
+                reason,
+            }
+        })
+        .collect()
+}
+
+/// What `explain` was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// A prefix, and the VRF's name; empty: the default one.
+    Route(IpNet, String),
+    Mac([u8; 6]),
+    Neighbour(IpAddr),
+    Group(GroupAddr),
+}
+
+impl Question {
+    pub(super) fn parse(kind: &str, key: &str) -> Result<Question, String> {
+        match kind {
+            "route" => {
+                let (key, vrf) = key.split_once(" vrf ").unwrap_or((key, ""));
+                let net = match (key, key.parse::<IpNet>(), key.parse::<IpAddr>()) {
+                    ("default", ..) => "0.0.0.0/0".parse().map_err(|_| String::new())?,
+                    (_, Ok(net), _) => net,
+                    (_, _, Ok(addr)) => IpNet::from(addr),
+                    _ => return Err(format!("{key} is no prefix and no address")),
+                };
+                Ok(Question::Route(net.trunc(), vrf.into()))
+            }
+            "mac" => parse_mac(place(key).0)
+                .map(Question::Mac)
+                .ok_or_else(|| format!("{key} is no MAC address (aa:bb:cc:dd:ee:ff)")),
+            "neighbour" => place(key)
+                .0
+                .parse()
+                .map(Question::Neighbour)
+                .map_err(|_| format!("{key} is no address")),
+            "group" => match (key.parse(), parse_mac(key)) {
+                (Ok(addr), _) => Ok(Question::Group(GroupAddr::Ip(addr))),
+                (_, Some(mac)) => Ok(Question::Group(GroupAddr::Mac(mac))),
+                _ => Err(format!("{key} is no IP address and no MAC address")),
+            },
+            other => Err(format!(
+                "{other} can't be explained: route, mac, neighbour, group"
+            )),
+        }
+    }
+}
+
+pub(crate) fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let mut out = [0; 6];
+    let mut parts = text.split(':');
+    for b in &mut out {
+        *b = u8::from_str_radix(parts.next().filter(|p| p.len() == 2)?, 16).ok()?;
+    }
+    parts.next().is_none().then_some(out)
+}
+
+/// `ADDRESS@DEV`, `MAC@BRIDGE`: the thing, and where it is meant to be.
+fn place(key: &str) -> (&str, Option<&str>) {
+    match key.split_once('@') {
+        Some((thing, at)) => (thing, Some(at)),
+        None => (key, None),
+    }
+}
+
+/// Whether an object in the words of `ip` and `bridge` is there: `10.0.0.1 dev br0`, `MAC dev swp1 master br0`.
+fn is_at(object: &str, at: &str) -> bool {
+    let words: Vec<&str> = object.split(' ').collect();
+    words
+        .windows(2)
+        .any(|w| matches!(w, ["dev" | "master", name] if *name == at))
+}
+
+/// The answer; with nothing known, `state` is `absent`.
+pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
+    let (kind, mut all) = match what {
+        Question::Route(net, vrf) => {
+            let slot = match vrf.as_str() {
+                "" => Some(0),
+                name => core.store.vrf_slot(name),
+            };
+            let explain = |slot| core.store.explain_route_in(slot, *net);
+            ("route", slot.map(explain).into_iter().collect())
+        }
+        Question::Mac(m) => ("mac", core.store.explain_mac(*m)),
+        Question::Neighbour(a) => ("neighbour", core.store.explain_neighbour(*a)),
+        Question::Group(g) => ("group", core.store.explain_group(*g)),
+    };
+    if let (Question::Mac(_) | Question::Neighbour(_), (_, Some(at))) = (what, place(key)) {
+        all.retain(|e| is_at(&e.key, at));
+    }
+    let mut answer = Explain {
+        kind: kind.into(),
+        key: key.into(),
+        state: "absent".into(),
+        ..Explain::default()
+    };
+    if all.is_empty() {
+        answer.reason = Some("the kernel does not have it".into());
+        return answer;
+    }
+    let first = all.remove(0);
+    answer.slow_path_packets = slow_path(core, what, &first);
+    fill(core, &mut answer, first);
+    // the same address elsewhere
+    for other in all {
+        let mut extra = Explain::default();
+        fill(core, &mut extra, other);
+        let reason = extra.reason.map_or(String::new(), |r| format!(": {r}"));
+        answer
+            .details
+            .push(format!("also {}: {}{reason}", extra.object, extra.state));
+    }
+    answer
+}
+
+/// Packets that the CPU had to forward because of this object; for a route those that no more
+/// specific one answers for.
+fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
+    if !e.known {
+        return None;
+    }
+    let slow = &core.io_stats.slow;
+    // few places, many destinations
+    let mut slots = std::collections::HashMap::new();
+    let mut slot = |place| *slots.entry(place).or_insert_with(|| core.slot_of(place));
+    match what {
+        Question::Route(net, vrf) => {
+            let own = match vrf.as_str() {
+                "" => 0,
+                name => core.store.vrf_slot(name)?,
+            };
+            Some(slow.count(|place, a| {
+                net.contains(&a) && slot(place) == own && core.store.route_of(own, a) == e.key
+            }))
+        }
+        Question::Neighbour(addr) => {
+            // `ADDRESS dev DEV`
+            let dev = e.key.split(' ').nth(2);
+            let own = dev.map_or(0, |dev| core.store.slot_of_dev(dev));
+            Some(slow.count(|place, a| a == *addr && slot(place) == own))
+        }
+        Question::Mac(_) | Question::Group(_) => None,
+    }
+}
+
+fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
+    if !e.known {
+        answer.state = "absent".into();
+        answer.reason = some(e.reason);
+        return;
+    }
+    let attached = attached(core);
+    let (state, reason) = judge(attached, e.state, e.action, e.reason, e.unreached);
+    answer.object = if e.target.is_empty() {
+        e.key
+    } else {
+        format!("{} {}", e.key, e.target)
+    };
+    answer.in_hardware = state == "offloaded";
+    answer.state = state.into();
+    answer.reason = reason;
+    if !attached {
+        return;
+    }
+    if e.since_ns != 0 {
+        answer.since_s = Some(clock::now_ns().saturating_sub(e.since_ns) as f64 / 1e9);
+    }
+    if e.cost > 0 {
+        answer.cost.push(Cost {
+            pool: e.table.clone(),
+            slots: e.cost,
+        });
+    }
+    let fail = core.plant().policy() == Policy::Fail;
+    if !e.cover.is_empty() {
+        answer.details.push(if fail {
+            format!(
+                "{} answers for its packets, rightly or not: policy fail",
+                e.cover
+            )
+        } else {
+            format!("{} catches its packets meanwhile", e.cover)
+        });
+    }
+    answer.details.extend(e.details);
+    if !e.waiting_for.is_empty() {
+        answer.details.push(format!("waits for {}", e.waiting_for));
+    }
+    if !e.innocent.is_empty() && !fail {
+        answer.details.push(format!(
+            "goes to the CPU because of the same entry: {}",
+            e.innocent.join(", ")
+        ));
+    }
+    answer
+        .details
+        .push(format!("from {}", source(core, e.source)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the judgements of all that is listed and explained.
+    #[test]
+    fn one_judgement_for_rows_and_explanations() {
+        let said = |attached, store, action, reason: &str, unreached: &str| {
+            let (state, why) = judge(attached, store, action, reason.into(), unreached.into());
+            (state, why.unwrap_or_default())
+        };
+        for (store, action, reason, unreached, state, why) in [
+            ("installed", "forward", "", "", "offloaded", ""),
+            ("installed", "drop", "", "", "offloaded", ""),
+            ("installed", "forward", "", "no way in", "trap", "no way in"),
+            ("installed", "trap", "own", "no way in", "trap", "own"),
+            ("omitted", "none", "parser", "", "trap", "parser"),
+            ("failed", "none", "full", "no way in", "failed", "full"),
+            ("pending", "none", "", "no way in", "pending", ""),
+        ] {
+            assert_eq!(
+                said(true, store, action, reason, unreached),
+                (state, why.into())
+            );
+            // whatever the store remembers of it
+            let (state, why) = said(false, store, action, reason, unreached);
+            assert_eq!(state, "pending");
+            assert!(why.contains("no ASIC is attached"), "{why}");
+        }
+    }
+
+    #[test]
+    fn questions_are_read_as_people_write_them() {
+        assert_eq!(
+            Question::parse("route", "10.0.0.1/8"),
+            Ok(Question::Route(
+                "10.0.0.0/8".parse().unwrap(),
+                String::new()
+            ))
+        );
+        assert_eq!(
+            Question::parse("route", "2001:db8::1"),
+            Ok(Question::Route(
+                "2001:db8::1/128".parse().unwrap(),
+                String::new()
+            ))
+        );
+        assert_eq!(
+            Question::parse("mac", "02:00:00:00:00:0a"),
+            Ok(Question::Mac([2, 0, 0, 0, 0, 10]))
+        );
+        let addr = "10.0.0.1".parse().unwrap();
+        for key in ["10.0.0.1", "10.0.0.1@br0"] {
+            assert_eq!(
+                Question::parse("neighbour", key),
+                Ok(Question::Neighbour(addr))
+            );
+        }
+        assert_eq!(
+            Question::parse("mac", "02:00:00:00:00:0a@br0"),
+            Ok(Question::Mac([2, 0, 0, 0, 0, 10]))
+        );
+        assert!(is_at("10.0.0.1 dev br0", "br0") && !is_at("10.0.0.1 dev br0", "br"));
+        let mac = "02:00:00:00:00:0a dev swp1 vlan 5 master br0";
+        assert!(is_at(mac, "br0") && is_at(mac, "swp1") && !is_at(mac, "5"));
+        for (kind, key) in [
+            ("route", "x"),
+            ("mac", "02:00"),
+            ("neighbour", "10.0.0.0/8"),
+            ("port", "1"),
+        ] {
+            assert!(Question::parse(kind, key).is_err(), "{kind} {key}");
+        }
+    }
+}

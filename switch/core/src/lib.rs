@@ -1,0 +1,605 @@
+//! The core thread: desired state in, commands out.
+//!
+//! ```text
+//!   source messages ─► note (shadow, view) ─► store.apply ─┐
+//!   news from io ────► store.device_event ─────────────────┼─► store.plan ─► post ─► SAL ─► ASIC
+//!   jobs of the API, timers ───────────────────────────────┘        complete ◄─ reap ◄──────┘
+//! ```
+//!
+//! Nothing here waits for anybody: commands are pipelined, the source is never asked in the loop, a
+//! write to the kernel is one system call. Everything is level-triggered by one eventfd, the
+//! completions' doorbells and the carrier's socket.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod api;
+pub mod attach;
+pub mod clock;
+mod domains;
+pub mod ids;
+pub mod io;
+mod jobs;
+pub mod membership;
+pub mod places;
+pub mod plant;
+mod program;
+pub mod shadow;
+pub mod slow;
+pub mod source;
+pub mod storm;
+mod upkeep;
+pub mod view;
+
+pub use jobs::{Job, Jobs};
+pub use plant::Plant;
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crossbeam_channel::{Receiver, Sender};
+use rustix::event::Timespec;
+use tandem_linux::eventfd::EventFd;
+use tandem_sal::Device;
+use tandem_store::model::{Event, FdbKey, FdbKind, Key, Object};
+use tandem_store::{Domain, Planned, Settling, Store};
+
+use crate::io::{Command, IoStats, News, Signals};
+use crate::source::{Message, Source, Write, WriteBack};
+use crate::view::SharedView;
+use ids::Ids;
+use shadow::Shadow;
+
+/// Messages of the source in one turn (each up to 256 events).
+const MESSAGES: usize = 16;
+/// News of the io thread in one turn.
+const NEWS: usize = 1024;
+/// Completions in one turn.
+const COMPLETIONS: usize = 4096;
+/// Jobs of the API in one turn.
+const JOBS_PER_TURN: usize = 4;
+/// The core sleeps at most so long.
+const SLEEP_NS: u64 = 200_000_000;
+/// Who may wait for a barrier at once.
+pub const WAITERS: usize = 64;
+/// Warnings kept for `status`.
+const WARNINGS: usize = 32;
+
+/// Where the core stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The source's first dump is not complete yet.
+    Starting,
+    /// Running.
+    Steady,
+}
+
+/// Who waits for a barrier.
+pub(crate) struct Waiter {
+    token: u64,
+    /// The io thread has handled what the chip had told before.
+    io_passed: bool,
+    /// The source has sent everything that happened before.
+    source_passed: bool,
+    /// All that came before is to be done; more may come meanwhile.
+    settling: Option<Settling>,
+    since_ns: u64,
+    deadline_ns: u64,
+    done: Box<dyn FnOnce(Result<u64, String>) + Send>,
+}
+
+/// What a posted command means for the core besides the store.
+#[derive(Clone, Copy, Debug)]
+enum Note {
+    Member {
+        port: u16,
+        vid: u16,
+        fid: Option<u16>,
+    },
+    /// An id is free when this is answered.
+    Deleted { cls: u16, id: u32 },
+    /// A router interface is named again in a replay; the chip may have it in another VRF.
+    Rif,
+}
+
+/// What the core is made of.
+pub struct Core {
+    /// Ports, sockets: what an attach needs.
+    plant: Box<dyn Plant>,
+    control: Option<Box<dyn Device>>,
+    /// The turn's time.
+    now: u64,
+    config: tandem_store::Config,
+    /// Desired and installed state.
+    pub(crate) store: Store,
+    pub(crate) source: Arc<dyn Source + Sync>,
+    writer: Box<dyn WriteBack>,
+    view: SharedView,
+    /// Names and the like.
+    pub(crate) shadow: Shadow,
+    io: Sender<Command>,
+    io_wake: Arc<EventFd>,
+    pub(crate) io_stats: Arc<IoStats>,
+    signals: Arc<Signals>,
+    news: Receiver<News>,
+    jobs: Receiver<Job>,
+    wake: Arc<EventFd>,
+    stop: Arc<AtomicBool>,
+    // programming
+    planned: Vec<Planned>,
+    unposted: VecDeque<Planned>,
+    notes: HashMap<u64, Note>,
+    /// When the chip's last answer to a write was taken, by [`crate::clock::shared_ns`]; 0: none yet.
+    pub(crate) confirmed_ns: u64,
+    /// Between BEGIN_RESYNC and END_RESYNC: what the chip has was not written by us.
+    replaying: bool,
+    /// What the chip has can't be made right in place: the next attach is a cold one.
+    cold_next: bool,
+    /// Warm attaches in a row that the chip did not take.
+    resyncs_failed: u8,
+    /// Writes that the store planned and that the chip did not need.
+    pub(crate) spared: u64,
+    /// The chip's names of things.
+    pub(crate) ids: Ids,
+    /// What the chip had learned when it was attached warm, until the kernel's tables are known.
+    found_fdb: Vec<attach::Found>,
+    /// Limits of ports that the operator has set.
+    storms: storm::Storms,
+    writes: Vec<Write>,
+    // state
+    pub(crate) phase: Phase,
+    attach_due: Option<tandem_store::Attach>,
+    pub(crate) warnings: VecDeque<String>,
+    waiters: Vec<Waiter>,
+    next_token: u64,
+    upkeep: upkeep::Upkeep,
+    link: attach::Link,
+}
+
+/// What [`Core::new`] is given besides the plant.
+pub struct Parts {
+    /// The attached device.
+    pub control: Box<dyn Device>,
+    /// Names of what is in the chip already.
+    pub ids: Ids,
+    /// What the chip has learned already.
+    pub found_fdb: Vec<attach::Found>,
+    /// Limits of ports that it has already: packets a second by port and kind.
+    pub storms: std::collections::BTreeMap<(u16, u8), u64>,
+    /// How it was attached.
+    pub attach: tandem_store::Attach,
+    /// The chip's pools and the operator's wishes.
+    pub config: tandem_store::Config,
+    /// For `status`: what a person should know from the start.
+    pub warnings: Vec<String>,
+    /// The source of everything.
+    pub source: Arc<dyn Source + Sync>,
+    /// Which domain is which bridge.
+    pub view: SharedView,
+    /// To the io thread.
+    pub io: Sender<Command>,
+    /// The io thread's bell.
+    pub io_wake: Arc<EventFd>,
+    /// The io thread's counters.
+    pub io_stats: Arc<IoStats>,
+    /// What the io thread says beside its channel.
+    pub signals: Arc<Signals>,
+    /// From the io thread.
+    pub news: Receiver<News>,
+    /// From the API.
+    pub jobs: Receiver<Job>,
+    /// Rung with anything of the above.
+    pub wake: Arc<EventFd>,
+    /// Ends the core.
+    pub stop: Arc<AtomicBool>,
+    /// A switchd of before had turned `learning` off at the ports: it is to be turned on again.
+    pub relearn: bool,
+}
+
+impl Core {
+    /// A core that has not begun.
+    pub fn new(plant: Box<dyn Plant>, parts: Parts) -> anyhow::Result<Core> {
+        Ok(Core {
+            plant,
+            control: Some(parts.control),
+            now: 0,
+            store: Store::new(parts.config.clone()),
+            config: parts.config,
+            writer: parts
+                .source
+                .writer()
+                .map_err(|e| anyhow::anyhow!("write-back: {e}"))?,
+            source: parts.source,
+            view: parts.view,
+            shadow: Shadow::new(parts.relearn),
+            io: parts.io,
+            io_wake: parts.io_wake,
+            io_stats: parts.io_stats,
+            signals: parts.signals,
+            news: parts.news,
+            jobs: parts.jobs,
+            wake: parts.wake,
+            stop: parts.stop,
+            planned: Vec::with_capacity(4096),
+            unposted: VecDeque::new(),
+            notes: HashMap::new(),
+            confirmed_ns: 0,
+            replaying: false,
+            cold_next: false,
+            resyncs_failed: 0,
+            spared: 0,
+            ids: parts.ids,
+            found_fdb: parts.found_fdb,
+            storms: parts.storms,
+            writes: Vec::new(),
+            phase: Phase::Starting,
+            attach_due: Some(parts.attach),
+            warnings: parts.warnings.into(),
+            waiters: Vec::new(),
+            next_token: 1,
+            upkeep: upkeep::Upkeep::default(),
+            link: attach::Link::up(),
+        })
+    }
+
+    /// Runs until `stop`, then detaches in good order: the tables stay.
+    pub fn run(&mut self) {
+        while !self.stop.load(Relaxed) {
+            let now = clock::now_ns();
+            if !self.turn(now) {
+                self.sleep(now);
+            }
+        }
+        self.plant.detach();
+    }
+
+    /// One turn at `now` (ns, monotonic, never less than before): messages and news in, completions taken, planned, posted,
+    /// written back. It waits for nobody. False: there was nothing to do.
+    pub fn turn(&mut self, now: u64) -> bool {
+        self.now = now;
+        let mut worked = self.messages(now);
+        worked |= self.news(now);
+        worked |= self.completions(now);
+        self.begin_attach(now);
+        worked |= self.program(now);
+        self.upkeep(now);
+        self.waiters(now);
+        let mut ran = 0;
+        while ran < JOBS_PER_TURN {
+            let Ok(job) = self.jobs.try_recv() else { break };
+            job(self);
+            ran += 1;
+        }
+        self.watch_device(now);
+        worked || ran > 0
+    }
+
+    /// The desired state, to be looked at between turns.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What a person should know, newest last.
+    #[must_use]
+    pub fn warnings(&self) -> &VecDeque<String> {
+        &self.warnings
+    }
+
+    /// By which VRF's routes the kernel sends on what came in there.
+    pub(crate) fn slot_of(&self, place: crate::slow::Place) -> u8 {
+        let fid = match place.fid {
+            0 => 0,
+            // of one that is gone by now: nobody knows
+            chip => match self.ids.store_fid(chip) {
+                Some(fid) => fid,
+                None => return 0,
+            },
+        };
+        self.store.slot_at(place.port, place.vid, fid)
+    }
+
+    /// Why a route of a VRF of the chip is there, or not.
+    pub(crate) fn explain_route(&self, vrf: u16, net: ipnet::IpNet) -> tandem_store::Explanation {
+        let slot = self.ids.store_vrf(vrf).and_then(|v| u8::try_from(v).ok());
+        // of one that nobody knows, nobody knows a route
+        self.store.explain_route_in(slot.unwrap_or(u8::MAX), net)
+    }
+
+    /// The chip's domains by what they stand for.
+    pub(crate) fn named_domains(&self) -> HashMap<Domain, u16> {
+        self.ids.named_domains()
+    }
+
+    /// A line for `status`; the newest are kept.
+    pub(crate) fn warn(&mut self, text: String) {
+        tracing::warn!("{text}");
+        if self.warnings.contains(&text) {
+            return;
+        }
+        if self.warnings.len() >= WARNINGS {
+            self.warnings.pop_front();
+        }
+        self.warnings.push_back(text);
+    }
+
+    fn messages(&mut self, now: u64) -> bool {
+        let mut n = 0;
+        while n < MESSAGES {
+            let Ok(message) = self.source.messages().try_recv() else {
+                break;
+            };
+            n += 1;
+            match message {
+                Message::Events(events) => {
+                    self.store.approach(&events);
+                    for event in events {
+                        self.port_gone(&event);
+                        self.shadow.note(&event, &self.view, &mut self.writes);
+                        self.note_own(&event);
+                        let end = matches!(event, Event::EndSync(_));
+                        self.store.apply(event, now);
+                        if end {
+                            self.seed_fdb(now);
+                        }
+                        if end && self.phase == Phase::Starting {
+                            self.phase = Phase::Steady;
+                            tracing::info!("the kernel's tables are read");
+                        }
+                    }
+                    self.write_back();
+                    if self.store.take_resync() {
+                        self.source.resync();
+                    }
+                }
+                Message::Barrier(token) => {
+                    for w in &mut self.waiters {
+                        w.source_passed |= w.token == token;
+                    }
+                }
+                Message::Warning(text) => self.warn(text),
+            }
+        }
+        n > 0
+    }
+
+    /// A port's netdev was deleted: nothing but a restart makes it again. Or it was moved to another namespace: the port's
+    /// packets are that one's until whoever moved it brings it back.
+    fn port_gone(&mut self, event: &Event) {
+        let (i, gone) = match event {
+            Event::Remove(_, Key::Link(i)) => (*i, true),
+            Event::Upsert(_, Object::Link(link)) if !self.warnings.is_empty() => {
+                (link.ifindex, false)
+            }
+            _ => return,
+        };
+        let port = self.plant.ports().iter().find(|p| p.ifindex == i);
+        let Some((number, name)) = port.map(|p| (p.port, p.name.clone())) else {
+            return;
+        };
+        let lives = self.plant.lives(number);
+        self.store.port_away(number, gone && lives);
+        let moved = format!(
+            "{name}: its netdev is in another network namespace, and all its packets with it: bring it back, or restart switchd to make it again"
+        );
+        let deleted = format!("{name}: its netdev is gone: restart switchd to make it again");
+        match (gone, lives) {
+            (true, true) => self.warn(moved),
+            (true, false) => self.warn(deleted),
+            (false, _) => self.warnings.retain(|w| *w != moved && *w != deleted),
+        }
+    }
+
+    /// Tells the store which of the kernel's `extern_learn` entries are the chip's learning.
+    fn note_own(&mut self, event: &Event) {
+        let Event::Upsert(_, Object::Fdb(f)) = event else {
+            return;
+        };
+        let key = FdbKey {
+            bridge: f.bridge,
+            vlan: f.vlan,
+            mac: f.mac,
+        };
+        if f.kind == FdbKind::ExternLearn && self.view.lock().is_own(&key) {
+            self.store.fdb_own(key);
+        }
+    }
+
+    /// Writes to the kernel what has been gathered.
+    fn write_back(&mut self) {
+        let relearned = std::mem::take(&mut self.shadow.relearned);
+        if self.writes.is_empty() && !relearned {
+            return;
+        }
+        let done = self.writer.write(&self.writes, &mut |_, e| {
+            tracing::debug!("write-back: {e}");
+        });
+        self.writes.clear();
+        match done {
+            Ok(_) if relearned => self.plant.relearned(),
+            Ok(_) => {}
+            Err(e) => self.warn(format!("write-back: {e}")),
+        }
+    }
+
+    fn sleep(&mut self, now: u64) {
+        let mut until = now + SLEEP_NS;
+        if let Some(at) = self.upkeep.next(now) {
+            until = until.min(at.max(now + 1_000_000));
+        }
+        let idle = match &mut self.control {
+            None => true,
+            Some(c) => {
+                if let Some(at) = c.next_deadline_ns() {
+                    until = until.min(at.max(now + 1_000_000));
+                }
+                c.arm().unwrap_or(true)
+            }
+        };
+        if idle && self.source.messages().is_empty() && self.news.is_empty() && self.jobs.is_empty()
+        {
+            let mut fds = vec![self.wake.as_fd()];
+            fds.extend(self.control.iter().flat_map(|c| c.fds()));
+            let limit = Timespec {
+                tv_sec: 0,
+                tv_nsec: i64::try_from(until.saturating_sub(now)).unwrap_or(1_000_000),
+            };
+            self.plant.sleep(&fds, &limit);
+        }
+        self.wake.drain();
+        if let Some(c) = &mut self.control {
+            c.disarm();
+        }
+    }
+
+    // -- barrier
+
+    /// Calls `done` when everything that has happened up to now is in the chip (or has its reason),
+    /// with the time that it took in ns, or with what is still missing at the deadline.
+    pub(crate) fn sync(
+        &mut self,
+        timeout_ns: u64,
+        done: Box<dyn FnOnce(Result<u64, String>) + Send>,
+    ) {
+        if self.waiters.len() >= WAITERS {
+            done(Err("too many others wait already".into()));
+            return;
+        }
+        let now = self.now;
+        let token = self.next_token;
+        self.next_token += 1;
+        let io_passed = self.control.is_none();
+        if !io_passed && self.io.try_send(Command::Barrier(token)).is_err() {
+            done(Err("the packet thread is behind with its commands".into()));
+            return;
+        }
+        self.io_wake.ring();
+        self.waiters.push(Waiter {
+            token,
+            io_passed,
+            source_passed: false,
+            settling: None,
+            since_ns: now,
+            deadline_ns: now.saturating_add(timeout_ns),
+            done,
+        });
+        if io_passed {
+            self.source.barrier(token);
+        }
+    }
+
+    /// The chip's news of before are with the kernel: now ask the kernel.
+    fn io_barrier(&mut self, passed: u64) {
+        for w in &mut self.waiters {
+            if w.token <= passed && !w.io_passed {
+                w.io_passed = true;
+                self.source.barrier(w.token);
+            }
+        }
+    }
+
+    /// Nothing under way, nothing to do.
+    #[must_use]
+    pub fn settled(&self) -> bool {
+        self.phase == Phase::Steady
+            && self.attach_due.is_none()
+            && self.control.as_ref().is_some_and(|c| c.outstanding() == 0)
+            && self.unposted.is_empty()
+            && self.news.is_empty()
+            && !self.upkeep.read_fdb
+            && self.store.idle()
+    }
+
+    fn waiters(&mut self, now: u64) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let settled = self.settled();
+        let able = self.phase == Phase::Steady
+            && self.attach_due.is_none()
+            && self.control.is_some()
+            && !self.upkeep.read_fdb;
+        let mut left = Vec::new();
+        for mut w in std::mem::take(&mut self.waiters) {
+            let store = &self.store;
+            let done = w.source_passed && able && {
+                let s = w.settling.get_or_insert_with(|| store.settling());
+                !store.idle() && store.has_settled(s)
+            };
+            if done || w.source_passed && settled {
+                (w.done)(Ok(now.saturating_sub(w.since_ns)));
+            } else if now >= w.deadline_ns {
+                let why = self.unsettled(&w);
+                (w.done)(Err(why));
+            } else {
+                left.push(w);
+            }
+        }
+        self.waiters = left;
+    }
+
+    fn unsettled(&self, w: &Waiter) -> String {
+        if self.control.is_none() {
+            return "no ASIC attached: is asicd running?".into();
+        }
+        if self.phase == Phase::Starting {
+            return "the kernel's tables are still being read".into();
+        }
+        if !w.source_passed {
+            return format!("{} has more to tell", self.source.name());
+        }
+        format!(
+            "{} commands under way, {} to post",
+            self.control.as_ref().map_or(0, |c| c.outstanding()),
+            self.unposted.len()
+        )
+    }
+
+    /// Commands posted and not answered.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.control.as_ref().map_or(0, |c| c.outstanding() as u64)
+    }
+
+    /// What waits to be posted or answered.
+    pub(crate) fn pending(&self) -> u64 {
+        if self.store.idle() {
+            0
+        } else {
+            (self.unposted.len() as u64 + self.in_flight()).max(1)
+        }
+    }
+
+    /// Counters of the command pairs.
+    pub(crate) fn control_counters(&self) -> tandem_sal::control::ControlCounters {
+        self.control
+            .as_ref()
+            .map(|c| c.counters())
+            .unwrap_or_default()
+    }
+
+    /// Counters of the upkeep.
+    pub(crate) fn upkeep_rows(&self) -> std::collections::BTreeMap<&'static str, u64> {
+        self.upkeep.rows()
+    }
+
+    /// Epoch of the attach; 0 = none.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.control.as_ref().map_or(0, |c| c.epoch())
+    }
+
+    /// What the store was told of the chip.
+    pub(crate) fn store_config(&self) -> tandem_store::Config {
+        self.config.clone()
+    }
+
+    /// What an attach needs, and what is known of the board.
+    pub(crate) fn plant(&self) -> &dyn Plant {
+        &*self.plant
+    }
+
+    /// The command pairs, while attached.
+    pub(crate) fn control(&mut self) -> Option<&mut (dyn Device + 'static)> {
+        self.control.as_deref_mut()
+    }
+}

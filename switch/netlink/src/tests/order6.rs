@@ -1,0 +1,151 @@
+//! IPv6 routes that share a key stand in the order in which they came, which no message tells.
+
+use std::collections::BTreeMap;
+
+use super::super::view::View;
+use super::{Lab, batch, told};
+use tandem_core::source::Source;
+use tandem_linux::netlink::{self as nl, NewMode, Nexthops};
+use tandem_store::model::{Event, Key, Object, RouteNextHops};
+
+const PAIRS: usize = 800;
+
+/// A second device is looked at again and again (a preferred source goes) while routes come, each to one device and then to
+/// the other: what such a look finds may not overtake what was told before it.
+#[test]
+fn a_look_at_one_device_does_not_overtake_messages() {
+    churn("order6", false, |i| {
+        format!(
+            "addr add 2001:db8:9::{i:x}/128 dev d2 nodad
+route add 2001:db8:8::/64 dev d2 src 2001:db8:9::{i:x}
+addr del 2001:db8:9::{i:x}/128 dev d2
+route add 2001:db8:77:{i:x}::/64 dev d1 metric 50
+route append 2001:db8:77:{i:x}::/64 dev d2 metric 50
+route del 2001:db8:8::/64
+"
+        )
+    });
+}
+
+/// The same where everything is looked at: both are found at the end of this, and then the first one's deletion is heard.
+#[test]
+fn a_look_at_everything_does_not_overtake_messages() {
+    churn("all6", true, |i| {
+        let route = format!("2001:db8:77:{i:x}::/64");
+        format!(
+            "route add {route} dev d1 metric 50
+route del {route} dev d1 metric 50
+route add {route} dev d1 metric 50
+route append {route} dev d2 metric 50
+"
+        )
+    });
+}
+
+/// Runs all `commands` while the source listens, and with `everything` looks at everything again and again; each prefix
+/// then has a route to d1 and one to d2, in this order.
+fn churn(what: &str, everything: bool, commands: impl Fn(usize) -> String) {
+    let setup = "link add d1 type veth peer name p1
+link add d2 type veth peer name p2
+link set p1 up
+link set p2 up
+link set d1 up
+link set d2 up
+";
+    let Some(mut lab) = Lab::with(what, setup, Default::default()) else {
+        return;
+    };
+    lab.sync();
+    let commands: String = (0..PAIRS).map(commands).collect();
+    std::thread::scope(|s| {
+        let name = lab.name.clone();
+        let ip = s.spawn(move || batch(&name, &commands));
+        while !ip.is_finished() {
+            if everything {
+                lab.source.resync();
+            }
+            lab.sync();
+        }
+    });
+    lab.sync();
+    let indexes: Vec<u32> = ["d1", "d2"].map(|d| index(&lab, d)).into();
+    let mut found: BTreeMap<String, Vec<(u16, u32)>> = BTreeMap::new();
+    for (prefix, at) in lab.mirror.get(|o| match o {
+        Object::Route(r) if r.key.metric == 50 => {
+            let RouteNextHops::One(hop) = &r.nexthops else {
+                return None;
+            };
+            Some((r.key.prefix.to_string(), (r.key.position, hop.ifindex)))
+        }
+        _ => None,
+    }) {
+        found.entry(prefix).or_default().push(at);
+    }
+    assert_eq!(found.len(), PAIRS);
+    for (prefix, mut aliases) in found {
+        aliases.sort_unstable();
+        let order: Vec<u32> = aliases.iter().map(|(_, index)| *index).collect();
+        assert_eq!(order, indexes, "{prefix}");
+    }
+}
+
+/// What was lost without a word: a dump of everything has the kernel's order, and brings it.
+#[test]
+fn a_dump_of_everything_brings_the_kernels_order() {
+    let route = |ifindex, gateway: Option<&str>| {
+        let hop = |gateway| told::leg(ifindex, gateway);
+        let nexthops = match gateway {
+            // two legs: such a route joins, and its legs may have changed meanwhile
+            Some(g) => Nexthops::Many([hop(g), hop("fe80::99")].into()),
+            None => Nexthops::One(hop("")),
+        };
+        nl::Object::Route(told::route("2001:db8:77::/64", nexthops))
+    };
+    let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
+    let mut at = BTreeMap::new();
+    let mut said = Vec::new();
+    for (ifindex, gateway) in [(1, None), (2, Some("fe80::1")), (3, None)] {
+        let event = nl::Event::New(route(ifindex, gateway), NewMode::Append);
+        view.event(event, &mut |e| said.push(e));
+    }
+    said.drain(..).for_each(|e| follow(&mut at, e));
+    assert_eq!(at.values().copied().collect::<Vec<_>>(), [1, 2, 3]);
+    for order in [[3, 2, 1], [2, 1, 3], [1, 3, 2], [2, 3, 1]] {
+        view.begin_full(&mut |e| said.push(e));
+        for ifindex in order {
+            let gateway = (ifindex == 2).then(|| format!("fe80::{}", order[0]));
+            view.dumped(route(ifindex, gateway.as_deref()), &mut |e| said.push(e));
+        }
+        view.end_full(&mut |e| said.push(e));
+        view.caught_up();
+        said.drain(..).for_each(|e| follow(&mut at, e));
+        assert_eq!(at.values().copied().collect::<Vec<_>>(), order);
+    }
+}
+
+/// Keeps which interface a route's first leg leads to, by position.
+fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
+    match event {
+        Event::Upsert(_, Object::Route(r)) => {
+            let ifindex = match &r.nexthops {
+                RouteNextHops::One(hop) => hop.ifindex,
+                RouteNextHops::Many(hops) => hops.first().map_or(0, |h| h.ifindex),
+                _ => 0,
+            };
+            at.insert(r.key.position, ifindex);
+        }
+        Event::Remove(_, Key::Route(key)) => {
+            at.remove(&key.position);
+        }
+        // what is not said again is gone
+        Event::BeginSync(..) => at.clear(),
+        _ => {}
+    }
+}
+
+fn index(lab: &Lab, device: &str) -> u32 {
+    let all = lab.json("link show");
+    let links = all.as_array().unwrap().iter();
+    let mut found = links.filter(|l| l["ifname"] == device);
+    found.next().unwrap()["ifindex"].as_u64().unwrap() as u32
+}

@@ -1,0 +1,261 @@
+//! The listener's turns with a kernel that misbehaves: dumps that never succeed, notifications that are lost.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tandem_linux::eventfd::EventFd;
+use tandem_linux::netlink::{self as nl, Dump, Protocol, Step};
+
+use super::super::Config;
+use super::super::kernel::{Ears, Questions};
+use super::super::pipe::Pipe;
+use super::super::stepped::{Origin, Stepped};
+use tandem_core::source::{Message, Source, WriteBack};
+
+/// What the test and the listener share.
+#[derive(Debug, Default)]
+struct Kernel {
+    /// Microseconds since the beginning: it passes only while somebody sleeps.
+    now: AtomicU64,
+    /// Dumps that were begun.
+    begun: Mutex<Vec<Dump>>,
+    /// Notifications to come.
+    told: Mutex<VecDeque<(Protocol, Vec<u8>)>>,
+    /// Tables never stand still.
+    restless: bool,
+    /// IPv6 routes, as a dump brings them.
+    routes6: Vec<nl::Route>,
+}
+
+#[derive(Clone, Debug)]
+struct Fake(Arc<Kernel>, Instant);
+
+impl Ears for Fake {
+    fn recv(&mut self, sink: &mut dyn FnMut(Protocol, &[u8])) -> nl::Result<(usize, bool)> {
+        let told = self.0.told.lock().unwrap().pop_front();
+        if let Some((protocol, datagram)) = &told {
+            sink(*protocol, datagram);
+        }
+        Ok((usize::from(told.is_some()), false))
+    }
+
+    fn renew(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn wait(&self, _: &EventFd, timeout: Duration) {
+        self.pause(timeout);
+    }
+
+    fn pause(&self, time: Duration) {
+        self.0
+            .now
+            .fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+impl Questions for Fake {
+    fn begin(&mut self, what: Dump) -> nl::Result<()> {
+        self.0.begun.lock().unwrap().push(what);
+        Ok(())
+    }
+
+    fn step(&mut self, sink: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
+        if let Some(Dump::Routes(nl::Family::V6, _)) = self.0.begun.lock().unwrap().last() {
+            for r in &self.0.routes6 {
+                sink(nl::Object::Route(r.clone()));
+            }
+        }
+        Ok(Step::Done {
+            interrupted: self.0.restless,
+        })
+    }
+
+    fn settle(&mut self) -> nl::Result<()> {
+        Ok(())
+    }
+
+    fn ipsec_policies(&mut self) -> nl::Result<bool> {
+        Ok(false)
+    }
+
+    fn file(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn now(&self) -> Instant {
+        self.1 + Duration::from_micros(self.0.now.load(Ordering::Relaxed))
+    }
+}
+
+impl Origin for Fake {
+    fn questions(&self) -> Box<dyn Questions> {
+        Box::new(self.clone())
+    }
+
+    fn writer(&self) -> Box<dyn WriteBack> {
+        unreachable!("nobody writes")
+    }
+}
+
+fn listen(kernel: &Arc<Kernel>) -> (Fake, Stepped, super::super::stepped::Steps) {
+    let fake = Fake(Arc::clone(kernel), Instant::now());
+    let ears = Box::new(fake.clone());
+    let (stepped, steps) = Stepped::new(Config::default(), ears, Box::new(fake.clone())).unwrap();
+    (fake, stepped, steps)
+}
+
+/// Turns for so long (by the kernel's clock), asleep in between as the thread is.
+fn run(fake: &Fake, stepped: &mut Stepped, time: Duration) {
+    let end = fake.now() + time;
+    for _ in 0..100_000 {
+        if fake.now() >= end {
+            return;
+        }
+        if let Some(idle) = stepped.turn() {
+            let left = end.saturating_duration_since(fake.now());
+            fake.pause(idle.min(left).max(Duration::from_micros(1)));
+        }
+    }
+    panic!("it does not sleep");
+}
+
+#[test]
+fn who_waits_at_the_barrier_hurries_no_dump_that_fails() {
+    let kernel = Arc::new(Kernel {
+        restless: true,
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    source.barrier(1);
+    run(&fake, &mut stepped, Duration::from_secs(10));
+    // each attempt asks the first table up to eight times; the pauses between them grow from 50 ms to 3.2 s
+    let attempts = kernel.begun.lock().unwrap().len() / 8;
+    assert!((5..=10).contains(&attempts), "{attempts} in ten seconds");
+    assert!(
+        !source
+            .messages()
+            .try_iter()
+            .any(|m| matches!(m, Message::Barrier(_)))
+    );
+}
+
+#[test]
+fn the_core_is_woken_for_what_it_gets() {
+    let event = || Arc::new(EventFd::new().unwrap());
+    let (bell, wake) = (event(), event());
+    let (to, from) = crossbeam_channel::bounded(2);
+    let ears = Box::new(Fake(Arc::default(), Instant::now()));
+    let ring = Some(Arc::clone(&bell));
+    let mut pipe = Pipe::new(ears, 1 << 20, to, ring, wake, Arc::default());
+    pipe.flush();
+    assert!(!bell.drain(), "nothing was sent");
+    pipe.send(Message::Barrier(1));
+    assert!(bell.drain() && from.try_recv().is_ok());
+}
+
+#[test]
+fn barriers_of_those_who_have_given_up_are_forgotten() {
+    let kernel = Arc::new(Kernel {
+        restless: true,
+        ..Kernel::default()
+    });
+    let (_, mut stepped, source) = listen(&kernel);
+    for token in 0..200 {
+        source.barrier(token);
+    }
+    stepped.turn();
+    assert_eq!(stepped.waiting(), tandem_core::WAITERS);
+}
+
+#[test]
+fn lost_notifications_of_nftables_cost_a_look_at_its_chains() {
+    let kernel = Arc::new(Kernel::default());
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    kernel.begun.lock().unwrap().clear();
+    let mut lost = vec![0; nl::wire::HEADER_LEN];
+    lost[0] = nl::wire::HEADER_LEN as u8;
+    lost[4] = 4; // NLMSG_OVERRUN
+    let told = (Protocol::Netfilter, lost.clone());
+    kernel.told.lock().unwrap().push_back(told);
+    source.barrier(7);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    let begun = kernel.begun.lock().unwrap().clone();
+    assert_eq!(begun, [Dump::BaseChains]);
+    assert!(
+        source
+            .messages()
+            .try_iter()
+            .any(|m| m == Message::Barrier(7))
+    );
+    assert_eq!(source.status().overruns, 0);
+    // the other socket's are another matter
+    let told = (Protocol::Route, lost);
+    kernel.told.lock().unwrap().push_back(told);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    assert_eq!(source.status().overruns, 1);
+    assert!(kernel.begun.lock().unwrap().len() > 10);
+}
+
+/// An IPv6 route to 2001:db8::/64 by device 1, which takes another's place.
+fn replaced6() -> Vec<u8> {
+    let mut m = vec![0; nl::wire::HEADER_LEN];
+    m[4..8].copy_from_slice(&[24, 0, 0, 1]); // RTM_NEWROUTE, NLM_F_REPLACE
+    m.extend([10, 64, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0]); // rtmsg: boot, universe, unicast
+    let mut attribute = |kind: u8, value: &[u8]| {
+        m.extend([4 + value.len() as u8, 0, kind, 0]);
+        m.extend(value);
+    };
+    attribute(
+        1,
+        &[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ); // RTA_DST
+    attribute(4, &1u32.to_ne_bytes()); // RTA_OIF
+    attribute(6, &50u32.to_ne_bytes()); // RTA_PRIORITY
+    m[0] = m.len() as u8;
+    m
+}
+
+/// What becomes of a key with two equal routes only a dump of everything says: one now and then, whatever happens in that key.
+#[test]
+fn equal_routes_cost_a_dump_now_and_then() {
+    let mut twin = None;
+    nl::decode(Protocol::Route, &replaced6(), |e| {
+        if let nl::Event::New(nl::Object::Route(r), _) = e {
+            twin = Some(r);
+        }
+    });
+    let twin = twin.unwrap();
+    let kernel = Arc::new(Kernel {
+        routes6: vec![twin.clone(), twin],
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    let dumps = || source.status().resyncs;
+    assert_eq!(dumps(), 1);
+    for _ in 0..400 {
+        let told = (Protocol::Route, replaced6());
+        kernel.told.lock().unwrap().push_back(told);
+        run(&fake, &mut stepped, Duration::from_millis(50));
+    }
+    // 20 s
+    assert!((8..=20).contains(&dumps()), "{}", dumps());
+    // and soon again where that was the only one for a while; a barrier waits for it
+    run(&fake, &mut stepped, Duration::from_secs(30));
+    let before = dumps();
+    let told = (Protocol::Route, replaced6());
+    kernel.told.lock().unwrap().push_back(told);
+    source.barrier(9);
+    run(&fake, &mut stepped, Duration::from_millis(50));
+    assert_eq!(dumps(), before + 1);
+    assert!(
+        source
+            .messages()
+            .try_iter()
+            .any(|m| m == Message::Barrier(9))
+    );
+}
