@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs from which the corpora of ./run fuzz began: `unshare -n tools/fuzz_seed.py DIR` adds to DIR/TARGET.
+"""Inputs from which the corpora of ./run fuzz began: `unshare -n tools/fuzz_seed.py DIR` adds to DIR/TARGET. With
+out/fuzz as DIR, `./run fuzz --keep` takes what is new in them into the archives of fuzz/corpus.
 
 What this kernel says of a small router and a bridge (dumps, and what it tells while they are made), profiles, requests
 to the management API. In a namespace of its own, because it makes devices. What a kernel lacks is left out."""
@@ -237,9 +238,13 @@ def main():
         sys.exit("usage: unshare -n tools/fuzz_seed.py DIR")
     if subprocess.run(["ip", "-o", "addr"], capture_output=True, check=True).stdout:
         sys.exit("fuzz_seed: this makes devices, and there are addresses here: run it by unshare -n")
-    profiles(sys.argv[1])
-    api(sys.argv[1])
-    netlink(sys.argv[1])
+    folder = sys.argv[1]
+    profiles(folder)
+    api(folder)
+    netlink(folder)
+    targets = sorted(os.listdir(folder))
+    counts = {t: len(os.listdir(os.path.join(folder, t))) for t in targets if os.path.isdir(os.path.join(folder, t))}
+    print(f"{sum(counts.values())} inputs:", ", ".join(f"{t} {n}" for t, n in counts.items()))
 
 
 if __name__ == "__main__":

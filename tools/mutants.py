@@ -475,6 +475,9 @@ def clean(all_tests, work):
             failed, t.seconds, said = play(t, {**NOTHING, "TANDEM_MUTANTS_SEEN": seen.name}, 3600)
             t.seen = {int(n) for n in read(seen.name).split()}
         print(f"   {t.name:<28} {t.seconds:7.1f} s, comes by {len(t.seen)} mutants", flush=True)
+        for line in said:
+            if line.startswith("kept fuzz inputs: "):
+                print(f"   {line}", flush=True)
         if failed:
             raise Broken("\n".join([*said, f"without a mutant {t.name} fails: {failed}"]))
         known[t.name] = {"stamp": stamp, "seconds": t.seconds, "seen": sorted(t.seen)}

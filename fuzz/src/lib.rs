@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ./run fuzz ── libFuzzer (src/main.rs, feature `engine`) ──┐                 ┌─► the crates, as they are shipped
-//!                   grows fuzz/corpus/TARGET                  ├──► TARGETS ─────┤
+//!                   begins with fuzz/corpus, grows out/fuzz   ├──► TARGETS ─────┤
 //!   ./run test unit ── tests/corpus.rs: every kept input ─────┘                 └─► invariants: assert!
 //! ```
 //!
@@ -21,7 +21,7 @@ mod text;
 /// One target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name: of its folder in `fuzz/corpus`, and for `./run fuzz`.
+    /// Its name: of its archive in `fuzz/corpus`, and for `./run fuzz`.
     pub name: &'static str,
     /// Takes any bytes; panics when an invariant does not hold.
     pub run: fn(&[u8]),
