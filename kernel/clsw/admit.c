@@ -5,6 +5,7 @@
  *   put, a veto is owed   yes: dirty; no: refused
  *                         what is out decides: flush, ask again
  *   put, NOWAIT           yes: dirty; no, or what is out decides: refused
+ *                         (a group that stands and grows: written, the chip decides)
  *   put, MUST             yes: dirty; no: FAILED
  *                         what is out decides: waiting; the drainer asks again
  *   FAILED                asked again when something was freed, as a put with MUST

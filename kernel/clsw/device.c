@@ -220,7 +220,6 @@ int clsw_device_register(struct clsw_device *cd)
 	return 0;
 
 err_l2:
-	WRITE_ONCE(cd->leaving, true);
 	clsw_l2_exit(cd);
 err_ports:
 	devl_lock(cd->devlink);

@@ -202,7 +202,8 @@ struct clsw_obj {
  * *@objp: the object, if not NULL. 0; or, nothing changed: -ENOSPC with the
  * reason in @text (CLSW_TEXT bytes, may be NULL), -ENOMEM, -EINVAL, -EIO
  * (the chip doesn't answer). With CLSW_PUT_MUST only -ENOMEM and -EINVAL, with
- * CLSW_PUT_NOWAIT -EAGAIN as well: what is out decides.
+ * CLSW_PUT_NOWAIT -EAGAIN as well: what is out decides (of a group that is in
+ * the chip and grows, the chip does, when it is written).
  *
  * Under lockstep the object has been written, or refused, on return; under
  * other policies it is written soon, see obj->state. A put over an object

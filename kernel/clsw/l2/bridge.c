@@ -255,8 +255,8 @@ int l2_port_join(struct clsw_port *port, struct net_device *dev, struct netlink_
 	int err;
 
 	ASSERT_RTNL();
-	/* all bridges have been let go, or are about to be */
-	if (READ_ONCE(port->cd->leaving))
+	/* all bridges have been let go */
+	if (l2->leaving)
 		return -ENODEV;
 	err = bridge_check(dev, extack);
 	if (err)

@@ -267,6 +267,7 @@ void clsw_l2_exit(struct clsw_device *cd)
 	int i;
 
 	rtnl_lock();
+	l2->leaving = true;
 	for (i = 1; i <= CLSW_MAX_PORTS; i++)
 		if (cd->ports[i] && cd->ports[i]->bridge)
 			l2_port_leave(cd->ports[i]);

@@ -204,6 +204,7 @@ struct clsw_l2 {
 	unsigned long look_due;		/* bit 0: states are to be read, whatever the events say */
 	bool stateful;			/* states_work alone: some VLAN had one */
 	unsigned long attached;		/* bit 0: since the last dump */
+	bool leaving;			/* under RTNL: no port joins a bridge any more */
 	clsw_fid_fn fid_changed;
 	struct notifier_block netdevice;
 	struct notifier_block atomic;

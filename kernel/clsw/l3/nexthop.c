@@ -252,8 +252,9 @@ static void show_object(struct clsw_l3 *l3, struct l3_paths *paths)
 
 /*
  * What the paths come to now; the group follows. With @veto 0 or an error and
- * nothing changed, without it never an error, and nothing is waited for: what
- * can't be decided at once is tried again by the clock.
+ * nothing changed. Without it never an error, and nothing is waited for but
+ * under lockstep: a new group for which room can't be decided on at once is
+ * tried again by the clock; one that stands is written, and the chip decides.
  */
 static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *text)
 {
@@ -269,6 +270,9 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 			why = L3_WHY_FULL;
 		if (err == -ENOMEM)
 			l3->sleepy = true;
+		/* it was refused before the put returned, or has the members of before still */
+		if (!err && paths->group->written && paths->group->state == CLSW_OBJ_FAILED)
+			why = L3_WHY_FULL;
 	}
 	if (why == L3_WHY_FULL)
 		l3->crowded = true;

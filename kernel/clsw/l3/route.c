@@ -535,8 +535,6 @@ static void fill(struct l3_alias *to, const struct l3_alias *from)
 	to->rts = from->rts;
 	to->rt_count = from->rt_count;
 	to->paths = from->paths;
-	if (to->paths)
-		list_add(&to->in_paths, &to->paths->routes);
 }
 
 int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_alias *fresh,
@@ -546,6 +544,7 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 	bool had = alias->there;
 	u8 shown = route->shown;
 	struct l3_alias old;
+	u8 why;
 	int err;
 
 	if (had) {
@@ -557,10 +556,10 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 	}
 	fill(alias, fresh);
 	alias->there = true;
+	why = alias->paths ? alias->paths->why : L3_WHY_NONE;
 	route->shown = L3_SHOWN_NEVER;
 	err = l3_route_apply(l3, route, veto, text);
 	if (err) {
-		list_del_init(&alias->in_paths);
 		if (had) {
 			move(alias, &old);
 		} else {
@@ -569,6 +568,15 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 		}
 		route->shown = shown;
 		return err;
+	}
+	/*
+	 * Not in the list before: what the put waited for may have told those who are in it to
+	 * apply themselves, and this one's object would have been asked for twice
+	 */
+	if (alias->paths) {
+		list_add(&alias->in_paths, &alias->paths->routes);
+		if (alias->paths->why != why)
+			l3_route_apply(l3, route, false, NULL);
 	}
 	if (alias == &route->alias[0] && !had && route->node->len < l3_width(route->family))
 		l3_route_local_changed(l3, route);
