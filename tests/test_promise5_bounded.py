@@ -24,6 +24,7 @@ FLOOD_S = float(os.environ.get("TANDEM_FLOOD_S", "60" if LONG else "15"))
 FLOOD = 2  # as much is dropped as passed, at least
 PATIENCE_S = 20  # until an answer is taken for lost, on a machine that has much else to do
 DATA = "data"  # the class of the flood
+OWN = 200  # frames that a host sends of itself meanwhile (ARP, IPv6's discovery), at most
 
 
 def sender(sw, host, dst, flows, seconds):
@@ -79,14 +80,17 @@ def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_avail
         sessions = routers.sessions()
         assert [s for s, _ in sessions.values()] == ["Established"]
         before, port = sw.show("traps"), sw.ports()["swp1"]
-        answers = []
+        answers, pings = [], 0  # those that came while the flood went on
         with packet.Wire(h2.ns) as wire:
             flood = sender(sw, h1, "99.0.0.1", 64, FLOOD_S)
             while flood.poll() is None:
-                answers.append(ask_arp(wire, h2.mac, "10.1.2.2", "10.1.2.1", PATIENCE_S))
+                answer = ask_arp(wire, h2.mac, "10.1.2.2", "10.1.2.1", PATIENCE_S)
+                if answer is None or flood.poll() is None:
+                    answers.append(answer)
                 # forget the switch, so that a ping starts with ARP
                 h2.ns.ip("neigh flush all", check=False)
                 assert h2.ping("10.1.2.1", count=1, timeout=PATIENCE_S), "ARP + ping during the flood"
+                pings += flood.poll() is None
                 time.sleep(0.2)
         words = flood.stdout.read().split()
         flood.stdout.close()
@@ -102,22 +106,22 @@ def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_avail
         slowest = max((a for a in answers if a is not None), default=PATIENCE_S)
         report = (f"flood: {sent / seconds:,.0f} pps sent for {seconds:.0f} s, {offered:,.0f} pps at the port, "
                   f"{taken / seconds:,.0f} pps taken by the chip; "
-                  f"{len(answers)} ARP requests, slowest answer {slowest * 1e3:.0f} ms; to the CPU (passed, dropped) "
+                  f"{len(answers)} ARP requests and {pings} pings answered meanwhile, slowest ARP answer {slowest * 1e3:.0f} ms; to the CPU (passed, dropped) "
                   f"{reasons}; by class {classes}")
         print(report)
         record_property("flood", report)
         assert classes[DATA][1] >= FLOOD * classes[DATA][0] > 0, f"this was no flood; {report}"
         assert routers.sessions() == sessions, f"the BGP session went down; {report}"
-        assert answers and None not in answers, f"{answers.count(None)} ARP requests without answer; {report}"
+        # what waits for the flood's end has been starved by it
+        assert pings and answers and None not in answers, f"{answers.count(None)} ARP requests without answer; {report}"
         # what was dropped has a name and a number, and only the flood's class lost anything
         assert not any(dropped for name, (_, dropped) in classes.items() if name != DATA), report
-        passed = sum(p for p, _ in reasons.values())
-        dropped = sum(d for _, d in reasons.values())
-        assert dropped == sum(d for _, d in classes.values()), report
+        assert sum(d for _, d in reasons.values()) == sum(d for _, d in classes.values()), report
         # every frame that the chip took from the flood's port was the CPU's: none of them is neither there nor counted
         assert counted(port2, "l2_forwarded") == counted(port, "l2_forwarded"), report
         assert counted(port2, "l3_forwarded") == counted(port, "l3_forwarded"), report
-        assert passed + dropped >= taken, f"{taken - passed - dropped} frames were not counted; {report}"
+        missing = taken - sum(classes[DATA])
+        assert missing <= OWN, f"{missing} of the flood's frames were not counted; {report}"
     finally:
         routers.delete()
 

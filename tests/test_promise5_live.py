@@ -10,8 +10,9 @@ bridge its root (spanning tree, a BPDU a second) while an ARP storm comes in by 
     h2 ── swp2 ──┬── bond0
     bond0 ─ swp3 ┘
 
-What a far end has sent the switch's kernel must get. Whether far ends are so busy that they say nothing in time is the
-machine's affair, and is told apart by that. Needs a kernel with bonding.
+What a far end has sent the switch's kernel must get, and the aggregation and the tree must stand, but from where a far end
+said nothing for too long (a busy machine's affair) until they can stand again; how many looks that leaves is printed. The
+storm goes on until enough of both came. Needs a kernel with bonding.
 """
 
 import contextlib
@@ -30,7 +31,9 @@ from test_promise5_bounded import counted, delta
 from test_promise5_storms import H1, KINDS
 
 STORM_S = float(os.environ.get("TANDEM_STORM_S", "20"))
+ROUNDS = 8  # of the storm, at most
 SILENT_S = 2.5  # partners that are asked for every second and say nothing for three are given up (802.1AX, 6.4.4)
+HEAL_S = 20     # what was given up may take so long from the next word on: the tree's two delays, the aggregation's two states
 GROUPS = packet.mac("01:80:c2:00:00:00")[:5]  # of link protocols
 QUIET = "stp_state 1 hello_time 100 max_age 600 forward_delay 200"  # centiseconds, the least that a kernel takes
 
@@ -113,29 +116,28 @@ class Bench:
         """What the switch's kernel got of it."""
         return [len(spoken(*end)) for end in self.near]
 
-    def silent(self, begin, end):
-        """The longest time within which one of the far ends said nothing, in seconds."""
-        longest = 0
+    def silences(self, begin, end):
+        """Each time within which one of the far ends said nothing: [(from, to)] in ns."""
+        found = []
         for wire, source in self.far:
             times = [begin, *(t for t in spoken(wire, source) if begin < t < end), end]
-            longest = max(longest, *(b - a for a, b in zip(times, times[1:])))
-        return longest / 1e9
+            found += zip(times, times[1:])
+        return found
 
 
 class Watch(threading.Thread):
-    """Looks at the aggregation and the tree all the time."""
+    """Looks at the aggregation and the tree all the time; `looks`: [(when in ns, how it is if not as it should)]."""
 
     def __init__(self, bench):
         super().__init__()
         self.bench, self.over = bench, threading.Event()
-        self.looks, self.broken = 0, []
+        self.looks = []
 
     def run(self):
         while not self.over.wait(0.2):
+            began = time.monotonic_ns()
             state = (self.bench.members(), self.bench.tree())
-            self.looks += 1
-            if state != ([True, True], self.bench.right()):
-                self.broken.append(state)
+            self.looks.append((began, None if state == ([True, True], self.bench.right()) else state))
 
     def end(self):
         self.over.set()
@@ -155,15 +157,26 @@ def storm(bench, record_property):
     before, port = bench.sw.show("traps")["items"], bench.sw.ports()["swp1"]
     watch, began = Watch(bench), time.monotonic_ns()
     watch.start()
+    seconds = 0
     try:
-        flood = bench.sw.hosts["h1"].ns.popen(program, "eth0", bench.sw.front.name, "p1", KINDS["arp"](H1, 7).hex(),
-                                              STORM_S, stdout=subprocess.PIPE, text=True)
-        words = flood.stdout.read().split()
-        flood.stdout.close()
-        assert flood.wait() == 0 and len(words) == 2, "the storm did not run: see what it said above"
+        for _ in range(ROUNDS):
+            flood = bench.sw.hosts["h1"].ns.popen(program, "eth0", bench.sw.front.name, "p1", KINDS["arp"](H1, 7).hex(),
+                                                  STORM_S, stdout=subprocess.PIPE, text=True)
+            words = flood.stdout.read().split()
+            flood.stdout.close()
+            assert flood.wait() == 0 and len(words) == 2, "the storm did not run: see what it said above"
+            seconds += float(words[1])
+            sent = [b - a for a, b in zip(said, bench.said())]
+            reasons = delta(before, bench.sw.show("traps")["items"], "reason")
+            # more than the CPU takes, else it is no storm; and something that it could have taken along
+            if reasons.get("arp", (0, 0))[1] > 10_000 and min(sent) >= 5:
+                break
     finally:
         watch.end()
-    silent = bench.silent(began, time.monotonic_ns())
+    end = time.monotonic_ns()
+    silences = [(a + SILENT_S * 1e9, b + HEAL_S * 1e9) for a, b in bench.silences(began, end) if b - a >= SILENT_S * 1e9]
+    judged = [state for at, state in watch.looks if not any(a <= at <= b for a, b in silences)]
+    broken = [state for state in judged if state]
     sent = [b - a for a, b in zip(said, bench.said())]
     got = []
 
@@ -178,17 +191,14 @@ def storm(bench, record_property):
     reasons = delta(before, bench.sw.show("traps")["items"], "reason")
     now = bench.sw.ports()["swp1"]
     offered = sum(counted(now, k) - counted(port, k) for k in ("cable_rx_frames", "cable_rx_overrun"))
-    report = (f"storm: {offered:,} frames in {float(words[1]):.0f} s; LACPDUs by two ports and BPDUs: sent {sent}, got "
-              f"{got}; at most {silent:.1f} s without one; {watch.looks} looks; to the CPU (passed, dropped) {reasons}")
+    report = (f"storm: {offered:,} frames in {seconds:.0f} s; LACPDUs by two ports and BPDUs: sent {sent}, got "
+              f"{got}; {len(silences)} silences of {SILENT_S} s; {len(judged)} of {len(watch.looks)} looks judged; to the CPU "
+              f"(passed, dropped) {reasons}")
     print(report)
     record_property("storm", report)
-    # more than the CPU takes: else it is no storm
-    assert reasons["arp"][1] > 10_000, report
-    assert min(sent) >= STORM_S / 4, report
+    assert reasons.get("arp", (0, 0))[1] > 10_000, f"{ROUNDS} rounds were no storm; {report}"
+    assert min(sent) >= 5, f"far ends that said next to nothing; {report}"
     assert all(g >= s for g, s in zip(got, sent)), report
-    # a far end that said nothing for so long is given up rightly
-    assert watch.looks, report
-    if silent < SILENT_S:
-        assert not watch.broken, f"{watch.broken[:3]}; {report}"
+    assert watch.looks and not broken, f"{broken[:3]}; {report}"
     net.wait_until("both members to work", lambda: all(bench.members()), timeout=36 * PACE, every=0.2)
     bench.wait_for_the_tree()

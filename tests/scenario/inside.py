@@ -75,8 +75,7 @@ class Inside:
             found = {}
             for d in devices:
                 try:
-                    answer = fcntl.ioctl(self.socket, SIOCGIFFLAGS, struct.pack("16sH22x", d.encode(), 0))
-                    flags = struct.unpack_from("16sH", answer)[1]
+                    flags = self._flags(d)
                     found[d] = (bool(flags & IFF_UP), self._link(d), bool(flags & IFF_RUNNING))
                 except OSError:
                     found[d] = (None, None, None)
@@ -106,6 +105,11 @@ class Inside:
             return found
 
         return self.pool.submit(get).result()
+
+    def _flags(self, device):
+        """Flags of an interface: IFF_..."""
+        answer = fcntl.ioctl(self.socket, SIOCGIFFLAGS, struct.pack("16sH22x", device.encode(), 0))
+        return struct.unpack_from("16sH", answer)[1]
 
     def _link(self, device):
         """ETHTOOL_GLINK; of a device without, True."""
@@ -175,11 +179,14 @@ class Inside:
         return self.pool.submit(lambda: sum(s == NUD_INCOMPLETE for _, s, _ in self._neighbours())).result()
 
     def without_route(self):
-        """IPv6 addresses that are not the system's own yet: it makes their routes a moment after them, from a work
-        queue (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate address detection as well."""
+        """IPv6 addresses of interfaces that are up, that are not the system's own yet: it makes their routes a moment after
+        them, or after the interface, from a work queue (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate
+        address detection as well."""
         def get():
             own = set()
             for body in self._dump(RTM_GETADDR, socket.AF_INET6):
+                if not self._flags(socket.if_indextoname(struct.unpack_from("=I", body, 4)[0])) & IFF_UP:
+                    continue
                 found = dict(attributes(body[8:]))
                 own.add(found.get(IFA_LOCAL, found.get(IFA_ADDRESS)))
             return own - {dict(attributes(body[12:])).get(RTA_DST) for body in self._dump(RTM_GETROUTE, socket.AF_INET6)

@@ -165,6 +165,7 @@ pub const NETCONFA_IGNORE_ROUTES_WITH_LINKDOWN: u16 = 6;
 pub const NETCONFA_BC_FORWARDING: u16 = 8;
 
 pub const FR_ACT_TO_TBL: u8 = 1;
+pub const FR_ACT_BLACKHOLE: u8 = 6;
 
 /// Groups of the routing family that carry forwarding state.
 pub mod group {

@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use tandem_linux::netlink as nl;
-use tandem_linux::netlink::consts::{RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN};
+use tandem_linux::netlink::consts::{FR_ACT_BLACKHOLE, RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN};
 use tandem_packet::{L3, parse};
 
 use crate::kernel::Rest;
@@ -253,21 +253,35 @@ pub fn inside(port: u16, rest: &Rest, ports: &[Port]) -> Option<u32> {
     })
 }
 
-/// What the kernel may have been silent about: a packet that came in by no wire, or where nothing is routed, or from an address of its
-/// own, or that a blackhole takes, or that goes where nothing is at the wire's other end.
+/// What the kernel forwards nowhere and is silent about, wherever its routes lead: a packet that came in by no wire, or where nothing
+/// is routed, from an address of its own, without a hop left, to another station, or by a rule that says so.
 #[must_use]
-pub fn may_be_silent(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
+pub fn is_unheard(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
     let (Some(link), Some(inside)) = (netdev(port, rest, ports), inside(port, rest, ports)) else {
         return true;
     };
-    let dark = |w: &Way| is_dark(w, rest);
+    let family = nl::Family::of(&packet.dst);
+    // a tag decides which device it came in by
+    let stacked = |l: &nl::Link| matches!(l.kind, nl::LinkKind::Vlan(_)) && l.lower == inside;
+    let by = |r: &nl::Rule| {
+        r.matches_all || rest.link(inside).is_some_and(|l| l.name == r.iif)
+    };
     !link.admin_up()
         || !link.carrier()
-        || !rest.forwards(inside, nl::Family::of(&packet.dst))
+        || !rest.forwards(inside, family) && !rest.links().any(stacked)
         || rest.addrs().any(|a| a.local == packet.src)
-        || matching(packet, rest).any(|r| drops(r, rest) || ways(r, rest).iter().any(dark))
         || packet.ttl <= 1
         || !rest.links().any(|l| l.mac == Some(packet.station))
+        || rest.rules(family).any(|r| r.action == FR_ACT_BLACKHOLE && by(r))
+}
+
+/// What the kernel may have been silent about: as [`is_unheard`], and what a blackhole takes, or goes where nothing is at the wire's
+/// other end.
+#[must_use]
+pub fn may_be_silent(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
+    let dark = |w: &Way| is_dark(w, rest);
+    is_unheard(packet, port, rest, ports)
+        || matching(packet, rest).any(|r| drops(r, rest) || ways(r, rest).iter().any(dark))
 }
 
 /// The kernel's routes to where a probe goes, for people.

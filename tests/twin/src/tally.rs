@@ -28,10 +28,10 @@ pub struct Tally {
     pub other_leg: [u64; 2],
     /// Of these, the reason.
     pub leniencies: BTreeMap<Leniency, [u64; 2]>,
+    /// Packets that went to the CPU.
+    pub trapped: [u64; 2],
     /// Between rests: what went into ports that went down or came up meanwhile.
     pub lost: u64,
-    /// The same.
-    pub trapped: [u64; 2],
     /// At a rest with room for everything, what the kernel forwarded and the chip did not, by the trap's reason.
     pub fits_but_trapped: BTreeMap<u16, u64>,
     /// Between a power failure and the next rest: less than any rest's.

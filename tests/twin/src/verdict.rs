@@ -324,6 +324,11 @@ fn silent_leg(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
     if !is_copy(&case.probe.frame.0, chip.1) || !case.answer.out.iter().all(is_redirect) {
         return None;
     }
+    // silent for a reason of its own: then no leg is right
+    let packet = Packet::of(&case.probe.frame.0)?;
+    if paths::is_unheard(&packet, case.probe.port, case.rest, case.ports) {
+        return None;
+    }
     let routes = legs(case).into_iter();
     let reason = |(way, leg): &Path| match leg {
         _ if way.ignored => Some(Leniency::NotWeighed),

@@ -19,6 +19,9 @@ pub struct Args {
     /// So many histories, with seeds in a row
     #[arg(long, default_value_t = 100)]
     count: u64,
+    /// Fewer histories compared (what the model refuses is not) are a failure
+    #[arg(long, default_value_t = 1)]
+    least: u64,
     /// Print so many that differ, cut down
     #[arg(long, default_value_t = 1)]
     failures: usize,
@@ -136,5 +139,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (why, n) in &refused {
         println!("{n:8}  refused: {why}");
     }
-    Ok(ExitCode::from(u8::from(equal != compared)))
+    if compared < args.least {
+        println!("at least {} were to be compared", args.least);
+    }
+    Ok(ExitCode::from(u8::from(
+        equal != compared || compared < args.least,
+    )))
 }

@@ -34,6 +34,9 @@ pub struct Args {
     /// Count where notifications and tables disagree
     #[arg(long)]
     silent: bool,
+    /// What the kernel must have for histories to be made of: rule, vlan, vrf, …
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    need: Vec<String>,
     /// Print the commands and what the kernel answered
     #[arg(long)]
     print: bool,
@@ -54,6 +57,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut have = player.have().to_vec();
     if args.bridges {
         have.extend([BRIDGES, STILL_BRIDGES].map(str::to_owned));
+    }
+    println!("histories are made of routes and {}", have.join(", "));
+    if let Some(missing) = args.need.iter().find(|n| !have.contains(n)) {
+        anyhow::bail!("this kernel has no {missing}, or refuses the command that asks for it");
     }
     let mut differ = 0;
     let mut silent = fold::Counts::new();
