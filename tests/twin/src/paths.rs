@@ -9,7 +9,9 @@
 use std::net::IpAddr;
 
 use tandem_linux::netlink as nl;
-use tandem_linux::netlink::consts::{FR_ACT_BLACKHOLE, RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN};
+use tandem_linux::netlink::consts::{
+    FR_ACT_BLACKHOLE, RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN,
+};
 use tandem_packet::{L3, parse};
 
 use crate::kernel::Rest;
@@ -263,16 +265,16 @@ pub fn is_unheard(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bo
     let family = nl::Family::of(&packet.dst);
     // a tag decides which device it came in by
     let stacked = |l: &nl::Link| matches!(l.kind, nl::LinkKind::Vlan(_)) && l.lower == inside;
-    let by = |r: &nl::Rule| {
-        r.matches_all || rest.link(inside).is_some_and(|l| l.name == r.iif)
-    };
+    let by = |r: &nl::Rule| r.matches_all || rest.link(inside).is_some_and(|l| l.name == r.iif);
     !link.admin_up()
         || !link.carrier()
         || !rest.forwards(inside, family) && !rest.links().any(stacked)
         || rest.addrs().any(|a| a.local == packet.src)
         || packet.ttl <= 1
         || !rest.links().any(|l| l.mac == Some(packet.station))
-        || rest.rules(family).any(|r| r.action == FR_ACT_BLACKHOLE && by(r))
+        || rest
+            .rules(family)
+            .any(|r| r.action == FR_ACT_BLACKHOLE && by(r))
 }
 
 /// What the kernel may have been silent about: as [`is_unheard`], and what a blackhole takes, or goes where nothing is at the wire's
