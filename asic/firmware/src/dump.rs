@@ -107,11 +107,11 @@ impl Firmware {
                 list(all, low, &mut w)
             }
             raw::TND_CLS_VLAN_MEMBER => {
-                let all = self.state.members().map(|(port, vid, m)| {
-                    (
-                        u32::from(port) << 16 | u32::from(vid),
-                        Member::from_state(port, vid, m),
-                    )
+                let mut from = Some(low);
+                let all = std::iter::from_fn(|| {
+                    let (at, m) = Member::next(self, from?)?;
+                    from = at.checked_add(1);
+                    Some((at, m))
                 });
                 list(all, low, &mut w)
             }

@@ -11,7 +11,7 @@ use tandem_tables::exact::{Geometry, Widths};
 use tandem_tables::tcam::Width;
 
 /// The built-in profiles: name and text.
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("tiny", include_str!("../../../profiles/tiny.toml")),
     (
         "spectrum-sn2700",
@@ -33,6 +33,7 @@ const BUILTIN: [(&str, &str); 6] = [
         "jericho2-large",
         include_str!("../../../profiles/jericho2-large.toml"),
     ),
+    ("scale", include_str!("../../../profiles/scale.toml")),
 ];
 
 /// A profile that can't be used. One line: what was wanted, what is there.

@@ -193,17 +193,13 @@ impl Firmware {
                 self.sweep_list(c, budget, all, |c, at| c.rif.has(at))
             }
             7 => {
-                let all = self.state.members().map(|(port, vid, m)| {
-                    (
-                        u32::from(port) << 16 | u32::from(vid),
-                        Member::from_state(port, vid, m),
-                    )
-                });
-                let all: Vec<(u32, Member)> =
-                    all.filter(|(at, _)| *at >= from).take(most).collect();
-                self.sweep_list(c, budget, all, |c, at| {
-                    c.member.contains(&((at >> 16) as u16, at as u16))
-                })
+                while let Some((at, m)) = Member::next(self, c.cursor) {
+                    let confirmed = c.member.contains(&((at >> 16) as u16, at as u16));
+                    if !self.sweep(c, budget, at.saturating_add(1), &m, confirmed) {
+                        return false;
+                    }
+                }
+                true
             }
             8 => {
                 let all = self

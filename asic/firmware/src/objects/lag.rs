@@ -121,7 +121,7 @@ impl Object for Lag {
     fn in_use(&self, fw: &Firmware) -> bool {
         let port = fw.state.lag_port(self.lag);
         let on_vlan = |p: RifPlace| matches!(p, RifPlace::PortVlan(at, _) if at == port);
-        fw.state.members().any(|(p, _, _)| p == port)
+        fw.state.members_of(port, 0).next().is_some()
             || fw.state.rif_at(RifPlace::Port(port)).is_some()
             || fw.state.rifs().any(|(_, r)| on_vlan(r.place))
             || fw.state.acl.binds().any(|(p, _, _)| p == port)

@@ -23,6 +23,16 @@ impl Member {
     }
 }
 
+impl Member {
+    /// The first entry at or behind a position, and its position.
+    pub(crate) fn next(fw: &Firmware, from: u32) -> Option<(u32, Self)> {
+        let mut all = fw.state.members_from((from >> 16) as u16, from as u16);
+        let (port, vid, m) = all.next()?;
+        let at = u32::from(port) << 16 | u32::from(vid);
+        Some((at, Self::from_state(port, vid, m)))
+    }
+}
+
 impl Object for Member {
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
@@ -54,10 +64,13 @@ impl Object for Member {
             return Err(DEPEND);
         }
         // A port is VLAN-aware or not, and has one VID in a domain: another entry must go first.
-        let any = m.vid == raw::TND_VID_ANY;
-        let clash = fw.state.members().any(|(port, vid, c)| {
-            port == m.port && vid != m.vid && ((vid == raw::TND_VID_ANY) != any || c.fid == m.fid)
-        });
+        let clash = if m.vid == raw::TND_VID_ANY {
+            fw.state.is_vlan_aware(m.port)
+        } else {
+            let here = fw.state.vid_in(m.fid, m.port);
+            fw.state.member(m.port, raw::TND_VID_ANY).is_some()
+                || here.is_some_and(|vid| vid != m.vid)
+        };
         if clash { Err(EXISTS) } else { Ok(()) }
     }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {

@@ -527,3 +527,8 @@ fn arista_7500e_in_full() {
 fn jericho2_large_in_full() {
     all_of("jericho2-large");
 }
+
+#[test]
+fn scale_in_full() {
+    all_of("scale");
+}

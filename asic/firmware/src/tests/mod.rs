@@ -9,6 +9,7 @@ mod full;
 mod lag;
 mod lease;
 mod mdb;
+mod membership;
 mod model;
 mod processor;
 mod scenarios;

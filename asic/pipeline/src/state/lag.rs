@@ -100,12 +100,8 @@ impl State {
             return false;
         }
         self.detach(own);
-        let of_it: Vec<u16> = self
-            .members()
-            .filter(|(port, _, _)| *port == own)
-            .map(|(_, vid, _)| vid)
-            .collect();
-        for vid in of_it {
+        let vids: Vec<u16> = self.members_of(own, 0).map(|(vid, _)| vid).collect();
+        for vid in vids {
             self.remove_member(own, vid);
         }
         if let Ok(p) = self.port_mut(own) {
@@ -132,11 +128,8 @@ impl State {
             self.lags.resize(lags, None);
         }
         for v in self.vlans.iter_mut().flatten() {
-            if v.egress.len() <= n {
-                let mut all = std::mem::take(&mut v.egress).into_vec();
-                all.resize(n + 1, None);
-                v.egress = all.into_boxed_slice();
-            }
+            grow(&mut v.egress, n + 1);
+            grow(&mut v.vids, n + 1);
         }
         self.acl.grow(n);
     }
@@ -178,6 +171,15 @@ impl State {
         let n = lag.active.len() as u64;
         let at = (u64::from(hash) * n) >> 32;
         lag.active.get(at as usize).copied()
+    }
+}
+
+/// Lines of a table by port number, at least so many.
+fn grow<T: Clone + Default>(table: &mut Box<[T]>, lines: usize) {
+    if table.len() < lines {
+        let mut all = std::mem::take(table).into_vec();
+        all.resize(lines, T::default());
+        *table = all.into_boxed_slice();
     }
 }
 

@@ -20,6 +20,7 @@ mod slots;
 mod storm;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use tandem_abi::raw;
 use tandem_tables::exact::ExactMatch;
@@ -44,6 +45,7 @@ pub use object::{
 };
 use slots::Slots;
 pub use storm::{KINDS as STORM_KINDS, Storm, StormConfig};
+pub use work::Work;
 
 /// FIDs are 1..=4095.
 pub const MAX_FID: u16 = 4095;
@@ -121,6 +123,8 @@ pub struct State {
     pub acl: Acl,
     /// Multicast groups.
     pub mdb: Mdb,
+    /// What the firmware's commands have cost.
+    pub work: Work,
     pub(crate) age_cursor: u32,
     /// How next-hop groups choose.
     pub(crate) ecmp_hash: FlowHash,
@@ -149,6 +153,7 @@ impl State {
             counters: Counters::new(ports),
             acl: Acl::new(ports),
             mdb: Mdb::default(),
+            work: Work::default(),
             age_cursor: 0,
             ecmp_hash,
             lag_hash,

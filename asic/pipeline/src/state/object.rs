@@ -67,12 +67,16 @@ pub struct Port {
     pub(crate) untagged: Untagged,
     /// Domain by VID, 0 = not a member; only on VLAN-aware ports.
     pub(crate) vids: Option<Box<[u16]>>,
+    /// VIDs that it is a member by.
+    pub(super) vid_count: u16,
     /// Of untagged frames.
     pub(crate) rif: Option<u16>,
     /// By `TND_STORM_*` - 1; only on ports that have one.
     pub(crate) storms: Option<Box<[super::Storm; super::STORM_KINDS as usize]>>,
     /// Of tagged frames, by VID; only on ports that have one.
     pub(crate) vid_rifs: Option<Box<[Option<u16>]>>,
+    /// VIDs that have one.
+    vid_rif_count: u16,
 }
 
 impl Port {
@@ -86,8 +90,10 @@ impl Port {
             lag: 0,
             untagged: Untagged::None,
             vids: None,
+            vid_count: 0,
             rif: None,
             vid_rifs: None,
+            vid_rif_count: 0,
             storms: None,
         }
     }
@@ -121,9 +127,11 @@ impl Port {
             .vid_rifs
             .get_or_insert_with(|| vec![None; usize::from(MAX_VID) + 1].into_boxed_slice());
         if let Some(slot) = all.get_mut(usize::from(vid)) {
+            self.vid_rif_count += u16::from(rif.is_some());
+            self.vid_rif_count -= u16::from(slot.is_some());
             *slot = rif;
         }
-        if all.iter().all(Option::is_none) {
+        if self.vid_rif_count == 0 {
             self.vid_rifs = None;
         }
     }
@@ -170,6 +178,8 @@ pub struct Vlan {
     pub(crate) members: Vec<(u16, EgressTag)>,
     /// By port number.
     pub(crate) egress: Box<[Option<EgressTag>]>,
+    /// By port number: the VID by which it is a member, 0 = it is none.
+    pub(super) vids: Box<[u16]>,
     pub(crate) rif: Option<u16>,
 }
 

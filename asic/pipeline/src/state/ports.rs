@@ -71,6 +71,7 @@ impl State {
                     config,
                     members: Vec::new(),
                     egress: vec![None; ports].into_boxed_slice(),
+                    vids: vec![0; ports].into_boxed_slice(),
                     rif: None,
                 }));
             }
@@ -81,14 +82,11 @@ impl State {
 
     /// Removes a forwarding domain with its members (FDB entries and the RIF are the caller's). False: it was not there.
     pub fn remove_vlan(&mut self, fid: u16) -> bool {
-        if self.vlan(fid).is_none() {
+        let Some(vlan) = self.vlan(fid) else {
             return false;
-        }
-        let of_it: Vec<(u16, u16)> = self
-            .members()
-            .filter(|(_, _, m)| m.fid == fid)
-            .map(|(port, vid, _)| (port, vid))
-            .collect();
+        };
+        let by = |port: u16| Some((port, *vlan.vids.get(usize::from(port))?));
+        let of_it: Vec<(u16, u16)> = vlan.ports().filter_map(by).collect();
         for (port, vid) in of_it {
             self.remove_member(port, vid);
         }
@@ -132,6 +130,17 @@ impl State {
         Some(MemberConfig { fid, flags })
     }
 
+    /// The VID by which a port is a member of a domain; `TND_VID_ANY` as well.
+    pub fn vid_in(&self, fid: u16, port: u16) -> Option<u16> {
+        let vid = *self.vlan(fid)?.vids.get(usize::from(port))?;
+        (vid != 0).then_some(vid)
+    }
+
+    /// The port is a member of some domain by a VID.
+    pub fn is_vlan_aware(&self, port: u16) -> bool {
+        self.port(port).is_some_and(|p| p.vids.is_some())
+    }
+
     /// Creates or updates a member entry. A port is either VLAN-unaware (one `TND_VID_ANY` entry, whose flags count for
     /// nothing) or VLAN-aware; whichever is set last wins. One VID per port in a domain.
     pub fn set_member(
@@ -150,16 +159,17 @@ impl State {
             return Err(SetError::BadVid(vid));
         }
         let aware = vid != raw::TND_VID_ANY;
-        let stale: Vec<u16> = self
-            .members()
-            .filter(|(p, v, m)| {
-                *p == port
-                    && ((*v != raw::TND_VID_ANY) != aware || *v == vid || m.fid == config.fid)
-            })
-            .map(|(_, v, _)| v)
-            .collect();
-        for v in stale {
-            self.remove_member(port, v);
+        if aware {
+            self.remove_member(port, raw::TND_VID_ANY);
+            self.remove_member(port, vid);
+        } else {
+            let stale: Vec<u16> = self.members_of(port, 0).map(|(vid, _)| vid).collect();
+            for vid in stale {
+                self.remove_member(port, vid);
+            }
+        }
+        if let Some(other) = self.vid_in(config.fid, port) {
+            self.remove_member(port, other);
         }
         let p = self.port_mut(port)?;
         let tag = if aware {
@@ -168,6 +178,7 @@ impl State {
                 .get_or_insert_with(|| vec![0; usize::from(MAX_VID) + 1].into_boxed_slice());
             if let Some(slot) = vids.get_mut(usize::from(vid)) {
                 *slot = config.fid;
+                p.vid_count += 1;
             }
             if config.flags & raw::TND_MEMBER_PVID != 0 {
                 p.untagged = Untagged::Pvid(config.fid);
@@ -182,10 +193,14 @@ impl State {
             EgressTag::AsIs
         };
         if let Some(Some(v)) = self.vlans.get_mut(usize::from(config.fid)) {
-            v.members.push((port, tag));
-            v.members.sort_unstable_by_key(|m| m.0);
+            let at = v.members.partition_point(|m| m.0 < port);
+            self.work.add((v.members.len() - at) as u64);
+            v.members.insert(at, (port, tag));
             if let Some(e) = v.egress.get_mut(usize::from(port)) {
                 *e = Some(tag);
+            }
+            if let Some(by) = v.vids.get_mut(usize::from(port)) {
+                *by = vid;
             }
         }
         self.member_count += 1;
@@ -203,19 +218,26 @@ impl State {
             } else {
                 if let Some(slot) = p.vids.as_mut().and_then(|v| v.get_mut(usize::from(vid))) {
                     *slot = 0;
+                    p.vid_count -= 1;
                 }
                 if p.untagged == Untagged::Pvid(member.fid) {
                     p.untagged = Untagged::None;
                 }
-                if p.vids.as_ref().is_some_and(|v| v.iter().all(|f| *f == 0)) {
+                if p.vid_count == 0 {
                     p.vids = None;
                 }
             }
         }
         if let Some(Some(v)) = self.vlans.get_mut(usize::from(member.fid)) {
-            v.members.retain(|m| m.0 != port);
+            if let Ok(at) = v.members.binary_search_by_key(&port, |m| m.0) {
+                self.work.add((v.members.len() - at) as u64);
+                v.members.remove(at);
+            }
             if let Some(e) = v.egress.get_mut(usize::from(port)) {
                 *e = None;
+            }
+            if let Some(by) = v.vids.get_mut(usize::from(port)) {
+                *by = 0;
             }
         }
         self.member_count -= 1;
@@ -224,22 +246,38 @@ impl State {
 
     /// All member entries: port, vid, entry; ascending.
     pub fn members(&self) -> impl Iterator<Item = (u16, u16, MemberConfig)> + '_ {
-        (1..=self.ports.len() as u16).flat_map(move |port| {
-            let p = self.port(port);
-            let aware = p
-                .and_then(|p| p.vids.as_deref())
-                .unwrap_or_default()
-                .iter()
-                .enumerate()
-                .filter(|(_, fid)| **fid != 0)
-                .filter_map(move |(vid, _)| {
-                    self.member(port, vid as u16).map(|m| (port, vid as u16, m))
-                });
-            let any = self
-                .member(port, raw::TND_VID_ANY)
-                .map(|m| (port, raw::TND_VID_ANY, m));
-            aware.chain(any)
+        self.members_from(0, 0)
+    }
+
+    /// The same from one position on; a port's entry of `TND_VID_ANY` is its last.
+    pub fn members_from(
+        &self,
+        port: u16,
+        vid: u16,
+    ) -> impl Iterator<Item = (u16, u16, MemberConfig)> + '_ {
+        (port.max(1)..=self.ports.len() as u16).flat_map(move |at| {
+            let first = if at == port { vid } else { 0 };
+            self.members_of(at, first).map(move |(vid, m)| (at, vid, m))
         })
+    }
+
+    /// Those of one port, from a VID on.
+    pub fn members_of(
+        &self,
+        port: u16,
+        first: u16,
+    ) -> impl Iterator<Item = (u16, MemberConfig)> + '_ {
+        let vids = self.port(port).and_then(|p| p.vids.as_deref());
+        let aware = vids
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+            .skip(first.into())
+            .inspect(|_| self.work.add(1))
+            .filter(|(_, fid)| **fid != 0)
+            .map(|(vid, _)| vid as u16);
+        let all = aware.chain([raw::TND_VID_ANY]);
+        all.filter_map(move |vid| self.member(port, vid).map(|m| (vid, m)))
     }
 
     /// Number of member entries.
