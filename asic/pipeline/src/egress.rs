@@ -10,6 +10,7 @@ use crate::io::Sink;
 use crate::names::{DropReason, Stage};
 use crate::run::{Run, Step, fits};
 use crate::state::{EgressTag, State};
+use crate::tag::DomainTag;
 
 /// What is flooded: which `TND_PORT_FLOOD_*` flag a port needs to get it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +144,10 @@ impl<S: Sink> Run<'_, '_, S> {
 
     fn flood_to(&mut self, fid: u16, kind: Kind, members: &[(u16, EgressTag)]) -> u32 {
         // Which turn a tag form has: first those that take the frame as it came, then other VLAN ids, then no tag.
-        let as_it_is = self.tag_there && !self.tag_dirty;
-        let first = as_it_is.then_some(self.class_tag).flatten();
+        let first = match self.tag {
+            DomainTag::Present(t) => Some(t),
+            _ => None,
+        };
         let turn = |tag: EgressTag| match (tag, first) {
             (EgressTag::Vid(vid), Some(t)) if t.vid() == vid => 0,
             (EgressTag::Vid(_), _) => 1,
@@ -213,7 +216,7 @@ impl<S: Sink> Run<'_, '_, S> {
         let tag = self.admissible(fid, port, self.routed)?;
         match tag {
             EgressTag::Vid(vid) => self.tag_with(vid)?,
-            EgressTag::AsIs | EgressTag::Untagged if self.tag_there => self.untag(),
+            EgressTag::AsIs | EgressTag::Untagged if self.tag.in_bytes() => self.untag(),
             EgressTag::AsIs | EgressTag::Untagged => {}
         }
         if self.filtered_out() {
@@ -226,7 +229,7 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Takes the classifying tag out of the bytes.
     pub(crate) fn untag(&mut self) {
         if self.frame.pop_tag() {
-            self.tag_there = false;
+            self.tag = self.tag.removed();
             self.count_tag_change();
         }
     }
@@ -234,20 +237,15 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Makes `vid` the outer tag; priority and drop eligibility are those it came in with.
     fn tag_with(&mut self, vid: u16) -> Result<(), DropReason> {
         let tpid = EtherType::VLAN.0;
-        let old = self.class_tag.map_or(0, |t| t.tci);
+        let old = self.tag.tag().map_or(0, |t| t.tci);
         let tci = old & 0xf000 | vid;
-        if !self.tag_there {
-            if !self.frame.push_tag(tpid, tci) {
-                return Err(DropReason::NoHeadroom);
-            }
-            self.tag_there = true;
-        } else if tci != old || self.tag_dirty {
-            self.frame.set_tag(tpid, tci);
-            self.tag_dirty = false;
-        } else {
-            return Ok(());
+        match self.tag {
+            DomainTag::Present(t) if t.tci == tci => return Ok(()),
+            tag if tag.in_bytes() => self.frame.set_tag(tpid, tci),
+            _ if !self.frame.push_tag(tpid, tci) => return Err(DropReason::NoHeadroom),
+            _ => {}
         }
-        self.class_tag = Some(Tag { tpid, tci });
+        self.tag = DomainTag::Present(Tag { tpid, tci });
         self.count_tag_change();
         Ok(())
     }

@@ -39,7 +39,7 @@ impl<S: Sink> Run<'_, '_, S> {
                 self.trace(Stage::L2Lookup, format_args!("router MAC of RIF {rif}"));
             }
             // Within the domain the classifying tag is no part of the frame; any other makes it a VLAN interface's.
-            if self.eth.tag.is_some() && self.class_tag.is_none() {
+            if self.eth.tag.is_some() && self.tag.tag().is_none() {
                 let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
                 return self.trap(reason);
             }

@@ -19,6 +19,7 @@ use crate::io::Sink;
 use crate::names::{DropReason, Stage};
 use crate::run::{Run, Step};
 use crate::state::{EgressTag, NONE, RifConfig, RifPlace};
+use crate::tag::DomainTag;
 
 /// What the lookup found.
 #[derive(Debug, Clone, Copy)]
@@ -429,10 +430,10 @@ impl<S: Sink> Run<'_, '_, S> {
         if self.frame.offload.gso.is_none() {
             self.frame.truncate(self.eth.l3_offset + packet.len);
         }
-        if self.tag_there {
+        if self.tag.in_bytes() {
             self.untag();
         }
-        self.class_tag = None;
+        self.tag = DomainTag::None;
         self.routed = true;
         self.l2_len = tandem_packet::ether::HEADER + self.network_len(packet.len);
         let bytes = self.frame.bytes_mut();

@@ -28,6 +28,7 @@ pub mod policer;
 mod run;
 pub mod state;
 #[cfg(test)]
+mod tag;
 mod testkit;
 #[cfg(test)]
 mod tests;

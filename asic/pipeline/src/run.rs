@@ -11,6 +11,7 @@ use crate::entry::Action;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
 use crate::state::{HOT_ACL, NO_GROUP, State, Untagged};
+use crate::tag::DomainTag;
 use crate::warm::Hint;
 
 /// What a stage says when the frame has found its end (forwarded, trapped or dropped, and counted).
@@ -39,18 +40,12 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) wire: Wire,
     /// Forwarding domain, 0 = none.
     pub(crate) fid: u16,
-    /// The tag that chose the domain. It is no part of the frame within the domain.
-    pub(crate) class_tag: Option<Tag>,
-    /// Is [`Run::class_tag`] still in the frame's bytes?
-    pub(crate) tag_there: bool,
+    /// The tag that chose the domain.
+    pub(crate) tag: DomainTag,
     /// Longest frame on the wire, without outer tag: what the MTU checks of Ethernet see.
     pub(crate) l2_len: usize,
     /// The frame was routed; its addresses are new.
     pub(crate) routed: bool,
-    /// The tag that a rule gives it, whatever it has.
-    pub(crate) set_tag: Option<Tag>,
-    /// The tag in the frame's bytes is not [`Run::class_tag`] yet.
-    pub(crate) tag_dirty: bool,
     /// What rules have to say later.
     pub(crate) acl: Pending,
     /// Slot of the next-hop group that decided, and which of its members it took.
@@ -136,12 +131,9 @@ pub(crate) fn process<S: Sink>(
         eth,
         wire,
         fid: 0,
-        class_tag: None,
-        tag_there: false,
+        tag: DomainTag::None,
         l2_len,
         routed: false,
-        set_tag: None,
-        tag_dirty: false,
         acl: Pending::nothing(),
         member: None,
         group: NO_GROUP,
@@ -221,33 +213,32 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.drop(DropReason::NoSuchPort);
         };
         let own = self.eth.tag.filter(|t| t.tpid == EtherType::VLAN.0);
-        let tag = self.set_tag.or(own);
-        match (&port.vids, tag) {
+        // what a rule gave it goes before what it came with
+        let tag = match self.tag {
+            DomainTag::None => own.map_or(DomainTag::None, DomainTag::Present),
+            given => given,
+        };
+        match (&port.vids, tag.tag()) {
             (Some(vids), Some(t)) if t.vid() != 0 => {
                 let fid = vids.get(usize::from(t.vid())).copied().unwrap_or(0);
                 if fid == 0 {
                     return self.no_vlan(DropReason::NotMember);
                 }
                 self.fid = fid;
-                self.class_tag = tag;
+                self.tag = tag;
             }
             (vids, _) => match port.untagged {
                 Untagged::Any(fid) => self.fid = fid,
                 Untagged::Pvid(fid) => {
                     self.fid = fid;
                     // a priority tag carries no VLAN, and ends here
-                    self.class_tag = tag;
+                    self.tag = tag;
                 }
                 Untagged::None if vids.is_some() && port.rif.is_none() => {
                     return self.no_vlan(DropReason::NoPvid);
                 }
                 Untagged::None => return Ok(false),
             },
-        }
-        self.tag_there = self.class_tag.is_some();
-        if self.set_tag.is_some() {
-            self.tag_there = own.is_some();
-            self.tag_dirty = self.tag_there && own != self.set_tag;
         }
         if S::TRACE {
             let fid = self.fid;
@@ -312,7 +303,10 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         match rif {
             Some(rif) if rif_mac == Some(dst) => {
-                self.tag_there = self.eth.tag.is_some();
+                self.tag = match self.eth.tag {
+                    Some(_) => DomainTag::Foreign,
+                    None => DomainTag::None,
+                };
                 self.route(rif)
             }
             _ => {

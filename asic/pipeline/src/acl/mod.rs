@@ -21,6 +21,7 @@ use crate::names::{DropReason, Stage};
 use crate::run::{Done, Run, Step};
 use crate::state::{AclStage, Act, Bound, EgressTag, NONE};
 
+use crate::tag::DomainTag;
 /// What a hit has done to the rest of a frame's way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending {
@@ -123,10 +124,8 @@ impl<S: Sink> Run<'_, '_, S> {
         if sets & raw::TND_ACL_SET_PCP != 0 {
             tci = tci & 0x1fff | u16::from(act.pcp & 7) << 13;
         }
-        self.set_tag = Some(Tag {
-            tpid: EtherType::VLAN.0,
-            tci,
-        });
+        let tpid = EtherType::VLAN.0;
+        self.tag = DomainTag::given(Tag { tpid, tci }, old);
         Ok(())
     }
 
@@ -512,7 +511,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// The fields with which it would leave.
     fn as_it_leaves(&self, kind: FrameKind, mut key: Words, how: &Leaving) -> (FrameKind, Words) {
-        let service = self.eth.tag.filter(|_| self.class_tag.is_none());
+        let service = self.eth.tag.filter(|_| self.tag.tag().is_none());
         let mut kind = kind;
         if let Some((dst, src)) = how.macs {
             key[word::DST_MAC] = mac(&dst);
@@ -524,7 +523,7 @@ impl<S: Sink> Run<'_, '_, S> {
             (EgressTag::Vid(vid), macs) => {
                 let own = service.filter(|_| macs.is_none());
                 // what is routed leaves its priority behind
-                let own_tag = self.class_tag.filter(|_| macs.is_none());
+                let own_tag = self.tag.tag().filter(|_| macs.is_none());
                 let tci = own_tag.map_or(0, |t| t.tci) & 0xf000 | vid;
                 let tag = Tag {
                     tpid: EtherType::VLAN.0,
