@@ -170,10 +170,7 @@ impl Asic {
         epoch_ns: u64,
     ) -> Result<Self, String> {
         let count = profile.port_count();
-        let cpu = Cpu::new(count, |class| {
-            let p = profile.class_policer(class);
-            (p.rate_pps, p.burst)
-        });
+        let cpu = Cpu::new(count);
         let mut fabric =
             Fabric::new(profile.queues.config(count)?).map_err(|e| format!("queues: {e}"))?;
         if profile.queues.shape {
@@ -480,6 +477,8 @@ impl Asic {
         };
         self.processor.reset(&mut self.fw, pairs, epoch);
         self.out.events.attach(epoch);
+        // what was policed while nobody listened
+        self.fw.state.police.take_unreported().for_each(drop);
         self.out.cpu.set_attached(true);
         self.cpl_stuck_since = None;
         self.stats.attaches += 1;
@@ -707,7 +706,7 @@ impl Asic {
         let events = self
             .out
             .events
-            .drain(&mut rings.event, &mut self.out.cpu, now_ns);
+            .drain(&mut rings.event, &mut self.fw.state.police, now_ns);
         let posted = self.out.events.posted();
         let result =
             events.and_then(|e| Ok(e + self.out.cpu.drain(&mut rings.rx, rings.epoch, posted)?));

@@ -1,18 +1,17 @@
-//! The way to the CPU: last policer, class queues, strict order into the RX ring.
+//! The way to the CPU behind its policers: class queues, strict order into the RX ring.
 //!
 //! ```text
-//!   Sink::cpu ─► class's policer ─► class queue ─► RX ring      link        may fill all of it
-//!                │ dropped,         │ dropped,     │            control     7/8
-//!                │ EV_TRAP_DROP     │ counted      ▼            discovery   6/8
-//!                ▼                  ▼            driver         unresolved  5/8
-//!                                                               data        4/8
+//!   Sink::cpu ─► class queue ─► RX ring      link        may fill all of it
+//!                │ dropped,     │            control     7/8
+//!                │ counted      ▼            discovery   6/8
+//!                ▼            driver         unresolved  5/8
+//!                                            data        4/8
 //! ```
 //!
 //! A queue is bounded in packets and in bytes; what doesn't fit is the newest one. A lower class
 //! leaves room in the ring for the higher ones, so a flood of data costs no session. Within a class
-//! no reason and no port takes all: of the policer each has a share ([`Shares`]), and in the queue what
-//! came in by one port for one reason may be as much as there is room left, so that the next one
-//! always finds some.
+//! no reason and no port takes all: what came in by one port for one reason may be as much as there is
+//! room left, so that the next one always finds some.
 
 use std::collections::VecDeque;
 
@@ -20,8 +19,6 @@ use tandem_abi::{Memory, Producer, PushError, raw};
 use tandem_pipeline::CpuMeta;
 use tandem_pipeline::trap::{CLASSES, ORDER, REASONS};
 use zerocopy::{FromZeros, IntoBytes};
-
-use crate::shares::Shares;
 
 /// Packets that wait in each class (`TND_TC_*`).
 pub const QUEUE_PACKETS: [usize; CLASSES] = [2048, 2048, 1024, 1024, 2048];
@@ -37,8 +34,6 @@ pub struct ReasonCounters {
     pub delivered: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Dropped by the class's policer.
-    pub policed: u64,
     /// Dropped because the class's queue was full.
     pub queue_full: u64,
     /// Dropped because no driver was attached.
@@ -50,8 +45,6 @@ pub struct ReasonCounters {
 pub struct ClassCounters {
     /// Put into the RX ring.
     pub delivered: u64,
-    /// Dropped by the policer.
-    pub policed: u64,
     /// Dropped because the queue was full.
     pub queue_full: u64,
     /// Dropped because no driver was attached.
@@ -71,16 +64,13 @@ struct Line {
     bytes: usize,
 }
 
-/// Queues and policers of all classes.
+/// Queues of all classes.
 pub struct Cpu {
     queues: [VecDeque<Waiting>; CLASSES],
     bytes: [usize; CLASSES],
     /// By class, reason and port number.
     lines: Vec<Line>,
     ports: usize,
-    policers: [Shares; CLASSES],
-    /// Policed since the last event about it.
-    unreported: [u64; CLASSES],
     reasons: [ReasonCounters; REASONS],
     classes: [ClassCounters; CLASSES],
     /// Buffers to use again, at most as many as the queues hold.
@@ -92,21 +82,14 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Empty queues of a chip with so many ports. `policer` tells rate (packets per second, 0 = none) and burst of a
-    /// class's policer.
-    pub fn new(ports: u16, policer: impl Fn(u16) -> (u32, u32)) -> Self {
-        let policers = std::array::from_fn(|class| {
-            let (rate_pps, burst) = policer(class as u16);
-            Shares::new(class as u16, rate_pps, burst, ports)
-        });
+    /// Empty queues of a chip with so many ports.
+    pub fn new(ports: u16) -> Self {
         let ports = usize::from(ports) + 1;
         Cpu {
             queues: Default::default(),
             bytes: [0; CLASSES],
             lines: vec![Line::default(); CLASSES * REASONS * ports],
             ports,
-            policers,
-            unreported: [0; CLASSES],
             reasons: [ReasonCounters::default(); REASONS],
             classes: [ClassCounters::default(); CLASSES],
             spare: Vec::new(),
@@ -142,27 +125,13 @@ impl Cpu {
 
     /// Takes one complete packet (no offload marks) for the CPU. `event_seq` events were posted
     /// before it.
-    pub fn offer(&mut self, meta: CpuMeta, frame: &[u8], event_seq: u32, now_ns: u64) {
+    pub fn offer(&mut self, meta: CpuMeta, frame: &[u8], event_seq: u32) {
         let class = usize::from(meta.class).min(CLASSES - 1);
         if !self.attached {
             self.count(class, meta.reason, |r, c| {
                 r.no_driver += 1;
                 c.no_driver += 1;
             });
-            return;
-        }
-        let policer = self.policers.get_mut(class);
-        if !policer.is_some_and(|p| p.take(meta.reason, meta.port, now_ns)) {
-            self.count(class, meta.reason, |r, c| {
-                r.policed += 1;
-                c.policed += 1;
-            });
-            // What only asks the kernel for a redirect has been forwarded: no packet is lost.
-            if let Some(n) = self.unreported.get_mut(class)
-                && meta.reason != raw::TND_TRAP_REDIRECT
-            {
-                *n += 1;
-            }
             return;
         }
         if !self.has_room(class, &meta, frame.len()) {
@@ -260,22 +229,6 @@ impl Cpu {
         Ok(moved)
     }
 
-    /// Packets policed since the last call, for classes where there are any.
-    pub fn take_unreported(&mut self) -> impl Iterator<Item = (u16, u64)> + use<> {
-        std::mem::take(&mut self.unreported)
-            .into_iter()
-            .enumerate()
-            .filter(|(_, n)| *n > 0)
-            .map(|(class, n)| (class as u16, n))
-    }
-
-    /// Gives a count back that could not be reported.
-    pub fn put_unreported(&mut self, class: u16, n: u64) {
-        if let Some(u) = self.unreported.get_mut(usize::from(class)) {
-            *u += n;
-        }
-    }
-
     /// Counters of one reason.
     pub fn reason(&self, reason: u16) -> ReasonCounters {
         self.reasons
@@ -295,20 +248,6 @@ impl Cpu {
     /// Packets that wait in a class.
     pub fn queued(&self, class: u16) -> usize {
         self.queues.get(usize::from(class)).map_or(0, VecDeque::len)
-    }
-
-    /// Rate and burst of a class's policer.
-    pub fn policer(&self, class: u16) -> (u32, u32) {
-        self.policers
-            .get(usize::from(class))
-            .map_or((0, 0), Shares::config)
-    }
-
-    /// Packets per second that a reason has of a class's policer whatever the others do; 0: nothing is set apart for it.
-    pub fn share(&self, class: u16, reason: u16) -> u32 {
-        self.policers
-            .get(usize::from(class))
-            .map_or(0, |p| p.share(reason))
     }
 
     /// Does a packet fit in its class's queue? What waits of one reason and port may be no more than what is left.
@@ -402,23 +341,23 @@ mod tests {
 
     #[test]
     fn queues_are_bounded_and_say_what_they_drop() {
-        let mut cpu = Cpu::new(4, |_| (0, 0));
-        cpu.offer(meta(3, raw::TND_TRAP_ROUTE), &[0; 60], 0, 0);
+        let mut cpu = Cpu::new(4);
+        cpu.offer(meta(3, raw::TND_TRAP_ROUTE), &[0; 60], 0);
         assert_eq!(cpu.class(3).no_driver, 1);
         cpu.set_attached(true);
         for _ in 0..2000 {
-            cpu.offer(meta(3, raw::TND_TRAP_ROUTE), &[0; 60], 0, 0);
+            cpu.offer(meta(3, raw::TND_TRAP_ROUTE), &[0; 60], 0);
         }
         // as much as is left
         assert_eq!(cpu.queued(3), QUEUE_PACKETS[3] / 2);
         assert_eq!(cpu.reason(raw::TND_TRAP_ROUTE).queue_full, 2000 - 512);
         // Few but long ones meet the other limit
         for _ in 0..600 {
-            cpu.offer(meta(2, raw::TND_TRAP_CONNECTED), &[0; 9000], 0, 0);
+            cpu.offer(meta(2, raw::TND_TRAP_CONNECTED), &[0; 9000], 0);
         }
         assert_eq!(cpu.queued(2), (QUEUE_BYTES[2] / 2).div_ceil(9000));
         // The other classes are not touched
-        cpu.offer(meta(4, raw::TND_TRAP_ARP), &[0; 60], 0, 0);
+        cpu.offer(meta(4, raw::TND_TRAP_ARP), &[0; 60], 0);
         assert_eq!(cpu.queued(4), 1);
         cpu.set_attached(false);
         assert!(cpu.is_empty());
@@ -428,7 +367,7 @@ mod tests {
 
     #[test]
     fn no_number_of_floods_fills_a_queue() {
-        let mut cpu = Cpu::new(4, |_| (0, 0));
+        let mut cpu = Cpu::new(4);
         cpu.set_attached(true);
         let of = |reason, port| CpuMeta {
             port,
@@ -444,8 +383,8 @@ mod tests {
                     continue;
                 }
                 for _ in 0..3000 {
-                    cpu.offer(of(reason, port), &[0; 60], 0, 0);
-                    cpu.offer(of(reason, port), &[0; 9000], 0, 0);
+                    cpu.offer(of(reason, port), &[0; 60], 0);
+                    cpu.offer(of(reason, port), &[0; 9000], 0);
                 }
             }
         }
@@ -454,7 +393,7 @@ mod tests {
         // whatever nobody has sent yet still finds room
         for reason in [raw::TND_TRAP_TTL, raw::TND_TRAP_MTU] {
             let there = cpu.queued(raw::TND_TC_DATA);
-            cpu.offer(of(reason, 4), &[0; 60], 0, 0);
+            cpu.offer(of(reason, 4), &[0; 60], 0);
             assert_eq!(cpu.queued(raw::TND_TC_DATA), there + 1, "{reason}");
         }
         let waiting: usize = cpu.lines.iter().map(|l| l.packets).sum();
@@ -469,36 +408,5 @@ mod tests {
         assert!((0..CLASSES as u16).eq(classes));
         let shares = ORDER.map(|c| RING_SHARE[usize::from(c)]);
         assert!(shares.is_sorted_by(|a, b| a > b), "{shares:?}");
-    }
-
-    #[test]
-    fn policed_packets_are_reported_once() {
-        let mut cpu = Cpu::new(1, |_| (1, 1));
-        cpu.set_attached(true);
-        for _ in 0..8 {
-            cpu.offer(meta(3, raw::TND_TRAP_LPM_MISS), &[0; 60], 0, 1);
-        }
-        let policed = cpu.class(3).policed;
-        assert!((5..8).contains(&policed), "{policed}");
-        assert_eq!(cpu.take_unreported().collect::<Vec<_>>(), [(3, policed)]);
-        assert_eq!(cpu.take_unreported().count(), 0);
-        cpu.put_unreported(3, 3);
-        assert_eq!(cpu.take_unreported().collect::<Vec<_>>(), [(3, 3)]);
-    }
-
-    /// The packet itself was forwarded, and the kernel limits its redirects as well.
-    #[test]
-    fn policed_copies_for_redirects_are_counted_and_not_reported_as_lost() {
-        let mut cpu = Cpu::new(1, |_| (1, 1));
-        cpu.set_attached(true);
-        for _ in 0..8 {
-            let copy = CpuMeta {
-                flags: raw::TND_RX_L3_FORWARDED,
-                ..meta(3, raw::TND_TRAP_REDIRECT)
-            };
-            cpu.offer(copy, &[0; 60], 0, 1);
-        }
-        assert!(cpu.class(3).policed >= 5);
-        assert_eq!(cpu.take_unreported().count(), 0);
     }
 }

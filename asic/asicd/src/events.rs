@@ -8,10 +8,9 @@ use std::collections::VecDeque;
 
 use tandem_abi::{Memory, Producer, PushError, raw};
 use tandem_pipeline::Event;
+use tandem_pipeline::police::Police;
 use tandem_ports::Link;
 use zerocopy::{FromZeros, IntoBytes};
-
-use crate::cpu::Cpu;
 
 /// Events that wait beside the ring.
 pub const QUEUE: usize = 4096;
@@ -135,7 +134,7 @@ impl Events {
     pub fn drain<M: Memory>(
         &mut self,
         ring: &mut Producer<M>,
-        cpu: &mut Cpu,
+        police: &mut Police,
         now_ns: u64,
     ) -> Result<usize, PushError> {
         if self.queue.is_empty()
@@ -151,9 +150,9 @@ impl Events {
         }
         if now_ns >= self.trap_drop_at {
             self.trap_drop_at = now_ns + TRAP_DROP_NS;
-            for (class, count) in cpu.take_unreported() {
+            for (class, count) in police.take_unreported() {
                 if self.queue.len() >= QUEUE {
-                    cpu.put_unreported(class, count);
+                    police.put_unreported(class, count);
                     continue;
                 }
                 let mut e = raw::tnd_event::new_zeroed();
@@ -215,7 +214,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::RING_SHARE;
+    use crate::cpu::{Cpu, RING_SHARE};
     use tandem_abi::{DeviceRings, DriverRings, Layout, LayoutSpec};
     use tandem_carrier::Region;
     use tandem_linux::shm::Shared;
@@ -246,14 +245,10 @@ mod tests {
         }
     }
 
-    fn cpu() -> Cpu {
-        Cpu::new(4, |_| (0, 0))
-    }
-
     #[test]
     fn what_is_lost_is_said_once_and_in_order() {
         let (mut device, mut driver) = rings(64);
-        let (mut events, mut cpu) = (Events::new(2), cpu());
+        let (mut events, mut police) = (Events::new(2), Police::new(4));
         events.fdb(learn(0));
         assert_eq!(events.seq(), 0, "nobody is attached");
         events.attach(1);
@@ -277,7 +272,7 @@ mod tests {
         );
         let (mut seen, mut kinds) = (0, Vec::new());
         for _ in 0..200 {
-            events.drain(&mut device.event, &mut cpu, 1).unwrap();
+            events.drain(&mut device.event, &mut police, 1).unwrap();
             let _ = device.event.publish();
             while let Some(e) = driver.event.pop_struct::<raw::tnd_event>().unwrap() {
                 assert_eq!((e.seq, e.epoch), (seen, 1));
@@ -305,7 +300,8 @@ mod tests {
     #[test]
     fn a_packet_waits_for_its_events_and_classes_keep_their_order() {
         let (mut device, mut driver) = rings(64);
-        let (mut events, mut cpu) = (Events::new(2), cpu());
+        let (mut events, mut cpu) = (Events::new(2), Cpu::new(4));
+        let mut police = Police::new(4);
         events.attach(1);
         cpu.set_attached(true);
         let meta = |class: u16| CpuMeta {
@@ -321,8 +317,8 @@ mod tests {
             events.fdb(learn(n));
         }
         // 64 events fill the ring: the packet that the 65th belongs to must wait
-        cpu.offer(meta(3), &[0; 60], events.seq(), 0);
-        events.drain(&mut device.event, &mut cpu, 0).unwrap();
+        cpu.offer(meta(3), &[0; 60], events.seq());
+        events.drain(&mut device.event, &mut police, 0).unwrap();
         assert_eq!(cpu.drain(&mut device.rx, 1, events.posted()), Ok(0));
         let _ = device.event.publish();
         while driver
@@ -331,15 +327,15 @@ mod tests {
             .unwrap()
             .is_some()
         {}
-        events.drain(&mut device.event, &mut cpu, 0).unwrap();
+        events.drain(&mut device.event, &mut police, 0).unwrap();
         assert_eq!(cpu.drain(&mut device.rx, 1, events.posted()), Ok(1));
 
         // A flood of data fills its share only; what is above goes first
         for _ in 0..200 {
-            cpu.offer(meta(3), &[0; 60], 0, 0);
+            cpu.offer(meta(3), &[0; 60], 0);
         }
         for _ in 0..10 {
-            cpu.offer(meta(0), &[0; 60], 0, 0);
+            cpu.offer(meta(0), &[0; 60], 0);
         }
         let share = 64 / 8 * RING_SHARE[3] as usize;
         assert_eq!(cpu.drain(&mut device.rx, 1, 0), Ok(share - 1));
@@ -354,8 +350,8 @@ mod tests {
         cpu.set_attached(false);
         cpu.set_attached(true);
         let before = cpu.class(1).queue_full;
-        cpu.offer(meta(1), &[0; 500], 0, 0);
-        cpu.offer(meta(1), &[0; 60], 0, 0);
+        cpu.offer(meta(1), &[0; 500], 0);
+        cpu.offer(meta(1), &[0; 60], 0);
         assert_eq!(cpu.drain(&mut device.rx, 1, 0), Ok(1));
         assert_eq!(cpu.class(1).queue_full, before + 1);
     }

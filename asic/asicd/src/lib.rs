@@ -29,6 +29,5 @@ pub mod flap;
 pub mod keeper;
 pub mod output;
 pub mod poller;
-pub mod shares;
 pub mod slot;
 pub mod spin;

@@ -158,9 +158,9 @@ impl Sink for At<'_> {
         }
         let seq = events.seq();
         if frame.offload.is_none() {
-            cpu.offer(meta, frame.bytes(), seq, self.now_ns);
+            cpu.offer(meta, frame.bytes(), seq);
         } else if segment::segment_frame(frame, cut, |bytes| {
-            cpu.offer(meta, bytes, seq, self.now_ns);
+            cpu.offer(meta, bytes, seq);
         })
         .is_err()
         {

@@ -140,6 +140,10 @@ impl Firmware {
             cx: Context::default(),
         };
         fw.default_traps();
+        for class in tandem_pipeline::trap::ORDER {
+            let p = fw.profile.class_policer(class);
+            fw.state.police.set_class(class, p.rate_pps, p.burst);
+        }
         fw.set_base_mac(platform::parse_mac(&fw.profile.platform.base_mac).unwrap_or_default());
         Ok(fw)
     }
@@ -189,18 +193,12 @@ impl Firmware {
         }
     }
 
-    /// Each reason without a policer of its own: the last one is its class's, in the daemon.
+    /// Each reason without a policer of its own: the last one is its class's.
     fn default_traps(&mut self) {
         for r in reasons() {
             // a reason of the pipeline's own list can't be refused
             let _ = self.state.set_trap(r, TrapConfig::default_for(r));
         }
-    }
-
-    /// Last policer of a trap class (`TND_TC_*`), from the profile.
-    #[must_use]
-    pub fn class_policer(&self, class: u16) -> profile::Policer {
-        self.profile.class_policer(class)
     }
 
     /// What the latency model says an op costs, in ns.

@@ -24,11 +24,12 @@ mod l2;
 mod l3;
 mod mcast;
 pub mod names;
-pub mod policer;
+pub mod police;
 mod run;
+pub mod shares;
 pub mod state;
-#[cfg(test)]
 mod tag;
+#[cfg(test)]
 mod testkit;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use crate::acl::Pending;
 use crate::entry::Action;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
+use crate::police::Verdict;
 use crate::state::{HOT_ACL, NO_GROUP, State, Untagged};
 use crate::tag::DomainTag;
 use crate::warm::Hint;
@@ -404,29 +405,14 @@ impl<S: Sink> Run<'_, '_, S> {
         passed
     }
 
-    /// Hands the frame, still as it came in, to the CPU if the reason's policer lets it pass.
+    /// Hands the frame, still as it came in, to the CPU if the reason's policer lets it pass. True as well if its class's
+    /// does not: it is lost behind the decision.
     fn punt(&mut self, reason: u16, flags: u16, class: Option<u16>) -> bool {
         self.stage(Stage::Cpu);
-        let (packets, bytes) = (self.wire.packets, self.wire.bytes);
-        let Some(trap) = self.st.trap_mut(reason) else {
-            return false;
-        };
-        let class = class
-            .filter(|_| reason == raw::TND_TRAP_ACL)
-            .unwrap_or(trap.config().class);
-        if !S::DRY {
-            let passed = trap.admit(packets, self.now);
-            if let Some(c) = self.st.counters.traps.get_mut(usize::from(reason)) {
-                if passed {
-                    c.packets += packets;
-                    c.bytes += bytes;
-                } else {
-                    c.policed += packets;
-                }
-            }
-            if !passed {
-                return false;
-            }
+        let class = class.filter(|_| reason == raw::TND_TRAP_ACL);
+        let (class, verdict) = self.police_trap(reason, class);
+        if verdict != Verdict::Pass {
+            return verdict == Verdict::Class;
         }
         if S::TRACE {
             self.trace(
@@ -451,6 +437,29 @@ impl<S: Sink> Run<'_, '_, S> {
         };
         self.sink.cpu(meta, self.frame);
         true
+    }
+
+    /// What the policers say to this frame for a reason, and in which class it is; it is counted. Nobody else polices traps.
+    pub(crate) fn police_trap(&mut self, reason: u16, class: Option<u16>) -> (u16, Verdict) {
+        let Some(config) = self.st.trap(reason) else {
+            return (raw::TND_TC_DATA, Verdict::Reason);
+        };
+        let class = class.unwrap_or(config.class);
+        if S::DRY {
+            return (class, Verdict::Pass);
+        }
+        let Wire { packets, bytes, .. } = self.wire;
+        let (port, now) = (self.ingress, self.now);
+        let verdict = self.st.police.admit(reason, class, port, packets, now);
+        if let Some(c) = self.st.counters.traps.get_mut(usize::from(reason)) {
+            if verdict == Verdict::Reason {
+                c.policed += packets;
+            } else {
+                c.packets += packets;
+                c.bytes += bytes;
+            }
+        }
+        (class, verdict)
     }
 
     // ---- help

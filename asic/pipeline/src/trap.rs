@@ -1,8 +1,6 @@
-//! Traps: reasons a packet goes to the CPU, their classes and policers.
+//! Traps: reasons a packet goes to the CPU, and their classes. What of it passes: [`crate::police`].
 
 use tandem_abi::raw;
-
-use crate::policer::Bucket;
 
 /// Number of trap reasons, 0 (unused) included.
 pub const REASONS: usize = raw::TND_TRAP_REASON_COUNT as usize;
@@ -209,39 +207,6 @@ impl TrapConfig {
     }
 }
 
-/// One reason: its configuration and its token bucket.
-#[derive(Debug, Clone, Copy)]
-pub struct Trap {
-    config: TrapConfig,
-    bucket: Bucket,
-}
-
-impl Trap {
-    /// A reason with a full bucket.
-    pub fn new(config: TrapConfig) -> Trap {
-        Trap {
-            config,
-            bucket: Bucket::new(config.rate_pps.into(), config.burst.into()),
-        }
-    }
-
-    /// Its configuration.
-    pub fn config(&self) -> TrapConfig {
-        self.config
-    }
-
-    /// Takes `packets` tokens if the bucket has them (a super-frame counts as its segments, but never as more than a
-    /// full bucket).
-    #[inline]
-    pub fn admit(&mut self, packets: u64, now_ns: u64) -> bool {
-        let passes = self.bucket.admits(packets, now_ns);
-        if passes {
-            self.bucket.charge(packets, now_ns);
-        }
-        passes
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,37 +220,5 @@ mod tests {
         }
         assert_eq!(reason_name(raw::TND_TRAP_ARP), "arp");
         assert_eq!(reason_name(99), "unknown");
-    }
-
-    #[test]
-    fn bucket_lets_burst_then_rate_pass() {
-        let mut t = Trap::new(TrapConfig {
-            class: 3,
-            rate_pps: 1000,
-            burst: 10,
-        });
-        let mut now = 0;
-        assert_eq!((0..100).filter(|_| t.admit(1, now)).count(), 10);
-        now += 999_999;
-        assert!(!t.admit(1, now));
-        now += 1;
-        assert!(t.admit(1, now) && !t.admit(1, now));
-        // ten seconds at 5,000 packets/s: 1,000/s pass
-        let mut passed = 0;
-        for _ in 0..50_000 {
-            now += 200_000;
-            passed += u32::from(t.admit(1, now));
-        }
-        assert!((9_990..=10_010).contains(&passed), "{passed}");
-        // after a long pause only the burst is saved up
-        now += 1_000_000_000_000;
-        assert!(t.admit(1000, now));
-        assert!(!t.admit(1, now));
-    }
-
-    #[test]
-    fn no_rate_is_no_limit() {
-        let mut t = Trap::new(TrapConfig::default_for(raw::TND_TRAP_ARP));
-        assert!((0..1000).all(|_| t.admit(1, 0)));
     }
 }

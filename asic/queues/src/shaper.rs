@@ -1,26 +1,27 @@
 //! A port's speed: how long the wire is busy with what has been sent.
 
+use tandem_tables::bucket::Bucket;
+
 /// Preamble, start delimiter, frame check sequence and inter-packet gap: what a frame takes on the wire beside its
 /// bytes (IEEE 802.3 §3.1.1, §4.4.2).
 const OVERHEAD: u64 = 24;
-/// Frames may leave so much ahead of time: a daemon that wakes up late catches up.
-const SLACK_PS: u128 = 500_000_000;
-const PS: u128 = 1000;
+/// Frames may leave so much ahead of time, half a millisecond's bits per Mbit/s: a daemon that wakes up late catches up.
+const SLACK: u64 = 500;
 
-/// One port's wire.
+/// One port's wire: a bucket of bits that a frame may overdraw. The next one waits until that is paid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shaper {
     mbps: u32,
-    /// In picoseconds: at 100 Gbit/s a small frame takes 6.72 ns.
-    free_at_ps: u128,
+    bits: Bucket,
 }
 
 impl Shaper {
     /// A wire of so many Mbit/s; 0: without limit.
     pub fn new(mbps: u32) -> Self {
+        let speed = u64::from(mbps);
         Shaper {
             mbps,
-            free_at_ps: 0,
+            bits: Bucket::new(speed * 1_000_000, speed * SLACK),
         }
     }
 
@@ -32,25 +33,19 @@ impl Shaper {
     /// May a frame start now?
     #[inline]
     pub fn ready(&self, now_ns: u64) -> bool {
-        self.free_at_ps <= u128::from(now_ns) * PS
+        self.bits.admits(0, now_ns)
     }
 
     /// When the next frame may start.
     pub fn free_at_ns(&self) -> u64 {
-        u64::try_from(self.free_at_ps.div_ceil(PS)).unwrap_or(u64::MAX)
+        self.bits.free_at_ns()
     }
 
     /// Sends `packets` of `bytes` together.
     #[inline]
     pub fn send(&mut self, packets: u64, bytes: u64, now_ns: u64) {
-        if self.mbps == 0 {
-            return;
-        }
-        let bits = u128::from(bytes + packets * OVERHEAD) * 8;
-        let from = self
-            .free_at_ps
-            .max((u128::from(now_ns) * PS).saturating_sub(SLACK_PS));
-        self.free_at_ps = from + bits * 1_000_000 / u128::from(self.mbps);
+        let bits = (bytes + packets * OVERHEAD) * 8;
+        self.bits.overdraw(bits, u64::MAX, now_ns);
     }
 }
 

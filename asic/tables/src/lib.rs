@@ -1,4 +1,4 @@
-//! Hardware tables: banked exact-match hash, longest-prefix match, ternary match, counted pools.
+//! Hardware tables: banked exact-match hash, longest-prefix match, ternary match, counted pools, token buckets.
 //!
 //! ```text
 //!   firmware ── insert / remove / update ──►  ┌────────────┐  ◄── get / lookup / touch ── pipeline
@@ -13,6 +13,7 @@
 //! replay. The sharing of the tables follows seed 000 §2.7, figures 10 (exact match) and 11 (longest-prefix match) and 12 (TCAM).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod bucket;
 pub mod exact;
 mod index;
 pub mod lpm;

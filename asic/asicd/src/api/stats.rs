@@ -208,7 +208,7 @@ pub fn learning(asic: &Asic) -> Value {
 
 /// `GET /v1/traps`.
 pub fn traps(asic: &Asic) -> Traps {
-    let cpu = &asic.out.cpu;
+    let (cpu, police) = (&asic.out.cpu, &asic.fw.state.police);
     let items = reasons()
         .map(|reason| {
             let config = asic.fw.state.trap(reason);
@@ -225,8 +225,8 @@ pub fn traps(asic: &Asic) -> Traps {
                 class: config.map_or("", |t| class_name(t.class)).into(),
                 packets: c.delivered,
                 bytes: c.bytes,
-                dropped: policed + c.policed + c.queue_full + c.no_driver,
-                guaranteed_pps: config.map_or(0, |t| cpu.share(t.class, reason)),
+                dropped: policed + police.lost(reason) + c.queue_full + c.no_driver,
+                guaranteed_pps: config.map_or(0, |t| police.share(t.class, reason)),
                 rate_pps: config.map_or(0, |t| t.rate_pps),
                 burst: config.map_or(0, |t| t.burst),
             }
@@ -236,7 +236,7 @@ pub fn traps(asic: &Asic) -> Traps {
         .into_iter()
         .map(|class| {
             let c = cpu.class(class);
-            let (rate_pps, burst) = cpu.policer(class);
+            let (rate_pps, burst) = police.class(class);
             TrapClass {
                 class: class_name(class).into(),
                 queued: cpu.queued(class) as u32,
@@ -244,7 +244,7 @@ pub fn traps(asic: &Asic) -> Traps {
                     .get(usize::from(class))
                     .map_or(0, |n| *n as u32),
                 packets: c.delivered,
-                policer_dropped: c.policed,
+                policer_dropped: police.class_dropped(class),
                 queue_dropped: c.queue_full + c.no_driver,
                 rate_pps,
                 burst,
@@ -325,7 +325,7 @@ pub fn drops(asic: &mut Asic) -> Vec<Value> {
         let list = [
             (
                 "policer",
-                c.policed,
+                asic.fw.state.police.class_dropped(class),
                 "the trap class's policer is exhausted",
             ),
             ("queue", c.queue_full, "the trap class's queue is full"),

@@ -4,8 +4,8 @@ use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
 use tandem_abi::raw;
-use tandem_pipeline::policer::MAX;
 use tandem_pipeline::state::Policer as State;
+use tandem_tables::bucket::MAX;
 use zerocopy::IntoBytes;
 
 /// Equal without what it has counted.

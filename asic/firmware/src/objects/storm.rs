@@ -3,8 +3,8 @@
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
-use tandem_pipeline::policer::MAX;
 use tandem_pipeline::state::{Port, STORM_KINDS, StormConfig};
+use tandem_tables::bucket::MAX;
 use zerocopy::IntoBytes;
 
 /// Equal without what it has counted.

@@ -18,10 +18,11 @@ use tandem_tables::tcam::{FrameKind, WORDS, Words, word};
 use crate::egress::Kind;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
+use crate::police::Verdict as Police;
 use crate::run::{Done, Run, Step};
 use crate::state::{AclStage, Act, Bound, EgressTag, NONE};
-
 use crate::tag::DomainTag;
+
 /// What a hit has done to the rest of a frame's way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending {
@@ -444,30 +445,20 @@ impl<S: Sink> Run<'_, '_, S> {
     fn sample(&mut self, most: usize, slot: u32) {
         let reason = raw::TND_TRAP_SAMPLE;
         let packets = self.wire.packets;
-        let Some(trap) = self.st.trap_mut(reason) else {
+        let (class, verdict) = self.police_trap(reason, None);
+        if verdict == Police::Reason {
             return;
-        };
-        let class = trap.config().class;
+        }
         if !S::DRY {
-            let passed = trap.admit(packets, self.now);
-            let bytes = self.wire.bytes;
-            if let Some(c) = self.st.counters.traps.get_mut(usize::from(reason)) {
-                if passed {
-                    c.packets += packets;
-                    c.bytes += bytes;
-                } else {
-                    c.policed += packets;
-                }
-            }
-            if !passed {
-                return;
-            }
             if let Some(m) = self.st.acl.mirrors.at_mut(slot) {
                 m.packets += packets;
             }
             if let Some(c) = self.st.counters.port_mut(self.ingress) {
                 c.copied += packets;
             }
+        }
+        if verdict == Police::Class {
+            return;
         }
         if S::TRACE {
             self.trace(Stage::Cpu, format_args!("sample to CPU"));

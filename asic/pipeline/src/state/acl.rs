@@ -1,12 +1,12 @@
 //! Lists of rules, what they are bound to, and what rules refer to: counters, policers, mirror sessions.
 
 use tandem_abi::raw;
+use tandem_tables::bucket::Bucket;
 use tandem_tables::tcam::{Match, Matcher};
 
 use super::object::HOT_ACL;
 use super::slots::Slots;
 use super::{SetError, State};
-use crate::policer::Bucket;
 
 /// Nothing in a slot field of [`Act`].
 pub(crate) const NONE: u32 = u32::MAX;

@@ -32,7 +32,7 @@ use crate::entry::MAX_RIF;
 use crate::entry::RouteTarget;
 use crate::group::Group;
 pub use crate::group::{FlowHash, GroupConfig, HashPolicy};
-use crate::trap::{REASONS, Trap, TrapConfig};
+use crate::police::Police;
 pub use acl::{Acl, AclBind, AclCounter, AclRule, AclStage, AclTable, Mirror, Policer};
 pub(crate) use acl::{Act, Bound, NONE};
 pub use lag::{Lag, LagConfig, MAX_LAG};
@@ -110,7 +110,8 @@ pub struct State {
     rifs: Vec<Option<RifConfig>>,
     nexthops: Slots<Nexthop>,
     nhgs: Slots<Group>,
-    traps: [Trap; REASONS],
+    /// What of the packets for the CPU passes.
+    pub police: Police,
     /// MAC addresses ([`crate::entry::FdbValue`]) and hosts ([`crate::entry::HostValue`]).
     pub exact: ExactMatch,
     /// IPv4 prefixes ([`RouteTarget`]).
@@ -146,7 +147,7 @@ impl State {
             rifs: Vec::new(),
             nexthops: Slots::default(),
             nhgs: Slots::default(),
-            traps: std::array::from_fn(|r| Trap::new(TrapConfig::default_for(r as u16))),
+            police: Police::new(ports),
             exact,
             lpm4,
             lpm6,
@@ -179,7 +180,7 @@ impl State {
         self.rifs.clear();
         self.nexthops = Slots::default();
         self.nhgs = Slots::default();
-        self.traps = std::array::from_fn(|r| Trap::new(TrapConfig::default_for(r as u16)));
+        self.police.clear();
         self.exact.clear();
         self.lpm4.clear();
         self.lpm6.clear();

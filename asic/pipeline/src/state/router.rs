@@ -5,7 +5,7 @@ use tandem_abi::raw;
 use super::{MAX_VID, Nexthop, NexthopConfig, RifConfig, RifPlace, SetError, State};
 use crate::entry::{MAX_RIF, RouteTarget};
 use crate::group::{Group, GroupConfig};
-use crate::trap::{Trap, TrapConfig};
+use crate::trap::TrapConfig;
 
 impl State {
     // ---- virtual routers and router interfaces
@@ -267,7 +267,7 @@ impl State {
         if reason == 0 {
             return None;
         }
-        self.traps.get(usize::from(reason)).map(Trap::config)
+        self.police.config(reason)
     }
 
     /// UPDATE of a reason; its bucket starts full.
@@ -275,17 +275,10 @@ impl State {
         if config.class >= raw::TND_TC_COUNT {
             return Err(SetError::NoClass(config.class));
         }
-        match self.traps.get_mut(usize::from(reason)) {
-            Some(t) if reason != 0 => {
-                *t = Trap::new(config);
-                Ok(())
-            }
-            _ => Err(SetError::NoReason(reason)),
+        if reason != 0 && self.police.configure(reason, config) {
+            Ok(())
+        } else {
+            Err(SetError::NoReason(reason))
         }
-    }
-
-    #[inline]
-    pub(crate) fn trap_mut(&mut self, reason: u16) -> Option<&mut Trap> {
-        self.traps.get_mut(usize::from(reason))
     }
 }

@@ -1,10 +1,10 @@
 //! Storm control: how much broadcast, multicast and unknown unicast a port may bring into a bridge.
 
 use tandem_abi::raw;
+use tandem_tables::bucket::Bucket;
 
 use super::object::HOT_STORM;
 use super::{Port, SetError, State};
-use crate::policer::Bucket;
 
 /// Kinds of frames: `TND_STORM_*`, from 1.
 pub const KINDS: u8 = raw::TND_STORM_UNKNOWN_UC;

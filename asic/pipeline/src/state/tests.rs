@@ -6,6 +6,7 @@ use crate::entry::{Action, RouteTarget};
 
 use super::*;
 use crate::testkit::state;
+use crate::trap::TrapConfig;
 
 #[test]
 fn members_are_indexed_both_ways() {

@@ -1,4 +1,4 @@
-//! Token buckets.
+//! The token bucket: of policers, storm control, trap policers and their shares, and the shapers of ports.
 
 /// Time zero of a bucket: far enough from 0 that a burst reaches back before the clock's start.
 const BIAS: u128 = 1 << 80;
@@ -36,8 +36,12 @@ impl Bucket {
         self.burst
     }
 
+    fn units(&self, now_ns: u64) -> u128 {
+        BIAS + u128::from(now_ns) * u128::from(self.rate)
+    }
+
     fn next(&self, tokens: u64, now_ns: u64) -> (u128, u128) {
-        let now = BIAS + u128::from(now_ns) * u128::from(self.rate);
+        let now = self.units(now_ns);
         let full = now.saturating_sub(u128::from(self.burst) * SECOND);
         // what is longer than a full bucket must not starve for ever
         let wanted = u128::from(tokens.min(self.burst)) * SECOND;
@@ -57,6 +61,32 @@ impl Bucket {
         if self.rate > 0 {
             self.empty_at = self.next(tokens, now_ns).0;
         }
+    }
+
+    /// Takes tokens whether they are there or not: the bucket gets into debt, by no more than `most` tokens.
+    #[inline]
+    pub fn overdraw(&mut self, tokens: u64, most: u64, now_ns: u64) {
+        if self.rate > 0 {
+            let (there, now) = self.next(0, now_ns);
+            let next = there + u128::from(tokens.min(MAX)) * SECOND;
+            self.empty_at = next.min(now + u128::from(most.min(MAX)) * SECOND);
+        }
+    }
+
+    /// Another rate and burst; what is there, or owed, stays, as far as there is room.
+    pub fn resize(&mut self, rate: u64, burst: u64, now_ns: u64) {
+        let mut new = Bucket::new(rate, burst);
+        // units are tokens for whatever rate
+        let (there, now) = (self.next(0, now_ns).0, self.units(now_ns));
+        new.empty_at = (new.units(now_ns) + there).saturating_sub(now);
+        *self = new;
+    }
+
+    /// When a debt is paid.
+    pub fn free_at_ns(&self) -> u64 {
+        let owed = self.empty_at.saturating_sub(BIAS);
+        let at = owed.div_ceil(u128::from(self.rate.max(1)));
+        u64::try_from(at).unwrap_or(u64::MAX)
     }
 }
 
@@ -90,6 +120,36 @@ mod tests {
         assert!(b.admits(9000, now));
         b.charge(9000, now);
         assert!(!b.admits(1, now));
+    }
+
+    #[test]
+    fn debts_are_paid_before_anything_passes() {
+        // 10 a second, 5 at once
+        let mut b = Bucket::new(10, 5);
+        let now = 1_000_000_000;
+        b.overdraw(7, 100, now);
+        assert!(!b.admits(0, now) && b.free_at_ns() == now + 200_000_000);
+        assert!(b.admits(0, now + 200_000_000) && !b.admits(1, now + 299_999_999));
+        assert!(b.admits(1, now + 300_000_000));
+        b.overdraw(1000, 3, now);
+        assert_eq!(b.free_at_ns(), now + 300_000_000);
+        let mut none = Bucket::new(0, 1);
+        none.overdraw(MAX, MAX, now);
+        assert!(none.admits(1, now) && none.free_at_ns() == 0);
+    }
+
+    #[test]
+    fn another_size_keeps_what_is_there() {
+        let now = 5_000_000_000;
+        let mut b = Bucket::new(10, 8);
+        b.charge(2, now);
+        b.resize(1000, 20, now);
+        assert!(b.admits(6, now) && !b.admits(7, now));
+        b.resize(1, 4, now);
+        assert!(b.admits(4, now));
+        b.overdraw(6, 9, now);
+        b.resize(4, 4, now);
+        assert_eq!(b.free_at_ns(), now + 500_000_000);
     }
 
     #[test]

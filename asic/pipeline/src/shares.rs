@@ -9,69 +9,17 @@
 //! whole rate. What passes by a share is charged to all that lie above it, which may get into debt for that, by no more
 //! than the shares' bursts: in any time *t* a class lets `R · t` pass, and at most three bursts.
 
-use tandem_pipeline::trap::{REASONS, TrapConfig};
+use tandem_tables::bucket::Bucket;
 
-/// Billionths of a packet.
-const TOKEN: i64 = 1_000_000_000;
-
-/// A token bucket that may get into debt. Tokens are counted in billionths, so that no time is lost to rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket {
-    rate_pps: u32,
-    burst: u32,
-    tokens: i64,
-    at_ns: u64,
-}
-
-impl Bucket {
-    /// A full bucket.
-    pub fn new(rate_pps: u32, burst: u32) -> Self {
-        let burst = burst.max(1);
-        Bucket {
-            rate_pps,
-            burst,
-            tokens: i64::from(burst) * TOKEN,
-            at_ns: 0,
-        }
-    }
-
-    /// Packets per second and burst.
-    pub fn config(&self) -> (u32, u32) {
-        (self.rate_pps, self.burst)
-    }
-
-    /// Another rate and burst; what is there stays, as far as there is room.
-    fn resize(&mut self, rate_pps: u32, burst: u32) {
-        self.rate_pps = rate_pps;
-        self.burst = burst.max(1);
-        self.tokens = self.tokens.min(i64::from(self.burst) * TOKEN);
-    }
-
-    /// What time has brought; is there a token?
-    fn has(&mut self, now_ns: u64) -> bool {
-        let passed = now_ns.saturating_sub(self.at_ns);
-        self.at_ns = now_ns.max(self.at_ns);
-        let brought = passed.saturating_mul(u64::from(self.rate_pps));
-        self.tokens = self
-            .tokens
-            .saturating_add_unsigned(brought)
-            .min(i64::from(self.burst) * TOKEN);
-        self.tokens >= TOKEN
-    }
-
-    fn charge(&mut self) {
-        // shares that became smaller may have had more: the debt has an end
-        self.tokens = (self.tokens - TOKEN).max(-2 * i64::from(self.burst) * TOKEN);
-    }
-}
+use crate::trap::{REASONS, TrapConfig};
 
 /// A class's policer and the shares of it.
 #[derive(Clone, Debug)]
 pub struct Shares {
     class: Bucket,
-    ports: u32,
+    ports: u64,
     /// Shares there are: reasons whose class this is from the start, and those that came since.
-    count: u32,
+    count: u64,
     reasons: [Option<Bucket>; REASONS],
     /// By reason and port number; made when the first packet comes.
     by_port: [Vec<Bucket>; REASONS],
@@ -82,15 +30,15 @@ impl Shares {
     /// and packets that may come at once.
     pub fn new(class: u16, rate_pps: u32, burst: u32, ports: u16) -> Self {
         let mut all = Shares {
-            class: Bucket::new(rate_pps, burst),
-            ports: u32::from(ports.max(1)),
+            class: Bucket::new(rate_pps.into(), burst.into()),
+            ports: u64::from(ports.max(1)),
             count: 0,
             reasons: [None; REASONS],
             by_port: [const { Vec::new() }; REASONS],
         };
-        for reason in tandem_pipeline::trap::reasons() {
+        for reason in crate::trap::reasons() {
             if TrapConfig::default_for(reason).class == class {
-                all.join(reason);
+                all.join(reason, 0);
             }
         }
         all
@@ -98,66 +46,70 @@ impl Shares {
 
     /// Packets per second and burst of the class.
     pub fn config(&self) -> (u32, u32) {
-        self.class.config()
+        // both came in as 32 bits
+        (self.class.rate() as u32, self.class.burst() as u32)
     }
 
     /// Packets per second that a reason has whatever the others do; 0: it has no share yet, or nobody is limited.
     pub fn share(&self, reason: u16) -> u32 {
         let bucket = self.reasons.get(usize::from(reason)).copied().flatten();
-        bucket.map_or(0, |b| b.config().0)
+        bucket.map_or(0, |b| b.rate() as u32)
     }
 
     /// One reason more: all shares are smaller now.
     #[cold]
-    fn join(&mut self, reason: u16) {
-        let (rate, burst) = self.class.config();
-        if rate == 0 {
+    fn join(&mut self, reason: u16, now_ns: u64) {
+        if self.class.rate() == 0 {
             return;
         }
         self.count += 1;
-        let (rate, burst) = (rate / self.count, burst / self.count);
+        let (rate, burst) = (
+            self.class.rate() / self.count,
+            self.class.burst() / self.count,
+        );
         if let Some(own) = self.reasons.get_mut(usize::from(reason)) {
             *own = Some(Bucket::new(rate, burst));
         }
         for own in self.reasons.iter_mut().flatten() {
-            own.resize(rate, burst);
+            own.resize(rate, burst, now_ns);
         }
         for own in self.by_port.iter_mut().flatten() {
-            own.resize(rate / self.ports, burst / self.ports);
+            own.resize(rate / self.ports, burst / self.ports, now_ns);
         }
     }
 
-    /// May one packet that came in by this port for this reason pass?
-    pub fn take(&mut self, reason: u16, port: u16, now_ns: u64) -> bool {
-        if self.class.rate_pps == 0 {
+    /// May packets that came in together by this port for this reason pass? One token is enough; all are charged.
+    pub fn take(&mut self, reason: u16, port: u16, packets: u64, now_ns: u64) -> bool {
+        if self.class.rate() == 0 {
             return true;
         }
         let at = usize::from(reason).min(REASONS - 1);
         if self.reasons.get(at).is_none_or(Option::is_none) {
-            self.join(at as u16);
+            self.join(at as u16, now_ns);
         }
         let (Some(Some(own)), Some(by_port)) = (self.reasons.get_mut(at), self.by_port.get_mut(at))
         else {
             return false;
         };
         if by_port.is_empty() {
-            let one = Bucket::new(own.rate_pps / self.ports, own.burst / self.ports);
+            let one = Bucket::new(own.rate() / self.ports, own.burst() / self.ports);
             by_port.resize(self.ports as usize + 1, one);
         }
-        let in_class = self.class.has(now_ns);
-        let in_own = own.has(now_ns);
-        let mut port = by_port.get_mut(usize::from(port));
-        if let Some(port) = &mut port
-            && port.has(now_ns)
+        let has = |b: &Bucket| b.rate() > 0 && b.admits(1, now_ns);
+        // shares that became smaller may have had more: the debt has an end
+        let charge = |b: &mut Bucket| b.overdraw(packets, 2 * b.burst() + packets, now_ns);
+        let (in_class, in_own) = (has(&self.class), has(own));
+        if let Some(port) = by_port.get_mut(usize::from(port))
+            && has(port)
         {
-            port.charge();
-            own.charge();
+            charge(port);
+            charge(own);
         } else if in_own {
-            own.charge();
+            charge(own);
         } else if !in_class {
             return false;
         }
-        self.class.charge();
+        charge(&mut self.class);
         true
     }
 }
@@ -165,8 +117,8 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trap::{ORDER, class_name, reason_name, reasons};
     use tandem_abi::raw;
-    use tandem_pipeline::trap::{ORDER, class_name, reason_name, reasons};
 
     const SECOND: u64 = 1_000_000_000;
     const PORTS: u16 = 8;
@@ -189,7 +141,7 @@ mod tests {
                 break;
             }
             let (reason, port, pps) = senders[i];
-            passed[i] += u64::from(shares.take(reason, port, at));
+            passed[i] += u64::from(shares.take(reason, port, 1, at));
             next[i] += SECOND / pps;
         }
         passed.iter().map(|n| n / SECONDS).collect()
@@ -275,7 +227,7 @@ mod tests {
     #[test]
     fn no_rate_is_no_limit() {
         let mut shares = Shares::new(raw::TND_TC_LINK, 0, 0, PORTS);
-        assert!((0..1000).all(|_| shares.take(raw::TND_TRAP_LINK_PROTO, 1, 0)));
+        assert!((0..1000).all(|_| shares.take(raw::TND_TRAP_LINK_PROTO, 1, 1, 0)));
         assert_eq!(shares.share(raw::TND_TRAP_LINK_PROTO), 0);
     }
 
@@ -283,11 +235,11 @@ mod tests {
     fn what_is_beyond_any_port_has_no_share_of_a_port() {
         let mut shares = Shares::new(raw::TND_TC_LINK, 10, 10, 1);
         for port in [0, 2, u16::MAX] {
-            assert!(shares.take(raw::TND_TRAP_LINK_PROTO, port, 0));
+            assert!(shares.take(raw::TND_TRAP_LINK_PROTO, port, 1, 0));
         }
         // a reason that nobody knows is as good as the last one
-        assert!(shares.take(u16::MAX, 1, 0));
-        let all = (0..1000).filter(|_| shares.take(raw::TND_TRAP_LINK_PROTO, 1, 0));
+        assert!(shares.take(u16::MAX, 1, 1, 0));
+        let all = (0..1000).filter(|_| shares.take(raw::TND_TRAP_LINK_PROTO, 1, 1, 0));
         assert!(all.count() <= 30);
     }
 }
