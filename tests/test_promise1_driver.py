@@ -9,6 +9,8 @@ chip the same kernel drives. In the lab's machine only: tests/vm/test_twin.sh.
                                        swp1 … swp4, the driver ═ PCI ┘
 """
 
+import functools
+
 import pytest
 
 import test_promise1_equivalence as plain
@@ -45,7 +47,9 @@ def but(steps, *names):
     pytest.param(vlan.filtering, but(vlan.filtering_steps, "802.1ad bridge: the kernel's"), id="filtering"),
     pytest.param(plain.router, but(plain.router_steps, "a policy rule", "rule away"), id="router"),
     pytest.param(interface.router, interface.steps, id="vlan-interfaces"),
-    pytest.param(vrf.vrfs, but(vrf.vrf_steps, "a policy rule: the kernel's", "gone again"), id="vrf"),
+    *(pytest.param(functools.partial(vrf.vrfs, six), but(functools.partial(vrf.vrf_steps, six),
+                                                         "a policy rule: the kernel's", "gone again"), id=name)
+      for six, name in ((False, "vrf"), (True, "vrf6"))),
 ])
 def test_driver_twin(chip, configure, steps):
     wrong, _ = twin.both(chip, configure, steps)

@@ -4,12 +4,17 @@ machine has them (tests/vm/e2e), a build machine may not.
 
     red      h1 10.1.0.2 ── swp1 10.1.0.1 ─┐            default  h3 10.1.0.2 ── swp3 10.1.0.1 ─┐
              h2 10.2.0.2 ── swp2 10.2.0.1 ─┴─ table 10           h4 10.4.0.2 ── swp4 10.4.0.1 ─┴─ table main
+
+The same with IPv6: 10.9.1.2 is fd09:1::2 there.
 """
+
+import functools
+import re
 
 import pytest
 
 from lib import net
-from lib.packet import udp4_frame
+from lib.packet import udp4_frame, udp6_frame
 from lib.twin import MAC, Step, both
 
 H = MAC
@@ -23,26 +28,37 @@ def kernel_has_vrfs():
         pytest.skip("needs a kernel with VRFs")
 
 
-def lines(sw, *words):
+def in_family(six, text):
+    """The text with its IPv4 addresses and prefixes, or the IPv6 ones that stand for them."""
+    def address(m):
+        plen = f"/{2 * int(m[4]) - 16}" if m[4] else ""
+        return f"fd{int(m[1]):02}:{m[2]}::{m[3]}{plen}"
+    return re.sub(r"\b10\.(\d+)\.(\d+)\.(\d+)(?:/(\d+))?", address, text) if six else text
+
+
+def lines(sw, six, *words):
     """`ip LINE`, all in one process."""
-    sw.ns.ip_batch(words, family="-4")
+    sw.ns.ip_batch([in_family(six, line) for line in words], family="-6" if six else "-4")
 
 
 def neighbour(address, host, port):
     return f"neigh replace {address} lladdr {H[host]} dev swp{port} nud permanent"
 
 
-def vrfs(sw):
+def vrfs(six, sw):
     sw.router()
     for words in LOCAL_BEHIND:
         net.run("ip", words[0], "-n", sw.ns.name, *words[1:])
     for p in range(1, 5):
-        sw.ns.sysctl(**{f"ipv6__conf__swp{p}__disable_ipv6": 1})
-    lines(sw, "link add red type vrf table 10", "link set red up", "link set swp1 master red",
+        # addresses stay while a port moves between VRFs, for which the kernel takes it down and up
+        sw.ns.sysctl(**{f"ipv6__conf__swp{p}__{key}": value for key, value in (
+            ("disable_ipv6", int(not six)), ("keep_addr_on_down", 1), ("accept_dad", 0))})
+    nodad = "nodad" if six else ""
+    lines(sw, six, "link add red type vrf table 10", "link set red up", "link set swp1 master red",
           "link set swp2 master red",
           *(f"link set swp{p} up" for p in range(1, 5)),
-          "addr add 10.1.0.1/24 dev swp1", "addr add 10.2.0.1/24 dev swp2", "addr add 10.1.0.1/24 dev swp3",
-          "addr add 10.4.0.1/24 dev swp4", neighbour("10.1.0.2", "h1", 1), neighbour("10.2.0.2", "h2", 2),
+          *(f"addr add 10.{n}.0.1/24 dev swp{p} {nodad}" for p, n in ((1, 1), (2, 2), (3, 1), (4, 4))),
+          neighbour("10.1.0.2", "h1", 1), neighbour("10.2.0.2", "h2", 2),
           neighbour("10.1.0.2", "h3", 3), neighbour("10.4.0.2", "h4", 4),
           "route add 10.9.0.0/16 via 10.2.0.2 vrf red", "route add 10.9.0.0/16 via 10.4.0.2",
           "route add unreachable default metric 4278198272 vrf red",
@@ -50,19 +66,21 @@ def vrfs(sw):
           "route add throw 10.63.0.0/16", "route add blackhole 10.60.0.0/16 vrf red")
 
 
-def vrf_steps(macs):
+def vrf_steps(six, macs):
     def to(host, dst, src="10.1.0.2"):
-        return (host, udp4_frame(macs[int(host[1])], H[host], src, dst, data=b"vrf"))
+        frame = udp6_frame if six else udp4_frame
+        return (host, frame(macs[int(host[1])], H[host], in_family(six, src), in_family(six, dst), data=b"vrf"))
 
     def moved(sw):
-        lines(sw, "link set swp4 master red", neighbour("10.4.0.2", "h4", 4),
+        lines(sw, six, "link set swp4 master red", neighbour("10.4.0.2", "h4", 4),
               "route add 10.44.0.0/16 via 10.4.0.2 vrf red")
 
     def back(sw):
-        lines(sw, "link set swp4 nomaster", neighbour("10.4.0.2", "h4", 4), "route replace 10.9.0.0/16 via 10.4.0.2")
+        lines(sw, six, "link set swp4 nomaster", neighbour("10.4.0.2", "h4", 4),
+              "route replace 10.9.0.0/16 via 10.4.0.2")
 
     def gone(sw):
-        lines(sw, "link del red", neighbour("10.2.0.2", "h2", 2), "route add 10.22.0.0/16 via 10.2.0.2")
+        lines(sw, six, "link del red", neighbour("10.2.0.2", "h2", 2), "route add 10.22.0.0/16 via 10.2.0.2")
 
     return [
         Step("the VRF's route", frames=[to("h1", "10.9.1.1")], fits=True, expect={"h2": 1}),
@@ -79,20 +97,21 @@ def vrf_steps(macs):
         Step("and out", do=back, frames=[to("h3", "10.9.1.1"), to("h4", "10.1.0.2", "10.4.0.2")], fits=True,
              expect={"h3": 1, "h4": 1}),
         Step("a policy rule: the kernel's",
-             do=lambda sw: lines(sw, "rule add pref 500 from 10.1.0.0/24 iif swp3 table 99",
+             do=lambda sw: lines(sw, six, "rule add pref 500 from 10.1.0.0/24 iif swp3 table 99",
                                  "route add blackhole 10.9.0.0/16 table 99"),
              frames=[to("h3", "10.9.1.1"), to("h4", "10.1.0.2", "10.4.0.2")], expect={"h3": 1}),
-        Step("gone again", do=lambda sw: lines(sw, "rule del pref 500"), frames=[to("h3", "10.9.1.1")], fits=True,
+        Step("gone again", do=lambda sw: lines(sw, six, "rule del pref 500"), frames=[to("h3", "10.9.1.1")], fits=True,
              expect={"h4": 1}),
-        Step("the VRF is down: the kernel's", do=lambda sw: lines(sw, "link set red down"),
+        Step("the VRF is down: the kernel's", do=lambda sw: lines(sw, six, "link set red down"),
              frames=[to("h1", "10.9.1.1")]),
         Step("the VRF goes: its ports are in the default one", do=gone, frames=[to("h3", "10.22.0.1")], fits=True,
              expect={"h2": 1}),
     ]
 
 
-def test_vrf_twin(make):
-    wrong, asic = both(make, vrfs, vrf_steps)
+@pytest.mark.parametrize("six", [False, True], ids=["ipv4", "ipv6"])
+def test_vrf_twin(make, six):
+    wrong, asic = both(make, functools.partial(vrfs, six), functools.partial(vrf_steps, six))
     assert not wrong, "\n".join(wrong)
     answer = asic.api("switchd", "POST", "/v1/audit", {"wait_s": 5.0}, timeout=60)
     assert not answer["items"], answer["items"]

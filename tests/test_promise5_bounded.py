@@ -9,6 +9,7 @@
 """
 
 import os
+import re
 import subprocess
 import time
 
@@ -16,12 +17,12 @@ import pytest
 from conftest import LONG
 
 from lib import bgp, net, packet
-from lib.switch import binaries
+from lib.switch import TOP, binaries
 
 FLOOD_S = float(os.environ.get("TANDEM_FLOOD_S", "60" if LONG else "15"))
 # Two idle cores that the switch shares offer 700,000 frames a second. A flood it is where the CPU gets at most a
 # third of what comes
-FLOOD = 2  # as much is dropped as passed, at least
+FLOOD = 2  # times as much is dropped as passed, at least
 PATIENCE_S = 20  # until an answer is taken for lost, on a machine that has much else to do
 DATA = "data"  # the class of the flood
 OWN = 200  # frames that a host sends of itself meanwhile (ARP, IPv6's discovery), at most
@@ -53,6 +54,17 @@ def ask_arp(wire, mac, own, target, patience):
     return None
 
 
+def void(sw):
+    """A default route that hardware can't do: through an interface that is not a port."""
+    sw.ip("link add void type veth peer name void1")
+    for name in ("void", "void1"):
+        sw.ns.sysctl(**{f"ipv6__conf__{name}__disable_ipv6": 1})  # only what is routed there comes out
+        sw.ip(f"link set {name} up")
+    sw.ip("addr add 192.0.2.1/24 dev void")
+    sw.ip("neigh replace 192.0.2.2 lladdr 02:00:00:00:00:77 dev void nud permanent")
+    sw.ip("route add default via 192.0.2.2")
+
+
 def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_available, record_property):
     sw = make.asic()
     h1, h2 = sw.host("h1", 1), sw.host("h2", 2, "02:00:00:00:00:22")
@@ -68,13 +80,7 @@ def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_avail
         routers.addresses()
         routers.start()
         routers.wait_established()
-        # a default route that hardware can't do: through an interface that is not a port
-        sw.ip("link add void type veth peer name void1")
-        sw.ip("link set void up")
-        sw.ip("link set void1 up")
-        sw.ip("addr add 192.0.2.1/24 dev void")
-        sw.ip("neigh replace 192.0.2.2 lladdr 02:00:00:00:00:77 dev void nud permanent")
-        sw.ip("route add default via 192.0.2.2")
+        void(sw)
         net.wait_until("h2 to reach the switch", lambda: h2.ping("10.1.2.1"), timeout=10)
         sw.sync()
         sessions = routers.sessions()
@@ -124,6 +130,52 @@ def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_avail
         assert missing <= OWN, f"{missing} of the flood's frames were not counted; {report}"
     finally:
         routers.delete()
+
+
+def test_what_the_cpu_loses_is_counted_to_the_frame(make, tmp_path):
+    """A class that may have twenty packets, then ten a second, gets a thousand: what it says of them is all of them, by
+    reason as by class, and what it let pass is what the kernel had."""
+    with open(os.path.join(TOP, "profiles", "tiny.toml"), encoding="utf-8") as f:
+        narrow, found = re.subn(r"(\[traps\.data\]\nrate_pps = )\d+(\nburst = )\d+", r"\g<1>10\g<2>20", f.read())
+    assert found == 1
+    profile = tmp_path / "narrow.toml"
+    profile.write_text(narrow)
+    sw = make.asic(profile=str(profile)).route_hosts(2)
+    void(sw)
+    sw.sync()
+    port = sw.ns.read("/sys/class/net/swp1/address").strip()
+    h1 = sw.hosts["h1"]
+    frame = packet.udp4_frame(port, h1.ns.read("/sys/class/net/eth0/address").strip(), "10.1.0.2", "99.0.0.1")
+
+    def look():
+        received = int(sw.ns.read("/sys/class/net/void1/statistics/rx_packets"))
+        return sw.show("traps"), counted(sw.ports()["swp1"], "cable_rx_overrun"), received
+
+    def gone(before, after):
+        reasons = delta(before[0]["items"], after[0]["items"], "reason")
+        data = delta(before[0]["classes"], after[0]["classes"], "class")[DATA]
+        return reasons, data, after[1] - before[1], after[2] - before[2]
+
+    for count in (10, 1000):
+        before = look()
+        with packet.Wire(h1.ns) as wire:
+            for _ in range(count):
+                wire.send(frame)
+
+        def all_there():
+            _, data, overrun, received = gone(before, look())
+            return sum(data) + overrun >= count and received >= data[0]
+
+        net.wait_until("all frames to be counted, and the kernel to have what passed", all_there, timeout=30)
+        reasons, (passed, dropped), overrun, received = gone(before, look())
+        report = (f"{count} frames, {overrun} overrun: reasons {reasons}, {passed} passed, {dropped} dropped, "
+                  f"{received} came")
+        assert passed + dropped + overrun == count, report
+        # by reason: what else came meanwhile is of other classes, and lost nothing
+        assert reasons["route"] == (passed, dropped), report
+        assert not any(d for name, (_, d) in reasons.items() if name != "route"), report
+        assert received == passed, report
+        assert (dropped > 0) == (count > 20), report
 
 
 def counted(port, name):

@@ -32,7 +32,8 @@ TCX = tuple(int(x) for x in os.uname().release.split("-", maxsplit=1)[0].split("
 
 class Step:
     """One step: `do(switch)` changes the kernel, then `frames` (host, frame) are sent; a number among them is a pause
-    in seconds. `fits`: hardware must do it.
+    in seconds, a function of the switch and its wires is called: what waits for something, however busy the machine
+    is. `fits`: hardware must do it.
 
     `expect` says how many data frames leave by which port on the kernel alone: a guard against a step that tests
     nothing. `control`: the sets of control frames must be equal too.
@@ -123,6 +124,8 @@ def play(sw, steps, wires):
         for item in step.frames:
             if isinstance(item, (int, float)):
                 time.sleep(item)
+            elif callable(item):
+                item(sw, wires)
             else:
                 wires[item[0]].send(item[1])
         quiet(wires)
