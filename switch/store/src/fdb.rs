@@ -7,7 +7,7 @@
 //! ```
 
 use crate::Store;
-use crate::api::{DeviceEvent, Domain, FdbWriteBack};
+use crate::api::{DeviceEvent, Domain, FdbWriteBack, Policy};
 use crate::hw::bodies;
 use crate::hw::table::Sent;
 use crate::model::{FdbEntry, FdbKey, FdbKind, SourceId};
@@ -339,6 +339,45 @@ impl Store {
                     mac,
                 })
             }
+        }
+    }
+
+    /// What the chip did with an entry: where it has no room for somebody's, unknown stations of the domain go to the CPU.
+    pub(crate) fn fdb_state_changed(&mut self, id: u32, now: u64) {
+        let key = self.fdb_keys.get(&id);
+        let home = key.and_then(|k| self.topo.fid_of.get(&Domain::of(k)).copied());
+        // It is gone altogether, or its domain is, or has another number by now: nobody will speak of it for the domain
+        // that missed it, which floods again if it was the last one.
+        let mut freed = Vec::new();
+        self.fdb_failed.retain(|vlan, set| {
+            if home != Some(*vlan) && set.remove(&id) && set.is_empty() {
+                freed.push(*vlan);
+            }
+            !set.is_empty()
+        });
+        for vlan in freed {
+            self.want_vlan(vlan, now);
+        }
+        let Some(vlan) = home else {
+            return;
+        };
+        // One that ages and moves is flooded to, as where the chip has no room to learn: a bridge with more stations than
+        // the chip has room for must not be the kernel's.
+        let somebodys = |b: &bodies::Fdb| b.action != TND_ACT_FORWARD || b.flags != 0;
+        let failed = self.hw.fdb.get(id).is_some_and(|o| {
+            (o.fail.is_some() || o.told) && o.want.as_ref().is_some_and(somebodys)
+        });
+        let before = self.fdb_failed.contains_key(&vlan);
+        if failed {
+            self.fdb_failed.entry(vlan).or_default().insert(id);
+        } else if let Some(set) = self.fdb_failed.get_mut(&vlan) {
+            set.remove(&id);
+            if set.is_empty() {
+                self.fdb_failed.remove(&vlan);
+            }
+        }
+        if before != self.fdb_failed.contains_key(&vlan) && self.config.policy == Policy::Trap {
+            self.want_vlan(vlan, now);
         }
     }
 }

@@ -139,8 +139,11 @@ pub(crate) const F_DEFERRED: u16 = 1 << 7;
 pub(crate) const F_DEPEND: u16 = 1 << 8;
 /// An update or a delete got no answer: write it again, whatever `have` says.
 pub(crate) const F_REPEAT: u16 = 1 << 9;
-/// Wanted and not on the chip, and what comes after it may overtake it: it is in [`Fib::undecided`].
+/// It waits for what it leads to, or is to be tried again: what comes after it may overtake it. If nothing of it is on the chip
+/// it is in [`Fib::undecided`].
 pub(crate) const F_UNDECIDED: u16 = 1 << 10;
+/// What is wanted changed after it got its place in the queue, or while a command was on its way.
+pub(crate) const F_MOVED: u16 = 1 << 11;
 
 /// One prefix.
 #[derive(Clone, Copy, Debug)]
@@ -281,6 +284,8 @@ pub(crate) struct Fib<B: Bits> {
     /// Prefixes that are to be made, and wait for what they lead to or are to be tried again; with each the entries
     /// above it that trap meanwhile, for the kernel never had them without it.
     pub undecided: BTreeMap<(B, u8), Vec<u32>>,
+    /// For entries that are to be looked at again, by number: those below them that go, and trap until then.
+    pub held: BTreeMap<u32, Vec<u32>>,
 }
 
 impl<B: Bits> Default for Fib<B> {
@@ -291,6 +296,7 @@ impl<B: Bits> Default for Fib<B> {
             connected: [0; MAX_LEN + 1],
             wide_local: 0,
             undecided: BTreeMap::new(),
+            held: BTreeMap::new(),
         }
     }
 }

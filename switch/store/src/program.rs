@@ -3,10 +3,10 @@
 use crate::Store;
 use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
-    Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_OMIT, F_PARSER, F_QUEUED,
-    F_REPEAT, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse,
+    Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_MOVED, F_OMIT, F_PARSER,
+    F_QUEUED, F_REPEAT, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse,
 };
-use crate::hw::bodies::{self, hw_id};
+use crate::hw::bodies::hw_id;
 use crate::hw::{
     CLASSES, Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full, ring_no,
 };
@@ -72,9 +72,10 @@ impl Store {
             self.replay.open = true;
         }
         while self.hw.flights.outstanding[1] < max_bulk {
-            let urgent = self.urgent.pop_front();
-            let queue = CLASSES + usize::from(urgent.is_none());
-            let r = match urgent.or_else(|| self.route_queue.pop_front()) {
+            let first = self.urgent.pop_front();
+            let urgent = first.is_some();
+            let queue = CLASSES + usize::from(!urgent);
+            let r = match first.or_else(|| self.route_queue.pop_front()) {
                 Some(r) => {
                     self.progress.taken[queue] += 1;
                     r
@@ -93,8 +94,8 @@ impl Store {
                 }
             };
             let p = match r.cls {
-                Cls::Route4 => self.step_route::<V4>(r.id, now_ns),
-                Cls::Route6 => self.step_route::<V6>(r.id, now_ns),
+                Cls::Route4 => self.step_route::<V4>(r.id, urgent),
+                Cls::Route6 => self.step_route::<V6>(r.id, urgent),
                 _ => None,
             };
             out.extend(p);
@@ -185,10 +186,8 @@ impl Store {
                     }
                     None => continue,
                 };
-                let x = &mut fib.entries[e];
-                if !x.is(F_FLIGHT) {
-                    // Ahead of everything else; a second entry in the other queue does no harm.
-                    x.flags |= F_QUEUED;
+                if !fib.entries[e].is(F_FLIGHT) {
+                    // Ahead of everything else; it keeps its place in the other queue.
                     self.urgent.push_back(Ref::new(F::CLS, e));
                 }
             }
@@ -197,14 +196,22 @@ impl Store {
 
     // -- one route ----------------------------------------------------------------------------------------------------
 
-    fn step_route<F: Fam>(&mut self, e: u32, now: u64) -> Option<Planned> {
+    /// `urgent`: ahead of its place in the queue.
+    fn step_route<F: Fam>(&mut self, e: u32, urgent: bool) -> Option<Planned> {
         let r = Ref::new(F::CLS, e);
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
-        fib.entries[e].set(F_QUEUED | F_DEFERRED, false);
+        fib.entries[e].set(F_DEFERRED, false);
+        if !urgent {
+            fib.entries[e].set(F_QUEUED, false);
+        }
         if entry.node == NONE || entry.is(F_FLIGHT) {
             return None;
         }
+        if !urgent {
+            fib.entries[e].set(F_MOVED, false);
+        }
+        let early = entry.is(F_MOVED) || (urgent && entry.is(F_QUEUED));
         self.decided::<F>(e);
         let fib = F::fib_mut(&mut self.fibs);
         let node = entry.node;
@@ -234,8 +241,19 @@ impl Store {
             d
         };
         let have = fib.entries[e].have;
+        let d = if early && have != d.on_chip() && !d.is_trap() && self.passes::<F>(e) {
+            // what has come between is written before it
+            self.queue_route::<F>(e);
+            match have.present() || kernel {
+                true => Content::trap(TND_TRAP_ROUTE),
+                false => d,
+            }
+        } else {
+            d
+        };
+        let fib = F::fib_mut(&mut self.fibs);
         if !d.present() {
-            return self.step_delete::<F>(e, have, kernel);
+            return self.step_delete::<F>(e, have, kernel, early);
         }
         if have == d.on_chip() && !entry.is(F_REPEAT) {
             if aggregate {
@@ -282,7 +300,6 @@ impl Store {
         } else {
             None
         };
-        let _ = now;
         Some(self.post_route::<F>(e, TND_OP_CREATE, d.on_chip(), aggregate, lease))
     }
 
@@ -321,9 +338,7 @@ impl Store {
         match entry.want.dep().map(|d| self.hw.dep_state(d)) {
             None | Some(DepState::Ready) => Some(Some(entry.want)),
             Some(DepState::Pending) => {
-                if !entry.have.present() {
-                    self.undecided::<F>(e);
-                }
+                self.undecided::<F>(e);
                 None
             }
             // The prefix fits, its next hop does not.
@@ -335,13 +350,19 @@ impl Store {
     }
 
     /// The entry goes, or isn't there.
-    fn step_delete<F: Fam>(&mut self, e: u32, have: Content, kernel: bool) -> Option<Planned> {
+    fn step_delete<F: Fam>(
+        &mut self,
+        e: u32,
+        have: Content,
+        kernel: bool,
+        early: bool,
+    ) -> Option<Planned> {
         let r = Ref::new(F::CLS, e);
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
         let node = entry.node;
         if !have.present() {
-            if !kernel && entry.head == NONE {
+            if !kernel && entry.head == NONE && !entry.is(F_QUEUED) {
                 fib.cover.set_value(node, NONE);
                 fib.entries.remove(e);
                 self.fails.remove(&r);
@@ -349,8 +370,8 @@ impl Store {
             }
             return None;
         }
-        // Who took its place for a part of it is not there yet: the next one would answer.
-        if self.overtakes::<F>(e) {
+        // Who took its place, or did for a part of it, is not there yet: the next one would answer.
+        if self.overtakes::<F>(e) || self.uncovers::<F>(e, early) {
             let stands = have.is_trap() && !entry.is(F_REPEAT);
             let trap = Content::trap(TND_TRAP_ROUTE);
             return (!stands).then(|| self.post_route::<F>(e, TND_OP_SET_TRAP, trap, false, None));
@@ -589,6 +610,10 @@ impl Store {
             self.route_failed::<F>(f, c, old, now);
         }
         self.queue_route::<F>(e);
+        if F::fib(&self.fibs).entries[e].is(F_MOVED) {
+            // its turn has come already
+            self.urgent.push_back(f.what);
+        }
         self.requeue_deferred();
     }
 
@@ -638,7 +663,8 @@ impl Store {
                 let n = self.attempts.entry(f.what).or_insert(0);
                 *n += 1;
                 if *n < MAX_ATTEMPTS {
-                    if f.op == TND_OP_CREATE && !f.aggregate {
+                    if !f.aggregate {
+                        F::fib_mut(&mut self.fibs).entries[e].flags |= F_MOVED;
                         self.undecided::<F>(e);
                     }
                     return;
@@ -757,43 +783,5 @@ impl Store {
         };
         self.topo.dirty = true;
         let _ = now_ns;
-    }
-
-    fn fdb_state_changed(&mut self, id: u32, now: u64) {
-        let key = self.fdb_keys.get(&id);
-        let home = key.and_then(|k| self.topo.fid_of.get(&crate::Domain::of(k)).copied());
-        // It is gone altogether, or its domain is, or has another number by now: nobody will speak of it for the domain
-        // that missed it, which floods again if it was the last one.
-        let mut freed = Vec::new();
-        self.fdb_failed.retain(|vlan, set| {
-            if home != Some(*vlan) && set.remove(&id) && set.is_empty() {
-                freed.push(*vlan);
-            }
-            !set.is_empty()
-        });
-        for vlan in freed {
-            self.want_vlan(vlan, now);
-        }
-        let Some(vlan) = home else {
-            return;
-        };
-        // One that ages and moves is flooded to, as where the chip has no room to learn: a bridge with more stations than
-        // the chip has room for must not be the kernel's.
-        let somebodys = |b: &bodies::Fdb| b.action != TND_ACT_FORWARD || b.flags != 0;
-        let failed = self.hw.fdb.get(id).is_some_and(|o| {
-            (o.fail.is_some() || o.told) && o.want.as_ref().is_some_and(somebodys)
-        });
-        let before = self.fdb_failed.contains_key(&vlan);
-        if failed {
-            self.fdb_failed.entry(vlan).or_default().insert(id);
-        } else if let Some(set) = self.fdb_failed.get_mut(&vlan) {
-            set.remove(&id);
-            if set.is_empty() {
-                self.fdb_failed.remove(&vlan);
-            }
-        }
-        if before != self.fdb_failed.contains_key(&vlan) && self.config.policy == Policy::Trap {
-            self.want_vlan(vlan, now);
-        }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::Store;
 use crate::fib::{
-    Alias, Content, Entry, F_DEPEND, F_FAILED, F_FLIGHT, F_OMIT, F_PARSER, F_QUEUED, F_RETRY, Fam,
-    SLOT_BITS, V4, V6, coarse, kind_of,
+    Alias, Content, Entry, F_DEPEND, F_FAILED, F_FLIGHT, F_MOVED, F_OMIT, F_PARSER, F_QUEUED,
+    F_RETRY, Fam, SLOT_BITS, V4, V6, coarse, kind_of,
 };
 use crate::hw::Ref;
 use crate::model::{
@@ -484,6 +484,9 @@ impl Store {
         fib.entries[e].want = new;
         fib.entries[e].since = coarse(now);
         fib.entries[e].set(F_DEPEND, false);
+        if entry.is(F_QUEUED | F_FLIGHT) {
+            fib.entries[e].flags |= F_MOVED;
+        }
         if old.is_connected() {
             fib.connected[usize::from(len)] = fib.connected[usize::from(len)].saturating_sub(1);
         }
@@ -499,6 +502,9 @@ impl Store {
             fib.cover.set_kernel(entry.node, new.present());
         }
         fib.cover.set_traps(entry.node, new.is_trap());
+        if !new.present() && !entry.have.present() {
+            self.heir_undecided::<F>(e);
+        }
         self.queue_route::<F>(e);
         // Entries below that were left out because this one (or its parent) trapped likewise.
         let soft =

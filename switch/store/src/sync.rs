@@ -298,6 +298,7 @@ impl Store {
         fib.cover.forget_hardware();
         fib.cover.set_units(0);
         fib.undecided.clear();
+        fib.held.clear();
         let mut all = Vec::new();
         for e in 0..fib.entries.bound() {
             let x = &mut fib.entries[e];

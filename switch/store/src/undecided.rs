@@ -9,29 +9,61 @@
 //!
 //! Written as it is, the cover would answer for the /16 by B, which the kernel never did. What is there already and stays as it
 //! is may go on answering: the kernel did so before. What goes traps until then, or the next one above it would answer.
+//!
+//! The other way round: a prefix goes while the one above it, made or changed before, waits. It traps until that one is decided.
+//!
+//! A prefix that changes while it is queued keeps its place, and may so pass what has come between: it traps then, and is
+//! queued once more.
 
 use crate::Store;
-use crate::fib::{F_UNDECIDED, Fam};
+use crate::fib::{F_DEFERRED, F_FLIGHT, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
+
+/// So many prefixes below one that may pass them are looked at; if there are more, it is taken for granted.
+const LOOK: usize = 4096;
 
 impl Store {
     /// This prefix waits for what it leads to, or is to be tried again: what comes after it may overtake it.
     pub(crate) fn undecided<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
         fib.entries[e].flags |= F_UNDECIDED;
-        let at = fib.cover.prefix(fib.entries[e].node);
-        fib.undecided.entry(at).or_default();
+        if !fib.entries[e].have.present() {
+            let at = fib.cover.prefix(fib.entries[e].node);
+            fib.undecided.entry(at).or_default();
+        }
     }
 
-    /// It is looked at again: so are those above it that trap for it, behind it.
-    pub(crate) fn decided<F: Fam>(&mut self, e: u32) {
+    /// A prefix that is not on the chip is the kernel's no more. If who takes its place is not there either, what is above that
+    /// one never answered for it; nor did that one for what is below and has come since.
+    pub(crate) fn heir_undecided<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
-        if !fib.entries[e].is(F_UNDECIDED) {
+        let heir = fib.cover.kernel_parent(fib.entries[e].node);
+        let Some(heir) = heir.and_then(|n| fib.at_node(n)) else {
+            return;
+        };
+        let x = &mut fib.entries[heir];
+        if x.is(F_FLIGHT) || !x.is(F_QUEUED) {
             return;
         }
-        fib.entries[e].set(F_UNDECIDED, false);
-        let at = fib.cover.prefix(fib.entries[e].node);
-        for above in fib.undecided.remove(&at).unwrap_or_default() {
-            self.queue_route::<F>(above);
+        x.flags |= F_MOVED;
+        if !x.have.present() {
+            self.undecided::<F>(heir);
+        }
+    }
+
+    /// It is looked at again: so are those that trap for it, behind it.
+    pub(crate) fn decided<F: Fam>(&mut self, e: u32) {
+        let fib = F::fib_mut(&mut self.fibs);
+        let mut waiting = match fib.held.is_empty() {
+            true => Vec::new(),
+            false => fib.held.remove(&e).unwrap_or_default(),
+        };
+        if fib.entries[e].is(F_UNDECIDED) {
+            fib.entries[e].set(F_UNDECIDED, false);
+            let at = fib.cover.prefix(fib.entries[e].node);
+            waiting.extend(fib.undecided.remove(&at).unwrap_or_default());
+        }
+        for other in waiting {
+            self.queue_route::<F>(other);
         }
     }
 
@@ -54,5 +86,46 @@ impl Store {
             above.push(e);
         }
         true
+    }
+
+    /// Would the end of this entry let one above it answer that is not as it should be yet? It is looked at again when that one is.
+    /// `early`: it is looked at ahead of its place in the queue.
+    pub(crate) fn uncovers<F: Fam>(&mut self, e: u32, early: bool) -> bool {
+        let fib = F::fib_mut(&mut self.fibs);
+        let waits = |v: u32| {
+            let x = &fib.entries[v];
+            let late = x.is(F_UNDECIDED | F_DEFERRED | F_MOVED)
+                || (early && x.is(F_QUEUED) && x.have != x.want.on_chip());
+            late && (x.is(F_FLIGHT) || !x.have.is_trap())
+        };
+        let stands = |v: u32| fib.entries[v].have.present() && fib.entries[v].want.present();
+        let node = (fib.cover).ancestor_value(fib.entries[e].node, |v| waits(v) || stands(v));
+        let Some(above) = node.and_then(|n| fib.at_node(n)).filter(|v| waits(*v)) else {
+            return false;
+        };
+        let held = fib.held.entry(above).or_default();
+        if !held.contains(&e) {
+            held.push(e);
+        }
+        true
+    }
+
+    /// Is anything below this entry queued that is not on the chip yet?
+    pub(crate) fn passes<F: Fam>(&self, e: u32) -> bool {
+        if self.route_queue.is_empty() && !self.replay.holds() {
+            return false;
+        }
+        let fib = F::fib(&self.fibs);
+        let node = fib.entries[e].node;
+        let (bits, len) = fib.cover.prefix(node);
+        let (mut seen, mut found) = (0, false);
+        fib.cover.each_below(bits, len, |n, v| {
+            let x = &fib.entries[v];
+            seen += 1;
+            found = seen > LOOK
+                || (n != node && x.is(F_QUEUED) && !x.have.present() && x.want.present());
+            !found
+        });
+        found
     }
 }

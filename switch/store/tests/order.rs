@@ -1,0 +1,242 @@
+//! Whatever is on its way, and however slowly the chip answers: what it does with a packet at any moment the kernel did at some
+//! moment since all was written the last time, or the CPU has the packet.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use tandem_store::model::*;
+use tandem_store::*;
+
+/// Each holds the ones after it.
+const PREFIXES: [(&str, u32); 5] = [
+    ("0.0.0.0/0", 0),
+    ("40.0.0.0/8", 0xff00_0000),
+    ("40.1.0.0/16", 0xffff_0000),
+    ("40.1.1.0/24", 0xffff_ff00),
+    ("40.1.1.1/32", 0xffff_ffff),
+];
+/// For each prefix an address that no longer one holds.
+const ADDRESSES: [[u8; 4]; 5] = [
+    [50, 0, 0, 1],
+    [40, 2, 0, 1],
+    [40, 1, 2, 1],
+    [40, 1, 1, 2],
+    [40, 1, 1, 1],
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    /// A route of this prefix is made or replaced: by one of two known gateways, or by one that the chip has never heard of.
+    Route(usize, u8),
+    Del(usize),
+    Plan,
+    /// The chip executes one command of this ring.
+    Run(usize),
+    Rest,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => (0usize..5, 0u8..4).prop_map(|(p, g)| Op::Route(p, g)),
+        3 => (0usize..5).prop_map(Op::Del),
+        4 => Just(Op::Plan),
+        3 => Just(Op::Run(0)),
+        6 => Just(Op::Run(1)),
+        1 => Just(Op::Rest),
+    ]
+}
+
+struct Play {
+    rig: Rig,
+    kernel: BTreeMap<usize, u8>,
+    /// What the kernel has done with each address since the last rest: to this station, or an error.
+    since: Vec<Vec<Option<u8>>>,
+    fresh: u8,
+}
+
+impl Play {
+    fn new(outstanding: usize, room: Option<u32>) -> Play {
+        let mut rig = match room {
+            Some(routes) => Rig::tiny(routes, Policy::Trap),
+            None => Rig::new("spectrum-sn2700", Policy::Trap),
+        };
+        rig.store = Store::new(Config {
+            max_outstanding: [outstanding; 2],
+            ..rig.chip.config(Policy::Trap)
+        });
+        rig.begin();
+        interface(&mut rig, 1);
+        interface(&mut rig, 2);
+        rig.up(neigh(11, "10.1.0.3", 3));
+        rig.up(neigh(12, "10.2.0.4", 4));
+        rig.up(via("60.0.0.0/8", 11, "10.1.0.3"));
+        rig.up(via("61.0.0.0/8", 12, "10.2.0.4"));
+        rig.end();
+        rig.store.attach(Attach::Cold, 0);
+        rig.settle();
+        Play {
+            rig,
+            kernel: BTreeMap::new(),
+            since: vec![vec![None]; ADDRESSES.len()],
+            fresh: 10,
+        }
+    }
+
+    fn answer(&self, address: usize) -> Option<u8> {
+        let a = u32::from_be_bytes(ADDRESSES[address]);
+        let (_, gateway) = (self.kernel.iter().rev()).find(|(p, _)| {
+            let (text, mask) = PREFIXES[**p];
+            let of: Ipv4Addr = text.split('/').next().unwrap().parse().unwrap();
+            a & mask == of.to_bits()
+        })?;
+        Some(*gateway)
+    }
+
+    fn play(&mut self, op: Op) -> Result<(), String> {
+        match op {
+            Op::Route(p, g) => {
+                let (port, gateway) = match g {
+                    0 => (1, 3),
+                    1 => (2, 4),
+                    _ => {
+                        self.fresh += 1;
+                        (1, self.fresh)
+                    }
+                };
+                let text = format!("10.{port}.0.{gateway}");
+                self.rig.up(neigh(10 + port, &text, gateway));
+                self.rig.up(via(PREFIXES[p].0, 10 + port, &text));
+                self.kernel.insert(p, gateway);
+            }
+            Op::Del(p) => {
+                self.rig.del(Key::Route(key(PREFIXES[p].0)));
+                self.kernel.remove(&p);
+            }
+            Op::Plan => _ = self.rig.plan(),
+            Op::Run(ring) => _ = self.rig.run(ring),
+            Op::Rest => {
+                self.rig.settle();
+                (0..ADDRESSES.len()).for_each(|a| self.since[a].clear());
+            }
+        }
+        for (i, a) in ADDRESSES.iter().enumerate() {
+            let now = self.answer(i);
+            if self.since[i].last() != Some(&now) {
+                self.since[i].push(now);
+            }
+            let chip = self.rig.chip.lookup(IpAddr::from(*a));
+            let allowed = match &chip {
+                Answer::Trap => true,
+                Answer::Ways(w) => (self.since[i].iter().flatten()).any(|m| w[0].1 == mac(*m)),
+                Answer::Drop => false,
+            };
+            if !allowed {
+                return Err(format!(
+                    "{a:?}: {chip:?}, and the kernel {:?}",
+                    self.since[i]
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn play(ops: &[Op], outstanding: usize, room: Option<u32>) -> Result<Play, String> {
+    let mut p = Play::new(outstanding, room);
+    for (i, op) in ops.iter().enumerate() {
+        p.play(*op).map_err(|e| format!("at {i}, {op:?}: {e}"))?;
+    }
+    Ok(p)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(500), max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_chip_answers_as_the_kernel_did(
+        ops in prop::collection::vec(op(), 1..60),
+        outstanding in prop::sample::select(vec![1usize, 2, 64]),
+        room in prop::sample::select(vec![None, None, Some(6), Some(8)]),
+    ) {
+        let r = play(&ops, outstanding, room);
+        prop_assert!(r.is_ok(), "{}", r.err().unwrap());
+        let mut p = r.unwrap();
+        p.rig.settle();
+        for (i, a) in ADDRESSES.iter().enumerate() {
+            let chip = p.rig.chip.lookup(IpAddr::from(*a));
+            let wanted = match p.answer(i) {
+                Some(m) => matches!(&chip, Answer::Ways(w) if w[0].1 == mac(m)),
+                None => chip == Answer::Trap,
+            };
+            prop_assert!(wanted || (room.is_some() && chip == Answer::Trap), "{:?}: {:?}", a, chip);
+        }
+    }
+}
+
+/// What has been wrong.
+#[test]
+fn nothing_is_passed() {
+    use Op::{Del, Plan, Rest, Route, Run};
+    let [one, other, fresh] = [0, 1, 2];
+    // a prefix that is queued changes once more, and one for a part of it has come between
+    let queued: &[Op] = &[
+        Route(0, one),
+        Route(1, one),
+        Rest,
+        Route(1, fresh),
+        Route(2, one),
+        Route(1, other),
+        Plan,
+        Run(1),
+        Run(1),
+        Run(0),
+        Plan,
+    ];
+    let goes = &[queued[..5].to_vec(), vec![Del(1)], queued[6..].to_vec()].concat();
+    // one goes before it was written, and the next above it is not written either
+    let never: &[Op] = &[
+        Route(3, one),
+        Route(0, other),
+        Route(1, fresh),
+        Del(3),
+        Plan,
+        Run(1),
+    ];
+    // one goes before it was written, and one for a part of it has come behind what is above both
+    let part: &[Op] = &[
+        Route(1, fresh),
+        Route(0, one),
+        Route(2, other),
+        Del(1),
+        Plan,
+        Run(1),
+    ];
+    // one goes, and the one above it has changed before while a command was on its way
+    let flight: &[Op] = &[
+        Route(1, fresh),
+        Route(0, one),
+        Plan,
+        Run(1),
+        Run(0),
+        Plan,
+        Route(0, other),
+        Del(1),
+        Run(1),
+        Run(1),
+        Plan,
+        Run(1),
+    ];
+    for (ops, outstanding) in [(queued, 1), (goes, 1), (never, 1), (part, 1), (flight, 2)] {
+        play(ops, outstanding, None)
+            .map(|_| ())
+            .unwrap_or_else(|e| panic!("{ops:?}: {e}"));
+    }
+}
