@@ -591,9 +591,12 @@ impl Listener {
             match self.read_buckets_of(group) {
                 Ok(()) => {}
                 Err(Stopped::Lost) => self.pipe.overrun = true,
-                Err(Stopped::Restless) => self.resync = Some(self.now()),
                 // it is gone, and its message comes
-                Err(Stopped::Refused(e)) => tracing::debug!("netlink source: {e}"),
+                Err(Stopped::Refused(e)) if e.errno == libc::ENOENT => {
+                    tracing::debug!("netlink source: {e}");
+                }
+                // a dump of everything is tried again until it succeeds
+                Err(Stopped::Restless | Stopped::Refused(_)) => self.resync = Some(self.now()),
             }
         }
     }

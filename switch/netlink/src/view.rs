@@ -535,7 +535,8 @@ impl View {
             new.bridge_port = old.model.bridge_port;
         }
         let before = old.map(|o| o.flags);
-        let moved = old.is_some_and(|o| o.model.master != new.master);
+        let masters = [old.map_or(0, |o| o.model.master), new.master];
+        let moved = old.is_some() && masters[0] != masters[1];
         // settings of VLANs hang on those of the bridge: with the filter off they are not looked at, nor told of
         let refiltered = old.is_some_and(|o| filters(&o.model) != filters(&new));
         // groups are not told of while the bridge does not snoop; versions decide what a message has of them
@@ -565,6 +566,12 @@ impl View {
         }
         if moved {
             self.vlans_gone(index, out);
+        }
+        if moved && masters.into_iter().any(|m| self.is_vrf(m)) {
+            // all its IPv4 routes go, those of own addresses too; what is up gets them again with messages
+            // (net/ipv4/fib_frontend.c `fib_netdev_event`, NETDEV_CHANGEUPPER)
+            self.routes_dead(index, true, false, out);
+            self.doubts.links.insert(index);
         }
         let Some(before) = before else { return };
         let went = |bit: u32| before & bit != 0 && l.flags & bit == 0;
@@ -619,12 +626,19 @@ impl View {
         self.routes_dead(index, gone, gone, out);
     }
 
+    fn is_vrf(&self, index: u32) -> bool {
+        let link = self.links.get(&index);
+        link.is_some_and(|l| matches!(l.model.kind, model::LinkKind::Vrf { .. }))
+    }
+
     /// IPv4 routes of which no leg is left alive; with `own` those of own addresses as well, with
     /// `gone` those that have any leg on the device.
     fn routes_dead(&mut self, index: u32, own: bool, gone: bool, out: &mut Sink<'_>) {
         let (links, disabled) = (&self.links, &self.disabled4);
-        let dead =
-            |i: u32| disabled.contains(&i) || links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
+        let dead = |i: u32| {
+            let down = links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
+            i == index || down || disabled.contains(&i)
+        };
         let dies = |c: &Content| {
             c.uses(index)
                 && (own || c.dies_with_device())

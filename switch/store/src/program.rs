@@ -4,7 +4,7 @@ use crate::Store;
 use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
     Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_MOVED, F_OMIT, F_PARSER,
-    F_QUEUED, F_REPEAT, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse,
+    F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
 };
 use crate::hw::bodies::hw_id;
 use crate::hw::{
@@ -241,13 +241,18 @@ impl Store {
             d
         };
         let have = fib.entries[e].have;
-        let d = if early && have != d.on_chip() && !d.is_trap() && self.passes::<F>(e) {
+        let ends = !d.present() && !kernel;
+        let changes = have != d.on_chip() && !d.is_trap();
+        let d = if early && (changes || ends) && self.passes::<F>(e, ends) {
             // what has come between is written before it
             self.queue_route::<F>(e);
-            match have.present() || kernel {
-                true => Content::trap(TND_TRAP_ROUTE),
-                false => d,
+            let fib = F::fib_mut(&mut self.fibs);
+            if ends && !have.present() {
+                // there is nothing to trap by: what goes below it traps, as if it were there
+                fib.entries[e].flags |= F_UNDECIDED;
+                return None;
             }
+            Content::trap(TND_TRAP_ROUTE)
         } else {
             d
         };

@@ -110,8 +110,8 @@ impl Store {
         true
     }
 
-    /// Is anything below this entry queued that is not on the chip yet?
-    pub(crate) fn passes<F: Fam>(&self, e: u32) -> bool {
+    /// Is anything below this entry queued that is not on the chip yet? Where the entry `ends`, or that goes, too?
+    pub(crate) fn passes<F: Fam>(&self, e: u32, ends: bool) -> bool {
         if self.route_queue.is_empty() && !self.replay.holds() {
             return false;
         }
@@ -121,9 +121,10 @@ impl Store {
         let (mut seen, mut found) = (0, false);
         fib.cover.each_below(bits, len, |n, v| {
             let x = &fib.entries[v];
+            let (have, want) = (x.have.present(), x.want.present());
+            let differs = x.is(F_QUEUED) && if ends { have != want } else { !have && want };
             seen += 1;
-            found = seen > LOOK
-                || (n != node && x.is(F_QUEUED) && !x.have.present() && x.want.present());
+            found = seen > LOOK || (n != node && differs);
             !found
         });
         found

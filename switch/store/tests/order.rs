@@ -219,6 +219,20 @@ fn nothing_is_passed() {
         Plan,
         Run(1),
     ];
+    // one comes and goes, and meanwhile one below it has gone, and one above it
+    let between: &[Op] = &[
+        Route(4, one),
+        Route(2, other),
+        Rest,
+        Route(3, fresh),
+        Del(4),
+        Del(2),
+        Del(3),
+        Plan,
+        Run(1),
+    ];
+    // the same, and it was there before
+    let there = &[&between[..1], &[Route(3, one)], &between[1..]].concat();
     // one goes, and the one above it has changed before while a command was on its way
     let flight: &[Op] = &[
         Route(1, fresh),
@@ -234,7 +248,15 @@ fn nothing_is_passed() {
         Plan,
         Run(1),
     ];
-    for (ops, outstanding) in [(queued, 1), (goes, 1), (never, 1), (part, 1), (flight, 2)] {
+    for (ops, outstanding) in [
+        (queued, 1),
+        (goes, 1),
+        (never, 1),
+        (part, 1),
+        (between, 1),
+        (there, 1),
+        (flight, 2),
+    ] {
         play(ops, outstanding, None)
             .map(|_| ())
             .unwrap_or_else(|e| panic!("{ops:?}: {e}"));

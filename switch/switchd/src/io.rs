@@ -100,8 +100,8 @@ struct Io {
     barriers: Vec<u64>,
 }
 
-/// Runs until `stop`; an error is of the system (epoll) and ends the daemon.
-pub fn run(parts: Parts) -> anyhow::Result<()> {
+/// The thread's state, without a device.
+fn start(parts: Parts) -> anyhow::Result<Io> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let add = |fd: std::os::fd::BorrowedFd<'_>, token: u64| {
         epoll::add(
@@ -126,7 +126,7 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
         }
     }
     let ready = vec![false; parts.ports.len() * QUEUES];
-    let mut io = Io {
+    Ok(Io {
         p: parts,
         sal: None,
         epoll,
@@ -140,7 +140,12 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
         tx_blocked: false,
         tx_next: 0,
         barriers: Vec::new(),
-    };
+    })
+}
+
+/// Runs until `stop`; an error is of the system (epoll) and ends the daemon.
+pub fn run(parts: Parts) -> anyhow::Result<()> {
+    let mut io = start(parts)?;
     while !io.p.stop.load(Relaxed) {
         io.commands();
         let worked = match io.work() {
@@ -199,6 +204,8 @@ impl Io {
     }
 
     fn drop_rings(&mut self) {
+        // gathered when the ring died: the next attach has other numbers, and reads the FDB
+        self.events.clear();
         if let Some(sal) = self.sal.take() {
             for fd in sal.fds() {
                 let _ = epoll::delete(&self.epoll, fd);
@@ -532,5 +539,55 @@ impl Io {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_core::source::SourceError;
+
+    struct Nobody;
+
+    impl WriteBack for Nobody {
+        fn write(
+            &mut self,
+            _: &[Write],
+            _: &mut dyn FnMut(usize, SourceError),
+        ) -> Result<(), SourceError> {
+            Ok(())
+        }
+    }
+
+    /// A domain's number may be another domain's after the next attach.
+    #[test]
+    fn events_of_a_dead_ring_are_not_the_next_ones() {
+        let (_to, commands) = crossbeam_channel::bounded(1);
+        let (news, told) = crossbeam_channel::bounded(8);
+        let event = || Arc::new(EventFd::new().unwrap());
+        let mut io = start(Parts {
+            ports: Arc::default(),
+            writer: Box::new(Nobody),
+            view: SharedView::default(),
+            commands,
+            wake: event(),
+            news,
+            core_wake: event(),
+            stats: Arc::default(),
+            signals: Arc::default(),
+            heard: Arc::default(),
+            stop: Arc::default(),
+        })
+        .unwrap();
+        let learned = Event::Learn {
+            fid: 7,
+            mac: [2, 0, 0, 0, 0, 1],
+            port: 1,
+        };
+        io.events.push((learned, 0));
+        io.lose();
+        io.handle_events();
+        assert_eq!(told.try_iter().count(), 0);
+        assert!(io.p.signals.dead.load(Relaxed));
     }
 }

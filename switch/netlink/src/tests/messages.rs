@@ -74,6 +74,51 @@ fn a_port_that_moves_takes_its_groups_along() {
     assert_eq!(same & both, 0);
 }
 
+/// A device that is down keeps its addresses when a VRF takes it, or lets it go, and the kernel takes their routes away in silence.
+#[test]
+fn a_device_that_changes_its_vrf_loses_its_ipv4_routes() {
+    use tandem_linux::netlink::Nexthops;
+    let by = |dst: &str, table, kind, ifindex| {
+        let hop = nl::RouteNexthop {
+            gateway: None,
+            ..told::leg(ifindex, "")
+        };
+        nl::Route {
+            table,
+            kind,
+            scope: 254,
+            ..told::route(dst, Nexthops::One(hop))
+        }
+    };
+    let down = |master| nl::Link {
+        flags: 0x1000,
+        ..port(7, master)
+    };
+    let vrf = |index| link(index, 0, nl::LinkKind::Vrf(100));
+    for (from, to, goes) in [(0, 60, true), (60, 0, true), (60, 61, true), (0, 50, false)] {
+        let mut v = View::default();
+        let info = nl::BridgeInfo::default();
+        said(&mut v, bridge(50, info));
+        for link in [vrf(60), vrf(61), port(8, 0), down(from)] {
+            said(&mut v, new(nl::Object::Link(link)));
+        }
+        let local = by("10.7.0.1/32", 255, nl::consts::RTN_LOCAL, 7);
+        let others = by("10.8.0.1/32", 255, nl::consts::RTN_LOCAL, 8);
+        for route in [local, others] {
+            said(&mut v, new(nl::Object::Route(route)));
+        }
+        let events = said(&mut v, new(nl::Object::Link(down(to))));
+        let gone: Vec<String> = (events.iter())
+            .filter_map(|e| match e {
+                Event::Remove(_, model::Key::Route(k)) => Some(k.prefix.to_string()),
+                _ => None,
+            })
+            .collect();
+        let want: &[&str] = if goes { &["10.7.0.1/32"] } else { &[] };
+        assert_eq!(gone, want, "from {from} to {to}");
+    }
+}
+
 #[test]
 fn a_filter_that_is_switched_on_has_vlans_to_read() {
     let mut v = View::default();

@@ -27,6 +27,8 @@ struct Kernel {
     restless: bool,
     /// IPv6 routes, as a dump brings them.
     routes6: Vec<nl::Route>,
+    /// What the kernel answers who asks for one group's buckets; 0: that there are none.
+    buckets: i32,
 }
 
 #[derive(Clone, Debug)]
@@ -63,6 +65,14 @@ impl Questions for Fake {
     }
 
     fn step(&mut self, sink: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
+        let asked = self.0.begun.lock().unwrap().last().copied();
+        if let (Some(Dump::NexthopBuckets(Some(_))), 1..) = (asked, self.0.buckets) {
+            return Err(nl::Error {
+                request: "buckets",
+                errno: self.0.buckets,
+                extack: String::new(),
+            });
+        }
         if let Some(Dump::Routes(nl::Family::V6, _)) = self.0.begun.lock().unwrap().last() {
             for r in &self.0.routes6 {
                 sink(nl::Object::Route(r.clone()));
@@ -258,4 +268,45 @@ fn equal_routes_cost_a_dump_now_and_then() {
             .try_iter()
             .any(|m| m == Message::Barrier(9))
     );
+}
+
+/// A resilient group, of which nothing is known.
+fn resilient() -> Vec<u8> {
+    let mut m = vec![0; nl::wire::HEADER_LEN];
+    m[4..8].copy_from_slice(&[104, 0, 0, 4]); // RTM_NEWNEXTHOP, NLM_F_CREATE
+    m.extend([0; 8]); // nhmsg
+    let mut attribute = |kind: u8, value: &[u8]| {
+        m.extend([4 + value.len() as u8, 0, kind, 0]);
+        m.extend(value);
+        m.resize(m.len().next_multiple_of(4), 0);
+    };
+    attribute(1, &10u32.to_ne_bytes()); // NHA_ID
+    attribute(2, &[1, 0, 0, 0, 0, 0, 0, 0]); // NHA_GROUP: object 1
+    attribute(3, &1u16.to_ne_bytes()); // NHA_GROUP_TYPE: resilient
+    m[0] = m.len() as u8;
+    m
+}
+
+/// Buckets that the kernel does not tell of: the group is gone, and its message comes; or everything is asked for again.
+#[test]
+fn buckets_that_are_refused_are_asked_for_again() {
+    for (errno, resyncs) in [
+        (0, 1),
+        (libc::ENOENT, 1),
+        (libc::ENOMEM, 2),
+        (libc::EPERM, 2),
+    ] {
+        let kernel = Arc::new(Kernel {
+            buckets: errno,
+            ..Kernel::default()
+        });
+        let (fake, mut stepped, source) = listen(&kernel);
+        run(&fake, &mut stepped, Duration::from_secs(1));
+        let told = (Protocol::Route, resilient());
+        kernel.told.lock().unwrap().push_back(told);
+        run(&fake, &mut stepped, Duration::from_secs(10));
+        let asked = Dump::NexthopBuckets(Some(10));
+        assert!(kernel.begun.lock().unwrap().contains(&asked));
+        assert_eq!(source.status().resyncs, resyncs, "errno {errno}");
+    }
 }
