@@ -29,7 +29,7 @@ use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
 use crate::kernel::{Clock, Kernel, Prepared};
 use crate::random::Random;
 use crate::tally::Tally;
-use crate::verdict::{Case, Surplus, Verdict, Why, judge, judge_lost, may_hide, surplus};
+use crate::verdict::{Case, Surplus, Verdict, Why, is_hidden, judge, judge_lost, surplus};
 
 /// Turns until a rest at most.
 const TURNS: usize = 20_000;
@@ -618,8 +618,10 @@ impl Play<'_> {
                         *self.tally.fits_but_trapped.entry(reason).or_default() += 1;
                         let hidden = surplus == Surplus::Wrong
                             && plain
-                            && self.case(probe, at).is_some_and(|c| may_hide(&c))
-                            && audit(switch).map_err(|e| self.fail(None, e))?;
+                            && self.case(probe, at).is_some_and(|c| {
+                                is_hidden(&c, &switch.core.store().several6())
+                            });
+                        self.tally.hidden += u64::from(hidden);
                         if surplus == Surplus::Wrong && plain && !hidden {
                             let why = Why::NotForwarded;
                             let what = self.words(probe, at..=at, &why);

@@ -34,6 +34,8 @@ pub struct Tally {
     pub lost: u64,
     /// At a rest with room for everything, what the kernel forwarded and the chip did not, by the trap's reason.
     pub fits_but_trapped: BTreeMap<u16, u64>,
+    /// Of these, with room for everything and none of the reasons: a route that no dump shows stands between the ways.
+    pub hidden: u64,
     /// Between a power failure and the next rest: less than any rest's.
     pub dark: u64,
     /// What was written back to the kernel, which took none of it.
@@ -80,6 +82,7 @@ impl Tally {
         self.rests += other.rests;
         self.audits += other.audits;
         self.unseen += other.unseen;
+        self.hidden += other.hidden;
         let pairs = [
             (&mut self.exact, other.exact),
             (&mut self.other_leg, other.other_leg),
@@ -125,6 +128,7 @@ impl Tally {
             let name = tandem_pipeline::trap::reason_name(*reason);
             line(&format!("fits, but trapped: {name}"), [*n, 0]);
         }
+        line("… of them, behind a hidden route", [self.hidden, 0]);
         line("audits", [self.audits, 0]);
         line("… with routes that no dump shows", [self.unseen, 0]);
         text

@@ -15,6 +15,7 @@
 
 use tandem_abi::raw;
 use tandem_linux::netlink as nl;
+use tandem_store::model::Route;
 
 use crate::chip::Passed;
 use crate::kernel::Rest;
@@ -179,13 +180,22 @@ pub fn surplus(reason: u16, case: &Case<'_>) -> Surplus {
     }
 }
 
-/// Whether a route that decides about a packet may stand between the ways of another, where no dump shows it
-/// (net/ipv6/ip6_fib.c `fib6_dump_node`).
+/// Whether a route that decides about a packet stands between the ways of another, where no dump shows it (net/ipv6/ip6_fib.c
+/// `fib6_dump_node`). `told`: the routes of keys that have several, as messages told (`Store::several6`).
 #[must_use]
-pub fn may_hide(case: &Case<'_>) -> bool {
-    let several = |r: &&nl::Route| matches!(r.nexthops, nl::Nexthops::Many(_)) && r.nh_id == 0;
-    Packet::of(&case.probe.frame.0)
-        .is_some_and(|p| p.dst.is_ipv6() && paths::candidates(&p, case.rest).iter().any(several))
+pub fn is_hidden(case: &Case<'_>, told: &[Vec<Route>]) -> bool {
+    let of = |r: &nl::Route| (r.table, r.dst, r.metric);
+    let hides = |r: &nl::Route| {
+        let dumped = case.rest.routes().filter(|o| of(o) == of(r)).count();
+        let same = |o: &Route| (o.key.table, o.key.prefix, o.key.metric) == of(r);
+        let mut lists = told.iter();
+        lists.any(|list| list.first().is_some_and(same) && list.len() > dumped)
+    };
+    let several = |r: &nl::Route| matches!(r.nexthops, nl::Nexthops::Many(_)) && r.nh_id == 0;
+    Packet::of(&case.probe.frame.0).is_some_and(|p| {
+        let candidates = paths::candidates(&p, case.rest);
+        candidates.iter().any(|r| several(r) && hides(r))
+    })
 }
 
 /// The kernel's copies of the probe.
