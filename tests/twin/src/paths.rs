@@ -15,6 +15,7 @@ use tandem_linux::netlink::consts::{
 use tandem_packet::{L3, parse};
 
 use crate::kernel::Rest;
+use crate::player::vid;
 use crate::recording::Port;
 
 /// What routes ask of a packet.
@@ -83,6 +84,8 @@ pub struct Leg {
     pub dst: [u8; 6],
     /// The interface's own address.
     pub src: [u8; 6],
+    /// Its VLAN's number on the wire, 0: no tag. None: that is its bridge's affair.
+    pub vid: Option<u16>,
     /// Nothing is at the other end of its wire.
     pub dark: bool,
 }
@@ -104,6 +107,7 @@ impl Leg {
     #[must_use]
     pub fn is(&self, port: u16, frame: &[u8]) -> bool {
         self.port == port
+            && self.vid.is_none_or(|v| v == vid(frame))
             && frame.get(..6) == Some(self.dst.as_slice())
             && frame.get(6..12) == Some(self.src.as_slice())
     }
@@ -214,10 +218,17 @@ pub fn is_dark(way: &Way, rest: &Rest) -> bool {
 pub fn leg(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<Leg> {
     let dst = rest.mac_of(way.ifindex, &way.gateway.unwrap_or(packet.dst))?;
     let port = rest.port_to(way.ifindex, dst, ports)?;
+    let link = rest.link(way.ifindex)?;
+    let wire = netdev(port, rest, ports)?.index;
     Some(Leg {
         port,
         dst,
-        src: rest.link(way.ifindex)?.mac?,
+        src: link.mac?,
+        vid: match link.kind {
+            nl::LinkKind::Vlan(vlan) if link.lower == wire => Some(vlan.id),
+            _ if link.index == wire => Some(0),
+            _ => None,
+        },
         dark: is_dark(way, rest) || rest.dark.contains(&port),
     })
 }

@@ -618,9 +618,9 @@ impl Play<'_> {
                         *self.tally.fits_but_trapped.entry(reason).or_default() += 1;
                         let hidden = surplus == Surplus::Wrong
                             && plain
-                            && self.case(probe, at).is_some_and(|c| {
-                                is_hidden(&c, &switch.core.store().several6())
-                            });
+                            && self
+                                .case(probe, at)
+                                .is_some_and(|c| is_hidden(&c, &switch.core.store().several6()));
                         self.tally.hidden += u64::from(hidden);
                         if surplus == Surplus::Wrong && plain && !hidden {
                             let why = Why::NotForwarded;

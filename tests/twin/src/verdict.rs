@@ -20,7 +20,7 @@ use tandem_store::model::Route;
 use crate::chip::Passed;
 use crate::kernel::Rest;
 use crate::paths::{self, Leg, Packet};
-use crate::player::is_copy;
+use crate::player::{is_copy, untagged};
 use crate::recording::{Answer, Out, Port, Probe};
 
 /// What is thought of an answer.
@@ -359,7 +359,7 @@ fn other_leg(
     kind: fn(&Leg) -> bool,
 ) -> bool {
     let one = |r: &Vec<Path>| has(r, kernel, Leg::lives) && has(r, chip, kind);
-    kernel.1.get(12..) == chip.1.get(12..) && legs(case).iter().any(one)
+    untagged(kernel.1) == untagged(chip.1) && legs(case).iter().any(one)
 }
 
 #[cfg(test)]

@@ -40,8 +40,18 @@ pub fn is_copy(probe: &[u8], out: &[u8]) -> bool {
         .all(|(n, (x, y))| x == y || changed.contains(&n))
 }
 
+/// Its VLAN tag's number; 0: it has none.
+#[must_use]
+pub fn vid(frame: &[u8]) -> u16 {
+    match frame.get(ETHER - 2..) {
+        Some([0x81, 0, high, low, ..]) => u16::from_be_bytes([*high, *low]) & 0xfff,
+        _ => 0,
+    }
+}
+
 /// From its type on, without a VLAN tag.
-fn untagged(frame: &[u8]) -> &[u8] {
+#[must_use]
+pub fn untagged(frame: &[u8]) -> &[u8] {
     match frame.get(ETHER - 2..) {
         Some([0x81, 0, _, _, rest @ ..]) => rest,
         rest => rest.unwrap_or(&[]),

@@ -21,7 +21,7 @@ use tandem_linux::netlink::Protocol;
 use crate::history::{Act, History, Op, Wait};
 use crate::recording::{self, Bytes, Command, FORMAT, Port, Recording, Step, Told};
 
-pub use answers::{is_copy, is_route_error};
+pub use answers::{is_copy, is_route_error, untagged, vid};
 use space::Space;
 
 /// How often everything is dumped until nothing is told meanwhile.
