@@ -109,7 +109,27 @@ def findings():
         yield f"docs/testing.md: the row of {first} is not where its section is in docs/findings.md"
 
 
-CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links, "findings": findings}
+def words():
+    """What docs/glossary.md calls replaced is in no document, but as code."""
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([^|]*)\|$", read("docs/glossary.md"), re.M)
+    replaced = {word.strip(): term for term, words in rows for word in words.split(",") if word.strip()}
+    replaced.pop("instead of", None)
+    if not replaced:
+        yield "docs/glossary.md: no word is replaced, or its tables are written otherwise now"
+        return
+    one = re.compile(r"(?<![-\w])(" + "|".join(map(re.escape, replaced)) + r")s?(?![-\w])", re.I)
+    for path in [*files(".md")]:
+        if path == "docs/glossary.md" or not (path.startswith("docs/") or "/" not in path):
+            continue
+        # code keeps its line breaks, so that the numbers of lines are right
+        body = re.sub(r"```.*?```|`[^`\n]+`|\]\([^)\s]*\)", lambda m: "\n" * m[0].count("\n"), read(path), flags=re.S)
+        for n, line in enumerate(body.splitlines(), 1):
+            for word in one.findall(line):
+                yield f"{path}:{n}: \"{word}\": docs/glossary.md says \"{replaced[word.lower()]}\""
+
+
+CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links, "findings": findings,
+          "words": words}
 
 
 def main():
