@@ -219,6 +219,13 @@ impl Store {
                 .collect();
             hand_on(&mut alive, failed, give);
         }
+        // all that is left is one way that leads to the hosts themselves
+        if let ([only], []) = (alive.as_slice(), aside.as_slice())
+            && only.gateway.is_none()
+            && self.topo.may_have_rif(only.ifindex)
+        {
+            return Target::Connected(only.ifindex).into();
+        }
         let mut out: Vec<(u32, IpAddr)> = Vec::with_capacity(alive.len());
         let mut weights: Vec<u32> = Vec::with_capacity(alive.len());
         for n in &alive {

@@ -269,6 +269,39 @@ fn resilient_groups_go_by_the_kernels_buckets() {
     assert_eq!(weights(&r), [1; 256]);
 }
 
+/// A group that is left with a way without a gateway is a route to the hosts there; beside others such a way traps.
+#[test]
+fn a_group_that_is_left_with_a_way_without_gateway_is_connected() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(single(1, 11, ""));
+    r.up(single(2, 12, "10.2.0.2"));
+    r.up(object(9, NexthopKind::Group(vec![(1, 1), (2, 3)])));
+    r.up(Object::Route(route(
+        "10.1.0.0/25",
+        RouteNextHops::Object(9),
+    )));
+    r.settle();
+    let host: IpAddr = "10.1.0.2".parse().unwrap();
+    assert_eq!(r.chip.lookup(host), Answer::Trap);
+    let swp2 = |up| {
+        Object::Link(Link {
+            admin_up: up,
+            ..swp(2)
+        })
+    };
+    r.up(swp2(false));
+    r.settle();
+    assert_eq!(r.chip.lookup(host), ways(&[(1, 101)]));
+    // one that comes in again is one of several
+    r.up(swp2(true));
+    r.up(addr(12, "10.2.0.1/24"));
+    r.up(neigh(12, "10.2.0.2", 102));
+    r.up(single(2, 12, "10.2.0.2"));
+    r.up(object(9, NexthopKind::Group(vec![(1, 1), (2, 3)])));
+    r.settle();
+    assert_eq!(r.chip.lookup(host), Answer::Trap);
+}
+
 /// A group of next-hop objects leaves out a member whose neighbour does not answer: its flows go to the next one, and
 /// come back when it does. The host's own lists of next hops don't, unless `fib_multipath_use_neigh` says so.
 #[test]
