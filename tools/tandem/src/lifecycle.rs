@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -49,9 +49,14 @@ fn last_words(log: &Path, from: u64) -> String {
             .collect::<Vec<_>>()
             .join(" ");
     }
+    // std says how much it wanted, and then goes on about its backtrace
+    let mut out_of_memory = text
+        .lines()
+        .filter(|l| l.starts_with("memory allocation of "));
     text.lines()
         .rev()
         .find(|l| !l.trim().is_empty())
+        .map(|last| out_of_memory.next().unwrap_or(last))
         .unwrap_or("it said nothing")
         .trim()
         .to_owned()
@@ -112,8 +117,14 @@ fn wait_ready(
         }
         let log = instance.log_file(daemon);
         if let Some(code) = child.try_wait()? {
+            // who is killed says nothing
+            let killed = if code.signal() == Some(Signal::KILL.as_raw()) {
+                "killed, by the kernel where memory ran out (dmesg says so); before: "
+            } else {
+                ""
+            };
             bail!(
-                "{daemon} ended ({code}): {} (log: {})",
+                "{daemon} ended ({code}): {killed}{} (log: {})",
                 last_words(&log, from),
                 log.display()
             );
@@ -434,6 +445,13 @@ mod tests {
         assert_eq!(
             last_words(&log, 4),
             "invalid value 'x' for '--policy <POLICY>' [possible values: trap, fail]"
+        );
+        let aborted = "INFO started\nmemory allocation of 4096 bytes failed\nmemory allocation of 1 bytes failed\nskipping backtrace printing to avoid \
+                       potential recursion\n";
+        fs::write(&log, aborted).unwrap();
+        assert_eq!(
+            last_words(&log, 0),
+            "memory allocation of 4096 bytes failed"
         );
         fs::remove_dir_all(dir).unwrap();
     }
