@@ -3,7 +3,7 @@
 use tandem_abi::handshake::Request;
 use tandem_abi::{Corrupt, DeviceRings, PushError, Status, raw};
 use tandem_carrier::{DeviceEvent, DeviceSide, Region};
-use tandem_firmware::{CplSink, Firmware, Processor, Profile, SubmitError};
+use tandem_firmware::{CplSink, Firmware, Processor, Profile, SubmitError, turn};
 use tandem_packet::{Buffer, Offload};
 use tandem_pipeline as pipeline;
 use tandem_ports::{Change, Link, RxPort, SCRATCH};
@@ -19,7 +19,7 @@ use crate::slot::PortSlot;
 
 /// Frames taken from one port in one turn.
 pub const PORT_BURST: usize = 128;
-/// Commands taken from all rings, and executed, in one turn.
+/// Commands taken from all rings in one turn; executed are as many as [`turn::TURN`] lets.
 pub const COMMAND_BURST: usize = 128;
 /// Packets of the driver taken in one turn.
 pub const TX_BURST: usize = 64;
@@ -553,7 +553,7 @@ impl Asic {
         };
         let ran = self
             .processor
-            .run(&mut self.fw, now_ns, COMMAND_BURST, &mut sink);
+            .run(&mut self.fw, now_ns, turn::TURN, &mut sink);
         let (broken, stuck) = (sink.broken.take(), sink.stuck);
         self.stats.commands += ran.executed as u64;
         if ran.reset {

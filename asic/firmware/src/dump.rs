@@ -1,8 +1,8 @@
 //! Reading: DUMP by cursor, ACTIVITY, SNAPSHOT.
 //!
 //! A cursor is a position in the table, good whatever is inserted or removed in between: an object that is there all
-//! the time comes exactly once. A call ends when the output is full or after [`SCAN`] positions, whichever is first, so
-//! that one command never holds up packets; cursor 0 in the completion is the end.
+//! the time comes exactly once. A call ends when the output is full or it has done [`turn::DUMP`] units of work, whichever is
+//! first, so that one command never holds up packets; cursor 0 in the completion is the end.
 
 use crate::Firmware;
 use crate::MAX_OUT;
@@ -17,13 +17,16 @@ use crate::objects::{
 };
 use crate::objects::{rif::Rif, route::Route, storm::Storm, trap::Trap, vlan::Vlan, vrf::Vrf};
 use crate::pools::{COST_ROWS, CostRow, PoolId};
+use crate::turn;
 use tandem_abi::raw;
 use tandem_pipeline::state::STORM_KINDS;
 use tandem_tables::exact::{self, Kind};
 use zerocopy::IntoBytes;
 
 /// Positions that one call looks at.
-const SCAN: u32 = 65536;
+const SCAN: u32 = turn::DUMP as u32;
+/// Records that one call writes.
+const RECORDS: u32 = (turn::DUMP / turn::RECORD) as u32;
 /// Cursor bit of the second of two tables: IPv6 routes after IPv4 routes.
 const SECOND: u64 = 1 << 32;
 
@@ -35,8 +38,11 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// False: no room, nothing written.
+    /// False: no room, or enough for one call; nothing written.
     fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        if self.count >= RECORDS {
+            return false;
+        }
         let before = self.out.len();
         write(self.out);
         if self.out.len() > self.room {
@@ -242,7 +248,9 @@ impl Firmware {
             }
             _ => return Err(UNSUPPORTED),
         };
-        finish(next?, &w, cpl)
+        let (next, records) = (next?, u64::from(w.count));
+        self.state.work.add(records * turn::RECORD);
+        finish(next, &w, cpl)
     }
 
     /// QUERY of one group's counters.
@@ -296,7 +304,7 @@ impl Firmware {
 
     fn dump_exact(&self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
         let end = cursor.saturating_add(SCAN);
-        while let Some((next, e)) = self.state.exact.next(cursor) {
+        while let Some((next, e)) = self.state.exact.next_before(cursor, end) {
             let fits = if mac {
                 Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
             } else {
@@ -305,43 +313,58 @@ impl Firmware {
             if !fits {
                 return full_at(cursor, w);
             }
+            self.looked(cursor, next, next);
             cursor = next;
-            if cursor >= end {
-                return u64::from(cursor);
-            }
         }
-        0
+        self.looked(cursor, end, self.state.exact.positions());
+        go_on(end, self.state.exact.positions())
     }
 
     fn dump_routes(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {
         let mut low = cursor as u32;
-        let end = low.saturating_add(SCAN);
+        let mut end = low.saturating_add(SCAN);
         if cursor < SECOND {
-            while let Some((next, r)) = Route::next4(self, low) {
+            while let Some((next, r)) = Route::next4(self, low, end) {
                 if !w.object(&r) {
                     return full_at(low, w);
                 }
+                self.looked(low, next, next);
                 low = next;
-                if low >= end {
-                    return u64::from(low);
-                }
             }
-            low = 0;
+            if let Some(next) = self.first_done(&mut low, &mut end) {
+                return next;
+            }
         }
-        while let Some((next, r)) = Route::next6(self, low) {
+        while let Some((next, r)) = Route::next6(self, low, end) {
             if !w.object(&r) {
-                return if w.count == 0 {
-                    STUCK
-                } else {
-                    SECOND | u64::from(low)
-                };
+                return second_at(low, w);
             }
+            self.looked(low, next, next);
             low = next;
-            if low >= end {
-                return SECOND | u64::from(low);
-            }
         }
-        0
+        self.looked(low, end, self.state.lpm6.positions());
+        match go_on(end, self.state.lpm6.positions()) {
+            0 => 0,
+            low => SECOND | low,
+        }
+    }
+
+    /// Positions have been looked at, of a table of so many.
+    fn looked(&self, from: u32, to: u32, positions: u32) {
+        self.state
+            .work
+            .add(to.min(positions).saturating_sub(from).into());
+    }
+
+    /// All IPv4 routes before `end` have been looked at: the cursor to go on at, or on with the IPv6 routes in this call.
+    fn first_done(&self, low: &mut u32, end: &mut u32) -> Option<u64> {
+        let positions = self.state.lpm4.positions();
+        self.looked(*low, *end, positions);
+        if *end < positions {
+            return Some(u64::from(*end));
+        }
+        (*low, *end) = (0, (*end - positions).min(SCAN));
+        (*end == 0).then_some(SECOND)
     }
 
     /// Rules by list and priority; the cursor is the list's slot and the priority.
@@ -416,7 +439,7 @@ impl Firmware {
 
     fn active_exact(&mut self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
         let end = cursor.saturating_add(SCAN);
-        while let Some((next, e)) = self.state.exact.next(cursor) {
+        while let Some((next, e)) = self.state.exact.next_before(cursor, end) {
             if e.active && (e.key.kind() == Kind::Mac) == mac {
                 let fits = if mac {
                     Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
@@ -428,51 +451,48 @@ impl Firmware {
                 }
                 self.state.exact.take_active(e.id);
             }
+            self.looked(cursor, next, next);
             cursor = next;
-            if cursor >= end {
-                return u64::from(cursor);
-            }
         }
-        0
+        self.looked(cursor, end, self.state.exact.positions());
+        go_on(end, self.state.exact.positions())
     }
 
     fn active_routes(&mut self, cursor: u64, w: &mut Writer<'_>) -> u64 {
         let mut low = cursor as u32;
-        let end = low.saturating_add(SCAN);
+        let mut end = low.saturating_add(SCAN);
         if cursor < SECOND {
-            while let Some((next, r)) = self.state.lpm4.next(low) {
+            while let Some((next, r)) = self.state.lpm4.next_before(low, end) {
                 if r.active {
-                    let fits = Route::next4(self, low).is_none_or(|(_, o)| w.object(&o));
+                    let fits = Route::next4(self, low, end).is_none_or(|(_, o)| w.object(&o));
                     if !fits {
                         return full_at(low, w);
                     }
                     self.state.lpm4.take_active(r.id);
                 }
+                self.looked(low, next, next);
                 low = next;
-                if low >= end {
-                    return u64::from(low);
-                }
             }
-            low = 0;
+            if let Some(next) = self.first_done(&mut low, &mut end) {
+                return next;
+            }
         }
-        while let Some((next, r)) = self.state.lpm6.next(low) {
+        while let Some((next, r)) = self.state.lpm6.next_before(low, end) {
             if r.active {
-                let fits = Route::next6(self, low).is_none_or(|(_, o)| w.object(&o));
+                let fits = Route::next6(self, low, end).is_none_or(|(_, o)| w.object(&o));
                 if !fits {
-                    return if w.count == 0 {
-                        STUCK
-                    } else {
-                        SECOND | u64::from(low)
-                    };
+                    return second_at(low, w);
                 }
                 self.state.lpm6.take_active(r.id);
             }
+            self.looked(low, next, next);
             low = next;
-            if low >= end {
-                return SECOND | u64::from(low);
-            }
         }
-        0
+        self.looked(low, end, self.state.lpm6.positions());
+        match go_on(end, self.state.lpm6.positions()) {
+            0 => 0,
+            low => SECOND | low,
+        }
     }
 
     /// SNAPSHOT: all pools, of one instant.
@@ -572,6 +592,19 @@ fn full_at(cursor: u32, w: &Writer<'_>) -> u64 {
     } else {
         u64::from(cursor)
     }
+}
+
+fn second_at(low: u32, w: &Writer<'_>) -> u64 {
+    if w.count == 0 {
+        STUCK
+    } else {
+        SECOND | u64::from(low)
+    }
+}
+
+/// Everything before `end` has been looked at, of a table of so many positions.
+fn go_on(end: u32, positions: u32) -> u64 {
+    if end < positions { end.into() } else { 0 }
 }
 
 /// Dumps objects whose position is at or after `from`; positions ascend and the next cursor is the position of the

@@ -31,6 +31,7 @@ pub mod queues;
 mod resync;
 #[cfg(test)]
 mod tests;
+pub mod turn;
 
 pub use fault::{Fault, FaultAction, FaultPlan};
 pub use flip::FlipTable;
@@ -108,6 +109,10 @@ pub struct Firmware {
     /// Port ranges in the range checkers, and how many rules use each.
     pub(crate) ranges: HashMap<objects::acl_entry::Range, u32>,
     resync: Option<Box<resync::Confirmed>>,
+    /// Addresses that the driver has written, counted.
+    named: u64,
+    /// What [`turn`] has just found out: these entries are gone, or the driver has some of them.
+    walked: Option<(turn::Entries, bool)>,
     flips: Vec<flip::Flip>,
     blinking: BTreeSet<u16>,
     resets: u64,
@@ -134,6 +139,8 @@ impl Firmware {
             refs: References::default(),
             ranges: HashMap::new(),
             resync: None,
+            named: 0,
+            walked: None,
             flips: Vec::new(),
             blinking: BTreeSet::new(),
             resets: 0,
@@ -168,6 +175,7 @@ impl Firmware {
         self.refs = References::default();
         self.ranges.clear();
         self.resync = None;
+        self.walked = None;
         self.flips.clear();
         self.blinking.clear();
         self.default_traps();
@@ -268,6 +276,7 @@ impl Firmware {
             }
             _ => self.dispatch(cmd, body, out, &mut cpl),
         };
+        self.walked = None;
         if let Err(f) = result {
             self.report(&mut cpl, f);
             out.clear();

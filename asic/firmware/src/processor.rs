@@ -13,7 +13,7 @@
 use crate::Firmware;
 use crate::fault::{Fault, FaultAction};
 use crate::pools::Held;
-use crate::resync::SLICE;
+use crate::turn::{COMMAND, Walk};
 use std::collections::VecDeque;
 use tandem_abi::raw;
 
@@ -58,6 +58,8 @@ struct Pending {
     cost_ns: u64,
     submitted_ns: u64,
     due_ns: Option<u64>,
+    /// How far its work is that is done in slices.
+    walk: Walk,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +77,8 @@ struct Pair {
 pub struct Ran {
     /// Commands executed.
     pub executed: usize,
+    /// Units of work done ([`crate::turn`]).
+    pub units: u64,
     /// A long command did a slice of its work and is not done: run again after the next packets.
     pub sliced: bool,
     /// A fault reset the chip: tables are empty, the daemon must fail the attach (`TND_FAIL_INTERNAL`).
@@ -197,25 +201,27 @@ impl Processor {
             cost_ns,
             submitted_ns: now_ns,
             due_ns: None,
+            walk: Walk::default(),
         });
         Ok(())
     }
 
-    /// Executes what is due, at most `budget` commands, pairs in turn. Stops at a full completion ring.
+    /// Executes what is due, pairs in turn, until it has done so many units of work ([`crate::turn`]): at most one command
+    /// more than that. Stops at a full completion ring.
     pub fn run(
         &mut self,
         fw: &mut Firmware,
         now_ns: u64,
-        budget: usize,
+        units: u64,
         sink: &mut impl CplSink,
     ) -> Ran {
         let mut ran = Ran::default();
         let n = self.pairs.len();
         let mut idle = 0;
-        while n > 0 && idle < n && ran.executed < budget && !ran.reset && !ran.sliced {
+        while n > 0 && idle < n && ran.units < units && !ran.reset && !ran.sliced {
             let pair = self.first % n;
             self.first = (pair + 1) % n;
-            if self.step(fw, pair, now_ns, sink, &mut ran) {
+            if self.step(fw, pair, now_ns, units, sink, &mut ran) {
                 idle = 0;
             } else {
                 idle += 1;
@@ -238,6 +244,7 @@ impl Processor {
         fw: &mut Firmware,
         pair: usize,
         now_ns: u64,
+        units: u64,
         sink: &mut impl CplSink,
         ran: &mut Ran,
     ) -> bool {
@@ -282,13 +289,18 @@ impl Processor {
         if due > now_ns || !sink.room(pair, 1 + u32::from(twice)) {
             return false;
         }
-        let sweeps = head.is_some_and(|c| {
-            let fails = matches!(action, Some(FaultAction::Fail | FaultAction::Reset));
-            c.cmd.op == raw::TND_OP_END_RESYNC && c.cmd.epoch == self.epoch && !fails
-        });
-        if sweeps && !deadlock && !fw.sweep_slice(SLICE) {
-            ran.sliced = true;
-            return true;
+        let fails = matches!(action, Some(FaultAction::Fail | FaultAction::Reset));
+        let before = fw.state.work.done();
+        if let Some(c) = p.queue.front_mut()
+            && !fails
+            && !deadlock
+            && c.cmd.epoch == self.epoch
+        {
+            ran.sliced = !fw.prepare(&c.cmd, &c.body, &mut c.walk, units - ran.units);
+            if ran.sliced {
+                ran.units += fw.state.work.done() - before;
+                return true;
+            }
         }
         let Some(c) = p.queue.pop_front() else {
             return false;
@@ -307,6 +319,7 @@ impl Processor {
         p.done_seq = c.cmd.seq.wrapping_add(1);
         p.done_ns = due;
         ran.executed += 1;
+        ran.units += COMMAND + (fw.state.work.done() - before);
         match c.fault.map(|f| f.action) {
             Some(FaultAction::DropCompletion) => {}
             Some(FaultAction::Reset) => ran.reset = true,

@@ -12,6 +12,7 @@ use crate::objects::{
 };
 use crate::objects::{rif::Rif, route::Route, vlan::Vlan, vrf::Vrf};
 use crate::pools::PoolId;
+use crate::turn::REMOVE;
 use std::collections::HashSet;
 
 /// A set of small numbers.
@@ -84,22 +85,18 @@ impl Confirmed {
     }
 }
 
-/// What one slice of a sweep may do: looking at an object costs 1, removing one [`REMOVE`].
-pub(crate) const SLICE: u32 = 16384;
-const REMOVE: u32 = 16;
-
 impl Firmware {
     /// Sweeps what is left to sweep; gives how many objects went, all slices together. Learned FDB entries stay: the
     /// chip learned them, it ages them.
     pub(crate) fn end_resync(&mut self) -> Result<u64, Failure> {
-        while !self.sweep_slice(u32::MAX) {}
+        while !self.sweep_slice(u64::MAX) {}
         let c = self.resync.take().ok_or(INVALID)?;
         self.cx.deltas = c.deltas;
         Ok(c.swept)
     }
 
-    /// Sweeps on, within a budget. True: nothing is left, or there is no resync.
-    pub(crate) fn sweep_slice(&mut self, mut budget: u32) -> bool {
+    /// Sweeps on, within units of work. True: nothing is left, or there is no resync.
+    pub(crate) fn sweep_slice(&mut self, mut budget: u64) -> bool {
         let Some(mut c) = self.resync.take() else {
             return true;
         };
@@ -119,15 +116,15 @@ impl Firmware {
     }
 
     /// One kind of object, from the cursor on. True: all of it.
-    fn sweep_stage(&mut self, c: &mut Confirmed, budget: &mut u32) -> bool {
+    fn sweep_stage(&mut self, c: &mut Confirmed, budget: &mut u64) -> bool {
         if c.stage < ACL_STAGES {
             return self.sweep_acl(c, budget);
         }
         let from = c.cursor;
-        let most = *budget as usize;
+        let most = usize::try_from(*budget).unwrap_or(usize::MAX);
         match c.stage - ACL_STAGES {
             0 => {
-                while let Some((next, route)) = Route::next4(self, c.cursor) {
+                while let Some((next, route)) = Route::next4(self, c.cursor, u32::MAX) {
                     let confirmed = c.lpm4.has(next - 1);
                     if !self.sweep(c, budget, next, &route, confirmed) {
                         return false;
@@ -136,7 +133,7 @@ impl Firmware {
                 true
             }
             1 => {
-                while let Some((next, route)) = Route::next6(self, c.cursor) {
+                while let Some((next, route)) = Route::next6(self, c.cursor, u32::MAX) {
                     let confirmed = c.lpm6.has(next - 1);
                     if !self.sweep(c, budget, next, &route, confirmed) {
                         return false;
@@ -150,7 +147,9 @@ impl Firmware {
                     let more = if let Some(n) = Neigh::from_entry(&e) {
                         self.sweep(c, budget, next, &n, confirmed)
                     } else if let Some(f) = Fdb::from_entry(&e) {
-                        self.sweep(c, budget, next, &f, confirmed || f.learned())
+                        // what was learned goes with its domain
+                        let stays = f.learned() && c.vlan.has(f.fid().into());
+                        self.sweep(c, budget, next, &f, confirmed || stays)
                     } else {
                         true
                     };
@@ -231,8 +230,8 @@ impl Firmware {
 
     /// Bindings, then rules, then lists and what rules refer to. These are few: what was not confirmed is collected anew
     /// for each slice, so there is no cursor.
-    fn sweep_acl(&mut self, c: &mut Confirmed, budget: &mut u32) -> bool {
-        let most = (*budget / REMOVE + 1) as usize;
+    fn sweep_acl(&mut self, c: &mut Confirmed, budget: &mut u64) -> bool {
+        let most = usize::try_from(*budget / REMOVE).map_or(usize::MAX, |n| n.saturating_add(1));
         let acl = &self.state.acl;
         match c.stage {
             0 => {
@@ -289,7 +288,7 @@ impl Firmware {
     fn sweep_all<O: Object>(
         &mut self,
         c: &mut Confirmed,
-        budget: &mut u32,
+        budget: &mut u64,
         most: usize,
         all: &[O],
     ) -> bool {
@@ -297,6 +296,7 @@ impl Firmware {
             if !o.in_use(self) {
                 o.remove(self);
                 c.swept += 1;
+                self.state.work.add(REMOVE);
                 *budget = budget.saturating_sub(REMOVE);
             }
         }
@@ -308,11 +308,11 @@ impl Firmware {
     fn sweep_list<O: Object>(
         &mut self,
         c: &mut Confirmed,
-        budget: &mut u32,
+        budget: &mut u64,
         all: Vec<(u32, O)>,
         confirmed: impl Fn(&Confirmed, u32) -> bool,
     ) -> bool {
-        let cut = all.len() >= *budget as usize;
+        let cut = u64::try_from(all.len()).is_ok_and(|n| n >= *budget);
         for (at, o) in all {
             let yes = confirmed(c, at);
             if !self.sweep(c, budget, at.saturating_add(1), &o, yes) {
@@ -327,7 +327,7 @@ impl Firmware {
     fn sweep<O: Object>(
         &mut self,
         c: &mut Confirmed,
-        budget: &mut u32,
+        budget: &mut u64,
         next: u32,
         object: &O,
         confirmed: bool,
@@ -340,6 +340,7 @@ impl Firmware {
             c.swept += 1;
             cost = REMOVE;
         }
+        self.state.work.add(cost);
         *budget = budget.saturating_sub(cost);
         *budget > 0
     }

@@ -430,7 +430,20 @@ impl<A: Addr> Lpm<A> {
     /// The first route at or after `cursor`, and the cursor that goes on behind it. Starts at 0; `None` is the end.
     #[must_use]
     pub fn next(&self, cursor: u32) -> Option<(u32, Route<A>)> {
-        let rest = self.records.get(cursor as usize..)?;
+        self.next_before(cursor, u32::MAX)
+    }
+
+    /// Where positions end.
+    #[must_use]
+    pub fn positions(&self) -> u32 {
+        self.records.len() as u32
+    }
+
+    /// As [`Self::next`], looking at no position at or after `end`: whoever may not look far goes on there.
+    #[must_use]
+    pub fn next_before(&self, cursor: u32, end: u32) -> Option<(u32, Route<A>)> {
+        let end = (end as usize).min(self.records.len());
+        let rest = self.records.get(cursor as usize..end)?;
         let n = rest.iter().position(|r| r.plen != DEAD)?;
         let r = rest.get(n)?;
         let slot = cursor + n as u32;

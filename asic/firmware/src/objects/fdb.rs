@@ -37,6 +37,9 @@ impl Fdb {
     pub(crate) fn learned(&self) -> bool {
         self.0.flags & raw::TND_FDB_LEARNED != 0
     }
+    pub(crate) fn fid(&self) -> u16 {
+        self.0.fid
+    }
     fn key(&self) -> Key {
         Key::Mac {
             fid: self.0.fid,
@@ -132,6 +135,7 @@ impl Firmware {
     /// Writes an entry of the exact-match table: in place if it is there, else from the lease or from free slots.
     pub(crate) fn write_exact(&mut self, key: Key, value: u64, there: bool) -> Result<(), Failure> {
         let now_ns = self.cx.now_ns;
+        self.named = self.named.wrapping_add(1);
         if there {
             self.state.exact.update(&key, value);
             if key.kind() == Kind::Mac

@@ -3,10 +3,9 @@
 
 use crate::Firmware;
 use crate::object::{Failure, IN_USE, INVALID, Object, body};
-use crate::objects::fdb::Fdb;
 use crate::pools::PoolId;
+use crate::turn::Entries;
 use tandem_abi::raw;
-use tandem_pipeline::entry::FdbValue;
 use tandem_pipeline::state::{LagConfig, MAX_LAG, RifPlace};
 use tandem_tables::exact::Key;
 use zerocopy::{FromBytes, IntoBytes};
@@ -32,20 +31,19 @@ impl Lag {
         self.members.as_deref().unwrap_or_default()
     }
 
-    /// FDB entries that point to a port.
-    fn fdb(fw: &Firmware, port: u16) -> impl Iterator<Item = (Key, Fdb)> + '_ {
-        let mut cursor = 0;
-        std::iter::from_fn(move || {
-            loop {
-                let (next, e) = fw.state.exact.next(cursor)?;
-                cursor = next;
-                if let Some(f) = Fdb::from_entry(&e)
-                    && FdbValue::unpack(e.value).port == port
-                {
-                    return Some((e.key, f));
-                }
-            }
-        })
+    /// Addresses behind its port.
+    pub(crate) fn entries(&self, fw: &Firmware) -> Entries {
+        Entries::OfPort(fw.state.lag_port(self.lag))
+    }
+
+    /// Something else than an address keeps it.
+    pub(crate) fn held(&self, fw: &Firmware) -> bool {
+        let port = fw.state.lag_port(self.lag);
+        let on_vlan = |p: RifPlace| matches!(p, RifPlace::PortVlan(at, _) if at == port);
+        fw.state.members_of(port, 0).next().is_some()
+            || fw.state.rif_at(RifPlace::Port(port)).is_some()
+            || fw.state.rifs().any(|(_, r)| on_vlan(r.place))
+            || fw.state.acl.binds().any(|(p, _, _)| p == port)
     }
 }
 
@@ -119,17 +117,10 @@ impl Object for Lag {
         Ok(())
     }
     fn in_use(&self, fw: &Firmware) -> bool {
-        let port = fw.state.lag_port(self.lag);
-        let on_vlan = |p: RifPlace| matches!(p, RifPlace::PortVlan(at, _) if at == port);
-        fw.state.members_of(port, 0).next().is_some()
-            || fw.state.rif_at(RifPlace::Port(port)).is_some()
-            || fw.state.rifs().any(|(_, r)| on_vlan(r.place))
-            || fw.state.acl.binds().any(|(p, _, _)| p == port)
-            || Self::fdb(fw, port).any(|(_, f)| !f.learned())
+        self.held(fw) || fw.keeps(self.entries(fw))
     }
     fn remove(&self, fw: &mut Firmware) {
-        let port = fw.state.lag_port(self.lag);
-        let learned: Vec<Key> = Self::fdb(fw, port).map(|(k, _)| k).collect();
+        let learned: Vec<Key> = fw.entries_of(self.entries(fw)).map(|(k, _)| k).collect();
         for key in learned {
             fw.remove_exact(&key);
         }

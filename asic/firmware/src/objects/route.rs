@@ -41,8 +41,8 @@ impl Route {
     }
 
     /// The first IPv4 route at or after a cursor; the cursor behind it is its [`RouteId`] + 1.
-    pub(crate) fn next4(fw: &Firmware, cursor: u32) -> Option<(u32, Self)> {
-        let (next, r) = fw.state.lpm4.next(cursor)?;
+    pub(crate) fn next4(fw: &Firmware, cursor: u32, end: u32) -> Option<(u32, Self)> {
+        let (next, r) = fw.state.lpm4.next_before(cursor, end)?;
         let mut addr = [0; 16];
         addr[..4].copy_from_slice(&r.addr.to_be_bytes());
         Some((
@@ -52,8 +52,8 @@ impl Route {
     }
 
     /// As [`Self::next4`] for IPv6.
-    pub(crate) fn next6(fw: &Firmware, cursor: u32) -> Option<(u32, Self)> {
-        let (next, r) = fw.state.lpm6.next(cursor)?;
+    pub(crate) fn next6(fw: &Firmware, cursor: u32, end: u32) -> Option<(u32, Self)> {
+        let (next, r) = fw.state.lpm6.next_before(cursor, end)?;
         Some((
             next,
             Self::new(

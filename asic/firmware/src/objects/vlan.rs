@@ -2,8 +2,8 @@
 
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
-use crate::objects::fdb::Fdb;
 use crate::pools::PoolId;
+use crate::turn::Entries;
 use tandem_abi::raw;
 use tandem_pipeline::state::{MAX_FID, RifPlace, VlanConfig};
 use tandem_tables::exact::Key;
@@ -23,23 +23,20 @@ impl Vlan {
         })
     }
 
-    /// FDB entries of the domain. Goes through the table until it has them all: deleting a domain that still has
-    /// addresses is rare, a list per domain would cost every learned address.
-    fn fdb<'a>(&self, fw: &'a Firmware) -> impl Iterator<Item = (Key, Fdb)> + 'a {
-        let fid = self.0.fid;
-        let mut left = fw.state.exact.count_fid(fid);
-        let mut cursor = 0;
-        std::iter::from_fn(move || {
-            while left > 0 {
-                let (next, e) = fw.state.exact.next(cursor)?;
-                cursor = next;
-                if matches!(e.key, Key::Mac { fid: f, .. } if f == fid) {
-                    left -= 1;
-                    return Fdb::from_entry(&e).map(|f| (e.key, f));
-                }
-            }
-            None
-        })
+    /// Its addresses.
+    pub(crate) fn entries(&self) -> Entries {
+        Entries::OfFid(self.0.fid)
+    }
+
+    /// Something else than an address keeps it.
+    pub(crate) fn held(&self, fw: &Firmware) -> bool {
+        let members = fw
+            .state
+            .vlan(self.0.fid)
+            .is_some_and(|v| v.ports().next().is_some());
+        members
+            || fw.state.rif_at(RifPlace::Fid(self.0.fid)).is_some()
+            || fw.state.mdb.in_domain(self.0.fid)
     }
 }
 
@@ -78,17 +75,10 @@ impl Object for Vlan {
         fw.state.set_vlan(self.0.fid, c).map_err(|_| INVALID)
     }
     fn in_use(&self, fw: &Firmware) -> bool {
-        let members = fw
-            .state
-            .vlan(self.0.fid)
-            .is_some_and(|v| v.ports().next().is_some());
-        members
-            || fw.state.rif_at(RifPlace::Fid(self.0.fid)).is_some()
-            || fw.state.mdb.in_domain(self.0.fid)
-            || self.fdb(fw).any(|(_, f)| !f.learned())
+        self.held(fw) || fw.keeps(self.entries())
     }
     fn remove(&self, fw: &mut Firmware) {
-        let learned: Vec<Key> = self.fdb(fw).map(|(k, _)| k).collect();
+        let learned: Vec<Key> = fw.entries_of(self.entries()).map(|(k, _)| k).collect();
         for key in learned {
             fw.remove_exact(&key);
         }

@@ -50,7 +50,7 @@ fn all_vlans_on_32_ports() {
     assert_eq!(told.len(), 131_008);
     assert!(told.iter().all(|m| m.flags == TND_MEMBER_UNTAGGED));
     assert!(
-        walked <= 131_008 * 2,
+        walked <= 131_008 * (turn::RECORD + 2),
         "a DUMP in many calls looked at {walked}"
     );
 
@@ -83,9 +83,9 @@ fn a_sweep_of_memberships_walks_them_once() {
         TND_ST_OK
     );
     let before = f.state.work.done();
-    while !f.sweep_slice(resync::SLICE) {}
+    while !f.sweep_slice(turn::TURN) {}
     let walked = f.state.work.done() - before;
     assert_eq!(run(f, &cmd(TND_OP_END_RESYNC, 0), &[]).0.result, 33_000);
-    let most = 32 * 4096 + 33_000 * 32;
+    let most = 32 * 4096 + 33_000 * (turn::REMOVE + 32);
     assert!(walked <= most, "the sweep looked at {walked}");
 }

@@ -13,6 +13,7 @@ mod membership;
 mod model;
 mod processor;
 mod scenarios;
+mod turns;
 mod warm;
 
 use crate::*;

@@ -51,7 +51,8 @@ impl Rig {
         self.p.submit(&mut self.fw, pair, &c, body, now).unwrap();
     }
     fn run(&mut self, now: u64) -> Ran {
-        self.p.run(&mut self.fw, now, 100, &mut self.seen)
+        self.p
+            .run(&mut self.fw, now, 100 * turn::COMMAND, &mut self.seen)
     }
 }
 

@@ -553,14 +553,24 @@ impl ExactMatch {
     /// The first entry at or after `cursor`, and the cursor that goes on behind it. Starts at 0; `None` is the end.
     #[must_use]
     pub fn next(&self, cursor: u32) -> Option<(u32, Entry)> {
-        let mut i = cursor;
-        while let Some(info) = self.infos.get(i as usize) {
-            if info.place != NONE {
-                return self.entry(EntryId(i)).map(|e| (i + 1, e));
-            }
-            i += 1;
-        }
-        None
+        self.next_before(cursor, u32::MAX)
+    }
+
+    /// The same, looking at no position at or after `end`: whoever may not look far goes on there.
+    #[must_use]
+    pub fn next_before(&self, cursor: u32, end: u32) -> Option<(u32, Entry)> {
+        let end = end.min(self.positions());
+        let at = (cursor..end).find(|i| {
+            let info = self.infos.get(*i as usize);
+            info.is_some_and(|info| info.place != NONE)
+        })?;
+        self.entry(EntryId(at)).map(|e| (at + 1, e))
+    }
+
+    /// Where positions end.
+    #[must_use]
+    pub fn positions(&self) -> u32 {
+        self.infos.len() as u32
     }
 
     /// Looks at no more than `budget` entry ids from `cursor` on and calls `f` for those in use. Gives the cursor for
