@@ -54,7 +54,8 @@ pub trait Object: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Defau
 }
 
 macro_rules! object {
-    ($($ty:ident = $cls:ident: |$o:ident| [$($part:expr),*] $(tail $tail:expr)?;)*) => {$(
+    ($($ty:ident = $cls:ident: |$o:ident| [$($part:expr),*] $(tail $tail:expr)?;)*) => {
+        $(
         impl Object for raw::$ty {
             const CLASS: u16 = raw::$cls;
             fn key(&self) -> ObjectKey {
@@ -72,7 +73,11 @@ macro_rules! object {
                 $tail
             })?
         }
-    )*};
+    )*
+
+        /// Classes that have a body, in no order.
+        pub const CLASSES: &[u16] = &[$(raw::$cls),*];
+    };
 }
 
 object! {

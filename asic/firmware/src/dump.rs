@@ -6,20 +6,12 @@
 
 use crate::Firmware;
 use crate::MAX_OUT;
+use crate::classes;
 use crate::object::{Failure, INVALID, Object, UNSUPPORTED, body};
-use crate::objects::{
-    acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable,
-    mirror::Mirror, policer::Policer,
-};
-use crate::objects::{
-    fdb::Fdb, lag::Lag, mdb::Mdb, member::Member, neigh::Neigh, nexthop::NextHop, nhg::Nhg,
-    port::Port,
-};
-use crate::objects::{rif::Rif, route::Route, storm::Storm, trap::Trap, vlan::Vlan, vrf::Vrf};
+use crate::objects::{fdb::Fdb, neigh::Neigh, nexthop::NextHop, nhg::Nhg, route::Route};
 use crate::pools::{COST_ROWS, CostRow, PoolId};
 use crate::turn;
 use tandem_abi::raw;
-use tandem_pipeline::state::STORM_KINDS;
 use tandem_tables::exact::{self, Kind};
 use zerocopy::IntoBytes;
 
@@ -28,10 +20,10 @@ const SCAN: u32 = turn::DUMP as u32;
 /// Records that one call writes.
 const RECORDS: u32 = (turn::DUMP / turn::RECORD) as u32;
 /// Cursor bit of the second of two tables: IPv6 routes after IPv4 routes.
-const SECOND: u64 = 1 << 32;
+pub(crate) const SECOND: u64 = 1 << 32;
 
 /// Collects records until the output is full.
-struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     room: usize,
     count: u32,
@@ -78,87 +70,12 @@ impl Firmware {
         };
         let cursor = cmd.arg;
         let low = cursor as u32;
-        let wide = matches!(cmd.cls, raw::TND_CLS_ROUTE | raw::TND_CLS_ACL_ENTRY);
-        if !wide && cursor >= SECOND {
+        if cursor >= SECOND && !classes::of(cmd.cls).is_some_and(|c| c.wide) {
             return Err(INVALID);
         }
         let next = match cmd.cls {
-            raw::TND_CLS_PORT => {
-                let lags = self.state.lags().map(|(lag, _)| self.state.lag_port(lag));
-                let all = (1..=self.state.port_count())
-                    .chain(lags)
-                    .filter_map(|n| self.state.port(n).map(|p| (n, p)));
-                list(
-                    all.map(|(n, p)| (u32::from(n), Port::from_state(n, &p.config))),
-                    low,
-                    &mut w,
-                )
-            }
-            raw::TND_CLS_STORM => {
-                // only what has a limit or has dropped something: all others are at zero
-                let all = (1..=u16::MAX)
-                    .map_while(|n| self.state.port(n).map(|p| (n, p)))
-                    .flat_map(|(n, p)| {
-                        (1..=STORM_KINDS)
-                            .filter(|k| p.storm(*k).is_some_and(|s| !s.is_zero()))
-                            .map(move |k| Storm::from_state(n, k, p))
-                    });
-                list(all.map(|s| (s.position(), s)), low, &mut w)
-            }
-            raw::TND_CLS_VLAN => {
-                let all = self
-                    .state
-                    .vlans()
-                    .map(|(fid, v)| (u32::from(fid), Vlan::from_state(fid, v.config)));
-                list(all, low, &mut w)
-            }
-            raw::TND_CLS_VLAN_MEMBER => {
-                let mut from = Some(low);
-                let all = std::iter::from_fn(|| {
-                    let (at, m) = Member::next(self, from?)?;
-                    from = at.checked_add(1);
-                    Some((at, m))
-                });
-                list(all, low, &mut w)
-            }
-            raw::TND_CLS_VRF => list(
-                self.state
-                    .vrfs()
-                    .iter()
-                    .map(|v| (u32::from(*v), Vrf::from_state(*v))),
-                low,
-                &mut w,
-            ),
-            raw::TND_CLS_RIF => list(
-                self.state
-                    .rifs()
-                    .map(|(id, r)| (u32::from(id), Rif::from_state(id, r))),
-                low,
-                &mut w,
-            ),
-            raw::TND_CLS_NEXTHOP => list(
-                self.state
-                    .nexthops()
-                    .map(|(slot, n)| (slot, NextHop::from_state(n))),
-                low,
-                &mut w,
-            ),
-            raw::TND_CLS_NHG => list(
-                self.state
-                    .nhgs()
-                    .map(|(slot, g)| (slot, Nhg::from_group(g))),
-                low,
-                &mut w,
-            ),
-            raw::TND_CLS_TRAP => {
-                let all = tandem_pipeline::trap::reasons()
-                    .filter_map(|r| self.state.trap(r).map(|c| (r, c)));
-                list(
-                    all.map(|(r, c)| (u32::from(r), Trap::from_state(r, c))),
-                    low,
-                    &mut w,
-                )
-            }
+            // there is nothing in it that its port does not say
+            raw::TND_CLS_LED => return Err(UNSUPPORTED),
             raw::TND_CLS_COST => {
                 let rows = COST_ROWS.iter().enumerate().skip(low as usize);
                 let mut next = 0;
@@ -169,7 +86,7 @@ impl Firmware {
                         break;
                     }
                 }
-                Ok(next)
+                next
             }
             raw::TND_CLS_PORT_STATS => {
                 let mut next = 0;
@@ -181,7 +98,7 @@ impl Firmware {
                         break;
                     }
                 }
-                Ok(next)
+                next
             }
             raw::TND_CLS_NHG_STATS => {
                 let mut next = 0;
@@ -191,64 +108,19 @@ impl Firmware {
                         break;
                     }
                 }
-                Ok(next)
+                next
             }
             raw::TND_CLS_GEOMETRY => {
                 let row = self.geometry_row();
                 let fits = low > 0 || w.put(|out| out.extend(row.as_bytes()));
-                Ok(if fits { 0 } else { STUCK })
+                if fits { 0 } else { STUCK }
             }
-            raw::TND_CLS_FDB | raw::TND_CLS_NEIGH => {
-                let mac = cmd.cls == raw::TND_CLS_FDB;
-                if self.nothing_of(mac) {
-                    Ok(0)
-                } else {
-                    Ok(self.dump_exact(low, mac, &mut w))
-                }
-            }
-            raw::TND_CLS_ROUTE => Ok(self.dump_routes(cursor, &mut w)),
-            raw::TND_CLS_LAG => {
-                let all = self.state.lags();
-                let all = all.map(|(lag, l)| (u32::from(lag), Lag::from_state(lag, &l.config)));
-                list(all, low, &mut w)
-            }
-            raw::TND_CLS_MDB => {
-                let all = self.state.mdb.iter();
-                list(all.map(|(at, e)| (at, Mdb::from_state(e))), low, &mut w)
-            }
-            raw::TND_CLS_ACL_TABLE => {
-                let all = self.state.acl.tables();
-                list(
-                    all.map(|(at, t)| (at, AclTable::from_state(t))),
-                    low,
-                    &mut w,
-                )
-            }
-            raw::TND_CLS_ACL_BIND => {
-                let all = self.state.acl.binds();
-                let all = all.map(|(port, stage, b)| AclBind::from_state(port, stage, b));
-                list(all.map(|b| (b.position(), b)), low, &mut w)
-            }
-            raw::TND_CLS_ACL_ENTRY => Ok(self.dump_rules(cursor, &mut w)),
-            raw::TND_CLS_ACL_COUNTER => {
-                let all = self.state.acl.counters();
-                list(
-                    all.map(|(at, c)| (at, AclCounter::from_state(c))),
-                    low,
-                    &mut w,
-                )
-            }
-            raw::TND_CLS_POLICER => {
-                let all = self.state.acl.policers();
-                list(all.map(|(at, p)| (at, Policer::from_state(p))), low, &mut w)
-            }
-            raw::TND_CLS_MIRROR => {
-                let all = self.state.acl.mirrors();
-                list(all.map(|(at, m)| (at, Mirror::from_state(m))), low, &mut w)
-            }
-            _ => return Err(UNSUPPORTED),
+            cls => match classes::of(cls) {
+                Some(class) => (class.dump)(self, cursor, &mut w),
+                None => return Err(UNSUPPORTED),
+            },
         };
-        let (next, records) = (next?, u64::from(w.count));
+        let records = u64::from(w.count);
         self.state.work.add(records * turn::RECORD);
         finish(next, &w, cpl)
     }
@@ -302,7 +174,10 @@ impl Firmware {
         }
     }
 
-    fn dump_exact(&self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
+    pub(crate) fn dump_exact(&self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
+        if self.nothing_of(mac) {
+            return 0;
+        }
         let end = cursor.saturating_add(SCAN);
         while let Some((next, e)) = self.state.exact.next_before(cursor, end) {
             let fits = if mac {
@@ -320,7 +195,7 @@ impl Firmware {
         go_on(end, self.state.exact.positions())
     }
 
-    fn dump_routes(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {
+    pub(crate) fn dump_routes(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {
         let mut low = cursor as u32;
         let mut end = low.saturating_add(SCAN);
         if cursor < SECOND {
@@ -365,24 +240,6 @@ impl Firmware {
         }
         (*low, *end) = (0, (*end - positions).min(SCAN));
         (*end == 0).then_some(SECOND)
-    }
-
-    /// Rules by list and priority; the cursor is the list's slot and the priority.
-    fn dump_rules(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {
-        let from = ((cursor >> 32) as u32, cursor as u32);
-        for (slot, table) in self.state.acl.tables().filter(|(slot, _)| *slot >= from.0) {
-            let first = if slot == from.0 { from.1 } else { 0 };
-            for (priority, _, rule) in table.rules.iter(first) {
-                if !w.object(&AclEntry::of_rule(rule)) {
-                    return if w.count == 0 {
-                        STUCK
-                    } else {
-                        u64::from(slot) << 32 | u64::from(priority)
-                    };
-                }
-            }
-        }
-        0
     }
 
     /// ACTIVITY: objects of a class that were used since the last call; their bits are cleared as they are written out.
@@ -607,20 +464,15 @@ fn go_on(end: u32, positions: u32) -> u64 {
     if end < positions { end.into() } else { 0 }
 }
 
-/// Dumps objects whose position is at or after `from`; positions ascend and the next cursor is the position of the
-/// first that didn't fit. Position 0 would read as the end, but only a first record can be there, and that one fits or
-/// nothing does.
-fn list<O: Object>(
-    all: impl Iterator<Item = (u32, O)>,
-    from: u32,
-    w: &mut Writer<'_>,
-) -> Result<u64, Failure> {
-    for (at, o) in all.skip_while(|(at, _)| *at < from) {
+/// Dumps objects; positions ascend and the next cursor is the position of the first that didn't fit. Position 0 would read
+/// as the end, but only a first record can be there, and that one fits or nothing does.
+pub(crate) fn list<O: Object>(all: impl Iterator<Item = (u64, O)>, w: &mut Writer<'_>) -> u64 {
+    for (at, o) in all {
         if !w.object(&o) {
-            return Ok(full_at(at, w));
+            return if w.count == 0 { STUCK } else { at };
         }
     }
-    Ok(0)
+    0
 }
 
 fn finish(next: u64, w: &Writer<'_>, cpl: &mut raw::tnd_cpl) -> Result<(), Failure> {

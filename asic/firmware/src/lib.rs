@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod classes;
 mod dump;
 pub mod fault;
 mod flip;
@@ -33,6 +34,7 @@ mod resync;
 mod tests;
 pub mod turn;
 
+pub use classes::names as class_names;
 pub use fault::{Fault, FaultAction, FaultPlan};
 pub use flip::FlipTable;
 pub use pools::{Need, PoolId};
@@ -40,13 +42,6 @@ pub use processor::{CplSink, Processor, Ran, SubmitError};
 pub use profile::Profile;
 
 use object::Failure;
-use objects::{acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry};
-use objects::{acl_table::AclTable, mirror::Mirror, policer::Policer};
-use objects::{
-    fdb::Fdb, lag::Lag, led::Led, mdb::Mdb, member::Member, neigh::Neigh, nexthop::NextHop,
-    nhg::Nhg,
-};
-use objects::{port::Port, rif::Rif, route::Route, storm::Storm, trap::Trap, vlan::Vlan, vrf::Vrf};
 use pools::{Held, Lease, Pools};
 use std::collections::{BTreeSet, HashMap};
 use tandem_abi::raw;
@@ -349,32 +344,12 @@ impl Firmware {
             | raw::TND_OP_UPDATE
             | raw::TND_OP_DELETE
             | raw::TND_OP_SET_TRAP
-            | raw::TND_OP_QUERY => match cmd.cls {
-                raw::TND_CLS_PORT => self.operate::<Port>(cmd, body, out, cpl),
-                raw::TND_CLS_VLAN => self.operate::<Vlan>(cmd, body, out, cpl),
-                raw::TND_CLS_VLAN_MEMBER => self.operate::<Member>(cmd, body, out, cpl),
-                raw::TND_CLS_FDB => self.operate::<Fdb>(cmd, body, out, cpl),
-                raw::TND_CLS_MDB => self.operate::<Mdb>(cmd, body, out, cpl),
-                raw::TND_CLS_VRF => self.operate::<Vrf>(cmd, body, out, cpl),
-                raw::TND_CLS_RIF => self.operate::<Rif>(cmd, body, out, cpl),
-                raw::TND_CLS_NEIGH => self.operate::<Neigh>(cmd, body, out, cpl),
-                raw::TND_CLS_NEXTHOP => self.operate::<NextHop>(cmd, body, out, cpl),
-                raw::TND_CLS_NHG => self.operate::<Nhg>(cmd, body, out, cpl),
-                raw::TND_CLS_ROUTE => self.operate::<Route>(cmd, body, out, cpl),
-                raw::TND_CLS_TRAP => self.operate::<Trap>(cmd, body, out, cpl),
-                raw::TND_CLS_STORM => self.operate::<Storm>(cmd, body, out, cpl),
-                raw::TND_CLS_LED => self.operate::<Led>(cmd, body, out, cpl),
-                raw::TND_CLS_LAG => self.operate::<Lag>(cmd, body, out, cpl),
-                raw::TND_CLS_ACL_TABLE => self.operate::<AclTable>(cmd, body, out, cpl),
-                raw::TND_CLS_ACL_BIND => self.operate::<AclBind>(cmd, body, out, cpl),
-                raw::TND_CLS_ACL_ENTRY => self.operate::<AclEntry>(cmd, body, out, cpl),
-                raw::TND_CLS_ACL_COUNTER => self.operate::<AclCounter>(cmd, body, out, cpl),
-                raw::TND_CLS_POLICER => self.operate::<Policer>(cmd, body, out, cpl),
-                raw::TND_CLS_MIRROR => self.operate::<Mirror>(cmd, body, out, cpl),
-                raw::TND_CLS_NHG_STATS if cmd.op == raw::TND_OP_QUERY => {
+            | raw::TND_OP_QUERY => match classes::of(cmd.cls) {
+                Some(class) => (class.operate)(self, cmd, body, out, cpl),
+                None if (cmd.op, cmd.cls) == (raw::TND_OP_QUERY, raw::TND_CLS_NHG_STATS) => {
                     self.query_nhg_stats(cmd, body, out, cpl)
                 }
-                _ => Err(Failure::Status(raw::TND_ST_UNSUPPORTED)),
+                None => Err(Failure::Status(raw::TND_ST_UNSUPPORTED)),
             },
             raw::TND_OP_DUMP => self.dump(cmd, out, cpl),
             raw::TND_OP_ACTIVITY => self.activity(cmd, out, cpl),

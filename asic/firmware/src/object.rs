@@ -1,7 +1,9 @@
 //! What all kinds of objects have in common: CREATE, UPDATE, DELETE, SET_TRAP and QUERY, written once.
 
 use crate::Firmware;
+use crate::dump::Writer;
 use crate::pools::{Need, PoolId};
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_tables::pool::Full;
 use zerocopy::{FromBytes, IntoBytes};
@@ -23,6 +25,14 @@ pub(crate) const UNSUPPORTED: Failure = Failure::Status(raw::TND_ST_UNSUPPORTED)
 
 /// One kind of object, in its normal form: fields that don't count are zero, so that equal objects are equal bytes.
 pub(crate) trait Object: Sized + Clone + PartialEq {
+    /// `TND_CLS_*`.
+    const CLASS: u16;
+    /// What a fault plan calls it.
+    const NAME: &'static str;
+    /// It takes slots of pools: `pools.rs` says which.
+    const COSTS: bool = true;
+    /// Positions have more than 32 bits.
+    const WIDE: bool = false;
     /// Ports and traps are there from the start and stay: UPDATE and QUERY only.
     const FIXED: bool = false;
 
@@ -57,6 +67,16 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     fn encode(&self, out: &mut Vec<u8>);
     /// A driver that attached warm has named it.
     fn confirm(&self, fw: &mut Firmware);
+    /// All objects with their positions, which ascend, from one on. A position is good whatever comes and goes.
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)>;
+    /// DUMP from a position on; gives the next cursor.
+    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
+        crate::dump::list(Self::walk(fw, from), w)
+    }
+    /// The driver has named the one at this position since BEGIN_RESYNC; those that are [`Object::FIXED`] stay anyway.
+    fn confirmed(&self, _: &Confirmed, _at: u64) -> bool {
+        true
+    }
     /// Undoes a bit flip in its table entry, before anything is decided from it.
     fn unflip(&self, _fw: &mut Firmware) {}
 }

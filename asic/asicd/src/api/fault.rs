@@ -10,7 +10,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_abi::raw;
-use tandem_firmware::{Fault, FaultAction, FlipTable, PoolId};
+use tandem_firmware::{Fault, FaultAction, FlipTable, PoolId, class_names};
 
 use crate::asic::Asic;
 
@@ -295,32 +295,8 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
     }
 }
 
-/// Classes whose writes may fail, by name.
-const CLASSES: [(&str, u16); 20] = [
-    ("port", raw::TND_CLS_PORT),
-    ("vlan", raw::TND_CLS_VLAN),
-    ("member", raw::TND_CLS_VLAN_MEMBER),
-    ("fdb", raw::TND_CLS_FDB),
-    ("vrf", raw::TND_CLS_VRF),
-    ("rif", raw::TND_CLS_RIF),
-    ("neigh", raw::TND_CLS_NEIGH),
-    ("nexthop", raw::TND_CLS_NEXTHOP),
-    ("nhg", raw::TND_CLS_NHG),
-    ("route", raw::TND_CLS_ROUTE),
-    ("trap", raw::TND_CLS_TRAP),
-    ("lag", raw::TND_CLS_LAG),
-    ("mdb", raw::TND_CLS_MDB),
-    ("acl-table", raw::TND_CLS_ACL_TABLE),
-    ("acl-entry", raw::TND_CLS_ACL_ENTRY),
-    ("acl-bind", raw::TND_CLS_ACL_BIND),
-    ("acl-counter", raw::TND_CLS_ACL_COUNTER),
-    ("policer", raw::TND_CLS_POLICER),
-    ("mirror", raw::TND_CLS_MIRROR),
-    ("storm", raw::TND_CLS_STORM),
-];
-
 fn class_name(cls: u16) -> Option<&'static str> {
-    CLASSES.iter().find(|c| c.1 == cls).map(|c| c.0)
+    class_names().find(|c| c.1 == cls).map(|c| c.0)
 }
 
 fn class(name: &str) -> Result<u16, String> {
@@ -329,9 +305,9 @@ fn class(name: &str) -> Result<u16, String> {
         "neighbour" => "neigh".into(),
         other => other.to_owned(),
     };
-    let found = CLASSES.iter().find(|c| c.0 == plain);
+    let found = class_names().find(|c| c.0 == plain);
     found.map(|c| c.1).ok_or_else(|| {
-        let names: Vec<&str> = CLASSES.iter().map(|c| c.0).collect();
+        let names: Vec<&str> = class_names().map(|c| c.0).collect();
         format!("no class '{name}': {}", names.join(", "))
     })
 }

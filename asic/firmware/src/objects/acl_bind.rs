@@ -3,6 +3,7 @@
 
 use crate::Firmware;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::{AclBind as Config, AclStage};
 use zerocopy::IntoBytes;
@@ -37,6 +38,10 @@ impl AclBind {
 }
 
 impl Object for AclBind {
+    const CLASS: u16 = raw::TND_CLS_ACL_BIND;
+    const NAME: &'static str = "acl-bind";
+    const COSTS: bool = false;
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 6).map(Self)
     }
@@ -98,5 +103,14 @@ impl Object for AclBind {
         if let Some(c) = &mut fw.resync {
             c.acl.bind.set(self.position(), true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.acl.binds();
+        let all = all.map(|(port, stage, b)| Self::from_state(port, stage, b));
+        let all = all.map(|b| (u64::from(b.position()), b));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.acl.bind.has(at as u32)
     }
 }

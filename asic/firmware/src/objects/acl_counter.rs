@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::AclCounter as State;
 use zerocopy::IntoBytes;
@@ -31,6 +32,9 @@ impl AclCounter {
 }
 
 impl Object for AclCounter {
+    const CLASS: u16 = raw::TND_CLS_ACL_COUNTER;
+    const NAME: &'static str = "acl-counter";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
     }
@@ -71,5 +75,13 @@ impl Object for AclCounter {
         if let Some(c) = &mut fw.resync {
             c.acl.counter.insert(self.0.counter);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.acl.counters();
+        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
+        c.acl.counter.contains(&self.0.counter)
     }
 }

@@ -4,6 +4,7 @@
 use crate::Firmware;
 use crate::object::{DEPEND, Failure, INVALID, Object, UNSUPPORTED, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
+use crate::resync::Confirmed;
 use std::collections::HashMap;
 use tandem_abi::raw;
 use tandem_pipeline::acl::key;
@@ -124,6 +125,10 @@ fn normal_range(
 }
 
 impl Object for AclEntry {
+    const CLASS: u16 = raw::TND_CLS_ACL_ENTRY;
+    const NAME: &'static str = "acl-entry";
+    const WIDE: bool = true;
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 12).map(Self)
     }
@@ -269,6 +274,24 @@ impl Object for AclEntry {
         if let Some(c) = &mut fw.resync {
             c.acl.entry.insert(self.key());
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        // the list's slot, and the priority
+        let (list, first) = ((from >> 32) as u32, from as u32);
+        let all = fw.state.acl.tables().filter(move |(at, _)| *at >= list);
+        all.flat_map(move |(at, table)| {
+            let first = if at == list { first } else { 0 };
+            let rules = table.rules.iter(first);
+            rules.map(move |(priority, _, rule)| {
+                (
+                    u64::from(at) << 32 | u64::from(priority),
+                    Self::of_rule(rule),
+                )
+            })
+        })
+    }
+    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
+        c.acl.entry.contains(&self.key())
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{EXISTS, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::{AclStage, AclTable as State};
 use zerocopy::IntoBytes;
@@ -21,6 +22,9 @@ impl AclTable {
 }
 
 impl Object for AclTable {
+    const CLASS: u16 = raw::TND_CLS_ACL_TABLE;
+    const NAME: &'static str = "acl-table";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
     }
@@ -77,5 +81,13 @@ impl Object for AclTable {
         {
             c.acl.table.set(slot, true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.acl.tables();
+        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.acl.table.has(at as u32)
     }
 }

@@ -2,8 +2,10 @@
 
 use super::unicast;
 use crate::Firmware;
+use crate::dump::Writer;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use crate::pools::{Need, PoolId};
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::{Action, FdbValue};
 use tandem_tables::exact::{Entry, InsertError, Key, Kind};
@@ -37,9 +39,6 @@ impl Fdb {
     pub(crate) fn learned(&self) -> bool {
         self.0.flags & raw::TND_FDB_LEARNED != 0
     }
-    pub(crate) fn fid(&self) -> u16 {
-        self.0.fid
-    }
     fn key(&self) -> Key {
         Key::Mac {
             fid: self.0.fid,
@@ -49,6 +48,9 @@ impl Fdb {
 }
 
 impl Object for Fdb {
+    const CLASS: u16 = raw::TND_CLS_FDB;
+    const NAME: &'static str = "fdb";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 10).map(Self)
     }
@@ -128,6 +130,26 @@ impl Object for Fdb {
     }
     fn unflip(&self, fw: &mut Firmware) {
         fw.unflip_exact(&self.key());
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let mut cursor = from as u32;
+        std::iter::from_fn(move || {
+            loop {
+                let (next, e) = fw.state.exact.next(cursor)?;
+                fw.state.work.add(u64::from(next - cursor));
+                cursor = next;
+                if let Some(f) = Self::from_entry(&e) {
+                    return Some((u64::from(next - 1), f));
+                }
+            }
+        })
+    }
+    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
+        fw.dump_exact(from as u32, true, w)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        // what was learned goes with its domain
+        c.exact.has(at as u32) || self.learned() && c.vlan.has(self.0.fid.into())
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::Firmware;
 use crate::object::{Failure, IN_USE, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use crate::turn::Entries;
 use tandem_abi::raw;
 use tandem_pipeline::state::{LagConfig, MAX_LAG, RifPlace};
@@ -48,6 +49,9 @@ impl Lag {
 }
 
 impl Object for Lag {
+    const CLASS: u16 = raw::TND_CLS_LAG;
+    const NAME: &'static str = "lag";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         let head: raw::tnd_lag = body(bytes, 4)?;
         let size = size_of::<raw::tnd_lag_member>();
@@ -150,5 +154,13 @@ impl Object for Lag {
         if let Some(c) = &mut fw.resync {
             c.lag.set(self.lag.into(), true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.lags();
+        let all = all.map(|(lag, l)| (u64::from(lag), Self::from_state(lag, &l.config)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.lag.has(at as u32)
     }
 }

@@ -20,6 +20,9 @@ impl Led {
 }
 
 impl Object for Led {
+    const CLASS: u16 = raw::TND_CLS_LED;
+    const NAME: &'static str = "led";
+    const COSTS: bool = false;
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -56,4 +59,8 @@ impl Object for Led {
         out.extend(self.0.as_bytes());
     }
     fn confirm(&self, _: &mut Firmware) {}
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = (1..=fw.state.port_count()).map(|n| (u64::from(n), Self::new(n, fw.blinks(n))));
+        all.skip_while(move |(at, _)| *at < from)
+    }
 }

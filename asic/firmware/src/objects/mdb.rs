@@ -4,6 +4,7 @@
 use crate::Firmware;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::Action;
 use tandem_pipeline::state::{MAX_LAG, MdbConfig, MdbEntry, MdbKey};
@@ -48,6 +49,9 @@ fn width(family: u8) -> Option<usize> {
 }
 
 impl Object for Mdb {
+    const CLASS: u16 = raw::TND_CLS_MDB;
+    const NAME: &'static str = "mdb";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         let head: raw::tnd_mdb = body(bytes, size_of::<raw::tnd_mdb>())?;
         let size = size_of::<raw::tnd_mdb_port>();
@@ -169,5 +173,13 @@ impl Object for Mdb {
         {
             c.mdb.set(slot, true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.mdb.iter();
+        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.mdb.has(at as u32)
     }
 }

@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{DEPEND, EXISTS, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::{MAX_VID, MemberConfig};
 use zerocopy::IntoBytes;
@@ -23,17 +24,10 @@ impl Member {
     }
 }
 
-impl Member {
-    /// The first entry at or behind a position, and its position.
-    pub(crate) fn next(fw: &Firmware, from: u32) -> Option<(u32, Self)> {
-        let mut all = fw.state.members_from((from >> 16) as u16, from as u16);
-        let (port, vid, m) = all.next()?;
-        let at = u32::from(port) << 16 | u32::from(vid);
-        Some((at, Self::from_state(port, vid, m)))
-    }
-}
-
 impl Object for Member {
+    const CLASS: u16 = raw::TND_CLS_VLAN_MEMBER;
+    const NAME: &'static str = "member";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
     }
@@ -107,5 +101,15 @@ impl Object for Member {
         if let Some(c) = &mut fw.resync {
             c.member.insert((self.0.port, self.0.vid));
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.members_from((from >> 16) as u16, from as u16);
+        all.map(|(port, vid, m)| {
+            let at = u64::from(port) << 16 | u64::from(vid);
+            (at, Self::from_state(port, vid, m))
+        })
+    }
+    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
+        c.member.contains(&(self.0.port, self.0.vid))
     }
 }

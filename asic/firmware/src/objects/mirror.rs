@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::Mirror as State;
 use zerocopy::IntoBytes;
@@ -33,6 +34,9 @@ impl Mirror {
 }
 
 impl Object for Mirror {
+    const CLASS: u16 = raw::TND_CLS_MIRROR;
+    const NAME: &'static str = "mirror";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
     }
@@ -82,5 +86,13 @@ impl Object for Mirror {
         if let Some(c) = &mut fw.resync {
             c.acl.mirror.insert(self.0.mirror);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.acl.mirrors();
+        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
+        c.acl.mirror.contains(&self.0.mirror)
     }
 }

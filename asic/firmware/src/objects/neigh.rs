@@ -2,7 +2,9 @@
 
 use super::unicast;
 use crate::Firmware;
+use crate::dump::Writer;
 use crate::object::{DEPEND, EXISTS, Failure, INVALID, Object, body, count_down, count_up};
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::{Action, HostValue};
 use tandem_tables::exact::{Entry, Key};
@@ -56,6 +58,9 @@ impl Neigh {
 }
 
 impl Object for Neigh {
+    const CLASS: u16 = raw::TND_CLS_NEIGH;
+    const NAME: &'static str = "neigh";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 28).map(Self)
     }
@@ -146,5 +151,24 @@ impl Object for Neigh {
         if let Some(key) = self.key(fw) {
             fw.unflip_exact(&key);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let mut cursor = from as u32;
+        std::iter::from_fn(move || {
+            loop {
+                let (next, e) = fw.state.exact.next(cursor)?;
+                fw.state.work.add(u64::from(next - cursor));
+                cursor = next;
+                if let Some(n) = Self::from_entry(&e) {
+                    return Some((u64::from(next - 1), n));
+                }
+            }
+        })
+    }
+    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
+        fw.dump_exact(from as u32, false, w)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.exact.has(at as u32)
     }
 }

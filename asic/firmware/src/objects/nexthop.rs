@@ -4,6 +4,7 @@ use super::unicast;
 use crate::Firmware;
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::{Action, MAX_RIF};
 use tandem_pipeline::state::{Nexthop, NexthopConfig};
@@ -33,6 +34,9 @@ impl NextHop {
 }
 
 impl Object for NextHop {
+    const CLASS: u16 = raw::TND_CLS_NEXTHOP;
+    const NAME: &'static str = "nexthop";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
     }
@@ -129,5 +133,13 @@ impl Object for NextHop {
     }
     fn unflip(&self, fw: &mut Firmware) {
         fw.unflip_nexthop(self.0.nexthop);
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.nexthops();
+        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.nexthop.has(at as u32)
     }
 }

@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::group::Group;
 use tandem_pipeline::state::{GroupConfig, HashPolicy};
@@ -50,6 +51,9 @@ impl Nhg {
 }
 
 impl Object for Nhg {
+    const CLASS: u16 = raw::TND_CLS_NHG;
+    const NAME: &'static str = "nhg";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         let head: raw::tnd_nhg = body(bytes, 8)?;
         let size = size_of::<raw::tnd_nhg_member>();
@@ -167,5 +171,13 @@ impl Object for Nhg {
         {
             c.nhg.set(slot, true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.nhgs();
+        let all = all.map(|(at, x)| (u64::from(at), Self::from_group(x)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.nhg.has(at as u32)
     }
 }

@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::Policer as State;
 use tandem_tables::bucket::MAX;
@@ -34,6 +35,9 @@ impl Policer {
 }
 
 impl Object for Policer {
+    const CLASS: u16 = raw::TND_CLS_POLICER;
+    const NAME: &'static str = "policer";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
     }
@@ -82,5 +86,13 @@ impl Object for Policer {
         if let Some(c) = &mut fw.resync {
             c.acl.policer.insert(self.0.policer);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.acl.policers();
+        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
+        c.acl.policer.contains(&self.0.policer)
     }
 }

@@ -28,6 +28,9 @@ impl Port {
 }
 
 impl Object for Port {
+    const CLASS: u16 = raw::TND_CLS_PORT;
+    const NAME: &'static str = "port";
+    const COSTS: bool = false;
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -73,4 +76,11 @@ impl Object for Port {
         out.extend(self.0.as_bytes());
     }
     fn confirm(&self, _: &mut Firmware) {}
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let lags = fw.state.lags().map(|(lag, _)| fw.state.lag_port(lag));
+        let all = (1..=fw.state.port_count()).chain(lags);
+        let all = all.filter_map(|n| fw.state.port(n).map(|p| (n, p)));
+        let all = all.map(|(n, p)| (u64::from(n), Self::from_state(n, &p.config)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
 }

@@ -4,6 +4,7 @@ use super::unicast;
 use crate::Firmware;
 use crate::object::{DEPEND, EXISTS, Failure, IN_USE, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::MAX_RIF;
 use tandem_pipeline::state::{MAX_VID, RifConfig, RifPlace};
@@ -56,6 +57,9 @@ impl Rif {
 }
 
 impl Object for Rif {
+    const CLASS: u16 = raw::TND_CLS_RIF;
+    const NAME: &'static str = "rif";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
     }
@@ -118,5 +122,13 @@ impl Object for Rif {
         if let Some(c) = &mut fw.resync {
             c.rif.set(u32::from(self.0.rif), true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.rifs();
+        let all = all.map(|(id, r)| (u64::from(id), Self::from_state(id, r)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.rif.has(at as u32)
     }
 }

@@ -1,8 +1,10 @@
 //! TND_CLS_ROUTE: a prefix in a VRF, to a next hop, a group, the CPU or nowhere.
 
 use crate::Firmware;
+use crate::dump::{SECOND, Writer};
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::RouteTarget;
 use tandem_tables::lpm::{Addr, InsertError, RouteId};
@@ -134,6 +136,10 @@ impl Route {
 }
 
 impl Object for Route {
+    const CLASS: u16 = raw::TND_CLS_ROUTE;
+    const NAME: &'static str = "route";
+    const WIDE: bool = true;
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, size_of::<raw::tnd_route>()).map(Self)
     }
@@ -277,5 +283,26 @@ impl Object for Route {
     }
     fn unflip(&self, fw: &mut Firmware) {
         fw.unflip_route(self);
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let (second, low) = (from >= SECOND, from as u32);
+        let (low4, low6) = if second { (u32::MAX, low) } else { (low, 0) };
+        let walk = |low: u32, next: fn(&Firmware, u32, u32) -> Option<(u32, Self)>| {
+            let mut low = low;
+            std::iter::from_fn(move || {
+                let (behind, route) = next(fw, low, u32::MAX)?;
+                low = behind;
+                Some((u64::from(behind - 1), route))
+            })
+        };
+        let v6 = walk(low6, Self::next6).map(|(at, r)| (SECOND | at, r));
+        walk(low4, Self::next4).chain(v6)
+    }
+    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
+        fw.dump_routes(from, w)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        let families = if at >= SECOND { &c.lpm6 } else { &c.lpm4 };
+        families.has(at as u32)
     }
 }

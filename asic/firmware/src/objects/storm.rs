@@ -52,6 +52,9 @@ impl Storm {
 }
 
 impl Object for Storm {
+    const CLASS: u16 = raw::TND_CLS_STORM;
+    const NAME: &'static str = "storm";
+    const COSTS: bool = false;
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -94,4 +97,14 @@ impl Object for Storm {
         out.extend(self.0.as_bytes());
     }
     fn confirm(&self, _: &mut Firmware) {}
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        // only what has a limit or has dropped something: all others are at zero
+        let all = (1..=u16::MAX).map_while(|n| fw.state.port(n).map(|p| (n, p)));
+        let all = all.flat_map(|(n, p)| {
+            let kinds = (1..=STORM_KINDS).filter(|k| p.storm(*k).is_some_and(|s| !s.is_zero()));
+            kinds.map(move |k| Self::from_state(n, k, p))
+        });
+        let all = all.map(|s| (u64::from(s.position()), s));
+        all.skip_while(move |(at, _)| *at < from)
+    }
 }

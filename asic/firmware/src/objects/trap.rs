@@ -30,6 +30,9 @@ impl Trap {
 }
 
 impl Object for Trap {
+    const CLASS: u16 = raw::TND_CLS_TRAP;
+    const NAME: &'static str = "trap";
+    const COSTS: bool = false;
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -62,4 +65,10 @@ impl Object for Trap {
         out.extend(self.0.as_bytes());
     }
     fn confirm(&self, _: &mut Firmware) {}
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = tandem_pipeline::trap::reasons();
+        let all = all.filter_map(|r| fw.state.trap(r).map(|c| (r, c)));
+        let all = all.map(|(r, c)| (u64::from(r), Self::from_state(r, c)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
 }

@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use crate::turn::Entries;
 use tandem_abi::raw;
 use tandem_pipeline::state::{MAX_FID, RifPlace, VlanConfig};
@@ -41,6 +42,9 @@ impl Vlan {
 }
 
 impl Object for Vlan {
+    const CLASS: u16 = raw::TND_CLS_VLAN;
+    const NAME: &'static str = "vlan";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
     }
@@ -96,5 +100,13 @@ impl Object for Vlan {
         if let Some(c) = &mut fw.resync {
             c.vlan.set(u32::from(self.0.fid), true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.vlans();
+        let all = all.map(|(fid, v)| (u64::from(fid), Self::from_state(fid, v.config)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.vlan.has(at as u32)
     }
 }

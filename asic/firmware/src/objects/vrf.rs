@@ -3,6 +3,7 @@
 use crate::Firmware;
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
+use crate::resync::Confirmed;
 use tandem_abi::raw;
 use zerocopy::IntoBytes;
 
@@ -20,6 +21,9 @@ impl Vrf {
 }
 
 impl Object for Vrf {
+    const CLASS: u16 = raw::TND_CLS_VRF;
+    const NAME: &'static str = "vrf";
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
     }
@@ -67,5 +71,13 @@ impl Object for Vrf {
         if let Some(c) = &mut fw.resync {
             c.vrf.set(u32::from(self.0.vrf), true);
         }
+    }
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+        let all = fw.state.vrfs().iter();
+        let all = all.map(|v| (u64::from(*v), Self::from_state(*v)));
+        all.skip_while(move |(at, _)| *at < from)
+    }
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.vrf.has(at as u32)
     }
 }

@@ -1,0 +1,147 @@
+//! The one list of object classes. What a command, a DUMP, a sweep and a fault plan know of a class follows from its line
+//! here; a class that the ABI has and this list has not is a compile error.
+
+use crate::Firmware;
+use crate::dump::Writer;
+use crate::object::{Failure, Object};
+use crate::objects::{
+    acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable, fdb::Fdb,
+    lag::Lag, led::Led, mdb::Mdb, member::Member, mirror::Mirror, neigh::Neigh, nexthop::NextHop,
+    nhg::Nhg, policer::Policer, port::Port, rif::Rif, route::Route, storm::Storm, trap::Trap,
+    vlan::Vlan, vrf::Vrf,
+};
+use crate::pools::COST_ROWS;
+use crate::resync::Confirmed;
+use tandem_abi::raw;
+
+type Operate =
+    fn(&mut Firmware, &raw::tnd_cmd, &[u8], &mut Vec<u8>, &mut raw::tnd_cpl) -> Result<(), Failure>;
+
+/// What the firmware does with objects of a class.
+pub(crate) struct Class {
+    /// `TND_CLS_*`.
+    pub(crate) cls: u16,
+    /// In fault plans.
+    pub(crate) name: &'static str,
+    /// CREATE, UPDATE, DELETE, SET_TRAP, QUERY.
+    pub(crate) operate: Operate,
+    /// DUMP from a cursor on; gives the next one.
+    pub(crate) dump: fn(&Firmware, u64, &mut Writer<'_>) -> u64,
+    /// Cursors have more than 32 bits.
+    pub(crate) wide: bool,
+    /// Removes what was not confirmed, within units of work; true: all of it.
+    pub(crate) sweep: fn(&mut Firmware, &mut Confirmed, &mut u64) -> bool,
+    costs: bool,
+}
+
+const fn class<O: Object>() -> Class {
+    Class {
+        cls: O::CLASS,
+        name: O::NAME,
+        operate: Firmware::operate::<O>,
+        dump: O::dump,
+        wide: O::WIDE,
+        sweep: if O::FIXED {
+            |_, _, _| true
+        } else {
+            Firmware::sweep_class::<O>
+        },
+        costs: O::COSTS,
+    }
+}
+
+/// All classes. A sweep goes by this order: what refers to others is before them.
+pub(crate) static CLASSES: [Class; 21] = LIST;
+
+const LIST: [Class; 21] = [
+    class::<AclBind>(),
+    class::<AclEntry>(),
+    class::<AclTable>(),
+    class::<AclCounter>(),
+    class::<Policer>(),
+    class::<Mirror>(),
+    class::<Route>(),
+    class::<Neigh>(),
+    class::<Fdb>(),
+    class::<Mdb>(),
+    class::<Nhg>(),
+    class::<NextHop>(),
+    class::<Rif>(),
+    class::<Member>(),
+    class::<Vlan>(),
+    class::<Lag>(),
+    class::<Vrf>(),
+    class::<Port>(),
+    class::<Storm>(),
+    class::<Trap>(),
+    class::<Led>(),
+];
+
+/// Classes that are no objects: they are only read.
+const READ_ONLY: [u16; 4] = [
+    raw::TND_CLS_COST,
+    raw::TND_CLS_GEOMETRY,
+    raw::TND_CLS_PORT_STATS,
+    raw::TND_CLS_NHG_STATS,
+];
+
+/// Numbers of classes are below.
+const NUMBERS: usize = 64;
+
+/// Place in [`CLASSES`] by number.
+static INDEX: [Option<u8>; NUMBERS] = index();
+
+const fn index() -> [Option<u8>; NUMBERS] {
+    let list = &LIST;
+    let mut all = [None; NUMBERS];
+    let mut i = 0;
+    while i < list.len() {
+        let at = list[i].cls as usize;
+        assert!(all[at].is_none(), "a class is declared twice");
+        all[at] = Some(i as u8);
+        i += 1;
+    }
+    all
+}
+
+// Every class of the ABI is declared, once, and says what it costs if it costs something.
+const _: () = {
+    let (abi, all) = (tandem_abi::object::CLASSES, index());
+    let mut i = 0;
+    while i < abi.len() {
+        let mut known = all[abi[i] as usize].is_some();
+        let mut j = 0;
+        while j < READ_ONLY.len() {
+            known |= READ_ONLY[j] == abi[i];
+            j += 1;
+        }
+        assert!(known, "a class of the ABI is missing in classes.rs");
+        i += 1;
+    }
+    let list = &LIST;
+    let mut i = 0;
+    while i < list.len() {
+        let mut rows = 0;
+        let mut j = 0;
+        while j < COST_ROWS.len() {
+            rows += (COST_ROWS[j].cls == list[i].cls) as usize;
+            j += 1;
+        }
+        assert!(
+            list[i].costs == (rows > 0),
+            "a class without a row in pools.rs, or a row too many"
+        );
+        i += 1;
+    }
+};
+
+/// A class by its number.
+pub(crate) fn of(cls: u16) -> Option<&'static Class> {
+    let at = (*INDEX.get(usize::from(cls))?)?;
+    CLASSES.get(usize::from(at))
+}
+
+/// Classes that commands write, by name and number (`TND_CLS_*`).
+pub fn names() -> impl Iterator<Item = (&'static str, u16)> {
+    CLASSES.iter().map(|c| (c.name, c.cls))
+}
