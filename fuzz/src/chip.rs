@@ -10,7 +10,7 @@
 
 use tandem_abi::raw;
 use tandem_firmware::{
-    CplSink, Fault, FaultAction, Firmware, FlipTable, Processor, Profile, SubmitError,
+    CplSink, Fault, FaultAction, Firmware, FlipTable, Processor, Profile, SubmitError, turn,
 };
 use tandem_packet::{Buffer, Offload, segment};
 use tandem_pipeline::{self as pipeline, CpuMeta, Event, Frame, Sink};
@@ -181,6 +181,10 @@ impl Chip {
             heard_only: 0,
             mirrored: false,
         };
+        // what a class's policer drops is trapped all the same: here each trap is to be seen
+        for class in pipeline::trap::ORDER {
+            chip.fw.state.police.set_class(class, 0, 0);
+        }
         chip.processor.reset(&mut chip.fw, PAIRS, 1);
         chip
     }
@@ -281,9 +285,10 @@ impl Chip {
 
     fn run(&mut self, room: usize, budget: usize) {
         self.answers.room = room;
+        let units = budget as u64 * turn::COMMAND;
         let ran = self
             .processor
-            .run(&mut self.fw, self.now, budget, &mut self.answers);
+            .run(&mut self.fw, self.now, units, &mut self.answers);
         assert!(ran.executed <= budget);
         if ran.reset {
             // what asicd does: the session ends, the driver attaches anew
