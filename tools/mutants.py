@@ -94,7 +94,10 @@ class Mutant:
         found = list(re.finditer(pattern(before) + "(?P<piece>" + pattern(piece) + ")" + pattern(after), body))
         if len(found) != 1:
             raise Broken(f"{self.source}: {self.id}: its text is {len(found)} times in {self.file}, not once")
-        self.line = body.count("\n", 0, found[0].start("piece")) + 1
+        start = found[0].start("piece")
+        self.line = body.count("\n", 0, start) + 1
+        if re.match(r"\s*(pub(\(\w+\))? )?(const|static) (?!fn)", body[body.rfind("\n", 0, start) + 1:start]):
+            raise Broken(f"{self.source}: {self.id}: a constant is computed by the compiler, which makes no choice")
         return found[0].span("piece")
 
     def key(self):

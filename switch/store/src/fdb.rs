@@ -121,6 +121,10 @@ impl Store {
             }
         }
         self.hw.want(id, body, now);
+        // One without room is another one now: its domain traps for one that is to stay, not for one that ages.
+        if (self.hw.fdb.get(id)).is_some_and(|o| o.fail.is_some() || o.told) {
+            self.fdb_state_changed(id, now);
+        }
     }
 
     /// A station that nobody has let in (`locked`) has no entry, and what is sent to it would be flooded.

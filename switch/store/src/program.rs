@@ -580,7 +580,7 @@ impl Store {
             if f.op == TND_OP_DELETE {
                 fib.entries[e].have = Content::ABSENT;
                 fib.entries[e].set(F_REPEAT, false);
-                self.give_back(f.what);
+                self.give_back(f.what, c.delta_count > 0);
             } else {
                 fib.entries[e].have = f.content;
                 fib.entries[e].set(F_REPEAT, false);
@@ -612,6 +612,11 @@ impl Store {
             {
                 self.hw.hold(d, -1);
             }
+            if f.aggregate && f.op == TND_OP_CREATE {
+                // It does not stand (yet): whom it was to relieve answers for its packets.
+                let fib = F::fib_mut(&mut self.fibs);
+                fib.cover.aggregate_up(entry.node, false);
+            }
             self.route_failed::<F>(f, c, old, now);
         }
         self.queue_route::<F>(e);
@@ -626,12 +631,8 @@ impl Store {
         let e = f.what.id;
         let family = Self::family_index::<F>();
         if f.lease > 0 {
-            let i = f.lease as usize - 1;
-            if let Some(s) = self.reserve.slots.get_mut(i) {
-                s.state = State::Due;
-                self.reserve.queue.push(i);
-            }
-            self.update_units();
+            // What a refused command was to draw on is still there, unless the chip says that it is not.
+            self.not_drawn(f.lease as usize - 1, c.status != TND_ST_LEASE);
         }
         let fib = F::fib_mut(&mut self.fibs);
         let node = fib.entries[e].node;
@@ -651,7 +652,7 @@ impl Store {
                 if fib.cover.is_installed(node) {
                     fib.cover.withdrawn(node);
                 }
-                self.give_back(f.what);
+                self.give_back(f.what, true);
                 return;
             }
             (TND_OP_CREATE | TND_OP_UPDATE, TND_ST_DEPEND) if f.content.dep().is_some() => {

@@ -40,6 +40,8 @@ pub(crate) struct Slot {
     /// For local and connected prefixes; else for aggregate traps.
     pub local: bool,
     pub state: State,
+    /// The lease that it was granted last.
+    pub lease: u32,
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +72,7 @@ impl Reserve {
                         family,
                         local,
                         state: State::Due,
+                        lease: 0,
                     });
                 }
             }
@@ -197,7 +200,8 @@ impl Store {
         };
         let was = slot.state;
         if c.status == TND_ST_OK {
-            slot.state = State::Held(c.result as u32);
+            slot.lease = c.result as u32;
+            slot.state = State::Held(slot.lease);
             if let State::Replacing(r) = was {
                 // The entry on the old slot is an ordinary one from now on.
                 self.retry_now(r);
@@ -222,18 +226,41 @@ impl Store {
         self.update_units();
     }
 
-    /// An entry that stood on a slot of the reserve is gone: the slot is leased again.
-    pub(crate) fn give_back(&mut self, r: Ref) {
+    /// An entry that stood on a slot of the reserve is gone: the slot is leased again. `stood`: not so if there was nothing,
+    /// because its CREATE got lost on the way.
+    pub(crate) fn give_back(&mut self, r: Ref, stood: bool) {
+        let mut given = None;
         for (i, s) in self.reserve.slots.iter_mut().enumerate() {
             match s.state {
-                State::Used(x) if x == r => {
-                    s.state = State::Due;
-                    self.reserve.queue.push(i);
-                }
+                State::Used(x) if x == r => given = Some(i),
                 // The lease asked for as a replacement is simply the slot's own.
                 State::Replacing(x) if x == r => s.state = State::Asking,
                 _ => {}
             }
+        }
+        if let Some(i) = given {
+            // one unit less for a moment: who could do with it looks again when it is back
+            self.reserve.slots[i].state = State::Due;
+            self.update_units();
+            self.not_drawn(i, !stood);
+        } else {
+            self.update_units();
+        }
+    }
+
+    /// No entry stands on this slot. Its lease may be there still, and is free for use; else it is asked for again.
+    pub(crate) fn not_drawn(&mut self, i: usize, there: bool) {
+        let Some(s) = self.reserve.slots.get_mut(i) else {
+            return;
+        };
+        if there {
+            s.state = State::Held(s.lease);
+            for r in std::mem::take(&mut self.reserve.waiting) {
+                self.queue_ref(r);
+            }
+        } else {
+            s.state = State::Due;
+            self.reserve.queue.push(i);
         }
         self.update_units();
     }

@@ -12,20 +12,8 @@ use tandem_abi::raw::*;
 use tandem_store::model::*;
 use tandem_store::*;
 
-fn rig(profile: &str) -> Rig {
-    let mut r = Rig::new(profile, Policy::Trap);
-    r.begin();
-    interface(&mut r, 1);
-    interface(&mut r, 2);
-    r.end();
-    r
-}
-
 fn two_ports(profile: &str) -> Rig {
-    let mut r = rig(profile);
-    r.store.attach(Attach::Cold, 0);
-    r.settle();
-    r
+    common::two_ports(profile, Policy::Trap)
 }
 
 /// Commands at most until nothing more is to do.
@@ -72,20 +60,7 @@ fn way(n: u8) -> Answer {
 #[test]
 fn a_group_wanted_as_it_stands_forwards() {
     let mut r = two_ports("tiny");
-    let single = |id, ifindex, gateway: &str| {
-        Object::Nexthop(NexthopObject {
-            id,
-            kind: NexthopKind::Single(hop(ifindex, gateway)),
-            unsupported: None,
-        })
-    };
-    let group = |id, members: &[(u32, u32)]| {
-        Object::Nexthop(NexthopObject {
-            id,
-            kind: NexthopKind::Group(members.to_vec()),
-            unsupported: None,
-        })
-    };
+    let group = |id, members: &[(u32, u32)]| object(id, NexthopKind::Group(members.to_vec()));
     r.up(single(1, 11, "10.1.0.2"));
     r.up(single(2, 12, "10.2.0.2"));
     r.up(group(9, &[(1, 1), (2, 1)]));

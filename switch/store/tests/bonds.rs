@@ -18,8 +18,6 @@ const BOND: u32 = 60;
 
 fn bond(master: u32, unsupported: Option<&'static str>) -> Object {
     Object::Link(Link {
-        ifindex: BOND,
-        name: "bond0".into(),
         kind: LinkKind::Bond(BondInfo {
             lag: 3,
             hash: TND_LAG_HASH_L4,
@@ -27,9 +25,23 @@ fn bond(master: u32, unsupported: Option<&'static str>) -> Object {
         }),
         master,
         bridge_port: (master == BR).then(BridgePort::default),
+        ..numbered(3)
+    })
+}
+
+/// A bond that is the chip's group of this number; the third is [`BOND`].
+fn numbered(lag: u16) -> Link {
+    Link {
+        ifindex: BOND - 3 + u32::from(lag),
+        name: format!("bond{lag}"),
+        kind: LinkKind::Bond(BondInfo {
+            lag,
+            hash: TND_LAG_HASH_L2,
+            unsupported: None,
+        }),
         mac: mac(77),
         ..swp(1)
-    })
+    }
 }
 
 fn member(n: u16, active: bool) -> Object {
@@ -62,8 +74,12 @@ fn port(n: u16) -> Object {
 }
 
 fn rig() -> Rig {
+    rig_of("spectrum-sn2700")
+}
+
+fn rig_of(chip: &str) -> Rig {
     // groups come behind all ports of the chip
-    let mut chip = Chip::new(profile("spectrum-sn2700"));
+    let mut chip = Chip::new(profile(chip));
     let ports = chip.dump::<tnd_port>(TND_CLS_PORT).len() as u16;
     let config = Config {
         ports,
@@ -177,7 +193,7 @@ fn a_bond_that_is_down_is_the_kernels_but_not_in_a_bridge() {
         let bridged = members(&mut r).contains(&(lag, TND_VID_ANY));
         assert_eq!(bridged, master == BR);
         let why = r.store.port_reason(3 + 10);
-        assert_eq!(why.contains("bond0: down"), kernels, "{why}");
+        assert_eq!(why.contains("bond3: down"), kernels, "{why}");
         assert!(!kernels || traps(&mut r, 3));
         assert!(!traps(&mut r, 1));
     }
@@ -216,12 +232,12 @@ fn what_the_chip_can_t_is_the_kernels() {
     assert!(traps(&mut r, 3) && traps(&mut r, 1));
     assert_eq!(
         r.store.port_reason(13),
-        "bond0: mode balance-rr is not offloaded"
+        "bond3: mode balance-rr is not offloaded"
     );
     assert!(
         r.store
             .port_reason(11)
-            .contains("bond0 is a member and not a front-panel port")
+            .contains("bond3 is a member and not a front-panel port")
     );
     // another mode: the chip's
     r.up(bond(BR, None));
@@ -253,32 +269,96 @@ fn a_port_moves_from_bond_to_bond() {
     r.up(member(4, true));
     let second = |n: u16| {
         Object::Link(Link {
-            master: 61,
+            master: BOND - 2,
             bond_active: true,
             ..swp(n)
         })
     };
-    r.up(Object::Link(Link {
-        ifindex: 61,
-        name: "bond1".into(),
-        kind: LinkKind::Bond(BondInfo {
-            lag: 1,
-            hash: TND_LAG_HASH_L2,
-            unsupported: None,
-        }),
-        ..swp(1)
-    }));
+    r.up(Object::Link(numbered(1)));
     r.settle();
     r.up(second(4));
     r.settle();
     let p = ports(&mut r);
     assert!(p.contains_key(&first) && p.contains_key(&(front(&mut r) + 1)));
     assert_eq!(r.store.port_reason(14), "");
-    assert_eq!(r.store.port_reason(61), "");
+    assert_eq!(r.store.port_reason(BOND - 2), "");
     // a warm attach finds all of it
     r.chip.fw.attach(true);
     r.chip.changed.clear();
     r.store.attach(Attach::Warm, r.now);
     r.settle();
     assert_eq!(r.chip.changed, Vec::<String>::new());
+}
+
+/// A bond has no room in the chip, and is the kernel's. Another one gives up a member: the first is the chip's then.
+#[test]
+fn a_bond_that_fits_at_last_is_the_chips() {
+    let mut r = rig_of("tiny");
+    let of = |bond: Link, n: u16| {
+        Object::Link(Link {
+            master: bond.ifindex,
+            bond_active: true,
+            ..swp(n)
+        })
+    };
+    r.up(Object::Link(numbered(1)));
+    for n in [2, 3, 4] {
+        r.up(of(numbered(1), n));
+    }
+    r.settle();
+    r.up(Object::Link(numbered(2)));
+    for n in [5, 6] {
+        r.up(of(numbered(2), n));
+    }
+    r.settle();
+    let (second, lag) = (numbered(2).ifindex, 8 + 2);
+    assert!(r.store.port_reason(15).contains("full"));
+    assert!(traps(&mut r, 5) && !ports(&mut r).contains_key(&lag));
+    r.up(Object::Link(swp(4)));
+    r.settle();
+    assert_eq!(r.store.port_reason(second), "");
+    assert_eq!(r.store.port_reason(15), "");
+    assert!(!traps(&mut r, lag));
+}
+
+/// A station was seen behind a bond, and before the kernel knows that, the bond is the kernel's for a while. What is said of
+/// the station meanwhile is in the chip as soon as the bond is.
+#[test]
+fn what_waits_for_a_bond_that_comes_back() {
+    let mut r = rig();
+    let lag = front(&mut r) + 3;
+    r.up(bond(BR, None));
+    r.up(member(3, true));
+    let station = FdbEntry {
+        bridge: BR,
+        vlan: 0,
+        mac: mac(9),
+        ifindex: 11,
+        kind: FdbKind::Dynamic,
+        sticky: false,
+    };
+    r.up(Object::Fdb(station));
+    r.settle();
+    let there = |r: &mut Rig| {
+        let all = r.chip.dump::<tnd_fdb>(TND_CLS_FDB);
+        let it = all.into_iter().find(|f| f.mac == mac(9)).unwrap();
+        (it.port, it.flags & TND_FDB_STICKY != 0)
+    };
+    assert_eq!(there(&mut r), (1, false));
+    let moved = DeviceEvent::Move {
+        fid: 1,
+        mac: mac(9),
+        port: lag,
+    };
+    assert!(r.store.device_event(moved, r.now).is_some());
+    r.up(bond(BR, Some("mode balance-rr")));
+    r.settle();
+    r.up(Object::Fdb(FdbEntry {
+        sticky: true,
+        ..station
+    }));
+    r.settle();
+    r.up(bond(BR, None));
+    r.settle();
+    assert_eq!(there(&mut r), (lag, true));
 }

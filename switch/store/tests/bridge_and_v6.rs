@@ -8,59 +8,12 @@
 )]
 
 mod common;
+use common::bridged::*;
 use common::*;
 use tandem_abi::raw::*;
 use tandem_firmware::{Fault, FaultAction};
 use tandem_store::model::*;
 use tandem_store::*;
-
-const BRIDGE: u32 = 50;
-
-fn fdb(last: u16, ifindex: u32, kind: FdbKind) -> FdbEntry {
-    let [a, b] = last.to_be_bytes();
-    FdbEntry {
-        bridge: BRIDGE,
-        vlan: 0,
-        mac: [2, 1, 1, 1, a, b],
-        ifindex,
-        kind,
-        sticky: false,
-    }
-}
-
-fn key_of(e: &FdbEntry) -> Key {
-    Key::Fdb(FdbKey {
-        bridge: e.bridge,
-        vlan: e.vlan,
-        mac: e.mac,
-    })
-}
-
-fn bridge(ageing_s: u32) -> Object {
-    Object::Link(Link {
-        ifindex: BRIDGE,
-        name: "br0".into(),
-        kind: LinkKind::Bridge(BridgeInfo {
-            ageing_s,
-            ..BridgeInfo::default()
-        }),
-        mac: mac(200),
-        ..swp(1)
-    })
-}
-
-fn bridged(profile: &str) -> Rig {
-    let mut r = Rig::new(profile, Policy::Trap);
-    r.begin();
-    r.up(bridge(300));
-    for n in [1, 2] {
-        r.up(joined(n));
-    }
-    r.end();
-    r.store.attach(Attach::Cold, 0);
-    r.settle();
-    r
-}
 
 #[test]
 fn kernel_entries_become_chip_entries() {
@@ -281,15 +234,6 @@ fn overfill(r: &mut Rig, kind: FdbKind) -> u16 {
     }
     assert!(trapping(r));
     n
-}
-
-/// swpN in the bridge.
-fn joined(n: u16) -> Object {
-    Object::Link(Link {
-        master: BRIDGE,
-        bridge_port: Some(BridgePort::default()),
-        ..swp(n)
-    })
 }
 
 #[test]

@@ -147,6 +147,32 @@ fn a_chain_on_the_bridge_device_takes_its_router_interface() {
     }
 }
 
+/// What sees forwarded packets: chains at prerouting, forward and postrouting, of both IP families and of inet.
+#[test]
+fn chains_that_see_forwarded_packets_make_the_router_trap() {
+    let mut r = bridged();
+    let trapped = |r: &mut Rig| rif(r, mac(3)).unwrap() & TND_RIF_TRAP_ALL != 0;
+    for family in [1, 2, 10] {
+        for hook in 0..5 {
+            r.up(chain(family, hook, &[]));
+            assert_eq!(trapped(&mut r), hook % 2 == 0, "{family} {hook}");
+            r.del(no_chain(family));
+            assert!(!trapped(&mut r));
+        }
+    }
+    // a dump that has it keeps it, one that has not takes it away
+    r.up(chain(2, 2, &[]));
+    for there in [true, false] {
+        let chains = Event::BeginSync(SRC, KindSet::BASE_CHAIN);
+        r.store.apply(chains, r.now);
+        if there {
+            r.up(chain(2, 2, &[]));
+        }
+        r.end();
+        assert_eq!(trapped(&mut r), there);
+    }
+}
+
 #[test]
 fn bridged_frames_that_pass_ip_chains_trap() {
     let mut r = bridged();

@@ -7,12 +7,11 @@
 )]
 
 mod common;
+use common::bridged::*;
 use common::*;
 use tandem_abi::raw::*;
 use tandem_store::model::*;
 use tandem_store::*;
-
-const BRIDGE: u32 = 30;
 
 /// A station at port 1.
 fn knocks(n: u8) -> FdbEntry {
@@ -26,44 +25,10 @@ fn knocks(n: u8) -> FdbEntry {
     }
 }
 
-fn key_of(e: &FdbEntry) -> Key {
-    Key::Fdb(FdbKey {
-        bridge: e.bridge,
-        vlan: e.vlan,
-        mac: e.mac,
-    })
-}
-
-fn bridged() -> Rig {
-    let mut r = Rig::new("spectrum-sn2700", Policy::Trap);
-    r.begin();
-    r.up(Object::Link(Link {
-        ifindex: BRIDGE,
-        name: "br0".into(),
-        kind: LinkKind::Bridge(BridgeInfo {
-            ageing_s: 300,
-            ..BridgeInfo::default()
-        }),
-        mac: mac(200),
-        ..swp(1)
-    }));
-    for n in [1, 2] {
-        r.up(Object::Link(Link {
-            master: BRIDGE,
-            bridge_port: Some(BridgePort::default()),
-            ..swp(n)
-        }));
-    }
-    r.end();
-    r.store.attach(Attach::Cold, 0);
-    r.settle();
-    r
-}
-
 /// `no_linklocal_learn`: what a station says to the bridge itself does not teach where it is.
 #[test]
 fn the_chip_learns_from_link_local_frames_as_the_bridge_does() {
-    let mut r = bridged();
+    let mut r = bridged("spectrum-sn2700");
     for no_link_local_learning in [true, false] {
         r.up(Object::Link(Link {
             ifindex: BRIDGE,
@@ -87,7 +52,7 @@ fn the_chip_learns_from_link_local_frames_as_the_bridge_does() {
 /// until somebody lets it in, it is forgotten, or the chip has learned it elsewhere.
 #[test]
 fn what_is_sent_to_a_station_that_only_knocked_is_the_kernels() {
-    let mut r = bridged();
+    let mut r = bridged("spectrum-sn2700");
     let unknown = |r: &mut Rig| {
         r.settle();
         r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0
@@ -134,7 +99,7 @@ fn what_is_sent_to_a_station_that_only_knocked_is_the_kernels() {
 fn an_entry_that_has_moved_ages_whoever_is_heard_first() {
     for kernel_first in [false, true] {
         for at_once in [false, true] {
-            let mut r = bridged();
+            let mut r = bridged("spectrum-sn2700");
             let theirs = FdbEntry {
                 kind: FdbKind::ExternLearn,
                 ..knocks(5)
@@ -174,7 +139,7 @@ fn an_entry_that_has_moved_ages_whoever_is_heard_first() {
 /// `fdb_max_learned` counts what the kernel has learned itself: so that it is the one who learns.
 #[test]
 fn where_a_bridges_learning_is_limited_the_cpu_learns() {
-    let mut r = bridged();
+    let mut r = bridged("spectrum-sn2700");
     for (learning_limited, ageing_s, learns) in [
         (true, 300, TND_VLAN_CPU_LEARN),
         (false, 300, TND_VLAN_LEARNING),

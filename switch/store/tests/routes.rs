@@ -14,30 +14,6 @@ use tandem_abi::raw::*;
 use tandem_store::model::*;
 use tandem_store::*;
 
-fn two_ports(profile: &str, policy: Policy) -> Rig {
-    let mut r = Rig::new(profile, policy);
-    r.begin();
-    interface(&mut r, 1);
-    interface(&mut r, 2);
-    r.end();
-    r.store.attach(Attach::Cold, 0);
-    r.settle();
-    r
-}
-
-/// A next-hop object.
-fn object(id: u32, kind: NexthopKind) -> Object {
-    Object::Nexthop(NexthopObject {
-        id,
-        kind,
-        unsupported: None,
-    })
-}
-
-fn single(id: u32, ifindex: u32, gateway: &str) -> Object {
-    object(id, NexthopKind::Single(hop(ifindex, gateway)))
-}
-
 fn ways(w: &[(u16, u8)]) -> Answer {
     Answer::Ways(w.iter().map(|&(r, m)| (r, mac(m))).collect())
 }

@@ -31,38 +31,18 @@ fn router(outstanding: usize) -> Rig {
     r
 }
 
-fn by(m: u8, answer: &Answer) -> bool {
-    matches!(answer, Answer::Ways(w) if w.len() == 1 && w[0].1 == mac(m))
-}
-
 /// Plays until nothing is to do, routes before what they lead to where the chip may. The first `refused` CREATEs of routes
 /// fail. `each`: after each command and answer.
-fn play(r: &mut Rig, mut refused: usize, mut each: impl FnMut(&Rig)) {
-    for _ in 0..1000 {
-        r.now += 1000;
-        let mut out = Vec::new();
-        let n = r.store.plan(&mut out, r.now);
-        for p in out {
-            if refused > 0 && p.cls == TND_CLS_ROUTE && p.op == TND_OP_CREATE {
-                refused -= 1;
-                let fault = Completion {
-                    status: TND_ST_FAULT,
-                    ..Completion::default()
-                };
-                r.store.complete(p.token, &fault, r.now);
-            } else {
-                r.chip.post(p);
-            }
+fn play(r: &mut Rig, mut refused: usize, each: impl FnMut(&Rig)) {
+    let fate = |p: &Planned| match p.cls == TND_CLS_ROUTE && p.op == TND_OP_CREATE && refused > 0 {
+        true => {
+            refused -= 1;
+            Fate::Refused(TND_ST_FAULT)
         }
-        let some = r.run(1) || r.run(0);
-        each(r);
-        if n == 0 && !some {
-            assert!(r.store.idle());
-            assert_eq!(refused, 0);
-            return;
-        }
-    }
-    panic!("does not settle");
+        false => Fate::Done,
+    };
+    r.play(1, fate, each);
+    assert_eq!(refused, 0);
 }
 
 /// A /16 by a gateway, then what covers it by another port: nobody is answered by that one for the /16, whether it is made

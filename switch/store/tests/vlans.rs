@@ -391,3 +391,34 @@ fn vlan_interfaces_are_router_interfaces() {
     assert_eq!(kinds.len(), 2);
     assert!(kinds.contains(&(TND_RIF_PORT, 4, 0)) && kinds.contains(&(TND_RIF_PORT_VLAN, 4, 20)));
 }
+
+/// The bridge's own untagged frames move to another VLAN: its router interface is another one, and the neighbours' entries
+/// go with the one of before.
+#[test]
+fn neighbours_follow_the_bridge_into_another_vlan() {
+    let mut r = bridged(true);
+    r.up(forwarding(Family::V4, ConfScope::Interface(BR)));
+    r.up(addr(BR, "10.30.0.1/24"));
+    r.up(via("10.30.0.0/24", BR, ""));
+    r.up(neigh(BR, "10.30.0.2", 130));
+    r.up(via("20.0.0.0/8", BR, "10.30.0.2"));
+    let mut there = |vid: u16| {
+        r.up(vlan(BR, 11 - vid, ""));
+        r.up(vlan(BR, vid, "pu"));
+        r.settle();
+        let hosts = r.chip.dump::<tnd_neigh>(TND_CLS_NEIGH);
+        let rifs = r.chip.dump::<tnd_rif>(TND_CLS_RIF);
+        assert_eq!((hosts.len(), rifs.len()), (1, 1), "{hosts:?}");
+        assert_eq!(rifs[0].fid, fid(&r, BR, vid));
+        assert_eq!((hosts[0].rif, hosts[0].mac), (rifs[0].rif, mac(130)));
+        let to = "20.0.0.1".parse().unwrap();
+        assert_eq!(
+            r.chip.lookup(to),
+            Answer::Ways([(rifs[0].rif, mac(130))].into())
+        );
+        assert_eq!(r.store.undeletable(), 0);
+    };
+    for vid in [1, 10, 1] {
+        there(vid);
+    }
+}

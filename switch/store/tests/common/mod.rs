@@ -8,6 +8,8 @@
     clippy::indexing_slicing
 )]
 
+pub mod bridged;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -95,6 +97,21 @@ impl Chip {
     pub fn post(&mut self, p: Planned) {
         let ring = matches!(p.ring, Ring::Bulk) as usize;
         self.rings[ring].push_back(p);
+    }
+
+    /// Forgets an address by itself, as it does when nobody has been heard from there.
+    pub fn age(&mut self, fid: u16, mac: [u8; 6]) {
+        let there = self.fdb[&(fid, mac)];
+        self.post(Planned {
+            token: u64::MAX,
+            ring: Ring::Sync,
+            op: TND_OP_DELETE,
+            cls: TND_CLS_FDB,
+            flags: 0,
+            lease: 0,
+            body: Body::Arena(there.as_bytes().into()),
+        });
+        assert_eq!(self.run(0).unwrap().1.status, TND_ST_OK);
     }
 
     /// Executes the oldest command of a ring.
@@ -394,6 +411,17 @@ impl Chip {
     }
 }
 
+/// What becomes of a command.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    /// The chip carries it out and answers.
+    Done,
+    /// It does nothing, and answers so (`TND_ST_*`).
+    Refused(u16),
+    /// Its answer gets lost, and it was carried out or not.
+    Lost(bool),
+}
+
 /// Store and chip, wired.
 pub struct Rig {
     pub store: Store,
@@ -471,6 +499,48 @@ impl Rig {
             if self.plan() == 0 && !self.run(0) && !self.run(1) {
                 return;
             }
+        }
+        panic!("does not settle");
+    }
+
+    /// Command by command until nothing more is to do; those of ring `first` before the other's. `each`: after each.
+    pub fn play(
+        &mut self,
+        first: usize,
+        mut fate: impl FnMut(&Planned) -> Fate,
+        mut each: impl FnMut(&Rig),
+    ) {
+        for _ in 0..10_000 {
+            self.plan();
+            let ring = match self.chip.rings[first].is_empty() {
+                true => 1 - first,
+                false => first,
+            };
+            let Some(p) = self.chip.rings[ring].front() else {
+                assert!(self.store.idle());
+                return;
+            };
+            let token = p.token;
+            match fate(p) {
+                Fate::Done => assert!(self.run(ring)),
+                Fate::Refused(status) => {
+                    self.chip.rings[ring].pop_front();
+                    let c = Completion {
+                        status,
+                        ..Completion::default()
+                    };
+                    self.store.complete(token, &c, self.now);
+                }
+                Fate::Lost(true) => {
+                    self.chip.run(ring);
+                    self.store.timed_out(token, self.now);
+                }
+                Fate::Lost(false) => {
+                    self.chip.rings[ring].pop_front();
+                    self.store.timed_out(token, self.now);
+                }
+            }
+            each(self);
         }
         panic!("does not settle");
     }
@@ -605,6 +675,37 @@ pub fn interface(r: &mut Rig, n: u16) {
     r.up(via(&format!("10.{n}.0.0/24"), i, ""));
     r.up(local(&format!("10.{n}.0.255/32"), i, RouteType::Broadcast));
     r.up(neigh(i, &format!("10.{n}.0.2"), 100 + n as u8));
+}
+
+/// Two routed interfaces with a gateway each, on a chip that has them.
+pub fn two_ports(profile: &str, policy: Policy) -> Rig {
+    let mut r = Rig::new(profile, policy);
+    r.begin();
+    interface(&mut r, 1);
+    interface(&mut r, 2);
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r
+}
+
+/// The answer is the way to this station alone.
+pub fn by(station: u8, answer: &Answer) -> bool {
+    matches!(answer, Answer::Ways(w) if w.len() == 1 && w[0].1 == mac(station))
+}
+
+/// A next-hop object.
+pub fn object(id: u32, kind: NexthopKind) -> Object {
+    Object::Nexthop(NexthopObject {
+        id,
+        kind,
+        unsupported: None,
+    })
+}
+
+/// A next-hop object by a gateway.
+pub fn single(id: u32, ifindex: u32, gateway: &str) -> Object {
+    object(id, NexthopKind::Single(hop(ifindex, gateway)))
 }
 
 /// A tc filter at a port's ingress that drops everything.
