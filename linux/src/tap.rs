@@ -17,8 +17,6 @@ use crate::ifreq::{self, IfReq};
 const TUNSETIFF: libc::Ioctl = 0x4004_54ca_u32 as libc::Ioctl;
 const TUNGETIFF: libc::Ioctl = 0x8004_54d2_u32 as libc::Ioctl;
 const TUNSETOFFLOAD: libc::Ioctl = 0x4004_54d0_u32 as libc::Ioctl;
-const TUNSETSNDBUF: libc::Ioctl = 0x4004_54d4_u32 as libc::Ioctl;
-const TUNSETVNETHDRSZ: libc::Ioctl = 0x4004_54d8_u32 as libc::Ioctl;
 const TUNSETQUEUE: libc::Ioctl = 0x4004_54d9_u32 as libc::Ioctl;
 const TUNSETCARRIER: libc::Ioctl = 0x4004_54e2_u32 as libc::Ioctl;
 const TUNGETDEVNETNS: libc::Ioctl = 0x54e3_u32 as libc::Ioctl;
@@ -118,16 +116,6 @@ impl Tap {
         Ok(req.name())
     }
 
-    /// A second descriptor of the same queue, for example to keep it open elsewhere.
-    pub fn try_clone_fd(&self) -> io::Result<OwnedFd> {
-        self.fd.try_clone()
-    }
-
-    /// The descriptor, given away.
-    pub fn into_fd(self) -> OwnedFd {
-        self.fd
-    }
-
     /// Carrier of the netdev, on or off. Independent of its administrative state.
     pub fn set_carrier(&self, up: bool) -> io::Result<()> {
         let mut v = libc::c_int::from(up);
@@ -163,20 +151,6 @@ impl Tap {
             }
         }
         self.ioctl_value(TUNSETOFFLOAD, base)
-    }
-
-    /// Bytes of `virtio_net_hdr` before each frame: 10 or 12.
-    pub fn set_vnet_hdr_size(&self, size: i32) -> io::Result<()> {
-        let mut v: libc::c_int = size;
-        // SAFETY: TUNSETVNETHDRSZ reads one int behind the pointer, which outlives the call.
-        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), TUNSETVNETHDRSZ, &raw mut v) })
-    }
-
-    /// Bytes that writers may have under way in the kernel.
-    pub fn set_sndbuf(&self, bytes: i32) -> io::Result<()> {
-        let mut v: libc::c_int = bytes;
-        // SAFETY: TUNSETSNDBUF reads one int behind the pointer, which outlives the call.
-        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), TUNSETSNDBUF, &raw mut v) })
     }
 
     /// The network namespace that the netdev lives in now (it may have been moved), as nsfs

@@ -53,11 +53,6 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// 409: can't be done in the present state.
-    pub fn conflict(message: impl std::fmt::Display) -> Self {
-        Self::new(StatusCode::CONFLICT, message)
-    }
-
     /// 503: the daemon's threads don't answer, or a limit is reached; try again.
     pub fn unavailable(message: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)

@@ -165,27 +165,6 @@ impl DeviceSide {
         })
     }
 
-    /// Replaces the platform description of later sessions (ports may have been added); over
-    /// ivshmem it must not be larger than the first one.
-    pub fn set_platform(&mut self, platform: Vec<u8>) -> Result<(), CarrierError> {
-        let spec = LayoutSpec {
-            platform,
-            ..self.spec.clone()
-        };
-        let layout = Layout::new(&spec)?;
-        if let Entrance::Ivshmem(seat) = &mut self.entrance {
-            if layout.size > seat.layout.size {
-                return Err(CarrierError::TooSmall {
-                    need: layout.size,
-                    have: seat.layout.size,
-                });
-            }
-            seat.layout = layout;
-        }
-        self.spec = spec;
-        Ok(())
-    }
-
     /// What to poll for input: when one is ready, call [`handle`](Self::handle).
     pub fn poll_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let (door, seat) = match &self.entrance {

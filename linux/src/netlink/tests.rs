@@ -22,6 +22,12 @@ impl Ns {
     fn new(what: &str) -> Option<Self> {
         let ns = Self(format!("nl-{what}-{}", std::process::id()));
         if !ip(&["netns", "add", &ns.0]) {
+            // root has the right: where it doesn't come to that, something else is wrong
+            assert!(
+                !rustix::process::geteuid().is_root(),
+                "ip netns add {}",
+                ns.0
+            );
             eprintln!("skipped: no right to make network namespaces");
             return None;
         }

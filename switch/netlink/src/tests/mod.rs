@@ -39,7 +39,12 @@ impl Lab {
     pub fn with(what: &str, setup: &str, config: Config) -> Option<Self> {
         let name = format!("nl-{what}-{}", std::process::id());
         let made = Command::new("ip").args(["netns", "add", &name]).status();
-        if !made.is_ok_and(|s| s.success()) {
+        if !made.as_ref().is_ok_and(|s| s.success()) {
+            // root has the right: where it doesn't come to that, something else is wrong
+            assert!(
+                !rustix::process::geteuid().is_root(),
+                "ip netns add {name}: {made:?}"
+            );
             eprintln!("skipped: no right to make network namespaces");
             return None;
         }
