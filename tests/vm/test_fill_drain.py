@@ -156,12 +156,28 @@ def last_slot():
     if "IPv4 LPM full (needs 1, free 0 of 32)" not in why:
         fail(f"last slot: {why}")
     reserve = 4
-    rows = {line.split()[0]: [int(x) for x in line.split()[1:]] for line in chip("pools").splitlines()}
-    size, used = rows["ipv4-lpm"][:2]
+    size, used = ipv4_slots()
     if used < size - reserve:
         fail(f"last slot: {used} of {size} are used, {reserve} are kept for connected prefixes")
-    batch(f"route del blackhole 40.{n}.0.0/16" for n in range(64))
-    print(f"predict-model: {used} of {size} slots used, {reserve} are kept for connected prefixes", flush=True)
+    # what is kept is there for them: an interface's address is three prefixes (its own, its net's, the broadcast's)
+    if refused := batch(["addr add 10.0.11.1/24 dev swp1"]):
+        fail(f"last slot: with {used} of {size} used an address was refused: {refused}")
+    offloaded(["10.0.11.0/24"], "a connected prefix")
+    agree("a connected prefix")
+    if ipv4_slots() != (size, used + 3):
+        fail(f"last slot: {ipv4_slots()[1]} of {size} are used, {used} were before an address took three")
+    why = next(iter(batch(["addr add 10.0.12.1/24 dev swp1"]).values()), "nobody was refused")
+    if f"IPv4 LPM full (needs 4, free {size - used - 3} of {size})" not in why:
+        fail(f"last slot: one address more: {why}")
+    batch(["addr del 10.0.11.1/24 dev swp1", *(f"route del blackhole 40.{n}.0.0/16" for n in range(64))])
+    print(f"predict-model: {used} of {size} slots used, an address has three of the {reserve} that are kept",
+          flush=True)
+
+
+def ipv4_slots():
+    """Size of the chip's table of IPv4 prefixes, and how many are in use."""
+    rows = {line.split()[0]: [int(x) for x in line.split()[1:]] for line in chip("pools").splitlines()}
+    return tuple(rows["ipv4-lpm"][:2])
 
 
 def configure():

@@ -18,13 +18,13 @@ for k in 1 2 3; do
 done
 sysctl -qw net.ipv4.ip_forward=1
 by_chip h1 10.0.2.2
-blocked() { # what
-	if ip netns exec h1 ping -q -c 2 -i 0.1 -W 1 10.0.2.2 >/dev/null 2>&1; then fail "$1 was passed by"; fi
+blocked() { # what [address]
+	if ip netns exec h1 ping -q -c 2 -i 0.1 -W 1 "${2:-10.0.2.2}" >/dev/null 2>&1; then fail "$1 was passed by"; fi
 }
-# nobody tells the driver of it: it looks once a second
-soon_blocked() { # what
-	until_true 5 "$1" sh -c '! ip netns exec h1 ping -q -c 1 -W 1 10.0.2.2'
-	blocked "$1"
+# nobody tells the driver of it, nor of anything at a bridge or a VLAN interface: it looks once a second
+soon_blocked() { # what [address]
+	until_true 5 "$1" sh -c "! ip netns exec h1 ping -q -c 1 -W 1 ${2:-10.0.2.2}"
+	blocked "$@"
 }
 modprobe -a cls_flower cls_basic cls_matchall act_gact sch_ingress
 
@@ -90,3 +90,34 @@ tc filter add dev swp1.10 egress pref 1 protocol ip matchall action pass
 by_cpu h2 10.1.10.2
 tc qdisc del dev swp1.10 clsact
 by_chip h2 10.1.10.2
+
+# at a bridge: what is routed there
+ip addr flush dev swp3
+ip link add br0 type bridge
+ip link set swp3 master br0
+ip link set br0 up
+ip addr add 10.0.3.1/24 dev br0
+ip neigh replace 10.0.3.2 lladdr 02:54:4e:00:00:03 dev br0 nud permanent
+ip -n h3 neigh replace 10.0.3.1 lladdr "$(cat /sys/class/net/br0/address)" dev eth0 nud permanent
+by_chip h1 10.0.3.2
+tc qdisc add dev br0 clsact
+tc filter add dev br0 ingress pref 1 protocol ip matchall action pass
+by_cpu h1 10.0.3.2 5
+by_chip h1 10.0.2.2
+pings h1 10.0.3.2 5
+is "echo requests routed by the chip to the bridge, answers not" 5 "$routed"
+tc filter add dev br0 egress pref 1 protocol ip matchall action pass
+by_cpu h1 10.0.3.2
+tc filter del dev br0 ingress
+tc filter del dev br0 egress
+by_chip h1 10.0.3.2
+tc filter add dev br0 egress pref 1 protocol ip flower dst_ip 10.0.3.2 action drop
+soon_blocked "flower at the bridge" 10.0.3.2
+tc qdisc del dev br0 clsact
+by_chip h1 10.0.3.2
+nft add table netdev b
+nft 'add chain netdev b c { type filter hook ingress device br0 priority 0; }'
+nft add rule netdev b c ip daddr 10.0.1.2 drop
+soon_blocked "nftables at the bridge" 10.0.3.2
+nft delete table netdev b
+by_chip h1 10.0.3.2
