@@ -1,14 +1,10 @@
-//! Weighted multipath: hash-threshold selection (RFC 2992) over 32-bit flow hashes.
-//!
-//! ```text
-//!   hash space 0 ───────────┬──────────────────────┬────────── 2³²
-//!                member 0   │      member 1 (w=2)  │ member 2        boundary = ⌈2³² · Σ weights so far / Σ weights⌉
-//! ```
+//! Next-hop groups, and the hashes by which flows choose among members.
 
 use std::collections::HashMap;
 
 use tandem_abi::raw;
 use tandem_packet::{Ip4, Ip6};
+use tandem_tables::ecmp::Ways;
 
 /// Which fields choose the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,10 +50,8 @@ pub struct GroupConfig {
 pub struct Group {
     id: u32,
     config: GroupConfig,
-    /// First hash value that is *not* the member's, minus one, and its next hop's slot.
-    bounds: Box<[(u32, u32)]>,
-    /// Packets that went out by each member.
-    packets: Box<[u64]>,
+    /// To next hops' slots.
+    ways: Ways,
 }
 
 impl Group {
@@ -70,22 +64,12 @@ impl Group {
         if config.members.iter().any(|(_, w)| !(1..=256).contains(w)) {
             return None;
         }
-        let total: u64 = config.members.iter().map(|(_, w)| u64::from(*w)).sum();
-        let mut sum = 0u64;
-        let bounds = config
-            .members
-            .iter()
-            .zip(slots)
-            .map(|((_, w), slot)| {
-                sum += u64::from(*w);
-                (((sum << 32).div_ceil(total) - 1) as u32, *slot)
-            })
-            .collect();
+        let weights = config.members.iter().map(|(_, w)| *w);
+        let ways: Vec<(u32, u32)> = slots.iter().copied().zip(weights).collect();
         Some(Group {
             id,
             config: config.clone(),
-            packets: vec![0; n].into_boxed_slice(),
-            bounds,
+            ways: Ways::new(&ways),
         })
     }
 
@@ -113,33 +97,26 @@ impl Group {
     /// A flow's member and its next hop slot.
     #[inline]
     pub fn select(&self, hash: u32) -> Option<(u32, u32)> {
-        let at = if self.bounds.len() <= 8 {
-            self.bounds.iter().position(|b| hash <= b.0)?
-        } else {
-            self.bounds.partition_point(|b| b.0 < hash)
-        };
-        self.bounds.get(at).map(|b| (at as u32, b.1))
+        self.ways.select(hash)
     }
 
     /// Packets that the chip has sent to each member, since it is one.
     pub fn packets(&self) -> &[u64] {
-        &self.packets
+        self.ways.packets()
     }
 
     #[inline]
     pub(crate) fn count(&mut self, member: u32, packets: u64) {
-        if let Some(c) = self.packets.get_mut(member as usize) {
-            *c += packets;
-        }
+        self.ways.count(member, packets);
     }
 
     /// Members of `old` that stay keep their counts: the first of a next hop the first's, the second the second's.
     pub(crate) fn take_counts(&mut self, old: &Group) {
         let mut before: HashMap<u32, Vec<u64>> = HashMap::new();
-        for ((nexthop, _), packets) in old.members().iter().zip(&old.packets).rev() {
+        for ((nexthop, _), packets) in old.members().iter().zip(old.packets()).rev() {
             before.entry(*nexthop).or_default().push(*packets);
         }
-        for ((nexthop, _), packets) in self.config.members.iter().zip(&mut self.packets) {
+        for ((nexthop, _), packets) in self.config.members.iter().zip(self.ways.packets_mut()) {
             *packets = before.get_mut(nexthop).and_then(Vec::pop).unwrap_or(0);
         }
     }
@@ -350,19 +327,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn every_hash_has_a_member_and_bounds_are_sharp() {
-        for weights in [&[1][..], &[1, 255], &[256; 9], &[7; 256]] {
-            let g = group(weights);
-            assert_eq!(g.select(0), Some((0, 0)));
-            let last = weights.len() as u32 - 1;
-            assert_eq!(g.select(u32::MAX), Some((last, last)));
-        }
-        let g = group(&[1, 1]);
-        assert_eq!(g.select(0x7fff_ffff), Some((0, 0)));
-        assert_eq!(g.select(0x8000_0000), Some((1, 1)));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //!                                             │ ExactMatch │  MAC, IPv4 host, IPv6 host share it
 //!                                             │ Lpm4 Lpm6  │  keyed by (VRF, prefix)
 //!                                             │ Matcher    │  value, mask, priority: what a TCAM holds
+//!                                             │ Slots Ways │  next hops, groups of them, aggregation groups,
+//!                                             │ Active Mdb │  multicast groups, policers
 //!                                             └─────┬──────┘
 //!                                                 Pool        used + in_flight + committed + free == size
 //! ```
@@ -14,9 +16,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod bucket;
+pub mod ecmp;
 pub mod exact;
 mod index;
+pub mod lag;
 pub mod lpm;
+pub mod mcast;
+pub mod policer;
 pub mod pool;
 mod prefetch;
+pub mod slots;
 pub mod tcam;

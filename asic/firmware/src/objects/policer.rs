@@ -26,10 +26,10 @@ impl Policer {
             struct_size: size_of::<raw::tnd_policer>() as u16,
             flags: p.flags,
             policer: p.id,
-            rate: p.bucket.rate(),
-            burst: p.bucket.burst(),
-            passed: p.passed,
-            dropped: p.dropped,
+            rate: p.meter.bucket.rate(),
+            burst: p.meter.bucket.burst(),
+            passed: p.meter.passed,
+            dropped: p.meter.dropped,
         })
     }
 }

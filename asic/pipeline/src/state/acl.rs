@@ -1,11 +1,11 @@
 //! Lists of rules, what they are bound to, and what rules refer to: counters, policers, mirror sessions.
 
 use tandem_abi::raw;
-use tandem_tables::bucket::Bucket;
+use tandem_tables::policer::{self, Unit};
+use tandem_tables::slots::Slots;
 use tandem_tables::tcam::{Match, Matcher};
 
 use super::object::HOT_ACL;
-use super::slots::Slots;
 use super::{SetError, State};
 
 /// Nothing in a slot field of [`Act`].
@@ -128,22 +128,8 @@ pub struct Policer {
     pub id: u32,
     /// `TND_POLICER_*`.
     pub flags: u16,
-    /// Packets or bytes per second, and the most that comes at once.
-    pub bucket: Bucket,
-    /// Packets that passed.
-    pub passed: u64,
-    /// Packets that it dropped.
-    pub dropped: u64,
-}
-
-impl Policer {
-    fn units(&self, packets: u64, bytes: u64) -> u64 {
-        if self.flags & raw::TND_POLICER_PACKETS != 0 {
-            packets
-        } else {
-            bytes
-        }
-    }
+    /// Its bucket and counts.
+    pub meter: policer::Policer,
 }
 
 /// A mirror session (`struct tnd_mirror`).
@@ -330,21 +316,13 @@ impl Acl {
 
     /// Creates or changes a policer; its bucket starts full, its counts stay.
     pub fn set_policer(&mut self, id: u32, flags: u16, rate: u64, burst: u64) -> u32 {
-        let (passed, dropped) = self
-            .policers
-            .get(id)
-            .map_or((0, 0), |p| (p.passed, p.dropped));
-        let bucket = Bucket::new(rate, burst);
-        self.policers.put(
-            id,
-            Policer {
-                id,
-                flags,
-                bucket,
-                passed,
-                dropped,
-            },
-        )
+        let unit = match flags & raw::TND_POLICER_PACKETS {
+            0 => Unit::Bytes,
+            _ => Unit::Packets,
+        };
+        let old = self.policers.get(id).map(|p| &p.meter);
+        let meter = policer::Policer::new(unit, rate, burst, old);
+        self.policers.put(id, Policer { id, flags, meter })
     }
 
     /// Removes a policer. False: it was not there.
@@ -375,21 +353,14 @@ impl Acl {
 
     /// Would the policer in a slot let this pass?
     pub(crate) fn admits(&self, slot: u32, packets: u64, bytes: u64, now: u64) -> bool {
-        self.policers
-            .at(slot)
-            .is_none_or(|p| p.bucket.admits(p.units(packets, bytes), now))
+        let policer = self.policers.at(slot);
+        policer.is_none_or(|p| p.meter.admits(packets, bytes, now))
     }
 
     /// Charges the policer in a slot for what passed, or counts what did not.
     pub(crate) fn charge(&mut self, slot: u32, packets: u64, bytes: u64, now: u64, passed: bool) {
         if let Some(p) = self.policers.at_mut(slot) {
-            if passed {
-                let units = p.units(packets, bytes);
-                p.bucket.charge(units, now);
-                p.passed += packets;
-            } else {
-                p.dropped += packets;
-            }
+            p.meter.charge(packets, bytes, now, passed);
         }
     }
 }

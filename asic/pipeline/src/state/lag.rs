@@ -6,6 +6,7 @@ use crate::group::{FlowHash, HashPolicy, hash4, hash6};
 use tandem_abi::raw;
 use tandem_packet::parse::Parsed;
 use tandem_packet::{L3, Mac, parse};
+use tandem_tables::lag::Active;
 
 /// Largest number of a group.
 pub const MAX_LAG: u16 = 1024;
@@ -24,8 +25,8 @@ pub struct LagConfig {
 pub struct Lag {
     /// As configured.
     pub config: LagConfig,
-    /// Members that take part and are up, ascending.
-    pub(crate) active: Vec<u16>,
+    /// Members that take part and are up.
+    pub(crate) active: Active,
 }
 
 impl Lag {
@@ -85,7 +86,7 @@ impl State {
         if let Some(slot) = self.lags.get_mut(usize::from(lag) - 1) {
             *slot = Some(Lag {
                 config,
-                active: Vec::new(),
+                active: Active::default(),
             });
         }
         self.refresh_lag(own);
@@ -149,8 +150,7 @@ impl State {
         };
         let up = |port: &u16| self.port(*port).is_some_and(Port::is_up);
         let takes_part = config.members.iter().filter(|m| m.1).map(|m| m.0);
-        let mut active: Vec<u16> = takes_part.filter(up).collect();
-        active.sort_unstable();
+        let active = Active::new(takes_part.filter(up));
         let link = !active.is_empty();
         if let Some(Some(l)) = self.lags.get_mut(usize::from(lag) - 1) {
             l.active = active;
@@ -168,9 +168,7 @@ impl State {
         }
         let lag = self.lag(self.lag_at(port)?)?;
         let hash = parse(frame).map_or(0, |eth| flow(&eth, frame, lag.config.hash, self.lag_hash));
-        let n = lag.active.len() as u64;
-        let at = (u64::from(hash) * n) >> 32;
-        lag.active.get(at as usize).copied()
+        lag.active.choose(hash)
     }
 }
 

@@ -12,11 +12,9 @@
 
 mod acl;
 mod lag;
-mod mdb;
 mod object;
 mod ports;
 mod router;
-mod slots;
 mod storm;
 #[cfg(test)]
 mod tests;
@@ -25,27 +23,35 @@ mod work;
 use tandem_abi::raw;
 use tandem_tables::exact::ExactMatch;
 use tandem_tables::lpm::{Lpm4, Lpm6};
+use tandem_tables::mcast;
+pub use tandem_tables::mcast::Key as MdbKey;
+pub(crate) use tandem_tables::mcast::NONE as NO_GROUP;
+use tandem_tables::slots::Slots;
 
 use crate::counters::Counters;
-use crate::entry::MAX_RIF;
 #[cfg(doc)]
 use crate::entry::RouteTarget;
+use crate::entry::{Action, MAX_RIF};
 use crate::group::Group;
 pub use crate::group::{FlowHash, GroupConfig, HashPolicy};
 use crate::police::Police;
 pub use acl::{Acl, AclBind, AclCounter, AclRule, AclStage, AclTable, Mirror, Policer};
 pub(crate) use acl::{Act, Bound, NONE};
 pub use lag::{Lag, LagConfig, MAX_LAG};
-pub(crate) use mdb::NONE as NO_GROUP;
-pub use mdb::{Mdb, MdbConfig, MdbEntry, MdbKey};
 pub(crate) use object::{EgressTag, Untagged};
 pub(crate) use object::{HOT_ACL, HOT_STORM};
 pub use object::{
     MemberConfig, Nexthop, NexthopConfig, Port, PortConfig, RifConfig, RifPlace, Vlan, VlanConfig,
 };
-use slots::Slots;
 pub use storm::{KINDS as STORM_KINDS, Storm, StormConfig};
 pub use work::Work;
+
+/// The table of multicast groups.
+pub type Mdb = mcast::Mdb<Action>;
+/// `struct tnd_mdb` without its key.
+pub type MdbConfig = mcast::Config<Action>;
+/// A multicast group in its slot.
+pub type MdbEntry = mcast::Entry<Action>;
 
 /// FIDs are 1..=4095.
 pub const MAX_FID: u16 = 4095;

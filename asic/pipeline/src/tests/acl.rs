@@ -303,7 +303,7 @@ fn what_a_trap_polices_is_not_counted_at_a_rule() {
     assert_eq!(run(&mut s, 1, &f), Drop(DropReason::TrapPolicer));
     assert_eq!(s.acl.counter(7).unwrap().packets, 0);
     let p = s.acl.policer(3).unwrap();
-    assert_eq!((p.passed, p.dropped), (0, 0));
+    assert_eq!((p.meter.passed, p.meter.dropped), (0, 0));
 }
 
 /// A frame that the ingress list drops has passed the port's list: both rules have hit it.
@@ -350,7 +350,7 @@ fn policers_drop_what_exceeds() {
     assert_eq!(at(99), Drop(DropReason::AclPoliced));
     assert_eq!(at(100), Tx(vec![2]));
     let p = s.acl.policer(3).unwrap();
-    assert_eq!((p.passed, p.dropped), (3, 2));
+    assert_eq!((p.meter.passed, p.meter.dropped), (3, 2));
 }
 
 #[test]

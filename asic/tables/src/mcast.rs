@@ -7,17 +7,17 @@
 
 use std::collections::HashMap;
 
-use crate::entry::Action;
+use crate::slots::Slots;
 
 /// No slot: nobody is a member.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
-/// Key of `struct tnd_mdb`.
+/// What names a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MdbKey {
+pub struct Key {
     /// Forwarding domain.
     pub fid: u16,
-    /// `TND_AF_*`, 0: frames that are not IP, by MAC address.
+    /// Address family as the driver numbers them, 0: frames that are not IP, by MAC address.
     pub family: u8,
     /// IPv4 in the first four bytes, MAC in the first six; the rest zero.
     pub addr: [u8; 16],
@@ -25,11 +25,11 @@ pub struct MdbKey {
     pub source: [u8; 16],
 }
 
-/// `struct tnd_mdb` without its key.
+/// A group without its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MdbConfig {
-    /// Forward or trap.
-    pub action: Action,
+pub struct Config<A> {
+    /// What becomes of its frames.
+    pub action: A,
     /// A copy to the CPU.
     pub cpu: bool,
     /// Who gets it, ascending.
@@ -38,17 +38,17 @@ pub struct MdbConfig {
 
 /// A group in its slot.
 #[derive(Debug, Clone)]
-pub struct MdbEntry {
+pub struct Entry<A> {
     /// The driver's key.
-    pub key: MdbKey,
+    pub key: Key,
     /// As configured.
-    pub config: MdbConfig,
-    /// [`MdbConfig::ports`], port *n* is bit *n*.
+    pub config: Config<A>,
+    /// [`Config::ports`], port *n* is bit *n*.
     bits: Box<[u64]>,
 }
 
-impl MdbEntry {
-    fn new(key: MdbKey, config: MdbConfig) -> MdbEntry {
+impl<A> Entry<A> {
+    fn new(key: Key, config: Config<A>) -> Self {
         let words = config
             .ports
             .iter()
@@ -60,7 +60,7 @@ impl MdbEntry {
                 *w |= 1 << (port % 64);
             }
         }
-        MdbEntry { key, config, bits }
+        Entry { key, config, bits }
     }
 
     #[inline]
@@ -72,31 +72,39 @@ impl MdbEntry {
 }
 
 /// The table.
-#[derive(Debug, Clone, Default)]
-pub struct Mdb {
-    index: HashMap<MdbKey, u32>,
-    slots: Vec<Option<MdbEntry>>,
-    free: Vec<u32>,
+#[derive(Debug, Clone)]
+pub struct Mdb<A> {
+    slots: Slots<Entry<A>, Key>,
     /// Groups by domain.
     of_fid: HashMap<u16, u32>,
     /// Entries of one source.
     sources: u32,
 }
 
-impl Mdb {
+impl<A> Default for Mdb<A> {
+    fn default() -> Self {
+        Mdb {
+            slots: Slots::default(),
+            of_fid: HashMap::new(),
+            sources: 0,
+        }
+    }
+}
+
+impl<A> Mdb<A> {
     /// The slot of a key.
-    pub fn slot(&self, key: &MdbKey) -> Option<u32> {
-        self.index.get(key).copied()
+    pub fn slot(&self, key: &Key) -> Option<u32> {
+        self.slots.slot(*key)
     }
 
     /// What is in a slot.
-    pub fn at(&self, slot: u32) -> Option<&MdbEntry> {
-        self.slots.get(slot as usize)?.as_ref()
+    pub fn at(&self, slot: u32) -> Option<&Entry<A>> {
+        self.slots.at(slot)
     }
 
     /// The entry that answers for a frame: its source's own, else that of all sources.
     #[inline]
-    pub(crate) fn lookup(&self, mut key: MdbKey) -> Option<(u32, &MdbEntry)> {
+    pub fn lookup(&self, mut key: Key) -> Option<(u32, &Entry<A>)> {
         if self.sources > 0
             && let Some(slot) = self.slot(&key)
         {
@@ -109,44 +117,23 @@ impl Mdb {
 
     /// Is the port a member of the group in this slot?
     #[inline]
-    pub(crate) fn has(&self, slot: u32, port: u16) -> bool {
+    pub fn has(&self, slot: u32, port: u16) -> bool {
         self.at(slot).is_some_and(|e| e.has(port))
     }
 
     /// Creates or changes a group; its slot.
-    pub fn set(&mut self, key: MdbKey, config: MdbConfig) -> u32 {
-        let entry = Some(MdbEntry::new(key, config));
-        if let Some(slot) = self.slot(&key) {
-            if let Some(e) = self.slots.get_mut(slot as usize) {
-                *e = entry;
-            }
-            return slot;
+    pub fn set(&mut self, key: Key, config: Config<A>) -> u32 {
+        if self.slot(&key).is_none() {
+            *self.of_fid.entry(key.fid).or_default() += 1;
+            self.sources += u32::from(key.source != [0; 16]);
         }
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                if let Some(e) = self.slots.get_mut(slot as usize) {
-                    *e = entry;
-                }
-                slot
-            }
-            None => {
-                self.slots.push(entry);
-                self.slots.len() as u32 - 1
-            }
-        };
-        self.index.insert(key, slot);
-        *self.of_fid.entry(key.fid).or_default() += 1;
-        self.sources += u32::from(key.source != [0; 16]);
-        slot
+        self.slots.put(key, Entry::new(key, config))
     }
 
     /// Removes a group; the slot that it had.
-    pub fn remove(&mut self, key: &MdbKey) -> Option<u32> {
-        let slot = self.index.remove(key)?;
-        if let Some(e) = self.slots.get_mut(slot as usize) {
-            *e = None;
-        }
-        self.free.push(slot);
+    pub fn remove(&mut self, key: &Key) -> Option<u32> {
+        let slot = self.slot(key)?;
+        self.slots.remove(*key);
         if let Some(n) = self.of_fid.get_mut(&key.fid) {
             *n -= 1;
             if *n == 0 {
@@ -163,18 +150,17 @@ impl Mdb {
     }
 
     /// All groups with their slots, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &MdbEntry)> {
-        let all = self.slots.iter().enumerate();
-        all.filter_map(|(i, e)| e.as_ref().map(|e| (i as u32, e)))
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Entry<A>)> {
+        self.slots.iter()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.slots.len()
     }
 
     /// There are none.
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.slots.is_empty()
     }
 }
