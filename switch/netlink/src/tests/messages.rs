@@ -8,18 +8,7 @@ use tandem_store::model::{self, Event, FdbKind, KindSet, LinkKind, NexthopKind, 
 
 use super::super::convert;
 use super::super::view::View;
-use super::told::{self, link};
-
-fn new(object: nl::Object) -> nl::Event {
-    nl::Event::New(object, nl::NewMode::Plain)
-}
-
-/// What a message says.
-fn said(view: &mut View, event: nl::Event) -> Vec<Event> {
-    let mut out = Vec::new();
-    view.event(event, &mut |e| out.push(e));
-    out
-}
+use super::told::{self, link, new, said};
 
 /// Kinds that are to be read after a message.
 fn doubted(view: &mut View, event: nl::Event) -> u16 {

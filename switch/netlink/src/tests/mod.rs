@@ -14,6 +14,7 @@ mod messages;
 mod mirror;
 mod order6;
 mod settings;
+mod silent;
 mod told;
 mod turns;
 mod vlans;

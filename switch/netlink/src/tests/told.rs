@@ -1,6 +1,23 @@
 //! What the kernel would tell of a link or a route, for tests that need no kernel: whatever a test does not speak of is as usual.
 
-use tandem_linux::netlink::{Link, LinkKind, Nexthops, Route, RouteNexthop};
+use tandem_linux::netlink::{
+    Event as Told, Link, LinkKind, NewMode, Nexthops, Object, Route, RouteNexthop,
+};
+use tandem_store::model::Event;
+
+use super::super::view::View;
+
+/// A message: this is there.
+pub(super) fn new(object: Object) -> Told {
+    Told::New(object, NewMode::Plain)
+}
+
+/// What the view makes of a message.
+pub(super) fn said(view: &mut View, told: Told) -> Vec<Event> {
+    let mut out = Vec::new();
+    view.event(told, &mut |e| out.push(e));
+    out
+}
 
 /// A link that is up, with a carrier.
 pub(super) fn link(index: u32, master: u32, kind: LinkKind) -> Link {

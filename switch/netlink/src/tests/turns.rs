@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::{self as nl, Dump, Protocol, Step};
+use tandem_store::model::Object;
 
 use super::super::Config;
 use super::super::kernel::{Ears, Questions};
 use super::super::pipe::Pipe;
 use super::super::stepped::{Origin, Stepped};
+use super::mirror::Mirror;
 use tandem_core::source::{Message, Source, WriteBack};
 
 /// What the test and the listener share.
@@ -29,6 +31,10 @@ struct Kernel {
     routes6: Vec<nl::Route>,
     /// What the kernel answers who asks for one group's buckets; 0: that there are none.
     buckets: i32,
+    /// A notification that comes in the middle of the next such dump, which misses everything because of it.
+    meanwhile: Mutex<Option<(Dump, Vec<u8>)>>,
+    /// A device that is gone: nobody dumps its routes.
+    gone: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -61,19 +67,32 @@ impl Ears for Fake {
 impl Questions for Fake {
     fn begin(&mut self, what: Dump) -> nl::Result<()> {
         self.0.begun.lock().unwrap().push(what);
-        Ok(())
+        match what {
+            Dump::Routes(_, filter) if self.0.gone != 0 && filter.oif == Some(self.0.gone) => {
+                Err(nl::Error {
+                    request: "routes",
+                    errno: libc::ENODEV,
+                    extack: String::new(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn step(&mut self, sink: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
-        let asked = self.0.begun.lock().unwrap().last().copied();
-        if let (Some(Dump::NexthopBuckets(Some(_))), 1..) = (asked, self.0.buckets) {
+        let what = self.0.begun.lock().unwrap().last().copied();
+        if let (Some(Dump::NexthopBuckets(Some(_))), 1..) = (what, self.0.buckets) {
             return Err(nl::Error {
                 request: "buckets",
                 errno: self.0.buckets,
                 extack: String::new(),
             });
         }
-        if let Some(Dump::Routes(nl::Family::V6, _)) = self.0.begun.lock().unwrap().last() {
+        let told = (self.0.meanwhile.lock().unwrap()).take_if(|(dump, _)| Some(*dump) == what);
+        let missed = told.is_some();
+        let told = told.map(|(_, datagram)| (Protocol::Route, datagram));
+        self.0.told.lock().unwrap().extend(told);
+        if !missed && let Some(Dump::Routes(nl::Family::V6, _)) = what {
             for r in &self.0.routes6 {
                 sink(nl::Object::Route(r.clone()));
             }
@@ -210,35 +229,58 @@ fn lost_notifications_of_nftables_cost_a_look_at_its_chains() {
     assert!(kernel.begun.lock().unwrap().len() > 10);
 }
 
-/// An IPv6 route to 2001:db8::/64 by device 1, which takes another's place.
-fn replaced6() -> Vec<u8> {
+/// A message of rtnetlink.
+fn message(kind: u16, flags: u16, head: &[u8], attributes: &[(u8, &[u8])]) -> Vec<u8> {
     let mut m = vec![0; nl::wire::HEADER_LEN];
-    m[4..8].copy_from_slice(&[24, 0, 0, 1]); // RTM_NEWROUTE, NLM_F_REPLACE
-    m.extend([10, 64, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0]); // rtmsg: boot, universe, unicast
-    let mut attribute = |kind: u8, value: &[u8]| {
-        m.extend([4 + value.len() as u8, 0, kind, 0]);
-        m.extend(value);
-    };
-    attribute(
-        1,
-        &[0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    ); // RTA_DST
-    attribute(4, &1u32.to_ne_bytes()); // RTA_OIF
-    attribute(6, &50u32.to_ne_bytes()); // RTA_PRIORITY
+    m[4..6].copy_from_slice(&kind.to_ne_bytes());
+    m[6..8].copy_from_slice(&flags.to_ne_bytes());
+    m.extend(head);
+    for (kind, value) in attributes {
+        m.extend([4 + value.len() as u8, 0, *kind, 0]);
+        m.extend(*value);
+        m.resize(m.len().next_multiple_of(4), 0);
+    }
     m[0] = m.len() as u8;
     m
+}
+
+/// An IPv6 route to 2001:db8::/64 by device 1, and a gateway there if one is given.
+fn route6(kind: u16, flags: u16, gateway: &[(u8, &[u8])]) -> Vec<u8> {
+    let dst = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let head = [10, 64, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0]; // rtmsg: boot, universe, unicast
+    // RTA_DST, RTA_OIF, RTA_PRIORITY
+    let (oif, metric) = (1u32.to_ne_bytes(), 50u32.to_ne_bytes());
+    let mut attributes: Vec<(u8, &[u8])> = vec![(1, &dst), (4, &oif), (6, &metric)];
+    attributes.extend(gateway);
+    message(kind, flags, &head, &attributes)
+}
+
+/// It takes another's place.
+fn replaced6() -> Vec<u8> {
+    route6(24, 0x100, &[]) // RTM_NEWROUTE, NLM_F_REPLACE
+}
+
+/// One by a gateway is gone, which contradicts whoever has only the other.
+fn gone6() -> Vec<u8> {
+    let gateway = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+    route6(25, 0, &[(5, &gateway)]) // RTM_DELROUTE, RTA_GATEWAY
+}
+
+/// What the decoder makes of it.
+fn decoded(datagram: &[u8]) -> nl::Route {
+    let mut route = None;
+    nl::decode(Protocol::Route, datagram, |e| {
+        if let nl::Event::New(nl::Object::Route(r), _) = e {
+            route = Some(r);
+        }
+    });
+    route.unwrap()
 }
 
 /// What becomes of a key with two equal routes only a dump of everything says: one now and then, whatever happens in that key.
 #[test]
 fn equal_routes_cost_a_dump_now_and_then() {
-    let mut twin = None;
-    nl::decode(Protocol::Route, &replaced6(), |e| {
-        if let nl::Event::New(nl::Object::Route(r), _) = e {
-            twin = Some(r);
-        }
-    });
-    let twin = twin.unwrap();
+    let twin = decoded(&replaced6());
     let kernel = Arc::new(Kernel {
         routes6: vec![twin.clone(), twin],
         ..Kernel::default()
@@ -272,19 +314,10 @@ fn equal_routes_cost_a_dump_now_and_then() {
 
 /// A resilient group, of which nothing is known.
 fn resilient() -> Vec<u8> {
-    let mut m = vec![0; nl::wire::HEADER_LEN];
-    m[4..8].copy_from_slice(&[104, 0, 0, 4]); // RTM_NEWNEXTHOP, NLM_F_CREATE
-    m.extend([0; 8]); // nhmsg
-    let mut attribute = |kind: u8, value: &[u8]| {
-        m.extend([4 + value.len() as u8, 0, kind, 0]);
-        m.extend(value);
-        m.resize(m.len().next_multiple_of(4), 0);
-    };
-    attribute(1, &10u32.to_ne_bytes()); // NHA_ID
-    attribute(2, &[1, 0, 0, 0, 0, 0, 0, 0]); // NHA_GROUP: object 1
-    attribute(3, &1u16.to_ne_bytes()); // NHA_GROUP_TYPE: resilient
-    m[0] = m.len() as u8;
-    m
+    // NHA_ID; NHA_GROUP: object 1; NHA_GROUP_TYPE: resilient
+    let (id, members, kind) = (10u32.to_ne_bytes(), [1, 0, 0, 0, 0, 0, 0, 0], [1, 0]);
+    let attributes = [(1, &id[..]), (2, &members), (3, &kind)];
+    message(104, 0x400, &[0; 8], &attributes) // RTM_NEWNEXTHOP, NLM_F_CREATE
 }
 
 /// Buckets that the kernel does not tell of: the group is gone, and its message comes; or everything is asked for again.
@@ -309,4 +342,132 @@ fn buckets_that_are_refused_are_asked_for_again() {
         assert!(kernel.begun.lock().unwrap().contains(&asked));
         assert_eq!(source.status().resyncs, resyncs, "errno {errno}");
     }
+}
+
+/// A dump of IPv6 routes counts its way: one that goes meanwhile makes it miss others, which are not taken for gone.
+#[test]
+fn what_a_dump_that_counts_has_missed_is_not_gone() {
+    let kernel = Arc::new(Kernel {
+        routes6: vec![decoded(&replaced6())],
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    let mut mirror = Mirror::default();
+    let mut look = |source: &super::super::stepped::Steps| {
+        for message in source.messages().try_iter() {
+            if let Message::Events(events) = message {
+                events.into_iter().for_each(|e| mirror.apply(e));
+            }
+        }
+        let route = |o: &Object| matches!(o, Object::Route(_)).then_some(());
+        (mirror.syncs, mirror.get(route).len())
+    };
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    assert_eq!(look(&source), (1, 1));
+    // another one goes
+    let mut other = gone6();
+    other[nl::wire::HEADER_LEN + 12 + 4] = 0x30;
+    let all = Dump::Routes(nl::Family::V6, nl::RouteFilter::default());
+    *kernel.meanwhile.lock().unwrap() = Some((all, other));
+    source.resync();
+    for _ in 0..100 {
+        stepped.turn();
+        if look(&source).0 == 2 {
+            break;
+        }
+    }
+    assert!(kernel.meanwhile.lock().unwrap().is_none());
+    assert_eq!(look(&source), (2, 1));
+}
+
+/// A device that goes while its routes are looked at takes them along, and nothing else is read for that.
+#[test]
+fn a_device_that_is_gone_costs_no_dump_of_everything() {
+    let kernel = Arc::new(Kernel {
+        routes6: vec![decoded(&replaced6())],
+        gone: 1,
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    let told = (Protocol::Route, gone6());
+    kernel.told.lock().unwrap().push_back(told);
+    source.barrier(7);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    assert_eq!((source.status().resyncs, source.status().routes), (1, 0));
+    assert!(
+        source
+            .messages()
+            .try_iter()
+            .any(|m| m == Message::Barrier(7))
+    );
+}
+
+/// Routes by a device and next-hop objects are in doubt at once: both are asked for.
+#[test]
+fn each_doubt_is_looked_into() {
+    let kernel = Arc::new(Kernel {
+        routes6: vec![decoded(&replaced6())],
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    kernel.begun.lock().unwrap().clear();
+    // RTM_DELNEXTHOP, NHA_ID
+    let object = message(
+        105,
+        0,
+        &[2, 0, 4, 0, 0, 0, 0, 0],
+        &[(1, &5u32.to_ne_bytes())],
+    );
+    for datagram in [object, gone6()] {
+        let told = (Protocol::Route, datagram);
+        kernel.told.lock().unwrap().push_back(told);
+    }
+    source.barrier(7);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    let begun = kernel.begun.lock().unwrap().clone();
+    let of = |d: &&Dump| matches!(d, Dump::Routes(_, f) if f.oif == Some(1));
+    assert!(begun.contains(&Dump::Nexthops), "{begun:?}");
+    assert_eq!(begun.iter().filter(of).count(), 2, "{begun:?}");
+}
+
+/// A bucket has moved, and something comes in while another doubt is looked into: whoever waits is answered when the buckets
+/// are read.
+#[test]
+fn who_waits_is_answered_when_the_buckets_are_read() {
+    let kernel = Arc::new(Kernel {
+        routes6: vec![decoded(&replaced6())],
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    kernel.begun.lock().unwrap().clear();
+    // RTM_NEWNEXTHOPBUCKET, NHA_ID, NHA_RES_BUCKET with index and member
+    let bucket = [6, 0, 1, 0, 0, 0, 0, 0, 8, 0, 3, 0, 1, 0, 0, 0];
+    let id = 10u32.to_ne_bytes();
+    let moved = message(116, 0, &[0; 8], &[(1, &id), (13, &bucket)]);
+    for datagram in [moved, gone6()] {
+        let told = (Protocol::Route, datagram);
+        kernel.told.lock().unwrap().push_back(told);
+    }
+    let by_device = nl::RouteFilter {
+        oif: Some(1),
+        ..nl::RouteFilter::default()
+    };
+    let look = Dump::Routes(nl::Family::V4, by_device);
+    *kernel.meanwhile.lock().unwrap() = Some((look, gone6()));
+    source.barrier(7);
+    for _ in 0..100 {
+        stepped.turn();
+        let mut messages = source.messages().try_iter();
+        if messages.any(|m| m == Message::Barrier(7)) {
+            let begun = kernel.begun.lock().unwrap().clone();
+            assert!(begun.contains(&look), "{begun:?}");
+            let read = Dump::NexthopBuckets(Some(10));
+            assert!(begun.contains(&read), "{begun:?}");
+            return;
+        }
+    }
+    panic!("nobody is answered");
 }
