@@ -440,6 +440,8 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// What the policers say to this frame for a reason, and in which class it is; it is counted. Nobody else polices traps.
+    /// Apart from the stages that trap: within them it costs those that forward.
+    #[inline(never)]
     pub(crate) fn police_trap(&mut self, reason: u16, class: Option<u16>) -> (u16, Verdict) {
         let Some(config) = self.st.trap(reason) else {
             return (raw::TND_TC_DATA, Verdict::Reason);
