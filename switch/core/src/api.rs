@@ -122,6 +122,7 @@ struct SwitchStatus {
     writes: u64,
     store: Counters,
     source: source::Status,
+    sources: Vec<crate::sources::SourceRow>,
     control: ControlRow,
     io: std::collections::BTreeMap<&'static str, u64>,
     upkeep: std::collections::BTreeMap<&'static str, u64>,
@@ -143,7 +144,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
     let (instance, uptime_s) = (api.instance.clone(), api.started.elapsed().as_secs_f64());
     let answer = api
         .ask(move |core| {
-            let source = core.source.status();
+            let source = core.sources.status();
             let store = core.store.counters();
             let phase = match core.phase {
                 Phase::Starting => "starting",
@@ -184,6 +185,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                 writes: store.writes.saturating_sub(core.spared),
                 store,
                 source,
+                sources: core.sources.rows(),
                 control: ControlRow {
                     posted: control.posted,
                     completed: control.completed,

@@ -26,12 +26,14 @@ mod program;
 pub mod shadow;
 pub mod slow;
 pub mod source;
+mod sources;
 pub mod storm;
 mod upkeep;
 pub mod view;
 
 pub use jobs::{Job, Jobs};
 pub use plant::Plant;
+pub use sources::{Seat, Sources};
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;
@@ -42,16 +44,17 @@ use crossbeam_channel::{Receiver, Sender};
 use rustix::event::Timespec;
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::Device;
-use tandem_store::model::{Event, FdbKey, FdbKind, Key, Object};
-use tandem_store::{Domain, Planned, Settling, Store};
+use tandem_store::model::{Event, FdbKey, FdbKind, Key, KindSet, Object, SourceId};
+use tandem_store::{Domain, Planned, Refused, Settling, Store};
 
 use crate::io::{Command, IoStats, News, Signals};
-use crate::source::{Message, Source, Write, WriteBack};
+use crate::source::{Message, Source, SourceError, Write, WriteBack};
+use crate::sources::Received;
 use crate::view::SharedView;
 use ids::Ids;
 use shadow::Shadow;
 
-/// Messages of the source in one turn (each up to 256 events).
+/// Messages of a source in one turn (each up to 256 events).
 const MESSAGES: usize = 16;
 /// News of the io thread in one turn.
 const NEWS: usize = 1024;
@@ -69,7 +72,7 @@ const WARNINGS: usize = 32;
 /// Where the core stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The source's first dump is not complete yet.
+    /// Not every source has told all that it has yet.
     Starting,
     /// Running.
     Steady,
@@ -80,13 +83,17 @@ pub(crate) struct Waiter {
     token: u64,
     /// The io thread has handled what the chip had told before.
     io_passed: bool,
-    /// The source has sent everything that happened before.
-    source_passed: bool,
+    /// Sources that have not sent everything yet that happened before.
+    owed: Vec<SourceId>,
     /// All that came before is to be done; more may come meanwhile.
     settling: Option<Settling>,
     since_ns: u64,
     deadline_ns: u64,
     done: Box<dyn FnOnce(Result<u64, String>) + Send>,
+}
+
+fn away_text(name: &str) -> String {
+    format!("{name} is not there: nothing is left of what it had said")
 }
 
 /// What a posted command means for the core besides the store.
@@ -113,7 +120,7 @@ pub struct Core {
     config: tandem_store::Config,
     /// Desired and installed state.
     pub(crate) store: Store,
-    pub(crate) source: Arc<dyn Source + Sync>,
+    pub(crate) sources: Sources,
     writer: Box<dyn WriteBack>,
     view: SharedView,
     /// Names and the like.
@@ -173,8 +180,8 @@ pub struct Parts {
     pub config: tandem_store::Config,
     /// For `status`: what a person should know from the start.
     pub warnings: Vec<String>,
-    /// The source of everything.
-    pub source: Arc<dyn Source + Sync>,
+    /// The sources of everything.
+    pub sources: Sources,
     /// Which domain is which bridge.
     pub view: SharedView,
     /// To the io thread.
@@ -204,13 +211,17 @@ impl Core {
             plant,
             control: Some(parts.control),
             now: 0,
-            store: Store::new(parts.config.clone()),
+            store: {
+                let mut store = Store::new(parts.config.clone());
+                store.set_sources(&parts.sources.owners());
+                store
+            },
             config: parts.config,
             writer: parts
-                .source
-                .writer()
+                .sources
+                .writer(parts.view.clone())
                 .map_err(|e| anyhow::anyhow!("write-back: {e}"))?,
-            source: parts.source,
+            sources: parts.sources,
             view: parts.view,
             shadow: Shadow::new(parts.relearn),
             io: parts.io,
@@ -259,6 +270,7 @@ impl Core {
     pub fn turn(&mut self, now: u64) -> bool {
         self.now = now;
         let mut worked = self.messages(now);
+        self.hold_times(now);
         worked |= self.news(now);
         worked |= self.completions(now);
         self.begin_attach(now);
@@ -326,42 +338,121 @@ impl Core {
 
     fn messages(&mut self, now: u64) -> bool {
         let mut n = 0;
-        while n < MESSAGES {
-            let Ok(message) = self.source.messages().try_recv() else {
-                break;
-            };
-            n += 1;
-            match message {
-                Message::Events(events) => {
-                    self.store.approach(&events);
-                    for event in events {
-                        self.port_gone(&event);
-                        self.shadow.note(&event, &self.view, &mut self.writes);
-                        self.note_own(&event);
-                        let end = matches!(event, Event::EndSync(_));
-                        self.store.apply(event, now);
-                        if end {
-                            self.seed_fdb(now);
-                        }
-                        if end && self.phase == Phase::Starting {
-                            self.phase = Phase::Steady;
-                            tracing::info!("the kernel's tables are read");
+        for index in 0..self.sources.len() {
+            for _ in 0..MESSAGES {
+                let Some(received) = self.sources.receive(index) else {
+                    break;
+                };
+                n += 1;
+                match received {
+                    Received::Message(_, Message::Events(events)) => self.events(events, now),
+                    Received::Message(from, Message::Barrier(token)) => {
+                        for w in self.waiters.iter_mut().filter(|w| w.token == token) {
+                            w.owed.retain(|s| *s != from);
                         }
                     }
-                    self.write_back();
-                    if self.store.take_resync() {
-                        self.source.resync();
+                    Received::Message(_, Message::Warning(text)) => self.warn(text),
+                    Received::Lost(id) => {
+                        self.sources.lost(id, now);
+                        let name = self.sources.name(id).unwrap_or_default();
+                        tracing::warn!("{name} is gone: what it has said stays as it is for now");
                     }
                 }
-                Message::Barrier(token) => {
-                    for w in &mut self.waiters {
-                        w.source_passed |= w.token == token;
-                    }
-                }
-                Message::Warning(text) => self.warn(text),
             }
         }
         n > 0
+    }
+
+    fn events(&mut self, events: Vec<Event>, now: u64) {
+        self.store.approach(&events);
+        for event in events {
+            if let Err(refused) = self.store.admit(&event) {
+                self.refused(&refused);
+                continue;
+            }
+            let end = match event {
+                Event::EndSync(source) => Some(source),
+                _ => None,
+            };
+            self.take(event, now);
+            if let Some(source) = end {
+                self.sources.reached(source);
+                let away = away_text(self.sources.name(source).unwrap_or_default());
+                self.warnings.retain(|w| *w != away);
+                self.all_told(now);
+            }
+        }
+        self.write_back();
+        if self.store.take_resync() {
+            for source in self.sources.iter() {
+                source.resync();
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event, now: u64) {
+        self.port_gone(&event);
+        self.shadow.note(&event, &self.view, &mut self.writes);
+        self.note_own(&event);
+        self.store.apply(event, now);
+    }
+
+    /// A source has told all that it has, or will not: if it was the last one, the rest can begin.
+    fn all_told(&mut self, now: u64) {
+        if !self.sources.ready() {
+            return;
+        }
+        self.shadow.all_told();
+        self.seed_fdb(now);
+        if self.phase == Phase::Starting {
+            self.phase = Phase::Steady;
+            tracing::info!("all sources are read");
+        }
+    }
+
+    /// A source spoke of what is another one's.
+    fn refused(&mut self, refused: &Refused) {
+        let name = |id| self.sources.name(id).unwrap_or("nobody");
+        let text = format!(
+            "{}: {} belongs to {}: what is said of it is refused",
+            name(refused.source),
+            refused.what,
+            name(refused.owner)
+        );
+        // one line, however often it is said
+        if !self.warnings.contains(&text) {
+            self.warn(text);
+        }
+    }
+
+    /// Sources that did not come (back) in time: what they had said goes.
+    fn hold_times(&mut self, now: u64) {
+        for (id, name) in self.sources.expire(now) {
+            self.warn(away_text(&name));
+            self.take(Event::BeginSync(id, KindSet::ALL), now);
+            self.take(Event::EndSync(id), now);
+            for w in &mut self.waiters {
+                w.owed.retain(|s| *s != id);
+            }
+            self.all_told(now);
+        }
+    }
+
+    /// Puts another source in the place of the one of its number, which is gone: it tells everything from the start, and
+    /// what it does not confirm of what that one had said is swept. Between two turns.
+    ///
+    /// # Errors
+    /// One line: no source has this number.
+    pub fn replace_source(&mut self, source: Arc<dyn Source + Sync>) -> Result<(), SourceError> {
+        let id = source.id();
+        for w in self
+            .waiters
+            .iter()
+            .filter(|w| w.io_passed && w.owed.contains(&id))
+        {
+            source.barrier(w.token);
+        }
+        self.sources.replace(source, self.now)
     }
 
     /// A port's netdev was deleted: nothing but a restart makes it again. Or it was moved to another namespace: the port's
@@ -425,6 +516,9 @@ impl Core {
 
     fn sleep(&mut self, now: u64) {
         let mut until = now + SLEEP_NS;
+        if let Some(at) = self.sources.next() {
+            until = until.min(at.max(now + 1_000_000));
+        }
         if let Some(at) = self.upkeep.next(now) {
             until = until.min(at.max(now + 1_000_000));
         }
@@ -437,8 +531,7 @@ impl Core {
                 c.arm().unwrap_or(true)
             }
         };
-        if idle && self.source.messages().is_empty() && self.news.is_empty() && self.jobs.is_empty()
-        {
+        if idle && self.sources.quiet() && self.news.is_empty() && self.jobs.is_empty() {
             let mut fds = vec![self.wake.as_fd()];
             fds.extend(self.control.iter().flat_map(|c| c.fds()));
             let limit = Timespec {
@@ -457,11 +550,7 @@ impl Core {
 
     /// Calls `done` when everything that has happened up to now is in the chip (or has its reason),
     /// with the time that it took in ns, or with what is still missing at the deadline.
-    pub(crate) fn sync(
-        &mut self,
-        timeout_ns: u64,
-        done: Box<dyn FnOnce(Result<u64, String>) + Send>,
-    ) {
+    pub fn sync(&mut self, timeout_ns: u64, done: Box<dyn FnOnce(Result<u64, String>) + Send>) {
         if self.waiters.len() >= WAITERS {
             done(Err("too many others wait already".into()));
             return;
@@ -478,14 +567,14 @@ impl Core {
         self.waiters.push(Waiter {
             token,
             io_passed,
-            source_passed: false,
+            owed: self.sources.expected(),
             settling: None,
             since_ns: now,
             deadline_ns: now.saturating_add(timeout_ns),
             done,
         });
         if io_passed {
-            self.source.barrier(token);
+            self.sources.barrier(token);
         }
     }
 
@@ -494,7 +583,7 @@ impl Core {
         for w in &mut self.waiters {
             if w.token <= passed && !w.io_passed {
                 w.io_passed = true;
-                self.source.barrier(w.token);
+                self.sources.barrier(w.token);
             }
         }
     }
@@ -523,11 +612,12 @@ impl Core {
         let mut left = Vec::new();
         for mut w in std::mem::take(&mut self.waiters) {
             let store = &self.store;
-            let done = w.source_passed && able && {
+            let passed = w.owed.is_empty();
+            let done = passed && able && {
                 let s = w.settling.get_or_insert_with(|| store.settling());
                 !store.idle() && store.has_settled(s)
             };
-            if done || w.source_passed && settled {
+            if done || passed && settled {
                 (w.done)(Ok(now.saturating_sub(w.since_ns)));
             } else if now >= w.deadline_ns {
                 let why = self.unsettled(&w);
@@ -543,11 +633,11 @@ impl Core {
         if self.control.is_none() {
             return "no ASIC attached: is asicd running?".into();
         }
-        if self.phase == Phase::Starting {
-            return "the kernel's tables are still being read".into();
+        if let (Phase::Starting, Some(name)) = (self.phase, self.sources.awaited()) {
+            return format!("{name} is still telling what it has");
         }
-        if !w.source_passed {
-            return format!("{} has more to tell", self.source.name());
+        if let Some(name) = w.owed.first().and_then(|id| self.sources.name(*id)) {
+            return format!("{name} has more to tell");
         }
         format!(
             "{} commands under way, {} to post",

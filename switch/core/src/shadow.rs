@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use tandem_store::model::{
     BR_STATE_FORWARDING, BR_STATE_LEARNING, Event, FdbKey, FdbKind, Key, KindSet, LinkKind, Object,
-    nud,
+    SourceId, nud,
 };
 
 use crate::source::Write;
@@ -49,7 +49,7 @@ fn aged(ifindex: u32, key: &FdbKey) -> Write {
 }
 
 /// The memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Shadow {
     /// By interface index.
     pub links: HashMap<u32, LinkInfo>,
@@ -70,27 +70,13 @@ pub struct Shadow {
     pub relearned: bool,
     /// A front-panel port came (back): its programs are to be looked after.
     pub appeared: bool,
-    generation: u32,
-    syncing: KindSet,
+    /// By source: the number of its latest sync, and what that one is of.
+    syncs: HashMap<SourceId, (u32, KindSet)>,
 }
 
-impl Default for Shadow {
-    fn default() -> Self {
-        Shadow {
-            links: HashMap::new(),
-            neighbours: HashMap::new(),
-            learned: HashMap::new(),
-            pinned: HashMap::new(),
-            dead: HashSet::new(),
-            limited: HashSet::new(),
-            listening: HashSet::new(),
-            relearn: false,
-            relearned: false,
-            appeared: false,
-            generation: 0,
-            syncing: KindSet(0),
-        }
-    }
+/// In what a sync has confirmed: the source in the highest eight bits, the number of the sync below.
+fn source_of(mark: u32) -> u8 {
+    (mark >> 24) as u8
 }
 
 impl Shadow {
@@ -105,13 +91,18 @@ impl Shadow {
 
     /// Takes note of an event before the store gets it. `writes`: what it asks to be written back.
     pub fn note(&mut self, event: &Event, view: &SharedView, writes: &mut Vec<Write>) {
+        let mark = match event {
+            Event::Upsert(source, _) => self.mark(*source),
+            _ => 0,
+        };
         match event {
-            Event::Upsert(_, Object::Link(l)) => {
+            Event::Upsert(source, Object::Link(l)) => {
                 let bridge = matches!(l.kind, LinkKind::Bridge(_));
                 // the master may be a bond or VRF: only a bridge port has bridge port settings
                 let in_bridge = if l.bridge_port.is_some() { l.master } else { 0 };
                 let ours = {
                     let mut v = view.lock();
+                    v.set_owner(l.ifindex, Some(*source));
                     if let LinkKind::Bond(b) = l.kind {
                         v.add_group(b.lag, l.ifindex);
                     }
@@ -154,7 +145,7 @@ impl Shadow {
                         mac: l.mac,
                         admin_up: l.admin_up,
                         bridge,
-                        generation: self.generation,
+                        generation: mark,
                     },
                 );
             }
@@ -163,7 +154,9 @@ impl Shadow {
                 self.dead.remove(i);
                 self.limited.remove(i);
                 self.listening.remove(i);
-                view.lock().set_bridge(*i, 0);
+                let mut v = view.lock();
+                v.set_bridge(*i, 0);
+                v.set_owner(*i, None);
             }
             Event::Upsert(_, Object::Neigh(n)) => {
                 self.neighbours.insert(
@@ -171,7 +164,7 @@ impl Shadow {
                     NeighInfo {
                         mac: n.mac,
                         state: n.state,
-                        generation: self.generation,
+                        generation: mark,
                     },
                 );
             }
@@ -186,7 +179,7 @@ impl Shadow {
                 };
                 match f.kind {
                     FdbKind::ExternLearn if view.lock().is_own(&key) => {
-                        self.learned.insert(key, (f.ifindex, self.generation));
+                        self.learned.insert(key, (f.ifindex, mark));
                         self.unpin(key, view);
                         let bridge =
                             self.dead.contains(&f.bridge) && !self.listening.contains(&f.ifindex);
@@ -209,7 +202,7 @@ impl Shadow {
                     | FdbKind::Static
                     | FdbKind::Blackhole => {
                         self.learned.remove(&key);
-                        self.pinned.insert(key, self.generation);
+                        self.pinned.insert(key, mark);
                         let pin = match f.kind {
                             FdbKind::Static if !f.sticky => Pin::Moves,
                             FdbKind::ExternLearn if !f.sticky => Pin::Yields,
@@ -235,39 +228,57 @@ impl Shadow {
                     view.lock().unset_own(k);
                 }
             }
-            Event::BeginSync(_, kinds) => {
-                self.generation = self.generation.wrapping_add(1);
-                self.syncing = *kinds;
+            Event::BeginSync(source, kinds) => {
+                let sync = self.syncs.entry(*source).or_insert((0, KindSet(0)));
+                *sync = (sync.0.wrapping_add(1) & 0xff_ffff, *kinds);
             }
-            Event::EndSync(_) => {
-                self.relearned |= std::mem::take(&mut self.relearn);
-                self.sweep(view);
-            }
+            Event::EndSync(source) => self.sweep(*source, view),
             _ => {}
         }
     }
 
-    /// A sync ended: what of its kinds it did not confirm is gone.
-    fn sweep(&mut self, view: &SharedView) {
-        let now = self.generation;
-        let kinds = std::mem::replace(&mut self.syncing, KindSet(0));
+    /// What the latest sync of a source confirms carries this.
+    fn mark(&self, source: SourceId) -> u32 {
+        let number = self.syncs.get(&source).map_or(0, |s| s.0);
+        u32::from(source.0) << 24 | number
+    }
+
+    /// Every source has told all that it has.
+    pub fn all_told(&mut self) {
+        self.relearned |= std::mem::take(&mut self.relearn);
+    }
+
+    /// A sync ended: what of its source and its kinds it did not confirm is gone.
+    fn sweep(&mut self, source: SourceId, view: &SharedView) {
+        let now = self.mark(source);
+        let stays = |mark: u32| mark == now || source_of(mark) != source.0;
+        let kinds = match self.syncs.get_mut(&source) {
+            Some(sync) => std::mem::replace(&mut sync.1, KindSet(0)),
+            None => return,
+        };
         if kinds.contains(KindSet::LINK) {
-            self.links.retain(|_, l| l.generation == now);
+            self.links.retain(|i, l| {
+                let stays = stays(l.generation);
+                if !stays {
+                    view.lock().set_owner(*i, None);
+                }
+                stays
+            });
             for gone in [&mut self.dead, &mut self.limited, &mut self.listening] {
                 gone.retain(|i| self.links.contains_key(i));
             }
         }
         if kinds.contains(KindSet::NEIGH) {
-            self.neighbours.retain(|_, n| n.generation == now);
+            self.neighbours.retain(|_, n| stays(n.generation));
         }
         if !kinds.contains(KindSet::FDB) {
             return;
         }
-        self.learned.retain(|_, l| l.1 == now);
+        self.learned.retain(|_, l| stays(l.1));
         let gone: Vec<_> = self
             .pinned
             .iter()
-            .filter(|(_, g)| **g != now)
+            .filter(|(_, g)| !stays(**g))
             .map(|(k, _)| *k)
             .collect();
         for key in gone {
@@ -349,7 +360,7 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_store::model::{BridgeInfo, BridgePort, FdbEntry, Link, SourceId};
+    use tandem_store::model::{BridgeInfo, BridgePort, FdbEntry, Link};
 
     const SRC: SourceId = SourceId::NETLINK;
 
@@ -392,6 +403,32 @@ mod tests {
             bond_active: false,
             mc_forwarding: false,
         }
+    }
+
+    #[test]
+    fn a_sync_sweeps_what_its_own_source_has_said() {
+        let (view, mut shadow) = (SharedView::default(), Shadow::default());
+        let other = SourceId(7);
+        let mut note = |event: &Event| shadow.note(event, &view, &mut Vec::new());
+        let swp = |ifindex| Object::Link(link(ifindex, LinkKind::Swp { port: 1 }, None));
+        for (source, ifindexes) in [(SRC, [5, 6]), (other, [8, 9])] {
+            note(&Event::BeginSync(source, KindSet::ALL));
+            for i in ifindexes {
+                note(&Event::Upsert(source, swp(i)));
+            }
+            note(&Event::EndSync(source));
+        }
+        note(&Event::BeginSync(other, KindSet::ALL));
+        note(&Event::BeginSync(SRC, KindSet::ALL));
+        note(&Event::Upsert(SRC, swp(5)));
+        note(&Event::Upsert(other, swp(8)));
+        note(&Event::EndSync(SRC));
+        note(&Event::EndSync(other));
+        let mut left: Vec<u32> = shadow.links.keys().copied().collect();
+        left.sort_unstable();
+        assert_eq!(left, [5, 8]);
+        let owners = [5, 6, 8, 9].map(|i| view.lock().owner(i));
+        assert_eq!(owners, [Some(SRC), None, Some(other), None]);
     }
 
     /// `fdb_max_learned`: the kernel counts what it has learned itself. What the chip has learned before goes, and what other

@@ -9,10 +9,7 @@
 //! ```
 //!
 //! The store, resync, audit and explain know sources by this trait alone. A port belongs to one
-//! source at a time.
-
-#[cfg(test)]
-mod fake;
+//! source at a time ([`crate::Sources`]).
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

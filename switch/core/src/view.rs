@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_abi::raw::TND_VID_ANY;
 use tandem_sal::Event;
-use tandem_store::model::FdbKey;
+use tandem_store::model::{FdbKey, SourceId};
 
 use crate::source::Write;
 
@@ -42,6 +42,8 @@ pub enum Pin {
 pub struct View {
     ports: HashMap<u16, PortView>,
     by_ifindex: HashMap<u32, u16>,
+    /// Whose each netdev is.
+    owners: HashMap<u32, SourceId>,
     /// Number of front-panel ports.
     front: u16,
     /// Entries that a person or another program set, not overwritten by learning, and the netdev that each leads to.
@@ -99,6 +101,19 @@ impl View {
     /// The front-panel port of a netdev.
     pub fn port_of(&self, ifindex: u32) -> Option<u16> {
         self.by_ifindex.get(&ifindex).copied()
+    }
+
+    /// Whose a netdev is; `None`: it is gone.
+    pub fn set_owner(&mut self, ifindex: u32, owner: Option<SourceId>) {
+        match owner {
+            Some(owner) => self.owners.insert(ifindex, owner),
+            None => self.owners.remove(&ifindex),
+        };
+    }
+
+    /// Who said a netdev.
+    pub fn owner(&self, ifindex: u32) -> Option<SourceId> {
+        self.owners.get(&ifindex).copied()
     }
 
     /// The kernel says which bridge a netdev is in; 0 = none. True: a front-panel port joined one.

@@ -329,6 +329,8 @@ pub struct Counters {
     pub swept: u64,
     /// Routes of tables that no default rule looks up: not programmed.
     pub other_tables: u64,
+    /// Events of a source for what another one owns: refused.
+    pub refused: u64,
     /// Objects that failed and wait now.
     pub waiting: u64,
 }
@@ -350,6 +352,8 @@ pub struct RouteRow {
     pub table: u32,
     /// Its metric.
     pub metric: u32,
+    /// Number of the source that said it; 0: nobody.
+    pub source: u8,
     /// `installed`, `pending`, `failed`, `omitted`.
     pub state: &'static str,
     /// `forward`, `trap`, `drop`: what the chip's entry does; `none` without an entry.

@@ -20,6 +20,7 @@ mod lag;
 mod mdb;
 pub mod model;
 mod neigh;
+mod owner;
 mod paths;
 mod program;
 mod reserve;
@@ -33,6 +34,7 @@ mod vrf;
 mod waiting;
 
 pub use api::*;
+pub use owner::Refused;
 pub use waiting::Settling;
 
 use fib::{Alias, Fibs};
@@ -51,6 +53,8 @@ use tandem_cover::slab::Slab;
 struct SyncState {
     /// Kinds being dumped.
     running: Option<KindSet>,
+    /// A first dump of links and routes is complete.
+    reached: bool,
     /// Generation per kind, by bit of [`KindSet`].
     generations: [u16; 16],
 }
@@ -61,7 +65,8 @@ pub struct Store {
     config: Config,
     counters: Counters,
     syncs: HashMap<SourceId, SyncState>,
-    /// A first dump of links and routes is complete.
+    owners: owner::Owners,
+    /// All sources have reached the end of their first dump.
     synced: bool,
     // What sources said.
     links: HashMap<u32, topo::LinkRec>,
@@ -129,6 +134,7 @@ impl Store {
             config,
             counters: Counters::default(),
             syncs: HashMap::new(),
+            owners: owner::Owners::default(),
             synced: false,
             links: HashMap::new(),
             addrs: HashMap::new(),

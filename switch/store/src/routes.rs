@@ -319,6 +319,8 @@ impl Store {
             }
             RouteType::Blackhole => Content::DROP,
             RouteType::Unicast => match self.paths.sets[a.path].target {
+                // the kernel passes over what leads nowhere; who knows only another's interface does not
+                Target::Dead if self.leads_abroad(a) => Content::trap(TND_TRAP_ROUTE),
                 Target::Dead => return None,
                 Target::Trap(_) => Content::trap(TND_TRAP_ROUTE),
                 Target::Drop => Content::DROP,
@@ -330,6 +332,22 @@ impl Store {
             | RouteType::Throw
             | RouteType::Multicast => Content::trap(TND_TRAP_ROUTE),
         })
+    }
+
+    /// Some way of it leads over an interface that is not, or not any more, of its own source.
+    fn leads_abroad(&self, a: &Alias) -> bool {
+        self.several_sources()
+            && match self.paths.sets[a.path].key.as_ref().map(|k| &k.nexthops) {
+                Some(RouteNextHops::One(n)) => self.is_abroad(n.ifindex, a.source),
+                Some(RouteNextHops::Many(l)) => {
+                    l.iter().any(|n| self.is_abroad(n.ifindex, a.source))
+                }
+                _ => false,
+            }
+    }
+
+    fn is_abroad(&self, ifindex: u32, source: u8) -> bool {
+        ifindex != 0 && self.links.get(&ifindex).is_none_or(|l| l.source != source)
     }
 
     /// The alias that counts for a prefix, and what it asks for.

@@ -227,7 +227,10 @@ impl Store {
             self.topo.dirty = true;
         }
         if kinds.contains(KindSet::LINK.union(KindSet::ROUTE)) {
-            self.synced = true;
+            if let Some(s) = self.syncs.get_mut(&source) {
+                s.reached = true;
+            }
+            self.look_who_reached();
         }
     }
 

@@ -109,18 +109,18 @@ impl Store {
         );
         self.topo.dirty = true;
         if went_down {
-            self.link_gone(ifindex, false, now);
+            self.link_gone(ifindex, source.0, false, now);
         }
         self.touch_paths_on(ifindex);
     }
 
     pub(crate) fn remove_link(&mut self, ifindex: u32, now: u64) {
-        if self.links.remove(&ifindex).is_none() {
+        let Some(LinkRec { source, .. }) = self.links.remove(&ifindex) else {
             return;
-        }
+        };
         self.topo.dirty = true;
         self.vrf_gone(ifindex, now);
-        self.link_gone(ifindex, true, now);
+        self.link_gone(ifindex, source, true, now);
         self.addrs.retain(|a, _| a.ifindex != ifindex);
         let neighs: Vec<_> = self
             .neighs
@@ -169,8 +169,9 @@ impl Store {
 
     /// What the kernel removes in silence when a link goes down (or away): IPv4 routes all of whose next hops lead there,
     /// and next-hop objects on it. Routes to own addresses stay while the device is there (fib_sync_down_dev). Of IPv6
-    /// routes it tells, and a message about the link may be older than what a dump has brought since.
-    fn link_gone(&mut self, ifindex: u32, unregistered: bool, now: u64) {
+    /// routes it tells, and a message about the link may be older than what a dump has brought since. Other sources than the
+    /// link's own know nothing of that: what of theirs leads there stays, and traps.
+    fn link_gone(&mut self, ifindex: u32, source: u8, unregistered: bool, now: u64) {
         for p in self.paths.ids() {
             let dead = match &self.paths.sets[p].key {
                 None => continue,
@@ -188,7 +189,7 @@ impl Store {
             };
             if dead {
                 self.remove_users(p, now, |a: &Alias| {
-                    !a.v6 && (unregistered || a.scope != SCOPE_HOST)
+                    !a.v6 && a.source == source && (unregistered || a.scope != SCOPE_HOST)
                 });
             }
         }
@@ -196,7 +197,9 @@ impl Store {
             .paths
             .objects
             .iter()
-            .filter(|(_, (o, ..))| matches!(o.kind, NexthopKind::Single(n) if n.ifindex == ifindex))
+            .filter(|(_, (o, src, _))| {
+                *src == source && matches!(o.kind, NexthopKind::Single(n) if n.ifindex == ifindex)
+            })
             .map(|(id, _)| *id)
             .collect();
         objects.sort_unstable();

@@ -9,7 +9,7 @@ use anyhow::Context;
 use crossbeam_channel::bounded;
 use tandem_core::source::{Heard, Source};
 use tandem_core::view::SharedView;
-use tandem_core::{Core, Jobs, api, attach, clock, storm};
+use tandem_core::{Core, Jobs, Seat, Sources, api, attach, clock, storm};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::{QdiscWatch, Tc};
 use tandem_linux::sandbox::{Capability, Sandbox};
@@ -101,6 +101,12 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         })
         .map_err(|e| anyhow::anyhow!("{e}"))?,
     );
+    let sources = Sources::new(vec![Seat {
+        source,
+        ports: ports.iter().map(|p| p.port).collect(),
+        hold_ns: u64::MAX,
+    }])
+    .map_err(|e| anyhow::anyhow!("{e}"))?;
     let (io_to, io_commands) = bounded(COMMANDS);
     let (news_to, news) = bounded(NEWS);
     let io_wake = Arc::new(EventFd::new()?);
@@ -108,7 +114,9 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let signals = Arc::new(tandem_core::io::Signals::default());
     let io_parts = io::Parts {
         ports: Arc::clone(&ports),
-        writer: source.writer().map_err(|e| anyhow::anyhow!("{e}"))?,
+        writer: sources
+            .writer(view.clone())
+            .map_err(|e| anyhow::anyhow!("{e}"))?,
         view: view.clone(),
         commands: io_commands,
         wake: Arc::clone(&io_wake),
@@ -156,7 +164,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             attach: store_how,
             config,
             warnings,
-            source,
+            sources,
             view,
             io: io_to,
             io_wake: Arc::clone(&io_wake),

@@ -181,6 +181,8 @@ pub struct Chip {
     pub faults: Faults,
     /// Commands that were refused though there was room.
     pub refusals: u64,
+    /// Commands that change something, in their order, where somebody wants to know: operation, class and body.
+    pub changes: Option<Vec<(u16, u16, Vec<u8>)>>,
     random: Random,
     buffer: Buffer,
     epoch: u32,
@@ -201,6 +203,7 @@ impl Shared {
             dead: false,
             faults: Faults::default(),
             refusals: 0,
+            changes: None,
             random,
             buffer: Buffer::new(),
             epoch: 0,
@@ -358,6 +361,15 @@ impl Direct {
     fn answer(&mut self, chip: &mut Chip, command: &Command, now: u64) {
         let faults = chip.faults;
         let Command { seq, cmd, body } = command;
+        if let raw::TND_OP_CREATE
+        | raw::TND_OP_UPDATE
+        | raw::TND_OP_DELETE
+        | raw::TND_OP_SET_TRAP
+        | raw::TND_OP_END_RESYNC = cmd.op
+            && let Some(changes) = &mut chip.changes
+        {
+            changes.push((cmd.op, cmd.cls, body.clone()));
+        }
         if chip.random.permille(faults.ignored) {
             return;
         }

@@ -18,7 +18,7 @@ use tandem_core::io;
 use tandem_core::plant::Front;
 use tandem_core::source::Source;
 use tandem_core::view::SharedView;
-use tandem_core::{Core, Parts, attach};
+use tandem_core::{Core, Parts, Seat, Sources, attach};
 use tandem_firmware::Firmware;
 use tandem_linux::eventfd::EventFd;
 use tandem_netlink::{Config, Stepped, Steps};
@@ -210,6 +210,12 @@ impl Switch {
         )
         .map_err(|e| words(&e))?;
         let source = Arc::new(steps);
+        let sources = Sources::new(vec![Seat {
+            source: source.clone(),
+            ports: front.iter().map(|p| p.port).collect(),
+            hold_ns: u64::MAX,
+        }])
+        .map_err(|e| words(&e))?;
         let (io, commands) = bounded(64);
         // nobody sends anything here: the channels are closed, which says the same
         let (_, news) = bounded(0);
@@ -230,7 +236,7 @@ impl Switch {
                 },
                 config,
                 warnings: Vec::new(),
-                source: source.clone(),
+                sources,
                 view,
                 io,
                 io_wake: Arc::clone(&wake),

@@ -26,6 +26,7 @@ use axum::Json;
 use axum::extract::State;
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{AuditAnswer, AuditRequest, Difference};
+use tandem_store::model::{Event, KindSet, SourceId};
 
 use super::Api;
 use crate::Core;
@@ -123,7 +124,11 @@ pub fn audit_own(core: &mut Core) -> Result<AuditAnswer, String> {
 
 /// What is asked of the core before anything is compared.
 struct Base {
-    source: std::sync::Arc<dyn crate::source::Source + Sync>,
+    sources: Vec<std::sync::Arc<dyn crate::source::Source + Sync>>,
+    /// Their numbers and ports.
+    owners: Vec<(SourceId, Vec<u16>)>,
+    /// One that can't be asked.
+    lost: Option<String>,
     config: tandem_store::Config,
     domains: std::collections::HashMap<tandem_store::Domain, u16>,
     /// Number and ifindex of the ports whose netdevs live.
@@ -136,11 +141,25 @@ struct Base {
 impl Base {
     /// Asks the kernel.
     fn expected(&self, found: &Chip) -> Result<compare::Expected, String> {
-        let mut objects = self.source.snapshot().map_err(|e| e.to_string())?;
-        let unseen = unseen::add(&mut objects, &self.several);
-        let id = self.source.id();
+        if let Some(name) = &self.lost {
+            return Err(format!(
+                "{name} is not there: it can't be asked what it wants"
+            ));
+        }
+        let (mut said, mut unseen) = (Vec::new(), 0);
+        for (n, source) in self.sources.iter().enumerate() {
+            let mut objects = source.snapshot().map_err(|e| e.to_string())?;
+            if n == 0 {
+                unseen = unseen::add(&mut objects, &self.several);
+            }
+            let id = source.id();
+            said.push(Event::BeginSync(id, KindSet::ALL));
+            said.extend(objects.into_iter().map(|o| Event::Upsert(id, o)));
+            said.push(Event::EndSync(id));
+        }
         let (config, domains) = (self.config.clone(), self.domains.clone());
-        let mut expected = compare::Expected::of(id, objects, &self.living, config, domains, found);
+        let (owners, living) = (&self.owners, &self.living);
+        let mut expected = compare::Expected::of(owners, said, living, config, domains, found);
         expected.unseen = unseen;
         Ok(expected)
     }
@@ -149,11 +168,14 @@ impl Base {
 async fn base(api: &impl Asks) -> Result<Base, ApiError> {
     api.ask(|core| {
         let plant = core.plant();
-        let living = plant.ports().iter().filter(|p| plant.lives(p.port));
+        let lives = |port| plant.lives(port) && !core.sources.is_cut_off(port);
+        let living = plant.ports().iter().filter(|p| lives(p.port));
         let living = living.map(|p| (p.port, p.ifindex)).collect();
         let config = core.store_config();
         Base {
-            source: std::sync::Arc::clone(&core.source),
+            sources: core.sources.present().map(std::sync::Arc::clone).collect(),
+            owners: core.sources.present_owners(),
+            lost: core.sources.a_lost_one().map(Into::into),
             policy: config.policy,
             config,
             domains: core.named_domains(),

@@ -11,8 +11,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
-use tandem_store::model::GroupAddr;
-use tandem_store::model::{Family, nud};
+use tandem_store::model::{Family, GroupAddr, SourceId, nud};
 use tandem_store::{Explanation, FdbRow, MdbRow, NeighRow, Policy, RouteRow};
 
 use crate::Core;
@@ -80,11 +79,8 @@ fn mac(m: [u8; 6]) -> String {
 }
 
 fn source(core: &Core, id: u8) -> String {
-    if id == core.source.id().0 {
-        core.source.name().into()
-    } else {
-        "switchd".into()
-    }
+    let name = core.sources.name(SourceId(id));
+    name.unwrap_or("switchd").into()
 }
 
 /// Front-panel ports, by number.
@@ -149,11 +145,7 @@ fn route(core: &Core, family: Family, r: RouteRow) -> Route {
         installed: if attached { r.action } else { "none" }.into(),
         state: state.into(),
         reason,
-        source: if r.table == 0 {
-            "switchd".into()
-        } else {
-            core.source.name().into()
-        },
+        source: source(core, r.source),
     }
 }
 

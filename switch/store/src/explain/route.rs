@@ -487,6 +487,7 @@ impl Store {
                 target: self.entry_target::<F>(e),
                 table: alias.map_or(0, |a| self.table_of(self.entry_slot::<F>(e), a.table)),
                 metric: alias.map_or(0, |a| a.metric),
+                source: alias.map_or(0, |a| a.source),
                 state: self.entry_state::<F>(e),
                 action: action_text(x.have),
                 reason: self.entry_reason::<F>(e),

@@ -9,7 +9,7 @@ use tandem_abi::object::ObjectKey;
 use tandem_abi::raw;
 use tandem_mgmt::server::ApiError;
 use tandem_mgmt::types::{AuditAnswer, Difference};
-use tandem_store::model::{Event, Family, KindSet, Object, SourceId};
+use tandem_store::model::{Event, Family, Object, SourceId};
 use tandem_store::{Attach, Completion, Config, Domain, Explanation, Planned, Policy, Store};
 
 use super::Asks;
@@ -40,8 +40,8 @@ impl Expected {
     /// Numbers of router interfaces on ports' VLANs are as in `found`: any would do. `living`: number and ifindex of the
     /// ports whose netdevs live, here or elsewhere.
     pub(super) fn of(
-        id: SourceId,
-        objects: Vec<Object>,
+        owners: &[(SourceId, Vec<u16>)],
+        said: Vec<Event>,
         living: &[(u16, u32)],
         config: Config,
         domains: HashMap<Domain, u16>,
@@ -55,14 +55,16 @@ impl Expected {
         });
         store.attach(Attach::Cold, 1);
         for &(port, ifindex) in living {
-            let is_it = |o: &Object| matches!(o, Object::Link(l) if l.ifindex == ifindex);
-            store.port_away(port, !objects.iter().any(is_it));
+            let is_it =
+                |e: &Event| matches!(e, Event::Upsert(_, Object::Link(l)) if l.ifindex == ifindex);
+            store.port_away(port, !said.iter().any(is_it));
         }
-        store.apply(Event::BeginSync(id, KindSet::ALL), 1);
-        for object in objects {
-            store.apply(Event::Upsert(id, object), 1);
+        store.set_sources(owners);
+        for event in said {
+            if store.admit(&event).is_ok() {
+                store.apply(event, 1);
+            }
         }
-        store.apply(Event::EndSync(id), 1);
         let mut chip = Chip::default();
         // numbers that could be counted on are those of the running store
         let mut ids = Ids::new(Left {

@@ -1,0 +1,503 @@
+//! Two sources with ports of their own, one core, and the chip in the process.
+//!
+//! ```text
+//!   kernel: swp1, swp2, the default VRF ─┐                       ┌─► store ─► Direct ─► firmware ─► a packet
+//!   other:  swp3, swp4, VRF red ─────────┴─ killed, back, away ──┘
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+#[path = "../../../switch/store/tests/common/mod.rs"]
+mod common;
+#[path = "sources/fake.rs"]
+mod fake;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{addr, forwarding, local, mac, neigh, swp, via};
+use crossbeam_channel::{Receiver, bounded};
+use fake::Fake;
+use tandem_abi::object::{Object as _, read_object};
+use tandem_abi::raw;
+use tandem_core::io::{Command, Signals};
+use tandem_core::plant::Front;
+use tandem_core::source::Write;
+use tandem_core::view::SharedView;
+use tandem_core::{Core, Parts, Seat, Sources, attach};
+use tandem_linux::eventfd::EventFd;
+use tandem_sal::Attach;
+use tandem_store::Policy;
+use tandem_store::model::*;
+use tandem_twin::chip::{Bench, Direct, Passed, Shared, Sizes};
+use tandem_twin::random::Random;
+
+const KERNEL: u8 = 1;
+const OTHER: u8 = 7;
+const RED: u32 = 70;
+const TABLE: u32 = 10;
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+/// How long the other one is waited for.
+const HOLD: u64 = 5 * SECOND;
+
+/// swpN with 10.N.0.1/24 and a station 10.N.0.2, in a table.
+fn interface(n: u16, master: u32, table: Option<u32>) -> Vec<Object> {
+    let i = 10 + u32::from(n);
+    let link = Link { master, ..swp(n) };
+    let own = local(&format!("10.{n}.0.1/32"), i, RouteType::Local);
+    vec![
+        Object::Link(link),
+        forwarding(Family::V4, ConfScope::Interface(i)),
+        addr(i, &format!("10.{n}.0.1/24")),
+        placed(own, table),
+        placed(via(&format!("10.{n}.0.0/24"), i, ""), table),
+        neigh(i, &format!("10.{n}.0.2"), 100 + n as u8),
+    ]
+}
+
+/// A route in another table.
+fn placed(object: Object, table: Option<u32>) -> Object {
+    match (object, table) {
+        (Object::Route(mut r), Some(table)) => {
+            r.key.table = table;
+            Object::Route(r)
+        }
+        (other, _) => other,
+    }
+}
+
+fn rule(family: Family, priority: u32, table: u32, l3mdev: bool) -> Object {
+    Object::Rule(Rule {
+        family,
+        priority,
+        table,
+        is_default: !l3mdev,
+        l3mdev,
+        iif: String::new(),
+        text: format!("from all lookup {table}"),
+    })
+}
+
+/// swp1, swp2, and 20.0.0.0/8 behind swp1.
+fn kernel_objects() -> Vec<Object> {
+    let mut all = Vec::new();
+    for f in [Family::V4, Family::V6] {
+        all.push(rule(f, 32765, TABLE_LOCAL, false));
+        all.push(rule(f, 1000, 0, true));
+        all.push(rule(f, 32766, TABLE_MAIN, false));
+    }
+    all.extend(interface(1, 0, None));
+    all.extend(interface(2, 0, None));
+    all.push(via("20.0.0.0/8", 11, "10.1.0.2"));
+    all
+}
+
+/// VRF red with swp3, swp4, and 30.0.0.0/8 behind swp3.
+fn other_objects() -> Vec<Object> {
+    let red = Link {
+        ifindex: RED,
+        name: "red".into(),
+        kind: LinkKind::Vrf { table: TABLE },
+        mac: mac(170),
+        ..swp(1)
+    };
+    let mut all = vec![Object::Link(red)];
+    all.extend(interface(3, RED, Some(TABLE)));
+    all.extend(interface(4, RED, Some(TABLE)));
+    all.push(behind_swp3());
+    all
+}
+
+fn behind_swp3() -> Object {
+    placed(via("30.0.0.0/8", 13, "10.3.0.2"), Some(TABLE))
+}
+
+struct Rig {
+    core: Core,
+    chip: Shared,
+    signals: Arc<Signals>,
+    commands: Receiver<Command>,
+    now: u64,
+}
+
+fn chip() -> Shared {
+    let firmware = Sizes::BIG.firmware(4).unwrap();
+    let chip = Shared::new(firmware, Random::new(1));
+    chip.lock().cables(&[]);
+    chip.lock().changes = Some(Vec::new());
+    chip
+}
+
+impl Rig {
+    fn new(chip: Shared, how: Attach, sources: &[(&Arc<Fake>, &[u16], u64)]) -> Rig {
+        let front: Vec<Front> = (1..=4u16)
+            .map(|port| Front {
+                port,
+                name: format!("swp{port}"),
+                ifindex: 10 + u32::from(port),
+            })
+            .collect();
+        let view = SharedView::default();
+        for port in &front {
+            view.lock().add_port(port.port, port.ifindex);
+        }
+        view.lock().set_front(4);
+        let mut device = Direct::attach(&chip, how);
+        let (ids, found_fdb) = attach::read_left(&mut device, how, &view).unwrap();
+        let config = attach::store_config(&mut device, Policy::Trap, 4).unwrap();
+        let wake = Arc::new(EventFd::new().unwrap());
+        let (io, commands) = bounded(64);
+        let (_, news) = bounded(0);
+        let (_, jobs) = bounded(0);
+        let signals = Arc::<Signals>::default();
+        let seat = |(source, ports, hold_ns): &(&Arc<Fake>, &[u16], u64)| Seat {
+            source: Arc::clone(source) as _,
+            ports: ports.to_vec(),
+            hold_ns: *hold_ns,
+        };
+        let core = Core::new(
+            Box::new(Bench {
+                chip: chip.clone(),
+                front,
+            }),
+            Parts {
+                control: Box::new(device),
+                ids,
+                found_fdb,
+                storms: std::collections::BTreeMap::new(),
+                attach: match how {
+                    Attach::Warm => tandem_store::Attach::Warm,
+                    Attach::Cold => tandem_store::Attach::Cold,
+                },
+                config,
+                warnings: Vec::new(),
+                sources: Sources::new(sources.iter().map(seat).collect()).unwrap(),
+                view,
+                io,
+                io_wake: Arc::clone(&wake),
+                io_stats: Arc::default(),
+                signals: Arc::clone(&signals),
+                news,
+                jobs,
+                wake,
+                stop: Arc::new(AtomicBool::new(false)),
+                relearn: false,
+            },
+        )
+        .unwrap();
+        Rig {
+            core,
+            chip,
+            signals,
+            commands,
+            now: SECOND,
+        }
+    }
+
+    /// Turns for so long.
+    fn run(&mut self, ns: u64) {
+        let end = self.now + ns;
+        while self.now < end {
+            self.now += 5 * MS;
+            self.core.turn(self.now);
+            for command in self.commands.try_iter() {
+                if let Command::Barrier(token) = command {
+                    self.signals.passed.fetch_max(token, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// Enough turns for all that is to be done.
+    fn settle(&mut self) {
+        self.run(SECOND);
+        assert!(self.core.settled());
+    }
+
+    /// What was changed in the chip since this was asked last.
+    fn changes(&mut self) -> Vec<(u16, u16, Vec<u8>)> {
+        self.chip
+            .lock()
+            .changes
+            .replace(Vec::new())
+            .unwrap_or_default()
+    }
+
+    /// The port by which a packet for this address leaves that came in by `port`; None: it goes to the CPU, or nowhere.
+    fn way(&mut self, port: u16, to: [u8; 4]) -> Option<u16> {
+        let mut passed = Passed::default();
+        let frame = packet(mac(port as u8), to);
+        self.chip.lock().look(port, &frame, self.now, &mut passed);
+        assert!(passed.out.len() < 2);
+        passed.out.first().map(|o| o.0)
+    }
+
+    fn warned(&self, text: &str) -> bool {
+        self.core.warnings().iter().any(|w| w.contains(text))
+    }
+}
+
+/// UDP without payload.
+fn packet(router: [u8; 6], to: [u8; 4]) -> Vec<u8> {
+    let mut f = router.to_vec();
+    f.extend([2, 9, 9, 9, 9, 9, 8, 0]);
+    let mut ip = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 9, 9, 9];
+    ip.extend(to);
+    let words = ip
+        .chunks(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+    let sum: u32 = words.sum();
+    let sum = !((sum >> 16) + (sum & 0xffff)) as u16;
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    f.extend(ip);
+    f.extend([0, 7, 0, 7, 0, 8, 0, 0]);
+    f.resize(60, 0);
+    f
+}
+
+/// Differences between what the sources want, the store and the chip.
+fn audit(rig: &mut Rig) -> Result<usize, String> {
+    let answer = tandem_core::api::audit_own(&mut rig.core)?;
+    assert!(answer.compared["routes"] >= 5, "{:?}", answer.compared);
+    Ok(answer.items.len())
+}
+
+/// Both, at work.
+fn both() -> (Rig, Arc<Fake>, Arc<Fake>) {
+    let kernel = Fake::told(KERNEL, "kernel", kernel_objects());
+    let other = Fake::told(OTHER, "other", other_objects());
+    let seats: [(_, &[u16], _); 2] = [(&kernel, &[1, 2], u64::MAX), (&other, &[3, 4], HOLD)];
+    let mut rig = Rig::new(chip(), Attach::Cold, &seats);
+    rig.settle();
+    assert_eq!(rig.way(2, [20, 0, 0, 1]), Some(1));
+    assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
+    assert_eq!(audit(&mut rig), Ok(0));
+    rig.changes();
+    (rig, kernel, other)
+}
+
+/// None of these is about what only the kernel has: its ports, its router interfaces (theirs have the MACs), its routes.
+fn none_of_the_kernels(changes: &[(u16, u16, Vec<u8>)]) {
+    for (op, cls, body) in changes {
+        let kernels = match *cls {
+            raw::TND_CLS_PORT => {
+                let (p, _) = read_object::<raw::tnd_port>(body).unwrap();
+                p.port <= 2
+            }
+            raw::TND_CLS_ROUTE => {
+                let (r, _) = read_object::<raw::tnd_route>(body).unwrap();
+                r.vrf == 0
+            }
+            _ => false,
+        };
+        assert!(!kernels, "op {op}, class {cls}: {body:?}");
+    }
+}
+
+#[test]
+fn a_killed_source_costs_the_other_nothing() {
+    let (mut rig, _kernel, other) = both();
+    other.kill();
+    rig.run(HOLD - SECOND);
+    assert_eq!(rig.changes(), []);
+    assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3), "it is waited for");
+    assert!(audit(&mut rig).unwrap_err().contains("other is not there"));
+
+    // back with all that it had: nothing is written
+    let other = Fake::told(OTHER, "other", other_objects());
+    rig.core.replace_source(other.clone()).unwrap();
+    rig.run(HOLD);
+    assert!(rig.core.settled());
+    assert_eq!(rig.changes(), []);
+
+    // back without a route: that one goes
+    other.kill();
+    rig.run(SECOND);
+    let mut less = other_objects();
+    assert!(less.pop().is_some());
+    let other = Fake::told(OTHER, "other", less);
+    rig.core.replace_source(other.clone()).unwrap();
+    rig.settle();
+    let changes = rig.changes();
+    let (op, cls, body) = changes.iter().find(|c| c.1 == raw::TND_CLS_ROUTE).unwrap();
+    assert_eq!((*op, *cls), (raw::TND_OP_DELETE, raw::tnd_route::CLASS));
+    assert_eq!(read_object::<raw::tnd_route>(body).unwrap().0.addr[0], 30);
+    none_of_the_kernels(&changes);
+    assert_eq!(rig.way(4, [10, 3, 0, 2]), Some(3));
+
+    // not back
+    other.kill();
+    rig.run(HOLD + SECOND);
+    assert!(rig.core.settled());
+    assert!(rig.warned("other is not there"));
+    let changes = rig.changes();
+    assert!(
+        changes
+            .iter()
+            .any(|c| c.0 == raw::TND_OP_DELETE && c.1 == raw::TND_CLS_ROUTE)
+    );
+    none_of_the_kernels(&changes);
+    assert_eq!(rig.way(4, [10, 3, 0, 2]), None);
+    assert_eq!(rig.way(2, [20, 0, 0, 1]), Some(1));
+    assert_eq!(audit(&mut rig), Ok(0));
+
+    // late
+    let other = Fake::told(OTHER, "other", other_objects());
+    rig.core.replace_source(other.clone()).unwrap();
+    rig.settle();
+    none_of_the_kernels(&rig.changes());
+    assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
+    assert!(!rig.warned("other is not there"));
+}
+
+#[test]
+fn the_chip_is_swept_when_all_sources_have_told() {
+    for comes in [true, false] {
+        let (rig, ..) = both();
+        let chip = rig.chip.clone();
+        drop(rig);
+        let kernel = Fake::told(KERNEL, "kernel", kernel_objects());
+        let other = Fake::new(OTHER, "other", other_objects());
+        let seats: [(_, &[u16], _); 2] = [(&kernel, &[1, 2], u64::MAX), (&other, &[3, 4], HOLD)];
+        let mut rig = Rig::new(chip, Attach::Warm, &seats);
+        rig.run(HOLD - SECOND);
+        assert_eq!(rig.changes(), []);
+        assert!(!rig.core.settled());
+        assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
+        assert_eq!(rig.way(2, [20, 0, 0, 1]), Some(1));
+        if comes {
+            tandem_core::source::Source::resync(&*other);
+        }
+        rig.run(3 * SECOND);
+        assert!(rig.core.settled());
+        let ends = rig.changes();
+        let ends = ends.iter().filter(|c| c.0 == raw::TND_OP_END_RESYNC);
+        assert_eq!(ends.count(), 1);
+        assert_eq!(rig.way(4, [30, 0, 0, 1]), comes.then_some(3));
+        assert_eq!(rig.way(2, [20, 0, 0, 1]), Some(1));
+        assert_eq!(rig.warned("other is not there"), !comes);
+    }
+}
+
+#[test]
+fn what_leads_to_another_sources_interface_traps_before_that_goes() {
+    let (mut rig, kernel, other) = both();
+    kernel.say(via("40.0.0.0/8", 13, "10.3.0.2"));
+    rig.settle();
+    assert_eq!(rig.way(2, [40, 0, 0, 1]), Some(3));
+    rig.changes();
+    other.kill();
+    rig.run(HOLD + SECOND);
+    assert!(rig.core.settled());
+    let changes = rig.changes();
+    let trapped = changes.iter().position(|(_, cls, body)| {
+        *cls == raw::TND_CLS_ROUTE && read_object::<raw::tnd_route>(body).unwrap().0.addr[0] == 40
+    });
+    let gone = |cls| {
+        changes
+            .iter()
+            .position(|c| c.0 == raw::TND_OP_DELETE && c.1 == cls)
+    };
+    assert!(trapped.unwrap() < gone(raw::TND_CLS_NEXTHOP).unwrap());
+    assert!(trapped.unwrap() < gone(raw::TND_CLS_RIF).unwrap());
+    assert_eq!(rig.way(2, [40, 0, 0, 1]), None);
+    let mut rows = Vec::new();
+    rig.core.store().routes(Family::V4, 0, 100, &mut rows);
+    let row = rows.iter().find(|r| r.prefix == "40.0.0.0/8").unwrap();
+    assert_eq!((row.action, row.source), ("trap", KERNEL));
+}
+
+#[test]
+fn nobody_speaks_of_what_is_anothers() {
+    let (mut rig, kernel, other) = both();
+    let wrong = [
+        // the port of the other one, its device, its table, what stands on its device
+        (
+            &other,
+            Object::Link(Link {
+                ifindex: 99,
+                ..swp(1)
+            }),
+            "port 1",
+        ),
+        (
+            &other,
+            Object::Link(Link {
+                mtu: 9000,
+                ..swp(2)
+            }),
+            "port 2",
+        ),
+        (&other, addr(11, "10.77.0.1/24"), "device 11"),
+        (&other, via("50.0.0.0/8", 13, "10.3.0.2"), "the default VRF"),
+        (&other, rule(Family::V4, 5, 77, false), "policy"),
+        (
+            &kernel,
+            placed(via("50.0.0.0/8", 11, "10.1.0.2"), Some(TABLE)),
+            "table 10",
+        ),
+        (&kernel, neigh(13, "10.3.0.2", 1), "device 13"),
+        (
+            &kernel,
+            forwarding(Family::V4, ConfScope::Interface(13)),
+            "device 13",
+        ),
+    ];
+    let count = wrong.len() as u64;
+    for (source, object, what) in wrong {
+        source.say(object);
+        rig.settle();
+        let whose = match Arc::ptr_eq(source, &kernel) {
+            true => ("kernel", "other"),
+            false => ("other", "kernel"),
+        };
+        let line = format!("{}: {what} belongs to {}", whose.0, whose.1);
+        assert!(rig.warned(&line), "{line}");
+    }
+    assert_eq!(rig.changes(), []);
+    assert_eq!(rig.core.store().counters().refused, count);
+    assert_eq!(audit(&mut rig), Ok(0));
+    assert_eq!(rig.way(2, [20, 0, 0, 1]), Some(1));
+    assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
+}
+
+#[test]
+fn a_barrier_passes_all_sources_and_writes_go_to_the_owner() {
+    let (mut rig, kernel, other) = both();
+    *other.silent.lock().unwrap() = Some(Vec::new());
+    let (to, answer) = bounded(1);
+    rig.core
+        .sync(60 * SECOND, Box::new(move |r| to.send(r).unwrap()));
+    rig.run(2 * SECOND);
+    assert!(answer.is_empty(), "one source has not passed it");
+    let kept = other.silent.lock().unwrap().take().unwrap();
+    kept.into_iter()
+        .for_each(|t| tandem_core::source::Source::barrier(&*other, t));
+    rig.run(SECOND);
+    answer.try_recv().unwrap().unwrap();
+
+    // whoever is away is not waited for
+    other.kill();
+    let (to, answer) = bounded(1);
+    rig.core
+        .sync(60 * SECOND, Box::new(move |r| to.send(r).unwrap()));
+    rig.run(SECOND);
+    assert!(answer.is_empty());
+    rig.run(HOLD);
+    answer.try_recv().unwrap().unwrap();
+
+    // a gateway that nobody has resolved is asked for where it is
+    let other = Fake::told(OTHER, "other", other_objects());
+    rig.core.replace_source(other.clone()).unwrap();
+    rig.settle();
+    other.say(placed(via("60.0.0.0/8", 14, "10.4.0.9"), Some(TABLE)));
+    rig.settle();
+    let asked = |w: &Write| matches!(w, Write::NeighUse { ifindex: 14, .. });
+    assert!(other.written.lock().unwrap().iter().any(asked));
+    assert!(!kernel.written.lock().unwrap().iter().any(asked));
+}
