@@ -23,6 +23,9 @@ const END: u64 = 5_000;
 /// A query that was seen is the one that made the difference for so long.
 const FRESH: u64 = 3_000;
 
+/// The response time of a bridge that nobody set, ms (net/bridge/br_multicast.c `br_multicast_ctx_init`).
+const RESPONSE: u64 = 10_000;
+
 /// The longest interval that is reckoned with, ms: decades. The kernel takes whatever an operator sets.
 const FOREVER: u64 = 1 << 40;
 
@@ -37,6 +40,8 @@ pub(super) struct Tracker {
     families: [Track; 2],
     /// Seen before: what is new now was not there then.
     known: bool,
+    /// The response time that was told last, ms.
+    response: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -96,6 +101,9 @@ impl Tracker {
         now: u64,
     ) -> ([Querier; 2], Option<u64>) {
         let known = std::mem::replace(&mut self.known, true);
+        // set together, the querier begins by the response time of before (net/bridge/br_netlink.c `br_changelink`)
+        let response = ms(m.response_interval);
+        let before = self.response.replace(response).unwrap_or(RESPONSE);
         let mut next: Option<u64> = None;
         let mut out = [Querier::None; 2];
         for (family, (t, out)) in self.families.iter_mut().zip(&mut out).enumerate() {
@@ -110,7 +118,7 @@ impl Tracker {
             if own && !t.own {
                 // without an address the kernel finds out with its next query
                 let first = if t.no_address { m.query_interval } else { 0 };
-                delay(ms(first.max(m.response_interval)));
+                delay(ms(first).max(response).max(before));
             }
             t.no_address = m.querier && !own;
             // another one, or one that was forgotten meanwhile
@@ -188,6 +196,31 @@ mod tests {
         assert_eq!(t.look(&on, true, &heard, 140_000).0, [There, Unsure]);
         assert_eq!(t.look(&on, true, &heard, 146_200).0, [There, There]);
         assert_eq!(t.look(&bridge(), true, &heard, 150_000).0, [No, No]);
+    }
+
+    /// The kernel takes the querier first, and the response time after it.
+    #[test]
+    fn set_together_the_time_of_before_counts() {
+        let short = BridgeMcast {
+            response_interval: 0,
+            ..bridge()
+        };
+        let on = BridgeMcast {
+            querier: true,
+            ..short
+        };
+        let heard = Heard::default();
+        // a bridge is made so
+        let (is, due) = Tracker::default().look(&on, true, &heard, 1000);
+        assert_eq!((is, due), ([Unsure; 2], Some(11_200)));
+        // it had another one
+        let mut t = Tracker::default();
+        t.look(&bridge(), true, &heard, 0);
+        assert_eq!(t.look(&on, true, &heard, 1000).1, Some(11_200));
+        // set before
+        let mut t = Tracker::default();
+        t.look(&short, true, &heard, 0);
+        assert_eq!(t.look(&on, true, &heard, 1000).1, Some(1200));
     }
 
     #[test]

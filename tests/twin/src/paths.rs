@@ -18,6 +18,9 @@ use crate::kernel::Rest;
 use crate::player::vid;
 use crate::recording::Port;
 
+/// The STP state in which a bridge's port forwards (linux/if_bridge.h).
+const BR_STATE_FORWARDING: u8 = 3;
+
 /// What routes ask of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -88,13 +91,15 @@ pub struct Leg {
     pub vid: Option<u16>,
     /// Nothing is at the other end of its wire.
     pub dark: bool,
+    /// It leaves a bridge by a port that does not forward.
+    pub shut: bool,
 }
 
 impl Leg {
     /// What is sent by it arrives.
     #[must_use]
     pub fn lives(&self) -> bool {
-        !self.dark
+        !self.dark && !self.shut
     }
 
     /// What is sent by it is lost.
@@ -219,18 +224,38 @@ pub fn leg(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<Le
     let dst = rest.mac_of(way.ifindex, &way.gateway.unwrap_or(packet.dst))?;
     let port = rest.port_to(way.ifindex, dst, ports)?;
     let link = rest.link(way.ifindex)?;
-    let wire = netdev(port, rest, ports)?.index;
+    let wire = netdev(port, rest, ports)?;
+    // a bridge drops what would leave by a port that is down, a port's own routes go with it
+    let down = wire.brport.is_some() && rest.down.contains(&port);
     Some(Leg {
         port,
         dst,
         src: link.mac?,
         vid: match link.kind {
-            nl::LinkKind::Vlan(vlan) if link.lower == wire => Some(vlan.id),
-            _ if link.index == wire => Some(0),
+            nl::LinkKind::Vlan(vlan) if link.lower == wire.index => Some(vlan.id),
+            _ if link.index == wire.index => Some(0),
             _ => None,
         },
-        dark: is_dark(way, rest) || rest.dark.contains(&port),
+        dark: is_dark(way, rest) || rest.dark.contains(&port) || down,
+        shut: is_shut(wire),
     })
+}
+
+/// A bridge's port that does not forward.
+fn is_shut(link: &nl::Link) -> bool {
+    link.brport
+        .as_ref()
+        .is_some_and(|p| p.state != BR_STATE_FORWARDING)
+}
+
+/// What goes this way may get lost in silence: nothing is at the wire's other end, or it enters a bridge of which not every port
+/// forwards, or takes part in a flood.
+#[must_use]
+pub fn may_get_lost(way: &Way, rest: &Rest) -> bool {
+    let within = |l: &nl::Link| l.master == way.ifindex && l.brport.is_some();
+    let flooded = |l: &nl::Link| l.brport.as_ref().is_some_and(|p| p.unicast_flood);
+    let lost = |l: &nl::Link| !l.admin_up() || !l.carrier() || is_shut(l) || !flooded(l);
+    is_dark(way, rest) || rest.links().any(|l| within(l) && lost(l))
 }
 
 /// Whether the kernel chooses between routes by what no chip's route entry tells apart: the type of service, or, of equal
@@ -256,18 +281,49 @@ fn netdev<'a>(port: u16, rest: &'a Rest, ports: &[Port]) -> Option<&'a nl::Link>
     rest.link(ports.get(place)?.ifindex)
 }
 
+/// A port of a bridge has a setting of which the chip knows nothing: all that comes in there is the kernel's.
+#[must_use]
+pub fn has_unknown_setting(port: u16, rest: &Rest, ports: &[Port]) -> bool {
+    let settings = netdev(port, rest, ports).and_then(|l| l.brport.as_ref());
+    settings.is_some_and(|p| p.neigh_suppress || p.other.is_some())
+}
+
+/// A bridge that the chip leaves to the kernel where it would route: it has no ports, or one with a setting of which the chip knows
+/// nothing.
+#[must_use]
+pub fn is_kernels(bridge: u32, rest: &Rest, ports: &[Port]) -> bool {
+    let is_bridge = |l: &nl::Link| matches!(l.kind, nl::LinkKind::Bridge(_));
+    let within = |n: &u16| netdev(*n, rest, ports).is_some_and(|l| l.master == bridge);
+    let mut members = (1..=ports.len() as u16).filter(within).peekable();
+    rest.link(bridge).is_some_and(is_bridge)
+        && (members.peek().is_none() || members.any(|n| has_unknown_setting(n, rest, ports)))
+}
+
+/// A port is in a bridge that a querier is, or was heard by: whether the kernel goes by it yet no message tells.
+#[must_use]
+pub fn may_have_querier(port: u16, rest: &Rest, ports: &[Port]) -> bool {
+    let bridge = inside(port, rest, ports).and_then(|index| rest.link(index));
+    bridge.is_some_and(|b| match &b.kind {
+        nl::LinkKind::Bridge(info) => {
+            info.mcast_snooping
+                && (info.mcast.querier || info.mcast.other.iter().any(Option::is_some))
+        }
+        _ => false,
+    })
+}
+
 /// The device by which packets of a port come in to be routed: its netdev, or the bridge that this one is a port of.
 #[must_use]
 pub fn inside(port: u16, rest: &Rest, ports: &[Port]) -> Option<u32> {
     let link = netdev(port, rest, ports)?;
-    Some(match link.master {
-        0 => link.index,
-        master => master,
-    })
+    let bridge = rest.link(link.master);
+    let bridge = bridge.filter(|m| matches!(m.kind, nl::LinkKind::Bridge(_)));
+    Some(bridge.map_or(link.index, |b| b.index))
 }
 
-/// What the kernel forwards nowhere and is silent about, wherever its routes lead: a packet that came in by no wire, or where nothing
-/// is routed, from an address of its own, without a hop left, to another station, or by a rule that says so.
+/// What the kernel forwards nowhere and is silent about, wherever its routes lead: a packet that came in by no wire, or by a bridge's
+/// port that does not forward, or where nothing is routed, from an address of its own, without a hop left, to another station, or by
+/// a rule that says so.
 #[must_use]
 pub fn is_unheard(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
     let (Some(link), Some(inside)) = (netdev(port, rest, ports), inside(port, rest, ports)) else {
@@ -277,24 +333,27 @@ pub fn is_unheard(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bo
     // a tag decides which device it came in by
     let stacked = |l: &nl::Link| matches!(l.kind, nl::LinkKind::Vlan(_)) && l.lower == inside;
     let by = |r: &nl::Rule| r.matches_all || rest.link(inside).is_some_and(|l| l.name == r.iif);
+    // a port's own address is its bridge's as well, those of other ports are not (net/bridge/br_input.c `br_handle_frame`)
+    let heard = |l: &nl::Link| l.index == link.index || l.index == inside || stacked(l);
     !link.admin_up()
         || !link.carrier()
+        || !rest.link(inside).is_some_and(nl::Link::admin_up)
+        || is_shut(link)
         || !rest.forwards(inside, family) && !rest.links().any(stacked)
         || rest.addrs().any(|a| a.local == packet.src)
         || packet.ttl <= 1
-        || !rest.links().any(|l| l.mac == Some(packet.station))
+        || !(rest.links()).any(|l| heard(l) && l.mac == Some(packet.station))
         || rest
             .rules(family)
             .any(|r| r.action == FR_ACT_BLACKHOLE && by(r))
 }
 
-/// What the kernel may have been silent about: as [`is_unheard`], and what a blackhole takes, or goes where nothing is at the wire's
-/// other end.
+/// What the kernel may have been silent about: as [`is_unheard`], and what a blackhole takes, or goes where it may get lost.
 #[must_use]
 pub fn may_be_silent(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
-    let dark = |w: &Way| is_dark(w, rest);
+    let lost = |w: &Way| may_get_lost(w, rest);
     is_unheard(packet, port, rest, ports)
-        || matching(packet, rest).any(|r| drops(r, rest) || ways(r, rest).iter().any(dark))
+        || matching(packet, rest).any(|r| drops(r, rest) || ways(r, rest).iter().any(lost))
 }
 
 /// The kernel's routes to where a probe goes, for people.
@@ -328,4 +387,81 @@ pub fn routes(probe: &[u8], rest: &Rest) -> String {
         text.push(',');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32, kind: nl::LinkKind, up: bool) -> nl::Link {
+        nl::Link {
+            index,
+            name: format!("if{index}"),
+            kind,
+            // IFF_UP, IFF_LOWER_UP
+            flags: u32::from(up) | 1 << 16,
+            mtu: 1500,
+            mac: Some([2, 0, 0, 0, 0, index as u8]),
+            master: 0,
+            slave_kind: String::new(),
+            lower: 0,
+            lower_elsewhere: false,
+            operstate: 6,
+            promiscuity: 0,
+            brport: None,
+            bond: None,
+        }
+    }
+
+    /// Port 1 is in bridge 10, in this STP state; port 2 is in none. Was a packet by the first one to this station heard?
+    fn heard(state: u8, bridge_up: bool, station: u8) -> bool {
+        let ports = [1, 2].map(|ifindex| Port {
+            ifindex,
+            ..Port::default()
+        });
+        let info = nl::BridgeInfo::default();
+        let brport = nl::BridgePort {
+            state,
+            ..nl::BridgePort::default()
+        };
+        let first = nl::Link {
+            master: 10,
+            brport: Some(brport),
+            ..link(1, nl::LinkKind::Tun, true)
+        };
+        let second = link(2, nl::LinkKind::Tun, true);
+        let bridge = link(10, nl::LinkKind::Bridge(info), bridge_up);
+        let links = [first, second, bridge].map(nl::Object::Link);
+        let conf = nl::Object::Netconf(nl::Netconf {
+            family: nl::Family::V4,
+            target: nl::NetconfTarget::Link(10),
+            forwarding: Some(true),
+            rp_filter: None,
+            ignore_linkdown: None,
+            mc_forwarding: None,
+            proxy_neigh: None,
+            bc_forwarding: None,
+        });
+        let rest = Rest::new(links.into_iter().chain([conf]), Default::default(), &ports);
+        let packet = Packet {
+            station: [2, 0, 0, 0, 0, station],
+            src: [192, 0, 2, 1].into(),
+            dst: [192, 0, 2, 2].into(),
+            tos: 0,
+            ttl: 64,
+        };
+        !is_unheard(&packet, 1, &rest, &ports)
+    }
+
+    #[test]
+    fn a_bridge_routes_what_its_port_lets_in_and_is_for_it() {
+        assert!(heard(BR_STATE_FORWARDING, true, 10));
+        // the port's own address is the bridge's as well, another port's is not
+        assert!(heard(BR_STATE_FORWARDING, true, 1));
+        assert!(!heard(BR_STATE_FORWARDING, true, 2));
+        assert!(!heard(BR_STATE_FORWARDING, false, 10));
+        for state in [0, 1, 2, 4] {
+            assert!(!heard(state, true, 10), "state {state}");
+        }
+    }
 }

@@ -29,7 +29,9 @@ use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
 use crate::kernel::{Clock, Kernel, Prepared};
 use crate::random::Random;
 use crate::tally::Tally;
-use crate::verdict::{Case, Surplus, Verdict, Why, is_hidden, judge, judge_lost, surplus};
+use crate::verdict::{
+    Case, Surplus, Verdict, Why, is_hidden, judge, judge_late, judge_lost, surplus,
+};
 
 /// Turns until a rest at most.
 const TURNS: usize = 20_000;
@@ -527,7 +529,10 @@ impl Play<'_> {
             }
         }
         match best {
-            Verdict::Wrong(_) => self.lost(probe, rests).unwrap_or(best),
+            Verdict::Wrong(_) => {
+                let lost = self.lost(probe, rests.clone());
+                lost.or_else(|| self.late(probe, rests)).unwrap_or(best)
+            }
             other => other,
         }
     }
@@ -552,6 +557,15 @@ impl Play<'_> {
                 verdict => Some(verdict),
             }
         })
+    }
+
+    /// The same, between rests, for what came in by a port that is down at one of them.
+    fn late(&self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> Option<Verdict> {
+        if rests.start() == rests.end() {
+            return None;
+        }
+        let mut cases = rests.rev().filter_map(|at| self.case(probe, at));
+        cases.find_map(|case| judge_late(&self.passed, &case))
     }
 
     /// What the kernel made of a probe at a rest.

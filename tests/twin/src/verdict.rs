@@ -8,6 +8,7 @@
 //! | one frame, by another port or to another station | both are legs of one route that the kernel may have taken | other leg |
 //! | one frame, by a leg with a station | none, at most a redirect: another leg of that route leads nowhere | other leg |
 //! | nothing: it went into a wire that is not there, to a leg with a station | one frame, by another leg of that route | other leg |
+//! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other leg |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
 //! | nothing, or some of the frames of a flood | its power failed, and it is being programmed again | dark |
@@ -54,6 +55,10 @@ pub enum Leniency {
     NotWeighed,
     /// The chip chose a leg without a carrier.
     NoCarrierOfChip,
+    /// The chip chose a leg that leaves a bridge by a port that does not forward.
+    PortShut,
+    /// What it came in by is down: the kernel says nothing of a frame that came just before, or just after.
+    CameByDown,
 }
 
 impl std::fmt::Display for Leniency {
@@ -64,6 +69,8 @@ impl std::fmt::Display for Leniency {
             Leniency::NoCarrier => "… the kernel's has no carrier",
             Leniency::NotWeighed => "… which it was told to leave out",
             Leniency::NoCarrierOfChip => "… the chip's has no carrier",
+            Leniency::PortShut => "… the chip's leaves by a bridge's port that does not forward",
+            Leniency::CameByDown => "… it came in by a port that is down",
         })
     }
 }
@@ -149,13 +156,33 @@ const SURPLUS: &[(u16, Holds)] = &[
         paths::inside(case.probe.port, case.rest, case.ports)
             .is_some_and(|inside| !case.rest.addrs().any(|a| a.ifindex == inside))
     }),
+    // a bridge that is the kernel's, where it came in or where it goes
+    (raw::TND_TRAP_L2_LOCAL, |case| {
+        paths::inside(case.probe.port, case.rest, case.ports)
+            .is_some_and(|inside| paths::is_kernels(inside, case.rest, case.ports))
+    }),
+    (raw::TND_TRAP_ROUTE, |case| {
+        let kernels = |w: &paths::Way| paths::is_kernels(w.ifindex, case.rest, case.ports);
+        Packet::of(&case.probe.frame.0).is_some_and(|p| {
+            let mut routes = paths::candidates(&p, case.rest).into_iter();
+            routes.any(|r| paths::ways(r, case.rest).iter().any(kernels))
+        })
+    }),
     // the chip chose another leg of the route, behind which nobody answers
     (raw::TND_TRAP_UNRESOLVED, |case| {
         let mut ways = legs(case).into_iter().flatten();
         ways.any(|(way, leg)| !way.ignored && leg.is_none_or(|leg| leg.dark))
     }),
+    // whether the kernel's bridge goes by its querier yet no message tells
+    (raw::TND_TRAP_L2_MULTICAST, |case| {
+        paths::may_have_querier(case.probe.port, case.rest, case.ports)
+    }),
     (raw::TND_TRAP_ROUTE, |case| {
         Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_beyond(&p, case.rest))
+    }),
+    // a setting of its port that the chip does not know
+    (raw::TND_TRAP_UNSUPPORTED, |case| {
+        paths::has_unknown_setting(case.probe.port, case.rest, case.ports)
     }),
     // policy rules: the routes that a table's prefix leads to are not all
     (raw::TND_TRAP_UNSUPPORTED, |case| {
@@ -230,8 +257,22 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
         (Some(kernel), Some(chip)) if other_leg(kernel, chip, case, Leg::lives) => {
             Verdict::OtherLeg(Leniency::Hash)
         }
+        (Some(kernel), None) if passed.out.is_empty() && shut_leg(kernel, case) => {
+            Verdict::OtherLeg(Leniency::PortShut)
+        }
         _ => Verdict::Wrong(Why::Frames),
     }
+}
+
+/// The kernel sent a packet by a leg that lives, of a route of which another one leaves a bridge by a port that does not forward, or by
+/// nobody knows which.
+fn shut_leg(kernel: (u16, &[u8]), case: &Case<'_>) -> bool {
+    let shut = |(way, leg): &Path| {
+        let lost = || paths::may_get_lost(way, case.rest);
+        !way.ignored && leg.map_or_else(lost, |leg| leg.shut)
+    };
+    let mut routes = legs(case).into_iter();
+    routes.any(|r| has(&r, kernel, Leg::lives) && r.iter().any(shut))
 }
 
 /// Judges an answer of which frames went into ports that are down in the chip. `would`: what would have left were they up;
@@ -269,6 +310,26 @@ pub fn judge_lost(passed: &Passed, would: &Passed, down: &[u16], case: &Case<'_>
         }
         _ => wrong,
     }
+}
+
+/// Judges an answer between rests to what came in by a port that is down at this rest. A frame that came just before is routed as this
+/// rest has it (net/core/dev.c `process_backlog` asks no device whether it is up), and nothing was sent by it that would tell.
+#[must_use]
+pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
+    let ([(port, frame)], []) = (passed.out.as_slice(), passed.cpu.as_slice()) else {
+        return None;
+    };
+    let packet = Packet::of(&case.probe.frame.0)?;
+    let (rest, ports) = (case.rest, case.ports);
+    let leads = |way: &paths::Way| {
+        let leg = paths::leg(way, &packet, rest, ports);
+        leg.is_some_and(|leg| leg.lives() && leg.is(*port, frame))
+    };
+    let mut routes = paths::candidates(&packet, rest).into_iter();
+    let known = rest.down.contains(&case.probe.port)
+        && is_copy(&case.probe.frame.0, frame)
+        && routes.any(|r| paths::ways(r, rest).iter().any(|w| !w.ignored && leads(w)));
+    known.then_some(Verdict::OtherLeg(Leniency::CameByDown))
 }
 
 /// The kernel's only copy.
@@ -789,5 +850,25 @@ mod tests {
         assert_eq!(by(at_4, &nothing, &[], &[]), Verdict::Exact);
         let dark = [route("10.0.0.0/8", &[2, 4])];
         assert_eq!(by(limited, &nothing, &[], &dark), Verdict::Exact);
+    }
+
+    #[test]
+    fn what_came_in_by_a_port_that_is_down_goes_by_the_routes_of_then() {
+        let routes = [route("10.0.0.0/8", &[2])];
+        let late = |port: u8, out: &[u8], routes: &[nl::Object]| {
+            let world = World { port, ..USUAL };
+            within(world, &[], routes, |case| {
+                judge_late(&passed(out, &[]), case)
+            })
+        };
+        let other = Some(Verdict::OtherLeg(Leniency::CameByDown));
+        assert_eq!(late(4, &[2], &routes), other);
+        // by a port that is up, elsewhere, or twice
+        assert_eq!(late(1, &[2], &routes), None);
+        assert_eq!(late(4, &[3], &routes), None);
+        assert_eq!(late(4, &[2, 3], &routes), None);
+        assert_eq!(late(4, &[2], &[]), None);
+        // into a leg without a carrier
+        assert_eq!(late(4, &[4], &[route("10.0.0.0/8", &[4])]), None);
     }
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use tandem_twin::coverage::{table, violations};
-use tandem_twin::history::{History, Rng, STILL_BRIDGES};
+use tandem_twin::history::{History, Op, Rng, STILL_BRIDGES};
 use tandem_twin::kernel::Prepared;
 use tandem_twin::play::{Failure, Shelf, Variant, play};
 use tandem_twin::player::Player;
@@ -235,9 +235,17 @@ fn smaller(
         while size > 0 {
             let mut at = 0;
             while at < len(&best.0) {
+                // what bridges learn from probes no play knows
+                let teaches = |op: &Op| op.text.ends_with("learning off");
+                let kept = |n: &usize| best.0.topology.get(*n).is_some_and(teaches);
+                let stays = |n: &usize| topology && kept(n);
                 let places: Vec<usize> = (0..len(&best.0))
-                    .filter(|n| !(at..at + size).contains(n))
+                    .filter(|n| !(at..at + size).contains(n) || stays(n))
                     .collect();
+                if places.len() == len(&best.0) {
+                    at += size;
+                    continue;
+                }
                 let less = if topology {
                     best.0.with_topology(&places)
                 } else {

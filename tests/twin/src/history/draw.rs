@@ -225,6 +225,9 @@ impl Draw {
         let snooping = self.still && self.rng.percent(25);
         self.bridge_kind = BridgeKind { vlans, snooping };
         made.push(Op::bridge(dev, bridge_mac(1), self.bridge_kind));
+        if snooping {
+            made.push(Op::querier(dev));
+        }
         for n in ports {
             made.push(self.make(&Intent::Master(port(*n), Some(dev))));
             self.bridged.push((port(*n), dev));

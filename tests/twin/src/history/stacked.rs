@@ -34,22 +34,26 @@ fn make(
     data: impl FnOnce(&mut Writer),
 ) -> Op {
     const IFLA_IFNAME: u16 = 3;
-    const IFLA_LINKINFO: u16 = 18;
-    const INFO_KIND: u16 = 1;
-    const INFO_DATA: u16 = 2;
     let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
     let act = message(RTM_NEWLINK, flags, &ifinfo(dev, 0, 0), |w| {
         w.attr(IFLA_IFNAME, zero_terminated(&device(dev)).as_slice());
         own(w);
-        let info = w.nest(IFLA_LINKINFO);
-        w.attr(INFO_KIND, kind.as_bytes());
-        let nest = w.nest(INFO_DATA);
-        data(w);
-        w.end_nest(nest);
-        w.end_nest(info);
+        info(w, kind, data);
     });
     let wait = Wait::Device(dev);
     Op { text, act, wait }
+}
+
+fn info(w: &mut Writer, kind: &str, data: impl FnOnce(&mut Writer)) {
+    const IFLA_LINKINFO: u16 = 18;
+    const INFO_KIND: u16 = 1;
+    const INFO_DATA: u16 = 2;
+    let info = w.nest(IFLA_LINKINFO);
+    w.attr(INFO_KIND, kind.as_bytes());
+    let nest = w.nest(INFO_DATA);
+    data(w);
+    w.end_nest(nest);
+    w.end_nest(info);
 }
 
 /// How a bridge is made.
@@ -57,7 +61,7 @@ fn make(
 pub struct BridgeKind {
     /// It knows VLANs, and has none at first.
     pub vlans: bool,
-    /// It looks at who wants which group, and asks for it.
+    /// It looks at who wants which group, and believes whoever asks for it at once.
     pub snooping: bool,
 }
 
@@ -68,7 +72,6 @@ impl Op {
         const IFLA_ADDRESS: u16 = 1;
         const BR_VLAN_FILTERING: u16 = 7;
         const BR_MCAST_SNOOPING: u16 = 23;
-        const BR_MCAST_QUERIER: u16 = 25;
         const BR_MCAST_QUERY_RESPONSE_INTVL: u16 = 34;
         const BR_VLAN_DEFAULT_PVID: u16 = 39;
         let mut text = format!(
@@ -78,7 +81,7 @@ impl Op {
             u8::from(kind.snooping)
         );
         if kind.snooping {
-            text += " mcast_querier 1 mcast_query_response_interval 0";
+            text += " mcast_query_response_interval 0";
         }
         if kind.vlans {
             text += " vlan_filtering 1 vlan_default_pvid 0";
@@ -91,9 +94,7 @@ impl Op {
             |w| {
                 w.attr(BR_MCAST_SNOOPING, &[u8::from(kind.snooping)]);
                 if kind.snooping {
-                    // it counts as one that asks when that time is over
                     w.attr(BR_MCAST_QUERY_RESPONSE_INTVL, &0u64.to_ne_bytes());
-                    w.attr(BR_MCAST_QUERIER, &[1]);
                 }
                 if kind.vlans {
                     w.attr(BR_VLAN_DEFAULT_PVID, &0u16.to_ne_bytes());
@@ -101,6 +102,17 @@ impl Op {
                 }
             },
         )
+    }
+
+    /// `ip link set brN type bridge mcast_querier 1`: by the response time that the bridge has already.
+    #[must_use]
+    pub fn querier(dev: u32) -> Self {
+        const BR_MCAST_QUERIER: u16 = 25;
+        let act = message(RTM_NEWLINK, NLM_F_ACK, &ifinfo(dev, 0, 0), |w| {
+            info(w, "bridge", |w| w.attr(BR_MCAST_QUERIER, &[1]));
+        });
+        let text = format!("ip link set {} type bridge mcast_querier 1", device(dev));
+        Self::links(text, act)
     }
 
     /// `ip link add link … name … type vlan id …`
