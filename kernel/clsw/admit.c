@@ -3,7 +3,8 @@
  * Is there room for an object, and when is that asked again?
  *
  *   put, a veto is owed   yes: dirty; no: refused
- *                         what is out decides: flush, ask again
+ *                         what is out decides: flush, ask again; that takes too
+ *                         long: deferred, from here on as a put with MUST
  *   put, NOWAIT           yes: dirty; no, or what is out decides: refused
  *                         (a group that stands and grows: written, the chip decides)
  *   put, MUST             yes: dirty; no: FAILED
@@ -64,10 +65,11 @@ int clsw_admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *
 		return 0;
 	clsw_obj_req(cd, obj, &req);
 	err = ask(cd, obj, &req, verdict);
-	if (obj->flags & CLSW_PUT_NOWAIT)
+	if (obj->flags & CLSW_PUT_NOWAIT || err != -EAGAIN)
 		return err;
-	obj->waits = err == -EAGAIN;
-	return obj->waits ? 0 : err;
+	obj->flags |= CLSW_PUT_MUST;
+	obj->waits = true;
+	return 0;
 }
 
 int clsw_admit_as(struct clsw_device *cd, struct clsw_obj *obj, const void *body,
@@ -119,6 +121,15 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 		obj->pinned = true;
 		err = clsw_flush_obj(cd, obj);
 		obj->pinned = false;
+		if (err == -EAGAIN) {
+			obj->flags |= CLSW_PUT_MUST;
+			/* its ticket is for fewer */
+			if (!obj->in_flight && !obj->written) {
+				clsw_ticket_cancel(cd, obj);
+				obj->waits = true;
+			}
+			return 0;
+		}
 		if (err)
 			return err;
 	}

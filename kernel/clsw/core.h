@@ -105,8 +105,10 @@ struct clsw_device {
 	struct clsw_round failed;
 	struct list_head stuck;		/* deletes that the chip refused */
 	bool retry;			/* something was freed: failed ones try again */
+	bool retry_soon;		/* the same at the drainer's next look, freed or not */
 	bool news;			/* something was answered: waiting ones try again */
 	ktime_t wait_end;		/* of all that one put waits for; 0: nothing yet */
+	bool mistrusted;		/* it was silent for too long, and has not answered since */
 	u32 in_flight;
 	u32 object_count;
 	struct task_struct *drainer;
@@ -164,7 +166,7 @@ struct clsw_device {
 	bool leaving;			/* unregister runs: no recovery any more */
 
 	struct {
-		u64 posted, completed, lost, refused, replays, recoveries, hurried;
+		u64 posted, completed, lost, refused, replays, recoveries, hurried, deferred;
 		u64 rx, rx_dropped, tx, tx_busy, events, events_lost;
 	} count;
 	unsigned char priv[] __aligned(64);
@@ -201,8 +203,8 @@ void clsw_reason_set(struct clsw_reason *reason, u16 status, const struct rm_ver
 /* ---- admit.c; all locked ---- */
 /*
  * Room for an object that has no ticket; fills its reason if refused: -ENOSPC,
- * -EINVAL, -EIO. Waits only for callers that are owed a veto: for others 0, and
- * obj->waits if it can't be decided on yet
+ * -EINVAL, -EIO. Waits only for callers that are owed a veto, and not for ever:
+ * else 0, and obj->waits if it can't be decided on yet
  */
 int clsw_admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *verdict);
 /* The same for what is neither in hardware nor on its way there, with the size that @body has */
@@ -282,7 +284,7 @@ enum clsw_open_kind {
 /* Locked: posts a command that is no object's write; -EAGAIN, -ENODEV */
 int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
 		    const void *body, u32 size, u32 tag);
-/* Locked, busy: until @obj is settled (NULL: everything); 0, -ETIMEDOUT as wait.c says, -EIO */
+/* Locked, busy: until @obj is settled (NULL: everything). 0, -EIO, or as clsw_wait_over() says */
 int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked: nothing is waiting, dirty or in flight */
 bool clsw_drain_settled(struct clsw_device *cd);
@@ -313,13 +315,18 @@ struct clsw_wait {
 };
 
 void clsw_wait_begin(struct clsw_device *cd, struct clsw_wait *w);
-/* Before each look: it is the last one, whatever it finds */
-bool clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w);
-/* Says it in the log, in words for @what; -ETIMEDOUT */
-int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, const char *what);
+/*
+ * Before each look. Not 0: it is the last one, whatever it finds. -ETIMEDOUT: the
+ * chip is silent, and not trusted until it answers something; -EAGAIN: it took too
+ * long by the clock
+ */
+int clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w);
+/* Says it in the log, in words for @what; returns @err, which clsw_wait_over() has said */
+int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, int err,
+		     const char *what);
 
 /* ---- rm.c: admission with all that a policy asks for; locked ---- */
-/* @wait: for what is out, if that decides; else -EAGAIN */
+/* @wait: for what is out, if that decides, and for so long as may be waited; else -EAGAIN */
 int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req,
 		  struct rm_ticket *ticket, struct rm_verdict *verdict, bool wait);
 bool clsw_rm_lockstep(struct clsw_device *cd);

@@ -93,6 +93,9 @@ static void recover_work(struct work_struct *work)
 	struct clsw_device *cd = container_of(work, struct clsw_device, recover_work);
 	int i, err = -EIO;
 
+	/* queued by trouble that the last run has been through already */
+	if (clsw_up(cd))
+		return;
 	clsw_health_report(cd);
 	for (i = 0; i < RECOVER_TRIES && !READ_ONCE(cd->leaving); i++) {
 		err = recover_once(cd);

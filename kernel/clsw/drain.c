@@ -238,6 +238,9 @@ static void refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
 		obj->key.cls, CLSW_KEY_MAX, obj->key.bytes, status);
 	clsw_reason_set(&obj->reason, status, verdict);
 	cd->count.refused++;
+	/* these say nothing of room: nobody has to free any before it is tried again */
+	if (status == TND_ST_LEASE || status == TND_ST_FAULT)
+		cd->retry_soon = true;
 }
 
 /*
@@ -251,6 +254,19 @@ static bool must_trap(struct clsw_device *cd, struct clsw_obj *obj, u16 status)
 	obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
 	obj->again = true;
 	cd->count.refused++;
+	return true;
+}
+
+/*
+ * The lease that it came out of is none of the chip's: the manager gives it up, and
+ * there may be room without. A chip that says so again and again has had its turns
+ */
+static bool another_lease(struct clsw_obj *obj, u16 status)
+{
+	if (status != TND_ST_LEASE || ++obj->rounds >= RM_ADMIT_ROUNDS)
+		return false;
+	obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
+	obj->again = true;
 	return true;
 }
 
@@ -277,6 +293,7 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 	switch (status) {
 	case TND_ST_OK:
 		obj->written = true;
+		obj->rounds = 0;
 		obj->hw_units = obj->sent_units;
 		if (!obj->again)
 			obj->state = CLSW_OBJ_SYNCED;
@@ -289,7 +306,7 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		obj->again = true;
 		break;
 	default:
-		if (must_trap(cd, obj, status))
+		if (must_trap(cd, obj, status) || another_lease(obj, status))
 			break;
 		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
 		break;
@@ -319,6 +336,7 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 	}
 	switch (status) {
 	case TND_ST_OK:
+		obj->rounds = 0;
 		obj->hw_units = obj->sent_units;
 		if (!obj->again)
 			obj->state = CLSW_OBJ_SYNCED;
@@ -334,7 +352,7 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		obj->again = true;
 		break;
 	default:
-		if (must_trap(cd, obj, status))
+		if (must_trap(cd, obj, status) || another_lease(obj, status))
 			break;
 		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
 		break;
@@ -409,6 +427,7 @@ static bool plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
 	    obj->key.cls != TND_CLS_ROUTE || !rm_settle_promised(cd->rm, &obj->ticket, cpl))
 		return false;
 	obj->written = true;
+	obj->rounds = 0;
 	obj->state = CLSW_OBJ_SYNCED;
 	clsw_tell(cd, obj);
 	cd->retry = true;
@@ -459,6 +478,18 @@ static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struc
 	}
 }
 
+/*
+ * Without a beginning nothing can be swept, and what an END_RESYNC has not swept is
+ * in the chip without anybody knowing: all of it once more, from the attach on
+ */
+static void resync_done(struct clsw_device *cd, const struct tnd_cpl *cpl)
+{
+	if (le16_to_cpu(cpl->status) != TND_ST_OK)
+		clsw_trouble(cd, "the chip refused a resync");
+	else if (cd->resync == CLSW_RESYNC_ENDS)
+		cd->resync = CLSW_RESYNC_COUNT;
+}
+
 void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 {
 	u64 cookie = le64_to_cpu(cpl->cookie);
@@ -480,6 +511,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 	clsw_open_put(cd, open);
 	cd->count.completed++;
 	cd->lost_burst = 0;
+	cd->mistrusted = false;
 	switch (kind) {
 	case CLSW_OPEN_WRITE:
 		if (obj)
@@ -498,8 +530,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 		clsw_rm_lost_released(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_RESYNC:
-		if (cd->resync == CLSW_RESYNC_ENDS)
-			cd->resync = CLSW_RESYNC_COUNT;
+		resync_done(cd, cpl);
 		break;
 	}
 	if (!cd->in_flight && wq_has_sleeper(&cd->idle_wait))
@@ -742,7 +773,7 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	clsw_wait_begin(cd, &wait);
 	cd->posted_inline++;
 	for (;;) {
-		bool over = clsw_wait_over(cd, &wait);
+		int over = clsw_wait_over(cd, &wait);
 
 		clsw_drain_turn(cd);
 		/* one answer is waited for: nothing else is worth a look before it is there */
@@ -758,7 +789,8 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
 			break;
 		if (over) {
-			err = clsw_wait_failed(cd, &wait, obj ? "a write" : "all that is queued");
+			err = clsw_wait_failed(cd, &wait, over,
+					       obj ? "a write" : "all that is queued");
 			break;
 		}
 		cpu_relax();
@@ -771,4 +803,8 @@ void clsw_drain_look(struct clsw_device *cd)
 {
 	look_for_lost(cd);
 	unstick(cd);
+	if (cd->retry_soon) {
+		cd->retry_soon = false;
+		cd->retry = true;
+	}
 }

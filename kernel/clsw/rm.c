@@ -106,20 +106,25 @@ bool clsw_rm_lockstep(struct clsw_device *cd)
 	return rm_policy(cd->rm) == RM_LOCKSTEP;
 }
 
-/* Until the lease is answered: the caller of a notifier waits for it, so with a bound */
+/*
+ * Until the lease is answered: the caller of a notifier waits for it, so with bounds. 0, -EIO;
+ * -EAGAIN: it is still out, and may be answered
+ */
 static int wait_ask(struct clsw_device *cd, u32 slot)
 {
 	struct clsw_wait wait;
 
 	clsw_wait_begin(cd, &wait);
 	while (cd->ask_open[slot]) {
-		bool over = clsw_wait_over(cd, &wait);
+		int over = clsw_wait_over(cd, &wait);
 
 		cd->backend->table->reap(cd, CLSW_Q_SYNC, 64);
 		if (!cd->ask_open[slot])
 			break;
 		if (over)
-			clsw_wait_failed(cd, &wait, "room for a write");
+			clsw_wait_failed(cd, &wait, over, "room for a write");
+		if (over == -EAGAIN && cd->backend->device->alive(cd))
+			return over;
 		if (over || !cd->backend->device->alive(cd)) {
 			clsw_rm_leased(cd, slot, NULL);
 			return -EIO;
@@ -161,7 +166,7 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 			if (!err)
 				err = wait_ask(cd, verdict->ask.slot);
 			if (err)
-				return gave_up(cd, "a lease", err);
+				return err == -EAGAIN ? err : gave_up(cd, "a lease", err);
 			break;
 		case RM_WAIT:
 			/* what it waits for is given back by the drainer */
@@ -173,7 +178,7 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 				return gave_up(cd, "a watcher can't wait for others", -EBUSY);
 			err = clsw_flush_obj(cd, NULL);
 			if (err)
-				return gave_up(cd, "others' writes", err);
+				return err == -EAGAIN ? err : gave_up(cd, "others' writes", err);
 			break;
 		case RM_FULL:
 			return -ENOSPC;
@@ -234,6 +239,11 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 		err = post_ask(cd, &ask);
 		if (!err)
 			err = wait_ask(cd, ask.slot);
+		/* nobody would come for it later */
+		if (err == -EAGAIN) {
+			clsw_rm_leased(cd, ask.slot, NULL);
+			err = -EIO;
+		}
 		if (!err && le16_to_cpu(cd->hold_cpl.status) != TND_ST_OK) {
 			rm_cpl_text(cd->rm, &cd->hold_cpl, text, CLSW_TEXT);
 			err = -ENOSPC;

@@ -408,6 +408,11 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	     clsw_rm_lockstep(cd)) && !obj->waits &&
 	    !cd->in_callback && clsw_up(cd) && !cd->resync) {
 		err = clsw_flush_obj(cd, obj);
+		/* it is queued or out: its watcher hears what becomes of it */
+		if (err == -EAGAIN) {
+			obj->flags |= CLSW_PUT_MUST;
+			goto done;
+		}
 		/* what stands stays: its new body is written as soon as the chip answers */
 		if (fresh && !(flags & CLSW_PUT_MUST) && (err || obj->state == CLSW_OBJ_FAILED)) {
 			bool full = obj->reason.status == TND_ST_TABLE_FULL ||
@@ -418,6 +423,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 			return err ? -EIO : full ? -ENOSPC : -EIO;
 		}
 	}
+done:
 	if (objp)
 		*objp = obj;
 	return 0;

@@ -143,7 +143,7 @@ struct clsw_watch {
  *	else queues or admits it. In .failed, where what is answered meanwhile may
  *	put it, it is passed over; the put that has pinned it ends in
  *	clsw_drain_queue(), which knows where it belongs
- * @rounds: how often it waited although nothing was out
+ * @rounds: how often it waited although nothing was out, or its lease was not the chip's
  * @replay: clsw_device.replay of the one that has yet to write it; 0: none
  * @flags: CLSW_PUT_* of the last put
  * @hw_units: NHG: members that are accounted as written
@@ -206,7 +206,9 @@ struct clsw_obj {
  * the chip and grows, the chip does, when it is written).
  *
  * Under lockstep the object has been written, or refused, on return; under
- * other policies it is written soon, see obj->state. A put over an object
+ * other policies it is written soon, see obj->state. What takes longer than may
+ * be waited with bottom halves off (wait.c) is deferred: 0, and the watcher hears
+ * what becomes of it, as with CLSW_PUT_MUST. A put over an object
  * that is there is an update in place and needs no room (but for NHG members);
  * one with the same body writes nothing. With CLSW_PUT_MUST, and during a
  * replay, nothing is waited for: whether there is room may be decided later.

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waiting for the chip in a busy loop, with a bound: callers are notifiers, many
+ * Waiting for the chip in a busy loop, with two bounds: callers are notifiers, many
  * of them atomic.
  *
- * What counts is silence, in time that this CPU spent looking. On a virtual
- * machine both the CPU and what emulates the chip can be off for longer than the
- * bound, together: the first look afterwards would find no answer, and the time
- * over. A chip that answers, only not this yet, is not silent: there is a longer
- * bound for all that one put waits for, and that one is by the clock: this CPU
- * does nothing else meanwhile, whoever was away.
+ *   silence     in time that this CPU spent looking      the chip is not trusted any
+ *   silent_ms   without any answer                       more: the put fails
+ *   wall time   of all that one put waits for,           the put is deferred: it is
+ *   wait_ms     by the clock                             wanted, and decided on later
+ *
+ * On a virtual machine both the CPU and what emulates the chip can be off for longer
+ * than the first bound, together: by the clock the first look afterwards would find no
+ * answer, and the time over. A chip that answers, only not this yet, is not silent: but
+ * this CPU does nothing else meanwhile, whoever was away.
+ *
+ * While the chip is not trusted every wait is a short one: a thousand routes are not
+ * worth a thousand times silent_ms. Any answer ends that.
  */
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
@@ -17,14 +23,16 @@
 
 /* Longer than a look can take: the rest of it this CPU was away */
 #define LOOK_NS		NSEC_PER_MSEC
-/* In all, by the clock: everything that one put waits for */
-#define ALL_NS		NSEC_PER_SEC
-/* ... but each wait looks for so long: a CPU that was away all the time has seen nothing */
+/* Each wait looks for so long: a CPU that was away all the time has seen nothing */
 #define LEAST_NS	(5 * NSEC_PER_MSEC)
 
 static unsigned int silent_ms = 100;
 module_param(silent_ms, uint, 0644);
 MODULE_PARM_DESC(silent_ms, "a chip that says nothing for so long does not answer, 10 to 1000 (emulated ones on busy hosts need more)");
+
+static unsigned int wait_ms = 1000;
+module_param(wait_ms, uint, 0644);
+MODULE_PARM_DESC(wait_ms, "how long one route or the like waits for a chip that answers others, 1 to 10000: then it is decided on later");
 
 static u64 silent_ns(void)
 {
@@ -38,10 +46,11 @@ void clsw_wait_begin(struct clsw_device *cd, struct clsw_wait *w)
 	*w = (struct clsw_wait){ .began = now, .last = now, .completed = cd->count.completed };
 	/* a put may wait several times: for room, for others' writes, for its own */
 	if (!cd->wait_end)
-		cd->wait_end = ktime_add_ns(now, max_t(u64, silent_ns(), ALL_NS));
+		cd->wait_end = ktime_add_ns(now, (u64)clamp(READ_ONCE(wait_ms), 1U, 10000U) *
+						 NSEC_PER_MSEC);
 }
 
-bool clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w)
+int clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w)
 {
 	ktime_t now = ktime_get();
 	u64 step = min_t(u64, ktime_to_ns(ktime_sub(now, w->last)), LOOK_NS);
@@ -55,17 +64,23 @@ bool clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w)
 		w->completed = cd->count.completed;
 		w->silent_ns = 0;
 	}
-	return w->silent_ns > silent_ns() ||
-	       (ktime_after(now, cd->wait_end) && w->looked_ns >= LEAST_NS);
+	if (w->silent_ns > (cd->mistrusted ? LEAST_NS : silent_ns())) {
+		cd->mistrusted = true;
+		return -ETIMEDOUT;
+	}
+	return ktime_after(now, cd->wait_end) && w->looked_ns >= LEAST_NS ? -EAGAIN : 0;
 }
 
-int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, const char *what)
+int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, int err, const char *what)
 {
 	u64 silent = div_u64(w->silent_ns, NSEC_PER_MSEC);
 	u64 all = div_u64(ktime_to_ns(ktime_sub(w->last, w->began)), NSEC_PER_MSEC);
 
+	if (err == -EAGAIN)
+		cd->count.deferred++;
 	dev_warn_ratelimited(cd->parent,
-			     "no answer for %llu of %llu ms, %u looks: %s, %u commands out\n",
-			     silent, all, w->looks, what, cd->in_flight);
-	return -ETIMEDOUT;
+			     "%s for %llu of %llu ms, %u looks: %s, %u commands out\n",
+			     err == -EAGAIN ? "put off, no answer" : "no answer", silent, all,
+			     w->looks, what, cd->in_flight);
+	return err;
 }

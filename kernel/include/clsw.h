@@ -25,6 +25,14 @@
  * marked *locked* are called with it held; ops marked *may sleep* without it.
  * Nothing else of clsw's is taken below it. A backend that needs a lock of its
  * own takes it inside.
+ *
+ * Waiting. Whoever is owed a refusal (a route's FIB notifier) waits for the chip
+ * in a busy loop below that spinlock, so with bottom halves off: @reap again and
+ * again, with two bounds. A chip that answers nothing for clsw.silent_ms of time
+ * spent looking is not trusted any more (a virtual machine loses its processors:
+ * what it did not look at does not count), and what was asked fails. Whoever has
+ * waited for clsw.wait_ms by the clock waits no more: what he wants is deferred,
+ * written or refused later, and who watches it is told.
  */
 #ifndef _CLSW_H
 #define _CLSW_H

@@ -175,13 +175,177 @@ static void a_second_is_a_second(void)
 		shim_look_ns = 7 * NSEC_PER_MSEC;
 		world_policy(RM_LOCKSTEP);
 		began = shim_now;
-		CHECK(world_put(thing(C_NEXTHOP, 14), 0, 0) == -EIO);
+		CHECK(!world_put(thing(C_NEXTHOP, 14), 0, 0));
+		CHECK(w.cd->count.deferred && w.obj[thing(C_NEXTHOP, 14)]->wanted);
 		CHECK(shim_now - began < 1500 * NSEC_PER_MSEC, "waited for %llu ms",
 		      (unsigned long long)(shim_now - began) / NSEC_PER_MSEC);
 		CHECK(shim_now - began > 900 * NSEC_PER_MSEC, "gave up after %llu ms",
 		      (unsigned long long)(shim_now - began) / NSEC_PER_MSEC);
 		shim_look_ns = 200;
 		w.answer_ns = 20000;
+		CHECK(world_settle());
+		CHECK(w.obj[thing(C_NEXTHOP, 14)]->state == CLSW_OBJ_SYNCED);
+		world_agree();
+		world_end();
+	}
+}
+
+/*
+ * By the clock a put waits for no longer than the parameter says, whatever it waits
+ * for; then what it wants is decided on later, and its watcher hears of it
+ */
+static void what_takes_too_long_is_deferred(void)
+{
+	u32 i, n, last, told;
+	u64 began;
+
+	*shim_param_wait_ms = 20;
+	for (i = 0; i < 5; i++) {
+		CHECK(!world_begin(base_seed + i));
+		world_policy(i == 0 ? RM_LOCKSTEP : i < 3 ? RM_CREDIT : RM_MODEL);
+		n = thing(C_NEXTHOP, 15);
+		switch (i) {
+		case 0:	/* the answer to its own write */
+		case 1:	/* a lease */
+			break;
+		case 2:	/* a lease that is given back, of those who have more than they need */
+			for (last = 0; last < 6; last++)
+				CHECK(!world_put(thing(C_NHG, last), CLSW_PUT_MUST, 1 + 1));
+			CHECK(world_settle());
+			n = thing(C_NHG, last);
+			break;
+		default: /* the members of what is out, or waits in the store */
+			n = thing(C_NHG, 0);
+			w.answer_ns = 80 * NSEC_PER_MSEC;
+			w.stuffed = i == 4;
+			CHECK(!world_put(n, 0, 1 + 1));
+		}
+		w.answer_ns = 80 * NSEC_PER_MSEC;
+		told = w.told;
+		began = shim_now;
+		CHECK(!world_put(n, 0, i > 2 ? 3 + 1 : 0), "way %u is refused", i);
+		CHECK(shim_now - began < 40 * NSEC_PER_MSEC, "way %u: %llu ms", i,
+		      (unsigned long long)(shim_now - began) / NSEC_PER_MSEC);
+		CHECK(w.obj[n]->state != CLSW_OBJ_SYNCED && w.told == told);
+		w.stuffed = false;
+		w.answer_ns = 20000;
+		CHECK(world_settle());
+		CHECK(w.told > told, "way %u: nobody hears of it", i);
+		CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED, "way %u: state %u", i, w.obj[n]->state);
+		world_agree();
+		world_end();
+	}
+	*shim_param_wait_ms = 1000;
+}
+
+/* A chip that says nothing is waited for once, not once for each put; any answer mends that */
+static void silence_ends_the_trust(void)
+{
+	u64 began, first, rest;
+	u32 i;
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_LOCKSTEP);
+	w.answer_ns = 700 * NSEC_PER_MSEC;
+	began = shim_now;
+	CHECK(world_put(thing(C_NEXTHOP, 0), 0, 0) == -EIO);
+	first = shim_now - began;
+	CHECK(first > 90 * NSEC_PER_MSEC && first < 150 * NSEC_PER_MSEC, "%llu us",
+	      (unsigned long long)first / 1000);
+	began = shim_now;
+	for (i = 1; i < 11; i++)
+		CHECK(world_put(thing(C_NEXTHOP, i), 0, 0) == -EIO);
+	rest = shim_now - began;
+	CHECK(rest < first, "ten more took %llu ms", (unsigned long long)rest / NSEC_PER_MSEC);
+	w.answer_ns = 20000;
+	CHECK(world_settle());
+	shim_sleep(2 * NSEC_PER_SEC);
+	CHECK(!w.cd->mistrusted, "it has answered");
+	w.answer_ns = 50 * NSEC_PER_MSEC;
+	CHECK(!world_put(thing(C_NEXTHOP, 12), 0, 0), "it is silent for a moment, no more");
+	w.answer_ns = 20000;
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+/* ---- what says nothing of room is tried again without any that is freed ---- */
+
+static void a_wrong_lease_is_given_up(void)
+{
+	u32 i, n;
+
+	for (i = 0; i < 3; i++) {
+		CHECK(!world_begin(base_seed + i));
+		n = thing(i ? C_NHG : C_NEXTHOP, 0);
+		CHECK(!world_put(thing(C_NEXTHOP, 1), 0, 0));
+		CHECK(!world_put(thing(C_NHG, 1), 0, 1 + 1));
+		if (i == 2)	/* members that an update brings */
+			CHECK(!world_put(n, 0, 1 + 1));
+		CHECK(world_settle());
+		shim_sleep(NSEC_PER_SEC / 10);
+		w.wrong_leases = 1;
+		CHECK(!world_put(n, 0, i ? 3 + 1 : 0));
+		CHECK(world_settle());
+		CHECK(!w.wrong_leases, "no lease was used");
+		CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED, "way %u: state %u, status %u", i,
+		      w.obj[n]->state, w.obj[n]->reason.status);
+		world_agree();
+		world_end();
+	}
+}
+
+static void a_failed_write_is_tried_again(void)
+{
+	static const u16 statuses[] = { TND_ST_FAULT, TND_ST_LEASE };
+	u32 n = thing(C_NEXTHOP, 0), i;
+
+	for (i = 0; i < ARRAY_SIZE(statuses); i++) {
+		CHECK(!world_begin(base_seed));
+		w.refuse_percent = 100;
+		w.refuse_status = statuses[i];
+		CHECK(!world_put(n, CLSW_PUT_MUST, 0));
+		CHECK(world_settle());
+		CHECK(w.obj[n]->state == CLSW_OBJ_FAILED && w.writes < 20, "%lu writes", w.writes);
+		w.refuse_percent = 0;
+		shim_sleep(NSEC_PER_SEC);
+		CHECK(world_settle());
+		CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED, "nothing was freed, and nobody asked");
+		world_agree();
+		world_end();
+	}
+}
+
+/* ---- a replay has ended when the chip has swept, and said so ---- */
+
+static void a_refused_resync_is_no_end(void)
+{
+	u32 i, n;
+
+	for (i = 0; i < 3; i++) {
+		CHECK(!world_begin(base_seed));
+		for (n = 0; n < 6; n++)
+			CHECK(!world_put(thing(C_NEXTHOP, n), 0, 0));
+		CHECK(world_settle());
+		/* one goes while nobody can tell the chip */
+		w.alive = false;
+		clsw_trouble(w.cd, "test");
+		world_drop(thing(C_NEXTHOP, 3));
+		w.begin_errors = i == 0 ? 2 : i == 2 ? U32_MAX : 0;
+		w.end_errors = i == 1 ? 2 : 0;
+		shim_run_work(&w.cd->recover_work);
+		if (i == 2) {
+			CHECK(!clsw_up(w.cd), "a chip that never begins is taken for replayed");
+			w.begin_errors = 0;
+			CHECK(!clsw_recover(w.cd));
+		}
+		CHECK(clsw_up(w.cd) && w.cd->count.recoveries == 1, "way %u: state %u", i,
+		      w.cd->state);
+		CHECK(w.sweeps == 1 && (i == 2 || w.resyncs == 3), "%lu sweeps, %lu replays",
+		      w.sweeps, w.resyncs);
+		/* trouble on the way is over with it */
+		shim_run_work(&w.cd->recover_work);
+		CHECK(w.sweeps == 1, "it was replayed once more");
 		CHECK(world_settle());
 		world_agree();
 		world_end();
@@ -687,6 +851,11 @@ static const struct {
 	{ "a touch while a write is out", a_touch_is_not_lost },
 	{ "all waits of a put: a second by the clock", a_second_is_a_second },
 	{ "a processor that was away", away_is_not_silent },
+	{ "what takes too long is deferred", what_takes_too_long_is_deferred },
+	{ "silence ends the trust", silence_ends_the_trust },
+	{ "a wrong lease is given up", a_wrong_lease_is_given_up },
+	{ "a failed write is tried again", a_failed_write_is_tried_again },
+	{ "a refused resync is no end", a_refused_resync_is_no_end },
 	{ "a reservation is its list's", a_reservation_is_its_lists },
 	{ "growth is asked for as it shall be", growth_is_asked_for },
 	{ "growth ends at the largest group", growth_ends_at_the_largest_group },

@@ -171,11 +171,25 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 		chip_release(&w.chip, lease_named(&p->cmd), cpl);
 		return;
 	case TND_OP_BEGIN_RESYNC:
-		w.gen_now++;
 		w.resyncs++;
+		if (w.begin_errors) {
+			w.begin_errors--;
+			cpl->status = TND_ST_FAULT;
+			return;
+		}
+		w.gen_now++;
+		w.resync = true;
 		return;
 	case TND_OP_END_RESYNC:
-		sweep(cpl);
+		if (!w.resync) {
+			cpl->status = TND_ST_INVALID;
+		} else if (w.end_errors) {
+			w.end_errors--;
+			cpl->status = TND_ST_FAULT;
+		} else {
+			sweep(cpl);
+			w.resync = false;
+		}
 		return;
 	}
 	w.writes++;
@@ -184,11 +198,16 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 	n = thing_named(p->cmd.cls, p->body);
 	if (below(&w.rnd, 100) < w.refuse_percent &&
 	    (!w.refuse_cls || w.refuse_cls == p->cmd.cls)) {
-		cpl->status = TND_ST_FAULT;
+		cpl->status = w.refuse_status;
 		return;
 	}
 	if (route_refused(p, cpl))
 		return;
+	if (lease && w.wrong_leases) {
+		w.wrong_leases--;
+		cpl->status = TND_ST_LEASE;
+		return;
+	}
 	switch (p->cmd.op) {
 	case TND_OP_CREATE:
 		if (p->cmd.cls == TND_CLS_NHG)
@@ -309,6 +328,7 @@ static int attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 {
 	memset(w.line, 0, sizeof(w.line));
 	chip_restart(&w.chip, mode == CLSW_ATTACH_COLD);
+	w.resync = false;
 	w.alive = true;
 	return 0;
 }
@@ -461,6 +481,7 @@ static int begin(u64 seed, bool trouble, int l3_err)
 	w.rnd.s = seed;
 	w.answer_ns = 20000;
 	w.too_long = U32_MAX;
+	w.refuse_status = TND_ST_FAULT;
 	chip_init(&w.chip, THINGS, false);
 	for (n = 0; n < THINGS; n++)
 		thing_of(n, &things[n]);

@@ -39,6 +39,9 @@ struct world {
 	u32 lose_percent;
 	u32 refuse_percent;
 	u16 refuse_cls;			/* 0: of any class */
+	u16 refuse_status;		/* ... with this */
+	u32 wrong_leases;		/* so many leased writes are of no lease it knows */
+	u32 begin_errors, end_errors;	/* so many BEGIN_RESYNCs, END_RESYNCs fail */
 	u32 too_long;			/* bodies from here on are refused with -E2BIG */
 	bool stuffed;			/* the queues take nothing now */
 	bool armed;			/* the drainer sleeps until something is answered */
@@ -48,12 +51,14 @@ struct world {
 	void (*meanwhile)(struct world *w);	/* while somebody sleeps, or looks for answers */
 	bool busy;
 	struct rnd rnd;
+	bool resync;			/* between BEGIN_RESYNC and END_RESYNC */
 	unsigned long writes, told, sweeps, resyncs;
 	bool trouble;			/* the chip fails when L2 begins */
 	int l3_err;			/* what L3's beginning returns */
 };
 
 extern struct world w;
+extern unsigned int *shim_param_wait_ms;	/* wait.c's parameter */
 
 /* Registers a device: 0 or what clsw_device_register() says. NHGs have 1 to CHIP_MEMBERS members */
 int world_begin(u64 seed);

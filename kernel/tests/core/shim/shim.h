@@ -84,7 +84,8 @@ void shim_resched(void);
 #define MODULE_LICENSE(s)	extern int shim_unused
 #define MODULE_DESCRIPTION(s)	extern int shim_unused
 #define MODULE_PARM_DESC(p, s)	extern int shim_unused
-#define module_param(p, t, m)	extern int shim_unused
+/* A parameter NAME of the driver is *shim_param_NAME to the test */
+#define module_param(p, t, m)	__typeof__(p) *shim_param_##p = &(p)
 #define module_init(f)		int (*shim_##f)(void) = f
 #define module_exit(f)		void (*shim_##f)(void) = f
 
