@@ -37,6 +37,10 @@ static int ask(struct clsw_device *cd, struct clsw_obj *obj, const struct rm_req
 	bool was = obj->pinned;
 	int err;
 
+	if (!(cd->caps.classes & BIT(obj->key.cls))) {
+		clsw_reason_set(&obj->reason, TND_ST_UNSUPPORTED, NULL);
+		return -EOPNOTSUPP;
+	}
 	/*
 	 * A flush may complete what is out for this very object, and must not find
 	 * it in a list: it would post it undecided, or wait for it for ever. Every
@@ -99,6 +103,9 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 	struct rm_req req;
 	int err;
 
+	/* as in clsw_admit(): what is asked for before the pools are counted keeps them from it */
+	if (cd->resync)
+		return 0;
 	clsw_obj_req(cd, obj, &req);
 	/*
 	 * Admitted, not posted yet: its ticket is for the members that it has now. In
@@ -255,6 +262,8 @@ static bool decide(struct clsw_device *cd, struct clsw_obj *obj, bool quiet)
 	int err = 0;
 
 	if (!cd->resync && !obj->written && !rm_ticket_open(&obj->ticket)) {
+		/* whoever has put the same once more was told yes */
+		obj->flags |= CLSW_PUT_MUST;
 		clsw_obj_req(cd, obj, &req);
 		err = ask(cd, obj, &req, &verdict);
 	}

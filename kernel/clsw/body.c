@@ -74,27 +74,22 @@ static void as_trap(struct tnd_route *route)
 const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
 			 union clsw_body *copy, bool *degraded)
 {
-	switch (obj->key.cls) {
-	case TND_CLS_ROUTE:
+	const struct clsw_class *class = &clsw_classes[obj->key.cls];
+	__le32 *flags;
+
+	if (obj->key.cls == TND_CLS_ROUTE) {
 		*degraded = clsw_target_lacks(cd, obj);
 		if (!*degraded && !obj->forced)
-			break;
+			return obj->body;
 		memcpy(&copy->route, obj->body, sizeof(copy->route));
 		as_trap(&copy->route);
 		return copy;
-	/* the chip has begun empty: until it has everything, what misses in it is for the CPU */
-	case TND_CLS_RIF:
-		if (!cd->veil)
-			break;
-		memcpy(&copy->rif, obj->body, sizeof(copy->rif));
-		copy->rif.flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
-		return copy;
-	case TND_CLS_VLAN:
-		if (!cd->veil)
-			break;
-		memcpy(&copy->vlan, obj->body, sizeof(copy->vlan));
-		copy->vlan.flags |= cpu_to_le32(TND_VLAN_UC_TRAP);
-		return copy;
 	}
-	return obj->body;
+	/* the chip has begun empty: until it has everything, what misses in it is for the CPU */
+	if (!cd->veil || !class->veil)
+		return obj->body;
+	memcpy(copy->bytes, obj->body, class->size);
+	flags = (__le32 *)(copy->bytes + class->veil_at);
+	*flags |= cpu_to_le32(class->veil);
+	return copy;
 }

@@ -6,6 +6,8 @@
  *   store.c    objects; admit.c is there room for them; drain.c their way to the
  *              backend; replay.c after an attach
  *   wait.c     busy loops, bounded
+ *   caps.c     what the chip can do, and where it ends
+ *   classes.c  the classes of objects, from class_rows.h
  *   rm.c       glue to resource/: pools, leases, refill kthread
  *   port/      netdevs, ethtool, packets up and down
  *   devlink/   resources, params, info, traps, health, split
@@ -28,7 +30,12 @@
 #include "store.h"
 #include "resource/resource.h"
 
+/* Our own limits, and those of a chip whose backend says none: caps.c */
 #define CLSW_MAX_PORTS	128
+#define CLSW_FIDS	4094	/* forwarding domains, from 1 */
+#define CLSW_MAX_RIF	16383
+#define CLSW_MAX_WEIGHT	256	/* abi/tandem_objects.h: struct tnd_nhg_member */
+#define CLSW_MTU_MAX	9216	/* frames that fit an entry of the packet rings, with tags */
 
 struct clsw_l2;
 struct clsw_l3;
@@ -89,6 +96,7 @@ enum clsw_resync {
 
 struct clsw_device {
 	const struct clsw_backend *backend;
+	struct clsw_caps caps;
 	struct device *parent;
 	struct devlink *devlink;
 	spinlock_t lock;		/* clsw_lock(), see clsw.h */
@@ -99,8 +107,8 @@ struct clsw_device {
 	struct hlist_head *objects;	/* all, by key; sized by the chip's memories */
 	u8 object_bits;
 	struct clsw_pool route_memory;	/* of objects of TND_CLS_ROUTE */
-	struct list_head dirty[TND_CLS_TRAP + 1];	/* put, by class */
-	struct list_head going[TND_CLS_TRAP + 1];	/* to delete, by class */
+	struct list_head dirty[CLSW_CLASS_COUNT];	/* put, by class */
+	struct list_head going[CLSW_CLASS_COUNT];	/* to delete, by class */
 	struct clsw_round waiting;	/* room for them can't be decided on yet: admit.c */
 	struct clsw_round failed;
 	struct list_head stuck;		/* deletes that the chip refused */
@@ -172,6 +180,14 @@ struct clsw_device {
 	unsigned char priv[] __aligned(64);
 };
 
+static inline bool clsw_can(const struct clsw_device *cd, u32 what)
+{
+	return cd->caps.can & what;
+}
+
+/* May sleep, attached: 0 or -EINVAL, which the log explains */
+int clsw_caps_init(struct clsw_device *cd);
+
 /* ---- parts: each registers itself in device.c's order, exits in reverse ---- */
 void clsw_store_init(struct clsw_device *cd);
 /* May sleep, after clsw_rm_start(): the table of objects, as large as the chip; 0 or -ENOMEM */
@@ -190,10 +206,21 @@ void clsw_l2_exit(struct clsw_device *cd);
 int clsw_l3_init(struct clsw_device *cd);
 void clsw_l3_exit(struct clsw_device *cd);
 
-/* ---- store.c, for the drainer ---- */
-bool clsw_class_fixed(u16 cls);
+/* ---- classes.c ---- */
+extern const u8 clsw_order[CLSW_CLASS_COUNT - 1];	/* enum tnd_class, by place */
+
 /* The store may hold such objects */
-bool clsw_class_known(u16 cls);
+static inline bool clsw_class_known(u16 cls)
+{
+	return cls < CLSW_CLASS_COUNT && clsw_classes[cls].name;
+}
+
+static inline bool clsw_class_fixed(u16 cls)
+{
+	return clsw_classes[cls].fixed;
+}
+
+/* ---- store.c, for the drainer ---- */
 void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj);
 /* May sleep: @fn, locked, for every object; it may free the one it gets */
 void clsw_store_each(struct clsw_device *cd,
@@ -243,8 +270,7 @@ static inline bool clsw_admit_left(const struct clsw_device *cd)
 /* ---- body.c ---- */
 union clsw_body {
 	struct tnd_route route;
-	struct tnd_rif rif;
-	struct tnd_vlan vlan;
+	u8 bytes[U8_MAX];	/* of a class behind the veil: as many as it has */
 };
 
 /* Locked: @obj is a route, and what it names is not in hardware before what is posted now */
@@ -431,7 +457,7 @@ int clsw_port_setup_tc(struct net_device *dev, enum tc_setup_type type, void *ty
 
 static inline struct clsw_port *clsw_port(struct clsw_device *cd, u16 index)
 {
-	return index && index <= CLSW_MAX_PORTS ? cd->ports[index] : NULL;
+	return index && index <= cd->caps.port ? cd->ports[index] : NULL;
 }
 
 static inline bool clsw_up(const struct clsw_device *cd)

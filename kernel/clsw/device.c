@@ -74,11 +74,13 @@ int clsw_settle(struct clsw_device *cd, unsigned int ms)
 
 static int recover_once(struct clsw_device *cd)
 {
-	int err = cd->backend->device->attach(cd, CLSW_ATTACH_WARM);
+	enum clsw_attach_mode mode = clsw_can(cd, CLSW_CAN_ATTACH_WARM) ? CLSW_ATTACH_WARM :
+									  CLSW_ATTACH_COLD;
+	int err = cd->backend->device->attach(cd, mode);
 
 	if (err)
 		return err;
-	err = clsw_replay(cd, CLSW_ATTACH_WARM);
+	err = clsw_replay(cd, mode);
 	if (err)
 		return err;
 	set_state(cd, CLSW_DEV_UP);
@@ -149,7 +151,7 @@ struct clsw_device *clsw_device_alloc(const struct clsw_backend *backend, struct
 	struct devlink *devlink;
 	struct clsw_device *cd;
 
-	if (WARN_ON(!backend->device || !backend->table))
+	if (WARN_ON(!backend->device || !backend->device->caps || !backend->table))
 		return NULL;
 	devlink = devlink_alloc(&clsw_devlink_ops, sizeof(*cd) + backend->priv_size, parent);
 	if (!devlink)
@@ -181,6 +183,9 @@ int clsw_device_register(struct clsw_device *cd)
 	err = ops->attach(cd, CLSW_ATTACH_COLD);
 	if (err)
 		return err;
+	err = clsw_caps_init(cd);
+	if (err)
+		goto err_attach;
 	cd->platform = ops->platform(cd, &cd->platform_size);
 	if (!cd->platform) {
 		err = -ENODEV;

@@ -26,23 +26,10 @@
 #define REAP		256	/* completions per turn */
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
 
-/* Up: what is referred to before what refers to it. Down: backwards */
-static const u8 order[] = {
-	TND_CLS_TRAP, TND_CLS_VLAN, TND_CLS_PORT, TND_CLS_VLAN_MEMBER, TND_CLS_VRF, TND_CLS_RIF,
-	TND_CLS_NEXTHOP, TND_CLS_NHG, TND_CLS_NEIGH, TND_CLS_FDB, TND_CLS_ROUTE,
-};
-
-/* A class's place in it, as a bit of dirty_bits */
+/* A class's place in the order, as a bit of dirty_bits */
 static u32 place_bit(u8 cls)
 {
-	static const u8 place[] = {
-		[TND_CLS_TRAP] = 0, [TND_CLS_VLAN] = 1, [TND_CLS_PORT] = 2,
-		[TND_CLS_VLAN_MEMBER] = 3, [TND_CLS_VRF] = 4, [TND_CLS_RIF] = 5,
-		[TND_CLS_NEXTHOP] = 6, [TND_CLS_NHG] = 7, [TND_CLS_NEIGH] = 8,
-		[TND_CLS_FDB] = 9, [TND_CLS_ROUTE] = 10,
-	};
-
-	return BIT(place[cls]);
+	return BIT(clsw_classes[cls].place);
 }
 
 void clsw_drain_kick(struct clsw_device *cd)
@@ -270,6 +257,22 @@ static bool another_lease(struct clsw_obj *obj, u16 status)
 	return true;
 }
 
+/*
+ * In a replay the chip has another version of it, from before: the sweep takes what
+ * nothing has confirmed. It waits for this one, or is on its way already
+ */
+static void unconfirmed(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	if (cd->resync == CLSW_RESYNC_ENDS) {
+		obj->written = false;
+		obj->hw_units = 0;
+		obj->state = CLSW_OBJ_NEW;
+	} else if (cd->resync == CLSW_RESYNC_RUNS && !obj->replay) {
+		obj->replay = cd->replay;
+		cd->replay_left++;
+	}
+}
+
 static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	bool admitted = rm_ticket_open(&obj->ticket);
@@ -304,6 +307,7 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		obj->hw_units = obj->sent_units;
 		obj->state = CLSW_OBJ_STALE;
 		obj->again = true;
+		unconfirmed(cd, obj);
 		break;
 	default:
 		if (must_trap(cd, obj, status) || another_lease(obj, status))
@@ -329,7 +333,7 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		} else if (obj->sent_units < obj->hw_units) {
 			req.units = obj->hw_units - obj->sent_units;
 			rm_release_done(cd->rm, &req, cpl);
-		} else if (obj->sent_units > obj->hw_units) {
+		} else {
 			/* nothing was admitted for it: what it took counts all the same */
 			rm_note(cd->rm, cpl);
 		}
@@ -459,8 +463,14 @@ static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struc
 			clsw_drain_queue(cd, obj);
 		return;
 	}
-	if (obj->state == CLSW_OBJ_FAILED)
+	if (obj->state == CLSW_OBJ_FAILED) {
+		/* another version of it is there, not confirmed: the sweep takes it */
+		if (cd->resync && obj->replay == cd->replay && !clsw_class_fixed(obj->key.cls)) {
+			obj->written = false;
+			obj->hw_units = 0;
+		}
 		clsw_replayed(cd, obj);
+	}
 	if (obj->wanted && (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED)) {
 		/* traps in its place until what it refers to can be written */
 		if (obj->state == CLSW_OBJ_FAILED || obj->degraded)
@@ -620,17 +630,17 @@ static struct clsw_obj *next_dirty(struct clsw_device *cd)
 		at = __ffs(bits);
 		/* a port's entries for all VLANs and for one exclude each other */
 		list = &cd->going[TND_CLS_VLAN_MEMBER];
-		if (order[at] == TND_CLS_VLAN_MEMBER && !list_empty(list))
+		if (clsw_order[at] == TND_CLS_VLAN_MEMBER && !list_empty(list))
 			return list_first_entry(list, struct clsw_obj, work);
-		list = &cd->dirty[order[at]];
+		list = &cd->dirty[clsw_order[at]];
 		if (!list_empty(list))
 			return list_first_entry(list, struct clsw_obj, work);
-		if (list_empty(&cd->going[order[at]]))
+		if (list_empty(&cd->going[clsw_order[at]]))
 			cd->dirty_bits &= ~BIT(at);
 	}
 	while (cd->dirty_bits) {
 		at = __fls(cd->dirty_bits);
-		list = &cd->going[order[at]];
+		list = &cd->going[clsw_order[at]];
 		if (!list_empty(list))
 			return list_first_entry(list, struct clsw_obj, work);
 		cd->dirty_bits &= ~BIT(at);
@@ -642,6 +652,16 @@ static int resync_turn(struct clsw_device *cd)
 {
 	struct tnd_cmd cmd = {};
 
+	/* it was emptied: there is nothing to confirm, and nothing to sweep */
+	if (!clsw_can(cd, CLSW_CAN_ATTACH_WARM)) {
+		if (cd->resync != CLSW_RESYNC_BEGIN &&
+		    (cd->resync != CLSW_RESYNC_RUNS || cd->replay_left))
+			return 0;
+		cd->resync = cd->resync == CLSW_RESYNC_BEGIN ? CLSW_RESYNC_RUNS :
+							       CLSW_RESYNC_COUNT;
+		wake_up(&cd->idle_wait);
+		return 1;
+	}
 	if (cd->resync == CLSW_RESYNC_BEGIN)
 		cmd.op = cpu_to_le16(TND_OP_BEGIN_RESYNC);
 	else if (cd->resync == CLSW_RESYNC_RUNS && !cd->replay_left)

@@ -105,7 +105,7 @@ static bool chip_is_empty(struct clsw_device *cd)
 
 static void unveil(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	if (obj->key.cls == TND_CLS_RIF || obj->key.cls == TND_CLS_VLAN)
+	if (clsw_classes[obj->key.cls].veil)
 		clsw_touch(cd, obj);
 }
 

@@ -303,7 +303,7 @@ int clsw_rm_start(struct clsw_device *cd)
 	struct rm_setup setup = {
 		.policy = RM_CREDIT,
 		.params = RM_DEFAULT_PARAMS,
-		.learning = true,
+		.learning = clsw_can(cd, CLSW_CAN_LEARN),
 	};
 	struct tnd_geometry *geometry;
 	struct tnd_class_cost *costs;

@@ -8,42 +8,6 @@
 
 #include "core.h"
 
-/* Where a class's key lies in its body: pieces of (offset, length) */
-struct key_piece {
-	u8 offset;
-	u8 len;
-};
-
-struct clsw_class {
-	const char *name;
-	u8 size;		/* of the body's struct */
-	bool fixed;		/* always there: UPDATE alone */
-	struct key_piece key[4];
-};
-
-#define PIECE(type, field)	{ offsetof(struct type, field), sizeof_field(struct type, field) }
-
-static const struct clsw_class classes[] = {
-	[TND_CLS_PORT] = { "port", sizeof(struct tnd_port), true, { PIECE(tnd_port, port) } },
-	[TND_CLS_VLAN] = { "VLAN", sizeof(struct tnd_vlan), false, { PIECE(tnd_vlan, fid) } },
-	[TND_CLS_VLAN_MEMBER] = { "VLAN member", sizeof(struct tnd_vlan_member), false,
-		{ PIECE(tnd_vlan_member, port), PIECE(tnd_vlan_member, vid) } },
-	[TND_CLS_FDB] = { "FDB entry", sizeof(struct tnd_fdb), false,
-		{ PIECE(tnd_fdb, fid), PIECE(tnd_fdb, mac) } },
-	[TND_CLS_VRF] = { "VRF", sizeof(struct tnd_vrf), false, { PIECE(tnd_vrf, vrf) } },
-	[TND_CLS_RIF] = { "RIF", sizeof(struct tnd_rif), false, { PIECE(tnd_rif, rif) } },
-	[TND_CLS_NEIGH] = { "neighbour", sizeof(struct tnd_neigh), false,
-		{ PIECE(tnd_neigh, rif), PIECE(tnd_neigh, family), PIECE(tnd_neigh, addr) } },
-	[TND_CLS_NEXTHOP] = { "next hop", sizeof(struct tnd_nexthop), false,
-		{ PIECE(tnd_nexthop, nexthop) } },
-	[TND_CLS_NHG] = { "next-hop group", sizeof(struct tnd_nhg), false,
-		{ PIECE(tnd_nhg, nhg) } },
-	[TND_CLS_ROUTE] = { "route", sizeof(struct tnd_route), false,
-		{ PIECE(tnd_route, vrf), PIECE(tnd_route, family), PIECE(tnd_route, prefix_len),
-		  PIECE(tnd_route, addr) } },
-	[TND_CLS_TRAP] = { "trap", sizeof(struct tnd_trap), true, { PIECE(tnd_trap, reason) } },
-};
-
 /* A route's object with its body */
 #define ROUTE_SIZE	(sizeof(struct clsw_obj) + sizeof(struct tnd_route))
 
@@ -53,14 +17,18 @@ static const struct clsw_class classes[] = {
 
 static const struct clsw_class *class_of(u16 cls)
 {
-	if (cls >= ARRAY_SIZE(classes) || !classes[cls].name)
-		return NULL;
-	return &classes[cls];
+	return clsw_class_known(cls) ? &clsw_classes[cls] : NULL;
+}
+
+/* Bytes of the largest body */
+static u32 class_room(const struct clsw_class *class)
+{
+	return class->size + class->members * class->member_size;
 }
 
 static void make_key(struct clsw_key *key, u16 cls, const void *body)
 {
-	const struct key_piece *p = classes[cls].key;
+	const struct clsw_class *class = &clsw_classes[cls];
 	const struct tnd_route *route = body;
 	unsigned int i, at = 0;
 
@@ -74,26 +42,32 @@ static void make_key(struct clsw_key *key, u16 cls, const void *body)
 		memcpy(key->bytes + 4, route->addr, sizeof(route->addr));
 		return;
 	}
-	for (i = 0; i < ARRAY_SIZE(classes[cls].key) && p[i].len; i++) {
-		memcpy(key->bytes + at, (const u8 *)body + p[i].offset, p[i].len);
-		at += p[i].len;
+	for (i = 0; i < ARRAY_SIZE(class->key) && class->key[i].len; i++) {
+		memcpy(key->bytes + at, (const u8 *)body + class->key[i].offset,
+		       class->key[i].len);
+		at += class->key[i].len;
 	}
 }
 
 static struct hlist_head *bucket_of(struct clsw_device *cd, const struct clsw_key *key)
 {
+	unsigned int i, words = clsw_classes[key->cls].key_words;
 	u64 h = key->word[0];
 
-	h = (h ^ h >> 32) * GOLDEN_RATIO_64 ^ key->word[1];
-	h = (h ^ h >> 29) * GOLDEN_RATIO_64 ^ key->word[2];
-	h = (h ^ h >> 32) * GOLDEN_RATIO_64 ^ key->word[3];
+	for (i = 1; i < words; i++)
+		h = (h ^ h >> 32) * GOLDEN_RATIO_64 ^ key->word[i];
 	return &cd->objects[hash_64(h ^ h >> 29, cd->object_bits)];
 }
 
+/* The class is in the first word: as many as it has */
 static bool same_key(const struct clsw_key *a, const struct clsw_key *b)
 {
-	return !((a->word[0] ^ b->word[0]) | (a->word[1] ^ b->word[1]) |
-		 (a->word[2] ^ b->word[2]) | (a->word[3] ^ b->word[3]));
+	unsigned int i, words = clsw_classes[b->cls].key_words;
+	u64 differs = 0;
+
+	for (i = 0; i < words; i++)
+		differs |= a->word[i] ^ b->word[i];
+	return !differs;
 }
 
 static struct clsw_obj *find_in(const struct hlist_head *bucket, const struct clsw_key *key)
@@ -120,16 +94,6 @@ struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body)
 		return NULL;
 	make_key(&key, cls, body);
 	return find_key(cd, &key);
-}
-
-bool clsw_class_known(u16 cls)
-{
-	return class_of(cls);
-}
-
-bool clsw_class_fixed(u16 cls)
-{
-	return classes[cls].fixed;
 }
 
 void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
@@ -206,20 +170,20 @@ int clsw_obj_reason(struct clsw_device *cd, const struct clsw_obj *obj, char *bu
 		return rm_full_text(cd->rm, &v, buf, size);
 	case TND_ST_DEPEND:
 		return scnprintf(buf, size, "what the %s refers to is not in hardware",
-				 classes[obj->key.cls].name);
+				 clsw_classes[obj->key.cls].name);
 	case TND_ST_UNSUPPORTED:
-		return scnprintf(buf, size, "the chip has no %s", classes[obj->key.cls].name);
+		return scnprintf(buf, size, "the chip has no %s", clsw_classes[obj->key.cls].name);
 	case TND_ST_FAULT:
 		return scnprintf(buf, size, "the chip failed to write the %s",
-				 classes[obj->key.cls].name);
+				 clsw_classes[obj->key.cls].name);
 	case CLSW_ST_SILENT:
 		return scnprintf(buf, size, "%s", silent);
 	case CLSW_ST_TOO_LONG:
 		return scnprintf(buf, size, "the chip takes no %s as large as this (%u bytes)",
-				 classes[obj->key.cls].name, obj->size);
+				 clsw_classes[obj->key.cls].name, obj->size);
 	default:
 		return scnprintf(buf, size, "the chip refused the %s (status %u)",
-				 classes[obj->key.cls].name, r->status);
+				 clsw_classes[obj->key.cls].name, r->status);
 	}
 }
 
@@ -235,7 +199,7 @@ static void set_body(struct clsw_obj *obj, const void *body, u32 size)
 {
 	memcpy(obj->body, body, size);
 	obj->size = size;
-	((struct tnd_port *)obj->body)->struct_size = cpu_to_le16(classes[obj->key.cls].size);
+	((struct tnd_port *)obj->body)->struct_size = cpu_to_le16(clsw_classes[obj->key.cls].size);
 }
 
 /* An object that is wanted gets another body. An error has changed nothing */
@@ -274,9 +238,8 @@ static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket
 			       const struct clsw_key *key, const void *body, u32 size)
 {
 	/* a group may grow in place, and a put must not fail for memory then */
-	u32 room = key->cls == TND_CLS_NHG ?
-		   sizeof(struct tnd_nhg) + TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member) :
-		   size;
+	const struct clsw_class *class = &clsw_classes[key->cls];
+	u32 room = class->members ? class_room(class) : size;
 	struct clsw_obj *obj;
 
 	if (key->cls == TND_CLS_ROUTE && size == sizeof(struct tnd_route))
@@ -290,8 +253,8 @@ static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket
 	INIT_LIST_HEAD(&obj->work);
 	set_body(obj, body, size);
 	obj->state = CLSW_OBJ_NEW;
-	obj->needs_rm = !classes[key->cls].fixed;
-	obj->written = classes[key->cls].fixed;
+	obj->needs_rm = !class->fixed;
+	obj->written = class->fixed;
 	hlist_add_head(&obj->node, bucket);
 	cd->object_count++;
 	return obj;
@@ -350,8 +313,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 		flags |= CLSW_PUT_MUST;
 	if (flags & CLSW_PUT_MUST)
 		flags &= ~CLSW_PUT_NOWAIT;
-	if (!class || size < class->size || size > sizeof(struct tnd_nhg) +
-	    TND_NHG_MAX_MEMBERS * sizeof(struct tnd_nhg_member))
+	if (!class || size < class->size || size > class_room(class))
 		return -EINVAL;
 	make_key(&key, cls, body);
 	bucket = bucket_of(cd, &key);

@@ -53,12 +53,12 @@ static inline bool clsw_round_empty(const struct clsw_round *round)
 	return list_empty(&round->next) && list_empty(&round->rest);
 }
 
-#define CLSW_KEY_MAX	30
+#define CLSW_KEY_MAX	40
 
 /*
  * Key of an object: the key fields of its ABI body, in their ABI layout and
  * order (abi/tandem.h names them per class), zero padded: it is hashed and
- * compared word by word.
+ * compared word by word, as many as the class has (struct clsw_class).
  */
 struct clsw_key {
 	union {
@@ -66,7 +66,7 @@ struct clsw_key {
 			u16 cls;
 			u8 bytes[CLSW_KEY_MAX];
 		};
-		u64 word[4];
+		u64 word[6];
 	};
 };
 
@@ -200,10 +200,11 @@ struct clsw_obj {
  * Locked, atomic. Makes (class, key of @body) wanted with this body. @cls
  * bodies start with struct_size (filled in here); NHG members follow it.
  * *@objp: the object, if not NULL. 0; or, nothing changed: -ENOSPC with the
- * reason in @text (CLSW_TEXT bytes, may be NULL), -ENOMEM, -EINVAL, -EIO
- * (the chip doesn't answer). With CLSW_PUT_MUST only -ENOMEM and -EINVAL, with
- * CLSW_PUT_NOWAIT -EAGAIN as well: what is out decides (of a group that is in
- * the chip and grows, the chip does, when it is written).
+ * reason in @text (CLSW_TEXT bytes, may be NULL), -ENOMEM, -EINVAL, -EOPNOTSUPP
+ * (the chip has no such class), -EIO (it doesn't answer). With CLSW_PUT_MUST
+ * only -ENOMEM and -EINVAL, with CLSW_PUT_NOWAIT -EAGAIN as well: what is out
+ * decides (of a group that is in the chip and grows, the chip does, when it is
+ * written).
  *
  * Under lockstep the object has been written, or refused, on return; under
  * other policies it is written soon, see obj->state. What takes longer than may

@@ -56,6 +56,9 @@ int clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w)
 	u64 step = min_t(u64, ktime_to_ns(ktime_sub(now, w->last)), LOOK_NS);
 
 	lockdep_assert_held(&cd->lock);
+	/* one look, at what it may have answered to others */
+	if (!clsw_can(cd, CLSW_CAN_BUSY_WAIT))
+		return -EAGAIN;
 	w->last = now;
 	w->looks++;
 	w->looked_ns += step;

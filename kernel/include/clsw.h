@@ -79,6 +79,94 @@ struct clsw_table_ops {
 		    struct tnd_cpl *cpl);
 };
 
+/* What a chip and its backend can do: clsw_caps.can */
+#define CLSW_CAN_PACKETS	BIT(0)	/* packets go up and down: clsw_backend.packet */
+#define CLSW_CAN_STATS		BIT(1)	/* clsw_port_ops.stats */
+#define CLSW_CAN_IDENTIFY	BIT(2)	/* clsw_port_ops.identify */
+#define CLSW_CAN_VERSION	BIT(3)	/* clsw_device_ops.info */
+/* Learns stations by itself: FDB entries come and go without a command */
+#define CLSW_CAN_LEARN		BIT(4)
+/* Keeps its tables over an attach, and sweeps what a replay has not confirmed (*_RESYNC) */
+#define CLSW_CAN_ATTACH_WARM	BIT(5)
+/*
+ * Answers within microseconds: a put may wait for it with bottom halves off. Without,
+ * each put that would is deferred at once, and the policy lockstep is refused
+ */
+#define CLSW_CAN_BUSY_WAIT	BIT(6)
+
+/**
+ * struct clsw_caps - what a chip can do, and where it ends. What is beyond clsw's
+ *	own limits is not used; 0 where there is no limit but those
+ * @can: CLSW_CAN_*
+ * @classes: bits 1 << enum tnd_class: objects of others are never posted. PORT and
+ *	TRAP, VLAN, VLAN_MEMBER and FDB are mandatory
+ * @fids: forwarding domains, numbered from 1
+ * @rif: highest number of a router interface
+ * @port: highest number of a front-panel port
+ * @group_members: of one next-hop group
+ * @group_weight: of one of them
+ * @mtu: of a port, bytes behind the Ethernet header
+ * @policer_rate: packets per second
+ * @policer_burst: packets
+ */
+struct clsw_caps {
+	u32 can;
+	u32 classes;
+	u16 fids;
+	u16 rif;
+	u16 port;
+	u16 group_members;
+	u16 group_weight;
+	u32 mtu;
+	u32 policer_rate;
+	u32 policer_burst;
+};
+
+/* What a chip of this ABI has from the start */
+#define CLSW_CLASSES_L2		(BIT(TND_CLS_PORT) | BIT(TND_CLS_TRAP) | BIT(TND_CLS_VLAN) | \
+				 BIT(TND_CLS_VLAN_MEMBER) | BIT(TND_CLS_FDB))
+#define CLSW_CLASSES_L3		(BIT(TND_CLS_VRF) | BIT(TND_CLS_RIF) | BIT(TND_CLS_NEIGH) | \
+				 BIT(TND_CLS_NEXTHOP) | BIT(TND_CLS_NHG) | BIT(TND_CLS_ROUTE))
+
+/* Classes of objects that clsw writes: 1 to one below this */
+#define CLSW_CLASS_COUNT	(TND_CLS_TRAP + 1)
+
+/**
+ * struct clsw_class - a class of objects
+ * @name: for people
+ * @size: bytes of the body's struct
+ * @least: bytes of it without which there is no key
+ * @place: in the order in which they are written, from 0: what is referred to
+ *	before what refers to it. They are deleted backwards
+ * @fixed: always there: UPDATE alone
+ * @key_words: of the store's key, in words of 8 bytes, the class's own number included
+ * @veil_at: offset of a le32 of flags in the body
+ * @veil: bits of it by which the chip gives to the CPU what it has not got yet: set
+ *	while a replay fills a chip that began empty; 0: none
+ * @members: most that may follow the body; 0: none do
+ * @member_size: bytes of one
+ * @key: where its key lies in the body: pieces, up to one of length 0
+ */
+struct clsw_class {
+	const char *name;
+	u8 size;
+	u8 least;
+	u8 place;
+	bool fixed;
+	u8 key_words;
+	u8 veil_at;
+	u16 members;
+	u16 member_size;
+	u32 veil;
+	struct {
+		u8 offset;
+		u8 len;
+	} key[4];
+};
+
+/* By enum tnd_class; a row without a name is no class */
+extern const struct clsw_class clsw_classes[CLSW_CLASS_COUNT];
+
 enum clsw_attach_mode {
 	CLSW_ATTACH_COLD,	/* tables emptied */
 	CLSW_ATTACH_WARM,	/* tables kept, clsw replays and sweeps */
@@ -93,23 +181,26 @@ enum clsw_attach_mode {
  *	backend calls nothing of clsw's
  * @alive: mandatory, locked. False once the chip has reset itself, failed
  *	the rings or gone; until the next @attach
+ * @caps: mandatory, may sleep, once, after the first @attach. Fills in *@caps, which
+ *	is all zero
  * @platform: mandatory, may sleep. The chip's struct tnd_platform with all it
  *	points to; *@size bytes, valid until the device is unregistered
- * @info: optional, may sleep. Firmware version for devlink and ethtool, at
+ * @info: with CLSW_CAN_VERSION, may sleep. Firmware version for devlink and ethtool, at
  *	most @size bytes with NUL
  */
 struct clsw_device_ops {
 	int (*attach)(struct clsw_device *cd, enum clsw_attach_mode mode);
 	void (*detach)(struct clsw_device *cd);
 	bool (*alive)(struct clsw_device *cd);
+	void (*caps)(struct clsw_device *cd, struct clsw_caps *caps);
 	const struct tnd_platform *(*platform)(struct clsw_device *cd,
 					       size_t *size);
 	void (*info)(struct clsw_device *cd, char *version, size_t size);
 };
 
 /**
- * struct clsw_packet_ops - packets between the CPU and the chip; the table is
- *	optional, without it ports carry no packets
+ * struct clsw_packet_ops - packets between the CPU and the chip, with
+ *	CLSW_CAN_PACKETS; without, ports carry none
  * @xmit: mandatory, softirq or process, not locked but serialised by clsw.
  *	@skb is linear, 60 bytes or longer, checksums done; the backend
  *	copies it and leaves it to clsw. 0; -EBUSY (queue full: clsw stops
@@ -138,9 +229,9 @@ struct clsw_port_stats {
 };
 
 /**
- * struct clsw_port_ops - front-panel ports; all optional, all may sleep
- * @stats: counters of port @port since the chip's start
- * @identify: LED on or off
+ * struct clsw_port_ops - front-panel ports; all may sleep
+ * @stats: with CLSW_CAN_STATS: counters of port @port since the chip's start
+ * @identify: with CLSW_CAN_IDENTIFY: LED on or off
  */
 struct clsw_port_ops {
 	int (*stats)(struct clsw_device *cd, u16 port,
@@ -154,8 +245,8 @@ struct clsw_port_ops {
  * @owner: THIS_MODULE
  * @device: mandatory
  * @table: mandatory
- * @packet: optional
- * @port: optional
+ * @packet: with CLSW_CAN_PACKETS
+ * @port: with CLSW_CAN_STATS or CLSW_CAN_IDENTIFY
  * @priv_size: bytes of clsw_priv()
  */
 struct clsw_backend {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is particular to each class: sizes, what can't be right, what it refers
+ * What is particular to each class, besides clsw_classes: what can't be right, what it refers
  * to, what writing and removing it does besides. As asic/firmware's objects.
  *
  *   NHG --> NEXTHOP --> RIF --> VRF     a reference keeps its target: DELETE of
@@ -13,34 +13,6 @@
 
 #include "null.h"
 
-static const struct {
-	u8 size;
-	u8 least;	/* bytes of body without which there is no key */
-	bool fixed;
-} classes[] = {
-	[TND_CLS_PORT] = { sizeof(struct tnd_port), 4, true },
-	[TND_CLS_VLAN] = { sizeof(struct tnd_vlan), 4 },
-	[TND_CLS_VLAN_MEMBER] = { sizeof(struct tnd_vlan_member), 8 },
-	[TND_CLS_FDB] = { sizeof(struct tnd_fdb), 10 },
-	[TND_CLS_VRF] = { sizeof(struct tnd_vrf), 4 },
-	[TND_CLS_RIF] = { sizeof(struct tnd_rif), 4 },
-	[TND_CLS_NEIGH] = { sizeof(struct tnd_neigh), 28 },
-	[TND_CLS_NEXTHOP] = { sizeof(struct tnd_nexthop), 8 },
-	[TND_CLS_NHG] = { sizeof(struct tnd_nhg), 8 },
-	[TND_CLS_ROUTE] = { sizeof(struct tnd_route), sizeof(struct tnd_route) },
-	[TND_CLS_TRAP] = { sizeof(struct tnd_trap), 4, true },
-};
-
-bool null_fixed(u16 cls)
-{
-	return classes[cls].fixed;
-}
-
-u32 null_size(u16 cls)
-{
-	return classes[cls].size;
-}
-
 /* struct_size says how much is there; what is missing is zero, what is more is ignored */
 bool null_parse(struct null_exec *x, union null_body *b)
 {
@@ -51,9 +23,9 @@ bool null_parse(struct null_exec *x, union null_body *b)
 	if (x->body_len < sizeof(raw->struct_size))
 		return false;
 	there = le16_to_cpu(raw->struct_size);
-	if (there < classes[x->cls].least || there > x->body_len)
+	if (there < clsw_classes[x->cls].least || there > x->body_len)
 		return false;
-	memcpy(b, raw, min_t(u32, there, classes[x->cls].size));
+	memcpy(b, raw, min_t(u32, there, clsw_classes[x->cls].size));
 	if (x->cls == TND_CLS_NHG) {
 		count = le16_to_cpu(b->nhg.head.count);
 		/* without its members it is good for a key */
@@ -61,14 +33,14 @@ bool null_parse(struct null_exec *x, union null_body *b)
 		    there + count * sizeof(struct tnd_nhg_member) <= x->body_len)
 			b->nhg.member = (struct tnd_nhg_member *)(x->body + there);
 	}
-	b->struct_size = cpu_to_le16(classes[x->cls].size);
+	b->struct_size = cpu_to_le16(clsw_classes[x->cls].size);
 	return true;
 }
 
 bool null_equal(const union null_body *a, const union null_body *b, u16 cls)
 {
 	if (cls != TND_CLS_NHG)
-		return !memcmp(a, b, classes[cls].size);
+		return !memcmp(a, b, clsw_classes[cls].size);
 	return !memcmp(&a->nhg.head, &b->nhg.head, sizeof(a->nhg.head)) &&
 	       !memcmp(a->nhg.member, b->nhg.member,
 		       le16_to_cpu(a->nhg.head.count) * sizeof(*a->nhg.member));
@@ -153,7 +125,7 @@ static u16 normal_nhg(struct null_chip *n, struct null_exec *x, union null_body 
 	for (i = 0; i < count; i++) {
 		u32 weight = le32_to_cpu(b->nhg.member[i].weight);
 
-		if (!weight || weight > 256)
+		if (!weight || weight > NULL_MAX_WEIGHT)
 			return TND_ST_INVALID;
 	}
 	if (count > n->p->nhg_max_members)
@@ -704,7 +676,7 @@ bool null_in_use(struct null_chip *n, u32 i)
 {
 	const struct null_obj *o = &n->obj[i];
 
-	if (null_fixed(o->cls) || (o->cls == TND_CLS_VRF && !o->b.vrf.vrf))
+	if (clsw_classes[o->cls].fixed || (o->cls == TND_CLS_VRF && !o->b.vrf.vrf))
 		return true;
 	return o->refs;
 }

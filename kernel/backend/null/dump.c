@@ -20,7 +20,7 @@ static bool put_object(struct null_exec *x, const struct null_obj *o)
 {
 	u32 before = x->len, members;
 
-	if (!put(x, &o->b, null_size(o->cls)))
+	if (!put(x, &o->b, clsw_classes[o->cls].size))
 		return false;
 	if (o->cls == TND_CLS_NHG) {
 		members = le16_to_cpu(o->b.nhg.head.count) * sizeof(*o->b.nhg.member);

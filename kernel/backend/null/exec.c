@@ -32,7 +32,7 @@ static u16 create(struct null_chip *n, struct null_exec *x, union null_body *b, 
 		} else {
 			return TND_ST_EXISTS;
 		}
-	} else if (null_fixed(x->cls)) {
+	} else if (clsw_classes[x->cls].fixed) {
 		return TND_ST_UNSUPPORTED;
 	}
 	st = null_depends(n, x, b);
@@ -101,7 +101,7 @@ static u16 operate(struct null_chip *n, struct null_exec *x)
 	case TND_OP_QUERY:
 		return i == NULL_NONE ? TND_ST_NOENT : null_query(n, x, i);
 	}
-	if (null_fixed(x->cls))
+	if (clsw_classes[x->cls].fixed)
 		return TND_ST_UNSUPPORTED;
 	if (i == NULL_NONE)
 		return x->cmd->flags & cpu_to_le32(TND_CMD_IDEMPOTENT) ? TND_ST_OK : TND_ST_NOENT;

@@ -156,10 +156,26 @@ static void op_info(struct clsw_device *cd, char *version, size_t size)
 	strscpy(version, "null 1.0", size);
 }
 
+static void op_caps(struct clsw_device *cd, struct clsw_caps *caps)
+{
+	const struct null_profile *p = chip(cd)->p;
+
+	/* it learns nothing, but stands for chips that do: nobody may count on it */
+	caps->can = CLSW_CAN_PACKETS | CLSW_CAN_VERSION | CLSW_CAN_LEARN | CLSW_CAN_ATTACH_WARM |
+		    CLSW_CAN_BUSY_WAIT;
+	caps->classes = CLSW_CLASSES_L2 | CLSW_CLASSES_L3;
+	caps->fids = NULL_MAX_FID;
+	caps->rif = NULL_MAX_RIF;
+	caps->port = NULL_MAX_PORTS;
+	caps->group_members = min_t(u32, p->nhg_max_members, TND_NHG_MAX_MEMBERS);
+	caps->group_weight = NULL_MAX_WEIGHT;
+}
+
 static const struct clsw_device_ops device_ops = {
 	.attach = op_attach,
 	.detach = op_detach,
 	.alive = op_alive,
+	.caps = op_caps,
 	.platform = op_platform,
 	.info = op_info,
 };

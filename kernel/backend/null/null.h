@@ -46,6 +46,7 @@
 #define NULL_MAX_PORTS		128
 #define NULL_MAX_FID		4095
 #define NULL_MAX_VID		4094
+#define NULL_MAX_WEIGHT		256
 #define NULL_MAX_RIF		((1U << 14) - 1)
 #define NULL_NONE		U32_MAX
 /* one DUMP looks at so many places, one slice of a sweep at so many objects */
@@ -405,8 +406,6 @@ bool null_quick_route(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *
 void null_remove(struct null_chip *n, struct null_exec *x, u32 i);
 u16 null_trapped(u16 cls, const union null_body *old, const union null_body *asked,
 		 union null_body *out);
-bool null_fixed(u16 cls);
-u32 null_size(u16 cls);
 
 /* pools.c */
 void null_pools_reset(struct null_chip *n);

@@ -17,6 +17,7 @@
  * is back its frame may be another one, so it is read before every attach.
  */
 #include <linux/delay.h>
+#include <linux/if_vlan.h>
 #include <linux/slab.h>
 
 #include "chip.h"
@@ -340,6 +341,23 @@ void cp_detach(struct clsw_device *cd)
 	WRITE_ONCE(p->failed, true);
 	WRITE_ONCE(p->busy, false);
 	mutex_unlock(&p->attach_lock);
+}
+
+void cp_caps(struct clsw_device *cd, struct clsw_caps *caps)
+{
+	struct cp_device *p = clsw_priv(cd);
+	const struct cp_frame *f = &p->frame;
+
+	caps->can = CLSW_CAN_PACKETS | CLSW_CAN_STATS | CLSW_CAN_IDENTIFY | CLSW_CAN_VERSION |
+		    CLSW_CAN_BUSY_WAIT;
+	if (f->features & TND_FEAT_HW_LEARNING)
+		caps->can |= CLSW_CAN_LEARN;
+	if (f->features & TND_FEAT_RESYNC)
+		caps->can |= CLSW_CAN_ATTACH_WARM;
+	caps->classes = CLSW_CLASSES_L2 | CLSW_CLASSES_L3;
+	/* what fits an entry both ways, with its header and two tags */
+	caps->mtu = min(f->rx.entry_size, f->tx.entry_size) - TND_PKT_META_SIZE - ETH_HLEN -
+		    2 * VLAN_HLEN;
 }
 
 const struct tnd_platform *cp_platform(struct clsw_device *cd, size_t *size)

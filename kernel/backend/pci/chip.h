@@ -269,6 +269,7 @@ void cp_doorbell(struct cp_device *p, u32 number);
 int cp_attach(struct clsw_device *cd, enum clsw_attach_mode mode);
 void cp_detach(struct clsw_device *cd);
 bool cp_alive(struct clsw_device *cd);
+void cp_caps(struct clsw_device *cd, struct clsw_caps *caps);
 const struct tnd_platform *cp_platform(struct clsw_device *cd, size_t *size);
 void cp_info(struct clsw_device *cd, char *version, size_t size);
 void cp_fail(struct cp_device *p, const char *why);

@@ -48,6 +48,7 @@ static const struct clsw_device_ops cp_device_ops = {
 	.attach = cp_attach,
 	.detach = cp_detach,
 	.alive = cp_alive,
+	.caps = cp_caps,
 	.platform = cp_platform,
 	.info = cp_info,
 };

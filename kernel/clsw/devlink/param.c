@@ -45,7 +45,14 @@ static int policy_get(struct devlink *devlink, u32 id, struct devlink_param_gset
 static int policy_validate(struct devlink *devlink, u32 id, union devlink_param_value val,
 			   struct netlink_ext_ack *extack)
 {
-	if (policy_of(val.vstr) >= 0)
+	struct clsw_device *cd = devlink_priv(devlink);
+	int policy = policy_of(val.vstr);
+
+	if (policy == RM_LOCKSTEP && !clsw_can(cd, CLSW_CAN_BUSY_WAIT)) {
+		NL_SET_ERR_MSG_MOD(extack, "this chip is too slow to be waited for at each write");
+		return -EOPNOTSUPP;
+	}
+	if (policy >= 0)
 		return 0;
 	NL_SET_ERR_MSG_MOD(extack,
 			   "lockstep, prefetch, credit, predict-flat or predict-model");

@@ -26,8 +26,6 @@ enum {
 };
 
 #define POLICERS	TND_TC_COUNT
-#define RATE_MAX	10000000
-#define BURST_MAX	65536
 
 /**
  * struct clsw_traps - state of all traps; written under the devlink lock
@@ -39,6 +37,7 @@ enum {
  * @policed: by trap class, under clsw_lock()
  * @closing: devlink lets go of the traps: the chip keeps its settings
  * @registered: devlink has them
+ * @policers: within what the chip can
  */
 struct clsw_traps {
 	void *ctx[TND_TRAP_REASON_COUNT];
@@ -49,6 +48,7 @@ struct clsw_traps {
 	u64 policed[TND_TC_COUNT];
 	bool closing;
 	bool registered;
+	struct devlink_trap_policer policers[POLICERS];
 };
 
 static const char * const class_names[TND_TC_COUNT] = {
@@ -75,13 +75,21 @@ static const struct devlink_trap_group groups[TND_TC_COUNT] = {
 	GROUP(DISCOVERY, "discovery"),
 };
 
-static const struct devlink_trap_policer policers[POLICERS] = {
-	DEVLINK_TRAP_POLICER(1, 4096, 1024, RATE_MAX, 1, BURST_MAX, 1),
-	DEVLINK_TRAP_POLICER(2, 16384, 4096, RATE_MAX, 1, BURST_MAX, 1),
-	DEVLINK_TRAP_POLICER(3, 2048, 512, RATE_MAX, 1, BURST_MAX, 1),
-	DEVLINK_TRAP_POLICER(4, 4096, 1024, RATE_MAX, 1, BURST_MAX, 1),
-	DEVLINK_TRAP_POLICER(5, 4096, 1024, RATE_MAX, 1, BURST_MAX, 1),
+/* At the beginning: packets per second, burst */
+static const u32 defaults[POLICERS][2] = {
+	{ 4096, 1024 }, { 16384, 4096 }, { 2048, 512 }, { 4096, 1024 }, { 4096, 1024 },
 };
+
+static void fill_policers(struct clsw_device *cd)
+{
+	u64 rate = cd->caps.policer_rate, burst = cd->caps.policer_burst;
+	unsigned int i;
+
+	for (i = 0; i < POLICERS; i++)
+		cd->traps->policers[i] = (struct devlink_trap_policer)
+			DEVLINK_TRAP_POLICER(i + 1, min_t(u64, defaults[i][0], rate),
+					     min_t(u64, defaults[i][1], burst), rate, 1, burst, 1);
+}
 
 #define IN_PORT	DEVLINK_TRAP_METADATA_TYPE_F_IN_PORT
 #define OWN(_type, _reason, _name, _group) \
@@ -295,7 +303,8 @@ int clsw_traps_register(struct clsw_device *cd)
 	int err;
 
 	cd->traps->closing = false;
-	err = devl_trap_policers_register(cd->devlink, policers, ARRAY_SIZE(policers));
+	fill_policers(cd);
+	err = devl_trap_policers_register(cd->devlink, cd->traps->policers, POLICERS);
 	if (err)
 		return err;
 	err = devl_trap_groups_register(cd->devlink, groups, ARRAY_SIZE(groups));
@@ -310,7 +319,7 @@ int clsw_traps_register(struct clsw_device *cd)
 err_groups:
 	devl_trap_groups_unregister(cd->devlink, groups, ARRAY_SIZE(groups));
 err_policers:
-	devl_trap_policers_unregister(cd->devlink, policers, ARRAY_SIZE(policers));
+	devl_trap_policers_unregister(cd->devlink, cd->traps->policers, POLICERS);
 	return err;
 }
 
@@ -322,7 +331,7 @@ void clsw_traps_unregister(struct clsw_device *cd)
 	cd->traps->registered = false;
 	devl_traps_unregister(cd->devlink, traps, ARRAY_SIZE(traps));
 	devl_trap_groups_unregister(cd->devlink, groups, ARRAY_SIZE(groups));
-	devl_trap_policers_unregister(cd->devlink, policers, ARRAY_SIZE(policers));
+	devl_trap_policers_unregister(cd->devlink, cd->traps->policers, POLICERS);
 }
 
 /* What the user had set is forgotten by devlink, and then by the chip */

@@ -32,7 +32,6 @@
 
 #include "../core.h"
 
-#define L2_FIDS		4094	/* forwarding domains, from 1 */
 #define L2_PORT_BITS	(CLSW_MAX_PORTS + 1)
 
 struct l2_bridge;
@@ -191,7 +190,7 @@ struct l2_fdb {
 struct clsw_l2 {
 	struct clsw_device *cd;
 	struct list_head bridges;
-	struct l2_vlan *domain[L2_FIDS + 1];	/* by fid */
+	struct l2_vlan *domain[CLSW_FIDS + 1];	/* by fid */
 	struct l2_port port[L2_PORT_BITS];
 	struct rhashtable fdb;
 	struct list_head news;

@@ -104,7 +104,7 @@ static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool 
 	u16 vid;
 
 	clsw_lock(l2->cd);
-	vlan = fid && fid <= L2_FIDS ? l2->domain[fid] : NULL;
+	vlan = fid && fid <= l2->cd->caps.fids ? l2->domain[fid] : NULL;
 	fdb = vlan ? l2_fdb_find(vlan->bridge, l2_fdb_vid(vlan), mac) : NULL;
 	if (count && !(fdb && fdb->origin == L2_FDB_CHIP))
 		rm_learned(l2->cd->rm, fid, mac);
@@ -169,7 +169,7 @@ static void aged(struct clsw_l2 *l2, u16 fid, const u8 *mac)
 	clsw_lock(l2->cd);
 	rm_aged(l2->cd->rm, fid, mac);
 	clsw_room_came(l2->cd);
-	vlan = fid && fid <= L2_FIDS ? l2->domain[fid] : NULL;
+	vlan = fid && fid <= l2->cd->caps.fids ? l2->domain[fid] : NULL;
 	fdb = vlan ? l2_fdb_find(vlan->bridge, l2_fdb_vid(vlan), mac) : NULL;
 	if (!fdb)
 		goto out;
@@ -376,7 +376,7 @@ static void seen(struct clsw_l2 *l2, const struct tnd_fdb *body, bool count)
 	if (!(le16_to_cpu(body->flags) & TND_FDB_LEARNED))
 		return;
 	clsw_lock(l2->cd);
-	vlan = fid && fid <= L2_FIDS ? l2->domain[fid] : NULL;
+	vlan = fid && fid <= l2->cd->caps.fids ? l2->domain[fid] : NULL;
 	fdb = vlan ? l2_fdb_find(vlan->bridge, l2_fdb_vid(vlan), body->mac) : NULL;
 	if (fdb && fdb->port == port && fdb->origin != L2_FDB_AGED) {
 		fdb->seen = true;

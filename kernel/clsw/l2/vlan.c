@@ -49,7 +49,7 @@ static int put_domain(struct l2_vlan *vlan)
 		flags |= TND_VLAN_UC_TRAP;
 	if (bridge->snooping)
 		flags |= TND_VLAN_MC_TRAP;
-	if (bridge->ageing_s)
+	if (bridge->ageing_s && clsw_can(bridge->l2->cd, CLSW_CAN_LEARN))
 		flags |= TND_VLAN_LEARNING;
 	if (copy)
 		flags |= TND_VLAN_CPU_COPY;
@@ -83,12 +83,13 @@ void l2_domains_refresh(struct l2_bridge *bridge)
 static u16 free_fid(struct clsw_l2 *l2, const struct l2_vlan *vlan)
 {
 	u32 first = vlan->vid ?: vlan->bridge->dev->ifindex;
+	u32 fids = l2->cd->caps.fids;
 	struct tnd_vlan probe = {};
 	u16 going = 0;
 	u32 i;
 
-	for (i = 0; i < L2_FIDS; i++) {
-		u16 fid = (first - 1 + i) % L2_FIDS + 1;
+	for (i = 0; i < fids; i++) {
+		u16 fid = (first - 1 + i) % fids + 1;
 		bool there;
 
 		if (l2->domain[fid])
@@ -124,9 +125,9 @@ static bool slow_chip(int err, ktime_t end)
 	return true;
 }
 
-static int no_domain(struct netlink_ext_ack *extack)
+static int no_domain(struct clsw_device *cd, struct netlink_ext_ack *extack)
 {
-	NL_SET_ERR_MSG_FMT_MOD(extack, "domains full (needs 1, free 0 of %u)", L2_FIDS);
+	NL_SET_ERR_MSG_FMT_MOD(extack, "domains full (needs 1, free 0 of %u)", cd->caps.fids);
 	return -ENOSPC;
 }
 
@@ -146,7 +147,7 @@ static int domain_want(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 	int err;
 
 	if (!fid)
-		return no_domain(extack);
+		return no_domain(l2->cd, extack);
 	clsw_lock(l2->cd);
 	l2->domain[fid] = vlan;
 	vlan->fid = fid;
@@ -179,7 +180,7 @@ int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 		return 0;
 	fid = free_fid(l2, vlan);
 	if (!fid)
-		return no_domain(extack);
+		return no_domain(l2->cd, extack);
 	body.fid = cpu_to_le16(fid);
 	body.ageing_s = cpu_to_le32(1);
 	end = ktime_add_us(ktime_get(), MEMBER_WAIT_US);
@@ -557,7 +558,7 @@ static u32 domains_free(struct l2_bridge *bridge)
 	u32 n = 0;
 	int fid;
 
-	for (fid = 1; fid <= L2_FIDS; fid++)
+	for (fid = 1; fid <= bridge->l2->cd->caps.fids; fid++)
 		if (!bridge->l2->domain[fid] || bridge->l2->domain[fid]->bridge == bridge)
 			n++;
 	return n;
@@ -633,7 +634,7 @@ int l2_bridge_filtering(struct l2_bridge *bridge, bool on, struct netlink_ext_ac
 	has = domains_free(bridge);
 	if (needs > has) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "domains full (needs %u, free %u of %u)", needs, has,
-				       L2_FIDS);
+				       l2->cd->caps.fids);
 		return -ENOSPC;
 	}
 	clsw_lock(l2->cd);

@@ -441,7 +441,8 @@ int l3_hash_of(struct clsw_l3 *l3, u8 family);
 
 /* ---- weight.c ---- */
 /* The kernel's weights, up to 65536, as the chip can have them */
-void l3_fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight);
+void l3_fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight,
+		    u32 most);
 
 /* ---- nexthop.c ---- */
 int l3_nexthop_init(struct clsw_l3 *l3);

@@ -155,7 +155,7 @@ static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *
 		return L3_WHY_RESILIENT;
 	if (!paths->count)
 		return L3_WHY_UNKNOWN;
-	if (paths->count > TND_NHG_MAX_MEMBERS)
+	if (paths->count > l3->cd->caps.group_members)
 		return L3_WHY_MANY;
 	for (i = 0; i < paths->count; i++) {
 		p = &paths->path[i];
@@ -224,7 +224,7 @@ static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int us
 		body->member[n].nexthop = cpu_to_le32(paths->path[i].nh->id);
 		weight[n++] = paths->path[i].weight;
 	}
-	l3_fit_weights(body->member, n, weight);
+	l3_fit_weights(body->member, n, weight, l3->cd->caps.group_weight);
 	body->head.count = cpu_to_le16(n);
 	err = clsw_put(l3->cd, TND_CLS_NHG, body, sizeof(body->head) + n * sizeof(body->member[0]),
 		       flags, &group_watch, paths, &paths->group, text);

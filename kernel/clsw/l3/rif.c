@@ -24,7 +24,6 @@
 
 #define FID_RIFS	1024	/* ids of RIFs on domains begin here, those on ports lie below */
 #define VLAN_RIFS	5120	/* ids of RIFs on a port's VLANs */
-#define MAX_RIF		16383	/* the chip's largest */
 #define ADDR_ROUTES	4	/* an address brings at most: itself, its prefix, two broadcasts */
 
 struct l3_rif *l3_rif_find(struct clsw_l3 *l3, u32 ifindex)
@@ -66,7 +65,7 @@ static bool id_taken(struct clsw_l3 *l3, u16 id)
 static u16 vlan_rif_id(struct clsw_l3 *l3, u16 port, u16 vid)
 {
 	unsigned long at, place = port * VLAN_N_VID + vid;
-	const struct xa_limit limit = XA_LIMIT(VLAN_RIFS, MAX_RIF);
+	const struct xa_limit limit = XA_LIMIT(VLAN_RIFS, l3->cd->caps.rif);
 	void *there = xa_load(&l3->vlan_rif_of, place);
 	bool swept = false;
 	u32 id;

@@ -6,13 +6,12 @@
 
 #include "l3.h"
 
-#define MAX_WEIGHT	256	/* abi/tandem_objects.h: struct tnd_nhg_member */
-
 /*
- * The chip's weights end at 256, the kernel's at 65536: those of a group are
+ * The chip's weights end at @most, the kernel's at 65536: those of a group are
  * divided by what they share, then scaled to what fits, none to nothing.
  */
-void l3_fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight)
+void l3_fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16 *weight,
+		    u32 most)
 {
 	unsigned long share = 0;
 	unsigned int i;
@@ -27,8 +26,8 @@ void l3_fit_weights(struct tnd_nhg_member *member, unsigned int count, const u16
 	for (i = 0; i < count; i++) {
 		u32 w = weight[i] / share;
 
-		if (max > MAX_WEIGHT)
-			w = DIV_ROUND_CLOSEST(w * MAX_WEIGHT, max);
+		if (max > most)
+			w = DIV_ROUND_CLOSEST(w * most, max);
 		member[i].weight = cpu_to_le32(max(w, 1U));
 	}
 }

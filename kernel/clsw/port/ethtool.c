@@ -249,7 +249,7 @@ static void get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
 
 	strscpy(info->driver, dev_driver_string(cd->parent));
 	strscpy(info->bus_info, dev_name(cd->parent));
-	if (cd->backend->device->info && clsw_up(cd))
+	if (clsw_can(cd, CLSW_CAN_VERSION) && clsw_up(cd))
 		cd->backend->device->info(cd, info->fw_version, sizeof(info->fw_version));
 }
 
@@ -299,7 +299,7 @@ static int set_phys_id(struct net_device *dev, enum ethtool_phys_id_state state)
 	struct clsw_port *port = clsw_port_of(dev);
 	const struct clsw_port_ops *ops = port->cd->backend->port;
 
-	if (!ops || !ops->identify)
+	if (!clsw_can(port->cd, CLSW_CAN_IDENTIFY))
 		return -EOPNOTSUPP;
 	if (!clsw_up(port->cd))
 		return -EIO;

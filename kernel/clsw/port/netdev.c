@@ -206,15 +206,14 @@ static void add_delta(u64 *sum, u64 now, u64 *last)
 
 int clsw_port_refresh(struct clsw_port *port)
 {
-	const struct clsw_port_ops *ops = port->cd->backend->port;
 	struct clsw_port_stats now = {};
 	int err;
 
-	if (!ops || !ops->stats)
+	if (!clsw_can(port->cd, CLSW_CAN_STATS))
 		return -EOPNOTSUPP;
 	if (!clsw_up(port->cd))
 		return -EIO;
-	err = ops->stats(port->cd, port->index, &now);
+	err = port->cd->backend->port->stats(port->cd, port->index, &now);
 	if (err)
 		return err;
 	clsw_lock(port->cd);
@@ -300,7 +299,7 @@ static struct net_device *make_netdev(struct clsw_port *port)
 	dev->ethtool_ops = &clsw_ethtool_ops;
 	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	dev->min_mtu = ETH_MIN_MTU;
-	dev->max_mtu = CLSW_MTU_MAX;
+	dev->max_mtu = cd->caps.mtu;
 	dev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 	dev->change_proto_down = true;
 	/* routes, bridges and the chip are of one namespace */
@@ -526,7 +525,7 @@ int clsw_ports_init(struct clsw_device *cd)
 	if (err)
 		goto err_ports;
 	clsw_ports_resume(cd);
-	if (cd->backend->port && cd->backend->port->stats)
+	if (clsw_can(cd, CLSW_CAN_STATS))
 		schedule_delayed_work(&front->stats_work, msecs_to_jiffies(CLSW_STATS_MS));
 	return 0;
 

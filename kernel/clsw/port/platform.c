@@ -115,11 +115,12 @@ static void read_eeprom(struct clsw_device *cd, struct clsw_board *board, const 
 	dev_warn(cd->parent, "EEPROM: %s: ports get random MAC addresses\n", why);
 }
 
-static const char *check_cage(const struct clsw_board *board, const struct clsw_cage *cage)
+static const char *check_cage(const struct clsw_board *board, const struct clsw_cage *cage,
+			      u16 most)
 {
 	unsigned int i;
 
-	if (!cage->index || cage->index > CLSW_MAX_PORTS)
+	if (!cage->index || cage->index > most)
 		return "number out of range";
 	if (!cage->front_panel)
 		return "no front-panel number";
@@ -140,7 +141,8 @@ static int add_cage(struct clsw_device *cd, struct clsw_board *board, struct cls
 
 	cage->parts = 1;
 	cage->breakout |= TND_BREAKOUT_NONE;
-	why = board->cages < CLSW_MAX_PORTS ? check_cage(board, cage) : "too many ports";
+	why = board->cages < CLSW_MAX_PORTS ? check_cage(board, cage, cd->caps.port) :
+					      "too many ports";
 	if (why) {
 		dev_err(cd->parent, "%s: port %u (front panel %u): %s\n", board->source,
 			cage->index, cage->front_panel, why);

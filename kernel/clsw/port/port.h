@@ -20,8 +20,6 @@
 
 #include "../core.h"
 
-/* Frames that fit an entry of the packet rings, with a tag or two */
-#define CLSW_MTU_MAX		9216
 #define CLSW_TEXT_MAX		64
 /* Counters are read so often: a caller of ndo_get_stats64() may not sleep */
 #define CLSW_STATS_MS		1000

@@ -87,7 +87,7 @@ static void link_event(struct clsw_device *cd, const struct tnd_event *event)
 	struct clsw_port *port;
 	bool up = event->up;
 
-	if (!index || index > CLSW_MAX_PORTS)
+	if (!index || index > cd->caps.port)
 		return;
 	clsw_lock(cd);
 	link = &cd->front->link[index];
@@ -158,7 +158,7 @@ int clsw_rx_init(struct clsw_device *cd)
 {
 	struct net_device *dev;
 
-	if (!cd->backend->packet)
+	if (!clsw_can(cd, CLSW_CAN_PACKETS))
 		return 0;
 	dev = alloc_netdev_dummy(0);
 	if (!dev)

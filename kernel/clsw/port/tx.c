@@ -50,7 +50,7 @@ netdev_tx_t clsw_port_xmit(struct sk_buff *skb, struct net_device *dev)
 	unsigned int len;
 	int err;
 
-	if (!cd->backend->packet || !clsw_up(cd)) {
+	if (!clsw_can(cd, CLSW_CAN_PACKETS) || !clsw_up(cd)) {
 		dev_kfree_skb_any(skb);
 		goto dropped;
 	}

@@ -269,6 +269,89 @@ static void silence_ends_the_trust(void)
 	world_end();
 }
 
+/* ---- chips that can do less ---- */
+
+/* Nobody looks for an answer in a busy loop: whatever would be waited for is deferred */
+static void a_slow_chip_is_not_waited_for(void)
+{
+	u32 i, k;
+
+	for (i = 0; i < 3; i++) {
+		CHECK(!world_begin_without(base_seed + i, CLSW_CAN_BUSY_WAIT, 0));
+		world_policy(i ? RM_CREDIT : RM_PREFETCH);
+		w.answer_ns = 3 * NSEC_PER_MSEC;
+		for (k = 0; k < 200; k++) {
+			u32 n = below(&w.rnd, THINGS);
+			u64 began = shim_now;
+
+			if (!usable(n))
+				continue;
+			if (below(&w.rnd, 3) == 0)
+				world_drop(n);
+			else
+				world_put(n, 0, variant(n));
+			CHECK(shim_now - began < NSEC_PER_MSEC / 2, "a put took %llu us",
+			      (unsigned long long)(shim_now - began) / 1000);
+			if (below(&w.rnd, 10) == 0)
+				shim_sleep(NSEC_PER_MSEC);
+		}
+		w.answer_ns = 20000;
+		CHECK(world_settle());
+		for (k = 0; k < 40; k++)
+			shim_sleep(NSEC_PER_SEC / 4);
+		CHECK(world_settle());
+		world_agree();
+		world_end();
+	}
+}
+
+/* It is emptied, and everything is written: nothing to begin, nothing to sweep */
+static void without_warm_attach(void)
+{
+	u32 n;
+
+	CHECK(!world_begin_without(base_seed, CLSW_CAN_ATTACH_WARM, 0));
+	for (n = 0; n < 6; n++)
+		CHECK(!world_put(thing(C_NEXTHOP, n), 0, 0));
+	CHECK(world_settle());
+	w.alive = false;
+	clsw_trouble(w.cd, "test");
+	world_drop(thing(C_NEXTHOP, 3));
+	shim_run_work(&w.cd->recover_work);
+	CHECK(clsw_up(w.cd) && w.cd->count.recoveries == 1 && !w.cd->resync, "state %u",
+	      w.cd->state);
+	CHECK(!w.resyncs && !w.sweeps, "%lu, %lu", w.resyncs, w.sweeps);
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+static void a_class_that_it_lacks(void)
+{
+	u32 group = thing(C_NHG, 0), route = thing(C_ROUTE4, 0);
+	unsigned long before;
+
+	CHECK(!world_begin_without(base_seed, 0, BIT(TND_CLS_NHG)));
+	before = w.writes;
+	CHECK(world_put(group, 0, 2 + 1) == -EOPNOTSUPP);
+	CHECK(!world_put(group, CLSW_PUT_MUST, 2 + 1));
+	CHECK(world_settle());
+	CHECK(w.obj[group]->state == CLSW_OBJ_FAILED &&
+	      w.obj[group]->reason.status == TND_ST_UNSUPPORTED && w.writes == before);
+	/* what names it traps */
+	w.target[route] = group;
+	CHECK(!world_put(route, 0, 0));
+	shim_sleep(NSEC_PER_SEC);
+	CHECK(world_settle());
+	CHECK(w.obj[route]->state == CLSW_OBJ_SYNCED && w.obj[route]->degraded && !w.way[route]);
+	CHECK(w.writes == before + 1, "%lu writes", w.writes - before);
+	world_agree();
+	world_end();
+	/* without these there is no switch */
+	CHECK(world_begin_without(base_seed, 0, BIT(TND_CLS_FDB)) == -EINVAL);
+	world_free();
+}
+
 /* ---- what says nothing of room is tried again without any that is freed ---- */
 
 static void a_wrong_lease_is_given_up(void)
@@ -853,6 +936,9 @@ static const struct {
 	{ "a processor that was away", away_is_not_silent },
 	{ "what takes too long is deferred", what_takes_too_long_is_deferred },
 	{ "silence ends the trust", silence_ends_the_trust },
+	{ "a slow chip is not waited for", a_slow_chip_is_not_waited_for },
+	{ "without warm attach", without_warm_attach },
+	{ "a class that it lacks", a_class_that_it_lacks },
 	{ "a wrong lease is given up", a_wrong_lease_is_given_up },
 	{ "a failed write is tried again", a_failed_write_is_tried_again },
 	{ "a refused resync is no end", a_refused_resync_is_no_end },

@@ -210,7 +210,10 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 	}
 	switch (p->cmd.op) {
 	case TND_OP_CREATE:
-		if (p->cmd.cls == TND_CLS_NHG)
+		if (p->cmd.cls == TND_CLS_NHG && chip_has(&w.chip, n) &&
+		    chip_units(&w.chip, n) != body->nhg.count)
+			cpl->status = TND_ST_EXISTS;
+		else if (p->cmd.cls == TND_CLS_NHG)
 			chip_create_group(&w.chip, n, body->nhg.count, lease, cpl);
 		else
 			chip_create(&w.chip, n, lease, cpl);
@@ -343,6 +346,12 @@ static bool alive(struct clsw_device *cd)
 	return w.alive;
 }
 
+static void caps(struct clsw_device *cd, struct clsw_caps *caps)
+{
+	caps->can = (CLSW_CAN_LEARN | CLSW_CAN_ATTACH_WARM | CLSW_CAN_BUSY_WAIT) & ~w.cannot;
+	caps->classes = (CLSW_CLASSES_L2 | CLSW_CLASSES_L3) & ~w.cannot_hold;
+}
+
 static const struct tnd_platform *platform(struct clsw_device *cd, size_t *size)
 {
 	static const struct tnd_platform nothing;
@@ -356,7 +365,7 @@ static const struct clsw_table_ops table_ops = {
 };
 
 static const struct clsw_device_ops device_ops = {
-	.attach = attach, .detach = detach, .alive = alive, .platform = platform,
+	.attach = attach, .detach = detach, .alive = alive, .caps = caps, .platform = platform,
 };
 
 static const struct clsw_backend backend = {
@@ -469,7 +478,7 @@ void world_goes_on(void)
 	w.busy = false;
 }
 
-static int begin(u64 seed, bool trouble, int l3_err)
+static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold)
 {
 	static struct device parent;
 	struct clsw_device *cd;
@@ -477,6 +486,8 @@ static int begin(u64 seed, bool trouble, int l3_err)
 
 	memset(&w, 0, sizeof(w));
 	w.trouble = trouble;
+	w.cannot = cannot;
+	w.cannot_hold = cannot_hold;
 	w.l3_err = l3_err;
 	w.rnd.s = seed;
 	w.answer_ns = 20000;
@@ -493,12 +504,17 @@ static int begin(u64 seed, bool trouble, int l3_err)
 
 int world_begin(u64 seed)
 {
-	return begin(seed, false, 0);
+	return begin(seed, false, 0, 0, 0);
 }
 
 int world_begin_with(u64 seed, int l3_err)
 {
-	return begin(seed, true, l3_err);
+	return begin(seed, true, l3_err, 0, 0);
+}
+
+int world_begin_without(u64 seed, u32 cannot, u32 cannot_hold)
+{
+	return begin(seed, false, 0, cannot, cannot_hold);
 }
 
 void world_free(void)

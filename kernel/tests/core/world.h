@@ -53,6 +53,8 @@ struct world {
 	struct rnd rnd;
 	bool resync;			/* between BEGIN_RESYNC and END_RESYNC */
 	unsigned long writes, told, sweeps, resyncs;
+	u32 cannot;			/* CLSW_CAN_* that the chip lacks */
+	u32 cannot_hold;		/* classes that it lacks, a bit each */
 	bool trouble;			/* the chip fails when L2 begins */
 	int l3_err;			/* what L3's beginning returns */
 };
@@ -64,6 +66,8 @@ extern unsigned int *shim_param_wait_ms;	/* wait.c's parameter */
 int world_begin(u64 seed);
 /* The same with a chip that fails on the way, and L3 that returns @l3_err */
 int world_begin_with(u64 seed, int l3_err);
+/* The same with a chip that lacks something */
+int world_begin_without(u64 seed, u32 cannot, u32 cannot_hold);
 /* After a registration that failed; world_end() does it by itself */
 void world_free(void);
 void world_policy(u8 policy);

@@ -435,6 +435,11 @@ void chip_delete(struct chip *c, u32 n, struct tnd_cpl *cpl)
 	}
 }
 
+u32 chip_units(const struct chip *c, u32 n)
+{
+	return c->there[n] - 1;
+}
+
 bool chip_has(const struct chip *c, u32 n)
 {
 	struct bank_key key;

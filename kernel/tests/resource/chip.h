@@ -70,6 +70,8 @@ void chip_create_group(struct chip *c, u32 n, u32 units, u32 lease, struct tnd_c
 void chip_update_group(struct chip *c, u32 n, u32 units, u32 lease, struct tnd_cpl *cpl);
 void chip_delete(struct chip *c, u32 n, struct tnd_cpl *cpl);
 bool chip_has(const struct chip *c, u32 n);
+/* Members of a group that is there */
+u32 chip_units(const struct chip *c, u32 n);
 /* The device forgets leases (attach), or everything (cold) */
 void chip_restart(struct chip *c, bool cold);
 

@@ -39,6 +39,8 @@ typedef s64 ktime_t;
 #define PAGE_SIZE	4096UL
 #define ETH_ALEN	6
 #define MAX_ERRNO	4095
+#define GENMASK(h, l)	((~0UL << (l)) & (~0UL >> (63 - (h))))
+#define BIT(n)		(1UL << (n))
 
 /* ---- compiler.h, kernel.h ---- */
 #define READ_ONCE(x)		(*(volatile __typeof__(x) *)&(x))
@@ -61,6 +63,7 @@ typedef s64 ktime_t;
 #define upper_32_bits(n)	((u32)((u64)(n) >> 32))
 #define PTR_ALIGN(p, a)		((__typeof__(p))(((uintptr_t)(p) + (a) - 1) & ~((uintptr_t)(a) - 1)))
 #define IS_ENABLED(option)	1
+#define BUILD_BUG_ON_ZERO(c)	((int)sizeof(struct { int : (-!!(c)); }))
 #define WARN_ON(c)		({ bool c_ = (c); assert(!c_); c_; })
 #define clamp(v, lo, hi)	({ __typeof__(v) v_ = (v); v_ < (lo) ? (lo) : v_ > (hi) ? (hi) : v_; })
 #define min(a, b)		({ __typeof__(a) a_ = (a); __typeof__(b) b_ = (b); a_ < b_ ? a_ : b_; })

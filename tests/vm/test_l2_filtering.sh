@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# lab: --backend null --icount --ports 4
+# timeout: 300
+#
+# vlan_filtering is switched while the chip takes its time over one member: the command waits for nobody, with RTNL held, and
+# the chip has all of them in the end. In virtual time: seconds are the machine's own.
+. /host/tests/vm/lib.sh
+. /host/tests/vm/ports.sh
+
+CHIP=$(echo /sys/kernel/debug/clsw_null/*)
+ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+filtering() { ip link set br0 type bridge vlan_filtering "$1"; }
+members() { occ vlan-member; }
+have() { [ "$(members)" = "$1" ]; }
+
+ip link add br0 type bridge vlan_filtering 0 mcast_snooping 0
+ip link set br0 up
+for k in 1 2 3; do
+	ip link set swp$k up
+	ip link set swp$k master br0
+done
+for vid in 10 20 30; do bridge vlan add vid $vid dev swp1; done
+until_true 5 "one member for each port" have 3
+# all of it once with a chip that answers at once: what the machine reads from its disk is none of the chip's time
+filtering 1
+until_true 5 "a member for each port and VLAN" have 6
+filtering 0
+until_true 5 "one member for each port" have 3
+
+# class 3 is VLAN_MEMBER, 3 is DELETE, 1 CREATE
+for op in 3 1; do
+	for on in 1 0; do
+		echo clear >"$CHIP/faults"
+		echo "delay op=$op cls=3 ns=1500000000" >"$CHIP/faults"
+		began=$(ms)
+		filtering $on || fail "vlan_filtering $on"
+		took=$(($(ms) - began))
+		echo "vlan_filtering $on, operation $op: $took ms"
+		[ $took -lt 500 ] || fail "vlan_filtering $on took $took ms (operation $op)"
+		until_true 10 "the chip follows" have $((3 + 3 * on))
+		until_true 5 "and rests" settled
+	done
+done
+is "the chip's own check" ok "$(cat "$CHIP/check")"
