@@ -844,6 +844,275 @@ static void too_long_blocks_nobody(void)
 	world_end();
 }
 
+/* ---- what a lost command may have done ---- */
+
+static void lose_what(void (*what)(u32 n), u32 n)
+{
+	w.lose_percent = 100;
+	what(n);
+	shim_sleep(CLSW_LOST_MS * NSEC_PER_MSEC + NSEC_PER_SEC / 2);
+	w.lose_percent = 0;
+	CHECK(w.cd->count.lost);
+}
+
+static void put_it(u32 n)
+{
+	CHECK(!world_put(n, CLSW_PUT_MUST, 0));
+}
+
+static void put_another(u32 n)
+{
+	CHECK(!world_put(n, CLSW_PUT_MUST, 1));
+}
+
+/* With a lease that is still held, and without: the chip has taken what nobody was told of */
+static void a_lost_create_is_made_anew(void)
+{
+	u32 i, n;
+
+	for (i = 0; i < 2 * CLASSES; i++) {
+		n = thing(i / 2, 4);
+		CHECK(!world_begin(base_seed));
+		world_policy(i & 1 ? RM_CREDIT : RM_MODEL);
+		CHECK(!world_put(thing(i / 2, 8), 0, 0));
+		CHECK(world_settle());
+		shim_sleep(NSEC_PER_SEC / 10);
+		lose_what(put_it, n);
+		CHECK(w.obj[n]->doubt || !w.cd->lost_burst);
+		for (;;) {
+			shim_sleep(NSEC_PER_SEC / 50);
+			if (w.obj[n]->state == CLSW_OBJ_SYNCED && !w.cd->in_flight)
+				break;
+		}
+		CHECK(w.deletes, "what it may have done was not undone");
+		CHECK(world_settle());
+		world_agree();
+		world_end();
+	}
+}
+
+/* Of the answer to a command that was given up nothing follows for the next one */
+static void a_late_answer_is_none(void)
+{
+	u32 n = thing(C_NEXTHOP, 0), i;
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_MODEL);
+	w.answer_ns = 3 * NSEC_PER_SEC;
+	CHECK(!world_put(n, CLSW_PUT_MUST, 0));
+	shim_sleep(CLSW_LOST_MS * NSEC_PER_MSEC + NSEC_PER_SEC / 2);
+	CHECK(w.cd->count.lost == 1);
+	w.answer_ns = NSEC_PER_SEC;
+	for (i = 0; i < 100; i++) {
+		shim_sleep(NSEC_PER_SEC / 20);
+		CHECK(w.obj[n]->state != CLSW_OBJ_SYNCED || chip_has(&w.chip, n),
+		      "it counts as there, and is not");
+	}
+	w.answer_ns = 20000;
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+/* What may be gone from the chip needs room when it is wanted again, and has it then */
+static void doubt_needs_room(void)
+{
+	u32 n = thing(C_ROUTE4, 0), i, size;
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_MODEL);
+	size = w.chip.size[P_LPM4];
+	for (i = 0; i < size; i++)
+		CHECK(!world_put(thing(C_ROUTE4, i), 0, 0));
+	CHECK(world_settle());
+	/* its update is lost, and the delete that follows is not out yet */
+	w.lose_percent = 100;
+	put_another(n);
+	w.stuffed = true;
+	shim_sleep(CLSW_LOST_MS * NSEC_PER_MSEC + NSEC_PER_SEC / 2);
+	w.lose_percent = 0;
+	CHECK(w.obj[n]->doubt && !w.obj[n]->in_flight);
+	world_drop(n);
+	CHECK(!world_put(n, CLSW_PUT_MUST, 0));
+	CHECK(!world_put(thing(C_ROUTE4, size), CLSW_PUT_MUST, 0));
+	w.stuffed = false;
+	CHECK(world_settle());
+	CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED, "who came later has its room");
+	world_agree();
+	world_end();
+}
+
+/* With a lease in hand, too, an operator's limit is one */
+static void a_limit_holds_with_a_lease(void)
+{
+	u32 i;
+
+	CHECK(!world_begin(base_seed));
+	for (i = 0; i < 3; i++) {
+		CHECK(!world_put(thing(C_ROUTE4, i), 0, 0));
+		CHECK(world_settle());
+		shim_sleep(NSEC_PER_SEC / 10);
+	}
+	CHECK(w.chip.committed[P_LPM4] > 1, "no lease");
+	clsw_lock(w.cd);
+	CHECK(!rm_set_limits(w.cd->rm, TND_CLS_ROUTE, TND_AF_INET, 0, 3));
+	clsw_unlock(w.cd);
+	CHECK(world_put(thing(C_ROUTE4, 3), 0, 0) == -ENOSPC, "one more than the limit");
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+/* ---- what the chip has done by itself ---- */
+
+static void what_aged_is_made_anew(void)
+{
+	u32 n = thing(C_NEXTHOP, 0);
+	struct tnd_cpl cpl;
+
+	CHECK(!world_begin(base_seed));
+	CHECK(!world_put(n, 0, 0));
+	CHECK(world_settle());
+	chip_delete(&w.chip, n, &cpl);
+	CHECK(!world_put(n, 0, 1));
+	CHECK(world_settle(), "it is updated again and again");
+	CHECK(chip_has(&w.chip, n) && w.obj[n]->state == CLSW_OBJ_SYNCED);
+	/* and once more, when it is to go: a chip that says so has none */
+	w.strict = true;
+	chip_delete(&w.chip, n, &cpl);
+	world_drop(n);
+	CHECK(world_settle());
+	CHECK(!w.cd->object_count, "it is deleted for ever");
+	world_end();
+}
+
+/* ---- who has failed is asked in the drainer's turn, which waits for nobody ---- */
+
+static void a_retry_does_not_wait(void)
+{
+	u32 n = thing(C_NEXTHOP, 0);
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_MODEL);
+	w.refuse_percent = 100;
+	CHECK(!world_put(n, 0, 0));
+	CHECK(world_settle());
+	CHECK(w.obj[n]->state == CLSW_OBJ_FAILED);
+	/* each needs a lease now, and one takes its time */
+	world_policy(RM_LOCKSTEP);
+	w.refuse_percent = 0;
+	w.answer_ns = 50 * NSEC_PER_MSEC;
+	w.turn_ns = 0;
+	shim_sleep(NSEC_PER_SEC);
+	CHECK(w.turn_ns < 5 * NSEC_PER_MSEC, "the drainer waited for %llu us",
+	      (unsigned long long)w.turn_ns / 1000);
+	w.answer_ns = 20000;
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
+/* Who waited for room, and got none, hears of it */
+static void who_waits_is_told(void)
+{
+	u32 i, k, n, waited = 0;
+	bool waits[24];
+
+	for (k = 0; k < 8; k++) {
+		CHECK(!world_begin(base_seed + k));
+		world_policy(RM_CREDIT);
+		CHECK(!world_put(thing(C_NEXTHOP, 0), CLSW_PUT_MUST, 0));
+		CHECK(world_settle());
+		w.answer_ns = (1 + k) * NSEC_PER_MSEC;
+		for (i = 1; i < ARRAY_SIZE(waits); i++) {
+			n = thing(C_NEXTHOP, i);
+			CHECK(!world_put(n, CLSW_PUT_MUST, 0));
+			waits[i] = w.obj[n]->waits;
+			w.told_of[n] = 0;
+			if (i % 4 == k % 4)
+				shim_sleep(100000);
+		}
+		CHECK(world_settle());
+		for (i = 1; i < ARRAY_SIZE(waits); i++) {
+			n = thing(C_NEXTHOP, i);
+			waited += waits[i] && w.obj[n]->state == CLSW_OBJ_FAILED;
+			CHECK(!waits[i] || w.told_of[n], "%u waited, and heard nothing", i);
+		}
+		world_agree();
+		world_end();
+	}
+	CHECK(waited, "nobody waited for room that never came");
+}
+
+/* ---- a replay ---- */
+
+static void a_replay_sweeps_nothing_that_is_wanted(void)
+{
+	u32 i, n, all = 0;
+
+	for (i = 0; i < 2; i++) {
+		CHECK(!world_begin(base_seed));
+		for (n = 0; n < 38; n++)
+			CHECK(!world_put(thing(C_ROUTE4, n), 0, 0));
+		for (n = 0; n < 14; n++)
+			CHECK(!world_put(thing(C_NEXTHOP, n), 0, 0));
+		for (n = 0; n < 20; n++)
+			CHECK(!world_put(thing(C_MAC, n), CLSW_PUT_MUST, 0));
+		CHECK(world_settle());
+		if (i) {
+			/* one is in doubt: whatever it was, the attach has ended that */
+			lose_what(put_another, thing(C_NEXTHOP, 3));
+			CHECK(w.obj[thing(C_NEXTHOP, 3)]->doubt);
+			all = w.deletes;
+		}
+		w.alive = false;
+		clsw_trouble(w.cd, "test");
+		shim_run_work(&w.cd->recover_work);
+		CHECK(clsw_up(w.cd) && w.resyncs == 1 && w.sweeps == 1);
+		CHECK(!w.swept, "%lu that are wanted were swept", w.swept);
+		CHECK(!i || w.deletes == all, "%lu that are wanted were deleted", w.deletes - all);
+		CHECK(world_settle());
+		world_agree();
+		world_end();
+	}
+}
+
+/* It has been changed while the chip was away, which has another version of it */
+static void another_version_is_updated(void)
+{
+	u32 n = thing(C_NHG, 0);
+
+	CHECK(!world_begin(base_seed));
+	CHECK(!world_put(n, 0, 3 + 1));
+	CHECK(world_settle());
+	w.alive = false;
+	clsw_trouble(w.cd, "test");
+	CHECK(!world_put(n, 0, 5 + 1));
+	shim_run_work(&w.cd->recover_work);
+	CHECK(clsw_up(w.cd) && w.resyncs == 1 && !w.swept);
+	CHECK(world_settle());
+	CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED && chip_units(&w.chip, n) == 5);
+	world_agree();
+	world_end();
+}
+
+/* The veil is for a chip that begins empty, and while it is filled */
+static void the_veil_is_lifted(void)
+{
+	CHECK(!world_begin(base_seed));
+	CHECK(!world_put(thing(C_ROUTE4, 0), 0, 0));
+	CHECK(world_settle());
+	chip_restart(&w.chip, true);
+	w.alive = false;
+	clsw_trouble(w.cd, "test");
+	shim_run_work(&w.cd->recover_work);
+	CHECK(clsw_up(w.cd) && w.cd->count.recoveries == 1);
+	CHECK(!w.cd->veil, "what is routed goes on to the CPU");
+	CHECK(world_settle());
+	world_agree();
+	world_end();
+}
+
 /* ---- trouble before and after the device is there ---- */
 
 static void trouble_while_it_registers(void)
@@ -953,6 +1222,16 @@ static const struct {
 	  a_route_traps_whose_target_came_to_nothing },
 	{ "room that comes is used", room_that_comes_is_used },
 	{ "a body that is too long blocks nobody", too_long_blocks_nobody },
+	{ "a lost create is made anew", a_lost_create_is_made_anew },
+	{ "a late answer is none", a_late_answer_is_none },
+	{ "what is in doubt needs room", doubt_needs_room },
+	{ "a limit holds with a lease", a_limit_holds_with_a_lease },
+	{ "what aged is made anew", what_aged_is_made_anew },
+	{ "a retry does not wait", a_retry_does_not_wait },
+	{ "who waits is told", who_waits_is_told },
+	{ "a replay sweeps nothing that is wanted", a_replay_sweeps_nothing_that_is_wanted },
+	{ "another version is updated", another_version_is_updated },
+	{ "the veil is lifted", the_veil_is_lifted },
 	{ "trouble while a device registers", trouble_while_it_registers },
 	{ "recovery under churn", recovers_under_churn },
 };

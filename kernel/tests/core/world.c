@@ -129,6 +129,7 @@ static void sweep(struct tnd_cpl *cpl)
 			continue;
 		chip_delete(&w.chip, n, &one);
 		cpl->result++;
+		w.swept++;
 	}
 	w.sweeps++;
 }
@@ -225,11 +226,12 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 			chip_update_group(&w.chip, n, body->nhg.count, lease, cpl);
 		break;
 	case TND_OP_DELETE:
+		w.deletes++;
 		if (in_use(n))
 			cpl->status = TND_ST_IN_USE;
 		else if (chip_has(&w.chip, n))
 			chip_delete(&w.chip, n, cpl);
-		else if (!(p->cmd.flags & TND_CMD_IDEMPOTENT))
+		else if (w.strict || !(p->cmd.flags & TND_CMD_IDEMPOTENT))
 			cpl->status = TND_ST_NOENT;
 		if (!cpl->status)
 			w.way[n] = 0;
@@ -465,6 +467,8 @@ void world_is_stuck(void)
 
 void world_goes_on(void)
 {
+	u64 began;
+
 	if (w.busy || !w.cd || !w.cd->drainer)
 		return;
 	w.busy = true;
@@ -474,7 +478,9 @@ void world_goes_on(void)
 		w.armed = false;
 		clsw_wake(w.cd);
 	}
+	began = shim_now;
 	shim_run_thread(w.cd->drainer);
+	w.turn_ns = max(w.turn_ns, shim_now - began);
 	w.busy = false;
 }
 
@@ -542,6 +548,10 @@ void world_end(void)
 
 static void changed(struct clsw_device *cd, struct clsw_obj *obj)
 {
+	u32 n;
+
+	for (n = 0; n < THINGS; n++)
+		w.told_of[n] += w.obj[n] == obj;
 	CHECK(obj->wanted && (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED),
 	      "state %u", obj->state);
 	w.told++;

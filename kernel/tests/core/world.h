@@ -52,7 +52,10 @@ struct world {
 	bool busy;
 	struct rnd rnd;
 	bool resync;			/* between BEGIN_RESYNC and END_RESYNC */
-	unsigned long writes, told, sweeps, resyncs;
+	unsigned long writes, deletes, told, sweeps, swept, resyncs;
+	u16 told_of[THINGS];
+	u64 turn_ns;			/* the longest that the drainer did not sleep */
+	bool strict;			/* NOENT for an idempotent DELETE, too */
 	u32 cannot;			/* CLSW_CAN_* that the chip lacks */
 	u32 cannot_hold;		/* classes that it lacks, a bit each */
 	bool trouble;			/* the chip fails when L2 begins */
