@@ -50,7 +50,7 @@ int clsw_caps_init(struct clsw_device *cd)
 		return -EINVAL;
 	}
 	if (~caps->classes & CLSW_CLASSES_L2) {
-		dev_err(cd->parent, "%s: classes %#x are missing\n", cd->backend->name,
+		dev_err(cd->parent, "%s: classes %#lx are missing\n", cd->backend->name,
 			~caps->classes & CLSW_CLASSES_L2);
 		return -EINVAL;
 	}
