@@ -322,6 +322,10 @@ int clsw_settle(struct clsw_device *cd, unsigned int ms);
 int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode);
 /* May sleep: until a replay has swept the rest; 0, -ETIMEDOUT, -EIO */
 int clsw_replay_finish(struct clsw_device *cd, unsigned int ms);
+/* Locked, from the drainer: its beginning or end is posted when that is due; 1: it was */
+int clsw_resync_turn(struct clsw_device *cd);
+/* Locked: that is answered */
+void clsw_resync_done(struct clsw_device *cd, const struct tnd_cpl *cpl);
 /* Locked: the replay need not wait for this one any more */
 static inline void clsw_replayed(struct clsw_device *cd, struct clsw_obj *obj)
 {

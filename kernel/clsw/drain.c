@@ -488,18 +488,6 @@ static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struc
 	}
 }
 
-/*
- * Without a beginning nothing can be swept, and what an END_RESYNC has not swept is
- * in the chip without anybody knowing: all of it once more, from the attach on
- */
-static void resync_done(struct clsw_device *cd, const struct tnd_cpl *cpl)
-{
-	if (le16_to_cpu(cpl->status) != TND_ST_OK)
-		clsw_trouble(cd, "the chip refused a resync");
-	else if (cd->resync == CLSW_RESYNC_ENDS)
-		cd->resync = CLSW_RESYNC_COUNT;
-}
-
 void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 {
 	u64 cookie = le64_to_cpu(cpl->cookie);
@@ -540,7 +528,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 		clsw_rm_lost_released(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_RESYNC:
-		resync_done(cd, cpl);
+		clsw_resync_done(cd, cpl);
 		break;
 	}
 	if (!cd->in_flight && wq_has_sleeper(&cd->idle_wait))
@@ -648,32 +636,6 @@ static struct clsw_obj *next_dirty(struct clsw_device *cd)
 	return NULL;
 }
 
-static int resync_turn(struct clsw_device *cd)
-{
-	struct tnd_cmd cmd = {};
-
-	/* it was emptied: there is nothing to confirm, and nothing to sweep */
-	if (!clsw_can(cd, CLSW_CAN_ATTACH_WARM)) {
-		if (cd->resync != CLSW_RESYNC_BEGIN &&
-		    (cd->resync != CLSW_RESYNC_RUNS || cd->replay_left))
-			return 0;
-		cd->resync = cd->resync == CLSW_RESYNC_BEGIN ? CLSW_RESYNC_RUNS :
-							       CLSW_RESYNC_COUNT;
-		wake_up(&cd->idle_wait);
-		return 1;
-	}
-	if (cd->resync == CLSW_RESYNC_BEGIN)
-		cmd.op = cpu_to_le16(TND_OP_BEGIN_RESYNC);
-	else if (cd->resync == CLSW_RESYNC_RUNS && !cd->replay_left)
-		cmd.op = cpu_to_le16(TND_OP_END_RESYNC);
-	else
-		return 0;
-	if (clsw_post_other(cd, CLSW_OPEN_RESYNC, &cmd, NULL, 0, 0))
-		return 0;
-	cd->resync++;
-	return 1;
-}
-
 /* The backend will never take it: as if the chip had refused it, and others have their turn */
 static void unpostable(struct clsw_device *cd, struct clsw_obj *obj, int err)
 {
@@ -755,7 +717,7 @@ int clsw_drain_turn(struct clsw_device *cd)
 		return 0;
 	done = table->reap(cd, CLSW_Q_SYNC, REAP);
 	done += table->reap(cd, CLSW_Q_BULK, REAP);
-	done += resync_turn(cd);
+	done += clsw_resync_turn(cd);
 	done += clsw_retry_failed(cd);
 	if (!cd->resync)
 		done += clsw_rm_refill(cd);

@@ -22,6 +22,44 @@
 
 #include "core.h"
 
+int clsw_resync_turn(struct clsw_device *cd)
+{
+	struct tnd_cmd cmd = {};
+
+	/* it was emptied: there is nothing to confirm, and nothing to sweep */
+	if (!clsw_can(cd, CLSW_CAN_ATTACH_WARM)) {
+		if (cd->resync != CLSW_RESYNC_BEGIN &&
+		    (cd->resync != CLSW_RESYNC_RUNS || cd->replay_left))
+			return 0;
+		cd->resync = cd->resync == CLSW_RESYNC_BEGIN ? CLSW_RESYNC_RUNS :
+							       CLSW_RESYNC_COUNT;
+		wake_up(&cd->idle_wait);
+		return 1;
+	}
+	if (cd->resync == CLSW_RESYNC_BEGIN)
+		cmd.op = cpu_to_le16(TND_OP_BEGIN_RESYNC);
+	else if (cd->resync == CLSW_RESYNC_RUNS && !cd->replay_left)
+		cmd.op = cpu_to_le16(TND_OP_END_RESYNC);
+	else
+		return 0;
+	if (clsw_post_other(cd, CLSW_OPEN_RESYNC, &cmd, NULL, 0, 0))
+		return 0;
+	cd->resync++;
+	return 1;
+}
+
+/*
+ * Without a beginning nothing can be swept, and what an END_RESYNC has not swept is
+ * in the chip without anybody knowing: all of it once more, from the attach on
+ */
+void clsw_resync_done(struct clsw_device *cd, const struct tnd_cpl *cpl)
+{
+	if (le16_to_cpu(cpl->status) != TND_ST_OK)
+		clsw_trouble(cd, "the chip refused a resync");
+	else if (cd->resync == CLSW_RESYNC_ENDS)
+		cd->resync = CLSW_RESYNC_COUNT;
+}
+
 /* The chip was attached: what it has is not known, everything is written anew */
 static void forget(struct clsw_device *cd, struct clsw_obj *obj)
 {
