@@ -112,8 +112,8 @@ def test_flood_onto_trapped_default_costs_no_session(make, folder, routers_avail
         slowest = max((a for a in answers if a is not None), default=PATIENCE_S)
         report = (f"flood: {sent / seconds:,.0f} pps sent for {seconds:.0f} s, {offered:,.0f} pps at the port, "
                   f"{taken / seconds:,.0f} pps taken by the chip; "
-                  f"{len(answers)} ARP requests and {pings} pings answered meanwhile, slowest ARP answer {slowest * 1e3:.0f} ms; to the CPU (passed, dropped) "
-                  f"{reasons}; by class {classes}")
+                  f"{len(answers)} ARP requests and {pings} pings answered meanwhile, slowest ARP answer "
+                  f"{slowest * 1e3:.0f} ms; to the CPU (passed, dropped) {reasons}; by class {classes}")
         print(report)
         record_property("flood", report)
         assert classes[DATA][1] >= FLOOD * classes[DATA][0] > 0, f"this was no flood; {report}"

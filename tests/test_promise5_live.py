@@ -10,9 +10,9 @@ bridge its root (spanning tree, a BPDU a second) while an ARP storm comes in by 
     h2 ── swp2 ──┬── bond0
     bond0 ─ swp3 ┘
 
-What a far end has sent the switch's kernel must get, and the aggregation and the tree must stand, but from where a far end
-said nothing for too long (a busy machine's affair) until they can stand again; how many looks that leaves is printed. The
-storm goes on until enough of both came. Needs a kernel with bonding.
+What a far end has sent the switch's kernel must get, and the aggregation and the tree must stand, but from where a far
+end said nothing for too long (a busy machine's affair) until they can stand again; how many looks that leaves is
+printed. The storm goes on until enough of both came. Needs a kernel with bonding.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from test_promise5_storms import H1, KINDS
 STORM_S = float(os.environ.get("TANDEM_STORM_S", "20"))
 ROUNDS = 8  # of the storm, at most
 SILENT_S = 2.5  # partners that are asked for every second and say nothing for three are given up (802.1AX, 6.4.4)
-HEAL_S = 20     # what was given up may take so long from the next word on: the tree's two delays, the aggregation's two states
+HEAL_S = 20     # what was given up may take so long from the next word on: the tree's delays, the aggregation's states
 GROUPS = packet.mac("01:80:c2:00:00:00")[:5]  # of link protocols
 QUIET = "stp_state 1 hello_time 100 max_age 600 forward_delay 200"  # centiseconds, the least that a kernel takes
 
@@ -174,7 +174,8 @@ def storm(bench, record_property):
     finally:
         watch.end()
     end = time.monotonic_ns()
-    silences = [(a + SILENT_S * 1e9, b + HEAL_S * 1e9) for a, b in bench.silences(began, end) if b - a >= SILENT_S * 1e9]
+    silences = [(a + SILENT_S * 1e9, b + HEAL_S * 1e9)
+                for a, b in bench.silences(began, end) if b - a >= SILENT_S * 1e9]
     judged = [state for at, state in watch.looks if not any(a <= at <= b for a, b in silences)]
     broken = [state for state in judged if state]
     sent = [b - a for a, b in zip(said, bench.said())]
@@ -192,8 +193,8 @@ def storm(bench, record_property):
     now = bench.sw.ports()["swp1"]
     offered = sum(counted(now, k) - counted(port, k) for k in ("cable_rx_frames", "cable_rx_overrun"))
     report = (f"storm: {offered:,} frames in {seconds:.0f} s; LACPDUs by two ports and BPDUs: sent {sent}, got "
-              f"{got}; {len(silences)} silences of {SILENT_S} s; {len(judged)} of {len(watch.looks)} looks judged; to the CPU "
-              f"(passed, dropped) {reasons}")
+              f"{got}; {len(silences)} silences of {SILENT_S} s; {len(judged)} of {len(watch.looks)} looks judged; to "
+              f"the CPU (passed, dropped) {reasons}")
     print(report)
     record_property("storm", report)
     assert reasons.get("arp", (0, 0))[1] > 10_000, f"{ROUNDS} rounds were no storm; {report}"

@@ -506,7 +506,7 @@ def judge(mutant, all_tests):
             named = t.libtest and not failed.startswith(("hangs", "signal", "code"))
             alone = ["--exact", failed] if named else skip
             if play(t, NOTHING, limit, alone)[0]:
-                raise Broken(f"{t.name}: {failed} without a mutant too (the machine may be too busy for its time limit)")
+                raise Broken(f"{t.name}: {failed} without a mutant too (or the machine is too busy for its limit)")
             if play(t, env, limit, alone)[0] is not None:
                 return {"caught": t.name, "test": failed, "seconds": round(spent, 1), "ran": ran, "said": said[-8:],
                         "doubts": doubts}

@@ -179,8 +179,8 @@ class Inside:
         return self.pool.submit(lambda: sum(s == NUD_INCOMPLETE for _, s, _ in self._neighbours())).result()
 
     def without_route(self):
-        """IPv6 addresses of interfaces that are up, that are not the system's own yet: it makes their routes a moment after
-        them, or after the interface, from a work queue (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate
+        """IPv6 addresses of interfaces that are up, that are not the system's own yet: it makes their routes a moment
+        after them, or after the interface, from a work queue (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate
         address detection as well."""
         def get():
             own = set()
