@@ -131,14 +131,16 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 		if (err == -EAGAIN) {
 			obj->flags |= CLSW_PUT_MUST;
 			/* its ticket is for fewer */
-			if (!obj->in_flight && !obj->written) {
+			if (!obj->in_flight && !obj->written && !obj->doubt) {
 				clsw_ticket_cancel(cd, obj);
 				obj->waits = true;
 			}
 			return 0;
 		}
-		if (err)
-			return err;
+		if (err) {
+			refused(obj, -EIO, verdict);
+			return -EIO;
+		}
 	}
 	/* it came to nothing: all of it needs room, with the members that it shall have */
 	if (!obj->written)

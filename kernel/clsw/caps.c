@@ -10,7 +10,6 @@ static const struct clsw_caps caps_most = {
 	.fids = CLSW_FIDS,
 	.rif = CLSW_MAX_RIF,
 	.port = CLSW_MAX_PORTS,
-	.group_members = TND_NHG_MAX_MEMBERS,
 	.group_weight = CLSW_MAX_WEIGHT,
 	.mtu = CLSW_MTU_MAX,
 	.policer_rate = 10000000,
@@ -49,15 +48,14 @@ int clsw_caps_init(struct clsw_device *cd)
 			missing);
 		return -EINVAL;
 	}
-	if (~caps->classes & CLSW_CLASSES_L2) {
+	if (~caps->classes & CLSW_CLASSES_MUST) {
 		dev_err(cd->parent, "%s: classes %#lx are missing\n", cd->backend->name,
-			~caps->classes & CLSW_CLASSES_L2);
+			~caps->classes & CLSW_CLASSES_MUST);
 		return -EINVAL;
 	}
 	caps->fids = caps_limit(caps->fids, caps_most.fids);
 	caps->rif = caps_limit(caps->rif, caps_most.rif);
 	caps->port = caps_limit(caps->port, caps_most.port);
-	caps->group_members = caps_limit(caps->group_members, caps_most.group_members);
 	caps->group_weight = caps_limit(caps->group_weight, caps_most.group_weight);
 	caps->mtu = caps_limit(caps->mtu, caps_most.mtu);
 	caps->policer_rate = caps_limit(caps->policer_rate, caps_most.policer_rate);

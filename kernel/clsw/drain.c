@@ -136,6 +136,9 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	struct rm_req req;
 	int err;
 
+	/* a replay asks nobody for room: what the chip has no class for gets as far as here */
+	if (obj->wanted && !(cd->caps.classes & BIT(obj->key.cls)))
+		return -EOPNOTSUPP;
 	/* the body goes beside it */
 	memset(&cmd, 0, offsetof(struct tnd_cmd, body));
 	next_op(cd, obj, &cmd);
@@ -646,7 +649,8 @@ static void unpostable(struct clsw_device *cd, struct clsw_obj *obj, int err)
 		list_move_tail(&obj->work, &cd->stuck);
 		return;
 	}
-	refused(cd, obj, err == -E2BIG ? CLSW_ST_TOO_LONG : TND_ST_INVALID, NULL);
+	refused(cd, obj, err == -E2BIG ? CLSW_ST_TOO_LONG :
+			 err == -EOPNOTSUPP ? TND_ST_UNSUPPORTED : TND_ST_INVALID, NULL);
 	list_move_tail(&obj->work, &cd->failed.rest);
 	clsw_tell(cd, obj);
 }
@@ -741,6 +745,9 @@ static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)
 {
 	if (!obj)
 		return clsw_drain_settled(cd);
+	/* answered, and to be written again: who has it pinned goes on by what is in the chip */
+	if (obj->pinned && !obj->in_flight && !obj->doubt && list_empty(&obj->work))
+		return true;
 	return !obj->in_flight && !obj->again && !obj->doubt &&
 	       (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED);
 }

@@ -32,7 +32,7 @@ MODULE_PARM_DESC(silent_ms, "a chip that says nothing for so long does not answe
 
 static unsigned int wait_ms = 1000;
 module_param(wait_ms, uint, 0644);
-MODULE_PARM_DESC(wait_ms, "how long one route or the like waits for a chip that answers others, 1 to 10000: then it is decided on later");
+MODULE_PARM_DESC(wait_ms, "how long one write (a route may be several) waits for a chip that answers others, 1 to 10000: then it is decided on later");
 
 static u64 silent_ns(void)
 {
@@ -81,6 +81,9 @@ int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, int err,
 
 	if (err == -EAGAIN)
 		cd->count.deferred++;
+	/* a chip that nobody may wait for in this way has not kept anybody waiting */
+	if (!w->looks)
+		return err;
 	dev_warn_ratelimited(cd->parent,
 			     "%s for %llu of %llu ms, %u looks: %s, %u commands out\n",
 			     err == -EAGAIN ? "put off, no answer" : "no answer", silent, all,

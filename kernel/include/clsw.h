@@ -30,9 +30,10 @@
  * in a busy loop below that spinlock, so with bottom halves off: @reap again and
  * again, with two bounds. A chip that answers nothing for clsw.silent_ms of time
  * spent looking is not trusted any more (a virtual machine loses its processors:
- * what it did not look at does not count), and what was asked fails. Whoever has
- * waited for clsw.wait_ms by the clock waits no more: what he wants is deferred,
- * written or refused later, and who watches it is told.
+ * what it did not look at does not count), and what was asked fails. A put
+ * that has waited for clsw.wait_ms by the clock waits no more: what it wants is
+ * deferred, written or refused later, and its watcher is told. One route may be
+ * several puts: its next hops, their group, itself.
  */
 #ifndef _CLSW_H
 #define _CLSW_H
@@ -98,13 +99,12 @@ struct clsw_table_ops {
  * struct clsw_caps - what a chip can do, and where it ends. What is beyond clsw's
  *	own limits is not used; 0 where there is no limit but those
  * @can: CLSW_CAN_*
- * @classes: bits 1 << enum tnd_class: objects of others are never posted. PORT and
- *	TRAP, VLAN, VLAN_MEMBER and FDB are mandatory
+ * @classes: bits 1 << enum tnd_class: objects of others are never posted.
+ *	CLSW_CLASSES_MUST are mandatory
  * @fids: forwarding domains, numbered from 1
  * @rif: highest number of a router interface
  * @port: highest number of a front-panel port
- * @group_members: of one next-hop group
- * @group_weight: of one of them
+ * @group_weight: of a member of a next-hop group (how many it takes: tnd_geometry)
  * @mtu: of a port, bytes behind the Ethernet header
  * @policer_rate: packets per second
  * @policer_burst: packets
@@ -115,7 +115,6 @@ struct clsw_caps {
 	u16 fids;
 	u16 rif;
 	u16 port;
-	u16 group_members;
 	u16 group_weight;
 	u32 mtu;
 	u32 policer_rate;
@@ -127,6 +126,9 @@ struct clsw_caps {
 				 BIT(TND_CLS_VLAN_MEMBER) | BIT(TND_CLS_FDB))
 #define CLSW_CLASSES_L3		(BIT(TND_CLS_VRF) | BIT(TND_CLS_RIF) | BIT(TND_CLS_NEIGH) | \
 				 BIT(TND_CLS_NEXTHOP) | BIT(TND_CLS_NHG) | BIT(TND_CLS_ROUTE))
+
+/* Without groups multipath routes trap; without any of the others there is no router */
+#define CLSW_CLASSES_MUST	((CLSW_CLASSES_L2 | CLSW_CLASSES_L3) & ~BIT(TND_CLS_NHG))
 
 /* Classes of objects that clsw writes: 1 to one below this */
 #define CLSW_CLASS_COUNT	(TND_CLS_TRAP + 1)

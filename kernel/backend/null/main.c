@@ -158,8 +158,6 @@ static void op_info(struct clsw_device *cd, char *version, size_t size)
 
 static void op_caps(struct clsw_device *cd, struct clsw_caps *caps)
 {
-	const struct null_profile *p = chip(cd)->p;
-
 	/* it learns nothing, but stands for chips that do: nobody may count on it */
 	caps->can = CLSW_CAN_PACKETS | CLSW_CAN_VERSION | CLSW_CAN_LEARN | CLSW_CAN_ATTACH_WARM |
 		    CLSW_CAN_BUSY_WAIT;
@@ -167,7 +165,6 @@ static void op_caps(struct clsw_device *cd, struct clsw_caps *caps)
 	caps->fids = NULL_MAX_FID;
 	caps->rif = NULL_MAX_RIF;
 	caps->port = NULL_MAX_PORTS;
-	caps->group_members = min_t(u32, p->nhg_max_members, TND_NHG_MAX_MEMBERS);
 	caps->group_weight = NULL_MAX_WEIGHT;
 }
 

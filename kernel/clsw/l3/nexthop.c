@@ -155,7 +155,8 @@ static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *
 		return L3_WHY_RESILIENT;
 	if (!paths->count)
 		return L3_WHY_UNKNOWN;
-	if (paths->count > l3->cd->caps.group_members)
+	if (paths->count > TND_NHG_MAX_MEMBERS ||
+	    (l3_grouped(paths) && !(l3->cd->caps.classes & BIT(TND_CLS_NHG))))
 		return L3_WHY_MANY;
 	for (i = 0; i < paths->count; i++) {
 		p = &paths->path[i];

@@ -366,6 +366,22 @@ static struct l3_rif *create(struct clsw_l3 *l3, struct net_device *dev, u32 tb_
 	return NULL;
 }
 
+/* Refused after its put had returned: the kernel was told yes */
+static void rif_changed(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	struct l3_rif *rif = obj->owner;
+	char text[CLSW_TEXT];
+
+	if (obj->state != CLSW_OBJ_FAILED || obj->written || rif->obj != obj || !net_ratelimit())
+		return;
+	if (!clsw_obj_reason(cd, obj, text, sizeof(text)))
+		text[0] = 0;
+	netdev_warn(rif->dev, "not offloaded, routed packets go to the CPU: %s\n",
+		    trouble(-ENOSPC, text));
+}
+
+static const struct clsw_watch rif_watch = { .changed = rif_changed };
+
 static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ext_ack *extack,
 		   bool soon)
 {
@@ -409,7 +425,7 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 	if (l3->blind)
 		body.flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
 	err = clsw_put(l3->cd, TND_CLS_RIF, &body, sizeof(body), rif->obj ? CLSW_PUT_MUST : 0,
-		       NULL, rif, &rif->obj, text);
+		       &rif_watch, rif, &rif->obj, text);
 	if (!err) {
 		rif->want = body;
 		if (fresh) {
@@ -444,8 +460,8 @@ void l3_rifs_trap(struct clsw_l3 *l3)
 		if (!rif->obj)
 			continue;
 		rif->want.flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
-		clsw_put(l3->cd, TND_CLS_RIF, &rif->want, sizeof(rif->want), CLSW_PUT_MUST, NULL,
-			 rif, &rif->obj, NULL);
+		clsw_put(l3->cd, TND_CLS_RIF, &rif->want, sizeof(rif->want), CLSW_PUT_MUST,
+			 &rif_watch, rif, &rif->obj, NULL);
 	}
 }
 

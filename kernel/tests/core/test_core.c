@@ -683,6 +683,7 @@ static const struct {
 	{ "without warm attach", without_warm_attach },
 	{ "a class that it lacks", a_class_that_it_lacks },
 	{ "a wrong lease is given up", a_wrong_lease_is_given_up },
+	{ "a group on its way is put again", a_group_on_its_way_is_put_again },
 	{ "a failed write is tried again", a_failed_write_is_tried_again },
 	{ "a refused resync is no end", a_refused_resync_is_no_end },
 	{ "a reservation is its list's", a_reservation_is_its_lists },

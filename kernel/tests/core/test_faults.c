@@ -161,9 +161,20 @@ void a_class_that_it_lacks(void)
 	CHECK(w.obj[route]->state == CLSW_OBJ_SYNCED && w.obj[route]->degraded && !w.way[route]);
 	CHECK(w.writes == before + 1, "%lu writes", w.writes - before);
 	world_agree();
+	/* nor in a replay, which asks for no room */
+	w.cls_writes[TND_CLS_NHG] = 0;
+	clsw_trouble(w.cd, "a test");
+	CHECK(world_settle());
+	CHECK(w.sweeps && !w.cls_writes[TND_CLS_NHG], "%lu groups were posted",
+	      w.cls_writes[TND_CLS_NHG]);
+	CHECK(w.obj[group]->state == CLSW_OBJ_FAILED &&
+	      w.obj[group]->reason.status == TND_ST_UNSUPPORTED, "status %u",
+	      w.obj[group]->reason.status);
 	world_end();
-	/* without these there is no switch */
+	/* without these there is no switch, and no router */
 	CHECK(world_begin_without(base_seed, 0, BIT(TND_CLS_FDB)) == -EINVAL);
+	world_free();
+	CHECK(world_begin_without(base_seed, 0, BIT(TND_CLS_ROUTE)) == -EINVAL);
 	world_free();
 }
 
@@ -191,6 +202,29 @@ void a_wrong_lease_is_given_up(void)
 		world_agree();
 		world_end();
 	}
+}
+
+/* A second veto put of a group that is on its way, and must be written again */
+void a_group_on_its_way_is_put_again(void)
+{
+	u32 n = thing(C_NHG, 0);
+
+	CHECK(!world_begin(base_seed));
+	CHECK(!world_put(thing(C_NEXTHOP, 1), 0, 0));
+	CHECK(!world_put(thing(C_NHG, 1), 0, 1 + 1));
+	CHECK(world_settle());
+	shim_sleep(NSEC_PER_SEC / 10);
+	w.answer_ns = NSEC_PER_MSEC;
+	w.wrong_leases = 1;
+	CHECK(!world_put(n, 0, 1 + 1));
+	CHECK(w.obj[n]->in_flight, "it was not on its way");
+	CHECK(!world_put(n, 0, 3 + 1));
+	CHECK(!w.wrong_leases && !w.cd->mistrusted, "the chip that answered is called silent");
+	w.answer_ns = 20000;
+	CHECK(world_settle());
+	CHECK(w.obj[n]->state == CLSW_OBJ_SYNCED && w.obj[n]->hw_units == 3);
+	world_agree();
+	world_end();
 }
 
 void a_failed_write_is_tried_again(void)

@@ -25,6 +25,7 @@ void a_slow_chip_is_not_waited_for(void);
 void without_warm_attach(void);
 void a_class_that_it_lacks(void);
 void a_wrong_lease_is_given_up(void);
+void a_group_on_its_way_is_put_again(void);
 void a_failed_write_is_tried_again(void);
 void a_refused_resync_is_no_end(void);
 void a_lost_create_is_made_anew(void);

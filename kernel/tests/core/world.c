@@ -194,6 +194,7 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 		return;
 	}
 	w.writes++;
+	w.cls_writes[p->cmd.cls]++;
 	if (p->cmd.cls == TND_CLS_PORT || p->cmd.cls == TND_CLS_TRAP)
 		return;
 	n = thing_named(p->cmd.cls, p->body);

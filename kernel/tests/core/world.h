@@ -52,6 +52,7 @@ struct world {
 	bool busy;
 	struct rnd rnd;
 	bool resync;			/* between BEGIN_RESYNC and END_RESYNC */
+	unsigned long cls_writes[CLSW_CLASS_COUNT];
 	unsigned long writes, deletes, told, sweeps, swept, resyncs;
 	u16 told_of[THINGS];
 	u64 turn_ns;			/* the longest that the drainer did not sleep */
