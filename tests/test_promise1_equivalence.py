@@ -290,6 +290,16 @@ def ecmp_frames(gw, family, policy):
             yield udp6_frame(gw, MAC["h1"], "fd01::2", dst, sport=sport)
 
 
+def arrived(wires, sent, patience=10):
+    """Waits until the others have caught what h1 has sent; False: something is lost."""
+    until = time.monotonic() + patience
+    while sum(len(w.frames) for h, w in wires.items() if h != "h1") < sent:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True
+
+
 def ecmp_play(sw, family, policy):
     """What came to every host: a list of flows (addresses and ports, as bytes). Every flow is sent twice."""
     gw = port_macs(sw)[1]
@@ -297,11 +307,13 @@ def ecmp_play(sw, family, policy):
         ETH_IP6, slice(22, 54), slice(54, 58))
     with contextlib.ExitStack() as stack:
         wires = {h: stack.enter_context(packet.Wire(sw.hosts[h].ns)) for h in HOSTS}
+        sent, all_came = 0, True
         for _ in range(2):
-            for n, frame in enumerate(ecmp_frames(gw, family, policy)):
+            for frame in ecmp_frames(gw, family, policy):
                 wires["h1"].send(frame)
-                if n % 100 == 99:  # no queue on the way is that short
-                    time.sleep(0.002)
+                sent += 1
+                if sent % 200 == 0 and all_came:  # no queue on the way is that short
+                    all_came = arrived(wires, sent)
             twin.quiet(wires, most=5)
         return {h: [f[addresses] + f[ports] for f in w.caught(
             lambda f: packet.ethertype(f) == kind and f[ports][2:] == b"\x07\xd0")]
