@@ -139,11 +139,13 @@ pub(crate) const F_DEFERRED: u16 = 1 << 7;
 pub(crate) const F_DEPEND: u16 = 1 << 8;
 /// An update or a delete got no answer: write it again, whatever `have` says.
 pub(crate) const F_REPEAT: u16 = 1 << 9;
-/// It waits for what it leads to, or is to be tried again: what comes after it may overtake it. If nothing of it is on the chip
-/// it is in [`Fib::undecided`].
+/// It waits for what it leads to, or is to be tried again: what comes after it may overtake it. If nothing of it is on the chip,
+/// or it is about to go from there, it is in [`Fib::undecided`].
 pub(crate) const F_UNDECIDED: u16 = 1 << 10;
 /// What is wanted changed after it got its place in the queue, or while a command was on its way.
 pub(crate) const F_MOVED: u16 = 1 << 11;
+/// The command that is on its way is a DELETE.
+pub(crate) const F_DELETE: u16 = 1 << 12;
 
 /// One prefix.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use crate::Store;
 use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
-    Content, Entry, F_DEFERRED, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_MOVED, F_OMIT, F_PARSER,
-    F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
+    Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_MOVED, F_OMIT,
+    F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
 };
 use crate::hw::bodies::hw_id;
 use crate::hw::{
@@ -449,13 +449,17 @@ impl Store {
     ) -> Planned {
         let r = Ref::new(F::CLS, e);
         let fib = F::fib_mut(&mut self.fibs);
-        fib.entries[e].flags |= F_FLIGHT;
+        let delete = op == TND_OP_DELETE;
+        fib.entries[e].flags |= if delete {
+            F_FLIGHT | F_DELETE
+        } else {
+            F_FLIGHT
+        };
         let (bits, prefix_len) = fib.cover.prefix(fib.entries[e].node);
         let target = match content.kind {
-            TND_RT_NEXTHOP | TND_RT_NHG if op != TND_OP_DELETE => hw_id(content.target),
+            TND_RT_NEXTHOP | TND_RT_NHG if !delete => hw_id(content.target),
             _ => 0,
         };
-        let delete = op == TND_OP_DELETE;
         let body: Body = body_of(&tnd_route {
             struct_size: size_of::<tnd_route>() as u16,
             vrf: u16::from(bits.slot()),
@@ -561,7 +565,7 @@ impl Store {
     fn complete_route<F: Fam>(&mut self, f: &Flight, c: &Completion, now: u64) {
         let e = f.what.id;
         let fib = F::fib_mut(&mut self.fibs);
-        fib.entries[e].set(F_FLIGHT, false);
+        fib.entries[e].set(F_FLIGHT | F_DELETE, false);
         let entry = fib.entries[e];
         let old = entry.have;
         if f.aggregate && f.op == TND_OP_CREATE {
@@ -740,7 +744,7 @@ impl Store {
             let e = f.what.id;
             let fib = F::fib_mut(&mut s.fibs);
             let node = fib.entries[e].node;
-            fib.entries[e].set(F_FLIGHT, false);
+            fib.entries[e].set(F_FLIGHT | F_DELETE, false);
             match f.op {
                 TND_OP_CREATE => {
                     fib.entries[e].have = UNKNOWN;

@@ -2,8 +2,8 @@
 
 use crate::Store;
 use crate::fib::{
-    Alias, Content, Entry, F_DEPEND, F_FAILED, F_FLIGHT, F_MOVED, F_OMIT, F_PARSER, F_QUEUED,
-    F_RETRY, Fam, SLOT_BITS, V4, V6, coarse, kind_of,
+    Alias, Content, Entry, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_MOVED, F_OMIT, F_PARSER,
+    F_QUEUED, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse, kind_of,
 };
 use crate::hw::Ref;
 use crate::model::{
@@ -522,6 +522,9 @@ impl Store {
         fib.cover.set_traps(entry.node, new.is_trap());
         if !new.present() && !entry.have.present() {
             self.heir_undecided::<F>(e);
+        }
+        if new.present() && entry.is(F_DELETE) {
+            self.undecided::<F>(e);
         }
         self.queue_route::<F>(e);
         // Entries below that were left out because this one (or its parent) trapped likewise.

@@ -10,13 +10,15 @@
 //! Written as it is, the cover would answer for the /16 by B, which the kernel never did. What is there already and stays as it
 //! is may go on answering: the kernel did so before. What goes traps until then, or the next one above it would answer.
 //!
+//! A prefix that comes back while its DELETE is on its way is undecided as well: that command is not called back.
+//!
 //! The other way round: a prefix goes while the one above it, made or changed before, waits. It traps until that one is decided.
 //!
 //! A prefix that changes while it is queued keeps its place, and may so pass what has come between: it traps then, and is
 //! queued once more.
 
 use crate::Store;
-use crate::fib::{F_DEFERRED, F_FLIGHT, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
+use crate::fib::{F_DEFERRED, F_DELETE, F_FLIGHT, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
 
 /// So many prefixes below one that may pass them are looked at; if there are more, it is taken for granted.
 const LOOK: usize = 4096;
@@ -25,20 +27,36 @@ impl Store {
     /// This prefix waits for what it leads to, or is to be tried again: what comes after it may overtake it.
     pub(crate) fn undecided<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
-        fib.entries[e].flags |= F_UNDECIDED;
-        if !fib.entries[e].have.present() {
+        let x = &mut fib.entries[e];
+        x.flags |= F_UNDECIDED;
+        if !x.have.present() || x.is(F_DELETE) {
             let at = fib.cover.prefix(fib.entries[e].node);
             fib.undecided.entry(at).or_default();
         }
     }
 
     /// A prefix that is not on the chip is the kernel's no more. If who takes its place is not there either, what is above that
-    /// one never answered for it; nor did that one for what is below and has come since.
+    /// one never answered for it; nor did that one for what is below and has come since. Of those between the two, which go as
+    /// well, the first answers for it meanwhile; the others never did.
     pub(crate) fn heir_undecided<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
-        let heir = fib.cover.kernel_parent(fib.entries[e].node);
-        let Some(heir) = heir.and_then(|n| fib.at_node(n)) else {
-            return;
+        let (mut at, mut first) = (fib.entries[e].node, true);
+        let heir = loop {
+            let above = fib.cover.ancestor_value(at, |v| {
+                let x = &fib.entries[v];
+                x.want.present() || x.have.present()
+            });
+            let Some(v) = above.and_then(|n| fib.at_node(n)) else {
+                return;
+            };
+            let x = &mut fib.entries[v];
+            if x.want.present() {
+                break v;
+            }
+            if !first && x.is(F_QUEUED) && !x.is(F_FLIGHT) {
+                x.flags |= F_MOVED;
+            }
+            (at, first) = (x.node, false);
         };
         let x = &mut fib.entries[heir];
         if x.is(F_FLIGHT) || !x.is(F_QUEUED) {

@@ -248,7 +248,36 @@ fn nothing_is_passed() {
         Plan,
         Run(1),
     ];
+    // one goes and comes back while its DELETE is on its way, and what is above it changes, or goes as well
+    let back = |last: Op| {
+        let ops = [
+            Route(3, other),
+            Route(1, other),
+            Route(0, one),
+            Rest,
+            Del(3),
+            Plan,
+            Route(3, other),
+        ];
+        [&ops[..], &[last, Plan, Run(1), Run(1)]].concat()
+    };
+    let (changes, ends) = (&back(Route(1, one))[..], &back(Del(1))[..]);
+    // one goes before it was written, and before it those above it that the chip has
+    let all: &[Op] = &[
+        Route(1, other),
+        Route(3, one),
+        Rest,
+        Route(4, fresh),
+        Del(3),
+        Del(1),
+        Del(4),
+        Plan,
+        Run(1),
+    ];
     for (ops, outstanding) in [
+        (all, 1),
+        (changes, 64),
+        (ends, 64),
         (queued, 1),
         (goes, 1),
         (never, 1),
