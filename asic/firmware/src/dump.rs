@@ -1,8 +1,9 @@
 //! Reading: DUMP by cursor, ACTIVITY, SNAPSHOT.
 //!
 //! A cursor is a position in the table, good whatever is inserted or removed in between: an object that is there all
-//! the time comes exactly once. A call ends when the output is full or it has done [`turn::DUMP`] units of work, whichever is
-//! first, so that one command never holds up packets; cursor 0 in the completion is the end.
+//! the time comes exactly once. A call ends when the output is full, when it has written as many records as [`turn::DUMP`]
+//! units are worth, or when it has looked at so many positions (of memberships: and those before the next one), whichever is
+//! first, so that one command never holds up packets for long; cursor 0 in the completion is the end.
 
 use crate::Firmware;
 use crate::MAX_OUT;
@@ -102,7 +103,7 @@ impl Firmware {
             }
             raw::TND_CLS_NHG_STATS => {
                 let mut next = 0;
-                for (slot, g) in self.state.nhgs().skip_while(|(slot, _)| *slot < low) {
+                for (slot, g) in self.state.nhgs_from(low) {
                     if !w.put(|out| Nhg::stats(g, out)) {
                         next = full_at(slot, &w);
                         break;
@@ -267,31 +268,31 @@ impl Firmware {
                 }
             }
             raw::TND_CLS_ROUTE => self.active_routes(cmd.arg, &mut w),
-            raw::TND_CLS_NEXTHOP => {
-                let all: Vec<(u32, NextHop, u32)> = self
-                    .state
-                    .nexthops()
-                    .filter(|(slot, _)| *slot >= low)
-                    .map(|(slot, n)| (slot, NextHop::from_state(n), n.id))
-                    .collect();
-                let mut next = 0;
-                for (slot, n, id) in all {
-                    // look before taking: what doesn't fit keeps its bit
-                    let before = w.out.len();
-                    if !w.object(&n) {
-                        next = full_at(slot, &w);
-                        break;
-                    }
-                    if !self.state.take_nexthop_active(id) {
-                        w.out.truncate(before);
-                        w.count -= 1;
-                    }
-                }
-                next
-            }
+            raw::TND_CLS_NEXTHOP => self.active_nexthops(low, &mut w),
             _ => return Err(UNSUPPORTED),
         };
+        let records = u64::from(w.count);
+        self.state.work.add(records * turn::RECORD);
         finish(next, &w, cpl)
+    }
+
+    fn active_nexthops(&mut self, low: u32, w: &mut Writer<'_>) -> u64 {
+        let (end, slots) = (low.saturating_add(SCAN), self.state.nexthop_slots());
+        let here = self.state.nexthops_from(low);
+        let here = here.take_while(|(slot, _)| *slot < end);
+        let used: Vec<(u32, NextHop, u32)> = here
+            .filter(|(_, n)| n.active)
+            .map(|(slot, n)| (slot, NextHop::from_state(n), n.id))
+            .collect();
+        self.looked(low, end, slots);
+        for (slot, n, id) in used {
+            // what doesn't fit keeps its bit
+            if !w.object(&n) {
+                return full_at(slot, w);
+            }
+            self.state.take_nexthop_active(id);
+        }
+        go_on(end, slots)
     }
 
     fn active_exact(&mut self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
@@ -466,8 +467,17 @@ fn go_on(end: u32, positions: u32) -> u64 {
 
 /// Dumps objects; positions ascend and the next cursor is the position of the first that didn't fit. Position 0 would read
 /// as the end, but only a first record can be there, and that one fits or nothing does.
-pub(crate) fn list<O: Object>(all: impl Iterator<Item = (u64, O)>, w: &mut Writer<'_>) -> u64 {
+pub(crate) fn list<O: Object>(
+    fw: &Firmware,
+    all: impl Iterator<Item = (u64, O)>,
+    w: &mut Writer<'_>,
+) -> u64 {
+    let before = fw.state.work.done();
     for (at, o) in all {
+        // the way to this one is gone, and the next call begins with it
+        if fw.state.work.done() - before > turn::DUMP {
+            return at;
+        }
         if !w.object(&o) {
             return if w.count == 0 { STUCK } else { at };
         }

@@ -66,6 +66,8 @@ pub(crate) struct Context {
     pub(crate) lease: Option<u32>,
     /// Pool and change; one line per pool.
     pub(crate) deltas: Vec<(PoolId, i64)>,
+    /// What the slices of the command that is executed next have given back.
+    pub(crate) ahead: Vec<(PoolId, i64)>,
     pub(crate) now_ns: u64,
 }
 
@@ -104,8 +106,8 @@ pub struct Firmware {
     /// Port ranges in the range checkers, and how many rules use each.
     pub(crate) ranges: HashMap<objects::acl_entry::Range, u32>,
     resync: Option<Box<resync::Confirmed>>,
-    /// Addresses that the driver has written, counted.
-    named: u64,
+    /// Addresses that the driver has written, counted by domain and by group: whoever walks through these notices.
+    named: HashMap<turn::Entries, u64>,
     /// What [`turn`] has just found out: these entries are gone, or the driver has some of them.
     walked: Option<(turn::Entries, bool)>,
     flips: Vec<flip::Flip>,
@@ -134,7 +136,7 @@ impl Firmware {
             refs: References::default(),
             ranges: HashMap::new(),
             resync: None,
-            named: 0,
+            named: HashMap::new(),
             walked: None,
             flips: Vec::new(),
             blinking: BTreeSet::new(),
@@ -252,7 +254,7 @@ impl Firmware {
         fault: Option<Fault>,
     ) -> raw::tnd_cpl {
         out.clear();
-        self.cx.deltas.clear();
+        self.cx.deltas = std::mem::take(&mut self.cx.ahead);
         self.cx.now_ns = now_ns;
         self.cx.lease = None;
         let mut cpl = answer(cmd, raw::TND_ST_OK);
@@ -322,6 +324,22 @@ impl Firmware {
         }
     }
 
+    /// What every command is asked before anything is done; gives the lease that it names.
+    pub(crate) fn admissible(
+        &self,
+        cmd: &raw::tnd_cmd,
+        body: &[u8],
+    ) -> Result<Option<u32>, Failure> {
+        if body.len() > MAX_BODY {
+            return Err(Failure::Status(raw::TND_ST_INVALID));
+        }
+        let lease = (cmd.flags & raw::TND_CMD_LEASE != 0).then_some(cmd.lease);
+        if lease.is_some_and(|id| !self.leases.contains_key(&id)) {
+            return Err(Failure::Status(raw::TND_ST_LEASE));
+        }
+        Ok(lease)
+    }
+
     fn dispatch(
         &mut self,
         cmd: &raw::tnd_cmd,
@@ -329,15 +347,7 @@ impl Firmware {
         out: &mut Vec<u8>,
         cpl: &mut raw::tnd_cpl,
     ) -> Result<(), Failure> {
-        if body.len() > MAX_BODY {
-            return Err(Failure::Status(raw::TND_ST_INVALID));
-        }
-        if cmd.flags & raw::TND_CMD_LEASE != 0 {
-            if !self.leases.contains_key(&cmd.lease) {
-                return Err(Failure::Status(raw::TND_ST_LEASE));
-            }
-            self.cx.lease = Some(cmd.lease);
-        }
+        self.cx.lease = self.admissible(cmd, body)?;
         match cmd.op {
             raw::TND_OP_NOP => Ok(()),
             raw::TND_OP_CREATE

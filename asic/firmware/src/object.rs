@@ -71,7 +71,7 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)>;
     /// DUMP from a position on; gives the next cursor.
     fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
-        crate::dump::list(Self::walk(fw, from), w)
+        crate::dump::list(fw, Self::walk(fw, from), w)
     }
     /// The driver has named the one at this position since BEGIN_RESYNC; those that are [`Object::FIXED`] stay anyway.
     fn confirmed(&self, _: &Confirmed, _at: u64) -> bool {

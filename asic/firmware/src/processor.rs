@@ -70,6 +70,17 @@ struct Pair {
     /// Sequence number of the first command that is not complete.
     done_seq: u32,
     done_ns: u64,
+    /// Its head has done a slice in this run.
+    sliced: bool,
+}
+
+/// What a run may do.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    now_ns: u64,
+    units: u64,
+    /// Of them, what a pair may spend on a slice.
+    slice: u64,
 }
 
 /// What a run found.
@@ -207,7 +218,8 @@ impl Processor {
     }
 
     /// Executes what is due, pairs in turn, until it has done so many units of work ([`crate::turn`]): at most one command
-    /// more than that. Stops at a full completion ring.
+    /// more than that. A pair whose command is done in slices does one of them, and has its share of the units for that.
+    /// Stops at a full completion ring.
     pub fn run(
         &mut self,
         fw: &mut Firmware,
@@ -217,11 +229,21 @@ impl Processor {
     ) -> Ran {
         let mut ran = Ran::default();
         let n = self.pairs.len();
+        let mut waiting = 0;
+        for p in &mut self.pairs {
+            p.sliced = false;
+            waiting += u64::from(!p.queue.is_empty());
+        }
+        let turn = Turn {
+            now_ns,
+            units,
+            slice: (units / waiting.max(1)).max(1),
+        };
         let mut idle = 0;
-        while n > 0 && idle < n && ran.units < units && !ran.reset && !ran.sliced {
+        while n > 0 && idle < n && ran.units < units && !ran.reset {
             let pair = self.first % n;
             self.first = (pair + 1) % n;
-            if self.step(fw, pair, now_ns, units, sink, &mut ran) {
+            if self.step(fw, pair, turn, sink, &mut ran) {
                 idle = 0;
             } else {
                 idle += 1;
@@ -243,12 +265,13 @@ impl Processor {
         &mut self,
         fw: &mut Firmware,
         pair: usize,
-        now_ns: u64,
-        units: u64,
+        turn: Turn,
         sink: &mut impl CplSink,
         ran: &mut Ran,
     ) -> bool {
-        let Some(head) = self.pairs.get(pair).and_then(|p| p.queue.front()) else {
+        let now_ns = turn.now_ns;
+        let head = self.pairs.get(pair).filter(|p| !p.sliced);
+        let Some(head) = head.and_then(|p| p.queue.front()) else {
             return false;
         };
         let mut deadlock = false;
@@ -296,8 +319,9 @@ impl Processor {
             && !deadlock
             && c.cmd.epoch == self.epoch
         {
-            ran.sliced = !fw.prepare(&c.cmd, &c.body, &mut c.walk, units - ran.units);
-            if ran.sliced {
+            let slice = turn.slice.min(turn.units - ran.units);
+            if !fw.prepare(&c.cmd, &c.body, &mut c.walk, slice) {
+                (p.sliced, ran.sliced) = (true, true);
                 ran.units += fw.state.work.done() - before;
                 return true;
             }

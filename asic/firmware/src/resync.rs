@@ -79,8 +79,9 @@ impl Confirmed {
 }
 
 impl Firmware {
-    /// Sweeps what is left to sweep; gives how many objects went, all slices together. Learned FDB entries stay: the
-    /// chip learned them, it ages them.
+    /// Sweeps what is left to sweep; gives how many objects went, all slices together. Learned FDB entries stay if their
+    /// domain was confirmed: the chip learned them, it ages them. Those of other domains go one by one, and count, also if
+    /// the domain then stays because something confirmed refers to it.
     pub(crate) fn end_resync(&mut self) -> Result<u64, Failure> {
         while !self.sweep_slice(u64::MAX) {}
         let c = self.resync.take().ok_or(INVALID)?;
@@ -112,44 +113,60 @@ impl Firmware {
 
     /// One class, from the cursor on. True: all of it.
     pub(crate) fn sweep_class<O: Object>(&mut self, c: &mut Confirmed, budget: &mut u64) -> bool {
-        loop {
-            let before = self.state.work.done();
-            let some: Vec<(u64, O)> = O::walk(self, c.cursor).take(SOME).collect();
-            *budget = budget.saturating_sub(self.state.work.done() - before);
-            let all = some.len() < SOME;
-            for (at, o) in some {
-                let confirmed = o.confirmed(c, at);
-                if !self.sweep(c, budget, at.saturating_add(1), &o, confirmed) {
+        while *budget > 0 {
+            let (some, all) = self.collect::<O>(c.cursor, budget);
+            // The way to these is gone: all of them are looked at, however little is left. Only what walks itself, a group
+            // or a domain, ends a slice before that, and it is a short way back to the others.
+            let mut most = budget.saturating_add(some.len() as u64 * REMOVE);
+            for (at, object) in some {
+                if most == 0 {
                     return false;
                 }
+                let cost = self.sweep(c, at, &object);
+                *budget = budget.saturating_sub(cost);
+                most = most.saturating_sub(cost);
             }
             if all {
                 return true;
             }
         }
+        false
     }
 
-    /// One object; `next` is the position behind it. An object that a confirmed one still refers to stays. False: the
-    /// budget is used up.
-    fn sweep<O: Object>(
-        &mut self,
-        c: &mut Confirmed,
-        budget: &mut u64,
-        next: u64,
-        object: &O,
-        confirmed: bool,
-    ) -> bool {
-        c.cursor = next;
-        let mut cost = 1;
-        if !confirmed && !object.in_use(self) {
+    /// Objects of a class from a cursor on, no more than the budget has units to look for and to remove; true: there are
+    /// no more.
+    fn collect<O: Object>(&self, cursor: u64, budget: &mut u64) -> (Vec<(u64, O)>, bool) {
+        let before = self.state.work.done();
+        let looked = || self.state.work.done() - before;
+        let mut some = Vec::new();
+        let mut left = O::walk(self, cursor);
+        let all = loop {
+            let Some(next) = left.next() else {
+                break true;
+            };
+            some.push(next);
+            if some.len() == SOME || looked() + some.len() as u64 * REMOVE >= *budget {
+                break false;
+            }
+        };
+        *budget = budget.saturating_sub(looked());
+        (some, all)
+    }
+
+    /// One object; gives the units that it took, its own walks among them. An object that a confirmed one still refers to
+    /// stays.
+    fn sweep<O: Object>(&mut self, c: &mut Confirmed, at: u64, object: &O) -> u64 {
+        c.cursor = at.saturating_add(1);
+        let before = self.state.work.done();
+        if object.confirmed(c, at) || object.in_use(self) {
+            self.state.work.add(1);
+        } else {
             object.unflip(self);
             object.remove(self);
             c.swept += 1;
-            cost = REMOVE;
+            self.state.work.add(REMOVE);
         }
-        self.state.work.add(cost);
-        *budget = budget.saturating_sub(cost);
-        *budget > 0
+        self.state.work.done() - before
     }
 }
 

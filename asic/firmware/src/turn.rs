@@ -5,15 +5,17 @@
 //!                                                                                        turn over ┘ packets, then on
 //! ```
 //!
-//! A unit is 4 ns or less on the machine of `docs/performance.md`, so a turn of [`TURN`] is an eighth of a millisecond at most;
+//! A unit is 4 ns or less on the machine of `docs/performance.md`, so a turn of [`TURN`] is an eighth of a millisecond, and twice
+//! that with a DUMP as its last command; what still exceeds this is in `docs/findings.md`, A4;
 //! `cargo run --release -p tandem-firmware --example units` says what the constants below are worth on yours. Nobody here
 //! reads a clock: who calls says how much.
 
 use crate::Firmware;
-use crate::object::Object;
+use crate::object::{Object, add_delta};
 use crate::objects::fdb::Fdb;
 use crate::objects::lag::Lag;
 use crate::objects::vlan::Vlan;
+use crate::pools::PoolId;
 use tandem_abi::raw;
 use tandem_pipeline::entry::FdbValue;
 use tandem_tables::exact::{Entry, Key};
@@ -26,11 +28,11 @@ pub const COMMAND: u64 = 256;
 pub(crate) const REMOVE: u64 = 96;
 /// Writing a record of a DUMP.
 pub(crate) const RECORD: u64 = 12;
-/// What one DUMP or ACTIVITY may do; the driver comes back with the cursor.
+/// What one DUMP or ACTIVITY may look at, and may write as well; the driver comes back with the cursor.
 pub(crate) const DUMP: u64 = 16384;
 
 /// Entries of the exact-match table that go with an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Entries {
     /// All addresses of a domain.
     OfFid(u16),
@@ -49,18 +51,20 @@ impl Entries {
 }
 
 /// How far a walk through them is, over several turns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Walk {
     cursor: u32,
     /// All have been looked at, none is the driver's: now they go.
     removing: bool,
-    /// [`Firmware::named`] when it began.
+    /// [`Firmware::named`] of these when it began.
     named: u64,
+    /// What the slices have given back: the completion tells.
+    deltas: Vec<(PoolId, i64)>,
 }
 
 impl Firmware {
     /// Does what of a command can be done ahead, in slices: the sweep of END_RESYNC, the walk of a DELETE. True: what is
-    /// left is short.
+    /// left is short. What its descriptor refuses does nothing here.
     pub(crate) fn prepare(
         &mut self,
         cmd: &raw::tnd_cmd,
@@ -69,30 +73,47 @@ impl Firmware {
         units: u64,
     ) -> bool {
         self.walked = None;
-        match (cmd.op, cmd.cls) {
-            (raw::TND_OP_END_RESYNC, _) => self.sweep_slice(units),
-            (raw::TND_OP_DELETE, raw::TND_CLS_VLAN) => {
-                let all = Vlan::parse(body).filter(|v| v.find(self).is_some() && !v.held(self));
-                all.is_none_or(|v| self.empty(v.entries(), walk, units))
-            }
-            (raw::TND_OP_DELETE, raw::TND_CLS_LAG) => {
-                let all = Lag::parse(body).filter(|l| l.find(self).is_some() && !l.held(self));
-                all.is_none_or(|l| self.empty(l.entries(self), walk, units))
-            }
-            _ => true,
+        let done = self.admissible(cmd, body).is_err()
+            || match (cmd.op, cmd.cls) {
+                (raw::TND_OP_END_RESYNC, _) => self.sweep_slice(units),
+                (raw::TND_OP_DELETE, raw::TND_CLS_VLAN) => {
+                    let all = Vlan::parse(body).filter(|v| v.find(self).is_some() && !v.held(self));
+                    all.is_none_or(|v| self.empty(v.entries(), walk, units))
+                }
+                (raw::TND_OP_DELETE, raw::TND_CLS_LAG) => {
+                    let all = Lag::parse(body).filter(|l| l.find(self).is_some() && !l.held(self));
+                    all.is_none_or(|l| self.empty(l.entries(self), walk, units))
+                }
+                _ => true,
+            };
+        if done {
+            self.cx.ahead = std::mem::take(&mut walk.deltas);
+        }
+        done
+    }
+
+    /// The driver writes an entry of the exact-match table: a walk through those that it is among looks anew.
+    pub(crate) fn name(&mut self, key: &Key, value: u64) {
+        let Key::Mac { fid, .. } = *key else {
+            return;
+        };
+        *self.named.entry(Entries::OfFid(fid)).or_default() += 1;
+        let port = FdbValue::unpack(value).port;
+        // only a group's port can go
+        if port > self.state.port_count() {
+            *self.named.entry(Entries::OfPort(port)).or_default() += 1;
         }
     }
 
     /// One slice of looking for the driver's entries, then of removing learned ones; true: done. Nobody learns meanwhile:
     /// there are no members.
     fn empty(&mut self, all: Entries, walk: &mut Walk, mut units: u64) -> bool {
-        if walk.named != self.named {
-            // the driver has named entries since: they may be among these
-            *walk = Walk {
-                named: self.named,
-                ..Walk::default()
-            };
+        let named = self.named.get(&all).copied().unwrap_or(0);
+        if walk.named != named {
+            // the driver has named some of these since
+            (walk.cursor, walk.removing, walk.named) = (0, false, named);
         }
+        self.cx.deltas.clear();
         if let Entries::OfFid(fid) = all
             && self.state.exact.count_fid(fid) == 0
         {
@@ -112,6 +133,9 @@ impl Firmware {
                 Some((_, e)) if all.has(&e) => match Fdb::from_entry(&e) {
                     Some(f) if walk.removing => {
                         f.remove(self);
+                        for (pool, slots) in self.cx.deltas.drain(..) {
+                            add_delta(&mut walk.deltas, pool, slots);
+                        }
                         self.state.work.add(REMOVE);
                         units = units.saturating_sub(REMOVE);
                     }

@@ -410,7 +410,7 @@ impl<S: Sink> Run<'_, '_, S> {
     fn punt(&mut self, reason: u16, flags: u16, class: Option<u16>) -> bool {
         self.stage(Stage::Cpu);
         let class = class.filter(|_| reason == raw::TND_TRAP_ACL);
-        let (class, verdict) = self.police_trap(reason, class);
+        let (class, verdict) = self.police_trap(reason, class, self.wire.packets);
         if verdict != Verdict::Pass {
             return verdict == Verdict::Class;
         }
@@ -439,10 +439,16 @@ impl<S: Sink> Run<'_, '_, S> {
         true
     }
 
-    /// What the policers say to this frame for a reason, and in which class it is; it is counted. Nobody else polices traps.
+    /// What the policers say to this frame for a reason, and in which class it is, if it is so many packets to the CPU; it is
+    /// counted. Nobody else polices traps.
     /// Apart from the stages that trap: within them it costs those that forward.
     #[inline(never)]
-    pub(crate) fn police_trap(&mut self, reason: u16, class: Option<u16>) -> (u16, Verdict) {
+    pub(crate) fn police_trap(
+        &mut self,
+        reason: u16,
+        class: Option<u16>,
+        packets: u64,
+    ) -> (u16, Verdict) {
         let Some(config) = self.st.trap(reason) else {
             return (raw::TND_TC_DATA, Verdict::Reason);
         };
@@ -450,8 +456,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if S::DRY {
             return (class, Verdict::Pass);
         }
-        let Wire { packets, bytes, .. } = self.wire;
-        let (port, now) = (self.ingress, self.now);
+        let (port, now, bytes) = (self.ingress, self.now, self.wire.bytes);
         let verdict = self.st.police.admit(reason, class, port, packets, now);
         if let Some(c) = self.st.counters.traps.get_mut(usize::from(reason)) {
             if verdict == Verdict::Reason {

@@ -7,7 +7,8 @@
 //!
 //! A share can't be taken by anybody else, and what nobody takes of it is everybody's: one flood alone gets the class's
 //! whole rate. What passes by a share is charged to all that lie above it, which may get into debt for that, by no more
-//! than the shares' bursts: in any time *t* a class lets `R · t` pass, and at most three bursts.
+//! than the shares' bursts and one super-frame: of that the first packet takes a token, and all pass. In any time *t* a class
+//! lets `R · t` pass, and at most three bursts and one super-frame.
 
 use tandem_tables::bucket::Bucket;
 

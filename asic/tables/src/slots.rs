@@ -81,6 +81,11 @@ impl<T, K: Eq + Hash> Slots<T, K> {
         all.filter_map(|(slot, e)| e.as_ref().map(|e| (slot as u32, e)))
     }
 
+    /// Slots, used or free: all are below.
+    pub fn slots(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.by_key.len()
@@ -119,6 +124,7 @@ mod tests {
                 prop_assert_eq!(slots.len(), naive.len());
                 let mut by_slot: Vec<(u32, u8)> = places.iter().map(|(k, s)| (*s, naive[k])).collect();
                 by_slot.sort_unstable();
+                prop_assert!(by_slot.iter().all(|(s, _)| *s < slots.slots()));
                 let all: Vec<(u32, u8)> = slots.iter().map(|(s, v)| (s, *v)).collect();
                 prop_assert_eq!(&all, &by_slot);
                 let rest: Vec<(u32, u8)> = slots.from(3).map(|(s, v)| (s, *v)).collect();

@@ -157,7 +157,7 @@ impl Firmware {
     /// Writes an entry of the exact-match table: in place if it is there, else from the lease or from free slots.
     pub(crate) fn write_exact(&mut self, key: Key, value: u64, there: bool) -> Result<(), Failure> {
         let now_ns = self.cx.now_ns;
-        self.named = self.named.wrapping_add(1);
+        self.name(&key, value);
         if there {
             self.state.exact.update(&key, value);
             if key.kind() == Kind::Mac

@@ -135,9 +135,8 @@ impl Object for NextHop {
         fw.unflip_nexthop(self.0.nexthop);
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.nexthops();
-        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
-        all.skip_while(move |(at, _)| *at < from)
+        let all = fw.state.nexthops_from(from as u32);
+        all.map(|(at, x)| (u64::from(at), Self::from_state(x)))
     }
     fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
         c.nexthop.has(at as u32)

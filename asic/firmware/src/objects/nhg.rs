@@ -173,9 +173,8 @@ impl Object for Nhg {
         }
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.nhgs();
-        let all = all.map(|(at, x)| (u64::from(at), Self::from_group(x)));
-        all.skip_while(move |(at, _)| *at < from)
+        let all = fw.state.nhgs_from(from as u32);
+        all.map(|(at, x)| (u64::from(at), Self::from_group(x)))
     }
     fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
         c.nhg.has(at as u32)

@@ -444,14 +444,16 @@ impl<S: Sink> Run<'_, '_, S> {
     /// A copy for the CPU of what the chip deals with itself: nobody forwards it again.
     fn sample(&mut self, most: usize, slot: u32) {
         let reason = raw::TND_TRAP_SAMPLE;
-        let packets = self.wire.packets;
-        let (class, verdict) = self.police_trap(reason, None);
+        // what is cut off a super-frame is no packet for the CPU
+        let cut = most < self.frame.len();
+        let packets = if cut { 1 } else { self.wire.packets };
+        let (class, verdict) = self.police_trap(reason, None, packets);
         if verdict == Police::Reason {
             return;
         }
         if !S::DRY {
             if let Some(m) = self.st.acl.mirrors.at_mut(slot) {
-                m.packets += packets;
+                m.packets += self.wire.packets;
             }
             if let Some(c) = self.st.counters.port_mut(self.ingress) {
                 c.copied += packets;

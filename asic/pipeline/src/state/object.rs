@@ -258,5 +258,5 @@ pub struct Nexthop {
     /// As configured.
     pub config: NexthopConfig,
     /// Used since [`State::take_nexthop_active`].
-    pub(crate) active: bool,
+    pub active: bool,
 }

@@ -171,7 +171,17 @@ impl State {
 
     /// All next hops in the order of slots.
     pub fn nexthops(&self) -> impl Iterator<Item = (u32, &Nexthop)> {
-        self.nexthops.iter()
+        self.nexthops_from(0)
+    }
+
+    /// The same from one slot on.
+    pub fn nexthops_from(&self, slot: u32) -> impl Iterator<Item = (u32, &Nexthop)> {
+        self.nexthops.from(slot)
+    }
+
+    /// Slots of next hops, used or free: where [`Self::nexthops_from`] ends.
+    pub fn nexthop_slots(&self) -> u32 {
+        self.nexthops.slots()
     }
 
     /// Number of next hops.
@@ -231,7 +241,12 @@ impl State {
 
     /// All groups in the order of slots.
     pub fn nhgs(&self) -> impl Iterator<Item = (u32, &Group)> {
-        self.nhgs.iter()
+        self.nhgs_from(0)
+    }
+
+    /// The same from one slot on.
+    pub fn nhgs_from(&self, slot: u32) -> impl Iterator<Item = (u32, &Group)> {
+        self.nhgs.from(slot)
     }
 
     /// Number of groups.

@@ -10,7 +10,8 @@ use crate::state::{AclBind, AclStage, GroupConfig, HashPolicy, Mirror};
 use crate::testkit::Answer::{Cpu, Drop, Tx};
 use crate::testkit::*;
 use crate::trap::TrapConfig;
-use crate::{DropReason, Offload, State};
+use crate::{Buffer, DropReason, Offload, State};
+use tandem_packet::Gso;
 
 const PORT: AclStage = AclStage::Port;
 
@@ -413,6 +414,58 @@ fn mirrors_and_samples() {
     put(&mut s, t, e);
     let local = udp4(router_mac(1), mac(1), [10, 0, 1, 9], [10, 0, 1, 1], 64, 30);
     assert_eq!(run(&mut s, 1, &local), Cpu(raw::TND_TRAP_LOCAL));
+}
+
+/// What is cut off is no packet for the CPU: a truncated sample of a super-frame is one.
+#[test]
+fn a_truncated_sample_is_one_packet() {
+    let mut f = Vec::new();
+    etherparse::PacketBuilder::ethernet2(mac(1), mac(2))
+        .ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64)
+        .tcp(1, 2, 3, 4)
+        .write(&mut f, &vec![1; 40_000])
+        .unwrap();
+    let off = Offload {
+        gso: Some(Gso::Tcp4),
+        gso_size: 1460,
+        hdr_len: 54,
+        ..Offload::NONE
+    };
+    for (truncate, least, most) in [(128, 1000, 1000), (0, 30, 50)] {
+        let mut s = bridge(2);
+        s.police.set_class(raw::TND_TC_DATA, 1000, 100);
+        s.acl.set_mirror(Mirror {
+            id: 1,
+            truncate,
+            rate: 1,
+            ..Mirror::default()
+        });
+        let t = bind(&mut s, 2, AclStage::Egress);
+        let e = raw::tnd_acl_entry {
+            mirror: 1,
+            ..rule(1, raw::TND_ACL_PERMIT)
+        };
+        put(&mut s, t, e);
+        // as many super-frames a second as the class lets packets pass
+        let samples = (0..1000).filter(|ms| {
+            let mut b = Buffer::new();
+            assert!(b.set(&f));
+            let mut out = Out::default();
+            crate::process(&mut s, &mut b.frame(off), 1, ms * 1_000_000, &mut out);
+            !out.cpu.is_empty()
+        });
+        let samples = samples.count();
+        assert!(
+            (least..=most).contains(&samples),
+            "{samples} of {truncate} bytes"
+        );
+        let packets = if truncate > 0 { 1 } else { 28 };
+        let lost = (1000 - samples as u64) * packets;
+        assert_eq!(s.police.lost(raw::TND_TRAP_SAMPLE), lost);
+        let told = s.counters.traps[usize::from(raw::TND_TRAP_SAMPLE)].packets;
+        assert_eq!(told, 1000 * packets);
+        assert_eq!(s.counters.port(1).unwrap().copied, told);
+    }
 }
 
 #[test]
