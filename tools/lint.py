@@ -128,8 +128,74 @@ def words():
                 yield f"{path}:{n}: \"{word}\": docs/glossary.md says \"{replaced[word.lower()]}\""
 
 
+# What a promise calls a crate by, and where that is
+CRATES = {"store": "switch/store", "switchd": "switch/switchd", "core": "switch/core", "netlink": "switch/netlink",
+          "pipeline": "asic/pipeline", "firmware": "asic/firmware", "tables": "asic/tables", "queues": "asic/queues",
+          "asicd": "asic/asicd", "abi": "abi/rust", "carrier": "abi/carrier", "linux": "linux", "fuzz": "fuzz",
+          "CLI": "tools/tandem", "twin": "tests/twin", "cli": "tools/tandem"}
+
+
+def sources(place):
+    """The texts below a folder, or of a file."""
+    if os.path.isfile(os.path.join(TOP, place)):
+        return [read(place)]
+    return [read(p) for p in files(".rs", ".c", ".py", ".sh") if p.startswith(place + "/")]
+
+
+def named(place, name):
+    """A function of this name, or (in quotes or with spaces) a case that is called so, or a module `name::*`."""
+    if name.endswith("::*"):
+        stem = re.escape(name[:-3])
+        return any(re.search(f"/{stem}(/mod)?\\.rs$", p) for p in files(".rs") if p.startswith(place + "/"))
+    one = re.escape(name)
+    whole = re.compile(rf"\b(fn|def) {one}\b" if re.fullmatch(r"\w+", name) else rf"{one}")
+    return any(whole.search(text) for text in sources(place))
+
+
+def promises():
+    """Each test that a row of SPECIFICATION.md names is in the crate or the file that it names before it."""
+    asked, script = 0, None
+    one = re.compile(r"\b(" + "|".join(CRATES) + r") (?=`)|`([^`]+)`(: (?=`)| \((?=`))?")
+    for n, line in enumerate(read("SPECIFICATION.md").splitlines(), 1):
+        row = re.match(r"\| (\d+\.\d+\w?) [^|]*\|(.*)\|$", line)
+        if not row:
+            continue
+        crate = place = None
+        for word, code, colon in one.findall(row[2]):
+            asked += 1
+            at = f"SPECIFICATION.md:{n}: {row[1]}:"
+            if word:
+                crate = place = CRATES[word]
+                continue
+            test = re.fullmatch(r"cargo test -p tandem-(\S+) (\w+)", code)
+            path, _, name = code.partition("::")
+            if code.startswith("./run ") or code.startswith("tests/vm/run "):
+                continue
+            if test:
+                if not named(CRATES[test[1]], test[2]):
+                    yield f"{at} no {test[2]} in {CRATES[test[1]]}"
+            elif path == "…" or re.search(r"/|\.(py|sh|rs)$", path):
+                tops = ["", "tests", "tests/vm", *([crate, crate + "/src"] if crate else [])]
+                there = [os.path.normpath(os.path.join(top, path)) for top in tops]
+                there = [p for p in there if os.path.exists(os.path.join(TOP, p))]
+                found = script if path == "…" else there[0] if there else None
+                if not found:
+                    yield f"{at} no file {path}" + (f" in {crate}" if crate else "")
+                    continue
+                script = found if found.endswith(".py") else script
+                place = found if colon else crate or found
+                if name and not named(found, name):
+                    yield f"{at} no {name} in {found}"
+            elif not place:
+                yield f"{at} {code}: in which crate?"
+            elif not named(place, code):
+                yield f"{at} no {code} in {place}"
+    if not asked:
+        yield "SPECIFICATION.md: no row names a test, or its tables are written otherwise now"
+
+
 CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links, "findings": findings,
-          "words": words}
+          "words": words, "promises": promises}
 
 
 def main():
