@@ -12,7 +12,7 @@
 
 use crate::hw::{Cls, Ref};
 use crate::model::RouteType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tandem_abi::raw::*;
 use tandem_cover::slab::Slab;
@@ -287,7 +287,7 @@ pub(crate) struct Fib<B: Bits> {
     /// above it that trap meanwhile, for the kernel never had them without it.
     pub undecided: BTreeMap<(B, u8), Vec<u32>>,
     /// For entries that are to be looked at again, by number: those below them that go, and trap until then.
-    pub held: BTreeMap<u32, Vec<u32>>,
+    pub held: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 impl<B: Bits> Default for Fib<B> {

@@ -584,7 +584,9 @@ impl Store {
             if f.op == TND_OP_DELETE {
                 fib.entries[e].have = Content::ABSENT;
                 fib.entries[e].set(F_REPEAT, false);
-                self.give_back(f.what, c.delta_count > 0);
+                // A lost DELETE may have found it, where it is known that it was made.
+                let lost = entry.is(F_REPEAT) && old != UNKNOWN;
+                self.give_back(f.what, c.delta_count > 0 || lost);
             } else {
                 fib.entries[e].have = f.content;
                 fib.entries[e].set(F_REPEAT, false);
@@ -656,7 +658,7 @@ impl Store {
                 if fib.cover.is_installed(node) {
                     fib.cover.withdrawn(node);
                 }
-                self.give_back(f.what, true);
+                self.give_back(f.what, old != UNKNOWN);
                 return;
             }
             (TND_OP_CREATE | TND_OP_UPDATE, TND_ST_DEPEND) if f.content.dep().is_some() => {

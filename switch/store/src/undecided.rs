@@ -20,7 +20,8 @@
 use crate::Store;
 use crate::fib::{F_DEFERRED, F_DELETE, F_FLIGHT, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
 
-/// So many prefixes below one that may pass them are looked at; if there are more, it is taken for granted.
+/// So many prefixes below one that may pass them are looked at, and if there are more so many that are queued; if there are
+/// more of these as well, it is taken for granted.
 const LOOK: usize = 4096;
 
 impl Store {
@@ -71,10 +72,8 @@ impl Store {
     /// It is looked at again: so are those that trap for it, behind it.
     pub(crate) fn decided<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
-        let mut waiting = match fib.held.is_empty() {
-            true => Vec::new(),
-            false => fib.held.remove(&e).unwrap_or_default(),
-        };
+        let mut waiting = Vec::new();
+        waiting.extend(fib.held.remove(&e).into_iter().flatten());
         if fib.entries[e].is(F_UNDECIDED) {
             fib.entries[e].set(F_UNDECIDED, false);
             let at = fib.cover.prefix(fib.entries[e].node);
@@ -121,10 +120,7 @@ impl Store {
         let Some(above) = node.and_then(|n| fib.at_node(n)).filter(|v| waits(*v)) else {
             return false;
         };
-        let held = fib.held.entry(above).or_default();
-        if !held.contains(&e) {
-            held.push(e);
-        }
+        fib.held.entry(above).or_default().insert(e);
         true
     }
 
@@ -134,17 +130,28 @@ impl Store {
             return false;
         }
         let fib = F::fib(&self.fibs);
-        let node = fib.entries[e].node;
-        let (bits, len) = fib.cover.prefix(node);
-        let (mut seen, mut found) = (0, false);
-        fib.cover.each_below(bits, len, |n, v| {
+        let (bits, len) = fib.cover.prefix(fib.entries[e].node);
+        let differs = |v: u32| {
             let x = &fib.entries[v];
             let (have, want) = (x.have.present(), x.want.present());
-            let differs = x.is(F_QUEUED) && if ends { have != want } else { !have && want };
+            v != e && x.is(F_QUEUED) && if ends { have != want } else { !have && want }
+        };
+        let (mut seen, mut found) = (0, false);
+        fib.cover.each_below(bits, len, |_, v| {
             seen += 1;
-            found = seen > LOOK || (n != node && differs);
-            !found
+            found = differs(v);
+            !found && seen <= LOOK
         });
-        found
+        if found || seen <= LOOK {
+            return found;
+        }
+        // there are too many: the queue may be shorter
+        let below = |v: u32| {
+            let (b, l) = fib.cover.prefix(fib.entries[v].node);
+            l > len && b.mask(len) == bits
+        };
+        self.replay.holds()
+            || self.route_queue.len() > LOOK
+            || (self.route_queue.iter()).any(|r| r.cls == F::CLS && differs(r.id) && below(r.id))
     }
 }

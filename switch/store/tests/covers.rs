@@ -242,3 +242,67 @@ fn a_route_without_room_says_since_when() {
     assert!(r.store.counters().retries > tries);
     assert_eq!(since(&r), first);
 }
+
+/// Slots of the IPv4 table that the chip keeps for leases.
+fn leased(r: &mut Rig) -> u32 {
+    let pools = r.chip.pools();
+    let lpm = pools.iter().find(|p| p.name.starts_with(b"ipv4-lpm"));
+    lpm.unwrap().committed
+}
+
+/// The first command of a route that is one of `which` gets no answer, and was carried out or not (`done`).
+fn lose(r: &mut Rig, done: bool, which: impl Fn(&Planned) -> bool) {
+    let mut lost = false;
+    let fate = |p: &Planned| match !lost && p.cls == TND_CLS_ROUTE && which(p) {
+        true => {
+            lost = true;
+            Fate::Lost(done)
+        }
+        false => Fate::Done,
+    };
+    r.play(1, fate, |_| ());
+    assert!(lost);
+}
+
+/// An aggregate trap goes, and the answer to that gets lost: its slot is kept for the next one all the same.
+#[test]
+fn the_slot_of_a_lost_delete_is_leased_again() {
+    for done in [true, false] {
+        let mut r = relieved();
+        r.settle();
+        assert!(by(101, &answer(&r, "20.2.0.1")));
+        let before = leased(&mut r);
+        r.del(Key::Route(key("20.1.1.0/24")));
+        lose(&mut r, done, |p| p.op == TND_OP_DELETE);
+        assert_eq!(leased(&mut r), before + 1, "{done}");
+        r.up(via("64.0.0.0/8", 11, "10.1.0.2"));
+        r.up(via("20.1.1.0/24", 12, "10.2.0.2"));
+        r.settle();
+        assert!(by(101, &answer(&r, "20.2.0.1")), "{done}");
+        assert_eq!(answer(&r, MISSING), Answer::Trap);
+        r.chip.accounting();
+    }
+}
+
+/// A local prefix draws on the reserve, and the answer to that gets lost: it comes to stand on the one slot that there is, and
+/// that is leased again when it goes.
+#[test]
+fn a_lost_create_of_a_local_prefix_loses_no_lease() {
+    for done in [true, false] {
+        let mut r = relieved();
+        r.settle();
+        let before = leased(&mut r);
+        r.up(local("70.0.0.1/32", 11, RouteType::Local));
+        lose(&mut r, done, is_aggregate);
+        let e = r.store.explain_route("70.0.0.1/32".parse().unwrap());
+        assert!(e.in_hardware, "{done}: {e:?}");
+        assert_eq!(leased(&mut r), before - 1, "{done}");
+        r.del(Key::Route(RouteKey {
+            table: TABLE_LOCAL,
+            ..key("70.0.0.1/32")
+        }));
+        r.settle();
+        assert_eq!(leased(&mut r), before, "{done}");
+        r.chip.accounting();
+    }
+}

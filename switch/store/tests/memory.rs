@@ -131,3 +131,61 @@ fn ipv4_routes_are_small() {
 fn ipv6_routes_are_small() {
     measure(true);
 }
+
+/// The default route waits for its next hop, and all routes below it go: each is looked at a few times, however many wait
+/// already. `RATE=1` prints how long that takes.
+#[test]
+fn all_below_one_that_waits_go() {
+    let rate = std::env::var_os("RATE").is_some();
+    let sizes: &[u32] = if rate {
+        &[50_000, 100_000, 200_000]
+    } else {
+        &[50_000]
+    };
+    for &n in sizes {
+        let (mut store, routes) = fill(false, n);
+        let up = |s: &mut Store, o: Object| s.apply(Event::Upsert(SRC, o), 0);
+        up(&mut store, via("0.0.0.0/0", 11, "10.1.0.2"));
+        let mut keys = Vec::new();
+        for r in routes {
+            if let Object::Route(r) = &r {
+                keys.push(r.key);
+            }
+            up(&mut store, r);
+        }
+        yes(&mut store, 0);
+        up(&mut store, neigh(12, "10.2.0.9", 9));
+        up(&mut store, via("0.0.0.0/0", 12, "10.2.0.9"));
+        let t = Instant::now();
+        for k in keys {
+            store.apply(Event::Remove(SRC, Key::Route(k)), 0);
+        }
+        // what the default leads to gets no answer yet
+        let (mut late, mut traps) = (Vec::new(), 0);
+        loop {
+            let mut out = Vec::new();
+            if store.plan(&mut out, 0) == 0 {
+                break;
+            }
+            for p in out {
+                match p.ring {
+                    Ring::Sync => late.push(p.token),
+                    Ring::Bulk => {
+                        traps += u32::from(p.op == TND_OP_SET_TRAP);
+                        store.complete(p.token, &Completion::default(), 0);
+                    }
+                }
+            }
+        }
+        assert_eq!(traps, n);
+        if rate {
+            println!("{n} wait after {:.2} s", t.elapsed().as_secs_f64());
+        }
+        for token in late {
+            store.complete(token, &Completion::default(), 0);
+        }
+        yes(&mut store, 0);
+        assert!(store.idle());
+        assert!(store.route_memory().1 < 100);
+    }
+}

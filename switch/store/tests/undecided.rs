@@ -128,3 +128,39 @@ fn who_waits_in_vain_holds_nobody_up() {
     assert!(by(106, &r.chip.lookup("40.1.0.1".parse().unwrap())));
     assert!(by(102, &r.chip.lookup("40.1.0.2".parse().unwrap())));
 }
+
+/// The default route changes twice, the second time while a command for it is on its way, and more are below it than are looked
+/// at: it traps only where something that is queued would be passed.
+#[test]
+fn a_route_over_many_does_not_trap_for_itself() {
+    let mut r = router(1);
+    for n in 0..5000u32 {
+        let prefix = format!("100.{}.{}.0/24", n / 256, n % 256);
+        r.up(via(&prefix, 11, "10.1.0.2"));
+    }
+    r.settle();
+    let of_default = |p: &Planned| p.cls == TND_CLS_ROUTE && p.body.bytes()[5] == 0;
+    for (other, passes) in [
+        (None, false),
+        (Some("2001:db8::/32"), false),
+        (Some("200.0.0.0/8"), true),
+    ] {
+        r.up(via("0.0.0.0/0", 12, "10.2.0.2"));
+        r.plan();
+        r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+        if let Some(other) = other {
+            r.up(Object::Route(Route {
+                kind: RouteType::Blackhole,
+                ..route(other, RouteNextHops::None)
+            }));
+        }
+        let mut traps = 0;
+        let fate = |p: &Planned| {
+            traps += u32::from(of_default(p) && p.op == TND_OP_SET_TRAP);
+            Fate::Done
+        };
+        r.play(1, fate, |_| ());
+        assert_eq!(traps > 0, passes, "{other:?}");
+        assert!(by(101, &r.chip.lookup("1.0.0.1".parse().unwrap())));
+    }
+}
