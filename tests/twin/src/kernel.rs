@@ -166,6 +166,15 @@ impl Rest {
         })
     }
 
+    /// The VLANs of a bridge or of one of its ports.
+    pub fn vlans(&self, ifindex: u32) -> impl Iterator<Item = &nl::BridgeVlan> {
+        let all = self.of(Kind::Vlan).iter().filter_map(move |o| match o {
+            nl::Object::BridgeVlans(v) if v.ifindex == ifindex => Some(&v.vlans),
+            _ => None,
+        });
+        all.flatten()
+    }
+
     /// All policy rules of a family.
     pub fn rules(&self, family: Family) -> impl Iterator<Item = &nl::Rule> {
         self.of(Kind::Rule(family)).iter().filter_map(|o| match o {

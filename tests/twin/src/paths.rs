@@ -87,7 +87,7 @@ pub struct Leg {
     pub dst: [u8; 6],
     /// The interface's own address.
     pub src: [u8; 6],
-    /// Its VLAN's number on the wire, 0: no tag. None: that is its bridge's affair.
+    /// Its VLAN's number on the wire, 0: no tag. None: its bridge does not let it leave there, as far as is known.
     pub vid: Option<u16>,
     /// Nothing is at the other end of its wire.
     pub dark: bool,
@@ -112,7 +112,7 @@ impl Leg {
     #[must_use]
     pub fn is(&self, port: u16, frame: &[u8]) -> bool {
         self.port == port
-            && self.vid.is_none_or(|v| v == vid(frame))
+            && self.vid == Some(vid(frame))
             && frame.get(..6) == Some(self.dst.as_slice())
             && frame.get(6..12) == Some(self.src.as_slice())
     }
@@ -231,14 +231,33 @@ pub fn leg(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<Le
         port,
         dst,
         src: link.mac?,
-        vid: match link.kind {
-            nl::LinkKind::Vlan(vlan) if link.lower == wire.index => Some(vlan.id),
-            _ if link.index == wire.index => Some(0),
-            _ => None,
-        },
+        vid: wire_vid(link, wire, rest),
         dark: is_dark(way, rest) || rest.dark.contains(&port) || down,
         shut: is_shut(wire),
     })
+}
+
+/// The VLAN's number that what leaves by a device has on the wire of a port, 0: no tag. None: the bridge between them, that tells
+/// VLANs apart, does not let it leave there (net/bridge/br_vlan.c `br_handle_vlan`).
+fn wire_vid(link: &nl::Link, wire: &nl::Link, rest: &Rest) -> Option<u16> {
+    let (lower, own) = match link.kind {
+        nl::LinkKind::Vlan(vlan) => (link.lower, vlan.id),
+        _ => (link.index, 0),
+    };
+    let filtering = match rest.link(lower).map(|l| &l.kind) {
+        Some(nl::LinkKind::Bridge(info)) => info.vlan_filtering,
+        _ => false,
+    };
+    if !filtering {
+        return Some(own);
+    }
+    let within = match own {
+        0 => rest.vlans(lower).find(|v| v.pvid)?.first,
+        vid => vid,
+    };
+    let mut all = rest.vlans(wire.index);
+    let vlan = all.find(|v| (v.first..=v.last).contains(&within))?;
+    Some(if vlan.untagged { 0 } else { within })
 }
 
 /// A bridge's port that does not forward.
@@ -253,9 +272,22 @@ fn is_shut(link: &nl::Link) -> bool {
 #[must_use]
 pub fn may_get_lost(way: &Way, rest: &Rest) -> bool {
     let within = |l: &nl::Link| l.master == way.ifindex && l.brport.is_some();
-    let flooded = |l: &nl::Link| l.brport.as_ref().is_some_and(|p| p.unicast_flood);
-    let lost = |l: &nl::Link| !l.admin_up() || !l.carrier() || is_shut(l) || !flooded(l);
-    is_dark(way, rest) || rest.links().any(|l| within(l) && lost(l))
+    is_dark(way, rest) || rest.links().any(|l| within(l) && takes_no_flood(l))
+}
+
+/// A bridge's port by which no flood leaves.
+fn takes_no_flood(link: &nl::Link) -> bool {
+    let flooded = link.brport.as_ref().is_some_and(|p| p.unicast_flood);
+    !link.admin_up() || !link.carrier() || is_shut(link) || !flooded
+}
+
+/// What goes this way floods a bridge of which no port lets it out: its neighbour is known, and the bridge does not know the station.
+#[must_use]
+pub fn floods_nowhere(way: &Way, packet: &Packet, rest: &Rest) -> bool {
+    let within = |l: &&nl::Link| l.master == way.ifindex && l.brport.is_some();
+    let mut ports = rest.links().filter(within).peekable();
+    let known = rest.mac_of(way.ifindex, &way.gateway.unwrap_or(packet.dst));
+    known.is_some() && ports.peek().is_some() && ports.all(takes_no_flood)
 }
 
 /// Whether the kernel chooses between routes by what no chip's route entry tells apart: the type of service, or, of equal
@@ -299,17 +331,31 @@ pub fn is_kernels(bridge: u32, rest: &Rest, ports: &[Port]) -> bool {
         && (members.peek().is_none() || members.any(|n| has_unknown_setting(n, rest, ports)))
 }
 
-/// A port is in a bridge that a querier is, or was heard by: whether the kernel goes by it yet no message tells.
+/// A port is in a bridge that is a querier, or has heard one: whether the kernel goes by it yet no message tells. By its own it goes at
+/// once where members need no time to answer, and in IPv6 where it has an address to ask from.
 #[must_use]
-pub fn may_have_querier(port: u16, rest: &Rest, ports: &[Port]) -> bool {
+pub fn may_have_querier(port: u16, family: nl::Family, rest: &Rest, ports: &[Port]) -> bool {
     let bridge = inside(port, rest, ports).and_then(|index| rest.link(index));
     bridge.is_some_and(|b| match &b.kind {
         nl::LinkKind::Bridge(info) => {
-            info.mcast_snooping
-                && (info.mcast.querier || info.mcast.other.iter().any(Option::is_some))
+            let m = &info.mcast;
+            let (other, asks) = match family {
+                nl::Family::V4 => (m.other[0], true),
+                nl::Family::V6 => (m.other[1], m.address6 != [0; 16]),
+            };
+            let doubtful = m.response_interval != 0 || !asks;
+            info.mcast_snooping && (other.is_some() || m.querier && doubtful)
         }
         _ => false,
     })
+}
+
+/// The bridges that are queriers by which the kernel goes at once.
+pub fn queriers(rest: &Rest) -> impl Iterator<Item = u32> {
+    let at_once =
+        |i: &nl::BridgeInfo| i.mcast_snooping && i.mcast.querier && i.mcast.response_interval == 0;
+    let bridge = move |l: &&nl::Link| matches!(&l.kind, nl::LinkKind::Bridge(i) if at_once(i));
+    rest.links().filter(bridge).map(|l| l.index)
 }
 
 /// The device by which packets of a port come in to be routed: its netdev, or the bridge that this one is a port of.
@@ -322,10 +368,23 @@ pub fn inside(port: u16, rest: &Rest, ports: &[Port]) -> Option<u32> {
 }
 
 /// What the kernel forwards nowhere and is silent about, wherever its routes lead: a packet that came in by no wire, or by a bridge's
-/// port that does not forward, or where nothing is routed, from an address of its own, without a hop left, to another station, or by
-/// a rule that says so.
+/// port that does not forward, or is refused.
 #[must_use]
 pub fn is_unheard(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
+    let (Some(link), Some(inside)) = (netdev(port, rest, ports), inside(port, rest, ports)) else {
+        return true;
+    };
+    !link.admin_up()
+        || !link.carrier()
+        || !rest.link(inside).is_some_and(nl::Link::admin_up)
+        || is_shut(link)
+        || is_refused(packet, port, rest, ports)
+}
+
+/// What the kernel forwards nowhere whether its port works or not: a packet that came in where nothing is routed, from an address of
+/// its own, without a hop left, to another station, or by a rule that says so.
+#[must_use]
+pub fn is_refused(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
     let (Some(link), Some(inside)) = (netdev(port, rest, ports), inside(port, rest, ports)) else {
         return true;
     };
@@ -335,17 +394,43 @@ pub fn is_unheard(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bo
     let by = |r: &nl::Rule| r.matches_all || rest.link(inside).is_some_and(|l| l.name == r.iif);
     // a port's own address is its bridge's as well, those of other ports are not (net/bridge/br_input.c `br_handle_frame`)
     let heard = |l: &nl::Link| l.index == link.index || l.index == inside || stacked(l);
-    !link.admin_up()
-        || !link.carrier()
-        || !rest.link(inside).is_some_and(nl::Link::admin_up)
-        || is_shut(link)
-        || !rest.forwards(inside, family) && !rest.links().any(stacked)
+    !rest.forwards(inside, family) && !rest.links().any(stacked)
         || rest.addrs().any(|a| a.local == packet.src)
         || packet.ttl <= 1
         || !(rest.links()).any(|l| heard(l) && l.mac == Some(packet.station))
         || rest
             .rules(family)
             .any(|r| r.action == FR_ACT_BLACKHOLE && by(r))
+}
+
+/// Whether a table may decide about what came in by a port: not that of a VRF which it is not in.
+#[must_use]
+pub fn may_ask(table: u32, port: u16, rest: &Rest, ports: &[Port]) -> bool {
+    let inside = inside(port, rest, ports).unwrap_or_default();
+    // a tag decides which device it came in by
+    let by = |l: &nl::Link| l.index == inside || l.lower == inside;
+    let mine = |vrf: &nl::Link| rest.links().any(|l| by(l) && l.master == vrf.index);
+    let is_table = |l: &nl::Link| matches!(l.kind, nl::LinkKind::Vrf(t) if t == table);
+    let mut vrfs = rest.links().filter(|l| is_table(l)).peekable();
+    vrfs.peek().is_none() || vrfs.any(mine)
+}
+
+/// A frame is a packet that has one hop less, and its IPv4 header's checksum is right.
+#[must_use]
+pub fn has_lost_a_hop(packet: &Packet, frame: &[u8]) -> bool {
+    let ip = crate::player::untagged(frame).get(2..).unwrap_or_default();
+    let words = |header: &[u8]| {
+        let sum: u32 = header
+            .chunks_exact(2)
+            .map(|w| u32::from(w[0]) << 8 | u32::from(w[1]))
+            .sum();
+        (sum & 0xffff) + (sum >> 16)
+    };
+    let right = match ip.first().map(|b| (b >> 4, usize::from(b & 15) * 4)) {
+        Some((4, length)) => ip.get(..length).map(words) == Some(0xffff),
+        _ => true,
+    };
+    right && Packet::of(frame).is_some_and(|p| p.ttl.checked_add(1) == Some(packet.ttl))
 }
 
 /// What the kernel may have been silent about: as [`is_unheard`], and what a blackhole takes, or goes where it may get lost.

@@ -7,6 +7,7 @@
 //!        between:   each answer is the kernel's at a rest from the last that was all taken in to its newest
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use tandem_store::Policy;
 
 use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
 use crate::kernel::{Clock, Kernel, Prepared};
+use crate::paths::queriers;
 use crate::random::Random;
 use crate::tally::Tally;
 use crate::verdict::{
@@ -39,6 +41,10 @@ const TURNS: usize = 20_000;
 const PATIENCE_NS: u64 = 600_000_000_000;
 /// Turns without work in a row before it counts as a rest.
 const QUIET: usize = 2;
+
+/// A bridge's own querier is believed so long after the switch has seen it first, ns: the response time that it may have had before,
+/// and more (`querier.rs` of the netlink source).
+const QUERIER_NS: u64 = 11_000_000_000;
 
 /// How a recording is played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -287,6 +293,8 @@ struct Play<'a> {
     chip: Shared,
     random: Random,
     taken: usize,
+    /// The bridges of whose queriers the switch had the time to be sure.
+    queriers: BTreeSet<u32>,
     /// The chip was emptied and is not programmed yet: it drops.
     dark: bool,
     /// Something happened since the last rest, for the coverage.
@@ -348,6 +356,7 @@ pub fn play(
         chip: chip.clone(),
         random,
         taken: 0,
+        queriers: BTreeSet::new(),
         dark: true,
         restarted: false,
         passed: Passed::default(),
@@ -430,6 +439,7 @@ impl Play<'_> {
             *switch = Switch::start(self.prepared, &self.kernel, &self.chip, how)
                 .map_err(|e| self.fail(None, e))?;
             self.restarted = true;
+            self.queriers.clear();
             self.tally.restarts[0] += 1;
         }
         Ok(())
@@ -460,6 +470,14 @@ impl Play<'_> {
             if asked == self.kernel.at() && switch.rests(&self.kernel) {
                 quiet += 1;
                 if quiet > QUIET {
+                    let there = BTreeSet::from_iter(queriers(self.prepared.rest(asked)));
+                    let waits = !there.is_subset(&self.queriers);
+                    self.queriers = there;
+                    if waits {
+                        self.clock.pass(QUERIER_NS);
+                        quiet = 0;
+                        continue;
+                    }
                     self.kernel.allow(0);
                     return self.look(switch);
                 }

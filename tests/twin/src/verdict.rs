@@ -8,6 +8,7 @@
 //! | one frame, by another port or to another station | both are legs of one route that the kernel may have taken | other leg |
 //! | one frame, by a leg with a station | none, at most a redirect: another leg of that route leads nowhere | other leg |
 //! | nothing: it went into a wire that is not there, to a leg with a station | one frame, by another leg of that route | other leg |
+//! | nothing at all: another leg of that route leaves a bridge by a port that does not forward, or floods one of which none does | one frame, by a leg that lives | other leg |
 //! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other leg |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
@@ -175,7 +176,10 @@ const SURPLUS: &[(u16, Holds)] = &[
     }),
     // whether the kernel's bridge goes by its querier yet no message tells
     (raw::TND_TRAP_L2_MULTICAST, |case| {
-        paths::may_have_querier(case.probe.port, case.rest, case.ports)
+        Packet::of(&case.probe.frame.0).is_some_and(|p| {
+            let family = nl::Family::of(&p.dst);
+            paths::may_have_querier(case.probe.port, family, case.rest, case.ports)
+        })
     }),
     (raw::TND_TRAP_ROUTE, |case| {
         Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_beyond(&p, case.rest))
@@ -257,18 +261,23 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
         (Some(kernel), Some(chip)) if other_leg(kernel, chip, case, Leg::lives) => {
             Verdict::OtherLeg(Leniency::Hash)
         }
-        (Some(kernel), None) if passed.out.is_empty() && shut_leg(kernel, case) => {
+        (Some(kernel), None)
+            if passed.out.is_empty() && passed.cpu.is_empty() && shut_leg(kernel, case) =>
+        {
             Verdict::OtherLeg(Leniency::PortShut)
         }
         _ => Verdict::Wrong(Why::Frames),
     }
 }
 
-/// The kernel sent a packet by a leg that lives, of a route of which another one leaves a bridge by a port that does not forward, or by
-/// nobody knows which.
+/// The kernel sent a packet by a leg that lives, of a route of which another one leaves a bridge by a port that does not forward, or
+/// floods a bridge of which no port does: its neighbour is known, by which port is not. One whose neighbour is unknown is the CPU's.
 fn shut_leg(kernel: (u16, &[u8]), case: &Case<'_>) -> bool {
+    let Some(packet) = Packet::of(&case.probe.frame.0) else {
+        return false;
+    };
     let shut = |(way, leg): &Path| {
-        let lost = || paths::may_get_lost(way, case.rest);
+        let lost = || paths::floods_nowhere(way, &packet, case.rest);
         !way.ignored && leg.map_or_else(lost, |leg| leg.shut)
     };
     let mut routes = legs(case).into_iter();
@@ -313,7 +322,8 @@ pub fn judge_lost(passed: &Passed, would: &Passed, down: &[u16], case: &Case<'_>
 }
 
 /// Judges an answer between rests to what came in by a port that is down at this rest. A frame that came just before is routed as this
-/// rest has it (net/core/dev.c `process_backlog` asks no device whether it is up), and nothing was sent by it that would tell.
+/// rest has it (net/core/dev.c `process_backlog` asks no device whether it is up), and nothing was sent by it that would tell. What the
+/// kernel forwards from no port at all it does not forward from this one.
 #[must_use]
 pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
     let ([(port, frame)], []) = (passed.out.as_slice(), passed.cpu.as_slice()) else {
@@ -326,9 +336,12 @@ pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
         leg.is_some_and(|leg| leg.lives() && leg.is(*port, frame))
     };
     let mut routes = paths::candidates(&packet, rest).into_iter();
+    let ours = |r: &nl::Route| paths::may_ask(r.table, case.probe.port, rest, ports);
     let known = rest.down.contains(&case.probe.port)
+        && !paths::is_refused(&packet, case.probe.port, rest, ports)
         && is_copy(&case.probe.frame.0, frame)
-        && routes.any(|r| paths::ways(r, rest).iter().any(|w| !w.ignored && leads(w)));
+        && paths::has_lost_a_hop(&packet, frame)
+        && routes.any(|r| ours(r) && paths::ways(r, rest).iter().any(|w| !w.ignored && leads(w)));
     known.then_some(Verdict::OtherLeg(Leniency::CameByDown))
 }
 
@@ -412,7 +425,8 @@ fn silent_leg(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
     ways.filter_map(|path| reason(&path)).min()
 }
 
-/// Two frames that are one packet, sent to two legs of one route, the kernel's to one that lives.
+/// Two frames that are one packet, sent to two legs of one route, the kernel's to one that lives. By the same leg they are the same
+/// frame, to its VLAN's tag.
 fn other_leg(
     kernel: (u16, &[u8]),
     chip: (u16, &[u8]),
@@ -420,7 +434,8 @@ fn other_leg(
     kind: fn(&Leg) -> bool,
 ) -> bool {
     let one = |r: &Vec<Path>| has(r, kernel, Leg::lives) && has(r, chip, kind);
-    untagged(kernel.1) == untagged(chip.1) && legs(case).iter().any(one)
+    let same_leg = kernel.0 == chip.0 && kernel.1.get(..12) == chip.1.get(..12);
+    !same_leg && untagged(kernel.1) == untagged(chip.1) && legs(case).iter().any(one)
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub enum Wait {
     Links,
     /// A device is new: it gets the settings of neighbours that all have, and then as with links.
     Device(u32),
+    /// The kernel's clock must tick: it goes by a querier of its own from the next tick on (net/bridge/br_multicast.c
+    /// `__br_multicast_querier_exists`).
+    Tick,
     /// An IPv6 address is told of, and its route made, by a work queue (net/ipv6/addrconf.c `addrconf_dad_work`).
     Address(u32, IpAddr),
 }

@@ -111,8 +111,11 @@ impl Op {
         let act = message(RTM_NEWLINK, NLM_F_ACK, &ifinfo(dev, 0, 0), |w| {
             info(w, "bridge", |w| w.attr(BR_MCAST_QUERIER, &[1]));
         });
-        let text = format!("ip link set {} type bridge mcast_querier 1", device(dev));
-        Self::links(text, act)
+        Self {
+            text: format!("ip link set {} type bridge mcast_querier 1", device(dev)),
+            act,
+            wait: Wait::Tick,
+        }
     }
 
     /// `ip link add link … name … type vlan id …`

@@ -206,6 +206,10 @@ impl Player {
         };
         match op.wait {
             Wait::Links => self.space.settle_links()?,
+            Wait::Tick => {
+                wait_for_a_tick();
+                self.space.settle_links()?;
+            }
             Wait::Device(dev) if errno == 0 => {
                 self.space.settings_of(dev)?;
                 self.space.settle_links()?;
@@ -247,6 +251,18 @@ impl Player {
         self.counts.other += got.other;
         step.answers = got.answers;
         Ok(())
+    }
+}
+
+/// Until the kernel's jiffies are others than at the call. The coarse clock goes on at a tick, behind them: the first time that may
+/// be the tick of before.
+fn wait_for_a_tick() {
+    let now = || rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    for _ in 0..2 {
+        let before = now();
+        while now() == before {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 }
 

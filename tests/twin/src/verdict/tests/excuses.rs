@@ -1,0 +1,367 @@
+//! What excuses an answer, and what is near to that and excuses none.
+
+use super::*;
+
+/// A bridge, 10, and its ports: which netdevs, in which STP state, flooded or not.
+fn bridge(info: nl::BridgeInfo, members: &[(u32, u8, bool)]) -> Vec<nl::Object> {
+    let device = |index, port| match link(index, port, true) {
+        nl::Object::Link(l) => l,
+        _ => unreachable!(),
+    };
+    let own = nl::Link {
+        kind: nl::LinkKind::Bridge(info),
+        ..device(10, 10)
+    };
+    let port = |(index, state, flooded): &(u32, u8, bool)| nl::Link {
+        master: 10,
+        brport: Some(nl::BridgePort {
+            state: *state,
+            unicast_flood: *flooded,
+            ..nl::BridgePort::default()
+        }),
+        ..device(*index, *index as u8)
+    };
+    let all = std::iter::once(own).chain(members.iter().map(port));
+    all.map(nl::Object::Link).collect()
+}
+
+/// The bridge knows the station of its neighbour by this port.
+fn station(ifindex: u32) -> nl::Object {
+    nl::Object::Fdb(nl::FdbEntry {
+        ifindex,
+        master: 10,
+        mac: [2, 0, 0, 0, 9, 10],
+        vlan: 0,
+        state: 0x40,
+        flags: 0,
+        ext_flags: 0,
+    })
+}
+
+const FORWARDING: u8 = 3;
+const BLOCKING: u8 = 4;
+
+#[test]
+fn the_chip_is_silent_where_a_bridge_lets_nothing_out() {
+    let silent = |passed: &Passed, known: bool, members: &[(u32, u8, bool)], fdb: Option<u32>| {
+        let mut objects = bridge(nl::BridgeInfo::default(), members);
+        objects.extend(known.then(|| neighbour(10)));
+        objects.extend(fdb.map(station));
+        objects.push(route("10.0.0.0/8", &[2, 10]));
+        routed(passed, &[out(2)], &objects)
+    };
+    let (nothing, copy) = (passed(&[], &[]), passed(&[], &[COPY]));
+    let shut = Verdict::OtherLeg(Leniency::PortShut);
+    // its station is behind a port that does not forward, or nobody knows where and none takes the flood
+    assert_eq!(
+        silent(&nothing, true, &[(3, BLOCKING, true)], Some(3)),
+        shut
+    );
+    assert_eq!(silent(&nothing, true, &[(3, BLOCKING, true)], None), shut);
+    assert_eq!(
+        silent(&nothing, true, &[(3, FORWARDING, false)], None),
+        shut
+    );
+    let two = [(3, BLOCKING, true), (5, FORWARDING, true)];
+    assert_eq!(silent(&nothing, true, &two, Some(3)), shut);
+    // the flood leaves by one, or there is no port at all
+    assert_eq!(silent(&nothing, true, &two, None), WRONG);
+    assert_eq!(silent(&nothing, true, &[], None), WRONG);
+    // the port forwards
+    assert_eq!(silent(&nothing, true, &two, Some(5)), WRONG);
+    // the neighbour is unknown: that is the CPU's
+    assert_eq!(silent(&nothing, false, &[(3, BLOCKING, true)], None), WRONG);
+    // a copy, and nothing to be a copy of
+    assert_eq!(silent(&copy, true, &[(3, BLOCKING, true)], Some(3)), WRONG);
+}
+
+#[test]
+fn a_way_without_carrier_and_neighbour_is_the_cpus() {
+    // 10 is no device here: neither a neighbour nor a carrier
+    let routes = [route("10.0.0.0/8", &[2, 10])];
+    assert_eq!(routed(&passed(&[], &[]), &[out(2)], &routes), WRONG);
+}
+
+fn vlans(ifindex: u32, vlans: &[(u16, bool)]) -> nl::Object {
+    let vlan = |(id, untagged): &(u16, bool)| nl::BridgeVlan {
+        first: *id,
+        last: *id,
+        pvid: *untagged,
+        untagged: *untagged,
+        state: FORWARDING,
+        other: None,
+    };
+    nl::Object::BridgeVlans(nl::BridgeVlans {
+        ifindex,
+        vlans: vlans.iter().map(vlan).collect(),
+    })
+}
+
+#[test]
+fn a_leg_by_a_bridge_has_the_tag_of_its_vlan() {
+    // VLAN 10 is the bridge's own; port 3 has it with a tag
+    let info = nl::BridgeInfo {
+        vlan_filtering: true,
+        ..nl::BridgeInfo::default()
+    };
+    let plain = || (3, frame(10, true));
+    let tagged = |vid: u8| {
+        let mut f = frame(10, true);
+        f.splice(12..12, [0x81, 0, 0, vid]);
+        (3, f)
+    };
+    let sent =
+        |info: &nl::BridgeInfo, kernel: (u8, Vec<u8>), chip: (u8, Vec<u8>), untagged: bool| {
+            let mut objects = bridge(*info, &[(3, FORWARDING, true)]);
+            objects.extend([neighbour(10), station(3), route("10.0.0.0/8", &[2, 10])]);
+            objects.extend([
+                vlans(10, &[(10, true)]),
+                vlans(3, &[(10, untagged), (20, false)]),
+            ]);
+            let kernel = Out {
+                port: u16::from(kernel.0),
+                frame: Bytes(kernel.1),
+                made: false,
+            };
+            let chip = Passed {
+                out: vec![(u16::from(chip.0), chip.1)],
+                cpu: Vec::new(),
+            };
+            routed(&chip, &[kernel], &objects)
+        };
+    let by_2 = || (2, frame(2, true));
+    let other = Verdict::OtherLeg(Leniency::Hash);
+    let right = || tagged(10);
+    assert_eq!(sent(&info, by_2(), right(), false), other);
+    assert_eq!(sent(&info, right(), by_2(), false), other);
+    // another VLAN's tag, or none
+    assert_eq!(sent(&info, by_2(), tagged(20), false), WRONG);
+    assert_eq!(sent(&info, by_2(), plain(), false), WRONG);
+    // where the port has the VLAN without a tag
+    assert_eq!(sent(&info, by_2(), plain(), true), other);
+    assert_eq!(sent(&info, by_2(), right(), true), WRONG);
+    // a bridge that tells none apart
+    let simple = nl::BridgeInfo::default();
+    assert_eq!(sent(&simple, by_2(), plain(), false), other);
+    assert_eq!(sent(&simple, by_2(), right(), false), WRONG);
+    // by the same leg they are the same frame
+    assert_eq!(sent(&info, right(), tagged(20), false), WRONG);
+    assert_eq!(sent(&info, right(), plain(), false), WRONG);
+}
+
+#[test]
+fn what_no_port_lets_in_was_not_late() {
+    let world = World { port: 4, ..USUAL };
+    let routes = [route("10.0.0.0/8", &[2])];
+    let late = |objects: &[nl::Object], change: &dyn Fn(&mut Vec<u8>, &mut Vec<u8>)| {
+        within(world, &[], objects, |case| {
+            let mut probe = case.probe.clone();
+            let mut passed = passed(&[2], &[]);
+            change(&mut probe.frame.0, &mut passed.out[0].1);
+            judge_late(
+                &passed,
+                &Case {
+                    probe: &probe,
+                    ..*case
+                },
+            )
+        })
+    };
+    assert!(late(&routes, &|_, _| {}).is_some());
+    // to another station, the last hop, no hop less, a wrong checksum
+    assert_eq!(late(&routes, &|probe, _| probe[5] ^= 8), None);
+    assert_eq!(late(&routes, &|probe, _| probe[22] = 1), None);
+    let last = |probe: &mut Vec<u8>, out: &mut Vec<u8>| {
+        (probe[22], out[22]) = (1, 0);
+        out[24..26].copy_from_slice(&0xa6c5u16.to_be_bytes());
+    };
+    assert_eq!(late(&routes, &last), None);
+    assert_eq!(
+        late(&routes, &|probe, out| out[22..26]
+            .copy_from_slice(&probe[22..26])),
+        None
+    );
+    assert_eq!(late(&routes, &|_, out| out[25] ^= 1), None);
+    // from an address of the switch
+    let own = nl::Object::Addr(nl::Addr {
+        ifindex: 2,
+        local: [10, 1, 0, 2].into(),
+        prefix_len: 24,
+        peer: None,
+        flags: 0,
+        scope: 0,
+    });
+    assert_eq!(late(&[routes[0].clone(), own], &|_, _| {}), None);
+    // by the table of a VRF that the port is not in
+    let mut other = routes[0].clone();
+    if let nl::Object::Route(r) = &mut other {
+        r.table = 100;
+    }
+    let vrf = |master: u32| {
+        let nl::Object::Link(device) = link(41, 41, true) else {
+            unreachable!()
+        };
+        let kind = nl::LinkKind::Vrf(100);
+        let nl::Object::Link(port) = link(33, 33, true) else {
+            unreachable!()
+        };
+        [
+            nl::Object::Link(nl::Link { kind, ..device }),
+            // a VLAN interface on the port
+            nl::Object::Link(nl::Link {
+                lower: 4,
+                master,
+                ..port
+            }),
+        ]
+    };
+    let [device, beside] = vrf(0);
+    assert_eq!(late(&[other.clone(), device, beside], &|_, _| {}), None);
+    let [device, within] = vrf(41);
+    assert!(late(&[other, device, within], &|_, _| {}).is_some());
+}
+
+/// Whether the chip may give the CPU, for this reason, what came in by port 1, to go by port 2.
+fn given(reason: u16, change: impl FnOnce(&mut Probe), objects: &[nl::Object]) -> Surplus {
+    within(USUAL, &[out(2)], objects, |case| {
+        let mut probe = case.probe.clone();
+        change(&mut probe);
+        surplus(
+            reason,
+            &Case {
+                probe: &probe,
+                ..*case
+            },
+        )
+    })
+}
+
+#[test]
+fn a_setting_that_the_chip_does_not_know_is_one_of_that_port() {
+    let with = |settings: nl::BridgePort, index: u32| {
+        let mut all = bridge(
+            nl::BridgeInfo::default(),
+            &[(1, FORWARDING, true), (3, FORWARDING, true)],
+        );
+        for object in &mut all {
+            if let nl::Object::Link(l) = object
+                && l.index == index
+            {
+                l.brport = Some(settings);
+            }
+        }
+        all
+    };
+    let settings = |neigh_suppress| nl::BridgePort {
+        state: FORWARDING,
+        neigh_suppress,
+        ..nl::BridgePort::default()
+    };
+    let unsupported = |n, on| given(raw::TND_TRAP_UNSUPPORTED, |_| {}, &with(settings(on), n));
+    assert_eq!(unsupported(1, true), Surplus::Allowed);
+    assert_eq!(unsupported(1, false), Surplus::Wrong);
+    assert_eq!(unsupported(3, true), Surplus::Wrong);
+    // of any of its ports: the bridge is the kernel's
+    let routed_there = |n, on| {
+        let mut all = with(settings(on), n);
+        all.push(route("10.0.0.0/8", &[10]));
+        given(raw::TND_TRAP_ROUTE, |p| p.port = 2, &all)
+    };
+    assert_eq!(routed_there(3, true), Surplus::Allowed);
+    assert_eq!(routed_there(3, false), Surplus::Wrong);
+    // one without ports is the kernel's, too
+    let mut empty = bridge(nl::BridgeInfo::default(), &[]);
+    empty.push(route("10.0.0.0/8", &[10]));
+    assert_eq!(
+        given(raw::TND_TRAP_ROUTE, |p| p.port = 2, &empty),
+        Surplus::Allowed
+    );
+}
+
+#[test]
+fn a_querier_is_doubtful_until_it_has_asked() {
+    let family = |six: bool, change: &dyn Fn(&mut nl::BridgeInfo)| {
+        let mut info = nl::BridgeInfo {
+            mcast_snooping: true,
+            ..nl::BridgeInfo::default()
+        };
+        info.mcast.querier = true;
+        change(&mut info);
+        let to6 = |probe: &mut Probe| {
+            if six {
+                let mut f = vec![0x33, 0x33, 0, 0, 0, 9, 2, 0, 0, 0, 2, 1, 0x86, 0xdd];
+                f.extend([0x60, 0, 0, 0, 0, 8, 17, 64]);
+                f.extend([0x20; 16]);
+                f.extend([0xff; 16]);
+                f.extend([0; 8]);
+                probe.frame = Bytes(f);
+            }
+        };
+        let objects = bridge(info, &[(1, FORWARDING, true), (3, FORWARDING, true)]);
+        given(raw::TND_TRAP_L2_MULTICAST, to6, &objects)
+    };
+    // its own, by which the kernel goes at once, or after the time that members have
+    assert_eq!(family(false, &|_| {}), Surplus::Wrong);
+    assert_eq!(
+        family(false, &|i| i.mcast.response_interval = 100),
+        Surplus::Allowed
+    );
+    // in IPv6 only with an address to ask from
+    assert_eq!(family(true, &|_| {}), Surplus::Allowed);
+    assert_eq!(
+        family(true, &|i| i.mcast.address6 = [1; 16]),
+        Surplus::Wrong
+    );
+    // another one, of this family
+    let other =
+        |i: &mut nl::BridgeInfo| (i.mcast.querier, i.mcast.other) = (false, [Some(9), None]);
+    assert_eq!(family(false, &other), Surplus::Allowed);
+    assert_eq!(family(true, &other), Surplus::Wrong);
+    // none, or no snooping
+    assert_eq!(family(false, &|i| i.mcast.querier = false), Surplus::Wrong);
+    let flooding =
+        |i: &mut nl::BridgeInfo| (i.mcast_snooping, i.mcast.response_interval) = (false, 100);
+    assert_eq!(family(false, &flooding), Surplus::Wrong);
+}
+
+#[test]
+fn a_route_that_no_dump_shows_was_told() {
+    let routes = [route("10.0.0.0/8", &[2, 3])];
+    let told = |prefix: &str, count: usize| {
+        let one = Route {
+            key: tandem_store::model::RouteKey {
+                table: 254,
+                prefix: prefix.parse().unwrap(),
+                tos: 0,
+                metric: 0,
+                position: 0,
+            },
+            kind: tandem_store::model::RouteType::Unicast,
+            scope: 0,
+            protocol: 3,
+            prefsrc: None,
+            nexthops: tandem_store::model::RouteNextHops::Object(7),
+            unsupported: None,
+        };
+        let told = [vec![one; count]];
+        within(USUAL, &[out(2)], &routes, |case| is_hidden(case, &told))
+    };
+    assert!(told("10.0.0.0/8", 2));
+    // as many as the dump has, or of another key
+    assert!(!told("10.0.0.0/8", 1));
+    assert!(!told("10.0.0.0/9", 2));
+    // behind one way there is no hidden place
+    let one = nl::Nexthops::One(nl::RouteNexthop {
+        ifindex: 2,
+        gateway: Some([10, 2, 0, 2].into()),
+        weight: 1,
+        flags: 0,
+        encap: false,
+    });
+    let mut single = routes[0].clone();
+    if let nl::Object::Route(r) = &mut single {
+        r.nexthops = one;
+    }
+    let hidden = within(USUAL, &[out(2)], &[single], |case| is_hidden(case, &[]));
+    assert!(!hidden);
+}
