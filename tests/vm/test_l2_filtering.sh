@@ -39,6 +39,7 @@ for op in 3 1; do
 		echo "vlan_filtering $on, operation $op: $took ms"
 		[ $took -lt 500 ] || fail "vlan_filtering $on took $took ms (operation $op)"
 		until_true 10 "the chip follows" have $((3 + 3 * on))
+		grep -q 'seen=[1-9]' "$CHIP/faults" || fail "vlan_filtering $on sent no member by operation $op: nothing was delayed"
 		until_true 5 "and rests" settled
 	done
 done
