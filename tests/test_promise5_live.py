@@ -144,7 +144,7 @@ class Watch(threading.Thread):
         self.join()
 
     def judged(self, began):
-        """What was seen when no far end had given the switch a reason to let go of it, and how many silences there were."""
+        """What was seen while no far end had been silent for too long, and how many such silences there were."""
         silences = [(a + SILENT_S * 1e9, b + HEAL_S * 1e9)
                     for a, b in self.bench.silences(began, time.monotonic_ns()) if b - a >= SILENT_S * 1e9]
         return [state for at, state in list(self.looks) if not any(a <= at <= b for a, b in silences)], len(silences)
@@ -174,7 +174,7 @@ def storm(bench, record_property):
             seconds += float(words[1])
             sent = [b - a for a, b in zip(said, bench.said())]
             reasons = delta(before, bench.sw.show("traps")["items"], "reason")
-            # more than the CPU takes, else it is no storm; something that it could have taken along; and a look that counts
+            # more than the CPU takes, else it is no storm; something that it could have taken along; a look that counts
             if reasons.get("arp", (0, 0))[1] > 10_000 and min(sent) >= 5 and watch.judged(began)[0]:
                 break
     finally:
