@@ -353,9 +353,16 @@ impl Core {
                     }
                     Received::Message(_, Message::Warning(text)) => self.warn(text),
                     Received::Lost(id) => {
-                        self.sources.lost(id, now);
+                        let stays = self.sources.lost(id, now);
                         let name = self.sources.name(id).unwrap_or_default();
-                        tracing::warn!("{name} is gone: what it has said stays as it is for now");
+                        if stays {
+                            tracing::warn!(
+                                "{name} is gone: what it has said stays as it is for now"
+                            );
+                        } else {
+                            tracing::warn!("{name} is gone");
+                            self.sweep(id, now);
+                        }
                     }
                 }
             }
@@ -366,10 +373,14 @@ impl Core {
     fn events(&mut self, events: Vec<Event>, now: u64) {
         self.store.approach(&events);
         for event in events {
+            if !self.sources.hears(&event) {
+                continue;
+            }
             if let Err(refused) = self.store.admit(&event) {
                 self.refused(&refused);
                 continue;
             }
+            self.claim(&event, now);
             let end = match event {
                 Event::EndSync(source) => Some(source),
                 _ => None,
@@ -387,6 +398,22 @@ impl Core {
             for source in self.sources.iter() {
                 source.resync();
             }
+        }
+    }
+
+    /// A device comes: what others than its owner have said of it goes. What its owner has said before that may have been
+    /// written over by them: it is asked once more.
+    fn claim(&mut self, event: &Event, now: u64) {
+        let early = self.store.said_too_early(event);
+        let Some(owner) = early.first().map(|(refused, _)| refused.owner) else {
+            return;
+        };
+        for (refused, key) in early {
+            self.take(Event::Remove(refused.source, key), now);
+            self.refused(&refused);
+        }
+        if let Some(source) = self.sources.iter().find(|s| s.id() == owner) {
+            source.resync();
         }
     }
 
@@ -429,13 +456,18 @@ impl Core {
     fn hold_times(&mut self, now: u64) {
         for (id, name) in self.sources.expire(now) {
             self.warn(away_text(&name));
-            self.take(Event::BeginSync(id, KindSet::ALL), now);
-            self.take(Event::EndSync(id), now);
+            self.sweep(id, now);
             for w in &mut self.waiters {
                 w.owed.retain(|s| *s != id);
             }
             self.all_told(now);
         }
+    }
+
+    /// Nothing of what a source has said stays.
+    fn sweep(&mut self, id: SourceId, now: u64) {
+        self.take(Event::BeginSync(id, KindSet::ALL), now);
+        self.take(Event::EndSync(id), now);
     }
 
     /// Puts another source in the place of the one of its number, which is gone: it tells everything from the start, and

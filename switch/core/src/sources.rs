@@ -6,6 +6,9 @@
 //!      └──────────────────────── Core::replace: a new one in its seat ─┴──────────────────────────────────┘
 //! ```
 //!
+//! One that is slow, not gone, when its hold time is over is asked to say everything again, and is not heard before it begins to:
+//! the rest of what it was saying, or changes to it, would be without what came before. It is here with the end of that dump.
+//!
 //! What a source has said stays in the chip while it is awaited: its entries are neither written nor swept. A new one in the
 //! same seat says everything again, and what it does not confirm is swept.
 
@@ -13,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::TryRecvError;
-use tandem_store::model::SourceId;
+use tandem_store::model::{Event, KindSet, SourceId};
 
 use crate::source::{Message, Source, SourceError, Write, WriteBack};
 use crate::view::SharedView;
@@ -46,6 +49,8 @@ struct Taken {
     standing: Standing,
     /// Its channel is closed: nothing comes before somebody else sits there.
     lost: bool,
+    /// What it says is to what it said before, and that was swept: nothing counts before it says everything again.
+    unheard: bool,
 }
 
 /// Sources by their number, for those who write back; they look when `version` has changed.
@@ -97,6 +102,7 @@ impl Sources {
             seat,
             standing: Standing::Awaited(None),
             lost: false,
+            unheard: false,
         };
         Ok(Sources {
             all: seats.into_iter().map(taken).collect(),
@@ -104,10 +110,11 @@ impl Sources {
         })
     }
 
-    /// A way to write back to whoever owns the device that a write names, for one thread. Who owns what is in `view`.
+    /// A way to write back to whoever owns the device that a write names, for one thread. Who owns what is in `view`. A
+    /// source that can't be reached is tried again when something is written to it.
     ///
     /// # Errors
-    /// When a source can't be reached.
+    /// When no source can be reached.
     pub fn writer(&self, view: SharedView) -> Result<Box<dyn WriteBack>, SourceError> {
         let mut writers = Writers {
             roster: Arc::clone(&self.roster),
@@ -115,8 +122,11 @@ impl Sources {
             version: self.roster.version.load(Ordering::Acquire),
             all: Vec::new(),
         };
-        writers.open()?;
-        Ok(Box::new(writers))
+        let no = writers.open().err();
+        match no.filter(|_| writers.all.iter().all(|w| w.to.is_none())) {
+            Some(error) => Err(error),
+            None => Ok(Box::new(writers)),
+        }
     }
 
     /// Numbers and ports, in order.
@@ -178,19 +188,34 @@ impl Sources {
         }
     }
 
-    /// It is gone, and awaited from now on.
-    pub(crate) fn lost(&mut self, id: SourceId, now: u64) {
-        if let Some(taken) = self.get_mut(id)
-            && taken.standing == Standing::Here
-        {
+    /// It is gone, and awaited from now on. False: it was away already, and what it has said since goes with it.
+    pub(crate) fn lost(&mut self, id: SourceId, now: u64) -> bool {
+        let Some(taken) = self.get_mut(id) else {
+            return true;
+        };
+        if taken.standing == Standing::Here {
             taken.standing = Standing::Awaited(Some(now));
         }
+        taken.standing != Standing::Away
+    }
+
+    /// Whether an event of this source counts.
+    pub(crate) fn hears(&mut self, event: &Event) -> bool {
+        let (Event::Upsert(id, _)
+        | Event::Remove(id, _)
+        | Event::BeginSync(id, _)
+        | Event::EndSync(id)) = event;
+        let Some(taken) = self.get_mut(*id).filter(|t| t.unheard) else {
+            return true;
+        };
+        taken.unheard = !matches!(event, Event::BeginSync(_, k) if k.contains(KindSet::ALL));
+        !taken.unheard
     }
 
     /// Another one sits down where one of its number sat. It is awaited as the one before was, or anew.
     ///
     /// # Errors
-    /// One line: there is no such seat, or it can't be written to.
+    /// One line: there is no such seat.
     pub(crate) fn replace(
         &mut self,
         source: Arc<dyn Source + Sync>,
@@ -201,6 +226,7 @@ impl Sources {
             return Err(SourceError(format!("{name} is none of the sources")));
         };
         taken.lost = false;
+        taken.unheard = false;
         if !matches!(taken.standing, Standing::Awaited(_)) {
             taken.standing = Standing::Awaited(Some(now));
         }
@@ -210,7 +236,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Those whose hold time is over at `now`; from now on they are away.
+    /// Those whose hold time is over at `now`; from now on they are away. Who still speaks is asked for everything.
     pub(crate) fn expire(&mut self, now: u64) -> Vec<(SourceId, String)> {
         let mut gone = Vec::new();
         for taken in &mut self.all {
@@ -218,6 +244,10 @@ impl Sources {
                 let due = since.get_or_insert(now).saturating_add(taken.seat.hold_ns);
                 if now >= due && taken.seat.hold_ns != u64::MAX {
                     taken.standing = Standing::Away;
+                    taken.unheard = !taken.lost;
+                    if taken.unheard {
+                        taken.seat.source.resync();
+                    }
                     gone.push((taken.seat.source.id(), taken.seat.source.name().into()));
                 }
             }
@@ -335,15 +365,37 @@ struct Writers {
     roster: Arc<Roster>,
     view: SharedView,
     version: u64,
-    all: Vec<(SourceId, Box<dyn WriteBack>)>,
+    all: Vec<Writer>,
+}
+
+/// Writes to one source.
+struct Writer {
+    source: Arc<dyn Source + Sync>,
+    /// None: it could not be reached.
+    to: Option<Box<dyn WriteBack>>,
+}
+
+impl Writer {
+    fn open(&mut self) -> Result<&mut dyn WriteBack, SourceError> {
+        let to = match self.to.take() {
+            Some(to) => to,
+            None => self.source.writer()?,
+        };
+        Ok(&mut **self.to.insert(to))
+    }
 }
 
 impl Writers {
+    /// Whoever sits there now. The error is of the last one that can't be reached.
     fn open(&mut self) -> Result<(), SourceError> {
         let sources = self.roster.lock().clone();
-        let open = sources.iter().map(|s| Ok((s.id(), s.writer()?)));
-        self.all = open.collect::<Result<_, SourceError>>()?;
-        Ok(())
+        let closed = |source| Writer { source, to: None };
+        self.all = sources.into_iter().map(closed).collect();
+        let mut done = Ok(());
+        for writer in &mut self.all {
+            done = writer.open().map(|_| ()).and(done);
+        }
+        done
     }
 }
 
@@ -365,11 +417,13 @@ impl WriteBack for Writers {
     ) -> Result<(), SourceError> {
         let version = self.roster.version.load(Ordering::Acquire);
         if version != self.version {
-            self.open()?;
             self.version = version;
+            if let Err(e) = self.open() {
+                tracing::warn!("write-back: {e}");
+            }
         }
-        if let [(_, only)] = self.all.as_mut_slice() {
-            return only.write(writes, failed);
+        if let [only] = self.all.as_mut_slice() {
+            return only.open()?.write(writes, failed);
         }
         // in order, each run of one owner at once
         let owners: Vec<Option<SourceId>> = {
@@ -381,13 +435,18 @@ impl WriteBack for Writers {
             let to = from + run.len();
             let writer = run.first().copied().flatten().and_then(|id| {
                 let mut all = self.all.iter_mut();
-                all.find(|w| w.0 == id).map(|w| &mut w.1)
+                all.find(|w| w.source.id() == id)
             });
             // of a device that nobody has (any more) nobody wants to know
             if let (Some(writer), Some(writes)) = (writer, writes.get(from..to)) {
-                done = writer
-                    .write(writes, &mut |i, e| failed(from + i, e))
-                    .and(done);
+                match writer.open() {
+                    Ok(writer) => {
+                        done = writer
+                            .write(writes, &mut |i, e| failed(from + i, e))
+                            .and(done);
+                    }
+                    Err(e) => (from..to).for_each(|i| failed(i, e.clone())),
+                }
             }
             from = to;
         }

@@ -15,7 +15,7 @@ use crate::api::{Domain, Explanation, MdbRow, Policy};
 use crate::hw::bodies::Mdb;
 use crate::hw::{Cls, Ref};
 use crate::model::{
-    BridgeInfo, GroupAddr, KindSet, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
+    BridgeInfo, GroupAddr, Key, KindSet, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
 };
 use crate::sync::Phase;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -112,6 +112,20 @@ impl Store {
             self.groups.members.remove(&group);
         }
         self.reeval_group(group, now);
+    }
+
+    /// Members and router ports of a bridge, with who said them.
+    pub(crate) fn groups_said_of(&self, bridge: u32) -> Vec<(u8, Key)> {
+        let members = self
+            .groups
+            .members
+            .iter()
+            .filter(|(k, _)| k.bridge == bridge);
+        let members = members.flat_map(|(_, of_group)| of_group.values());
+        let mut all: Vec<(u8, Key)> = members.map(|m| (m.1, Key::Mdb(m.0.key()))).collect();
+        let ports = self.groups.routers.range((bridge, 0)..=(bridge, u32::MAX));
+        all.extend(ports.map(|(k, r)| (r.1, Key::RouterPort(bridge, k.1))));
+        all
     }
 
     pub(crate) fn upsert_router_port(&mut self, source: SourceId, r: RouterPort, generation: u16) {

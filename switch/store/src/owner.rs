@@ -6,15 +6,16 @@
 //! ```
 //!
 //! Ports are given to sources before anything is said. A device (bridges and so their domains, VRFs and so their tables)
-//! is its who said it first, and what stands on a device is the business of the device's owner. What has no place of its
-//! own (the default VRF, policy rules, base chains, settings) is the first source's. To *refer* to what another source
+//! is its who said it first, and what stands on a device is the business of the device's owner: what others said of it
+//! before it was there goes when it comes. What has no place of its own (the default VRF, policy rules, base chains, settings) is the first source's. To *refer* to what another source
 //! owns is allowed: a route over its interface, a port in its bridge.
 
 use std::collections::HashMap;
 
 use crate::Store;
 use crate::model::{
-    ConfScope, Event, Key, LinkKind, Object, SourceId, TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,
+    ConfScope, Event, Family, Key, LinkKind, Object, SourceId, TABLE_DEFAULT, TABLE_LOCAL,
+    TABLE_MAIN,
 };
 
 /// The sources of a store.
@@ -82,6 +83,43 @@ impl Store {
             }
             _ => Ok(()),
         }
+    }
+
+    /// This event brings a device: what others had said of it before its owner said that it is there. It is counted as
+    /// refused, and to be removed before [`Store::apply`].
+    pub fn said_too_early(&mut self, event: &Event) -> Vec<(Refused, Key)> {
+        let Event::Upsert(owner, Object::Link(link)) = event else {
+            return Vec::new();
+        };
+        let i = link.ifindex;
+        if self.owners.sources.len() < 2 || self.links.contains_key(&i) {
+            return Vec::new();
+        }
+        let addrs = self.addrs.iter().filter(|(a, _)| a.ifindex == i);
+        let neighs = self.neighs.iter().filter(|(k, _)| k.1 == i);
+        let fdb = self.fdb.iter().filter(|(k, _)| k.bridge == i);
+        let fdb = fdb.filter(|(_, r)| r.kernel.is_some());
+        let vlans = self.vlans.range((i, 0)..=(i, u16::MAX));
+        let filters = self.filters.all.iter().filter(|(k, _)| k.ifindex == i);
+        let conf = [Family::V4, Family::V6].map(|f| (f, ConfScope::Interface(i)));
+        let conf = conf
+            .iter()
+            .filter_map(|k| Some((k, self.netconf.get(k)?.source)));
+        let mut all: Vec<(u8, Key)> = addrs.map(|(a, v)| (v.0, Key::Addr(*a))).collect();
+        all.extend(neighs.map(|(k, n)| (n.source, Key::Neigh(i, k.0))));
+        all.extend(fdb.map(|(k, r)| (r.source, Key::Fdb(*k))));
+        all.extend(vlans.map(|(k, v)| (v.1, Key::BridgeVlan(i, k.1))));
+        all.extend(filters.map(|(k, f)| (f.1, Key::Filter(*k))));
+        all.extend(conf.map(|(k, source)| (source, Key::Netconf(k.0, k.1))));
+        all.extend(self.groups_said_of(i));
+        all.retain(|(source, _)| *source != owner.0);
+        self.counters.refused += all.len() as u64;
+        let refused = |source| Refused {
+            source: SourceId(source),
+            owner: *owner,
+            what: format!("device {i}"),
+        };
+        all.into_iter().map(|(s, key)| (refused(s), key)).collect()
     }
 
     /// Who said this device.

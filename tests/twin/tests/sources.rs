@@ -355,6 +355,75 @@ fn a_killed_source_costs_the_other_nothing() {
     assert!(!rig.warned("other is not there"));
 }
 
+/// The kernel, and the other one, which has to be asked for its dump and is not heard yet.
+fn one_is_slow() -> (Rig, Arc<Fake>) {
+    let kernel = Fake::told(KERNEL, "kernel", kernel_objects());
+    let other = Fake::new(OTHER, "other", other_objects());
+    *other.asked.lock().unwrap() = Some(0);
+    let seats: [(_, &[u16], _); 2] = [(&kernel, &[1, 2], u64::MAX), (&other, &[3, 4], HOLD)];
+    (Rig::new(chip(), Attach::Cold, &seats), other)
+}
+
+#[test]
+fn a_dump_that_outlasts_the_hold_time_is_asked_for_again() {
+    let (mut rig, other) = one_is_slow();
+    let dump = other.dump();
+    // all but the route behind swp3 is said in time
+    let (first, rest) = dump.split_at(dump.len() - 2);
+    other.pass(first);
+    rig.run(HOLD + SECOND);
+    assert!(rig.core.settled());
+    assert!(rig.warned("other is not there"));
+    assert_eq!(*other.asked.lock().unwrap(), Some(1));
+    assert_eq!(rig.way(4, [10, 3, 0, 2]), None);
+
+    // the rest of what it was saying, and a change to it: without the first part they are nothing
+    rig.changes();
+    other.pass(rest);
+    other.say(Object::Link(Link {
+        master: RED,
+        ..swp(4)
+    }));
+    other.pass(&[
+        Event::BeginSync(SourceId(OTHER), KindSet::ADDR),
+        Event::EndSync(SourceId(OTHER)),
+    ]);
+    rig.settle();
+    assert_eq!(rig.changes(), []);
+    assert!(rig.warned("other is not there"));
+    assert_eq!(audit(&mut rig), Ok(0));
+
+    // asked for, in two parts, and a change behind it
+    other.pass(first);
+    rig.run(SECOND);
+    assert!(rig.warned("other is not there"), "its dump is not complete");
+    other.pass(rest);
+    other.say(placed(via("60.0.0.0/8", 14, "10.4.0.2"), Some(TABLE)));
+    rig.settle();
+    assert!(!rig.warned("other is not there"));
+    assert_eq!(rig.way(4, [10, 3, 0, 2]), Some(3));
+    assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
+    assert_eq!(rig.way(3, [60, 0, 0, 1]), Some(4));
+    assert_eq!(*other.asked.lock().unwrap(), Some(1));
+}
+
+#[test]
+fn what_one_that_is_away_began_to_say_goes_with_it() {
+    let (mut rig, other) = one_is_slow();
+    rig.run(HOLD + SECOND);
+    assert_eq!(*other.asked.lock().unwrap(), Some(1));
+    let dump = other.dump();
+    rig.changes();
+    other.pass(&dump[..dump.len() - 1]);
+    rig.run(SECOND);
+    assert_ne!(rig.changes(), []);
+    other.kill();
+    rig.settle();
+    assert!(rig.warned("other is not there"));
+    assert_eq!(rig.way(4, [10, 3, 0, 2]), None);
+    assert_eq!(audit(&mut rig), Ok(0));
+}
+
 #[test]
 fn the_chip_is_swept_when_all_sources_have_told() {
     for comes in [true, false] {
@@ -363,6 +432,8 @@ fn the_chip_is_swept_when_all_sources_have_told() {
         drop(rig);
         let kernel = Fake::told(KERNEL, "kernel", kernel_objects());
         let other = Fake::new(OTHER, "other", other_objects());
+        // asked when its time is over, it says nothing
+        *other.asked.lock().unwrap() = Some(0);
         let seats: [(_, &[u16], _); 2] = [(&kernel, &[1, 2], u64::MAX), (&other, &[3, 4], HOLD)];
         let mut rig = Rig::new(chip, Attach::Warm, &seats);
         rig.run(HOLD - SECOND);
@@ -371,7 +442,7 @@ fn the_chip_is_swept_when_all_sources_have_told() {
         assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
         assert_eq!(rig.way(2, [20, 0, 0, 1]), Some(1));
         if comes {
-            tandem_core::source::Source::resync(&*other);
+            other.pass(&other.dump());
         }
         rig.run(3 * SECOND);
         assert!(rig.core.settled());
@@ -500,4 +571,98 @@ fn a_barrier_passes_all_sources_and_writes_go_to_the_owner() {
     let asked = |w: &Write| matches!(w, Write::NeighUse { ifindex: 14, .. });
     assert!(other.written.lock().unwrap().iter().any(asked));
     assert!(!kernel.written.lock().unwrap().iter().any(asked));
+}
+
+/// Somebody was asked to resolve a gateway behind this device.
+fn asked_behind(source: &Fake, device: u32) -> bool {
+    let written = source.written.lock().unwrap();
+    let asks = |w: &Write| matches!(w, Write::NeighUse { ifindex, .. } if *ifindex == device);
+    written.iter().any(asks)
+}
+
+#[test]
+fn one_that_cannot_be_written_to_keeps_nobody_elses_writes() {
+    let (mut rig, kernel, other) = both();
+    other.kill();
+    let other = Fake::told(OTHER, "other", other_objects());
+    other.shut.store(true, Ordering::Relaxed);
+    rig.core.replace_source(other.clone()).unwrap();
+    rig.settle();
+    kernel.say(via("60.0.0.0/8", 12, "10.2.0.9"));
+    other.say(placed(via("61.0.0.0/8", 14, "10.4.0.9"), Some(TABLE)));
+    rig.settle();
+    assert!(asked_behind(&kernel, 12));
+    assert!(!asked_behind(&other, 14));
+    // it is tried again
+    other.shut.store(false, Ordering::Relaxed);
+    other.say(placed(via("62.0.0.0/8", 13, "10.3.0.9"), Some(TABLE)));
+    rig.settle();
+    assert!(asked_behind(&other, 13));
+    assert!(!asked_behind(&kernel, 13));
+}
+
+#[test]
+fn a_core_begins_with_one_that_cannot_be_written_to() {
+    let kernel = Fake::told(KERNEL, "kernel", kernel_objects());
+    let other = Fake::told(OTHER, "other", other_objects());
+    other.shut.store(true, Ordering::Relaxed);
+    let sources = |seats: &[(&Arc<Fake>, &[u16])]| {
+        let seat = |(source, ports): &(&Arc<Fake>, &[u16])| Seat {
+            source: Arc::clone(source) as _,
+            ports: ports.to_vec(),
+            hold_ns: HOLD,
+        };
+        Sources::new(seats.iter().map(seat).collect()).unwrap()
+    };
+    let view = SharedView::default();
+    let two = sources(&[(&kernel, &[1, 2]), (&other, &[3, 4])]);
+    assert!(two.writer(view.clone()).is_ok());
+    let error = sources(&[(&other, &[3, 4])]).writer(view).err().unwrap();
+    assert_eq!(error.0, "other can't be written to");
+}
+
+#[test]
+fn what_is_said_of_a_device_before_its_owner_says_it_goes() {
+    let kernel = Fake::new(KERNEL, "kernel", kernel_objects());
+    *kernel.asked.lock().unwrap() = Some(0);
+    let mut objects = other_objects();
+    objects.extend([
+        neigh(11, "10.1.0.9", 9),
+        addr(11, "10.77.0.1/24"),
+        forwarding(Family::V4, ConfScope::Interface(11)),
+    ]);
+    let other = Fake::told(OTHER, "other", objects);
+    let seats: [(_, &[u16], _); 2] = [(&kernel, &[1, 2], u64::MAX), (&other, &[3, 4], HOLD)];
+    let mut rig = Rig::new(chip(), Attach::Cold, &seats);
+    rig.run(SECOND);
+    kernel.pass(&kernel.dump());
+    rig.settle();
+    assert_eq!(rig.way(2, [10, 1, 0, 9]), None);
+    assert_eq!(rig.way(2, [20, 0, 0, 1]), Some(1));
+    assert!(rig.warned("other: device 11 belongs to kernel"));
+    assert_eq!(rig.core.store().counters().refused, 3);
+    assert_eq!(audit(&mut rig), Ok(0));
+    // what the owner had said of it before may have been written over: it is asked once more
+    assert_eq!(*kernel.asked.lock().unwrap(), Some(1));
+    rig.changes();
+    kernel.pass(&kernel.dump());
+    rig.settle();
+    assert_eq!(rig.changes(), []);
+    assert_eq!(*kernel.asked.lock().unwrap(), Some(1));
+}
+
+#[test]
+fn routes_of_a_table_before_its_vrf_are_the_vrfs_owners() {
+    let mut objects = kernel_objects();
+    objects.push(placed(via("50.0.0.0/8", 11, "10.1.0.2"), Some(TABLE)));
+    let kernel = Fake::told(KERNEL, "kernel", objects);
+    let other = Fake::new(OTHER, "other", other_objects());
+    let seats: [(_, &[u16], _); 2] = [(&kernel, &[1, 2], u64::MAX), (&other, &[3, 4], HOLD)];
+    let mut rig = Rig::new(chip(), Attach::Cold, &seats);
+    rig.run(SECOND);
+    other.pass(&other.dump());
+    rig.settle();
+    assert_eq!(rig.way(4, [50, 0, 0, 1]), None);
+    assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
+    assert_eq!(audit(&mut rig), Ok(0));
 }

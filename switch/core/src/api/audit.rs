@@ -165,6 +165,16 @@ impl Base {
     }
 }
 
+/// What the core does with an event of one of several sources.
+fn say(store: &mut tandem_store::Store, event: Event) {
+    if store.admit(&event).is_ok() {
+        for (refused, key) in store.said_too_early(&event) {
+            store.apply(Event::Remove(refused.source, key), 1);
+        }
+        store.apply(event, 1);
+    }
+}
+
 async fn base(api: &impl Asks) -> Result<Base, ApiError> {
     api.ask(|core| {
         let plant = core.plant();

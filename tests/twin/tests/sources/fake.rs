@@ -1,5 +1,6 @@
 //! A source that says what a test tells it to say, and remembers what it was told.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -16,6 +17,10 @@ pub struct Fake {
     pub written: Arc<Mutex<Vec<Write>>>,
     /// Barriers are kept instead of being answered.
     pub silent: Mutex<Option<Vec<u64>>>,
+    /// Requests for a dump are counted instead of being answered.
+    pub asked: Mutex<Option<u32>>,
+    /// Nobody can write to it.
+    pub shut: AtomicBool,
 }
 
 impl Fake {
@@ -30,6 +35,8 @@ impl Fake {
             messages,
             written: Arc::default(),
             silent: Mutex::default(),
+            asked: Mutex::default(),
+            shut: AtomicBool::new(false),
         })
     }
 
@@ -48,6 +55,20 @@ impl Fake {
 
     pub fn say(&self, object: Object) {
         self.send(Message::Events(vec![Event::Upsert(self.id, object)]));
+    }
+
+    /// A part of a dump, or of changes.
+    pub fn pass(&self, events: &[Event]) {
+        self.send(Message::Events(events.to_vec()));
+    }
+
+    /// A dump, as it is said.
+    pub fn dump(&self) -> Vec<Event> {
+        let mut events = vec![Event::BeginSync(self.id, KindSet::ALL)];
+        let objects = self.objects.iter().cloned();
+        events.extend(objects.map(|o| Event::Upsert(self.id, o)));
+        events.push(Event::EndSync(self.id));
+        events
     }
 
     pub fn kill(&self) {
@@ -69,14 +90,10 @@ impl Source for Fake {
     }
 
     fn resync(&self) {
-        let mut events = vec![Event::BeginSync(self.id, KindSet::ALL)];
-        events.extend(
-            self.objects
-                .iter()
-                .map(|o| Event::Upsert(self.id, o.clone())),
-        );
-        events.push(Event::EndSync(self.id));
-        self.send(Message::Events(events));
+        match &mut *self.asked.lock().unwrap() {
+            Some(times) => *times += 1,
+            None => self.pass(&self.dump()),
+        }
     }
 
     fn barrier(&self, token: u64) {
@@ -91,6 +108,9 @@ impl Source for Fake {
     }
 
     fn writer(&self) -> Result<Box<dyn WriteBack>, SourceError> {
+        if self.shut.load(Ordering::Relaxed) {
+            return Err(SourceError(format!("{} can't be written to", self.name)));
+        }
         Ok(Box::new(FakeWriter(Arc::clone(&self.written))))
     }
 
