@@ -129,6 +129,8 @@ def test_a_run_of_scenarios_that_proves_little_fails():
     assert "9 times" in report.short(
         collections.Counter({**enough, "allowed: an ICMP error that one side did not send": 9}))[0]
     assert report.short(collections.Counter({"good volleys": 10})) == [], "too few to say"
+    few = {"scenarios with good volleys": 55, "scenarios that proved none": 18}
+    assert report.short(collections.Counter({**enough, **few})) == [], "a third of 55 may be luck"
     assert report.too_many(1, 3) == report.too_many(3, 60) == [] and len(report.too_many(4, 60)) == 1
     assert "0 frames" in report.report(collections.Counter())[0]
 

@@ -180,8 +180,8 @@ class Inside:
 
     def without_route(self):
         """IPv6 addresses of interfaces that are up, that are not the system's own yet: it makes their routes a moment
-        after them, or after the interface, from a work queue (net/ipv6/addrconf.c `addrconf_dad_work`), without duplicate
-        address detection as well."""
+        after them, or after the interface, from a work queue (net/ipv6/addrconf.c `addrconf_dad_work`), without
+        duplicate address detection as well."""
         def get():
             own = set()
             for body in self._dump(RTM_GETADDR, socket.AF_INET6):
