@@ -124,7 +124,7 @@ def main():
         signal.signal(s, interrupted)
     all_began = began = time.monotonic()
     passed, failed, new, played = 0, [], [], set()
-    counted, drawn = collections.Counter(), collections.Counter()
+    counted, counted_new = collections.Counter(), collections.Counter()
     tasks = set(kept)
 
     def late():
@@ -135,7 +135,7 @@ def main():
         for result in lanes_.play(work, until):
             counted.update(result["counted"])
             if result["task"] not in tasks:
-                drawn.update(result["counted"])
+                counted_new.update(result["counted"])
             yield result
 
     side_by_side = lanes.Lanes(a.jobs, have, a.shrink)
@@ -171,7 +171,7 @@ def main():
         print(f"{n} scenarios (seeds {ranges(played)}, {n - len(played)} kept ones) in {took:.0f} s with {a.jobs} "
               f"lanes, {60 * n / max(took, 1e-9):.0f} a minute")
         print(*report(counted), sep="\n")
-    for why, wrong in (("too little was proved", short(drawn)), ("too many", too_many(len(new), len(played)))):
+    for why, wrong in (("too little was proved", short(counted_new)), ("too many", too_many(len(new), len(played)))):
         for x in wrong:
             print(f"{why}: {x}")
             failed.append((why, x))
