@@ -13,7 +13,7 @@ use crate::objects::{fdb::Fdb, neigh::Neigh, nexthop::NextHop, nhg::Nhg, route::
 use crate::pools::{COST_ROWS, CostRow, PoolId};
 use crate::turn;
 use tandem_abi::raw;
-use tandem_tables::exact::{self, Kind};
+use tandem_tables::exact::{self, Entry, Kind};
 use zerocopy::IntoBytes;
 
 /// Positions that one call looks at.
@@ -194,6 +194,24 @@ impl Firmware {
         }
         self.looked(cursor, end, self.state.exact.positions());
         go_on(end, self.state.exact.positions())
+    }
+
+    /// The exact-match table's entries of one kind at or behind a position, each with its own; what is looked at is counted.
+    pub(crate) fn walk_exact<T>(
+        &self,
+        mut cursor: u32,
+        of: fn(&Entry) -> Option<T>,
+    ) -> impl Iterator<Item = (u64, T)> {
+        std::iter::from_fn(move || {
+            loop {
+                let (next, e) = self.state.exact.next(cursor)?;
+                self.state.work.add(u64::from(next - cursor));
+                cursor = next;
+                if let Some(object) = of(&e) {
+                    return Some((u64::from(next - 1), object));
+                }
+            }
+        })
     }
 
     pub(crate) fn dump_routes(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {

@@ -24,3 +24,4 @@ pub mod recording;
 pub mod shrink;
 pub mod tally;
 pub mod verdict;
+pub mod wired;

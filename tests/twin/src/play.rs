@@ -9,24 +9,20 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::Receiver;
 use serde::{Deserialize, Serialize};
 use tandem_core::api::audit_own;
 use tandem_core::io;
 use tandem_core::plant::Front;
 use tandem_core::source::Source;
-use tandem_core::view::SharedView;
-use tandem_core::{Core, Parts, Seat, Sources, attach};
+use tandem_core::{Core, Seat, Sources};
 use tandem_firmware::Firmware;
-use tandem_linux::eventfd::EventFd;
 use tandem_netlink::{Config, Stepped, Steps};
 use tandem_sal::Attach;
-use tandem_store::Policy;
 
-use crate::chip::{Bench, Direct, Faults, Passed, Shared, Sizes};
+use crate::chip::{Faults, Passed, Shared, Sizes};
 use crate::kernel::{Clock, Kernel, Prepared};
 use crate::paths::queriers;
 use crate::random::Random;
@@ -34,6 +30,7 @@ use crate::tally::Tally;
 use crate::verdict::{
     Case, Surplus, Verdict, Why, is_hidden, judge, judge_late, judge_lost, surplus,
 };
+use crate::wired;
 
 /// Turns until a rest at most.
 const TURNS: usize = 20_000;
@@ -173,7 +170,6 @@ struct Switch {
     source: Arc<Steps>,
     core: Core,
     commands: Receiver<io::Command>,
-    _wakes: Arc<EventFd>,
 }
 
 fn front(prepared: &Prepared) -> Vec<Front> {
@@ -198,16 +194,6 @@ impl Switch {
         let words = |e: &dyn std::fmt::Display| format!("the switch does not start: {e}");
         kernel.forget();
         let front = front(prepared);
-        let view = SharedView::default();
-        for port in &front {
-            view.lock().add_port(port.port, port.ifindex);
-        }
-        view.lock().set_front(front.len() as u16);
-        let mut device = Direct::attach(chip, how);
-        let (ids, found_fdb) = attach::read_left(&mut device, how, &view).map_err(|e| words(&e))?;
-        let config =
-            attach::store_config(&mut device, Policy::Trap, front.len()).map_err(|e| words(&e))?;
-        let wake = Arc::new(EventFd::new().map_err(|e| words(&e))?);
         let (listener, steps) = Stepped::new(
             Config {
                 ports: front.iter().map(|p| (p.ifindex, p.port)).collect(),
@@ -224,46 +210,12 @@ impl Switch {
             hold_ns: u64::MAX,
         }])
         .map_err(|e| words(&e))?;
-        let (io, commands) = bounded(64);
-        // nobody sends anything here: the channels are closed, which says the same
-        let (_, news) = bounded(0);
-        let (_, jobs) = bounded(0);
-        let core = Core::new(
-            Box::new(Bench {
-                chip: chip.clone(),
-                front,
-            }),
-            Parts {
-                control: Box::new(device),
-                ids,
-                found_fdb,
-                storms: std::collections::BTreeMap::new(),
-                attach: match how {
-                    Attach::Warm => tandem_store::Attach::Warm,
-                    Attach::Cold => tandem_store::Attach::Cold,
-                },
-                config,
-                warnings: Vec::new(),
-                sources,
-                view,
-                io,
-                io_wake: Arc::clone(&wake),
-                io_stats: Arc::default(),
-                signals: Arc::default(),
-                news,
-                jobs,
-                wake: Arc::clone(&wake),
-                stop: Arc::new(AtomicBool::new(false)),
-                relearn: false,
-            },
-        )
-        .map_err(|e| words(&e))?;
+        let wired = wired::core(chip, front, how, sources)?;
         Ok(Switch {
             listener,
             source,
-            core,
-            commands,
-            _wakes: wake,
+            core: wired.core,
+            commands: wired.commands,
         })
     }
 

@@ -17,7 +17,7 @@ mod common;
 mod fake;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use common::{addr, forwarding, local, mac, neigh, swp, via};
 use crossbeam_channel::{Receiver, bounded};
@@ -28,13 +28,12 @@ use tandem_core::io::{Command, Signals};
 use tandem_core::plant::Front;
 use tandem_core::source::Write;
 use tandem_core::view::SharedView;
-use tandem_core::{Core, Parts, Seat, Sources, attach};
-use tandem_linux::eventfd::EventFd;
+use tandem_core::{Core, Seat, Sources};
 use tandem_sal::Attach;
-use tandem_store::Policy;
 use tandem_store::model::*;
-use tandem_twin::chip::{Bench, Direct, Passed, Shared, Sizes};
+use tandem_twin::chip::{Passed, Shared, Sizes};
 use tandem_twin::random::Random;
+use tandem_twin::wired;
 
 const KERNEL: u8 = 1;
 const OTHER: u8 = 7;
@@ -142,59 +141,18 @@ impl Rig {
                 ifindex: 10 + u32::from(port),
             })
             .collect();
-        let view = SharedView::default();
-        for port in &front {
-            view.lock().add_port(port.port, port.ifindex);
-        }
-        view.lock().set_front(4);
-        let mut device = Direct::attach(&chip, how);
-        let (ids, found_fdb) = attach::read_left(&mut device, how, &view).unwrap();
-        let config = attach::store_config(&mut device, Policy::Trap, 4).unwrap();
-        let wake = Arc::new(EventFd::new().unwrap());
-        let (io, commands) = bounded(64);
-        let (_, news) = bounded(0);
-        let (_, jobs) = bounded(0);
-        let signals = Arc::<Signals>::default();
         let seat = |(source, ports, hold_ns): &(&Arc<Fake>, &[u16], u64)| Seat {
             source: Arc::clone(source) as _,
             ports: ports.to_vec(),
             hold_ns: *hold_ns,
         };
-        let core = Core::new(
-            Box::new(Bench {
-                chip: chip.clone(),
-                front,
-            }),
-            Parts {
-                control: Box::new(device),
-                ids,
-                found_fdb,
-                storms: std::collections::BTreeMap::new(),
-                attach: match how {
-                    Attach::Warm => tandem_store::Attach::Warm,
-                    Attach::Cold => tandem_store::Attach::Cold,
-                },
-                config,
-                warnings: Vec::new(),
-                sources: Sources::new(sources.iter().map(seat).collect()).unwrap(),
-                view,
-                io,
-                io_wake: Arc::clone(&wake),
-                io_stats: Arc::default(),
-                signals: Arc::clone(&signals),
-                news,
-                jobs,
-                wake,
-                stop: Arc::new(AtomicBool::new(false)),
-                relearn: false,
-            },
-        )
-        .unwrap();
+        let sources = Sources::new(sources.iter().map(seat).collect()).unwrap();
+        let wired = wired::core(&chip, front, how, sources).unwrap();
         Rig {
-            core,
+            core: wired.core,
             chip,
-            signals,
-            commands,
+            signals: wired.signals,
+            commands: wired.commands,
             now: SECOND,
         }
     }

@@ -132,17 +132,7 @@ impl Object for Fdb {
         fw.unflip_exact(&self.key());
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let mut cursor = from as u32;
-        std::iter::from_fn(move || {
-            loop {
-                let (next, e) = fw.state.exact.next(cursor)?;
-                fw.state.work.add(u64::from(next - cursor));
-                cursor = next;
-                if let Some(f) = Self::from_entry(&e) {
-                    return Some((u64::from(next - 1), f));
-                }
-            }
-        })
+        fw.walk_exact(from as u32, Self::from_entry)
     }
     fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
         fw.dump_exact(from as u32, true, w)

@@ -1,0 +1,88 @@
+//! A core, wired as the daemon wires it (`daemon.rs`), on the chip in the process and without threads.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crossbeam_channel::{Receiver, bounded};
+use tandem_core::io::{Command, Signals};
+use tandem_core::plant::Front;
+use tandem_core::view::SharedView;
+use tandem_core::{Core, Parts, Sources, attach};
+use tandem_linux::eventfd::EventFd;
+use tandem_sal::Attach;
+use tandem_store::Policy;
+
+use crate::chip::{Bench, Direct, Shared};
+
+/// A core, and what the packet thread would have of it.
+pub struct Wired {
+    /// The core, which has not had a turn.
+    pub core: Core,
+    /// What it asks of the packet thread.
+    pub commands: Receiver<Command>,
+    /// What the packet thread says beside its channel.
+    pub signals: Arc<Signals>,
+}
+
+/// A core for these ports and sources on a chip that is attached so.
+///
+/// # Errors
+/// One line: the chip can't be read, or a source not be written to.
+pub fn core(
+    chip: &Shared,
+    front: Vec<Front>,
+    how: Attach,
+    sources: Sources,
+) -> Result<Wired, String> {
+    let words = |e: &dyn std::fmt::Display| format!("the switch does not start: {e}");
+    let view = SharedView::default();
+    for port in &front {
+        view.lock().add_port(port.port, port.ifindex);
+    }
+    view.lock().set_front(front.len() as u16);
+    let mut device = Direct::attach(chip, how);
+    let (ids, found_fdb) = attach::read_left(&mut device, how, &view).map_err(|e| words(&e))?;
+    let config =
+        attach::store_config(&mut device, Policy::Trap, front.len()).map_err(|e| words(&e))?;
+    let wake = Arc::new(EventFd::new().map_err(|e| words(&e))?);
+    let (io, commands) = bounded(64);
+    // nobody sends anything here: the channels are closed, which says the same
+    let (_, news) = bounded(0);
+    let (_, jobs) = bounded(0);
+    let signals = Arc::<Signals>::default();
+    let core = Core::new(
+        Box::new(Bench {
+            chip: chip.clone(),
+            front,
+        }),
+        Parts {
+            control: Box::new(device),
+            ids,
+            found_fdb,
+            storms: std::collections::BTreeMap::new(),
+            attach: match how {
+                Attach::Warm => tandem_store::Attach::Warm,
+                Attach::Cold => tandem_store::Attach::Cold,
+            },
+            config,
+            warnings: Vec::new(),
+            sources,
+            view,
+            io,
+            io_wake: Arc::clone(&wake),
+            io_stats: Arc::default(),
+            signals: Arc::clone(&signals),
+            news,
+            jobs,
+            wake,
+            stop: Arc::new(AtomicBool::new(false)),
+            relearn: false,
+        },
+    )
+    .map_err(|e| words(&e))?;
+    Ok(Wired {
+        core,
+        commands,
+        signals,
+    })
+}
