@@ -15,6 +15,7 @@ mod restart;
 mod rig;
 mod route_program;
 mod routed;
+mod scale;
 mod testpmd;
 
 use anyhow::Result;
@@ -38,6 +39,8 @@ enum Name {
     Restart,
     /// Routes from netlink into hardware beside a listener that only receives
     RouteProgram,
+    /// What one change costs the core's thread when much is configured
+    Scale,
 }
 
 /// Measures one claim beside its peer.
@@ -58,6 +61,9 @@ struct Options {
     /// Forward: only one part of it
     #[arg(long)]
     only: Option<forward::Part>,
+    /// Scale: routes at full size
+    #[arg(long, default_value_t = 1_000_000)]
+    routes: usize,
     /// Where the result goes
     #[arg(long, default_value = "out/bench")]
     out: PathBuf,
@@ -81,6 +87,7 @@ fn run(o: &Options) -> Result<()> {
         Name::Memory => ("memory", memory::run(o)?),
         Name::Restart => ("restart", restart::run(o)?),
         Name::Pipeline => ("pipeline", pipeline::run(o)?),
+        Name::Scale => ("scale", scale::run(o)?),
         Name::RouteProgram => ("route-program", route_program::run(o)?),
     };
     report::publish(name, &o.out, &rows)

@@ -1,0 +1,635 @@
+//! What a change costs the core when much is configured: the processor time of the store's thread, with the firmware in the
+//! process, at full size and at a tenth of it.
+//!
+//! ```text
+//!   shape (4,094 VLAN interfaces, 48 ports x 4,094 VLANs, 1,000 bridges, a million routes)
+//!     event ──► apply ─┐
+//!                      ├─ CLOCK_THREAD_CPUTIME_ID        firmware: executes, not counted
+//!     plan, complete ──┘  until nothing is to do
+//! ```
+//!
+//! Each event comes with the one that takes it back, so that the next pair finds the shape as it was. What depends on
+//! an event is counted in commands to the chip.
+
+use crate::Options;
+use crate::report::{Row, Target};
+use anyhow::{Context, Result, ensure};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+use tandem_abi::raw::{TND_OP_SNAPSHOT, tnd_acl_key, tnd_cmd, tnd_cpl};
+use tandem_firmware::{Firmware, Profile};
+use tandem_store::model::*;
+use tandem_store::{Attach, Completion, Config, Planned, Store};
+
+const SRC: SourceId = SourceId::NETLINK;
+/// VLANs of a bridge at full size, one left for the event.
+const VLANS: usize = 4093;
+const BRIDGES: usize = 1000;
+const PORTS: u16 = 48;
+/// ifindex of the bridge, and of the first VLAN interface or further bridge.
+const BRIDGE: u32 = 100;
+const FIRST: u32 = 1000;
+/// The port of which nothing of a shape depends.
+const SPARE: u16 = PORTS;
+/// Milliseconds that a change without dependents may take.
+const IDLE_MS: f64 = 5.0;
+/// Microseconds for each entry that depends.
+const ENTRY_US: f64 = 3.0;
+
+/// Store and chip.
+struct Bed {
+    store: Store,
+    chip: Firmware,
+    now: u64,
+    /// Processor time in the store, ns: of all calls, and of the longest.
+    spent: u64,
+    longest: u64,
+    commands: u64,
+}
+
+/// Its name, whether entries depend on it, and the events with their reverse.
+type Change = (&'static str, bool, Vec<Vec<Event>>);
+
+/// What an event and its reverse cost.
+#[derive(Clone, Copy)]
+struct Cost {
+    ms: f64,
+    longest_ms: f64,
+    commands: u64,
+}
+
+fn cpu_ns() -> u64 {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+impl Bed {
+    fn new() -> Result<Bed> {
+        let chip = Firmware::new(Profile::builtin("scale")?)?;
+        let (pools, costs) = chip.resources();
+        let config = Config::of_chip(PORTS, &pools, &costs);
+        Ok(Bed {
+            store: Store::new(config),
+            chip,
+            now: 0,
+            spent: 0,
+            longest: 0,
+            commands: 0,
+        })
+    }
+
+    fn timed<T>(&mut self, call: impl FnOnce(&mut Store, u64) -> T) -> T {
+        self.now += 1000;
+        let before = cpu_ns();
+        let out = call(&mut self.store, self.now);
+        let took = cpu_ns() - before;
+        self.spent += took;
+        self.longest = self.longest.max(took);
+        out
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.timed(|s, now| s.apply(event, now));
+    }
+
+    fn up(&mut self, object: Object) {
+        self.tell(Event::Upsert(SRC, object));
+    }
+
+    fn execute(&mut self, p: &Planned) -> Completion {
+        let cmd = tnd_cmd {
+            op: p.op,
+            cls: p.cls,
+            flags: p.flags,
+            lease: p.lease,
+            body_size: p.body.bytes().len() as u32,
+            ..Default::default()
+        };
+        let mut out = Vec::new();
+        let c: tnd_cpl = self.chip.execute(&cmd, p.body.bytes(), &mut out, self.now);
+        let mut deltas = [(0u16, 0i32); 8];
+        for (d, s) in deltas.iter_mut().zip(c.delta.iter()) {
+            *d = (s.pool, s.slots.cast_signed());
+        }
+        Completion {
+            status: c.status,
+            table: c.table,
+            needed: c.needed,
+            free: c.free,
+            size: c.size,
+            result: c.result,
+            delta_count: c.delta_count as u8,
+            deltas,
+        }
+    }
+
+    /// Until nothing more is to do.
+    fn settle(&mut self) -> Result<()> {
+        let mut queue: VecDeque<Planned> = VecDeque::new();
+        loop {
+            let mut out = Vec::new();
+            self.timed(|s, now| s.plan(&mut out, now));
+            self.commands += out.len() as u64;
+            queue.extend(out);
+            if queue.is_empty() {
+                break;
+            }
+            while let Some(p) = queue.pop_front() {
+                let c = self.execute(&p);
+                ensure!(c.status == 0, "the chip refused: {:?} {c:?}", (p.op, p.cls));
+                self.timed(|s, now| s.complete(p.token, &c, now));
+            }
+        }
+        ensure!(self.store.idle(), "the store waits for something");
+        Ok(())
+    }
+
+    /// An event and its reverse, each until all is in hardware.
+    fn cost(&mut self, events: &[Vec<Event>]) -> Result<Cost> {
+        (self.spent, self.longest, self.commands) = (0, 0, 0);
+        for part in events {
+            for e in part {
+                self.tell(e.clone());
+            }
+            self.settle()?;
+        }
+        Ok(Cost {
+            ms: self.spent as f64 / 1e6,
+            longest_ms: self.longest as f64 / 1e6,
+            commands: self.commands,
+        })
+    }
+
+    /// Everything that was said is dumped, and written.
+    fn filled(mut self) -> Result<Bed> {
+        self.tell(Event::EndSync(SRC));
+        self.store.attach(Attach::Cold, self.now);
+        self.settle()?;
+        let cmd = tnd_cmd {
+            op: TND_OP_SNAPSHOT,
+            out_size: 65536,
+            ..Default::default()
+        };
+        let c = self.chip.execute(&cmd, &[], &mut Vec::new(), self.now);
+        ensure!(c.status == 0, "the chip has no snapshot");
+        Ok(self)
+    }
+}
+
+// -- objects ----------------------------------------------------------------------------------------------------------
+
+fn link(ifindex: u32, name: String, kind: LinkKind) -> Link {
+    let [_, b, c, d] = ifindex.to_be_bytes();
+    Link {
+        ifindex,
+        name,
+        kind,
+        master: 0,
+        lower: 0,
+        promiscuous: false,
+        admin_up: true,
+        carrier: true,
+        mtu: 1500,
+        mac: [2, 0, 0, b, c, d],
+        bridge_port: None,
+        bond_active: false,
+        mc_forwarding: false,
+    }
+}
+
+fn swp(port: u16) -> Link {
+    link(
+        u32::from(port),
+        format!("swp{port}"),
+        LinkKind::Swp { port },
+    )
+}
+
+fn joined(port: u16, bridge: u32) -> Link {
+    Link {
+        master: bridge,
+        bridge_port: Some(BridgePort::default()),
+        ..swp(port)
+    }
+}
+
+fn bridge(ifindex: u32, vlan_filtering: bool) -> Link {
+    let info = BridgeInfo {
+        vlan_filtering,
+        ageing_s: 300,
+        ..BridgeInfo::default()
+    };
+    link(ifindex, format!("br{ifindex}"), LinkKind::Bridge(info))
+}
+
+fn vlan_interface(ifindex: u32, vid: u16, lower: &Link) -> Link {
+    Link {
+        lower: lower.ifindex,
+        mac: lower.mac,
+        ..link(ifindex, format!("v{ifindex}"), LinkKind::Vlan { vid })
+    }
+}
+
+fn vlan(ifindex: u32, vid: u16) -> Object {
+    Object::BridgeVlan(BridgeVlan {
+        ifindex,
+        vid,
+        pvid: false,
+        untagged: false,
+        state: 3,
+        unsupported: None,
+    })
+}
+
+fn hop(ifindex: u32, gateway: Option<Ipv4Addr>) -> NextHop {
+    NextHop {
+        ifindex,
+        gateway: gateway.map(IpAddr::from),
+        weight: 1,
+        dead: false,
+        linkdown: false,
+        onlink: false,
+    }
+}
+
+fn route(prefix: (Ipv4Addr, u8), table: u32, kind: RouteType, to: NextHop) -> Result<Object> {
+    let scope = match (kind, to.gateway) {
+        (RouteType::Local, _) => 254,
+        (_, None) => 253,
+        _ => 0,
+    };
+    Ok(Object::Route(Route {
+        key: RouteKey {
+            table,
+            prefix: ipnet::Ipv4Net::new(prefix.0, prefix.1)?.into(),
+            tos: 0,
+            metric: 0,
+            position: 0,
+        },
+        kind,
+        scope,
+        protocol: 2,
+        prefsrc: None,
+        nexthops: RouteNextHops::One(to),
+        unsupported: None,
+    }))
+}
+
+fn address(ifindex: u32, a: Ipv4Addr) -> Addr {
+    Addr {
+        ifindex,
+        addr: a.into(),
+        prefix_len: 24,
+    }
+}
+
+fn forwarding(ifindex: u32) -> Object {
+    Object::Netconf(Netconf {
+        family: Family::V4,
+        scope: ConfScope::Interface(ifindex),
+        forwarding: Some(true),
+        rp_filter: Some(0),
+        ignore_linkdown: Some(false),
+        send_redirects: Some(true),
+        disabled: None,
+    })
+}
+
+fn filter() -> Filter {
+    Filter {
+        key: FilterKey {
+            ifindex: u32::from(SPARE),
+            egress: false,
+            chain: 0,
+            priority: 10,
+            handle: 1,
+        },
+        text: String::from("drop"),
+        fields: tnd_acl_key::default(),
+        mask: tnd_acl_key::default(),
+        src_ports: None,
+        dst_ports: None,
+        verdict: FilterVerdict::Drop,
+        mirror: None,
+        police: None,
+        kernel: None,
+    }
+}
+
+/// An interface with 10.A.B.1/24, as the kernel tells of it, and a neighbour 10.A.B.2.
+fn addressed(ifindex: u32, net: u32) -> Result<Vec<Object>> {
+    let at = |host: u32| Ipv4Addr::from((10 << 24) + (net << 8) + host);
+    let own = hop(ifindex, None);
+    Ok(vec![
+        forwarding(ifindex),
+        Object::Addr(address(ifindex, at(1))),
+        route((at(1), 32), TABLE_LOCAL, RouteType::Local, own)?,
+        route((at(0), 24), TABLE_MAIN, RouteType::Unicast, own)?,
+        route((at(255), 32), TABLE_LOCAL, RouteType::Broadcast, own)?,
+        Object::Neigh(Neigh {
+            ifindex,
+            addr: at(2).into(),
+            mac: [2, 1, 0, 0, (net >> 8) as u8, net as u8],
+            state: nud::REACHABLE,
+        }),
+    ])
+}
+
+// -- shapes -----------------------------------------------------------------------------------------------------------
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Interfaces,
+    Members,
+    Bridges,
+    Routes,
+}
+
+impl Shape {
+    const ALL: [Shape; 4] = [
+        Shape::Interfaces,
+        Shape::Members,
+        Shape::Bridges,
+        Shape::Routes,
+    ];
+
+    fn text(self) -> &'static str {
+        match self {
+            Shape::Interfaces => "VLAN interfaces",
+            Shape::Members => "VLANs on 47 ports",
+            Shape::Bridges => "bridges",
+            Shape::Routes => "routes",
+        }
+    }
+
+    fn size(self, routes: usize) -> usize {
+        match self {
+            Shape::Interfaces | Shape::Members => VLANS,
+            Shape::Bridges => BRIDGES,
+            Shape::Routes => routes,
+        }
+    }
+
+    fn build(self, n: usize) -> Result<Bed> {
+        let mut bed = Bed::new()?;
+        bed.tell(Event::BeginSync(SRC, KindSet::ALL));
+        let spare = u32::from(SPARE);
+        bed.up(Object::Link(swp(SPARE)));
+        for o in addressed(spare, 0xffff)? {
+            bed.up(o);
+        }
+        match self {
+            Shape::Interfaces | Shape::Members => {
+                let br = bridge(BRIDGE, true);
+                bed.up(Object::Link(br.clone()));
+                let ports = match self {
+                    Shape::Interfaces => 1..=2,
+                    _ => 1..=PORTS - 1,
+                };
+                for port in ports {
+                    bed.up(Object::Link(joined(port, BRIDGE)));
+                    for v in 1..=n {
+                        bed.up(vlan(u32::from(port), v as u16));
+                    }
+                }
+                for v in (1..=n).filter(|_| self == Shape::Interfaces) {
+                    bed.up(vlan(BRIDGE, v as u16));
+                    let i = FIRST + v as u32;
+                    bed.up(Object::Link(vlan_interface(i, v as u16, &br)));
+                    for o in addressed(i, v as u32)? {
+                        bed.up(o);
+                    }
+                }
+            }
+            // As a host of containers has them: all but a few have no front-panel port.
+            Shape::Bridges => {
+                for b in 0..n as u32 {
+                    let br = bridge(FIRST + b, false);
+                    bed.up(Object::Link(br.clone()));
+                    let member = match u16::try_from(b + 1) {
+                        Ok(port) if port < SPARE => joined(port, br.ifindex),
+                        _ => Link {
+                            master: br.ifindex,
+                            ..link(
+                                10_000 + b,
+                                format!("veth{b}"),
+                                LinkKind::Other("veth".into()),
+                            )
+                        },
+                    };
+                    bed.up(Object::Link(member));
+                }
+            }
+            Shape::Routes => {
+                bed.up(Object::Link(swp(1)));
+                for o in addressed(1, 1)? {
+                    bed.up(o);
+                }
+                let gateway = Ipv4Addr::new(10, 0, 1, 2);
+                for r in far_routes(n, gateway)? {
+                    bed.up(r);
+                }
+            }
+        }
+        bed.filled()
+    }
+
+    /// Events with their reverse: name, whether entries depend on it, and the two.
+    fn events(self, n: usize) -> Result<Vec<Change>> {
+        let spare = u32::from(SPARE);
+        let set = |o: Object| vec![Event::Upsert(SRC, o)];
+        let gone = |k: Key| vec![Event::Remove(SRC, k)];
+        let carrier = |l: Link, on| set(Object::Link(Link { carrier: on, ..l }));
+        let a = address(spare, Ipv4Addr::new(10, 254, 0, 1));
+        let f = filter();
+        let mut out = vec![
+            (
+                "one flap of another port",
+                false,
+                vec![carrier(swp(SPARE), false), carrier(swp(SPARE), true)],
+            ),
+            (
+                "an address of another port, and gone",
+                false,
+                vec![set(Object::Addr(a)), gone(Key::Addr(a))],
+            ),
+            (
+                "a VLAN interface on another port, and gone",
+                false,
+                vec![
+                    set(Object::Link(vlan_interface(900, 7, &swp(SPARE)))),
+                    gone(Key::Link(900)),
+                ],
+            ),
+            (
+                "a filter at another port, and gone",
+                false,
+                vec![
+                    set(Object::Filter(Box::new(f.clone()))),
+                    gone(Key::Filter(f.key)),
+                ],
+            ),
+        ];
+        match self {
+            Shape::Interfaces | Shape::Members => {
+                let vid = n as u16 + 1;
+                out.push((
+                    "a VLAN of a port of the bridge, and gone",
+                    false,
+                    vec![set(vlan(1, vid)), gone(Key::BridgeVlan(1, vid))],
+                ));
+                let flap = |on| carrier(joined(1, BRIDGE), on);
+                out.push((
+                    "one flap of a port of the bridge",
+                    false,
+                    vec![flap(false), flap(true)],
+                ));
+                out.push((
+                    "a port of the bridge leaves, and comes back with its VLANs",
+                    true,
+                    vec![
+                        {
+                            let vids =
+                                (1..=n).map(|v| Event::Remove(SRC, Key::BridgeVlan(1, v as u16)));
+                            let mut all: Vec<Event> = vids.collect();
+                            all.extend(set(Object::Link(swp(1))));
+                            all
+                        },
+                        {
+                            let mut all = set(Object::Link(joined(1, BRIDGE)));
+                            all.extend((1..=n).flat_map(|v| set(vlan(1, v as u16))));
+                            all
+                        },
+                    ],
+                ));
+            }
+            Shape::Bridges => {}
+            Shape::Routes => {
+                let gateway = Ipv4Addr::new(10, 0, 1, 2);
+                let down = |up| {
+                    set(Object::Link(Link {
+                        admin_up: up,
+                        carrier: up,
+                        ..swp(1)
+                    }))
+                };
+                let mut back = down(true);
+                let own = hop(1, None);
+                back.extend(set(route(
+                    (Ipv4Addr::new(10, 0, 1, 0), 24),
+                    TABLE_MAIN,
+                    RouteType::Unicast,
+                    own,
+                )?));
+                back.extend(far_routes(n, gateway)?.into_iter().flat_map(set));
+                out.push((
+                    "their port goes down, and up with the routes",
+                    true,
+                    vec![down(false), back],
+                ));
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn far_routes(n: usize, gateway: Ipv4Addr) -> Result<Vec<Object>> {
+    (0..n as u32)
+        .map(|i| {
+            // /24 from 20.0.0.0 on
+            let net = Ipv4Addr::from((20 << 24) + (i << 8));
+            route(
+                (net, 24),
+                TABLE_MAIN,
+                RouteType::Unicast,
+                hop(1, Some(gateway)),
+            )
+        })
+        .collect()
+}
+
+// -- the figures --------------------------------------------------------------------------------------------------------
+
+/// The rows of this benchmark.
+pub fn run(o: &Options) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for shape in Shape::ALL {
+        let full = shape.size(o.routes);
+        let sizes = [full, full / 10];
+        let mut beds = sizes
+            .iter()
+            .map(|n| {
+                shape
+                    .build(*n)
+                    .with_context(|| format!("{n} {}", shape.text()))
+            })
+            .collect::<Result<Vec<Bed>>>()?;
+        let events = sizes
+            .iter()
+            .map(|n| shape.events(*n))
+            .collect::<Result<Vec<_>>>()?;
+        let [of_full, of_tenth] = events.as_slice() else {
+            continue;
+        };
+        for ((name, depends, big), (_, _, small)) in of_full.iter().zip(of_tenth) {
+            let mut pairs: Vec<[Cost; 2]> = Vec::new();
+            for _ in 0..o.pairs {
+                let mut pair = beds.iter_mut().zip([big, small]);
+                let mut next = || {
+                    let (bed, events) = pair.next().context("two sizes")?;
+                    bed.cost(events)
+                        .with_context(|| format!("{}: {name}", shape.text()))
+                };
+                pairs.push([next()?, next()?]);
+            }
+            rows.extend(report(shape, full, name, *depends, &pairs));
+        }
+    }
+    Ok(rows)
+}
+
+fn report(shape: Shape, full: usize, name: &str, depends: bool, pairs: &[[Cost; 2]]) -> Vec<Row> {
+    let what = format!("scale, {full} {}: {name}", shape.text());
+    let commands = pairs.first().map_or(0, |p| p[0].commands);
+    let times: Vec<(f64, f64)> = pairs.iter().map(|p| (p[0].ms, p[1].ms)).collect();
+    let full_ms: Vec<f64> = pairs.iter().map(|p| p[0].ms).collect();
+    if !depends {
+        return vec![
+            Row::alone(&what, "ms", &full_ms, Target::ValueAtMost(IDLE_MS)),
+            Row::paired(
+                &format!("{what}; {commands} commands"),
+                "ms",
+                "a tenth",
+                &times,
+                Target::RatioAtMost(2.0),
+            ),
+        ];
+    }
+    let each: Vec<f64> = full_ms
+        .iter()
+        .map(|ms| ms * 1000.0 / commands.max(1) as f64)
+        .collect();
+    let longest: Vec<f64> = pairs.iter().map(|p| p[0].longest_ms).collect();
+    vec![
+        Row::paired(
+            &format!("{what}; {commands} commands"),
+            "ms",
+            "a tenth",
+            &times,
+            Target::None,
+        ),
+        Row::alone(
+            &format!("{what}: each command"),
+            "µs",
+            &each,
+            Target::ValueAtMost(ENTRY_US),
+        ),
+        Row::alone(
+            &format!("{what}: longest call"),
+            "ms",
+            &longest,
+            Target::ValueAtMost(IDLE_MS),
+        ),
+    ]
+}
