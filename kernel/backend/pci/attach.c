@@ -35,15 +35,6 @@ MODULE_PARM_DESC(answer_ms, "how long the device may take to attach or detach (m
 /* The words are looked at so often even if no doorbell is heard */
 #define CP_SLICE_MS	10
 
-/* Any context: this attach is over. @why is a constant */
-void cp_fail(struct cp_device *p, const char *why)
-{
-	if (xchg(&p->failed, true))
-		return;
-	if (READ_ONCE(p->serving))
-		clsw_trouble(p->cd, why);
-}
-
 static const char *cp_reason(u32 reason)
 {
 	switch (reason) {
@@ -64,17 +55,17 @@ static const char *cp_reason(u32 reason)
 static u32 cp_state(const struct cp_device *p)
 {
 	/* what the device wrote before its state is seen after it */
-	return le32_to_cpu(virt_load_acquire(&cp_header(p)->device_state));
+	return le32_to_cpu(virt_load_acquire(&cp_header(&p->region)->device_state));
 }
 
 /* NULL: the attach stands */
 static const char *cp_trouble(const struct cp_device *p)
 {
-	const struct tnd_header *h = cp_header(p);
+	const struct tnd_header *h = cp_header(&p->region);
 
 	switch (cp_state(p)) {
 	case TND_DEV_ATTACHED:
-		if (le32_to_cpu(READ_ONCE(h->epoch)) == READ_ONCE(p->epoch))
+		if (le32_to_cpu(READ_ONCE(h->epoch)) == READ_ONCE(p->region.epoch))
 			return NULL;
 		return "device has another epoch";
 	case TND_DEV_ABSENT:
@@ -94,14 +85,14 @@ void cp_look(struct cp_device *p)
 	const char *why;
 
 	wake_up(&p->wait);
-	if (!READ_ONCE(p->serving) || READ_ONCE(p->busy))
+	if (!READ_ONCE(p->region.serving) || READ_ONCE(p->busy))
 		return;
-	if (!READ_ONCE(p->failed)) {
+	if (!READ_ONCE(p->region.failed)) {
 		why = cp_trouble(p);
 		if (why)
-			cp_fail(p, why);
+			cp_region_fail(&p->region, why);
 	} else if (cp_state(p) != TND_DEV_ABSENT) {
-		clsw_trouble(p->cd, "device is back");
+		clsw_trouble(p->region.cd, "device is back");
 	}
 }
 
@@ -109,56 +100,12 @@ bool cp_alive(struct clsw_device *cd)
 {
 	struct cp_device *p = clsw_priv(cd);
 
-	if (!p->live || READ_ONCE(p->failed))
+	if (!p->region.live || READ_ONCE(p->region.failed))
 		return false;
 	if (!cp_trouble(p))
 		return true;
-	cp_fail(p, cp_trouble(p) ?: "device failed");
+	cp_region_fail(&p->region, cp_trouble(p) ?: "device failed");
 	return false;
-}
-
-/* Nobody uses a ring after this */
-static void cp_stop(struct cp_device *p)
-{
-	clsw_lock(p->cd);
-	p->live = false;
-	clsw_unlock(p->cd);
-	spin_lock_bh(&p->tx_lock);
-	p->tx_live = false;
-	spin_unlock_bh(&p->tx_lock);
-	spin_lock_bh(&p->rx_lock);
-	p->rx_live = false;
-	spin_unlock_bh(&p->rx_lock);
-}
-
-static int cp_start(struct cp_device *p, u32 epoch)
-{
-	struct cp_frame *f = &p->frame;
-	bool hint = f->features & TND_FEAT_DOORBELL_HINT;
-	int i, ret;
-
-	for (i = 0; i < CLSW_Q_COUNT; i++) {
-		ret = cp_queue_init(p, &p->queue[i], f, i);
-		if (ret)
-			return ret;
-	}
-	p->arena = p->mem + f->arena;
-	WRITE_ONCE(p->epoch, epoch);
-	WRITE_ONCE(p->failed, false);
-	spin_lock_bh(&p->rx_lock);
-	cp_ring_init(p, &p->rx, &f->rx, true);
-	cp_ring_init(p, &p->event, &f->event, true);
-	p->event_seq = 0;
-	p->rx_live = true;
-	spin_unlock_bh(&p->rx_lock);
-	spin_lock_bh(&p->tx_lock);
-	cp_ring_init(p, &p->tx, &f->tx, hint);
-	p->tx_live = true;
-	spin_unlock_bh(&p->tx_lock);
-	clsw_lock(p->cd);
-	p->live = true;
-	clsw_unlock(p->cd);
-	return 0;
 }
 
 /* May sleep. A frame to work with: 0, -ETIMEDOUT, -ENODEV, -EPROTO */
@@ -171,7 +118,7 @@ static int cp_await_frame(struct cp_device *p)
 	for (;;) {
 		ret = -EAGAIN;
 		if (cp_state(p) != TND_DEV_ABSENT)
-			ret = cp_frame_read(p, &p->frame);
+			ret = cp_frame_read(&p->region, &p->region.frame);
 		if (!ret)
 			return 0;
 		if (ret != -EAGAIN && !p->platform)
@@ -180,7 +127,7 @@ static int cp_await_frame(struct cp_device *p)
 			return ret == -EAGAIN ? -ETIMEDOUT : ret;
 		/* it was there once: the device mends it when it is told */
 		if (ret != -EAGAIN || cp_state(p) != TND_DEV_ABSENT)
-			cp_doorbell(p, 0);
+			cp_doorbell(&p->region, 0);
 		msleep(CP_SLICE_MS);
 	}
 }
@@ -188,7 +135,7 @@ static int cp_await_frame(struct cp_device *p)
 static bool cp_acked(const struct cp_device *p)
 {
 	/* status and epoch were written before ack_seq */
-	return le32_to_cpu(virt_load_acquire(&cp_header(p)->ack_seq)) ==
+	return le32_to_cpu(virt_load_acquire(&cp_header(&p->region)->ack_seq)) ==
 	       p->req_seq;
 }
 
@@ -196,7 +143,7 @@ static bool cp_acked(const struct cp_device *p)
 static int cp_request(struct cp_device *p, u32 op, u32 *epoch)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(READ_ONCE(answer_ms));
-	struct tnd_header *h = cp_header(p);
+	struct tnd_header *h = cp_header(&p->region);
 
 	p->req_seq++;
 	WRITE_ONCE(h->driver_peer, cpu_to_le32(p->peer + 1));
@@ -205,7 +152,7 @@ static int cp_request(struct cp_device *p, u32 op, u32 *epoch)
 	virt_store_release(&h->req_seq, cpu_to_le32(p->req_seq));
 	/* and the number before the doorbell */
 	virt_mb();
-	cp_doorbell(p, 0);
+	cp_doorbell(&p->region, 0);
 	while (!cp_acked(p)) {
 		if (cp_state(p) == TND_DEV_ABSENT)
 			return -ENODEV;
@@ -221,16 +168,16 @@ static int cp_request(struct cp_device *p, u32 op, u32 *epoch)
 /* The board may not change under netdevs that were made of it */
 static int cp_same_platform(struct cp_device *p)
 {
-	struct tnd_platform *copy = cp_platform_read(p, &p->frame);
+	struct tnd_platform *copy = cp_frame_platform(&p->region, &p->region.frame);
 
 	if (IS_ERR(copy))
 		return PTR_ERR(copy);
 	if (!p->platform) {
-		p->platform_size = p->frame.platform_size;
+		p->platform_size = p->region.frame.platform_size;
 		p->platform = copy;
 		return 0;
 	}
-	if (p->platform_size == p->frame.platform_size &&
+	if (p->platform_size == p->region.frame.platform_size &&
 	    !memcmp(copy, p->platform, p->platform_size)) {
 		kfree(copy);
 		return 0;
@@ -244,7 +191,7 @@ static int cp_same_platform(struct cp_device *p)
 /* One attempt. -EAGAIN: the device was replaced meanwhile */
 static int cp_try(struct cp_device *p, u32 op)
 {
-	struct tnd_header *h = cp_header(p);
+	struct tnd_header *h = cp_header(&p->region);
 	u64 known = TND_FEAT_LEASE | TND_FEAT_RESYNC | TND_FEAT_ACTIVITY |
 		    TND_FEAT_HW_LEARNING | TND_FEAT_DOORBELL_HINT;
 	u32 epoch = 0;
@@ -256,15 +203,15 @@ static int cp_try(struct cp_device *p, u32 op)
 	ret = cp_same_platform(p);
 	if (ret)
 		return ret;
-	p->frame.features &= known;
-	p->bell_peer = p->frame.device_peer << 16;
-	h->features_accepted = cpu_to_le64(p->frame.features);
+	p->region.frame.features &= known;
+	p->bell_peer = p->region.frame.device_peer << 16;
+	h->features_accepted = cpu_to_le64(p->region.frame.features);
 	memset(h->driver_name, 0, sizeof(h->driver_name));
 	memcpy(h->driver_name, KBUILD_MODNAME, sizeof(KBUILD_MODNAME));
 	ret = cp_request(p, op, &epoch);
 	switch (ret) {
 	case TND_ST_OK:
-		return cp_start(p, epoch);
+		return cp_region_start(&p->region, epoch);
 	case -ENODEV:
 	case TND_ST_STALE:
 		return -EAGAIN;
@@ -289,12 +236,12 @@ int cp_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 
 	mutex_lock(&p->attach_lock);
 	WRITE_ONCE(p->busy, true);
-	cp_stop(p);
+	cp_region_stop(&p->region);
 	do {
 		ret = cp_try(p, op);
 	} while (ret == -EAGAIN && --tries);
 	if (ret) {
-		WRITE_ONCE(p->failed, true);
+		WRITE_ONCE(p->region.failed, true);
 		/* once: whoever attaches tries again and again */
 		if (ret != p->last_error)
 			pci_err(p->pdev, "attach: %s (%d)\n",
@@ -308,13 +255,13 @@ int cp_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 		p->last_error = 0;
 		pci_info(p->pdev, "attached %s to %s, epoch %u\n",
 			 op == TND_REQ_ATTACH_WARM ? "warm" : "cold",
-			 p->frame.name, p->epoch);
+			 p->region.frame.name, p->region.epoch);
 	}
 	/* from here on changes are news; those missed are found by looking */
 	if (!ret)
-		WRITE_ONCE(p->serving, true);
+		WRITE_ONCE(p->region.serving, true);
 	WRITE_ONCE(p->busy, false);
-	if (p->serving)
+	if (p->region.serving)
 		mod_timer(&p->heartbeat, jiffies + HZ);
 	mutex_unlock(&p->attach_lock);
 	return ret;
@@ -328,17 +275,17 @@ void cp_detach(struct clsw_device *cd)
 
 	mutex_lock(&p->attach_lock);
 	WRITE_ONCE(p->busy, true);
-	WRITE_ONCE(p->serving, false);
+	WRITE_ONCE(p->region.serving, false);
 	timer_delete_sync(&p->heartbeat);
 	for (i = 0; i < p->vectors; i++)
 		synchronize_irq(pci_irq_vector(p->pdev, i));
-	hrtimer_cancel(&p->tx_timer);
-	cp_stop(p);
-	if (!p->failed && !cp_trouble(p))
+	hrtimer_cancel(&p->region.tx_timer);
+	cp_region_stop(&p->region);
+	if (!p->region.failed && !cp_trouble(p))
 		ret = cp_request(p, TND_REQ_DETACH, &epoch);
 	if (ret)
 		pci_warn(p->pdev, "detach: no good answer (%d)\n", ret);
-	WRITE_ONCE(p->failed, true);
+	WRITE_ONCE(p->region.failed, true);
 	WRITE_ONCE(p->busy, false);
 	mutex_unlock(&p->attach_lock);
 }
@@ -346,7 +293,7 @@ void cp_detach(struct clsw_device *cd)
 void cp_caps(struct clsw_device *cd, struct clsw_caps *caps)
 {
 	struct cp_device *p = clsw_priv(cd);
-	const struct cp_frame *f = &p->frame;
+	const struct cp_frame *f = &p->region.frame;
 
 	caps->can = CLSW_CAN_PACKETS | CLSW_CAN_STATS | CLSW_CAN_IDENTIFY | CLSW_CAN_VERSION |
 		    CLSW_CAN_BUSY_WAIT;
@@ -372,15 +319,12 @@ void cp_info(struct clsw_device *cd, char *version, size_t size)
 {
 	struct cp_device *p = clsw_priv(cd);
 
-	snprintf(version, size, "%u.%u", TND_ABI_MAJOR, p->frame.minor);
+	snprintf(version, size, "%u.%u", TND_ABI_MAJOR, p->region.frame.minor);
 }
 
 void cp_attach_exit(struct cp_device *p)
 {
-	int i;
-
-	for (i = 0; i < CLSW_Q_COUNT; i++)
-		cp_queue_exit(&p->queue[i]);
+	cp_region_exit(&p->region);
 	kfree(p->platform);
 	p->platform = NULL;
 }

@@ -1,39 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * clsw_pci: a chip that asicd models, behind QEMU's ivshmem-doorbell.
+ * clsw_pci: a chip that asicd models, behind QEMU's ivshmem-doorbell. The rings in
+ * its memory, and the ops of clsw that use them, are kernel/ring; here is what carries
+ * them.
  *
- *      clsw ops                     interrupts (MSI-X vector = doorbell number)
- *   +-----v------+-----------+      +--------v---------------------------+
- *   | queue.c    | packet.c  |      | main.c: who is it for?             |
- *   | commands,  | rx and tx |      |  0 header: state, acknowledgements |
- *   | reading    +-----------+      |  completions -> clsw_wake()        |
- *   |            | event.c   |      |  rx, events  -> clsw_rx_schedule() |
- *   +-----v------+-----v-----+      +------------------------------------+
- *   | ring.c: indices, barriers, doorbells |  attach.c: frame, requests  |
- *   +-----------------v--------------------+--------v--------------------+
- *      BAR2: struct tnd_header, rings, arena      BAR0 +12: doorbell
+ *      clsw ops                            interrupts (MSI-X vector = doorbell number)
+ *   +-----v-------------------+      +--------v---------------------------+
+ *   | kernel/ring (ring.h)    |      | main.c: who is it for?             |
+ *   |                         |      |  0 header: state, acknowledgements |
+ *   |                         |      |  completions -> clsw_wake()        |
+ *   |                         |      |  rx, events  -> clsw_rx_schedule() |
+ *   |                         |      +------------------------------------+
+ *   |                         |      |  attach.c: requests                |
+ *   +-----v-----------v-------+      +--------v---------------------------+
+ *      BAR2: region   BAR0 +12: doorbell   BAR2: struct tnd_header
  *
- * Nothing that the other side can write is believed: the frame is copied,
- * then checked, and the copy is used; indices are checked at every look,
- * descriptors are copied once. What can't be ends the attach: clsw_trouble().
- *
- * Locks: command queues live under clsw_lock(), the tx ring under tx_lock, rx
- * and event rings under rx_lock. clsw may take its lock, and a transmit may
- * take tx_lock, below rx_lock; nothing takes rx_lock below another one.
- * attach_lock and read_lock are mutexes outside of all of these.
+ * Locks: those of struct cp_region; attach_lock is a mutex outside of all of them.
  */
 #ifndef _CLSW_PCI_H
 #define _CLSW_PCI_H
 
-#include <linux/completion.h>
-#include <linux/hrtimer.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
-#include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/wait.h>
 
-#include "clsw.h"
+#include "ring.h"
 
 /* BAR0 of ivshmem: QEMU's docs/specs/ivshmem-spec */
 #define CP_REG_POSITION		8
@@ -41,118 +33,6 @@
 
 /* Vectors asked for; a device with more rings that ring is refused */
 #define CP_VECTORS		32
-/* Entries of a ring and bytes of a packet entry that are accepted */
-#define CP_RING_MAX		65536
-#define CP_ENTRY_MAX		65536
-/* Bytes of a long body: what asicd takes */
-#define CP_BODY_MAX		65536
-#define CP_PLATFORM_MAX		65536
-
-/* Words for clsw_trouble() */
-#define CP_WHY_CORRUPT		"corrupt ring"
-
-/**
- * struct cp_geometry - one ring, copied from the directory and checked
- * @entry_size: bytes
- * @count: entries, a power of two; 0: no such ring
- * @doorbell: that its producer rings
- * @prod: offset of its line
- * @cons: offset of its line
- * @entries: offset of the first entry
- */
-struct cp_geometry {
-	u32 entry_size;
-	u32 count;
-	u32 doorbell;
-	u64 prod;
-	u64 cons;
-	u64 entries;
-};
-
-/* The frame of a region, copied and checked against the BAR */
-struct cp_frame {
-	u64 size;
-	u64 features;
-	u32 device_peer;
-	u16 minor;
-	struct cp_geometry cmd[CLSW_Q_COUNT];
-	struct cp_geometry cpl[CLSW_Q_COUNT];
-	struct cp_geometry event;
-	struct cp_geometry rx;
-	struct cp_geometry tx;
-	u64 arena;
-	u64 arena_size;
-	u64 platform;
-	u64 platform_size;
-	char name[TND_NAME_SIZE];
-};
-
-/**
- * struct cp_ring - our end of a ring
- * @prod: the producer's line
- * @cons: the consumer's line
- * @entries: first entry
- * @entry_size: bytes
- * @count: entries, a power of two
- * @doorbell: that the producer rings
- * @own: our index: the next entry to fill, or to take
- * @theirs: the other side's, as last seen and found possible
- * @rung: producer: index up to which the consumer was told
- * @hint: the consumer says when it wants a doorbell
- * @armed: consumer: we have asked for one
- */
-struct cp_ring {
-	struct tnd_ring_prod *prod;
-	struct tnd_ring_cons *cons;
-	u8 *entries;
-	u32 entry_size;
-	u32 count;
-	u32 doorbell;
-	u32 own;
-	u32 theirs;
-	u32 rung;
-	bool hint;
-	bool armed;
-};
-
-/**
- * struct cp_slot - a command whose completion is awaited
- * @cookie: clsw's: what the device says of it is only compared
- * @arena_end: where its body ends in the queue's part of the arena
- * @ours: of cp_read(), not for clsw
- */
-struct cp_slot {
-	u64 cookie;
-	u32 arena_end;
-	bool ours;
-};
-
-/**
- * struct cp_queue - a command pair
- * @cmd: commands
- * @cpl: completions
- * @slots: by sequence number
- * @mask: slots - 1
- * @seq: of the next command
- * @done: of the first command without completion
- * @arena: offset, in the arena, of the part for long bodies
- * @arena_size: its bytes
- * @head: bytes given out, free-running
- * @tail: bytes taken back
- */
-struct cp_queue {
-	struct cp_ring cmd;
-	struct cp_ring cpl;
-	struct cp_slot *slots;
-	u32 mask;
-	u32 seq;
-	u32 done;
-	u32 arena;
-	u32 arena_size;
-	u32 head;
-	u32 tail;
-};
-
 /* What an interrupt handler is given */
 struct cp_vector {
 	struct cp_device *p;
@@ -161,109 +41,44 @@ struct cp_vector {
 
 /**
  * struct cp_device - one chip, clsw_priv()
- * @cd: clsw's
+ * @region: BAR2 and its rings
  * @pdev: PCI device
  * @regs: BAR0
- * @mem: BAR2, write-back
- * @mem_size: bytes
  * @peer: our ivshmem identity
  * @vectors: MSI-X vectors
  * @vector: their handlers' data
  * @attach_lock: one attach or detach at a time
  * @wait: acknowledgements and changes of state
- * @frame: of the present attach
  * @req_seq: of the last request
- * @epoch: of the present attach
  * @bell_peer: where doorbells go, shifted
  * @last_error: of the last attach: said once
- * @serving: clsw has attached and not detached: interrupts may call it
  * @busy: an attach is under way, changes of state are its affair
- * @failed: this attach is over; set by anybody, cleared by an attach
- * @live: queues may be used; under clsw_lock()
- * @queue: command pairs; under clsw_lock()
- * @arena: the driver's memory in the region
- * @read_lock: one cp_read() at a time
- * @read_at: offset in the arena of the results
- * @read_size: bytes there
- * @read_cpl: the completion that cp_read() waits for
- * @read_done: it is there; under clsw_lock()
- * @tx_lock: protects @tx, @tx_live
- * @tx_timer: looks for room in the tx ring, which rings no bell
- * @rx_lock: protects @rx, @event, @rx_live, @event_seq
- * @event_seq: of the next event
  * @heartbeat: looks at the header once a second
  * @platform: copy, checked; lives as long as the device
  * @platform_size: bytes
- * @count: what went wrong on the wire
  */
 struct cp_device {
-	struct clsw_device *cd;
+	struct cp_region region;	/* first: clsw_priv() is one for kernel/ring */
 	struct pci_dev *pdev;
 	void __iomem *regs;
-	void *mem;
-	size_t mem_size;
 	u16 peer;
 	int vectors;
 	struct cp_vector vector[CP_VECTORS];
 
 	struct mutex attach_lock;	/* one attach or detach at a time */
 	wait_queue_head_t wait;
-	struct cp_frame frame;
 	u32 req_seq;
-	u32 epoch;
 	u32 bell_peer;
 	int last_error;
-	bool serving;
 	bool busy;
-	bool failed;
-
-	bool live;
-	struct cp_queue queue[CLSW_Q_COUNT];
-	u8 *arena;
-	struct mutex read_lock;		/* one question at a time */
-	u32 read_at;
-	u32 read_size;
-	struct tnd_cpl read_cpl;
-	bool read_done;
-
-	spinlock_t tx_lock;		/* tx, tx_live */
-	bool tx_live;
-	struct cp_ring tx;
-	struct hrtimer tx_timer;
-
-	spinlock_t rx_lock;		/* rx, event, rx_live, event_seq */
-	bool rx_live;
-	struct cp_ring rx;
-	struct cp_ring event;
-	u32 event_seq;
 
 	struct timer_list heartbeat;
 
 	struct tnd_platform *platform;
 	size_t platform_size;
-
-	struct {
-		u64 lost, rx_bad, rx_nomem, tx_full;
-	} count;
 };
 
-static inline struct tnd_header *cp_header(const struct cp_device *p)
-{
-	return p->mem;
-}
-
-/* ---- ring.c ---- */
-void cp_ring_init(struct cp_device *p, struct cp_ring *r,
-		  const struct cp_geometry *g, bool hint);
-int cp_ring_room(struct cp_ring *r);
-void *cp_ring_slot(const struct cp_ring *r);
-void cp_ring_publish(struct cp_ring *r);
-void cp_ring_kick(struct cp_device *p, struct cp_ring *r);
-int cp_ring_pending(struct cp_ring *r);
-void cp_ring_take(struct cp_ring *r);
-int cp_ring_arm(struct cp_ring *r);
-void cp_ring_disarm(struct cp_ring *r);
-void cp_doorbell(struct cp_device *p, u32 number);
+static_assert(!offsetof(struct cp_device, region));
 
 /* ---- attach.c ---- */
 int cp_attach(struct clsw_device *cd, enum clsw_attach_mode mode);
@@ -272,34 +87,11 @@ bool cp_alive(struct clsw_device *cd);
 void cp_caps(struct clsw_device *cd, struct clsw_caps *caps);
 const struct tnd_platform *cp_platform(struct clsw_device *cd, size_t *size);
 void cp_info(struct clsw_device *cd, char *version, size_t size);
-void cp_fail(struct cp_device *p, const char *why);
 void cp_look(struct cp_device *p);
 void cp_attach_exit(struct cp_device *p);
 
-/* ---- frame.c ---- */
-int cp_frame_read(struct cp_device *p, struct cp_frame *f);
-struct tnd_platform *cp_platform_read(struct cp_device *p,
-				      const struct cp_frame *f);
-
-/* ---- queue.c ---- */
-int cp_queue_init(struct cp_device *p, struct cp_queue *q,
-		  const struct cp_frame *f, unsigned int pair);
-void cp_queue_exit(struct cp_queue *q);
-int cp_post(struct clsw_device *cd, enum clsw_queue q,
-	    const struct tnd_cmd *cmd, const void *body);
-void cp_kick(struct clsw_device *cd, enum clsw_queue q);
-int cp_reap(struct clsw_device *cd, enum clsw_queue q, int budget);
-bool cp_want_irq(struct clsw_device *cd);
-int cp_read(struct clsw_device *cd, const struct tnd_cmd *cmd,
-	    const void *body, void *out, u32 out_size, struct tnd_cpl *cpl);
-
-/* ---- packet.c, event.c ---- */
-void cp_packet_init(struct cp_device *p);
-int cp_xmit(struct clsw_device *cd, const struct tnd_tx *meta,
-	    struct sk_buff *skb);
-int cp_poll(struct clsw_device *cd, int budget);
-bool cp_arm(struct clsw_device *cd);
-int cp_events(struct cp_device *p, int budget, const u32 *before);
+/* ---- main.c ---- */
+void cp_doorbell(struct cp_region *region, u32 number);
 
 /* ---- port.c ---- */
 extern const struct clsw_port_ops cp_port_ops;

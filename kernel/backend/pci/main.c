@@ -12,22 +12,33 @@
 #define CP_DEVICE	0x1110
 #define CP_REVISION	1	/* with doorbells; 0 is ivshmem of old */
 
+void cp_doorbell(struct cp_region *region, u32 number)
+{
+	struct cp_device *p = container_of(region, struct cp_device, region);
+
+	writel(p->bell_peer | number, p->regs + CP_REG_DOORBELL);
+}
+
+static const struct cp_region_ops cp_region_ops = {
+	.doorbell = cp_doorbell,
+};
+
 /* Vector = doorbell number. A spurious one costs a look */
 static irqreturn_t cp_irq(int irq, void *data)
 {
 	struct cp_vector *v = data;
 	struct cp_device *p = v->p;
-	const struct cp_frame *f = &p->frame;
+	const struct cp_frame *f = &p->region.frame;
 
 	if (!v->number)
 		cp_look(p);
-	if (!READ_ONCE(p->serving) || READ_ONCE(p->busy))
+	if (!READ_ONCE(p->region.serving) || READ_ONCE(p->busy))
 		return IRQ_HANDLED;
 	if (v->number == f->rx.doorbell || v->number == f->event.doorbell)
-		clsw_rx_schedule(p->cd);
+		clsw_rx_schedule(p->region.cd);
 	if (v->number == f->cpl[CLSW_Q_SYNC].doorbell ||
 	    v->number == f->cpl[CLSW_Q_BULK].doorbell)
-		clsw_wake(p->cd);
+		clsw_wake(p->region.cd);
 	return IRQ_HANDLED;
 }
 
@@ -37,9 +48,9 @@ static void cp_heartbeat(struct timer_list *timer)
 	struct cp_device *p = from_timer(p, timer, heartbeat);
 
 	cp_look(p);
-	if (READ_ONCE(p->serving)) {
-		clsw_wake(p->cd);
-		clsw_rx_schedule(p->cd);
+	if (READ_ONCE(p->region.serving)) {
+		clsw_wake(p->region.cd);
+		clsw_rx_schedule(p->region.cd);
 		mod_timer(&p->heartbeat, jiffies + HZ);
 	}
 }
@@ -54,17 +65,17 @@ static const struct clsw_device_ops cp_device_ops = {
 };
 
 static const struct clsw_table_ops cp_table_ops = {
-	.post = cp_post,
-	.kick = cp_kick,
-	.reap = cp_reap,
-	.want_irq = cp_want_irq,
-	.read = cp_read,
+	.post = cp_queue_post,
+	.kick = cp_queue_kick,
+	.reap = cp_queue_reap,
+	.want_irq = cp_queue_want_irq,
+	.read = cp_queue_read,
 };
 
 static const struct clsw_packet_ops cp_packet_ops = {
-	.xmit = cp_xmit,
-	.poll = cp_poll,
-	.arm = cp_arm,
+	.xmit = cp_packet_xmit,
+	.poll = cp_packet_poll,
+	.arm = cp_packet_arm,
 };
 
 static const struct clsw_backend cp_backend = {
@@ -97,11 +108,11 @@ static int cp_map(struct pci_dev *pdev, struct cp_device *p)
 	p->regs = pcim_iomap(pdev, 0, 0);
 	if (!p->regs)
 		return -ENOMEM;
-	p->mem_size = pci_resource_len(pdev, 2);
-	p->mem = devm_memremap(&pdev->dev, pci_resource_start(pdev, 2),
-			       p->mem_size, MEMREMAP_WB);
-	if (IS_ERR(p->mem))
-		return PTR_ERR(p->mem);
+	p->region.mem_size = pci_resource_len(pdev, 2);
+	p->region.mem = devm_memremap(&pdev->dev, pci_resource_start(pdev, 2),
+				      p->region.mem_size, MEMREMAP_WB);
+	if (IS_ERR(p->region.mem))
+		return PTR_ERR(p->region.mem);
 	peer = readl(p->regs + CP_REG_POSITION);
 	if (peer > U16_MAX) {
 		pci_err(pdev, "no ivshmem identity (%d): is the server running?\n",
@@ -110,7 +121,7 @@ static int cp_map(struct pci_dev *pdev, struct cp_device *p)
 	}
 	p->peer = peer;
 	/* goes on where a driver before us has stopped */
-	p->req_seq = le32_to_cpu(READ_ONCE(cp_header(p)->req_seq));
+	p->req_seq = le32_to_cpu(READ_ONCE(cp_header(&p->region)->req_seq));
 	return 0;
 }
 
@@ -125,6 +136,7 @@ static int cp_irqs(struct pci_dev *pdev, struct cp_device *p)
 		return ret;
 	}
 	p->vectors = ret;
+	p->region.bells = ret;
 	for (i = 0; i < p->vectors; i++) {
 		p->vector[i].p = p;
 		p->vector[i].number = i;
@@ -169,13 +181,11 @@ static int cp_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!cd)
 		return -ENOMEM;
 	p = clsw_priv(cd);
-	p->cd = cd;
+	cp_region_init(&p->region, cd, &pdev->dev, &cp_region_ops);
 	p->pdev = pdev;
 	mutex_init(&p->attach_lock);
-	mutex_init(&p->read_lock);
 	init_waitqueue_head(&p->wait);
 	timer_setup(&p->heartbeat, cp_heartbeat, 0);
-	cp_packet_init(p);
 	pci_set_drvdata(pdev, p);
 
 	ret = cp_map(pdev, p);
@@ -190,10 +200,9 @@ static int cp_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 err_irqs:
-	WRITE_ONCE(p->serving, false);
+	WRITE_ONCE(p->region.serving, false);
 	timer_shutdown_sync(&p->heartbeat);
 	cp_irqs_exit(pdev, p);
-	hrtimer_cancel(&p->tx_timer);
 	cp_attach_exit(p);
 err_free:
 	clsw_device_free(cd);
@@ -203,12 +212,11 @@ err_free:
 static void cp_remove(struct pci_dev *pdev)
 {
 	struct cp_device *p = pci_get_drvdata(pdev);
-	struct clsw_device *cd = p->cd;
+	struct clsw_device *cd = p->region.cd;
 
 	clsw_device_unregister(cd);
 	timer_shutdown_sync(&p->heartbeat);
 	cp_irqs_exit(pdev, p);
-	hrtimer_cancel(&p->tx_timer);
 	cp_attach_exit(p);
 	clsw_device_free(cd);
 }

@@ -11,7 +11,7 @@ static int cp_question(struct clsw_device *cd, const struct tnd_cmd *cmd,
 	struct tnd_cpl cpl;
 	int ret;
 
-	ret = cp_read(cd, cmd, body, out, out_size, &cpl);
+	ret = cp_queue_read(cd, cmd, body, out, out_size, &cpl);
 	if (ret)
 		return ret;
 	switch (le16_to_cpu(cpl.status)) {

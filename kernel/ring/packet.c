@@ -5,7 +5,7 @@
 #include <linux/if_ether.h>
 #include <linux/skbuff.h>
 
-#include "chip.h"
+#include "ring.h"
 
 /* Events in one poll, beside those that packets ask for */
 #define CP_EVENT_BUDGET		256
@@ -16,14 +16,14 @@
  * Tx: the device takes entries and rings no bell for that, so a full ring is
  * looked at by a timer.
  */
-static enum hrtimer_restart cp_tx_timer(struct hrtimer *timer)
+static enum hrtimer_restart cp_packet_tx_timer(struct hrtimer *timer)
 {
-	struct cp_device *p = container_of(timer, struct cp_device, tx_timer);
+	struct cp_region *p = container_of(timer, struct cp_region, tx_timer);
 	bool again;
 
 	spin_lock(&p->tx_lock);
 	again = p->tx_live && !cp_ring_room(&p->tx);
-	/* cp_xmit() starts it under the lock, even while this runs: a queued timer is left alone */
+	/* cp_packet_xmit() starts it under the lock, even while this runs: left alone if queued */
 	if (again && hrtimer_is_queued(timer)) {
 		spin_unlock(&p->tx_lock);
 		return HRTIMER_NORESTART;
@@ -38,18 +38,18 @@ static enum hrtimer_restart cp_tx_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-void cp_packet_init(struct cp_device *p)
+void cp_packet_init(struct cp_region *p)
 {
 	spin_lock_init(&p->tx_lock);
 	spin_lock_init(&p->rx_lock);
 	hrtimer_init(&p->tx_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
-	p->tx_timer.function = cp_tx_timer;
+	p->tx_timer.function = cp_packet_tx_timer;
 }
 
-int cp_xmit(struct clsw_device *cd, const struct tnd_tx *meta,
-	    struct sk_buff *skb)
+int cp_packet_xmit(struct clsw_device *cd, const struct tnd_tx *meta,
+		   struct sk_buff *skb)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 	struct tnd_tx *to;
 	int room, ret = 0;
 
@@ -65,7 +65,7 @@ int cp_xmit(struct clsw_device *cd, const struct tnd_tx *meta,
 	}
 	room = cp_ring_room(&p->tx);
 	if (room < 0) {
-		cp_fail(p, CP_WHY_CORRUPT);
+		cp_region_fail(p, CP_WHY_CORRUPT);
 		ret = -ENODEV;
 		goto out;
 	}
@@ -88,9 +88,10 @@ out:
 	spin_unlock_bh(&p->tx_lock);
 	return ret;
 }
+EXPORT_SYMBOL_GPL(cp_packet_xmit);
 
 /* rx_lock held. One entry: a packet, or NULL when it was not worth one */
-static struct sk_buff *cp_take_packet(struct cp_device *p, struct tnd_rx *meta)
+static struct sk_buff *cp_packet_take(struct cp_region *p, struct tnd_rx *meta)
 {
 	u8 *slot = cp_ring_slot(&p->rx);
 	u32 len = le32_to_cpu(meta->len);
@@ -112,7 +113,7 @@ static struct sk_buff *cp_take_packet(struct cp_device *p, struct tnd_rx *meta)
 }
 
 /* rx_lock held. 1: an entry was taken, *@skb may be NULL all the same; 0: none; -EIO: corrupt */
-static int cp_next(struct cp_device *p, struct tnd_rx *meta, struct sk_buff **skb)
+static int cp_packet_next(struct cp_region *p, struct tnd_rx *meta, struct sk_buff **skb)
 {
 	int pending;
 	u32 before;
@@ -126,25 +127,25 @@ static int cp_next(struct cp_device *p, struct tnd_rx *meta, struct sk_buff **sk
 	barrier();
 	before = le32_to_cpu(meta->event_seq);
 	/* as many as the ring holds, no more */
-	if (cp_events(p, p->event.count, &before) < 0)
+	if (cp_event_take(p, p->event.count, &before) < 0)
 		return -EIO;
-	*skb = cp_take_packet(p, meta);
+	*skb = cp_packet_take(p, meta);
 	return 1;
 }
 
 /* rx_lock held. Events without packets: how many, or -EIO */
-static int cp_rest(struct cp_device *p)
+static int cp_packet_rest(struct cp_region *p)
 {
 	int events = 0;
 
 	if (p->rx_live && !READ_ONCE(p->failed))
-		events = cp_events(p, CP_EVENT_BUDGET, NULL);
+		events = cp_event_take(p, CP_EVENT_BUDGET, NULL);
 	return events < 0 ? -EIO : events;
 }
 
-int cp_poll(struct clsw_device *cd, int budget)
+int cp_packet_poll(struct clsw_device *cd, int budget)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 	struct sk_buff *skb;
 	struct tnd_rx meta;
 	int n, got = 0;
@@ -156,7 +157,7 @@ int cp_poll(struct clsw_device *cd, int budget)
 	}
 	for (n = 0; n < budget; n++) {
 		skb = NULL;
-		got = cp_next(p, &meta, &skb);
+		got = cp_packet_next(p, &meta, &skb);
 		if (got <= 0)
 			break;
 		if (!skb)
@@ -167,18 +168,19 @@ int cp_poll(struct clsw_device *cd, int budget)
 		spin_lock(&p->rx_lock);
 	}
 	if (got >= 0)
-		got = cp_rest(p);
+		got = cp_packet_rest(p);
 	if (got < 0)
-		cp_fail(p, CP_WHY_CORRUPT);
+		cp_region_fail(p, CP_WHY_CORRUPT);
 	else if (got == CP_EVENT_BUDGET)
 		n = budget;	/* not done: to be polled again */
 	spin_unlock(&p->rx_lock);
 	return n;
 }
+EXPORT_SYMBOL_GPL(cp_packet_poll);
 
-bool cp_arm(struct clsw_device *cd)
+bool cp_packet_arm(struct clsw_device *cd)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 	bool more = false;
 
 	spin_lock(&p->rx_lock);
@@ -187,3 +189,4 @@ bool cp_arm(struct clsw_device *cd)
 	spin_unlock(&p->rx_lock);
 	return more;
 }
+EXPORT_SYMBOL_GPL(cp_packet_arm);

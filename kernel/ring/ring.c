@@ -9,15 +9,10 @@
  * Barriers are virtio's: the other side is a process of the host, so they are
  * needed on a uniprocessor kernel too (virt_*).
  */
-#include "chip.h"
-
-void cp_doorbell(struct cp_device *p, u32 number)
-{
-	writel(p->bell_peer | number, p->regs + CP_REG_DOORBELL);
-}
+#include "ring.h"
 
 /* For rings that an attach has just emptied: indices start at zero */
-void cp_ring_init(struct cp_device *p, struct cp_ring *r,
+void cp_ring_init(struct cp_region *p, struct cp_ring *r,
 		  const struct cp_geometry *g, bool hint)
 {
 	*r = (struct cp_ring) {
@@ -58,7 +53,7 @@ void cp_ring_publish(struct cp_ring *r)
 }
 
 /* Producer: the doorbell, if the consumer sleeps and has not been told */
-void cp_ring_kick(struct cp_device *p, struct cp_ring *r)
+void cp_ring_kick(struct cp_region *p, struct cp_ring *r)
 {
 	if (r->rung == r->own)
 		return;
@@ -67,7 +62,7 @@ void cp_ring_kick(struct cp_device *p, struct cp_ring *r)
 	virt_mb();
 	if (!r->hint || (READ_ONCE(r->cons->flags) &
 			 cpu_to_le32(TND_RING_NEED_KICK)))
-		cp_doorbell(p, r->doorbell);
+		p->ops->doorbell(p, r->doorbell);
 }
 
 /* Consumer: entries that wait, or -EIO when the producer's index can't be */

@@ -9,16 +9,16 @@
  * waits for it has a deadline. A completion of no open command is a corrupt
  * ring.
  *
- *   arena:  | bodies of pair 0 | bodies of pair 1 | results of cp_read() |
+ *   arena:  | bodies of pair 0 | bodies of pair 1 | results of cp_queue_read() |
  *            1/8                1/8                 the rest
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "chip.h"
+#include "ring.h"
 
-/* cp_read() gives up, spins, sleeps between two looks */
+/* cp_queue_read() gives up, spins, sleeps between two looks */
 #define CP_READ_MS		2000
 #define CP_READ_SPIN_US		50
 #define CP_READ_SLEEP_US	50
@@ -27,7 +27,7 @@
  * A zeroed queue for rings that an attach has just emptied. May sleep: the
  * slots; those of an earlier attach are taken over if they fit.
  */
-int cp_queue_init(struct cp_device *p, struct cp_queue *q,
+int cp_queue_init(struct cp_region *p, struct cp_queue *q,
 		  const struct cp_frame *f, unsigned int pair)
 {
 	u32 count = min(f->cmd[pair].count, f->cpl[pair].count);
@@ -68,7 +68,7 @@ void cp_queue_exit(struct cp_queue *q)
  * are taken back in order, so the part is a ring of bytes; one that doesn't
  * fit before the end begins at the start, and the rest is given out with it.
  */
-static int cp_body_room(struct cp_queue *q, u32 size, u32 *end)
+static int cp_queue_body_room(struct cp_queue *q, u32 size, u32 *end)
 {
 	u32 at = q->head & (q->arena_size - 1);
 	u32 need = round_up(size, 64);
@@ -81,8 +81,8 @@ static int cp_body_room(struct cp_queue *q, u32 size, u32 *end)
 }
 
 /* Locked */
-static int cp_put(struct cp_device *p, struct cp_queue *q,
-		  const struct tnd_cmd *cmd, const void *body, bool ours)
+static int cp_queue_put(struct cp_region *p, struct cp_queue *q,
+			const struct tnd_cmd *cmd, const void *body, bool ours)
 {
 	u32 size = le32_to_cpu(cmd->body_size);
 	struct cp_slot *slot;
@@ -100,13 +100,13 @@ static int cp_put(struct cp_device *p, struct cp_queue *q,
 		return -EAGAIN;
 	at = cp_ring_room(&q->cmd);
 	if (at < 0) {
-		cp_fail(p, CP_WHY_CORRUPT);
+		cp_region_fail(p, CP_WHY_CORRUPT);
 		return -ENODEV;
 	}
 	if (!at)
 		return -EAGAIN;
 	if (size > TND_BODY_INLINE) {
-		at = cp_body_room(q, size, &end);
+		at = cp_queue_body_room(q, size, &end);
 		if (at < 0)
 			return at;
 		memcpy(p->arena + q->arena + at, body, size);
@@ -132,28 +132,30 @@ static int cp_put(struct cp_device *p, struct cp_queue *q,
 	return 0;
 }
 
-int cp_post(struct clsw_device *cd, enum clsw_queue q,
-	    const struct tnd_cmd *cmd, const void *body)
+int cp_queue_post(struct clsw_device *cd, enum clsw_queue q,
+		  const struct tnd_cmd *cmd, const void *body)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 
-	return cp_put(p, &p->queue[q], cmd, body, false);
+	return cp_queue_put(p, &p->queue[q], cmd, body, false);
 }
+EXPORT_SYMBOL_GPL(cp_queue_post);
 
-void cp_kick(struct clsw_device *cd, enum clsw_queue q)
+void cp_queue_kick(struct clsw_device *cd, enum clsw_queue q)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 
 	if (p->live)
 		cp_ring_kick(p, &p->queue[q].cmd);
 }
+EXPORT_SYMBOL_GPL(cp_queue_kick);
 
 /*
  * Locked. Closes the command that @cpl answers, and with it those before it
  * whose completions are missing. False: it answers none.
  */
-static bool cp_close(struct cp_device *p, struct cp_queue *q,
-		     struct tnd_cpl *cpl)
+static bool cp_queue_close(struct cp_region *p, struct cp_queue *q,
+			   struct tnd_cpl *cpl)
 {
 	u32 seq = le32_to_cpu(cpl->seq);
 	struct cp_slot *slot;
@@ -171,9 +173,9 @@ static bool cp_close(struct cp_device *p, struct cp_queue *q,
 	return true;
 }
 
-int cp_reap(struct clsw_device *cd, enum clsw_queue which, int budget)
+int cp_queue_reap(struct clsw_device *cd, enum clsw_queue which, int budget)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 	struct cp_queue *q = &p->queue[which];
 	struct tnd_cpl cpl;
 	int n = 0;
@@ -191,8 +193,8 @@ int cp_reap(struct clsw_device *cd, enum clsw_queue which, int budget)
 			barrier();
 			cp_ring_take(&q->cpl);
 		}
-		if (pending < 0 || !cp_close(p, q, &cpl)) {
-			cp_fail(p, CP_WHY_CORRUPT);
+		if (pending < 0 || !cp_queue_close(p, q, &cpl)) {
+			cp_region_fail(p, CP_WHY_CORRUPT);
 			break;
 		}
 		n++;
@@ -205,10 +207,11 @@ int cp_reap(struct clsw_device *cd, enum clsw_queue which, int budget)
 	}
 	return n;
 }
+EXPORT_SYMBOL_GPL(cp_queue_reap);
 
-bool cp_want_irq(struct clsw_device *cd)
+bool cp_queue_want_irq(struct clsw_device *cd)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 	int i;
 
 	if (!p->live || READ_ONCE(p->failed))
@@ -218,10 +221,11 @@ bool cp_want_irq(struct clsw_device *cd)
 			return true;
 	return false;
 }
+EXPORT_SYMBOL_GPL(cp_queue_want_irq);
 
-/* Posts the question; *@seq is its number. As cp_put() */
-static int cp_ask(struct cp_device *p, const struct tnd_cmd *cmd,
-		  const void *body, u32 out_size, u32 *seq)
+/* Posts the question; *@seq is its number. As cp_queue_put() */
+static int cp_queue_ask(struct cp_region *p, const struct tnd_cmd *cmd,
+			const void *body, u32 out_size, u32 *seq)
 {
 	struct cp_queue *q = &p->queue[CLSW_Q_SYNC];
 	struct tnd_cmd ask = *cmd;
@@ -232,7 +236,7 @@ static int cp_ask(struct cp_device *p, const struct tnd_cmd *cmd,
 	ask.out_size = cpu_to_le32(min(out_size, p->read_size));
 	p->read_done = false;
 	*seq = q->seq;
-	ret = cp_put(p, q, &ask, body, true);
+	ret = cp_queue_put(p, q, &ask, body, true);
 	if (!ret)
 		cp_ring_kick(p, &q->cmd);
 	clsw_unlock(p->cd);
@@ -240,13 +244,13 @@ static int cp_ask(struct cp_device *p, const struct tnd_cmd *cmd,
 }
 
 /* One look: 1 the answer is there, 0 not yet, -ENODEV */
-static int cp_answered(struct cp_device *p, u32 epoch, u32 seq,
-		       struct tnd_cpl *cpl)
+static int cp_queue_answered(struct cp_region *p, u32 epoch, u32 seq,
+			     struct tnd_cpl *cpl)
 {
 	int ret = 0;
 
 	clsw_lock(p->cd);
-	cp_reap(p->cd, CLSW_Q_SYNC, 64);
+	cp_queue_reap(p->cd, CLSW_Q_SYNC, 64);
 	if (!p->live || READ_ONCE(p->failed) || p->epoch != epoch) {
 		ret = -ENODEV;
 	} else if (p->read_done && le32_to_cpu(p->read_cpl.seq) == seq) {
@@ -258,10 +262,10 @@ static int cp_answered(struct cp_device *p, u32 epoch, u32 seq,
 	return ret;
 }
 
-int cp_read(struct clsw_device *cd, const struct tnd_cmd *cmd,
-	    const void *body, void *out, u32 out_size, struct tnd_cpl *cpl)
+int cp_queue_read(struct clsw_device *cd, const struct tnd_cmd *cmd,
+		  const void *body, void *out, u32 out_size, struct tnd_cpl *cpl)
 {
-	struct cp_device *p = clsw_priv(cd);
+	struct cp_region *p = clsw_priv(cd);
 	unsigned long end = jiffies + msecs_to_jiffies(CP_READ_MS);
 	u32 epoch, seq, len;
 	ktime_t spin;
@@ -269,9 +273,9 @@ int cp_read(struct clsw_device *cd, const struct tnd_cmd *cmd,
 
 	mutex_lock(&p->read_lock);
 	epoch = READ_ONCE(p->epoch);
-	while ((ret = cp_ask(p, cmd, body, out_size, &seq)) == -EAGAIN) {
+	while ((ret = cp_queue_ask(p, cmd, body, out_size, &seq)) == -EAGAIN) {
 		clsw_lock(cd);
-		cp_reap(cd, CLSW_Q_SYNC, 64);
+		cp_queue_reap(cd, CLSW_Q_SYNC, 64);
 		clsw_unlock(cd);
 		if (time_after(jiffies, end)) {
 			ret = -ETIMEDOUT;
@@ -282,7 +286,7 @@ int cp_read(struct clsw_device *cd, const struct tnd_cmd *cmd,
 	if (ret)
 		goto out;
 	spin = ktime_add_us(ktime_get(), CP_READ_SPIN_US);
-	while (!(ret = cp_answered(p, epoch, seq, cpl))) {
+	while (!(ret = cp_queue_answered(p, epoch, seq, cpl))) {
 		if (time_after(jiffies, end)) {
 			ret = -ETIMEDOUT;
 			break;
@@ -306,3 +310,4 @@ out:
 	mutex_unlock(&p->read_lock);
 	return ret;
 }
+EXPORT_SYMBOL_GPL(cp_queue_read);

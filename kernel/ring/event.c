@@ -3,13 +3,13 @@
  * Events: learned addresses, link changes, losses. They and packets come by
  * the same NAPI, because a packet says which events go before it.
  */
-#include "chip.h"
+#include "ring.h"
 
 /*
  * NAPI, rx_lock held. Hands at most @budget events to clsw; with @before only
  * those whose number is below *@before. How many; -EIO: corrupt.
  */
-int cp_events(struct cp_device *p, int budget, const u32 *before)
+int cp_event_take(struct cp_region *p, int budget, const u32 *before)
 {
 	struct tnd_event e;
 	int n, pending;
