@@ -1,4 +1,4 @@
-//! The management API on switchd.sock (keys: docs/api.md).
+//! The management API (keys: docs/api.md).
 //!
 //! Handlers run on the API's thread and have what they need read by the core between two turns: a
 //! small closure through a bounded channel. Long lists are read page by page.
@@ -39,7 +39,6 @@ const SYNC_MAX_MS: u64 = 600_000;
 pub(crate) struct Api {
     jobs: Jobs,
     instance: String,
-    started: std::time::Instant,
 }
 
 impl Api {
@@ -59,7 +58,7 @@ impl Api {
         }
         match tokio::time::timeout(ANSWER, answer).await {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(_)) => Err(ApiError::unavailable("switchd is stopping")),
+            Ok(Err(_)) => Err(ApiError::unavailable("the daemon is stopping")),
             Err(_) => Err(ApiError::timeout("the core did not answer in 5 s")),
         }
     }
@@ -87,7 +86,7 @@ impl Api {
                 "not in sync within {} ms: {why}",
                 limit.as_millis()
             ))),
-            Err(_) => Err(ApiError::unavailable("switchd is stopping")),
+            Err(_) => Err(ApiError::unavailable("the daemon is stopping")),
         }
     }
 }
@@ -106,14 +105,10 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/storm", post(storm))
         .route("/v1/sync", post(sync))
         .route("/v1/audit", post(audit::audit))
-        .with_state(Api {
-            jobs,
-            instance,
-            started: std::time::Instant::now(),
-        })
+        .with_state(Api { jobs, instance })
 }
 
-/// `GET /v1/status`: the common part, and switchd's counters beside it.
+/// `GET /v1/status`: the common part, and the core's counters beside it.
 #[derive(Debug, Serialize)]
 struct SwitchStatus {
     #[serde(flatten)]
@@ -141,7 +136,7 @@ struct ControlRow {
 }
 
 async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
-    let (instance, uptime_s) = (api.instance.clone(), api.started.elapsed().as_secs_f64());
+    let instance = api.instance.clone();
     let answer = api
         .ask(move |core| {
             let source = core.sources.status();
@@ -155,11 +150,11 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
             let control = core.control_counters();
             SwitchStatus {
                 common: Status {
-                    daemon: "switchd".into(),
+                    daemon: core.plant().names().daemon.into(),
                     version: env!("CARGO_PKG_VERSION").into(),
                     instance,
                     pid: std::process::id(),
-                    uptime_s,
+                    uptime_s: core.now.saturating_sub(core.since) as f64 / 1e9,
                     profile: core.plant().chip().to_owned(),
                     device: if attached { "attached" } else { "failed" }.into(),
                     epoch: core.epoch(),
@@ -177,9 +172,9 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                         .warnings
                         .iter()
                         .cloned()
-                        .chain(core.alarms(crate::clock::now_ns()))
+                        .chain(core.alarms(core.now))
                         .chain(rows::unreached(core))
-                        .chain((!attached).then(|| rows::NO_ASIC.to_owned()))
+                        .chain((!attached).then(|| rows::no_asic(core)))
                         .collect(),
                 },
                 writes: store.writes.saturating_sub(core.spared),

@@ -20,9 +20,9 @@ use tandem_store::{Config, Domain, Policy};
 use super::ids::{Ids, Left, dumped_members};
 use super::plant::{Attached, NotYet};
 use super::{Core, Phase};
-use crate::clock::SECOND_NS;
+use crate::SECOND_NS;
 use crate::io::Command;
-use crate::source::Write;
+use crate::source::{Source, Write};
 use crate::view::{SharedView, vlan_of};
 
 /// The io thread takes a command within this.
@@ -86,38 +86,6 @@ pub fn store_config(
     Ok(config)
 }
 
-/// The kernel's neighbour tables (one each for the whole machine) against what the chip can hold:
-/// a kernel that forgets neighbours for want of room sends their packets to the CPU.
-pub fn neighbour_limits(control: &mut dyn Device) -> Result<Vec<String>, SalError> {
-    let pools = control.snapshot()?;
-    let mut warnings = Vec::new();
-    for row in control.costs()? {
-        let family = match row.family {
-            raw::TND_AF_INET => "ipv4",
-            raw::TND_AF_INET6 => "ipv6",
-            _ => continue,
-        };
-        if row.cls != raw::TND_CLS_NEIGH {
-            continue;
-        }
-        let Some(pool) = pools.iter().find(|p| p.pool == row.pool) else {
-            continue;
-        };
-        let hosts = pool.size / row.cost.max(1);
-        let key = format!("net.{family}.neigh.default.gc_thresh3");
-        // only the initial namespace shows it; what can't be seen can't be warned about
-        let limit = std::fs::read_to_string(format!("/proc/sys/{}", key.replace('.', "/")))
-            .ok()
-            .and_then(|t| t.trim().parse::<u32>().ok());
-        if let Some(limit) = limit.filter(|l| *l < hosts) {
-            warnings.push(format!(
-                "{key} is {limit}, the chip holds {hosts} {family} hosts: raise it (sysctl -w {key}={hosts})"
-            ));
-        }
-    }
-    Ok(warnings)
-}
-
 /// Names of what the chip has already, and what it has learned: after a warm attach. Whose addresses
 /// these are is marked in `view`.
 pub fn read_left(
@@ -171,9 +139,20 @@ impl Core {
             self.store.attach(how, now);
             self.upkeep.read_fdb = true;
             self.restore_storms();
+            self.origins_limits();
             if self.phase == Phase::Steady {
                 self.seed_fdb(now);
             }
+        }
+    }
+
+    /// Sources whose own tables are smaller than the chip's would have it forget what it could hold.
+    fn origins_limits(&mut self) {
+        let hosts = [0, 1].map(|family| self.config.hosts(family));
+        let limits = |s: &std::sync::Arc<dyn Source + Sync>| s.limits(hosts);
+        let said: Vec<String> = self.sources.present().flat_map(limits).collect();
+        for text in said {
+            self.warn(text);
         }
     }
 

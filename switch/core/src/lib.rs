@@ -14,7 +14,6 @@
 
 pub mod api;
 pub mod attach;
-pub mod clock;
 mod domains;
 pub mod ids;
 pub mod io;
@@ -38,7 +37,6 @@ pub use sources::{Seat, Sources};
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crossbeam_channel::{Receiver, Sender};
 use rustix::event::Timespec;
@@ -62,6 +60,8 @@ const NEWS: usize = 1024;
 const COMPLETIONS: usize = 4096;
 /// Jobs of the API in one turn.
 const JOBS_PER_TURN: usize = 4;
+/// Nanoseconds of a second.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// The core sleeps at most so long.
 const SLEEP_NS: u64 = 200_000_000;
 /// Who may wait for a barrier at once.
@@ -116,7 +116,9 @@ pub struct Core {
     plant: Box<dyn Plant>,
     control: Option<Box<dyn Device>>,
     /// The turn's time.
-    now: u64,
+    pub(crate) now: u64,
+    /// When the core was made.
+    pub(crate) since: u64,
     config: tandem_store::Config,
     /// Desired and installed state.
     pub(crate) store: Store,
@@ -132,12 +134,11 @@ pub struct Core {
     news: Receiver<News>,
     jobs: Receiver<Job>,
     wake: Arc<EventFd>,
-    stop: Arc<AtomicBool>,
     // programming
     planned: Vec<Planned>,
     unposted: VecDeque<Planned>,
     notes: HashMap<u64, Note>,
-    /// When the chip's last answer to a write was taken, by [`crate::clock::shared_ns`]; 0: none yet.
+    /// The time of the turn that took the chip's last answer to a write; 0: none yet.
     pub(crate) confirmed_ns: u64,
     /// Between BEGIN_RESYNC and END_RESYNC: what the chip has was not written by us.
     replaying: bool,
@@ -166,6 +167,8 @@ pub struct Core {
 
 /// What [`Core::new`] is given besides the plant.
 pub struct Parts {
+    /// The time (ns, monotonic): no turn's is less.
+    pub now: u64,
     /// The attached device.
     pub control: Box<dyn Device>,
     /// Names of what is in the chip already.
@@ -198,8 +201,6 @@ pub struct Parts {
     pub jobs: Receiver<Job>,
     /// Rung with anything of the above.
     pub wake: Arc<EventFd>,
-    /// Ends the core.
-    pub stop: Arc<AtomicBool>,
     /// A switchd of before had turned `learning` off at the ports: it is to be turned on again.
     pub relearn: bool,
 }
@@ -210,7 +211,8 @@ impl Core {
         Ok(Core {
             plant,
             control: Some(parts.control),
-            now: 0,
+            now: parts.now,
+            since: parts.now,
             store: {
                 let mut store = Store::new(parts.config.clone());
                 store.set_sources(&parts.sources.owners());
@@ -231,7 +233,6 @@ impl Core {
             news: parts.news,
             jobs: parts.jobs,
             wake: parts.wake,
-            stop: parts.stop,
             planned: Vec::with_capacity(4096),
             unposted: VecDeque::new(),
             notes: HashMap::new(),
@@ -254,14 +255,8 @@ impl Core {
         })
     }
 
-    /// Runs until `stop`, then detaches in good order: the tables stay.
-    pub fn run(&mut self) {
-        while !self.stop.load(Relaxed) {
-            let now = clock::now_ns();
-            if !self.turn(now) {
-                self.sleep(now);
-            }
-        }
+    /// Detaches in good order, after the last turn: the tables stay.
+    pub fn detach(&mut self) {
         self.plant.detach();
     }
 
@@ -503,10 +498,11 @@ impl Core {
         };
         let lives = self.plant.lives(number);
         self.store.port_away(number, gone && lives);
+        let daemon = self.plant.names().daemon;
         let moved = format!(
-            "{name}: its netdev is in another network namespace, and all its packets with it: bring it back, or restart switchd to make it again"
+            "{name}: its netdev is in another network namespace, and all its packets with it: bring it back, or restart {daemon} to make it again"
         );
-        let deleted = format!("{name}: its netdev is gone: restart switchd to make it again");
+        let deleted = format!("{name}: its netdev is gone: restart {daemon} to make it again");
         match (gone, lives) {
             (true, true) => self.warn(moved),
             (true, false) => self.warn(deleted),
@@ -546,7 +542,9 @@ impl Core {
         }
     }
 
-    fn sleep(&mut self, now: u64) {
+    /// Sleeps until there may be something to do, after a [turn](Self::turn) at `now` that had nothing; not longer than a fifth
+    /// of a second.
+    pub fn sleep(&mut self, now: u64) {
         let mut until = now + SLEEP_NS;
         if let Some(at) = self.sources.next() {
             until = until.min(at.max(now + 1_000_000));
@@ -663,7 +661,7 @@ impl Core {
 
     fn unsettled(&self, w: &Waiter) -> String {
         if self.control.is_none() {
-            return "no ASIC attached: is asicd running?".into();
+            return self.no_asic();
         }
         if let (Phase::Starting, Some(name)) = (self.phase, self.sources.awaited()) {
             return format!("{name} is still telling what it has");
@@ -675,6 +673,14 @@ impl Core {
             "{} commands under way, {} to post",
             self.control.as_ref().map_or(0, |c| c.outstanding()),
             self.unposted.len()
+        )
+    }
+
+    /// Nothing can be asked of the chip, or told.
+    pub(crate) fn no_asic(&self) -> String {
+        format!(
+            "no ASIC attached: is {} running?",
+            self.plant.names().device
         )
     }
 

@@ -60,8 +60,21 @@ pub enum Fault {
     NotFirst,
 }
 
+/// What those around the core are called, in texts for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The program that has the core: `switchd`.
+    pub daemon: &'static str,
+    /// Whoever runs the chip: `asicd`.
+    pub device: &'static str,
+    /// Whose tables the chip follows, and whose packets the ports send: `the kernel`.
+    pub origin: &'static str,
+}
+
 /// What the core needs of what is around it.
 pub trait Plant: Send {
+    /// What those around the core are called.
+    fn names(&self) -> Names;
     /// What happens to what does not fit.
     fn policy(&self) -> Policy;
     /// The chip's name.
@@ -87,7 +100,7 @@ pub trait Plant: Send {
     /// # Errors
     /// One line.
     fn mark(&mut self, ifindex: u32) -> Result<(), String>;
-    /// `learning`, which a switchd of before had turned off, is on again.
+    /// `learning`, which an earlier version of the daemon had turned off, is on again.
     fn relearned(&mut self) {}
     /// Whether the device is there.
     ///

@@ -158,7 +158,7 @@ impl Core {
         });
         self.control = Some(control);
         if written {
-            self.confirmed_ns = crate::clock::shared_ns();
+            self.confirmed_ns = now;
         }
         for n in next {
             self.go_on(n, now);

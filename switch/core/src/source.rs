@@ -198,6 +198,13 @@ pub trait Source: Send {
     /// When the origin can't be reached.
     fn writer(&self) -> Result<Box<dyn WriteBack>, SourceError>;
 
+    /// Where the origin itself holds fewer neighbours of IPv4 and IPv6 than the chip (`hosts`; `None`: not known) does: one
+    /// line each, for people.
+    fn limits(&self, hosts: [Option<u32>; 2]) -> Vec<String> {
+        let _ = hosts;
+        Vec::new()
+    }
+
     /// Counters.
     fn status(&self) -> Status;
 }

@@ -137,7 +137,7 @@ impl Core {
     /// Sets a port's limit, 0 = none; the answer says what was done.
     pub(crate) fn set_storm(&mut self, port: u16, kind: u8, rate: u64) -> Result<String, String> {
         let Some(control) = self.control.as_deref_mut() else {
-            return Err("no ASIC attached: is asicd running?".into());
+            return Err(self.no_asic());
         };
         write(control, port, kind, rate)?;
         let name = KINDS.iter().find(|k| k.1 == kind).map_or("", |k| k.0);

@@ -25,7 +25,7 @@ use zerocopy::IntoBytes;
 
 use super::Core;
 use super::program::{OWN, device_event};
-use crate::clock::SECOND_NS;
+use crate::SECOND_NS;
 use crate::plant::Fault;
 use crate::source::Write;
 use crate::view::Meaning;
@@ -354,9 +354,10 @@ impl Core {
     pub(crate) fn alarms(&self, now: u64) -> Vec<String> {
         let recent = |(_, lately, at): &(u64, u64, u64)| *lately > 0 && now < *at + ALARM_NS;
         let (seen, lately, _) = self.upkeep.refused;
+        let origin = self.plant.names().origin;
         let refused = recent(&self.upkeep.refused).then(|| {
             format!(
-                "packets of the kernel's are longer than the chip takes, or faster: {lately} lost within 2 s, {seen} in all"
+                "packets of {origin} are longer than the chip takes, or faster: {lately} lost within 2 s, {seen} in all"
             )
         });
         let undeletable = Some(self.store.undeletable()).filter(|n| *n > 0 && self.store.idle());

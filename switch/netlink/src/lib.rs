@@ -199,6 +199,10 @@ impl Source for NetlinkSource {
         }))
     }
 
+    fn limits(&self, hosts: [Option<u32>; 2]) -> Vec<String> {
+        sysctl::neighbour_limits(hosts, &|path| std::fs::read_to_string(path).ok())
+    }
+
     fn status(&self) -> Status {
         self.status.lock().map(|s| *s).unwrap_or_default()
     }

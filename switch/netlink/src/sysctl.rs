@@ -12,6 +12,26 @@ fn number(read: Read<'_>, path: &str) -> Option<u8> {
     read(path)?.trim().parse().ok()
 }
 
+/// The kernel's neighbour tables, one each for the whole machine, where they are smaller than the chip's: a kernel that forgets
+/// neighbours for want of room sends their packets to the CPU. Only the initial namespace shows it; what can't be seen can't
+/// be warned about.
+pub(super) fn neighbour_limits(hosts: [Option<u32>; 2], read: Read<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (family, hosts) in ["ipv4", "ipv6"].into_iter().zip(hosts) {
+        let limit = read(&format!("/proc/sys/net/{family}/neigh/default/gc_thresh3"));
+        let limit = limit.and_then(|text| text.trim().parse::<u32>().ok());
+        if let (Some(hosts), Some(limit)) = (hosts, limit)
+            && limit < hosts
+        {
+            let key = format!("net.{family}.neigh.default.gc_thresh3");
+            lines.push(format!(
+                "{key} is {limit}, the chip holds {hosts} {family} hosts: raise it (sysctl -w {key}={hosts})"
+            ));
+        }
+    }
+    lines
+}
+
 /// Settings of the whole namespace; `ipsec`: it has IPsec policies. What this kernel does not have is at its default.
 pub(super) fn settings(ipsec: bool, read: Read<'_>) -> Settings {
     let number = |path: &str| number(read, path);
@@ -94,6 +114,24 @@ pub fn files<'a>(interfaces: impl Iterator<Item = &'a str> + Clone) -> BTreeSet<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_neighbour_table_smaller_than_the_chips_is_warned_of() {
+        let read = |path: &str| match path {
+            "/proc/sys/net/ipv4/neigh/default/gc_thresh3" => Some("1024\n".to_owned()),
+            "/proc/sys/net/ipv6/neigh/default/gc_thresh3" => Some("8192\n".to_owned()),
+            _ => None,
+        };
+        let said = neighbour_limits([Some(4096), Some(4096)], &read);
+        let key = "net.ipv4.neigh.default.gc_thresh3";
+        let wanted = format!(
+            "{key} is 1024, the chip holds 4096 ipv4 hosts: raise it (sysctl -w {key}=4096)"
+        );
+        assert_eq!(said, [wanted]);
+        assert!(neighbour_limits([Some(1024), None], &read).is_empty());
+        // another namespace than the initial one doesn't have the files
+        assert!(neighbour_limits([Some(4096), Some(4096)], &|_| None).is_empty());
+    }
 
     #[test]
     fn each_file_that_is_read_is_listed() {

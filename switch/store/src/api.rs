@@ -106,6 +106,14 @@ impl Config {
             ..Config::default()
         }
     }
+
+    /// How many hosts of a family fit, 0 for IPv4 and 1 for IPv6; `None`: the chip doesn't say.
+    #[must_use]
+    pub fn hosts(&self, family: usize) -> Option<u32> {
+        let pool = (*self.host_pools.get(family)?)?;
+        let size = self.pools.iter().find(|p| p.id == pool)?.size;
+        Some(size / self.host_cost.get(family)?)
+    }
 }
 
 /// Which command pair a command is for. The store never has two commands of one object outstanding, and posts a

@@ -478,7 +478,7 @@ impl Explanation {
             target: String::new(),
             cost: 0,
             table: String::new(),
-            reason: String::from("the kernel does not have it"),
+            reason: String::new(),
             since_ns: 0,
             cover: String::new(),
             waiting_for: String::new(),

@@ -9,7 +9,7 @@ use anyhow::Context;
 use crossbeam_channel::bounded;
 use tandem_core::source::{Heard, Source};
 use tandem_core::view::SharedView;
-use tandem_core::{Core, Jobs, Seat, Sources, api, attach, clock, storm};
+use tandem_core::{Core, Jobs, Seat, Sources, api, attach, storm};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::{QdiscWatch, Tc};
 use tandem_linux::sandbox::{Capability, Sandbox};
@@ -18,6 +18,7 @@ use tandem_netlink::{Config as NetlinkConfig, NetlinkSource};
 use tandem_sal::{Attach, Sal, Splits};
 
 use crate::args::{Policy, Settings};
+use crate::clock;
 use crate::forward_mark::{ForwardMark, Hook};
 use crate::io;
 use crate::takeover;
@@ -50,7 +51,6 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             wake.ring();
         })?;
     }
-    clock::now_ns();
 
     let Some(mut sal) = wait_for_device(&instance, &settings.splits, &stop)? else {
         return Ok(());
@@ -81,7 +81,6 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         Policy::Fail => tandem_store::Policy::Fail,
     };
     let mut warnings = platform.warnings.clone();
-    warnings.extend(attach::neighbour_limits(&mut control)?);
     let mut storms = storm::left(&mut control)?;
     let names = ports.iter().map(|p| (p.name.as_str(), p.port)).collect();
     warnings.extend(storm::lay_over(&mut storms, &settings.storms, &names));
@@ -157,6 +156,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let mut core = Core::new(
         Box::new(plant),
         tandem_core::Parts {
+            now: clock::now_ns(),
             control: Box::new(control),
             ids,
             found_fdb,
@@ -173,7 +173,6 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             news,
             jobs,
             wake: Arc::clone(&wake),
-            stop: Arc::clone(&stop),
             relearn,
         },
     )?;
@@ -194,7 +193,13 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     );
     // the netdevs are there: whoever configures interfaces may begin
     tandem_mgmt::service::ready(&format!("chip {chip}, {} ports", ports.len()));
-    core.run();
+    while !stop.load(Relaxed) {
+        let now = clock::now_ns();
+        if !core.turn(now) {
+            core.sleep(now);
+        }
+    }
+    core.detach();
     tracing::info!("stopping");
     tandem_mgmt::service::stopping();
     stop.store(true, Relaxed);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_core::Plant;
-use tandem_core::plant::{Attached, Fault, Front, NotYet};
+use tandem_core::plant::{Attached, Fault, Front, Names, NotYet};
 use tandem_linux::netlink::tc::{QdiscWatch, Tc};
 use tandem_sal::{Attach, Platform, Sal, SalError, Splits};
 use tandem_store::Policy;
@@ -77,6 +77,14 @@ impl Keeper for Sal {
 }
 
 impl Plant for Wired {
+    fn names(&self) -> Names {
+        Names {
+            daemon: "switchd",
+            device: "asicd",
+            origin: "the kernel",
+        }
+    }
+
     fn policy(&self) -> Policy {
         self.policy
     }

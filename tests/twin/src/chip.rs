@@ -16,7 +16,7 @@ use rustix::event::Timespec;
 use serde::{Deserialize, Serialize};
 use tandem_abi::{Status, raw};
 use tandem_core::Plant;
-use tandem_core::plant::{Attached, Front, NotYet};
+use tandem_core::plant::{Attached, Front, Names, NotYet};
 use tandem_firmware::{Firmware, Profile};
 use tandem_packet::{Buffer, Frame, Offload};
 use tandem_pipeline::{CpuMeta, Event, Sink};
@@ -579,6 +579,14 @@ pub struct Bench {
 }
 
 impl Plant for Bench {
+    fn names(&self) -> Names {
+        Names {
+            daemon: "the twin",
+            device: "the chip",
+            origin: "the kernel",
+        }
+    }
+
     fn policy(&self) -> Policy {
         Policy::Trap
     }

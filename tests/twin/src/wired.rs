@@ -1,7 +1,6 @@
 //! A core, wired as the daemon wires it (`daemon.rs`), on the chip in the process and without threads.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crossbeam_channel::{Receiver, bounded};
 use tandem_core::io::{Command, Signals};
@@ -56,6 +55,7 @@ pub fn core(
             front,
         }),
         Parts {
+            now: 0,
             control: Box::new(device),
             ids,
             found_fdb,
@@ -75,7 +75,6 @@ pub fn core(
             news,
             jobs,
             wake,
-            stop: Arc::new(AtomicBool::new(false)),
             relearn: false,
         },
     )

@@ -20,7 +20,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -50,7 +50,9 @@ pub(super) async fn audit(
     } else {
         0.0
     };
-    let end = Instant::now() + Duration::from_secs_f64(wait);
+    let wait = Duration::from_secs_f64(wait);
+    let mut over = pin!(tokio::time::sleep(wait));
+    let mut last = wait.is_zero();
     loop {
         // what can't settle is compared as it is
         let unsettled = api.settle(SETTLE).await.err();
@@ -58,10 +60,10 @@ pub(super) async fn audit(
         if let Some(why) = unsettled {
             answer.warnings.push(why.to_string());
         }
-        if answer.items.is_empty() || Instant::now() >= end {
+        if answer.items.is_empty() || last {
             return Ok(Json(answer));
         }
-        tokio::time::sleep(PAUSE).await;
+        last = tokio::time::timeout(PAUSE, over.as_mut()).await.is_ok();
     }
 }
 

@@ -15,7 +15,6 @@ use tandem_store::model::{Family, GroupAddr, SourceId, nud};
 use tandem_store::{Explanation, FdbRow, MdbRow, NeighRow, Policy, RouteRow};
 
 use crate::Core;
-use crate::clock;
 
 pub(super) fn policy(p: Policy) -> &'static str {
     match p {
@@ -25,20 +24,23 @@ pub(super) fn policy(p: Policy) -> &'static str {
 }
 
 /// What the tables say of hardware is memory while there is none.
-pub(super) const NO_ASIC: &str = "no ASIC is attached: nothing is in hardware (is asicd running?)";
+pub(super) fn no_asic(core: &Core) -> String {
+    let device = core.plant().names().device;
+    format!("no ASIC is attached: nothing is in hardware (is {device} running?)")
+}
 
 /// What is said of an object by `show` and by `explain`: its state, and why it isn't offloaded.
 /// `store` and `action` are the store's words; what stands in the chip as it should answers for
 /// nothing, if no packet gets to it (`unreached`).
 fn judge(
-    attached: bool,
+    no_asic: Option<String>,
     store: &str,
     action: &str,
     reason: String,
     unreached: String,
 ) -> (&'static str, Option<String>) {
-    if !attached {
-        return ("pending", some(NO_ASIC.into()));
+    if no_asic.is_some() {
+        return ("pending", no_asic);
     }
     let reason = if store == "installed" && reason.is_empty() {
         unreached
@@ -57,6 +59,11 @@ fn judge(
 
 fn attached(core: &Core) -> bool {
     core.epoch() != 0
+}
+
+/// The line that says so, where there is no ASIC.
+fn lacking(core: &Core) -> Option<String> {
+    (!attached(core)).then(|| no_asic(core))
 }
 
 /// Routes of the default VRF that no packet gets to.
@@ -80,7 +87,7 @@ fn mac(m: [u8; 6]) -> String {
 
 fn source(core: &Core, id: u8) -> String {
     let name = core.sources.name(SourceId(id));
-    name.unwrap_or("switchd").into()
+    name.unwrap_or(core.plant().names().daemon).into()
 }
 
 /// Front-panel ports, by number.
@@ -101,7 +108,7 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
                 ),
                 None => (String::new(), "its netdev is gone".into()),
             };
-            let (state, reason) = judge(attached(core), "installed", "", reason, String::new());
+            let (state, reason) = judge(lacking(core), "installed", "", reason, String::new());
             Port {
                 name: p.name.clone(),
                 port: p.port,
@@ -125,7 +132,7 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
 fn route(core: &Core, family: Family, r: RouteRow) -> Route {
     let prefix = r.key();
     let attached = attached(core);
-    let (state, reason) = judge(attached, r.state, r.action, r.reason, r.unreached);
+    let (state, reason) = judge(lacking(core), r.state, r.action, r.reason, r.unreached);
     let desired = match (r.kind, r.target.is_empty()) {
         ("unicast", false) => r.target,
         (kind, true) => kind.into(),
@@ -213,7 +220,7 @@ pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
                 .get(n.dev.as_str())
                 .zip(addr)
                 .and_then(|(i, a)| core.shadow.neighbours.get(&(*i, a)));
-            let (state, reason) = judge(attached(core), n.state, "forward", n.reason, n.unreached);
+            let (state, reason) = judge(lacking(core), n.state, "forward", n.reason, n.unreached);
             Neighbour {
                 family: if addr.is_some_and(|a| a.is_ipv6()) {
                     "ipv6"
@@ -238,8 +245,7 @@ pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) ->
         .filters()
         .into_iter()
         .map(|f| {
-            let (state, reason) =
-                judge(attached(core), f.state, "forward", f.reason, String::new());
+            let (state, reason) = judge(lacking(core), f.state, "forward", f.reason, String::new());
             AclRule {
                 dev: f.dev,
                 hook: if f.egress { "egress" } else { "ingress" }.into(),
@@ -260,7 +266,7 @@ pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
         .fdb()
         .into_iter()
         .map(|f: FdbRow| {
-            let (state, reason) = judge(attached(core), f.state, f.action, f.reason, String::new());
+            let (state, reason) = judge(lacking(core), f.state, f.action, f.reason, String::new());
             Fdb {
                 mac: f.mac,
                 bridge: f.bridge,
@@ -284,8 +290,7 @@ pub(super) fn mdb(core: &Core) -> Vec<Group> {
         .mdb()
         .into_iter()
         .map(|g: MdbRow| {
-            let (state, reason) =
-                judge(attached(core), g.state, "forward", g.reason, String::new());
+            let (state, reason) = judge(lacking(core), g.state, "forward", g.reason, String::new());
             Group {
                 group: g.group,
                 source: some(g.source),
@@ -367,6 +372,10 @@ fn is_at(object: &str, at: &str) -> bool {
         .any(|w| matches!(w, ["dev" | "master", name] if *name == at))
 }
 
+fn unknown(core: &Core) -> String {
+    format!("{} does not have it", core.plant().names().origin)
+}
+
 /// The answer; with nothing known, `state` is `absent`.
 pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
     let (kind, mut all) = match what {
@@ -392,7 +401,7 @@ pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
         ..Explain::default()
     };
     if all.is_empty() {
-        answer.reason = Some("the kernel does not have it".into());
+        answer.reason = Some(unknown(core));
         return answer;
     }
     let first = all.remove(0);
@@ -443,11 +452,11 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
 fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
     if !e.known {
         answer.state = "absent".into();
-        answer.reason = some(e.reason);
+        answer.reason = Some(unknown(core));
         return;
     }
     let attached = attached(core);
-    let (state, reason) = judge(attached, e.state, e.action, e.reason, e.unreached);
+    let (state, reason) = judge(lacking(core), e.state, e.action, e.reason, e.unreached);
     answer.object = if e.target.is_empty() {
         e.key
     } else {
@@ -460,7 +469,7 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
         return;
     }
     if e.since_ns != 0 {
-        answer.since_s = Some(clock::now_ns().saturating_sub(e.since_ns) as f64 / 1e9);
+        answer.since_s = Some(core.now.saturating_sub(e.since_ns) as f64 / 1e9);
     }
     if e.cost > 0 {
         answer.cost.push(Cost {
@@ -501,8 +510,9 @@ mod tests {
     /// With the judgements of all that is listed and explained.
     #[test]
     fn one_judgement_for_rows_and_explanations() {
-        let said = |attached, store, action, reason: &str, unreached: &str| {
-            let (state, why) = judge(attached, store, action, reason.into(), unreached.into());
+        let said = |attached: bool, store, action, reason: &str, unreached: &str| {
+            let none = (!attached).then(|| "no ASIC is attached".to_owned());
+            let (state, why) = judge(none, store, action, reason.into(), unreached.into());
             (state, why.unwrap_or_default())
         };
         for (store, action, reason, unreached, state, why) in [
