@@ -97,7 +97,7 @@ def links():
 
 
 def findings():
-    """The table in docs/testing.md has a row for each section of docs/findings.md, in their order."""
+    """The table in docs/testing.md has a row for each section of docs/findings.md, in their order; its tests exist."""
     sections = [slug(t) for t in re.findall(r"^### (.*)$", read("docs/findings.md"), re.M)]
     rows = re.findall(r"^\| \[[^]]+\]\(findings\.md#([^)]+)\) \|", read("docs/testing.md"), re.M)
     yield from (f"docs/findings.md: no row in docs/testing.md for {s}" for s in sections if s not in rows)
@@ -107,6 +107,7 @@ def findings():
     elif sorted(rows) == sorted(sections) and rows != sections:
         first = next(r for r, s in zip(rows, sections) if r != s)
         yield f"docs/testing.md: the row of {first} is not where its section is in docs/findings.md"
+    yield from tests_of_findings()
 
 
 def words():
@@ -192,6 +193,49 @@ def promises():
                 yield f"{at} no {code} in {place}"
     if not asked:
         yield "SPECIFICATION.md: no row names a test, or its tables are written otherwise now"
+
+
+def tests_of_findings():
+    """Each test that docs/findings.md names with its crate, or as a filter of `cargo test`, is in that crate."""
+    places = CRATES | {"packet": "asic/packet", "cover": "switch/cover"}
+    crate = re.compile(r"\b(" + "|".join(places) + r")\s((?:`[^`]+`(?:,\s| and\s)?)+)")
+    asked = 0
+    for m in re.finditer(r"^\*Test\*: (.*?)\n\n", read("docs/findings.md"), re.M | re.S):
+        text = m[1]
+        for name, codes in crate.findall(text):
+            for code in re.findall(r"`([^`]+)`", codes):
+                asked += 1
+                if not in_crate(places[name], code):
+                    yield f"docs/findings.md: no {code} in {places[name]}"
+        for line in re.findall(r"`cargo test ([^`]+)`", text):
+            asked += 1
+            words = line.split()
+            if not all(name in places for name in re.findall(r"-p tandem-(\S+)", line)):
+                yield f"docs/findings.md: cargo test {line}: no such crate"
+                continue
+            folders = [places[name] for name in re.findall(r"-p tandem-(\S+)", line)]
+            values = [b for a, b in zip(words, words[1:]) if a in ("-p", "--test")]
+            files_named = [f"tests/{b}.rs" for a, b in zip(words, words[1:]) if a == "--test"]
+            filters = [w.strip(":") for w in words if not w.startswith("-") and w not in values]
+            for wanted in files_named + filters:
+                if not any(in_crate(f, wanted) or filtered(f, wanted) for f in folders):
+                    yield f"docs/findings.md: cargo test {line}: no {wanted}"
+    if not asked:
+        yield "docs/findings.md: no section names a test, or they are written otherwise now"
+
+
+def in_crate(folder, code):
+    """A file of the crate, a function or a module."""
+    if "/" in code:
+        return any(os.path.exists(os.path.join(TOP, folder, top, code)) for top in ("", "src"))
+    last = code.split("::")[-1]
+    return named(folder, last) or named(folder, last + "::*")
+
+
+def filtered(folder, part):
+    """A test whose name or file has this part."""
+    stems = [os.path.basename(p) for p in files(".rs") if p.startswith(folder + "/")]
+    return any(part in s for s in stems) or any(re.search(rf"\bfn \w*{re.escape(part)}", t) for t in sources(folder))
 
 
 CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links, "findings": findings,
