@@ -106,6 +106,25 @@ def test_stable_keys(sw):
     assert status["switchd"]["sync"]["policy"] == "trap" and status["asicd"]["device"] == "attached"
 
 
+def test_long_lists_come_in_pages(sw):
+    """Neighbours for more than a page: the command shows all of them, and who reads by hand has none of them twice."""
+    want = {f"172.16.{n >> 8}.{n & 255}" for n in range(1200)}
+    sw.ns.exec("ip", "-batch", "-", stdin="".join(
+        f"neigh add {addr} lladdr 02:00:00:00:00:77 dev swp1 nud permanent\n" for addr in sorted(want)))
+    sw.sync()
+    assert want <= {row["address"] for row in sw.show("neighbours")}
+    seen, at = [], ""
+    while at is not None:
+        page = sw.api("switchd", "GET", f"/v1/neighbours?limit=100{at}")
+        assert 0 < len(page["items"]) <= 100
+        seen += [(row["address"], row["dev"]) for row in page["items"]]
+        at = f"&cursor={page['next']}" if page["next"] is not None else None
+    assert want <= {addr for addr, _ in seen} and len(seen) == len(set(seen))
+    for what in ("neighbours", "fdb", "mdb"):
+        with pytest.raises(AssertionError, match="400 .*no page ended there"):
+            sw.api("switchd", "GET", f"/v1/{what}?cursor=nonsense")
+
+
 def test_every_table_is_readable(sw):
     for what in ("ports", "fdb", "routes", "neighbours", "resources", "traps", "drops", "rifs"):
         lines = sw.tandem("show", what).splitlines()

@@ -17,12 +17,12 @@ pub struct ErrorBody {
 
 /// Every list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Items<T> {
+pub struct Items<T, C = u64> {
     /// The rows.
     pub items: Vec<T>,
     /// Paged lists: `cursor` of the next request; null at the end.
     #[serde(default)]
-    pub next: Option<u64>,
+    pub next: Option<C>,
 }
 
 impl<T> From<Vec<T>> for Items<T> {

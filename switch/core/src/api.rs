@@ -223,10 +223,7 @@ async fn routes(State(api): State<Api>, Query(q): Query<RouteQuery>) -> ApiResul
             )));
         }
     };
-    let limit = match q.limit {
-        0 => PAGE,
-        n => n.min(PAGE_MAX),
-    };
+    let limit = page_rows(q.limit);
     let mut page = api
         .ask(move |core| rows::routes(core, &families, q.cursor, limit))
         .await?;
@@ -236,19 +233,49 @@ async fn routes(State(api): State<Api>, Query(q): Query<RouteQuery>) -> ApiResul
     Ok(Json(page))
 }
 
-async fn neighbours(State(api): State<Api>) -> ApiResult<Items<Neighbour>> {
-    let rows = api.ask(|core| rows::neighbours(core)).await?;
-    Ok(Json(rows.into()))
+/// Query of a list in pages whose cursors are text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PageQuery {
+    cursor: String,
+    limit: usize,
 }
 
-async fn fdb(State(api): State<Api>) -> ApiResult<Items<Fdb>> {
-    let rows = api.ask(|core| rows::fdb(core)).await?;
-    Ok(Json(rows.into()))
+/// Rows of one page, of so many that were asked for; 0: as many as is usual.
+fn page_rows(limit: usize) -> usize {
+    match limit {
+        0 => PAGE,
+        n => n.min(PAGE_MAX),
+    }
 }
 
-async fn mdb(State(api): State<Api>) -> ApiResult<Items<Group>> {
-    let rows = api.ask(|core| rows::mdb(core)).await?;
-    Ok(Json(rows.into()))
+async fn page<T: Send + 'static>(
+    api: &Api,
+    q: PageQuery,
+    list: fn(&Core, &str, usize) -> Option<Items<T, String>>,
+) -> ApiResult<Items<T, String>> {
+    let (cursor, limit) = (q.cursor.clone(), page_rows(q.limit));
+    let page = api.ask(move |core| list(core, &cursor, limit)).await?;
+    let none = || ApiError::bad_request(format!("cursor={}: no page ended there", q.cursor));
+    page.map(Json).ok_or_else(none)
+}
+
+async fn neighbours(
+    State(api): State<Api>,
+    Query(q): Query<PageQuery>,
+) -> ApiResult<Items<Neighbour, String>> {
+    page(&api, q, rows::neighbours).await
+}
+
+async fn fdb(State(api): State<Api>, Query(q): Query<PageQuery>) -> ApiResult<Items<Fdb, String>> {
+    page(&api, q, rows::fdb).await
+}
+
+async fn mdb(
+    State(api): State<Api>,
+    Query(q): Query<PageQuery>,
+) -> ApiResult<Items<Group, String>> {
+    page(&api, q, rows::mdb).await
 }
 
 async fn acl(State(api): State<Api>) -> ApiResult<Items<AclRule>> {

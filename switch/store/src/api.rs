@@ -387,6 +387,8 @@ impl RouteRow {
 pub struct NeighRow {
     /// Address.
     pub addr: String,
+    /// `nud::*`
+    pub nud: u16,
     /// Interface name.
     pub dev: String,
     /// `aa:bb:cc:dd:ee:ff`, empty if unresolved.

@@ -198,7 +198,7 @@ impl Store {
 
     // -- lists ----------------------------------------------------------------------------------------------------
 
-    fn neigh_row(&self, addr: IpAddr, ifindex: u32) -> NeighRow {
+    pub(crate) fn neigh_row(&self, addr: IpAddr, ifindex: u32) -> NeighRow {
         let n = self.neighs.get(&(addr, ifindex));
         let o = self
             .neigh_ids
@@ -222,6 +222,7 @@ impl Store {
         };
         NeighRow {
             addr: addr.to_string(),
+            nud: n.map_or(0, |n| n.state),
             dev: self.dev(ifindex),
             mac: n
                 .filter(|n| n.mac != [0; 6])
@@ -233,21 +234,19 @@ impl Store {
         }
     }
 
-    /// All neighbours of links that packets are forwarded by.
-    pub fn neighbours(&self) -> Vec<NeighRow> {
-        // Those of a VRF's device lead nowhere: the kernel makes them for its own packets there, without a word.
-        let vrf = |ifindex| {
-            let link = self.links.get(&ifindex);
-            link.is_some_and(|l| matches!(l.link.kind, LinkKind::Vrf { .. }))
-        };
-        self.neighs
-            .keys()
-            .filter(|(_, ifindex)| !vrf(*ifindex))
-            .map(|&(addr, ifindex)| self.neigh_row(addr, ifindex))
-            .collect()
+    /// Those of a VRF's device lead nowhere: the kernel makes them for its own packets there, without a word.
+    pub(crate) fn is_vrf(&self, ifindex: u32) -> bool {
+        let link = self.links.get(&ifindex);
+        link.is_some_and(|l| matches!(l.link.kind, LinkKind::Vrf { .. }))
     }
 
-    fn fdb_row(&self, k: FdbKey) -> FdbRow {
+    /// All of [`neighbour_page`](Self::neighbour_page).
+    pub fn neighbours(&self) -> Vec<NeighRow> {
+        self.neighbour_page("", usize::MAX)
+            .map_or_else(Vec::new, |p| p.rows)
+    }
+
+    pub(crate) fn fdb_row(&self, k: FdbKey) -> FdbRow {
         let r = self.fdb.get(&k).copied().unwrap_or_default();
         let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
         let (state, mut reason) = object_state(self, o);
@@ -298,11 +297,10 @@ impl Store {
         }
     }
 
-    /// All FDB entries.
+    /// All of [`fdb_page`](Self::fdb_page).
     pub fn fdb(&self) -> Vec<FdbRow> {
-        let mut keys: Vec<FdbKey> = self.fdb.keys().copied().collect();
-        keys.sort_unstable();
-        keys.into_iter().map(|k| self.fdb_row(k)).collect()
+        self.fdb_page("", usize::MAX)
+            .map_or_else(Vec::new, |p| p.rows)
     }
 
     /// Up to `limit` objects that failed and wait, each with its reason.

@@ -21,6 +21,7 @@ mod mdb;
 pub mod model;
 mod neigh;
 mod owner;
+mod page;
 mod paths;
 mod program;
 mod reserve;
@@ -35,6 +36,7 @@ mod waiting;
 
 pub use api::*;
 pub use owner::Refused;
+pub use page::Page;
 pub use waiting::Settling;
 
 use fib::{Alias, Fibs};
@@ -76,7 +78,7 @@ pub struct Store {
     netconf: HashMap<(Family, ConfScope), topo::Conf>,
     settings: Settings,
     neighs: BTreeMap<(IpAddr, u32), neigh::NeighRec>,
-    fdb: HashMap<FdbKey, fdb::FdbRec>,
+    fdb: BTreeMap<FdbKey, fdb::FdbRec>,
     /// VLANs of bridges and ports, with source and generation.
     vlans: BTreeMap<(u32, u16), (model::BridgeVlan, u8, u16)>,
     filters: filter::Filters,
@@ -151,7 +153,7 @@ impl Store {
                 unsupported: None,
             },
             neighs: BTreeMap::new(),
-            fdb: HashMap::new(),
+            fdb: BTreeMap::new(),
             vlans: BTreeMap::new(),
             filters: filter::Filters::default(),
             lags: lag::Lags::default(),

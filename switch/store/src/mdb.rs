@@ -50,7 +50,7 @@ impl GroupKey {
 }
 
 /// What one object is known by, with who said so and in which generation.
-type Said<T> = (T, u8, u16);
+pub(crate) type Said<T> = (T, u8, u16);
 
 /// All of it.
 #[derive(Debug, Default)]
@@ -455,7 +455,11 @@ impl Store {
         }
     }
 
-    fn mdb_row(&self, key: &GroupKey, members: &BTreeMap<u32, Said<MdbEntry>>) -> MdbRow {
+    pub(crate) fn mdb_row(
+        &self,
+        key: &GroupKey,
+        members: &BTreeMap<u32, Said<MdbEntry>>,
+    ) -> MdbRow {
         let o = self.groups.ids.get(key).and_then(|id| self.hw.mdb.get(*id));
         let (mut state, mut reason) = crate::explain::object_state(self, o);
         if reason.is_empty() {
@@ -497,32 +501,44 @@ impl Store {
         }
     }
 
-    /// All groups, and per bridge the ports to multicast routers as the group `routers`.
-    pub fn mdb(&self) -> Vec<MdbRow> {
-        let all = self.groups.members.iter();
-        let mut rows: Vec<MdbRow> = all.map(|(k, m)| self.mdb_row(k, m)).collect();
-        let bridges: BTreeSet<u32> = self.groups.routers.keys().map(|k| k.0).collect();
-        for bridge in bridges {
-            let of_it = self.groups.routers.range((bridge, 0)..=(bridge, u32::MAX));
-            let named = of_it.map(|(_, (r, ..))| {
-                let families = match (r.v4, r.v6) {
-                    (true, true) => "",
-                    (true, false) => " (IPv4)",
-                    _ => " (IPv6)",
-                };
-                format!("{}{families}", self.dev(r.ifindex))
-            });
-            rows.push(MdbRow {
-                bridge: self.dev(bridge),
-                vlan: 0,
-                group: "routers".into(),
-                source: String::new(),
-                members: named.collect(),
-                state: "installed",
-                reason: self.topo.reasons.get(&bridge).cloned().unwrap_or_default(),
-            });
+    /// All groups, with their members.
+    pub(crate) fn group_members(&self) -> &BTreeMap<GroupKey, BTreeMap<u32, Said<MdbEntry>>> {
+        &self.groups.members
+    }
+
+    /// The next bridge behind this one that has router ports; `None`: the first.
+    pub(crate) fn router_bridge(&self, behind: Option<u32>) -> Option<u32> {
+        let from = behind.map_or(Some(0), |b| b.checked_add(1))?;
+        let mut of_them = self.groups.routers.range((from, 0)..);
+        of_them.next().map(|(k, _)| k.0)
+    }
+
+    /// A bridge's router ports.
+    pub(crate) fn router_row(&self, bridge: u32) -> MdbRow {
+        let of_it = self.groups.routers.range((bridge, 0)..=(bridge, u32::MAX));
+        let named = of_it.map(|(_, (r, ..))| {
+            let families = match (r.v4, r.v6) {
+                (true, true) => "",
+                (true, false) => " (IPv4)",
+                _ => " (IPv6)",
+            };
+            format!("{}{families}", self.dev(r.ifindex))
+        });
+        MdbRow {
+            bridge: self.dev(bridge),
+            vlan: 0,
+            group: "routers".into(),
+            source: String::new(),
+            members: named.collect(),
+            state: "installed",
+            reason: self.topo.reasons.get(&bridge).cloned().unwrap_or_default(),
         }
-        rows
+    }
+
+    /// All of [`mdb_page`](Self::mdb_page).
+    pub fn mdb(&self) -> Vec<MdbRow> {
+        self.mdb_page("", usize::MAX)
+            .map_or_else(Vec::new, |p| p.rows)
     }
 
     /// Why is this group in hardware, or not? One answer per bridge and source that knows it.

@@ -143,19 +143,23 @@ pub fn rows(
 ) -> Result<Vec<Value>, ClientError> {
     let most = limit.unwrap_or(usize::MAX);
     let mut all: Vec<Value> = Vec::new();
-    let mut cursor = 0u64;
+    // where a list goes on is a number or a text, as its daemon likes it
+    let mut cursor = String::new();
     loop {
-        let here = cursor.to_string();
         let mut pairs = pairs.to_vec();
-        if cursor != 0 {
-            pairs.push(("cursor", &here));
+        if !cursor.is_empty() {
+            pairs.push(("cursor", &cursor));
         }
         let mut page: Value = client.get(&query(path, &pairs))?;
         if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
             all.extend(items);
         }
-        let next = page.get("next").and_then(Value::as_u64).unwrap_or(0);
-        if all.len() >= most || next <= cursor {
+        let next = match page.get("next") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        if all.len() >= most || next.is_empty() || next == cursor {
             all.truncate(most);
             return Ok(all);
         }

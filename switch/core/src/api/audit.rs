@@ -27,6 +27,7 @@ use axum::extract::State;
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{AuditAnswer, AuditRequest, Difference};
 use tandem_store::model::{Event, KindSet, SourceId};
+use tandem_store::{Page, Store};
 
 use super::Api;
 use crate::Core;
@@ -36,6 +37,8 @@ use chip::Chip;
 const SETTLE: Duration = Duration::from_secs(10);
 /// Longest wait for differences to go away.
 const WAIT_MAX_S: f64 = 600.0;
+/// Rows of the running store that are read at once.
+const PAGE: usize = 10_000;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -164,6 +167,23 @@ impl Base {
         let mut expected = compare::Expected::of(owners, said, living, config, domains, found);
         expected.unseen = unseen;
         Ok(expected)
+    }
+}
+
+/// A list of the running store, page after page.
+async fn listed<R: Send + 'static>(
+    api: &impl Asks,
+    list: fn(&Store, &str, usize) -> Option<Page<R>>,
+) -> Result<Vec<R>, ApiError> {
+    let (mut rows, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = api.ask(move |core| list(&core.store, &after, PAGE)).await?;
+        let Some(page) = page else { return Ok(rows) };
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) => after = next,
+            None => return Ok(rows),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
 use tandem_store::model::{Family, GroupAddr, SourceId, nud};
-use tandem_store::{Explanation, FdbRow, MdbRow, NeighRow, Policy, RouteRow};
+use tandem_store::{Explanation, Page, Policy, RouteRow};
 
 use crate::Core;
 
@@ -203,40 +203,35 @@ fn nud_text(state: u16) -> &'static str {
     }
 }
 
-/// All neighbours.
-pub(super) fn neighbours(core: &Core) -> Vec<Neighbour> {
-    let ifindex: std::collections::HashMap<&str, u32> = core
-        .shadow
-        .links
-        .iter()
-        .map(|(i, l)| (l.name.as_str(), *i))
-        .collect();
-    core.store
-        .neighbours()
-        .into_iter()
-        .map(|n: NeighRow| {
-            let addr: Option<IpAddr> = n.addr.parse().ok();
-            let info = ifindex
-                .get(n.dev.as_str())
-                .zip(addr)
-                .and_then(|(i, a)| core.shadow.neighbours.get(&(*i, a)));
-            let (state, reason) = judge(lacking(core), n.state, "forward", n.reason, n.unreached);
-            Neighbour {
-                family: if addr.is_some_and(|a| a.is_ipv6()) {
-                    "ipv6"
-                } else {
-                    "ipv4"
-                }
-                .into(),
-                address: n.addr,
-                dev: n.dev,
-                mac: n.mac,
-                kernel_state: info.map_or("none", |i| nud_text(i.state)).into(),
-                state: state.into(),
-                reason,
+/// A page of a list, in the API's words; `None`: its cursor is none.
+fn page<R, T>(page: Option<Page<R>>, row: impl Fn(R) -> T) -> Option<Items<T, String>> {
+    let Page { rows, next } = page?;
+    let items = rows.into_iter().map(row).collect();
+    Some(Items { items, next })
+}
+
+/// A page of neighbours.
+pub(super) fn neighbours(
+    core: &Core,
+    cursor: &str,
+    limit: usize,
+) -> Option<Items<Neighbour, String>> {
+    page(core.store.neighbour_page(cursor, limit), |n| {
+        let (state, reason) = judge(lacking(core), n.state, "forward", n.reason, n.unreached);
+        Neighbour {
+            family: match n.addr.contains(':') {
+                true => "ipv6",
+                false => "ipv4",
             }
-        })
-        .collect()
+            .into(),
+            address: n.addr,
+            dev: n.dev,
+            mac: n.mac,
+            kernel_state: nud_text(n.nud).into(),
+            state: state.into(),
+            reason,
+        }
+    })
 }
 
 /// All filters at ports, with what the chip has counted.
@@ -260,48 +255,40 @@ pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) ->
         .collect()
 }
 
-/// All FDB entries.
-pub(super) fn fdb(core: &Core) -> Vec<Fdb> {
-    core.store
-        .fdb()
-        .into_iter()
-        .map(|f: FdbRow| {
-            let (state, reason) = judge(lacking(core), f.state, f.action, f.reason, String::new());
-            Fdb {
-                mac: f.mac,
-                bridge: f.bridge,
-                fid: core.ids.chip_fid(f.fid),
-                dev: f.dev,
-                kind: match f.kind {
-                    "extern_learn" | "dynamic" => "learned",
-                    other => other,
-                }
-                .into(),
-                state: state.into(),
-                reason,
+/// A page of FDB entries.
+pub(super) fn fdb(core: &Core, cursor: &str, limit: usize) -> Option<Items<Fdb, String>> {
+    page(core.store.fdb_page(cursor, limit), |f| {
+        let (state, reason) = judge(lacking(core), f.state, f.action, f.reason, String::new());
+        Fdb {
+            mac: f.mac,
+            bridge: f.bridge,
+            fid: core.ids.chip_fid(f.fid),
+            dev: f.dev,
+            kind: match f.kind {
+                "extern_learn" | "dynamic" => "learned",
+                other => other,
             }
-        })
-        .collect()
+            .into(),
+            state: state.into(),
+            reason,
+        }
+    })
 }
 
-/// All multicast groups.
-pub(super) fn mdb(core: &Core) -> Vec<Group> {
-    core.store
-        .mdb()
-        .into_iter()
-        .map(|g: MdbRow| {
-            let (state, reason) = judge(lacking(core), g.state, "forward", g.reason, String::new());
-            Group {
-                group: g.group,
-                source: some(g.source),
-                bridge: g.bridge,
-                vlan: g.vlan,
-                members: g.members,
-                state: state.into(),
-                reason,
-            }
-        })
-        .collect()
+/// A page of multicast groups.
+pub(super) fn mdb(core: &Core, cursor: &str, limit: usize) -> Option<Items<Group, String>> {
+    page(core.store.mdb_page(cursor, limit), |g| {
+        let (state, reason) = judge(lacking(core), g.state, "forward", g.reason, String::new());
+        Group {
+            group: g.group,
+            source: some(g.source),
+            bridge: g.bridge,
+            vlan: g.vlan,
+            members: g.members,
+            state: state.into(),
+            reason,
+        }
+    })
 }
 
 /// What `explain` was asked.

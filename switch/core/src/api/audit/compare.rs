@@ -12,14 +12,12 @@ use tandem_mgmt::types::{AuditAnswer, Difference};
 use tandem_store::model::{Event, Family, Object, SourceId};
 use tandem_store::{Attach, Completion, Config, Domain, Explanation, Planned, Policy, Store};
 
-use super::Asks;
 use super::chip::{Chip, same};
+use super::{Asks, PAGE, listed};
 use crate::ids::{Ids, Left, id_of};
 
 /// Differences reported at most; there is one line for the rest.
 const MAX: usize = 1000;
-/// Rows of the running store that are read at once.
-const PAGE: usize = 10_000;
 /// Rounds of planning at most: far more than any dependency is deep.
 const ROUNDS: usize = 1 << 20;
 /// Explanations asked for in one job.
@@ -236,9 +234,8 @@ pub(super) async fn rows(api: &impl Asks, expected: &Expected) -> Result<AuditAn
     }
     texts(&mut g, "route", &wanted, &found);
 
-    let (neighbours, fdb) = api
-        .ask(|core| (core.store.neighbours(), core.store.fdb()))
-        .await?;
+    let neighbours = listed(api, Store::neighbour_page).await?;
+    let fdb = listed(api, Store::fdb_page).await?;
     let neigh = |rows: Vec<tandem_store::NeighRow>| -> HashMap<String, String> {
         rows.into_iter()
             // without an address it is not there for forwarding
@@ -395,7 +392,7 @@ pub(super) async fn tables(
             )
         },
     );
-    let rows = api.ask(|core| core.store.mdb()).await?;
+    let rows = listed(api, Store::mdb_page).await?;
     let failed = rows.into_iter().filter(|r| r.state == "failed");
     let no_room = failed.map(|r| r.group).collect();
     between(
