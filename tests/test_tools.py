@@ -106,6 +106,32 @@ def test_lint_finds(tmp_path, monkeypatch):
     assert "nowhere.md: no such file" in text and "#no-title: no such heading" in text and "#a-title" not in text
 
 
+def test_lint_knows_the_drivers_functions(tmp_path, monkeypatch):
+    monkeypatch.setattr(lint, "TOP", str(tmp_path))
+    for folder in ("kernel/clsw/l3", "kernel/backend/null", "kernel/tests"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert list(lint.statics()) == ["kernel: no function of the driver was found"]
+    one = ("static const struct ops x = { .f = g(1) };\n\n"
+           "static int %s(struct a *a,\n\t\tint b)\n{\n\tif (b) {\n\t}\n}\n")
+    rif = one % "rif_changed" + one % "clsw_rifs" + "int l3_rif(int a)\n{\n}\n"
+    (tmp_path / "kernel/clsw/l3/rif.c").write_text(rif)
+    (tmp_path / "kernel/clsw/l3/nexthop.c").write_text("/* static int changed(void)\n{ */\n" + one % "nh_changed")
+    (tmp_path / "kernel/tests/any.c").write_text(one % "changed")
+    assert not list(lint.statics())
+    (tmp_path / "kernel/clsw/l3/route.c").write_text("\n" + one % "refused" + one % "route_x")
+    assert list(lint.statics()) == ["kernel/clsw/l3/route.c:4: static refused() has no prefix: route_"]
+    # the second of a name, wherever it is, and whatever it is called by elsewhere
+    (tmp_path / "kernel/clsw/l3/route.c").write_text(one % "route_x" + one % "clsw_rifs")
+    assert list(lint.statics()) == ["kernel/clsw/l3/route.c:11: clsw_rifs() is in kernel/clsw/l3/rif.c:11, too"]
+    (tmp_path / "kernel/clsw/l3/route.c").write_text("static int l3_rif(void)\n{\n}\n")
+    assert [f.split(": ")[1] for f in lint.statics()] == ["l3_rif() is in kernel/clsw/l3/rif.c:17, too",
+                                                         "static l3_rif() has no prefix"]
+    # one prefix for two folders
+    (tmp_path / "kernel/clsw/l3/route.c").unlink()
+    (tmp_path / "kernel/clsw/rif.c").write_text(one % "rif_y")
+    assert ["too" in f and "PREFIXES" in f for f in lint.statics()] == [True]
+
+
 def test_lost_doubled_and_reordered_are_told_apart():
     r = traffic.Result([10, 20, 30, 40, 50, 60], [0, 1, 2, 2, 4, 3, 1, 4, 1, 5], flows=1)
     assert r.lost == [3, 5] and r.duplicates == 1 and r.reordered == 1

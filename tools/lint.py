@@ -129,6 +129,42 @@ def words():
                 yield f"{path}:{n}: \"{word}\": docs/glossary.md says \"{replaced[word.lower()]}\""
 
 
+# What a driver's file calls its static functions by, where it is not by its own name
+PREFIXES = {"backend/null/": "null", "backend/pci/": "cp", "ring/event": "cp_event", "ring/frame": "cp_frame",
+            "ring/packet": "cp_packet", "ring/queue": "cp_queue", "ring/region": "cp_region", "ring/ring.c": "cp_ring",
+            "ring/ring.h": "cp_region", "clsw/resource/bank": "bank", "clsw/resource/rm": "rm",
+            "clsw/resource/resource.h": "rm", "clsw/devlink/devlink.c": "dl",
+            "clsw/devlink/resource.c": "res", "clsw/genl/genl.c": "gnl", "clsw/l2/state.c": "vstate",
+            "clsw/l3/neigh.c": "nbr", "clsw/l3/nexthop.c": "nh", "clsw/port/ethtool.c": "et",
+            "clsw/port/netdev.c": "port", "clsw/port/platform.c": "board", "clsw/rm.c": "crm"}
+# They stand for the kernel's own headers in user space
+SHIMS = ("kernel/clsw/cover/env.h", "kernel/clsw/resource/env.h")
+
+
+def statics():
+    """A static function of the driver has its file's prefix (or clsw_), and its name is nobody else's."""
+    where, prefixes = {}, {}
+    for path in files(".c", ".h"):
+        if not path.startswith(("kernel/clsw/", "kernel/ring/", "kernel/backend/")) or path in SHIMS:
+            continue
+        inside = path.removeprefix("kernel/")
+        folder, name = os.path.split(inside)
+        prefix = next((p for start, p in PREFIXES.items() if inside.startswith(start)), os.path.splitext(name)[0])
+        if prefixes.setdefault(prefix, folder) != folder:
+            yield f"{path}: its prefix {prefix}_ is that of {prefixes[prefix]}, too: tools/lint.py, PREFIXES"
+        body = re.sub(r"/\*.*?\*/|^#.*?(?<!\\)$", lambda m: "\n" * m[0].count("\n"), read(path), flags=re.S | re.M)
+        # a name and its parameters, then the body; not what initialises a variable
+        for m in re.finditer(r"^(static )?(?!return|else)[a-z_][^;={}()#]*?\b(\w+)\([^;{}]*\)\s*\{", body, re.M):
+            at = f"{path}:{body.count(chr(10), 0, m.start(2)) + 1}"
+            if m[2] in where:
+                yield f"{at}: {m[2]}() is in {where[m[2]]}, too"
+            where.setdefault(m[2], at)
+            if m[1] and not m[2].startswith((prefix + "_", "clsw_")):
+                yield f"{at}: static {m[2]}() has no prefix: {prefix}_"
+    if not where:
+        yield "kernel: no function of the driver was found"
+
+
 # What a promise calls a crate by, and where that is
 CRATES = {"store": "switch/store", "switchd": "switch/switchd", "core": "switch/core", "netlink": "switch/netlink",
           "pipeline": "asic/pipeline", "firmware": "asic/firmware", "tables": "asic/tables", "queues": "asic/queues",
@@ -239,7 +275,7 @@ def filtered(folder, part):
 
 
 CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links, "findings": findings,
-          "words": words, "promises": promises}
+          "words": words, "promises": promises, "statics": statics}
 
 
 def main():

@@ -20,7 +20,7 @@
 /* Objects that are asked for again in one turn */
 #define AGAIN_MOST	64
 
-static void refused(struct clsw_obj *obj, int err, const struct rm_verdict *verdict)
+static void admit_refused(struct clsw_obj *obj, int err, const struct rm_verdict *verdict)
 {
 	if (err == -ENOSPC)
 		clsw_reason_set(&obj->reason,
@@ -31,8 +31,8 @@ static void refused(struct clsw_obj *obj, int err, const struct rm_verdict *verd
 }
 
 /* -EAGAIN: for those who are owed no veto, it can't be decided on yet */
-static int ask(struct clsw_device *cd, struct clsw_obj *obj, const struct rm_req *req,
-	       struct rm_verdict *verdict)
+static int admit_ask(struct clsw_device *cd, struct clsw_obj *obj, const struct rm_req *req,
+		     struct rm_verdict *verdict)
 {
 	bool was = obj->pinned;
 	int err;
@@ -52,7 +52,7 @@ static int ask(struct clsw_device *cd, struct clsw_obj *obj, const struct rm_req
 	err = clsw_rm_admit(cd, req, &obj->ticket, verdict, !(req->flags & RM_REQ_BEST_EFFORT));
 	obj->pinned = was;
 	if (err && err != -EAGAIN)
-		refused(obj, err, verdict);
+		admit_refused(obj, err, verdict);
 	return err;
 }
 
@@ -68,7 +68,7 @@ int clsw_admit(struct clsw_device *cd, struct clsw_obj *obj, struct rm_verdict *
 	if (!obj->needs_rm || rm_ticket_open(&obj->ticket) || cd->resync)
 		return 0;
 	clsw_obj_req(cd, obj, &req);
-	err = ask(cd, obj, &req, verdict);
+	err = admit_ask(cd, obj, &req, verdict);
 	if (obj->flags & CLSW_PUT_NOWAIT || err != -EAGAIN)
 		return err;
 	obj->flags |= CLSW_PUT_MUST;
@@ -122,7 +122,7 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 		return err;
 	}
 	if (obj->in_flight || queued) {
-		/* what it will have then is known then: see next_op() */
+		/* what it will have then is known then: see drain_next_op() */
 		if (req.flags & RM_REQ_BEST_EFFORT)
 			return 0;
 		obj->pinned = true;
@@ -138,7 +138,7 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 			return 0;
 		}
 		if (err) {
-			refused(obj, -EIO, verdict);
+			admit_refused(obj, -EIO, verdict);
 			return -EIO;
 		}
 	}
@@ -155,11 +155,11 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 	if (more <= 0)
 		return 0;
 	if (rm_too_large(cd->rm, &req, verdict)) {
-		refused(obj, -ENOSPC, verdict);
+		admit_refused(obj, -ENOSPC, verdict);
 		return -ENOSPC;
 	}
 	req.units = more;
-	err = ask(cd, obj, &req, verdict);
+	err = admit_ask(cd, obj, &req, verdict);
 	obj->sent_units = err ? 0 : more;
 	/* the chip decides when it is written */
 	return err == -EAGAIN ? 0 : err;
@@ -195,13 +195,13 @@ void clsw_ticket_cancel(struct clsw_device *cd, struct clsw_obj *obj)
 }
 
 /* A round begins; who has not had his turn in the last one goes first */
-static void begin(struct clsw_round *round)
+static void admit_begin(struct clsw_round *round)
 {
 	list_splice_tail_init(&round->rest, &round->next);
 }
 
 /* Whose turn it is, or NULL; it has had its turn then. Whoever admits may change the lists */
-static struct clsw_obj *turn(struct clsw_round *round)
+static struct clsw_obj *admit_turn(struct clsw_round *round)
 {
 	struct clsw_obj *obj = list_first_entry_or_null(&round->next, struct clsw_obj, work);
 
@@ -211,7 +211,7 @@ static struct clsw_obj *turn(struct clsw_round *round)
 }
 
 /* True: it has found room. Else it has none, or waits, or needs none and is written */
-static bool retry(struct clsw_device *cd, struct clsw_obj *obj)
+static bool admit_retry(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	bool room = false;
 	struct rm_verdict verdict;
@@ -224,7 +224,7 @@ static bool retry(struct clsw_device *cd, struct clsw_obj *obj)
 	obj->flags |= CLSW_PUT_MUST;
 	if (!obj->written && !cd->resync && obj->needs_rm && !rm_ticket_open(&obj->ticket)) {
 		clsw_obj_req(cd, obj, &req);
-		err = ask(cd, obj, &req, &verdict);
+		err = admit_ask(cd, obj, &req, &verdict);
 		if (err && err != -EAGAIN)
 			return false;
 		room = !err;
@@ -243,21 +243,21 @@ int clsw_retry_failed(struct clsw_device *cd)
 
 	if (cd->retry) {
 		cd->retry = false;
-		begin(&cd->failed);
+		admit_begin(&cd->failed);
 	}
 	/* oldest first; the rest has its turn in the drainer's next ones */
 	for (n = 0; n < AGAIN_MOST; n++) {
-		obj = turn(&cd->failed);
+		obj = admit_turn(&cd->failed);
 		if (!obj)
 			break;
 		if (!obj->pinned)
-			found += retry(cd, obj);
+			found += admit_retry(cd, obj);
 	}
 	return found;
 }
 
 /* True: it waits no more, there is room or there is none */
-static bool decide(struct clsw_device *cd, struct clsw_obj *obj, bool quiet)
+static bool admit_decide(struct clsw_device *cd, struct clsw_obj *obj, bool quiet)
 {
 	struct rm_verdict verdict;
 	struct rm_req req;
@@ -267,13 +267,13 @@ static bool decide(struct clsw_device *cd, struct clsw_obj *obj, bool quiet)
 		/* whoever has put the same once more was told yes */
 		obj->flags |= CLSW_PUT_MUST;
 		clsw_obj_req(cd, obj, &req);
-		err = ask(cd, obj, &req, &verdict);
+		err = admit_ask(cd, obj, &req, &verdict);
 	}
 	/* nothing is out that could still decide, again and again: there is no room */
 	if (err == -EAGAIN && quiet && ++obj->rounds >= RM_ADMIT_ROUNDS) {
 		verdict = (struct rm_verdict){ .result = RM_FULL };
 		err = -ENOSPC;
-		refused(obj, err, &verdict);
+		admit_refused(obj, err, &verdict);
 	}
 	if (err == -EAGAIN)
 		return false;
@@ -297,14 +297,14 @@ int clsw_admit_waiting(struct clsw_device *cd)
 	quiet = clsw_drain_quiet(cd);
 	if (list_empty(&cd->waiting.next) && (cd->news || quiet)) {
 		cd->news = false;
-		begin(&cd->waiting);
+		admit_begin(&cd->waiting);
 	}
 	for (n = 0; n < AGAIN_MOST; n++) {
-		obj = turn(&cd->waiting);
+		obj = admit_turn(&cd->waiting);
 		if (!obj)
 			break;
 		if (!obj->pinned)
-			decided += decide(cd, obj, quiet);
+			decided += admit_decide(cd, obj, quiet);
 	}
 	return decided;
 }

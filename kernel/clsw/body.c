@@ -12,7 +12,7 @@
 #include "core.h"
 
 /* Next hop or group by its number; most routes name the one that the last one did */
-static struct clsw_obj *target_of(struct clsw_device *cd, u16 cls, __le32 id)
+static struct clsw_obj *body_target_of(struct clsw_device *cd, u16 cls, __le32 id)
 {
 	union {
 		struct tnd_nexthop nexthop;
@@ -32,7 +32,7 @@ static struct clsw_obj *target_of(struct clsw_device *cd, u16 cls, __le32 id)
  * The chip has it when it executes what is posted next. Not so if it waits for
  * room, or if its delete is out: it is made once more, but behind that.
  */
-static bool comes_before(const struct clsw_obj *obj)
+static bool body_comes_before(const struct clsw_obj *obj)
 {
 	if (obj->doubt || obj->state == CLSW_OBJ_FAILED)
 		return false;
@@ -48,22 +48,22 @@ bool clsw_target_lacks(struct clsw_device *cd, const struct clsw_obj *obj)
 		return false;
 	switch (route->target_kind) {
 	case TND_RT_NEXTHOP:
-		target = target_of(cd, TND_CLS_NEXTHOP, route->target);
+		target = body_target_of(cd, TND_CLS_NEXTHOP, route->target);
 		break;
 	case TND_RT_NHG:
-		target = target_of(cd, TND_CLS_NHG, route->target);
+		target = body_target_of(cd, TND_CLS_NHG, route->target);
 		break;
 	default:
 		return false;
 	}
-	if (target && comes_before(target))
+	if (target && body_comes_before(target))
 		return false;
 	if (target)
 		target->missed = true;
 	return true;
 }
 
-static void as_trap(struct tnd_route *route)
+static void body_as_trap(struct tnd_route *route)
 {
 	route->action = TND_ACT_TRAP;
 	route->reason = TND_TRAP_ROUTE;
@@ -82,7 +82,7 @@ const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
 		if (!*degraded && !obj->forced)
 			return obj->body;
 		memcpy(&copy->route, obj->body, sizeof(copy->route));
-		as_trap(&copy->route);
+		body_as_trap(&copy->route);
 		return copy;
 	}
 	/* the chip has begun empty: until it has everything, what misses in it is for the CPU */

@@ -45,7 +45,7 @@ struct device *clsw_parent(struct clsw_device *cd)
 }
 EXPORT_SYMBOL_GPL(clsw_parent);
 
-static void set_state(struct clsw_device *cd, enum clsw_device_state state)
+static void device_set_state(struct clsw_device *cd, enum clsw_device_state state)
 {
 	clsw_lock(cd);
 	WRITE_ONCE(cd->state, state);
@@ -54,7 +54,7 @@ static void set_state(struct clsw_device *cd, enum clsw_device_state state)
 	wake_up_all(&cd->idle_wait);
 }
 
-static bool idle(struct clsw_device *cd)
+static bool device_idle(struct clsw_device *cd)
 {
 	bool yes;
 
@@ -67,12 +67,12 @@ static bool idle(struct clsw_device *cd)
 int clsw_settle(struct clsw_device *cd, unsigned int ms)
 {
 	clsw_drain_kick(cd);
-	if (!wait_event_timeout(cd->idle_wait, idle(cd), msecs_to_jiffies(ms)))
+	if (!wait_event_timeout(cd->idle_wait, device_idle(cd), msecs_to_jiffies(ms)))
 		return -ETIMEDOUT;
 	return cd->state == CLSW_DEV_GONE ? -EIO : 0;
 }
 
-static int recover_once(struct clsw_device *cd)
+static int device_recover_once(struct clsw_device *cd)
 {
 	enum clsw_attach_mode mode = clsw_can(cd, CLSW_CAN_ATTACH_WARM) ? CLSW_ATTACH_WARM :
 									  CLSW_ATTACH_COLD;
@@ -83,14 +83,14 @@ static int recover_once(struct clsw_device *cd)
 	err = clsw_replay(cd, mode);
 	if (err)
 		return err;
-	set_state(cd, CLSW_DEV_UP);
+	device_set_state(cd, CLSW_DEV_UP);
 	err = clsw_replay_finish(cd, RECOVER_SWEEP_MS);
 	if (err)
-		set_state(cd, CLSW_DEV_TROUBLE);
+		device_set_state(cd, CLSW_DEV_TROUBLE);
 	return err;
 }
 
-static void recover_work(struct work_struct *work)
+static void device_recover_work(struct work_struct *work)
 {
 	struct clsw_device *cd = container_of(work, struct clsw_device, recover_work);
 	int i, err = -EIO;
@@ -100,7 +100,7 @@ static void recover_work(struct work_struct *work)
 		return;
 	clsw_health_report(cd);
 	for (i = 0; i < RECOVER_TRIES && !READ_ONCE(cd->leaving); i++) {
-		err = recover_once(cd);
+		err = device_recover_once(cd);
 		if (!err)
 			break;
 		msleep(RECOVER_PAUSE_MS);
@@ -113,7 +113,7 @@ static void recover_work(struct work_struct *work)
 	} else if (!READ_ONCE(cd->leaving)) {
 		dev_err(cd->parent, "the chip does not come back (%d): devlink health recover tries again\n",
 			err);
-		set_state(cd, CLSW_DEV_GONE);
+		device_set_state(cd, CLSW_DEV_GONE);
 	}
 	clsw_health_recovered(cd, err);
 }
@@ -123,7 +123,7 @@ int clsw_recover(struct clsw_device *cd)
 {
 	if (clsw_up(cd) && !cd->resync)
 		return 0;
-	set_state(cd, CLSW_DEV_TROUBLE);
+	device_set_state(cd, CLSW_DEV_TROUBLE);
 	queue_work(system_long_wq, &cd->recover_work);
 	flush_work(&cd->recover_work);
 	return clsw_up(cd) ? 0 : -EIO;
@@ -167,7 +167,7 @@ struct clsw_device *clsw_device_alloc(const struct clsw_backend *backend, struct
 	INIT_LIST_HEAD(&cd->list);
 	INIT_LIST_HEAD(&cd->holds);
 	INIT_LIST_HEAD(&cd->dumps);
-	INIT_WORK(&cd->recover_work, recover_work);
+	INIT_WORK(&cd->recover_work, device_recover_work);
 	/* until everything that it touches is there; disabled, it can't be queued either */
 	disable_work(&cd->recover_work);
 	return cd;

@@ -27,7 +27,7 @@
 #define LOST_BURST	16	/* commands lost in a row: the chip is in trouble */
 
 /* A class's place in the order, as a bit of dirty_bits */
-static u32 place_bit(u8 cls)
+static u32 drain_place_bit(u8 cls)
 {
 	return BIT(clsw_classes[cls].place);
 }
@@ -68,7 +68,7 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 		list_move_tail(&obj->work, &cd->dirty[obj->key.cls]);
 	else
 		list_move_tail(&obj->work, &cd->going[obj->key.cls]);
-	cd->dirty_bits |= place_bit(obj->key.cls);
+	cd->dirty_bits |= drain_place_bit(obj->key.cls);
 	cd->drain_due = true;
 }
 
@@ -79,25 +79,25 @@ void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
 	    obj->waits || list_empty(&obj->work))
 		return;
 	list_move(&obj->work, &cd->dirty[obj->key.cls]);
-	cd->dirty_bits |= place_bit(obj->key.cls);
+	cd->dirty_bits |= drain_place_bit(obj->key.cls);
 	cd->drain_due = true;
 	cd->count.hurried++;
 }
 
 bool clsw_routes_queued(struct clsw_device *cd)
 {
-	return READ_ONCE(cd->dirty_bits) & place_bit(TND_CLS_ROUTE);
+	return READ_ONCE(cd->dirty_bits) & drain_place_bit(TND_CLS_ROUTE);
 }
 
-static void release_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
+static void drain_release(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
 {
 	clsw_obj_req(cd, obj, req);
 	if (obj->key.cls == TND_CLS_NHG)
 		req->units = obj->hw_units - obj->left_units;
 }
 
-static void members_req(struct clsw_device *cd, const struct clsw_obj *obj, u16 units,
-			struct rm_req *req)
+static void drain_members_req(struct clsw_device *cd, const struct clsw_obj *obj, u16 units,
+			      struct rm_req *req)
 {
 	clsw_obj_req(cd, obj, req);
 	req->flags |= RM_REQ_MEMBERS;
@@ -105,7 +105,7 @@ static void members_req(struct clsw_device *cd, const struct clsw_obj *obj, u16 
 }
 
 /* The command that an object needs next */
-static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd *cmd)
+static void drain_next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd *cmd)
 {
 	u32 lease;
 
@@ -126,7 +126,7 @@ static void next_op(struct clsw_device *cd, struct clsw_obj *obj, struct tnd_cmd
 }
 
 /* 1; -EAGAIN, -ENODEV: not now; -E2BIG and others: never */
-static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
+static int drain_post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	const void *body = obj->body;
 	union clsw_body copy;
@@ -141,7 +141,7 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 		return -EOPNOTSUPP;
 	/* the body goes beside it */
 	memset(&cmd, 0, offsetof(struct tnd_cmd, body));
-	next_op(cd, obj, &cmd);
+	drain_next_op(cd, obj, &cmd);
 	open = clsw_open_get(cd, CLSW_OPEN_WRITE);
 	if (!open) {
 		err = -EAGAIN;
@@ -168,12 +168,12 @@ static int post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	if (obj->key.cls == TND_CLS_NHG && obj->op != TND_OP_DELETE) {
 		obj->sent_units = le16_to_cpu(((struct tnd_nhg *)obj->body)->count);
 		if (obj->op == TND_OP_UPDATE && obj->sent_units < obj->hw_units) {
-			members_req(cd, obj, obj->hw_units - obj->sent_units, &req);
+			drain_members_req(cd, obj, obj->hw_units - obj->sent_units, &req);
 			rm_release_begin(cd->rm, &req);
 		}
 	}
 	if (obj->op == TND_OP_DELETE && obj->written && !obj->doubt) {
-		release_req(cd, obj, &req);
+		drain_release(cd, obj, &req);
 		rm_release_begin(cd->rm, &req);
 	}
 	return 1;
@@ -220,8 +220,8 @@ void clsw_tell(struct clsw_device *cd, struct clsw_obj *obj)
 	cd->in_callback = was;
 }
 
-static void refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
-		    const struct rm_verdict *verdict)
+static void drain_refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
+			  const struct rm_verdict *verdict)
 {
 	obj->state = CLSW_OBJ_FAILED;
 	dev_dbg(cd->parent, "op %u of class %u, key %*ph: status %u\n", obj->op,
@@ -237,7 +237,7 @@ static void refused(struct clsw_device *cd, struct clsw_obj *obj, u16 status,
  * A route that was written behind what it names, and that has come to nothing: it
  * traps. An older version of it would go on forwarding.
  */
-static bool must_trap(struct clsw_device *cd, struct clsw_obj *obj, u16 status)
+static bool drain_must_trap(struct clsw_device *cd, struct clsw_obj *obj, u16 status)
 {
 	if (status != TND_ST_DEPEND || obj->degraded || !clsw_target_lacks(cd, obj))
 		return false;
@@ -251,7 +251,7 @@ static bool must_trap(struct clsw_device *cd, struct clsw_obj *obj, u16 status)
  * The lease that it came out of is none of the chip's: the manager gives it up, and
  * there may be room without. A chip that says so again and again has had its turns
  */
-static bool another_lease(struct clsw_obj *obj, u16 status)
+static bool drain_another_lease(struct clsw_obj *obj, u16 status)
 {
 	if (status != TND_ST_LEASE || ++obj->rounds >= RM_ADMIT_ROUNDS)
 		return false;
@@ -264,7 +264,7 @@ static bool another_lease(struct clsw_obj *obj, u16 status)
  * In a replay the chip has another version of it, from before: the sweep takes what
  * nothing has confirmed. It waits for this one, or is on its way already
  */
-static void unconfirmed(struct clsw_device *cd, struct clsw_obj *obj)
+static void drain_unconfirmed(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	if (cd->resync == CLSW_RESYNC_ENDS) {
 		obj->written = false;
@@ -276,7 +276,7 @@ static void unconfirmed(struct clsw_device *cd, struct clsw_obj *obj)
 	}
 }
 
-static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+static void drain_created(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	bool admitted = rm_ticket_open(&obj->ticket);
 	u16 status = le16_to_cpu(cpl->status);
@@ -310,17 +310,17 @@ static void created(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		obj->hw_units = obj->sent_units;
 		obj->state = CLSW_OBJ_STALE;
 		obj->again = true;
-		unconfirmed(cd, obj);
+		drain_unconfirmed(cd, obj);
 		break;
 	default:
-		if (must_trap(cd, obj, status) || another_lease(obj, status))
+		if (drain_must_trap(cd, obj, status) || drain_another_lease(obj, status))
 			break;
-		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
+		drain_refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
 		break;
 	}
 }
 
-static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+static void drain_updated(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	u16 status = le16_to_cpu(cpl->status);
 	struct rm_verdict verdict;
@@ -350,7 +350,7 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		break;
 	case TND_ST_NOENT:
 		if (clsw_class_fixed(obj->key.cls)) {
-			refused(cd, obj, status, NULL);
+			drain_refused(cd, obj, status, NULL);
 			break;
 		}
 		/* aged or swept: it is made anew, with what room there is */
@@ -359,20 +359,20 @@ static void updated(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 		obj->again = true;
 		break;
 	default:
-		if (must_trap(cd, obj, status) || another_lease(obj, status))
+		if (drain_must_trap(cd, obj, status) || drain_another_lease(obj, status))
 			break;
-		refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
+		drain_refused(cd, obj, status, err == -ENOSPC ? &verdict : NULL);
 		break;
 	}
 }
 
-static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+static void drain_deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	u16 status = le16_to_cpu(cpl->status);
 	bool gone = status == TND_ST_OK || status == TND_ST_NOENT;
 	struct rm_req req;
 
-	release_req(cd, obj, &req);
+	drain_release(cd, obj, &req);
 	if (obj->delete_lost)
 		req.flags |= RM_REQ_AGAIN;
 	/* what is in doubt keeps its slots until it is known to be gone */
@@ -381,7 +381,7 @@ static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 	if (obj->written && (gone || !obj->doubt))
 		rm_release_done(cd->rm, &req, cpl);
 	if (gone && obj->left_units) {
-		members_req(cd, obj, obj->left_units, &req);
+		drain_members_req(cd, obj, obj->left_units, &req);
 		rm_release_done(cd->rm, &req, cpl);
 	}
 	if (gone) {
@@ -416,7 +416,7 @@ static void deleted(struct clsw_device *cd, struct clsw_obj *obj, const struct t
 	list_move_tail(&obj->work, &cd->stuck);
 }
 
-static void unstick(struct clsw_device *cd)
+static void drain_unstick(struct clsw_device *cd)
 {
 	struct clsw_obj *obj, *next;
 	LIST_HEAD(stuck);
@@ -427,8 +427,8 @@ static void unstick(struct clsw_device *cd)
 }
 
 /* What nearly every completion is: made as it was wanted, with what was promised */
-static bool plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
-			    const struct tnd_cpl *cpl)
+static bool drain_plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
+				  const struct tnd_cpl *cpl)
 {
 	if (obj->op != TND_OP_CREATE || obj->again || !obj->wanted || obj->degraded ||
 	    obj->key.cls != TND_CLS_ROUTE || !rm_settle_promised(cd->rm, &obj->ticket, cpl))
@@ -445,23 +445,23 @@ static bool plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
 	return true;
 }
 
-static void write_done(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
+static void drain_written(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
 	obj->in_flight = false;
 	cd->news = true;
 	if (!cpl->status)
 		clsw_replayed(cd, obj);
-	if (plainly_created(cd, obj, cpl))
+	if (drain_plainly_created(cd, obj, cpl))
 		return;
 	switch (obj->op) {
 	case TND_OP_CREATE:
-		created(cd, obj, cpl);
+		drain_created(cd, obj, cpl);
 		break;
 	case TND_OP_UPDATE:
-		updated(cd, obj, cpl);
+		drain_updated(cd, obj, cpl);
 		break;
 	case TND_OP_DELETE:
-		deleted(cd, obj, cpl);
+		drain_deleted(cd, obj, cpl);
 		if (obj->again)
 			clsw_drain_queue(cd, obj);
 		return;
@@ -516,7 +516,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 	switch (kind) {
 	case CLSW_OPEN_WRITE:
 		if (obj)
-			write_done(cd, obj, cpl);
+			drain_written(cd, obj, cpl);
 		break;
 	case CLSW_OPEN_LEASE:
 		cd->news = true;
@@ -540,7 +540,7 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 EXPORT_SYMBOL_GPL(clsw_complete);
 
 /* A command that nobody answered: its object is in doubt */
-static void lose(struct clsw_device *cd, struct clsw_open *open)
+static void drain_lose(struct clsw_device *cd, struct clsw_open *open)
 {
 	struct clsw_obj *obj = open->obj;
 	u8 kind = open->kind;
@@ -572,7 +572,7 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 	if (obj->op == TND_OP_DELETE && obj->written && !obj->doubt) {
 		struct rm_req req;
 
-		release_req(cd, obj, &req);
+		drain_release(cd, obj, &req);
 		rm_release_done(cd->rm, &req, NULL);
 	} else {
 		if (rm_ticket_open(&obj->ticket))
@@ -586,7 +586,7 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 		    !clsw_class_fixed(obj->key.cls)) {
 			struct rm_req req;
 
-			release_req(cd, obj, &req);
+			drain_release(cd, obj, &req);
 			rm_release_begin(cd->rm, &req);
 		}
 	}
@@ -597,7 +597,7 @@ static void lose(struct clsw_device *cd, struct clsw_open *open)
 	clsw_drain_queue(cd, obj);
 }
 
-static void look_for_lost(struct clsw_device *cd)
+static void drain_look_for_lost(struct clsw_device *cd)
 {
 	unsigned long limit = msecs_to_jiffies(CLSW_LOST_MS);
 	struct clsw_open *open;
@@ -606,12 +606,12 @@ static void look_for_lost(struct clsw_device *cd)
 		return;
 	for (open = cd->open; open < cd->open + CLSW_OPEN_MAX; open++)
 		if (open->used && !time_before(jiffies, open->since + limit))
-			lose(cd, open);
+			drain_lose(cd, open);
 	if (cd->lost_burst >= LOST_BURST)
 		clsw_trouble(cd, "commands get no answer");
 }
 
-static struct clsw_obj *next_dirty(struct clsw_device *cd)
+static struct clsw_obj *drain_next_dirty(struct clsw_device *cd)
 {
 	unsigned long bits = cd->dirty_bits;
 	struct list_head *list;
@@ -640,7 +640,7 @@ static struct clsw_obj *next_dirty(struct clsw_device *cd)
 }
 
 /* The backend will never take it: as if the chip had refused it, and others have their turn */
-static void unpostable(struct clsw_device *cd, struct clsw_obj *obj, int err)
+static void drain_unpostable(struct clsw_device *cd, struct clsw_obj *obj, int err)
 {
 	clsw_ticket_cancel(cd, obj);
 	clsw_replayed(cd, obj);
@@ -649,14 +649,14 @@ static void unpostable(struct clsw_device *cd, struct clsw_obj *obj, int err)
 		list_move_tail(&obj->work, &cd->stuck);
 		return;
 	}
-	refused(cd, obj, err == -E2BIG ? CLSW_ST_TOO_LONG :
+	drain_refused(cd, obj, err == -E2BIG ? CLSW_ST_TOO_LONG :
 			 err == -EOPNOTSUPP ? TND_ST_UNSUPPORTED : TND_ST_INVALID, NULL);
 	list_move_tail(&obj->work, &cd->failed.rest);
 	clsw_tell(cd, obj);
 }
 
 /* How many were posted, at most @budget; negative: something is left that can't be now */
-static int post_dirty(struct clsw_device *cd, int budget)
+static int drain_post_dirty(struct clsw_device *cd, int budget)
 {
 	struct clsw_obj *obj;
 	int posted = 0, err = 0;
@@ -665,14 +665,14 @@ static int post_dirty(struct clsw_device *cd, int budget)
 	if (cd->resync > CLSW_RESYNC_RUNS)
 		return 0;
 	while (posted < budget && cd->in_flight < WINDOW) {
-		obj = next_dirty(cd);
+		obj = drain_next_dirty(cd);
 		if (!obj)
 			break;
-		err = post_obj(cd, obj);
+		err = drain_post_obj(cd, obj);
 		if (err == -EAGAIN || err == -ENODEV)
 			break;
 		if (err < 0) {
-			unpostable(cd, obj, err);
+			drain_unpostable(cd, obj, err);
 			budget--;
 			continue;
 		}
@@ -701,7 +701,7 @@ void clsw_drain_inline(struct clsw_device *cd)
 	/* in bunches: the thread does the rest when it looks */
 	if (cd->in_flight >= REAP_AT)
 		cd->backend->table->reap(cd, CLSW_Q_BULK, REAP_AT);
-	posted = post_dirty(cd, INLINE);
+	posted = drain_post_dirty(cd, INLINE);
 	if (posted > 0)
 		cd->posted_inline += posted;
 	/* a completion's watchers may have queued more */
@@ -727,13 +727,13 @@ int clsw_drain_turn(struct clsw_device *cd)
 		done += clsw_rm_refill(cd);
 	done += clsw_admit_waiting(cd);
 	cd->drain_due = false;
-	posted = max(post_dirty(cd, BURST), 0);
+	posted = max(drain_post_dirty(cd, BURST), 0);
 	return done + posted;
 }
 
 bool clsw_drain_quiet(struct clsw_device *cd)
 {
-	return !cd->in_flight && !next_dirty(cd);
+	return !cd->in_flight && !drain_next_dirty(cd);
 }
 
 bool clsw_drain_settled(struct clsw_device *cd)
@@ -741,7 +741,7 @@ bool clsw_drain_settled(struct clsw_device *cd)
 	return clsw_drain_quiet(cd) && clsw_round_empty(&cd->waiting);
 }
 
-static bool settled(struct clsw_device *cd, const struct clsw_obj *obj)
+static bool drain_settled(struct clsw_device *cd, const struct clsw_obj *obj)
 {
 	if (!obj)
 		return clsw_drain_settled(cd);
@@ -772,7 +772,7 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 				cpu_relax();
 		}
 		err = 0;
-		if (settled(cd, obj))
+		if (drain_settled(cd, obj))
 			break;
 		err = -EIO;
 		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
@@ -790,8 +790,8 @@ int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
 
 void clsw_drain_look(struct clsw_device *cd)
 {
-	look_for_lost(cd);
-	unstick(cd);
+	drain_look_for_lost(cd);
+	drain_unstick(cd);
 	if (cd->retry_soon) {
 		cd->retry_soon = false;
 		cd->retry = true;

@@ -12,7 +12,7 @@
  * interrupt for every completion would only cost. The thread looks now and then:
  * each look costs as many steps as twenty completions.
  */
-static bool nap(struct clsw_device *cd, u32 *seen, unsigned long *slept)
+static bool drainer_nap(struct clsw_device *cd, u32 *seen, unsigned long *slept)
 {
 	bool busy = cd->posted_inline != *seen && time_before(jiffies, *slept + NAP + 1);
 
@@ -21,7 +21,7 @@ static bool nap(struct clsw_device *cd, u32 *seen, unsigned long *slept)
 	return busy;
 }
 
-static int drainer(void *arg)
+static int drainer_thread(void *arg)
 {
 	struct clsw_device *cd = arg;
 	unsigned long looked = jiffies, slept = jiffies;
@@ -41,7 +41,7 @@ static int drainer(void *arg)
 					clsw_drain_look(cd);
 			}
 			if (!done && clsw_up(cd)) {
-				naps = nap(cd, &seen, &slept);
+				naps = drainer_nap(cd, &seen, &slept);
 				if (!naps)
 					done = cd->backend->table->want_irq(cd);
 				/* of many that are to be asked whether they fit: a few a turn */
@@ -63,7 +63,7 @@ int clsw_drain_start(struct clsw_device *cd)
 
 	if (err)
 		return err;
-	cd->drainer = kthread_run(drainer, cd, "clsw-drain");
+	cd->drainer = kthread_run(drainer_thread, cd, "clsw-drain");
 	if (IS_ERR(cd->drainer)) {
 		err = PTR_ERR(cd->drainer);
 		cd->drainer = NULL;

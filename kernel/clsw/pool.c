@@ -7,7 +7,7 @@
 #define ORDER	1
 #define HEAD	sizeof(void *)	/* where the next page is */
 
-static void carve(struct clsw_pool *pool, void *page, size_t size)
+static void pool_carve(struct clsw_pool *pool, void *page, size_t size)
 {
 	size_t at = (PAGE_SIZE << ORDER) - size;
 
@@ -27,7 +27,7 @@ bool clsw_pool_grow(struct clsw_pool *pool, size_t size)
 	*(void **)page = pool->pages;
 	pool->pages = page;
 	pool->page_count++;
-	carve(pool, page, size);
+	pool_carve(pool, page, size);
 	return true;
 }
 
@@ -49,6 +49,6 @@ void clsw_pool_trim(struct clsw_pool *pool, size_t size, bool all)
 		*(void **)page = NULL;
 		pool->pages = page;
 		pool->page_count = 1;
-		carve(pool, page, size);
+		pool_carve(pool, page, size);
 	}
 }

@@ -61,7 +61,7 @@ void clsw_resync_done(struct clsw_device *cd, const struct tnd_cpl *cpl)
 }
 
 /* The chip was attached: what it has is not known, everything is written anew */
-static void forget(struct clsw_device *cd, struct clsw_obj *obj)
+static void replay_forget(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	/* void already, or taken since the attach */
 	clsw_ticket_cancel(cd, obj);
@@ -83,7 +83,7 @@ static void forget(struct clsw_device *cd, struct clsw_obj *obj)
 	clsw_drain_queue(cd, obj);
 }
 
-static bool nothing_out(struct clsw_device *cd)
+static bool replay_nothing_out(struct clsw_device *cd)
 {
 	bool yes;
 
@@ -97,7 +97,7 @@ static bool nothing_out(struct clsw_device *cd)
  * Every pool as the chip has it. @swept: at the end of a replay, when objects are
  * counted by class already; else leases and tickets of before are void
  */
-static int recount(struct clsw_device *cd, bool cold, bool swept)
+static int replay_recount(struct clsw_device *cd, bool cold, bool swept)
 {
 	struct tnd_pool *pools;
 	int count;
@@ -106,7 +106,7 @@ static int recount(struct clsw_device *cd, bool cold, bool swept)
 	if (!pools)
 		return -ENOMEM;
 	/* what was lost is noticed within that time */
-	if (swept && !wait_event_timeout(cd->idle_wait, nothing_out(cd),
+	if (swept && !wait_event_timeout(cd->idle_wait, replay_nothing_out(cd),
 					 msecs_to_jiffies(2 * CLSW_LOST_MS))) {
 		kfree(pools);
 		return -ETIMEDOUT;
@@ -127,7 +127,7 @@ static int recount(struct clsw_device *cd, bool cold, bool swept)
 }
 
 /* Locked, after rm_restart() */
-static bool chip_is_empty(struct clsw_device *cd)
+static bool replay_chip_is_empty(struct clsw_device *cd)
 {
 	struct rm_class_state class;
 	struct rm_pool_state pool;
@@ -141,7 +141,7 @@ static bool chip_is_empty(struct clsw_device *cd)
 	return true;
 }
 
-static void unveil(struct clsw_device *cd, struct clsw_obj *obj)
+static void replay_unveil(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	if (clsw_classes[obj->key.cls].veil)
 		clsw_touch(cd, obj);
@@ -161,13 +161,13 @@ int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
 	cd->count.replays++;
 	clsw_unlock(cd);
 
-	err = recount(cd, mode == CLSW_ATTACH_COLD, false);
+	err = replay_recount(cd, mode == CLSW_ATTACH_COLD, false);
 	if (err)
 		return err;
 	clsw_lock(cd);
-	cd->veil = chip_is_empty(cd);
+	cd->veil = replay_chip_is_empty(cd);
 	clsw_unlock(cd);
-	clsw_store_each(cd, forget);
+	clsw_store_each(cd, replay_forget);
 	return 0;
 }
 
@@ -185,7 +185,7 @@ int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
 	if (!clsw_up(cd))
 		return -EIO;
 	/* what was swept is told by nobody: count once more, before credit is taken */
-	err = recount(cd, false, true);
+	err = replay_recount(cd, false, true);
 	clsw_lock(cd);
 	cd->resync = CLSW_RESYNC_NONE;
 	/* what has failed meanwhile was asked of nobody but the chip */
@@ -194,7 +194,7 @@ int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
 	cd->veil = false;
 	clsw_unlock(cd);
 	if (veil)
-		clsw_store_each(cd, unveil);
+		clsw_store_each(cd, replay_unveil);
 	clsw_drain_kick(cd);
 	return err;
 }

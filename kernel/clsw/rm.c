@@ -12,7 +12,7 @@
 /* Rows that a device may have: more than we drive */
 #define COSTS_MAX	(4 * RM_MAX_ROWS)
 
-static int post_ask(struct clsw_device *cd, const struct rm_ask *ask)
+static int crm_post_ask(struct clsw_device *cd, const struct rm_ask *ask)
 {
 	struct {
 		struct tnd_lease head;
@@ -36,7 +36,7 @@ static int post_ask(struct clsw_device *cd, const struct rm_ask *ask)
 	return err;
 }
 
-static void post_releases(struct clsw_device *cd)
+static void crm_post_releases(struct clsw_device *cd)
 {
 	struct tnd_cmd cmd;
 	int budget = RM_MAX_LEASES;
@@ -90,11 +90,11 @@ int clsw_rm_refill(struct clsw_device *cd)
 	int posted = 0;
 
 	lockdep_assert_held(&cd->lock);
-	post_releases(cd);
+	crm_post_releases(cd);
 	if (!rm_refill_due(cd->rm))
 		return 0;
 	while (posted < RM_MAX_LEASES && rm_need_refill(cd->rm, &ask)) {
-		if (post_ask(cd, &ask))
+		if (crm_post_ask(cd, &ask))
 			break;
 		posted++;
 	}
@@ -110,7 +110,7 @@ bool clsw_rm_lockstep(struct clsw_device *cd)
  * Until the lease is answered: the caller of a notifier waits for it, so with bounds. 0, -EIO;
  * -EAGAIN: it is still out, and may be answered
  */
-static int wait_ask(struct clsw_device *cd, u32 slot)
+static int crm_wait_ask(struct clsw_device *cd, u32 slot)
 {
 	struct clsw_wait wait;
 
@@ -135,7 +135,7 @@ static int wait_ask(struct clsw_device *cd, u32 slot)
 }
 
 /* The caller hears that the chip does not answer, the log why that is thought */
-static int gave_up(struct clsw_device *cd, const char *what, int err)
+static int crm_gave_up(struct clsw_device *cd, const char *what, int err)
 {
 	dev_warn_ratelimited(cd->parent, "no room was asked for or given: %s (%d), %u commands out\n",
 			     what, err, cd->in_flight);
@@ -152,21 +152,21 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 		switch (rm_admit(cd->rm, req, ticket, verdict)) {
 		case RM_ADMITTED:
 			if (verdict->post_release)
-				post_releases(cd);
+				crm_post_releases(cd);
 			if (!rm_refill_due(cd->rm))
 				return 0;
 			/* who writes by himself gives used leases back by himself */
 			if (clsw_rm_lockstep(cd))
-				post_releases(cd);
+				crm_post_releases(cd);
 			else
 				clsw_drain_kick(cd);
 			return 0;
 		case RM_QUERY:
-			err = post_ask(cd, &verdict->ask);
+			err = crm_post_ask(cd, &verdict->ask);
 			if (!err)
-				err = wait_ask(cd, verdict->ask.slot);
+				err = crm_wait_ask(cd, verdict->ask.slot);
 			if (err)
-				return err == -EAGAIN ? err : gave_up(cd, "a lease", err);
+				return err == -EAGAIN ? err : crm_gave_up(cd, "a lease", err);
 			break;
 		case RM_WAIT:
 			/* what it waits for is given back by the drainer */
@@ -175,10 +175,11 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 				return -EAGAIN;
 			/* what is outstanding decides; a watcher's turn can't wait for itself */
 			if (cd->in_callback)
-				return gave_up(cd, "a watcher can't wait for others", -EBUSY);
+				return crm_gave_up(cd, "a watcher can't wait for others", -EBUSY);
 			err = clsw_flush_obj(cd, NULL);
 			if (err)
-				return err == -EAGAIN ? err : gave_up(cd, "others' writes", err);
+				return err == -EAGAIN ? err :
+							crm_gave_up(cd, "others' writes", err);
 			break;
 		case RM_FULL:
 			return -ENOSPC;
@@ -191,8 +192,8 @@ int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req, struct rm_ti
 }
 
 /* Which of the items doesn't fit: the manager said no without asking the chip */
-static void hold_text(struct clsw_device *cd, const struct tnd_lease_item *items,
-		      unsigned int count, char *text)
+static void crm_hold_text(struct clsw_device *cd, const struct tnd_lease_item *items,
+			  unsigned int count, char *text)
 {
 	struct rm_verdict v = { .result = RM_FULL };
 	struct rm_class_state class;
@@ -233,12 +234,12 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 	}
 	err = rm_ask_hold(cd->rm, items, count, &ask);
 	if (err == -ENOSPC)
-		hold_text(cd, items, count, text);
+		crm_hold_text(cd, items, count, text);
 	if (!err) {
 		cd->hold_cpl.status = cpu_to_le16(TND_ST_FAULT);
-		err = post_ask(cd, &ask);
+		err = crm_post_ask(cd, &ask);
 		if (!err)
-			err = wait_ask(cd, ask.slot);
+			err = crm_wait_ask(cd, ask.slot);
 		/* nobody would come for it later */
 		if (err == -EAGAIN) {
 			clsw_rm_leased(cd, ask.slot, NULL);
@@ -257,7 +258,7 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 	return err;
 }
 
-static int dump(struct clsw_device *cd, u16 op, u16 cls, void *out, u32 size)
+static int crm_dump(struct clsw_device *cd, u16 op, u16 cls, void *out, u32 size)
 {
 	struct tnd_cmd cmd = {
 		.op = cpu_to_le16(op),
@@ -279,7 +280,7 @@ static int dump(struct clsw_device *cd, u16 op, u16 cls, void *out, u32 size)
 
 int clsw_rm_read_pools(struct clsw_device *cd, struct tnd_pool *pools)
 {
-	int count = dump(cd, TND_OP_SNAPSHOT, 0, pools, RM_MAX_POOLS * sizeof(*pools));
+	int count = crm_dump(cd, TND_OP_SNAPSHOT, 0, pools, RM_MAX_POOLS * sizeof(*pools));
 
 	return count < 0 ? count : min(count, RM_MAX_POOLS);
 }
@@ -288,7 +289,7 @@ int clsw_rm_read_pools(struct clsw_device *cd, struct tnd_pool *pools)
  * Leaves the rows of classes that the store can hold; how many. A chip may have
  * others: rules, for one, and those of a later ABI.
  */
-static int known_costs(struct tnd_class_cost *costs, int count)
+static int crm_known_costs(struct tnd_class_cost *costs, int count)
 {
 	int i, n = 0;
 
@@ -329,15 +330,15 @@ int clsw_rm_start(struct clsw_device *cd)
 	}
 	setup.pools = pools;
 	setup.pool_count = count;
-	count = dump(cd, TND_OP_DUMP, TND_CLS_COST, costs, COSTS_MAX * sizeof(*costs));
+	count = crm_dump(cd, TND_OP_DUMP, TND_CLS_COST, costs, COSTS_MAX * sizeof(*costs));
 	if (count < 0) {
 		err = count;
 		goto out;
 	}
 	setup.costs = costs;
-	setup.cost_count = known_costs(costs, min(count, COSTS_MAX));
+	setup.cost_count = crm_known_costs(costs, min(count, COSTS_MAX));
 	/* optional: without it the exact-match memory is asked, not modelled */
-	if (dump(cd, TND_OP_DUMP, TND_CLS_GEOMETRY, geometry, sizeof(*geometry)) > 0)
+	if (crm_dump(cd, TND_OP_DUMP, TND_CLS_GEOMETRY, geometry, sizeof(*geometry)) > 0)
 		setup.geometry = geometry;
 
 	size = rm_size(&setup, why);

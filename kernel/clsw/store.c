@@ -15,18 +15,18 @@
 #define BITS_LEAST	8
 #define BITS_MOST	20
 
-static const struct clsw_class *class_of(u16 cls)
+static const struct clsw_class *store_class_of(u16 cls)
 {
 	return clsw_class_known(cls) ? &clsw_classes[cls] : NULL;
 }
 
 /* Bytes of the largest body */
-static u32 class_room(const struct clsw_class *class)
+static u32 store_class_room(const struct clsw_class *class)
 {
 	return class->size + class->members * class->member_size;
 }
 
-static void make_key(struct clsw_key *key, u16 cls, const void *body)
+static void store_make_key(struct clsw_key *key, u16 cls, const void *body)
 {
 	const struct clsw_class *class = &clsw_classes[cls];
 	const struct tnd_route *route = body;
@@ -49,7 +49,7 @@ static void make_key(struct clsw_key *key, u16 cls, const void *body)
 	}
 }
 
-static struct hlist_head *bucket_of(struct clsw_device *cd, const struct clsw_key *key)
+static struct hlist_head *store_bucket_of(struct clsw_device *cd, const struct clsw_key *key)
 {
 	unsigned int i, words = clsw_classes[key->cls].key_words;
 	u64 h = key->word[0];
@@ -60,7 +60,7 @@ static struct hlist_head *bucket_of(struct clsw_device *cd, const struct clsw_ke
 }
 
 /* The class is in the first word: as many as it has */
-static bool same_key(const struct clsw_key *a, const struct clsw_key *b)
+static bool store_same_key(const struct clsw_key *a, const struct clsw_key *b)
 {
 	unsigned int i, words = clsw_classes[b->cls].key_words;
 	u64 differs = 0;
@@ -70,19 +70,19 @@ static bool same_key(const struct clsw_key *a, const struct clsw_key *b)
 	return !differs;
 }
 
-static struct clsw_obj *find_in(const struct hlist_head *bucket, const struct clsw_key *key)
+static struct clsw_obj *store_find_in(const struct hlist_head *bucket, const struct clsw_key *key)
 {
 	struct clsw_obj *obj;
 
 	hlist_for_each_entry(obj, bucket, node)
-		if (same_key(&obj->key, key))
+		if (store_same_key(&obj->key, key))
 			return obj;
 	return NULL;
 }
 
-static struct clsw_obj *find_key(struct clsw_device *cd, const struct clsw_key *key)
+static struct clsw_obj *store_find_key(struct clsw_device *cd, const struct clsw_key *key)
 {
-	return find_in(bucket_of(cd, key), key);
+	return store_find_in(store_bucket_of(cd, key), key);
 }
 
 struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body)
@@ -90,10 +90,10 @@ struct clsw_obj *clsw_find(struct clsw_device *cd, u16 cls, const void *body)
 	struct clsw_key key;
 
 	lockdep_assert_held(&cd->lock);
-	if (!class_of(cls))
+	if (!store_class_of(cls))
 		return NULL;
-	make_key(&key, cls, body);
-	return find_key(cd, &key);
+	store_make_key(&key, cls, body);
+	return store_find_key(cd, &key);
 }
 
 void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req)
@@ -188,14 +188,14 @@ int clsw_obj_reason(struct clsw_device *cd, const struct clsw_obj *obj, char *bu
 }
 
 /* The first field is struct_size, which the store fills in */
-static bool same_body(const struct clsw_obj *obj, const void *body, u32 size)
+static bool store_same_body(const struct clsw_obj *obj, const void *body, u32 size)
 {
 	return obj->size == size &&
 	       !memcmp(obj->body + sizeof(__le16), (const u8 *)body + sizeof(__le16),
 		       size - sizeof(__le16));
 }
 
-static void set_body(struct clsw_obj *obj, const void *body, u32 size)
+static void store_set_body(struct clsw_obj *obj, const void *body, u32 size)
 {
 	memcpy(obj->body, body, size);
 	obj->size = size;
@@ -203,14 +203,14 @@ static void set_body(struct clsw_obj *obj, const void *body, u32 size)
 }
 
 /* An object that is wanted gets another body. An error has changed nothing */
-static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body, u32 size,
-		  struct rm_verdict *verdict)
+static int store_update(struct clsw_device *cd, struct clsw_obj *obj, const void *body, u32 size,
+			struct rm_verdict *verdict)
 {
 	bool waits = obj->waits;
 	int err = 0;
 
 	verdict->sync = false;
-	if (same_body(obj, body, size) && obj->state != CLSW_OBJ_FAILED)
+	if (store_same_body(obj, body, size) && obj->state != CLSW_OBJ_FAILED)
 		return 0;
 	if (obj->key.cls == TND_CLS_NHG &&
 	    (obj->written || obj->in_flight || rm_ticket_open(&obj->ticket)))
@@ -222,7 +222,7 @@ static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body
 		obj->waits = waits;
 		return err;
 	}
-	set_body(obj, body, size);
+	store_set_body(obj, body, size);
 	/* what was waited for may have had it dropped */
 	obj->wanted = true;
 	if (!obj->written && !obj->in_flight)
@@ -234,12 +234,12 @@ static int update(struct clsw_device *cd, struct clsw_obj *obj, const void *body
 	return 0;
 }
 
-static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket,
-			       const struct clsw_key *key, const void *body, u32 size)
+static struct clsw_obj *store_create(struct clsw_device *cd, struct hlist_head *bucket,
+				     const struct clsw_key *key, const void *body, u32 size)
 {
 	/* a group may grow in place, and a put must not fail for memory then */
 	const struct clsw_class *class = &clsw_classes[key->cls];
-	u32 room = class->members ? class_room(class) : size;
+	u32 room = class->members ? store_class_room(class) : size;
 	struct clsw_obj *obj;
 
 	if (key->cls == TND_CLS_ROUTE && size == sizeof(struct tnd_route))
@@ -251,7 +251,7 @@ static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket
 	obj->key = *key;
 	obj->room = room;
 	INIT_LIST_HEAD(&obj->work);
-	set_body(obj, body, size);
+	store_set_body(obj, body, size);
 	obj->state = CLSW_OBJ_NEW;
 	obj->needs_rm = !class->fixed;
 	obj->written = class->fixed;
@@ -260,7 +260,7 @@ static struct clsw_obj *create(struct clsw_device *cd, struct hlist_head *bucket
 	return obj;
 }
 
-static void free_memory(struct clsw_device *cd, struct clsw_obj *obj)
+static void store_free_memory(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	if (obj->key.cls == TND_CLS_ROUTE && obj->room == sizeof(struct tnd_route))
 		clsw_pool_put(&cd->route_memory, obj, ROUTE_SIZE);
@@ -277,17 +277,17 @@ void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj)
 	if (cd->target == obj)
 		cd->target = NULL;
 	cd->object_count--;
-	free_memory(cd, obj);
+	store_free_memory(cd, obj);
 }
 
-static void why(struct clsw_device *cd, const struct clsw_obj *obj, char *text)
+static void store_why(struct clsw_device *cd, const struct clsw_obj *obj, char *text)
 {
 	if (text && !clsw_obj_reason(cd, obj, text, CLSW_TEXT))
 		strscpy(text, silent, CLSW_TEXT);
 }
 
 /* It is in hardware, and nothing that is out takes it away */
-static bool stays(const struct clsw_obj *obj)
+static bool store_stays(const struct clsw_obj *obj)
 {
 	return obj->written && !obj->doubt && !(obj->in_flight && obj->op == TND_OP_DELETE);
 }
@@ -295,7 +295,7 @@ static bool stays(const struct clsw_obj *obj)
 int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 flags,
 	     const struct clsw_watch *watch, void *owner, struct clsw_obj **objp, char *text)
 {
-	const struct clsw_class *class = class_of(cls);
+	const struct clsw_class *class = store_class_of(cls);
 	struct rm_verdict verdict;
 	struct hlist_head *bucket;
 	struct clsw_obj *obj;
@@ -313,13 +313,13 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 		flags |= CLSW_PUT_MUST;
 	if (flags & CLSW_PUT_MUST)
 		flags &= ~CLSW_PUT_NOWAIT;
-	if (!class || size < class->size || size > class_room(class))
+	if (!class || size < class->size || size > store_class_room(class))
 		return -EINVAL;
-	make_key(&key, cls, body);
-	bucket = bucket_of(cd, &key);
-	obj = find_in(bucket, &key);
+	store_make_key(&key, cls, body);
+	bucket = store_bucket_of(cd, &key);
+	obj = store_find_in(bucket, &key);
 	if (!obj) {
-		obj = create(cd, bucket, &key, body, size);
+		obj = store_create(cd, bucket, &key, body, size);
 		if (!obj)
 			return -ENOMEM;
 		made = true;
@@ -331,7 +331,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 		u8 was = obj->flags;
 
 		obj->flags = flags;
-		err = update(cd, obj, body, size, &verdict);
+		err = store_update(cd, obj, body, size, &verdict);
 		if (err) {
 			obj->flags = was;
 			goto refused;
@@ -339,13 +339,13 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 	} else {
 		/* new, or on its way out: what is not in hardware needs room again */
 		obj->flags = flags;
-		set_body(obj, body, size);
+		store_set_body(obj, body, size);
 		obj->state = CLSW_OBJ_STALE;
-		if (!stays(obj)) {
+		if (!store_stays(obj)) {
 			err = clsw_admit(cd, obj, &verdict);
 			if (err && !(flags & CLSW_PUT_MUST))
 				goto refused;
-			if (!stays(obj)) {
+			if (!store_stays(obj)) {
 				obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
 			} else {	/* a delete that was waited for was refused */
 				obj->waits = false;
@@ -380,7 +380,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 			bool full = obj->reason.status == TND_ST_TABLE_FULL ||
 				    obj->reason.status == TND_ST_BUCKET_FULL;
 
-			why(cd, obj, text);
+			store_why(cd, obj, text);
 			clsw_drop(cd, obj);
 			return err ? -EIO : full ? -ENOSPC : -EIO;
 		}
@@ -391,7 +391,7 @@ done:
 	return 0;
 
 refused:
-	why(cd, obj, text);
+	store_why(cd, obj, text);
 	memset(&obj->reason, 0, sizeof(obj->reason));
 	if (made)
 		clsw_obj_free(cd, obj);
@@ -423,7 +423,7 @@ void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj)
 int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 	       const struct clsw_watch *watch, void *owner, struct clsw_obj **objp)
 {
-	const struct clsw_class *class = class_of(cls);
+	const struct clsw_class *class = store_class_of(cls);
 	struct hlist_head *bucket;
 	struct clsw_obj *obj;
 	struct clsw_key key;
@@ -431,13 +431,13 @@ int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 	lockdep_assert_held(&cd->lock);
 	if (!class || class->fixed || size != class->size)
 		return -EINVAL;
-	make_key(&key, cls, body);
-	bucket = bucket_of(cd, &key);
-	obj = find_in(bucket, &key);
+	store_make_key(&key, cls, body);
+	bucket = store_bucket_of(cd, &key);
+	obj = store_find_in(bucket, &key);
 	if (obj && (!obj->wanted || obj->state != CLSW_OBJ_SYNCED || obj->in_flight || obj->doubt))
 		return -EBUSY;
 	if (!obj) {
-		obj = create(cd, bucket, &key, body, size);
+		obj = store_create(cd, bucket, &key, body, size);
 		if (!obj)
 			return -ENOMEM;
 		obj->wanted = true;
@@ -569,7 +569,7 @@ void clsw_store_exit(struct clsw_device *cd)
 	/* the drainer is gone, and with it everybody who could look */
 	for (i = 0; cd->objects && i < BIT(cd->object_bits); i++)
 		hlist_for_each_entry_safe(obj, next, &cd->objects[i], node)
-			free_memory(cd, obj);
+			store_free_memory(cd, obj);
 	clsw_pool_trim(&cd->route_memory, ROUTE_SIZE, true);
 	kvfree(cd->objects);
 	cd->objects = NULL;

@@ -34,7 +34,7 @@ static unsigned int wait_ms = 1000;
 module_param(wait_ms, uint, 0644);
 MODULE_PARM_DESC(wait_ms, "how long one write (a route may be several) waits for a chip that answers others, 1 to 10000: then it is decided on later");
 
-static u64 silent_ns(void)
+static u64 wait_silent_ns(void)
 {
 	return (u64)clamp(READ_ONCE(silent_ms), 10U, 1000U) * NSEC_PER_MSEC;
 }
@@ -67,7 +67,7 @@ int clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w)
 		w->completed = cd->count.completed;
 		w->silent_ns = 0;
 	}
-	if (w->silent_ns > (cd->mistrusted ? LEAST_NS : silent_ns())) {
+	if (w->silent_ns > (cd->mistrusted ? LEAST_NS : wait_silent_ns())) {
 		cd->mistrusted = true;
 		return -ETIMEDOUT;
 	}

@@ -224,7 +224,7 @@ struct cp_region {
 	} count;
 };
 
-static inline struct tnd_header *cp_header(const struct cp_region *p)
+static inline struct tnd_header *cp_region_header(const struct cp_region *p)
 {
 	return p->mem;
 }

@@ -49,25 +49,25 @@ bool null_equal(const union null_body *a, const union null_body *b, u16 cls)
 /* -------------------------------------------------------------------------
  * Normal form
  */
-static bool unicast(const u8 *mac)
+static bool null_unicast(const u8 *mac)
 {
 	return !(mac[0] & 1);
 }
 
-static bool port_there(const struct null_chip *n, __le16 port)
+static bool null_port_there(const struct null_chip *n, __le16 port)
 {
 	u16 p = le16_to_cpu(port);
 
 	return p && p <= n->ports;
 }
 
-static bool mtu_ok(__le32 mtu)
+static bool null_mtu_ok(__le32 mtu)
 {
 	return le32_to_cpu(mtu) >= 68 && le32_to_cpu(mtu) <= 65535;
 }
 
 /* True: a trap's reason is one, @fallback if it is not said */
-static bool reason_ok(u8 *reason, u8 fallback)
+static bool null_reason_ok(u8 *reason, u8 fallback)
 {
 	if (!*reason)
 		*reason = fallback;
@@ -75,7 +75,7 @@ static bool reason_ok(u8 *reason, u8 fallback)
 }
 
 /* Bits behind the prefix are zero */
-static bool masked(const struct tnd_route *r)
+static bool null_masked(const struct tnd_route *r)
 {
 	u64 high = get_unaligned_be64(r->addr), low = get_unaligned_be64(r->addr + 8);
 	u8 len = r->prefix_len;
@@ -85,11 +85,11 @@ static bool masked(const struct tnd_route *r)
 	return len == 128 || !(low & (U64_MAX >> (len - 64)));
 }
 
-static u16 normal_route(struct tnd_route *r)
+static u16 null_normal_route(struct tnd_route *r)
 {
 	if (r->family != TND_AF_INET6 && r->family != TND_AF_INET)
 		return TND_ST_INVALID;
-	if (r->prefix_len > (r->family == TND_AF_INET ? 32 : 128) || !masked(r))
+	if (r->prefix_len > (r->family == TND_AF_INET ? 32 : 128) || !null_masked(r))
 		return TND_ST_INVALID;
 	switch (r->action) {
 	case TND_ACT_FORWARD:
@@ -98,7 +98,7 @@ static u16 normal_route(struct tnd_route *r)
 		r->reason = 0;
 		break;
 	case TND_ACT_TRAP:
-		if (!reason_ok(&r->reason, TND_TRAP_ROUTE))
+		if (!null_reason_ok(&r->reason, TND_TRAP_ROUTE))
 			return TND_ST_INVALID;
 		break;
 	case TND_ACT_DROP:
@@ -115,7 +115,7 @@ static u16 normal_route(struct tnd_route *r)
 	return TND_ST_OK;
 }
 
-static u16 normal_nhg(struct null_chip *n, struct null_exec *x, union null_body *b)
+static u16 null_normal_nhg(struct null_chip *n, struct null_exec *x, union null_body *b)
 {
 	u32 count = le16_to_cpu(b->nhg.head.count), i;
 
@@ -134,11 +134,11 @@ static u16 normal_nhg(struct null_chip *n, struct null_exec *x, union null_body 
 	return TND_ST_OK;
 }
 
-static u16 normal_rif(struct null_chip *n, struct tnd_rif *r)
+static u16 null_normal_rif(struct null_chip *n, struct tnd_rif *r)
 {
 	switch (le16_to_cpu(r->kind)) {
 	case TND_RIF_PORT:
-		if (!port_there(n, r->port))
+		if (!null_port_there(n, r->port))
 			return TND_ST_INVALID;
 		r->fid = 0;
 		r->vid = 0;
@@ -148,7 +148,7 @@ static u16 normal_rif(struct null_chip *n, struct tnd_rif *r)
 		r->vid = 0;
 		break;
 	case TND_RIF_PORT_VLAN:
-		if (!port_there(n, r->port) || !r->vid || le16_to_cpu(r->vid) > NULL_MAX_VID)
+		if (!null_port_there(n, r->port) || !r->vid || le16_to_cpu(r->vid) > NULL_MAX_VID)
 			return TND_ST_INVALID;
 		r->fid = 0;
 		break;
@@ -156,17 +156,17 @@ static u16 normal_rif(struct null_chip *n, struct tnd_rif *r)
 		return TND_ST_INVALID;
 	}
 	r->reserved0 = 0;
-	if (le16_to_cpu(r->rif) > NULL_MAX_RIF || !unicast(r->mac) || !mtu_ok(r->mtu))
+	if (le16_to_cpu(r->rif) > NULL_MAX_RIF || !null_unicast(r->mac) || !null_mtu_ok(r->mtu))
 		return TND_ST_INVALID;
 	return TND_ST_OK;
 }
 
-static u16 normal_member(struct null_chip *n, struct tnd_vlan_member *m)
+static u16 null_normal_member(struct null_chip *n, struct tnd_vlan_member *m)
 {
 	u32 known = TND_MEMBER_PVID | TND_MEMBER_UNTAGGED;
 	u16 vid = le16_to_cpu(m->vid);
 
-	if (!port_there(n, m->port) || !vid || (vid > NULL_MAX_VID && vid != TND_VID_ANY))
+	if (!null_port_there(n, m->port) || !vid || (vid > NULL_MAX_VID && vid != TND_VID_ANY))
 		return TND_ST_INVALID;
 	/* a VLAN-unaware port takes and leaves everything: its flags say so */
 	m->flags = vid == TND_VID_ANY ? cpu_to_le32(known) : m->flags & cpu_to_le32(known);
@@ -174,12 +174,13 @@ static u16 normal_member(struct null_chip *n, struct tnd_vlan_member *m)
 	return TND_ST_OK;
 }
 
-static u16 normal_fdb(struct null_chip *n, struct tnd_fdb *f)
+static u16 null_normal_fdb(struct null_chip *n, struct tnd_fdb *f)
 {
 	static const u8 zero[6];
 
-	if (f->action > TND_ACT_DROP || !unicast(f->mac) || !memcmp(f->mac, zero, sizeof(zero)) ||
-	    (f->action == TND_ACT_FORWARD && !port_there(n, f->port)))
+	if (f->action > TND_ACT_DROP || !null_unicast(f->mac) || !memcmp(f->mac, zero,
+									 sizeof(zero)) ||
+	    (f->action == TND_ACT_FORWARD && !null_port_there(n, f->port)))
 		return TND_ST_INVALID;
 	if (f->action != TND_ACT_FORWARD)
 		f->port = 0;
@@ -188,20 +189,20 @@ static u16 normal_fdb(struct null_chip *n, struct tnd_fdb *f)
 	return TND_ST_OK;
 }
 
-static u16 normal_nexthop(struct tnd_nexthop *h)
+static u16 null_normal_nexthop(struct tnd_nexthop *h)
 {
-	if (h->action > TND_ACT_DROP || le16_to_cpu(h->rif) > NULL_MAX_RIF || !unicast(h->mac))
+	if (h->action > TND_ACT_DROP || le16_to_cpu(h->rif) > NULL_MAX_RIF || !null_unicast(h->mac))
 		return TND_ST_INVALID;
 	if (h->action != TND_ACT_TRAP)
 		h->reason = 0;
-	else if (!reason_ok(&h->reason, TND_TRAP_UNRESOLVED))
+	else if (!null_reason_ok(&h->reason, TND_TRAP_UNRESOLVED))
 		return TND_ST_INVALID;
 	return TND_ST_OK;
 }
 
-static u16 normal_neigh(struct tnd_neigh *e)
+static u16 null_normal_neigh(struct tnd_neigh *e)
 {
-	if (e->action > TND_ACT_DROP || !unicast(e->mac))
+	if (e->action > TND_ACT_DROP || !null_unicast(e->mac))
 		return TND_ST_INVALID;
 	if (e->family == TND_AF_INET)
 		memset(e->addr + 4, 0, sizeof(e->addr) - 4);
@@ -218,29 +219,29 @@ u16 null_normal(struct null_chip *n, struct null_exec *x, union null_body *b)
 	switch (x->cls) {
 	case TND_CLS_PORT:
 		b->port.reserved0 = 0;
-		return b->port.stp_state > TND_STP_BLOCKING || !mtu_ok(b->port.mtu) ||
-		       !unicast(b->port.mac) ? TND_ST_INVALID : TND_ST_OK;
+		return b->port.stp_state > TND_STP_BLOCKING || !null_mtu_ok(b->port.mtu) ||
+		       !null_unicast(b->port.mac) ? TND_ST_INVALID : TND_ST_OK;
 	case TND_CLS_VLAN:
 		fid = le16_to_cpu(b->vlan.fid);
 		b->vlan.reserved0 = 0;
 		return !fid || fid > NULL_MAX_FID ? TND_ST_INVALID : TND_ST_OK;
 	case TND_CLS_VLAN_MEMBER:
-		return normal_member(n, &b->member);
+		return null_normal_member(n, &b->member);
 	case TND_CLS_FDB:
-		return normal_fdb(n, &b->fdb);
+		return null_normal_fdb(n, &b->fdb);
 	case TND_CLS_VRF:
 		/* no flag is defined yet: one that a driver sets would be lost in silence */
 		return b->vrf.flags ? TND_ST_INVALID : TND_ST_OK;
 	case TND_CLS_RIF:
-		return normal_rif(n, &b->rif);
+		return null_normal_rif(n, &b->rif);
 	case TND_CLS_NEIGH:
-		return normal_neigh(&b->neigh);
+		return null_normal_neigh(&b->neigh);
 	case TND_CLS_NEXTHOP:
-		return normal_nexthop(&b->nexthop);
+		return null_normal_nexthop(&b->nexthop);
 	case TND_CLS_NHG:
-		return normal_nhg(n, x, b);
+		return null_normal_nhg(n, x, b);
 	case TND_CLS_ROUTE:
-		return normal_route(&b->route);
+		return null_normal_route(&b->route);
 	default:
 		b->trap.reserved0 = 0;
 		return le16_to_cpu(b->trap.trap_class) >= TND_TC_COUNT ? TND_ST_INVALID : TND_ST_OK;
@@ -250,91 +251,91 @@ u16 null_normal(struct null_chip *n, struct null_exec *x, union null_body *b)
 /* -------------------------------------------------------------------------
  * References
  */
-static u32 find_vlan(struct null_chip *n, __le16 fid)
+static u32 null_find_vlan(struct null_chip *n, __le16 fid)
 {
 	union null_body b = { .vlan.fid = fid };
 
 	return null_find(n, TND_CLS_VLAN, &b);
 }
 
-static u32 find_vrf(struct null_chip *n, __le16 vrf)
+static u32 null_find_vrf(struct null_chip *n, __le16 vrf)
 {
 	union null_body b = { .vrf.vrf = vrf };
 
 	return null_find(n, TND_CLS_VRF, &b);
 }
 
-static u32 find_rif(struct null_chip *n, __le16 rif)
+static u32 null_find_rif(struct null_chip *n, __le16 rif)
 {
 	union null_body b = { .rif.rif = rif };
 
 	return null_find(n, TND_CLS_RIF, &b);
 }
 
-static u32 find_nexthop(struct null_chip *n, __le32 id)
+static u32 null_find_nexthop(struct null_chip *n, __le32 id)
 {
 	union null_body b = { .nexthop.nexthop = id };
 
 	return null_find(n, TND_CLS_NEXTHOP, &b);
 }
 
-static u32 find_target(struct null_chip *n, const struct tnd_route *r)
+static u32 null_find_target(struct null_chip *n, const struct tnd_route *r)
 {
 	union null_body b = {};
 
 	if (r->target_kind == TND_RT_NEXTHOP)
-		return find_nexthop(n, r->target);
+		return null_find_nexthop(n, r->target);
 	b.nhg.head.nhg = r->target;
 	return null_find(n, TND_CLS_NHG, &b);
 }
 
-static void refer(struct null_chip *n, u32 i, int by)
+static void null_refer(struct null_chip *n, u32 i, int by)
 {
 	if (i != NULL_NONE)
 		n->obj[i].refs += by;
 }
 
 /* Everything that an object keeps in place, and no longer */
-static void references(struct null_chip *n, u16 cls, const union null_body *b, int by)
+static void null_references(struct null_chip *n, u16 cls, const union null_body *b, int by)
 {
 	u32 i;
 
 	switch (cls) {
 	case TND_CLS_VLAN_MEMBER:
-		refer(n, find_vlan(n, b->member.fid), by);
+		null_refer(n, null_find_vlan(n, b->member.fid), by);
 		break;
 	case TND_CLS_FDB:
 		if (b->fdb.flags & cpu_to_le16(TND_FDB_LEARNED))
 			n->fid_learned[le16_to_cpu(b->fdb.fid)] += by;
 		else
-			refer(n, find_vlan(n, b->fdb.fid), by);
+			null_refer(n, null_find_vlan(n, b->fdb.fid), by);
 		break;
 	case TND_CLS_RIF:
-		refer(n, find_vrf(n, b->rif.vrf), by);
+		null_refer(n, null_find_vrf(n, b->rif.vrf), by);
 		if (b->rif.kind == cpu_to_le16(TND_RIF_FID))
-			refer(n, find_vlan(n, b->rif.fid), by);
+			null_refer(n, null_find_vlan(n, b->rif.fid), by);
 		break;
 	case TND_CLS_NEIGH:
-		refer(n, find_rif(n, b->neigh.rif), by);
+		null_refer(n, null_find_rif(n, b->neigh.rif), by);
 		break;
 	case TND_CLS_NEXTHOP:
 		/* a trap may stand for a way out that the chip has not */
 		if (b->nexthop.action == TND_ACT_FORWARD)
-			refer(n, find_rif(n, b->nexthop.rif), by);
+			null_refer(n, null_find_rif(n, b->nexthop.rif), by);
 		break;
 	case TND_CLS_NHG:
 		for (i = 0; i < le16_to_cpu(b->nhg.head.count); i++)
-			refer(n, find_nexthop(n, b->nhg.member[i].nexthop), by);
+			null_refer(n, null_find_nexthop(n, b->nhg.member[i].nexthop), by);
 		break;
 	case TND_CLS_ROUTE:
-		refer(n, find_vrf(n, b->route.vrf), by);
+		null_refer(n, null_find_vrf(n, b->route.vrf), by);
 		if (b->route.target_kind != TND_RT_NONE)
-			refer(n, find_target(n, &b->route), by);
+			null_refer(n, null_find_target(n, &b->route), by);
 		break;
 	}
 }
 
-static u32 *rif_at(struct null_chip *n, const struct tnd_rif *r)
+static u32 *null_rif_at(struct null_chip *n, const struct tnd_rif *r)
 {
 	if (r->kind == cpu_to_le16(TND_RIF_PORT))
 		return &n->port[le16_to_cpu(r->port)].rif;
@@ -343,26 +344,26 @@ static u32 *rif_at(struct null_chip *n, const struct tnd_rif *r)
 	return &n->fid_rif[min_t(u16, le16_to_cpu(r->fid), NULL_MAX_FID)];
 }
 
-static u16 depends_rif(struct null_chip *n, const struct tnd_rif *r)
+static u16 null_depends_rif(struct null_chip *n, const struct tnd_rif *r)
 {
 	u32 there;
 
-	if (find_vrf(n, r->vrf) == NULL_NONE)
+	if (null_find_vrf(n, r->vrf) == NULL_NONE)
 		return TND_ST_DEPEND;
-	if (r->kind == cpu_to_le16(TND_RIF_FID) && find_vlan(n, r->fid) == NULL_NONE)
+	if (r->kind == cpu_to_le16(TND_RIF_FID) && null_find_vlan(n, r->fid) == NULL_NONE)
 		return TND_ST_DEPEND;
-	there = *rif_at(n, r);
+	there = *null_rif_at(n, r);
 	return there != NULL_NONE && n->obj[there].b.rif.rif != r->rif ? TND_ST_EXISTS : TND_ST_OK;
 }
 
 /* A port is VLAN-aware or not, and has one VID in a domain: another entry must go first */
-static u16 depends_member(struct null_chip *n, const union null_body *b)
+static u16 null_depends_member(struct null_chip *n, const union null_body *b)
 {
 	const struct null_port *p = &n->port[le16_to_cpu(b->member.port)];
 	u32 i = null_find(n, TND_CLS_VLAN_MEMBER, b), others = p->members - (i != NULL_NONE);
 	bool any = b->member.vid == cpu_to_le16(TND_VID_ANY);
 
-	if (find_vlan(n, b->member.fid) == NULL_NONE)
+	if (null_find_vlan(n, b->member.fid) == NULL_NONE)
 		return TND_ST_DEPEND;
 	if (others && (any || p->unaware))
 		return TND_ST_EXISTS;
@@ -377,26 +378,26 @@ u16 null_depends(struct null_chip *n, struct null_exec *x, const union null_body
 
 	switch (x->cls) {
 	case TND_CLS_VLAN_MEMBER:
-		return depends_member(n, b);
+		return null_depends_member(n, b);
 	case TND_CLS_FDB:
-		return find_vlan(n, b->fdb.fid) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+		return null_find_vlan(n, b->fdb.fid) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
 	case TND_CLS_RIF:
-		return depends_rif(n, &b->rif);
+		return null_depends_rif(n, &b->rif);
 	case TND_CLS_NEIGH:
-		return find_rif(n, b->neigh.rif) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+		return null_find_rif(n, b->neigh.rif) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
 	case TND_CLS_NEXTHOP:
 		return b->nexthop.action == TND_ACT_FORWARD &&
-		       find_rif(n, b->nexthop.rif) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
+		       null_find_rif(n, b->nexthop.rif) == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
 	case TND_CLS_NHG:
 		for (i = 0; i < le16_to_cpu(b->nhg.head.count); i++) {
-			if (find_nexthop(n, b->nhg.member[i].nexthop) == NULL_NONE)
+			if (null_find_nexthop(n, b->nhg.member[i].nexthop) == NULL_NONE)
 				return TND_ST_DEPEND;
 		}
 		return TND_ST_OK;
 	case TND_CLS_ROUTE:
-		x->ref[0] = find_vrf(n, b->route.vrf);
+		x->ref[0] = null_find_vrf(n, b->route.vrf);
 		x->ref[1] = b->route.target_kind == TND_RT_NONE ? NULL_NONE :
-			    find_target(n, &b->route);
+			    null_find_target(n, &b->route);
 		if (b->route.target_kind != TND_RT_NONE && x->ref[1] == NULL_NONE)
 			return TND_ST_DEPEND;
 		return x->ref[0] == NULL_NONE ? TND_ST_DEPEND : TND_ST_OK;
@@ -409,7 +410,7 @@ u16 null_depends(struct null_chip *n, struct null_exec *x, const union null_body
  */
 
 /* Slots of a new object; those of the exact-match memory come with its place */
-static u16 take(struct null_chip *n, struct null_exec *x, const union null_body *b)
+static u16 null_take_refs(struct null_chip *n, struct null_exec *x, const union null_body *b)
 {
 	bool v6 = b->route.family == TND_AF_INET6;
 	u16 st;
@@ -440,7 +441,7 @@ static u16 take(struct null_chip *n, struct null_exec *x, const union null_body 
 	return TND_ST_OK;
 }
 
-static void give(struct null_chip *n, struct null_exec *x, const union null_body *b)
+static void null_give_refs(struct null_chip *n, struct null_exec *x, const union null_body *b)
 {
 	bool v6 = b->route.family == TND_AF_INET6;
 
@@ -472,12 +473,13 @@ static void give(struct null_chip *n, struct null_exec *x, const union null_body
 }
 
 /* What else a place in the chip knows of an object that it has, or had */
-static void note(struct null_chip *n, u16 cls, const union null_body *b, u32 i, bool there)
+static void null_note_write(struct null_chip *n, u16 cls, const union null_body *b, u32 i,
+			    bool there)
 {
 	struct null_port *p;
 
 	if (cls == TND_CLS_RIF) {
-		*rif_at(n, &b->rif) = there ? i : NULL_NONE;
+		*null_rif_at(n, &b->rif) = there ? i : NULL_NONE;
 	} else if (cls == TND_CLS_VLAN_MEMBER) {
 		p = &n->port[le16_to_cpu(b->member.port)];
 		p->members += there ? 1 : -1;
@@ -487,13 +489,13 @@ static void note(struct null_chip *n, u16 cls, const union null_body *b, u32 i, 
 	}
 }
 
-static struct tnd_nhg_member *copy_members(const union null_body *b)
+static struct tnd_nhg_member *null_copy_members(const union null_body *b)
 {
 	return kmemdup(b->nhg.member, le16_to_cpu(b->nhg.head.count) * sizeof(*b->nhg.member),
 		       GFP_ATOMIC);
 }
 
-static u16 write_new(struct null_chip *n, struct null_exec *x, const union null_body *b)
+static u16 null_write_new(struct null_chip *n, struct null_exec *x, const union null_body *b)
 {
 	union null_body own = *b;
 	struct bank_key key;
@@ -501,16 +503,16 @@ static u16 write_new(struct null_chip *n, struct null_exec *x, const union null_
 	u32 i;
 
 	if (x->cls == TND_CLS_NHG) {
-		own.nhg.member = copy_members(b);
+		own.nhg.member = null_copy_members(b);
 		if (!own.nhg.member)
 			return TND_ST_FAULT;
 	}
-	st = take(n, x, b);
+	st = null_take_refs(n, x, b);
 	if (st)
 		goto free_members;
 	i = null_add(n, null_run_of(x->cls, b->route.family), x->cls, &own);
 	if (i == NULL_NONE) {
-		give(n, x, b);
+		null_give_refs(n, x, b);
 		st = TND_ST_FAULT;
 		goto free_members;
 	}
@@ -525,11 +527,11 @@ static u16 write_new(struct null_chip *n, struct null_exec *x, const union null_
 	}
 	if (x->cls == TND_CLS_ROUTE) {
 		/* found already: the one write that there are a million of */
-		refer(n, x->ref[0], 1);
-		refer(n, x->ref[1], 1);
+		null_refer(n, x->ref[0], 1);
+		null_refer(n, x->ref[1], 1);
 	} else {
-		references(n, x->cls, &own, 1);
-		note(n, x->cls, &own, i, true);
+		null_references(n, x->cls, &own, 1);
+		null_note_write(n, x->cls, &own, i, true);
 	}
 	return TND_ST_OK;
 free_members:
@@ -539,12 +541,12 @@ free_members:
 }
 
 /* A place known from last time is still what @cls and @b say; else NULL_NONE */
-static u32 same_as_last(struct null_chip *n, u32 i, u16 cls, const union null_body *b)
+static u32 null_same_as_last(struct null_chip *n, u32 i, u16 cls, const union null_body *b)
 {
 	return n->obj[i].cls == cls && null_same_key(cls, &n->obj[i].b, b) ? i : NULL_NONE;
 }
 
-static bool plain_route(const struct tnd_cmd *cmd, const struct tnd_route *r)
+static bool null_plain_route(const struct tnd_cmd *cmd, const struct tnd_route *r)
 {
 	return cmd->op == cpu_to_le16(TND_OP_CREATE) &&
 	       cmd->cls == cpu_to_le16(TND_CLS_ROUTE) &&
@@ -554,7 +556,7 @@ static bool plain_route(const struct tnd_cmd *cmd, const struct tnd_route *r)
 	       !(r->reason | r->reserved0[0] | r->reserved0[1] | r->reserved0[2]) &&
 	       (r->target_kind == TND_RT_NEXTHOP || r->target_kind == TND_RT_NHG) &&
 	       ((r->family == TND_AF_INET && r->prefix_len <= 32) ||
-		(r->family == TND_AF_INET6 && r->prefix_len <= 128)) && masked(r);
+		(r->family == TND_AF_INET6 && r->prefix_len <= 128)) && null_masked(r);
 }
 
 /*
@@ -576,7 +578,7 @@ bool null_quick_route(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *
 	u16 cls;
 	u8 pool;
 
-	if (!plain_route(cmd, r))
+	if (!null_plain_route(cmd, r))
 		return false;
 	v6 = r->family == TND_AF_INET6;
 	head = null_chain(n, TND_CLS_ROUTE, b);
@@ -585,17 +587,17 @@ bool null_quick_route(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *
 			return false;
 	}
 	probe.vrf.vrf = r->vrf;
-	vrf = same_as_last(n, n->last_vrf, TND_CLS_VRF, &probe);
+	vrf = null_same_as_last(n, n->last_vrf, TND_CLS_VRF, &probe);
 	cls = r->target_kind == TND_RT_NEXTHOP ? TND_CLS_NEXTHOP : TND_CLS_NHG;
 	if (cls == TND_CLS_NEXTHOP)
 		probe.nexthop.nexthop = r->target;
 	else
 		probe.nhg.head.nhg = r->target;
-	target = same_as_last(n, n->last_target, cls, &probe);
+	target = null_same_as_last(n, n->last_target, cls, &probe);
 	if (vrf == NULL_NONE)
-		vrf = find_vrf(n, r->vrf);
+		vrf = null_find_vrf(n, r->vrf);
 	if (target == NULL_NONE)
-		target = find_target(n, r);
+		target = null_find_target(n, r);
 	if (vrf == NULL_NONE || target == NULL_NONE)
 		return false;
 	n->last_vrf = vrf;
@@ -630,7 +632,8 @@ bool null_quick_route(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *
 	return true;
 }
 
-static u16 write_over(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b)
+static u16 null_write_over(struct null_chip *n, struct null_exec *x, u32 i,
+			   const union null_body *b)
 {
 	struct null_obj *o = &n->obj[i];
 	union null_body own = *b, old = o->b;
@@ -643,7 +646,7 @@ static u16 write_over(struct null_chip *n, struct null_exec *x, u32 i, const uni
 	if (x->cls == TND_CLS_NHG) {
 		had = le16_to_cpu(old.nhg.head.count);
 		has = le16_to_cpu(b->nhg.head.count);
-		own.nhg.member = copy_members(b);
+		own.nhg.member = null_copy_members(b);
 		if (!own.nhg.member)
 			return TND_ST_FAULT;
 		st = has > had ? null_take(n, x, NULL_P_NHG_MEMBER, has - had) : TND_ST_OK;
@@ -654,10 +657,10 @@ static u16 write_over(struct null_chip *n, struct null_exec *x, u32 i, const uni
 		if (had > has)
 			null_give(n, x, NULL_P_NHG_MEMBER, had - has);
 	}
-	references(n, x->cls, &own, 1);
-	references(n, x->cls, &old, -1);
-	note(n, x->cls, &old, i, false);
-	note(n, x->cls, &own, i, true);
+	null_references(n, x->cls, &own, 1);
+	null_references(n, x->cls, &old, -1);
+	null_note_write(n, x->cls, &old, i, false);
+	null_note_write(n, x->cls, &own, i, true);
 	o->b = own;
 	if (x->cls == TND_CLS_NHG)
 		kfree(old.nhg.member);
@@ -666,7 +669,7 @@ static u16 write_over(struct null_chip *n, struct null_exec *x, u32 i, const uni
 
 u16 null_write(struct null_chip *n, struct null_exec *x, u32 i, const union null_body *b)
 {
-	return i == NULL_NONE ? write_new(n, x, b) : write_over(n, x, i, b);
+	return i == NULL_NONE ? null_write_new(n, x, b) : null_write_over(n, x, i, b);
 }
 
 /* -------------------------------------------------------------------------
@@ -682,7 +685,7 @@ bool null_in_use(struct null_chip *n, u32 i)
 }
 
 /* Learned addresses go with their domain */
-static void remove_learned(struct null_chip *n, struct null_exec *x, u16 fid)
+static void null_remove_learned(struct null_chip *n, struct null_exec *x, u16 fid)
 {
 	struct null_range *r = &n->run[NULL_R_EXACT];
 	u32 i;
@@ -701,14 +704,14 @@ void null_remove(struct null_chip *n, struct null_exec *x, u32 i)
 
 	x->cls = o->cls;
 	if (o->cls == TND_CLS_VLAN)
-		remove_learned(n, x, le16_to_cpu(o->b.vlan.fid));
+		null_remove_learned(n, x, le16_to_cpu(o->b.vlan.fid));
 	x->cls = o->cls;
 	if ((o->cls == TND_CLS_FDB || o->cls == TND_CLS_NEIGH) &&
 	    null_bank_key(n, o->cls, &o->b, &key))
 		null_give_exact(n, x, &key);
-	give(n, x, &o->b);
-	references(n, o->cls, &o->b, -1);
-	note(n, o->cls, &o->b, i, false);
+	null_give_refs(n, x, &o->b);
+	null_references(n, o->cls, &o->b, -1);
+	null_note_write(n, o->cls, &o->b, i, false);
 	null_del(n, i);
 	x->cls = cls;
 }

@@ -63,7 +63,7 @@ void null_note_route(struct null_chip *n, const struct tnd_route *r, u64 at)
 		t->watch_ns = at;
 }
 
-static int timing_show(struct seq_file *s, void *unused)
+static int null_timing_show(struct seq_file *s, void *unused)
 {
 	struct null_chip *n = s->private;
 	struct null_timing t;
@@ -91,12 +91,12 @@ static int timing_show(struct seq_file *s, void *unused)
 	return 0;
 }
 
-static int timing_open(struct inode *inode, struct file *file)
+static int null_timing_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, timing_show, inode->i_private);
+	return single_open(file, null_timing_show, inode->i_private);
 }
 
-static ssize_t timing_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+static ssize_t null_timing_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
 	struct null_chip *n = file_inode(file)->i_private;
 
@@ -109,15 +109,15 @@ static ssize_t timing_write(struct file *file, const char __user *buf, size_t le
 
 static const struct file_operations timing_fops = {
 	.owner = THIS_MODULE,
-	.open = timing_open,
+	.open = null_timing_open,
 	.read = seq_read,
-	.write = timing_write,
+	.write = null_timing_write,
 	.llseek = seq_lseek,
 	.release = single_release,
 };
 
 /* One line of a user's, NUL terminated */
-static ssize_t line(char *to, size_t size, const char __user *buf, size_t len)
+static ssize_t null_debug_line(char *to, size_t size, const char __user *buf, size_t len)
 {
 	if (len >= size)
 		return -E2BIG;
@@ -127,12 +127,12 @@ static ssize_t line(char *to, size_t size, const char __user *buf, size_t len)
 	return len;
 }
 
-static ssize_t watch_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+static ssize_t null_watch_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
 	struct null_chip *n = file_inode(file)->i_private;
 	struct tnd_route r = {};
 	char text[64], *slash;
-	ssize_t got = line(text, sizeof(text), buf, len);
+	ssize_t got = null_debug_line(text, sizeof(text), buf, len);
 
 	if (got < 0)
 		return got;
@@ -155,13 +155,13 @@ static ssize_t watch_write(struct file *file, const char __user *buf, size_t len
 static const struct file_operations watch_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = watch_write,
+	.write = null_watch_write,
 };
 
 /* -------------------------------------------------------------------------
  * Faults
  */
-static int parse_fault(char *text, struct null_fault *f)
+static int null_parse_fault(char *text, struct null_fault *f)
 {
 	char *word = strsep(&text, " ");
 	int i = match_string(actions + 1, NULL_FAULT_COUNT - 1, word);
@@ -194,11 +194,11 @@ static int parse_fault(char *text, struct null_fault *f)
 	return 0;
 }
 
-static ssize_t faults_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+static ssize_t null_faults_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
 	struct null_chip *n = file_inode(file)->i_private;
 	char text[128], *trimmed;
-	ssize_t got = line(text, sizeof(text), buf, len);
+	ssize_t got = null_debug_line(text, sizeof(text), buf, len);
 	struct null_fault f;
 	int err = 0;
 
@@ -213,14 +213,14 @@ static ssize_t faults_write(struct file *file, const char __user *buf, size_t le
 	else if (n->faults == NULL_FAULTS)
 		err = -ENOSPC;
 	else
-		err = parse_fault(trimmed, &f);
+		err = null_parse_fault(trimmed, &f);
 	if (!err && strcmp(trimmed, "clear") && strcmp(trimmed, "return"))
 		n->fault[n->faults++] = f;
 	clsw_unlock(n->cd);
 	return err ?: len;
 }
 
-static int faults_show(struct seq_file *s, void *unused)
+static int null_faults_show(struct seq_file *s, void *unused)
 {
 	struct null_chip *n = s->private;
 	u32 i;
@@ -236,28 +236,28 @@ static int faults_show(struct seq_file *s, void *unused)
 	return 0;
 }
 
-static int faults_open(struct inode *inode, struct file *file)
+static int null_faults_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, faults_show, inode->i_private);
+	return single_open(file, null_faults_show, inode->i_private);
 }
 
 static const struct file_operations faults_fops = {
 	.owner = THIS_MODULE,
-	.open = faults_open,
+	.open = null_faults_open,
 	.read = seq_read,
-	.write = faults_write,
+	.write = null_faults_write,
 	.llseek = seq_lseek,
 	.release = single_release,
 };
 
 /* ------------------------------------------------------------------------- */
 
-static ssize_t link_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+static ssize_t null_link_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
 	struct null_chip *n = file_inode(file)->i_private;
 	unsigned int port, up;
 	char text[32];
-	ssize_t got = line(text, sizeof(text), buf, len);
+	ssize_t got = null_debug_line(text, sizeof(text), buf, len);
 
 	if (got < 0)
 		return got;
@@ -270,16 +270,16 @@ static ssize_t link_write(struct file *file, const char __user *buf, size_t len,
 static const struct file_operations link_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = link_write,
+	.write = null_link_write,
 };
 
-static ssize_t packet_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+static ssize_t null_packet_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
 {
 	struct null_chip *n = file_inode(file)->i_private;
 	unsigned int port;
 	char text[32], addr[16];
 	u8 dst[4];
-	ssize_t got = line(text, sizeof(text), buf, len);
+	ssize_t got = null_debug_line(text, sizeof(text), buf, len);
 
 	if (got < 0)
 		return got;
@@ -293,10 +293,10 @@ static ssize_t packet_write(struct file *file, const char __user *buf, size_t le
 static const struct file_operations packet_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = packet_write,
+	.write = null_packet_write,
 };
 
-static int check_show(struct seq_file *s, void *unused)
+static int null_check_show(struct seq_file *s, void *unused)
 {
 	struct null_chip *n = s->private;
 	const char *bad;
@@ -308,9 +308,9 @@ static int check_show(struct seq_file *s, void *unused)
 	seq_printf(s, "%s\n", bad ?: "ok");
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(check);
+DEFINE_SHOW_ATTRIBUTE(null_check);
 
-static int pools_show(struct seq_file *s, void *unused)
+static int null_pools_show(struct seq_file *s, void *unused)
 {
 	struct null_chip *n = s->private;
 	struct tnd_pool p;
@@ -327,7 +327,7 @@ static int pools_show(struct seq_file *s, void *unused)
 	clsw_unlock(n->cd);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(pools);
+DEFINE_SHOW_ATTRIBUTE(null_pools);
 
 void null_debug_init(struct null_chip *n, const char *name)
 {
@@ -343,8 +343,8 @@ void null_debug_init(struct null_chip *n, const char *name)
 	debugfs_create_file("faults", 0600, n->debugfs, n, &faults_fops);
 	debugfs_create_file("link", 0200, n->debugfs, n, &link_fops);
 	debugfs_create_file("packet", 0200, n->debugfs, n, &packet_fops);
-	debugfs_create_file("check", 0400, n->debugfs, n, &check_fops);
-	debugfs_create_file("pools", 0400, n->debugfs, n, &pools_fops);
+	debugfs_create_file("check", 0400, n->debugfs, n, &null_check_fops);
+	debugfs_create_file("pools", 0400, n->debugfs, n, &null_pools_fops);
 }
 
 void null_debug_exit(struct null_chip *n)

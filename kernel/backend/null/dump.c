@@ -7,7 +7,7 @@
 #include "null.h"
 
 /* False: no room, nothing written */
-static bool put(struct null_exec *x, const void *data, u32 len)
+static bool null_dump_put(struct null_exec *x, const void *data, u32 len)
 {
 	if (x->room - x->len < len)
 		return false;
@@ -16,15 +16,15 @@ static bool put(struct null_exec *x, const void *data, u32 len)
 	return true;
 }
 
-static bool put_object(struct null_exec *x, const struct null_obj *o)
+static bool null_dump_object(struct null_exec *x, const struct null_obj *o)
 {
 	u32 before = x->len, members;
 
-	if (!put(x, &o->b, clsw_classes[o->cls].size))
+	if (!null_dump_put(x, &o->b, clsw_classes[o->cls].size))
 		return false;
 	if (o->cls == TND_CLS_NHG) {
 		members = le16_to_cpu(o->b.nhg.head.count) * sizeof(*o->b.nhg.member);
-		if (!put(x, o->b.nhg.member, members)) {
+		if (!null_dump_put(x, o->b.nhg.member, members)) {
 			x->len = before;
 			return false;
 		}
@@ -35,17 +35,17 @@ static bool put_object(struct null_exec *x, const struct null_obj *o)
 
 u16 null_query(struct null_chip *n, struct null_exec *x, u32 i)
 {
-	return put_object(x, &n->obj[i]) ? TND_ST_OK : TND_ST_NO_OUTPUT;
+	return null_dump_object(x, &n->obj[i]) ? TND_ST_OK : TND_ST_NO_OUTPUT;
 }
 
 /* The cursor behind what was written; NULL_NONE: not even one record fits */
-static u32 dump_run(struct null_exec *x, struct null_chip *n, enum null_run run, u32 from)
+static u32 null_dump_run(struct null_exec *x, struct null_chip *n, enum null_run run, u32 from)
 {
 	const struct null_range *r = &n->run[run];
 	u32 i = max(from, r->first), end = min(r->fresh, i + NULL_SCAN);
 
 	for (; i < end; i++) {
-		if (n->obj[i].cls == x->cls && !put_object(x, &n->obj[i]))
+		if (n->obj[i].cls == x->cls && !null_dump_object(x, &n->obj[i]))
 			return x->records ? i : NULL_NONE;
 	}
 	return i < r->fresh ? i : 0;
@@ -76,14 +76,14 @@ void null_geometry(const struct null_chip *n, struct tnd_geometry *g)
 	};
 }
 
-static u32 dump_costs(struct null_exec *x, struct null_chip *n, u32 from)
+static u32 null_dump_costs(struct null_exec *x, struct null_chip *n, u32 from)
 {
 	struct tnd_class_cost row;
 	u32 i;
 
 	for (i = from; i < null_cost_rows(); i++) {
 		null_cost_row(n, i, &row);
-		if (!put(x, &row, sizeof(row)))
+		if (!null_dump_put(x, &row, sizeof(row)))
 			return x->records ? i : NULL_NONE;
 		x->records++;
 	}
@@ -99,25 +99,25 @@ u16 null_dump(struct null_chip *n, struct null_exec *x)
 		return TND_ST_INVALID;
 	from = le64_to_cpu(x->cmd->arg);
 	if (x->cls == TND_CLS_COST) {
-		next = dump_costs(x, n, from);
+		next = null_dump_costs(x, n, from);
 	} else if (x->cls == TND_CLS_GEOMETRY) {
 		null_geometry(n, &g);
 		next = 0;
-		if (!from && put(x, &g, sizeof(g)))
+		if (!from && null_dump_put(x, &g, sizeof(g)))
 			x->records = 1;
 		else if (!from)
 			next = NULL_NONE;
 	} else if (x->cls == TND_CLS_ROUTE) {
 		next = 0;
 		if (from < n->run[NULL_R_ROUTE4].end)
-			next = dump_run(x, n, NULL_R_ROUTE4, from);
+			next = null_dump_run(x, n, NULL_R_ROUTE4, from);
 		/* the other family follows; its first place is a cursor too */
 		if (!next && from < n->run[NULL_R_ROUTE6].first && x->records)
 			next = n->run[NULL_R_ROUTE6].first;
 		else if (!next)
-			next = dump_run(x, n, NULL_R_ROUTE6, from);
+			next = null_dump_run(x, n, NULL_R_ROUTE6, from);
 	} else if (x->cls >= TND_CLS_PORT && x->cls <= TND_CLS_TRAP) {
-		next = dump_run(x, n, null_run_of(x->cls, 0), from);
+		next = null_dump_run(x, n, null_run_of(x->cls, 0), from);
 	} else {
 		return TND_ST_UNSUPPORTED;
 	}
@@ -147,7 +147,7 @@ u16 null_snapshot(struct null_chip *n, struct null_exec *x)
 
 	for (i = 0; i < NULL_POOLS; i++) {
 		null_pool_row(n, i, &row);
-		if (!put(x, &row, sizeof(row)))
+		if (!null_dump_put(x, &row, sizeof(row)))
 			return TND_ST_NO_OUTPUT;
 		x->records++;
 	}

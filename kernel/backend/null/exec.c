@@ -12,7 +12,7 @@ u16 null_full(struct null_exec *x, u8 pool, u32 needed, u32 free, u32 size, bool
 	return bucket ? TND_ST_BUCKET_FULL : TND_ST_TABLE_FULL;
 }
 
-static u16 create(struct null_chip *n, struct null_exec *x, union null_body *b, u32 i)
+static u16 null_create(struct null_chip *n, struct null_exec *x, union null_body *b, u32 i)
 {
 	u16 st;
 
@@ -47,7 +47,7 @@ confirm:
 	return TND_ST_OK;
 }
 
-static u16 update(struct null_chip *n, struct null_exec *x, union null_body *b, u32 i)
+static u16 null_update(struct null_chip *n, struct null_exec *x, union null_body *b, u32 i)
 {
 	u16 st;
 
@@ -67,7 +67,8 @@ static u16 update(struct null_chip *n, struct null_exec *x, union null_body *b, 
 	return TND_ST_OK;
 }
 
-static u16 set_trap(struct null_chip *n, struct null_exec *x, const union null_body *asked, u32 i)
+static u16 null_set_trap(struct null_chip *n, struct null_exec *x, const union null_body *asked,
+			 u32 i)
 {
 	union null_body b;
 	u16 st;
@@ -83,7 +84,7 @@ static u16 set_trap(struct null_chip *n, struct null_exec *x, const union null_b
 	return TND_ST_OK;
 }
 
-static u16 operate(struct null_chip *n, struct null_exec *x)
+static u16 null_operate(struct null_chip *n, struct null_exec *x)
 {
 	union null_body b;
 	u32 i;
@@ -93,11 +94,11 @@ static u16 operate(struct null_chip *n, struct null_exec *x)
 	i = null_find(n, x->cls, &b);
 	switch (x->op) {
 	case TND_OP_CREATE:
-		return create(n, x, &b, i);
+		return null_create(n, x, &b, i);
 	case TND_OP_UPDATE:
-		return update(n, x, &b, i);
+		return null_update(n, x, &b, i);
 	case TND_OP_SET_TRAP:
-		return set_trap(n, x, &b, i);
+		return null_set_trap(n, x, &b, i);
 	case TND_OP_QUERY:
 		return i == NULL_NONE ? TND_ST_NOENT : null_query(n, x, i);
 	}
@@ -121,7 +122,7 @@ static const u8 sweep_order[] = {
 	NULL_R_MEMBER, NULL_R_VLAN, NULL_R_VRF,
 };
 
-static u16 begin_resync(struct null_chip *n)
+static u16 null_begin_resync(struct null_chip *n)
 {
 	n->gen++;
 	n->resync = true;
@@ -133,7 +134,7 @@ static u16 begin_resync(struct null_chip *n)
 }
 
 /* False: there is more */
-static bool sweep(struct null_chip *n, struct null_exec *x)
+static bool null_sweep(struct null_chip *n, struct null_exec *x)
 {
 	u32 budget = NULL_SLICE, i;
 
@@ -170,7 +171,7 @@ more:
 
 /* ------------------------------------------------------------------------- */
 
-static u16 dispatch(struct null_chip *n, struct null_exec *x)
+static u16 null_dispatch(struct null_chip *n, struct null_exec *x)
 {
 	u16 st;
 
@@ -191,7 +192,7 @@ static u16 dispatch(struct null_chip *n, struct null_exec *x)
 	case TND_OP_QUERY:
 		if (x->cls < TND_CLS_PORT || x->cls > TND_CLS_TRAP)
 			return TND_ST_UNSUPPORTED;
-		return operate(n, x);
+		return null_operate(n, x);
 	case TND_OP_DUMP:
 		return null_dump(n, x);
 	case TND_OP_ACTIVITY:
@@ -202,11 +203,11 @@ static u16 dispatch(struct null_chip *n, struct null_exec *x)
 		return x->cmd->lease ? null_lease_drop(n, le32_to_cpu(x->cmd->lease)) :
 				       null_lease_drop_of(n, le64_to_cpu(x->cmd->arg));
 	case TND_OP_BEGIN_RESYNC:
-		return begin_resync(n);
+		return null_begin_resync(n);
 	case TND_OP_END_RESYNC:
 		if (!n->resync)
 			return TND_ST_INVALID;
-		st = sweep(n, x) ? TND_ST_OK : TND_ST_BUSY;
+		st = null_sweep(n, x) ? TND_ST_OK : TND_ST_BUSY;
 		x->cpl->result = cpu_to_le64(n->swept);
 		return st;
 	case TND_OP_SNAPSHOT:
@@ -215,7 +216,7 @@ static u16 dispatch(struct null_chip *n, struct null_exec *x)
 	return TND_ST_UNSUPPORTED;
 }
 
-static u16 injected(struct null_chip *n, struct null_exec *x, u8 fault)
+static u16 null_injected(struct null_chip *n, struct null_exec *x, u8 fault)
 {
 	u32 slots[2] = {};
 	u8 pool[2] = {};
@@ -262,10 +263,10 @@ bool null_execute(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 	case NULL_FAULT_FULL:
 	case NULL_FAULT_RESET:
 	case NULL_FAULT_VANISH:
-		st = injected(n, &x, fault);
+		st = null_injected(n, &x, fault);
 		break;
 	default:
-		st = dispatch(n, &x);
+		st = null_dispatch(n, &x);
 	}
 	/* no status of a command, so it can stand for: the sweep goes on */
 	if (st == TND_ST_BUSY)

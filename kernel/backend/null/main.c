@@ -43,7 +43,7 @@ bool null_measure;
 module_param_named(measure, null_measure, bool, 0644);
 MODULE_PARM_DESC(measure, "count the CPU time that the model itself takes (debugfs timing, model_ns)");
 
-static struct null_chip *chip(struct clsw_device *cd)
+static struct null_chip *null_chip_of(struct clsw_device *cd)
 {
 	return clsw_priv(cd);
 }
@@ -51,45 +51,45 @@ static struct null_chip *chip(struct clsw_device *cd)
 /* -------------------------------------------------------------------------
  * Tables
  */
-static int op_post(struct clsw_device *cd, enum clsw_queue q, const struct tnd_cmd *cmd,
-		   const void *body)
+static int null_op_post(struct clsw_device *cd, enum clsw_queue q, const struct tnd_cmd *cmd,
+			const void *body)
 {
-	return null_post(chip(cd), q, cmd, body);
+	return null_post(null_chip_of(cd), q, cmd, body);
 }
 
-static void op_kick(struct clsw_device *cd, enum clsw_queue q)
+static void null_op_kick(struct clsw_device *cd, enum clsw_queue q)
 {
-	null_kick(chip(cd), q);
+	null_kick(null_chip_of(cd), q);
 }
 
-static int op_reap(struct clsw_device *cd, enum clsw_queue q, int budget)
+static int null_op_reap(struct clsw_device *cd, enum clsw_queue q, int budget)
 {
-	return null_reap(chip(cd), q, budget);
+	return null_reap(null_chip_of(cd), q, budget);
 }
 
-static bool op_want_irq(struct clsw_device *cd)
+static bool null_op_want_irq(struct clsw_device *cd)
 {
-	return null_want_irq(chip(cd));
+	return null_want_irq(null_chip_of(cd));
 }
 
-static int op_read(struct clsw_device *cd, const struct tnd_cmd *cmd, const void *body, void *out,
-		   u32 out_size, struct tnd_cpl *cpl)
+static int null_op_read(struct clsw_device *cd, const struct tnd_cmd *cmd, const void *body,
+			void *out, u32 out_size, struct tnd_cpl *cpl)
 {
-	return null_read(chip(cd), cmd, body, out, out_size, cpl);
+	return null_read(null_chip_of(cd), cmd, body, out, out_size, cpl);
 }
 
 static const struct clsw_table_ops table_ops = {
-	.post = op_post,
-	.kick = op_kick,
-	.reap = op_reap,
-	.want_irq = op_want_irq,
-	.read = op_read,
+	.post = null_op_post,
+	.kick = null_op_kick,
+	.reap = null_op_reap,
+	.want_irq = null_op_want_irq,
+	.read = null_op_read,
 };
 
 /* -------------------------------------------------------------------------
  * Life
  */
-static void schedule_rx(struct null_chip *n)
+static void null_schedule_rx(struct null_chip *n)
 {
 	if (!n->rx_armed)
 		return;
@@ -97,9 +97,9 @@ static void schedule_rx(struct null_chip *n)
 	clsw_rx_schedule(n->cd);
 }
 
-static int op_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
+static int null_op_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 {
-	struct null_chip *n = chip(cd);
+	struct null_chip *n = null_chip_of(cd);
 	u16 i;
 
 	clsw_lock(cd);
@@ -122,14 +122,14 @@ static int op_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 		n->port[i].tell = true;
 	n->alive = true;
 	n->attached = true;
-	schedule_rx(n);
+	null_schedule_rx(n);
 	clsw_unlock(cd);
 	return 0;
 }
 
-static void op_detach(struct clsw_device *cd)
+static void null_op_detach(struct clsw_device *cd)
 {
-	struct null_chip *n = chip(cd);
+	struct null_chip *n = null_chip_of(cd);
 
 	clsw_lock(cd);
 	n->attached = false;
@@ -140,23 +140,23 @@ static void op_detach(struct clsw_device *cd)
 	hrtimer_cancel(&n->timer);
 }
 
-static bool op_alive(struct clsw_device *cd)
+static bool null_op_alive(struct clsw_device *cd)
 {
-	return chip(cd)->alive;
+	return null_chip_of(cd)->alive;
 }
 
-static const struct tnd_platform *op_platform(struct clsw_device *cd, size_t *size)
+static const struct tnd_platform *null_op_platform(struct clsw_device *cd, size_t *size)
 {
-	*size = chip(cd)->platform_size;
-	return chip(cd)->platform;
+	*size = null_chip_of(cd)->platform_size;
+	return null_chip_of(cd)->platform;
 }
 
-static void op_info(struct clsw_device *cd, char *version, size_t size)
+static void null_op_info(struct clsw_device *cd, char *version, size_t size)
 {
 	strscpy(version, "null 1.0", size);
 }
 
-static void op_caps(struct clsw_device *cd, struct clsw_caps *caps)
+static void null_op_caps(struct clsw_device *cd, struct clsw_caps *caps)
 {
 	/* it learns nothing, but stands for chips that do: nobody may count on it */
 	caps->can = CLSW_CAN_PACKETS | CLSW_CAN_VERSION | CLSW_CAN_LEARN | CLSW_CAN_ATTACH_WARM |
@@ -169,24 +169,24 @@ static void op_caps(struct clsw_device *cd, struct clsw_caps *caps)
 }
 
 static const struct clsw_device_ops device_ops = {
-	.attach = op_attach,
-	.detach = op_detach,
-	.alive = op_alive,
-	.caps = op_caps,
-	.platform = op_platform,
-	.info = op_info,
+	.attach = null_op_attach,
+	.detach = null_op_detach,
+	.alive = null_op_alive,
+	.caps = null_op_caps,
+	.platform = null_op_platform,
+	.info = null_op_info,
 };
 
 /* -------------------------------------------------------------------------
  * Packets: those that debugfs makes; events tell of carrier
  */
-static int op_xmit(struct clsw_device *cd, const struct tnd_tx *meta, struct sk_buff *skb)
+static int null_op_xmit(struct clsw_device *cd, const struct tnd_tx *meta, struct sk_buff *skb)
 {
-	chip(cd)->count.tx++;
+	null_chip_of(cd)->count.tx++;
 	return 0;
 }
 
-static bool has_route(struct null_chip *n, const u8 *dst)
+static bool null_has_route(struct null_chip *n, const u8 *dst)
 {
 	union null_body b;
 	int len;
@@ -203,7 +203,7 @@ static bool has_route(struct null_chip *n, const u8 *dst)
 	return false;
 }
 
-static struct sk_buff *packet_to(const u8 *dst)
+static struct sk_buff *null_packet_to(const u8 *dst)
 {
 	static const u8 mac[ETH_ALEN] = { 0x02, 0, 0, 0, 0, 0x03 };
 	struct sk_buff *skb = netdev_alloc_skb(NULL, ETH_ZLEN);
@@ -228,7 +228,7 @@ static struct sk_buff *packet_to(const u8 *dst)
 }
 
 /* One at most; how many came up */
-static int poll_packet(struct null_chip *n)
+static int null_poll_packet(struct null_chip *n)
 {
 	struct tnd_rx meta = {
 		.reason = cpu_to_le16(TND_TRAP_LPM_MISS),
@@ -240,14 +240,14 @@ static int poll_packet(struct null_chip *n)
 
 	clsw_lock(n->cd);
 	null_advance(n, ktime_get_ns());
-	up = n->packet && n->attached && !has_route(n, n->packet_dst);
+	up = n->packet && n->attached && !null_has_route(n, n->packet_dst);
 	n->count.forwarded += n->packet && !up;
 	n->packet = false;
 	meta.port = cpu_to_le16(n->packet_port);
 	meta.epoch = cpu_to_le32(n->epoch);
 	memcpy(dst, n->packet_dst, sizeof(dst));
 	clsw_unlock(n->cd);
-	skb = up ? packet_to(dst) : NULL;
+	skb = up ? null_packet_to(dst) : NULL;
 	if (!skb)
 		return 0;
 	meta.len = cpu_to_le32(skb->len);
@@ -255,9 +255,9 @@ static int poll_packet(struct null_chip *n)
 	return 1;
 }
 
-static int op_poll(struct clsw_device *cd, int budget)
+static int null_op_poll(struct clsw_device *cd, int budget)
 {
-	struct null_chip *n = chip(cd);
+	struct null_chip *n = null_chip_of(cd);
 	u16 i;
 
 	for (i = 1; i <= n->ports; i++) {
@@ -279,12 +279,12 @@ static int op_poll(struct clsw_device *cd, int budget)
 		if (tell)
 			clsw_event(cd, &e);
 	}
-	return poll_packet(n);
+	return null_poll_packet(n);
 }
 
-static bool op_arm(struct clsw_device *cd)
+static bool null_op_arm(struct clsw_device *cd)
 {
-	struct null_chip *n = chip(cd);
+	struct null_chip *n = null_chip_of(cd);
 	bool waits;
 	u16 i;
 
@@ -298,9 +298,9 @@ static bool op_arm(struct clsw_device *cd)
 }
 
 static const struct clsw_packet_ops packet_ops = {
-	.xmit = op_xmit,
-	.poll = op_poll,
-	.arm = op_arm,
+	.xmit = null_op_xmit,
+	.poll = null_op_poll,
+	.arm = null_op_arm,
 };
 
 void null_link_set(struct null_chip *n, u16 port, bool up)
@@ -309,7 +309,7 @@ void null_link_set(struct null_chip *n, u16 port, bool up)
 	if (n->port[port].link != up) {
 		n->port[port].link = up;
 		n->port[port].tell = true;
-		schedule_rx(n);
+		null_schedule_rx(n);
 	}
 	clsw_unlock(n->cd);
 }
@@ -320,7 +320,7 @@ void null_packet(struct null_chip *n, u16 port, const u8 *dst)
 	n->packet = true;
 	n->packet_port = port;
 	memcpy(n->packet_dst, dst, sizeof(n->packet_dst));
-	schedule_rx(n);
+	null_schedule_rx(n);
 	clsw_unlock(n->cd);
 }
 
@@ -335,7 +335,7 @@ static const struct clsw_backend backend = {
 	.priv_size = sizeof(struct null_chip),
 };
 
-static void chip_free(struct null_chip *n)
+static void null_chip_free(struct null_chip *n)
 {
 	kfree(n->platform);
 	null_tables_exit(n);
@@ -359,7 +359,7 @@ static int null_probe(struct platform_device *pdev)
 	cd = clsw_device_alloc(&backend, &pdev->dev);
 	if (!cd)
 		return -ENOMEM;
-	n = chip(cd);
+	n = null_chip_of(cd);
 	n->cd = cd;
 	n->p = p;
 	n->ports = ports ?: p->ports;
@@ -380,7 +380,7 @@ static int null_probe(struct platform_device *pdev)
 	return 0;
 
 err_free:
-	chip_free(n);
+	null_chip_free(n);
 	clsw_device_free(cd);
 	return err;
 }
@@ -391,7 +391,7 @@ static void null_remove_device(struct platform_device *pdev)
 
 	null_debug_exit(n);
 	clsw_device_unregister(n->cd);
-	chip_free(n);
+	null_chip_free(n);
 	clsw_device_free(n->cd);
 }
 

@@ -39,7 +39,7 @@ enum null_run null_run_of(u16 cls, u8 family)
 	}
 }
 
-static u32 small_key(u16 cls, const union null_body *b)
+static u32 null_small_key(u16 cls, const union null_body *b)
 {
 	switch (cls) {
 	case TND_CLS_PORT:
@@ -66,7 +66,7 @@ u64 null_hash(u16 cls, const union null_body *b)
 	u64 h;
 
 	if (cls != TND_CLS_ROUTE)
-		return ((u64)cls << 32 | small_key(cls, b)) * GOLDEN_RATIO_64;
+		return ((u64)cls << 32 | null_small_key(cls, b)) * GOLDEN_RATIO_64;
 	/* words 2 and 3 are the address */
 	h = ((u64)le16_to_cpu(b->route.vrf) << 16 | b->route.family << 8 | b->route.prefix_len) *
 	    0x9fb21c651e98df25ULL;
@@ -77,7 +77,7 @@ u64 null_hash(u16 cls, const union null_body *b)
 bool null_same_key(u16 cls, const union null_body *a, const union null_body *b)
 {
 	if (cls != TND_CLS_ROUTE)
-		return small_key(cls, a) == small_key(cls, b);
+		return null_small_key(cls, a) == null_small_key(cls, b);
 	return a->word[2] == b->word[2] && a->word[3] == b->word[3] &&
 	       a->route.vrf == b->route.vrf && a->route.family == b->route.family &&
 	       a->route.prefix_len == b->route.prefix_len;
@@ -190,7 +190,7 @@ void null_del(struct null_chip *n, u32 i)
 /* -------------------------------------------------------------------------
  * All of it
  */
-static u16 default_trap_class(u16 reason)
+static u16 null_default_trap_class(u16 reason)
 {
 	switch (reason) {
 	case TND_TRAP_LINK_PROTO:
@@ -211,7 +211,7 @@ static u16 default_trap_class(u16 reason)
 }
 
 /* What a chip has after power-on: ports, traps, VRF 0 */
-static void add_fixed(struct null_chip *n)
+static void null_add_fixed(struct null_chip *n)
 {
 	union null_body b;
 	u16 i;
@@ -230,7 +230,7 @@ static void add_fixed(struct null_chip *n)
 		memset(&b, 0, sizeof(b));
 		b.trap.struct_size = cpu_to_le16(sizeof(b.trap));
 		b.trap.reason = cpu_to_le16(i);
-		b.trap.trap_class = cpu_to_le16(default_trap_class(i));
+		b.trap.trap_class = cpu_to_le16(null_default_trap_class(i));
 		null_add(n, NULL_R_TRAP, TND_CLS_TRAP, &b);
 	}
 	memset(&b, 0, sizeof(b));
@@ -238,7 +238,7 @@ static void add_fixed(struct null_chip *n)
 	null_add(n, NULL_R_VRF, TND_CLS_VRF, &b);
 }
 
-static void free_members(struct null_chip *n)
+static void null_free_members(struct null_chip *n)
 {
 	struct null_range *r = &n->run[NULL_R_NHG];
 	u32 i;
@@ -254,7 +254,7 @@ void null_tables_clear(struct null_chip *n)
 {
 	u32 i;
 
-	free_members(n);
+	null_free_members(n);
 	for (i = 0; i < NULL_RUNS; i++) {
 		struct null_range *r = &n->run[i];
 
@@ -278,7 +278,7 @@ void null_tables_clear(struct null_chip *n)
 	null_pools_reset(n);
 	n->resync = false;
 	n->tables_lost = false;
-	add_fixed(n);
+	null_add_fixed(n);
 }
 
 int null_tables_init(struct null_chip *n)
@@ -337,7 +337,7 @@ void null_tables_exit(struct null_chip *n)
 	u32 i;
 
 	if (n->obj)
-		free_members(n);
+		null_free_members(n);
 	for (i = 1; i <= n->ports; i++) {
 		bitmap_free(n->port[i].fids);
 		vfree(n->port[i].vid_rif);

@@ -34,7 +34,7 @@ const struct null_profile *null_profile(const char *name)
 	return NULL;
 }
 
-static u32 tlv(u8 *at, u8 kind, const void *value, u32 len)
+static u32 null_tlv(u8 *at, u8 kind, const void *value, u32 len)
 {
 	len = min(len, 64U);
 	at[0] = kind;
@@ -43,19 +43,19 @@ static u32 tlv(u8 *at, u8 kind, const void *value, u32 len)
 	return len + 2;
 }
 
-static u32 eeprom(const struct null_profile *p, u8 *image)
+static u32 null_eeprom(const struct null_profile *p, u8 *image)
 {
 	__be16 macs = cpu_to_be16(p->mac_count), len;
 	u32 at = TLV_HEAD;
 	__be32 crc;
 
 	memcpy(image, "TlvInfo\0\x01", 9);
-	at += tlv(image + at, TLV_PRODUCT, p->product, strlen(p->product));
-	at += tlv(image + at, TLV_PART, p->part_number, strlen(p->part_number));
-	at += tlv(image + at, TLV_SERIAL, p->serial, strlen(p->serial));
-	at += tlv(image + at, TLV_BASE_MAC, p->base_mac, sizeof(p->base_mac));
-	at += tlv(image + at, TLV_MAC_COUNT, &macs, sizeof(macs));
-	at += tlv(image + at, TLV_VENDOR, p->vendor, strlen(p->vendor));
+	at += null_tlv(image + at, TLV_PRODUCT, p->product, strlen(p->product));
+	at += null_tlv(image + at, TLV_PART, p->part_number, strlen(p->part_number));
+	at += null_tlv(image + at, TLV_SERIAL, p->serial, strlen(p->serial));
+	at += null_tlv(image + at, TLV_BASE_MAC, p->base_mac, sizeof(p->base_mac));
+	at += null_tlv(image + at, TLV_MAC_COUNT, &macs, sizeof(macs));
+	at += null_tlv(image + at, TLV_VENDOR, p->vendor, strlen(p->vendor));
 	image[at++] = TLV_CRC32;
 	image[at++] = sizeof(crc);
 	len = cpu_to_be16(at - TLV_HEAD + sizeof(crc));
@@ -91,7 +91,7 @@ int null_platform_init(struct null_chip *n)
 		port[i].breakout_modes = cpu_to_le32(p->breakout);
 		port[i].max_speed_mbps = cpu_to_le32(p->speed_mbps);
 	}
-	i = eeprom(p, n->platform + at);
+	i = null_eeprom(p, n->platform + at);
 	head->eeprom_size = cpu_to_le32(i);
 	n->platform_size = at + i;
 	return 0;

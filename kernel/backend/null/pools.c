@@ -69,7 +69,7 @@ void null_pools_reset(struct null_chip *n)
 	memset(n->lease, 0, sizeof(n->lease));
 }
 
-static void mark(struct null_chip *n, u8 pool)
+static void null_pool_mark(struct null_chip *n, u8 pool)
 {
 	struct null_pool *p = &n->pool[pool];
 	u32 used = pool == NULL_P_EXACT ? n->bank.used : p->used;
@@ -98,7 +98,7 @@ u16 null_take(struct null_chip *n, struct null_exec *x, u8 pool, u32 slots)
 	}
 	p->used += slots;
 	null_delta(x, pool, slots);
-	mark(n, pool);
+	null_pool_mark(n, pool);
 	return TND_ST_OK;
 }
 
@@ -136,7 +136,7 @@ u16 null_take_exact(struct null_chip *n, struct null_exec *x, const struct bank_
 	if (x->lease)
 		x->lease->left[NULL_P_EXACT] -= width;
 	null_delta(x, NULL_P_EXACT, width);
-	mark(n, NULL_P_EXACT);
+	null_pool_mark(n, NULL_P_EXACT);
 	return TND_ST_OK;
 }
 
@@ -194,8 +194,8 @@ u32 null_needs(struct null_chip *n, u16 cls, u8 family, u8 *pool, u32 *slots)
 	return 0;
 }
 
-static void hold(struct null_chip *n, struct null_held *held, u8 pool, u32 slots,
-		 struct null_lease *l)
+static void null_pool_hold(struct null_chip *n, struct null_held *held, u8 pool, u32 slots,
+			   struct null_lease *l)
 {
 	bool exact = pool == NULL_P_EXACT;
 	struct null_pool *p = &n->pool[pool];
@@ -216,7 +216,7 @@ static void hold(struct null_chip *n, struct null_held *held, u8 pool, u32 slots
 		*free -= slots;
 	}
 	p->in_flight += slots;
-	mark(n, pool);
+	null_pool_mark(n, pool);
 	held->part[held->count].pool = pool;
 	held->part[held->count].slots = slots;
 	held->part[held->count].lease = l ? l - n->lease + 1 : 0;
@@ -244,8 +244,8 @@ void null_hold(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
 		bool v6 = body[4] == TND_AF_INET6;
 
 		if (v6 || body[4] == TND_AF_INET)
-			hold(n, held, v6 ? NULL_P_LPM6 : NULL_P_LPM4,
-			     v6 ? n->p->lpm6_cost : n->p->lpm4_cost, l);
+			null_pool_hold(n, held, v6 ? NULL_P_LPM6 : NULL_P_LPM4,
+				       v6 ? n->p->lpm6_cost : n->p->lpm4_cost, l);
 		return;
 	}
 	count = null_needs(n, le16_to_cpu(cmd->cls), body[4], pool, slots);
@@ -253,7 +253,7 @@ void null_hold(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
 		slots[1] = min_t(u32, le16_to_cpu(((const struct tnd_nhg *)body)->count),
 				 n->p->nhg_max_members);
 	for (i = 0; i < count; i++)
-		hold(n, held, pool[i], slots[i], l);
+		null_pool_hold(n, held, pool[i], slots[i], l);
 }
 
 void null_unhold(struct null_chip *n, const struct null_held *held)
@@ -299,7 +299,7 @@ struct null_lease *null_lease_of(struct null_chip *n, u32 id)
 	return id && l->id == id ? l : NULL;
 }
 
-static void uncommit(struct null_chip *n, u8 pool, u32 slots)
+static void null_pool_uncommit(struct null_chip *n, u8 pool, u32 slots)
 {
 	if (pool == NULL_P_EXACT) {
 		bank_release(&n->bank, slots);
@@ -310,7 +310,7 @@ static void uncommit(struct null_chip *n, u8 pool, u32 slots)
 }
 
 /* TND_ST_OK, or the completion says which pool lacks what */
-static u16 commit(struct null_chip *n, struct null_exec *x, u8 pool, u32 slots)
+static u16 null_pool_commit(struct null_chip *n, struct null_exec *x, u8 pool, u32 slots)
 {
 	struct null_pool *p = &n->pool[pool];
 
@@ -328,7 +328,7 @@ static u16 commit(struct null_chip *n, struct null_exec *x, u8 pool, u32 slots)
 }
 
 /* Sums what the items take at worst; saturates, as nothing is that large */
-static bool wanted(struct null_chip *n, const struct null_exec *x, u32 *left)
+static bool null_pool_wanted(struct null_chip *n, const struct null_exec *x, u32 *left)
 {
 	const struct tnd_lease *head = (const struct tnd_lease *)x->body;
 	const struct tnd_lease_item *item;
@@ -364,7 +364,7 @@ u16 null_lease_grant(struct null_chip *n, struct null_exec *x)
 	struct null_lease *l = NULL;
 	u16 st;
 
-	if (!wanted(n, x, left))
+	if (!null_pool_wanted(n, x, left))
 		return TND_ST_INVALID;
 	/* an id is used again after 2^26 leases */
 	for (i = 0; i < NULL_LEASES && !l; i++) {
@@ -375,12 +375,12 @@ u16 null_lease_grant(struct null_chip *n, struct null_exec *x)
 	if (!l)
 		return TND_ST_LEASE;
 	for (i = 0; i < NULL_POOLS; i++) {
-		st = left[i] ? commit(n, x, i, left[i]) : TND_ST_OK;
+		st = left[i] ? null_pool_commit(n, x, i, left[i]) : TND_ST_OK;
 		if (!st)
 			continue;
 		for (k = 0; k < i; k++) {
 			if (left[k])
-				uncommit(n, k, left[k]);
+				null_pool_uncommit(n, k, left[k]);
 		}
 		return st;
 	}
@@ -400,7 +400,7 @@ u16 null_lease_drop(struct null_chip *n, u32 id)
 		return TND_ST_LEASE;
 	for (i = 0; i < NULL_POOLS; i++) {
 		if (l->left[i])
-			uncommit(n, i, l->left[i]);
+			null_pool_uncommit(n, i, l->left[i]);
 	}
 	memset(l, 0, sizeof(*l));
 	return TND_ST_OK;
@@ -455,7 +455,7 @@ u32 null_cost_rows(void)
 }
 
 /* Objects that still fit: whatever their keys are, and if keys spread as usual */
-static void room(struct null_chip *n, u16 cls, u8 family, u32 *guaranteed, u32 *expected)
+static void null_pool_room(struct null_chip *n, u16 cls, u8 family, u32 *guaranteed, u32 *expected)
 {
 	u32 slots[2], count, i;
 	enum bank_kind kind;
@@ -490,7 +490,7 @@ void null_cost_row(struct null_chip *n, u32 i, struct tnd_class_cost *row)
 	u8 pool[2] = {};
 
 	null_needs(n, cls, family, pool, slots);
-	room(n, cls, family, &guaranteed, &expected);
+	null_pool_room(n, cls, family, &guaranteed, &expected);
 	memset(row, 0, sizeof(*row));
 	row->struct_size = cpu_to_le16(sizeof(*row));
 	row->cls = cpu_to_le16(cls);

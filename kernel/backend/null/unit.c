@@ -22,32 +22,32 @@
 /* ... and how long it sleeps at most without looking again */
 #define READ_NAP_NS	(10ULL * NSEC_PER_MSEC)
 
-static bool is_write(u16 op)
+static bool null_is_write(u16 op)
 {
 	return op == TND_OP_CREATE || op == TND_OP_UPDATE || op == TND_OP_DELETE ||
 	       op == TND_OP_SET_TRAP;
 }
 
-static u64 cost_ns(u16 op)
+static u64 null_cost_ns(u16 op)
 {
-	if (is_write(op))
+	if (null_is_write(op))
 		return null_write_ns;
 	/* nobody waits for a release, and it reads nothing: a posted write */
 	return op == TND_OP_NOP || op == TND_OP_RELEASE ? 0 : null_query_ns;
 }
 
-static struct null_slot *slot_at(struct null_queue *q, u32 index)
+static struct null_slot *null_slot_at(struct null_queue *q, u32 index)
 {
 	return &q->slot[index & q->mask];
 }
 
 /* Can be changed at any time */
-static u32 batch_limit(void)
+static u32 null_batch_limit(void)
 {
 	return max(READ_ONCE(null_write_batch), 1U);
 }
 
-static u32 units(void)
+static u32 null_units(void)
 {
 	return null_parallel ? CLSW_Q_COUNT : 1;
 }
@@ -55,7 +55,7 @@ static u32 units(void)
 /* -------------------------------------------------------------------------
  * Beginning
  */
-static u64 begin_slot(struct null_chip *n, struct null_slot *s)
+static u64 null_begin_slot(struct null_chip *n, struct null_slot *s)
 {
 	u64 extra = 0;
 
@@ -63,35 +63,35 @@ static u64 begin_slot(struct null_chip *n, struct null_slot *s)
 	s->fault = NULL_FAULT_NONE;
 	if (n->faults)
 		s->fault = null_fault(n, le16_to_cpu(s->cmd.op), le16_to_cpu(s->cmd.cls), &extra);
-	return cost_ns(le16_to_cpu(s->cmd.op)) + extra;
+	return null_cost_ns(le16_to_cpu(s->cmd.op)) + extra;
 }
 
 /* Writes that are taken together: those the chip can see when it begins */
-static u64 begin_bulk(struct null_chip *n, struct null_unit *u, u64 start)
+static u64 null_begin_bulk(struct null_chip *n, struct null_unit *u, u64 start)
 {
 	struct null_queue *q = &n->queue[CLSW_Q_BULK];
-	struct null_slot *s = slot_at(q, q->done);
-	u64 cost = begin_slot(n, s);
+	struct null_slot *s = null_slot_at(q, q->done);
+	u64 cost = null_begin_slot(n, s);
 
 	n->timing.depth = max(n->timing.depth, q->seen - q->done);
 	u->batch = 1;
-	if (!is_write(le16_to_cpu(s->cmd.op)))
+	if (!null_is_write(le16_to_cpu(s->cmd.op)))
 		return cost;
 	n->timing.batches++;
-	while (u->batch < batch_limit() && q->done + u->batch != q->seen) {
+	while (u->batch < null_batch_limit() && q->done + u->batch != q->seen) {
 		u64 one;
 
-		s = slot_at(q, q->done + u->batch);
-		if (s->at > start || !is_write(le16_to_cpu(s->cmd.op)))
+		s = null_slot_at(q, q->done + u->batch);
+		if (s->at > start || !null_is_write(le16_to_cpu(s->cmd.op)))
 			break;
-		one = begin_slot(n, s);
+		one = null_begin_slot(n, s);
 		cost += null_entry_ns + (one - null_write_ns);
 		u->batch++;
 	}
 	return cost;
 }
 
-static bool pick(struct null_chip *n, u32 index)
+static bool null_pick(struct null_chip *n, u32 index)
 {
 	struct null_unit *u = &n->unit[index];
 	struct null_queue *sync = &n->queue[CLSW_Q_SYNC], *bulk = &n->queue[CLSW_Q_BULK];
@@ -105,7 +105,7 @@ static bool pick(struct null_chip *n, u32 index)
 	if (all || index == CLSW_Q_SYNC) {
 		if (sync->done != sync->seen) {
 			what = NULL_DO_SYNC;
-			at = slot_at(sync, sync->done)->at;
+			at = null_slot_at(sync, sync->done)->at;
 		}
 		if (n->reader.pending && !n->reader.done && max(n->reader.at, u->free_at) <
 		    max(at, u->free_at)) {
@@ -114,7 +114,7 @@ static bool pick(struct null_chip *n, u32 index)
 		}
 	}
 	if ((all || index == CLSW_Q_BULK) && bulk->done != bulk->seen) {
-		u64 bulk_at = slot_at(bulk, bulk->done)->at;
+		u64 bulk_at = null_slot_at(bulk, bulk->done)->at;
 
 		if (what == NULL_IDLE || max(bulk_at, u->free_at) < max(at, u->free_at)) {
 			what = NULL_DO_BULK;
@@ -128,15 +128,15 @@ static bool pick(struct null_chip *n, u32 index)
 	u->batch = 1;
 	switch (what) {
 	case NULL_DO_SYNC:
-		s = slot_at(sync, sync->done);
-		cost = begin_slot(n, s);
+		s = null_slot_at(sync, sync->done);
+		cost = null_begin_slot(n, s);
 		break;
 	case NULL_DO_BULK:
-		cost = begin_bulk(n, u, start);
-		s = slot_at(bulk, bulk->done);
+		cost = null_begin_bulk(n, u, start);
+		s = null_slot_at(bulk, bulk->done);
 		break;
 	default:
-		cost = cost_ns(le16_to_cpu(n->reader.cmd->op));
+		cost = null_cost_ns(le16_to_cpu(n->reader.cmd->op));
 		s = NULL;
 	}
 	if (s && s->fault == NULL_FAULT_HANG) {
@@ -151,15 +151,15 @@ static bool pick(struct null_chip *n, u32 index)
 /* -------------------------------------------------------------------------
  * Ending
  */
-static void free_body(struct null_chip *n, struct null_slot *s)
+static void null_free_body(struct null_chip *n, struct null_slot *s)
 {
 	if (s->long_body)
 		n->long_free[n->long_count++] = s->long_body;
 	s->long_body = NULL;
 }
 
-static void count(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
-		  const struct tnd_cpl *cpl, u64 at)
+static void null_count(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body,
+		       const struct tnd_cpl *cpl, u64 at)
 {
 	if (cpl->status) {
 		n->timing.refused++;
@@ -167,7 +167,7 @@ static void count(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 		n->timing.refused_cls = le16_to_cpu(cmd->cls);
 		n->timing.refused_status = le16_to_cpu(cpl->status);
 	}
-	if (!is_write(le16_to_cpu(cmd->op))) {
+	if (!null_is_write(le16_to_cpu(cmd->op))) {
 		n->timing.queries++;
 		return;
 	}
@@ -178,18 +178,18 @@ static void count(struct null_chip *n, const struct tnd_cmd *cmd, const u8 *body
 }
 
 /* False: the command goes on for another slice */
-static bool finish_slot(struct null_chip *n, struct null_queue *q, u64 at)
+static bool null_finish_slot(struct null_chip *n, struct null_queue *q, u64 at)
 {
-	struct null_slot *s = slot_at(q, q->done);
+	struct null_slot *s = null_slot_at(q, q->done);
 	const u8 *body = s->long_body ?: s->cmd.body;
 
 	null_unhold(n, &s->held);
 	s->held.count = 0;
 	if (!null_execute(n, &s->cmd, body, NULL, 0, s->fault, &s->cpl))
 		return false;
-	s->cpl.cost_ns = cpu_to_le64(cost_ns(le16_to_cpu(s->cmd.op)));
-	count(n, &s->cmd, body, &s->cpl, at);
-	free_body(n, s);
+	s->cpl.cost_ns = cpu_to_le64(null_cost_ns(le16_to_cpu(s->cmd.op)));
+	null_count(n, &s->cmd, body, &s->cpl, at);
+	null_free_body(n, s);
 	if (s->fault == NULL_FAULT_DROP)
 		s->silent = true;
 	if (s->fault == NULL_FAULT_VANISH)
@@ -201,7 +201,7 @@ static bool finish_slot(struct null_chip *n, struct null_queue *q, u64 at)
 	return true;
 }
 
-static void finish(struct null_chip *n, struct null_unit *u)
+static void null_finish(struct null_chip *n, struct null_unit *u)
 {
 	u64 began = null_measure ? ktime_get_ns() : 0;
 	struct null_reader *r = &n->reader;
@@ -214,13 +214,13 @@ static void finish(struct null_chip *n, struct null_unit *u)
 			done = null_execute(n, r->cmd, r->body, r->out, r->out_size,
 					    NULL_FAULT_NONE, r->cpl);
 			r->done = done;
-			r->cpl->cost_ns = cpu_to_le64(cost_ns(le16_to_cpu(r->cmd->op)));
+			r->cpl->cost_ns = cpu_to_le64(null_cost_ns(le16_to_cpu(r->cmd->op)));
 			n->timing.queries += done;
 		}
 	} else {
 		q = &n->queue[u->what == NULL_DO_SYNC ? CLSW_Q_SYNC : CLSW_Q_BULK];
 		for (i = 0; i < u->batch && n->attached && done; i++)
-			done = finish_slot(n, q, u->due);
+			done = null_finish_slot(n, q, u->due);
 	}
 	if (null_measure)
 		n->timing.model_ns += ktime_get_ns() - began;
@@ -235,30 +235,30 @@ static void finish(struct null_chip *n, struct null_unit *u)
 }
 
 /* The unit has begun with something that takes longer than until @now */
-static bool runs(const struct null_unit *u, u64 now)
+static bool null_runs(const struct null_unit *u, u64 now)
 {
 	return u->what != NULL_IDLE && u->what != NULL_STOPPED && u->due > now;
 }
 
 void null_advance(struct null_chip *n, u64 now)
 {
-	if (!null_parallel && runs(&n->unit[0], now))
+	if (!null_parallel && null_runs(&n->unit[0], now))
 		return;
 	for (;;) {
 		struct null_unit *next = NULL;
 		u32 i;
 
-		for (i = 0; i < units(); i++) {
+		for (i = 0; i < null_units(); i++) {
 			struct null_unit *u = &n->unit[i];
 
-			if (u->what == NULL_STOPPED || (u->what == NULL_IDLE && !pick(n, i)))
+			if (u->what == NULL_STOPPED || (u->what == NULL_IDLE && !null_pick(n, i)))
 				continue;
 			if (!next || u->due < next->due)
 				next = u;
 		}
 		if (!next || next->due > now)
 			return;
-		finish(n, next);
+		null_finish(n, next);
 	}
 }
 
@@ -267,7 +267,7 @@ u64 null_next_due(const struct null_chip *n)
 	u64 due = U64_MAX;
 	u32 i;
 
-	for (i = 0; i < units(); i++) {
+	for (i = 0; i < null_units(); i++) {
 		if (n->unit[i].what != NULL_IDLE && n->unit[i].what != NULL_STOPPED)
 			due = min(due, n->unit[i].due);
 	}
@@ -277,7 +277,7 @@ u64 null_next_due(const struct null_chip *n)
 /* -------------------------------------------------------------------------
  * The interrupt
  */
-static enum hrtimer_restart timer_fires(struct hrtimer *t)
+static enum hrtimer_restart null_timer_fires(struct hrtimer *t)
 {
 	struct null_chip *n = container_of(t, struct null_chip, timer);
 
@@ -292,7 +292,7 @@ static enum hrtimer_restart timer_fires(struct hrtimer *t)
  * When the interrupt comes: at a completion of SYNC; for BULK null_irq_ns after
  * the first one. A question behind a write that runs: when it will be answered.
  */
-static u64 irq_at(const struct null_chip *n)
+static u64 null_irq_at(const struct null_chip *n)
 {
 	const struct null_queue *sync = &n->queue[CLSW_Q_SYNC];
 	u64 due = null_next_due(n);
@@ -302,13 +302,13 @@ static u64 irq_at(const struct null_chip *n)
 	return due + (sync->done != sync->seen ? null_query_ns : null_irq_ns);
 }
 
-static void arm(struct null_chip *n)
+static void null_arm(struct null_chip *n)
 {
 	u64 at;
 
 	if (!test_bit(0, &n->irq_wanted))
 		return;
-	at = irq_at(n);
+	at = null_irq_at(n);
 	if (at == U64_MAX)
 		return;
 	if (hrtimer_active(&n->timer) && ktime_to_ns(hrtimer_get_expires(&n->timer)) <= at)
@@ -326,7 +326,7 @@ bool null_want_irq(struct null_chip *n)
 			return true;
 	}
 	set_bit(0, &n->irq_wanted);
-	arm(n);
+	null_arm(n);
 	return false;
 }
 
@@ -346,7 +346,7 @@ int null_post(struct null_chip *n, enum clsw_queue which, const struct tnd_cmd *
 		return -E2BIG;
 	if (q->head - q->tail > q->mask)
 		return -EAGAIN;
-	s = slot_at(q, q->head);
+	s = null_slot_at(q, q->head);
 	s->long_body = NULL;
 	if (len > TND_BODY_INLINE) {
 		if (!n->long_count)
@@ -372,12 +372,12 @@ void null_kick(struct null_chip *n, enum clsw_queue which)
 
 	null_advance(n, now);
 	while (q->seen != q->head)
-		slot_at(q, q->seen++)->at = now;
+		null_slot_at(q, q->seen++)->at = now;
 	if (!test_bit(0, &n->irq_wanted))
 		return;
 	/* what begins now decides when the interrupt comes; else whoever looks next finds it so */
 	null_advance(n, now);
-	arm(n);
+	null_arm(n);
 }
 
 int null_reap(struct null_chip *n, enum clsw_queue which, int budget)
@@ -387,7 +387,7 @@ int null_reap(struct null_chip *n, enum clsw_queue which, int budget)
 
 	null_advance(n, ktime_get_ns());
 	while (reaped < budget && q->tail != q->done) {
-		struct null_slot *s = slot_at(q, q->tail);
+		struct null_slot *s = null_slot_at(q, q->tail);
 
 		/* its place is taken again only when tail has passed it */
 		if (!s->silent) {
@@ -462,9 +462,9 @@ void null_queues_reset(struct null_chip *n)
 		struct null_queue *q = &n->queue[i];
 
 		for (k = q->done; k != q->head; k++) {
-			null_unhold(n, &slot_at(q, k)->held);
-			slot_at(q, k)->held.count = 0;
-			free_body(n, slot_at(q, k));
+			null_unhold(n, &null_slot_at(q, k)->held);
+			null_slot_at(q, k)->held.count = 0;
+			null_free_body(n, null_slot_at(q, k));
 		}
 		q->head = 0;
 		q->seen = 0;
@@ -483,7 +483,7 @@ int null_queues_init(struct null_chip *n)
 
 	mutex_init(&n->read_lock);
 	hrtimer_init(&n->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
-	n->timer.function = timer_fires;
+	n->timer.function = null_timer_fires;
 	n->long_mem = vmalloc(NULL_LONG_BODIES * NULL_BODY_MAX);
 	n->long_free = kcalloc(NULL_LONG_BODIES, sizeof(*n->long_free), GFP_KERNEL);
 	if (!n->long_mem || !n->long_free)

@@ -55,13 +55,13 @@ static const char *cp_reason(u32 reason)
 static u32 cp_state(const struct cp_device *p)
 {
 	/* what the device wrote before its state is seen after it */
-	return le32_to_cpu(virt_load_acquire(&cp_header(&p->region)->device_state));
+	return le32_to_cpu(virt_load_acquire(&cp_region_header(&p->region)->device_state));
 }
 
 /* NULL: the attach stands */
 static const char *cp_trouble(const struct cp_device *p)
 {
-	const struct tnd_header *h = cp_header(&p->region);
+	const struct tnd_header *h = cp_region_header(&p->region);
 
 	switch (cp_state(p)) {
 	case TND_DEV_ATTACHED:
@@ -135,7 +135,7 @@ static int cp_await_frame(struct cp_device *p)
 static bool cp_acked(const struct cp_device *p)
 {
 	/* status and epoch were written before ack_seq */
-	return le32_to_cpu(virt_load_acquire(&cp_header(&p->region)->ack_seq)) ==
+	return le32_to_cpu(virt_load_acquire(&cp_region_header(&p->region)->ack_seq)) ==
 	       p->req_seq;
 }
 
@@ -143,7 +143,7 @@ static bool cp_acked(const struct cp_device *p)
 static int cp_request(struct cp_device *p, u32 op, u32 *epoch)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(READ_ONCE(answer_ms));
-	struct tnd_header *h = cp_header(&p->region);
+	struct tnd_header *h = cp_region_header(&p->region);
 
 	p->req_seq++;
 	WRITE_ONCE(h->driver_peer, cpu_to_le32(p->peer + 1));
@@ -191,7 +191,7 @@ static int cp_same_platform(struct cp_device *p)
 /* One attempt. -EAGAIN: the device was replaced meanwhile */
 static int cp_try(struct cp_device *p, u32 op)
 {
-	struct tnd_header *h = cp_header(&p->region);
+	struct tnd_header *h = cp_region_header(&p->region);
 	u64 known = TND_FEAT_LEASE | TND_FEAT_RESYNC | TND_FEAT_ACTIVITY |
 		    TND_FEAT_HW_LEARNING | TND_FEAT_DOORBELL_HINT;
 	u32 epoch = 0;

@@ -121,7 +121,7 @@ static int cp_map(struct pci_dev *pdev, struct cp_device *p)
 	}
 	p->peer = peer;
 	/* goes on where a driver before us has stopped */
-	p->req_seq = le32_to_cpu(READ_ONCE(cp_header(&p->region)->req_seq));
+	p->req_seq = le32_to_cpu(READ_ONCE(cp_region_header(&p->region)->req_seq));
 	return 0;
 }
 

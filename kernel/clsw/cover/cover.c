@@ -11,12 +11,12 @@
 #define STANDS		(CLSW_COVER_INSTALLED | CLSW_COVER_AGG_UP)
 
 /* An entry that forwards unless it is forced to trap */
-static bool forwards(const struct clsw_cover_node *n)
+static bool cover_forwards(const struct clsw_cover_node *n)
 {
 	return (n->flags & (CLSW_COVER_INSTALLED | CLSW_COVER_TRAPS)) == CLSW_COVER_INSTALLED;
 }
 
-static u32 free_units(const struct clsw_cover *c)
+static u32 cover_free_units(const struct clsw_cover *c)
 {
 	u32 taken = c->aggregate_count + (c->units >= 2);
 
@@ -29,13 +29,13 @@ void clsw_cover_touch(struct clsw_cover *c, struct clsw_cover_node *n)
 		list_add_tail(&n->touched, &c->touched);
 }
 
-static void wish_relief(struct clsw_cover *c, struct clsw_cover_node *n)
+static void cover_wish_relief(struct clsw_cover *c, struct clsw_cover_node *n)
 {
 	if (list_empty(&n->relief))
 		list_add_tail(&n->relief, &c->relief);
 }
 
-static struct clsw_cover_node *ancestor(const struct clsw_cover_node *n, u8 flags)
+static struct clsw_cover_node *cover_ancestor(const struct clsw_cover_node *n, u8 flags)
 {
 	for (n = n->up; n; n = n->up) {
 		if (n->flags & flags)
@@ -44,14 +44,14 @@ static struct clsw_cover_node *ancestor(const struct clsw_cover_node *n, u8 flag
 	return (struct clsw_cover_node *)n;
 }
 
-static bool contains(const struct clsw_cover_node *outer, const struct clsw_cover_node *inner)
+static bool cover_contains(const struct clsw_cover_node *outer, const struct clsw_cover_node *inner)
 {
 	return inner->len >= outer->len && clsw_trie_common(outer, inner) == outer->len;
 }
 
 /* ---- aggregates: where a trap of the reserve is wanted ---- */
 
-static void forget_aggregate(struct clsw_cover *c, struct clsw_cover_node *n)
+static void cover_forget_aggregate(struct clsw_cover *c, struct clsw_cover_node *n)
 {
 	u32 i, kept = 0;
 
@@ -62,7 +62,7 @@ static void forget_aggregate(struct clsw_cover *c, struct clsw_cover_node *n)
 	c->aggregate_count = kept;
 }
 
-static void want(struct clsw_cover *c, struct clsw_cover_node *n)
+static void cover_want(struct clsw_cover *c, struct clsw_cover_node *n)
 {
 	if (n->flags & (CLSW_COVER_AGGREGATE | CLSW_COVER_INSTALLED) ||
 	    c->aggregate_count >= CLSW_COVER_MAX_UNITS)
@@ -72,19 +72,19 @@ static void want(struct clsw_cover *c, struct clsw_cover_node *n)
 	clsw_cover_touch(c, n);
 }
 
-static void unwant(struct clsw_cover *c, struct clsw_cover_node *n)
+static void cover_unwant(struct clsw_cover *c, struct clsw_cover_node *n)
 {
 	if (!(n->flags & CLSW_COVER_AGGREGATE))
 		return;
 	n->flags &= ~CLSW_COVER_AGGREGATE;
-	forget_aggregate(c, n);
+	cover_forget_aggregate(c, n);
 	clsw_cover_touch(c, n);
 }
 
 /* ---- counting ---- */
 
 /* Adds to uncovered from @n up to the first entry that stands */
-static void count(struct clsw_cover *c, struct clsw_cover_node *n, s64 by)
+static void cover_count(struct clsw_cover *c, struct clsw_cover_node *n, s64 by)
 {
 	for (; n; n = n->up) {
 		s64 sum = (s64)n->uncovered + by;
@@ -95,47 +95,47 @@ static void count(struct clsw_cover *c, struct clsw_cover_node *n, s64 by)
 		if (turned && n->flags & (STANDS | CLSW_COVER_AGGREGATE)) {
 			clsw_cover_touch(c, n);
 			if (!now)
-				unwant(c, n);
+				cover_unwant(c, n);
 		}
 		if (n->flags & STANDS) {
-			if (by < 0 && now && forwards(n) && now <= free_units(c))
-				wish_relief(c, n);
+			if (by < 0 && now && cover_forwards(n) && now <= cover_free_units(c))
+				cover_wish_relief(c, n);
 			return;
 		}
 	}
 }
 
-static void set_missing(struct clsw_cover *c, struct clsw_cover_node *n, bool missing)
+static void cover_set_missing(struct clsw_cover *c, struct clsw_cover_node *n, bool missing)
 {
 	if (clsw_cover_is_missing(n) == missing)
 		return;
 	n->flags ^= CLSW_COVER_MISSING;
 	if (missing) {
 		c->missing++;
-		count(c, n, 1);
+		cover_count(c, n, 1);
 	} else {
 		c->missing--;
-		count(c, n, -1);
+		cover_count(c, n, -1);
 	}
 }
 
 /* What is uncovered below @n now stops at it, or goes on to its parent */
-static void shield_changed(struct clsw_cover *c, struct clsw_cover_node *n, bool before)
+static void cover_shield_changed(struct clsw_cover *c, struct clsw_cover_node *n, bool before)
 {
 	bool now = clsw_cover_stands(n);
 
 	if (before == now || !n->uncovered)
 		return;
 	clsw_cover_touch(c, n);
-	count(c, n->up, now ? -(s64)n->uncovered : (s64)n->uncovered);
+	cover_count(c, n->up, now ? -(s64)n->uncovered : (s64)n->uncovered);
 }
 
 /* ---- the ladder ---- */
 
 /* The aggregate is one that a merge may take: right under this cover */
-static bool under(const struct clsw_cover_node *n, const struct clsw_cover_node *cover)
+static bool cover_under(const struct clsw_cover_node *n, const struct clsw_cover_node *cover)
 {
-	return ancestor(n, STANDS) == cover;
+	return cover_ancestor(n, STANDS) == cover;
 }
 
 /*
@@ -143,23 +143,23 @@ static bool under(const struct clsw_cover_node *n, const struct clsw_cover_node 
  * one (@n) counted. It is a node already: one of the two, or the branch where
  * their ways part. NULL: there is none.
  */
-static struct clsw_cover_node *tightest_merge(const struct clsw_cover *c,
-					      const struct clsw_cover_node *n,
-					      const struct clsw_cover_node *cover)
+static struct clsw_cover_node *cover_tightest_merge(const struct clsw_cover *c,
+						    const struct clsw_cover_node *n,
+						    const struct clsw_cover_node *cover)
 {
 	const struct clsw_cover_node *x, *y, *at = NULL;
 	u32 i, j, best = cover->len;
 
 	for (i = 0; i < c->aggregate_count; i++) {
 		x = c->aggregates[i];
-		if (!under(x, cover))
+		if (!cover_under(x, cover))
 			continue;
 		/* Index aggregate_count stands for the new one */
 		for (j = i + 1; j <= c->aggregate_count; j++) {
 			u8 len;
 
 			y = j < c->aggregate_count ? c->aggregates[j] : n;
-			if (y != n && !under(y, cover))
+			if (y != n && !cover_under(y, cover))
 				continue;
 			len = clsw_trie_common(x, y);
 			if (len > best) {
@@ -172,51 +172,52 @@ static struct clsw_cover_node *tightest_merge(const struct clsw_cover *c,
 }
 
 /* Finds a place for an aggregate trap that catches @n, strictly below its cover */
-static void place(struct clsw_cover *c, struct clsw_cover_node *n, struct clsw_cover_node *cover)
+static void cover_place(struct clsw_cover *c, struct clsw_cover_node *n,
+			struct clsw_cover_node *cover)
 {
 	struct clsw_cover_node *merged;
 	u32 i;
 
-	if (free_units(c)) {
-		want(c, n);
+	if (cover_free_units(c)) {
+		cover_want(c, n);
 		return;
 	}
 	if (c->units < 2)
 		return;
-	merged = tightest_merge(c, n, cover);
+	merged = cover_tightest_merge(c, n, cover);
 	if (!merged || clsw_cover_is_installed(merged))
 		return;
-	want(c, merged);
+	cover_want(c, merged);
 
 	/* What lies below it and right under the same cover is not needed now */
 	for (i = 0; i < c->aggregate_count;) {
 		struct clsw_cover_node *a = c->aggregates[i];
 
-		if (a != merged && contains(merged, a) && under(a, cover))
-			unwant(c, a);	/* the array closes up: same index again */
+		if (a != merged && cover_contains(merged, a) && cover_under(a, cover))
+			cover_unwant(c, a);	/* the array closes up: same index again */
 		else
 			i++;
 	}
-	if (!contains(merged, n) && free_units(c))
-		want(c, n);
+	if (!cover_contains(merged, n) && cover_free_units(c))
+		cover_want(c, n);
 }
 
 /* Lets a cover that traps for a few forward again, if units are free for those */
-static void relieve(struct clsw_cover *c)
+static void cover_relieve(struct clsw_cover *c)
 {
 	struct clsw_cover_node *top, *n;
 
 	while (!list_empty(&c->relief)) {
 		top = list_first_entry(&c->relief, struct clsw_cover_node, relief);
 		list_del_init(&top->relief);
-		if (!forwards(top) || !top->uncovered || top->uncovered > free_units(c))
+		if (!cover_forwards(top) || !top->uncovered || top->uncovered > cover_free_units(c))
 			continue;
 		n = clsw_trie_next(top, top, true);
 		while (n) {
 			bool open = !clsw_cover_stands(n);
 
 			if (clsw_cover_is_missing(n) && open)
-				want(c, n);
+				cover_want(c, n);
 			n = clsw_trie_next(top, n, n->uncovered && open);
 		}
 	}
@@ -226,7 +227,7 @@ struct clsw_cover_node *clsw_cover_next_touched(struct clsw_cover *c)
 {
 	struct clsw_cover_node *n;
 
-	relieve(c);
+	cover_relieve(c);
 	if (list_empty(&c->touched))
 		return NULL;
 	n = list_first_entry(&c->touched, struct clsw_cover_node, touched);
@@ -262,8 +263,8 @@ void clsw_cover_set_units(struct clsw_cover *c, u32 units)
 		units = CLSW_COVER_MAX_UNITS;
 	if (units > c->units && c->missing) {
 		for (; n && seen < CLSW_COVER_MAX_RELIEF; n = clsw_trie_next(&c->root, n, true)) {
-			if (forwards(n) && n->uncovered) {
-				wish_relief(c, n);
+			if (cover_forwards(n) && n->uncovered) {
+				cover_wish_relief(c, n);
 				seen++;
 			}
 		}
@@ -320,7 +321,7 @@ struct clsw_cover_node *clsw_cover_kernel_match(const struct clsw_cover *c, cons
 
 struct clsw_cover_node *clsw_cover_kernel_parent(const struct clsw_cover_node *n)
 {
-	return ancestor(n, CLSW_COVER_KERNEL);
+	return cover_ancestor(n, CLSW_COVER_KERNEL);
 }
 
 struct clsw_cover_node *clsw_cover_hardware_match(const struct clsw_cover *c, const void *addr)
@@ -333,12 +334,12 @@ struct clsw_cover_node *clsw_cover_hardware_match(const struct clsw_cover *c, co
 
 struct clsw_cover_node *clsw_cover_of(struct clsw_cover_node *n)
 {
-	return clsw_cover_stands(n) ? n : ancestor(n, STANDS);
+	return clsw_cover_stands(n) ? n : cover_ancestor(n, STANDS);
 }
 
 struct clsw_cover_node *clsw_cover_next(const struct clsw_cover_node *n)
 {
-	return ancestor(n, STANDS);
+	return cover_ancestor(n, STANDS);
 }
 
 struct clsw_cover_node *clsw_cover_first_below(const struct clsw_cover *c, const void *addr, u8 len)
@@ -365,7 +366,7 @@ void clsw_cover_set_kernel(struct clsw_cover *c, struct clsw_cover_node *n, bool
 		n->flags |= CLSW_COVER_KERNEL;
 		return;
 	}
-	set_missing(c, n, false);
+	cover_set_missing(c, n, false);
 	n->flags &= ~(CLSW_COVER_KERNEL | CLSW_COVER_TRAPS);
 	clsw_trie_prune(c, n);
 }
@@ -380,7 +381,7 @@ void clsw_cover_set_traps(struct clsw_cover *c, struct clsw_cover_node *n, bool 
 	}
 	n->flags &= ~CLSW_COVER_TRAPS;
 	if (was && clsw_cover_forced(n))
-		wish_relief(c, n);
+		cover_wish_relief(c, n);
 }
 
 /* ---- the hardware's side ---- */
@@ -394,13 +395,13 @@ bool clsw_cover_installed(struct clsw_cover *c, struct clsw_cover_node *n)
 {
 	bool before, was_aggregate;
 
-	set_missing(c, n, false);
+	cover_set_missing(c, n, false);
 	before = clsw_cover_stands(n);
 	was_aggregate = n->flags & CLSW_COVER_AGG_UP;
 	n->flags &= ~(CLSW_COVER_AGGREGATE | CLSW_COVER_AGG_UP);
 	n->flags |= CLSW_COVER_INSTALLED;
-	forget_aggregate(c, n);
-	shield_changed(c, n, before);
+	cover_forget_aggregate(c, n);
+	cover_shield_changed(c, n, before);
 	return was_aggregate;
 }
 
@@ -409,7 +410,7 @@ void clsw_cover_withdrawn(struct clsw_cover *c, struct clsw_cover_node *n)
 	bool before = clsw_cover_stands(n);
 
 	n->flags &= ~CLSW_COVER_INSTALLED;
-	shield_changed(c, n, before);
+	cover_shield_changed(c, n, before);
 	clsw_trie_prune(c, n);
 }
 
@@ -426,8 +427,8 @@ void clsw_cover_missing(struct clsw_cover *c, struct clsw_cover_node *n)
 	cover = clsw_cover_of(n);
 	/* Somebody answers for it who does not trap as it is */
 	if (cover && !(cover->flags & (CLSW_COVER_AGG_UP | CLSW_COVER_TRAPS)) && !cover->uncovered)
-		place(c, n, cover);
-	set_missing(c, n, true);
+		cover_place(c, n, cover);
+	cover_set_missing(c, n, true);
 }
 
 void clsw_cover_aggregate_up(struct clsw_cover *c, struct clsw_cover_node *n, bool up)
@@ -438,14 +439,14 @@ void clsw_cover_aggregate_up(struct clsw_cover *c, struct clsw_cover_node *n, bo
 		n->flags |= CLSW_COVER_AGG_UP;
 	else
 		n->flags &= ~CLSW_COVER_AGG_UP;
-	shield_changed(c, n, before);
+	cover_shield_changed(c, n, before);
 	if (!up)
 		clsw_trie_prune(c, n);
 }
 
 void clsw_cover_aggregate_failed(struct clsw_cover *c, struct clsw_cover_node *n)
 {
-	unwant(c, n);
+	cover_unwant(c, n);
 	clsw_cover_aggregate_up(c, n, false);
 }
 

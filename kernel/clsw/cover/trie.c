@@ -5,12 +5,12 @@
  */
 #include "trie.h"
 
-static u32 bit_at(const u32 *bits, u8 i)
+static u32 trie_bit_at(const u32 *bits, u8 i)
 {
 	return bits[i / 32] >> (31 - i % 32) & 1;
 }
 
-static u32 word_mask(u8 len, u32 word)
+static u32 trie_word_mask(u8 len, u32 word)
 {
 	u32 from = word * 32;
 
@@ -28,10 +28,10 @@ void clsw_trie_bits(const struct clsw_cover *c, struct clsw_bits *b, const void 
 
 	memset(b, 0, sizeof(*b));
 	for (i = 0; i * 32 < c->width; i++)
-		b->w[i] = get_unaligned_be32(p + 4 * i) & word_mask(len, i);
+		b->w[i] = get_unaligned_be32(p + 4 * i) & trie_word_mask(len, i);
 }
 
-static u8 common(const u32 *a, const u32 *b, u8 most)
+static u8 trie_common(const u32 *a, const u32 *b, u8 most)
 {
 	u32 i;
 
@@ -49,19 +49,20 @@ static u8 common(const u32 *a, const u32 *b, u8 most)
 
 u8 clsw_trie_common(const struct clsw_cover_node *a, const struct clsw_cover_node *b)
 {
-	return common(a->bits, b->bits, a->len < b->len ? a->len : b->len);
+	return trie_common(a->bits, b->bits, a->len < b->len ? a->len : b->len);
 }
 
 /*
  * As far down from @n, which holds @bits up to its length, as the bits lead:
  * what lies there shares with them whatever anything in the trie does.
  */
-static struct clsw_cover_node *descend(const struct clsw_cover_node *n, const u32 *bits, u8 len)
+static struct clsw_cover_node *trie_descend(const struct clsw_cover_node *n, const u32 *bits,
+					    u8 len)
 {
 	const struct clsw_cover_node *kid;
 
 	while (n->len < len) {
-		kid = n->kid[bit_at(bits, n->len)];
+		kid = n->kid[trie_bit_at(bits, n->len)];
 		if (!kid)
 			break;
 		n = kid;
@@ -69,16 +70,16 @@ static struct clsw_cover_node *descend(const struct clsw_cover_node *n, const u3
 	return (struct clsw_cover_node *)n;
 }
 
-static u8 shorter(u8 a, u8 b)
+static u8 trie_shorter(u8 a, u8 b)
 {
 	return a < b ? a : b;
 }
 
 struct clsw_cover_node *clsw_trie_find(const struct clsw_cover *c, const u32 *bits, u8 len)
 {
-	struct clsw_cover_node *n = descend(&c->root, bits, len);
+	struct clsw_cover_node *n = trie_descend(&c->root, bits, len);
 
-	return n->len == len && common(n->bits, bits, len) == len ? n : NULL;
+	return n->len == len && trie_common(n->bits, bits, len) == len ? n : NULL;
 }
 
 struct clsw_cover_node *clsw_trie_top(const struct clsw_cover *c, const u32 *bits, u8 len)
@@ -86,8 +87,8 @@ struct clsw_cover_node *clsw_trie_top(const struct clsw_cover *c, const u32 *bit
 	const struct clsw_cover_node *n = &c->root;
 
 	while (n && n->len < len)
-		n = n->kid[bit_at(bits, n->len)];
-	if (n && common(n->bits, bits, len) < len)
+		n = n->kid[trie_bit_at(bits, n->len)];
+	if (n && trie_common(n->bits, bits, len) < len)
 		return NULL;
 	return (struct clsw_cover_node *)n;
 }
@@ -96,17 +97,17 @@ struct clsw_cover_node *clsw_trie_longest(const struct clsw_cover *c, const u32 
 {
 	const struct clsw_cover_node *n = &c->root, *best = NULL;
 
-	while (n && common(n->bits, bits, n->len) == n->len) {
+	while (n && trie_common(n->bits, bits, n->len) == n->len) {
 		if (n->flags & flags)
 			best = n;
 		if (n->len >= c->width)
 			break;
-		n = n->kid[bit_at(bits, n->len)];
+		n = n->kid[trie_bit_at(bits, n->len)];
 	}
 	return (struct clsw_cover_node *)best;
 }
 
-static struct clsw_cover_node *new_node(struct clsw_cover *c, const u32 *bits, u8 len)
+static struct clsw_cover_node *trie_new_node(struct clsw_cover *c, const u32 *bits, u8 len)
 {
 	struct clsw_cover_node *n = clsw_pool_get(&c->memory, sizeof(*n));
 	u32 i;
@@ -114,17 +115,18 @@ static struct clsw_cover_node *new_node(struct clsw_cover *c, const u32 *bits, u
 	if (!n)
 		return NULL;
 	for (i = 0; i * 32 < len; i++)
-		n->bits[i] = bits[i] & word_mask(len, i);
+		n->bits[i] = bits[i] & trie_word_mask(len, i);
 	n->len = len;
 	INIT_LIST_HEAD(&n->touched);
 	INIT_LIST_HEAD(&n->relief);
 	return n;
 }
 
-static void link_node(struct clsw_cover *c, struct clsw_cover_node *up, struct clsw_cover_node *n)
+static void trie_link_node(struct clsw_cover *c, struct clsw_cover_node *up,
+			   struct clsw_cover_node *n)
 {
 	n->up = up;
-	up->kid[bit_at(n->bits, up->len)] = n;
+	up->kid[trie_bit_at(n->bits, up->len)] = n;
 	c->nodes++;
 }
 
@@ -134,11 +136,11 @@ struct clsw_cover_node *clsw_trie_ensure(struct clsw_cover *c, const u32 *bits, 
 	u8 shared;
 
 	/* prefixes come in order more often than not: from the last one on */
-	shared = common(n->bits, bits, shorter(n->len, len));
+	shared = trie_common(n->bits, bits, trie_shorter(n->len, len));
 	while (n->len > shared)
 		n = n->up;
-	n = descend(n, bits, len);
-	shared = common(n->bits, bits, shorter(n->len, len));
+	n = trie_descend(n, bits, len);
+	shared = trie_common(n->bits, bits, trie_shorter(n->len, len));
 	kid = NULL;
 	while (n->len > shared) {
 		kid = n;
@@ -149,32 +151,32 @@ struct clsw_cover_node *clsw_trie_ensure(struct clsw_cover *c, const u32 *bits, 
 		return n;
 	}
 	if (!kid) {
-		leaf = new_node(c, bits, len);
+		leaf = trie_new_node(c, bits, len);
 		if (leaf) {
-			link_node(c, n, leaf);
+			trie_link_node(c, n, leaf);
 			c->last = leaf;
 		}
 		return leaf;
 	}
 
 	/* kid moves below a new node, which is the prefix itself or a branch */
-	mid = new_node(c, bits, shared);
+	mid = trie_new_node(c, bits, shared);
 	if (!mid)
 		return NULL;
 	leaf = NULL;
 	if (shared < len) {
-		leaf = new_node(c, bits, len);
+		leaf = trie_new_node(c, bits, len);
 		if (!leaf) {
 			clsw_pool_put(&c->memory, mid, sizeof(*mid));
 			return NULL;
 		}
 	}
 	mid->uncovered = clsw_cover_stands(kid) ? 0 : kid->uncovered;
-	link_node(c, n, mid);
-	mid->kid[bit_at(kid->bits, shared)] = kid;
+	trie_link_node(c, n, mid);
+	mid->kid[trie_bit_at(kid->bits, shared)] = kid;
 	kid->up = mid;
 	if (leaf)
-		link_node(c, mid, leaf);
+		trie_link_node(c, mid, leaf);
 	c->last = leaf ?: mid;
 	return c->last;
 }
@@ -186,7 +188,7 @@ void clsw_trie_prune(struct clsw_cover *c, struct clsw_cover_node *n)
 	while (n != &c->root && !n->flags && !n->owner && !(n->kid[0] && n->kid[1])) {
 		kid = n->kid[0] ? n->kid[0] : n->kid[1];
 		up = n->up;
-		up->kid[bit_at(n->bits, up->len)] = kid;
+		up->kid[trie_bit_at(n->bits, up->len)] = kid;
 		if (kid)
 			kid->up = up;
 		list_del(&n->touched);

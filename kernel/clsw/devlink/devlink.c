@@ -7,13 +7,13 @@
 
 #define REPLAY_MS	60000
 
-static int put_fixed(struct devlink_info_req *req, const char *name, const char *value)
+static int dl_put_fixed(struct devlink_info_req *req, const char *name, const char *value)
 {
 	return *value ? devlink_info_version_fixed_put(req, name, value) : 0;
 }
 
-static int info_get(struct devlink *devlink, struct devlink_info_req *req,
-		    struct netlink_ext_ack *extack)
+static int dl_info_get(struct devlink *devlink, struct devlink_info_req *req,
+		       struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 	const struct clsw_board *board = &cd->front->board;
@@ -22,17 +22,17 @@ static int info_get(struct devlink *devlink, struct devlink_info_req *req,
 
 	err = *board->serial ? devlink_info_serial_number_put(req, board->serial) : 0;
 	if (!err)
-		err = put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_BOARD_ID, board->product);
+		err = dl_put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_BOARD_ID, board->product);
 	if (!err)
-		err = put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_BOARD_PART_NUMBER,
-				board->part_number);
+		err = dl_put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_BOARD_PART_NUMBER,
+				   board->part_number);
 	if (!err)
-		err = put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_BOARD_MANUFACTURE,
-				board->vendor);
+		err = dl_put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_BOARD_MANUFACTURE,
+				   board->vendor);
 	if (!err)
-		err = put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_ASIC_ID, board->chip);
+		err = dl_put_fixed(req, DEVLINK_INFO_VERSION_GENERIC_ASIC_ID, board->chip);
 	if (!err)
-		err = put_fixed(req, "board.ports", board->source);
+		err = dl_put_fixed(req, "board.ports", board->source);
 	if (err || !cd->backend->device->info || !clsw_up(cd))
 		return err;
 	cd->backend->device->info(cd, version, sizeof(version));
@@ -41,7 +41,7 @@ static int info_get(struct devlink *devlink, struct devlink_info_req *req,
 	return devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW, version);
 }
 
-static void set_state(struct clsw_device *cd, enum clsw_device_state state)
+static void dl_set_state(struct clsw_device *cd, enum clsw_device_state state)
 {
 	clsw_lock(cd);
 	WRITE_ONCE(cd->state, state);
@@ -59,9 +59,9 @@ static void set_state(struct clsw_device *cd, enum clsw_device_state state)
  *   driver_reinit   devlink's ports and traps go and come back as well, and
  *                   what was set of traps is forgotten: so devlink wants it
  */
-static int reload_down(struct devlink *devlink, bool netns_change,
-		       enum devlink_reload_action action, enum devlink_reload_limit limit,
-		       struct netlink_ext_ack *extack)
+static int dl_reload_down(struct devlink *devlink, bool netns_change,
+			  enum devlink_reload_action action, enum devlink_reload_limit limit,
+			  struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 
@@ -71,9 +71,9 @@ static int reload_down(struct devlink *devlink, bool netns_change,
 	}
 	/* a recovery that runs gives way; none begins while the state is not UP */
 	cd->leaving = true;
-	set_state(cd, CLSW_DEV_DOWN);
+	dl_set_state(cd, CLSW_DEV_DOWN);
 	cancel_work_sync(&cd->recover_work);
-	set_state(cd, CLSW_DEV_DOWN);
+	dl_set_state(cd, CLSW_DEV_DOWN);
 	cd->leaving = false;
 	cd->backend->device->detach(cd);
 	if (action == DEVLINK_RELOAD_ACTION_DRIVER_REINIT) {
@@ -84,9 +84,9 @@ static int reload_down(struct devlink *devlink, bool netns_change,
 	return 0;
 }
 
-static int reload_up(struct devlink *devlink, enum devlink_reload_action action,
-		     enum devlink_reload_limit limit, u32 *actions_performed,
-		     struct netlink_ext_ack *extack)
+static int dl_reload_up(struct devlink *devlink, enum devlink_reload_action action,
+			enum devlink_reload_limit limit, u32 *actions_performed,
+			struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 	int err;
@@ -114,7 +114,7 @@ static int reload_up(struct devlink *devlink, enum devlink_reload_action action,
 	}
 	if (clsw_resources_apply(cd))
 		NL_SET_ERR_MSG_MOD(extack, "the shares don't fit this chip: none is set aside");
-	set_state(cd, CLSW_DEV_UP);
+	dl_set_state(cd, CLSW_DEV_UP);
 	clsw_ports_resume(cd);
 	err = clsw_replay_finish(cd, REPLAY_MS);
 	if (err) {
@@ -127,7 +127,7 @@ static int reload_up(struct devlink *devlink, enum devlink_reload_action action,
 	return 0;
 gone:
 	WRITE_ONCE(cd->trouble, "reload failed");
-	set_state(cd, CLSW_DEV_GONE);
+	dl_set_state(cd, CLSW_DEV_GONE);
 	clsw_health_report(cd);
 	return err;
 }
@@ -135,9 +135,9 @@ gone:
 const struct devlink_ops clsw_devlink_ops = {
 	.reload_actions			= BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT) |
 					  BIT(DEVLINK_RELOAD_ACTION_FW_ACTIVATE),
-	.reload_down			= reload_down,
-	.reload_up			= reload_up,
-	.info_get			= info_get,
+	.reload_down			= dl_reload_down,
+	.reload_up			= dl_reload_up,
+	.info_get			= dl_info_get,
 	.trap_init			= clsw_trap_init_op,
 	.trap_fini			= clsw_trap_fini_op,
 	.trap_action_set		= clsw_trap_action_op,

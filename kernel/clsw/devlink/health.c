@@ -39,7 +39,7 @@ struct clsw_health {
 	struct picture picture;		/* of the last trouble */
 };
 
-static void take_picture(struct clsw_device *cd, struct picture *p)
+static void health_take_picture(struct clsw_device *cd, struct picture *p)
 {
 	unsigned int i;
 
@@ -67,7 +67,7 @@ static void take_picture(struct clsw_device *cd, struct picture *p)
 	p->at = ktime_get_real_seconds();
 }
 
-static const char *state_name(const struct clsw_device *cd)
+static const char *health_state_name(const struct clsw_device *cd)
 {
 	switch (READ_ONCE(cd->state)) {
 	case CLSW_DEV_UP:
@@ -81,7 +81,7 @@ static const char *state_name(const struct clsw_device *cd)
 	}
 }
 
-static void put_picture(struct devlink_fmsg *fmsg, const struct picture *p)
+static void health_put_picture(struct devlink_fmsg *fmsg, const struct picture *p)
 {
 	unsigned int i;
 
@@ -128,12 +128,12 @@ static int health_dump(struct devlink_health_reporter *reporter, struct devlink_
 		return -ENOMEM;
 	clsw_lock(h->cd);
 	if (!h->picture.at)	/* asked for without any trouble */
-		take_picture(h->cd, &h->picture);
+		health_take_picture(h->cd, &h->picture);
 	*p = h->picture;
 	clsw_unlock(h->cd);
 	devlink_fmsg_string_pair_put(fmsg, "trouble", p->why ?: "none");
 	devlink_fmsg_u64_pair_put(fmsg, "time", p->at);
-	put_picture(fmsg, p);
+	health_put_picture(fmsg, p);
 	kfree(p);
 	return 0;
 }
@@ -148,10 +148,10 @@ static int health_diagnose(struct devlink_health_reporter *reporter, struct devl
 	if (!p)
 		return -ENOMEM;
 	clsw_lock(h->cd);
-	take_picture(h->cd, p);
+	health_take_picture(h->cd, p);
 	clsw_unlock(h->cd);
-	devlink_fmsg_string_pair_put(fmsg, "state", state_name(h->cd));
-	put_picture(fmsg, p);
+	devlink_fmsg_string_pair_put(fmsg, "state", health_state_name(h->cd));
+	health_put_picture(fmsg, p);
 	kfree(p);
 	devlink_fmsg_pair_nest_start(fmsg, "policed");
 	devlink_fmsg_obj_nest_start(fmsg);
@@ -235,7 +235,7 @@ void clsw_health_report(struct clsw_device *cd)
 		return;
 	clsw_lock(cd);
 	if (!h->by_hand) {
-		take_picture(cd, &h->picture);
+		health_take_picture(cd, &h->picture);
 		h->reported = true;
 		if (h->live)
 			schedule_work(&h->work);

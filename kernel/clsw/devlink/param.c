@@ -21,7 +21,7 @@ enum {
 	PARAM_WHEN_FULL,
 };
 
-static int policy_of(const char *name)
+static int param_policy_of(const char *name)
 {
 	int i;
 
@@ -32,7 +32,7 @@ static int policy_of(const char *name)
 	return -EINVAL;
 }
 
-static int policy_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx)
+static int param_policy_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 
@@ -42,11 +42,11 @@ static int policy_get(struct devlink *devlink, u32 id, struct devlink_param_gset
 	return 0;
 }
 
-static int policy_validate(struct devlink *devlink, u32 id, union devlink_param_value val,
-			   struct netlink_ext_ack *extack)
+static int param_policy_validate(struct devlink *devlink, u32 id, union devlink_param_value val,
+				 struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
-	int policy = policy_of(val.vstr);
+	int policy = param_policy_of(val.vstr);
 
 	if (policy == RM_LOCKSTEP && !clsw_can(cd, CLSW_CAN_BUSY_WAIT)) {
 		NL_SET_ERR_MSG_MOD(extack, "this chip is too slow to be waited for at each write");
@@ -59,11 +59,11 @@ static int policy_validate(struct devlink *devlink, u32 id, union devlink_param_
 	return -EINVAL;
 }
 
-static int policy_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
-		      struct netlink_ext_ack *extack)
+static int param_policy_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
+			    struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
-	int err = policy_of(ctx->val.vstr);
+	int err = param_policy_of(ctx->val.vstr);
 
 	if (err < 0)
 		return err;
@@ -79,7 +79,7 @@ static int policy_set(struct devlink *devlink, u32 id, struct devlink_param_gset
 	return err;
 }
 
-static u32 *field_of(struct rm_params *params, u32 id)
+static u32 *param_field_of(struct rm_params *params, u32 id)
 {
 	switch (id) {
 	case PARAM_BUCKET:
@@ -93,7 +93,7 @@ static u32 *field_of(struct rm_params *params, u32 id)
 	}
 }
 
-static int number_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx)
+static int param_number_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 	struct rm_params params;
@@ -101,12 +101,12 @@ static int number_get(struct devlink *devlink, u32 id, struct devlink_param_gset
 	clsw_lock(cd);
 	rm_get_params(cd->rm, &params);
 	clsw_unlock(cd);
-	ctx->val.vu32 = *field_of(&params, id);
+	ctx->val.vu32 = *param_field_of(&params, id);
 	return 0;
 }
 
-static int number_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
-		      struct netlink_ext_ack *extack)
+static int param_number_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
+			    struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 	struct rm_params params;
@@ -114,7 +114,7 @@ static int number_set(struct devlink *devlink, u32 id, struct devlink_param_gset
 
 	clsw_lock(cd);
 	rm_get_params(cd->rm, &params);
-	*field_of(&params, id) = ctx->val.vu32;
+	*param_field_of(&params, id) = ctx->val.vu32;
 	err = rm_set_params(cd->rm, &params);
 	clsw_room_came(cd);
 	clsw_drain_kick(cd);
@@ -130,7 +130,7 @@ static int number_set(struct devlink *devlink, u32 id, struct devlink_param_gset
 	return err;
 }
 
-static int when_full_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx)
+static int param_when_full_get(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 
@@ -139,8 +139,8 @@ static int when_full_get(struct devlink *devlink, u32 id, struct devlink_param_g
 	return 0;
 }
 
-static int when_full_validate(struct devlink *devlink, u32 id, union devlink_param_value val,
-			      struct netlink_ext_ack *extack)
+static int param_when_full_validate(struct devlink *devlink, u32 id, union devlink_param_value val,
+				    struct netlink_ext_ack *extack)
 {
 	if (!strcmp(val.vstr, "trap") || !strcmp(val.vstr, "refuse"))
 		return 0;
@@ -148,8 +148,8 @@ static int when_full_validate(struct devlink *devlink, u32 id, union devlink_par
 	return -EINVAL;
 }
 
-static int when_full_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
-			 struct netlink_ext_ack *extack)
+static int param_when_full_set(struct devlink *devlink, u32 id, struct devlink_param_gset_ctx *ctx,
+			       struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 
@@ -159,18 +159,18 @@ static int when_full_set(struct devlink *devlink, u32 id, struct devlink_param_g
 
 #define RUNTIME	BIT(DEVLINK_PARAM_CMODE_RUNTIME)
 #define NUMBER(id, name) \
-	DEVLINK_PARAM_DRIVER(id, name, DEVLINK_PARAM_TYPE_U32, RUNTIME, number_get, number_set, \
-			     NULL)
+	DEVLINK_PARAM_DRIVER(id, name, DEVLINK_PARAM_TYPE_U32, RUNTIME, \
+			     param_number_get, param_number_set, NULL)
 
 static const struct devlink_param params[] = {
 	DEVLINK_PARAM_DRIVER(PARAM_POLICY, "policy", DEVLINK_PARAM_TYPE_STRING, RUNTIME,
-			     policy_get, policy_set, policy_validate),
+			     param_policy_get, param_policy_set, param_policy_validate),
 	NUMBER(PARAM_BUCKET, "bucket"),
 	NUMBER(PARAM_LOW_WATER, "low_water"),
 	NUMBER(PARAM_REFILL, "refill"),
 	NUMBER(PARAM_FLAT_PERCENT, "flat_percent"),
 	DEVLINK_PARAM_DRIVER(PARAM_WHEN_FULL, "when_full", DEVLINK_PARAM_TYPE_STRING, RUNTIME,
-			     when_full_get, when_full_set, when_full_validate),
+			     param_when_full_get, param_when_full_set, param_when_full_validate),
 };
 
 int clsw_params_init(struct clsw_device *cd)

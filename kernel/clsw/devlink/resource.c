@@ -42,7 +42,7 @@ struct clsw_resources {
 	struct clsw_resource class[RM_MAX_ROWS];
 };
 
-static u64 pool_occ(void *priv)
+static u64 res_pool_occ(void *priv)
 {
 	struct clsw_resource *r = priv;
 	struct rm_pool_state state;
@@ -55,7 +55,7 @@ static u64 pool_occ(void *priv)
 	return occ;
 }
 
-static u64 class_occ(void *priv)
+static u64 res_class_occ(void *priv)
 {
 	struct clsw_resource *r = priv;
 	struct rm_class_state state;
@@ -68,14 +68,14 @@ static u64 class_occ(void *priv)
 	return occ;
 }
 
-static u64 ports_occ(void *priv)
+static u64 res_ports_occ(void *priv)
 {
 	struct clsw_device *cd = priv;
 
 	return cd->port_count;
 }
 
-static void find_pools(struct clsw_device *cd, struct clsw_resources *all)
+static void res_find_pools(struct clsw_device *cd, struct clsw_resources *all)
 {
 	struct rm_pool_state pool;
 	struct rm_class_state class;
@@ -113,8 +113,8 @@ static void find_pools(struct clsw_device *cd, struct clsw_resources *all)
 	}
 }
 
-static int register_one(struct clsw_device *cd, const char *name, u64 size, u64 id, u64 parent,
-			u64 min, u64 max, u64 step, devlink_resource_occ_get_t *occ, void *priv)
+static int res_register_one(struct clsw_device *cd, const char *name, u64 size, u64 id, u64 parent,
+			    u64 min, u64 max, u64 step, devlink_resource_occ_get_t *occ, void *priv)
 {
 	struct devlink_resource_size_params params;
 	int err;
@@ -136,7 +136,7 @@ int clsw_resources_init(struct clsw_device *cd)
 	if (!all)
 		return -ENOMEM;
 	clsw_lock(cd);
-	find_pools(cd, all);
+	res_find_pools(cd, all);
 	clsw_unlock(cd);
 	cd->resources = all;
 	for (i = 0; i < all->pools; i++) {
@@ -144,16 +144,16 @@ int clsw_resources_init(struct clsw_device *cd)
 
 		if (!pool->cd)
 			continue;
-		err = register_one(cd, pool->name, pool->size, ID_POOL(i),
-				   DEVLINK_RESOURCE_ID_PARENT_TOP, pool->size, pool->size, 1,
-				   pool_occ, pool);
+		err = res_register_one(cd, pool->name, pool->size, ID_POOL(i),
+				       DEVLINK_RESOURCE_ID_PARENT_TOP, pool->size, pool->size, 1,
+				       res_pool_occ, pool);
 		for (k = 0; !err && pool->shared && k < all->classes; k++) {
 			struct clsw_resource *class = &all->class[k];
 
 			if (!class->cd || class->pool != pool->pool)
 				continue;
-			err = register_one(cd, class->name, 0, ID_CLASS(k), ID_POOL(i), 0,
-					   pool->size, class->cost, class_occ, class);
+			err = res_register_one(cd, class->name, 0, ID_CLASS(k), ID_POOL(i), 0,
+					       pool->size, class->cost, res_class_occ, class);
 		}
 		if (err)
 			goto err;
@@ -169,8 +169,8 @@ int clsw_resources_ports(struct clsw_device *cd)
 	/* a part of a split port takes the number of another cage: there are never more */
 	u32 most = cd->front->board.cages;
 
-	return register_one(cd, DEVLINK_RESOURCE_GENERIC_NAME_PORTS, most, ID_PORTS,
-			    DEVLINK_RESOURCE_ID_PARENT_TOP, most, most, 1, ports_occ, cd);
+	return res_register_one(cd, DEVLINK_RESOURCE_GENERIC_NAME_PORTS, most, ID_PORTS,
+				DEVLINK_RESOURCE_ID_PARENT_TOP, most, most, 1, res_ports_occ, cd);
 }
 
 void clsw_resources_exit(struct clsw_device *cd)
@@ -180,7 +180,7 @@ void clsw_resources_exit(struct clsw_device *cd)
 	cd->resources = NULL;
 }
 
-static int set_floor(struct clsw_device *cd, const struct clsw_resource *r, u64 slots)
+static int res_set_floor(struct clsw_device *cd, const struct clsw_resource *r, u64 slots)
 {
 	struct rm_class_state state;
 	int err = -EINVAL;
@@ -202,14 +202,14 @@ int clsw_resources_apply(struct clsw_device *cd)
 
 	/* one share may grow by what another gives up: first nobody has one */
 	for (k = 0; k < all->classes; k++)
-		set_floor(cd, &all->class[k], 0);
+		res_set_floor(cd, &all->class[k], 0);
 	for (k = 0; k < all->classes && !err; k++) {
 		if (all->class[k].cd &&
 		    !devl_resource_size_get(cd->devlink, ID_CLASS(k), &size) && size)
-			err = set_floor(cd, &all->class[k], size);
+			err = res_set_floor(cd, &all->class[k], size);
 	}
 	for (k = 0; k < all->classes && err; k++)
-		set_floor(cd, &all->class[k], 0);
+		res_set_floor(cd, &all->class[k], 0);
 	clsw_lock(cd);
 	clsw_room_came(cd);
 	clsw_unlock(cd);

@@ -80,7 +80,7 @@ static const u32 defaults[POLICERS][2] = {
 	{ 4096, 1024 }, { 16384, 4096 }, { 2048, 512 }, { 4096, 1024 }, { 4096, 1024 },
 };
 
-static void fill_policers(struct clsw_device *cd)
+static void trap_fill_policers(struct clsw_device *cd)
 {
 	u64 rate = cd->caps.policer_rate, burst = cd->caps.policer_burst;
 	unsigned int i;
@@ -128,25 +128,25 @@ static const struct devlink_trap traps[TND_TRAP_REASON_COUNT - 1] = {
 	OWN(CONTROL, SAMPLE, "sample", DATA),
 };
 
-static u32 reason_of(const struct devlink_trap *trap)
+static u32 trap_reason_of(const struct devlink_trap *trap)
 {
 	return trap - traps + 1;
 }
 
-static u32 class_of(u32 reason)
+static u32 trap_class_of(u32 reason)
 {
 	return traps[reason - 1].init_group_id - GROUP_LINK;
 }
 
 /* Tells the chip class and policer of a reason */
-static int write_trap(struct clsw_device *cd, u32 reason)
+static int trap_write(struct clsw_device *cd, u32 reason)
 {
 	struct clsw_traps *t = cd->traps;
-	u32 id = t->policer[class_of(reason)];
+	u32 id = t->policer[trap_class_of(reason)];
 	struct tnd_trap body = {
 		.struct_size = cpu_to_le16(sizeof(body)),
 		.reason = cpu_to_le16(reason),
-		.trap_class = cpu_to_le16(class_of(reason)),
+		.trap_class = cpu_to_le16(trap_class_of(reason)),
 	};
 	int err;
 
@@ -164,14 +164,14 @@ static int write_trap(struct clsw_device *cd, u32 reason)
 	return err;
 }
 
-static int write_class(struct clsw_device *cd, u32 trap_class)
+static int trap_write_class(struct clsw_device *cd, u32 trap_class)
 {
 	u32 reason;
 	int err = 0;
 
 	for (reason = 1; reason < TND_TRAP_REASON_COUNT && !err; reason++) {
-		if (class_of(reason) == trap_class)
-			err = write_trap(cd, reason);
+		if (trap_class_of(reason) == trap_class)
+			err = trap_write(cd, reason);
 	}
 	return err;
 }
@@ -180,7 +180,7 @@ int clsw_trap_init_op(struct devlink *devlink, const struct devlink_trap *trap, 
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 
-	WRITE_ONCE(cd->traps->ctx[reason_of(trap)], ctx);
+	WRITE_ONCE(cd->traps->ctx[trap_reason_of(trap)], ctx);
 	return 0;
 }
 
@@ -188,14 +188,14 @@ void clsw_trap_fini_op(struct devlink *devlink, const struct devlink_trap *trap,
 {
 	struct clsw_device *cd = devlink_priv(devlink);
 
-	WRITE_ONCE(cd->traps->ctx[reason_of(trap)], NULL);
+	WRITE_ONCE(cd->traps->ctx[trap_reason_of(trap)], NULL);
 }
 
 int clsw_trap_action_op(struct devlink *devlink, const struct devlink_trap *trap,
 			enum devlink_trap_action action, struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = devlink_priv(devlink);
-	u32 reason = reason_of(trap);
+	u32 reason = trap_reason_of(trap);
 
 	if (cd->traps->closing) {
 		/* the core waits for NAPI before it frees the context */
@@ -207,7 +207,7 @@ int clsw_trap_action_op(struct devlink *devlink, const struct devlink_trap *trap
 		return -EOPNOTSUPP;
 	}
 	WRITE_ONCE(cd->traps->drop[reason], action == DEVLINK_TRAP_ACTION_DROP);
-	return write_trap(cd, reason);
+	return trap_write(cd, reason);
 }
 
 int clsw_trap_group_init_op(struct devlink *devlink, const struct devlink_trap_group *group)
@@ -224,7 +224,7 @@ int clsw_trap_group_set_op(struct devlink *devlink, const struct devlink_trap_gr
 	int err;
 
 	cd->traps->policer[trap_class] = policer ? policer->id : 0;
-	err = write_class(cd, trap_class);
+	err = trap_write_class(cd, trap_class);
 	if (err)
 		cd->traps->policer[trap_class] = before;
 	return err;
@@ -251,7 +251,7 @@ int clsw_trap_policer_set_op(struct devlink *devlink, const struct devlink_trap_
 	cd->traps->burst[policer->id - 1] = burst;
 	for (trap_class = 0; trap_class < TND_TC_COUNT && !err; trap_class++) {
 		if (cd->traps->policer[trap_class] == policer->id)
-			err = write_class(cd, trap_class);
+			err = trap_write_class(cd, trap_class);
 	}
 	return err;
 }
@@ -303,7 +303,7 @@ int clsw_traps_register(struct clsw_device *cd)
 	int err;
 
 	cd->traps->closing = false;
-	fill_policers(cd);
+	trap_fill_policers(cd);
 	err = devl_trap_policers_register(cd->devlink, cd->traps->policers, POLICERS);
 	if (err)
 		return err;
@@ -343,7 +343,7 @@ int clsw_traps_reset(struct clsw_device *cd)
 	memset(cd->traps->drop, 0, sizeof(cd->traps->drop));
 	memset(cd->traps->policer, 0, sizeof(cd->traps->policer));
 	for (reason = 1; reason < TND_TRAP_REASON_COUNT && !err; reason++)
-		err = write_trap(cd, reason);
+		err = trap_write(cd, reason);
 	return err;
 }
 

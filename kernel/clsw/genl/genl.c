@@ -30,7 +30,7 @@ struct owner {
 static LIST_HEAD(owners);
 static unsigned int owner_count;
 
-static struct owner *find_owner(const struct net *net, u32 portid)
+static struct owner *gnl_find_owner(const struct net *net, u32 portid)
 {
 	struct owner *owner;
 
@@ -40,9 +40,9 @@ static struct owner *find_owner(const struct net *net, u32 portid)
 	return NULL;
 }
 
-static struct owner *get_owner(struct genl_info *info)
+static struct owner *gnl_get_owner(struct genl_info *info)
 {
-	struct owner *owner = find_owner(genl_info_net(info), info->snd_portid);
+	struct owner *owner = gnl_find_owner(genl_info_net(info), info->snd_portid);
 
 	if (owner)
 		return owner;
@@ -61,7 +61,7 @@ static struct owner *get_owner(struct genl_info *info)
 	return owner;
 }
 
-static void put_owner(struct owner *owner)
+static void gnl_put_owner(struct owner *owner)
 {
 	clsw_hold_drop(&owner->hold);
 	list_del(&owner->list);
@@ -70,7 +70,7 @@ static void put_owner(struct owner *owner)
 }
 
 /* A socket ends: may sleep */
-static int socket_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int gnl_socket_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	const struct netlink_notify *notify = ptr;
 	struct owner *owner;
@@ -78,14 +78,14 @@ static int socket_event(struct notifier_block *nb, unsigned long event, void *pt
 	if (event != NETLINK_URELEASE || notify->protocol != NETLINK_GENERIC)
 		return NOTIFY_DONE;
 	mutex_lock(&devices_lock);
-	owner = find_owner(notify->net, notify->portid);
+	owner = gnl_find_owner(notify->net, notify->portid);
 	if (owner)
-		put_owner(owner);
+		gnl_put_owner(owner);
 	mutex_unlock(&devices_lock);
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block socket_nb = { .notifier_call = socket_event };
+static struct notifier_block socket_nb = { .notifier_call = gnl_socket_event };
 
 /* Where a dump of objects is. Under devices_lock; a chip that leaves ends it */
 struct dump_state {
@@ -126,7 +126,7 @@ void clsw_genl_remove(struct clsw_device *cd)
 }
 
 /* The device that a message names; NULL with a reason in extack. Under devices_lock */
-static struct clsw_device *find_device(const struct genl_info *info)
+static struct clsw_device *gnl_find_device(const struct genl_info *info)
 {
 	const struct nlattr *attr = info->attrs[CLSW_ATTR_DEVICE];
 	struct clsw_device *cd, *found = NULL;
@@ -149,7 +149,7 @@ static struct clsw_device *find_device(const struct genl_info *info)
 	return found;
 }
 
-static int reserve_add(struct sk_buff *skb, struct genl_info *info)
+static int gnl_reserve_add(struct sk_buff *skb, struct genl_info *info)
 {
 	const struct nlattr *routes = info->attrs[CLSW_ATTR_ROUTES];
 	struct owner *owner;
@@ -162,7 +162,7 @@ static int reserve_add(struct sk_buff *skb, struct genl_info *info)
 		return -EINVAL;
 	}
 	mutex_lock(&devices_lock);
-	owner = get_owner(info);
+	owner = gnl_get_owner(info);
 	if (IS_ERR(owner)) {
 		mutex_unlock(&devices_lock);
 		return PTR_ERR(owner);
@@ -179,12 +179,12 @@ static int reserve_add(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-static u32 get_u32(const struct genl_info *info, int attr)
+static u32 gnl_get_u32(const struct genl_info *info, int attr)
 {
 	return info->attrs[attr] ? nla_get_u32(info->attrs[attr]) : 0;
 }
 
-static int reserve_commit(struct sk_buff *skb, struct genl_info *info)
+static int gnl_reserve_commit(struct sk_buff *skb, struct genl_info *info)
 {
 	char text[CLSW_TEXT] = "";
 	struct clsw_device *cd;
@@ -192,17 +192,17 @@ static int reserve_commit(struct sk_buff *skb, struct genl_info *info)
 	int err;
 
 	mutex_lock(&devices_lock);
-	owner = find_owner(genl_info_net(info), info->snd_portid);
-	cd = find_device(info);
+	owner = gnl_find_owner(genl_info_net(info), info->snd_portid);
+	cd = gnl_find_device(info);
 	if (!owner) {
 		NL_SET_ERR_MSG(info->extack, "nothing to reserve: list routes first");
 		err = -EINVAL;
 	} else if (!cd) {
 		err = -ENODEV;
 	} else {
-		err = clsw_hold_commit(cd, &owner->hold, get_u32(info, CLSW_ATTR_NEXTHOPS),
-				       get_u32(info, CLSW_ATTR_GROUPS),
-				       get_u32(info, CLSW_ATTR_MEMBERS), text);
+		err = clsw_hold_commit(cd, &owner->hold, gnl_get_u32(info, CLSW_ATTR_NEXTHOPS),
+				       gnl_get_u32(info, CLSW_ATTR_GROUPS),
+				       gnl_get_u32(info, CLSW_ATTR_MEMBERS), text);
 		if (err == -EAGAIN)
 			NL_SET_ERR_MSG(info->extack, "the chip is being recovered: try again");
 		else if (err && text[0])
@@ -212,19 +212,19 @@ static int reserve_commit(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-static int reserve_drop(struct sk_buff *skb, struct genl_info *info)
+static int gnl_reserve_drop(struct sk_buff *skb, struct genl_info *info)
 {
 	struct owner *owner;
 
 	mutex_lock(&devices_lock);
-	owner = find_owner(genl_info_net(info), info->snd_portid);
+	owner = gnl_find_owner(genl_info_net(info), info->snd_portid);
 	if (owner)
-		put_owner(owner);
+		gnl_put_owner(owner);
 	mutex_unlock(&devices_lock);
 	return 0;
 }
 
-static u8 state_of(const struct clsw_obj *obj)
+static u8 gnl_state_of(const struct clsw_obj *obj)
 {
 	if (obj->doubt)
 		return CLSW_OBJECT_DOUBT;
@@ -242,8 +242,8 @@ static u8 state_of(const struct clsw_obj *obj)
 	}
 }
 
-static int put_object(struct clsw_device *cd, struct sk_buff *skb, struct netlink_callback *cb,
-		      const struct clsw_obj *obj)
+static int gnl_put_object(struct clsw_device *cd, struct sk_buff *skb, struct netlink_callback *cb,
+			  const struct clsw_obj *obj)
 {
 	char text[CLSW_TEXT];
 	void *head = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &family,
@@ -257,7 +257,7 @@ static int put_object(struct clsw_device *cd, struct sk_buff *skb, struct netlin
 		len = obj->watch->why(obj, text, sizeof(text));
 	if (nla_put_u16(skb, CLSW_ATTR_CLASS, obj->key.cls) ||
 	    nla_put(skb, CLSW_ATTR_BODY, obj->size, obj->body) ||
-	    nla_put_u8(skb, CLSW_ATTR_STATE, state_of(obj)) ||
+	    nla_put_u8(skb, CLSW_ATTR_STATE, gnl_state_of(obj)) ||
 	    (len && nla_put_string(skb, CLSW_ATTR_REASON, text))) {
 		genlmsg_cancel(skb, head);
 		return -EMSGSIZE;
@@ -266,7 +266,7 @@ static int put_object(struct clsw_device *cd, struct sk_buff *skb, struct netlin
 	return 0;
 }
 
-static int objects_start(struct netlink_callback *cb)
+static int gnl_objects_start(struct netlink_callback *cb)
 {
 	const struct genl_dumpit_info *info = genl_dumpit_info(cb);
 	struct dump_state *state = kzalloc(sizeof(*state), GFP_KERNEL);
@@ -275,7 +275,7 @@ static int objects_start(struct netlink_callback *cb)
 	if (!state)
 		return -ENOMEM;
 	mutex_lock(&devices_lock);
-	cd = find_device(&info->info);
+	cd = gnl_find_device(&info->info);
 	if (cd) {
 		state->cd = cd;
 		list_add_tail(&state->list, &cd->dumps);
@@ -291,7 +291,7 @@ static int objects_start(struct netlink_callback *cb)
 	return 0;
 }
 
-static int objects_dump(struct sk_buff *skb, struct netlink_callback *cb)
+static int gnl_objects_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct dump_state *state = (void *)cb->args[0];
 	struct clsw_device *cd;
@@ -307,7 +307,7 @@ static int objects_dump(struct sk_buff *skb, struct netlink_callback *cb)
 		while (!err && (obj = clsw_walk_next(cd, &state->walk))) {
 			if (state->cls && obj->key.cls != state->cls)
 				continue;
-			err = put_object(cd, skb, cb, obj);
+			err = gnl_put_object(cd, skb, cb, obj);
 			/* it comes first in the next message */
 			if (err)
 				state->walk.at--;
@@ -319,7 +319,7 @@ out:
 	return skb->len ?: err;
 }
 
-static int objects_done(struct netlink_callback *cb)
+static int gnl_objects_done(struct netlink_callback *cb)
 {
 	struct dump_state *state = (void *)cb->args[0];
 
@@ -333,7 +333,7 @@ static int objects_done(struct netlink_callback *cb)
 	return 0;
 }
 
-static int put_pool(struct sk_buff *skb, const struct rm_pool_state *state)
+static int gnl_put_pool(struct sk_buff *skb, const struct rm_pool_state *state)
 {
 	struct tnd_pool pool = {
 		.pool = cpu_to_le16(state->pool),
@@ -350,7 +350,7 @@ static int put_pool(struct sk_buff *skb, const struct rm_pool_state *state)
 	return nla_put(skb, CLSW_ATTR_POOL, sizeof(pool), &pool);
 }
 
-static int put_cost(struct sk_buff *skb, const struct rm_class_state *state)
+static int gnl_put_cost(struct sk_buff *skb, const struct rm_class_state *state)
 {
 	struct tnd_class_cost cost = {
 		.struct_size = cpu_to_le16(sizeof(cost)),
@@ -367,8 +367,8 @@ static int put_cost(struct sk_buff *skb, const struct rm_class_state *state)
 }
 
 /* One message: pool number @at, or class number @at behind the last pool. 0: there is none */
-static int put_resource(struct clsw_device *cd, struct sk_buff *skb, struct netlink_callback *cb,
-			long *pools, long at)
+static int gnl_put_resource(struct clsw_device *cd, struct sk_buff *skb,
+			    struct netlink_callback *cb, long *pools, long at)
 {
 	struct rm_class_state class;
 	struct rm_pool_state pool;
@@ -388,7 +388,7 @@ static int put_resource(struct clsw_device *cd, struct sk_buff *skb, struct netl
 			   NLM_F_MULTI, CLSW_CMD_RESOURCES);
 	if (!head)
 		return -EMSGSIZE;
-	err = is_pool ? put_pool(skb, &pool) : put_cost(skb, &class);
+	err = is_pool ? gnl_put_pool(skb, &pool) : gnl_put_cost(skb, &class);
 	if (err) {
 		genlmsg_cancel(skb, head);
 		return err;
@@ -398,16 +398,16 @@ static int put_resource(struct clsw_device *cd, struct sk_buff *skb, struct netl
 }
 
 /* args: [0] what comes next, [1] number of pools + 1, 0 as long as they come */
-static int resources_dump(struct sk_buff *skb, struct netlink_callback *cb)
+static int gnl_resources_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	long pools = cb->args[1] - 1;
 	struct clsw_device *cd;
 	int err = -ENODEV;
 
 	mutex_lock(&devices_lock);
-	cd = find_device(&genl_dumpit_info(cb)->info);
+	cd = gnl_find_device(&genl_dumpit_info(cb)->info);
 	while (cd) {
-		err = put_resource(cd, skb, cb, &pools, cb->args[0]);
+		err = gnl_put_resource(cd, skb, cb, &pools, cb->args[0]);
 		if (err <= 0)
 			break;
 		cb->args[0]++;
@@ -429,16 +429,16 @@ static const struct nla_policy policy[CLSW_ATTR_MAX + 1] = {
 };
 
 static const struct genl_split_ops ops[] = {
-	{ .cmd = CLSW_CMD_RESERVE_ADD, .doit = reserve_add, .policy = policy,
+	{ .cmd = CLSW_CMD_RESERVE_ADD, .doit = gnl_reserve_add, .policy = policy,
 	  .maxattr = CLSW_ATTR_ROUTES, .flags = GENL_ADMIN_PERM | GENL_CMD_CAP_DO },
-	{ .cmd = CLSW_CMD_RESERVE_COMMIT, .doit = reserve_commit, .policy = policy,
+	{ .cmd = CLSW_CMD_RESERVE_COMMIT, .doit = gnl_reserve_commit, .policy = policy,
 	  .maxattr = CLSW_ATTR_MEMBERS, .flags = GENL_ADMIN_PERM | GENL_CMD_CAP_DO },
-	{ .cmd = CLSW_CMD_RESERVE_DROP, .doit = reserve_drop, .policy = policy,
+	{ .cmd = CLSW_CMD_RESERVE_DROP, .doit = gnl_reserve_drop, .policy = policy,
 	  .maxattr = CLSW_ATTR_DEVICE, .flags = GENL_ADMIN_PERM | GENL_CMD_CAP_DO },
-	{ .cmd = CLSW_CMD_OBJECTS, .start = objects_start, .dumpit = objects_dump,
-	  .done = objects_done, .policy = policy, .maxattr = CLSW_ATTR_CLASS,
+	{ .cmd = CLSW_CMD_OBJECTS, .start = gnl_objects_start, .dumpit = gnl_objects_dump,
+	  .done = gnl_objects_done, .policy = policy, .maxattr = CLSW_ATTR_CLASS,
 	  .flags = GENL_CMD_CAP_DUMP },
-	{ .cmd = CLSW_CMD_RESOURCES, .dumpit = resources_dump, .policy = policy,
+	{ .cmd = CLSW_CMD_RESOURCES, .dumpit = gnl_resources_dump, .policy = policy,
 	  .maxattr = CLSW_ATTR_DEVICE, .flags = GENL_CMD_CAP_DUMP },
 };
 
@@ -469,5 +469,5 @@ void clsw_genl_exit(void)
 	netlink_unregister_notifier(&socket_nb);
 	genl_unregister_family(&family);
 	list_for_each_entry_safe(owner, next, &owners, list)
-		put_owner(owner);
+		gnl_put_owner(owner);
 }

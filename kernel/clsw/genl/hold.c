@@ -17,7 +17,7 @@
 #include "../core.h"
 #include "hold.h"
 
-static int compare(const void *a, const void *b)
+static int hold_compare(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(struct clsw_route_key));
 }
@@ -55,7 +55,8 @@ int clsw_hold_add(struct clsw_hold *hold, const struct clsw_route_key *keys, u32
 	return 0;
 }
 
-static void add_item(struct tnd_lease_item *items, unsigned int *count, u16 cls, u8 family, u32 n)
+static void hold_add_item(struct tnd_lease_item *items, unsigned int *count, u16 cls, u8 family,
+			  u32 n)
 {
 	if (!n)
 		return;
@@ -67,19 +68,19 @@ static void add_item(struct tnd_lease_item *items, unsigned int *count, u16 cls,
 	(*count)++;
 }
 
-static void fill_items(const struct clsw_hold *hold, u32 nexthops, u32 groups, u32 members,
-		       struct tnd_lease_item *items, unsigned int *count)
+static void hold_fill_items(const struct clsw_hold *hold, u32 nexthops, u32 groups, u32 members,
+			    struct tnd_lease_item *items, unsigned int *count)
 {
 	u32 v4 = 0, i;
 
 	for (i = 0; i < hold->count; i++)
 		v4 += hold->keys[i].family == AF_INET;
 	*count = 0;
-	add_item(items, count, TND_CLS_ROUTE, TND_AF_INET, v4);
-	add_item(items, count, TND_CLS_ROUTE, TND_AF_INET6, hold->count - v4);
-	add_item(items, count, TND_CLS_NEXTHOP, 0, nexthops);
+	hold_add_item(items, count, TND_CLS_ROUTE, TND_AF_INET, v4);
+	hold_add_item(items, count, TND_CLS_ROUTE, TND_AF_INET6, hold->count - v4);
+	hold_add_item(items, count, TND_CLS_NEXTHOP, 0, nexthops);
 	/* what a group costs counts its members: the lease's worst case is per member */
-	add_item(items, count, TND_CLS_NHG, 0, max(groups, members));
+	hold_add_item(items, count, TND_CLS_NHG, 0, max(groups, members));
 }
 
 int clsw_hold_commit(struct clsw_device *cd, struct clsw_hold *hold, u32 nexthops, u32 groups,
@@ -93,12 +94,12 @@ int clsw_hold_commit(struct clsw_device *cd, struct clsw_hold *hold, u32 nexthop
 	text[0] = 0;
 	if (hold->id)
 		return -EBUSY;
-	sort(hold->keys, hold->count, sizeof(*hold->keys), compare, NULL);
+	sort(hold->keys, hold->count, sizeof(*hold->keys), hold_compare, NULL);
 	for (i = 0; i < hold->count; i++)
-		if (!i || compare(&hold->keys[i], &hold->keys[i - 1]))
+		if (!i || hold_compare(&hold->keys[i], &hold->keys[i - 1]))
 			hold->keys[unique++] = hold->keys[i];
 	hold->count = unique;
-	fill_items(hold, nexthops, groups, members, items, &count);
+	hold_fill_items(hold, nexthops, groups, members, items, &count);
 	if (!count)
 		return -EINVAL;
 	err = clsw_rm_hold(cd, items, count, &hold->id, text);
@@ -137,7 +138,7 @@ void clsw_hold_look(struct clsw_device *cd, u32 table, u8 family, u8 prefix_len,
 	lockdep_assert_held(&cd->lock);
 	memcpy(key.addr, addr, family == AF_INET ? 4 : 16);
 	list_for_each_entry(hold, &cd->holds, list) {
-		if (bsearch(&key, hold->keys, hold->count, sizeof(key), compare)) {
+		if (bsearch(&key, hold->keys, hold->count, sizeof(key), hold_compare)) {
 			cd->hold = hold->id;
 			return;
 		}

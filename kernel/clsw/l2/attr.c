@@ -40,7 +40,7 @@ u32 l2_ageing_s(clock_t ageing)
 	return DIV_ROUND_UP((unsigned long)ageing, USER_HZ);
 }
 
-static bool ours(struct clsw_l2 *l2, const struct clsw_port *port)
+static bool attr_ours(struct clsw_l2 *l2, const struct clsw_port *port)
 {
 	return port && port->cd == l2->cd;
 }
@@ -51,7 +51,8 @@ int l2_attr_pre_flags(struct clsw_l2 *l2, struct net_device *dev,
 	unsigned long asked, known = 0;
 	int i;
 
-	if (attr->id != SWITCHDEV_ATTR_ID_PORT_PRE_BRIDGE_FLAGS || !ours(l2, clsw_port_of(dev)))
+	if (attr->id != SWITCHDEV_ATTR_ID_PORT_PRE_BRIDGE_FLAGS || !attr_ours(l2,
+									      clsw_port_of(dev)))
 		return 0;
 	for (i = 0; i < ARRAY_SIZE(flag_map); i++)
 		known |= flag_map[i].brport;
@@ -67,7 +68,7 @@ int l2_attr_pre_flags(struct clsw_l2 *l2, struct net_device *dev,
 	return -EINVAL;
 }
 
-static int set_stp(struct clsw_l2 *l2, struct clsw_port *port, u8 state)
+static int attr_set_stp(struct clsw_l2 *l2, struct clsw_port *port, u8 state)
 {
 	struct l2_bridge *bridge = port->bridge ? l2_bridge_of(l2, port->bridge) : NULL;
 
@@ -86,8 +87,8 @@ static int set_stp(struct clsw_l2 *l2, struct clsw_port *port, u8 state)
 	return 0;
 }
 
-static int set_flags(struct clsw_l2 *l2, struct clsw_port *port,
-		     const struct switchdev_brport_flags *flags)
+static int attr_set_flags(struct clsw_l2 *l2, struct clsw_port *port,
+			  const struct switchdev_brport_flags *flags)
 {
 	struct l2_port *p = &l2->port[port->index];
 	u32 mask = l2_flags_of(flags->mask);
@@ -101,7 +102,7 @@ static int set_flags(struct clsw_l2 *l2, struct clsw_port *port,
 	return 0;
 }
 
-static int bridge_attr(struct l2_bridge *bridge, const struct switchdev_attr *attr,
+static int attr_bridge(struct l2_bridge *bridge, const struct switchdev_attr *attr,
 		       struct netlink_ext_ack *extack)
 {
 	struct clsw_device *cd = bridge->l2->cd;
@@ -144,17 +145,17 @@ int l2_attr_set(struct clsw_l2 *l2, struct net_device *dev, const struct switchd
 
 	if (netif_is_bridge_master(dev)) {
 		bridge = l2_bridge_of(l2, dev);
-		return bridge ? bridge_attr(bridge, attr, extack) : -EOPNOTSUPP;
+		return bridge ? attr_bridge(bridge, attr, extack) : -EOPNOTSUPP;
 	}
-	if (!ours(l2, port))
+	if (!attr_ours(l2, port))
 		return -EOPNOTSUPP;
 	switch (attr->id) {
 	case SWITCHDEV_ATTR_ID_PORT_STP_STATE:
-		return set_stp(l2, port, attr->u.stp_state);
+		return attr_set_stp(l2, port, attr->u.stp_state);
 	case SWITCHDEV_ATTR_ID_PORT_BRIDGE_FLAGS:
-		return set_flags(l2, port, &attr->u.brport_flags);
+		return attr_set_flags(l2, port, &attr->u.brport_flags);
 	default:
 		bridge = port->bridge ? l2_bridge_of(l2, port->bridge) : NULL;
-		return bridge ? bridge_attr(bridge, attr, extack) : -EOPNOTSUPP;
+		return bridge ? attr_bridge(bridge, attr, extack) : -EOPNOTSUPP;
 	}
 }

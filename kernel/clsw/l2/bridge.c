@@ -27,7 +27,7 @@
  * is no such one if it has a MAC address of its own or is in a bridge: frames
  * to others than the port then are for it. RTNL
  */
-static bool harmless_upper(struct net_device *dev, struct net_device *upper)
+static bool bridge_harmless_upper(struct net_device *dev, struct net_device *upper)
 {
 	struct net_device *above;
 	struct list_head *iter;
@@ -41,7 +41,7 @@ static bool harmless_upper(struct net_device *dev, struct net_device *upper)
 		return false;
 	rcu_read_lock();
 	netdev_for_each_upper_dev_rcu(upper, above, iter)
-		harmless = harmless && harmless_upper(upper, above);
+		harmless = harmless && bridge_harmless_upper(upper, above);
 	rcu_read_unlock();
 	return harmless;
 }
@@ -58,7 +58,7 @@ void l2_port_uppers(struct clsw_port *port)
 	netdev_for_each_upper_dev_rcu(port->netdev, upper, iter) {
 		if (is_vlan_dev(upper))
 			vlans = true;
-		if (!harmless_upper(port->netdev, upper))
+		if (!bridge_harmless_upper(port->netdev, upper))
 			odd = true;
 	}
 	rcu_read_unlock();
@@ -70,7 +70,7 @@ void l2_port_uppers(struct clsw_port *port)
 
 /* ---- bridges ---- */
 
-static u32 foreign_members(struct l2_bridge *bridge)
+static u32 bridge_foreign_members(struct l2_bridge *bridge)
 {
 	struct net_device *dev;
 	struct list_head *iter;
@@ -85,9 +85,9 @@ static u32 foreign_members(struct l2_bridge *bridge)
 	return n;
 }
 
-static void look_at_members(struct l2_bridge *bridge)
+static void bridge_look_members(struct l2_bridge *bridge)
 {
-	u32 n = foreign_members(bridge);
+	u32 n = bridge_foreign_members(bridge);
 
 	if (n == bridge->foreign)
 		return;
@@ -98,7 +98,7 @@ static void look_at_members(struct l2_bridge *bridge)
 }
 
 /* A chain that was emptied and removed leaves no hooks: a pointer is enough */
-static bool has_bridge_chains(const struct net *net)
+static bool bridge_has_bridge_chains(const struct net *net)
 {
 #ifdef CONFIG_NETFILTER_FAMILY_BRIDGE
 	int i;
@@ -111,9 +111,9 @@ static bool has_bridge_chains(const struct net *net)
 }
 
 /* Does the kernel look at bridged frames, or at those of a member? */
-static bool is_filtered(struct l2_bridge *bridge)
+static bool bridge_is_filtered(struct l2_bridge *bridge)
 {
-	bool some = has_bridge_chains(dev_net(bridge->dev));
+	bool some = bridge_has_bridge_chains(dev_net(bridge->dev));
 	struct net_device *dev;
 	struct list_head *iter;
 
@@ -129,7 +129,7 @@ static bool is_filtered(struct l2_bridge *bridge)
 }
 
 /* RTNL, not locked. What the kernel changes without telling */
-static void look_at_bridge(struct l2_bridge *bridge)
+static void bridge_look(struct l2_bridge *bridge)
 {
 	struct clsw_device *cd = bridge->l2->cd;
 	bool promisc = bridge->dev->flags & IFF_PROMISC;
@@ -137,7 +137,7 @@ static void look_at_bridge(struct l2_bridge *bridge)
 			       BR_PROXYARP_WIFI;
 	struct net_device *dev;
 	struct list_head *iter;
-	bool filtered = is_filtered(bridge);
+	bool filtered = bridge_is_filtered(bridge);
 	bool suppress = false;
 
 	netdev_for_each_lower_dev(bridge->dev, dev, iter)
@@ -162,7 +162,7 @@ void l2_watch_work(struct work_struct *work)
 		return;
 	}
 	list_for_each_entry(bridge, &l2->bridges, list)
-		look_at_bridge(bridge);
+		bridge_look(bridge);
 	if (!list_empty(&l2->bridges))
 		queue_delayed_work(l2->wq, &l2->watch_work, msecs_to_jiffies(WATCH_MS));
 	rtnl_unlock();
@@ -234,7 +234,7 @@ static int bridge_check(struct net_device *dev, struct netlink_ext_ack *extack)
 	return 0;
 }
 
-static void port_reset(struct clsw_l2 *l2, u16 index)
+static void bridge_port_reset(struct clsw_l2 *l2, u16 index)
 {
 	struct l2_port *p = &l2->port[index];
 
@@ -284,8 +284,8 @@ int l2_port_join(struct clsw_port *port, struct net_device *dev, struct netlink_
 					    &l2->blocking, false, extack);
 	if (err)
 		goto err_member;
-	look_at_members(bridge);
-	look_at_bridge(bridge);
+	bridge_look_members(bridge);
+	bridge_look(bridge);
 	l2_port_uppers(port);
 	clsw_lock(l2->cd);
 	if (l2_mdb_some(bridge))
@@ -307,7 +307,7 @@ err_port:
 	clsw_lock(l2->cd);
 	__clear_bit(port->index, bridge->ports);
 	port->bridge = NULL;
-	port_reset(l2, port->index);
+	bridge_port_reset(l2, port->index);
 	clsw_unlock(l2->cd);
 	if (first)
 		bridge_free(bridge);
@@ -345,18 +345,18 @@ void l2_port_leave(struct clsw_port *port)
 	l2_learned_flush(bridge, port);
 	l2_fdb_flush(bridge, port->index);
 	clsw_lock(l2->cd);
-	port_reset(l2, port->index);
+	bridge_port_reset(l2, port->index);
 	clsw_unlock(l2->cd);
 	if (bitmap_empty(bridge->ports, L2_PORT_BITS))
 		bridge_free(bridge);
 	else
-		look_at_members(bridge);
+		bridge_look_members(bridge);
 }
 
 /* ---- netdevice events ---- */
 
-static int port_event(struct clsw_l2 *l2, struct clsw_port *port, unsigned long event,
-		      struct netdev_notifier_changeupper_info *info)
+static int bridge_port_event(struct clsw_l2 *l2, struct clsw_port *port, unsigned long event,
+			     struct netdev_notifier_changeupper_info *info)
 {
 	struct netlink_ext_ack *extack = netdev_notifier_info_to_extack(&info->info);
 	struct net_device *upper = info->upper_dev;
@@ -372,7 +372,7 @@ static int port_event(struct clsw_l2 *l2, struct clsw_port *port, unsigned long 
 			l2_port_leave(port);
 		else if (info->linking && !port->bridge)
 			err = l2_port_join(port, upper, extack);
-	} else if (info->linking && !harmless_upper(port->netdev, upper)) {
+	} else if (info->linking && !bridge_harmless_upper(port->netdev, upper)) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "%s: all frames of %s go to the CPU", upper->name,
 				       port->netdev->name);
 	}
@@ -398,10 +398,10 @@ int l2_netdevice_event(struct notifier_block *nb, unsigned long event, void *ptr
 	case NETDEV_PRECHANGEUPPER:
 	case NETDEV_CHANGEUPPER:
 		if (port && port->cd == l2->cd)
-			return notifier_from_errno(port_event(l2, port, event, upper));
+			return notifier_from_errno(bridge_port_event(l2, port, event, upper));
 		bridge = l2_bridge_of(l2, upper->upper_dev);
 		if (bridge && event == NETDEV_CHANGEUPPER)
-			look_at_members(bridge);
+			bridge_look_members(bridge);
 		break;
 	case NETDEV_UP:
 	case NETDEV_DOWN:
@@ -419,7 +419,7 @@ int l2_netdevice_event(struct notifier_block *nb, unsigned long event, void *ptr
 		bridge->up = event == NETDEV_UP;
 		l2_domains_refresh(bridge);
 		clsw_unlock(l2->cd);
-		look_at_bridge(bridge);
+		bridge_look(bridge);
 		break;
 	case NETDEV_CHANGEADDR:
 		if (port && port->cd == l2->cd)
@@ -428,7 +428,7 @@ int l2_netdevice_event(struct notifier_block *nb, unsigned long event, void *ptr
 	case NETDEV_CHANGE:
 		bridge = l2_bridge_of(l2, dev);
 		if (bridge)
-			look_at_bridge(bridge);
+			bridge_look(bridge);
 		break;
 	}
 	return NOTIFY_DONE;

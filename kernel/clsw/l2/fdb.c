@@ -30,7 +30,7 @@ static const struct rhashtable_params fdb_params = {
 	.automatic_shrinking = true,
 };
 
-static void make_key(struct l2_fdb_key *key, struct l2_bridge *bridge, u16 vid, const u8 *mac)
+static void fdb_make_key(struct l2_fdb_key *key, struct l2_bridge *bridge, u16 vid, const u8 *mac)
 {
 	memset(key, 0, sizeof(*key));
 	key->bridge = bridge;
@@ -42,7 +42,7 @@ struct l2_fdb *l2_fdb_find(struct l2_bridge *bridge, u16 vid, const u8 *mac)
 {
 	struct l2_fdb_key key;
 
-	make_key(&key, bridge, vid, mac);
+	fdb_make_key(&key, bridge, vid, mac);
 	return rhashtable_lookup_fast(&bridge->l2->fdb, &key, fdb_params);
 }
 
@@ -52,7 +52,7 @@ struct l2_fdb *l2_fdb_new(struct l2_bridge *bridge, u16 vid, const u8 *mac)
 
 	if (!fdb)
 		return NULL;
-	make_key(&fdb->key, bridge, vid, mac);
+	fdb_make_key(&fdb->key, bridge, vid, mac);
 	INIT_LIST_HEAD(&fdb->news_list);
 	if (rhashtable_insert_fast(&bridge->l2->fdb, &fdb->node, fdb_params)) {
 		kfree(fdb);
@@ -80,7 +80,7 @@ void l2_fdb_news(struct l2_fdb *fdb, u8 news)
 	queue_work(l2->wq, &l2->news_work);
 }
 
-static void set_missing(struct l2_fdb *fdb, bool missing)
+static void fdb_set_missing(struct l2_fdb *fdb, bool missing)
 {
 	struct l2_vlan *vlan = l2_vlan_of_fdb(fdb->key.bridge, fdb->key.vid);
 	u32 was;
@@ -98,7 +98,7 @@ static void fdb_changed(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	struct l2_fdb *fdb = obj->owner;
 
-	set_missing(fdb, obj->state == CLSW_OBJ_FAILED);
+	fdb_set_missing(fdb, obj->state == CLSW_OBJ_FAILED);
 	if (fdb->port)
 		l2_fdb_news(fdb, L2_NEWS_FLAG);
 }
@@ -107,7 +107,8 @@ static const struct clsw_watch fdb_watch = {
 	.changed = fdb_changed,
 };
 
-static void make_body(const struct l2_fdb *fdb, const struct l2_vlan *vlan, struct tnd_fdb *body)
+static void fdb_make_body(const struct l2_fdb *fdb, const struct l2_vlan *vlan,
+			  struct tnd_fdb *body)
 {
 	u16 flags = TND_FDB_STATIC;
 
@@ -147,13 +148,13 @@ void l2_fdb_apply(struct l2_fdb *fdb)
 		l2_fdb_withdraw(fdb);
 		return;
 	}
-	make_body(fdb, vlan, &body);
+	fdb_make_body(fdb, vlan, &body);
 	err = clsw_put(bridge->l2->cd, TND_CLS_FDB, &body, sizeof(body), CLSW_PUT_MUST,
 		       &fdb_watch, fdb, &fdb->obj, NULL);
 	if (err)
-		set_missing(fdb, true);
+		fdb_set_missing(fdb, true);
 	else if (fdb->obj->state == CLSW_OBJ_FAILED || fdb->obj->waits)
-		set_missing(fdb, true);
+		fdb_set_missing(fdb, true);
 	else if (fdb->obj->state == CLSW_OBJ_SYNCED)
 		fdb_changed(bridge->l2->cd, fdb->obj);
 }
@@ -166,7 +167,7 @@ int l2_fdb_adopt(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
 
 	fdb->port = port;
 	fdb->seen = true;
-	make_body(fdb, vlan, &body);
+	fdb_make_body(fdb, vlan, &body);
 	err = clsw_adopt(bridge->l2->cd, TND_CLS_FDB, &body, sizeof(body), &fdb_watch, fdb,
 			 &fdb->obj);
 	/* a command for this address is under way: say what should be there, order does the rest */
@@ -174,11 +175,11 @@ int l2_fdb_adopt(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
 		err = clsw_put(bridge->l2->cd, TND_CLS_FDB, &body, sizeof(body), CLSW_PUT_MUST,
 			       &fdb_watch, fdb, &fdb->obj, NULL);
 	if (!err)
-		set_missing(fdb, fdb->obj->state == CLSW_OBJ_FAILED || fdb->obj->waits);
+		fdb_set_missing(fdb, fdb->obj->state == CLSW_OBJ_FAILED || fdb->obj->waits);
 	return err;
 }
 
-static void drop_obj(struct l2_fdb *fdb)
+static void fdb_drop_obj(struct l2_fdb *fdb)
 {
 	if (fdb->obj)
 		clsw_drop(fdb->key.bridge->l2->cd, fdb->obj);
@@ -187,8 +188,8 @@ static void drop_obj(struct l2_fdb *fdb)
 
 void l2_fdb_withdraw(struct l2_fdb *fdb)
 {
-	drop_obj(fdb);
-	set_missing(fdb, false);
+	fdb_drop_obj(fdb);
+	fdb_set_missing(fdb, false);
 	fdb->missing = false;
 	if (fdb->origin == L2_FDB_CHIP) {
 		fdb->origin = L2_FDB_AGED;
@@ -198,8 +199,8 @@ void l2_fdb_withdraw(struct l2_fdb *fdb)
 
 void l2_fdb_del(struct l2_fdb *fdb)
 {
-	drop_obj(fdb);
-	set_missing(fdb, false);
+	fdb_drop_obj(fdb);
+	fdb_set_missing(fdb, false);
 	fdb_free(fdb);
 }
 
@@ -208,7 +209,7 @@ void l2_fdb_abandon(struct l2_fdb *fdb)
 	if (fdb->obj)
 		clsw_abandon(fdb->key.bridge->l2->cd, fdb->obj);
 	fdb->obj = NULL;
-	set_missing(fdb, false);
+	fdb_set_missing(fdb, false);
 }
 
 /* ---- what the bridge says ---- */
@@ -284,8 +285,8 @@ out:
 
 /* ---- many at a time ---- */
 
-static void each(struct l2_bridge *bridge, bool (*which)(struct l2_fdb *fdb, int arg), int arg,
-		 void (*what)(struct l2_fdb *fdb))
+static void fdb_each(struct l2_bridge *bridge, bool (*which)(struct l2_fdb *fdb, int arg), int arg,
+		     void (*what)(struct l2_fdb *fdb))
 {
 	struct clsw_device *cd = bridge->l2->cd;
 	LIST_HEAD(cursor);
@@ -315,27 +316,27 @@ static void each(struct l2_bridge *bridge, bool (*which)(struct l2_fdb *fdb, int
 	clsw_unlock(cd);
 }
 
-static bool has_vid(struct l2_fdb *fdb, int vid)
+static bool fdb_has_vid(struct l2_fdb *fdb, int vid)
 {
 	return vid < 0 || fdb->key.vid == vid;
 }
 
-static bool has_port(struct l2_fdb *fdb, int port)
+static bool fdb_has_port(struct l2_fdb *fdb, int port)
 {
 	return !port || fdb->port == port;
 }
 
 void l2_fdb_each(struct l2_bridge *bridge, int vid, void (*what)(struct l2_fdb *fdb))
 {
-	each(bridge, has_vid, vid, what);
+	fdb_each(bridge, fdb_has_vid, vid, what);
 }
 
 void l2_fdb_flush(struct l2_bridge *bridge, u16 port)
 {
-	each(bridge, has_port, port, l2_fdb_del);
+	fdb_each(bridge, fdb_has_port, port, l2_fdb_del);
 }
 
-static bool not_seen(struct l2_fdb *fdb, int arg)
+static bool fdb_not_seen(struct l2_fdb *fdb, int arg)
 {
 	bool seen = fdb->seen;
 
@@ -343,19 +344,19 @@ static bool not_seen(struct l2_fdb *fdb, int arg)
 	return !seen && fdb->origin == L2_FDB_CHIP;
 }
 
-static void nothing(struct l2_fdb *fdb)
+static void fdb_nothing(struct l2_fdb *fdb)
 {
 }
 
 void l2_fdb_unsee(struct l2_bridge *bridge)
 {
-	each(bridge, not_seen, 0, nothing);
+	fdb_each(bridge, fdb_not_seen, 0, fdb_nothing);
 }
 
 /* What the chip did not name in its last dump goes from both sides */
 void l2_fdb_sweep(struct l2_bridge *bridge)
 {
-	each(bridge, not_seen, 0, l2_fdb_withdraw);
+	fdb_each(bridge, fdb_not_seen, 0, l2_fdb_withdraw);
 }
 
 int l2_fdb_init(struct clsw_l2 *l2)

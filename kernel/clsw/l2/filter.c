@@ -25,7 +25,7 @@ static LIST_HEAD(ingress_blocks);
 static LIST_HEAD(egress_blocks);
 
 #ifdef CONFIG_NET_XGRESS
-static bool classified(const struct bpf_mprog_entry __rcu *slot)
+static bool filter_classified(const struct bpf_mprog_entry __rcu *slot)
 {
 	/* the entry is part of a pair in one allocation: a const is nobody's */
 	struct bpf_mprog_entry *entry = (struct bpf_mprog_entry *)rcu_dereference_rtnl(slot);
@@ -41,7 +41,7 @@ bool clsw_dev_filters(const struct net_device *dev, bool egress)
 
 	ASSERT_RTNL();
 #ifdef CONFIG_NET_XGRESS
-	some |= classified(egress ? dev->tcx_egress : dev->tcx_ingress);
+	some |= filter_classified(egress ? dev->tcx_egress : dev->tcx_ingress);
 #endif
 #ifdef CONFIG_NETFILTER_INGRESS
 	some |= !egress && rcu_access_pointer(dev->nf_hooks_ingress);
@@ -83,7 +83,7 @@ void clsw_l2_filters(struct clsw_device *cd)
 }
 
 /* RTNL, may sleep: a filter comes (it is in its list already) or goes (the clock will see) */
-static int block_cb(enum tc_setup_type type, void *type_data, void *priv)
+static int filter_block_cb(enum tc_setup_type type, void *type_data, void *priv)
 {
 	struct flow_cls_common_offload *common = type_data;
 	struct clsw_port *port = priv;
@@ -105,11 +105,11 @@ int clsw_port_setup_tc(struct net_device *dev, enum tc_setup_type type, void *ty
 		return -EOPNOTSUPP;
 	switch (block->binder_type) {
 	case FLOW_BLOCK_BINDER_TYPE_CLSACT_INGRESS:
-		return flow_block_cb_setup_simple(block, &ingress_blocks, block_cb, port, port,
-						  true);
+		return flow_block_cb_setup_simple(block, &ingress_blocks, filter_block_cb, port,
+						  port, true);
 	case FLOW_BLOCK_BINDER_TYPE_CLSACT_EGRESS:
-		return flow_block_cb_setup_simple(block, &egress_blocks, block_cb, port, port,
-						  false);
+		return flow_block_cb_setup_simple(block, &egress_blocks, filter_block_cb, port,
+						  port, false);
 	default:
 		return -EOPNOTSUPP;
 	}

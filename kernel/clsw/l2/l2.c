@@ -109,7 +109,7 @@ void l2_bridge_trap(struct l2_bridge *bridge, enum l2_trap trap, bool on)
 
 /* ---- notifiers ---- */
 
-static int atomic_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int l2_atomic_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct clsw_l2 *l2 = container_of(nb, struct clsw_l2, atomic);
 	struct switchdev_notifier_info *info = ptr;
@@ -127,7 +127,7 @@ static int atomic_event(struct notifier_block *nb, unsigned long event, void *pt
 	return NOTIFY_DONE;
 }
 
-static int port_obj(struct clsw_l2 *l2, bool add, struct switchdev_notifier_port_obj_info *info)
+static int l2_port_obj(struct clsw_l2 *l2, bool add, struct switchdev_notifier_port_obj_info *info)
 {
 	const struct switchdev_obj *obj = info->obj;
 	int err;
@@ -150,7 +150,7 @@ static int port_obj(struct clsw_l2 *l2, bool add, struct switchdev_notifier_port
 	return notifier_from_errno(err);
 }
 
-static int blocking_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int l2_blocking_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct clsw_l2 *l2 = container_of(nb, struct clsw_l2, blocking);
 	struct switchdev_notifier_port_attr_info *attr = ptr;
@@ -158,9 +158,9 @@ static int blocking_event(struct notifier_block *nb, unsigned long event, void *
 
 	switch (event) {
 	case SWITCHDEV_PORT_OBJ_ADD:
-		return port_obj(l2, true, ptr);
+		return l2_port_obj(l2, true, ptr);
 	case SWITCHDEV_PORT_OBJ_DEL:
-		return port_obj(l2, false, ptr);
+		return l2_port_obj(l2, false, ptr);
 	case SWITCHDEV_PORT_ATTR_SET:
 		err = l2_attr_set(l2, attr->info.dev, attr->attr, attr->info.extack);
 		if (err == -EOPNOTSUPP)
@@ -174,7 +174,7 @@ static int blocking_event(struct notifier_block *nb, unsigned long event, void *
 /* ---- life ---- */
 
 /* Ports that were put into a bridge before anybody listened */
-static void join_what_is_there(struct clsw_device *cd)
+static void l2_join_what_is_there(struct clsw_device *cd)
 {
 	struct net_device *master;
 	int i;
@@ -225,8 +225,8 @@ int clsw_l2_init(struct clsw_device *cd)
 	err = l2_states_init(l2);
 	if (err)
 		goto err_fdb;
-	l2->atomic.notifier_call = atomic_event;
-	l2->blocking.notifier_call = blocking_event;
+	l2->atomic.notifier_call = l2_atomic_event;
+	l2->blocking.notifier_call = l2_blocking_event;
 	l2->netdevice.notifier_call = l2_netdevice_event;
 	err = register_switchdev_notifier(&l2->atomic);
 	if (err)
@@ -238,7 +238,7 @@ int clsw_l2_init(struct clsw_device *cd)
 	if (err)
 		goto err_blocking;
 	rtnl_lock();
-	join_what_is_there(cd);
+	l2_join_what_is_there(cd);
 	rtnl_unlock();
 	return 0;
 

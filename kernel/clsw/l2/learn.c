@@ -26,8 +26,8 @@
 #define NEWS_BURST	64
 
 /* Not locked, RCU or RTNL */
-static int tell_bridge(struct net_device *dev, unsigned long what, u16 vid, const u8 *mac,
-		       bool offloaded)
+static int learn_tell_bridge(struct net_device *dev, unsigned long what, u16 vid, const u8 *mac,
+			     bool offloaded)
 {
 	struct switchdev_notifier_fdb_info info = {
 		.addr = mac,
@@ -41,7 +41,7 @@ static int tell_bridge(struct net_device *dev, unsigned long what, u16 vid, cons
 /* ---- LEARN and MOVE ---- */
 
 /* Locked. The chip has learned what is nobody's: it is to forget */
-static void reject(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 port)
+static void learn_reject(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 port)
 {
 	struct tnd_fdb body = {
 		.struct_size = cpu_to_le16(sizeof(body)),
@@ -57,7 +57,7 @@ static void reject(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 port)
 		clsw_drop(l2->cd, obj);
 }
 
-static bool may_learn(struct clsw_l2 *l2, const struct l2_vlan *vlan, u16 port)
+static bool learn_may_learn(struct clsw_l2 *l2, const struct l2_vlan *vlan, u16 port)
 {
 	u8 stp = l2->port[port].stp;
 
@@ -69,7 +69,7 @@ static bool may_learn(struct clsw_l2 *l2, const struct l2_vlan *vlan, u16 port)
  * Locked. What the chip says of an address that is known. True: the bridge is
  * to be told.
  */
-static bool known(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
+static bool learn_known(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
 {
 	switch (fdb->origin) {
 	case L2_FDB_CHIP:
@@ -93,7 +93,7 @@ static bool known(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
  * RCU or RTNL, not locked. @count: it has taken a slot that nobody has counted.
  * What a dump has told before its event is counted already.
  */
-static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool count)
+static void learn_new(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool count)
 {
 	struct clsw_port *port;
 	struct l2_bridge *bridge;
@@ -109,10 +109,10 @@ static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool 
 	if (count && !(fdb && fdb->origin == L2_FDB_CHIP))
 		rm_learned(l2->cd->rm, fid, mac);
 	port = clsw_port(l2->cd, index);
-	if (!vlan || !port || !may_learn(l2, vlan, index)) {
+	if (!vlan || !port || !learn_may_learn(l2, vlan, index)) {
 		/* a domain that is not there has taken its addresses along */
 		if (vlan)
-			reject(l2, fid, mac, index);
+			learn_reject(l2, fid, mac, index);
 		clsw_unlock(l2->cd);
 		return;
 	}
@@ -120,17 +120,17 @@ static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool 
 	vid = l2_fdb_vid(vlan);
 	dev = port->netdev;
 	if (fdb) {
-		tell = known(fdb, vlan, index);
+		tell = learn_known(fdb, vlan, index);
 	} else {
 		fdb = l2_fdb_new(bridge, vid, mac);
 		if (!fdb) {
-			reject(l2, fid, mac, index);
+			learn_reject(l2, fid, mac, index);
 			tell = false;
 		} else {
 			fdb->origin = L2_FDB_CHIP;
 			if (l2_fdb_adopt(fdb, vlan, index)) {
 				l2_fdb_del(fdb);
-				reject(l2, fid, mac, index);
+				learn_reject(l2, fid, mac, index);
 				tell = false;
 			}
 		}
@@ -138,7 +138,7 @@ static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool 
 	clsw_unlock(l2->cd);
 	if (!tell)
 		return;
-	if (tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, vid, mac, true)) {
+	if (learn_tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, vid, mac, true)) {
 		/* the bridge has a limit, or no memory: the chip must not know better */
 		clsw_lock(l2->cd);
 		vlan = l2->domain[fid];
@@ -156,12 +156,12 @@ static void learned(struct clsw_l2 *l2, u16 fid, const u8 *mac, u16 index, bool 
 	dev = port ? port->netdev : NULL;
 	clsw_unlock(l2->cd);
 	if (dev)
-		tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, vid, mac, true);
+		learn_tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, vid, mac, true);
 }
 
 /* ---- AGE ---- */
 
-static void aged(struct clsw_l2 *l2, u16 fid, const u8 *mac)
+static void learn_aged(struct clsw_l2 *l2, u16 fid, const u8 *mac)
 {
 	struct l2_vlan *vlan;
 	struct l2_fdb *fdb;
@@ -197,15 +197,15 @@ void clsw_l2_event(struct clsw_device *cd, const struct tnd_event *event)
 	switch (le16_to_cpu(event->kind)) {
 	case TND_EV_LEARN:
 		l2->count.learned++;
-		learned(l2, fid, event->mac, le16_to_cpu(event->port), true);
+		learn_new(l2, fid, event->mac, le16_to_cpu(event->port), true);
 		break;
 	case TND_EV_MOVE:
 		l2->count.moved++;
-		learned(l2, fid, event->mac, le16_to_cpu(event->port), false);
+		learn_new(l2, fid, event->mac, le16_to_cpu(event->port), false);
 		break;
 	case TND_EV_AGE:
 		l2->count.aged++;
-		aged(l2, fid, event->mac);
+		learn_aged(l2, fid, event->mac);
 		break;
 	case TND_EV_LOST:
 		queue_work(l2->wq, &l2->dump_work);
@@ -241,7 +241,7 @@ void l2_learned_flush(struct l2_bridge *bridge, struct clsw_port *port)
 /* ---- news for the bridge ---- */
 
 /* RTNL, not locked. Is an entry of the bridge sticky? */
-static bool is_sticky(struct net_device *bridge, u16 vid, const u8 *mac)
+static bool learn_is_sticky(struct net_device *bridge, u16 vid, const u8 *mac)
 {
 	struct nlattr *tb[NDA_MAX + 1] = {};
 	struct netlink_ext_ack extack = {};
@@ -273,7 +273,7 @@ struct news {
 };
 
 /* Locked */
-static bool next_news(struct clsw_l2 *l2, struct news *news)
+static bool learn_next_news(struct clsw_l2 *l2, struct news *news)
 {
 	struct clsw_port *port;
 	struct l2_fdb *fdb;
@@ -295,13 +295,13 @@ static bool next_news(struct clsw_l2 *l2, struct news *news)
 	return true;
 }
 
-static void tell_aged(struct clsw_l2 *l2, const struct news *news)
+static void learn_tell_aged(struct clsw_l2 *l2, const struct news *news)
 {
 	struct clsw_port *port;
 	struct l2_fdb *fdb;
 	struct net_device *dev = NULL;
 
-	tell_bridge(news->dev, SWITCHDEV_FDB_DEL_TO_BRIDGE, news->vid, news->mac, false);
+	learn_tell_bridge(news->dev, SWITCHDEV_FDB_DEL_TO_BRIDGE, news->vid, news->mac, false);
 	/* learned again between the two: the bridge has lost it */
 	clsw_lock(l2->cd);
 	fdb = l2_fdb_find(news->bridge, news->vid, news->mac);
@@ -310,12 +310,12 @@ static void tell_aged(struct clsw_l2 *l2, const struct news *news)
 		dev = port->netdev;
 	clsw_unlock(l2->cd);
 	if (dev)
-		tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, news->vid, news->mac, true);
+		learn_tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, news->vid, news->mac, true);
 }
 
-static void look(struct clsw_l2 *l2, const struct news *news)
+static void learn_look(struct clsw_l2 *l2, const struct news *news)
 {
-	bool sticky = is_sticky(news->bridge->dev, news->vid, news->mac);
+	bool sticky = learn_is_sticky(news->bridge->dev, news->vid, news->mac);
 	struct l2_fdb *fdb;
 
 	if (sticky)
@@ -341,7 +341,7 @@ void l2_news_work(struct work_struct *work)
 	rtnl_lock();
 	for (;;) {
 		clsw_lock(l2->cd);
-		some = n < NEWS_BURST && next_news(l2, &news);
+		some = n < NEWS_BURST && learn_next_news(l2, &news);
 		clsw_unlock(l2->cd);
 		if (!some)
 			break;
@@ -349,14 +349,14 @@ void l2_news_work(struct work_struct *work)
 		if (!news.dev || !netif_is_bridge_port(news.dev))
 			continue;
 		if (news.what & L2_NEWS_AGED) {
-			tell_aged(l2, &news);
+			learn_tell_aged(l2, &news);
 			continue;
 		}
 		if (news.what & L2_NEWS_LOOK)
-			look(l2, &news);
+			learn_look(l2, &news);
 		if (news.what & L2_NEWS_FLAG)
-			tell_bridge(news.dev, SWITCHDEV_FDB_OFFLOADED, news.vid, news.mac,
-				    news.offloaded);
+			learn_tell_bridge(news.dev, SWITCHDEV_FDB_OFFLOADED, news.vid, news.mac,
+					  news.offloaded);
 	}
 	rtnl_unlock();
 	/* others want RTNL, too */
@@ -366,7 +366,7 @@ void l2_news_work(struct work_struct *work)
 
 /* ---- LOST ---- */
 
-static void seen(struct clsw_l2 *l2, const struct tnd_fdb *body, bool count)
+static void learn_seen(struct clsw_l2 *l2, const struct tnd_fdb *body, bool count)
 {
 	u16 fid = le16_to_cpu(body->fid);
 	u16 port = le16_to_cpu(body->port);
@@ -384,10 +384,10 @@ static void seen(struct clsw_l2 *l2, const struct tnd_fdb *body, bool count)
 		return;
 	}
 	clsw_unlock(l2->cd);
-	learned(l2, fid, body->mac, port, count);
+	learn_new(l2, fid, body->mac, port, count);
 }
 
-static int dump(struct clsw_l2 *l2, u8 *page, bool count)
+static int learn_dump(struct clsw_l2 *l2, u8 *page, bool count)
 {
 	struct tnd_cmd cmd = {
 		.op = cpu_to_le16(TND_OP_DUMP),
@@ -413,7 +413,7 @@ static int dump(struct clsw_l2 *l2, u8 *page, bool count)
 			size = le16_to_cpu(body.struct_size);
 			if (size < sizeof(body))
 				return -EIO;
-			seen(l2, &body, count);
+			learn_seen(l2, &body, count);
 			at += size;
 		}
 		cond_resched();
@@ -442,7 +442,7 @@ void l2_dump_work(struct work_struct *work)
 	l2->count.dumps++;
 	list_for_each_entry(bridge, &l2->bridges, list)
 		l2_fdb_unsee(bridge);
-	err = dump(l2, page, count);
+	err = learn_dump(l2, page, count);
 	if (!err)
 		list_for_each_entry(bridge, &l2->bridges, list)
 			l2_fdb_sweep(bridge);

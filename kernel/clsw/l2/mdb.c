@@ -28,7 +28,7 @@ struct group {
 	u8 mac[ETH_ALEN];
 };
 
-static struct group *find(struct l2_bridge *bridge, const struct group *like)
+static struct group *mdb_find(struct l2_bridge *bridge, const struct group *like)
 {
 	struct group *group;
 
@@ -39,7 +39,7 @@ static struct group *find(struct l2_bridge *bridge, const struct group *like)
 	return NULL;
 }
 
-static void apply(struct l2_bridge *bridge)
+static void mdb_apply(struct l2_bridge *bridge)
 {
 	clsw_lock(bridge->l2->cd);
 	l2_bridge_trap(bridge, L2_TRAP_MDB, l2_mdb_some(bridge));
@@ -67,7 +67,7 @@ int l2_mdb_obj(struct clsw_l2 *l2, struct net_device *dev, const struct switchde
 		return -EOPNOTSUPP;
 	like.port = port->index;
 	ether_addr_copy(like.mac, mdb->addr);
-	group = find(bridge, &like);
+	group = mdb_find(bridge, &like);
 	if (add && !group) {
 		group = kmemdup(&like, sizeof(like), GFP_KERNEL);
 		if (group)
@@ -78,7 +78,7 @@ int l2_mdb_obj(struct clsw_l2 *l2, struct net_device *dev, const struct switchde
 		list_del(&group->list);
 		kfree(group);
 	}
-	apply(bridge);
+	mdb_apply(bridge);
 	/* the bridge is not told that anybody forwards for it */
 	return -EOPNOTSUPP;
 }
@@ -94,5 +94,5 @@ void l2_mdb_flush(struct l2_bridge *bridge, u16 port)
 		list_del(&group->list);
 		kfree(group);
 	}
-	apply(bridge);
+	mdb_apply(bridge);
 }

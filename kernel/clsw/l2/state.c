@@ -32,7 +32,7 @@
 #define AGAIN		(HZ / 4)
 
 /* Any VLAN in this message whose state isn't forwarding? */
-static bool has_state(const struct nlmsghdr *nlh)
+static bool vstate_has(const struct nlmsghdr *nlh)
 {
 	const struct nlattr *entry;
 	int rest;
@@ -55,7 +55,7 @@ static bool has_state(const struct nlmsghdr *nlh)
 
 /* ---- what there is: a dump ---- */
 
-static int ask(struct socket *sock)
+static int vstate_ask(struct socket *sock)
 {
 	struct {
 		struct nlmsghdr nlh;
@@ -76,7 +76,7 @@ static int ask(struct socket *sock)
 }
 
 /* Locked: whose VLAN has a state of its own */
-static void note(struct clsw_l2 *l2, int ifindex)
+static void vstate_note(struct clsw_l2 *l2, int ifindex)
 {
 	struct l2_bridge *bridge;
 	int i;
@@ -94,7 +94,7 @@ static void note(struct clsw_l2 *l2, int ifindex)
 }
 
 /* Locked: one buffer of answers. 0: more will come, 1: that was all, -errno */
-static int answers(struct clsw_l2 *l2, void *buffer, int len)
+static int vstate_answers(struct clsw_l2 *l2, void *buffer, int len)
 {
 	const struct nlmsghdr *nlh = buffer;
 
@@ -109,14 +109,14 @@ static int answers(struct clsw_l2 *l2, void *buffer, int len)
 		if (nlh->nlmsg_type == NLMSG_ERROR)
 			return nlmsg_len(nlh) < sizeof(struct nlmsgerr) ? -EPROTO :
 			       ((const struct nlmsgerr *)nlmsg_data(nlh))->error ?: -EPROTO;
-		if (has_state(nlh))
-			note(l2, msg->ifindex);
+		if (vstate_has(nlh))
+			vstate_note(l2, msg->ifindex);
 	}
 	return 0;
 }
 
 /* Not locked, no RTNL: seen_state of all bridges, as it is now */
-static int look(struct clsw_l2 *l2, void *buffer)
+static int vstate_look(struct clsw_l2 *l2, void *buffer)
 {
 	struct l2_bridge *bridge;
 	struct socket *sock;
@@ -131,7 +131,7 @@ static int look(struct clsw_l2 *l2, void *buffer)
 	list_for_each_entry(bridge, &l2->bridges, list)
 		bridge->seen_state = false;
 	clsw_unlock(l2->cd);
-	err = ask(sock);
+	err = vstate_ask(sock);
 	while (!err) {
 		struct kvec vec = { buffer, BUFFER };
 		struct msghdr msg = {};
@@ -144,7 +144,7 @@ static int look(struct clsw_l2 *l2, void *buffer)
 			break;
 		}
 		clsw_lock(l2->cd);
-		err = answers(l2, buffer, err);
+		err = vstate_answers(l2, buffer, err);
 		clsw_unlock(l2->cd);
 	}
 	sock_release(sock);
@@ -154,7 +154,7 @@ static int look(struct clsw_l2 *l2, void *buffer)
 /* ---- what happens: events ---- */
 
 /* Is a look due after these events? Also when some were lost */
-static bool events(struct clsw_l2 *l2, void *buffer, bool *more)
+static bool vstate_events(struct clsw_l2 *l2, void *buffer, bool *more)
 {
 	bool due = false;
 	int i;
@@ -170,14 +170,14 @@ static bool events(struct clsw_l2 *l2, void *buffer, bool *more)
 		if (len < 0 || msg.msg_flags & MSG_TRUNC)
 			due = true;
 		for (; !due && nlmsg_ok(nlh, len); nlh = nlmsg_next(nlh, &len))
-			due = has_state(nlh);
+			due = vstate_has(nlh);
 	}
 	*more = true;
 	return due;
 }
 
 /* Routed packets into a VLAN are the kernel's as well: it knows which ports may send them */
-static void apply(struct clsw_l2 *l2)
+static void vstate_apply(struct clsw_l2 *l2)
 {
 	struct clsw_device *cd = l2->cd;
 	struct l2_bridge *bridge;
@@ -199,7 +199,7 @@ static void apply(struct clsw_l2 *l2)
 	clsw_unlock(cd);
 }
 
-static void states_work(struct work_struct *work)
+static void vstate_work(struct work_struct *work)
 {
 	struct clsw_l2 *l2 = container_of(to_delayed_work(work), struct clsw_l2, states_work);
 	void *buffer = kmalloc(BUFFER, GFP_KERNEL);
@@ -209,13 +209,13 @@ static void states_work(struct work_struct *work)
 	if (buffer) {
 		/* asked for, or a state may have gone: setting one back is an event, too */
 		due = test_and_clear_bit(0, &l2->look_due);
-		due |= events(l2, buffer, &more) || l2->stateful;
-		err = due ? look(l2, buffer) : 0;
+		due |= vstate_events(l2, buffer, &more) || l2->stateful;
+		err = due ? vstate_look(l2, buffer) : 0;
 		/* no bridge in this kernel, or none with VLANs */
 		if (err == -EOPNOTSUPP)
 			err = 0;
 		if (due && !err)
-			apply(l2);
+			vstate_apply(l2);
 		kfree(buffer);
 	}
 	if (err) {
@@ -237,7 +237,7 @@ void l2_states_look(struct clsw_l2 *l2, unsigned long delay)
 }
 
 /* Any context */
-static void data_ready(struct sock *sk)
+static void vstate_data_ready(struct sock *sk)
 {
 	struct clsw_l2 *l2;
 
@@ -256,7 +256,7 @@ int l2_states_init(struct clsw_l2 *l2)
 	struct sock *sk;
 	int err;
 
-	INIT_DELAYED_WORK(&l2->states_work, states_work);
+	INIT_DELAYED_WORK(&l2->states_work, vstate_work);
 	err = sock_create_kern(devlink_net(l2->cd->devlink), AF_NETLINK, SOCK_RAW,
 			       NETLINK_ROUTE, &sock);
 	if (err)
@@ -264,7 +264,7 @@ int l2_states_init(struct clsw_l2 *l2)
 	sk = sock->sk;
 	write_lock_bh(&sk->sk_callback_lock);
 	sk->sk_user_data = l2;
-	sk->sk_data_ready = data_ready;
+	sk->sk_data_ready = vstate_data_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
 	l2->states = sock;
 	/* without a port number of its own it would be the kernel: it is not told what it says */

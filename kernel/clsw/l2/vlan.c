@@ -22,7 +22,7 @@
 
 static const struct clsw_watch domain_watch = {};
 
-static bool has_domain(const struct l2_vlan *vlan)
+static bool vlan_has_domain(const struct l2_vlan *vlan)
 {
 	return vlan->bridge->aware ? vlan->vid : !vlan->vid;
 }
@@ -38,7 +38,7 @@ struct l2_vlan *l2_vlan_of_fdb(struct l2_bridge *bridge, u16 vid)
 }
 
 /* Locked: 0 or -ENOMEM, which a domain that is there already never is */
-static int put_domain(struct l2_vlan *vlan)
+static int vlan_put_domain(struct l2_vlan *vlan)
 {
 	struct l2_bridge *bridge = vlan->bridge;
 	struct tnd_vlan body = { .struct_size = cpu_to_le16(sizeof(body)) };
@@ -64,7 +64,7 @@ static int put_domain(struct l2_vlan *vlan)
 void l2_domain_refresh(struct l2_vlan *vlan)
 {
 	if (vlan->fid)
-		put_domain(vlan);
+		vlan_put_domain(vlan);
 }
 
 void l2_domains_refresh(struct l2_bridge *bridge)
@@ -80,7 +80,7 @@ void l2_domains_refresh(struct l2_bridge *bridge)
  * One that is on its way out of hardware is taken last: it would be changed in
  * place, and keep what the chip has learned in it
  */
-static u16 free_fid(struct clsw_l2 *l2, const struct l2_vlan *vlan)
+static u16 vlan_free_fid(struct clsw_l2 *l2, const struct l2_vlan *vlan)
 {
 	u32 first = vlan->vid ?: vlan->bridge->dev->ifindex;
 	u32 fids = l2->cd->caps.fids;
@@ -105,7 +105,7 @@ static u16 free_fid(struct clsw_l2 *l2, const struct l2_vlan *vlan)
 	return going;
 }
 
-static void fid_changed(struct l2_vlan *vlan, u16 fid)
+static void vlan_fid_changed(struct l2_vlan *vlan, u16 fid)
 {
 	struct clsw_l2 *l2 = vlan->bridge->l2;
 
@@ -117,7 +117,7 @@ static void fid_changed(struct l2_vlan *vlan, u16 fid)
  * May sleep. An admission that the chip didn't answer in the time of a caller
  * that must not sleep: this one may, and asks again. False: @err is the answer
  */
-static bool slow_chip(int err, ktime_t end)
+static bool vlan_slow_chip(int err, ktime_t end)
 {
 	if (err != -EIO || ktime_after(ktime_get(), end))
 		return false;
@@ -125,34 +125,34 @@ static bool slow_chip(int err, ktime_t end)
 	return true;
 }
 
-static int no_domain(struct clsw_device *cd, struct netlink_ext_ack *extack)
+static int vlan_no_domain(struct clsw_device *cd, struct netlink_ext_ack *extack)
 {
 	NL_SET_ERR_MSG_FMT_MOD(extack, "domains full (needs 1, free 0 of %u)", cd->caps.fids);
 	return -ENOSPC;
 }
 
 /* RTNL, not locked. The domain is @vlan's from here on */
-static void domain_made(struct l2_vlan *vlan, u16 fid)
+static void vlan_domain_made(struct l2_vlan *vlan, u16 fid)
 {
 	if (!list_empty(&vlan->bridge->fdbs))
 		l2_fdb_each(vlan->bridge, l2_fdb_vid(vlan), l2_fdb_apply);
-	fid_changed(vlan, fid);
+	vlan_fid_changed(vlan, fid);
 }
 
 /* RTNL, not locked. No veto is owed: it may be in hardware later, or never */
-static int domain_want(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
+static int vlan_domain_want(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 {
 	struct clsw_l2 *l2 = vlan->bridge->l2;
-	u16 fid = free_fid(l2, vlan);
+	u16 fid = vlan_free_fid(l2, vlan);
 	int err;
 
 	if (!fid)
-		return no_domain(l2->cd, extack);
+		return vlan_no_domain(l2->cd, extack);
 	clsw_lock(l2->cd);
 	l2->domain[fid] = vlan;
 	vlan->fid = fid;
 	vlan->missing = 0;
-	err = put_domain(vlan);
+	err = vlan_put_domain(vlan);
 	if (err) {
 		l2->domain[fid] = NULL;
 		vlan->fid = 0;
@@ -162,7 +162,7 @@ static int domain_want(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 		NL_SET_ERR_MSG_MOD(extack, "no memory for a VLAN");
 		return err;
 	}
-	domain_made(vlan, fid);
+	vlan_domain_made(vlan, fid);
 	return 0;
 }
 
@@ -178,9 +178,9 @@ int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 	ASSERT_RTNL();
 	if (vlan->fid)
 		return 0;
-	fid = free_fid(l2, vlan);
+	fid = vlan_free_fid(l2, vlan);
 	if (!fid)
-		return no_domain(l2->cd, extack);
+		return vlan_no_domain(l2->cd, extack);
 	body.fid = cpu_to_le16(fid);
 	body.ageing_s = cpu_to_le32(1);
 	end = ktime_add_us(ktime_get(), MEMBER_WAIT_US);
@@ -193,27 +193,27 @@ int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 			l2->domain[fid] = vlan;
 			vlan->fid = fid;
 			vlan->missing = 0;
-			put_domain(vlan);
+			vlan_put_domain(vlan);
 		}
 		clsw_unlock(l2->cd);
-	} while (slow_chip(err, end));
+	} while (vlan_slow_chip(err, end));
 	if (err) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", text[0] ? text : "no memory for a VLAN");
 		return err;
 	}
-	domain_made(vlan, fid);
+	vlan_domain_made(vlan, fid);
 	return 0;
 }
 
 /* RTNL, not locked */
-static void domain_drop(struct l2_vlan *vlan)
+static void vlan_domain_drop(struct l2_vlan *vlan)
 {
 	struct clsw_l2 *l2 = vlan->bridge->l2;
 	u16 fid = vlan->fid;
 
 	if (!fid)
 		return;
-	fid_changed(vlan, 0);
+	vlan_fid_changed(vlan, 0);
 	clsw_lock(l2->cd);
 	l2->domain[fid] = NULL;	/* what the chip learns from here on is nobody's */
 	vlan->fid = 0;
@@ -229,12 +229,12 @@ static void domain_drop(struct l2_vlan *vlan)
 void l2_domain_put(struct l2_vlan *vlan)
 {
 	if (bitmap_empty(vlan->ports, L2_PORT_BITS))
-		domain_drop(vlan);
+		vlan_domain_drop(vlan);
 }
 
 /* ---- members ---- */
 
-static void member_body(const struct l2_vlan *vlan, u16 port, struct tnd_vlan_member *body)
+static void vlan_member_body(const struct l2_vlan *vlan, u16 port, struct tnd_vlan_member *body)
 {
 	const struct l2_port *p = &vlan->bridge->l2->port[port];
 	u32 flags = 0;
@@ -251,15 +251,15 @@ static void member_body(const struct l2_vlan *vlan, u16 port, struct tnd_vlan_me
 	body->flags = cpu_to_le32(flags);
 }
 
-static struct clsw_obj *member_obj(const struct l2_vlan *vlan, u16 port)
+static struct clsw_obj *vlan_member_obj(const struct l2_vlan *vlan, u16 port)
 {
 	struct tnd_vlan_member body;
 
-	member_body(vlan, port, &body);
+	vlan_member_body(vlan, port, &body);
 	return clsw_find(vlan->bridge->l2->cd, TND_CLS_VLAN_MEMBER, &body);
 }
 
-static void member_failed(struct l2_vlan *vlan, u16 port, bool failed)
+static void vlan_member_failed(struct l2_vlan *vlan, u16 port, bool failed)
 {
 	struct clsw_l2 *l2 = vlan->bridge->l2;
 	struct l2_port *p = &l2->port[port];
@@ -272,7 +272,7 @@ static void member_failed(struct l2_vlan *vlan, u16 port, bool failed)
 }
 
 /* Locked. vlan_filtering was switched: the chip forwards again when all members are known */
-static void switched(struct l2_bridge *bridge)
+static void vlan_switched(struct l2_bridge *bridge)
 {
 	if (!bridge->switching || bridge->pending)
 		return;
@@ -281,48 +281,48 @@ static void switched(struct l2_bridge *bridge)
 }
 
 /* Locked. It is in hardware, or why it is not is known, or it is wanted no more */
-static void member_known(struct l2_vlan *vlan, u16 port)
+static void vlan_member_known(struct l2_vlan *vlan, u16 port)
 {
 	if (!__test_and_clear_bit(port, vlan->pending))
 		return;
 	vlan->bridge->pending--;
-	switched(vlan->bridge);
+	vlan_switched(vlan->bridge);
 }
 
-static void member_changed(struct clsw_device *cd, struct clsw_obj *obj)
+static void vlan_member_changed(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	const struct tnd_vlan_member *body = (const void *)obj->body;
 	u16 port = le16_to_cpu(body->port);
 
-	member_failed(obj->owner, port, obj->state == CLSW_OBJ_FAILED);
-	member_known(obj->owner, port);
+	vlan_member_failed(obj->owner, port, obj->state == CLSW_OBJ_FAILED);
+	vlan_member_known(obj->owner, port);
 }
 
 const struct clsw_watch l2_member_watch = {
-	.changed = member_changed,
+	.changed = vlan_member_changed,
 };
 
-static int member_put(struct l2_vlan *vlan, u16 port, u8 flags, char *text)
+static int vlan_member_put(struct l2_vlan *vlan, u16 port, u8 flags, char *text)
 {
 	struct clsw_device *cd = vlan->bridge->l2->cd;
 	struct tnd_vlan_member body;
 	struct clsw_obj *obj;
 	int err;
 
-	member_body(vlan, port, &body);
+	vlan_member_body(vlan, port, &body);
 	err = clsw_put(cd, TND_CLS_VLAN_MEMBER, &body, sizeof(body), flags, &l2_member_watch, vlan,
 		       &obj, text);
 	if (err && flags & CLSW_PUT_MUST)
-		member_failed(vlan, port, true);	/* no memory */
+		vlan_member_failed(vlan, port, true);	/* no memory */
 	else if (!err)
-		member_failed(vlan, port, obj->state == CLSW_OBJ_FAILED);
+		vlan_member_failed(vlan, port, obj->state == CLSW_OBJ_FAILED);
 	if (err || obj->state == CLSW_OBJ_FAILED || obj->state == CLSW_OBJ_SYNCED)
-		member_known(vlan, port);
+		vlan_member_known(vlan, port);
 	return err;
 }
 
 /* Locked. The PVID has moved: the entries of both VLANs say so */
-static void pvid_set(struct l2_bridge *bridge, u16 port, u16 pvid)
+static void vlan_pvid_set(struct l2_bridge *bridge, u16 port, u16 pvid)
 {
 	struct l2_port *p = &bridge->l2->port[port];
 	struct l2_vlan *old = p->pvid ? bridge->vlans[p->pvid] : NULL;
@@ -331,11 +331,11 @@ static void pvid_set(struct l2_bridge *bridge, u16 port, u16 pvid)
 		return;
 	p->pvid = pvid;
 	if (old && old->fid && test_bit(port, old->ports))
-		member_put(old, port, CLSW_PUT_MUST, NULL);
+		vlan_member_put(old, port, CLSW_PUT_MUST, NULL);
 }
 
 /* RTNL, not locked. Until the entry is in hardware; 0, or why it isn't */
-static int member_wait(struct l2_vlan *vlan, u16 port, char *text)
+static int vlan_member_wait(struct l2_vlan *vlan, u16 port, char *text)
 {
 	struct clsw_device *cd = vlan->bridge->l2->cd;
 	ktime_t end = ktime_add_us(ktime_get(), MEMBER_WAIT_US);
@@ -344,7 +344,7 @@ static int member_wait(struct l2_vlan *vlan, u16 port, char *text)
 
 	while (err == -EAGAIN) {
 		clsw_lock(cd);
-		obj = member_obj(vlan, port);
+		obj = vlan_member_obj(vlan, port);
 		if (!obj || !clsw_up(cd)) {
 			err = 0;	/* a replay writes it */
 		} else if (obj->state == CLSW_OBJ_SYNCED) {
@@ -368,7 +368,7 @@ int l2_member_add(struct l2_vlan *vlan, u16 port, bool untagged, bool pvid,
 {
 	struct l2_bridge *bridge = vlan->bridge;
 	struct clsw_l2 *l2 = bridge->l2;
-	bool hw = has_domain(vlan);
+	bool hw = vlan_has_domain(vlan);
 	bool was, was_untagged;
 	char text[CLSW_TEXT];
 	u16 was_pvid;
@@ -388,7 +388,7 @@ int l2_member_add(struct l2_vlan *vlan, u16 port, bool untagged, bool pvid,
 	__set_bit(port, vlan->ports);
 	__assign_bit(port, vlan->untagged, untagged);
 	if (vlan->vid && pvid)
-		pvid_set(bridge, port, vlan->vid);
+		vlan_pvid_set(bridge, port, vlan->vid);
 	else if (vlan->vid && was_pvid == vlan->vid)
 		l2->port[port].pvid = 0;
 	clsw_unlock(l2->cd);
@@ -399,26 +399,26 @@ int l2_member_add(struct l2_vlan *vlan, u16 port, bool untagged, bool pvid,
 			break;
 		text[0] = '\0';
 		clsw_lock(l2->cd);
-		err = member_put(vlan, port, 0, text);
+		err = vlan_member_put(vlan, port, 0, text);
 		clsw_unlock(l2->cd);
-	} while (slow_chip(err, end));
+	} while (vlan_slow_chip(err, end));
 	if (hw && !err)
-		err = member_wait(vlan, port, text);
+		err = vlan_member_wait(vlan, port, text);
 	if (!err)
 		return 0;
 
 	NL_SET_ERR_MSG_FMT_MOD(extack, "%s", text[0] ? text : "no memory for a VLAN");
 	clsw_lock(l2->cd);
-	pvid_set(bridge, port, was_pvid);
+	vlan_pvid_set(bridge, port, was_pvid);
 	if (was) {
 		__assign_bit(port, vlan->untagged, was_untagged);
-		member_put(vlan, port, CLSW_PUT_MUST, NULL);
+		vlan_member_put(vlan, port, CLSW_PUT_MUST, NULL);
 	} else {
 		l2_member_del(vlan, port);
 	}
 	if (was_pvid && was_pvid != vlan->vid && bridge->vlans[was_pvid] &&
 	    bridge->vlans[was_pvid]->fid)
-		member_put(bridge->vlans[was_pvid], port, CLSW_PUT_MUST, NULL);
+		vlan_member_put(bridge->vlans[was_pvid], port, CLSW_PUT_MUST, NULL);
 	clsw_unlock(l2->cd);
 	l2_domain_put(vlan);
 	return err;
@@ -431,13 +431,13 @@ void l2_member_del(struct l2_vlan *vlan, u16 port)
 
 	if (!test_bit(port, vlan->ports))
 		return;
-	obj = vlan->fid ? member_obj(vlan, port) : NULL;
+	obj = vlan->fid ? vlan_member_obj(vlan, port) : NULL;
 	if (obj && obj->owner == vlan)
 		clsw_drop(l2->cd, obj);
 	__clear_bit(port, vlan->ports);
 	__clear_bit(port, vlan->untagged);
-	member_failed(vlan, port, false);
-	member_known(vlan, port);
+	vlan_member_failed(vlan, port, false);
+	vlan_member_known(vlan, port);
 	if (vlan->vid && l2->port[port].pvid == vlan->vid)
 		l2->port[port].pvid = 0;
 }
@@ -474,7 +474,7 @@ void l2_vlan_put(struct l2_vlan *vlan)
 	kfree(vlan);
 }
 
-static int host_vlan(struct l2_bridge *bridge, const struct switchdev_obj_port_vlan *obj, bool add)
+static int vlan_host(struct l2_bridge *bridge, const struct switchdev_obj_port_vlan *obj, bool add)
 {
 	struct clsw_device *cd = bridge->l2->cd;
 	bool pvid = add && obj->flags & BRIDGE_VLAN_INFO_PVID;
@@ -514,7 +514,7 @@ int l2_vlan_obj(struct clsw_l2 *l2, struct net_device *dev,
 		return -EINVAL;
 	if (netif_is_bridge_master(dev)) {
 		bridge = l2_bridge_of(l2, dev);
-		return bridge ? host_vlan(bridge, obj, add) : -EOPNOTSUPP;
+		return bridge ? vlan_host(bridge, obj, add) : -EOPNOTSUPP;
 	}
 	if (!port || port->cd != l2->cd || !port->bridge)
 		return -EOPNOTSUPP;
@@ -540,7 +540,7 @@ int l2_vlan_obj(struct clsw_l2 *l2, struct net_device *dev,
 
 /* ---- vlan_filtering is switched ---- */
 
-static u32 domains_needed(struct l2_bridge *bridge, bool aware)
+static u32 vlan_domains_needed(struct l2_bridge *bridge, bool aware)
 {
 	u32 n = 0;
 	int vid;
@@ -553,7 +553,7 @@ static u32 domains_needed(struct l2_bridge *bridge, bool aware)
 	return n;
 }
 
-static u32 domains_free(struct l2_bridge *bridge)
+static u32 vlan_domains_free(struct l2_bridge *bridge)
 {
 	u32 n = 0;
 	int fid;
@@ -565,7 +565,7 @@ static u32 domains_free(struct l2_bridge *bridge)
 }
 
 /* Everything of the present mode out of hardware; who is in which VLAN stays */
-static void take_down(struct l2_bridge *bridge)
+static void vlan_take_down(struct l2_bridge *bridge)
 {
 	struct clsw_l2 *l2 = bridge->l2;
 	int vid, port;
@@ -577,19 +577,19 @@ static void take_down(struct l2_bridge *bridge)
 			continue;
 		clsw_lock(l2->cd);
 		for_each_set_bit(port, vlan->ports, L2_PORT_BITS) {
-			struct clsw_obj *obj = member_obj(vlan, port);
+			struct clsw_obj *obj = vlan_member_obj(vlan, port);
 
 			if (obj && obj->owner == vlan)
 				clsw_drop(l2->cd, obj);
-			member_failed(vlan, port, false);
-			member_known(vlan, port);
+			vlan_member_failed(vlan, port, false);
+			vlan_member_known(vlan, port);
 		}
 		clsw_unlock(l2->cd);
-		domain_drop(vlan);
+		vlan_domain_drop(vlan);
 	}
 }
 
-static void bring_up(struct l2_bridge *bridge, struct netlink_ext_ack *extack)
+static void vlan_bring_up(struct l2_bridge *bridge, struct netlink_ext_ack *extack)
 {
 	struct clsw_l2 *l2 = bridge->l2;
 	int vid, port;
@@ -597,13 +597,13 @@ static void bring_up(struct l2_bridge *bridge, struct netlink_ext_ack *extack)
 	for (vid = 0; vid < VLAN_N_VID; vid++) {
 		struct l2_vlan *vlan = bridge->vlans[vid];
 
-		if (!vlan || !has_domain(vlan) || bitmap_empty(vlan->ports, L2_PORT_BITS))
+		if (!vlan || !vlan_has_domain(vlan) || bitmap_empty(vlan->ports, L2_PORT_BITS))
 			continue;
 		/* without a number its ports trap; without room, until there is */
-		if (domain_want(vlan, extack)) {
+		if (vlan_domain_want(vlan, extack)) {
 			clsw_lock(l2->cd);
 			for_each_set_bit(port, vlan->ports, L2_PORT_BITS)
-				member_failed(vlan, port, true);
+				vlan_member_failed(vlan, port, true);
 			clsw_unlock(l2->cd);
 			continue;
 		}
@@ -611,7 +611,7 @@ static void bring_up(struct l2_bridge *bridge, struct netlink_ext_ack *extack)
 		for_each_set_bit(port, vlan->ports, L2_PORT_BITS) {
 			__set_bit(port, vlan->pending);
 			bridge->pending++;
-			member_put(vlan, port, CLSW_PUT_MUST, NULL);
+			vlan_member_put(vlan, port, CLSW_PUT_MUST, NULL);
 		}
 		clsw_unlock(l2->cd);
 	}
@@ -630,8 +630,8 @@ int l2_bridge_filtering(struct l2_bridge *bridge, bool on, struct netlink_ext_ac
 	ASSERT_RTNL();
 	if (bridge->aware == on)
 		return 0;
-	needs = domains_needed(bridge, on);
-	has = domains_free(bridge);
+	needs = vlan_domains_needed(bridge, on);
+	has = vlan_domains_free(bridge);
 	if (needs > has) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "domains full (needs %u, free %u of %u)", needs, has,
 				       l2->cd->caps.fids);
@@ -643,14 +643,14 @@ int l2_bridge_filtering(struct l2_bridge *bridge, bool on, struct netlink_ext_ac
 	clsw_unlock(l2->cd);
 	/* a few commands; if the chip is silent nothing of this reaches it anyway */
 	clsw_ports_settle(l2->cd, TRAP_MS);
-	take_down(bridge);
+	vlan_take_down(bridge);
 	clsw_lock(l2->cd);
 	bridge->aware = on;
 	clsw_unlock(l2->cd);
-	bring_up(bridge, extack);
+	vlan_bring_up(bridge, extack);
 	clsw_lock(l2->cd);
 	bridge->switching = true;
-	switched(bridge);
+	vlan_switched(bridge);
 	clsw_unlock(l2->cd);
 	l2_states_look(l2, 0);
 	return 0;

@@ -31,7 +31,7 @@ void l3_fib4_flags(struct clsw_l3 *l3, struct l3_route *route, struct l3_alias *
 	fib_alias_hw_flags_set(l3->net, &fri);
 }
 
-static void spec_of(struct l3_path *spec, const struct fib_nh_common *nhc)
+static void fib4_spec_of(struct l3_path *spec, const struct fib_nh_common *nhc)
 {
 	spec->weight = nhc->nhc_weight ? nhc->nhc_weight : 1;
 	if (nhc->nhc_dev)
@@ -45,8 +45,8 @@ static void spec_of(struct l3_path *spec, const struct fib_nh_common *nhc)
 		memcpy(spec->key.addr, &nhc->nhc_gw.ipv6, sizeof(nhc->nhc_gw.ipv6));
 }
 
-static struct l3_paths *paths_of(struct clsw_l3 *l3, struct fib_info *fi, bool veto, char *text,
-				 int *err)
+static struct l3_paths *fib4_paths_of(struct clsw_l3 *l3, struct fib_info *fi, bool veto,
+				      char *text, int *err)
 {
 	struct l3_path one = {}, *spec = &one;
 	struct l3_paths *paths;
@@ -69,14 +69,14 @@ static struct l3_paths *paths_of(struct clsw_l3 *l3, struct fib_info *fi, bool v
 		}
 	}
 	for (i = 0; i < count; i++)
-		spec_of(&spec[i], fib_info_nhc(fi, i));
+		fib4_spec_of(&spec[i], fib_info_nhc(fi, i));
 	paths = l3_paths_get(l3, TND_AF_INET, spec, count, veto, text, err);
 	if (spec != &one)
 		kfree(spec);
 	return paths;
 }
 
-static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info, char *text)
+static int fib4_replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info, char *text)
 {
 	__be32 dst = htonl(info->dst);
 	bool veto = info->info.extack;
@@ -99,7 +99,7 @@ static int replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_info *in
 	/* a list that was reserved for has its next hops in it, too */
 	clsw_hold_begin(l3->cd, info->tb_id, AF_INET, info->dst_len, &dst);
 	if (info->type == RTN_UNICAST) {
-		fresh.paths = paths_of(l3, info->fi, veto, text, &err);
+		fresh.paths = fib4_paths_of(l3, info->fi, veto, text, &err);
 		if (!fresh.paths && veto && err)
 			goto out;
 		/* the prefix traps till the kernel has said once more how it is reached */
@@ -124,7 +124,7 @@ out:
 	return err;
 }
 
-static void deleted(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info)
+static void fib4_deleted(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info)
 {
 	__be32 dst = htonl(info->dst);
 	int which = l3_alias_of(info->tb_id);
@@ -143,7 +143,7 @@ struct refused {
 	bool replaces;
 };
 
-static void undo(struct clsw_l3 *l3, void *arg)
+static void fib4_undo(struct clsw_l3 *l3, void *arg)
 {
 	const struct refused *refused = arg;
 	const struct fib_entry_notifier_info *info = refused->info;
@@ -151,7 +151,7 @@ static void undo(struct clsw_l3 *l3, void *arg)
 	struct l3_route *route;
 
 	if (!refused->replaces) {
-		deleted(l3, info);
+		fib4_deleted(l3, info);
 		return;
 	}
 	route = l3_route_find(l3, info->tb_id, TND_AF_INET, &dst, info->dst_len);
@@ -159,7 +159,7 @@ static void undo(struct clsw_l3 *l3, void *arg)
 		l3_blind(l3);
 }
 
-static bool known(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info)
+static bool fib4_known(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info)
 {
 	__be32 dst = htonl(info->dst);
 	struct l3_route *route;
@@ -181,12 +181,12 @@ int l3_fib4_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 	switch (event) {
 	case FIB_EVENT_ENTRY_REPLACE:
 		refused.info = container_of(info, struct fib_entry_notifier_info, info);
-		err = replaced(l3, refused.info, text);
+		err = fib4_replaced(l3, refused.info, text);
 		if (err)
-			refused.replaces = known(l3, refused.info);
+			refused.replaces = fib4_known(l3, refused.info);
 		break;
 	case FIB_EVENT_ENTRY_DEL:
-		deleted(l3, container_of(info, struct fib_entry_notifier_info, info));
+		fib4_deleted(l3, container_of(info, struct fib_entry_notifier_info, info));
 		break;
 	case FIB_EVENT_NH_ADD:
 	case FIB_EVENT_NH_DEL:
@@ -197,7 +197,7 @@ int l3_fib4_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 	}
 	clsw_unlock(l3->cd);
 	if (err && info->extack)
-		l3_others(l3, undo, &refused);
+		l3_others(l3, fib4_undo, &refused);
 	if (err && text[0])
 		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
 	return err;

@@ -22,7 +22,7 @@
 
 #include "l3.h"
 
-static void spec_of(struct l3_path *spec, const struct fib6_info *rt)
+static void fib6_spec_of(struct l3_path *spec, const struct fib6_info *rt)
 {
 	const struct fib_nh_common *nhc = &rt->fib6_nh->nh_common;
 
@@ -38,8 +38,8 @@ static void spec_of(struct l3_path *spec, const struct fib6_info *rt)
 		memcpy(spec->key.addr, &nhc->nhc_gw.ipv6, sizeof(nhc->nhc_gw.ipv6));
 }
 
-static struct l3_paths *paths_of(struct clsw_l3 *l3, struct fib6_info **rts, unsigned int count,
-				 bool veto, char *text, int *err)
+static struct l3_paths *fib6_paths_of(struct clsw_l3 *l3, struct fib6_info **rts,
+				      unsigned int count, bool veto, char *text, int *err)
 {
 	struct l3_path one = {}, *spec = &one;
 	struct l3_paths *paths;
@@ -56,14 +56,14 @@ static struct l3_paths *paths_of(struct clsw_l3 *l3, struct fib6_info **rts, uns
 		}
 	}
 	for (i = 0; i < count; i++)
-		spec_of(&spec[i], rts[i]);
+		fib6_spec_of(&spec[i], rts[i]);
 	paths = l3_paths_get(l3, TND_AF_INET6, spec, count, veto, text, err);
 	if (spec != &one)
 		kfree(spec);
 	return paths;
 }
 
-static u8 type_of(const struct fib6_info *rt)
+static u8 fib6_type_of(const struct fib6_info *rt)
 {
 	/* reject routes without a type of their own are unreachable */
 	if (rt->fib6_flags & RTF_REJECT && rt->fib6_type == RTN_UNICAST)
@@ -79,7 +79,7 @@ struct routes {
 
 static const struct routes none;
 
-static bool has(const struct routes *routes, const struct fib6_info *rt)
+static bool fib6_has(const struct routes *routes, const struct fib6_info *rt)
 {
 	unsigned int i;
 
@@ -89,19 +89,19 @@ static bool has(const struct routes *routes, const struct fib6_info *rt)
 	return false;
 }
 
-static bool has_any(const struct routes *routes, const struct routes *of)
+static bool fib6_has_any(const struct routes *routes, const struct routes *of)
 {
 	unsigned int i;
 
 	for (i = 0; i < of->count; i++)
-		if (has(routes, of->rts[i]))
+		if (fib6_has(routes, of->rts[i]))
 			return true;
 	return false;
 }
 
 /* An array of what stays of @old (all but @lost) and of what comes; references for all */
-static struct fib6_info **gather(const struct routes *old, const struct routes *lost,
-				 const struct routes *fresh, unsigned int *count)
+static struct fib6_info **fib6_gather(const struct routes *old, const struct routes *lost,
+				      const struct routes *fresh, unsigned int *count)
 {
 	unsigned int i, n = 0;
 	struct fib6_info **rts;
@@ -110,7 +110,7 @@ static struct fib6_info **gather(const struct routes *old, const struct routes *
 	if (!rts)
 		return NULL;
 	for (i = 0; i < old->count; i++)
-		if (!has(lost, old->rts[i]))
+		if (!fib6_has(lost, old->rts[i]))
 			rts[n++] = old->rts[i];
 	for (i = 0; i < fresh->count; i++)
 		rts[n++] = fresh->rts[i];
@@ -121,11 +121,11 @@ static struct fib6_info **gather(const struct routes *old, const struct routes *
 }
 
 /* The alias with these routes (taken over); not @veto: ends as a trap at worst */
-static int set(struct clsw_l3 *l3, struct l3_route *route, u32 tb_id, struct fib6_info **rts,
-	       unsigned int count, bool veto, char *text)
+static int fib6_set(struct clsw_l3 *l3, struct l3_route *route, u32 tb_id, struct fib6_info **rts,
+		    unsigned int count, bool veto, char *text)
 {
 	struct l3_alias fresh = {
-		.type = type_of(rts[0]),
+		.type = fib6_type_of(rts[0]),
 		.tb_id = tb_id,
 		.rts = rts,
 		.rt_count = count,
@@ -134,7 +134,7 @@ static int set(struct clsw_l3 *l3, struct l3_route *route, u32 tb_id, struct fib
 
 	INIT_LIST_HEAD(&fresh.in_paths);
 	if (fresh.type == RTN_UNICAST) {
-		fresh.paths = paths_of(l3, rts, count, veto, text, &err);
+		fresh.paths = fib6_paths_of(l3, rts, count, veto, text, &err);
 		if (!fresh.paths && veto && err)
 			goto out;
 		/* the prefix traps till the kernel has said once more how it is reached */
@@ -158,7 +158,7 @@ out:
  * asks the sysctl by itself, and allocates and may sleep if it is on: it is for
  * the work item alone.
  */
-static void set_flags(struct fib6_info *rt, u8 shown)
+static void fib6_set_flags(struct fib6_info *rt, u8 shown)
 {
 	WRITE_ONCE(rt->offload, !!(shown & L3_SHOWN_OFFLOAD));
 	WRITE_ONCE(rt->trap, !!(shown & L3_SHOWN_TRAP));
@@ -179,10 +179,10 @@ void l3_fib6_show(struct clsw_l3 *l3, struct l3_route *route)
 		return;
 	}
 	for (i = 0; alias && route->shown != L3_SHOWN_NEVER && i < alias->rt_count; i++)
-		set_flags(alias->rts[i], route->shown);
+		fib6_set_flags(alias->rts[i], route->shown);
 	list_for_each_entry(source, &route->sources, list) {
 		for (i = 0; !source->told && i < source->rt_count; i++)
-			set_flags(source->rts[i], L3_SHOWN_TRAP);
+			fib6_set_flags(source->rts[i], L3_SHOWN_TRAP);
 		source->told = true;
 	}
 }
@@ -194,7 +194,7 @@ struct flags {
 	unsigned int count;
 };
 
-static bool take_flag(struct flags *flags, struct fib6_info *rt, u8 shown)
+static bool fib6_take_flag(struct flags *flags, struct fib6_info *rt, u8 shown)
 {
 	if (flags->count == FLAG_BATCH)
 		return false;
@@ -205,14 +205,14 @@ static bool take_flag(struct flags *flags, struct fib6_info *rt, u8 shown)
 }
 
 /* False: there is more of this one */
-static bool take_route(struct flags *flags, struct l3_route *route)
+static bool fib6_take_route(struct flags *flags, struct l3_route *route)
 {
 	const struct l3_alias *alias = l3_route_chosen(route);
 	struct l3_source *source;
 	int i;
 
 	while (alias && route->shown != L3_SHOWN_NEVER && route->flag_at < alias->rt_count) {
-		if (!take_flag(flags, alias->rts[route->flag_at], route->shown))
+		if (!fib6_take_flag(flags, alias->rts[route->flag_at], route->shown))
 			return false;
 		route->flag_at++;
 	}
@@ -222,21 +222,21 @@ static bool take_route(struct flags *flags, struct l3_route *route)
 		/* those that were told are told no more: the kernel compares */
 		for (i = 0; i < source->rt_count; i++)
 			if (!READ_ONCE(source->rts[i]->trap) &&
-			    !take_flag(flags, source->rts[i], L3_SHOWN_TRAP))
+			    !fib6_take_flag(flags, source->rts[i], L3_SHOWN_TRAP))
 				return false;
 		source->told = true;
 	}
 	return true;
 }
 
-static void take_flags(struct clsw_l3 *l3, struct flags *flags)
+static void fib6_take_flags(struct clsw_l3 *l3, struct flags *flags)
 {
 	struct l3_route *route;
 
 	flags->count = 0;
 	while (flags->count < FLAG_BATCH && !list_empty(&l3->flag_list)) {
 		route = list_first_entry(&l3->flag_list, struct l3_route, flag_list);
-		if (take_route(flags, route))
+		if (fib6_take_route(flags, route))
 			list_del_init(&route->flag_list);
 	}
 }
@@ -249,7 +249,7 @@ void l3_flag_work(struct work_struct *work)
 
 	for (;;) {
 		clsw_lock(l3->cd);
-		take_flags(l3, &flags);
+		fib6_take_flags(l3, &flags);
 		clsw_unlock(l3->cd);
 		if (!flags.count)
 			break;
@@ -266,7 +266,7 @@ void l3_flag_work(struct work_struct *work)
 
 /* ---- routes with `from` ---- */
 
-static struct l3_source *source_find(struct l3_route *route, const struct fib6_info *rt)
+static struct l3_source *fib6_source_find(struct l3_route *route, const struct fib6_info *rt)
 {
 	struct l3_source *source;
 
@@ -278,7 +278,7 @@ static struct l3_source *source_find(struct l3_route *route, const struct fib6_i
 	return NULL;
 }
 
-static void release(struct fib6_info **rts, unsigned int count)
+static void fib6_release(struct fib6_info **rts, unsigned int count)
 {
 	unsigned int i;
 
@@ -289,42 +289,42 @@ static void release(struct fib6_info **rts, unsigned int count)
 
 void l3_source_free(struct l3_source *source)
 {
-	release(source->rts, source->rt_count);
+	fib6_release(source->rts, source->rt_count);
 	kfree(source);
 }
 
-static void source_set(struct clsw_l3 *l3, struct l3_route *route, struct l3_source *source,
-		       struct fib6_info **rts, unsigned int count)
+static void fib6_source_set(struct clsw_l3 *l3, struct l3_route *route, struct l3_source *source,
+			    struct fib6_info **rts, unsigned int count)
 {
-	release(source->rts, source->rt_count);
+	fib6_release(source->rts, source->rt_count);
 	source->rts = rts;
 	source->rt_count = count;
 	source->told = false;
 	l3_fib6_show(l3, route);
 }
 
-static int source_come(struct clsw_l3 *l3, struct l3_route *route, const struct routes *fresh,
-		       bool append, bool veto, char *text)
+static int fib6_source_come(struct clsw_l3 *l3, struct l3_route *route, const struct routes *fresh,
+			    bool append, bool veto, char *text)
 {
 	struct fib6_info *rt = fresh->rts[0], **rts;
-	struct l3_source *source = source_find(route, rt);
+	struct l3_source *source = fib6_source_find(route, rt);
 	struct routes old = {};
 	unsigned int count;
 	int err;
 
 	if (source && append)
 		old = (struct routes){ source->rts, source->rt_count };
-	rts = gather(&old, &none, fresh, &count);
+	rts = fib6_gather(&old, &none, fresh, &count);
 	if (!rts)
 		return -ENOMEM;
 	/* the same ends as before: a trap, and no object of their own */
 	if (source) {
-		source_set(l3, route, source, rts, count);
+		fib6_source_set(l3, route, source, rts, count);
 		return 0;
 	}
 	source = kzalloc(sizeof(*source), GFP_ATOMIC);
 	if (!source) {
-		release(rts, count);
+		fib6_release(rts, count);
 		return -ENOMEM;
 	}
 	source->addr = rt->fib6_src.addr;
@@ -334,17 +334,17 @@ static int source_come(struct clsw_l3 *l3, struct l3_route *route, const struct 
 	err = l3_route_apply(l3, route, veto, text);
 	if (err) {
 		list_del(&source->list);
-		release(rts, count);
+		fib6_release(rts, count);
 		kfree(source);
 		return err;
 	}
-	source_set(l3, route, source, rts, count);
+	fib6_source_set(l3, route, source, rts, count);
 	return 0;
 }
 
-static void source_gone(struct clsw_l3 *l3, struct l3_route *route, const struct routes *lost)
+static void fib6_source_gone(struct clsw_l3 *l3, struct l3_route *route, const struct routes *lost)
 {
-	struct l3_source *source = source_find(route, lost->rts[0]);
+	struct l3_source *source = fib6_source_find(route, lost->rts[0]);
 	struct fib6_info **rts;
 	unsigned int count;
 	struct routes old;
@@ -352,11 +352,11 @@ static void source_gone(struct clsw_l3 *l3, struct l3_route *route, const struct
 	if (!source)
 		return;
 	old = (struct routes){ source->rts, source->rt_count };
-	if (!has_any(&old, lost))
+	if (!fib6_has_any(&old, lost))
 		return;
-	rts = gather(&old, lost, &none, &count);
+	rts = fib6_gather(&old, lost, &none, &count);
 	if (rts && count) {
-		source_set(l3, route, source, rts, count);
+		fib6_source_set(l3, route, source, rts, count);
 		return;
 	}
 	/* which are left can't be remembered: the kernel says it once more */
@@ -373,7 +373,8 @@ static void source_gone(struct clsw_l3 *l3, struct l3_route *route, const struct
 
 /* ---- events ---- */
 
-static int come(struct clsw_l3 *l3, const struct routes *fresh, bool append, bool veto, char *text)
+static int fib6_come(struct clsw_l3 *l3, const struct routes *fresh, bool append, bool veto,
+		     char *text)
 {
 	struct fib6_info *rt = fresh->rts[0], **rts;
 	u32 tb_id = rt->fib6_table->tb6_id;
@@ -392,9 +393,9 @@ static int come(struct clsw_l3 *l3, const struct routes *fresh, bool append, boo
 	}
 	/* the old one is gone already: see above */
 	if (rt->fib6_src.plen) {
-		if (!append && multipath && source_find(route, rt))
+		if (!append && multipath && fib6_source_find(route, rt))
 			veto = false;
-		err = source_come(l3, route, fresh, append, veto, text);
+		err = fib6_source_come(l3, route, fresh, append, veto, text);
 		goto out;
 	}
 	old = &route->alias[l3_alias_of(tb_id)];
@@ -402,9 +403,9 @@ static int come(struct clsw_l3 *l3, const struct routes *fresh, bool append, boo
 		veto = false;
 	if (old->there && append)
 		now = (struct routes){ old->rts, old->rt_count };
-	rts = gather(&now, &none, fresh, &count);
+	rts = fib6_gather(&now, &none, fresh, &count);
 	clsw_hold_begin(l3->cd, tb_id, AF_INET6, rt->fib6_dst.plen, &rt->fib6_dst.addr);
-	err = rts ? set(l3, route, tb_id, rts, count, veto, text) : -ENOMEM;
+	err = rts ? fib6_set(l3, route, tb_id, rts, count, veto, text) : -ENOMEM;
 	clsw_hold_end(l3->cd);
 out:
 	if (err)
@@ -415,7 +416,7 @@ out:
 	return veto ? err : 0;
 }
 
-static void gone(struct clsw_l3 *l3, const struct routes *lost)
+static void fib6_gone(struct clsw_l3 *l3, const struct routes *lost)
 {
 	struct fib6_info *rt = lost->rts[0], **rts;
 	u32 tb_id = rt->fib6_table->tb6_id;
@@ -429,16 +430,16 @@ static void gone(struct clsw_l3 *l3, const struct routes *lost)
 	if (!route)
 		return;
 	if (rt->fib6_src.plen) {
-		source_gone(l3, route, lost);
+		fib6_source_gone(l3, route, lost);
 		return;
 	}
 	old = &route->alias[which];
 	now = (struct routes){ old->rts, old->rt_count };
-	if (!has_any(&now, lost))
+	if (!fib6_has_any(&now, lost))
 		return;
-	rts = gather(&now, lost, &none, &count);
+	rts = fib6_gather(&now, lost, &none, &count);
 	if (rts && count) {
-		set(l3, route, tb_id, rts, count, false, NULL);
+		fib6_set(l3, route, tb_id, rts, count, false, NULL);
 		return;
 	}
 	/* no memory: the whole prefix goes to the CPU rather than to a dead way */
@@ -474,12 +475,12 @@ bool l3_fib6_choice(const struct l3_alias *alias)
 	next = rcu_access_pointer(rt->fib6_node) ? rcu_dereference(rt->fib6_next) : NULL;
 	for (; next && next->fib6_metric == rt->fib6_metric && !yes;
 	     next = rcu_dereference(next->fib6_next))
-		yes = !has(&ours, next);
+		yes = !fib6_has(&ours, next);
 	rcu_read_unlock();
 	return yes;
 }
 
-static void look_at(struct clsw_l3 *l3, struct clsw_obj *obj)
+static void fib6_look_at(struct clsw_l3 *l3, struct clsw_obj *obj)
 {
 	struct l3_route *route = obj->owner;
 	struct l3_alias *alias;
@@ -508,7 +509,7 @@ void l3_fib6_look(struct clsw_l3 *l3)
 			continue;
 		clsw_lock(cd);
 		while ((obj = clsw_walk_next(cd, &walk)))
-			look_at(l3, obj);
+			fib6_look_at(l3, obj);
 		clsw_unlock(cd);
 		cond_resched();
 	}
@@ -521,7 +522,7 @@ struct refused {
 };
 
 /* What stands where @rt would: of its prefix, and of its source prefix */
-static struct routes present(struct clsw_l3 *l3, const struct fib6_info *rt)
+static struct routes fib6_present(struct clsw_l3 *l3, const struct fib6_info *rt)
 {
 	u32 tb_id = rt->fib6_table->tb6_id;
 	const struct l3_source *source;
@@ -532,22 +533,22 @@ static struct routes present(struct clsw_l3 *l3, const struct fib6_info *rt)
 	if (!route)
 		return none;
 	if (rt->fib6_src.plen) {
-		source = source_find(route, rt);
+		source = fib6_source_find(route, rt);
 		return source ? (struct routes){ source->rts, source->rt_count } : none;
 	}
 	alias = &route->alias[l3_alias_of(tb_id)];
 	return (struct routes){ alias->rts, alias->rt_count };
 }
 
-static void undo(struct clsw_l3 *l3, void *arg)
+static void fib6_undo(struct clsw_l3 *l3, void *arg)
 {
 	const struct refused *refused = arg;
 	const struct fib6_info *rt = refused->routes.rts[0];
-	struct routes now = present(l3, rt);
+	struct routes now = fib6_present(l3, rt);
 
 	if (!refused->replaces)
-		gone(l3, &refused->routes);
-	else if (has(&now, rt))
+		fib6_gone(l3, &refused->routes);
+	else if (fib6_has(&now, rt))
 		l3_blind(l3);
 }
 
@@ -588,15 +589,15 @@ int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 	refused.routes = (struct routes){ rts, n };
 	clsw_lock(l3->cd);
 	if (event == FIB_EVENT_ENTRY_DEL)
-		gone(l3, &refused.routes);
+		fib6_gone(l3, &refused.routes);
 	else
-		err = come(l3, &refused.routes, event == FIB_EVENT_ENTRY_APPEND, veto, text);
+		err = fib6_come(l3, &refused.routes, event == FIB_EVENT_ENTRY_APPEND, veto, text);
 	/* what is appended goes again by itself */
 	if (err && event == FIB_EVENT_ENTRY_REPLACE)
-		refused.replaces = present(l3, rt).count;
+		refused.replaces = fib6_present(l3, rt).count;
 	clsw_unlock(l3->cd);
 	if (err && veto)
-		l3_others(l3, undo, &refused);
+		l3_others(l3, fib6_undo, &refused);
 	if (rts != &one)
 		kfree(rts);
 	if (err && text[0])

@@ -38,7 +38,7 @@ void l3_others(struct clsw_l3 *l3, void (*fn)(struct clsw_l3 *other, void *arg),
 	spin_unlock_bh(&all_lock);
 }
 
-static int fib_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int l3_fib_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct clsw_l3 *l3 = container_of(nb, struct clsw_l3, fib_nb);
 	struct fib_notifier_info *info = ptr;
@@ -60,7 +60,7 @@ static int fib_event(struct notifier_block *nb, unsigned long event, void *ptr)
 	return notifier_from_errno(info->extack ? err : 0);
 }
 
-static void forget_routes(struct clsw_l3 *l3)
+static void l3_forget_routes(struct clsw_l3 *l3)
 {
 	clsw_lock(l3->cd);
 	l3_routes_free(l3);
@@ -69,20 +69,20 @@ static void forget_routes(struct clsw_l3 *l3)
 }
 
 /* The dump was cut short by a change: what it told is void */
-static void fib_again(struct notifier_block *nb)
+static void l3_fib_again(struct notifier_block *nb)
 {
-	forget_routes(container_of(nb, struct clsw_l3, fib_nb));
+	l3_forget_routes(container_of(nb, struct clsw_l3, fib_nb));
 }
 
-static int fib_register(struct clsw_l3 *l3)
+static int l3_fib_register(struct clsw_l3 *l3)
 {
 	int i, err = -EBUSY;
 
 	for (i = 0; i < FIB_TRIES; i++) {
-		err = register_fib_notifier(l3->net, &l3->fib_nb, fib_again, NULL);
+		err = register_fib_notifier(l3->net, &l3->fib_nb, l3_fib_again, NULL);
 		if (err != -EBUSY)
 			break;
-		forget_routes(l3);
+		l3_forget_routes(l3);
 		msleep(20 << min(i, 5));
 	}
 	return err;
@@ -95,7 +95,7 @@ void l3_rifs_soon(struct clsw_l3 *l3)
 	mod_delayed_work(l3->wq, &l3->refresh_work, 0);
 }
 
-static void refresh_work(struct work_struct *work)
+static void l3_refresh_work(struct work_struct *work)
 {
 	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, refresh_work.work);
 
@@ -106,7 +106,7 @@ static void refresh_work(struct work_struct *work)
 }
 
 /* What failed for want of memory, once more */
-static void wake_up_again(struct clsw_l3 *l3)
+static void l3_wake_up_again(struct clsw_l3 *l3)
 {
 	struct l3_vrf *vrf;
 
@@ -131,33 +131,33 @@ void l3_blind(struct clsw_l3 *l3)
 }
 
 /* Next-hop objects, neighbours and the FIB tell all they have */
-static int listen(struct clsw_l3 *l3)
+static int l3_listen(struct clsw_l3 *l3)
 {
 	int err = register_nexthop_notifier(l3->net, &l3->nexthop_nb, NULL);
 
 	if (err)
 		return err;
-	err = fib_register(l3);
+	err = l3_fib_register(l3);
 	if (err)
 		unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
 	return err;
 }
 
-static void deaf(struct clsw_l3 *l3)
+static void l3_deaf(struct clsw_l3 *l3)
 {
 	unregister_fib_notifier(l3->net, &l3->fib_nb);
 	unregister_nexthop_notifier(l3->net, &l3->nexthop_nb);
 }
 
 /* Everything from the start; while it is told, and if that fails again, RIFs trap */
-static void see_again(struct clsw_l3 *l3)
+static void l3_see_again(struct clsw_l3 *l3)
 {
 	u32 was = READ_ONCE(l3->blind);
 
 	if (l3->listens)
-		deaf(l3);
-	forget_routes(l3);
-	l3->listens = !listen(l3);
+		l3_deaf(l3);
+	l3_forget_routes(l3);
+	l3->listens = !l3_listen(l3);
 	if (l3_neigh_walk(l3))
 		WRITE_ONCE(l3->sleepy, true);
 	clsw_lock(l3->cd);
@@ -166,7 +166,7 @@ static void see_again(struct clsw_l3 *l3)
 }
 
 /* All that the kernel has told is in the chip: RIFs may forward. False: not yet */
-static bool open_eyes(struct clsw_l3 *l3)
+static bool l3_open_eyes(struct clsw_l3 *l3)
 {
 	bool done;
 
@@ -183,7 +183,7 @@ static bool open_eyes(struct clsw_l3 *l3)
 	return done;
 }
 
-static void tick_work(struct work_struct *work)
+static void l3_tick_work(struct work_struct *work)
 {
 	struct clsw_l3 *l3 = container_of(work, struct clsw_l3, tick_work.work);
 	unsigned long pause = L3_TICK;
@@ -199,12 +199,12 @@ static void tick_work(struct work_struct *work)
 	}
 	if (READ_ONCE(l3->blind)) {
 		if (!READ_ONCE(l3->told))
-			see_again(l3);
-		if (!open_eyes(l3))
+			l3_see_again(l3);
+		if (!l3_open_eyes(l3))
 			pause = HZ / 20;
 	}
 	if (READ_ONCE(l3->sleepy))
-		wake_up_again(l3);
+		l3_wake_up_again(l3);
 	if (READ_ONCE(l3->crowded)) {
 		clsw_lock(l3->cd);
 		l3_paths_retry(l3);
@@ -215,7 +215,7 @@ static void tick_work(struct work_struct *work)
 	queue_delayed_work(l3->wq, &l3->tick_work, pause);
 }
 
-static void fid_changed(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid)
+static void l3_fid_changed(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid)
 {
 	/* RTNL or locked, perhaps both: from a work item neither */
 	if (cd->l3)
@@ -223,7 +223,7 @@ static void fid_changed(struct clsw_device *cd, struct net_device *bridge, u16 v
 }
 
 /* Slots that only connected and local prefixes take: nobody hears that those failed */
-static void set_reserve(struct clsw_l3 *l3)
+static void l3_set_reserve(struct clsw_l3 *l3)
 {
 	struct rm_class_state state;
 	struct rm_pool_state pool;
@@ -240,7 +240,7 @@ static void set_reserve(struct clsw_l3 *l3)
 }
 
 /* Interfaces and tables; routes are gone */
-static void free_all(struct clsw_l3 *l3)
+static void l3_free_all(struct clsw_l3 *l3)
 {
 	rtnl_lock();
 	l3_rifs_free(l3);
@@ -278,10 +278,10 @@ int clsw_l3_init(struct clsw_device *cd)
 	ida_init(&l3->vrf_ids);
 	lockdep_set_class(&l3->vlan_rifs.xa_lock, &vlan_rif_lock);
 	lockdep_set_class(&l3->vlan_rif_of.xa_lock, &vlan_rif_lock);
-	INIT_DELAYED_WORK(&l3->refresh_work, refresh_work);
+	INIT_DELAYED_WORK(&l3->refresh_work, l3_refresh_work);
 	INIT_WORK(&l3->flag_work, l3_flag_work);
-	INIT_DELAYED_WORK(&l3->tick_work, tick_work);
-	l3->fib_nb.notifier_call = fib_event;
+	INIT_DELAYED_WORK(&l3->tick_work, l3_tick_work);
+	l3->fib_nb.notifier_call = l3_fib_event;
 	l3->nexthop_nb.notifier_call = l3_nexthop_event;
 	l3->netevent_nb.notifier_call = l3_netevent;
 	l3->netdev_nb.notifier_call = l3_netdev_event;
@@ -298,7 +298,7 @@ int clsw_l3_init(struct clsw_device *cd)
 	err = l3_neigh_init(l3);
 	if (err)
 		goto err_nexthop;
-	set_reserve(l3);
+	l3_set_reserve(l3);
 	clsw_lock(cd);
 	l3->main = l3_vrf_get(l3, RT_TABLE_MAIN);
 	clsw_unlock(cd);
@@ -306,7 +306,7 @@ int clsw_l3_init(struct clsw_device *cd)
 	if (!l3->main)
 		goto err_neigh;
 	cd->l3 = l3;
-	clsw_l2_on_fid(cd, fid_changed);
+	clsw_l2_on_fid(cd, l3_fid_changed);
 
 	err = register_netdevice_notifier_net(l3->net, &l3->netdev_nb);
 	if (err)
@@ -337,7 +337,7 @@ int clsw_l3_init(struct clsw_device *cd)
 	err = l3_neigh_walk(l3);
 	if (err)
 		goto err_netevent;
-	err = listen(l3);
+	err = l3_listen(l3);
 	if (err)
 		goto err_netevent;
 	l3->listens = true;
@@ -367,7 +367,7 @@ err_l3:
 	l3->leaving = true;
 	cancel_delayed_work_sync(&l3->tick_work);
 	cancel_delayed_work_sync(&l3->refresh_work);
-	free_all(l3);
+	l3_free_all(l3);
 err_neigh:
 	l3_neigh_exit(l3);
 err_nexthop:
@@ -392,7 +392,7 @@ void clsw_l3_exit(struct clsw_device *cd)
 	cancel_delayed_work_sync(&l3->tick_work);
 	unregister_netevent_notifier(&l3->netevent_nb);
 	if (l3->listens)
-		deaf(l3);
+		l3_deaf(l3);
 	unregister_inet6addr_notifier(&l3->inet6addr_nb);
 	unregister_inetaddr_notifier(&l3->inetaddr_nb);
 	unregister_inet6addr_validator_notifier(&l3->inet6addr_valid_nb);
@@ -405,7 +405,7 @@ void clsw_l3_exit(struct clsw_device *cd)
 	clsw_lock(cd);
 	l3_routes_free(l3);
 	clsw_unlock(cd);
-	free_all(l3);
+	l3_free_all(l3);
 	l3_neigh_exit(l3);
 	l3_nexthop_exit(l3);
 	destroy_workqueue(l3->wq);

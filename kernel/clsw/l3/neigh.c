@@ -37,14 +37,14 @@ struct l3_neigh *l3_neigh_find(struct clsw_l3 *l3, const struct l3_key *key)
 	return rhashtable_lookup_fast(&l3->neighs, key, neigh_params);
 }
 
-static bool is_link_local(const struct l3_key *key)
+static bool nbr_is_link_local(const struct l3_key *key)
 {
 	return key->family == TND_AF_INET6 &&
 	       ipv6_addr_type((const struct in6_addr *)key->addr) & IPV6_ADDR_LINKLOCAL;
 }
 
 /* Its host entry into hardware as it should be now, or out of it */
-static void apply(struct clsw_l3 *l3, struct l3_neigh *neigh)
+static void nbr_apply(struct clsw_l3 *l3, struct l3_neigh *neigh)
 {
 	struct l3_rif *rif = l3_rif_find(l3, neigh->key.ifindex);
 	struct clsw_cover_node *n = NULL;
@@ -52,7 +52,7 @@ static void apply(struct clsw_l3 *l3, struct l3_neigh *neigh)
 	struct tnd_neigh body = {};
 
 	/* link-local destinations go to the CPU before any lookup */
-	if (rif && rif->obj && !is_link_local(&neigh->key))
+	if (rif && rif->obj && !nbr_is_link_local(&neigh->key))
 		n = clsw_cover_kernel_match(l3_cover(rif->vrf, neigh->key.family),
 					    neigh->key.addr);
 	route = n ? n->owner : NULL;
@@ -77,7 +77,7 @@ static void apply(struct clsw_l3 *l3, struct l3_neigh *neigh)
 		l3->sleepy = true;
 }
 
-static void forget(struct clsw_l3 *l3, struct l3_neigh *neigh)
+static void nbr_forget(struct clsw_l3 *l3, struct l3_neigh *neigh)
 {
 	if (neigh->obj)
 		clsw_drop(l3->cd, neigh->obj);
@@ -86,7 +86,7 @@ static void forget(struct clsw_l3 *l3, struct l3_neigh *neigh)
 	kfree(neigh);
 }
 
-static void learn(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac)
+static void nbr_learn(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac)
 {
 	struct l3_neigh *neigh = l3_neigh_find(l3, key);
 
@@ -102,7 +102,7 @@ static void learn(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac)
 		list_add_tail(&neigh->list, &l3->neigh_list);
 	}
 	ether_addr_copy(neigh->mac, mac);
-	apply(l3, neigh);
+	nbr_apply(l3, neigh);
 	return;
 
 no_memory:
@@ -110,7 +110,7 @@ no_memory:
 	l3->sleepy = true;
 }
 
-static void key_of(struct l3_key *key, const struct neighbour *n, u8 family)
+static void nbr_key_of(struct l3_key *key, const struct neighbour *n, u8 family)
 {
 	memset(key, 0, sizeof(*key));
 	key->ifindex = n->dev->ifindex;
@@ -119,7 +119,7 @@ static void key_of(struct l3_key *key, const struct neighbour *n, u8 family)
 }
 
 /* What the kernel says of it now */
-static void look(struct clsw_l3 *l3, struct neighbour *n, u8 family)
+static void nbr_look(struct clsw_l3 *l3, struct neighbour *n, u8 family)
 {
 	struct l3_neigh *neigh;
 	struct l3_key key;
@@ -128,7 +128,7 @@ static void look(struct clsw_l3 *l3, struct neighbour *n, u8 family)
 
 	if (n->dev->addr_len != ETH_ALEN || n->dev->flags & IFF_LOOPBACK)
 		return;
-	key_of(&key, n, family);
+	nbr_key_of(&key, n, family);
 	/* the state is read under our lock: the last look is the latest state */
 	clsw_lock(l3->cd);
 	read_lock(&n->lock);
@@ -136,11 +136,11 @@ static void look(struct clsw_l3 *l3, struct neighbour *n, u8 family)
 	valid = n->nud_state & NUD_VALID && !n->dead && is_valid_ether_addr(mac);
 	read_unlock(&n->lock);
 	if (valid) {
-		learn(l3, &key, mac);
+		nbr_learn(l3, &key, mac);
 	} else {
 		neigh = l3_neigh_find(l3, &key);
 		if (neigh)
-			forget(l3, neigh);
+			nbr_forget(l3, neigh);
 	}
 	l3_nh_resolved(l3, &key, valid ? mac : NULL);
 	clsw_unlock(l3->cd);
@@ -156,9 +156,9 @@ int l3_netevent(struct notifier_block *nb, unsigned long event, void *ptr)
 		if (!net_eq(dev_net(n->dev), l3->net))
 			break;
 		if (n->tbl->family == AF_INET)
-			look(l3, n, TND_AF_INET);
+			nbr_look(l3, n, TND_AF_INET);
 		else if (n->tbl->family == AF_INET6)
-			look(l3, n, TND_AF_INET6);
+			nbr_look(l3, n, TND_AF_INET6);
 		break;
 	case NETEVENT_IPV4_MPATH_HASH_UPDATE:
 	case NETEVENT_IPV6_MPATH_HASH_UPDATE:
@@ -172,7 +172,7 @@ int l3_netevent(struct notifier_block *nb, unsigned long event, void *ptr)
 	return NOTIFY_DONE;
 }
 
-static bool holds(const struct l3_route *route, const struct l3_key *key)
+static bool nbr_holds(const struct l3_route *route, const struct l3_key *key)
 {
 	const struct clsw_cover *c = l3_cover(route->vrf, route->family);
 	u8 addr[16];
@@ -192,8 +192,8 @@ void l3_neigh_refresh(struct clsw_l3 *l3, struct l3_route *route)
 	struct l3_neigh *neigh;
 
 	list_for_each_entry(neigh, &l3->neigh_list, list)
-		if (!route || holds(route, &neigh->key))
-			apply(l3, neigh);
+		if (!route || nbr_holds(route, &neigh->key))
+			nbr_apply(l3, neigh);
 	clsw_hold_resume(l3->cd, hold);
 }
 
@@ -203,7 +203,7 @@ void l3_neigh_refresh_dev(struct clsw_l3 *l3, u32 ifindex)
 
 	list_for_each_entry(neigh, &l3->neigh_list, list)
 		if (neigh->key.ifindex == ifindex)
-			apply(l3, neigh);
+			nbr_apply(l3, neigh);
 }
 
 /* ---- at the start ---- */
@@ -214,7 +214,7 @@ struct walk {
 	unsigned int count, room;
 };
 
-static void collect(struct neighbour *n, void *cookie)
+static void nbr_collect(struct neighbour *n, void *cookie)
 {
 	struct walk *walk = cookie;
 
@@ -225,7 +225,7 @@ static void collect(struct neighbour *n, void *cookie)
 	}
 }
 
-static int walk_table(struct clsw_l3 *l3, struct neigh_table *tbl, u8 family)
+static int nbr_walk_table(struct clsw_l3 *l3, struct neigh_table *tbl, u8 family)
 {
 	struct walk walk = { .l3 = l3 };
 	unsigned int i;
@@ -235,9 +235,9 @@ static int walk_table(struct clsw_l3 *l3, struct neigh_table *tbl, u8 family)
 	walk.found = kvcalloc(walk.room, sizeof(*walk.found), GFP_KERNEL);
 	if (!walk.found)
 		return -ENOMEM;
-	neigh_for_each(tbl, collect, &walk);
+	neigh_for_each(tbl, nbr_collect, &walk);
 	for (i = 0; i < walk.count; i++) {
-		look(l3, walk.found[i], family);
+		nbr_look(l3, walk.found[i], family);
 		neigh_release(walk.found[i]);
 	}
 	kvfree(walk.found);
@@ -246,12 +246,12 @@ static int walk_table(struct clsw_l3 *l3, struct neigh_table *tbl, u8 family)
 
 int l3_neigh_walk(struct clsw_l3 *l3)
 {
-	int err = walk_table(l3, &arp_tbl, TND_AF_INET);
+	int err = nbr_walk_table(l3, &arp_tbl, TND_AF_INET);
 
 #if IS_ENABLED(CONFIG_IPV6)
 	/* booted with ipv6.disable=1, that table was never made */
 	if (!err && ipv6_mod_enabled())
-		err = walk_table(l3, &nd_tbl, TND_AF_INET6);
+		err = nbr_walk_table(l3, &nd_tbl, TND_AF_INET6);
 #endif
 	return err;
 }
@@ -259,7 +259,7 @@ int l3_neigh_walk(struct clsw_l3 *l3)
 /* ---- by the clock ---- */
 
 /* Makes the kernel look: resolve it, or confirm it if it is stale */
-static void prod(struct clsw_l3 *l3, const struct l3_key *key)
+static void nbr_prod(struct clsw_l3 *l3, const struct l3_key *key)
 {
 	struct neigh_table *tbl = &arp_tbl;
 	struct net_device *dev;
@@ -284,7 +284,7 @@ static void prod(struct clsw_l3 *l3, const struct l3_key *key)
 	dev_put(dev);
 }
 
-static void ask(struct clsw_l3 *l3, struct l3_key *keys)
+static void nbr_ask(struct clsw_l3 *l3, struct l3_key *keys)
 {
 	unsigned int count = 0, i;
 	struct l3_nh *nh;
@@ -302,10 +302,10 @@ static void ask(struct clsw_l3 *l3, struct l3_key *keys)
 	}
 	clsw_unlock(l3->cd);
 	for (i = 0; i < count; i++)
-		prod(l3, &keys[i]);
+		nbr_prod(l3, &keys[i]);
 }
 
-static bool used_nexthop(struct clsw_l3 *l3, const void *record, struct l3_key *key)
+static bool nbr_used_nexthop(struct clsw_l3 *l3, const void *record, struct l3_key *key)
 {
 	struct clsw_obj *obj = clsw_find(l3->cd, TND_CLS_NEXTHOP, record);
 
@@ -315,7 +315,7 @@ static bool used_nexthop(struct clsw_l3 *l3, const void *record, struct l3_key *
 	return true;
 }
 
-static bool used_neigh(struct clsw_l3 *l3, const void *record, struct l3_key *key)
+static bool nbr_used_neigh(struct clsw_l3 *l3, const void *record, struct l3_key *key)
 {
 	struct clsw_obj *obj = clsw_find(l3->cd, TND_CLS_NEIGH, record);
 
@@ -325,7 +325,7 @@ static bool used_neigh(struct clsw_l3 *l3, const void *record, struct l3_key *ke
 	return true;
 }
 
-static void confirm(struct clsw_l3 *l3, u16 cls, u32 size, const void *records, u32 count)
+static void nbr_confirm(struct clsw_l3 *l3, u16 cls, u32 size, const void *records, u32 count)
 {
 	struct l3_key key;
 	bool found;
@@ -334,17 +334,17 @@ static void confirm(struct clsw_l3 *l3, u16 cls, u32 size, const void *records, 
 	for (i = 0; i < count; i++) {
 		clsw_lock(l3->cd);
 		if (cls == TND_CLS_NEXTHOP)
-			found = used_nexthop(l3, records + i * size, &key);
+			found = nbr_used_nexthop(l3, records + i * size, &key);
 		else
-			found = used_neigh(l3, records + i * size, &key);
+			found = nbr_used_neigh(l3, records + i * size, &key);
 		clsw_unlock(l3->cd);
 		if (found)
-			prod(l3, &key);
+			nbr_prod(l3, &key);
 		cond_resched();
 	}
 }
 
-static void activity(struct clsw_l3 *l3, u16 cls, u32 size, void *out)
+static void nbr_activity(struct clsw_l3 *l3, u16 cls, u32 size, void *out)
 {
 	struct tnd_cmd cmd = {
 		.op = cpu_to_le16(TND_OP_ACTIVITY),
@@ -357,8 +357,8 @@ static void activity(struct clsw_l3 *l3, u16 cls, u32 size, void *out)
 		if (l3->cd->backend->table->read(l3->cd, &cmd, NULL, out, ACTIVITY_BYTES, &cpl) ||
 		    le16_to_cpu(cpl.status) != TND_ST_OK)
 			return;
-		confirm(l3, cls, size, out,
-			min_t(u32, le32_to_cpu(cpl.out_count), ACTIVITY_BYTES / size));
+		nbr_confirm(l3, cls, size, out,
+			    min_t(u32, le32_to_cpu(cpl.out_count), ACTIVITY_BYTES / size));
 		cmd.arg = cpl.result;
 		if (!cmd.arg)
 			return;
@@ -372,10 +372,10 @@ void l3_neigh_tick(struct clsw_l3 *l3, bool used)
 	BUILD_BUG_ON(ASK_MOST * sizeof(struct l3_key) > ACTIVITY_BYTES);
 	if (!buf)
 		return;
-	ask(l3, buf);
+	nbr_ask(l3, buf);
 	if (used) {
-		activity(l3, TND_CLS_NEXTHOP, sizeof(struct tnd_nexthop), buf);
-		activity(l3, TND_CLS_NEIGH, sizeof(struct tnd_neigh), buf);
+		nbr_activity(l3, TND_CLS_NEXTHOP, sizeof(struct tnd_nexthop), buf);
+		nbr_activity(l3, TND_CLS_NEIGH, sizeof(struct tnd_neigh), buf);
 	}
 	kvfree(buf);
 }
@@ -392,7 +392,7 @@ void l3_neigh_exit(struct clsw_l3 *l3)
 
 	clsw_lock(l3->cd);
 	list_for_each_entry_safe(neigh, next, &l3->neigh_list, list)
-		forget(l3, neigh);
+		nbr_forget(l3, neigh);
 	clsw_unlock(l3->cd);
 	rhashtable_destroy(&l3->neighs);
 }

@@ -143,7 +143,7 @@ void l3_nh_resolved(struct clsw_l3 *l3, const struct l3_key *key, const u8 *mac)
 
 /* ---- paths ---- */
 
-static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *usable)
+static u8 nh_judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *usable)
 {
 	const struct l3_path *p;
 	unsigned int i;
@@ -178,7 +178,7 @@ static u8 judge(struct clsw_l3 *l3, const struct l3_paths *paths, unsigned int *
 	return L3_WHY_NONE;
 }
 
-static void drop_group(struct clsw_l3 *l3, struct l3_paths *paths)
+static void nh_drop_group(struct clsw_l3 *l3, struct l3_paths *paths)
 {
 	if (!paths->group)
 		return;
@@ -188,12 +188,12 @@ static void drop_group(struct clsw_l3 *l3, struct l3_paths *paths)
 	paths->group_id = 0;
 }
 
-static void group_changed(struct clsw_device *cd, struct clsw_obj *obj);
+static void nh_group_changed(struct clsw_device *cd, struct clsw_obj *obj);
 
-static const struct clsw_watch group_watch = { .changed = group_changed };
+static const struct clsw_watch group_watch = { .changed = nh_group_changed };
 
-static int put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int usable, u8 flags,
-		     char *text)
+static int nh_put_group(struct clsw_l3 *l3, struct l3_paths *paths, unsigned int usable, u8 flags,
+			char *text)
 {
 	struct {
 		struct tnd_nhg head;
@@ -240,7 +240,7 @@ out:
 	return err;
 }
 
-static void show_object(struct clsw_l3 *l3, struct l3_paths *paths)
+static void nh_show_object(struct clsw_l3 *l3, struct l3_paths *paths)
 {
 	bool failed = paths->group && paths->group->state == CLSW_OBJ_FAILED;
 	u8 shown = failed || (paths->why && paths->why != L3_WHY_CONNECTED) ? BIT(1) : BIT(0);
@@ -257,14 +257,14 @@ static void show_object(struct clsw_l3 *l3, struct l3_paths *paths)
  * under lockstep: a new group for which room can't be decided on at once is
  * tried again by the clock; one that stands is written, and the chip decides.
  */
-static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *text)
+static int nh_settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *text)
 {
 	unsigned int usable;
-	u8 why = judge(l3, paths, &usable);
+	u8 why = nh_judge(l3, paths, &usable);
 	int err = 0;
 
 	if (!why && l3_grouped(paths)) {
-		err = put_group(l3, paths, usable, veto ? 0 : CLSW_PUT_NOWAIT, text);
+		err = nh_put_group(l3, paths, usable, veto ? 0 : CLSW_PUT_NOWAIT, text);
 		if (err && veto)
 			return err;
 		if (err)	/* it stays as it was, nobody is sent there */
@@ -279,11 +279,11 @@ static int settle(struct clsw_l3 *l3, struct l3_paths *paths, bool veto, char *t
 		l3->crowded = true;
 	paths->why = why;
 	paths->own_hash = l3_hash_of(l3, TND_AF_INET) != l3_hash_of(l3, TND_AF_INET6);
-	show_object(l3, paths);
+	nh_show_object(l3, paths);
 	return 0;
 }
 
-static void reapply_routes(struct clsw_l3 *l3, struct l3_paths *paths)
+static void nh_reapply_routes(struct clsw_l3 *l3, struct l3_paths *paths)
 {
 	u16 hold = clsw_hold_rest(l3->cd);
 	struct l3_alias *alias, *next;
@@ -297,7 +297,7 @@ static void reapply_routes(struct clsw_l3 *l3, struct l3_paths *paths)
  * The chip has refused an update: it forwards to the members of before, so the
  * routes trap. A group that is not there at all makes them trap by itself.
  */
-static void group_changed(struct clsw_device *cd, struct clsw_obj *obj)
+static void nh_group_changed(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	bool failed = obj->state == CLSW_OBJ_FAILED && obj->written;
 	struct l3_paths *paths = obj->owner;
@@ -308,27 +308,27 @@ static void group_changed(struct clsw_device *cd, struct clsw_obj *obj)
 	if (failed && !paths->why) {
 		paths->why = L3_WHY_FULL;
 		l3->crowded = true;
-		reapply_routes(l3, paths);
+		nh_reapply_routes(l3, paths);
 	} else if (obj->state == CLSW_OBJ_SYNCED && paths->why == L3_WHY_FULL) {
 		paths->why = L3_WHY_NONE;
-		reapply_routes(l3, paths);
+		nh_reapply_routes(l3, paths);
 	}
-	show_object(l3, paths);
+	nh_show_object(l3, paths);
 }
 
 /* Settles anew, and tells the routes if what they should say has changed */
-static void refresh(struct clsw_l3 *l3, struct l3_paths *paths)
+static void nh_refresh(struct clsw_l3 *l3, struct l3_paths *paths)
 {
 	struct clsw_obj *group = paths->group;
 	bool own_hash = paths->own_hash;
 	u8 was = paths->why;
 
-	settle(l3, paths, false, NULL);
+	nh_settle(l3, paths, false, NULL);
 	if (was != paths->why || group != paths->group || own_hash != paths->own_hash)
-		reapply_routes(l3, paths);
+		nh_reapply_routes(l3, paths);
 	/* a group that nobody names holds members for nothing */
 	if (paths->why)
-		drop_group(l3, paths);
+		nh_drop_group(l3, paths);
 }
 
 void l3_paths_refresh(struct clsw_l3 *l3, u32 ifindex)
@@ -345,7 +345,7 @@ void l3_paths_refresh(struct clsw_l3 *l3, u32 ifindex)
 			if (paths->path[i].key.ifindex == ifindex)
 				break;
 		if (!ifindex || i < paths->count)
-			refresh(l3, paths);
+			nh_refresh(l3, paths);
 	}
 }
 
@@ -367,13 +367,13 @@ void l3_paths_retry(struct clsw_l3 *l3)
 		list_move_tail(&paths->list, &done);
 		/* what it has in the chip holds room for nothing */
 		if (paths->group && paths->group->state == CLSW_OBJ_FAILED)
-			drop_group(l3, paths);
-		refresh(l3, paths);
+			nh_drop_group(l3, paths);
+		nh_refresh(l3, paths);
 	}
 	list_splice_tail(&done, &l3->paths_list);
 }
 
-static void paths_clear(struct clsw_l3 *l3, struct l3_path *path, unsigned int count)
+static void nh_paths_clear(struct clsw_l3 *l3, struct l3_path *path, unsigned int count)
 {
 	unsigned int i;
 
@@ -384,8 +384,8 @@ static void paths_clear(struct clsw_l3 *l3, struct l3_path *path, unsigned int c
 }
 
 /* References to every gateway; NULL: *@err, and nothing is held */
-static struct l3_path *resolve(struct clsw_l3 *l3, const struct l3_path *spec, unsigned int count,
-			       bool veto, char *text, int *err)
+static struct l3_path *nh_resolve(struct clsw_l3 *l3, const struct l3_path *spec,
+				  unsigned int count, bool veto, char *text, int *err)
 {
 	struct l3_path *path = kcalloc(count, sizeof(*path), GFP_ATOMIC);
 	unsigned int i;
@@ -400,14 +400,14 @@ static struct l3_path *resolve(struct clsw_l3 *l3, const struct l3_path *spec, u
 			continue;
 		path[i].nh = nh_get(l3, &spec[i].key, veto, text, err);
 		if (!path[i].nh) {
-			paths_clear(l3, path, i);
+			nh_paths_clear(l3, path, i);
 			return NULL;
 		}
 	}
 	return path;
 }
 
-static struct l3_paths *new_paths(struct clsw_l3 *l3, u8 family)
+static struct l3_paths *nh_new_paths(struct clsw_l3 *l3, u8 family)
 {
 	struct l3_paths *paths = kzalloc(sizeof(*paths), GFP_ATOMIC);
 
@@ -421,22 +421,22 @@ static struct l3_paths *new_paths(struct clsw_l3 *l3, u8 family)
 	return paths;
 }
 
-static void free_paths(struct clsw_l3 *l3, struct l3_paths *paths)
+static void nh_free_paths(struct clsw_l3 *l3, struct l3_paths *paths)
 {
 	hash_del(&paths->node);
 	list_del(&paths->list);
-	drop_group(l3, paths);
-	paths_clear(l3, paths->path, paths->count);
+	nh_drop_group(l3, paths);
+	nh_paths_clear(l3, paths->path, paths->count);
 	kfree(paths);
 }
 
 void l3_paths_put(struct clsw_l3 *l3, struct l3_paths *paths)
 {
 	if (!--paths->refs)
-		free_paths(l3, paths);
+		nh_free_paths(l3, paths);
 }
 
-static u32 spec_hash(u8 family, const struct l3_path *spec, unsigned int count)
+static u32 nh_spec_hash(u8 family, const struct l3_path *spec, unsigned int count)
 {
 	u32 hash = jhash_2words(family, count, 0);
 	unsigned int i;
@@ -447,8 +447,8 @@ static u32 spec_hash(u8 family, const struct l3_path *spec, unsigned int count)
 	return hash;
 }
 
-static bool same(const struct l3_paths *paths, u8 family, const struct l3_path *spec,
-		 unsigned int count)
+static bool nh_same(const struct l3_paths *paths, u8 family, const struct l3_path *spec,
+		    unsigned int count)
 {
 	unsigned int i;
 
@@ -465,38 +465,38 @@ static bool same(const struct l3_paths *paths, u8 family, const struct l3_path *
 struct l3_paths *l3_paths_get(struct clsw_l3 *l3, u8 family, const struct l3_path *spec,
 			      unsigned int count, bool veto, char *text, int *err)
 {
-	u32 hash = spec_hash(family, spec, count);
+	u32 hash = nh_spec_hash(family, spec, count);
 	struct l3_paths *paths;
 
 	hash_for_each_possible(l3->paths, paths, node, hash) {
-		if (!same(paths, family, spec, count))
+		if (!nh_same(paths, family, spec, count))
 			continue;
 		/* traps for want of room: perhaps there is some now, else the caller is told */
 		if (paths->why == L3_WHY_FULL || (paths->why == L3_WHY_DEAD && !paths->group)) {
-			*err = settle(l3, paths, veto, text);
+			*err = nh_settle(l3, paths, veto, text);
 			if (*err)
 				return NULL;
-			reapply_routes(l3, paths);
+			nh_reapply_routes(l3, paths);
 		}
 		paths->refs++;
 		return paths;
 	}
 	*err = -ENOMEM;
-	paths = new_paths(l3, family);
+	paths = nh_new_paths(l3, family);
 	if (!paths)
 		return NULL;
-	paths->path = resolve(l3, spec, count, veto, text, err);
+	paths->path = nh_resolve(l3, spec, count, veto, text, err);
 	if (!paths->path)
 		goto err;
 	paths->count = count;
-	*err = settle(l3, paths, veto, text);
+	*err = nh_settle(l3, paths, veto, text);
 	if (*err)
 		goto err;
 	hash_add(l3->paths, &paths->node, hash);
 	return paths;
 
 err:
-	free_paths(l3, paths);
+	nh_free_paths(l3, paths);
 	return NULL;
 }
 
@@ -521,7 +521,7 @@ struct l3_paths *l3_paths_of_object(struct clsw_l3 *l3, u32 nhid)
 	return paths;
 }
 
-static void spec_of(struct l3_path *spec, const struct nh_notifier_single_info *nh, u16 weight)
+static void nh_spec_of(struct l3_path *spec, const struct nh_notifier_single_info *nh, u16 weight)
 {
 	memset(spec, 0, sizeof(*spec));
 	spec->weight = weight;
@@ -546,8 +546,8 @@ struct object_spec {
 };
 
 /* The object's new ways, in place: routes that name it follow without an event */
-static int object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *spec, bool veto,
-		      char *text)
+static int nh_object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *spec, bool veto,
+			 char *text)
 {
 	unsigned int count = spec->drop ? 0 : spec->count;
 	struct l3_paths *paths = l3_paths_find(l3, nhid);
@@ -560,14 +560,14 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *sp
 	if (count && spec->path[0].key.family)
 		family = spec->path[0].key.family;
 	if (fresh) {
-		paths = new_paths(l3, family);
+		paths = nh_new_paths(l3, family);
 		if (!paths)
 			return -ENOMEM;
 	}
-	path = resolve(l3, spec->path, count, veto, text, &err);
+	path = nh_resolve(l3, spec->path, count, veto, text, &err);
 	if (!path && count) {
 		if (fresh)
-			free_paths(l3, paths);
+			nh_free_paths(l3, paths);
 		return err;
 	}
 	old_path = paths->path;
@@ -581,32 +581,32 @@ static int object_set(struct clsw_l3 *l3, u32 nhid, const struct object_spec *sp
 	paths->counted = spec->counted;
 	paths->resilient = spec->resilient;
 	paths->nhid = nhid;
-	err = settle(l3, paths, veto, text);
+	err = nh_settle(l3, paths, veto, text);
 	if (err) {
 		paths->path = old_path;
 		paths->count = old_count;
 		paths->drop = was_drop;
 		paths->counted = was_counted;
 		paths->resilient = was_resilient;
-		paths_clear(l3, path, count);
+		nh_paths_clear(l3, path, count);
 		if (fresh)
-			free_paths(l3, paths);
+			nh_free_paths(l3, paths);
 		return err;
 	}
 	if (fresh) {
 		hash_add(l3->objects, &paths->node, nhid);
 	} else {
 		/* routes leave the old gateways before those go */
-		reapply_routes(l3, paths);
+		nh_reapply_routes(l3, paths);
 		if (paths->why || !l3_grouped(paths))
-			drop_group(l3, paths);
-		paths_clear(l3, old_path, old_count);
+			nh_drop_group(l3, paths);
+		nh_paths_clear(l3, old_path, old_count);
 	}
 	return 0;
 }
 
 /* Routes that name it are removed by the kernel after this event; till then they trap */
-static void object_del(struct clsw_l3 *l3, u32 nhid)
+static void nh_object_del(struct clsw_l3 *l3, u32 nhid)
 {
 	struct l3_paths *paths = l3_paths_find(l3, nhid);
 	struct l3_path *path;
@@ -624,9 +624,9 @@ static void object_del(struct clsw_l3 *l3, u32 nhid)
 	paths->why = L3_WHY_UNKNOWN;
 	hash_del(&paths->node);
 	INIT_HLIST_NODE(&paths->node);
-	reapply_routes(l3, paths);
-	drop_group(l3, paths);
-	paths_clear(l3, path, count);
+	nh_reapply_routes(l3, paths);
+	nh_drop_group(l3, paths);
+	nh_paths_clear(l3, path, count);
 	l3_paths_put(l3, paths);
 }
 
@@ -634,11 +634,11 @@ static void object_del(struct clsw_l3 *l3, u32 nhid)
  * A replace has failed. One by a person is undone; one by the kernel, which takes
  * members out of groups whatever we answer, is not: which it was is not told.
  */
-static void object_unknown(struct clsw_l3 *l3, u32 nhid, bool veto)
+static void nh_object_unknown(struct clsw_l3 *l3, u32 nhid, bool veto)
 {
 	clsw_lock(l3->cd);
 	if (!veto || l3_paths_find(l3, nhid)) {
-		object_del(l3, nhid);
+		nh_object_del(l3, nhid);
 		l3_blind(l3);
 	}
 	clsw_unlock(l3->cd);
@@ -650,16 +650,16 @@ struct refused {
 	bool replaces;
 };
 
-static void undo(struct clsw_l3 *l3, void *arg)
+static void nh_undo(struct clsw_l3 *l3, void *arg)
 {
 	const struct refused *refused = arg;
 
-	object_del(l3, refused->id);
+	nh_object_del(l3, refused->id);
 	if (refused->replaces)
 		l3_blind(l3);
 }
 
-static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
+static int nh_object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 {
 	struct object_spec spec = {};
 	struct refused refused = {};
@@ -691,35 +691,35 @@ static int object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)
 	}
 	spec.path = kcalloc(max(spec.count, 1U), sizeof(*spec.path), GFP_KERNEL);
 	if (!spec.path) {
-		object_unknown(l3, info->id, veto);
+		nh_object_unknown(l3, info->id, veto);
 		return -ENOMEM;
 	}
 	if (info->type == NH_NOTIFIER_INFO_TYPE_SINGLE) {
 		if (spec.count)
-			spec_of(spec.path, info->nh, 1);
+			nh_spec_of(spec.path, info->nh, 1);
 	} else if (info->type == NH_NOTIFIER_INFO_TYPE_GRP) {
 		for (i = 0; i < spec.count; i++) {
-			spec_of(&spec.path[i], &info->nh_grp->nh_entries[i].nh,
-				info->nh_grp->nh_entries[i].weight);
+			nh_spec_of(&spec.path[i], &info->nh_grp->nh_entries[i].nh,
+				   info->nh_grp->nh_entries[i].weight);
 			/* a group of one that drops is the same as its member */
 			if (info->nh_grp->nh_entries[i].nh.is_reject)
 				spec.drop = true;
 		}
 	}
 	clsw_lock(l3->cd);
-	err = object_set(l3, info->id, &spec, veto, text);
+	err = nh_object_set(l3, info->id, &spec, veto, text);
 	clsw_unlock(l3->cd);
 	/* the kernel's counters begin anew, the chip's go on */
 	if (!err && spec.counted)
 		l3_stats_read(l3, info->id, NULL);
 	if (err && (!veto || err != -ENOSPC))
-		object_unknown(l3, info->id, veto);
+		nh_object_unknown(l3, info->id, veto);
 	if (err && veto) {
 		refused.id = info->id;
 		clsw_lock(l3->cd);
 		refused.replaces = l3_paths_find(l3, info->id);
 		clsw_unlock(l3->cd);
-		l3_others(l3, undo, &refused);
+		l3_others(l3, nh_undo, &refused);
 	}
 	kfree(spec.path);
 	if (err == -ENOSPC || err == -EIO)
@@ -735,7 +735,7 @@ int l3_nexthop_event(struct notifier_block *nb, unsigned long event, void *ptr)
 
 	switch (event) {
 	case NEXTHOP_EVENT_REPLACE:
-		err = object_event(l3, info);
+		err = nh_object_event(l3, info);
 		break;
 	case NEXTHOP_EVENT_RES_TABLE_PRE_REPLACE:
 	case NEXTHOP_EVENT_BUCKET_REPLACE:
@@ -747,7 +747,7 @@ int l3_nexthop_event(struct notifier_block *nb, unsigned long event, void *ptr)
 		break;
 	case NEXTHOP_EVENT_DEL:
 		clsw_lock(l3->cd);
-		object_del(l3, info->id);
+		nh_object_del(l3, info->id);
 		clsw_unlock(l3->cd);
 		break;
 	}
@@ -772,7 +772,7 @@ void l3_nexthop_exit(struct clsw_l3 *l3)
 	/* routes are gone; what is left are next-hop objects */
 	clsw_lock(l3->cd);
 	list_for_each_entry_safe(paths, next, &l3->paths_list, list)
-		free_paths(l3, paths);
+		nh_free_paths(l3, paths);
 	clsw_unlock(l3->cd);
 	rhashtable_destroy(&l3->nhs);
 	ida_destroy(&l3->nh_ids);

@@ -40,13 +40,13 @@ struct l3_rif *l3_rif_find(struct clsw_l3 *l3, u32 ifindex)
  * One that is on its way out, of the kernel or into another namespace, is in no
  * list any more, but has addresses still, and tells of each that goes.
  */
-static bool is_here(const struct clsw_l3 *l3, const struct net_device *dev)
+static bool rif_is_here(const struct clsw_l3 *l3, const struct net_device *dev)
 {
 	return dev->reg_state == NETREG_REGISTERED &&
 	       __dev_get_by_index(l3->net, dev->ifindex) == dev;
 }
 
-static bool id_taken(struct clsw_l3 *l3, u16 id)
+static bool rif_id_taken(struct clsw_l3 *l3, u16 id)
 {
 	struct l3_rif *rif;
 	int i;
@@ -62,7 +62,7 @@ static bool id_taken(struct clsw_l3 *l3, u16 id)
  * place gets one when it is first used, and keeps it as others keep theirs.
  * With all given out those of places without a RIF are free again. 0: none.
  */
-static u16 vlan_rif_id(struct clsw_l3 *l3, u16 port, u16 vid)
+static u16 rif_vlan_id(struct clsw_l3 *l3, u16 port, u16 vid)
 {
 	unsigned long at, place = port * VLAN_N_VID + vid;
 	const struct xa_limit limit = XA_LIMIT(VLAN_RIFS, l3->cd->caps.rif);
@@ -79,7 +79,7 @@ again:
 			return 0;
 		swept = true;
 		xa_for_each(&l3->vlan_rifs, at, there) {
-			if (id_taken(l3, at))
+			if (rif_id_taken(l3, at))
 				continue;
 			xa_erase(&l3->vlan_rif_of, xa_to_value(there));
 			xa_erase(&l3->vlan_rifs, at);
@@ -97,7 +97,7 @@ again:
  * A VLAN interface whose packets look as the chip makes them: priority 0. On a
  * port, one with a MAC address of its own makes it trap everything (l2/bridge.c).
  */
-static bool is_plain_vlan(const struct net_device *dev)
+static bool rif_is_plain_vlan(const struct net_device *dev)
 {
 #if IS_ENABLED(CONFIG_VLAN_8021Q)
 	const struct vlan_dev_priv *vlan = vlan_dev_priv(dev);
@@ -110,19 +110,19 @@ static bool is_plain_vlan(const struct net_device *dev)
 }
 
 /* Of a VLAN interface on a port of ours */
-static bool place_on_port(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
+static bool rif_place_on_port(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
 {
 	struct net_device *real = vlan_dev_real_dev(dev), *master;
 	struct clsw_port *port = clsw_port_of(real);
 	u16 id;
 
-	if (!port || port->cd != l3->cd || !is_plain_vlan(dev))
+	if (!port || port->cd != l3->cd || !rif_is_plain_vlan(dev))
 		return false;
 	/* a VRF is no bridge: its ports' VLANs are where their own masters are */
 	master = netdev_master_upper_dev_get(real);
 	if (master && !netif_is_l3_master(master))
 		return false;
-	id = vlan_rif_id(l3, port->index, vlan_dev_vlan_id(dev));
+	id = rif_vlan_id(l3, port->index, vlan_dev_vlan_id(dev));
 	body->kind = cpu_to_le16(TND_RIF_PORT_VLAN);
 	body->port = cpu_to_le16(port->index);
 	body->vid = cpu_to_le16(vlan_dev_vlan_id(dev));
@@ -131,7 +131,7 @@ static bool place_on_port(struct clsw_l3 *l3, struct net_device *dev, struct tnd
 }
 
 /* Where it stands in the chip; false: nowhere. RTNL */
-static bool place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
+static bool rif_place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
 {
 	struct net_device *master = netdev_master_upper_dev_get(dev), *real;
 	struct clsw_port *port = clsw_port_of(dev);
@@ -152,8 +152,8 @@ static bool place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *bo
 	} else if (is_vlan_dev(dev)) {
 		real = vlan_dev_real_dev(dev);
 		if (clsw_port_of(real))
-			return place_on_port(l3, dev, body);
-		if (netif_is_bridge_master(real) && br_vlan_enabled(real) && is_plain_vlan(dev))
+			return rif_place_on_port(l3, dev, body);
+		if (netif_is_bridge_master(real) && br_vlan_enabled(real) && rif_is_plain_vlan(dev))
 			fid = clsw_l2_fid(l3->cd, real, vlan_dev_vlan_id(dev));
 	}
 	if (!fid)
@@ -164,7 +164,7 @@ static bool place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *bo
 	return true;
 }
 
-static bool has_addresses(struct net_device *dev)
+static bool rif_has_addresses(struct net_device *dev)
 {
 	struct in_device *in4 = __in_dev_get_rtnl(dev);
 	struct inet6_dev *in6 = __in6_dev_get(dev);
@@ -177,7 +177,7 @@ static bool has_addresses(struct net_device *dev)
  * Security modules hook POST_ROUTING on every Debian (AppArmor, SELinux); of
  * packets that are forwarded, without a label of netfilter's own, they let all pass.
  */
-static bool hooked(const struct nf_hook_entries __rcu *slot)
+static bool rif_hooked(const struct nf_hook_entries __rcu *slot)
 {
 	const struct nf_hook_entries *entries;
 	struct nf_hook_ops **ops;
@@ -202,21 +202,21 @@ static bool hooked(const struct nf_hook_entries __rcu *slot)
 #endif
 
 /* Packets that come in are for software to judge, whatever the tables say */
-static bool filtered(struct clsw_l3 *l3)
+static bool rif_filtered(struct clsw_l3 *l3)
 {
 #if IS_ENABLED(CONFIG_NETFILTER)
 	static const u8 hooks[] = { NF_INET_PRE_ROUTING, NF_INET_FORWARD, NF_INET_POST_ROUTING };
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(hooks); i++)
-		if (hooked(l3->net->nf.hooks_ipv4[hooks[i]]) ||
-		    hooked(l3->net->nf.hooks_ipv6[hooks[i]]))
+		if (rif_hooked(l3->net->nf.hooks_ipv4[hooks[i]]) ||
+		    rif_hooked(l3->net->nf.hooks_ipv6[hooks[i]]))
 			return true;
 #endif
 	return READ_ONCE(l3->alien_rules) || READ_ONCE(l3->blind);
 }
 
-static u32 flags_of(struct clsw_l3 *l3, struct net_device *dev)
+static u32 rif_flags_of(struct clsw_l3 *l3, struct net_device *dev)
 {
 	struct in_device *in4 = __in_dev_get_rtnl(dev);
 	struct inet6_dev *in6 = __in6_dev_get(dev);
@@ -238,31 +238,31 @@ static u32 flags_of(struct clsw_l3 *l3, struct net_device *dev)
 		break;
 	}
 	/* a VLAN interface or bridge that is down takes nothing, its port may be up */
-	if (filtered(l3) || clsw_dev_filters(dev, false) || l3->egress_filters ||
+	if (rif_filtered(l3) || clsw_dev_filters(dev, false) || l3->egress_filters ||
 	    !(dev->flags & IFF_UP))
 		flags |= TND_RIF_TRAP_ALL;
 	return flags;
 }
 
-static bool wanted(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
+static bool rif_wanted(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif *body)
 {
 	memset(body, 0, sizeof(*body));
 	body->struct_size = cpu_to_le16(sizeof(*body));
 	if (!is_valid_ether_addr(dev->dev_addr) || dev->addr_len != ETH_ALEN ||
-	    !has_addresses(dev) || !place(l3, dev, body))
+	    !rif_has_addresses(dev) || !rif_place(l3, dev, body))
 		return false;
 	ether_addr_copy(body->mac, dev->dev_addr);
 	body->mtu = cpu_to_le32(clamp(READ_ONCE(dev->mtu), 68U, 65535U));
-	body->flags = cpu_to_le32(flags_of(l3, dev));
+	body->flags = cpu_to_le32(rif_flags_of(l3, dev));
 	return true;
 }
 
-static const char *trouble(int err, const char *text)
+static const char *rif_trouble(int err, const char *text)
 {
 	return text[0] ? text : err == -ENOMEM ? "no memory" : "the chip does not answer";
 }
 
-static void remove(struct clsw_l3 *l3, struct l3_rif *rif)
+static void rif_remove(struct clsw_l3 *l3, struct l3_rif *rif)
 {
 	struct clsw_obj *obj = rif->obj;
 
@@ -288,7 +288,7 @@ static void remove(struct clsw_l3 *l3, struct l3_rif *rif)
 }
 
 /* Those of which the chip has nothing left are forgotten */
-static void sweep_gone(struct clsw_l3 *l3)
+static void rif_sweep_gone(struct clsw_l3 *l3)
 {
 	struct l3_rif *rif, *next;
 	struct clsw_obj *obj;
@@ -310,7 +310,7 @@ static void sweep_gone(struct clsw_l3 *l3)
  * Nobody waits for that with RTNL held: the interface has none until then, and
  * its packets go to the CPU. The same RIF again is updated in place.
  */
-static bool in_the_way(struct clsw_l3 *l3, u32 ifindex, u32 tb_id, const struct tnd_rif *body)
+static bool rif_in_the_way(struct clsw_l3 *l3, u32 ifindex, u32 tb_id, const struct tnd_rif *body)
 {
 	const struct l3_vrf *vrf;
 	const struct l3_rif *rif;
@@ -318,7 +318,7 @@ static bool in_the_way(struct clsw_l3 *l3, u32 ifindex, u32 tb_id, const struct 
 
 	if (likely(list_empty(&l3->gone)))
 		return false;
-	sweep_gone(l3);
+	rif_sweep_gone(l3);
 	clsw_lock(l3->cd);
 	vrf = l3_vrf_find(l3, tb_id);
 	list_for_each_entry(rif, &l3->gone, gone) {
@@ -338,8 +338,8 @@ static bool in_the_way(struct clsw_l3 *l3, u32 ifindex, u32 tb_id, const struct 
 	return yes;
 }
 
-static struct l3_rif *create(struct clsw_l3 *l3, struct net_device *dev, u32 tb_id,
-			     char *text, int *err)
+static struct l3_rif *rif_create(struct clsw_l3 *l3, struct net_device *dev, u32 tb_id,
+				 char *text, int *err)
 {
 	struct l3_rif *rif = kzalloc(sizeof(*rif), GFP_KERNEL);
 
@@ -377,13 +377,13 @@ static void rif_changed(struct clsw_device *cd, struct clsw_obj *obj)
 	if (!clsw_obj_reason(cd, obj, text, sizeof(text)))
 		text[0] = 0;
 	netdev_warn(rif->dev, "not offloaded, routed packets go to the CPU: %s\n",
-		    trouble(-ENOSPC, text));
+		    rif_trouble(-ENOSPC, text));
 }
 
 static const struct clsw_watch rif_watch = { .changed = rif_changed };
 
-static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ext_ack *extack,
-		   bool soon)
+static int rif_refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ext_ack *extack,
+		       bool soon)
 {
 	struct l3_rif *rif = l3_rif_find(l3, dev->ifindex);
 	char text[CLSW_TEXT] = "";
@@ -394,9 +394,10 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 
 	if (!tb_id)
 		tb_id = RT_TABLE_MAIN;
-	if (!is_here(l3, dev) || (!wanted(l3, dev, &body) && !(soon && place(l3, dev, &body)))) {
+	if (!rif_is_here(l3, dev) || (!rif_wanted(l3, dev, &body) && !(soon && rif_place(l3, dev,
+											 &body)))) {
 		if (rif)
-			remove(l3, rif);
+			rif_remove(l3, rif);
 		return 0;
 	}
 	if (soon && !rif) {
@@ -405,13 +406,13 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 		body.mtu = cpu_to_le32(clamp(READ_ONCE(dev->mtu), 68U, 65535U));
 	}
 	if (rif && (rif->vrf->tb_id != tb_id || rif->want.rif != body.rif)) {
-		remove(l3, rif);
+		rif_remove(l3, rif);
 		rif = NULL;
 	}
-	if (!rif && in_the_way(l3, dev->ifindex, tb_id, &body))
+	if (!rif && rif_in_the_way(l3, dev->ifindex, tb_id, &body))
 		return 0;
 	if (!rif) {
-		rif = create(l3, dev, tb_id, text, &err);
+		rif = rif_create(l3, dev, tb_id, text, &err);
 		fresh = true;
 	}
 	if (!rif)
@@ -435,19 +436,19 @@ static int refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlink_ex
 	}
 	clsw_unlock(l3->cd);
 	if (err && fresh)
-		remove(l3, rif);
+		rif_remove(l3, rif);
 out:
 	if (err && extack)
-		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", trouble(err, text));
+		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", rif_trouble(err, text));
 	else if (err && net_ratelimit())
 		netdev_warn(dev, "not offloaded, routed packets go to the CPU: %s\n",
-			    trouble(err, text));
+			    rif_trouble(err, text));
 	return err;
 }
 
 void l3_rif_refresh(struct clsw_l3 *l3, struct net_device *dev)
 {
-	refresh(l3, dev, NULL, false);
+	rif_refresh(l3, dev, NULL, false);
 }
 
 /* The rest of it comes with the next refresh, under RTNL */
@@ -473,12 +474,12 @@ void l3_rifs_refresh(struct clsw_l3 *l3)
 	int i;
 
 	ASSERT_RTNL();
-	sweep_gone(l3);
+	rif_sweep_gone(l3);
 	hash_for_each(l3->rifs, i, rif, node)
 		egress = egress || clsw_dev_filters(rif->dev, true);
 	l3->egress_filters = egress;
 	for_each_netdev(l3->net, dev)
-		refresh(l3, dev, NULL, false);
+		rif_refresh(l3, dev, NULL, false);
 }
 
 void l3_rif_gone(struct clsw_l3 *l3, struct net_device *dev)
@@ -486,7 +487,7 @@ void l3_rif_gone(struct clsw_l3 *l3, struct net_device *dev)
 	struct l3_rif *rif = l3_rif_find(l3, dev->ifindex);
 
 	if (rif)
-		remove(l3, rif);
+		rif_remove(l3, rif);
 }
 
 void l3_rifs_free(struct clsw_l3 *l3)
@@ -496,7 +497,7 @@ void l3_rifs_free(struct clsw_l3 *l3)
 	int i;
 
 	hash_for_each_safe(l3->rifs, i, next, rif, node)
-		remove(l3, rif);
+		rif_remove(l3, rif);
 	list_for_each_entry_safe(rif, after, &l3->gone, gone)
 		kfree(rif);
 	INIT_LIST_HEAD(&l3->gone);
@@ -508,8 +509,8 @@ void l3_rifs_free(struct clsw_l3 *l3)
  * An interface that routes is about to come into a VRF. Nobody could be told
  * afterwards that the chip has no room for one more.
  */
-static int may_join(struct clsw_l3 *l3, const struct net_device *dev,
-		    const struct netdev_notifier_changeupper_info *info)
+static int rif_may_join(struct clsw_l3 *l3, const struct net_device *dev,
+			const struct netdev_notifier_changeupper_info *info)
 {
 	const struct l3_rif *rif = l3_rif_find(l3, dev->ifindex);
 	struct netlink_ext_ack *extack = info->info.extack;
@@ -550,7 +551,7 @@ int l3_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 		return NOTIFY_DONE;
 	switch (event) {
 	case NETDEV_PRECHANGEUPPER:
-		return notifier_from_errno(may_join(l3, dev, ptr));
+		return notifier_from_errno(rif_may_join(l3, dev, ptr));
 	case NETDEV_UNREGISTER:
 		l3_rif_gone(l3, dev);
 		break;
@@ -595,8 +596,8 @@ int l3_inet6addr_event(struct notifier_block *nb, unsigned long event, void *ptr
  * The kernel adds an address's routes without asking anybody: whether they and
  * the RIF fit is asked here, where "no" reaches the user.
  */
-static int validate(struct clsw_l3 *l3, struct net_device *dev, u8 family, u32 routes,
-		    struct netlink_ext_ack *extack)
+static int rif_validate(struct clsw_l3 *l3, struct net_device *dev, u8 family, u32 routes,
+			struct netlink_ext_ack *extack)
 {
 	struct rm_class_state state;
 	struct rm_pool_state pool;
@@ -605,7 +606,7 @@ static int validate(struct clsw_l3 *l3, struct net_device *dev, u8 family, u32 r
 	int err = 0;
 
 	ASSERT_RTNL();
-	if (!net_eq(dev_net(dev), l3->net) || !place(l3, dev, &body))
+	if (!net_eq(dev_net(dev), l3->net) || !rif_place(l3, dev, &body))
 		return 0;
 	clsw_lock(l3->cd);
 	for (i = 0; rm_class_state(l3->cd->rm, i, &state); i++) {
@@ -620,7 +621,7 @@ static int validate(struct clsw_l3 *l3, struct net_device *dev, u8 family, u32 r
 	}
 	clsw_unlock(l3->cd);
 	if (!err && !l3_rif_find(l3, dev->ifindex))
-		err = refresh(l3, dev, extack, true);
+		err = rif_refresh(l3, dev, extack, true);
 	return err;
 }
 
@@ -631,8 +632,8 @@ int l3_inetaddr_valid(struct notifier_block *nb, unsigned long event, void *ptr)
 
 	if (event != NETDEV_UP)
 		return NOTIFY_DONE;
-	return notifier_from_errno(validate(l3, info->ivi_dev->dev, TND_AF_INET, ADDR_ROUTES,
-					    info->extack));
+	return notifier_from_errno(rif_validate(l3, info->ivi_dev->dev, TND_AF_INET, ADDR_ROUTES,
+						info->extack));
 }
 
 int l3_inet6addr_valid(struct notifier_block *nb, unsigned long event, void *ptr)
@@ -642,6 +643,6 @@ int l3_inet6addr_valid(struct notifier_block *nb, unsigned long event, void *ptr
 
 	if (event != NETDEV_UP || ipv6_addr_type(&info->i6vi_addr) & IPV6_ADDR_LINKLOCAL)
 		return NOTIFY_DONE;
-	return notifier_from_errno(validate(l3, info->i6vi_dev->dev, TND_AF_INET6, ADDR_ROUTES - 1,
-					    info->extack));
+	return notifier_from_errno(rif_validate(l3, info->i6vi_dev->dev, TND_AF_INET6,
+						ADDR_ROUTES - 1, info->extack));
 }

@@ -4,7 +4,7 @@
  * and what the cover rule says of it.
  *
  *   alias[0] local ─┐
- *   alias[1] main  ─┴► chosen ─► want() ─► clsw_put() ─► cover: installed,
+ *   alias[1] main  ─┴► chosen ─► route_want() ─► clsw_put() ─► cover: installed,
  *                                                        or missing: the
  *                                                        next one traps
  *
@@ -17,13 +17,13 @@
 
 #include "l3.h"
 
-static void changed(struct clsw_device *cd, struct clsw_obj *obj);
-static int say_why(const struct clsw_obj *obj, char *buf, size_t size);
+static void route_changed(struct clsw_device *cd, struct clsw_obj *obj);
+static int route_say_why(const struct clsw_obj *obj, char *buf, size_t size);
 
-static const struct clsw_watch route_watch = { .changed = changed, .why = say_why };
+static const struct clsw_watch route_watch = { .changed = route_changed, .why = route_say_why };
 static const struct l3_alias nothing;
 
-static const char *why_text(u8 why)
+static const char *route_why_text(u8 why)
 {
 	static const char *const texts[] = {
 		[L3_WHY_NONE] = "",
@@ -49,18 +49,18 @@ static const char *why_text(u8 why)
 	return why < ARRAY_SIZE(texts) ? texts[why] : "";
 }
 
-static int say_why(const struct clsw_obj *obj, char *buf, size_t size)
+static int route_say_why(const struct clsw_obj *obj, char *buf, size_t size)
 {
 	const struct l3_route *route = obj->owner;
 
 	if (obj->forced && !route->why)
 		return scnprintf(buf, size, "a more specific prefix is not in hardware");
-	return scnprintf(buf, size, "%s", why_text(route->why));
+	return scnprintf(buf, size, "%s", route_why_text(route->why));
 }
 
 /* ---- the cover rule's wishes, to the store ---- */
 
-static void serve(struct clsw_l3 *l3, struct clsw_cover *c)
+static void route_serve(struct clsw_l3 *l3, struct clsw_cover *c)
 {
 	struct clsw_cover_node *n;
 	struct l3_route *route;
@@ -74,7 +74,7 @@ static void serve(struct clsw_l3 *l3, struct clsw_cover *c)
 	}
 }
 
-static void missing(struct clsw_l3 *l3, struct l3_route *route)
+static void route_missing(struct clsw_l3 *l3, struct l3_route *route)
 {
 	struct clsw_cover *c = l3_cover(route->vrf, route->family);
 
@@ -82,21 +82,21 @@ static void missing(struct clsw_l3 *l3, struct l3_route *route)
 	/* once there is room it starts as a trap, until the answer is in */
 	if (route->obj)
 		clsw_force_trap(l3->cd, route->obj, true);
-	serve(l3, c);
+	route_serve(l3, c);
 }
 
-static void installed(struct clsw_l3 *l3, struct l3_route *route)
+static void route_installed(struct clsw_l3 *l3, struct l3_route *route)
 {
 	struct clsw_cover *c = l3_cover(route->vrf, route->family);
 
 	if (!clsw_cover_is_installed(route->node))
 		clsw_cover_installed(c, route->node);
 	clsw_force_trap(l3->cd, route->obj, clsw_cover_forced(route->node) > 0);
-	serve(l3, c);
+	route_serve(l3, c);
 }
 
 /* Out of hardware; whoever answers next traps before the delete is posted */
-static void withdraw(struct clsw_l3 *l3, struct l3_route *route)
+static void route_withdraw(struct clsw_l3 *l3, struct l3_route *route)
 {
 	struct clsw_cover *c = l3_cover(route->vrf, route->family);
 	struct clsw_obj *obj = route->obj;
@@ -104,7 +104,7 @@ static void withdraw(struct clsw_l3 *l3, struct l3_route *route)
 	clsw_cover_set_kernel(c, route->node, false);
 	if (clsw_cover_is_installed(route->node))
 		clsw_cover_withdrawn(c, route->node);
-	serve(l3, c);
+	route_serve(l3, c);
 	route->obj = NULL;
 	if (obj)
 		clsw_drop(l3->cd, obj);
@@ -112,7 +112,7 @@ static void withdraw(struct clsw_l3 *l3, struct l3_route *route)
 
 /* ---- flags ---- */
 
-static void show(struct clsw_l3 *l3, struct l3_route *route)
+static void route_show(struct clsw_l3 *l3, struct l3_route *route)
 {
 	struct l3_alias *alias = l3_route_chosen(route);
 	const struct clsw_obj *obj = route->obj;
@@ -150,14 +150,14 @@ static void show(struct clsw_l3 *l3, struct l3_route *route)
 			route->node->bits[2], route->node->bits[3], route->node->len,
 			shown & L3_SHOWN_TRAP ? "traps" : "",
 			shown & L3_SHOWN_FAILED ? " for want of room" : "",
-			why_text(route->why));
+			route_why_text(route->why));
 	if (route->family == TND_AF_INET)
 		l3_fib4_flags(l3, route, alias, shown);
 	else
 		l3_fib6_show(l3, route);
 }
 
-static void changed(struct clsw_device *cd, struct clsw_obj *obj)
+static void route_changed(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	struct l3_route *route = obj->owner;
 	struct clsw_l3 *l3 = cd->l3;
@@ -165,10 +165,10 @@ static void changed(struct clsw_device *cd, struct clsw_obj *obj)
 	if (!l3 || route->obj != obj)
 		return;
 	if (obj->state == CLSW_OBJ_SYNCED)
-		installed(l3, route);
+		route_installed(l3, route);
 	else if (obj->state == CLSW_OBJ_FAILED && !obj->written)
-		missing(l3, route);
-	show(l3, route);
+		route_missing(l3, route);
+	route_show(l3, route);
 }
 
 /* ---- what hardware should say ---- */
@@ -183,7 +183,7 @@ struct l3_alias *l3_route_chosen(struct l3_route *route)
 }
 
 /* The parser sends these to the CPU before any lookup */
-static bool omitted(const struct l3_route *route)
+static bool route_omitted(const struct l3_route *route)
 {
 	const struct clsw_cover_node *n = route->node;
 
@@ -197,7 +197,7 @@ static bool omitted(const struct l3_route *route)
 }
 
 /* Table local is asked before main, whatever the lengths (unless it is one trie with it) */
-static bool shadowed(const struct l3_route *route, const struct clsw_cover_node *n)
+static bool route_shadowed(const struct l3_route *route, const struct clsw_cover_node *n)
 {
 	const struct l3_route *above;
 
@@ -211,23 +211,24 @@ static bool shadowed(const struct l3_route *route, const struct clsw_cover_node 
 	return false;
 }
 
-static void as_trap(struct tnd_route *body, struct l3_route *route, u8 why, u8 reason)
+static void route_as_trap(struct tnd_route *body, struct l3_route *route, u8 why, u8 reason)
 {
 	body->action = TND_ACT_TRAP;
 	body->reason = reason;
 	route->why = why;
 }
 
-static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct tnd_route *body)
+static void route_want_unicast(struct l3_route *route, struct l3_alias *alias,
+			       struct tnd_route *body)
 {
 	const struct l3_paths *paths = alias->paths;
 
 	if (!paths) {
-		as_trap(body, route, L3_WHY_UNKNOWN, TND_TRAP_ROUTE);
+		route_as_trap(body, route, L3_WHY_UNKNOWN, TND_TRAP_ROUTE);
 		return;
 	}
 	if (route->family == TND_AF_INET6 && l3_fib6_choice(alias)) {
-		as_trap(body, route, L3_WHY_INGRESS, TND_TRAP_ROUTE);
+		route_as_trap(body, route, L3_WHY_INGRESS, TND_TRAP_ROUTE);
 		return;
 	}
 	if (paths->drop) {
@@ -237,13 +238,13 @@ static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct 
 	if (paths->why == L3_WHY_CONNECTED)
 		route->connected = paths->path[0].key.ifindex;
 	if (paths->why) {
-		as_trap(body, route, paths->why,
-			paths->why == L3_WHY_CONNECTED ? TND_TRAP_CONNECTED : TND_TRAP_ROUTE);
+		route_as_trap(body, route, paths->why,
+			      paths->why == L3_WHY_CONNECTED ? TND_TRAP_CONNECTED : TND_TRAP_ROUTE);
 		return;
 	}
 	/* a group has one policy */
 	if (paths->count > 1 && paths->family != route->family && paths->own_hash) {
-		as_trap(body, route, L3_WHY_HASH, TND_TRAP_ROUTE);
+		route_as_trap(body, route, L3_WHY_HASH, TND_TRAP_ROUTE);
 		return;
 	}
 	body->action = TND_ACT_FORWARD;
@@ -260,15 +261,15 @@ static void want_unicast(struct l3_route *route, struct l3_alias *alias, struct 
  * False: no entry. *@reserve: it may use the slots kept for such. @parent: the
  * next wider prefix of the kernel's
  */
-static bool want(struct l3_route *route, const struct clsw_cover_node *parent,
-		 struct tnd_route *body, bool *reserve)
+static bool route_want(struct l3_route *route, const struct clsw_cover_node *parent,
+		       struct tnd_route *body, bool *reserve)
 {
 	struct l3_alias *alias = l3_route_chosen(route);
 
 	route->why = L3_WHY_NONE;
 	route->connected = 0;
 	*reserve = false;
-	if ((!alias && list_empty(&route->sources)) || omitted(route))
+	if ((!alias && list_empty(&route->sources)) || route_omitted(route))
 		return false;
 	memset(body, 0, sizeof(*body));
 	body->struct_size = cpu_to_le16(sizeof(*body));
@@ -277,12 +278,12 @@ static bool want(struct l3_route *route, const struct clsw_cover_node *parent,
 	body->prefix_len = route->node->len;
 	clsw_cover_addr(l3_cover(route->vrf, route->family), route->node, body->addr);
 	if (!list_empty(&route->sources)) {
-		as_trap(body, route, L3_WHY_SOURCE, TND_TRAP_ROUTE);
+		route_as_trap(body, route, L3_WHY_SOURCE, TND_TRAP_ROUTE);
 		return true;
 	}
 	switch (alias->type) {
 	case RTN_UNICAST:
-		want_unicast(route, alias, body);
+		route_want_unicast(route, alias, body);
 		*reserve = route->why == L3_WHY_CONNECTED;
 		break;
 	case RTN_BLACKHOLE:
@@ -291,17 +292,17 @@ static bool want(struct l3_route *route, const struct clsw_cover_node *parent,
 	case RTN_LOCAL:
 	case RTN_BROADCAST:
 	case RTN_ANYCAST:
-		as_trap(body, route, L3_WHY_LOCAL, TND_TRAP_LOCAL);
+		route_as_trap(body, route, L3_WHY_LOCAL, TND_TRAP_LOCAL);
 		*reserve = true;
 		break;
 	default:
-		as_trap(body, route, L3_WHY_TYPE, TND_TRAP_ROUTE);
+		route_as_trap(body, route, L3_WHY_TYPE, TND_TRAP_ROUTE);
 		break;
 	}
 	if (alias->dscp)
-		as_trap(body, route, L3_WHY_DSCP, TND_TRAP_ROUTE);
-	else if (body->action != TND_ACT_TRAP && shadowed(route, parent))
-		as_trap(body, route, L3_WHY_SHADOWED, TND_TRAP_ROUTE);
+		route_as_trap(body, route, L3_WHY_DSCP, TND_TRAP_ROUTE);
+	else if (body->action != TND_ACT_TRAP && route_shadowed(route, parent))
+		route_as_trap(body, route, L3_WHY_SHADOWED, TND_TRAP_ROUTE);
 	if (body->action == TND_ACT_TRAP) {
 		body->target_kind = TND_RT_NONE;
 		body->target = 0;
@@ -309,15 +310,15 @@ static bool want(struct l3_route *route, const struct clsw_cover_node *parent,
 	return true;
 }
 
-static bool is_connected(const struct clsw_cover_node *n)
+static bool route_is_connected(const struct clsw_cover_node *n)
 {
 	const struct l3_route *route = n ? n->owner : NULL;
 
 	return route && route->connected;
 }
 
-static int put(struct clsw_l3 *l3, struct l3_route *route, const struct tnd_route *body, u8 flags,
-	       bool veto, char *text)
+static int route_put(struct clsw_l3 *l3, struct l3_route *route, const struct tnd_route *body,
+		     u8 flags, bool veto, char *text)
 {
 	struct clsw_cover_node *n = route->node;
 	bool fresh = !route->obj;
@@ -350,12 +351,12 @@ int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *
 	bool reserve, known;
 	int err;
 
-	known = want(route, parent, &body, &reserve);
+	known = route_want(route, parent, &body, &reserve);
 	if (known && route->vrf->active) {
 		bool was = clsw_cover_in_kernel(route->node);
 
 		clsw_cover_set_kernel(c, route->node, true);
-		err = put(l3, route, &body, reserve ? CLSW_PUT_RESERVE : 0, veto, text);
+		err = route_put(l3, route, &body, reserve ? CLSW_PUT_RESERVE : 0, veto, text);
 		if (err && veto) {
 			if (!was)
 				clsw_cover_set_kernel(c, route->node, false);
@@ -368,21 +369,21 @@ int l3_route_apply(struct clsw_l3 *l3, struct l3_route *route, bool veto, char *
 			/* no memory for the object: its cover traps, and it is tried again */
 			route->why = L3_WHY_MEMORY;
 			l3->sleepy = true;
-			missing(l3, route);
+			route_missing(l3, route);
 		} else if (!route->obj->written && (route->obj->waits ||
 						    route->obj->state == CLSW_OBJ_FAILED)) {
-			missing(l3, route);
+			route_missing(l3, route);
 		} else {
-			installed(l3, route);
+			route_installed(l3, route);
 		}
 	} else {
-		withdraw(l3, route);
+		route_withdraw(l3, route);
 		if (known)	/* a prefix, but in a table that no packet asks */
 			clsw_cover_set_kernel(c, route->node, true);
 	}
-	if (was_connected || route->connected || is_connected(parent))
+	if (was_connected || route->connected || route_is_connected(parent))
 		l3_neigh_refresh(l3, route);
-	show(l3, route);
+	route_show(l3, route);
 	return 0;
 }
 
@@ -482,7 +483,7 @@ void l3_route_put(struct clsw_l3 *l3, struct l3_route *route)
 
 	if (l3_route_chosen(route) || !list_empty(&route->sources))
 		return;
-	withdraw(l3, route);
+	route_withdraw(l3, route);
 	list_del(&route->flag_list);
 	clsw_cover_put(l3_cover(vrf, route->family), route->node);
 	clsw_pool_put(&l3->memory, route, sizeof(*route));
@@ -512,7 +513,7 @@ void l3_alias_release(struct clsw_l3 *l3, struct l3_alias *alias)
 }
 
 /* The contents of an alias move; lists follow */
-static void move(struct l3_alias *to, struct l3_alias *from)
+static void route_move(struct l3_alias *to, struct l3_alias *from)
 {
 	struct l3_route *route = to->route;
 
@@ -526,7 +527,7 @@ static void move(struct l3_alias *to, struct l3_alias *from)
 }
 
 /* What the kernel has, into an alias that is in no list */
-static void fill(struct l3_alias *to, const struct l3_alias *from)
+static void route_fill(struct l3_alias *to, const struct l3_alias *from)
 {
 	to->type = from->type;
 	to->dscp = from->dscp;
@@ -550,20 +551,20 @@ int l3_alias_set(struct clsw_l3 *l3, struct l3_route *route, const struct l3_ali
 	if (had) {
 		old = nothing;
 		INIT_LIST_HEAD(&old.in_paths);
-		move(&old, alias);
+		route_move(&old, alias);
 		/* old stays out of its paths' list: nobody else may apply it */
 		list_del_init(&old.in_paths);
 	}
-	fill(alias, fresh);
+	route_fill(alias, fresh);
 	alias->there = true;
 	why = alias->paths ? alias->paths->why : L3_WHY_NONE;
 	route->shown = L3_SHOWN_NEVER;
 	err = l3_route_apply(l3, route, veto, text);
 	if (err) {
 		if (had) {
-			move(alias, &old);
+			route_move(alias, &old);
 		} else {
-			fill(alias, &nothing);
+			route_fill(alias, &nothing);
 			alias->there = false;
 		}
 		route->shown = shown;
@@ -590,7 +591,7 @@ void l3_alias_clear(struct clsw_l3 *l3, struct l3_route *route, int which)
 	struct l3_alias old = {};
 
 	INIT_LIST_HEAD(&old.in_paths);
-	move(&old, &route->alias[which]);
+	route_move(&old, &route->alias[which]);
 	list_del_init(&old.in_paths);
 	memset(&route->alias[which], 0, sizeof(route->alias[which]));
 	route->alias[which].route = route;

@@ -10,7 +10,7 @@
 
 #include "l3.h"
 
-static bool is_default(const struct fib_notifier_info *info, const struct fib_rule *rule)
+static bool rules_is_default(const struct fib_notifier_info *info, const struct fib_rule *rule)
 {
 	if (rule->l3mdev)
 		return true;
@@ -34,7 +34,7 @@ int l3_rule_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 	struct fib_rule *rule = rule_info->rule;
 
 	/* of packets that this machine sends itself the chip sees none */
-	if (rule->iifindex == LOOPBACK_IFINDEX || is_default(info, rule))
+	if (rule->iifindex == LOOPBACK_IFINDEX || rules_is_default(info, rule))
 		return 0;
 	if (event == FIB_EVENT_RULE_ADD && info->extack) {
 		NL_SET_ERR_MSG_MOD(info->extack,

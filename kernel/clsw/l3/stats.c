@@ -17,7 +17,7 @@ struct group_stats {
 };
 
 /* May sleep. False: the chip doesn't count, or not this group */
-static bool ask(struct clsw_l3 *l3, u32 group, struct group_stats *stats)
+static bool stats_ask(struct clsw_l3 *l3, u32 group, struct group_stats *stats)
 {
 	struct tnd_nhg_stats body = {
 		.struct_size = cpu_to_le16(sizeof(body)),
@@ -42,7 +42,8 @@ static bool ask(struct clsw_l3 *l3, u32 group, struct group_stats *stats)
 }
 
 /* The chip's member that stands for a path, marked as taken: a next hop may be there twice */
-static struct tnd_nhg_member_stats *member_of(struct group_stats *stats, const struct l3_path *path)
+static struct tnd_nhg_member_stats *stats_member_of(struct group_stats *stats,
+						    const struct l3_path *path)
 {
 	unsigned int i;
 
@@ -57,8 +58,8 @@ static struct tnd_nhg_member_stats *member_of(struct group_stats *stats, const s
 }
 
 /* Locked */
-static void tell(struct l3_paths *paths, struct group_stats *stats,
-		 struct nh_notifier_grp_hw_stats_info *info)
+static void stats_tell(struct l3_paths *paths, struct group_stats *stats,
+		       struct nh_notifier_grp_hw_stats_info *info)
 {
 	unsigned int i;
 	u64 now;
@@ -66,7 +67,7 @@ static void tell(struct l3_paths *paths, struct group_stats *stats,
 	for (i = 0; i < le16_to_cpu(stats->head.count); i++)
 		stats->member[i].reserved0 = 0;
 	for (i = 0; i < paths->count; i++) {
-		struct tnd_nhg_member_stats *member = member_of(stats, &paths->path[i]);
+		struct tnd_nhg_member_stats *member = stats_member_of(stats, &paths->path[i]);
 
 		/* begins at zero when it is one again, and after a reset */
 		now = member ? le64_to_cpu(member->packets) : 0;
@@ -93,11 +94,11 @@ void l3_stats_read(struct clsw_l3 *l3, u32 nhid, struct nh_notifier_grp_hw_stats
 	stats = kzalloc(sizeof(*stats), GFP_KERNEL);
 	if (!stats)
 		return;	/* the next look has it */
-	if (ask(l3, group, stats)) {
+	if (stats_ask(l3, group, stats)) {
 		clsw_lock(l3->cd);
 		paths = l3_paths_find(l3, nhid);
 		if (paths && paths->group_id == group && (!info || info->num_nh == paths->count))
-			tell(paths, stats, info);
+			stats_tell(paths, stats, info);
 		clsw_unlock(l3->cd);
 	}
 	kfree(stats);

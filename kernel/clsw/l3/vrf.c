@@ -41,7 +41,7 @@ struct l3_vrf *l3_vrf_get(struct clsw_l3 *l3, u32 tb_id)
 	return vrf;
 }
 
-static void drop(struct clsw_l3 *l3, struct l3_vrf *vrf)
+static void vrf_drop(struct clsw_l3 *l3, struct l3_vrf *vrf)
 {
 	if (vrf->obj)
 		clsw_drop(l3->cd, vrf->obj);
@@ -65,7 +65,7 @@ void l3_vrf_put(struct clsw_l3 *l3, struct l3_vrf *vrf)
  * One whose number was given up may still have routes in the chip: they go after
  * everything that is put, so another table doesn't get it before.
  */
-static int new_id(struct clsw_l3 *l3)
+static int vrf_new_id(struct clsw_l3 *l3)
 {
 	struct tnd_vrf probe = {};
 	int id = 0;
@@ -89,7 +89,7 @@ int l3_vrf_join(struct clsw_l3 *l3, struct l3_vrf *vrf, char *text)
 
 	if (vrf == l3->main || vrf->rifs++)
 		return 0;
-	id = new_id(l3);
+	id = vrf_new_id(l3);
 	if (id < 0) {
 		err = id;
 		if (err == -ENOSPC)
@@ -118,11 +118,11 @@ void l3_vrf_leave(struct clsw_l3 *l3, struct l3_vrf *vrf)
 		return;
 	vrf->active = false;
 	l3_routes_apply(l3, vrf);
-	drop(l3, vrf);
+	vrf_drop(l3, vrf);
 	l3_vrf_put(l3, vrf);
 }
 
-static void free_route(struct clsw_l3 *l3, struct l3_route *route)
+static void vrf_free_route(struct clsw_l3 *l3, struct l3_route *route)
 {
 	struct l3_source *source, *next;
 
@@ -149,7 +149,7 @@ void l3_routes_free(struct clsw_l3 *l3)
 
 			for (n = &c->root; n; n = clsw_cover_next_below(&c->root, n)) {
 				if (n->owner)
-					free_route(l3, n->owner);
+					vrf_free_route(l3, n->owner);
 				n->owner = NULL;
 			}
 			clsw_cover_exit(c);
@@ -167,7 +167,7 @@ void l3_vrfs_free(struct clsw_l3 *l3)
 	clsw_pool_trim(&l3->memory, sizeof(struct l3_route), true);
 	l3->main = NULL;
 	list_for_each_entry_safe(vrf, next, &l3->vrfs, list) {
-		drop(l3, vrf);
+		vrf_drop(l3, vrf);
 		list_del(&vrf->list);
 		kfree(vrf);
 	}

@@ -45,36 +45,36 @@ static const struct mode modes[] = {
 	{ 200000, 4, QSFP, ETHTOOL_LINK_MODE_200000baseCR4_Full_BIT, RS },
 };
 
-static u32 max_speed(const struct clsw_port *port)
+static u32 et_max_speed(const struct clsw_port *port)
 {
 	return le32_to_cpu(port->platform.max_speed_mbps);
 }
 
-static bool fits(const struct clsw_port *port, const struct mode *mode)
+static bool et_fits(const struct clsw_port *port, const struct mode *mode)
 {
 	return mode->cages & BIT(le16_to_cpu(port->platform.cage)) &&
-	       mode->lanes <= port->lanes && mode->speed <= max_speed(port);
+	       mode->lanes <= port->lanes && mode->speed <= et_max_speed(port);
 }
 
-static const struct mode *mode_of(const struct clsw_port *port, u32 speed)
+static const struct mode *et_mode_of(const struct clsw_port *port, u32 speed)
 {
 	int i = ARRAY_SIZE(modes);
 
 	while (i--) {
-		if (modes[i].speed == speed && fits(port, &modes[i]))
+		if (modes[i].speed == speed && et_fits(port, &modes[i]))
 			return &modes[i];
 	}
 	return NULL;
 }
 
 /* FEC modes that the port may be told to use, over all of its speeds */
-static u32 fec_of(const struct clsw_port *port)
+static u32 et_fec_of(const struct clsw_port *port)
 {
 	unsigned int i;
 	u32 fec = 0;
 
 	for (i = 0; i < ARRAY_SIZE(modes); i++) {
-		if (fits(port, &modes[i]))
+		if (et_fits(port, &modes[i]))
 			fec |= modes[i].fec;
 	}
 	return fec;
@@ -90,13 +90,13 @@ void clsw_port_settings_init(struct clsw_port *port)
 /* What the chip says; a chip that doesn't say runs at what was asked for, or its best */
 u32 clsw_port_speed(const struct clsw_port *port)
 {
-	return port->speed_mbps ?: port->forced_mbps ?: max_speed(port);
+	return port->speed_mbps ?: port->forced_mbps ?: et_max_speed(port);
 }
 
-static int get_link_ksettings(struct net_device *dev, struct ethtool_link_ksettings *ks)
+static int et_get_link_ksettings(struct net_device *dev, struct ethtool_link_ksettings *ks)
 {
 	struct clsw_port *port = clsw_port_of(dev);
-	u32 fec = fec_of(port);
+	u32 fec = et_fec_of(port);
 	const struct mode *mode;
 	unsigned int i;
 
@@ -115,7 +115,7 @@ static int get_link_ksettings(struct net_device *dev, struct ethtool_link_ksetti
 	}
 	clsw_lock(port->cd);
 	for (i = 0; i < ARRAY_SIZE(modes); i++) {
-		if (!fits(port, &modes[i]))
+		if (!et_fits(port, &modes[i]))
 			continue;
 		__set_bit(modes[i].bit, ks->link_modes.supported);
 		if (port->autoneg)
@@ -140,14 +140,14 @@ static int get_link_ksettings(struct net_device *dev, struct ethtool_link_ksetti
 		ks->base.speed = port->forced_mbps;
 		ks->base.duplex = DUPLEX_FULL;
 	}
-	mode = mode_of(port, ks->base.speed);
+	mode = et_mode_of(port, ks->base.speed);
 	ks->lanes = mode ? mode->lanes : 0;
 	clsw_unlock(port->cd);
 	return 0;
 }
 
 /* May it come out as what the port does? What isn't said, or no speed at all, may */
-static bool advertises(const struct clsw_port *port, const struct ethtool_link_ksettings *ks)
+static bool et_advertises(const struct clsw_port *port, const struct ethtool_link_ksettings *ks)
 {
 	u32 speed = clsw_port_speed(port);
 	bool any = false;
@@ -167,13 +167,13 @@ static bool advertises(const struct clsw_port *port, const struct ethtool_link_k
  * The chip has no serdes to program: whatever is accepted here must be what
  * the port does anyway. With autoneg on that is everything that it supports.
  */
-static int set_link_ksettings(struct net_device *dev, const struct ethtool_link_ksettings *ks)
+static int et_set_link_ksettings(struct net_device *dev, const struct ethtool_link_ksettings *ks)
 {
 	struct clsw_port *port = clsw_port_of(dev);
 	u32 speed = ks->base.speed;
 
 	if (ks->base.autoneg != AUTONEG_DISABLE) {
-		if (!advertises(port, ks))
+		if (!et_advertises(port, ks))
 			return -EOPNOTSUPP;
 		clsw_lock(port->cd);
 		port->autoneg = AUTONEG_ENABLE;
@@ -185,7 +185,7 @@ static int set_link_ksettings(struct net_device *dev, const struct ethtool_link_
 		return -EINVAL;		/* nobody makes half duplex at these speeds */
 	if (speed == (u32)SPEED_UNKNOWN || !speed)
 		speed = clsw_port_speed(port);
-	if (!mode_of(port, speed))
+	if (!et_mode_of(port, speed))
 		return -EINVAL;
 	if (speed != clsw_port_speed(port))
 		return -EOPNOTSUPP;
@@ -196,12 +196,12 @@ static int set_link_ksettings(struct net_device *dev, const struct ethtool_link_
 	return 0;
 }
 
-static int get_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
+static int et_get_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
 {
 	struct clsw_port *port = clsw_port_of(dev);
 	const struct mode *mode;
 
-	if (!fec_of(port)) {
+	if (!et_fec_of(port)) {
 		fec->fec = ETHTOOL_FEC_NONE;
 		fec->active_fec = ETHTOOL_FEC_NONE;
 		return 0;
@@ -209,7 +209,7 @@ static int get_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
 	clsw_lock(port->cd);
 	fec->fec = port->fec;
 	fec->active_fec = ETHTOOL_FEC_OFF;
-	mode = mode_of(port, clsw_port_speed(port));
+	mode = et_mode_of(port, clsw_port_speed(port));
 	if (netif_carrier_ok(dev) && mode && mode->fec) {
 		u32 may = mode->fec & port->fec;
 
@@ -222,10 +222,10 @@ static int get_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
 	return 0;
 }
 
-static int set_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
+static int et_set_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
 {
 	struct clsw_port *port = clsw_port_of(dev);
-	u32 can = fec_of(port);
+	u32 can = et_fec_of(port);
 	const struct mode *mode;
 
 	if (!can)
@@ -233,7 +233,7 @@ static int set_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
 	if (fec->fec != ETHTOOL_FEC_AUTO && (hweight32(fec->fec) != 1 || !(fec->fec & can)))
 		return -EINVAL;
 	/* as with the speed: only what it does by itself */
-	mode = mode_of(port, clsw_port_speed(port));
+	mode = et_mode_of(port, clsw_port_speed(port));
 	if (fec->fec != ETHTOOL_FEC_AUTO &&
 	    (!mode || !mode->fec || fec->fec != BIT(fls(mode->fec) - 1)))
 		return -EOPNOTSUPP;
@@ -243,7 +243,7 @@ static int set_fecparam(struct net_device *dev, struct ethtool_fecparam *fec)
 	return 0;
 }
 
-static void get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
+static void et_get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)
 {
 	struct clsw_device *cd = clsw_port_of(dev)->cd;
 
@@ -260,18 +260,18 @@ static const char stat_names[][ETH_GSTRING_LEN] = {
 	"link_changes",
 };
 
-static int get_sset_count(struct net_device *dev, int sset)
+static int et_get_sset_count(struct net_device *dev, int sset)
 {
 	return sset == ETH_SS_STATS ? ARRAY_SIZE(stat_names) : -EOPNOTSUPP;
 }
 
-static void get_strings(struct net_device *dev, u32 sset, u8 *data)
+static void et_get_strings(struct net_device *dev, u32 sset, u8 *data)
 {
 	if (sset == ETH_SS_STATS)
 		memcpy(data, stat_names, sizeof(stat_names));
 }
 
-static void get_ethtool_stats(struct net_device *dev, struct ethtool_stats *unused, u64 *data)
+static void et_get_ethtool_stats(struct net_device *dev, struct ethtool_stats *unused, u64 *data)
 {
 	struct clsw_port *port = clsw_port_of(dev);
 	struct rtnl_link_stats64 cpu = {};
@@ -294,7 +294,7 @@ static void get_ethtool_stats(struct net_device *dev, struct ethtool_stats *unus
 	clsw_unlock(port->cd);
 }
 
-static int set_phys_id(struct net_device *dev, enum ethtool_phys_id_state state)
+static int et_set_phys_id(struct net_device *dev, enum ethtool_phys_id_state state)
 {
 	struct clsw_port *port = clsw_port_of(dev);
 	const struct clsw_port_ops *ops = port->cd->backend->port;
@@ -316,14 +316,14 @@ static int set_phys_id(struct net_device *dev, enum ethtool_phys_id_state state)
 }
 
 const struct ethtool_ops clsw_ethtool_ops = {
-	.get_drvinfo		= get_drvinfo,
+	.get_drvinfo		= et_get_drvinfo,
 	.get_link		= ethtool_op_get_link,
-	.get_link_ksettings	= get_link_ksettings,
-	.set_link_ksettings	= set_link_ksettings,
-	.get_fecparam		= get_fecparam,
-	.set_fecparam		= set_fecparam,
-	.get_sset_count		= get_sset_count,
-	.get_strings		= get_strings,
-	.get_ethtool_stats	= get_ethtool_stats,
-	.set_phys_id		= set_phys_id,
+	.get_link_ksettings	= et_get_link_ksettings,
+	.set_link_ksettings	= et_set_link_ksettings,
+	.get_fecparam		= et_get_fecparam,
+	.set_fecparam		= et_set_fecparam,
+	.get_sset_count		= et_get_sset_count,
+	.get_strings		= et_get_strings,
+	.get_ethtool_stats	= et_get_ethtool_stats,
+	.set_phys_id		= et_set_phys_id,
 };

@@ -28,7 +28,7 @@ int clsw_port_update(struct clsw_port *port)
 			NULL, NULL, &port->obj, NULL);
 }
 
-static bool ports_settled(struct clsw_device *cd)
+static bool port_all_settled(struct clsw_device *cd)
 {
 	bool yes = true;
 	unsigned int i;
@@ -54,7 +54,7 @@ int clsw_ports_settle(struct clsw_device *cd, unsigned int ms)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ms);
 
-	while (!ports_settled(cd)) {
+	while (!port_all_settled(cd)) {
 		if (ktime_after(ktime_get(), end))
 			return -ETIMEDOUT;
 		usleep_range(50, 150);
@@ -198,7 +198,7 @@ const struct net_device_ops clsw_netdev_ops = {
 };
 
 /* A counter that went back has been reset with the chip */
-static void add_delta(u64 *sum, u64 now, u64 *last)
+static void port_add_delta(u64 *sum, u64 now, u64 *last)
 {
 	*sum += now >= *last ? now - *last : now;
 	*last = now;
@@ -221,12 +221,12 @@ int clsw_port_refresh(struct clsw_port *port)
 		port->chip = now;
 		port->has_stats = true;
 	}
-	add_delta(&port->stats.rx_packets, now.rx_packets, &port->chip.rx_packets);
-	add_delta(&port->stats.rx_bytes, now.rx_bytes, &port->chip.rx_bytes);
-	add_delta(&port->stats.rx_dropped, now.rx_dropped, &port->chip.rx_dropped);
-	add_delta(&port->stats.tx_packets, now.tx_packets, &port->chip.tx_packets);
-	add_delta(&port->stats.tx_bytes, now.tx_bytes, &port->chip.tx_bytes);
-	add_delta(&port->stats.tx_dropped, now.tx_dropped, &port->chip.tx_dropped);
+	port_add_delta(&port->stats.rx_packets, now.rx_packets, &port->chip.rx_packets);
+	port_add_delta(&port->stats.rx_bytes, now.rx_bytes, &port->chip.rx_bytes);
+	port_add_delta(&port->stats.rx_dropped, now.rx_dropped, &port->chip.rx_dropped);
+	port_add_delta(&port->stats.tx_packets, now.tx_packets, &port->chip.tx_packets);
+	port_add_delta(&port->stats.tx_bytes, now.tx_bytes, &port->chip.tx_bytes);
+	port_add_delta(&port->stats.tx_dropped, now.tx_dropped, &port->chip.tx_dropped);
 	clsw_unlock(port->cd);
 	return 0;
 }
@@ -249,7 +249,7 @@ void clsw_port_stats_work(struct work_struct *work)
 		schedule_delayed_work(&front->stats_work, msecs_to_jiffies(CLSW_STATS_MS));
 }
 
-static void set_attrs(struct clsw_port *port, const struct clsw_cage *cage)
+static void port_set_attrs(struct clsw_port *port, const struct clsw_cage *cage)
 {
 	struct clsw_device *cd = port->cd;
 	struct devlink_port_attrs attrs = {
@@ -268,7 +268,7 @@ static void set_attrs(struct clsw_port *port, const struct clsw_cage *cage)
 }
 
 /* There may be no udev to name ports after what is printed on the box */
-static void set_name(struct net_device *dev, const struct clsw_port *port)
+static void port_set_name(struct net_device *dev, const struct clsw_port *port)
 {
 	char name[IFNAMSIZ];
 
@@ -283,7 +283,7 @@ static void set_name(struct net_device *dev, const struct clsw_port *port)
 	dev->name_assign_type = NET_NAME_PREDICTABLE;
 }
 
-static struct net_device *make_netdev(struct clsw_port *port)
+static struct net_device *port_make_netdev(struct clsw_port *port)
 {
 	struct clsw_device *cd = port->cd;
 	struct net_device *dev;
@@ -335,12 +335,12 @@ struct clsw_port *clsw_port_create(struct clsw_device *cd, const struct clsw_cag
 	port->platform.max_speed_mbps = cpu_to_le32(speed_mbps);
 	clsw_port_settings_init(port);
 
-	set_attrs(port, cage);
+	port_set_attrs(port, cage);
 	err = devl_port_register_with_ops(cd->devlink, &port->devlink_port, index,
 					  &clsw_devlink_port_ops);
 	if (err)
 		goto err_free;
-	dev = make_netdev(port);
+	dev = port_make_netdev(port);
 	if (!dev) {
 		err = -ENOMEM;
 		goto err_port;
@@ -368,7 +368,7 @@ struct clsw_port *clsw_port_create(struct clsw_device *cd, const struct clsw_cag
 		goto err_netdev;
 
 	rtnl_lock();
-	set_name(dev, port);
+	port_set_name(dev, port);
 	err = register_netdevice(dev);
 	rtnl_unlock();
 	if (err)
@@ -415,7 +415,7 @@ void clsw_port_destroy(struct clsw_port *port)
  * netdev when it is registered; here it has to be there from the start, so
  * that whoever listens hears of the two together.
  */
-static int show_port(struct clsw_port *port)
+static int port_show(struct clsw_port *port)
 {
 	struct devlink_port *dp = &port->devlink_port;
 	struct net_device *dev = port->netdev;
@@ -468,14 +468,14 @@ int clsw_ports_show(struct clsw_device *cd)
 		port = cd->ports[i];
 		if (!port || port->shown)
 			continue;
-		err = show_port(port);
+		err = port_show(port);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-static int netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int port_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct clsw_front *front = container_of(nb, struct clsw_front, notifier);
 	struct clsw_port *port = clsw_port_of(netdev_notifier_info_to_dev(ptr));
@@ -501,7 +501,7 @@ int clsw_ports_init(struct clsw_device *cd)
 		return -ENOMEM;
 	front->cd = cd;
 	INIT_DELAYED_WORK(&front->stats_work, clsw_port_stats_work);
-	front->notifier.notifier_call = netdev_event;
+	front->notifier.notifier_call = port_netdev_event;
 	err = clsw_board_read(cd, &front->board);
 	if (err)
 		goto err_front;

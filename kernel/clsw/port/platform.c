@@ -33,7 +33,7 @@
 
 #define LANES_MAX		8
 
-static void take_text(char *to, const u8 *value, u8 len)
+static void board_text(char *to, const u8 *value, u8 len)
 {
 	unsigned int i, n = min_t(unsigned int, len, CLSW_TEXT_MAX - 1);
 
@@ -43,7 +43,7 @@ static void take_text(char *to, const u8 *value, u8 len)
 }
 
 /* Returns what is wrong with the image; NULL: nothing, @board has its contents */
-static const char *read_tlv(struct clsw_board *board, const u8 *image, size_t size)
+static const char *board_read_tlv(struct clsw_board *board, const u8 *image, size_t size)
 {
 	size_t at = TLV_HEADER, end;
 	u8 mac[ETH_ALEN] = {};
@@ -64,16 +64,16 @@ static const char *read_tlv(struct clsw_board *board, const u8 *image, size_t si
 			return "record cut off";
 		switch (type) {
 		case TLV_PRODUCT:
-			take_text(board->product, value, len);
+			board_text(board->product, value, len);
 			break;
 		case TLV_PART_NUMBER:
-			take_text(board->part_number, value, len);
+			board_text(board->part_number, value, len);
 			break;
 		case TLV_SERIAL:
-			take_text(board->serial, value, len);
+			board_text(board->serial, value, len);
 			break;
 		case TLV_VENDOR:
-			take_text(board->vendor, value, len);
+			board_text(board->vendor, value, len);
 			break;
 		case TLV_BASE_MAC:
 			if (len == ETH_ALEN)
@@ -99,10 +99,10 @@ static const char *read_tlv(struct clsw_board *board, const u8 *image, size_t si
 	return "no checksum";
 }
 
-static void read_eeprom(struct clsw_device *cd, struct clsw_board *board, const u8 *image,
-			size_t size)
+static void board_read_eeprom(struct clsw_device *cd, struct clsw_board *board, const u8 *image,
+			      size_t size)
 {
-	const char *why = read_tlv(board, image, size);
+	const char *why = board_read_tlv(board, image, size);
 
 	if (!why)
 		return;
@@ -115,8 +115,8 @@ static void read_eeprom(struct clsw_device *cd, struct clsw_board *board, const 
 	dev_warn(cd->parent, "EEPROM: %s: ports get random MAC addresses\n", why);
 }
 
-static const char *check_cage(const struct clsw_board *board, const struct clsw_cage *cage,
-			      u16 most)
+static const char *board_check_cage(const struct clsw_board *board, const struct clsw_cage *cage,
+				    u16 most)
 {
 	unsigned int i;
 
@@ -135,13 +135,13 @@ static const char *check_cage(const struct clsw_board *board, const struct clsw_
 	return NULL;
 }
 
-static int add_cage(struct clsw_device *cd, struct clsw_board *board, struct clsw_cage *cage)
+static int board_add_cage(struct clsw_device *cd, struct clsw_board *board, struct clsw_cage *cage)
 {
 	const char *why;
 
 	cage->parts = 1;
 	cage->breakout |= TND_BREAKOUT_NONE;
-	why = board->cages < CLSW_MAX_PORTS ? check_cage(board, cage, cd->caps.port) :
+	why = board->cages < CLSW_MAX_PORTS ? board_check_cage(board, cage, cd->caps.port) :
 					      "too many ports";
 	if (why) {
 		dev_err(cd->parent, "%s: port %u (front panel %u): %s\n", board->source,
@@ -152,7 +152,7 @@ static int add_cage(struct clsw_device *cd, struct clsw_board *board, struct cls
 	return 0;
 }
 
-static int read_device(struct clsw_device *cd, struct clsw_board *board)
+static int board_read_device(struct clsw_device *cd, struct clsw_board *board)
 {
 	const struct tnd_platform_port *map;
 	u32 ports_at, eeprom_at, eeprom_size;
@@ -174,7 +174,7 @@ static int read_device(struct clsw_device *cd, struct clsw_board *board)
 	eeprom_at = le32_to_cpu(p->eeprom_offset);
 	eeprom_size = le32_to_cpu(p->eeprom_size);
 	board->source = "device";
-	take_text(board->chip, p->chip, strnlen(p->chip, sizeof(p->chip)));
+	board_text(board->chip, p->chip, strnlen(p->chip, sizeof(p->chip)));
 
 	if (!count || ports_at > size || count > (size - ports_at) / sizeof(*map)) {
 		dev_err(cd->parent, "platform description: the map of %u ports lies outside\n",
@@ -193,21 +193,21 @@ static int read_device(struct clsw_device *cd, struct clsw_board *board)
 			.speed_mbps = get_unaligned_le32(&map[i].max_speed_mbps),
 		};
 
-		err = add_cage(cd, board, &cage);
+		err = board_add_cage(cd, board, &cage);
 	}
 	if (err)
 		goto out;
 	if (eeprom_at > size || eeprom_size > size - eeprom_at)
 		dev_warn(cd->parent, "EEPROM: the image lies outside\n");
 	else
-		read_eeprom(cd, board, (void *)p + eeprom_at, eeprom_size);
+		board_read_eeprom(cd, board, (void *)p + eeprom_at, eeprom_size);
 out:
 	kfree(p);
 	return err;
 }
 
 /* A cage kind by its name */
-static u16 cage_kind(const char *name)
+static u16 board_cage_kind(const char *name)
 {
 	static const char * const names[] = { "", "rj45", "sfp", "qsfp" };
 	int i = match_string(names, ARRAY_SIZE(names), name);
@@ -215,8 +215,8 @@ static u16 cage_kind(const char *name)
 	return i > 0 ? i : 0;
 }
 
-static int read_node(struct clsw_device *cd, struct clsw_board *board,
-		     const struct clsw_board *chip, const struct fwnode_handle *node)
+static int board_read_node(struct clsw_device *cd, struct clsw_board *board,
+			   const struct clsw_board *chip, const struct fwnode_handle *node)
 {
 	u32 reg, panel, lanes = 1, speed = 0, modes[3];
 	struct clsw_cage cage = {};
@@ -238,7 +238,7 @@ static int read_node(struct clsw_device *cd, struct clsw_board *board,
 	}
 	cage.index = reg;
 	cage.front_panel = min_t(u32, panel, U16_MAX);
-	cage.kind = cage_kind(kind);
+	cage.kind = board_cage_kind(kind);
 	cage.lanes = min_t(u32, lanes, U16_MAX);
 	cage.speed_mbps = speed ?: chip->cage[i].speed_mbps;
 	count = fwnode_property_count_u32(node, "tandem,breakout");
@@ -248,12 +248,12 @@ static int read_node(struct clsw_device *cd, struct clsw_board *board,
 			cage.breakout |= modes[count] == 2 ? TND_BREAKOUT_2 :
 					 modes[count] == 4 ? TND_BREAKOUT_4 : 0;
 	}
-	return add_cage(cd, board, &cage);
+	return board_add_cage(cd, board, &cage);
 }
 
 /* True: the firmware describes the board, @board is its; @chip is the chip's own */
-static bool read_firmware(struct clsw_device *cd, struct clsw_board *board,
-			  const struct clsw_board *chip)
+static bool board_read_firmware(struct clsw_device *cd, struct clsw_board *board,
+				const struct clsw_board *chip)
 {
 	struct fwnode_handle *node;
 	u8 *image;
@@ -262,7 +262,7 @@ static bool read_firmware(struct clsw_device *cd, struct clsw_board *board,
 	board->source = "firmware";
 	strscpy(board->chip, chip->chip);
 	device_for_each_child_node(cd->parent, node) {
-		int err = read_node(cd, board, chip, node);
+		int err = board_read_node(cd, board, chip, node);
 
 		if (err && err != -ENOENT) {
 			fwnode_handle_put(node);
@@ -276,7 +276,7 @@ static bool read_firmware(struct clsw_device *cd, struct clsw_board *board,
 		image = kmalloc(size, GFP_KERNEL);
 		if (image &&
 		    !device_property_read_u8_array(cd->parent, "tandem,eeprom", image, size))
-			read_eeprom(cd, board, image, size);
+			board_read_eeprom(cd, board, image, size);
 		kfree(image);
 	} else if (!device_get_mac_address(cd->parent, board->base_mac)) {
 		board->has_mac = true;
@@ -294,13 +294,13 @@ int clsw_board_read(struct clsw_device *cd, struct clsw_board *board)
 	int err;
 
 	memset(board, 0, sizeof(*board));
-	err = read_device(cd, board);
+	err = board_read_device(cd, board);
 	if (err)
 		return err;
 	firmware = kzalloc(sizeof(*firmware), GFP_KERNEL);
 	if (!firmware)
 		return -ENOMEM;
-	if (read_firmware(cd, firmware, board))
+	if (board_read_firmware(cd, firmware, board))
 		*board = *firmware;
 	kfree(firmware);
 	dev_dbg(cd->parent, "%u cages by the %s, base MAC %pM\n", board->cages, board->source,

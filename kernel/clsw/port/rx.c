@@ -22,7 +22,7 @@
  * what they send to the CPU (seed 000, 5.2.5). The ABI says which tags are
  * real, so that a real priority tag stays.
  */
-static bool strip_stray_tag(struct sk_buff *skb, u16 flags)
+static bool rx_strip_stray_tag(struct sk_buff *skb, u16 flags)
 {
 	const struct vlan_ethhdr *veth;
 
@@ -36,7 +36,7 @@ static bool strip_stray_tag(struct sk_buff *skb, u16 flags)
 	return true;
 }
 
-static void drop(struct clsw_device *cd, struct sk_buff *skb)
+static void rx_drop(struct clsw_device *cd, struct sk_buff *skb)
 {
 	cd->count.rx_dropped++;
 	dev_kfree_skb_any(skb);
@@ -52,17 +52,17 @@ void clsw_receive(struct clsw_device *cd, const struct tnd_rx *meta, struct sk_b
 	/* the netdev may be down while the chip still has packets of it */
 	if (!port || !netif_running(port->netdev) || skb->len < ETH_HLEN ||
 	    !pskb_may_pull(skb, ETH_HLEN)) {
-		drop(cd, skb);
+		rx_drop(cd, skb);
 		return;
 	}
-	strip_stray_tag(skb, flags);
+	rx_strip_stray_tag(skb, flags);
 	dev_sw_netstats_rx_add(port->netdev, skb->len);
 	cd->count.rx++;
 	skb->protocol = eth_type_trans(skb, port->netdev);
 	/* a report has the protocol, and counts the frame from its Ethernet header on */
 	__skb_push(skb, ETH_HLEN);
 	if (!clsw_trap_report(cd, port, le16_to_cpu(meta->reason), skb)) {
-		drop(cd, skb);
+		rx_drop(cd, skb);
 		return;
 	}
 	if (meta->reason == cpu_to_le16(TND_TRAP_LPM_MISS) ||
@@ -80,7 +80,7 @@ void clsw_receive(struct clsw_device *cd, const struct tnd_rx *meta, struct sk_b
 }
 EXPORT_SYMBOL_GPL(clsw_receive);
 
-static void link_event(struct clsw_device *cd, const struct tnd_event *event)
+static void rx_link_event(struct clsw_device *cd, const struct tnd_event *event)
 {
 	u16 index = le16_to_cpu(event->port);
 	struct clsw_link *link;
@@ -108,7 +108,7 @@ void clsw_event(struct clsw_device *cd, const struct tnd_event *event)
 	cd->count.events++;
 	switch (le16_to_cpu(event->kind)) {
 	case TND_EV_LINK:
-		link_event(cd, event);
+		rx_link_event(cd, event);
 		break;
 	case TND_EV_LOST:
 		cd->count.events_lost += le64_to_cpu(event->count);
@@ -140,7 +140,7 @@ void clsw_rx_schedule(struct clsw_device *cd)
 }
 EXPORT_SYMBOL_GPL(clsw_rx_schedule);
 
-static int poll(struct napi_struct *napi, int budget)
+static int rx_poll(struct napi_struct *napi, int budget)
 {
 	struct clsw_device *cd = container_of(napi, struct clsw_device, napi);
 	const struct clsw_packet_ops *ops = cd->backend->packet;
@@ -163,7 +163,7 @@ int clsw_rx_init(struct clsw_device *cd)
 	dev = alloc_netdev_dummy(0);
 	if (!dev)
 		return -ENOMEM;
-	netif_napi_add(dev, &cd->napi, poll);
+	netif_napi_add(dev, &cd->napi, rx_poll);
 	napi_enable(&cd->napi);
 	WRITE_ONCE(cd->napi_dev, dev);
 	return 0;

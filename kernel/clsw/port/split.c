@@ -16,7 +16,7 @@
 #include "port.h"
 
 /* Number of a part: that of the cage so many places on */
-static u16 part_number(struct clsw_device *cd, const struct clsw_cage *cage, int part)
+static u16 split_part_number(struct clsw_device *cd, const struct clsw_cage *cage, int part)
 {
 	struct clsw_board *board = &cd->front->board;
 	unsigned int at = cage - board->cage + part;
@@ -33,7 +33,7 @@ struct clsw_cage *clsw_cage_of(struct clsw_device *cd, u16 index)
 		struct clsw_cage *cage = &board->cage[i];
 
 		for (part = 0; part < cage->parts; part++) {
-			if (part_number(cd, cage, part) == index)
+			if (split_part_number(cd, cage, part) == index)
 				return cage;
 		}
 	}
@@ -45,7 +45,7 @@ void clsw_cage_empty(struct clsw_device *cd, struct clsw_cage *cage)
 	unsigned int part;
 
 	for (part = 0; part < cage->parts; part++) {
-		struct clsw_port *port = clsw_port(cd, part_number(cd, cage, part));
+		struct clsw_port *port = clsw_port(cd, split_part_number(cd, cage, part));
 
 		if (port)
 			clsw_port_destroy(port);
@@ -58,7 +58,7 @@ int clsw_cage_populate(struct clsw_device *cd, struct clsw_cage *cage)
 	struct clsw_port *port;
 
 	for (part = 0; part < parts; part++) {
-		port = clsw_port_create(cd, cage, part_number(cd, cage, part),
+		port = clsw_port_create(cd, cage, split_part_number(cd, cage, part),
 					parts > 1 ? (int)part : -1, cage->lanes / parts,
 					cage->speed_mbps / parts);
 		if (IS_ERR(port)) {
@@ -70,7 +70,7 @@ int clsw_cage_populate(struct clsw_device *cd, struct clsw_cage *cage)
 }
 
 /* Makes @count parts of a cage and its neighbours, or one each: all or what was before */
-static int repartition(struct clsw_device *cd, struct clsw_cage *cage, unsigned int count)
+static int split_repartition(struct clsw_device *cd, struct clsw_cage *cage, unsigned int count)
 {
 	unsigned int i, before = cage->parts, width = max(before, count);
 	int err = 0;
@@ -101,7 +101,7 @@ again:
 	return err;
 }
 
-static int port_split(struct devlink *devlink, struct devlink_port *dp, unsigned int count,
+static int split_port(struct devlink *devlink, struct devlink_port *dp, unsigned int count,
 		      struct netlink_ext_ack *extack)
 {
 	struct clsw_port *port = container_of(dp, struct clsw_port, devlink_port);
@@ -133,7 +133,7 @@ static int port_split(struct devlink *devlink, struct devlink_port *dp, unsigned
 		return -EBUSY;
 	}
 	/* from here on @dp is gone */
-	err = repartition(cd, cage, count);
+	err = split_repartition(cd, cage, count);
 	if (err) {
 		NL_SET_ERR_MSG_FMT_MOD(extack, "the parts of swp%u can't be made (%d)",
 				       cage->front_panel, err);
@@ -144,8 +144,8 @@ static int port_split(struct devlink *devlink, struct devlink_port *dp, unsigned
 	return 0;
 }
 
-static int port_unsplit(struct devlink *devlink, struct devlink_port *dp,
-			struct netlink_ext_ack *extack)
+static int split_undo(struct devlink *devlink, struct devlink_port *dp,
+		      struct netlink_ext_ack *extack)
 {
 	struct clsw_port *port = container_of(dp, struct clsw_port, devlink_port);
 	struct clsw_device *cd = devlink_priv(devlink);
@@ -159,13 +159,13 @@ static int port_unsplit(struct devlink *devlink, struct devlink_port *dp,
 		return -EINVAL;
 	}
 	/* from here on @dp is gone */
-	err = repartition(cd, cage, 1);
+	err = split_repartition(cd, cage, 1);
 	if (err)
 		NL_SET_ERR_MSG_FMT_MOD(extack, "swp%u can't be made (%d)", cage->front_panel, err);
 	return err;
 }
 
 const struct devlink_port_ops clsw_devlink_port_ops = {
-	.port_split	= port_split,
-	.port_unsplit	= port_unsplit,
+	.port_split	= split_port,
+	.port_unsplit	= split_undo,
 };

@@ -9,7 +9,7 @@
 #include "port.h"
 
 /* What the backend may rely on: linear, checksums done, long enough. NULL: freed */
-static struct sk_buff *prepare(struct sk_buff *skb)
+static struct sk_buff *tx_prepare(struct sk_buff *skb)
 {
 	if (skb_vlan_tag_present(skb)) {
 		skb = __vlan_hwaccel_push_inside(skb);
@@ -28,7 +28,7 @@ drop:
 	return NULL;
 }
 
-static int send(struct clsw_device *cd, const struct tnd_tx *meta, struct sk_buff *skb)
+static int tx_send(struct clsw_device *cd, const struct tnd_tx *meta, struct sk_buff *skb)
 {
 	int err;
 
@@ -54,18 +54,18 @@ netdev_tx_t clsw_port_xmit(struct sk_buff *skb, struct net_device *dev)
 		dev_kfree_skb_any(skb);
 		goto dropped;
 	}
-	skb = prepare(skb);
+	skb = tx_prepare(skb);
 	if (!skb)
 		goto dropped;
 	len = skb->len;
 	meta.len = cpu_to_le32(len);
 	meta.port = cpu_to_le16(port->index);
-	err = send(cd, &meta, skb);
+	err = tx_send(cd, &meta, skb);
 	if (err == -EBUSY) {
 		netif_stop_queue(dev);
 		/* stopped, then tried: room that comes finds the packet or a queue to wake */
 		smp_mb__after_atomic();
-		err = send(cd, &meta, skb);
+		err = tx_send(cd, &meta, skb);
 		if (err == -EBUSY)
 			return NETDEV_TX_BUSY;
 		netif_start_queue(dev);

@@ -13,7 +13,7 @@
 #define KIND_HOST6	3ULL
 
 /* Every input bit changes every output bit with probability one half */
-static u64 mix(u64 x)
+static u64 bank_mix(u64 x)
 {
 	x ^= x >> 32;
 	x *= 0xd6e8feb86659fd93ULL;
@@ -23,28 +23,28 @@ static u64 mix(u64 x)
 }
 
 /* The input is mixed already: one multiplication is enough */
-static u64 mix_bank(u64 x)
+static u64 bank_mix_bank(u64 x)
 {
 	const u64 k = 0xe7037ed1a0b428dbULL;
 
 	return rm_mul_high(x, k) ^ x * k;
 }
 
-static bool wide(const struct bank_key *key)
+static bool bank_wide(const struct bank_key *key)
 {
 	return key->head >> KIND_SHIFT == KIND_HOST6;
 }
 
-static u64 key_hash(const struct bank *b, const struct bank_key *key)
+static u64 bank_key_hash(const struct bank *b, const struct bank_key *key)
 {
-	u64 h = mix(key->head ^ b->seed);
+	u64 h = bank_mix(key->head ^ b->seed);
 
-	if (wide(key))
-		h = mix(mix(h ^ key->tail[0]) ^ rol64(key->tail[1], 17));
+	if (bank_wide(key))
+		h = bank_mix(bank_mix(h ^ key->tail[0]) ^ rol64(key->tail[1], 17));
 	return h;
 }
 
-static bool key_equal(const struct bank_key *a, const struct bank_key *b)
+static bool bank_key_equal(const struct bank_key *a, const struct bank_key *b)
 {
 	return a->head == b->head && a->tail[0] == b->tail[0] && a->tail[1] == b->tail[1];
 }
@@ -87,13 +87,13 @@ enum bank_kind bank_kind(const struct bank_key *key)
 /* -------------------------------------------------------------------------
  * Geometry and memory
  */
-static bool bad(char *why, const char *what, u32 is)
+static bool bank_bad(char *why, const char *what, u32 is)
 {
 	scnprintf(why, RM_TEXT, "exact-match geometry: %s is %u", what, is);
 	return false;
 }
 
-static bool bad_width(u32 w, u32 slots)
+static bool bank_bad_width(u32 w, u32 slots)
 {
 	return (w != 1 && w != 2 && w != 4) || w * 2 > slots;
 }
@@ -115,35 +115,35 @@ bool bank_geometry(struct bank_geometry *g, const struct tnd_geometry *dev, char
 	g->width[BANK_HOST4] = dev->width_host4;
 	g->width[BANK_HOST6] = dev->width_host6;
 	if (le32_to_cpu(dev->hash) != TND_EXACT_HASH_MIX64)
-		return bad(why, "hash function", le32_to_cpu(dev->hash));
+		return bank_bad(why, "hash function", le32_to_cpu(dev->hash));
 	if (!g->banks || g->banks > BANK_MAX_BANKS)
-		return bad(why, "banks", g->banks);
+		return bank_bad(why, "banks", g->banks);
 	if (g->slots != 4 && g->slots != 8)
-		return bad(why, "slots_per_bucket", g->slots);
+		return bank_bad(why, "slots_per_bucket", g->slots);
 	if (!g->buckets || g->buckets > BANK_MAX_SLOTS)
-		return bad(why, "buckets_per_bank", g->buckets);
+		return bank_bad(why, "buckets_per_bank", g->buckets);
 	if (g->stash > BANK_MAX_SLOTS)
-		return bad(why, "stash", g->stash);
+		return bank_bad(why, "stash", g->stash);
 	size = (u64)g->banks * g->buckets * g->slots + g->stash;
 	if (size > BANK_MAX_SLOTS)
-		return bad(why, "size", min_t(u64, size, U32_MAX));
+		return bank_bad(why, "size", min_t(u64, size, U32_MAX));
 	g->size = size;
 	if (g->max_moves > BANK_MAX_MOVES)
-		return bad(why, "max_moves", g->max_moves);
+		return bank_bad(why, "max_moves", g->max_moves);
 	if (g->max_depth > BANK_MAX_DEPTH)
-		return bad(why, "max_depth", g->max_depth);
+		return bank_bad(why, "max_depth", g->max_depth);
 	if (g->budget > 1U << 16)
-		return bad(why, "search_budget", g->budget);
-	if (bad_width(g->width[BANK_MAC], g->slots))
-		return bad(why, "width_mac", g->width[BANK_MAC]);
-	if (bad_width(g->width[BANK_HOST4], g->slots))
-		return bad(why, "width_host4", g->width[BANK_HOST4]);
-	if (bad_width(g->width[BANK_HOST6], g->slots) || g->width[BANK_HOST6] == 1)
-		return bad(why, "width_host6", g->width[BANK_HOST6]);
+		return bank_bad(why, "search_budget", g->budget);
+	if (bank_bad_width(g->width[BANK_MAC], g->slots))
+		return bank_bad(why, "width_mac", g->width[BANK_MAC]);
+	if (bank_bad_width(g->width[BANK_HOST4], g->slots))
+		return bank_bad(why, "width_host4", g->width[BANK_HOST4]);
+	if (bank_bad_width(g->width[BANK_HOST6], g->slots) || g->width[BANK_HOST6] == 1)
+		return bank_bad(why, "width_host6", g->width[BANK_HOST6]);
 	return true;
 }
 
-static u32 index_cells(const struct bank_geometry *g)
+static u32 bank_index_cells(const struct bank_geometry *g)
 {
 	u32 n = 8;
 
@@ -164,7 +164,7 @@ struct carve {
 	size_t at;
 };
 
-static void *carve(struct carve *c, size_t count, size_t each)
+static void *bank_carve(struct carve *c, size_t count, size_t each)
 {
 	size_t at = c->at;
 
@@ -172,18 +172,18 @@ static void *carve(struct carve *c, size_t count, size_t each)
 	return c->base ? c->base + at : NULL;
 }
 
-static size_t lay_out(struct bank *b, const struct bank_geometry *g, void *mem)
+static size_t bank_lay_out(struct bank *b, const struct bank_geometry *g, void *mem)
 {
 	u32 slots = bank_slots(g);
 	struct carve c = { .base = mem };
 
-	b->cells = carve(&c, slots, sizeof(*b->cells));
-	b->heads = carve(&c, slots, sizeof(*b->heads));
-	b->occupied = carve(&c, g->banks * g->buckets, sizeof(*b->occupied));
-	b->place = carve(&c, g->size, sizeof(*b->place));
-	b->free_ids = carve(&c, g->size, sizeof(*b->free_ids));
-	b->stash = carve(&c, g->stash, sizeof(*b->stash));
-	b->index = carve(&c, index_cells(g), sizeof(*b->index));
+	b->cells = bank_carve(&c, slots, sizeof(*b->cells));
+	b->heads = bank_carve(&c, slots, sizeof(*b->heads));
+	b->occupied = bank_carve(&c, g->banks * g->buckets, sizeof(*b->occupied));
+	b->place = bank_carve(&c, g->size, sizeof(*b->place));
+	b->free_ids = bank_carve(&c, g->size, sizeof(*b->free_ids));
+	b->stash = bank_carve(&c, g->stash, sizeof(*b->stash));
+	b->index = bank_carve(&c, bank_index_cells(g), sizeof(*b->index));
 	return c.at;
 }
 
@@ -191,7 +191,7 @@ size_t bank_bytes(const struct bank_geometry *g)
 {
 	struct bank b;
 
-	return lay_out(&b, g, NULL);
+	return bank_lay_out(&b, g, NULL);
 }
 
 void bank_init(struct bank *b, const struct bank_geometry *g, void *mem)
@@ -200,11 +200,11 @@ void bank_init(struct bank *b, const struct bank_geometry *g, void *mem)
 
 	memset(b, 0, sizeof(*b));
 	b->g = *g;
-	lay_out(b, g, mem);
-	b->index_mask = index_cells(g) - 1;
+	bank_lay_out(b, g, mem);
+	b->index_mask = bank_index_cells(g) - 1;
 	for (i = 0; i < BANK_MAX_BANKS; i++)
-		b->bank_seed[i] = mix(g->seed + 0x9e3779b97f4a7c15ULL * (i + 1));
-	b->seed = mix(g->seed ^ 0x5851f42d4c957f2dULL);
+		b->bank_seed[i] = bank_mix(g->seed + 0x9e3779b97f4a7c15ULL * (i + 1));
+	b->seed = bank_mix(g->seed ^ 0x5851f42d4c957f2dULL);
 	bank_clear(b);
 }
 
@@ -232,11 +232,11 @@ void bank_clear(struct bank *b)
  */
 void bank_buckets(const struct bank *b, const struct bank_key *key, u32 *out)
 {
-	u64 h = key_hash(b, key);
+	u64 h = bank_key_hash(b, key);
 	u32 i;
 
 	for (i = 0; i < b->g.banks; i++) {
-		u64 x = mix_bank(h ^ b->bank_seed[i]);
+		u64 x = bank_mix_bank(h ^ b->bank_seed[i]);
 
 		out[i] = i * b->g.buckets + (u32)((x >> 32) * b->g.buckets >> 32);
 	}
@@ -251,24 +251,24 @@ bool bank_read(const struct bank *b, u32 id, struct bank_key *key, u32 *width)
 	key->head = b->cells[place].word[0];
 	key->tail[0] = 0;
 	key->tail[1] = 0;
-	if (wide(key))
+	if (bank_wide(key))
 		memcpy(key->tail, b->cells[place + 1].word, sizeof(key->tail));
 	*width = bank_width(b, key);
 	return true;
 }
 
-static void write_slots(struct bank *b, u32 slot, u32 width, u32 id, const struct bank_key *key,
-			u64 value)
+static void bank_write_slots(struct bank *b, u32 slot, u32 width, u32 id,
+			     const struct bank_key *key, u64 value)
 {
 	b->cells[slot].word[0] = key->head;
 	b->cells[slot].word[1] = value;
-	if (wide(key))
+	if (bank_wide(key))
 		memcpy(b->cells[slot + 1].word, key->tail, sizeof(key->tail));
 	b->heads[slot] = id;
 	b->occupied[slot / b->g.slots] |= bank_run(slot % b->g.slots, width);
 }
 
-static void clear_slots(struct bank *b, u32 slot, u32 width)
+static void bank_clear_slots(struct bank *b, u32 slot, u32 width)
 {
 	memset(&b->cells[slot], 0, width * sizeof(*b->cells));
 	b->heads[slot] = BANK_NONE;
@@ -284,20 +284,20 @@ void bank_move_entry(struct bank *b, u32 id, u32 to)
 	if (!bank_read(b, id, &key, &width))
 		return;
 	value = b->cells[from].word[1];
-	clear_slots(b, from, width);
-	write_slots(b, to, width, id, &key, value);
+	bank_clear_slots(b, from, width);
+	bank_write_slots(b, to, width, id, &key, value);
 	b->place[id] = to;
 }
 
 /* -------------------------------------------------------------------------
  * Stash: an array, and an index by hash with linear probing
  */
-static u64 stash_hash(const struct bank *b, u32 pos)
+static u64 bank_stash_hash(const struct bank *b, u32 pos)
 {
-	return key_hash(b, &b->stash[pos].key);
+	return bank_key_hash(b, &b->stash[pos].key);
 }
 
-static void index_add(struct bank *b, u64 hash, u32 pos)
+static void bank_index_add(struct bank *b, u64 hash, u32 pos)
 {
 	u32 i = hash & b->index_mask;
 
@@ -306,7 +306,7 @@ static void index_add(struct bank *b, u64 hash, u32 pos)
 	b->index[i] = pos;
 }
 
-static void index_del(struct bank *b, u64 hash, u32 pos)
+static void bank_index_del(struct bank *b, u64 hash, u32 pos)
 {
 	u32 mask = b->index_mask, hole = hash & mask, i;
 
@@ -322,7 +322,7 @@ static void index_del(struct bank *b, u64 hash, u32 pos)
 		i = (i + 1) & mask;
 		if (b->index[i] == BANK_NONE)
 			break;
-		home = stash_hash(b, b->index[i]) & mask;
+		home = bank_stash_hash(b, b->index[i]) & mask;
 		/* may fill the hole unless its home lies between the hole and itself */
 		if (((i - home) & mask) >= ((i - hole) & mask)) {
 			b->index[hole] = b->index[i];
@@ -332,22 +332,23 @@ static void index_del(struct bank *b, u64 hash, u32 pos)
 	b->index[hole] = BANK_NONE;
 }
 
-static u32 find_stash(const struct bank *b, const struct bank_key *key, u64 hash)
+static u32 bank_find_stash(const struct bank *b, const struct bank_key *key, u64 hash)
 {
 	u32 i = hash & b->index_mask;
 
 	for (; b->index[i] != BANK_NONE; i = (i + 1) & b->index_mask) {
-		if (key_equal(&b->stash[b->index[i]].key, key))
+		if (bank_key_equal(&b->stash[b->index[i]].key, key))
 			return b->index[i];
 	}
 	return BANK_NONE;
 }
 
-static void push_stashed(struct bank *b, const struct bank_key *key, u64 value, u32 id, u32 width)
+static void bank_push_stashed(struct bank *b, const struct bank_key *key, u64 value, u32 id,
+			      u32 width)
 {
 	struct bank_stashed *s = &b->stash[b->stash_len];
 
-	index_add(b, key_hash(b, key), b->stash_len);
+	bank_index_add(b, bank_key_hash(b, key), b->stash_len);
 	s->key = *key;
 	s->value = value;
 	s->id = id;
@@ -357,18 +358,18 @@ static void push_stashed(struct bank *b, const struct bank_key *key, u64 value, 
 	b->stash_used += width;
 }
 
-static void remove_stashed(struct bank *b, u32 pos)
+static void bank_remove_stashed(struct bank *b, u32 pos)
 {
 	u32 last = b->stash_len - 1;
 
 	b->stash_used -= b->stash[pos].width;
-	index_del(b, stash_hash(b, pos), pos);
+	bank_index_del(b, bank_stash_hash(b, pos), pos);
 	if (pos != last) {
-		u64 hash = stash_hash(b, last);
+		u64 hash = bank_stash_hash(b, last);
 
 		/* the last one takes the gap */
-		index_del(b, hash, last);
-		index_add(b, hash, pos);
+		bank_index_del(b, hash, last);
+		bank_index_add(b, hash, pos);
 		b->place[b->stash[last].id] = BANK_IN_STASH | pos;
 		b->stash[pos] = b->stash[last];
 	}
@@ -379,7 +380,7 @@ static void remove_stashed(struct bank *b, u32 pos)
  * Slots became free in the banks: two entries of the stash try their buckets
  * again, so that the stash recovers with normal churn.
  */
-static void drain_stash(struct bank *b)
+static void bank_drain_stash(struct bank *b)
 {
 	u32 buckets[BANK_MAX_BANKS];
 	struct bank_stashed s;
@@ -392,8 +393,8 @@ static void drain_stash(struct bank *b)
 		slot = bank_free_run(b, buckets, s.width, false);
 		if (slot == BANK_NONE)
 			continue;
-		remove_stashed(b, b->drain);
-		write_slots(b, slot, s.width, s.id, &s.key, s.value);
+		bank_remove_stashed(b, b->drain);
+		bank_write_slots(b, slot, s.width, s.id, &s.key, s.value);
 		b->place[s.id] = slot;
 	}
 }
@@ -401,7 +402,7 @@ static void drain_stash(struct bank *b)
 /* -------------------------------------------------------------------------
  * Entries
  */
-static u32 find(const struct bank *b, const struct bank_key *key)
+static u32 bank_find_at(const struct bank *b, const struct bank_key *key)
 {
 	u32 buckets[BANK_MAX_BANKS];
 	u32 i, k, pos;
@@ -414,7 +415,7 @@ static u32 find(const struct bank *b, const struct bank_key *key)
 			/* an IPv6 address can look like a key word: heads tells */
 			if (b->cells[slot].word[0] != key->head || b->heads[slot] == BANK_NONE)
 				continue;
-			if (!wide(key) ||
+			if (!bank_wide(key) ||
 			    (b->cells[slot + 1].word[0] == key->tail[0] &&
 			     b->cells[slot + 1].word[1] == key->tail[1]))
 				return b->heads[slot];
@@ -422,11 +423,11 @@ static u32 find(const struct bank *b, const struct bank_key *key)
 	}
 	if (!b->stash_len)
 		return BANK_NONE;
-	pos = find_stash(b, key, key_hash(b, key));
+	pos = bank_find_stash(b, key, bank_key_hash(b, key));
 	return pos == BANK_NONE ? BANK_NONE : b->stash[pos].id;
 }
 
-static u64 *value_of(const struct bank *b, u32 id)
+static u64 *bank_value_of(const struct bank *b, u32 id)
 {
 	u32 place = b->place[id];
 
@@ -437,23 +438,23 @@ static u64 *value_of(const struct bank *b, u32 id)
 
 bool bank_find(const struct bank *b, const struct bank_key *key, u64 *value)
 {
-	u32 id = find(b, key);
+	u32 id = bank_find_at(b, key);
 
 	if (id == BANK_NONE)
 		return false;
 	if (value)
-		*value = *value_of(b, id);
+		*value = *bank_value_of(b, id);
 	return true;
 }
 
-static u32 new_id(struct bank *b)
+static u32 bank_new_id(struct bank *b)
 {
 	/* never more entries than slots: both arrays have one element per slot */
 	return b->free_count ? b->free_ids[--b->free_count] : b->ids++;
 }
 
-static enum bank_result place(struct bank *b, const struct bank_key *key, u64 value,
-			      enum bank_mode mode, struct bank_placed *placed)
+static enum bank_result bank_place_at(struct bank *b, const struct bank_key *key, u64 value,
+				      enum bank_mode mode, struct bank_placed *placed)
 {
 	u32 width = bank_width(b, key), slot, stash;
 
@@ -462,13 +463,13 @@ static enum bank_result place(struct bank *b, const struct bank_key *key, u64 va
 	stash = mode == BANK_FOLLOW ? b->g.stash - b->stash_used : bank_stash_free(b);
 	slot = bank_find_room(b, key, width, &placed->moves);
 	if (slot != BANK_NONE) {
-		placed->id = new_id(b);
+		placed->id = bank_new_id(b);
 		b->place[placed->id] = slot;
-		write_slots(b, slot, width, placed->id, key, value);
+		bank_write_slots(b, slot, width, placed->id, key, value);
 	} else if (stash >= width) {
-		placed->id = new_id(b);
+		placed->id = bank_new_id(b);
 		placed->in_stash = true;
-		push_stashed(b, key, value, placed->id, width);
+		bank_push_stashed(b, key, value, placed->id, width);
 	} else {
 		return BANK_BUCKET_FULL;
 	}
@@ -481,12 +482,12 @@ static enum bank_result place(struct bank *b, const struct bank_key *key, u64 va
 enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 value,
 			     enum bank_mode mode, struct bank_placed *placed)
 {
-	struct bank_placed out = { .id = find(b, key) };
+	struct bank_placed out = { .id = bank_find_at(b, key) };
 	u32 width = bank_width(b, key);
 	enum bank_result r;
 
 	if (out.id != BANK_NONE) {
-		*value_of(b, out.id) = value;
+		*bank_value_of(b, out.id) = value;
 		out.in_stash = b->place[out.id] & BANK_IN_STASH;
 		r = BANK_THERE;
 	} else if (mode == BANK_PROMISED && b->committed < width) {
@@ -494,7 +495,7 @@ enum bank_result bank_insert(struct bank *b, const struct bank_key *key, u64 val
 	} else {
 		if (mode == BANK_PROMISED)
 			bank_release(b, width);
-		r = place(b, key, value, mode, &out);
+		r = bank_place_at(b, key, value, mode, &out);
 		if (r != BANK_OK && mode == BANK_PROMISED)
 			bank_commit(b, width);
 	}
@@ -513,17 +514,17 @@ bool bank_room(struct bank *b, const struct bank_key *key)
 	return true;
 }
 
-static u32 take_out(struct bank *b, const struct bank_key *key, bool *from_bank)
+static u32 bank_take_out(struct bank *b, const struct bank_key *key, bool *from_bank)
 {
-	u32 id = find(b, key), width = bank_width(b, key);
+	u32 id = bank_find_at(b, key), width = bank_width(b, key);
 
 	if (id == BANK_NONE)
 		return 0;
 	*from_bank = !(b->place[id] & BANK_IN_STASH);
 	if (*from_bank)
-		clear_slots(b, b->place[id], width);
+		bank_clear_slots(b, b->place[id], width);
 	else
-		remove_stashed(b, b->place[id] & ~BANK_IN_STASH);
+		bank_remove_stashed(b, b->place[id] & ~BANK_IN_STASH);
 	b->place[id] = BANK_NONE;
 	b->free_ids[b->free_count++] = id;
 	b->per_kind[bank_kind(key)]--;
@@ -535,10 +536,10 @@ static u32 take_out(struct bank *b, const struct bank_key *key, bool *from_bank)
 u32 bank_remove(struct bank *b, const struct bank_key *key)
 {
 	bool from_bank = false;
-	u32 width = take_out(b, key, &from_bank);
+	u32 width = bank_take_out(b, key, &from_bank);
 
 	if (width && from_bank)
-		drain_stash(b);
+		bank_drain_stash(b);
 	return width;
 }
 
@@ -584,7 +585,7 @@ u32 bank_next(const struct bank *b, u32 cursor, struct bank_key *key, u64 *value
 			*key = b->stash[b->place[id] & ~BANK_IN_STASH].key;
 		else
 			bank_read(b, id, key, &width);
-		*value = *value_of(b, id);
+		*value = *bank_value_of(b, id);
 		return id + 1;
 	}
 	return 0;
@@ -592,7 +593,7 @@ u32 bank_next(const struct bank *b, u32 cursor, struct bank_key *key, u64 *value
 
 u32 bank_place(const struct bank *b, const struct bank_key *key)
 {
-	u32 id = find(b, key);
+	u32 id = bank_find_at(b, key);
 
 	return id == BANK_NONE ? BANK_NONE : b->place[id];
 }
@@ -615,9 +616,9 @@ u64 bank_digest(const struct bank *b)
 
 	for (i = 0; i < slots; i++) {
 		if (b->heads[i] != BANK_NONE)
-			d = mix(d ^ b->cells[i].word[0]) + i;
+			d = bank_mix(d ^ b->cells[i].word[0]) + i;
 	}
 	for (i = 0; i < b->stash_len; i++)
-		d = mix(d ^ key_hash(b, &b->stash[i].key)) + i;
+		d = bank_mix(d ^ bank_key_hash(b, &b->stash[i].key)) + i;
 	return d;
 }

@@ -9,7 +9,7 @@
  */
 #include "bank_priv.h"
 
-static u8 pinned(const struct bank *b, u32 bucket)
+static u8 bank_pinned(const struct bank *b, u32 bucket)
 {
 	u8 m = 0;
 	u32 i;
@@ -33,7 +33,7 @@ u32 bank_free_run(const struct bank *b, const u32 *buckets, u32 width, bool with
 		u8 taken = b->occupied[buckets[i]];
 
 		if (with_pins)
-			taken |= pinned(b, buckets[i]);
+			taken |= bank_pinned(b, buckets[i]);
 		for (at = 0; at < b->g.slots; at += width) {
 			u8 pair = bank_run(at & ~1U, 2), quad = bank_run(at & ~3U, 4);
 			u32 score;
@@ -59,9 +59,9 @@ void bank_undo_moves(struct bank *b, u32 mark)
 	}
 }
 
-static u32 clear_run(struct bank *b, const u32 *buckets, u32 width, u32 depth);
+static u32 bank_clear_run(struct bank *b, const u32 *buckets, u32 width, u32 depth);
 
-static bool step_aside(struct bank *b, u32 id, u32 depth)
+static bool bank_step_aside(struct bank *b, u32 id, u32 depth)
 {
 	u32 buckets[BANK_MAX_BANKS];
 	struct bank_key key;
@@ -72,7 +72,7 @@ static bool step_aside(struct bank *b, u32 id, u32 depth)
 	bank_buckets(b, &key, buckets);
 	to = bank_free_run(b, buckets, width, true);
 	if (to == BANK_NONE && depth > 1)
-		to = clear_run(b, buckets, width, depth - 1);
+		to = bank_clear_run(b, buckets, width, depth - 1);
 	/* clearing may have used up the moves that were left */
 	if (to == BANK_NONE || b->undo_len >= b->g.max_moves)
 		return false;
@@ -84,7 +84,7 @@ static bool step_aside(struct bank *b, u32 id, u32 depth)
 }
 
 /* Moves everything out of one run, or nothing */
-static bool try_run(struct bank *b, u32 bucket, u32 at, u32 width, u32 depth)
+static bool bank_try_run(struct bank *b, u32 bucket, u32 at, u32 width, u32 depth)
 {
 	u8 run = bank_run(at, width), covered = 0;
 	u32 ids[8], count = 0, mark = b->undo_len, i;
@@ -101,21 +101,21 @@ static bool try_run(struct bank *b, u32 bucket, u32 at, u32 width, u32 depth)
 		ids[count++] = id;
 		covered |= bank_run(i, w);
 	}
-	if (pinned(b, bucket) & (run | covered) || mark + count > b->g.max_moves ||
+	if (bank_pinned(b, bucket) & (run | covered) || mark + count > b->g.max_moves ||
 	    b->pin_len >= BANK_MAX_DEPTH)
 		return false;
 	b->pins[b->pin_len].bucket = bucket;
 	b->pins[b->pin_len].slots = run | covered;
 	b->pin_len++;
 	for (i = 0; ok && i < count; i++)
-		ok = step_aside(b, ids[i], depth);
+		ok = bank_step_aside(b, ids[i], depth);
 	b->pin_len--;
 	if (!ok)
 		bank_undo_moves(b, mark);
 	return ok;
 }
 
-static u32 clear_run(struct bank *b, const u32 *buckets, u32 width, u32 depth)
+static u32 bank_clear_run(struct bank *b, const u32 *buckets, u32 width, u32 depth)
 {
 	u32 order[BANK_MAX_BANKS];
 	u32 i, k, at;
@@ -133,7 +133,7 @@ static u32 clear_run(struct bank *b, const u32 *buckets, u32 width, u32 depth)
 			if (!b->budget)
 				return BANK_NONE;
 			b->budget--;
-			if (try_run(b, order[i], at, width, depth))
+			if (bank_try_run(b, order[i], at, width, depth))
 				return order[i] * b->g.slots + at;
 		}
 	}
@@ -154,7 +154,7 @@ u32 bank_find_room(struct bank *b, const struct bank_key *key, u32 width, u32 *m
 		return slot;
 	b->budget = b->g.budget;
 	for (depth = 1; depth <= b->g.max_depth && slot == BANK_NONE; depth++) {
-		slot = clear_run(b, buckets, width, depth);
+		slot = bank_clear_run(b, buckets, width, depth);
 		if (!b->budget)
 			break;
 	}

@@ -19,7 +19,7 @@ const char *rm_policy_name(enum rm_policy policy)
 	return (unsigned int)policy < RM_POLICY_COUNT ? policy_names[policy] : "unknown";
 }
 
-static bool params_ok(const struct rm_params *p)
+static bool rm_params_ok(const struct rm_params *p)
 {
 	return p->bucket && p->bucket <= RM_MAX_BUCKET &&
 	       p->refill && p->refill <= p->bucket && p->low_water <= p->bucket &&
@@ -29,18 +29,18 @@ static bool params_ok(const struct rm_params *p)
 /* -------------------------------------------------------------------------
  * Setup
  */
-static size_t fail(char *why, const char *what, u32 is)
+static size_t rm_fail(char *why, const char *what, u32 is)
 {
 	scnprintf(why, RM_TEXT, "resources: %s is %u", what, is);
 	return 0;
 }
 
-static size_t bank_at(void)
+static size_t rm_bank_at(void)
 {
 	return ALIGN(sizeof(struct rm), (size_t)64);
 }
 
-static bool family_ok(u8 family)
+static bool rm_family_ok(u8 family)
 {
 	return !family || family == TND_AF_INET || family == TND_AF_INET6;
 }
@@ -52,9 +52,9 @@ size_t rm_size(const struct rm_setup *setup, char *why)
 	u16 i, pool;
 
 	if (!setup->pool_count || setup->pool_count > RM_MAX_POOLS)
-		return fail(why, "number of pools", setup->pool_count);
+		return rm_fail(why, "number of pools", setup->pool_count);
 	if (setup->cost_count > RM_MAX_ROWS)
-		return fail(why, "number of classes", setup->cost_count);
+		return rm_fail(why, "number of classes", setup->cost_count);
 	for (i = 0; i < setup->pool_count; i++) {
 		const struct tnd_pool *p = &setup->pools[i];
 		u64 sum = (u64)le32_to_cpu(p->used) + le32_to_cpu(p->in_flight) +
@@ -62,44 +62,44 @@ size_t rm_size(const struct rm_setup *setup, char *why)
 
 		pool = le16_to_cpu(p->pool);
 		if (pool >= setup->pool_count || seen & BIT(pool))
-			return fail(why, "pool id", pool);
+			return rm_fail(why, "pool id", pool);
 		seen |= BIT(pool);
 		if (sum != le32_to_cpu(p->size))
-			return fail(why, "sum of a pool's counters", min_t(u64, sum, U32_MAX));
+			return rm_fail(why, "sum of a pool's counters", min_t(u64, sum, U32_MAX));
 	}
 	for (i = 0; i < setup->cost_count; i++) {
 		const struct tnd_class_cost *c = &setup->costs[i];
 
 		if (le16_to_cpu(c->pool) >= setup->pool_count)
-			return fail(why, "pool of a class", le16_to_cpu(c->pool));
-		if (le16_to_cpu(c->cls) >= RM_MAX_CLS || !family_ok(c->family))
-			return fail(why, "class", le16_to_cpu(c->cls));
+			return rm_fail(why, "pool of a class", le16_to_cpu(c->pool));
+		if (le16_to_cpu(c->cls) >= RM_MAX_CLS || !rm_family_ok(c->family))
+			return rm_fail(why, "class", le16_to_cpu(c->cls));
 		if (!c->cost || le32_to_cpu(c->cost) > U16_MAX)
-			return fail(why, "cost of a class", le32_to_cpu(c->cost));
+			return rm_fail(why, "cost of a class", le32_to_cpu(c->cost));
 	}
-	if (!params_ok(&setup->params))
-		return fail(why, "bucket", setup->params.bucket);
+	if (!rm_params_ok(&setup->params))
+		return rm_fail(why, "bucket", setup->params.bucket);
 	if (setup->policy >= RM_POLICY_COUNT)
-		return fail(why, "policy", setup->policy);
+		return rm_fail(why, "policy", setup->policy);
 	if (!setup->geometry)
-		return bank_at();
+		return rm_bank_at();
 	if (!bank_geometry(&g, setup->geometry, why))
 		return 0;
 	pool = le16_to_cpu(setup->geometry->exact_pool);
 	if (pool >= setup->pool_count)
-		return fail(why, "pool of the exact-match memory", pool);
+		return rm_fail(why, "pool of the exact-match memory", pool);
 	for (i = 0; i < setup->pool_count; i++) {
 		if (le16_to_cpu(setup->pools[i].pool) == pool &&
 		    le32_to_cpu(setup->pools[i].size) != g.size)
-			return fail(why, "size of the exact-match memory", g.size);
+			return rm_fail(why, "size of the exact-match memory", g.size);
 	}
 	pool = le16_to_cpu(setup->geometry->nhg_member_pool);
 	if (pool >= setup->pool_count)
-		return fail(why, "pool of group members", pool);
-	return bank_at() + bank_bytes(&g);
+		return rm_fail(why, "pool of group members", pool);
+	return rm_bank_at() + bank_bytes(&g);
 }
 
-static void load_pool(struct rm_pool *p, const struct tnd_pool *dev)
+static void rm_load_pool(struct rm_pool *p, const struct tnd_pool *dev)
 {
 	p->size = le32_to_cpu(dev->size);
 	p->used = le32_to_cpu(dev->used);
@@ -109,13 +109,13 @@ static void load_pool(struct rm_pool *p, const struct tnd_pool *dev)
 	p->high_watermark = p->used;
 }
 
-static void name_copy(char *to, const __u8 *from)
+static void rm_name_copy(char *to, const __u8 *from)
 {
 	memcpy(to, from, TND_NAME_SIZE);
 	to[TND_NAME_SIZE - 1] = 0;
 }
 
-static void add_row(struct rm *rm, const struct tnd_class_cost *dev)
+static void rm_add_row(struct rm *rm, const struct tnd_class_cost *dev)
 {
 	u8 index = rm->row_count++;
 	struct rm_row *row = &rm->rows[index];
@@ -128,7 +128,7 @@ static void add_row(struct rm *rm, const struct tnd_class_cost *dev)
 	row->cap = U32_MAX;
 	row->hint = RM_NONE;
 	row->exact = row->cls == TND_CLS_FDB || row->cls == TND_CLS_NEIGH;
-	name_copy(row->name, dev->name);
+	rm_name_copy(row->name, dev->name);
 	rm->row_of[row->cls][rm_family_index(row->family)] = index;
 	rm->pools[row->pool].rows++;
 	if (row->exact) {
@@ -139,7 +139,7 @@ static void add_row(struct rm *rm, const struct tnd_class_cost *dev)
 	}
 }
 
-static void set_leasable(struct rm *rm)
+static void rm_set_leasable(struct rm *rm)
 {
 	u8 i;
 
@@ -153,7 +153,7 @@ static void set_leasable(struct rm *rm)
 	}
 }
 
-static void find_members(struct rm *rm, const struct tnd_geometry *g)
+static void rm_find_members(struct rm *rm, const struct tnd_geometry *g)
 {
 	u8 index = rm_row_index(rm, TND_CLS_NHG, 0), i;
 
@@ -189,18 +189,18 @@ struct rm *rm_init(void *mem, const struct rm_setup *setup)
 	for (i = 0; i < setup->pool_count; i++) {
 		struct rm_pool *p = &rm->pools[le16_to_cpu(setup->pools[i].pool)];
 
-		load_pool(p, &setup->pools[i]);
-		name_copy(p->name, setup->pools[i].name);
-		name_copy(p->unit, setup->pools[i].unit);
+		rm_load_pool(p, &setup->pools[i]);
+		rm_name_copy(p->name, setup->pools[i].name);
+		rm_name_copy(p->unit, setup->pools[i].unit);
 		rm->pool_count++;
 	}
 	for (i = 0; i < setup->cost_count; i++)
-		add_row(rm, &setup->costs[i]);
-	find_members(rm, setup->geometry);
-	set_leasable(rm);
+		rm_add_row(rm, &setup->costs[i]);
+	rm_find_members(rm, setup->geometry);
+	rm_set_leasable(rm);
 	if (setup->geometry && rm->exact_pool != RM_NONE &&
 	    bank_geometry(&g, setup->geometry, why)) {
-		bank_init(&rm->bank, &g, (u8 *)mem + bank_at());
+		bank_init(&rm->bank, &g, (u8 *)mem + rm_bank_at());
 		rm->has_bank = true;
 		/* entries that are there already have places that nobody told */
 		rm->in_step = !rm->pools[rm->exact_pool].used;
@@ -224,7 +224,7 @@ u32 rm_fini(const struct rm *rm)
 /* -------------------------------------------------------------------------
  * Policy, parameters, limits
  */
-static void shrink_all(struct rm *rm)
+static void rm_shrink_all(struct rm *rm)
 {
 	u8 i;
 
@@ -242,7 +242,7 @@ int rm_set_policy(struct rm *rm, enum rm_policy policy)
 		return -EINVAL;
 	/* leases are drawn on under every policy: nothing to convert */
 	rm->policy = policy;
-	shrink_all(rm);
+	rm_shrink_all(rm);
 	return 0;
 }
 
@@ -253,10 +253,10 @@ enum rm_policy rm_policy(const struct rm *rm)
 
 int rm_set_params(struct rm *rm, const struct rm_params *params)
 {
-	if (!params_ok(params))
+	if (!rm_params_ok(params))
 		return -EINVAL;
 	rm->params = *params;
-	shrink_all(rm);
+	rm_shrink_all(rm);
 	return 0;
 }
 
@@ -273,7 +273,7 @@ void rm_set_learning(struct rm *rm, bool on)
 	rm->learning = on;
 }
 
-static void set_limited(struct rm *rm, u8 pool)
+static void rm_set_limited(struct rm *rm, u8 pool)
 {
 	struct rm_pool *p = &rm->pools[pool];
 	u8 i;
@@ -310,7 +310,7 @@ int rm_set_limits(struct rm *rm, u16 cls, u8 family, u32 floor, u32 cap)
 		return -ENOSPC;
 	row->floor = floor;
 	row->cap = cap;
-	set_limited(rm, row->pool);
+	rm_set_limited(rm, row->pool);
 	return 0;
 }
 
@@ -323,7 +323,7 @@ int rm_set_reserve(struct rm *rm, u16 cls, u8 family, u32 slots)
 	if (slots > rm->pools[rm->rows[index].pool].size)
 		return -ENOSPC;
 	rm->pools[rm->rows[index].pool].reserve = slots;
-	set_limited(rm, rm->rows[index].pool);
+	rm_set_limited(rm, rm->rows[index].pool);
 	return 0;
 }
 
@@ -553,7 +553,7 @@ void rm_restart(struct rm *rm, const struct tnd_pool *pools, unsigned int count,
 		p->open = 0;
 		p->promised = 0;
 		p->loose = 0;
-		load_pool(p, &pools[i]);
+		rm_load_pool(p, &pools[i]);
 	}
 	memset(rm->leases, 0, sizeof(rm->leases));
 	rm->lease_count = 0;
@@ -571,7 +571,7 @@ void rm_restart(struct rm *rm, const struct tnd_pool *pools, unsigned int count,
 		bank_clear(&rm->bank);
 		rm->in_step = cold && !rm->pools[rm->exact_pool].used;
 	}
-	shrink_all(rm);
+	rm_shrink_all(rm);
 }
 
 /* -------------------------------------------------------------------------

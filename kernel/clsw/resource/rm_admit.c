@@ -15,8 +15,8 @@
  */
 #include "rm_priv.h"
 
-static enum rm_result refuse(struct rm *rm, const struct rm_row *row, u8 pool, u32 needed, u32 free,
-			     struct rm_verdict *v)
+static enum rm_result rm_refuse(struct rm *rm, const struct rm_row *row, u8 pool, u32 needed,
+				u32 free, struct rm_verdict *v)
 {
 	v->result = RM_FULL;
 	v->pool = pool;
@@ -33,8 +33,8 @@ static enum rm_result refuse(struct rm *rm, const struct rm_row *row, u8 pool, u
 /* -------------------------------------------------------------------------
  * Caps, floors, reserve
  */
-static enum rm_result check_limits(struct rm *rm, const struct rm_row *row,
-				   const struct rm_req *req, u32 slots, struct rm_verdict *v)
+static enum rm_result rm_check_limits(struct rm *rm, const struct rm_row *row,
+				      const struct rm_req *req, u32 slots, struct rm_verdict *v)
 {
 	const struct rm_pool *p = &rm->pools[row->pool];
 	u64 kept = req->flags & RM_REQ_RESERVE ? 0 : p->reserve;
@@ -42,7 +42,7 @@ static enum rm_result check_limits(struct rm *rm, const struct rm_row *row,
 	u8 i;
 
 	if (rm_count(row) >= row->cap) {
-		refuse(rm, row, row->pool, 1, 0, v);
+		rm_refuse(rm, row, row->pool, 1, 0, v);
 		v->capped = true;
 		v->size = row->cap;
 		return RM_FULL;
@@ -56,13 +56,13 @@ static enum rm_result check_limits(struct rm *rm, const struct rm_row *row,
 	/* what is not there at all is not for limits to say: leases may come back */
 	if (there >= kept + slots || there < slots)
 		return RM_ADMITTED;
-	refuse(rm, row, row->pool, slots, there > kept ? there - kept : 0, v);
+	rm_refuse(rm, row, row->pool, slots, there > kept ? there - kept : 0, v);
 	v->capped = true;
 	return RM_FULL;
 }
 
 /* predict-flat: a fixed share of the pool for each class that lives in it */
-static u32 flat_limit(const struct rm *rm, const struct rm_row *row)
+static u32 rm_flat_limit(const struct rm *rm, const struct rm_row *row)
 {
 	const struct rm_pool *p = &rm->pools[row->pool];
 	u64 share = div_u64((u64)p->size * rm->params.flat_percent, 100);
@@ -74,9 +74,9 @@ static u32 flat_limit(const struct rm *rm, const struct rm_row *row)
 /* -------------------------------------------------------------------------
  * Tickets
  */
-static enum rm_result issue(struct rm *rm, struct rm_row *row, const struct rm_req *req,
-			    enum rm_backing backing, u8 lease, struct rm_ticket *t,
-			    struct rm_verdict *v)
+static enum rm_result rm_issue(struct rm *rm, struct rm_row *row, const struct rm_req *req,
+			       enum rm_backing backing, u8 lease, struct rm_ticket *t,
+			       struct rm_verdict *v)
 {
 	bool members = req->flags & RM_REQ_MEMBERS;
 
@@ -100,7 +100,7 @@ static enum rm_result issue(struct rm *rm, struct rm_row *row, const struct rm_r
 	return RM_ADMITTED;
 }
 
-static bool lease_covers(const struct rm_lease *l, const struct rm_need *need, u16 hold)
+static bool rm_lease_covers(const struct rm_lease *l, const struct rm_need *need, u16 hold)
 {
 	u8 i;
 
@@ -113,11 +113,12 @@ static bool lease_covers(const struct rm_lease *l, const struct rm_need *need, u
 	return true;
 }
 
-static u8 find_lease(const struct rm *rm, struct rm_row *row, const struct rm_need *need, u16 hold)
+static u8 rm_find_lease(const struct rm *rm, struct rm_row *row, const struct rm_need *need,
+			u16 hold)
 {
 	u8 i, at;
 
-	if (row->hint != RM_NONE && lease_covers(&rm->leases[row->hint], need, hold))
+	if (row->hint != RM_NONE && rm_lease_covers(&rm->leases[row->hint], need, hold))
 		return row->hint;
 	/* nothing to look for: the usual case when a bucket is empty */
 	if (!hold && rm->pools[need->pool[0]].credit < need->slots[0])
@@ -125,7 +126,7 @@ static u8 find_lease(const struct rm *rm, struct rm_row *row, const struct rm_ne
 	/* leases are drawn up one after the other: the next one is behind the last */
 	at = row->hint == RM_NONE ? 0 : row->hint;
 	for (i = 0; i < RM_MAX_LEASES; i++) {
-		if (lease_covers(&rm->leases[at], need, hold)) {
+		if (rm_lease_covers(&rm->leases[at], need, hold)) {
 			row->hint = at;
 			return at;
 		}
@@ -134,7 +135,7 @@ static u8 find_lease(const struct rm *rm, struct rm_row *row, const struct rm_ne
 	return RM_NONE;
 }
 
-static void draw(struct rm *rm, u8 slot, const struct rm_need *need)
+static void rm_draw(struct rm *rm, u8 slot, const struct rm_need *need)
 {
 	struct rm_lease *l = &rm->leases[slot];
 	u8 i;
@@ -155,7 +156,7 @@ static void draw(struct rm *rm, u8 slot, const struct rm_need *need)
 }
 
 /* Free slots, or those of deletes that are out: the create is posted behind them */
-static void debit(struct rm *rm, const struct rm_need *need)
+static void rm_debit(struct rm *rm, const struct rm_need *need)
 {
 	u8 i;
 
@@ -174,7 +175,7 @@ static void debit(struct rm *rm, const struct rm_need *need)
 /* -------------------------------------------------------------------------
  * Without a lease
  */
-static enum rm_result wait(struct rm *rm, struct rm_verdict *v)
+static enum rm_result rm_wait(struct rm *rm, struct rm_verdict *v)
 {
 	v->result = RM_WAIT;
 	v->post_release = rm->reclaim;
@@ -182,9 +183,9 @@ static enum rm_result wait(struct rm *rm, struct rm_verdict *v)
 	return RM_WAIT;
 }
 
-static enum rm_result by_count(struct rm *rm, struct rm_row *row, const struct rm_req *req,
-			       const struct rm_need *need, struct rm_ticket *t,
-			       struct rm_verdict *v)
+static enum rm_result rm_by_count(struct rm *rm, struct rm_row *row, const struct rm_req *req,
+				  const struct rm_need *need, struct rm_ticket *t,
+				  struct rm_verdict *v)
 {
 	u8 i;
 
@@ -196,26 +197,26 @@ static enum rm_result by_count(struct rm *rm, struct rm_row *row, const struct r
 			continue;
 		/* a lease command that is out may get them first */
 		if (p->free + p->leaving >= n || rm_reclaim(rm, need))
-			return wait(rm, v);
-		return refuse(rm, row, need->pool[i], n, p->free, v);
+			return rm_wait(rm, v);
+		return rm_refuse(rm, row, need->pool[i], n, p->free, v);
 	}
-	debit(rm, need);
-	return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
+	rm_debit(rm, need);
+	return rm_issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
 }
 
-static enum rm_result ask_device(struct rm *rm, struct rm_row *row, const struct rm_req *req,
-				 const struct rm_need *need, struct rm_ticket *t,
-				 struct rm_verdict *v)
+static enum rm_result rm_ask_device(struct rm *rm, struct rm_row *row, const struct rm_req *req,
+				    const struct rm_need *need, struct rm_ticket *t,
+				    struct rm_verdict *v)
 {
 	bool best_effort = req->flags & RM_REQ_BEST_EFFORT;
 	bool there = rm_unasked(&rm->pools[row->pool]) >= row->cost;
 
 	/* written out of order it could take the place in the stash of one that counts on it */
 	if (rm->pools[row->pool].promised)
-		return wait(rm, v);
+		return rm_wait(rm, v);
 	if (there)
-		debit(rm, need);
-	issue(rm, row, req, best_effort ? RM_BY_NOTHING : RM_BY_DEVICE, RM_NONE, t, v);
+		rm_debit(rm, need);
+	rm_issue(rm, row, req, best_effort ? RM_BY_NOTHING : RM_BY_DEVICE, RM_NONE, t, v);
 	if (!there) {
 		t->state |= RM_T_NO_DEBIT;
 		rm->pools[row->pool].loose += row->cost;
@@ -224,63 +225,64 @@ static enum rm_result ask_device(struct rm *rm, struct rm_row *row, const struct
 }
 
 /* The exact-match memory: the key decides */
-static enum rm_result by_model(struct rm *rm, struct rm_row *row, const struct rm_req *req,
-			       const struct rm_need *need, struct rm_ticket *t,
-			       struct rm_verdict *v)
+static enum rm_result rm_by_model(struct rm *rm, struct rm_row *row, const struct rm_req *req,
+				  const struct rm_need *need, struct rm_ticket *t,
+				  struct rm_verdict *v)
 {
 	struct rm_pool *p = &rm->pools[row->pool];
 	struct bank_key key;
 
 	if (!rm_model_exact(rm) || !rm_key_of(rm, req, &key))
-		return ask_device(rm, row, req, need, t, v);
+		return rm_ask_device(rm, row, req, need, t, v);
 	if (rm_unasked(p) >= row->cost) {
 		/* whatever is out may end in the stash, in any order: this one fits beside it */
 		if (rm_stash_left(rm) >= row->cost) {
-			debit(rm, need);
-			return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
+			rm_debit(rm, need);
+			return rm_issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
 		}
 		if (p->open)
-			return ask_device(rm, row, req, need, t, v);
+			return rm_ask_device(rm, row, req, need, t, v);
 		if (bank_room(&rm->bank, &key)) {
 			bool told = !(req->flags & RM_REQ_BEST_EFFORT);
 
-			debit(rm, need);
-			return issue(rm, row, req, told ? RM_BY_MODEL : RM_BY_NOTHING, RM_NONE, t,
-				     v);
+			rm_debit(rm, need);
+			return rm_issue(rm, row, req, told ? RM_BY_MODEL : RM_BY_NOTHING, RM_NONE,
+					t, v);
 		}
 	} else if (p->leaving || p->asked) {
-		return ask_device(rm, row, req, need, t, v);
+		return rm_ask_device(rm, row, req, need, t, v);
 	}
 	if (rm_reclaim(rm, need))
-		return wait(rm, v);
-	refuse(rm, row, row->pool, row->cost, p->free, v);
+		return rm_wait(rm, v);
+	rm_refuse(rm, row, row->pool, row->cost, p->free, v);
 	v->bucket = p->free >= row->cost;
 	return RM_FULL;
 }
 
-static enum rm_result decide(struct rm *rm, struct rm_row *row, const struct rm_req *req,
-			     const struct rm_need *need, struct rm_ticket *t, struct rm_verdict *v)
+static enum rm_result rm_decide(struct rm *rm, struct rm_row *row, const struct rm_req *req,
+				const struct rm_need *need, struct rm_ticket *t,
+				struct rm_verdict *v)
 {
 	if (row->exact)
-		return by_model(rm, row, req, need, t, v);
-	return by_count(rm, row, req, need, t, v);
+		return rm_by_model(rm, row, req, need, t, v);
+	return rm_by_count(rm, row, req, need, t, v);
 }
 
 /* -------------------------------------------------------------------------
  * The policies
  */
-static bool asks(const struct rm *rm)
+static bool rm_asks(const struct rm *rm)
 {
 	return rm->policy == RM_LOCKSTEP || rm->policy == RM_PREFETCH || rm->policy == RM_CREDIT;
 }
 
 /* Who fills up by himself needs no thread: it would be woken for every object */
-static bool refills(const struct rm *rm)
+static bool rm_refills(const struct rm *rm)
 {
 	return rm->policy != RM_LOCKSTEP && rm->policy != RM_PREFETCH;
 }
 
-static bool below(const struct rm *rm, const struct rm_row *row)
+static bool rm_below(const struct rm *rm, const struct rm_row *row)
 {
 	/* without a division where there is one pool: this is every route's way */
 	if (row->member_pool == RM_NONE)
@@ -296,14 +298,14 @@ bool rm_too_large(struct rm *rm, const struct rm_req *req, struct rm_verdict *v)
 	if (index == RM_NONE || !row->member_cost || req->units <= row->member_cost)
 		return false;
 	/* in the device's own words */
-	refuse(rm, row, row->member_pool, req->units, row->member_cost, v);
+	rm_refuse(rm, row, row->member_pool, req->units, row->member_cost, v);
 	v->size = row->member_cost;
 	return true;
 }
 
 /* QUERY without an ask: the callers below know how much to ask for */
-static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
-				struct rm_verdict *v)
+static enum rm_result rm_admit_one(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
+				   struct rm_verdict *v)
 {
 	u8 index = rm_row_index(rm, req->cls, req->family), slot;
 	struct rm_need need;
@@ -319,30 +321,30 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 	row->demand = true;
 	rm_need_of(row, req->units, req->flags & RM_REQ_MEMBERS, &need);
 	if (!need.count)
-		return issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
+		return rm_issue(rm, row, req, RM_BY_COUNT, RM_NONE, t, v);
 	if (rm_too_large(rm, req, v))
 		return RM_FULL;
 	if (rm->pools[row->pool].limited && !(req->flags & RM_REQ_MEMBERS) &&
-	    check_limits(rm, row, req, row->cost, v) == RM_FULL)
+	    rm_check_limits(rm, row, req, row->cost, v) == RM_FULL)
 		return RM_FULL;
 	/* connected and local prefixes: nobody hears that a share is used up */
 	if (rm->policy == RM_FLAT && !(req->flags & (RM_REQ_MEMBERS | RM_REQ_RESERVE)) &&
-	    rm_count(row) >= flat_limit(rm, row)) {
-		refuse(rm, row, row->pool, 1, 0, v);
+	    rm_count(row) >= rm_flat_limit(rm, row)) {
+		rm_refuse(rm, row, row->pool, 1, 0, v);
 		v->capped = true;
-		v->size = flat_limit(rm, row);
+		v->size = rm_flat_limit(rm, row);
 		return RM_FULL;
 	}
-	slot = req->hold ? find_lease(rm, row, &need, req->hold) : RM_NONE;
+	slot = req->hold ? rm_find_lease(rm, row, &need, req->hold) : RM_NONE;
 	if (slot == RM_NONE)
-		slot = find_lease(rm, row, &need, 0);
+		slot = rm_find_lease(rm, row, &need, 0);
 	if (slot != RM_NONE) {
-		draw(rm, slot, &need);
-		if (refills(rm) && !row->dry && !row->asking && below(rm, row))
+		rm_draw(rm, slot, &need);
+		if (rm_refills(rm) && !row->dry && !row->asking && rm_below(rm, row))
 			rm->due = true;
-		return issue(rm, row, req, RM_BY_LEASE, slot, t, v);
+		return rm_issue(rm, row, req, RM_BY_LEASE, slot, t, v);
 	}
-	if (asks(rm) && !row->dry && !(req->flags & RM_REQ_BEST_EFFORT) &&
+	if (rm_asks(rm) && !row->dry && !(req->flags & RM_REQ_BEST_EFFORT) &&
 	    rm_askable(rm, row, NULL)) {
 		v->result = RM_QUERY;
 		return RM_QUERY;
@@ -350,15 +352,15 @@ static enum rm_result admit_one(struct rm *rm, const struct rm_req *req, struct 
 	/* a policy that holds no bucket of counted slots has nothing to refill */
 	if (rm->policy == RM_CREDIT || row->exact)
 		rm->due = true;
-	return decide(rm, row, req, &need, t, v);
+	return rm_decide(rm, row, req, &need, t, v);
 }
 
 /*
  * The way of nearly every route: a lease in hand covers one object of a class
- * that lives in one pool, and no limit is near. As admit_one() would decide.
+ * that lives in one pool, and no limit is near. As rm_admit_one() would decide.
  */
-static bool in_hand(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
-		    struct rm_verdict *v)
+static bool rm_in_hand(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
+		       struct rm_verdict *v)
 {
 	u8 index = rm_row_index(rm, req->cls, req->family);
 	struct rm_lease *l;
@@ -385,16 +387,16 @@ static bool in_hand(struct rm *rm, const struct rm_req *req, struct rm_ticket *t
 	p->in_flight += row->cost;
 	p->by_lease += row->cost;
 	rm_watermark(p);
-	if (refills(rm) && !row->dry && !row->asking && below(rm, row))
+	if (rm_refills(rm) && !row->dry && !row->asking && rm_below(rm, row))
 		rm->due = true;
 	v->post_release = false;
-	issue(rm, row, req, RM_BY_LEASE, row->hint, t, v);
+	rm_issue(rm, row, req, RM_BY_LEASE, row->hint, t, v);
 	return true;
 }
 
 /* Asks for the rows of what is still to be admitted, enough of each */
-static enum rm_result query(struct rm *rm, const struct rm_req *reqs, unsigned int count,
-			    struct rm_verdict *v)
+static enum rm_result rm_query(struct rm *rm, const struct rm_req *reqs, unsigned int count,
+			       struct rm_verdict *v)
 {
 	u32 counts[RM_MAX_ROWS] = { 0 };
 	u32 mask = 0;
@@ -421,7 +423,7 @@ static enum rm_result query(struct rm *rm, const struct rm_req *reqs, unsigned i
 		v->result = RM_QUERY;
 		return RM_QUERY;
 	}
-	return wait(rm, v);
+	return rm_wait(rm, v);
 }
 
 enum rm_result rm_admit(struct rm *rm, const struct rm_req *req, struct rm_ticket *ticket,
@@ -429,10 +431,10 @@ enum rm_result rm_admit(struct rm *rm, const struct rm_req *req, struct rm_ticke
 {
 	enum rm_result r;
 
-	if (likely(in_hand(rm, req, ticket, verdict)))
+	if (likely(rm_in_hand(rm, req, ticket, verdict)))
 		return RM_ADMITTED;
-	r = admit_one(rm, req, ticket, verdict);
-	return likely(r != RM_QUERY) ? r : query(rm, req, 1, verdict);
+	r = rm_admit_one(rm, req, ticket, verdict);
+	return likely(r != RM_QUERY) ? r : rm_query(rm, req, 1, verdict);
 }
 
 enum rm_result rm_admit_all(struct rm *rm, const struct rm_req *reqs, unsigned int count,
@@ -445,7 +447,7 @@ enum rm_result rm_admit_all(struct rm *rm, const struct rm_req *reqs, unsigned i
 	verdict->result = RM_ADMITTED;
 	verdict->post_release = false;
 	for (i = 0; i < count; i++) {
-		r = admit_one(rm, &reqs[i], &tickets[i], verdict);
+		r = rm_admit_one(rm, &reqs[i], &tickets[i], verdict);
 		if (r != RM_ADMITTED)
 			break;
 		sync |= verdict->sync;
@@ -456,7 +458,7 @@ enum rm_result rm_admit_all(struct rm *rm, const struct rm_req *reqs, unsigned i
 	for (k = i; k > 0; k--)
 		rm_cancel(rm, &reqs[k - 1], &tickets[k - 1]);
 	/* what was just given back serves the first again: ask for the rest */
-	return r == RM_QUERY ? query(rm, reqs + i, count - i, verdict) : r;
+	return r == RM_QUERY ? rm_query(rm, reqs + i, count - i, verdict) : r;
 }
 
 u32 rm_ticket_lease(const struct rm *rm, const struct rm_ticket *ticket)

@@ -12,7 +12,7 @@
  */
 #include "rm_priv.h"
 
-static u8 free_slot(struct rm *rm)
+static u8 rm_free_slot(struct rm *rm)
 {
 	u8 i;
 
@@ -26,7 +26,7 @@ static u8 free_slot(struct rm *rm)
 	return RM_NONE;
 }
 
-static u32 pool_askable(const struct rm *rm, u8 pool, const u32 *asked)
+static u32 rm_pool_askable(const struct rm *rm, u8 pool, const u32 *asked)
 {
 	const struct rm_pool *p = &rm->pools[pool];
 	u32 room = rm_unasked(p);
@@ -46,16 +46,16 @@ static u32 pool_askable(const struct rm *rm, u8 pool, const u32 *asked)
 
 u32 rm_askable(const struct rm *rm, const struct rm_row *row, const u32 *asked)
 {
-	u32 n = pool_askable(rm, row->pool, asked) / row->cost;
+	u32 n = rm_pool_askable(rm, row->pool, asked) / row->cost;
 
 	if (!row->leasable)
 		return 0;
 	if (row->member_pool != RM_NONE)
-		n = min(n, pool_askable(rm, row->member_pool, asked) / row->member_cost);
+		n = min(n, rm_pool_askable(rm, row->member_pool, asked) / row->member_cost);
 	return n;
 }
 
-static void add_worst(const struct rm_row *row, u32 count, u32 *slots)
+static void rm_add_worst(const struct rm_row *row, u32 count, u32 *slots)
 {
 	slots[row->pool] += count * row->cost;
 	if (row->member_pool != RM_NONE)
@@ -65,7 +65,7 @@ static void add_worst(const struct rm_row *row, u32 count, u32 *slots)
 bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask *ask)
 {
 	u32 worst[RM_MAX_POOLS] = { 0 };
-	u8 slot = free_slot(rm), i;
+	u8 slot = rm_free_slot(rm), i;
 	struct rm_lease *l;
 
 	if (slot == RM_NONE || !mask)
@@ -79,7 +79,7 @@ bool rm_ask(struct rm *rm, u32 mask, const u32 *counts, u16 hold, struct rm_ask 
 
 		if (!(mask & BIT(i)) || !count || ask->count == TND_LEASE_MAX_CLASSES)
 			continue;
-		add_worst(row, count, worst);
+		rm_add_worst(row, count, worst);
 		ask->item[ask->count].cls = cpu_to_le16(row->cls);
 		ask->item[ask->count].family = row->family;
 		ask->item[ask->count].count = cpu_to_le32(count);
@@ -119,7 +119,7 @@ u32 rm_ask_size(const struct rm *rm, const struct rm_row *row)
 /* -------------------------------------------------------------------------
  * The kthread's side
  */
-static bool wants(const struct rm *rm, const struct rm_row *row)
+static bool rm_wants(const struct rm *rm, const struct rm_row *row)
 {
 	if (!row->demand || row->dry || row->asking || !rm_askable(rm, row, NULL))
 		return false;
@@ -138,10 +138,10 @@ bool rm_need_refill(struct rm *rm, struct rm_ask *ask)
 	for (i = 0; i < rm->row_count; i++) {
 		struct rm_row *row = &rm->rows[i];
 
-		if (!wants(rm, row))
+		if (!rm_wants(rm, row))
 			continue;
 		rm_shrink(rm, row);
-		if (!wants(rm, row))
+		if (!rm_wants(rm, row))
 			continue;
 		counts[i] = rm_ask_size(rm, row);
 		if (!counts[i])
@@ -171,7 +171,7 @@ bool rm_refill_due(const struct rm *rm)
 	return rm->due || rm->reclaim;
 }
 
-static void forget(struct rm *rm, struct rm_lease *l)
+static void rm_forget(struct rm *rm, struct rm_lease *l)
 {
 	u8 i;
 
@@ -183,7 +183,7 @@ static void forget(struct rm *rm, struct rm_lease *l)
 }
 
 /* Refused: ask for what the device has, or half */
-static void refused(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl *cpl)
+static void rm_lease_refused(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl *cpl)
 {
 	bool full = le16_to_cpu(cpl->status) == TND_ST_TABLE_FULL;
 	u16 pool = le16_to_cpu(cpl->table);
@@ -238,7 +238,7 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 		return;
 	if (!cpl) {
 		if (l->state == RM_L_ASKED)
-			forget(rm, l);
+			rm_forget(rm, l);
 		l->state = RM_L_LOST;
 		rm->reclaim = true;
 		rm->stats.doubts++;
@@ -248,7 +248,7 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 	if (l->returning)
 		return;
 	ok = le16_to_cpu(cpl->status) == TND_ST_OK && (u32)le64_to_cpu(cpl->result);
-	forget(rm, l);
+	rm_forget(rm, l);
 	for (i = 0; i < rm->pool_count; i++) {
 		struct rm_pool *p = &rm->pools[i];
 		u32 n = min(l->left[i], p->free);
@@ -279,7 +279,7 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 		if (le16_to_cpu(cpl->status) == TND_ST_LEASE && rm->lease_count)
 			rm->lease_limit = rm->lease_count;
 		else if (!l->hold)
-			refused(rm, ask, cpl);
+			rm_lease_refused(rm, ask, cpl);
 		memset(l, 0, sizeof(*l));
 	}
 	for (i = 0; i < rm->row_count; i++)
@@ -313,7 +313,7 @@ bool rm_reclaim(struct rm *rm, const struct rm_need *need)
 }
 
 /* Not one object of what it was asked for fits any more: of a group perhaps members are left */
-static bool drawn(const struct rm *rm, const struct rm_lease *l)
+static bool rm_drawn(const struct rm *rm, const struct rm_lease *l)
 {
 	struct rm_need need;
 	u8 i, k;
@@ -343,7 +343,7 @@ bool rm_next_release(struct rm *rm, u32 *lease_id)
 		if (l->state != RM_L_HELD || l->tickets)
 			continue;
 		/* a reservation stays until its owner drops it */
-		if (!l->returning && (l->hold || !drawn(rm, l)))
+		if (!l->returning && (l->hold || !rm_drawn(rm, l)))
 			continue;
 		rm_give_up(rm, i);
 		l->state = RM_L_RETURNING;
@@ -471,7 +471,7 @@ int rm_ask_hold(struct rm *rm, const struct tnd_lease_item *items, unsigned int 
 		}
 		mask |= BIT(index);
 		counts[index] = n;
-		add_worst(row, n, worst);
+		rm_add_worst(row, n, worst);
 	}
 	if (later)
 		return -EBUSY;

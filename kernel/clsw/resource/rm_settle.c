@@ -5,7 +5,7 @@
 #include "rm_priv.h"
 
 /* Ends a ticket's share of the counters; false: it is of an earlier attach */
-static bool close_ticket(struct rm *rm, struct rm_ticket *t, struct rm_need *need)
+static bool rm_close_ticket(struct rm *rm, struct rm_ticket *t, struct rm_need *need)
 {
 	struct rm_row *row = &rm->rows[t->row];
 	struct rm_lease *l;
@@ -42,7 +42,7 @@ static bool close_ticket(struct rm *rm, struct rm_ticket *t, struct rm_need *nee
 }
 
 /* @slots of a pool's in-flight part go back to where the ticket has them from */
-static void give_back(struct rm *rm, const struct rm_ticket *t, u8 pool, u32 slots)
+static void rm_give_back(struct rm *rm, const struct rm_ticket *t, u8 pool, u32 slots)
 {
 	struct rm_pool *p = &rm->pools[pool];
 	struct rm_lease *l;
@@ -67,14 +67,14 @@ static void give_back(struct rm *rm, const struct rm_ticket *t, u8 pool, u32 slo
 }
 
 /* The device has taken @taken of a pool for a ticket that holds @held of it */
-static void take(struct rm *rm, const struct rm_ticket *t, u8 pool, u32 held, u32 taken)
+static void rm_take(struct rm *rm, const struct rm_ticket *t, u8 pool, u32 held, u32 taken)
 {
 	struct rm_pool *p = &rm->pools[pool];
 	u32 n = min(held, taken), tickets, more;
 
 	p->in_flight -= n;
 	p->used += n;
-	give_back(rm, t, pool, held - n);
+	rm_give_back(rm, t, pool, held - n);
 	if (taken > held) {
 		rm_free_to_used(p, taken - held);
 		if (!(t->state & RM_T_NO_DEBIT))
@@ -95,7 +95,7 @@ static void take(struct rm *rm, const struct rm_ticket *t, u8 pool, u32 held, u3
 	rm_watermark(p);
 }
 
-static u32 taken_of(const struct rm *rm, const struct tnd_cpl *cpl, u8 pool)
+static u32 rm_taken_of(const struct rm *rm, const struct tnd_cpl *cpl, u8 pool)
 {
 	u16 count = min_t(u16, le16_to_cpu(cpl->delta_count), TND_MAX_DELTAS), i;
 	s64 sum = 0;
@@ -108,7 +108,7 @@ static u32 taken_of(const struct rm *rm, const struct tnd_cpl *cpl, u8 pool)
 	return sum > 0 ? min_t(s64, sum, rm->pools[pool].size) : 0;
 }
 
-static u32 given_of(const struct rm *rm, const struct tnd_cpl *cpl, u8 pool)
+static u32 rm_given_of(const struct rm *rm, const struct tnd_cpl *cpl, u8 pool)
 {
 	u16 count = min_t(u16, le16_to_cpu(cpl->delta_count), TND_MAX_DELTAS), i;
 	s64 sum = 0;
@@ -121,7 +121,7 @@ static u32 given_of(const struct rm *rm, const struct tnd_cpl *cpl, u8 pool)
 }
 
 /* The model does what the device has done */
-static void follow_create(struct rm *rm, const struct rm_req *req, bool taken)
+static void rm_follow_create(struct rm *rm, const struct rm_req *req, bool taken)
 {
 	struct bank_key key;
 	bool there;
@@ -136,8 +136,8 @@ static void follow_create(struct rm *rm, const struct rm_req *req, bool taken)
 		rm->in_step = false;
 }
 
-static void refused(struct rm *rm, const struct rm_ticket *t, const struct tnd_cpl *cpl,
-		    struct rm_verdict *v)
+static void rm_create_refused(struct rm *rm, const struct rm_ticket *t, const struct tnd_cpl *cpl,
+			      struct rm_verdict *v)
 {
 	u16 pool = le16_to_cpu(cpl->table);
 
@@ -162,8 +162,8 @@ static void refused(struct rm *rm, const struct rm_ticket *t, const struct tnd_c
  * A create timed out and its compensating delete has completed: nothing is
  * there. What the create took from a lease, the delete has made free.
  */
-static void compensated(struct rm *rm, const struct rm_req *req, const struct rm_ticket *t,
-			const struct rm_need *need, const struct tnd_cpl *cpl)
+static void rm_compensated(struct rm *rm, const struct rm_req *req, const struct rm_ticket *t,
+			   const struct rm_need *need, const struct tnd_cpl *cpl)
 {
 	/* without a doubt its create was never posted, and the delete was another's */
 	bool drawn = t->lease && t->state & RM_T_DOUBT;
@@ -175,7 +175,7 @@ static void compensated(struct rm *rm, const struct rm_req *req, const struct rm
 		rm_give_up(rm, t->lease - 1);
 	for (i = 0; i < need->count; i++) {
 		struct rm_pool *p = &rm->pools[need->pool[i]];
-		u32 given = drawn ? given_of(rm, cpl, need->pool[i]) : 0, n;
+		u32 given = drawn ? rm_given_of(rm, cpl, need->pool[i]) : 0, n;
 
 		/* of a group that was to grow the members that it had are not the ticket's */
 		if (t->state & RM_T_MEMBERS)
@@ -184,7 +184,7 @@ static void compensated(struct rm *rm, const struct rm_req *req, const struct rm
 		p->in_flight -= n;
 		p->free += n;
 		rm_absorb(p);
-		give_back(rm, t, need->pool[i], need->slots[i] - n);
+		rm_give_back(rm, t, need->pool[i], need->slots[i] - n);
 		rm_freed(rm, need->pool[i]);
 	}
 	if (rm_key_of(rm, req, &key))
@@ -224,11 +224,11 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 
 	if (rm_settle_promised(rm, t, cpl))
 		return 0;
-	if (!close_ticket(rm, t, &need))
+	if (!rm_close_ticket(rm, t, &need))
 		return status ? -EIO : 0;
 	row = &rm->rows[t->row];
 	if (status == TND_ST_OK && le16_to_cpu(cpl->op) == TND_OP_DELETE) {
-		compensated(rm, req, t, &need, cpl);
+		rm_compensated(rm, req, t, &need, cpl);
 		if (!(t->state & RM_T_MEMBERS))
 			row->count--;
 		memset(t, 0, sizeof(*t));
@@ -238,18 +238,18 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 		/* pools of a ticket without a debit count all the same */
 		rm_need_of(row, t->units, t->state & RM_T_MEMBERS, &all);
 		for (i = 0; i < all.count; i++) {
-			u32 n = taken_of(rm, cpl, all.pool[i]);
+			u32 n = rm_taken_of(rm, cpl, all.pool[i]);
 
 			taken |= n > 0;
-			take(rm, t, all.pool[i], need.count ? need.slots[i] : 0, n);
+			rm_take(rm, t, all.pool[i], need.count ? need.slots[i] : 0, n);
 		}
 		if (row->exact)
-			follow_create(rm, req, taken);
+			rm_follow_create(rm, req, taken);
 		memset(t, 0, sizeof(*t));
 		return 0;
 	}
 	for (i = 0; i < need.count; i++)
-		give_back(rm, t, need.pool[i], need.slots[i]);
+		rm_give_back(rm, t, need.pool[i], need.slots[i]);
 	if (!(t->state & RM_T_MEMBERS))
 		row->count--;
 	if (status != TND_ST_TABLE_FULL && status != TND_ST_BUCKET_FULL) {
@@ -261,7 +261,7 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *t,
 		memset(t, 0, sizeof(*t));
 		return -EIO;
 	}
-	refused(rm, t, cpl, verdict);
+	rm_create_refused(rm, t, cpl, verdict);
 	memset(t, 0, sizeof(*t));
 	return -ENOSPC;
 }
@@ -272,10 +272,10 @@ void rm_cancel(struct rm *rm, const struct rm_req *req, struct rm_ticket *t)
 	struct rm_need need;
 	u8 i;
 
-	if (!close_ticket(rm, t, &need))
+	if (!rm_close_ticket(rm, t, &need))
 		return;
 	for (i = 0; i < need.count; i++) {
-		give_back(rm, t, need.pool[i], need.slots[i]);
+		rm_give_back(rm, t, need.pool[i], need.slots[i]);
 		rm_freed(rm, need.pool[i]);
 	}
 	if (!(t->state & RM_T_MEMBERS))
@@ -309,9 +309,9 @@ void rm_note(struct rm *rm, const struct tnd_cpl *cpl)
 	if (le16_to_cpu(cpl->status) != TND_ST_OK)
 		return;
 	for (i = 0; i < rm->pool_count; i++) {
-		u32 given = given_of(rm, cpl, i);
+		u32 given = rm_given_of(rm, cpl, i);
 
-		rm_free_to_used(&rm->pools[i], taken_of(rm, cpl, i));
+		rm_free_to_used(&rm->pools[i], rm_taken_of(rm, cpl, i));
 		if (!given)
 			continue;
 		rm_used_to_free(&rm->pools[i], given);
@@ -351,7 +351,7 @@ void rm_release_begin(struct rm *rm, const struct rm_req *req)
  * @slots of a delete are gone. Deletes complete in order, so the first one is
  * what the first ticket counts on: its own from now on.
  */
-static void left(struct rm_pool *p, u32 slots)
+static void rm_left(struct rm_pool *p, u32 slots)
 {
 	u32 n = min(slots, p->covered);
 
@@ -364,7 +364,7 @@ static void left(struct rm_pool *p, u32 slots)
 }
 
 /* @slots that were leaving have stayed */
-static void stayed(struct rm_pool *p, u32 slots)
+static void rm_stayed(struct rm_pool *p, u32 slots)
 {
 	u32 n = min(slots, p->leaving);
 
@@ -381,7 +381,7 @@ static void stayed(struct rm_pool *p, u32 slots)
 	p->ahead += n;
 }
 
-static void follow_delete(struct rm *rm, const struct rm_req *req)
+static void rm_follow_delete(struct rm *rm, const struct rm_req *req)
 {
 	struct bank_key key;
 
@@ -410,20 +410,20 @@ void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_c
 	rm_need_of(row, req->units, req->flags & RM_REQ_MEMBERS, &need);
 	gone = status == TND_ST_OK || status == TND_ST_NOENT;
 	if (gone && row->exact) {
-		follow_delete(rm, req);
+		rm_follow_delete(rm, req);
 		/*
 		 * Aged in the device: the event that is on its way gives the slots
 		 * back. Unless the delete before this one did, and nobody heard
 		 */
 		if (rm->learning && req->cls == TND_CLS_FDB && !(req->flags & RM_REQ_AGAIN) &&
-		    !given_of(rm, cpl, row->pool))
+		    !rm_given_of(rm, cpl, row->pool))
 			gone = false;
 	}
 	for (i = 0; i < need.count; i++) {
 		if (gone)
-			left(&rm->pools[need.pool[i]], need.slots[i]);
+			rm_left(&rm->pools[need.pool[i]], need.slots[i]);
 		else
-			stayed(&rm->pools[need.pool[i]], need.slots[i]);
+			rm_stayed(&rm->pools[need.pool[i]], need.slots[i]);
 		rm_freed(rm, need.pool[i]);
 	}
 	if (rm->pools[row->pool].open)
