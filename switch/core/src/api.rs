@@ -56,11 +56,7 @@ impl Api {
                 "too many requests wait for the core: try again",
             ));
         }
-        match tokio::time::timeout(ANSWER, answer).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(_)) => Err(ApiError::unavailable("the daemon is stopping")),
-            Err(_) => Err(ApiError::timeout("the core did not answer in 5 s")),
-        }
+        answered(answer).await
     }
 
     /// Waits until everything of before is in the chip; the time it took in ns.
@@ -88,6 +84,15 @@ impl Api {
             ))),
             Err(_) => Err(ApiError::unavailable("the daemon is stopping")),
         }
+    }
+}
+
+/// Waits for an answer of the core's, or of the chip's through it.
+async fn answered<T>(answer: tokio::sync::oneshot::Receiver<T>) -> Result<T, ApiError> {
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(_)) => Err(ApiError::unavailable("the daemon is stopping")),
+        Err(_) => Err(ApiError::timeout("the core did not answer in 5 s")),
     }
 }
 
@@ -316,15 +321,20 @@ struct Storm {
 
 async fn storm(State(api): State<Api>, Json(body): Json<Storm>) -> ApiResult<serde_json::Value> {
     let kind = crate::storm::kind_of(&body.kind).map_err(ApiError::bad_request)?;
-    let answer = api
-        .ask(move |core| {
-            let mut ports = core.plant().ports().iter();
-            let port = ports.find(|p| p.name == body.port).map(|p| p.port);
-            let port = port.ok_or_else(|| format!("there is no port {:?}", body.port))?;
-            core.set_storm(port, kind, body.packets)
-        })
-        .await?;
-    answer
+    let (to, answer) = tokio::sync::oneshot::channel();
+    api.ask(move |core| {
+        let mut ports = core.plant().ports().iter();
+        let done: Box<dyn FnOnce(_) + Send> = Box::new(|said| {
+            let _ = to.send(said);
+        });
+        match ports.find(|p| p.name == body.port).map(|p| p.port) {
+            Some(port) => core.set_storm(port, kind, body.packets, done),
+            None => done(Err(format!("there is no port {:?}", body.port))),
+        }
+    })
+    .await?;
+    answered(answer)
+        .await?
         .map(|text| Json(serde_json::json!({ "applied": text })))
         .map_err(ApiError::bad_request)
 }

@@ -217,6 +217,7 @@ impl Core {
         self.notes.clear();
         self.attach_due = None;
         self.upkeep.device_lost();
+        self.questions.lost(&format!("the ASIC is lost: {why}"));
         self.store.detach();
         let now = self.now;
         self.link.lost_ns = Some(now);

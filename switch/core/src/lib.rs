@@ -22,6 +22,7 @@ pub mod membership;
 pub mod places;
 pub mod plant;
 mod program;
+mod questions;
 pub mod shadow;
 pub mod slow;
 pub mod source;
@@ -162,6 +163,7 @@ pub struct Core {
     waiters: Vec<Waiter>,
     next_token: u64,
     upkeep: upkeep::Upkeep,
+    questions: questions::Questions,
     link: attach::Link,
 }
 
@@ -251,6 +253,7 @@ impl Core {
             waiters: Vec::new(),
             next_token: 1,
             upkeep: upkeep::Upkeep::default(),
+            questions: questions::Questions::default(),
             link: attach::Link::up(),
         })
     }
@@ -269,6 +272,7 @@ impl Core {
         worked |= self.news(now);
         worked |= self.completions(now);
         self.begin_attach(now);
+        worked |= self.post_questions(now);
         worked |= self.program(now);
         self.upkeep(now);
         self.waiters(now);
@@ -279,6 +283,7 @@ impl Core {
             ran += 1;
         }
         self.watch_device(now);
+        worked |= self.give_answers();
         worked || ran > 0
     }
 

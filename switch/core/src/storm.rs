@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use tandem_abi::raw;
-use tandem_sal::{Device, Request, SalError};
+use tandem_sal::{Device, SalError};
 use zerocopy::IntoBytes;
 
 use super::Core;
+use crate::questions::Question;
 
 /// Packets a second, by port and `TND_STORM_*`.
 pub type Storms = BTreeMap<(u16, u8), u64>;
@@ -106,68 +107,75 @@ pub fn left(control: &mut dyn Device) -> Result<Storms, SalError> {
     Ok(all)
 }
 
-fn write(control: &mut dyn Device, port: u16, kind: u8, rate: u64) -> Result<(), String> {
-    let body = raw::tnd_storm {
-        struct_size: size_of::<raw::tnd_storm>() as u16,
-        port,
-        kind,
-        rate_packets: rate,
-        // a tenth of a second at once
-        burst_packets: if rate == 0 { 0 } else { (rate / 10).max(1) },
-        ..Default::default()
-    };
-    let request = Request {
-        op: raw::TND_OP_UPDATE,
-        cls: raw::TND_CLS_STORM,
-        body: body.as_bytes(),
-        ..Default::default()
-    };
-    let (cpl, _) = control
-        .call("storm control", &request)
-        .map_err(|e| e.to_string())?;
-    let status = tandem_abi::Status::from_raw(cpl.status);
-    if status.is_ok() {
-        Ok(())
-    } else {
-        Err(format!("storm control of swp{port}: {status}"))
-    }
-}
-
 impl Core {
-    /// Sets a port's limit, 0 = none; the answer says what was done.
-    pub(crate) fn set_storm(&mut self, port: u16, kind: u8, rate: u64) -> Result<String, String> {
-        let Some(control) = self.control.as_deref_mut() else {
-            return Err(self.no_asic());
+    /// Sets a port's limit, 0 = none. `done` has what was done, or why not, once the chip has answered.
+    pub fn set_storm(
+        &mut self,
+        port: u16,
+        kind: u8,
+        rate: u64,
+        done: Box<dyn FnOnce(Result<String, String>) + Send>,
+    ) {
+        let answer = move |core: &mut Core, written: Result<(), String>| {
+            done(written.map(|()| core.storm_is(port, kind, rate)));
         };
-        write(control, port, kind, rate)?;
+        self.write_storm(port, kind, rate, answer);
+    }
+
+    /// What the chip has taken is what the next one is told.
+    fn storm_is(&mut self, port: u16, kind: u8, rate: u64) -> String {
         let name = KINDS.iter().find(|k| k.1 == kind).map_or("", |k| k.0);
-        Ok(match rate {
-            0 => {
-                self.storms.remove(&(port, kind));
-                format!("swp{port}: {name} without limit")
-            }
-            _ => {
-                self.storms.insert((port, kind), rate);
-                format!("swp{port}: {name} at most {rate} packets/s")
-            }
-        })
+        if rate == 0 {
+            self.storms.remove(&(port, kind));
+            format!("swp{port}: {name} without limit")
+        } else {
+            self.storms.insert((port, kind), rate);
+            format!("swp{port}: {name} at most {rate} packets/s")
+        }
     }
 
     /// The chip may be a new one.
     pub(super) fn restore_storms(&mut self) {
-        let Some(control) = self.control.as_deref_mut() else {
-            return;
-        };
-        let mut wrong = Vec::new();
-        for ((port, kind), rate) in &self.storms {
-            if let Err(e) = write(control, *port, *kind, *rate) {
-                wrong.push(e);
-            }
+        let storms: Vec<_> = self.storms.iter().map(|(k, rate)| (*k, *rate)).collect();
+        for ((port, kind), rate) in storms {
+            let warn = |core: &mut Core, written: Result<(), String>| {
+                if let Err(text) = written {
+                    core.warn(text);
+                }
+            };
+            self.write_storm(port, kind, rate, warn);
         }
         self.storms.retain(|_, rate| *rate > 0);
-        for text in wrong {
-            self.warn(text);
-        }
+    }
+
+    fn write_storm(
+        &mut self,
+        port: u16,
+        kind: u8,
+        rate: u64,
+        done: impl FnOnce(&mut Core, Result<(), String>) + Send + 'static,
+    ) {
+        let body = raw::tnd_storm {
+            struct_size: size_of::<raw::tnd_storm>() as u16,
+            port,
+            kind,
+            rate_packets: rate,
+            // a tenth of a second at once
+            burst_packets: if rate == 0 { 0 } else { (rate / 10).max(1) },
+            ..Default::default()
+        };
+        self.ask_chip(Question {
+            what: "storm control",
+            op: raw::TND_OP_UPDATE,
+            cls: raw::TND_CLS_STORM,
+            arg: 0,
+            body: body.as_bytes().to_vec(),
+            output: false,
+            answer: Box::new(move |core, answer| {
+                let failed = |why| format!("swp{port}: {why}");
+                done(core, answer.map(|_| ()).map_err(failed));
+            }),
+        });
     }
 }
 

@@ -329,7 +329,7 @@ impl Core {
                     self.upkeep.read_fdb = true;
                 }
             }
-            _ => {}
+            _ => self.questions.done(token, cpl, output),
         }
         None
     }
@@ -404,7 +404,7 @@ impl Core {
                 self.upkeep.fdb = FdbRead::Idle;
                 self.upkeep.read_fdb = true;
             }
-            _ => {}
+            _ => self.questions.timed_out(token),
         }
     }
 

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use tandem_abi::raw;
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{AuditAnswer, AuditRequest, Difference};
 use tandem_store::model::{Event, KindSet, SourceId};
@@ -31,6 +32,7 @@ use tandem_store::{Page, Store};
 
 use super::Api;
 use crate::Core;
+use crate::questions::Question;
 use chip::Chip;
 
 /// How long the audit waits for what is under way before it looks the first time.
@@ -84,6 +86,13 @@ pub(super) trait Asks: Sync {
         &self,
         f: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> impl Future<Output = Result<T, ApiError>> + Send;
+
+    /// Some records of one of the chip's classes, and where it goes on; 0: that was all.
+    fn dump(
+        &self,
+        cls: u16,
+        cursor: u64,
+    ) -> impl Future<Output = Result<(Vec<u8>, u64), ApiError>> + Send;
 }
 
 impl Asks for Api {
@@ -92,6 +101,26 @@ impl Asks for Api {
         f: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> impl Future<Output = Result<T, ApiError>> + Send {
         Api::ask(self, f)
+    }
+
+    async fn dump(&self, cls: u16, cursor: u64) -> Result<(Vec<u8>, u64), ApiError> {
+        let (to, answer) = tokio::sync::oneshot::channel();
+        let question = Question {
+            what: "dump",
+            op: raw::TND_OP_DUMP,
+            cls,
+            arg: cursor,
+            body: Vec::new(),
+            output: true,
+            answer: Box::new(|_, answer| {
+                let _ = to.send(answer);
+            }),
+        };
+        self.ask(|core| core.ask_chip(question)).await?;
+        let (cpl, records) = super::answered(answer)
+            .await?
+            .map_err(ApiError::unavailable)?;
+        Ok((records, cpl.result))
     }
 }
 
@@ -105,6 +134,16 @@ impl Asks for Own<'_> {
     ) -> impl Future<Output = Result<T, ApiError>> + Send {
         let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::future::ready(Ok(f(&mut core)))
+    }
+
+    fn dump(
+        &self,
+        cls: u16,
+        cursor: u64,
+    ) -> impl Future<Output = Result<(Vec<u8>, u64), ApiError>> + Send {
+        let mut core = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let page = chip::step(&mut core, cls, cursor).map_err(ApiError::unavailable);
+        std::future::ready(page)
     }
 }
 

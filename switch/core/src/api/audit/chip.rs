@@ -222,10 +222,7 @@ impl Chip {
 async fn dump(api: &impl Asks, cls: u16, mut put: impl FnMut(&[u8])) -> Result<(), ApiError> {
     let mut cursor = 0;
     for _ in 0..STEPS_MAX {
-        let (bytes, next) = api
-            .ask(move |core| step(core, cls, cursor))
-            .await?
-            .map_err(ApiError::unavailable)?;
+        let (bytes, next) = api.dump(cls, cursor).await?;
         put(&bytes);
         cursor = next;
         if cursor == 0 {
@@ -282,10 +279,10 @@ fn each<T: Object>(bytes: &[u8], mut f: impl FnMut(T, &[u8])) {
     }
 }
 
-fn step(core: &mut Core, cls: u16, cursor: u64) -> Result<(Vec<u8>, u64), String> {
-    let Some(control) = core.control() else {
-        return Err("no ASIC attached: is asicd running?".into());
-    };
+/// Some records of a core that is one's own: it waits for them.
+pub(super) fn step(core: &mut Core, cls: u16, cursor: u64) -> Result<(Vec<u8>, u64), String> {
+    let none = core.no_asic();
+    let control = core.control().ok_or(none)?;
     let (cpl, out) = control
         .call(
             "dump",
