@@ -193,8 +193,7 @@ impl Core {
                 continue;
             }
             self.store.fdb_found(key, e.port, now);
-            let kernel = self.shadow.learned.get(&key);
-            if kernel.is_none_or(|l| l.0 != ifindex) {
+            if self.shadow.place(&key, &self.store) != Some(ifindex) {
                 self.writes.push(Write::FdbLearned {
                     ifindex,
                     mac: e.mac,

@@ -419,9 +419,14 @@ impl Core {
 
     fn take(&mut self, event: Event, now: u64) {
         self.port_gone(&event);
-        self.shadow.note(&event, &self.view, &mut self.writes);
+        self.shadow
+            .note(&event, &self.store, &self.view, &mut self.writes);
         self.note_own(&event);
+        let swept = matches!(event, Event::EndSync(_));
         self.store.apply(event, now);
+        if swept {
+            self.shadow.swept(&self.store, &self.view);
+        }
     }
 
     /// A source has told all that it has, or will not: if it was the last one, the rest can begin.

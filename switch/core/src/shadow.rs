@@ -1,44 +1,15 @@
-//! What the core remembers of the source's objects for its own upkeep (the store keeps the rest):
-//! names, bridge membership, who is a neighbour behind which MAC, which FDB entries are learned.
+//! What the core remembers besides what the store keeps of the sources' objects: which FDB entries are the chip's learning,
+//! and where nothing learned may stay.
 
-use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
+use std::collections::HashSet;
 
+use tandem_store::Store;
 use tandem_store::model::{
-    BR_STATE_FORWARDING, BR_STATE_LEARNING, Event, FdbKey, FdbKind, Key, KindSet, LinkKind, Object,
-    SourceId, nud,
+    BR_STATE_FORWARDING, BR_STATE_LEARNING, Event, FdbKey, FdbKind, Key, LinkKind, Object,
 };
 
 use crate::source::Write;
 use crate::view::{Pin, SharedView};
-
-/// A netdev.
-#[derive(Clone, Debug)]
-pub struct LinkInfo {
-    /// Name.
-    pub name: String,
-    /// Bridge or other master; 0 = none.
-    pub master: u32,
-    /// Bytes of L3 packet.
-    pub mtu: u32,
-    /// Address.
-    pub mac: [u8; 6],
-    /// IFF_UP.
-    pub admin_up: bool,
-    /// It is a bridge.
-    pub bridge: bool,
-    generation: u32,
-}
-
-/// A neighbour.
-#[derive(Clone, Copy, Debug)]
-pub struct NeighInfo {
-    /// Link-layer address.
-    pub mac: [u8; 6],
-    /// `nud::*`
-    pub state: u16,
-    generation: u32,
-}
 
 fn aged(ifindex: u32, key: &FdbKey) -> Write {
     Write::FdbAged {
@@ -51,32 +22,20 @@ fn aged(ifindex: u32, key: &FdbKey) -> Write {
 /// The memory.
 #[derive(Debug, Default)]
 pub struct Shadow {
-    /// By interface index.
-    pub links: HashMap<u32, LinkInfo>,
-    /// By interface index and address.
-    pub neighbours: HashMap<(u32, IpAddr), NeighInfo>,
-    /// The chip's `extern_learn` entries: the device, with the generation.
-    pub learned: HashMap<FdbKey, (u32, u32)>,
-    pinned: HashMap<FdbKey, u32>,
+    /// The chip's `extern_learn` entries.
+    pub learned: HashSet<FdbKey>,
     /// Ports without link, bridges that are down: what was learned there has been forgotten.
     dead: HashSet<u32>,
     /// Bridges that learn a limited number of stations: the kernel learns there, for it counts no others than its own.
     limited: HashSet<u32>,
     /// Bridge ports whose state lets them learn. It can be set by hand while the bridge is down, and then they do.
     listening: HashSet<u32>,
-    /// An earlier version of switchd had these ports, and turned `learning` off at all of them.
+    /// An earlier version of the daemon had these ports, and turned `learning` off at all of them.
     pub relearn: bool,
     /// A dump has shown all ports where that is so: once it is written, it is done.
     pub relearned: bool,
     /// A front-panel port came (back): its programs are to be looked after.
     pub appeared: bool,
-    /// By source: the number of its latest sync, and what that one is of.
-    syncs: HashMap<SourceId, (u32, KindSet)>,
-}
-
-/// In what a sync has confirmed: the source in the highest eight bits, the number of the sync below.
-fn source_of(mark: u32) -> u8 {
-    (mark >> 24) as u8
 }
 
 impl Shadow {
@@ -90,14 +49,15 @@ impl Shadow {
     }
 
     /// Takes note of an event before the store gets it. `writes`: what it asks to be written back.
-    pub fn note(&mut self, event: &Event, view: &SharedView, writes: &mut Vec<Write>) {
-        let mark = match event {
-            Event::Upsert(source, _) => self.mark(*source),
-            _ => 0,
-        };
+    pub fn note(
+        &mut self,
+        event: &Event,
+        store: &Store,
+        view: &SharedView,
+        writes: &mut Vec<Write>,
+    ) {
         match event {
             Event::Upsert(source, Object::Link(l)) => {
-                let bridge = matches!(l.kind, LinkKind::Bridge(_));
                 // the master may be a bond or VRF: only a bridge port has bridge port settings
                 let in_bridge = if l.bridge_port.is_some() { l.master } else { 0 };
                 let ours = {
@@ -129,47 +89,21 @@ impl Shadow {
                 }
                 // a bond that the chip hasn't any more may have stations from when it had
                 if ours || l.bridge_port.is_some() {
-                    self.port_lives(l.ifindex, l.admin_up && l.carrier, writes);
+                    self.port_lives(l.ifindex, l.admin_up && l.carrier, store, writes);
                 }
-                self.appeared |= ours && !self.links.contains_key(&l.ifindex);
+                self.appeared |= ours && store.link(l.ifindex).is_none();
                 if let LinkKind::Bridge(b) = l.kind {
-                    self.bridge_lives(l.ifindex, l.admin_up, writes);
-                    self.limit_learning(l.ifindex, b.learning_limited, view, writes);
+                    self.bridge_lives(l.ifindex, l.admin_up, store, writes);
+                    self.limit_learning(l.ifindex, b.learning_limited, store, view, writes);
                 }
-                self.links.insert(
-                    l.ifindex,
-                    LinkInfo {
-                        name: l.name.clone(),
-                        master: l.master,
-                        mtu: l.mtu,
-                        mac: l.mac,
-                        admin_up: l.admin_up,
-                        bridge,
-                        generation: mark,
-                    },
-                );
             }
             Event::Remove(_, Key::Link(i)) => {
-                self.links.remove(i);
                 self.dead.remove(i);
                 self.limited.remove(i);
                 self.listening.remove(i);
                 let mut v = view.lock();
                 v.set_bridge(*i, 0);
                 v.set_owner(*i, None);
-            }
-            Event::Upsert(_, Object::Neigh(n)) => {
-                self.neighbours.insert(
-                    (n.ifindex, n.addr),
-                    NeighInfo {
-                        mac: n.mac,
-                        state: n.state,
-                        generation: mark,
-                    },
-                );
-            }
-            Event::Remove(_, Key::Neigh(i, a)) => {
-                self.neighbours.remove(&(*i, *a));
             }
             Event::Upsert(_, Object::Fdb(f)) => {
                 let key = FdbKey {
@@ -179,8 +113,8 @@ impl Shadow {
                 };
                 match f.kind {
                     FdbKind::ExternLearn if view.lock().is_own(&key) => {
-                        self.learned.insert(key, (f.ifindex, mark));
-                        self.unpin(key, view);
+                        self.learned.insert(key);
+                        view.lock().unpin(&key);
                         let bridge =
                             self.dead.contains(&f.bridge) && !self.listening.contains(&f.ifindex);
                         let limited = self.limited.contains(&f.bridge);
@@ -192,7 +126,7 @@ impl Shadow {
                     // the bridge has taken over what was the chip's, or learned what the chip has no room for
                     FdbKind::Dynamic | FdbKind::Locked => {
                         self.learned.remove(&key);
-                        self.unpin(key, view);
+                        view.lock().unpin(&key);
                         if self.limited.contains(&f.bridge) {
                             view.lock().unset_own(&key);
                         }
@@ -202,7 +136,6 @@ impl Shadow {
                     | FdbKind::Static
                     | FdbKind::Blackhole => {
                         self.learned.remove(&key);
-                        self.pinned.insert(key, mark);
                         let pin = match f.kind {
                             FdbKind::Static if !f.sticky => Pin::Moves,
                             FdbKind::ExternLearn if !f.sticky => Pin::Yields,
@@ -216,31 +149,33 @@ impl Shadow {
             // `extern_learn`: ours. One by one the kernel refuses it: the port is not in that VLAN any more.
             Event::Remove(_, Key::BridgeVlan(ifindex, vlan)) => {
                 let (ifindex, vlan) = (*ifindex, *vlan);
-                let mut places = self.learned.iter().map(|(k, l)| (l.0, k.vlan));
+                let mut places = self.places(store).map(|(k, ifindex)| (ifindex, k.vlan));
                 if places.any(|p| p == (ifindex, vlan)) {
                     writes.push(Write::FdbFlush { ifindex, vlan });
                 }
             }
             Event::Remove(_, Key::Fdb(k)) => {
                 self.learned.remove(k);
-                self.unpin(*k, view);
+                view.lock().unpin(k);
                 if self.limited.contains(&k.bridge) {
                     view.lock().unset_own(k);
                 }
             }
-            Event::BeginSync(source, kinds) => {
-                let sync = self.syncs.entry(*source).or_insert((0, KindSet(0)));
-                *sync = (sync.0.wrapping_add(1) & 0xff_ffff, *kinds);
-            }
-            Event::EndSync(source) => self.sweep(*source, view),
             _ => {}
         }
     }
 
-    /// What the latest sync of a source confirms carries this.
-    fn mark(&self, source: SourceId) -> u32 {
-        let number = self.syncs.get(&source).map_or(0, |s| s.0);
-        u32::from(source.0) << 24 | number
+    /// The chip's `extern_learn` entries, and where each leads to.
+    fn places<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = (&'a FdbKey, u32)> {
+        let place = |k| Some((k, store.fdb_entry(k)?.ifindex));
+        self.learned.iter().filter_map(place)
+    }
+
+    /// Where such an entry leads to.
+    #[must_use]
+    pub fn place(&self, key: &FdbKey, store: &Store) -> Option<u32> {
+        let entry = store.fdb_entry(key).filter(|_| self.learned.contains(key));
+        entry.map(|e| e.ifindex)
     }
 
     /// Every source has told all that it has.
@@ -248,64 +183,39 @@ impl Shadow {
         self.relearned |= std::mem::take(&mut self.relearn);
     }
 
-    /// A sync ended: what of its source and its kinds it did not confirm is gone.
-    fn sweep(&mut self, source: SourceId, view: &SharedView) {
-        let now = self.mark(source);
-        let stays = |mark: u32| mark == now || source_of(mark) != source.0;
-        let kinds = match self.syncs.get_mut(&source) {
-            Some(sync) => std::mem::replace(&mut sync.1, KindSet(0)),
-            None => return,
-        };
-        if kinds.contains(KindSet::LINK) {
-            self.links.retain(|i, l| {
-                let stays = stays(l.generation);
-                if !stays {
-                    view.lock().set_owner(*i, None);
-                }
-                stays
-            });
-            for gone in [&mut self.dead, &mut self.limited, &mut self.listening] {
-                gone.retain(|i| self.links.contains_key(i));
-            }
+    /// A sync ended, and the store has swept what it did not confirm.
+    pub fn swept(&mut self, store: &Store, view: &SharedView) {
+        let mut view = view.lock();
+        let lives = |i: &u32| store.link(*i).is_some();
+        view.retain_owners(lives);
+        for gone in [&mut self.dead, &mut self.limited, &mut self.listening] {
+            gone.retain(lives);
         }
-        if kinds.contains(KindSet::NEIGH) {
-            self.neighbours.retain(|_, n| stays(n.generation));
-        }
-        if !kinds.contains(KindSet::FDB) {
-            return;
-        }
-        self.learned.retain(|_, l| stays(l.1));
-        let gone: Vec<_> = self
-            .pinned
-            .iter()
-            .filter(|(_, g)| !stays(**g))
-            .map(|(k, _)| *k)
-            .collect();
-        for key in gone {
-            self.unpin(key, view);
-        }
+        let said = |k: &FdbKey| store.fdb_entry(k).is_some();
+        self.learned.retain(said);
+        view.retain_pins(said);
     }
 
     /// What the chip learned behind a port ends with the port's life, as the kernel's own learning
     /// does (net/bridge/br_stp_if.c `br_stp_disable_port`). The kernel keeps `extern_learn` entries:
     /// they are ours to remove, and the chip's go with them.
-    fn port_lives(&mut self, ifindex: u32, alive: bool, writes: &mut Vec<Write>) {
+    fn port_lives(&mut self, ifindex: u32, alive: bool, store: &Store, writes: &mut Vec<Write>) {
         if alive {
             self.dead.remove(&ifindex);
         } else if self.dead.insert(ifindex) {
-            let behind = self.learned.iter().filter(|(_, l)| l.0 == ifindex);
+            let behind = self.places(store).filter(|(_, at)| *at == ifindex);
             writes.extend(behind.map(|(key, _)| aged(ifindex, key)));
         }
     }
 
     /// A bridge that is taken down disables its ports, and so forgets what it has learned (net/bridge/br_stp_if.c
     /// `br_stp_disable_port`), but not what is `extern_learn`: ours.
-    fn bridge_lives(&mut self, ifindex: u32, alive: bool, writes: &mut Vec<Write>) {
+    fn bridge_lives(&mut self, ifindex: u32, alive: bool, store: &Store, writes: &mut Vec<Write>) {
         if alive {
             self.dead.remove(&ifindex);
         } else if self.dead.insert(ifindex) {
-            let inside = self.learned.iter().filter(|(k, _)| k.bridge == ifindex);
-            writes.extend(inside.map(|(key, l)| aged(l.0, key)));
+            let inside = self.places(store).filter(|(k, _)| k.bridge == ifindex);
+            writes.extend(inside.map(|(key, at)| aged(at, key)));
         }
     }
 
@@ -315,16 +225,17 @@ impl Shadow {
         &mut self,
         bridge: u32,
         limited: bool,
+        store: &Store,
         view: &SharedView,
         writes: &mut Vec<Write>,
     ) {
         if !limited {
             self.limited.remove(&bridge);
         } else if self.limited.insert(bridge) {
+            let inside = self.places(store).filter(|(k, _)| k.bridge == bridge);
+            writes.extend(inside.map(|(key, at)| aged(at, key)));
             let learned = &self.learned;
-            let inside = learned.iter().filter(|(k, _)| k.bridge == bridge);
-            writes.extend(inside.map(|(key, l)| aged(l.0, key)));
-            let keep = |k: &FdbKey| k.bridge != bridge || learned.contains_key(k);
+            let keep = |k: &FdbKey| k.bridge != bridge || learned.contains(k);
             view.lock().retain_own(keep);
         }
     }
@@ -333,34 +244,13 @@ impl Shadow {
     pub fn kernel_learns(&self, bridge: u32) -> bool {
         self.limited.contains(&bridge)
     }
-
-    fn unpin(&mut self, key: FdbKey, view: &SharedView) {
-        if self.pinned.remove(&key).is_some() {
-            view.lock().unpin(&key);
-        }
-    }
-
-    /// A netdev's name, or its number.
-    pub fn name(&self, ifindex: u32) -> String {
-        self.links
-            .get(&ifindex)
-            .map_or_else(|| format!("if{ifindex}"), |l| l.name.clone())
-    }
-
-    /// Neighbours of an interface that have this link-layer address and were not confirmed lately.
-    pub fn stale_behind(&self, ifindex: u32, mac: [u8; 6]) -> Vec<IpAddr> {
-        self.neighbours
-            .iter()
-            .filter(|((i, _), n)| *i == ifindex && n.mac == mac && n.state & nud::STALE != 0)
-            .map(|((_, a), _)| *a)
-            .collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_store::model::{BridgeInfo, BridgePort, FdbEntry, Link};
+    use tandem_store::Config;
+    use tandem_store::model::{BridgeInfo, BridgePort, FdbEntry, KindSet, Link, SourceId};
 
     const SRC: SourceId = SourceId::NETLINK;
 
@@ -405,11 +295,37 @@ mod tests {
         }
     }
 
+    /// As the core does it.
+    #[derive(Default)]
+    struct Rig {
+        shadow: Shadow,
+        view: SharedView,
+        store: Option<Store>,
+    }
+
+    impl Rig {
+        fn place(&self, e: &FdbEntry) -> Option<u32> {
+            self.shadow.place(&key_of(e), self.store.as_ref()?)
+        }
+
+        fn note(&mut self, event: &Event) -> Vec<Write> {
+            let mut writes = Vec::new();
+            let store = self
+                .store
+                .get_or_insert_with(|| Store::new(Config::default()));
+            self.shadow.note(event, store, &self.view, &mut writes);
+            store.apply(event.clone(), 0);
+            if matches!(event, Event::EndSync(_)) {
+                self.shadow.swept(store, &self.view);
+            }
+            writes
+        }
+    }
+
     #[test]
     fn a_sync_sweeps_what_its_own_source_has_said() {
-        let (view, mut shadow) = (SharedView::default(), Shadow::default());
-        let other = SourceId(7);
-        let mut note = |event: &Event| shadow.note(event, &view, &mut Vec::new());
+        let (mut rig, other) = (Rig::default(), SourceId(7));
+        let mut note = |event: &Event| rig.note(event);
         let swp = |ifindex| Object::Link(link(ifindex, LinkKind::Swp { port: 1 }, None));
         for (source, ifindexes) in [(SRC, [5, 6]), (other, [8, 9])] {
             note(&Event::BeginSync(source, KindSet::ALL));
@@ -424,19 +340,40 @@ mod tests {
         note(&Event::Upsert(other, swp(8)));
         note(&Event::EndSync(SRC));
         note(&Event::EndSync(other));
-        let mut left: Vec<u32> = shadow.links.keys().copied().collect();
-        left.sort_unstable();
-        assert_eq!(left, [5, 8]);
-        let owners = [5, 6, 8, 9].map(|i| view.lock().owner(i));
+        let owners = [5, 6, 8, 9].map(|i| rig.view.lock().owner(i));
         assert_eq!(owners, [Some(SRC), None, Some(other), None]);
+    }
+
+    /// What is not confirmed is swept with the mark that it was learned, or set by somebody.
+    #[test]
+    fn a_sync_sweeps_marks_of_stations() {
+        let mut rig = Rig::default();
+        rig.view.lock().add_port(1, 7);
+        let all: Vec<FdbEntry> = (1..=4).map(|n| learned_at(7, 0, n)).collect();
+        for e in &all[..2] {
+            rig.view.lock().set_own(key_of(e));
+        }
+        let bridge = Object::Link(link(50, LinkKind::Bridge(BridgeInfo::default()), None));
+        for confirmed in [&all[..], &[all[0], all[2]]] {
+            rig.note(&Event::BeginSync(SRC, KindSet::ALL));
+            rig.note(&Event::Upsert(SRC, bridge.clone()));
+            for e in confirmed {
+                rig.note(&Event::Upsert(SRC, Object::Fdb(*e)));
+            }
+            rig.note(&Event::EndSync(SRC));
+        }
+        let there = |e: &FdbEntry| (rig.place(e), rig.view.lock().is_pinned(&key_of(e)));
+        let found: Vec<_> = all.iter().map(there).collect();
+        let wanted = [(Some(7), false), (None, false), (None, true), (None, false)];
+        assert_eq!(found, wanted);
     }
 
     /// `fdb_max_learned`: the kernel counts what it has learned itself. What the chip has learned before goes, and what other
     /// programs write stays theirs, though the chip had learned that station once.
     #[test]
     fn where_a_limit_comes_the_kernel_learns_anew() {
-        let (view, mut shadow) = (SharedView::default(), Shadow::default());
-        let mut writes = Vec::new();
+        let mut rig = Rig::default();
+        let view = rig.view.clone();
         view.lock().add_port(1, 7);
         let (known, flushed) = (learned_at(7, 0, 1), learned_at(7, 0, 2));
         let bridge = |learning_limited| {
@@ -451,11 +388,7 @@ mod tests {
             l.admin_up = true;
             Event::Upsert(SRC, Object::Link(l))
         };
-        let mut note = |event: &Event| {
-            writes.clear();
-            shadow.note(event, &view, &mut writes);
-            (writes.clone(), shadow.kernel_learns(50))
-        };
+        let mut note = |event: &Event| (rig.note(event), rig.shadow.kernel_learns(50));
         note(&bridge(false));
         for e in [known, flushed] {
             view.lock().set_own(key_of(&e));
@@ -480,17 +413,16 @@ mod tests {
     #[test]
     fn what_is_learned_in_a_bridge_that_is_down_stays_if_its_port_learns() {
         for (state, aged) in [(0, 1), (1, 1), (BR_STATE_LEARNING, 0), (3, 0)] {
-            let (view, mut shadow) = (SharedView::default(), Shadow::default());
-            let mut writes = Vec::new();
-            view.lock().add_port(1, 7);
+            let (mut rig, mut writes) = (Rig::default(), Vec::new());
+            rig.view.lock().add_port(1, 7);
             let learned = learned_at(7, 0, 9);
-            view.lock().set_own(key_of(&learned));
+            rig.view.lock().set_own(key_of(&learned));
             for object in [
                 Object::Link(link(50, LinkKind::Bridge(BridgeInfo::default()), None)),
                 Object::Link(link(7, LinkKind::Swp { port: 1 }, Some(state))),
                 Object::Fdb(learned),
             ] {
-                shadow.note(&Event::Upsert(SRC, object), &view, &mut writes);
+                writes.extend(rig.note(&Event::Upsert(SRC, object)));
             }
             assert_eq!(writes.len(), aged, "state {state}");
         }
@@ -498,17 +430,15 @@ mod tests {
 
     #[test]
     fn with_a_vlan_of_a_port_goes_what_was_learned_there() {
-        let (view, mut shadow) = (SharedView::default(), Shadow::default());
-        let mut writes = Vec::new();
+        let (mut rig, mut writes) = (Rig::default(), Vec::new());
         for (vlan, ifindex) in [(10, 7), (20, 7), (10, 8)] {
             let learned = learned_at(ifindex, vlan, ifindex as u8);
-            view.lock().set_own(key_of(&learned));
-            let event = Event::Upsert(SRC, Object::Fdb(learned));
-            shadow.note(&event, &view, &mut writes);
+            rig.view.lock().set_own(key_of(&learned));
+            writes.extend(rig.note(&Event::Upsert(SRC, Object::Fdb(learned))));
         }
         assert!(writes.is_empty());
         let gone = Event::Remove(SRC, Key::BridgeVlan(7, 10));
-        shadow.note(&gone, &view, &mut writes);
+        writes.extend(rig.note(&gone));
         let want = Write::FdbFlush {
             ifindex: 7,
             vlan: 10,
@@ -516,7 +446,7 @@ mod tests {
         assert_eq!(writes, [want]);
         // of a VLAN where nobody was there is nothing to flush
         let gone = Event::Remove(SRC, Key::BridgeVlan(7, 30));
-        shadow.note(&gone, &view, &mut writes);
+        writes.extend(rig.note(&gone));
         assert_eq!(writes.len(), 1);
     }
 }

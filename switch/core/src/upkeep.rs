@@ -136,7 +136,7 @@ impl Core {
             self.look_after_marks();
             let mut view = self.view.lock();
             if view.own_len() > OWN_MAX {
-                view.only_own(self.shadow.learned.keys().copied());
+                view.only_own(self.shadow.learned.iter().copied());
             }
             drop(view);
             for (token, cls) in [
@@ -170,8 +170,9 @@ impl Core {
         let mut missing = Vec::new();
         let ports: Vec<u32> = self.plant.ports().iter().map(|p| p.ifindex).collect();
         for ifindex in ports {
-            let there = self.shadow.links.get(&ifindex);
-            let Some(link) = there else { continue };
+            let Some(link) = self.store.link(ifindex) else {
+                continue;
+            };
             if !self.plant.is_marked(ifindex) {
                 missing.push((ifindex, link.name.clone()));
             }
@@ -184,7 +185,7 @@ impl Core {
         self.shadow.appeared = false;
         let ports: Vec<u32> = self.plant.ports().iter().map(|p| p.ifindex).collect();
         for ifindex in ports {
-            let Some(name) = self.shadow.links.get(&ifindex).map(|l| l.name.clone()) else {
+            let Some(name) = self.store.link(ifindex).map(|l| l.name.clone()) else {
                 continue;
             };
             let text = format!(
@@ -415,11 +416,8 @@ impl Core {
             let Some(w) = w.filter(|w| w.needed && w.resolved) else {
                 return;
             };
-            let stale = self
-                .shadow
-                .neighbours
-                .get(&(w.ifindex, w.addr))
-                .is_some_and(|n| n.state & nud::STALE != 0);
+            let state = self.store.neighbour_state(w.ifindex, w.addr);
+            let stale = state.is_some_and(|state| state & nud::STALE != 0);
             if stale && used.len() < USES {
                 used.insert((w.ifindex, w.addr));
             }
@@ -465,12 +463,7 @@ impl Core {
             if self.shadow.kernel_learns(domain.dev) && e.flags & raw::TND_FDB_LEARNED == 0 {
                 continue; // the kernel's own, and still to be counted by it
             }
-            if self
-                .shadow
-                .learned
-                .get(&key)
-                .is_some_and(|l| l.0 == ifindex)
-            {
+            if self.shadow.place(&key, &self.store) == Some(ifindex) {
                 continue;
             }
             let event = Event::Learn {
@@ -491,7 +484,7 @@ impl Core {
         let missing: HashSet<FdbKey> = self
             .shadow
             .learned
-            .keys()
+            .iter()
             .filter(|key| !there.contains(key) && self.store.fdb_stands(key))
             .copied()
             .collect();
@@ -502,7 +495,7 @@ impl Core {
             self.upkeep.read_fdb = true;
         }
         for key in gone {
-            let Some(&(ifindex, _)) = self.shadow.learned.get(&key) else {
+            let Some(ifindex) = self.shadow.place(&key, &self.store) else {
                 continue;
             };
             self.writes.push(Write::FdbAged {

@@ -111,6 +111,16 @@ impl View {
         };
     }
 
+    /// Drops the owners of netdevs that are gone.
+    pub fn retain_owners(&mut self, lives: impl Fn(&u32) -> bool) {
+        self.owners.retain(|i, _| lives(i));
+    }
+
+    /// Drops marks of somebody's entries that are gone.
+    pub fn retain_pins(&mut self, there: impl Fn(&FdbKey) -> bool) {
+        self.pinned.retain(|k, _| there(k));
+    }
+
     /// Who said a netdev.
     pub fn owner(&self, ifindex: u32) -> Option<SourceId> {
         self.owners.get(&ifindex).copied()

@@ -11,11 +11,12 @@
 //! owns is allowed: a route over its interface, a port in its bridge.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use crate::Store;
 use crate::model::{
-    ConfScope, Event, Family, Key, LinkKind, Object, SourceId, TABLE_DEFAULT, TABLE_LOCAL,
-    TABLE_MAIN,
+    ConfScope, Event, Family, FdbEntry, FdbKey, Key, Link, LinkKind, Object, SourceId,
+    TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN,
 };
 
 /// The sources of a store.
@@ -120,6 +121,24 @@ impl Store {
             what: format!("device {i}"),
         };
         all.into_iter().map(|(s, key)| (refused(s), key)).collect()
+    }
+
+    /// A device, as its source has said it.
+    #[must_use]
+    pub fn link(&self, ifindex: u32) -> Option<&Link> {
+        self.links.get(&ifindex).map(|l| &l.link)
+    }
+
+    /// State of a neighbour (`nud::*`), as its source has said it.
+    #[must_use]
+    pub fn neighbour_state(&self, ifindex: u32, addr: IpAddr) -> Option<u16> {
+        self.neighs.get(&(addr, ifindex)).map(|n| n.state)
+    }
+
+    /// An FDB entry, as its source has said it.
+    #[must_use]
+    pub fn fdb_entry(&self, key: &FdbKey) -> Option<&FdbEntry> {
+        self.fdb.get(key)?.kernel.as_ref()
     }
 
     /// Who said this device.

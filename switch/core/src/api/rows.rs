@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
-use tandem_store::model::{Family, GroupAddr, SourceId, nud};
+use tandem_store::model::{Family, GroupAddr, LinkKind, SourceId, nud};
 use tandem_store::{Explanation, Page, Policy, RouteRow};
 
 use crate::Core;
@@ -96,12 +96,9 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
         .ports()
         .iter()
         .map(|p| {
-            let link = core.shadow.links.get(&p.ifindex);
+            let link = core.store.link(p.ifindex);
             let (netdev, reason) = match link {
-                Some(_) => (
-                    core.shadow.name(p.ifindex),
-                    core.store.port_reason(p.ifindex),
-                ),
+                Some(l) => (l.name.clone(), core.store.port_reason(p.ifindex)),
                 None if core.store.is_away(p.port) => (
                     String::new(),
                     "its netdev is in another network namespace".into(),
@@ -118,8 +115,8 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
                 mtu: link.map_or(0, |l| l.mtu),
                 admin_up: link.is_some_and(|l| l.admin_up),
                 bridge: link
-                    .and_then(|l| core.shadow.links.get(&l.master))
-                    .filter(|m| m.bridge)
+                    .and_then(|l| core.store.link(l.master))
+                    .filter(|m| matches!(m.kind, LinkKind::Bridge(_)))
                     .map_or_else(String::new, |m| m.name.clone()),
                 state: state.into(),
                 reason,
