@@ -35,7 +35,7 @@ mod vrf;
 mod waiting;
 
 pub use api::*;
-pub use owner::Refused;
+pub use owner::{OWN_NUMBERS, Refused};
 pub use page::Page;
 pub use waiting::Settling;
 

@@ -38,6 +38,10 @@ pub struct Refused {
     pub what: String,
 }
 
+/// The first number that a source which is not the kernel may give to a device that it makes, or to a next-hop object: below are
+/// the kernel's, and both are in one space.
+pub const OWN_NUMBERS: u32 = 1 << 31;
+
 impl Store {
     /// Names the sources and the ports that are theirs. Nothing is planned before each of them has told all that it has
     /// (its first `EndSync`). Without this there is one source, whichever.
@@ -59,17 +63,25 @@ impl Store {
             return Ok(());
         }
         let (source, owner) = match event {
-            Event::Upsert(source, Object::Link(l)) => {
+            Event::Upsert(source, object @ Object::Link(l)) => {
                 let owners = [
                     self.owner_of_kind(&l.kind),
                     self.owner_of(&Key::Link(l.ifindex)),
                 ];
+                let mut owners = owners.into_iter().flatten();
                 (
                     *source,
-                    owners.into_iter().flatten().find(|o| o.0 != *source),
+                    owners
+                        .find(|o| o.0 != *source)
+                        .or_else(|| self.kernels_number(*source, object)),
                 )
             }
-            Event::Upsert(source, object) => (*source, self.owner_of_object(object)),
+            Event::Upsert(source, object) => (
+                *source,
+                self.owner_of_object(object)
+                    .filter(|o| o.0 != *source)
+                    .or_else(|| self.kernels_number(*source, object)),
+            ),
             Event::Remove(source, key) => (*source, self.owner_of(key)),
             Event::BeginSync(..) | Event::EndSync(_) => return Ok(()),
         };
@@ -158,6 +170,21 @@ impl Store {
     /// Several sources may refer to each other's objects.
     pub(crate) fn several_sources(&self) -> bool {
         self.owners.sources.len() > 1
+    }
+
+    /// A new object of another source than the kernel has a number that the kernel may give to one of its own at any time. Front-panel
+    /// ports are there before either.
+    fn kernels_number(&self, source: SourceId, object: &Object) -> Option<(SourceId, String)> {
+        let kernel = SourceId::NETLINK;
+        if source == kernel || !self.owners.sources.contains(&kernel) {
+            return None;
+        }
+        let (what, number) = match object {
+            Object::Link(l) if !matches!(l.kind, LinkKind::Swp { .. }) => ("device", l.ifindex),
+            Object::Nexthop(o) => ("next-hop object", o.id),
+            _ => return None,
+        };
+        (number < OWN_NUMBERS).then(|| (kernel, format!("{what} {number} (below {OWN_NUMBERS})")))
     }
 
     fn first(&self, what: &str) -> Option<(SourceId, String)> {

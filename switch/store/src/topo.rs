@@ -98,7 +98,7 @@ impl Store {
             }
             went_down = r.link.admin_up && !link.admin_up;
         }
-        self.vrf_link(&link);
+        self.vrf_link(source, &link);
         self.links.insert(
             ifindex,
             LinkRec {

@@ -12,7 +12,7 @@ use crate::Store;
 use crate::fib::{F_QUEUED, Fam, SLOT_BITS, V4, V6};
 use crate::hw::bodies::{RifPlace, Vrf};
 use crate::hw::{Cls, Ref};
-use crate::model::{Family, KindSet, Link, LinkKind, TABLE_LOCAL, TABLE_MAIN};
+use crate::model::{Family, KindSet, Link, LinkKind, SourceId, TABLE_LOCAL, TABLE_MAIN};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use tandem_cover::NONE;
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// A device came or changed: a VRF takes a slot before the first of its routes comes.
-    pub(crate) fn vrf_link(&mut self, link: &Link) {
+    pub(crate) fn vrf_link(&mut self, source: SourceId, link: &Link) {
         let LinkKind::Vrf { table } = link.kind else {
             return;
         };
@@ -106,11 +106,9 @@ impl Store {
         };
         self.vrfs.slots.insert(slot, rec);
         self.vrfs.by_table.insert(table, slot);
-        let dumped = self
-            .syncs
-            .values()
-            .any(|s| s.running.is_some_and(|k| k.contains(KindSet::ROUTE)));
-        self.vrfs.resync |= !dumped;
+        // Its table is its source's: whoever else is telling all there is tells nothing of that.
+        let running = self.syncs.get(&source).and_then(|s| s.running);
+        self.vrfs.resync |= !running.is_some_and(|k| k.contains(KindSet::ROUTE));
     }
 
     /// A device is gone: with a VRF go all routes of its table.

@@ -427,3 +427,24 @@ fn a_place_has_the_vrf_of_its_interface() {
     assert_eq!(r.store.slot_of_dev("swp1"), red);
     assert_eq!(r.store.slot_of_dev("swp2"), 0);
 }
+
+/// A VRF comes while another source tells all that it has: what its own source had said of the table is asked for again. Where its own
+/// source is telling, the routes come behind it.
+#[test]
+fn a_vrf_asks_for_its_routes_whoever_else_is_telling() {
+    let (own, other) = (SourceId(1), SourceId(7));
+    let vrf = |ifindex, table| {
+        Object::Link(Link {
+            ifindex,
+            kind: LinkKind::Vrf { table },
+            ..swp(1)
+        })
+    };
+    for (telling, asks) in [(other, true), (own, false)] {
+        let mut store = Store::new(Config::default());
+        store.set_sources(&[(own, vec![1]), (other, vec![2])]);
+        store.apply(Event::BeginSync(telling, KindSet::ALL), 1);
+        store.apply(Event::Upsert(own, vrf(RED, 10)), 1);
+        assert_eq!(store.take_resync(), asks, "{telling:?}");
+    }
+}

@@ -19,7 +19,7 @@ mod fake;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use common::{addr, forwarding, local, mac, neigh, swp, via};
+use common::{addr, forwarding, local, mac, neigh, single, swp, via};
 use crossbeam_channel::{Receiver, bounded};
 use fake::Fake;
 use tandem_abi::object::{Object as _, read_object};
@@ -30,6 +30,7 @@ use tandem_core::source::Write;
 use tandem_core::view::SharedView;
 use tandem_core::{Core, Seat, Sources};
 use tandem_sal::Attach;
+use tandem_store::OWN_NUMBERS;
 use tandem_store::model::*;
 use tandem_twin::chip::{Passed, Shared, Sizes};
 use tandem_twin::random::Random;
@@ -37,7 +38,7 @@ use tandem_twin::wired;
 
 const KERNEL: u8 = 1;
 const OTHER: u8 = 7;
-const RED: u32 = 70;
+const RED: u32 = OWN_NUMBERS + 70;
 const TABLE: u32 = 10;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -461,6 +462,21 @@ fn nobody_speaks_of_what_is_anothers() {
                 ..swp(2)
             }),
             "port 2",
+        ),
+        // a device and a next-hop object of its own, with numbers that the kernel may give to its own
+        (
+            &other,
+            Object::Link(Link {
+                ifindex: 70,
+                kind: LinkKind::Vrf { table: 20 },
+                ..swp(1)
+            }),
+            "device 70 (below 2147483648)",
+        ),
+        (
+            &other,
+            single(OWN_NUMBERS - 1, 13, "10.3.0.2"),
+            "next-hop object 2147483647 (below 2147483648)",
         ),
         (&other, addr(11, "10.77.0.1/24"), "device 11"),
         (&other, via("50.0.0.0/8", 13, "10.3.0.2"), "the default VRF"),
