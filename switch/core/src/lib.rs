@@ -387,6 +387,7 @@ impl Core {
             };
             self.take(event, now);
             if let Some(source) = end {
+                self.missing_ports(source);
                 self.sources.reached(source);
                 let away = away_text(self.sources.name(source).unwrap_or_default());
                 self.warnings.retain(|w| *w != away);
@@ -517,6 +518,23 @@ impl Core {
             (true, true) => self.warn(moved),
             (true, false) => self.warn(deleted),
             (false, _) => self.warnings.retain(|w| *w != moved && *w != deleted),
+        }
+    }
+
+    /// A dump has ended. What happened to the netdev of a port of its source's that it does not know, no message has said.
+    fn missing_ports(&mut self, source: SourceId) {
+        let known = |name: &str| {
+            let text = format!("{name}: its netdev is ");
+            self.warnings.iter().any(|w| w.starts_with(&text))
+        };
+        let ports = self.plant.ports().iter();
+        let missing: Vec<u32> = ports
+            .filter(|p| self.sources.has_port(source, p.port))
+            .filter(|p| self.store.link(p.ifindex).is_none() && !known(&p.name))
+            .map(|p| p.ifindex)
+            .collect();
+        for ifindex in missing {
+            self.port_gone(&Event::Remove(source, Key::Link(ifindex)));
         }
     }
 

@@ -142,6 +142,12 @@ impl Sources {
         all
     }
 
+    /// Whether a port is a source's.
+    pub(crate) fn has_port(&self, id: SourceId, port: u16) -> bool {
+        let mut seats = self.all.iter().map(|t| &t.seat);
+        seats.any(|s| s.source.id() == id && s.ports.contains(&port))
+    }
+
     /// All of them, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Source + Sync>> {
         self.all.iter().map(|t| &t.seat.source)

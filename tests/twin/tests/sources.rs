@@ -640,3 +640,34 @@ fn routes_of_a_table_before_its_vrf_are_the_vrfs_owners() {
     assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
     assert_eq!(audit(&mut rig), Ok(0));
 }
+
+/// A port's netdev goes to another network namespace, or is there when the core begins, and no message says so: the dump that
+/// does not know it does.
+#[test]
+fn a_port_that_a_dump_does_not_know_is_in_another_namespace() {
+    let moved = "swp2: its netdev is in another network namespace";
+    let without = |dump: Vec<Event>| -> Vec<Event> {
+        let is_it = |e: &Event| matches!(e, Event::Upsert(_, Object::Link(l)) if l.ifindex == 12);
+        dump.into_iter().filter(|e| !is_it(e)).collect()
+    };
+    let (mut rig, kernel, _other) = both();
+    assert!(!rig.warned(moved));
+    kernel.pass(&without(kernel.dump()));
+    rig.settle();
+    assert!(rig.warned(moved));
+    assert_eq!(rig.core.warnings().len(), 1, "{:?}", rig.core.warnings());
+    kernel.pass(&without(kernel.dump()));
+    rig.settle();
+    assert_eq!(rig.core.warnings().len(), 1);
+    kernel.pass(&kernel.dump());
+    rig.settle();
+    assert!(!rig.warned(moved));
+    assert_eq!(rig.way(1, [10, 2, 0, 2]), Some(2));
+
+    let kernel = Fake::new(KERNEL, "kernel", kernel_objects());
+    kernel.pass(&without(kernel.dump()));
+    let seats: [(_, &[u16], _); 1] = [(&kernel, &[1, 2, 3, 4], u64::MAX)];
+    let mut rig = Rig::new(chip(), Attach::Cold, &seats);
+    rig.settle();
+    assert!(rig.warned(moved));
+}
