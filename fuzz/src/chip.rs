@@ -154,6 +154,8 @@ fn answered(cmd: &raw::tnd_cmd, cpl: &raw::tnd_cpl, out: &[u8]) {
 struct Chip {
     fw: Firmware,
     processor: Processor,
+    /// Of the next driver's commands: they take time.
+    latency: bool,
     answers: Answers,
     seq: [u32; PAIRS],
     epoch: u32,
@@ -173,6 +175,7 @@ impl Chip {
         let mut chip = Chip {
             fw: Firmware::new(profile.clone()).expect("a chip"),
             processor: Processor::new(false),
+            latency: false,
             answers: Answers::default(),
             seq: [0; PAIRS],
             epoch: 1,
@@ -298,13 +301,15 @@ impl Chip {
     }
 
     fn settled(&mut self) {
-        self.mirrored |= self.fw.state.acl.mirrors().next().is_some();
+        self.mirrored |= !self.fw.state.acl.mirrors().is_empty();
         assert_eq!(self.fw.check_accounting(), Ok(()));
     }
 
     fn reset(&mut self, warm: bool) {
         self.epoch += 1;
         self.fw.attach(warm);
+        self.processor.detach(&mut self.fw);
+        self.processor = Processor::new(self.latency);
         self.processor.reset(&mut self.fw, PAIRS, self.epoch);
         self.seq = [0; PAIRS];
         self.answers = Answers::default();
@@ -325,7 +330,7 @@ impl Chip {
         let unit = 10_u64.pow(u32::from(input.u8() % 10));
         self.now = self.now.saturating_add(unit * u64::from(input.u8()));
         let how = input.u8();
-        self.processor.set_latency(how & 1 != 0);
+        self.latency = how & 1 != 0;
         let mut out = Out::default();
         pipeline::age(&mut self.fw.state, self.now, 1024, &mut out);
         assert!(out.tx.is_empty() && out.cpu.is_empty());

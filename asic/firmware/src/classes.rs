@@ -2,6 +2,7 @@
 //! here; a class that the ABI has and this list has not is a compile error.
 
 use crate::Firmware;
+use crate::costs::CostRow;
 use crate::dump::Writer;
 use crate::object::{Failure, Object};
 use crate::objects::{
@@ -10,7 +11,7 @@ use crate::objects::{
     nhg::Nhg, policer::Policer, port::Port, rif::Rif, route::Route, storm::Storm, trap::Trap,
     vlan::Vlan, vrf::Vrf,
 };
-use crate::pools::COST_ROWS;
+use crate::pools::Need;
 use crate::resync::Confirmed;
 use tandem_abi::raw;
 
@@ -31,7 +32,12 @@ pub(crate) struct Class {
     pub(crate) wide: bool,
     /// Removes what was not confirmed, within units of work; true: all of it.
     pub(crate) sweep: fn(&mut Firmware, &mut Confirmed, &mut u64) -> bool,
-    costs: bool,
+    /// Its rows of `TND_CLS_COST`.
+    pub(crate) costs: &'static [CostRow],
+    /// Slots that a CREATE with this body takes.
+    pub(crate) needs: fn(&Firmware, &[u8]) -> Vec<Need>,
+    /// Positions may be anywhere.
+    pub(crate) sparse: bool,
 }
 
 const fn class<O: Object>() -> Class {
@@ -47,6 +53,8 @@ const fn class<O: Object>() -> Class {
             Firmware::sweep_class::<O>
         },
         costs: O::COSTS,
+        needs: |fw, body| O::parse(body).map_or_else(Vec::new, |o| o.needs(fw)),
+        sparse: O::SPARSE,
     }
 }
 
@@ -104,7 +112,7 @@ const fn index() -> [Option<u8>; NUMBERS] {
     all
 }
 
-// Every class of the ABI is declared, once, and says what it costs if it costs something.
+// Every class of the ABI is declared, once.
 const _: () = {
     let (abi, all) = (tandem_abi::object::CLASSES, index());
     let mut i = 0;
@@ -118,27 +126,22 @@ const _: () = {
         assert!(known, "a class of the ABI is missing in classes.rs");
         i += 1;
     }
-    let list = &LIST;
-    let mut i = 0;
-    while i < list.len() {
-        let mut rows = 0;
-        let mut j = 0;
-        while j < COST_ROWS.len() {
-            rows += (COST_ROWS[j].cls == list[i].cls) as usize;
-            j += 1;
-        }
-        assert!(
-            list[i].costs == (rows > 0),
-            "a class without a row in pools.rs, or a row too many"
-        );
-        i += 1;
-    }
 };
 
 /// A class by its number.
 pub(crate) fn of(cls: u16) -> Option<&'static Class> {
-    let at = (*INDEX.get(usize::from(cls))?)?;
-    CLASSES.get(usize::from(at))
+    CLASSES.get(place(cls)?)
+}
+
+/// The place of a class in [`CLASSES`].
+pub(crate) fn place(cls: u16) -> Option<usize> {
+    INDEX.get(usize::from(cls))?.map(usize::from)
+}
+
+/// The rows of `TND_CLS_COST`, by class.
+pub(crate) fn cost_rows() -> impl Iterator<Item = (u16, &'static CostRow)> {
+    let all = (0..NUMBERS as u16).filter_map(of);
+    all.flat_map(|c| c.costs.iter().map(|row| (c.cls, row)))
 }
 
 /// Classes that commands write, by name and number (`TND_CLS_*`).

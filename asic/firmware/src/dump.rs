@@ -10,7 +10,7 @@ use crate::MAX_OUT;
 use crate::classes;
 use crate::object::{Failure, INVALID, Object, UNSUPPORTED, body};
 use crate::objects::{fdb::Fdb, neigh::Neigh, nexthop::NextHop, nhg::Nhg, route::Route};
-use crate::pools::{COST_ROWS, CostRow, PoolId};
+use crate::pools::PoolId;
 use crate::turn;
 use tandem_abi::raw;
 use tandem_tables::exact::{self, Entry, Kind};
@@ -78,10 +78,10 @@ impl Firmware {
             // there is nothing in it that its port does not say
             raw::TND_CLS_LED => return Err(UNSUPPORTED),
             raw::TND_CLS_COST => {
-                let rows = COST_ROWS.iter().enumerate().skip(low as usize);
+                let rows = classes::cost_rows().enumerate().skip(low as usize);
                 let mut next = 0;
-                for (i, row) in rows {
-                    let row = self.cost_row(row);
+                for (i, (cls, row)) in rows {
+                    let row = self.cost_row(cls, row);
                     if !w.put(|out| out.extend(row.as_bytes())) {
                         next = full_at(i as u32, &w);
                         break;
@@ -435,27 +435,6 @@ impl Firmware {
             nhg_max_members: self.pools.nhg_max_members(),
             ..Default::default()
         }
-    }
-
-    pub(crate) fn cost_row(&self, r: &CostRow) -> raw::tnd_class_cost {
-        let need = self
-            .pools
-            .worst_case(&self.state, r.cls, r.family, 1)
-            .unwrap_or_default();
-        let (pool, cost) = need.first().map_or((0, 0), |n| (n.pool as u16, n.slots));
-        let (free_guaranteed, free_expected) = self.pools.room(&self.state, r.cls, r.family);
-        let mut row = raw::tnd_class_cost {
-            struct_size: size_of::<raw::tnd_class_cost>() as u16,
-            cls: r.cls,
-            family: r.family,
-            pool,
-            cost,
-            free_guaranteed,
-            free_expected,
-            ..Default::default()
-        };
-        tandem_abi::set_name(&mut row.name, r.name);
-        row
     }
 }
 

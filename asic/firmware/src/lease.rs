@@ -23,9 +23,7 @@ impl Firmware {
                 .get(at..at + size)
                 .and_then(|b| raw::tnd_lease_item::read_from_bytes(b).ok());
             let item = item.ok_or(INVALID)?;
-            let needs = self
-                .pools
-                .worst_case(&self.state, item.cls, item.family, item.count);
+            let needs = self.worst_case(item.cls, item.family, item.count);
             for n in needs.ok_or(INVALID)? {
                 wanted.add(n);
             }

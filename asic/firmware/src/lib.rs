@@ -18,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod classes;
+mod costs;
 mod dump;
 pub mod fault;
 mod flip;
@@ -391,27 +392,6 @@ impl Firmware {
         }
     }
 
-    /// Slots that a CREATE takes if its object is not there yet.
-    fn create_needs(&self, cmd: &raw::tnd_cmd, body: &[u8]) -> Vec<Need> {
-        if cmd.op != raw::TND_OP_CREATE {
-            return Vec::new();
-        }
-        let family = body.get(4).copied().unwrap_or(0);
-        let mut needs = self
-            .pools
-            .worst_case(&self.state, cmd.cls, family, 1)
-            .unwrap_or_default();
-        if cmd.cls == raw::TND_CLS_NHG {
-            let count = body
-                .get(2..4)
-                .map_or(0, |b| u32::from(b[0]) | u32::from(b[1]) << 8);
-            for n in needs.iter_mut().filter(|n| n.pool == PoolId::NhgMember) {
-                n.slots = count.min(self.pools.nhg_max_members());
-            }
-        }
-        needs
-    }
-
     /// A command is accepted but takes time: its slots are in flight from now on. Nothing is held if they are not
     /// there; the command will say so when it is executed.
     pub(crate) fn begin(&mut self, cmd: &raw::tnd_cmd, body: &[u8]) -> Held {
@@ -453,92 +433,6 @@ impl Firmware {
             }
         }
     }
-
-    /// All pools and all class costs, from one instant: what SNAPSHOT and a DUMP of `TND_CLS_COST` tell.
-    #[must_use]
-    pub fn resources(&self) -> (Vec<raw::tnd_pool>, Vec<raw::tnd_class_cost>) {
-        let pools = PoolId::ALL.iter().map(|id| self.pool_row(*id)).collect();
-        let classes = pools::COST_ROWS.iter().map(|r| self.cost_row(r)).collect();
-        (pools, classes)
-    }
-
-    /// Holds every pool's counters against each other and against what the tables hold. `Err` names the pool.
-    ///
-    /// # Errors
-    /// One line: the pool and its numbers.
-    pub fn check_accounting(&self) -> Result<(), String> {
-        let groups: usize = self.state.nhgs().map(|(_, g)| g.members().len()).sum();
-        let rules = self.rule_slots();
-        let acl = &self.state.acl;
-        let held = [
-            self.state.exact.recount() as usize,
-            self.state.lpm4.recount() as usize,
-            self.state.lpm6.recount() as usize + rules.of(PoolId::Lpm6),
-            self.state.rifs().count(),
-            self.state.vrfs().len().saturating_sub(1),
-            self.state.vlans().count(),
-            self.state.members().count(),
-            self.state.nexthop_count(),
-            self.state.nhg_count(),
-            groups,
-            rules.of(PoolId::Tcam),
-            rules.of(PoolId::Tcam2),
-            rules.of(PoolId::Tcam3),
-            rules.ranges.len(),
-            acl.tables().count(),
-            acl.counters().count(),
-            acl.policers().count(),
-            acl.mirrors().count(),
-            self.state.lags().count(),
-            self.state.lags().map(|(_, l)| l.config.members.len()).sum(),
-            self.state.mdb.len(),
-        ];
-        for (id, held) in PoolId::ALL.iter().zip(held) {
-            let p = self.pools.get(&self.state, *id);
-            if !p.check() || p.used() as usize != held {
-                return Err(format!(
-                    "{}: used {} + in flight {} + committed {} + free {} of size {}, table holds {held}",
-                    id.name(),
-                    p.used(),
-                    p.in_flight(),
-                    p.committed(),
-                    p.free(),
-                    p.size()
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What the rules in all lists take, added up.
-struct RuleSlots {
-    slots: HashMap<PoolId, usize>,
-    ranges: std::collections::HashSet<objects::acl_entry::Range>,
-}
-
-impl RuleSlots {
-    fn of(&self, pool: PoolId) -> usize {
-        self.slots.get(&pool).copied().unwrap_or(0)
-    }
-}
-
-impl Firmware {
-    fn rule_slots(&self) -> RuleSlots {
-        let mut all = RuleSlots {
-            slots: HashMap::new(),
-            ranges: std::collections::HashSet::new(),
-        };
-        for (_, table) in self.state.acl.tables() {
-            for (_, what, _) in table.rules.iter(0) {
-                let need = self.pools.rule(table.stage, what.width());
-                *all.slots.entry(need.pool).or_default() += need.slots as usize;
-                all.ranges.extend(what.ranges.src);
-                all.ranges.extend(what.ranges.dst);
-            }
-        }
-        all
-    }
 }
 
 /// A completion for a command, with a status and nothing else.
@@ -552,33 +446,4 @@ pub(crate) fn answer(cmd: &raw::tnd_cmd, status: u16) -> raw::tnd_cpl {
         epoch: cmd.epoch,
         ..Default::default()
     }
-}
-
-/// Takes a command as a fuzzer gives it: arbitrary descriptors and bodies, one after the other, at a tiny chip. Returns
-/// the number of commands executed. Must never panic, and the accounting must hold after each.
-pub fn fuzz_execute(data: &[u8]) -> usize {
-    let Ok(mut fw) = Profile::builtin("tiny")
-        .map_err(drop)
-        .and_then(|p| Firmware::new(p).map_err(drop))
-    else {
-        return 0;
-    };
-    let mut out = Vec::new();
-    let mut n = 0;
-    for chunk in data.chunks(192) {
-        let mut cmd = raw::tnd_cmd::default();
-        let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut cmd);
-        for (to, from) in bytes.iter_mut().zip(chunk) {
-            *to = *from;
-        }
-        // most ops and classes beyond the known ones say the same: keep near
-        cmd.op %= 15;
-        cmd.cls %= 36;
-        let body = chunk.get(64..).unwrap_or_default();
-        fw.execute(&cmd, body, &mut out, n as u64);
-        assert!(out.len() <= cmd.out_size as usize);
-        assert_eq!(fw.check_accounting(), Ok(()));
-        n += 1;
-    }
-    n
 }

@@ -1,6 +1,7 @@
 //! What all kinds of objects have in common: CREATE, UPDATE, DELETE, SET_TRAP and QUERY, written once.
 
 use crate::Firmware;
+use crate::costs::CostRow;
 use crate::dump::Writer;
 use crate::pools::{Need, PoolId};
 use crate::resync::Confirmed;
@@ -29,10 +30,12 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     const CLASS: u16;
     /// What a fault plan calls it.
     const NAME: &'static str;
-    /// It takes slots of pools: `pools.rs` says which.
-    const COSTS: bool = true;
+    /// The slots that it takes of pools; none: it takes none.
+    const COSTS: &'static [CostRow];
     /// Positions have more than 32 bits.
     const WIDE: bool = false;
+    /// Positions are not near each other: what a resync has confirmed is a set, no bits.
+    const SPARSE: bool = false;
     /// Ports and traps are there from the start and stay: UPDATE and QUERY only.
     const FIXED: bool = false;
 
@@ -65,17 +68,28 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     }
     /// The ABI's body.
     fn encode(&self, out: &mut Vec<u8>);
-    /// A driver that attached warm has named it.
-    fn confirm(&self, fw: &mut Firmware);
+    /// The family of its row in [`Object::COSTS`].
+    fn family(&self) -> u8 {
+        0
+    }
+    /// Slots that a CREATE of it takes.
+    fn needs(&self, fw: &Firmware) -> Vec<Need> {
+        let all = fw.worst_case(Self::CLASS, self.family(), 1);
+        all.unwrap_or_default()
+    }
+    /// Where the one with this key is: the position that [`Object::walk`] gives it. Those that are [`Object::FIXED`] need none.
+    fn position(&self, _: &Firmware) -> Option<u64> {
+        None
+    }
     /// All objects with their positions, which ascend, from one on. A position is good whatever comes and goes.
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)>;
     /// DUMP from a position on; gives the next cursor.
     fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
         crate::dump::list(fw, Self::walk(fw, from), w)
     }
-    /// The driver has named the one at this position since BEGIN_RESYNC; those that are [`Object::FIXED`] stay anyway.
-    fn confirmed(&self, _: &Confirmed, _at: u64) -> bool {
-        true
+    /// The driver has named the one at this position since BEGIN_RESYNC.
+    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
+        c.has::<Self>(at)
     }
     /// Undoes a bit flip in its table entry, before anything is decided from it.
     fn unflip(&self, _fw: &mut Firmware) {}
@@ -129,7 +143,7 @@ impl Firmware {
                         new.write(self, old.as_ref())?;
                     }
                 }
-                new.confirm(self);
+                self.confirm(&new);
                 Ok(())
             }
             raw::TND_OP_UPDATE => {
@@ -139,7 +153,7 @@ impl Firmware {
                     new.depends(self)?;
                     new.write(self, Some(&old))?;
                 }
-                new.confirm(self);
+                self.confirm(&new);
                 Ok(())
             }
             raw::TND_OP_DELETE => match old {
@@ -148,7 +162,7 @@ impl Firmware {
                 None => Err(noent),
                 Some(o) if o.in_use(self) => Err(IN_USE),
                 Some(o) => {
-                    o.remove(self);
+                    self.discard(&o);
                     Ok(())
                 }
             },
@@ -156,7 +170,7 @@ impl Firmware {
                 let old = old.ok_or(noent)?;
                 let new = old.trapped(&asked).ok_or(UNSUPPORTED)?;
                 new.write(self, Some(&old))?;
-                new.confirm(self);
+                self.confirm(&new);
                 Ok(())
             }
             _ => {

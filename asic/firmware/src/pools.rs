@@ -1,132 +1,108 @@
-//! The chip's pools, the cost of each class of object in them, and leases.
+//! The chip's pools, and leases. What an object takes of them its class says (`costs.rs`).
 //!
 //! | pool | where its counters live |
 //! |---|---|
 //! | exact-match, ipv4-lpm, ipv6-lpm | in the table, because the pipeline learns into it too |
 //! | rif … mirror | here; rules are in a TCAM of their own, or among the IPv6 prefixes |
 
+use crate::Firmware;
+use crate::objects::acl_entry::Range;
 use crate::profile::{AclWidths, Profile};
-use tandem_abi::raw;
+use std::collections::{HashMap, HashSet};
 use tandem_pipeline::state::{AclStage, State};
-use tandem_tables::exact::Kind;
 use tandem_tables::pool::{Full, Pool};
 use tandem_tables::tcam::Width;
 
-/// A pool. The number is its id in SNAPSHOT, deltas and completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u16)]
-pub enum PoolId {
+/// What is known of a pool without a chip.
+struct Spec {
+    name: &'static str,
+    unit: &'static str,
+    /// Slots by the profile, where the counters live here.
+    size: Option<fn(&Profile) -> u32>,
+    /// Slots that the tables hold.
+    held: fn(&Recount<'_>) -> usize,
+}
+
+/// The one list of pools: name, unit, size (`None`: the table itself counts), what the tables hold. Its order is their numbers.
+macro_rules! pools {
+    ($($(#[$doc:meta])* $id:ident = $name:literal, $unit:literal, $size:expr, $held:expr;)*) => {
+        /// A pool. The number is its id in SNAPSHOT, deltas and completions.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum PoolId { $($(#[$doc])* $id),* }
+
+        impl PoolId {
+            /// All pools, by id.
+            pub const ALL: [PoolId; [$($name),*].len()] = [$(PoolId::$id),*];
+
+            fn spec(self) -> &'static Spec {
+                match self {
+                    $(PoolId::$id => &Spec { name: $name, unit: $unit, size: $size, held: $held }),*
+                }
+            }
+        }
+    };
+}
+
+pools! {
     /// MAC, IPv4 host, IPv6 host.
-    ExactMatch = 0,
+    ExactMatch = "exact-match", "slot", None, |r| r.fw.state.exact.recount() as usize;
     /// IPv4 prefixes.
-    Lpm4 = 1,
+    Lpm4 = "ipv4-lpm", "slot", None, |r| r.fw.state.lpm4.recount() as usize;
     /// IPv6 prefixes.
-    Lpm6 = 2,
+    Lpm6 = "ipv6-lpm", "slot", None,
+        |r| r.fw.state.lpm6.recount() as usize + r.rules(PoolId::Lpm6);
     /// Router interfaces.
-    Rif = 3,
+    Rif = "rif", "entry", Some(|p| p.pools.rif), |r| r.fw.state.rifs().count();
     /// Virtual routers.
-    Vrf = 4,
+    Vrf = "vrf", "entry", Some(|p| p.pools.vrf), |r| r.fw.state.vrfs().len().saturating_sub(1);
     /// Forwarding domains.
-    Vlan = 5,
+    Vlan = "vlan", "entry", Some(|p| p.pools.vlan), |r| r.fw.state.vlans().count();
     /// (port, VLAN) memberships.
-    VlanMember = 6,
+    VlanMember = "vlan-member", "entry", Some(|p| p.pools.vlan_member), |r| r.fw.state.members().count();
     /// Next hops.
-    Nexthop = 7,
+    Nexthop = "nexthop", "entry", Some(|p| p.pools.nexthop), |r| r.fw.state.nexthop_count();
     /// Next-hop groups.
-    Nhg = 8,
+    Nhg = "nexthop-group", "entry", Some(|p| p.pools.nhg), |r| r.fw.state.nhg_count();
     /// Members of groups.
-    NhgMember = 9,
+    NhgMember = "nexthop-group-member", "member", Some(|p| p.pools.nhg_member),
+        |r| r.fw.state.nhgs().map(|(_, g)| g.members().len()).sum();
     /// Lines of the TCAM for rules; the only one, or the first of several.
-    Tcam = 10,
+    Tcam = "acl-tcam", "line", Some(|p| p.acl.tcam_size(0)), |r| r.rules(PoolId::Tcam);
     /// A second one, where stages have their own.
-    Tcam2 = 11,
+    Tcam2 = "acl-tcam-2", "line", Some(|p| p.acl.tcam_size(1)), |r| r.rules(PoolId::Tcam2);
     /// A third one.
-    Tcam3 = 12,
+    Tcam3 = "acl-tcam-3", "line", Some(|p| p.acl.tcam_size(2)), |r| r.rules(PoolId::Tcam3);
     /// Range checkers for transport ports.
-    AclRange = 13,
+    AclRange = "acl-range", "entry", Some(|p| p.acl.ranges), |r| r.ranges.len();
     /// Lists of rules.
-    AclTable = 14,
+    AclTable = "acl-table", "entry", Some(|p| p.acl.tables), |r| r.fw.state.acl.tables().len();
     /// Counters of rules.
-    AclCounter = 15,
+    AclCounter = "acl-counter", "entry", Some(|p| p.acl.counters), |r| r.fw.state.acl.counters().len();
     /// Policers.
-    Policer = 16,
+    Policer = "policer", "entry", Some(|p| p.acl.policers), |r| r.fw.state.acl.policers().len();
     /// Mirror sessions.
-    Mirror = 17,
+    Mirror = "mirror", "entry", Some(|p| p.acl.mirrors), |r| r.fw.state.acl.mirrors().len();
     /// Link aggregation groups.
-    Lag = 18,
+    Lag = "lag", "entry", Some(|p| p.pools.lag), |r| r.fw.state.lags().count();
     /// Members of these.
-    LagMember = 19,
+    LagMember = "lag-member", "member", Some(|p| p.pools.lag_member),
+        |r| r.fw.state.lags().map(|(_, l)| l.config.members.len()).sum();
     /// Multicast groups.
-    Mdb = 20,
+    Mdb = "multicast-group", "entry", Some(|p| p.pools.mdb), |r| r.fw.state.mdb.len();
 }
 
 impl PoolId {
-    /// All pools, by id.
-    pub const ALL: [PoolId; 21] = [
-        PoolId::ExactMatch,
-        PoolId::Lpm4,
-        PoolId::Lpm6,
-        PoolId::Rif,
-        PoolId::Vrf,
-        PoolId::Vlan,
-        PoolId::VlanMember,
-        PoolId::Nexthop,
-        PoolId::Nhg,
-        PoolId::NhgMember,
-        PoolId::Tcam,
-        PoolId::Tcam2,
-        PoolId::Tcam3,
-        PoolId::AclRange,
-        PoolId::AclTable,
-        PoolId::AclCounter,
-        PoolId::Policer,
-        PoolId::Mirror,
-        PoolId::Lag,
-        PoolId::LagMember,
-        PoolId::Mdb,
-    ];
-
     /// Name in SNAPSHOT, JSON and metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            PoolId::ExactMatch => "exact-match",
-            PoolId::Lpm4 => "ipv4-lpm",
-            PoolId::Lpm6 => "ipv6-lpm",
-            PoolId::Rif => "rif",
-            PoolId::Vrf => "vrf",
-            PoolId::Vlan => "vlan",
-            PoolId::VlanMember => "vlan-member",
-            PoolId::Nexthop => "nexthop",
-            PoolId::Nhg => "nexthop-group",
-            PoolId::NhgMember => "nexthop-group-member",
-            PoolId::Tcam => "acl-tcam",
-            PoolId::Tcam2 => "acl-tcam-2",
-            PoolId::Tcam3 => "acl-tcam-3",
-            PoolId::AclRange => "acl-range",
-            PoolId::AclTable => "acl-table",
-            PoolId::AclCounter => "acl-counter",
-            PoolId::Policer => "policer",
-            PoolId::Mirror => "mirror",
-            PoolId::Lag => "lag",
-            PoolId::LagMember => "lag-member",
-            PoolId::Mdb => "multicast-group",
-        }
+        self.spec().name
     }
 
     /// What a slot is.
     #[must_use]
     pub fn unit(self) -> &'static str {
-        match self {
-            PoolId::ExactMatch | PoolId::Lpm4 | PoolId::Lpm6 => "slot",
-            PoolId::NhgMember | PoolId::LagMember => "member",
-            PoolId::Tcam | PoolId::Tcam2 | PoolId::Tcam3 => "line",
-            _ => "entry",
-        }
-    }
-
-    fn counted(self) -> Option<usize> {
-        (self as usize).checked_sub(PoolId::Rif as usize)
+        self.spec().unit
     }
 }
 
@@ -139,125 +115,18 @@ pub struct Need {
     pub slots: u32,
 }
 
-/// Classes that cost something, as `TND_CLS_COST` lists them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CostRow {
-    /// `TND_CLS_*`
-    pub cls: u16,
-    /// `TND_AF_*`, 0 = any.
-    pub family: u8,
-    /// Name in JSON.
-    pub name: &'static str,
+impl Need {
+    /// What a group takes: itself, and its members.
+    pub(crate) fn group(pool: PoolId, members: PoolId, n: u32) -> Vec<Need> {
+        vec![
+            Need { pool, slots: 1 },
+            Need {
+                pool: members,
+                slots: n,
+            },
+        ]
+    }
 }
-
-/// See [`CostRow`].
-pub const COST_ROWS: [CostRow; 21] = [
-    CostRow {
-        cls: raw::TND_CLS_FDB,
-        family: 0,
-        name: "mac",
-    },
-    CostRow {
-        cls: raw::TND_CLS_NEIGH,
-        family: raw::TND_AF_INET,
-        name: "ipv4-host",
-    },
-    CostRow {
-        cls: raw::TND_CLS_NEIGH,
-        family: raw::TND_AF_INET6,
-        name: "ipv6-host",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ROUTE,
-        family: raw::TND_AF_INET,
-        name: "ipv4-route",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ROUTE,
-        family: raw::TND_AF_INET6,
-        name: "ipv6-route",
-    },
-    CostRow {
-        cls: raw::TND_CLS_RIF,
-        family: 0,
-        name: "rif",
-    },
-    CostRow {
-        cls: raw::TND_CLS_VRF,
-        family: 0,
-        name: "vrf",
-    },
-    CostRow {
-        cls: raw::TND_CLS_VLAN,
-        family: 0,
-        name: "vlan",
-    },
-    CostRow {
-        cls: raw::TND_CLS_VLAN_MEMBER,
-        family: 0,
-        name: "vlan-member",
-    },
-    CostRow {
-        cls: raw::TND_CLS_NEXTHOP,
-        family: 0,
-        name: "nexthop",
-    },
-    CostRow {
-        cls: raw::TND_CLS_NHG,
-        family: 0,
-        name: "nexthop-group",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ACL_ENTRY,
-        family: 0,
-        name: "acl-rule-l2",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ACL_ENTRY,
-        family: raw::TND_AF_INET,
-        name: "acl-rule-ipv4",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ACL_ENTRY,
-        family: raw::TND_AF_INET6,
-        name: "acl-rule-ipv6",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ACL_ENTRY,
-        family: raw::TND_ACL_WIDTH_FULL,
-        name: "acl-rule-full",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ACL_TABLE,
-        family: 0,
-        name: "acl-table",
-    },
-    CostRow {
-        cls: raw::TND_CLS_ACL_COUNTER,
-        family: 0,
-        name: "acl-counter",
-    },
-    CostRow {
-        cls: raw::TND_CLS_POLICER,
-        family: 0,
-        name: "policer",
-    },
-    CostRow {
-        cls: raw::TND_CLS_MIRROR,
-        family: 0,
-        name: "mirror",
-    },
-    CostRow {
-        cls: raw::TND_CLS_LAG,
-        family: 0,
-        name: "lag",
-    },
-    CostRow {
-        cls: raw::TND_CLS_MDB,
-        family: 0,
-        name: "multicast-group",
-    },
-];
 
 /// Where the lines of a stage's rules are, and how many a rule takes by the width of its key.
 #[derive(Debug, Clone, Copy)]
@@ -266,10 +135,11 @@ struct StageTcam {
     widths: AclWidths,
 }
 
-/// Counters of the pools that live here, and what an object costs.
+/// Counters of the pools that live here, and where rules are.
 #[derive(Debug, Clone)]
 pub struct Pools {
-    counted: [Pool; 18],
+    /// By [`PoolId`]; `None`: the table itself counts.
+    counted: [Option<Pool>; PoolId::ALL.len()],
     nhg_max_members: u32,
     /// By [`AclStage`].
     tcam: [StageTcam; 3],
@@ -279,27 +149,7 @@ impl Pools {
     /// Empty pools of a profile's sizes.
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
-        let (p, acl) = (&profile.pools, &profile.acl);
-        let sizes = [
-            p.rif,
-            p.vrf,
-            p.vlan,
-            p.vlan_member,
-            p.nexthop,
-            p.nhg,
-            p.nhg_member,
-            acl.tcam_size(0),
-            acl.tcam_size(1),
-            acl.tcam_size(2),
-            acl.ranges,
-            acl.tables,
-            acl.counters,
-            acl.policers,
-            acl.mirrors,
-            p.lag,
-            p.lag_member,
-            p.mdb,
-        ];
+        let acl = &profile.acl;
         let tcam = AclStage::ALL.map(|stage| {
             let (at, memory) = acl.of_stage(stage);
             StageTcam {
@@ -313,8 +163,8 @@ impl Pools {
             }
         });
         Self {
-            counted: sizes.map(Pool::new),
-            nhg_max_members: p.nhg_max_members,
+            counted: PoolId::ALL.map(|id| id.spec().size.map(|size| Pool::new(size(profile)))),
+            nhg_max_members: profile.pools.nhg_max_members,
             tcam,
         }
     }
@@ -341,15 +191,16 @@ impl Pools {
         match id {
             PoolId::Lpm4 => state.lpm4.pool(),
             PoolId::Lpm6 => state.lpm6.pool(),
-            _ => id
-                .counted()
-                .and_then(|i| self.counted.get(i))
+            _ => self
+                .counted
+                .get(id as usize)
+                .and_then(Option::as_ref)
                 .unwrap_or_else(|| state.exact.pool()),
         }
     }
 
     fn counted_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
-        id.counted().and_then(|i| self.counted.get_mut(i))
+        self.counted.get_mut(id as usize)?.as_mut()
     }
 
     /// Rules may be in the memory of IPv6 prefixes: the prefixes themselves are counted there.
@@ -362,106 +213,7 @@ impl Pools {
 
     /// Forgets the counters that live here: a cold reset.
     pub fn reset(&mut self) {
-        self.counted.iter_mut().for_each(Pool::reset);
-    }
-
-    /// Slots that `n` objects of a class take at worst: whatever their keys, and a group with all members.
-    #[must_use]
-    pub fn worst_case(&self, state: &State, cls: u16, family: u8, n: u32) -> Option<Vec<Need>> {
-        let need = |pool, each: u32| Need {
-            pool,
-            slots: each.saturating_mul(n),
-        };
-        let v4 = family == raw::TND_AF_INET;
-        let v6 = family == raw::TND_AF_INET6;
-        let widths = state.exact.widths();
-        Some(match cls {
-            raw::TND_CLS_FDB => vec![need(PoolId::ExactMatch, widths.of(Kind::Mac))],
-            raw::TND_CLS_NEIGH if v4 => vec![need(PoolId::ExactMatch, widths.of(Kind::Host4))],
-            raw::TND_CLS_NEIGH if v6 => vec![need(PoolId::ExactMatch, widths.of(Kind::Host6))],
-            raw::TND_CLS_ROUTE if v4 => vec![need(PoolId::Lpm4, state.lpm4.cost())],
-            raw::TND_CLS_ROUTE if v6 => vec![need(PoolId::Lpm6, state.lpm6.cost())],
-            raw::TND_CLS_RIF => vec![need(PoolId::Rif, 1)],
-            raw::TND_CLS_VRF => vec![need(PoolId::Vrf, 1)],
-            raw::TND_CLS_VLAN => vec![need(PoolId::Vlan, 1)],
-            raw::TND_CLS_VLAN_MEMBER => vec![need(PoolId::VlanMember, 1)],
-            raw::TND_CLS_NEXTHOP => vec![need(PoolId::Nexthop, 1)],
-            raw::TND_CLS_NHG => vec![
-                need(PoolId::Nhg, 1),
-                need(PoolId::NhgMember, self.nhg_max_members),
-            ],
-            // a lease knows no stage: room in each of the memories, and for two ranges that nobody else has
-            raw::TND_CLS_ACL_ENTRY => {
-                let width = match family {
-                    0 => Width::L2,
-                    _ if v4 => Width::Ip4,
-                    _ if v6 => Width::Ip6,
-                    raw::TND_ACL_WIDTH_FULL => Width::Full,
-                    _ => return None,
-                };
-                let mut all: Vec<Need> = Vec::new();
-                // the list that most rules are in comes first
-                for stage in [AclStage::Ingress, AclStage::Port, AclStage::Egress] {
-                    let one = self.rule(stage, width);
-                    if one.slots > 0 && all.iter().all(|n| n.pool != one.pool) {
-                        all.push(need(one.pool, one.slots));
-                    }
-                }
-                all.push(need(PoolId::AclRange, 2));
-                all
-            }
-            raw::TND_CLS_ACL_TABLE => vec![need(PoolId::AclTable, 1)],
-            raw::TND_CLS_ACL_COUNTER => vec![need(PoolId::AclCounter, 1)],
-            raw::TND_CLS_POLICER => vec![need(PoolId::Policer, 1)],
-            raw::TND_CLS_MIRROR => vec![need(PoolId::Mirror, 1)],
-            raw::TND_CLS_MDB => vec![need(PoolId::Mdb, 1)],
-            raw::TND_CLS_LAG => vec![
-                need(PoolId::Lag, 1),
-                need(PoolId::LagMember, raw::TND_LAG_MAX_MEMBERS as u32),
-            ],
-            _ => return None,
-        })
-    }
-
-    /// Objects of a class that still fit: guaranteed whatever their keys, and expected if keys spread as usual.
-    #[must_use]
-    pub fn room(&self, state: &State, cls: u16, family: u8) -> (u32, u32) {
-        let kind = match (cls, family) {
-            (raw::TND_CLS_FDB, _) => Some(Kind::Mac),
-            (raw::TND_CLS_NEIGH, f) if f == raw::TND_AF_INET => Some(Kind::Host4),
-            (raw::TND_CLS_NEIGH, _) => Some(Kind::Host6),
-            _ => None,
-        };
-        if let Some(k) = kind {
-            return (state.exact.free_guaranteed(k), state.exact.free_expected(k));
-        }
-        let fits = |n: &Need| {
-            self.get(state, n.pool)
-                .free()
-                .checked_div(n.slots)
-                .unwrap_or(0)
-        };
-        let worst = self.worst_case(state, cls, family, 1).unwrap_or_default();
-        let guaranteed = worst.iter().map(fits).min().unwrap_or(0);
-        // a usual group has two members, not the most that a group may have
-        let expected = worst
-            .iter()
-            .map(|n| {
-                if n.pool == PoolId::AclRange {
-                    // and a usual rule has no ranges
-                    u32::MAX
-                } else if matches!(n.pool, PoolId::NhgMember | PoolId::LagMember) {
-                    fits(&Need {
-                        slots: n.slots.min(2),
-                        ..*n
-                    })
-                } else {
-                    fits(n)
-                }
-            })
-            .min()
-            .unwrap_or(0);
-        (guaranteed, expected.max(guaranteed))
+        self.counted.iter_mut().flatten().for_each(Pool::reset);
     }
 
     /// An object is written: free, or with `promised` committed, → used. For pools that live here, and rules.
@@ -617,4 +369,56 @@ pub(crate) struct Held {
     pub(crate) resets: u64,
     /// Each with the lease it came from.
     pub(crate) slots: Vec<(Need, Option<u32>)>,
+}
+
+/// What the tables hold, counted anew.
+struct Recount<'a> {
+    fw: &'a Firmware,
+    rules: HashMap<PoolId, usize>,
+    ranges: HashSet<Range>,
+}
+
+impl<'a> Recount<'a> {
+    fn new(fw: &'a Firmware) -> Self {
+        let (mut rules, mut ranges) = (HashMap::new(), HashSet::new());
+        for (_, table) in fw.state.acl.tables().iter() {
+            for (_, what, _) in table.rules.iter(0) {
+                let need = fw.pools.rule(table.stage, what.width());
+                *rules.entry(need.pool).or_default() += need.slots as usize;
+                ranges.extend(what.ranges.src);
+                ranges.extend(what.ranges.dst);
+            }
+        }
+        Recount { fw, rules, ranges }
+    }
+
+    /// Slots of rules in a pool.
+    fn rules(&self, pool: PoolId) -> usize {
+        self.rules.get(&pool).copied().unwrap_or(0)
+    }
+}
+
+impl Firmware {
+    /// Holds every pool's counters against each other and against what the tables hold. `Err` names the pool.
+    ///
+    /// # Errors
+    /// One line: the pool and its numbers.
+    pub fn check_accounting(&self) -> Result<(), String> {
+        let recount = Recount::new(self);
+        for id in PoolId::ALL {
+            let (p, held) = (self.pools.get(&self.state, id), (id.spec().held)(&recount));
+            if !p.check() || p.used() as usize != held {
+                return Err(format!(
+                    "{}: used {} + in flight {} + committed {} + free {} of size {}, table holds {held}",
+                    id.name(),
+                    p.used(),
+                    p.in_flight(),
+                    p.committed(),
+                    p.free(),
+                    p.size()
+                ));
+            }
+        }
+        Ok(())
+    }
 }

@@ -138,11 +138,6 @@ impl Processor {
         }
     }
 
-    /// Switches the latency model, for commands submitted from now on.
-    pub fn set_latency(&mut self, on: bool) {
-        self.latency = on;
-    }
-
     /// Commands that can still be submitted to a pair.
     #[must_use]
     pub fn room(&self, pair: usize) -> usize {

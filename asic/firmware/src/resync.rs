@@ -2,7 +2,8 @@
 //! the rest, dependents first. A sweep may remove a million routes, so it is done in slices between bursts of packets.
 
 use crate::Firmware;
-use crate::classes::CLASSES;
+use crate::classes::{self, CLASSES, Class};
+use crate::dump::SECOND;
 use crate::object::{Failure, INVALID, Object, add_delta};
 use crate::pools::PoolId;
 use crate::turn::REMOVE;
@@ -36,34 +37,39 @@ impl Bits {
     }
 }
 
-/// Lists of rules and what rules refer to.
-#[derive(Debug, Default)]
-pub(crate) struct ConfirmedAcl {
-    pub(crate) bind: Bits,
-    /// By slot.
-    pub(crate) table: Bits,
-    /// By list and priority.
-    pub(crate) entry: HashSet<(u32, u32)>,
-    pub(crate) counter: HashSet<u32>,
-    pub(crate) policer: HashSet<u32>,
-    pub(crate) mirror: HashSet<u16>,
+/// Positions of one class.
+#[derive(Debug)]
+enum Positions {
+    /// From 0 on, in one table or two (`dump::SECOND`).
+    Dense([Bits; 2]),
+    /// Anywhere.
+    Sparse(HashSet<u64>),
 }
 
-/// What has been confirmed, by the tables' own ids.
-#[derive(Debug, Default)]
+impl Positions {
+    fn set(&mut self, at: u64, on: bool) {
+        match self {
+            Positions::Dense([first, _]) if at < SECOND => first.set(at as u32, on),
+            Positions::Dense([_, second]) => second.set(at as u32, on),
+            Positions::Sparse(all) if on => drop(all.insert(at)),
+            Positions::Sparse(all) => drop(all.remove(&at)),
+        }
+    }
+
+    fn has(&self, at: u64) -> bool {
+        match self {
+            Positions::Dense([first, _]) if at < SECOND => first.has(at as u32),
+            Positions::Dense([_, second]) => second.has(at as u32),
+            Positions::Sparse(all) => all.contains(&at),
+        }
+    }
+}
+
+/// What has been confirmed, by the tables' own positions.
+#[derive(Debug)]
 pub(crate) struct Confirmed {
-    pub(crate) exact: Bits,
-    pub(crate) lpm4: Bits,
-    pub(crate) lpm6: Bits,
-    pub(crate) nexthop: Bits,
-    pub(crate) nhg: Bits,
-    pub(crate) rif: Bits,
-    pub(crate) vlan: Bits,
-    pub(crate) vrf: Bits,
-    pub(crate) member: HashSet<(u16, u16)>,
-    pub(crate) acl: ConfirmedAcl,
-    pub(crate) lag: Bits,
-    pub(crate) mdb: Bits,
+    /// In the order of [`CLASSES`].
+    classes: Vec<Positions>,
     /// How far the sweep is: which class, and the first position not looked at.
     stage: usize,
     cursor: u64,
@@ -71,14 +77,62 @@ pub(crate) struct Confirmed {
     deltas: Vec<(PoolId, i64)>,
 }
 
+impl Default for Confirmed {
+    fn default() -> Self {
+        let none = |class: &Class| match class.sparse {
+            true => Positions::Sparse(HashSet::new()),
+            false => Positions::Dense(Default::default()),
+        };
+        Confirmed {
+            classes: CLASSES.iter().map(none).collect(),
+            stage: 0,
+            cursor: 0,
+            swept: 0,
+            deltas: Vec::new(),
+        }
+    }
+}
+
 impl Confirmed {
     /// END_RESYNC has begun.
     pub(crate) fn sweeping(&self) -> bool {
         self.stage > 0 || self.cursor > 0
     }
+
+    /// The object of a class at this position was named.
+    pub(crate) fn has<O: Object>(&self, at: u64) -> bool {
+        let class = classes::place(O::CLASS).and_then(|i| self.classes.get(i));
+        class.is_some_and(|c| c.has(at))
+    }
+
+    fn set<O: Object>(&mut self, at: u64, on: bool) {
+        if let Some(c) = classes::place(O::CLASS).and_then(|i| self.classes.get_mut(i)) {
+            c.set(at, on);
+        }
+    }
 }
 
 impl Firmware {
+    /// The driver has named an object: a resync that is on keeps it.
+    pub(crate) fn confirm<O: Object>(&mut self, object: &O) {
+        self.mark(object, true);
+    }
+
+    /// Removes an object. Whatever comes to its position is not confirmed by it.
+    pub(crate) fn discard<O: Object>(&mut self, object: &O) {
+        self.mark(object, false);
+        object.remove(self);
+    }
+
+    fn mark<O: Object>(&mut self, object: &O, on: bool) {
+        if self.resync.is_some()
+            && let Some(at) = object.position(self)
+            && let Some(c) = &mut self.resync
+        {
+            c.set::<O>(at, on);
+        }
+    }
+
     /// Sweeps what is left to sweep; gives how many objects went, all slices together. Learned FDB entries stay if their
     /// domain was confirmed: the chip learned them, it ages them. Those of other domains go one by one, and count, also if
     /// the domain then stays because something confirmed refers to it.
@@ -162,7 +216,7 @@ impl Firmware {
             self.state.work.add(1);
         } else {
             object.unflip(self);
-            object.remove(self);
+            self.discard(object);
             c.swept += 1;
             self.state.work.add(REMOVE);
         }

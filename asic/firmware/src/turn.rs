@@ -132,7 +132,7 @@ impl Firmware {
             match next {
                 Some((_, e)) if all.has(&e) => match Fdb::from_entry(&e) {
                     Some(f) if walk.removing => {
-                        f.remove(self);
+                        self.discard(&f);
                         for (pool, slots) in self.cx.deltas.drain(..) {
                             add_delta(&mut walk.deltas, pool, slots);
                         }
@@ -163,12 +163,12 @@ impl Firmware {
     pub(crate) fn keeps(&self, all: Entries) -> bool {
         match self.walked {
             Some((walked, kept)) if walked == all => kept,
-            _ => self.entries_of(all).any(|(_, f)| !f.learned()),
+            _ => self.entries_of(all).any(|f| !f.learned()),
         }
     }
 
     /// Entries that go with an object: none, if a walk has just seen to that.
-    pub(crate) fn entries_of(&self, all: Entries) -> impl Iterator<Item = (Key, Fdb)> + '_ {
+    pub(crate) fn entries_of(&self, all: Entries) -> impl Iterator<Item = Fdb> + '_ {
         let none = self.walked == Some((all, false));
         let mut left = match all {
             _ if none => 0,
@@ -183,7 +183,7 @@ impl Firmware {
                 cursor = next;
                 if all.has(&e) {
                     left -= 1;
-                    return Fdb::from_entry(&e).map(|f| (e.key, f));
+                    return Fdb::from_entry(&e);
                 }
             }
             None

@@ -160,11 +160,6 @@ pub fn reason_name(reason: u16) -> &'static str {
         .map_or("unknown", |r| r.1)
 }
 
-/// What a reason means, one line.
-pub fn reason_describe(reason: u16) -> &'static str {
-    LIST.iter().find(|r| r.0 == reason).map_or("", |r| r.3)
-}
-
 /// Stable name of a `TND_TC_*` class.
 pub fn class_name(class: u16) -> &'static str {
     match class {

@@ -141,9 +141,10 @@ async fn table_page(
     Query(page): Query<Page>,
 ) -> ApiResult<Items<Value>> {
     let Some(table) = table::Table::by_name(&name) else {
+        let names: Vec<&str> = table::TABLES.iter().map(|t| t.name).collect();
         return Err(ApiError::not_found(format!(
             "no table {name}: there are {}",
-            table::NAMES.join(", ")
+            names.join(", ")
         )));
     };
     api.ask(move |asic| table::page(asic, table, page.cursor, page.limit))

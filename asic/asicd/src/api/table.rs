@@ -13,59 +13,59 @@ use crate::asic::Asic;
 
 /// Rows of one page at most.
 const LIMIT: u32 = 500;
-/// Bytes of a record at most: a group with all its members.
-const RECORD: usize = 16 + 8 * raw::TND_NHG_MAX_MEMBERS;
+/// A table that can be read: objects of one class.
+pub struct Table {
+    /// In the path.
+    pub name: &'static str,
+    /// `TND_CLS_*`.
+    cls: u16,
+    /// Bytes of so many records at most.
+    room: fn(usize) -> usize,
+    /// The records of a DUMP.
+    rows: fn(&[u8]) -> Vec<Value>,
+}
 
-/// Names of the tables.
-pub const NAMES: [&str; 18] = [
-    "fdb",
-    "routes",
-    "neighbours",
-    "nexthops",
-    "nhgs",
-    "rifs",
-    "vlans",
-    "members",
-    "ports",
-    "acls",
-    "acl-rules",
-    "acl-binds",
-    "acl-counters",
-    "policers",
-    "mirrors",
-    "lags",
-    "storms",
-    "mdb",
-];
+macro_rules! tables {
+    ($($name:literal: $record:ident $(with $most:expr)?, $row:expr;)*) => {
+        /// All tables.
+        pub static TABLES: &[Table] = &[$(Table {
+            name: $name,
+            cls: <raw::$record as Object>::CLASS,
+            room: |rows| {
+                // what follows a record: few have the most that there can be, but one must fit
+                let (record, most) = (size_of::<raw::$record>(), 0 $(+ $most)?);
+                (rows * (record + most.min(48))).max(record + most)
+            },
+            rows: |out| records::<raw::$record>(out).map(|(o, tail)| $row(&o, tail)).collect(),
+        }),*];
+    };
+}
 
-/// A table that can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Table(u16);
+tables! {
+    "fdb": tnd_fdb, fdb;
+    "routes": tnd_route, route;
+    "neighbours": tnd_neigh, neigh;
+    "nexthops": tnd_nexthop, nexthop;
+    "nhgs": tnd_nhg with 8 * raw::TND_NHG_MAX_MEMBERS, nhg;
+    "rifs": tnd_rif, rif;
+    "vlans": tnd_vlan, vlan;
+    "members": tnd_vlan_member, member;
+    "ports": tnd_port, port;
+    "acls": tnd_acl_table, acl::table;
+    "acl-rules": tnd_acl_entry, acl::rule;
+    "acl-binds": tnd_acl_bind, acl::bind;
+    "acl-counters": tnd_acl_counter, acl::counter;
+    "policers": tnd_policer, acl::policer;
+    "mirrors": tnd_mirror, acl::mirror;
+    "lags": tnd_lag with 4 * raw::TND_LAG_MAX_MEMBERS, lag;
+    "storms": tnd_storm, storm;
+    "mdb": tnd_mdb with 4 * raw::TND_MDB_MAX_PORTS, mdb;
+}
 
 impl Table {
     /// By its name in the path.
-    pub fn by_name(name: &str) -> Option<Table> {
-        Some(Table(match name {
-            "fdb" => raw::TND_CLS_FDB,
-            "routes" => raw::TND_CLS_ROUTE,
-            "neighbours" => raw::TND_CLS_NEIGH,
-            "nexthops" => raw::TND_CLS_NEXTHOP,
-            "nhgs" => raw::TND_CLS_NHG,
-            "rifs" => raw::TND_CLS_RIF,
-            "vlans" => raw::TND_CLS_VLAN,
-            "members" => raw::TND_CLS_VLAN_MEMBER,
-            "ports" => raw::TND_CLS_PORT,
-            "acls" => raw::TND_CLS_ACL_TABLE,
-            "acl-rules" => raw::TND_CLS_ACL_ENTRY,
-            "acl-binds" => raw::TND_CLS_ACL_BIND,
-            "acl-counters" => raw::TND_CLS_ACL_COUNTER,
-            "policers" => raw::TND_CLS_POLICER,
-            "mirrors" => raw::TND_CLS_MIRROR,
-            "lags" => raw::TND_CLS_LAG,
-            "storms" => raw::TND_CLS_STORM,
-            "mdb" => raw::TND_CLS_MDB,
-            _ => return None,
-        }))
+    pub fn by_name(name: &str) -> Option<&'static Table> {
+        TABLES.iter().find(|t| t.name == name)
     }
 }
 
@@ -97,55 +97,18 @@ pub fn read(
 /// One page of a table, `limit` rows at most (0: the most there can be).
 pub fn page(
     asic: &mut Asic,
-    Table(cls): Table,
+    table: &Table,
     cursor: u64,
     limit: u32,
 ) -> Result<Items<Value>, String> {
     let rows = if limit == 0 { LIMIT } else { limit.min(LIMIT) } as usize;
-    // Groups vary in length; the other records are all as long as their struct
-    let room = match cls {
-        raw::TND_CLS_FDB => rows * size_of::<raw::tnd_fdb>(),
-        raw::TND_CLS_ROUTE => rows * size_of::<raw::tnd_route>(),
-        raw::TND_CLS_NEIGH => rows * size_of::<raw::tnd_neigh>(),
-        raw::TND_CLS_NEXTHOP => rows * size_of::<raw::tnd_nexthop>(),
-        raw::TND_CLS_RIF => rows * size_of::<raw::tnd_rif>(),
-        raw::TND_CLS_VLAN => rows * size_of::<raw::tnd_vlan>(),
-        raw::TND_CLS_VLAN_MEMBER => rows * size_of::<raw::tnd_vlan_member>(),
-        raw::TND_CLS_PORT => rows * size_of::<raw::tnd_port>(),
-        raw::TND_CLS_ACL_TABLE => rows * size_of::<raw::tnd_acl_table>(),
-        raw::TND_CLS_ACL_ENTRY => rows * size_of::<raw::tnd_acl_entry>(),
-        raw::TND_CLS_STORM => rows * size_of::<raw::tnd_storm>(),
-        raw::TND_CLS_ACL_BIND => rows * size_of::<raw::tnd_acl_bind>(),
-        raw::TND_CLS_ACL_COUNTER => rows * size_of::<raw::tnd_acl_counter>(),
-        raw::TND_CLS_POLICER => rows * size_of::<raw::tnd_policer>(),
-        raw::TND_CLS_MIRROR => rows * size_of::<raw::tnd_mirror>(),
-        _ => RECORD.max(rows * 64),
-    };
-    let (cpl, out) = read(asic, raw::TND_OP_DUMP, cls, cursor, room)?;
+    let room = (table.room)(rows);
+    let (cpl, out) = read(asic, raw::TND_OP_DUMP, table.cls, cursor, room)?;
     let ports = asic.fw.state.port_count();
-    let mut items = match cls {
-        raw::TND_CLS_FDB => list(&out, fdb),
-        raw::TND_CLS_ROUTE => list(&out, route),
-        raw::TND_CLS_NEIGH => list(&out, neigh),
-        raw::TND_CLS_NEXTHOP => list(&out, nexthop),
-        raw::TND_CLS_NHG => list(&out, nhg),
-        raw::TND_CLS_RIF => list(&out, rif),
-        raw::TND_CLS_VLAN => list(&out, vlan),
-        raw::TND_CLS_VLAN_MEMBER => list(&out, member),
-        raw::TND_CLS_ACL_TABLE => list(&out, acl::table),
-        raw::TND_CLS_ACL_ENTRY => list(&out, acl::rule),
-        raw::TND_CLS_ACL_BIND => list(&out, acl::bind),
-        raw::TND_CLS_ACL_COUNTER => list(&out, acl::counter),
-        raw::TND_CLS_POLICER => list(&out, acl::policer),
-        raw::TND_CLS_MIRROR => list(&out, acl::mirror),
-        raw::TND_CLS_LAG => list(&out, lag),
-        raw::TND_CLS_STORM => list(&out, storm),
-        raw::TND_CLS_MDB => list(&out, mdb),
-        _ => list(&out, port),
-    };
+    let mut items = (table.rows)(&out);
     for row in &mut items {
         name_lag(row, ports);
-        if cls == raw::TND_CLS_NHG {
+        if table.cls == raw::TND_CLS_NHG {
             count_members(row, asic);
         }
     }
@@ -211,10 +174,6 @@ fn count_members(row: &mut Value, asic: &Asic) {
             member["packets"] = json!(packets);
         }
     }
-}
-
-fn list<T: Object>(out: &[u8], row: fn(&T, &[u8]) -> Value) -> Vec<Value> {
-    records::<T>(out).map(|(o, tail)| row(&o, tail)).collect()
 }
 
 fn action(a: u8) -> &'static str {

@@ -2,8 +2,8 @@
 //! Nothing of this takes slots, so turning a port's list into *everything to the CPU* can't fail.
 
 use crate::Firmware;
+use crate::costs::CostRow;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::{AclBind as Config, AclStage};
 use zerocopy::IntoBytes;
@@ -25,10 +25,6 @@ impl AclBind {
     fn stage(&self) -> Option<AclStage> {
         AclStage::from_abi(self.0.stage)
     }
-    /// Position in a dump, and in what a resync confirms.
-    pub(crate) fn position(&self) -> u32 {
-        u32::from(self.0.port) << 2 | u32::from(self.0.stage & 3)
-    }
     fn set(&self, fw: &mut Firmware, c: Config) -> Result<(), Failure> {
         let stage = self.stage().ok_or(INVALID)?;
         fw.state
@@ -40,7 +36,7 @@ impl AclBind {
 impl Object for AclBind {
     const CLASS: u16 = raw::TND_CLS_ACL_BIND;
     const NAME: &'static str = "acl-bind";
-    const COSTS: bool = false;
+    const COSTS: &'static [CostRow] = &[];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 6).map(Self)
@@ -86,9 +82,6 @@ impl Object for AclBind {
     fn remove(&self, fw: &mut Firmware) {
         // its port is there, or it would not have been found
         let _ = self.set(fw, Config::default());
-        if let Some(c) = &mut fw.resync {
-            c.acl.bind.set(self.position(), false);
-        }
     }
     fn trapped(&self, _: &Self) -> Option<Self> {
         Some(Self(raw::tnd_acl_bind {
@@ -99,18 +92,13 @@ impl Object for AclBind {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.acl.bind.set(self.position(), true);
-        }
+    fn position(&self, _: &Firmware) -> Option<u64> {
+        Some(u64::from(self.0.port) << 2 | u64::from(self.0.stage & 3))
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.acl.binds();
         let all = all.map(|(port, stage, b)| Self::from_state(port, stage, b));
-        let all = all.map(|b| (u64::from(b.position()), b));
+        let all = all.filter_map(|b| Some((b.position(fw)?, b)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.acl.bind.has(at as u32)
     }
 }

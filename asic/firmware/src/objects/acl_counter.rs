@@ -1,9 +1,9 @@
 //! TND_CLS_ACL_COUNTER: hits of the rules that name it. Rules keep it.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::AclCounter as State;
 use zerocopy::IntoBytes;
@@ -34,6 +34,9 @@ impl AclCounter {
 impl Object for AclCounter {
     const CLASS: u16 = raw::TND_CLS_ACL_COUNTER;
     const NAME: &'static str = "acl-counter";
+    const COSTS: &'static [CostRow] = &[CostRow::only("acl-counter", |_| {
+        vec![Cost::of(PoolId::AclCounter, 1)]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
@@ -64,24 +67,16 @@ impl Object for AclCounter {
         if fw.state.acl.remove_counter(self.0.counter) {
             fw.give(PoolId::AclCounter, 1);
         }
-        if let Some(c) = &mut fw.resync {
-            c.acl.counter.remove(&self.0.counter);
-        }
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.acl.counter.insert(self.0.counter);
-        }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state.acl.counters().slot(self.0.counter).map(u64::from)
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.acl.counters();
+        let all = fw.state.acl.counters().iter();
         let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
-        c.acl.counter.contains(&self.0.counter)
     }
 }

@@ -2,14 +2,14 @@
 //! which rules with the same range share.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, Failure, INVALID, Object, UNSUPPORTED, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
-use crate::resync::Confirmed;
 use std::collections::HashMap;
 use tandem_abi::raw;
 use tandem_pipeline::acl::key;
 use tandem_pipeline::state::{AclRule, AclStage};
-use tandem_tables::tcam::Match;
+use tandem_tables::tcam::{Match, Width};
 use zerocopy::IntoBytes;
 
 const ETHERTYPE_IP4: u16 = 0x0800;
@@ -24,10 +24,6 @@ pub(crate) type Range = (u16, u16);
 impl AclEntry {
     pub(crate) fn of_rule(r: &AclRule) -> Self {
         Self(r.body)
-    }
-
-    pub(crate) fn key(&self) -> (u32, u32) {
-        (self.0.table, self.0.priority)
     }
 
     fn what(&self) -> Match {
@@ -64,6 +60,20 @@ impl AclEntry {
             count(&mut fw.refs.nexthop, e.target);
         }
     }
+}
+
+/// A lease knows no stage: room in each of the memories, and for two ranges that nobody else has. The stage that most
+/// rules are for comes first, and most rules have no ranges.
+fn worst(fw: &Firmware, width: Width) -> Vec<Cost> {
+    let mut all: Vec<Need> = Vec::new();
+    for stage in [AclStage::Ingress, AclStage::Port, AclStage::Egress] {
+        let one = fw.pools.rule(stage, width);
+        if one.slots > 0 && all.iter().all(|n| n.pool != one.pool) {
+            all.push(one);
+        }
+    }
+    let lines = all.iter().map(|n| Cost::of(n.pool, n.slots));
+    lines.chain([Cost::up_to(PoolId::AclRange, 2, 0)]).collect()
 }
 
 /// Fields beyond Ethernet need a frame that surely has them; and bits outside of the mask count for nothing.
@@ -127,7 +137,30 @@ fn normal_range(
 impl Object for AclEntry {
     const CLASS: u16 = raw::TND_CLS_ACL_ENTRY;
     const NAME: &'static str = "acl-entry";
+    const COSTS: &'static [CostRow] = &[
+        CostRow {
+            family: 0,
+            name: "acl-rule-l2",
+            slots: |fw| worst(fw, Width::L2),
+        },
+        CostRow {
+            family: raw::TND_AF_INET,
+            name: "acl-rule-ipv4",
+            slots: |fw| worst(fw, Width::Ip4),
+        },
+        CostRow {
+            family: raw::TND_AF_INET6,
+            name: "acl-rule-ipv6",
+            slots: |fw| worst(fw, Width::Ip6),
+        },
+        CostRow {
+            family: raw::TND_ACL_WIDTH_FULL,
+            name: "acl-rule-full",
+            slots: |fw| worst(fw, Width::Full),
+        },
+    ];
     const WIDE: bool = true;
+    const SPARSE: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 12).map(Self)
@@ -251,9 +284,6 @@ impl Object for AclEntry {
             self.refers(fw, count_down);
             self.drop_ranges(fw);
         }
-        if let Some(c) = &mut fw.resync {
-            c.acl.entry.remove(&self.key());
-        }
     }
     /// A rule that can't do what it should sends its frames to the CPU.
     fn trapped(&self, _: &Self) -> Option<Self> {
@@ -270,15 +300,30 @@ impl Object for AclEntry {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.acl.entry.insert(self.key());
-        }
+    fn needs(&self, fw: &Firmware) -> Vec<Need> {
+        let new = |r: &&Range| !fw.ranges.contains_key(r);
+        let ranges = self.ranges().iter().filter(new).count() as u32;
+        vec![
+            self.slots(fw),
+            Need {
+                pool: PoolId::AclRange,
+                slots: ranges,
+            },
+        ]
+    }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        let list = fw.state.acl.tables().slot(self.0.table)?;
+        Some(u64::from(list) << 32 | u64::from(self.0.priority))
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         // the list's slot, and the priority
         let (list, first) = ((from >> 32) as u32, from as u32);
-        let all = fw.state.acl.tables().filter(move |(at, _)| *at >= list);
+        let all = fw
+            .state
+            .acl
+            .tables()
+            .iter()
+            .filter(move |(at, _)| *at >= list);
         all.flat_map(move |(at, table)| {
             let first = if at == list { first } else { 0 };
             let rules = table.rules.iter(first);
@@ -289,9 +334,6 @@ impl Object for AclEntry {
                 )
             })
         })
-    }
-    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
-        c.acl.entry.contains(&self.key())
     }
 }
 

@@ -1,9 +1,9 @@
 //! TND_CLS_ACL_TABLE: a list of rules. Its rules and its bindings keep it.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{EXISTS, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::{AclStage, AclTable as State};
 use zerocopy::IntoBytes;
@@ -24,6 +24,9 @@ impl AclTable {
 impl Object for AclTable {
     const CLASS: u16 = raw::TND_CLS_ACL_TABLE;
     const NAME: &'static str = "acl-table";
+    const COSTS: &'static [CostRow] = &[CostRow::only("acl-table", |_| {
+        vec![Cost::of(PoolId::AclTable, 1)]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
@@ -63,11 +66,6 @@ impl Object for AclTable {
                 .any(|(_, _, b)| b.table == self.0.table)
     }
     fn remove(&self, fw: &mut Firmware) {
-        if let Some(slot) = fw.state.acl.table_slot(self.0.table)
-            && let Some(c) = &mut fw.resync
-        {
-            c.acl.table.set(slot, false);
-        }
         if fw.state.acl.remove_table(self.0.table) {
             fw.give(PoolId::AclTable, 1);
         }
@@ -75,19 +73,12 @@ impl Object for AclTable {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(slot) = fw.state.acl.table_slot(self.0.table)
-            && let Some(c) = &mut fw.resync
-        {
-            c.acl.table.set(slot, true);
-        }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state.acl.tables().slot(self.0.table).map(u64::from)
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.acl.tables();
+        let all = fw.state.acl.tables().iter();
         let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.acl.table.has(at as u32)
     }
 }

@@ -1,7 +1,8 @@
 //! TND_CLS_FDB: a MAC address in a forwarding domain. The pipeline learns into the same table and the same pool.
 
-use super::unicast;
+use super::{unicast, vlan::Vlan};
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::dump::Writer;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use crate::pools::{Need, PoolId};
@@ -39,7 +40,7 @@ impl Fdb {
     pub(crate) fn learned(&self) -> bool {
         self.0.flags & raw::TND_FDB_LEARNED != 0
     }
-    fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         Key::Mac {
             fid: self.0.fid,
             mac: self.0.mac,
@@ -50,6 +51,8 @@ impl Fdb {
 impl Object for Fdb {
     const CLASS: u16 = raw::TND_CLS_FDB;
     const NAME: &'static str = "fdb";
+    const COSTS: &'static [CostRow] =
+        &[CostRow::only("mac", |fw| vec![Cost::hashed(fw, Kind::Mac)])];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 10).map(Self)
@@ -125,11 +128,11 @@ impl Object for Fdb {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        fw.confirm_exact(&self.key());
-    }
     fn unflip(&self, fw: &mut Firmware) {
         fw.unflip_exact(&self.key());
+    }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state.exact.get(&self.key()).map(|hit| hit.id.0.into())
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         fw.walk_exact(from as u32, Self::from_entry)
@@ -139,7 +142,7 @@ impl Object for Fdb {
     }
     fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
         // what was learned goes with its domain
-        c.exact.has(at as u32) || self.learned() && c.vlan.has(self.0.fid.into())
+        c.has::<Self>(at) || self.learned() && c.has::<Vlan>(self.0.fid.into())
     }
 }
 
@@ -179,21 +182,8 @@ impl Firmware {
     }
 
     pub(crate) fn remove_exact(&mut self, key: &Key) {
-        if let Some(hit) = self.state.exact.get(key)
-            && let Some(c) = &mut self.resync
-        {
-            c.exact.set(hit.id.0, false);
-        }
         if let Some((_, slots)) = self.state.exact.remove(key) {
             self.delta(PoolId::ExactMatch, -i64::from(slots));
-        }
-    }
-
-    pub(crate) fn confirm_exact(&mut self, key: &Key) {
-        if let Some(c) = &mut self.resync
-            && let Some(hit) = self.state.exact.get(key)
-        {
-            c.exact.set(hit.id.0, true);
         }
     }
 }

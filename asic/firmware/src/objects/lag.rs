@@ -1,14 +1,14 @@
 //! TND_CLS_LAG: a link aggregation group; its members are swapped by one command. Domains, router interfaces, lists and the
 //! driver's FDB entries on its port keep it.
 
+use super::fdb::Fdb;
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{Failure, IN_USE, INVALID, Object, body};
-use crate::pools::PoolId;
-use crate::resync::Confirmed;
+use crate::pools::{Need, PoolId};
 use crate::turn::Entries;
 use tandem_abi::raw;
 use tandem_pipeline::state::{LagConfig, MAX_LAG, RifPlace};
-use tandem_tables::exact::Key;
 use zerocopy::{FromBytes, IntoBytes};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +51,12 @@ impl Lag {
 impl Object for Lag {
     const CLASS: u16 = raw::TND_CLS_LAG;
     const NAME: &'static str = "lag";
+    const COSTS: &'static [CostRow] = &[CostRow::only("lag", |_| {
+        vec![
+            Cost::of(PoolId::Lag, 1),
+            Cost::up_to(PoolId::LagMember, raw::TND_LAG_MAX_MEMBERS as u32, 2),
+        ]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let head: raw::tnd_lag = body(bytes, 4)?;
@@ -124,16 +130,13 @@ impl Object for Lag {
         self.held(fw) || fw.keeps(self.entries(fw))
     }
     fn remove(&self, fw: &mut Firmware) {
-        let learned: Vec<Key> = fw.entries_of(self.entries(fw)).map(|(k, _)| k).collect();
-        for key in learned {
-            fw.remove_exact(&key);
+        let learned: Vec<Fdb> = fw.entries_of(self.entries(fw)).collect();
+        for f in learned {
+            fw.discard(&f);
         }
         if fw.state.remove_lag(self.lag) {
             fw.give(PoolId::Lag, 1);
             fw.give(PoolId::LagMember, self.members().len() as u32);
-        }
-        if let Some(c) = &mut fw.resync {
-            c.lag.set(self.lag.into(), false);
         }
     }
     fn encode(&self, out: &mut Vec<u8>) {
@@ -150,17 +153,15 @@ impl Object for Lag {
             out.extend(m.as_bytes());
         }
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.lag.set(self.lag.into(), true);
-        }
+    fn needs(&self, _: &Firmware) -> Vec<Need> {
+        Need::group(PoolId::Lag, PoolId::LagMember, self.members().len() as u32)
+    }
+    fn position(&self, _: &Firmware) -> Option<u64> {
+        Some(self.lag.into())
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.lags();
         let all = all.map(|(lag, l)| (u64::from(lag), Self::from_state(lag, &l.config)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.lag.has(at as u32)
     }
 }

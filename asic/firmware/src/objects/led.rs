@@ -1,6 +1,7 @@
 //! TND_CLS_LED: the lamp beside a port. There from the start, UPDATE only; it forwards nothing.
 
 use crate::Firmware;
+use crate::costs::CostRow;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use zerocopy::IntoBytes;
@@ -22,7 +23,7 @@ impl Led {
 impl Object for Led {
     const CLASS: u16 = raw::TND_CLS_LED;
     const NAME: &'static str = "led";
-    const COSTS: bool = false;
+    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -58,7 +59,6 @@ impl Object for Led {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, _: &mut Firmware) {}
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = (1..=fw.state.port_count()).map(|n| (u64::from(n), Self::new(n, fw.blinks(n))));
         all.skip_while(move |(at, _)| *at < from)

@@ -2,9 +2,9 @@
 //! alone: a port that is not in it (any more) gets nothing.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::Action;
 use tandem_pipeline::state::{MAX_LAG, MdbConfig, MdbEntry, MdbKey};
@@ -51,6 +51,9 @@ fn width(family: u8) -> Option<usize> {
 impl Object for Mdb {
     const CLASS: u16 = raw::TND_CLS_MDB;
     const NAME: &'static str = "mdb";
+    const COSTS: &'static [CostRow] = &[CostRow::only("multicast-group", |_| {
+        vec![Cost::of(PoolId::Mdb, 1)]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let head: raw::tnd_mdb = body(bytes, size_of::<raw::tnd_mdb>())?;
@@ -131,11 +134,8 @@ impl Object for Mdb {
         false
     }
     fn remove(&self, fw: &mut Firmware) {
-        if let Some(slot) = fw.state.mdb.remove(&self.key) {
+        if fw.state.mdb.remove(&self.key).is_some() {
             fw.give(PoolId::Mdb, 1);
-            if let Some(c) = &mut fw.resync {
-                c.mdb.set(slot, false);
-            }
         }
     }
     fn trapped(&self, _: &Self) -> Option<Self> {
@@ -167,19 +167,12 @@ impl Object for Mdb {
             out.extend(p.as_bytes());
         }
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(slot) = fw.state.mdb.slot(&self.key)
-            && let Some(c) = &mut fw.resync
-        {
-            c.mdb.set(slot, true);
-        }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state.mdb.slot(&self.key).map(u64::from)
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.mdb.iter();
         let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.mdb.has(at as u32)
     }
 }

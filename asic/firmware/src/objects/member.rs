@@ -1,9 +1,9 @@
 //! TND_CLS_VLAN_MEMBER: (port, VID) belongs to a forwarding domain.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, EXISTS, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::{MAX_VID, MemberConfig};
 use zerocopy::IntoBytes;
@@ -27,6 +27,9 @@ impl Member {
 impl Object for Member {
     const CLASS: u16 = raw::TND_CLS_VLAN_MEMBER;
     const NAME: &'static str = "member";
+    const COSTS: &'static [CostRow] = &[CostRow::only("vlan-member", |_| {
+        vec![Cost::of(PoolId::VlanMember, 1)]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
@@ -90,17 +93,12 @@ impl Object for Member {
         if fw.state.remove_member(self.0.port, self.0.vid) {
             fw.give(PoolId::VlanMember, 1);
         }
-        if let Some(c) = &mut fw.resync {
-            c.member.remove(&(self.0.port, self.0.vid));
-        }
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.member.insert((self.0.port, self.0.vid));
-        }
+    fn position(&self, _: &Firmware) -> Option<u64> {
+        Some(u64::from(self.0.port) << 16 | u64::from(self.0.vid))
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.members_from((from >> 16) as u16, from as u16);
@@ -108,8 +106,5 @@ impl Object for Member {
             let at = u64::from(port) << 16 | u64::from(vid);
             (at, Self::from_state(port, vid, m))
         })
-    }
-    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
-        c.member.contains(&(self.0.port, self.0.vid))
     }
 }

@@ -1,9 +1,9 @@
 //! TND_CLS_MIRROR: where copies go, and how many of them. Rules keep it.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::Mirror as State;
 use zerocopy::IntoBytes;
@@ -36,6 +36,9 @@ impl Mirror {
 impl Object for Mirror {
     const CLASS: u16 = raw::TND_CLS_MIRROR;
     const NAME: &'static str = "mirror";
+    const COSTS: &'static [CostRow] = &[CostRow::only("mirror", |_| {
+        vec![Cost::of(PoolId::Mirror, 1)]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
@@ -75,24 +78,20 @@ impl Object for Mirror {
         if fw.state.acl.remove_mirror(self.0.mirror) {
             fw.give(PoolId::Mirror, 1);
         }
-        if let Some(c) = &mut fw.resync {
-            c.acl.mirror.remove(&self.0.mirror);
-        }
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.acl.mirror.insert(self.0.mirror);
-        }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state
+            .acl
+            .mirrors()
+            .slot(self.0.mirror.into())
+            .map(u64::from)
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.acl.mirrors();
+        let all = fw.state.acl.mirrors().iter();
         let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
-        c.acl.mirror.contains(&self.0.mirror)
     }
 }

@@ -2,12 +2,12 @@
 
 use super::unicast;
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::dump::Writer;
 use crate::object::{DEPEND, EXISTS, Failure, INVALID, Object, body, count_down, count_up};
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::{Action, HostValue};
-use tandem_tables::exact::{Entry, Key};
+use tandem_tables::exact::{Entry, Key, Kind};
 use zerocopy::IntoBytes;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +60,18 @@ impl Neigh {
 impl Object for Neigh {
     const CLASS: u16 = raw::TND_CLS_NEIGH;
     const NAME: &'static str = "neigh";
+    const COSTS: &'static [CostRow] = &[
+        CostRow {
+            family: raw::TND_AF_INET,
+            name: "ipv4-host",
+            slots: |fw| vec![Cost::hashed(fw, Kind::Host4)],
+        },
+        CostRow {
+            family: raw::TND_AF_INET6,
+            name: "ipv6-host",
+            slots: |fw| vec![Cost::hashed(fw, Kind::Host6)],
+        },
+    ];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 28).map(Self)
@@ -142,23 +154,24 @@ impl Object for Neigh {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(key) = self.key(fw) {
-            fw.confirm_exact(&key);
-        }
-    }
     fn unflip(&self, fw: &mut Firmware) {
         if let Some(key) = self.key(fw) {
             fw.unflip_exact(&key);
         }
+    }
+    fn family(&self) -> u8 {
+        self.0.family
+    }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state
+            .exact
+            .get(&self.key(fw)?)
+            .map(|hit| hit.id.0.into())
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         fw.walk_exact(from as u32, Self::from_entry)
     }
     fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
         fw.dump_exact(from as u32, false, w)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.exact.has(at as u32)
     }
 }

@@ -2,9 +2,9 @@
 
 use super::unicast;
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::{Action, MAX_RIF};
 use tandem_pipeline::state::{Nexthop, NexthopConfig};
@@ -36,6 +36,9 @@ impl NextHop {
 impl Object for NextHop {
     const CLASS: u16 = raw::TND_CLS_NEXTHOP;
     const NAME: &'static str = "nexthop";
+    const COSTS: &'static [CostRow] = &[CostRow::only("nexthop", |_| {
+        vec![Cost::of(PoolId::Nexthop, 1)]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
@@ -98,11 +101,6 @@ impl Object for NextHop {
         fw.refs.nexthop.contains_key(&self.0.nexthop)
     }
     fn remove(&self, fw: &mut Firmware) {
-        if let Some(slot) = fw.state.nexthop_slot(self.0.nexthop)
-            && let Some(c) = &mut fw.resync
-        {
-            c.nexthop.set(slot, false);
-        }
         if fw.state.remove_nexthop(self.0.nexthop) {
             fw.give(PoolId::Nexthop, 1);
             if let Some(rif) = self.refers() {
@@ -124,21 +122,14 @@ impl Object for NextHop {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync
-            && let Some(slot) = fw.state.nexthop_slot(self.0.nexthop)
-        {
-            c.nexthop.set(slot, true);
-        }
-    }
     fn unflip(&self, fw: &mut Firmware) {
         fw.unflip_nexthop(self.0.nexthop);
+    }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state.nexthop_slot(self.0.nexthop).map(u64::from)
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.nexthops_from(from as u32);
         all.map(|(at, x)| (u64::from(at), Self::from_state(x)))
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.nexthop.has(at as u32)
     }
 }

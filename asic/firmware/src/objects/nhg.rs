@@ -1,9 +1,9 @@
 //! TND_CLS_NHG: a next-hop group; its members are swapped by one command.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
-use crate::pools::PoolId;
-use crate::resync::Confirmed;
+use crate::pools::{Need, PoolId};
 use tandem_abi::raw;
 use tandem_pipeline::group::Group;
 use tandem_pipeline::state::{GroupConfig, HashPolicy};
@@ -53,6 +53,14 @@ impl Nhg {
 impl Object for Nhg {
     const CLASS: u16 = raw::TND_CLS_NHG;
     const NAME: &'static str = "nhg";
+    const COSTS: &'static [CostRow] = &[CostRow::only("nexthop-group", |fw| {
+        let members = fw.pools.nhg_max_members();
+        // a usual group has two, not the most that a group may have
+        vec![
+            Cost::of(PoolId::Nhg, 1),
+            Cost::up_to(PoolId::NhgMember, members, 2),
+        ]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let head: raw::tnd_nhg = body(bytes, 8)?;
@@ -133,11 +141,6 @@ impl Object for Nhg {
         fw.refs.nhg.contains_key(&self.id)
     }
     fn remove(&self, fw: &mut Firmware) {
-        if let Some(slot) = fw.state.nhg_slot(self.id)
-            && let Some(c) = &mut fw.resync
-        {
-            c.nhg.set(slot, false);
-        }
         if fw.state.remove_nhg(self.id) {
             fw.give(PoolId::Nhg, 1);
             fw.give(PoolId::NhgMember, self.members().len() as u32);
@@ -165,18 +168,15 @@ impl Object for Nhg {
             );
         }
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync
-            && let Some(slot) = fw.state.nhg_slot(self.id)
-        {
-            c.nhg.set(slot, true);
-        }
+    fn needs(&self, fw: &Firmware) -> Vec<Need> {
+        let members = (self.members().len() as u32).min(fw.pools.nhg_max_members());
+        Need::group(PoolId::Nhg, PoolId::NhgMember, members)
+    }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state.nhg_slot(self.id).map(u64::from)
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.nhgs_from(from as u32);
         all.map(|(at, x)| (u64::from(at), Self::from_group(x)))
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.nhg.has(at as u32)
     }
 }

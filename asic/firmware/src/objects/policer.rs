@@ -1,9 +1,9 @@
 //! TND_CLS_POLICER: a token bucket that rules name. Rules keep it.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::state::Policer as State;
 use tandem_tables::bucket::MAX;
@@ -37,6 +37,9 @@ impl Policer {
 impl Object for Policer {
     const CLASS: u16 = raw::TND_CLS_POLICER;
     const NAME: &'static str = "policer";
+    const COSTS: &'static [CostRow] = &[CostRow::only("policer", |_| {
+        vec![Cost::of(PoolId::Policer, 1)]
+    })];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 8).map(Self)
@@ -75,24 +78,16 @@ impl Object for Policer {
         if fw.state.acl.remove_policer(self.0.policer) {
             fw.give(PoolId::Policer, 1);
         }
-        if let Some(c) = &mut fw.resync {
-            c.acl.policer.remove(&self.0.policer);
-        }
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.acl.policer.insert(self.0.policer);
-        }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        fw.state.acl.policers().slot(self.0.policer).map(u64::from)
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.acl.policers();
+        let all = fw.state.acl.policers().iter();
         let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, _: u64) -> bool {
-        c.acl.policer.contains(&self.0.policer)
     }
 }

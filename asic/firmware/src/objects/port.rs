@@ -2,6 +2,7 @@
 
 use super::unicast;
 use crate::Firmware;
+use crate::costs::CostRow;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use tandem_pipeline::state::PortConfig;
@@ -30,7 +31,7 @@ impl Port {
 impl Object for Port {
     const CLASS: u16 = raw::TND_CLS_PORT;
     const NAME: &'static str = "port";
-    const COSTS: bool = false;
+    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -75,7 +76,6 @@ impl Object for Port {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, _: &mut Firmware) {}
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let lags = fw.state.lags().map(|(lag, _)| fw.state.lag_port(lag));
         let all = (1..=fw.state.port_count()).chain(lags);

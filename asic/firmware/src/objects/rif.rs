@@ -2,9 +2,9 @@
 
 use super::unicast;
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, EXISTS, Failure, IN_USE, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::MAX_RIF;
 use tandem_pipeline::state::{MAX_VID, RifConfig, RifPlace};
@@ -59,6 +59,7 @@ impl Rif {
 impl Object for Rif {
     const CLASS: u16 = raw::TND_CLS_RIF;
     const NAME: &'static str = "rif";
+    const COSTS: &'static [CostRow] = &[CostRow::only("rif", |_| vec![Cost::of(PoolId::Rif, 1)])];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
@@ -111,24 +112,16 @@ impl Object for Rif {
         if fw.state.remove_rif(self.0.rif) {
             fw.give(PoolId::Rif, 1);
         }
-        if let Some(c) = &mut fw.resync {
-            c.rif.set(u32::from(self.0.rif), false);
-        }
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.rif.set(u32::from(self.0.rif), true);
-        }
+    fn position(&self, _: &Firmware) -> Option<u64> {
+        Some(self.0.rif.into())
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.rifs();
         let all = all.map(|(id, r)| (u64::from(id), Self::from_state(id, r)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.rif.has(at as u32)
     }
 }

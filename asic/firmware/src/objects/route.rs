@@ -1,10 +1,10 @@
 //! TND_CLS_ROUTE: a prefix in a VRF, to a next hop, a group, the CPU or nowhere.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::dump::{SECOND, Writer};
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use tandem_pipeline::entry::RouteTarget;
 use tandem_tables::lpm::{Addr, InsertError, RouteId};
@@ -138,6 +138,18 @@ impl Route {
 impl Object for Route {
     const CLASS: u16 = raw::TND_CLS_ROUTE;
     const NAME: &'static str = "route";
+    const COSTS: &'static [CostRow] = &[
+        CostRow {
+            family: raw::TND_AF_INET,
+            name: "ipv4-route",
+            slots: |fw| vec![Cost::of(PoolId::Lpm4, fw.state.lpm4.cost())],
+        },
+        CostRow {
+            family: raw::TND_AF_INET6,
+            name: "ipv6-route",
+            slots: |fw| vec![Cost::of(PoolId::Lpm6, fw.state.lpm6.cost())],
+        },
+    ];
     const WIDE: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -229,15 +241,6 @@ impl Object for Route {
     }
     fn remove(&self, fw: &mut Firmware) {
         let r = self.0;
-        let hit = self.hit(fw);
-        if let (Some((id, _)), Some(c)) = (hit, &mut fw.resync) {
-            if r.family == raw::TND_AF_INET6 {
-                &mut c.lpm6
-            } else {
-                &mut c.lpm4
-            }
-            .set(id.0, false);
-        }
         let gone = match self.prefix() {
             Some(Prefix::V4(a)) => fw
                 .state
@@ -272,17 +275,15 @@ impl Object for Route {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if fw.resync.is_none() {
-            return;
-        }
-        let hit = self.hit(fw);
-        if let (Some((id, _)), Some(c)) = (hit, &mut fw.resync) {
-            if self.v6() { &mut c.lpm6 } else { &mut c.lpm4 }.set(id.0, true);
-        }
-    }
     fn unflip(&self, fw: &mut Firmware) {
         fw.unflip_route(self);
+    }
+    fn family(&self) -> u8 {
+        self.0.family
+    }
+    fn position(&self, fw: &Firmware) -> Option<u64> {
+        let (id, _) = self.hit(fw)?;
+        Some(u64::from(id.0) | if self.v6() { SECOND } else { 0 })
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let (second, low) = (from >= SECOND, from as u32);
@@ -300,9 +301,5 @@ impl Object for Route {
     }
     fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
         fw.dump_routes(from, w)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        let families = if at >= SECOND { &c.lpm6 } else { &c.lpm4 };
-        families.has(at as u32)
     }
 }

@@ -1,6 +1,7 @@
 //! TND_CLS_STORM: how much of a kind a port may bring into a bridge. There from the start, UPDATE only.
 
 use crate::Firmware;
+use crate::costs::CostRow;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use tandem_pipeline::state::{Port, STORM_KINDS, StormConfig};
@@ -54,7 +55,7 @@ impl Storm {
 impl Object for Storm {
     const CLASS: u16 = raw::TND_CLS_STORM;
     const NAME: &'static str = "storm";
-    const COSTS: bool = false;
+    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -96,7 +97,6 @@ impl Object for Storm {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, _: &mut Firmware) {}
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         // only what has a limit or has dropped something: all others are at zero
         let all = (1..=u16::MAX).map_while(|n| fw.state.port(n).map(|p| (n, p)));

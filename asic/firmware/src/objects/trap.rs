@@ -1,6 +1,7 @@
 //! TND_CLS_TRAP: class and policer of a trap reason. There from the start, UPDATE only.
 
 use crate::Firmware;
+use crate::costs::CostRow;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use tandem_pipeline::trap::TrapConfig;
@@ -32,7 +33,7 @@ impl Trap {
 impl Object for Trap {
     const CLASS: u16 = raw::TND_CLS_TRAP;
     const NAME: &'static str = "trap";
-    const COSTS: bool = false;
+    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -64,7 +65,6 @@ impl Object for Trap {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, _: &mut Firmware) {}
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = tandem_pipeline::trap::reasons();
         let all = all.filter_map(|r| fw.state.trap(r).map(|c| (r, c)));

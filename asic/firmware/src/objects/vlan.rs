@@ -1,13 +1,13 @@
 //! TND_CLS_VLAN: a forwarding domain. Members, a RIF and FDB entries of the driver keep it; learned ones go with it.
 
+use super::fdb::Fdb;
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use crate::turn::Entries;
 use tandem_abi::raw;
 use tandem_pipeline::state::{MAX_FID, RifPlace, VlanConfig};
-use tandem_tables::exact::Key;
 use zerocopy::IntoBytes;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +44,7 @@ impl Vlan {
 impl Object for Vlan {
     const CLASS: u16 = raw::TND_CLS_VLAN;
     const NAME: &'static str = "vlan";
+    const COSTS: &'static [CostRow] = &[CostRow::only("vlan", |_| vec![Cost::of(PoolId::Vlan, 1)])];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
@@ -82,31 +83,23 @@ impl Object for Vlan {
         self.held(fw) || fw.keeps(self.entries())
     }
     fn remove(&self, fw: &mut Firmware) {
-        let learned: Vec<Key> = fw.entries_of(self.entries()).map(|(k, _)| k).collect();
-        for key in learned {
-            fw.remove_exact(&key);
+        let learned: Vec<Fdb> = fw.entries_of(self.entries()).collect();
+        for f in learned {
+            fw.discard(&f);
         }
         if fw.state.remove_vlan(self.0.fid) {
             fw.give(PoolId::Vlan, 1);
-        }
-        if let Some(c) = &mut fw.resync {
-            c.vlan.set(u32::from(self.0.fid), false);
         }
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.vlan.set(u32::from(self.0.fid), true);
-        }
+    fn position(&self, _: &Firmware) -> Option<u64> {
+        Some(self.0.fid.into())
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.vlans();
         let all = all.map(|(fid, v)| (u64::from(fid), Self::from_state(fid, v.config)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.vlan.has(at as u32)
     }
 }

@@ -1,9 +1,9 @@
 //! TND_CLS_VRF: a virtual router. VRF 0 is there from the start and costs nothing.
 
 use crate::Firmware;
+use crate::costs::{Cost, CostRow};
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
-use crate::resync::Confirmed;
 use tandem_abi::raw;
 use zerocopy::IntoBytes;
 
@@ -23,6 +23,7 @@ impl Vrf {
 impl Object for Vrf {
     const CLASS: u16 = raw::TND_CLS_VRF;
     const NAME: &'static str = "vrf";
+    const COSTS: &'static [CostRow] = &[CostRow::only("vrf", |_| vec![Cost::of(PoolId::Vrf, 1)])];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
@@ -60,24 +61,16 @@ impl Object for Vrf {
         if fw.state.remove_vrf(self.0.vrf) {
             fw.give(PoolId::Vrf, 1);
         }
-        if let Some(c) = &mut fw.resync {
-            c.vrf.set(u32::from(self.0.vrf), false);
-        }
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn confirm(&self, fw: &mut Firmware) {
-        if let Some(c) = &mut fw.resync {
-            c.vrf.set(u32::from(self.0.vrf), true);
-        }
+    fn position(&self, _: &Firmware) -> Option<u64> {
+        Some(self.0.vrf.into())
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
         let all = fw.state.vrfs().iter();
         let all = all.map(|v| (u64::from(*v), Self::from_state(*v)));
         all.skip_while(move |(at, _)| *at < from)
-    }
-    fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
-        c.vrf.has(at as u32)
     }
 }

@@ -472,3 +472,40 @@ proptest! {
         }
     }
 }
+
+/// What a CREATE takes is in flight while it lasts: of a rule by its own fields, whatever number its list has.
+#[test]
+fn the_slots_of_a_rule_are_in_flight() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let in_flight = |f: &Firmware, id| pool(f, id).in_flight;
+    let lines = |f: &mut Firmware, e: &tnd_acl_entry| {
+        let held = f.begin(&cmd(TND_OP_CREATE, TND_CLS_ACL_ENTRY), e.as_bytes());
+        let there = (in_flight(f, PoolId::Tcam), in_flight(f, PoolId::AclRange));
+        f.end(&held);
+        there
+    };
+    for list in [1, 2, 7] {
+        assert_eq!(
+            create(f, TND_CLS_ACL_TABLE, &table(list, TND_ACL_INGRESS)),
+            TND_ST_OK
+        );
+        let plain = rule(list, 1, TND_ACL_DROP);
+        let (l2, none) = lines(f, &plain);
+        assert_eq!((l2 > 0, none), (true, 0), "list {list}");
+        assert_eq!(lines(f, &ip(plain, 0x86dd, 1)).1, 0);
+        assert!(lines(f, &ip(plain, 0x86dd, 1)).0 > l2, "list {list}");
+        assert_eq!(lines(f, &ranged(plain, 5, 9)).1, 1, "list {list}");
+    }
+    let create_lag = cmd(TND_OP_CREATE, TND_CLS_LAG);
+    let empty = tnd_lag {
+        struct_size: size::<tnd_lag>(),
+        lag: 1,
+        ..Default::default()
+    };
+    let held = f.begin(&create_lag, empty.as_bytes());
+    assert_eq!(in_flight(f, PoolId::Lag), 1);
+    assert_eq!(in_flight(f, PoolId::LagMember), 0);
+    f.end(&held);
+    assert_eq!(f.check_accounting(), Ok(()));
+}

@@ -52,28 +52,29 @@ fn profile(name: &str) {
     };
     // scattered keys, as hosts have them
     let scatter = |n: u32| n.wrapping_mul(0x9e37_79b1);
-    let expected = f.resources().1;
+    let empty = f.resources().1;
+    let expected = |name| cost(&empty, name).free_expected;
     let mut used = Vec::new();
     let macs = fill(f, TND_CLS_FDB, PoolId::ExactMatch, |n| {
         fdb(1, scatter(n + 1), 1)
     });
-    used.push((expected[0].free_expected, macs.len()));
+    used.push((expected("mac"), macs.len()));
     drain(f, TND_CLS_FDB, &macs);
     if !big {
         let hosts = fill(f, TND_CLS_NEIGH, PoolId::ExactMatch, |n| {
             neigh6(1, u128::from(scatter(n)) << 64)
         });
-        used.push((expected[2].free_expected, hosts.len()));
+        used.push((expected("ipv6-host"), hosts.len()));
         drain(f, TND_CLS_NEIGH, &hosts);
         let target = Some((TND_RT_NEXTHOP, u32::MAX));
         let v4 = fill(f, TND_CLS_ROUTE, PoolId::Lpm4, |n| {
             route4(0, n << 8, 24, target)
         });
-        used.push((expected[3].free_expected, v4.len()));
+        used.push((expected("ipv4-route"), v4.len()));
         let v6 = fill(f, TND_CLS_ROUTE, PoolId::Lpm6, |n| {
             route6(0, u128::from(n) << 80, 48, target)
         });
-        used.push((expected[4].free_expected, v6.len()));
+        used.push((expected("ipv6-route"), v6.len()));
         drain(f, TND_CLS_ROUTE, &v4);
         drain(f, TND_CLS_ROUTE, &v6);
     }
@@ -130,7 +131,7 @@ fn nxp() {
     let f = &mut fw;
     assert_eq!(create(f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
     let scatter = |n: u32| n.wrapping_mul(0x9e37_79b1);
-    let expected = f.resources().1[0].free_expected as usize;
+    let expected = cost(&f.resources().1, "mac").free_expected as usize;
     let macs = fill(f, TND_CLS_FDB, PoolId::ExactMatch, |n| {
         fdb(1, scatter(n + 1), 1)
     });

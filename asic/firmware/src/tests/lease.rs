@@ -271,7 +271,7 @@ fn at_80_percent_5_percent_are_guaranteed_against_colliding_keys() {
         assert!(row.free_guaranteed * row.cost * 20 >= size, "{row:?}");
         assert!(row.free_guaranteed <= row.free_expected);
     }
-    let count = f.resources().1[0].free_guaranteed;
+    let count = cost(&f.resources().1, "mac").free_guaranteed;
     let (cpl, id) = grant(f, &[(TND_CLS_FDB, 0, count)]);
     assert_eq!(cpl.status, TND_ST_OK);
     // addresses that crowd into forty buckets of the first bank; `promises_hold_against_colliding_keys` in the tables

@@ -94,6 +94,12 @@ pub(super) fn pool(fw: &Firmware, id: PoolId) -> raw::tnd_pool {
     fw.pool_row(id)
 }
 
+/// What the chip says of a kind of objects.
+pub(super) fn cost(rows: &[raw::tnd_class_cost], name: &str) -> raw::tnd_class_cost {
+    let named = |r: &&raw::tnd_class_cost| tandem_abi::get_name(&r.name) == name;
+    *rows.iter().find(named).unwrap()
+}
+
 fn size<T>() -> u16 {
     size_of::<T>() as u16
 }

@@ -195,14 +195,9 @@ impl Acl {
         self.tables.get(id)
     }
 
-    /// All lists in the order of slots.
-    pub fn tables(&self) -> impl Iterator<Item = (u32, &AclTable)> {
-        self.tables.iter()
-    }
-
-    /// Its slot.
-    pub fn table_slot(&self, id: u32) -> Option<u32> {
-        self.tables.slot(id)
+    /// All lists, by slot and by the driver's id.
+    pub fn tables(&self) -> &Slots<AclTable> {
+        &self.tables
     }
 
     /// Bindings that differ from none: port, stage, what.
@@ -283,9 +278,9 @@ impl Acl {
         self.counters.get(id)
     }
 
-    /// All counters in the order of slots.
-    pub fn counters(&self) -> impl Iterator<Item = (u32, &AclCounter)> {
-        self.counters.iter()
+    /// All counters, by slot and by the driver's id.
+    pub fn counters(&self) -> &Slots<AclCounter> {
+        &self.counters
     }
 
     /// Creates a counter at zero.
@@ -309,9 +304,9 @@ impl Acl {
         self.policers.get(id)
     }
 
-    /// All policers in the order of slots.
-    pub fn policers(&self) -> impl Iterator<Item = (u32, &Policer)> {
-        self.policers.iter()
+    /// All policers, by slot and by the driver's id.
+    pub fn policers(&self) -> &Slots<Policer> {
+        &self.policers
     }
 
     /// Creates or changes a policer; its bucket starts full, its counts stay.
@@ -335,9 +330,9 @@ impl Acl {
         self.mirrors.get(id.into())
     }
 
-    /// All mirror sessions in the order of slots.
-    pub fn mirrors(&self) -> impl Iterator<Item = (u32, &Mirror)> {
-        self.mirrors.iter()
+    /// All mirror sessions, by slot and by the driver's id.
+    pub fn mirrors(&self) -> &Slots<Mirror> {
+        &self.mirrors
     }
 
     /// Creates or changes a mirror session; its count stays.

@@ -386,7 +386,7 @@ fn mirrors() {
         let mut out = Out::default();
         process(&mut s, &mut b.frame(off), port, n * 1000, &mut out);
         if n % 5000 == 4999 {
-            copies += s.acl.mirrors().map(|(_, m)| m.packets).sum::<u64>();
+            copies += s.acl.mirrors().iter().map(|(_, m)| m.packets).sum::<u64>();
             s.clear();
         }
     }
