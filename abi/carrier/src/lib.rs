@@ -22,7 +22,9 @@ mod region;
 
 pub use device::{DeviceEvent, DeviceSide, Holder};
 pub use driver::DriverSide;
-pub use message::{KEPT_MAX, NAME_MAX, fuzz_message};
+#[cfg(feature = "testing")]
+pub use message::fuzz_message;
+pub use message::{KEPT_MAX, NAME_MAX};
 pub use region::Region;
 
 pub use tandem_linux::eventfd::EventFd;

@@ -186,6 +186,7 @@ pub(crate) fn receive(fd: impl AsFd) -> Incoming {
 }
 
 /// Fuzz entry: any bytes are decoded or refused; what is decoded survives a round trip.
+#[cfg(any(test, feature = "testing"))]
 pub fn fuzz_message(data: &[u8]) {
     if let Ok(m) = Message::decode(data) {
         let again = Message::decode(&m.encode());

@@ -1,4 +1,4 @@
-//! Commands: built by a driver, taken apart by a device.
+//! Commands as tests and benches build them, and what a device of theirs makes of one (feature `testing`).
 //!
 //! ```text
 //! Command::create(&route).cookie(7).with_lease(3)   what is to be done
@@ -8,11 +8,8 @@
 use zerocopy::IntoBytes;
 
 use crate::memory::{Arena, Memory};
-use crate::object::{BodyError, Object};
+use crate::object::{BODY_MAX, BodyError, Object};
 use crate::raw;
-
-/// Bodies are at most this long, whatever the arena's size: a full group has 2064 bytes.
-pub const BODY_MAX: usize = 4096;
 
 /// One command before it has a place in a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,32 +54,13 @@ impl Command {
         Self::object(raw::TND_OP_DELETE, object)
     }
 
-    /// Turns the object with this one's key to the CPU; needs no space.
-    pub fn set_trap(object: &impl Object) -> Self {
-        Self::object(raw::TND_OP_SET_TRAP, object)
-    }
-
-    /// Reads the object with this one's key; needs [`output`](Self::output).
-    pub fn query(object: &impl Object) -> Self {
-        Self::object(raw::TND_OP_QUERY, object)
-    }
-
-    fn group(op: u16, nhg: &raw::tnd_nhg, members: &[raw::tnd_nhg_member]) -> Self {
-        let mut nhg = *nhg;
-        nhg.count = u16::try_from(members.len()).unwrap_or(u16::MAX);
-        let mut cmd = Self::object(op, &nhg);
-        cmd.body.extend_from_slice(members.as_bytes());
-        cmd
-    }
-
     /// Makes a next-hop group; `count` is set from `members`.
     pub fn create_nhg(nhg: &raw::tnd_nhg, members: &[raw::tnd_nhg_member]) -> Self {
-        Self::group(raw::TND_OP_CREATE, nhg, members)
-    }
-
-    /// Replaces a group's members by one command.
-    pub fn update_nhg(nhg: &raw::tnd_nhg, members: &[raw::tnd_nhg_member]) -> Self {
-        Self::group(raw::TND_OP_UPDATE, nhg, members)
+        let mut nhg = *nhg;
+        nhg.count = u16::try_from(members.len()).unwrap_or(u16::MAX);
+        let mut cmd = Self::create(&nhg);
+        cmd.body.extend_from_slice(members.as_bytes());
+        cmd
     }
 
     /// Reads objects of a class from `cursor` (0 first; then the completion's `result`); needs
@@ -93,26 +71,6 @@ impl Command {
         cmd
     }
 
-    /// Keys of a class that were used since the last call; needs [`output`](Self::output).
-    pub fn activity(cls: u16, cursor: u64) -> Self {
-        let mut cmd = Self::new(raw::TND_OP_ACTIVITY, cls);
-        cmd.head.arg = cursor;
-        cmd
-    }
-
-    /// Reserves room; the completion's `result` is the lease.
-    pub fn lease(items: &[raw::tnd_lease_item]) -> Self {
-        let head = raw::tnd_lease {
-            struct_size: std::mem::size_of::<raw::tnd_lease>() as u16,
-            count: u16::try_from(items.len()).unwrap_or(u16::MAX),
-            ..Default::default()
-        };
-        let mut cmd = Self::new(raw::TND_OP_LEASE, raw::TND_CLS_NONE);
-        cmd.body.extend_from_slice(head.as_bytes());
-        cmd.body.extend_from_slice(items.as_bytes());
-        cmd
-    }
-
     /// Gives back what is left of a lease.
     pub fn release(lease: u32) -> Self {
         let mut cmd = Self::new(raw::TND_OP_RELEASE, raw::TND_CLS_NONE);
@@ -120,24 +78,9 @@ impl Command {
         cmd
     }
 
-    /// Every object becomes *not confirmed*.
-    pub fn begin_resync() -> Self {
-        Self::new(raw::TND_OP_BEGIN_RESYNC, raw::TND_CLS_NONE)
-    }
-
-    /// Sweeps what was not confirmed.
-    pub fn end_resync() -> Self {
-        Self::new(raw::TND_OP_END_RESYNC, raw::TND_CLS_NONE)
-    }
-
     /// All pools of one instant; needs [`output`](Self::output).
     pub fn snapshot() -> Self {
         Self::new(raw::TND_OP_SNAPSHOT, raw::TND_CLS_NONE)
-    }
-
-    /// Completes in order.
-    pub fn nop() -> Self {
-        Self::new(raw::TND_OP_NOP, raw::TND_CLS_NONE)
     }
 
     /// Comes back unchanged in the completion.
@@ -147,25 +90,11 @@ impl Command {
         self
     }
 
-    /// DELETE: an absent object is success.
-    #[must_use]
-    pub fn idempotent(mut self) -> Self {
-        self.head.flags |= raw::TND_CMD_IDEMPOTENT;
-        self
-    }
-
     /// Takes slots from this lease before free ones.
     #[must_use]
     pub fn with_lease(mut self, lease: u32) -> Self {
         self.head.flags |= raw::TND_CMD_LEASE;
         self.head.lease = lease;
-        self
-    }
-
-    /// Starts when all earlier commands of its ring are done.
-    #[must_use]
-    pub fn barrier(mut self) -> Self {
-        self.head.flags |= raw::TND_CMD_BARRIER;
         self
     }
 

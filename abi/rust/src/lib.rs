@@ -24,9 +24,9 @@ pub mod raw {
     include!("generated.rs");
 }
 
+#[cfg(feature = "testing")]
 pub mod command;
 pub mod endpoint;
-pub mod fuzz;
 pub mod handshake;
 pub mod layout;
 pub mod memory;
@@ -34,6 +34,7 @@ pub mod object;
 pub mod ring;
 pub mod status;
 
+#[cfg(feature = "testing")]
 pub use command::Command;
 pub use endpoint::{DevicePair, DeviceRings, DriverPair, DriverRings};
 pub use layout::{Layout, LayoutError, LayoutSpec};

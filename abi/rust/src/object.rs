@@ -7,6 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::raw;
 
+/// Bodies are at most this long, whatever the arena's size: a full group has 2064 bytes.
+pub const BODY_MAX: usize = 4096;
+
 /// Class and key fields of an object: comparable, hashable, printable. Keys of one class differ
 /// exactly when their objects differ.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

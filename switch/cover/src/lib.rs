@@ -20,7 +20,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod bits;
-pub mod sim;
 pub mod slab;
 mod trie;
 
@@ -291,11 +290,6 @@ impl<B: Bits> Cover<B> {
     /// The prefix waits for space.
     pub fn is_missing(&self, id: NodeId) -> bool {
         self.trie.nodes[id].flags & MISSING != 0
-    }
-
-    /// Number of missing prefixes.
-    pub fn missing_count(&self) -> usize {
-        self.missing
     }
 
     /// This entry stands in hardware and must trap, because it would answer for this many missing prefixes.

@@ -6,7 +6,9 @@
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use tandem_cover::sim::{Answer, Command, Sim};
+mod sim;
+
+use sim::{Answer, Command, Sim};
 use tandem_cover::{Bits, V4, V6};
 
 fn prefix<B: Bits>(text: &str) -> (B, u8) {

@@ -8,7 +8,7 @@
 //! A slot belongs to a command from post to completion. One whose command was never answered stays
 //! taken: the device may still write there.
 
-use tandem_abi::command::BODY_MAX;
+use tandem_abi::object::BODY_MAX;
 
 /// Bytes of a body slot.
 const BODY: usize = BODY_MAX;

@@ -21,6 +21,7 @@
 mod arena;
 pub mod control;
 pub mod device;
+#[cfg(feature = "testing")]
 pub mod fuzz;
 pub mod io;
 pub mod platform;

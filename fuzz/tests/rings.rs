@@ -1,7 +1,7 @@
 //! The fuzz entries with deterministic bytes. `FUZZ_ITERATIONS` raises the number of runs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-use tandem_abi::fuzz::{fuzz_device, fuzz_driver};
+use tandem_fuzz::rings::{fuzz_device, fuzz_driver};
 
 /// xorshift64*: the same bytes on every machine.
 struct Random(u64);

@@ -4,9 +4,9 @@
 //! Operations in, hardware commands out. The order of the commands is part of the contract: after each single one the
 //! chip's answer for any address is the kernel's, or a trap.
 
-use crate::{Bits, Cover, NONE, NodeId};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use tandem_cover::{Bits, Cover, NONE, NodeId};
 
 /// What an entry answers: a trap, or the caller's number for a next hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -114,16 +114,6 @@ impl<B: Bits> Sim<B> {
     pub fn resize(&mut self, slots: usize) -> Vec<Command<B>> {
         self.slots = slots;
         self.settle()
-    }
-
-    /// The chip's answer: the longest entry, a trap on a miss.
-    pub fn lookup_chip(&self, addr: B) -> Answer {
-        longest(&self.chip, addr).unwrap_or(Answer::Trap)
-    }
-
-    /// The kernel's answer; None: no route.
-    pub fn lookup_kernel(&self, addr: B) -> Option<Answer> {
-        longest(&self.kernel, addr)
     }
 
     fn settle(&mut self) -> Vec<Command<B>> {
@@ -267,10 +257,4 @@ impl<B: Bits> Sim<B> {
         }
         self.log.push(c);
     }
-}
-
-fn longest<B: Bits>(table: &BTreeMap<(B, u8), Answer>, addr: B) -> Option<Answer> {
-    (0..=B::WIDTH)
-        .rev()
-        .find_map(|l| table.get(&(addr.mask(l), l)).copied())
 }

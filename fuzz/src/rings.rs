@@ -2,18 +2,18 @@
 //!
 //! Both take the fuzzer's bytes as a script of writes by the hostile side, mixed with everything
 //! the honest side does. The honest side must not panic, must not touch anything outside of the
-//! region, and must not take more entries than a ring holds. `tests/fuzz.rs` runs them with
+//! region, and must not take more entries than a ring holds. `tests/rings.rs` runs them with
 //! deterministic bytes; a coverage-guided fuzzer can call them as they are.
 
 use std::cell::Cell;
 
-use crate::command::{BODY_MAX, completion, read_body};
-use crate::handshake::{self, Ack};
-use crate::layout::{Layout, LayoutSpec};
-use crate::memory::{Arena, HeapMemory, Memory, read_struct};
-use crate::object::{self, Object};
-use crate::ring::{Consumer, Corrupt};
-use crate::{DeviceRings, DriverRings, Status, describe, get_name, raw};
+use tandem_abi::command::{completion, read_body};
+use tandem_abi::handshake::{self, Ack};
+use tandem_abi::layout::{Layout, LayoutSpec};
+use tandem_abi::memory::{Arena, HeapMemory, Memory, read_struct};
+use tandem_abi::object::{self, BODY_MAX, Object};
+use tandem_abi::ring::{Consumer, Corrupt};
+use tandem_abi::{DeviceRings, DriverRings, Status, describe, get_name, raw};
 
 /// A region that refuses to let an access outside of it go unnoticed.
 #[derive(Clone, Debug)]
