@@ -3,7 +3,7 @@
 
 use crate::Firmware;
 use crate::costs::CostRow;
-use crate::dump::Writer;
+use crate::dump::{self, Writer};
 use crate::object::{Failure, Object};
 use crate::objects::{
     acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable, fdb::Fdb,
@@ -13,6 +13,7 @@ use crate::objects::{
 };
 use crate::pools::Need;
 use crate::resync::Confirmed;
+use crate::turn::Walk;
 use tandem_abi::raw;
 
 type Operate =
@@ -28,6 +29,8 @@ pub(crate) struct Class {
     pub(crate) operate: Operate,
     /// DUMP from a cursor on; gives the next one.
     pub(crate) dump: fn(&Firmware, u64, &mut Writer<'_>) -> u64,
+    /// What of a DELETE can be done ahead, within units of work; true: what is left is short.
+    pub(crate) clear: fn(&mut Firmware, &[u8], &mut Walk, u64) -> bool,
     /// Cursors have more than 32 bits.
     pub(crate) wide: bool,
     /// Removes what was not confirmed, within units of work; true: all of it.
@@ -45,7 +48,12 @@ const fn class<O: Object>() -> Class {
         cls: O::CLASS,
         name: O::NAME,
         operate: Firmware::operate::<O>,
-        dump: O::dump,
+        dump: dump::list::<O>,
+        clear: |fw, body, walk, units| {
+            let object = O::parse(body).filter(|o| o.find(fw).is_some() && !o.held(fw));
+            let all = object.and_then(|o| o.entries(fw));
+            all.is_none_or(|all| fw.empty(all, walk, units))
+        },
         wide: O::WIDE,
         sweep: if O::FIXED {
             |_, _, _| true

@@ -2,7 +2,7 @@
 //!
 //! A cursor is a position in the table, good whatever is inserted or removed in between: an object that is there all
 //! the time comes exactly once. A call ends when the output is full, when it has written as many records as [`turn::DUMP`]
-//! units are worth, or when it has looked at so many positions (of memberships: and those before the next one), whichever is
+//! units are worth, or when it has looked at so many positions (of memberships: and those left of a port), whichever is
 //! first, so that one command never holds up packets for long; cursor 0 in the completion is the end.
 
 use crate::Firmware;
@@ -175,72 +175,21 @@ impl Firmware {
         }
     }
 
-    pub(crate) fn dump_exact(&self, mut cursor: u32, mac: bool, w: &mut Writer<'_>) -> u64 {
-        if self.nothing_of(mac) {
-            return 0;
-        }
-        let end = cursor.saturating_add(SCAN);
-        while let Some((next, e)) = self.state.exact.next_before(cursor, end) {
-            let fits = if mac {
-                Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
-            } else {
-                Neigh::from_entry(&e).is_none_or(|n| w.object(&n))
-            };
-            if !fits {
-                return full_at(cursor, w);
-            }
-            self.looked(cursor, next, next);
-            cursor = next;
-        }
-        self.looked(cursor, end, self.state.exact.positions());
-        go_on(end, self.state.exact.positions())
-    }
-
-    /// The exact-match table's entries of one kind at or behind a position, each with its own; what is looked at is counted.
+    /// The exact-match table's entries of one kind.
     pub(crate) fn walk_exact<T>(
         &self,
-        mut cursor: u32,
+        from: u64,
+        mac: bool,
         of: fn(&Entry) -> Option<T>,
-    ) -> impl Iterator<Item = (u64, T)> {
-        std::iter::from_fn(move || {
-            loop {
-                let (next, e) = self.state.exact.next(cursor)?;
-                self.state.work.add(u64::from(next - cursor));
-                cursor = next;
-                if let Some(object) = of(&e) {
-                    return Some((u64::from(next - 1), object));
-                }
-            }
-        })
-    }
-
-    pub(crate) fn dump_routes(&self, cursor: u64, w: &mut Writer<'_>) -> u64 {
-        let mut low = cursor as u32;
-        let mut end = low.saturating_add(SCAN);
-        if cursor < SECOND {
-            while let Some((next, r)) = Route::next4(self, low, end) {
-                if !w.object(&r) {
-                    return full_at(low, w);
-                }
-                self.looked(low, next, next);
-                low = next;
-            }
-            if let Some(next) = self.first_done(&mut low, &mut end) {
-                return next;
-            }
-        }
-        while let Some((next, r)) = Route::next6(self, low, end) {
-            if !w.object(&r) {
-                return second_at(low, w);
-            }
-            self.looked(low, next, next);
-            low = next;
-        }
-        self.looked(low, end, self.state.lpm6.positions());
-        match go_on(end, self.state.lpm6.positions()) {
-            0 => 0,
-            low => SECOND | low,
-        }
+    ) -> impl Iterator<Item = (u64, Option<T>)> {
+        let end = match self.nothing_of(mac) {
+            true => 0,
+            false => self.state.exact.positions(),
+        };
+        let all = strides(self, from as u32, end, |at, end| {
+            self.state.exact.next_before(at, end)
+        });
+        all.map(move |(at, entry)| (at, entry.as_ref().and_then(of)))
     }
 
     /// Positions have been looked at, of a table of so many.
@@ -462,21 +411,57 @@ fn go_on(end: u32, positions: u32) -> u64 {
     if end < positions { end.into() } else { 0 }
 }
 
-/// Dumps objects; positions ascend and the next cursor is the position of the first that didn't fit. Position 0 would read
-/// as the end, but only a first record can be there, and that one fits or nothing does.
-pub(crate) fn list<O: Object>(
+/// Positions of a table that a walk passes by in one step: nobody goes on without a word for longer.
+const STRIDE: u32 = 64;
+
+/// What is at positions from one on, and the last position of each stretch of [`STRIDE`] where nothing is; each position is
+/// counted. `next` gives the first one there is before an end, and the position behind it.
+pub(crate) fn strides<T>(
     fw: &Firmware,
-    all: impl Iterator<Item = (u64, O)>,
-    w: &mut Writer<'_>,
-) -> u64 {
-    let before = fw.state.work.done();
-    for (at, o) in all {
-        // the way to this one is gone, and the next call begins with it
-        if fw.state.work.done() - before > turn::DUMP {
-            return at;
+    from: u32,
+    end: u32,
+    next: impl Fn(u32, u32) -> Option<(u32, T)>,
+) -> impl Iterator<Item = (u64, Option<T>)> {
+    let mut cursor = from;
+    std::iter::from_fn(move || {
+        let stop = cursor.saturating_add(STRIDE).min(end);
+        if cursor >= stop {
+            return None;
         }
-        if !w.object(&o) {
+        let (behind, there) = match next(cursor, stop) {
+            Some((behind, there)) => (behind, Some(there)),
+            None => (stop, None),
+        };
+        fw.state.work.add(u64::from(behind - cursor));
+        cursor = behind;
+        Some((u64::from(behind - 1), there))
+    })
+}
+
+/// The same of a table whose positions are numbers.
+pub(crate) fn slots<T>(
+    fw: &Firmware,
+    from: u64,
+    end: u32,
+    at: impl Fn(u32) -> Option<T>,
+) -> impl Iterator<Item = (u64, Option<T>)> {
+    strides(fw, from as u32, end, move |from, end| {
+        (from..end).find_map(|i| at(i).map(|there| (i + 1, there)))
+    })
+}
+
+/// Dumps objects; positions ascend and the next cursor is the position of the first that didn't fit, or behind the last that
+/// was looked at. Position 0 would read as the end, but only a first record can be there, and that one fits or nothing does.
+pub(crate) fn list<O: Object>(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
+    let before = fw.state.work.done();
+    for (at, object) in O::walk(fw, from) {
+        if let Some(o) = object
+            && !w.object(&o)
+        {
             return if w.count == 0 { STUCK } else { at };
+        }
+        if fw.state.work.done() - before >= turn::DUMP {
+            return at + 1;
         }
     }
     0

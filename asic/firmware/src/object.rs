@@ -2,9 +2,9 @@
 
 use crate::Firmware;
 use crate::costs::CostRow;
-use crate::dump::Writer;
 use crate::pools::{Need, PoolId};
 use crate::resync::Confirmed;
+use crate::turn::Entries;
 use tandem_abi::raw;
 use tandem_tables::pool::Full;
 use zerocopy::{FromBytes, IntoBytes};
@@ -58,7 +58,9 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     /// Writes it, in place of `old` if there is one. Takes slots, keeps references; all or nothing.
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure>;
     /// Another object refers to it.
-    fn in_use(&self, fw: &Firmware) -> bool;
+    fn in_use(&self, fw: &Firmware) -> bool {
+        self.held(fw) || self.entries(fw).is_some_and(|all| fw.keeps(all))
+    }
     /// Removes it, gives slots and references back.
     fn remove(&self, fw: &mut Firmware);
     /// The object turned into a trap; `asked` is the command's body. `None`: this kind can't be.
@@ -81,11 +83,16 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     fn position(&self, _: &Firmware) -> Option<u64> {
         None
     }
-    /// All objects with their positions, which ascend, from one on. A position is good whatever comes and goes.
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)>;
-    /// DUMP from a position on; gives the next cursor.
-    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
-        crate::dump::list(fw, Self::walk(fw, from), w)
+    /// All objects with their positions, which ascend, from one on. A position is good whatever comes and goes. What is looked at
+    /// is counted as work, and of a stretch without objects comes a position now and then, so that nobody walks on for long.
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)>;
+    /// Addresses that go with it, when only they are left.
+    fn entries(&self, _: &Firmware) -> Option<Entries> {
+        None
+    }
+    /// Something else than one of [`Object::entries`] refers to it.
+    fn held(&self, _: &Firmware) -> bool {
+        false
     }
     /// The driver has named the one at this position since BEGIN_RESYNC.
     fn confirmed(&self, c: &Confirmed, at: u64) -> bool {

@@ -6,7 +6,7 @@ use crate::classes::{self, CLASSES, Class};
 use crate::dump::SECOND;
 use crate::object::{Failure, INVALID, Object, add_delta};
 use crate::pools::PoolId;
-use crate::turn::REMOVE;
+use crate::turn::{Entries, REMOVE, Walk};
 use std::collections::HashSet;
 
 /// A set of small numbers.
@@ -73,6 +73,8 @@ pub(crate) struct Confirmed {
     /// How far the sweep is: which class, and the first position not looked at.
     stage: usize,
     cursor: u64,
+    /// Through the addresses of an object that goes.
+    walk: Option<(Entries, Walk)>,
     swept: u64,
     deltas: Vec<(PoolId, i64)>,
 }
@@ -87,6 +89,7 @@ impl Default for Confirmed {
             classes: CLASSES.iter().map(none).collect(),
             stage: 0,
             cursor: 0,
+            walk: None,
             swept: 0,
             deltas: Vec::new(),
         }
@@ -168,51 +171,71 @@ impl Firmware {
     /// One class, from the cursor on. True: all of it.
     pub(crate) fn sweep_class<O: Object>(&mut self, c: &mut Confirmed, budget: &mut u64) -> bool {
         while *budget > 0 {
-            let (some, all) = self.collect::<O>(c.cursor, budget);
+            let (some, next) = self.collect::<O>(c.cursor, budget);
             // The way to these is gone: all of them are looked at, however little is left. Only what walks itself, a group
             // or a domain, ends a slice before that, and it is a short way back to the others.
             let mut most = budget.saturating_add(some.len() as u64 * REMOVE);
             for (at, object) in some {
+                c.cursor = at;
                 if most == 0 {
                     return false;
                 }
-                let cost = self.sweep(c, at, &object);
+                let before = self.state.work.done();
+                let done = self.sweep(c, at, &object, (*budget).max(1));
+                let cost = self.state.work.done() - before;
                 *budget = budget.saturating_sub(cost);
                 most = most.saturating_sub(cost);
+                if !done {
+                    return false;
+                }
             }
-            if all {
-                return true;
+            match next {
+                Some(next) => c.cursor = next,
+                None => return true,
             }
         }
         false
     }
 
-    /// Objects of a class from a cursor on, no more than the budget has units to look for and to remove; true: there are
-    /// no more.
-    fn collect<O: Object>(&self, cursor: u64, budget: &mut u64) -> (Vec<(u64, O)>, bool) {
+    /// Objects of a class from a cursor on, no more than the budget has units to look for and to remove, and where to go on.
+    fn collect<O: Object>(&self, cursor: u64, budget: &mut u64) -> (Vec<(u64, O)>, Option<u64>) {
         let before = self.state.work.done();
         let looked = || self.state.work.done() - before;
         let mut some = Vec::new();
-        let mut left = O::walk(self, cursor);
-        let all = loop {
-            let Some(next) = left.next() else {
-                break true;
-            };
-            some.push(next);
+        let mut next = None;
+        for (at, object) in O::walk(self, cursor) {
+            some.extend(object.map(|o| (at, o)));
             if some.len() == SOME || looked() + some.len() as u64 * REMOVE >= *budget {
-                break false;
+                next = Some(at + 1);
+                break;
             }
-        };
+        }
         *budget = budget.saturating_sub(looked());
-        (some, all)
+        (some, next)
     }
 
-    /// One object; gives the units that it took, its own walks among them. An object that a confirmed one still refers to
-    /// stays.
-    fn sweep<O: Object>(&mut self, c: &mut Confirmed, at: u64, object: &O) -> u64 {
-        c.cursor = at.saturating_add(1);
-        let before = self.state.work.done();
-        if object.confirmed(c, at) || object.in_use(self) {
+    /// One object, within units of work; true: done. An object that a confirmed one still refers to stays.
+    fn sweep<O: Object>(&mut self, c: &mut Confirmed, at: u64, object: &O, units: u64) -> bool {
+        let stays = object.confirmed(c, at);
+        if !stays
+            && !object.held(self)
+            && let Some(all) = object.entries(self)
+        {
+            if c.walk.as_ref().is_none_or(|(of, _)| *of != all) {
+                c.walk = Some((all, Walk::default()));
+            }
+            if let Some((_, walk)) = &mut c.walk {
+                let done = self.empty(all, walk, units);
+                for (pool, slots) in walk.deltas.drain(..) {
+                    add_delta(&mut c.deltas, pool, slots);
+                }
+                if !done {
+                    return false;
+                }
+            }
+            c.walk = None;
+        }
+        if stays || object.in_use(self) {
             self.state.work.add(1);
         } else {
             object.unflip(self);
@@ -220,7 +243,8 @@ impl Firmware {
             c.swept += 1;
             self.state.work.add(REMOVE);
         }
-        self.state.work.done() - before
+        self.walked = None;
+        true
     }
 }
 

@@ -11,10 +11,9 @@
 //! reads a clock: who calls says how much.
 
 use crate::Firmware;
+use crate::classes;
 use crate::object::{Object, add_delta};
 use crate::objects::fdb::Fdb;
-use crate::objects::lag::Lag;
-use crate::objects::vlan::Vlan;
 use crate::pools::PoolId;
 use tandem_abi::raw;
 use tandem_pipeline::entry::FdbValue;
@@ -58,9 +57,14 @@ pub(crate) struct Walk {
     removing: bool,
     /// [`Firmware::named`] of these when it began.
     named: u64,
+    /// How often it has begun.
+    begun: u32,
     /// What the slices have given back: the completion tells.
-    deltas: Vec<(PoolId, i64)>,
+    pub(crate) deltas: Vec<(PoolId, i64)>,
 }
+
+/// A walk that the driver throws back once more is refused: it has such an address whenever one looks.
+const BEGUN: u32 = 3;
 
 impl Firmware {
     /// Does what of a command can be done ahead, in slices: the sweep of END_RESYNC, the walk of a DELETE. True: what is
@@ -76,14 +80,10 @@ impl Firmware {
         let done = self.admissible(cmd, body).is_err()
             || match (cmd.op, cmd.cls) {
                 (raw::TND_OP_END_RESYNC, _) => self.sweep_slice(units),
-                (raw::TND_OP_DELETE, raw::TND_CLS_VLAN) => {
-                    let all = Vlan::parse(body).filter(|v| v.find(self).is_some() && !v.held(self));
-                    all.is_none_or(|v| self.empty(v.entries(), walk, units))
-                }
-                (raw::TND_OP_DELETE, raw::TND_CLS_LAG) => {
-                    let all = Lag::parse(body).filter(|l| l.find(self).is_some() && !l.held(self));
-                    all.is_none_or(|l| self.empty(l.entries(self), walk, units))
-                }
+                (raw::TND_OP_DELETE, cls) => match classes::of(cls) {
+                    Some(class) => (class.clear)(self, body, walk, units),
+                    None => true,
+                },
                 _ => true,
             };
         if done {
@@ -107,13 +107,17 @@ impl Firmware {
 
     /// One slice of looking for the driver's entries, then of removing learned ones; true: done. Nobody learns meanwhile:
     /// there are no members.
-    fn empty(&mut self, all: Entries, walk: &mut Walk, mut units: u64) -> bool {
+    pub(crate) fn empty(&mut self, all: Entries, walk: &mut Walk, mut units: u64) -> bool {
         let named = self.named.get(&all).copied().unwrap_or(0);
         if walk.named != named {
             // the driver has named some of these since
             (walk.cursor, walk.removing, walk.named) = (0, false, named);
+            walk.begun += 1;
+            if walk.begun > BEGUN {
+                self.walked = Some((all, true));
+                return true;
+            }
         }
-        self.cx.deltas.clear();
         if let Entries::OfFid(fid) = all
             && self.state.exact.count_fid(fid) == 0
         {
@@ -132,8 +136,9 @@ impl Firmware {
             match next {
                 Some((_, e)) if all.has(&e) => match Fdb::from_entry(&e) {
                     Some(f) if walk.removing => {
+                        let others = std::mem::take(&mut self.cx.deltas);
                         self.discard(&f);
-                        for (pool, slots) in self.cx.deltas.drain(..) {
+                        for (pool, slots) in std::mem::replace(&mut self.cx.deltas, others) {
                             add_delta(&mut walk.deltas, pool, slots);
                         }
                         self.state.work.add(REMOVE);
@@ -167,8 +172,17 @@ impl Firmware {
         }
     }
 
+    /// Removes what goes with an object, when only learned addresses do.
+    pub(crate) fn drop_entries<O: Object>(&mut self, object: &O) {
+        let all = object.entries(self);
+        let learned: Vec<Fdb> = all.map_or_else(Vec::new, |all| self.entries_of(all).collect());
+        for f in learned {
+            self.discard(&f);
+        }
+    }
+
     /// Entries that go with an object: none, if a walk has just seen to that.
-    pub(crate) fn entries_of(&self, all: Entries) -> impl Iterator<Item = Fdb> + '_ {
+    fn entries_of(&self, all: Entries) -> impl Iterator<Item = Fdb> + '_ {
         let none = self.walked == Some((all, false));
         let mut left = match all {
             _ if none => 0,

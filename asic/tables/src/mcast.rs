@@ -149,6 +149,11 @@ impl<A> Mdb<A> {
         self.of_fid.contains_key(&fid)
     }
 
+    /// Slots, used or free: all are below.
+    pub fn slots(&self) -> u32 {
+        self.slots.slots()
+    }
+
     /// All groups with their slots, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Entry<A>)> {
         self.slots.iter()

@@ -3,6 +3,7 @@
 
 use crate::Firmware;
 use crate::costs::CostRow;
+use crate::dump::slots;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use tandem_pipeline::state::{AclBind as Config, AclStage};
@@ -95,10 +96,12 @@ impl Object for AclBind {
     fn position(&self, _: &Firmware) -> Option<u64> {
         Some(u64::from(self.0.port) << 2 | u64::from(self.0.stage & 3))
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.acl.binds();
-        let all = all.map(|(port, stage, b)| Self::from_state(port, stage, b));
-        let all = all.filter_map(|b| Some((b.position(fw)?, b)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        let last = u32::from(fw.state.last_port()) + 1;
+        slots(fw, from, last << 2, |at| {
+            let (port, stage) = ((at >> 2) as u16, AclStage::from_abi(at as u16 & 3)?);
+            let bind = fw.state.acl.bind(port, stage)?;
+            (bind != Config::default()).then(|| Self::from_state(port, stage, bind))
+        })
     }
 }

@@ -315,24 +315,19 @@ impl Object for AclEntry {
         let list = fw.state.acl.tables().slot(self.0.table)?;
         Some(u64::from(list) << 32 | u64::from(self.0.priority))
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
         // the list's slot, and the priority
         let (list, first) = ((from >> 32) as u32, from as u32);
-        let all = fw
-            .state
-            .acl
-            .tables()
-            .iter()
-            .filter(move |(at, _)| *at >= list);
-        all.flat_map(move |(at, table)| {
+        let lists = fw.state.acl.tables();
+        (list..lists.slots()).flat_map(move |at| {
             let first = if at == list { first } else { 0 };
-            let rules = table.rules.iter(first);
-            rules.map(move |(priority, _, rule)| {
-                (
-                    u64::from(at) << 32 | u64::from(priority),
-                    Self::of_rule(rule),
-                )
-            })
+            let rules = lists.at(at).map(|table| table.rules.iter(first));
+            let rules = rules.into_iter().flatten();
+            let rules = rules.map(|(priority, _, rule)| (priority, Some(Self::of_rule(rule))));
+            // a list without any is looked at as well
+            let all = rules.chain([(u32::MAX, None)]);
+            let all = all.inspect(|_| fw.state.work.add(1));
+            all.map(move |(priority, rule)| (u64::from(at) << 32 | u64::from(priority), rule))
         })
     }
 }

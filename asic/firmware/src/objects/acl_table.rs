@@ -2,6 +2,7 @@
 
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
+use crate::dump::slots;
 use crate::object::{EXISTS, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
 use tandem_abi::raw;
@@ -76,9 +77,8 @@ impl Object for AclTable {
     fn position(&self, fw: &Firmware) -> Option<u64> {
         fw.state.acl.tables().slot(self.0.table).map(u64::from)
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.acl.tables().iter();
-        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        let all = fw.state.acl.tables();
+        slots(fw, from, all.slots(), |at| all.at(at).map(Self::from_state))
     }
 }

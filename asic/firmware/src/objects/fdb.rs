@@ -3,7 +3,6 @@
 use super::{unicast, vlan::Vlan};
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
-use crate::dump::Writer;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use crate::pools::{Need, PoolId};
 use crate::resync::Confirmed;
@@ -134,11 +133,8 @@ impl Object for Fdb {
     fn position(&self, fw: &Firmware) -> Option<u64> {
         fw.state.exact.get(&self.key()).map(|hit| hit.id.0.into())
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        fw.walk_exact(from as u32, Self::from_entry)
-    }
-    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
-        fw.dump_exact(from as u32, true, w)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        fw.walk_exact(from, true, Self::from_entry)
     }
     fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
         // what was learned goes with its domain

@@ -1,9 +1,9 @@
 //! TND_CLS_LAG: a link aggregation group; its members are swapped by one command. Domains, router interfaces, lists and the
 //! driver's FDB entries on its port keep it.
 
-use super::fdb::Fdb;
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
+use crate::dump::slots;
 use crate::object::{Failure, IN_USE, INVALID, Object, body};
 use crate::pools::{Need, PoolId};
 use crate::turn::Entries;
@@ -30,21 +30,6 @@ impl Lag {
 
     fn members(&self) -> &[(u16, bool)] {
         self.members.as_deref().unwrap_or_default()
-    }
-
-    /// Addresses behind its port.
-    pub(crate) fn entries(&self, fw: &Firmware) -> Entries {
-        Entries::OfPort(fw.state.lag_port(self.lag))
-    }
-
-    /// Something else than an address keeps it.
-    pub(crate) fn held(&self, fw: &Firmware) -> bool {
-        let port = fw.state.lag_port(self.lag);
-        let on_vlan = |p: RifPlace| matches!(p, RifPlace::PortVlan(at, _) if at == port);
-        fw.state.members_of(port, 0).next().is_some()
-            || fw.state.rif_at(RifPlace::Port(port)).is_some()
-            || fw.state.rifs().any(|(_, r)| on_vlan(r.place))
-            || fw.state.acl.binds().any(|(p, _, _)| p == port)
     }
 }
 
@@ -126,14 +111,19 @@ impl Object for Lag {
         fw.give(PoolId::LagMember, had.saturating_sub(has));
         Ok(())
     }
-    fn in_use(&self, fw: &Firmware) -> bool {
-        self.held(fw) || fw.keeps(self.entries(fw))
+    fn entries(&self, fw: &Firmware) -> Option<Entries> {
+        Some(Entries::OfPort(fw.state.lag_port(self.lag)))
+    }
+    fn held(&self, fw: &Firmware) -> bool {
+        let port = fw.state.lag_port(self.lag);
+        let on_vlan = |p: RifPlace| matches!(p, RifPlace::PortVlan(at, _) if at == port);
+        fw.state.members_of(port, 0).next().is_some()
+            || fw.state.rif_at(RifPlace::Port(port)).is_some()
+            || fw.state.rifs().any(|(_, r)| on_vlan(r.place))
+            || fw.state.acl.binds().any(|(p, _, _)| p == port)
     }
     fn remove(&self, fw: &mut Firmware) {
-        let learned: Vec<Fdb> = fw.entries_of(self.entries(fw)).collect();
-        for f in learned {
-            fw.discard(&f);
-        }
+        fw.drop_entries(self);
         if fw.state.remove_lag(self.lag) {
             fw.give(PoolId::Lag, 1);
             fw.give(PoolId::LagMember, self.members().len() as u32);
@@ -159,9 +149,10 @@ impl Object for Lag {
     fn position(&self, _: &Firmware) -> Option<u64> {
         Some(self.lag.into())
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.lags();
-        let all = all.map(|(lag, l)| (u64::from(lag), Self::from_state(lag, &l.config)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, u32::from(MAX_LAG) + 1, |at| {
+            let lag = fw.state.lag(at as u16)?;
+            Some(Self::from_state(at as u16, &lag.config))
+        })
     }
 }

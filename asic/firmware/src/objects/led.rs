@@ -2,6 +2,7 @@
 
 use crate::Firmware;
 use crate::costs::CostRow;
+use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use zerocopy::IntoBytes;
@@ -59,8 +60,10 @@ impl Object for Led {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = (1..=fw.state.port_count()).map(|n| (u64::from(n), Self::new(n, fw.blinks(n))));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, u32::from(fw.state.port_count()) + 1, |at| {
+            let n = at as u16;
+            fw.state.port(n).map(|_| Self::new(n, fw.blinks(n)))
+        })
     }
 }

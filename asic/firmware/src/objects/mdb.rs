@@ -3,6 +3,7 @@
 
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
+use crate::dump::slots;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use crate::pools::PoolId;
 use tandem_abi::raw;
@@ -170,9 +171,8 @@ impl Object for Mdb {
     fn position(&self, fw: &Firmware) -> Option<u64> {
         fw.state.mdb.slot(&self.key).map(u64::from)
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.mdb.iter();
-        let all = all.map(|(at, x)| (u64::from(at), Self::from_state(x)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        let all = &fw.state.mdb;
+        slots(fw, from, all.slots(), |at| all.at(at).map(Self::from_state))
     }
 }

@@ -100,11 +100,17 @@ impl Object for Member {
     fn position(&self, _: &Firmware) -> Option<u64> {
         Some(u64::from(self.0.port) << 16 | u64::from(self.0.vid))
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.members_from((from >> 16) as u16, from as u16);
-        all.map(|(port, vid, m)| {
-            let at = u64::from(port) << 16 | u64::from(vid);
-            (at, Self::from_state(port, vid, m))
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        let (first, vid) = ((from >> 16) as u16, from as u16);
+        let at = |port: u16, vid: u16| u64::from(port) << 16 | u64::from(vid);
+        (first.max(1)..=fw.state.last_port()).flat_map(move |port| {
+            let members = fw
+                .state
+                .members_of(port, if port == first { vid } else { 0 });
+            let members =
+                members.map(move |(vid, m)| (at(port, vid), Some(Self::from_state(port, vid, m))));
+            // a port without any is looked at as well
+            members.chain([(at(port, u16::MAX), None)])
         })
     }
 }

@@ -3,7 +3,6 @@
 use super::unicast;
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
-use crate::dump::Writer;
 use crate::object::{DEPEND, EXISTS, Failure, INVALID, Object, body, count_down, count_up};
 use tandem_abi::raw;
 use tandem_pipeline::entry::{Action, HostValue};
@@ -168,10 +167,7 @@ impl Object for Neigh {
             .get(&self.key(fw)?)
             .map(|hit| hit.id.0.into())
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        fw.walk_exact(from as u32, Self::from_entry)
-    }
-    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
-        fw.dump_exact(from as u32, false, w)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        fw.walk_exact(from, false, Self::from_entry)
     }
 }

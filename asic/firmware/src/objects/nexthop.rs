@@ -3,6 +3,7 @@
 use super::unicast;
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
+use crate::dump::slots;
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::PoolId;
 use tandem_abi::raw;
@@ -128,8 +129,9 @@ impl Object for NextHop {
     fn position(&self, fw: &Firmware) -> Option<u64> {
         fw.state.nexthop_slot(self.0.nexthop).map(u64::from)
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.nexthops_from(from as u32);
-        all.map(|(at, x)| (u64::from(at), Self::from_state(x)))
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, fw.state.nexthop_slots(), |at| {
+            fw.state.nexthop_at(at).map(Self::from_state)
+        })
     }
 }

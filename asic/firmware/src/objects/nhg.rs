@@ -2,6 +2,7 @@
 
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
+use crate::dump::slots;
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
 use tandem_abi::raw;
@@ -175,8 +176,9 @@ impl Object for Nhg {
     fn position(&self, fw: &Firmware) -> Option<u64> {
         fw.state.nhg_slot(self.id).map(u64::from)
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.nhgs_from(from as u32);
-        all.map(|(at, x)| (u64::from(at), Self::from_group(x)))
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, fw.state.nhg_slots(), |at| {
+            fw.state.nhg_at(at).map(Self::from_group)
+        })
     }
 }

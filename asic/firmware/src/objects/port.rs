@@ -3,6 +3,7 @@
 use super::unicast;
 use crate::Firmware;
 use crate::costs::CostRow;
+use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use tandem_pipeline::state::PortConfig;
@@ -76,11 +77,11 @@ impl Object for Port {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let lags = fw.state.lags().map(|(lag, _)| fw.state.lag_port(lag));
-        let all = (1..=fw.state.port_count()).chain(lags);
-        let all = all.filter_map(|n| fw.state.port(n).map(|p| (n, p)));
-        let all = all.map(|(n, p)| (u64::from(n), Self::from_state(n, &p.config)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, u32::from(fw.state.last_port()) + 1, |at| {
+            let n = at as u16;
+            let port = fw.state.port(n).filter(|_| fw.state.has_port(n))?;
+            Some(Self::from_state(n, &port.config))
+        })
     }
 }

@@ -3,6 +3,7 @@
 use super::unicast;
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
+use crate::dump::slots;
 use crate::object::{DEPEND, EXISTS, Failure, IN_USE, INVALID, Object, body};
 use crate::pools::PoolId;
 use tandem_abi::raw;
@@ -119,9 +120,10 @@ impl Object for Rif {
     fn position(&self, _: &Firmware) -> Option<u64> {
         Some(self.0.rif.into())
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.rifs();
-        let all = all.map(|(id, r)| (u64::from(id), Self::from_state(id, r)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, fw.state.rif_slots(), |at| {
+            let rif = at as u16;
+            fw.state.rif(rif).map(|c| Self::from_state(rif, c))
+        })
     }
 }

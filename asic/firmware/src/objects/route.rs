@@ -2,7 +2,7 @@
 
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
-use crate::dump::{SECOND, Writer};
+use crate::dump::{SECOND, strides};
 use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
 use tandem_abi::raw;
@@ -285,21 +285,15 @@ impl Object for Route {
         let (id, _) = self.hit(fw)?;
         Some(u64::from(id.0) | if self.v6() { SECOND } else { 0 })
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let (second, low) = (from >= SECOND, from as u32);
-        let (low4, low6) = if second { (u32::MAX, low) } else { (low, 0) };
-        let walk = |low: u32, next: fn(&Firmware, u32, u32) -> Option<(u32, Self)>| {
-            let mut low = low;
-            std::iter::from_fn(move || {
-                let (behind, route) = next(fw, low, u32::MAX)?;
-                low = behind;
-                Some((u64::from(behind - 1), route))
-            })
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        let end = |second: bool| match second {
+            true => (from.max(SECOND) as u32, fw.state.lpm6.positions()),
+            false if from >= SECOND => (0, 0),
+            false => (from as u32, fw.state.lpm4.positions()),
         };
-        let v6 = walk(low6, Self::next6).map(|(at, r)| (SECOND | at, r));
-        walk(low4, Self::next4).chain(v6)
-    }
-    fn dump(fw: &Firmware, from: u64, w: &mut Writer<'_>) -> u64 {
-        fw.dump_routes(from, w)
+        let (v4, v6) = (end(false), end(true));
+        let v4 = strides(fw, v4.0, v4.1, |at, end| Self::next4(fw, at, end));
+        let v6 = strides(fw, v6.0, v6.1, |at, end| Self::next6(fw, at, end));
+        v4.chain(v6.map(|(at, route)| (SECOND | at, route)))
     }
 }

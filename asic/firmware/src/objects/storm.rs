@@ -2,6 +2,7 @@
 
 use crate::Firmware;
 use crate::costs::CostRow;
+use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
 use tandem_pipeline::state::{Port, STORM_KINDS, StormConfig};
@@ -44,11 +45,6 @@ impl Storm {
             dropped,
             ..Default::default()
         })
-    }
-
-    /// Its place in a dump.
-    pub(crate) fn position(&self) -> u32 {
-        u32::from(self.0.port) << 8 | u32::from(self.0.kind)
     }
 }
 
@@ -97,14 +93,13 @@ impl Object for Storm {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
         // only what has a limit or has dropped something: all others are at zero
-        let all = (1..=u16::MAX).map_while(|n| fw.state.port(n).map(|p| (n, p)));
-        let all = all.flat_map(|(n, p)| {
-            let kinds = (1..=STORM_KINDS).filter(|k| p.storm(*k).is_some_and(|s| !s.is_zero()));
-            kinds.map(move |k| Self::from_state(n, k, p))
-        });
-        let all = all.map(|s| (u64::from(s.position()), s));
-        all.skip_while(move |(at, _)| *at < from)
+        slots(fw, from, u32::from(fw.state.port_count() + 1) << 2, |at| {
+            let (n, kind) = ((at >> 2) as u16, at as u8 & 3);
+            let port = fw.state.port(n)?;
+            let there = port.storm(kind).is_some_and(|s| !s.is_zero());
+            there.then(|| Self::from_state(n, kind, port))
+        })
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::Firmware;
 use crate::costs::CostRow;
+use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
-use tandem_pipeline::trap::TrapConfig;
+use tandem_pipeline::trap::{REASONS, TrapConfig};
 use zerocopy::IntoBytes;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -65,10 +66,10 @@ impl Object for Trap {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = tandem_pipeline::trap::reasons();
-        let all = all.filter_map(|r| fw.state.trap(r).map(|c| (r, c)));
-        let all = all.map(|(r, c)| (u64::from(r), Self::from_state(r, c)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, REASONS as u32, |at| {
+            let reason = at as u16;
+            fw.state.trap(reason).map(|c| Self::from_state(reason, c))
+        })
     }
 }

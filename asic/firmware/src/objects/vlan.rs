@@ -1,8 +1,8 @@
 //! TND_CLS_VLAN: a forwarding domain. Members, a RIF and FDB entries of the driver keep it; learned ones go with it.
 
-use super::fdb::Fdb;
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
+use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use crate::pools::PoolId;
 use crate::turn::Entries;
@@ -22,22 +22,6 @@ impl Vlan {
             ageing_s: c.ageing_s,
             reserved0: 0,
         })
-    }
-
-    /// Its addresses.
-    pub(crate) fn entries(&self) -> Entries {
-        Entries::OfFid(self.0.fid)
-    }
-
-    /// Something else than an address keeps it.
-    pub(crate) fn held(&self, fw: &Firmware) -> bool {
-        let members = fw
-            .state
-            .vlan(self.0.fid)
-            .is_some_and(|v| v.ports().next().is_some());
-        members
-            || fw.state.rif_at(RifPlace::Fid(self.0.fid)).is_some()
-            || fw.state.mdb.in_domain(self.0.fid)
     }
 }
 
@@ -79,14 +63,20 @@ impl Object for Vlan {
         };
         fw.state.set_vlan(self.0.fid, c).map_err(|_| INVALID)
     }
-    fn in_use(&self, fw: &Firmware) -> bool {
-        self.held(fw) || fw.keeps(self.entries())
+    fn entries(&self, _: &Firmware) -> Option<Entries> {
+        Some(Entries::OfFid(self.0.fid))
+    }
+    fn held(&self, fw: &Firmware) -> bool {
+        let members = fw
+            .state
+            .vlan(self.0.fid)
+            .is_some_and(|v| v.ports().next().is_some());
+        members
+            || fw.state.rif_at(RifPlace::Fid(self.0.fid)).is_some()
+            || fw.state.mdb.in_domain(self.0.fid)
     }
     fn remove(&self, fw: &mut Firmware) {
-        let learned: Vec<Fdb> = fw.entries_of(self.entries()).collect();
-        for f in learned {
-            fw.discard(&f);
-        }
+        fw.drop_entries(self);
         if fw.state.remove_vlan(self.0.fid) {
             fw.give(PoolId::Vlan, 1);
         }
@@ -97,9 +87,11 @@ impl Object for Vlan {
     fn position(&self, _: &Firmware) -> Option<u64> {
         Some(self.0.fid.into())
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.vlans();
-        let all = all.map(|(fid, v)| (u64::from(fid), Self::from_state(fid, v.config)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        slots(fw, from, u32::from(MAX_FID) + 1, |at| {
+            let fid = at as u16;
+            let vlan = fw.state.vlan(fid)?;
+            Some(Self::from_state(fid, vlan.config))
+        })
     }
 }

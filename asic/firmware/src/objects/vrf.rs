@@ -68,9 +68,11 @@ impl Object for Vrf {
     fn position(&self, _: &Firmware) -> Option<u64> {
         Some(self.0.vrf.into())
     }
-    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Self)> {
-        let all = fw.state.vrfs().iter();
-        let all = all.map(|v| (u64::from(*v), Self::from_state(*v)));
-        all.skip_while(move |(at, _)| *at < from)
+    fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
+        let all = fw.state.vrfs();
+        let first = all.partition_point(|vrf| u64::from(*vrf) < from);
+        let rest = all.iter().skip(first);
+        let rest = rest.inspect(|_| fw.state.work.add(1));
+        rest.map(|vrf| (u64::from(*vrf), Some(Self::from_state(*vrf))))
     }
 }

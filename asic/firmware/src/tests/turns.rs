@@ -24,6 +24,15 @@ impl CplSink for Done {
     }
 }
 
+/// A group without members.
+fn lag_of(lag: u16) -> tnd_lag {
+    tnd_lag {
+        struct_size: size::<tnd_lag>(),
+        lag,
+        ..Default::default()
+    }
+}
+
 struct Rig {
     f: Firmware,
     p: Processor,
@@ -65,6 +74,14 @@ impl Rig {
             assert!(ran.units >= units.min(turn::COMMAND), "nothing was done");
         }
         0
+    }
+
+    /// Domain 1 and group 1 without members, and the group's port.
+    fn group(&mut self) -> (tnd_lag, u16) {
+        let group = lag_of(1);
+        assert_eq!(create(&mut self.f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
+        assert_eq!(create(&mut self.f, TND_CLS_LAG, &group), TND_ST_OK);
+        (group, self.f.state.lag_port(1))
     }
 
     fn learned(&mut self, fid: u16, port: u16, n: u32) {
@@ -120,14 +137,7 @@ fn a_domain_with_many_addresses_goes_in_slices() {
 #[test]
 fn a_group_with_many_addresses_goes_in_slices() {
     let mut r = Rig::new("spectrum-sn2700");
-    let group = tnd_lag {
-        struct_size: size::<tnd_lag>(),
-        lag: 1,
-        ..Default::default()
-    };
-    assert_eq!(create(&mut r.f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
-    assert_eq!(create(&mut r.f, TND_CLS_LAG, &group), TND_ST_OK);
-    let port = r.f.state.lag_port(1);
+    let (group, port) = r.group();
     r.learned(1, 3, 10_000);
     r.learned(2, port, 10_000);
     let delete = cmd(TND_OP_DELETE, TND_CLS_LAG);
@@ -179,14 +189,7 @@ fn what_is_named_during_the_walk_counts() {
 #[test]
 fn what_is_named_behind_a_group_counts() {
     let mut r = Rig::new("spectrum-sn2700");
-    let group = tnd_lag {
-        struct_size: size::<tnd_lag>(),
-        lag: 1,
-        ..Default::default()
-    };
-    assert_eq!(create(&mut r.f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
-    assert_eq!(create(&mut r.f, TND_CLS_LAG, &group), TND_ST_OK);
-    let port = r.f.state.lag_port(1);
+    let (group, port) = r.group();
     r.learned(1, port, 20_000);
     r.post(cmd(TND_OP_DELETE, TND_CLS_LAG), group.as_bytes());
     let mut done = Done::default();
@@ -246,14 +249,7 @@ fn many_dumps_take_many_turns() {
 #[test]
 fn a_refused_command_leaves_everything() {
     let mut r = Rig::new("spectrum-sn2700");
-    let group = tnd_lag {
-        struct_size: size::<tnd_lag>(),
-        lag: 1,
-        ..Default::default()
-    };
-    assert_eq!(create(&mut r.f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
-    assert_eq!(create(&mut r.f, TND_CLS_LAG, &group), TND_ST_OK);
-    let port = r.f.state.lag_port(1);
+    let (group, port) = r.group();
     r.learned(1, port, 100);
     let refused = |op, cls| tnd_cmd {
         flags: TND_CMD_LEASE,
@@ -352,17 +348,12 @@ fn a_sweep_takes_learned_addresses_with_their_domain() {
     assert_eq!(pool(&r.f, PoolId::ExactMatch).used, 3);
 }
 
-/// Each group goes through the table of addresses: no slice takes more than one along.
+/// Each group goes through the table of addresses, in slices as everything else.
 #[test]
 fn a_sweep_of_groups_is_charged_with_their_walks() {
     let mut r = Rig::new("spectrum-sn2700");
     for lag in 1..=20 {
-        let group = tnd_lag {
-            struct_size: size::<tnd_lag>(),
-            lag,
-            ..Default::default()
-        };
-        assert_eq!(create(&mut r.f, TND_CLS_LAG, &group), TND_ST_OK);
+        assert_eq!(create(&mut r.f, TND_CLS_LAG, &lag_of(lag)), TND_ST_OK);
     }
     assert_eq!(create(&mut r.f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
     r.learned(1, 1, 40_000);
@@ -370,17 +361,142 @@ fn a_sweep_of_groups_is_charged_with_their_walks() {
     let begun = run(f, &cmd(TND_OP_BEGIN_RESYNC, 0), &[]).0.status;
     assert_eq!(begun, TND_ST_OK);
     assert_eq!(create(f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
-    loop {
+    sweep(f, turn::TURN);
+    assert_eq!(f.state.lags().count(), 0);
+}
+
+/// Sweeps to the end; no slice is longer than it may be but for what it removes at last, and one step of a walk.
+fn sweep(f: &mut Firmware, units: u64) -> u32 {
+    for slices in 1.. {
         let before = f.state.work.done();
-        let all = f.sweep_slice(turn::TURN);
+        let all = f.sweep_slice(units);
         let worked = f.state.work.done() - before;
-        let most = turn::TURN + 2 * 40_000 + turn::REMOVE;
-        assert!(worked <= most, "{worked} units in a slice");
+        assert!(
+            worked <= units + 3 * turn::REMOVE,
+            "{worked} units in a slice"
+        );
         if all {
-            break;
+            return slices;
         }
     }
-    assert_eq!(f.state.lags().count(), 0);
+    0
+}
+
+/// A table that was full and is empty: what is left of it is no shorter to look at.
+#[test]
+fn a_sweep_of_an_empty_stretch_goes_in_slices() {
+    let mut r = Rig::new("spectrum-sn2700");
+    let f = &mut r.f;
+    assert_eq!(create(f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
+    let routes = 20_000;
+    for n in 0..routes {
+        assert_eq!(
+            create(f, TND_CLS_ROUTE, &route4(0, n << 8, 24, None)),
+            TND_ST_OK
+        );
+    }
+    for n in 0..routes - 1 {
+        let gone = op(
+            f,
+            TND_OP_DELETE,
+            TND_CLS_ROUTE,
+            &route4(0, n << 8, 24, None),
+        );
+        assert_eq!(gone.status, TND_ST_OK);
+    }
+    let begun = run(f, &cmd(TND_OP_BEGIN_RESYNC, 0), &[]).0.status;
+    assert_eq!(begun, TND_ST_OK);
+    assert!(sweep(f, 2048) > 9);
+    assert_eq!(f.state.lpm4.len(), 0);
+    let (cpl, _) = run(f, &cmd(TND_OP_END_RESYNC, 0), &[]);
+    assert_eq!((cpl.status, cpl.result), (TND_ST_OK, 2));
+    f.check_accounting().unwrap();
+}
+
+/// A domain that the sweep of addresses has passed, and that has learned since.
+#[test]
+fn a_sweep_of_a_domain_that_has_learned_since_goes_in_slices() {
+    let mut r = Rig::new("spectrum-sn2700");
+    assert_eq!(create(&mut r.f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
+    for n in 1..=20 {
+        assert_eq!(create(&mut r.f, TND_CLS_RIF, &rif(n, 0, n)), TND_ST_OK);
+    }
+    let begun = run(&mut r.f, &cmd(TND_OP_BEGIN_RESYNC, 0), &[]).0.status;
+    assert_eq!(begun, TND_ST_OK);
+    // the addresses are through, the domains are not
+    while r.f.state.rifs().count() == 20 {
+        assert!(!r.f.sweep_slice(64));
+    }
+    r.learned(1, 1, 20_000);
+    assert_eq!(r.f.state.vlans().count(), 1);
+    assert!(sweep(&mut r.f, 2048) > 9);
+    assert_eq!(r.f.state.vlans().count(), 0);
+    let (cpl, _) = run(&mut r.f, &cmd(TND_OP_END_RESYNC, 0), &[]);
+    assert_eq!((cpl.status, cpl.result), (TND_ST_OK, 21));
+    let mut told = deltas(&cpl);
+    told.sort_unstable();
+    let (rif, vlan) = (PoolId::Rif as u16, PoolId::Vlan as u16);
+    assert_eq!(told, [(EXACT, -20_000), (rif, -20), (vlan, -1)]);
+    r.f.check_accounting().unwrap();
+}
+
+/// Who names an address of a domain on one pair whenever the other one looks does not keep its DELETE for ever.
+#[test]
+fn a_delete_that_is_thrown_back_again_and_again_is_refused() {
+    let mut r = Rig::new("spectrum-sn2700");
+    assert_eq!(create(&mut r.f, TND_CLS_VLAN, &vlan(1)), TND_ST_OK);
+    r.learned(1, 1, 20_000);
+    r.post(cmd(TND_OP_DELETE, TND_CLS_VLAN), vlan(1).as_bytes());
+    let mut turns = 0;
+    while r.done.0.is_empty() {
+        let _ = r.p.run(&mut r.f, 0, 4096, &mut r.done);
+        for o in [TND_OP_CREATE, TND_OP_DELETE] {
+            let named = op(&mut r.f, o, TND_CLS_FDB, &fdb(1, 7, 1));
+            assert_eq!(named.status, TND_ST_OK);
+        }
+        turns += 1;
+        assert!(turns < 100, "no end");
+    }
+    assert_eq!(r.done.0, [(TND_ST_IN_USE, 0)]);
+    // with nobody beside it, it goes
+    r.post(cmd(TND_OP_DELETE, TND_CLS_VLAN), vlan(1).as_bytes());
+    r.turns(4096);
+    assert_eq!(r.done.0[1], (TND_ST_OK, 0));
+    r.f.check_accounting().unwrap();
+}
+
+/// What a call looks at is counted in every class, and it goes on from its cursor.
+#[test]
+fn a_dump_of_any_class_is_counted() {
+    let f = &mut chip("scale");
+    for n in 1..=1000u16 {
+        assert_eq!(create(f, TND_CLS_VLAN, &vlan(n)), TND_ST_OK);
+        assert_eq!(create(f, TND_CLS_RIF, &rif_fid(n, n)), TND_ST_OK);
+        let counter = tnd_acl_counter {
+            struct_size: size::<tnd_acl_counter>(),
+            counter: n.into(),
+            ..Default::default()
+        };
+        assert_eq!(create(f, TND_CLS_ACL_COUNTER, &counter), TND_ST_OK);
+    }
+    for (cls, all) in [
+        (TND_CLS_VLAN, 4096),
+        (TND_CLS_RIF, 1001),
+        (TND_CLS_ACL_COUNTER, 1000),
+    ] {
+        let (work, cpl) = call(f, TND_OP_DUMP, cls);
+        let records = u64::from(cpl.out_count) * turn::RECORD;
+        assert_eq!((cpl.out_count, work - records), (1000, all), "class {cls}");
+        let last = tnd_cmd {
+            arg: 990,
+            ..cmd(TND_OP_DUMP, cls)
+        };
+        let before = f.state.work.done();
+        let (cpl, _) = run(f, &last, &[]);
+        let work = f.state.work.done() - before - u64::from(cpl.out_count) * turn::RECORD;
+        assert!(matches!(cpl.out_count, 10 | 11), "class {cls}");
+        assert_eq!(work, all - 990, "class {cls}");
+    }
 }
 
 /// Work of one call, and its cursor.

@@ -244,24 +244,18 @@ impl State {
         true
     }
 
+    /// The largest port number that there is, a group's or a physical one's.
+    pub fn last_port(&self) -> u16 {
+        self.ports.len() as u16
+    }
+
     /// All member entries: port, vid, entry; ascending.
     pub fn members(&self) -> impl Iterator<Item = (u16, u16, MemberConfig)> + '_ {
-        self.members_from(0, 0)
+        let ports = 1..=self.last_port();
+        ports.flat_map(|port| self.members_of(port, 0).map(move |(vid, m)| (port, vid, m)))
     }
 
-    /// The same from one position on; a port's entry of `TND_VID_ANY` is its last.
-    pub fn members_from(
-        &self,
-        port: u16,
-        vid: u16,
-    ) -> impl Iterator<Item = (u16, u16, MemberConfig)> + '_ {
-        (port.max(1)..=self.ports.len() as u16).flat_map(move |at| {
-            let first = if at == port { vid } else { 0 };
-            self.members_of(at, first).map(move |(vid, m)| (at, vid, m))
-        })
-    }
-
-    /// Those of one port, from a VID on.
+    /// Those of one port, from a VID on; that of `TND_VID_ANY` is the last.
     pub fn members_of(
         &self,
         port: u16,

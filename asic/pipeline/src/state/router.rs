@@ -132,6 +132,11 @@ impl State {
             .filter_map(|(id, r)| r.as_ref().map(|r| (id as u16, r)))
     }
 
+    /// Where the numbers of router interfaces end.
+    pub fn rif_slots(&self) -> u32 {
+        self.rifs.len() as u32
+    }
+
     // ---- next hops and groups
 
     /// Creates or updates a next hop; gives its slot, which stays until it is removed.
@@ -182,6 +187,11 @@ impl State {
     /// Slots of next hops, used or free: where [`Self::nexthops_from`] ends.
     pub fn nexthop_slots(&self) -> u32 {
         self.nexthops.slots()
+    }
+
+    /// The same of groups.
+    pub fn nhg_slots(&self) -> u32 {
+        self.nhgs.slots()
     }
 
     /// Number of next hops.
