@@ -3,7 +3,7 @@
 use tandem_packet::{Buffer, Frame, segment};
 use tandem_pipeline::{CpuMeta, Event, Sink};
 use tandem_ports::TxPort;
-use tandem_queues::{Fabric, Packet, Verdict, Wire};
+use tandem_queues::{Fabric, Handling, Packet, Wire};
 
 use crate::capture::{CPU_PORT, Captures};
 use crate::cpu::Cpu;
@@ -128,7 +128,7 @@ impl Sink for At<'_> {
         let at = usize::from(port).wrapping_sub(1);
         let (tx, dirty) = (out.tx.get_mut(at), out.dirty.get_mut(at));
         let cabled = matches!(tx, Some(Some(_)));
-        if cabled && out.fabric.offer(port, frame, self.now_ns) == Verdict::Kept {
+        if cabled && out.fabric.offer(port, frame, self.now_ns) == Handling::Kept {
             return;
         }
         if !out.captures.is_empty() {

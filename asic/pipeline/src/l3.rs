@@ -23,7 +23,7 @@ use crate::tag::DomainTag;
 
 /// What the lookup found.
 #[derive(Debug, Clone, Copy)]
-enum Verdict {
+enum Found {
     /// Out of this RIF to this neighbour.
     Forward(u16, Mac),
     Trap(u16),
@@ -91,7 +91,7 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         self.stage(Stage::L3Lookup);
         let vrf = config.vrf;
-        let (verdict, used) = match self.st.exact.get_host4(vrf, ip.dst) {
+        let (found, used) = match self.st.exact.get_host4(vrf, ip.dst) {
             Some(hit) => (host(hit.value), Used::Host(hit.place)),
             None => match self.st.lpm4.lookup(vrf, u32::from_be_bytes(ip.dst)) {
                 Some(hit) => {
@@ -100,12 +100,12 @@ impl<S: Sink> Run<'_, '_, S> {
                     let hash = |policy| hash4(ip, policy, seed);
                     (self.resolve(target, hash), Used::Route4(hit.id))
                 }
-                None => (Verdict::Trap(raw::TND_TRAP_LPM_MISS), Used::Nothing),
+                None => (Found::Trap(raw::TND_TRAP_LPM_MISS), Used::Nothing),
             },
         };
-        self.trace_verdict(&verdict, &used);
+        self.trace_found(&found, &used);
         self.touch(used);
-        if let Verdict::Trap(raw::TND_TRAP_LOCAL) = verdict {
+        if let Found::Trap(raw::TND_TRAP_LOCAL) = found {
             return self.trap(self.local_reason(l3));
         }
         if config.flags & (raw::TND_RIF_TRAP_ALL | raw::TND_RIF_V4) != raw::TND_RIF_V4 {
@@ -120,7 +120,7 @@ impl<S: Sink> Run<'_, '_, S> {
             len: usize::from(ip.total_len),
             redirect: false,
         };
-        self.forward(rif, config, verdict, packet)
+        self.forward(rif, config, found, packet)
     }
 
     #[inline]
@@ -136,7 +136,7 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         self.stage(Stage::L3Lookup);
         let vrf = config.vrf;
-        let (verdict, used) = match self.st.exact.get_host6(vrf, ip.dst) {
+        let (found, used) = match self.st.exact.get_host6(vrf, ip.dst) {
             Some(hit) => (host(hit.value), Used::Host(hit.place)),
             None => match self.st.lpm6.lookup(vrf, u128::from_be_bytes(ip.dst)) {
                 Some(hit) => {
@@ -145,12 +145,12 @@ impl<S: Sink> Run<'_, '_, S> {
                     let hash = |policy| hash6(ip, policy, seed);
                     (self.resolve(target, hash), Used::Route6(hit.id))
                 }
-                None => (Verdict::Trap(raw::TND_TRAP_LPM_MISS), Used::Nothing),
+                None => (Found::Trap(raw::TND_TRAP_LPM_MISS), Used::Nothing),
             },
         };
-        self.trace_verdict(&verdict, &used);
+        self.trace_found(&found, &used);
         self.touch(used);
-        if let Verdict::Trap(raw::TND_TRAP_LOCAL) = verdict {
+        if let Found::Trap(raw::TND_TRAP_LOCAL) = found {
             return self.trap(self.local_reason(l3));
         }
         if config.flags & (raw::TND_RIF_TRAP_ALL | raw::TND_RIF_V6) != raw::TND_RIF_V6 {
@@ -166,7 +166,7 @@ impl<S: Sink> Run<'_, '_, S> {
             len: 40 + usize::from(ip.payload_len),
             redirect: false,
         };
-        self.forward(rif, config, verdict, packet)
+        self.forward(rif, config, found, packet)
     }
 
     #[cold]
@@ -218,34 +218,34 @@ impl<S: Sink> Run<'_, '_, S> {
         &mut self,
         target: RouteTarget,
         hash: impl Fn(crate::group::HashPolicy) -> u32,
-    ) -> Verdict {
+    ) -> Found {
         let slot = match target {
             RouteTarget::Nexthop(slot) => slot,
             RouteTarget::Group(group) => {
                 let Some(g) = self.st.nhg_at(group) else {
-                    return Verdict::Trap(raw::TND_TRAP_ROUTE);
+                    return Found::Trap(raw::TND_TRAP_ROUTE);
                 };
                 let Some((member, slot)) = g.select(hash(g.hash())) else {
-                    return Verdict::Trap(raw::TND_TRAP_ROUTE);
+                    return Found::Trap(raw::TND_TRAP_ROUTE);
                 };
                 self.member = Some((group, member));
                 slot
             }
-            RouteTarget::Trap(reason) => return Verdict::Trap(u16::from(reason)),
-            RouteTarget::Drop => return Verdict::Drop(DropReason::Blackhole),
+            RouteTarget::Trap(reason) => return Found::Trap(u16::from(reason)),
+            RouteTarget::Drop => return Found::Drop(DropReason::Blackhole),
         };
         // A dangling slot can't be, the firmware counts references; if it were, the kernel decides.
         let Some(nexthop) = self.st.nexthop_at_mut(slot) else {
-            return Verdict::Trap(raw::TND_TRAP_ROUTE);
+            return Found::Trap(raw::TND_TRAP_ROUTE);
         };
         if !S::DRY {
             nexthop.active = true;
         }
         let c = nexthop.config;
         match c.action {
-            Action::Forward => Verdict::Forward(c.rif, c.mac),
-            Action::Trap => Verdict::Trap(u16::from(c.reason)),
-            Action::Drop => Verdict::Drop(DropReason::NexthopDrop),
+            Action::Forward => Found::Forward(c.rif, c.mac),
+            Action::Trap => Found::Trap(u16::from(c.reason)),
+            Action::Drop => Found::Drop(DropReason::NexthopDrop),
         }
     }
 
@@ -262,7 +262,7 @@ impl<S: Sink> Run<'_, '_, S> {
         }
     }
 
-    fn trace_verdict(&mut self, verdict: &Verdict, used: &Used) {
+    fn trace_found(&mut self, found: &Found, used: &Used) {
         if !S::TRACE {
             return;
         }
@@ -271,48 +271,48 @@ impl<S: Sink> Run<'_, '_, S> {
             Used::Route4(_) | Used::Route6(_) => "route",
             Used::Nothing => "no entry",
         };
-        match verdict {
-            Verdict::Forward(rif, mac) => self.trace(
+        match found {
+            Found::Forward(rif, mac) => self.trace(
                 Stage::L3Lookup,
                 format_args!(
                     "{what}: RIF {rif}, neighbour {}",
                     tandem_packet::ether::show(mac)
                 ),
             ),
-            Verdict::Trap(reason) => self.trace(
+            Found::Trap(reason) => self.trace(
                 Stage::L3Lookup,
                 format_args!("{what}: trap {}", crate::trap::reason_name(*reason)),
             ),
-            Verdict::Drop(reason) => {
+            Found::Drop(reason) => {
                 self.trace(Stage::L3Lookup, format_args!("{what}: drop {reason}"));
             }
         }
     }
 
-    /// From the verdict to the wire.
+    /// From what was found to the wire.
     fn forward(
         &mut self,
         in_rif: u16,
         config: &RifConfig,
-        verdict: Verdict,
+        found: Found,
         packet: Packet,
     ) -> Step<()> {
-        let verdict = match self.acl.nexthop {
-            NONE => verdict,
+        let found = match self.acl.nexthop {
+            NONE => found,
             // a rule knows better
             slot => {
                 self.member = None;
                 self.resolve(RouteTarget::Nexthop(slot), |_| 0)
             }
         };
-        let (out_rif, mac) = match verdict {
-            Verdict::Forward(rif, mac) => (rif, mac),
-            Verdict::Trap(reason) => {
+        let (out_rif, mac) = match found {
+            Found::Forward(rif, mac) => (rif, mac),
+            Found::Trap(reason) => {
                 // a reason that does not exist would lose the packet
                 let known = self.st.trap(reason).is_some();
                 return self.trap(if known { reason } else { raw::TND_TRAP_ROUTE });
             }
-            Verdict::Drop(reason) => return self.drop(reason),
+            Found::Drop(reason) => return self.drop(reason),
         };
         self.stage(Stage::L3Egress);
         let Some(out) = self.st.rif(out_rif).copied() else {
@@ -461,12 +461,12 @@ impl<S: Sink> Run<'_, '_, S> {
 }
 
 #[inline]
-fn host(value: u64) -> Verdict {
+fn host(value: u64) -> Found {
     let h = HostValue::unpack(value);
     match h.action {
-        Action::Forward => Verdict::Forward(h.rif, h.mac),
-        Action::Trap => Verdict::Trap(raw::TND_TRAP_UNRESOLVED),
-        Action::Drop => Verdict::Drop(DropReason::HostDrop),
+        Action::Forward => Found::Forward(h.rif, h.mac),
+        Action::Trap => Found::Trap(raw::TND_TRAP_UNRESOLVED),
+        Action::Drop => Found::Drop(DropReason::HostDrop),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::trap::{CLASSES, REASONS, TrapConfig};
 
 /// What becomes of a packet for the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Policed {
     /// It may go.
     Pass,
     /// Its reason has had its most: a drop.
@@ -164,18 +164,18 @@ impl Police {
         port: u16,
         packets: u64,
         now_ns: u64,
-    ) -> Verdict {
+    ) -> Policed {
         let Some(own) = self.reasons.get_mut(usize::from(reason)) else {
-            return Verdict::Reason;
+            return Policed::Reason;
         };
         if !own.admit(packets, now_ns) {
-            return Verdict::Reason;
+            return Policed::Reason;
         }
         let Some(c) = self.classes.get_mut(usize::from(class)) else {
-            return Verdict::Reason;
+            return Policed::Reason;
         };
         if c.shares.take(reason, port, packets, now_ns) {
-            return Verdict::Pass;
+            return Policed::Pass;
         }
         own.lost += packets;
         c.dropped += packets;
@@ -183,7 +183,7 @@ impl Police {
         if reason != raw::TND_TRAP_REDIRECT {
             c.unreported += packets;
         }
-        Verdict::Class
+        Policed::Class
     }
 }
 
@@ -232,8 +232,8 @@ mod tests {
         let class = TrapConfig::default_for(reason).class;
         let mut police = Police::new(1);
         police.set_class(class, 1, 1);
-        let verdicts = (0..8).map(|_| police.admit(reason, class, 1, 1, 1));
-        let lost = verdicts.filter(|v| *v == Verdict::Class).count() as u64;
+        let policed = (0..8).map(|_| police.admit(reason, class, 1, 1, 1));
+        let lost = policed.filter(|v| *v == Policed::Class).count() as u64;
         assert!((5..8).contains(&lost), "{lost}");
         assert_eq!(
             (police.class_dropped(class), police.lost(reason)),
@@ -269,7 +269,7 @@ mod tests {
         police.set_class(class, 100, 100);
         let mut passed = 0;
         for ms in 0..10_000 {
-            if police.admit(reason, class, 1, 45, ms * 1_000_000) == Verdict::Pass {
+            if police.admit(reason, class, 1, 45, ms * 1_000_000) == Policed::Pass {
                 passed += 45;
             }
         }

@@ -10,7 +10,7 @@ use crate::acl::Pending;
 use crate::entry::Action;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
-use crate::police::Verdict;
+use crate::police::Policed;
 use crate::state::{HOT_ACL, NO_GROUP, State, Untagged};
 use crate::tag::DomainTag;
 use crate::warm::Hint;
@@ -410,9 +410,9 @@ impl<S: Sink> Run<'_, '_, S> {
     fn punt(&mut self, reason: u16, flags: u16, class: Option<u16>) -> bool {
         self.stage(Stage::Cpu);
         let class = class.filter(|_| reason == raw::TND_TRAP_ACL);
-        let (class, verdict) = self.police_trap(reason, class, self.wire.packets);
-        if verdict != Verdict::Pass {
-            return verdict == Verdict::Class;
+        let (class, policed) = self.police_trap(reason, class, self.wire.packets);
+        if policed != Policed::Pass {
+            return policed == Policed::Class;
         }
         if S::TRACE {
             self.trace(
@@ -448,25 +448,25 @@ impl<S: Sink> Run<'_, '_, S> {
         reason: u16,
         class: Option<u16>,
         packets: u64,
-    ) -> (u16, Verdict) {
+    ) -> (u16, Policed) {
         let Some(config) = self.st.trap(reason) else {
-            return (raw::TND_TC_DATA, Verdict::Reason);
+            return (raw::TND_TC_DATA, Policed::Reason);
         };
         let class = class.unwrap_or(config.class);
         if S::DRY {
-            return (class, Verdict::Pass);
+            return (class, Policed::Pass);
         }
         let (port, now, bytes) = (self.ingress, self.now, self.wire.bytes);
-        let verdict = self.st.police.admit(reason, class, port, packets, now);
+        let policed = self.st.police.admit(reason, class, port, packets, now);
         if let Some(c) = self.st.counters.traps.get_mut(usize::from(reason)) {
-            if verdict == Verdict::Reason {
+            if policed == Policed::Reason {
                 c.policed += packets;
             } else {
                 c.packets += packets;
                 c.bytes += bytes;
             }
         }
-        (class, verdict)
+        (class, policed)
     }
 
     // ---- help

@@ -53,7 +53,7 @@ impl Packet {
 
 /// What becomes of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Handling {
     /// It may leave now, by the caller's hand.
     Direct,
     /// It waits, or was dropped and counted.
@@ -178,13 +178,13 @@ impl Fabric {
 
     /// The frame that came in last wants to leave by `port`, in this form.
     #[inline]
-    pub fn offer(&mut self, port: u16, frame: &Frame<'_>, now_ns: u64) -> Verdict {
+    pub fn offer(&mut self, port: u16, frame: &Frame<'_>, now_ns: u64) -> Handling {
         self.copies += 1;
         if self.hot.get(at(port)).copied().unwrap_or(false) {
             return self.ask(port, frame, now_ns);
         }
         self.count_direct(port, frame);
-        Verdict::Direct
+        Handling::Direct
     }
 
     #[inline]
@@ -198,7 +198,7 @@ impl Fabric {
     }
 
     #[cold]
-    fn ask(&mut self, port: u16, frame: &Frame<'_>, now_ns: u64) -> Verdict {
+    fn ask(&mut self, port: u16, frame: &Frame<'_>, now_ns: u64) -> Handling {
         let behind = self.config.ingress == Ingress::Fifo
             && (!self.pending.is_empty()
                 || self
@@ -207,7 +207,7 @@ impl Fabric {
                     .is_some_and(IngressSlice::blocks));
         let wire = segment::wire(frame.bytes(), &frame.offload);
         let Some(p) = self.egress.get_mut(at(port)) else {
-            return Verdict::Direct;
+            return Handling::Direct;
         };
         if self.config.bypass
             && !behind
@@ -217,7 +217,7 @@ impl Fabric {
         {
             p.shaper.send(wire.packets, wire.bytes, now_ns);
             self.count_direct(port, frame);
-            return Verdict::Direct;
+            return Handling::Direct;
         }
         let same = self.pending.iter_mut().find(|(p, ports)| {
             p.offload == frame.offload && *p.bytes == *frame.bytes() && !ports.contains(&port)
@@ -227,7 +227,7 @@ impl Fabric {
             Some((_, ports)) => ports.push(port),
             None if self.totals.buffered + len > self.config.buffer_bytes => {
                 self.lose(port, self.class, wire.packets, wire.bytes);
-                return Verdict::Kept;
+                return Handling::Kept;
             }
             None => {
                 let mut ports = self.spare.pop().unwrap_or_default();
@@ -254,7 +254,7 @@ impl Fabric {
         if let Some(q) = self.queue(port, self.class) {
             q.deepen(len);
         }
-        Verdict::Kept
+        Handling::Kept
     }
 
     /// Puts what waits of the last frame into its ingress slice: once for a single port, else once per egress slice. What

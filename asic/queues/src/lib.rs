@@ -26,6 +26,6 @@ mod stats;
 pub use arbiter::Arbiter;
 pub use class::{CLASSES, Trust, class_of, class_of_priority};
 pub use config::{Config, ConfigError, Ingress};
-pub use fabric::{Fabric, Packet, Verdict, Wire};
+pub use fabric::{Fabric, Handling, Packet, Wire};
 pub use shaper::Shaper;
 pub use stats::{FabricStats, QueueStats};

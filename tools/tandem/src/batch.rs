@@ -13,7 +13,7 @@
 
 use crate::args::Batch;
 use crate::out::Out;
-use crate::{Usage, Verdict};
+use crate::{Answer, Usage};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -268,7 +268,7 @@ fn links(requests: &mut Requests) -> Result<Links> {
 }
 
 /// `tandem batch FILE`
-pub fn batch(args: &Batch, out: Out) -> Result<Verdict> {
+pub fn batch(args: &Batch, out: Out) -> Result<Answer> {
     let name = args.file.display().to_string();
     let text = if name == "-" {
         std::io::read_to_string(std::io::stdin())
@@ -296,7 +296,7 @@ pub fn batch(args: &Batch, out: Out) -> Result<Verdict> {
             &json!({"installed": 0, "routes": routes.len(), "error": why}),
             || format!("nothing was done: {why}"),
         )?;
-        return Ok(Verdict::No);
+        return Ok(Answer::No);
     }
     let began = Instant::now();
     let mut refused: Vec<(usize, String)> = Vec::new();
@@ -315,7 +315,7 @@ pub fn batch(args: &Batch, out: Out) -> Result<Verdict> {
                 )
             },
         )?;
-        return Ok(Verdict::Yes);
+        return Ok(Answer::Yes);
     };
     // compensate: this run's own routes, the last first
     let failed: HashSet<usize> = refused.iter().map(|(i, _)| *i).collect();
@@ -338,7 +338,7 @@ pub fn batch(args: &Batch, out: Out) -> Result<Verdict> {
             format!("{dst}: {why}; {left}")
         },
     )?;
-    Ok(Verdict::No)
+    Ok(Answer::No)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `tandem up` and `tandem down`: starts and stops the two daemons of an instance, and is idempotent.
 
-use crate::Verdict;
+use crate::Answer;
 use crate::args::{Daemon as DaemonArg, Up};
 use crate::config::{Config, alone, replace, save};
 use crate::out::Out;
@@ -163,7 +163,7 @@ fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Option<u
 }
 
 /// Becomes a daemon in the foreground, with the configuration's command line.
-fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Result<Verdict> {
+fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Result<Answer> {
     let daemon = match daemon {
         DaemonArg::Asicd => Daemon::Asicd,
         DaemonArg::Switchd => Daemon::Switchd,
@@ -188,7 +188,7 @@ fn not_started_by_up(instance: &Instance, wanted: &Config) -> Config {
 }
 
 /// `tandem up`
-pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
+pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     let mut config = Config::resolve(instance, up)?;
     if let Some(daemon) = up.exec {
         return become_daemon(instance, &config, daemon);
@@ -263,7 +263,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Verdict> {
 
 /// `tandem port split` and `unsplit` (`parts`: none): switchd starts again with other netdevs, while the chip forwards on.
 /// If it can't, it starts again as it was.
-pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> Result<Verdict> {
+pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> Result<Answer> {
     let end = Instant::now() + PATIENCE + PATIENCE;
     let none = || {
         format!(
@@ -328,7 +328,7 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
     report(instance, &[done], out)
 }
 
-fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> {
+fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Answer> {
     let value = json!({"instance": instance.name(), "actions": actions});
     out.print(&value, || {
         actions
@@ -336,7 +336,7 @@ fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Verdict> 
             .map(|a| format!("{}: {a}\n", instance.name()))
             .collect()
     })?;
-    Ok(Verdict::Yes)
+    Ok(Answer::Yes)
 }
 
 /// Whether a process ended within a time.
@@ -355,7 +355,7 @@ fn ended(process: &OwnedFd, within: Duration) -> Result<bool> {
 }
 
 /// `tandem down`: switchd first, so that nothing drives a chip that is going away.
-pub fn down(instance: &Instance, out: Out) -> Result<Verdict> {
+pub fn down(instance: &Instance, out: Out) -> Result<Answer> {
     let mut actions = Vec::new();
     for daemon in [Daemon::Switchd, Daemon::Asicd] {
         let Some(pid) = instance.running(daemon)? else {

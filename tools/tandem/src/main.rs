@@ -22,7 +22,7 @@ use tandem_mgmt::Instance;
 
 /// What a command found out; becomes the exit code.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Answer {
     /// It is so: 0
     Yes,
     /// It is not so: 1
@@ -41,7 +41,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-fn dispatch(cli: &Cli) -> Result<Verdict> {
+fn dispatch(cli: &Cli) -> Result<Answer> {
     let instance = Instance::resolve(cli.name.as_deref()).map_err(|e| Usage(e.to_string()))?;
     let out = out::Out {
         json: cli.json || cli.pretty,
@@ -72,8 +72,8 @@ fn main() -> ExitCode {
         }
     };
     match dispatch(&cli) {
-        Ok(Verdict::Yes) => ExitCode::SUCCESS,
-        Ok(Verdict::No) => ExitCode::from(1),
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
         Err(e) => {
             // one line, whatever came from below; a reader that went away (| head) is no error
             if out::is_broken_pipe(&e) {

@@ -4,7 +4,7 @@ use crate::args::{ExplainKind, Fault, Port};
 use crate::out::Out;
 use crate::show::known_part;
 use crate::table::{cell, left, render};
-use crate::{Usage, Verdict};
+use crate::{Answer, Usage};
 use crate::{config, lifecycle};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
 }
 
 /// `tandem status`: exit 0 when both daemons run.
-pub fn status(instance: &Instance, out: Out) -> Result<Verdict> {
+pub fn status(instance: &Instance, out: Out) -> Result<Answer> {
     let asked = [Daemon::Asicd, Daemon::Switchd].map(|d| status_of(instance, d));
     let [asicd, switchd] = match asked {
         // what keeps both from answering is the user's business, not theirs
@@ -113,9 +113,9 @@ pub fn status(instance: &Instance, out: Out) -> Result<Verdict> {
     out.print(&value, || status_text(instance.name(), &asicd, &switchd))?;
     let well = |v: &Value| !v.is_null() && unanswered(v).is_none();
     Ok(if well(&asicd) && well(&switchd) {
-        Verdict::Yes
+        Answer::Yes
     } else {
-        Verdict::No
+        Answer::No
     })
 }
 
@@ -169,7 +169,7 @@ pub fn any_daemon(instance: &Instance) -> bool {
 }
 
 /// `tandem explain`: exit 1 when there is no such thing.
-pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> Result<Verdict> {
+pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> Result<Answer> {
     let name = match kind {
         ExplainKind::Route => "route",
         ExplainKind::Mac => "mac",
@@ -196,9 +196,9 @@ pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> R
     };
     out.print(&v, || explain_text(&v))?;
     Ok(if get(&v, "state") == "absent" {
-        Verdict::No
+        Answer::No
     } else {
-        Verdict::Yes
+        Answer::Yes
     })
 }
 
@@ -211,17 +211,17 @@ pub fn seconds(s: f64) -> Result<Duration> {
 }
 
 /// `tandem sync`
-pub fn sync(instance: &Instance, timeout: f64, out: Out) -> Result<Verdict> {
+pub fn sync(instance: &Instance, timeout: f64, out: Out) -> Result<Answer> {
     let limit = seconds(timeout)?;
     let v: Value = Client::to(instance, Daemon::Switchd)
         .with_timeout(limit + Duration::from_secs(5))
         .post("/v1/sync", &json!({"timeout_ms": limit.as_millis() as u64}))?;
     out.print(&v, String::new)?;
-    Ok(Verdict::Yes)
+    Ok(Answer::Yes)
 }
 
 /// `tandem audit`: exit 1 when there are differences.
-pub fn audit(instance: &Instance, wait: f64, out: Out) -> Result<Verdict> {
+pub fn audit(instance: &Instance, wait: f64, out: Out) -> Result<Answer> {
     let limit = seconds(wait)?;
     let v: Value = Client::to(instance, Daemon::Switchd)
         .with_timeout(limit + Duration::from_secs(60))
@@ -229,9 +229,9 @@ pub fn audit(instance: &Instance, wait: f64, out: Out) -> Result<Verdict> {
     let items = get(&v, "items").as_array().cloned().unwrap_or_default();
     out.print(&v, || audit_text(&v, &items))?;
     Ok(if items.is_empty() {
-        Verdict::Yes
+        Answer::Yes
     } else {
-        Verdict::No
+        Answer::No
     })
 }
 
@@ -271,7 +271,7 @@ fn audit_text(v: &Value, items: &[Value]) -> String {
 }
 
 /// `tandem fault`
-pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
+pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Answer> {
     let mut body = match fault {
         Fault::Fail { nth, count, cls } => {
             json!({"kind": "fail", "nth": nth, "count": count, "cls": cls})
@@ -295,11 +295,11 @@ pub fn fault(instance: &Instance, fault: &Fault, out: Out) -> Result<Verdict> {
     }
     let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/fault", &body)?;
     out.print(&v, || cell(get(&v, "applied")))?;
-    Ok(Verdict::Yes)
+    Ok(Answer::Yes)
 }
 
 /// `tandem fault list`
-fn faults(instance: &Instance, out: Out) -> Result<Verdict> {
+fn faults(instance: &Instance, out: Out) -> Result<Answer> {
     let v: Value = Client::to(instance, Daemon::Asicd).get("/v1/fault")?;
     out.print(&v, || match get(&v, "items").as_array() {
         Some(items) if !items.is_empty() => {
@@ -315,7 +315,7 @@ fn faults(instance: &Instance, out: Out) -> Result<Verdict> {
         }
         _ => "no faults are armed".into(),
     })?;
-    Ok(Verdict::Yes)
+    Ok(Answer::Yes)
 }
 
 /// One answer of as many as there were kinds: the same keys.
@@ -331,7 +331,7 @@ fn storms_answer(answers: &[(String, Option<String>)]) -> Value {
 }
 
 /// `tandem port`
-pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
+pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Answer> {
     match port {
         Port::Limit { port, mbps } => {
             known_part(instance, port)?;
@@ -376,7 +376,7 @@ pub fn port(instance: &Instance, port: &Port, out: Out) -> Result<Verdict> {
         Port::Split { port, parts } => return lifecycle::split(instance, port, Some(*parts), out),
         Port::Unsplit { port } => return lifecycle::split(instance, port, None, out),
     }
-    Ok(Verdict::Yes)
+    Ok(Answer::Yes)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `tandem show`: rows from the daemons, merged where both know something.
 
-use crate::Verdict;
+use crate::Answer;
 use crate::args::{Show, Table};
 use crate::out::Out;
 use crate::table::{Column, cell, left, render, right};
@@ -268,7 +268,7 @@ fn matches(row: &Value, word: &str) -> bool {
 }
 
 /// `tandem show TABLE`
-pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
+pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Answer> {
     let asicd = Client::to(instance, Daemon::Asicd);
     let switchd = Client::to(instance, Daemon::Switchd);
     let family = s.family.as_deref().unwrap_or("");
@@ -353,14 +353,14 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Verdict> {
     out.print(&Value::Array(list.clone()), text)?;
     // a word that nothing matches is "not found"
     Ok(if s.word.is_some() && list.is_empty() {
-        Verdict::No
+        Answer::No
     } else {
-        Verdict::Yes
+        Answer::Yes
     })
 }
 
 /// Queues, and below them one line of the crossbar.
-fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Verdict> {
+fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Answer> {
     let mut list = Vec::new();
     if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
         list = items;
@@ -376,9 +376,9 @@ fn queues(out: Out, s: &Show, mut answer: Value) -> Result<Verdict> {
         )
     })?;
     Ok(if s.word.is_some() && list.is_empty() {
-        Verdict::No
+        Answer::No
     } else {
-        Verdict::Yes
+        Answer::Yes
     })
 }
 
@@ -398,7 +398,7 @@ fn two_tables(
     answer: &Value,
     first: &[Column],
     second: &[Column],
-) -> Result<Verdict> {
+) -> Result<Answer> {
     let part = |key: &str| {
         let rows = answer.get(key).and_then(Value::as_array);
         let mut rows = rows.cloned().unwrap_or_default();
@@ -412,9 +412,9 @@ fn two_tables(
     })?;
     Ok(
         if s.word.is_some() && items.is_empty() && classes.is_empty() {
-            Verdict::No
+            Answer::No
         } else {
-            Verdict::Yes
+            Answer::Yes
         },
     )
 }

@@ -5,7 +5,7 @@ use crate::frame::{self, Proto, Spec};
 use crate::out::Out;
 use crate::show::{known_part, rows};
 use crate::table::cell;
-use crate::{Usage, Verdict};
+use crate::{Answer, Usage};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write};
@@ -82,7 +82,7 @@ fn make_frame(instance: &Instance, t: &Trace) -> Result<Vec<u8>> {
 }
 
 /// `tandem trace`
-pub fn trace(instance: &Instance, t: &Trace, out: Out) -> Result<Verdict> {
+pub fn trace(instance: &Instance, t: &Trace, out: Out) -> Result<Answer> {
     let bytes = make_frame(instance, t)?;
     let body = json!({"port": t.port, "frame": frame::to_hex(&bytes)});
     let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/trace", &body)?;
@@ -116,11 +116,11 @@ pub fn trace(instance: &Instance, t: &Trace, out: Out) -> Result<Verdict> {
         }
         text
     })?;
-    Ok(Verdict::Yes)
+    Ok(Answer::Yes)
 }
 
 /// `tandem capture`: pcap until the count is reached, the daemon ends, or somebody interrupts.
-pub fn capture(instance: &Instance, c: &Capture) -> Result<Verdict> {
+pub fn capture(instance: &Instance, c: &Capture) -> Result<Answer> {
     if c.write.is_none() && std::io::stdout().is_terminal() {
         bail!(Usage(
             "a capture is not for a terminal: give -w FILE, or pipe it into tcpdump -n -r -".into()
@@ -146,7 +146,7 @@ pub fn capture(instance: &Instance, c: &Capture) -> Result<Verdict> {
     let mut buffer = vec![0; 65_536];
     loop {
         match body.read(&mut buffer)? {
-            0 => return Ok(Verdict::Yes),
+            0 => return Ok(Answer::Yes),
             n => {
                 to.write_all(buffer.get(..n).unwrap_or_default())?;
                 to.flush()?;

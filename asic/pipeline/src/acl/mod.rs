@@ -18,7 +18,7 @@ use tandem_tables::tcam::{FrameKind, WORDS, Words, word};
 use crate::egress::Kind;
 use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
-use crate::police::Verdict as Police;
+use crate::police::Policed;
 use crate::run::{Done, Run, Step};
 use crate::state::{AclStage, Act, Bound, EgressTag, NONE};
 use crate::tag::DomainTag;
@@ -58,7 +58,7 @@ struct Leaving {
 }
 
 /// What a list says about a frame that would leave.
-enum Verdict {
+enum Ruling {
     Pass(Option<Act>),
     Trap(u16, Option<u16>),
     Drop(DropReason, Act),
@@ -172,10 +172,10 @@ impl<S: Sink> Run<'_, '_, S> {
         let mut hit = None;
         if !bind.is_nothing() {
             self.stage(Stage::IngressAcl);
-            match self.verdict(bind, None)? {
-                Verdict::Pass(act) => hit = act,
-                Verdict::Trap(reason, class) => return self.trap_as(reason, class),
-                Verdict::Drop(reason, act) => {
+            match self.ruling(bind, None)? {
+                Ruling::Pass(act) => hit = act,
+                Ruling::Trap(reason, class) => return self.trap_as(reason, class),
+                Ruling::Drop(reason, act) => {
                     self.commit();
                     self.dropped_by(reason, &act);
                     return self.drop(reason);
@@ -190,9 +190,9 @@ impl<S: Sink> Run<'_, '_, S> {
             if bind.is_nothing() || !flood.is_none_or(gets) {
                 continue;
             }
-            match self.verdict(bind, Some(&Leaving { tag: *tag, macs }))? {
-                Verdict::Trap(reason, class) => return self.trap_as(reason, class),
-                Verdict::Pass(Some(act)) if self.mirror_is_filtered(&act) => {
+            match self.ruling(bind, Some(&Leaving { tag: *tag, macs }))? {
+                Ruling::Trap(reason, class) => return self.trap_as(reason, class),
+                Ruling::Pass(Some(act)) if self.mirror_is_filtered(&act) => {
                     return self.trap(raw::TND_TRAP_ACL);
                 }
                 _ => {}
@@ -226,18 +226,18 @@ impl<S: Sink> Run<'_, '_, S> {
             }
             _ => None,
         };
-        match self.verdict(bind, Some(&Leaving { tag, macs })) {
-            Ok(Verdict::Pass(None)) => Ok(()),
-            Ok(Verdict::Pass(Some(act))) => {
+        match self.ruling(bind, Some(&Leaving { tag, macs })) {
+            Ok(Ruling::Pass(None)) => Ok(()),
+            Ok(Ruling::Pass(Some(act))) => {
                 self.effects(&act);
                 Ok(())
             }
-            Ok(Verdict::Drop(reason, act)) => {
+            Ok(Ruling::Drop(reason, act)) => {
                 self.dropped_by(reason, &act);
                 Err(reason)
             }
             // not after `leaving`; if it were, the frame must not leave
-            Ok(Verdict::Trap(..)) | Err(_) => Err(DropReason::AclEgress),
+            Ok(Ruling::Trap(..)) | Err(_) => Err(DropReason::AclEgress),
         }
     }
 
@@ -275,10 +275,10 @@ impl<S: Sink> Run<'_, '_, S> {
         self.acl.hit = None;
     }
 
-    fn verdict(&mut self, bind: Bound, how: Option<&Leaving>) -> Step<Verdict> {
+    fn ruling(&mut self, bind: Bound, how: Option<&Leaving>) -> Step<Ruling> {
         if bind.traps() {
             let reason = self.protocol_reason();
-            return Ok(Verdict::Trap(
+            return Ok(Ruling::Trap(
                 reason.unwrap_or(raw::TND_TRAP_ACL_INCOMPLETE),
                 None,
             ));
@@ -292,19 +292,19 @@ impl<S: Sink> Run<'_, '_, S> {
             _ => self.look_up(bind, None, Stage::IngressAcl),
         };
         let Some(act) = act else {
-            return Ok(Verdict::Pass(None));
+            return Ok(Ruling::Pass(None));
         };
         if !self.passes(&act) {
-            return Ok(Verdict::Drop(DropReason::AclPoliced, act));
+            return Ok(Ruling::Drop(DropReason::AclPoliced, act));
         }
         Ok(match act.action {
-            raw::TND_ACL_TRAP => Verdict::Trap(
+            raw::TND_ACL_TRAP => Ruling::Trap(
                 self.protocol_reason().unwrap_or(raw::TND_TRAP_ACL),
                 trap_class(&act),
             ),
-            raw::TND_ACL_DROP if how.is_none() => Verdict::Drop(DropReason::AclIngress, act),
-            raw::TND_ACL_DROP => Verdict::Drop(DropReason::AclEgress, act),
-            _ => Verdict::Pass(Some(act)),
+            raw::TND_ACL_DROP if how.is_none() => Ruling::Drop(DropReason::AclIngress, act),
+            raw::TND_ACL_DROP => Ruling::Drop(DropReason::AclEgress, act),
+            _ => Ruling::Pass(Some(act)),
         })
     }
 
@@ -447,8 +447,8 @@ impl<S: Sink> Run<'_, '_, S> {
         // what is cut off a super-frame is no packet for the CPU
         let cut = most < self.frame.len();
         let packets = if cut { 1 } else { self.wire.packets };
-        let (class, verdict) = self.police_trap(reason, None, packets);
-        if verdict == Police::Reason {
+        let (class, policed) = self.police_trap(reason, None, packets);
+        if policed == Policed::Reason {
             return;
         }
         if !S::DRY {
@@ -459,7 +459,7 @@ impl<S: Sink> Run<'_, '_, S> {
                 c.copied += packets;
             }
         }
-        if verdict == Police::Class {
+        if policed == Policed::Class {
             return;
         }
         if S::TRACE {

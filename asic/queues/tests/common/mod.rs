@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use tandem_packet::{Buffer, Offload};
-use tandem_queues::{Config, Fabric, Packet, Verdict, Wire};
+use tandem_queues::{Config, Fabric, Handling, Packet, Wire};
 
 /// What left: port, bytes.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Bed {
         assert!(self.buffer.set(&bytes));
         let frame = self.buffer.frame(Offload::NONE);
         for port in to {
-            if self.fabric.offer(*port, &frame, now) == Verdict::Direct {
+            if self.fabric.offer(*port, &frame, now) == Handling::Direct {
                 self.log.sent.push((*port, bytes.clone()));
             }
         }
