@@ -182,22 +182,10 @@ impl Insn {
 
 /// Offsets of `struct __sk_buff` (linux/bpf.h) that programs here use.
 pub mod skb {
-    /// Frame length.
-    pub const LEN: i16 = 0;
-    /// Packet mark, shared with netfilter and policy rules.
-    pub const MARK: i16 = 8;
     /// Queue: at ingress the number of the rx queue + 1, 0 = not recorded.
     pub const QUEUE_MAPPING: i16 = 12;
-    /// EtherType in network byte order.
-    pub const PROTOCOL: i16 = 16;
-    /// Interface that it came in on; 0 for local packets.
-    pub const INGRESS_IFINDEX: i16 = 36;
-    /// Interface that the program runs on.
-    pub const IFINDEX: i16 = 40;
     /// Traffic control index, writable, 16 bits.
     pub const TC_INDEX: i16 = 44;
-    /// Five words for classifiers; not kept between hooks.
-    pub const CB: i16 = 48;
     /// Traffic control class id, writable.
     pub const TC_CLASSID: i16 = 72;
 }

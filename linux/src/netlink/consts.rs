@@ -6,23 +6,18 @@ pub const IFF_LOOPBACK: u32 = 0x8;
 pub const IFF_RUNNING: u32 = 0x40;
 pub const IFF_LOWER_UP: u32 = 0x1_0000;
 
-pub const NUD_INCOMPLETE: u16 = 0x01;
 pub const NUD_REACHABLE: u16 = 0x02;
 pub const NUD_STALE: u16 = 0x04;
 pub const NUD_DELAY: u16 = 0x08;
 pub const NUD_PROBE: u16 = 0x10;
-pub const NUD_FAILED: u16 = 0x20;
 pub const NUD_NOARP: u16 = 0x40;
 pub const NUD_PERMANENT: u16 = 0x80;
 
 pub const NTF_USE: u8 = 0x01;
-pub const NTF_SELF: u8 = 0x02;
 pub const NTF_MASTER: u8 = 0x04;
 pub const NTF_PROXY: u8 = 0x08;
 pub const NTF_EXT_LEARNED: u8 = 0x10;
-pub const NTF_OFFLOADED: u8 = 0x20;
 pub const NTF_STICKY: u8 = 0x40;
-pub const NTF_ROUTER: u8 = 0x80;
 pub const NTF_EXT_LOCKED: u32 = 0x02;
 
 pub const NDA_DST: u16 = 1;
@@ -33,7 +28,6 @@ pub const NDA_FLAGS_EXT: u16 = 15;
 pub const NDA_NDM_STATE_MASK: u16 = 16;
 pub const NDA_NDM_FLAGS_MASK: u16 = 17;
 
-pub const RTN_UNSPEC: u8 = 0;
 pub const RTN_UNICAST: u8 = 1;
 pub const RTN_LOCAL: u8 = 2;
 pub const RTN_BROADCAST: u8 = 3;
@@ -44,27 +38,19 @@ pub const RTN_UNREACHABLE: u8 = 7;
 pub const RTN_PROHIBIT: u8 = 8;
 pub const RTN_THROW: u8 = 9;
 
-pub const RT_TABLE_DEFAULT: u32 = 253;
 pub const RT_TABLE_MAIN: u32 = 254;
 pub const RT_TABLE_LOCAL: u32 = 255;
 
 pub const RT_SCOPE_UNIVERSE: u8 = 0;
-pub const RT_SCOPE_SITE: u8 = 200;
 pub const RT_SCOPE_LINK: u8 = 253;
 pub const RT_SCOPE_HOST: u8 = 254;
 pub const RT_SCOPE_NOWHERE: u8 = 255;
 
-pub const RTPROT_KERNEL: u8 = 2;
 pub const RTPROT_BOOT: u8 = 3;
-pub const RTPROT_STATIC: u8 = 4;
 
 pub const RTNH_F_DEAD: u8 = 1;
-pub const RTNH_F_PERVASIVE: u8 = 2;
 pub const RTNH_F_ONLINK: u8 = 4;
-pub const RTNH_F_OFFLOAD: u8 = 8;
 pub const RTNH_F_LINKDOWN: u8 = 16;
-pub const RTNH_F_UNRESOLVED: u8 = 32;
-pub const RTNH_F_TRAP: u8 = 64;
 
 pub const RTM_F_CLONED: u32 = 0x200;
 
@@ -122,7 +108,6 @@ pub const RTM_NEWVLAN: u16 = 112;
 pub const RTM_DELVLAN: u16 = 113;
 pub const RTM_GETVLAN: u16 = 114;
 
-pub const NLMSG_NOOP: u16 = 1;
 pub const NLMSG_ERROR: u16 = 2;
 pub const NLMSG_DONE: u16 = 3;
 pub const NLMSG_OVERRUN: u16 = 4;
