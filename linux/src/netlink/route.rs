@@ -121,7 +121,7 @@ fn hash(before: u32, bytes: &[u8]) -> u32 {
     h.max(1)
 }
 
-/// The legs; what else tells them apart goes into `ways`, in whatever order they stand.
+/// The next hops; what else tells them apart goes into `ways`, in whatever order they stand.
 fn multipath(mut b: &[u8], ways: &mut u32) -> Box<[RouteNexthop]> {
     let mut out = Vec::with_capacity(b.len() / 16);
     while b.len() >= RTNH {

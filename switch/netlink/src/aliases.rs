@@ -24,7 +24,7 @@ pub(super) struct Alias {
     /// Of `Contents`; never the largest number.
     pub(super) content: u32,
     pub(super) position: u16,
-    /// Dead and linkdown of the legs, folded into 15 bits; [`MARK`].
+    /// Dead and linkdown of the next hops, folded into 15 bits; [`MARK`].
     pub(super) state: u16,
 }
 

@@ -316,12 +316,12 @@ pub(super) fn route(r: &nl::Route, position: u16) -> model::Route {
         [] => model::RouteNextHops::None,
         [one] => model::RouteNextHops::One(next_hop(one)),
         many => {
-            let mut legs: Vec<model::NextHop> = many.iter().map(next_hop).collect();
-            // IPv6 tells the legs of one route in changing order: in one order the flows stay where they are
+            let mut next_hops: Vec<model::NextHop> = many.iter().map(next_hop).collect();
+            // IPv6 tells the next hops of one route in changing order: in one order the flows stay where they are
             if r.dst.addr().is_ipv6() {
-                legs.sort_unstable_by_key(|n| (n.ifindex, n.gateway, n.weight));
+                next_hops.sort_unstable_by_key(|n| (n.ifindex, n.gateway, n.weight));
             }
-            model::RouteNextHops::Many(legs.into())
+            model::RouteNextHops::Many(next_hops.into())
         }
     };
     model::Route {

@@ -18,7 +18,7 @@
 //! during which the kernel's tables changed (NLM_F_DUMP_INTR) is repeated.
 //!
 //! **What the kernel removes in silence.** A link going down takes IPv4 routes and next-hop objects
-//! (and the routes that use them) without a message, and marks legs of multipath routes dead. The
+//! (and the routes that use them) without a message, and marks next hops of multipath routes dead. The
 //! view removes them as the kernel does, at the link's own message, and a moment later compares
 //! with a dump filtered by that link.
 

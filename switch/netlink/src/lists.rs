@@ -119,7 +119,7 @@ pub(super) fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option
     }
 }
 
-/// IPv6: `fib6_add_rt2node`. A message holds all legs of its multipath route. `true`: the kernel has the route twice now.
+/// IPv6: `fib6_add_rt2node`. A message holds all next hops of its multipath route. `true`: the kernel has the route twice now.
 pub(super) fn insert6(
     list: &mut Vec<Alias>,
     contents: &Contents,
@@ -194,21 +194,21 @@ fn absorb(list: &mut Vec<Alias>, contents: &Contents, new: Option<&Content>) -> 
     let new = new.filter(|c| matches!(c.nexthops, Nexthops::Many(_)))?;
     let mut place = None;
     list.retain(|a| {
-        let is_leg = contents.get(a.content).is_some_and(|c| {
+        let is_next_hop = contents.get(a.content).is_some_and(|c| {
             c.src == new.src
                 && c.may_join()
                 && !c.joins()
-                && (c.hops().iter()).all(|h| new.hops().iter().any(|n| same_leg(n, h)))
+                && (c.hops().iter()).all(|h| new.hops().iter().any(|n| same_next_hop(n, h)))
         });
-        if is_leg {
+        if is_next_hop {
             place = place.or(Some(a.position));
         }
-        !is_leg
+        !is_next_hop
     });
     place
 }
 
-fn same_leg(a: &RouteNexthop, b: &RouteNexthop) -> bool {
+fn same_next_hop(a: &RouteNexthop, b: &RouteNexthop) -> bool {
     a.ifindex == b.ifindex && a.gateway == b.gateway
 }
 
@@ -218,7 +218,7 @@ fn touch(list: &mut [Alias], alias: Alias) {
     }
 }
 
-/// Takes the alias of this content out, or of an IPv6 multipath route the legs that went.
+/// Takes the alias of this content out, or of an IPv6 multipath route the next hops that went.
 pub(super) fn delete(
     list: &mut Vec<Alias>,
     contents: &mut Contents,
@@ -247,20 +247,20 @@ pub(super) fn delete(
         let Some(have) = contents.get(a.content) else {
             continue;
         };
-        let holds = |g: &RouteNexthop| have.hops().iter().any(|h| same_leg(h, g));
+        let holds = |g: &RouteNexthop| have.hops().iter().any(|h| same_next_hop(h, g));
         if !have.joins() || have.src != gone.src || !gone.hops().iter().all(holds) {
             continue;
         }
         let left: Vec<RouteNexthop> = have
             .hops()
             .iter()
-            .filter(|h| !gone.hops().iter().any(|g| same_leg(h, g)))
+            .filter(|h| !gone.hops().iter().any(|g| same_next_hop(h, g)))
             .copied()
             .collect();
         let mut rest = have.clone();
         rest.nexthops = match left.as_slice() {
             [] => break,
-            // alone, a leg's weight means nothing, and the kernel tells it as an ordinary route
+            // alone, a next hop's weight means nothing, and the kernel tells it as an ordinary route
             [one] => Nexthops::One(RouteNexthop { weight: 1, ..*one }),
             _ => Nexthops::Many(left.into()),
         };

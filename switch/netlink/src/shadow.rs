@@ -59,7 +59,7 @@ impl Content {
                 Nexthops::One(h) => Nexthops::One(stable(h)),
                 Nexthops::Many(hops) => {
                     let mut hops: Vec<_> = hops.iter().map(stable).collect();
-                    // IPv6 tells the legs of one route in changing order; to IPv4 another order is another route
+                    // IPv6 tells the next hops of one route in changing order; to IPv4 another order is another route
                     if matches!(r.dst, IpNet::V6(_)) {
                         hops.sort_unstable_by_key(|h| (h.ifindex, h.gateway, h.weight));
                     }
@@ -218,8 +218,8 @@ pub(super) enum Change<'a> {
 /// Where changes go.
 pub(super) type Emit<'a> = dyn FnMut(Change<'_>) + 'a;
 
-/// Which flags the legs on a device have now (dead, linkdown).
-pub(super) type LegFlags<'a> = dyn Fn(u32) -> u8 + 'a;
+/// Which flags the next hops on a device have now (dead, linkdown).
+pub(super) type HopFlags<'a> = dyn Fn(u32) -> u8 + 'a;
 
 /// What a message does to the aliases of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,7 +272,7 @@ impl<K: Key> Family<K> {
         op: Op,
         late: bool,
         ordered: bool,
-        legs: &LegFlags<'_>,
+        next_hops: &HopFlags<'_>,
         emit: &mut Emit<'_>,
     ) -> bool {
         let after = match &self.last {
@@ -282,7 +282,7 @@ impl<K: Key> Family<K> {
         let v6 = matches!(r.dst, IpNet::V6(_));
         let at = At { v6, late, after };
         let (map, run) = (&mut self.aliases, &self.run);
-        let done = apply(map, contents, key, r, op, at, run, legs, emit);
+        let done = apply(map, contents, key, r, op, at, run, next_hops, emit);
         if done.twin {
             self.twins.insert(key);
         }
@@ -324,7 +324,7 @@ impl Shadow {
         &mut self,
         r: &Route,
         op: Op,
-        legs: &LegFlags<'_>,
+        next_hops: &HopFlags<'_>,
         emit: &mut Emit<'_>,
     ) -> bool {
         match &r.dst {
@@ -335,7 +335,7 @@ impl Shadow {
                 }
                 let ordered = matches!(op, Op::Dumped { .. });
                 let (family, contents) = (&mut self.v4, &mut self.contents);
-                family.take(contents, key, r, op, false, ordered, legs, emit)
+                family.take(contents, key, r, op, false, ordered, next_hops, emit)
             }
             IpNet::V6(net) => {
                 let key = key6(r, net);
@@ -351,7 +351,7 @@ impl Shadow {
                 // one device's routes say nothing about where others of their key stand
                 let ordered = op == Op::Dumped { again: true };
                 let (family, contents) = (&mut self.v6, &mut self.contents);
-                family.take(contents, key, r, op, late, ordered, legs, emit)
+                family.take(contents, key, r, op, late, ordered, next_hops, emit)
             }
         }
     }
@@ -397,7 +397,7 @@ impl Shadow {
                     .list(key)
                     .iter()
                     .any(|a| self.contents.get(a.content) == Some(&content));
-            // what joins has its place from the first of its legs
+            // what joins has its place from the first of its next hops
             if !known && !content.joins() {
                 self.early.insert((*key, content));
             }
@@ -512,7 +512,7 @@ fn drop_from<K: Key>(
     n
 }
 
-/// Dead and linkdown of the legs: exact up to seven legs, folded beyond.
+/// Dead and linkdown of the next hops: exact up to seven next hops, folded beyond.
 fn digest(r: &Route) -> u16 {
     let mut d = 0u16;
     for h in r.nexthops.as_slice() {
@@ -523,15 +523,15 @@ fn digest(r: &Route) -> u16 {
     d & !MARK
 }
 
-/// Whether leg `i` of `n` was dead when the route was last told: as when its device lost its last IPv4 address, which no
+/// Whether next hop `i` of `n` was dead when the route was last told: as when its device lost its last IPv4 address, which no
 /// link tells.
 fn told_dead(state: u16, i: usize, n: usize) -> bool {
     n <= 7 && i < n && state >> (2 * (n - 1 - i)) & 1 != 0
 }
 
-/// A route that another one's message moves: nothing is told of it. `state`: its legs', when it was last told (in IPv6, whose
-/// legs are told in changing order, nothing but the link makes one dead).
-fn rebuild(mut r: Route, c: &Content, state: u16, legs: &LegFlags<'_>) -> Route {
+/// A route that another one's message moves: nothing is told of it. `state`: its next hops', when it was last told (in IPv6, whose
+/// next hops are told in changing order, nothing but the link makes one dead).
+fn rebuild(mut r: Route, c: &Content, state: u16, next_hops: &HopFlags<'_>) -> Route {
     let (n, v4) = (c.nexthops.as_slice().len(), r.dst.addr().is_ipv4());
     let now = |(i, h): (usize, &RouteNexthop)| {
         let dead = match v4 && told_dead(state, i, n) {
@@ -539,7 +539,7 @@ fn rebuild(mut r: Route, c: &Content, state: u16, legs: &LegFlags<'_>) -> Route 
             false => 0,
         };
         RouteNexthop {
-            flags: h.flags | dead | legs(h.ifindex),
+            flags: h.flags | dead | next_hops(h.ifindex),
             ..*h
         }
     };
@@ -597,7 +597,7 @@ fn apply<K: Key>(
     op: Op,
     at: At,
     run: &[u32],
-    legs: &LegFlags<'_>,
+    next_hops: &HopFlags<'_>,
     emit: &mut Emit<'_>,
 ) -> Done {
     let content = Content::of(r);
@@ -689,7 +689,9 @@ fn apply<K: Key>(
             lists::insert4(&mut list, alias, op, at.after);
         }
     }
-    let position = settle(map, contents, key, r, &old, list, own, again, legs, emit);
+    let position = settle(
+        map, contents, key, r, &old, list, own, again, next_hops, emit,
+    );
     Done {
         twin,
         ..Done::fits(position.zip(own))
@@ -708,7 +710,7 @@ fn settle<K: Key>(
     mut list: Vec<Alias>,
     own: Option<u32>,
     again: bool,
-    legs: &LegFlags<'_>,
+    next_hops: &HopFlags<'_>,
     emit: &mut Emit<'_>,
 ) -> Option<u16> {
     lists::number(&mut list);
@@ -724,7 +726,10 @@ fn settle<K: Key>(
                 emit(Change::Upsert(r, a.position));
             }
         } else if !same && let (Some(bare), Some(c)) = (key.route(), contents.get(a.content)) {
-            emit(Change::Upsert(&rebuild(bare, c, a.state, legs), a.position));
+            emit(Change::Upsert(
+                &rebuild(bare, c, a.state, next_hops),
+                a.position,
+            ));
         }
     }
     for o in old {

@@ -44,7 +44,7 @@ pub(super) struct View {
     mixed: BTreeSet<u32>,
     /// IPv4 addresses of each device.
     addrs4: HashMap<u32, BTreeSet<model::Addr>>,
-    /// Devices that lost their last IPv4 address: their IPv4 legs are dead until they get another,
+    /// Devices that lost their last IPv4 address: their IPv4 next hops are dead until they get another,
     /// or are set up again.
     disabled4: BTreeSet<u32>,
     chains: BTreeSet<(u8, String, String)>,
@@ -109,8 +109,8 @@ fn say(out: &mut Sink<'_>, change: &Change<'_>) {
     }
 }
 
-/// Dead and linkdown, as the kernel marks a leg on this device.
-fn leg_flags(links: &HashMap<u32, LinkState>, ifindex: u32) -> u8 {
+/// Dead and linkdown, as the kernel marks a next hop on this device.
+fn next_hop_flags(links: &HashMap<u32, LinkState>, ifindex: u32) -> u8 {
     let flags = links.get(&ifindex).map_or(0, |l| l.flags);
     let mut out = 0;
     if flags & IFF_UP == 0 {
@@ -418,19 +418,19 @@ impl View {
 
     fn route(&mut self, r: &nl::Route, op: Op, out: &mut Sink<'_>) {
         let links = &self.links;
-        // the kernel never calls a leg of an own address's route dead (IPv6 has no scopes: by the kind of route)
+        // the kernel never calls a next hop of an own address's route dead (IPv6 has no scopes: by the kind of route)
         let own = r.scope == RT_SCOPE_HOST || matches!(r.kind, RTN_LOCAL | RTN_ANYCAST);
         if op != Op::Del && r.nh_id == 0 && !own {
             for h in r.nexthops.as_slice() {
                 let told = h.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN);
-                if h.ifindex != 0 && told != leg_flags(links, h.ifindex) {
+                if h.ifindex != 0 && told != next_hop_flags(links, h.ifindex) {
                     self.suspects.insert(h.ifindex);
                 }
             }
         }
         let fits = self
             .shadow
-            .apply(r, op, &|ifindex| leg_flags(links, ifindex), &mut |c| {
+            .apply(r, op, &|ifindex| next_hop_flags(links, ifindex), &mut |c| {
                 say(out, &c)
             });
         if !fits {
@@ -451,7 +451,7 @@ impl View {
         if a.addr.is_ipv4() {
             self.addrs4.entry(a.ifindex).or_default().insert(a);
             if self.disabled4.remove(&a.ifindex) {
-                self.doubts.links.insert(a.ifindex); // dead legs are alive again
+                self.doubts.links.insert(a.ifindex); // dead next hops are alive again
             }
         }
     }
@@ -575,7 +575,7 @@ impl View {
         }
         let Some(before) = before else { return };
         let went = |bit: u32| before & bit != 0 && l.flags & bit == 0;
-        // legs become dead or alive in silence; RUNNING changes when the kernel gets round to a
+        // next hops become dead or alive in silence; RUNNING changes when the kernel gets round to a
         // carrier's change, LOWER_UP may show before
         // (a dump is no such news: looking again and again would raise the same doubt again and again)
         let suspect = !matches!(op, Op::Dumped { .. }) && self.suspects.remove(&index);
@@ -631,8 +631,8 @@ impl View {
         link.is_some_and(|l| matches!(l.model.kind, model::LinkKind::Vrf { .. }))
     }
 
-    /// IPv4 routes of which no leg is left alive; with `own` those of own addresses as well, with
-    /// `gone` those that have any leg on the device.
+    /// IPv4 routes of which no next hop is left alive; with `own` those of own addresses as well, with
+    /// `gone` those that have any next hop on the device.
     fn routes_dead(&mut self, index: u32, own: bool, gone: bool, out: &mut Sink<'_>) {
         let (links, disabled) = (&self.links, &self.disabled4);
         let dead = |i: u32| {
@@ -692,7 +692,7 @@ impl View {
     /// The interfaces without IPv6, as just read: they take none in, whatever `forwarding` says.
     pub fn without_ipv6(&mut self, now: BTreeSet<u32>, out: &mut Sink<'_>) {
         for i in now.symmetric_difference(&self.without6) {
-            // legs die and live again with it, in silence (net/ipv6/route.c `rt6_disable_ip`, `rt6_sync_up`)
+            // next hops die and live again with it, in silence (net/ipv6/route.c `rt6_disable_ip`, `rt6_sync_up`)
             self.doubts.links6.insert(*i);
             if self.conf6.contains(i) {
                 upsert(

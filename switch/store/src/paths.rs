@@ -80,7 +80,7 @@ pub(crate) struct PathSet {
     pub count: u32,
     pub target: Target,
     /// Table ids of the next hops that it holds on the chip.
-    pub legs: Vec<u32>,
+    pub next_hops: Vec<u32>,
     /// Table id of its group, [`NONE`] = none.
     pub group: u32,
     pub dirty: bool,
@@ -93,7 +93,7 @@ impl Default for PathSet {
             users: NONE,
             count: 0,
             target: Target::Trap(Why::Nowhere),
-            legs: Vec::new(),
+            next_hops: Vec::new(),
             group: NONE,
             dirty: false,
         }
@@ -134,7 +134,7 @@ pub(crate) struct Paths {
 
 impl Paths {
     /// The list of next hops that a key means now. `Err`: why there is none.
-    pub fn legs(&self, key: &PathKey) -> Result<(Vec<NextHop>, Select), Target> {
+    pub fn next_hops(&self, key: &PathKey) -> Result<(Vec<NextHop>, Select), Target> {
         match &key.nexthops {
             RouteNextHops::None => Err(Target::Trap(Why::Nowhere)),
             RouteNextHops::One(n) => Ok((vec![*n], Select::Single)),

@@ -17,7 +17,7 @@ const MAX_WEIGHT: u32 = 256;
 struct Resolved {
     target: Target,
     /// Interfaces and gateways, in order.
-    legs: Vec<(u32, IpAddr)>,
+    next_hops: Vec<(u32, IpAddr)>,
     /// As many, if it is a group.
     weights: Option<Vec<u32>>,
     /// Gateways that the kernel doesn't use now, and will again: they are to be watched.
@@ -28,7 +28,7 @@ impl From<Target> for Resolved {
     fn from(target: Target) -> Self {
         Resolved {
             target,
-            legs: Vec::new(),
+            next_hops: Vec::new(),
             weights: None,
             aside: Vec::new(),
         }
@@ -61,8 +61,8 @@ impl Store {
 
     fn free_path(&mut self, id: u32, now: u64) {
         let p = std::mem::take(&mut self.paths.sets[id]);
-        for leg in p.legs {
-            self.release_gateway(leg, id, now);
+        for next_hop in p.next_hops {
+            self.release_gateway(next_hop, id, now);
         }
         if p.group != NONE {
             self.hw.want::<Nhg>(p.group, None, now);
@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// The kernel would not use this next hop of a route of this family now.
-    fn leg_dead(&self, n: &NextHop, family: Family) -> bool {
+    fn next_hop_dead(&self, n: &NextHop, family: Family) -> bool {
         if n.ifindex == 0 {
             return n.dead;
         }
@@ -108,23 +108,23 @@ impl Store {
         };
         let Resolved {
             target,
-            legs,
+            next_hops,
             weights,
             aside,
-        } = match self.paths.legs(&key) {
+        } = match self.paths.next_hops(&key) {
             Err(t) => t.into(),
-            Ok((legs, select)) => self.resolve(legs, select, key.family),
+            Ok((next_hops, select)) => self.resolve(next_hops, select, key.family),
         };
         // Take the new next hops before the old ones are given back.
-        let mut new_legs: Vec<u32> = Vec::with_capacity(legs.len());
-        for (ifindex, addr) in &legs {
+        let mut new_next_hops: Vec<u32> = Vec::with_capacity(next_hops.len());
+        for (ifindex, addr) in &next_hops {
             let g = self.hold_gateway(*ifindex, *addr, id, now);
-            new_legs.push(g);
+            new_next_hops.push(g);
         }
         let target = match (target, weights) {
             (Target::Forward(_), Some(weights)) => {
                 let hash = self.hash_of(key.family);
-                let members = new_legs.iter().copied().zip(weights).collect();
+                let members = new_next_hops.iter().copied().zip(weights).collect();
                 let mut g = self.paths.sets[id].group;
                 if g == NONE {
                     g = self.hw.nhgs.take();
@@ -137,7 +137,7 @@ impl Store {
                 self.hw.want(g, Some(Nhg { hash, members }), now);
                 Target::Forward(Content::group(g))
             }
-            (Target::Forward(_), None) => match new_legs.first() {
+            (Target::Forward(_), None) => match new_next_hops.first() {
                 Some(&n) => Target::Forward(Content::nexthop(n)),
                 None => Target::Trap(Why::Nowhere),
             },
@@ -156,14 +156,14 @@ impl Store {
             }
         }
         for (ifindex, addr) in aside {
-            new_legs.push(self.hold_gateway(ifindex, addr, id, now));
+            new_next_hops.push(self.hold_gateway(ifindex, addr, id, now));
         }
-        new_legs.sort_unstable();
-        new_legs.dedup();
-        let old_legs = std::mem::replace(&mut self.paths.sets[id].legs, new_legs);
-        for leg in old_legs {
-            if !self.paths.sets[id].legs.contains(&leg) {
-                self.release_gateway(leg, id, now);
+        new_next_hops.sort_unstable();
+        new_next_hops.dedup();
+        let old_next_hops = std::mem::replace(&mut self.paths.sets[id].next_hops, new_next_hops);
+        for next_hop in old_next_hops {
+            if !self.paths.sets[id].next_hops.contains(&next_hop) {
+                self.release_gateway(next_hop, id, now);
             }
         }
         let old = std::mem::replace(&mut self.paths.sets[id].target, target);
@@ -173,15 +173,15 @@ impl Store {
     }
 
     /// Decides what a list of next hops is.
-    fn resolve(&self, mut legs: Vec<NextHop>, select: Select, family: Family) -> Resolved {
-        let total = legs.len();
+    fn resolve(&self, mut next_hops: Vec<NextHop>, select: Select, family: Family) -> Resolved {
+        let total = next_hops.len();
         if select == Select::Buckets {
             // The kernel takes a dead one out of the group in a moment. Nobody else's flows move meanwhile.
-            hand_on(&mut legs, |n| self.leg_dead(n, family), give);
+            hand_on(&mut next_hops, |n| self.next_hop_dead(n, family), give);
         }
-        let mut alive: Vec<NextHop> = legs
+        let mut alive: Vec<NextHop> = next_hops
             .into_iter()
-            .filter(|n| !self.leg_dead(n, family))
+            .filter(|n| !self.next_hop_dead(n, family))
             .collect();
         let Some(&first) = alive.first() else {
             return match total {
@@ -196,7 +196,7 @@ impl Store {
             return match first.gateway {
                 None => Target::Connected(first.ifindex).into(),
                 Some(g) => Resolved {
-                    legs: vec![(first.ifindex, g)],
+                    next_hops: vec![(first.ifindex, g)],
                     ..Target::Forward(Content::ABSENT).into()
                 },
             };
@@ -270,7 +270,7 @@ impl Store {
         }
         Resolved {
             target: Target::Forward(Content::ABSENT),
-            legs: out,
+            next_hops: out,
             weights: Some(weights),
             aside,
         }
@@ -529,11 +529,11 @@ impl Store {
         let Some(key) = &p.key else {
             return String::new();
         };
-        match self.paths.legs(key) {
-            Ok((legs, Select::Buckets)) => {
-                let all: u32 = legs.iter().map(|n| n.weight).sum();
+        match self.paths.next_hops(key) {
+            Ok((next_hops, Select::Buckets)) => {
+                let all: u32 = next_hops.iter().map(|n| n.weight).sum();
                 let mut ways: Vec<(String, u32)> = Vec::new();
-                for n in &legs {
+                for n in &next_hops {
                     let way = self.way_text(n);
                     match ways.iter_mut().find(|w| w.0 == way) {
                         Some(w) => w.1 += n.weight,
@@ -545,7 +545,7 @@ impl Store {
                     .map(|(way, n)| format!("{way} {n} of {all} buckets"));
                 ways.collect::<Vec<_>>().join(", ")
             }
-            Ok((legs, select)) => legs
+            Ok((next_hops, select)) => next_hops
                 .iter()
                 .map(|n| match select {
                     Select::Single => self.way_text(n),

@@ -397,9 +397,9 @@ impl Store {
             at = self.aliases[at].next;
         }
         let top = self.aliases.get(at).map_or(best.metric, |a| a.metric);
-        // The legs of a multipath route stand by themselves, and the first may be dead.
-        let legs = |a: &Alias| self.paths.sets[a.path].key.as_ref().map(|k| &k.nexthops);
-        let many = matches!(legs(&best), Some(RouteNextHops::Many(_)));
+        // The next hops of a multipath route stand by themselves, and the first may be dead.
+        let next_hops = |a: &Alias| self.paths.sets[a.path].key.as_ref().map(|k| &k.nexthops);
+        let many = matches!(next_hops(&best), Some(RouteNextHops::Many(_)));
         let mut differ = false;
         while let Some(a) = self.aliases.get(at).filter(|_| at != NONE) {
             if a.table != best.table {
@@ -410,7 +410,7 @@ impl Store {
             let considered = best.metric != top || a.metric == top;
             if let Some(c) = self.alias_content(a).filter(|_| considered) {
                 let kind = kind_of(a.kind);
-                let object = matches!(legs(a), Some(RouteNextHops::Object(_)));
+                let object = matches!(next_hops(a), Some(RouteNextHops::Object(_)));
                 if c == Content::DROP && object && kind == RouteType::Unicast {
                     return Rivals::Blackhole(at);
                 }

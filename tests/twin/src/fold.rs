@@ -81,7 +81,7 @@ fn place(object: &Object) -> Option<(&'static str, String)> {
 /// What of an entry counts: not the state of links, which has a table of its own.
 fn plain(object: Object) -> Object {
     const STATE: u8 = 1 | 16; // RTNH_F_DEAD, RTNH_F_LINKDOWN
-    let leg = |h: RouteNexthop| RouteNexthop {
+    let next_hop = |h: RouteNexthop| RouteNexthop {
         flags: h.flags & !STATE,
         ..h
     };
@@ -91,9 +91,9 @@ fn plain(object: Object) -> Object {
             r.nexthops = match r.nexthops {
                 // a route says what its next-hop object was when it was told
                 _ if r.nh_id != 0 => Nexthops::None,
-                Nexthops::One(h) => Nexthops::One(leg(h)),
+                Nexthops::One(h) => Nexthops::One(next_hop(h)),
                 Nexthops::Many(hops) => {
-                    let mut hops: Vec<RouteNexthop> = hops.iter().copied().map(leg).collect();
+                    let mut hops: Vec<RouteNexthop> = hops.iter().copied().map(next_hop).collect();
                     if r.dst.addr().is_ipv6() {
                         // the one that came last is told first
                         hops.sort_by_key(|h| (h.ifindex, h.gateway, h.weight, h.flags));
@@ -120,8 +120,8 @@ fn same_route(a: &Route, b: &Route) -> bool {
     a.nh_id == b.nh_id && a.kind == b.kind && (a.nh_id != 0 || a.nexthops == b.nexthops)
 }
 
-/// The legs of an IPv6 route.
-fn legs(r: &Route) -> Vec<RouteNexthop> {
+/// The next hops of an IPv6 route.
+fn next_hops(r: &Route) -> Vec<RouteNexthop> {
     match &r.nexthops {
         Nexthops::None => Vec::new(),
         Nexthops::One(h) => vec![*h],
@@ -165,7 +165,7 @@ impl Tables {
                     ("route6", _) => {
                         let grown = |old: &Object| match (old, &object) {
                             (Object::Route(a), Object::Route(b)) => {
-                                let (a, b) = (legs(a), legs(b));
+                                let (a, b) = (next_hops(a), next_hops(b));
                                 !a.is_empty()
                                     && a.len() < b.len()
                                     && a.iter().all(|l| b.contains(l))
@@ -212,12 +212,14 @@ fn remove_route(list: &mut Vec<Object>, gone: &Route) {
         return;
     }
     // one way of several
-    let going = legs(gone);
+    let going = next_hops(gone);
     for object in list.iter_mut() {
         if let Object::Route(r) = object {
-            let left: Vec<RouteNexthop> =
-                legs(r).into_iter().filter(|l| !going.contains(l)).collect();
-            if left.len() < legs(r).len() {
+            let left: Vec<RouteNexthop> = next_hops(r)
+                .into_iter()
+                .filter(|l| !going.contains(l))
+                .collect();
+            if left.len() < next_hops(r).len() {
                 r.nexthops = match left.as_slice() {
                     [one] => Nexthops::One(*one),
                     many => Nexthops::Many(many.into()),

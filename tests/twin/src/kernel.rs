@@ -267,7 +267,7 @@ impl Rest {
         };
         let wanted = |o: &&nl::Object| match (what, o) {
             (Dump::NexthopBuckets(Some(group)), nl::Object::NexthopBucket(b)) => b.group == group,
-            // as the kernel's filter: a route with any leg by that device
+            // as the kernel's filter: a route with any next hop by that device
             (Dump::Routes(_, f), nl::Object::Route(r)) => f
                 .oif
                 .is_none_or(|oif| r.nexthops.as_slice().iter().any(|n| n.ifindex == oif)),

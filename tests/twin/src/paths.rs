@@ -80,7 +80,7 @@ pub struct Way {
 
 /// What a packet looks like that has gone by a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leg {
+pub struct NextHop {
     /// The port that it leaves by.
     pub port: u16,
     /// Whom it goes to.
@@ -95,7 +95,7 @@ pub struct Leg {
     pub shut: bool,
 }
 
-impl Leg {
+impl NextHop {
     /// What is sent by it arrives.
     #[must_use]
     pub fn lives(&self) -> bool {
@@ -136,7 +136,7 @@ fn way(ifindex: u32, gateway: Option<IpAddr>, flags: u8, rest: &Rest) -> Option<
 pub fn ways(route: &nl::Route, rest: &Rest) -> Vec<Way> {
     let mut ways = Vec::new();
     if route.nh_id != 0 {
-        // the kernel may tell its legs as well
+        // the kernel may tell its next hops as well
         of_object(route.nh_id, rest, 0, &mut ways);
         return ways;
     }
@@ -218,16 +218,16 @@ pub fn is_dark(way: &Way, rest: &Rest) -> bool {
     way.linkdown || rest.link(way.ifindex).is_none_or(|l| !l.carrier())
 }
 
-/// The leg that a way is for a packet; none: nobody answers there, as far as is known.
+/// The next hop that a way is for a packet; none: nobody answers there, as far as is known.
 #[must_use]
-pub fn leg(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<Leg> {
+pub fn next_hop(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<NextHop> {
     let dst = rest.mac_of(way.ifindex, &way.gateway.unwrap_or(packet.dst))?;
     let port = rest.port_to(way.ifindex, dst, ports)?;
     let link = rest.link(way.ifindex)?;
     let wire = netdev(port, rest, ports)?;
     // a bridge drops what would leave by a port that is down, a port's own routes go with it
     let down = wire.brport.is_some() && rest.down.contains(&port);
-    Some(Leg {
+    Some(NextHop {
         port,
         dst,
         src: link.mac?,

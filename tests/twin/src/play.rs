@@ -494,7 +494,7 @@ impl Play<'_> {
                         best = Verdict::Wrong(why);
                     }
                 }
-                less @ (Verdict::OtherLeg(_) | Verdict::Dark) => best = less,
+                less @ (Verdict::OtherNextHop(_) | Verdict::Dark) => best = less,
                 other => return other,
             }
         }

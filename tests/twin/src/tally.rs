@@ -25,7 +25,7 @@ pub struct Tally {
     /// Packets by verdict, at rests and between them.
     pub exact: [u64; 2],
     /// The same.
-    pub other_leg: [u64; 2],
+    pub other_next_hop: [u64; 2],
     /// Of these, the reason.
     pub leniencies: BTreeMap<Leniency, [u64; 2]>,
     /// Packets that went to the CPU.
@@ -53,12 +53,12 @@ impl Tally {
     pub fn count(&mut self, verdict: Verdict, place: usize) {
         let counts = match verdict {
             Verdict::Exact => &mut self.exact,
-            Verdict::OtherLeg(why) => {
+            Verdict::OtherNextHop(why) => {
                 let counts = self.leniencies.entry(why).or_default();
                 if let Some(n) = counts.get_mut(place) {
                     *n += 1;
                 }
-                &mut self.other_leg
+                &mut self.other_next_hop
             }
             Verdict::Trapped(_) => &mut self.trapped,
             Verdict::Dark => {
@@ -85,7 +85,7 @@ impl Tally {
         self.hidden += other.hidden;
         let pairs = [
             (&mut self.exact, other.exact),
-            (&mut self.other_leg, other.other_leg),
+            (&mut self.other_next_hop, other.other_next_hop),
             (&mut self.trapped, other.trapped),
             (&mut self.restarts, other.restarts),
         ];
@@ -157,7 +157,7 @@ impl Sum {
     /// What a run of so many histories comes to.
     #[must_use]
     pub fn of(histories: u64, failures: u64, tally: &Tally) -> Sum {
-        let packets = [tally.exact, tally.other_leg, tally.trapped];
+        let packets = [tally.exact, tally.other_next_hop, tally.trapped];
         Sum {
             histories,
             plays: tally.plays,

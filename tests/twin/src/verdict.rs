@@ -5,11 +5,11 @@
 //! | to the CPU, once, and nothing else | whatever | trapped: the kernel's own answer follows |
 //! | to the CPU, and frames as well, or twice | | wrong: the kernel forwards it a second time |
 //! | frames, and a copy if the kernel made frames of its own | the same frames | exact |
-//! | one frame, by another port or to another station | both are legs of one route that the kernel may have taken | other leg |
-//! | one frame, by a leg with a station | none, at most a redirect: another leg of that route leads nowhere | other leg |
-//! | nothing: it went into a wire that is not there, to a leg with a station | one frame, by another leg of that route | other leg |
-//! | nothing at all: another leg of that route leaves a bridge by a port that does not forward, or floods one of which none does | one frame, by a leg that lives | other leg |
-//! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other leg |
+//! | one frame, by another port or to another station | both are next hops of one route that the kernel may have taken | other next hop |
+//! | one frame, by a next hop with a station | none, at most a redirect: another next hop of that route leads nowhere | other next hop |
+//! | nothing: it went into a wire that is not there, to a next hop with a station | one frame, by another next hop of that route | other next hop |
+//! | nothing at all: another next hop of that route leaves a bridge by a port that does not forward, or floods one of which none does | one frame, by a next hop that lives | other next hop |
+//! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other next hop |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
 //! | nothing, or some of the frames of a flood | its power failed, and it is being programmed again | dark |
@@ -21,7 +21,7 @@ use tandem_store::model::Route;
 
 use crate::chip::Passed;
 use crate::kernel::Rest;
-use crate::paths::{self, Leg, Packet};
+use crate::paths::{self, NextHop, Packet};
 use crate::player::{is_copy, untagged};
 use crate::recording::{Answer, Out, Port, Probe};
 
@@ -30,8 +30,8 @@ use crate::recording::{Answer, Out, Port, Probe};
 pub enum Verdict {
     /// As the kernel's.
     Exact,
-    /// As the kernel's, by another leg of the same route.
-    OtherLeg(Leniency),
+    /// As the kernel's, by another next hop of the same route.
+    OtherNextHop(Leniency),
     /// As the kernel's, but for what went into ports that went down, or came up, meanwhile.
     Lost,
     /// The CPU's, for this reason.
@@ -42,21 +42,21 @@ pub enum Verdict {
     Wrong(Why),
 }
 
-/// Why an answer may be another leg's than the kernel's.
+/// Why an answer may be another next hop's than the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leniency {
     /// The chip hashes otherwise.
     Hash,
-    /// The kernel chose a leg that nobody answers behind.
+    /// The kernel chose a next hop that nobody answers behind.
     NoStation,
-    /// The kernel chose a leg without a carrier.
+    /// The kernel chose a next hop without a carrier.
     NoCarrier,
-    /// The same, though it was told to leave such legs out: it weighs them anew at the next change only (net/ipv4/fib_semantics.c
+    /// The same, though it was told to leave such next hops out: it weighs them anew at the next change only (net/ipv4/fib_semantics.c
     /// `fib_rebalance`).
     NotWeighed,
-    /// The chip chose a leg without a carrier.
+    /// The chip chose a next hop without a carrier.
     NoCarrierOfChip,
-    /// The chip chose a leg that leaves a bridge by a port that does not forward.
+    /// The chip chose a next hop that leaves a bridge by a port that does not forward.
     PortShut,
     /// What it came in by is down: the kernel says nothing of a frame that came just before, or just after.
     CameByDown,
@@ -65,7 +65,7 @@ pub enum Leniency {
 impl std::fmt::Display for Leniency {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Leniency::Hash => "another leg",
+            Leniency::Hash => "another next hop",
             Leniency::NoStation => "… the kernel's has no station",
             Leniency::NoCarrier => "… the kernel's has no carrier",
             Leniency::NotWeighed => "… which it was told to leave out",
@@ -169,10 +169,10 @@ const SURPLUS: &[(u16, Holds)] = &[
             routes.any(|r| paths::ways(r, case.rest).iter().any(kernels))
         })
     }),
-    // the chip chose another leg of the route, behind which nobody answers
+    // the chip chose another next hop of the route, behind which nobody answers
     (raw::TND_TRAP_UNRESOLVED, |case| {
-        let mut ways = legs(case).into_iter().flatten();
-        ways.any(|(way, leg)| !way.ignored && leg.is_none_or(|leg| leg.dark))
+        let mut ways = next_hops(case).into_iter().flatten();
+        ways.any(|(way, next_hop)| !way.ignored && next_hop.is_none_or(|next_hop| next_hop.dark))
     }),
     // whether the kernel's bridge goes by its querier yet no message tells
     (raw::TND_TRAP_L2_MULTICAST, |case| {
@@ -242,9 +242,9 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
         _ => None,
     };
     if let (0, Some(chip)) = (count, chip)
-        && let Some(why) = silent_leg(chip, case)
+        && let Some(why) = silent_next_hop(chip, case)
     {
-        return Verdict::OtherLeg(why);
+        return Verdict::OtherNextHop(why);
     }
     if passed.cpu.is_empty() && count != case.answer.out.len() {
         return Verdict::Wrong(Why::NoCopy);
@@ -258,30 +258,30 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
         };
     }
     match (one_copy(case.answer), chip) {
-        (Some(kernel), Some(chip)) if other_leg(kernel, chip, case, Leg::lives) => {
-            Verdict::OtherLeg(Leniency::Hash)
+        (Some(kernel), Some(chip)) if other_next_hop(kernel, chip, case, NextHop::lives) => {
+            Verdict::OtherNextHop(Leniency::Hash)
         }
         (Some(kernel), None)
-            if passed.out.is_empty() && passed.cpu.is_empty() && shut_leg(kernel, case) =>
+            if passed.out.is_empty() && passed.cpu.is_empty() && shut_next_hop(kernel, case) =>
         {
-            Verdict::OtherLeg(Leniency::PortShut)
+            Verdict::OtherNextHop(Leniency::PortShut)
         }
         _ => Verdict::Wrong(Why::Frames),
     }
 }
 
-/// The kernel sent a packet by a leg that lives, of a route of which another one leaves a bridge by a port that does not forward, or
+/// The kernel sent a packet by a next hop that lives, of a route of which another one leaves a bridge by a port that does not forward, or
 /// floods a bridge of which no port does: its neighbour is known, by which port is not. One whose neighbour is unknown is the CPU's.
-fn shut_leg(kernel: (u16, &[u8]), case: &Case<'_>) -> bool {
+fn shut_next_hop(kernel: (u16, &[u8]), case: &Case<'_>) -> bool {
     let Some(packet) = Packet::of(&case.probe.frame.0) else {
         return false;
     };
-    let shut = |(way, leg): &Path| {
+    let shut = |(way, next_hop): &Path| {
         let lost = || paths::floods_nowhere(way, &packet, case.rest);
-        !way.ignored && leg.map_or_else(lost, |leg| leg.shut)
+        !way.ignored && next_hop.map_or_else(lost, |next_hop| next_hop.shut)
     };
-    let mut routes = legs(case).into_iter();
-    routes.any(|r| has(&r, kernel, Leg::lives) && r.iter().any(shut))
+    let mut routes = next_hops(case).into_iter();
+    routes.any(|r| has(&r, kernel, NextHop::lives) && r.iter().any(shut))
 }
 
 /// Judges an answer of which frames went into ports that are down in the chip. `would`: what would have left were they up;
@@ -310,12 +310,13 @@ pub fn judge_lost(passed: &Passed, would: &Passed, down: &[u16], case: &Case<'_>
         one_copy(case.answer),
         lost.as_slice(),
     ) {
-        (Verdict::Exact | Verdict::OtherLeg(_), ..) => Verdict::Lost,
+        (Verdict::Exact | Verdict::OtherNextHop(_), ..) => Verdict::Lost,
         // at a rest that has no carrier there
         (_, Some(kernel), [(port, frame)])
-            if passed.out.is_empty() && other_leg(kernel, (*port, frame), case, Leg::is_lost) =>
+            if passed.out.is_empty()
+                && other_next_hop(kernel, (*port, frame), case, NextHop::is_lost) =>
         {
-            Verdict::OtherLeg(Leniency::NoCarrierOfChip)
+            Verdict::OtherNextHop(Leniency::NoCarrierOfChip)
         }
         _ => wrong,
     }
@@ -332,8 +333,8 @@ pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
     let packet = Packet::of(&case.probe.frame.0)?;
     let (rest, ports) = (case.rest, case.ports);
     let leads = |way: &paths::Way| {
-        let leg = paths::leg(way, &packet, rest, ports);
-        leg.is_some_and(|leg| leg.lives() && leg.is(*port, frame))
+        let next_hop = paths::next_hop(way, &packet, rest, ports);
+        next_hop.is_some_and(|next_hop| next_hop.lives() && next_hop.is(*port, frame))
     };
     let mut routes = paths::candidates(&packet, rest).into_iter();
     let ours = |r: &nl::Route| paths::may_ask(r.table, case.probe.port, rest, ports);
@@ -342,7 +343,7 @@ pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
         && is_copy(&case.probe.frame.0, frame)
         && paths::has_lost_a_hop(&packet, frame)
         && routes.any(|r| ours(r) && paths::ways(r, rest).iter().any(|w| !w.ignored && leads(w)));
-    known.then_some(Verdict::OtherLeg(Leniency::CameByDown))
+    known.then_some(Verdict::OtherNextHop(Leniency::CameByDown))
 }
 
 /// The kernel's only copy.
@@ -367,28 +368,28 @@ fn owes_error(case: &Case<'_>) -> bool {
     packet.is_some_and(|p| !paths::may_be_silent(&p, case.probe.port, case.rest, case.ports))
 }
 
-/// A way, and its leg where somebody answers there.
-type Path = (paths::Way, Option<Leg>);
+/// A way, and its next hop where somebody answers there.
+type Path = (paths::Way, Option<NextHop>);
 
 /// The routes with several ways that the kernel may have taken.
-fn legs(case: &Case<'_>) -> Vec<Vec<Path>> {
+fn next_hops(case: &Case<'_>) -> Vec<Vec<Path>> {
     let Some(packet) = Packet::of(&case.probe.frame.0) else {
         return Vec::new();
     };
     let (rest, ports) = (case.rest, case.ports);
     let all = paths::candidates(&packet, rest).into_iter();
     let ways = all.map(|route| paths::ways(route, rest));
-    let path = |w: paths::Way| (w, paths::leg(&w, &packet, rest, ports));
+    let path = |w: paths::Way| (w, paths::next_hop(&w, &packet, rest, ports));
     ways.filter(|ways| ways.len() > 1)
         .map(|ways| ways.into_iter().map(path).collect())
         .collect()
 }
 
-/// A packet has gone by one of a route's legs of this kind, that is not to be left out.
-fn has(route: &[Path], (port, frame): (u16, &[u8]), kind: fn(&Leg) -> bool) -> bool {
+/// A packet has gone by one of a route's next hops of this kind, that is not to be left out.
+fn has(route: &[Path], (port, frame): (u16, &[u8]), kind: fn(&NextHop) -> bool) -> bool {
     let kept = route.iter().filter(|(way, _)| !way.ignored);
-    let mut legs = kept.filter_map(|(_, leg)| leg.as_ref());
-    legs.any(|leg| kind(leg) && leg.is(port, frame))
+    let mut next_hops = kept.filter_map(|(_, next_hop)| next_hop.as_ref());
+    next_hops.any(|next_hop| kind(next_hop) && next_hop.is(port, frame))
 }
 
 /// ICMP and ICMPv6: what a router tells before it forwards.
@@ -401,41 +402,41 @@ fn is_redirect(out: &Out) -> bool {
     }
 }
 
-/// The kernel said nothing of a packet, and may have chosen a leg that leads nowhere: the chip chose one of the same route with a
+/// The kernel said nothing of a packet, and may have chosen a next hop that leads nowhere: the chip chose one of the same route with a
 /// station. A packet for whom nobody answers is dropped without an error here, as nobody is asked (net/core/neighbour.c
 /// `__neigh_event_send`).
-fn silent_leg(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
+fn silent_next_hop(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
     if !is_copy(&case.probe.frame.0, chip.1) || !case.answer.out.iter().all(is_redirect) {
         return None;
     }
-    // silent for a reason of its own: then no leg is right
+    // silent for a reason of its own: then no next hop is right
     let packet = Packet::of(&case.probe.frame.0)?;
     if paths::is_unheard(&packet, case.probe.port, case.rest, case.ports) {
         return None;
     }
-    let routes = legs(case).into_iter();
-    let reason = |(way, leg): &Path| match leg {
+    let routes = next_hops(case).into_iter();
+    let reason = |(way, next_hop): &Path| match next_hop {
         _ if way.ignored => Some(Leniency::NotWeighed),
-        Some(leg) => leg.dark.then_some(Leniency::NoCarrier),
+        Some(next_hop) => next_hop.dark.then_some(Leniency::NoCarrier),
         None if paths::is_dark(way, case.rest) => Some(Leniency::NoCarrier),
         None => Some(Leniency::NoStation),
     };
-    let ways = routes.filter(|r| has(r, chip, Leg::lives)).flatten();
+    let ways = routes.filter(|r| has(r, chip, NextHop::lives)).flatten();
     // the most ordinary one
     ways.filter_map(|path| reason(&path)).min()
 }
 
-/// Two frames that are one packet, sent to two legs of one route, the kernel's to one that lives. By the same leg they are the same
+/// Two frames that are one packet, sent to two next hops of one route, the kernel's to one that lives. By the same next hop they are the same
 /// frame, to its VLAN's tag.
-fn other_leg(
+fn other_next_hop(
     kernel: (u16, &[u8]),
     chip: (u16, &[u8]),
     case: &Case<'_>,
-    kind: fn(&Leg) -> bool,
+    kind: fn(&NextHop) -> bool,
 ) -> bool {
-    let one = |r: &Vec<Path>| has(r, kernel, Leg::lives) && has(r, chip, kind);
-    let same_leg = kernel.0 == chip.0 && kernel.1.get(..12) == chip.1.get(..12);
-    !same_leg && untagged(kernel.1) == untagged(chip.1) && legs(case).iter().any(one)
+    let one = |r: &Vec<Path>| has(r, kernel, NextHop::lives) && has(r, chip, kind);
+    let same_next_hop = kernel.0 == chip.0 && kernel.1.get(..12) == chip.1.get(..12);
+    !same_next_hop && untagged(kernel.1) == untagged(chip.1) && next_hops(case).iter().any(one)
 }
 
 #[cfg(test)]

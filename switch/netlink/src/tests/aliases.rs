@@ -149,8 +149,12 @@ fn routes_with_proto_ra_join_when_they_do() {
 #[test]
 fn a_message_about_flags_moves_no_route() {
     for family in ["172.16.0.0/16", "2001:db8:a::/48"] {
-        let route =
-            |ifindex| nl::Object::Route(told::route(family, Nexthops::One(told::leg(ifindex, ""))));
+        let route = |ifindex| {
+            nl::Object::Route(told::route(
+                family,
+                Nexthops::One(told::next_hop(ifindex, "")),
+            ))
+        };
         let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
         let mut said = Vec::new();
         for ifindex in 1..=3 {
@@ -193,7 +197,10 @@ route replace 2001:db8:a::/48 nhid 3
 /// Two routes that nothing tells apart: what a deletion took only a look says, until there is one again.
 #[test]
 fn what_is_no_twin_any_more_needs_no_look() {
-    let route = told::route("172.16.0.0/16", Nexthops::One(told::leg(1, "10.0.1.2")));
+    let route = told::route(
+        "172.16.0.0/16",
+        Nexthops::One(told::next_hop(1, "10.0.1.2")),
+    );
     let object = || nl::Object::Route(route.clone());
     let mut v = View::default();
     let mut said = 0;
@@ -222,13 +229,13 @@ fn what_is_no_twin_any_more_needs_no_look() {
     }
 }
 
-/// IPv6 tells the legs of one route in changing order: whoever hears it in another one has the same route. To IPv4 it is
+/// IPv6 tells the next hops of one route in changing order: whoever hears it in another one has the same route. To IPv4 it is
 /// another route.
 #[test]
-fn the_legs_of_an_ipv6_route_stand_in_one_order() {
-    let heard = |dst: &str, legs: [u32; 2]| {
-        let legs = legs.map(|ifindex| told::leg(ifindex, "fe80::1"));
-        let route = told::route(dst, Nexthops::Many(legs.into()));
+fn the_next_hops_of_an_ipv6_route_stand_in_one_order() {
+    let heard = |dst: &str, next_hops: [u32; 2]| {
+        let next_hops = next_hops.map(|ifindex| told::next_hop(ifindex, "fe80::1"));
+        let route = told::route(dst, Nexthops::Many(next_hops.into()));
         let mut said = Vec::new();
         let new = nl::Event::New(nl::Object::Route(route), NewMode::Plain);
         View::default().event(new, &mut |e| said.push(e));
@@ -244,8 +251,8 @@ fn the_legs_of_an_ipv6_route_stand_in_one_order() {
 #[test]
 fn a_replacement_that_a_look_found_first_is_one_all_the_same() {
     let route = |ifindex| {
-        let leg = Nexthops::One(told::leg(ifindex, "10.0.1.2"));
-        nl::Object::Route(told::route("172.16.0.0/16", leg))
+        let next_hop = Nexthops::One(told::next_hop(ifindex, "10.0.1.2"));
+        nl::Object::Route(told::route("172.16.0.0/16", next_hop))
     };
     let mut v = View::default();
     let mut there = std::collections::BTreeMap::new();
@@ -278,25 +285,25 @@ fn a_replacement_that_a_look_found_first_is_one_all_the_same() {
     assert_eq!(left, [2]);
 }
 
-/// A leg is dead as long as its device has no IPv4 address, though the link is up: also where another route of the key makes
+/// A next hop is dead as long as its device has no IPv4 address, though the link is up: also where another route of the key makes
 /// this one stand elsewhere.
 #[test]
-fn a_route_that_is_moved_keeps_its_dead_legs() {
-    let route = |kind, dead: u8, legs: &[u32]| {
-        let leg = |&ifindex: &u32| RouteNexthop {
+fn a_route_that_is_moved_keeps_its_dead_next_hops() {
+    let route = |kind, dead: u8, next_hops: &[u32]| {
+        let next_hop = |&ifindex: &u32| RouteNexthop {
             flags: if ifindex == 1 { dead } else { 0 },
-            ..told::leg(ifindex, &format!("10.{ifindex}.0.2"))
+            ..told::next_hop(ifindex, &format!("10.{ifindex}.0.2"))
         };
-        let nexthops = match legs {
+        let nexthops = match next_hops {
             [] => Nexthops::None,
-            legs => Nexthops::Many(legs.iter().map(leg).collect()),
+            next_hops => Nexthops::Many(next_hops.iter().map(next_hop).collect()),
         };
         nl::Route {
             kind,
             ..told::route("23.0.0.0/31", nexthops)
         }
     };
-    for (dead, legs) in [(1, &[1u32, 2][..]), (1, &[2, 1, 3]), (0, &[1, 2])] {
+    for (dead, next_hops) in [(1, &[1u32, 2][..]), (1, &[2, 1, 3]), (0, &[1, 2])] {
         let mut shadow = Shadow::default();
         let mut said = Vec::new();
         let mut take = |r: &nl::Route, op| {
@@ -307,11 +314,14 @@ fn a_route_that_is_moved_keeps_its_dead_legs() {
                 }
             })
         };
-        assert!(take(&route(1, 0, legs), Op::New(NewMode::Plain)));
-        assert!(take(&route(1, dead, legs), Op::Dumped { again: false }));
+        assert!(take(&route(1, 0, next_hops), Op::New(NewMode::Plain)));
+        assert!(take(
+            &route(1, dead, next_hops),
+            Op::Dumped { again: false }
+        ));
         assert!(take(&route(8, 0, &[]), Op::New(NewMode::Prepend)));
         let moved = said.iter().find(|(position, _)| *position == 1);
-        let legs: Vec<(u32, u8)> = moved
+        let next_hops: Vec<(u32, u8)> = moved
             .unwrap()
             .1
             .as_slice()
@@ -319,6 +329,9 @@ fn a_route_that_is_moved_keeps_its_dead_legs() {
             .map(|h| (h.ifindex, h.flags))
             .collect();
         let expected = |&(i, flags): &(u32, u8)| flags == if i == 1 { dead } else { 0 };
-        assert!(legs.len() > 1 && legs.iter().all(expected), "{legs:?}");
+        assert!(
+            next_hops.len() > 1 && next_hops.iter().all(expected),
+            "{next_hops:?}"
+        );
     }
 }

@@ -76,9 +76,9 @@ fn link_down_lets_the_worse_metric_alias_act() {
 }
 
 #[test]
-fn link_down_marks_legs_dead_and_up_revives_them() {
+fn link_down_marks_next_hops_dead_and_up_revives_them() {
     let Some(mut lab) = lab(
-        "legs",
+        "next-hops",
         "route add 172.16.0.0/16 nexthop via 10.0.1.2 nexthop via 10.0.2.2 weight 3\n",
     ) else {
         return;
@@ -86,12 +86,12 @@ fn link_down_marks_legs_dead_and_up_revives_them() {
     assert!(!lab.routes_with("172.16")[0].contains("dead"));
     lab.ip("link set v1 down\n");
     assert!(lab.routes_with("172.16")[0].contains("dead"));
-    lab.check_routes("a leg dead");
+    lab.check_routes("a next hop dead");
     lab.ip("link set v1 up\n");
-    lab.check_routes("a leg revived");
+    lab.check_routes("a next hop revived");
     lab.ip("link set v2 down\nlink set v1 down\n");
-    assert_eq!(lab.routes_with("172.16").len(), 0, "no leg left");
-    lab.check_routes("no leg left");
+    assert_eq!(lab.routes_with("172.16").len(), 0, "no next hop left");
+    lab.check_routes("no next hop left");
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn bridges_ports_and_write_back() {
     assert_eq!(v2_port, [(0, None)]);
 }
 
-/// Its own address's route stays, with legs that the kernel doesn't call dead: no reason for doubt without end.
+/// Its own address's route stays, with next hops that the kernel doesn't call dead: no reason for doubt without end.
 #[test]
 fn a_bridge_with_an_address_goes_down() {
     let Some(mut lab) = lab(

@@ -70,7 +70,7 @@ fn a_device_that_changes_its_vrf_loses_its_ipv4_routes() {
     let by = |dst: &str, table, kind, ifindex| {
         let hop = nl::RouteNexthop {
             gateway: None,
-            ..told::leg(ifindex, "")
+            ..told::next_hop(ifindex, "")
         };
         nl::Route {
             table,
@@ -237,7 +237,7 @@ fn an_interface_without_ipv6_stays_one() {
     let mut out = Vec::new();
     v.without_ipv6(BTreeSet::from([7]), &mut |e| out.push(e));
     assert_eq!(disabled(&out), [Some(true)]);
-    // its legs die without a message
+    // its next hops die without a message
     assert_eq!(v.take_doubts().links6, BTreeSet::from([7]));
     assert_eq!(disabled(&said(&mut v, conf())), [Some(true)]);
 }

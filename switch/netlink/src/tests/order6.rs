@@ -93,9 +93,9 @@ link set d2 up
 #[test]
 fn a_dump_of_everything_brings_the_kernels_order() {
     let route = |ifindex, gateway: Option<&str>| {
-        let hop = |gateway| told::leg(ifindex, gateway);
+        let hop = |gateway| told::next_hop(ifindex, gateway);
         let nexthops = match gateway {
-            // two legs: such a route joins, and its legs may have changed meanwhile
+            // two next hops: such a route joins, and its next hops may have changed meanwhile
             Some(g) => Nexthops::Many([hop(g), hop("fe80::99")].into()),
             None => Nexthops::One(hop("")),
         };
@@ -123,7 +123,7 @@ fn a_dump_of_everything_brings_the_kernels_order() {
     }
 }
 
-/// Keeps which interface a route's first leg leads to, by position.
+/// Keeps which interface a route's first next hop leads to, by position.
 fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
     match event {
         Event::Upsert(_, Object::Route(r)) => {

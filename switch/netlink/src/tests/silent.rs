@@ -7,7 +7,7 @@ use tandem_linux::netlink::{NewMode, Nexthops, Route, RouteNexthop};
 use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
 use super::super::view::View;
-use super::told::{leg, link, new, route, said};
+use super::told::{link, new, next_hop, route, said};
 
 const UP: u32 = 1;
 const RUNNING: u32 = 0x40;
@@ -78,7 +78,10 @@ fn by(dst: &str, nh_id: u32) -> Route {
 
 /// A route by one device.
 fn on(ifindex: u32) -> Route {
-    route("172.16.0.0/16", Nexthops::One(leg(ifindex, "10.0.0.2")))
+    route(
+        "172.16.0.0/16",
+        Nexthops::One(next_hop(ifindex, "10.0.0.2")),
+    )
 }
 
 /// Two links that are up, with 10.0.N.1 on each.
@@ -138,7 +141,7 @@ fn routes_go_with_the_last_address_and_not_before() {
 }
 
 #[test]
-fn legs_that_an_address_brings_back_are_asked_for() {
+fn next_hops_that_an_address_brings_back_are_asked_for() {
     let mut v = two();
     said(&mut v, gone(address(7, "10.0.7.1")));
     v.take_doubts();
@@ -156,7 +159,7 @@ fn a_device_that_is_up_again_needs_no_address() {
     said(&mut v, gone(address(7, "10.0.7.1")));
     said(&mut v, port(7, 0));
     said(&mut v, port(7, UP | RUNNING | LOWER_UP));
-    let both = Nexthops::Many([leg(7, "10.0.7.2"), leg(8, "10.0.8.2")].into());
+    let both = Nexthops::Many([next_hop(7, "10.0.7.2"), next_hop(8, "10.0.8.2")].into());
     said(&mut v, new(of(&route("172.16.0.0/16", both))));
     let events = said(&mut v, port(8, 0));
     assert_eq!(routes_gone(&events), 0, "{events:?}");
@@ -181,13 +184,13 @@ fn routes_of_a_group_that_prefer_an_address_are_asked_for() {
     assert_eq!(v.take_doubts().links, BTreeSet::from([7, 8]));
 }
 
-/// A route's message calls its leg dead before the kernel has told of the device: it is looked at when that is told.
+/// A route's message calls its next hop dead before the kernel has told of the device: it is looked at when that is told.
 #[test]
-fn a_leg_that_was_told_dead_is_looked_at() {
+fn a_next_hop_that_was_told_dead_is_looked_at() {
     let mut v = two();
     let dead = RouteNexthop {
         flags: 1,
-        ..leg(7, "10.0.7.2")
+        ..next_hop(7, "10.0.7.2")
     };
     said(
         &mut v,
@@ -222,7 +225,7 @@ fn a_device_that_is_gone_leaves_nothing() {
         table: 255,
         kind: 2,
         scope: 254,
-        ..route("10.0.7.1/32", Nexthops::One(leg(7, "")))
+        ..route("10.0.7.1/32", Nexthops::One(next_hop(7, "")))
     };
     let mut v = two();
     said(&mut v, new(of(&own)));
@@ -320,18 +323,18 @@ fn a_first_route_is_the_only_one() {
     assert_eq!(in_order(&events), [8]);
 }
 
-/// The last leg of an IPv6 route that had several is told as an ordinary route, whose weight means nothing.
+/// The last next hop of an IPv6 route that had several is told as an ordinary route, whose weight means nothing.
 #[test]
-fn the_last_leg_of_an_ipv6_route_has_no_weight() {
+fn the_last_next_hop_of_an_ipv6_route_has_no_weight() {
     let dst = "2001:db8:a::/48";
     let weighted = |ifindex, weight| RouteNexthop {
         weight,
-        ..leg(ifindex, "fe80::1")
+        ..next_hop(ifindex, "fe80::1")
     };
     let mut v = two();
     let both = Nexthops::Many([weighted(7, 1), weighted(8, 3)].into());
     said(&mut v, new(of(&route(dst, both))));
-    let one = |ifindex| route(dst, Nexthops::One(leg(ifindex, "fe80::1")));
+    let one = |ifindex| route(dst, Nexthops::One(next_hop(ifindex, "fe80::1")));
     said(&mut v, gone(of(&one(7))));
     v.take_doubts();
     let events = said(&mut v, gone(of(&one(8))));

@@ -60,7 +60,7 @@ pub(super) fn route(dst: &str, nexthops: Nexthops) -> Route {
 }
 
 /// One way; the gateway "" is none.
-pub(super) fn leg(ifindex: u32, gateway: &str) -> RouteNexthop {
+pub(super) fn next_hop(ifindex: u32, gateway: &str) -> RouteNexthop {
     RouteNexthop {
         ifindex,
         gateway: gateway.parse().ok(),

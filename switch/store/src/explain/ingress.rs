@@ -65,7 +65,7 @@ impl Store {
     pub fn routes_forward(&self, family: Family) -> bool {
         let sets = self.paths.ids().into_iter().map(|id| &self.paths.sets[id]);
         let mut keys = sets
-            .filter(|s| !s.legs.is_empty())
+            .filter(|s| !s.next_hops.is_empty())
             .filter_map(|s| s.key.as_ref());
         keys.any(|k| k.family == family)
     }

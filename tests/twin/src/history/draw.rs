@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::bridging::{LEARNING, PORT_FLAGS, PORT_STATE, PortFlag};
 use super::known::{Intent, Known};
-use super::op::{BRIDGE_INDEX, Leg, PORT_INDEX, Policy, Target, Verb, Way};
+use super::op::{BRIDGE_INDEX, NextHop, PORT_INDEX, Policy, Target, Verb, Way};
 use super::stacked::{self, BridgeKind, VLAN_DEVICES, VLANS, VRF, VRF_TABLE};
 use super::{
     BRIDGES, COMMANDS, History, Op, PORTS, PROBES, Rng, STILL_BRIDGES, bridge_mac, host_mac,
@@ -306,9 +306,9 @@ impl Draw {
             (probes::behind6(dev), v6(dev, 2)),
         ] {
             if self.six || dst.addr().is_ipv4() {
-                let target = Target::Legs(vec![Leg {
+                let target = Target::NextHops(vec![NextHop {
                     via: Some(via),
-                    ..Leg::default()
+                    ..NextHop::default()
                 }]);
                 let in_vrf = self.known.vrf.contains(&dev);
                 let way = Way {
@@ -462,29 +462,29 @@ impl Draw {
         )
     }
 
-    fn leg(&mut self, six: bool) -> Leg {
+    fn next_hop(&mut self, six: bool) -> NextHop {
         let (dev, via) = self.gateway(six);
         let (other, _) = self.gateway(six);
         match self.rng.below(12) {
-            0 => Leg {
+            0 => NextHop {
                 dev,
-                ..Leg::default()
+                ..NextHop::default()
             },
             // a gateway that is not on that link
-            1 => Leg {
+            1 => NextHop {
                 dev: other,
                 via: Some(via),
                 onlink: true,
-                ..Leg::default()
+                ..NextHop::default()
             },
-            2..=4 => Leg {
+            2..=4 => NextHop {
                 via: Some(via),
-                ..Leg::default()
+                ..NextHop::default()
             },
-            _ => Leg {
+            _ => NextHop {
                 dev,
                 via: Some(via),
-                ..Leg::default()
+                ..NextHop::default()
             },
         }
     }
@@ -551,14 +551,14 @@ impl Draw {
             0 => Target::Object(self.rng.of(&self.ids) + more),
             1 if self.resilient && self.rng.percent(50) => Target::Object(RESILIENT + more),
             1 => Target::Object(self.rng.of(&self.groups) + more),
-            2 => Target::Legs(vec![self.leg(six)]),
+            2 => Target::NextHops(vec![self.next_hop(six)]),
             3 => {
                 let count = 2 + self.rng.below(2);
-                let legs = (0..count).map(|_| Leg {
+                let next_hops = (0..count).map(|_| NextHop {
                     weight: self.rng.below(3) as u8 + 1,
-                    ..self.leg(six)
+                    ..self.next_hop(six)
                 });
-                Target::Legs(legs.collect())
+                Target::NextHops(next_hops.collect())
             }
             4 => Target::Special(self.rng.of(&[
                 BLACKHOLE,
@@ -595,16 +595,16 @@ impl Draw {
 
     /// A next-hop object that is no group: a gateway, a device, or nowhere.
     fn single(&mut self, replace: bool, id: u32, six: bool) -> Intent {
-        let leg = (!self.rng.percent(25)).then(|| {
+        let next_hop = (!self.rng.percent(25)).then(|| {
             let (dev, via) = self.gateway(six);
-            Leg {
+            NextHop {
                 dev,
                 via: (!self.rng.percent(10)).then_some(via),
-                ..Leg::default()
+                ..NextHop::default()
             }
         });
         let more = if six { 10 } else { 0 };
-        Intent::Nexthop(replace, id + more, six, leg)
+        Intent::Nexthop(replace, id + more, six, next_hop)
     }
 
     fn link(&mut self) -> Intent {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::bridging::PortFlag;
-use super::op::{BRIDGE_INDEX, Leg, PORT_INDEX, Policy, Target, Verb, Way};
+use super::op::{BRIDGE_INDEX, NextHop, PORT_INDEX, Policy, Target, Verb, Way};
 use super::{Op, bridging, stacked};
 
 /// Of resilient groups: their number can't change.
@@ -18,8 +18,8 @@ const BUCKETS: u16 = 8;
 #[derive(Debug, Clone)]
 pub(super) enum Intent {
     Route(Verb, Way),
-    /// Replaced or added, id, IPv6; no leg: a blackhole.
-    Nexthop(bool, u32, bool, Option<Leg>),
+    /// Replaced or added, id, IPv6; no next hop: a blackhole.
+    Nexthop(bool, u32, bool, Option<NextHop>),
     /// Replaced or added, id, members and their weights.
     Group(bool, u32, Vec<(u32, u8)>),
     /// The same, resilient.
@@ -44,7 +44,9 @@ impl Intent {
     pub fn op(&self) -> Op {
         match self {
             Self::Route(verb, way) => Op::route(*verb, way),
-            Self::Nexthop(replace, id, six, leg) => Op::nexthop(*replace, *id, *six, leg.as_ref()),
+            Self::Nexthop(replace, id, six, next_hop) => {
+                Op::nexthop(*replace, *id, *six, next_hop.as_ref())
+            }
             Self::Group(replace, id, members) => Op::group(*replace, *id, members),
             Self::Resilient(replace, id, members) => Op::resilient(*replace, *id, members, BUCKETS),
             Self::NexthopDel(id) => Op::nexthop_del(*id),
@@ -73,7 +75,7 @@ impl Intent {
 enum Hop {
     Blackhole,
     /// By this device.
-    Leg(u32),
+    NextHop(u32),
     Group(Vec<u32>),
 }
 
@@ -84,7 +86,7 @@ pub(super) struct Known {
     /// And whether it is permanent.
     neighbours: Vec<(u32, IpAddr, bool)>,
     hops: BTreeMap<u32, Hop>,
-    /// An IPv6 route of several legs is one for each; each leg has its device.
+    /// An IPv6 route of several next hops is one for each; each next hop has its device.
     pub routes: Vec<Way>,
     pub rules: Vec<Policy>,
     /// Port, station, VLAN.
@@ -145,7 +147,7 @@ impl Known {
             r.table == table && r.dst.prefix_len() > connected && r.dst.contains(&via)
         };
         let direct =
-            |r: &Way| matches!(&r.target, Target::Legs(l) if l.iter().all(|l| l.via.is_none()));
+            |r: &Way| matches!(&r.target, Target::NextHops(l) if l.iter().all(|l| l.via.is_none()));
         if self.routes.iter().filter(nearer).any(|r| !direct(r)) {
             return None;
         }
@@ -157,27 +159,29 @@ impl Known {
         all.find(|(d, net)| there(*d, net)).map(|(d, _)| *d)
     }
 
-    fn leg(&self, leg: &Leg, six: bool, many: bool, table: u32) -> bool {
-        match leg.via {
-            // IPv6 has no routes of several legs without gateways
-            None => self.up(leg.dev) && !(six && (many || self.without6.contains(&leg.dev))),
-            Some(_) if leg.onlink && !six => self.up(leg.dev),
-            Some(via) => self.reached(via, leg.dev, table).is_some(),
+    fn next_hop(&self, next_hop: &NextHop, six: bool, many: bool, table: u32) -> bool {
+        match next_hop.via {
+            // IPv6 has no routes of several next hops without gateways
+            None => {
+                self.up(next_hop.dev) && !(six && (many || self.without6.contains(&next_hop.dev)))
+            }
+            Some(_) if next_hop.onlink && !six => self.up(next_hop.dev),
+            Some(via) => self.reached(via, next_hop.dev, table).is_some(),
         }
     }
 
-    /// Where it leads to, with each leg's device.
+    /// Where it leads to, with each next hop's device.
     fn resolved(&self, way: &Way) -> Target {
-        let Target::Legs(legs) = &way.target else {
+        let Target::NextHops(next_hops) = &way.target else {
             return way.target.clone();
         };
-        let leg = |l: &Leg| {
+        let next_hop = |l: &NextHop| {
             let found = l.via.filter(|_| l.dev == 0);
             let dev = found.and_then(|via| self.reached(via, 0, way.table));
             let dev = dev.unwrap_or(l.dev);
-            Leg { dev, ..l.clone() }
+            NextHop { dev, ..l.clone() }
         };
-        Target::Legs(legs.iter().map(leg).collect())
+        Target::NextHops(next_hops.iter().map(next_hop).collect())
     }
 
     /// As they stand in the table.
@@ -188,9 +192,9 @@ impl Known {
             ..way.clone()
         };
         match target {
-            Target::Legs(legs) if is_six(way) => legs
+            Target::NextHops(next_hops) if is_six(way) => next_hops
                 .into_iter()
-                .map(|l| one(Target::Legs(vec![Leg { weight: 0, ..l }])))
+                .map(|l| one(Target::NextHops(vec![NextHop { weight: 0, ..l }])))
                 .collect(),
             target => vec![one(target)],
         }
@@ -213,9 +217,10 @@ impl Known {
     fn meant(&self, way: &Way, route: &Way) -> bool {
         let target = match (&way.target, &route.target) {
             (Target::Any, _) => true,
-            (Target::Legs(a), Target::Legs(b)) => {
-                let leg = |(a, b): (&Leg, &Leg)| (a.dev == 0 || a.dev == b.dev) && a.via == b.via;
-                a.len() == b.len() && a.iter().zip(b).all(leg)
+            (Target::NextHops(a), Target::NextHops(b)) => {
+                let next_hop =
+                    |(a, b): (&NextHop, &NextHop)| (a.dev == 0 || a.dev == b.dev) && a.via == b.via;
+                a.len() == b.len() && a.iter().zip(b).all(next_hop)
             }
             (a, b) => a == b,
         };
@@ -228,14 +233,16 @@ impl Known {
         let six = is_six(way);
         let there = match &way.target {
             Target::Object(id) => self.hops.contains_key(id),
-            Target::Legs(legs) => {
-                let many = legs.len() > 1;
-                let distinct = |(n, l): (usize, &Leg)| {
-                    let mut others = legs.iter().skip(n + 1);
+            Target::NextHops(next_hops) => {
+                let many = next_hops.len() > 1;
+                let distinct = |(n, l): (usize, &NextHop)| {
+                    let mut others = next_hops.iter().skip(n + 1);
                     !six || others.all(|o| (o.dev, o.via) != (l.dev, l.via))
                 };
-                legs.iter().all(|l| self.leg(l, six, many, way.table))
-                    && legs.iter().enumerate().all(distinct)
+                next_hops
+                    .iter()
+                    .all(|l| self.next_hop(l, six, many, way.table))
+                    && next_hops.iter().enumerate().all(distinct)
             }
             Target::Local(dev) => self.up(*dev),
             Target::Special(_) | Target::Any => true,
@@ -243,7 +250,7 @@ impl Known {
         let own = |src: IpAddr| {
             // IPv6 wants it on the device that the route leads to
             let near = |dev: u32| match self.resolved(way) {
-                Target::Legs(legs) => legs.iter().all(|l| l.dev == dev),
+                Target::NextHops(next_hops) => next_hops.iter().all(|l| l.dev == dev),
                 _ => false,
             };
             let mut all = self.addresses.iter();
@@ -255,7 +262,7 @@ impl Known {
     fn can_route(&self, verb: Verb, way: &Way) -> bool {
         if verb == Verb::Delete {
             let all: Vec<Way> = match &way.target {
-                Target::Legs(_) if is_six(way) => self.entries(way),
+                Target::NextHops(_) if is_six(way) => self.entries(way),
                 _ => vec![way.clone()],
             };
             return all
@@ -283,17 +290,19 @@ impl Known {
     pub fn takes(&self, intent: &Intent) -> bool {
         match intent {
             Intent::Route(verb, way) => self.can_route(*verb, way),
-            Intent::Nexthop(replace, id, six, leg) => {
+            Intent::Nexthop(replace, id, six, next_hop) => {
                 let grouped = |h: &Hop| matches!(h, Hop::Group(m) if m.len() > 1 && m.contains(id));
                 (*replace || !self.hops.contains_key(id))
-                    && match leg {
-                        Some(leg) => self.carrier(leg.dev) && self.leg(leg, *six, false, 0),
+                    && match next_hop {
+                        Some(next_hop) => {
+                            self.carrier(next_hop.dev) && self.next_hop(next_hop, *six, false, 0)
+                        }
                         None => !self.hops.values().any(grouped),
                     }
             }
             Intent::Group(replace, id, members) | Intent::Resilient(replace, id, members) => {
                 let fits = |(m, _): &(u32, u8)| match self.hops.get(m) {
-                    Some(Hop::Leg(_)) => true,
+                    Some(Hop::NextHop(_)) => true,
                     Some(Hop::Blackhole) => members.len() == 1,
                     _ => false,
                 };
@@ -347,8 +356,10 @@ impl Known {
     pub fn done(&mut self, intent: &Intent) {
         match intent {
             Intent::Route(verb, way) => self.route(*verb, way),
-            Intent::Nexthop(_, id, _, leg) => {
-                let hop = leg.as_ref().map_or(Hop::Blackhole, |l| Hop::Leg(l.dev));
+            Intent::Nexthop(_, id, _, next_hop) => {
+                let hop = next_hop
+                    .as_ref()
+                    .map_or(Hop::Blackhole, |l| Hop::NextHop(l.dev));
                 self.hops.insert(*id, hop);
             }
             Intent::Group(_, id, members) | Intent::Resilient(_, id, members) => {
@@ -481,14 +492,14 @@ impl Known {
         self.without6.insert(dev);
         self.neighbours.retain(|(d, a, _)| *d != dev || a.is_ipv4());
         self.lose_address(dev, |net| net.addr().is_ipv6());
-        self.lose_legs(dev, is_six);
+        self.lose_next_hops(dev, is_six);
     }
 
     fn went_down(&mut self, dev: u32) {
         self.neighbours.retain(|(d, ..)| *d != dev);
         self.groups.retain(|(d, _)| *d != dev);
         self.lose_address(dev, |net| net.addr().is_ipv6());
-        self.lose_legs(dev, |_| true);
+        self.lose_next_hops(dev, |_| true);
     }
 
     /// Devices with carrier.
@@ -497,7 +508,7 @@ impl Known {
             .hops
             .values()
             .filter_map(|h| match h {
-                Hop::Leg(dev) => Some(*dev),
+                Hop::NextHop(dev) => Some(*dev),
                 _ => None,
             })
             .collect();
@@ -514,7 +525,7 @@ impl Known {
     }
 
     fn lose_hops(&mut self, dev: u32) {
-        let gone = self.hops.iter().filter(|(_, h)| **h == Hop::Leg(dev));
+        let gone = self.hops.iter().filter(|(_, h)| **h == Hop::NextHop(dev));
         let gone: Vec<u32> = gone.map(|(id, _)| *id).collect();
         for id in gone {
             self.lose_hop(id);
@@ -539,9 +550,9 @@ impl Known {
     }
 
     /// Routes that lead by that device alone.
-    fn lose_legs(&mut self, dev: u32, which: impl Fn(&Way) -> bool) {
+    fn lose_next_hops(&mut self, dev: u32, which: impl Fn(&Way) -> bool) {
         let only = |target: &Target| match target {
-            Target::Legs(legs) => legs.iter().all(|l| l.dev == dev),
+            Target::NextHops(next_hops) => next_hops.iter().all(|l| l.dev == dev),
             Target::Local(d) => *d == dev,
             _ => false,
         };
@@ -573,7 +584,7 @@ impl Known {
             .iter()
             .any(|(d, n)| *d == dev && n.addr().is_ipv4())
         {
-            self.lose_legs(dev, |r| !is_six(r));
+            self.lose_next_hops(dev, |r| !is_six(r));
             self.neighbours.retain(|(d, a, _)| *d != dev || a.is_ipv6());
         }
     }

@@ -105,7 +105,7 @@ impl Verb {
 
 /// A way out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Leg {
+pub struct NextHop {
     /// By which device; 0: the kernel finds it.
     pub dev: u32,
     /// To which gateway.
@@ -116,7 +116,7 @@ pub struct Leg {
     pub onlink: bool,
 }
 
-impl Leg {
+impl NextHop {
     fn words(&self, many: bool) -> String {
         let mut s = String::new();
         if many {
@@ -143,8 +143,8 @@ impl Leg {
 pub enum Target {
     /// To a next-hop object.
     Object(u32),
-    /// By one leg, or several.
-    Legs(Vec<Leg>),
+    /// By one next hop, or several.
+    NextHops(Vec<NextHop>),
     /// `RTN_*`: nowhere.
     Special(u8),
     /// To the switch itself, by this device.
@@ -236,9 +236,9 @@ impl Op {
         text += &format!(" {dst}");
         match &way.target {
             Target::Object(id) => text += &format!(" nhid {id}"),
-            Target::Legs(legs) => legs
+            Target::NextHops(next_hops) => next_hops
                 .iter()
-                .for_each(|leg| text += &leg.words(legs.len() > 1)),
+                .for_each(|next_hop| text += &next_hop.words(next_hops.len() > 1)),
             Target::Local(dev) => text += &format!(" dev {}", device(*dev)),
             Target::Special(_) | Target::Any => {}
         }
@@ -265,32 +265,32 @@ impl Op {
         )
     }
 
-    /// `ip nexthop add|replace id …`: one leg, or nowhere.
+    /// `ip nexthop add|replace id …`: one next hop, or nowhere.
     #[must_use]
-    pub fn nexthop(replace: bool, id: u32, v6: bool, leg: Option<&Leg>) -> Self {
-        let words = leg.map_or_else(|| " blackhole".into(), |l| l.words(false));
-        let af: u8 = match leg.and_then(|l| l.via) {
+    pub fn nexthop(replace: bool, id: u32, v6: bool, next_hop: Option<&NextHop>) -> Self {
+        let words = next_hop.map_or_else(|| " blackhole".into(), |l| l.words(false));
+        let af: u8 = match next_hop.and_then(|l| l.via) {
             Some(via) => family(&via),
             None if v6 => 10,
             None => 2,
         };
-        let ip = if af == 10 && leg.is_none_or(|l| l.via.is_none()) {
+        let ip = if af == 10 && next_hop.is_none_or(|l| l.via.is_none()) {
             "ip -6"
         } else {
             "ip"
         };
         let text = format!("{ip} nexthop {} id {id}{words}", add_or_replace(replace));
         let mut fixed = [af, 0, RTPROT_BOOT, 0, 0, 0, 0, 0];
-        if leg.is_some_and(|l| l.onlink) {
+        if next_hop.is_some_and(|l| l.onlink) {
             fixed[4] = RTNH_F_ONLINK;
         }
         let act = message(RTM_NEWNEXTHOP, make_flags(replace), &fixed, |w| {
             w.attr_u32(NHA_ID, id);
-            match leg {
+            match next_hop {
                 None => w.attr(NHA_BLACKHOLE, &[]),
-                Some(leg) => {
-                    w.attr_u32(NHA_OIF, leg.dev);
-                    if let Some(via) = &leg.via {
+                Some(next_hop) => {
+                    w.attr_u32(NHA_OIF, next_hop.dev);
+                    if let Some(via) = &next_hop.via {
                         w.attr_ip(NHA_GATEWAY, via);
                     }
                 }
@@ -604,7 +604,7 @@ fn rtmsg(verb: Verb, way: &Way) -> [u8; 12] {
     let scope = match &way.target {
         _ if verb == Verb::Delete && way.dst.addr().is_ipv4() => RT_SCOPE_NOWHERE,
         Target::Local(_) => RT_SCOPE_HOST,
-        Target::Legs(legs) if legs.iter().all(|l| l.via.is_none()) => RT_SCOPE_LINK,
+        Target::NextHops(next_hops) if next_hops.iter().all(|l| l.via.is_none()) => RT_SCOPE_LINK,
         _ => RT_SCOPE_UNIVERSE,
     };
     let table = match way.table {
@@ -617,9 +617,9 @@ fn rtmsg(verb: Verb, way: &Way) -> [u8; 12] {
     b[0] = family(&way.dst.addr());
     b[1] = way.dst.prefix_len();
     (b[3], b[4], b[5], b[6], b[7]) = (way.tos, table, protocol, scope, kind);
-    if let Target::Legs(legs) = &way.target
-        && let [leg] = legs.as_slice()
-        && leg.onlink
+    if let Target::NextHops(next_hops) = &way.target
+        && let [next_hop] = next_hops.as_slice()
+        && next_hop.onlink
     {
         b[8] = RTNH_F_ONLINK;
     }
@@ -642,25 +642,25 @@ fn way_body(w: &mut Writer, way: &Way) {
     match &way.target {
         Target::Object(id) => w.attr_u32(RTA_NH_ID, *id),
         Target::Local(dev) => w.attr_u32(RTA_OIF, *dev),
-        Target::Legs(legs) => match legs.as_slice() {
-            [leg] => {
-                if leg.dev != 0 {
-                    w.attr_u32(RTA_OIF, leg.dev);
+        Target::NextHops(next_hops) => match next_hops.as_slice() {
+            [next_hop] => {
+                if next_hop.dev != 0 {
+                    w.attr_u32(RTA_OIF, next_hop.dev);
                 }
-                if let Some(via) = &leg.via {
+                if let Some(via) = &next_hop.via {
                     w.attr_ip(RTA_GATEWAY, via);
                 }
             }
-            legs => {
+            next_hops => {
                 let nest = w.nest(RTA_MULTIPATH);
-                for leg in legs {
+                for next_hop in next_hops {
                     let at = w.len();
                     let mut rtnh = [0; 8];
-                    rtnh[2] = if leg.onlink { RTNH_F_ONLINK } else { 0 };
-                    rtnh[3] = leg.weight.saturating_sub(1);
-                    rtnh[4..].copy_from_slice(&leg.dev.to_ne_bytes());
+                    rtnh[2] = if next_hop.onlink { RTNH_F_ONLINK } else { 0 };
+                    rtnh[3] = next_hop.weight.saturating_sub(1);
+                    rtnh[4..].copy_from_slice(&next_hop.dev.to_ne_bytes());
                     w.raw(&rtnh);
-                    if let Some(via) = &leg.via {
+                    if let Some(via) = &next_hop.via {
                         w.attr_ip(RTA_GATEWAY, via);
                     }
                     w.patch_u16(at, (w.len() - at) as u16);
@@ -699,17 +699,17 @@ mod tests {
             metric: 10,
             tos: 0x10,
             src: None,
-            target: Target::Legs(vec![
-                Leg {
+            target: Target::NextHops(vec![
+                NextHop {
                     dev: 11,
                     via: Some("10.1.0.2".parse().unwrap()),
                     weight: 3,
                     onlink: true,
                 },
-                Leg {
+                NextHop {
                     dev: 12,
                     weight: 1,
-                    ..Leg::default()
+                    ..NextHop::default()
                 },
             ]),
         };
@@ -723,11 +723,14 @@ mod tests {
             panic!("{op:?}")
         };
         assert_eq!((r.table, r.dst, r.metric, r.tos), (99, way.dst, 10, 0x10));
-        let nl::Nexthops::Many(legs) = &r.nexthops else {
+        let nl::Nexthops::Many(next_hops) = &r.nexthops else {
             panic!("{r:?}")
         };
-        assert_eq!((legs[0].weight, legs[0].flags), (3, RTNH_F_ONLINK));
-        assert_eq!((legs[1].ifindex, legs[1].gateway), (12, None));
+        assert_eq!(
+            (next_hops[0].weight, next_hops[0].flags),
+            (3, RTNH_F_ONLINK)
+        );
+        assert_eq!((next_hops[1].ifindex, next_hops[1].gateway), (12, None));
 
         let op = Op::group(true, 100, &[(1, 2), (3, 1)]);
         assert_eq!(op.text, "ip nexthop replace id 100 group 1,2/3");

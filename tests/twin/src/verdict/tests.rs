@@ -309,13 +309,13 @@ fn routed(passed: &Passed, kernel: &[Out], routes: &[nl::Object]) -> Verdict {
 const WRONG: Verdict = Verdict::Wrong(Why::Frames);
 
 #[test]
-fn another_leg_is_one_of_the_longest_prefix() {
+fn another_next_hop_is_one_of_the_longest_prefix() {
     let wide = route("10.0.0.0/8", &[2, 3]);
     let narrow = route("10.9.0.0/24", &[3, 1]);
     let at_3 = passed(&[3], &[]);
     assert_eq!(
         routed(&at_3, &[out(2)], std::slice::from_ref(&wide)),
-        Verdict::OtherLeg(Leniency::Hash)
+        Verdict::OtherNextHop(Leniency::Hash)
     );
     assert_eq!(
         routed(&passed(&[1], &[]), &[out(2)], std::slice::from_ref(&wide)),
@@ -328,14 +328,14 @@ fn another_leg_is_one_of_the_longest_prefix() {
         routed(&at_3, &[out(2)], &[route("10.0.0.0/8", &[2])]),
         WRONG
     );
-    // another packet is none of its legs
+    // another packet is none of its next hops
     let mut changed = at_3;
     changed.out[0].1[30] ^= 1;
     assert_eq!(routed(&changed, &[out(2)], &[wide]), WRONG);
 }
 
 #[test]
-fn a_leg_of_the_kernels_that_leads_nowhere_is_silent() {
+fn a_next_hop_of_the_kernels_that_leads_nowhere_is_silent() {
     let unknown = [route("10.0.0.0/8", &[2, 5])];
     let dark = [route("10.0.0.0/8", &[2, 4])];
     let known = [route("10.0.0.0/8", &[2, 3])];
@@ -347,7 +347,7 @@ fn a_leg_of_the_kernels_that_leads_nowhere_is_silent() {
     let error = told.clone();
     told.frame.0[34] = 5;
     let at_2 = passed(&[2], &[]);
-    let other = |why| Verdict::OtherLeg(why);
+    let other = |why| Verdict::OtherNextHop(why);
     assert_eq!(routed(&at_2, &[], &unknown), other(Leniency::NoStation));
     assert_eq!(routed(&at_2, &[], &dark), other(Leniency::NoCarrier));
     assert_eq!(routed(&at_2, &[], &ignored), other(Leniency::NotWeighed));
@@ -364,7 +364,7 @@ fn a_leg_of_the_kernels_that_leads_nowhere_is_silent() {
 }
 
 #[test]
-fn a_leg_of_the_chips_without_a_carrier_is_one_that_the_kernel_has() {
+fn a_next_hop_of_the_chips_without_a_carrier_is_one_that_the_kernel_has() {
     let lost = |would: &[u8], kernel: &[Out], ways: &[u8]| {
         let routes = [route("10.0.0.0/8", ways)];
         within(USUAL, kernel, &routes, |case| {
@@ -373,7 +373,7 @@ fn a_leg_of_the_chips_without_a_carrier_is_one_that_the_kernel_has() {
     };
     assert_eq!(
         lost(&[4], &[out(2)], &[2, 4]),
-        Verdict::OtherLeg(Leniency::NoCarrierOfChip)
+        Verdict::OtherNextHop(Leniency::NoCarrierOfChip)
     );
     // it is none of the route's
     assert_eq!(lost(&[4], &[out(2)], &[2, 3]), WRONG);
@@ -427,7 +427,7 @@ fn a_limit_excuses_the_kernel_alone() {
     // where the CPU has it nothing is missing
     let trapped = passed(&[], &[IT]);
     assert_eq!(by(limited, &trapped, &[], &[]), Verdict::Trapped(IT.0));
-    // no wire that it could have come by, a leg where it is lost
+    // no wire that it could have come by, a next hop where it is lost
     let at_4 = World { port: 4, ..limited };
     assert_eq!(by(at_4, &nothing, &[], &[]), Verdict::Exact);
     let dark = [route("10.0.0.0/8", &[2, 4])];
@@ -443,13 +443,13 @@ fn what_came_in_by_a_port_that_is_down_goes_by_the_routes_of_then() {
             judge_late(&passed(out, &[]), case)
         })
     };
-    let other = Some(Verdict::OtherLeg(Leniency::CameByDown));
+    let other = Some(Verdict::OtherNextHop(Leniency::CameByDown));
     assert_eq!(late(4, &[2], &routes), other);
     // by a port that is up, elsewhere, or twice
     assert_eq!(late(1, &[2], &routes), None);
     assert_eq!(late(4, &[3], &routes), None);
     assert_eq!(late(4, &[2, 3], &routes), None);
     assert_eq!(late(4, &[2], &[]), None);
-    // into a leg without a carrier
+    // into a next hop without a carrier
     assert_eq!(late(4, &[4], &[route("10.0.0.0/8", &[4])]), None);
 }

@@ -1,9 +1,9 @@
 //! Routes that no dump shows.
 //!
 //! ```text
-//!   the kernel      leg 1, X, leg 2, Y      IPv6 routes of one key, in their order
-//!   its dump        leg 1 + leg 2, Y        net/ipv6/ip6_fib.c `fib6_dump_node` goes on behind the last leg
-//!   switchd         leg 1 + leg 2, X, Y     as messages told
+//!   the kernel      next hop 1, X, next hop 2, Y      IPv6 routes of one key, in their order
+//!   its dump        next hop 1 + next hop 2, Y        net/ipv6/ip6_fib.c `fib6_dump_node` goes on behind the last next hop
+//!   switchd         next hop 1 + next hop 2, X, Y     as messages told
 //! ```
 
 use std::collections::HashMap;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn many(position: u16) -> Route {
-        let leg = |ifindex| NextHop {
+        let next_hop = |ifindex| NextHop {
             ifindex,
             gateway: "fe80::1".parse().ok(),
             weight: 1,
@@ -110,7 +110,10 @@ mod tests {
             linkdown: false,
             onlink: false,
         };
-        route(position, RouteNextHops::Many([leg(1), leg(2)].into()))
+        route(
+            position,
+            RouteNextHops::Many([next_hop(1), next_hop(2)].into()),
+        )
     }
 
     fn by(position: u16, object: u32) -> Route {
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_the_legs_of_another_is_as_told() {
+    fn what_stands_between_the_next_hops_of_another_is_as_told() {
         let running = [many(3), by(4, 7), by(5, 8)];
         let all: Vec<Object> = running.iter().cloned().map(Object::Route).collect();
         assert_eq!(added(&[many(0), by(1, 8)], &running), (1, all.clone()));

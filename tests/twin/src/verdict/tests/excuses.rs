@@ -51,7 +51,7 @@ fn the_chip_is_silent_where_a_bridge_lets_nothing_out() {
         routed(passed, &[out(2)], &objects)
     };
     let (nothing, copy) = (passed(&[], &[]), passed(&[], &[COPY]));
-    let shut = Verdict::OtherLeg(Leniency::PortShut);
+    let shut = Verdict::OtherNextHop(Leniency::PortShut);
     // its station is behind a port that does not forward, or nobody knows where and none takes the flood
     assert_eq!(
         silent(&nothing, true, &[(3, BLOCKING, true)], Some(3)),
@@ -98,7 +98,7 @@ fn vlans(ifindex: u32, vlans: &[(u16, bool)]) -> nl::Object {
 }
 
 #[test]
-fn a_leg_by_a_bridge_has_the_tag_of_its_vlan() {
+fn a_next_hop_by_a_bridge_has_the_tag_of_its_vlan() {
     // VLAN 10 is the bridge's own; port 3 has it with a tag
     let info = nl::BridgeInfo {
         vlan_filtering: true,
@@ -130,7 +130,7 @@ fn a_leg_by_a_bridge_has_the_tag_of_its_vlan() {
             routed(&chip, &[kernel], &objects)
         };
     let by_2 = || (2, frame(2, true));
-    let other = Verdict::OtherLeg(Leniency::Hash);
+    let other = Verdict::OtherNextHop(Leniency::Hash);
     let right = || tagged(10);
     assert_eq!(sent(&info, by_2(), right(), false), other);
     assert_eq!(sent(&info, right(), by_2(), false), other);
@@ -144,7 +144,7 @@ fn a_leg_by_a_bridge_has_the_tag_of_its_vlan() {
     let simple = nl::BridgeInfo::default();
     assert_eq!(sent(&simple, by_2(), plain(), false), other);
     assert_eq!(sent(&simple, by_2(), right(), false), WRONG);
-    // by the same leg they are the same frame
+    // by the same next hop they are the same frame
     assert_eq!(sent(&info, right(), tagged(20), false), WRONG);
     assert_eq!(sent(&info, right(), plain(), false), WRONG);
 }
