@@ -31,7 +31,7 @@ def lpm(sw):
     return next(r for r in sw.show("resources")["items"] if r["name"] == "ipv4-lpm")
 
 
-def books(sw):
+def accounts(sw):
     """What each pool has given away, or is giving."""
     return {r["name"]: (r["used"], r["in_flight"], r["committed"]) for r in sw.show("resources")["items"]}
 
@@ -100,11 +100,11 @@ def test_fail_blackholes_as_the_paper_found(make, folder):
 
 def test_drained_chip_is_empty_again(make):
     sw = tiny(make, "trap")
-    before = books(sw)
+    before = accounts(sw)
     rows = fill(sw)
     sw.ns.ip_batch(f"route del {r['prefix']}" for r in rows)
     sw.sync()
-    assert books(sw) == before, "every pool, not only that of routes"
+    assert accounts(sw) == before, "every pool, not only that of routes"
     there = [r for r in sw.show("routes", "--hw") if str(r.get("prefix", "")).startswith("30.")]
     assert not there, f"in the chip's memory still: {there[:5]}"
     assert "no differences" in sw.tandem("audit", check=False, timeout=60)

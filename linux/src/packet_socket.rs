@@ -294,7 +294,7 @@ impl PacketRx {
 
     /// Shows up to `budget` frames that the next [`PacketRx::receive`] will hand out, without taking them: for lookups
     /// that are worth starting early. A frame longer than a slot is left out, a tag that the kernel took off is not there.
-    pub fn look_ahead(&self, budget: usize, mut f: impl FnMut(&[u8])) {
+    pub fn lookahead(&self, budget: usize, mut f: impl FnMut(&[u8])) {
         for n in 0..budget.min(self.slots) {
             let Some(frame) = self.shown(self.after(n)) else {
                 return;

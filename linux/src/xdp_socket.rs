@@ -409,7 +409,7 @@ impl XdpRx {
 
     /// Shows up to `budget` frames that the next [`XdpRx::receive`] will hand out, without taking them; of a frame in
     /// several chunks the first one.
-    pub fn look_ahead(&self, budget: usize, mut f: impl FnMut(&[u8])) {
+    pub fn lookahead(&self, budget: usize, mut f: impl FnMut(&[u8])) {
         let (mut shown, mut inside) = (0, false);
         for n in 0..self.rx.filled() {
             if shown == budget {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two switches with one face: `AsicSwitch` (asicd + switchd) and `KernelSwitch` (veth ends and the kernel alone).
+"""Two switches with one interface: `AsicSwitch` (asicd + switchd) and `KernelSwitch` (veth ends and the kernel alone).
 
      host namespaces            front panel namespace         switch namespace
     ┌──────────────┐           ┌────────────────────┐        ┌─────────────────────┐

@@ -90,8 +90,9 @@ class Routing:
         if draw < 0.45:
             what = f"via {via} dev {dev}"
         elif draw < 0.62 and (self.wide or prefix not in WIDE):
-            legs = {self.gateway(six, self.vrf.get(dev, "")) for _ in range(self.rng.randrange(2, 4))}
-            what = " ".join(f"nexthop via {v} dev {d} weight {self.rng.choice([1, 1, 2, 3])}" for v, d in sorted(legs))
+            gateways = {self.gateway(six, self.vrf.get(dev, "")) for _ in range(self.rng.randrange(2, 4))}
+            ways = [f"nexthop via {v} dev {d} weight {self.rng.choice([1, 1, 2, 3])}" for v, d in sorted(gateways)]
+            what = " ".join(ways)
             self.routes[prefix] = True
         elif draw < 0.80 and not metric:
             ids = [k for k, kind in self.nexthops.items() if kind.endswith(f)
@@ -137,11 +138,11 @@ class Routing:
         f = "6" if self.six and self.chance(0.4) else "4"
         first = self.gateway(f == "6")
         vrf = self.vrf.get(first[1], "")
-        legs = {first, *(self.gateway(f == "6", vrf) for _ in range(3))}
+        gateways = {first, *(self.gateway(f == "6", vrf) for _ in range(3))}
         prefix = self.rng.choice([p for p in (POOL6 if f == "6" else POOL4) if self.wide or p not in WIDE])
         self.group = self.rng.choice(GROUPS[:2] if f == "4" else GROUPS[2:])
         do = []
-        for k, (via, dev) in enumerate(sorted(legs), 21):
+        for k, (via, dev) in enumerate(sorted(gateways), 21):
             self.nexthops[k] = f
             self.grouped[k] = f"ip nexthop replace id {k} via {via} dev {dev}"
             do.append(self.grouped[k])

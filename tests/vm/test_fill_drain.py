@@ -5,7 +5,7 @@
 """Whatever the driver said yes to is in hardware: random fills and drains of routes, next hops, groups, neighbours and
 addresses that share a chip, and under predict-model the chip takes objects to its last slot.
 
-    fill at random until every class is refused ──► all accepted are offloaded, books add up ──► drain half, again, all
+    fill at random until every class is refused ──► all accepted are offloaded, accounts add up ──► drain half, again, all
 """
 
 import glob
@@ -68,7 +68,7 @@ def adds_up(what):
 
 
 def agree(what):
-    """Until driver and chip have the same books."""
+    """Until driver and chip have the same accounts."""
     for _ in range(200):
         ours = {p["name"]: (p["used"], p["in_flight"], p["committed"], p["free"]) for p in diagnose()["pools"]}
         rows = [line.split() for line in chip("pools").splitlines()]

@@ -3,15 +3,15 @@
 # lab: --backend null --ports 4 --profile tiny
 # timeout: 400
 #
-# Answers that never come: of LEASE, RELEASE, CREATE, UPDATE and DELETE. What was in doubt is out of doubt within seconds,
-# without an attach: driver and chip have the same books again, and the chip takes as many routes as before.
+# Answers that never come: of LEASE, RELEASE, CREATE, UPDATE and DELETE. What is not known is known within seconds,
+# without an attach: driver and chip have the same accounts again, and the chip takes as many routes as before.
 . /host/tests/vm/lib.sh
 . /host/tests/vm/ports.sh
 
 CHIP=$(echo /sys/kernel/debug/clsw_null/*)
-chip_books() { sort "$CHIP/pools"; }
-our_books() { diagnose '.. | objects | select(has("committed")) | "\(.name) \(.size) \(.used) \(.in_flight) \(.committed) \(.free)"' | sort; }
-agree() { ours=$(our_books) theirs=$(chip_books); [ "$ours" = "$theirs" ]; }
+chip_accounts() { sort "$CHIP/pools"; }
+our_accounts() { diagnose '.. | objects | select(has("committed")) | "\(.name) \(.size) \(.used) \(.in_flight) \(.committed) \(.free)"' | sort; }
+agree() { ours=$(our_accounts) theirs=$(chip_accounts); [ "$ours" = "$theirs" ]; }
 agreed() { # what
 	n=$((150 * SLOW))
 	until agree; do

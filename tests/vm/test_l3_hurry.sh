@@ -50,4 +50,4 @@ wait_for 30.0.0.0/16
 in_chip 30.0.1.0/24 || fail "30.0.0.0/16 was written before 30.0.1.0/24, which lies in it"
 wait_for 10.3.230.0/24
 is "routes in hardware" 1003 "$(ip route show | grep -c 'via 192.0.2.2.*rt_offload')"
-is "the chip's books" ok "$(cat "$CHIP/check")"
+is "the chip's accounts" ok "$(cat "$CHIP/check")"

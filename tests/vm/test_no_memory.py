@@ -6,7 +6,7 @@
 # long
 """Every allocation behind a request fails once: the caller hears of it or the request is done, and nothing is left.
 
-    request ──► fail-nth 1, 2, 3 … until the request needs fewer ──► undone ──► the chip's books are what they were
+    request ──► fail-nth 1, 2, 3 … until the request needs fewer ──► undone ──► the chip's accounts are what they were
 
 Also while the driver is loaded. The kernel's own complaints and kmemleak are looked at by whoever runs this. It ends in
 time: where that is short, some of a request's allocations are passed over, and that is said.
@@ -138,7 +138,7 @@ class Fault:
         return left == 0
 
 
-def books():
+def accounts():
     with open(glob.glob("/sys/kernel/debug/clsw_null/*/pools")[0]) as f:
         # what is leased or not is the resource manager's business
         return {line.split()[0]: int(line.split()[2]) for line in f}
@@ -146,7 +146,7 @@ def books():
 
 def settled(want, seconds, what):
     end = time.monotonic() + seconds
-    while (now := books()) != want:
+    while (now := accounts()) != want:
         if time.monotonic() > end:
             wrong = {k: f"{now[k]}, wanted {want[k]}" for k in want if now[k] != want[k]}
             sys.exit(f"FAILED: {what}: the chip holds {wrong}")
@@ -231,7 +231,7 @@ def main():
     ip("nexthop add id 3 group 1/2")
     ip("route add 51.0.0.0/8 nhid 3")
     time.sleep(5)
-    want, nl = books(), Netlink()
+    want, nl = accounts(), Netlink()
     four = [("10.0.1.2", index[1]), ("10.0.2.3", index[2])]
     six = [("2001:db8:1::2", index[1]), ("2001:db8:2::3", index[2])]
     requests = {  # name: (do, its flags, body, undo, body)

@@ -608,7 +608,7 @@ impl Asic {
                 }
             }
             ahead.begin(&fw.state, number);
-            rx.look_ahead(PORT_BURST, |bytes| ahead.see(&fw.state, bytes));
+            rx.lookahead(PORT_BURST, |bytes| ahead.see(&fw.state, bytes));
             ahead.finish(&fw.state);
             let mut nth = 0;
             let n = rx.receive(now_ns, PORT_BURST, scratch, &mut |frame| {

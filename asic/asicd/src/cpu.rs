@@ -17,15 +17,15 @@ use std::collections::VecDeque;
 
 use tandem_abi::{Memory, Producer, PushError, raw};
 use tandem_pipeline::CpuMeta;
-use tandem_pipeline::trap::{CLASSES, ORDER, REASONS};
+use tandem_pipeline::trap::{ORDER, REASONS, TRAP_CLASSES};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Packets that wait in each class (`TND_TC_*`).
-pub const QUEUE_PACKETS: [usize; CLASSES] = [2048, 2048, 1024, 1024, 2048];
+pub const QUEUE_PACKETS: [usize; TRAP_CLASSES] = [2048, 2048, 1024, 1024, 2048];
 /// Bytes that wait in each class.
-pub const QUEUE_BYTES: [usize; CLASSES] = [2 << 20, 4 << 20, 2 << 20, 2 << 20, 2 << 20];
+pub const QUEUE_BYTES: [usize; TRAP_CLASSES] = [2 << 20, 4 << 20, 2 << 20, 2 << 20, 2 << 20];
 /// Eighths of the RX ring that a class may fill.
-pub const RING_SHARE: [u32; CLASSES] = [8, 7, 5, 4, 6];
+pub const RING_SHARE: [u32; TRAP_CLASSES] = [8, 7, 5, 4, 6];
 
 /// What one trap reason's packets met on their way to the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,13 +66,13 @@ struct Line {
 
 /// Queues of all classes.
 pub struct Cpu {
-    queues: [VecDeque<Waiting>; CLASSES],
-    bytes: [usize; CLASSES],
+    queues: [VecDeque<Waiting>; TRAP_CLASSES],
+    bytes: [usize; TRAP_CLASSES],
     /// By class, reason and port number.
     lines: Vec<Line>,
     ports: usize,
     reasons: [ReasonCounters; REASONS],
-    classes: [ClassCounters; CLASSES],
+    classes: [ClassCounters; TRAP_CLASSES],
     /// Buffers to use again, at most as many as the queues hold.
     spare: Vec<Vec<u8>>,
     attached: bool,
@@ -87,11 +87,11 @@ impl Cpu {
         let ports = usize::from(ports) + 1;
         Cpu {
             queues: Default::default(),
-            bytes: [0; CLASSES],
-            lines: vec![Line::default(); CLASSES * REASONS * ports],
+            bytes: [0; TRAP_CLASSES],
+            lines: vec![Line::default(); TRAP_CLASSES * REASONS * ports],
             ports,
             reasons: [ReasonCounters::default(); REASONS],
-            classes: [ClassCounters::default(); CLASSES],
+            classes: [ClassCounters::default(); TRAP_CLASSES],
             spare: Vec::new(),
             attached: false,
             waiting: 0,
@@ -112,7 +112,7 @@ impl Cpu {
     /// A driver is attached or gone. Packets for a driver that is gone are dropped.
     pub fn set_attached(&mut self, attached: bool) {
         self.attached = attached;
-        for class in 0..CLASSES {
+        for class in 0..TRAP_CLASSES {
             while let Some(w) = self.pop(class) {
                 self.count(class, w.meta.reason, |r, c| {
                     r.no_driver += 1;
@@ -126,7 +126,7 @@ impl Cpu {
     /// Takes one complete packet (no offload marks) for the CPU. `event_seq` events were posted
     /// before it.
     pub fn offer(&mut self, meta: CpuMeta, frame: &[u8], event_seq: u32) {
-        let class = usize::from(meta.class).min(CLASSES - 1);
+        let class = usize::from(meta.class).min(TRAP_CLASSES - 1);
         if !self.attached {
             self.count(class, meta.reason, |r, c| {
                 r.no_driver += 1;
@@ -254,7 +254,7 @@ impl Cpu {
     fn has_room(&mut self, class: usize, meta: &CpuMeta, len: usize) -> bool {
         let packets = self.queues.get(class).map_or(0, VecDeque::len);
         let bytes = self.bytes.get(class).copied().unwrap_or(0) + len;
-        let left = |limit: &[usize; CLASSES], used| limit.get(class)?.checked_sub(used);
+        let left = |limit: &[usize; TRAP_CLASSES], used| limit.get(class)?.checked_sub(used);
         let (packets, bytes) = (left(&QUEUE_PACKETS, packets + 1), left(&QUEUE_BYTES, bytes));
         let line = self.line(class, meta).copied().unwrap_or_default();
         packets.is_some_and(|left| line.packets <= left)
@@ -405,7 +405,7 @@ mod tests {
     fn classes_go_in_their_order_whatever_their_numbers() {
         let mut classes = ORDER;
         classes.sort_unstable();
-        assert!((0..CLASSES as u16).eq(classes));
+        assert!((0..TRAP_CLASSES as u16).eq(classes));
         let shares = ORDER.map(|c| RING_SHARE[usize::from(c)]);
         assert!(shares.is_sorted_by(|a, b| a > b), "{shares:?}");
     }

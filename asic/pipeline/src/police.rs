@@ -10,7 +10,7 @@ use tandem_abi::raw;
 use tandem_tables::bucket::Bucket;
 
 use crate::shares::Shares;
-use crate::trap::{CLASSES, REASONS, TrapConfig};
+use crate::trap::{REASONS, TRAP_CLASSES, TrapConfig};
 
 /// What becomes of a packet for the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ struct Class {
 #[derive(Debug, Clone)]
 pub struct Police {
     reasons: [Reason; REASONS],
-    classes: [Class; CLASSES],
+    classes: [Class; TRAP_CLASSES],
     ports: u16,
 }
 
@@ -126,7 +126,7 @@ impl Police {
 
     /// Packets that classes' policers dropped since the last call, for classes where there are any.
     pub fn take_unreported(&mut self) -> impl Iterator<Item = (u16, u64)> + use<> {
-        let all = std::array::from_fn::<_, CLASSES, _>(|class| {
+        let all = std::array::from_fn::<_, TRAP_CLASSES, _>(|class| {
             let c = self.classes.get_mut(class);
             c.map_or(0, |c| std::mem::take(&mut c.unreported))
         });

@@ -421,7 +421,7 @@ impl<S: Sink> Run<'_, '_, S> {
                     "{} to CPU: {}, class {}",
                     if flags == 0 { "packet" } else { "copy" },
                     crate::trap::reason_name(reason),
-                    crate::trap::class_name(class)
+                    crate::trap::trap_class_name(class)
                 ),
             );
         }

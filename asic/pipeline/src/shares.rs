@@ -118,7 +118,7 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trap::{ORDER, class_name, reason_name, reasons};
+    use crate::trap::{ORDER, reason_name, reasons, trap_class_name};
     use tandem_abi::raw;
 
     const SECOND: u64 = 1_000_000_000;
@@ -187,7 +187,7 @@ mod tests {
                 senders.extend(others.flat_map(|r| (1..=PORTS).map(|p| (*r, p, 2_000))));
                 let mut shares = Shares::new(class, 2000, 400, PORTS);
                 let got = passed(&mut shares, &senders);
-                let name = class_name(class);
+                let name = trap_class_name(class);
                 assert!(
                     got[0] + 1 >= own,
                     "{name}: {quiet} beside all: {got:?} of {own}"

@@ -5,9 +5,9 @@ use tandem_abi::raw;
 /// Number of trap reasons, 0 (unused) included.
 pub const REASONS: usize = raw::TND_TRAP_REASON_COUNT as usize;
 /// Number of trap classes.
-pub const CLASSES: usize = raw::TND_TC_COUNT as usize;
+pub const TRAP_CLASSES: usize = raw::TND_TC_COUNT as usize;
 /// All classes, the one that goes first first. `TND_TC_*` are not in this order.
-pub const ORDER: [u16; CLASSES] = [
+pub const ORDER: [u16; TRAP_CLASSES] = [
     raw::TND_TC_LINK,
     raw::TND_TC_CONTROL,
     raw::TND_TC_DISCOVERY,
@@ -161,7 +161,7 @@ pub fn reason_name(reason: u16) -> &'static str {
 }
 
 /// Stable name of a `TND_TC_*` class.
-pub fn class_name(class: u16) -> &'static str {
+pub fn trap_class_name(class: u16) -> &'static str {
     match class {
         raw::TND_TC_LINK => "link",
         raw::TND_TC_CONTROL => "control",
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(LIST.len() + 1, REASONS);
         for (i, r) in LIST.iter().enumerate() {
             assert_eq!(usize::from(r.0), i + 1);
-            assert_ne!(class_name(r.2), "unknown");
+            assert_ne!(trap_class_name(r.2), "unknown");
         }
         assert_eq!(reason_name(raw::TND_TRAP_ARP), "arp");
         assert_eq!(reason_name(99), "unknown");

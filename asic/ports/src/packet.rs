@@ -139,8 +139,8 @@ impl PacketRx {
     }
 
     /// Shows the frames that the next [`PacketRx::receive`] will hand out; see [`tandem_linux::packet_socket`].
-    pub fn look_ahead(&self, budget: usize, f: impl FnMut(&[u8])) {
-        self.socket.look_ahead(budget, f);
+    pub fn lookahead(&self, budget: usize, f: impl FnMut(&[u8])) {
+        self.socket.lookahead(budget, f);
     }
 
     /// Counters; asks the kernel for the ring's overruns.

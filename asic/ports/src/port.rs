@@ -108,10 +108,10 @@ impl RxPort {
     }
 
     /// Shows what the next [`RxPort::receive`] will hand out, where that lies in memory already.
-    pub fn look_ahead(&self, budget: usize, f: impl FnMut(&[u8])) {
+    pub fn lookahead(&self, budget: usize, f: impl FnMut(&[u8])) {
         match self {
-            RxPort::Packet(p) => p.look_ahead(budget, f),
-            RxPort::Xdp(p) => p.look_ahead(budget, f),
+            RxPort::Packet(p) => p.lookahead(budget, f),
+            RxPort::Xdp(p) => p.lookahead(budget, f),
             RxPort::Tap(_) | RxPort::Dgram(_) | RxPort::Pcap(_) => {}
         }
     }

@@ -219,8 +219,8 @@ impl XdpRx {
     }
 
     /// Shows the frames that the next [`XdpRx::receive`] will hand out; see [`tandem_linux::xdp_socket`].
-    pub fn look_ahead(&self, budget: usize, f: impl FnMut(&[u8])) {
-        self.socket.look_ahead(budget, f);
+    pub fn lookahead(&self, budget: usize, f: impl FnMut(&[u8])) {
+        self.socket.lookahead(budget, f);
     }
 
     /// Lets the headers of the next frames come; see [`tandem_linux::xdp_socket`].

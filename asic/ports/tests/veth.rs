@@ -320,7 +320,7 @@ fn what_is_to_come_can_be_seen(net: Net) {
     let mut ahead: Vec<Vec<u8>> = Vec::new();
     while ahead.len() < 5 && Instant::now() < until {
         ahead.clear();
-        port.rx.look_ahead(64, |bytes| {
+        port.rx.lookahead(64, |bytes| {
             if ours(bytes) {
                 ahead.push(bytes.to_vec());
             }
@@ -336,7 +336,7 @@ fn what_is_to_come_can_be_seen(net: Net) {
     });
     assert_eq!(ahead, taken);
     port.rx
-        .look_ahead(64, |bytes| assert!(!ours(bytes), "taken already"));
+        .lookahead(64, |bytes| assert!(!ours(bytes), "taken already"));
 }
 
 /// A frame with a number, of so many bytes.

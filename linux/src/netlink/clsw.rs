@@ -69,7 +69,7 @@ pub enum ObjectState {
     /// About to go.
     Leaving,
     /// The chip did not answer.
-    Doubt,
+    Unknown,
     /// In hardware as a trap.
     Trap,
 }
@@ -81,7 +81,7 @@ impl ObjectState {
             2 => Self::Updating,
             3 => Self::Failed,
             4 => Self::Leaving,
-            5 => Self::Doubt,
+            5 => Self::Unknown,
             6 => Self::Trap,
             _ => Self::Pending,
         }

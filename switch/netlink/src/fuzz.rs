@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tandem_linux::netlink::{self as nl, Protocol};
 use tandem_store::model::Event;
 
-use super::view::{Sink, View};
+use super::view::{KernelView, Sink};
 
 /// Front-panel ports 1 to 8 are the interfaces 1 to 8.
 const PORTS: u32 = 8;
@@ -15,7 +15,7 @@ const PORTS: u32 = 8;
 /// beginning and the end. The view must come through, and what it says must be within what the store can take.
 pub fn fuzz_view(data: &[u8], each: &mut dyn FnMut(Vec<Event>)) {
     let ports = (1..=PORTS).map(|n| (n, n as u16)).collect();
-    let mut view = View::new(ports);
+    let mut view = KernelView::new(ports);
     let mut rest = data;
     let mut full = false;
     let mut said = Vec::new();
@@ -39,7 +39,7 @@ pub fn fuzz_view(data: &[u8], each: &mut dyn FnMut(Vec<Event>)) {
     each(said);
 }
 
-fn step(view: &mut View, op: u8, datagram: &[u8], full: &mut bool, sink: &mut Sink<'_>) {
+fn step(view: &mut KernelView, op: u8, datagram: &[u8], full: &mut bool, sink: &mut Sink<'_>) {
     let mut events = Vec::new();
     nl::decode(Protocol::Route, datagram, |e| events.push(e));
     nl::decode(Protocol::Netfilter, datagram, |e| events.push(e));

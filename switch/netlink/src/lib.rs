@@ -1,7 +1,7 @@
 //! The Linux kernel as a source.
 //!
 //! ```text
-//!  kernel ─ notifications ─► Monitor ─► backlog ─► View ─► batches ─► bounded channel ─► core
+//!  kernel ─ notifications ─► Monitor ─► backlog ─► KernelView ─► batches ─► bounded channel ─► core
 //!     ▲                      (one socket, always read)      │ routes by key, links, next-hop objects:
 //!     │                                                     │ numbers aliases, applies what the kernel
 //!     └──────── dumps: full (resync) and filtered ──────────┘ removes in silence, then verifies
@@ -27,6 +27,7 @@
 mod aliases;
 mod convert;
 mod doubts;
+mod fib;
 mod filter;
 mod fuzz;
 pub mod kernel;
@@ -34,7 +35,6 @@ mod listener;
 mod lists;
 mod pipe;
 mod querier;
-mod shadow;
 pub mod stepped;
 mod sysctl;
 mod view;

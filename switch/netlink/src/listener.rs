@@ -14,7 +14,7 @@ use super::convert::Ports;
 use super::doubts::Doubts;
 use super::kernel::{Ears, Questions};
 use super::pipe::{Counting, Pipe, datagrams};
-use super::view::View;
+use super::view::KernelView;
 use super::{Config, sysctl};
 use tandem_core::source::{Heard, Message, SourceError, Status};
 
@@ -56,7 +56,7 @@ const EVERY_ROUTE: RouteFilter = RouteFilter {
 /// Barriers that wait at once at most: as many as the core has people waiting.
 const BARRIERS: usize = tandem_core::WAITERS;
 
-/// Objects of a dump that are taken together: what is remembered of them is looked up together (`View::touch`).
+/// Objects of a dump that are taken together: what is remembered of them is looked up together (`KernelView::touch`).
 const SOME: usize = 16;
 
 /// How often a dump is repeated at once when the tables don't stand still.
@@ -113,7 +113,7 @@ impl Lost {
 pub(super) struct Listener {
     config: Config,
     requests: Box<dyn Questions>,
-    view: View,
+    view: KernelView,
     pipe: Pipe,
     commands: Receiver<Command>,
     shared: Arc<Mutex<Status>>,
@@ -148,7 +148,7 @@ impl Listener {
         let _ = heard.wake.set(Arc::clone(&wake));
         let now = requests.now();
         Self {
-            view: View::new(config.ports.clone()),
+            view: KernelView::new(config.ports.clone()),
             pipe: Pipe::new(
                 ears,
                 config.backlog,
@@ -354,7 +354,7 @@ impl Listener {
     fn dump(
         &mut self,
         what: Dump,
-        mut each: impl FnMut(&mut View, &mut Pipe, nl::Object),
+        mut each: impl FnMut(&mut KernelView, &mut Pipe, nl::Object),
     ) -> Result<bool, Stopped> {
         let ended = |e: nl::Error| match e.errno {
             libc::EINTR => Stopped::Restless,
@@ -401,8 +401,8 @@ impl Listener {
     fn dump_steady(
         &mut self,
         what: Dump,
-        before: impl Fn(&mut View),
-        each: impl Fn(&mut View, &mut Pipe, nl::Object),
+        before: impl Fn(&mut KernelView),
+        each: impl Fn(&mut KernelView, &mut Pipe, nl::Object),
     ) -> Result<bool, Stopped> {
         let counting = match what {
             Dump::Routes(Family::V6, _) => Some(Counting::Routes6),
@@ -528,14 +528,14 @@ impl Listener {
         }
     }
 
-    fn verify(&mut self, doubts: &Doubts) -> Result<(), Stopped> {
+    fn verify(&mut self, what: &Doubts) -> Result<(), Stopped> {
         self.pipe.status.verifications += 1;
         self.settle();
-        if doubts.nexthops {
+        if what.nexthops {
             self.verify_nexthops()?;
         }
         for family in [Family::V4, Family::V6] {
-            for device in doubts.devices(family) {
+            for device in what.devices(family) {
                 self.verify_routes(device, family)?;
             }
         }
@@ -546,7 +546,7 @@ impl Listener {
             KindSet::FILTER,
             KindSet::MDB,
         ] {
-            if doubts.kinds & kinds.0 != 0 {
+            if what.kinds & kinds.0 != 0 {
                 self.verify_kind(kinds)?;
             }
         }
@@ -717,7 +717,7 @@ pub(super) fn snapshot(
     requests: &mut dyn Questions,
     ports: &Ports,
 ) -> Result<Vec<Object>, SourceError> {
-    let mut view = View::settled(ports.clone());
+    let mut view = KernelView::settled(ports.clone());
     let mut out = Vec::new();
     let mut sink = |event: Event| {
         if let Event::Upsert(_, object) = event {

@@ -3,7 +3,7 @@
 use tandem_linux::netlink::{NewMode, Nexthops, RouteNexthop};
 
 use super::aliases::Alias;
-use super::shadow::{Content, Contents, Op};
+use super::fib::{Content, Contents, Op};
 
 /// Gives new aliases (position `u16::MAX`) a place between their neighbours, without moving others
 /// when there is room.

@@ -16,9 +16,9 @@ use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
 use super::convert::{self, Ports};
 use super::doubts::Doubts;
+use super::fib::{Change, Content, FibCopy, Op};
 use super::filter;
 use super::querier::{Heard, Tracker};
-use super::shadow::{Change, Content, Op, Shadow};
 use bridges::snoops;
 
 const SRC: SourceId = SourceId::NETLINK;
@@ -34,7 +34,7 @@ struct LinkState {
 
 /// The view.
 #[derive(Debug, Default)]
-pub(super) struct View {
+pub(super) struct KernelView {
     ports: Ports,
     links: HashMap<u32, LinkState>,
     nexthops: BTreeMap<u32, model::NexthopObject>,
@@ -59,7 +59,7 @@ pub(super) struct View {
     without6: BTreeSet<u32>,
     /// Something hints at a sysctl that no message tells of.
     reread: bool,
-    shadow: Shadow,
+    fib: FibCopy,
     /// The request that the last message of a next-hop object answers.
     request: Option<u64>,
     doubts: Doubts,
@@ -101,7 +101,7 @@ fn remove(out: &mut Sink<'_>, key: Key) {
     out(Event::Remove(SRC, key));
 }
 
-/// Turns a change of the shadow into an event.
+/// Turns a change of the FIB copy into an event.
 fn say(out: &mut Sink<'_>, change: &Change<'_>) {
     match change {
         Change::Upsert(r, position) => upsert(out, Object::Route(convert::route(r, *position))),
@@ -127,7 +127,7 @@ fn filters(l: &model::Link) -> bool {
     matches!(l.kind, model::LinkKind::Bridge(b) if b.vlan_filtering)
 }
 
-impl View {
+impl KernelView {
     pub fn new(ports: Ports) -> Self {
         Self {
             ports,
@@ -150,7 +150,7 @@ impl View {
 
     /// All messages that were read are applied.
     pub fn caught_up(&mut self) {
-        self.shadow.caught_up();
+        self.fib.caught_up();
     }
 
     /// Takes the doubts that have gathered.
@@ -163,13 +163,13 @@ impl View {
     }
 
     pub fn routes(&self) -> usize {
-        self.shadow.len()
+        self.fib.len()
     }
 
     /// Different contents of routes that are held.
     #[cfg(test)]
     pub fn contents(&self) -> usize {
-        self.shadow.contents.iter().count()
+        self.fib.contents.iter().count()
     }
 
     /// Notifications of nftables were lost.
@@ -212,19 +212,19 @@ impl View {
 
     /// Only a dump of everything can say what is there.
     pub fn is_lost(&self) -> bool {
-        self.shadow.is_lost()
+        self.fib.is_lost()
     }
 
     /// A dump begins, perhaps once more.
     pub fn begin_dump(&mut self) {
-        self.shadow.begin_dump();
+        self.fib.begin_dump();
     }
 
     /// Objects that will come next, one after the other: what is remembered of them comes near.
     pub fn touch(&self, objects: &[nl::Object]) {
         for o in objects {
             if let nl::Object::Route(r) = o {
-                std::hint::black_box(self.shadow.touch(r));
+                std::hint::black_box(self.fib.touch(r));
             }
         }
     }
@@ -429,7 +429,7 @@ impl View {
             }
         }
         let fits = self
-            .shadow
+            .fib
             .apply(r, op, &|ifindex| next_hop_flags(links, ifindex), &mut |c| {
                 say(out, &c)
             });
@@ -461,7 +461,7 @@ impl View {
             all.remove(&a.addr);
         }
         // routes with this preferred source go (IPv4, some kernels in silence) or lose it (IPv6)
-        let contents = self.shadow.contents.iter();
+        let contents = self.fib.contents.iter();
         let users = contents.filter(|c| c.prefsrc == Some(a.addr));
         let devices: Vec<u32> = users.flat_map(|c| self.devices(c)).collect();
         self.doubts.links.extend(devices);
@@ -501,11 +501,11 @@ impl View {
     /// A dump of one family's routes via `ifindex` begins (`None`: of all routes).
     pub fn begin_check(&mut self, ifindex: Option<u32>, v6: bool) {
         match ifindex {
-            Some(i) => self.shadow.unmark(|c| c.uses(i)),
-            None => self.shadow.unmark(|_| true),
+            Some(i) => self.fib.unmark(|c| c.uses(i)),
+            None => self.fib.unmark(|_| true),
         }
         if !v6 {
-            self.shadow
+            self.fib
                 .forget_twins4(|c| ifindex.is_none_or(|i| c.uses(i)));
         }
     }
@@ -514,8 +514,8 @@ impl View {
     pub fn end_check(&mut self, ifindex: Option<u32>, v6: bool, out: &mut Sink<'_>) -> usize {
         let emit = &mut |c: Change<'_>| say(out, &c);
         match ifindex {
-            Some(i) => self.shadow.sweep(Some(v6), |c| c.uses(i), emit),
-            None => self.shadow.sweep(Some(v6), |_| true, emit),
+            Some(i) => self.fib.sweep(Some(v6), |c| c.uses(i), emit),
+            None => self.fib.sweep(Some(v6), |_| true, emit),
         }
     }
 
@@ -644,7 +644,7 @@ impl View {
                 && (own || c.dies_with_device())
                 && (gone || c.hops().iter().all(|h| dead(h.ifindex)))
         };
-        self.shadow.remove(Some(false), dies, &mut |c| say(out, &c));
+        self.fib.remove(Some(false), dies, &mut |c| say(out, &c));
     }
 
     // -- sysctls -----------------------------------------------------------------------------
@@ -727,8 +727,8 @@ impl View {
         self.disabled4.clear();
         self.suspects.clear();
         self.filtered.clear();
-        self.shadow.unmark(|_| true);
-        self.shadow.forget_twins();
+        self.fib.unmark(|_| true);
+        self.fib.forget_twins();
     }
 
     /// The full dump is complete: what it did not hold is gone. The store sweeps by the same rule,
@@ -740,7 +740,7 @@ impl View {
             self.chains.retain(|k| seen.chains.contains(k));
             self.vlans.retain(|k, _| seen.vlans.contains(k));
         }
-        self.shadow.sweep(None, |_| true, &mut |_| {});
+        self.fib.sweep(None, |_| true, &mut |_| {});
         out(Event::EndSync(SRC));
     }
 
@@ -761,7 +761,7 @@ impl View {
         }
     }
 
-    /// See [`View::begin_kinds`].
+    /// See [`KernelView::begin_kinds`].
     pub fn end_kinds(&mut self, out: &mut Sink<'_>) {
         out(Event::EndSync(SRC));
     }

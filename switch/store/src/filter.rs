@@ -31,7 +31,7 @@ const OVERHEAD: u32 = 22;
 /// Within a filter's place: traps for what the kernel looks through and the chip doesn't, then the rule itself.
 const RULE: u32 = 2;
 
-/// A list of rules of one port at one stage.
+/// The rules of one port at one stage.
 #[derive(Debug)]
 struct List {
     /// Table ids.

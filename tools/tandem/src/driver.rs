@@ -46,7 +46,7 @@ impl<T> Known<T> {
             ObjectState::Failed => "failed",
             ObjectState::Pending | ObjectState::Updating => "pending",
             ObjectState::Leaving => "leaving",
-            ObjectState::Doubt => "doubt",
+            ObjectState::Unknown => "unknown",
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tandem_abi::raw;
 use tandem_pipeline::names::{acl_action, acl_stage};
-use tandem_pipeline::trap::class_name;
+use tandem_pipeline::trap::trap_class_name;
 
 use super::table::{address, flags, mac, swp};
 
@@ -62,7 +62,7 @@ pub fn rule(o: &raw::tnd_acl_entry, _: &[u8]) -> Value {
         "match": matched(o),
         "action": acl_action(o.action),
         "target": target,
-        "trap_class": on(raw::TND_ACL_TRAP_CLASS).then(|| class_name(o.trap_class)),
+        "trap_class": on(raw::TND_ACL_TRAP_CLASS).then(|| trap_class_name(o.trap_class)),
         "set_vid": on(raw::TND_ACL_SET_VID).then_some(o.vid),
         "set_pcp": on(raw::TND_ACL_SET_PCP).then_some(o.pcp),
         "counter": some(o.counter),

@@ -7,7 +7,7 @@ use tandem_mgmt::types::{
     DriverStatus, PortCounters, Resource, ResourceClass, Resources, Status, Trap, TrapClass, Traps,
 };
 use tandem_pipeline::DropReason;
-use tandem_pipeline::trap::{ORDER, class_name, reason_name, reasons};
+use tandem_pipeline::trap::{ORDER, reason_name, reasons, trap_class_name};
 use tandem_ports::{PortKind, RxPort};
 
 use crate::asic::Asic;
@@ -222,7 +222,7 @@ pub fn traps(asic: &Asic) -> Traps {
             let c = cpu.reason(reason);
             Trap {
                 reason: reason_name(reason).into(),
-                class: config.map_or("", |t| class_name(t.class)).into(),
+                class: config.map_or("", |t| trap_class_name(t.class)).into(),
                 packets: c.delivered,
                 bytes: c.bytes,
                 dropped: policed + police.lost(reason) + c.queue_full + c.no_driver,
@@ -238,7 +238,7 @@ pub fn traps(asic: &Asic) -> Traps {
             let c = cpu.class(class);
             let (rate_pps, burst) = police.class(class);
             TrapClass {
-                class: class_name(class).into(),
+                class: trap_class_name(class).into(),
                 queued: cpu.queued(class) as u32,
                 queue_size: QUEUE_PACKETS
                     .get(usize::from(class))
@@ -321,7 +321,7 @@ pub fn drops(asic: &mut Asic) -> Vec<Value> {
     }
     for class in ORDER {
         let c = asic.out.cpu.class(class);
-        let name = class_name(class);
+        let name = trap_class_name(class);
         let list = [
             (
                 "policer",

@@ -1,4 +1,4 @@
-//! TND_CLS_ACL_TABLE: a list of rules. Its rules and its bindings keep it.
+//! TND_CLS_ACL_TABLE: rules by priority. Its rules and its bindings keep it.
 
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};

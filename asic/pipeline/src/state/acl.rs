@@ -97,7 +97,7 @@ pub struct AclRule {
     pub(crate) act: Act,
 }
 
-/// A list of rules.
+/// An ACL table.
 #[derive(Debug, Clone)]
 pub struct AclTable {
     /// The driver's key.

@@ -3,8 +3,8 @@
 use tandem_linux::netlink::{self as nl, NewMode, Nexthops, RouteNexthop};
 use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
-use super::super::shadow::{Change, Op, Shadow};
-use super::super::view::View;
+use super::super::fib::{Change, FibCopy, Op};
+use super::super::view::KernelView;
 use super::cases::lab;
 use super::{Lab, told};
 use tandem_core::source::Source;
@@ -155,7 +155,7 @@ fn a_message_about_flags_moves_no_route() {
                 Nexthops::One(told::next_hop(ifindex, "")),
             ))
         };
-        let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
+        let mut view = KernelView::new([(1, 1), (2, 2), (3, 3)].into());
         let mut said = Vec::new();
         for ifindex in 1..=3 {
             let new = nl::Event::New(route(ifindex), NewMode::Append);
@@ -202,9 +202,9 @@ fn what_is_no_twin_any_more_needs_no_look() {
         Nexthops::One(told::next_hop(1, "10.0.1.2")),
     );
     let object = || nl::Object::Route(route.clone());
-    let mut v = View::default();
+    let mut v = KernelView::default();
     let mut said = 0;
-    let mut look = |v: &mut View, there: usize| {
+    let mut look = |v: &mut KernelView, there: usize| {
         v.begin_check(Some(1), false);
         for _ in 0..there {
             v.dumped(object(), &mut |_| said += 1);
@@ -238,7 +238,7 @@ fn the_next_hops_of_an_ipv6_route_stand_in_one_order() {
         let route = told::route(dst, Nexthops::Many(next_hops.into()));
         let mut said = Vec::new();
         let new = nl::Event::New(nl::Object::Route(route), NewMode::Plain);
-        View::default().event(new, &mut |e| said.push(e));
+        KernelView::default().event(new, &mut |e| said.push(e));
         assert_eq!(said.len(), 1);
         said
     };
@@ -254,7 +254,7 @@ fn a_replacement_that_a_look_found_first_is_one_all_the_same() {
         let next_hop = Nexthops::One(told::next_hop(ifindex, "10.0.1.2"));
         nl::Object::Route(told::route("172.16.0.0/16", next_hop))
     };
-    let mut v = View::default();
+    let mut v = KernelView::default();
     let mut there = std::collections::BTreeMap::new();
     let mut said = Vec::new();
     let new = nl::Event::New(route(1), NewMode::Plain);
@@ -304,11 +304,11 @@ fn a_route_that_is_moved_keeps_its_dead_next_hops() {
         }
     };
     for (dead, next_hops) in [(1, &[1u32, 2][..]), (1, &[2, 1, 3]), (0, &[1, 2])] {
-        let mut shadow = Shadow::default();
+        let mut fib = FibCopy::default();
         let mut said = Vec::new();
         let mut take = |r: &nl::Route, op| {
             said.clear();
-            shadow.apply(r, op, &|_| 0, &mut |c| {
+            fib.apply(r, op, &|_| 0, &mut |c| {
                 if let Change::Upsert(r, position) = c {
                     said.push((position, r.nexthops.clone()));
                 }

@@ -7,11 +7,11 @@ use tandem_linux::netlink as nl;
 use tandem_store::model::{self, Event, FdbKind, KindSet, LinkKind, NexthopKind, Object};
 
 use super::super::convert;
-use super::super::view::View;
+use super::super::view::KernelView;
 use super::told::{self, link, new, said};
 
 /// Kinds that are to be read after a message.
-fn doubted(view: &mut View, event: nl::Event) -> u16 {
+fn doubted(view: &mut KernelView, event: nl::Event) -> u16 {
     view.take_doubts();
     said(view, event);
     view.take_doubts().kinds
@@ -27,7 +27,7 @@ fn bridge(index: u32, info: nl::BridgeInfo) -> nl::Event {
 
 #[test]
 fn a_message_without_settings_leaves_a_port_its_own() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     let locked = nl::BridgePort {
         locked: true,
         ..nl::BridgePort::default()
@@ -54,7 +54,7 @@ fn a_message_without_settings_leaves_a_port_its_own() {
 
 #[test]
 fn a_port_that_moves_takes_its_groups_along() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     said(&mut v, new(nl::Object::Link(port(7, 50))));
     let both = KindSet::MDB.0 | KindSet::BRIDGE_VLAN.0;
     let moved = doubted(&mut v, new(nl::Object::Link(port(7, 51))));
@@ -85,7 +85,7 @@ fn a_device_that_changes_its_vrf_loses_its_ipv4_routes() {
     };
     let vrf = |index| link(index, 0, nl::LinkKind::Vrf(100));
     for (from, to, goes) in [(0, 60, true), (60, 0, true), (60, 61, true), (0, 50, false)] {
-        let mut v = View::default();
+        let mut v = KernelView::default();
         let info = nl::BridgeInfo::default();
         said(&mut v, bridge(50, info));
         for link in [vrf(60), vrf(61), port(8, 0), down(from)] {
@@ -110,7 +110,7 @@ fn a_device_that_changes_its_vrf_loses_its_ipv4_routes() {
 
 #[test]
 fn a_filter_that_is_switched_on_has_vlans_to_read() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     let info = |vlan_filtering, mcast_snooping| nl::BridgeInfo {
         vlan_filtering,
         mcast_snooping,
@@ -137,13 +137,13 @@ fn what_goes_with_a_device_or_a_qdisc_is_asked_for() {
     };
     // NFPROTO_INET, NFPROTO_NETDEV; NFPROTO_IPV4 has no chains at devices
     for (family, want) in [(1, true), (5, true), (2, false)] {
-        let mut v = View::default();
+        let mut v = KernelView::default();
         said(&mut v, new(nl::Object::Link(port(7, 0))));
         said(&mut v, chain(family));
         let kinds = doubted(&mut v, nl::Event::Del(nl::Object::Link(port(7, 0))));
         assert_eq!(kinds & KindSet::BASE_CHAIN.0 != 0, want, "{family}");
     }
-    let mut v = View::default();
+    let mut v = KernelView::default();
     let qdisc = nl::Qdisc {
         ifindex: 7,
         shared: false,
@@ -166,9 +166,9 @@ fn what_goes_with_a_device_or_a_qdisc_is_asked_for() {
 
 #[test]
 fn groups_are_read_where_a_message_does_not_say_all() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     said(&mut v, new(nl::Object::Link(port(7, 50))));
-    let set = |v: &mut View, mcast_router| {
+    let set = |v: &mut KernelView, mcast_router| {
         let brport = nl::BridgePort {
             mcast_router,
             ..nl::BridgePort::default()
@@ -212,7 +212,7 @@ fn groups_are_read_where_a_message_does_not_say_all() {
 
 #[test]
 fn an_interface_without_ipv6_stays_one() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     let conf = || {
         new(nl::Object::Netconf(nl::Netconf {
             family: nl::Family::V6,
@@ -257,7 +257,7 @@ fn a_vlan_that_went_unheard_is_said_when_it_is_back() {
             }],
         })
     };
-    let mut v = View::default();
+    let mut v = KernelView::default();
     assert_eq!(said(&mut v, new(vlan())).len(), 1);
     assert_eq!(said(&mut v, new(vlan())).len(), 0);
     let mut events = Vec::new();
@@ -268,7 +268,7 @@ fn a_vlan_that_went_unheard_is_said_when_it_is_back() {
 
 #[test]
 fn buckets_of_a_dump_that_begins_anew_are_its_own() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     let single = |id, ifindex| nl::Nexthop {
         id,
         family: 2,
@@ -294,7 +294,7 @@ fn buckets_of_a_dump_that_begins_anew_are_its_own() {
     }
     let mut events = Vec::new();
     v.begin_buckets(10);
-    let dump = |v: &mut View, members: &[u32]| {
+    let dump = |v: &mut KernelView, members: &[u32]| {
         for (index, nexthop) in members.iter().enumerate() {
             let bucket = nl::NexthopBucket {
                 group: 10,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::view::View;
+use super::super::view::KernelView;
 use super::{Lab, batch, told};
 use tandem_core::source::Source;
 use tandem_linux::netlink::{self as nl, NewMode, Nexthops};
@@ -101,7 +101,7 @@ fn a_dump_of_everything_brings_the_kernels_order() {
         };
         nl::Object::Route(told::route("2001:db8:77::/64", nexthops))
     };
-    let mut view = View::new([(1, 1), (2, 2), (3, 3)].into());
+    let mut view = KernelView::new([(1, 1), (2, 2), (3, 3)].into());
     let mut at = BTreeMap::new();
     let mut said = Vec::new();
     for (ifindex, gateway) in [(1, None), (2, Some("fe80::1")), (3, None)] {

@@ -6,7 +6,7 @@ use tandem_linux::netlink as nl;
 use tandem_linux::netlink::{NewMode, Nexthops, Route, RouteNexthop};
 use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
-use super::super::view::View;
+use super::super::view::KernelView;
 use super::told::{link, new, next_hop, route, said};
 
 const UP: u32 = 1;
@@ -85,8 +85,8 @@ fn on(ifindex: u32) -> Route {
 }
 
 /// Two links that are up, with 10.0.N.1 on each.
-fn two() -> View {
-    let mut v = View::default();
+fn two() -> KernelView {
+    let mut v = KernelView::default();
     for i in [7, 8] {
         said(&mut v, port(i, UP | RUNNING | LOWER_UP));
         said(&mut v, new(address(i, &format!("10.0.{i}.1"))));
@@ -262,7 +262,7 @@ fn a_group_goes_with_its_last_member() {
 #[test]
 fn the_buckets_of_a_member_that_went_are_read() {
     let mut v = two();
-    let dump = |v: &mut View, members: &[u32]| {
+    let dump = |v: &mut KernelView, members: &[u32]| {
         for (index, nexthop) in (0..).zip(members) {
             let bucket = nl::NexthopBucket {
                 group: 10,

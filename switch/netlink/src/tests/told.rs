@@ -5,7 +5,7 @@ use tandem_linux::netlink::{
 };
 use tandem_store::model::Event;
 
-use super::super::view::View;
+use super::super::view::KernelView;
 
 /// A message: this is there.
 pub(super) fn new(object: Object) -> Told {
@@ -13,7 +13,7 @@ pub(super) fn new(object: Object) -> Told {
 }
 
 /// What the view makes of a message.
-pub(super) fn said(view: &mut View, told: Told) -> Vec<Event> {
+pub(super) fn said(view: &mut KernelView, told: Told) -> Vec<Event> {
     let mut out = Vec::new();
     view.event(told, &mut |e| out.push(e));
     out

@@ -403,7 +403,7 @@ fn a_device_that_is_gone_costs_no_dump_of_everything() {
     );
 }
 
-/// Routes by a device and next-hop objects are in doubt at once: both are asked for.
+/// Routes by a device and next-hop objects are uncertain at once: both are asked for.
 #[test]
 fn each_doubt_is_looked_into() {
     let kernel = Arc::new(Kernel {

@@ -3,7 +3,7 @@
 use tandem_linux::netlink as nl;
 use tandem_store::model::{BridgeVlan, Event, Key, KindSet, Object};
 
-use super::super::view::View;
+use super::super::view::KernelView;
 use super::told;
 
 fn vlans(ifindex: u32, first: u16, last: u16, pvid: bool) -> nl::Object {
@@ -25,7 +25,7 @@ fn new(object: nl::Object) -> nl::Event {
 }
 
 /// What a message says, as (VID, PVID); removals as (VID, None).
-fn said(view: &mut View, event: nl::Event) -> Vec<(u16, Option<bool>)> {
+fn said(view: &mut KernelView, event: nl::Event) -> Vec<(u16, Option<bool>)> {
     let mut out = Vec::new();
     view.event(event, &mut |e| match e {
         Event::Upsert(_, Object::BridgeVlan(BridgeVlan { vid, pvid, .. })) => {
@@ -39,7 +39,7 @@ fn said(view: &mut View, event: nl::Event) -> Vec<(u16, Option<bool>)> {
 
 #[test]
 fn a_pvid_that_moves_takes_the_flag_from_the_one_before() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     assert_eq!(said(&mut v, new(vlans(7, 1, 1, true))), [(1, Some(true))]);
     assert_eq!(
         said(&mut v, new(vlans(7, 10, 12, false))),
@@ -64,7 +64,7 @@ fn link(index: u32, master: u32) -> nl::Object {
 
 #[test]
 fn a_port_that_leaves_its_bridge_leaves_its_vlans() {
-    let mut v = View::default();
+    let mut v = KernelView::default();
     said(&mut v, new(link(7, 50)));
     said(&mut v, new(vlans(7, 1, 2, false)));
     assert_eq!(said(&mut v, new(link(7, 0))), [(1, None), (2, None)]);

@@ -7,7 +7,7 @@ use tandem_store::model::{self, Key, KindSet, Object};
 
 use super::super::convert;
 use super::super::querier;
-use super::{Op, Sink, View, remove, upsert};
+use super::{KernelView, Op, Sink, remove, upsert};
 
 /// What of a bridge's snooping decides which groups are told of.
 pub(super) fn snoops(l: &model::Link) -> (bool, u8, u8, u8) {
@@ -22,7 +22,7 @@ pub(super) fn snoops(l: &model::Link) -> (bool, u8, u8, u8) {
     }
 }
 
-impl View {
+impl KernelView {
     /// A query (its response time in ms, by family), or another sign of a multicast router, passed through the CPU.
     pub(in super::super) fn heard(&mut self, delays: [Option<u64>; 2]) {
         for (family, delay) in delays.into_iter().enumerate() {

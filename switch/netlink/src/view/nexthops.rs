@@ -14,9 +14,9 @@ use tandem_linux::netlink as nl;
 use tandem_store::model::{self, Key, NexthopKind, Object};
 
 use super::super::convert;
-use super::{Sink, View, remove, say, upsert};
+use super::{KernelView, Sink, remove, say, upsert};
 
-impl View {
+impl KernelView {
     pub(super) fn device_nexthops_gone(&mut self, index: u32, out: &mut Sink<'_>) {
         let on_device = |n: &model::NexthopObject| matches!(&n.kind, NexthopKind::Single(nh) if nh.ifindex == index);
         let ids: BTreeSet<u32> = self
@@ -63,7 +63,7 @@ impl View {
                 Some(kind) => groups.push(model::NexthopObject { kind, ..n.clone() }),
             }
         }
-        self.shadow
+        self.fib
             .remove(None, |c| gone.contains(&c.nh_id()), &mut |c| say(out, &c));
         for group in groups {
             if matches!(group.kind, NexthopKind::Buckets(_)) {

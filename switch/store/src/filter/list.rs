@@ -1,4 +1,4 @@
-//! A list of rules as far as the chip has come, and what people are told of it.
+//! An ACL table as far as the chip has come, and what people are told of it.
 
 use super::{At, list_id, stage};
 use crate::Store;

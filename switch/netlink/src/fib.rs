@@ -301,7 +301,7 @@ impl<K: Key> Family<K> {
 
 /// All routes.
 #[derive(Debug, Default)]
-pub(super) struct Shadow {
+pub(super) struct FibCopy {
     v4: Family<Key4>,
     v6: Family<Key6>,
     pub(super) contents: Contents,
@@ -312,7 +312,7 @@ pub(super) struct Shadow {
     lost: bool,
 }
 
-impl Shadow {
+impl FibCopy {
     /// Routes held, both families.
     pub(super) fn len(&self) -> usize {
         self.v4.aliases.len() + self.v6.aliases.len()
@@ -408,7 +408,7 @@ impl Shadow {
             && !matches!(op, Op::Del | Op::New(NewMode::Replace(_) | NewMode::Told))
     }
 
-    /// Brings near what [`Shadow::apply`] will look at. Lookups of several routes one after the other wait for memory
+    /// Brings near what [`FibCopy::apply`] will look at. Lookups of several routes one after the other wait for memory
     /// together; each by itself, between other work, waits alone.
     pub(super) fn touch(&self, r: &Route) -> bool {
         match &r.dst {
@@ -768,8 +768,8 @@ mod tests {
             mtu,
             other: 0,
         };
-        let mut s = Shadow::default();
-        let told = |s: &mut Shadow, r: &Route, op| s.apply(r, op, &|_| 0, &mut |_| {});
+        let mut s = FibCopy::default();
+        let told = |s: &mut FibCopy, r: &Route, op| s.apply(r, op, &|_| 0, &mut |_| {});
         let new = Op::New(NewMode::Plain);
         for mtu in 1..100 {
             for dst in ["10.0.0.0/8", "2001:db8::/32"] {
