@@ -1,6 +1,9 @@
 //! Frames for `tandem trace`: from hexadecimal, from a capture, or built from a few words.
 
 use anyhow::{Context, Result, bail};
+use etherparse::{
+    IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder, VlanId,
+};
 use std::net::{IpAddr, SocketAddr};
 
 /// Longest frame that a port takes.
@@ -130,37 +133,6 @@ fn address(text: &str, default_port: u16) -> Result<SocketAddr> {
     Ok(SocketAddr::new(ip, default_port))
 }
 
-/// RFC 1071 over several pieces, each of even length but the last.
-fn checksum(pieces: &[&[u8]]) -> u16 {
-    let mut sum = 0u32;
-    for piece in pieces {
-        for pair in piece.chunks(2) {
-            sum += u32::from(u16::from_be_bytes([
-                pair.first().copied().unwrap_or(0),
-                pair.get(1).copied().unwrap_or(0),
-            ]));
-        }
-    }
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-fn octets(ip: IpAddr) -> Vec<u8> {
-    match ip {
-        IpAddr::V4(a) => a.octets().to_vec(),
-        IpAddr::V6(a) => a.octets().to_vec(),
-    }
-}
-
-/// Replaces the zero checksum at `at`.
-fn put_checksum(segment: &mut [u8], at: usize, sum: u16) {
-    if let Some(slot) = segment.get_mut(at..at + 2) {
-        slot.copy_from_slice(&sum.to_be_bytes());
-    }
-}
-
 /// A frame with correct lengths and checksums, padded to 60 bytes.
 pub fn build(spec: &Spec, proto: Proto, src: &str, dst: &str) -> Result<Vec<u8>> {
     let (sport, dport) = match proto {
@@ -168,89 +140,68 @@ pub fn build(spec: &Spec, proto: Proto, src: &str, dst: &str) -> Result<Vec<u8>>
         _ => (40000, 7),
     };
     let (src, dst) = (address(src, sport)?, address(dst, dport)?);
-    if src.is_ipv4() != dst.is_ipv4() {
-        bail!("{} and {} are not of one family", src.ip(), dst.ip());
-    }
-    let v6 = src.is_ipv6();
+    let ip = match (src.ip(), dst.ip()) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => IpHeaders::Ipv4(
+            Ipv4Header {
+                time_to_live: spec.ttl,
+                dont_fragment: true,
+                source: src.octets(),
+                destination: dst.octets(),
+                ..Ipv4Header::default()
+            },
+            Ipv4Extensions::default(),
+        ),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => IpHeaders::Ipv6(
+            Ipv6Header {
+                hop_limit: spec.ttl,
+                source: src.octets(),
+                destination: dst.octets(),
+                ..Ipv6Header::default()
+            },
+            Ipv6Extensions::default(),
+        ),
+        (src, dst) => bail!("{src} and {dst} are not of one family"),
+    };
+    let link = PacketBuilder::ethernet2(spec.smac, spec.dmac);
+    let packet = match spec.vlan {
+        Some(vid) => link.single_vlan(VlanId::try_new(vid)?).ip(ip),
+        None => link.ip(ip),
+    };
     let data: Vec<u8> = (0..spec.size).map(|i| i as u8).collect();
-    let ports: Vec<u8> = [src.port().to_be_bytes(), dst.port().to_be_bytes()].concat();
-    let (number, mut segment, sum_at): (u8, Vec<u8>, usize) = match proto {
-        Proto::Icmp => (
-            if v6 { 58 } else { 1 },
-            [&[if v6 { 128 } else { 8 }, 0, 0, 0, 0, 1, 0, 1][..], &data].concat(),
-            2,
-        ),
-        Proto::Udp => {
-            let len = (8 + spec.size).to_be_bytes();
-            (17, [&ports[..], &len, &[0, 0], &data].concat(), 6)
+    let mut frame = Vec::new();
+    match proto {
+        Proto::Icmp if src.is_ipv6() => packet.icmpv6_echo_request(1, 1).write(&mut frame, &data),
+        Proto::Icmp => packet.icmpv4_echo_request(1, 1).write(&mut frame, &data),
+        Proto::Udp => packet.udp(src.port(), dst.port()).write(&mut frame, &data),
+        Proto::Tcp => {
+            let syn = packet.tcp(src.port(), dst.port(), 1, u16::MAX).syn();
+            syn.write(&mut frame, &[])
         }
-        Proto::Tcp => (
-            6,
-            [
-                &ports[..],
-                &[0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0],
-            ]
-            .concat(),
-            16,
-        ),
-    };
-    let length = (segment.len() as u32).to_be_bytes();
-    let sum = if proto == Proto::Icmp && !v6 {
-        checksum(&[&segment])
-    } else {
-        checksum(&[
-            &octets(src.ip()),
-            &octets(dst.ip()),
-            &length,
-            &[0, number],
-            &segment,
-        ])
-    };
-    put_checksum(
-        &mut segment,
-        sum_at,
-        if sum == 0 && proto == Proto::Udp {
-            0xffff
-        } else {
-            sum
-        },
-    );
-
-    let mut frame = [spec.dmac, spec.smac].concat();
-    if let Some(vid) = spec.vlan {
-        frame.extend([0x81, 0x00]);
-        frame.extend(vid.to_be_bytes());
-    }
-    if v6 {
-        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
-        frame.extend((segment.len() as u16).to_be_bytes());
-        frame.extend([number, spec.ttl]);
-    } else {
-        let total = (20 + segment.len() as u16).to_be_bytes();
-        let mut head = vec![
-            0x45, 0, total[0], total[1], 0, 0, 0x40, 0, spec.ttl, number, 0, 0,
-        ];
-        head.extend(octets(src.ip()));
-        head.extend(octets(dst.ip()));
-        let sum = checksum(&[&head]);
-        put_checksum(&mut head, 10, sum);
-        frame.extend([0x08, 0x00]);
-        frame.extend(head);
-    }
-    if v6 {
-        frame.extend(octets(src.ip()));
-        frame.extend(octets(dst.ip()));
-    }
-    frame.extend(segment);
-    if frame.len() < 60 {
-        frame.resize(60, 0);
-    }
+    }?;
+    frame.resize(frame.len().max(60), 0);
     Ok(frame)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// RFC 1071 over several pieces, each of even length but the last.
+    fn checksum(pieces: &[&[u8]]) -> u16 {
+        let mut sum = 0u32;
+        for piece in pieces {
+            for pair in piece.chunks(2) {
+                sum += u32::from(u16::from_be_bytes([
+                    pair.first().copied().unwrap_or(0),
+                    pair.get(1).copied().unwrap_or(0),
+                ]));
+            }
+        }
+        while sum >> 16 != 0 {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
 
     fn spec() -> Spec {
         Spec {
