@@ -20,6 +20,7 @@ mod lag;
 mod mdb;
 pub mod model;
 mod neigh;
+mod objects;
 mod owner;
 mod page;
 mod paths;

@@ -54,21 +54,13 @@ impl Store {
         self.use_credits();
         self.hw.retry_in_use();
         self.drain_touched();
-        while self.hw.flights.outstanding[0] < max_sync {
-            if let Some(p) = self.step_reserve() {
-                out.push(p);
-                continue;
-            }
-            let Some(r) = self.hw.pop() else { break };
-            self.progress.taken[r.cls as usize] += 1;
-            if let Some(p) = self.hw.step(r, now_ns) {
-                out.push(p);
-            }
-            self.drop_released();
-            self.drain_changed(now_ns);
-        }
+        self.step_objects(out, max_sync, now_ns);
         // Everything that routes refer to is settled before routes are programmed anew.
-        if self.replay.holds() && self.hw.queues_empty() && self.hw.flights.outstanding[0] == 0 {
+        let own_stand = self.replay.own_stand();
+        if self.replay.holds()
+            && self.hw.queues_empty(own_stand)
+            && self.hw.flights.outstanding[0] == 0
+        {
             self.replay.open = true;
         }
         while self.hw.flights.outstanding[1] < max_bulk {
@@ -101,6 +93,9 @@ impl Store {
             out.extend(p);
             self.drain_touched();
         }
+        if !own_stand && self.replay.own_stand() {
+            self.step_objects(out, max_sync, now_ns);
+        }
         self.drop_released();
         // The last answer of a replay came: it ends here.
         out.extend(self.step_phase());
@@ -132,33 +127,6 @@ impl Store {
         self.drain_changed(now);
         self.progress.looks += 1;
         true
-    }
-
-    fn drain_changed(&mut self, now: u64) {
-        while let Some(r) = self.hw.changed.pop() {
-            match r.cls {
-                Cls::Vlan => {
-                    self.vlan_changed(r.id);
-                    self.base_changed(r);
-                }
-                Cls::Rif => self.base_changed(r),
-                Cls::Vrf => self.vrf_changed(r.id, now),
-                Cls::Nexthop | Cls::Nhg => self.target_changed(r),
-                Cls::Fdb => self.fdb_state_changed(r.id, now),
-                Cls::Mdb => self.group_changed(r.id, now),
-                Cls::Member => self.member_changed(r.id),
-                Cls::Lag => self.lag_answered(r),
-                Cls::AclEntry => self.list_answered(r, now),
-                Cls::AclBind => {
-                    self.bind_changed(r.id);
-                    self.list_answered(r, now);
-                }
-                Cls::AclTable | Cls::AclCounter | Cls::Policer | Cls::Mirror => {
-                    self.rule_part_changed(r);
-                }
-                _ => {}
-            }
-        }
     }
 
     /// Nodes whose part in the cover rule changed.

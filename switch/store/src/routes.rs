@@ -310,7 +310,8 @@ impl Store {
 
     /// What one route asks for; None: the kernel passes it over.
     fn alias_content(&self, a: &Alias) -> Option<Content> {
-        if a.unsupported != 0 {
+        // an own address is one whatever else the route asks for: nobody sends from there
+        if a.unsupported != 0 && !is_own(kind_of(a.kind)) {
             return Some(Content::trap(TND_TRAP_ROUTE));
         }
         Some(match kind_of(a.kind) {
@@ -474,13 +475,36 @@ impl Store {
         if !self.slot_stands(fib.cover.prefix(fib.entries[e].node).0.slot()) {
             return Content::ABSENT;
         }
-        if self.has_tos::<F>(e) {
-            return Content::trap(TND_TRAP_ROUTE);
-        }
         if self.aliases[a].table != 0 && self.shadowed::<F>(e) {
             return Content::trap(TND_TRAP_LOCAL);
         }
+        if self.has_tos::<F>(e) {
+            // who sends from there is refused as well, if it is an own address for other packets
+            return match self.any_own::<F>(e) {
+                true => Content::trap(TND_TRAP_LOCAL),
+                false => Content::trap(TND_TRAP_ROUTE),
+            };
+        }
         c
+    }
+
+    /// Whether packets of some type of service come to an own route of this prefix: one that no other of its table stands before,
+    /// for these or for all.
+    fn any_own<F: Fam>(&self, e: u32) -> bool {
+        let mut before: Vec<(u8, u8)> = Vec::new();
+        let mut at = F::fib(&self.fibs).entries[e].head;
+        while at != NONE {
+            let a = &self.aliases[at];
+            let hidden = |(table, tos): &(u8, u8)| *table == a.table && [0, a.tos].contains(tos);
+            if self.alias_content(a).is_some() && !before.iter().any(hidden) {
+                if is_own(kind_of(a.kind)) {
+                    return true;
+                }
+                before.push((a.table, a.tos));
+            }
+            at = a.next;
+        }
+        false
     }
 
     /// Computes again what a prefix should be, and queues it if that changed.
@@ -622,7 +646,8 @@ impl Store {
         // specific ones are decided, so that it never answers for them.
         if !have.present() && self.replay.holds() {
             let len = fib.cover.prefix(node).1;
-            if self.replay.keep(r, len) {
+            let own = fib.entries[e].want == Content::trap(TND_TRAP_LOCAL);
+            if self.replay.keep(r, len, own) {
                 return;
             }
         }
@@ -716,4 +741,12 @@ impl Store {
             }
         }
     }
+}
+
+/// A route to the switch itself, alone or among others.
+fn is_own(kind: RouteType) -> bool {
+    matches!(
+        kind,
+        RouteType::Local | RouteType::Broadcast | RouteType::Anycast
+    )
 }

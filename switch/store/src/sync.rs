@@ -26,9 +26,15 @@ pub(crate) enum Phase {
     Normal,
 }
 
+/// The turn of own addresses: before every length.
+const OWN: usize = MAX_LEN + 1;
+
 /// Routes by prefix length while everything is programmed anew: longest first, and the next length only when all of
 /// the last are answered. So an entry never answers for a more specific one that is still to come, and an entry that
 /// must trap because something below it doesn't fit starts as trap.
+///
+/// Before all of them, and before neighbours, come own addresses: nobody may send from these (net/ipv4/fib_frontend.c
+/// `__fib_validate_source`), and the chip knows it by their entries alone. They trap, so they answer for nothing.
 #[derive(Debug)]
 pub(crate) struct Replay {
     active: bool,
@@ -44,8 +50,8 @@ impl Default for Replay {
         Replay {
             active: true,
             open: false,
-            level: MAX_LEN as i16 + 1,
-            buckets: vec![Vec::new(); MAX_LEN + 1],
+            level: OWN as i16 + 1,
+            buckets: vec![Vec::new(); OWN + 1],
         }
     }
 }
@@ -55,12 +61,18 @@ impl Replay {
         self.active
     }
 
-    /// Keeps an entry for its turn; false: its turn has come.
-    pub fn keep(&mut self, r: Ref, len: u8) -> bool {
-        if i16::from(len) >= self.level {
+    /// Own addresses are on the chip.
+    pub fn own_stand(&self) -> bool {
+        !self.active || self.level < OWN as i16
+    }
+
+    /// Keeps an entry for its turn; false: its turn has come. `own`: it is one of own addresses.
+    pub fn keep(&mut self, r: Ref, len: u8, own: bool) -> bool {
+        let turn = if own { OWN } else { usize::from(len) };
+        if turn as i16 >= self.level {
             return false;
         }
-        match self.buckets.get_mut(usize::from(len)) {
+        match self.buckets.get_mut(turn) {
             Some(b) => {
                 b.push(r);
                 true
@@ -370,7 +382,7 @@ impl Store {
     /// Nothing queued and nothing on its way.
     pub(crate) fn queues_idle(&self) -> bool {
         self.hw.flights.outstanding == [0, 0]
-            && self.hw.queues_empty()
+            && self.hw.queues_empty(true)
             && self.urgent.is_empty()
             && self.route_queue.is_empty()
             && self.reserve.queue.is_empty()

@@ -10,7 +10,8 @@ use std::net::IpAddr;
 
 use tandem_linux::netlink as nl;
 use tandem_linux::netlink::consts::{
-    FR_ACT_BLACKHOLE, RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN,
+    FR_ACT_BLACKHOLE, RTN_ANYCAST, RTN_BLACKHOLE, RTN_BROADCAST, RTN_LOCAL, RTN_UNICAST,
+    RTNH_F_DEAD, RTNH_F_LINKDOWN,
 };
 use tandem_packet::{L3, parse};
 
@@ -78,17 +79,19 @@ pub struct Way {
     pub ignored: bool,
 }
 
+/// Where a packet leaves, and its VLAN's number on the wire there, 0: no tag. None: its bridge does not let it leave there, as far
+/// as is known.
+type Exit = (u16, Option<u16>);
+
 /// What a packet looks like that has gone by a way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextHop {
-    /// The port that it leaves by.
-    pub port: u16,
+    /// Where it leaves: one port, or those by which its bridge floods what goes to a station that it does not know. In order.
+    exits: Vec<Exit>,
     /// Whom it goes to.
-    pub dst: [u8; 6],
+    dst: [u8; 6],
     /// The interface's own address.
-    pub src: [u8; 6],
-    /// Its VLAN's number on the wire, 0: no tag. None: its bridge does not let it leave there, as far as is known.
-    pub vid: Option<u16>,
+    src: [u8; 6],
     /// Nothing is at the other end of its wire.
     pub dark: bool,
     /// It leaves a bridge by a port that does not forward.
@@ -108,13 +111,16 @@ impl NextHop {
         self.dark
     }
 
-    /// This frame left by it.
+    /// These frames, in order of their ports, left by it.
     #[must_use]
-    pub fn is(&self, port: u16, frame: &[u8]) -> bool {
-        self.port == port
-            && self.vid == Some(vid(frame))
-            && frame.get(..6) == Some(self.dst.as_slice())
-            && frame.get(6..12) == Some(self.src.as_slice())
+    pub fn is(&self, sent: &[(u16, &[u8])]) -> bool {
+        let is = |((port, vlan), (to, frame)): (&Exit, &(u16, &[u8]))| {
+            port == to
+                && *vlan == Some(vid(frame))
+                && frame.get(..6) == Some(self.dst.as_slice())
+                && frame.get(6..12) == Some(self.src.as_slice())
+        };
+        self.exits.len() == sent.len() && self.exits.iter().zip(sent).all(is)
     }
 }
 
@@ -222,19 +228,45 @@ pub fn is_dark(way: &Way, rest: &Rest) -> bool {
 #[must_use]
 pub fn next_hop(way: &Way, packet: &Packet, rest: &Rest, ports: &[Port]) -> Option<NextHop> {
     let dst = rest.mac_of(way.ifindex, &way.gateway.unwrap_or(packet.dst))?;
-    let port = rest.port_to(way.ifindex, dst, ports)?;
     let link = rest.link(way.ifindex)?;
+    let src = link.mac?;
+    let Some(port) = rest.port_to(way.ifindex, dst, ports) else {
+        let exits = flood(link, rest, ports);
+        let dark = is_dark(way, rest);
+        return (!exits.is_empty()).then_some(NextHop {
+            exits,
+            dst,
+            src,
+            dark,
+            shut: false,
+        });
+    };
     let wire = netdev(port, rest, ports)?;
     // a bridge drops what would leave by a port that is down, a port's own routes go with it
     let down = wire.brport.is_some() && rest.down.contains(&port);
     Some(NextHop {
-        port,
+        exits: vec![(port, wire_vid(link, wire, rest))],
         dst,
-        src: link.mac?,
-        vid: wire_vid(link, wire, rest),
+        src,
         dark: is_dark(way, rest) || rest.dark.contains(&port) || down,
         shut: is_shut(wire),
     })
+}
+
+/// By which ports a bridge floods what leaves by this device to a station that it does not know (net/bridge/br_forward.c `br_flood`).
+fn flood(link: &nl::Link, rest: &Rest, ports: &[Port]) -> Vec<Exit> {
+    let bridge = match link.kind {
+        nl::LinkKind::Vlan(_) => link.lower,
+        _ => link.index,
+    };
+    let all = (1..=ports.len() as u16).filter_map(|n| Some((n, netdev(n, rest, ports)?)));
+    let within = all.filter(|(n, wire)| {
+        let silent = rest.dark.contains(n) || rest.down.contains(n);
+        wire.master == bridge && wire.brport.is_some() && !silent && !takes_no_flood(wire)
+    });
+    let exits = within.map(|(n, wire)| (n, wire_vid(link, wire, rest)));
+    // what its VLAN is not at does not leave there
+    exits.filter(|(_, vlan)| vlan.is_some()).collect()
 }
 
 /// The VLAN's number that what leaves by a device has on the wire of a port, 0: no tag. None: the bridge between them, that tells
@@ -306,6 +338,16 @@ pub fn is_beyond(packet: &Packet, rest: &Rest) -> bool {
         packet.dst.is_ipv6() && rest.routes().any(rival)
             || ways.len() > 1 && ways.iter().any(|w| w.gateway.is_none())
     })
+}
+
+/// Of the routes with one prefix, that an address is in, some have a type of service, and some are to the switch itself.
+#[must_use]
+pub fn is_own_by_tos(address: IpAddr, rest: &Rest) -> bool {
+    let near = |r: &&nl::Route| r.dst.contains(&address);
+    let own = |r: &nl::Route| [RTN_LOCAL, RTN_BROADCAST, RTN_ANYCAST].contains(&r.kind);
+    let all: Vec<&nl::Route> = rest.routes().filter(near).collect();
+    let by_tos = |dst| all.iter().any(|r| r.dst == dst && r.tos != 0);
+    all.iter().any(|r| own(r) && by_tos(r.dst))
 }
 
 fn netdev<'a>(port: u16, rest: &'a Rest, ports: &[Port]) -> Option<&'a nl::Link> {

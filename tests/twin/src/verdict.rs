@@ -54,6 +54,8 @@ pub enum Leniency {
     /// The same, though it was told to leave such next hops out: it weighs them anew at the next change only (net/ipv4/fib_semantics.c
     /// `fib_rebalance`).
     NotWeighed,
+    /// The kernel chose a next hop that leaves a bridge by a port that does not forward.
+    PortShutOfKernel,
     /// The chip chose a next hop without a carrier.
     NoCarrierOfChip,
     /// The chip chose a next hop that leaves a bridge by a port that does not forward.
@@ -69,6 +71,9 @@ impl std::fmt::Display for Leniency {
             Leniency::NoStation => "… the kernel's has no station",
             Leniency::NoCarrier => "… the kernel's has no carrier",
             Leniency::NotWeighed => "… which it was told to leave out",
+            Leniency::PortShutOfKernel => {
+                "… the kernel's leaves by a bridge's port that does not forward"
+            }
             Leniency::NoCarrierOfChip => "… the chip's has no carrier",
             Leniency::PortShut => "… the chip's leaves by a bridge's port that does not forward",
             Leniency::CameByDown => "… it came in by a port that is down",
@@ -184,6 +189,13 @@ const SURPLUS: &[(u16, Holds)] = &[
     (raw::TND_TRAP_ROUTE, |case| {
         Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_beyond(&p, case.rest))
     }),
+    // its prefix, or the one that it comes from, is an own one for packets of another type of service
+    (raw::TND_TRAP_LOCAL, |case| {
+        Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_own_by_tos(p.dst, case.rest))
+    }),
+    (raw::TND_TRAP_ERROR, |case| {
+        Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_own_by_tos(p.src, case.rest))
+    }),
     // a setting of its port that the chip does not know
     (raw::TND_TRAP_UNSUPPORTED, |case| {
         paths::has_unknown_setting(case.probe.port, case.rest, case.ports)
@@ -237,12 +249,10 @@ fn copies(answer: &Answer) -> impl Iterator<Item = &Out> {
 /// Judges what the chip decided alone.
 fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
     let count = copies(case.answer).count();
-    let chip = match passed.out.as_slice() {
-        [(port, frame)] => Some((*port, frame.as_slice())),
-        _ => None,
-    };
-    if let (0, Some(chip)) = (count, chip)
-        && let Some(why) = silent_next_hop(chip, case)
+    let chip = sent(&passed.out);
+    if count == 0
+        && !chip.is_empty()
+        && let Some(why) = silent_next_hop(&chip, case)
     {
         return Verdict::OtherNextHop(why);
     }
@@ -257,28 +267,29 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
             false => Verdict::Exact,
         };
     }
-    match (one_copy(case.answer), chip) {
-        (Some(kernel), Some(chip)) if other_next_hop(kernel, chip, case, NextHop::lives) => {
-            Verdict::OtherNextHop(Leniency::Hash)
-        }
-        (Some(kernel), None)
-            if passed.out.is_empty() && passed.cpu.is_empty() && shut_next_hop(kernel, case) =>
-        {
-            Verdict::OtherNextHop(Leniency::PortShut)
-        }
-        _ => Verdict::Wrong(Why::Frames),
+    let kernel: Sent = copies(case.answer).map(|o| (o.port, &*o.frame.0)).collect();
+    let nothing = chip.is_empty() && passed.cpu.is_empty();
+    if other_next_hop(&kernel, &chip, case, NextHop::lives) {
+        Verdict::OtherNextHop(Leniency::Hash)
+    } else if nothing && shut_next_hop(&kernel, case) {
+        Verdict::OtherNextHop(Leniency::PortShut)
+    } else {
+        Verdict::Wrong(Why::Frames)
     }
 }
 
 /// The kernel sent a packet by a next hop that lives, of a route of which another one leaves a bridge by a port that does not forward, or
 /// floods a bridge of which no port does: its neighbour is known, by which port is not. One whose neighbour is unknown is the CPU's.
-fn shut_next_hop(kernel: (u16, &[u8]), case: &Case<'_>) -> bool {
+fn shut_next_hop(kernel: &[(u16, &[u8])], case: &Case<'_>) -> bool {
     let Some(packet) = Packet::of(&case.probe.frame.0) else {
         return false;
     };
     let shut = |(way, next_hop): &Path| {
         let lost = || paths::floods_nowhere(way, &packet, case.rest);
-        !way.ignored && next_hop.map_or_else(lost, |next_hop| next_hop.shut)
+        !way.ignored
+            && next_hop
+                .as_ref()
+                .map_or_else(lost, |next_hop| next_hop.shut)
     };
     let mut routes = next_hops(case).into_iter();
     routes.any(|r| has(&r, kernel, NextHop::lives) && r.iter().any(shut))
@@ -305,17 +316,12 @@ pub fn judge_lost(passed: &Passed, would: &Passed, down: &[u16], case: &Case<'_>
     {
         return wrong;
     }
-    match (
-        judge(would, case, false),
-        one_copy(case.answer),
-        lost.as_slice(),
-    ) {
-        (Verdict::Exact | Verdict::OtherNextHop(_), ..) => Verdict::Lost,
+    let kernel: Sent = copies(case.answer).map(|o| (o.port, &*o.frame.0)).collect();
+    let chip = sent(&would.out);
+    match judge(would, case, false) {
+        Verdict::Exact | Verdict::OtherNextHop(_) => Verdict::Lost,
         // at a rest that has no carrier there
-        (_, Some(kernel), [(port, frame)])
-            if passed.out.is_empty()
-                && other_next_hop(kernel, (*port, frame), case, NextHop::is_lost) =>
-        {
+        _ if passed.out.is_empty() && other_next_hop(&kernel, &chip, case, NextHop::is_lost) => {
             Verdict::OtherNextHop(Leniency::NoCarrierOfChip)
         }
         _ => wrong,
@@ -334,7 +340,7 @@ pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
     let (rest, ports) = (case.rest, case.ports);
     let leads = |way: &paths::Way| {
         let next_hop = paths::next_hop(way, &packet, rest, ports);
-        next_hop.is_some_and(|next_hop| next_hop.lives() && next_hop.is(*port, frame))
+        next_hop.is_some_and(|next_hop| next_hop.lives() && next_hop.is(&[(*port, frame)]))
     };
     let mut routes = paths::candidates(&packet, rest).into_iter();
     let ours = |r: &nl::Route| paths::may_ask(r.table, case.probe.port, rest, ports);
@@ -346,11 +352,12 @@ pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
     known.then_some(Verdict::OtherNextHop(Leniency::CameByDown))
 }
 
-/// The kernel's only copy.
-fn one_copy(answer: &Answer) -> Option<(u16, &[u8])> {
-    let mut all = copies(answer);
-    let one = all.next()?;
-    all.next().is_none().then_some((one.port, &one.frame.0))
+/// Frames with the ports that they left by, in order.
+type Sent<'a> = Vec<(u16, &'a [u8])>;
+
+/// What the chip sent.
+fn sent(out: &[(u16, Vec<u8>)]) -> Sent<'_> {
+    out.iter().map(|(port, frame)| (*port, &**frame)).collect()
 }
 
 /// All that came out is the kernel's, though not all of the kernel's came out.
@@ -386,10 +393,10 @@ fn next_hops(case: &Case<'_>) -> Vec<Vec<Path>> {
 }
 
 /// A packet has gone by one of a route's next hops of this kind, that is not to be left out.
-fn has(route: &[Path], (port, frame): (u16, &[u8]), kind: fn(&NextHop) -> bool) -> bool {
+fn has(route: &[Path], sent: &[(u16, &[u8])], kind: fn(&NextHop) -> bool) -> bool {
     let kept = route.iter().filter(|(way, _)| !way.ignored);
     let mut next_hops = kept.filter_map(|(_, next_hop)| next_hop.as_ref());
-    next_hops.any(|next_hop| kind(next_hop) && next_hop.is(port, frame))
+    next_hops.any(|next_hop| kind(next_hop) && next_hop.is(sent))
 }
 
 /// ICMP and ICMPv6: what a router tells before it forwards.
@@ -405,8 +412,9 @@ fn is_redirect(out: &Out) -> bool {
 /// The kernel said nothing of a packet, and may have chosen a next hop that leads nowhere: the chip chose one of the same route with a
 /// station. A packet for whom nobody answers is dropped without an error here, as nobody is asked (net/core/neighbour.c
 /// `__neigh_event_send`).
-fn silent_next_hop(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
-    if !is_copy(&case.probe.frame.0, chip.1) || !case.answer.out.iter().all(is_redirect) {
+fn silent_next_hop(chip: &[(u16, &[u8])], case: &Case<'_>) -> Option<Leniency> {
+    let copies = chip.iter().all(|c| is_copy(&case.probe.frame.0, c.1));
+    if !copies || !case.answer.out.iter().all(is_redirect) {
         return None;
     }
     // silent for a reason of its own: then no next hop is right
@@ -417,6 +425,7 @@ fn silent_next_hop(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
     let routes = next_hops(case).into_iter();
     let reason = |(way, next_hop): &Path| match next_hop {
         _ if way.ignored => Some(Leniency::NotWeighed),
+        Some(next_hop) if next_hop.shut => Some(Leniency::PortShutOfKernel),
         Some(next_hop) => next_hop.dark.then_some(Leniency::NoCarrier),
         None if paths::is_dark(way, case.rest) => Some(Leniency::NoCarrier),
         None => Some(Leniency::NoStation),
@@ -426,17 +435,23 @@ fn silent_next_hop(chip: (u16, &[u8]), case: &Case<'_>) -> Option<Leniency> {
     ways.filter_map(|path| reason(&path)).min()
 }
 
-/// Two frames that are one packet, sent to two next hops of one route, the kernel's to one that lives. By the same next hop they are the same
-/// frame, to its VLAN's tag.
+/// One packet, sent to two next hops of one route, the kernel's to one that lives. By the same next hop they are the same frames, to their
+/// VLANs' tags.
 fn other_next_hop(
-    kernel: (u16, &[u8]),
-    chip: (u16, &[u8]),
+    kernel: &[(u16, &[u8])],
+    chip: &[(u16, &[u8])],
     case: &Case<'_>,
     kind: fn(&NextHop) -> bool,
 ) -> bool {
+    let Some(packet) = kernel.first().map(|k| untagged(k.1)) else {
+        return false;
+    };
     let one = |r: &Vec<Path>| has(r, kernel, NextHop::lives) && has(r, chip, kind);
-    let same_next_hop = kernel.0 == chip.0 && kernel.1.get(..12) == chip.1.get(..12);
-    !same_next_hop && untagged(kernel.1) == untagged(chip.1) && next_hops(case).iter().any(one)
+    let same_next_hop = kernel.len() == chip.len()
+        && (kernel.iter().zip(chip)).all(|(k, c)| k.0 == c.0 && k.1.get(..12) == c.1.get(..12));
+    !same_next_hop
+        && kernel.iter().chain(chip).all(|s| untagged(s.1) == packet)
+        && next_hops(case).iter().any(one)
 }
 
 #[cfg(test)]

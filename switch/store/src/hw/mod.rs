@@ -707,7 +707,8 @@ impl Hw {
     }
 
     /// The next object to look at, dependencies first.
-    pub fn pop(&mut self) -> Option<Ref> {
+    /// `neighbours`: theirs is the turn, too.
+    pub fn pop(&mut self, neighbours: bool) -> Option<Ref> {
         const ORDER: [Cls; CLASSES] = [
             Cls::Lag,
             Cls::Port,
@@ -728,6 +729,9 @@ impl Hw {
             Cls::AclBind,
         ];
         for c in ORDER {
+            if c == Cls::Neigh && !neighbours {
+                continue;
+            }
             if let Some(id) = self.queues[c as usize].pop_front() {
                 return Some(Ref::new(c, id));
             }
@@ -756,8 +760,12 @@ impl Hw {
             + self.acl_binds.failed()
     }
 
-    pub fn queues_empty(&self) -> bool {
-        self.queues.iter().all(VecDeque::is_empty)
+    /// Nothing is queued; `neighbours`: none of these, either.
+    pub fn queues_empty(&self, neighbours: bool) -> bool {
+        let empty = |(n, q): (usize, &VecDeque<u32>)| {
+            q.is_empty() || !neighbours && n == Cls::Neigh as usize
+        };
+        self.queues.iter().enumerate().all(empty)
     }
 }
 

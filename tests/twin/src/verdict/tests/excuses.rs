@@ -76,6 +76,61 @@ fn the_chip_is_silent_where_a_bridge_lets_nothing_out() {
 }
 
 #[test]
+fn a_next_hop_by_a_bridge_that_does_not_know_the_station_is_a_flood() {
+    let by = |ports: &[u8]| {
+        let one = |p: &u8| (u16::from(*p), frame(10, true));
+        let out = ports.iter().map(one).collect();
+        let cpu = Vec::new();
+        Passed { out, cpu }
+    };
+    let judged = |chip: &[u8], kernel: &[Out], fdb: Option<u32>, members: &[(u32, u8, bool)]| {
+        let mut objects = bridge(nl::BridgeInfo::default(), members);
+        objects.push(neighbour(10));
+        objects.extend(fdb.map(station));
+        objects.push(route("10.0.0.0/8", &[2, 10]));
+        routed(&by(chip), kernel, &objects)
+    };
+    let two = [(3, FORWARDING, true), (4, FORWARDING, true)];
+    let other = Verdict::OtherNextHop(Leniency::Hash);
+    assert_eq!(judged(&[3, 4], &[out(2)], None, &two), other);
+    // one too few, one too many, one that does not forward, one that takes no flood
+    assert_eq!(judged(&[3], &[out(2)], None, &two), WRONG);
+    assert_eq!(judged(&[3, 4, 5], &[out(2)], None, &two), WRONG);
+    let shut = [(3, FORWARDING, true), (4, BLOCKING, true)];
+    assert_eq!(judged(&[3, 4], &[out(2)], None, &shut), WRONG);
+    assert_eq!(judged(&[3], &[out(2)], None, &shut), other);
+    let quiet = [(3, FORWARDING, true), (4, FORWARDING, false)];
+    assert_eq!(judged(&[3, 4], &[out(2)], None, &quiet), WRONG);
+    assert_eq!(judged(&[3], &[out(2)], None, &quiet), other);
+    // the station is known: it goes there and nowhere else
+    assert_eq!(judged(&[3, 4], &[out(2)], Some(3), &two), WRONG);
+    assert_eq!(judged(&[3], &[out(2)], Some(3), &two), other);
+    assert_eq!(judged(&[4], &[out(2)], Some(3), &two), WRONG);
+    // the kernel's flood, the chip's other next hop
+    let flooded = [3, 4].map(|port| Out {
+        port,
+        frame: Bytes(frame(10, true)),
+        made: false,
+    });
+    let objects = |two: &[(u32, u8, bool)]| {
+        let mut all = bridge(nl::BridgeInfo::default(), two);
+        all.extend([neighbour(10), neighbour(2), route("10.0.0.0/8", &[2, 10])]);
+        all
+    };
+    assert_eq!(routed(&passed(&[2], &[]), &flooded, &objects(&two)), other);
+    assert_eq!(routed(&passed(&[3], &[]), &flooded, &objects(&two)), WRONG);
+    // the kernel chose the bridge, and its station's port does not forward
+    let silent = |members: &[(u32, u8, bool)]| {
+        let mut all = objects(members);
+        all.push(station(3));
+        routed(&passed(&[2], &[]), &[], &all)
+    };
+    let shut = Verdict::OtherNextHop(Leniency::PortShutOfKernel);
+    assert_eq!(silent(&[(3, BLOCKING, true)]), shut);
+    assert_eq!(silent(&[(3, FORWARDING, true)]), WRONG);
+}
+
+#[test]
 fn a_way_without_carrier_and_neighbour_is_the_cpus() {
     // 10 is no device here: neither a neighbour nor a carrier
     let routes = [route("10.0.0.0/8", &[2, 10])];

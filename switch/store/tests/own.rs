@@ -1,0 +1,115 @@
+//! Own addresses: nobody may send from them, and the chip knows that by their entries alone.
+//!
+//! ```text
+//!   from 10.3.0.3 ──► port ──► chip: longest match of the source
+//!                                 LOCAL: to the CPU, which drops it (net/ipv4/fib_frontend.c __fib_validate_source)
+//!                                 else:  forwarded
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use std::net::IpAddr;
+use tandem_abi::object::read_object;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+/// Why the chip's entry of an IPv4 prefix traps.
+fn reason(r: &mut Rig, prefix: &str) -> Option<u8> {
+    let key = key(prefix).prefix;
+    let mut all = r.chip.dump::<tnd_route>(TND_CLS_ROUTE).into_iter();
+    let is = |x: &tnd_route| {
+        u32::from(x.family) == u32::from(TND_AF_INET)
+            && x.prefix_len == key.prefix_len()
+            && key.addr() == IpAddr::from([x.addr[0], x.addr[1], x.addr[2], x.addr[3]])
+    };
+    all.find(is)
+        .filter(|x| x.action == TND_ACT_TRAP)
+        .map(|x| x.reason)
+}
+
+#[test]
+fn an_own_prefix_stays_own_beside_a_route_with_a_tos() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(local("10.9.0.0/25", 12, RouteType::Local));
+    r.settle();
+    assert_eq!(reason(&mut r, "10.9.0.0/25"), Some(TND_TRAP_LOCAL as u8));
+    let mut other = route("10.9.0.0/25", RouteNextHops::None);
+    other.kind = RouteType::Blackhole;
+    other.key.tos = 0x10;
+    other.key.table = TABLE_MAIN;
+    r.up(Object::Route(other));
+    r.settle();
+    assert_eq!(reason(&mut r, "10.9.0.0/25"), Some(TND_TRAP_LOCAL as u8));
+}
+
+#[test]
+fn an_own_route_that_another_hides_makes_no_prefix_own() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    // in one table, with a larger metric than the one by a gateway; and one with a type of service
+    r.up(via("10.9.0.0/25", 11, "10.1.0.2"));
+    let mut hidden = route("10.9.0.0/25", RouteNextHops::One(hop(12, "")));
+    hidden.kind = RouteType::Local;
+    hidden.key.metric = 20;
+    r.up(Object::Route(hidden));
+    let mut other = route("10.9.0.0/25", RouteNextHops::None);
+    other.kind = RouteType::Blackhole;
+    other.key.tos = 0x10;
+    r.up(Object::Route(other.clone()));
+    r.settle();
+    assert_eq!(reason(&mut r, "10.9.0.0/25"), Some(TND_TRAP_ROUTE as u8));
+    // the one with a type of service is own
+    r.del(Key::Route(other.key));
+    other.kind = RouteType::Local;
+    r.up(Object::Route(other));
+    r.settle();
+    assert_eq!(reason(&mut r, "10.9.0.0/25"), Some(TND_TRAP_LOCAL as u8));
+}
+
+#[test]
+fn own_addresses_stand_before_anything_is_forwarded() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    // in table main: it comes last, and is everybody's source who has no longer prefix
+    let mut all = route("0.0.0.0/0", RouteNextHops::One(hop(12, "")));
+    all.kind = RouteType::Local;
+    r.up(Object::Route(all));
+    r.up(via("40.0.0.0/8", 11, "10.1.0.2"));
+    r.up(via("40.1.0.1/32", 11, "10.1.0.2"));
+    r.settle();
+    for first in [0, 1] {
+        // its power failed
+        r.chip.cold();
+        r.store.attach(Attach::Cold, r.now);
+        let mut done = Vec::new();
+        let note = |p: &Planned| {
+            if p.op == TND_OP_CREATE {
+                done.push(match p.cls {
+                    TND_CLS_NEIGH => "forwards",
+                    TND_CLS_ROUTE => {
+                        let (body, _) = read_object::<tnd_route>(p.body.bytes()).unwrap();
+                        match (body.action, u16::from(body.reason)) {
+                            (TND_ACT_TRAP, TND_TRAP_LOCAL) => "own",
+                            (TND_ACT_TRAP, _) => "traps",
+                            _ => "forwards",
+                        }
+                    }
+                    _ => "refers",
+                });
+            }
+            Fate::Done
+        };
+        r.play(first, note, |_| {});
+        let own = done.iter().rposition(|x| *x == "own").unwrap();
+        let forwards = done.iter().position(|x| *x == "forwards").unwrap();
+        assert!(own < forwards, "{done:?}");
+        // two gateways, two routes by them; two addresses, two broadcast addresses less, and the rest
+        let count = |what| done.iter().filter(|x| **x == what).count();
+        assert_eq!((count("forwards"), count("own")), (4, 3), "{done:?}");
+    }
+}
