@@ -293,6 +293,12 @@ impl Core {
         &self.store
     }
 
+    /// What of the derived state is another one when all of it is computed anew ([`Store::topology_differs`]).
+    #[cfg(feature = "oracle")]
+    pub fn topology_differs(&mut self, now: u64) -> Vec<String> {
+        self.store.topology_differs(now)
+    }
+
     /// What a person should know, newest last.
     #[must_use]
     pub fn warnings(&self) -> &VecDeque<String> {

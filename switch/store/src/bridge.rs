@@ -1,71 +1,85 @@
 //! Bridges: what becomes a forwarding domain, and why one can't be offloaded.
 
 use crate::Store;
+use crate::api::Domain;
 use crate::model::{BaseChain, BridgeInfo, Link, LinkKind, NfCall};
-use std::collections::{BTreeMap, BTreeSet};
 
 fn is_vlan(l: &Link) -> bool {
     matches!(&l.kind, LinkKind::Vlan { .. }) || l.kind == LinkKind::Other("vlan".into())
 }
 
 impl Store {
-    /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
-    pub(crate) fn bridges(&self) -> BTreeMap<u32, (BridgeInfo, String)> {
-        let mut out = BTreeMap::new();
-        // NFPROTO_BRIDGE
-        let nft = self.chains.iter().find(|c| c.0.family == 7);
-        for (i, r) in &self.links {
-            let LinkKind::Bridge(info) = r.link.kind else {
-                continue;
-            };
-            let ports: Vec<&Link> = self
-                .links
-                .values()
-                .map(|l| &l.link)
-                .filter(|l| l.master == *i)
-                .collect();
-            let is_port = |p: &Link| self.topo.port_of.contains_key(&p.ifindex);
-            if !ports.iter().any(|p| is_port(p)) {
+    /// Bridges that are to be looked at.
+    pub(crate) fn refresh_bridges(&mut self) {
+        let looked = self.topo.dirty.bridges.clone();
+        for b in looked {
+            let new = self.bridge_state(b);
+            let old = self.topo.bridges.get(&b);
+            if old == new.as_ref() {
                 continue;
             }
-            let alien = ports
-                .iter()
-                .filter(|p| !is_port(p))
-                .min_by_key(|p| p.ifindex);
-            // What the chip can't keep from leaving by a port, all ports must leave to the kernel.
-            let of_vlan = || {
-                ports.iter().filter(|_| info.vlan_filtering).find_map(|p| {
-                    Some(format!("{}: {}", p.name, self.port_vlan_reason(p.ifindex)?))
-                })
-            };
-            let reason = if let (true, Some(u)) = (info.vlan_filtering, info.unsupported) {
-                format!("{u} is not offloaded")
-            } else if let Some(r) = of_vlan() {
-                r
-            } else if let Some(a) = alien {
-                format!("{} is a member and not a front-panel port", a.name)
-            } else if let Some(c) = nft {
-                format!(
-                    "nftables base chain {}/{} sees bridged frames",
-                    c.0.table, c.0.name
-                )
-            } else if let Some(r) = self.nf_call_reason(info.nf_call) {
-                r
-            } else if let Some((p, c)) = ports
-                .iter()
-                .find_map(|p| Some((p, self.device_chain(&p.name, true)?)))
-            {
-                format!("nftables base chain {c} sees what leaves by {}", p.name)
-            } else if let Some(u) = self.upper_of(&r.link) {
-                format!("{u} is on top of it")
-            } else if r.link.promiscuous {
-                "it is promiscuous: somebody wants every frame".into()
-            } else {
-                self.incomplete(*i).unwrap_or_default()
-            };
-            out.insert(*i, (info, reason));
+            let came = old.is_some() != new.is_some();
+            match new {
+                Some(new) => _ = self.topo.bridges.insert(b, new),
+                None => _ = self.topo.bridges.remove(&b),
+            }
+            if came {
+                self.topo.dirty.vlan_sets.insert(b);
+            }
+            self.mark_ports_of(b, came);
         }
-        out
+    }
+
+    /// A bridge with front-panel ports, and why it can't be offloaded, empty if it can.
+    fn bridge_state(&self, i: u32) -> Option<(BridgeInfo, String)> {
+        let bridge = &self.links.get(&i)?.link;
+        let LinkKind::Bridge(info) = bridge.kind else {
+            return None;
+        };
+        // NFPROTO_BRIDGE
+        let nft = self.chains.iter().find(|c| c.0.family == 7);
+        let ports: Vec<&Link> = self.devices_in(i).collect();
+        let is_port = |p: &Link| self.topo.port_of.contains_key(&p.ifindex);
+        if !ports.iter().any(|p| is_port(p)) {
+            return None;
+        }
+        let alien = ports
+            .iter()
+            .filter(|p| !is_port(p))
+            .min_by_key(|p| p.ifindex);
+        // What the chip can't keep from leaving by a port, all ports must leave to the kernel.
+        let of_vlan = || {
+            ports
+                .iter()
+                .filter(|_| info.vlan_filtering)
+                .find_map(|p| Some(format!("{}: {}", p.name, self.port_vlan_reason(p.ifindex)?)))
+        };
+        let reason = if let (true, Some(u)) = (info.vlan_filtering, info.unsupported) {
+            format!("{u} is not offloaded")
+        } else if let Some(r) = of_vlan() {
+            r
+        } else if let Some(a) = alien {
+            format!("{} is a member and not a front-panel port", a.name)
+        } else if let Some(c) = nft {
+            format!(
+                "nftables base chain {}/{} sees bridged frames",
+                c.0.table, c.0.name
+            )
+        } else if let Some(r) = self.nf_call_reason(info.nf_call) {
+            r
+        } else if let Some((p, c)) = ports
+            .iter()
+            .find_map(|p| Some((p, self.device_chain(&p.name, true)?)))
+        {
+            format!("nftables base chain {c} sees what leaves by {}", p.name)
+        } else if let Some(u) = self.upper_of(bridge) {
+            format!("{u} is on top of it")
+        } else if bridge.promiscuous {
+            "it is promiscuous: somebody wants every frame".into()
+        } else {
+            self.incomplete(i).unwrap_or_default()
+        };
+        Some((info, reason))
     }
 
     /// Why bridged frames pass the chains of the IP families, if they do.
@@ -117,33 +131,20 @@ impl Store {
     /// A device on top of a bridge that takes frames which aren't for the bridge's own MAC, or of those some before the
     /// bridge does. A VLAN device with the same MAC does not: the chip sends tagged frames for it to the CPU.
     fn upper_of(&self, bridge: &Link) -> Option<&str> {
-        self.links
-            .values()
-            .map(|r| &r.link)
-            .filter(|l| l.lower == bridge.ifindex)
-            .filter(|l| !is_vlan(l) || l.mac != bridge.mac)
-            .min_by_key(|l| l.ifindex)
+        self.devices_on(bridge.ifindex)
+            .find(|l| !is_vlan(l) || l.mac != bridge.mac)
             .map(|l| l.name.as_str())
     }
 
     /// Chains at the hooks of a bridge device see what is routed through it: it gets no router interface. What is
     /// bridged passes them by.
-    pub(crate) fn bridge_device_reasons(&mut self) {
-        let mut found = Vec::new();
-        let bridges: BTreeSet<u32> = self.topo.fid_of.keys().map(|d| d.dev).collect();
-        for b in bridges {
-            let Some(r) = self.links.get(&b) else {
-                continue;
-            };
-            if !matches!(r.link.kind, LinkKind::Bridge(_)) {
-                continue;
-            }
-            if let Some(h) = self.hooked(&r.link) {
-                found.push((b, format!("{h} it")));
-            }
-        }
-        for (b, reason) in found {
-            self.topo.reasons.entry(b).or_insert(reason);
-        }
+    pub(crate) fn bridge_device_reason(&self, bridge: u32) -> Option<String> {
+        let first = Domain {
+            dev: bridge,
+            vlan: 0,
+        };
+        let (d, _) = self.topo.fid_of.range(first..).next()?;
+        let l = &self.links.get(&bridge).filter(|_| d.dev == bridge)?.link;
+        Some(format!("{} it", self.hooked(l)?))
     }
 }

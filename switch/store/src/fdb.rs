@@ -58,14 +58,20 @@ impl Store {
         {
             rec.device = None;
         }
-        rec.kernel = Some(e);
+        if let Some(old) = rec.kernel.replace(e) {
+            self.fdb_behind.remove(&(old.ifindex, key));
+        }
+        self.fdb_behind.insert((e.ifindex, key));
         rec.moved = None;
         rec.aged = false;
         self.reeval_fdb(key, now);
     }
 
     pub(crate) fn remove_fdb(&mut self, key: FdbKey, now: u64) {
-        if self.fdb.remove(&key).is_some() {
+        if let Some(rec) = self.fdb.remove(&key) {
+            if let Some(i) = rec.ifindex() {
+                self.fdb_behind.remove(&(i, key));
+            }
             self.reeval_fdb(key, now);
         }
     }
@@ -249,6 +255,24 @@ impl Store {
         }
     }
 
+    /// Entries of a bridge.
+    pub(crate) fn stations_of(&self, bridge: u32) -> Vec<FdbKey> {
+        let range = place(bridge, 0, 0)..=place(bridge, u16::MAX, u8::MAX);
+        self.fdb.range(range).map(|(k, _)| *k).collect()
+    }
+
+    /// Entries of a domain.
+    pub(crate) fn stations_in(&self, d: Domain) -> Vec<FdbKey> {
+        let range = place(d.dev, d.vlan, 0)..=place(d.dev, d.vlan, u8::MAX);
+        self.fdb.range(range).map(|(k, _)| *k).collect()
+    }
+
+    /// Entries of the kernel that lead to a device.
+    pub(crate) fn stations_behind(&self, ifindex: u32) -> Vec<FdbKey> {
+        let all = (ifindex, place(0, 0, 0))..=(ifindex, place(u32::MAX, u16::MAX, u8::MAX));
+        self.fdb_behind.range(all).map(|x| x.1).collect()
+    }
+
     /// The chip learned, moved or aged an address.
     pub(crate) fn fdb_event(&mut self, event: DeviceEvent, now: u64) -> Option<FdbWriteBack> {
         let (fid, mac) = match event {
@@ -383,5 +407,14 @@ impl Store {
         if before != self.fdb_failed.contains_key(&vlan) && self.config.policy == Policy::Trap {
             self.want_vlan(vlan, now);
         }
+    }
+}
+
+/// The first or the last place of a VLAN, by the byte that its address is made of.
+fn place(bridge: u32, vlan: u16, byte: u8) -> FdbKey {
+    FdbKey {
+        bridge,
+        vlan,
+        mac: [byte; 6],
     }
 }

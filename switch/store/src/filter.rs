@@ -73,7 +73,9 @@ pub(crate) struct Filters {
     /// Rules by the table id of their counter.
     counted: HashMap<u32, (At, u32)>,
     /// A counter, policer or session did not fit.
-    parts_failed: bool,
+    pub parts_failed: bool,
+    /// A binding has failed once: the chip has no lists.
+    pub binds_failed: bool,
 }
 
 /// Stage of a hook.
@@ -138,8 +140,9 @@ impl Store {
                 self.counters.unchanged += 1;
             }
             _ => {
+                let ifindex = f.key.ifindex;
                 self.filters.all.insert(f.key, (f, source.0, generation));
-                self.topo.dirty = true;
+                self.filter_changed(ifindex);
             }
         }
     }
@@ -148,7 +151,7 @@ impl Store {
     pub(crate) fn filters_gone(&mut self, ifindex: u32) {
         let before = self.filters.all.len();
         self.filters.all.retain(|k, _| k.ifindex != ifindex);
-        self.topo.dirty |= before != self.filters.all.len();
+        self.topo.dirty.all |= before != self.filters.all.len();
     }
 
     /// A filter at a device that is no front-panel port.

@@ -23,7 +23,8 @@ pub(crate) struct Lags {
     pub on: BTreeMap<u16, u32>,
     /// Why a bond is none, by ifindex.
     reasons: BTreeMap<u32, String>,
-    failed: bool,
+    /// Some group failed.
+    pub failed: bool,
 }
 
 impl Store {
@@ -36,11 +37,6 @@ impl Store {
     pub(crate) fn lag_of_port(&self, port: u16) -> Option<u32> {
         let lag = port.checked_sub(self.config.ports)?;
         self.lags.ids.get(&lag).copied()
-    }
-
-    fn bond_members(&self, bond: u32) -> impl Iterator<Item = &Link> {
-        let all = self.links.values().map(|r| &r.link);
-        all.filter(move |l| l.master == bond)
     }
 
     /// Groups as the kernel has them, and the ports that stand for them.
@@ -60,7 +56,7 @@ impl Store {
             };
             let info = *info;
             let mut members: Vec<(u16, bool)> = self
-                .bond_members(i)
+                .devices_in(i)
                 .filter_map(|l| match l.kind {
                     LinkKind::Swp { port } => Some((port, l.bond_active)),
                     _ => None,
@@ -125,18 +121,15 @@ impl Store {
         if let Some(u) = unsupported {
             return Some(format!("{u} is not offloaded"));
         }
-        for m in self.bond_members(bond) {
+        for m in self.devices_in(bond) {
             if !matches!(m.kind, LinkKind::Swp { .. }) {
                 return Some(format!("{} is a member and not a front-panel port", m.name));
             }
             if let Some(h) = self.hooked(m) {
                 return Some(format!("{h} its member {}", m.name));
             }
-            if let Some(u) = self.links.values().find(|u| u.link.lower == m.ifindex) {
-                return Some(format!(
-                    "{} is on top of its member {}",
-                    u.link.name, m.name
-                ));
+            if let Some(u) = self.devices_on(m.ifindex).next() {
+                return Some(format!("{} is on top of its member {}", u.name, m.name));
             }
         }
         let link = &self.links.get(&bond)?.link;
@@ -165,7 +158,7 @@ impl Store {
         }
         let failed = self.hw.lags.failed() > 0;
         if failed || self.lags.failed {
-            self.topo.dirty = true;
+            self.topo.dirty.all = true;
         }
         self.lags.failed = failed;
         let answered_well = self.hw.lags.get(r.id).is_some_and(|o| o.fail.is_none());

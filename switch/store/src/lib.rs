@@ -73,13 +73,17 @@ pub struct Store {
     synced: bool,
     // What sources said.
     links: HashMap<u32, topo::LinkRec>,
-    addrs: HashMap<Addr, (u8, u16)>,
+    addrs: BTreeMap<Addr, (u8, u16)>,
     rules: Vec<(Rule, u8, u16)>,
     chains: Vec<(BaseChain, u8, u16)>,
     netconf: HashMap<(Family, ConfScope), topo::Conf>,
     settings: Settings,
     neighs: BTreeMap<(IpAddr, u32), neigh::NeighRec>,
+    /// The same by interface.
+    neighs_on: BTreeSet<(u32, IpAddr)>,
     fdb: BTreeMap<FdbKey, fdb::FdbRec>,
+    /// The kernel's entries by the device that they lead to.
+    fdb_behind: BTreeSet<(u32, FdbKey)>,
     /// VLANs of bridges and ports, with source and generation.
     vlans: BTreeMap<(u32, u16), (model::BridgeVlan, u8, u16)>,
     filters: filter::Filters,
@@ -140,7 +144,7 @@ impl Store {
             owners: owner::Owners::default(),
             synced: false,
             links: HashMap::new(),
-            addrs: HashMap::new(),
+            addrs: BTreeMap::new(),
             rules: Vec::new(),
             chains: Vec::new(),
             netconf: HashMap::new(),
@@ -154,7 +158,9 @@ impl Store {
                 unsupported: None,
             },
             neighs: BTreeMap::new(),
+            neighs_on: BTreeSet::new(),
             fdb: BTreeMap::new(),
+            fdb_behind: BTreeSet::new(),
             vlans: BTreeMap::new(),
             filters: filter::Filters::default(),
             lags: lag::Lags::default(),
@@ -201,7 +207,7 @@ impl Store {
     /// The netdev of a port has gone to another network namespace, or is no longer there: all of the port's packets are
     /// that kernel's.
     pub fn port_away(&mut self, port: u16, away: bool) {
-        self.topo.dirty |= match away {
+        self.topo.dirty.all |= match away {
             true => self.topo.away.insert(port),
             false => self.topo.away.remove(&port),
         };
@@ -304,8 +310,7 @@ impl Store {
                 self.remove_fdb(*k, now);
             }
             Key::BridgeVlan(i, vid) if self.vlans.get(&(*i, *vid)).is_some_and(|v| v.1 == src) => {
-                self.vlans.remove(&(*i, *vid));
-                self.topo.dirty = true;
+                self.remove_bridge_vlan(*i, *vid);
             }
             Key::Nexthop(id) if self.paths.objects.get(id).is_some_and(|o| o.1 == src) => {
                 self.remove_nexthop(*id, now)
@@ -323,13 +328,13 @@ impl Store {
             }
             Key::Filter(k) if self.filters.all.get(k).is_some_and(|f| f.1 == src) => {
                 self.filters.all.remove(k);
-                self.topo.dirty = true;
+                self.filter_changed(k.ifindex);
             }
             Key::Mdb(k) => self.remove_mdb(source, k, now),
             Key::RouterPort(bridge, port) => self.remove_router_port(source, *bridge, *port),
             Key::Netconf(f, s) if self.netconf.get(&(*f, *s)).is_some_and(|c| c.source == src) => {
                 self.netconf.remove(&(*f, *s));
-                self.topo.dirty = true;
+                self.netconf_changed(*s);
             }
             _ => {}
         }
@@ -356,7 +361,7 @@ impl Store {
     pub fn idle(&self) -> bool {
         self.phase == Phase::Normal
             && self.synced
-            && !self.topo.dirty
+            && !self.topo.dirty.any()
             && self.paths.dirty.is_empty()
             && self.hw.changed.is_empty()
             && self.syncs.values().all(|s| s.running.is_none())

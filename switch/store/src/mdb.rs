@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::sync::Phase;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use tandem_abi::raw::*;
 
 /// What one entry of the chip stands for: all members of a group.
@@ -65,6 +65,20 @@ pub(crate) struct Groups {
     failed: HashMap<u32, HashMap<u32, GroupKey>>,
     /// Why an entry of the chip traps.
     reasons: HashMap<GroupKey, String>,
+}
+
+/// Before all groups of a domain.
+const FIRST_GROUP: GroupAddr = GroupAddr::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+
+impl Groups {
+    /// Bridges that have a device in one of their groups.
+    pub fn bridges_of_member(&self, ifindex: u32) -> BTreeSet<u32> {
+        let with = self
+            .members
+            .iter()
+            .filter(|(_, m)| m.contains_key(&ifindex));
+        with.map(|(k, _)| k.bridge).collect()
+    }
 }
 
 /// How the chip deals with a kind of multicast in a domain.
@@ -134,7 +148,7 @@ impl Store {
         if old.is_some_and(|o| o.0 == r) {
             self.counters.unchanged += 1;
         } else {
-            self.topo.dirty = true;
+            self.mark_device(r.ifindex);
         }
     }
 
@@ -147,7 +161,7 @@ impl Store {
             .is_some_and(|r| r.1 == source.0)
         {
             self.groups.routers.remove(&key);
-            self.topo.dirty = true;
+            self.mark_device(ifindex);
         }
     }
 
@@ -184,7 +198,7 @@ impl Store {
             self.remove_mdb(source, key, now);
         }
         // entries go one by one, but a router port is a flag of its port
-        self.topo.dirty |= routers > 0;
+        self.topo.dirty.all |= routers > 0;
         routers as u64 + gone.len() as u64
     }
 
@@ -263,6 +277,54 @@ impl Store {
         for key in all {
             self.reeval_group(key, now);
         }
+    }
+
+    /// Groups of a bridge look again.
+    pub(crate) fn reeval_groups_of(&mut self, bridge: u32, now: u64) {
+        let below = |k: &GroupKey| (k.bridge, k.vlan) <= (bridge, u16::MAX);
+        self.reeval_groups_from(bridge, 0, below, now);
+    }
+
+    /// Groups of a domain look again.
+    pub(crate) fn reeval_groups_in(&mut self, d: Domain, now: u64) {
+        let below = |k: &GroupKey| (k.bridge, k.vlan) <= (d.dev, d.vlan);
+        self.reeval_groups_from(d.dev, d.vlan, below, now);
+    }
+
+    fn reeval_groups_from(
+        &mut self,
+        bridge: u32,
+        vlan: u16,
+        below: impl Fn(&GroupKey) -> bool,
+        now: u64,
+    ) {
+        let first = GroupKey {
+            bridge,
+            vlan,
+            group: FIRST_GROUP,
+            source: None,
+        };
+        let all = self.groups.members.range(first..).map(|(k, _)| *k);
+        let keys: Vec<GroupKey> = all.take_while(below).collect();
+        for k in keys {
+            self.reeval_group(k, now);
+        }
+    }
+
+    /// Table ids of a domain's groups.
+    fn ids_in(&self, d: Domain) -> Vec<u32> {
+        let first = GroupKey {
+            bridge: d.dev,
+            vlan: d.vlan,
+            group: FIRST_GROUP,
+            source: None,
+        };
+        let all = self.groups.members.range(first..).map(|(k, _)| k);
+        let of_it = all.take_while(|k| k.domain() == d);
+        of_it
+            .filter_map(|k| self.groups.ids.get(k))
+            .copied()
+            .collect()
     }
 
     /// One group as it should be on the chip.
@@ -411,8 +473,8 @@ impl Store {
     }
 
     /// A domain came to stand: its groups look again.
-    pub(crate) fn retry_groups(&mut self) {
-        for id in self.hw.mdb.ids() {
+    pub(crate) fn retry_groups(&mut self, d: Option<Domain>) {
+        for id in d.map_or_else(|| self.hw.mdb.ids(), |d| self.ids_in(d)) {
             self.hw.retry_dependent(Ref::new(Cls::Mdb, id));
         }
     }
@@ -420,7 +482,7 @@ impl Store {
     /// The chip has everything now: what was held back while it was filled is not any more.
     pub(crate) fn groups_filled(&mut self) {
         let snoops = |d: &Domain| self.bridge_info(d.dev).is_some_and(|b| b.mcast_snooping);
-        self.topo.dirty |= !self.warm && self.topo.fid_of.keys().any(snoops);
+        self.topo.dirty.all |= !self.warm && self.topo.fid_of.keys().any(snoops);
     }
 
     // -- for people ---------------------------------------------------------------------------------------------------

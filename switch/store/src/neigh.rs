@@ -41,6 +41,7 @@ impl Store {
             generation,
         };
         let old = self.neighs.insert(key, rec);
+        self.neighs_on.insert((n.ifindex, n.addr));
         let same = old.is_some_and(|o| {
             o.usable() == rec.usable()
                 && (o.mac == rec.mac || !rec.usable())
@@ -55,6 +56,7 @@ impl Store {
 
     pub(crate) fn remove_neigh(&mut self, ifindex: u32, addr: IpAddr, now: u64) {
         if self.neighs.remove(&(addr, ifindex)).is_some() {
+            self.neighs_on.remove(&(ifindex, addr));
             self.neighbour_changed(addr, ifindex, now);
         }
     }

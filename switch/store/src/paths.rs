@@ -6,8 +6,8 @@
 
 use crate::fib::Content;
 use crate::model::{Family, NextHop, NexthopKind, NexthopObject, RouteNextHops};
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tandem_cover::NONE;
 use tandem_cover::slab::Slab;
 
@@ -121,13 +121,17 @@ pub(crate) struct Paths {
     /// Paths by the object that they name.
     pub object_paths: HashMap<u32, Vec<u32>>,
     /// Table id of the next hop on the chip.
-    pub gateways: HashMap<(u32, IpAddr), u32>,
+    pub gateways: BTreeMap<(u32, IpAddr), u32>,
     /// By table id.
     pub gateway_info: Vec<Option<Gateway>>,
     /// Path that owns a group, by table id.
     pub group_owner: Vec<u32>,
     /// Paths to look at again.
     pub dirty: Vec<u32>,
+    /// Paths by the interfaces of their own next hops.
+    pub leading: HashMap<u32, BTreeSet<u32>>,
+    /// Paths by the address that IPv4 routes prefer.
+    pub preferring: HashMap<Ipv4Addr, BTreeSet<u32>>,
     /// How many paths have a gateway on an interface: it needs a RIF.
     pub on_interface: HashMap<u32, u32>,
 }
@@ -198,6 +202,62 @@ impl Paths {
     pub fn ids(&self) -> Vec<u32> {
         (0..self.sets.bound())
             .filter(|&i| self.sets[i].key.is_some())
+            .collect()
+    }
+
+    /// A path came (`there`) or goes: keeps the indexes by what its key names.
+    pub fn index_path(&mut self, id: u32, key: &PathKey, there: bool) {
+        fn note<K: std::hash::Hash + Eq>(
+            index: &mut HashMap<K, BTreeSet<u32>>,
+            key: K,
+            id: u32,
+            there: bool,
+        ) {
+            let of_key = index.entry(key).or_default();
+            match there {
+                true => of_key.insert(id),
+                false => of_key.remove(&id),
+            };
+        }
+        let legs = match &key.nexthops {
+            RouteNextHops::One(n) => std::slice::from_ref(n),
+            RouteNextHops::Many(l) => l,
+            RouteNextHops::None | RouteNextHops::Object(_) => &[],
+        };
+        for n in legs {
+            note(&mut self.leading, n.ifindex, id, there);
+            if self.leading.get(&n.ifindex).is_some_and(BTreeSet::is_empty) {
+                self.leading.remove(&n.ifindex);
+            }
+        }
+        if let Some(a) = key.prefsrc {
+            note(&mut self.preferring, a, id, there);
+            if self.preferring.get(&a).is_some_and(BTreeSet::is_empty) {
+                self.preferring.remove(&a);
+            }
+        }
+    }
+
+    /// Paths with a next hop of their own on an interface.
+    pub fn leading_to(&self, ifindex: u32) -> Vec<u32> {
+        let of_it = self.leading.get(&ifindex).into_iter().flatten();
+        of_it.copied().collect()
+    }
+
+    /// Paths that may lead over an interface: those with a next hop there, and all by next-hop objects.
+    pub fn over(&self, ifindex: u32) -> Vec<u32> {
+        let mut out = self.leading_to(ifindex);
+        out.extend(self.object_paths.values().flatten());
+        out
+    }
+
+    /// Gateways on an interface, by table id.
+    pub fn gateways_on(&self, ifindex: u32) -> Vec<u32> {
+        let first = (ifindex, IpAddr::from([0; 4]));
+        let last = (ifindex, IpAddr::from(Ipv6Addr::from(u128::MAX)));
+        self.gateways
+            .range(first..=last)
+            .map(|(_, id)| *id)
             .collect()
     }
 

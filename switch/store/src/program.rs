@@ -32,7 +32,7 @@ impl Store {
         // What was given back may let something else in: that is looked at before this says that nothing is to do.
         for _ in 0..4 {
             let n = self.plan_once(out, now_ns);
-            if n > 0 || !self.topo.dirty {
+            if n > 0 || !self.topo.dirty.any() {
                 return n;
             }
         }
@@ -114,8 +114,8 @@ impl Store {
             return false;
         }
         let mut rounds = 0;
-        while (self.topo.dirty || !self.paths.dirty.is_empty()) && rounds < 8 {
-            if self.topo.dirty {
+        while (self.topo.dirty.any() || !self.paths.dirty.is_empty()) && rounds < 8 {
+            if self.topo.dirty.any() {
                 self.refresh_topology(now);
             }
             self.refresh_paths(now);
@@ -761,7 +761,7 @@ impl Store {
         } else {
             Phase::Replay
         };
-        self.topo.dirty = true;
+        self.topo.dirty.all = true;
         let _ = now_ns;
     }
 }

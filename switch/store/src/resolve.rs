@@ -76,6 +76,7 @@ impl Store {
                     self.paths.object_paths.remove(&o);
                 }
             }
+            self.paths.index_path(id, &key, false);
             self.paths.by_key.remove(&key);
         }
         self.paths.sets.remove(id);
@@ -321,7 +322,7 @@ impl Store {
             // First user: the interface needs a RIF, the kernel shall resolve.
             self.wanted.insert((ifindex, addr));
             if !self.topo.rif_of.contains_key(&ifindex) {
-                self.topo.dirty = true;
+                self.topo.dirty.rifs.insert(ifindex);
             }
             *self.paths.on_interface.entry(ifindex).or_insert(0) += 1;
             self.update_gateway(id, now);
@@ -346,7 +347,7 @@ impl Store {
                 *n = n.saturating_sub(1);
                 if *n == 0 {
                     self.paths.on_interface.remove(&ifindex);
-                    self.topo.dirty = true;
+                    self.topo.dirty.rifs.insert(ifindex);
                 }
             }
             self.hw.want::<Nexthop>(id, None, now);
@@ -404,7 +405,9 @@ impl Store {
             if let Some(k) = self.member_keys.remove(&id) {
                 self.member_ids.remove(&k);
                 // what waited for it on this port may go on
-                self.topo.dirty |= self.topo.switching.contains(&k.0);
+                if self.topo.switching.contains(&k.0) {
+                    self.topo.dirty.memberships.insert(k.0);
+                }
             }
         }
         for id in std::mem::take(&mut self.hw.vrfs.released) {
@@ -414,8 +417,9 @@ impl Store {
         self.drop_released_rules();
         self.drop_released_lags();
         self.hw.vlans.released.clear();
-        self.topo.dirty |= self.topo.rif_moving && !self.hw.rifs.released.is_empty();
-        self.hw.rifs.released.clear();
+        if !std::mem::take(&mut self.hw.rifs.released).is_empty() {
+            self.topo.dirty.rifs.extend(&self.topo.rif_moving);
+        }
     }
 
     /// A next hop or group came to stand, or failed: its dependents look again.

@@ -618,7 +618,7 @@ impl Store {
                 RouteType::Broadcast | RouteType::Anycast
             )
             // Reverse-path filtering looks sources up: the connected prefix proves one, a broadcast address does not.
-            && !self.topo.rpf_loose;
+            && self.topo.loose.is_empty();
         if !(parent.want == Content::trap(TND_TRAP_LOCAL) || (soft && parent.want.is_connected())) {
             return Redundant::No;
         }
@@ -667,6 +667,7 @@ impl Store {
         if let crate::model::RouteNextHops::Object(o) = key.nexthops {
             self.paths.object_paths.entry(o).or_default().push(id);
         }
+        self.paths.index_path(id, &key, true);
         self.paths.by_key.insert(key, id);
         self.refresh_path(id, now);
         id

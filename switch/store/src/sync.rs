@@ -236,7 +236,7 @@ impl Store {
         self.sweep_policy(source, kinds);
         self.counters.syncs += 1;
         if self.counters.swept != before {
-            self.topo.dirty = true;
+            self.topo.dirty.all = true;
         }
         if kinds.contains(KindSet::LINK.union(KindSet::ROUTE)) {
             if let Some(s) = self.syncs.get_mut(&source) {

@@ -1,21 +1,26 @@
 //! Links, bridges, addresses, rules and sysctls: what becomes a port, a forwarding domain, a member, a router interface.
 //!
-//! Such changes are rare and touch many things at once, so everything here is computed anew when one came.
+//! An event says which of it may be another now ([`Dirty`], whose file draws what follows from what); what it says is
+//! computed anew before something is programmed.
+
+mod dirty;
+#[cfg(feature = "oracle")]
+mod oracle;
+mod ports;
+mod refresh;
+mod rifs;
 
 use crate::Store;
 use crate::api::Domain;
-use crate::fib::{Alias, Content, F_OMIT, V4};
-use crate::hw::bodies::{Port, Rif, RifPlace};
-use crate::hw::table::Sent;
-use crate::hw::{Cls, Ref};
+use crate::fib::Alias;
+use crate::hw::bodies::RifPlace;
 use crate::model::{
-    Addr, BR_STATE_FORWARDING, BaseChain, BridgeInfo, BridgePort, ConfScope, Family, Link,
-    LinkKind, Netconf, NexthopKind, RouteNextHops, Rule, Settings, SourceId,
+    Addr, BaseChain, BridgeInfo, ConfScope, Family, Link, Netconf, NexthopKind, RouteNextHops,
+    Rule, Settings, SourceId,
 };
-use crate::vlan::Members;
+use dirty::Dirty;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
-use tandem_abi::raw::*;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// RT_SCOPE_HOST: a route to an own address survives its link going down.
 const SCOPE_HOST: u8 = 254;
@@ -43,8 +48,21 @@ pub(crate) struct Conf {
 /// What was derived from links.
 #[derive(Debug, Default)]
 pub(crate) struct Topo {
-    /// Something changed: compute anew.
-    pub dirty: bool,
+    /// What is to be looked at again.
+    pub dirty: Dirty,
+    /// All of it is being looked at: nobody need say what follows.
+    pub everything: bool,
+    /// Devices by master, and by what they are on.
+    pub within: BTreeSet<(u32, u32)>,
+    pub above: BTreeSet<(u32, u32)>,
+    /// VLAN interfaces by what they are on and VID.
+    pub vlans_on: BTreeSet<(u32, u16, u32)>,
+    /// VLANs with a state or options of their own, by device.
+    pub odd_vlans: BTreeSet<(u32, u16)>,
+    /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
+    pub bridges: BTreeMap<u32, (BridgeInfo, String)>,
+    /// Bridges with a member whose frames are all the kernel's.
+    pub hidden: BTreeSet<u32>,
     /// Table id of the router interface, by ifindex.
     pub rif_of: HashMap<u32, u32>,
     /// The reverse.
@@ -52,13 +70,13 @@ pub(crate) struct Topo {
     /// Interfaces that can be router interfaces, with the place.
     pub routable: HashMap<u32, RifPlace>,
     /// Table id of the VLAN, by what it stands for.
-    pub fid_of: HashMap<Domain, u32>,
+    pub fid_of: BTreeMap<Domain, u32>,
     /// The reverse.
     pub domain_of: HashMap<u32, Domain>,
     /// Ports whose netdevs are in another network namespace.
     pub away: BTreeSet<u16>,
-    /// A router interface waits until that of another VRF is gone from its place.
-    pub rif_moving: bool,
+    /// Interfaces whose router interface waits until that of another VRF is gone from its place.
+    pub rif_moving: BTreeSet<u32>,
     /// Ports whose memberships are being replaced by those of the other kind (VLAN-aware or not).
     pub switching: BTreeSet<u16>,
     /// A forwarding domain or a membership of it failed: their bridges trap.
@@ -70,17 +88,26 @@ pub(crate) struct Topo {
     pub reasons: HashMap<u32, String>,
     /// Why everything routed traps; empty if it doesn't.
     pub router_reason: String,
-    /// Router interfaces by table of routes ("slot"), each with why packets that come in on it never get to the routes:
+    /// Router interfaces by table of routes ("slot") and ifindex, each with why packets that come in on it never get to the routes:
     /// of IPv4, of IPv6; empty if they do.
-    pub ingress: BTreeMap<u8, Vec<(u32, [String; 2])>>,
-    /// Some router interface filters by reverse path, loosely.
-    pub rpf_loose: bool,
+    pub ingress: BTreeMap<u8, BTreeMap<u32, [String; 2]>>,
+    /// Router interfaces that filter by reverse path, loosely.
+    pub loose: BTreeSet<u32>,
 }
 
 impl Topo {
     /// The interface has a router interface or gets one as soon as something needs it.
     pub fn may_have_rif(&self, ifindex: u32) -> bool {
         self.routable.contains_key(&ifindex)
+    }
+
+    /// Domains of a bridge.
+    pub fn domains_of(&self, dev: u32) -> Vec<Domain> {
+        let all = Domain { dev, vlan: 0 }..=Domain {
+            dev,
+            vlan: u16::MAX,
+        };
+        self.fid_of.range(all).map(|(d, _)| *d).collect()
     }
 }
 
@@ -99,15 +126,13 @@ impl Store {
             went_down = r.link.admin_up && !link.admin_up;
         }
         self.vrf_link(source, &link);
-        self.links.insert(
-            ifindex,
-            LinkRec {
-                link,
-                source: source.0,
-                generation,
-            },
-        );
-        self.topo.dirty = true;
+        let rec = LinkRec {
+            link: link.clone(),
+            source: source.0,
+            generation,
+        };
+        let old = self.links.insert(ifindex, rec);
+        self.link_changed(old.as_ref().map(|r| &r.link), Some(&link));
         if went_down {
             self.link_gone(ifindex, source.0, false, now);
         }
@@ -115,55 +140,53 @@ impl Store {
     }
 
     pub(crate) fn remove_link(&mut self, ifindex: u32, now: u64) {
-        let Some(LinkRec { source, .. }) = self.links.remove(&ifindex) else {
+        let Some(LinkRec { source, link, .. }) = self.links.remove(&ifindex) else {
             return;
         };
-        self.topo.dirty = true;
         self.vrf_gone(ifindex, now);
         self.link_gone(ifindex, source, true, now);
-        self.addrs.retain(|a, _| a.ifindex != ifindex);
-        let neighs: Vec<_> = self
-            .neighs
-            .keys()
-            .filter(|k| k.1 == ifindex)
-            .copied()
-            .collect();
-        for k in neighs {
-            self.remove_neigh(k.1, k.0, now);
+        for a in self.addresses_of(ifindex) {
+            self.addrs.remove(&a);
         }
-        let fdb: Vec<_> = self
-            .fdb
-            .iter()
-            .filter(|(k, r)| k.bridge == ifindex || r.ifindex() == Some(ifindex))
-            .map(|(k, _)| *k)
-            .collect();
+        for addr in self.neighbours_on(ifindex) {
+            self.remove_neigh(ifindex, addr, now);
+        }
+        let mut fdb = self.stations_behind(ifindex);
+        fdb.extend(self.stations_of(ifindex));
         for k in fdb {
             self.remove_fdb(k, now);
         }
         self.groups_of_link_gone(ifindex, now);
-        self.vlans.retain(|k, _| k.0 != ifindex);
+        for vid in self.vlans_of(ifindex).map(|v| v.vid).collect::<Vec<_>>() {
+            self.remove_bridge_vlan(ifindex, vid);
+        }
         self.filters_gone(ifindex);
         self.netconf
             .remove(&(Family::V4, ConfScope::Interface(ifindex)));
         self.netconf
             .remove(&(Family::V6, ConfScope::Interface(ifindex)));
+        self.topo.reasons.remove(&ifindex);
+        self.link_changed(Some(&link), None);
         self.touch_paths_on(ifindex);
     }
 
-    fn touch_paths_on(&mut self, ifindex: u32) {
-        for p in self.paths.ids() {
-            let uses = match &self.paths.sets[p].key {
-                None => false,
-                Some(k) => match &k.nexthops {
-                    RouteNextHops::None => false,
-                    RouteNextHops::One(n) => n.ifindex == ifindex,
-                    RouteNextHops::Many(l) => l.iter().any(|n| n.ifindex == ifindex),
-                    RouteNextHops::Object(_) => true,
-                },
-            };
-            if uses {
-                self.paths.touch(p);
-            }
+    fn addresses_of(&self, ifindex: u32) -> Vec<Addr> {
+        let all = self.addrs.range(first_address(ifindex)..);
+        let of_it = all.take_while(|(a, _)| a.ifindex == ifindex);
+        of_it.map(|(a, _)| *a).collect()
+    }
+
+    /// It has an address of this kind.
+    fn has_address(&self, ifindex: u32, kind: impl Fn(&Addr) -> bool) -> bool {
+        let all = self.addrs.range(first_address(ifindex)..);
+        let mut of_it = all.take_while(|(a, _)| a.ifindex == ifindex);
+        of_it.any(|(a, _)| kind(a))
+    }
+
+    /// Paths over an interface look again, and all by next-hop objects, wherever these lead.
+    pub(crate) fn touch_paths_on(&mut self, ifindex: u32) {
+        for p in self.paths.over(ifindex) {
+            self.paths.touch(p);
         }
     }
 
@@ -172,7 +195,7 @@ impl Store {
     /// routes it tells, and a message about the link may be older than what a dump has brought since. Other sources than the
     /// link's own know nothing of that: what of theirs leads there stays, and traps.
     fn link_gone(&mut self, ifindex: u32, source: u8, unregistered: bool, now: u64) {
-        for p in self.paths.ids() {
+        for p in self.paths.leading_to(ifindex) {
             let dead = match &self.paths.sets[p].key {
                 None => continue,
                 Some(k) => match &k.nexthops {
@@ -212,7 +235,7 @@ impl Store {
         if self.addrs.insert(a, (source.0, generation)).is_some() {
             self.counters.unchanged += 1;
         } else {
-            self.topo.dirty = true;
+            self.topo.dirty.rifs.insert(a.ifindex);
         }
     }
 
@@ -221,18 +244,13 @@ impl Store {
         if self.addrs.remove(&a).is_none() {
             return;
         }
-        self.topo.dirty = true;
+        self.topo.dirty.rifs.insert(a.ifindex);
         if let IpAddr::V4(v4) = a.addr
+            && let Some(paths) = self.paths.preferring.get(&v4).cloned()
             && !self.addrs.keys().any(|x| x.addr == a.addr)
         {
-            for p in self.paths.ids() {
-                if self.paths.sets[p]
-                    .key
-                    .as_ref()
-                    .is_some_and(|k| k.prefsrc == Some(v4))
-                {
-                    self.remove_users(p, now, |r| !r.v6);
-                }
+            for p in paths {
+                self.remove_users(p, now, |r| !r.v6);
             }
         }
     }
@@ -245,14 +263,14 @@ impl Store {
             }
             None => {
                 self.rules.push((rule, source.0, generation));
-                self.topo.dirty = true;
+                self.topo.dirty.all = true;
             }
         }
     }
 
     pub(crate) fn remove_rule(&mut self, rule: &Rule) {
         self.rules.retain(|r| r.0 != *rule);
-        self.topo.dirty = true;
+        self.topo.dirty.all = true;
     }
 
     pub(crate) fn upsert_chain(&mut self, source: SourceId, chain: BaseChain, generation: u16) {
@@ -268,13 +286,13 @@ impl Store {
             Some(c) => *c = (chain, source.0, generation),
             None => self.chains.push((chain, source.0, generation)),
         }
-        self.topo.dirty = true;
+        self.topo.dirty.all = true;
     }
 
     pub(crate) fn remove_chain(&mut self, family: u8, table: &str, name: &str) {
         self.chains
             .retain(|c| !(c.0.family == family && c.0.table == table && c.0.name == name));
-        self.topo.dirty = true;
+        self.topo.dirty.all = true;
     }
 
     pub(crate) fn upsert_netconf(&mut self, source: SourceId, n: Netconf, generation: u16) {
@@ -300,16 +318,24 @@ impl Store {
             self.counters.unchanged += 1;
             return;
         }
-        self.topo.dirty = true;
-        if let ConfScope::Interface(i) = n.scope {
-            self.touch_paths_on(i);
+        self.netconf_changed(n.scope);
+    }
+
+    /// Sysctls of a scope are others, or gone.
+    pub(crate) fn netconf_changed(&mut self, scope: ConfScope) {
+        match scope {
+            ConfScope::Interface(i) => {
+                self.topo.dirty.rifs.insert(i);
+                self.touch_paths_on(i);
+            }
+            _ => self.topo.dirty.all = true,
         }
     }
 
     pub(crate) fn upsert_settings(&mut self, s: Settings) {
         if s != self.settings {
             self.settings = s;
-            self.topo.dirty = true;
+            self.topo.dirty.all = true;
             for p in self.paths.ids() {
                 self.paths.touch(p);
             }
@@ -322,473 +348,13 @@ impl Store {
             .copied()
             .unwrap_or_default()
     }
-
-    // -- what follows from them ---------------------------------------------------------------------------------------
-
-    /// Computes ports, forwarding domains, members and router interfaces anew.
-    pub(crate) fn refresh_topology(&mut self, now: u64) {
-        self.topo.dirty = false;
-        self.topo.reasons.clear();
-        self.topo.router_reason = self.router_reason();
-        self.refresh_maps();
-        self.refresh_lags(now);
-        self.refresh_vrfs(now);
-        let bridges = self.bridges();
-        self.refresh_domains(&bridges, now);
-        self.refresh_ports(&bridges, now);
-        self.bridge_device_reasons();
-        self.vlan_device_reasons();
-        self.refresh_rifs(&bridges, now);
-        self.refresh_filters(now);
-        for p in self.paths.ids() {
-            self.paths.touch(p);
-        }
-        self.refresh_paths(now);
-        for id in 0..self.paths.gateway_info.len() as u32 {
-            self.update_gateway(id, now);
-        }
-        self.reeval_all_neighbours(now);
-        self.reeval_all_fdb(now);
-        self.reeval_all_groups(now);
-    }
-
-    fn refresh_maps(&mut self) {
-        self.topo.port_of.clear();
-        self.topo.if_of_port.clear();
-        for (i, r) in &self.links {
-            if let LinkKind::Swp { port } = r.link.kind {
-                self.topo.port_of.insert(*i, port);
-                self.topo.if_of_port.insert(port, *i);
-            }
-        }
-    }
-
-    /// Why everything routed must go to the CPU.
-    fn router_reason(&self) -> String {
-        if let Some(u) = self.settings.unsupported {
-            return u.into();
-        }
-        for family in [Family::V4, Family::V6] {
-            let of = |t| {
-                self.rules
-                    .iter()
-                    .any(|r| r.0.family == family && r.0.is_default && r.0.table == t)
-            };
-            let any = self.rules.iter().any(|r| r.0.family == family);
-            // A missing default rule changes the answer as much as an extra one.
-            if any && !(of(crate::model::TABLE_LOCAL) && of(crate::model::TABLE_MAIN)) {
-                return format!("a default policy rule of {family:?} is missing");
-            }
-        }
-        // NFPROTO_INET, IPV4, IPV6 at prerouting, forward, postrouting (a local-in or -out chain sees no forwarded
-        // packet).
-        let hooked = self
-            .chains
-            .iter()
-            .find(|c| matches!(c.0.family, 1 | 2 | 10) && matches!(c.0.hook, 0 | 2 | 4));
-        if let Some(c) = hooked {
-            return format!(
-                "nftables base chain {}/{} sees forwarded packets",
-                c.0.table, c.0.name
-            );
-        }
-        String::new()
-    }
-
-    fn refresh_ports(&mut self, bridges: &BTreeMap<u32, (BridgeInfo, String)>, now: u64) {
-        // Table ids are port − 1: take them all once, in order.
-        while self.ports_taken < u32::from(self.config.ports) {
-            self.hw.ports.take();
-            self.ports_taken += 1;
-        }
-        for port in 1..=self.config.ports {
-            let ifindex = self.topo.if_of_port.get(&port).copied();
-            let link = ifindex
-                .and_then(|i| self.links.get(&i))
-                .map(|r| r.link.clone());
-            let body = match &link {
-                None if self.topo.away.contains(&port) => Port::AWAY,
-                None => Port::CUT_OFF,
-                Some(l) => self.port_body(port, l, bridges, now),
-            };
-            if link.is_none() {
-                self.want_members(port, Members::new(), now);
-            }
-            self.hw.want(u32::from(port) - 1, Some(body), now);
-        }
-        // The groups' ports: there as long as the group is.
-        let groups: Vec<(u16, u32)> = self
-            .lags
-            .on
-            .iter()
-            .map(|(lag, i)| (self.lag_port(*lag), *i))
-            .collect();
-        let gone: Vec<u16> = self
-            .lag_ports
-            .iter()
-            .copied()
-            .filter(|p| !groups.iter().any(|g| g.0 == *p))
-            .collect();
-        for port in gone {
-            self.lag_ports.remove(&port);
-            self.want_members(port, Members::new(), now);
-            self.hw.want::<Port>(u32::from(port) - 1, None, now);
-        }
-        for (port, ifindex) in groups {
-            while self.ports_taken < u32::from(port) {
-                self.hw.ports.take();
-                self.ports_taken += 1;
-            }
-            let Some(link) = self.links.get(&ifindex).map(|r| r.link.clone()) else {
-                continue;
-            };
-            self.lag_ports.insert(port);
-            let body = self.port_body(port, &link, bridges, now);
-            self.hw.want(u32::from(port) - 1, Some(body), now);
-        }
-    }
-
-    /// A port's object, and its memberships on the way.
-    fn port_body(
-        &mut self,
-        port: u16,
-        l: &Link,
-        bridges: &BTreeMap<u32, (BridgeInfo, String)>,
-        now: u64,
-    ) -> Port {
-        let mut flags = if l.admin_up { TND_PORT_UP } else { 0 };
-        let mut stp = BR_STATE_FORWARDING;
-        let mut reason = self.port_device_reason(l);
-        if let (true, Some(why)) = (reason.is_empty(), self.no_lists(port)) {
-            reason = why;
-        }
-        if let Some(why) = self.bond_of(l) {
-            // what is set here sleeps while the port is in its group: until then all of it is the kernel's
-            flags |= TND_PORT_TRAP_ALL;
-            reason = why;
-        } else if self.vrf_master(l).is_none() {
-            let bridge = self.topo.reasons.get(&l.master).cloned();
-            match (bridges.contains_key(&l.master), &l.bridge_port) {
-                (true, Some(bp)) => {
-                    stp = bp.state;
-                    flags |= bridge_port_flags(bp) | self.router_flags(l.master, l.ifindex);
-                    if let Some(u) = bp.unsupported {
-                        reason = format!("bridge port option {u} is not offloaded");
-                    } else if let (true, true, Some((b, _))) =
-                        (bp.locked, bp.learning, bridges.get(&l.master))
-                        && b.no_link_local_learning
-                    {
-                        // the chip would learn the very stations that ask to be let in (EAPOL)
-                        reason =
-                            "locked, learning and no_linklocal_learn are not offloaded together"
-                                .into();
-                    }
-                    if let (true, Some(b)) = (reason.is_empty(), bridge) {
-                        reason = format!("{}: {b}", self.dev(l.master));
-                    }
-                }
-                _ => {
-                    reason = match bridge {
-                        Some(b) => format!("{}: {b}", self.dev(l.master)),
-                        None => format!(
-                            "its master {} is not an offloaded bridge",
-                            self.dev(l.master)
-                        ),
-                    };
-                }
-            }
-        }
-        let members = self.port_members(port, l);
-        if self.want_members(port, members, now) && reason.is_empty() {
-            reason = "its VLANs are being replaced".into();
-        }
-        if !reason.is_empty() {
-            flags |= TND_PORT_TRAP_ALL;
-            self.topo.reasons.insert(l.ifindex, reason);
-        }
-        Port {
-            flags,
-            mtu: l.mtu,
-            stp,
-            mac: l.mac,
-            lag: self.lag_of_port(port),
-        }
-    }
-
-    /// Why what is attached to a port's device needs every frame.
-    fn port_device_reason(&self, l: &Link) -> String {
-        let free = self.vrf_master(l).is_some();
-        let upper = self
-            .links
-            .values()
-            .map(|r| &r.link)
-            .filter(|u| u.lower == l.ifindex && !(free && self.plain_vlan(u, l)))
-            .min_by_key(|u| u.ifindex);
-        if let Some(upper) = upper {
-            return format!("{} is on top of it", upper.name);
-        }
-        match self
-            .device_chain(&l.name, false)
-            .or_else(|| self.device_chain(&l.name, true))
-        {
-            Some(c) => format!("nftables base chain {c} is attached to it"),
-            None => String::new(),
-        }
-    }
-
-    fn refresh_rifs(&mut self, bridges: &BTreeMap<u32, (BridgeInfo, String)>, now: u64) {
-        self.topo.routable.clear();
-        // A place has one router interface on the chip: that of another VRF goes, with all that refers to it, first.
-        let mut held: HashMap<RifPlace, u8> = HashMap::new();
-        for id in self.hw.rifs.ids() {
-            let o = self.hw.rifs.at(id);
-            let on_way = match &o.sent {
-                Sent::Put(b) => Some(b),
-                _ => None,
-            };
-            for b in on_way.into_iter().chain(&o.have) {
-                held.insert(b.place, b.vrf);
-            }
-        }
-        self.topo.rif_moving = false;
-        let mut wanted: BTreeMap<u32, Rif> = BTreeMap::new();
-        let mut ingress = HashMap::new();
-        let mut gaps: BTreeMap<u8, Vec<(u32, [String; 2])>> = BTreeMap::new();
-        for (i, r) in &self.links {
-            let l = &r.link;
-            let place = match l.kind {
-                _ if self.vrf_master(l).is_none() || self.topo.reasons.contains_key(i) => continue,
-                LinkKind::Swp { port } if port >= 1 && port <= self.config.ports => {
-                    RifPlace::Port(port)
-                }
-                LinkKind::Bond(_) => match self.topo.port_of.get(i) {
-                    Some(port) => RifPlace::Port(*port),
-                    None => continue,
-                },
-                LinkKind::Bridge(info) => {
-                    let own = if info.vlan_filtering {
-                        let pvid = self.vlans_of(*i).find(|v| v.pvid && v.untagged);
-                        pvid.map(|v| v.vid)
-                    } else {
-                        Some(0)
-                    };
-                    let domain = own.map(|vlan| Domain { dev: *i, vlan });
-                    match domain.and_then(|d| self.topo.fid_of.get(&d)) {
-                        Some(f) if bridges.contains_key(i) && !self.hidden_hosts(*i) => {
-                            RifPlace::Vlan(*f)
-                        }
-                        _ => continue,
-                    }
-                }
-                LinkKind::Vlan { vid } if !self.hidden_hosts(l.lower) => {
-                    match self.vlan_place(l, vid) {
-                        Ok(place) => place,
-                        Err(_) => continue,
-                    }
-                }
-                _ => continue,
-            };
-            let vrf = self.vrf_master(l).unwrap_or(0);
-            if held.get(&place).is_some_and(|v| *v != vrf) {
-                self.topo.rif_moving = true;
-                continue;
-            }
-            self.topo.routable.insert(*i, place);
-            let needed = self.addrs.keys().any(|a| a.ifindex == *i)
-                || self.paths.on_interface.contains_key(i);
-            if needed {
-                let (mut flags, mut reason) = self.rif_flags(*i);
-                // Its port may be up and bring packets that nobody takes.
-                if matches!(l.kind, LinkKind::Vlan { .. }) && !l.admin_up {
-                    flags |= TND_RIF_TRAP_ALL;
-                    reason = "the interface is down".into();
-                }
-                let of = |family| self.ingress_gap(*i, family, flags, &reason);
-                let gap = [of(Family::V4), of(Family::V6)];
-                gaps.entry(vrf).or_default().push((*i, gap));
-                if !reason.is_empty() {
-                    ingress.insert(*i, reason);
-                }
-                wanted.insert(
-                    *i,
-                    Rif {
-                        vrf,
-                        place,
-                        mac: l.mac,
-                        flags,
-                        mtu: l.mtu,
-                        lag: match place {
-                            RifPlace::Port(p) | RifPlace::PortVlan(p, _) => self.lag_of_port(p),
-                            RifPlace::Vlan(_) => None,
-                        },
-                    },
-                );
-            }
-        }
-        self.ingress_reasons = ingress;
-        self.topo.ingress = gaps;
-        let loose = wanted.values().any(|r| r.flags & TND_RIF_RPF_LOOSE != 0);
-        if loose != self.topo.rpf_loose {
-            self.topo.rpf_loose = loose;
-            // Broadcast addresses below their connected prefix: needed now, or no longer.
-            self.requeue_below::<V4>(V4::default(), 0, |x| {
-                x.is(F_OMIT) || x.want == Content::trap(TND_TRAP_LOCAL)
-            });
-        }
-        let gone: Vec<(u32, u32)> = self
-            .topo
-            .rif_of
-            .iter()
-            .filter(|(i, _)| !wanted.contains_key(i))
-            .map(|(i, r)| (*i, *r))
-            .collect();
-        for (i, r) in gone {
-            self.topo.rif_of.remove(&i);
-            self.topo.if_of_rif.remove(&r);
-            self.hw.want::<Rif>(r, None, now);
-        }
-        for (i, body) in wanted {
-            // Another place is another object: a RIF doesn't move.
-            if let Some(&r) = self.topo.rif_of.get(&i)
-                && self
-                    .hw
-                    .rifs
-                    .at(r)
-                    .want
-                    .as_ref()
-                    .is_some_and(|w| w.place != body.place)
-            {
-                self.topo.rif_of.remove(&i);
-                self.topo.if_of_rif.remove(&r);
-                self.hw.want::<Rif>(r, None, now);
-            }
-            let r = match self.topo.rif_of.get(&i) {
-                Some(r) => *r,
-                None => {
-                    let r = self.hw.rifs.take();
-                    self.topo.rif_of.insert(i, r);
-                    self.topo.if_of_rif.insert(r, i);
-                    r
-                }
-            };
-            self.hw.want(r, Some(body), now);
-        }
-    }
-
-    /// A policy rule beyond the kernel's own that looks at what comes in here.
-    fn rule_at(&self, family: Family, ifindex: u32) -> Option<&Rule> {
-        let name = self.dev(ifindex);
-        let vrf = self.vrf_name(self.slot_of(ifindex));
-        self.rules.iter().map(|r| &r.0).find(|r| {
-            r.family == family
-                && !r.is_default
-                && !r.l3mdev
-                && (r.iif.is_empty() || r.iif == name || r.iif == vrf)
-        })
-    }
-
-    /// A member of this bridge that traps everything may hide a host from the chip.
-    fn hidden_hosts(&self, bridge: u32) -> bool {
-        self.links
-            .values()
-            .any(|m| m.link.master == bridge && self.topo.reasons.contains_key(&m.link.ifindex))
-    }
-
-    /// Flags of a router interface, and why what comes in there traps.
-    fn rif_flags(&self, ifindex: u32) -> (u32, String) {
-        let own4 = self.conf(Family::V4, ConfScope::Interface(ifindex));
-        let all4 = self.conf(Family::V4, ConfScope::All);
-        // IPv6 forwarding is decided by conf/all alone (ip6_forward), but an interface with disable_ipv6 or without any
-        // IPv6 settings (its MTU is below 1280) takes no IPv6 packet at all.
-        let has6 = self
-            .netconf
-            .contains_key(&(Family::V6, ConfScope::Interface(ifindex)));
-        let own6 = self.conf(Family::V6, ConfScope::Interface(ifindex));
-        let all6 = self.conf(Family::V6, ConfScope::All);
-        let mut flags = 0;
-        let mut reason = String::new();
-        if own4.forwarding == Some(true) {
-            flags |= TND_RIF_V4;
-        }
-        if all6.forwarding == Some(true) && has6 && own6.disabled != Some(true) {
-            flags |= TND_RIF_V6;
-        }
-        match own4.rp_filter.unwrap_or(0).max(all4.rp_filter.unwrap_or(0)) {
-            0 => {}
-            1 => {
-                flags |= TND_RIF_TRAP_ALL;
-                reason = "rp_filter 1 (strict) is not offloaded".into();
-            }
-            // Without an IPv4 address the kernel takes only sources whose route leads back there.
-            _ if !self
-                .addrs
-                .keys()
-                .any(|a| a.ifindex == ifindex && a.addr.is_ipv4()) =>
-            {
-                flags &= !TND_RIF_V4;
-                reason = "rp_filter 2 (loose) without an IPv4 address is not offloaded".into();
-            }
-            _ => flags |= TND_RIF_RPF_LOOSE,
-        }
-        if own4.send_redirects == Some(false) && all4.send_redirects == Some(false) {
-            flags |= TND_RIF_NO_REDIRECT;
-        }
-        for (family, flag) in [(Family::V4, TND_RIF_V4), (Family::V6, TND_RIF_V6)] {
-            if let Some(r) = self.rule_at(family, ifindex) {
-                flags &= !flag;
-                reason = format!("policy rule \"{}\"", r.text);
-            }
-        }
-        let vrf = self.vrf_reason(self.slot_of(ifindex));
-        if !vrf.is_empty() {
-            flags |= TND_RIF_TRAP_ALL;
-            reason = vrf;
-        }
-        if !self.topo.router_reason.is_empty() {
-            flags |= TND_RIF_TRAP_ALL;
-            reason.clone_from(&self.topo.router_reason);
-        }
-        (flags, reason)
-    }
-
-    /// A router interface or a forwarding domain came to stand or failed: what depends on it looks again.
-    pub(crate) fn base_changed(&mut self, r: Ref) {
-        let ids: [(Cls, Vec<u32>); 3] = match r.cls {
-            Cls::Rif => [
-                (Cls::Nexthop, self.hw.nexthops.ids()),
-                (Cls::Neigh, self.hw.neighs.ids()),
-                (Cls::Rif, vec![]),
-            ],
-            Cls::Vlan => [
-                (Cls::Member, self.hw.members.ids()),
-                (Cls::Rif, self.hw.rifs.ids()),
-                (Cls::Fdb, self.hw.fdb.ids()),
-            ],
-            _ => return,
-        };
-        for (cls, ids) in ids {
-            for id in ids {
-                self.hw.retry_dependent(Ref::new(cls, id));
-            }
-        }
-        if r.cls == Cls::Vlan {
-            self.retry_groups();
-        }
-    }
 }
 
-/// What a bridge port's settings are on the chip.
-fn bridge_port_flags(bp: &BridgePort) -> u32 {
-    [
-        (bp.learning, TND_PORT_LEARNING),
-        (bp.unicast_flood, TND_PORT_FLOOD_UC),
-        (bp.mcast_flood, TND_PORT_FLOOD_MC),
-        (bp.bcast_flood, TND_PORT_FLOOD_BC),
-        (bp.isolated, TND_PORT_ISOLATED),
-        (bp.hairpin, TND_PORT_HAIRPIN),
-        (bp.locked, TND_PORT_LOCKED),
-    ]
-    .into_iter()
-    .filter(|(on, _)| *on)
-    .fold(0, |all, (_, flag)| all | flag)
+/// Before all addresses of an interface.
+fn first_address(ifindex: u32) -> Addr {
+    Addr {
+        ifindex,
+        addr: Ipv4Addr::UNSPECIFIED.into(),
+        prefix_len: 0,
+    }
 }

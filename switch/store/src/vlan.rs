@@ -12,9 +12,9 @@
 use crate::Store;
 use crate::api::Domain;
 use crate::hw::bodies::{Member, RifPlace, Vlan};
-use crate::hw::table::Sent;
+use crate::hw::table::{Obj, Sent};
 use crate::hw::{Cls, Ref};
-use crate::model::{BR_STATE_FORWARDING, BridgeInfo, BridgeVlan, FdbKey, Link, LinkKind, SourceId};
+use crate::model::{BR_STATE_FORWARDING, BridgeVlan, FdbKey, Link, LinkKind, SourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::raw::*;
 
@@ -38,7 +38,13 @@ impl Store {
         if old.is_some_and(|o| o.0 == v) {
             self.counters.unchanged += 1;
         } else {
-            self.topo.dirty = true;
+            self.bridge_vlan_changed(old.map(|o| o.0).as_ref(), Some(&v));
+        }
+    }
+
+    pub(crate) fn remove_bridge_vlan(&mut self, ifindex: u32, vid: u16) {
+        if let Some((old, ..)) = self.vlans.remove(&(ifindex, vid)) {
+            self.bridge_vlan_changed(Some(&old), None);
         }
     }
 
@@ -51,7 +57,9 @@ impl Store {
 
     /// Why a bridge with VLAN filtering that has this port can't be offloaded.
     pub(crate) fn port_vlan_reason(&self, ifindex: u32) -> Option<String> {
-        self.vlans_of(ifindex).find_map(|v| {
+        let all = (ifindex, 0)..=(ifindex, u16::MAX);
+        let odd = self.topo.odd_vlans.range(all);
+        odd.filter_map(|k| self.vlans.get(k)).find_map(|(v, ..)| {
             if v.state != BR_STATE_FORWARDING {
                 Some(format!("VLAN {} has a state of its own", v.vid))
             } else {
@@ -68,7 +76,7 @@ impl Store {
         matches!(l.kind, LinkKind::Vlan { vid } if (1..=4094).contains(&vid))
             && l.mac == lower.mac
             && self.vrf_master(l).is_some()
-            && !self.links.values().any(|u| u.link.lower == l.ifindex)
+            && self.devices_on(l.ifindex).next().is_none()
             && self.hooked(l).is_none()
     }
 
@@ -80,10 +88,11 @@ impl Store {
         if let Some(h) = self.hooked(l) {
             return Err(format!("{h} it"));
         }
-        if let Some(u) = self.links.values().find(|u| u.link.lower == l.ifindex) {
-            return Err(format!("{} is on top of it", u.link.name));
+        if let Some(u) = self.devices_on(l.ifindex).next() {
+            return Err(format!("{} is on top of it", u.name));
         }
-        if let Some(r) = self.topo.reasons.get(&lower.ifindex) {
+        let stacked = matches!(lower.kind, LinkKind::Vlan { .. });
+        if let (false, Some(r)) = (stacked, self.topo.reasons.get(&lower.ifindex)) {
             return Err(format!("{}: {r}", lower.name));
         }
         match lower.kind {
@@ -126,68 +135,105 @@ impl Store {
     }
 
     /// Why VLAN interfaces have no router interface.
-    pub(crate) fn vlan_device_reasons(&mut self) {
-        let mut found = Vec::new();
-        for (i, r) in &self.links {
-            if let LinkKind::Vlan { vid } = r.link.kind
-                && let Err(reason) = self.vlan_place(&r.link, vid)
-            {
-                found.push((*i, reason));
-            }
+    pub(crate) fn refresh_vlan_devices(&mut self) {
+        for i in std::mem::take(&mut self.topo.dirty.vlan_devices) {
+            let Some(l) = self.links.get(&i).map(|r| &r.link) else {
+                continue;
+            };
+            let LinkKind::Vlan { vid } = l.kind else {
+                continue;
+            };
+            let reason = self.vlan_place(l, vid).err().unwrap_or_default();
+            self.set_reason(i, reason);
+            // the place may be another one
+            self.topo.dirty.rifs.insert(i);
         }
-        self.topo.reasons.extend(found);
     }
 
     // -- forwarding domains -----------------------------------------------------------------------------------------
 
-    pub(crate) fn refresh_domains(
-        &mut self,
-        bridges: &BTreeMap<u32, (BridgeInfo, String)>,
-        now: u64,
-    ) {
-        let mut wanted: BTreeSet<Domain> = BTreeSet::new();
-        for (b, (info, reason)) in bridges {
-            if !reason.is_empty() {
-                self.topo.reasons.insert(*b, reason.clone());
-            }
-            if !info.vlan_filtering {
-                wanted.insert(Domain { dev: *b, vlan: 0 });
-                continue;
-            }
-            let ports = self
-                .links
-                .values()
-                .map(|r| &r.link)
-                .filter(|l| l.master == *b && self.topo.port_of.contains_key(&l.ifindex));
-            for p in ports {
-                let vids = self.vlans_of(p.ifindex).map(|v| v.vid);
-                wanted.extend(vids.map(|vlan| Domain { dev: *b, vlan }));
+    /// Domains that are to be looked at, and why their bridges' frames are the kernel's.
+    pub(crate) fn refresh_domains(&mut self, now: u64) {
+        let sets = std::mem::take(&mut self.topo.dirty.vlan_sets);
+        let single = std::mem::take(&mut self.topo.dirty.domains);
+        let mut bridges = std::mem::take(&mut self.topo.dirty.bridges);
+        bridges.extend(sets.iter().chain(single.iter().map(|d| &d.dev)));
+        let mut gone: BTreeSet<Domain> = BTreeSet::new();
+        let mut come: BTreeSet<Domain> = BTreeSet::new();
+        for b in &sets {
+            let wanted = self.domains_wanted(*b);
+            let there: BTreeSet<Domain> = self.topo.domains_of(*b).into_iter().collect();
+            gone.extend(there.difference(&wanted));
+            come.extend(wanted.difference(&there));
+        }
+        for d in single.iter().filter(|d| !sets.contains(&d.dev)) {
+            match (self.domain_wanted(*d), self.topo.fid_of.contains_key(d)) {
+                (true, false) => _ = come.insert(*d),
+                (false, true) => _ = gone.insert(*d),
+                _ => {}
             }
         }
-        let gone: Vec<(Domain, u32)> = self
-            .topo
-            .fid_of
-            .iter()
-            .filter(|(d, _)| !wanted.contains(d))
-            .map(|(d, f)| (*d, *f))
-            .collect();
-        for (d, f) in gone {
-            self.topo.fid_of.remove(&d);
+        for d in gone {
+            let Some(f) = self.topo.fid_of.remove(&d) else {
+                continue;
+            };
             self.topo.domain_of.remove(&f);
             // What the chip has learned there goes with it: if the domain comes back, it is to be written.
-            for (_, rec) in self.fdb.iter_mut().filter(|(k, _)| Domain::of(k) == d) {
-                rec.device = None;
+            for key in self.stations_in(d) {
+                if let Some(rec) = self.fdb.get_mut(&key) {
+                    rec.device = None;
+                }
             }
             self.hw.want::<Vlan>(f, None, now);
+            self.mark_domain(d);
         }
-        for d in wanted {
-            if !self.topo.fid_of.contains_key(&d) {
-                let f = self.hw.vlans.take();
-                self.topo.fid_of.insert(d, f);
-                self.topo.domain_of.insert(f, d);
-            }
-            if let Some(&f) = self.topo.fid_of.get(&d) {
+        for d in &come {
+            let f = self.hw.vlans.take();
+            self.topo.fid_of.insert(*d, f);
+            self.topo.domain_of.insert(f, *d);
+            self.mark_domain(*d);
+        }
+        for d in come.union(&single) {
+            if let Some(&f) = self.topo.fid_of.get(d) {
                 self.want_vlan(f, now);
+            }
+        }
+        for b in bridges {
+            let mut reason = self.topo.bridges.get(&b).map_or("", |b| &b.1).to_owned();
+            if reason.is_empty() {
+                reason = self.bridge_device_reason(b).unwrap_or_default();
+            }
+            let bridge = |r: &crate::topo::LinkRec| matches!(r.link.kind, LinkKind::Bridge(_));
+            if self.links.get(&b).is_some_and(bridge) {
+                self.set_reason(b, reason);
+            }
+        }
+    }
+
+    fn domains_wanted(&self, bridge: u32) -> BTreeSet<Domain> {
+        let domain = |vlan| Domain { dev: bridge, vlan };
+        match self.topo.bridges.get(&bridge) {
+            None => BTreeSet::new(),
+            Some((info, _)) if !info.vlan_filtering => [domain(0)].into(),
+            Some(_) => {
+                let ports = self.devices_in(bridge).map(|l| l.ifindex);
+                let ports = ports.filter(|i| self.topo.port_of.contains_key(i));
+                ports
+                    .flat_map(|i| self.vlans_of(i).map(|v| domain(v.vid)))
+                    .collect()
+            }
+        }
+    }
+
+    fn domain_wanted(&self, d: Domain) -> bool {
+        match self.topo.bridges.get(&d.dev) {
+            None => false,
+            Some((info, _)) if !info.vlan_filtering => d.vlan == 0,
+            Some(_) => {
+                let mut ports = self.devices_in(d.dev).map(|l| l.ifindex);
+                ports.any(|i| {
+                    self.topo.port_of.contains_key(&i) && self.vlans.contains_key(&(i, d.vlan))
+                })
             }
         }
     }
@@ -231,37 +277,74 @@ impl Store {
             }),
             now,
         );
+        let failed = |o: &Obj<Vlan>| o.fail.is_some();
+        self.wanted_again(self.hw.vlans.get(f).is_some_and(failed));
     }
 
     // -- memberships ------------------------------------------------------------------------------------------------
 
     /// Memberships that a front-panel port should have.
     pub(crate) fn port_members(&self, port: u16, l: &Link) -> Members {
-        let mut out = Members::new();
-        let lag = self.lag_of_port(port);
-        let mut put = |dev, vlan, vid, flags| {
-            if let Some(&f) = self.topo.fid_of.get(&Domain { dev, vlan }) {
-                let member = Member {
-                    vlan: f,
-                    port,
-                    vid,
-                    flags,
-                    lag,
-                };
-                out.insert((port, vid), member);
-            }
+        let any = self.member(port, l, 0, TND_MEMBER_PVID | TND_MEMBER_UNTAGGED);
+        let tagged = self
+            .vlans_of(l.ifindex)
+            .map(|v| self.vlan_member(port, l, v));
+        let all = std::iter::once(any).chain(tagged).flatten();
+        all.map(|m| ((port, m.vid), m)).collect()
+    }
+
+    fn vlan_member(&self, port: u16, l: &Link, v: &BridgeVlan) -> Option<Member> {
+        let flag = |on, f| if on { f } else { 0 };
+        let flags = flag(v.pvid, TND_MEMBER_PVID) | flag(v.untagged, TND_MEMBER_UNTAGGED);
+        self.member(port, l, v.vid, flags)
+    }
+
+    /// A port's membership in a VLAN of its bridge, or (0) in a bridge without VLANs.
+    fn member(&self, port: u16, l: &Link, vlan: u16, flags: u32) -> Option<Member> {
+        l.bridge_port?;
+        let domain = Domain {
+            dev: l.master,
+            vlan,
         };
-        if l.bridge_port.is_none() {
-            return out;
+        Some(Member {
+            vlan: *self.topo.fid_of.get(&domain)?,
+            port,
+            vid: if vlan == 0 { TND_VID_ANY } else { vlan },
+            flags,
+            lag: self.lag_of_port(port),
+        })
+    }
+
+    /// Some memberships of one port, as they should be: where no other kind of them is there, they say nothing of the
+    /// rest.
+    pub(crate) fn want_some_members(&mut self, some: &[(u16, u16)], now: u64) {
+        let Some(&(port, _)) = some.first() else {
+            return;
+        };
+        let ifindex = self.topo.if_of_port.get(&port);
+        let link = ifindex.and_then(|i| self.links.get(i)).map(|r| &r.link);
+        let any = self.member_ids.contains_key(&(port, TND_VID_ANY));
+        let Some(l) = link.filter(|_| !any && !self.topo.switching.contains(&port)) else {
+            let wanted = link.map_or_else(Members::new, |l| self.port_members(port, l));
+            let was = self.topo.switching.contains(&port);
+            if self.want_members(port, wanted, now) != was {
+                self.topo.dirty.ports.insert(port);
+            }
+            return;
+        };
+        let mut wanted = Members::new();
+        for (_, vid) in some {
+            let vlan = self.vlans.get(&(l.ifindex, *vid)).map(|v| &v.0);
+            if let Some(m) = vlan.and_then(|v| self.vlan_member(port, l, v)) {
+                wanted.insert((port, *vid), m);
+            }
         }
-        let any = TND_MEMBER_PVID | TND_MEMBER_UNTAGGED;
-        put(l.master, 0, TND_VID_ANY, any);
-        for v in self.vlans_of(l.ifindex) {
-            let flag = |on, f| if on { f } else { 0 };
-            let flags = flag(v.pvid, TND_MEMBER_PVID) | flag(v.untagged, TND_MEMBER_UNTAGGED);
-            put(l.master, v.vid, v.vid, flags);
+        for key in some.iter().filter(|k| !wanted.contains_key(k)) {
+            if let Some(id) = self.member_ids.get(key) {
+                self.hw.want::<Member>(*id, None, now);
+            }
         }
-        out
+        self.put_members(wanted, now);
     }
 
     /// Makes a port's memberships those wanted. The chip has a port VLAN-aware or not: memberships of the one kind go
@@ -297,6 +380,11 @@ impl Store {
                 self.hw.want::<Member>(id, None, now);
             }
         }
+        self.put_members(wanted, now);
+        self.topo.switching.contains(&port)
+    }
+
+    fn put_members(&mut self, wanted: Members, now: u64) {
         // The new PVID before the old one is none any more: untagged frames have a domain all the time.
         let pvid_first = |m: &Member| m.flags & TND_MEMBER_PVID == 0;
         let mut wanted: Vec<_> = wanted.into_iter().collect();
@@ -312,12 +400,23 @@ impl Store {
                 }
             };
             self.hw.want(id, Some(m), now);
+            let failed = |o: &Obj<Member>| o.fail.is_some();
+            self.wanted_again(self.hw.members.get(id).is_some_and(failed));
         }
-        self.topo.switching.contains(&port)
+    }
+
+    /// A domain or a membership that had no room, and was not wanted for a moment, still has none: nobody will say so.
+    fn wanted_again(&mut self, failed: bool) {
+        if failed && !self.topo.degraded {
+            self.degraded_by(true);
+        }
     }
 
     /// Why a bridge is incomplete on the chip: a domain, or a port's membership, that did not get there.
     pub(crate) fn incomplete(&self, bridge: u32) -> Option<String> {
+        if !self.topo.degraded {
+            return None;
+        }
         let of_bridge = |f: u32| self.topo.domain_of.get(&f).is_some_and(|d| d.dev == bridge);
         for (d, f) in &self.topo.fid_of {
             if d.dev == bridge
@@ -348,12 +447,12 @@ impl Store {
     pub(crate) fn member_changed(&mut self, id: u32) {
         let o = self.hw.members.get(id);
         let failed = o.is_some_and(|o| o.fail.is_some() && o.want.is_some());
-        let switching = self
-            .member_keys
-            .get(&id)
-            .is_some_and(|k| self.topo.switching.contains(&k.0));
         self.degraded_by(failed);
-        self.topo.dirty |= switching;
+        if let Some(k) = self.member_keys.get(&id)
+            && self.topo.switching.contains(&k.0)
+        {
+            self.topo.dirty.memberships.insert(k.0);
+        }
     }
 
     /// A domain came to stand or failed.
@@ -365,7 +464,7 @@ impl Store {
     fn degraded_by(&mut self, failed: bool) {
         if failed || self.topo.degraded {
             self.topo.degraded = self.hw.vlans.failed() + self.hw.members.failed() > 0;
-            self.topo.dirty = true;
+            self.topo.dirty.all = true;
         }
     }
 

@@ -414,7 +414,15 @@ impl Play<'_> {
                 switch.source.barrier(turn as u64);
                 self.cables();
             }
-            if self.turn(switch) {
+            let worked = self.turn(switch);
+            let differs = switch.core.topology_differs(self.clock.now());
+            if let Some(first) = differs.first() {
+                let n = differs.len();
+                let text =
+                    format!("what is derived step by step is not what follows, {n} times: {first}");
+                return Err(self.fail(None, text));
+            }
+            if worked {
                 (quiet, pause) = (0, 1_000_000);
                 self.between()?;
                 continue;

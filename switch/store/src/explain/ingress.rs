@@ -49,7 +49,7 @@ impl Store {
             return String::new();
         };
         // asked of every row of a table: as a rule the first interface lets packets through
-        let gaps = || all.iter().map(|(_, gap)| Self::gap_of(gap, family));
+        let gaps = || all.values().map(|gap| Self::gap_of(gap, family));
         if gaps().any(str::is_empty) {
             return String::new();
         }

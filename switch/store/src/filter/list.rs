@@ -133,15 +133,15 @@ impl Store {
         }
         let failed =
             self.hw.acl_counters.failed() + self.hw.policers.failed() + self.hw.mirrors.failed();
-        if failed > 0 || self.filters.parts_failed {
-            self.topo.dirty = true;
-        }
+        self.topo.dirty.filters |= failed > 0 || self.filters.parts_failed;
         self.filters.parts_failed = failed > 0;
     }
 
     /// A binding failed, which a chip with lists does not: all ports are looked at.
     pub(crate) fn bind_changed(&mut self, id: u32) {
-        self.topo.dirty |= self.hw.acl_binds.get(id).is_some_and(|o| o.fail.is_some());
+        let failed = self.hw.acl_binds.get(id).is_some_and(|o| o.fail.is_some());
+        self.topo.dirty.all |= failed || self.filters.binds_failed;
+        self.filters.binds_failed |= failed;
     }
 
     /// A rule or a binding was answered.

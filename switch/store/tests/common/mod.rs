@@ -479,7 +479,14 @@ impl Rig {
         for p in out {
             self.chip.post(p);
         }
+        self.judge();
         n
+    }
+
+    /// What was computed step by step is what follows from everything.
+    pub fn judge(&mut self) {
+        let differs = self.store.topology_differs(self.now);
+        assert!(differs.is_empty(), "{}", differs.join("\n"));
     }
 
     pub fn run(&mut self, ring: usize) -> bool {

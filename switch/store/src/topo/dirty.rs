@@ -1,0 +1,394 @@
+//! What is to be looked at again after an event, and what follows from what.
+//!
+//! ```text
+//!   everything ─► rules, chains, settings, sysctls of all interfaces; ports, bonds, VRFs and what is in them; names;
+//!                 sweeps, attaches, domains or memberships that failed: all sets below are filled
+//!
+//!   link of a port ──────► ports ──► reasons ─┬─► VLAN interfaces on it ─► reasons ─► rifs
+//!     its master changed ─► bridges, memberships, stations    └─► rehide: may its bridge's RIFs stand? ─► rifs
+//!   link of a bridge ────► bridges ─► ports of it; domains of it (flags); with another reason: VLAN interfaces, rif
+//!   link of a VLAN device ► vlan_devices ─► rifs;  what it is on: ports, bridges, vlan_devices
+//!   VLAN of a port ──────► domains ─┬─► members, stations, VLAN interfaces with its VID, rif of the bridge
+//!                          member   └─► the VLAN object
+//!   VLAN of a bridge ────► domains, VLAN interfaces with its VID, rif (PVID)
+//!   address, sysctl of an interface, first and last gateway ─► rifs ─► gateways and neighbours on it, paths over it
+//!   filter at a port ────► filters (all lists)
+//! ```
+//!
+//! Each stage of [`Store::refresh_topology`] takes its set and fills those of later stages where its result is another
+//! one; none fills an earlier one.
+
+use crate::Store;
+use crate::api::Domain;
+use crate::model::{BR_STATE_FORWARDING, BridgeVlan, Link, LinkKind};
+use std::collections::BTreeSet;
+
+/// Sets of what to look at, in the order in which it is done.
+#[derive(Debug, Default)]
+pub(crate) struct Dirty {
+    /// Everything.
+    pub all: bool,
+    /// Bridges: can they be offloaded?
+    pub bridges: BTreeSet<u32>,
+    /// Bridges whose domains may be others.
+    pub vlan_sets: BTreeSet<u32>,
+    /// One domain: is it wanted, and how?
+    pub domains: BTreeSet<Domain>,
+    /// Ports all of whose memberships are looked at.
+    pub memberships: BTreeSet<u16>,
+    /// Single memberships, by port and VID.
+    pub members: BTreeSet<(u16, u16)>,
+    /// Ports.
+    pub ports: BTreeSet<u16>,
+    /// VLAN interfaces: can they have a router interface?
+    pub vlan_devices: BTreeSet<u32>,
+    /// Masters of devices that got a reason, or lost theirs.
+    pub rehide: BTreeSet<u32>,
+    /// Interfaces: have they a router interface, and which?
+    pub rifs: BTreeSet<u32>,
+    /// All lists of filters.
+    pub filters: bool,
+    /// Interfaces with another router interface: gateways and neighbours there.
+    pub neighbours: BTreeSet<u32>,
+    /// Domains that came, went or are other ones: stations and groups there.
+    pub stations: BTreeSet<Domain>,
+    /// Devices with another master: stations behind them.
+    pub behind: BTreeSet<u32>,
+    /// Bridges whose groups look again.
+    pub groups: BTreeSet<u32>,
+}
+
+impl Dirty {
+    /// Something is to be looked at.
+    pub fn any(&self) -> bool {
+        self.all
+            || self.filters
+            || !self.bridges.is_empty()
+            || !self.vlan_sets.is_empty()
+            || !self.domains.is_empty()
+            || !self.memberships.is_empty()
+            || !self.members.is_empty()
+            || !self.ports.is_empty()
+            || !self.vlan_devices.is_empty()
+            || !self.rehide.is_empty()
+            || !self.rifs.is_empty()
+            || !self.neighbours.is_empty()
+            || !self.stations.is_empty()
+            || !self.behind.is_empty()
+            || !self.groups.is_empty()
+    }
+}
+
+fn odd(v: &BridgeVlan) -> bool {
+    v.state != BR_STATE_FORWARDING || v.unsupported.is_some()
+}
+
+impl Store {
+    /// A device came, changed or went. `self.links` has it as it is now.
+    pub(super) fn link_changed(&mut self, old: Option<&Link>, new: Option<&Link>) {
+        self.index_link(old, new);
+        if self.concerns_all(old, new) {
+            self.topo.dirty.all = true;
+            return;
+        }
+        let (Some(l), both) = (new.or(old), old.zip(new)) else {
+            return;
+        };
+        let i = l.ifindex;
+        let differs = |f: fn(&Link, &Link) -> bool| both.is_none_or(|(a, b)| f(a, b));
+        let moved = differs(|a, b| a.master != b.master);
+        let said = || old.into_iter().chain(new);
+        self.mark_device(i);
+        if differs(|a, b| (a.lower, a.mac, a.master) != (b.lower, b.mac, b.master)) {
+            for l in said() {
+                self.mark_beneath(l.lower);
+            }
+        }
+        if moved || differs(|a, b| a.kind != b.kind) {
+            self.mark_vlan_devices_on(i);
+        }
+        if moved || differs(|a, b| a.bridge_port.is_some() != b.bridge_port.is_some()) {
+            if let Some(port) = self.topo.port_of.get(&i) {
+                self.topo.dirty.memberships.insert(*port);
+            }
+            self.topo.dirty.behind.insert(i);
+            let vids: Vec<u16> = self.vlans_of(i).map(|v| v.vid).collect();
+            for dev in said().map(|l| l.master).filter(|m| *m != 0) {
+                let d = &mut self.topo.dirty;
+                d.bridges.insert(dev);
+                d.rehide.insert(dev);
+                d.domains
+                    .extend(vids.iter().map(|&vlan| Domain { dev, vlan }));
+            }
+        }
+        let unsupported =
+            |l: Option<&Link>| l.and_then(|l| l.bridge_port).and_then(|p| p.unsupported);
+        if both.is_none() || unsupported(old) != unsupported(new) {
+            let of_it = self.groups.bridges_of_member(i);
+            self.topo.dirty.groups.extend(of_it);
+        }
+        if !self.filters.all.is_empty() && (moved || differs(|a, b| a.mtu != b.mtu)) {
+            self.topo.dirty.filters = true;
+        }
+        if matches!(l.kind, LinkKind::Bridge(_)) {
+            let known = differs(|a, b| a.kind != b.kind);
+            if known
+                || differs(|a, b| (a.admin_up, a.mc_forwarding) != (b.admin_up, b.mc_forwarding))
+            {
+                let of_it = self.topo.domains_of(i);
+                self.topo.dirty.domains.extend(of_it);
+            }
+            if known {
+                self.topo.dirty.vlan_sets.insert(i);
+                self.topo.dirty.groups.insert(i);
+                self.topo.dirty.rehide.insert(i);
+                self.mark_ports_of(i, true);
+            }
+        }
+    }
+
+    /// What can't be said by the sets: who is which port, bonds, VRFs and what is in them, names (rules and chains go by
+    /// them).
+    fn concerns_all(&self, old: Option<&Link>, new: Option<&Link>) -> bool {
+        if let Some((a, b)) = old.zip(new)
+            && (a.name != b.name
+                || std::mem::discriminant(&a.kind) != std::mem::discriminant(&b.kind))
+        {
+            return true;
+        }
+        let port = |l: Option<&Link>| match l.map(|l| &l.kind) {
+            Some(LinkKind::Swp { port }) => Some(*port),
+            _ => None,
+        };
+        let group = |i: u32| {
+            let kind = self.links.get(&i).map(|r| &r.link.kind);
+            matches!(kind, Some(LinkKind::Bond(_) | LinkKind::Vrf { .. }))
+        };
+        let master = |i: u32| self.links.get(&i).map_or(0, |r| r.link.master);
+        port(old) != port(new)
+            || old.into_iter().chain(new).any(|l| {
+                matches!(l.kind, LinkKind::Bond(_) | LinkKind::Vrf { .. })
+                    || group(l.master)
+                    || group(master(l.lower))
+            })
+    }
+
+    fn index_link(&mut self, old: Option<&Link>, new: Option<&Link>) {
+        let t = &mut self.topo;
+        if let Some(l) = old {
+            t.within.remove(&(l.master, l.ifindex));
+            t.above.remove(&(l.lower, l.ifindex));
+            if let LinkKind::Vlan { vid } = l.kind {
+                t.vlans_on.remove(&(l.lower, vid, l.ifindex));
+            }
+        }
+        if let Some(l) = new {
+            t.within.insert((l.master, l.ifindex));
+            t.above.insert((l.lower, l.ifindex));
+            if let LinkKind::Vlan { vid } = l.kind {
+                t.vlans_on.insert((l.lower, vid, l.ifindex));
+            }
+        }
+    }
+
+    /// A VLAN of a port or a bridge came, changed or went.
+    pub(crate) fn bridge_vlan_changed(
+        &mut self,
+        old: Option<&BridgeVlan>,
+        new: Option<&BridgeVlan>,
+    ) {
+        let Some(v) = new.or(old) else {
+            return;
+        };
+        let (i, vid) = (v.ifindex, v.vid);
+        match new.is_some_and(odd) {
+            true => self.topo.odd_vlans.insert((i, vid)),
+            false => self.topo.odd_vlans.remove(&(i, vid)),
+        };
+        let Some(l) = self.links.get(&i).map(|r| &r.link) else {
+            return;
+        };
+        let master = l.master;
+        if matches!(l.kind, LinkKind::Bridge(_)) {
+            self.topo.dirty.domains.insert(Domain { dev: i, vlan: vid });
+            self.mark_vlan_device(i, vid);
+            if old.into_iter().chain(new).any(|v| v.pvid) {
+                self.topo.dirty.rifs.insert(i);
+            }
+        }
+        if master == 0 {
+            return;
+        }
+        let d = &mut self.topo.dirty;
+        d.domains.insert(Domain {
+            dev: master,
+            vlan: vid,
+        });
+        if let Some(port) = self.topo.port_of.get(&i) {
+            d.members.insert((*port, vid));
+        }
+        if old.into_iter().chain(new).any(odd) {
+            d.bridges.insert(master);
+        }
+    }
+
+    /// A filter at a device came or went: at a port it is one of a list, elsewhere a reason to leave what passes there to
+    /// the kernel.
+    pub(crate) fn filter_changed(&mut self, ifindex: u32) {
+        match self.links.get(&ifindex).map(|r| &r.link) {
+            Some(l) if matches!(l.kind, LinkKind::Swp { .. }) && self.bond_of(l).is_none() => {
+                self.topo.dirty.filters = true;
+            }
+            _ => self.topo.dirty.all = true,
+        }
+    }
+
+    /// A device is looked at, whatever it is.
+    pub(crate) fn mark_device(&mut self, i: u32) {
+        let kind = self.links.get(&i).map(|r| &r.link.kind);
+        let d = &mut self.topo.dirty;
+        d.rifs.insert(i);
+        match kind {
+            Some(LinkKind::Vlan { .. }) => _ = d.vlan_devices.insert(i),
+            // one that has gone may have been a bridge
+            Some(LinkKind::Bridge(_)) | None => _ = d.bridges.insert(i),
+            _ => {}
+        }
+        if let Some(port) = self.topo.port_of.get(&i) {
+            d.ports.insert(*port);
+        }
+    }
+
+    /// Something is on top of this device now, or is no longer, or otherwise. What a VLAN interface is on asks what is on
+    /// that.
+    fn mark_beneath(&mut self, lower: u32) {
+        if lower == 0 {
+            return;
+        }
+        self.mark_device(lower);
+        if let Some(Link {
+            kind: LinkKind::Vlan { .. },
+            lower,
+            ..
+        }) = self.links.get(&lower).map(|r| &r.link)
+        {
+            let next = *lower;
+            self.mark_device(next);
+        }
+    }
+
+    /// VLAN interfaces on a device.
+    pub(super) fn mark_vlan_devices_on(&mut self, lower: u32) {
+        let t = &mut self.topo;
+        let on = t
+            .vlans_on
+            .range((lower, 0, 0)..=(lower, u16::MAX, u32::MAX));
+        t.dirty.vlan_devices.extend(on.map(|x| x.2));
+    }
+
+    /// VLAN interfaces on a device with a VID.
+    pub(super) fn mark_vlan_device(&mut self, lower: u32, vid: u16) {
+        let t = &mut self.topo;
+        let on = t.vlans_on.range((lower, vid, 0)..=(lower, vid, u32::MAX));
+        t.dirty.vlan_devices.extend(on.map(|x| x.2));
+    }
+
+    /// Ports of a bridge, and their memberships.
+    pub(crate) fn mark_ports_of(&mut self, bridge: u32, memberships: bool) {
+        let t = &mut self.topo;
+        for (_, i) in t.within.range((bridge, 0)..=(bridge, u32::MAX)) {
+            if let Some(port) = t.port_of.get(i) {
+                t.dirty.ports.insert(*port);
+                if memberships {
+                    t.dirty.memberships.insert(*port);
+                }
+            }
+        }
+    }
+
+    /// A domain came or went.
+    pub(crate) fn mark_domain(&mut self, d: Domain) {
+        if self.topo.everything {
+            return;
+        }
+        self.topo.dirty.stations.insert(d);
+        let own = self.vlans.get(&(d.dev, d.vlan));
+        if d.vlan == 0 || own.is_some_and(|v| v.0.pvid) {
+            self.topo.dirty.rifs.insert(d.dev);
+        }
+        self.mark_vlan_device(d.dev, d.vlan);
+        let t = &mut self.topo;
+        for (_, i) in t.within.range((d.dev, 0)..=(d.dev, u32::MAX)) {
+            let Some(port) = t.port_of.get(i) else {
+                continue;
+            };
+            if d.vlan == 0 {
+                t.dirty.memberships.insert(*port);
+            } else if self.vlans.contains_key(&(*i, d.vlan)) {
+                t.dirty.members.insert((*port, d.vlan));
+            }
+        }
+    }
+
+    /// Why packets of a device are the kernel's; empty if they are not. Who asks for it looks again.
+    pub(crate) fn set_reason(&mut self, i: u32, reason: String) {
+        let before = self.topo.reasons.get(&i);
+        if before.map_or("", String::as_str) == reason {
+            return;
+        }
+        if reason.is_empty() {
+            self.topo.reasons.remove(&i);
+        } else {
+            self.topo.reasons.insert(i, reason);
+        }
+        if self.topo.everything {
+            return;
+        }
+        self.mark_vlan_devices_on(i);
+        let master = self.links.get(&i).map_or(0, |r| r.link.master);
+        let d = &mut self.topo.dirty;
+        d.rifs.insert(i);
+        if master != 0 {
+            d.rehide.insert(master);
+        }
+        // a filter may send packets there
+        d.filters |= !self.filters.all.is_empty();
+    }
+
+    /// Fills all sets.
+    pub(super) fn mark_everything(&mut self) {
+        let t = &mut self.topo;
+        t.reasons.clear();
+        t.odd_vlans = self
+            .vlans
+            .iter()
+            .filter(|(_, v)| odd(&v.0))
+            .map(|(k, _)| *k)
+            .collect();
+        let d = &mut t.dirty;
+        *d = Dirty::default();
+        d.filters = true;
+        d.bridges.extend(t.bridges.keys());
+        d.rifs.extend(t.rif_of.keys().chain(t.routable.keys()));
+        for (i, r) in &self.links {
+            d.rifs.insert(*i);
+            match r.link.kind {
+                LinkKind::Bridge(_) => _ = d.bridges.insert(*i),
+                LinkKind::Vlan { .. } => _ = d.vlan_devices.insert(*i),
+                _ => {}
+            }
+            if r.link.master != 0 {
+                d.rehide.insert(r.link.master);
+            }
+        }
+        d.rehide.extend(&t.hidden);
+        d.vlan_sets = d.bridges.clone();
+        d.vlan_sets.extend(t.fid_of.keys().map(|x| x.dev));
+        d.domains.extend(t.fid_of.keys());
+        d.ports.extend(1..=self.config.ports);
+        d.ports.extend(&self.lag_ports);
+        d.ports
+            .extend(t.if_of_port.keys().filter(|p| **p > self.config.ports));
+        d.memberships = d.ports.clone();
+    }
+}

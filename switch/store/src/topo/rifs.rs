@@ -1,0 +1,254 @@
+//! Router interfaces: who has one, where, and what of what comes in there is the kernel's.
+
+use crate::Store;
+use crate::api::Domain;
+use crate::fib::{Content, F_OMIT, V4};
+use crate::hw::bodies::{Rif, RifPlace};
+use crate::hw::table::Sent;
+use crate::model::{ConfScope, Family, LinkKind, Rule};
+use std::collections::{BTreeMap, HashMap};
+use tandem_abi::raw::*;
+
+/// What an interface is to the chip.
+struct Seat {
+    place: RifPlace,
+    vrf: u8,
+    /// The router interface, why what comes in there traps, and why packets of IPv4 and of IPv6 don't get to the routes.
+    /// None: nothing needs one yet.
+    rif: Option<(Rif, String, [String; 2])>,
+}
+
+impl Store {
+    /// Interfaces that are to be looked at.
+    pub(super) fn refresh_rifs(&mut self, now: u64) {
+        let looked = std::mem::take(&mut self.topo.dirty.rifs);
+        if looked.is_empty() {
+            return;
+        }
+        let held = self.held_places();
+        let mut wanted: BTreeMap<u32, Rif> = BTreeMap::new();
+        let mut gone: Vec<(u32, u32)> = Vec::new();
+        let was_loose = !self.topo.loose.is_empty();
+        for i in looked {
+            let mut seat = self.seat(i);
+            self.topo.rif_moving.remove(&i);
+            if let Some(s) = &seat
+                && held.get(&s.place).is_some_and(|v| *v != s.vrf)
+            {
+                self.topo.rif_moving.insert(i);
+                seat = None;
+            }
+            let place = seat.as_ref().map(|s| s.place);
+            let before = match place {
+                Some(place) => self.topo.routable.insert(i, place),
+                None => self.topo.routable.remove(&i),
+            };
+            if before != place && !self.topo.everything {
+                self.touch_paths_on(i);
+            }
+            for of_table in self.topo.ingress.values_mut() {
+                of_table.remove(&i);
+            }
+            self.topo.ingress.retain(|_, of_table| !of_table.is_empty());
+            self.ingress_reasons.remove(&i);
+            self.topo.loose.remove(&i);
+            let Some((body, reason, gap)) = seat.and_then(|s| s.rif) else {
+                gone.extend(self.topo.rif_of.get(&i).map(|r| (i, *r)));
+                continue;
+            };
+            let of_table = self.topo.ingress.entry(body.vrf).or_default();
+            of_table.insert(i, gap);
+            if !reason.is_empty() {
+                self.ingress_reasons.insert(i, reason);
+            }
+            if body.flags & TND_RIF_RPF_LOOSE != 0 {
+                self.topo.loose.insert(i);
+            }
+            wanted.insert(i, body);
+        }
+        if was_loose == self.topo.loose.is_empty() {
+            // Broadcast addresses below their connected prefix: needed now, or no longer.
+            self.requeue_below::<V4>(V4::default(), 0, |x| {
+                x.is(F_OMIT) || x.want == Content::trap(TND_TRAP_LOCAL)
+            });
+        }
+        for (i, r) in gone {
+            self.rif_gone(i, r, now);
+        }
+        for (i, body) in wanted {
+            // Another place is another object: a RIF doesn't move.
+            if let Some(&r) = self.topo.rif_of.get(&i)
+                && self
+                    .hw
+                    .rifs
+                    .at(r)
+                    .want
+                    .as_ref()
+                    .is_some_and(|w| w.place != body.place)
+            {
+                self.rif_gone(i, r, now);
+            }
+            let r = match self.topo.rif_of.get(&i) {
+                Some(r) => *r,
+                None => {
+                    let r = self.hw.rifs.take();
+                    self.topo.rif_of.insert(i, r);
+                    self.topo.if_of_rif.insert(r, i);
+                    self.topo.dirty.neighbours.insert(i);
+                    r
+                }
+            };
+            self.hw.want(r, Some(body), now);
+        }
+    }
+
+    fn rif_gone(&mut self, i: u32, rif: u32, now: u64) {
+        self.topo.rif_of.remove(&i);
+        self.topo.if_of_rif.remove(&rif);
+        self.topo.dirty.neighbours.insert(i);
+        self.hw.want::<Rif>(rif, None, now);
+    }
+
+    /// A place has one router interface on the chip: that of another VRF goes, with all that refers to it, first. Which
+    /// VRF has which place; nothing while there is the default one alone.
+    fn held_places(&mut self) -> HashMap<RifPlace, u8> {
+        let mut held = HashMap::new();
+        if self.vrfs.slots.is_empty() {
+            return held;
+        }
+        for id in self.hw.rifs.ids() {
+            let o = self.hw.rifs.at(id);
+            let on_way = match &o.sent {
+                Sent::Put(b) => Some(b),
+                _ => None,
+            };
+            for b in on_way.into_iter().chain(&o.have) {
+                held.insert(b.place, b.vrf);
+            }
+        }
+        held
+    }
+
+    /// What an interface is to the chip, if it can be a router interface.
+    fn seat(&self, i: u32) -> Option<Seat> {
+        let l = &self.links.get(&i)?.link;
+        let vrf = self.vrf_master(l)?;
+        if self.topo.reasons.contains_key(&i) {
+            return None;
+        }
+        let place = match l.kind {
+            LinkKind::Swp { port } if port >= 1 && port <= self.config.ports => {
+                RifPlace::Port(port)
+            }
+            LinkKind::Bond(_) => RifPlace::Port(*self.topo.port_of.get(&i)?),
+            LinkKind::Bridge(info) => {
+                let vlan = if info.vlan_filtering {
+                    self.vlans_of(i).find(|v| v.pvid && v.untagged)?.vid
+                } else {
+                    0
+                };
+                let f = self.topo.fid_of.get(&Domain { dev: i, vlan })?;
+                let there = self.topo.bridges.contains_key(&i) && !self.topo.hidden.contains(&i);
+                there.then_some(RifPlace::Vlan(*f))?
+            }
+            LinkKind::Vlan { vid } if !self.topo.hidden.contains(&l.lower) => {
+                self.vlan_place(l, vid).ok()?
+            }
+            _ => return None,
+        };
+        let mut seat = Seat {
+            place,
+            vrf,
+            rif: None,
+        };
+        if !self.has_address(i, |_| true) && !self.paths.on_interface.contains_key(&i) {
+            return Some(seat);
+        }
+        let (mut flags, mut reason) = self.rif_flags(i);
+        // Its port may be up and bring packets that nobody takes.
+        if matches!(l.kind, LinkKind::Vlan { .. }) && !l.admin_up {
+            flags |= TND_RIF_TRAP_ALL;
+            reason = "the interface is down".into();
+        }
+        let of = |family| self.ingress_gap(i, family, flags, &reason);
+        let gap = [of(Family::V4), of(Family::V6)];
+        let body = Rif {
+            vrf,
+            place,
+            mac: l.mac,
+            flags,
+            mtu: l.mtu,
+            lag: match place {
+                RifPlace::Port(p) | RifPlace::PortVlan(p, _) => self.lag_of_port(p),
+                RifPlace::Vlan(_) => None,
+            },
+        };
+        seat.rif = Some((body, reason, gap));
+        Some(seat)
+    }
+
+    /// A policy rule beyond the kernel's own that looks at what comes in here.
+    fn rule_at(&self, family: Family, ifindex: u32) -> Option<&Rule> {
+        let name = self.dev(ifindex);
+        let vrf = self.vrf_name(self.slot_of(ifindex));
+        self.rules.iter().map(|r| &r.0).find(|r| {
+            r.family == family
+                && !r.is_default
+                && !r.l3mdev
+                && (r.iif.is_empty() || r.iif == name || r.iif == vrf)
+        })
+    }
+
+    /// Flags of a router interface, and why what comes in there traps.
+    fn rif_flags(&self, ifindex: u32) -> (u32, String) {
+        let own4 = self.conf(Family::V4, ConfScope::Interface(ifindex));
+        let all4 = self.conf(Family::V4, ConfScope::All);
+        // IPv6 forwarding is decided by conf/all alone (ip6_forward), but an interface with disable_ipv6 or without any
+        // IPv6 settings (its MTU is below 1280) takes no IPv6 packet at all.
+        let has6 = self
+            .netconf
+            .contains_key(&(Family::V6, ConfScope::Interface(ifindex)));
+        let own6 = self.conf(Family::V6, ConfScope::Interface(ifindex));
+        let all6 = self.conf(Family::V6, ConfScope::All);
+        let mut flags = 0;
+        let mut reason = String::new();
+        if own4.forwarding == Some(true) {
+            flags |= TND_RIF_V4;
+        }
+        if all6.forwarding == Some(true) && has6 && own6.disabled != Some(true) {
+            flags |= TND_RIF_V6;
+        }
+        match own4.rp_filter.unwrap_or(0).max(all4.rp_filter.unwrap_or(0)) {
+            0 => {}
+            1 => {
+                flags |= TND_RIF_TRAP_ALL;
+                reason = "rp_filter 1 (strict) is not offloaded".into();
+            }
+            // Without an IPv4 address the kernel takes only sources whose route leads back there.
+            _ if !self.has_address(ifindex, |a| a.addr.is_ipv4()) => {
+                flags &= !TND_RIF_V4;
+                reason = "rp_filter 2 (loose) without an IPv4 address is not offloaded".into();
+            }
+            _ => flags |= TND_RIF_RPF_LOOSE,
+        }
+        if own4.send_redirects == Some(false) && all4.send_redirects == Some(false) {
+            flags |= TND_RIF_NO_REDIRECT;
+        }
+        for (family, flag) in [(Family::V4, TND_RIF_V4), (Family::V6, TND_RIF_V6)] {
+            if let Some(r) = self.rule_at(family, ifindex) {
+                flags &= !flag;
+                reason = format!("policy rule \"{}\"", r.text);
+            }
+        }
+        let vrf = self.vrf_reason(self.slot_of(ifindex));
+        if !vrf.is_empty() {
+            flags |= TND_RIF_TRAP_ALL;
+            reason = vrf;
+        }
+        if !self.topo.router_reason.is_empty() {
+            flags |= TND_RIF_TRAP_ALL;
+            reason.clone_from(&self.topo.router_reason);
+        }
+        (flags, reason)
+    }
+}

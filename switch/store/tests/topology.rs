@@ -1,0 +1,424 @@
+//! Whatever links, VLANs, addresses, VRFs, bonds, filters and chains do: what was computed step by step is what follows from
+//! everything (`Store::topology_differs`, asked after each plan by `Rig::plan`).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::*;
+use proptest::prelude::*;
+use std::net::IpAddr;
+use tandem_store::model::*;
+use tandem_store::*;
+
+const BRIDGES: [u32; 2] = [50, 51];
+const VLAN_DEVICES: [u32; 4] = [30, 31, 32, 33];
+const OTHERS: [u32; 2] = [40, 41];
+const VRF: u32 = 60;
+const BOND: u32 = 70;
+const VIDS: [u16; 4] = [1, 10, 20, 30];
+
+/// What is drawn for one event, digit by digit.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        let digit = self.0 % n;
+        self.0 /= n;
+        digit
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+
+    /// Mostly true.
+    fn most(&mut self) -> bool {
+        self.below(5) != 0
+    }
+
+    fn rarely(&mut self) -> bool {
+        self.below(6) == 0
+    }
+
+    fn port(&mut self) -> u16 {
+        1 + self.below(4) as u16
+    }
+
+    fn device(&mut self) -> u32 {
+        match self.below(6) {
+            0..3 => 10 + u32::from(self.port()),
+            3 => self.one(&BRIDGES),
+            4 => self.one(&VLAN_DEVICES),
+            _ => self.one(&[OTHERS[0], VRF, BOND]),
+        }
+    }
+
+    fn address(&mut self, host: u8) -> (u32, IpAddr) {
+        let i = self.device();
+        (i, IpAddr::from([10, i as u8, 0, host]))
+    }
+}
+
+fn bridge_port(d: &mut Draw) -> BridgePort {
+    BridgePort {
+        state: d.one(&[3, 3, 3, 1]),
+        learning: d.most(),
+        locked: d.rarely(),
+        unsupported: (d.below(3) == 0).then_some("proxy_arp"),
+        ..BridgePort::default()
+    }
+}
+
+fn link(d: &mut Draw) -> Object {
+    let base = |ifindex: u32, name: String, kind| Link {
+        ifindex,
+        name,
+        kind,
+        mac: mac(ifindex as u8),
+        ..swp(1)
+    };
+    let up = d.most();
+    let carrier = d.most();
+    let mtu = d.one(&[1500, 1500, 9000]);
+    let l = match d.below(10) {
+        0..4 => {
+            let n = d.port();
+            let master = d.one(&[0, 0, 50, 50, 51, VRF, BOND]);
+            Link {
+                master,
+                bridge_port: BRIDGES.contains(&master).then(|| bridge_port(d)),
+                bond_active: master == BOND,
+                ..swp(n)
+            }
+        }
+        4..6 => {
+            let i = d.one(&BRIDGES);
+            let info = BridgeInfo {
+                vlan_filtering: d.below(3) != 0,
+                no_link_local_learning: d.rarely(),
+                mcast_snooping: d.most(),
+                igmp_version: 2,
+                querier4: d.one(&[Querier::None, Querier::There]),
+                ageing_s: 300,
+                unsupported: d.rarely().then_some("802.1ad"),
+                ..BridgeInfo::default()
+            };
+            Link {
+                promiscuous: d.rarely(),
+                master: if d.rarely() { VRF } else { 0 },
+                ..base(i, format!("br{i}"), LinkKind::Bridge(info))
+            }
+        }
+        6..8 => {
+            let i = d.one(&VLAN_DEVICES);
+            let lower = d.one(&[11, 12, 50, 51, 50, 30, BOND]);
+            let kind = LinkKind::Vlan { vid: d.one(&VIDS) };
+            let mac = if d.most() { lower - 10 } else { 99 };
+            let below = if lower < 20 { mac } else { lower };
+            Link {
+                lower,
+                mac: common::mac(if mac == 99 { 99 } else { below as u8 }),
+                master: d.one(&[0, 0, 0, 0, VRF, 51]),
+                ..base(i, format!("v{i}"), kind)
+            }
+        }
+        8 => {
+            let i = d.one(&OTHERS);
+            let kind = LinkKind::Other("veth".into());
+            Link {
+                lower: d.one(&[0, 0, 11, 50, 31]),
+                master: d.one(&[0, 0, 50, 51]),
+                ..base(i, format!("veth{i}"), kind)
+            }
+        }
+        _ if d.below(2) == 0 => base(VRF, "red".into(), LinkKind::Vrf { table: 100 }),
+        _ => {
+            let info = BondInfo {
+                lag: 1,
+                hash: 0,
+                unsupported: None,
+            };
+            let master = d.one(&[0, 0, 50]);
+            Link {
+                master,
+                bridge_port: (master != 0).then(|| bridge_port(d)),
+                ..base(BOND, "bond0".into(), LinkKind::Bond(info))
+            }
+        }
+    };
+    Object::Link(Link {
+        admin_up: up,
+        carrier,
+        mtu,
+        ..l
+    })
+}
+
+fn event(rig: &mut Rig, d: &mut Draw) {
+    match d.below(16) {
+        0..4 => {
+            let l = link(d);
+            rig.up(l);
+        }
+        4 => {
+            let i = d.device();
+            rig.del(Key::Link(i));
+        }
+        5..8 => {
+            let i = 10 + u32::from(d.port());
+            let ifindex = if d.below(3) == 0 { d.one(&BRIDGES) } else { i };
+            let vid = d.one(&VIDS);
+            if d.below(3) == 0 {
+                rig.del(Key::BridgeVlan(ifindex, vid));
+                return;
+            }
+            let pvid = d.below(3) == 0;
+            rig.up(Object::BridgeVlan(BridgeVlan {
+                ifindex,
+                vid,
+                pvid,
+                untagged: pvid,
+                state: d.one(&[3, 3, 3, 3, 3, 3, 1]),
+                unsupported: None,
+            }));
+        }
+        8..10 => {
+            let (ifindex, addr) = d.address(1);
+            let a = Addr {
+                ifindex,
+                addr,
+                prefix_len: 24,
+            };
+            match d.below(3) {
+                0 => rig.del(Key::Addr(a)),
+                _ => {
+                    rig.up(Object::Addr(a));
+                    rig.up(via(&format!("10.{ifindex}.0.0/24"), ifindex, ""));
+                }
+            }
+        }
+        10 => {
+            let ifindex = d.device();
+            let scope = match d.rarely() {
+                true => ConfScope::All,
+                false => ConfScope::Interface(ifindex),
+            };
+            let family = d.one(&[Family::V4, Family::V6]);
+            if d.rarely() {
+                rig.del(Key::Netconf(family, scope));
+                return;
+            }
+            rig.up(Object::Netconf(Netconf {
+                family,
+                scope,
+                forwarding: Some(d.most()),
+                rp_filter: Some(d.one(&[0, 0, 0, 1, 2])),
+                ignore_linkdown: Some(d.below(2) == 0),
+                send_redirects: Some(false),
+                disabled: None,
+            }));
+        }
+        11 => {
+            let (ifindex, addr) = d.address(2);
+            match d.below(4) {
+                0 => rig.del(Key::Neigh(ifindex, addr)),
+                1 => {
+                    let far = format!("20.{ifindex}.0.0/16");
+                    rig.up(via(&far, ifindex, &addr.to_string()));
+                }
+                2 => rig.del(Key::Route(key(&format!("20.{ifindex}.0.0/16")))),
+                _ => rig.up(neigh(ifindex, &addr.to_string(), 7)),
+            }
+        }
+        12 => {
+            let e = FdbEntry {
+                bridge: d.one(&BRIDGES),
+                vlan: d.one(&[0, 10, 20]),
+                mac: [2, 1, 1, 1, 0, d.below(3) as u8],
+                ifindex: d.device(),
+                kind: d.one(&[FdbKind::Static, FdbKind::ExternLearn, FdbKind::Locked]),
+                sticky: false,
+            };
+            match d.below(4) {
+                0 => rig.del(bridged::key_of(&e)),
+                _ => rig.up(Object::Fdb(e)),
+            }
+        }
+        13 => {
+            let e = MdbEntry {
+                bridge: d.one(&BRIDGES),
+                vlan: d.one(&[0, 10]),
+                group: GroupAddr::Ip([239, 1, 1, 1].into()),
+                source: None,
+                ifindex: d.device(),
+                include: false,
+                blocked: false,
+            };
+            match d.below(3) {
+                0 => rig.del(Key::Mdb(e.key())),
+                1 => rig.up(Object::RouterPort(RouterPort {
+                    bridge: e.bridge,
+                    ifindex: e.ifindex,
+                    v4: true,
+                    v6: false,
+                })),
+                _ => rig.up(Object::Mdb(e)),
+            }
+        }
+        14 => {
+            let Object::Filter(f) = drops_all(d.device(), 10) else {
+                unreachable!()
+            };
+            match d.below(2) {
+                0 => rig.del(Key::Filter(f.key)),
+                _ => rig.up(Object::Filter(f)),
+            }
+        }
+        _ => {
+            let (table, name) = ("t".to_owned(), "c".to_owned());
+            match d.below(3) {
+                0 => rig.up(Object::BaseChain(BaseChain {
+                    family: 5,
+                    table,
+                    name,
+                    hook: 0,
+                    devices: vec![d.one(&["swp1", "v30", "br50"]).to_owned()],
+                })),
+                _ => rig.del(Key::BaseChain(5, table, name)),
+            }
+        }
+    }
+}
+
+/// A bridge with VLAN 10, in which it has an interface with an address, and one without VLANs.
+fn beginning() -> Vec<Object> {
+    let bridge = |ifindex: u32, vlan_filtering| {
+        let info = BridgeInfo {
+            vlan_filtering,
+            mcast_snooping: true,
+            ageing_s: 300,
+            ..BridgeInfo::default()
+        };
+        Link {
+            ifindex,
+            name: format!("br{ifindex}"),
+            kind: LinkKind::Bridge(info),
+            mac: mac(ifindex as u8),
+            ..swp(1)
+        }
+    };
+    let member = |n, master| {
+        Object::Link(Link {
+            master,
+            bridge_port: Some(BridgePort::default()),
+            ..swp(n)
+        })
+    };
+    let vlan = |ifindex| {
+        Object::BridgeVlan(BridgeVlan {
+            ifindex,
+            vid: 10,
+            pvid: false,
+            untagged: false,
+            state: 3,
+            unsupported: None,
+        })
+    };
+    let [first, second] = [bridge(50, true), bridge(51, false)];
+    let on_it = Link {
+        ifindex: 30,
+        name: "v30".into(),
+        kind: LinkKind::Vlan { vid: 10 },
+        lower: 50,
+        ..first.clone()
+    };
+    let station = |bridge, vlan, ifindex| {
+        Object::Fdb(FdbEntry {
+            bridge,
+            vlan,
+            mac: [2, 1, 1, 1, 0, 0],
+            ifindex,
+            kind: FdbKind::Static,
+            sticky: false,
+        })
+    };
+    let group = |ifindex| {
+        Object::Mdb(MdbEntry {
+            bridge: 51,
+            vlan: 0,
+            group: GroupAddr::Ip([239, 1, 1, 1].into()),
+            source: None,
+            ifindex,
+            include: false,
+            blocked: false,
+        })
+    };
+    vec![
+        Object::Link(first),
+        Object::Link(second),
+        member(1, 50),
+        member(2, 50),
+        member(3, 51),
+        member(4, 51),
+        vlan(50),
+        vlan(11),
+        vlan(12),
+        Object::Link(on_it),
+        addr(30, "10.30.0.1/24"),
+        via("10.30.0.0/24", 30, ""),
+        neigh(30, "10.30.0.2", 7),
+        station(50, 10, 11),
+        station(51, 0, 13),
+        group(13),
+        group(14),
+    ]
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Event(u64),
+    Plan,
+    Run,
+    Settle,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => any::<u64>().prop_map(Op::Event),
+        3 => Just(Op::Plan),
+        3 => Just(Op::Run),
+        2 => Just(Op::Settle),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: std::env::var("PROPTEST_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(300), ..ProptestConfig::default() })]
+
+    #[test]
+    fn step_by_step_is_anew(
+        ops in prop::collection::vec(op(), 1..150),
+        profile in prop::sample::select(vec!["spectrum-sn2700", "spectrum-sn2700", "tiny"]),
+    ) {
+        let mut rig = Rig::new(profile, Policy::Trap);
+        rig.begin();
+        for o in beginning() {
+            rig.up(o);
+        }
+        rig.end();
+        rig.store.attach(Attach::Cold, 0);
+        rig.settle();
+        for op in ops {
+            match op {
+                Op::Event(n) => event(&mut rig, &mut Draw(n)),
+                Op::Plan => _ = rig.plan(),
+                Op::Run => _ = rig.run(0) || rig.run(1),
+                Op::Settle => rig.settle(),
+            }
+        }
+        rig.settle();
+    }
+}
