@@ -219,12 +219,12 @@ impl Paths {
                 false => of_key.remove(&id),
             };
         }
-        let legs = match &key.nexthops {
+        let hops = match &key.nexthops {
             RouteNextHops::One(n) => std::slice::from_ref(n),
             RouteNextHops::Many(l) => l,
             RouteNextHops::None | RouteNextHops::Object(_) => &[],
         };
-        for n in legs {
+        for n in hops {
             note(&mut self.leading, n.ifindex, id, there);
             if self.leading.get(&n.ifindex).is_some_and(BTreeSet::is_empty) {
                 self.leading.remove(&n.ifindex);
