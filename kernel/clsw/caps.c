@@ -55,6 +55,12 @@ int clsw_caps_init(struct clsw_device *cd)
 	}
 	caps->fids = caps_limit(caps->fids, caps_most.fids);
 	caps->rif = caps_limit(caps->rif, caps_most.rif);
+	if (caps->rif < CLSW_FID_RIFS + caps->fids) {
+		dev_err(cd->parent, "%s: router interfaces up to %u: %u are needed (%u, and one for each of %u domains)\n",
+			cd->backend->name, caps->rif, CLSW_FID_RIFS + caps->fids, CLSW_FID_RIFS,
+			caps->fids);
+		return -EINVAL;
+	}
 	caps->port = caps_limit(caps->port, caps_most.port);
 	caps->group_weight = caps_limit(caps->group_weight, caps_most.group_weight);
 	caps->mtu = caps_limit(caps->mtu, caps_most.mtu);

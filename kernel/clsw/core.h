@@ -34,6 +34,7 @@
 #define CLSW_MAX_PORTS	128
 #define CLSW_FIDS	4094	/* forwarding domains, from 1 */
 #define CLSW_MAX_RIF	16383
+#define CLSW_FID_RIFS	1024	/* RIFs on domains have numbers behind this, those on ports below */
 #define CLSW_MAX_WEIGHT	256	/* abi/tandem_objects.h: struct tnd_nhg_member */
 #define CLSW_MTU_MAX	9216	/* frames that fit an entry of the packet rings, with tags */
 
@@ -145,6 +146,7 @@ struct clsw_device {
 	bool *ask_open;
 	u64 *ask_cookie;		/* of the LEASE, for one that gets lost */
 	struct tnd_cpl hold_cpl;	/* of the last reservation's lease */
+	bool hold_answered;		/* ... it is there */
 
 	struct clsw_port *ports[CLSW_MAX_PORTS + 1];	/* by index, from 1 */
 	u16 port_count;
@@ -446,10 +448,11 @@ void clsw_l2_resync(struct clsw_device *cd);
  */
 u16 clsw_l2_fid(struct clsw_device *cd, const struct net_device *bridge, u16 vid);
 /*
- * Told under RTNL or locked when that changes: a domain has come, or is about to
- * go (@fid 0: what refers to it is to be dropped). One listener; NULL: none
+ * Told when that changes. @gone: this domain is about to go, under RTNL and not locked:
+ * what refers to it is dropped when this returns; 0: another one is meant now, under
+ * RTNL or locked. One listener; NULL: none
  */
-typedef void (*clsw_fid_fn)(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid);
+typedef void (*clsw_fid_fn)(struct clsw_device *cd, u16 gone);
 /* May sleep, no RTNL */
 void clsw_l2_on_fid(struct clsw_device *cd, clsw_fid_fn changed);
 

@@ -9,6 +9,8 @@
 
 #include "core.h"
 
+/* A reservation's caller may sleep: so long, and less than until a command counts as lost */
+#define HOLD_MS		(CLSW_LOST_MS / 2)
 /* Rows that a device may have: more than we drive */
 #define COSTS_MAX	(4 * RM_MAX_ROWS)
 
@@ -68,8 +70,10 @@ void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl)
 	if (slot >= RM_MAX_LEASES || !cd->ask_open[slot])
 		return;
 	cd->ask_open[slot] = false;
-	if (cd->asks[slot].hold && cpl)
+	if (cd->asks[slot].hold && cpl) {
 		cd->hold_cpl = *cpl;
+		cd->hold_answered = true;
+	}
 	rm_lease_done(cd->rm, &cd->asks[slot], cpl);
 }
 
@@ -132,6 +136,32 @@ static int crm_wait_ask(struct clsw_device *cd, u32 slot)
 		cpu_relax();
 	}
 	return 0;
+}
+
+/*
+ * May sleep, with the lock let go meanwhile: for a chip that must not be waited for in a
+ * busy loop. 0; -EAGAIN: it is being recovered; -EIO
+ */
+static int crm_sleep_ask(struct clsw_device *cd, const struct rm_ask *ask)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(HOLD_MS);
+	u8 slot = ask->slot;
+
+	for (;;) {
+		if (!clsw_up(cd) || cd->resync)
+			return -EAGAIN;
+		cd->backend->table->reap(cd, CLSW_Q_SYNC, 64);
+		/* a replay has begun with nothing asked for, and the slot may be another's since */
+		if (!cd->ask_open[slot] || cd->asks[slot].hold != ask->hold)
+			return cd->hold_answered ? 0 : -EAGAIN;
+		if (time_after(jiffies, end)) {
+			clsw_rm_leased(cd, slot, NULL);
+			return -EIO;
+		}
+		clsw_unlock(cd);
+		usleep_range(200, 400);
+		clsw_lock(cd);
+	}
 }
 
 /* The caller hears that the chip does not answer, the log why that is thought */
@@ -237,9 +267,15 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 		crm_hold_text(cd, items, count, text);
 	if (!err) {
 		cd->hold_cpl.status = cpu_to_le16(TND_ST_FAULT);
+		cd->hold_answered = false;
 		err = crm_post_ask(cd, &ask);
-		if (!err)
+		if (!err && !clsw_can(cd, CLSW_CAN_BUSY_WAIT)) {
+			err = crm_sleep_ask(cd, &ask);
+			if (err == -EAGAIN)
+				goto drop;
+		} else if (!err) {
 			err = crm_wait_ask(cd, ask.slot);
+		}
 		/* nobody would come for it later */
 		if (err == -EAGAIN) {
 			clsw_rm_leased(cd, ask.slot, NULL);
@@ -249,6 +285,7 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 			rm_cpl_text(cd->rm, &cd->hold_cpl, text, CLSW_TEXT);
 			err = -ENOSPC;
 		}
+drop:
 		if (!err)
 			*hold = ask.hold;
 		else

@@ -102,7 +102,8 @@ struct clsw_table_ops {
  * @classes: bits 1 << enum tnd_class: objects of others are never posted.
  *	CLSW_CLASSES_MUST are mandatory
  * @fids: forwarding domains, numbered from 1
- * @rif: highest number of a router interface
+ * @rif: highest number of a router interface; mandatory: 1024 + @fids, or more. Those on
+ *	a port's VLANs have numbers from 5120 on: without any their packets go to the CPU
  * @port: highest number of a front-panel port
  * @group_weight: of a member of a next-hop group (how many it takes: tnd_geometry)
  * @mtu: of a port, bytes behind the Ethernet header

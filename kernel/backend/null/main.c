@@ -43,6 +43,10 @@ bool null_measure;
 module_param_named(measure, null_measure, bool, 0644);
 MODULE_PARM_DESC(measure, "count the CPU time that the model itself takes (debugfs timing, model_ns)");
 
+static unsigned int policer_rate;
+module_param(policer_rate, uint, 0444);
+MODULE_PARM_DESC(policer_rate, "largest rate of the chip's policers (packets per second, 0: no limit but the driver's)");
+
 static struct null_chip *null_chip_of(struct clsw_device *cd)
 {
 	return clsw_priv(cd);
@@ -166,6 +170,7 @@ static void null_op_caps(struct clsw_device *cd, struct clsw_caps *caps)
 	caps->rif = NULL_MAX_RIF;
 	caps->port = NULL_MAX_PORTS;
 	caps->group_weight = NULL_MAX_WEIGHT;
+	caps->policer_rate = policer_rate;
 }
 
 static const struct clsw_device_ops device_ops = {

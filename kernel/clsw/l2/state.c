@@ -194,7 +194,7 @@ static void vstate_apply(struct clsw_l2 *l2)
 		bridge->stateful = on;
 		l2_bridge_trap(bridge, L2_TRAP_VLAN_STATE, on);
 		if (l2->fid_changed)
-			l2->fid_changed(cd, bridge->dev, 0, clsw_l2_fid(cd, bridge->dev, 0));
+			l2->fid_changed(cd, 0);
 	}
 	clsw_unlock(cd);
 }

@@ -105,12 +105,12 @@ static u16 vlan_free_fid(struct clsw_l2 *l2, const struct l2_vlan *vlan)
 	return going;
 }
 
-static void vlan_fid_changed(struct l2_vlan *vlan, u16 fid)
+static void vlan_fid_changed(struct l2_vlan *vlan, u16 gone)
 {
 	struct clsw_l2 *l2 = vlan->bridge->l2;
 
 	if (l2->fid_changed)
-		l2->fid_changed(l2->cd, vlan->bridge->dev, vlan->vid, fid);
+		l2->fid_changed(l2->cd, gone);
 }
 
 /*
@@ -132,11 +132,11 @@ static int vlan_no_domain(struct clsw_device *cd, struct netlink_ext_ack *extack
 }
 
 /* RTNL, not locked. The domain is @vlan's from here on */
-static void vlan_domain_made(struct l2_vlan *vlan, u16 fid)
+static void vlan_domain_made(struct l2_vlan *vlan)
 {
 	if (!list_empty(&vlan->bridge->fdbs))
 		l2_fdb_each(vlan->bridge, l2_fdb_vid(vlan), l2_fdb_apply);
-	vlan_fid_changed(vlan, fid);
+	vlan_fid_changed(vlan, 0);
 }
 
 /* RTNL, not locked. No veto is owed: it may be in hardware later, or never */
@@ -162,7 +162,7 @@ static int vlan_domain_want(struct l2_vlan *vlan, struct netlink_ext_ack *extack
 		NL_SET_ERR_MSG_MOD(extack, "no memory for a VLAN");
 		return err;
 	}
-	vlan_domain_made(vlan, fid);
+	vlan_domain_made(vlan);
 	return 0;
 }
 
@@ -201,7 +201,7 @@ int l2_domain_get(struct l2_vlan *vlan, struct netlink_ext_ack *extack)
 		NL_SET_ERR_MSG_FMT_MOD(extack, "%s", text[0] ? text : "no memory for a VLAN");
 		return err;
 	}
-	vlan_domain_made(vlan, fid);
+	vlan_domain_made(vlan);
 	return 0;
 }
 
@@ -213,7 +213,8 @@ static void vlan_domain_drop(struct l2_vlan *vlan)
 
 	if (!fid)
 		return;
-	vlan_fid_changed(vlan, 0);
+	/* the chip refuses to delete what a router interface stands on */
+	vlan_fid_changed(vlan, fid);
 	clsw_lock(l2->cd);
 	l2->domain[fid] = NULL;	/* what the chip learns from here on is nobody's */
 	vlan->fid = 0;
@@ -494,8 +495,7 @@ static int vlan_host(struct l2_bridge *bridge, const struct switchdev_obj_port_v
 	clsw_unlock(cd);
 	/* the bridge's own interface may be in another domain now */
 	if (bridge->aware && was != bridge->pvid && bridge->l2->fid_changed)
-		bridge->l2->fid_changed(cd, bridge->dev, 0,
-					clsw_l2_fid(cd, bridge->dev, 0));
+		bridge->l2->fid_changed(cd, 0);
 	if (!add)
 		l2_vlan_put(vlan);
 	return 0;

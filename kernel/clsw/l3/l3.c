@@ -215,11 +215,14 @@ static void l3_tick_work(struct work_struct *work)
 	queue_delayed_work(l3->wq, &l3->tick_work, pause);
 }
 
-static void l3_fid_changed(struct clsw_device *cd, struct net_device *bridge, u16 vid, u16 fid)
+static void l3_fid_changed(struct clsw_device *cd, u16 gone)
 {
+	if (!cd->l3)
+		return;
+	if (gone)
+		l3_rifs_leave(cd->l3, gone);
 	/* RTNL or locked, perhaps both: from a work item neither */
-	if (cd->l3)
-		l3_rifs_soon(cd->l3);
+	l3_rifs_soon(cd->l3);
 }
 
 /* Slots that only connected and local prefixes take: nobody hears that those failed */

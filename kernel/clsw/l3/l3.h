@@ -498,6 +498,7 @@ void l3_rifs_soon(struct clsw_l3 *l3);
 void l3_rif_refresh(struct clsw_l3 *l3, struct net_device *dev);
 void l3_rifs_refresh(struct clsw_l3 *l3);
 void l3_rif_gone(struct clsw_l3 *l3, struct net_device *dev);
+void l3_rifs_leave(struct clsw_l3 *l3, u16 fid);
 void l3_rifs_free(struct clsw_l3 *l3);
 int l3_netdev_event(struct notifier_block *nb, unsigned long event, void *ptr);
 int l3_inetaddr_event(struct notifier_block *nb, unsigned long event, void *ptr);

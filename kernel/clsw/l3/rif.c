@@ -22,7 +22,6 @@
 
 #include "l3.h"
 
-#define FID_RIFS	1024	/* ids of RIFs on domains begin here, those on ports lie below */
 #define VLAN_RIFS	5120	/* ids of RIFs on a port's VLANs */
 #define ADDR_ROUTES	4	/* an address brings at most: itself, its prefix, two broadcasts */
 
@@ -160,7 +159,7 @@ static bool rif_place(struct clsw_l3 *l3, struct net_device *dev, struct tnd_rif
 		return false;
 	body->kind = cpu_to_le16(TND_RIF_FID);
 	body->fid = cpu_to_le16(fid);
-	body->rif = cpu_to_le16(FID_RIFS + fid);
+	body->rif = cpu_to_le16(CLSW_FID_RIFS + fid);
 	return true;
 }
 
@@ -488,6 +487,20 @@ void l3_rif_gone(struct clsw_l3 *l3, struct net_device *dev)
 
 	if (rif)
 		rif_remove(l3, rif);
+}
+
+/* RTNL, not locked. A domain is about to go: what stands on it goes first */
+void l3_rifs_leave(struct clsw_l3 *l3, u16 fid)
+{
+	struct hlist_node *next;
+	struct l3_rif *rif;
+	int i;
+
+	ASSERT_RTNL();
+	hash_for_each_safe(l3->rifs, i, next, rif, node)
+		if (rif->want.kind == cpu_to_le16(TND_RIF_FID) &&
+		    rif->want.fid == cpu_to_le16(fid))
+			rif_remove(l3, rif);
 }
 
 void l3_rifs_free(struct clsw_l3 *l3)

@@ -682,6 +682,8 @@ static const struct {
 	{ "a slow chip is not waited for", a_slow_chip_is_not_waited_for },
 	{ "without warm attach", without_warm_attach },
 	{ "a class that it lacks", a_class_that_it_lacks },
+	{ "a slow chip takes reservations", a_slow_chip_takes_reservations },
+	{ "too few router interfaces", too_few_router_interfaces },
 	{ "a wrong lease is given up", a_wrong_lease_is_given_up },
 	{ "a group on its way is put again", a_group_on_its_way_is_put_again },
 	{ "a failed write is tried again", a_failed_write_is_tried_again },

@@ -120,6 +120,61 @@ void a_slow_chip_is_not_waited_for(void)
 	}
 }
 
+static void recovers(struct world *world)
+{
+	world->meanwhile = NULL;
+	world->busy = false;
+	clsw_trouble(world->cd, "tried");
+	shim_run_work(&world->cd->recover_work);
+	world->busy = true;
+}
+
+/* Who reserves may sleep, and so hears what the chip says, whenever it does */
+void a_slow_chip_takes_reservations(void)
+{
+	struct tnd_lease_item item = {
+		.cls = TND_CLS_ROUTE, .family = TND_AF_INET, .count = 4,
+	};
+	char text[CLSW_TEXT] = "";
+	u16 hold = 0, other = 0;
+
+	CHECK(!world_begin_without(base_seed, CLSW_CAN_BUSY_WAIT, 0));
+	w.answer_ns = 3 * NSEC_PER_MSEC;
+	CHECK(!clsw_rm_hold(w.cd, &item, 1, &hold, text), "%s", text);
+	CHECK(hold);
+	item.count = w.chip.size[P_LPM4];
+	CHECK(clsw_rm_hold(w.cd, &item, 1, &other, text) == -ENOSPC);
+	CHECK(text[0]);
+	clsw_lock(w.cd);
+	rm_drop_hold(w.cd->rm, hold);
+	clsw_unlock(w.cd);
+	CHECK(world_settle());
+	item.count = 4;
+	/* the slot is free then, and whoever asks next has it: that answer is not this one's */
+	w.meanwhile = recovers;
+	CHECK(clsw_rm_hold(w.cd, &item, 1, &hold, text) == -EAGAIN);
+	CHECK(world_settle());
+	w.lose_percent = 100;
+	CHECK(clsw_rm_hold(w.cd, &item, 1, &hold, text) == -EIO);
+	w.lose_percent = 0;
+	shim_sleep(4 * NSEC_PER_SEC);
+	CHECK(world_settle());
+	world_agree();
+	/* all that was asked for has come back */
+	item.count = w.chip.size[P_LPM4] - 4;
+	CHECK(!clsw_rm_hold(w.cd, &item, 1, &hold, text), "%s", text);
+	world_end();
+}
+
+/* Those on domains have numbers behind 1024 */
+void too_few_router_interfaces(void)
+{
+	CHECK(world_begin_rifs(base_seed, CLSW_FID_RIFS + CLSW_FIDS - 1) == -EINVAL);
+	world_free();
+	CHECK(!world_begin_rifs(base_seed, CLSW_FID_RIFS + CLSW_FIDS));
+	world_end();
+}
+
 /* It is emptied, and everything is written: nothing to begin, nothing to sweep */
 void without_warm_attach(void)
 {

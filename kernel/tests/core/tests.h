@@ -22,6 +22,8 @@ static inline u8 variant(u32 n)
 void what_takes_too_long_is_deferred(void);
 void silence_ends_the_trust(void);
 void a_slow_chip_is_not_waited_for(void);
+void a_slow_chip_takes_reservations(void);
+void too_few_router_interfaces(void);
 void without_warm_attach(void);
 void a_class_that_it_lacks(void);
 void a_wrong_lease_is_given_up(void);

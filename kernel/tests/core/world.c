@@ -353,6 +353,7 @@ static void caps(struct clsw_device *cd, struct clsw_caps *caps)
 {
 	caps->can = (CLSW_CAN_LEARN | CLSW_CAN_ATTACH_WARM | CLSW_CAN_BUSY_WAIT) & ~w.cannot;
 	caps->classes = (CLSW_CLASSES_L2 | CLSW_CLASSES_L3) & ~w.cannot_hold;
+	caps->rif = w.rif;
 }
 
 static const struct tnd_platform *platform(struct clsw_device *cd, size_t *size)
@@ -485,7 +486,7 @@ void world_goes_on(void)
 	w.busy = false;
 }
 
-static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold)
+static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold, u16 rif)
 {
 	static struct device parent;
 	struct clsw_device *cd;
@@ -495,6 +496,7 @@ static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold
 	w.trouble = trouble;
 	w.cannot = cannot;
 	w.cannot_hold = cannot_hold;
+	w.rif = rif;
 	w.l3_err = l3_err;
 	w.rnd.s = seed;
 	w.answer_ns = 20000;
@@ -511,17 +513,22 @@ static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold
 
 int world_begin(u64 seed)
 {
-	return begin(seed, false, 0, 0, 0);
+	return begin(seed, false, 0, 0, 0, 0);
 }
 
 int world_begin_with(u64 seed, int l3_err)
 {
-	return begin(seed, true, l3_err, 0, 0);
+	return begin(seed, true, l3_err, 0, 0, 0);
 }
 
 int world_begin_without(u64 seed, u32 cannot, u32 cannot_hold)
 {
-	return begin(seed, false, 0, cannot, cannot_hold);
+	return begin(seed, false, 0, cannot, cannot_hold, 0);
+}
+
+int world_begin_rifs(u64 seed, u16 rif)
+{
+	return begin(seed, false, 0, 0, 0, rif);
 }
 
 void world_free(void)

@@ -59,6 +59,7 @@ struct world {
 	bool strict;			/* NOENT for an idempotent DELETE, too */
 	u32 cannot;			/* CLSW_CAN_* that the chip lacks */
 	u32 cannot_hold;		/* classes that it lacks, a bit each */
+	u16 rif;			/* its highest number of a router interface; 0: ours */
 	bool trouble;			/* the chip fails when L2 begins */
 	int l3_err;			/* what L3's beginning returns */
 };
@@ -72,6 +73,8 @@ int world_begin(u64 seed);
 int world_begin_with(u64 seed, int l3_err);
 /* The same with a chip that lacks something */
 int world_begin_without(u64 seed, u32 cannot, u32 cannot_hold);
+/* The same with a chip that has router interfaces up to @rif */
+int world_begin_rifs(u64 seed, u16 rif);
 /* After a registration that failed; world_end() does it by itself */
 void world_free(void);
 void world_policy(u8 policy);

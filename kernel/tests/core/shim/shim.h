@@ -266,6 +266,7 @@ void shim_sleep(u64 ns);
 #define wake_up_all(q)		((void)(q))
 #define wq_has_sleeper(q)	((void)(q), true)
 #define msleep(ms)		shim_sleep((u64)(ms) * NSEC_PER_MSEC)
+#define usleep_range(a, b)	shim_sleep((u64)(b) * (NSEC_PER_MSEC / 1000))
 #define wait_event_timeout(q, cond, timeout) ({					\
 	unsigned long end_ = jiffies + (timeout);				\
 	long left_;								\

@@ -43,7 +43,6 @@ struct mutex {
 #define ns_to_ktime(ns)		((ktime_t)(ns))
 #define ktime_add_us(t, us)	((t) + (us) * NSEC_PER_USEC)
 #define ktime_before(a, b)	((a) < (b))
-#define usleep_range(a, b)	shim_sleep((u64)(b) * NSEC_PER_USEC)
 
 enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
 
