@@ -2,7 +2,7 @@
 
 use crate::Store;
 use crate::api::Planned;
-use crate::hw::Cls;
+use crate::hw::{Cls, Ref};
 
 impl Store {
     /// Everything but routes, as many as may be outstanding.
@@ -22,6 +22,17 @@ impl Store {
             self.drop_released();
             self.drain_changed(now_ns);
         }
+    }
+
+    /// The chip has all that decides where frames go. Whether that is new.
+    pub(crate) fn is_filled(&mut self) -> bool {
+        let bare = std::mem::take(&mut self.hw.bare);
+        if bare {
+            for id in self.hw.ports.ids() {
+                self.hw.queue(Ref::new(Cls::Port, id));
+            }
+        }
+        bare
     }
 
     pub(crate) fn drain_changed(&mut self, now: u64) {

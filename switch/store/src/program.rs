@@ -57,11 +57,13 @@ impl Store {
         self.step_objects(out, max_sync, now_ns);
         // Everything that routes refer to is settled before routes are programmed anew.
         let own_stand = self.replay.own_stand();
+        let mut filled = false;
         if self.replay.holds()
             && self.hw.queues_empty(own_stand)
             && self.hw.flights.outstanding[0] == 0
         {
             self.replay.open = true;
+            filled = self.is_filled();
         }
         while self.hw.flights.outstanding[1] < max_bulk {
             let first = self.urgent.pop_front();
@@ -93,7 +95,7 @@ impl Store {
             out.extend(p);
             self.drain_touched();
         }
-        if !own_stand && self.replay.own_stand() {
+        if filled || !own_stand && self.replay.own_stand() {
             self.step_objects(out, max_sync, now_ns);
         }
         self.drop_released();
@@ -756,6 +758,7 @@ impl Store {
     pub fn attach(&mut self, how: Attach, now_ns: u64) {
         self.forget_hardware();
         self.warm = how == Attach::Warm;
+        self.hw.bare = !self.warm;
         self.phase = if self.warm {
             Phase::BeginDue
         } else {

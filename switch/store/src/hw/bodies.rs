@@ -80,6 +80,12 @@ impl HwBody for Port {
     fn deps(&self, f: &mut dyn FnMut(Ref)) {
         on_lag(self.lag, f);
     }
+    // it floods what it has no entry for yet, and filters nothing
+    fn on_bare(&mut self) {
+        if self.flags & TND_PORT_UP != 0 {
+            self.flags |= TND_PORT_TRAP_ALL;
+        }
+    }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;
     }

@@ -151,6 +151,9 @@ pub(crate) struct Hw {
     pub in_use: BTreeSet<Ref>,
     /// Something was taken away since: they are tried again.
     pub released: bool,
+    /// Everything is programmed anew, on a chip that has nothing: until what decides where frames go stands, ports give them to
+    /// the CPU.
+    pub bare: bool,
 }
 
 /// Gives a class its table.
@@ -398,12 +401,17 @@ impl Hw {
     }
 
     fn step_of<B: HwClass>(&mut self, id: u32, now: u64) -> Option<Planned> {
+        let bare = self.bare;
         let o = B::table(self).at(id);
         o.queued = false;
         if !matches!(o.sent, Sent::Nothing) {
             return None;
         }
-        match (o.have.clone(), o.want.clone()) {
+        let mut want = o.want.clone();
+        if let Some(want) = want.as_mut().filter(|_| bare) {
+            want.on_bare();
+        }
+        match (o.have.clone(), want) {
             (None, None) => {
                 let failed = o.recovered();
                 if o.refs == 0 {

@@ -22,6 +22,8 @@ pub(crate) trait HwBody: Clone + PartialEq + Debug {
     fn encode(&self, id: u32) -> Body;
     /// What it refers to.
     fn deps(&self, f: &mut dyn FnMut(Ref));
+    /// What it is on a chip that has little else yet.
+    fn on_bare(&mut self) {}
     /// Becomes unequal to every body that can be wanted, with the same key and references.
     fn spoil(&mut self);
 }
