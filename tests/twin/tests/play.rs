@@ -102,7 +102,9 @@ fn another_answer_is_seen_and_made_small() {
     let answers = &mut wrong.steps[last].answers;
     let probe = answers.iter().position(forwarded).unwrap();
     answers[probe].out[0].frame.0[20] ^= 1;
-    let (kept, failure) = shrink(&wrong, &Variant::draw(3));
+    // some chips give this packet to the CPU
+    let mut shrunk = (0..20).map(|seed| shrink(&wrong, &Variant::draw(seed)));
+    let (kept, failure) = shrunk.find(|(_, failure)| failure.is_some()).unwrap();
     let failure = failure.unwrap();
     assert_eq!(failure.probe, Some(0), "{failure}");
     assert_eq!(
