@@ -182,7 +182,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                         .chain((!attached).then(|| rows::no_asic(core)))
                         .collect(),
                 },
-                writes: store.writes.saturating_sub(core.spared),
+                writes: store.writes,
                 store,
                 source,
                 sources: core.sources.rows(),

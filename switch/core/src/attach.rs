@@ -12,12 +12,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tandem_abi::object::fixed;
 use tandem_abi::raw;
 use tandem_sal::{Attach, Device, SalError};
 use tandem_store::model::FdbKey;
-use tandem_store::{Config, Domain, Policy};
+use tandem_store::{Config, Domain, Left, Policy};
 
-use super::ids::{Ids, Left, dumped_members};
 use super::plant::{Attached, NotYet};
 use super::{Core, Phase};
 use crate::SECOND_NS;
@@ -86,17 +86,17 @@ pub fn store_config(
     Ok(config)
 }
 
-/// Names of what the chip has already, and what it has learned: after a warm attach. Whose addresses
+/// What the chip has already, and what it has learned: after a warm attach. Whose addresses
 /// these are is marked in `view`.
 pub fn read_left(
     control: &mut dyn Device,
     how: Attach,
     view: &SharedView,
-) -> Result<(Ids, Vec<Found>), SalError> {
+) -> Result<(Left, Vec<Found>), SalError> {
     let mut learned = Vec::new();
     let mut left = Left::default();
     if how == Attach::Warm {
-        control.dump(|g: raw::tnd_nhg, tail| left.groups.push((g, dumped_members(tail))))?;
+        control.dump(|g: raw::tnd_nhg, tail| left.groups.push((g, fixed(tail).collect())))?;
         control.dump(|p: raw::tnd_port, _| left.ports.push(p))?;
         control.dump(|r: raw::tnd_rif, _| left.rifs.push(r))?;
         control.dump(|m: raw::tnd_vlan_member, _| {
@@ -129,7 +129,7 @@ pub fn read_left(
             }
         })?;
     }
-    Ok((Ids::new(left), learned))
+    Ok((left, learned))
 }
 
 impl Core {
@@ -167,9 +167,7 @@ impl Core {
             return;
         }
         let view = &self.view;
-        let owners = self
-            .ids
-            .name_domains(|port| view.lock().kernel_bridge(port));
+        let owners = self.store.name_left(|port| view.lock().kernel_bridge(port));
         for e in std::mem::take(&mut self.found_fdb) {
             let (key, ifindex, pinned) = {
                 let view = self.view.lock();
@@ -285,7 +283,9 @@ impl Core {
         let config = store_config(&mut *control, policy, self.plant.ports().len())?;
         self.store.set_config(config.clone());
         self.config = config;
-        (self.ids, self.found_fdb) = read_left(&mut *control, how, &self.view)?;
+        let (left, found_fdb) = read_left(&mut *control, how, &self.view)?;
+        self.store.adopt(left);
+        self.found_fdb = found_fdb;
         self.view.lock().forget_members();
         if let Some(io) = io
             && !self.send_io(Command::Attach(io))

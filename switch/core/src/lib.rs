@@ -14,8 +14,6 @@
 
 pub mod api;
 pub mod attach;
-mod domains;
-pub mod ids;
 pub mod io;
 mod jobs;
 pub mod membership;
@@ -44,13 +42,12 @@ use rustix::event::Timespec;
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::Device;
 use tandem_store::model::{Event, FdbKey, FdbKind, Key, KindSet, Object, SourceId};
-use tandem_store::{Domain, Planned, Refused, Settling, Store};
+use tandem_store::{Left, Planned, Refused, Settling, Store};
 
 use crate::io::{Command, IoStats, News, Signals};
 use crate::source::{Message, Source, SourceError, Write, WriteBack};
 use crate::sources::Received;
 use crate::view::SharedView;
-use ids::Ids;
 use shadow::Shadow;
 
 /// Messages of a source in one turn (each up to 256 events).
@@ -105,8 +102,6 @@ enum Note {
         vid: u16,
         fid: Option<u16>,
     },
-    /// An id is free when this is answered.
-    Deleted { cls: u16, id: u32 },
     /// A router interface is named again in a replay; the chip may have it in another VRF.
     Rif,
 }
@@ -147,10 +142,6 @@ pub struct Core {
     cold_next: bool,
     /// Warm attaches in a row that the chip did not take.
     resyncs_failed: u8,
-    /// Writes that the store planned and that the chip did not need.
-    pub(crate) spared: u64,
-    /// The chip's names of things.
-    pub(crate) ids: Ids,
     /// What the chip had learned when it was attached warm, until the kernel's tables are known.
     found_fdb: Vec<attach::Found>,
     /// Limits of ports that the operator has set.
@@ -173,8 +164,8 @@ pub struct Parts {
     pub now: u64,
     /// The attached device.
     pub control: Box<dyn Device>,
-    /// Names of what is in the chip already.
-    pub ids: Ids,
+    /// What is in the chip already.
+    pub left: Left,
     /// What the chip has learned already.
     pub found_fdb: Vec<attach::Found>,
     /// Limits of ports that it has already: packets a second by port and kind.
@@ -218,6 +209,7 @@ impl Core {
             store: {
                 let mut store = Store::new(parts.config.clone());
                 store.set_sources(&parts.sources.owners());
+                store.adopt(parts.left);
                 store
             },
             config: parts.config,
@@ -242,8 +234,6 @@ impl Core {
             replaying: false,
             cold_next: false,
             resyncs_failed: 0,
-            spared: 0,
-            ids: parts.ids,
             found_fdb: parts.found_fdb,
             storms: parts.storms,
             writes: Vec::new(),
@@ -307,27 +297,14 @@ impl Core {
 
     /// By which VRF's routes the kernel sends on what came in there.
     pub(crate) fn slot_of(&self, place: crate::slow::Place) -> u8 {
-        let fid = match place.fid {
-            0 => 0,
-            // of one that is gone by now: nobody knows
-            chip => match self.ids.store_fid(chip) {
-                Some(fid) => fid,
-                None => return 0,
-            },
-        };
-        self.store.slot_at(place.port, place.vid, fid)
+        self.store.slot_at(place.port, place.vid, place.fid)
     }
 
     /// Why a route of a VRF of the chip is there, or not.
     pub(crate) fn explain_route(&self, vrf: u16, net: ipnet::IpNet) -> tandem_store::Explanation {
-        let slot = self.ids.store_vrf(vrf).and_then(|v| u8::try_from(v).ok());
         // of one that nobody knows, nobody knows a route
-        self.store.explain_route_in(slot.unwrap_or(u8::MAX), net)
-    }
-
-    /// The chip's domains by what they stand for.
-    pub(crate) fn named_domains(&self) -> HashMap<Domain, u16> {
-        self.ids.named_domains()
+        let slot = self.store.slot_of_vrf(vrf).unwrap_or(u8::MAX);
+        self.store.explain_route_in(slot, net)
     }
 
     /// A line for `status`; the newest are kept.

@@ -8,7 +8,6 @@ use tandem_sal::{Outcome, PostError, Request};
 use tandem_store::model::FdbKey;
 use tandem_store::{Completion, DeviceEvent, Planned, Ring};
 
-use super::ids::{Ids, id_of};
 use super::{COMPLETIONS, Core, NEWS, Note};
 use crate::io::News;
 use crate::source::Write;
@@ -79,17 +78,6 @@ impl Core {
         let Some(control) = &mut self.control else {
             return Err(PostError::Full);
         };
-        let overtaken = self.ids.overtaken(p);
-        if overtaken || self.ids.port_stands(p) {
-            self.spared += 1;
-            if let Some(note) = note_of(p, p.body.bytes()).filter(|_| overtaken) {
-                self.noted(note);
-            }
-            self.store.complete(p.token, &Completion::default(), now);
-            return Ok(());
-        }
-        let translated = self.ids.translate(p, &self.store);
-        let body = translated.as_deref().unwrap_or(p.body.bytes());
         let pair = match p.ring {
             Ring::Sync => 0,
             Ring::Bulk => 1,
@@ -103,7 +91,7 @@ impl Core {
                 flags: p.flags,
                 lease: p.lease,
                 arg: 0,
-                body,
+                body: p.body.bytes(),
                 output: false,
             },
             now,
@@ -114,7 +102,7 @@ impl Core {
             raw::TND_OP_END_RESYNC => self.replaying = false,
             _ => {}
         }
-        if let Some(note) = note_of(p, body).or_else(|| replayed.then_some(Note::Rif)) {
+        if let Some(note) = note_of(p).or_else(|| replayed.then_some(Note::Rif)) {
             self.notes.insert(p.token, note);
         }
         Ok(())
@@ -181,7 +169,6 @@ impl Core {
 
     fn noted(&mut self, note: Note) {
         match note {
-            Note::Deleted { cls, id } => self.ids.deleted(cls, id),
             Note::Member { port, vid, fid } => {
                 self.view.lock().set_member(port, vid, fid);
             }
@@ -213,7 +200,7 @@ impl Core {
             n += 1;
             match news {
                 News::Fdb(event) => {
-                    let Some(event) = device_event(&event, &self.ids) else {
+                    let Some(event) = device_event(&event) else {
                         continue;
                     };
                     // the io thread has written to the kernel already
@@ -243,43 +230,25 @@ impl Core {
 }
 
 /// The store's form of an FDB event.
-pub(super) fn device_event(e: &SalEvent, ids: &Ids) -> Option<DeviceEvent> {
+pub(super) fn device_event(e: &SalEvent) -> Option<DeviceEvent> {
     Some(match *e {
-        SalEvent::Learn { fid, mac, port } => DeviceEvent::Learn {
-            fid: ids.store_fid(fid)?,
-            mac,
-            port,
-        },
-        SalEvent::Move { fid, mac, port, .. } => DeviceEvent::Move {
-            fid: ids.store_fid(fid)?,
-            mac,
-            port,
-        },
-        SalEvent::Age { fid, mac, port } => DeviceEvent::Age {
-            fid: ids.store_fid(fid)?,
-            mac,
-            port,
-        },
+        SalEvent::Learn { fid, mac, port } => DeviceEvent::Learn { fid, mac, port },
+        SalEvent::Move { fid, mac, port, .. } => DeviceEvent::Move { fid, mac, port },
+        SalEvent::Age { fid, mac, port } => DeviceEvent::Age { fid, mac, port },
         _ => return None,
     })
 }
 
-fn note_of(p: &Planned, body: &[u8]) -> Option<Note> {
-    let gone = p.op == raw::TND_OP_DELETE;
-    match p.cls {
-        cls if gone && cls != raw::TND_CLS_VLAN_MEMBER => {
-            Some(Note::Deleted { cls, id: id_of(p)? })
-        }
-        raw::TND_CLS_VLAN_MEMBER => {
-            let (m, _) = read_object::<raw::tnd_vlan_member>(body).ok()?;
-            Some(Note::Member {
-                port: m.port,
-                vid: m.vid,
-                fid: (!gone).then_some(m.fid),
-            })
-        }
-        _ => None,
+fn note_of(p: &Planned) -> Option<Note> {
+    if p.cls != raw::TND_CLS_VLAN_MEMBER {
+        return None;
     }
+    let (m, _) = read_object::<raw::tnd_vlan_member>(p.body.bytes()).ok()?;
+    Some(Note::Member {
+        port: m.port,
+        vid: m.vid,
+        fid: (p.op != raw::TND_OP_DELETE).then_some(m.fid),
+    })
 }
 
 fn convert(cpl: &raw::tnd_cpl) -> Completion {

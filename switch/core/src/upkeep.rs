@@ -424,17 +424,11 @@ impl Core {
         };
         if token == ACT_NEIGH {
             for (n, _) in records::<raw::tnd_neigh>(output) {
-                let rif = self.ids.store_rif(n.rif);
-                note(
-                    addr_of(&n)
-                        .zip(rif)
-                        .and_then(|(a, rif)| self.store.host_neighbour(rif, a)),
-                );
+                note(addr_of(&n).and_then(|a| self.store.host_neighbour(n.rif, a)));
             }
         } else {
             for (n, _) in records::<raw::tnd_nexthop>(output) {
-                let id = self.ids.store_nexthop(n.nexthop);
-                note(id.and_then(|id| self.store.nexthop_neighbour(id)));
+                note(self.store.nexthop_neighbour(n.nexthop));
             }
         }
         used.into_iter().collect()
@@ -447,10 +441,7 @@ impl Core {
         for e in entries {
             let somebodys = raw::TND_FDB_STATIC | raw::TND_FDB_NO_AGE;
             let forward = e.action == raw::TND_ACT_FORWARD && e.flags & somebodys == 0;
-            let place = self
-                .ids
-                .store_fid(e.fid)
-                .and_then(|fid| self.store.fdb_place(fid, e.port));
+            let place = self.store.fdb_place(e.fid, e.port);
             let Some((domain, ifindex)) = place.filter(|_| forward) else {
                 continue;
             };
@@ -474,7 +465,7 @@ impl Core {
             let meaning = self.view.lock().meaning(&event);
             if let Meaning::Write(w) = meaning {
                 self.writes.push(w);
-                if let Some(d) = device_event(&event, &self.ids) {
+                if let Some(d) = device_event(&event) {
                     let _ = self.store.device_event(d, now);
                 }
             }

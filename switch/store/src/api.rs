@@ -1,10 +1,11 @@
 //! What goes in and out of the store besides [`crate::model::Event`]: commands, completions, explanations.
 
 use serde::Serialize;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use tandem_abi::raw::{
     TND_AF_INET, TND_AF_INET6, TND_CLS_FDB, TND_CLS_MDB, TND_CLS_NEIGH, TND_CLS_ROUTE,
-    tnd_class_cost, tnd_pool,
+    tnd_class_cost, tnd_nhg, tnd_nhg_member, tnd_pool, tnd_port, tnd_rif,
 };
 
 /// What to do with what does not fit.
@@ -198,6 +199,24 @@ pub enum Attach {
     Cold,
     /// The chip kept its tables.
     Warm,
+}
+
+/// What an earlier switchd has left in the chip that the next one must know, so that what is there keeps its number; and
+/// numbers that shall be as somebody else's. All are the chip's.
+#[derive(Clone, Debug, Default)]
+pub struct Left {
+    /// Groups with their members.
+    pub groups: Vec<(tnd_nhg, Vec<tnd_nhg_member>)>,
+    /// Router interfaces: those of ports' VLANs have no number of their own, and a place has one.
+    pub rifs: Vec<tnd_rif>,
+    /// Ports: they are there always, so an equal one is not written again.
+    pub ports: Vec<tnd_port>,
+    /// Domains by their members: port and VID.
+    pub members: HashMap<(u16, u16), u16>,
+    /// Domains by what they stand for, where that is known.
+    pub domains: HashMap<Domain, u16>,
+    /// VRFs by their tables, where they are known.
+    pub vrfs: HashMap<u32, u16>,
 }
 
 /// What the device reported about its forwarding database.

@@ -250,15 +250,11 @@ impl Store {
         let r = self.fdb.get(&k).copied().unwrap_or_default();
         let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
         let (state, mut reason) = object_state(self, o);
-        let fid = self
-            .topo
-            .fid_of
-            .get(&Domain::of(&k))
-            .map_or(0, |f| *f as u16 + 1);
+        let domain = self.topo.fid_of.get(&Domain::of(&k));
         if reason.is_empty() && state == "omitted" {
             reason = match self.topo.reasons.get(&k.bridge) {
                 Some(r) => format!("{}: {r}", self.dev(k.bridge)),
-                None if fid == 0 => self.no_domain_text(&k),
+                None if domain.is_none() => self.no_domain_text(&k),
                 None if r.kernel.is_some_and(|e| e.kind == FdbKind::Locked) => {
                     "locked: nobody has let this station in".into()
                 }
@@ -279,7 +275,7 @@ impl Store {
         }
         FdbRow {
             bridge: self.dev(k.bridge),
-            fid,
+            fid: domain.map_or(0, |id| self.hw.ids.fid(*id)),
             vlan: k.vlan,
             mac: mac_text(k.mac),
             dev: match (

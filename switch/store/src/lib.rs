@@ -11,6 +11,7 @@
 
 pub mod api;
 mod bridge;
+mod domains;
 mod explain;
 mod fdb;
 mod fib;
@@ -410,7 +411,8 @@ impl Store {
 
     /// The neighbour behind a host entry, for its hit bit.
     pub fn host_neighbour(&self, rif: u16, addr: IpAddr) -> Option<Wanted> {
-        let &ifindex = self.topo.if_of_rif.get(&u32::from(rif.checked_sub(1)?))?;
+        let rif = self.hw.ids.rifs.table(u32::from(rif))?;
+        let &ifindex = self.topo.if_of_rif.get(&rif)?;
         let resolved = self.neighs.get(&(addr, ifindex))?.usable();
         Some(Wanted {
             ifindex,
@@ -425,7 +427,7 @@ impl Store {
         let g = self
             .paths
             .gateway_info
-            .get(nexthop.checked_sub(1)? as usize)?
+            .get(self.hw.ids.nexthops.table(nexthop)? as usize)?
             .as_ref()?;
         let resolved = self
             .neighs
@@ -439,30 +441,9 @@ impl Store {
         })
     }
 
-    /// What a forwarding domain stands for.
-    pub fn domain(&self, fid: u16) -> Option<Domain> {
-        self.topo
-            .domain_of
-            .get(&u32::from(fid.checked_sub(1)?))
-            .copied()
-    }
-
     /// The bridge with its VLAN, and the front-panel device, behind a (fid, port) of the chip.
     pub fn fdb_place(&self, fid: u16, port: u16) -> Option<(Domain, u32)> {
         Some((self.domain(fid)?, *self.topo.if_of_port.get(&port)?))
-    }
-
-    /// Members of a forwarding domain, as (port, VID).
-    pub fn domain_members(&self, fid: u16) -> Vec<(u16, u16)> {
-        let Some(f) = fid.checked_sub(1).map(u32::from) else {
-            return Vec::new();
-        };
-        let wanted = |id: u32| self.hw.members.get(id).and_then(|o| o.want.as_ref());
-        self.member_ids
-            .iter()
-            .filter(|(_, id)| wanted(**id).is_some_and(|m| m.vlan == f))
-            .map(|(k, _)| *k)
-            .collect()
     }
 
     /// Bytes that routes take, indexes included, and how many routes that are.

@@ -6,7 +6,6 @@ use crate::fib::{
     Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_MOVED, F_OMIT,
     F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
 };
-use crate::hw::bodies::hw_id;
 use crate::hw::{
     CLASSES, Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full, ring_no,
 };
@@ -44,6 +43,7 @@ impl Store {
         if !self.settled(now_ns) {
             return 0;
         }
+        self.name_left_by_members();
         if let Some(p) = self.step_phase() {
             out.push(p);
         }
@@ -427,12 +427,13 @@ impl Store {
         };
         let (bits, prefix_len) = fib.cover.prefix(fib.entries[e].node);
         let target = match content.kind {
-            TND_RT_NEXTHOP | TND_RT_NHG if !delete => hw_id(content.target),
+            TND_RT_NEXTHOP if !delete => self.hw.ids.nexthops.of(content.target),
+            TND_RT_NHG if !delete => self.hw.ids.nhgs.of(content.target),
             _ => 0,
         };
         let body: Body = body_of(&tnd_route {
             struct_size: size_of::<tnd_route>() as u16,
-            vrf: u16::from(bits.slot()),
+            vrf: self.hw.ids.vrf(bits.slot()),
             family: F::AF,
             prefix_len: prefix_len.saturating_sub(SLOT_BITS),
             action: if delete { TND_ACT_TRAP } else { content.action },

@@ -3,7 +3,7 @@
 use crate::Store;
 use crate::fib::{Alias, Content};
 use crate::hw::bodies::{Nexthop, Nhg};
-use crate::hw::{Cls, Ref};
+use crate::hw::{Cls, Ref, gateway_hash};
 use crate::model::{ConfScope, Family, NextHop, NexthopObject, SourceId, hand_on, nud};
 use crate::paths::{Gateway, PathSet, Select, Target, Why};
 use std::net::IpAddr;
@@ -371,7 +371,8 @@ impl Store {
         let Some(&rif) = self.topo.rif_of.get(&info.ifindex) else {
             return;
         };
-        self.hw.want(id, Some(Nexthop { rif, mac }), now);
+        let hash = gateway_hash(info.ifindex, info.addr);
+        self.hw.want(id, Some(Nexthop { hash, rif, mac }), now);
     }
 
     /// Forgets the keys whose ids were given back. Must run before anything takes or wants an id again.

@@ -272,6 +272,7 @@ impl Store {
         self.hw.want(
             f,
             Some(Vlan {
+                domain: d,
                 flags,
                 ageing_s: info.ageing_s.max(1),
             }),

@@ -74,10 +74,9 @@ impl Store {
             .map(|(slot, _)| *slot)
     }
 
-    /// The table of a VRF of the store (`tnd_vrf.vrf` as planned), for names that last.
-    pub fn vrf_table(&self, vrf: u16) -> Option<u32> {
-        let slot = u8::try_from(vrf).ok()?;
-        self.vrfs.slots.get(&slot).map(|v| v.table)
+    /// The store's number of a VRF of the chip, for [`Store::explain_route_in`].
+    pub fn slot_of_vrf(&self, vrf: u16) -> Option<u8> {
+        self.hw.ids.slot(vrf)
     }
 
     /// Routes of a table became of interest: the source shall tell all of them again. Asked once.
@@ -166,7 +165,8 @@ impl Store {
         for (slot, rec) in all {
             let id = u32::from(slot) - 1;
             let in_use = !rec.dying || self.on_chip_in::<V4>(slot) || self.on_chip_in::<V6>(slot);
-            self.hw.want(id, in_use.then_some(Vrf), now);
+            let body = Vrf { table: rec.table };
+            self.hw.want(id, in_use.then_some(body), now);
         }
     }
 
@@ -228,8 +228,11 @@ impl Store {
     /// By which VRF's routes packets go that come in there: by this port with this tag's VLAN (0: none), or in this
     /// forwarding domain (0: none). 0 is the default one.
     pub fn slot_at(&self, port: u16, vid: u16, fid: u16) -> u8 {
-        let place = match (fid.checked_sub(1), vid) {
-            (Some(domain), _) => RifPlace::Vlan(u32::from(domain)),
+        let domain = self.hw.ids.fids.table(u32::from(fid));
+        let place = match (domain, vid) {
+            (Some(domain), _) => RifPlace::Vlan(domain),
+            // one that is gone by now: nobody knows
+            (None, _) if fid != 0 => return 0,
             (None, 0) => RifPlace::Port(port),
             (None, vid) => RifPlace::PortVlan(port, vid),
         };

@@ -346,7 +346,7 @@ fn what_waits_for_a_bond_that_comes_back() {
     };
     assert_eq!(there(&mut r), (1, false));
     let moved = DeviceEvent::Move {
-        fid: 1,
+        fid: BR as u16,
         mac: mac(9),
         port: lag,
     };

@@ -23,18 +23,18 @@ fn kernel_entries_become_chip_entries() {
     r.up(Object::Fdb(s));
     r.up(Object::Fdb(l));
     r.settle();
-    let e = r.chip.fdb[&(1, s.mac)];
+    let e = r.chip.fdb[&(FID, s.mac)];
     assert_eq!(
         (e.action, e.port, e.flags),
         (TND_ACT_FORWARD, 1, TND_FDB_NO_AGE)
     );
-    assert_eq!(r.chip.fdb[&(1, l.mac)].action, TND_ACT_TRAP);
+    assert_eq!(r.chip.fdb[&(FID, l.mac)].action, TND_ACT_TRAP);
     r.up(Object::Fdb(FdbEntry { ifindex: 12, ..s }));
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, s.mac)].port, 2);
+    assert_eq!(r.chip.fdb[&(FID, s.mac)].port, 2);
     // it follows its station, and the kernel is told; what the kernel says next counts
     let moved = DeviceEvent::Move {
-        fid: 1,
+        fid: FID,
         mac: s.mac,
         port: 1,
     };
@@ -43,11 +43,11 @@ fn kernel_entries_become_chip_entries() {
     r.up(Object::Fdb(s));
     r.up(Object::Fdb(FdbEntry { ifindex: 12, ..s }));
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, s.mac)].port, 2);
+    assert_eq!(r.chip.fdb[&(FID, s.mac)].port, 2);
     let sticky = FdbEntry { sticky: true, ..s };
     r.up(Object::Fdb(sticky));
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, s.mac)].flags, TND_FDB_STATIC);
+    assert_eq!(r.chip.fdb[&(FID, s.mac)].flags, TND_FDB_STATIC);
     r.del(key_of(&s));
     r.del(key_of(&l));
     r.settle();
@@ -73,7 +73,7 @@ fn rows_and_explanations_agree() {
     r.up(local("ff00::/8", 13, RouteType::Multicast));
     r.settle();
     let learned = DeviceEvent::Learn {
-        fid: 1,
+        fid: FID,
         mac: fdb(4, 0, FdbKind::Dynamic).mac,
         port: 2,
     };
@@ -130,18 +130,18 @@ fn a_static_entry_without_room_follows_what_is_learned_later() {
     let n = overfill(&mut r, FdbKind::Static);
     let last = fdb(n - 1, 11, FdbKind::Static);
     let learned = |mac| DeviceEvent::Learn {
-        fid: 1,
+        fid: FID,
         mac,
         port: 2,
     };
-    assert!(!r.chip.fdb.contains_key(&(1, last.mac)));
+    assert!(!r.chip.fdb.contains_key(&(FID, last.mac)));
     let back = r.store.device_event(learned(last.mac), 5);
     assert_eq!(back.map(|b| (b.add, b.ifindex)), Some((true, 12)));
     let there = fdb(0, 11, FdbKind::Static);
-    assert_eq!(r.chip.fdb[&(1, there.mac)].port, 1);
+    assert_eq!(r.chip.fdb[&(FID, there.mac)].port, 1);
     assert_eq!(r.store.device_event(learned(there.mac), 6), None);
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, there.mac)].port, 1);
+    assert_eq!(r.chip.fdb[&(FID, there.mac)].port, 1);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn what_the_chip_learned_goes_to_the_kernel_and_its_echo_costs_nothing() {
     let e = fdb(3, 12, FdbKind::ExternLearn);
     let back = r.store.device_event(
         DeviceEvent::Learn {
-            fid: 1,
+            fid: FID,
             mac: e.mac,
             port: 2,
         },
@@ -174,7 +174,7 @@ fn what_the_chip_learned_goes_to_the_kernel_and_its_echo_costs_nothing() {
     );
     let moved = r.store.device_event(
         DeviceEvent::Move {
-            fid: 1,
+            fid: FID,
             mac: e.mac,
             port: 1,
         },
@@ -192,7 +192,7 @@ fn what_the_chip_learned_goes_to_the_kernel_and_its_echo_costs_nothing() {
     assert_eq!(r.store.counters().commands, commands);
     let aged = r.store.device_event(
         DeviceEvent::Age {
-            fid: 1,
+            fid: FID,
             mac: e.mac,
             port: 1,
         },
@@ -253,7 +253,7 @@ fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
     r.settle();
     assert_eq!(r.store.counters().waiting, 0);
     assert!(!trapping(&r));
-    assert!(r.chip.fdb.contains_key(&(1, last.mac)));
+    assert!(r.chip.fdb.contains_key(&(FID, last.mac)));
     // One that is removed while it waits gives the flooding back as well.
     for i in 0..n {
         r.up(Object::Fdb(fdb(i, 11, FdbKind::Static)));
@@ -400,7 +400,7 @@ fn a_dynamic_entry_without_room_floods() {
     }
     r.store.device_event(
         DeviceEvent::Learn {
-            fid: 1,
+            fid: FID,
             mac: fdb(n - 1, 11, FdbKind::Dynamic).mac,
             port: 1,
         },
@@ -472,14 +472,14 @@ fn another_programs_entry_moves_with_its_station_and_ages_then() {
     r.up(Object::Fdb(e));
     r.settle();
     let there = |r: &Rig| {
-        let f = r.chip.fdb[&(1, e.mac)];
+        let f = r.chip.fdb[&(FID, e.mac)];
         (f.port, f.flags & !TND_FDB_LEARNED)
     };
     assert_eq!(there(&r), (1, TND_FDB_NO_AGE));
     // by itself the chip moves it as it is
-    r.chip.fdb.get_mut(&(1, e.mac)).unwrap().port = 2;
+    r.chip.fdb.get_mut(&(FID, e.mac)).unwrap().port = 2;
     let moved = DeviceEvent::Move {
-        fid: 1,
+        fid: FID,
         mac: e.mac,
         port: 2,
     };
@@ -492,13 +492,13 @@ fn another_programs_entry_moves_with_its_station_and_ages_then() {
     r.up(Object::Fdb(other));
     r.settle();
     let before = DeviceEvent::Learn {
-        fid: 1,
+        fid: FID,
         mac: other.mac,
         port: 2,
     };
     assert_eq!(r.store.device_event(before, 6), None);
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, other.mac)].port, 1);
+    assert_eq!(r.chip.fdb[&(FID, other.mac)].port, 1);
 }
 
 /// Who knocks at a locked port is known to the kernel and not let in: the chip must not know it there.
@@ -514,7 +514,7 @@ fn a_station_that_nobody_let_in_is_not_in_the_chip() {
     let in_now = fdb(3, 11, FdbKind::Static);
     r.up(Object::Fdb(in_now));
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, e.mac)].port, 1);
+    assert_eq!(r.chip.fdb[&(FID, e.mac)].port, 1);
 }
 
 /// A domain that comes back under another number, while the chip still has the old one, takes with it what had no room.
@@ -573,7 +573,7 @@ fn members_outlive_a_warm_attach_to_a_domain_that_differs() {
     r.chip.fw.attach(true);
     r.store.attach(Attach::Warm, 0);
     r.settle();
-    assert_eq!(r.chip.vlans[&1].ageing_s, 100);
+    assert_eq!(r.chip.vlans[&FID].ageing_s, 100);
     assert_eq!(r.chip.members, members);
     assert_eq!(r.chip.fdb, stations);
     r.chip.accounting();

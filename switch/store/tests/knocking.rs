@@ -42,7 +42,7 @@ fn the_chip_learns_from_link_local_frames_as_the_bridge_does() {
             ..swp(1)
         }));
         r.settle();
-        let flags = r.chip.vlans[&1].flags;
+        let flags = r.chip.vlans[&FID].flags;
         assert_eq!(flags & TND_VLAN_NO_LL_LEARN != 0, no_link_local_learning);
         assert_ne!(flags & TND_VLAN_LEARNING, 0);
     }
@@ -55,7 +55,7 @@ fn what_is_sent_to_a_station_that_only_knocked_is_the_kernels() {
     let mut r = bridged("spectrum-sn2700");
     let unknown = |r: &mut Rig| {
         r.settle();
-        r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0
+        r.chip.vlans[&FID].flags & TND_VLAN_UC_TRAP != 0
     };
     let (one, two) = (knocks(1), knocks(2));
     assert!(!unknown(&mut r));
@@ -78,7 +78,7 @@ fn what_is_sent_to_a_station_that_only_knocked_is_the_kernels() {
     r.up(Object::Fdb(two));
     assert!(unknown(&mut r));
     let learned = |port| DeviceEvent::Learn {
-        fid: 1,
+        fid: FID,
         mac: two.mac,
         port,
     };
@@ -106,7 +106,7 @@ fn an_entry_that_has_moved_ages_whoever_is_heard_first() {
             };
             r.up(Object::Fdb(theirs));
             r.settle();
-            assert_eq!(r.chip.fdb[&(1, theirs.mac)].flags, TND_FDB_NO_AGE);
+            assert_eq!(r.chip.fdb[&(FID, theirs.mac)].flags, TND_FDB_NO_AGE);
             let Key::Fdb(key) = key_of(&theirs) else {
                 unreachable!()
             };
@@ -119,7 +119,7 @@ fn an_entry_that_has_moved_ages_whoever_is_heard_first() {
                     }));
                 } else {
                     let event = DeviceEvent::Move {
-                        fid: 1,
+                        fid: FID,
                         mac: theirs.mac,
                         port: 2,
                     };
@@ -130,7 +130,7 @@ fn an_entry_that_has_moved_ages_whoever_is_heard_first() {
                 }
             }
             r.settle();
-            let e = r.chip.fdb[&(1, theirs.mac)];
+            let e = r.chip.fdb[&(FID, theirs.mac)];
             assert_eq!((e.port, e.flags), (2, 0), "{kernel_first} {at_once}");
         }
     }
@@ -158,7 +158,7 @@ fn where_a_bridges_learning_is_limited_the_cpu_learns() {
         }));
         r.settle();
         let who = TND_VLAN_CPU_LEARN | TND_VLAN_LEARNING;
-        assert_eq!(r.chip.vlans[&1].flags & who, learns);
+        assert_eq!(r.chip.vlans[&FID].flags & who, learns);
     }
     // and the chip has what it learned
     let known = FdbEntry {
@@ -167,6 +167,6 @@ fn where_a_bridges_learning_is_limited_the_cpu_learns() {
     };
     r.up(Object::Fdb(known));
     r.settle();
-    let e = r.chip.fdb[&(1, known.mac)];
+    let e = r.chip.fdb[&(FID, known.mac)];
     assert_eq!((e.port, e.flags, e.action), (1, 0, TND_ACT_FORWARD));
 }

@@ -15,7 +15,7 @@ use tandem_store::*;
 
 fn learned(e: &FdbEntry, port: u16) -> DeviceEvent {
     DeviceEvent::Learn {
-        fid: 1,
+        fid: FID,
         mac: e.mac,
         port,
     }
@@ -23,7 +23,7 @@ fn learned(e: &FdbEntry, port: u16) -> DeviceEvent {
 
 fn aged(e: &FdbEntry, port: u16) -> DeviceEvent {
     DeviceEvent::Age {
-        fid: 1,
+        fid: FID,
         mac: e.mac,
         port,
     }
@@ -39,10 +39,10 @@ fn a_station_that_is_told_again_is_written_again() {
     r.settle();
     assert!(r.store.device_event(aged(&e, 2), r.now).is_some());
     r.settle();
-    assert!(!r.chip.fdb.contains_key(&(1, e.mac)));
+    assert!(!r.chip.fdb.contains_key(&(FID, e.mac)));
     r.up(Object::Fdb(e));
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, e.mac)].port, 2);
+    assert_eq!(r.chip.fdb[&(FID, e.mac)].port, 2);
 }
 
 /// The chip moved a static entry with its station; the user's next word counts more.
@@ -54,14 +54,14 @@ fn a_static_entry_is_where_it_was_said_last() {
     r.up(Object::Fdb(e));
     r.settle();
     let moved = DeviceEvent::Move {
-        fid: 1,
+        fid: FID,
         mac: e.mac,
         port: 2,
     };
     assert!(r.store.device_event(moved, r.now).is_some());
     r.up(Object::Fdb(FdbEntry { ifindex: 13, ..e }));
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, e.mac)].port, 3);
+    assert_eq!(r.chip.fdb[&(FID, e.mac)].port, 3);
 }
 
 /// Stations age in a full chip: what has no room is tried where they were.
@@ -78,15 +78,15 @@ fn what_ages_makes_room() {
     let last = fdb(n - 1, 11, FdbKind::Static);
     r.up(Object::Fdb(last));
     r.settle();
-    let traps = |r: &Rig| r.chip.vlans[&1].flags & TND_VLAN_UC_TRAP != 0;
-    assert!(traps(&r) && !r.chip.fdb.contains_key(&(1, last.mac)));
+    let traps = |r: &Rig| r.chip.vlans[&FID].flags & TND_VLAN_UC_TRAP != 0;
+    assert!(traps(&r) && !r.chip.fdb.contains_key(&(FID, last.mac)));
     for i in 0..n - 1 {
         let e = fdb(i, 11, FdbKind::Dynamic);
-        r.chip.age(1, e.mac);
+        r.chip.age(FID, e.mac);
         assert!(r.store.device_event(aged(&e, 1), r.now).is_some());
         r.settle();
     }
-    assert!(!traps(&r) && r.chip.fdb.contains_key(&(1, last.mac)));
+    assert!(!traps(&r) && r.chip.fdb.contains_key(&(FID, last.mac)));
 }
 
 /// The chip learned a station that the kernel did not take, and aged it. Another program's entry for it is that program's
@@ -101,5 +101,5 @@ fn a_station_that_aged_is_forgotten() {
     assert!(r.store.fdb().is_empty());
     r.up(Object::Fdb(e));
     r.settle();
-    assert_eq!(r.chip.fdb[&(1, e.mac)].flags, TND_FDB_NO_AGE);
+    assert_eq!(r.chip.fdb[&(FID, e.mac)].flags, TND_FDB_NO_AGE);
 }

@@ -14,6 +14,8 @@ use tandem_store::*;
 
 const RED: u32 = 70;
 const TABLE: u32 = 10;
+/// The chip's number of its VRF.
+const VRF: u16 = TABLE as u16;
 
 fn red() -> Object {
     Object::Link(Link {
@@ -114,10 +116,10 @@ fn equal_prefixes_of_two_tables_stand_side_by_side() {
     let all = routes(&mut r);
     let nine: Vec<_> = all.iter().filter(|x| x.1 == "10.9.0.0/16").collect();
     assert_eq!(nine.len(), 2);
-    assert_eq!((nine[0].0, nine[1].0), (0, 1));
+    assert_eq!((nine[0].0, nine[1].0), (0, VRF));
     assert!(nine.iter().all(|x| x.2 == TND_ACT_FORWARD));
-    assert!(all.contains(&(1, "10.1.0.1/32".into(), TND_ACT_TRAP)));
-    assert_eq!(rif(&r, mac(1)).unwrap().vrf, 1);
+    assert!(all.contains(&(VRF, "10.1.0.1/32".into(), TND_ACT_TRAP)));
+    assert_eq!(rif(&r, mac(1)).unwrap().vrf, VRF);
     assert_eq!(rif(&r, mac(2)).unwrap().vrf, 0);
     assert_eq!(rif(&r, mac(1)).unwrap().flags & TND_RIF_TRAP_ALL, 0);
     // hosts are found in their own table
@@ -193,7 +195,11 @@ fn ipv6_routes_of_two_tables_stand_side_by_side() {
     };
     let (forward, trap, drop) = (TND_ACT_FORWARD, TND_ACT_TRAP, TND_ACT_DROP);
     for prefix in ["::/0", "2001:db8:9::/48"] {
-        assert_eq!(at(&mut r, prefix), [(0, forward), (1, forward)], "{prefix}");
+        assert_eq!(
+            at(&mut r, prefix),
+            [(0, forward), (VRF, forward)],
+            "{prefix}"
+        );
     }
     for (n, want) in [
         (0, [drop, trap]),
@@ -202,14 +208,14 @@ fn ipv6_routes_of_two_tables_stand_side_by_side() {
         (3, [trap, drop]),
     ] {
         let there = at(&mut r, &format!("2001:db8:6{n}::/48"));
-        assert_eq!(there, [(0, want[0]), (1, want[1])], "{:?}", kinds[n]);
+        assert_eq!(there, [(0, want[0]), (VRF, want[1])], "{:?}", kinds[n]);
     }
     // one table's goes, the other's stays
     r.del(Key::Route(key("2001:db8:60::/48")));
     r.del(Key::Route(key("2001:db8:9::/48")));
     r.settle();
-    assert_eq!(at(&mut r, "2001:db8:60::/48"), [(1, trap)]);
-    assert_eq!(at(&mut r, "2001:db8:9::/48"), [(1, forward)]);
+    assert_eq!(at(&mut r, "2001:db8:60::/48"), [(VRF, trap)]);
+    assert_eq!(at(&mut r, "2001:db8:9::/48"), [(VRF, forward)]);
     r.del(Key::Link(RED));
     r.up(Object::Link(swp(1)));
     r.settle();
@@ -231,10 +237,10 @@ fn an_interface_moves_into_a_vrf_and_out() {
         in_red(&mut r, 2);
         r.up(in_table(via("10.9.0.0/16", 12, "10.2.0.2"), TABLE));
         r.settle();
-        assert_eq!(rif(&r, mac(2)).unwrap().vrf, 1);
+        assert_eq!(rif(&r, mac(2)).unwrap().vrf, VRF);
         let all = routes(&mut r);
         assert!(
-            all.contains(&(1, "10.9.0.0/16".into(), TND_ACT_FORWARD)),
+            all.contains(&(VRF, "10.9.0.0/16".into(), TND_ACT_FORWARD)),
             "{all:?}"
         );
         let out = |p: &str| {
@@ -259,7 +265,7 @@ fn an_interface_moves_into_a_vrf_and_out() {
         ..swp(2)
     }));
     r.settle();
-    assert_eq!(rif(&r, mac(2)).unwrap().vrf, 1);
+    assert_eq!(rif(&r, mac(2)).unwrap().vrf, VRF);
 }
 
 /// The kernel makes them for packets of its own, and says nothing: no audit may ask for them.
@@ -291,7 +297,7 @@ fn a_vrf_goes_with_all_of_its_table() {
     assert!(r.store.take_resync() && !r.store.take_resync());
     r.up(in_table(via("10.8.0.0/16", 12, "10.2.0.2"), TABLE));
     r.settle();
-    assert!(routes(&mut r).contains(&(1, "10.8.0.0/16".into(), TND_ACT_FORWARD)));
+    assert!(routes(&mut r).contains(&(VRF, "10.8.0.0/16".into(), TND_ACT_FORWARD)));
     r.chip.accounting();
 }
 

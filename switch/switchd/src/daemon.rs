@@ -87,7 +87,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     for w in &warnings {
         tracing::warn!("{w}");
     }
-    let (ids, found_fdb) = attach::read_left(&mut control, how, &view)?;
+    let (left, found_fdb) = attach::read_left(&mut control, how, &view)?;
     let config = attach::store_config(&mut control, policy, ports.len())?;
 
     let heard = Arc::<Heard>::default();
@@ -158,7 +158,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         tandem_core::Parts {
             now: clock::now_ns(),
             control: Box::new(control),
-            ids,
+            left,
             found_fdb,
             storms,
             attach: store_how,

@@ -40,7 +40,7 @@ pub fn core(
     }
     view.lock().set_front(front.len() as u16);
     let mut device = Direct::attach(chip, how);
-    let (ids, found_fdb) = attach::read_left(&mut device, how, &view).map_err(|e| words(&e))?;
+    let (left, found_fdb) = attach::read_left(&mut device, how, &view).map_err(|e| words(&e))?;
     let config =
         attach::store_config(&mut device, Policy::Trap, front.len()).map_err(|e| words(&e))?;
     let wake = Arc::new(EventFd::new().map_err(|e| words(&e))?);
@@ -57,7 +57,7 @@ pub fn core(
         Parts {
             now: 0,
             control: Box::new(device),
-            ids,
+            left,
             found_fdb,
             storms: std::collections::BTreeMap::new(),
             attach: match how {

@@ -174,7 +174,8 @@ struct Base {
     /// One that can't be asked.
     lost: Option<String>,
     config: tandem_store::Config,
-    domains: std::collections::HashMap<tandem_store::Domain, u16>,
+    /// Of domains and VRFs, as the chip has them.
+    numbers: tandem_store::Left,
     /// Number and ifindex of the ports whose netdevs live.
     living: Vec<(u16, u32)>,
     policy: tandem_store::Policy,
@@ -201,9 +202,9 @@ impl Base {
             said.extend(objects.into_iter().map(|o| Event::Upsert(id, o)));
             said.push(Event::EndSync(id));
         }
-        let (config, domains) = (self.config.clone(), self.domains.clone());
+        let (config, numbers) = (self.config.clone(), self.numbers.clone());
         let (owners, living) = (&self.owners, &self.living);
-        let mut expected = compare::Expected::of(owners, said, living, config, domains, found);
+        let mut expected = compare::Expected::of(owners, said, living, config, numbers, found);
         expected.unseen = unseen;
         Ok(expected)
     }
@@ -249,7 +250,7 @@ async fn base(api: &impl Asks) -> Result<Base, ApiError> {
             lost: core.sources.a_lost_one().map(Into::into),
             policy: config.policy,
             config,
-            domains: core.named_domains(),
+            numbers: core.store.numbers(),
             living,
             several: core.store.several6(),
         }

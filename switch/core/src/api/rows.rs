@@ -259,7 +259,7 @@ pub(super) fn fdb(core: &Core, cursor: &str, limit: usize) -> Option<Items<Fdb, 
         Fdb {
             mac: f.mac,
             bridge: f.bridge,
-            fid: core.ids.chip_fid(f.fid),
+            fid: f.fid,
             dev: f.dev,
             kind: match f.kind {
                 "extern_learn" | "dynamic" => "learned",

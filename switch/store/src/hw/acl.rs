@@ -1,6 +1,7 @@
 //! Bodies of the classes that lists of rules are made of. Their ids on the chip follow from what they are, so that a
 //! restart finds them again: a list's from port and stage, a policer's from the kernel's number, a session's from its port.
 
+use super::ids::Ids;
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
 use crate::api::Body;
@@ -28,7 +29,7 @@ impl HwBody for AclTable {
     fn same_key(&self, other: &Self) -> bool {
         self == other
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, _: &Ids) -> Body {
         body_of(&tnd_acl_table {
             struct_size: size::<tnd_acl_table>(),
             stage: self.stage,
@@ -52,7 +53,7 @@ impl HwBody for AclCounter {
     fn same_key(&self, other: &Self) -> bool {
         self == other
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, _: &Ids) -> Body {
         body_of(&tnd_acl_counter {
             struct_size: size::<tnd_acl_counter>(),
             counter: self.counter,
@@ -79,7 +80,7 @@ impl HwBody for Policer {
     fn same_key(&self, other: &Self) -> bool {
         self.policer == other.policer
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, _: &Ids) -> Body {
         body_of(&tnd_policer {
             struct_size: size::<tnd_policer>(),
             flags: self.flags,
@@ -107,7 +108,7 @@ impl HwBody for Mirror {
     fn same_key(&self, other: &Self) -> bool {
         self == other
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, _: &Ids) -> Body {
         body_of(&tnd_mirror {
             struct_size: size::<tnd_mirror>(),
             mirror: self.port,
@@ -138,7 +139,7 @@ impl HwBody for AclEntry {
     fn same_key(&self, other: &Self) -> bool {
         (self.body.table, self.body.priority) == (other.body.table, other.body.priority)
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, _: &Ids) -> Body {
         body_of(&self.body)
     }
     fn deps(&self, f: &mut dyn FnMut(Ref)) {
@@ -177,7 +178,7 @@ impl HwBody for AclBind {
     fn same_key(&self, other: &Self) -> bool {
         (self.port, self.stage) == (other.port, other.stage)
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, _: &Ids) -> Body {
         body_of(&tnd_acl_bind {
             struct_size: size::<tnd_acl_bind>(),
             port: self.port,

@@ -1,17 +1,13 @@
 //! Bodies of the classes, as values to compare, and how they are laid out in a command.
 
+use super::ids::Ids;
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
-use crate::api::Body;
+use crate::api::{Body, Domain};
 use crate::model::{BR_STATE_FORWARDING, GroupAddr};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 use zerocopy::IntoBytes;
-
-/// Table ids count from 0, the ABI's from 1.
-pub(crate) fn hw_id(id: u32) -> u32 {
-    id + 1
-}
 
 fn size<T>() -> u16 {
     size_of::<T>() as u16
@@ -66,10 +62,10 @@ impl HwBody for Port {
     const ABI: u16 = TND_CLS_PORT;
     const FIXED: bool = true;
     const KEEP: bool = true;
-    fn encode(&self, id: u32) -> Body {
+    fn encode(&self, id: u32, _: &Ids) -> Body {
         body_of(&tnd_port {
             struct_size: size::<tnd_port>(),
-            port: hw_id(id) as u16,
+            port: (id + 1) as u16,
             flags: self.flags,
             mtu: self.mtu,
             stp_state: self.stp,
@@ -113,7 +109,7 @@ impl HwBody for Lag {
     fn same_key(&self, other: &Self) -> bool {
         self.lag == other.lag
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, _: &Ids) -> Body {
         let head = tnd_lag {
             struct_size: size::<tnd_lag>(),
             lag: self.lag,
@@ -136,9 +132,11 @@ impl HwBody for Lag {
     }
 }
 
-/// TND_CLS_VLAN. Table id = fid − 1.
+/// TND_CLS_VLAN
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Vlan {
+    /// What it stands for.
+    pub domain: Domain,
     pub flags: u32,
     pub ageing_s: u32,
 }
@@ -146,10 +144,13 @@ pub(crate) struct Vlan {
 impl HwBody for Vlan {
     const CLS: Cls = Cls::Vlan;
     const ABI: u16 = TND_CLS_VLAN;
-    fn encode(&self, id: u32) -> Body {
+    fn name(&mut self, id: u32, ids: &mut Ids) {
+        ids.name_domain(id, self.domain);
+    }
+    fn encode(&self, id: u32, ids: &Ids) -> Body {
         body_of(&tnd_vlan {
             struct_size: size::<tnd_vlan>(),
-            fid: hw_id(id) as u16,
+            fid: ids.fid(id),
             flags: self.flags,
             ageing_s: self.ageing_s,
             ..Default::default()
@@ -176,10 +177,10 @@ pub(crate) struct Member {
 impl HwBody for Member {
     const CLS: Cls = Cls::Member;
     const ABI: u16 = TND_CLS_VLAN_MEMBER;
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, ids: &Ids) -> Body {
         body_of(&tnd_vlan_member {
             struct_size: size::<tnd_vlan_member>(),
-            fid: hw_id(self.vlan) as u16,
+            fid: ids.fid(self.vlan),
             port: self.port,
             vid: self.vid,
             flags: self.flags,
@@ -195,17 +196,23 @@ impl HwBody for Member {
     }
 }
 
-/// TND_CLS_VRF. Table id = vrf − 1; 0 is the default one, which is there always.
+/// TND_CLS_VRF, but the default one, which is there always.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Vrf;
+pub(crate) struct Vrf {
+    /// The table of its routes.
+    pub table: u32,
+}
 
 impl HwBody for Vrf {
     const CLS: Cls = Cls::Vrf;
     const ABI: u16 = TND_CLS_VRF;
-    fn encode(&self, id: u32) -> Body {
+    fn name(&mut self, id: u32, ids: &mut Ids) {
+        ids.name_vrf(id, self.table);
+    }
+    fn encode(&self, id: u32, ids: &Ids) -> Body {
         body_of(&tnd_vrf {
             struct_size: size::<tnd_vrf>(),
-            vrf: hw_id(id) as u16,
+            vrf: ids.vrfs.of(id) as u16,
             flags: 0,
         })
     }
@@ -224,7 +231,7 @@ pub(crate) enum RifPlace {
     Vlan(u32),
 }
 
-/// TND_CLS_RIF. Table id = rif − 1.
+/// TND_CLS_RIF
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rif {
     /// 0, or the table id of the VRF plus one.
@@ -240,16 +247,19 @@ pub(crate) struct Rif {
 impl HwBody for Rif {
     const CLS: Cls = Cls::Rif;
     const ABI: u16 = TND_CLS_RIF;
-    fn encode(&self, id: u32) -> Body {
+    fn name(&mut self, id: u32, ids: &mut Ids) {
+        ids.name_rif(id, self.place);
+    }
+    fn encode(&self, id: u32, ids: &Ids) -> Body {
         let (kind, port, vid, fid) = match self.place {
             RifPlace::Port(p) => (TND_RIF_PORT, p, 0, 0),
             RifPlace::PortVlan(p, vid) => (TND_RIF_PORT_VLAN, p, vid, 0),
-            RifPlace::Vlan(v) => (TND_RIF_FID, 0, 0, hw_id(v) as u16),
+            RifPlace::Vlan(v) => (TND_RIF_FID, 0, 0, ids.fid(v)),
         };
         body_of(&tnd_rif {
             struct_size: size::<tnd_rif>(),
-            rif: hw_id(id) as u16,
-            vrf: u16::from(self.vrf),
+            rif: ids.rif(id),
+            vrf: ids.vrf(self.vrf),
             kind,
             port,
             vid,
@@ -274,9 +284,11 @@ impl HwBody for Rif {
     }
 }
 
-/// TND_CLS_NEXTHOP. Table id = nexthop − 1.
+/// TND_CLS_NEXTHOP
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Nexthop {
+    /// [`super::gateway_hash`] of what it leads to.
+    pub hash: u32,
     /// Table id of the RIF.
     pub rif: u32,
     /// None: not resolved, packets go to the CPU, which makes the kernel resolve.
@@ -286,11 +298,14 @@ pub(crate) struct Nexthop {
 impl HwBody for Nexthop {
     const CLS: Cls = Cls::Nexthop;
     const ABI: u16 = TND_CLS_NEXTHOP;
-    fn encode(&self, id: u32) -> Body {
+    fn name(&mut self, id: u32, ids: &mut Ids) {
+        ids.name_nexthop(id, self.hash);
+    }
+    fn encode(&self, id: u32, ids: &Ids) -> Body {
         body_of(&tnd_nexthop {
             struct_size: size::<tnd_nexthop>(),
-            rif: hw_id(self.rif) as u16,
-            nexthop: hw_id(id),
+            rif: ids.rif(self.rif),
+            nexthop: ids.nexthops.of(id),
             action: if self.mac.is_some() {
                 TND_ACT_FORWARD
             } else {
@@ -312,7 +327,7 @@ impl HwBody for Nexthop {
     }
 }
 
-/// TND_CLS_NHG. Table id = nhg − 1.
+/// TND_CLS_NHG
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Nhg {
     pub hash: u32,
@@ -323,11 +338,14 @@ pub(crate) struct Nhg {
 impl HwBody for Nhg {
     const CLS: Cls = Cls::Nhg;
     const ABI: u16 = TND_CLS_NHG;
-    fn encode(&self, id: u32) -> Body {
+    fn name(&mut self, id: u32, ids: &mut Ids) {
+        ids.name_group(id, self);
+    }
+    fn encode(&self, id: u32, ids: &Ids) -> Body {
         let head = tnd_nhg {
             struct_size: size::<tnd_nhg>(),
             count: self.members.len() as u16,
-            nhg: hw_id(id),
+            nhg: ids.nhgs.of(id),
             hash: self.hash,
             ..Default::default()
         };
@@ -338,7 +356,7 @@ impl HwBody for Nhg {
         for &(n, weight) in &self.members {
             b.extend_from_slice(
                 tnd_nhg_member {
-                    nexthop: hw_id(n),
+                    nexthop: ids.nexthops.of(n),
                     weight,
                 }
                 .as_bytes(),
@@ -381,11 +399,11 @@ impl HwBody for Neigh {
     fn same_key(&self, other: &Self) -> bool {
         self.rif == other.rif
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, ids: &Ids) -> Body {
         let (family, addr) = abi_addr(self.addr);
         body_of(&tnd_neigh {
             struct_size: size::<tnd_neigh>(),
-            rif: hw_id(self.rif) as u16,
+            rif: ids.rif(self.rif),
             family,
             action: TND_ACT_FORWARD,
             mac: self.mac,
@@ -421,10 +439,10 @@ impl HwBody for Fdb {
     fn same_key(&self, other: &Self) -> bool {
         self.vlan == other.vlan
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, ids: &Ids) -> Body {
         body_of(&tnd_fdb {
             struct_size: size::<tnd_fdb>(),
-            fid: hw_id(self.vlan) as u16,
+            fid: ids.fid(self.vlan),
             mac: self.mac,
             port: self.port,
             flags: self.flags,
@@ -461,7 +479,7 @@ impl HwBody for Mdb {
     fn same_key(&self, other: &Self) -> bool {
         self.vlan == other.vlan
     }
-    fn encode(&self, _: u32) -> Body {
+    fn encode(&self, _: u32, ids: &Ids) -> Body {
         let (family, addr) = match self.group {
             GroupAddr::Ip(a) => abi_addr(a),
             GroupAddr::Mac(mac) => {
@@ -472,7 +490,7 @@ impl HwBody for Mdb {
         };
         let head = tnd_mdb {
             struct_size: size::<tnd_mdb>(),
-            fid: hw_id(self.vlan) as u16,
+            fid: ids.fid(self.vlan),
             family,
             action: if self.trap {
                 TND_ACT_TRAP

@@ -12,6 +12,7 @@
 pub(crate) mod acl;
 pub(crate) mod bodies;
 mod flight;
+mod ids;
 mod learned;
 pub(crate) mod table;
 
@@ -20,6 +21,7 @@ use crate::fib::Content;
 use acl::{AclBind, AclCounter, AclEntry, AclTable, Mirror, Policer};
 use bodies::{Fdb, Lag, Mdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
 pub(crate) use flight::{Flight, Flights, ring_no};
+pub(crate) use ids::{Ids, gateway_hash};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use table::{HwBody, Obj, Sent, Table};
 use tandem_abi::raw::*;
@@ -141,6 +143,7 @@ pub(crate) struct Hw {
     pub mirrors: Table<Mirror>,
     pub acl_entries: Table<AclEntry>,
     pub acl_binds: Table<AclBind>,
+    pub ids: Ids,
     /// Objects to look at, by class so that dependencies go first.
     pub queues: [VecDeque<u32>; CLASSES],
     pub flights: Flights,
@@ -416,6 +419,7 @@ impl Hw {
                 let failed = o.recovered();
                 if o.refs == 0 {
                     B::table(self).release(id);
+                    self.ids.free(B::CLS, id);
                 }
                 if failed {
                     self.changed.push(Ref::new(B::CLS, id));
@@ -432,14 +436,14 @@ impl Hw {
                     return None;
                 }
                 o.sent = Sent::Delete;
-                Some(self.post::<B>(id, TND_OP_DELETE, &have))
+                self.post::<B>(id, TND_OP_DELETE, have, now)
             }
             (Some(have), Some(want)) if !B::FIXED && !have.same_key(&want) => {
                 if o.refs > 0 {
                     return None;
                 }
                 o.sent = Sent::Delete;
-                Some(self.post::<B>(id, TND_OP_DELETE, &have))
+                self.post::<B>(id, TND_OP_DELETE, have, now)
             }
             (have, Some(want)) => {
                 let unsure = o.unsure;
@@ -494,21 +498,31 @@ impl Hw {
                     TND_OP_CREATE
                 };
                 self.hold_deps(&want, 1);
-                Some(self.post::<B>(id, op, &want))
+                self.post::<B>(id, op, want, now)
             }
         }
     }
 
-    fn post<B: HwClass>(&mut self, id: u32, op: u16, body: &B) -> Planned {
-        let token = self.flights.start(Flight {
+    /// The command, unless the chip has it so already: then it counts as done.
+    fn post<B: HwClass>(&mut self, id: u32, op: u16, mut body: B, now: u64) -> Option<Planned> {
+        let flight = Flight {
             what: Ref::new(B::CLS, id),
             op,
             ring: Ring::Sync,
             content: Content::ABSENT,
             aggregate: false,
             lease: 0,
-        });
-        Planned {
+        };
+        let overtaken = op != TND_OP_CREATE && self.ids.overtaken(B::CLS, id);
+        if overtaken || self.ids.port_stands(id, &body) {
+            self.complete_of::<B>(&flight, &Completion::default(), now);
+            return None;
+        }
+        if op == TND_OP_CREATE {
+            body.name(id, &mut self.ids);
+        }
+        let token = self.flights.start(flight);
+        Some(Planned {
             token,
             ring: Ring::Sync,
             op,
@@ -519,8 +533,8 @@ impl Hw {
                 0
             },
             lease: 0,
-            body: body.encode(id),
-        }
+            body: body.encode(id, &self.ids),
+        })
     }
 
     /// An answer came. Returns true if the object failed for want of space.

@@ -1,5 +1,6 @@
 //! One hardware table of one class: objects by id.
 
+use super::ids::Ids;
 use super::{Cls, Fail, Ref};
 use crate::api::Body;
 use std::fmt::Debug;
@@ -18,8 +19,10 @@ pub(crate) trait HwBody: Clone + PartialEq + Debug {
     fn same_key(&self, _other: &Self) -> bool {
         true
     }
+    /// It is about to be created: it gets its number on the chip, if its class has such.
+    fn name(&mut self, _id: u32, _ids: &mut Ids) {}
     /// The command's body; `id` is the object's id in its table.
-    fn encode(&self, id: u32) -> Body;
+    fn encode(&self, id: u32, ids: &Ids) -> Body;
     /// What it refers to.
     fn deps(&self, f: &mut dyn FnMut(Ref));
     /// What it is on a chip that has little else yet.
@@ -89,7 +92,7 @@ impl<B> Obj<B> {
     }
 }
 
-/// Objects by id. Ids are dense and the lowest free one is taken, because chips index by them.
+/// Objects by id. Ids are dense and the lowest free one is taken; the chip's are another matter ([`Ids`]).
 #[derive(Debug)]
 pub(crate) struct Table<B> {
     objs: Vec<Obj<B>>,

@@ -5,6 +5,9 @@ use super::*;
 /// Its ifindex.
 pub const BRIDGE: u32 = 50;
 
+/// The chip's number of its domain.
+pub const FID: u16 = BRIDGE as u16;
+
 /// An entry of the kernel.
 pub fn fdb(last: u16, ifindex: u32, kind: FdbKind) -> FdbEntry {
     let [a, b] = last.to_be_bytes();

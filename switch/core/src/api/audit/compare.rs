@@ -10,11 +10,10 @@ use tandem_abi::raw;
 use tandem_mgmt::server::ApiError;
 use tandem_mgmt::types::{AuditAnswer, Difference};
 use tandem_store::model::{Event, Family, Object, SourceId};
-use tandem_store::{Attach, Completion, Config, Domain, Explanation, Planned, Policy, Store};
+use tandem_store::{Attach, Completion, Config, Explanation, Left, Planned, Policy, Store};
 
 use super::chip::{Chip, same};
 use super::{Asks, PAGE, listed};
-use crate::ids::{Ids, Left, id_of};
 
 /// Differences reported at most; there is one line for the rest.
 const MAX: usize = 1000;
@@ -30,19 +29,17 @@ pub(super) struct Expected {
     /// Routes that no dump shows, as the running store has them.
     pub unseen: usize,
     store: Store,
-    /// Between the numbers of the two.
-    ids: Ids,
 }
 
 impl Expected {
-    /// Numbers of router interfaces on ports' VLANs are as in `found`: any would do. `living`: number and ifindex of the
-    /// ports whose netdevs live, here or elsewhere.
+    /// Numbers that could be counted on are those of the running store (`numbers`); of router interfaces on ports' VLANs
+    /// they are as in `found`: any would do. `living`: number and ifindex of the ports whose netdevs live, here or elsewhere.
     pub(super) fn of(
         owners: &[(SourceId, Vec<u16>)],
         said: Vec<Event>,
         living: &[(u16, u32)],
         config: Config,
-        domains: HashMap<Domain, u16>,
+        numbers: Left,
         found: &Chip,
     ) -> Expected {
         let mut store = Store::new(Config {
@@ -50,6 +47,10 @@ impl Expected {
             route_slots: [0, 0],
             policy: Policy::Trap,
             ..config
+        });
+        store.adopt(Left {
+            rifs: found.rifs.values().copied().collect(),
+            ..numbers
         });
         store.attach(Attach::Cold, 1);
         for &(port, ifindex) in living {
@@ -62,12 +63,6 @@ impl Expected {
             super::say(&mut store, event);
         }
         let mut chip = Chip::default();
-        // numbers that could be counted on are those of the running store
-        let mut ids = Ids::new(Left {
-            rifs: found.rifs.values().copied().collect(),
-            domains,
-            ..Left::default()
-        });
         let mut planned: Vec<Planned> = Vec::new();
         for _ in 0..ROUNDS {
             planned.clear();
@@ -76,16 +71,10 @@ impl Expected {
                 break;
             }
             for p in &planned {
-                let translated = ids.translate(p, &store);
-                let body = translated.as_deref().unwrap_or(p.body.bytes());
+                let body = p.body.bytes();
                 match p.op {
                     raw::TND_OP_CREATE | raw::TND_OP_UPDATE => chip.put(p.cls, body),
-                    raw::TND_OP_DELETE => {
-                        chip.remove(p.cls, body);
-                        if let Some(id) = id_of(p) {
-                            ids.deleted(p.cls, id);
-                        }
-                    }
+                    raw::TND_OP_DELETE => chip.remove(p.cls, body),
                     _ => {}
                 }
                 let done = Completion {
@@ -99,7 +88,6 @@ impl Expected {
             chip,
             unseen: 0,
             store,
-            ids,
         }
     }
 
@@ -357,7 +345,7 @@ pub(super) async fn tables(
     // those that do not fit are missing, and those of bridges whose ports trap because a VLAN has no room: a host may be
     // behind such a port that the chip doesn't see
     let mut rifs = want.rifs.clone();
-    let bridge = |fid: u16| Some(expected.store.domain(expected.ids.store_fid(fid)?)?.dev);
+    let bridge = |fid: u16| Some(expected.store.domain(fid)?.dev);
     let members = expected.chip.members.iter();
     let hidden: HashSet<u32> = members
         .filter(|((port, _), _)| without_room(*port))
@@ -673,7 +661,7 @@ async fn neighbours(
 }
 
 /// Where a route leads in this chip, in words that don't depend on ids of groups, nor on the order of their members: a new
-/// switchd takes a group over in the order in which it stands (`core/ids.rs`).
+/// switchd takes a group over in the order in which it stands (`store/src/hw/ids.rs`).
 fn target(chip: &Chip, r: &raw::tnd_route) -> String {
     let mut text = action(r.action).to_owned();
     if r.action != raw::TND_ACT_FORWARD {

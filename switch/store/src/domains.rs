@@ -5,22 +5,92 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use tandem_store::Domain;
+use tandem_abi::raw::TND_VID_ANY;
 
-use super::ids::preferred_fid;
-use crate::view::vlan_of;
+use crate::Store;
+use crate::api::{Domain, Left};
+use crate::hw::Ids;
+
+/// Numbers of domains: 1..=4094.
+pub(crate) const FIDS: u32 = 4094;
+
+/// The chip's number of a domain, if nobody else took it first.
+pub(crate) fn preferred_fid(domain: Domain) -> u16 {
+    let n = match domain.vlan {
+        0 => domain.dev,
+        vid => u32::from(vid),
+    };
+    (n.wrapping_sub(1) % FIDS) as u16 + 1
+}
+
+impl Store {
+    /// What stands in the chip that is to be attached: the numbers there stay those of what they stand for. Before
+    /// [`Store::attach`], and nothing is planned between the two.
+    pub fn adopt(&mut self, left: Left) {
+        self.hw.ids = Ids::new(left);
+    }
+
+    /// Learns what the domains stand for that an earlier switchd has left, by the bridges in which ports are now (ifindex, 0:
+    /// none); and says it. Before the first plan.
+    pub fn name_left(&mut self, bridge_of: impl Fn(u16) -> u32) -> HashMap<u16, Domain> {
+        let members = self.hw.ids.members().iter().map(|(k, fid)| (*k, *fid));
+        let owners = owners(members, bridge_of);
+        for (fid, domain) in &owners {
+            self.hw.ids.left_domain(*domain, *fid);
+        }
+        owners
+    }
+
+    /// A domain of whose number nobody could be sure keeps that of its first member.
+    pub(crate) fn name_left_by_members(&mut self) {
+        if !self.hw.ids.ask_domains() {
+            return;
+        }
+        let mut found = Vec::new();
+        for (member, id) in &self.member_ids {
+            let wanted = self.hw.members.get(*id).and_then(|o| o.want.as_ref());
+            let domain = wanted.and_then(|m| self.topo.domain_of.get(&m.vlan));
+            let fid = self.hw.ids.members().get(member);
+            found.extend(domain.copied().zip(fid.copied()));
+        }
+        for (domain, fid) in found {
+            self.hw.ids.left_domain(domain, fid);
+        }
+    }
+
+    /// What a domain of the chip stands for.
+    pub fn domain(&self, fid: u16) -> Option<Domain> {
+        let id = self.hw.ids.fids.table(u32::from(fid))?;
+        self.topo.domain_of.get(&id).copied()
+    }
+
+    /// The chip's numbers of domains and VRFs: for another store's [`Store::adopt`].
+    pub fn numbers(&self) -> Left {
+        let domains = self.topo.domain_of.iter();
+        let domains = domains.map(|(id, d)| (*d, self.hw.ids.fid(*id)));
+        let vrfs = self.vrfs.slots.iter().filter(|(_, v)| !v.dying);
+        let vrfs = vrfs.map(|(slot, v)| (v.table, self.hw.ids.vrf(*slot)));
+        let given = |n: &u16| *n != 0;
+        Left {
+            domains: domains.filter(|(_, n)| given(n)).collect(),
+            vrfs: vrfs.filter(|(_, n)| given(n)).collect(),
+            ..Left::default()
+        }
+    }
+}
 
 /// What each domain stands for, by its members (port and VID) and the bridges in which those ports are now. A port may have
 /// moved while nobody listened: it speaks for a bridge only where no other one does.
-pub(super) fn owners(
+fn owners(
     members: impl Iterator<Item = ((u16, u16), u16)>,
     bridge_of: impl Fn(u16) -> u32,
 ) -> HashMap<u16, Domain> {
     let mut votes: BTreeMap<(u16, u32, u16), i64> = BTreeMap::new();
     for ((port, vid), fid) in members {
         let dev = bridge_of(port);
+        let vlan = if vid == TND_VID_ANY { 0 } else { vid };
         if dev != 0 {
-            *votes.entry((fid, dev, vlan_of(vid))).or_default() += 1;
+            *votes.entry((fid, dev, vlan)).or_default() += 1;
         }
     }
     // the two numbers of each domain for which most speaks
@@ -67,7 +137,6 @@ pub(super) fn owners(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_abi::raw::TND_VID_ANY;
 
     fn owners_of(members: &[(u16, u16, u16)], bridges: &[u32]) -> Vec<(u16, u32, u16)> {
         let members = members.iter().map(|m| ((m.0, m.1), m.2));
