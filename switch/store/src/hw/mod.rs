@@ -14,6 +14,7 @@ pub(crate) mod bodies;
 mod flight;
 mod ids;
 mod learned;
+mod queues;
 pub(crate) mod table;
 
 use crate::api::{Body, Completion, Planned, Ring};
@@ -728,39 +729,6 @@ impl Hw {
         requeue!(acl_tables, AclTable; acl_counters, AclCounter; policers, Policer; mirrors, Mirror; acl_entries, AclEntry; acl_binds, AclBind);
     }
 
-    /// The next object to look at, dependencies first.
-    /// `neighbours`: theirs is the turn, too.
-    pub fn pop(&mut self, neighbours: bool) -> Option<Ref> {
-        const ORDER: [Cls; CLASSES] = [
-            Cls::Lag,
-            Cls::Port,
-            Cls::Vlan,
-            Cls::Member,
-            Cls::Vrf,
-            Cls::Rif,
-            Cls::Nexthop,
-            Cls::Nhg,
-            Cls::Neigh,
-            Cls::Fdb,
-            Cls::Mdb,
-            Cls::AclTable,
-            Cls::AclCounter,
-            Cls::Policer,
-            Cls::Mirror,
-            Cls::AclEntry,
-            Cls::AclBind,
-        ];
-        for c in ORDER {
-            if c == Cls::Neigh && !neighbours {
-                continue;
-            }
-            if let Some(id) = self.queues[c as usize].pop_front() {
-                return Some(Ref::new(c, id));
-            }
-        }
-        None
-    }
-
     /// Objects that wait for something, routes not counted.
     pub fn failed(&self) -> usize {
         self.lags.failed()
@@ -780,14 +748,6 @@ impl Hw {
             + self.mirrors.failed()
             + self.acl_entries.failed()
             + self.acl_binds.failed()
-    }
-
-    /// Nothing is queued; `neighbours`: none of these, either.
-    pub fn queues_empty(&self, neighbours: bool) -> bool {
-        let empty = |(n, q): (usize, &VecDeque<u32>)| {
-            q.is_empty() || !neighbours && n == Cls::Neigh as usize
-        };
-        self.queues.iter().enumerate().all(empty)
     }
 }
 

@@ -75,7 +75,7 @@ impl Intent {
 enum Hop {
     Blackhole,
     /// By this device.
-    NextHop(u32),
+    Single(u32),
     Group(Vec<u32>),
 }
 
@@ -302,7 +302,7 @@ impl Known {
             }
             Intent::Group(replace, id, members) | Intent::Resilient(replace, id, members) => {
                 let fits = |(m, _): &(u32, u8)| match self.hops.get(m) {
-                    Some(Hop::NextHop(_)) => true,
+                    Some(Hop::Single(_)) => true,
                     Some(Hop::Blackhole) => members.len() == 1,
                     _ => false,
                 };
@@ -359,7 +359,7 @@ impl Known {
             Intent::Nexthop(_, id, _, next_hop) => {
                 let hop = next_hop
                     .as_ref()
-                    .map_or(Hop::Blackhole, |l| Hop::NextHop(l.dev));
+                    .map_or(Hop::Blackhole, |l| Hop::Single(l.dev));
                 self.hops.insert(*id, hop);
             }
             Intent::Group(_, id, members) | Intent::Resilient(_, id, members) => {
@@ -508,7 +508,7 @@ impl Known {
             .hops
             .values()
             .filter_map(|h| match h {
-                Hop::NextHop(dev) => Some(*dev),
+                Hop::Single(dev) => Some(*dev),
                 _ => None,
             })
             .collect();
@@ -525,7 +525,7 @@ impl Known {
     }
 
     fn lose_hops(&mut self, dev: u32) {
-        let gone = self.hops.iter().filter(|(_, h)| **h == Hop::NextHop(dev));
+        let gone = self.hops.iter().filter(|(_, h)| **h == Hop::Single(dev));
         let gone: Vec<u32> = gone.map(|(id, _)| *id).collect();
         for id in gone {
             self.lose_hop(id);
