@@ -115,7 +115,7 @@ STILL = {"news", "veil"}
 
 
 def words():
-    """What docs/glossary.md calls replaced is in no document, but as code; nor in code, but in the driver's and in STILL."""
+    """What docs/glossary.md calls replaced is in no document, but as code; nor in code, but the driver's and STILL."""
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([^|]*)\|$", read("docs/glossary.md"), re.M)
     replaced = {word.strip(): term for term, words in rows for word in words.split(",") if word.strip()}
     replaced.pop("instead of", None)

@@ -5,7 +5,7 @@
 """Whatever the driver said yes to is in hardware: random fills and drains of routes, next hops, groups, neighbours and
 addresses that share a chip, and under predict-model the chip takes objects to its last slot.
 
-    fill at random until every class is refused ──► all accepted are offloaded, accounts add up ──► drain half, again, all
+    fill at random until every class is refused ──► all accepted offloaded, accounts add up ──► drain half, again, all
 """
 
 import glob
