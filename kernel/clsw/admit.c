@@ -108,10 +108,10 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 		return 0;
 	clsw_obj_req(cd, obj, &req);
 	/*
-	 * Admitted, not posted yet: its ticket is for the members that it has now. In
-	 * doubt, its delete goes first: what it needs then is asked for then
+	 * Admitted, not posted yet: its ticket is for the members that it has now. If
+	 * its state is unknown its delete goes first: what it needs then is asked for then
 	 */
-	if (queued && (obj->doubt || more <= req.units))
+	if (queued && (obj->unknown || more <= req.units))
 		return 0;
 	if (queued && req.flags & RM_REQ_BEST_EFFORT) {
 		clsw_ticket_cancel(cd, obj);
@@ -131,7 +131,7 @@ int clsw_admit_growth(struct clsw_device *cd, struct clsw_obj *obj, const void *
 		if (err == -EAGAIN) {
 			obj->flags |= CLSW_PUT_MUST;
 			/* its ticket is for fewer */
-			if (!obj->in_flight && !obj->written && !obj->doubt) {
+			if (!obj->in_flight && !obj->written && !obj->unknown) {
 				clsw_ticket_cancel(cd, obj);
 				obj->waits = true;
 			}
@@ -236,24 +236,34 @@ static bool admit_retry(struct clsw_device *cd, struct clsw_obj *obj)
 	return room;
 }
 
-int clsw_retry_failed(struct clsw_device *cd)
+/* Oldest first; the rest has its turn in the drainer's next ones */
+static int admit_round(struct clsw_device *cd, struct clsw_round *round)
 {
 	struct clsw_obj *obj;
 	int n, found = 0;
 
-	if (cd->retry) {
-		cd->retry = false;
-		admit_begin(&cd->failed);
-	}
-	/* oldest first; the rest has its turn in the drainer's next ones */
 	for (n = 0; n < AGAIN_MOST; n++) {
-		obj = admit_turn(&cd->failed);
+		obj = admit_turn(round);
 		if (!obj)
 			break;
 		if (!obj->pinned)
 			found += admit_retry(cd, obj);
 	}
 	return found;
+}
+
+int clsw_retry_failed(struct clsw_device *cd)
+{
+	if (cd->retry) {
+		cd->retry = false;
+		admit_begin(&cd->failed);
+	}
+	return admit_round(cd, &cd->failed) + admit_round(cd, &cd->faulted);
+}
+
+void clsw_retry_faulted(struct clsw_device *cd)
+{
+	admit_begin(&cd->faulted);
 }
 
 /* True: it waits no more, there is room or there is none */
@@ -295,8 +305,8 @@ int clsw_admit_waiting(struct clsw_device *cd)
 	if (clsw_round_empty(&cd->waiting))
 		return 0;
 	quiet = clsw_drain_quiet(cd);
-	if (list_empty(&cd->waiting.next) && (cd->news || quiet)) {
-		cd->news = false;
+	if (list_empty(&cd->waiting.next) && (cd->answered || quiet)) {
+		cd->answered = false;
 		admit_begin(&cd->waiting);
 	}
 	for (n = 0; n < AGAIN_MOST; n++) {

@@ -4,8 +4,8 @@
  * that sends to the CPU what the chip can't or mustn't do yet.
  *
  *   route   its next hop is not there, or it is forced --> trap
- *   RIF     behind the veil                            --> traps everything
- *   VLAN    behind the veil                            --> unknown unicast to the CPU
+ *   RIF     degraded: the chip is being filled         --> traps everything
+ *   VLAN    degraded                                   --> unknown unicast to the CPU
  */
 #include <linux/unaligned.h>
 
@@ -34,7 +34,7 @@ static struct clsw_obj *body_target_of(struct clsw_device *cd, u16 cls, __le32 i
  */
 static bool body_comes_before(const struct clsw_obj *obj)
 {
-	if (obj->doubt || obj->state == CLSW_OBJ_FAILED)
+	if (obj->unknown || obj->state == CLSW_OBJ_FAILED)
 		return false;
 	return obj->in_flight ? obj->op != TND_OP_DELETE : obj->written;
 }
@@ -72,24 +72,24 @@ static void body_as_trap(struct tnd_route *route)
 }
 
 const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
-			 union clsw_body *copy, bool *degraded)
+			 union clsw_body *copy, bool *lacks_target)
 {
 	const struct clsw_class *class = &clsw_classes[obj->key.cls];
 	__le32 *flags;
 
 	if (obj->key.cls == TND_CLS_ROUTE) {
-		*degraded = clsw_target_lacks(cd, obj);
-		if (!*degraded && !obj->forced)
+		*lacks_target = clsw_target_lacks(cd, obj);
+		if (!*lacks_target && !obj->forced)
 			return obj->body;
 		memcpy(&copy->route, obj->body, sizeof(copy->route));
 		body_as_trap(&copy->route);
 		return copy;
 	}
 	/* the chip has begun empty: until it has everything, what misses in it is for the CPU */
-	if (!cd->veil || !class->veil)
+	if (!cd->degraded || !class->degraded)
 		return obj->body;
 	memcpy(copy->bytes, obj->body, class->size);
-	flags = (__le32 *)(copy->bytes + class->veil_at);
-	*flags |= cpu_to_le32(class->veil);
+	flags = (__le32 *)(copy->bytes + class->degraded_at);
+	*flags |= cpu_to_le32(class->degraded);
 	return copy;
 }

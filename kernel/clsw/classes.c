@@ -27,8 +27,12 @@
 	.key = { PIECE(type, a), PIECE(type, b), PIECE(type, c), PIECE(type, d) }
 #define MANY(most, type)						\
 	.members = (most), .member_size = sizeof(struct type)
-#define VEIL(type, field, bits)						\
-	.veil_at = offsetof(struct type, field), .veil = (bits)
+#define TRAPS(type, field, bits)						\
+	.degraded_at = offsetof(struct type, field), .degraded = (bits)
+#define BY(whom)	.named_by = (BY_##whom)
+#define BY_RIF		BIT(TND_CLS_RIF)
+#define BY_HOPS		(BIT(TND_CLS_NEXTHOP) | BIT(TND_CLS_NEIGH))
+#define BY_NHG		BIT(TND_CLS_NHG)
 
 /* The place of each in the order */
 #define ROW(id, ...)	PLACE_##id,

@@ -110,12 +110,13 @@ struct clsw_device {
 	struct clsw_pool route_memory;	/* of objects of TND_CLS_ROUTE */
 	struct list_head dirty[CLSW_CLASS_COUNT];	/* put, by class */
 	struct list_head going[CLSW_CLASS_COUNT];	/* to delete, by class */
+	u32 departing[CLSW_CLASS_COUNT];	/* clsw_obj_departs(), by class */
 	struct clsw_round waiting;	/* room for them can't be decided on yet: admit.c */
-	struct clsw_round failed;
+	struct clsw_round failed;	/* ... has not been there: asked again when some comes */
+	struct clsw_round faulted;	/* failed for another reason: tried again by the clock */
 	struct list_head stuck;		/* deletes that the chip refused */
 	bool retry;			/* something was freed: failed ones try again */
-	bool retry_soon;		/* the same at the drainer's next look, freed or not */
-	bool news;			/* something was answered: waiting ones try again */
+	bool answered;			/* something was answered: waiting ones try again */
 	ktime_t wait_end;		/* of all that one put waits for; 0: nothing yet */
 	bool mistrusted;		/* it was silent for too long, and has not answered since */
 	u32 in_flight;
@@ -131,7 +132,7 @@ struct clsw_device {
 	u8 resync;			/* enum clsw_resync */
 	u8 replay;			/* number of the last replay, never 0 */
 	u32 replay_left;		/* objects that it has yet to write */
-	bool veil;			/* a replay into an empty chip: see replay.c */
+	bool degraded;			/* a replay into an empty chip: see replay.c */
 	struct clsw_open *open;		/* drain.c: commands in flight by cookie */
 	struct clsw_open *open_free;
 	struct clsw_obj *target;	/* that a route named last; NULL: look for it */
@@ -147,6 +148,7 @@ struct clsw_device {
 	u64 *ask_cookie;		/* of the LEASE, for one that gets lost */
 	struct tnd_cpl hold_cpl;	/* of the last reservation's lease */
 	bool hold_answered;		/* ... it is there */
+	bool holding;			/* a reservation waits for its answer */
 
 	struct clsw_port *ports[CLSW_MAX_PORTS + 1];	/* by index, from 1 */
 	u16 port_count;
@@ -166,6 +168,7 @@ struct clsw_device {
 	struct list_head holds;		/* committed reservations */
 	u16 hold;			/* what is put now comes out of it; 0: none */
 	struct list_head dumps;		/* genl.c: walks of .objects that are open */
+	u32 pins;			/* genl.c: reservations under way; under its lock */
 
 	struct clsw_l2 *l2;
 	struct clsw_l3 *l3;
@@ -176,7 +179,7 @@ struct clsw_device {
 	bool leaving;			/* unregister runs: no recovery any more */
 
 	struct {
-		u64 posted, completed, lost, refused, replays, recoveries, hurried, deferred;
+		u64 posted, completed, lost, refused, replays, recoveries, expedited, deferred;
 		u64 rx, rx_dropped, tx, tx_busy, events, events_lost;
 	} count;
 	unsigned char priv[] __aligned(64);
@@ -189,6 +192,8 @@ static inline bool clsw_can(const struct clsw_device *cd, u32 what)
 
 /* May sleep, attached: 0 or -EINVAL, which the log explains */
 int clsw_caps_init(struct clsw_device *cd);
+/* May sleep, attached once more: 0; -EINVAL: it lacks something that it had, as the log says */
+int clsw_caps_again(struct clsw_device *cd);
 
 /* ---- parts: each registers itself in device.c's order, exits in reverse ---- */
 void clsw_store_init(struct clsw_device *cd);
@@ -223,6 +228,26 @@ static inline bool clsw_class_fixed(u16 cls)
 }
 
 /* ---- store.c, for the drainer ---- */
+/* It is to be deleted as soon as the write that is out is answered: counted in .departing */
+static inline bool clsw_obj_departs(const struct clsw_obj *obj)
+{
+	return !obj->wanted && obj->in_flight && obj->op != TND_OP_DELETE;
+}
+
+static inline void clsw_obj_want(struct clsw_device *cd, struct clsw_obj *obj, bool wanted)
+{
+	cd->departing[obj->key.cls] -= clsw_obj_departs(obj);
+	obj->wanted = wanted;
+	cd->departing[obj->key.cls] += clsw_obj_departs(obj);
+}
+
+/* Its command is answered, lost or void */
+static inline void clsw_obj_landed(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	cd->departing[obj->key.cls] -= clsw_obj_departs(obj);
+	obj->in_flight = false;
+}
+
 void clsw_obj_free(struct clsw_device *cd, struct clsw_obj *obj);
 /* May sleep: @fn, locked, for every object; it may free the one it gets */
 void clsw_store_each(struct clsw_device *cd,
@@ -255,33 +280,42 @@ void clsw_ticket_cancel(struct clsw_device *cd, struct clsw_obj *obj);
 int clsw_admit_waiting(struct clsw_device *cd);
 /* What has failed, when something was freed or came to be: how many fit now */
 int clsw_retry_failed(struct clsw_device *cd);
+/* From the clock: what has failed for another reason than room has its turn, too */
+void clsw_retry_faulted(struct clsw_device *cd);
 /* Room came, or may have, without an answer of the chip's: who has none asks again */
 static inline void clsw_room_came(struct clsw_device *cd)
 {
 	cd->retry = true;
-	cd->news = true;
+	cd->answered = true;
 	cd->drain_due = true;
 }
 
 /* Some have not had their turn yet */
 static inline bool clsw_admit_left(const struct clsw_device *cd)
 {
-	return !list_empty(&cd->failed.next) || !list_empty(&cd->waiting.next);
+	return !list_empty(&cd->failed.next) || !list_empty(&cd->faulted.next) ||
+	       !list_empty(&cd->waiting.next);
 }
 
 /* ---- body.c ---- */
 union clsw_body {
 	struct tnd_route route;
-	u8 bytes[U8_MAX];	/* of a class behind the veil: as many as it has */
+	u8 bytes[U8_MAX];	/* of a class that may be degraded: as many as it has */
 };
 
 /* Locked: @obj is a route, and what it names is not in hardware before what is posted now */
 bool clsw_target_lacks(struct clsw_device *cd, const struct clsw_obj *obj);
-/* Locked: what the chip gets for @obj, maybe in @copy; *@degraded: clsw_target_lacks() */
+/* Locked: what the chip gets for @obj, maybe in @copy; *@lacks_target: clsw_target_lacks() */
 const void *clsw_body_of(struct clsw_device *cd, const struct clsw_obj *obj,
-			 union clsw_body *copy, bool *degraded);
+			 union clsw_body *copy, bool *lacks_target);
 
 /* ---- drain.c ---- */
+/* These say nothing of room: nobody has to free any before it is tried again */
+static inline bool clsw_status_is_fault(u16 status)
+{
+	return status == TND_ST_LEASE || status == TND_ST_FAULT;
+}
+
 /* Locked: something is dirty */
 void clsw_drain_kick(struct clsw_device *cd);
 /* Any context: a route may be waiting for its turn */
@@ -312,8 +346,6 @@ enum clsw_open_kind {
 /* Locked: posts a command that is no object's write; -EAGAIN, -ENODEV */
 int clsw_post_other(struct clsw_device *cd, enum clsw_open_kind kind, struct tnd_cmd *cmd,
 		    const void *body, u32 size, u32 tag);
-/* Locked, busy: until @obj is settled (NULL: everything). 0, -EIO, or as clsw_wait_over() says */
-int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj);
 /* Locked: nothing is waiting, dirty or in flight */
 bool clsw_drain_settled(struct clsw_device *cd);
 /* Locked: what is in flight is void, the chip was attached anew */
@@ -357,13 +389,16 @@ int clsw_wait_over(struct clsw_device *cd, struct clsw_wait *w);
 int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, int err,
 		     const char *what);
 
+/* Until @obj is settled (NULL: everything). 0, -EIO, or as clsw_wait_over() says */
+int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj);
+
 /* ---- rm.c: admission with all that a policy asks for; locked ---- */
 /* @wait: for what is out, if that decides, and for so long as may be waited; else -EAGAIN */
 int clsw_rm_admit(struct clsw_device *cd, const struct rm_req *req,
 		  struct rm_ticket *ticket, struct rm_verdict *verdict, bool wait);
 bool clsw_rm_lockstep(struct clsw_device *cd);
-/* Locked: a lease or release command (lease slot, or lease id) completed; NULL: lost */
-void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl);
+/* Locked: a lease (its slot, its command's cookie) or release (lease id) completed; NULL: lost */
+void clsw_rm_leased(struct clsw_device *cd, u32 slot, u64 cookie, const struct tnd_cpl *cpl);
 void clsw_rm_released(struct clsw_device *cd, u32 lease_id, const struct tnd_cpl *cpl);
 void clsw_rm_lost_released(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl);
 /* Locked, from the drainer: asks for what the bucket lacks; how many were posted */
@@ -373,7 +408,7 @@ int clsw_rm_read_pools(struct clsw_device *cd, struct tnd_pool *pools);
 /* Locked: what admission wants to know of an object */
 void clsw_obj_req(struct clsw_device *cd, const struct clsw_obj *obj, struct rm_req *req);
 
-/* ---- l3/hurry.c ---- */
+/* ---- l3/expedite.c ---- */
 /*
  * NAPI, not locked. A packet of @port, its data at the Ethernet header, came up
  * because the chip has no entry for it: if one is queued it is written next
@@ -433,7 +468,10 @@ static inline void clsw_hold_resume(struct clsw_device *cd, u16 hold)
 	cd->hold = hold;
 }
 
-/* May sleep: a lease for @items, all or nothing; -ENOSPC with @text (CLSW_TEXT) */
+/*
+ * May sleep: a lease for @items, all or nothing. -ENOSPC, -EIO with @text (CLSW_TEXT bytes);
+ * -EAGAIN: the chip is being recovered; -EBUSY: others are asked for; -EINTR; -ENODEV
+ */
 int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, unsigned int count,
 		 u16 *hold, char *text);
 

@@ -80,6 +80,9 @@ static int device_recover_once(struct clsw_device *cd)
 
 	if (err)
 		return err;
+	err = clsw_caps_again(cd);
+	if (err)
+		return err;
 	err = clsw_replay(cd, mode);
 	if (err)
 		return err;

@@ -47,6 +47,14 @@ void clsw_wake(struct clsw_device *cd)
 }
 EXPORT_SYMBOL_GPL(clsw_wake);
 
+/* Until there may be room for it; what was no matter of room has a pace of its own */
+static void drain_set_aside(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	bool fault = obj->state == CLSW_OBJ_FAILED && clsw_status_is_fault(obj->reason.status);
+
+	list_move_tail(&obj->work, fault ? &cd->faulted.rest : &cd->failed.rest);
+}
+
 void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	/* who has it pinned queues it, or lets it go */
@@ -56,12 +64,12 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 	if (obj->wanted && obj->state == CLSW_OBJ_SYNCED)
 		return;
 	/* nothing to delete; or always there, and stays as it is until somebody says otherwise */
-	if (!obj->wanted && ((!obj->written && !obj->doubt) || clsw_class_fixed(obj->key.cls))) {
+	if (!obj->wanted && ((!obj->written && !obj->unknown) || clsw_class_fixed(obj->key.cls))) {
 		clsw_obj_free(cd, obj);
 		return;
 	}
-	if (obj->wanted && obj->state == CLSW_OBJ_FAILED && !obj->doubt)
-		list_move_tail(&obj->work, &cd->failed.rest);
+	if (obj->wanted && obj->state == CLSW_OBJ_FAILED && !obj->unknown)
+		drain_set_aside(cd, obj);
 	else if (obj->wanted && obj->waits)
 		list_move_tail(&obj->work, &cd->waiting.rest);
 	else if (obj->wanted)
@@ -72,16 +80,16 @@ void clsw_drain_queue(struct clsw_device *cd, struct clsw_obj *obj)
 	cd->drain_due = true;
 }
 
-void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj)
+void clsw_expedite(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	lockdep_assert_held(&cd->lock);
-	if (obj->state != CLSW_OBJ_NEW || !obj->wanted || obj->in_flight || obj->doubt ||
+	if (obj->state != CLSW_OBJ_NEW || !obj->wanted || obj->in_flight || obj->unknown ||
 	    obj->waits || list_empty(&obj->work))
 		return;
 	list_move(&obj->work, &cd->dirty[obj->key.cls]);
 	cd->dirty_bits |= drain_place_bit(obj->key.cls);
 	cd->drain_due = true;
-	cd->count.hurried++;
+	cd->count.expedited++;
 }
 
 bool clsw_routes_queued(struct clsw_device *cd)
@@ -109,7 +117,7 @@ static void drain_next_op(struct clsw_device *cd, struct clsw_obj *obj, struct t
 {
 	u32 lease;
 
-	if (obj->doubt || !obj->wanted) {
+	if (obj->unknown || !obj->wanted) {
 		obj->op = TND_OP_DELETE;
 		cmd->flags = cpu_to_le32(TND_CMD_IDEMPOTENT);
 	} else {
@@ -132,7 +140,7 @@ static int drain_post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	union clsw_body copy;
 	struct clsw_open *open;
 	struct tnd_cmd cmd;
-	bool degraded = false, admitted = rm_ticket_open(&obj->ticket);
+	bool lacks_target = false, admitted = rm_ticket_open(&obj->ticket);
 	struct rm_req req;
 	int err;
 
@@ -148,7 +156,7 @@ static int drain_post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 		goto not_now;
 	}
 	if (obj->op != TND_OP_DELETE)
-		body = clsw_body_of(cd, obj, &copy, &degraded);
+		body = clsw_body_of(cd, obj, &copy, &lacks_target);
 	cmd.cls = cpu_to_le16(obj->key.cls);
 	cmd.cookie = clsw_open_cookie(cd, open);
 	cmd.body_size = cpu_to_le32(obj->size);
@@ -164,7 +172,7 @@ static int drain_post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 	obj->again = false;
 	obj->sent_forced = obj->forced;
 	if (obj->key.cls == TND_CLS_ROUTE)
-		obj->degraded = degraded;
+		obj->lacks_target = lacks_target;
 	if (obj->key.cls == TND_CLS_NHG && obj->op != TND_OP_DELETE) {
 		obj->sent_units = le16_to_cpu(((struct tnd_nhg *)obj->body)->count);
 		if (obj->op == TND_OP_UPDATE && obj->sent_units < obj->hw_units) {
@@ -172,7 +180,7 @@ static int drain_post_obj(struct clsw_device *cd, struct clsw_obj *obj)
 			rm_release_begin(cd->rm, &req);
 		}
 	}
-	if (obj->op == TND_OP_DELETE && obj->written && !obj->doubt) {
+	if (obj->op == TND_OP_DELETE && obj->written && !obj->unknown) {
 		drain_release(cd, obj, &req);
 		rm_release_begin(cd->rm, &req);
 	}
@@ -228,9 +236,6 @@ static void drain_refused(struct clsw_device *cd, struct clsw_obj *obj, u16 stat
 		obj->key.cls, CLSW_KEY_MAX, obj->key.bytes, status);
 	clsw_reason_set(&obj->reason, status, verdict);
 	cd->count.refused++;
-	/* these say nothing of room: nobody has to free any before it is tried again */
-	if (status == TND_ST_LEASE || status == TND_ST_FAULT)
-		cd->retry_soon = true;
 }
 
 /*
@@ -239,7 +244,7 @@ static void drain_refused(struct clsw_device *cd, struct clsw_obj *obj, u16 stat
  */
 static bool drain_must_trap(struct clsw_device *cd, struct clsw_obj *obj, u16 status)
 {
-	if (status != TND_ST_DEPEND || obj->degraded || !clsw_target_lacks(cd, obj))
+	if (status != TND_ST_DEPEND || obj->lacks_target || !clsw_target_lacks(cd, obj))
 		return false;
 	obj->state = obj->written ? CLSW_OBJ_STALE : CLSW_OBJ_NEW;
 	obj->again = true;
@@ -375,17 +380,17 @@ static void drain_deleted(struct clsw_device *cd, struct clsw_obj *obj, const st
 	drain_release(cd, obj, &req);
 	if (obj->delete_lost)
 		req.flags |= RM_REQ_AGAIN;
-	/* what is in doubt keeps its slots until it is known to be gone */
-	if (gone && obj->doubt && rm_ticket_open(&obj->ticket))
+	/* what is unknown keeps its slots until it is known to be gone */
+	if (gone && obj->unknown && rm_ticket_open(&obj->ticket))
 		rm_settle(cd->rm, &req, &obj->ticket, cpl, NULL);
-	if (obj->written && (gone || !obj->doubt))
+	if (obj->written && (gone || !obj->unknown))
 		rm_release_done(cd->rm, &req, cpl);
 	if (gone && obj->left_units) {
 		drain_members_req(cd, obj, obj->left_units, &req);
 		rm_release_done(cd->rm, &req, cpl);
 	}
 	if (gone) {
-		obj->doubt = false;
+		obj->unknown = false;
 		obj->delete_lost = false;
 		obj->written = false;
 		obj->hw_units = 0;
@@ -395,11 +400,11 @@ static void drain_deleted(struct clsw_device *cd, struct clsw_obj *obj, const st
 		return;
 	}
 	/* wanted again meanwhile, and still there: it needs no room */
-	if (!obj->doubt) {
+	if (!obj->unknown) {
 		clsw_ticket_cancel(cd, obj);
 		obj->waits = false;
 	}
-	if (obj->wanted && !obj->doubt) {
+	if (obj->wanted && !obj->unknown) {
 		obj->state = CLSW_OBJ_STALE;
 		obj->again = true;
 		/* who names it has been told that it goes */
@@ -430,7 +435,7 @@ static void drain_unstick(struct clsw_device *cd)
 static bool drain_plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
 				  const struct tnd_cpl *cpl)
 {
-	if (obj->op != TND_OP_CREATE || obj->again || !obj->wanted || obj->degraded ||
+	if (obj->op != TND_OP_CREATE || obj->again || !obj->wanted || obj->lacks_target ||
 	    obj->key.cls != TND_CLS_ROUTE || !rm_settle_promised(cd->rm, &obj->ticket, cpl))
 		return false;
 	obj->written = true;
@@ -447,8 +452,8 @@ static bool drain_plainly_created(struct clsw_device *cd, struct clsw_obj *obj,
 
 static void drain_written(struct clsw_device *cd, struct clsw_obj *obj, const struct tnd_cpl *cpl)
 {
-	obj->in_flight = false;
-	cd->news = true;
+	clsw_obj_landed(cd, obj);
+	cd->answered = true;
 	if (!cpl->status)
 		clsw_replayed(cd, obj);
 	if (drain_plainly_created(cd, obj, cpl))
@@ -476,8 +481,8 @@ static void drain_written(struct clsw_device *cd, struct clsw_obj *obj, const st
 	}
 	if (obj->wanted && (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED)) {
 		/* traps in its place until what it refers to can be written */
-		if (obj->state == CLSW_OBJ_FAILED || obj->degraded)
-			list_move_tail(&obj->work, &cd->failed.rest);
+		if (obj->state == CLSW_OBJ_FAILED || obj->lacks_target)
+			drain_set_aside(cd, obj);
 		clsw_tell(cd, obj);
 		/* what could not be written for want of it may be, now */
 		if (obj->state == CLSW_OBJ_SYNCED && (obj->missed || obj->op == TND_OP_CREATE)) {
@@ -519,15 +524,15 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 			drain_written(cd, obj, cpl);
 		break;
 	case CLSW_OPEN_LEASE:
-		cd->news = true;
-		clsw_rm_leased(cd, tag, cpl);
+		cd->answered = true;
+		clsw_rm_leased(cd, tag, cookie, cpl);
 		break;
 	case CLSW_OPEN_RELEASE:
-		cd->news = true;
+		cd->answered = true;
 		clsw_rm_released(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_LOST:
-		cd->news = true;
+		cd->answered = true;
 		clsw_rm_lost_released(cd, tag, cpl);
 		break;
 	case CLSW_OPEN_RESYNC:
@@ -539,19 +544,20 @@ void clsw_complete(struct clsw_device *cd, const struct tnd_cpl *cpl)
 }
 EXPORT_SYMBOL_GPL(clsw_complete);
 
-/* A command that nobody answered: its object is in doubt */
+/* A command that nobody answered: what became of its object is unknown */
 static void drain_lose(struct clsw_device *cd, struct clsw_open *open)
 {
 	struct clsw_obj *obj = open->obj;
+	u64 cookie = le64_to_cpu(clsw_open_cookie(cd, open));
 	u8 kind = open->kind;
 	u32 tag = open->tag;
 
 	clsw_open_put(cd, open);
 	cd->count.lost++;
 	cd->lost_burst++;
-	cd->news = true;
+	cd->answered = true;
 	if (kind == CLSW_OPEN_LEASE) {
-		clsw_rm_leased(cd, tag, NULL);
+		clsw_rm_leased(cd, tag, cookie, NULL);
 		return;
 	}
 	if (kind == CLSW_OPEN_RELEASE) {
@@ -567,22 +573,22 @@ static void drain_lose(struct clsw_device *cd, struct clsw_open *open)
 		cd->resync = CLSW_RESYNC_RUNS;
 	if (!obj)
 		return;
-	obj->in_flight = false;
+	clsw_obj_landed(cd, obj);
 	obj->delete_lost |= obj->op == TND_OP_DELETE;
-	if (obj->op == TND_OP_DELETE && obj->written && !obj->doubt) {
+	if (obj->op == TND_OP_DELETE && obj->written && !obj->unknown) {
 		struct rm_req req;
 
 		drain_release(cd, obj, &req);
 		rm_release_done(cd->rm, &req, NULL);
 	} else {
 		if (rm_ticket_open(&obj->ticket))
-			rm_doubt(cd->rm, &obj->ticket);
+			rm_set_unknown(cd->rm, &obj->ticket);
 		/* members that an update has taken away go with the delete that follows */
 		if (obj->key.cls == TND_CLS_NHG && obj->op == TND_OP_UPDATE &&
 		    obj->sent_units < obj->hw_units)
 			obj->left_units = obj->hw_units - obj->sent_units;
 		/* it is deleted and made anew: in flight until that is answered */
-		if (obj->op == TND_OP_UPDATE && obj->written && !obj->doubt &&
+		if (obj->op == TND_OP_UPDATE && obj->written && !obj->unknown &&
 		    !clsw_class_fixed(obj->key.cls)) {
 			struct rm_req req;
 
@@ -591,9 +597,9 @@ static void drain_lose(struct clsw_device *cd, struct clsw_open *open)
 		}
 	}
 	if (!clsw_class_fixed(obj->key.cls))
-		obj->doubt = true;
+		obj->unknown = true;
 	if (obj->wanted)
-		obj->state = CLSW_OBJ_DOUBT;
+		obj->state = CLSW_OBJ_UNKNOWN;
 	clsw_drain_queue(cd, obj);
 }
 
@@ -609,6 +615,17 @@ static void drain_look_for_lost(struct clsw_device *cd)
 			drain_lose(cd, open);
 	if (cd->lost_burst >= LOST_BURST)
 		clsw_trouble(cd, "commands get no answer");
+}
+
+/* Something that may name one of them is on its way, and goes itself when that is answered */
+static bool drain_is_named(const struct clsw_device *cd, u8 cls)
+{
+	unsigned long by = clsw_classes[cls].named_by;
+
+	for (; by; by &= by - 1)
+		if (cd->departing[__ffs(by)])
+			return true;
+	return false;
 }
 
 static struct clsw_obj *drain_next_dirty(struct clsw_device *cd)
@@ -629,12 +646,13 @@ static struct clsw_obj *drain_next_dirty(struct clsw_device *cd)
 		if (list_empty(&cd->going[clsw_order[at]]))
 			cd->dirty_bits &= ~BIT(at);
 	}
-	while (cd->dirty_bits) {
-		at = __fls(cd->dirty_bits);
+	for (bits = cd->dirty_bits; bits; bits &= ~BIT(at)) {
+		at = __fls(bits);
 		list = &cd->going[clsw_order[at]];
-		if (!list_empty(list))
+		if (list_empty(list))
+			cd->dirty_bits &= ~BIT(at);
+		else if (!drain_is_named(cd, clsw_order[at]))
 			return list_first_entry(list, struct clsw_obj, work);
-		cd->dirty_bits &= ~BIT(at);
 	}
 	return NULL;
 }
@@ -644,14 +662,14 @@ static void drain_unpostable(struct clsw_device *cd, struct clsw_obj *obj, int e
 {
 	clsw_ticket_cancel(cd, obj);
 	clsw_replayed(cd, obj);
-	if (!obj->wanted || obj->doubt) {
+	if (!obj->wanted || obj->unknown) {
 		/* a delete: it stays in hardware until somebody takes it */
 		list_move_tail(&obj->work, &cd->stuck);
 		return;
 	}
 	drain_refused(cd, obj, err == -E2BIG ? CLSW_ST_TOO_LONG :
 			 err == -EOPNOTSUPP ? TND_ST_UNSUPPORTED : TND_ST_INVALID, NULL);
-	list_move_tail(&obj->work, &cd->failed.rest);
+	drain_set_aside(cd, obj);
 	clsw_tell(cd, obj);
 }
 
@@ -741,59 +759,9 @@ bool clsw_drain_settled(struct clsw_device *cd)
 	return clsw_drain_quiet(cd) && clsw_round_empty(&cd->waiting);
 }
 
-static bool drain_settled(struct clsw_device *cd, const struct clsw_obj *obj)
-{
-	if (!obj)
-		return clsw_drain_settled(cd);
-	/* answered, and to be written again: who has it pinned goes on by what is in the chip */
-	if (obj->pinned && !obj->in_flight && !obj->doubt && list_empty(&obj->work))
-		return true;
-	return !obj->in_flight && !obj->again && !obj->doubt &&
-	       (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED);
-}
-
-int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
-{
-	/* a reservation is for the caller's own puts: what has its turn meanwhile is others' */
-	u16 hold = clsw_hold_rest(cd);
-	struct clsw_wait wait;
-	int err;
-
-	clsw_wait_begin(cd, &wait);
-	cd->posted_inline++;
-	for (;;) {
-		int over = clsw_wait_over(cd, &wait);
-
-		clsw_drain_turn(cd);
-		/* one answer is waited for: nothing else is worth a look before it is there */
-		while (obj && obj->in_flight && !over && cd->backend->device->alive(cd)) {
-			over = clsw_wait_over(cd, &wait);
-			if (!cd->backend->table->reap(cd, CLSW_Q_BULK, REAP))
-				cpu_relax();
-		}
-		err = 0;
-		if (drain_settled(cd, obj))
-			break;
-		err = -EIO;
-		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
-			break;
-		if (over) {
-			err = clsw_wait_failed(cd, &wait, over,
-					       obj ? "a write" : "all that is queued");
-			break;
-		}
-		cpu_relax();
-	}
-	clsw_hold_resume(cd, hold);
-	return err;
-}
-
 void clsw_drain_look(struct clsw_device *cd)
 {
 	drain_look_for_lost(cd);
 	drain_unstick(cd);
-	if (cd->retry_soon) {
-		cd->retry_soon = false;
-		cd->retry = true;
-	}
+	clsw_retry_faulted(cd);
 }

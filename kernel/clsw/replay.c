@@ -15,7 +15,7 @@
  *
  * A chip that begins empty would answer from half a table: a wider route for a
  * longer one that is still to come. So RIFs trap all, and unknown unicast goes to
- * the CPU, until everything is there (the veil); at the end both are written as
+ * the CPU, until everything is there (degraded); at the end both are written as
  * they should be. One that kept its tables goes on forwarding.
  */
 #include <linux/slab.h>
@@ -66,9 +66,9 @@ static void replay_forget(struct clsw_device *cd, struct clsw_obj *obj)
 	/* void already, or taken since the attach */
 	clsw_ticket_cancel(cd, obj);
 	memset(&obj->ticket, 0, sizeof(obj->ticket));
-	obj->in_flight = false;
+	clsw_obj_landed(cd, obj);
 	obj->again = false;
-	obj->doubt = false;
+	obj->unknown = false;
 	obj->delete_lost = false;
 	obj->written = clsw_class_fixed(obj->key.cls);
 	obj->waits = false;
@@ -141,9 +141,9 @@ static bool replay_chip_is_empty(struct clsw_device *cd)
 	return true;
 }
 
-static void replay_unveil(struct clsw_device *cd, struct clsw_obj *obj)
+static void replay_restore(struct clsw_device *cd, struct clsw_obj *obj)
 {
-	if (clsw_classes[obj->key.cls].veil)
+	if (clsw_classes[obj->key.cls].degraded)
 		clsw_touch(cd, obj);
 }
 
@@ -165,7 +165,7 @@ int clsw_replay(struct clsw_device *cd, enum clsw_attach_mode mode)
 	if (err)
 		return err;
 	clsw_lock(cd);
-	cd->veil = replay_chip_is_empty(cd);
+	cd->degraded = replay_chip_is_empty(cd);
 	clsw_unlock(cd);
 	clsw_store_each(cd, replay_forget);
 	return 0;
@@ -177,7 +177,7 @@ int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
 	long left = wait_event_timeout(cd->idle_wait,
 				       READ_ONCE(cd->resync) == CLSW_RESYNC_COUNT || !clsw_up(cd),
 				       msecs_to_jiffies(ms));
-	bool veil;
+	bool degraded;
 	int err;
 
 	if (!left)
@@ -190,11 +190,11 @@ int clsw_replay_finish(struct clsw_device *cd, unsigned int ms)
 	cd->resync = CLSW_RESYNC_NONE;
 	/* what has failed meanwhile was asked of nobody but the chip */
 	clsw_room_came(cd);
-	veil = cd->veil;
-	cd->veil = false;
+	degraded = cd->degraded;
+	cd->degraded = false;
 	clsw_unlock(cd);
-	if (veil)
-		clsw_store_each(cd, replay_unveil);
+	if (degraded)
+		clsw_store_each(cd, replay_restore);
 	clsw_drain_kick(cd);
 	return err;
 }

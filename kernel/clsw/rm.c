@@ -4,6 +4,7 @@
  * SYNC queue, and waited for if a caller waits.
  */
 #include <linux/delay.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -65,9 +66,10 @@ static void crm_post_releases(struct clsw_device *cd)
 	}
 }
 
-void clsw_rm_leased(struct clsw_device *cd, u32 slot, const struct tnd_cpl *cpl)
+void clsw_rm_leased(struct clsw_device *cd, u32 slot, u64 cookie, const struct tnd_cpl *cpl)
 {
-	if (slot >= RM_MAX_LEASES || !cd->ask_open[slot])
+	/* one that was given up: the slot may be another's since */
+	if (slot >= RM_MAX_LEASES || !cd->ask_open[slot] || cd->ask_cookie[slot] != cookie)
 		return;
 	cd->ask_open[slot] = false;
 	if (cd->asks[slot].hold && cpl) {
@@ -130,7 +132,7 @@ static int crm_wait_ask(struct clsw_device *cd, u32 slot)
 		if (over == -EAGAIN && cd->backend->device->alive(cd))
 			return over;
 		if (over || !cd->backend->device->alive(cd)) {
-			clsw_rm_leased(cd, slot, NULL);
+			clsw_rm_leased(cd, slot, cd->ask_cookie[slot], NULL);
 			return -EIO;
 		}
 		cpu_relax();
@@ -140,23 +142,30 @@ static int crm_wait_ask(struct clsw_device *cd, u32 slot)
 
 /*
  * May sleep, with the lock let go meanwhile: for a chip that must not be waited for in a
- * busy loop. 0; -EAGAIN: it is being recovered; -EIO
+ * busy loop. 0; -EAGAIN: it is being recovered, or was; -ENODEV: it leaves; -EINTR: a
+ * signal; -EIO
  */
 static int crm_sleep_ask(struct clsw_device *cd, const struct rm_ask *ask)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(HOLD_MS);
+	u64 cookie = cd->ask_cookie[ask->slot];
 	u8 slot = ask->slot;
+	int err;
 
 	for (;;) {
 		if (!clsw_up(cd) || cd->resync)
 			return -EAGAIN;
 		cd->backend->table->reap(cd, CLSW_Q_SYNC, 64);
 		/* a replay has begun with nothing asked for, and the slot may be another's since */
-		if (!cd->ask_open[slot] || cd->asks[slot].hold != ask->hold)
+		if (!cd->ask_open[slot] || cd->ask_cookie[slot] != cookie)
 			return cd->hold_answered ? 0 : -EAGAIN;
-		if (time_after(jiffies, end)) {
-			clsw_rm_leased(cd, slot, NULL);
-			return -EIO;
+		err = READ_ONCE(cd->leaving) ? -ENODEV : signal_pending(current) ? -EINTR :
+		      time_after(jiffies, end) ? -EIO : 0;
+		if (err) {
+			/* whatever becomes of it is given back */
+			clsw_rm_leased(cd, slot, cookie, NULL);
+			clsw_drain_kick(cd);
+			return err;
 		}
 		clsw_unlock(cd);
 		usleep_range(200, 400);
@@ -250,6 +259,34 @@ static void crm_hold_text(struct clsw_device *cd, const struct tnd_lease_item *i
 	}
 }
 
+/* The lock may be let go meanwhile */
+static int crm_ask_hold(struct clsw_device *cd, const struct rm_ask *ask, char *text)
+{
+	int err;
+
+	cd->hold_cpl.status = cpu_to_le16(TND_ST_FAULT);
+	cd->hold_answered = false;
+	err = crm_post_ask(cd, ask);
+	if (err) {
+		err = -EIO;
+	} else if (!clsw_can(cd, CLSW_CAN_BUSY_WAIT)) {
+		err = crm_sleep_ask(cd, ask);
+	} else {
+		err = crm_wait_ask(cd, ask->slot);
+		/* nobody would come for it later */
+		if (err == -EAGAIN) {
+			clsw_rm_leased(cd, ask->slot, cd->ask_cookie[ask->slot], NULL);
+			err = -EIO;
+		}
+	}
+	if (err == -EIO)
+		strscpy(text, "the chip does not answer", CLSW_TEXT);
+	if (err || le16_to_cpu(cd->hold_cpl.status) == TND_ST_OK)
+		return err;
+	rm_cpl_text(cd->rm, &cd->hold_cpl, text, CLSW_TEXT);
+	return -ENOSPC;
+}
+
 int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, unsigned int count,
 		 u16 *hold, char *text)
 {
@@ -262,30 +299,18 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 		clsw_unlock(cd);
 		return -EAGAIN;
 	}
+	/* one at a time: the other one may sleep */
+	if (cd->holding) {
+		clsw_unlock(cd);
+		return -EBUSY;
+	}
 	err = rm_ask_hold(cd->rm, items, count, &ask);
 	if (err == -ENOSPC)
 		crm_hold_text(cd, items, count, text);
 	if (!err) {
-		cd->hold_cpl.status = cpu_to_le16(TND_ST_FAULT);
-		cd->hold_answered = false;
-		err = crm_post_ask(cd, &ask);
-		if (!err && !clsw_can(cd, CLSW_CAN_BUSY_WAIT)) {
-			err = crm_sleep_ask(cd, &ask);
-			if (err == -EAGAIN)
-				goto drop;
-		} else if (!err) {
-			err = crm_wait_ask(cd, ask.slot);
-		}
-		/* nobody would come for it later */
-		if (err == -EAGAIN) {
-			clsw_rm_leased(cd, ask.slot, NULL);
-			err = -EIO;
-		}
-		if (!err && le16_to_cpu(cd->hold_cpl.status) != TND_ST_OK) {
-			rm_cpl_text(cd->rm, &cd->hold_cpl, text, CLSW_TEXT);
-			err = -ENOSPC;
-		}
-drop:
+		cd->holding = true;
+		err = crm_ask_hold(cd, &ask, text);
+		cd->holding = false;
 		if (!err)
 			*hold = ask.hold;
 		else

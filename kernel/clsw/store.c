@@ -224,7 +224,7 @@ static int store_update(struct clsw_device *cd, struct clsw_obj *obj, const void
 	}
 	store_set_body(obj, body, size);
 	/* what was waited for may have had it dropped */
-	obj->wanted = true;
+	clsw_obj_want(cd, obj, true);
 	if (!obj->written && !obj->in_flight)
 		obj->state = err ? CLSW_OBJ_FAILED : CLSW_OBJ_NEW;
 	else if (obj->state != CLSW_OBJ_NEW)
@@ -289,7 +289,7 @@ static void store_why(struct clsw_device *cd, const struct clsw_obj *obj, char *
 /* It is in hardware, and nothing that is out takes it away */
 static bool store_stays(const struct clsw_obj *obj)
 {
-	return obj->written && !obj->doubt && !(obj->in_flight && obj->op == TND_OP_DELETE);
+	return obj->written && !obj->unknown && !(obj->in_flight && obj->op == TND_OP_DELETE);
 }
 
 int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 flags,
@@ -354,7 +354,7 @@ int clsw_put(struct clsw_device *cd, u16 cls, const void *body, u32 size, u8 fla
 		}
 		if (obj->in_flight)
 			obj->again = true;
-		obj->wanted = true;
+		clsw_obj_want(cd, obj, true);
 		obj->forced = flags & CLSW_PUT_TRAP;
 	}
 	obj->watch = watch;
@@ -405,12 +405,12 @@ void clsw_drop(struct clsw_device *cd, struct clsw_obj *obj)
 	lockdep_assert_held(&cd->lock);
 	if (!obj->wanted)
 		return;
-	obj->wanted = false;
+	clsw_obj_want(cd, obj, false);
 	obj->watch = NULL;
 	obj->owner = NULL;
 	obj->forced = false;
 	obj->waits = false;
-	if (!obj->in_flight && !obj->doubt && rm_ticket_open(&obj->ticket)) {
+	if (!obj->in_flight && !obj->unknown && rm_ticket_open(&obj->ticket)) {
 		clsw_ticket_cancel(cd, obj);
 		clsw_room_came(cd);
 	}
@@ -434,7 +434,8 @@ int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 	store_make_key(&key, cls, body);
 	bucket = store_bucket_of(cd, &key);
 	obj = store_find_in(bucket, &key);
-	if (obj && (!obj->wanted || obj->state != CLSW_OBJ_SYNCED || obj->in_flight || obj->doubt))
+	if (obj && (!obj->wanted || obj->state != CLSW_OBJ_SYNCED || obj->in_flight ||
+		    obj->unknown))
 		return -EBUSY;
 	if (!obj) {
 		obj = store_create(cd, bucket, &key, body, size);
@@ -457,7 +458,7 @@ int clsw_adopt(struct clsw_device *cd, u16 cls, const void *body, u32 size,
 void clsw_abandon(struct clsw_device *cd, struct clsw_obj *obj)
 {
 	lockdep_assert_held(&cd->lock);
-	if (obj->in_flight || obj->doubt || !obj->wanted) {
+	if (obj->in_flight || obj->unknown || !obj->wanted) {
 		/* what is under way may have made it again */
 		clsw_drop(cd, obj);
 		return;
@@ -539,6 +540,8 @@ void clsw_store_init(struct clsw_device *cd)
 	INIT_LIST_HEAD(&cd->waiting.rest);
 	INIT_LIST_HEAD(&cd->failed.next);
 	INIT_LIST_HEAD(&cd->failed.rest);
+	INIT_LIST_HEAD(&cd->faulted.next);
+	INIT_LIST_HEAD(&cd->faulted.rest);
 	INIT_LIST_HEAD(&cd->stuck);
 	for (i = 0; i < ARRAY_SIZE(cd->dirty); i++) {
 		INIT_LIST_HEAD(&cd->dirty[i]);

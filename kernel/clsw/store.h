@@ -22,7 +22,7 @@
  *   yes     no       FAILED   hardware has refused it, or admission did (MUST)
  *   yes     yes      FAILED   hardware has refused the update: it has an older body
  *   no      yes      GOING    delete pending
- *   any     ?        DOUBT    a command timed out: a delete is out, slots stay
+ *   any     ?        UNKNOWN  a command timed out: a delete is out, slots stay
  *
  * All of it under clsw_lock(): callers are atomic (FIB notifiers).
  */
@@ -76,7 +76,7 @@ enum clsw_obj_state {
 	CLSW_OBJ_STALE,
 	CLSW_OBJ_FAILED,
 	CLSW_OBJ_GOING,
-	CLSW_OBJ_DOUBT,
+	CLSW_OBJ_UNKNOWN,
 };
 
 /* No status of the chip's: it has not answered in time */
@@ -106,7 +106,7 @@ struct clsw_reason {
 /**
  * struct clsw_watch - told of what becomes of an object
  * @changed: locked, atomic. A wanted object has become SYNCED or FAILED, or
- *	@degraded has changed. Must not put or drop the same object; others are
+ *	@lacks_target has changed. Must not put or drop the same object; others are
  *	fine. After clsw_drop() nobody is told any more
  * @why: locked. In words why the object doesn't forward, if the store has no
  *	reason: its length, or 0. Optional
@@ -132,13 +132,13 @@ struct clsw_watch {
  * @in_flight: a command is out; its completion looks at the object again
  * @forced: hardware must trap instead of what the body says (cover rule)
  * @sent_forced: what the command in flight, or hardware, says of that
- * @degraded: written as a trap because what it refers to has failed, or is not there yet
+ * @lacks_target: written as a trap because what it refers to has failed, or is not there yet
  * @again: it changed while a command was in flight
- * @doubt: a command was lost: a delete goes out before anything else
+ * @unknown: a command was lost: a delete goes out before anything else
  * @delete_lost: one of the commands lost was a delete
  * @needs_rm: its class takes slots
  * @waits: nobody can say yet whether there is room: it is in clsw_device.waiting
- * @missed: some route is @degraded for want of it
+ * @missed: some route lacks it (@lacks_target)
  * @pinned: its admission is under way, and may wait: it is not freed, and nobody
  *	else queues or admits it. In .failed, where what is answered meanwhile may
  *	put it, it is passed over; the put that has pinned it ends in
@@ -168,9 +168,9 @@ struct clsw_obj {
 	bool in_flight;
 	bool forced;
 	bool sent_forced;
-	bool degraded;
+	bool lacks_target;
 	bool again;
-	bool doubt;
+	bool unknown;
 	bool delete_lost;
 	bool needs_rm;
 	bool waits;
@@ -256,7 +256,7 @@ void clsw_touch(struct clsw_device *cd, struct clsw_obj *obj);
  * Locked. Before the others of its class: traffic waits for it. The caller
  * knows that nothing that is still to come counts on the order of puts.
  */
-void clsw_hurry(struct clsw_device *cd, struct clsw_obj *obj);
+void clsw_expedite(struct clsw_device *cd, struct clsw_obj *obj);
 /* What hardware has: SYNCED or STALE or GOING */
 static inline bool clsw_obj_written(const struct clsw_obj *obj)
 {

@@ -25,6 +25,8 @@
 #define LOOK_NS		NSEC_PER_MSEC
 /* Each wait looks for so long: a CPU that was away all the time has seen nothing */
 #define LEAST_NS	(5 * NSEC_PER_MSEC)
+/* Completions in one look */
+#define WAIT_REAP	256
 
 static unsigned int silent_ms = 100;
 module_param(silent_ms, uint, 0644);
@@ -88,5 +90,52 @@ int clsw_wait_failed(struct clsw_device *cd, const struct clsw_wait *w, int err,
 			     "%s for %llu of %llu ms, %u looks: %s, %u commands out\n",
 			     err == -EAGAIN ? "put off, no answer" : "no answer", silent, all,
 			     w->looks, what, cd->in_flight);
+	return err;
+}
+
+static bool wait_settled(struct clsw_device *cd, const struct clsw_obj *obj)
+{
+	if (!obj)
+		return clsw_drain_settled(cd);
+	/* answered, and to be written again: who has it pinned goes on by what is in the chip */
+	if (obj->pinned && !obj->in_flight && !obj->unknown && list_empty(&obj->work))
+		return true;
+	return !obj->in_flight && !obj->again && !obj->unknown &&
+	       (obj->state == CLSW_OBJ_SYNCED || obj->state == CLSW_OBJ_FAILED);
+}
+
+int clsw_flush_obj(struct clsw_device *cd, struct clsw_obj *obj)
+{
+	/* a reservation is for the caller's own puts: what has its turn meanwhile is others' */
+	u16 hold = clsw_hold_rest(cd);
+	struct clsw_wait wait;
+	int err;
+
+	clsw_wait_begin(cd, &wait);
+	cd->posted_inline++;
+	for (;;) {
+		int over = clsw_wait_over(cd, &wait);
+
+		clsw_drain_turn(cd);
+		/* one answer is waited for: nothing else is worth a look before it is there */
+		while (obj && obj->in_flight && !over && cd->backend->device->alive(cd)) {
+			over = clsw_wait_over(cd, &wait);
+			if (!cd->backend->table->reap(cd, CLSW_Q_BULK, WAIT_REAP))
+				cpu_relax();
+		}
+		err = 0;
+		if (wait_settled(cd, obj))
+			break;
+		err = -EIO;
+		if (!clsw_up(cd) || !cd->backend->device->alive(cd))
+			break;
+		if (over) {
+			err = clsw_wait_failed(cd, &wait, over,
+					       obj ? "a write" : "all that is queued");
+			break;
+		}
+		cpu_relax();
+	}
+	clsw_hold_resume(cd, hold);
 	return err;
 }

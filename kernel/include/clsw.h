@@ -142,9 +142,11 @@ struct clsw_caps {
  * @place: in the order in which they are written, from 0: what is referred to
  *	before what refers to it. They are deleted backwards
  * @fixed: always there: UPDATE alone
+ * @named_by: classes whose objects refer to one of this: BIT(TND_CLS_...). A DELETE of
+ *	one waits while a write of such is out that shall go as well
  * @key_words: of the store's key, in words of 8 bytes, the class's own number included
- * @veil_at: offset of a le32 of flags in the body
- * @veil: bits of it by which the chip gives to the CPU what it has not got yet: set
+ * @degraded_at: offset of a le32 of flags in the body
+ * @degraded: bits of it by which the chip gives to the CPU what it has not got yet: set
  *	while a replay fills a chip that began empty; 0: none
  * @members: most that may follow the body; 0: none do
  * @member_size: bytes of one
@@ -157,10 +159,11 @@ struct clsw_class {
 	u8 place;
 	bool fixed;
 	u8 key_words;
-	u8 veil_at;
+	u8 degraded_at;
 	u16 members;
 	u16 member_size;
-	u32 veil;
+	u32 degraded;
+	u32 named_by;
 	struct {
 		u8 offset;
 		u8 len;
@@ -184,8 +187,8 @@ enum clsw_attach_mode {
  *	backend calls nothing of clsw's
  * @alive: mandatory, locked. False once the chip has reset itself, failed
  *	the rings or gone; until the next @attach
- * @caps: mandatory, may sleep, once, after the first @attach. Fills in *@caps, which
- *	is all zero
+ * @caps: mandatory, may sleep, after each @attach. Fills in *@caps, which is all zero.
+ *	What it says first is what clsw goes by: a chip that has less later is not taken
  * @platform: mandatory, may sleep. The chip's struct tnd_platform with all it
  *	points to; *@size bytes, valid until the device is unregistered
  * @info: with CLSW_CAN_VERSION, may sleep. Firmware version for devlink and ethtool, at

@@ -29,8 +29,8 @@ def routes_there(prefix):
 
 
 def look_once(prefix):
-    # a reset may come between two pages, and so may the end of the veil: who forwards does so beside the routes of
-    # before or of after
+    # a reset may come between two pages, and so may the end of the degraded state: who forwards does so beside the
+    # routes of before or of after
     before = routes_there(prefix)
     rifs, vlans = page("/v1/table/rifs"), page("/v1/table/vlans")
     routes = max(before, routes_there(prefix))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# lab: --no-driver
+# lab: --no-driver --smp 1
 # timeout: 600
 # kernel: 6.12
 #

@@ -11,7 +11,7 @@
  *   packet   "PORT 10.1.2.3": an IPv4 packet comes in and goes to the CPU if no
  *            route of the chip's is there for it
  *   check    "ok", or the name of the pool whose counters contradict the tables
- *   pools    the chip's books, a pool a line: name size used in_flight committed free
+ *   pools    the chip's accounting, a pool a line: name size used in_flight committed free
  */
 #include <linux/debugfs.h>
 #include <linux/inet.h>

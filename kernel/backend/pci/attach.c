@@ -257,7 +257,7 @@ int cp_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 			 op == TND_REQ_ATTACH_WARM ? "warm" : "cold",
 			 p->region.frame.name, p->region.epoch);
 	}
-	/* from here on changes are news; those missed are found by looking */
+	/* from here on changes are told; those missed are found by looking */
 	if (!ret)
 		WRITE_ONCE(p->region.serving, true);
 	WRITE_ONCE(p->busy, false);

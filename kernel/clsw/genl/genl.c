@@ -3,7 +3,8 @@
  * Generic netlink family "clsw": reservations and the objects of the store.
  * include/uapi/clsw.h has the messages.
  *
- * Lock order: genl's mutex -> devices_lock -> clsw_lock().
+ * Lock order: devices_lock -> clsw_lock(). Nobody waits for a chip with the first one held:
+ * a device that a reservation is asked of is pinned meanwhile.
  */
 #include <linux/mutex.h>
 #include <net/genetlink.h>
@@ -13,6 +14,7 @@
 
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_lock);
+static DECLARE_WAIT_QUEUE_HEAD(unpinned);
 
 static struct genl_family family;
 
@@ -24,6 +26,8 @@ struct owner {
 	struct list_head list;
 	possible_net_t net;
 	u32 portid;
+	bool busy;			/* its reservation is being made, without devices_lock */
+	bool gone;			/* ... and its socket has ended meanwhile */
 	struct clsw_hold hold;
 };
 
@@ -79,7 +83,9 @@ static int gnl_socket_event(struct notifier_block *nb, unsigned long event, void
 		return NOTIFY_DONE;
 	mutex_lock(&devices_lock);
 	owner = gnl_find_owner(notify->net, notify->portid);
-	if (owner)
+	if (owner && owner->busy)
+		owner->gone = true;
+	else if (owner)
 		gnl_put_owner(owner);
 	mutex_unlock(&devices_lock);
 	return NOTIFY_DONE;
@@ -109,6 +115,10 @@ void clsw_genl_remove(struct clsw_device *cd)
 
 	mutex_lock(&devices_lock);
 	list_del_init(&cd->list);
+	mutex_unlock(&devices_lock);
+	/* who waits for its answer hears that it leaves */
+	wait_event(unpinned, !READ_ONCE(cd->pins));
+	mutex_lock(&devices_lock);
 	clsw_lock(cd);
 	/* their sockets may live on: the device doesn't */
 	list_for_each_entry_safe(hold, next, &cd->holds, list) {
@@ -167,7 +177,7 @@ static int gnl_reserve_add(struct sk_buff *skb, struct genl_info *info)
 		mutex_unlock(&devices_lock);
 		return PTR_ERR(owner);
 	}
-	err = clsw_hold_add(&owner->hold, nla_data(routes),
+	err = owner->busy ? -EBUSY : clsw_hold_add(&owner->hold, nla_data(routes),
 			    nla_len(routes) / sizeof(struct clsw_route_key));
 	mutex_unlock(&devices_lock);
 	if (err == -EINVAL)
@@ -194,20 +204,30 @@ static int gnl_reserve_commit(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&devices_lock);
 	owner = gnl_find_owner(genl_info_net(info), info->snd_portid);
 	cd = gnl_find_device(info);
-	if (!owner) {
+	if (!owner)
 		NL_SET_ERR_MSG(info->extack, "nothing to reserve: list routes first");
-		err = -EINVAL;
-	} else if (!cd) {
-		err = -ENODEV;
-	} else {
-		err = clsw_hold_commit(cd, &owner->hold, gnl_get_u32(info, CLSW_ATTR_NEXTHOPS),
-				       gnl_get_u32(info, CLSW_ATTR_GROUPS),
-				       gnl_get_u32(info, CLSW_ATTR_MEMBERS), text);
-		if (err == -EAGAIN)
-			NL_SET_ERR_MSG(info->extack, "the chip is being recovered: try again");
-		else if (err && text[0])
-			NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
+	err = !owner ? -EINVAL : !cd ? -ENODEV : owner->busy ? -EBUSY : 0;
+	if (!err) {
+		owner->busy = true;
+		cd->pins++;
 	}
+	mutex_unlock(&devices_lock);
+	if (err)
+		return err;
+	err = clsw_hold_commit(cd, &owner->hold, gnl_get_u32(info, CLSW_ATTR_NEXTHOPS),
+			       gnl_get_u32(info, CLSW_ATTR_GROUPS),
+			       gnl_get_u32(info, CLSW_ATTR_MEMBERS), text);
+	if (err == -EAGAIN)
+		NL_SET_ERR_MSG(info->extack, "the chip is being recovered: try again");
+	else if (err && text[0])
+		NL_SET_ERR_MSG_FMT_MOD(info->extack, "%s", text);
+	mutex_lock(&devices_lock);
+	WRITE_ONCE(cd->pins, cd->pins - 1);
+	owner->busy = false;
+	if (owner->gone)
+		gnl_put_owner(owner);
+	/* the device may be gone when the lock is let go */
+	wake_up_all(&unpinned);
 	mutex_unlock(&devices_lock);
 	return err;
 }
@@ -215,22 +235,26 @@ static int gnl_reserve_commit(struct sk_buff *skb, struct genl_info *info)
 static int gnl_reserve_drop(struct sk_buff *skb, struct genl_info *info)
 {
 	struct owner *owner;
+	int err = 0;
 
 	mutex_lock(&devices_lock);
 	owner = gnl_find_owner(genl_info_net(info), info->snd_portid);
-	if (owner)
+	if (owner && owner->busy)
+		err = -EBUSY;
+	else if (owner)
 		gnl_put_owner(owner);
 	mutex_unlock(&devices_lock);
-	return 0;
+	return err;
 }
 
 static u8 gnl_state_of(const struct clsw_obj *obj)
 {
-	if (obj->doubt)
-		return CLSW_OBJECT_DOUBT;
+	if (obj->unknown)
+		return CLSW_OBJECT_UNKNOWN;
 	switch (obj->state) {
 	case CLSW_OBJ_SYNCED:
-		return obj->sent_forced || obj->degraded ? CLSW_OBJECT_TRAP : CLSW_OBJECT_HARDWARE;
+		return obj->sent_forced || obj->lacks_target ? CLSW_OBJECT_TRAP :
+							       CLSW_OBJECT_HARDWARE;
 	case CLSW_OBJ_STALE:
 		return CLSW_OBJECT_UPDATING;
 	case CLSW_OBJ_FAILED:
@@ -448,6 +472,8 @@ static struct genl_family family __ro_after_init = {
 	.module = THIS_MODULE,
 	.split_ops = ops,
 	.n_split_ops = ARRAY_SIZE(ops),
+	/* who waits for a chip keeps no other family from its work */
+	.parallel_ops = true,
 };
 
 int __init clsw_genl_init(void)

@@ -24,9 +24,9 @@ struct clsw_hold {
 	u16 id;
 };
 
-/* May sleep, under genl's lock. -EINVAL, -E2BIG, -ENOMEM, -EBUSY: committed already */
+/* May sleep, one caller at a time. -EINVAL, -E2BIG, -ENOMEM, -EBUSY: committed already */
 int clsw_hold_add(struct clsw_hold *hold, const struct clsw_route_key *keys, u32 count);
-/* May sleep. -ENOSPC with the reason in @text (CLSW_TEXT bytes): nothing is taken */
+/* May sleep, as clsw_rm_hold() says. Not 0: nothing is taken */
 int clsw_hold_commit(struct clsw_device *cd, struct clsw_hold *hold, u32 nexthops, u32 groups,
 		     u32 members, char *text);
 /* May sleep. What was not used goes back; the hold is as new */

@@ -53,7 +53,7 @@ struct l2_fdb *l2_fdb_new(struct l2_bridge *bridge, u16 vid, const u8 *mac)
 	if (!fdb)
 		return NULL;
 	fdb_make_key(&fdb->key, bridge, vid, mac);
-	INIT_LIST_HEAD(&fdb->news_list);
+	INIT_LIST_HEAD(&fdb->notify_list);
 	if (rhashtable_insert_fast(&bridge->l2->fdb, &fdb->node, fdb_params)) {
 		kfree(fdb);
 		return NULL;
@@ -64,20 +64,20 @@ struct l2_fdb *l2_fdb_new(struct l2_bridge *bridge, u16 vid, const u8 *mac)
 
 static void fdb_free(struct l2_fdb *fdb)
 {
-	list_del_init(&fdb->news_list);
+	list_del_init(&fdb->notify_list);
 	list_del(&fdb->list);
 	rhashtable_remove_fast(&fdb->key.bridge->l2->fdb, &fdb->node, fdb_params);
 	kfree_rcu(fdb, rcu);
 }
 
-void l2_fdb_news(struct l2_fdb *fdb, u8 news)
+void l2_fdb_notify(struct l2_fdb *fdb, u8 notify)
 {
 	struct clsw_l2 *l2 = fdb->key.bridge->l2;
 
-	fdb->news |= news;
-	if (list_empty(&fdb->news_list))
-		list_add_tail(&fdb->news_list, &l2->news);
-	queue_work(l2->wq, &l2->news_work);
+	fdb->notify |= notify;
+	if (list_empty(&fdb->notify_list))
+		list_add_tail(&fdb->notify_list, &l2->notify);
+	queue_work(l2->wq, &l2->notify_work);
 }
 
 static void fdb_set_missing(struct l2_fdb *fdb, bool missing)
@@ -100,7 +100,7 @@ static void fdb_changed(struct clsw_device *cd, struct clsw_obj *obj)
 
 	fdb_set_missing(fdb, obj->state == CLSW_OBJ_FAILED);
 	if (fdb->port)
-		l2_fdb_news(fdb, L2_NEWS_FLAG);
+		l2_fdb_notify(fdb, L2_NOTIFY_FLAG);
 }
 
 static const struct clsw_watch fdb_watch = {
@@ -193,7 +193,7 @@ void l2_fdb_withdraw(struct l2_fdb *fdb)
 	fdb->missing = false;
 	if (fdb->origin == L2_FDB_CHIP) {
 		fdb->origin = L2_FDB_AGED;
-		l2_fdb_news(fdb, L2_NEWS_AGED);
+		l2_fdb_notify(fdb, L2_NOTIFY_AGED);
 	}
 }
 
@@ -239,14 +239,14 @@ static void fdb_add(struct l2_bridge *bridge, u16 port,
 			l2_domain_refresh(vlan);
 		return;
 	}
-	if (fdb->origin == L2_FDB_AGED && fdb->news & L2_NEWS_AGED)
-		fdb->news &= ~L2_NEWS_AGED;
+	if (fdb->origin == L2_FDB_AGED && fdb->notify & L2_NOTIFY_AGED)
+		fdb->notify &= ~L2_NOTIFY_AGED;
 	fdb->origin = origin;
 	fdb->port = origin == L2_FDB_LOCAL ? 0 : port;
 	fdb->roams = false;
 	l2_fdb_apply(fdb);
 	if (origin == L2_FDB_USER)
-		l2_fdb_news(fdb, L2_NEWS_LOOK);
+		l2_fdb_notify(fdb, L2_NOTIFY_LOOK);
 }
 
 void l2_fdb_notified(struct clsw_l2 *l2, bool add,

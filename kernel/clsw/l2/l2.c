@@ -202,8 +202,8 @@ int clsw_l2_init(struct clsw_device *cd)
 		return -ENOMEM;
 	l2->cd = cd;
 	INIT_LIST_HEAD(&l2->bridges);
-	INIT_LIST_HEAD(&l2->news);
-	INIT_WORK(&l2->news_work, l2_news_work);
+	INIT_LIST_HEAD(&l2->notify);
+	INIT_WORK(&l2->notify_work, l2_notify_work);
 	INIT_WORK(&l2->dump_work, l2_dump_work);
 	INIT_DELAYED_WORK(&l2->watch_work, l2_watch_work);
 	for (i = 0; i < L2_PORT_BITS; i++) {
@@ -282,7 +282,7 @@ void clsw_l2_exit(struct clsw_device *cd)
 	synchronize_net();
 	cancel_delayed_work_sync(&l2->watch_work);
 	cancel_work_sync(&l2->dump_work);
-	cancel_work_sync(&l2->news_work);
+	cancel_work_sync(&l2->notify_work);
 	destroy_workqueue(l2->wq);
 	WARN_ON(!list_empty(&l2->bridges));
 	l2_fdb_exit(l2);

@@ -10,7 +10,7 @@
  *   switchdev, atomic ---> fdb.c      what the bridge knows --+
  *   chip's events, NAPI -> learn.c    what the chip knows ----+ struct l2_fdb, one per
  *                              ^                              | (bridge, VLAN, address)
- *                              +-- news: work item, RTNL <----+
+ *                              +-- notify: work item, RTNL <--+
  *
  *   struct l2_bridge -- vlans[0]    no vlan_filtering: one domain, members (port, ANY)
  *                    +- vlans[vid]  vlan_filtering: a domain per VLAN, members (port, vid)
@@ -153,21 +153,21 @@ struct l2_fdb_key {
 	u8 mac[ETH_ALEN];
 };
 
-/* What the work item is to do with an entry: struct l2_fdb.news */
-#define L2_NEWS_FLAG	BIT(0)	/* tell the bridge whether it is in hardware */
-#define L2_NEWS_LOOK	BIT(1)	/* ask the bridge whether it is sticky */
-#define L2_NEWS_AGED	BIT(2)	/* remove it from the bridge */
+/* What the work item is to do with an entry: struct l2_fdb.notify */
+#define L2_NOTIFY_FLAG	BIT(0)	/* tell the bridge whether it is in hardware */
+#define L2_NOTIFY_LOOK	BIT(1)	/* ask the bridge whether it is sticky */
+#define L2_NOTIFY_AGED	BIT(2)	/* remove it from the bridge */
 
 /**
  * struct l2_fdb - an address
  * @node: in clsw_l2.fdb
  * @list: in l2_bridge.fdbs
- * @news_list: in clsw_l2.news, if @news isn't 0
+ * @notify_list: in clsw_l2.notify, if @notify isn't 0
  * @key: bridge, VLAN (0 without vlan_filtering), address
  * @obj: TND_CLS_FDB; NULL: its VLAN has no domain
  * @port: ours, or 0
  * @origin: enum l2_origin
- * @news: L2_NEWS_*
+ * @notify: L2_NOTIFY_*
  * @roams: added by somebody, but the station may move
  * @missing: counted in its VLAN's @missing
  * @seen: in the last dump
@@ -175,12 +175,12 @@ struct l2_fdb_key {
 struct l2_fdb {
 	struct rhash_head node;
 	struct list_head list;
-	struct list_head news_list;
+	struct list_head notify_list;
 	struct l2_fdb_key key;
 	struct clsw_obj *obj;
 	u16 port;
 	u8 origin;
-	u8 news;
+	u8 notify;
 	bool roams;
 	bool missing;
 	bool seen;
@@ -193,9 +193,9 @@ struct clsw_l2 {
 	struct l2_vlan *domain[CLSW_FIDS + 1];	/* by fid */
 	struct l2_port port[L2_PORT_BITS];
 	struct rhashtable fdb;
-	struct list_head news;
+	struct list_head notify;
 	struct workqueue_struct *wq;
-	struct work_struct news_work;
+	struct work_struct notify_work;
 	struct work_struct dump_work;
 	struct delayed_work watch_work;
 	struct socket *states;		/* state.c: events of VLANs */
@@ -310,7 +310,7 @@ void l2_fdb_del(struct l2_fdb *fdb);
 void l2_fdb_abandon(struct l2_fdb *fdb);
 /* Locked: not in hardware any more; its VLAN's domain is going or has changed */
 void l2_fdb_withdraw(struct l2_fdb *fdb);
-void l2_fdb_news(struct l2_fdb *fdb, u8 news);
+void l2_fdb_notify(struct l2_fdb *fdb, u8 notify);
 /* Atomic notifier: SWITCHDEV_FDB_{ADD,DEL}_TO_DEVICE */
 void l2_fdb_notified(struct clsw_l2 *l2, bool add,
 		     const struct switchdev_notifier_fdb_info *info);
@@ -323,7 +323,7 @@ void l2_fdb_unsee(struct l2_bridge *bridge);
 void l2_fdb_sweep(struct l2_bridge *bridge);
 
 /* ---- learn.c ---- */
-void l2_news_work(struct work_struct *work);
+void l2_notify_work(struct work_struct *work);
 void l2_dump_work(struct work_struct *work);
 /* RTNL, not locked: what was learned behind a port is forgotten, by the bridge and the chip */
 void l2_learned_flush(struct l2_bridge *bridge, struct clsw_port *port);

@@ -3,7 +3,7 @@
  * What the chip learns, and the bridge's part of it.
  *
  *   LEARN, MOVE --> NAPI: struct l2_fdb, then SWITCHDEV_FDB_ADD_TO_BRIDGE at once
- *   AGE ----------> NAPI: L2_FDB_AGED --> news_work (RTNL): SWITCHDEV_FDB_DEL_TO_BRIDGE
+ *   AGE ----------> NAPI: L2_FDB_AGED --> notify_work (RTNL): SWITCHDEV_FDB_DEL_TO_BRIDGE
  *   LOST ---------> dump_work (RTNL): the chip's table is read and compared
  *
  * The bridge takes additions under RCU, so they are made where the event is
@@ -23,7 +23,7 @@
 
 #define DUMP_BYTES	(64 * 1024)
 #define DUMP_PAGES	65536	/* a chip that never ends its dump */
-#define NEWS_BURST	64
+#define NOTIFY_BURST	64
 
 /* Not locked, RCU or RTNL */
 static int learn_tell_bridge(struct net_device *dev, unsigned long what, u16 vid, const u8 *mac,
@@ -76,7 +76,7 @@ static bool learn_known(struct l2_fdb *fdb, struct l2_vlan *vlan, u16 port)
 	case L2_FDB_AGED:
 	case L2_FDB_LEARNED:
 		fdb->origin = L2_FDB_CHIP;
-		fdb->news &= ~L2_NEWS_AGED;
+		fdb->notify &= ~L2_NOTIFY_AGED;
 		return !l2_fdb_adopt(fdb, vlan, port);
 	case L2_FDB_USER:
 		if (!fdb->roams || fdb->port == port)
@@ -176,7 +176,7 @@ static void learn_aged(struct clsw_l2 *l2, u16 fid, const u8 *mac)
 	l2_fdb_abandon(fdb);
 	if (fdb->origin == L2_FDB_CHIP) {
 		fdb->origin = L2_FDB_AGED;
-		l2_fdb_news(fdb, L2_NEWS_AGED);
+		l2_fdb_notify(fdb, L2_NOTIFY_AGED);
 	} else {
 		/* the bridge has it still, with an age of its own */
 		l2_fdb_apply(fdb);
@@ -238,7 +238,7 @@ void l2_learned_flush(struct l2_bridge *bridge, struct clsw_port *port)
 					 NULL);
 }
 
-/* ---- news for the bridge ---- */
+/* ---- what the bridge is told ---- */
 
 /* RTNL, not locked. Is an entry of the bridge sticky? */
 static bool learn_is_sticky(struct net_device *bridge, u16 vid, const u8 *mac)
@@ -263,7 +263,7 @@ static bool learn_is_sticky(struct net_device *bridge, u16 vid, const u8 *mac)
 	return sticky;
 }
 
-struct news {
+struct notice {
 	struct l2_bridge *bridge;
 	struct net_device *dev;	/* the port's */
 	u16 vid;
@@ -273,57 +273,59 @@ struct news {
 };
 
 /* Locked */
-static bool learn_next_news(struct clsw_l2 *l2, struct news *news)
+static bool learn_next_notice(struct clsw_l2 *l2, struct notice *notice)
 {
 	struct clsw_port *port;
 	struct l2_fdb *fdb;
 
-	fdb = list_first_entry_or_null(&l2->news, struct l2_fdb, news_list);
+	fdb = list_first_entry_or_null(&l2->notify, struct l2_fdb, notify_list);
 	if (!fdb)
 		return false;
-	list_del_init(&fdb->news_list);
+	list_del_init(&fdb->notify_list);
 	port = clsw_port(l2->cd, fdb->port);
-	news->bridge = fdb->key.bridge;
-	news->dev = port ? port->netdev : NULL;
-	news->vid = fdb->key.vid;
-	ether_addr_copy(news->mac, fdb->key.mac);
-	news->what = fdb->news;
-	news->offloaded = fdb->obj && fdb->obj->state == CLSW_OBJ_SYNCED;
-	fdb->news = 0;
-	if (news->what & L2_NEWS_AGED)
+	notice->bridge = fdb->key.bridge;
+	notice->dev = port ? port->netdev : NULL;
+	notice->vid = fdb->key.vid;
+	ether_addr_copy(notice->mac, fdb->key.mac);
+	notice->what = fdb->notify;
+	notice->offloaded = fdb->obj && fdb->obj->state == CLSW_OBJ_SYNCED;
+	fdb->notify = 0;
+	if (notice->what & L2_NOTIFY_AGED)
 		l2_fdb_del(fdb);
 	return true;
 }
 
-static void learn_tell_aged(struct clsw_l2 *l2, const struct news *news)
+static void learn_tell_aged(struct clsw_l2 *l2, const struct notice *notice)
 {
 	struct clsw_port *port;
 	struct l2_fdb *fdb;
 	struct net_device *dev = NULL;
 
-	learn_tell_bridge(news->dev, SWITCHDEV_FDB_DEL_TO_BRIDGE, news->vid, news->mac, false);
+	learn_tell_bridge(notice->dev, SWITCHDEV_FDB_DEL_TO_BRIDGE, notice->vid, notice->mac,
+			  false);
 	/* learned again between the two: the bridge has lost it */
 	clsw_lock(l2->cd);
-	fdb = l2_fdb_find(news->bridge, news->vid, news->mac);
+	fdb = l2_fdb_find(notice->bridge, notice->vid, notice->mac);
 	port = fdb && fdb->origin == L2_FDB_CHIP ? clsw_port(l2->cd, fdb->port) : NULL;
 	if (port)
 		dev = port->netdev;
 	clsw_unlock(l2->cd);
 	if (dev)
-		learn_tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, news->vid, news->mac, true);
+		learn_tell_bridge(dev, SWITCHDEV_FDB_ADD_TO_BRIDGE, notice->vid, notice->mac,
+				  true);
 }
 
-static void learn_look(struct clsw_l2 *l2, const struct news *news)
+static void learn_look(struct clsw_l2 *l2, const struct notice *notice)
 {
-	bool sticky = learn_is_sticky(news->bridge->dev, news->vid, news->mac);
+	bool sticky = learn_is_sticky(notice->bridge->dev, notice->vid, notice->mac);
 	struct l2_fdb *fdb;
 
 	if (sticky)
 		return;
 	clsw_lock(l2->cd);
-	fdb = l2_fdb_find(news->bridge, news->vid, news->mac);
+	fdb = l2_fdb_find(notice->bridge, notice->vid, notice->mac);
 	/* said anew meanwhile: that will be looked at, too */
-	if (fdb && fdb->origin == L2_FDB_USER && !(fdb->news & L2_NEWS_LOOK) && !fdb->roams) {
+	if (fdb && fdb->origin == L2_FDB_USER && !(fdb->notify & L2_NOTIFY_LOOK) && !fdb->roams) {
 		fdb->roams = true;
 		l2_fdb_apply(fdb);
 	}
@@ -331,37 +333,37 @@ static void learn_look(struct clsw_l2 *l2, const struct news *news)
 }
 
 /* Bridges and ports stay while RTNL is held */
-void l2_news_work(struct work_struct *work)
+void l2_notify_work(struct work_struct *work)
 {
-	struct clsw_l2 *l2 = container_of(work, struct clsw_l2, news_work);
-	struct news news;
+	struct clsw_l2 *l2 = container_of(work, struct clsw_l2, notify_work);
+	struct notice notice;
 	int n = 0;
 	bool some;
 
 	rtnl_lock();
 	for (;;) {
 		clsw_lock(l2->cd);
-		some = n < NEWS_BURST && learn_next_news(l2, &news);
+		some = n < NOTIFY_BURST && learn_next_notice(l2, &notice);
 		clsw_unlock(l2->cd);
 		if (!some)
 			break;
 		n++;
-		if (!news.dev || !netif_is_bridge_port(news.dev))
+		if (!notice.dev || !netif_is_bridge_port(notice.dev))
 			continue;
-		if (news.what & L2_NEWS_AGED) {
-			learn_tell_aged(l2, &news);
+		if (notice.what & L2_NOTIFY_AGED) {
+			learn_tell_aged(l2, &notice);
 			continue;
 		}
-		if (news.what & L2_NEWS_LOOK)
-			learn_look(l2, &news);
-		if (news.what & L2_NEWS_FLAG)
-			learn_tell_bridge(news.dev, SWITCHDEV_FDB_OFFLOADED, news.vid, news.mac,
-					  news.offloaded);
+		if (notice.what & L2_NOTIFY_LOOK)
+			learn_look(l2, &notice);
+		if (notice.what & L2_NOTIFY_FLAG)
+			learn_tell_bridge(notice.dev, SWITCHDEV_FDB_OFFLOADED, notice.vid,
+					  notice.mac, notice.offloaded);
 	}
 	rtnl_unlock();
 	/* others want RTNL, too */
-	if (n == NEWS_BURST)
-		queue_work(l2->wq, &l2->news_work);
+	if (n == NOTIFY_BURST)
+		queue_work(l2->wq, &l2->notify_work);
 }
 
 /* ---- LOST ---- */

@@ -3,7 +3,7 @@
  * IPv4 FIB events. Atomic (RCU), RTNL held, or in a replay without it.
  *
  *   REPLACE  add, replace, promotion of the next best route: what stands at
- *            the prefix in the shadow table says which
+ *            the prefix in the FIB copy says which
  *   DEL      the last one has gone
  *   NH_ADD, NH_DEL  a next hop of a multipath route lives, or is dead
  *
@@ -93,7 +93,7 @@ static int fib4_replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_inf
 	route = l3_route_get(l3, info->tb_id, TND_AF_INET, &dst, info->dst_len);
 	if (!route) {
 		if (!veto)
-			l3_blind(l3);
+			l3_degrade(l3);
 		return -ENOMEM;
 	}
 	/* a list that was reserved for has its next hops in it, too */
@@ -104,7 +104,7 @@ static int fib4_replaced(struct clsw_l3 *l3, const struct fib_entry_notifier_inf
 			goto out;
 		/* the prefix traps till the kernel has said once more how it is reached */
 		if (err == -ENOMEM)
-			l3_blind(l3);
+			l3_degrade(l3);
 		err = 0;
 	}
 	fib_info_hold(info->fi);
@@ -156,7 +156,7 @@ static void fib4_undo(struct clsw_l3 *l3, void *arg)
 	}
 	route = l3_route_find(l3, info->tb_id, TND_AF_INET, &dst, info->dst_len);
 	if (route && route->alias[l3_alias_of(info->tb_id)].fi == info->fi)
-		l3_blind(l3);
+		l3_degrade(l3);
 }
 
 static bool fib4_known(struct clsw_l3 *l3, const struct fib_entry_notifier_info *info)

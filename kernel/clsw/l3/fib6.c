@@ -8,7 +8,7 @@
  *
  * A multipath replace has lost the old route before it is told: a refusal
  * would leave nothing. It is accepted, and what finds no room traps. What was
- * refused is deleted by the kernel all the same: the shadow table knows it not.
+ * refused is deleted by the kernel all the same: the FIB copy does not have it.
  *
  * A route with `from` is one of several for its destination. The chip can't
  * look at the source: the prefix traps while there is one.
@@ -139,7 +139,7 @@ static int fib6_set(struct clsw_l3 *l3, struct l3_route *route, u32 tb_id, struc
 			goto out;
 		/* the prefix traps till the kernel has said once more how it is reached */
 		if (err == -ENOMEM)
-			l3_blind(l3);
+			l3_degrade(l3);
 		err = 0;
 	}
 	err = l3_alias_set(l3, route, &fresh, veto, text);
@@ -361,7 +361,7 @@ static void fib6_source_gone(struct clsw_l3 *l3, struct l3_route *route, const s
 	}
 	/* which are left can't be remembered: the kernel says it once more */
 	if (!rts && source->rt_count > lost->count) {
-		l3_blind(l3);
+		l3_degrade(l3);
 		return;
 	}
 	kfree(rts);
@@ -388,7 +388,7 @@ static int fib6_come(struct clsw_l3 *l3, const struct routes *fresh, bool append
 	route = l3_route_get(l3, tb_id, TND_AF_INET6, &rt->fib6_dst.addr, rt->fib6_dst.plen);
 	if (!route) {
 		if (!veto)
-			l3_blind(l3);
+			l3_degrade(l3);
 		return -ENOMEM;
 	}
 	/* the old one is gone already: see above */
@@ -412,7 +412,7 @@ out:
 		l3_route_put(l3, route);
 	/* the kernel has it, and nobody can be told */
 	if (err && !veto)
-		l3_blind(l3);
+		l3_degrade(l3);
 	return veto ? err : 0;
 }
 
@@ -444,7 +444,7 @@ static void fib6_gone(struct clsw_l3 *l3, const struct routes *lost)
 	}
 	/* no memory: the whole prefix goes to the CPU rather than to a dead way */
 	if (!rts && old->rt_count > lost->count) {
-		l3_blind(l3);
+		l3_degrade(l3);
 		if (old->paths) {
 			list_del_init(&old->in_paths);
 			l3_paths_put(l3, old->paths);
@@ -549,7 +549,7 @@ static void fib6_undo(struct clsw_l3 *l3, void *arg)
 	if (!refused->replaces)
 		fib6_gone(l3, &refused->routes);
 	else if (fib6_has(&now, rt))
-		l3_blind(l3);
+		l3_degrade(l3);
 }
 
 int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_info *info)
@@ -575,7 +575,7 @@ int l3_fib6_event(struct clsw_l3 *l3, unsigned long event, struct fib_notifier_i
 			/* an add is undone by the kernel; a replace or delete has happened */
 			clsw_lock(l3->cd);
 			if (!veto || event == FIB_EVENT_ENTRY_REPLACE)
-				l3_blind(l3);
+				l3_degrade(l3);
 			clsw_unlock(l3->cd);
 			return -ENOMEM;
 		}

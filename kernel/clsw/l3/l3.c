@@ -121,11 +121,11 @@ static void l3_wake_up_again(struct clsw_l3 *l3)
 		WRITE_ONCE(l3->sleepy, true);
 }
 
-void l3_blind(struct clsw_l3 *l3)
+void l3_degrade(struct clsw_l3 *l3)
 {
 	lockdep_assert_held(&l3->cd->lock);
 	l3->told = false;
-	if (!l3->blind++)
+	if (!l3->degraded++)
 		dev_warn(l3->cd->parent, "no memory for a route: routed packets go to the CPU until there is some\n");
 	l3_rifs_trap(l3);
 }
@@ -152,7 +152,7 @@ static void l3_deaf(struct clsw_l3 *l3)
 /* Everything from the start; while it is told, and if that fails again, RIFs trap */
 static void l3_see_again(struct clsw_l3 *l3)
 {
-	u32 was = READ_ONCE(l3->blind);
+	u32 was = READ_ONCE(l3->degraded);
 
 	if (l3->listens)
 		l3_deaf(l3);
@@ -161,7 +161,7 @@ static void l3_see_again(struct clsw_l3 *l3)
 	if (l3_neigh_walk(l3))
 		WRITE_ONCE(l3->sleepy, true);
 	clsw_lock(l3->cd);
-	l3->told = l3->listens && l3->blind == was;
+	l3->told = l3->listens && l3->degraded == was;
 	clsw_unlock(l3->cd);
 }
 
@@ -174,7 +174,7 @@ static bool l3_open_eyes(struct clsw_l3 *l3)
 	/* where routes come without a break nothing is ever settled; those of before are written */
 	done = l3->told && (clsw_drain_settled(l3->cd) || ++l3->waited > EYES_MOST);
 	if (done) {
-		l3->blind = 0;
+		l3->degraded = 0;
 		l3->waited = 0;
 	}
 	clsw_unlock(l3->cd);
@@ -197,7 +197,7 @@ static void l3_tick_work(struct work_struct *work)
 		l3_rifs_refresh(l3);
 		rtnl_unlock();
 	}
-	if (READ_ONCE(l3->blind)) {
+	if (READ_ONCE(l3->degraded)) {
 		if (!READ_ONCE(l3->told))
 			l3_see_again(l3);
 		if (!l3_open_eyes(l3))
@@ -327,7 +327,7 @@ int clsw_l3_init(struct clsw_device *cd)
 	if (err)
 		goto err_inetaddr;
 	/* nothing is forwarded by half a table */
-	l3->blind = 1;
+	l3->degraded = 1;
 	spin_lock_bh(&all_lock);
 	list_add(&l3->all, &all);
 	spin_unlock_bh(&all_lock);
@@ -345,7 +345,7 @@ int clsw_l3_init(struct clsw_device *cd)
 		goto err_netevent;
 	l3->listens = true;
 	clsw_lock(cd);
-	l3->told = l3->blind == 1;
+	l3->told = l3->degraded == 1;
 	clsw_unlock(cd);
 	queue_delayed_work(l3->wq, &l3->tick_work, 0);
 	return 0;

@@ -34,6 +34,7 @@
 
 #include "../core.h"
 #include "../cover/cover.h"
+#include "claims.h"
 
 #define L3_TICK		HZ		/* neighbours are asked for, sysctls re-read */
 #define L3_RESERVE	32		/* slots for connected and local prefixes, per family */
@@ -45,28 +46,6 @@ struct l3_key {
 	u8 family;		/* TND_AF_*; 0: no gateway */
 	u8 pad[3];
 	u8 addr[16];
-};
-
-/* Why an entry is a trap, or is not there */
-enum l3_why {
-	L3_WHY_NONE,		/* in hardware as the kernel has it */
-	L3_WHY_LOCAL,		/* own address */
-	L3_WHY_CONNECTED,	/* hosts have entries of their own */
-	L3_WHY_TYPE,		/* unreachable, prohibit, throw: the kernel answers */
-	L3_WHY_DSCP,
-	L3_WHY_ENCAP,
-	L3_WHY_SOURCE,		/* depends on the source address */
-	L3_WHY_INGRESS,		/* several of a metric: depends on where a packet came in */
-	L3_WHY_DEVICE,		/* leaves by an interface that has no RIF */
-	L3_WHY_DEAD,		/* no next hop is usable */
-	L3_WHY_MIXED,		/* several next hops, one without gateway */
-	L3_WHY_MANY,		/* more next hops than a group takes */
-	L3_WHY_HASH,		/* a hash policy that the chip lacks */
-	L3_WHY_RESILIENT,	/* a resilient group: the kernel moves its buckets */
-	L3_WHY_UNKNOWN,		/* a next-hop object that was refused or deleted */
-	L3_WHY_FULL,		/* its group or next hop found no room */
-	L3_WHY_SHADOWED,	/* below a wider route of the local table */
-	L3_WHY_MEMORY,
 };
 
 /**
@@ -315,9 +294,9 @@ struct clsw_l3 {
 	bool egress_filters;	/* somebody looks at what leaves by one of our interfaces; RTNL */
 	bool sleepy;		/* an allocation failed: everything is looked at again */
 	bool crowded;		/* a group found no room: it is tried again */
-	u32 blind;		/* how often for what the kernel has told: l3_blind() */
+	u32 degraded;		/* how often for what the kernel has told: l3_degrade() */
 	u8 waited;		/* ... and for the chip to have it */
-	bool told;		/* while blind: the kernel has told all once more */
+	bool told;		/* while degraded: the kernel has told all once more */
 	bool listens;		/* to the FIB and to next-hop objects */
 	bool leaving;
 
@@ -370,7 +349,7 @@ static inline struct clsw_cover *l3_cover(struct l3_vrf *vrf, u8 family)
  * Locked, atomic, can't fail. The kernel has told of something that could not be
  * remembered: all that comes in traps until it has told everything once more
  */
-void l3_blind(struct clsw_l3 *l3);
+void l3_degrade(struct clsw_l3 *l3);
 /*
  * Not locked, atomic. What this device has refused others may have taken: the
  * kernel asks one after the other and tells nobody that one has said no. @fn is

@@ -639,7 +639,7 @@ static void nh_object_unknown(struct clsw_l3 *l3, u32 nhid, bool veto)
 	clsw_lock(l3->cd);
 	if (!veto || l3_paths_find(l3, nhid)) {
 		nh_object_del(l3, nhid);
-		l3_blind(l3);
+		l3_degrade(l3);
 	}
 	clsw_unlock(l3->cd);
 }
@@ -656,7 +656,7 @@ static void nh_undo(struct clsw_l3 *l3, void *arg)
 
 	nh_object_del(l3, refused->id);
 	if (refused->replaces)
-		l3_blind(l3);
+		l3_degrade(l3);
 }
 
 static int nh_object_event(struct clsw_l3 *l3, struct nh_notifier_info *info)

@@ -212,7 +212,7 @@ static bool rif_filtered(struct clsw_l3 *l3)
 		    rif_hooked(l3->net->nf.hooks_ipv6[hooks[i]]))
 			return true;
 #endif
-	return READ_ONCE(l3->alien_rules) || READ_ONCE(l3->blind);
+	return READ_ONCE(l3->alien_rules) || READ_ONCE(l3->degraded);
 }
 
 static u32 rif_flags_of(struct clsw_l3 *l3, struct net_device *dev)
@@ -422,7 +422,7 @@ static int rif_refresh(struct clsw_l3 *l3, struct net_device *dev, struct netlin
 		return 0;
 	clsw_lock(l3->cd);
 	/* since the flags were read: see l3_rifs_trap() */
-	if (l3->blind)
+	if (l3->degraded)
 		body.flags |= cpu_to_le32(TND_RIF_TRAP_ALL);
 	err = clsw_put(l3->cd, TND_CLS_RIF, &body, sizeof(body), rif->obj ? CLSW_PUT_MUST : 0,
 		       &rif_watch, rif, &rif->obj, text);
@@ -492,15 +492,19 @@ void l3_rif_gone(struct clsw_l3 *l3, struct net_device *dev)
 /* RTNL, not locked. A domain is about to go: what stands on it goes first */
 void l3_rifs_leave(struct clsw_l3 *l3, u16 fid)
 {
-	struct hlist_node *next;
-	struct l3_rif *rif;
-	int i;
+	const struct tnd_rif probe = { .rif = cpu_to_le16(CLSW_FID_RIFS + fid) };
+	struct l3_rif *rif = NULL;
+	struct clsw_obj *obj;
 
 	ASSERT_RTNL();
-	hash_for_each_safe(l3->rifs, i, next, rif, node)
-		if (rif->want.kind == cpu_to_le16(TND_RIF_FID) &&
-		    rif->want.fid == cpu_to_le16(fid))
-			rif_remove(l3, rif);
+	/* its number says where it stands, and what is in the store has its owner */
+	clsw_lock(l3->cd);
+	obj = clsw_find(l3->cd, TND_CLS_RIF, &probe);
+	if (obj && obj->wanted)
+		rif = obj->owner;
+	clsw_unlock(l3->cd);
+	if (rif)
+		rif_remove(l3, rif);
 }
 
 void l3_rifs_free(struct clsw_l3 *l3)

@@ -128,7 +128,7 @@ static void route_show(struct clsw_l3 *l3, struct l3_route *route)
 		shown = L3_SHOWN_FAILED;
 	} else if (obj->state == CLSW_OBJ_SYNCED) {
 		body = (const void *)obj->body;
-		if (obj->degraded)
+		if (obj->lacks_target)
 			shown = L3_SHOWN_TRAP | L3_SHOWN_FAILED;
 		else if (obj->forced || body->action == TND_ACT_TRAP)
 			shown = L3_SHOWN_TRAP;
@@ -257,6 +257,28 @@ static void route_want_unicast(struct l3_route *route, struct l3_alias *alias,
 	}
 }
 
+static bool route_is_own(const struct l3_alias *alias)
+{
+	return alias->there && (alias->type == RTN_LOCAL || alias->type == RTN_BROADCAST ||
+				alias->type == RTN_ANYCAST);
+}
+
+/* It may use the slots that are kept for local and connected prefixes */
+static bool route_is_reserved(const struct l3_alias *alias)
+{
+	return route_is_own(alias) || (alias->type == RTN_UNICAST && alias->paths &&
+				       alias->paths->why == L3_WHY_CONNECTED);
+}
+
+static void route_claims(const struct l3_route *route, const struct l3_alias *alias,
+			 const struct clsw_cover_node *parent, struct l3_claims *claims)
+{
+	claims->own = route_is_own(&route->alias[0]) || route_is_own(&route->alias[1]);
+	claims->below_local = route_shadowed(route, parent);
+	claims->by_source = !list_empty(&route->sources);
+	claims->by_dscp = alias && alias->dscp;
+}
+
 /*
  * False: no entry. *@reserve: it may use the slots kept for such. @parent: the
  * next wider prefix of the kernel's
@@ -265,6 +287,8 @@ static bool route_want(struct l3_route *route, const struct clsw_cover_node *par
 		       struct tnd_route *body, bool *reserve)
 {
 	struct l3_alias *alias = l3_route_chosen(route);
+	struct l3_claims claims;
+	u8 why, reason;
 
 	route->why = L3_WHY_NONE;
 	route->connected = 0;
@@ -277,14 +301,18 @@ static bool route_want(struct l3_route *route, const struct clsw_cover_node *par
 	body->family = route->family;
 	body->prefix_len = route->node->len;
 	clsw_cover_addr(l3_cover(route->vrf, route->family), route->node, body->addr);
-	if (!list_empty(&route->sources)) {
-		route_as_trap(body, route, L3_WHY_SOURCE, TND_TRAP_ROUTE);
+	route_claims(route, alias, parent, &claims);
+	why = l3_claims_trap(&claims, &reason);
+	if (why) {
+		/* what asked for a reserved slot goes on asking for it */
+		*reserve = alias && route_is_reserved(alias);
+		route_as_trap(body, route, why, reason);
+		body->target_kind = TND_RT_NONE;
 		return true;
 	}
 	switch (alias->type) {
 	case RTN_UNICAST:
 		route_want_unicast(route, alias, body);
-		*reserve = route->why == L3_WHY_CONNECTED;
 		break;
 	case RTN_BLACKHOLE:
 		body->action = TND_ACT_DROP;
@@ -293,16 +321,12 @@ static bool route_want(struct l3_route *route, const struct clsw_cover_node *par
 	case RTN_BROADCAST:
 	case RTN_ANYCAST:
 		route_as_trap(body, route, L3_WHY_LOCAL, TND_TRAP_LOCAL);
-		*reserve = true;
 		break;
 	default:
 		route_as_trap(body, route, L3_WHY_TYPE, TND_TRAP_ROUTE);
 		break;
 	}
-	if (alias->dscp)
-		route_as_trap(body, route, L3_WHY_DSCP, TND_TRAP_ROUTE);
-	else if (body->action != TND_ACT_TRAP && route_shadowed(route, parent))
-		route_as_trap(body, route, L3_WHY_SHADOWED, TND_TRAP_ROUTE);
+	*reserve = route_is_reserved(alias);
 	if (body->action == TND_ACT_TRAP) {
 		body->target_kind = TND_RT_NONE;
 		body->target = 0;

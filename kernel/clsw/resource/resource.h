@@ -22,7 +22,7 @@
  *    needs no ticket: it costs nothing. The caller's store knows.
  *  - A ticket lives in the caller's node from rm_admit() to rm_settle() or
  *    rm_cancel(). One that is never settled (time-out) is told by
- *    rm_doubt(): its slots stay taken until it is settled or rm_restart().
+ *    rm_set_unknown(): its slots stay taken until it is settled or rm_restart().
  *  - A CREATE, and an UPDATE that needs a ticket, is posted with TND_CMD_LEASE
  *    and rm_ticket_lease() if that is not 0, without a lease otherwise.
  *  - Writes go through one queue. rm_release_begin() is called when a delete
@@ -268,7 +268,7 @@ int rm_settle(struct rm *rm, const struct rm_req *req, struct rm_ticket *ticket,
 bool rm_settle_promised(struct rm *rm, struct rm_ticket *ticket, const struct tnd_cpl *cpl);
 /*
  * After a time-out the completion of the compensating DELETE closes the ticket
- * as well: what was in doubt is free again.
+ * as well: what was unknown is free again.
  *
  * rm_note(): an UPDATE for which there is no ticket has completed: what it
  * took or gave back by itself.
@@ -277,7 +277,7 @@ void rm_note(struct rm *rm, const struct tnd_cpl *cpl);
 /* The CREATE was never posted */
 void rm_cancel(struct rm *rm, const struct rm_req *req, struct rm_ticket *ticket);
 /* The CREATE timed out: unknown, stays accounted. A late rm_settle() is fine */
-void rm_doubt(struct rm *rm, struct rm_ticket *ticket);
+void rm_set_unknown(struct rm *rm, struct rm_ticket *ticket);
 
 /*
  * A DELETE of an object that stands is posted (begin) and has completed (done).
@@ -341,7 +341,7 @@ void rm_model_lost(struct rm *rm);
 void rm_reconcile(struct rm *rm, const struct tnd_pool *pools, unsigned int count);
 /*
  * The device was attached anew: leases and tickets are void (their settle,
- * cancel and doubt do nothing), counters are what @pools says. With @cold the
+ * cancel and set_unknown do nothing), counters are what @pools says. With @cold the
  * device is empty and the model starts in step.
  */
 void rm_restart(struct rm *rm, const struct tnd_pool *pools, unsigned int count, bool cold);
@@ -353,11 +353,11 @@ struct rm_pool_state {
 	u16 pool;
 	u32 size;
 	u32 used;		/* written */
-	u32 in_flight;		/* tickets and deletes not complete, in doubt included */
+	u32 in_flight;		/* tickets and deletes not complete, unknown ones too */
 	u32 committed;		/* leases, no ticket on them */
 	u32 free;
 	u32 high_watermark;	/* largest used + in_flight */
-	u32 in_doubt;		/* part of in_flight */
+	u32 unknown;		/* part of in_flight */
 	u32 reserve;
 	char name[TND_NAME_SIZE];
 	char unit[TND_NAME_SIZE];
@@ -388,7 +388,7 @@ struct rm_stats {
 	u64 waits;
 	u64 mispredicted;	/* promised, and the device refused: must be 0 */
 	u64 mismatch;		/* the device's numbers contradict themselves */
-	u64 doubts;
+	u64 unknown;
 	bool model;		/* there is one */
 	bool model_in_step;
 };

@@ -546,7 +546,7 @@ void rm_restart(struct rm *rm, const struct tnd_pool *pools, unsigned int count,
 		p->by_lease = 0;
 		p->leaving = 0;
 		p->covered = 0;
-		p->in_doubt = 0;
+		p->unknown = 0;
 		p->asked = 0;
 		p->ahead = 0;
 		p->behind = 0;
@@ -600,7 +600,7 @@ bool rm_pool_state(const struct rm *rm, unsigned int i, struct rm_pool_state *ou
 	out->committed = p->committed;
 	out->free = p->free;
 	out->high_watermark = p->high_watermark;
-	out->in_doubt = p->in_doubt;
+	out->unknown = p->unknown;
 	out->reserve = p->reserve;
 	memcpy(out->name, p->name, sizeof(out->name));
 	memcpy(out->unit, p->unit, sizeof(out->unit));
@@ -670,7 +670,7 @@ unsigned int rm_check(const struct rm *rm)
 		}
 		if ((u64)p->used + p->in_flight + p->committed + p->free != p->size ||
 		    p->committed != left || p->credit != credit || p->asked != asked ||
-		    p->by_lease > p->in_flight || p->in_doubt > p->in_flight ||
+		    p->by_lease > p->in_flight || p->unknown > p->in_flight ||
 		    (u64)p->leaving + p->covered > p->in_flight ||
 		    p->high_watermark > p->size || p->high_watermark < p->used + p->in_flight)
 			return i + 1;

@@ -241,7 +241,7 @@ void rm_lease_done(struct rm *rm, const struct rm_ask *ask, const struct tnd_cpl
 			rm_forget(rm, l);
 		l->state = RM_L_LOST;
 		rm->reclaim = true;
-		rm->stats.doubts++;
+		rm->stats.unknown++;
 		return;
 	}
 	/* too late: its RELEASE is out */
@@ -404,7 +404,7 @@ bool rm_release_lease_done(struct rm *rm, u32 lease_id, const struct tnd_cpl *cp
 		if (l->state != RM_L_RETURNING || l->id != lease_id)
 			continue;
 		if (!cpl) {
-			/* in doubt: its slots stay taken, and it is released once more */
+			/* unknown: its slots stay taken, and it is released once more */
 			l->state = RM_L_HELD;
 			l->again = true;
 			rm->reclaim = true;

@@ -24,7 +24,7 @@ struct rm_pool {
 	u32 by_lease;		/* of in_flight: tickets with a lease */
 	u32 leaving;		/* of in_flight: deletes out, nobody counts on them */
 	u32 covered;		/* of in_flight: tickets that count on a delete that is out */
-	u32 in_doubt;		/* of in_flight */
+	u32 unknown;		/* of in_flight */
 	u32 asked;		/* of free: lease commands that are out may get it */
 
 	/*
@@ -125,7 +125,7 @@ struct rm_need {
 };
 
 #define RM_T_OPEN	BIT(0)
-#define RM_T_DOUBT	BIT(1)
+#define RM_T_UNKNOWN	BIT(1)
 #define RM_T_MEMBERS	BIT(2)
 #define RM_T_NO_DEBIT	BIT(3)	/* nothing was there to debit: the device decides */
 

@@ -25,8 +25,8 @@ static bool rm_close_ticket(struct rm *rm, struct rm_ticket *t, struct rm_need *
 	for (i = 0; i < need->count; i++) {
 		struct rm_pool *p = &rm->pools[need->pool[i]];
 
-		if (t->state & RM_T_DOUBT)
-			p->in_doubt -= need->slots[i];
+		if (t->state & RM_T_UNKNOWN)
+			p->unknown -= need->slots[i];
 		if (t->lease)
 			p->by_lease -= need->slots[i];
 	}
@@ -165,8 +165,8 @@ static void rm_create_refused(struct rm *rm, const struct rm_ticket *t, const st
 static void rm_compensated(struct rm *rm, const struct rm_req *req, const struct rm_ticket *t,
 			   const struct rm_need *need, const struct tnd_cpl *cpl)
 {
-	/* without a doubt its create was never posted, and the delete was another's */
-	bool drawn = t->lease && t->state & RM_T_DOUBT;
+	/* if it was never unknown its create was not posted, and the delete was another's */
+	bool drawn = t->lease && t->state & RM_T_UNKNOWN;
 	struct bank_key key;
 	u8 i;
 
@@ -283,23 +283,23 @@ void rm_cancel(struct rm *rm, const struct rm_req *req, struct rm_ticket *t)
 	memset(t, 0, sizeof(*t));
 }
 
-void rm_doubt(struct rm *rm, struct rm_ticket *t)
+void rm_set_unknown(struct rm *rm, struct rm_ticket *t)
 {
 	struct rm_need need;
 	u8 i;
 
-	if (!rm_ticket_open(t) || t->gen != rm->gen || t->state & RM_T_DOUBT)
+	if (!rm_ticket_open(t) || t->gen != rm->gen || t->state & RM_T_UNKNOWN)
 		return;
 	rm_need_of(&rm->rows[t->row], t->units, t->state & RM_T_MEMBERS, &need);
 	if (t->state & RM_T_NO_DEBIT)
 		need.count = 0;
 	for (i = 0; i < need.count; i++)
-		rm->pools[need.pool[i]].in_doubt += need.slots[i];
-	t->state |= RM_T_DOUBT;
+		rm->pools[need.pool[i]].unknown += need.slots[i];
+	t->state |= RM_T_UNKNOWN;
 	/* nobody knows whether the device has placed it */
 	if (rm->rows[t->row].exact)
 		rm->in_step = false;
-	rm->stats.doubts++;
+	rm->stats.unknown++;
 }
 
 void rm_note(struct rm *rm, const struct tnd_cpl *cpl)
@@ -403,7 +403,7 @@ void rm_release_done(struct rm *rm, const struct rm_req *req, const struct tnd_c
 	if (!cpl) {
 		if (row->exact)
 			rm->in_step = false;
-		rm->stats.doubts++;
+		rm->stats.unknown++;
 		return;
 	}
 	status = le16_to_cpu(cpl->status);

@@ -58,7 +58,7 @@ enum clsw_object_state {
 	CLSW_OBJECT_UPDATING	= 2,	/* an older body is in hardware */
 	CLSW_OBJECT_FAILED	= 3,	/* not in hardware, see REASON */
 	CLSW_OBJECT_LEAVING	= 4,
-	CLSW_OBJECT_DOUBT	= 5,	/* the chip did not answer */
+	CLSW_OBJECT_UNKNOWN	= 5,	/* the chip did not answer */
 	CLSW_OBJECT_TRAP	= 6,	/* in hardware as a trap: its packets go to the CPU */
 };
 

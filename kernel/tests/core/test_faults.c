@@ -213,7 +213,8 @@ void a_class_that_it_lacks(void)
 	CHECK(!world_put(route, 0, 0));
 	shim_sleep(NSEC_PER_SEC);
 	CHECK(world_settle());
-	CHECK(w.obj[route]->state == CLSW_OBJ_SYNCED && w.obj[route]->degraded && !w.way[route]);
+	CHECK(w.obj[route]->state == CLSW_OBJ_SYNCED && w.obj[route]->lacks_target &&
+	      !w.way[route]);
 	CHECK(w.writes == before + 1, "%lu writes", w.writes - before);
 	world_agree();
 	/* nor in a replay, which asks for no room */
@@ -373,7 +374,7 @@ void a_lost_create_is_made_anew(void)
 		CHECK(world_settle());
 		shim_sleep(NSEC_PER_SEC / 10);
 		lose_what(put_it, n);
-		CHECK(w.obj[n]->doubt || !w.cd->lost_burst);
+		CHECK(w.obj[n]->unknown || !w.cd->lost_burst);
 		for (;;) {
 			shim_sleep(NSEC_PER_SEC / 50);
 			if (w.obj[n]->state == CLSW_OBJ_SYNCED && !w.cd->in_flight)
@@ -410,7 +411,7 @@ void a_late_answer_is_none(void)
 }
 
 /* What may be gone from the chip needs room when it is wanted again, and has it then */
-void doubt_needs_room(void)
+void unknown_needs_room(void)
 {
 	u32 n = thing(C_ROUTE4, 0), i, size;
 
@@ -426,7 +427,7 @@ void doubt_needs_room(void)
 	w.stuffed = true;
 	shim_sleep(CLSW_LOST_MS * NSEC_PER_MSEC + NSEC_PER_SEC / 2);
 	w.lose_percent = 0;
-	CHECK(w.obj[n]->doubt && !w.obj[n]->in_flight);
+	CHECK(w.obj[n]->unknown && !w.obj[n]->in_flight);
 	world_drop(n);
 	CHECK(!world_put(n, CLSW_PUT_MUST, 0));
 	CHECK(!world_put(thing(C_ROUTE4, size), CLSW_PUT_MUST, 0));
@@ -555,9 +556,9 @@ void a_replay_sweeps_nothing_that_is_wanted(void)
 			CHECK(!world_put(thing(C_MAC, n), CLSW_PUT_MUST, 0));
 		CHECK(world_settle());
 		if (i) {
-			/* one is in doubt: whatever it was, the attach has ended that */
+			/* one is unknown: whatever it was, the attach has ended that */
 			lose_what(put_another, thing(C_NEXTHOP, 3));
-			CHECK(w.obj[thing(C_NEXTHOP, 3)]->doubt);
+			CHECK(w.obj[thing(C_NEXTHOP, 3)]->unknown);
 			all = w.deletes;
 		}
 		w.alive = false;
@@ -591,8 +592,8 @@ void another_version_is_updated(void)
 	world_end();
 }
 
-/* The veil is for a chip that begins empty, and while it is filled */
-void the_veil_is_lifted(void)
+/* Degraded is a chip that begins empty, and while it is filled */
+void degraded_until_all_is_there(void)
 {
 	CHECK(!world_begin(base_seed));
 	CHECK(!world_put(thing(C_ROUTE4, 0), 0, 0));
@@ -602,7 +603,7 @@ void the_veil_is_lifted(void)
 	clsw_trouble(w.cd, "test");
 	shim_run_work(&w.cd->recover_work);
 	CHECK(clsw_up(w.cd) && w.cd->count.recoveries == 1);
-	CHECK(!w.cd->veil, "what is routed goes on to the CPU");
+	CHECK(!w.cd->degraded, "what is routed goes on to the CPU");
 	CHECK(world_settle());
 	world_agree();
 	world_end();

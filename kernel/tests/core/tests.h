@@ -32,13 +32,24 @@ void a_failed_write_is_tried_again(void);
 void a_refused_resync_is_no_end(void);
 void a_lost_create_is_made_anew(void);
 void a_late_answer_is_none(void);
-void doubt_needs_room(void);
+void unknown_needs_room(void);
 void a_limit_holds_with_a_lease(void);
 void what_aged_is_made_anew(void);
 void a_retry_does_not_wait(void);
 void who_waits_is_told(void);
 void a_replay_sweeps_nothing_that_is_wanted(void);
 void another_version_is_updated(void);
-void the_veil_is_lifted(void);
+void degraded_until_all_is_there(void);
+
+/* test_order.c */
+void a_domain_goes_after_its_interface(void);
+void a_lost_lease_is_that_lease(void);
+void a_reservation_ends_with_a_signal(void);
+void a_reservation_without_answer_says_so(void);
+void one_broken_object_asks_for_nobody(void);
+void packets_that_are_too_small(void);
+void a_chip_that_comes_back_with_less(void);
+void a_replay_hides_what_is_missing(void);
+void who_claims_a_prefix(void);
 
 #endif

@@ -10,6 +10,10 @@ const struct devlink_ops clsw_devlink_ops;
 
 static struct thing things[THINGS];
 
+/* What takes no room of the others: a domain, and a router interface on it */
+enum { DOMAIN, INTERFACE, PLACES };
+static const char *const place_names[PLACES] = { "fids", "rifs" };
+
 union body {
 	struct tnd_fdb fdb;
 	struct tnd_neigh neigh;
@@ -157,6 +161,39 @@ static bool route_refused(const struct posted *p, struct tnd_cpl *cpl)
 	return true;
 }
 
+/* The domain and the router interface on it: no slots, and one refers to the other */
+static void execute_place(const struct posted *p, struct tnd_cpl *cpl)
+{
+	bool is_rif = p->cmd.cls == TND_CLS_RIF;
+	const struct tnd_rif *rif = (const void *)p->body;
+	const struct tnd_vlan *vlan = (const void *)p->body;
+	bool *there = is_rif ? &w.has_rif : &w.has_domain, was = *there;
+
+	switch (p->cmd.op) {
+	case TND_OP_CREATE:
+	case TND_OP_UPDATE:
+		if (is_rif ? rif->flags & TND_RIF_TRAP_ALL : vlan->flags & TND_VLAN_UC_TRAP)
+			w.degraded++;
+		else
+			w.plain++;
+		*there = true;
+		break;
+	case TND_OP_DELETE:
+		if (!is_rif && w.has_rif) {
+			w.in_use++;
+			cpl->status = TND_ST_IN_USE;
+		} else {
+			*there = false;
+		}
+		break;
+	}
+	if (*there != was) {
+		cpl->delta[0].pool = POOLS + (is_rif ? INTERFACE : DOMAIN);
+		cpl->delta[0].slots = *there ? 1 : (u32)-1;
+		cpl->delta_count = 1;
+	}
+}
+
 static void execute(const struct posted *p, struct tnd_cpl *cpl)
 {
 	u32 lease = p->cmd.flags & TND_CMD_LEASE ? p->cmd.lease : 0;
@@ -197,7 +234,15 @@ static void execute(const struct posted *p, struct tnd_cpl *cpl)
 	w.cls_writes[p->cmd.cls]++;
 	if (p->cmd.cls == TND_CLS_PORT || p->cmd.cls == TND_CLS_TRAP)
 		return;
+	if (p->cmd.cls == TND_CLS_VLAN || p->cmd.cls == TND_CLS_RIF) {
+		execute_place(p, cpl);
+		return;
+	}
 	n = thing_named(p->cmd.cls, p->body);
+	if (w.broken && w.broken == n) {
+		cpl->status = TND_ST_FAULT;
+		return;
+	}
 	if (below(&w.rnd, 100) < w.refuse_percent &&
 	    (!w.refuse_cls || w.refuse_cls == p->cmd.cls)) {
 		cpl->status = w.refuse_status;
@@ -306,6 +351,40 @@ static bool answered(void)
 	return false;
 }
 
+/* The chip's pools, and one each for the domain and the router interface */
+static void snapshot(struct tnd_pool *pools)
+{
+	const bool there[PLACES] = { w.has_domain, w.has_rif };
+	u32 i;
+
+	chip_snapshot(&w.chip, pools);
+	memset(pools + POOLS, 0, PLACES * sizeof(*pools));
+	for (i = 0; i < PLACES; i++) {
+		pools[POOLS + i].pool = POOLS + i;
+		pools[POOLS + i].size = 8;
+		pools[POOLS + i].used = there[i];
+		pools[POOLS + i].free = 8 - there[i];
+		memcpy(pools[POOLS + i].name, place_names[i], strlen(place_names[i]));
+		memcpy(pools[POOLS + i].unit, "slot", 4);
+	}
+}
+
+static void costs(struct tnd_class_cost *costs)
+{
+	u32 i;
+
+	chip_costs(&w.chip, costs);
+	memset(costs + CLASSES, 0, PLACES * sizeof(*costs));
+	for (i = 0; i < PLACES; i++) {
+		costs[CLASSES + i].struct_size = sizeof(*costs);
+		costs[CLASSES + i].cls = i == INTERFACE ? TND_CLS_RIF : TND_CLS_VLAN;
+		costs[CLASSES + i].pool = POOLS + i;
+		costs[CLASSES + i].cost = 1;
+		costs[CLASSES + i].free_guaranteed = 8;
+		memcpy(costs[CLASSES + i].name, place_names[i], strlen(place_names[i]));
+	}
+}
+
 static bool want_irq(struct clsw_device *cd)
 {
 	w.armed = !answered();
@@ -318,11 +397,11 @@ static int chip_read(struct clsw_device *cd, const struct tnd_cmd *cmd, const vo
 	memset(cpl, 0, sizeof(*cpl));
 	shim_sleep(w.answer_ns);
 	if (cmd->op == TND_OP_SNAPSHOT) {
-		chip_snapshot(&w.chip, out);
-		cpl->out_count = POOLS;
+		snapshot(out);
+		cpl->out_count = POOLS + PLACES;
 	} else if (cmd->cls == TND_CLS_COST) {
-		chip_costs(&w.chip, out);
-		cpl->out_count = CLASSES;
+		costs(out);
+		cpl->out_count = CLASSES + PLACES;
 	} else {
 		memcpy(out, &w.chip.geometry, sizeof(w.chip.geometry));
 		cpl->out_count = 1;
@@ -354,6 +433,7 @@ static void caps(struct clsw_device *cd, struct clsw_caps *caps)
 	caps->can = (CLSW_CAN_LEARN | CLSW_CAN_ATTACH_WARM | CLSW_CAN_BUSY_WAIT) & ~w.cannot;
 	caps->classes = (CLSW_CLASSES_L2 | CLSW_CLASSES_L3) & ~w.cannot_hold;
 	caps->rif = w.rif;
+	caps->mtu = w.mtu;
 }
 
 static const struct tnd_platform *platform(struct clsw_device *cd, size_t *size)
@@ -486,7 +566,8 @@ void world_goes_on(void)
 	w.busy = false;
 }
 
-static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold, u16 rif)
+static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold, u16 rif,
+		 u16 mtu)
 {
 	static struct device parent;
 	struct clsw_device *cd;
@@ -497,6 +578,7 @@ static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold
 	w.cannot = cannot;
 	w.cannot_hold = cannot_hold;
 	w.rif = rif;
+	w.mtu = mtu;
 	w.l3_err = l3_err;
 	w.rnd.s = seed;
 	w.answer_ns = 20000;
@@ -513,22 +595,27 @@ static int begin(u64 seed, bool trouble, int l3_err, u32 cannot, u32 cannot_hold
 
 int world_begin(u64 seed)
 {
-	return begin(seed, false, 0, 0, 0, 0);
+	return begin(seed, false, 0, 0, 0, 0, 0);
 }
 
 int world_begin_with(u64 seed, int l3_err)
 {
-	return begin(seed, true, l3_err, 0, 0, 0);
+	return begin(seed, true, l3_err, 0, 0, 0, 0);
 }
 
 int world_begin_without(u64 seed, u32 cannot, u32 cannot_hold)
 {
-	return begin(seed, false, 0, cannot, cannot_hold, 0);
+	return begin(seed, false, 0, cannot, cannot_hold, 0, 0);
 }
 
 int world_begin_rifs(u64 seed, u16 rif)
 {
-	return begin(seed, false, 0, 0, 0, rif);
+	return begin(seed, false, 0, 0, 0, rif, 0);
+}
+
+int world_begin_mtu(u64 seed, u16 mtu)
+{
+	return begin(seed, false, 0, 0, 0, 0, mtu);
 }
 
 void world_free(void)
@@ -596,6 +683,39 @@ void world_drop(u32 n)
 	clsw_unlock(w.cd);
 }
 
+static struct clsw_obj *put_place(u16 cls, const void *body, u32 size)
+{
+	struct clsw_obj *obj;
+
+	clsw_lock(w.cd);
+	CHECK(!clsw_put(w.cd, cls, body, size, CLSW_PUT_MUST, NULL, NULL, &obj, NULL));
+	clsw_unlock(w.cd);
+	return obj;
+}
+
+struct clsw_obj *world_put_domain(void)
+{
+	const struct tnd_vlan vlan = { .fid = 1 };
+
+	return put_place(TND_CLS_VLAN, &vlan, sizeof(vlan));
+}
+
+struct clsw_obj *world_put_rif(u8 variant)
+{
+	const struct tnd_rif rif = {
+		.rif = CLSW_FID_RIFS + 1, .kind = TND_RIF_FID, .fid = 1, .mac[5] = variant,
+	};
+
+	return put_place(TND_CLS_RIF, &rif, sizeof(rif));
+}
+
+void world_drop_obj(struct clsw_obj *obj)
+{
+	clsw_lock(w.cd);
+	clsw_drop(w.cd, obj);
+	clsw_unlock(w.cd);
+}
+
 bool world_settle(void)
 {
 	u32 i;
@@ -613,7 +733,7 @@ bool world_settle(void)
 void world_agree(void)
 {
 	struct rm_pool_state pool;
-	struct tnd_pool chip[POOLS];
+	struct tnd_pool chip[POOLS + PLACES];
 	u32 n, i;
 
 	clsw_lock(w.cd);
@@ -628,7 +748,7 @@ void world_agree(void)
 		      "thing %u keeps a ticket (%x): state %u, op %u, written %u", n,
 		      w.obj[n]->ticket.state, w.obj[n]->state, w.obj[n]->op, w.obj[n]->written);
 	}
-	chip_snapshot(&w.chip, chip);
+	snapshot(chip);
 	for (i = 0; rm_pool_state(w.cd->rm, i, &pool); i++) {
 		CHECK(pool.used == chip[i].used && pool.committed == chip[i].committed &&
 		      !pool.in_flight, "%s: %u used, %u committed, %u in flight; the chip %u, %u",

@@ -60,6 +60,11 @@ struct world {
 	u32 cannot;			/* CLSW_CAN_* that the chip lacks */
 	u32 cannot_hold;		/* classes that it lacks, a bit each */
 	u16 rif;			/* its highest number of a router interface; 0: ours */
+	u16 mtu;			/* its longest packet; 0: as long as ours */
+	u32 broken;			/* this thing it always fails to write; 0: none */
+	bool has_domain, has_rif;	/* domain 1, and a router interface on it */
+	u32 degraded, plain;		/* writes of these that hide what is missing, or not */
+	unsigned long in_use;		/* deletes of the domain refused: the interface is on it */
 	bool trouble;			/* the chip fails when L2 begins */
 	int l3_err;			/* what L3's beginning returns */
 };
@@ -75,6 +80,8 @@ int world_begin_with(u64 seed, int l3_err);
 int world_begin_without(u64 seed, u32 cannot, u32 cannot_hold);
 /* The same with a chip that has router interfaces up to @rif */
 int world_begin_rifs(u64 seed, u16 rif);
+/* The same with a chip whose packets have up to @mtu bytes */
+int world_begin_mtu(u64 seed, u16 mtu);
 /* After a registration that failed; world_end() does it by itself */
 void world_free(void);
 void world_policy(u8 policy);
@@ -85,6 +92,10 @@ void world_end(void);
  */
 int world_put(u32 n, u8 flags, u8 variant);
 void world_drop(u32 n);
+/* Puts the domain, or the router interface on it (@variant: another MAC address) */
+struct clsw_obj *world_put_domain(void);
+struct clsw_obj *world_put_rif(u8 variant);
+void world_drop_obj(struct clsw_obj *obj);
 /* The drainer runs, and time goes on, until nothing is out; false: not within 60 s */
 bool world_settle(void);
 /* After world_settle(): store, resource manager and chip agree */

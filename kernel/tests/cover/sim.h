@@ -2,7 +2,7 @@
 /*
  * The cover rule on a chip that answers at once, between a naive kernel table
  * and a chip with a fixed number of slots. Operations in, hardware commands
- * out; the same as switch/cover/src/sim.rs, which wrote the test vectors.
+ * out; the same as switch/cover/tests/sim/mod.rs, which wrote the test vectors.
  */
 #ifndef COVER_SIM_H
 #define COVER_SIM_H

@@ -163,7 +163,7 @@ static bool deliver(struct world *w, struct queue *q)
 	case W_CREATE:
 		o = &w->obj[k->n];
 		if (k->lose) {
-			rm_doubt(w->rm, &o->ticket);
+			rm_set_unknown(w->rm, &o->ticket);
 			o->state = LOST;
 			w->out++;
 			post(&w->bulk, W_DELETE, k->n);

@@ -577,6 +577,9 @@ static void the_next_attach(void)
 	u32 i;
 
 	peer_begin(0);
+	for (i = 0; i < 3; i++)
+		peer_event(i, EPOCH);
+	CHECK(!cp_packet_poll(peer.cd, 64) && peer.seen.event_count == 3);
 	CHECK(!post(1, 8));
 	old = take(1, 8);
 	cp_region_fail(peer.p, "tried");
@@ -598,6 +601,12 @@ static void the_next_attach(void)
 	CHECK(!old.seq);
 	peer_put(CPL1, &old, sizeof(old));
 	CHECK(reap(64) == 1);
+	/* events are counted anew: this packet's come before it */
+	peer_event(0, EPOCH);
+	peer_event(1, EPOCH);
+	peer_packet(60, 2, EPOCH);
+	CHECK(cp_packet_poll(peer.cd, 1) == 1 && peer.seen.packets == 1);
+	CHECK(peer.seen.event_before[0] == 5, "%u", peer.seen.event_before[0]);
 	peer_end();
 }
 

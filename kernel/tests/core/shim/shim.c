@@ -6,6 +6,7 @@ bool shim_verbose;
 u64 shim_now = NSEC_PER_SEC;
 unsigned int shim_look_ns = 200;
 unsigned int shim_atomic;
+bool shim_signal;
 void *system_long_wq;
 static unsigned int busy;	/* turns of a thread since somebody slept */
 

@@ -38,6 +38,7 @@ typedef s64 ktime_t;
 #define HZ		250
 #define PAGE_SIZE	4096UL
 #define ETH_ALEN	6
+#define ETH_DATA_LEN	1500
 #define MAX_ERRNO	4095
 #define GENMASK(h, l)	((~0UL << (l)) & (~0UL >> (63 - (h))))
 #define BIT(n)		(1UL << (n))
@@ -261,6 +262,9 @@ typedef struct {
 } wait_queue_head_t;
 
 void shim_sleep(u64 ns);
+extern bool shim_signal;	/* somebody wants the sleeper to end */
+#define current			NULL
+#define signal_pending(t)	((void)(t), shim_signal)
 #define init_waitqueue_head(q)	((void)(q))
 #define wake_up(q)		((void)(q))
 #define wake_up_all(q)		((void)(q))

@@ -5,7 +5,7 @@
 """A chip that is filled from empty forwards nothing by half a table: whenever it has fewer routes than the kernel, its
 interfaces trap all and its domains flood no unknown unicast; when it has them all, both do as before.
 
-    the chip resets itself, attached cold ──► RIFs, VLANs behind the veil ──► routes, slowly ──► all there ──► unveiled
+    the chip resets itself, attached cold ──► RIFs and VLANs degraded ──► routes, slowly ──► all there ──► as wanted
                                               └────── who forwards in a look must have had all routes in it ──────┘
 """
 

@@ -19,7 +19,7 @@
 #define BELOW	16	/* prefixes below it that are looked at */
 
 /* Where the packet goes, network order; its data begins at the Ethernet header. 0: not IP */
-static u8 hurry_destination(const struct sk_buff *skb, struct in6_addr *addr)
+static u8 expedite_destination(const struct sk_buff *skb, struct in6_addr *addr)
 {
 	unsigned int at = ETH_HLEN;
 	struct vlan_hdr vlan_copy;
@@ -54,26 +54,26 @@ static u8 hurry_destination(const struct sk_buff *skb, struct in6_addr *addr)
 	return 0;
 }
 
-static bool hurry_to_come(const struct clsw_cover_node *n)
+static bool expedite_to_come(const struct clsw_cover_node *n)
 {
 	const struct l3_route *route = n->owner;
 
 	return route && route->obj && !clsw_obj_written(route->obj);
 }
 
-static bool hurry_may_go_first(const struct clsw_cover_node *top)
+static bool expedite_may_go_first(const struct clsw_cover_node *top)
 {
 	const struct clsw_cover_node *n = top;
 	unsigned int seen = 0;
 
 	while ((n = clsw_cover_next_below(top, n))) {
-		if (++seen > BELOW || hurry_to_come(n))
+		if (++seen > BELOW || expedite_to_come(n))
 			return false;
 	}
 	return true;
 }
 
-static struct l3_vrf *hurry_vrf_of(struct clsw_l3 *l3, const struct clsw_port *port)
+static struct l3_vrf *expedite_vrf_of(struct clsw_l3 *l3, const struct clsw_port *port)
 {
 	struct l3_rif *rif = l3_rif_find(l3, port->netdev->ifindex);
 
@@ -91,13 +91,13 @@ void clsw_l3_waits(struct clsw_device *cd, const struct clsw_port *port, const s
 
 	if (!clsw_routes_queued(cd))
 		return;
-	family = hurry_destination(skb, &addr);
+	family = expedite_destination(skb, &addr);
 	if (!family)
 		return;
 	clsw_lock(cd);
-	vrf = cd->l3 ? hurry_vrf_of(cd->l3, port) : NULL;
+	vrf = cd->l3 ? expedite_vrf_of(cd->l3, port) : NULL;
 	n = vrf ? clsw_cover_kernel_match(l3_cover(vrf, family), &addr) : NULL;
-	if (n && hurry_to_come(n) && hurry_may_go_first(n))
-		clsw_hurry(cd, ((struct l3_route *)n->owner)->obj);
+	if (n && expedite_to_come(n) && expedite_may_go_first(n))
+		clsw_expedite(cd, ((struct l3_route *)n->owner)->obj);
 	clsw_unlock(cd);
 }
