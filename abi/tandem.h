@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		5
+#define TND_ABI_MINOR		6
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64
@@ -239,7 +239,7 @@ enum tnd_class {
 	TND_CLS_ACL_TABLE	= 14,
 	TND_CLS_ACL_ENTRY	= 15,
 	TND_CLS_ACL_COUNTER	= 16,
-	TND_CLS_ACL_RANGE	= 17,
+	TND_CLS_ACL_RANGE	= 17,	/* since 1.6 */
 	TND_CLS_POLICER		= 18,
 	TND_CLS_MIRROR		= 19,
 	TND_CLS_QUEUE		= 20,
@@ -428,7 +428,7 @@ enum tnd_trap_reason {
 	TND_TRAP_OPTIONS	= 12,	/* IPv4 options, IPv6 hop-by-hop */
 	TND_TRAP_LPM_MISS	= 13,	/* no route in hardware */
 	TND_TRAP_ROUTE		= 14,	/* entry set to trap: what it stands for did not fit */
-	TND_TRAP_FDB_INCOMPLETE	= 15,	/* FDB entry missing: unknown unicast, source to learn */
+	TND_TRAP_FDB_INCOMPLETE	= 15,	/* FDB entry missing, or its port out of the FID */
 	TND_TRAP_UNSUPPORTED	= 16,	/* the interface has a feature the chip can't do */
 	TND_TRAP_L2_MULTICAST	= 17,	/* multicast the CPU must forward (snooping) */
 	TND_TRAP_REDIRECT	= 18,	/* leaves by the interface it came in on (RFC 792) */

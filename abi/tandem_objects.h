@@ -322,7 +322,7 @@ struct tnd_lag {
 /* -------------------------------------------------------------------------
  * Access control lists (draft: no second front end has used them)
  *
- * A table is a list of rules by priority. It does something once it is bound
+ * A table has rules by priority. It does something once it is bound
  * to a port and a stage. The first rule that matches decides; no match, and
  * no binding, is PERMIT.
  */
@@ -409,6 +409,10 @@ enum tnd_acl_action {
  * TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule
  * in one step. The width of its key, and so its slots, follows from the fields
  * it looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.
+ *
+ * A range of ports is an object of its own since 1.6: @src_range, @dst_range. A
+ * port has a key, a range that is written out here, or one that is named: one of
+ * the three. What is written out takes a range checker as an object does.
  */
 struct tnd_acl_entry {
 	__le16	struct_size;
@@ -430,6 +434,27 @@ struct tnd_acl_entry {
 	__le16	trap_class;		/* with TRAP_CLASS: enum tnd_trap_class */
 	__u8	pcp;			/* with SET_PCP: 0..7 */
 	__u8	reserved0[5];
+	__le32	src_range;		/* tnd_acl_range of the source port, 0: none */
+	__le32	dst_range;		/* of the destination port */
+};
+
+enum tnd_acl_range_field {
+	TND_ACL_RANGE_SRC	= 1,	/* source port */
+	TND_ACL_RANGE_DST	= 2,	/* destination port */
+};
+
+/*
+ * TND_CLS_ACL_RANGE (since 1.6): a comparator of ports, which rules share; key =
+ * range. It can't be changed: rules have been written with it. A packet without
+ * ports has port 0, as in tnd_acl_key.
+ */
+struct tnd_acl_range {
+	__le16	struct_size;
+	__le16	field;			/* enum tnd_acl_range_field */
+	__le32	range;			/* id, chosen by the driver, not 0 */
+	__le16	min;			/* min < max, both belong to it */
+	__le16	max;
+	__le32	reserved0;
 };
 
 /* TND_CLS_ACL_COUNTER: key = counter. Counts are read only and zero at CREATE */

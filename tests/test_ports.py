@@ -5,7 +5,9 @@
 """
 
 import os
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -226,11 +228,13 @@ def test_a_port_is_split_and_made_whole_again(make):
         assert why in str(e.value), str(e.value)
         assert h3.ping("10.9.0.4")
 
-    stream = h3.ns.popen("ping", "-q", "-i", "0.02", "-c", "200", "10.9.0.4", stdout=subprocess.PIPE, text=True)
+    stream = h3.ns.popen("ping", "-q", "-i", "0.02", "10.9.0.4", stdout=subprocess.PIPE, text=True)
     sw.tandem("port", "split", "swp1", "2")
-    assert stream.poll() is None, "the split took longer than the stream: nothing is proved"
+    stream.send_signal(signal.SIGINT)
     said = stream.communicate(timeout=20)[0]
-    assert "200 received, 0% packet loss" in said, said
+    sent, received = (int(n) for n in re.search(r"(\d+) packets transmitted, (\d+) received", said).groups())
+    # the last one may be on its way when the stream is told to end
+    assert sent > 1 and received >= sent - 1, said
     assert {"swp1s0", "swp1s1", "swp3"} <= netdevs(sw) and not {"swp1", "swp2"} & netdevs(sw), netdevs(sw)
     rows = {r["port"]: r["name"] for r in sw.show("ports")}
     assert (rows[1], rows[2], rows[3]) == ("swp1s0", "swp1s1", "swp3"), rows

@@ -405,6 +405,49 @@ def test_audit_of_a_mirror_without_a_session(make):
     assert not answer["items"], answer["items"]
 
 
+RANGES = 16  # of the twin's chip
+
+
+def test_more_ranges_of_ports_than_places(make):
+    """A chip compares with so many ranges of ports, which rules share. What one more is for is the kernel's, until
+    there is room."""
+    last = RANGES + 1
+    line = "{} ingress pref {} protocol ip flower ip_proto udp dst_port {}0-{}5 action drop"
+    filters = [line.format("swp1", 10 + n, 100 + n, 100 + n) for n in range(1, last + 1)]
+    shared = line.format("swp2", 10, 101, 101)
+    ends = [1000 + n * 10 + by for n in (1, last) for by in (-1, 0, 5)]
+    frames = [d("h2", "h1", dport=p) for p in ends] + [d("h1", "h2", dport=p) for p in (1010, 1020)]
+
+    def steps(_):
+        first = ("swp1 ingress", 11)
+        return [
+            known(),
+            Step("one too many", do=add(*filters, shared), frames=frames, expect={"h1": 1, "h2": 2}),
+            Step("the range is still somebody's", do=flush(first), frames=frames, expect={"h1": 1, "h2": 4}),
+            Step("room", do=flush(("swp2 ingress", 10)), frames=frames, fits=True, expect={"h1": 2, "h2": 4}),
+        ]
+
+    asic = check(make, bridged, steps)
+    assert {r["state"] for r in rules(asic).values()} == {"offloaded"}, rules(asic)
+
+
+def test_audit_of_a_range_without_a_place(make):
+    sw = make.asic(profile="tiny")
+    sw.start()
+    for n in range(1, 4):
+        sw.ip(f"link set swp{n} up")
+        twin.clsact(sw, n)
+        words = f"filter add dev swp{n} ingress pref 10 protocol ip flower ip_proto udp dst_port {n}0-{n}5 action drop"
+        sw.ns.exec("tc", *words.split())
+    sw.sync()
+    rows = sw.api("switchd", "GET", "/v1/acl")["items"]
+    assert sorted(r["state"] for r in rows) == ["offloaded", "offloaded", "trap"], rows
+    assert [r["reason"] for r in rows if r["state"] == "trap"] == ["ACL ranges full (needs 1, free 0 of 2)"]
+    assert sw.tandem("show", "acl-ranges").count("dst_port") == 2
+    answer = sw.api("switchd", "POST", "/v1/audit", {"wait_s": 3.0}, timeout=60)
+    assert not answer["items"], answer["items"]
+
+
 def routed(sw):
     for n in (1, 2):
         sw.ip(f"link set swp{n} up")

@@ -17,7 +17,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
 GROUPS = [1, 3, 5, 7, 8, 9, 11, 19, 24, 25, 26, 32, 33, 4]
 # RTM_NEWLINK, RTM_DELLINK, and of their attributes those that are read
-LINK_NEWS = (16, 17)
+LINK_CHANGES = (16, 17)
 LINK_KEPT = (1, 3, 4, 5, 10, 12, 16, 18, 30, 37)
 # RTM_GET… and its fixed part, as in linux/rtnetlink.h
 DUMPS = {
@@ -142,7 +142,7 @@ def dump(kind, fixed):
 def dull(kind, message):
     """What every kernel says of every device: link-local and multicast addresses, routes that follow from them; and the
     other ends of cables."""
-    if kind in LINK_NEWS:
+    if kind in LINK_CHANGES:
         return struct.unpack_from("i", message, 20)[0] > 30
     if kind == 20:
         return message[19:20] == b"\xfd"
@@ -161,7 +161,7 @@ def slim(datagram):
         message, at = datagram[at:at + size], at + (size + 3 & ~3)
         if dull(kind, message):
             continue
-        if kind in LINK_NEWS and message[16:17] == b"\0":
+        if kind in LINK_CHANGES and message[16:17] == b"\0":
             kept, pos = message[:32], 32
             while pos + 4 <= size:
                 length, attribute = struct.unpack_from("HH", message, pos)

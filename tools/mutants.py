@@ -48,6 +48,7 @@ IDLE = ("tandem-bench", "tandem-abi-gen")
 DRIVER = (
     ("core", "test_core", ["1"]),
     ("cover", "test_cover", ["../../../switch/cover/vectors/*.json"]),
+    ("ring", "test_ring", ["1"]),
     ("resource", "replay", ["exact.trace"]),
     ("resource", "test_rm", ["1"]),
     ("resource", "fuzz", ["300"]),

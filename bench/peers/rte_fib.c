@@ -49,7 +49,8 @@ int main(int argc, char **argv)
 		.type = RTE_FIB_DIR24_8,
 		.default_nh = 0,
 		.max_routes = 1 << 20,
-		.dir24_8 = { .nh_sz = RTE_FIB_DIR24_8_4B, .num_tbl8 = 1 << 16 },
+		/* 250 values: one byte of it holds 127 */
+		.dir24_8 = { .nh_sz = RTE_FIB_DIR24_8_2B, .num_tbl8 = 1 << 14 },
 	};
 	uint32_t *head, *prefixes, *addrs;
 	uint64_t nh[BULK], sum = 0, done = 0;

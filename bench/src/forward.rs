@@ -195,9 +195,24 @@ fn with_testpmd(by: By) -> Result<Under> {
     Ok(under(rig, Some(pid), Some(Box::new(child))))
 }
 
-fn with_ovs() -> Result<Under> {
+/// How OVS's userspace datapath gets at its netdevs: by packet sockets, or by AF_XDP as Debian's package can.
+fn ovs_ports(by: By) -> (&'static str, [Vec<&'static str>; 2]) {
+    match by {
+        By::Packet => ("OVS, userspace datapath, system ports", [vec![], vec![]]),
+        By::Xdp => {
+            let port = |p| vec!["--", "set", "interface", p, "type=afxdp"];
+            (
+                "OVS, userspace datapath, AF_XDP ports",
+                [port("p1"), port("p2")],
+            )
+        }
+    }
+}
+
+fn with_ovs(by: By) -> Result<Under> {
     let rig = topology()?;
-    let ovs = Ovs::new(&rig, &[("p1", &[]), ("p2", &[])])?;
+    let (_, [p1, p2]) = ovs_ports(by);
+    let ovs = Ovs::new(&rig, &[("p1", &p1), ("p2", &p2)])?;
     for (mac, port) in [(GEN_MAC, "p1"), (SINK_MAC, "p2")] {
         ovs.learn(port, 0, &mac_text(mac))?;
     }
@@ -326,14 +341,25 @@ fn duels() -> Vec<Duel> {
         .map(|by| Duel::new(by, by.testpmd(), with_testpmd, Target::RatioAtLeast(1.0)))
         .collect();
     if ovs::is_there() {
-        let system = "OVS, userspace datapath, system ports";
-        for (by, target) in [
-            (By::Packet, Target::RatioAtLeast(1.3)),
-            (By::Xdp, Target::None),
+        // not every package of OVS has AF_XDP, nor every kernel what it asks for
+        let by_xdp =
+            with_ovs(By::Xdp).inspect_err(|e| eprintln!("OVS has no AF_XDP ports here: {e}"));
+        let by_xdp = by_xdp.is_ok();
+        for (ours, theirs, target) in [
+            (By::Packet, By::Packet, Target::RatioAtLeast(1.3)),
+            (By::Xdp, By::Packet, Target::None),
+            (By::Xdp, By::Xdp, Target::None),
         ] {
-            let mut duel = Duel::new(by, system, |_| with_ovs(), target);
+            if theirs == By::Xdp && !by_xdp {
+                continue;
+            }
+            let with: fn(By) -> Result<Under> = match theirs {
+                By::Packet => |_| with_ovs(By::Packet),
+                By::Xdp => |_| with_ovs(By::Xdp),
+            };
+            let mut duel = Duel::new(ours, ovs_ports(theirs).0, with, target);
             // On system ports it loses some at any rate: what it forwards in a blast is the figure that says something
-            duel.lossless = false;
+            duel.lossless = theirs == By::Xdp;
             duels.push(duel);
         }
     } else {

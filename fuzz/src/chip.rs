@@ -8,7 +8,7 @@
 //!
 //! After every command the accounts hold; every frame has one fate; at the end every command has its answer.
 
-use tandem_abi::raw;
+use tandem_abi::{object, raw};
 use tandem_firmware::{
     CplSink, Fault, FaultAction, Firmware, FlipTable, Processor, Profile, SubmitError, turn,
 };
@@ -72,30 +72,7 @@ fn struct_size(op: u16, cls: u16) -> usize {
     if op == raw::TND_OP_LEASE {
         return size_of::<raw::tnd_lease>();
     }
-    match cls {
-        raw::TND_CLS_PORT => size_of::<raw::tnd_port>(),
-        raw::TND_CLS_VLAN => size_of::<raw::tnd_vlan>(),
-        raw::TND_CLS_VLAN_MEMBER => size_of::<raw::tnd_vlan_member>(),
-        raw::TND_CLS_FDB => size_of::<raw::tnd_fdb>(),
-        raw::TND_CLS_VRF => size_of::<raw::tnd_vrf>(),
-        raw::TND_CLS_RIF => size_of::<raw::tnd_rif>(),
-        raw::TND_CLS_NEIGH => size_of::<raw::tnd_neigh>(),
-        raw::TND_CLS_NEXTHOP => size_of::<raw::tnd_nexthop>(),
-        raw::TND_CLS_NHG | raw::TND_CLS_NHG_STATS => size_of::<raw::tnd_nhg>(),
-        raw::TND_CLS_ROUTE => size_of::<raw::tnd_route>(),
-        raw::TND_CLS_TRAP => size_of::<raw::tnd_trap>(),
-        raw::TND_CLS_LAG => size_of::<raw::tnd_lag>(),
-        raw::TND_CLS_MDB => size_of::<raw::tnd_mdb>(),
-        raw::TND_CLS_ACL_TABLE => size_of::<raw::tnd_acl_table>(),
-        raw::TND_CLS_ACL_ENTRY => size_of::<raw::tnd_acl_entry>(),
-        raw::TND_CLS_ACL_COUNTER => size_of::<raw::tnd_acl_counter>(),
-        raw::TND_CLS_ACL_BIND => size_of::<raw::tnd_acl_bind>(),
-        raw::TND_CLS_POLICER => size_of::<raw::tnd_policer>(),
-        raw::TND_CLS_MIRROR => size_of::<raw::tnd_mirror>(),
-        raw::TND_CLS_STORM => size_of::<raw::tnd_storm>(),
-        raw::TND_CLS_LED => size_of::<raw::tnd_led>(),
-        _ => 0,
-    }
+    object::struct_size(cls)
 }
 
 /// Everything that came out for a frame.

@@ -134,9 +134,7 @@ impl Switch {
     /// What a person may ask.
     fn tell(&self) {
         for row in self.store.neighbours() {
-            if let Ok(addr) = row.addr.parse() {
-                let _ = self.store.explain_neighbour(addr);
-            }
+            let _ = self.store.explain_neighbour(row.addr);
         }
         let _ = (self.store.fdb(), self.store.mdb(), self.store.counters());
         let _ = self.store.failures(64);

@@ -63,7 +63,7 @@ pub struct Status {
     pub uptime_s: f64,
     /// Chip profile.
     pub profile: String,
-    /// `ready`, `attached` or `failed`: the device's state as this daemon sees it.
+    /// `ready`, `attaching`, `attached` or `failed`: the device's state as this daemon sees it.
     pub device: String,
     /// Epoch of the attach.
     pub epoch: u32,
@@ -162,7 +162,7 @@ pub struct Port {
     /// switchd: name of the bridge it is in, or empty.
     pub bridge: String,
     /// switchd: `offloaded` or `trap`.
-    pub state: String,
+    pub state: State,
     /// switchd: why it is `trap`.
     pub reason: Option<String>,
 }
@@ -283,6 +283,36 @@ pub struct Drop {
     pub packets: u64,
 }
 
+/// Where an object is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// The chip does it.
+    Offloaded,
+    /// Its packets go to the CPU.
+    Trap,
+    /// It did not fit, or the chip refused it.
+    Failed,
+    /// It is on its way.
+    Pending,
+    /// Nobody has it.
+    Absent,
+    /// The kernel driver is taking it away.
+    Leaving,
+    /// The kernel driver says something that is not known here.
+    Unknown,
+    /// Another daemon says it.
+    #[default]
+    #[serde(rename = "")]
+    Unsaid,
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// A row of switchd's `GET /v1/routes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -302,7 +332,7 @@ pub struct Route {
     /// What the chip has: `forward`, `trap`, `drop`, or `none`.
     pub installed: String,
     /// `offloaded`, `trap`, `failed` or `pending`.
-    pub state: String,
+    pub state: State,
     /// Why it isn't offloaded.
     pub reason: Option<String>,
     /// Who wanted it: `netlink`.
@@ -321,10 +351,12 @@ pub struct Neighbour {
     pub dev: String,
     /// Its MAC, or empty while it isn't resolved.
     pub mac: String,
-    /// The kernel's state: `reachable`, `stale`, …
+    /// What its source calls it: `reachable`, `stale`, …
+    pub source_state: String,
+    /// The same, under the name that it had first.
     pub kernel_state: String,
     /// `offloaded`, `trap`, `failed` or `pending`.
-    pub state: String,
+    pub state: State,
     /// Why it isn't offloaded.
     pub reason: Option<String>,
 }
@@ -346,7 +378,7 @@ pub struct AclRule {
     /// Frames that the chip has dealt with by this rule; null: it does not count them.
     pub packets: Option<u64>,
     /// `offloaded`, `trap`, `failed` or `pending`.
-    pub state: String,
+    pub state: State,
     /// Why it isn't offloaded.
     pub reason: Option<String>,
 }
@@ -366,7 +398,7 @@ pub struct Fdb {
     /// `static`, `learned`, `local`.
     pub kind: String,
     /// `offloaded`, `trap`, `failed` or `pending`.
-    pub state: String,
+    pub state: State,
     /// Why it isn't offloaded.
     pub reason: Option<String>,
 }
@@ -386,7 +418,7 @@ pub struct Group {
     /// Devices behind which members are; the bridge itself among them.
     pub members: Vec<String>,
     /// `offloaded`, `trap`, `failed` or `pending`.
-    pub state: String,
+    pub state: State,
     /// Why it isn't offloaded.
     pub reason: Option<String>,
 }
@@ -404,7 +436,7 @@ pub struct Explain {
     /// Packets of this key are forwarded by the chip.
     pub in_hardware: bool,
     /// `offloaded`, `trap`, `failed`, `pending` or `absent`.
-    pub state: String,
+    pub state: State,
     /// Why it isn't in hardware.
     pub reason: Option<String>,
     /// Seconds since it is in this state.
@@ -459,7 +491,7 @@ pub struct Difference {
     pub kind: String,
     /// Its key.
     pub key: String,
-    /// Between which two: `kernel-store` or `store-asic`.
+    /// Between which two: `kernel-store` (what a source says, or what switchd has set at the kernel itself) or `store-asic`.
     pub between: String,
     /// What the first has.
     pub wanted: String,

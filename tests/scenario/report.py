@@ -54,7 +54,7 @@ def short(counted):
 
 
 def too_many(new, played):
-    """New seeds may fail without failing the run: one in twenty of them. More than that is news."""
+    """New seeds may fail without failing the run: one in twenty of them. More than that is a finding."""
     most = max(1, played // 20)
     return [f"{new} of {played} new scenarios failed: at most {most} may"] if new > most else []
 

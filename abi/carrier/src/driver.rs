@@ -1,7 +1,9 @@
-//! The driver's end. Calls may sleep, each with a limit.
+//! The driver's end. Calls may sleep, each with a limit; for whoever can't wait there are all of them in two halves, of which
+//! the second one says *not yet*: [`Connecting`], [`DriverSide::begin_attach`], [`DriverSide::ask_kept`].
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,32 +51,97 @@ pub struct DriverSide {
     timeout: Duration,
     /// Questions asked so far: tells a late answer from the one that is waited for.
     asked: u32,
+    /// Those that were asked without waiting and are not answered, oldest first.
+    owed: VecDeque<u32>,
+    /// An attach that was begun.
+    begun: Option<Begun>,
 }
 
-impl DriverSide {
-    /// Connects and gets a region of its own; not attached yet. `name` is what a refused second
-    /// driver is told; `timeout` holds for this and every later call.
-    pub fn connect(path: &Path, name: &str, timeout: Duration) -> Result<Self, CarrierError> {
+/// An attach that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    /// Number of the request.
+    seq: u32,
+    /// Features that this end has said it takes.
+    features: u64,
+}
+
+/// A connection to the device's socket that the device has not answered yet.
+#[derive(Debug)]
+pub struct Connecting {
+    path: PathBuf,
+    /// None: too many wait at the door.
+    socket: Option<OwnedFd>,
+    name: String,
+    timeout: Duration,
+}
+
+/// What [`Connecting::go_on`] comes to.
+#[derive(Debug)]
+pub enum Connection {
+    /// Nothing was heard.
+    Waits(Connecting),
+    /// It stands.
+    Up(DriverSide),
+}
+
+impl Connecting {
+    /// Says HELLO, and doesn't wait. As [`DriverSide::connect`]; `timeout` is of the later calls. A device that takes no
+    /// connections, so that there is no room for one more to wait, is one that has not answered.
+    ///
+    /// # Errors
+    /// Nobody listens.
+    pub fn begin(path: &Path, name: &str, timeout: Duration) -> Result<Self, CarrierError> {
         if name.len() > NAME_MAX {
             return Err(CarrierError::Protocol(format!(
                 "driver name of {} bytes, at most {NAME_MAX}",
                 name.len()
             )));
         }
-        let socket = fdpass::connect(path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
-                CarrierError::NoAsic(path.into())
-            }
-            std::io::ErrorKind::WouldBlock => CarrierError::Timeout("a connection"),
-            _ => io("connect to the driver socket")(e),
-        })?;
-        let hello = Message {
-            a: u32::from(raw::TND_ABI_MAJOR),
-            ..Message::named(Kind::Hello, name)
+        Ok(Connecting {
+            path: path.into(),
+            socket: hello(path, name)?,
+            name: name.into(),
+            timeout,
+        })
+    }
+
+    /// Readable when the device has answered; none while there is no connection: nothing tells then when there is room for
+    /// one.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Looks whether it has.
+    ///
+    /// # Errors
+    /// It has refused, or gone, or its answer can't be used.
+    pub fn go_on(mut self) -> Result<Connection, CarrierError> {
+        let socket = match self.socket.take() {
+            Some(socket) => Some(socket),
+            None => hello(&self.path, &self.name)?,
         };
-        let (welcome, fds) = exchange(&socket, &hello, &[], "HELLO", timeout)?;
+        let Some(socket) = socket else {
+            return Ok(Connection::Waits(self));
+        };
+        // WELCOME answers whatever was asked
+        match heard(&socket, 0)? {
+            None => {
+                self.socket = Some(socket);
+                Ok(Connection::Waits(self))
+            }
+            Some((welcome, fds)) => self.welcomed(socket, &welcome, fds).map(Connection::Up),
+        }
+    }
+
+    fn welcomed(
+        self,
+        socket: OwnedFd,
+        welcome: &Message,
+        fds: Vec<OwnedFd>,
+    ) -> Result<DriverSide, CarrierError> {
         if welcome.kind != Kind::Welcome {
-            return Err(unexpected(&welcome));
+            return Err(unexpected(welcome));
         }
         let mut fds = fds.into_iter();
         let memfd = fds
@@ -100,12 +167,27 @@ impl DriverSide {
             link: Link::Socket(socket),
             region,
             layout,
-            name: name.into(),
+            name: self.name,
             to_device: bells,
             to_driver,
-            timeout,
+            timeout: self.timeout,
             asked: 0,
+            owed: VecDeque::new(),
+            begun: None,
         })
+    }
+}
+
+impl DriverSide {
+    /// Connects and gets a region of its own; not attached yet. `name` is what a refused second
+    /// driver is told; `timeout` holds for this and every later call.
+    pub fn connect(path: &Path, name: &str, timeout: Duration) -> Result<Self, CarrierError> {
+        let mut begun = Connecting::begin(path, name, timeout)?;
+        let Some(socket) = begun.socket.take() else {
+            return Err(CarrierError::Timeout("a connection"));
+        };
+        let (welcome, fds) = wait_for(&socket, 0, "HELLO", timeout)?;
+        begun.welcomed(socket, &welcome, fds)
     }
 
     /// Reaches the device as a VM does: as a peer of the ivshmem server at `path`. Waits until a
@@ -142,23 +224,55 @@ impl DriverSide {
             to_driver,
             timeout,
             asked: 0,
+            owed: VecDeque::new(),
+            begun: None,
         })
     }
 
     /// Attaches: cold empties the tables, warm keeps them. The rings of an earlier attach on this
     /// connection are dead with the call. The answer's parts may go to different threads.
     pub fn attach(&mut self, cold: bool) -> Result<DriverRings<Region>, CarrierError> {
+        let begun = self.begin(if cold {
+            Request::AttachCold
+        } else {
+            Request::AttachWarm
+        })?;
+        let epoch = self.wait(begun.seq, "attach")?;
+        self.rings(begun, epoch)
+    }
+
+    /// Asks for an attach; [`attached`](Self::attached) says when it is made.
+    ///
+    /// # Errors
+    /// The device's doorbells are not there.
+    pub fn ask_attach(&mut self, cold: bool) -> Result<(), CarrierError> {
         let request = if cold {
             Request::AttachCold
         } else {
             Request::AttachWarm
         };
-        self.begin(request, "attach")
+        self.begin(request).map(|_| ())
+    }
+
+    /// The attach that was [asked](Self::ask_attach) for; `None`: not yet. The device rings doorbell 0.
+    ///
+    /// # Errors
+    /// It was refused, or the device is gone.
+    pub fn attached(&mut self) -> Result<Option<DriverRings<Region>>, CarrierError> {
+        let begun = self.begun.ok_or_else(|| {
+            CarrierError::Protocol("an attach was to be made that nobody has asked for".into())
+        })?;
+        match self.acknowledged(begun.seq, "attach")? {
+            Some(epoch) => self.rings(begun, epoch).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Resets the device: as a cold attach, on a live region.
     pub fn reset(&mut self) -> Result<DriverRings<Region>, CarrierError> {
-        self.begin(Request::Reset, "reset")
+        let begun = self.begin(Request::Reset)?;
+        let epoch = self.wait(begun.seq, "reset")?;
+        self.rings(begun, epoch)
     }
 
     /// Detaches: tables stay, rings are dead.
@@ -166,50 +280,71 @@ impl DriverSide {
         self.request(Request::Detach, "detach").map(|_| ())
     }
 
-    fn begin(
-        &mut self,
-        request: Request,
-        what: &'static str,
-    ) -> Result<DriverRings<Region>, CarrierError> {
+    fn begin(&mut self, request: Request) -> Result<Begun, CarrierError> {
         let (offered, _) = handshake::features(&self.region);
         let known = raw::TND_FEAT_LEASE
             | raw::TND_FEAT_RESYNC
             | raw::TND_FEAT_ACTIVITY
             | raw::TND_FEAT_HW_LEARNING
             | raw::TND_FEAT_DOORBELL_HINT;
-        handshake::introduce(&self.region, &self.name, offered & known);
+        let features = offered & known;
+        handshake::introduce(&self.region, &self.name, features);
         if let Link::Ivshmem { peer, .. } = &self.link {
             handshake::set_driver_peer(&self.region, peer.id());
         }
-        let epoch = self.request(request, what)?;
+        let seq = self.send(request)?;
+        let begun = Begun { seq, features };
+        self.begun = Some(begun);
+        Ok(begun)
+    }
+
+    fn rings(&mut self, begun: Begun, epoch: u32) -> Result<DriverRings<Region>, CarrierError> {
+        self.begun = None;
         if let Link::Ivshmem { epoch: ours, .. } = &mut self.link {
             *ours = epoch;
         }
         let mut rings = DriverRings::new(&self.region, &self.layout, epoch)?;
-        rings.set_features(offered & known);
+        rings.set_features(begun.features);
         Ok(rings)
     }
 
     fn request(&mut self, request: Request, what: &'static str) -> Result<u32, CarrierError> {
+        let seq = self.send(request)?;
+        self.wait(seq, what)
+    }
+
+    fn send(&mut self, request: Request) -> Result<u32, CarrierError> {
         let seq = handshake::request(&self.region, request);
-        let bell = self.from_device(DOORBELL_HEADER);
         self.to_device(DOORBELL_HEADER)?.ring();
+        Ok(seq)
+    }
+
+    /// The epoch of a request that was acknowledged.
+    fn acknowledged(&self, seq: u32, what: &'static str) -> Result<Option<u32>, CarrierError> {
+        if let Some(ack) = handshake::acknowledged(&self.region, seq) {
+            let status = Status::from_raw(ack.status);
+            if !status.is_ok() {
+                return Err(CarrierError::Status { what, status });
+            }
+            return Ok(Some(ack.epoch));
+        }
+        match &self.link {
+            Link::Socket(_) => self.check()?,
+            // what the state says may be of an earlier session
+            Link::Ivshmem { .. } if self.state() == raw::TND_DEV_ABSENT => {
+                return Err(CarrierError::Gone);
+            }
+            Link::Ivshmem { .. } => {}
+        }
+        Ok(None)
+    }
+
+    fn wait(&mut self, seq: u32, what: &'static str) -> Result<u32, CarrierError> {
+        let bell = self.from_device(DOORBELL_HEADER);
         // counted in slices: no clock; a doorbell that rings for nothing shortens the wait
         for _ in 0..slices(self.timeout) {
-            if let Some(ack) = handshake::acknowledged(&self.region, seq) {
-                let status = Status::from_raw(ack.status);
-                if !status.is_ok() {
-                    return Err(CarrierError::Status { what, status });
-                }
-                return Ok(ack.epoch);
-            }
-            match &self.link {
-                Link::Socket(_) => self.check()?,
-                // what the state says may be of an earlier session
-                Link::Ivshmem { .. } if self.state() == raw::TND_DEV_ABSENT => {
-                    return Err(CarrierError::Gone);
-                }
-                Link::Ivshmem { .. } => {}
+            if let Some(epoch) = self.acknowledged(seq, what)? {
+                return Ok(epoch);
             }
             if let Ok(bell) = &bell {
                 bell.wait(SLICE).map_err(io("wait"))?;
@@ -333,6 +468,74 @@ impl DriverSide {
         Ok(names)
     }
 
+    /// Asks whether something is kept under `name`; [`answered`](Self::answered) says so. Several questions may be under way.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub fn ask_kept(&mut self, name: &str) -> Result<(), CarrierError> {
+        self.put(&Message::named(Kind::Get, name), &[], "GET")?;
+        self.owed.push_back(self.asked);
+        Ok(())
+    }
+
+    /// Asks the device to [`keep`](Self::keep) a duplicate; [`answered`](Self::answered) says whether it does.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub fn ask_keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> Result<(), CarrierError> {
+        self.put(&Message::named(Kind::Keep, name), &[fd], "KEEP")?;
+        self.owed.push_back(self.asked);
+        Ok(())
+    }
+
+    /// The answer to the oldest question that is not answered: whether it is there, or was done; `None`: not yet. The
+    /// [socket](Self::socket) is readable then.
+    ///
+    /// # Errors
+    /// Refused, or the device is gone.
+    pub fn answered(&mut self) -> Result<Option<bool>, CarrierError> {
+        let Some(oldest) = self.owed.front() else {
+            return Err(CarrierError::Protocol(
+                "an answer was to come that nobody has asked for".into(),
+            ));
+        };
+        let Some((answer, fds)) = heard(self.asks()?, *oldest)? else {
+            return Ok(None);
+        };
+        self.owed.pop_front();
+        Ok(Some(of_kept(answer, fds)?.is_some()))
+    }
+
+    fn put(
+        &mut self,
+        message: &Message,
+        fds: &[BorrowedFd<'_>],
+        what: &'static str,
+    ) -> Result<(), CarrierError> {
+        if message.name.len() > NAME_MAX {
+            return Err(CarrierError::Protocol(format!(
+                "name of {} bytes, at most {NAME_MAX}",
+                message.name.len()
+            )));
+        }
+        self.asked = self.asked.wrapping_add(1);
+        let message = Message {
+            b: self.asked,
+            ..message.clone()
+        };
+        tell(self.asks()?, &message, fds, what)
+    }
+
+    /// Where questions go.
+    fn asks(&self) -> Result<&OwnedFd, CarrierError> {
+        match &self.link {
+            Link::Socket(socket) => Ok(socket),
+            Link::Ivshmem { .. } => Err(CarrierError::Refused(
+                "descriptors can't be kept by an ASIC beyond ivshmem".into(),
+            )),
+        }
+    }
+
     /// `None`: there is no such name.
     fn ask(
         &mut self,
@@ -340,23 +543,44 @@ impl DriverSide {
         fds: &[BorrowedFd<'_>],
         what: &'static str,
     ) -> Result<Option<(Message, Vec<OwnedFd>)>, CarrierError> {
-        self.asked = self.asked.wrapping_add(1);
-        let message = Message {
-            b: self.asked,
-            ..message.clone()
-        };
-        let Link::Socket(socket) = &self.link else {
-            return Err(CarrierError::Refused(
-                "descriptors can't be kept by an ASIC beyond ivshmem".into(),
-            ));
-        };
-        let (answer, fds) = exchange(socket, &message, fds, what, self.timeout)?;
-        match (answer.kind, answer.a) {
-            (Kind::Ok, _) => Ok(Some((answer, fds))),
-            (Kind::Error, 1) => Ok(None),
-            (Kind::Error, _) => Err(CarrierError::Refused(answer.text)),
-            _ => Err(unexpected(&answer)),
+        self.put(message, fds, what)?;
+        let (answer, fds) = wait_for(self.asks()?, self.asked, what, self.timeout)?;
+        of_kept(answer, fds)
+    }
+}
+
+/// Connects and says HELLO. `None`: somebody listens, and takes nobody: too many wait.
+fn hello(path: &Path, name: &str) -> Result<Option<OwnedFd>, CarrierError> {
+    let socket = match fdpass::connect(path) {
+        Ok(socket) => socket,
+        Err(e) => {
+            return match e.kind() {
+                std::io::ErrorKind::WouldBlock => Ok(None),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
+                    Err(CarrierError::NoAsic(path.into()))
+                }
+                _ => Err(io("connect to the driver socket")(e)),
+            };
         }
+    };
+    let hello = Message {
+        a: u32::from(raw::TND_ABI_MAJOR),
+        ..Message::named(Kind::Hello, name)
+    };
+    tell(&socket, &hello, &[], "HELLO")?;
+    Ok(Some(socket))
+}
+
+/// An answer about what is kept; `None`: there is no such name.
+fn of_kept(
+    answer: Message,
+    fds: Vec<OwnedFd>,
+) -> Result<Option<(Message, Vec<OwnedFd>)>, CarrierError> {
+    match (answer.kind, answer.a) {
+        (Kind::Ok, _) => Ok(Some((answer, fds))),
+        (Kind::Error, 1) => Ok(None),
+        (Kind::Error, _) => Err(CarrierError::Refused(answer.text)),
+        _ => Err(unexpected(&answer)),
     }
 }
 
@@ -378,43 +602,60 @@ fn unexpected(m: &Message) -> CarrierError {
 /// Answers to questions that timed out earlier: more than this many are not skipped.
 const STALE_MAX: usize = 16;
 
-/// Sends and waits for the answer, which carries the question's `b`.
-fn exchange(
+/// Sends.
+fn tell(
     socket: &OwnedFd,
     message: &Message,
     fds: &[BorrowedFd<'_>],
     what: &'static str,
-    timeout: Duration,
-) -> Result<(Message, Vec<OwnedFd>), CarrierError> {
+) -> Result<(), CarrierError> {
     use std::io::ErrorKind::{BrokenPipe, ConnectionReset, WouldBlock};
     match message.send(socket, fds) {
-        // a refusal may have come before we said anything: read it
-        Err(e) if matches!(e.kind(), BrokenPipe | ConnectionReset) => {}
-        Err(e) if e.kind() == WouldBlock => return Err(CarrierError::Timeout(what)),
-        r => r.map_err(io("send to the ASIC"))?,
+        // a refusal may have come before we said anything: it is read
+        Err(e) if matches!(e.kind(), BrokenPipe | ConnectionReset) => Ok(()),
+        Err(e) if e.kind() == WouldBlock => Err(CarrierError::Timeout(what)),
+        r => r.map_err(io("send to the ASIC")),
     }
-    let mut waited = false;
+}
+
+/// The answer to a question, which carries its `b`; `None`: it has not come.
+fn heard(socket: &OwnedFd, b: u32) -> Result<Option<(Message, Vec<OwnedFd>)>, CarrierError> {
     for _ in 0..STALE_MAX {
         match receive(socket) {
             Incoming::Message(m, _) if m.kind == Kind::Refused => {
                 return Err(CarrierError::Refused(m.text));
             }
-            Incoming::Message(m, fds) if m.kind == Kind::Welcome || m.b == message.b => {
-                return Ok((m, fds));
+            Incoming::Message(m, fds) if m.kind == Kind::Welcome || m.b == b => {
+                return Ok(Some((m, fds)));
             }
             Incoming::Message(..) => {}
             Incoming::Closed => return Err(CarrierError::Gone),
             Incoming::Bad(why) => return Err(CarrierError::Protocol(why)),
-            Incoming::Nothing if waited => break,
-            Incoming::Nothing => {
-                let limit = Timespec::try_from(timeout).ok();
-                let mut fds = [PollFd::new(socket, PollFlags::IN)];
-                match poll(&mut fds, limit.as_ref()) {
-                    Ok(n) => waited = n == 0,
-                    Err(rustix::io::Errno::INTR) => {}
-                    Err(e) => return Err(io("wait for the ASIC")(e.into())),
-                }
-            }
+            Incoming::Nothing => return Ok(None),
+        }
+    }
+    Err(CarrierError::Protocol(format!(
+        "{STALE_MAX} answers came that nobody waits for"
+    )))
+}
+
+/// Waits for the answer to a question.
+fn wait_for(
+    socket: &OwnedFd,
+    b: u32,
+    what: &'static str,
+    timeout: Duration,
+) -> Result<(Message, Vec<OwnedFd>), CarrierError> {
+    let limit = Timespec::try_from(timeout).ok();
+    for _ in 0..STALE_MAX {
+        if let Some(answer) = heard(socket, b)? {
+            return Ok(answer);
+        }
+        let mut fds = [PollFd::new(socket, PollFlags::IN)];
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(0) => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(io("wait for the ASIC")(e.into())),
         }
     }
     Err(CarrierError::Timeout(what))

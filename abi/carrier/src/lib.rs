@@ -21,7 +21,7 @@ mod message;
 mod region;
 
 pub use device::{DeviceEvent, DeviceSide, Holder};
-pub use driver::DriverSide;
+pub use driver::{Connecting, Connection, DriverSide};
 #[cfg(feature = "testing")]
 pub use message::fuzz_message;
 pub use message::{KEPT_MAX, NAME_MAX};

@@ -12,7 +12,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_abi::handshake::Request;
 use tandem_abi::{Command, LayoutSpec, Memory, Status, command, raw};
-use tandem_carrier::{CarrierError, DeviceEvent, DeviceSide, DriverSide, KEPT_MAX};
+use tandem_carrier::{
+    CarrierError, Connecting, Connection, DeviceEvent, DeviceSide, DriverSide, KEPT_MAX,
+};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -387,4 +389,61 @@ fn only_the_same_user_may_drive() {
         "{said}"
     );
     device.stop();
+}
+
+/// A device that hangs takes no connection, and the queue at its door fills with those that were given up. Who comes then
+/// waits as well, and is served when the device goes on.
+#[test]
+fn who_finds_the_door_full_waits() {
+    let path = socket("hangs");
+    let mut device = DeviceSide::listen(&path, spec()).unwrap();
+    let begin = || Connecting::begin(&path, "waits", LIMIT).unwrap();
+    let mut waits = begin();
+    for _ in 0..20 {
+        waits = begin();
+    }
+    for _ in 0..10 {
+        device.handle();
+        match waits.go_on().unwrap() {
+            Connection::Waits(still) => waits = still,
+            Connection::Up(driver) => {
+                assert!(driver.check().is_ok());
+                assert_eq!(device.holder().unwrap().name, "waits");
+                return;
+            }
+        }
+    }
+    panic!("not served");
+}
+
+/// Several questions are under way: each answer is that of its own.
+#[test]
+fn questions_are_answered_in_their_order() {
+    let path = socket("questions");
+    let mut device = DeviceSide::listen(&path, spec()).unwrap();
+    let begun = Connecting::begin(&path, "asks", LIMIT).unwrap();
+    device.handle();
+    let Connection::Up(mut driver) = begun.go_on().unwrap() else {
+        panic!("no welcome");
+    };
+    let (reader, _writer) = std::io::pipe().unwrap();
+    driver.ask_kept("a").unwrap();
+    driver.ask_keep("b", reader.as_fd()).unwrap();
+    driver.ask_kept("b").unwrap();
+    assert_eq!(driver.answered().unwrap(), None);
+    device.handle();
+    let answers: Vec<_> = (0..3).map(|_| driver.answered().unwrap()).collect();
+    assert_eq!(answers, [Some(false), Some(true), Some(true)]);
+    assert!(matches!(driver.answered(), Err(CarrierError::Protocol(_))));
+    // one that is refused is one that is answered
+    for i in 1..KEPT_MAX {
+        driver.ask_keep(&format!("c{i}"), reader.as_fd()).unwrap();
+        device.handle();
+        assert_eq!(driver.answered().unwrap(), Some(true));
+    }
+    driver.ask_keep("d", reader.as_fd()).unwrap();
+    driver.ask_kept("b").unwrap();
+    device.handle();
+    assert!(matches!(driver.answered(), Err(CarrierError::Refused(_))));
+    assert_eq!(driver.answered().unwrap(), Some(true));
 }

@@ -5,7 +5,7 @@
 //!     .encode(seq, epoch, arena_offset)             the descriptor of one post
 //! ```
 
-use zerocopy::IntoBytes;
+use zerocopy::{Immutable, IntoBytes};
 
 use crate::memory::{Arena, Memory};
 use crate::object::{BODY_MAX, BodyError, Object};
@@ -54,13 +54,11 @@ impl Command {
         Self::object(raw::TND_OP_DELETE, object)
     }
 
-    /// Makes a next-hop group; `count` is set from `members`.
-    pub fn create_nhg(nhg: &raw::tnd_nhg, members: &[raw::tnd_nhg_member]) -> Self {
-        let mut nhg = *nhg;
-        nhg.count = u16::try_from(members.len()).unwrap_or(u16::MAX);
-        let mut cmd = Self::create(&nhg);
-        cmd.body.extend_from_slice(members.as_bytes());
-        cmd
+    /// What follows the struct: members of a next-hop group or of a LAG, whose `count` says how many.
+    #[must_use]
+    pub fn members<M: IntoBytes + Immutable>(mut self, members: &[M]) -> Self {
+        self.body.extend_from_slice(members.as_bytes());
+        self
     }
 
     /// Reads objects of a class from `cursor` (0 first; then the completion's `result`); needs

@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 5;
+pub const TND_ABI_MINOR: u16 = 6;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -400,6 +400,7 @@ pub const TND_CLS_MDB: tnd_class = 13;
 pub const TND_CLS_ACL_TABLE: tnd_class = 14;
 pub const TND_CLS_ACL_ENTRY: tnd_class = 15;
 pub const TND_CLS_ACL_COUNTER: tnd_class = 16;
+#[doc = "since 1.6\n"]
 pub const TND_CLS_ACL_RANGE: tnd_class = 17;
 pub const TND_CLS_POLICER: tnd_class = 18;
 pub const TND_CLS_MIRROR: tnd_class = 19;
@@ -675,7 +676,7 @@ pub const TND_TRAP_OPTIONS: tnd_trap_reason = 12;
 pub const TND_TRAP_LPM_MISS: tnd_trap_reason = 13;
 #[doc = "entry set to trap: what it stands for did not fit\n"]
 pub const TND_TRAP_ROUTE: tnd_trap_reason = 14;
-#[doc = "FDB entry missing: unknown unicast, source to learn\n"]
+#[doc = "FDB entry missing, or its port out of the FID\n"]
 pub const TND_TRAP_FDB_INCOMPLETE: tnd_trap_reason = 15;
 #[doc = "the interface has a feature the chip can't do\n"]
 pub const TND_TRAP_UNSUPPORTED: tnd_trap_reason = 16;
@@ -1502,7 +1503,7 @@ pub const TND_ACL_PORT: tnd_acl_stage = 1;
 pub const TND_ACL_INGRESS: tnd_acl_stage = 2;
 #[doc = "for each port that it would leave by, as it would leave\n"]
 pub const TND_ACL_EGRESS: tnd_acl_stage = 3;
-#[doc = "-------------------------------------------------------------------------\nAccess control lists (draft: no second front end has used them)\n\nA table is a list of rules by priority. It does something once it is bound\nto a port and a stage. The first rule that matches decides; no match, and\nno binding, is PERMIT.\n"]
+#[doc = "-------------------------------------------------------------------------\nAccess control lists (draft: no second front end has used them)\n\nA table has rules by priority. It does something once it is bound\nto a port and a stage. The first rule that matches decides; no match, and\nno binding, is PERMIT.\n"]
 pub type tnd_acl_stage = u16;
 #[doc = "TND_CLS_ACL_TABLE: key = table\n"]
 #[repr(C)]
@@ -1658,7 +1659,7 @@ pub const TND_ACL_REDIRECT_PORT: tnd_acl_action = 3;
 #[doc = "if it is routed: over next hop @target; stage PORT only\n"]
 pub const TND_ACL_REDIRECT_NEXTHOP: tnd_acl_action = 4;
 pub type tnd_acl_action = u16;
-#[doc = "TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule\nin one step. The width of its key, and so its slots, follows from the fields\nit looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.\n"]
+#[doc = "TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule\nin one step. The width of its key, and so its slots, follows from the fields\nit looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.\n\nA range of ports is an object of its own since 1.6: @src_range, @dst_range. A\nport has a key, a range that is written out here, or one that is named: one of\nthe three. What is written out takes a range checker as an object does.\n"]
 #[repr(C)]
 #[derive(
     Debug,
@@ -1704,10 +1705,14 @@ pub struct tnd_acl_entry {
     #[doc = "with SET_PCP: 0..7\n"]
     pub pcp: u8,
     pub reserved0: [u8; 5usize],
+    #[doc = "tnd_acl_range of the source port, 0: none\n"]
+    pub src_range: u32,
+    #[doc = "of the destination port\n"]
+    pub dst_range: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of tnd_acl_entry"][::std::mem::size_of::<tnd_acl_entry>() - 176usize];
+    ["Size of tnd_acl_entry"][::std::mem::size_of::<tnd_acl_entry>() - 184usize];
     ["Alignment of tnd_acl_entry"][::std::mem::align_of::<tnd_acl_entry>() - 4usize];
     ["Offset of field: tnd_acl_entry::struct_size"]
         [::std::mem::offset_of!(tnd_acl_entry, struct_size) - 0usize];
@@ -1743,6 +1748,55 @@ const _: () = {
     ["Offset of field: tnd_acl_entry::pcp"][::std::mem::offset_of!(tnd_acl_entry, pcp) - 170usize];
     ["Offset of field: tnd_acl_entry::reserved0"]
         [::std::mem::offset_of!(tnd_acl_entry, reserved0) - 171usize];
+    ["Offset of field: tnd_acl_entry::src_range"]
+        [::std::mem::offset_of!(tnd_acl_entry, src_range) - 176usize];
+    ["Offset of field: tnd_acl_entry::dst_range"]
+        [::std::mem::offset_of!(tnd_acl_entry, dst_range) - 180usize];
+};
+#[doc = "source port\n"]
+pub const TND_ACL_RANGE_SRC: tnd_acl_range_field = 1;
+#[doc = "destination port\n"]
+pub const TND_ACL_RANGE_DST: tnd_acl_range_field = 2;
+pub type tnd_acl_range_field = u16;
+#[doc = "TND_CLS_ACL_RANGE (since 1.6): a comparator of ports, which rules share; key =\nrange. It can't be changed: rules have been written with it. A packet without\nports has port 0, as in tnd_acl_key.\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_acl_range {
+    pub struct_size: u16,
+    #[doc = "enum tnd_acl_range_field\n"]
+    pub field: u16,
+    #[doc = "id, chosen by the driver, not 0\n"]
+    pub range: u32,
+    #[doc = "min < max, both belong to it\n"]
+    pub min: u16,
+    pub max: u16,
+    pub reserved0: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_acl_range"][::std::mem::size_of::<tnd_acl_range>() - 16usize];
+    ["Alignment of tnd_acl_range"][::std::mem::align_of::<tnd_acl_range>() - 4usize];
+    ["Offset of field: tnd_acl_range::struct_size"]
+        [::std::mem::offset_of!(tnd_acl_range, struct_size) - 0usize];
+    ["Offset of field: tnd_acl_range::field"]
+        [::std::mem::offset_of!(tnd_acl_range, field) - 2usize];
+    ["Offset of field: tnd_acl_range::range"]
+        [::std::mem::offset_of!(tnd_acl_range, range) - 4usize];
+    ["Offset of field: tnd_acl_range::min"][::std::mem::offset_of!(tnd_acl_range, min) - 8usize];
+    ["Offset of field: tnd_acl_range::max"][::std::mem::offset_of!(tnd_acl_range, max) - 10usize];
+    ["Offset of field: tnd_acl_range::reserved0"]
+        [::std::mem::offset_of!(tnd_acl_range, reserved0) - 12usize];
 };
 #[doc = "TND_CLS_ACL_COUNTER: key = counter. Counts are read only and zero at CREATE\n"]
 #[repr(C)]
@@ -2491,6 +2545,12 @@ impl Default for tnd_acl_key {
 }
 
 impl Default for tnd_acl_entry {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_acl_range {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
     }
@@ -3850,6 +3910,51 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_acl_entry",
         Some("reserved0"),
         ::std::mem::offset_of!(tnd_acl_entry, reserved0),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("src_range"),
+        ::std::mem::offset_of!(tnd_acl_entry, src_range),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("dst_range"),
+        ::std::mem::offset_of!(tnd_acl_entry, dst_range),
+    ),
+    (
+        "tnd_acl_range",
+        None,
+        ::std::mem::size_of::<tnd_acl_range>(),
+    ),
+    (
+        "tnd_acl_range",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_acl_range, struct_size),
+    ),
+    (
+        "tnd_acl_range",
+        Some("field"),
+        ::std::mem::offset_of!(tnd_acl_range, field),
+    ),
+    (
+        "tnd_acl_range",
+        Some("range"),
+        ::std::mem::offset_of!(tnd_acl_range, range),
+    ),
+    (
+        "tnd_acl_range",
+        Some("min"),
+        ::std::mem::offset_of!(tnd_acl_range, min),
+    ),
+    (
+        "tnd_acl_range",
+        Some("max"),
+        ::std::mem::offset_of!(tnd_acl_range, max),
+    ),
+    (
+        "tnd_acl_range",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_acl_range, reserved0),
     ),
     (
         "tnd_acl_counter",

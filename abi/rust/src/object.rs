@@ -56,8 +56,9 @@ pub trait Object: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Defau
     }
 }
 
+// Record, class and its name in words, key's fields, what follows the record.
 macro_rules! object {
-    ($($ty:ident = $cls:ident: |$o:ident| [$($part:expr),*] $(tail $tail:expr)?;)*) => {
+    ($($ty:ident = $cls:ident $name:literal: |$o:ident| [$($part:expr),*] $(tail $tail:expr)?;)*) => {
         $(
         impl Object for raw::$ty {
             const CLASS: u16 = raw::$cls;
@@ -80,72 +81,57 @@ macro_rules! object {
 
         /// Classes that have a body, in no order.
         pub const CLASSES: &[u16] = &[$(raw::$cls),*];
+
+        /// Bytes of the struct that a body of this class begins with; 0: it has none.
+        pub fn struct_size(cls: u16) -> usize {
+            match cls {
+                $(raw::$cls => std::mem::size_of::<raw::$ty>(),)*
+                _ => 0,
+            }
+        }
+
+        /// A class's name: `route`, `next-hop group`, …
+        pub fn class_name(cls: u16) -> &'static str {
+            match cls {
+                $(raw::$cls => $name,)*
+                _ => "unknown class",
+            }
+        }
     };
 }
 
 object! {
-    tnd_port = TND_CLS_PORT: |o| [o.port.to_be_bytes()];
-    tnd_vlan = TND_CLS_VLAN: |o| [o.fid.to_be_bytes()];
-    tnd_vlan_member = TND_CLS_VLAN_MEMBER: |o| [o.port.to_be_bytes(), o.vid.to_be_bytes()];
-    tnd_fdb = TND_CLS_FDB: |o| [o.fid.to_be_bytes(), o.mac];
-    tnd_mdb = TND_CLS_MDB: |o| [o.fid.to_be_bytes(), [o.family], o.addr, o.source]
+    tnd_port = TND_CLS_PORT "port": |o| [o.port.to_be_bytes()];
+    tnd_vlan = TND_CLS_VLAN "VLAN": |o| [o.fid.to_be_bytes()];
+    tnd_vlan_member = TND_CLS_VLAN_MEMBER "VLAN member": |o| [o.port.to_be_bytes(), o.vid.to_be_bytes()];
+    tnd_fdb = TND_CLS_FDB "FDB entry": |o| [o.fid.to_be_bytes(), o.mac];
+    tnd_mdb = TND_CLS_MDB "multicast group": |o| [o.fid.to_be_bytes(), [o.family], o.addr, o.source]
         tail usize::from(o.count) * std::mem::size_of::<raw::tnd_mdb_port>();
-    tnd_vrf = TND_CLS_VRF: |o| [o.vrf.to_be_bytes()];
-    tnd_rif = TND_CLS_RIF: |o| [o.rif.to_be_bytes()];
-    tnd_neigh = TND_CLS_NEIGH: |o| [o.rif.to_be_bytes(), [o.family], o.addr];
-    tnd_nexthop = TND_CLS_NEXTHOP: |o| [o.nexthop.to_be_bytes()];
-    tnd_nhg = TND_CLS_NHG: |o| [o.nhg.to_be_bytes()]
+    tnd_vrf = TND_CLS_VRF "VRF": |o| [o.vrf.to_be_bytes()];
+    tnd_rif = TND_CLS_RIF "RIF": |o| [o.rif.to_be_bytes()];
+    tnd_neigh = TND_CLS_NEIGH "neighbour": |o| [o.rif.to_be_bytes(), [o.family], o.addr];
+    tnd_nexthop = TND_CLS_NEXTHOP "next hop": |o| [o.nexthop.to_be_bytes()];
+    tnd_nhg = TND_CLS_NHG "next-hop group": |o| [o.nhg.to_be_bytes()]
         tail usize::from(o.count) * std::mem::size_of::<raw::tnd_nhg_member>();
-    tnd_route = TND_CLS_ROUTE: |o| [o.vrf.to_be_bytes(), [o.family, o.prefix_len], o.addr];
-    tnd_trap = TND_CLS_TRAP: |o| [o.reason.to_be_bytes()];
-    tnd_led = TND_CLS_LED: |o| [o.port.to_be_bytes()];
-    tnd_storm = TND_CLS_STORM: |o| [o.port.to_be_bytes(), [o.kind]];
-    tnd_lag = TND_CLS_LAG: |o| [o.lag.to_be_bytes()]
+    tnd_route = TND_CLS_ROUTE "route": |o| [o.vrf.to_be_bytes(), [o.family, o.prefix_len], o.addr];
+    tnd_trap = TND_CLS_TRAP "trap": |o| [o.reason.to_be_bytes()];
+    tnd_led = TND_CLS_LED "LED": |o| [o.port.to_be_bytes()];
+    tnd_storm = TND_CLS_STORM "storm control": |o| [o.port.to_be_bytes(), [o.kind]];
+    tnd_lag = TND_CLS_LAG "LAG": |o| [o.lag.to_be_bytes()]
         tail usize::from(o.count) * std::mem::size_of::<raw::tnd_lag_member>();
-    tnd_acl_table = TND_CLS_ACL_TABLE: |o| [o.table.to_be_bytes()];
-    tnd_acl_bind = TND_CLS_ACL_BIND: |o| [o.port.to_be_bytes(), o.stage.to_be_bytes()];
-    tnd_acl_entry = TND_CLS_ACL_ENTRY: |o| [o.table.to_be_bytes(), o.priority.to_be_bytes()];
-    tnd_acl_counter = TND_CLS_ACL_COUNTER: |o| [o.counter.to_be_bytes()];
-    tnd_policer = TND_CLS_POLICER: |o| [o.policer.to_be_bytes()];
-    tnd_mirror = TND_CLS_MIRROR: |o| [o.mirror.to_be_bytes()];
+    tnd_acl_table = TND_CLS_ACL_TABLE "ACL": |o| [o.table.to_be_bytes()];
+    tnd_acl_bind = TND_CLS_ACL_BIND "ACL binding": |o| [o.port.to_be_bytes(), o.stage.to_be_bytes()];
+    tnd_acl_entry = TND_CLS_ACL_ENTRY "ACL rule": |o| [o.table.to_be_bytes(), o.priority.to_be_bytes()];
+    tnd_acl_counter = TND_CLS_ACL_COUNTER "ACL counter": |o| [o.counter.to_be_bytes()];
+    tnd_acl_range = TND_CLS_ACL_RANGE "ACL range": |o| [o.range.to_be_bytes()];
+    tnd_policer = TND_CLS_POLICER "policer": |o| [o.policer.to_be_bytes()];
+    tnd_mirror = TND_CLS_MIRROR "mirror session": |o| [o.mirror.to_be_bytes()];
     // read only, in dumps
-    tnd_port_stats = TND_CLS_PORT_STATS: |o| [o.port.to_be_bytes()];
-    tnd_nhg_stats = TND_CLS_NHG_STATS: |o| [o.nhg.to_be_bytes()]
+    tnd_port_stats = TND_CLS_PORT_STATS "port counters": |o| [o.port.to_be_bytes()];
+    tnd_nhg_stats = TND_CLS_NHG_STATS "next-hop group counters": |o| [o.nhg.to_be_bytes()]
         tail usize::from(o.count) * std::mem::size_of::<raw::tnd_nhg_member_stats>();
-    tnd_class_cost = TND_CLS_COST: |o| [o.cls.to_be_bytes(), [o.family], o.pool.to_be_bytes()];
-    tnd_geometry = TND_CLS_GEOMETRY: |o| [o.exact_pool.to_be_bytes()];
-}
-
-/// A class's name: `route`, `next-hop group`, …
-pub fn class_name(cls: u16) -> &'static str {
-    match cls {
-        raw::TND_CLS_PORT => "port",
-        raw::TND_CLS_VLAN => "VLAN",
-        raw::TND_CLS_VLAN_MEMBER => "VLAN member",
-        raw::TND_CLS_FDB => "FDB entry",
-        raw::TND_CLS_MDB => "multicast group",
-        raw::TND_CLS_VRF => "VRF",
-        raw::TND_CLS_RIF => "RIF",
-        raw::TND_CLS_NEIGH => "neighbour",
-        raw::TND_CLS_NEXTHOP => "next hop",
-        raw::TND_CLS_NHG => "next-hop group",
-        raw::TND_CLS_ROUTE => "route",
-        raw::TND_CLS_TRAP => "trap",
-        raw::TND_CLS_COST => "class cost",
-        raw::TND_CLS_GEOMETRY => "table geometry",
-        raw::TND_CLS_PORT_STATS => "port counters",
-        raw::TND_CLS_LED => "LED",
-        raw::TND_CLS_NHG_STATS => "next-hop group counters",
-        raw::TND_CLS_STORM => "storm control",
-        raw::TND_CLS_LAG => "LAG",
-        raw::TND_CLS_ACL_TABLE => "ACL",
-        raw::TND_CLS_ACL_BIND => "ACL binding",
-        raw::TND_CLS_ACL_ENTRY => "ACL rule",
-        raw::TND_CLS_ACL_COUNTER => "ACL counter",
-        raw::TND_CLS_POLICER => "policer",
-        raw::TND_CLS_MIRROR => "mirror session",
-        _ => "unknown class",
-    }
+    tnd_class_cost = TND_CLS_COST "class cost": |o| [o.cls.to_be_bytes(), [o.family], o.pool.to_be_bytes()];
+    tnd_geometry = TND_CLS_GEOMETRY "table geometry": |o| [o.exact_pool.to_be_bytes()];
 }
 
 /// Why a body can't be read: `TND_ST_INVALID`.

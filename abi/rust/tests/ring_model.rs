@@ -186,8 +186,9 @@ proptest! {
             .zip(&weights)
             .map(|(nexthop, &weight)| raw::tnd_nhg_member { nexthop, weight })
             .collect();
-        let nhg = raw::tnd_nhg { nhg: id, ..Default::default() };
-        let cmd = Command::create_nhg(&nhg, &members).cookie(5).with_lease(3);
+        let count = members.len() as u16;
+        let nhg = raw::tnd_nhg { nhg: id, count, ..Default::default() };
+        let cmd = Command::create(&nhg).members(&members).cookie(5).with_lease(3);
         let arena = Arena::new(HeapMemory::new(8192), 64, 4096);
         prop_assert_eq!(cmd.arena_size() == 0, members.len() <= 6);
         if cmd.arena_size() > 0 {

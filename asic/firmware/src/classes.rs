@@ -1,16 +1,11 @@
-//! The one list of object classes. What a command, a DUMP, a sweep and a fault plan know of a class follows from its line
-//! here; a class that the ABI has and this list has not is a compile error.
+//! What a command, a DUMP, a sweep and a fault plan know of a class: it follows from its line in the one list
+//! ([`CLASSES`](crate::objects::CLASSES)). A class that the ABI has and the list has not is a compile error.
 
 use crate::Firmware;
 use crate::costs::CostRow;
 use crate::dump::{self, Writer};
 use crate::object::{Failure, Object};
-use crate::objects::{
-    acl_bind::AclBind, acl_counter::AclCounter, acl_entry::AclEntry, acl_table::AclTable, fdb::Fdb,
-    lag::Lag, led::Led, mdb::Mdb, member::Member, mirror::Mirror, neigh::Neigh, nexthop::NextHop,
-    nhg::Nhg, policer::Policer, port::Port, rif::Rif, route::Route, storm::Storm, trap::Trap,
-    vlan::Vlan, vrf::Vrf,
-};
+use crate::objects::CLASSES;
 use crate::pools::Need;
 use crate::resync::Confirmed;
 use crate::turn::Walk;
@@ -43,7 +38,8 @@ pub(crate) struct Class {
     pub(crate) sparse: bool,
 }
 
-const fn class<O: Object>() -> Class {
+/// A class's line.
+pub(crate) const fn class<O: Object>() -> Class {
     Class {
         cls: O::CLASS,
         name: O::NAME,
@@ -66,33 +62,6 @@ const fn class<O: Object>() -> Class {
     }
 }
 
-/// All classes. A sweep goes by this order: what refers to others is before them.
-pub(crate) static CLASSES: [Class; 21] = LIST;
-
-const LIST: [Class; 21] = [
-    class::<AclBind>(),
-    class::<AclEntry>(),
-    class::<AclTable>(),
-    class::<AclCounter>(),
-    class::<Policer>(),
-    class::<Mirror>(),
-    class::<Route>(),
-    class::<Neigh>(),
-    class::<Fdb>(),
-    class::<Mdb>(),
-    class::<Nhg>(),
-    class::<NextHop>(),
-    class::<Rif>(),
-    class::<Member>(),
-    class::<Vlan>(),
-    class::<Lag>(),
-    class::<Vrf>(),
-    class::<Port>(),
-    class::<Storm>(),
-    class::<Trap>(),
-    class::<Led>(),
-];
-
 /// Classes that are no objects: they are only read.
 const READ_ONLY: [u16; 4] = [
     raw::TND_CLS_COST,
@@ -108,7 +77,7 @@ const NUMBERS: usize = 64;
 static INDEX: [Option<u8>; NUMBERS] = index();
 
 const fn index() -> [Option<u8>; NUMBERS] {
-    let list = &LIST;
+    let list = CLASSES;
     let mut all = [None; NUMBERS];
     let mut i = 0;
     while i < list.len() {
@@ -131,7 +100,7 @@ const _: () = {
             known |= READ_ONLY[j] == abi[i];
             j += 1;
         }
-        assert!(known, "a class of the ABI is missing in classes.rs");
+        assert!(known, "a class of the ABI is missing in objects/mod.rs");
         i += 1;
     }
 };

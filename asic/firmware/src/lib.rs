@@ -10,7 +10,7 @@
 //!    ▲         ▲         ▲ └──► VLAN     CREATE without the target is DEPEND
 //!    └─ ROUTE ─┘       NEIGH     ▲
 //!         └──► VRF               └── VLAN_MEMBER, FDB
-//!   ACL_BIND ──► ACL_TABLE ◄── ACL_ENTRY ──► ACL_COUNTER, POLICER, MIRROR, NEXTHOP
+//!   ACL_BIND ──► ACL_TABLE ◄── ACL_ENTRY ──► ACL_COUNTER, ACL_RANGE, POLICER, MIRROR, NEXTHOP
 //! ```
 //!
 //! Pure: no clock, no I/O. The daemon feeds it from the rings through [`Processor`] and owns the only instance.
@@ -72,22 +72,8 @@ pub(crate) struct Context {
     pub(crate) now_ns: u64,
 }
 
-/// References to objects, counted, so that a DELETE can be refused at once.
-#[derive(Debug, Default)]
-pub(crate) struct References {
-    /// By RIF: neighbours, and next hops that forward.
-    pub(crate) rif: HashMap<u16, u32>,
-    /// By next hop: routes, group members, and rules that redirect to it.
-    pub(crate) nexthop: HashMap<u32, u32>,
-    /// By group: routes.
-    pub(crate) nhg: HashMap<u32, u32>,
-    /// By counter: rules.
-    pub(crate) counter: HashMap<u32, u32>,
-    /// By policer: rules.
-    pub(crate) policer: HashMap<u32, u32>,
-    /// By mirror session: rules.
-    pub(crate) mirror: HashMap<u32, u32>,
-}
+/// References to objects, counted, so that a DELETE can be refused at once: by class and number, how many objects name it.
+pub(crate) type References = HashMap<(u16, u32), u32>;
 
 /// The chip's firmware. See the module.
 #[derive(Debug)]
@@ -104,7 +90,7 @@ pub struct Firmware {
     leases: HashMap<u32, Lease>,
     next_lease: u32,
     refs: References,
-    /// Port ranges in the range checkers, and how many rules use each.
+    /// Port ranges that rules write out, and how many rules use each.
     pub(crate) ranges: HashMap<objects::acl_entry::Range, u32>,
     resync: Option<Box<resync::Confirmed>>,
     /// Addresses that the driver has written, counted by domain and by group: whoever walks through these notices.

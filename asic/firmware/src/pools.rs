@@ -6,7 +6,7 @@
 //! | rif … mirror | here; rules are in a TCAM of their own, or among the IPv6 prefixes |
 
 use crate::Firmware;
-use crate::objects::acl_entry::Range;
+use crate::objects::acl_entry::{AclEntry, Range};
 use crate::profile::{AclWidths, Profile};
 use std::collections::{HashMap, HashSet};
 use tandem_pipeline::state::{AclStage, State};
@@ -73,8 +73,8 @@ pools! {
     Tcam2 = "acl-tcam-2", "line", Some(|p| p.acl.tcam_size(1)), |r| r.rules(PoolId::Tcam2);
     /// A third one.
     Tcam3 = "acl-tcam-3", "line", Some(|p| p.acl.tcam_size(2)), |r| r.rules(PoolId::Tcam3);
-    /// Range checkers for transport ports.
-    AclRange = "acl-range", "entry", Some(|p| p.acl.ranges), |r| r.ranges.len();
+    /// Range checkers for transport ports: objects, and those of rules that write their range out.
+    AclRange = "acl-range", "entry", Some(|p| p.acl.ranges), |r| r.ranges.len() + r.fw.state.acl.ranges().len();
     /// Lists of rules.
     AclTable = "acl-table", "entry", Some(|p| p.acl.tables), |r| r.fw.state.acl.tables().len();
     /// Counters of rules.
@@ -382,11 +382,10 @@ impl<'a> Recount<'a> {
     fn new(fw: &'a Firmware) -> Self {
         let (mut rules, mut ranges) = (HashMap::new(), HashSet::new());
         for (_, table) in fw.state.acl.tables().iter() {
-            for (_, what, _) in table.rules.iter(0) {
+            for (_, what, rule) in table.rules.iter(0) {
                 let need = fw.pools.rule(table.stage, what.width());
                 *rules.entry(need.pool).or_default() += need.slots as usize;
-                ranges.extend(what.ranges.src);
-                ranges.extend(what.ranges.dst);
+                ranges.extend(AclEntry::of_rule(rule).ranges());
             }
         }
         Recount { fw, rules, ranges }

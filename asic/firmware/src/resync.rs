@@ -2,9 +2,10 @@
 //! the rest, dependents first. A sweep may remove a million routes, so it is done in slices between bursts of packets.
 
 use crate::Firmware;
-use crate::classes::{self, CLASSES, Class};
+use crate::classes::{self, Class};
 use crate::dump::SECOND;
 use crate::object::{Failure, INVALID, Object, add_delta};
+use crate::objects::CLASSES;
 use crate::pools::PoolId;
 use crate::turn::{Entries, REMOVE, Walk};
 use std::collections::HashSet;

@@ -9,7 +9,6 @@
 
 use tandem_abi::raw;
 use tandem_packet::checksum;
-use tandem_pipeline::acl::key::rule;
 use tandem_pipeline::entry::{Action, FdbValue, RouteTarget};
 use tandem_pipeline::state::{
     AclBind, AclStage, MemberConfig, NexthopConfig, PortConfig, RifConfig, RifPlace, State,
@@ -157,7 +156,7 @@ fn acl() -> Option<(State, Vec<[u8; LEN]>)> {
             (e.key.protocol, e.mask.protocol) = (17, 0xff);
             (e.key.dst_port, e.mask.dst_port) = (n as u16, u16::MAX);
         }
-        s.acl.put_rule(e, rule(&e), 0);
+        s.acl.put_rule(e, 0);
     }
     let bind = AclBind { table: 1, flags: 0 };
     s.set_acl_bind(1, AclStage::Port, bind).ok()?;

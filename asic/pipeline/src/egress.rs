@@ -37,6 +37,10 @@ impl<S: Sink> Run<'_, '_, S> {
     /// Sends a bridged frame to one port of its domain.
     pub(crate) fn unicast(&mut self, port: u16) -> Step<()> {
         self.stage(Stage::Egress);
+        if self.at_odds(self.fid, port) {
+            let reason = self.protocol_reason();
+            return self.trap(reason.unwrap_or(raw::TND_TRAP_FDB_INCOMPLETE));
+        }
         if self.filtered_out() {
             let tag = self.st.egress_tag(self.fid, port);
             let way = tag.map(|tag| (port, tag));
@@ -173,6 +177,17 @@ impl<S: Sink> Run<'_, '_, S> {
     pub(crate) fn wants(&self, port: u16, kind: Kind) -> bool {
         self.st.port(port).is_some_and(|p| p.has(kind.flag()))
             || matches!(kind, Kind::Group(_)) && self.st.mdb.has(self.group, port)
+    }
+
+    /// A station is known behind a port that has left its domain, or that was taken out of service there though it could send, and traps:
+    /// of the two one is out of date, and until the other is written the packet is the CPU's. One that does not trap stays as it is.
+    #[inline]
+    pub(crate) fn at_odds(&self, fid: u16, port: u16) -> bool {
+        let shut = |p: &crate::state::Port| {
+            let off = p.config.stp_state == raw::TND_STP_DISABLED && p.sends();
+            off && p.has(raw::TND_PORT_TRAP_ALL)
+        };
+        self.st.egress_tag(fid, port).is_none() || self.st.port(port).is_none_or(shut)
     }
 
     /// May the frame leave domain `fid` by `port`, and with which tag?

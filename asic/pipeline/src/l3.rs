@@ -389,6 +389,9 @@ impl<S: Sink> Run<'_, '_, S> {
             Some(hit) => {
                 let entry = FdbValue::unpack(hit.value);
                 match entry.action {
+                    Action::Forward if self.at_odds(fid, entry.port) => {
+                        self.trap(raw::TND_TRAP_FDB_INCOMPLETE)
+                    }
                     Action::Forward => Ok(Some(entry.port)),
                     Action::Drop => self.drop(DropReason::FdbDrop),
                     Action::Trap => self.trap(raw::TND_TRAP_L2_LOCAL),

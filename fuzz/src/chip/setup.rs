@@ -248,6 +248,18 @@ impl Chip {
             },
             &[],
         );
+        self.create(
+            new,
+            TND_CLS_ACL_RANGE,
+            &tnd_acl_range {
+                range: 1,
+                field: TND_ACL_RANGE_DST,
+                min: 100,
+                max: 200,
+                ..Default::default()
+            },
+            &[],
+        );
         for (stage, port) in [(TND_ACL_PORT, 2), (TND_ACL_INGRESS, 6), (TND_ACL_EGRESS, 5)] {
             let table = u32::from(stage);
             self.create(
@@ -268,7 +280,8 @@ impl Chip {
                 ..Default::default()
             };
             (entry.key.protocol, entry.mask.protocol) = (17, 0xff);
-            (entry.dst_port_min, entry.dst_port_max) = (100, 200);
+            (entry.src_port_min, entry.src_port_max) = (0, 60_000);
+            entry.dst_range = 1;
             (entry.key.ethertype, entry.mask.ethertype) = (0x0800, 0xffff);
             self.create(new, TND_CLS_ACL_ENTRY, &entry, &[]);
             let entry = tnd_acl_entry {

@@ -152,6 +152,11 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                 Phase::Steady => "steady",
             };
             let attached = core.epoch() != 0;
+            let device = match (attached, core.is_attaching()) {
+                (true, _) => "attached",
+                (false, true) => "attaching",
+                (false, false) => "failed",
+            };
             let control = core.control_counters();
             SwitchStatus {
                 common: Status {
@@ -161,7 +166,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                     pid: std::process::id(),
                     uptime_s: core.now.saturating_sub(core.since) as f64 / 1e9,
                     profile: core.plant().chip().to_owned(),
-                    device: if attached { "attached" } else { "failed" }.into(),
+                    device: device.into(),
                     epoch: core.epoch(),
                     ports: core.plant().ports().len() as u32,
                     driver: None,

@@ -1,7 +1,7 @@
 //! What the core and whoever moves the packets say to each other.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use tandem_abi::raw;
 use tandem_sal::{Event, SalIo};
@@ -11,8 +11,8 @@ use crate::slow::SlowPath;
 /// What the core tells the io thread.
 #[derive(Debug)]
 pub enum Command {
-    /// A fresh attach: packets and events come from here.
-    Attach(Box<SalIo>),
+    /// A fresh attach, of this number: packets and events come from here.
+    Attach(Box<SalIo>, u32),
     /// The device is gone.
     Detach,
     /// Set [`Signals::passed`] once the chip's events up to now are handled. Tokens grow.
@@ -21,19 +21,23 @@ pub enum Command {
 
 /// What the io thread tells the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum IoEvent {
     /// The chip's FDB changed; what the kernel had to know has been written.
     Fdb(Event),
     /// The chip's FDB must be read: events were lost, or came for a domain not known yet.
     ReadFdb,
 }
 
-/// What the core must not miss, however full the channel of [`News`] is.
+/// Number of the attach with which a daemon begins.
+pub const FIRST_ATTACH: u32 = 1;
+
+/// What the core must not miss, however full the channel of [`IoEvent`] is.
 #[derive(Debug, Default)]
 pub struct Signals {
-    /// A ring is dead: attach again.
-    pub dead: AtomicBool,
-    /// The newest [`Command::Barrier`] that was passed; news of before are in the channel.
+    /// A ring of the attach of this number is dead: attach again. 0: none. The number is this daemon's own count, from
+    /// [`FIRST_ATTACH`] on: an epoch may be another chip's.
+    pub dead: AtomicU32,
+    /// The newest [`Command::Barrier`] that was passed; events of before are in the channel.
     pub passed: AtomicU64,
 }
 
@@ -64,8 +68,8 @@ pub struct IoStats {
     pub fdb_late: AtomicU64,
     /// FDB entries that the kernel refused.
     pub fdb_refused: AtomicU64,
-    /// News that found their channel full.
-    pub news_lost: AtomicU64,
+    /// Events that found their channel full.
+    pub events_lost: AtomicU64,
     /// Routed packets that the kernel has to forward, by destination.
     pub slow: SlowPath,
     /// Packets that the chip's last policers dropped, by trap class.
@@ -88,7 +92,9 @@ impl IoStats {
             ("fdb_written", &self.fdb_written),
             ("fdb_late", &self.fdb_late),
             ("fdb_refused", &self.fdb_refused),
-            ("news_lost", &self.news_lost),
+            ("events_lost", &self.events_lost),
+            // its first name
+            ("news_lost", &self.events_lost),
         ]
         .into_iter()
         .map(|(name, counter)| (name, counter.load(Relaxed)))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   source messages ─► note (shadow, view) ─► store.apply ─┐
-//!   news from io ────► store.device_event ─────────────────┼─► store.plan ─► post ─► SAL ─► ASIC
+//!   events from io ──► store.device_event ─────────────────┼─► store.plan ─► post ─► SAL ─► ASIC
 //!   jobs of the API, timers ───────────────────────────────┘        complete ◄─ reap ◄──────┘
 //! ```
 //!
@@ -44,7 +44,7 @@ use tandem_sal::Device;
 use tandem_store::model::{Event, FdbKey, FdbKind, Key, KindSet, Object, SourceId};
 use tandem_store::{Left, Planned, Refused, Settling, Store};
 
-use crate::io::{Command, IoStats, News, Signals};
+use crate::io::{Command, IoEvent, IoStats, Signals};
 use crate::source::{Message, Source, SourceError, Write, WriteBack};
 use crate::sources::Received;
 use crate::view::SharedView;
@@ -52,8 +52,8 @@ use shadow::Shadow;
 
 /// Messages of a source in one turn (each up to 256 events).
 const MESSAGES: usize = 16;
-/// News of the io thread in one turn.
-const NEWS: usize = 1024;
+/// Events of the io thread in one turn.
+const IO_EVENTS: usize = 1024;
 /// Completions in one turn.
 const COMPLETIONS: usize = 4096;
 /// Jobs of the API in one turn.
@@ -127,7 +127,7 @@ pub struct Core {
     io_wake: Arc<EventFd>,
     pub(crate) io_stats: Arc<IoStats>,
     signals: Arc<Signals>,
-    news: Receiver<News>,
+    io_events: Receiver<IoEvent>,
     jobs: Receiver<Job>,
     wake: Arc<EventFd>,
     // programming
@@ -147,6 +147,8 @@ pub struct Core {
     /// Limits of ports that the operator has set.
     storms: storm::Storms,
     writes: Vec<Write>,
+    /// Events of the last message that wait until the store has done what came before them.
+    rest: Vec<Event>,
     // state
     pub(crate) phase: Phase,
     attach_due: Option<tandem_store::Attach>,
@@ -156,6 +158,10 @@ pub struct Core {
     upkeep: upkeep::Upkeep,
     questions: questions::Questions,
     link: attach::Link,
+    /// An attach under way; `control` is none meanwhile.
+    attaching: Option<attach::Attaching>,
+    /// Number of the last attach ([`Signals::dead`]).
+    attaches: u32,
 }
 
 /// What [`Core::new`] is given besides the plant.
@@ -189,7 +195,7 @@ pub struct Parts {
     /// What the io thread says beside its channel.
     pub signals: Arc<Signals>,
     /// From the io thread.
-    pub news: Receiver<News>,
+    pub io_events: Receiver<IoEvent>,
     /// From the API.
     pub jobs: Receiver<Job>,
     /// Rung with anything of the above.
@@ -224,7 +230,7 @@ impl Core {
             io_wake: parts.io_wake,
             io_stats: parts.io_stats,
             signals: parts.signals,
-            news: parts.news,
+            io_events: parts.io_events,
             jobs: parts.jobs,
             wake: parts.wake,
             planned: Vec::with_capacity(4096),
@@ -237,6 +243,7 @@ impl Core {
             found_fdb: parts.found_fdb,
             storms: parts.storms,
             writes: Vec::new(),
+            rest: Vec::new(),
             phase: Phase::Starting,
             attach_due: Some(parts.attach),
             warnings: parts.warnings.into(),
@@ -245,21 +252,29 @@ impl Core {
             upkeep: upkeep::Upkeep::default(),
             questions: questions::Questions::default(),
             link: attach::Link::up(),
+            attaching: None,
+            attaches: io::FIRST_ATTACH,
         })
     }
 
     /// Detaches in good order, after the last turn: the tables stay.
     pub fn detach(&mut self) {
-        self.plant.detach();
+        match self.attaching.take() {
+            // given up: nobody waits for its answers
+            Some(_) => self.plant.give_up(),
+            None => self.plant.detach(),
+        }
     }
 
-    /// One turn at `now` (ns, monotonic, never less than before): messages and news in, completions taken, planned, posted,
+    /// One turn at `now` (ns, monotonic, never less than before): messages and events in, completions taken, planned, posted,
     /// written back. It waits for nobody. False: there was nothing to do.
     pub fn turn(&mut self, now: u64) -> bool {
         self.now = now;
-        let mut worked = self.messages(now);
+        // what an event means for many routes goes in slices: the next one is taken when all of it is done
+        let behind = self.store.behind() && self.store.catch_up(now);
+        let mut worked = behind || self.messages(now);
         self.hold_times(now);
-        worked |= self.news(now);
+        worked |= self.io_events(now);
         worked |= self.completions(now);
         self.begin_attach(now);
         worked |= self.post_questions(now);
@@ -272,9 +287,9 @@ impl Core {
             job(self);
             ran += 1;
         }
-        self.watch_device(now);
+        worked |= self.watch_device(now);
         worked |= self.give_answers();
-        worked || ran > 0
+        worked || ran > 0 || self.store.behind()
     }
 
     /// The desired state, to be looked at between turns.
@@ -285,8 +300,14 @@ impl Core {
 
     /// What of the derived state is another one when all of it is computed anew ([`Store::topology_differs`]).
     #[cfg(feature = "oracle")]
-    pub fn topology_differs(&mut self, now: u64) -> Vec<String> {
+    pub fn topology_differs(&mut self, now: u64) -> Option<Vec<String>> {
         self.store.topology_differs(now)
+    }
+
+    /// How many routes are looked at in one turn ([`Store::set_slice`]).
+    #[cfg(feature = "oracle")]
+    pub fn set_slice(&mut self, routes: usize) {
+        self.store.set_slice(routes);
     }
 
     /// What a person should know, newest last.
@@ -320,9 +341,14 @@ impl Core {
     }
 
     fn messages(&mut self, now: u64) -> bool {
-        let mut n = 0;
+        let rest = std::mem::take(&mut self.rest);
+        let mut n = usize::from(!rest.is_empty());
+        self.events(rest, now);
         for index in 0..self.sources.len() {
             for _ in 0..MESSAGES {
+                if self.store.behind() {
+                    break;
+                }
                 let Some(received) = self.sources.receive(index) else {
                     break;
                 };
@@ -330,6 +356,7 @@ impl Core {
                 match received {
                     Received::Message(_, Message::Events(events)) => self.events(events, now),
                     Received::Message(from, Message::Barrier(token)) => {
+                        self.store.told_all(from);
                         for w in self.waiters.iter_mut().filter(|w| w.token == token) {
                             w.owed.retain(|s| *s != from);
                         }
@@ -355,7 +382,10 @@ impl Core {
 
     fn events(&mut self, events: Vec<Event>, now: u64) {
         self.store.approach(&events);
-        for event in events {
+        let mut events = events.into_iter();
+        while !self.store.behind()
+            && let Some(event) = events.next()
+        {
             if !self.sources.hears(&event) {
                 continue;
             }
@@ -377,6 +407,7 @@ impl Core {
                 self.all_told(now);
             }
         }
+        self.rest = events.collect();
         self.write_back();
         if self.store.take_resync() {
             for source in self.sources.iter() {
@@ -473,6 +504,8 @@ impl Core {
         {
             source.barrier(w.token);
         }
+        // what the one before had said, and was not looked at, is not the new one's
+        self.rest.retain(|e| e.source() != id);
         self.sources.replace(source, self.now)
     }
 
@@ -560,10 +593,13 @@ impl Core {
         if let Some(at) = self.sources.next() {
             until = until.min(at.max(now + 1_000_000));
         }
-        if let Some(at) = self.upkeep.next(now) {
-            until = until.min(at.max(now + 1_000_000));
+        let chip = self.control.is_some() && self.phase == Phase::Steady;
+        for at in [self.upkeep.next(now, chip), self.next_attempt()] {
+            until = until.min(at.unwrap_or(until).max(now + 1_000_000));
         }
-        let idle = match &mut self.control {
+        let attaching = self.attaching.as_mut();
+        let device = self.control.as_mut();
+        let idle = match device.or_else(|| attaching.and_then(|a| a.device())) {
             None => true,
             Some(c) => {
                 if let Some(at) = c.next_deadline_ns() {
@@ -572,9 +608,10 @@ impl Core {
                 c.arm().unwrap_or(true)
             }
         };
-        if idle && self.sources.quiet() && self.news.is_empty() && self.jobs.is_empty() {
+        if idle && self.sources.quiet() && self.io_events.is_empty() && self.jobs.is_empty() {
             let mut fds = vec![self.wake.as_fd()];
             fds.extend(self.control.iter().flat_map(|c| c.fds()));
+            fds.extend(self.attaching.iter().flat_map(|a| a.fds()));
             let limit = Timespec {
                 tv_sec: 0,
                 tv_nsec: i64::try_from(until.saturating_sub(now)).unwrap_or(1_000_000),
@@ -582,7 +619,9 @@ impl Core {
             self.plant.sleep(&fds, &limit);
         }
         self.wake.drain();
-        if let Some(c) = &mut self.control {
+        let attaching = self.attaching.as_mut();
+        let device = self.control.as_mut();
+        if let Some(c) = device.or_else(|| attaching.and_then(|a| a.device())) {
             c.disarm();
         }
     }
@@ -619,7 +658,7 @@ impl Core {
         }
     }
 
-    /// The chip's news of before are with the kernel: now ask the kernel.
+    /// The chip's events of before are with the kernel: now ask the kernel.
     fn io_barrier(&mut self, passed: u64) {
         for w in &mut self.waiters {
             if w.token <= passed && !w.io_passed {
@@ -636,7 +675,8 @@ impl Core {
             && self.attach_due.is_none()
             && self.control.as_ref().is_some_and(|c| c.outstanding() == 0)
             && self.unposted.is_empty()
-            && self.news.is_empty()
+            && self.rest.is_empty()
+            && self.io_events.is_empty()
             && !self.upkeep.read_fdb
             && self.store.idle()
     }
@@ -684,14 +724,6 @@ impl Core {
             "{} commands under way, {} to post",
             self.control.as_ref().map_or(0, |c| c.outstanding()),
             self.unposted.len()
-        )
-    }
-
-    /// Nothing can be asked of the chip, or told.
-    pub(crate) fn no_asic(&self) -> String {
-        format!(
-            "no ASIC attached: is {} running?",
-            self.plant.names().device
         )
     }
 

@@ -1,7 +1,7 @@
 //! What is around the core: the ports' netdevs with their programs, and the way to the device.
 //!
 //! ```text
-//!   Core ── ports, carrier, marks ──► Plant ── attach ──► Attached { Device, SalIo }
+//!   Core ── ports, carrier, marks ──► Plant ── begin_attach, go_on ──► not yet | Attached { Device, SalIo }
 //!                                       ├─ Wired: TAPs, tcx, asicd's socket        the daemon
 //!                                       └─ any other: no netdevs, no socket        tests, simulation
 //! ```
@@ -9,7 +9,7 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::event::Timespec;
-use tandem_sal::{Attach, Device, SalIo};
+use tandem_sal::{Attach, Device, PostError, SalError, SalIo};
 use tandem_store::Policy;
 
 /// A front-panel port as the core knows it.
@@ -33,6 +33,34 @@ pub struct Attached {
     pub io: Option<Box<SalIo>>,
 }
 
+/// How far an attach is.
+pub enum Progress {
+    /// The device has not answered.
+    Waits(Waits),
+    /// It is attached.
+    Done(Attached),
+}
+
+/// What an attach waits for. Displays as `reading its FDB, page 3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// In a few words, the same for all of a kind: `reading its FDB`.
+    pub what: String,
+    /// Which of them it is: `page 3`. Empty: there is but one.
+    pub which: String,
+    /// Answers so far; after each one the next has its time anew.
+    pub answers: u64,
+}
+
+impl std::fmt::Display for Waits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.which.as_str() {
+            "" => f.write_str(&self.what),
+            which => write!(f, "{}, {which}", self.what),
+        }
+    }
+}
+
 /// Why there is no device yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotYet {
@@ -42,12 +70,38 @@ pub struct NotYet {
     pub warn: bool,
 }
 
-impl<E: std::fmt::Display> From<E> for NotYet {
-    fn from(e: E) -> Self {
+impl NotYet {
+    /// Nobody is there, or nobody any more: whoever it is comes by itself.
+    #[must_use]
+    pub fn away(text: impl Into<String>) -> Self {
         NotYet {
-            text: e.to_string(),
+            text: text.into(),
             warn: false,
         }
+    }
+
+    /// It is there, and that doesn't help.
+    #[must_use]
+    pub fn refused(text: impl Into<String>) -> Self {
+        NotYet {
+            text: text.into(),
+            warn: true,
+        }
+    }
+}
+
+impl From<SalError> for NotYet {
+    fn from(e: SalError) -> Self {
+        match e.is_away() {
+            true => NotYet::away(e.to_string()),
+            false => NotYet::refused(e.to_string()),
+        }
+    }
+}
+
+impl From<PostError> for NotYet {
+    fn from(e: PostError) -> Self {
+        NotYet::refused(e.to_string())
     }
 }
 
@@ -105,14 +159,20 @@ pub trait Plant: Send {
     /// Whether the device is there.
     ///
     /// # Errors
-    /// Why it is not: one line.
-    fn check(&self) -> Result<(), String>;
-    /// Attaches the device; `cold`: with empty tables in any case.
+    /// Why it is not.
+    fn check(&self) -> Result<(), NotYet>;
+    /// Begins to attach the device; `cold`: with empty tables in any case. What was begun before is given up.
     ///
     /// # Errors
     /// It is not there (yet).
-    fn attach(&mut self, cold: bool) -> Result<Attached, NotYet>;
-    /// Gives the device up: it is dead, or about to be attached again.
+    fn begin_attach(&mut self, cold: bool) -> Result<(), NotYet>;
+    /// Goes on with it, without waiting; called again until it is done or fails. [`sleep`](Self::sleep) wakes when there may
+    /// be an answer.
+    ///
+    /// # Errors
+    /// It is gone, or refuses: the attach is begun anew.
+    fn go_on(&mut self) -> Result<Progress, NotYet>;
+    /// Gives the device up: it is dead, or about to be attached again; or one that is being attached.
     fn give_up(&mut self);
     /// Detaches in good order: its tables stay.
     fn detach(&mut self);

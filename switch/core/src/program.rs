@@ -8,8 +8,8 @@ use tandem_sal::{Outcome, PostError, Request};
 use tandem_store::model::FdbKey;
 use tandem_store::{Completion, DeviceEvent, Planned, Ring};
 
-use super::{COMPLETIONS, Core, NEWS, Note};
-use crate::io::News;
+use super::{COMPLETIONS, Core, IO_EVENTS, Note};
+use crate::io::IoEvent;
 use crate::source::Write;
 use tandem_sal::Event as SalEvent;
 
@@ -21,7 +21,7 @@ const RESYNCS: u8 = 3;
 pub(super) const OWN: u64 = 0xffff_ffff_0000_0000;
 
 impl Core {
-    /// Plans, posts, publishes. True: something was posted.
+    /// Plans, posts, publishes. True: something was posted, or there is more to plan.
     pub(super) fn program(&mut self, now: u64) -> bool {
         if self.control.is_none() {
             return false;
@@ -30,7 +30,8 @@ impl Core {
         // one batch a turn: completions and messages get their turn between
         if self.unposted.is_empty() {
             self.planned.clear();
-            self.store.plan(&mut self.planned, now);
+            self.store.plan_some(&mut self.planned, now);
+            posted |= self.store.unfinished();
             self.unposted.extend(self.planned.drain(..));
         }
         if self.store.take_resync_failed() {
@@ -176,30 +177,31 @@ impl Core {
         }
     }
 
-    /// News of the io thread. True: there were some.
-    pub(super) fn news(&mut self, now: u64) -> bool {
+    /// Events of the io thread. True: there were some.
+    pub(super) fn io_events(&mut self, now: u64) -> bool {
         let lost = self
             .io_stats
-            .news_lost
+            .events_lost
             .load(std::sync::atomic::Ordering::Relaxed);
-        if lost != self.upkeep.news_lost_seen {
-            self.upkeep.news_lost_seen = lost;
+        if lost != self.upkeep.events_lost_seen {
+            self.upkeep.events_lost_seen = lost;
             self.upkeep.read_fdb = true;
         }
-        if self.signals.dead.swap(false, Acquire) {
+        // what the packet thread finds late is of an attach that is over
+        if self.signals.dead.swap(0, Acquire) == self.attaches {
             self.lose("a packet ring is dead");
         }
         // read before the channel: what a barrier follows is in it by now
         let passed = self.signals.passed.load(Acquire);
         let mut n = 0;
-        while n < NEWS {
-            let Ok(news) = self.news.try_recv() else {
+        while n < IO_EVENTS {
+            let Ok(event) = self.io_events.try_recv() else {
                 self.io_barrier(passed);
                 break;
             };
             n += 1;
-            match news {
-                News::Fdb(event) => {
+            match event {
+                IoEvent::Fdb(event) => {
                     let Some(event) = device_event(&event) else {
                         continue;
                     };
@@ -221,7 +223,7 @@ impl Core {
                         });
                     }
                 }
-                News::ReadFdb => self.upkeep.read_fdb = true,
+                IoEvent::ReadFdb => self.upkeep.read_fdb = true,
             }
         }
         self.write_back();

@@ -149,8 +149,8 @@ impl Shadow {
             // `extern_learn`: ours. One by one the kernel refuses it: the port is not in that VLAN any more.
             Event::Remove(_, Key::BridgeVlan(ifindex, vlan)) => {
                 let (ifindex, vlan) = (*ifindex, *vlan);
-                let mut places = self.places(store).map(|(k, ifindex)| (ifindex, k.vlan));
-                if places.any(|p| p == (ifindex, vlan)) {
+                let mut there = self.learned.iter().filter(|k| k.vlan == vlan);
+                if there.any(|k| self.place(k, store) == Some(ifindex)) {
                     writes.push(Write::FdbFlush { ifindex, vlan });
                 }
             }

@@ -207,11 +207,7 @@ impl Sources {
 
     /// Whether an event of this source counts.
     pub(crate) fn hears(&mut self, event: &Event) -> bool {
-        let (Event::Upsert(id, _)
-        | Event::Remove(id, _)
-        | Event::BeginSync(id, _)
-        | Event::EndSync(id)) = event;
-        let Some(taken) = self.get_mut(*id).filter(|t| t.unheard) else {
+        let Some(taken) = self.get_mut(event.source()).filter(|t| t.unheard) else {
             return true;
         };
         taken.unheard = !matches!(event, Event::BeginSync(_, k) if k.contains(KindSet::ALL));

@@ -80,7 +80,7 @@ pub(super) struct Upkeep {
     pub read_fdb: bool,
     /// What is to be done before it is read.
     settling: Option<Settling>,
-    pub news_lost_seen: u64,
+    pub events_lost_seen: u64,
     fdb: FdbRead,
     /// Learned in the kernel, not in the chip by the last dump: (bridge, mac).
     suspects: HashSet<FdbKey>,
@@ -109,10 +109,10 @@ impl Upkeep {
         ])
     }
 
-    /// When the next thing is due.
-    pub(super) fn next(&self, now: u64) -> Option<u64> {
+    /// When the next thing is due; `chip`: there is one that is asked for hit bits.
+    pub(super) fn next(&self, now: u64, chip: bool) -> Option<u64> {
         let resolve = (!self.unresolved.is_empty()).then_some(self.resolve_ns);
-        let activity = (self.activity_running == 0).then_some(self.activity_ns);
+        let activity = (chip && self.activity_running == 0).then_some(self.activity_ns);
         resolve
             .into_iter()
             .chain(activity)
@@ -132,6 +132,11 @@ impl Core {
         }
         if now >= self.upkeep.activity_ns && self.upkeep.activity_running == 0 {
             self.upkeep.activity_ns = now + ACTIVITY_NS;
+            // what one change has to say comes within milliseconds
+            let before = now.saturating_sub(SECOND_NS);
+            for source in self.sources.iter() {
+                self.store.told_before(source.id(), before);
+            }
             self.policed(now);
             self.look_after_marks();
             let mut view = self.view.lock();

@@ -373,7 +373,7 @@ mod tests {
         assert!(!v.is_own(&key));
         assert!(matches!(v.meaning(&moved), Meaning::Write(_)));
         assert!(v.is_own(&key) && !v.is_pinned(&key));
-        // the port has moved on: the chip's news are of the old bridge
+        // the port has moved on: the chip's events are of the old bridge
         v.set_bridge(10, 51);
         assert_eq!(v.meaning(&LEARN), Meaning::Nothing);
     }

@@ -259,6 +259,25 @@ impl<K: Key> Aliases<K> {
         }
     }
 
+    /// Visits every alias with its key.
+    pub(super) fn visit(&self, mut f: impl FnMut(&K, &Alias)) {
+        for (rest, routes) in &self.by_rest {
+            for (addr, a) in routes.iter().filter(|(_, a)| a.content != SEVERAL) {
+                f(&K::of(*rest, *addr), a);
+            }
+        }
+        for (key, list) in &self.several {
+            list.iter().for_each(|a| f(key, a));
+        }
+    }
+
+    /// Visits the aliases of every key that has several, in the kernel's order.
+    pub(super) fn each_list(&mut self, mut f: impl FnMut(&K, &mut [Alias])) {
+        for (key, list) in &mut self.several {
+            f(key, list);
+        }
+    }
+
     /// Keeps the aliases that `f` wants, in the kernel's order within a key.
     pub(super) fn retain(&mut self, mut f: impl FnMut(&K, &Alias) -> bool) {
         let (several, keys) = (&mut self.several, &mut self.keys);

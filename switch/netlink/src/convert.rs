@@ -301,6 +301,9 @@ pub(super) fn route(r: &nl::Route, position: u16) -> model::Route {
     let hops = r.nexthops.as_slice();
     let unsupported = if hops.iter().any(|h| h.encap) {
         Some(model::Unsupported::Encap)
+    } else if r.kind == 0 {
+        // no kernel's: what it hides from dumps (`fib/hidden.rs`)
+        Some(model::Unsupported::Hidden)
     } else if r.src.is_some() {
         Some(model::Unsupported::SourcePrefix)
     } else if r.mtu != 0 {

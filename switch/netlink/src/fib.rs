@@ -8,18 +8,21 @@
 //! Routes of equal key are *aliases*. IPv4 keeps them in an order that `append`, `prepend` and `replace` act on; IPv6
 //! joins next hops with a gateway into one multipath route, others stand beside it (`fib6_add_rt2node`).
 
+mod hidden;
+
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use tandem_linux::netlink::consts::{
-    RT_SCOPE_HOST, RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_DEAD, RTNH_F_LINKDOWN, RTNH_F_ONLINK,
-};
+use tandem_linux::netlink::consts::{RT_SCOPE_HOST, RTN_BLACKHOLE, RTN_UNICAST, RTNH_F_ONLINK};
 use tandem_linux::netlink::{NewMode, Nexthops, Route, RouteNexthop};
 
 use super::aliases::{Alias, Aliases, Key, Key4, Key6, MARK, Shown, key4, key6};
+use super::dead::{digest, rebuild};
 use super::lists::{self, At};
+pub use hidden::FILE;
+pub(super) use hidden::Lines;
 
 /// `RTPROT_RA`: learned from router advertisements, never merged into multipath routes.
 const RTPROT_RA: u8 = 9;
@@ -27,15 +30,15 @@ const RTPROT_RA: u8 = 9;
 /// Everything of a route but its key and its passing state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Content {
-    kind: u8,
-    scope: u8,
-    protocol: u8,
-    nh_id: u32,
+    pub(super) kind: u8,
+    pub(super) scope: u8,
+    pub(super) protocol: u8,
+    pub(super) nh_id: u32,
     pub(super) nexthops: Nexthops,
     pub(super) src: Option<IpNet>,
     pub(super) prefsrc: Option<IpAddr>,
-    mtu: u32,
-    other: u32,
+    pub(super) mtu: u32,
+    pub(super) other: u32,
 }
 
 impl Content {
@@ -188,7 +191,7 @@ impl Contents {
     }
 
     /// Which ids satisfy `f`; empty when none does, so that no route need be looked at.
-    fn which(&self, f: impl Fn(&Content) -> bool) -> Vec<bool> {
+    pub(super) fn which(&self, f: impl Fn(&Content) -> bool) -> Vec<bool> {
         let mut any = false;
         let hits: Vec<bool> = self
             .slots
@@ -233,8 +236,8 @@ pub(super) enum Op {
 }
 
 /// The routes of a family.
-struct Family<K: Key> {
-    aliases: Aliases<K>,
+pub(super) struct Family<K: Key> {
+    pub(super) aliases: Aliases<K>,
     /// The last dumped key and its position: aliases come in the kernel's order.
     last: Option<(K, u16)>,
     /// Contents that the running dump has held of `last`'s key.
@@ -302,13 +305,23 @@ impl<K: Key> Family<K> {
 /// All routes.
 #[derive(Debug, Default)]
 pub(super) struct FibCopy {
-    v4: Family<Key4>,
+    pub(super) v4: Family<Key4>,
     v6: Family<Key6>,
     pub(super) contents: Contents,
     /// IPv6 routes that a dump has found beside others of their key before their own message was applied. Which of them
     /// came first the messages tell: such a route goes to the end when its message comes.
     early: HashSet<(Key6, Content)>,
-    /// What became of IPv6 routes that nothing tells apart only a dump of everything says.
+    /// Keys of which a dump had lost an IPv4 route beside others, before the messages of what took it were applied.
+    torn: HashSet<Key4>,
+    /// IPv6 routes were dumped, and messages of before are still to be applied.
+    dumped6: bool,
+    /// A message spoke of the first route of a key, which a dump may have overtaken: only a dump of all routes says which one that was.
+    unsure: bool,
+    /// IPv6 keys with a route that no dump shows and no message told of.
+    hidden: HashSet<Key6>,
+    /// Keys of routes that a look spared, as they may be hidden.
+    spared: Vec<Key6>,
+    /// What became of IPv6 routes that nothing tells apart, or of hidden ones, only a dump of everything says.
     lost: bool,
 }
 
@@ -333,9 +346,11 @@ impl FibCopy {
                 if op == Op::Del && self.v4.twins.contains(&key) {
                     return false;
                 }
+                let torn = matches!(op, Op::New(NewMode::Replace(_))) && self.torn.contains(&key);
+                self.unsure |= torn;
                 let ordered = matches!(op, Op::Dumped { .. });
                 let (family, contents) = (&mut self.v4, &mut self.contents);
-                family.take(contents, key, r, op, false, ordered, next_hops, emit)
+                family.take(contents, key, r, op, torn, ordered, next_hops, emit)
             }
             IpNet::V6(net) => {
                 let key = key6(r, net);
@@ -347,9 +362,14 @@ impl FibCopy {
                         return true;
                     }
                 }
+                if !matches!(op, Op::Dumped { .. }) {
+                    self.doubt_hidden(&key);
+                }
                 let late = self.is_late(&key, r, op);
                 // one device's routes say nothing about where others of their key stand
                 let ordered = op == Op::Dumped { again: true };
+                self.dumped6 |= ordered;
+                self.unsure |= !late && self.dumped6 && self.may_have_replaced(&key, r, op);
                 let (family, contents) = (&mut self.v6, &mut self.contents);
                 family.take(contents, key, r, op, late, ordered, next_hops, emit)
             }
@@ -362,10 +382,12 @@ impl FibCopy {
         self.v6.begin_dump();
     }
 
-    /// A dump of everything begins: it finds routes that nothing tells apart anew.
+    /// A dump of everything begins: it finds routes that nothing tells apart anew, and hidden ones.
     pub(super) fn forget_twins(&mut self) {
         self.v4.twins.clear();
         self.v6.twins.clear();
+        self.hidden.clear();
+        self.spared.clear();
         self.lost = false;
     }
 
@@ -382,6 +404,11 @@ impl FibCopy {
         self.lost
     }
 
+    /// All routes are to be dumped, since the last time.
+    pub(super) fn take_unsure(&mut self) -> bool {
+        std::mem::take(&mut self.unsure)
+    }
+
     /// Whether this is the message of an IPv6 route that a dump has found already.
     fn is_late(&mut self, key: &Key6, r: &Route, op: Op) -> bool {
         if let Op::Dumped { again } = op {
@@ -390,22 +417,34 @@ impl FibCopy {
                 return false;
             }
             let content = Content::of(r);
-            let known = self.v6.aliases.holds(key)
-                && self
-                    .v6
-                    .aliases
-                    .list(key)
-                    .iter()
-                    .any(|a| self.contents.get(a.content) == Some(&content));
-            // what joins has its place from the first of its next hops
-            if !known && !content.joins() {
+            let list = self.v6.aliases.list(key);
+            let any = |f: &dyn Fn(&Content) -> bool| {
+                list.iter()
+                    .any(|a| self.contents.get(a.content).is_some_and(f))
+            };
+            // what joins others has its place from the first of them
+            let joins = |c: &Content| c.joins() && c.src == content.src;
+            let placed = any(&|c| *c == content) || content.joins() && any(&joins);
+            if !placed {
                 self.early.insert((*key, content));
             }
             return false;
         }
         !self.early.is_empty()
             && self.early.remove(&(*key, Content::of(r)))
-            && !matches!(op, Op::Del | Op::New(NewMode::Replace(_) | NewMode::Told))
+            && !matches!(op, Op::Del | Op::New(NewMode::Told))
+    }
+
+    /// An IPv6 route that a dump has found took another's place: of several that are here that one may be among them, put there by an
+    /// earlier message that the dump had overtaken as well.
+    fn may_have_replaced(&self, key: &Key6, r: &Route, op: Op) -> bool {
+        if !matches!(op, Op::New(NewMode::Replace(_))) {
+            return false;
+        }
+        let list = self.v6.aliases.list(key);
+        let content = Content::of(r);
+        let same = |a: &Alias| self.contents.get(a.content) == Some(&content);
+        list.len() > 1 && list.iter().any(same)
     }
 
     /// Brings near what [`FibCopy::apply`] will look at. Lookups of several routes one after the other wait for memory
@@ -420,6 +459,8 @@ impl FibCopy {
     /// All messages of before are applied: what came early has none, or had it.
     pub(super) fn caught_up(&mut self) {
         self.early.clear();
+        self.torn.clear();
+        self.dumped6 = false;
     }
 
     /// A dump begins: forgets who was seen among the routes whose content satisfies `f`.
@@ -446,30 +487,34 @@ impl FibCopy {
         f: impl Fn(&Content) -> bool,
         emit: &mut Emit<'_>,
     ) -> usize {
-        self.drop_aliases(v6, f, |a| a.state & MARK == 0, emit)
+        let mut gone = Vec::new();
+        let n = self.drop_aliases(v6, f, |a, _| a.state & MARK == 0, &mut |c| {
+            if let Change::Remove(r, _) = &c
+                && let IpNet::V4(net) = &r.dst
+            {
+                gone.push(key4(r, net));
+            }
+            emit(c);
+        });
+        gone.retain(|key| self.v4.aliases.holds(key));
+        self.torn.extend(gone);
+        n
     }
 
-    /// Removes the routes whose content satisfies `f`; how many.
-    pub(super) fn remove(
+    /// Removes those among the routes whose content satisfies `f` that are `which`; how many.
+    pub(super) fn drop_aliases(
         &mut self,
         v6: Option<bool>,
         f: impl Fn(&Content) -> bool,
-        emit: &mut Emit<'_>,
-    ) -> usize {
-        self.drop_aliases(v6, f, |_| true, emit)
-    }
-
-    fn drop_aliases(
-        &mut self,
-        v6: Option<bool>,
-        f: impl Fn(&Content) -> bool,
-        which: impl Fn(&Alias) -> bool,
+        which: impl Fn(&Alias, &Content) -> bool,
         emit: &mut Emit<'_>,
     ) -> usize {
         let hits = self.contents.which(f);
         if hits.is_empty() {
             return 0;
         }
+        let contents = &self.contents;
+        let which = |a: &Alias| contents.get(a.content).is_some_and(|c| which(a, c));
         let mut gone = Vec::new();
         let mut n = 0;
         if v6 != Some(true) {
@@ -510,52 +555,6 @@ fn drop_from<K: Key>(
         !dies
     });
     n
-}
-
-/// Dead and linkdown of the next hops: exact up to seven next hops, folded beyond.
-fn digest(r: &Route) -> u16 {
-    let mut d = 0u16;
-    for h in r.nexthops.as_slice() {
-        let two =
-            u16::from(h.flags & RTNH_F_DEAD != 0) | u16::from(h.flags & RTNH_F_LINKDOWN != 0) << 1;
-        d = (d << 2 | d >> 13 & 3) & !MARK ^ two;
-    }
-    d & !MARK
-}
-
-/// Whether next hop `i` of `n` was dead when the route was last told: as when its device lost its last IPv4 address, which no
-/// link tells.
-fn told_dead(state: u16, i: usize, n: usize) -> bool {
-    n <= 7 && i < n && state >> (2 * (n - 1 - i)) & 1 != 0
-}
-
-/// A route that another one's message moves: nothing is told of it. `state`: its next hops', when it was last told (in IPv6, whose
-/// next hops are told in changing order, nothing but the link makes one dead).
-fn rebuild(mut r: Route, c: &Content, state: u16, next_hops: &HopFlags<'_>) -> Route {
-    let (n, v4) = (c.nexthops.as_slice().len(), r.dst.addr().is_ipv4());
-    let now = |(i, h): (usize, &RouteNexthop)| {
-        let dead = match v4 && told_dead(state, i, n) {
-            true => RTNH_F_DEAD,
-            false => 0,
-        };
-        RouteNexthop {
-            flags: h.flags | dead | next_hops(h.ifindex),
-            ..*h
-        }
-    };
-    r.kind = c.kind;
-    r.scope = c.scope;
-    r.protocol = c.protocol;
-    r.nh_id = c.nh_id;
-    r.src = c.src;
-    r.prefsrc = c.prefsrc;
-    r.mtu = c.mtu;
-    r.nexthops = match &c.nexthops {
-        Nexthops::None => Nexthops::None,
-        Nexthops::One(h) => Nexthops::One(now((0, h))),
-        Nexthops::Many(hops) => Nexthops::Many(hops.iter().enumerate().map(now).collect()),
-    };
-    r
 }
 
 /// What a message came to.
@@ -641,7 +640,7 @@ fn apply<K: Key>(
                     a.state = state;
                     return Done::fits(Some((a.position, a.content)));
                 }
-                Op::New(NewMode::Replace(_) | NewMode::Plain) if !at.v6 => {
+                Op::New(NewMode::Replace(_) | NewMode::Plain) if !at.v6 && !at.late => {
                     let (old, id) = (a.content, contents.intern(content));
                     contents.keep(id);
                     contents.release(old);
@@ -686,7 +685,7 @@ fn apply<K: Key>(
         } else if at.v6 {
             twin = lists::insert6(&mut list, contents, alias, op, at);
         } else {
-            lists::insert4(&mut list, alias, op, at.after);
+            lists::insert4(&mut list, alias, op, at);
         }
     }
     let position = settle(

@@ -20,7 +20,7 @@ pub fn fuzz_view(data: &[u8], each: &mut dyn FnMut(Vec<Event>)) {
     let mut full = false;
     let mut said = Vec::new();
     view.begin_full(&mut |e| said.push(e));
-    view.end_full(&mut |e| said.push(e));
+    view.end_full(None, &mut |e| said.push(e));
     each(said);
     while let [op, lo, hi, more @ ..] = rest {
         let len = usize::from(u16::from_le_bytes([*lo, *hi]));
@@ -32,10 +32,10 @@ pub fn fuzz_view(data: &[u8], each: &mut dyn FnMut(Vec<Event>)) {
     }
     let mut said = Vec::new();
     if full {
-        view.end_full(&mut |e| said.push(e));
+        view.end_full(None, &mut |e| said.push(e));
     }
     view.begin_full(&mut |e| said.push(e));
-    view.end_full(&mut |e| said.push(e));
+    view.end_full(None, &mut |e| said.push(e));
     each(said);
 }
 
@@ -65,7 +65,7 @@ fn step(view: &mut KernelView, op: u8, datagram: &[u8], full: &mut bool, sink: &
             if *full {
                 view.begin_full(sink);
             } else {
-                view.end_full(sink);
+                view.end_full(None, sink);
             }
         }
         5 => {

@@ -26,6 +26,7 @@
 
 mod aliases;
 mod convert;
+mod dead;
 mod doubts;
 mod fib;
 mod filter;
@@ -53,6 +54,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::{Monitor, Requests};
 use tandem_store::model::{Object, SourceId};
 
+pub use fib::FILE as ROUTES6;
 pub use filter::{HANDLE, PRIORITY};
 pub use fuzz::fuzz_view;
 pub use listener::DUMPS;

@@ -12,6 +12,7 @@ use tandem_store::model::{Event, KindSet, Object};
 
 use super::convert::Ports;
 use super::doubts::Doubts;
+use super::fib::Lines;
 use super::kernel::{Ears, Questions};
 use super::pipe::{Counting, Pipe, datagrams};
 use super::view::KernelView;
@@ -322,7 +323,16 @@ impl Listener {
             return;
         }
         // bounded by what is there now, so that dumps and commands get their turn
-        for _ in 0..64 {
+        self.apply(64);
+        if !self.barriers.is_empty() && self.pipe.has_backlog() && !self.pipe.overrun {
+            // all of it, before the barrier
+            self.apply_backlog();
+        }
+    }
+
+    /// Applies so much of what was read.
+    fn apply(&mut self, chunks: usize) {
+        for _ in 0..chunks {
             let Some(chunk) = self.pipe.pop() else { break };
             let (view, pipe) = (&mut self.view, &mut self.pipe);
             datagrams(&chunk, |protocol, datagram| {
@@ -335,22 +345,15 @@ impl Listener {
                     event => view.event(event, &mut |e| pipe.push(e)),
                 });
             });
-            if self.pipe.overrun {
+            if self.pipe.done(chunk) {
                 break;
             }
-            if !self.barriers.is_empty() {
-                continue; // all of it, before the barrier
-            }
-        }
-        if !self.barriers.is_empty() && self.pipe.has_backlog() && !self.pipe.overrun {
-            self.apply_backlog();
         }
     }
 
     // -- dumps -------------------------------------------------------------------------------
 
-    /// One dump, step by step; notifications are read on. `Ok(false)`: the kernel has no such
-    /// objects.
+    /// One dump, step by step; notifications are read on. `Ok(false)`: the kernel has no such objects.
     fn dump(
         &mut self,
         what: Dump,
@@ -480,10 +483,17 @@ impl Listener {
         }
         self.dump_filters()?;
         self.read_sysctls();
+        let hidden = self.read_hidden();
         let pipe = &mut self.pipe;
-        self.view.end_full(&mut |e| pipe.push(e));
+        self.view.end_full(hidden.as_ref(), &mut |e| pipe.push(e));
         self.pipe.flush();
         Ok(())
+    }
+
+    /// What shows IPv6 routes that no dump does, where there may be such.
+    fn read_hidden(&self) -> Option<Lines> {
+        let may = self.view.may_hide();
+        may.then(|| Lines::read(&|path| self.requests.file(path)))?
     }
 
     /// The filters of all devices that have some.
@@ -621,43 +631,47 @@ impl Listener {
     }
 
     fn verify_routes(&mut self, device: Option<u32>, family: Family) -> Result<(), Stopped> {
+        let v6 = family == Family::V6;
         let filter = RouteFilter {
             oif: device,
             ..EVERY_ROUTE
         };
         let done = self.dump_steady(
             Dump::Routes(family, filter),
-            |view| view.begin_check(device, family == Family::V6),
+            |view| view.begin_check(device, v6),
             |view, pipe, object| view.dumped(object, &mut |e| pipe.push(e)),
         );
         match done {
             Ok(_) => {}
             // the device is gone, and all its routes
             Err(Stopped::Refused(e)) if e.errno == libc::ENODEV => {
-                self.view.begin_check(device, family == Family::V6);
+                self.view.begin_check(device, v6);
             }
             Err(other) => return Err(other),
         }
+        // what the dump missed may have gone by a message that came meanwhile, and something else may be in its place
+        self.apply(self.pipe.chunks());
+        if self.pipe.overrun {
+            return Err(Stopped::Lost);
+        }
+        if v6 && self.view.spare_hidden() {
+            let lines = self.read_hidden();
+            self.view.check_spared(lines.as_ref());
+        }
         let pipe = &mut self.pipe;
-        let gone = self
-            .view
-            .end_check(device, family == Family::V6, &mut |e| pipe.push(e));
+        let gone = self.view.end_check(device, v6, &mut |e| pipe.push(e));
         self.pipe.status.silent += gone as u64;
         Ok(())
     }
 
     /// Kinds of which there are few: dumped whole, swept by the store.
     fn verify_kind(&mut self, kinds: KindSet) -> Result<(), Stopped> {
-        let dumps: &[Dump] = if kinds == KindSet::RULE {
-            &[Dump::Rules(Family::V4), Dump::Rules(Family::V6)]
-        } else if kinds == KindSet::BRIDGE_VLAN {
-            &[Dump::BridgeVlans]
-        } else if kinds == KindSet::FILTER {
-            &[Dump::Qdiscs]
-        } else if kinds == KindSet::MDB {
-            &[Dump::Mdb]
-        } else {
-            &[Dump::BaseChains]
+        let dumps: &[Dump] = match kinds {
+            KindSet::RULE => &[Dump::Rules(Family::V4), Dump::Rules(Family::V6)],
+            KindSet::BRIDGE_VLAN => &[Dump::BridgeVlans],
+            KindSet::FILTER => &[Dump::Qdiscs],
+            KindSet::MDB => &[Dump::Mdb],
+            _ => &[Dump::BaseChains],
         };
         let pipe = &mut self.pipe;
         self.view.begin_kinds(kinds, &mut |e| pipe.push(e));

@@ -35,7 +35,7 @@ pub(super) fn number(list: &mut [Alias]) {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At {
     pub v6: bool,
-    /// A dump has found the route before this message of it.
+    /// A dump came before this message: in IPv6 it has found the route, in IPv4 one is gone that may have been the first.
     pub late: bool,
     /// Where the dump's route before this one stands, if it has the same key.
     pub after: Option<u16>,
@@ -62,7 +62,7 @@ pub(super) fn told(list: &mut [Alias], contents: &Contents, alias: Alias) -> boo
 }
 
 /// IPv4: `fib_table_insert`.
-pub(super) fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option<u16>) {
+pub(super) fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, at: At) {
     let fresh = Alias {
         position: u16::MAX,
         ..alias
@@ -80,6 +80,8 @@ pub(super) fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option
         Op::New(NewMode::Replace(_)) => {
             list.retain(|a| a.content != alias.content);
             match list.first_mut() {
+                // which one's place it took is not known: none goes until all are dumped
+                Some(_) if at.late => list.insert(0, fresh),
                 Some(first) => {
                     *first = Alias {
                         position: first.position,
@@ -108,7 +110,7 @@ pub(super) fn insert4(list: &mut Vec<Alias>, alias: Alias, op: Op, after: Option
         Op::Dumped { .. } => {
             let in_order = found
                 .and_then(|i| list.get(i))
-                .is_some_and(|a| Some(a.position) > after);
+                .is_some_and(|a| Some(a.position) > at.after);
             if in_order {
                 touch(list, alias);
             } else {
@@ -142,7 +144,8 @@ pub(super) fn insert6(
     let new = contents.get(alias.content);
     let joins = new.is_some_and(Content::joins);
     let src = new.and_then(|c| c.src);
-    let same_source = |c: &Content| c.src == src;
+    // in whose place a route comes that no message told of, only the kernel knows
+    let same_source = |c: &Content| c.src == src && !c.is_hidden();
     let before = match joins {
         true => absorb(list, contents, new),
         false => None,

@@ -29,6 +29,8 @@ const BEHIND: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 struct Backlog {
     chunks: VecDeque<Vec<u8>>,
+    /// One that is empty again: a message at a time needs no new one each.
+    spare: Option<Vec<u8>>,
     bytes: usize,
     limit: usize,
 }
@@ -44,7 +46,9 @@ impl Backlog {
             return false;
         }
         if self.chunks.back().is_none_or(|c| c.len() + need > CHUNK) {
-            self.chunks.push_back(Vec::with_capacity(CHUNK.max(need)));
+            let spare = self.spare.take().filter(|c| c.capacity() >= need);
+            let chunk = spare.unwrap_or_else(|| Vec::with_capacity(CHUNK.max(need)));
+            self.chunks.push_back(chunk);
         }
         if let Some(chunk) = self.chunks.back_mut() {
             chunk.push(u8::from(protocol == Protocol::Netfilter));
@@ -59,6 +63,12 @@ impl Backlog {
         let chunk = self.chunks.pop_front()?;
         self.bytes = self.bytes.saturating_sub(chunk.len());
         Some(chunk)
+    }
+
+    /// A chunk has been read.
+    fn done(&mut self, mut chunk: Vec<u8>) {
+        chunk.clear();
+        self.spare = Some(chunk);
     }
 
     fn clear(&mut self) {
@@ -146,6 +156,7 @@ impl Pipe {
             monitor,
             backlog: Backlog {
                 chunks: VecDeque::new(),
+                spare: None,
                 bytes: 0,
                 limit,
             },
@@ -208,8 +219,19 @@ impl Pipe {
         self.backlog.pop()
     }
 
+    /// What was popped has been read. True: notifications were lost meanwhile, the rest is worth nothing.
+    pub fn done(&mut self, chunk: Vec<u8>) -> bool {
+        self.backlog.done(chunk);
+        self.overrun
+    }
+
     pub fn has_backlog(&self) -> bool {
         !self.backlog.chunks.is_empty()
+    }
+
+    /// Pieces that [`Pipe::pop`] would give now.
+    pub fn chunks(&self) -> usize {
+        self.backlog.chunks.len()
     }
 
     /// Forgets the backlog: a dump will tell.
@@ -327,6 +349,7 @@ mod tests {
     fn a_backlog_gives_back_what_it_took_and_is_bounded() {
         let mut b = Backlog {
             chunks: VecDeque::new(),
+            spare: None,
             bytes: 0,
             limit: 200_000,
         };
@@ -347,6 +370,7 @@ mod tests {
         let mut back = Vec::new();
         while let Some(chunk) = b.pop() {
             datagrams(&chunk, |p, d| back.push((p, d.to_vec())));
+            b.done(chunk);
         }
         assert_eq!(b.bytes, 0);
         assert_eq!(back.len(), taken.len());
@@ -355,5 +379,13 @@ mod tests {
                 .zip(&taken)
                 .all(|(a, b)| a.0 == b.0 && a.1 == b.1)
         );
+        // the last one's room is used again, and what was in it is gone; not where there is too little of it
+        let room = b.spare.as_ref().map(|c| c.as_ptr());
+        assert!(b.push(Protocol::Route, &[7; 10]));
+        let chunk = b.pop().unwrap();
+        assert_eq!((Some(chunk.as_ptr()), chunk.len()), (room, 10 + PREFIX));
+        b.done(chunk);
+        assert!(b.push(Protocol::Route, &[8; CHUNK + 1]));
+        assert_eq!(b.pop().unwrap().len(), CHUNK + 1 + PREFIX);
     }
 }

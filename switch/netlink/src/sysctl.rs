@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tandem_store::model::{ConfScope, NfCall, Settings};
 
+use super::fib::FILE;
+
 /// What a file says, if there is such a file.
 pub(super) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -108,6 +110,7 @@ pub fn files<'a>(interfaces: impl Iterator<Item = &'a str> + Clone) -> BTreeSet<
     settings(false, &read);
     redirects(interfaces.clone().map(|name| (0, name)), &read);
     without_ipv6(interfaces.map(|name| (0, name)), &read);
+    read(FILE);
     paths.into_inner()
 }
 

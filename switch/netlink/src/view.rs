@@ -14,9 +14,11 @@ use tandem_linux::netlink::consts::{
 };
 use tandem_store::model::{self, Event, Key, KindSet, Object, SourceId};
 
+use super::aliases::Alias;
 use super::convert::{self, Ports};
+use super::dead::told_dead;
 use super::doubts::Doubts;
-use super::fib::{Change, Content, FibCopy, Op};
+use super::fib::{Change, Content, FibCopy, Lines, Op};
 use super::filter;
 use super::querier::{Heard, Tracker};
 use bridges::snoops;
@@ -44,7 +46,7 @@ pub(super) struct KernelView {
     mixed: BTreeSet<u32>,
     /// IPv4 addresses of each device.
     addrs4: HashMap<u32, BTreeSet<model::Addr>>,
-    /// Devices that lost their last IPv4 address: their IPv4 next hops are dead until they get another,
+    /// Devices that lost their last IPv4 address: the IPv4 next hops that they had then are dead until they get another,
     /// or are set up again.
     disabled4: BTreeSet<u32>,
     chains: BTreeSet<(u8, String, String)>,
@@ -433,6 +435,7 @@ impl KernelView {
             .apply(r, op, &|ifindex| next_hop_flags(links, ifindex), &mut |c| {
                 say(out, &c)
             });
+        self.doubts.routes |= self.fib.take_unsure();
         if !fits {
             // a deletion of something else than what we have
             match r.nexthops.as_slice() {
@@ -450,7 +453,9 @@ impl KernelView {
         }
         if a.addr.is_ipv4() {
             self.addrs4.entry(a.ifindex).or_default().insert(a);
-            if self.disabled4.remove(&a.ifindex) {
+            let disabled = self.disabled4.remove(&a.ifindex);
+            // a dump has its next hops dead: the message of its last address was lost
+            if self.suspects.remove(&a.ifindex) || disabled {
                 self.doubts.links.insert(a.ifindex); // dead next hops are alive again
             }
         }
@@ -475,6 +480,11 @@ impl KernelView {
             self.disabled4.insert(a.ifindex);
             self.doubts.links.insert(a.ifindex);
             self.routes_dead(a.ifindex, true, false, out);
+            let links = &self.links;
+            self.fib
+                .die(a.ifindex, &|i| next_hop_flags(links, i), &mut |c| {
+                    say(out, &c)
+                });
         }
     }
 
@@ -508,6 +518,21 @@ impl KernelView {
             self.fib
                 .forget_twins4(|c| ifindex.is_none_or(|i| c.uses(i)));
         }
+    }
+
+    /// There may be IPv6 routes that no dump shows: [`Lines`] should be read.
+    pub fn may_hide(&self) -> bool {
+        self.fib.may_hide()
+    }
+
+    /// A dump of IPv6 routes ended: what may be hidden from it is spared. Whether the lines are wanted for that.
+    pub fn spare_hidden(&mut self) -> bool {
+        self.fib.spare_hidden()
+    }
+
+    /// What was spared, beside the lines that were read.
+    pub fn check_spared(&mut self, lines: Option<&Lines>) {
+        self.fib.check_spared(lines);
     }
 
     /// The dump of one family ended: what it did not hold is gone. How many.
@@ -577,7 +602,7 @@ impl KernelView {
         let went = |bit: u32| before & bit != 0 && l.flags & bit == 0;
         // next hops become dead or alive in silence; RUNNING changes when the kernel gets round to a
         // carrier's change, LOWER_UP may show before
-        // (a dump is no such news: looking again and again would raise the same doubt again and again)
+        // (a dump is no such event: looking again and again would raise the same doubt again and again)
         let suspect = !matches!(op, Op::Dumped { .. }) && self.suspects.remove(&index);
         if suspect || (before ^ l.flags) & (IFF_UP | IFF_LOWER_UP | IFF_RUNNING) != 0 {
             self.doubts.links.insert(index);
@@ -622,6 +647,7 @@ impl KernelView {
     /// The device went down (`gone`: away): what the kernel removes without a message
     /// (net/ipv4/fib_semantics.c `fib_sync_down_dev`, net/ipv4/nexthop.c `nexthop_flush_dev`).
     fn device_silent(&mut self, index: u32, gone: bool, out: &mut Sink<'_>) {
+        self.fib.doubt_all_hidden();
         self.device_nexthops_gone(index, out);
         self.routes_dead(index, gone, gone, out);
     }
@@ -635,16 +661,18 @@ impl KernelView {
     /// `gone` those that have any next hop on the device.
     fn routes_dead(&mut self, index: u32, own: bool, gone: bool, out: &mut Sink<'_>) {
         let (links, disabled) = (&self.links, &self.disabled4);
-        let dead = |i: u32| {
-            let down = links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
-            i == index || down || disabled.contains(&i)
+        let down = |i: u32| i == index || links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
+        let dead = |a: &Alias, c: &Content| {
+            let n = c.hops().len();
+            let mut hops = c.hops().iter().enumerate();
+            gone || hops.all(|(i, h)| {
+                // one that came after the address had gone is alive
+                down(h.ifindex) || disabled.contains(&h.ifindex) && told_dead(a.state, i, n)
+            })
         };
-        let dies = |c: &Content| {
-            c.uses(index)
-                && (own || c.dies_with_device())
-                && (gone || c.hops().iter().all(|h| dead(h.ifindex)))
-        };
-        self.fib.remove(Some(false), dies, &mut |c| say(out, &c));
+        let leads = |c: &Content| c.uses(index) && (own || c.dies_with_device());
+        let say = &mut |c: Change<'_>| say(out, &c);
+        self.fib.drop_aliases(Some(false), leads, dead, say);
     }
 
     // -- sysctls -----------------------------------------------------------------------------
@@ -732,8 +760,8 @@ impl KernelView {
     }
 
     /// The full dump is complete: what it did not hold is gone. The store sweeps by the same rule,
-    /// so no removals are said.
-    pub fn end_full(&mut self, out: &mut Sink<'_>) {
+    /// so no removals are said. `lines`: what the kernel hides from dumps shows there.
+    pub fn end_full(&mut self, lines: Option<&Lines>, out: &mut Sink<'_>) {
         if let Some(seen) = self.full.take() {
             self.links.retain(|i, _| seen.links.contains(i));
             self.nexthops.retain(|i, _| seen.nexthops.contains(i));
@@ -741,6 +769,10 @@ impl KernelView {
             self.vlans.retain(|k, _| seen.vlans.contains(k));
         }
         self.fib.sweep(None, |_| true, &mut |_| {});
+        if let Some(lines) = lines {
+            let flags = |ifindex| next_hop_flags(&self.links, ifindex);
+            self.fib.find_hidden(lines, &flags, &mut |c| say(out, &c));
+        }
         out(Event::EndSync(SRC));
     }
 

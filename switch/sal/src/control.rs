@@ -13,14 +13,12 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use tandem_abi::object::Object;
 use tandem_abi::{Arena, Consumer, Corrupt, DriverPair, Producer, PushError, Status, raw};
 use tandem_carrier::{Bell, Region};
 use zerocopy::IntoBytes;
 
 use crate::SalError;
 use crate::arena::{Slot, Slots};
-use crate::device::Device;
 
 /// How long a command may go unanswered, in ns: 4096 writes of 60 µs each and a long burst of
 /// packets take less than a second.
@@ -496,21 +494,6 @@ impl SalControl {
             }
         }
         Err(SalError::Timeout(what))
-    }
-
-    /// All pools of one instant.
-    pub fn snapshot(&mut self) -> Result<Vec<raw::tnd_pool>, SalError> {
-        (self as &mut dyn Device).snapshot()
-    }
-
-    /// What objects cost and how many fit.
-    pub fn costs(&mut self) -> Result<Vec<raw::tnd_class_cost>, SalError> {
-        (self as &mut dyn Device).costs()
-    }
-
-    /// All objects of a class, each with what follows it.
-    pub fn dump<T: Object>(&mut self, each: impl FnMut(T, &[u8])) -> Result<(), SalError> {
-        (self as &mut dyn Device).dump(each)
     }
 
     /// Reserves room for objects whatever their keys are; the answer is the lease's id.

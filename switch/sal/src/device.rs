@@ -9,7 +9,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use tandem_abi::object::{Object, fixed, records};
+use tandem_abi::object::{Object, records};
 use tandem_abi::raw;
 
 use crate::SalError;
@@ -73,8 +73,8 @@ pub trait Device: Send {
     /// When the oldest outstanding command is overdue, for the owner's sleep.
     fn next_deadline_ns(&self) -> Option<u64>;
 
-    /// Posts, waits, answers: at attach, and for questions. Completions of other commands that come meanwhile are given by
-    /// the next [`reap`](Self::reap).
+    /// Posts, waits, answers: at a daemon's start, and where nobody else waits. Completions of other commands that come meanwhile
+    /// are given by the next [`reap`](Self::reap).
     ///
     /// # Errors
     /// Refused, not answered in time, or the device can't be used any more.
@@ -86,32 +86,6 @@ pub trait Device: Send {
 }
 
 impl<'a> dyn Device + 'a {
-    /// All pools of one instant.
-    ///
-    /// # Errors
-    /// As [`Device::call`].
-    pub fn snapshot(&mut self) -> Result<Vec<raw::tnd_pool>, SalError> {
-        let (cpl, out) = self.call(
-            "snapshot",
-            &Request {
-                op: raw::TND_OP_SNAPSHOT,
-                output: true,
-                ..Default::default()
-            },
-        )?;
-        Ok(fixed(&out).take(cpl.out_count as usize).collect())
-    }
-
-    /// What objects cost and how many fit.
-    ///
-    /// # Errors
-    /// As [`Device::call`].
-    pub fn costs(&mut self) -> Result<Vec<raw::tnd_class_cost>, SalError> {
-        let mut all = Vec::new();
-        self.dump(|cost: raw::tnd_class_cost, _| all.push(cost))?;
-        Ok(all)
-    }
-
     /// All objects of a class, each with what follows it.
     ///
     /// # Errors

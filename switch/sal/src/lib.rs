@@ -1,7 +1,7 @@
 //! SAL, the switch abstraction layer: the user-space driver of the ABI.
 //!
 //! ```text
-//!                 Sal (one connection to asicd: platform, kept descriptors, attach)
+//!                 Sal (one connection to asicd: platform, kept descriptors, attach; for whoever can't wait, all in two halves)
 //!                   │ attach(cold | warm)
 //!         ┌─────────┴──────────┐
 //!    SalControl (a Device)   SalIo                      each to a thread of its own
@@ -31,7 +31,7 @@ pub use control::{Outcome, PostError, Request, SalControl};
 pub use device::Device;
 pub use io::{Event, RxMeta, SalIo};
 pub use platform::{Platform, PlatformPort, Splits};
-pub use session::{Attach, Sal};
+pub use session::{Attach, Connected, Connecting, Sal};
 
 use tandem_abi::{Corrupt, Status};
 use tandem_carrier::CarrierError;
@@ -62,7 +62,26 @@ pub enum SalError {
     /// A synchronous command did not fit the ring.
     #[error("{0}: command ring full")]
     RingFull(&'static str),
+    /// What the device lists can't be so.
+    #[error("the ASIC's {what} can't be read: {why}")]
+    List {
+        /// Of what: `FDB`.
+        what: &'static str,
+        /// In words.
+        why: String,
+    },
     /// Too many commands were never answered to go on: attach again.
     #[error("{0} commands were never answered")]
     Unanswered(usize),
+}
+
+impl SalError {
+    /// Nobody is there to be driven, or nobody any more: whoever it is comes by itself.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        let SalError::Carrier(e) = self else {
+            return false;
+        };
+        matches!(e, CarrierError::NoAsic(_) | CarrierError::Gone)
+    }
 }

@@ -4,13 +4,65 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use tandem_abi::DriverRings;
 use tandem_abi::layout::DOORBELL_HEADER;
-use tandem_carrier::{Bell, CarrierError, DriverSide};
+use tandem_carrier::{Bell, CarrierError, Connection, DriverSide, Region};
 
 use crate::SalError;
 use crate::control::SalControl;
 use crate::io::{Parts, SalIo};
 use crate::platform::{Platform, Splits};
+
+/// A connection that the device has not answered yet.
+#[derive(Debug)]
+pub struct Connecting {
+    begun: tandem_carrier::Connecting,
+    splits: Splits,
+}
+
+/// What [`Connecting::go_on`] comes to.
+#[derive(Debug)]
+pub enum Connected {
+    /// Nothing was heard.
+    Waits(Connecting),
+    /// It stands.
+    Up(Box<Sal>),
+}
+
+impl Connecting {
+    /// As [`Sal::connect`], without waiting; `timeout` is of the later calls.
+    ///
+    /// # Errors
+    /// Nobody listens.
+    pub fn begin(
+        path: &Path,
+        name: &str,
+        splits: &Splits,
+        timeout: Duration,
+    ) -> Result<Connecting, SalError> {
+        Ok(Connecting {
+            begun: tandem_carrier::Connecting::begin(path, name, timeout)?,
+            splits: splits.clone(),
+        })
+    }
+
+    /// Looks whether the device has answered. [`socket`](Self::socket) is readable then.
+    ///
+    /// # Errors
+    /// It has refused, or gone, or its board can't be used.
+    pub fn go_on(self) -> Result<Connected, SalError> {
+        let Connecting { begun, splits } = self;
+        Ok(match begun.go_on()? {
+            Connection::Waits(begun) => Connected::Waits(Connecting { begun, splits }),
+            Connection::Up(driver) => Connected::Up(Box::new(Sal::of(driver, &splits)?)),
+        })
+    }
+
+    /// Its socket; none while the device takes no connections: then nothing tells when it does.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.begun.socket()
+    }
+}
 
 /// How to attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +89,10 @@ impl Sal {
         splits: &Splits,
         timeout: Duration,
     ) -> Result<Sal, SalError> {
-        let driver = DriverSide::connect(path, name, timeout)?;
+        Sal::of(DriverSide::connect(path, name, timeout)?, splits)
+    }
+
+    fn of(driver: DriverSide, splits: &Splits) -> Result<Sal, SalError> {
         let mut platform = Platform::parse(&driver.platform())?;
         platform.split(splits)?;
         Ok(Sal { driver, platform })
@@ -56,6 +111,27 @@ impl Sal {
     /// Attaches. The halves of an earlier attach are dead with the call.
     pub fn attach(&mut self, how: Attach) -> Result<(SalControl, SalIo), SalError> {
         let rings = self.driver.attach(how == Attach::Cold)?;
+        self.halves(rings)
+    }
+
+    /// Asks for an attach; [`attached`](Self::attached) says when it is made.
+    ///
+    /// # Errors
+    /// The device can't be asked.
+    pub fn ask_attach(&mut self, how: Attach) -> Result<(), SalError> {
+        Ok(self.driver.ask_attach(how == Attach::Cold)?)
+    }
+
+    /// What was [asked](Self::ask_attach) for; `None`: not yet. [`state_bell`](Self::state_bell) rings then.
+    ///
+    /// # Errors
+    /// It was refused, or the device is gone.
+    pub fn attached(&mut self) -> Result<Option<(SalControl, SalIo)>, SalError> {
+        let rings = self.driver.attached()?;
+        rings.map(|rings| self.halves(rings)).transpose()
+    }
+
+    fn halves(&mut self, rings: DriverRings<Region>) -> Result<(SalControl, SalIo), SalError> {
         let epoch = rings.epoch;
         let mut pairs = Vec::with_capacity(rings.pairs.len());
         for pair in rings.pairs {
@@ -100,6 +176,32 @@ impl Sal {
     /// Has the device keep a duplicate of `fd` for the next driver process.
     pub fn keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> Result<(), CarrierError> {
         self.driver.keep(name, fd)
+    }
+
+    /// Asks whether something is kept under `name`; [`answered`](Self::answered) has the answer. Several questions may be
+    /// under way: they are answered in their order.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub fn ask_kept(&mut self, name: &str) -> Result<(), CarrierError> {
+        self.driver.ask_kept(name)
+    }
+
+    /// As [`keep`](Self::keep), without waiting; [`answered`](Self::answered) has the answer.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub fn ask_keep(&mut self, name: &str, fd: BorrowedFd<'_>) -> Result<(), CarrierError> {
+        self.driver.ask_keep(name, fd)
+    }
+
+    /// Whether what was asked first, of what is not answered, is there, or was done; `None`: not yet. [`socket`](Self::socket)
+    /// is readable then.
+    ///
+    /// # Errors
+    /// Refused, or the device is gone.
+    pub fn answered(&mut self) -> Result<Option<bool>, CarrierError> {
+        self.driver.answered()
     }
 
     /// A duplicate of what is kept.

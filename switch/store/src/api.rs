@@ -1,11 +1,13 @@
 //! What goes in and out of the store besides [`crate::model::Event`]: commands, completions, explanations.
 
+use crate::model::{FdbKind, GroupAddr, RouteType};
+use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use tandem_abi::raw::{
-    TND_AF_INET, TND_AF_INET6, TND_CLS_FDB, TND_CLS_MDB, TND_CLS_NEIGH, TND_CLS_ROUTE,
-    tnd_class_cost, tnd_nhg, tnd_nhg_member, tnd_pool, tnd_port, tnd_rif,
+    TND_ACT_DROP, TND_ACT_FORWARD, TND_ACT_TRAP, TND_AF_INET, TND_AF_INET6, TND_CLS_NEIGH,
+    TND_CLS_ROUTE, tnd_class_cost, tnd_nhg, tnd_nhg_member, tnd_pool, tnd_port, tnd_rif,
 };
 
 /// What to do with what does not fit.
@@ -42,14 +44,8 @@ pub struct Config {
     /// Routes that the IPv4 and the IPv6 table hold when empty: pool size / cost of a route (DUMP of TND_CLS_COST). The
     /// reserves are scaled to it; 0: no reserve.
     pub route_slots: [u32; 2],
-    /// Pools of IPv4 and IPv6 routes, for explanations.
-    pub route_pools: [Option<u16>; 2],
-    /// Pools that neighbours of IPv4 and IPv6, MAC addresses and multicast groups live in.
-    pub host_pools: [Option<u16>; 4],
-    /// Slots of one of each, for explanations.
-    pub host_cost: [u32; 4],
-    /// Slots of one IPv4 and one IPv6 route, for explanations.
-    pub route_cost: [u32; 2],
+    /// What one object of each class takes, and of which pool (DUMP of TND_CLS_COST).
+    pub costs: Vec<tnd_class_cost>,
     /// Units kept per family for aggregate trap prefixes; scaled down to an eighth of the table.
     pub aggregate_units: u32,
     /// Units kept per family for local and connected prefixes; scaled down likewise.
@@ -65,10 +61,7 @@ impl Default for Config {
             ports: 0,
             pools: Vec::new(),
             route_slots: [0, 0],
-            route_pools: [None, None],
-            host_pools: [None; 4],
-            host_cost: [1; 4],
-            route_cost: [1, 1],
+            costs: Vec::new(),
             aggregate_units: 16,
             local_units: 32,
             max_outstanding: [128, 2048],
@@ -80,15 +73,11 @@ impl Config {
     /// For a chip with these pools (SNAPSHOT) and costs (DUMP of TND_CLS_COST); wishes are the default.
     #[must_use]
     pub fn of_chip(ports: u16, pools: &[tnd_pool], costs: &[tnd_class_cost]) -> Config {
-        let cost = |cls, family| costs.iter().find(|c| c.cls == cls && c.family == family);
         let size = |pool| pools.iter().find(|p| p.pool == pool).map_or(0, |p| p.size);
-        let routes = [TND_AF_INET, TND_AF_INET6].map(|f| cost(TND_CLS_ROUTE, f));
-        let hosts = [
-            cost(TND_CLS_NEIGH, TND_AF_INET),
-            cost(TND_CLS_NEIGH, TND_AF_INET6),
-            costs.iter().find(|c| c.cls == TND_CLS_FDB),
-            costs.iter().find(|c| c.cls == TND_CLS_MDB),
-        ];
+        let fit = |family| {
+            let cost = first_cost(costs, TND_CLS_ROUTE, Some(family));
+            cost.map_or(0, |c| size(c.pool) / c.cost.max(1))
+        };
         Config {
             ports,
             pools: pools
@@ -99,11 +88,8 @@ impl Config {
                     size: p.size,
                 })
                 .collect(),
-            route_slots: routes.map(|c| c.map_or(0, |c| size(c.pool) / c.cost.max(1))),
-            route_pools: routes.map(|c| c.map(|c| c.pool)),
-            route_cost: routes.map(|c| c.map_or(1, |c| c.cost.max(1))),
-            host_pools: hosts.map(|c| c.map(|c| c.pool)),
-            host_cost: hosts.map(|c| c.map_or(1, |c| c.cost.max(1))),
+            route_slots: [TND_AF_INET, TND_AF_INET6].map(fit),
+            costs: costs.to_vec(),
             ..Config::default()
         }
     }
@@ -111,10 +97,23 @@ impl Config {
     /// How many hosts of a family fit, 0 for IPv4 and 1 for IPv6; `None`: the chip doesn't say.
     #[must_use]
     pub fn hosts(&self, family: usize) -> Option<u32> {
-        let pool = (*self.host_pools.get(family)?)?;
+        let family = [TND_AF_INET, TND_AF_INET6].get(family)?;
+        let (pool, cost) = self.cost(TND_CLS_NEIGH, Some(*family))?;
         let size = self.pools.iter().find(|p| p.id == pool)?.size;
-        Some(size / self.host_cost.get(family)?)
+        Some(size / cost)
     }
+
+    /// The pool of objects of a class (`TND_CLS_*`), and how many slots one takes; `None`: the chip doesn't say. Family:
+    /// `TND_AF_*`, or none if it doesn't matter.
+    pub(crate) fn cost(&self, cls: u16, family: Option<u8>) -> Option<(u16, u32)> {
+        let cost = first_cost(&self.costs, cls, family)?;
+        Some((cost.pool, cost.cost.max(1)))
+    }
+}
+
+fn first_cost(costs: &[tnd_class_cost], cls: u16, family: Option<u8>) -> Option<&tnd_class_cost> {
+    let of = |c: &&tnd_class_cost| c.cls == cls && family.is_none_or(|f| c.family == f);
+    costs.iter().find(of)
 }
 
 /// Which command pair a command is for. The store never has two commands of one object outstanding, and posts a
@@ -288,19 +287,77 @@ pub struct Wanted {
     pub resolved: bool,
 }
 
+/// Where an object is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// In the chip, as it should be.
+    Installed,
+    /// In the chip as something else: its packets go to the CPU.
+    Trap,
+    /// On its way, or it waits for something that is.
+    Pending,
+    /// The chip refused it.
+    Failed,
+    /// Left out: something else answers for it.
+    #[default]
+    Omitted,
+}
+
+/// What the chip's entry does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// Sends packets on.
+    Forward,
+    /// Gives them to the CPU.
+    Trap,
+    /// Drops them.
+    Drop,
+    /// There is no entry.
+    #[default]
+    None,
+}
+
+impl Action {
+    /// Of a body's `TND_ACT_*`.
+    pub fn of(action: u8) -> Action {
+        match action {
+            TND_ACT_FORWARD => Action::Forward,
+            TND_ACT_TRAP => Action::Trap,
+            TND_ACT_DROP => Action::Drop,
+            _ => Action::None,
+        }
+    }
+
+    /// As people read it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Action::Forward => "forward",
+            Action::Trap => "trap",
+            Action::Drop => "drop",
+            Action::None => "none",
+        }
+    }
+}
+
 /// Why an object is or is not in hardware.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// The object, as a person writes it.
     pub key: String,
+    /// A route's prefix.
+    pub net: Option<IpNet>,
+    /// Slot of the VRF of a route or neighbour.
+    pub slot: u8,
+    /// Devices that a neighbour or a MAC address is on: interface, port, bridge.
+    pub devices: Vec<String>,
     /// The kernel has it.
     pub known: bool,
     /// It stands in the chip's tables.
     pub in_hardware: bool,
-    /// As in its row: `installed`, `trap`, `pending`, `failed`, `omitted`.
-    pub state: &'static str,
-    /// What the chip does: `forward`, `trap`, `drop`, `none`.
-    pub action: &'static str,
+    /// As in its row.
+    pub state: State,
+    /// What the chip does.
+    pub action: Action,
     /// Where to, in words: `via 10.0.0.2 dev swp1`.
     pub target: String,
     /// Slots that it takes, by the last completion's deltas or the class's cost; 0 if it isn't in hardware.
@@ -363,7 +420,7 @@ pub struct Counters {
 }
 
 /// A route for `show` and `audit`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteRow {
     /// `10.0.0.0/24`
     pub prefix: String,
@@ -371,8 +428,8 @@ pub struct RouteRow {
     pub vrf: u16,
     /// The VRF's name, empty for the default one.
     pub vrf_name: String,
-    /// `unicast`, `local`, …
-    pub kind: &'static str,
+    /// None: an aggregate trap of the reserve, nobody's route.
+    pub kind: Option<RouteType>,
     /// In words.
     pub target: String,
     /// Table of the route that counts.
@@ -381,10 +438,10 @@ pub struct RouteRow {
     pub metric: u32,
     /// Number of the source that said it; 0: nobody.
     pub source: u8,
-    /// `installed`, `pending`, `failed`, `omitted`.
-    pub state: &'static str,
-    /// `forward`, `trap`, `drop`: what the chip's entry does; `none` without an entry.
-    pub action: &'static str,
+    /// Where it is.
+    pub state: State,
+    /// What the chip's entry does.
+    pub action: Action,
     /// Reason, empty if none.
     pub reason: String,
     /// As [`Explanation::unreached`].
@@ -392,6 +449,11 @@ pub struct RouteRow {
 }
 
 impl RouteRow {
+    /// What kind of route it is, as people read it.
+    pub fn kind_text(&self) -> &'static str {
+        self.kind.map_or("aggregate", RouteType::text)
+    }
+
     /// What tells it from the others: prefix and VRF.
     pub fn key(&self) -> String {
         match self.vrf_name.as_str() {
@@ -402,18 +464,18 @@ impl RouteRow {
 }
 
 /// A neighbour for `show` and `audit`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighRow {
     /// Address.
-    pub addr: String,
+    pub addr: IpAddr,
     /// `nud::*`
     pub nud: u16,
     /// Interface name.
     pub dev: String,
     /// `aa:bb:cc:dd:ee:ff`, empty if unresolved.
     pub mac: String,
-    /// `installed`, `pending`, `failed`, `omitted`.
-    pub state: &'static str,
+    /// Where it is.
+    pub state: State,
     /// Reason, empty if none.
     pub reason: String,
     /// As [`Explanation::unreached`].
@@ -421,7 +483,7 @@ pub struct NeighRow {
 }
 
 /// A filter of traffic control for `show`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterRow {
     /// Device.
     pub dev: String,
@@ -437,33 +499,33 @@ pub struct FilterRow {
     pub text: String,
     /// The chip's counter of its rule, 0 = none.
     pub counter: u32,
-    /// `installed`, `trap`, `pending`, `failed`, `omitted`.
-    pub state: &'static str,
+    /// Where it is.
+    pub state: State,
     /// Reason, empty if none.
     pub reason: String,
 }
 
 /// A multicast group for `show`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MdbRow {
     /// Bridge name.
     pub bridge: String,
     /// VLAN, 0 without filtering.
     pub vlan: u16,
-    /// IP or MAC address.
-    pub group: String,
-    /// Sender, empty: all.
-    pub source: String,
+    /// None: the bridge's ports to multicast routers.
+    pub group: Option<GroupAddr>,
+    /// Sender; none: all.
+    pub source: Option<IpAddr>,
     /// Devices; the bridge itself among them.
     pub members: Vec<String>,
-    /// `installed`, `trap`, `pending`, `failed`, `omitted`.
-    pub state: &'static str,
+    /// Where it is.
+    pub state: State,
     /// Reason, empty if none.
     pub reason: String,
 }
 
 /// An FDB entry for `show` and `audit`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FdbRow {
     /// Bridge name.
     pub bridge: String,
@@ -475,12 +537,12 @@ pub struct FdbRow {
     pub mac: String,
     /// Device.
     pub dev: String,
-    /// `local`, `static`, `extern_learn`, …
-    pub kind: &'static str,
-    /// `installed`, `pending`, `failed`, `omitted`.
-    pub state: &'static str,
-    /// `forward`, `trap`, `drop`: what the chip's entry does; `none` without an entry.
-    pub action: &'static str,
+    /// None: the chip has learned it, and the kernel has not heard of it.
+    pub kind: Option<FdbKind>,
+    /// Where it is.
+    pub state: State,
+    /// What the chip's entry does.
+    pub action: Action,
     /// Reason, empty if none.
     pub reason: String,
 }

@@ -28,6 +28,7 @@ impl Store {
     /// [`Store::attach`], and nothing is planned between the two.
     pub fn adopt(&mut self, left: Left) {
         self.hw.ids = Ids::new(left);
+        self.hw.bare |= self.hw.ids.left_bare();
     }
 
     /// Learns what the domains stand for that an earlier switchd has left, by the bridges in which ports are now (ifindex, 0:

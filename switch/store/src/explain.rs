@@ -3,13 +3,15 @@
 mod ingress;
 mod route;
 
-use crate::api::{Domain, Explanation, FdbRow, NeighRow};
+use crate::api::{Action, Domain, Explanation, FdbRow, NeighRow, State};
 use crate::fib::{Fam, V4, V6};
+use crate::hw::bodies::{Fdb, Neigh, abi_addr};
 use crate::hw::table::{HwBody, Obj};
-use crate::hw::{Cls, Fail};
+use crate::hw::{Cls, Fail, HwClass, each_class};
 use crate::model::{FdbKind, LinkKind};
 use crate::paths::Why;
 use crate::{Family, FdbKey, Store};
+use ipnet::IpNet;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 
@@ -20,17 +22,6 @@ pub(crate) fn mac_text(m: [u8; 6]) -> String {
         .join(":")
 }
 
-fn fdb_kind_text(k: FdbKind) -> &'static str {
-    match k {
-        FdbKind::Local => "local",
-        FdbKind::Static => "static",
-        FdbKind::ExternLearn => "extern_learn",
-        FdbKind::Dynamic => "dynamic",
-        FdbKind::Locked => "locked",
-        FdbKind::Blackhole => "blackhole",
-    }
-}
-
 impl Store {
     /// A pool's name as people write it: `ipv4-lpm` is the IPv4 LPM.
     pub(crate) fn pool_name(&self, id: u16) -> String {
@@ -38,6 +29,7 @@ impl Store {
             Some(p) => match p.name.as_str() {
                 "ipv4-lpm" => "IPv4 LPM".into(),
                 "ipv6-lpm" => "IPv6 LPM".into(),
+                "acl-range" => "ACL ranges".into(),
                 n => n.into(),
             },
             None => format!("table {id}"),
@@ -89,9 +81,8 @@ impl Store {
                     in_hardware: o.is_some_and(|o| o.have.is_some()),
                     state: row.state,
                     action: row.action,
-                    target: String::new(),
-                    cost: self.host_cost(2, o),
-                    table: self.host_table(2, fail),
+                    cost: self.cost_of(None, o),
+                    table: self.pool_of::<Fdb>(None, fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
                     cover: if fail.is_some() {
@@ -99,14 +90,10 @@ impl Store {
                     } else {
                         String::new()
                     },
-                    waiting_for: fail
-                        .filter(|f| f.full())
-                        .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
-                        .unwrap_or_default(),
-                    unreached: String::new(),
-                    innocent: Vec::new(),
-                    details: Vec::new(),
+                    waiting_for: self.waits_for(fail),
                     source: self.fdb.get(&k).map_or(0, |r| r.source),
+                    devices: vec![row.dev, row.bridge],
+                    ..Explanation::default()
                 }
             })
             .collect()
@@ -129,10 +116,13 @@ impl Store {
                     known: true,
                     in_hardware: there,
                     state: row.state,
-                    action: if there { "forward" } else { "none" },
+                    action: match there {
+                        true => Action::Forward,
+                        false => Action::None,
+                    },
                     target: format!("lladdr {}", row.mac),
-                    cost: self.host_cost(usize::from(addr.is_ipv6()), o),
-                    table: self.host_table(usize::from(addr.is_ipv6()), fail),
+                    cost: self.cost_of(Some(abi_addr(addr).0), o),
+                    table: self.pool_of::<Neigh>(Some(abi_addr(addr).0), fail),
                     reason: row.reason,
                     since_ns: o.map_or(0, |o| o.since),
                     cover: if there {
@@ -140,60 +130,59 @@ impl Store {
                     } else {
                         self.connected_text(addr, ifindex)
                     },
-                    waiting_for: fail
-                        .filter(|f| f.full())
-                        .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
-                        .unwrap_or_default(),
+                    waiting_for: self.waits_for(fail),
                     unreached: row.unreached,
-                    innocent: Vec::new(),
-                    details: Vec::new(),
                     source: n.source,
+                    slot: self.slot_of(ifindex),
+                    devices: vec![row.dev],
+                    ..Explanation::default()
                 }
             })
             .collect()
     }
 
-    /// What a host's entry takes: by the chip's answers, or what one of its class costs if it did not say. The chip has
-    /// learned it by itself, or has kept it over an attach.
-    pub(crate) fn host_cost<B: HwBody>(&self, class: usize, o: Option<&Obj<B>>) -> u32 {
+    /// What an object takes: by the chip's answers, or what one of its class costs if it did not say. The chip has learned
+    /// it by itself, or has kept it over an attach.
+    pub(crate) fn cost_of<B: HwClass>(&self, family: Option<u8>, o: Option<&Obj<B>>) -> u32 {
         match o {
             Some(o) if o.have.is_some() && o.cost == 0 => {
-                self.config.host_cost.get(class).copied().unwrap_or(0)
+                self.config.cost(B::ABI, family).map_or(1, |c| c.1)
             }
             o => o.map_or(0, |o| o.cost),
         }
     }
 
-    /// Where a host's entry (`Config::host_pools`) is, or did not fit.
-    pub(crate) fn host_table(&self, class: usize, fail: Option<&Fail>) -> String {
-        let pool = self.config.host_pools.get(class).copied().flatten();
-        fail.map(|f| f.table)
-            .or(pool)
-            .map(|p| self.pool_name(p))
-            .unwrap_or_default()
+    /// Where an object is, or did not fit.
+    pub(crate) fn pool_of<B: HwClass>(&self, family: Option<u8>, fail: Option<&Fail>) -> String {
+        let pool = self.config.cost(B::ABI, family).map(|c| c.0);
+        let pool = fail.map(|f| f.table).or(pool);
+        pool.map_or_else(String::new, |p| self.pool_name(p))
+    }
+
+    /// Room, if that was what it lacked.
+    pub(crate) fn waits_for(&self, fail: Option<&Fail>) -> String {
+        let full = fail.filter(|f| f.full());
+        full.map_or_else(String::new, |f| {
+            format!("a free slot in {}", self.pool_name(f.table))
+        })
     }
 
     fn connected_text(&self, addr: IpAddr, ifindex: u32) -> String {
-        self.route_of(self.slot_of(ifindex), addr)
+        let slot = self.slot_of(ifindex);
+        let net = self.route_of(slot, addr);
+        net.map_or_else(String::new, |net| self.in_vrf(net.to_string(), slot))
     }
 
-    /// The kernel's prefix that answers for an address, as [`Explanation::key`] has it; empty if there is none.
-    pub fn route_of(&self, slot: u8, addr: IpAddr) -> String {
-        match Family::of(&addr) {
-            Family::V4 => self
-                .fibs
-                .v4
-                .cover
-                .kernel_match(V4::new(slot, addr))
-                .map(|n| self.prefix_text::<V4>(n)),
-            Family::V6 => self
-                .fibs
-                .v6
-                .cover
-                .kernel_match(V6::new(slot, addr))
-                .map(|n| self.prefix_text::<V6>(n)),
+    /// The kernel's prefix that answers for an address.
+    pub fn route_of(&self, slot: u8, addr: IpAddr) -> Option<IpNet> {
+        fn of<F: Fam>(s: &Store, slot: u8, addr: IpAddr) -> Option<IpNet> {
+            let cover = &F::fib(&s.fibs).cover;
+            s.net::<F>(cover.kernel_match(F::new(slot, addr))?)
         }
-        .unwrap_or_default()
+        match Family::of(&addr) {
+            Family::V4 => of::<V4>(self, slot, addr),
+            Family::V6 => of::<V6>(self, slot, addr),
+        }
     }
 
     // -- lists ----------------------------------------------------------------------------------------------------
@@ -206,7 +195,7 @@ impl Store {
             .and_then(|&id| self.hw.neighs.get(id));
         let (state, reason) = object_state(self, o);
         let usable = n.is_some_and(|n| n.usable());
-        let reason = if !reason.is_empty() || state != "omitted" {
+        let reason = if !reason.is_empty() || state != State::Omitted {
             reason
         } else if !usable {
             "not resolved".into()
@@ -221,7 +210,7 @@ impl Store {
             String::new()
         };
         NeighRow {
-            addr: addr.to_string(),
+            addr,
             nud: n.map_or(0, |n| n.state),
             dev: self.dev(ifindex),
             mac: n
@@ -251,7 +240,7 @@ impl Store {
         let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
         let (state, mut reason) = object_state(self, o);
         let domain = self.topo.fid_of.get(&Domain::of(&k));
-        if reason.is_empty() && state == "omitted" {
+        if reason.is_empty() && state == State::Omitted {
             reason = match self.topo.reasons.get(&k.bridge) {
                 Some(r) => format!("{}: {r}", self.dev(k.bridge)),
                 None if domain.is_none() => self.no_domain_text(&k),
@@ -261,13 +250,9 @@ impl Store {
                 None => String::new(),
             };
         }
-        let action = match o.and_then(|o| o.have.as_ref()).map(|h| h.action) {
-            Some(TND_ACT_FORWARD) => "forward",
-            Some(TND_ACT_DROP) => "drop",
-            Some(_) => "trap",
-            None => "none",
-        };
-        if reason.is_empty() && action == "trap" {
+        let have = o.and_then(|o| o.have.as_ref());
+        let action = have.map_or(Action::None, |h| Action::of(h.action));
+        if reason.is_empty() && action == Action::Trap {
             reason = match r.kernel {
                 Some(e) if e.kind != FdbKind::Local => self.why_text(Why::NotOffloaded(e.ifindex)),
                 _ => "an own address".into(),
@@ -286,7 +271,7 @@ impl Store {
                 (None, Some(&i)) => self.dev(i),
                 (None, None) => String::new(),
             },
-            kind: r.kernel.map_or("learned", |e| fdb_kind_text(e.kind)),
+            kind: r.kernel.map(|e| e.kind),
             state,
             action,
             reason,
@@ -309,41 +294,18 @@ impl Store {
             };
             out.push((format!("route {node}"), self.fail_text(f)));
         }
-        fn of<B: HwBody>(
-            s: &Store,
-            t: &crate::hw::table::Table<B>,
-            out: &mut Vec<(String, String)>,
-        ) {
-            for id in t.ids() {
-                let Some((o, f)) = t.get(id).and_then(|o| Some((o, o.fail.as_ref()?))) else {
-                    continue;
-                };
-                match (&o.want, &o.have) {
-                    (Some(w), _) => out.push((format!("{w:?}"), s.fail_text(f))),
-                    (None, Some(h)) => {
-                        out.push((format!("{h:?}, still there"), s.fail_text(f)));
+        each_class!(T => {
+            let all = T::all(&self.hw);
+            for o in all.ids().into_iter().filter_map(|id| all.get(id)) {
+                match (&o.fail, &o.want, &o.have) {
+                    (Some(f), Some(w), _) => out.push((format!("{w:?}"), self.fail_text(f))),
+                    (Some(f), None, Some(h)) => {
+                        out.push((format!("{h:?}, still there"), self.fail_text(f)));
                     }
-                    (None, None) => {}
+                    _ => {}
                 }
             }
-        }
-        of(self, &self.hw.lags, &mut out);
-        of(self, &self.hw.ports, &mut out);
-        of(self, &self.hw.vlans, &mut out);
-        of(self, &self.hw.members, &mut out);
-        of(self, &self.hw.vrfs, &mut out);
-        of(self, &self.hw.rifs, &mut out);
-        of(self, &self.hw.nexthops, &mut out);
-        of(self, &self.hw.nhgs, &mut out);
-        of(self, &self.hw.neighs, &mut out);
-        of(self, &self.hw.fdb, &mut out);
-        of(self, &self.hw.mdb, &mut out);
-        of(self, &self.hw.acl_tables, &mut out);
-        of(self, &self.hw.acl_counters, &mut out);
-        of(self, &self.hw.policers, &mut out);
-        of(self, &self.hw.mirrors, &mut out);
-        of(self, &self.hw.acl_entries, &mut out);
-        of(self, &self.hw.acl_binds, &mut out);
+        });
         out.truncate(limit);
         out
     }
@@ -365,14 +327,14 @@ impl Store {
     }
 }
 
-pub(crate) fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (&'static str, String) {
+pub(crate) fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (State, String) {
     match o {
-        None => ("omitted", String::new()),
+        None => (State::Omitted, String::new()),
         Some(o) => match (&o.want, &o.have, &o.fail) {
-            (_, _, Some(f)) => ("failed", s.fail_text(f)),
-            (None, None, None) => ("omitted", String::new()),
-            (Some(w), Some(h), None) if w == h => ("installed", String::new()),
-            _ => ("pending", String::new()),
+            (_, _, Some(f)) => (State::Failed, s.fail_text(f)),
+            (None, None, None) => (State::Omitted, String::new()),
+            (Some(w), Some(h), None) if w == h => (State::Installed, String::new()),
+            _ => (State::Pending, String::new()),
         },
     }
 }

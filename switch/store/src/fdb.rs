@@ -392,9 +392,8 @@ impl Store {
         // One that ages and moves is flooded to, as where the chip has no room to learn: a bridge with more stations than
         // the chip has room for must not be the kernel's.
         let somebodys = |b: &bodies::Fdb| b.action != TND_ACT_FORWARD || b.flags != 0;
-        let failed = self.hw.fdb.get(id).is_some_and(|o| {
-            (o.fail.is_some() || o.told) && o.want.as_ref().is_some_and(somebodys)
-        });
+        let entry = self.hw.fdb.get(id).filter(|o| o.missing());
+        let failed = entry.is_some_and(|o| o.want.as_ref().is_some_and(somebodys));
         let before = self.fdb_failed.contains_key(&vlan);
         if failed {
             self.fdb_failed.entry(vlan).or_default().insert(id);

@@ -146,6 +146,8 @@ pub(crate) const F_UNDECIDED: u16 = 1 << 10;
 pub(crate) const F_MOVED: u16 = 1 << 11;
 /// The command that is on its way is a DELETE.
 pub(crate) const F_DELETE: u16 = 1 << 12;
+/// It goes after another one that goes, and is looked at again when that one is ([`Fib::held`]).
+pub(crate) const F_HELD: u16 = 1 << 13;
 
 /// One prefix.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,9 @@
 mod list;
 
 use crate::Store;
-use crate::hw::Cls;
-use crate::hw::acl::{AclCounter, AclEntry, Mirror, Policer, list_id};
+use crate::hw::acl::{AclCounter, AclEntry, AclRange, Mirror, Policer, list_id};
 use crate::hw::table::{HwBody, Obj};
+use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::{Filter, FilterKey, FilterVerdict, Link, LinkKind, SourceId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tandem_abi::raw::*;
@@ -63,16 +63,14 @@ pub(crate) struct Filters {
     pub all: BTreeMap<FilterKey, (Filter, u8, u16)>,
     lists: BTreeMap<At, List>,
     shown: HashMap<FilterKey, Shown>,
-    /// Table ids by the chip's ids.
-    counters: BTreeMap<u32, u32>,
-    policers: BTreeMap<u32, u32>,
-    mirrors: BTreeMap<u16, u32>,
+    /// Table ids of counters, ranges, policers and sessions by the chip's.
+    parts: BTreeMap<(Cls, u32), u32>,
     /// And back, for what is released.
     by_table: HashMap<(Cls, u32), u32>,
     list_of: HashMap<(Cls, u32), At>,
     /// Rules by the table id of their counter.
     counted: HashMap<u32, (At, u32)>,
-    /// A counter, policer or session did not fit.
+    /// A counter, range, policer or session did not fit.
     pub parts_failed: bool,
     /// A binding has failed once: the chip has no lists.
     pub binds_failed: bool,
@@ -318,11 +316,12 @@ impl Store {
         }
         if let Some(i) = f.mirror {
             let port = self.way_out(at, i)?;
-            used.mirrors.insert(port);
+            used.insert((Cls::Mirror, u32::from(port)));
             let id = self.own(Cls::Mirror, u32::from(port));
             self.hw.want(id, Some(Mirror { port }), now);
             self.stands_or::<Mirror>(self.hw.mirrors.get(id))?;
-            parts.mirror = Some((port, id));
+            parts.mirror = port;
+            parts.refs.push(Ref::new(Cls::Mirror, id));
         }
         if let Some(p) = f.police {
             let mtu = self.links.get(&f.key.ifindex).map_or(0, |l| l.link.mtu);
@@ -340,7 +339,7 @@ impl Store {
                     p.burst
                 ));
             }
-            used.policers.insert(p.index);
+            used.insert((Cls::Policer, p.index));
             let id = self.own(Cls::Policer, p.index);
             let body = Policer {
                 policer: p.index,
@@ -350,9 +349,56 @@ impl Store {
             };
             self.hw.want(id, Some(body), now);
             self.stands_or::<Policer>(self.hw.policers.get(id))?;
-            parts.policer = Some((p.index, id));
+            parts.policer = p.index;
+            parts.refs.push(Ref::new(Cls::Policer, id));
         }
         Ok(parts)
+    }
+
+    /// The ranges of ports that a filter looks at, as a rule has them: one port is a key, all are nothing, others are objects
+    /// that rules share. Why there is none; the rule then looks at fewer fields.
+    fn name_ranges(
+        &mut self,
+        f: &Filter,
+        body: &mut tnd_acl_entry,
+        refs: &mut Vec<Ref>,
+        used: &mut Used,
+        now: u64,
+    ) -> Result<(), String> {
+        let mut lack = Ok(());
+        for (source, ports) in [(true, f.src_ports), (false, f.dst_ports)] {
+            let (key, mask, named) = if source {
+                (
+                    &mut body.key.src_port,
+                    &mut body.mask.src_port,
+                    &mut body.src_range,
+                )
+            } else {
+                (
+                    &mut body.key.dst_port,
+                    &mut body.mask.dst_port,
+                    &mut body.dst_range,
+                )
+            };
+            match ports {
+                None | Some((0, u16::MAX)) => {}
+                Some((from, to)) if from == to => (*key, *mask) = (from, u16::MAX),
+                Some(ports) => {
+                    let range = AclRange { source, ports };
+                    used.insert((Cls::AclRange, range.id()));
+                    let id = self.own(Cls::AclRange, range.id());
+                    self.hw.want(id, Some(range), now);
+                    match self.stands_or::<AclRange>(self.hw.acl_ranges.get(id)) {
+                        Ok(()) => {
+                            *named = range.id();
+                            refs.push(Ref::new(Cls::AclRange, id));
+                        }
+                        Err(why) => lack = Err(why),
+                    }
+                }
+            }
+        }
+        lack
     }
 
     fn stands_or<B: HwBody>(&self, o: Option<&Obj<B>>) -> Result<(), String> {
@@ -383,32 +429,12 @@ impl Store {
 
     /// The table id of an object with an id of its own on the chip.
     fn own(&mut self, cls: Cls, chip: u32) -> u32 {
-        let f = &mut self.filters;
-        let known = match cls {
-            Cls::Mirror => u16::try_from(chip).ok().and_then(|p| f.mirrors.get(&p)),
-            Cls::Policer => f.policers.get(&chip),
-            _ => f.counters.get(&chip),
-        };
-        if let Some(id) = known {
+        if let Some(id) = self.filters.parts.get(&(cls, chip)) {
             return *id;
         }
-        let id = match cls {
-            Cls::Mirror => self.hw.mirrors.take(),
-            Cls::Policer => self.hw.policers.take(),
-            _ => self.hw.acl_counters.take(),
-        };
-        match cls {
-            Cls::Mirror => {
-                f.mirrors.insert(chip as u16, id);
-            }
-            Cls::Policer => {
-                f.policers.insert(chip, id);
-            }
-            _ => {
-                f.counters.insert(chip, id);
-            }
-        }
-        f.by_table.insert((cls, id), chip);
+        let id = with_class!(cls, T => T::table(&mut self.hw).take());
+        self.filters.parts.insert((cls, chip), id);
+        self.filters.by_table.insert((cls, id), chip);
         id
     }
 
@@ -427,12 +453,24 @@ impl Store {
         target: &mut BTreeMap<u32, AclEntry>,
         now: u64,
     ) {
-        let resolved = self.resolve_filter(at, f, used, now);
+        let mut resolved = self.resolve_filter(at, f, used, now);
         if f.kernel.is_none() && f.verdict == FilterVerdict::Next {
             self.show(f.key, at, priority, 0, String::new());
             return;
         }
         let (table, rule) = (list_id(at.0, at.1), priority | RULE);
+        let mut body = tnd_acl_entry {
+            struct_size: size_of::<tnd_acl_entry>() as u16,
+            table,
+            priority: rule,
+            key: f.fields,
+            mask: f.mask,
+            ..Default::default()
+        };
+        let mut refs = Vec::new();
+        if let Err(why) = self.name_ranges(f, &mut body, &mut refs, used, now) {
+            resolved = resolved.and(Err(why));
+        }
         let (parts, reason) = match resolved {
             Ok(p) => (p, String::new()),
             Err(why) => {
@@ -445,7 +483,7 @@ impl Store {
         };
         // two rules whose ids are equal share a counter: rare, and no answer hangs on it
         let chip = hash(table, rule);
-        used.counters.insert(chip);
+        used.insert((Cls::AclCounter, chip));
         let counter = self.own(Cls::AclCounter, chip);
         self.filters.counted.insert(counter, (at, rule));
         self.hw
@@ -456,44 +494,25 @@ impl Store {
             .get(counter)
             .is_some_and(|o| o.fail.is_none())
             .then_some(counter);
-        let (src, dst) = (
-            f.src_ports.unwrap_or_default(),
-            f.dst_ports.unwrap_or_default(),
-        );
-        let body = tnd_acl_entry {
-            struct_size: size_of::<tnd_acl_entry>() as u16,
+        refs.extend(parts.refs);
+        refs.extend(counter.map(|id| Ref::new(Cls::AclCounter, id)));
+        body = tnd_acl_entry {
             action: parts.action,
-            table,
-            priority: rule,
-            key: f.fields,
-            mask: f.mask,
-            src_port_min: src.0,
-            src_port_max: src.1,
-            dst_port_min: dst.0,
-            dst_port_max: dst.1,
             counter: counter.map_or(0, |_| chip),
-            policer: parts.policer.map_or(0, |p| p.0),
+            policer: parts.policer,
             target: parts.target,
-            mirror: parts.mirror.map_or(0, |m| m.0),
-            ..Default::default()
+            mirror: parts.mirror,
+            ..body
         };
         // Behind a second tag the kernel looks at the packet, the chip doesn't.
         if f.mask.tag != 0 && f.fields.tag != TND_ACL_UNTAGGED && f.mask.ethertype != 0 {
             for (i, tag) in [(0, 0x8100), (1, 0x88a8)] {
                 let mut two = tnd_acl_entry {
+                    struct_size: body.struct_size,
                     action: TND_ACL_TRAP,
+                    table,
                     priority: priority | i,
-                    counter: 0,
-                    policer: 0,
-                    target: 0,
-                    mirror: 0,
-                    key: tnd_acl_key::default(),
-                    mask: tnd_acl_key::default(),
-                    src_port_min: 0,
-                    src_port_max: 0,
-                    dst_port_min: 0,
-                    dst_port_max: 0,
-                    ..body
+                    ..Default::default()
                 };
                 for (to, from) in [(&mut two.key, &f.fields), (&mut two.mask, &f.mask)] {
                     (to.dst_mac, to.src_mac) = (from.dst_mac, from.src_mac);
@@ -505,9 +524,7 @@ impl Store {
                     AclEntry {
                         body: two,
                         list,
-                        counter: None,
-                        policer: None,
-                        mirror: None,
+                        parts: Vec::new(),
                     },
                 );
             }
@@ -517,9 +534,7 @@ impl Store {
             AclEntry {
                 body,
                 list,
-                counter,
-                policer: parts.policer.map(|p| p.1),
-                mirror: parts.mirror.map(|m| m.1),
+                parts: refs,
             },
         );
         self.show(f.key, at, rule, body.counter, reason);
@@ -537,50 +552,24 @@ impl Store {
 
     /// What no filter uses any more goes.
     fn keep_used(&mut self, used: &Used, now: u64) {
-        let f = &self.filters;
-        let gone =
-            |(chip, id): (&u32, &u32), kept: &BTreeSet<u32>| (!kept.contains(chip)).then_some(*id);
-        let counters: Vec<u32> = f
-            .counters
-            .iter()
-            .filter_map(|x| gone(x, &used.counters))
-            .collect();
-        let policers: Vec<u32> = f
-            .policers
-            .iter()
-            .filter_map(|x| gone(x, &used.policers))
-            .collect();
-        let mirrors: Vec<u32> = f
-            .mirrors
-            .iter()
-            .filter(|(p, _)| !used.mirrors.contains(p))
-            .map(|(_, id)| *id)
-            .collect();
-        for id in counters {
-            self.hw.want::<AclCounter>(id, None, now);
-        }
-        for id in policers {
-            self.hw.want::<Policer>(id, None, now);
-        }
-        for id in mirrors {
-            self.hw.want::<Mirror>(id, None, now);
+        let parts = self.filters.parts.iter();
+        let gone = parts.filter(|(part, _)| !used.contains(part));
+        let gone: Vec<Ref> = gone.map(|((cls, _), id)| Ref::new(*cls, *id)).collect();
+        for r in gone {
+            self.hw.unwant(r, now);
         }
     }
 }
 
-/// What rules use besides their list.
-#[derive(Debug, Default)]
-struct Used {
-    counters: BTreeSet<u32>,
-    policers: BTreeSet<u32>,
-    mirrors: BTreeSet<u16>,
-}
+/// What rules use besides their list, by class and the chip's id.
+type Used = BTreeSet<(Cls, u32)>;
 
-/// A rule's parts beyond its fields: with the chip's ids and the table ids.
-#[derive(Clone, Copy, Debug, Default)]
+/// A rule's parts beyond its fields: the chip's ids, 0: none, and what they are of.
+#[derive(Clone, Debug, Default)]
 struct Parts {
     action: u16,
     target: u32,
-    policer: Option<(u32, u32)>,
-    mirror: Option<(u16, u32)>,
+    policer: u32,
+    mirror: u16,
+    refs: Vec<Ref>,
 }

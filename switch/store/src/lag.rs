@@ -153,9 +153,6 @@ impl Store {
 
     /// A group came to stand or failed, or its members were swapped: a port that was in one may go into another.
     pub(crate) fn lag_answered(&mut self, r: Ref) {
-        if r.cls != Cls::Lag {
-            return;
-        }
         let failed = self.hw.lags.failed() > 0;
         if failed || self.lags.failed {
             self.topo.dirty.all = true;
@@ -190,10 +187,7 @@ impl Store {
         }
     }
 
-    /// Groups that are gone.
-    pub(crate) fn drop_released_lags(&mut self) {
-        for id in std::mem::take(&mut self.hw.lags.released) {
-            self.lags.ids.retain(|_, x| *x != id);
-        }
+    pub(crate) fn lag_released(&mut self, id: u32) {
+        self.lags.ids.retain(|_, x| *x != id);
     }
 }

@@ -29,8 +29,10 @@ mod program;
 mod reserve;
 mod resolve;
 mod routes;
+mod slices;
 mod sync;
 mod topo;
+mod unanswered;
 mod undecided;
 mod vlan;
 mod vrf;
@@ -39,6 +41,7 @@ mod waiting;
 pub use api::*;
 pub use owner::{OWN_NUMBERS, Refused};
 pub use page::Page;
+pub use slices::SLICE;
 pub use waiting::Settling;
 
 use fib::{Alias, Fibs};
@@ -60,7 +63,7 @@ struct SyncState {
     /// A first dump of links and routes is complete.
     reached: bool,
     /// Generation per kind, by bit of [`KindSet`].
-    generations: [u16; 16],
+    generations: [u16; KindSet::COUNT],
 }
 
 /// The store.
@@ -94,6 +97,7 @@ pub struct Store {
     lag_ports: BTreeSet<u16>,
     vrfs: vrf::Vrfs,
     paths: paths::Paths,
+    slices: slices::Slices,
     aliases: Slab<Alias>,
     fibs: Fibs,
     // What follows from it.
@@ -169,6 +173,7 @@ impl Store {
             lag_ports: BTreeSet::new(),
             vrfs: vrf::Vrfs::default(),
             paths: paths::Paths::default(),
+            slices: slices::Slices::default(),
             aliases: Slab::default(),
             fibs: Fibs::default(),
             topo: topo::Topo::default(),
@@ -219,8 +224,10 @@ impl Store {
         self.topo.away.contains(&port)
     }
 
-    /// Takes one event from a source.
+    /// Takes one event from a source. What earlier ones have left over is done first, all at once: who has other things to
+    /// do asks [`Store::behind`] before.
     pub fn apply(&mut self, event: Event, now_ns: u64) {
+        self.catch_up_all(now_ns);
         self.counters.events += 1;
         match event {
             Event::Upsert(source, object) => self.upsert(source, object, now_ns),
@@ -231,60 +238,21 @@ impl Store {
     }
 
     fn upsert(&mut self, source: SourceId, object: Object, now: u64) {
-        let generation = |kind| self.generation(source, kind);
+        let g = self.generation(source, object.kind());
         match object {
-            Object::Link(x) => {
-                let g = generation(KindSet::LINK);
-                self.upsert_link(source, x, g, now);
-            }
-            Object::Addr(x) => {
-                let g = generation(KindSet::ADDR);
-                self.upsert_addr(source, x, g);
-            }
-            Object::Neigh(x) => {
-                let g = generation(KindSet::NEIGH);
-                self.upsert_neigh(source, x, g, now);
-            }
-            Object::Fdb(x) => {
-                let g = generation(KindSet::FDB);
-                self.upsert_fdb(source, x, g, now);
-            }
-            Object::BridgeVlan(x) => {
-                let g = generation(KindSet::BRIDGE_VLAN);
-                self.upsert_bridge_vlan(source, x, g);
-            }
-            Object::Nexthop(x) => {
-                let g = generation(KindSet::NEXTHOP);
-                self.upsert_nexthop(source, x, g, now);
-            }
-            Object::Route(x) => {
-                let g = generation(KindSet::ROUTE);
-                self.upsert_route(source, x, g, now);
-            }
-            Object::Rule(x) => {
-                let g = generation(KindSet::RULE);
-                self.upsert_rule(source, x, g);
-            }
-            Object::BaseChain(x) => {
-                let g = generation(KindSet::BASE_CHAIN);
-                self.upsert_chain(source, x, g);
-            }
-            Object::Filter(x) => {
-                let g = generation(KindSet::FILTER);
-                self.upsert_filter(source, *x, g);
-            }
-            Object::Mdb(x) => {
-                let g = generation(KindSet::MDB);
-                self.upsert_mdb(source, x, g, now);
-            }
-            Object::RouterPort(x) => {
-                let g = generation(KindSet::MDB);
-                self.upsert_router_port(source, x, g);
-            }
-            Object::Netconf(x) => {
-                let g = generation(KindSet::NETCONF);
-                self.upsert_netconf(source, x, g);
-            }
+            Object::Link(x) => self.upsert_link(source, x, g, now),
+            Object::Addr(x) => self.upsert_addr(source, x, g),
+            Object::Neigh(x) => self.upsert_neigh(source, x, g, now),
+            Object::Fdb(x) => self.upsert_fdb(source, x, g, now),
+            Object::BridgeVlan(x) => self.upsert_bridge_vlan(source, x, g),
+            Object::Nexthop(x) => self.upsert_nexthop(source, x, g, now),
+            Object::Route(x) => self.upsert_route(source, x, g, now),
+            Object::Rule(x) => self.upsert_rule(source, x, g),
+            Object::BaseChain(x) => self.upsert_chain(source, x, g),
+            Object::Filter(x) => self.upsert_filter(source, *x, g),
+            Object::Mdb(x) => self.upsert_mdb(source, x, g, now),
+            Object::RouterPort(x) => self.upsert_router_port(source, x, g),
+            Object::Netconf(x) => self.upsert_netconf(source, x, g),
             Object::Settings(x) => self.upsert_settings(x),
         }
     }
@@ -364,7 +332,9 @@ impl Store {
             && self.synced
             && !self.topo.dirty.any()
             && self.paths.dirty.is_empty()
+            && !self.behind()
             && self.hw.changed.is_empty()
+            && self.hw.woken.is_empty()
             && self.syncs.values().all(|s| s.running.is_none())
             && self.queues_idle()
     }
@@ -460,21 +430,7 @@ impl Explanation {
     pub(crate) fn unknown(key: String) -> Explanation {
         Explanation {
             key,
-            known: false,
-            in_hardware: false,
-            state: "omitted",
-            action: "none",
-            target: String::new(),
-            cost: 0,
-            table: String::new(),
-            reason: String::new(),
-            since_ns: 0,
-            cover: String::new(),
-            waiting_for: String::new(),
-            unreached: String::new(),
-            innocent: Vec::new(),
-            details: Vec::new(),
-            source: 0,
+            ..Explanation::default()
         }
     }
 }

@@ -11,7 +11,7 @@
 //! Without a querier the kernel floods whatever it knows of members, and so does the chip: the entries stand and wait.
 
 use crate::Store;
-use crate::api::{Domain, Explanation, MdbRow, Policy};
+use crate::api::{Action, Domain, Explanation, MdbRow, Policy, State};
 use crate::hw::bodies::Mdb;
 use crate::hw::{Cls, Ref};
 use crate::model::{
@@ -458,12 +458,9 @@ impl Store {
         }
     }
 
-    /// Ids that were given back.
-    pub(crate) fn drop_released_groups(&mut self) {
-        for id in std::mem::take(&mut self.hw.mdb.released) {
-            if let Some(k) = self.groups.keys.remove(&id) {
-                self.groups.ids.remove(&k);
-            }
+    pub(crate) fn group_released(&mut self, id: u32) {
+        if let Some(k) = self.groups.keys.remove(&id) {
+            self.groups.ids.remove(&k);
         }
     }
 
@@ -526,15 +523,15 @@ impl Store {
         let (mut state, mut reason) = crate::explain::object_state(self, o);
         if reason.is_empty() {
             reason = self.groups.reasons.get(key).cloned().unwrap_or_default();
-            if !reason.is_empty() && state == "installed" {
-                state = "trap";
+            if !reason.is_empty() && state == State::Installed {
+                state = State::Trap;
             }
         }
         let (unsure, note) = self.querier_text(key);
         if reason.is_empty() {
             reason = unsure;
         }
-        if reason.is_empty() && state == "omitted" {
+        if reason.is_empty() && state == State::Omitted {
             reason = match key.source {
                 Some(_) => "the bridge does not look at sources (IGMP 2, MLD 1)".into(),
                 None => self.no_domain_of(key.bridge, key.vlan),
@@ -555,8 +552,8 @@ impl Store {
         MdbRow {
             bridge: self.dev(key.bridge),
             vlan: key.vlan,
-            group: key.group.to_string(),
-            source: key.source.map(|s| s.to_string()).unwrap_or_default(),
+            group: Some(key.group),
+            source: key.source,
             members,
             state,
             reason,
@@ -589,10 +586,10 @@ impl Store {
         MdbRow {
             bridge: self.dev(bridge),
             vlan: 0,
-            group: "routers".into(),
-            source: String::new(),
+            group: None,
+            source: None,
             members: named.collect(),
-            state: "installed",
+            state: State::Installed,
             reason: self.topo.reasons.get(&bridge).cloned().unwrap_or_default(),
         }
     }
@@ -611,9 +608,9 @@ impl Store {
             let o = self.groups.ids.get(k).and_then(|id| self.hw.mdb.get(*id));
             let fail = o.and_then(|o| o.fail.as_ref());
             let have = o.and_then(|o| o.have.as_ref());
-            let mut key = row.group.clone();
-            if k.source.is_some() {
-                key.push_str(&format!(" source {}", row.source));
+            let mut key = group.to_string();
+            if let Some(source) = k.source {
+                key.push_str(&format!(" source {source}"));
             }
             if k.vlan != 0 {
                 key.push_str(&format!(" vlan {}", k.vlan));
@@ -624,25 +621,23 @@ impl Store {
                 known: true,
                 in_hardware: have.is_some(),
                 state: row.state,
-                action: have.map_or("none", |h| if h.trap { "trap" } else { "forward" }),
+                action: have.map_or(Action::None, |h| match h.trap {
+                    true => Action::Trap,
+                    false => Action::Forward,
+                }),
                 target: row.members.join(" "),
-                cost: self.host_cost(3, o),
-                table: self.host_table(3, fail),
+                cost: self.cost_of(None, o),
+                table: self.pool_of::<Mdb>(None, fail),
                 reason: row.reason,
                 since_ns: o.map_or(0, |o| o.since),
                 cover: match fail {
-                    Some(_) if k.source.is_some() => format!("{} of all sources", row.group),
+                    Some(_) if k.source.is_some() => format!("{group} of all sources"),
                     Some(_) => format!("groups of {} without an entry", row.bridge),
                     None => String::new(),
                 },
-                waiting_for: fail
-                    .filter(|f| f.full())
-                    .map(|f| format!("a free slot in {}", self.pool_name(f.table)))
-                    .unwrap_or_default(),
-                unreached: String::new(),
-                innocent: Vec::new(),
-                details: Vec::new(),
+                waiting_for: self.waits_for(fail),
                 source: members.values().next().map_or(0, |e| e.1),
+                ..Explanation::default()
             }
         })
         .collect()

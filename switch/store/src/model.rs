@@ -11,12 +11,14 @@
 
 mod multicast;
 mod nexthop;
+mod unsupported;
 
 use ipnet::IpNet;
 use std::net::IpAddr;
 
 pub use multicast::{GroupAddr, MdbEntry, MdbKey, Querier, RouterPort};
 pub use nexthop::{NextHop, NexthopKind, NexthopObject, add_run, hand_on};
+pub use unsupported::Unsupported;
 
 /// Who said so. Every object in the store has exactly one source; a front-panel port belongs to one source at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -312,6 +314,20 @@ pub enum FdbKind {
     Blackhole,
 }
 
+impl FdbKind {
+    /// As people read it.
+    pub fn text(self) -> &'static str {
+        match self {
+            FdbKind::Local => "local",
+            FdbKind::Static => "static",
+            FdbKind::ExternLearn => "extern_learn",
+            FdbKind::Dynamic => "dynamic",
+            FdbKind::Locked => "locked",
+            FdbKind::Blackhole => "blackhole",
+        }
+    }
+}
+
 /// One entry of a bridge's forwarding database. Key: `bridge`, `vlan`, `mac`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FdbEntry {
@@ -343,41 +359,6 @@ pub struct FdbKey {
 // ---------------------------------------------------------------------------------------------------------------
 // Next hops and routes
 
-/// A construct that the chip can't do as the kernel would. Objects that carry one trap, with this reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[repr(u8)]
-pub enum Unsupported {
-    /// Light-weight tunnel (RTA_ENCAP, NHA_ENCAP).
-    Encap = 1,
-    /// IPv6 `from` (RTA_SRC).
-    SourcePrefix = 2,
-    /// A route or next-hop attribute that this version does not know.
-    Attribute = 3,
-    /// A resilient next-hop group whose buckets are still to be read.
-    BucketsUnread = 4,
-    /// Next hop for FDB entries (NHA_FDB).
-    FdbNexthop = 5,
-    /// Route metrics that change forwarding (a locked MTU, for instance).
-    Metrics = 6,
-    /// Route type outside the list (NAT, multicast …).
-    Type = 7,
-}
-
-impl Unsupported {
-    /// For people.
-    pub fn text(self) -> &'static str {
-        match self {
-            Unsupported::Encap => "encapsulation is not offloaded",
-            Unsupported::SourcePrefix => "a route with a source prefix (from) is not offloaded",
-            Unsupported::Attribute => "an attribute of this object is not known",
-            Unsupported::BucketsUnread => "the buckets of the resilient group are not read yet",
-            Unsupported::FdbNexthop => "next hops for FDB entries are not offloaded",
-            Unsupported::Metrics => "route metrics that change forwarding are not offloaded",
-            Unsupported::Type => "this route type is not offloaded",
-        }
-    }
-}
-
 /// RTN_*
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[repr(u8)]
@@ -400,6 +381,23 @@ pub enum RouteType {
     Prohibit = 8,
     /// Look in the next table.
     Throw = 9,
+}
+
+impl RouteType {
+    /// As people read it.
+    pub fn text(self) -> &'static str {
+        match self {
+            RouteType::Unicast => "unicast",
+            RouteType::Local => "local",
+            RouteType::Broadcast => "broadcast",
+            RouteType::Anycast => "anycast",
+            RouteType::Multicast => "multicast",
+            RouteType::Blackhole => "blackhole",
+            RouteType::Unreachable => "unreachable",
+            RouteType::Prohibit => "prohibit",
+            RouteType::Throw => "throw",
+        }
+    }
 }
 
 /// What identifies a route in the kernel.
@@ -680,34 +678,58 @@ pub enum Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct KindSet(pub u16);
 
-impl KindSet {
-    /// Devices.
-    pub const LINK: KindSet = KindSet(1);
-    /// Addresses.
-    pub const ADDR: KindSet = KindSet(1 << 1);
-    /// Neighbours.
-    pub const NEIGH: KindSet = KindSet(1 << 2);
-    /// FDB.
-    pub const FDB: KindSet = KindSet(1 << 3);
-    /// Next-hop objects.
-    pub const NEXTHOP: KindSet = KindSet(1 << 4);
-    /// Routes.
-    pub const ROUTE: KindSet = KindSet(1 << 5);
-    /// Policy rules.
-    pub const RULE: KindSet = KindSet(1 << 6);
-    /// nftables base chains.
-    pub const BASE_CHAIN: KindSet = KindSet(1 << 7);
-    /// Per-interface sysctls.
-    pub const NETCONF: KindSet = KindSet(1 << 8);
-    /// VLANs of bridges and their ports.
-    pub const BRIDGE_VLAN: KindSet = KindSet(1 << 9);
-    /// Filters of traffic control.
-    pub const FILTER: KindSet = KindSet(1 << 10);
-    /// Multicast groups and router ports.
-    pub const MDB: KindSet = KindSet(1 << 11);
-    /// Everything.
-    pub const ALL: KindSet = KindSet(0xfff);
+// A line for each kind, with the objects that are of it.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $first:ident $(| $more:ident)*;)*) => {
+        enum Place { $($first),* }
 
+        impl KindSet {
+            $($(#[$doc])* pub const $kind: KindSet = KindSet(1 << Place::$first as u16);)*
+            /// So many there are.
+            pub const COUNT: usize = [$(Place::$first),*].len();
+            /// Everything.
+            pub const ALL: KindSet = KindSet((1 << KindSet::COUNT) - 1);
+        }
+
+        impl Object {
+            /// What it is confirmed with.
+            pub fn kind(&self) -> KindSet {
+                match self {
+                    $(Object::$first(_) $(| Object::$more(_))* => KindSet::$kind,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Devices.
+    LINK = Link;
+    /// Addresses.
+    ADDR = Addr;
+    /// Neighbours.
+    NEIGH = Neigh;
+    /// FDB.
+    FDB = Fdb;
+    /// Next-hop objects.
+    NEXTHOP = Nexthop;
+    /// Routes.
+    ROUTE = Route;
+    /// Policy rules.
+    RULE = Rule;
+    /// nftables base chains.
+    BASE_CHAIN = BaseChain;
+    /// Sysctls.
+    NETCONF = Netconf | Settings;
+    /// VLANs of bridges and their ports.
+    BRIDGE_VLAN = BridgeVlan;
+    /// Filters of traffic control.
+    FILTER = Filter;
+    /// Multicast groups and router ports.
+    MDB = Mdb | RouterPort;
+}
+
+impl KindSet {
     /// All kinds of `other` are in `self`.
     pub fn contains(self, other: KindSet) -> bool {
         self.0 & other.0 == other.0
@@ -731,4 +753,15 @@ pub enum Event {
     BeginSync(SourceId, KindSet),
     /// The dump is complete: what was not confirmed is removed. Objects that were confirmed and equal are untouched.
     EndSync(SourceId),
+}
+
+impl Event {
+    /// Who tells it.
+    pub fn source(&self) -> SourceId {
+        let (Event::Upsert(id, _)
+        | Event::Remove(id, _)
+        | Event::BeginSync(id, _)
+        | Event::EndSync(id)) = self;
+        *id
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::Store;
 use crate::api::Planned;
-use crate::hw::{Cls, Ref};
+use crate::hw::{Cls, HwClass, Ref, each_class, with_class};
 
 impl Store {
     /// Everything but routes, as many as may be outstanding.
@@ -26,39 +26,38 @@ impl Store {
 
     /// The chip has all that decides where frames go. Whether that is new.
     pub(crate) fn is_filled(&mut self) -> bool {
-        let bare = std::mem::take(&mut self.hw.bare);
+        let left = std::mem::take(&mut self.hw.trapping);
+        let bare = std::mem::take(&mut self.hw.bare) || !left.is_empty();
         if bare {
             for id in self.hw.ports.ids() {
-                self.hw.queue(Ref::new(Cls::Port, id));
+                self.hw.retry_dependent(Ref::new(Cls::Port, id));
             }
         }
         bare
     }
 
+    /// Those whose wait is over are queued, as many as may be looked at in one call.
+    pub(crate) fn wake(&mut self) {
+        let n = self.hw.woken.len().min(self.slices.size);
+        for r in self.hw.woken.split_off(self.hw.woken.len() - n) {
+            self.queue_ref(r);
+        }
+    }
+
     pub(crate) fn drain_changed(&mut self, now: u64) {
         while let Some(r) = self.hw.changed.pop() {
-            match r.cls {
-                Cls::Vlan => {
-                    self.vlan_changed(r.id);
-                    self.base_changed(r);
-                }
-                Cls::Rif => self.base_changed(r),
-                Cls::Vrf => self.vrf_changed(r.id, now),
-                Cls::Nexthop | Cls::Nhg => self.target_changed(r),
-                Cls::Fdb => self.fdb_state_changed(r.id, now),
-                Cls::Mdb => self.group_changed(r.id, now),
-                Cls::Member => self.member_changed(r.id),
-                Cls::Lag => self.lag_answered(r),
-                Cls::AclEntry => self.list_answered(r, now),
-                Cls::AclBind => {
-                    self.bind_changed(r.id);
-                    self.list_answered(r, now);
-                }
-                Cls::AclTable | Cls::AclCounter | Cls::Policer | Cls::Mirror => {
-                    self.rule_part_changed(r);
-                }
-                _ => {}
-            }
+            self.hw.look_who_waits(r);
+            with_class!(r.cls, T => T::CHANGED(self, r, now));
         }
+    }
+
+    /// Forgets the keys whose ids were given back. Must run before anything takes or wants an id again.
+    pub(crate) fn drop_released(&mut self) {
+        // after each step, mostly for nothing
+        each_class!(T => if !T::all(&self.hw).released.is_empty() {
+            for id in std::mem::take(&mut T::table(&mut self.hw).released) {
+                T::RELEASED(self, id);
+            }
+        });
     }
 }

@@ -116,6 +116,8 @@ pub(crate) struct Paths {
     pub by_key: HashMap<PathKey, u32>,
     /// Next-hop objects with source and generation.
     pub objects: HashMap<u32, (NexthopObject, u8, u16)>,
+    /// Objects that are one next hop, by its interface.
+    pub objects_on: BTreeSet<(u32, u32)>,
     /// Groups by member object.
     pub object_groups: HashMap<u32, Vec<u32>>,
     /// Paths by the object that they name.
@@ -244,11 +246,19 @@ impl Paths {
         of_it.copied().collect()
     }
 
-    /// Paths that may lead over an interface: those with a next hop there, and all by next-hop objects.
+    /// Paths that may lead over an interface: those with a next hop there, and those by next-hop objects that have one.
     pub fn over(&self, ifindex: u32) -> Vec<u32> {
         let mut out = self.leading_to(ifindex);
-        out.extend(self.object_paths.values().flatten());
+        for id in self.objects_over(ifindex) {
+            out.extend(self.using_object(id));
+        }
         out
+    }
+
+    /// Next-hop objects that are one next hop on an interface, in order.
+    pub fn objects_over(&self, ifindex: u32) -> Vec<u32> {
+        let on = self.objects_on.range((ifindex, 0)..=(ifindex, u32::MAX));
+        on.map(|x| x.1).collect()
     }
 
     /// Gateways on an interface, by table id.
@@ -269,8 +279,14 @@ impl Paths {
         direct.chain(indirect).copied().collect()
     }
 
-    /// A next-hop object came, changed or went: keeps the index of groups by member.
+    /// A next-hop object came, changed or went: keeps the indexes of groups by member, and of single ones by interface.
     pub fn index_object(&mut self, id: u32, old: Option<&NexthopKind>, new: Option<&NexthopKind>) {
+        if let Some(NexthopKind::Single(n)) = old {
+            self.objects_on.remove(&(n.ifindex, id));
+        }
+        if let Some(NexthopKind::Single(n)) = new {
+            self.objects_on.insert((n.ifindex, id));
+        }
         for m in old.into_iter().flat_map(NexthopKind::members) {
             if let Some(l) = self.object_groups.get_mut(&m) {
                 l.retain(|&g| g != id);

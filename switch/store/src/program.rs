@@ -1,13 +1,14 @@
 //! Programming: what to post next, and what an answer means.
 
 use crate::Store;
-use crate::api::{Attach, Body, Completion, Planned, Policy, Ring};
+use crate::api::{Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
-    Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_LEASE, F_MOVED, F_OMIT,
-    F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
+    Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_HELD, F_LEASE, F_MOVED,
+    F_OMIT, F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
 };
 use crate::hw::{
-    CLASSES, Cls, DepState, Fail, Flight, MAX_ATTEMPTS, Ref, body_of, is_full, ring_no,
+    CLASSES, Cls, DepState, Fail, Flight, HwClass, MAX_ATTEMPTS, Ref, body_of, is_full, ring_no,
+    with_class,
 };
 use crate::reserve::State;
 use crate::routes::Redundant;
@@ -17,7 +18,7 @@ use tandem_cover::NONE;
 
 /// An entry with content that is not known: it was there before, or whether it was made is not known. An UPDATE or SET_TRAP
 /// finds out, and leaves it in its place.
-const UNKNOWN: Content = Content {
+pub(crate) const UNKNOWN: Content = Content {
     action: 0xfe,
     reason: 0,
     kind: 0,
@@ -28,10 +29,23 @@ impl Store {
     /// Hands out commands to post, in order, as many as may be outstanding. Returns how many were added. Call it after
     /// events and completions, until it returns 0.
     pub fn plan(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
+        loop {
+            self.catch_up_all(now_ns);
+            let n = self.plan_some(out, now_ns);
+            if n > 0 || !self.unfinished() {
+                return n;
+            }
+        }
+    }
+
+    /// The same, but not for long: where something follows for many routes it hands out nothing, and the store is
+    /// [behind](Store::behind); where many routes have to wait it looks at [`crate::SLICE`] of them. With 0 it has come to the end
+    /// unless the store is [unfinished](Store::unfinished).
+    pub fn plan_some(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
         // What was given back may let something else in: that is looked at before this says that nothing is to do.
         for _ in 0..4 {
             let n = self.plan_once(out, now_ns);
-            if n > 0 || !self.topo.dirty.any() {
+            if n > 0 || self.unfinished() || !self.topo.dirty.any() {
                 return n;
             }
         }
@@ -40,6 +54,7 @@ impl Store {
 
     fn plan_once(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
         let before = out.len();
+        self.slices.cut = false;
         if !self.settled(now_ns) {
             return 0;
         }
@@ -55,6 +70,10 @@ impl Store {
         self.hw.retry_in_use();
         self.drain_touched();
         self.step_objects(out, max_sync, now_ns);
+        if self.behind() {
+            // routes of an object that failed just now are not all in their queue yet
+            return self.count(out, before);
+        }
         // Everything that routes refer to is settled before routes are programmed anew.
         let own_stand = self.replay.own_stand();
         let mut filled = false;
@@ -65,10 +84,15 @@ impl Store {
             self.replay.open = true;
             filled = self.is_filled();
         }
+        let mut in_vain = 0;
         while self.hw.flights.outstanding[1] < max_bulk {
+            if in_vain == self.slices.size {
+                self.slices.cut = true;
+                break;
+            }
             let first = self.urgent.pop_front();
             let urgent = first.is_some();
-            let queue = CLASSES + usize::from(!urgent);
+            let queue = CLASSES.len() + usize::from(!urgent);
             let r = match first.or_else(|| self.route_queue.pop_front()) {
                 Some(r) => {
                     self.progress.taken[queue] += 1;
@@ -92,6 +116,7 @@ impl Store {
                 Cls::Route6 => self.step_route::<V6>(r.id, urgent),
                 _ => None,
             };
+            in_vain += usize::from(p.is_none());
             out.extend(p);
             self.drain_touched();
         }
@@ -101,6 +126,7 @@ impl Store {
         self.drop_released();
         // The last answer of a replay came: it ends here.
         out.extend(self.step_phase());
+        self.slices.cut |= !self.hw.woken.is_empty();
         self.count(out, before)
     }
 
@@ -115,6 +141,13 @@ impl Store {
         if self.phase == Phase::Detached || !self.synced {
             return false;
         }
+        if self.catch_up(now) {
+            return false;
+        }
+        if !self.topo.guards.is_empty() {
+            // what a port is to be may be found there without a write that would be answered
+            self.step_guards();
+        }
         let mut rounds = 0;
         while (self.topo.dirty.any() || !self.paths.dirty.is_empty()) && rounds < 8 {
             if self.topo.dirty.any() {
@@ -127,6 +160,10 @@ impl Store {
             self.refresh_vrfs(now);
         }
         self.drain_changed(now);
+        self.wake();
+        if self.behind() {
+            return false;
+        }
         self.progress.looks += 1;
         true
     }
@@ -171,7 +208,7 @@ impl Store {
         let r = Ref::new(F::CLS, e);
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
-        fib.entries[e].set(F_DEFERRED, false);
+        fib.entries[e].set(F_DEFERRED | F_HELD, false);
         if !urgent {
             fib.entries[e].set(F_QUEUED, false);
         }
@@ -310,7 +347,19 @@ impl Store {
         if entry.have != entry.want.on_chip() && self.overtakes::<F>(e) {
             return Some(Some(Content::trap(TND_TRAP_ROUTE)));
         }
-        match entry.want.dep().map(|d| self.hw.dep_state(d)) {
+        let dep = entry.want.dep();
+        match dep.map(|d| self.hw.dep_state(d)) {
+            // it was never the kernel's to send by what stands there until then
+            Some(DepState::Ready)
+                if entry.have != entry.want.on_chip()
+                    && dep.is_some_and(|d| self.hw.is_changing(d)) =>
+            {
+                let all = dep.map(|d| self.hw.awaited.entry(d).or_default());
+                all.into_iter()
+                    .for_each(|x| _ = x.insert(Ref::new(F::CLS, e)));
+                self.undecided::<F>(e);
+                None
+            }
             None | Some(DepState::Ready) => Some(Some(entry.want)),
             Some(DepState::Pending) => {
                 self.undecided::<F>(e);
@@ -343,6 +392,13 @@ impl Store {
                 self.fails.remove(&r);
                 self.attempts.remove(&r);
             }
+            return None;
+        }
+        // What goes with it, and is above it, goes first: it would answer.
+        if !early && self.goes_after::<F>(e) {
+            return None;
+        }
+        if self.uncovers_changing::<F>(e) {
             return None;
         }
         // Who took its place, or did for a part of it, is not there yet: the next one would answer.
@@ -525,8 +581,7 @@ impl Store {
                     self.refund(c.table);
                     self.wait_for(f.what, c.table, false);
                 }
-                self.list_answered(f.what, now_ns);
-                self.lag_answered(f.what);
+                with_class!(f.what.cls, T => T::ANSWERED(self, f.what, now_ns));
             }
         }
         self.drain_changed(now_ns);
@@ -704,68 +759,5 @@ impl Store {
             if is_full(c.status) { c.table } else { u16::MAX },
             urgent,
         );
-    }
-
-    /// A command got no answer in time. Whether its key is there is not known, least of all after a warm attach: it keeps
-    /// its place until what is wanted there is, for where it is deleted a less specific route answers.
-    pub fn timed_out(&mut self, token: u64, now_ns: u64) {
-        let Some(f) = self.hw.flights.end(token) else {
-            return;
-        };
-        self.progress.answered[ring_no(f.ring)] += 1;
-        fn lost<F: Fam>(s: &mut Store, f: &Flight) {
-            let e = f.what.id;
-            let fib = F::fib_mut(&mut s.fibs);
-            let node = fib.entries[e].node;
-            fib.entries[e].set(F_FLIGHT | F_DELETE, false);
-            match f.op {
-                TND_OP_CREATE => {
-                    fib.entries[e].have = UNKNOWN;
-                    if f.aggregate {
-                        fib.cover.aggregate_failed(node);
-                        s.pending_aggregates = s.pending_aggregates.saturating_sub(1);
-                    }
-                }
-                // There with the old or the new content; or perhaps gone.
-                _ => fib.entries[e].flags |= F_REPEAT,
-            }
-            if f.op != TND_OP_DELETE
-                && let Some(d) = f.content.dep()
-            {
-                s.hw.hold(d, -1);
-            }
-            s.queue_route::<F>(e);
-        }
-        match f.what.cls {
-            Cls::Route4 => lost::<V4>(self, &f),
-            Cls::Route6 => lost::<V6>(self, &f),
-            Cls::Lease => {
-                let timeout = Completion {
-                    status: TND_ST_FAULT,
-                    ..Completion::default()
-                };
-                match f.op {
-                    TND_OP_LEASE => self.complete_lease(&f, &timeout, now_ns),
-                    op => self.phase_done(op, &timeout),
-                }
-            }
-            _ => self.hw.lost(f.what, f.op),
-        }
-        self.drain_touched();
-    }
-
-    /// The driver attached: everything outstanding is void; every desired object is created again. Warm: between
-    /// BEGIN_RESYNC and END_RESYNC, so that the chip sweeps what the kernel no longer has.
-    pub fn attach(&mut self, how: Attach, now_ns: u64) {
-        self.forget_hardware();
-        self.warm = how == Attach::Warm;
-        self.hw.bare = !self.warm;
-        self.phase = if self.warm {
-            Phase::BeginDue
-        } else {
-            Phase::Replay
-        };
-        self.topo.dirty.all = true;
-        let _ = now_ns;
     }
 }

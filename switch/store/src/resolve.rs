@@ -1,11 +1,12 @@
 //! From a set of next hops to next-hop and group objects of the chip.
 
 use crate::Store;
-use crate::fib::{Alias, Content};
+use crate::fib::Content;
 use crate::hw::bodies::{Nexthop, Nhg};
 use crate::hw::{Cls, Ref, gateway_hash};
 use crate::model::{ConfScope, Family, NextHop, NexthopObject, SourceId, hand_on, nud};
 use crate::paths::{Gateway, PathSet, Select, Target, Why};
+use crate::slices::{Going, Work};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
@@ -169,7 +170,7 @@ impl Store {
         }
         let old = std::mem::replace(&mut self.paths.sets[id].target, target);
         if old != target {
-            self.reeval_users(id, now);
+            self.for_users(id, Work::Reeval, now);
         }
     }
 
@@ -375,56 +376,43 @@ impl Store {
         self.hw.want(id, Some(Nexthop { hash, rif, mac }), now);
     }
 
-    /// Forgets the keys whose ids were given back. Must run before anything takes or wants an id again.
-    pub(crate) fn drop_released(&mut self) {
-        for id in std::mem::take(&mut self.hw.nexthops.released) {
-            if let Some(g) = self
-                .paths
-                .gateway_info
-                .get_mut(id as usize)
-                .and_then(Option::take)
-            {
-                self.paths.gateways.remove(&(g.ifindex, g.addr));
+    pub(crate) fn nexthop_released(&mut self, id: u32) {
+        let info = self.paths.gateway_info.get_mut(id as usize);
+        if let Some(g) = info.and_then(Option::take) {
+            self.paths.gateways.remove(&(g.ifindex, g.addr));
+        }
+    }
+
+    pub(crate) fn neigh_released(&mut self, id: u32) {
+        if let Some(k) = self.neigh_keys.remove(&id) {
+            self.neigh_ids.remove(&k);
+        }
+    }
+
+    pub(crate) fn fdb_released(&mut self, id: u32) {
+        if let Some(k) = self.fdb_keys.remove(&id) {
+            self.fdb_ids.remove(&k);
+        }
+    }
+
+    pub(crate) fn nhg_released(&mut self, id: u32) {
+        if let Some(o) = self.paths.group_owner.get_mut(id as usize) {
+            *o = NONE;
+        }
+    }
+
+    pub(crate) fn member_released(&mut self, id: u32) {
+        if let Some(k) = self.member_keys.remove(&id) {
+            self.member_ids.remove(&k);
+            // what waited for it on this port may go on
+            if self.topo.switching.contains(&k.0) {
+                self.topo.dirty.memberships.insert(k.0);
             }
-        }
-        for id in std::mem::take(&mut self.hw.neighs.released) {
-            if let Some(k) = self.neigh_keys.remove(&id) {
-                self.neigh_ids.remove(&k);
-            }
-        }
-        for id in std::mem::take(&mut self.hw.fdb.released) {
-            if let Some(k) = self.fdb_keys.remove(&id) {
-                self.fdb_ids.remove(&k);
-            }
-        }
-        for id in std::mem::take(&mut self.hw.nhgs.released) {
-            if let Some(o) = self.paths.group_owner.get_mut(id as usize) {
-                *o = NONE;
-            }
-        }
-        for id in std::mem::take(&mut self.hw.members.released) {
-            if let Some(k) = self.member_keys.remove(&id) {
-                self.member_ids.remove(&k);
-                // what waited for it on this port may go on
-                if self.topo.switching.contains(&k.0) {
-                    self.topo.dirty.memberships.insert(k.0);
-                }
-            }
-        }
-        for id in std::mem::take(&mut self.hw.vrfs.released) {
-            self.vrf_released(id);
-        }
-        self.drop_released_groups();
-        self.drop_released_rules();
-        self.drop_released_lags();
-        self.hw.vlans.released.clear();
-        if !std::mem::take(&mut self.hw.rifs.released).is_empty() {
-            self.topo.dirty.rifs.extend(&self.topo.rif_moving);
         }
     }
 
     /// A next hop or group came to stand, or failed: its dependents look again.
-    pub(crate) fn target_changed(&mut self, r: Ref) {
+    pub(crate) fn target_changed(&mut self, r: Ref, now: u64) {
         match r.cls {
             Cls::Nexthop => {
                 let paths = match self.paths.gateway_info.get(r.id as usize) {
@@ -433,7 +421,7 @@ impl Store {
                 };
                 for p in paths {
                     match self.paths.sets[p].group {
-                        NONE => self.queue_users(p),
+                        NONE => self.for_users(p, Work::Queue, now),
                         g => self.hw.retry_dependent(Ref::new(Cls::Nhg, g)),
                     }
                 }
@@ -442,7 +430,7 @@ impl Store {
                 if let Some(&p) = self.paths.group_owner.get(r.id as usize)
                     && p != NONE
                 {
-                    self.queue_users(p);
+                    self.for_users(p, Work::Queue, now);
                 }
             }
             _ => {}
@@ -496,7 +484,7 @@ impl Store {
             .cloned()
             .unwrap_or_default()
         {
-            self.remove_users(p, now, |_| true);
+            self.for_users(p, Work::Remove(Going::All), now);
         }
         for g in groups {
             let Some((o, ..)) = self.paths.objects.get_mut(&g) else {
@@ -513,15 +501,6 @@ impl Store {
             }
         }
         self.settle(now);
-    }
-
-    /// Removes routes of a path as the kernel does in silence.
-    pub(crate) fn remove_users(&mut self, path: u32, now: u64, which: impl Fn(&Alias) -> bool) {
-        for a in self.users(path) {
-            if which(&self.aliases[a]) {
-                self.remove_alias(a, now);
-            }
-        }
     }
 
     /// Brings what derives from links, addresses and next hops up to date.

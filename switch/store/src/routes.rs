@@ -215,6 +215,7 @@ impl Store {
             below.push(e);
             true
         });
+        self.slices.spend(below.len());
         for e in below {
             self.reeval::<F>(e, now);
         }
@@ -431,6 +432,18 @@ impl Store {
             true => Rivals::Differ,
             false => Rivals::None,
         }
+    }
+
+    /// A route of this prefix is there that nobody knows.
+    pub(crate) fn hides<F: Fam>(&self, e: u32) -> bool {
+        let mut at = F::fib(&self.fibs).entries[e].head;
+        while let Some(a) = self.aliases.get(at).filter(|_| at != NONE) {
+            if a.unsupported == Unsupported::Hidden as u8 {
+                return true;
+            }
+            at = a.next;
+        }
+        false
     }
 
     /// Some route of this prefix has a TOS: the chip can't tell those packets apart.
@@ -687,6 +700,7 @@ impl Store {
 
     fn unlink_user(&mut self, alias: u32) {
         let a = self.aliases[alias];
+        self.slices.unlinked(alias, a.user_next);
         if a.user_prev == NONE {
             self.paths.sets[a.path].users = a.user_next;
         } else {
@@ -700,46 +714,6 @@ impl Store {
         if p.count == 0 {
             // A route that is replaced often comes back with the same next hops: freed in the next plan.
             self.paths.touch(a.path);
-        }
-    }
-
-    /// All routes of a path.
-    pub(crate) fn users(&self, path: u32) -> Vec<u32> {
-        let mut out = Vec::with_capacity(self.paths.sets[path].count as usize);
-        let mut at = self.paths.sets[path].users;
-        while at != NONE {
-            out.push(at);
-            at = self.aliases[at].user_next;
-        }
-        out
-    }
-
-    /// Looks again at every prefix that has a route of this path.
-    pub(crate) fn reeval_users(&mut self, path: u32, now: u64) {
-        for a in self.users(path) {
-            let Alias { entry, v6, .. } = self.aliases[a];
-            if v6 {
-                self.reeval::<V6>(entry, now);
-            } else {
-                self.reeval::<V4>(entry, now);
-            }
-        }
-    }
-
-    /// Queues every prefix whose chip entry leads through this path: what it leads to changed, so that it may be tried
-    /// where the chip had said that it is not there.
-    pub(crate) fn queue_users(&mut self, path: u32) {
-        fn again<F: Fam>(s: &mut Store, e: u32) {
-            F::fib_mut(&mut s.fibs).entries[e].set(F_DEPEND, false);
-            s.queue_route::<F>(e);
-        }
-        for a in self.users(path) {
-            let Alias { entry, v6, .. } = self.aliases[a];
-            if v6 {
-                again::<V6>(self, entry);
-            } else {
-                again::<V4>(self, entry);
-            }
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Keeping up with sources and with the chip: mark and sweep by generation, and programming anew after an attach.
 
 use crate::Store;
-use crate::api::{Completion, Planned, Ring};
+use crate::api::{Attach, Completion, Planned, Ring};
 use crate::fib::{Content, Entry, F_PARSER, Fam, MAX_LEN, V4, V6};
 use crate::hw::{Cls, Flight, MAX_ATTEMPTS, Ref};
 use crate::model::{Addr, FdbKey, KindSet, SourceId};
 use crate::reserve::Reserve;
+use std::collections::HashSet;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
 
@@ -270,6 +271,25 @@ impl Store {
 
     // -- attach -------------------------------------------------------------------------------------------------------
 
+    /// The driver attached: everything outstanding is void; every desired object is created again. Warm: between
+    /// BEGIN_RESYNC and END_RESYNC, so that the chip sweeps what the kernel no longer has.
+    pub fn attach(&mut self, how: Attach, now_ns: u64) {
+        self.forget_hardware();
+        self.warm = how == Attach::Warm;
+        self.hw.bare = !self.warm || self.hw.ids.left_bare();
+        self.hw.trapping = match self.warm {
+            true => self.hw.ids.left_trapping(),
+            false => HashSet::new(),
+        };
+        self.phase = if self.warm {
+            Phase::BeginDue
+        } else {
+            Phase::Replay
+        };
+        self.topo.dirty.all = true;
+        let _ = now_ns;
+    }
+
     /// Nothing is known of the chip any more.
     pub(crate) fn forget_hardware(&mut self) {
         self.hw.forget();
@@ -281,6 +301,8 @@ impl Store {
         self.urgent.clear();
         self.route_queue.clear();
         self.fdb_failed.clear();
+        // what had no room was forgotten with the rest: all is looked at anew
+        self.topo.incomplete.clear();
         self.forget_groups();
         self.pending_aggregates = 0;
         for r in self.fdb.values_mut() {
@@ -376,7 +398,7 @@ impl Store {
     }
 
     fn replay_done(&self) -> bool {
-        !self.replay.holds() && self.queues_idle()
+        !self.replay.holds() && !self.behind() && self.queues_idle()
     }
 
     /// Nothing queued and nothing on its way.
@@ -436,6 +458,8 @@ impl Store {
                 self.hw.released = true;
                 // A membership that another kind of it kept out.
                 self.retry_members();
+                // ... and those of ports that have left their bridge.
+                self.topo.dirty.ports.extend(&self.topo.leaving);
                 // What the sweep freed may let in what waits; its deltas may be cut short.
                 self.credit_all(c.result);
             }

@@ -4,6 +4,7 @@
 //! computed anew before something is programmed.
 
 mod dirty;
+mod guard;
 #[cfg(feature = "oracle")]
 mod oracle;
 mod ports;
@@ -12,18 +13,16 @@ mod rifs;
 
 use crate::Store;
 use crate::api::Domain;
-use crate::fib::Alias;
+use crate::hw::Ref;
 use crate::hw::bodies::RifPlace;
 use crate::model::{
-    Addr, BaseChain, BridgeInfo, ConfScope, Family, Link, Netconf, NexthopKind, RouteNextHops,
-    Rule, Settings, SourceId,
+    Addr, BaseChain, BridgeInfo, ConfScope, Family, Link, Netconf, RouteNextHops, Rule, Settings,
+    SourceId,
 };
+use crate::slices::{Going, Work};
 use dirty::Dirty;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
-
-/// RT_SCOPE_HOST: a route to an own address survives its link going down.
-const SCOPE_HOST: u8 = 254;
 
 /// A device as announced.
 #[derive(Debug)]
@@ -79,8 +78,16 @@ pub(crate) struct Topo {
     pub rif_moving: BTreeSet<u32>,
     /// Ports whose memberships are being replaced by those of the other kind (VLAN-aware or not).
     pub switching: BTreeSet<u16>,
-    /// A forwarding domain or a membership of it failed: their bridges trap.
-    pub degraded: bool,
+    /// Forwarding domains and memberships of such that failed, by id, with the device of the domain: a bridge traps.
+    pub incomplete: BTreeMap<Ref, u32>,
+    /// Ports with memberships of a bridge that they have left: what they have of it stays until those are gone.
+    pub leaving: BTreeSet<u16>,
+    /// Ports that were taken out of service in a bridge that is up: since when, ns; none: that is all their source had to say.
+    pub shut: BTreeMap<u16, Option<u64>>,
+    /// Sources that have told all, and of no link since.
+    pub told: BTreeSet<u8>,
+    /// Bridges that go down or come up.
+    pub guards: BTreeMap<u32, guard::Guard>,
     /// Port by ifindex and back.
     pub port_of: HashMap<u32, u16>,
     pub if_of_port: HashMap<u16, u32>,
@@ -125,6 +132,7 @@ impl Store {
             }
             went_down = r.link.admin_up && !link.admin_up;
         }
+        self.topo.told.remove(&source.0);
         self.vrf_link(source, &link);
         let rec = LinkRec {
             link: link.clone(),
@@ -183,7 +191,7 @@ impl Store {
         of_it.any(|(a, _)| kind(a))
     }
 
-    /// Paths over an interface look again, and all by next-hop objects, wherever these lead.
+    /// Paths over an interface look again.
     pub(crate) fn touch_paths_on(&mut self, ifindex: u32) {
         for p in self.paths.over(ifindex) {
             self.paths.touch(p);
@@ -211,21 +219,15 @@ impl Store {
                 },
             };
             if dead {
-                self.remove_users(p, now, |a: &Alias| {
-                    !a.v6 && a.source == source && (unregistered || a.scope != SCOPE_HOST)
-                });
+                let going = Going::Of {
+                    source,
+                    own: unregistered,
+                };
+                self.for_users(p, Work::Remove(going), now);
             }
         }
-        let mut objects: Vec<u32> = self
-            .paths
-            .objects
-            .iter()
-            .filter(|(_, (o, src, _))| {
-                *src == source && matches!(o.kind, NexthopKind::Single(n) if n.ifindex == ifindex)
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        objects.sort_unstable();
+        let mut objects = self.paths.objects_over(ifindex);
+        objects.retain(|id| self.paths.objects.get(id).is_some_and(|o| o.1 == source));
         for id in objects {
             self.remove_nexthop(id, now);
         }
@@ -250,7 +252,7 @@ impl Store {
             && !self.addrs.keys().any(|x| x.addr == a.addr)
         {
             for p in paths {
-                self.remove_users(p, now, |r| !r.v6);
+                self.for_users(p, Work::Remove(Going::V4), now);
             }
         }
     }

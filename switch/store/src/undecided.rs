@@ -14,11 +14,14 @@
 //!
 //! The other way round: a prefix goes while the one above it, made or changed before, waits. It traps until that one is decided.
 //!
+//! Of two that go together the wider one goes first, in whatever order they were queued.
+//!
 //! A prefix that changes while it is queued keeps its place, and may so pass what has come between: it traps then, and is
 //! queued once more.
 
 use crate::Store;
-use crate::fib::{F_DEFERRED, F_DELETE, F_FLIGHT, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
+use crate::fib::{F_DEFERRED, F_DELETE, F_FLIGHT, F_HELD, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
+use crate::hw::{DepState, Ref};
 
 /// So many prefixes below one that may pass them are looked at, and if there are more so many that are queued; if there are
 /// more of these as well, it is taken for granted.
@@ -54,7 +57,7 @@ impl Store {
             if x.want.present() {
                 break v;
             }
-            if !first && x.is(F_QUEUED) && !x.is(F_FLIGHT) {
+            if !first && x.is(F_QUEUED | F_HELD) && !x.is(F_FLIGHT) {
                 x.flags |= F_MOVED;
             }
             (at, first) = (x.node, false);
@@ -105,6 +108,23 @@ impl Store {
         true
     }
 
+    /// The end of this entry would let one answer that goes as well and is queued behind it: it is looked at again behind that one.
+    pub(crate) fn goes_after<F: Fam>(&mut self, e: u32) -> bool {
+        let fib = F::fib_mut(&mut self.fibs);
+        let node = fib.entries[e].node;
+        let above = (fib.cover).ancestor_value(node, |v| fib.entries[v].have.present());
+        let above = above.and_then(|n| fib.at_node(n)).filter(|v| {
+            let x = &fib.entries[*v];
+            !x.want.present() && x.is(F_QUEUED | F_HELD) && !x.is(F_FLIGHT | F_DEFERRED)
+        });
+        let Some(v) = above else {
+            return false;
+        };
+        fib.held.entry(v).or_default().insert(e);
+        fib.entries[e].set(F_HELD, true);
+        true
+    }
+
     /// Would the end of this entry let one above it answer that is not as it should be yet? It is looked at again when that one is.
     /// `early`: it is looked at ahead of its place in the queue.
     pub(crate) fn uncovers<F: Fam>(&mut self, e: u32, early: bool) -> bool {
@@ -112,7 +132,7 @@ impl Store {
         let waits = |v: u32| {
             let x = &fib.entries[v];
             let late = x.is(F_UNDECIDED | F_DEFERRED | F_MOVED)
-                || (early && x.is(F_QUEUED) && x.have != x.want.on_chip());
+                || (early && x.is(F_QUEUED | F_HELD) && x.have != x.want.on_chip());
             late && (x.is(F_FLIGHT) || !x.have.is_trap())
         };
         let stands = |v: u32| fib.entries[v].have.present() && fib.entries[v].want.present();
@@ -121,6 +141,28 @@ impl Store {
             return false;
         };
         fib.held.entry(above).or_default().insert(e);
+        true
+    }
+
+    /// The end of this entry would let one answer that stands as it shall, by a target that is being changed: what answers until then is
+    /// neither before nor after. It is looked at again when the target is answered.
+    pub(crate) fn uncovers_changing<F: Fam>(&mut self, e: u32) -> bool {
+        let fib = F::fib(&self.fibs);
+        let node = fib.entries[e].node;
+        let answers = |v: u32| fib.entries[v].have.present() && !fib.entries[v].is(F_DELETE);
+        let above = (fib.cover).ancestor_value(node, answers);
+        let above = above.and_then(|n| fib.at_node(n));
+        let Some(target) = above.and_then(|v| fib.entries[v].have.dep()) else {
+            return false;
+        };
+        // one that fails makes its routes trap, which are waited for themselves
+        if self.hw.dep_state(target) != DepState::Ready || !self.hw.is_changing(target) {
+            return false;
+        }
+        let waiting = self.hw.awaited.entry(target).or_default();
+        waiting.insert(Ref::new(F::CLS, e));
+        // what is below it and goes as well waits for it
+        F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, true);
         true
     }
 

@@ -278,8 +278,7 @@ impl Store {
             }),
             now,
         );
-        let failed = |o: &Obj<Vlan>| o.fail.is_some();
-        self.wanted_again(self.hw.vlans.get(f).is_some_and(failed));
+        self.look_complete(Ref::new(Cls::Vlan, f), false);
     }
 
     // -- memberships ------------------------------------------------------------------------------------------------
@@ -401,54 +400,66 @@ impl Store {
                 }
             };
             self.hw.want(id, Some(m), now);
-            let failed = |o: &Obj<Member>| o.fail.is_some();
-            self.wanted_again(self.hw.members.get(id).is_some_and(failed));
-        }
-    }
-
-    /// A domain or a membership that had no room, and was not wanted for a moment, still has none: nobody will say so.
-    fn wanted_again(&mut self, failed: bool) {
-        if failed && !self.topo.degraded {
-            self.degraded_by(true);
+            self.look_complete(Ref::new(Cls::Member, id), false);
         }
     }
 
     /// Why a bridge is incomplete on the chip: a domain, or a port's membership, that did not get there.
     pub(crate) fn incomplete(&self, bridge: u32) -> Option<String> {
-        if !self.topo.degraded {
-            return None;
-        }
-        let of_bridge = |f: u32| self.topo.domain_of.get(&f).is_some_and(|d| d.dev == bridge);
-        for (d, f) in &self.topo.fid_of {
-            if d.dev == bridge
-                && let Some(o) = self.hw.vlans.get(*f)
-                && let (Some(fail), Some(_)) = (&o.fail, &o.want)
-            {
-                return Some(format!("VLAN {}: {}", d.vlan, self.fail_text(fail)));
-            }
-        }
-        for (key, id) in &self.member_ids {
-            if let Some(o) = self.hw.members.get(*id)
-                && let (Some(fail), Some(m)) = (&o.fail, &o.want)
-                && of_bridge(m.vlan)
-            {
-                let port = self.topo.if_of_port.get(&key.0).map(|i| self.dev(*i));
-                return Some(format!(
-                    "{} in VLAN {}: {}",
-                    port.unwrap_or_default(),
-                    key.1,
-                    self.fail_text(fail)
-                ));
+        let of_it = self.topo.incomplete.iter().filter(|(_, d)| **d == bridge);
+        for (Ref { cls, id }, _) in of_it {
+            let (fail, what) = match cls {
+                Cls::Vlan => (
+                    self.hw.vlans.get(*id).map(Obj::failed),
+                    self.topo
+                        .domain_of
+                        .get(id)
+                        .map(|d| format!("VLAN {}", d.vlan)),
+                ),
+                _ => (
+                    self.hw.members.get(*id).map(Obj::failed),
+                    self.member_keys.get(id).map(|(port, vid)| {
+                        let port = self.topo.if_of_port.get(port).map(|i| self.dev(*i));
+                        format!("{} in VLAN {vid}", port.unwrap_or_default())
+                    }),
+                ),
+            };
+            if let (Some(fail), Some(what)) = (fail, what) {
+                let why = fail.map_or("not written yet".into(), |f| self.fail_text(f));
+                return Some(format!("{what}: {why}"));
             }
         }
         None
     }
 
+    /// Whether a domain or a membership that is wanted failed: where that is new, or no longer so, its bridge is looked at, and
+    /// where the chip has `answered`. One that had no room, and was not wanted for a moment, still has none: nobody will say so.
+    fn look_complete(&mut self, r: Ref, answered: bool) {
+        let domain = match r.cls {
+            Cls::Vlan => (self.hw.vlans.get(r.id).filter(|o| o.missing())).map(|_| r.id),
+            _ => {
+                let member = self.hw.members.get(r.id).filter(|o| o.missing());
+                member.and_then(|o| Some(o.want.as_ref()?.vlan))
+            }
+        };
+        let dev = domain
+            .and_then(|f| self.topo.domain_of.get(&f))
+            .map(|d| d.dev);
+        let before = match dev {
+            Some(dev) => self.topo.incomplete.insert(r, dev),
+            None => self.topo.incomplete.remove(&r),
+        };
+        if answered || before != dev {
+            self.topo
+                .dirty
+                .bridges
+                .extend(before.into_iter().chain(dev));
+        }
+    }
+
     /// A membership came to stand or failed.
     pub(crate) fn member_changed(&mut self, id: u32) {
-        let o = self.hw.members.get(id);
-        let failed = o.is_some_and(|o| o.fail.is_some() && o.want.is_some());
-        self.degraded_by(failed);
+        self.look_complete(Ref::new(Cls::Member, id), true);
         if let Some(k) = self.member_keys.get(&id)
             && self.topo.switching.contains(&k.0)
         {
@@ -457,16 +468,9 @@ impl Store {
     }
 
     /// A domain came to stand or failed.
-    pub(crate) fn vlan_changed(&mut self, id: u32) {
-        let o = self.hw.vlans.get(id);
-        self.degraded_by(o.is_some_and(|o| o.fail.is_some() && o.want.is_some()));
-    }
-
-    fn degraded_by(&mut self, failed: bool) {
-        if failed || self.topo.degraded {
-            self.topo.degraded = self.hw.vlans.failed() + self.hw.members.failed() > 0;
-            self.topo.dirty.all = true;
-        }
+    pub(crate) fn vlan_changed(&mut self, r: Ref) {
+        self.look_complete(r, true);
+        self.base_changed(r);
     }
 
     /// Why an FDB entry's domain is not on the chip.

@@ -218,13 +218,6 @@ impl Store {
             .map(|(slot, _)| *slot)
     }
 
-    /// The VRF that a device is in, by its name.
-    pub fn slot_of_dev(&self, name: &str) -> u8 {
-        let mut links = self.links.iter();
-        let it = links.find(|(_, l)| l.link.name == name);
-        it.map_or(0, |(i, _)| self.slot_of(*i))
-    }
-
     /// By which VRF's routes packets go that come in there: by this port with this tag's VLAN (0: none), or in this
     /// forwarding domain (0: none). 0 is the default one.
     pub fn slot_at(&self, port: u16, vid: u16, fid: u16) -> u8 {

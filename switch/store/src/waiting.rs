@@ -19,7 +19,7 @@ const LINKS: u8 = 9;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// Of each class, then of urgent routes and of others.
-    pub taken: [u64; CLASSES + 2],
+    pub taken: [u64; CLASSES.len() + 2],
     pub answered: [u64; 2],
     /// Derived state was brought up to date so often.
     pub looks: u64,
@@ -50,6 +50,10 @@ impl Store {
     pub fn has_settled(&self, s: &mut Settling) -> bool {
         if self.idle() {
             return true;
+        }
+        if self.behind() || !self.hw.woken.is_empty() {
+            // what is left over is in no queue yet, which is all that an aim counts
+            return false;
         }
         if s.aim.epoch != self.progress.epoch || self.phase != Phase::Normal || !self.synced {
             *s = Settling {

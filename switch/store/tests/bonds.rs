@@ -89,6 +89,7 @@ fn rig_of(chip: &str) -> Rig {
         store: Store::new(config),
         chip,
         now: 0,
+        judged: false,
     };
     r.begin();
     for n in 1..=4 {

@@ -90,10 +90,14 @@ fn rows_and_explanations_agree() {
     assert_eq!(
         said,
         [
-            ("installed", "forward", String::new()),
-            ("installed", "trap", "an own address".into()),
-            ("installed", "trap", "veth0 is not offloaded".into()),
-            ("installed", "forward", String::new()),
+            (State::Installed, Action::Forward, String::new()),
+            (State::Installed, Action::Trap, "an own address".into()),
+            (
+                State::Installed,
+                Action::Trap,
+                "veth0 is not offloaded".into()
+            ),
+            (State::Installed, Action::Forward, String::new()),
         ]
     );
     for family in [Family::V4, Family::V6] {
@@ -103,7 +107,7 @@ fn rows_and_explanations_agree() {
         for row in rows {
             let e = r.store.explain_route(row.prefix.parse().unwrap());
             assert_eq!((row.state, row.action), (e.state, e.action), "{e:?}");
-            assert!(family == Family::V4 || e.state == "omitted", "{e:?}");
+            assert!(family == Family::V4 || e.state == State::Omitted, "{e:?}");
         }
     }
     // no neighbour of anybody
@@ -117,7 +121,7 @@ fn rows_and_explanations_agree() {
     r.up(neigh(1, "0.0.0.0", 0));
     r.settle();
     for row in r.store.neighbours() {
-        let e = &r.store.explain_neighbour(row.addr.parse().unwrap())[0];
+        let e = &r.store.explain_neighbour(row.addr)[0];
         assert_eq!((row.state, &row.reason), (e.state, &e.reason), "{e:?}");
     }
 }
@@ -487,7 +491,7 @@ fn another_programs_entry_moves_with_its_station_and_ages_then() {
     assert_eq!(back.map(|b| (b.add, b.ifindex)), Some((true, 12)));
     r.settle();
     assert_eq!(there(&r), (2, 0));
-    // a news of before the entry was there says nothing about it
+    // an event of before the entry was there says nothing about it
     let other = fdb(4, 11, FdbKind::ExternLearn);
     r.up(Object::Fdb(other));
     r.settle();

@@ -167,3 +167,27 @@ fn a_route_for_some_sources_sends_all_to_the_cpu() {
     };
     assert_eq!(answer(&[nth(0, 1024, by(1)), from]), Answer::Trap);
 }
+
+/// A route of which nothing is known but that it is there may be the one that the kernel takes.
+#[test]
+fn a_route_that_the_kernel_hides_sends_all_to_the_cpu() {
+    let hidden = Route {
+        unsupported: Some(Unsupported::Hidden),
+        ..nth(1, 1024, RouteNextHops::None)
+    };
+    let several = RouteNextHops::Many([hop(11, "fd01::2"), hop(12, "fd02::2")].into());
+    let routes = [nth(0, 1024, several), hidden.clone()];
+    assert_eq!(answer(&routes), Answer::Trap);
+    assert_eq!(answer(std::slice::from_ref(&hidden)), Answer::Trap);
+    // one of a better metric decides
+    let [several, _] = routes.clone();
+    let better = nth(0, 10, by(1));
+    assert_eq!(answer(&[better, several, hidden]), way(1));
+    let mut r = rig();
+    for x in routes {
+        r.up(Object::Route(x));
+    }
+    r.settle();
+    let said = r.store.explain_route(PREFIX.parse().unwrap());
+    assert!(said.reason.contains("does not show"), "{}", said.reason);
+}

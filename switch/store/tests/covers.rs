@@ -170,7 +170,7 @@ fn what_was_left_out_stands_before_its_cover_forwards() {
     assert!(
         rows(&r)
             .iter()
-            .any(|x| x.prefix == "10.1.0.255/32" && x.state == "omitted")
+            .any(|x| x.prefix == "10.1.0.255/32" && x.state == State::Omitted)
     );
     r.up(via("10.1.0.0/24", 12, "10.2.0.2"));
     r.play(

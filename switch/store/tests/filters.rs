@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use tandem_abi::raw::*;
 use tandem_store::model::*;
 use tandem_store::*;
+use zerocopy::IntoBytes;
 
 fn key(port: u16, egress: bool, priority: u16, handle: u32) -> FilterKey {
     FilterKey {
@@ -102,7 +103,12 @@ fn a_list_comes_and_goes() {
         ((1, 3), (false, vec![(9, DROP)])),
     ]);
     assert_eq!(lists(&mut r), want);
-    assert!(r.store.filters().iter().all(|f| f.state == "installed"));
+    assert!(
+        r.store
+            .filters()
+            .iter()
+            .all(|f| f.state == State::Installed)
+    );
     for k in [
         key(1, false, 10, 1),
         key(1, false, 10, 2),
@@ -145,7 +151,7 @@ fn the_kernels_own_trap_with_a_reason() {
     assert_eq!(actions, [TRAP, TRAP, TRAP, TND_ACL_REDIRECT_PORT]);
     assert_eq!(l[&(1, 3)].1, [(7, TRAP)]);
     let rows = r.store.filters();
-    assert!(rows[0].state == "trap" && rows[0].reason == "why");
+    assert!(rows[0].state == State::Trap && rows[0].reason == "why");
     assert!(rows[1].reason.contains("if99 is no front-panel port"));
 }
 
@@ -188,7 +194,7 @@ fn a_list_that_does_not_fit_traps_and_says_why() {
     let reason = r.store.port_reason(11);
     assert!(reason.starts_with("tc ingress filters: "), "{reason}");
     assert!(reason.contains("full (needs 1, free 0 of"), "{reason}");
-    assert!(r.store.filters().iter().any(|f| f.state == "failed"));
+    assert!(r.store.filters().iter().any(|f| f.state == State::Failed));
     for n in 10..40 {
         r.del(Key::Filter(key(1, false, n + 1, 1)));
     }
@@ -218,8 +224,149 @@ fn a_mirror_or_policer_without_room_makes_the_rule_the_kernels() {
     assert!(!traps);
     assert_eq!(rules.iter().filter(|x| x.1 == TRAP).count(), 2);
     let rows = r.store.filters();
-    let full = rows.iter().find(|f| f.state == "trap").unwrap();
+    let full = rows.iter().find(|f| f.state == State::Trap).unwrap();
     assert!(full.reason.contains("policer full"), "{}", full.reason);
+}
+
+/// UDP destination ports from, to are dropped.
+fn ports(k: FilterKey, from: u16, to: u16) -> Filter {
+    let mut f = udp(k, 0);
+    f.mask.dst_port = 0;
+    f.dst_ports = Some((from, to));
+    f
+}
+
+/// Ranges on the chip: which port, from, to; and the rules' of both ports.
+type Ranges = (Vec<(u16, u16, u16)>, Vec<[Option<(u16, u16)>; 2]>);
+
+fn ranges(r: &mut Rig) -> Ranges {
+    let all = r.chip.dump::<tnd_acl_range>(TND_CLS_ACL_RANGE);
+    let mut rules = r.chip.dump::<tnd_acl_entry>(TND_CLS_ACL_ENTRY);
+    rules.sort_by_key(|e| (e.table, e.priority));
+    let of = |id: u32| {
+        let range = all.iter().find(|x| x.range == id)?;
+        Some((range.min, range.max))
+    };
+    let rules = rules.iter().map(|e| [of(e.src_range), of(e.dst_range)]);
+    let rules = rules.collect();
+    let mut all: Vec<_> = all.iter().map(|x| (x.field, x.min, x.max)).collect();
+    all.sort_unstable();
+    (all, rules)
+}
+
+#[test]
+fn ranges_of_ports_are_shared_and_go_with_their_last_rule() {
+    const SRC: u16 = TND_ACL_RANGE_SRC;
+    const DST: u16 = TND_ACL_RANGE_DST;
+    let mut r = rig("spectrum-sn2700");
+    put(&mut r, ports(key(1, false, 10, 1), 1000, 2000));
+    put(&mut r, ports(key(2, true, 10, 1), 1000, 2000));
+    let mut both = ports(key(1, false, 11, 1), 5, 6);
+    both.src_ports = Some((1000, 2000));
+    put(&mut r, both);
+    // of all ports, and of one: no range
+    put(&mut r, ports(key(1, false, 12, 1), 0, u16::MAX));
+    put(&mut r, ports(key(1, false, 13, 1), 77, 77));
+    r.settle();
+    let drop = |port| (port, DROP);
+    assert_eq!(
+        lists(&mut r)[&(1, 1)],
+        (false, vec![drop(0), drop(0), drop(0), drop(77)])
+    );
+    let (wide, narrow) = (Some((1000, 2000)), Some((5, 6)));
+    let (all, rules) = ranges(&mut r);
+    assert_eq!(all, [(SRC, 1000, 2000), (DST, 5, 6), (DST, 1000, 2000)]);
+    assert_eq!(
+        rules,
+        [
+            [None, wide],
+            [wide, narrow],
+            [None; 2],
+            [None; 2],
+            [None, wide]
+        ]
+    );
+    let installed = |f: &FilterRow| f.state == State::Installed;
+    assert!(r.store.filters().iter().all(installed));
+    // another range in place of one, and one of two users of the other goes
+    put(&mut r, ports(key(1, false, 11, 1), 5, 7));
+    r.del(Key::Filter(key(1, false, 10, 1)));
+    r.settle();
+    let (all, rules) = ranges(&mut r);
+    assert_eq!(all, [(DST, 5, 7), (DST, 1000, 2000)]);
+    assert_eq!(rules[0], [None, Some((5, 7))]);
+    for k in [
+        key(1, false, 11, 1),
+        key(1, false, 12, 1),
+        key(1, false, 13, 1),
+        key(2, true, 10, 1),
+    ] {
+        r.del(Key::Filter(k));
+    }
+    r.settle();
+    assert_eq!(ranges(&mut r), (vec![], vec![]));
+}
+
+#[test]
+fn a_range_without_room_makes_its_rule_the_kernels_until_there_is_room() {
+    let mut r = rig("tiny");
+    for n in 0..4 {
+        put(
+            &mut r,
+            ports(key(1, false, 10 + n, 1), 100 * (n % 3), 100 * (n % 3) + 50),
+        );
+    }
+    r.settle();
+    // the third range has no place: its rule looks at all ports, for the kernel; the others are as they were
+    let (traps, rules) = lists(&mut r)[&(1, 1)].clone();
+    assert!(!traps);
+    assert_eq!(rules, [(0, DROP), (0, DROP), (0, TRAP), (0, DROP)]);
+    let (all, rules) = ranges(&mut r);
+    assert_eq!(all.len(), 2);
+    assert_eq!(rules[2], [None; 2]);
+    let row = r.store.filters()[2].clone();
+    assert_eq!(
+        (row.state, row.reason.as_str()),
+        (State::Trap, "ACL ranges full (needs 1, free 0 of 2)")
+    );
+    // a user of the first range goes, then the other one: room
+    r.del(Key::Filter(key(1, false, 10, 1)));
+    r.settle();
+    assert_eq!(r.store.filters()[1].state, State::Trap);
+    r.del(Key::Filter(key(1, false, 13, 1)));
+    r.settle();
+    assert_eq!(lists(&mut r)[&(1, 1)], (false, vec![(0, DROP); 2]));
+    assert_eq!(
+        ranges(&mut r).1,
+        [[None, Some((100, 150))], [None, Some((200, 250))]]
+    );
+    let installed = |f: &FilterRow| f.state == State::Installed;
+    assert!(r.store.filters().iter().all(installed));
+    // the other way round: a range in place of one that is the last of its own
+    put(&mut r, ports(key(1, false, 11, 1), 7, 8));
+    r.settle();
+    assert_eq!(ranges(&mut r).1[0], [None, Some((7, 8))]);
+    assert!(r.store.filters().iter().all(installed));
+}
+
+/// A chip of before ABI 1.6: it knows no ranges that rules name, and is given no such rule.
+#[test]
+fn a_chip_without_named_ranges_gives_the_kernel_what_they_are_for() {
+    let mut r = rig("spectrum-sn2700");
+    put(&mut r, ports(key(1, false, 10, 1), 1000, 2000));
+    put(&mut r, udp(key(1, false, 11, 1), 5));
+    let old = |p: &Planned| match p.cls {
+        TND_CLS_ACL_RANGE => Fate::Refused(TND_ST_UNSUPPORTED),
+        _ => Fate::Done,
+    };
+    r.play(0, old, |_| {});
+    assert_eq!(lists(&mut r)[&(1, 1)], (false, vec![(0, TRAP), (5, DROP)]));
+    assert_eq!(ranges(&mut r), (vec![], vec![[None; 2]; 2]));
+    let row = r.store.filters()[0].clone();
+    assert_eq!(
+        (row.state, row.reason.as_str()),
+        (State::Trap, "the chip does not know such objects")
+    );
 }
 
 /// The kernel's policer never lets pass what is longer than its burst.
@@ -253,6 +400,7 @@ fn a_warm_attach_writes_nothing_and_traps_nothing() {
     for n in 0..5 {
         put(&mut r, udp(key(1, false, n + 1, 1), n + 1));
     }
+    put(&mut r, ports(key(1, false, 7, 1), 1000, 2000));
     r.settle();
     let want = lists(&mut r);
     r.chip.fw.attach(true);
@@ -269,6 +417,65 @@ fn a_warm_attach_writes_nothing_and_traps_nothing() {
     r.settle();
     assert_eq!(lists(&mut r), want);
     assert_eq!(r.chip.changed, Vec::<String>::new());
+}
+
+/// A core of before ABI 1.6 has left rules that write their ranges out, and so have all places: the next one names the ranges,
+/// and at no moment does a frame pass that the rules are for.
+#[test]
+fn a_range_that_was_written_out_is_named() {
+    let mut r = rig("tiny");
+    for n in [1, 2] {
+        put(&mut r, ports(key(1, false, n, 1), 100 * n, 100 * n + 1));
+    }
+    r.settle();
+    let want = (lists(&mut r), ranges(&mut r));
+    let rules = r.chip.dump::<tnd_acl_entry>(TND_CLS_ACL_ENTRY);
+    let named = r.chip.dump::<tnd_acl_range>(TND_CLS_ACL_RANGE);
+    assert_eq!((rules.len(), named.len()), (2, 2));
+    let mut write = |op, cls, body: &[u8]| {
+        let cmd = tnd_cmd {
+            op,
+            cls,
+            body_size: body.len() as u32,
+            ..Default::default()
+        };
+        let done = r.chip.fw.execute(&cmd, body, &mut Vec::new(), 0);
+        assert_eq!(done.status, TND_ST_OK);
+    };
+    for (rule, range) in rules.iter().zip(&named) {
+        let old = tnd_acl_entry {
+            dst_range: 0,
+            dst_port_min: range.min,
+            dst_port_max: range.max,
+            ..*rule
+        };
+        assert_eq!(rule.dst_range, range.range);
+        // the rule looks at no port first: there is no third place
+        let all = tnd_acl_entry {
+            dst_port_min: 0,
+            dst_port_max: 0,
+            ..old
+        };
+        write(TND_OP_UPDATE, TND_CLS_ACL_ENTRY, all.as_bytes());
+        write(TND_OP_DELETE, TND_CLS_ACL_RANGE, range.as_bytes());
+        write(TND_OP_UPDATE, TND_CLS_ACL_ENTRY, old.as_bytes());
+    }
+    r.chip.fw.attach(true);
+    r.store.attach(Attach::Warm, r.now);
+    for _ in 0..1000 {
+        let n = r.plan();
+        let ran = r.run(0);
+        let (traps, rules) = lists(&mut r)[&(1, 1)].clone();
+        let all = rules
+            .iter()
+            .all(|(_, action)| [DROP, TRAP].contains(action));
+        assert!(traps || all && rules.len() == 2, "{rules:?}");
+        if n == 0 && !ran && !r.run(1) {
+            break;
+        }
+    }
+    r.settle();
+    assert_eq!((lists(&mut r), ranges(&mut r)), want);
 }
 
 #[derive(Clone, Debug)]

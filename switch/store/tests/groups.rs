@@ -182,7 +182,7 @@ fn members_become_ports() {
     let why = &r.store.explain_group(ip4(1))[0];
     assert_eq!(
         (why.state, why.cost, why.table.as_str()),
-        ("installed", 1, "multicast-group")
+        (State::Installed, 1, "multicast-group")
     );
     // the bridge looks at groups alone
     r.up(bridge(BridgeInfo {
@@ -204,7 +204,7 @@ fn members_become_ports() {
     let why = &r.store.explain_group(ip4(1))[0];
     assert_eq!(
         (why.action, why.reason.as_str()),
-        ("trap", "swp4 has mcast_to_unicast")
+        (Action::Trap, "swp4 has mcast_to_unicast")
     );
     // not from here any more
     r.up(bridge(BridgeInfo {

@@ -72,6 +72,27 @@ fn an_own_route_that_another_hides_makes_no_prefix_own() {
     assert_eq!(reason(&mut r, "10.9.0.0/25"), Some(TND_TRAP_LOCAL as u8));
 }
 
+/// Whatever else such a route asks for, and where a wider one of the local table answers first.
+#[test]
+fn what_the_chip_can_not_do_for_an_own_prefix_leaves_it_own() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let mut odd = route("10.9.0.0/25", RouteNextHops::One(hop(12, "")));
+    odd.kind = RouteType::Local;
+    odd.key.table = TABLE_LOCAL;
+    odd.unsupported = Some(Unsupported::Encap);
+    r.up(Object::Route(odd));
+    r.up(local("11.0.0.0/8", 12, RouteType::Local));
+    let mut inside = route("11.9.0.0/25", RouteNextHops::One(hop(11, "10.1.0.2")));
+    inside.key.tos = 0x10;
+    r.up(Object::Route(inside));
+    r.settle();
+    assert_eq!(reason(&mut r, "10.9.0.0/25"), Some(TND_TRAP_LOCAL as u8));
+    // left out below the wider one, which says the same
+    let inside = reason(&mut r, "11.9.0.0/25");
+    assert_eq!(inside.unwrap_or(TND_TRAP_LOCAL as u8), TND_TRAP_LOCAL as u8);
+    assert_eq!(reason(&mut r, "11.0.0.0/8"), Some(TND_TRAP_LOCAL as u8));
+}
+
 #[test]
 fn own_addresses_stand_before_anything_is_forwarded() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);

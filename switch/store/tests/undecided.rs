@@ -164,3 +164,132 @@ fn a_route_over_many_does_not_trap_for_itself() {
         assert!(by(101, &r.chip.lookup("1.0.0.1".parse().unwrap())));
     }
 }
+
+/// A route of one gateway goes, and the multipath route that it hid takes its place while that one's group loses a member: nobody
+/// is sent by the member.
+#[test]
+fn a_route_that_moves_to_a_group_waits_for_what_the_group_becomes() {
+    let many = |metric| Route {
+        key: RouteKey {
+            metric,
+            ..key("40.0.0.0/8")
+        },
+        ..route(
+            "40.0.0.0/8",
+            RouteNextHops::Many([hop(11, "10.1.0.2"), hop(12, "10.2.0.2")].into()),
+        )
+    };
+    let to: IpAddr = "40.1.0.1".parse().unwrap();
+    let mut r = router(64);
+    r.up(neigh(12, "10.2.0.9", 109));
+    r.up(via("40.0.0.0/8", 12, "10.2.0.9"));
+    r.up(Object::Route(many(10)));
+    // the same next hops, in use
+    let used = Route {
+        key: key("41.0.0.0/8"),
+        ..many(0)
+    };
+    r.up(Object::Route(used));
+    r.settle();
+    assert!(by(109, &r.chip.lookup(to)));
+    r.up(Object::Link(Link {
+        carrier: false,
+        ..swp(1)
+    }));
+    r.up(Object::Netconf(Netconf {
+        ignore_linkdown: Some(true),
+        ..match forwarding(Family::V4, ConfScope::Interface(11)) {
+            Object::Netconf(n) => n,
+            _ => unreachable!(),
+        }
+    }));
+    r.del(Key::Route(key("40.0.0.0/8")));
+    let mut answers = Vec::new();
+    play(&mut r, 0, |r| answers.push(r.chip.lookup(to)));
+    assert!(by(102, answers.last().unwrap()));
+    for a in answers {
+        assert!(by(109, &a) || by(102, &a) || a == Answer::Trap, "{a:?}");
+    }
+    // one that is written anew goes at once
+    r.up(via("42.0.0.0/8", 12, "10.2.0.2"));
+    r.settle();
+    assert!(by(102, &r.chip.lookup("42.0.0.1".parse().unwrap())));
+}
+
+/// A port goes down, and with it a route and one that covers it: nobody is answered by that one for the other.
+#[test]
+fn of_two_routes_that_go_the_wider_one_goes_first() {
+    let to: IpAddr = "40.1.0.1".parse().unwrap();
+    for order in [[20, 16, 8], [16, 20, 8], [16, 8, 20], [8, 16, 20]] {
+        let mut r = router(64);
+        let default = r.chip.lookup(to);
+        r.up(via("40.0.0.0/8", 12, "10.2.0.2"));
+        // each by a station of its own
+        r.up(neigh(11, "10.1.0.8", 108));
+        r.up(neigh(11, "10.1.0.9", 109));
+        r.up(via("40.1.0.0/16", 11, "10.1.0.9"));
+        r.up(via("40.1.0.0/20", 11, "10.1.0.8"));
+        r.settle();
+        for len in order {
+            let prefix = if len == 8 { "40.0.0.0" } else { "40.1.0.0" };
+            r.del(Key::Route(key(&format!("{prefix}/{len}"))));
+        }
+        let mut answers = Vec::new();
+        play(&mut r, 0, |r| answers.push(r.chip.lookup(to)));
+        assert_eq!(answers.last().unwrap(), &default);
+        for a in answers {
+            let as_kernel = by(108, &a) || a == Answer::Trap || a == default;
+            assert!(as_kernel, "{order:?}: {a:?}");
+        }
+    }
+}
+
+/// A group loses a member, and a route goes that stood below one by that group: nobody is answered by the member for it.
+#[test]
+fn a_route_stays_until_the_group_above_it_is_what_it_shall_be() {
+    let to: IpAddr = "40.1.0.1".parse().unwrap();
+    let mut r = router(64);
+    r.up(neigh(11, "10.1.0.8", 108));
+    r.up(neigh(11, "10.1.0.9", 109));
+    r.up(neigh(12, "10.2.0.7", 107));
+    let ways = [(11, "10.1.0.8"), (11, "10.1.0.9"), (12, "10.2.0.7")];
+    for (id, (ifindex, gateway)) in (1..).zip(ways) {
+        r.up(single(id, ifindex, gateway));
+    }
+    let group = |ids: &[u32]| {
+        let members = ids.iter().map(|i| (*i, 1)).collect();
+        object(10, NexthopKind::Group(members))
+    };
+    let by_object = |prefix, id| Object::Route(route(prefix, RouteNextHops::Object(id)));
+    r.up(group(&[1, 3]));
+    r.up(by_object("40.0.0.0/8", 10));
+    r.up(by_object("40.1.0.0/16", 2));
+    r.settle();
+    assert!(by(109, &r.chip.lookup(to)));
+    r.up(group(&[3]));
+    r.del(Key::Route(key("40.1.0.0/16")));
+    let mut answers = Vec::new();
+    play(&mut r, 0, |r| answers.push(r.chip.lookup(to)));
+    assert!(by(107, answers.last().unwrap()));
+    for a in answers {
+        let as_kernel = by(109, &a) || by(107, &a) || a == Answer::Trap;
+        assert!(as_kernel, "{a:?}");
+    }
+    // and so does what is below it
+    r.up(group(&[1, 3]));
+    r.up(by_object("40.1.0.0/16", 2));
+    r.up(neigh(11, "10.1.0.7", 117));
+    r.up(via("40.1.0.0/20", 11, "10.1.0.7"));
+    r.settle();
+    r.up(group(&[3]));
+    for prefix in ["40.1.0.0/16", "40.1.0.0/20"] {
+        r.del(Key::Route(key(prefix)));
+    }
+    let mut answers = Vec::new();
+    play(&mut r, 0, |r| answers.push(r.chip.lookup(to)));
+    assert!(by(107, answers.last().unwrap()));
+    for a in answers {
+        let as_kernel = by(117, &a) || by(107, &a) || a == Answer::Trap;
+        assert!(as_kernel, "{a:?}");
+    }
+}

@@ -337,9 +337,115 @@ fn a_table_without_room_for_a_vlan_makes_the_bridge_trap() {
     assert!(said.contains("full (needs"), "{said}");
     r.del(Key::BridgeVlan(11, 1));
     r.del(Key::BridgeVlan(12, 1));
-    r.settle();
+    // room comes: until the memberships that waited for it are there the ports trap
+    let mut all = Vec::new();
+    let note = |p: &Planned| {
+        all.push(match p.cls {
+            TND_CLS_VLAN => "domain",
+            TND_CLS_VLAN_MEMBER => "member",
+            TND_CLS_PORT => "port",
+            _ => "",
+        });
+        Fate::Done
+    };
+    r.play(0, note, |_| {});
+    let at = |what| all.iter().position(|x| *x == what).unwrap();
+    let last = all.iter().rposition(|x| *x == "member").unwrap();
+    assert!(last < at("port"), "{all:?}");
     assert!(!traps(&r, 1), "{}", r.store.port_reason(11));
     r.chip.accounting();
+}
+
+/// Domains that the chip has room for.
+fn room(r: &mut Rig) -> u16 {
+    let pools = r.chip.pools();
+    let pool = pools.iter().find(|p| p.name.starts_with(b"vlan\0"));
+    pool.map(|p| p.size as u16).expect("a pool of domains")
+}
+
+/// Until the chip comes back, what had no room is unconfigured: the bridge does not trap for it ever after.
+#[test]
+fn what_had_no_room_before_a_reset_and_is_gone_is_not_waited_for() {
+    let mut r = Rig::new("tiny", Policy::Trap);
+    let room = room(&mut r);
+    r.begin();
+    r.up(bridge(true));
+    r.up(port(1));
+    r.up(port(2));
+    for vid in 1..=room {
+        r.up(vlan(11, vid, ""));
+    }
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    r.up(vlan(11, 4000, ""));
+    r.settle();
+    assert!(traps(&r, 1));
+    r.chip.cold();
+    r.store.detach();
+    r.del(Key::BridgeVlan(11, 4000));
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    assert!(!traps(&r, 1), "{}", r.store.port_reason(11));
+}
+
+/// A port in a bridge without a filter.
+fn in_bridge(ifindex: u32, n: u16) -> [Object; 2] {
+    let bridge = Link {
+        ifindex,
+        name: format!("br{ifindex}"),
+        kind: LinkKind::Bridge(BridgeInfo {
+            ageing_s: 300,
+            ..BridgeInfo::default()
+        }),
+        ..swp(1)
+    };
+    let port = Link {
+        master: ifindex,
+        bridge_port: Some(BridgePort::default()),
+        ..swp(n)
+    };
+    [Object::Link(bridge), Object::Link(port)]
+}
+
+/// A port moves to a bridge for which there is no room: it leaves the old one all the same, and if it was the last one there, that
+/// is the room.
+#[test]
+fn a_port_leaves_its_bridge_though_the_next_one_has_no_room() {
+    for alone in [true, false] {
+        let mut r = Rig::new("tiny", Policy::Trap);
+        let room = room(&mut r);
+        r.begin();
+        r.up(bridge(true));
+        r.up(port(1));
+        for vid in 1..room {
+            r.up(vlan(11, vid, ""));
+        }
+        for n in [2, 3].into_iter().take(2 - usize::from(alone)) {
+            in_bridge(60, n).into_iter().for_each(|o| r.up(o));
+        }
+        r.end();
+        r.store.attach(Attach::Cold, 0);
+        r.settle();
+        let of = |r: &Rig| {
+            let all = members(r);
+            let mut of = all.into_iter().filter(|m| m.0 == 2).map(|m| m.1);
+            (of.next(), traps(r, 2))
+        };
+        assert!(of(&r).0.is_some() && !of(&r).1);
+        in_bridge(61, 2).into_iter().for_each(|o| r.up(o));
+        r.settle();
+        let is_in = |r: &Rig, dev| {
+            let domain = |m: &tnd_vlan_member| r.store.domain(m.fid).unwrap().dev;
+            r.chip
+                .members
+                .values()
+                .any(|m| m.port == 2 && domain(m) == dev)
+        };
+        let now = (is_in(&r, 60), is_in(&r, 61), traps(&r, 2));
+        assert_eq!(now, (false, alone, !alone), "{}", r.store.port_reason(12));
+        r.chip.accounting();
+    }
 }
 
 #[test]

@@ -425,13 +425,20 @@ fn a_policy_rule_traps_what_it_may_look_at() {
 /// Where packets come in says whose routes the kernel looks at: for the counts of its slow path.
 #[test]
 fn a_place_has_the_vrf_of_its_interface() {
-    let r = rig();
+    let mut r = rig();
     let red = r.store.vrf_slot("red").unwrap();
     assert_eq!(r.store.slot_at(1, 0, 0), red);
     assert_eq!(r.store.slot_at(2, 0, 0), 0);
     assert_eq!(r.store.slot_at(1, 5, 0), 0, "nothing is on that VLAN");
-    assert_eq!(r.store.slot_of_dev("swp1"), red);
-    assert_eq!(r.store.slot_of_dev("swp2"), 0);
+    for (n, slot) in [(1, red), (2, 0)] {
+        let addr = format!("10.{n}.0.9");
+        r.up(neigh(10 + n, &addr, 9));
+        let e = &r.store.explain_neighbour(addr.parse().unwrap())[0];
+        assert_eq!(
+            (e.slot, e.devices.as_slice()),
+            (slot, &[format!("swp{n}")][..])
+        );
+    }
 }
 
 /// A VRF comes while another source tells all that it has: what its own source had said of the table is asked for again. Where its own

@@ -26,8 +26,8 @@ use crate::wired::{self, Wired};
 
 /// Requests of the management API that may wait.
 const JOBS: usize = 64;
-/// News of the io thread that may wait.
-const NEWS: usize = 8192;
+/// Events of the io thread that may wait.
+const IO_EVENTS: usize = 8192;
 /// Commands to the io thread that may wait.
 const COMMANDS: usize = 64;
 /// How often a device that is not there is looked for.
@@ -87,8 +87,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     for w in &warnings {
         tracing::warn!("{w}");
     }
-    let (left, found_fdb) = attach::read_left(&mut control, how, &view)?;
-    let config = attach::store_config(&mut control, policy, ports.len())?;
+    let read = attach::read(&mut control, how, policy, ports.len(), &view)?;
 
     let heard = Arc::<Heard>::default();
     let source: Arc<dyn Source + Sync> = Arc::new(
@@ -107,7 +106,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     }])
     .map_err(|e| anyhow::anyhow!("{e}"))?;
     let (io_to, io_commands) = bounded(COMMANDS);
-    let (news_to, news) = bounded(NEWS);
+    let (events_to, io_events) = bounded(IO_EVENTS);
     let io_wake = Arc::new(EventFd::new()?);
     let io_stats = Arc::new(tandem_core::io::IoStats::default());
     let signals = Arc::new(tandem_core::io::Signals::default());
@@ -119,14 +118,15 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         view: view.clone(),
         commands: io_commands,
         wake: Arc::clone(&io_wake),
-        news: news_to,
+        events: events_to,
         core_wake: Arc::clone(&wake),
         stats: Arc::clone(&io_stats),
         signals: Arc::clone(&signals),
         heard,
         stop: Arc::clone(&stop),
     };
-    io_to.send(tandem_core::io::Command::Attach(Box::new(sal_io)))?;
+    let first = tandem_core::io::FIRST_ATTACH;
+    io_to.send(tandem_core::io::Command::Attach(Box::new(sal_io), first))?;
     let io_stop = Arc::clone(&stop);
     let core_wake = Arc::clone(&wake);
     let io_thread = std::thread::Builder::new()
@@ -151,6 +151,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         tc,
         watch,
         sal: Some(sal),
+        begun: None,
     };
     let chip = plant.platform.chip.clone();
     let mut core = Core::new(
@@ -158,11 +159,11 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
         tandem_core::Parts {
             now: clock::now_ns(),
             control: Box::new(control),
-            left,
-            found_fdb,
+            left: read.left,
+            found_fdb: read.found_fdb,
             storms,
             attach: store_how,
-            config,
+            config: read.config,
             warnings,
             sources,
             view,
@@ -170,7 +171,7 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
             io_wake: Arc::clone(&io_wake),
             io_stats,
             signals,
-            news,
+            io_events,
             jobs,
             wake: Arc::clone(&wake),
             relearn,

@@ -29,7 +29,7 @@
 //! twice. Nothing is loaded after the start.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use tandem_core::plant::Fault;
 use tandem_linux::bpf::{self, Cond, Insn, ProgInfo, ProgType, Reg, Tcx, Width, skb, tc_act};
@@ -182,23 +182,35 @@ impl ForwardMark {
                 }
             }
         }
-        self.keep(keeper)
+        self.keep(keeper);
+        Ok(())
     }
 
     /// Leaves the programs with `keeper`, before they are attached anywhere.
-    pub fn keep(&mut self, keeper: &mut dyn Keeper) -> anyhow::Result<()> {
+    fn keep(&mut self, keeper: &mut dyn Keeper) {
+        let mut programs = self.to_keep().into_iter();
+        let refused = programs.find_map(|(name, fd)| keeper.keep(&name, fd).err());
+        if let Some(e) = refused {
+            self.not_kept(&e);
+        }
+    }
+
+    /// What is to be left with a keeper, before the programs are attached anywhere.
+    pub fn to_keep(&self) -> Vec<(String, BorrowedFd<'_>)> {
         if self.hook == Hook::Clsact {
-            return Ok(());
+            return Vec::new();
         }
-        for hook in [Tcx::Egress, Tcx::Ingress] {
+        let one = |hook| {
             let program = self.program(hook);
-            if let Err(e) = keeper.keep(&kept_name(hook, &program.info), program.fd.as_fd()) {
-                tracing::warn!("forward mark: {e}: in clsact, not in tcx");
-                self.hook = Hook::Clsact;
-                return Ok(());
-            }
-        }
-        Ok(())
+            (kept_name(hook, &program.info), program.fd.as_fd())
+        };
+        [Tcx::Egress, Tcx::Ingress].map(one).into()
+    }
+
+    /// The keeper has no room for them.
+    pub fn not_kept(&mut self, why: &dyn std::fmt::Display) {
+        tracing::warn!("forward mark: {why}: in clsact, not in tcx");
+        self.hook = Hook::Clsact;
     }
 
     /// All ports have been attached: what another version had left is nowhere any more.

@@ -1,7 +1,7 @@
 //! The io thread: packets between TAPs and rings, the chip's events.
 //!
 //! ```text
-//!   event ring ─► FDB write-back (kernel), carrier of the TAP, then news for the core
+//!   event ring ─► FDB write-back (kernel), carrier of the TAP, then events for the core
 //!   rx ring ────► [all events below event_seq handled] ─► TAP queue: trapped | copy
 //!   TAP queues ─► tx ring
 //! ```
@@ -15,7 +15,7 @@
 //!
 //! **Bounds.** Nothing is queued here. The rx ring is bounded by the device (which keeps the trap
 //! classes apart), a full TAP drops, a full tx ring leaves frames in the TAP's own queue (1000,
-//! `ip link` shows its drops), news for the core that find their channel full become "read the
+//! `ip link` shows its drops), events for the core that find their channel full become "read the
 //! chip's FDB again". Every drop has a counter in [`IoStats`].
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,7 +27,7 @@ use std::sync::atomic::{
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use rustix::event::epoll;
-use tandem_core::io::{Command, IoStats, News, Signals};
+use tandem_core::io::{Command, IoEvent, IoStats, Signals};
 use tandem_core::membership;
 use tandem_core::places::{self, Places};
 use tandem_core::source::{Heard, Write, WriteBack};
@@ -62,8 +62,8 @@ pub struct Parts {
     /// Rung with a command or to stop.
     pub wake: Arc<EventFd>,
     /// To the core.
-    pub news: Sender<News>,
-    /// Rung with news.
+    pub events: Sender<IoEvent>,
+    /// Rung with events.
     pub core_wake: Arc<EventFd>,
     /// Counters.
     pub stats: Arc<IoStats>,
@@ -82,6 +82,8 @@ const TOKEN_RING: u64 = u64::MAX - 1;
 struct Io {
     p: Parts,
     sal: Option<SalIo>,
+    /// The number that the core gave it.
+    attach: u32,
     epoll: OwnedFd,
     /// Index into `ports` by port number.
     by_port: Vec<Option<usize>>,
@@ -129,6 +131,7 @@ fn start(parts: Parts) -> anyhow::Result<Io> {
     Ok(Io {
         p: parts,
         sal: None,
+        attach: 0,
         epoll,
         by_port,
         ready,
@@ -174,7 +177,7 @@ impl Io {
     fn commands(&mut self) {
         while let Ok(command) = self.p.commands.try_recv() {
             match command {
-                Command::Attach(sal) => {
+                Command::Attach(sal, number) => {
                     self.drop_rings();
                     // the numbers begin anew
                     self.places = Places::default();
@@ -188,6 +191,7 @@ impl Io {
                         );
                     }
                     self.sal = Some(*sal);
+                    self.attach = number;
                 }
                 Command::Detach => self.drop_rings(),
                 Command::Barrier(token) => self.barriers.push(token),
@@ -216,16 +220,16 @@ impl Io {
     /// A ring is dead: the core attaches again.
     fn lose(&mut self) {
         self.drop_rings();
-        self.p.signals.dead.store(true, Release);
+        self.p.signals.dead.store(self.attach, Release);
         self.p.core_wake.ring();
     }
 
-    fn tell(&mut self, news: News) {
-        match self.p.news.try_send(news) {
+    fn tell(&mut self, event: IoEvent) {
+        match self.p.events.try_send(event) {
             Ok(()) => {}
-            // the core reads the table when it finds the channel was full: see Core::news
+            // the core reads the table when it finds the channel was full: see Core::io_events
             Err(TrySendError::Full(_)) => {
-                self.p.stats.news_lost.fetch_add(1, Relaxed);
+                self.p.stats.events_lost.fetch_add(1, Relaxed);
             }
             Err(TrySendError::Disconnected(_)) => self.p.stop.store(true, Relaxed),
         }
@@ -284,7 +288,7 @@ impl Io {
         for (e, _) in &events {
             match *e {
                 Event::Learn { .. } | Event::Move { .. } | Event::Age { .. } => {
-                    self.tell(News::Fdb(*e));
+                    self.tell(IoEvent::Fdb(*e));
                 }
                 Event::Lost { .. } => read_fdb = true,
                 Event::Link { port, up, .. } => self.carrier(port, up),
@@ -296,7 +300,7 @@ impl Io {
             }
         }
         if read_fdb {
-            self.tell(News::ReadFdb);
+            self.tell(IoEvent::ReadFdb);
         }
         self.events = events;
         self.events.clear();
@@ -563,7 +567,7 @@ mod tests {
     #[test]
     fn events_of_a_dead_ring_are_not_the_next_ones() {
         let (_to, commands) = crossbeam_channel::bounded(1);
-        let (news, told) = crossbeam_channel::bounded(8);
+        let (events, told) = crossbeam_channel::bounded(8);
         let event = || Arc::new(EventFd::new().unwrap());
         let mut io = start(Parts {
             ports: Arc::default(),
@@ -571,7 +575,7 @@ mod tests {
             view: SharedView::default(),
             commands,
             wake: event(),
-            news,
+            events,
             core_wake: event(),
             stats: Arc::default(),
             signals: Arc::default(),
@@ -585,9 +589,10 @@ mod tests {
             port: 1,
         };
         io.events.push((learned, 0));
+        io.attach = 7;
         io.lose();
         io.handle_events();
         assert_eq!(told.try_iter().count(), 0);
-        assert!(io.p.signals.dead.load(Relaxed));
+        assert_eq!(io.p.signals.dead.load(Relaxed), 7);
     }
 }

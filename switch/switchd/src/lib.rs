@@ -18,5 +18,6 @@ pub mod daemon;
 pub mod forward_mark;
 pub mod io;
 pub mod ports;
+pub mod reattach;
 pub mod takeover;
 pub mod wired;

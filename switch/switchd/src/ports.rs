@@ -137,22 +137,16 @@ impl Port {
         })
     }
 
-    /// Whether `keeper` has the port already.
-    pub fn is_kept(name: &str, keeper: &mut dyn Keeper) -> anyhow::Result<bool> {
-        for q in 0..QUEUES {
-            if keeper.get(&kept_name(name, q))?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    /// Its queues, and under which names they are kept.
+    pub fn to_keep(&self) -> impl Iterator<Item = (String, BorrowedFd<'_>)> {
+        let queues = self.queues.iter().enumerate();
+        queues.map(|(q, tap)| (kept_name(&self.name, q), tap.as_fd()))
     }
 
     /// Hands duplicates to `keeper`.
     pub fn keep(&self, keeper: &mut dyn Keeper) -> anyhow::Result<()> {
-        for (q, tap) in self.queues.iter().enumerate() {
-            keeper.keep(&kept_name(&self.name, q), tap.as_fd())?;
-        }
-        Ok(())
+        self.to_keep()
+            .try_for_each(|(name, fd)| keeper.keep(&name, fd))
     }
 
     /// The netdev lives. Where the kernel here says that it is gone, it is in another network namespace.

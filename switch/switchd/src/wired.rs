@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_core::Plant;
-use tandem_core::plant::{Attached, Fault, Front, Names, NotYet};
+use tandem_core::plant::{Attached, Fault, Front, Names, NotYet, Progress};
 use tandem_linux::netlink::tc::{QdiscWatch, Tc};
-use tandem_sal::{Attach, Platform, Sal, SalError, Splits};
+use tandem_sal::{Platform, Sal, SalError, Splits};
 use tandem_store::Policy;
 
 use crate::forward_mark::ForwardMark;
 use crate::ports::{Keeper, Port};
+use crate::reattach::Reattach;
 use crate::takeover;
 
 /// A carrier call takes at most this long.
-const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const CARRIER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The daemon's: TAPs here, asicd behind a socket.
 pub struct Wired {
@@ -43,6 +44,8 @@ pub struct Wired {
     pub watch: Option<QdiscWatch>,
     /// The connection, while there is one.
     pub sal: Option<Sal>,
+    /// One that is being made.
+    pub begun: Option<Reattach>,
 }
 
 /// The front panel of these netdevs.
@@ -134,52 +137,50 @@ impl Plant for Wired {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), NotYet> {
         match &self.sal {
-            Some(sal) => sal.check().map_err(|e| e.to_string()),
-            None => Err("not connected".into()),
+            Some(sal) => sal.check().map_err(|e| SalError::from(e).into()),
+            None => Err(NotYet::away("not connected")),
         }
     }
 
-    fn attach(&mut self, cold: bool) -> Result<Attached, NotYet> {
-        let mut sal = connect(&self.socket, &self.name, &self.splits)?;
-        if sal.platform().ports != self.platform.ports {
-            // other ports mean other netdevs: that is a restart's business
-            return Err(NotYet {
-                text: format!(
-                    "the ASIC came back as {} with other ports: restart switchd",
-                    sal.platform().chip
-                ),
-                warn: true,
-            });
-        }
-        // an asicd that still keeps our ports is the one that we lost: its tables are ours
-        let mut known = true;
-        for port in self.ports.iter() {
-            if Port::is_kept(&port.name, &mut sal)? {
-                continue;
-            }
-            known = false;
-            port.keep(&mut sal)?;
-        }
-        self.mark.keep(&mut sal)?;
-        let how = if known && !cold {
-            Attach::Warm
-        } else {
-            Attach::Cold
+    fn begin_attach(&mut self, cold: bool) -> Result<(), NotYet> {
+        self.give_up();
+        let ports = self.ports.len();
+        let programs = self.mark.to_keep().len();
+        let begun = Reattach::begin(
+            &self.socket,
+            &self.name,
+            &self.splits,
+            ports,
+            programs,
+            cold,
+        )?;
+        self.begun = Some(begun);
+        Ok(())
+    }
+
+    fn go_on(&mut self) -> Result<Progress, NotYet> {
+        let Some(begun) = &mut self.begun else {
+            return Err(NotYet::refused("nothing was begun"));
         };
-        let (control, io) = sal.attach(how)?;
-        self.platform = sal.platform().clone();
-        self.sal = Some(sal);
-        Ok(Attached {
+        let Some((how, control, io)) = begun.go_on(&self.platform, &self.ports, &mut self.mark)?
+        else {
+            return Ok(Progress::Waits(begun.waits()));
+        };
+        self.sal = self.begun.take().and_then(Reattach::into_sal);
+        if let Some(sal) = &self.sal {
+            self.platform = sal.platform().clone();
+        }
+        Ok(Progress::Done(Attached {
             how,
             control: Box::new(control),
             io: Some(Box::new(io)),
-        })
+        }))
     }
 
     fn give_up(&mut self) {
-        self.sal = None;
+        (self.sal, self.begun) = (None, None);
     }
 
     fn detach(&mut self) {
@@ -191,23 +192,87 @@ impl Plant for Wired {
     }
 
     fn sleep(&self, fds: &[BorrowedFd<'_>], limit: &Timespec) {
-        let fds = fds.iter();
-        let mut fds: Vec<PollFd<'_>> = fds
-            .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
-            .collect();
-        let bell = self.sal.as_ref().and_then(|s| s.state_bell().ok());
-        if let Some(sal) = &self.sal {
-            fds.push(PollFd::from_borrowed_fd(sal.socket(), PollFlags::IN));
-        }
-        if let Some(bell) = &bell {
-            fds.push(PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN));
-        }
-        if let Some(watch) = &self.watch {
-            fds.push(PollFd::from_borrowed_fd(watch.as_fd(), PollFlags::IN));
-        }
-        let _ = poll(&mut fds, Some(limit));
-        if let Some(bell) = &bell {
-            bell.drain();
+        let watch = self.watch.as_ref().map(AsFd::as_fd);
+        let fds = fds.iter().copied().chain(watch);
+        wait(fds, self.sal.as_ref(), self.begun.as_ref(), limit);
+    }
+}
+
+/// Sleeps until one of `fds` is readable or asicd has something to say, at most `limit`. True: that came before the limit.
+fn wait<'a>(
+    fds: impl Iterator<Item = BorrowedFd<'a>>,
+    sal: Option<&'a Sal>,
+    begun: Option<&'a Reattach>,
+    limit: &Timespec,
+) -> bool {
+    fn readable(fd: BorrowedFd<'_>) -> PollFd<'_> {
+        PollFd::from_borrowed_fd(fd, PollFlags::IN)
+    }
+    let bell = sal.or_else(|| begun.and_then(Reattach::sal));
+    let bell = bell.and_then(|s| s.state_bell().ok());
+    let mut fds: Vec<PollFd<'_>> = fds.map(readable).collect();
+    fds.extend(begun.and_then(Reattach::connecting).map(readable));
+    fds.extend(begun.and_then(Reattach::sal).map(Sal::socket).map(readable));
+    // after an attach nobody reads answers there: one that came too late would end every sleep; a hang-up does always
+    let hang_up = |s: &'a Sal| PollFd::from_borrowed_fd(s.socket(), PollFlags::empty());
+    fds.extend(sal.map(hang_up));
+    if let Some(bell) = &bell {
+        fds.push(readable(bell.as_fd()));
+    }
+    let woken = poll(&mut fds, Some(limit)).is_ok_and(|n| n > 0);
+    if let Some(bell) = &bell {
+        bell.drain();
+    }
+    woken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_abi::{LayoutSpec, raw};
+    use tandem_carrier::DeviceSide;
+    use tandem_sal::Connected;
+    use zerocopy::IntoBytes;
+
+    /// An answer that nobody waits for any more ends no sleep; a device that goes does.
+    #[test]
+    fn a_late_answer_wakes_nobody() {
+        let dir = std::env::temp_dir().join(format!("swd-late-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let socket = dir.join("driver.sock");
+        let mut side = DeviceSide::listen(&socket, board()).unwrap();
+        let begun = tandem_sal::Connecting::begin(&socket, "test", &Splits::new(), CARRIER_TIMEOUT);
+        side.handle();
+        let Connected::Up(mut sal) = begun.unwrap().go_on().unwrap() else {
+            panic!("no welcome");
+        };
+        let now = Timespec::default();
+        let wakes = |sal: &Sal| wait(std::iter::empty(), Some(sal), None, &now);
+        assert!(!wakes(&sal));
+        sal.ask_kept("nothing").unwrap();
+        side.handle();
+        assert!(!wakes(&sal));
+        drop(side);
+        assert!(wakes(&sal));
+        let _ = std::fs::remove_dir_all(dir);
+    }
+
+    fn board() -> LayoutSpec {
+        let head = size_of::<raw::tnd_platform>() as u32;
+        let platform = raw::tnd_platform {
+            struct_size: head as u16,
+            port_count: 1,
+            ports_offset: head,
+            ..Default::default()
+        };
+        let port = raw::tnd_platform_port {
+            port: 1,
+            front_panel: 1,
+            ..Default::default()
+        };
+        LayoutSpec {
+            platform: [platform.as_bytes(), port.as_bytes()].concat(),
+            ..LayoutSpec::default()
         }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tandem_abi::{LayoutSpec, Memory, Status, raw};
 use tandem_carrier::{DeviceEvent, DeviceSide};
-use tandem_core::io::{Command, IoStats, News, Signals};
+use tandem_core::io::{Command, IoEvent, IoStats, Signals};
 use tandem_core::source::Source;
 use tandem_core::view::{Pin, SharedView};
 use tandem_linux::eventfd::EventFd;
@@ -161,7 +161,8 @@ struct Bench {
     sal: Sal,
     view: SharedView,
     commands: crossbeam_channel::Sender<Command>,
-    news: crossbeam_channel::Receiver<News>,
+    attaches: u32,
+    events: crossbeam_channel::Receiver<IoEvent>,
     wake: Arc<EventFd>,
     stats: Arc<IoStats>,
     signals: Arc<Signals>,
@@ -171,7 +172,9 @@ struct Bench {
 impl Bench {
     fn attach(&mut self) -> SalControl {
         let (control, io) = self.sal.attach(Attach::Cold).unwrap();
-        self.commands.send(Command::Attach(Box::new(io))).unwrap();
+        self.attaches += 1;
+        let attach = Command::Attach(Box::new(io), self.attaches);
+        self.commands.send(attach).unwrap();
         self.wake.ring();
         control
     }
@@ -227,7 +230,7 @@ fn bench(what: &str) -> Option<Bench> {
     });
     let writer = ns.enter(|| source.writer().unwrap());
     let (commands_to, orders) = crossbeam_channel::bounded(8);
-    let (news_to, news) = crossbeam_channel::bounded(1024);
+    let (events_to, events) = crossbeam_channel::bounded(1024);
     let wake = Arc::new(EventFd::new().unwrap());
     let stats = Arc::new(IoStats::default());
     let signals = Arc::new(Signals::default());
@@ -238,7 +241,7 @@ fn bench(what: &str) -> Option<Bench> {
         view: view.clone(),
         commands: orders,
         wake: wake.clone(),
-        news: news_to,
+        events: events_to,
         core_wake: Arc::new(EventFd::new().unwrap()),
         stats: stats.clone(),
         signals: signals.clone(),
@@ -254,7 +257,8 @@ fn bench(what: &str) -> Option<Bench> {
         sal,
         view,
         commands: commands_to,
-        news,
+        attaches: 0,
+        events,
         wake,
         stats,
         signals,
@@ -269,12 +273,11 @@ fn a_dead_ring_is_told_and_the_next_attach_is_taken() {
     b.ns.run("ip link set swp1 up");
     b.event(raw::TND_EV_LINK, [0; 6], 1);
     assert!(wait_for(Duration::from_secs(5), || b.carrier("swp1")));
-    assert!(!b.signals.dead.load(SeqCst));
+    assert_eq!(b.signals.dead.load(SeqCst), 0);
     b.order.send(Do::Nonsense).unwrap();
-    assert!(wait_for(Duration::from_secs(5), || b
-        .signals
-        .dead
-        .load(SeqCst)));
+    assert!(wait_for(Duration::from_secs(5), || {
+        b.signals.dead.load(SeqCst) == b.attaches
+    }));
     // the thread lives, takes what the ports send, and drops it
     b.ns.run("ip addr add 10.0.0.1/24 dev swp1");
     b.ns.try_run("ping -c 1 -W 1 10.0.0.2");
@@ -282,7 +285,7 @@ fn a_dead_ring_is_told_and_the_next_attach_is_taken() {
         b.stats.tx_detached.load(SeqCst) > 0
     }));
     // an Attach that was lost may be said twice
-    b.signals.dead.store(false, SeqCst);
+    b.signals.dead.store(0, SeqCst);
     drop(_first);
     let second = b.attach();
     drop(second);
@@ -290,7 +293,7 @@ fn a_dead_ring_is_told_and_the_next_attach_is_taken() {
     b.ns.run("ip link set swp2 up");
     b.event(raw::TND_EV_LINK, [0; 6], 2);
     assert!(wait_for(Duration::from_secs(5), || b.carrier("swp2")));
-    assert!(!b.signals.dead.load(SeqCst));
+    assert_eq!(b.signals.dead.load(SeqCst), 0);
 }
 
 /// The ports in br0, forwarding, and the view knows.
@@ -373,7 +376,7 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         order,
         sent,
         view,
-        news,
+        events,
         stats,
         ..
     } = &b;
@@ -399,7 +402,7 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         assert_eq!(answers, [2], "host {n}");
     }
     // and the core was told, in order
-    let told: Vec<News> = news.try_iter().collect();
+    let told: Vec<IoEvent> = events.try_iter().collect();
     assert_eq!(told.len(), 50);
     // ageing takes the entry out of the kernel
     let mac = [2, 0xaa, 0, 0, 0, 7];

@@ -12,17 +12,13 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::Timespec;
 use serde::{Deserialize, Serialize};
 use tandem_abi::{Status, raw};
-use tandem_core::Plant;
-use tandem_core::plant::{Attached, Front, Names, NotYet};
 use tandem_firmware::{Firmware, Profile};
 use tandem_packet::{Buffer, Frame, Offload};
 use tandem_pipeline::{CpuMeta, Event, Sink};
 use tandem_sal::control::{ControlCounters, TIMEOUT_NS};
-use tandem_sal::{Attach, Device, Outcome, PostError, Request, SalError};
-use tandem_store::Policy;
+use tandem_sal::{Attach, Device, Outcome, PostError, Request, SalError, SalIo};
 
 use crate::random::Random;
 
@@ -135,7 +131,8 @@ pub struct Faults {
     pub ignored: u16,
     /// Answered twice.
     pub doubled: u16,
-    /// Refused for want of room, whatever room there is.
+    /// Refused for want of room, whatever room there is: making something, but what is there already (asked for it once more, as
+    /// the answer was lost, a chip finds it before it looks for room).
     pub refused: u16,
 }
 
@@ -145,6 +142,17 @@ impl Faults {
     pub fn none(&self) -> bool {
         *self == Faults::default()
     }
+}
+
+/// What the driver did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Attaches that were begun.
+    pub begun: u64,
+    /// The ports were made to lose their carrier.
+    pub dark: bool,
+    /// How long the driver wanted to sleep last, at most (ns).
+    pub sleep_ns: u64,
 }
 
 /// What became of a packet in the chip.
@@ -171,12 +179,34 @@ impl Sink for Look<'_> {
     fn event(&mut self, _event: Event) {}
 }
 
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn tx(&mut self, _port: u16, _frame: &Frame<'_>) {}
+    fn cpu(&mut self, _meta: CpuMeta, _frame: &Frame<'_>) {}
+    fn event(&mut self, _event: Event) {}
+}
+
 /// The chip, shared by who programs it and who sends through it.
 pub struct Chip {
     /// Its firmware.
     pub firmware: Firmware,
     /// It is dead for its driver.
     pub dead: bool,
+    /// Who loses it attaches it warm again, unless that is to be cold: its tables outlive its driver.
+    pub kept: bool,
+    /// So often it says *not yet* before it answers, to an attach and to a command.
+    pub slow: usize,
+    /// Questions that it answers before it makes an attach, each as [`slow`](Self::slow).
+    pub questions: usize,
+    /// Why it makes none.
+    pub refuses: Option<String>,
+    /// Bytes that a page of a dump has at most.
+    pub page: u32,
+    /// Packets and events of the next attach.
+    pub packets: Option<Box<SalIo>>,
+    /// What its driver did to it and to the ports.
+    pub seen: Seen,
     /// How its answers go astray.
     pub faults: Faults,
     /// Commands that were refused though there was room.
@@ -186,6 +216,7 @@ pub struct Chip {
     random: Random,
     buffer: Buffer,
     epoch: u32,
+    pub(crate) deaths: u64,
 }
 
 /// [`Chip`], shared.
@@ -201,12 +232,20 @@ impl Shared {
         Shared(Arc::new(Mutex::new(Chip {
             firmware,
             dead: false,
+            kept: false,
+            slow: 0,
+            questions: 0,
+            refuses: None,
+            page: OUT,
+            packets: None,
+            seen: Seen::default(),
             faults: Faults::default(),
             refusals: 0,
             changes: None,
             random,
             buffer: Buffer::new(),
             epoch: 0,
+            deaths: 0,
         })))
     }
 
@@ -225,6 +264,18 @@ impl Shared {
 }
 
 impl Chip {
+    /// What a command would make is there, equal or not.
+    fn has(&mut self, create: &raw::tnd_cmd, body: &[u8], now: u64) -> bool {
+        let query = raw::tnd_cmd {
+            op: raw::TND_OP_QUERY,
+            cls: create.cls,
+            body_size: create.body_size,
+            ..Default::default()
+        };
+        let found = self.firmware.execute(&query, body, &mut Vec::new(), now);
+        found.status != raw::TND_ST_NOENT
+    }
+
     /// Carrier of all ports; `dark` have none.
     pub fn cables(&mut self, dark: &[u16]) {
         for port in 1..=self.firmware.profile().port_count() {
@@ -267,10 +318,30 @@ impl Chip {
         }
     }
 
-    /// Power fails: empty tables, and whoever drives it must attach again.
+    /// A frame comes in, and its sender is learned; what leaves goes nowhere.
+    pub fn hear(&mut self, port: u16, frame: &[u8], now: u64) {
+        if self.buffer.set(frame) {
+            let mut frame = self.buffer.frame(Offload::NONE);
+            tandem_pipeline::process(
+                &mut self.firmware.state,
+                &mut frame,
+                port,
+                now,
+                &mut Nowhere,
+            );
+        }
+    }
+
+    /// Whoever drives it, or is about to, must attach again; its tables stay.
+    pub fn die(&mut self) {
+        self.dead = true;
+        self.deaths += 1;
+    }
+
+    /// Power fails: it dies, and its tables are empty.
     pub fn fail(&mut self) {
         self.firmware.cold_reset();
-        self.dead = true;
+        self.die();
     }
 
     fn attach(&mut self, how: Attach) -> u32 {
@@ -308,6 +379,8 @@ pub struct Direct {
     pending: HashMap<u64, (u64, u64)>,
     order: VecDeque<(u64, u64)>,
     answers: Vec<Answer>,
+    /// Since when it was looked for an answer, times.
+    waited: usize,
     counters: ControlCounters,
 }
 
@@ -325,6 +398,7 @@ impl Direct {
             pending: HashMap::new(),
             order: VecDeque::new(),
             answers: Vec::new(),
+            waited: 0,
             counters: ControlCounters::default(),
         }
     }
@@ -374,7 +448,8 @@ impl Direct {
             return;
         }
         let mut output = Vec::new();
-        let cpl = if cmd.op == raw::TND_OP_CREATE && chip.random.permille(faults.refused) {
+        let refused = cmd.op == raw::TND_OP_CREATE && chip.random.permille(faults.refused);
+        let cpl = if refused && !chip.has(cmd, body, now) {
             chip.refusals += 1;
             raw::tnd_cpl {
                 op: cmd.op,
@@ -428,7 +503,11 @@ impl Direct {
                 arg: request.arg,
                 cookie: token,
                 body_size: u32::try_from(request.body.len()).map_err(|_| PostError::Impossible)?,
-                out_size: if request.output { OUT } else { 0 },
+                out_size: match (request.output, request.op) {
+                    (false, _) => 0,
+                    (true, raw::TND_OP_DUMP) => self.chip.lock().page,
+                    (true, _) => OUT,
+                },
                 epoch: self.epoch,
                 ..Default::default()
             },
@@ -483,34 +562,44 @@ impl Device for Direct {
         sink: &mut dyn FnMut(Outcome),
     ) -> Result<usize, SalError> {
         let waiting: usize = self.visible.iter().sum();
-        let some = match self.chip.lock().random.below(4) {
+        let (draw, slow) = {
+            let mut chip = self.chip.lock();
+            (chip.random.below(4), chip.slow)
+        };
+        let some = match draw {
             // as often as not all of it
             0 => waiting / 2,
             1 => waiting.min(1),
             _ => waiting,
         };
-        self.execute(some, now_ns);
+        self.waited = match waiting {
+            0 => 0,
+            _ => self.waited + 1,
+        };
+        if some > 0 && self.waited > slow {
+            self.waited = 0;
+            self.execute(some, now_ns);
+        }
         let mut n = 0;
-        let mut later = Vec::new();
-        for a in std::mem::take(&mut self.answers) {
+        let (pending, counters) = (&mut self.pending, &mut self.counters);
+        self.answers.retain_mut(|a| {
             if a.due_ns > now_ns || n >= budget {
-                later.push(a);
-                continue;
+                return true;
             }
-            match self.pending.remove(&a.seq) {
+            match pending.remove(&a.seq) {
                 Some((token, _)) => {
                     n += 1;
-                    self.counters.completed += 1;
+                    counters.completed += 1;
                     sink(Outcome::Done {
                         token,
                         cpl: a.cpl,
-                        output: a.output,
+                        output: std::mem::take(&mut a.output),
                     });
                 }
-                None => self.counters.stray += 1,
+                None => counters.stray += 1,
             }
-        }
-        self.answers = later;
+            false
+        });
         while let Some(&(deadline, seq)) = self.order.front() {
             if self.pending.contains_key(&seq) {
                 if deadline > now_ns {
@@ -568,69 +657,4 @@ impl Device for Direct {
         }
         Ok((cpl, output))
     }
-}
-
-/// What is around the core here: ports that are nothing but names, and this chip.
-pub struct Bench {
-    /// The chip.
-    pub chip: Shared,
-    /// The ports.
-    pub front: Vec<Front>,
-}
-
-impl Plant for Bench {
-    fn names(&self) -> Names {
-        Names {
-            daemon: "the twin",
-            device: "the chip",
-            origin: "the kernel",
-        }
-    }
-
-    fn policy(&self) -> Policy {
-        Policy::Trap
-    }
-
-    fn chip(&self) -> &str {
-        "twin"
-    }
-
-    fn ports(&self) -> &[Front] {
-        &self.front
-    }
-
-    fn lives(&self, _port: u16) -> bool {
-        true
-    }
-
-    fn set_carrier(&self, _up: bool) {}
-
-    fn is_marked(&mut self, _ifindex: u32) -> bool {
-        true
-    }
-
-    fn mark(&mut self, _ifindex: u32) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), String> {
-        match self.chip.lock().dead {
-            true => Err("power failed".into()),
-            false => Ok(()),
-        }
-    }
-
-    fn attach(&mut self, _cold: bool) -> Result<Attached, NotYet> {
-        Ok(Attached {
-            how: Attach::Cold,
-            control: Box::new(Direct::attach(&self.chip, Attach::Cold)),
-            io: None,
-        })
-    }
-
-    fn give_up(&mut self) {}
-
-    fn detach(&mut self) {}
-
-    fn sleep(&self, _fds: &[BorrowedFd<'_>], _limit: &Timespec) {}
 }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::history::port_flags;
 use crate::recording::Command;
@@ -11,8 +12,11 @@ use crate::recording::Command;
 /// Outcomes, in the order of the table's columns.
 pub const OUTCOMES: [&str; 5] = ["fits", "full", "refused", "trap", "restart"];
 
-/// Hits, by construct, operation and outcome.
-pub type Cells = BTreeMap<(String, String, &'static str), u64>;
+/// Construct, operation and outcome.
+pub type Cell = (Arc<str>, Arc<str>, &'static str);
+
+/// Hits, by cell.
+pub type Cells = BTreeMap<Cell, u64>;
 
 /// Words that say what kind of object a command is about.
 const KINDS: [(&str, &str); 13] = [
@@ -215,7 +219,7 @@ fn drawn() -> BTreeSet<(String, String)> {
 /// Hits on cells that can't be hit, in words.
 #[must_use]
 pub fn violations(cells: &Cells) -> Vec<String> {
-    let words = |((what, how, outcome), n): (&(String, String, &'static str), &u64)| {
+    let words = |((what, how, outcome), n): (&Cell, &u64)| {
         let why = impossible(what, how)?;
         Some(format!(
             "impossible, and hit {n} times: {what}, {how}, {outcome} ({why})"
@@ -229,7 +233,7 @@ pub fn violations(cells: &Cells) -> Vec<String> {
 pub fn table(cells: &Cells) -> String {
     let mut rows: BTreeMap<(&str, &str), [u64; OUTCOMES.len()]> = BTreeMap::new();
     for ((what, how, outcome), n) in cells {
-        let row = rows.entry((what, how)).or_default();
+        let row = rows.entry((&**what, &**how)).or_default();
         let place = OUTCOMES.iter().position(|o| o == outcome);
         if let Some(cell) = place.and_then(|p| row.get_mut(p)) {
             *cell += n;
@@ -390,7 +394,7 @@ mod tests {
         let mut cells = Cells::new();
         let mut hit = |text: &str, errno| {
             let (what, how) = cell_of(text, errno);
-            *cells.entry((what, how, "fits")).or_default() += 1;
+            *cells.entry((what.into(), how.into(), "fits")).or_default() += 1;
             violations(&cells).len()
         };
         assert_eq!(hit("host h1 down", 0), 0);

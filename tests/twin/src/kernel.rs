@@ -9,7 +9,7 @@
 //! It is at one of its rests at any time, and all that it told up to there has been put into the listener's socket; the
 //! listener may be far behind. While it is being asked it may go on to its next rests.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,13 +40,16 @@ impl Clock {
     }
 }
 
+/// What files say, by path.
+type Files = HashMap<String, String>;
+
 /// A rest of the recording: what the kernel has.
 #[derive(Debug, Default)]
 pub struct Rest {
     /// All objects of its dumps, by kind.
     objects: HashMap<Kind, Vec<nl::Object>>,
     /// Files by path.
-    files: BTreeMap<String, String>,
+    files: Arc<Files>,
     /// Front-panel ports with nothing at the other end of the wire: those whose netdev is up and has no carrier; what a netdev
     /// can't tell while it is down is as it was.
     pub dark: Vec<u16>,
@@ -102,7 +105,7 @@ impl Rest {
     #[must_use]
     pub fn new(
         objects: impl IntoIterator<Item = nl::Object>,
-        files: BTreeMap<String, String>,
+        files: Arc<Files>,
         ports: &[Port],
     ) -> Rest {
         let mut rest = Rest {
@@ -183,13 +186,21 @@ impl Rest {
         })
     }
 
-    /// Whether packets of a family that come in by a device are routed, if it is told.
+    /// Whether packets of a family that come in by a device are routed, if it is told. In IPv6 no device is asked (net/ipv6/ip6_output.c
+    /// `ip6_forward`), but one without settings takes none.
     #[must_use]
     pub fn forwards(&self, ifindex: u32, family: Family) -> bool {
-        self.of(Kind::Netconf(family)).iter().any(|o| {
-            matches!(o, nl::Object::Netconf(n)
-                if n.target == nl::NetconfTarget::Link(ifindex) && n.forwarding == Some(true))
-        })
+        let device = nl::NetconfTarget::Link(ifindex);
+        let is = |target, on: bool| {
+            self.of(Kind::Netconf(family)).iter().any(|o| {
+                matches!(o, nl::Object::Netconf(n)
+                    if n.target == target && (!on || n.forwarding == Some(true)))
+            })
+        };
+        match family {
+            Family::V6 => is(nl::NetconfTarget::All, true) && is(device, false),
+            _ => is(device, true),
+        }
     }
 
     /// The port by which a station of a device is reached: the device itself, the one beneath a VLAN interface, or the
@@ -288,6 +299,10 @@ pub struct Prepared {
     /// The datagrams of each step.
     told: Vec<Vec<(Protocol, Vec<u8>)>>,
     rests: Vec<Rest>,
+    /// Of each step: construct and operation of its command (`coverage.rs`).
+    cells: Vec<Option<(Arc<str>, Arc<str>)>>,
+    /// Of each step, by probe: whether the kernel owes an ICMP error (`verdict.rs`), once that was asked.
+    owes: Vec<Vec<OnceLock<bool>>>,
 }
 
 const fn protocol(socket: Socket) -> Protocol {
@@ -335,7 +350,7 @@ impl Prepared {
     #[must_use]
     pub fn new(recording: Recording) -> Prepared {
         let (mut told, mut rests) = (Vec::new(), Vec::<Rest>::new());
-        let mut files = BTreeMap::new();
+        let mut files = Arc::<Files>::default();
         let mut heard = Heard::default();
         for (at, step) in recording.steps.iter().enumerate() {
             heard.told(step);
@@ -345,7 +360,9 @@ impl Prepared {
                     .map(|t| (protocol(t.socket), t.data.0.clone()))
                     .collect(),
             );
-            files.extend(step.files.clone());
+            if !step.files.is_empty() {
+                Arc::make_mut(&mut files).extend(step.files.clone());
+            }
             let mut objects = Vec::new();
             for dump in &step.dumps {
                 for datagram in &dump.data {
@@ -358,17 +375,38 @@ impl Prepared {
                     });
                 }
             }
-            let mut rest = Rest::new(objects, files.clone(), &recording.ports);
+            let mut rest = Rest::new(objects, Arc::clone(&files), &recording.ports);
             if let Some(before) = rests.last() {
                 rest.keep_wires(before, &recording.ports);
             }
             rests.push(rest);
         }
+        let cell = |step: &Step| {
+            let (what, how) = crate::coverage::cell(step.command.as_ref()?);
+            Some((what.into(), how.into()))
+        };
+        let cells = recording.steps.iter().map(cell).collect();
+        let answers = recording.steps.iter().map(|s| s.answers.len());
+        let owes = answers.map(|n| vec![OnceLock::new(); n]).collect();
         Prepared {
             recording,
             told,
             rests,
+            cells,
+            owes,
         }
+    }
+
+    /// Construct and operation of a step's command.
+    #[must_use]
+    pub fn cell(&self, step: usize) -> Option<&(Arc<str>, Arc<str>)> {
+        self.cells.get(step)?.as_ref()
+    }
+
+    /// Where it is kept whether the kernel owed an ICMP error for a probe at a rest.
+    #[must_use]
+    pub fn owes(&self, at: usize, probe: usize) -> Option<&OnceLock<bool>> {
+        self.owes.get(at)?.get(probe)
     }
 
     /// What the kernel has at a rest.

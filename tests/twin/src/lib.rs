@@ -9,6 +9,7 @@
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod bench;
 pub mod chip;
 pub mod coverage;
 pub mod fold;

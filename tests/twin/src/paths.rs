@@ -340,14 +340,16 @@ pub fn is_beyond(packet: &Packet, rest: &Rest) -> bool {
     })
 }
 
-/// Of the routes with one prefix, that an address is in, some have a type of service, and some are to the switch itself.
+/// Of the routes of the longest prefix that an address is in, some have a type of service, and some are to the switch itself. `port`:
+/// where the packet came in.
 #[must_use]
-pub fn is_own_by_tos(address: IpAddr, rest: &Rest) -> bool {
-    let near = |r: &&nl::Route| r.dst.contains(&address);
+pub fn is_own_by_tos(address: IpAddr, port: u16, rest: &Rest, ports: &[Port]) -> bool {
+    let near = |r: &&nl::Route| r.dst.contains(&address) && may_ask(r.table, port, rest, ports);
     let own = |r: &nl::Route| [RTN_LOCAL, RTN_BROADCAST, RTN_ANYCAST].contains(&r.kind);
     let all: Vec<&nl::Route> = rest.routes().filter(near).collect();
-    let by_tos = |dst| all.iter().any(|r| r.dst == dst && r.tos != 0);
-    all.iter().any(|r| own(r) && by_tos(r.dst))
+    let longest = all.iter().map(|r| r.dst.prefix_len()).max();
+    let mut first = all.iter().filter(|r| Some(r.dst.prefix_len()) == longest);
+    first.clone().any(|r| r.tos != 0) && first.any(|r| own(r))
 }
 
 fn netdev<'a>(port: u16, rest: &'a Rest, ports: &[Port]) -> Option<&'a nl::Link> {
@@ -413,14 +415,11 @@ pub fn inside(port: u16, rest: &Rest, ports: &[Port]) -> Option<u32> {
 /// port that does not forward, or is refused.
 #[must_use]
 pub fn is_unheard(packet: &Packet, port: u16, rest: &Rest, ports: &[Port]) -> bool {
-    let (Some(link), Some(inside)) = (netdev(port, rest, ports), inside(port, rest, ports)) else {
+    // (a bridge that is down has shut its ports, and hears what comes in by one that was opened since)
+    let Some(link) = netdev(port, rest, ports) else {
         return true;
     };
-    !link.admin_up()
-        || !link.carrier()
-        || !rest.link(inside).is_some_and(nl::Link::admin_up)
-        || is_shut(link)
-        || is_refused(packet, port, rest, ports)
+    !link.admin_up() || !link.carrier() || is_shut(link) || is_refused(packet, port, rest, ports)
 }
 
 /// What the kernel forwards nowhere whether its port works or not: a packet that came in where nothing is routed, from an address of
@@ -586,7 +585,8 @@ mod tests {
         // the port's own address is the bridge's as well, another port's is not
         assert!(heard(BR_STATE_FORWARDING, true, 1));
         assert!(!heard(BR_STATE_FORWARDING, true, 2));
-        assert!(!heard(BR_STATE_FORWARDING, false, 10));
+        // down, and its port opened by hand since: that is heard (600016)
+        assert!(heard(BR_STATE_FORWARDING, false, 10));
         for state in [0, 1, 2, 4] {
             assert!(!heard(state, true, 10), "state {state}");
         }

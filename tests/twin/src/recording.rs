@@ -104,7 +104,8 @@ pub struct Step {
     /// All tables at the rest after it.
     pub dumps: Vec<Dump>,
     /// Files below `/proc` that say what no message does, by path, as a process of that namespace reads them: sysctls
-    /// (`switch/netlink/src/sysctl.rs` has the list). All in the first step, then those that changed.
+    /// (`switch/netlink/src/sysctl.rs` has the list), and of `net/ipv6_route` the lines of prefixes that have several. All in the
+    /// first step, then those that changed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
     /// What became of the probes at that rest: one for each of [`Recording::probes`], in their order.

@@ -15,6 +15,8 @@
 //! | nothing, or some of the frames of a flood | its power failed, and it is being programmed again | dark |
 //! | anything else | | wrong |
 
+use std::sync::OnceLock;
+
 use tandem_abi::raw;
 use tandem_linux::netlink as nl;
 use tandem_store::model::Route;
@@ -62,6 +64,8 @@ pub enum Leniency {
     PortShut,
     /// What it came in by is down: the kernel says nothing of a frame that came just before, or just after.
     CameByDown,
+    /// It left by a port that has come up since the rest whose routes lead there.
+    CameUp,
 }
 
 impl std::fmt::Display for Leniency {
@@ -77,6 +81,7 @@ impl std::fmt::Display for Leniency {
             Leniency::NoCarrierOfChip => "… the chip's has no carrier",
             Leniency::PortShut => "… the chip's leaves by a bridge's port that does not forward",
             Leniency::CameByDown => "… it came in by a port that is down",
+            Leniency::CameUp => "… it left by a port that came up",
         })
     }
 }
@@ -122,6 +127,8 @@ pub struct Case<'a> {
     pub rest: &'a Rest,
     /// The front-panel ports.
     pub ports: &'a [Port],
+    /// Whether the kernel owes an ICMP error, once that was asked: each play asks it.
+    pub owes: &'a OnceLock<bool>,
 }
 
 /// Compares an answer of the chip with one of the kernel's. `passed.out` is sorted. `dark`: the chip's power has failed, and it
@@ -179,6 +186,11 @@ const SURPLUS: &[(u16, Holds)] = &[
         let mut ways = next_hops(case).into_iter().flatten();
         ways.any(|(way, next_hop)| !way.ignored && next_hop.is_none_or(|next_hop| next_hop.dark))
     }),
+    // ... or whose station is known behind a port of a bridge that is out of service
+    (raw::TND_TRAP_FDB_INCOMPLETE, |case| {
+        let mut ways = next_hops(case).into_iter().flatten();
+        ways.any(|(way, next_hop)| !way.ignored && next_hop.is_some_and(|n| n.shut))
+    }),
     // whether the kernel's bridge goes by its querier yet no message tells
     (raw::TND_TRAP_L2_MULTICAST, |case| {
         Packet::of(&case.probe.frame.0).is_some_and(|p| {
@@ -186,28 +198,40 @@ const SURPLUS: &[(u16, Holds)] = &[
             paths::may_have_querier(case.probe.port, family, case.rest, case.ports)
         })
     }),
+    // a member of its group has a setting that the chip does not know
+    (raw::TND_TRAP_L2_MULTICAST, |case| {
+        let mut out = case.answer.out.iter();
+        out.any(|o| paths::has_unknown_setting(o.port, case.rest, case.ports))
+    }),
     (raw::TND_TRAP_ROUTE, |case| {
         Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_beyond(&p, case.rest))
     }),
     // its prefix, or the one that it comes from, is an own one for packets of another type of service
     (raw::TND_TRAP_LOCAL, |case| {
-        Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_own_by_tos(p.dst, case.rest))
+        Packet::of(&case.probe.frame.0)
+            .is_some_and(|p| paths::is_own_by_tos(p.dst, case.probe.port, case.rest, case.ports))
     }),
     (raw::TND_TRAP_ERROR, |case| {
-        Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_own_by_tos(p.src, case.rest))
+        Packet::of(&case.probe.frame.0)
+            .is_some_and(|p| paths::is_own_by_tos(p.src, case.probe.port, case.rest, case.ports))
     }),
     // a setting of its port that the chip does not know
     (raw::TND_TRAP_UNSUPPORTED, |case| {
         paths::has_unknown_setting(case.probe.port, case.rest, case.ports)
     }),
     // policy rules: the routes that a table's prefix leads to are not all
-    (raw::TND_TRAP_UNSUPPORTED, |case| {
-        Packet::of(&case.probe.frame.0).is_some_and(|p| {
-            let mut rules = case.rest.rules(nl::Family::of(&p.dst));
-            rules.any(|r| !r.is_default())
-        })
-    }),
+    (raw::TND_TRAP_UNSUPPORTED, has_rules),
+    // ... and what is an own address by the tables that they have nothing to do with is looked for first
+    (raw::TND_TRAP_LOCAL, has_rules),
 ];
+
+/// There are policy rules beyond the kernel's own.
+fn has_rules(case: &Case<'_>) -> bool {
+    Packet::of(&case.probe.frame.0).is_some_and(|p| {
+        let mut rules = case.rest.rules(nl::Family::of(&p.dst));
+        rules.any(|r| !r.is_default())
+    })
+}
 
 /// Whether the CPU has a packet, for this reason, that the chip could have forwarded.
 #[must_use]
@@ -249,10 +273,9 @@ fn copies(answer: &Answer) -> impl Iterator<Item = &Out> {
 /// Judges what the chip decided alone.
 fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
     let count = copies(case.answer).count();
-    let chip = sent(&passed.out);
     if count == 0
-        && !chip.is_empty()
-        && let Some(why) = silent_next_hop(&chip, case)
+        && !passed.out.is_empty()
+        && let Some(why) = silent_next_hop(&sent(&passed.out), case)
     {
         return Verdict::OtherNextHop(why);
     }
@@ -262,11 +285,12 @@ fn frames(passed: &Passed, case: &Case<'_>) -> Verdict {
     let all = copies(case.answer).map(|o| (o.port, &o.frame.0));
     if all.eq(passed.out.iter().map(|(port, frame)| (*port, frame))) {
         let silent = passed.cpu.is_empty() && passed.out.is_empty();
-        return match silent && case.answer.limited && owes_error(case) {
+        return match silent && case.answer.limited && *case.owes.get_or_init(|| owes_error(case)) {
             true => Verdict::Wrong(Why::NoError),
             false => Verdict::Exact,
         };
     }
+    let chip = sent(&passed.out);
     let kernel: Sent = copies(case.answer).map(|o| (o.port, &*o.frame.0)).collect();
     let nothing = chip.is_empty() && passed.cpu.is_empty();
     if other_next_hop(&kernel, &chip, case, NextHop::lives) {
@@ -324,8 +348,31 @@ pub fn judge_lost(passed: &Passed, would: &Passed, down: &[u16], case: &Case<'_>
         _ if passed.out.is_empty() && other_next_hop(&kernel, &chip, case, NextHop::is_lost) => {
             Verdict::OtherNextHop(Leniency::NoCarrierOfChip)
         }
+        _ if passed.out.is_empty() && is_wider(&chip, case) => Verdict::Lost,
         _ => wrong,
     }
+}
+
+/// A packet would have left by a next hop of some route that contains it, though others are asked before that one. What a port that goes
+/// down takes along is worked on route by route: the surest is gone, and the one behind it still has the next hop that went as well.
+fn is_wider(chip: &[(u16, &[u8])], case: &Case<'_>) -> bool {
+    let ([(_, frame)], Some(packet)) = (chip, Packet::of(&case.probe.frame.0)) else {
+        return false;
+    };
+    let (rest, ports) = (case.rest, case.ports);
+    let leads = |way: &paths::Way| {
+        let next_hop = paths::next_hop(way, &packet, rest, ports);
+        !way.ignored && next_hop.is_some_and(|next_hop| next_hop.is(chip))
+    };
+    let first = paths::candidates(&packet, rest);
+    let behind = |r: &&nl::Route| {
+        let ours = paths::may_ask(r.table, case.probe.port, rest, ports);
+        ours && !first.iter().any(|f| std::ptr::eq(*f, *r))
+    };
+    let mut routes = paths::matching(&packet, rest).filter(behind);
+    is_copy(&case.probe.frame.0, frame)
+        && paths::has_lost_a_hop(&packet, frame)
+        && routes.any(|r| paths::ways(r, rest).iter().any(leads))
 }
 
 /// Judges an answer between rests to what came in by a port that is down at this rest. A frame that came just before is routed as this
@@ -350,6 +397,34 @@ pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
         && paths::has_lost_a_hop(&packet, frame)
         && routes.any(|r| ours(r) && paths::ways(r, rest).iter().any(|w| !w.ignored && leads(w)));
     known.then_some(Verdict::OtherNextHop(Leniency::CameByDown))
+}
+
+/// Judges an answer between rests that left by a port which had no carrier at this rest, or was down, and is up at the newest one: a
+/// cable is there before the switch has read what happened until then, and its routes are this rest's. The kernel sent by that
+/// port as well, where it was lost.
+#[must_use]
+pub fn judge_early(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Verdict> {
+    let [(port, frame)] = passed.out.as_slice() else {
+        return None;
+    };
+    let packet = Packet::of(&case.probe.frame.0)?;
+    let (rest, ports) = (case.rest, case.ports);
+    let silent = |rest: &Rest| rest.dark.contains(port) || rest.down.contains(port);
+    let leads = |way: &paths::Way| {
+        let next_hop = paths::next_hop(way, &packet, rest, ports);
+        !way.ignored && next_hop.is_some_and(|next_hop| next_hop.is(&[(*port, frame)]))
+    };
+    let mut routes = paths::candidates(&packet, rest).into_iter();
+    let ours = |r: &nl::Route| paths::may_ask(r.table, case.probe.port, rest, ports);
+    let known = silent(rest)
+        && !silent(newest)
+        && case.answer.out.iter().all(is_redirect)
+        && passed.cpu.iter().all(|(_, copy)| *copy)
+        && !paths::is_refused(&packet, case.probe.port, rest, ports)
+        && is_copy(&case.probe.frame.0, frame)
+        && paths::has_lost_a_hop(&packet, frame)
+        && routes.any(|r| ours(r) && paths::ways(r, rest).iter().any(leads));
+    known.then_some(Verdict::OtherNextHop(Leniency::CameUp))
 }
 
 /// Frames with the ports that they left by, in order.
@@ -413,12 +488,13 @@ fn is_redirect(out: &Out) -> bool {
 /// station. A packet for whom nobody answers is dropped without an error here, as nobody is asked (net/core/neighbour.c
 /// `__neigh_event_send`).
 fn silent_next_hop(chip: &[(u16, &[u8])], case: &Case<'_>) -> Option<Leniency> {
-    let copies = chip.iter().all(|c| is_copy(&case.probe.frame.0, c.1));
-    if !copies || !case.answer.out.iter().all(is_redirect) {
+    let packet = Packet::of(&case.probe.frame.0)?;
+    let routed =
+        |frame: &[u8]| is_copy(&case.probe.frame.0, frame) && paths::has_lost_a_hop(&packet, frame);
+    if !chip.iter().all(|c| routed(c.1)) || !case.answer.out.iter().all(is_redirect) {
         return None;
     }
     // silent for a reason of its own: then no next hop is right
-    let packet = Packet::of(&case.probe.frame.0)?;
     if paths::is_unheard(&packet, case.probe.port, case.rest, case.ports) {
         return None;
     }

@@ -6,12 +6,13 @@ use crossbeam_channel::{Receiver, bounded};
 use tandem_core::io::{Command, Signals};
 use tandem_core::plant::Front;
 use tandem_core::view::SharedView;
-use tandem_core::{Core, Parts, Sources, attach};
+use tandem_core::{Core, Jobs, Parts, Sources, attach};
 use tandem_linux::eventfd::EventFd;
 use tandem_sal::Attach;
 use tandem_store::Policy;
 
-use crate::chip::{Bench, Direct, Shared};
+use crate::bench::Bench;
+use crate::chip::{Direct, Shared};
 
 /// A core, and what the packet thread would have of it.
 pub struct Wired {
@@ -21,6 +22,8 @@ pub struct Wired {
     pub commands: Receiver<Command>,
     /// What the packet thread says beside its channel.
     pub signals: Arc<Signals>,
+    /// What others have done by it between two turns.
+    pub jobs: Jobs,
 }
 
 /// A core for these ports and sources on a chip that is attached so.
@@ -40,31 +43,32 @@ pub fn core(
     }
     view.lock().set_front(front.len() as u16);
     let mut device = Direct::attach(chip, how);
-    let (left, found_fdb) = attach::read_left(&mut device, how, &view).map_err(|e| words(&e))?;
-    let config =
-        attach::store_config(&mut device, Policy::Trap, front.len()).map_err(|e| words(&e))?;
+    let read =
+        attach::read(&mut device, how, Policy::Trap, front.len(), &view).map_err(|e| words(&e))?;
     let wake = Arc::new(EventFd::new().map_err(|e| words(&e))?);
     let (io, commands) = bounded(64);
-    // nobody sends anything here: the channels are closed, which says the same
-    let (_, news) = bounded(0);
-    let (_, jobs) = bounded(0);
+    // nobody sends anything here: the channel is closed, which says the same
+    let (_, io_events) = bounded(0);
+    let (job_to, jobs) = bounded(64);
+    let job_to = Jobs::new(job_to, Arc::clone(&wake));
     let signals = Arc::<Signals>::default();
     let core = Core::new(
         Box::new(Bench {
             chip: chip.clone(),
             front,
+            begun: None,
         }),
         Parts {
             now: 0,
             control: Box::new(device),
-            left,
-            found_fdb,
+            left: read.left,
+            found_fdb: read.found_fdb,
             storms: std::collections::BTreeMap::new(),
             attach: match how {
                 Attach::Warm => tandem_store::Attach::Warm,
                 Attach::Cold => tandem_store::Attach::Cold,
             },
-            config,
+            config: read.config,
             warnings: Vec::new(),
             sources,
             view,
@@ -72,7 +76,7 @@ pub fn core(
             io_wake: Arc::clone(&wake),
             io_stats: Arc::default(),
             signals: Arc::clone(&signals),
-            news,
+            io_events,
             jobs,
             wake,
             relearn: false,
@@ -83,5 +87,6 @@ pub fn core(
         core,
         commands,
         signals,
+        jobs: job_to,
     })
 }

@@ -30,8 +30,8 @@ use tandem_core::source::Write;
 use tandem_core::view::SharedView;
 use tandem_core::{Core, Seat, Sources};
 use tandem_sal::Attach;
-use tandem_store::OWN_NUMBERS;
 use tandem_store::model::*;
+use tandem_store::{Action, OWN_NUMBERS};
 use tandem_twin::chip::{Passed, Shared, Sizes};
 use tandem_twin::random::Random;
 use tandem_twin::wired;
@@ -439,7 +439,7 @@ fn what_leads_to_another_sources_interface_traps_before_that_goes() {
     let mut rows = Vec::new();
     rig.core.store().routes(Family::V4, 0, 100, &mut rows);
     let row = rows.iter().find(|r| r.prefix == "40.0.0.0/8").unwrap();
-    assert_eq!((row.action, row.source), ("trap", KERNEL));
+    assert_eq!((row.action, row.source), (Action::Trap, KERNEL));
 }
 
 #[test]

@@ -204,6 +204,8 @@ pub enum Table {
     AclBinds,
     /// Hits of rules
     AclCounters,
+    /// Ranges of ports that rules share (table memory)
+    AclRanges,
     /// Token buckets of rules
     Policers,
     /// Mirror sessions
@@ -232,6 +234,12 @@ pub enum ExplainKind {
     Neighbour,
     /// A multicast group: IP or MAC address
     Group,
+}
+
+/// As it is written on the command line, and in the API's paths.
+pub fn name(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |v| v.get_name().to_owned())
 }
 
 /// `tandem trace`

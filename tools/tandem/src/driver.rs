@@ -16,6 +16,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use tandem_abi::object::{Object, fixed, read_nhg, read_object};
 use tandem_abi::raw;
 use tandem_linux::netlink::clsw::{Driver, DriverObject, ObjectState};
+use tandem_mgmt::types::{Explain, State};
 use zerocopy::FromBytes;
 
 /// The driver of the only chip, if this kernel has one.
@@ -37,16 +38,16 @@ struct Known<T> {
 }
 
 impl<T> Known<T> {
-    /// In switchd's words; `trap`: the body itself says so.
-    fn state(&self, trap: bool) -> &'static str {
+    /// As switchd says it; `trap`: the body itself says so.
+    fn state(&self, trap: bool) -> State {
         match self.state {
-            ObjectState::Hardware if trap => "trap",
-            ObjectState::Hardware => "offloaded",
-            ObjectState::Trap => "trap",
-            ObjectState::Failed => "failed",
-            ObjectState::Pending | ObjectState::Updating => "pending",
-            ObjectState::Leaving => "leaving",
-            ObjectState::Unknown => "unknown",
+            ObjectState::Hardware if trap => State::Trap,
+            ObjectState::Hardware => State::Offloaded,
+            ObjectState::Trap => State::Trap,
+            ObjectState::Failed => State::Failed,
+            ObjectState::Pending | ObjectState::Updating => State::Pending,
+            ObjectState::Leaving => State::Leaving,
+            ObjectState::Unknown => State::Unknown,
         }
     }
 }
@@ -151,14 +152,17 @@ impl Below {
         }
     }
 
+    /// A route's state, and why it isn't offloaded.
+    fn judge(&self, o: &Known<raw::tnd_route>) -> (State, Option<String>) {
+        let unresolved = self.unresolved(&o.body);
+        let none = || unresolved.then(|| "no next hop is resolved".to_string());
+        let state = o.state(o.body.action == raw::TND_ACT_TRAP || unresolved);
+        (state, o.reason.clone().or_else(none))
+    }
+
     fn row(&self, o: &Known<raw::tnd_route>) -> Value {
         let r = &o.body;
-        let unresolved = self.unresolved(r);
-        let state = o.state(r.action == raw::TND_ACT_TRAP || unresolved);
-        let reason = o
-            .reason
-            .clone()
-            .or_else(|| unresolved.then(|| "no next hop is resolved".to_string()));
+        let (state, reason) = self.judge(o);
         let there = matches!(o.state, ObjectState::Hardware | ObjectState::Trap);
         json!({
             "family": family(r.family),
@@ -309,7 +313,6 @@ impl Chip {
                     .iter()
                     .filter(|o| address(o.body.family, &o.body.addr) == addr);
                 found.next().map(|o| {
-                    let row = neighbour_row(&below, o);
                     let object = format!(
                         "{addr} is {} by {}",
                         mac(&o.body.mac),
@@ -318,7 +321,8 @@ impl Chip {
                     let others: Vec<String> = found
                         .map(|o| format!("also by {}: {}", below.rif(o.body.rif), mac(&o.body.mac)))
                         .collect();
-                    answer("neighbour", key, &object, &row, &others)
+                    let state = o.state(o.body.action == raw::TND_ACT_TRAP);
+                    answer(kind, key, object, (state, o.reason.clone()), others)
                 })
             }
             // the driver has none: a bridge with groups by MAC address traps
@@ -330,24 +334,19 @@ impl Chip {
                 found.map(|o| {
                     let object =
                         format!("{wanted} in domain {} on port {}", o.body.fid, o.body.port);
-                    answer("mac", key, &object, &fdb_row(o), &[])
+                    let state = o.state(o.body.action == raw::TND_ACT_TRAP);
+                    answer(kind, key, object, (state, o.reason.clone()), Vec::new())
                 })
             }
         };
         let absent = || {
-            let name = match kind {
-                ExplainKind::Route => "route",
-                ExplainKind::Mac => "mac",
-                ExplainKind::Neighbour => "neighbour",
-                ExplainKind::Group => "group",
-            };
-            let row = json!({"state": "absent", "reason": "the driver has no such object"});
-            answer(name, key, "", &row, &[])
+            let none = Some("the driver has no such object".to_string());
+            answer(kind, key, String::new(), (State::Absent, none), Vec::new())
         };
-        Ok(found.unwrap_or_else(absent))
+        Ok(serde_json::to_value(found.unwrap_or_else(absent))?)
     }
 
-    fn explain_route(&mut self, key: &str) -> Result<Option<Value>> {
+    fn explain_route(&mut self, key: &str) -> Result<Option<Explain>> {
         let net: IpNet = match key.parse::<IpAddr>() {
             Ok(addr) => addr.into(),
             Err(_) => key
@@ -365,7 +364,6 @@ impl Chip {
         let Some((p, o)) = found else {
             return Ok(None);
         };
-        let row = below.row(o);
         let mut details = Vec::new();
         if p != net.trunc() {
             details.push(format!("{p} answers for it: it has no entry of its own"));
@@ -383,7 +381,8 @@ impl Chip {
             details.push(format!("next hop {id}: {}{reason}", below.nexthop(id)));
         }
         let object = format!("{p} {}", below.target(&o.body));
-        Ok(Some(answer("route", key, &object, &row, &details)))
+        let kind = ExplainKind::Route;
+        Ok(Some(answer(kind, key, object, below.judge(o), details)))
     }
 }
 
@@ -422,12 +421,23 @@ fn fdb_row(o: &Known<raw::tnd_fdb>) -> Value {
     })
 }
 
-fn answer(kind: &str, key: &str, object: &str, row: &Value, details: &[String]) -> Value {
-    let state = row.get("state").and_then(Value::as_str).unwrap_or_default();
-    json!({
-        "kind": kind, "key": key, "object": object, "in_hardware": state == "offloaded", "state": state,
-        "reason": row.get("reason"), "since_s": null, "cost": [], "slow_path_packets": null, "details": details,
-    })
+fn answer(
+    kind: ExplainKind,
+    key: &str,
+    object: String,
+    (state, reason): (State, Option<String>),
+    details: Vec<String>,
+) -> Explain {
+    Explain {
+        kind: crate::args::name(&kind),
+        key: key.into(),
+        object,
+        in_hardware: state == State::Offloaded,
+        state,
+        reason,
+        details,
+        ..Explain::default()
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tandem_mgmt::client::query;
+use tandem_mgmt::types::State;
 use tandem_mgmt::{Client, ClientError, Daemon, Instance};
 
 /// A daemon's status, `Null` when it does not run.
@@ -170,12 +171,7 @@ pub fn any_daemon(instance: &Instance) -> bool {
 
 /// `tandem explain`: exit 1 when there is no such thing.
 pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> Result<Answer> {
-    let name = match kind {
-        ExplainKind::Route => "route",
-        ExplainKind::Mac => "mac",
-        ExplainKind::Neighbour => "neighbour",
-        ExplainKind::Group => "group",
-    };
+    let name = crate::args::name(&kind);
     if key.trim().is_empty() {
         let wanted = match kind {
             ExplainKind::Route => "a prefix or an address",
@@ -195,7 +191,7 @@ pub fn explain(instance: &Instance, kind: ExplainKind, key: &str, out: Out) -> R
             .get(&query(&format!("/v1/explain/{name}"), &[("key", key)]))?,
     };
     out.print(&v, || explain_text(&v))?;
-    Ok(if get(&v, "state") == "absent" {
+    Ok(if get(&v, "state") == &json!(State::Absent) {
         Answer::No
     } else {
         Answer::Yes

@@ -65,7 +65,7 @@ const NEIGHBOURS: &[Column] = &[
     left("ADDRESS", "address"),
     left("DEV", "dev"),
     left("MAC", "mac"),
-    left("KERNEL", "kernel_state"),
+    left("KERNEL", "source_state"),
     left("STATE", "state"),
     left("REASON", "reason"),
 ];
@@ -267,6 +267,18 @@ fn matches(row: &Value, word: &str) -> bool {
     }
 }
 
+/// Columns of what switchd lists beside the chip's memory.
+fn listed(what: Table) -> Option<&'static [Column]> {
+    Some(match what {
+        Table::Fdb => FDB,
+        Table::Mdb => MDB,
+        Table::Routes => ROUTES,
+        Table::Neighbours => NEIGHBOURS,
+        Table::Acl => ACL,
+        _ => return None,
+    })
+}
+
 /// `tandem show TABLE`
 pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Answer> {
     let asicd = Client::to(instance, Daemon::Asicd);
@@ -274,15 +286,9 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Answer> {
     let family = s.family.as_deref().unwrap_or("");
     // a word is looked for in all rows, the limit is for those that are shown
     let fetch = if s.word.is_some() { None } else { s.limit };
-    let table = |name: &str| rows(&asicd, &format!("/v1/table/{name}"), &[], fetch);
-    let listed = |name: &str| {
-        rows(
-            &switchd,
-            &format!("/v1/{name}"),
-            &[("family", family)],
-            fetch,
-        )
-    };
+    // tables have their names in the API's paths
+    let name = crate::args::name(&s.what);
+    let asked = |client: &Client, path: String| rows(client, &path, &[("family", family)], fetch);
     // where no daemon runs the kernel driver may have the chip
     let mut chip = match s.hw || crate::query::any_daemon(instance) {
         true => None,
@@ -292,13 +298,12 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Answer> {
         Some(chip) => chip.rows(s.what)?,
         None => None,
     };
-    let mut driven = driven.map(|mut rows| {
+    let driven = driven.map(|mut rows| {
         let wanted = Value::from(format!("ipv{family}"));
         rows.retain(|r| family.is_empty() || r.get("family") == Some(&wanted));
         rows.truncate(fetch.unwrap_or(usize::MAX));
         rows
     });
-    let mut listed = |name: &str| driven.take().map_or_else(|| listed(name), Ok);
     let (mut list, columns): (Vec<Value>, &[Column]) = match s.what {
         Table::Resources => {
             let r: Value = match &mut chip {
@@ -316,31 +321,14 @@ pub fn show(instance: &Instance, s: &Show, out: Out) -> Result<Answer> {
             return queues(out, s, r);
         }
         Table::Ports => (ports(instance)?, PORTS),
-        Table::Drops => (rows(&asicd, "/v1/drops", &[], None)?, DROPS),
-        Table::Fdb if s.hw => (table("fdb")?, &[]),
-        Table::Routes if s.hw => (table("routes")?, &[]),
-        Table::Neighbours if s.hw => (table("neighbours")?, &[]),
-        Table::Fdb => (listed("fdb")?, FDB),
-        Table::Mdb if s.hw => (table("mdb")?, &[]),
-        Table::Mdb => (rows(&switchd, "/v1/mdb", &[], fetch)?, MDB),
-        Table::Routes => (listed("routes")?, ROUTES),
-        Table::Neighbours => (listed("neighbours")?, NEIGHBOURS),
-        Table::Nexthops | Table::Nhgs | Table::Rifs if chip.is_some() => (listed("")?, &[]),
-        Table::Nexthops => (table("nexthops")?, &[]),
-        Table::Nhgs => (table("nhgs")?, &[]),
-        Table::Rifs => (table("rifs")?, &[]),
-        Table::Vlans => (table("vlans")?, &[]),
-        Table::Acl => (rows(&switchd, "/v1/acl", &[], fetch)?, ACL),
-        Table::Acls => (table("acls")?, &[]),
-        Table::AclRules => (table("acl-rules")?, &[]),
-        Table::AclBinds => (table("acl-binds")?, &[]),
-        Table::AclCounters => (table("acl-counters")?, &[]),
-        Table::Policers => (table("policers")?, &[]),
-        Table::Mirrors => (table("mirrors")?, &[]),
-        Table::Storms => (table("storms")?, &[]),
-        Table::Lags => (table("lags")?, &[]),
-        Table::Replication => (rows(&asicd, "/v1/replication", &[], None)?, &[]),
-        Table::Learning => (rows(&asicd, "/v1/learning", &[], None)?, &[]),
+        Table::Drops => (asked(&asicd, "/v1/drops".into())?, DROPS),
+        Table::Replication | Table::Learning => (asked(&asicd, format!("/v1/{name}"))?, &[]),
+        what => match (listed(what), driven) {
+            (Some(columns), Some(driven)) if !s.hw => (driven, columns),
+            (Some(columns), None) if !s.hw => (asked(&switchd, format!("/v1/{name}"))?, columns),
+            (_, Some(driven)) => (driven, &[]),
+            (_, None) => (asked(&asicd, format!("/v1/table/{name}"))?, &[]),
+        },
     };
     pick(&mut list, s);
     let text = || {

@@ -25,6 +25,16 @@ pub fn counter(o: &raw::tnd_acl_counter, _: &[u8]) -> Value {
     json!({ "counter": o.counter, "packets": o.packets, "bytes": o.bytes, "used_ns": o.used_ns })
 }
 
+pub fn range(o: &raw::tnd_acl_range, _: &[u8]) -> Value {
+    let source = o.field == raw::TND_ACL_RANGE_SRC;
+    json!({
+        "range": o.range,
+        "field": if source { "src_port" } else { "dst_port" },
+        "min": o.min,
+        "max": o.max,
+    })
+}
+
 pub fn policer(o: &raw::tnd_policer, _: &[u8]) -> Value {
     let packets = o.flags & raw::TND_POLICER_PACKETS != 0;
     json!({
@@ -144,6 +154,11 @@ fn matched(o: &raw::tnd_acl_entry) -> Value {
     ];
     for (name, low, high) in ranges.into_iter().filter(|r| r.2 != 0) {
         out.insert(name.into(), json!(format!("{low}-{high}")));
+    }
+    for (name, id) in [("src_range", o.src_range), ("dst_range", o.dst_range)] {
+        if id != 0 {
+            out.insert(name.into(), json!(id));
+        }
     }
     for (name, value, mask) in [
         ("dst_mac", &k.dst_mac, &m.dst_mac),

@@ -55,6 +55,7 @@ tables! {
     "acl-rules": tnd_acl_entry, acl::rule;
     "acl-binds": tnd_acl_bind, acl::bind;
     "acl-counters": tnd_acl_counter, acl::counter;
+    "acl-ranges": tnd_acl_range, acl::range;
     "policers": tnd_policer, acl::policer;
     "mirrors": tnd_mirror, acl::mirror;
     "lags": tnd_lag with 4 * raw::TND_LAG_MAX_MEMBERS, lag;

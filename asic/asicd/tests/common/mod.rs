@@ -81,7 +81,12 @@ impl Bench {
         };
         must(&format!("ip netns add {}", bench.ns("sw")));
         for n in 1..=hosts {
-            must(&format!("ip netns add {}", bench.ns(&format!("h{n}"))));
+            let host = bench.host(n);
+            // hosts say nothing unasked: MLD and router solicitations come when the kernel likes
+            must(&format!(
+                "ip netns add {host} && \
+                 ip netns exec {host} sysctl -qw net.ipv6.conf.default.disable_ipv6=1"
+            ));
         }
         bench
     }

@@ -62,7 +62,7 @@ impl Object for AclCounter {
         Ok(())
     }
     fn in_use(&self, fw: &Firmware) -> bool {
-        fw.refs.counter.contains_key(&self.0.counter)
+        fw.refs.contains_key(&(Self::CLASS, self.0.counter))
     }
     fn remove(&self, fw: &mut Firmware) {
         if fw.state.acl.remove_counter(self.0.counter) {

@@ -1,10 +1,10 @@
-//! TND_CLS_ACL_ENTRY: a rule. Its slots follow from the fields that it looks at; a range of ports takes a range checker,
-//! which rules with the same range share.
+//! TND_CLS_ACL_ENTRY: a rule. Its slots follow from the fields that it looks at; a range of ports is an object that it names,
+//! or written out: then it takes a range checker, which rules with the same range share.
 
-use crate::Firmware;
 use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, Failure, INVALID, Object, UNSUPPORTED, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
+use crate::{Firmware, References};
 use std::collections::HashMap;
 use tandem_abi::raw;
 use tandem_pipeline::acl::key;
@@ -18,7 +18,7 @@ const ETHERTYPE_IP6: u16 = 0x86dd;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AclEntry(raw::tnd_acl_entry);
 
-/// A range that a checker holds.
+/// A range that is written out.
 pub(crate) type Range = (u16, u16);
 
 impl AclEntry {
@@ -26,13 +26,13 @@ impl AclEntry {
         Self(r.body)
     }
 
-    fn what(&self) -> Match {
-        key::rule(&self.0)
+    fn what(&self, fw: &Firmware) -> Match {
+        fw.state.acl.matched(&self.0)
     }
 
-    /// Distinct ranges.
-    fn ranges(&self) -> Vec<Range> {
-        let r = self.what().ranges;
+    /// Distinct ranges that are written out.
+    pub(crate) fn ranges(&self) -> Vec<Range> {
+        let r = key::rule(&self.0).ranges;
         let mut all: Vec<Range> = r.src.into_iter().chain(r.dst).collect();
         all.dedup();
         all
@@ -41,28 +41,31 @@ impl AclEntry {
     fn slots(&self, fw: &Firmware) -> Need {
         let stage = fw.state.acl.table(self.0.table).map(|t| t.stage);
         let stage = stage.unwrap_or(AclStage::Port);
-        fw.pools.rule(stage, self.what().width())
+        fw.pools.rule(stage, self.what(fw).width())
     }
 
-    fn refers(&self, fw: &mut Firmware, count: impl Fn(&mut HashMap<u32, u32>, u32)) {
+    /// Counts what the rule names.
+    fn refers(&self, fw: &mut Firmware, count: impl Fn(&mut References, (u16, u32))) {
         let e = &self.0;
+        let nexthop = match e.action {
+            raw::TND_ACL_REDIRECT_NEXTHOP => Some((raw::TND_CLS_NEXTHOP, e.target)),
+            _ => None,
+        };
         let named = [
-            (&mut fw.refs.counter, e.counter),
-            (&mut fw.refs.policer, e.policer),
-            (&mut fw.refs.mirror, u32::from(e.mirror)),
+            (raw::TND_CLS_ACL_COUNTER, e.counter),
+            (raw::TND_CLS_ACL_RANGE, e.src_range),
+            (raw::TND_CLS_ACL_RANGE, e.dst_range),
+            (raw::TND_CLS_POLICER, e.policer),
+            (raw::TND_CLS_MIRROR, e.mirror.into()),
         ];
-        for (map, id) in named {
-            if id != 0 {
-                count(map, id);
-            }
-        }
-        if e.action == raw::TND_ACL_REDIRECT_NEXTHOP {
-            count(&mut fw.refs.nexthop, e.target);
+        let named = named.into_iter().filter(|(_, id)| *id != 0);
+        for what in named.chain(nexthop) {
+            count(&mut fw.refs, what);
         }
     }
 }
 
-/// A lease knows no stage: room in each of the memories, and for two ranges that nobody else has. The stage that most
+/// A lease knows no stage: room in each of the memories, and for two ranges written out that nobody else has. The stage that most
 /// rules are for comes first, and most rules have no ranges.
 fn worst(fw: &Firmware, width: Width) -> Vec<Cost> {
     let mut all: Vec<Need> = Vec::new();
@@ -104,7 +107,9 @@ fn normal_key(e: &mut raw::tnd_acl_entry) -> Result<(), Failure> {
         e.src_port_max,
         e.dst_port_min,
         e.dst_port_max,
-    ] != [0; 4];
+    ] != [0; 4]
+        || e.src_range != 0
+        || e.dst_range != 0;
     let asks_ip = ranged || beyond != raw::tnd_acl_key::default();
     if asks_ip && !ip || addresses.iter().any(|b| *b != 0) {
         return Err(INVALID);
@@ -112,13 +117,17 @@ fn normal_key(e: &mut raw::tnd_acl_entry) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A range of all is none, a range of one is a key.
+/// A range of all is none, a range of one is a key. A port has one of the three: a key, a range, a named range.
 fn normal_range(
     min: &mut u16,
     max: &mut u16,
     key: &mut u16,
     mask: &mut u16,
+    named: u32,
 ) -> Result<(), Failure> {
+    if named != 0 && (*max != 0 || *mask != 0) {
+        return Err(INVALID);
+    }
     if (*min, *max) == (0, 0) {
         return Ok(());
     }
@@ -175,12 +184,14 @@ impl Object for AclEntry {
             &mut e.src_port_max,
             &mut e.key.src_port,
             &mut e.mask.src_port,
+            e.src_range,
         )?;
         normal_range(
             &mut e.dst_port_min,
             &mut e.dst_port_max,
             &mut e.key.dst_port,
             &mut e.mask.dst_port,
+            e.dst_range,
         )?;
         e.flags &= raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP | raw::TND_ACL_TRAP_CLASS;
         if e.flags & raw::TND_ACL_SET_VID == 0 {
@@ -219,6 +230,16 @@ impl Object for AclEntry {
     fn depends(&self, fw: &Firmware) -> Result<(), Failure> {
         let e = &self.0;
         let acl = &fw.state.acl;
+        for (id, field) in [
+            (e.src_range, raw::TND_ACL_RANGE_SRC),
+            (e.dst_range, raw::TND_ACL_RANGE_DST),
+        ] {
+            match acl.range(id) {
+                Some(r) if r.field != field => return Err(INVALID),
+                None if id != 0 => return Err(DEPEND),
+                _ => {}
+            }
+        }
         let there = acl.table(e.table).is_some()
             && (e.counter == 0 || acl.counter(e.counter).is_some())
             && (e.policer == 0 || acl.policer(e.policer).is_some())
@@ -265,7 +286,7 @@ impl Object for AclEntry {
             raw::TND_ACL_REDIRECT_NEXTHOP => fw.state.nexthop_slot(self.0.target).unwrap_or(0),
             _ => self.0.target,
         };
-        fw.state.acl.put_rule(self.0, self.what(), target);
+        fw.state.acl.put_rule(self.0, target);
         self.refers(fw, count_up);
         if let Some(o) = old {
             o.refers(fw, count_down);

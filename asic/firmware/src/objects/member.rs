@@ -25,6 +25,8 @@ impl Member {
 }
 
 impl Object for Member {
+    // by port and VID: far apart
+    const SPARSE: bool = true;
     const CLASS: u16 = raw::TND_CLS_VLAN_MEMBER;
     const NAME: &'static str = "member";
     const COSTS: &'static [CostRow] = &[CostRow::only("vlan-member", |_| {

@@ -73,7 +73,7 @@ impl Object for Mirror {
         Ok(())
     }
     fn in_use(&self, fw: &Firmware) -> bool {
-        fw.refs.mirror.contains_key(&u32::from(self.0.mirror))
+        fw.refs.contains_key(&(Self::CLASS, self.0.mirror.into()))
     }
     fn remove(&self, fw: &mut Firmware) {
         if fw.state.acl.remove_mirror(self.0.mirror) {

@@ -131,7 +131,7 @@ impl Object for Neigh {
             old.is_some(),
         )?;
         if old.is_none() {
-            count_up(&mut fw.refs.rif, n.rif);
+            count_up(&mut fw.refs, (raw::TND_CLS_RIF, n.rif.into()));
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Object for Neigh {
     fn remove(&self, fw: &mut Firmware) {
         if let Some(key) = self.key(fw) {
             fw.remove_exact(&key);
-            count_down(&mut fw.refs.rif, self.0.rif);
+            count_down(&mut fw.refs, (raw::TND_CLS_RIF, self.0.rif.into()));
         }
     }
     fn trapped(&self, _: &Self) -> Option<Self> {

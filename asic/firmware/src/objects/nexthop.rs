@@ -91,21 +91,21 @@ impl Object for NextHop {
         };
         fw.state.set_nexthop(n.nexthop, c).map_err(|_| INVALID)?;
         if let Some(rif) = self.refers() {
-            count_up(&mut fw.refs.rif, rif);
+            count_up(&mut fw.refs, (raw::TND_CLS_RIF, rif.into()));
         }
         if let Some(rif) = old.and_then(Self::refers) {
-            count_down(&mut fw.refs.rif, rif);
+            count_down(&mut fw.refs, (raw::TND_CLS_RIF, rif.into()));
         }
         Ok(())
     }
     fn in_use(&self, fw: &Firmware) -> bool {
-        fw.refs.nexthop.contains_key(&self.0.nexthop)
+        fw.refs.contains_key(&(Self::CLASS, self.0.nexthop))
     }
     fn remove(&self, fw: &mut Firmware) {
         if fw.state.remove_nexthop(self.0.nexthop) {
             fw.give(PoolId::Nexthop, 1);
             if let Some(rif) = self.refers() {
-                count_down(&mut fw.refs.rif, rif);
+                count_down(&mut fw.refs, (raw::TND_CLS_RIF, rif.into()));
             }
         }
     }

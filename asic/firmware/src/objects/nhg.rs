@@ -131,22 +131,22 @@ impl Object for Nhg {
         fw.state.set_nhg(self.id, &config).map_err(|_| INVALID)?;
         fw.give(PoolId::NhgMember, old_n.saturating_sub(new_n));
         for (id, _) in self.members() {
-            count_up(&mut fw.refs.nexthop, *id);
+            count_up(&mut fw.refs, (raw::TND_CLS_NEXTHOP, *id));
         }
         for (id, _) in old.map_or(&[][..], Self::members) {
-            count_down(&mut fw.refs.nexthop, *id);
+            count_down(&mut fw.refs, (raw::TND_CLS_NEXTHOP, *id));
         }
         Ok(())
     }
     fn in_use(&self, fw: &Firmware) -> bool {
-        fw.refs.nhg.contains_key(&self.id)
+        fw.refs.contains_key(&(Self::CLASS, self.id))
     }
     fn remove(&self, fw: &mut Firmware) {
         if fw.state.remove_nhg(self.id) {
             fw.give(PoolId::Nhg, 1);
             fw.give(PoolId::NhgMember, self.members().len() as u32);
             for (id, _) in self.members() {
-                count_down(&mut fw.refs.nexthop, *id);
+                count_down(&mut fw.refs, (raw::TND_CLS_NEXTHOP, *id));
             }
         }
     }

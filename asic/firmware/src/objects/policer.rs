@@ -73,7 +73,7 @@ impl Object for Policer {
         Ok(())
     }
     fn in_use(&self, fw: &Firmware) -> bool {
-        fw.refs.policer.contains_key(&self.0.policer)
+        fw.refs.contains_key(&(Self::CLASS, self.0.policer))
     }
     fn remove(&self, fw: &mut Firmware) {
         if fw.state.acl.remove_policer(self.0.policer) {

@@ -53,7 +53,7 @@ impl Rif {
         }
     }
     fn references(&self, fw: &Firmware) -> bool {
-        fw.refs.rif.contains_key(&self.0.rif)
+        fw.refs.contains_key(&(Self::CLASS, self.0.rif.into()))
     }
 }
 

@@ -94,13 +94,13 @@ impl Route {
 
     fn count(&self, fw: &mut Firmware, up: bool) {
         let id = self.0.target;
-        match (self.0.target_kind, up) {
-            (raw::TND_RT_NEXTHOP, true) => count_up(&mut fw.refs.nexthop, id),
-            (raw::TND_RT_NEXTHOP, false) => count_down(&mut fw.refs.nexthop, id),
-            (raw::TND_RT_NHG, true) => count_up(&mut fw.refs.nhg, id),
-            (raw::TND_RT_NHG, false) => count_down(&mut fw.refs.nhg, id),
-            _ => {}
-        }
+        let cls = match self.0.target_kind {
+            raw::TND_RT_NEXTHOP => raw::TND_CLS_NEXTHOP,
+            raw::TND_RT_NHG => raw::TND_CLS_NHG,
+            _ => return,
+        };
+        let count = if up { count_up } else { count_down };
+        count(&mut fw.refs, (cls, id));
     }
 
     fn insert(&self, fw: &mut Firmware, value: u32) -> Result<(), Failure> {

@@ -47,6 +47,26 @@ fn ranged(e: tnd_acl_entry, low: u16, high: u16) -> tnd_acl_entry {
     }
 }
 
+/// A rule about packets that have destination ports.
+fn named(e: tnd_acl_entry, src: u32, dst: u32) -> tnd_acl_entry {
+    tnd_acl_entry {
+        src_range: src,
+        dst_range: dst,
+        ..ip(e, 0x0800, 1)
+    }
+}
+
+fn range(id: u32, field: u16, min: u16, max: u16) -> tnd_acl_range {
+    tnd_acl_range {
+        struct_size: size::<tnd_acl_range>(),
+        field,
+        range: id,
+        min,
+        max,
+        reserved0: 0,
+    }
+}
+
 fn counter(id: u32) -> tnd_acl_counter {
     tnd_acl_counter {
         struct_size: size::<tnd_acl_counter>(),
@@ -263,6 +283,112 @@ fn ranges_are_shared_and_undone() {
     assert_eq!(create(f, TND_CLS_ACL_ENTRY, &both), 0);
 }
 
+/// Ranges that rules name: as many as there are checkers, together with those that rules write out.
+#[test]
+fn named_ranges_are_objects() {
+    const SRC: u16 = TND_ACL_RANGE_SRC;
+    const DST: u16 = TND_ACL_RANGE_DST;
+    let mut f = chip("tiny");
+    let f = &mut f;
+    create(f, TND_CLS_ACL_TABLE, &table(1, TND_ACL_PORT));
+    for bad in [
+        range(0, DST, 1, 2),
+        range(1, 0, 1, 2),
+        range(1, 3, 1, 2),
+        range(1, DST, 2, 2),
+        range(1, DST, 3, 2),
+    ] {
+        assert_eq!(create(f, TND_CLS_ACL_RANGE, &bad), TND_ST_INVALID);
+    }
+    let rule_of = |p, src, dst| named(rule(1, p, 0), src, dst);
+    // before its range there is no rule
+    assert_eq!(
+        create(f, TND_CLS_ACL_ENTRY, &rule_of(1, 0, 7)),
+        TND_ST_DEPEND
+    );
+    assert_eq!(create(f, TND_CLS_ACL_RANGE, &range(7, DST, 10, 20)), 0);
+    assert_eq!(create(f, TND_CLS_ACL_RANGE, &range(7, DST, 10, 20)), 0);
+    for p in [1, 2] {
+        assert_eq!(create(f, TND_CLS_ACL_ENTRY, &rule_of(p, 0, 7)), 0);
+    }
+    assert_eq!(pool(f, PoolId::AclRange).used, 1);
+    // what rules were written with does not change, nor is it taken away
+    let other = range(7, DST, 10, 21);
+    for op in [TND_OP_CREATE, TND_OP_UPDATE] {
+        assert_eq!(status(f, op, TND_CLS_ACL_RANGE, &other), TND_ST_EXISTS);
+    }
+    let gone = |f: &mut Firmware| status(f, TND_OP_DELETE, TND_CLS_ACL_RANGE, &range(7, DST, 1, 2));
+    assert_eq!(gone(f), TND_ST_IN_USE);
+    // a range of the destination is none of the source; and one port has one condition
+    for bad in [
+        rule_of(3, 7, 0),
+        tnd_acl_entry {
+            dst_port_min: 1,
+            dst_port_max: 2,
+            ..rule_of(3, 0, 7)
+        },
+        tnd_acl_entry {
+            dst_range: 7,
+            ..rule(1, 3, 0)
+        },
+    ] {
+        assert_eq!(
+            create(f, TND_CLS_ACL_ENTRY, &bad),
+            TND_ST_INVALID,
+            "{bad:?}"
+        );
+    }
+    let mut both = rule_of(3, 0, 7);
+    both.mask.dst_port = u16::MAX;
+    assert_eq!(create(f, TND_CLS_ACL_ENTRY, &both), TND_ST_INVALID);
+    // the second checker is a rule's own; the third there is not
+    assert_eq!(
+        create(f, TND_CLS_ACL_ENTRY, &ranged(rule(1, 4, 0), 30, 40)),
+        0
+    );
+    let c = op(f, TND_OP_CREATE, TND_CLS_ACL_RANGE, &range(8, SRC, 10, 20));
+    assert_eq!(
+        (c.status, c.table),
+        (TND_ST_TABLE_FULL, PoolId::AclRange as u16)
+    );
+    assert_eq!((c.needed, c.free, c.size), (1, 0, 2));
+    for p in [1, 2, 4] {
+        assert_eq!(
+            status(f, TND_OP_DELETE, TND_CLS_ACL_ENTRY, &rule(1, p, 0)),
+            0
+        );
+    }
+    assert_eq!(gone(f), TND_ST_OK);
+    assert_eq!(pool(f, PoolId::AclRange).used, 0);
+}
+
+/// A driver of before 1.6 writes shorter rules.
+#[test]
+fn a_rule_without_named_ranges() {
+    let mut f = chip("tiny");
+    let f = &mut f;
+    create(f, TND_CLS_ACL_TABLE, &table(1, TND_ACL_PORT));
+    const BEFORE: usize = 176;
+    let e = tnd_acl_entry {
+        struct_size: BEFORE as u16,
+        ..ranged(rule(1, 1, 0), 5, 9)
+    };
+    let (c, _) = run(
+        f,
+        &cmd(TND_OP_CREATE, TND_CLS_ACL_ENTRY),
+        &e.as_bytes()[..BEFORE],
+    );
+    assert_eq!(c.status, TND_ST_OK);
+    let whole = tnd_acl_entry {
+        struct_size: size::<tnd_acl_entry>(),
+        ..e
+    };
+    assert_eq!(
+        dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 200),
+        [whole]
+    );
+}
+
 #[test]
 fn senseless_rules_are_refused() {
     let mut f = chip("tiny");
@@ -390,10 +516,15 @@ fn resync_sweeps_what_was_not_named() {
         }
     }
     create(f, TND_CLS_POLICER, &policer(9));
+    for id in [1, 2] {
+        create(f, TND_CLS_ACL_RANGE, &range(id, TND_ACL_RANGE_SRC, 1, 2));
+    }
+    create(f, TND_CLS_ACL_ENTRY, &named(rule(2, 9, 0), 2, 0));
     f.attach(true);
     run(f, &cmd(TND_OP_BEGIN_RESYNC, 0), &[]);
     create(f, TND_CLS_ACL_TABLE, &table(1, TND_ACL_PORT));
     create(f, TND_CLS_ACL_COUNTER, &counter(1));
+    create(f, TND_CLS_ACL_RANGE, &range(1, TND_ACL_RANGE_SRC, 1, 2));
     create(f, TND_CLS_ACL_BIND, &bind(1, TND_ACL_PORT, 1, 0));
     create(
         f,
@@ -404,8 +535,9 @@ fn resync_sweeps_what_was_not_named() {
         },
     );
     let (c, _) = run(f, &cmd(TND_OP_END_RESYNC, 0), &[]);
-    // a binding, five rules, a list, a counter, a policer
-    assert_eq!((c.status, c.result), (0, 9));
+    // a binding, six rules, a list, a counter, a policer, a range
+    assert_eq!((c.status, c.result), (0, 11));
+    assert_eq!(pool(f, PoolId::AclRange).used, 1);
     assert_eq!(
         dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 200).len(),
         1
@@ -430,24 +562,51 @@ proptest! {
             let f = &mut fw;
             create(f, TND_CLS_ACL_TABLE, &table(1, TND_ACL_PORT));
             create(f, TND_CLS_ACL_COUNTER, &counter(1));
+            let named_as = [range(1, TND_ACL_RANGE_SRC, 10, 20), range(2, TND_ACL_RANGE_DST, 10, 20)];
+            let mut ranges = std::collections::BTreeSet::new();
             let mut model = std::collections::BTreeMap::new();
             for (o, priority, shape, n) in &ops {
+                let id = u32::from(n % 2) + 1;
+                if shape % 7 == 6 {
+                    // a range comes, or goes
+                    let r = &named_as[id as usize - 1];
+                    let used = model.values().any(|e: &tnd_acl_entry| e.src_range == id || e.dst_range == id);
+                    if *o == 4 {
+                        let want = match (ranges.contains(&id), used) {
+                            (false, _) => TND_ST_NOENT,
+                            (true, true) => TND_ST_IN_USE,
+                            (true, false) => TND_ST_OK,
+                        };
+                        prop_assert_eq!(status(f, TND_OP_DELETE, TND_CLS_ACL_RANGE, r), want);
+                        if want == TND_ST_OK { ranges.remove(&id); }
+                    } else {
+                        let s = create(f, TND_CLS_ACL_RANGE, r);
+                        prop_assert!(s == TND_ST_OK || s == TND_ST_TABLE_FULL && !ranges.contains(&id));
+                        if s == TND_ST_OK { ranges.insert(id); }
+                    }
+                    prop_assert_eq!(f.check_accounting(), Ok(()));
+                    continue;
+                }
                 let base = tnd_acl_entry { counter: u32::from(n % 2), ..rule(1, *priority, u16::from(n % 3)) };
-                let mut e = match shape % 5 {
+                let mut e = match shape % 7 {
                     0 => base,
                     1 => ip(base, 0x0800, *n),
                     2 => ip(base, 0x86dd, *n),
                     3 => ranged(base, 10, 11 + u16::from(n % 4)),
+                    5 => named(base, id & 1, id & 2),
                     _ => ip(base, 0x86dd, *n),
                 };
-                if shape % 5 == 4 {
+                if shape % 7 == 4 {
                     (e.key.src_mac[5], e.mask.src_mac[5]) = (n | 1, 0xff);
                 }
                 let name = if *o == 4 { TND_OP_DELETE } else if *o % 2 == 0 { TND_OP_CREATE } else { TND_OP_UPDATE };
                 let s = status(f, name, TND_CLS_ACL_ENTRY, &e);
                 prop_assert_eq!(f.check_accounting(), Ok(()));
                 let old = model.get(priority).copied();
+                let there = [e.src_range, e.dst_range].into_iter().all(|r| r == 0 || ranges.contains(&r));
                 let want = match (name, old) {
+                    (TND_OP_CREATE, None) if !there => TND_ST_DEPEND,
+                    (TND_OP_UPDATE, Some(_)) if !there => TND_ST_DEPEND,
                     (TND_OP_DELETE | TND_OP_UPDATE, None) => TND_ST_NOENT,
                     (TND_OP_CREATE, Some(o)) if o != e => TND_ST_EXISTS,
                     _ => TND_ST_OK,
@@ -465,6 +624,9 @@ proptest! {
             prop_assert_eq!(all, model.values().copied().collect::<Vec<_>>());
             for e in model.values() {
                 prop_assert_eq!(status(f, TND_OP_DELETE, TND_CLS_ACL_ENTRY, e), TND_ST_OK);
+            }
+            for id in &ranges {
+                prop_assert_eq!(status(f, TND_OP_DELETE, TND_CLS_ACL_RANGE, &named_as[*id as usize - 1]), TND_ST_OK);
             }
             for id in [PoolId::Tcam, PoolId::AclRange, PoolId::Lpm6] {
                 prop_assert_eq!(pool(f, id).used, 0);

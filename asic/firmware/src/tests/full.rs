@@ -168,6 +168,21 @@ const KINDS: &[Kind] = &[
         },
     },
     Kind {
+        name: "ranges of ports",
+        cls: TND_CLS_ACL_RANGE,
+        pools: &[PoolId::AclRange],
+        make: |n| {
+            bytes(tnd_acl_range {
+                struct_size: size::<tnd_acl_range>(),
+                field: TND_ACL_RANGE_SRC,
+                range: n + 1,
+                min: 1,
+                max: 2,
+                reserved0: 0,
+            })
+        },
+    },
+    Kind {
         name: "policers",
         cls: TND_CLS_POLICER,
         pools: &[PoolId::Policer],

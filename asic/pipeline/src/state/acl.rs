@@ -1,4 +1,4 @@
-//! Lists of rules, what they are bound to, and what rules refer to: counters, policers, mirror sessions.
+//! Lists of rules, what they are bound to, and what rules refer to: counters, ranges of ports, policers, mirror sessions.
 
 use tandem_abi::raw;
 use tandem_tables::policer::{self, Unit};
@@ -7,6 +7,7 @@ use tandem_tables::tcam::{Match, Matcher};
 
 use super::object::HOT_ACL;
 use super::{SetError, State};
+use crate::acl::key;
 
 /// Nothing in a slot field of [`Act`].
 pub(crate) const NONE: u32 = u32::MAX;
@@ -121,6 +122,17 @@ pub struct AclCounter {
     pub used_ns: u64,
 }
 
+/// A range of ports (`struct tnd_acl_range`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AclRange {
+    /// The driver's key.
+    pub id: u32,
+    /// `TND_ACL_RANGE_*`.
+    pub field: u16,
+    /// From, to: both belong to it.
+    pub ports: (u16, u16),
+}
+
 /// A policer (`struct tnd_policer`).
 #[derive(Debug, Clone)]
 pub struct Policer {
@@ -154,6 +166,7 @@ pub struct Mirror {
 pub struct Acl {
     pub(crate) tables: Slots<AclTable>,
     pub(crate) counters: Slots<AclCounter>,
+    pub(crate) ranges: Slots<AclRange>,
     pub(crate) policers: Slots<Policer>,
     pub(crate) mirrors: Slots<Mirror>,
     /// By port number - 1.
@@ -230,8 +243,22 @@ impl Acl {
         self.tables.remove(id).is_some()
     }
 
+    /// What a rule in normal form matches. Nothing, if it names a range that is not there.
+    pub fn matched(&self, body: &raw::tnd_acl_entry) -> Match {
+        let mut what = key::rule(body);
+        let named = [
+            (&mut what.ranges.src, body.src_range),
+            (&mut what.ranges.dst, body.dst_range),
+        ];
+        for (ports, id) in named.into_iter().filter(|(_, id)| *id != 0) {
+            *ports = Some(self.range(id).map_or((1, 0), |r| r.ports));
+        }
+        what
+    }
+
     /// Writes the rule of a priority in one step; false: no such list, or it names an object that is not there.
-    pub fn put_rule(&mut self, body: raw::tnd_acl_entry, what: Match, target: u32) -> bool {
+    pub fn put_rule(&mut self, body: raw::tnd_acl_entry, target: u32) -> bool {
+        let what = self.matched(&body);
         let slot = |id: u32, slots: Option<u32>| match id {
             0 => Some(NONE),
             _ => slots,
@@ -297,6 +324,26 @@ impl Acl {
     /// Removes a counter. False: it was not there.
     pub fn remove_counter(&mut self, id: u32) -> bool {
         self.counters.remove(id).is_some()
+    }
+
+    /// A range by the driver's id.
+    pub fn range(&self, id: u32) -> Option<&AclRange> {
+        self.ranges.get(id)
+    }
+
+    /// All ranges, by slot and by the driver's id.
+    pub fn ranges(&self) -> &Slots<AclRange> {
+        &self.ranges
+    }
+
+    /// Creates a range. Rules that name it are written after it.
+    pub fn add_range(&mut self, new: AclRange) {
+        self.ranges.put(new.id, new);
+    }
+
+    /// Removes a range. False: it was not there.
+    pub fn remove_range(&mut self, id: u32) -> bool {
+        self.ranges.remove(id).is_some()
     }
 
     /// A policer by the driver's id.

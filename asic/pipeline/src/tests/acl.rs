@@ -4,9 +4,8 @@ use proptest::prelude::*;
 use tandem_abi::raw;
 use zerocopy::IntoBytes;
 
-use crate::acl::key;
 use crate::entry::RouteTarget;
-use crate::state::{AclBind, AclStage, GroupConfig, HashPolicy, Mirror};
+use crate::state::{AclBind, AclRange, AclStage, GroupConfig, HashPolicy, Mirror};
 use crate::testkit::Answer::{Cpu, Drop, Tx};
 use crate::testkit::*;
 use crate::trap::TrapConfig;
@@ -39,7 +38,7 @@ fn put(s: &mut State, table: u32, rule: raw::tnd_acl_entry) {
         raw::TND_ACL_REDIRECT_NEXTHOP => s.nexthop_slot(e.target).unwrap(),
         _ => e.target,
     };
-    assert!(s.acl.put_rule(e, key::rule(&e), target));
+    assert!(s.acl.put_rule(e, target));
 }
 
 fn udp_to(e: &mut raw::tnd_acl_entry, port: u16) {
@@ -579,10 +578,19 @@ fn hits(e: &raw::tnd_acl_entry, k: &raw::tnd_acl_key) -> bool {
     let bytes = e.key.as_bytes().iter().zip(e.mask.as_bytes());
     let fields = bytes.zip(k.as_bytes()).all(|((v, m), k)| k & m == *v);
     let range = |low, high, port| (low, high) == (0, 0) || (low..=high).contains(&port);
+    let named = |id: u32, port| {
+        let (low, high) = NAMED[id.saturating_sub(1) as usize];
+        id == 0 || (low..=high).contains(&port)
+    };
     fields
         && range(e.src_port_min, e.src_port_max, k.src_port)
         && range(e.dst_port_min, e.dst_port_max, k.dst_port)
+        && named(e.src_range, k.src_port)
+        && named(e.dst_range, k.dst_port)
 }
+
+/// Ranges of the random rules by id, from 1; the ports of their frames are at the ends, inside and outside of them.
+const NAMED: [(u16, u16); 4] = [(0, 1), (1, 2), (80, u16::MAX), (2, 4)];
 
 /// A frame from a few numbers, so that rules made of other frames hit it.
 fn frame(n: u32) -> Vec<u8> {
@@ -677,6 +685,12 @@ fn like(k: &raw::tnd_acl_key, fields: u32, range: u16) -> raw::tnd_acl_entry {
         if on(12) {
             m.ttl = 0xff;
         }
+        if on(14) && !on(9) {
+            e.src_range = 1 + (fields >> 16 & 3);
+        }
+        if on(15) && !on(13) {
+            e.dst_range = 1 + (fields >> 18 & 3);
+        }
         if on(13) {
             (e.dst_port_min, e.dst_port_max) =
                 (range.min(k.dst_port), range.max(k.dst_port).max(1));
@@ -705,6 +719,10 @@ proptest! {
         }
         run(&mut s, 2, &ether(mac(99), mac(2), 0x88b5, &[0; 46]));
         let t = bind(&mut s, 1, PORT);
+        for (id, ports) in (1..).zip(NAMED) {
+            // which port it is of the firmware looks at
+            s.acl.add_range(AclRange { id, field: raw::TND_ACL_RANGE_DST, ports });
+        }
         let mut model: std::collections::BTreeMap<u32, raw::tnd_acl_entry> = Default::default();
         for (priority, of, fields, range, action) in rules {
             let e = raw::tnd_acl_entry { priority, action, ..like(&naive(&frame(of), 1), fields, range) };

@@ -270,7 +270,7 @@ fn rules(s: &mut State, r: &mut Rng, port: u16, mirrors: bool) {
                 (e.key.dst_mac[5], e.mask.dst_mac[5]) = (r.below(4) as u8, 3);
             }
             let target = r.below(9) as u32;
-            s.acl.put_rule(e, crate::acl::key::rule(&e), target);
+            s.acl.put_rule(e, target);
         }
     }
 }

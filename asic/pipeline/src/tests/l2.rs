@@ -312,7 +312,24 @@ fn answers() {
             },
             1,
             frame(mac(2), mac(1)),
-            Drop(DropReason::NotEgressMember),
+            Cpu(raw::TND_TRAP_FDB_INCOMPLETE),
+        ),
+        (
+            "entry on a port that goes out of service",
+            |s| {
+                stp(s, 2, raw::TND_STP_DISABLED);
+                port_flags(s, 2, raw::TND_PORT_TRAP_ALL, 0);
+            },
+            1,
+            frame(mac(2), mac(1)),
+            Cpu(raw::TND_TRAP_FDB_INCOMPLETE),
+        ),
+        (
+            "entry on a port out of service",
+            |s| stp(s, 2, raw::TND_STP_DISABLED),
+            1,
+            frame(mac(2), mac(1)),
+            Drop(DropReason::StpEgress),
         ),
         (
             "locked, unknown",

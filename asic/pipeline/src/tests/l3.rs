@@ -604,6 +604,18 @@ fn bridge_interface() {
     port_flags(&mut s, 3, raw::TND_PORT_ISOLATED, 0);
     port_flags(&mut s, 4, raw::TND_PORT_ISOLATED, 0);
     assert_eq!(run(&mut s, 4, &f), Tx(vec![3]));
+    // its port was taken out of service, or has left: the CPU gets it as it came
+    let c = s.port(3).unwrap().config;
+    let stp_state = raw::TND_STP_DISABLED;
+    let shut = crate::state::PortConfig { stp_state, ..c };
+    s.set_port(3, shut).unwrap();
+    // and stays so
+    assert_eq!(run(&mut s, 4, &f), Drop(DropReason::StpEgress));
+    port_flags(&mut s, 3, raw::TND_PORT_TRAP_ALL, 0);
+    assert_eq!(run(&mut s, 4, &f), Cpu(raw::TND_TRAP_FDB_INCOMPLETE));
+    s.set_port(3, c).unwrap();
+    fdb(&mut s, 1, mac(1), 4, Action::Forward, 0);
+    assert_eq!(run(&mut s, 4, &f), Cpu(raw::TND_TRAP_FDB_INCOMPLETE));
     fdb(&mut s, 1, mac(1), 0, Action::Trap, 0);
     assert_eq!(run(&mut s, 4, &f), Cpu(raw::TND_TRAP_L2_LOCAL));
     fdb(&mut s, 1, mac(1), 0, Action::Drop, 0);

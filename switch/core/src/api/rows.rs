@@ -10,11 +10,12 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use tandem_mgmt::types::{AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
-use tandem_store::model::{Family, GroupAddr, LinkKind, SourceId, nud};
-use tandem_store::{Explanation, Page, Policy, RouteRow};
+use tandem_mgmt::types::{self, AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
+use tandem_store::model::{Family, FdbKind, GroupAddr, LinkKind, RouteType, SourceId, nud};
+use tandem_store::{Action, Explanation, Page, Policy, RouteRow, State};
 
 use crate::Core;
+use crate::attach::Lack;
 
 pub(super) fn policy(p: Policy) -> &'static str {
     match p {
@@ -26,7 +27,12 @@ pub(super) fn policy(p: Policy) -> &'static str {
 /// What the tables say of hardware is memory while there is none.
 pub(super) fn no_asic(core: &Core) -> String {
     let device = core.plant().names().device;
-    format!("no ASIC is attached: nothing is in hardware (is {device} running?)")
+    let why = match core.lack() {
+        Lack::Attaching(at) => format!("{device} is being attached: {at}"),
+        Lack::Refused(why) => why.to_owned(),
+        Lack::Away => format!("is {device} running?"),
+    };
+    format!("no ASIC is attached: nothing is in hardware ({why})")
 }
 
 /// What is said of an object by `show` and by `explain`: its state, and why it isn't offloaded.
@@ -34,25 +40,25 @@ pub(super) fn no_asic(core: &Core) -> String {
 /// nothing, if no packet gets to it (`unreached`).
 fn judge(
     no_asic: Option<String>,
-    store: &str,
-    action: &str,
+    store: State,
+    action: Action,
     reason: String,
     unreached: String,
-) -> (&'static str, Option<String>) {
+) -> (types::State, Option<String>) {
     if no_asic.is_some() {
-        return ("pending", no_asic);
+        return (types::State::Pending, no_asic);
     }
-    let reason = if store == "installed" && reason.is_empty() {
+    let reason = if store == State::Installed && reason.is_empty() {
         unreached
     } else {
         reason
     };
     let state = match (store, action) {
-        ("installed", "trap") | ("omitted" | "trap", _) => "trap",
-        ("installed", _) if reason.is_empty() => "offloaded",
-        ("installed", _) => "trap",
-        ("failed", _) => "failed",
-        _ => "pending",
+        (State::Installed, Action::Trap) | (State::Omitted | State::Trap, _) => types::State::Trap,
+        (State::Installed, _) if reason.is_empty() => types::State::Offloaded,
+        (State::Installed, _) => types::State::Trap,
+        (State::Failed, _) => types::State::Failed,
+        (State::Pending, _) => types::State::Pending,
     };
     (state, some(reason))
 }
@@ -64,6 +70,16 @@ fn attached(core: &Core) -> bool {
 /// The line that says so, where there is no ASIC.
 fn lacking(core: &Core) -> Option<String> {
     (!attached(core)).then(|| no_asic(core))
+}
+
+/// Of what no lookup comes before.
+fn judged(
+    core: &Core,
+    store: State,
+    action: Action,
+    reason: String,
+) -> (types::State, Option<String>) {
+    judge(lacking(core), store, action, reason, String::new())
 }
 
 /// Routes of the default VRF that no packet gets to.
@@ -105,7 +121,7 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
                 ),
                 None => (String::new(), "its netdev is gone".into()),
             };
-            let (state, reason) = judge(lacking(core), "installed", "", reason, String::new());
+            let (state, reason) = judged(core, State::Installed, Action::None, reason);
             Port {
                 name: p.name.clone(),
                 port: p.port,
@@ -118,7 +134,7 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
                     .and_then(|l| core.store.link(l.master))
                     .filter(|m| matches!(m.kind, LinkKind::Bridge(_)))
                     .map_or_else(String::new, |m| m.name.clone()),
-                state: state.into(),
+                state,
                 reason,
                 ..Port::default()
             }
@@ -126,28 +142,33 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
         .collect()
 }
 
+fn family_text(family: Family) -> String {
+    match family {
+        Family::V4 => "ipv4",
+        Family::V6 => "ipv6",
+    }
+    .into()
+}
+
 fn route(core: &Core, family: Family, r: RouteRow) -> Route {
     let prefix = r.key();
     let attached = attached(core);
+    let kind = r.kind_text();
     let (state, reason) = judge(lacking(core), r.state, r.action, r.reason, r.unreached);
     let desired = match (r.kind, r.target.is_empty()) {
-        ("unicast", false) => r.target,
-        (kind, true) => kind.into(),
-        (kind, false) => format!("{kind} {}", r.target),
+        (Some(RouteType::Unicast), false) => r.target,
+        (_, true) => kind.into(),
+        (_, false) => format!("{kind} {}", r.target),
     };
     Route {
-        family: match family {
-            Family::V4 => "ipv4",
-            Family::V6 => "ipv6",
-        }
-        .into(),
+        family: family_text(family),
         vrf: r.vrf,
         prefix,
         table: r.table,
         metric: r.metric,
         desired,
-        installed: if attached { r.action } else { "none" }.into(),
-        state: state.into(),
+        installed: if attached { r.action } else { Action::None }.text().into(),
+        state,
         reason,
         source: source(core, r.source),
     }
@@ -214,18 +235,21 @@ pub(super) fn neighbours(
     limit: usize,
 ) -> Option<Items<Neighbour, String>> {
     page(core.store.neighbour_page(cursor, limit), |n| {
-        let (state, reason) = judge(lacking(core), n.state, "forward", n.reason, n.unreached);
+        let (state, reason) = judge(
+            lacking(core),
+            n.state,
+            Action::Forward,
+            n.reason,
+            n.unreached,
+        );
         Neighbour {
-            family: match n.addr.contains(':') {
-                true => "ipv6",
-                false => "ipv4",
-            }
-            .into(),
-            address: n.addr,
+            family: family_text(Family::of(&n.addr)),
+            address: n.addr.to_string(),
             dev: n.dev,
             mac: n.mac,
+            source_state: nud_text(n.nud).into(),
             kernel_state: nud_text(n.nud).into(),
-            state: state.into(),
+            state,
             reason,
         }
     })
@@ -237,7 +261,7 @@ pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) ->
         .filters()
         .into_iter()
         .map(|f| {
-            let (state, reason) = judge(lacking(core), f.state, "forward", f.reason, String::new());
+            let (state, reason) = judged(core, f.state, Action::Forward, f.reason);
             AclRule {
                 dev: f.dev,
                 hook: if f.egress { "egress" } else { "ingress" }.into(),
@@ -245,7 +269,7 @@ pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) ->
                 handle: f.handle,
                 rule: f.text,
                 packets: packets.get(&f.counter).copied(),
-                state: state.into(),
+                state,
                 reason,
             }
         })
@@ -255,18 +279,18 @@ pub(super) fn acl(core: &Core, packets: &std::collections::HashMap<u32, u64>) ->
 /// A page of FDB entries.
 pub(super) fn fdb(core: &Core, cursor: &str, limit: usize) -> Option<Items<Fdb, String>> {
     page(core.store.fdb_page(cursor, limit), |f| {
-        let (state, reason) = judge(lacking(core), f.state, f.action, f.reason, String::new());
+        let (state, reason) = judged(core, f.state, f.action, f.reason);
         Fdb {
             mac: f.mac,
             bridge: f.bridge,
             fid: f.fid,
             dev: f.dev,
             kind: match f.kind {
-                "extern_learn" | "dynamic" => "learned",
-                other => other,
+                None | Some(FdbKind::ExternLearn | FdbKind::Dynamic) => "learned",
+                Some(kind) => kind.text(),
             }
             .into(),
-            state: state.into(),
+            state,
             reason,
         }
     })
@@ -275,14 +299,14 @@ pub(super) fn fdb(core: &Core, cursor: &str, limit: usize) -> Option<Items<Fdb, 
 /// A page of multicast groups.
 pub(super) fn mdb(core: &Core, cursor: &str, limit: usize) -> Option<Items<Group, String>> {
     page(core.store.mdb_page(cursor, limit), |g| {
-        let (state, reason) = judge(lacking(core), g.state, "forward", g.reason, String::new());
+        let (state, reason) = judged(core, g.state, Action::Forward, g.reason);
         Group {
-            group: g.group,
-            source: some(g.source),
+            group: g.group.map_or_else(|| "routers".into(), |g| g.to_string()),
+            source: g.source.map(|s| s.to_string()),
             bridge: g.bridge,
             vlan: g.vlan,
             members: g.members,
-            state: state.into(),
+            state,
             reason,
         }
     })
@@ -348,14 +372,6 @@ fn place(key: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether an object in the words of `ip` and `bridge` is there: `10.0.0.1 dev br0`, `MAC dev swp1 master br0`.
-fn is_at(object: &str, at: &str) -> bool {
-    let words: Vec<&str> = object.split(' ').collect();
-    words
-        .windows(2)
-        .any(|w| matches!(w, ["dev" | "master", name] if *name == at))
-}
-
 fn unknown(core: &Core) -> String {
     format!("{} does not have it", core.plant().names().origin)
 }
@@ -376,12 +392,12 @@ pub(super) fn explain(core: &Core, what: &Question, key: &str) -> Explain {
         Question::Group(g) => ("group", core.store.explain_group(*g)),
     };
     if let (Question::Mac(_) | Question::Neighbour(_), (_, Some(at))) = (what, place(key)) {
-        all.retain(|e| is_at(&e.key, at));
+        all.retain(|e| e.devices.iter().any(|dev| dev == at));
     }
     let mut answer = Explain {
         kind: kind.into(),
         key: key.into(),
-        state: "absent".into(),
+        state: types::State::Absent,
         ..Explain::default()
     };
     if all.is_empty() {
@@ -414,20 +430,11 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
     let mut slots = std::collections::HashMap::new();
     let mut slot = |place| *slots.entry(place).or_insert_with(|| core.slot_of(place));
     match what {
-        Question::Route(net, vrf) => {
-            let own = match vrf.as_str() {
-                "" => 0,
-                name => core.store.vrf_slot(name)?,
-            };
-            Some(slow.count(|place, a| {
-                net.contains(&a) && slot(place) == own && core.store.route_of(own, a) == e.key
-            }))
-        }
+        Question::Route(net, _) => Some(slow.count(|place, a| {
+            net.contains(&a) && slot(place) == e.slot && core.store.route_of(e.slot, a) == e.net
+        })),
         Question::Neighbour(addr) => {
-            // `ADDRESS dev DEV`
-            let dev = e.key.split(' ').nth(2);
-            let own = dev.map_or(0, |dev| core.store.slot_of_dev(dev));
-            Some(slow.count(|place, a| a == *addr && slot(place) == own))
+            Some(slow.count(|place, a| a == *addr && slot(place) == e.slot))
         }
         Question::Mac(_) | Question::Group(_) => None,
     }
@@ -435,7 +442,7 @@ fn slow_path(core: &Core, what: &Question, e: &Explanation) -> Option<u64> {
 
 fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
     if !e.known {
-        answer.state = "absent".into();
+        answer.state = types::State::Absent;
         answer.reason = Some(unknown(core));
         return;
     }
@@ -446,8 +453,8 @@ fn fill(core: &Core, answer: &mut Explain, e: Explanation) {
     } else {
         format!("{} {}", e.key, e.target)
     };
-    answer.in_hardware = state == "offloaded";
-    answer.state = state.into();
+    answer.in_hardware = state == types::State::Offloaded;
+    answer.state = state;
     answer.reason = reason;
     if !attached {
         return;
@@ -500,13 +507,62 @@ mod tests {
             (state, why.unwrap_or_default())
         };
         for (store, action, reason, unreached, state, why) in [
-            ("installed", "forward", "", "", "offloaded", ""),
-            ("installed", "drop", "", "", "offloaded", ""),
-            ("installed", "forward", "", "no way in", "trap", "no way in"),
-            ("installed", "trap", "own", "no way in", "trap", "own"),
-            ("omitted", "none", "parser", "", "trap", "parser"),
-            ("failed", "none", "full", "no way in", "failed", "full"),
-            ("pending", "none", "", "no way in", "pending", ""),
+            (
+                State::Installed,
+                Action::Forward,
+                "",
+                "",
+                types::State::Offloaded,
+                "",
+            ),
+            (
+                State::Installed,
+                Action::Drop,
+                "",
+                "",
+                types::State::Offloaded,
+                "",
+            ),
+            (
+                State::Installed,
+                Action::Forward,
+                "",
+                "no way in",
+                types::State::Trap,
+                "no way in",
+            ),
+            (
+                State::Installed,
+                Action::Trap,
+                "own",
+                "no way in",
+                types::State::Trap,
+                "own",
+            ),
+            (
+                State::Omitted,
+                Action::None,
+                "parser",
+                "",
+                types::State::Trap,
+                "parser",
+            ),
+            (
+                State::Failed,
+                Action::None,
+                "full",
+                "no way in",
+                types::State::Failed,
+                "full",
+            ),
+            (
+                State::Pending,
+                Action::None,
+                "",
+                "no way in",
+                types::State::Pending,
+                "",
+            ),
         ] {
             assert_eq!(
                 said(true, store, action, reason, unreached),
@@ -514,7 +570,7 @@ mod tests {
             );
             // whatever the store remembers of it
             let (state, why) = said(false, store, action, reason, unreached);
-            assert_eq!(state, "pending");
+            assert_eq!(state, types::State::Pending);
             assert!(why.contains("no ASIC is attached"), "{why}");
         }
     }
@@ -550,9 +606,6 @@ mod tests {
             Question::parse("mac", "02:00:00:00:00:0a@br0"),
             Ok(Question::Mac([2, 0, 0, 0, 0, 10]))
         );
-        assert!(is_at("10.0.0.1 dev br0", "br0") && !is_at("10.0.0.1 dev br0", "br"));
-        let mac = "02:00:00:00:00:0a dev swp1 vlan 5 master br0";
-        assert!(is_at(mac, "br0") && is_at(mac, "swp1") && !is_at(mac, "5"));
         for (kind, key) in [
             ("route", "x"),
             ("mac", "02:00"),

@@ -262,7 +262,7 @@ fn a_vlan_that_went_unheard_is_said_when_it_is_back() {
     assert_eq!(said(&mut v, new(vlan())).len(), 0);
     let mut events = Vec::new();
     v.begin_full(&mut |e| events.push(e));
-    v.end_full(&mut |e| events.push(e));
+    v.end_full(None, &mut |e| events.push(e));
     assert_eq!(said(&mut v, new(vlan())).len(), 1);
 }
 

@@ -10,6 +10,7 @@ mod aliases;
 mod buckets;
 mod cases;
 mod churn;
+mod hidden;
 mod messages;
 mod mirror;
 mod order6;

@@ -116,7 +116,7 @@ fn a_dump_of_everything_brings_the_kernels_order() {
             let gateway = (ifindex == 2).then(|| format!("fe80::{}", order[0]));
             view.dumped(route(ifindex, gateway.as_deref()), &mut |e| said.push(e));
         }
-        view.end_full(&mut |e| said.push(e));
+        view.end_full(None, &mut |e| said.push(e));
         view.caught_up();
         said.drain(..).for_each(|e| follow(&mut at, e));
         assert_eq!(at.values().copied().collect::<Vec<_>>(), order);
@@ -148,4 +148,61 @@ fn index(lab: &Lab, device: &str) -> u32 {
     let links = all.as_array().unwrap().iter();
     let mut found = links.filter(|l| l["ifname"] == device);
     found.next().unwrap()["ifindex"].as_u64().unwrap() as u32
+}
+
+/// A look at one device finds a route before its own message says in whose place it stands.
+#[test]
+fn a_route_found_before_its_message_takes_the_place_that_it_names() {
+    let way = |ifindex, gateway| {
+        let hop = told::next_hop(ifindex, gateway);
+        nl::Object::Route(told::route("2001:db8:77::/64", Nexthops::One(hop)))
+    };
+    // a route that joins, and one that does not, in the place of one of either kind
+    for old in ["", "fe80::1"] {
+        for new in ["", "fe80::2"] {
+            let mut view = KernelView::new([(1, 1), (2, 2)].into());
+            let mut at = BTreeMap::new();
+            let mut said = Vec::new();
+            let first = nl::Event::New(way(1, old), NewMode::Append);
+            view.event(first, &mut |e| said.push(e));
+            view.begin_check(Some(2), true);
+            view.dumped(way(2, new), &mut |e| said.push(e));
+            view.end_check(Some(2), true, &mut |e| said.push(e));
+            let replaced = nl::Event::New(way(2, new), NewMode::Replace(7));
+            view.event(replaced, &mut |e| said.push(e));
+            said.drain(..).for_each(|e| follow(&mut at, e));
+            let left: Vec<u32> = at.into_values().collect();
+            assert_eq!(left, [2], "{old:?} replaced by {new:?}");
+            assert!(!view.is_lost());
+        }
+    }
+}
+
+/// A dump of everything overtakes a route and what replaced it: it finds the second alone. Their messages put the first one back, and
+/// all routes are asked for once more.
+#[test]
+fn what_was_replaced_before_a_dump_of_everything_does_not_stay() {
+    let way = |ifindex| {
+        let hop = told::next_hop(ifindex, "");
+        nl::Object::Route(told::route("2001:db8:77::/64", Nexthops::One(hop)))
+    };
+    let replaced = || nl::Event::New(way(2), NewMode::Replace(7));
+    let mut view = KernelView::new([(1, 1), (2, 2)].into());
+    view.begin_full(&mut |_| {});
+    view.dumped(way(2), &mut |_| {});
+    view.end_full(None, &mut |_| {});
+    view.take_doubts();
+    view.event(nl::Event::New(way(1), NewMode::Plain), &mut |_| {});
+    assert!(!view.take_doubts().routes);
+    view.event(replaced(), &mut |_| {});
+    assert!(view.take_doubts().routes);
+    view.begin_check(None, true);
+    view.dumped(way(2), &mut |_| {});
+    view.end_check(None, true, &mut |_| {});
+    assert_eq!(view.routes(), 1);
+    view.caught_up();
+    // nothing is asked for where no dump was
+    view.event(nl::Event::New(way(1), NewMode::Append), &mut |_| {});
+    view.event(replaced(), &mut |_| {});
+    assert!(!view.take_doubts().routes);
 }

@@ -152,6 +152,30 @@ fn next_hops_that_an_address_brings_back_are_asked_for() {
     assert!(!v.take_doubts().links.contains(&7));
 }
 
+/// The message of its last address is lost, and a dump shows the next hop dead: an address brings it back all the same.
+#[test]
+fn next_hops_that_a_dump_has_dead_are_asked_for() {
+    let mut v = two();
+    let out = &mut |_: Event| {};
+    v.begin_full(out);
+    for i in [7, 8] {
+        v.dumped(nl::Object::Link(link(i, 0, nl::LinkKind::Tun)), &mut |_| {});
+    }
+    v.dumped(address(8, "10.0.8.1"), &mut |_| {});
+    let dead = RouteNexthop {
+        flags: 1,
+        ..next_hop(7, "10.0.7.2")
+    };
+    let both = Nexthops::Many([dead, next_hop(8, "10.0.8.2")].into());
+    v.dumped(of(&route("172.16.0.0/16", both)), &mut |_| {});
+    v.end_full(None, &mut |_| {});
+    v.take_doubts();
+    said(&mut v, new(address(8, "10.0.9.1")));
+    assert!(!v.take_doubts().links.contains(&8));
+    said(&mut v, new(address(7, "10.0.7.1")));
+    assert!(v.take_doubts().links.contains(&7));
+}
+
 /// A device that lost its last address and was set up again has routes like any other.
 #[test]
 fn a_device_that_is_up_again_needs_no_address() {
@@ -165,6 +189,62 @@ fn a_device_that_is_up_again_needs_no_address() {
     assert_eq!(routes_gone(&events), 0, "{events:?}");
     let events = said(&mut v, port(7, 0));
     assert_eq!(routes_gone(&events), 1, "{events:?}");
+}
+
+/// Which next hops on a device are dead that lost its last address: those that it had then, and none that came later.
+#[test]
+fn a_next_hop_that_came_after_the_address_had_gone_is_alive() {
+    let both = || Nexthops::Many([next_hop(7, "10.0.7.2"), next_hop(8, "10.0.8.2")].into());
+    for (before, wanted) in [(true, 1), (false, 0)] {
+        let mut v = two();
+        let told = new(of(&route("172.16.0.0/16", both())));
+        if before {
+            said(&mut v, told.clone());
+        }
+        let events = said(&mut v, gone(address(7, "10.0.7.1")));
+        if before {
+            // no message says so
+            let [Event::Upsert(_, Object::Route(r))] = events.get(1..).unwrap() else {
+                panic!("{events:?}");
+            };
+            let RouteNextHops::Many(hops) = &r.nexthops else {
+                panic!("{r:?}");
+            };
+            let dead: Vec<bool> = hops.iter().map(|h| h.dead).collect();
+            assert_eq!(dead, [true, false]);
+        } else {
+            said(&mut v, told);
+        }
+        let events = said(&mut v, port(8, 0));
+        assert_eq!(routes_gone(&events), wanted, "{before}: {events:?}");
+    }
+}
+
+/// A look at one device no longer finds the first of two routes, and the message of what took its place is still to be read:
+/// the second one, by an object, which such a look passes over, stays, and all routes are asked for.
+#[test]
+fn what_took_the_place_of_a_route_that_a_look_missed_took_no_other() {
+    let mut v = two();
+    said(&mut v, new(single(3, 8)));
+    said(&mut v, new(single(4, 8)));
+    said(&mut v, new(of(&on(7))));
+    said(&mut v, append(&by("172.16.0.0/16", 3)));
+    v.take_doubts();
+    v.begin_check(Some(7), false);
+    assert_eq!(v.end_check(Some(7), false, &mut |_| {}), 1);
+    let replacing = by("172.16.0.0/16", 4);
+    let replaced = nl::Event::New(of(&replacing), NewMode::Replace(7));
+    let events = said(&mut v, replaced.clone());
+    assert_eq!((in_order(&events).len(), routes_gone(&events)), (1, 0));
+    assert!(v.take_doubts().routes);
+    let events = said(&mut v, gone(of(&replacing)));
+    assert_eq!((routes_gone(&events), v.routes()), (1, 1), "{events:?}");
+    assert!(!v.take_doubts().routes);
+    // once all is read, the first is the first
+    v.caught_up();
+    said(&mut v, replaced);
+    assert!(!v.take_doubts().routes);
+    assert_eq!(v.routes(), 1);
 }
 
 #[test]
@@ -287,7 +367,7 @@ fn the_buckets_of_a_member_that_went_are_read() {
         for object in objects(&members) {
             v.dumped(object, &mut |_| {});
         }
-        v.end_full(&mut |_| {});
+        v.end_full(None, &mut |_| {});
         assert_eq!(v.take_mixed().contains(&10), read, "{members:?}");
     }
     v.begin_buckets(10);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::{self as nl, Dump, Protocol, Step};
-use tandem_store::model::Object;
+use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
 use super::super::Config;
 use super::super::kernel::{Ears, Questions};
@@ -255,6 +255,13 @@ fn route6(kind: u16, flags: u16, gateway: &[(u8, &[u8])]) -> Vec<u8> {
     message(kind, flags, &head, &attributes)
 }
 
+/// An IPv4 route to 172.16.0.0/16 by a device.
+fn route4(device: u32, flags: u16) -> Vec<u8> {
+    let head = [2, 16, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+    let oif = device.to_ne_bytes();
+    message(24, flags, &head, &[(1, &[172, 16, 0, 0]), (4, &oif)])
+}
+
 /// It takes another's place.
 fn replaced6() -> Vec<u8> {
     route6(24, 0x100, &[]) // RTM_NEWROUTE, NLM_F_REPLACE
@@ -378,6 +385,43 @@ fn what_a_dump_that_counts_has_missed_is_not_gone() {
     }
     assert!(kernel.meanwhile.lock().unwrap().is_none());
     assert_eq!(look(&source), (2, 1));
+}
+
+/// A look at a device's routes no longer finds one that another has replaced meanwhile: it does not go before that one is there.
+#[test]
+fn what_a_look_has_missed_is_replaced_and_not_gone() {
+    let kernel = Arc::new(Kernel::default());
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    // known, and to be looked at
+    for datagram in [route4(1, 0), gone6()] {
+        let told = (Protocol::Route, datagram);
+        kernel.told.lock().unwrap().push_back(told);
+    }
+    let by_device = nl::RouteFilter {
+        oif: Some(1),
+        ..nl::RouteFilter::default()
+    };
+    let look = Dump::Routes(nl::Family::V4, by_device);
+    *kernel.meanwhile.lock().unwrap() = Some((look, route4(2, 0x100)));
+    source.barrier(7);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    assert!(kernel.meanwhile.lock().unwrap().is_none());
+    let mut by = Vec::new();
+    for message in source.messages().try_iter() {
+        let Message::Events(events) = message else {
+            continue;
+        };
+        for event in events {
+            match event {
+                Event::Upsert(_, Object::Route(r)) => by.push(r.nexthops),
+                Event::Remove(_, Key::Route(key)) => panic!("{key:?} is removed after {by:?}"),
+                _ => {}
+            }
+        }
+    }
+    let device = |n: &RouteNextHops| matches!(n, RouteNextHops::One(h) if h.ifindex == 2);
+    assert!(by.last().is_some_and(device), "{by:?}");
 }
 
 /// A device that goes while its routes are looked at takes them along, and nothing else is read for that.

@@ -63,8 +63,11 @@ impl KernelView {
                 Some(kind) => groups.push(model::NexthopObject { kind, ..n.clone() }),
             }
         }
+        self.fib.doubt_all_hidden();
         self.fib
-            .remove(None, |c| gone.contains(&c.nh_id()), &mut |c| say(out, &c));
+            .drop_aliases(None, |c| gone.contains(&c.nh_id()), |_, _| true, &mut |c| {
+                say(out, &c)
+            });
         for group in groups {
             if matches!(group.kind, NexthopKind::Buckets(_)) {
                 self.mixed.insert(group.id);

@@ -1,6 +1,6 @@
 //! Why a prefix is, or is not, in hardware, and the rows of `show routes`.
 
-use crate::api::{Explanation, RouteRow};
+use crate::api::{Action, Explanation, RouteRow, State};
 use crate::fib::{
     Alias, Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of,
 };
@@ -13,31 +13,8 @@ use ipnet::IpNet;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
 
-fn kind_text(k: RouteType) -> &'static str {
-    match k {
-        RouteType::Unicast => "unicast",
-        RouteType::Local => "local",
-        RouteType::Broadcast => "broadcast",
-        RouteType::Anycast => "anycast",
-        RouteType::Multicast => "multicast",
-        RouteType::Blackhole => "blackhole",
-        RouteType::Unreachable => "unreachable",
-        RouteType::Prohibit => "prohibit",
-        RouteType::Throw => "throw",
-    }
-}
-
 /// An entry that is nobody's route.
 const AGGREGATE: &str = "an aggregate trap of the reserve: prefixes below it do not fit";
-
-fn action_text(c: Content) -> &'static str {
-    match c.action {
-        TND_ACT_FORWARD => "forward",
-        TND_ACT_TRAP => "trap",
-        TND_ACT_DROP => "drop",
-        _ => "none",
-    }
-}
 
 impl Store {
     fn target_fail(&self, c: Content) -> Option<&Fail> {
@@ -86,7 +63,11 @@ impl Store {
             if alias.unsupported != 0 {
                 return unsupported_text(alias.unsupported).into();
             }
-            if self.depends_on_ingress::<F>(e) {
+            let differs = self.depends_on_ingress::<F>(e);
+            if differs && self.hides::<F>(e) {
+                return Unsupported::Hidden.text().into();
+            }
+            if differs {
                 return "the kernel chooses among this prefix's routes by the device that a packet comes in by".into();
             }
             let path = &self.paths.sets[alias.path];
@@ -170,28 +151,28 @@ impl Store {
             .collect()
     }
 
-    fn entry_state<F: Fam>(&self, e: u32) -> &'static str {
+    fn entry_state<F: Fam>(&self, e: u32) -> State {
         let fib = F::fib(&self.fibs);
         let x = &fib.entries[e];
         if self.is_aggregate::<F>(e) {
-            "installed"
+            State::Installed
         } else if x.is(F_FAILED) {
-            "failed"
+            State::Failed
         } else if x.is(F_PARSER | F_OMIT) {
-            "omitted"
+            State::Omitted
         } else if !self.slot_stands(self.entry_slot::<F>(e)) {
             let vrf = self.hw.vrfs.get(u32::from(self.entry_slot::<F>(e)) - 1);
             match vrf.and_then(|o| o.fail.as_ref()) {
-                Some(_) => "failed",
-                None => "pending",
+                Some(_) => State::Failed,
+                None => State::Pending,
             }
         } else if x.have.present() && x.have == x.want.on_chip() {
-            "installed"
+            State::Installed
         } else if x.have.is_trap() && x.want.present() {
             // In hardware, as a trap: forced, or its target does not fit.
-            "installed"
+            State::Installed
         } else {
-            "pending"
+            State::Pending
         }
     }
 
@@ -203,17 +184,28 @@ impl Store {
     }
 
     pub(super) fn prefix_text<F: Fam>(&self, node: u32) -> String {
-        let text = self.bare_prefix::<F>(node);
-        match F::fib(&self.fibs).cover.prefix(node).0.slot() {
-            0 => text,
-            slot => format!("{text} vrf {}", self.vrf_name(slot)),
+        let slot = F::fib(&self.fibs).cover.prefix(node).0.slot();
+        self.in_vrf(self.bare_prefix::<F>(node), slot)
+    }
+
+    /// With the VRF's name, but of the default one.
+    pub(super) fn in_vrf(&self, prefix: String, slot: u8) -> String {
+        match slot {
+            0 => prefix,
+            slot => format!("{prefix} vrf {}", self.vrf_name(slot)),
         }
     }
 
     /// The prefix without its VRF.
     fn bare_prefix<F: Fam>(&self, node: u32) -> String {
+        let net = self.net::<F>(node);
+        net.map_or_else(String::new, |net| net.to_string())
+    }
+
+    /// A node's prefix.
+    pub(super) fn net<F: Fam>(&self, node: u32) -> Option<IpNet> {
         let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
-        format!("{}/{}", bits.to_ip(), len.saturating_sub(SLOT_BITS))
+        IpNet::new(bits.to_ip(), len.saturating_sub(SLOT_BITS)).ok()
     }
 
     /// The slot of an entry.
@@ -248,7 +240,7 @@ impl Store {
         let aggregate = self.is_aggregate::<F>(e);
         let stands = aggregate || x.have.present() && fib.cover.is_installed(node);
         let mut reason = self.entry_reason::<F>(e);
-        let mut action = action_text(x.have);
+        let mut action = Action::of(x.have.action);
         let below = if stands && reason.is_empty() {
             self.aggregates_below::<F>(node)
         } else {
@@ -261,7 +253,7 @@ impl Store {
             .filter(|&n| fib.at_node(n).is_some_and(|e| self.is_aggregate::<F>(e)));
         let cover = if first.is_some() {
             reason = format!("{AGGREGATE}, and it answers first");
-            action = "trap";
+            action = Action::Trap;
             first
         } else if stands || x.is(F_PARSER) {
             None
@@ -298,19 +290,22 @@ impl Store {
                 format!("{what} of it goes to the CPU: {AGGREGATE}")
             }));
         }
-        let table = match self.config.route_pools[Self::family_index::<F>()] {
-            Some(p) => self.pool_name(p),
-            None => String::new(),
-        };
+        let cost = self.config.cost(TND_CLS_ROUTE, Some(F::AF));
         Explanation {
             key: self.prefix_text::<F>(node),
+            net: self.net::<F>(node),
+            slot,
+            devices: Vec::new(),
             known: true,
             in_hardware: stands,
             state: self.entry_state::<F>(e),
             action,
             target: self.entry_target::<F>(e),
-            cost: u32::from(stands) * self.config.route_cost[Self::family_index::<F>()].max(1),
-            table: fail.map_or(table, |f| self.pool_name(f.table)),
+            cost: u32::from(stands) * cost.map_or(1, |c| c.1),
+            table: fail
+                .map(|f| f.table)
+                .or(cost.map(|c| c.0))
+                .map_or_else(String::new, |p| self.pool_name(p)),
             unreached: self.unreached(slot, family),
             reason,
             since_ns: fail.map_or(u64::from(x.since) << 27, |f| f.since),
@@ -483,13 +478,13 @@ impl Store {
                 prefix: self.bare_prefix::<F>(x.node),
                 vrf_name: self.vrf_name(self.entry_slot::<F>(e)),
                 vrf: u16::from(self.entry_slot::<F>(e)),
-                kind: alias.map_or("aggregate", |a| kind_text(kind_of(a.kind))),
+                kind: alias.map(|a| kind_of(a.kind)),
                 target: self.entry_target::<F>(e),
                 table: alias.map_or(0, |a| self.table_of(self.entry_slot::<F>(e), a.table)),
                 metric: alias.map_or(0, |a| a.metric),
                 source: alias.map_or(0, |a| a.source),
                 state: self.entry_state::<F>(e),
-                action: action_text(x.have),
+                action: Action::of(x.have.action),
                 reason: self.entry_reason::<F>(e),
                 unreached: self.unreached(self.entry_slot::<F>(e), Self::family_of::<F>()),
             });
@@ -508,6 +503,7 @@ fn unsupported_of(n: u8) -> Option<Unsupported> {
         FdbNexthop,
         Metrics,
         Type,
+        Hidden,
     ]
     .into_iter()
     .find(|u| *u as u8 == n)

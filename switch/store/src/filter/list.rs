@@ -2,10 +2,10 @@
 
 use super::{At, list_id, stage};
 use crate::Store;
-use crate::api::FilterRow;
+use crate::api::{FilterRow, State};
 use crate::hw::acl::{AclBind, AclEntry, AclTable};
 use crate::hw::table::Sent;
-use crate::hw::{Cls, Ref};
+use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::FilterVerdict;
 use crate::sync::Phase;
 
@@ -131,8 +131,10 @@ impl Store {
             }
             return;
         }
-        let failed =
-            self.hw.acl_counters.failed() + self.hw.policers.failed() + self.hw.mirrors.failed();
+        let failed = self.filters.parts.iter().filter(|((cls, _), id)| {
+            with_class!(*cls, T => T::all(&self.hw).get(**id).is_some_and(|o| o.failed().is_some()))
+        });
+        let failed = failed.count();
         self.topo.dirty.filters |= failed > 0 || self.filters.parts_failed;
         self.filters.parts_failed = failed > 0;
     }
@@ -151,61 +153,46 @@ impl Store {
         }
     }
 
-    /// Ids that were given back.
-    pub(crate) fn drop_released_rules(&mut self) {
-        for id in std::mem::take(&mut self.hw.acl_entries.released) {
-            let at = self.filters.list_of.remove(&(Cls::AclEntry, id));
-            let priority = self.filters.by_table.remove(&(Cls::AclEntry, id));
-            if let (Some(at), Some(p)) = (at, priority)
-                && let Some(l) = self.filters.lists.get_mut(&at)
-            {
-                l.entries.remove(&p);
-                self.step_list(at, 0);
-            }
-        }
-        for id in std::mem::take(&mut self.hw.acl_counters.released) {
-            self.filters.counted.remove(&id);
-            if let Some(chip) = self.filters.by_table.remove(&(Cls::AclCounter, id)) {
-                self.filters.counters.remove(&chip);
-            }
-        }
-        for id in std::mem::take(&mut self.hw.policers.released) {
-            if let Some(chip) = self.filters.by_table.remove(&(Cls::Policer, id)) {
-                self.filters.policers.remove(&chip);
-            }
-        }
-        for id in std::mem::take(&mut self.hw.mirrors.released) {
-            if let Some(chip) = self.filters.by_table.remove(&(Cls::Mirror, id)) {
-                self.filters.mirrors.remove(&(chip as u16));
-            }
-        }
-        // a list without filters, off the chip: its table was the last of it
-        let tables = std::mem::take(&mut self.hw.acl_tables.released);
-        let binds = std::mem::take(&mut self.hw.acl_binds.released);
-        if tables.is_empty() && binds.is_empty() {
-            return;
-        }
-        let ended: Vec<At> = self
-            .filters
-            .lists
-            .iter()
-            .filter(|(_, l)| tables.contains(&l.table) || binds.contains(&l.bind))
-            .map(|(at, _)| *at)
-            .collect();
-        for at in ended {
-            self.end_list(at, &tables, &binds);
+    pub(crate) fn rule_released(&mut self, id: u32) {
+        let at = self.filters.list_of.remove(&(Cls::AclEntry, id));
+        let priority = self.filters.by_table.remove(&(Cls::AclEntry, id));
+        if let (Some(at), Some(p)) = (at, priority)
+            && let Some(l) = self.filters.lists.get_mut(&at)
+        {
+            l.entries.remove(&p);
+            self.step_list(at, 0);
         }
     }
 
-    fn end_list(&mut self, at: At, tables: &[u32], binds: &[u32]) {
+    /// A counter, policer or session.
+    pub(crate) fn part_released(&mut self, r: Ref) {
+        if r.cls == Cls::AclCounter {
+            self.filters.counted.remove(&r.id);
+        }
+        if let Some(chip) = self.filters.by_table.remove(&(r.cls, r.id)) {
+            self.filters.parts.remove(&(r.cls, chip));
+        }
+    }
+
+    /// A list without filters, off the chip: its table or its binding was the last of it.
+    pub(crate) fn end_list_of(&mut self, table: Option<u32>, bind: Option<u32>) {
+        let lists = self.filters.lists.iter();
+        let ended = lists.filter(|(_, l)| Some(l.table) == table || Some(l.bind) == bind);
+        let ended: Vec<At> = ended.map(|(at, _)| *at).collect();
+        for at in ended {
+            self.end_list(at, table, bind);
+        }
+    }
+
+    fn end_list(&mut self, at: At, table: Option<u32>, bind: Option<u32>) {
         let Some(l) = self.filters.lists.get_mut(&at) else {
             return;
         };
         // the ids are taken again, of the same list
-        if tables.contains(&l.table) {
+        if table == Some(l.table) {
             l.table = self.hw.acl_tables.take();
         }
-        if binds.contains(&l.bind) {
+        if bind == Some(l.bind) {
             self.filters.list_of.remove(&(Cls::AclBind, l.bind));
             l.bind = self.hw.acl_binds.take();
             self.filters.list_of.insert((Cls::AclBind, l.bind), at);
@@ -303,23 +290,28 @@ impl Store {
             let whole = shown.and_then(|s| self.list_reason(s.at));
             let (state, reason) = match (shown, entry) {
                 (None, _) => (
-                    "omitted",
+                    State::Omitted,
                     format!("only reached from another chain ({})", key.chain),
                 ),
-                (Some(_), None) if f.verdict == FilterVerdict::Next => ("omitted", String::new()),
+                (Some(_), None) if f.verdict == FilterVerdict::Next => {
+                    (State::Omitted, String::new())
+                }
                 (Some(_), Some(e)) if e.fail.is_some() => (
-                    "failed",
+                    State::Failed,
                     e.fail
                         .as_ref()
                         .map(|x| self.fail_text(x))
                         .unwrap_or_default(),
                 ),
                 (Some(s), Some(e)) if e.have.is_some() && e.have == e.want => match whole {
-                    Some(why) => ("trap", format!("the list is not all in hardware: {why}")),
-                    None if s.reason.is_empty() => ("installed", String::new()),
-                    None => ("trap", s.reason.clone()),
+                    Some(why) => (
+                        State::Trap,
+                        format!("the list is not all in hardware: {why}"),
+                    ),
+                    None if s.reason.is_empty() => (State::Installed, String::new()),
+                    None => (State::Trap, s.reason.clone()),
                 },
-                (Some(s), _) => ("pending", s.reason.clone()),
+                (Some(s), _) => (State::Pending, s.reason.clone()),
             };
             rows.push(FilterRow {
                 dev: self.dev(key.ifindex),

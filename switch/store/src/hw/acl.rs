@@ -1,5 +1,6 @@
 //! Bodies of the classes that lists of rules are made of. Their ids on the chip follow from what they are, so that a
-//! restart finds them again: a list's from port and stage, a policer's from the kernel's number, a session's from its port.
+//! restart finds them again: a list's from port and stage, a policer's from the kernel's number, a session's from its port,
+//! a range's from its ends.
 
 use super::ids::Ids;
 use super::table::HwBody;
@@ -24,8 +25,6 @@ pub(crate) struct AclTable {
 }
 
 impl HwBody for AclTable {
-    const CLS: Cls = Cls::AclTable;
-    const ABI: u16 = TND_CLS_ACL_TABLE;
     fn same_key(&self, other: &Self) -> bool {
         self == other
     }
@@ -48,8 +47,6 @@ pub(crate) struct AclCounter {
 }
 
 impl HwBody for AclCounter {
-    const CLS: Cls = Cls::AclCounter;
-    const ABI: u16 = TND_CLS_ACL_COUNTER;
     fn same_key(&self, other: &Self) -> bool {
         self == other
     }
@@ -65,6 +62,46 @@ impl HwBody for AclCounter {
     fn spoil(&mut self) {}
 }
 
+/// TND_CLS_ACL_RANGE: ports from, to; the first is the lower one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AclRange {
+    pub source: bool,
+    pub ports: (u16, u16),
+}
+
+impl AclRange {
+    /// Its id on the chip. Of the two halves the lower number is the beginning: which comes first says which port it is of.
+    /// Never 0, as the two differ.
+    pub fn id(&self) -> u32 {
+        let (min, max) = self.ports;
+        let (high, low) = if self.source { (max, min) } else { (min, max) };
+        u32::from(high) << 16 | u32::from(low)
+    }
+}
+
+impl HwBody for AclRange {
+    fn same_key(&self, other: &Self) -> bool {
+        self == other
+    }
+    fn encode(&self, _: u32, _: &Ids) -> Body {
+        body_of(&tnd_acl_range {
+            struct_size: size::<tnd_acl_range>(),
+            field: if self.source {
+                TND_ACL_RANGE_SRC
+            } else {
+                TND_ACL_RANGE_DST
+            },
+            range: self.id(),
+            min: self.ports.0,
+            max: self.ports.1,
+            reserved0: 0,
+        })
+    }
+    fn deps(&self, _: &mut dyn FnMut(Ref)) {}
+    /// There is nothing to differ in: its id is its ports.
+    fn spoil(&mut self) {}
+}
+
 /// TND_CLS_POLICER
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Policer {
@@ -75,8 +112,6 @@ pub(crate) struct Policer {
 }
 
 impl HwBody for Policer {
-    const CLS: Cls = Cls::Policer;
-    const ABI: u16 = TND_CLS_POLICER;
     fn same_key(&self, other: &Self) -> bool {
         self.policer == other.policer
     }
@@ -103,8 +138,6 @@ pub(crate) struct Mirror {
 }
 
 impl HwBody for Mirror {
-    const CLS: Cls = Cls::Mirror;
-    const ABI: u16 = TND_CLS_MIRROR;
     fn same_key(&self, other: &Self) -> bool {
         self == other
     }
@@ -126,16 +159,13 @@ impl HwBody for Mirror {
 pub(crate) struct AclEntry {
     /// With the chip's ids.
     pub body: tnd_acl_entry,
-    /// Table ids of the list, and of what the rule uses.
+    /// Table id of the list.
     pub list: u32,
-    pub counter: Option<u32>,
-    pub policer: Option<u32>,
-    pub mirror: Option<u32>,
+    /// What else the rule names.
+    pub parts: Vec<Ref>,
 }
 
 impl HwBody for AclEntry {
-    const CLS: Cls = Cls::AclEntry;
-    const ABI: u16 = TND_CLS_ACL_ENTRY;
     fn same_key(&self, other: &Self) -> bool {
         (self.body.table, self.body.priority) == (other.body.table, other.body.priority)
     }
@@ -144,15 +174,7 @@ impl HwBody for AclEntry {
     }
     fn deps(&self, f: &mut dyn FnMut(Ref)) {
         f(Ref::new(Cls::AclTable, self.list));
-        for (cls, id) in [
-            (Cls::AclCounter, self.counter),
-            (Cls::Policer, self.policer),
-            (Cls::Mirror, self.mirror),
-        ] {
-            if let Some(id) = id {
-                f(Ref::new(cls, id));
-            }
-        }
+        self.parts.iter().copied().for_each(f);
     }
     fn spoil(&mut self) {
         self.body.action = u16::MAX;
@@ -173,8 +195,6 @@ pub(crate) struct AclBind {
 }
 
 impl HwBody for AclBind {
-    const CLS: Cls = Cls::AclBind;
-    const ABI: u16 = TND_CLS_ACL_BIND;
     fn same_key(&self, other: &Self) -> bool {
         (self.port, self.stage) == (other.port, other.stage)
     }

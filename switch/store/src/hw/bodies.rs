@@ -1,6 +1,6 @@
 //! Bodies of the classes, as values to compare, and how they are laid out in a command.
 
-use super::ids::Ids;
+use super::ids::{Ids, Numbers};
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
 use crate::api::{Body, Domain};
@@ -58,8 +58,6 @@ impl Port {
 }
 
 impl HwBody for Port {
-    const CLS: Cls = Cls::Port;
-    const ABI: u16 = TND_CLS_PORT;
     const FIXED: bool = true;
     const KEEP: bool = true;
     fn encode(&self, id: u32, _: &Ids) -> Body {
@@ -104,8 +102,6 @@ pub(crate) struct Lag {
 }
 
 impl HwBody for Lag {
-    const CLS: Cls = Cls::Lag;
-    const ABI: u16 = TND_CLS_LAG;
     fn same_key(&self, other: &Self) -> bool {
         self.lag == other.lag
     }
@@ -142,8 +138,9 @@ pub(crate) struct Vlan {
 }
 
 impl HwBody for Vlan {
-    const CLS: Cls = Cls::Vlan;
-    const ABI: u16 = TND_CLS_VLAN;
+    fn numbers(ids: &mut Ids) -> Option<&mut Numbers> {
+        Some(&mut ids.fids)
+    }
     fn name(&mut self, id: u32, ids: &mut Ids) {
         ids.name_domain(id, self.domain);
     }
@@ -175,8 +172,6 @@ pub(crate) struct Member {
 }
 
 impl HwBody for Member {
-    const CLS: Cls = Cls::Member;
-    const ABI: u16 = TND_CLS_VLAN_MEMBER;
     fn encode(&self, _: u32, ids: &Ids) -> Body {
         body_of(&tnd_vlan_member {
             struct_size: size::<tnd_vlan_member>(),
@@ -191,6 +186,10 @@ impl HwBody for Member {
         f(Ref::new(Cls::Vlan, self.vlan));
         on_lag(self.lag, f);
     }
+    /// In another domain it would go on getting that one's floods, and hold the room that the new one may wait for.
+    fn is_astray(&self, want: &Self) -> bool {
+        self.vlan != want.vlan
+    }
     fn spoil(&mut self) {
         self.flags = u32::MAX;
     }
@@ -204,8 +203,9 @@ pub(crate) struct Vrf {
 }
 
 impl HwBody for Vrf {
-    const CLS: Cls = Cls::Vrf;
-    const ABI: u16 = TND_CLS_VRF;
+    fn numbers(ids: &mut Ids) -> Option<&mut Numbers> {
+        Some(&mut ids.vrfs)
+    }
     fn name(&mut self, id: u32, ids: &mut Ids) {
         ids.name_vrf(id, self.table);
     }
@@ -245,8 +245,9 @@ pub(crate) struct Rif {
 }
 
 impl HwBody for Rif {
-    const CLS: Cls = Cls::Rif;
-    const ABI: u16 = TND_CLS_RIF;
+    fn numbers(ids: &mut Ids) -> Option<&mut Numbers> {
+        Some(&mut ids.rifs)
+    }
     fn name(&mut self, id: u32, ids: &mut Ids) {
         ids.name_rif(id, self.place);
     }
@@ -296,8 +297,9 @@ pub(crate) struct Nexthop {
 }
 
 impl HwBody for Nexthop {
-    const CLS: Cls = Cls::Nexthop;
-    const ABI: u16 = TND_CLS_NEXTHOP;
+    fn numbers(ids: &mut Ids) -> Option<&mut Numbers> {
+        Some(&mut ids.nexthops)
+    }
     fn name(&mut self, id: u32, ids: &mut Ids) {
         ids.name_nexthop(id, self.hash);
     }
@@ -336,8 +338,9 @@ pub(crate) struct Nhg {
 }
 
 impl HwBody for Nhg {
-    const CLS: Cls = Cls::Nhg;
-    const ABI: u16 = TND_CLS_NHG;
+    fn numbers(ids: &mut Ids) -> Option<&mut Numbers> {
+        Some(&mut ids.nhgs)
+    }
     fn name(&mut self, id: u32, ids: &mut Ids) {
         ids.name_group(id, self);
     }
@@ -394,8 +397,6 @@ pub(crate) struct Neigh {
 }
 
 impl HwBody for Neigh {
-    const CLS: Cls = Cls::Neigh;
-    const ABI: u16 = TND_CLS_NEIGH;
     fn same_key(&self, other: &Self) -> bool {
         self.rif == other.rif
     }
@@ -434,8 +435,6 @@ pub(crate) struct Fdb {
 }
 
 impl HwBody for Fdb {
-    const CLS: Cls = Cls::Fdb;
-    const ABI: u16 = TND_CLS_FDB;
     fn same_key(&self, other: &Self) -> bool {
         self.vlan == other.vlan
     }
@@ -474,8 +473,6 @@ pub(crate) struct Mdb {
 }
 
 impl HwBody for Mdb {
-    const CLS: Cls = Cls::Mdb;
-    const ABI: u16 = TND_CLS_MDB;
     fn same_key(&self, other: &Self) -> bool {
         self.vlan == other.vlan
     }

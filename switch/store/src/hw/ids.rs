@@ -17,9 +17,9 @@
 //! An object gets its number with its first CREATE, and keeps it until its table id is given back: after the answer to its
 //! DELETE. What refers to it is only written while it stands, so every body is laid out once, with the chip's numbers.
 
-use super::Cls;
 use super::bodies::{Nhg, RifPlace};
 use super::table::HwBody;
+use super::{Cls, HwClass};
 use crate::api::{Domain, Left};
 use crate::domains::{FIDS, preferred_fid};
 use std::collections::{HashMap, HashSet};
@@ -111,6 +111,8 @@ pub(crate) struct Ids {
     left_groups: HashSet<u32>,
     /// Ports as they stand: an equal one is not written again.
     ports: HashMap<u16, tnd_port>,
+    /// Ports that were a bridge's, with their flags and spanning tree's state.
+    bridged: HashMap<u16, (u32, u8)>,
     /// Router interfaces by port and VID, those of before too: a place keeps its number.
     vlan_rifs: HashMap<(u16, u16), u32>,
     vlan_rifs_taken: HashSet<u32>,
@@ -171,7 +173,10 @@ impl Ids {
         let vlan_rifs: HashMap<(u16, u16), u32> = on_vlan
             .map(|r| ((r.port, r.vid), u32::from(r.rif)))
             .collect();
+        let in_bridge: HashSet<u16> = left.members.keys().map(|(port, _)| *port).collect();
+        let bridged = left.ports.iter().filter(|p| in_bridge.contains(&p.port));
         let mut ids = Ids {
+            bridged: bridged.map(|p| (p.port, (p.flags, p.stp_state))).collect(),
             ports: left.ports.into_iter().map(|p| (p.port, p)).collect(),
             vlan_rifs_taken: vlan_rifs.values().copied().collect(),
             vlan_rifs,
@@ -205,19 +210,20 @@ impl Ids {
         self.domains.entry(domain).or_insert(fid);
     }
 
-    /// The chip's number of a domain, router interface or VRF, where the ABI has 16 bits; 0: none.
+    /// The chip's number of a domain, router interface or VRF, where the ABI has 16 bits; 0: none, which the chip refuses.
     pub fn fid(&self, id: u32) -> u16 {
-        self.fids.of(id) as u16
+        u16::try_from(self.fids.of(id)).unwrap_or(0)
     }
 
     pub fn rif(&self, id: u32) -> u16 {
-        self.rifs.of(id) as u16
+        u16::try_from(self.rifs.of(id)).unwrap_or(0)
     }
 
     /// Of the VRF of this slot; 0: the default one.
     pub fn vrf(&self, slot: u8) -> u16 {
         let id = slot.checked_sub(1).map(u32::from);
-        id.map_or(0, |id| self.vrfs.of(id) as u16)
+        id.and_then(|id| u16::try_from(self.vrfs.of(id)).ok())
+            .unwrap_or(0)
     }
 
     /// The slot of a VRF of the chip.
@@ -320,12 +326,12 @@ impl Ids {
     }
 
     /// A command about an object whose number belongs to another one by now: what it asks for has happened.
-    pub fn overtaken(&self, cls: Cls, id: u32) -> bool {
-        cls == Cls::Rif && self.rifs.taken_over(id)
+    pub fn overtaken<B: HwBody>(&mut self, id: u32) -> bool {
+        B::numbers(self).is_some_and(|n| n.taken_over(id))
     }
 
     /// A port that has all this already. Asked once: what is written later the store knows.
-    pub fn port_stands<B: HwBody>(&mut self, id: u32, body: &B) -> bool {
+    pub fn port_stands<B: HwClass>(&mut self, id: u32, body: &B) -> bool {
         if B::CLS != Cls::Port || self.ports.is_empty() {
             return false;
         }
@@ -334,21 +340,37 @@ impl Ids {
         there.is_some_and(|there| there.as_bytes() == body.encode(id, self).bytes())
     }
 
+    /// An earlier core has not come to the end of filling the chip: all its ports that are up trap.
+    pub fn left_bare(&self) -> bool {
+        let mut up = self.ports.values().filter(|p| p.flags & TND_PORT_UP != 0);
+        let traps = |p: &tnd_port| p.flags & TND_PORT_TRAP_ALL != 0;
+        up.clone().next().is_some() && up.all(traps)
+    }
+
+    /// Ports that an earlier core has left trapping, for a reason that this one may not know yet: table ids.
+    pub fn left_trapping(&self) -> HashSet<u32> {
+        const TRAPS: u32 = TND_PORT_UP | TND_PORT_TRAP_ALL;
+        let traps = self.ports.values().filter(|p| p.flags & TRAPS == TRAPS);
+        let ids = traps.filter_map(|p| u32::from(p.port).checked_sub(1));
+        ids.collect()
+    }
+
+    /// What a port was to the bridge in which an earlier core has left it: flags, and spanning tree's state.
+    pub fn left_bridged(&self, port: u16) -> Option<(u32, u8)> {
+        self.bridged.get(&port).copied()
+    }
+
     /// The table id was given back: the number is free for something else.
-    pub fn free(&mut self, cls: Cls, id: u32) {
-        match cls {
-            Cls::Vlan => self.fids.free(id),
-            Cls::Vrf => self.vrfs.free(id),
-            Cls::Rif => self.rifs.free(id),
-            Cls::Nexthop => self.nexthops.free(id),
-            Cls::Nhg => self.nhgs.free(id),
-            _ => {}
+    pub fn free<B: HwBody>(&mut self, id: u32) {
+        if let Some(numbers) = B::numbers(self) {
+            numbers.free(id);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bodies::{Nexthop, Rif};
     use super::*;
 
     fn rif(rif: u16, port: u16, vid: u16) -> tnd_rif {
@@ -406,14 +428,14 @@ mod tests {
         let mut ids = Ids::default();
         ids.name_rif(0, RifPlace::Port(3));
         ids.name_rif(1, RifPlace::Port(3));
-        assert!(ids.overtaken(Cls::Rif, 0));
-        assert!(!ids.overtaken(Cls::Rif, 1));
-        assert!(!ids.overtaken(Cls::Nexthop, 0));
+        assert!(ids.overtaken::<Rif>(0));
+        assert!(!ids.overtaken::<Rif>(1));
+        assert!(!ids.overtaken::<Nexthop>(0));
         // what still refers to the old one means the same place
         assert_eq!((ids.rif(0), ids.rif(1)), (3, 3));
-        ids.free(Cls::Rif, 0);
+        ids.free::<Rif>(0);
         assert_eq!(ids.rifs.table(3), Some(1));
-        ids.free(Cls::Rif, 1);
+        ids.free::<Rif>(1);
         assert_eq!(ids.rifs.table(3), None);
     }
 
@@ -471,7 +493,7 @@ mod tests {
         ids.name_group(1, &mut group(&[0, 2]));
         assert!(!matches!(ids.nhgs.of(1), 0 | 77));
         // freed, then used for something else
-        ids.free(Cls::Nhg, 0);
+        ids.free::<Nhg>(0);
         ids.name_group(0, &mut group(&[1]));
         assert!(!matches!(ids.nhgs.of(0), 0 | 77));
     }
@@ -499,7 +521,7 @@ mod tests {
         // it has one
         ids.name_nexthop(1, 5);
         assert_eq!((ids.nexthops.of(1), ids.nexthops.of(2)), (u32::MAX, 1));
-        ids.free(Cls::Nexthop, 1);
+        ids.free::<Nexthop>(1);
         assert_eq!(ids.nexthops.table(u32::MAX), None);
         ids.name_nexthop(3, u32::MAX);
         assert_eq!(ids.nexthops.of(3), u32::MAX);

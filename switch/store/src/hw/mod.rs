@@ -11,6 +11,7 @@
 
 pub(crate) mod acl;
 pub(crate) mod bodies;
+pub(crate) mod classes;
 mod flight;
 mod ids;
 mod learned;
@@ -19,41 +20,12 @@ pub(crate) mod table;
 
 use crate::api::{Body, Completion, Planned, Ring};
 use crate::fib::Content;
-use acl::{AclBind, AclCounter, AclEntry, AclTable, Mirror, Policer};
-use bodies::{Fdb, Lag, Mdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
+pub(crate) use classes::{CLASSES, Cls, Hw, HwClass, each_class, with_class};
 pub(crate) use flight::{Flight, Flights, ring_no};
 pub(crate) use ids::{Ids, gateway_hash};
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use table::{HwBody, Obj, Sent, Table};
+use std::collections::VecDeque;
+use table::{HwBody, Obj, Sent};
 use tandem_abi::raw::*;
-
-/// Classes of objects that the store programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Cls {
-    Lag,
-    Port,
-    Vlan,
-    Member,
-    Vrf,
-    Rif,
-    Nexthop,
-    Nhg,
-    Neigh,
-    Fdb,
-    Mdb,
-    AclTable,
-    AclCounter,
-    Policer,
-    Mirror,
-    AclEntry,
-    AclBind,
-    Route4,
-    Route6,
-    Lease,
-}
-
-/// Classes with a table and a queue.
-pub(crate) const CLASSES: usize = 17;
 
 /// One object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -117,139 +89,12 @@ pub(crate) struct Waiting {
 }
 
 /// What a dependency can be for its dependents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DepState {
+    #[default]
     Ready,
     Pending,
     Failed,
-}
-
-/// Tables of all classes but routes, the queues, and what is on its way.
-#[derive(Debug, Default)]
-pub(crate) struct Hw {
-    pub lags: Table<Lag>,
-    pub ports: Table<Port>,
-    pub vlans: Table<Vlan>,
-    pub members: Table<Member>,
-    pub vrfs: Table<Vrf>,
-    pub rifs: Table<Rif>,
-    pub nexthops: Table<Nexthop>,
-    pub nhgs: Table<Nhg>,
-    pub neighs: Table<Neigh>,
-    pub fdb: Table<Fdb>,
-    pub mdb: Table<Mdb>,
-    pub acl_tables: Table<AclTable>,
-    pub acl_counters: Table<AclCounter>,
-    pub policers: Table<Policer>,
-    pub mirrors: Table<Mirror>,
-    pub acl_entries: Table<AclEntry>,
-    pub acl_binds: Table<AclBind>,
-    pub ids: Ids,
-    /// Objects to look at, by class so that dependencies go first.
-    pub queues: [VecDeque<u32>; CLASSES],
-    pub flights: Flights,
-    pub waiting: HashMap<u16, Waiting>,
-    /// Targets of routes (next hops, groups) that came to stand or failed: their routes must be looked at.
-    pub changed: Vec<Ref>,
-    /// Objects that could not be deleted because something on the chip refers to them.
-    pub in_use: BTreeSet<Ref>,
-    /// Something was taken away since: they are tried again.
-    pub released: bool,
-    /// Everything is programmed anew, on a chip that has nothing: until what decides where frames go stands, ports give them to
-    /// the CPU.
-    pub bare: bool,
-}
-
-/// Gives a class its table.
-pub(crate) trait HwClass: table::HwBody {
-    fn table(hw: &mut Hw) -> &mut Table<Self>;
-}
-
-macro_rules! classes {
-    ($($t:ident, $field:ident;)*) => { $(
-        impl HwClass for $t {
-            fn table(hw: &mut Hw) -> &mut Table<Self> { &mut hw.$field }
-        }
-    )* };
-}
-classes! { Lag, lags; Port, ports; Vlan, vlans; Member, members; Vrf, vrfs; Rif, rifs; Nexthop, nexthops; Nhg, nhgs; Neigh, neighs; Fdb, fdb; Mdb, mdb;
-AclTable, acl_tables; AclCounter, acl_counters; Policer, policers; Mirror, mirrors; AclEntry, acl_entries; AclBind, acl_binds; }
-
-/// Runs `$body` with `$t` standing for the body type of a class.
-macro_rules! with_class {
-    ($cls:expr, $t:ident => $body:expr) => {
-        match $cls {
-            Cls::Lag => {
-                type $t = Lag;
-                $body
-            }
-            Cls::Port => {
-                type $t = Port;
-                $body
-            }
-            Cls::Vlan => {
-                type $t = Vlan;
-                $body
-            }
-            Cls::Member => {
-                type $t = Member;
-                $body
-            }
-            Cls::Vrf => {
-                type $t = Vrf;
-                $body
-            }
-            Cls::Rif => {
-                type $t = Rif;
-                $body
-            }
-            Cls::Nexthop => {
-                type $t = Nexthop;
-                $body
-            }
-            Cls::Nhg => {
-                type $t = Nhg;
-                $body
-            }
-            Cls::Neigh => {
-                type $t = Neigh;
-                $body
-            }
-            Cls::Fdb => {
-                type $t = Fdb;
-                $body
-            }
-            Cls::Mdb => {
-                type $t = Mdb;
-                $body
-            }
-            Cls::AclTable => {
-                type $t = AclTable;
-                $body
-            }
-            Cls::AclCounter => {
-                type $t = AclCounter;
-                $body
-            }
-            Cls::Policer => {
-                type $t = Policer;
-                $body
-            }
-            Cls::Mirror => {
-                type $t = Mirror;
-                $body
-            }
-            Cls::AclEntry => {
-                type $t = AclEntry;
-                $body
-            }
-            Cls::AclBind => {
-                type $t = AclBind;
-                $body
-            }
-            Cls::Route4 | Cls::Route6 | Cls::Lease => Default::default(),
-        }
-    };
 }
 
 impl Hw {
@@ -278,6 +123,11 @@ impl Hw {
         }
     }
 
+    /// It should go.
+    pub fn unwant(&mut self, r: Ref, now: u64) {
+        with_class!(r.cls, T => self.want::<T>(r.id, None, now));
+    }
+
     pub fn queue(&mut self, r: Ref) {
         let fresh = with_class!(r.cls, T => {
             let o = T::table(self).at(r.id);
@@ -301,19 +151,26 @@ impl Hw {
                 _ => DepState::Pending,
             }
         }
+        with_class!(r.cls, T => look(T::table(self).at(r.id)))
+    }
+
+    /// A target that stands is to be another one: a route that only now moves to it would go by what it was.
+    pub fn is_changing(&self, r: Ref) -> bool {
+        fn look<B: HwClass>(o: Option<&Obj<B>>) -> bool {
+            o.is_some_and(|o| !matches!(o.sent, Sent::Nothing) || o.have != o.want)
+        }
         match r.cls {
-            Cls::Lag => look(self.lags.at(r.id)),
-            Cls::Vlan => look(self.vlans.at(r.id)),
-            Cls::Vrf => look(self.vrfs.at(r.id)),
-            Cls::Rif => look(self.rifs.at(r.id)),
-            Cls::Nexthop => look(self.nexthops.at(r.id)),
-            Cls::Nhg => look(self.nhgs.at(r.id)),
-            Cls::AclTable => look(self.acl_tables.at(r.id)),
-            Cls::AclCounter => look(self.acl_counters.at(r.id)),
-            Cls::Policer => look(self.policers.at(r.id)),
-            Cls::Mirror => look(self.mirrors.at(r.id)),
-            Cls::AclEntry => look(self.acl_entries.at(r.id)),
-            _ => DepState::Ready,
+            Cls::Nexthop => look(self.nexthops.get(r.id)),
+            Cls::Nhg => look(self.nhgs.get(r.id)),
+            _ => false,
+        }
+    }
+
+    /// It was looked at, or answered: who waits for that is told.
+    pub fn look_who_waits(&mut self, r: Ref) {
+        if !self.awaited.is_empty() {
+            self.woken
+                .extend(self.awaited.remove(&r).into_iter().flatten());
         }
     }
 
@@ -401,11 +258,15 @@ impl Hw {
 
     /// Looks at one object and posts what it needs.
     pub fn step(&mut self, r: Ref, now: u64) -> Option<Planned> {
-        with_class!(r.cls, T => self.step_of::<T>(r.id, now))
+        let posted = with_class!(r.cls, T => self.step_of::<T>(r.id, now));
+        if posted.is_none() {
+            self.look_who_waits(r);
+        }
+        posted
     }
 
     fn step_of<B: HwClass>(&mut self, id: u32, now: u64) -> Option<Planned> {
-        let bare = self.bare;
+        let bare = self.bare || B::CLS == Cls::Port && self.trapping.contains(&id);
         let o = B::table(self).at(id);
         o.queued = false;
         if !matches!(o.sent, Sent::Nothing) {
@@ -420,7 +281,7 @@ impl Hw {
                 let failed = o.recovered();
                 if o.refs == 0 {
                     B::table(self).release(id);
-                    self.ids.free(B::CLS, id);
+                    self.ids.free::<B>(id);
                 }
                 if failed {
                     self.changed.push(Ref::new(B::CLS, id));
@@ -482,10 +343,14 @@ impl Hw {
                             ..Fail::default()
                         });
                         o.told = true;
+                        let astray = have.filter(|h| h.is_astray(&want));
+                        if astray.is_some() {
+                            o.sent = Sent::Delete;
+                        }
                         if fresh {
                             self.changed.push(Ref::new(B::CLS, id));
                         }
-                        return None;
+                        return self.post::<B>(id, TND_OP_DELETE, astray?, now);
                     }
                 }
                 let o = B::table(self).at(id);
@@ -514,7 +379,7 @@ impl Hw {
             aggregate: false,
             lease: 0,
         };
-        let overtaken = op != TND_OP_CREATE && self.ids.overtaken(B::CLS, id);
+        let overtaken = op != TND_OP_CREATE && self.ids.overtaken::<B>(id);
         if overtaken || self.ids.port_stands(id, &body) {
             self.complete_of::<B>(&flight, &Completion::default(), now);
             return None;
@@ -540,7 +405,9 @@ impl Hw {
 
     /// An answer came. Returns true if the object failed for want of space.
     pub fn complete(&mut self, f: &Flight, c: &Completion, now: u64) -> bool {
-        with_class!(f.what.cls, T => self.complete_of::<T>(f, c, now))
+        let full = with_class!(f.what.cls, T => self.complete_of::<T>(f, c, now));
+        self.look_who_waits(f.what);
+        full
     }
 
     fn complete_of<B: HwClass>(&mut self, f: &Flight, c: &Completion, now: u64) -> bool {
@@ -705,49 +572,26 @@ impl Hw {
         self.flights.clear();
         self.waiting.clear();
         self.changed.clear();
+        self.awaited.clear();
+        self.woken.clear();
         self.in_use.clear();
         self.released = false;
         for q in &mut self.queues {
             q.clear();
         }
-        macro_rules! each { ($($f:ident),*) => { $( self.$f.forget(); )* } }
-        each!(
-            lags, ports, vlans, members, vrfs, rifs, nexthops, nhgs, neighs, fdb, mdb
-        );
-        each!(
-            acl_tables,
-            acl_counters,
-            policers,
-            mirrors,
-            acl_entries,
-            acl_binds
-        );
-        macro_rules! requeue { ($($f:ident, $c:ident);*) => { $(
-            for id in self.$f.ids() { self.queue(Ref::new(Cls::$c, id)); }
-        )* } }
-        requeue!(lags, Lag; ports, Port; vlans, Vlan; members, Member; vrfs, Vrf; rifs, Rif; nexthops, Nexthop; nhgs, Nhg; neighs, Neigh; fdb, Fdb; mdb, Mdb);
-        requeue!(acl_tables, AclTable; acl_counters, AclCounter; policers, Policer; mirrors, Mirror; acl_entries, AclEntry; acl_binds, AclBind);
+        each_class!(T => {
+            T::table(self).forget();
+            for id in T::all(self).ids() {
+                self.queue(Ref::new(T::CLS, id));
+            }
+        });
     }
 
     /// Objects that wait for something, routes not counted.
     pub fn failed(&self) -> usize {
-        self.lags.failed()
-            + self.ports.failed()
-            + self.vlans.failed()
-            + self.members.failed()
-            + self.vrfs.failed()
-            + self.rifs.failed()
-            + self.nexthops.failed()
-            + self.nhgs.failed()
-            + self.neighs.failed()
-            + self.fdb.failed()
-            + self.mdb.failed()
-            + self.acl_tables.failed()
-            + self.acl_counters.failed()
-            + self.policers.failed()
-            + self.mirrors.failed()
-            + self.acl_entries.failed()
-            + self.acl_binds.failed()
+        let mut failed = 0;
+        each_class!(T => failed += T::all(self).failed());
+        failed
     }
 }
 

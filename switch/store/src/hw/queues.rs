@@ -7,31 +7,12 @@ impl Hw {
     /// The next object to look at, dependencies first.
     /// `neighbours`: theirs is the turn, too.
     pub fn pop(&mut self, neighbours: bool) -> Option<Ref> {
-        const ORDER: [Cls; CLASSES] = [
-            Cls::Lag,
-            Cls::Port,
-            Cls::Vlan,
-            Cls::Member,
-            Cls::Vrf,
-            Cls::Rif,
-            Cls::Nexthop,
-            Cls::Nhg,
-            Cls::Neigh,
-            Cls::Fdb,
-            Cls::Mdb,
-            Cls::AclTable,
-            Cls::AclCounter,
-            Cls::Policer,
-            Cls::Mirror,
-            Cls::AclEntry,
-            Cls::AclBind,
-        ];
-        for c in ORDER {
-            if c == Cls::Neigh && !neighbours {
+        for (cls, queue) in CLASSES.into_iter().zip(&mut self.queues) {
+            if cls == Cls::Neigh && !neighbours {
                 continue;
             }
-            if let Some(id) = self.queues[c as usize].pop_front() {
-                return Some(Ref::new(c, id));
+            if let Some(id) = queue.pop_front() {
+                return Some(Ref::new(cls, id));
             }
         }
         None

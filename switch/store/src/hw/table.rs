@@ -1,16 +1,12 @@
 //! One hardware table of one class: objects by id.
 
-use super::ids::Ids;
-use super::{Cls, Fail, Ref};
+use super::ids::{Ids, Numbers};
+use super::{Fail, Ref};
 use crate::api::Body;
 use std::fmt::Debug;
 
 /// What a class's body must be able to do.
 pub(crate) trait HwBody: Clone + PartialEq + Debug {
-    /// Class in the store.
-    const CLS: Cls;
-    /// `TND_CLS_*`
-    const ABI: u16;
     /// The objects are there from the start and only updated.
     const FIXED: bool = false;
     /// Ids are given once and for all: the key follows from the id.
@@ -19,12 +15,20 @@ pub(crate) trait HwBody: Clone + PartialEq + Debug {
     fn same_key(&self, _other: &Self) -> bool {
         true
     }
+    /// The chip's numbers of its objects, if they don't follow from what they are.
+    fn numbers(_ids: &mut Ids) -> Option<&mut Numbers> {
+        None
+    }
     /// It is about to be created: it gets its number on the chip, if its class has such.
     fn name(&mut self, _id: u32, _ids: &mut Ids) {}
     /// The command's body; `id` is the object's id in its table.
     fn encode(&self, id: u32, ids: &Ids) -> Body;
     /// What it refers to.
     fn deps(&self, f: &mut dyn FnMut(Ref));
+    /// It is where it may not stay, should what it is to be have no room: it is deleted then.
+    fn is_astray(&self, _want: &Self) -> bool {
+        false
+    }
     /// What it is on a chip that has little else yet.
     fn on_bare(&mut self) {}
     /// Becomes unequal to every body that can be wanted, with the same key and references.
@@ -86,6 +90,16 @@ impl<B> Default for Obj<B> {
 }
 
 impl<B> Obj<B> {
+    /// Why it is not there, though it is wanted.
+    pub fn failed(&self) -> Option<&Fail> {
+        self.fail.as_ref().filter(|_| self.want.is_some())
+    }
+
+    /// It is wanted, failed and has not come to stand since, though it may be on its way again.
+    pub fn missing(&self) -> bool {
+        self.want.is_some() && (self.fail.is_some() || self.told)
+    }
+
     /// It stands or goes: whether it had failed before.
     pub fn recovered(&mut self) -> bool {
         self.fail.take().is_some() | std::mem::take(&mut self.told)
@@ -155,10 +169,7 @@ impl<B: HwBody> Table<B> {
 
     /// Objects that are wanted and failed.
     pub fn failed(&self) -> usize {
-        self.objs
-            .iter()
-            .filter(|o| o.fail.is_some() && o.want.is_some())
-            .count()
+        self.objs.iter().filter(|o| o.failed().is_some()).count()
     }
 
     pub fn forget(&mut self) {

@@ -2,16 +2,17 @@
 //!
 //! ```text
 //!   everything ─► rules, chains, settings, sysctls of all interfaces; ports, bonds, VRFs and what is in them; names;
-//!                 sweeps, attaches, domains or memberships that failed: all sets below are filled
+//!                 sweeps, attaches: all sets below are filled
 //!
 //!   link of a port ──────► ports ──► reasons ─┬─► VLAN interfaces on it ─► reasons ─► rifs
 //!     its master changed ─► bridges, memberships, stations    └─► rehide: may its bridge's RIFs stand? ─► rifs
-//!   link of a bridge ────► bridges ─► ports of it; domains of it (flags); with another reason: VLAN interfaces, rif
+//!   link of a bridge ────► bridges, ports of it; domains of it (flags); with another reason: VLAN interfaces, rif
 //!   link of a VLAN device ► vlan_devices ─► rifs;  what it is on: ports, bridges, vlan_devices
 //!   VLAN of a port ──────► domains ─┬─► members, stations, VLAN interfaces with its VID, rif of the bridge
 //!                          member   └─► the VLAN object
 //!   VLAN of a bridge ────► domains, VLAN interfaces with its VID, rif (PVID)
 //!   address, sysctl of an interface, first and last gateway ─► rifs ─► gateways and neighbours on it, paths over it
+//!   domain, membership that failed, or no longer ─► bridges
 //!   filter at a port ────► filters (all lists)
 //! ```
 //!
@@ -137,6 +138,7 @@ impl Store {
             {
                 let of_it = self.topo.domains_of(i);
                 self.topo.dirty.domains.extend(of_it);
+                self.mark_ports_of(i, false);
             }
             if known {
                 self.topo.dirty.vlan_sets.insert(i);

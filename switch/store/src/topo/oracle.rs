@@ -1,64 +1,150 @@
 //! The judge of what is computed step by step: everything derived is computed anew and must be what it was.
 
 use crate::Store;
+use crate::hw::{Cls, HwClass, each_class};
 use crate::model::LinkKind;
 use crate::paths::Paths;
 use crate::sync::Phase;
 use crate::topo::Topo;
-use std::collections::{BTreeMap, BTreeSet};
+use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-type Derived = BTreeMap<String, String>;
+/// What rows are of.
+#[derive(Clone, Copy)]
+enum What {
+    Class(Cls),
+    Named(&'static str),
+}
 
-fn each<K: Debug, V: Debug>(out: &mut Derived, what: &str, all: impl IntoIterator<Item = (K, V)>) {
-    for (k, v) in all {
-        out.insert(format!("{what} {k:?}"), format!("{v:?}"));
+impl Debug for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            What::Class(cls) => write!(f, "{cls:?}"),
+            What::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// All that is derived, row by row, as it is now: kept, to be compared with what it is later.
+enum Look {
+    /// Each kind's [`Rows`], in the order in which they are named, always the same.
+    Keep(Vec<Box<dyn Any>>),
+    /// What was kept and is not compared yet, and what differs so far.
+    Compare(std::vec::IntoIter<Box<dyn Any>>, Vec<String>),
+}
+
+/// Rows of one kind. They are kept as they are: words are made of those that differ alone, as most often none does.
+type Rows<K, V> = Vec<(K, V)>;
+
+impl Look {
+    /// The rows of one kind.
+    fn rows<'a, K: Ord + Debug + 'static, V: PartialEq + Clone + Debug + 'static>(
+        &mut self,
+        what: What,
+        all: impl Iterator<Item = (K, &'a V)> + Clone,
+    ) {
+        let keep = || -> Rows<K, V> { all.clone().map(|(k, v)| (k, v.clone())).collect() };
+        match self {
+            Look::Keep(kept) => kept.push(Box::new(keep())),
+            Look::Compare(kept, differs) => {
+                let was = kept
+                    .next()
+                    .and_then(|was| was.downcast::<Rows<K, V>>().ok());
+                match was {
+                    // most often they are the same, in the same order
+                    Some(was) if same(all.clone(), &was) => {}
+                    Some(was) => compare(what, *was, keep(), differs),
+                    None => differs.push(format!("{what:?}: not compared")),
+                }
+            }
+        }
+    }
+
+    fn map<'a, K: Ord + Copy + Debug + 'static, V: PartialEq + Clone + Debug + 'static>(
+        &mut self,
+        what: &'static str,
+        all: impl IntoIterator<Item = (&'a K, &'a V), IntoIter: Clone>,
+    ) {
+        self.rows(What::Named(what), all.into_iter().map(|(k, v)| (*k, v)));
+    }
+
+    fn set<K: Ord + Copy + Debug + 'static>(&mut self, what: &'static str, all: &BTreeSet<K>) {
+        self.rows(What::Named(what), all.iter().map(|k| (*k, &())));
+    }
+}
+
+/// Whether these are the rows that were kept, in their order.
+fn same<'a, K: PartialEq, V: PartialEq + 'a>(
+    mut all: impl Iterator<Item = (K, &'a V)>,
+    rows: &[(K, V)],
+) -> bool {
+    let is = |(k, v): &(K, V)| all.next().is_some_and(|now| now.0 == *k && now.1 == v);
+    rows.iter().all(is) && all.next().is_none()
+}
+
+/// Rows that are others later: their key, what it was, what it is then.
+fn compare<K: Ord + Debug, V: PartialEq + Debug>(
+    what: What,
+    mut was: Rows<K, V>,
+    mut is: Rows<K, V>,
+    differs: &mut Vec<String>,
+) {
+    was.sort_by(|a, b| a.0.cmp(&b.0));
+    is.sort_by(|a, b| a.0.cmp(&b.0));
+    let get = |rows: &[(K, V)], key: &K| rows.binary_search_by(|r| r.0.cmp(key)).ok();
+    let words = |v: Option<&V>| v.map_or_else(|| "nothing".to_owned(), |v| format!("{v:?}"));
+    let new = is.iter().filter(|r| get(&was, &r.0).is_none());
+    for (k, _) in was.iter().chain(new) {
+        let old = get(&was, k).and_then(|n| was.get(n)).map(|r| &r.1);
+        let now = get(&is, k).and_then(|n| is.get(n)).map(|r| &r.1);
+        if old != now {
+            let (old, now) = (words(old), words(now));
+            differs.push(format!("{what:?} {k:?}: {old}, computed anew {now}"));
+        }
     }
 }
 
 impl Store {
     /// What of the derived state is another one when all of it is computed anew: object, what it was, what it is then.
-    /// Empty where something is still to be looked at, or where objects that failed are being tried again: what hangs on
-    /// them follows their answers.
-    pub fn topology_differs(&mut self, now_ns: u64) -> Vec<String> {
-        let failing = self.topo.degraded
+    /// None: it was not looked at, as something is still to be done, or objects that failed are being tried again: what hangs
+    /// on them follows their answers. To look mends what differs: who judges much sees less of what follows.
+    pub fn topology_differs(&mut self, now_ns: u64) -> Option<Vec<String>> {
+        let failing = !self.topo.incomplete.is_empty()
             || self.lags.failed
             || self.filters.parts_failed
             || self.filters.binds_failed;
         // a VRF that goes stays until its routes are gone, which each plan asks
         let moving = failing && !self.idle() || self.vrfs_dying();
         if self.phase == Phase::Detached || !self.synced || self.topology_open() || moving {
-            return Vec::new();
+            return None;
         }
-        let mut before = self.derived();
-        self.indexes(&mut before, false);
+        let mut look = Look::Keep(Vec::new());
+        self.derived(&mut look);
+        self.indexes(&mut look, false);
         self.topo.dirty.all = true;
         while self.topology_open() {
             self.refresh_topology(now_ns);
             self.refresh_paths(now_ns);
+            self.catch_up_all(now_ns);
         }
-        let mut after = self.derived();
-        self.indexes(&mut after, true);
-        let none = String::from("nothing");
-        let keys = before
-            .keys()
-            .chain(after.keys().filter(|k| !before.contains_key(*k)));
-        keys.filter_map(|k| {
-            let (was, is) = (
-                before.get(k).unwrap_or(&none),
-                after.get(k).unwrap_or(&none),
-            );
-            (was != is).then(|| format!("{k}: {was}, computed anew {is}"))
-        })
-        .collect()
+        if let Look::Keep(before) = look {
+            look = Look::Compare(before.into_iter(), Vec::new());
+        }
+        self.derived(&mut look);
+        self.indexes(&mut look, true);
+        match look {
+            Look::Compare(_, differs) => Some(differs),
+            Look::Keep(_) => None,
+        }
     }
 
     fn topology_open(&self) -> bool {
-        self.topo.dirty.any() || !self.paths.dirty.is_empty()
+        self.topo.dirty.any() || !self.paths.dirty.is_empty() || self.behind()
     }
 
     /// The indexes: as they are, or from what they are of.
-    fn indexes(&self, out: &mut Derived, anew: bool) {
+    fn indexes(&self, look: &mut Look, anew: bool) {
         let t = &self.topo;
         let mut of = Topo::default();
         let mut paths = Paths::default();
@@ -71,6 +157,9 @@ impl Store {
                 if let LinkKind::Vlan { vid } = r.link.kind {
                     of.vlans_on.insert((r.link.lower, vid, *i));
                 }
+            }
+            for (id, o) in &self.paths.objects {
+                paths.index_object(*id, None, Some(&o.0.kind));
             }
             for p in self.paths.ids() {
                 if let Some(key) = &self.paths.sets[p].key {
@@ -90,57 +179,96 @@ impl Store {
             true => (&neighbours, &behind),
             false => (&self.neighs_on, &self.fdb_behind),
         };
-        each(out, "is in", t.within.iter().map(|x| (x, ())));
-        each(out, "is on", t.above.iter().map(|x| (x, ())));
-        each(out, "VLAN interface", t.vlans_on.iter().map(|x| (x, ())));
-        each(out, "paths over", &p.leading);
-        each(out, "paths preferring", &p.preferring);
-        each(out, "neighbour on", n.iter().map(|x| (x, ())));
-        each(out, "station behind", f.iter().map(|x| (x, ())));
+        look.set("is in", &t.within);
+        look.set("is on", &t.above);
+        look.set("VLAN interface", &t.vlans_on);
+        look.map("paths over", &p.leading);
+        look.set("object on", &p.objects_on);
+        look.map("paths preferring", &p.preferring);
+        look.set("neighbour on", n);
+        look.set("station behind", f);
     }
 
-    fn derived(&self) -> Derived {
-        let mut out = Derived::new();
-        macro_rules! wanted { ($($f:ident),*) => { $(
-            let ids = self.hw.$f.ids();
-            let wants = ids.iter().filter_map(|id| Some((*id, self.hw.$f.get(*id)?.want.as_ref()?)));
-            each(&mut out, stringify!($f), wants);
-        )* } }
-        wanted!(
-            lags, ports, vlans, members, vrfs, rifs, nexthops, nhgs, neighs, fdb, mdb
-        );
-        wanted!(
-            acl_tables,
-            acl_counters,
-            policers,
-            mirrors,
-            acl_entries,
-            acl_binds
-        );
+    fn derived(&self, look: &mut Look) {
+        each_class!(T => {
+            let all = T::all(&self.hw);
+            let ids = all.ids();
+            let wants = ids.iter().filter_map(|id| Some((*id, all.get(*id)?.want.as_ref()?)));
+            look.rows(What::Class(T::CLS), wants);
+        });
         let t = &self.topo;
-        each(&mut out, "reason", &t.reasons);
-        each(&mut out, "bridge", &t.bridges);
-        each(&mut out, "domain", &t.fid_of);
-        each(&mut out, "domain of", &t.domain_of);
-        each(&mut out, "interface", &t.rif_of);
-        each(&mut out, "interface of", &t.if_of_rif);
-        each(&mut out, "place", &t.routable);
-        each(&mut out, "port of", &t.port_of);
-        each(&mut out, "device of port", &t.if_of_port);
-        each(&mut out, "ingress", &t.ingress);
-        each(&mut out, "ingress reason", &self.ingress_reasons);
-        let sets: [(&str, String); 6] = [
-            ("hidden", format!("{:?}", t.hidden)),
-            ("switching", format!("{:?}", t.switching)),
-            ("moving", format!("{:?}", t.rif_moving)),
-            ("loose", format!("{:?}", t.loose)),
-            ("odd VLANs", format!("{:?}", t.odd_vlans)),
-            ("router", t.router_reason.clone()),
+        look.map("reason", &t.reasons);
+        look.map("bridge", &t.bridges);
+        look.map("domain", &t.fid_of);
+        look.map("domain of", &t.domain_of);
+        look.map("interface", &t.rif_of);
+        look.map("interface of", &t.if_of_rif);
+        look.map("place", &t.routable);
+        look.map("port of", &t.port_of);
+        look.map("device of port", &t.if_of_port);
+        look.map("ingress", &t.ingress);
+        look.map("ingress reason", &self.ingress_reasons);
+        look.set("hidden", &t.hidden);
+        look.set("switching", &t.switching);
+        look.set("moving", &t.rif_moving);
+        look.set("loose", &t.loose);
+        look.set("odd VLANs", &t.odd_vlans);
+        look.map("router", [(&(), &t.router_reason)]);
+        let ids = self.paths.ids();
+        let targets = ids.iter().map(|p| (*p, &self.paths.sets[*p].target));
+        look.rows(What::Named("path"), targets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// What differs between two maps and two sets.
+    fn differs(maps: [&[(u32, &'static str)]; 2], sets: [&[u32]; 2]) -> Vec<String> {
+        let [was, is] = maps.map(|m| BTreeMap::from_iter(m.iter().copied()));
+        let [had, has] = sets.map(|s| BTreeSet::from_iter(s.iter().copied()));
+        let mut look = Look::Keep(Vec::new());
+        look.map("name", &was);
+        look.set("there", &had);
+        let Look::Keep(kept) = look else {
+            return Vec::new();
+        };
+        let mut look = Look::Compare(kept.into_iter(), Vec::new());
+        look.map("name", &is);
+        look.set("there", &has);
+        match look {
+            Look::Compare(_, differs) => differs,
+            Look::Keep(_) => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rows_that_are_others_new_or_gone_differ() {
+        let was = [(1, "a"), (2, "b"), (3, "c")];
+        assert_eq!(differs([&was, &was], [&[5, 6], &[6, 5]]), [""; 0]);
+        let is = [(1, "a"), (2, "x"), (4, "d")];
+        let found = differs([&was, &is], [&[5, 6], &[6]]);
+        let wanted = [
+            r#"name 2: "b", computed anew "x""#,
+            r#"name 3: "c", computed anew nothing"#,
+            r#"name 4: nothing, computed anew "d""#,
+            "there 5: (), computed anew nothing",
         ];
-        out.extend(sets.map(|(k, v)| (k.to_owned(), v)));
-        let paths = self.paths.ids();
-        let targets = paths.iter().map(|p| (*p, &self.paths.sets[*p].target));
-        each(&mut out, "path", targets);
-        out
+        assert_eq!(found, wanted);
+        // what ends earlier, or goes on
+        assert_eq!(differs([&was, &was[..2]], [&[], &[]]).len(), 1);
+        assert_eq!(differs([&was[..2], &was], [&[], &[]]).len(), 1);
+    }
+
+    #[test]
+    fn an_order_is_no_difference() {
+        let mut look = Look::Keep(Vec::new());
+        look.rows(What::Named("a"), [(1, &'a'), (2, &'b')].into_iter());
+        let Look::Keep(kept) = look else { return };
+        let mut look = Look::Compare(kept.into_iter(), Vec::new());
+        look.rows(What::Named("a"), [(2, &'b'), (1, &'a')].into_iter());
+        assert!(matches!(look, Look::Compare(_, differs) if differs.is_empty()));
     }
 }

@@ -1,8 +1,10 @@
 //! Front-panel ports, and those that stand for groups: their objects and why their frames are the kernel's.
 
 use crate::Store;
-use crate::hw::bodies::Port;
-use crate::model::{BR_STATE_FORWARDING, BridgePort, Link};
+use crate::hw::bodies::{Member, Port};
+use crate::hw::table::{Obj, Sent};
+use crate::model::{BR_STATE_DISABLED, BR_STATE_FORWARDING, BridgePort, Link, SourceId};
+use crate::sync::Phase;
 use crate::vlan::Members;
 use std::collections::BTreeSet;
 use tandem_abi::raw::*;
@@ -65,29 +67,141 @@ impl Store {
         }
     }
 
-    fn link_of_port(&self, port: u16) -> Option<&Link> {
+    pub(super) fn link_of_port(&self, port: u16) -> Option<&Link> {
         let i = self.topo.if_of_port.get(&port)?;
         self.links.get(i).map(|r| &r.link)
     }
 
     /// Ports that are to be looked at.
     pub(super) fn refresh_ports(&mut self, now: u64) {
-        for port in std::mem::take(&mut self.topo.dirty.ports) {
+        let mut ports = std::mem::take(&mut self.topo.dirty.ports);
+        self.guard_bridges(&mut ports);
+        for port in ports {
             let group = self.lag_ports.contains(&port);
             if port == 0 || (port > self.config.ports && !group) {
                 continue;
             }
-            let body = match self.link_of_port(port).cloned() {
+            let link = self.link_of_port(port).cloned();
+            if link.is_none() {
+                self.topo.shut.remove(&port);
+            }
+            let body = match link {
                 None if group => continue,
                 None if self.topo.away.contains(&port) => Port::AWAY,
                 None => Port::CUT_OFF,
                 Some(l) => {
-                    let (body, reason) = self.port_body(port, &l);
+                    self.note_shut(port, &l, now);
+                    let (mut body, reason) = self.port_body(port, &l);
                     self.set_reason(l.ifindex, reason);
+                    self.still_bridged(port, &l, &mut body);
+                    self.guarded(port, &l, &mut body);
                     body
                 }
             };
             self.hw.want(u32::from(port) - 1, Some(body), now);
+        }
+        self.step_guards();
+    }
+
+    /// A port that is out of service, while its netdev and the bridge are up: the kernel says so first when the port leaves or the bridge
+    /// goes down (net/bridge/br_if.c `br_del_if`, br_stp_if.c `br_stp_disable_bridge`). Nothing more may come: somebody set that state, or
+    /// it has no carrier; so what a dump has of it at an attach is taken to stay.
+    fn note_shut(&mut self, port: u16, l: &Link, now: u64) {
+        let state = l.bridge_port.map(|b| b.state);
+        let bridge = self.links.get(&l.master);
+        let up = l.admin_up && bridge.is_some_and(|b| b.link.admin_up);
+        match state == Some(BR_STATE_DISABLED) && up {
+            true => {
+                let source = self.links.get(&l.ifindex).map(|r| r.source);
+                let told = source.is_some_and(|s| self.topo.told.contains(&s));
+                let under_way = self.phase == Phase::Normal && !told;
+                self.topo
+                    .shut
+                    .entry(port)
+                    .or_insert(under_way.then_some(now));
+            }
+            false => _ = self.topo.shut.remove(&port),
+        }
+    }
+
+    /// A source has told all that has happened: what its ports are, they stay.
+    pub fn told_all(&mut self, source: SourceId) {
+        // some of it may not have been looked at yet
+        self.topo.told.insert(source.0);
+        self.told_before(source, u64::MAX);
+    }
+
+    /// As much for what was looked at by then, ns.
+    pub fn told_before(&mut self, source: SourceId, by: u64) {
+        let all = self.topo.shut.iter();
+        let under_way = all.filter(|(_, since)| since.is_some_and(|s| s <= by));
+        let of_it = |port: &u16| {
+            let i = self.topo.if_of_port.get(port)?;
+            let link = self.links.get(i)?;
+            (link.source == source.0).then_some(*port)
+        };
+        let stay: Vec<u16> = under_way.filter_map(|(port, _)| of_it(port)).collect();
+        for port in stay {
+            self.topo.shut.insert(port, None);
+            self.topo.dirty.ports.insert(port);
+        }
+    }
+
+    /// A port leaves a bridge with its last membership there, in one write. Until that is answered it is the bridge's port that it
+    /// was: isolated, with its spanning tree's state. Where it goes straight to another bridge it is as closed as either says.
+    fn still_bridged(&mut self, port: u16, l: &Link, body: &mut Port) {
+        let master = l.bridge_port.map_or(0, |_| l.master);
+        let of_another = |m: &Member| {
+            let domain = self.topo.domain_of.get(&m.vlan);
+            domain.is_none_or(|d| d.dev != master)
+        };
+        let stands = |o: &Obj<Member>| match &o.sent {
+            Sent::Put(m) if of_another(m) => true,
+            Sent::Delete => o.have.as_ref().is_some_and(of_another),
+            // one that can't be written, or taken away, says nothing of how long it stays
+            _ => o.fail.is_none() && o.have.as_ref().is_some_and(of_another),
+        };
+        let mut all = self.member_ids.range((port, 0)..=(port, u16::MAX));
+        let leaves = all.any(|(_, id)| self.hw.members.get(*id).is_some_and(stands));
+        let was = self.hw.ports.get(u32::from(port) - 1);
+        let was = was.and_then(|o| o.want.as_ref()).filter(|_| leaves);
+        let was = was.map(|was| (was.flags, was.stp));
+        // those that an earlier core has left go with the sweep
+        let swept = master == 0 && self.warm && self.phase != Phase::Normal;
+        let left = || self.hw.ids.left_bridged(port).filter(|_| swept);
+        match was.or_else(left) {
+            Some((flags, stp)) => {
+                let (mut flags, mut stp) = (flags & BRIDGED, stp);
+                if master != 0 {
+                    let closed = TND_PORT_ISOLATED | TND_PORT_LOCKED;
+                    flags = flags & body.flags & !closed | (flags | body.flags) & closed;
+                    // disabled, blocking or listening, learning, forwarding
+                    let open = |state| [0, 1, 2, 3, 1].get(usize::from(state)).copied();
+                    stp = if open(body.stp) < open(stp) {
+                        body.stp
+                    } else {
+                        stp
+                    };
+                }
+                body.flags = body.flags & !BRIDGED | flags;
+                body.stp = stp;
+                self.topo.leaving.insert(port);
+            }
+            None => _ = self.topo.leaving.remove(&port),
+        }
+    }
+
+    /// The chip answered a membership's write: its port may have left its bridge, or has all memberships of the other kind, also where
+    /// the last of them was there and is now what it shall be.
+    pub(crate) fn member_answered(&mut self, id: u32) {
+        let Some((port, _)) = self.member_keys.get(&id) else {
+            return;
+        };
+        if self.topo.leaving.contains(port) {
+            self.topo.dirty.ports.insert(*port);
+        }
+        if self.topo.switching.contains(port) {
+            self.topo.dirty.memberships.insert(*port);
         }
     }
 
@@ -110,6 +224,10 @@ impl Store {
                 (Some((info, _)), Some(bp)) => {
                     stp = bp.state;
                     flags |= bridge_port_flags(bp) | self.router_flags(l.master, l.ifindex);
+                    // it is about to leave, or the bridge goes down
+                    if self.topo.shut.get(&port).is_some_and(Option::is_some) {
+                        flags |= TND_PORT_TRAP_ALL;
+                    }
                     if let Some(u) = bp.unsupported {
                         reason = format!("bridge port option {u} is not offloaded");
                     } else if bp.locked && bp.learning && info.no_link_local_learning {
@@ -167,6 +285,17 @@ impl Store {
         }
     }
 }
+
+/// What a port has of its bridge.
+pub(super) const BRIDGED: u32 = TND_PORT_LEARNING
+    | TND_PORT_FLOOD_UC
+    | TND_PORT_FLOOD_MC
+    | TND_PORT_FLOOD_BC
+    | TND_PORT_ISOLATED
+    | TND_PORT_HAIRPIN
+    | TND_PORT_LOCKED
+    | TND_PORT_ROUTER4
+    | TND_PORT_ROUTER6;
 
 /// What a bridge port's settings are on the chip.
 fn bridge_port_flags(bp: &BridgePort) -> u32 {

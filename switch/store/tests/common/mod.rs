@@ -427,6 +427,8 @@ pub struct Rig {
     pub store: Store,
     pub chip: Chip,
     pub now: u64,
+    /// After each plan everything is computed anew, and compared.
+    pub judged: bool,
 }
 
 impl Rig {
@@ -437,6 +439,7 @@ impl Rig {
             store,
             chip,
             now: 0,
+            judged: false,
         }
     }
 
@@ -450,6 +453,7 @@ impl Rig {
             store,
             chip,
             now: 0,
+            judged: false,
         }
     }
 
@@ -479,14 +483,18 @@ impl Rig {
         for p in out {
             self.chip.post(p);
         }
-        self.judge();
+        if self.judged {
+            self.judge();
+        }
         n
     }
 
-    /// What was computed step by step is what follows from everything.
-    pub fn judge(&mut self) {
+    /// What was computed step by step is what follows from everything. Whether it could be looked at.
+    pub fn judge(&mut self) -> bool {
         let differs = self.store.topology_differs(self.now);
-        assert!(differs.is_empty(), "{}", differs.join("\n"));
+        let text = differs.as_ref().map(|d| d.join("\n"));
+        assert_eq!(text.as_deref().unwrap_or_default(), "");
+        differs.is_some()
     }
 
     pub fn run(&mut self, ring: usize) -> bool {

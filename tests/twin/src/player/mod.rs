@@ -175,14 +175,14 @@ impl Player {
                 ..Step::default()
             };
             self.rest(&recording, &mut step)?;
-            if changes_files(op) {
-                let now = self.space.files(&step.dumps)?;
-                let changed = now
-                    .iter()
-                    .filter(|(path, text)| files.get(*path) != Some(text));
-                step.files = changed.map(|(p, t)| (p.clone(), t.clone())).collect();
-                files = now;
-            }
+            let now = match changes_files(op) {
+                true => self.space.files(&step.dumps)?,
+                false => self.space.restless_files()?,
+            };
+            let changed = now.into_iter();
+            let changed = changed.filter(|(path, text)| files.get(path) != Some(text));
+            step.files = changed.collect();
+            files.extend(step.files.clone());
             recording.steps.push(step);
         }
         self.counts.histories += 1;
@@ -266,7 +266,7 @@ fn wait_for_a_tick() {
     }
 }
 
-/// In a namespace of one's own files change by sysctls alone, and there are more where a device is new.
+/// In a namespace of one's own files but the one of routes change by sysctls alone, and there are more where a device is new.
 const fn changes_files(op: &Op) -> bool {
     matches!(op.act, Act::Sysctl(..)) || matches!(op.wait, Wait::Device(_))
 }

@@ -16,7 +16,7 @@ use tandem_linux::netlink::wire::Writer;
 use tandem_linux::netlink::{Event, Monitor, Object, Protocol, Requests};
 use tandem_linux::netns;
 use tandem_linux::wires::Wires;
-use tandem_netlink::{DUMPS, files};
+use tandem_netlink::{DUMPS, ROUTES6, files};
 
 use super::answers::{Errors, Got};
 use super::{Error, Port, Told, socket};
@@ -469,11 +469,27 @@ impl Space {
                 _ => None,
             })
             .collect();
-        let paths = files(names.into_iter());
+        self.texts(files(names.into_iter()))
+    }
+
+    /// Those of them that any command may change.
+    pub fn restless_files(&self) -> Result<BTreeMap<String, String>, Error> {
+        self.texts([ROUTES6.to_owned()])
+    }
+
+    fn texts(
+        &self,
+        paths: impl IntoIterator<Item = String> + Send,
+    ) -> Result<BTreeMap<String, String>, Error> {
         netns::run_in(self.switch.as_fd(), || {
-            let text = |path: String| Some((std::fs::read_to_string(&path).ok()?, path));
-            let all = paths.into_iter().filter_map(text);
-            Ok(all.map(|(text, path)| (path, text)).collect())
+            let text = |path: String| {
+                let text = std::fs::read_to_string(&path).ok()?;
+                match path == ROUTES6 {
+                    true => Some((path, several(&text))),
+                    false => Some((path, text)),
+                }
+            };
+            Ok(paths.into_iter().filter_map(text).collect())
         })
         .map_err(io_error("the namespace's files"))
     }
@@ -621,4 +637,28 @@ fn wait(fds: &mut [PollFd<'_>], time: Duration) -> Result<(), Error> {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(e) => Err(Error::new("wait", e)),
     }
+}
+
+/// Of [`ROUTES6`] the lines of a destination, source and metric that have several, and who uses a route left out: that is another
+/// number each time. The kernel's own routes to links and groups are not among them.
+fn several(text: &str) -> String {
+    let place = |line: &str| -> Vec<String> {
+        let words = line.split_ascii_whitespace().enumerate();
+        let counts = words.filter(|(n, _)| matches!(n, 0..=3 | 5));
+        counts.map(|(_, word)| word.to_owned()).collect()
+    };
+    let mut count: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for line in text.lines() {
+        *count.entry(place(line)).or_default() += 1;
+    }
+    let kept = text.lines().filter(|line| {
+        let own = line.starts_with("fe80") || line.starts_with("ff00");
+        !own && count.get(&place(line)).is_some_and(|n| *n > 1)
+    });
+    let unused = |line: &str| -> String {
+        let words = line.split_ascii_whitespace().enumerate();
+        let words = words.map(|(n, word)| if n == 6 { "00000000" } else { word });
+        words.collect::<Vec<_>>().join(" ") + "\n"
+    };
+    kept.map(unused).collect()
 }

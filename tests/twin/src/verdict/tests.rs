@@ -48,6 +48,7 @@ fn judged(passed: &Passed, kernel: &[Out], dark: bool) -> Verdict {
         answer: &answer,
         rest: &Rest::default(),
         ports: &[],
+        owes: &OnceLock::new(),
     };
     judge(passed, &case, dark)
 }
@@ -142,6 +143,7 @@ fn a_surplus_wants_a_reason() {
             answer: &answer,
             rest: &Rest::default(),
             ports: &[],
+            owes: &OnceLock::new(),
         };
         surplus(raw::TND_TRAP_ROUTE, &case)
     };
@@ -295,6 +297,7 @@ fn within<T>(
         answer: &answer,
         rest: &rest,
         ports: &ports,
+        owes: &OnceLock::new(),
     })
 }
 
@@ -415,6 +418,28 @@ fn what_went_into_a_port_that_went_down_is_lost() {
 }
 
 #[test]
+fn what_a_route_behind_the_surest_still_gives_a_port_that_went_down_is_lost() {
+    let lost = |would: &[u8], routes: &[nl::Object]| {
+        within(USUAL, &[out(2)], routes, |case| {
+            judge_lost(&passed(&[], &[]), &passed(would, &[]), &[3], case)
+        })
+    };
+    let surest = route("10.9.0.0/16", &[2]);
+    let behind = [route("10.0.0.0/8", &[3]), surest.clone()];
+    assert_eq!(lost(&[3], &behind), Verdict::Lost);
+    // by no next hop of that one, or by a port that is up
+    assert_eq!(lost(&[1], &behind), WRONG);
+    assert_eq!(lost(&[3], &[route("10.0.0.0/8", &[1]), surest]), WRONG);
+    // it is the surest
+    assert_eq!(lost(&[3], &behind[..1]), WRONG);
+    // some of it left
+    let part = within(USUAL, &[out(2)], &behind, |case| {
+        judge_lost(&passed(&[2], &[]), &passed(&[2, 3], &[]), &[3], case)
+    });
+    assert_eq!(part, WRONG);
+}
+
+#[test]
 fn a_limit_excuses_the_kernel_alone() {
     let limited = World {
         limited: true,
@@ -452,4 +477,30 @@ fn what_came_in_by_a_port_that_is_down_goes_by_the_routes_of_then() {
     assert_eq!(late(4, &[2], &[]), None);
     // into a next hop without a carrier
     assert_eq!(late(4, &[4], &[route("10.0.0.0/8", &[4])]), None);
+}
+
+#[test]
+fn what_left_by_a_port_that_came_up_goes_by_the_routes_of_before() {
+    let newest = Rest::default();
+    let early = |out: &[u8], cpu: &[(u16, bool)], kernel: &[Out], routes: &[nl::Object]| {
+        within(USUAL, kernel, routes, |case| {
+            judge_early(&passed(out, cpu), &newest, case)
+        })
+    };
+    // 4 has no carrier
+    let routes = [route("10.0.0.0/8", &[4])];
+    let came_up = Some(Verdict::OtherNextHop(Leniency::CameUp));
+    assert_eq!(early(&[4], &[], &[], &routes), came_up);
+    assert_eq!(early(&[4], &[COPY], &[], &routes), came_up);
+    // the CPU has it as well, the kernel sent it elsewhere, or no route leads there
+    assert_eq!(early(&[4], &[IT], &[], &routes), None);
+    assert_eq!(early(&[4], &[], &[out(2)], &routes), None);
+    assert_eq!(early(&[4], &[], &[], &[route("10.0.0.0/8", &[3])]), None);
+    // that one had a carrier
+    assert_eq!(early(&[2], &[], &[], &[route("10.0.0.0/8", &[2])]), None);
+    // it has none yet
+    let still = within(USUAL, &[], &routes, |case| {
+        judge_early(&passed(&[4], &[]), case.rest, case)
+    });
+    assert_eq!(still, None);
 }

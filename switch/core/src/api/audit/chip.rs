@@ -2,43 +2,18 @@
 
 use std::collections::HashMap;
 
-use tandem_abi::object::{Object, ObjectKey, records};
+use tandem_abi::object::{Object, ObjectKey, fixed, read_object, records};
 use tandem_abi::raw;
 use tandem_mgmt::server::ApiError;
 use tandem_sal::Request;
 use zerocopy::IntoBytes;
 
 use super::Asks;
+use super::compare::{Gather, plain};
 use crate::Core;
 
 /// Steps of one dump at most.
 const STEPS_MAX: usize = 1 << 16;
-
-/// The tables' contents. Bodies are compared as values: `struct_size` is set to ours.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Chip {
-    pub ports: HashMap<u16, raw::tnd_port>,
-    pub vlans: HashMap<u16, raw::tnd_vlan>,
-    pub members: HashMap<(u16, u16), raw::tnd_vlan_member>,
-    pub fdb: HashMap<(u16, [u8; 6]), raw::tnd_fdb>,
-    pub vrfs: HashMap<u16, raw::tnd_vrf>,
-    pub rifs: HashMap<u16, raw::tnd_rif>,
-    pub neighbours: HashMap<ObjectKey, raw::tnd_neigh>,
-    pub nexthops: HashMap<u32, raw::tnd_nexthop>,
-    pub groups: HashMap<u32, (u32, Vec<(u32, u32)>)>,
-    pub routes: HashMap<ObjectKey, raw::tnd_route>,
-    /// Lists of rules: by list; by port and stage; by list and priority.
-    pub acl_tables: HashMap<u32, raw::tnd_acl_table>,
-    pub acl_binds: HashMap<(u16, u16), raw::tnd_acl_bind>,
-    pub acl_rules: HashMap<(u32, u32), raw::tnd_acl_entry>,
-    /// Rate and burst by policer, port by session.
-    pub policers: HashMap<u32, (u16, u64, u64)>,
-    pub mirrors: HashMap<u16, u16>,
-    /// Hash and members of link aggregation groups: port, and whether it takes part.
-    pub lags: HashMap<u16, (u16, Vec<(u16, bool)>)>,
-    /// Multicast groups.
-    pub mdb: HashMap<GroupName, Group>,
-}
 
 /// Domain, family, group, source.
 pub(super) type GroupName = (u16, u8, [u8; 16], [u8; 16]);
@@ -55,164 +30,129 @@ fn group_name(o: &raw::tnd_mdb) -> GroupName {
     (o.fid, o.family, o.addr, o.source)
 }
 
-/// Multicast groups, link aggregation, and lists of rules. Counters are compared by nobody: they are where their rules are.
-const LATER: [u16; 7] = [
-    raw::TND_CLS_MDB,
-    raw::TND_CLS_LAG,
-    raw::TND_CLS_ACL_TABLE,
-    raw::TND_CLS_ACL_BIND,
-    raw::TND_CLS_ACL_ENTRY,
-    raw::TND_CLS_POLICER,
-    raw::TND_CLS_MIRROR,
-];
+// One line for each class: its map with key and value, its record, and both of an object and what follows it; `plain`: the
+// kind of a difference, and key and value in words, where nothing excuses one; `part`: both in words, of what only rules name.
+macro_rules! audited {
+    ($($(#[$doc:meta])* $map:ident: $key:ty => $value:ty =
+        $record:ident |$o:ident, $tail:ident| $k:expr => $v:expr
+        $(, plain $kind:literal $key_text:expr, $text:expr)? $(, part $part:expr)?;)*) => {
+        /// The tables' contents. Bodies are compared as values: `struct_size` is set to ours.
+        #[derive(Debug, Default, Clone)]
+        pub(super) struct Chip {
+            $($(#[$doc])* pub $map: HashMap<$key, $value>,)*
+        }
+
+        /// All that is compared. Counters are not: they are where their rules are.
+        const AUDITED: &[u16] = &[$(<raw::$record as Object>::CLASS),*];
+
+        impl Chip {
+            /// Records of a class, each with what follows it.
+            pub(super) fn put(&mut self, cls: u16, bytes: &[u8]) {
+                match cls {
+                    $(<raw::$record as Object>::CLASS => each::<raw::$record>(bytes, |$o, $tail| {
+                        let value: Option<$value> = $v;
+                        if let Some(value) = value {
+                            self.$map.insert($k, value);
+                        }
+                    }),)*
+                    _ => {}
+                }
+            }
+
+            /// Compares what may not differ, whatever the reason.
+            pub(super) fn plain(want: &Chip, found: &Chip, g: &mut Gather) {
+                $($(plain(g, $kind, &want.$map, &found.$map, $key_text, $text);)?)*
+            }
+
+            /// What rules name, in words.
+            pub(super) fn parts(&self) -> HashMap<String, String> {
+                let mut all = HashMap::new();
+                $($(all.extend(self.$map.iter().map($part));)?)*
+                all
+            }
+
+            /// Removes the object that a body's key names.
+            pub(super) fn remove(&mut self, cls: u16, bytes: &[u8]) {
+                match cls {
+                    $(<raw::$record as Object>::CLASS => {
+                        if let Ok(($o, _)) = read_object::<raw::$record>(bytes) {
+                            self.$map.remove(&$k);
+                        }
+                    })*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+audited! {
+    ports: u16 => raw::tnd_port = tnd_port |o, _tail| o.port => Some(o);
+    vlans: u16 => raw::tnd_vlan = tnd_vlan |o, _tail| o.fid => Some(o);
+    members: (u16, u16) => raw::tnd_vlan_member = tnd_vlan_member |o, _tail| (o.port, o.vid) => Some(o),
+        plain "member" member_place, |m| format!("fid {} flags {:#x}", m.fid, m.flags);
+    fdb: (u16, [u8; 6]) => raw::tnd_fdb = tnd_fdb |o, _tail| (o.fid, o.mac) => Some(o);
+    /// Without the default one, which is there always.
+    vrfs: u16 => raw::tnd_vrf = tnd_vrf |o, _tail| o.vrf => Some(o).filter(|o| o.vrf != 0),
+        plain "vrf" |k| format!("vrf {k}"), |_| "there".into();
+    rifs: u16 => raw::tnd_rif = tnd_rif |o, _tail| o.rif => Some(o);
+    neighbours: ObjectKey => raw::tnd_neigh = tnd_neigh |o, _tail| o.key() => Some(o);
+    nexthops: u32 => raw::tnd_nexthop = tnd_nexthop |o, _tail| o.nexthop => Some(o);
+    /// Hash and members in their order: it decides which flows are whose.
+    groups: u32 => (u32, Vec<(u32, u32)>) = tnd_nhg |o, tail| o.nhg =>
+        Some((o.hash, fixed::<raw::tnd_nhg_member>(tail).map(|m| (m.nexthop, m.weight)).collect()));
+    routes: ObjectKey => raw::tnd_route = tnd_route |o, _tail| o.key() => Some(o);
+    mdb: GroupName => Group = tnd_mdb |o, tail| group_name(&o) => Some(group(&o, tail));
+    /// Hash and members of link aggregation groups: port, and whether it takes part.
+    lags: u16 => (u16, Vec<(u16, bool)>) = tnd_lag |o, tail| o.lag => Some((o.hash, lag_members(&o, tail)));
+    acl_tables: u32 => raw::tnd_acl_table = tnd_acl_table |o, _tail| o.table => Some(o);
+    /// By port and stage. All are there always: an empty one is none.
+    acl_binds: (u16, u16) => raw::tnd_acl_bind = tnd_acl_bind |o, _tail| (o.port, o.stage) =>
+        Some(o).filter(|o| o.table != 0 || o.flags != 0);
+    /// By list and priority.
+    acl_rules: (u32, u32) => raw::tnd_acl_entry = tnd_acl_entry |o, _tail| (o.table, o.priority) => Some(normal(o));
+    /// Which port it is of, from and to.
+    acl_ranges: u32 => (u16, u16, u16) = tnd_acl_range |o, _tail| o.range => Some((o.field, o.min, o.max)),
+        part |(k, v)| (format!("range {k:#x}"), format!("{v:?}"));
+    /// Flags, rate and burst.
+    policers: u32 => (u16, u64, u64) = tnd_policer |o, _tail| o.policer => Some((o.flags, o.rate, o.burst)),
+        part |(k, v)| (format!("policer {k}"), format!("{v:?}"));
+    /// Port by session.
+    mirrors: u16 => u16 = tnd_mirror |o, _tail| o.mirror => Some(o.port),
+        part |(k, v)| (format!("mirror {k}"), format!("swp{v}"));
+}
+
+fn member_place((port, vid): &(u16, u16)) -> String {
+    match *vid {
+        raw::TND_VID_ANY => format!("swp{port}"),
+        vid => format!("swp{port} vlan {vid}"),
+    }
+}
+
+fn lag_members(o: &raw::tnd_lag, tail: &[u8]) -> Vec<(u16, bool)> {
+    let members = fixed::<raw::tnd_lag_member>(tail).take(usize::from(o.count));
+    let mut members: Vec<(u16, bool)> = members
+        .map(|m| (m.port, m.flags & raw::TND_LAG_ACTIVE != 0))
+        .collect();
+    members.sort_unstable();
+    members
+}
+
+fn group(o: &raw::tnd_mdb, tail: &[u8]) -> Group {
+    let ports = fixed::<raw::tnd_mdb_port>(tail).take(usize::from(o.count));
+    Group {
+        action: o.action,
+        cpu: o.flags & raw::TND_MDB_CPU_COPY != 0,
+        ports: ports.map(|p| p.port).collect(),
+    }
+}
 
 impl Chip {
-    /// One record of a class with what follows it.
-    pub(super) fn put(&mut self, cls: u16, bytes: &[u8]) {
-        match cls {
-            raw::TND_CLS_PORT => each::<raw::tnd_port>(bytes, |o, _| {
-                self.ports.insert(o.port, o);
-            }),
-            raw::TND_CLS_VLAN => each::<raw::tnd_vlan>(bytes, |o, _| {
-                self.vlans.insert(o.fid, o);
-            }),
-            raw::TND_CLS_VLAN_MEMBER => each::<raw::tnd_vlan_member>(bytes, |o, _| {
-                self.members.insert((o.port, o.vid), o);
-            }),
-            raw::TND_CLS_FDB => each::<raw::tnd_fdb>(bytes, |o, _| {
-                self.fdb.insert((o.fid, o.mac), o);
-            }),
-            // the default one is there always
-            raw::TND_CLS_VRF => each::<raw::tnd_vrf>(bytes, |o, _| {
-                if o.vrf != 0 {
-                    self.vrfs.insert(o.vrf, o);
-                }
-            }),
-            raw::TND_CLS_RIF => each::<raw::tnd_rif>(bytes, |o, _| {
-                self.rifs.insert(o.rif, o);
-            }),
-            raw::TND_CLS_NEIGH => each::<raw::tnd_neigh>(bytes, |o, _| {
-                self.neighbours.insert(o.key(), o);
-            }),
-            raw::TND_CLS_NEXTHOP => each::<raw::tnd_nexthop>(bytes, |o, _| {
-                self.nexthops.insert(o.nexthop, o);
-            }),
-            raw::TND_CLS_NHG => each::<raw::tnd_nhg>(bytes, |o, tail| {
-                // in their order: it decides which flows are whose
-                let m = tandem_abi::object::fixed::<raw::tnd_nhg_member>(tail)
-                    .map(|m| (m.nexthop, m.weight))
-                    .collect();
-                self.groups.insert(o.nhg, (o.hash, m));
-            }),
-            raw::TND_CLS_ROUTE => each::<raw::tnd_route>(bytes, |o, _| {
-                self.routes.insert(o.key(), o);
-            }),
-            raw::TND_CLS_ACL_TABLE => each::<raw::tnd_acl_table>(bytes, |o, _| {
-                self.acl_tables.insert(o.table, o);
-            }),
-            // all are there always: an empty one is none
-            raw::TND_CLS_ACL_BIND => each::<raw::tnd_acl_bind>(bytes, |o, _| {
-                if o.table != 0 || o.flags != 0 {
-                    self.acl_binds.insert((o.port, o.stage), o);
-                }
-            }),
-            raw::TND_CLS_ACL_ENTRY => each::<raw::tnd_acl_entry>(bytes, |o, _| {
-                self.acl_rules.insert((o.table, o.priority), normal(o));
-            }),
-            raw::TND_CLS_POLICER => each::<raw::tnd_policer>(bytes, |o, _| {
-                self.policers.insert(o.policer, (o.flags, o.rate, o.burst));
-            }),
-            raw::TND_CLS_LAG => each::<raw::tnd_lag>(bytes, |o, tail| {
-                let members = tandem_abi::object::fixed::<raw::tnd_lag_member>(tail);
-                let mut members: Vec<(u16, bool)> = members
-                    .take(usize::from(o.count))
-                    .map(|m| (m.port, m.flags & raw::TND_LAG_ACTIVE != 0))
-                    .collect();
-                members.sort_unstable();
-                self.lags.insert(o.lag, (o.hash, members));
-            }),
-            raw::TND_CLS_MDB => each::<raw::tnd_mdb>(bytes, |o, tail| {
-                let ports = tandem_abi::object::fixed::<raw::tnd_mdb_port>(tail);
-                let group = Group {
-                    action: o.action,
-                    cpu: o.flags & raw::TND_MDB_CPU_COPY != 0,
-                    ports: ports.take(usize::from(o.count)).map(|p| p.port).collect(),
-                };
-                self.mdb.insert(group_name(&o), group);
-            }),
-            raw::TND_CLS_MIRROR => each::<raw::tnd_mirror>(bytes, |o, _| {
-                self.mirrors.insert(o.mirror, o.port);
-            }),
-            _ => {}
-        }
-    }
-
-    /// Removes the object that a body's key names.
-    pub(super) fn remove(&mut self, cls: u16, bytes: &[u8]) {
-        match cls {
-            raw::TND_CLS_VLAN => each::<raw::tnd_vlan>(bytes, |o, _| {
-                self.vlans.remove(&o.fid);
-            }),
-            raw::TND_CLS_VLAN_MEMBER => each::<raw::tnd_vlan_member>(bytes, |o, _| {
-                self.members.remove(&(o.port, o.vid));
-            }),
-            raw::TND_CLS_FDB => each::<raw::tnd_fdb>(bytes, |o, _| {
-                self.fdb.remove(&(o.fid, o.mac));
-            }),
-            raw::TND_CLS_VRF => each::<raw::tnd_vrf>(bytes, |o, _| {
-                self.vrfs.remove(&o.vrf);
-            }),
-            raw::TND_CLS_RIF => each::<raw::tnd_rif>(bytes, |o, _| {
-                self.rifs.remove(&o.rif);
-            }),
-            raw::TND_CLS_NEIGH => each::<raw::tnd_neigh>(bytes, |o, _| {
-                self.neighbours.remove(&o.key());
-            }),
-            raw::TND_CLS_NEXTHOP => each::<raw::tnd_nexthop>(bytes, |o, _| {
-                self.nexthops.remove(&o.nexthop);
-            }),
-            raw::TND_CLS_NHG => {
-                if let Ok((o, _)) = tandem_abi::object::read_object::<raw::tnd_nhg>(bytes) {
-                    self.groups.remove(&o.nhg);
-                }
-            }
-            raw::TND_CLS_ROUTE => each::<raw::tnd_route>(bytes, |o, _| {
-                self.routes.remove(&o.key());
-            }),
-            raw::TND_CLS_ACL_TABLE => each::<raw::tnd_acl_table>(bytes, |o, _| {
-                self.acl_tables.remove(&o.table);
-            }),
-            raw::TND_CLS_ACL_BIND => each::<raw::tnd_acl_bind>(bytes, |o, _| {
-                self.acl_binds.remove(&(o.port, o.stage));
-            }),
-            raw::TND_CLS_ACL_ENTRY => each::<raw::tnd_acl_entry>(bytes, |o, _| {
-                self.acl_rules.remove(&(o.table, o.priority));
-            }),
-            raw::TND_CLS_POLICER => each::<raw::tnd_policer>(bytes, |o, _| {
-                self.policers.remove(&o.policer);
-            }),
-            raw::TND_CLS_LAG => {
-                if let Ok((o, _)) = tandem_abi::object::read_object::<raw::tnd_lag>(bytes) {
-                    self.lags.remove(&o.lag);
-                }
-            }
-            raw::TND_CLS_MDB => {
-                if let Ok((o, _)) = tandem_abi::object::read_object::<raw::tnd_mdb>(bytes) {
-                    self.mdb.remove(&group_name(&o));
-                }
-            }
-            raw::TND_CLS_MIRROR => each::<raw::tnd_mirror>(bytes, |o, _| {
-                self.mirrors.remove(&o.mirror);
-            }),
-            _ => {}
-        }
-    }
-
     /// Reads all classes of the chip, a step at a time between the core's turns.
     pub(super) async fn read(api: &impl Asks) -> Result<Chip, ApiError> {
         let mut chip = Chip::default();
-        for cls in (raw::TND_CLS_PORT..=raw::TND_CLS_ROUTE).chain(LATER) {
-            dump(api, cls, |bytes| chip.put(cls, bytes)).await?;
+        for cls in AUDITED {
+            dump(api, *cls, |bytes| chip.put(*cls, bytes)).await?;
         }
         Ok(chip)
     }

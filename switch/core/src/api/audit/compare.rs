@@ -10,7 +10,9 @@ use tandem_abi::raw;
 use tandem_mgmt::server::ApiError;
 use tandem_mgmt::types::{AuditAnswer, Difference};
 use tandem_store::model::{Event, Family, Object, SourceId};
-use tandem_store::{Attach, Completion, Config, Explanation, Left, Planned, Policy, Store};
+use tandem_store::{
+    Action, Attach, Completion, Config, Explanation, Left, Planned, Policy, State, Store,
+};
 
 use super::chip::{Chip, same};
 use super::{Asks, PAGE, listed};
@@ -113,13 +115,16 @@ impl Expected {
 fn route_text(r: &tandem_store::RouteRow) -> String {
     format!(
         "{} {} table {} metric {}",
-        r.kind, r.target, r.table, r.metric
+        r.kind_text(),
+        r.target,
+        r.table,
+        r.metric
     )
 }
 
 /// Gathers differences up to the limit.
 #[derive(Default)]
-struct Gather {
+pub(super) struct Gather {
     items: Vec<Difference>,
     more: usize,
 }
@@ -150,7 +155,7 @@ impl Gather {
     }
 }
 
-const KERNEL: &str = "kernel-store";
+const SOURCE: &str = "kernel-store";
 const ASIC: &str = "store-asic";
 
 /// Two maps of texts.
@@ -160,7 +165,7 @@ fn texts(
     wanted: &HashMap<String, String>,
     found: &HashMap<String, String>,
 ) {
-    between(g, kind, KERNEL, wanted, found);
+    between(g, kind, SOURCE, wanted, found);
 }
 
 fn between(
@@ -184,7 +189,7 @@ fn between(
     }
 }
 
-/// The kernel against the running store, by rows.
+/// What the source says against the running store, by rows.
 pub(super) async fn rows(api: &impl Asks, expected: &Expected) -> Result<AuditAnswer, ApiError> {
     let mut g = Gather::default();
     let mut answer = AuditAnswer::default();
@@ -216,7 +221,7 @@ pub(super) async fn rows(api: &impl Asks, expected: &Expected) -> Result<AuditAn
     answer.compared.insert("routes".into(), wanted.len() as u64);
     if expected.unseen > 0 {
         answer.warnings.push(format!(
-            "{} IPv6 routes stand between the ways of others, where no dump shows them: not compared with the kernel",
+            "{} IPv6 routes stand between the ways of others, where no dump shows them: not compared with the source",
             expected.unseen
         ));
     }
@@ -238,11 +243,11 @@ pub(super) async fn rows(api: &impl Asks, expected: &Expected) -> Result<AuditAn
     };
     let entries = |rows: Vec<tandem_store::FdbRow>| -> HashMap<String, String> {
         rows.into_iter()
-            .filter(|r| r.kind != "learned")
-            .map(|r| {
+            .filter_map(|r| Some((r.kind?, r)))
+            .map(|(kind, r)| {
                 (
                     format!("{} {} vlan {}", r.mac, r.bridge, r.vlan),
-                    format!("{} dev {}", r.kind, r.dev),
+                    format!("{} dev {}", kind.text(), r.dev),
                 )
             })
             .collect()
@@ -323,25 +328,7 @@ pub(super) async fn tables(
         |k| format!("fid {k}"),
         |v| format!("flags {:#x} ageing {} s", v.flags, v.ageing_s),
     );
-    plain(
-        &mut g,
-        "member",
-        &want.members,
-        &found.members,
-        |k| match k.1 {
-            raw::TND_VID_ANY => format!("swp{}", k.0),
-            vid => format!("swp{} vlan {vid}", k.0),
-        },
-        |m| format!("fid {} flags {:#x}", m.fid, m.flags),
-    );
-    plain(
-        &mut g,
-        "vrf",
-        &want.vrfs,
-        &found.vrfs,
-        |k| format!("vrf {k}"),
-        |_| "there".into(),
-    );
+    Chip::plain(want, found, &mut g);
     // those that do not fit are missing, and those of bridges whose ports trap because a VLAN has no room: a host may be
     // behind such a port that the chip doesn't see
     let mut rifs = want.rifs.clone();
@@ -381,8 +368,8 @@ pub(super) async fn tables(
         },
     );
     let rows = listed(api, Store::mdb_page).await?;
-    let failed = rows.into_iter().filter(|r| r.state == "failed");
-    let no_room = failed.map(|r| r.group).collect();
+    let failed = rows.into_iter().filter(|r| r.state == State::Failed);
+    let no_room = failed.filter_map(|r| r.group).collect();
     between(
         &mut g,
         "group",
@@ -507,21 +494,13 @@ async fn rules(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Re
         between(g, kind, ASIC, &want, &found);
     }
     if excused.is_empty() && parts_lack.is_empty() {
-        let text = |chip: &Chip| -> HashMap<String, String> {
-            let policers = chip.policers.iter();
-            let mirrors = chip.mirrors.iter();
-            policers
-                .map(|(k, v)| (format!("policer {k}"), format!("{v:?}")))
-                .chain(mirrors.map(|(k, v)| (format!("mirror {k}"), format!("swp{v}"))))
-                .collect()
-        };
-        between(g, "acl-part", ASIC, &text(want), &text(found));
+        between(g, "acl-part", ASIC, &want.parts(), &found.parts());
     }
     Ok(())
 }
 
 /// Classes that always fit or whose absence shows in others' reasons.
-fn plain<K: Eq + std::hash::Hash, T: zerocopy::IntoBytes + zerocopy::Immutable>(
+pub(super) fn plain<K: Eq + std::hash::Hash, T: zerocopy::IntoBytes + zerocopy::Immutable>(
     g: &mut Gather,
     kind: &str,
     want: &HashMap<K, T>,
@@ -547,11 +526,7 @@ fn plain<K: Eq + std::hash::Hash, T: zerocopy::IntoBytes + zerocopy::Immutable>(
 }
 
 fn action(a: u8) -> &'static str {
-    match a {
-        raw::TND_ACT_FORWARD => "forward",
-        raw::TND_ACT_DROP => "drop",
-        _ => "trap",
-    }
+    Action::of(a).text()
 }
 
 fn mac(m: [u8; 6]) -> String {
@@ -707,24 +682,26 @@ async fn routes(
             have.map_or("nothing".into(), |h| target(found, h)),
         );
         if wanted != is {
-            differing.push((net, w.vrf, wanted, is));
+            differing.push((net, w.vrf, wanted, is, have.map(|h| h.action)));
         }
     }
     let extra: Vec<_> = found
         .routes
         .iter()
         .filter(|(k, _)| !want.routes.contains_key(*k))
-        .filter_map(|(_, f)| Some((prefix(f)?, f.vrf, target(found, f))))
+        .filter_map(|(_, f)| Some((prefix(f)?, f)))
         .collect();
     let asks = differing.iter().map(|d| Ask::Route(d.1, d.0)).collect();
-    for ((net, vrf, wanted, is), said) in differing.into_iter().zip(explain(api, asks).await?) {
+    for ((net, vrf, wanted, is, does), said) in differing.into_iter().zip(explain(api, asks).await?)
+    {
         let reason = said.first().is_some_and(|e| !e.reason.is_empty());
-        let harmless = match is.as_str() {
-            "trap" => reason,
-            "nothing" => {
+        let harmless = match does {
+            Some(raw::TND_ACT_TRAP) => reason,
+            None => {
                 let fails = said.first().is_some_and(|e| !e.in_hardware);
                 // a less specific entry that forwards would answer, wrongly
-                let safe = policy == Policy::Fail || cover(found, vrf, net) != Some("forward");
+                let safe =
+                    policy == Policy::Fail || cover(found, vrf, net) != Some(raw::TND_ACT_FORWARD);
                 reason && fails && safe
             }
             _ => false,
@@ -733,15 +710,16 @@ async fn routes(
             g.add("route", route_key(net, vrf), ASIC, wanted, is);
         }
     }
-    let asks = extra.iter().map(|e| Ask::Route(e.1, e.0)).collect();
-    for ((net, vrf, is), said) in extra.iter().zip(explain(api, asks).await?) {
+    let asks = extra
+        .iter()
+        .map(|(net, f)| Ask::Route(f.vrf, *net))
+        .collect();
+    for ((net, f), said) in extra.iter().zip(explain(api, asks).await?) {
         // the reserve's aggregate traps are the store's own
-        let own = said
-            .first()
-            .is_some_and(|e| e.known && e.key.split(' ').next() == Some(&net.to_string()));
-        if !(own && is == "trap") {
-            let key = route_key(*net, *vrf);
-            g.add("route", key, ASIC, "nothing".into(), is.clone());
+        let own = said.first().is_some_and(|e| e.known && e.net == Some(*net));
+        if !(own && f.action == raw::TND_ACT_TRAP) {
+            let key = route_key(*net, f.vrf);
+            g.add("route", key, ASIC, "nothing".into(), target(found, f));
         }
     }
     Ok(())
@@ -755,7 +733,7 @@ fn route_key(net: IpNet, vrf: u16) -> String {
 }
 
 /// What the longest shorter entry does.
-fn cover(chip: &Chip, vrf: u16, net: IpNet) -> Option<&'static str> {
+fn cover(chip: &Chip, vrf: u16, net: IpNet) -> Option<u8> {
     let mut shorter = net.supernet()?;
     loop {
         let (family, addr) = match shorter.network() {
@@ -776,7 +754,7 @@ fn cover(chip: &Chip, vrf: u16, net: IpNet) -> Option<&'static str> {
             ..Default::default()
         };
         if let Some(r) = chip.routes.get(&tandem_abi::object::Object::key(&probe)) {
-            return Some(action(r.action));
+            return Some(r.action);
         }
         shorter = shorter.supernet()?;
     }

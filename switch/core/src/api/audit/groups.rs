@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tandem_abi::raw;
+use tandem_store::model::GroupAddr;
 
 use super::chip::{Chip, GroupName};
 
@@ -54,7 +55,7 @@ pub(super) fn texts(
     of: &Chip,
     want: &Chip,
     found: &Chip,
-    no_room: &HashSet<String>,
+    no_room: &HashSet<GroupAddr>,
 ) -> HashMap<String, String> {
     let floods = |k: &GroupName| {
         let flags = found.vlans.get(&k.0).map_or(0, |v| v.flags);
@@ -73,7 +74,7 @@ pub(super) fn texts(
     let any = |k: &GroupName| (k.0, k.1, k.2, [0; 16]);
     let excused = |k: &GroupName| {
         if !found.mdb.contains_key(k) {
-            if floods(k) && no_room.contains(&group_text(k)) {
+            if floods(k) && no_room.contains(&group(k)) {
                 return true;
             }
             let covered = !want.mdb.contains_key(&any(k)) || trapped(&any(k));
@@ -87,18 +88,16 @@ pub(super) fn texts(
     all.map(|(k, e)| (name(k), format!("{e:?}"))).collect()
 }
 
-fn address(family: u8, a: &[u8; 16]) -> String {
+fn address(family: u8, a: &[u8; 16]) -> GroupAddr {
     match (family, a) {
-        (raw::TND_AF_INET, [a, b, c, d, ..]) => std::net::Ipv4Addr::new(*a, *b, *c, *d).to_string(),
-        (raw::TND_AF_INET6, a) => std::net::Ipv6Addr::from(*a).to_string(),
-        (_, [a, b, c, d, e, f, ..]) => {
-            format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
-        }
+        (raw::TND_AF_INET, [a, b, c, d, ..]) => GroupAddr::Ip([*a, *b, *c, *d].into()),
+        (raw::TND_AF_INET6, a) => GroupAddr::Ip((*a).into()),
+        (_, [a, b, c, d, e, f, ..]) => GroupAddr::Mac([*a, *b, *c, *d, *e, *f]),
     }
 }
 
 /// The group's address alone.
-fn group_text(k: &GroupName) -> String {
+fn group(k: &GroupName) -> GroupAddr {
     address(k.1, &k.2)
 }
 

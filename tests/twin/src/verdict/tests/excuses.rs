@@ -131,6 +131,25 @@ fn a_next_hop_by_a_bridge_that_does_not_know_the_station_is_a_flood() {
 }
 
 #[test]
+fn what_goes_where_the_kernel_is_silent_has_lost_a_hop() {
+    let routes = [route("10.0.0.0/8", &[2, 5])];
+    let silent = |frames: &[(u16, Vec<u8>)]| {
+        let (out, cpu) = (frames.to_vec(), Vec::new());
+        routed(&Passed { out, cpu }, &[], &routes)
+    };
+    let right = frame(2, true);
+    let other = Verdict::OtherNextHop(Leniency::NoStation);
+    assert_eq!(silent(&[(2, right.clone())]), other);
+    // with as many hops as it came with; with one less, and the checksum of before
+    let mut kept = right.clone();
+    kept[22..26].copy_from_slice(&frame(2, false)[22..26]);
+    assert_eq!(silent(&[(2, kept.clone())]), WRONG);
+    let mut spoilt = right;
+    spoilt[24..26].copy_from_slice(&kept[24..26]);
+    assert_eq!(silent(&[(2, spoilt)]), WRONG);
+}
+
+#[test]
 fn a_way_without_carrier_and_neighbour_is_the_cpus() {
     // 10 is no device here: neither a neighbour nor a carrier
     let routes = [route("10.0.0.0/8", &[2, 10])];
@@ -289,6 +308,40 @@ fn given(reason: u16, change: impl FnOnce(&mut Probe), objects: &[nl::Object]) -
             },
         )
     })
+}
+
+#[test]
+fn an_own_prefix_by_type_of_service_is_the_longest_one() {
+    let of = |dst: &str, kind: u8, tos: u8, table: u32| match route(dst, &[2]) {
+        nl::Object::Route(r) => nl::Object::Route(nl::Route {
+            kind,
+            tos,
+            table,
+            ..r
+        }),
+        _ => unreachable!(),
+    };
+    // local, blackhole; the packet goes from 10.1.0.2 to 10.9.0.1
+    let own = |dst| of(dst, 2, 0, 254);
+    let other = |dst| of(dst, 6, 16, 254);
+    for (reason, dst, longer) in [
+        (raw::TND_TRAP_LOCAL, "10.9.0.0/25", "10.9.0.1/32"),
+        (raw::TND_TRAP_ERROR, "10.1.0.0/25", "10.1.0.2/32"),
+    ] {
+        let given = |objects: &[nl::Object]| given(reason, |_| {}, objects);
+        assert_eq!(given(&[own(dst), other(dst)]), Surplus::Allowed);
+        // one of the two alone, and both where a longer prefix decides
+        assert_eq!(given(&[own(dst)]), Surplus::Wrong);
+        assert_eq!(given(&[other(dst)]), Surplus::Wrong);
+        let plain = route(longer, &[2]);
+        assert_eq!(given(&[own(dst), other(dst), plain]), Surplus::Wrong);
+        assert_eq!(given(&[own("10.0.0.0/8"), other(dst)]), Surplus::Wrong);
+    }
+    // the reason for where it goes is none for where it comes from
+    let there = [own("10.9.0.0/25"), other("10.9.0.0/25")];
+    assert_eq!(given(raw::TND_TRAP_ERROR, |_| {}, &there), Surplus::Wrong);
+    let here = [own("10.1.0.0/25"), other("10.1.0.0/25")];
+    assert_eq!(given(raw::TND_TRAP_LOCAL, |_| {}, &here), Surplus::Wrong);
 }
 
 #[test]

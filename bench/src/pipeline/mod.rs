@@ -3,8 +3,11 @@
 //! A burst of 32 buffers is filled from templates (as DMA would leave them in the cache), processed, and counted by a
 //! sink that reads what left. testpmd in macswap mode on net_null is the peer: it has no tables at all.
 
+mod l2;
+mod l3;
+
 use crate::Options;
-use crate::prefixes::{self, Prefix, Rng};
+use crate::prefixes;
 use crate::report::{Row, Target};
 use crate::testpmd;
 use anyhow::{Result, ensure};
@@ -21,7 +24,11 @@ const LEN: usize = 60;
 const HEADROOM: usize = 64;
 const SLOT: usize = 192;
 const FLOWS: usize = 1 << 16;
-const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// A frame of a flow.
+type Flow = [u8; LEN];
+/// A chip that is programmed, and the frames that are sent to its port 1.
+type Made = (Chip, Vec<Flow>);
 
 /// A port that is up, learns and is flooded to.
 pub fn bridge_port(port: u16) -> raw::tnd_port {
@@ -51,7 +58,7 @@ impl Chip {
             firmware: Firmware::new(Profile::builtin(profile)?)?,
             seq: 0,
         };
-        for port in 1..=2 {
+        for port in 1..=4 {
             chip.run(&Command::update(&bridge_port(port)))?;
             chip.firmware
                 .state
@@ -110,7 +117,7 @@ impl Sink for Count {
 }
 
 /// The digest of the flows' answers, each frame alone, nothing looked at ahead.
-fn reference(chip: &mut Chip, flows: &[[u8; LEN]]) -> u64 {
+fn reference(chip: &mut Chip, flows: &[Flow]) -> u64 {
     let mut count = Count::default();
     for flow in flows {
         let mut slot = [0u8; SLOT];
@@ -128,7 +135,7 @@ fn reference(chip: &mut Chip, flows: &[[u8; LEN]]) -> u64 {
 }
 
 /// Sends the flows round and round for `seconds`; million packets per second.
-fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Count)> {
+fn drive(chip: &mut Chip, flows: &[Flow], seconds: f64) -> Result<(f64, Count)> {
     let digest = reference(chip, flows);
     let mut memory = vec![[0u8; SLOT]; BURST];
     let mut ahead = Ahead::default();
@@ -178,113 +185,8 @@ fn drive(chip: &mut Chip, flows: &[[u8; LEN]], seconds: f64) -> Result<(f64, Cou
     }
 }
 
-fn mac(rng: &mut Rng) -> [u8; 6] {
-    let b = rng.bits().to_le_bytes();
-    [b[0] & 0xfc | 2, b[1], b[2], b[3], b[4], b[5]]
-}
-
-/// One bridge, 65,536 random addresses, three quarters of the exact-match table taken; sources known on port 1.
-fn l2() -> Result<(Chip, Vec<[u8; LEN]>)> {
-    let mut chip = Chip::new("spectrum-sn2700")?;
-    chip.create(&raw::tnd_vlan {
-        fid: 1,
-        flags: raw::TND_VLAN_LEARNING,
-        ageing_s: 300,
-        ..Default::default()
-    })?;
-    for port in 1..=2 {
-        chip.create(&raw::tnd_vlan_member {
-            fid: 1,
-            port,
-            vid: raw::TND_VID_ANY,
-            flags: raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED,
-            ..Default::default()
-        })?;
-    }
-    let mut rng = Rng::new(3);
-    let macs: Vec<[u8; 6]> = (0..FLOWS).map(|_| mac(&mut rng)).collect();
-    let (near, far) = macs.split_at(FLOWS / 2);
-    for (list, port) in [(near, 1), (far, 2)] {
-        for mac in list {
-            chip.create(&raw::tnd_fdb {
-                fid: 1,
-                mac: *mac,
-                port,
-                ..Default::default()
-            })?;
-        }
-    }
-    let flows = (0..FLOWS)
-        .map(|i| {
-            let mut f = [0u8; LEN];
-            f[0..6].copy_from_slice(&far[rng.below(far.len() as u64) as usize]);
-            f[6..12].copy_from_slice(&near[i % near.len()]);
-            f[12..14].copy_from_slice(&[0x08, 0x00]);
-            ip_header(&mut f, 0x0a00_0001, 0x0a00_0002);
-            f
-        })
-        .collect();
-    Ok((chip, flows))
-}
-
-/// Rules of the list, and masks among them.
-const RULES: u32 = 256;
-const MASKS: u32 = 16;
-
-/// The bridge with a list at port 1: of 256 rules of 16 masks every frame hits the last, which counts.
-fn acl() -> Result<(Chip, Vec<[u8; LEN]>)> {
-    let (mut chip, mut flows) = l2()?;
-    chip.create(&raw::tnd_acl_table {
-        stage: raw::TND_ACL_PORT,
-        table: 1,
-        ..Default::default()
-    })?;
-    chip.create(&raw::tnd_acl_counter {
-        counter: 1,
-        ..Default::default()
-    })?;
-    for n in 0..RULES {
-        let mut e = raw::tnd_acl_entry {
-            table: 1,
-            priority: n,
-            action: raw::TND_ACL_DROP,
-            counter: 1,
-            ..Default::default()
-        };
-        (e.key.ethertype, e.mask.ethertype) = (0x0800, u16::MAX);
-        let last = n == RULES - 1;
-        let net = if last {
-            0x0a00_0000
-        } else {
-            0x0b00_0000 | n << 15
-        };
-        let len = if last { 8 } else { 17 + n % (MASKS - 1) };
-        let mask = prefixes::mask(len as u8);
-        e.mask.src_ip[..4].copy_from_slice(&mask.to_be_bytes());
-        e.key.src_ip[..4].copy_from_slice(&(net & mask).to_be_bytes());
-        if last {
-            e.action = raw::TND_ACL_PERMIT;
-        } else {
-            (e.key.protocol, e.mask.protocol) = (17, 0xff);
-            (e.key.dst_port, e.mask.dst_port) = (n as u16, u16::MAX);
-        }
-        chip.create(&e)?;
-    }
-    chip.create(&raw::tnd_acl_bind {
-        port: 1,
-        stage: raw::TND_ACL_PORT,
-        table: 1,
-        ..Default::default()
-    })?;
-    let mut rng = Rng::new(11);
-    for f in &mut flows {
-        let src = 0x0a00_0000 | rng.bits() as u32 & 0x00ff_ffff;
-        ip_header(f, src, rng.bits() as u32);
-    }
-    Ok((chip, flows))
-}
-
-fn ip_header(f: &mut [u8; LEN], src: u32, dst: u32) {
+/// An IPv4 header with UDP behind it, from byte 14 on.
+fn ip_header(f: &mut Flow, src: u32, dst: u32) {
     let len = (LEN - 14) as u16;
     f[14..34].copy_from_slice(&[
         0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -294,67 +196,6 @@ fn ip_header(f: &mut [u8; LEN], src: u32, dst: u32) {
     f[30..34].copy_from_slice(&dst.to_be_bytes());
     checksum::ip4_set(&mut f[14..34]);
     f[38..40].copy_from_slice(&(len - 20).to_be_bytes());
-}
-
-/// Routes over 250 next hops; destinations uniform over the prefixes.
-fn l3(table: &[Prefix]) -> Result<(Chip, Vec<[u8; LEN]>)> {
-    let mut chip = Chip::new("jericho2-large")?;
-    for (rif, mac) in [(1, ROUTER_MAC), (2, [2, 0, 0, 0, 0, 2])] {
-        chip.create(&raw::tnd_rif {
-            rif,
-            kind: raw::TND_RIF_PORT,
-            port: rif,
-            mac,
-            flags: raw::TND_RIF_V4,
-            mtu: 1500,
-            ..Default::default()
-        })?;
-    }
-    for nexthop in 1..=250u32 {
-        chip.create(&raw::tnd_nexthop {
-            rif: 2,
-            nexthop,
-            mac: [2, 0, 0, 1, 0, nexthop as u8],
-            ..Default::default()
-        })?;
-    }
-    // hosts of their own: each packet asks for one first
-    for n in 1..=250u8 {
-        let mut addr = [0u8; 16];
-        addr[..4].copy_from_slice(&[192, 0, 2, n]);
-        chip.create(&raw::tnd_neigh {
-            rif: 2,
-            family: raw::TND_AF_INET,
-            mac: [2, 0, 0, 1, 0, n],
-            addr,
-            ..Default::default()
-        })?;
-    }
-    for p in table {
-        let mut addr = [0u8; 16];
-        addr[..4].copy_from_slice(&p.addr.to_be_bytes());
-        chip.create(&raw::tnd_route {
-            family: raw::TND_AF_INET,
-            prefix_len: p.len,
-            target_kind: raw::TND_RT_NEXTHOP,
-            target: p.nexthop,
-            addr,
-            ..Default::default()
-        })?;
-    }
-    let mut rng = Rng::new(5);
-    let flows = prefixes::inside(table, FLOWS, 9)
-        .into_iter()
-        .map(|dst| {
-            let mut f = [0u8; LEN];
-            f[0..6].copy_from_slice(&ROUTER_MAC);
-            f[6..12].copy_from_slice(&[2, 0, 0, 2, 0, 0]);
-            f[12..14].copy_from_slice(&[0x08, 0x00]);
-            ip_header(&mut f, 0x0a00_0000 | (rng.bits() as u32 & 0xffff), dst);
-            f
-        })
-        .collect();
-    Ok((chip, flows))
 }
 
 /// Cycles of the time stamp counter per nanosecond, from the kernel's word; 0 if it says nothing.
@@ -373,6 +214,9 @@ fn cycles_per_ns() -> f64 {
         .map_or(0.0, |mhz| mhz / 1e3)
 }
 
+/// What is sent, what it should reach beside the peer, and the chip for it.
+type Kind<'a> = (&'a str, Target, &'a dyn Fn() -> Result<Made>);
+
 /// The rows of this benchmark.
 pub fn run(o: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
@@ -381,16 +225,37 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
         .collect();
     let small = prefixes::table(100_000, 42);
     let large = prefixes::table(900_000, 42);
-    for (name, target, make) in [
+    let ratio = Target::RatioAtLeast;
+    let kinds: [Kind<'_>; 10] = [
+        ("L2, 64k addresses", ratio(0.35), &l2::plain),
         (
-            "pipeline L2, 64k addresses",
-            0.35,
-            &(|| l2()) as &dyn Fn() -> Result<(Chip, Vec<[u8; LEN]>)>,
+            "L2, 64k addresses, tagged, 64 VLANs",
+            Target::None,
+            &l2::tagged,
         ),
-        ("pipeline L2, 256 ACL rules of 16 masks", 0.15, &|| acl()),
-        ("pipeline L3, 100k routes", 0.25, &|| l3(&small)),
-        ("pipeline L3, 900k routes", 0.18, &|| l3(&large)),
-    ] {
+        (
+            "L2, 64k addresses, groups of 2 ports",
+            Target::None,
+            &l2::lag,
+        ),
+        ("L2, 256 ACL rules of 16 masks", ratio(0.15), &l2::acl),
+        ("L3, 100k routes", ratio(0.25), &|| l3::routes(&small)),
+        ("L3, 900k routes", ratio(0.18), &|| l3::routes(&large)),
+        (
+            "L3, 100k routes, groups of 8, any source",
+            Target::None,
+            &|| l3::groups(&small),
+        ),
+        ("L3, 16k hosts", Target::None, &|| l3::host_routes(&small)),
+        ("L3, 100k IPv6 routes", Target::None, &|| {
+            l3::routes6(100_000)
+        }),
+        ("L3, 200k IPv6 routes", Target::None, &|| {
+            l3::routes6(200_000)
+        }),
+    ];
+    for (kind, target, make) in kinds {
+        let name = &format!("pipeline {kind}");
         let (mut chip, flows) = make()?;
         let mut pairs = Vec::new();
         for run in 0..o.pairs {
@@ -409,7 +274,7 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             "Mpps",
             "DPDK testpmd macswap, net_null",
             &pairs,
-            Target::RatioAtLeast(target),
+            target,
         ));
         let ghz = cycles_per_ns();
         if ghz > 0.0 {

@@ -1,0 +1,262 @@
+//! A port that leaves its bridge, or is taken out of service there: one write decides. Where several are, all trap meanwhile.
+//!
+//! ```text
+//!   swp2, isolated, in br0 ─► its membership goes ─► answered ─► the port's flags and state are those of a port by itself
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::bridged::*;
+use common::*;
+use tandem_abi::object::read_object;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+/// swp2 in the bridge, isolated and not forwarding.
+fn shut(bridge: u32, state: u8) -> Object {
+    Object::Link(Link {
+        master: bridge,
+        bridge_port: Some(BridgePort {
+            isolated: true,
+            state,
+            ..BridgePort::default()
+        }),
+        ..swp(2)
+    })
+}
+
+/// The bridge, or another one, up or not.
+fn device(ifindex: u32, admin_up: bool) -> Object {
+    match bridge(300) {
+        Object::Link(l) => Object::Link(Link {
+            ifindex,
+            name: format!("br{ifindex}"),
+            admin_up,
+            ..l
+        }),
+        other => other,
+    }
+}
+
+/// What of a port and its membership is posted until nothing is to do: flags, state, or the membership's fate.
+fn posted(r: &mut Rig) -> Vec<String> {
+    let mut all = Vec::new();
+    let note = |p: &Planned| {
+        match p.cls {
+            TND_CLS_PORT => {
+                let (b, _) = read_object::<tnd_port>(p.body.bytes()).unwrap();
+                let isolated = b.flags & TND_PORT_ISOLATED != 0;
+                all.push(format!("port {} {isolated} {}", b.port, b.stp_state));
+            }
+            TND_CLS_VLAN_MEMBER => {
+                let (b, _) = read_object::<tnd_vlan_member>(p.body.bytes()).unwrap();
+                let op = ["", "in", "moves to", "out of"][usize::from(p.op)];
+                all.push(format!("{op} {}", b.fid));
+            }
+            _ => {}
+        }
+        Fate::Done
+    };
+    r.play(0, note, |_| {});
+    all
+}
+
+fn flags(r: &mut Rig, port: u16) -> u32 {
+    let all: Vec<tnd_port> = r.chip.dump(TND_CLS_PORT);
+    all.iter().find(|p| p.port == port).unwrap().flags
+}
+
+#[test]
+fn a_port_is_its_bridges_until_its_membership_is_gone() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(shut(BRIDGE, 4));
+    r.settle();
+    r.up(Object::Link(swp(2)));
+    assert_eq!(posted(&mut r), ["out of 50", "port 2 false 3"]);
+    // and comes back: nothing is flooded there before it is isolated
+    r.up(shut(BRIDGE, 4));
+    assert_eq!(posted(&mut r), ["port 2 true 4", "in 50"]);
+}
+
+#[test]
+fn a_port_moves_to_another_bridge() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(device(60, true));
+    r.up(shut(BRIDGE, 4));
+    r.up(shut(60, 4));
+    r.settle();
+    r.up(joined(2));
+    assert_eq!(posted(&mut r).last().unwrap(), "port 2 false 3");
+    r.up(shut(60, 4));
+    // as closed as it will be before it is in the other one
+    assert_eq!(posted(&mut r), ["port 2 true 4", "moves to 60"]);
+    assert!(!flags(&mut r, 2) & TND_PORT_TRAP_ALL != 0);
+}
+
+#[test]
+fn a_port_out_of_service_in_a_bridge_that_is_up_traps() {
+    let mut r = bridged("spectrum-sn2700");
+    let traps = |r: &mut Rig| flags(r, 2) & TND_PORT_TRAP_ALL != 0;
+    r.up(shut(BRIDGE, 4));
+    r.settle();
+    assert!(!traps(&mut r), "spanning tree's own states do not");
+    r.up(shut(BRIDGE, BR_STATE_DISABLED));
+    r.settle();
+    assert!(traps(&mut r));
+    // it did not leave: that state is what somebody wants
+    r.store.told_all(SourceId(9));
+    r.settle();
+    assert!(traps(&mut r), "another source's word");
+    r.store.told_all(SRC);
+    r.settle();
+    assert!(!traps(&mut r));
+    // and where its source has told all before that is looked at
+    r.up(shut(BRIDGE, 4));
+    r.settle();
+    r.up(shut(BRIDGE, BR_STATE_DISABLED));
+    r.store.told_all(SRC);
+    r.settle();
+    assert!(!traps(&mut r));
+    // the bridge is down: nothing is to be heard
+    r.up(device(BRIDGE, false));
+    r.settle();
+    assert!(!traps(&mut r));
+    r.up(device(BRIDGE, true));
+    r.settle();
+    assert!(traps(&mut r));
+}
+
+/// A port that a dump has out of service stays so: a port without a carrier is.
+#[test]
+fn a_port_that_is_found_out_of_service_does_not_trap() {
+    let mut r = Rig::new("spectrum-sn2700", Policy::Trap);
+    r.begin();
+    r.up(bridge(300));
+    r.up(joined(1));
+    r.up(shut(BRIDGE, BR_STATE_DISABLED));
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    assert_eq!(flags(&mut r, 2) & TND_PORT_TRAP_ALL, 0);
+}
+
+/// It left while nobody listened: the membership is there until the sweep.
+#[test]
+fn a_port_that_left_unheard_is_its_bridges_until_the_sweep() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(shut(BRIDGE, 4));
+    r.settle();
+    let members: Vec<tnd_vlan_member> = r.chip.dump(TND_CLS_VLAN_MEMBER);
+    let left = Left {
+        ports: r.chip.dump(TND_CLS_PORT),
+        members: members.iter().map(|m| ((m.port, m.vid), m.fid)).collect(),
+        ..Left::default()
+    };
+    r.chip.reload();
+    r.store.adopt(left);
+    r.store.attach(Attach::Warm, r.now);
+    r.up(Object::Link(swp(2)));
+    let mut swept = false;
+    let mut early = Vec::new();
+    let fate = |p: &Planned| {
+        swept |= p.op == TND_OP_END_RESYNC;
+        if p.cls == TND_CLS_PORT && !swept {
+            let (b, _) = read_object::<tnd_port>(p.body.bytes()).unwrap();
+            early.extend((b.port == 2).then_some((b.flags & TND_PORT_ISOLATED != 0, b.stp_state)));
+        }
+        Fate::Done
+    };
+    r.play(0, fate, |_| {});
+    assert!(swept && early.iter().all(|e| *e == (true, 4)), "{early:?}");
+    let ports: Vec<tnd_port> = r.chip.dump(TND_CLS_PORT);
+    let port = ports.iter().find(|p| p.port == 2).unwrap();
+    assert_eq!((port.flags & TND_PORT_ISOLATED, port.stp_state), (0, 3));
+}
+
+/// The bridge goes down, and comes up again: no two of its ports forward to each other while one of the others is out of service.
+#[test]
+fn a_bridge_that_goes_down_floods_to_all_ports_or_none() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(joined(3));
+    r.settle();
+    let state = |r: &mut Rig, state: u8| {
+        for n in 1..=3 {
+            let bridge_port = Some(BridgePort {
+                state,
+                ..BridgePort::default()
+            });
+            r.up(Object::Link(Link {
+                master: BRIDGE,
+                bridge_port,
+                ..swp(n)
+            }));
+        }
+    };
+    for (to, up) in [(BR_STATE_DISABLED, false), (BR_STATE_FORWARDING, true)] {
+        // the kernel's order: what goes up says so first
+        if up {
+            r.up(device(BRIDGE, up));
+            r.settle();
+        }
+        state(&mut r, to);
+        r.up(device(BRIDGE, up));
+        let mut seen = 0;
+        let look = |r: &Rig| {
+            let all: Vec<_> = (1..=3)
+                .map(|p| {
+                    r.chip
+                        .ports
+                        .get(&p)
+                        .map_or((0, 3), |p| (p.flags, p.stp_state))
+                })
+                .collect();
+            let open = all.iter().filter(|p| p.1 == TND_STP_FORWARDING).count();
+            let heard = |p: &&(u32, u8)| p.0 & TND_PORT_TRAP_ALL == 0 && p.1 == TND_STP_FORWARDING;
+            let hears = all.iter().any(|p| heard(&p));
+            assert!(open == 0 || open == 3 || !hears, "{all:?}");
+            seen += 1;
+        };
+        r.play(0, |_| Fate::Done, look);
+        assert!(seen >= 6);
+        let trapping = (1..=3).filter(|p| flags(&mut r, *p) & TND_PORT_TRAP_ALL != 0);
+        assert_eq!(trapping.count(), 0);
+    }
+}
+
+/// Two ports of a bridge lose their carriers at once: what the third and the fourth say to each other is not held up.
+#[test]
+fn others_do_not_trap_where_two_carriers_are_lost() {
+    let mut r = bridged("spectrum-sn2700");
+    for n in [3, 4] {
+        r.up(joined(n));
+    }
+    r.settle();
+    for n in [1, 2] {
+        r.up(Object::Link(Link {
+            master: BRIDGE,
+            carrier: false,
+            bridge_port: Some(BridgePort {
+                state: BR_STATE_DISABLED,
+                ..BridgePort::default()
+            }),
+            ..swp(n)
+        }));
+    }
+    let mut trapped = Vec::new();
+    let fate = |p: &Planned| {
+        if p.cls == TND_CLS_PORT {
+            let (b, _) = read_object::<tnd_port>(p.body.bytes()).unwrap();
+            trapped.extend((b.flags & TND_PORT_TRAP_ALL != 0).then_some(b.port));
+        }
+        Fate::Done
+    };
+    r.play(0, fate, |_| {});
+    trapped.retain(|p| *p > 2);
+    assert!(trapped.is_empty(), "{trapped:?}");
+}
