@@ -288,6 +288,9 @@ pub(crate) struct Fib<B: Bits> {
     /// Prefixes that are to be made, and wait for what they lead to or are to be tried again; with each the entries
     /// above it that trap meanwhile, for the kernel never had them without it.
     pub undecided: BTreeMap<(B, u8), Vec<u32>>,
+    /// Prefixes whose CREATE is on its way; with each the entries above it that wait for its answer, for they would answer
+    /// for it if the chip did not make it.
+    pub making: BTreeMap<(B, u8), Vec<u32>>,
     /// For entries that are to be looked at again, by number: those below them that go, and trap until then.
     pub held: BTreeMap<u32, BTreeSet<u32>>,
 }
@@ -300,6 +303,7 @@ impl<B: Bits> Default for Fib<B> {
             connected: [0; MAX_LEN + 1],
             wide_local: 0,
             undecided: BTreeMap::new(),
+            making: BTreeMap::new(),
             held: BTreeMap::new(),
         }
     }

@@ -17,6 +17,7 @@ mod fdb;
 mod fib;
 mod filter;
 mod hw;
+mod lacking;
 mod lag;
 mod mdb;
 pub mod model;
@@ -125,6 +126,7 @@ pub struct Store {
     reserve: reserve::Reserve,
     hw: Hw,
     fails: HashMap<Ref, Fail>,
+    lacking: lacking::Lacking,
     attempts: HashMap<Ref, u8>,
     urgent: VecDeque<Ref>,
     route_queue: VecDeque<Ref>,
@@ -196,6 +198,7 @@ impl Store {
             reserve: reserve::Reserve::default(),
             hw: Hw::default(),
             fails: HashMap::new(),
+            lacking: lacking::Lacking::new(),
             attempts: HashMap::new(),
             urgent: VecDeque::new(),
             route_queue: VecDeque::new(),

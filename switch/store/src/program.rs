@@ -347,6 +347,10 @@ impl Store {
         if entry.have != entry.want.on_chip() && self.overtakes::<F>(e) {
             return Some(Some(Content::trap(TND_TRAP_ROUTE)));
         }
+        if entry.have != entry.want.on_chip() && self.waits_for_made::<F>(e) {
+            self.undecided::<F>(e);
+            return None;
+        }
         let dep = entry.want.dep();
         match dep.map(|d| self.hw.dep_state(d)) {
             // it was never the kernel's to send by what stands there until then
@@ -395,10 +399,14 @@ impl Store {
             return None;
         }
         // What goes with it, and is above it, goes first: it would answer.
-        if !early && self.goes_after::<F>(e) {
+        if self.goes_after::<F>(e, early) {
             return None;
         }
         if self.uncovers_changing::<F>(e) {
+            return None;
+        }
+        if self.waits_for_made::<F>(e) {
+            F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, true);
             return None;
         }
         // Who took its place, or did for a part of it, is not there yet: the next one would answer.
@@ -455,6 +463,7 @@ impl Store {
         if entry.is(F_FAILED | F_RETRY | F_LEASE) {
             fib.entries[e].set(F_FAILED | F_RETRY | F_LEASE, false);
             self.fails.remove(&Ref::new(F::CLS, e));
+            self.look_lacking::<F>(e);
         }
         let soft = entry.want.is_connected() || u16::from(entry.want.reason) == TND_TRAP_LOCAL;
         if entry.want.is_trap() && soft {
@@ -482,6 +491,9 @@ impl Store {
             F_FLIGHT
         };
         let (bits, prefix_len) = fib.cover.prefix(fib.entries[e].node);
+        if op == TND_OP_CREATE {
+            fib.making.entry((bits, prefix_len)).or_default();
+        }
         let target = match content.kind {
             TND_RT_NEXTHOP if !delete => self.hw.ids.nexthops.of(content.target),
             TND_RT_NHG if !delete => self.hw.ids.nhgs.of(content.target),
@@ -592,7 +604,8 @@ impl Store {
         let e = f.what.id;
         let fib = F::fib_mut(&mut self.fibs);
         fib.entries[e].set(F_FLIGHT | F_DELETE, false);
-        let entry = fib.entries[e];
+        self.answered::<F>(e, f.op);
+        let entry = F::fib(&self.fibs).entries[e];
         let old = entry.have;
         if f.aggregate && f.op == TND_OP_CREATE {
             self.pending_aggregates = self.pending_aggregates.saturating_sub(1);
@@ -754,6 +767,7 @@ impl Store {
                 ..Fail::of(c, now)
             },
         );
+        self.look_lacking::<F>(e);
         self.wait_for(
             f.what,
             if is_full(c.status) { c.table } else { u16::MAX },

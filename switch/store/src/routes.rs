@@ -552,6 +552,7 @@ impl Store {
             fib.entries[e].set(F_FAILED | F_OMIT | F_RETRY, false);
             self.fails.remove(&Ref::new(F::CLS, e));
         }
+        self.look_lacking::<F>(e);
         let fib = F::fib_mut(&mut self.fibs);
         if new.present() != old.present() {
             fib.cover.set_kernel(entry.node, new.present());

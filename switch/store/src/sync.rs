@@ -296,6 +296,7 @@ impl Store {
         self.progress.epoch += 1;
         (self.resync_tries, self.resync_failed) = (0, false);
         self.fails.clear();
+        self.forget_lacking();
         self.attempts.clear();
         self.deferred.clear();
         self.urgent.clear();
@@ -335,6 +336,7 @@ impl Store {
         fib.cover.forget_hardware();
         fib.cover.set_units(0);
         fib.undecided.clear();
+        fib.making.clear();
         fib.held.clear();
         let mut all = Vec::new();
         for e in 0..fib.entries.bound() {

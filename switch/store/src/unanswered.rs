@@ -20,6 +20,8 @@ impl Store {
             let fib = F::fib_mut(&mut s.fibs);
             let node = fib.entries[e].node;
             fib.entries[e].set(F_FLIGHT | F_DELETE, false);
+            s.answered::<F>(e, f.op);
+            let fib = F::fib_mut(&mut s.fibs);
             match f.op {
                 TND_OP_CREATE => {
                     fib.entries[e].have = UNKNOWN;

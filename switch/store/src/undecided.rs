@@ -16,12 +16,16 @@
 //!
 //! Of two that go together the wider one goes first, in whatever order they were queued.
 //!
+//! A chip may fail any command. So what covers a prefix whose CREATE is on its way, and is to change, waits for that answer; and so
+//! does what goes for the answer of the one above it.
+//!
 //! A prefix that changes while it is queued keeps its place, and may so pass what has come between: it traps then, and is
 //! queued once more.
 
 use crate::Store;
 use crate::fib::{F_DEFERRED, F_DELETE, F_FLIGHT, F_HELD, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
 use crate::hw::{DepState, Ref};
+use tandem_abi::raw::TND_OP_CREATE;
 
 /// So many prefixes below one that may pass them are looked at, and if there are more so many that are queued; if there are
 /// more of these as well, it is taken for granted.
@@ -108,14 +112,54 @@ impl Store {
         true
     }
 
-    /// The end of this entry would let one answer that goes as well and is queued behind it: it is looked at again behind that one.
-    pub(crate) fn goes_after<F: Fam>(&mut self, e: u32) -> bool {
+    /// Would this entry answer for a more specific one whose CREATE is on its way, if the chip did not make that? It is looked at
+    /// again when that is answered.
+    pub(crate) fn waits_for_made<F: Fam>(&mut self, e: u32) -> bool {
+        let fib = F::fib_mut(&mut self.fibs);
+        if fib.making.is_empty() {
+            return false;
+        }
+        let (bits, len) = fib.cover.prefix(fib.entries[e].node);
+        if len >= F::WIDTH {
+            return false;
+        }
+        let last = F::new(bits.slot(), bits.last(len));
+        let mut below = fib.making.range_mut((bits, len + 1)..=(last, F::WIDTH));
+        let Some((_, above)) = below.next() else {
+            return false;
+        };
+        if !above.contains(&e) {
+            above.push(e);
+        }
+        true
+    }
+
+    /// A command for this entry was answered, or will not be: those that wait for that are looked at ahead of what is queued.
+    pub(crate) fn answered<F: Fam>(&mut self, e: u32, op: u16) {
+        let fib = F::fib_mut(&mut self.fibs);
+        let mut waiting = Vec::new();
+        if op == TND_OP_CREATE {
+            let at = fib.cover.prefix(fib.entries[e].node);
+            waiting = fib.making.remove(&at).unwrap_or_default();
+        }
+        waiting.extend(fib.held.remove(&e).into_iter().flatten());
+        self.urgent
+            .extend(waiting.into_iter().map(|w| Ref::new(F::CLS, w)));
+    }
+
+    /// The end of this entry would let one answer that goes as well and is queued behind it, or of which the chip may not do what is on
+    /// its way: it is looked at again behind that one. `early`: it is looked at ahead of its place in the queue.
+    pub(crate) fn goes_after<F: Fam>(&mut self, e: u32, early: bool) -> bool {
         let fib = F::fib_mut(&mut self.fibs);
         let node = fib.entries[e].node;
-        let above = (fib.cover).ancestor_value(node, |v| fib.entries[v].have.present());
+        let above = (fib.cover).ancestor_value(node, |v| {
+            let x = &fib.entries[v];
+            x.have.present() || x.is(F_FLIGHT)
+        });
         let above = above.and_then(|n| fib.at_node(n)).filter(|v| {
             let x = &fib.entries[*v];
-            !x.want.present() && x.is(F_QUEUED | F_HELD) && !x.is(F_FLIGHT | F_DEFERRED)
+            let goes = !x.want.present() && x.is(F_QUEUED | F_HELD) && !x.is(F_DEFERRED);
+            (goes && !early) || x.is(F_FLIGHT)
         });
         let Some(v) = above else {
             return false;

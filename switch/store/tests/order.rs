@@ -12,6 +12,7 @@ use common::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use tandem_abi::raw::TND_ST_FAULT;
 use tandem_store::model::*;
 use tandem_store::*;
 
@@ -40,6 +41,8 @@ enum Op {
     Plan,
     /// The chip executes one command of this ring.
     Run(usize),
+    /// The chip fails one command about a route, and says so.
+    Fail,
     Rest,
 }
 
@@ -50,6 +53,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => Just(Op::Plan),
         3 => Just(Op::Run(0)),
         6 => Just(Op::Run(1)),
+        1 => Just(Op::Fail),
         1 => Just(Op::Rest),
     ]
 }
@@ -60,7 +64,11 @@ struct Play {
     /// What the kernel has done with each address since the last rest: to this station, or an error.
     since: Vec<Vec<Option<u8>>>,
     fresh: u8,
+    failed: usize,
 }
+
+/// So many commands fail at most since the last rest: one that fails more often is given up.
+const FAILURES: usize = 3;
 
 impl Play {
     fn new(outstanding: usize, room: Option<u32>) -> Play {
@@ -87,6 +95,7 @@ impl Play {
             kernel: BTreeMap::new(),
             since: vec![vec![None]; ADDRESSES.len()],
             fresh: 10,
+            failed: 0,
         }
     }
 
@@ -122,8 +131,20 @@ impl Play {
             }
             Op::Plan => _ = self.rig.plan(),
             Op::Run(ring) => _ = self.rig.run(ring),
+            Op::Fail if self.failed < FAILURES => {
+                if let Some(p) = self.rig.chip.rings[1].pop_front() {
+                    let c = Completion {
+                        status: TND_ST_FAULT,
+                        ..Completion::default()
+                    };
+                    self.rig.store.complete(p.token, &c, self.rig.now);
+                    self.failed += 1;
+                }
+            }
+            Op::Fail => {}
             Op::Rest => {
                 self.rig.settle();
+                self.failed = 0;
                 (0..ADDRESSES.len()).for_each(|a| self.since[a].clear());
             }
         }

@@ -134,3 +134,46 @@ fn own_addresses_stand_before_anything_is_forwarded() {
         assert_eq!((count("forwards"), count("own")), (4, 3), "{done:?}");
     }
 }
+
+/// An own prefix has no room, and nothing above it is the switch's own: what comes in is the kernel's until it has.
+#[test]
+fn without_room_for_an_own_prefix_interfaces_trap() {
+    let mut r = Rig::tiny(12, Policy::Trap);
+    r.begin();
+    interface(&mut r, 1);
+    interface(&mut r, 2);
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    let routed = |r: &Rig| r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 != 0);
+    assert!(routed(&r) && r.chip.rifs.len() == 2);
+    // prefixes that no other one stands above, until two own ones have no room
+    let own = |n: u8| local(&format!("{}.0.0.0/8", 30 + n), 12, RouteType::Local);
+    let mut many = 0;
+    while many < 30 && r.store.failures(100).len() < 2 {
+        r.up(own(many));
+        r.settle();
+        many += 1;
+    }
+    assert!(many < 30);
+    let none = r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 == 0);
+    assert!(none, "{:?}", r.chip.rifs);
+    assert!(
+        r.store
+            .port_reason(11)
+            .contains("an own prefix is not in hardware")
+    );
+    // one goes that has none, then another one whose room the last one takes
+    let del = |r: &mut Rig, n: u8| {
+        let Object::Route(x) = own(n) else {
+            unreachable!()
+        };
+        r.del(Key::Route(x.key));
+        r.settle();
+    };
+    del(&mut r, many - 1);
+    assert!(!routed(&r));
+    del(&mut r, 0);
+    assert!(routed(&r), "{:?}", r.store.failures(10));
+    assert_eq!(r.store.port_reason(11), "");
+}

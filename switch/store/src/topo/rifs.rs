@@ -240,7 +240,12 @@ impl Store {
                 reason = format!("policy rule \"{}\"", r.text);
             }
         }
-        let vrf = self.vrf_reason(self.slot_of(ifindex));
+        let slot = self.slot_of(ifindex);
+        if let Some(lacks) = self.lacking_reason(slot) {
+            flags &= !TND_RIF_V4;
+            reason = lacks.into();
+        }
+        let vrf = self.vrf_reason(slot);
         if !vrf.is_empty() {
             flags |= TND_RIF_TRAP_ALL;
             reason = vrf;

@@ -343,6 +343,20 @@ pub(super) async fn tables(
             r.kind == raw::TND_RIF_FID && bridge(r.fid).is_some_and(|b| hidden.contains(&b));
         found.rifs.contains_key(k) || !without
     });
+    // where an own IPv4 prefix is not there the chip does not know who claims to be from there: it may route none of that VRF
+    let own = |r: &raw::tnd_route| {
+        let trap = (raw::TND_AF_INET as u8, raw::TND_ACT_TRAP);
+        (r.family, r.action) == trap && u16::from(r.reason) == raw::TND_TRAP_LOCAL
+    };
+    let stands = |k, r| found.routes.get(k).is_some_and(|f| same(f, r));
+    let lack = want
+        .routes
+        .iter()
+        .filter(|(k, r)| own(r) && !stands(*k, *r));
+    let lacking: HashSet<u16> = lack.map(|(_, r)| r.vrf).collect();
+    for r in rifs.values_mut().filter(|r| lacking.contains(&r.vrf)) {
+        r.flags &= !raw::TND_RIF_V4;
+    }
     let missing = |k: &&_| !found.rifs.contains_key(*k);
     let failed = api.ask(|core| core.store.rifs_failed()).await?;
     if failed == rifs.keys().filter(missing).count() {

@@ -1,0 +1,70 @@
+//! Own IPv4 prefixes that are not in hardware.
+//!
+//! ```text
+//!   from 10.3.0.3 ──► port ──► chip: longest match of the source ──► LOCAL: to the CPU, which drops it
+//!                                    nothing, or what is above it ──► forwarded: so the VRF's interfaces trap meanwhile
+//! ```
+//!
+//! The kernel takes no packet from outside that claims to be from an own address (net/ipv4/fib_frontend.c
+//! `__fib_validate_source`), and the chip knows own addresses by their entries alone.
+
+use crate::Store;
+use crate::fib::{Content, F_FAILED, Fam, V4};
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_abi::raw::TND_TRAP_LOCAL;
+use tandem_cover::NONE;
+
+/// Entries of such prefixes, by the VRF that they are in.
+pub(crate) type Lacking = BTreeMap<u8, BTreeSet<u32>>;
+
+impl Store {
+    /// This entry failed, stands, or shall be another one.
+    pub(crate) fn look_lacking<F: Fam>(&mut self, e: u32) {
+        if F::CLS != V4::CLS {
+            return;
+        }
+        let fib = F::fib(&self.fibs);
+        let Some(x) = fib.entries.get(e).filter(|x| x.node != NONE) else {
+            return;
+        };
+        let lacks = x.is(F_FAILED) && x.want == Content::trap(TND_TRAP_LOCAL);
+        if !lacks && self.lacking.is_empty() {
+            return;
+        }
+        let slot = fib.cover.prefix(x.node).0.slot();
+        let before = self.lacking.contains_key(&slot);
+        match lacks {
+            true => _ = self.lacking.entry(slot).or_default().insert(e),
+            false => {
+                if let Some(all) = self.lacking.get_mut(&slot) {
+                    all.remove(&e);
+                }
+                self.lacking.retain(|_, all| !all.is_empty());
+            }
+        }
+        if before != self.lacking.contains_key(&slot) {
+            self.interfaces_of_vrf(slot);
+        }
+    }
+
+    /// Nothing is known of the chip any more.
+    pub(crate) fn forget_lacking(&mut self) {
+        for slot in std::mem::take(&mut self.lacking).into_keys() {
+            self.interfaces_of_vrf(slot);
+        }
+    }
+
+    fn interfaces_of_vrf(&mut self, slot: u8) {
+        let all = self.topo.rif_of.keys().copied();
+        let there: Vec<u32> = all.filter(|i| self.slot_of(*i) == slot).collect();
+        self.topo.dirty.rifs.extend(there);
+    }
+
+    /// Why the chip can't tell whether an IPv4 packet claims to be from an own address.
+    pub(crate) fn lacking_reason(&self, slot: u8) -> Option<&'static str> {
+        let lacks = self.lacking.contains_key(&slot);
+        lacks.then_some(
+            "an own prefix is not in hardware: the kernel refuses who claims to be from there",
+        )
+    }
+}
