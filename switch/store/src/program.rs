@@ -220,13 +220,16 @@ impl Store {
         }
         let early = entry.is(F_MOVED) || (urgent && entry.is(F_QUEUED));
         self.decided::<F>(e);
-        let fib = F::fib_mut(&mut self.fibs);
         let node = entry.node;
         let kernel = entry.want.present();
+        let failed = entry.is(F_FAILED)
+            && !entry.is(F_RETRY)
+            && !matches!(self.redundant::<F>(e), Redundant::Yes);
+        let fib = F::fib_mut(&mut self.fibs);
         let mut aggregate = false;
         let d = if kernel && entry.is(F_PARSER) {
             Content::ABSENT
-        } else if kernel && (!entry.is(F_FAILED) || entry.is(F_RETRY)) {
+        } else if kernel && !failed {
             match self.wanted_on_chip::<F>(e)? {
                 Some(d) => d,
                 None => Content::ABSENT,
@@ -328,6 +331,11 @@ impl Store {
                     fib.entries[e].set(F_OMIT, true);
                     // Counted like a missing one: whoever answers for it must go on trapping.
                     fib.cover.missing(node);
+                    if entry.is(F_FAILED) {
+                        fib.entries[e].set(F_FAILED, false);
+                        self.fails.remove(&Ref::new(F::CLS, e));
+                        self.look_lacking::<F>(e);
+                    }
                     return Some(None);
                 }
                 _ => F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false),
@@ -469,7 +477,7 @@ impl Store {
         if entry.want.is_trap() && soft {
             let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
             self.requeue_below::<F>(bits, len, |x| {
-                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_FAILED | F_OMIT)
+                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_OMIT)
             });
         }
     }
