@@ -76,6 +76,17 @@ pub(crate) struct Filters {
     pub binds_failed: bool,
 }
 
+/// Before all filters of a device.
+fn first_filter(ifindex: u32) -> FilterKey {
+    FilterKey {
+        ifindex,
+        egress: false,
+        chain: 0,
+        priority: 0,
+        handle: 0,
+    }
+}
+
 /// Stage of a hook.
 fn stage(egress: bool) -> u16 {
     if egress { TND_ACL_EGRESS } else { TND_ACL_PORT }
@@ -147,21 +158,17 @@ impl Store {
 
     /// With a device go its filters.
     pub(crate) fn filters_gone(&mut self, ifindex: u32) {
-        let before = self.filters.all.len();
-        self.filters.all.retain(|k, _| k.ifindex != ifindex);
-        self.topo.dirty.all |= before != self.filters.all.len();
+        let of_it = self.filters.all.range(first_filter(ifindex)..);
+        let of_it = of_it.take_while(|(k, _)| k.ifindex == ifindex);
+        for key in of_it.map(|(k, _)| *k).collect::<Vec<_>>() {
+            self.filters.all.remove(&key);
+            self.topo.dirty.filters = true;
+        }
     }
 
     /// A filter at a device that is no front-panel port.
     fn device_filter(&self, ifindex: u32) -> Option<String> {
-        let first = FilterKey {
-            ifindex,
-            egress: false,
-            chain: 0,
-            priority: 0,
-            handle: 0,
-        };
-        let (k, (f, ..)) = self.filters.all.range(first..).next()?;
+        let (k, (f, ..)) = self.filters.all.range(first_filter(ifindex)..).next()?;
         (k.ifindex == ifindex).then(|| format!("a tc filter ({}) is attached to", f.text))
     }
 

@@ -42,11 +42,9 @@ impl Store {
     /// Groups as the kernel has them, and the ports that stand for them.
     pub(crate) fn refresh_lags(&mut self, now: u64) {
         let mut wanted: BTreeMap<u16, (u32, Lag)> = BTreeMap::new();
-        self.lags.reasons.clear();
-        self.lags.on.clear();
-        let mut bonds: Vec<u32> = self.links.keys().copied().collect();
-        bonds.sort_unstable();
-        for i in bonds {
+        let reasons = std::mem::take(&mut self.lags.reasons);
+        let on = std::mem::take(&mut self.lags.on);
+        for i in self.topo.bonds.clone() {
             let Some(Link {
                 kind: LinkKind::Bond(info),
                 ..
@@ -114,6 +112,23 @@ impl Store {
             self.topo.port_of.insert(ifindex, port);
             self.topo.if_of_port.insert(port, ifindex);
         }
+        // ports came or went
+        self.topo.dirty.all |= on != self.lags.on;
+        let others = reasons
+            .iter()
+            .filter(|(i, why)| self.lags.reasons.get(i) != Some(why));
+        let new = self
+            .lags
+            .reasons
+            .keys()
+            .filter(|i| !reasons.contains_key(i));
+        for bond in others.map(|x| *x.0).chain(new.copied()).collect::<Vec<_>>() {
+            self.mark_device(bond);
+            let members: Vec<u32> = self.devices_in(bond).map(|l| l.ifindex).collect();
+            for i in members {
+                self.mark_device(i);
+            }
+        }
     }
 
     /// What of a bond the chip can't do.
@@ -155,12 +170,12 @@ impl Store {
     pub(crate) fn lag_answered(&mut self, r: Ref) {
         let failed = self.hw.lags.failed() > 0;
         if failed || self.lags.failed {
-            self.topo.dirty.all = true;
+            self.topo.dirty.lags = true;
         }
         self.lags.failed = failed;
         let answered_well = self.hw.lags.get(r.id).is_some_and(|o| o.fail.is_none());
         if answered_well {
-            self.on_lag_again();
+            self.on_lag_again(r.id);
         }
         if answered_well && failed {
             for id in self.hw.lags.ids() {
@@ -171,14 +186,28 @@ impl Store {
         }
     }
 
-    /// What is on ports of groups looks again.
-    fn on_lag_again(&mut self) {
-        let ports = self.lag_ports.iter().map(|p| u32::from(*p) - 1);
+    /// What is on the port of a group looks again.
+    fn on_lag_again(&mut self, lag: u32) {
+        let Some(number) = self.lags.ids.iter().find(|x| *x.1 == lag).map(|x| *x.0) else {
+            return;
+        };
+        let port = self.lag_port(number);
+        let members = self.member_ids.range((port, 0)..=(port, u16::MAX));
+        let bond = self.topo.if_of_port.get(&port).copied();
+        let above = bond.map(|i| self.devices_on(i).map(|l| l.ifindex));
+        let interfaces = bond.into_iter().chain(above.into_iter().flatten());
+        let rifs = interfaces.filter_map(|i| self.topo.rif_of.get(&i).copied());
+        // one that the chip has seen there may be somewhere else by what the kernel says
+        let there = |id: &u32| {
+            let want = self.hw.fdb.get(*id).and_then(|o| o.want.as_ref());
+            want.is_some_and(|f| f.lag == Some(lag))
+        };
+        let stations = self.hw.fdb.ids().into_iter().filter(there);
         let all: [(Cls, Vec<u32>); 4] = [
-            (Cls::Port, ports.collect()),
-            (Cls::Member, self.hw.members.ids()),
-            (Cls::Rif, self.hw.rifs.ids()),
-            (Cls::Fdb, self.hw.fdb.ids()),
+            (Cls::Port, vec![u32::from(port) - 1]),
+            (Cls::Member, members.map(|x| *x.1).collect()),
+            (Cls::Rif, rifs.collect()),
+            (Cls::Fdb, stations.collect()),
         ];
         for (cls, ids) in all {
             for id in ids {

@@ -216,10 +216,13 @@ impl Store {
     /// The netdev of a port has gone to another network namespace, or is no longer there: all of the port's packets are
     /// that kernel's.
     pub fn port_away(&mut self, port: u16, away: bool) {
-        self.topo.dirty.all |= match away {
+        let changed = match away {
             true => self.topo.away.insert(port),
             false => self.topo.away.remove(&port),
         };
+        if changed {
+            self.topo.dirty.ports.insert(port);
+        }
     }
 
     /// Is it there?
@@ -261,7 +264,7 @@ impl Store {
     }
 
     /// A source removes only what is its own.
-    fn remove(&mut self, source: SourceId, key: &Key, now: u64) {
+    pub(crate) fn remove(&mut self, source: SourceId, key: &Key, now: u64) {
         let src = source.0;
         match key {
             Key::Link(i) if self.links.get(i).is_some_and(|l| l.source == src) => {

@@ -41,6 +41,16 @@ impl GroupKey {
         }
     }
 
+    /// Before all groups of a domain.
+    fn first(bridge: u32, vlan: u16) -> GroupKey {
+        GroupKey {
+            bridge,
+            vlan,
+            group: FIRST_GROUP,
+            source: None,
+        }
+    }
+
     fn domain(&self) -> Domain {
         Domain {
             dev: self.bridge,
@@ -57,6 +67,8 @@ pub(crate) type Said<T> = (T, u8, u16);
 pub(crate) struct Groups {
     /// Members by group.
     members: BTreeMap<GroupKey, BTreeMap<u32, Said<MdbEntry>>>,
+    /// Groups by member.
+    pub of_member: BTreeSet<(u32, GroupKey)>,
     /// By bridge and port.
     routers: BTreeMap<(u32, u32), Said<RouterPort>>,
     ids: HashMap<GroupKey, u32>,
@@ -73,11 +85,26 @@ const FIRST_GROUP: GroupAddr = GroupAddr::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 impl Groups {
     /// Bridges that have a device in one of their groups.
     pub fn bridges_of_member(&self, ifindex: u32) -> BTreeSet<u32> {
-        let with = self
-            .members
-            .iter()
-            .filter(|(_, m)| m.contains_key(&ifindex));
-        with.map(|(k, _)| k.bridge).collect()
+        self.groups_with(ifindex).map(|k| k.bridge).collect()
+    }
+
+    /// The index of members, from what it is of.
+    #[cfg(feature = "oracle")]
+    pub fn members_anew(&self) -> BTreeSet<(u32, GroupKey)> {
+        let all = self.members.iter();
+        all.flat_map(|(k, of_group)| of_group.keys().map(|i| (*i, *k)))
+            .collect()
+    }
+
+    fn groups_with(&self, ifindex: u32) -> impl Iterator<Item = &GroupKey> {
+        let all = self.of_member.range((ifindex, GroupKey::first(0, 0))..);
+        all.take_while(move |x| x.0 == ifindex).map(|x| &x.1)
+    }
+
+    fn of_bridge(&self, bridge: u32) -> impl Iterator<Item = &BTreeMap<u32, Said<MdbEntry>>> {
+        let all = self.members.range(GroupKey::first(bridge, 0)..);
+        let of_it = all.take_while(move |(k, _)| k.bridge == bridge);
+        of_it.map(|(_, of_group)| of_group)
     }
 }
 
@@ -105,6 +132,7 @@ impl Store {
         let key = e.key();
         let group = GroupKey::of(&key);
         let said = (e, source.0, generation);
+        self.groups.of_member.insert((key.ifindex, group));
         let of_group = self.groups.members.entry(group).or_default();
         if of_group.insert(key.ifindex, said).is_some_and(|o| o.0 == e) {
             self.counters.unchanged += 1;
@@ -122,6 +150,7 @@ impl Store {
             return;
         }
         of_group.remove(&key.ifindex);
+        self.groups.of_member.remove(&(key.ifindex, group));
         if of_group.is_empty() {
             self.groups.members.remove(&group);
         }
@@ -130,12 +159,7 @@ impl Store {
 
     /// Members and router ports of a bridge, with who said them.
     pub(crate) fn groups_said_of(&self, bridge: u32) -> Vec<(u8, Key)> {
-        let members = self
-            .groups
-            .members
-            .iter()
-            .filter(|(k, _)| k.bridge == bridge);
-        let members = members.flat_map(|(_, of_group)| of_group.values());
+        let members = self.groups.of_bridge(bridge).flat_map(BTreeMap::values);
         let mut all: Vec<(u8, Key)> = members.map(|m| (m.1, Key::Mdb(m.0.key()))).collect();
         let ports = self.groups.routers.range((bridge, 0)..=(bridge, u32::MAX));
         all.extend(ports.map(|(k, r)| (r.1, Key::RouterPort(bridge, k.1))));
@@ -167,14 +191,12 @@ impl Store {
 
     /// A device is gone, with what it had.
     pub(crate) fn groups_of_link_gone(&mut self, ifindex: u32, now: u64) {
-        let mut gone: Vec<(SourceId, MdbKey)> = Vec::new();
-        for of_group in self.groups.members.values() {
-            for (e, source, _) in of_group.values() {
-                if e.bridge == ifindex || e.ifindex == ifindex {
-                    gone.push((SourceId(*source), e.key()));
-                }
-            }
-        }
+        let groups = &self.groups;
+        let of_member = groups.groups_with(ifindex);
+        let as_member = of_member.filter_map(|k| groups.members.get(k)?.get(&ifindex));
+        let of_bridge = groups.of_bridge(ifindex).flat_map(BTreeMap::values);
+        let gone = as_member.chain(of_bridge);
+        let gone: Vec<_> = gone.map(|e| (SourceId(e.1), e.0.key())).collect();
         for (source, key) in gone {
             self.remove_mdb(source, &key, now);
         }
@@ -191,15 +213,16 @@ impl Store {
             let old = of_group.values().filter(|e| stale(e.1, e.2));
             gone.extend(old.map(|e| e.0.key()));
         }
-        let before = self.groups.routers.len();
-        self.groups.routers.retain(|_, r| !stale(r.1, r.2));
-        let routers = before - self.groups.routers.len();
+        let routers = self.groups.routers.iter();
+        let routers = routers.filter(|(_, r)| stale(r.1, r.2)).map(|(k, _)| *k);
+        let routers: Vec<(u32, u32)> = routers.collect();
         for key in &gone {
             self.remove_mdb(source, key, now);
         }
-        // entries go one by one, but a router port is a flag of its port
-        self.topo.dirty.all |= routers > 0;
-        routers as u64 + gone.len() as u64
+        for (bridge, port) in &routers {
+            self.remove_router_port(source, *bridge, *port);
+        }
+        (routers.len() + gone.len()) as u64
     }
 
     // -- what follows -------------------------------------------------------------------------------------------------
@@ -298,12 +321,7 @@ impl Store {
         below: impl Fn(&GroupKey) -> bool,
         now: u64,
     ) {
-        let first = GroupKey {
-            bridge,
-            vlan,
-            group: FIRST_GROUP,
-            source: None,
-        };
+        let first = GroupKey::first(bridge, vlan);
         let all = self.groups.members.range(first..).map(|(k, _)| *k);
         let keys: Vec<GroupKey> = all.take_while(below).collect();
         for k in keys {
@@ -313,12 +331,7 @@ impl Store {
 
     /// Table ids of a domain's groups.
     fn ids_in(&self, d: Domain) -> Vec<u32> {
-        let first = GroupKey {
-            bridge: d.dev,
-            vlan: d.vlan,
-            group: FIRST_GROUP,
-            source: None,
-        };
+        let first = GroupKey::first(d.dev, d.vlan);
         let all = self.groups.members.range(first..).map(|(k, _)| k);
         let of_it = all.take_while(|k| k.domain() == d);
         of_it
@@ -479,7 +492,11 @@ impl Store {
     /// The chip has everything now: what was held back while it was filled is not any more.
     pub(crate) fn groups_filled(&mut self) {
         let snoops = |d: &Domain| self.bridge_info(d.dev).is_some_and(|b| b.mcast_snooping);
-        self.topo.dirty.all |= !self.warm && self.topo.fid_of.keys().any(snoops);
+        if !self.warm {
+            let domains = self.topo.fid_of.keys().filter(|d| snoops(d));
+            let domains: Vec<Domain> = domains.copied().collect();
+            self.topo.dirty.domains.extend(domains);
+        }
     }
 
     // -- for people ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ use crate::Store;
 use crate::api::{Attach, Completion, Planned, Ring};
 use crate::fib::{Content, Entry, F_PARSER, Fam, MAX_LEN, V4, V6};
 use crate::hw::{Cls, Flight, MAX_ATTEMPTS, Ref};
-use crate::model::{Addr, FdbKey, KindSet, SourceId};
+use crate::model::{Addr, BaseChain, FdbKey, FilterKey, Key, KindSet, SourceId};
 use crate::reserve::Reserve;
 use std::collections::HashSet;
 use tandem_abi::raw::*;
@@ -137,7 +137,6 @@ impl Store {
         let Some(kinds) = self.syncs.get_mut(&source).and_then(|s| s.running.take()) else {
             return;
         };
-        let before = self.counters.swept;
         let src = source.0;
         if kinds.contains(KindSet::ROUTE) {
             let g = self.generation(source, KindSet::ROUTE);
@@ -180,18 +179,26 @@ impl Store {
         }
         if kinds.contains(KindSet::BRIDGE_VLAN) {
             let g = self.generation(source, KindSet::BRIDGE_VLAN);
-            let all = self.vlans.len();
-            self.vlans.retain(|_, v| v.1 != src || v.2 == g);
-            self.counters.swept += (all - self.vlans.len()) as u64;
+            let all = self.vlans.iter();
+            let stale = all.filter(|(_, v)| v.1 == src && v.2 != g).map(|(k, _)| *k);
+            let stale: Vec<(u32, u16)> = stale.collect();
+            self.counters.swept += stale.len() as u64;
+            for (ifindex, vid) in stale {
+                self.remove_bridge_vlan(ifindex, vid);
+            }
         }
         if kinds.contains(KindSet::MDB) {
             self.counters.swept += self.sweep_groups(source, now);
         }
         if kinds.contains(KindSet::FILTER) {
             let g = self.generation(source, KindSet::FILTER);
-            let all = self.filters.all.len();
-            self.filters.all.retain(|_, f| f.1 != src || f.2 == g);
-            self.counters.swept += (all - self.filters.all.len()) as u64;
+            let all = self.filters.all.iter();
+            let stale = all.filter(|(_, f)| f.1 == src && f.2 != g).map(|(k, _)| *k);
+            let stale: Vec<FilterKey> = stale.collect();
+            self.counters.swept += stale.len() as u64;
+            for k in stale {
+                self.remove(source, &Key::Filter(k), now);
+            }
         }
         if kinds.contains(KindSet::NEXTHOP) {
             let g = self.generation(source, KindSet::NEXTHOP);
@@ -234,11 +241,8 @@ impl Store {
                 self.remove_link(i, now);
             }
         }
-        self.sweep_policy(source, kinds);
+        self.sweep_policy(source, kinds, now);
         self.counters.syncs += 1;
-        if self.counters.swept != before {
-            self.topo.dirty.all = true;
-        }
         if kinds.contains(KindSet::LINK.union(KindSet::ROUTE)) {
             if let Some(s) = self.syncs.get_mut(&source) {
                 s.reached = true;
@@ -247,26 +251,32 @@ impl Store {
         }
     }
 
-    fn sweep_policy(&mut self, source: SourceId, kinds: KindSet) {
+    fn sweep_policy(&mut self, source: SourceId, kinds: KindSet, now: u64) {
         let src = source.0;
         let (gr, gc, gn) = (
             self.generation(source, KindSet::RULE),
             self.generation(source, KindSet::BASE_CHAIN),
             self.generation(source, KindSet::NETCONF),
         );
-        let before = self.rules.len() + self.chains.len() + self.netconf.len();
+        let mut stale: Vec<Key> = Vec::new();
         if kinds.contains(KindSet::RULE) {
-            self.rules.retain(|r| r.1 != src || r.2 == gr);
+            let all = self.rules.iter().filter(|r| r.1 == src && r.2 != gr);
+            stale.extend(all.map(|r| Key::Rule(r.0.clone())));
         }
         if kinds.contains(KindSet::BASE_CHAIN) {
-            self.chains.retain(|c| c.1 != src || c.2 == gc);
+            let all = self.chains.iter().filter(|c| c.1 == src && c.2 != gc);
+            let key = |c: &BaseChain| Key::BaseChain(c.family, c.table.clone(), c.name.clone());
+            stale.extend(all.map(|c| key(&c.0)));
         }
         if kinds.contains(KindSet::NETCONF) {
-            self.netconf
-                .retain(|_, c| c.source != src || c.generation == gn);
+            let all = self.netconf.iter();
+            let all = all.filter(|(_, c)| c.source == src && c.generation != gn);
+            stale.extend(all.map(|((family, scope), _)| Key::Netconf(*family, *scope)));
         }
-        let after = self.rules.len() + self.chains.len() + self.netconf.len();
-        self.counters.swept += (before - after) as u64;
+        self.counters.swept += stale.len() as u64;
+        for key in &stale {
+            self.remove(source, key, now);
+        }
     }
 
     // -- attach -------------------------------------------------------------------------------------------------------

@@ -51,11 +51,17 @@ pub(crate) struct Topo {
     pub dirty: Dirty,
     /// All of it is being looked at: nobody need say what follows.
     pub everything: bool,
+    /// How often that was.
+    #[cfg(feature = "oracle")]
+    pub wholes: usize,
     /// Devices by master, and by what they are on.
     pub within: BTreeSet<(u32, u32)>,
     pub above: BTreeSet<(u32, u32)>,
     /// VLAN interfaces by what they are on and VID.
     pub vlans_on: BTreeSet<(u32, u16, u32)>,
+    /// Devices by name, and bonds.
+    pub names: BTreeSet<(String, u32)>,
+    pub bonds: BTreeSet<u32>,
     /// VLANs with a state or options of their own, by device.
     pub odd_vlans: BTreeSet<(u32, u16)>,
     /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
@@ -66,6 +72,9 @@ pub(crate) struct Topo {
     pub rif_of: HashMap<u32, u32>,
     /// The reverse.
     pub if_of_rif: HashMap<u32, u32>,
+    /// Router interfaces by place, those that go as well, until they are gone; and back.
+    pub at_place: BTreeSet<(RifPlace, u32)>,
+    pub place_of: HashMap<u32, RifPlace>,
     /// Interfaces that can be router interfaces, with the place.
     pub routable: HashMap<u32, RifPlace>,
     /// Table id of the VLAN, by what it stands for.
@@ -106,6 +115,26 @@ impl Topo {
     /// The interface has a router interface or gets one as soon as something needs it.
     pub fn may_have_rif(&self, ifindex: u32) -> bool {
         self.routable.contains_key(&ifindex)
+    }
+
+    /// Devices with this name.
+    pub fn named(&self, name: &str) -> Vec<u32> {
+        let from = (name.to_owned(), 0)..;
+        let of_it = self.names.range(from).take_while(|x| x.0 == name);
+        of_it.map(|x| x.1).collect()
+    }
+
+    /// Devices that a chain is at: with this name, or (`*`) with one that begins so.
+    pub fn named_like(&self, name: &str) -> Vec<u32> {
+        let Some(start) = name.strip_suffix('*') else {
+            return self.named(name);
+        };
+        let from = (start.to_owned(), 0)..;
+        let of_it = self
+            .names
+            .range(from)
+            .take_while(|x| x.0.starts_with(start));
+        of_it.map(|x| x.1).collect()
     }
 
     /// Domains of a bridge.
@@ -264,37 +293,45 @@ impl Store {
                 self.counters.unchanged += 1;
             }
             None => {
+                self.mark_rule(&rule);
                 self.rules.push((rule, source.0, generation));
-                self.topo.dirty.all = true;
             }
         }
     }
 
     pub(crate) fn remove_rule(&mut self, rule: &Rule) {
         self.rules.retain(|r| r.0 != *rule);
-        self.topo.dirty.all = true;
+        self.mark_rule(rule);
     }
 
     pub(crate) fn upsert_chain(&mut self, source: SourceId, chain: BaseChain, generation: u16) {
         let same = |c: &BaseChain| {
             (c.family, &c.table, &c.name) == (chain.family, &chain.table, &chain.name)
         };
-        match self.chains.iter_mut().find(|c| same(&c.0)) {
+        let said = (chain.clone(), source.0, generation);
+        let old = match self.chains.iter_mut().find(|c| same(&c.0)) {
             Some(c) if c.0 == chain => {
                 c.2 = generation;
                 self.counters.unchanged += 1;
                 return;
             }
-            Some(c) => *c = (chain, source.0, generation),
-            None => self.chains.push((chain, source.0, generation)),
+            Some(c) => Some(std::mem::replace(c, said)),
+            None => {
+                self.chains.push(said);
+                None
+            }
+        };
+        for c in old.iter().map(|c| &c.0).chain([&chain]) {
+            self.mark_chain(c);
         }
-        self.topo.dirty.all = true;
     }
 
     pub(crate) fn remove_chain(&mut self, family: u8, table: &str, name: &str) {
-        self.chains
-            .retain(|c| !(c.0.family == family && c.0.table == table && c.0.name == name));
-        self.topo.dirty.all = true;
+        let it = |c: &BaseChain| c.family == family && c.table == table && c.name == name;
+        if let Some(at) = self.chains.iter().position(|c| it(&c.0)) {
+            let (gone, ..) = self.chains.remove(at);
+            self.mark_chain(&gone);
+        }
     }
 
     pub(crate) fn upsert_netconf(&mut self, source: SourceId, n: Netconf, generation: u16) {
@@ -330,14 +367,17 @@ impl Store {
                 self.topo.dirty.rifs.insert(i);
                 self.touch_paths_on(i);
             }
-            _ => self.topo.dirty.all = true,
+            ConfScope::All => self.mark_rifs(),
+            // what new devices begin with
+            ConfScope::Default => {}
         }
     }
 
     pub(crate) fn upsert_settings(&mut self, s: Settings) {
         if s != self.settings {
             self.settings = s;
-            self.topo.dirty.all = true;
+            self.topo.dirty.router = true;
+            self.mark_bridges();
             for p in self.paths.ids() {
                 self.paths.touch(p);
             }

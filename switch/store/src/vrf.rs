@@ -203,7 +203,10 @@ impl Store {
         for e in self.entries_of::<V6>(slot) {
             self.reeval::<V6>(e, now);
         }
-        for rif in self.hw.rifs.ids() {
+        let inside = self.topo.ingress.get(&slot);
+        let inside = inside.into_iter().flat_map(BTreeMap::keys);
+        let rifs = inside.filter_map(|i| self.topo.rif_of.get(i).copied());
+        for rif in rifs.collect::<Vec<_>>() {
             self.hw.retry_dependent(Ref::new(Cls::Rif, rif));
         }
     }
@@ -229,9 +232,8 @@ impl Store {
             (None, 0) => RifPlace::Port(port),
             (None, vid) => RifPlace::PortVlan(port, vid),
         };
-        let rifs = self.hw.rifs.ids();
-        let mut rifs = rifs.iter().filter_map(|r| self.hw.rifs.get(*r));
-        let there = rifs.find_map(|r| r.want.as_ref().filter(|r| r.place == place));
+        let mut rifs = self.rifs_at(place).filter_map(|r| self.hw.rifs.get(r));
+        let there = rifs.find_map(|r| r.want.as_ref());
         match (there, place) {
             (Some(rif), _) => rif.vrf,
             (None, RifPlace::Port(_)) => {

@@ -84,6 +84,7 @@ fn link(d: &mut Draw) -> Object {
     };
     let up = d.most();
     let carrier = d.most();
+    let renamed = d.rarely();
     let mtu = d.one(&[1500, 1500, 9000]);
     let l = match d.below(10) {
         0..4 => {
@@ -153,7 +154,12 @@ fn link(d: &mut Draw) -> Object {
             }
         }
     };
+    let name = match renamed {
+        true => format!("x{}", l.ifindex),
+        false => l.name.clone(),
+    };
     Object::Link(Link {
+        name,
         admin_up: up,
         carrier,
         mtu,
@@ -161,8 +167,41 @@ fn link(d: &mut Draw) -> Object {
     })
 }
 
+/// One of the kernel's own, one for VRFs, or one that looks at an interface or at all.
+fn rule(d: &mut Draw) -> Rule {
+    let family = d.one(&[Family::V4, Family::V4, Family::V6]);
+    let own = |priority, table| Rule {
+        family,
+        priority,
+        table,
+        is_default: true,
+        l3mdev: false,
+        iif: String::new(),
+        text: format!("from all lookup {table}"),
+    };
+    let before = d.one(&[0, 32765]);
+    match d.below(8) {
+        0 => own(before, TABLE_LOCAL),
+        1 => own(32766, TABLE_MAIN),
+        2 => Rule {
+            is_default: false,
+            l3mdev: true,
+            ..own(1000, 0)
+        },
+        _ => {
+            let iif = d.one(&["swp1", "x11", "red", "v30", "br50", "bond0", ""]);
+            Rule {
+                is_default: false,
+                iif: iif.into(),
+                text: format!("from all iif {iif} lookup 9"),
+                ..own(d.one(&[500, 2000]), 9)
+            }
+        }
+    }
+}
+
 fn event(rig: &mut Rig, d: &mut Draw) {
-    match d.below(16) {
+    match d.below(19) {
         0..4 => {
             let l = link(d);
             rig.up(l);
@@ -281,18 +320,64 @@ fn event(rig: &mut Rig, d: &mut Draw) {
                 _ => rig.up(Object::Filter(f)),
             }
         }
-        _ => {
+        15 => {
             let (table, name) = ("t".to_owned(), "c".to_owned());
+            let family = d.one(&[5, 5, 5, 1, 2, 7]);
             match d.below(3) {
-                0 => rig.up(Object::BaseChain(BaseChain {
-                    family: 5,
-                    table,
-                    name,
-                    hook: 0,
-                    devices: vec![d.one(&["swp1", "v30", "br50"]).to_owned()],
-                })),
-                _ => rig.del(Key::BaseChain(5, table, name)),
+                0 => {
+                    let at = ["swp1", "v30", "br50", "swp*", "x*", "red", "bond0", "x12"];
+                    rig.up(Object::BaseChain(BaseChain {
+                        family,
+                        table,
+                        name,
+                        hook: d.one(&[0, 1, 5]),
+                        devices: vec![d.one(&at).to_owned()],
+                    }));
+                }
+                _ => rig.del(Key::BaseChain(family, table, name)),
             }
+        }
+        16 => {
+            let rule = rule(d);
+            match d.below(2) {
+                0 => rig.del(Key::Rule(rule)),
+                _ => rig.up(Object::Rule(rule)),
+            }
+        }
+        17 => {
+            let nf_call = NfCall {
+                ip: d.rarely(),
+                arp: d.rarely(),
+                ..NfCall::default()
+            };
+            rig.up(Object::Settings(Settings {
+                hash_policy_v4: d.one(&[0, 1]),
+                hash_policy_v6: 0,
+                multipath_use_neigh: d.rarely(),
+                nf_call,
+                arptables: d.rarely(),
+                iptables: d.rarely(),
+                unsupported: d.rarely().then_some("a setting"),
+            }));
+        }
+        // what nobody has said again is swept
+        _ => {
+            let kinds = d.one(&[
+                KindSet::RULE,
+                KindSet::BASE_CHAIN,
+                KindSet::FILTER,
+                KindSet::NETCONF,
+                KindSet::BRIDGE_VLAN,
+                KindSet::MDB,
+                KindSet::NEIGH,
+                KindSet::ADDR,
+            ]);
+            rig.store.apply(Event::BeginSync(SRC, kinds), rig.now);
+            if d.most() {
+                let rule = rule(d);
+                rig.up(Object::Rule(rule));
+            }
+            rig.end();
         }
     }
 }
@@ -429,4 +514,97 @@ proptest! {
         // also where nothing was mended by looking before
         rig.judge();
     }
+}
+
+/// What changes little is not computed with everything.
+#[test]
+fn only_a_port_or_a_group_is_everything() {
+    let mut rig = Rig::new("spectrum-sn2700", Policy::Trap);
+    rig.judged = false;
+    rig.begin();
+    for o in beginning() {
+        rig.up(o);
+    }
+    let device = |ifindex, name: &str, kind| Link {
+        ifindex,
+        name: name.into(),
+        kind,
+        mac: mac(ifindex as u8),
+        ..swp(1)
+    };
+    let info = BondInfo {
+        lag: 1,
+        hash: 0,
+        unsupported: None,
+    };
+    let red = device(VRF, "red", LinkKind::Vrf { table: 100 });
+    let in_bond = |active| Link {
+        master: BOND,
+        bond_active: active,
+        ..swp(4)
+    };
+    rig.up(Object::Link(device(BOND, "bond0", LinkKind::Bond(info))));
+    rig.up(Object::Link(in_bond(true)));
+    rig.up(Object::Link(swp(3)));
+    rig.up(addr(13, "10.3.0.1/24"));
+    rig.end();
+    rig.store.attach(Attach::Cold, 0);
+    rig.settle();
+    let begun = rig.store.wholes();
+    let rule = Rule {
+        family: Family::V4,
+        priority: 500,
+        table: 9,
+        is_default: false,
+        l3mdev: false,
+        iif: "swp3".into(),
+        text: "from all iif swp3 lookup 9".into(),
+    };
+    let chain = BaseChain {
+        family: 5,
+        table: "t".into(),
+        name: "c".into(),
+        hook: 0,
+        devices: vec!["swp3".into()],
+    };
+    let up = |o| Event::Upsert(SRC, o);
+    let moved = |master| up(Object::Link(Link { master, ..swp(3) }));
+    let conf = Netconf {
+        family: Family::V4,
+        scope: ConfScope::All,
+        forwarding: Some(true),
+        rp_filter: Some(2),
+        ignore_linkdown: None,
+        send_redirects: None,
+        disabled: None,
+    };
+    let renamed = Link {
+        name: "uplink".into(),
+        ..swp(3)
+    };
+    let events = vec![
+        up(Object::Rule(rule.clone())),
+        Event::Remove(SRC, Key::Rule(rule.clone())),
+        up(Object::BaseChain(chain)),
+        Event::Remove(SRC, Key::BaseChain(5, "t".into(), "c".into())),
+        up(Object::Link(renamed)),
+        up(Object::Link(swp(3))),
+        up(Object::Link(red)),
+        moved(VRF),
+        moved(0),
+        up(Object::Link(in_bond(false))),
+        up(Object::Link(in_bond(true))),
+        up(Object::Netconf(conf)),
+        up(Object::Rule(rule)),
+        Event::BeginSync(SRC, KindSet::RULE),
+        Event::EndSync(SRC),
+        Event::Remove(SRC, Key::Link(VRF)),
+    ];
+    for e in events {
+        let text = format!("{e:?}");
+        rig.store.apply(e, rig.now);
+        rig.settle_unsynced();
+        assert_eq!(rig.store.wholes(), begun, "{text}");
+    }
+    assert!(rig.judge(), "not looked at");
 }

@@ -142,7 +142,9 @@ impl Store {
     /// A binding failed, which a chip with lists does not: all ports are looked at.
     pub(crate) fn bind_changed(&mut self, id: u32) {
         let failed = self.hw.acl_binds.get(id).is_some_and(|o| o.fail.is_some());
-        self.topo.dirty.all |= failed || self.filters.binds_failed;
+        if failed || self.filters.binds_failed {
+            self.topo.dirty.ports.extend(self.topo.if_of_port.keys());
+        }
         self.filters.binds_failed |= failed;
     }
 

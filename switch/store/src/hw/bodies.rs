@@ -222,7 +222,7 @@ impl HwBody for Vrf {
 }
 
 /// Where a router interface is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum RifPlace {
     Port(u16),
     /// Frames of a port with this VLAN's tag.

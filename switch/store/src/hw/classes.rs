@@ -123,7 +123,7 @@ classes! { $
         released Store::member_released;
     Vrf: vrfs = TND_CLS_VRF, changed |s, r, now| s.vrf_changed(r.id, now), released Store::vrf_released;
     Rif: rifs = TND_CLS_RIF, changed |s, r, _| s.base_changed(r),
-        released |s, _| s.topo.dirty.rifs.extend(&s.topo.rif_moving);
+        released Store::rif_released;
     Nexthop: nexthops = TND_CLS_NEXTHOP,
         changed |s, r, now| s.target_changed(r, now), released Store::nexthop_released;
     Nhg: nhgs = TND_CLS_NHG,

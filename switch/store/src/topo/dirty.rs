@@ -1,8 +1,14 @@
 //! What is to be looked at again after an event, and what follows from what.
 //!
 //! ```text
-//!   everything ─► rules, chains, settings, sysctls of all interfaces; ports, bonds, VRFs and what is in them; names;
-//!                 sweeps, attaches: all sets below are filled
+//!   everything ─► which netdev is which port, which bond a group; another kind of device; attaches: all sets are filled
+//!
+//!   rule, settings, chain ► router ── another reason ─► all rifs;  rules and VRFs look at some: those rifs
+//!   chain, filter of a device ► that device and what asks for its hooks;  other chains, settings: bridges with ports
+//!   name ────────────────► the same, and who has it in a reason
+//!   VRF ─────────────────► vrfs;  what is in it, on that and beneath
+//!   bond, its ports, what is on those ► lags ─┬─ groups are others ─► everything
+//!                                             └─ another reason ─► the bond and its ports
 //!
 //!   link of a port ──────► ports ──► reasons ─┬─► VLAN interfaces on it ─► reasons ─► rifs
 //!     its master changed ─► bridges, memberships, stations    └─► rehide: may its bridge's RIFs stand? ─► rifs
@@ -21,7 +27,7 @@
 
 use crate::Store;
 use crate::api::Domain;
-use crate::model::{BR_STATE_FORWARDING, BridgeVlan, Link, LinkKind};
+use crate::model::{BR_STATE_FORWARDING, BaseChain, BridgeVlan, Link, LinkKind, Rule};
 use std::collections::BTreeSet;
 
 /// Sets of what to look at, in the order in which it is done.
@@ -29,6 +35,12 @@ use std::collections::BTreeSet;
 pub(crate) struct Dirty {
     /// Everything.
     pub all: bool,
+    /// Why everything routed traps.
+    pub router: bool,
+    /// Bonds: which are groups, of whom?
+    pub lags: bool,
+    /// VRFs: is one wanted?
+    pub vrfs: bool,
     /// Bridges: can they be offloaded?
     pub bridges: BTreeSet<u32>,
     /// Bridges whose domains may be others.
@@ -63,6 +75,9 @@ impl Dirty {
     /// Something is to be looked at.
     pub fn any(&self) -> bool {
         self.all
+            || self.router
+            || self.lags
+            || self.vrfs
             || self.filters
             || !self.bridges.is_empty()
             || !self.vlan_sets.is_empty()
@@ -96,6 +111,8 @@ impl Store {
             return;
         };
         let i = l.ifindex;
+        let at_bond = old.into_iter().chain(new).any(|l| self.of_bond(l));
+        self.topo.dirty.lags |= at_bond;
         let differs = |f: fn(&Link, &Link) -> bool| both.is_none_or(|(a, b)| f(a, b));
         let moved = differs(|a, b| a.master != b.master);
         let said = || old.into_iter().chain(new);
@@ -131,6 +148,21 @@ impl Store {
         if !self.filters.all.is_empty() && (moved || differs(|a, b| a.mtu != b.mtu)) {
             self.topo.dirty.filters = true;
         }
+        if differs(|a, b| a.name != b.name) && both.is_some() {
+            for l in said() {
+                self.mark_name(l);
+            }
+        }
+        if both.is_none() {
+            // they have its name in their reasons
+            self.mark_ports_of(i, false);
+        }
+        if let LinkKind::Vrf { .. } = l.kind {
+            match differs(|a, b| a.kind != b.kind) {
+                true => self.mark_vrf(i),
+                false => self.mark_rifs_in(i),
+            }
+        }
         if matches!(l.kind, LinkKind::Bridge(_)) {
             let known = differs(|a, b| a.kind != b.kind);
             if known
@@ -149,35 +181,131 @@ impl Store {
         }
     }
 
-    /// What can't be said by the sets: who is which port, bonds, VRFs and what is in them, names (rules and chains go by
-    /// them).
+    /// What can't be said by the sets: who is which port, and a device of another kind.
     fn concerns_all(&self, old: Option<&Link>, new: Option<&Link>) -> bool {
-        if let Some((a, b)) = old.zip(new)
-            && (a.name != b.name
-                || std::mem::discriminant(&a.kind) != std::mem::discriminant(&b.kind))
-        {
-            return true;
-        }
         let port = |l: Option<&Link>| match l.map(|l| &l.kind) {
             Some(LinkKind::Swp { port }) => Some(*port),
             _ => None,
         };
-        let group = |i: u32| {
-            let kind = self.links.get(&i).map(|r| &r.link.kind);
-            matches!(kind, Some(LinkKind::Bond(_) | LinkKind::Vrf { .. }))
+        let kind = |l: &Link| std::mem::discriminant(&l.kind);
+        port(old) != port(new) || old.zip(new).is_some_and(|(a, b)| kind(a) != kind(b))
+    }
+
+    fn is_bond(&self, i: u32) -> bool {
+        let kind = self.links.get(&i).map(|r| &r.link.kind);
+        matches!(kind, Some(LinkKind::Bond(_)))
+    }
+
+    /// A bond, a device in one, or one on top of that.
+    fn of_bond(&self, l: &Link) -> bool {
+        let below = self.links.get(&l.lower).map_or(0, |r| r.link.master);
+        matches!(l.kind, LinkKind::Bond(_)) || self.is_bond(l.master) || self.is_bond(below)
+    }
+
+    /// What packets pass at a device's own hooks is another: who asks for them looks again.
+    pub(super) fn mark_hooked(&mut self, i: u32) {
+        self.mark_device(i);
+        let Some(l) = self.links.get(&i).map(|r| &r.link) else {
+            return;
         };
-        let master = |i: u32| self.links.get(&i).map_or(0, |r| r.link.master);
-        port(old) != port(new)
-            || old.into_iter().chain(new).any(|l| {
-                matches!(l.kind, LinkKind::Bond(_) | LinkKind::Vrf { .. })
-                    || group(l.master)
-                    || group(master(l.lower))
-            })
+        let (lower, master, of_bond) = (l.lower, l.master, self.of_bond(l));
+        let is_vrf = matches!(l.kind, LinkKind::Vrf { .. });
+        let d = &mut self.topo.dirty;
+        d.lags |= of_bond;
+        d.bridges.insert(master);
+        self.mark_beneath(lower);
+        if is_vrf {
+            self.mark_rifs_in(i);
+        }
+    }
+
+    /// A device has, or had, another name: chains and rules go by it, reasons have it.
+    fn mark_name(&mut self, l: &Link) {
+        let i = l.ifindex;
+        self.mark_hooked(i);
+        self.mark_vlan_devices_on(i);
+        self.mark_ports_of(i, false);
+        let d = &mut self.topo.dirty;
+        d.filters |= !self.filters.all.is_empty();
+        if self.filters.binds_failed {
+            d.ports.extend(self.topo.if_of_port.keys());
+        }
+    }
+
+    /// A VRF came, went or has another table.
+    fn mark_vrf(&mut self, i: u32) {
+        self.topo.dirty.vrfs = true;
+        let inside: Vec<(u32, u32)> = self.devices_in(i).map(|l| (l.ifindex, l.lower)).collect();
+        for (member, lower) in inside {
+            self.mark_device(member);
+            self.mark_beneath(lower);
+            self.mark_vlan_devices_on(member);
+        }
+    }
+
+    /// Interfaces of a VRF.
+    fn mark_rifs_in(&mut self, vrf: u32) {
+        let t = &mut self.topo;
+        let inside = t.within.range((vrf, 0)..=(vrf, u32::MAX));
+        t.dirty.rifs.extend(inside.map(|x| x.1));
+    }
+
+    /// A policy rule came or went: interfaces that it looks at, and those of VRFs where it is one of those that order the
+    /// tables.
+    pub(super) fn mark_rule(&mut self, rule: &Rule) {
+        let t = &mut self.topo;
+        t.dirty.router = true;
+        if rule.iif.is_empty() {
+            let orders = rule.is_default || rule.l3mdev;
+            let of_slots = t.ingress.range(u8::from(orders)..);
+            let looked = of_slots.flat_map(|(_, of_slot)| of_slot.keys());
+            t.dirty.rifs.extend(looked);
+            return;
+        }
+        for i in t.named(&rule.iif) {
+            t.dirty.rifs.insert(i);
+            let inside = t.within.range((i, 0)..=(i, u32::MAX));
+            t.dirty.rifs.extend(inside.map(|x| x.1));
+        }
+    }
+
+    /// A base chain came or went.
+    pub(super) fn mark_chain(&mut self, c: &BaseChain) {
+        match (c.family, c.hook) {
+            (5, _) | (1, 5) => {
+                let names = c.devices.iter().flat_map(|d| self.topo.named_like(d));
+                for i in names.collect::<BTreeSet<u32>>() {
+                    self.mark_hooked(i);
+                }
+            }
+            _ => {
+                self.topo.dirty.router = true;
+                self.mark_bridges();
+            }
+        }
+    }
+
+    /// Bridges with ports of the chip.
+    pub(super) fn mark_bridges(&mut self) {
+        let t = &mut self.topo;
+        t.dirty.bridges.extend(t.bridges.keys());
+    }
+
+    /// All that may be router interfaces.
+    pub(super) fn mark_rifs(&mut self) {
+        let t = &mut self.topo;
+        t.dirty
+            .rifs
+            .extend(t.rif_of.keys().chain(t.routable.keys()));
     }
 
     fn index_link(&mut self, old: Option<&Link>, new: Option<&Link>) {
         let t = &mut self.topo;
         if let Some(l) = old {
+            t.names.remove(&(l.name.clone(), l.ifindex));
+            if let LinkKind::Bond(_) = l.kind {
+                t.bonds.remove(&l.ifindex);
+            }
             t.within.remove(&(l.master, l.ifindex));
             t.above.remove(&(l.lower, l.ifindex));
             if let LinkKind::Vlan { vid } = l.kind {
@@ -185,6 +313,10 @@ impl Store {
             }
         }
         if let Some(l) = new {
+            t.names.insert((l.name.clone(), l.ifindex));
+            if let LinkKind::Bond(_) = l.kind {
+                t.bonds.insert(l.ifindex);
+            }
             t.within.insert((l.master, l.ifindex));
             t.above.insert((l.lower, l.ifindex));
             if let LinkKind::Vlan { vid } = l.kind {
@@ -241,7 +373,7 @@ impl Store {
             Some(l) if matches!(l.kind, LinkKind::Swp { .. }) && self.bond_of(l).is_none() => {
                 self.topo.dirty.filters = true;
             }
-            _ => self.topo.dirty.all = true,
+            _ => self.mark_hooked(ifindex),
         }
     }
 

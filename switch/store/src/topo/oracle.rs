@@ -139,6 +139,11 @@ impl Store {
         }
     }
 
+    /// How often everything was computed anew.
+    pub fn wholes(&self) -> usize {
+        self.topo.wholes
+    }
+
     fn topology_open(&self) -> bool {
         self.topo.dirty.any() || !self.paths.dirty.is_empty() || self.behind()
     }
@@ -150,10 +155,15 @@ impl Store {
         let mut paths = Paths::default();
         let mut neighbours = BTreeSet::new();
         let mut behind = BTreeSet::new();
+        let mut members = BTreeSet::new();
         if anew {
             for (i, r) in &self.links {
                 of.within.insert((r.link.master, *i));
                 of.above.insert((r.link.lower, *i));
+                of.names.insert((r.link.name.clone(), *i));
+                if let LinkKind::Bond(_) = r.link.kind {
+                    of.bonds.insert(*i);
+                }
                 if let LinkKind::Vlan { vid } = r.link.kind {
                     of.vlans_on.insert((r.link.lower, vid, *i));
                 }
@@ -168,6 +178,7 @@ impl Store {
             }
             neighbours.extend(self.neighs.keys().map(|k| (k.1, k.0)));
             let stations = self.fdb.iter();
+            members = self.groups.members_anew();
             behind.extend(stations.filter_map(|(k, r)| Some((r.ifindex()?, *k))));
         }
         let (t, p) = if anew {
@@ -175,13 +186,19 @@ impl Store {
         } else {
             (t, &self.paths)
         };
-        let (n, f) = match anew {
-            true => (&neighbours, &behind),
-            false => (&self.neighs_on, &self.fdb_behind),
+        let (n, f, m) = match anew {
+            true => (&neighbours, &behind, &members),
+            false => (&self.neighs_on, &self.fdb_behind, &self.groups.of_member),
         };
         look.set("is in", &t.within);
         look.set("is on", &t.above);
         look.set("VLAN interface", &t.vlans_on);
+        look.rows(
+            What::Named("is called"),
+            t.names.iter().map(|x| (x.clone(), &())),
+        );
+        look.set("bond", &t.bonds);
+        look.rows(What::Named("member of groups"), m.iter().map(|x| (*x, &())));
         look.map("paths over", &p.leading);
         look.set("object on", &p.objects_on);
         look.map("paths preferring", &p.preferring);

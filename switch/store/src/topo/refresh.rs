@@ -10,8 +10,25 @@ use tandem_abi::raw::TND_VID_ANY;
 impl Store {
     /// Looks at what [`super::Dirty`] names: ports, forwarding domains, members, router interfaces, and what is on them.
     pub(crate) fn refresh_topology(&mut self, now: u64) {
+        if std::mem::take(&mut self.topo.dirty.lags) && !self.topo.dirty.all {
+            self.refresh_lags(now);
+        }
+        if std::mem::take(&mut self.topo.dirty.vrfs) {
+            self.refresh_vrfs(now);
+        }
+        if std::mem::take(&mut self.topo.dirty.router) {
+            let reason = self.router_reason();
+            if reason != self.topo.router_reason {
+                self.topo.router_reason = reason;
+                self.mark_rifs();
+            }
+        }
         self.topo.everything = self.topo.dirty.all;
         if self.topo.everything {
+            #[cfg(feature = "oracle")]
+            {
+                self.topo.wholes += 1;
+            }
             self.topo.router_reason = self.router_reason();
             self.refresh_maps();
             self.refresh_lags(now);

@@ -6,7 +6,7 @@ use crate::fib::{Content, F_OMIT, V4};
 use crate::hw::bodies::{Rif, RifPlace};
 use crate::hw::table::Sent;
 use crate::model::{ConfScope, Family, LinkKind, Rule};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use tandem_abi::raw::*;
 
 /// What an interface is to the chip.
@@ -25,7 +25,6 @@ impl Store {
         if looked.is_empty() {
             return;
         }
-        let held = self.held_places();
         let mut wanted: BTreeMap<u32, Rif> = BTreeMap::new();
         let mut gone: Vec<(u32, u32)> = Vec::new();
         let was_loose = !self.topo.loose.is_empty();
@@ -33,7 +32,7 @@ impl Store {
             let mut seat = self.seat(i);
             self.topo.rif_moving.remove(&i);
             if let Some(s) = &seat
-                && held.get(&s.place).is_some_and(|v| *v != s.vrf)
+                && self.held_by_other(s)
             {
                 self.topo.rif_moving.insert(i);
                 seat = None;
@@ -94,10 +93,16 @@ impl Store {
                     let r = self.hw.rifs.take();
                     self.topo.rif_of.insert(i, r);
                     self.topo.if_of_rif.insert(r, i);
+                    self.topo.at_place.insert((body.place, r));
+                    self.topo.place_of.insert(r, body.place);
                     self.topo.dirty.neighbours.insert(i);
                     r
                 }
             };
+            let was = self.hw.rifs.at(r).want.as_ref();
+            if was.is_some_and(|w| w.vrf != body.vrf) {
+                self.topo.dirty.neighbours.insert(i);
+            }
             self.hw.want(r, Some(body), now);
         }
     }
@@ -109,24 +114,38 @@ impl Store {
         self.hw.want::<Rif>(rif, None, now);
     }
 
-    /// A place has one router interface on the chip: that of another VRF goes, with all that refers to it, first. Which
-    /// VRF has which place; nothing while there is the default one alone.
-    fn held_places(&mut self) -> HashMap<RifPlace, u8> {
-        let mut held = HashMap::new();
+    /// A place has one router interface on the chip: that of another VRF goes, with all that refers to it, first.
+    fn held_by_other(&self, s: &Seat) -> bool {
         if self.vrfs.slots.is_empty() {
-            return held;
+            return false;
         }
-        for id in self.hw.rifs.ids() {
-            let o = self.hw.rifs.at(id);
+        self.rifs_at(s.place).any(|id| {
+            let Some(o) = self.hw.rifs.get(id) else {
+                return false;
+            };
             let on_way = match &o.sent {
                 Sent::Put(b) => Some(b),
                 _ => None,
             };
-            for b in on_way.into_iter().chain(&o.have) {
-                held.insert(b.place, b.vrf);
-            }
+            // what it has is what counts, where it has something
+            let held = o.have.as_ref().or(on_way);
+            held.is_some_and(|b| b.vrf != s.vrf)
+        })
+    }
+
+    /// Table ids of router interfaces at a place.
+    pub(crate) fn rifs_at(&self, place: RifPlace) -> impl Iterator<Item = u32> {
+        let all = self.topo.at_place.range((place, 0)..=(place, u32::MAX));
+        all.map(|x| x.1)
+    }
+
+    /// Its place is free: who waits for it looks again.
+    pub(crate) fn rif_released(&mut self, id: u32) {
+        let t = &mut self.topo;
+        if let Some(place) = t.place_of.remove(&id) {
+            t.at_place.remove(&(place, id));
         }
-        held
+        t.dirty.rifs.extend(&t.rif_moving);
     }
 
     /// What an interface is to the chip, if it can be a router interface.
