@@ -2,7 +2,7 @@
 //! process, at full size and at a tenth of it.
 //!
 //! ```text
-//!   shape (4,093 VLAN interfaces, 47 ports x 4,093 VLANs, 1,000 bridges, a million routes)
+//!   shape (4,093 VLAN interfaces, 46 ports x 4,093 VLANs, 1,000 bridges, 2,000 filters, a million routes)
 //!     event ──► apply ───────────┐
 //!                                ├─ CLOCK_THREAD_CPUTIME_ID        firmware: executes, not counted
 //!     catch_up, plan, complete ──┘  until nothing is to do
@@ -26,12 +26,18 @@ const SRC: SourceId = SourceId::NETLINK;
 /// VLANs of a bridge at full size, one left for the event.
 const VLANS: usize = 4093;
 const BRIDGES: usize = 1000;
+/// Rules of all ports together, of which the chip has room for more.
+const FILTERS: usize = 2000;
 const PORTS: u16 = 48;
 /// ifindex of the bridge, and of the first VLAN interface or further bridge.
 const BRIDGE: u32 = 100;
 const FIRST: u32 = 1000;
 /// The port of which nothing of a shape depends.
 const SPARE: u16 = PORTS;
+/// A VRF without interfaces, and a bond, which every shape has, with its port.
+const VRF: u32 = 90;
+const BOND: u32 = 91;
+const BONDED: u16 = PORTS - 1;
 /// Milliseconds that a change without dependents may take.
 const IDLE_MS: f64 = 5.0;
 /// Microseconds for each entry that depends.
@@ -226,6 +232,16 @@ fn joined(port: u16, bridge: u32) -> Link {
     }
 }
 
+/// The bond's port.
+fn bonded(active: bool) -> Link {
+    Link {
+        master: BOND,
+        bond_active: active,
+        carrier: active,
+        ..swp(BONDED)
+    }
+}
+
 fn bridge(ifindex: u32, vlan_filtering: bool) -> Link {
     let info = BridgeInfo {
         vlan_filtering,
@@ -308,6 +324,21 @@ fn forwarding(ifindex: u32) -> Object {
     })
 }
 
+/// Without them everything routed traps.
+fn kernel_rules() -> [Object; 2] {
+    [(0, TABLE_LOCAL), (32766, TABLE_MAIN)].map(|(priority, table)| {
+        Object::Rule(Rule {
+            family: Family::V4,
+            priority,
+            table,
+            is_default: true,
+            l3mdev: false,
+            iif: String::new(),
+            text: format!("from all lookup {table}"),
+        })
+    })
+}
+
 fn filter() -> Filter {
     Filter {
         key: FilterKey {
@@ -355,22 +386,25 @@ enum Shape {
     Interfaces,
     Members,
     Bridges,
+    Lists,
     Routes,
 }
 
 impl Shape {
-    const ALL: [Shape; 4] = [
+    const ALL: [Shape; 5] = [
         Shape::Interfaces,
         Shape::Members,
         Shape::Bridges,
+        Shape::Lists,
         Shape::Routes,
     ];
 
     fn text(self) -> &'static str {
         match self {
             Shape::Interfaces => "VLAN interfaces",
-            Shape::Members => "VLANs on 47 ports",
+            Shape::Members => "VLANs on 46 ports",
             Shape::Bridges => "bridges",
+            Shape::Lists => "filters on 46 ports",
             Shape::Routes => "routes",
         }
     }
@@ -379,6 +413,7 @@ impl Shape {
         match self {
             Shape::Interfaces | Shape::Members => VLANS,
             Shape::Bridges => BRIDGES,
+            Shape::Lists => FILTERS,
             Shape::Routes => routes,
         }
     }
@@ -391,13 +426,29 @@ impl Shape {
         for o in addressed(spare, 0xffff)? {
             bed.up(o);
         }
+        for o in kernel_rules() {
+            bed.up(o);
+        }
+        let red = link(VRF, "red".into(), LinkKind::Vrf { table: 100 });
+        bed.up(Object::Link(red));
+        let info = BondInfo {
+            lag: 1,
+            hash: 0,
+            unsupported: None,
+        };
+        bed.up(Object::Link(link(
+            BOND,
+            "bond0".into(),
+            LinkKind::Bond(info),
+        )));
+        bed.up(Object::Link(bonded(true)));
         match self {
             Shape::Interfaces | Shape::Members => {
                 let br = bridge(BRIDGE, true);
                 bed.up(Object::Link(br.clone()));
                 let ports = match self {
                     Shape::Interfaces => 1..=2,
-                    _ => 1..=PORTS - 1,
+                    _ => 1..=BONDED - 1,
                 };
                 for port in ports {
                     bed.up(Object::Link(joined(port, BRIDGE)));
@@ -420,7 +471,7 @@ impl Shape {
                     let br = bridge(FIRST + b, false);
                     bed.up(Object::Link(br.clone()));
                     let member = match u16::try_from(b + 1) {
-                        Ok(port) if port < SPARE => joined(port, br.ifindex),
+                        Ok(port) if port < BONDED => joined(port, br.ifindex),
                         _ => Link {
                             master: br.ifindex,
                             ..link(
@@ -431,6 +482,18 @@ impl Shape {
                         },
                     };
                     bed.up(Object::Link(member));
+                }
+            }
+            Shape::Lists => {
+                for port in 1..BONDED {
+                    bed.up(Object::Link(swp(port)));
+                }
+                for k in 0..n {
+                    let port = u32::from(BONDED - 1);
+                    let mut f = filter();
+                    f.key.ifindex = 1 + k as u32 % port;
+                    f.key.priority = 10 + (k as u32 / port) as u16;
+                    bed.up(Object::Filter(Box::new(f)));
                 }
             }
             Shape::Routes => {
@@ -455,6 +518,20 @@ impl Shape {
         let carrier = |l: Link, on| set(Object::Link(Link { carrier: on, ..l }));
         let a = address(spare, Ipv4Addr::new(10, 254, 0, 1));
         let f = filter();
+        let looks_at = |iif: &str| Rule {
+            family: Family::V4,
+            priority: 100,
+            table: 200,
+            is_default: false,
+            l3mdev: false,
+            iif: iif.into(),
+            text: format!("from all iif {iif} lookup 200"),
+        };
+        let rule = looks_at(&format!("swp{SPARE}"));
+        // it begins with the rules that stay
+        let mut sweep = vec![Event::BeginSync(SRC, KindSet::RULE)];
+        sweep.extend(kernel_rules().into_iter().flat_map(set));
+        sweep.push(Event::EndSync(SRC));
         let mut out = vec![
             (
                 "one flap of another port",
@@ -480,6 +557,49 @@ impl Shape {
                 vec![
                     set(Object::Filter(Box::new(f.clone()))),
                     gone(Key::Filter(f.key)),
+                ],
+            ),
+            (
+                "a policy rule for another port, and gone",
+                false,
+                vec![
+                    set(Object::Rule(rule.clone())),
+                    gone(Key::Rule(rule.clone())),
+                ],
+            ),
+            (
+                "the same, swept",
+                false,
+                vec![set(Object::Rule(rule)), sweep],
+            ),
+            (
+                "another port joins a VRF, and leaves it",
+                false,
+                vec![
+                    set(Object::Link(Link {
+                        master: VRF,
+                        ..swp(SPARE)
+                    })),
+                    set(Object::Link(swp(SPARE))),
+                ],
+            ),
+            (
+                "another port is renamed, and back",
+                false,
+                vec![
+                    set(Object::Link(Link {
+                        name: "uplink".into(),
+                        ..swp(SPARE)
+                    })),
+                    set(Object::Link(swp(SPARE))),
+                ],
+            ),
+            (
+                "one flap of a bond's port",
+                false,
+                vec![
+                    set(Object::Link(bonded(false))),
+                    set(Object::Link(bonded(true))),
                 ],
             ),
         ];
@@ -516,7 +636,7 @@ impl Shape {
                     ],
                 ));
             }
-            Shape::Bridges => {}
+            Shape::Bridges | Shape::Lists => {}
             Shape::Routes => {
                 let gateway = Ipv4Addr::new(10, 0, 1, 2);
                 let down = |up| {

@@ -43,6 +43,8 @@ struct List {
     target: BTreeMap<u32, AclEntry>,
     /// Places of the filters within their preference.
     places: HashMap<FilterKey, u16>,
+    /// What its rules use besides.
+    used: Used,
 }
 
 /// A filter as it is offloaded.
@@ -62,7 +64,7 @@ pub(crate) struct Filters {
     /// With source and generation.
     pub all: BTreeMap<FilterKey, (Filter, u8, u16)>,
     lists: BTreeMap<At, List>,
-    shown: HashMap<FilterKey, Shown>,
+    shown: BTreeMap<FilterKey, Shown>,
     /// Table ids of counters, ranges, policers and sessions by the chip's.
     parts: BTreeMap<(Cls, u32), u32>,
     /// And back, for what is released.
@@ -180,41 +182,61 @@ impl Store {
             .or_else(|| self.device_filter(l.ifindex))
     }
 
-    /// Rules of all ports, as they should be.
+    /// Rules of the ports that are to be looked at, as they should be.
     pub(crate) fn refresh_filters(&mut self, now: u64) {
-        if self.filters.all.is_empty() && self.filters.lists.is_empty() {
-            return;
-        }
+        let mut looked = std::mem::take(&mut self.topo.dirty.lists);
         let mut by_list: BTreeMap<At, Vec<Filter>> = BTreeMap::new();
-        for (f, ..) in self.filters.all.values() {
-            if f.key.chain != 0 {
-                continue; // reached by `goto chain` only, and that is the kernel's
+        if std::mem::take(&mut self.topo.dirty.filters) {
+            looked.extend(self.filters.all.keys().map(|k| k.ifindex));
+            self.filters.shown.clear();
+            for at in self.filters.lists.keys() {
+                by_list.entry(*at).or_default();
+            }
+        }
+        for ifindex in looked {
+            let from = first_filter(ifindex)..;
+            let shown = self.filters.shown.range(from.clone()).map(|x| *x.0);
+            let shown = shown.take_while(|k| k.ifindex == ifindex);
+            for key in shown.collect::<Vec<_>>() {
+                self.filters.shown.remove(&key);
+            }
+            let Some(&port) = self.topo.port_of.get(&ifindex) else {
+                continue;
+            };
+            for at in [false, true].map(|egress| (port, stage(egress))) {
+                if self.filters.lists.contains_key(&at) {
+                    by_list.entry(at).or_default();
+                }
             }
             // at a bond, and at a member of one, filters are the kernel's
-            if self.alone(f.key.ifindex)
-                && let Some(&port) = self.topo.port_of.get(&f.key.ifindex)
-            {
-                let list = by_list.entry((port, stage(f.key.egress))).or_default();
-                list.push(f.clone());
+            if !self.alone(ifindex) {
+                continue;
+            }
+            let of_it = self.filters.all.range(from).map(|(_, f)| &f.0);
+            for f in of_it.take_while(|f| f.key.ifindex == ifindex) {
+                // others are reached by `goto chain` only, and that is the kernel's
+                if f.key.chain == 0 {
+                    let at = (port, stage(f.key.egress));
+                    by_list.entry(at).or_default().push(f.clone());
+                }
             }
         }
-        self.filters.shown.clear();
-        let old: Vec<At> = self.filters.lists.keys().copied().collect();
-        for at in old {
-            by_list.entry(at).or_default();
-        }
-        let mut used = Used::default();
+        let lists: Vec<At> = by_list.keys().copied().collect();
+        let mut before = Used::new();
         for (at, filters) in by_list {
-            self.build_list(at, &filters, &mut used, now);
+            if let Some(l) = self.filters.lists.get_mut(&at) {
+                before.append(&mut l.used);
+            }
+            self.build_list(at, &filters, now);
         }
-        self.keep_used(&used, now);
-        let all: Vec<At> = self.filters.lists.keys().copied().collect();
-        for at in all {
+        self.end_unused(&before, now);
+        for at in lists {
             self.step_list(at, now);
         }
     }
 
-    fn build_list(&mut self, at: At, filters: &[Filter], used: &mut Used, now: u64) {
+    fn build_list(&mut self, at: At, filters: &[Filter], now: u64) {
+        let mut used = Used::new();
         let mut target = BTreeMap::new();
         let table = match self.filters.lists.get(&at) {
             Some(l) => l.table,
@@ -226,6 +248,7 @@ impl Store {
                     entries: BTreeMap::new(),
                     target: BTreeMap::new(),
                     places: HashMap::new(),
+                    used: Used::new(),
                 };
                 let (table, bind) = (list.table, list.bind);
                 self.filters.list_of.insert((Cls::AclBind, bind), at);
@@ -261,12 +284,13 @@ impl Store {
                     );
                 }
                 let priority = u32::from(f.key.priority) << 16 | u32::from(number) << 2;
-                self.rules_of(at, table, &f, priority, used, &mut target, now);
+                self.rules_of(at, table, &f, priority, &mut used, &mut target, now);
             }
         }
         if let Some(l) = self.filters.lists.get_mut(&at) {
             l.target = target;
             l.places = at_place;
+            l.used = used;
         }
     }
 
@@ -557,13 +581,15 @@ impl Store {
         self.filters.shown.insert(key, shown);
     }
 
-    /// What no filter uses any more goes.
-    fn keep_used(&mut self, used: &Used, now: u64) {
-        let parts = self.filters.parts.iter();
-        let gone = parts.filter(|(part, _)| !used.contains(part));
-        let gone: Vec<Ref> = gone.map(|((cls, _), id)| Ref::new(*cls, *id)).collect();
-        for r in gone {
-            self.hw.unwant(r, now);
+    /// Of what lists used before, what none uses any more goes.
+    fn end_unused(&mut self, before: &Used, now: u64) {
+        for part in before {
+            if self.filters.lists.values().any(|l| l.used.contains(part)) {
+                continue;
+            }
+            if let Some(id) = self.filters.parts.get(part) {
+                self.hw.unwant(Ref::new(part.0, *id), now);
+            }
         }
     }
 }

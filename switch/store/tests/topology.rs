@@ -312,9 +312,21 @@ fn event(rig: &mut Rig, d: &mut Draw) {
             }
         }
         14 => {
-            let Object::Filter(f) = drops_all(d.device(), 10) else {
+            let device = d.device();
+            let Object::Filter(mut f) = drops_all(device, d.one(&[10, 10, 20])) else {
                 unreachable!()
             };
+            f.key.egress = d.rarely();
+            f.mirror = d.one(&[None, None, Some(11), Some(14)]);
+            // shared by whoever has it
+            let police = FilterPolice {
+                index: 1,
+                packets: true,
+                rate: 10,
+                burst: 5,
+                longest: u32::MAX,
+            };
+            f.police = (d.below(3) == 0).then_some(police);
             match d.below(2) {
                 0 => rig.del(Key::Filter(f.key)),
                 _ => rig.up(Object::Filter(f)),

@@ -19,7 +19,7 @@
 //!   VLAN of a bridge ────► domains, VLAN interfaces with its VID, rif (PVID)
 //!   address, sysctl of an interface, first and last gateway ─► rifs ─► gateways and neighbours on it, paths over it
 //!   domain, membership that failed, or no longer ─► bridges
-//!   filter at a port ────► filters (all lists)
+//!   filter at a port ────► lists (of that port);  a port that filters send to, or that has them: filters (all lists)
 //! ```
 //!
 //! Each stage of [`Store::refresh_topology`] takes its set and fills those of later stages where its result is another
@@ -61,6 +61,8 @@ pub(crate) struct Dirty {
     pub rifs: BTreeSet<u32>,
     /// All lists of filters.
     pub filters: bool,
+    /// Devices whose filters are others.
+    pub lists: BTreeSet<u32>,
     /// Interfaces with another router interface: gateways and neighbours there.
     pub neighbours: BTreeSet<u32>,
     /// Domains that came, went or are other ones: stations and groups there.
@@ -79,6 +81,7 @@ impl Dirty {
             || self.lags
             || self.vrfs
             || self.filters
+            || !self.lists.is_empty()
             || !self.bridges.is_empty()
             || !self.vlan_sets.is_empty()
             || !self.domains.is_empty()
@@ -371,7 +374,7 @@ impl Store {
     pub(crate) fn filter_changed(&mut self, ifindex: u32) {
         match self.links.get(&ifindex).map(|r| &r.link) {
             Some(l) if matches!(l.kind, LinkKind::Swp { .. }) && self.bond_of(l).is_none() => {
-                self.topo.dirty.filters = true;
+                self.topo.dirty.lists.insert(ifindex);
             }
             _ => self.mark_hooked(ifindex),
         }

@@ -42,9 +42,7 @@ impl Store {
         self.refresh_vlan_devices();
         self.refresh_hidden();
         self.refresh_rifs(now);
-        if std::mem::take(&mut self.topo.dirty.filters) {
-            self.refresh_filters(now);
-        }
+        self.refresh_filters(now);
         match std::mem::take(&mut self.topo.everything) {
             true => self.follow_all(now),
             false => self.follow(now),
