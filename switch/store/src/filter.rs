@@ -62,7 +62,9 @@ struct Shown {
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
     /// With source and generation.
-    pub all: BTreeMap<FilterKey, (Filter, u8, u16)>,
+    all: BTreeMap<FilterKey, (Filter, u8, u16)>,
+    /// Filters by the device that they send to.
+    pub sending: BTreeSet<(u32, FilterKey)>,
     lists: BTreeMap<At, List>,
     shown: BTreeMap<FilterKey, Shown>,
     /// Table ids of counters, ranges, policers and sessions by the chip's.
@@ -87,6 +89,54 @@ fn first_filter(ifindex: u32) -> FilterKey {
         priority: 0,
         handle: 0,
     }
+}
+
+impl Filters {
+    /// With source and generation.
+    pub fn all(&self) -> &BTreeMap<FilterKey, (Filter, u8, u16)> {
+        &self.all
+    }
+
+    fn insert(&mut self, said: (Filter, u8, u16)) {
+        self.remove(&said.0.key);
+        let to = sends_to(&said.0).map(|i| (i, said.0.key));
+        self.sending.extend(to);
+        self.all.insert(said.0.key, said);
+    }
+
+    pub fn remove(&mut self, key: &FilterKey) {
+        if let Some((f, ..)) = self.all.remove(key) {
+            for i in sends_to(&f) {
+                self.sending.remove(&(i, *key));
+            }
+        }
+    }
+
+    /// The index of where they send, from what it is of.
+    #[cfg(feature = "oracle")]
+    pub fn sending_anew(&self) -> BTreeSet<(u32, FilterKey)> {
+        let all = self.all.iter();
+        all.flat_map(|(k, f)| sends_to(&f.0).map(|i| (i, *k)))
+            .collect()
+    }
+
+    /// Devices with filters that depend on this one: its own, and what sends there.
+    pub fn that_ask(&self, ifindex: u32) -> Vec<u32> {
+        let own = self.all.range(first_filter(ifindex)..).next();
+        let own = own.map(|(k, _)| k.ifindex).filter(|i| *i == ifindex);
+        let from = (ifindex, first_filter(0))..;
+        let there = self.sending.range(from).take_while(|x| x.0 == ifindex);
+        own.into_iter().chain(there.map(|x| x.1.ifindex)).collect()
+    }
+}
+
+/// Devices that a filter sends packets or copies to.
+fn sends_to(f: &Filter) -> impl Iterator<Item = u32> + use<> {
+    let to = match f.verdict {
+        FilterVerdict::Redirect(i) => Some(i),
+        _ => None,
+    };
+    to.into_iter().chain(f.mirror)
 }
 
 /// Stage of a hook.
@@ -152,7 +202,7 @@ impl Store {
             }
             _ => {
                 let ifindex = f.key.ifindex;
-                self.filters.all.insert(f.key, (f, source.0, generation));
+                self.filters.insert((f, source.0, generation));
                 self.filter_changed(ifindex);
             }
         }
@@ -163,8 +213,8 @@ impl Store {
         let of_it = self.filters.all.range(first_filter(ifindex)..);
         let of_it = of_it.take_while(|(k, _)| k.ifindex == ifindex);
         for key in of_it.map(|(k, _)| *k).collect::<Vec<_>>() {
-            self.filters.all.remove(&key);
-            self.topo.dirty.filters = true;
+            self.filters.remove(&key);
+            self.topo.dirty.lists.insert(ifindex);
         }
     }
 

@@ -301,8 +301,8 @@ impl Store {
             {
                 self.remove_chain(*f, t, n);
             }
-            Key::Filter(k) if self.filters.all.get(k).is_some_and(|f| f.1 == src) => {
-                self.filters.all.remove(k);
+            Key::Filter(k) if self.filters.all().get(k).is_some_and(|f| f.1 == src) => {
+                self.filters.remove(k);
                 self.filter_changed(k.ifindex);
             }
             Key::Mdb(k) => self.remove_mdb(source, k, now),

@@ -113,7 +113,7 @@ impl Store {
         let fdb = self.fdb.iter().filter(|(k, _)| k.bridge == i);
         let fdb = fdb.filter(|(_, r)| r.kernel.is_some());
         let vlans = self.vlans.range((i, 0)..=(i, u16::MAX));
-        let filters = self.filters.all.iter().filter(|(k, _)| k.ifindex == i);
+        let filters = self.filters.all().iter().filter(|(k, _)| k.ifindex == i);
         let conf = [Family::V4, Family::V6].map(|f| (f, ConfScope::Interface(i)));
         let conf = conf
             .iter()

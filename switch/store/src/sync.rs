@@ -192,7 +192,7 @@ impl Store {
         }
         if kinds.contains(KindSet::FILTER) {
             let g = self.generation(source, KindSet::FILTER);
-            let all = self.filters.all.iter();
+            let all = self.filters.all().iter();
             let stale = all.filter(|(_, f)| f.1 == src && f.2 != g).map(|(k, _)| *k);
             let stale: Vec<FilterKey> = stale.collect();
             self.counters.swept += stale.len() as u64;

@@ -120,6 +120,11 @@ impl Store {
         let waiting: Vec<u32> = match (r.cls, self.filters.counted.get(&r.id)) {
             (Cls::AclCounter, Some(user)) => self.entry_at(user).into_iter().collect(),
             (Cls::AclCounter, None) => Vec::new(),
+            (Cls::AclTable, _) => {
+                let mut lists = self.filters.lists.values();
+                let of_it = lists.find(|l| l.table == r.id);
+                of_it.map_or_else(Vec::new, |l| l.entries.values().copied().collect())
+            }
             _ => self.hw.acl_entries.ids(),
         };
         for id in waiting {
@@ -131,12 +136,18 @@ impl Store {
             }
             return;
         }
-        let failed = self.filters.parts.iter().filter(|((cls, _), id)| {
-            with_class!(*cls, T => T::all(&self.hw).get(**id).is_some_and(|o| o.failed().is_some()))
-        });
-        let failed = failed.count();
-        self.topo.dirty.filters |= failed > 0 || self.filters.parts_failed;
-        self.filters.parts_failed = failed > 0;
+        let failed = self.part_failed(r)
+            || self.filters.parts_failed && {
+                let parts = self.filters.parts.iter();
+                let mut parts = parts.map(|((cls, _), id)| Ref::new(*cls, *id));
+                parts.any(|r| self.part_failed(r))
+            };
+        self.topo.dirty.filters |= failed || self.filters.parts_failed;
+        self.filters.parts_failed = failed;
+    }
+
+    fn part_failed(&self, r: Ref) -> bool {
+        with_class!(r.cls, T => T::all(&self.hw).get(r.id).is_some_and(|o| o.failed().is_some()))
     }
 
     /// A binding failed, which a chip with lists does not: all ports are looked at.

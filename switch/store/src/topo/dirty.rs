@@ -19,7 +19,7 @@
 //!   VLAN of a bridge ────► domains, VLAN interfaces with its VID, rif (PVID)
 //!   address, sysctl of an interface, first and last gateway ─► rifs ─► gateways and neighbours on it, paths over it
 //!   domain, membership that failed, or no longer ─► bridges
-//!   filter at a port ────► lists (of that port);  a port that filters send to, or that has them: filters (all lists)
+//!   filter at a port ────► lists of that port;  a port that has filters, or that they send to: lists of who asks
 //! ```
 //!
 //! Each stage of [`Store::refresh_topology`] takes its set and fills those of later stages where its result is another
@@ -148,8 +148,8 @@ impl Store {
             let of_it = self.groups.bridges_of_member(i);
             self.topo.dirty.groups.extend(of_it);
         }
-        if !self.filters.all.is_empty() && (moved || differs(|a, b| a.mtu != b.mtu)) {
-            self.topo.dirty.filters = true;
+        if moved || differs(|a, b| a.mtu != b.mtu) {
+            self.mark_lists(i);
         }
         if differs(|a, b| a.name != b.name) && both.is_some() {
             for l in said() {
@@ -228,11 +228,16 @@ impl Store {
         self.mark_hooked(i);
         self.mark_vlan_devices_on(i);
         self.mark_ports_of(i, false);
-        let d = &mut self.topo.dirty;
-        d.filters |= !self.filters.all.is_empty();
+        self.mark_lists(i);
         if self.filters.binds_failed {
-            d.ports.extend(self.topo.if_of_port.keys());
+            let t = &mut self.topo;
+            t.dirty.ports.extend(t.if_of_port.keys());
         }
+    }
+
+    /// Filters of a device, and those that send there.
+    fn mark_lists(&mut self, i: u32) {
+        self.topo.dirty.lists.extend(self.filters.that_ask(i));
     }
 
     /// A VRF came, went or has another table.
@@ -489,7 +494,7 @@ impl Store {
             d.rehide.insert(master);
         }
         // a filter may send packets there
-        d.filters |= !self.filters.all.is_empty();
+        self.mark_lists(i);
     }
 
     /// Fills all sets.

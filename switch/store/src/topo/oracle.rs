@@ -198,6 +198,11 @@ impl Store {
             t.names.iter().map(|x| (x.clone(), &())),
         );
         look.set("bond", &t.bonds);
+        let to = match anew {
+            true => &self.filters.sending_anew(),
+            false => &self.filters.sending,
+        };
+        look.set("filter to", to);
         look.rows(What::Named("member of groups"), m.iter().map(|x| (*x, &())));
         look.map("paths over", &p.leading);
         look.set("object on", &p.objects_on);
