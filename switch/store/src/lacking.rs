@@ -27,7 +27,7 @@ impl Store {
         let Some(x) = fib.entries.get(e).filter(|x| x.node != NONE) else {
             return;
         };
-        let lacks = x.is(F_FAILED) && x.want == Content::trap(TND_TRAP_LOCAL);
+        let lacks = x.is(F_FAILED) && x.want == Content::trap(TND_TRAP_LOCAL) && !self.is_soft(x);
         if !lacks && self.lacking.is_empty() {
             return;
         }

@@ -225,6 +225,10 @@ impl Store {
         let failed = entry.is(F_FAILED)
             && !entry.is(F_RETRY)
             && !matches!(self.redundant::<F>(e), Redundant::Yes);
+        if failed {
+            // whether that matters to who sends from there depends on interfaces as well
+            self.look_lacking::<F>(e);
+        }
         let fib = F::fib_mut(&mut self.fibs);
         let mut aggregate = false;
         let d = if kernel && entry.is(F_PARSER) {

@@ -610,6 +610,14 @@ impl Store {
         }
     }
 
+    /// A broadcast or anycast address, which its connected prefix may answer for. Reverse-path filtering looks sources up: the
+    /// connected prefix proves one, a broadcast address does not.
+    pub(crate) fn is_soft(&self, entry: &Entry) -> bool {
+        let head = self.aliases.get(entry.head).filter(|_| entry.head != NONE);
+        let soft = |a: &Alias| matches!(kind_of(a.kind), RouteType::Broadcast | RouteType::Anycast);
+        head.is_some_and(soft) && self.topo.loose.is_empty()
+    }
+
     /// Does this entry say the same as the one above it? A local prefix below a local one, a broadcast or anycast
     /// address below its connected prefix: the packet goes to the CPU anyway, and the slot is saved.
     pub(crate) fn redundant<F: Fam>(&self, e: u32) -> Redundant {
@@ -626,13 +634,7 @@ impl Store {
             return Redundant::No;
         };
         let parent = &fib.entries[p];
-        let soft = entry.head != NONE
-            && matches!(
-                kind_of(self.aliases[entry.head].kind),
-                RouteType::Broadcast | RouteType::Anycast
-            )
-            // Reverse-path filtering looks sources up: the connected prefix proves one, a broadcast address does not.
-            && self.topo.loose.is_empty();
+        let soft = self.is_soft(entry);
         if !(parent.want == Content::trap(TND_TRAP_LOCAL) || (soft && parent.want.is_connected())) {
             return Redundant::No;
         }
