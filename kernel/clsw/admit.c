@@ -225,8 +225,11 @@ static bool admit_retry(struct clsw_device *cd, struct clsw_obj *obj)
 	if (!obj->written && !cd->resync && obj->needs_rm && !rm_ticket_open(&obj->ticket)) {
 		clsw_obj_req(cd, obj, &req);
 		err = admit_ask(cd, obj, &req, &verdict);
-		if (err && err != -EAGAIN)
+		if (err && err != -EAGAIN) {
+			/* among those who wait for what stopped it now, and not what did before */
+			clsw_drain_queue(cd, obj);
 			return false;
+		}
 		room = !err;
 		obj->waits = !room;
 		obj->rounds = 0;

@@ -715,6 +715,7 @@ static const struct {
 	{ "a reservation without an answer says so", a_reservation_without_answer_says_so },
 	{ "one broken object asks for nobody", one_broken_object_asks_for_nobody },
 	{ "packets that are too small", packets_that_are_too_small },
+	{ "a fault without room waits for room", a_fault_without_room_waits_for_room },
 	{ "a chip that comes back with less", a_chip_that_comes_back_with_less },
 	{ "a replay hides what is missing", a_replay_hides_what_is_missing },
 	{ "who claims a prefix", who_claims_a_prefix },

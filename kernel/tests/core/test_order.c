@@ -176,6 +176,39 @@ void one_broken_object_asks_for_nobody(void)
 	world_end();
 }
 
+/* It has failed to be written, and then there is no room: it waits for room as others do */
+void a_fault_without_room_waits_for_room(void)
+{
+	u32 i, size, broken = thing(C_NEXTHOP, 1);
+	struct rm_stats before, after;
+
+	CHECK(!world_begin(base_seed));
+	world_policy(RM_MODEL);
+	size = w.chip.size[P_NEXTHOP];
+	w.broken = broken;
+	CHECK(!world_put(broken, CLSW_PUT_MUST, 0));
+	CHECK(world_settle());
+	CHECK(clsw_status_is_fault(w.obj[broken]->reason.status));
+	for (i = 2; i < size + 20 && thing(C_NEXTHOP, i) < THINGS; i++)
+		CHECK(!world_put(thing(C_NEXTHOP, i), CLSW_PUT_MUST, 0));
+	CHECK(world_settle());
+	w.broken = 0;
+	shim_sleep(NSEC_PER_SEC);
+	CHECK(w.obj[broken]->state == CLSW_OBJ_FAILED);
+	CHECK(w.obj[broken]->reason.status == TND_ST_TABLE_FULL);
+	clsw_lock(w.cd);
+	rm_stats(w.cd->rm, &before);
+	clsw_unlock(w.cd);
+	shim_sleep(4 * NSEC_PER_SEC);
+	clsw_lock(w.cd);
+	rm_stats(w.cd->rm, &after);
+	clsw_unlock(w.cd);
+	CHECK(after.refused == before.refused, "%u times it was asked, and no room had come",
+	      (unsigned int)(after.refused - before.refused));
+	world_agree();
+	world_end();
+}
+
 /* ---- what a chip must be able to do ---- */
 
 /* The kernel's first packet has 1,500 bytes */
@@ -193,7 +226,7 @@ void a_chip_that_comes_back_with_less(void)
 	u32 i;
 
 	for (i = 0; i < 4; i++) {
-		CHECK(!world_begin(base_seed));
+		CHECK(!world_begin_mtu(base_seed, i == 3 ? 2000 : 0));
 		CHECK(!world_put(thing(C_NEXTHOP, 1), 0, 0));
 		CHECK(world_settle());
 		w.alive = false;
@@ -205,6 +238,8 @@ void a_chip_that_comes_back_with_less(void)
 			w.mtu = 2000;
 		else	/* more than before is as before */
 			w.rif = CLSW_MAX_RIF;
+		if (i == 3)
+			w.mtu = CLSW_MTU_MAX;
 		clsw_trouble(w.cd, "test");
 		shim_run_work(&w.cd->recover_work);
 		CHECK(clsw_up(w.cd) == (i == 3), "way %u: state %u", i, w.cd->state);

@@ -47,6 +47,7 @@ void a_lost_lease_is_that_lease(void);
 void a_reservation_ends_with_a_signal(void);
 void a_reservation_without_answer_says_so(void);
 void one_broken_object_asks_for_nobody(void);
+void a_fault_without_room_waits_for_room(void);
 void packets_that_are_too_small(void);
 void a_chip_that_comes_back_with_less(void);
 void a_replay_hides_what_is_missing(void);
