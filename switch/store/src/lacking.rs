@@ -27,7 +27,11 @@ impl Store {
         let Some(x) = fib.entries.get(e).filter(|x| x.node != NONE) else {
             return;
         };
-        let lacks = x.is(F_FAILED) && x.want == Content::trap(TND_TRAP_LOCAL) && !self.is_soft(x);
+        // with room its connected prefix would answer for it
+        let above = || (fib.cover.kernel_parent(x.node)).and_then(|n| fib.at_node(n));
+        let by_another =
+            || self.is_soft(x) && above().is_some_and(|p| fib.entries[p].want.is_connected());
+        let lacks = x.is(F_FAILED) && x.want == Content::trap(TND_TRAP_LOCAL) && !by_another();
         if !lacks && self.lacking.is_empty() {
             return;
         }
