@@ -19,6 +19,7 @@ mod filter;
 mod hw;
 mod lacking;
 mod lag;
+mod leaving;
 mod mdb;
 pub mod model;
 mod neigh;

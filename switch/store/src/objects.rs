@@ -16,6 +16,9 @@ impl Store {
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;
+            if self.waits_for_leaving(r) {
+                continue;
+            }
             if let Some(p) = self.hw.step(r, now_ns) {
                 out.push(p);
             }

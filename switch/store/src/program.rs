@@ -13,6 +13,7 @@ use crate::hw::{
 use crate::reserve::State;
 use crate::routes::Redundant;
 use crate::sync::Phase;
+use crate::undecided::perhaps_absent;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
 
@@ -204,7 +205,7 @@ impl Store {
     // -- one route ----------------------------------------------------------------------------------------------------
 
     /// `urgent`: ahead of its place in the queue.
-    fn step_route<F: Fam>(&mut self, e: u32, urgent: bool) -> Option<Planned> {
+    pub(crate) fn step_to_wanted<F: Fam>(&mut self, e: u32, urgent: bool) -> Option<Planned> {
         let r = Ref::new(F::CLS, e);
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
@@ -486,7 +487,7 @@ impl Store {
         }
     }
 
-    fn post_route<F: Fam>(
+    pub(crate) fn post_route<F: Fam>(
         &mut self,
         e: u32,
         op: u16,
@@ -503,7 +504,7 @@ impl Store {
             F_FLIGHT
         };
         let (bits, prefix_len) = fib.cover.prefix(fib.entries[e].node);
-        if op == TND_OP_CREATE {
+        if !delete && perhaps_absent(&fib.entries[e]) {
             fib.making.entry((bits, prefix_len)).or_default();
         }
         let target = match content.kind {
@@ -616,7 +617,7 @@ impl Store {
         let e = f.what.id;
         let fib = F::fib_mut(&mut self.fibs);
         fib.entries[e].set(F_FLIGHT | F_DELETE, false);
-        self.answered::<F>(e, f.op);
+        self.answered::<F>(e);
         let entry = F::fib(&self.fibs).entries[e];
         let old = entry.have;
         if f.aggregate && f.op == TND_OP_CREATE {
@@ -676,6 +677,10 @@ impl Store {
             }
             self.route_failed::<F>(f, c, old, now);
         }
+        self.look_leaving::<F>(e, old);
+        if let Some(d) = f.content.dep() {
+            self.hw.landed(d);
+        }
         self.queue_route::<F>(e);
         if F::fib(&self.fibs).entries[e].is(F_MOVED) {
             // its turn has come already
@@ -710,6 +715,7 @@ impl Store {
                     fib.cover.withdrawn(node);
                 }
                 self.give_back(f.what, old != UNKNOWN);
+                self.tried_again::<F>(f);
                 return;
             }
             (TND_OP_CREATE | TND_OP_UPDATE, TND_ST_DEPEND) if f.content.dep().is_some() => {
@@ -720,16 +726,14 @@ impl Store {
                     *n = n.saturating_add(1);
                     self.hw.doubt(d, *n < MAX_ATTEMPTS);
                 }
+                self.tried_again::<F>(f);
                 return;
             }
             (_, status) if !is_full(status) => {
                 let n = self.attempts.entry(f.what).or_insert(0);
                 *n += 1;
                 if *n < MAX_ATTEMPTS {
-                    if !f.aggregate {
-                        F::fib_mut(&mut self.fibs).entries[e].flags |= F_MOVED;
-                        self.undecided::<F>(e);
-                    }
+                    self.tried_again::<F>(f);
                     return;
                 }
                 self.attempts.remove(&f.what);

@@ -553,6 +553,7 @@ impl Store {
             self.fails.remove(&Ref::new(F::CLS, e));
         }
         self.look_lacking::<F>(e);
+        self.look_leaving::<F>(e, entry.have);
         let fib = F::fib_mut(&mut self.fibs);
         if new.present() != old.present() {
             fib.cover.set_kernel(entry.node, new.present());

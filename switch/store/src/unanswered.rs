@@ -20,7 +20,7 @@ impl Store {
             let fib = F::fib_mut(&mut s.fibs);
             let node = fib.entries[e].node;
             fib.entries[e].set(F_FLIGHT | F_DELETE, false);
-            s.answered::<F>(e, f.op);
+            s.answered::<F>(e);
             let fib = F::fib_mut(&mut s.fibs);
             match f.op {
                 TND_OP_CREATE => {
@@ -37,6 +37,12 @@ impl Store {
                 && let Some(d) = f.content.dep()
             {
                 s.hw.hold(d, -1);
+            }
+            if F::fib(&s.fibs).entries[e].want.present() {
+                s.undecided::<F>(e);
+            }
+            if let Some(d) = f.content.dep() {
+                s.hw.landed(d);
             }
             s.queue_route::<F>(e);
         }

@@ -14,6 +14,8 @@
 //!
 //! The other way round: a prefix goes while the one above it, made or changed before, waits. It traps until that one is decided.
 //!
+//! Where a command got no answer nobody knows whether the prefix is there: it is undecided until that is written once more.
+//!
 //! Of two that go together the wider one goes first, in whatever order they were queued.
 //!
 //! A chip may fail any command. So what covers a prefix whose CREATE is on its way, and is to change, waits for that answer; and so
@@ -23,13 +25,20 @@
 //! queued once more.
 
 use crate::Store;
-use crate::fib::{F_DEFERRED, F_DELETE, F_FLIGHT, F_HELD, F_MOVED, F_QUEUED, F_UNDECIDED, Fam};
-use crate::hw::{DepState, Ref};
-use tandem_abi::raw::TND_OP_CREATE;
+use crate::fib::{
+    Entry, F_DEFERRED, F_DELETE, F_FLIGHT, F_HELD, F_MOVED, F_QUEUED, F_REPEAT, F_UNDECIDED, Fam,
+};
+use crate::hw::{DepState, Flight, Ref};
+use crate::program::UNKNOWN;
 
 /// So many prefixes below one that may pass them are looked at, and if there are more so many that are queued; if there are
 /// more of these as well, it is taken for granted.
 const LOOK: usize = 4096;
+
+/// The chip may not have it: it never did, or a command about it got no answer.
+pub(crate) fn perhaps_absent(x: &Entry) -> bool {
+    !x.have.present() || x.have == UNKNOWN || x.is(F_REPEAT)
+}
 
 impl Store {
     /// This prefix waits for what it leads to, or is to be tried again: what comes after it may overtake it.
@@ -37,9 +46,18 @@ impl Store {
         let fib = F::fib_mut(&mut self.fibs);
         let x = &mut fib.entries[e];
         x.flags |= F_UNDECIDED;
-        if !x.have.present() || x.is(F_DELETE) {
+        if perhaps_absent(x) || x.is(F_DELETE) {
             let at = fib.cover.prefix(fib.entries[e].node);
             fib.undecided.entry(at).or_default();
+        }
+    }
+
+    /// A write failed, and another one follows ahead of what is queued.
+    pub(crate) fn tried_again<F: Fam>(&mut self, f: &Flight) {
+        let x = &mut F::fib_mut(&mut self.fibs).entries[f.what.id];
+        if !f.aggregate {
+            x.flags |= F_MOVED;
+            self.undecided::<F>(f.what.id);
         }
     }
 
@@ -135,13 +153,10 @@ impl Store {
     }
 
     /// A command for this entry was answered, or will not be: those that wait for that are looked at ahead of what is queued.
-    pub(crate) fn answered<F: Fam>(&mut self, e: u32, op: u16) {
+    pub(crate) fn answered<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
-        let mut waiting = Vec::new();
-        if op == TND_OP_CREATE {
-            let at = fib.cover.prefix(fib.entries[e].node);
-            waiting = fib.making.remove(&at).unwrap_or_default();
-        }
+        let at = fib.cover.prefix(fib.entries[e].node);
+        let mut waiting = fib.making.remove(&at).unwrap_or_default();
         waiting.extend(fib.held.remove(&e).into_iter().flatten());
         self.urgent
             .extend(waiting.into_iter().map(|w| Ref::new(F::CLS, w)));

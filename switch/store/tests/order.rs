@@ -43,6 +43,11 @@ enum Op {
     Run(usize),
     /// The chip fails one command about a route, and says so.
     Fail,
+    /// One command about a route gets no answer, and was carried out or not.
+    Lose(bool),
+    /// One of the two known gateways is another station; not where a prefix was made since the last rest: what covers that one may go by
+    /// the new station before it is there.
+    Moves(u8),
     Rest,
 }
 
@@ -54,17 +59,24 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Op::Run(0)),
         6 => Just(Op::Run(1)),
         1 => Just(Op::Fail),
-        1 => Just(Op::Rest),
+        1 => any::<bool>().prop_map(Op::Lose),
+        2 => (0u8..2).prop_map(Op::Moves),
+        2 => Just(Op::Rest),
     ]
 }
 
 struct Play {
     rig: Rig,
+    /// The gateway of each prefix.
     kernel: BTreeMap<usize, u8>,
+    /// The station that a gateway is, where that is not the one of its own number.
+    stations: BTreeMap<u8, u8>,
     /// What the kernel has done with each address since the last rest: to this station, or an error.
     since: Vec<Vec<Option<u8>>>,
     fresh: u8,
     failed: usize,
+    /// A prefix was made since the last rest.
+    made: bool,
 }
 
 /// So many commands fail at most since the last rest: one that fails more often is given up.
@@ -93,9 +105,11 @@ impl Play {
         Play {
             rig,
             kernel: BTreeMap::new(),
+            stations: BTreeMap::new(),
             since: vec![vec![None]; ADDRESSES.len()],
             fresh: 10,
             failed: 0,
+            made: false,
         }
     }
 
@@ -106,7 +120,11 @@ impl Play {
             let of: Ipv4Addr = text.split('/').next().unwrap().parse().unwrap();
             a & mask == of.to_bits()
         })?;
-        Some(*gateway)
+        Some(self.station(*gateway))
+    }
+
+    fn station(&self, gateway: u8) -> u8 {
+        self.stations.get(&gateway).copied().unwrap_or(gateway)
     }
 
     fn play(&mut self, op: Op) -> Result<(), String> {
@@ -121,9 +139,10 @@ impl Play {
                     }
                 };
                 let text = format!("10.{port}.0.{gateway}");
-                self.rig.up(neigh(10 + port, &text, gateway));
+                let station = self.station(gateway);
+                self.rig.up(neigh(10 + port, &text, station));
                 self.rig.up(via(PREFIXES[p].0, 10 + port, &text));
-                self.kernel.insert(p, gateway);
+                self.made |= self.kernel.insert(p, gateway).is_none();
             }
             Op::Del(p) => {
                 self.rig.del(Key::Route(key(PREFIXES[p].0)));
@@ -141,10 +160,27 @@ impl Play {
                     self.failed += 1;
                 }
             }
-            Op::Fail => {}
+            Op::Lose(done) if self.failed < FAILURES => {
+                if let Some(p) = self.rig.chip.rings[1].front().map(|p| p.token) {
+                    match done {
+                        true => _ = self.rig.chip.run(1),
+                        false => _ = self.rig.chip.rings[1].pop_front(),
+                    }
+                    self.rig.store.timed_out(p, self.rig.now);
+                    self.failed += 1;
+                }
+            }
+            Op::Fail | Op::Lose(_) => {}
+            Op::Moves(_) if self.made => {}
+            Op::Moves(g) => {
+                self.fresh += 1;
+                self.stations.insert(3 + g, self.fresh);
+                let text = ["10.1.0.3", "10.2.0.4"][usize::from(g)];
+                self.rig.up(neigh(11 + u32::from(g), text, self.fresh));
+            }
             Op::Rest => {
                 self.rig.settle();
-                self.failed = 0;
+                (self.failed, self.made) = (0, false);
                 (0..ADDRESSES.len()).for_each(|a| self.since[a].clear());
             }
         }
@@ -205,7 +241,7 @@ proptest! {
 /// What has been wrong.
 #[test]
 fn nothing_is_passed() {
-    use Op::{Del, Plan, Rest, Route, Run};
+    use Op::{Del, Lose, Moves, Plan, Rest, Route, Run};
     let [one, other, fresh] = [0, 1, 2];
     // a prefix that is queued changes once more, and one for a part of it has come between
     let queued: &[Op] = &[
@@ -295,7 +331,40 @@ fn nothing_is_passed() {
         Plan,
         Run(1),
     ];
+    // one goes, or moves to another next hop, and the one that it leaves is another station
+    let leaves = |last: Op| [Route(1, one), Rest, last, Moves(0), Plan, Run(0), Rest];
+    let (gone, moved) = (&leaves(Del(1))[..], &leaves(Route(1, fresh))[..]);
+    // two change places, and both next hops are other stations: neither waits for the other
+    let places: &[Op] = &[
+        Route(1, one),
+        Route(3, other),
+        Rest,
+        Route(1, other),
+        Route(3, one),
+        Moves(0),
+        Moves(1),
+        Plan,
+        Run(0),
+        Rest,
+    ];
+    // one is not made, and nobody says so; what covers it has come behind it
+    let lost: &[Op] = &[
+        Route(2, one),
+        Route(0, other),
+        Plan,
+        Lose(false),
+        Plan,
+        Run(1),
+        Plan,
+        Run(1),
+        Plan,
+        Run(1),
+    ];
     for (ops, outstanding) in [
+        (gone, 1),
+        (moved, 64),
+        (places, 64),
+        (lost, 1),
         (all, 1),
         (changes, 64),
         (ends, 64),

@@ -58,6 +58,10 @@ macro_rules! classes {
             pub awaited: HashMap<Ref, BTreeSet<Ref>>,
             /// Those of them whose target was answered or looked at.
             pub woken: Vec<Ref>,
+            /// Routes that are to leave the target that the chip has them go by.
+            pub leaving: HashMap<Ref, BTreeSet<Ref>>,
+            /// Targets that are not written before those have gone; with each the groups that wait to take it in.
+            pub parting: HashMap<Ref, BTreeSet<Ref>>,
             /// Objects that could not be deleted because something on the chip refers to them.
             pub in_use: BTreeSet<Ref>,
             /// Something was taken away since: they are tried again.

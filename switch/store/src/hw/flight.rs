@@ -61,6 +61,11 @@ impl Flights {
         Some(f)
     }
 
+    /// Is one such command on its way?
+    pub fn any(&self, which: impl Fn(&Flight) -> bool) -> bool {
+        self.slots.iter().filter_map(|s| s.1.as_ref()).any(which)
+    }
+
     /// All tokens become void.
     pub fn clear(&mut self) {
         self.free.clear();

@@ -573,6 +573,8 @@ impl Hw {
         self.waiting.clear();
         self.changed.clear();
         self.awaited.clear();
+        self.leaving.clear();
+        self.parting.clear();
         self.woken.clear();
         self.in_use.clear();
         self.released = false;
