@@ -235,7 +235,7 @@ impl Store {
         let d = if kernel && entry.is(F_PARSER) {
             Content::ABSENT
         } else if kernel && !failed {
-            match self.wanted_on_chip::<F>(e)? {
+            match self.wanted_on_chip::<F>(e, entry.is(F_UNDECIDED))? {
                 Some(d) => d,
                 None => Content::ABSENT,
             }
@@ -323,8 +323,8 @@ impl Store {
         Some(self.post_route::<F>(e, TND_OP_CREATE, d.on_chip(), aggregate, lease))
     }
 
-    /// What the chip should say for a kernel prefix. `None`: wait; `Some(None)`: nothing.
-    fn wanted_on_chip<F: Fam>(&mut self, e: u32) -> Option<Option<Content>> {
+    /// What the chip should say for a kernel prefix. `None`: wait; `Some(None)`: nothing. `waited`: it did so before.
+    fn wanted_on_chip<F: Fam>(&mut self, e: u32, waited: bool) -> Option<Option<Content>> {
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
         let node = entry.node;
@@ -375,7 +375,8 @@ impl Store {
                 all.into_iter()
                     .for_each(|x| _ = x.insert(Ref::new(F::CLS, e)));
                 self.undecided::<F>(e);
-                None
+                // one that is changed again and again keeps nobody where the kernel no longer has him
+                waited.then_some(Some(Content::trap(TND_TRAP_ROUTE)))
             }
             None | Some(DepState::Ready) => Some(Some(entry.want)),
             Some(DepState::Pending) => {
@@ -415,15 +416,14 @@ impl Store {
         if self.goes_after::<F>(e, early) {
             return None;
         }
-        if self.uncovers_changing::<F>(e) {
-            return None;
-        }
         if self.waits_for_made::<F>(e) {
             F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, true);
             return None;
         }
-        // Who took its place, or did for a part of it, is not there yet: the next one would answer.
-        if self.overtakes::<F>(e) || self.uncovers::<F>(e, early) {
+        // Who took its place, or did for a part of it, is not there yet, or is being changed: the next one would answer, or neither
+        // before nor after. That may last.
+        if self.uncovers_changing::<F>(e) || self.overtakes::<F>(e) || self.uncovers::<F>(e, early)
+        {
             let stands = have.is_trap() && !entry.is(F_REPEAT);
             let trap = Content::trap(TND_TRAP_ROUTE);
             return (!stands).then(|| self.post_route::<F>(e, TND_OP_SET_TRAP, trap, false, None));

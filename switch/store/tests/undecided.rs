@@ -293,3 +293,43 @@ fn a_route_stays_until_the_group_above_it_is_what_it_shall_be() {
         assert!(as_kernel, "{a:?}");
     }
 }
+
+/// A next hop that always has a next change waiting holds nobody where the kernel no longer has him: neither a route that goes and
+/// is above all that this one answers, nor one that moves to it.
+#[test]
+fn a_target_that_changes_all_the_time_keeps_nothing_that_was() {
+    let mut r = router(64);
+    r.up(neigh(11, "10.1.0.9", 109));
+    r.up(via("40.0.0.0/8", 11, "10.1.0.9"));
+    r.up(via("40.1.0.0/16", 12, "10.2.0.2"));
+    r.up(via("41.0.0.0/8", 12, "10.2.0.2"));
+    r.settle();
+    let goes: IpAddr = "40.1.0.1".parse().unwrap();
+    let moves: IpAddr = "41.0.0.1".parse().unwrap();
+    let comes: IpAddr = "50.1.0.1".parse().unwrap();
+    for to in [goes, moves, comes] {
+        assert!(by(102, &r.chip.lookup(to)));
+    }
+    let mut station = 110;
+    for round in 0..20 {
+        r.up(neigh(11, "10.1.0.9", station));
+        station += 1;
+        if round == 1 {
+            r.del(Key::Route(key("40.1.0.0/16")));
+            r.up(via("41.0.0.0/8", 11, "10.1.0.9"));
+            r.up(via("50.1.0.0/16", 11, "10.1.0.9"));
+        }
+        r.plan();
+        // the next change comes before the answer
+        r.up(neigh(11, "10.1.0.9", station));
+        station += 1;
+        while r.run(0) || r.run(1) {}
+    }
+    for to in [goes, moves, comes] {
+        assert!(!by(102, &r.chip.lookup(to)), "{to}");
+    }
+    r.settle();
+    for to in [goes, moves, comes] {
+        assert!(by(station - 1, &r.chip.lookup(to)), "{to}");
+    }
+}
