@@ -8,6 +8,7 @@
 //! Routes of equal key are *aliases*. IPv4 keeps them in an order that `append`, `prepend` and `replace` act on; IPv6
 //! joins next hops with a gateway into one multipath route, others stand beside it (`fib6_add_rt2node`).
 
+mod early;
 mod hidden;
 
 use std::collections::{HashMap, HashSet};
@@ -244,6 +245,8 @@ pub(super) struct Family<K: Key> {
     run: Vec<u32>,
     /// Keys with two routes that nothing tells apart. Only a dump knows which of them a message took.
     twins: HashSet<K>,
+    /// Keys of which a dump had lost a route beside others, before the messages of what took its place were applied.
+    torn: HashSet<K>,
 }
 
 impl<K: Key> std::fmt::Debug for Family<K> {
@@ -259,6 +262,7 @@ impl<K: Key> Default for Family<K> {
             last: None,
             run: Vec::new(),
             twins: HashSet::new(),
+            torn: HashSet::new(),
         }
     }
 }
@@ -300,6 +304,12 @@ impl<K: Key> Family<K> {
         self.last = None;
         self.run.clear();
     }
+
+    /// A dump had not these: what is left beside them stays, whatever took their place.
+    fn tear(&mut self, gone: Vec<K>) {
+        let left = gone.into_iter().filter(|key| self.aliases.holds(key));
+        self.torn.extend(left);
+    }
 }
 
 /// All routes.
@@ -309,10 +319,9 @@ pub(super) struct FibCopy {
     v6: Family<Key6>,
     pub(super) contents: Contents,
     /// IPv6 routes that a dump has found beside others of their key before their own message was applied. Which of them
-    /// came first the messages tell: such a route goes to the end when its message comes.
-    early: HashSet<(Key6, Content)>,
-    /// Keys of which a dump had lost an IPv4 route beside others, before the messages of what took it were applied.
-    torn: HashSet<Key4>,
+    /// came first the messages tell: such a route goes to the end when its message comes. True: the dump was one of
+    /// everything, so what stands beside such a route is not what it has replaced.
+    early: HashMap<(Key6, Content), bool>,
     /// IPv6 routes were dumped, and messages of before are still to be applied.
     dumped6: bool,
     /// A message spoke of the first route of a key, which a dump may have overtaken: only a dump of all routes says which one that was.
@@ -346,7 +355,8 @@ impl FibCopy {
                 if op == Op::Del && self.v4.twins.contains(&key) {
                     return false;
                 }
-                let torn = matches!(op, Op::New(NewMode::Replace(_))) && self.torn.contains(&key);
+                let torn =
+                    matches!(op, Op::New(NewMode::Replace(_))) && self.v4.torn.contains(&key);
                 self.unsure |= torn;
                 let ordered = matches!(op, Op::Dumped { .. });
                 let (family, contents) = (&mut self.v4, &mut self.contents);
@@ -365,11 +375,10 @@ impl FibCopy {
                 if !matches!(op, Op::Dumped { .. }) {
                     self.doubt_hidden(&key);
                 }
-                let late = self.is_late(&key, r, op);
                 // one device's routes say nothing about where others of their key stand
                 let ordered = op == Op::Dumped { again: true };
                 self.dumped6 |= ordered;
-                self.unsure |= !late && self.dumped6 && self.may_have_replaced(&key, r, op);
+                let (op, late) = self.overtaken6(&key, r, op);
                 let (family, contents) = (&mut self.v6, &mut self.contents);
                 family.take(contents, key, r, op, late, ordered, next_hops, emit)
             }
@@ -409,44 +418,6 @@ impl FibCopy {
         std::mem::take(&mut self.unsure)
     }
 
-    /// Whether this is the message of an IPv6 route that a dump has found already.
-    fn is_late(&mut self, key: &Key6, r: &Route, op: Op) -> bool {
-        if let Op::Dumped { again } = op {
-            // All of a key's routes are found at once by a dump of everything: the first of them needs no place behind others
-            if again && !self.v6.aliases.holds(key) {
-                return false;
-            }
-            let content = Content::of(r);
-            let list = self.v6.aliases.list(key);
-            let any = |f: &dyn Fn(&Content) -> bool| {
-                list.iter()
-                    .any(|a| self.contents.get(a.content).is_some_and(f))
-            };
-            // what joins others has its place from the first of them
-            let joins = |c: &Content| c.joins() && c.src == content.src;
-            let placed = any(&|c| *c == content) || content.joins() && any(&joins);
-            if !placed {
-                self.early.insert((*key, content));
-            }
-            return false;
-        }
-        !self.early.is_empty()
-            && self.early.remove(&(*key, Content::of(r)))
-            && !matches!(op, Op::Del | Op::New(NewMode::Told))
-    }
-
-    /// An IPv6 route that a dump has found took another's place: of several that are here that one may be among them, put there by an
-    /// earlier message that the dump had overtaken as well.
-    fn may_have_replaced(&self, key: &Key6, r: &Route, op: Op) -> bool {
-        if !matches!(op, Op::New(NewMode::Replace(_))) {
-            return false;
-        }
-        let list = self.v6.aliases.list(key);
-        let content = Content::of(r);
-        let same = |a: &Alias| self.contents.get(a.content) == Some(&content);
-        list.len() > 1 && list.iter().any(same)
-    }
-
     /// Brings near what [`FibCopy::apply`] will look at. Lookups of several routes one after the other wait for memory
     /// together; each by itself, between other work, waits alone.
     pub(super) fn touch(&self, r: &Route) -> bool {
@@ -459,7 +430,8 @@ impl FibCopy {
     /// All messages of before are applied: what came early has none, or had it.
     pub(super) fn caught_up(&mut self) {
         self.early.clear();
-        self.torn.clear();
+        self.v4.torn.clear();
+        self.v6.torn.clear();
         self.dumped6 = false;
     }
 
@@ -487,17 +459,18 @@ impl FibCopy {
         f: impl Fn(&Content) -> bool,
         emit: &mut Emit<'_>,
     ) -> usize {
-        let mut gone = Vec::new();
+        let (mut gone4, mut gone6) = (Vec::new(), Vec::new());
         let n = self.drop_aliases(v6, f, |a, _| a.state & MARK == 0, &mut |c| {
-            if let Change::Remove(r, _) = &c
-                && let IpNet::V4(net) = &r.dst
-            {
-                gone.push(key4(r, net));
+            if let Change::Remove(r, _) = &c {
+                match &r.dst {
+                    IpNet::V4(net) => gone4.push(key4(r, net)),
+                    IpNet::V6(net) => gone6.push(key6(r, net)),
+                }
             }
             emit(c);
         });
-        gone.retain(|key| self.v4.aliases.holds(key));
-        self.torn.extend(gone);
+        self.v4.tear(gone4);
+        self.v6.tear(gone6);
         n
     }
 

@@ -206,3 +206,75 @@ fn what_was_replaced_before_a_dump_of_everything_does_not_stay() {
     view.event(replaced(), &mut |_| {});
     assert!(!view.take_doubts().routes);
 }
+
+/// A route took another's place, and both its message and the dump's are still to come or have come: none of those that the
+/// kernel has beside it goes with the message.
+#[test]
+fn a_route_whose_predecessor_a_dump_has_lost_takes_no_other_ones_place() {
+    let way = |ifindex, gateway| {
+        let hop = told::next_hop(ifindex, gateway);
+        nl::Object::Route(told::route("2001:db8:77::/64", Nexthops::One(hop)))
+    };
+    let event = |object, mode| nl::Event::New(object, mode);
+    let left = |said: Vec<Event>| {
+        let mut at = BTreeMap::new();
+        said.into_iter().for_each(|e| follow(&mut at, e));
+        at.into_values().collect::<Vec<u32>>()
+    };
+    // one that joins others beside one that does not, and two of which none joins
+    for other in ["fe80::1", ""] {
+        // a dump of everything finds what took the place of the route to 2; that one was known before, or not
+        for known in [true, false] {
+            let mut view = KernelView::new([(1, 1), (2, 2), (3, 3)].into());
+            let mut said = Vec::new();
+            if known {
+                view.event(event(way(1, other), NewMode::Append), &mut |_| {});
+                view.event(event(way(2, ""), NewMode::Append), &mut |_| {});
+            }
+            view.begin_full(&mut |e| said.push(e));
+            view.dumped(way(1, other), &mut |e| said.push(e));
+            view.dumped(way(3, ""), &mut |e| said.push(e));
+            view.end_full(None, &mut |e| said.push(e));
+            view.event(event(way(3, ""), NewMode::Replace(7)), &mut |e| {
+                said.push(e)
+            });
+            assert_eq!(left(said), [1, 3], "{other:?}, known before: {known}");
+        }
+        // it went again, before the dump or after it
+        for came in [false, true] {
+            let mut view = KernelView::new([(1, 1), (2, 2), (3, 3)].into());
+            let mut said = Vec::new();
+            view.event(event(way(1, other), NewMode::Append), &mut |_| {});
+            view.event(event(way(2, ""), NewMode::Append), &mut |_| {});
+            view.begin_full(&mut |e| said.push(e));
+            view.dumped(way(1, other), &mut |e| said.push(e));
+            if came {
+                view.dumped(way(3, ""), &mut |e| said.push(e));
+            }
+            view.end_full(None, &mut |e| said.push(e));
+            let came = [
+                event(way(3, ""), NewMode::Append),
+                nl::Event::Del(way(3, "")),
+                event(way(3, ""), NewMode::Replace(7)),
+            ];
+            came.into_iter()
+                .for_each(|e| view.event(e, &mut |e| said.push(e)));
+            assert!(view.is_lost(), "whose place it took is to be asked");
+            assert_eq!(left(said), [1, 3], "{other:?}");
+        }
+    }
+    // a look at its device finds it, and not the one of the same device in whose place it came
+    let mut view = KernelView::new([(1, 1), (2, 2)].into());
+    let mut said = Vec::new();
+    let other = |gateway| way(2, gateway);
+    view.event(event(way(1, ""), NewMode::Append), &mut |e| said.push(e));
+    view.event(event(other("fe80::1"), NewMode::Append), &mut |e| {
+        said.push(e)
+    });
+    view.begin_check(Some(2), true);
+    view.dumped(other(""), &mut |e| said.push(e));
+    view.end_check(Some(2), true, &mut |e| said.push(e));
+    view.event(event(other(""), NewMode::Replace(7)), &mut |e| said.push(e));
+    assert!(view.is_lost());
+    assert_eq!(left(said), [1, 2]);
+}

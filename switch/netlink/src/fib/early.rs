@@ -1,0 +1,67 @@
+//! Messages that a dump has overtaken: it found what they tell of, and may have lost whom that replaced.
+
+use tandem_linux::netlink::{NewMode, Route};
+
+use super::super::aliases::{Alias, Key6};
+use super::{Content, FibCopy, Op};
+
+impl FibCopy {
+    /// What a message about an IPv6 route does beside what dumps have found, and whether it comes late: its route goes behind the
+    /// others of its key.
+    pub(super) fn overtaken6(&mut self, key: &Key6, r: &Route, op: Op) -> (Op, bool) {
+        let replaces = matches!(op, Op::New(NewMode::Replace(_)));
+        let found = self.found_early(key, r, op);
+        // in its place, among those that are there with it
+        let placed = replaces && found == Some(true);
+        let late = found.is_some() && !placed;
+        self.unsure |= !late && self.dumped6 && self.may_have_replaced(key, r, op);
+        // whose place it took is gone: no other one goes, and where it stands a dump of everything says
+        let torn = replaces && !placed && self.v6.torn.contains(key);
+        self.lost |= torn;
+        match placed || torn {
+            true => (Op::New(NewMode::Append), late),
+            false => (op, late),
+        }
+    }
+
+    /// This is the message of an IPv6 route that a dump has found already; true: one of everything.
+    fn found_early(&mut self, key: &Key6, r: &Route, op: Op) -> Option<bool> {
+        if let Op::Dumped { again } = op {
+            // All of a key's routes are found at once by a dump of everything: the first of them needs no place behind others
+            if again && !self.v6.aliases.holds(key) {
+                return None;
+            }
+            let content = Content::of(r);
+            let list = self.v6.aliases.list(key);
+            let any = |f: &dyn Fn(&Content) -> bool| {
+                list.iter()
+                    .any(|a| self.contents.get(a.content).is_some_and(f))
+            };
+            // what joins others has its place from the first of them
+            let joins = |c: &Content| c.joins() && c.src == content.src;
+            let placed = any(&|c| *c == content) || content.joins() && any(&joins);
+            let found = (*key, content);
+            if !placed || again && self.early.contains_key(&found) {
+                self.early.insert(found, again);
+            }
+            return None;
+        }
+        if self.early.is_empty() {
+            return None;
+        }
+        let found = self.early.remove(&(*key, Content::of(r)));
+        found.filter(|_| !matches!(op, Op::Del | Op::New(NewMode::Told)))
+    }
+
+    /// An IPv6 route that a dump has found took another's place: of several that are here that one may be among them, put there by an
+    /// earlier message that the dump had overtaken as well.
+    fn may_have_replaced(&self, key: &Key6, r: &Route, op: Op) -> bool {
+        if !matches!(op, Op::New(NewMode::Replace(_))) {
+            return false;
+        }
+        let list = self.v6.aliases.list(key);
+        let content = Content::of(r);
+        let same = |a: &Alias| self.contents.get(a.content) == Some(&content);
+        list.len() > 1 && list.iter().any(same)
+    }
+}
