@@ -23,7 +23,7 @@ use super::aliases::{Alias, Aliases, Key, Key4, Key6, MARK, Shown, key4, key6};
 use super::dead::{digest, rebuild};
 use super::lists::{self, At};
 pub use hidden::FILE;
-pub(super) use hidden::Lines;
+pub(super) use hidden::{Hiding, Lines};
 
 /// `RTPROT_RA`: learned from router advertisements, never merged into multipath routes.
 const RTPROT_RA: u8 = 9;

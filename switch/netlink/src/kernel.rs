@@ -106,7 +106,9 @@ impl Questions for Requests {
     }
 
     fn file(&self, path: &str) -> Option<String> {
-        std::fs::read_to_string(path).ok()
+        // names of devices need not be text
+        let bytes = std::fs::read(path).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn now(&self) -> Instant {

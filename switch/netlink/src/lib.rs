@@ -36,6 +36,7 @@ mod listener;
 mod lists;
 mod pipe;
 mod querier;
+mod snapshot;
 pub mod stepped;
 mod sysctl;
 mod view;
@@ -191,7 +192,7 @@ impl Source for NetlinkSource {
 
     fn snapshot(&self) -> Result<Vec<Object>, SourceError> {
         let mut requests = Requests::open().map_err(|e| error(&e))?;
-        listener::snapshot(&mut requests, &self.ports)
+        snapshot::snapshot(&mut requests, &self.ports)
     }
 
     fn writer(&self) -> Result<Box<dyn WriteBack>, SourceError> {

@@ -8,16 +8,15 @@ use crossbeam_channel::{Receiver, Sender};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink as nl;
 use tandem_linux::netlink::{Dump, Family, Protocol, RouteFilter, Step};
-use tandem_store::model::{Event, KindSet, Object};
+use tandem_store::model::{Event, KindSet};
 
-use super::convert::Ports;
 use super::doubts::Doubts;
 use super::fib::Lines;
 use super::kernel::{Ears, Questions};
 use super::pipe::{Counting, Pipe, datagrams};
 use super::view::KernelView;
 use super::{Config, sysctl};
-use tandem_core::source::{Heard, Message, SourceError, Status};
+use tandem_core::source::{Heard, Message, Status};
 
 /// What the owner asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +60,7 @@ const BARRIERS: usize = tandem_core::WAITERS;
 const SOME: usize = 16;
 
 /// How often a dump is repeated at once when the tables don't stand still.
-const ATTEMPTS: u32 = 8;
+pub(super) const ATTEMPTS: u32 = 8;
 
 /// How long sysctls are not read again after they were, whatever hints at a change.
 const SYSCTL_REST: Duration = Duration::from_millis(100);
@@ -70,7 +69,7 @@ const SYSCTL_REST: Duration = Duration::from_millis(100);
 const LOST_APART: Duration = Duration::from_secs(10);
 
 /// A kernel without this feature answers so; it has no such objects then.
-fn is_absent(e: &nl::Error) -> bool {
+pub(super) fn is_absent(e: &nl::Error) -> bool {
     matches!(
         e.errno,
         libc::EOPNOTSUPP | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::EINVAL
@@ -330,6 +329,15 @@ impl Listener {
         }
     }
 
+    /// Applies all that was read.
+    fn catch_up(&mut self) -> Result<(), Stopped> {
+        self.apply(self.pipe.chunks());
+        match self.pipe.overrun {
+            true => Err(Stopped::Lost),
+            false => Ok(()),
+        }
+    }
+
     /// Applies so much of what was read.
     fn apply(&mut self, chunks: usize) {
         for _ in 0..chunks {
@@ -492,8 +500,7 @@ impl Listener {
 
     /// What shows IPv6 routes that no dump does, where there may be such.
     fn read_hidden(&self) -> Option<Lines> {
-        let may = self.view.may_hide();
-        may.then(|| Lines::read(&|path| self.requests.file(path)))?
+        Lines::read(&|path| self.requests.file(path), &self.view.hiding()?)
     }
 
     /// The filters of all devices that have some.
@@ -582,6 +589,10 @@ impl Listener {
                 Err(Stopped::Restless) => {}
                 Err(other) => return Err(other),
                 Ok(_) => {
+                    // a route may have left what the dump no longer has
+                    self.view.begin_nexthops();
+                    self.pipe.pump_all();
+                    self.catch_up()?;
                     let pipe = &mut self.pipe;
                     let gone = self.view.check_nexthops(all, &mut |e| pipe.push(e));
                     self.pipe.status.silent += gone as u64;
@@ -650,10 +661,7 @@ impl Listener {
             Err(other) => return Err(other),
         }
         // what the dump missed may have gone by a message that came meanwhile, and something else may be in its place
-        self.apply(self.pipe.chunks());
-        if self.pipe.overrun {
-            return Err(Stopped::Lost);
-        }
+        self.catch_up()?;
         if v6 && self.view.spare_hidden() {
             let lines = self.read_hidden();
             self.view.check_spared(lines.as_ref());
@@ -724,77 +732,4 @@ impl Listener {
         let without6 = sysctl::without_ipv6(self.view.interfaces(), &read);
         self.view.without_ipv6(without6, &mut sink);
     }
-}
-
-/// A full dump by itself.
-pub(super) fn snapshot(
-    requests: &mut dyn Questions,
-    ports: &Ports,
-) -> Result<Vec<Object>, SourceError> {
-    let mut view = KernelView::settled(ports.clone());
-    let mut out = Vec::new();
-    let mut sink = |event: Event| {
-        if let Event::Upsert(_, object) = event {
-            out.push(object);
-        }
-    };
-    view.begin_full(&mut sink);
-    for what in DUMPS {
-        match steady_objects(requests, what) {
-            Ok(objects) => objects.into_iter().for_each(|o| view.dumped(o, &mut sink)),
-            Err(e) if is_absent(&e) => {}
-            Err(e) => return Err(super::error(&e)),
-        }
-    }
-    for what in view.filter_dumps() {
-        match steady_objects(requests, what) {
-            Ok(objects) => objects.into_iter().for_each(|o| view.dumped(o, &mut sink)),
-            Err(e) if is_absent(&e) => {}
-            Err(e) => return Err(super::error(&e)),
-        }
-    }
-    let ipsec = requests.ipsec_policies().unwrap_or(false);
-    let read = |path: &str| requests.file(path);
-    view.settings(sysctl::settings(ipsec, &read), &mut sink);
-    let redirects = sysctl::redirects(view.interfaces(), &read);
-    view.redirects(redirects, &mut sink);
-    let without6 = sysctl::without_ipv6(view.interfaces(), &read);
-    view.without_ipv6(without6, &mut sink);
-    Ok(out)
-}
-
-/// A dump, repeated until the kernel does not call it interrupted.
-fn whole(requests: &mut dyn Questions, what: Dump) -> nl::Result<Vec<nl::Object>> {
-    for _ in 0..ATTEMPTS {
-        let mut all = Vec::new();
-        requests.begin(what)?;
-        loop {
-            match requests.step(&mut |o| all.push(o))? {
-                Step::More => {}
-                Step::Done { interrupted: false } => return Ok(all),
-                Step::Done { interrupted: true } => break,
-            }
-        }
-    }
-    Err(nl::Error {
-        request: "dump for the audit",
-        errno: libc::EINTR,
-        extack: format!("interrupted {ATTEMPTS} times, try again"),
-    })
-}
-
-/// A dump, and of IPv6 routes one that another agrees with (see `dump_steady`).
-fn steady_objects(requests: &mut dyn Questions, what: Dump) -> nl::Result<Vec<nl::Object>> {
-    let mut objects = whole(requests, what)?;
-    if matches!(what, Dump::Routes(Family::V6, _)) {
-        for _ in 0..ATTEMPTS {
-            let again = whole(requests, what)?;
-            let agrees = again == objects;
-            objects = again;
-            if agrees {
-                break;
-            }
-        }
-    }
-    Ok(objects)
 }

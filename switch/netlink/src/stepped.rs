@@ -14,7 +14,8 @@ use tandem_store::model::{Object, SourceId};
 
 use super::Config;
 use super::kernel::{Ears, Questions};
-use super::listener::{self, Command, Listener};
+use super::listener::{Command, Listener};
+use super::snapshot;
 use tandem_core::source::{Message, Source, SourceError, Status, WriteBack};
 
 /// Questions to ask and writers to have at any time: for audit and write-back.
@@ -114,7 +115,7 @@ impl Source for Steps {
     }
 
     fn snapshot(&self) -> Result<Vec<Object>, SourceError> {
-        listener::snapshot(&mut *self.origin.questions(), &self.ports)
+        snapshot::snapshot(&mut *self.origin.questions(), &self.ports)
     }
 
     fn writer(&self) -> Result<Box<dyn WriteBack>, SourceError> {

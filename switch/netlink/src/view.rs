@@ -2,6 +2,7 @@
 //! in, events come out.
 
 mod bridges;
+mod looks;
 mod nexthops;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -62,6 +63,8 @@ pub(super) struct KernelView {
     /// Something hints at a sysctl that no message tells of.
     reread: bool,
     fib: FibCopy,
+    /// Next-hop objects that came, changed or went while all of them are being looked at.
+    told: Option<BTreeSet<u32>>,
     /// The request that the last message of a next-hop object answers.
     request: Option<u64>,
     doubts: Doubts,
@@ -506,42 +509,6 @@ impl KernelView {
         }
         out.retain(|i| *i != 0);
         out
-    }
-
-    /// A dump of one family's routes via `ifindex` begins (`None`: of all routes).
-    pub fn begin_check(&mut self, ifindex: Option<u32>, v6: bool) {
-        match ifindex {
-            Some(i) => self.fib.unmark(|c| c.uses(i)),
-            None => self.fib.unmark(|_| true),
-        }
-        if !v6 {
-            self.fib
-                .forget_twins4(|c| ifindex.is_none_or(|i| c.uses(i)));
-        }
-    }
-
-    /// There may be IPv6 routes that no dump shows: [`Lines`] should be read.
-    pub fn may_hide(&self) -> bool {
-        self.fib.may_hide()
-    }
-
-    /// A dump of IPv6 routes ended: what may be hidden from it is spared. Whether the lines are wanted for that.
-    pub fn spare_hidden(&mut self) -> bool {
-        self.fib.spare_hidden()
-    }
-
-    /// What was spared, beside the lines that were read.
-    pub fn check_spared(&mut self, lines: Option<&Lines>) {
-        self.fib.check_spared(lines);
-    }
-
-    /// The dump of one family ended: what it did not hold is gone. How many.
-    pub fn end_check(&mut self, ifindex: Option<u32>, v6: bool, out: &mut Sink<'_>) -> usize {
-        let emit = &mut |c: Change<'_>| say(out, &c);
-        match ifindex {
-            Some(i) => self.fib.sweep(Some(v6), |c| c.uses(i), emit),
-            None => self.fib.sweep(Some(v6), |_| true, emit),
-        }
     }
 
     // -- links -------------------------------------------------------------------------------

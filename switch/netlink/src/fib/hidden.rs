@@ -26,7 +26,8 @@ pub const FILE: &str = "/proc/thread-self/net/ipv6_route";
 /// `ipv6_route_seq_start`): 20 ms for so many, 12 s for 100,000.
 const MOST: usize = 4096;
 
-/// How often it is read until it says the same twice: routes that come meanwhile make it repeat lines, or leave some out.
+/// How often it is read until it says the same twice of the prefixes in question: routes that come meanwhile make it repeat lines,
+/// or leave some out.
 const ATTEMPTS: usize = 8;
 
 /// What the file tells routes apart by.
@@ -37,34 +38,48 @@ struct Place {
     metric: u32,
 }
 
+/// Destinations and metrics with a route between whose next hops others may stand.
+pub(crate) type Hiding = HashSet<(IpNet, u32)>;
+
 /// How many lines each place has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Lines(HashMap<Place, usize>);
+pub(crate) struct Lines {
+    count: HashMap<Place, usize>,
+    /// The file has said the same twice.
+    steady: bool,
+}
 
 impl Lines {
-    /// None: there is no such file, or it never says the same twice.
-    pub(crate) fn read(file: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
-        let mut last = Self::of(&file(FILE)?);
+    /// What the file says of these; none: there is no such file.
+    pub(crate) fn read(file: &dyn Fn(&str) -> Option<String>, of: &Hiding) -> Option<Self> {
+        let mut last = Self::of(&file(FILE)?, of);
         for _ in 0..ATTEMPTS {
-            let now = Self::of(&file(FILE)?);
+            let now = Self::of(&file(FILE)?, of);
             if now == last {
-                return Some(now);
+                return Some(Lines {
+                    steady: true,
+                    ..now
+                });
             }
             last = now;
         }
-        None
+        Some(last)
     }
 
-    fn of(text: &str) -> Self {
-        let mut lines = HashMap::new();
-        for place in text.lines().filter_map(place_of) {
-            *lines.entry(place).or_default() += 1;
+    fn of(text: &str, of: &Hiding) -> Self {
+        let mut count = HashMap::new();
+        let places = text.lines().filter_map(place_of);
+        for place in places.filter(|p| of.contains(&(p.dst, p.metric))) {
+            *count.entry(place).or_default() += 1;
         }
-        Lines(lines)
+        Lines {
+            count,
+            steady: false,
+        }
     }
 
     fn count(&self, place: &Place) -> usize {
-        self.0.get(place).copied().unwrap_or(0)
+        self.count.get(place).copied().unwrap_or(0)
     }
 }
 
@@ -123,25 +138,32 @@ impl Content {
 }
 
 impl FibCopy {
-    /// There may be routes that no dump shows, and few enough others for [`FILE`] to be read.
-    pub(in super::super) fn may_hide(&self) -> bool {
+    /// Where there may be routes that no dump shows; none: nowhere, or there are too many others for [`FILE`] to be read.
+    pub(in super::super) fn hiding(&self) -> Option<Hiding> {
         if self.v6.aliases.len() > MOST || !self.contents.iter().any(Content::hides) {
-            return false;
+            return None;
         }
-        let mut lines = 0;
-        self.v6.aliases.visit(|_, a| {
-            lines += self.contents.get(a.content).map_or(0, Content::lines);
+        let (mut lines, mut hiding) = (0, Hiding::new());
+        self.v6.aliases.visit(|key, a| {
+            let Some(c) = self.contents.get(a.content) else {
+                return;
+            };
+            lines += c.lines();
+            let place = place(key, c).filter(|_| c.hides());
+            hiding.extend(place.map(|p| (p.dst, p.metric)));
         });
-        lines <= MOST
+        (lines <= MOST && !hiding.is_empty()).then_some(hiding)
     }
 
-    /// After a dump of everything: each key with more lines than the dump told of has a route that nobody knows.
+    /// After a dump of everything: each key with more lines than the dump told of has a route that nobody knows. Where the file
+    /// does not stand still, another dump of everything follows.
     pub(in super::super) fn find_hidden(
         &mut self,
         lines: &Lines,
         next_hops: &HopFlags<'_>,
         emit: &mut Emit<'_>,
     ) {
+        self.lost |= !lines.steady;
         let mut hiding: Vec<(Key6, Place)> = Vec::new();
         self.v6.aliases.visit(|key, a| {
             let content = self.contents.get(a.content);
@@ -237,7 +259,9 @@ impl FibCopy {
     /// The routes that a look spared, beside what [`FILE`] says (none: it was not read).
     pub(in super::super) fn check_spared(&mut self, lines: Option<&Lines>) {
         let keys: HashSet<Key6> = self.spared.drain(..).collect();
-        let Some(lines) = lines else { return };
+        let Some(lines) = lines.filter(|l| l.steady) else {
+            return;
+        };
         let mut places = Vec::new();
         for key in &keys {
             for a in self.v6.aliases.list(key) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::fib::Lines;
+use super::super::fib::{Hiding, Lines};
 use super::super::view::KernelView;
 use super::{Lab, told};
 use tandem_core::source::Source;
@@ -104,10 +104,16 @@ route append 2001:db8:77::/64 via 2001:db8:2::2 metric 50
 const FD22: &str = "fd220000000000000000000000000000 40 00000000000000000000000000000000 00";
 const REST: &str = "00000000 00000001 00000000 00000003 swp1";
 
+/// The prefix and metrics that have several next hops here.
+fn of() -> Hiding {
+    let place = |metric| ("fd22::/64".parse().unwrap(), metric);
+    [0x400, 0x10].map(place).into()
+}
+
 fn lines(metrics: &[&str]) -> Option<Lines> {
     let line = |metric: &&str| format!("{FD22} fd010000000000000000000000000002 {metric} {REST}\n");
     let text: String = metrics.iter().map(line).collect();
-    Lines::read(&|_| Some(text.clone()))
+    Lines::read(&|_| Some(text.clone()), &of())
 }
 
 fn many(metric: u32) -> nl::Object {
@@ -125,7 +131,7 @@ fn hiding(metrics: &[&str]) -> Vec<u32> {
     view.begin_full(&mut |e| said.push(e));
     view.dumped(many(0x400), &mut |e| said.push(e));
     view.dumped(many(0x10), &mut |e| said.push(e));
-    assert!(view.may_hide());
+    assert_eq!(view.hiding(), Some(of()));
     view.end_full(lines(metrics).as_ref(), &mut |e| said.push(e));
     let mut hiding = Vec::new();
     for event in said {
@@ -166,23 +172,46 @@ fn of_many_routes_the_file_is_not_read() {
         let other = told::route(&dst, Nexthops::One(told::next_hop(1, "")));
         view.dumped(nl::Object::Route(other), &mut |_| {});
     }
-    assert!(view.may_hide());
+    assert!(view.hiding().is_some());
     let one = told::route("2001:db9::/48", Nexthops::One(told::next_hop(1, "")));
     view.dumped(nl::Object::Route(one), &mut |_| {});
-    assert!(!view.may_hide());
+    assert!(view.hiding().is_none());
 }
 
-/// A file that says something else each time says nothing.
+/// A file that never says the same twice of such a key is believed, and read again with another dump of everything.
 #[test]
-fn lines_that_do_not_stand_still_are_none() {
-    let n = std::cell::Cell::new(0);
+fn lines_that_do_not_stand_still_are_read_again() {
+    let n = std::cell::Cell::new(2);
     let restless = |_: &str| {
         n.set(n.get() + 1);
-        Some(format!("{FD22} {FD22} 00000400 {REST}\n").repeat(n.get()))
+        let line = format!("{FD22} fd010000000000000000000000000002 00000400 {REST}\n");
+        Some(line.repeat(n.get()))
     };
-    assert!(Lines::read(&restless).is_none());
-    assert!(Lines::read(&|_| None).is_none());
-    assert!(lines(&["00000400"]).is_some());
+    let mut view = KernelView::new([(1, 1)].into());
+    let mut said = Vec::new();
+    view.begin_full(&mut |_| {});
+    view.dumped(many(0x400), &mut |_| {});
+    let lines = Lines::read(&restless, &of());
+    view.end_full(lines.as_ref(), &mut |e| said.push(e));
+    let hidden = |e: &Event| matches!(e, Event::Upsert(_, Object::Route(r)) if r.unsupported == Some(Unsupported::Hidden));
+    assert!(said.iter().any(hidden) && view.is_lost());
+    view.begin_full(&mut |_| {});
+    assert!(!view.is_lost());
+    assert!(Lines::read(&|_| None, &of()).is_none());
+}
+
+/// What comes and goes elsewhere meanwhile says nothing of these keys.
+#[test]
+fn other_prefixes_need_not_stand_still() {
+    let n = std::cell::Cell::new(0);
+    let busy = |_: &str| {
+        n.set(n.get() + 1);
+        let other = FD22.replacen("fd22", "fd23", 1);
+        let line = |dst: &str| format!("{dst} fd010000000000000000000000000002 00000400 {REST}\n");
+        Some(line(FD22).repeat(3) + &line(&other).repeat(n.get()))
+    };
+    assert_eq!(Lines::read(&busy, &of()), lines(&["00000400"; 3]));
+    assert_eq!(n.get(), 2);
 }
 
 /// Whatever is told of such a key, and whatever goes in silence, is a reason to look.

@@ -424,6 +424,65 @@ fn what_a_look_has_missed_is_replaced_and_not_gone() {
     assert!(by.last().is_some_and(device), "{by:?}");
 }
 
+/// A look at next-hop objects no longer finds one that a route has left meanwhile, and not yet one that came: neither goes.
+#[test]
+fn what_came_during_a_look_at_objects_comes_first() {
+    // RTM_NEWNEXTHOP and RTM_DELNEXTHOP: NHA_ID, NHA_OIF
+    let object = |kind, id: u32| {
+        let oif = 1u32.to_ne_bytes();
+        message(
+            kind,
+            0,
+            &[2, 0, 4, 0, 0, 0, 0, 0],
+            &[(1, &id.to_ne_bytes()), (5, &oif)],
+        )
+    };
+    // RTA_DST, RTA_NH_ID
+    let head = [2, 16, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+    let attributes: [(u8, &[u8]); 2] = [(1, &[172, 16, 0, 0]), (30, &5u32.to_ne_bytes())];
+    let by_object = message(24, 0, &head, &attributes);
+    for meanwhile in [route4(2, 0x100), object(104, 7)] {
+        let kernel = Arc::new(Kernel::default());
+        let (fake, mut stepped, source) = listen(&kernel);
+        run(&fake, &mut stepped, Duration::from_secs(1));
+        // the last one makes the look
+        for datagram in [object(104, 5), by_object.clone(), object(105, 9)] {
+            let told = (Protocol::Route, datagram);
+            kernel.told.lock().unwrap().push_back(told);
+        }
+        *kernel.meanwhile.lock().unwrap() = Some((Dump::Nexthops, meanwhile));
+        source.barrier(7);
+        run(&fake, &mut stepped, Duration::from_secs(1));
+        assert!(kernel.meanwhile.lock().unwrap().is_none());
+        let events = source.messages().try_iter().filter_map(|m| match m {
+            Message::Events(events) => Some(events),
+            _ => None,
+        });
+        let events: Vec<Event> = events.flatten().collect();
+        let at = |f: &dyn Fn(&Event) -> bool| events.iter().rposition(f);
+        let gone = at(&|e| matches!(e, Event::Remove(_, Key::Nexthop(5))));
+        assert!(gone.is_some(), "{events:?}");
+        let moved = at(
+            &|e| matches!(e, Event::Upsert(_, Object::Route(r)) if matches!(&r.nexthops, RouteNextHops::One(_))),
+        );
+        if moved.is_some() {
+            assert!(moved < gone, "{events:?}");
+            // the kernel of this test dumps no IPv4 routes
+            let mut all = events.iter();
+            let left = all.position(|e| matches!(e, Event::Remove(_, Key::Route(_))));
+            assert!(left.is_none() || left > gone, "{events:?}");
+        } else {
+            assert!(
+                at(&|e| matches!(e, Event::Upsert(_, Object::Nexthop(n)) if n.id == 7)).is_some()
+            );
+            assert_eq!(
+                at(&|e| matches!(e, Event::Remove(_, Key::Nexthop(7)))),
+                None
+            );
+        }
+    }
+}
+
 /// A device that goes while its routes are looked at takes them along, and nothing else is read for that.
 #[test]
 fn a_device_that_is_gone_costs_no_dump_of_everything() {

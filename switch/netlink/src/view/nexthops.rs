@@ -32,6 +32,9 @@ impl KernelView {
     }
 
     pub(super) fn nexthop(&mut self, nh: model::NexthopObject, out: &mut Sink<'_>) {
+        if let Some(told) = &mut self.told {
+            told.insert(nh.id);
+        }
         let again = match &mut self.full {
             Some(seen) => {
                 seen.nexthops.insert(nh.id);
@@ -74,6 +77,9 @@ impl KernelView {
             }
             self.nexthop(group, out);
         }
+        if let Some(told) = &mut self.told {
+            told.extend(&gone);
+        }
         // groups before their members
         let (of_groups, singles): (Vec<u32>, Vec<u32>) =
             gone.iter().partition(|id| !ids.contains(id));
@@ -85,8 +91,15 @@ impl KernelView {
         }
     }
 
-    /// A dump of all next-hop objects: what is not among them is gone. How many.
-    pub fn check_nexthops(&mut self, dump: Vec<nl::Nexthop>, out: &mut Sink<'_>) -> usize {
+    /// All next-hop objects were dumped: what came meanwhile is applied before the dump is.
+    pub fn begin_nexthops(&mut self) {
+        self.told = Some(BTreeSet::new());
+    }
+
+    /// The dump of all next-hop objects: what is not among them is gone. How many. Of what was told meanwhile the message is newer.
+    pub fn check_nexthops(&mut self, mut dump: Vec<nl::Nexthop>, out: &mut Sink<'_>) -> usize {
+        let told = self.told.take().unwrap_or_default();
+        dump.retain(|n| !told.contains(&n.id));
         let there: BTreeSet<u32> = dump.iter().map(|n| n.id).collect();
         for n in &dump {
             let nh = self.with_buckets(n);
@@ -95,7 +108,7 @@ impl KernelView {
         let gone: BTreeSet<u32> = self
             .nexthops
             .keys()
-            .filter(|id| !there.contains(id))
+            .filter(|id| !there.contains(id) && !told.contains(id))
             .copied()
             .collect();
         if !gone.is_empty() {
