@@ -195,6 +195,8 @@ pub struct Chip {
     pub dead: bool,
     /// Who loses it attaches it warm again, unless that is to be cold: its tables outlive its driver.
     pub kept: bool,
+    /// Its tables were emptied, and whoever programs it anew is not done: it drops.
+    pub empty: bool,
     /// So often it says *not yet* before it answers, to an attach and to a command.
     pub slow: usize,
     /// Questions that it answers before it makes an attach, each as [`slow`](Self::slow).
@@ -233,6 +235,7 @@ impl Shared {
             firmware,
             dead: false,
             kept: false,
+            empty: true,
             slow: 0,
             questions: 0,
             refuses: None,
@@ -341,11 +344,13 @@ impl Chip {
     /// Power fails: it dies, and its tables are empty.
     pub fn fail(&mut self) {
         self.firmware.cold_reset();
+        self.empty = true;
         self.die();
     }
 
     fn attach(&mut self, how: Attach) -> u32 {
         self.firmware.attach(how == Attach::Warm);
+        self.empty |= how == Attach::Cold;
         self.dead = false;
         self.epoch += 1;
         self.epoch

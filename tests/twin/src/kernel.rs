@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use tandem_core::source::{SourceError, Write, WriteBack};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::{self as nl, Dump, Family, Protocol};
@@ -238,6 +239,22 @@ impl Rest {
                 nl::Object::Route(r) => Some(r),
                 _ => None,
             })
+    }
+
+    /// How many lines the kernel's file has of a destination and metric: one for each IPv6 route, of a multipath route one for
+    /// each next hop, those that no dump shows as well.
+    #[must_use]
+    pub fn lines6(&self, dst: &IpNet, metric: u32) -> usize {
+        let (IpNet::V6(dst), Some(text)) = (dst, self.files.get(tandem_netlink::ROUTES6)) else {
+            return 0;
+        };
+        let net = format!("{:032x} {:02x} ", u128::from(dst.addr()), dst.prefix_len());
+        let metric = format!("{metric:08x}");
+        let of = |line: &&str| {
+            let place = line.split_ascii_whitespace().nth(5);
+            line.starts_with(&net) && place == Some(&metric)
+        };
+        text.lines().filter(of).count()
     }
 
     /// All next-hop objects.

@@ -13,6 +13,7 @@ pub mod bench;
 pub mod chip;
 pub mod coverage;
 pub mod fold;
+pub mod hidden;
 pub mod history;
 pub mod kernel;
 pub mod model;

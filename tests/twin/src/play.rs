@@ -23,6 +23,7 @@ use tandem_netlink::{Config, Stepped, Steps};
 use tandem_sal::Attach;
 
 use crate::chip::{Faults, Passed, Shared, Sizes};
+use crate::hidden;
 use crate::kernel::{Clock, Kernel, Prepared};
 use crate::paths::queriers;
 use crate::random::Random;
@@ -247,8 +248,6 @@ struct Play<'a> {
     taken: usize,
     /// The bridges of whose queriers the switch had the time to be sure.
     queriers: BTreeSet<u32>,
-    /// The chip was emptied and is not programmed yet: it drops.
-    dark: bool,
     /// Something happened since the last rest, for the coverage.
     restarted: bool,
     passed: Passed,
@@ -309,7 +308,6 @@ pub fn play(
         random,
         taken: 0,
         queriers: BTreeSet::new(),
-        dark: true,
         restarted: false,
         passed: Passed::default(),
         tally: Tally::default(),
@@ -375,17 +373,18 @@ impl Play<'_> {
             self.tally.overflows += 1;
         }
         if self.random.permille(cold) {
-            self.chip.lock().fail();
+            let mut chip = self.chip.lock();
+            chip.fail();
+            chip.kept = false;
+            drop(chip);
             self.cables();
-            self.dark = true;
             self.restarted = true;
             self.tally.restarts[1] += 1;
         }
         if self.random.permille(warm) {
-            let how = if self.dark {
-                Attach::Cold
-            } else {
-                Attach::Warm
+            let how = match self.chip.lock().empty {
+                true => Attach::Cold,
+                false => Attach::Warm,
             };
             *switch = self.start(how)?;
             self.restarted = true;
@@ -501,9 +500,10 @@ impl Play<'_> {
             return Verdict::Exact;
         };
         let now = self.clock.now();
-        self.chip
-            .lock()
-            .look(p.port, &p.frame.0, now, &mut self.passed);
+        let mut chip = self.chip.lock();
+        chip.look(p.port, &p.frame.0, now, &mut self.passed);
+        let empty = chip.empty;
+        drop(chip);
         self.passed.out.sort_unstable();
         let mut best = Verdict::Wrong(Why::Frames);
         // the newest first: most often it is that
@@ -511,7 +511,7 @@ impl Play<'_> {
             let Some(case) = self.case(probe, at) else {
                 continue;
             };
-            match judge(&self.passed, &case, self.dark) {
+            match judge(&self.passed, &case, empty) {
                 Verdict::Wrong(why) => {
                     if let Verdict::Wrong(_) = best {
                         best = Verdict::Wrong(why);
@@ -615,7 +615,10 @@ impl Play<'_> {
         let at = self.kernel.at();
         let (before, trapped) = (self.taken, self.tally.trapped[0]);
         self.taken = at;
-        self.dark = false;
+        // what is programmed outlives who did it, until the power fails
+        let mut chip = self.chip.lock();
+        (chip.empty, chip.kept) = (false, true);
+        drop(chip);
         let fits = switch.core.store().counters().waiting == 0;
         // nothing was refused, and nothing will be
         let plain = fits && self.variant.sizes == Sizes::BIG && self.variant.faults.refused == 0;
@@ -636,9 +639,7 @@ impl Play<'_> {
                         *self.tally.fits_but_trapped.entry(reason).or_default() += 1;
                         let hidden = surplus == Surplus::Wrong
                             && plain
-                            && self
-                                .case(probe, at)
-                                .is_some_and(|c| is_hidden(&c, &switch.core.store().several6()));
+                            && self.case(probe, at).is_some_and(|c| is_hidden(&c));
                         self.tally.hidden += u64::from(hidden);
                         if surplus == Surplus::Wrong && plain && !hidden {
                             let why = Why::NotForwarded;
@@ -657,6 +658,10 @@ impl Play<'_> {
             self.tally.audits += 1;
             let unseen = audit(switch).map_err(|e| self.fail(None, e))?;
             self.tally.unseen += u64::from(unseen);
+            // the audit takes the running store's word for what no dump shows
+            let several = switch.core.store().several6();
+            let hidden = hidden::check(self.prepared.rest(at), &several);
+            hidden.map_err(|e| self.fail(None, e))?;
         }
         self.tally.rests += 1;
         let outcomes = [

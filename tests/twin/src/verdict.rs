@@ -12,16 +12,16 @@
 //! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other next hop |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
-//! | nothing, or some of the frames of a flood | its power failed, and it is being programmed again | dark |
+//! | nothing, or some of the frames of a flood | its tables were emptied, and it is being programmed again | dark |
 //! | anything else | | wrong |
 
 use std::sync::OnceLock;
 
 use tandem_abi::raw;
 use tandem_linux::netlink as nl;
-use tandem_store::model::Route;
 
 use crate::chip::Passed;
+use crate::hidden::hides;
 use crate::kernel::Rest;
 use crate::paths::{self, NextHop, Packet};
 use crate::player::{is_copy, untagged};
@@ -131,7 +131,7 @@ pub struct Case<'a> {
     pub owes: &'a OnceLock<bool>,
 }
 
-/// Compares an answer of the chip with one of the kernel's. `passed.out` is sorted. `dark`: the chip's power has failed, and it
+/// Compares an answer of the chip with one of the kernel's. `passed.out` is sorted. `dark`: the chip's tables were emptied, and it
 /// is not in sync yet.
 #[must_use]
 pub fn judge(passed: &Passed, case: &Case<'_>, dark: bool) -> Verdict {
@@ -247,21 +247,12 @@ pub fn surplus(reason: u16, case: &Case<'_>) -> Surplus {
     }
 }
 
-/// Whether a route that decides about a packet stands between the ways of another, where no dump shows it (net/ipv6/ip6_fib.c
-/// `fib6_dump_node`). `told`: the routes of keys that have several, as messages told (`Store::several6`).
+/// Whether a route that decides about a packet stands between the ways of another, where no dump shows it.
 #[must_use]
-pub fn is_hidden(case: &Case<'_>, told: &[Vec<Route>]) -> bool {
-    let of = |r: &nl::Route| (r.table, r.dst, r.metric);
-    let hides = |r: &nl::Route| {
-        let dumped = case.rest.routes().filter(|o| of(o) == of(r)).count();
-        let same = |o: &Route| (o.key.table, o.key.prefix, o.key.metric) == of(r);
-        let mut lists = told.iter();
-        lists.any(|list| list.first().is_some_and(same) && list.len() > dumped)
-    };
-    let several = |r: &nl::Route| matches!(r.nexthops, nl::Nexthops::Many(_)) && r.nh_id == 0;
+pub fn is_hidden(case: &Case<'_>) -> bool {
     Packet::of(&case.probe.frame.0).is_some_and(|p| {
         let candidates = paths::candidates(&p, case.rest);
-        candidates.iter().any(|r| several(r) && hides(r))
+        candidates.iter().any(|r| hides(case.rest, r))
     })
 }
 

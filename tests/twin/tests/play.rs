@@ -61,6 +61,28 @@ fn kept_recordings_pass() {
     );
 }
 
+/// A chip that does not take the end of its replay is attached again: its tables outlive that, and where they do not it is dark.
+#[test]
+fn who_is_attached_again_has_its_tables() {
+    let prepared = Arc::new(Prepared::new(routes()));
+    let mut shelf = Shelf::default();
+    for seed in 0..30 {
+        let plain = Variant::plain();
+        let variant = Variant {
+            seed,
+            faults: tandem_twin::chip::Faults {
+                lost: 300,
+                ..plain.faults
+            },
+            restarts: [1000, 0],
+            between: 2,
+            ..plain
+        };
+        let played = play(&prepared, &variant, &mut shelf);
+        assert!(played.is_ok(), "seed {seed}: {played:?}");
+    }
+}
+
 /// The plain variant fails.
 fn fails(recording: Recording) -> bool {
     let prepared = Arc::new(Prepared::new(recording));
