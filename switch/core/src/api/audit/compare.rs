@@ -345,7 +345,7 @@ pub(super) async fn tables(
     });
     // where an own IPv4 prefix is not there the chip does not know who claims to be from there: it may route none of that VRF
     let own = |r: &raw::tnd_route| {
-        let trap = (raw::TND_AF_INET as u8, raw::TND_ACT_TRAP);
+        let trap = (raw::TND_AF_INET, raw::TND_ACT_TRAP);
         (r.family, r.action) == trap && u16::from(r.reason) == raw::TND_TRAP_LOCAL
     };
     let stands = |k, r| found.routes.get(k).is_some_and(|f| same(f, r));
