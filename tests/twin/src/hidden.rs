@@ -151,7 +151,7 @@ mod tests {
         assert!(!hides(&rest(&[many(0), one.clone()], 0), &many(0)));
         // a group has one line, and hides nothing, as little as a single next hop
         assert!(!hides(&rest(&[many(7)], 2), &many(7)));
-        assert!(!hides(&rest(&[one.clone()], 2), &one));
+        assert!(!hides(&rest(std::slice::from_ref(&one), 2), &one));
     }
 
     fn has(table: u32, hops: u32, unsupported: Option<Unsupported>) -> Route {
