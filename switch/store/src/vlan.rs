@@ -341,7 +341,7 @@ impl Store {
         }
         for key in some.iter().filter(|k| !wanted.contains_key(k)) {
             if let Some(id) = self.member_ids.get(key) {
-                self.hw.want::<Member>(*id, None, now);
+                self.want_member(port, *id, None, now);
             }
         }
         self.put_members(wanted, now);
@@ -377,7 +377,7 @@ impl Store {
         }
         for (vid, id) in there {
             if !wanted.contains_key(&(port, vid)) {
-                self.hw.want::<Member>(id, None, now);
+                self.want_member(port, id, None, now);
             }
         }
         self.put_members(wanted, now);
@@ -399,9 +399,16 @@ impl Store {
                     id
                 }
             };
-            self.hw.want(id, Some(m), now);
+            self.want_member(key.0, id, Some(m), now);
             self.look_complete(Ref::new(Cls::Member, id), false);
         }
+    }
+
+    fn want_member(&mut self, port: u16, id: u32, want: Option<Member>, now: u64) {
+        if !self.hw.members.at(id).is_settled(want.as_ref()) {
+            self.topo.moving.insert((port, id));
+        }
+        self.hw.want(id, want, now);
     }
 
     /// Why a bridge is incomplete on the chip: a domain, or a port's membership, that did not get there.

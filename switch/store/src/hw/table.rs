@@ -95,6 +95,14 @@ impl<B> Obj<B> {
         self.fail.as_ref().filter(|_| self.want.is_some())
     }
 
+    /// It is on the chip as wanted, and nothing is on its way.
+    pub fn is_settled(&self, want: Option<&B>) -> bool
+    where
+        B: PartialEq,
+    {
+        self.have.as_ref() == want && matches!(self.sent, Sent::Nothing)
+    }
+
     /// It is wanted, failed and has not come to stand since, though it may be on its way again.
     pub fn missing(&self) -> bool {
         self.want.is_some() && (self.fail.is_some() || self.told)

@@ -122,6 +122,7 @@ impl Store {
         let mut look = Look::Keep(Vec::new());
         self.derived(&mut look);
         self.indexes(&mut look, false);
+        let unseen = self.unseen_members();
         self.topo.dirty.all = true;
         while self.topology_open() {
             self.refresh_topology(now_ns);
@@ -134,9 +135,27 @@ impl Store {
         self.derived(&mut look);
         self.indexes(&mut look, true);
         match look {
-            Look::Compare(_, differs) => Some(differs),
+            Look::Compare(_, mut differs) => {
+                differs.extend(unseen);
+                Some(differs)
+            }
             Look::Keep(_) => None,
         }
+    }
+
+    /// Memberships of a bridge that their port has left, and that are not among those that were wanted otherwise.
+    fn unseen_members(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for ((port, vid), id) in &self.member_ids {
+            let link = self.link_of_port(*port);
+            let master = link.map_or(0, |l| l.bridge_port.map_or(0, |_| l.master));
+            let o = self.hw.members.get(*id);
+            let left = o.is_some_and(|o| self.is_of_another(o, master));
+            if left && !self.topo.moving.contains(&(*port, *id)) {
+                all.push(format!("port {port} leaves by VLAN {vid}: not looked at"));
+            }
+        }
+        all
     }
 
     /// How often everything was computed anew.

@@ -151,18 +151,7 @@ impl Store {
     /// was: isolated, with its spanning tree's state. Where it goes straight to another bridge it is as closed as either says.
     fn still_bridged(&mut self, port: u16, l: &Link, body: &mut Port) {
         let master = l.bridge_port.map_or(0, |_| l.master);
-        let of_another = |m: &Member| {
-            let domain = self.topo.domain_of.get(&m.vlan);
-            domain.is_none_or(|d| d.dev != master)
-        };
-        let stands = |o: &Obj<Member>| match &o.sent {
-            Sent::Put(m) if of_another(m) => true,
-            Sent::Delete => o.have.as_ref().is_some_and(of_another),
-            // one that can't be written, or taken away, says nothing of how long it stays
-            _ => o.fail.is_none() && o.have.as_ref().is_some_and(of_another),
-        };
-        let mut all = self.member_ids.range((port, 0)..=(port, u16::MAX));
-        let leaves = all.any(|(_, id)| self.hw.members.get(*id).is_some_and(stands));
+        let leaves = self.leaves(port, master);
         let was = self.hw.ports.get(u32::from(port) - 1);
         let was = was.and_then(|o| o.want.as_ref()).filter(|_| leaves);
         let was = was.map(|was| (was.flags, was.stp));
@@ -191,12 +180,44 @@ impl Store {
         }
     }
 
+    /// The chip has a membership of this port in a bridge that is not its master, or gets one.
+    fn leaves(&mut self, port: u16, master: u32) -> bool {
+        let all = self.topo.moving.range((port, 0)..=(port, u32::MAX));
+        let all: Vec<u32> = all.map(|x| x.1).collect();
+        let mut leaves = false;
+        for id in all {
+            let o = self.hw.members.get(id);
+            leaves |= o.is_some_and(|o| self.is_of_another(o, master));
+            if o.is_none_or(|o| o.is_settled(o.want.as_ref())) {
+                self.topo.moving.remove(&(port, id));
+            }
+        }
+        leaves
+    }
+
+    pub(super) fn is_of_another(&self, o: &Obj<Member>, master: u32) -> bool {
+        let of_another = |m: &Member| {
+            let domain = self.topo.domain_of.get(&m.vlan);
+            domain.is_none_or(|d| d.dev != master)
+        };
+        match &o.sent {
+            Sent::Put(m) if of_another(m) => true,
+            Sent::Delete => o.have.as_ref().is_some_and(of_another),
+            // one that can't be written, or taken away, says nothing of how long it stays
+            _ => o.fail.is_none() && o.have.as_ref().is_some_and(of_another),
+        }
+    }
+
     /// The chip answered a membership's write: its port may have left its bridge, or has all memberships of the other kind, also where
     /// the last of them was there and is now what it shall be.
     pub(crate) fn member_answered(&mut self, id: u32) {
         let Some((port, _)) = self.member_keys.get(&id) else {
             return;
         };
+        let o = self.hw.members.get(id);
+        if o.is_none_or(|o| o.is_settled(o.want.as_ref())) {
+            self.topo.moving.remove(&(*port, id));
+        }
         if self.topo.leaving.contains(port) {
             self.topo.dirty.ports.insert(*port);
         }
