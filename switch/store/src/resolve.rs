@@ -404,6 +404,8 @@ impl Store {
     pub(crate) fn member_released(&mut self, id: u32) {
         if let Some(k) = self.member_keys.remove(&id) {
             self.member_ids.remove(&k);
+            // its id may be another port's next
+            self.topo.moving.remove(&(k.0, id));
             // what waited for it on this port may go on
             if self.topo.switching.contains(&k.0) {
                 self.topo.dirty.memberships.insert(k.0);

@@ -405,7 +405,10 @@ impl Store {
     }
 
     fn want_member(&mut self, port: u16, id: u32, want: Option<Member>, now: u64) {
-        if !self.hw.members.at(id).is_settled(want.as_ref()) {
+        if self.hw.members.at(id).is_settled(want.as_ref()) {
+            // wanted otherwise for a moment alone: none will answer for it
+            self.topo.moving.remove(&(port, id));
+        } else {
             self.topo.moving.insert((port, id));
         }
         self.hw.want(id, want, now);

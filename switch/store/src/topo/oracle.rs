@@ -143,7 +143,8 @@ impl Store {
         }
     }
 
-    /// Memberships of a bridge that their port has left, and that are not among those that were wanted otherwise.
+    /// Memberships of a bridge that their port has left and that are not among those that were wanted otherwise; and ids among these
+    /// that are another port's by now.
     fn unseen_members(&self) -> Vec<String> {
         let mut all = Vec::new();
         for ((port, vid), id) in &self.member_ids {
@@ -153,6 +154,11 @@ impl Store {
             let left = o.is_some_and(|o| self.is_of_another(o, master));
             if left && !self.topo.moving.contains(&(*port, *id)) {
                 all.push(format!("port {port} leaves by VLAN {vid}: not looked at"));
+            }
+        }
+        for (port, id) in &self.topo.moving {
+            if self.member_keys.get(id).is_none_or(|k| k.0 != *port) {
+                all.push(format!("port {port} looks at membership {id}, not its own"));
             }
         }
         all
