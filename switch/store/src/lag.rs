@@ -22,7 +22,7 @@ pub(crate) struct Lags {
     /// Numbers of those whose port is in use: the bond's ifindex.
     pub on: BTreeMap<u16, u32>,
     /// Why a bond is none, by ifindex.
-    reasons: BTreeMap<u32, String>,
+    pub reasons: BTreeMap<u32, String>,
     /// Some group failed.
     pub failed: bool,
 }

@@ -76,7 +76,7 @@ pub(crate) struct Groups {
     /// Entries that did not fit, by domain.
     failed: HashMap<u32, HashMap<u32, GroupKey>>,
     /// Why an entry of the chip traps.
-    reasons: HashMap<GroupKey, String>,
+    pub reasons: HashMap<GroupKey, String>,
 }
 
 /// Before all groups of a domain.

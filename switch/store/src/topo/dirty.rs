@@ -159,6 +159,13 @@ impl Store {
         if both.is_none() {
             // they have its name in their reasons
             self.mark_ports_of(i, false);
+            if let LinkKind::Bond(_) = l.kind {
+                let t = &self.topo;
+                let within = t.within.range((i, 0)..=(i, u32::MAX));
+                for (_, member) in within.copied().collect::<Vec<_>>() {
+                    self.mark_lists(member);
+                }
+            }
         }
         if let LinkKind::Vrf { .. } = l.kind {
             match differs(|a, b| a.kind != b.kind) {
@@ -229,6 +236,8 @@ impl Store {
         self.mark_vlan_devices_on(i);
         self.mark_ports_of(i, false);
         self.mark_lists(i);
+        let of_it = self.groups.bridges_of_member(i);
+        self.topo.dirty.groups.extend(of_it);
         if self.filters.binds_failed {
             let t = &mut self.topo;
             t.dirty.ports.extend(t.if_of_port.keys());

@@ -255,6 +255,9 @@ impl Store {
         look.map("device of port", &t.if_of_port);
         look.map("ingress", &t.ingress);
         look.map("ingress reason", &self.ingress_reasons);
+        look.map("group of bond", &self.lags.on);
+        look.map("bond reason", &self.lags.reasons);
+        look.map("group reason", &self.groups.reasons);
         look.set("hidden", &t.hidden);
         look.set("switching", &t.switching);
         look.set("moving", &t.rif_moving);
