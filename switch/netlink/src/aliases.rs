@@ -278,13 +278,19 @@ impl<K: Key> Aliases<K> {
         }
     }
 
-    /// Keeps the aliases that `f` wants, in the kernel's order within a key.
+    /// Keeps the aliases that `f` wants: the widest prefixes first, in the kernel's order within a key. So where many change at once
+    /// whoever hears of it never has a prefix that answers for one below it which has gone, and is to go or change itself.
     pub(super) fn retain(&mut self, mut f: impl FnMut(&K, &Alias) -> bool) {
         let (several, keys) = (&mut self.several, &mut self.keys);
-        self.by_rest.retain(|rest, routes| {
+        let mut widest_first: Vec<Rest> = self.by_rest.keys().copied().collect();
+        widest_first.sort_unstable_by_key(|rest| rest.len);
+        for rest in widest_first {
+            let Some(routes) = self.by_rest.get_mut(&rest) else {
+                continue;
+            };
             let before = routes.len();
             routes.retain(|addr, a| {
-                let key = K::of(*rest, *addr);
+                let key = K::of(rest, *addr);
                 if a.content != SEVERAL {
                     return f(&key, a);
                 }
@@ -301,7 +307,9 @@ impl<K: Key> Aliases<K> {
                 a.content != SEVERAL
             });
             *keys -= before - routes.len();
-            !routes.is_empty()
-        });
+            if routes.is_empty() {
+                self.by_rest.remove(&rest);
+            }
+        }
     }
 }

@@ -460,7 +460,7 @@ impl FibCopy {
         emit: &mut Emit<'_>,
     ) -> usize {
         let (mut gone4, mut gone6) = (Vec::new(), Vec::new());
-        let n = self.drop_aliases(v6, f, |a, _| a.state & MARK == 0, &mut |c| {
+        let n = self.drop_aliases(v6, f, |_, a, _| a.state & MARK == 0, &mut |c| {
             if let Change::Remove(r, _) = &c {
                 match &r.dst {
                     IpNet::V4(net) => gone4.push(key4(r, net)),
@@ -479,7 +479,7 @@ impl FibCopy {
         &mut self,
         v6: Option<bool>,
         f: impl Fn(&Content) -> bool,
-        which: impl Fn(&Alias, &Content) -> bool,
+        which: impl Fn(bool, &Alias, &Content) -> bool,
         emit: &mut Emit<'_>,
     ) -> usize {
         let hits = self.contents.which(f);
@@ -487,14 +487,17 @@ impl FibCopy {
             return 0;
         }
         let contents = &self.contents;
-        let which = |a: &Alias| contents.get(a.content).is_some_and(|c| which(a, c));
+        let of = |v6: bool| {
+            let which = &which;
+            move |a: &Alias| contents.get(a.content).is_some_and(|c| which(v6, a, c))
+        };
         let mut gone = Vec::new();
         let mut n = 0;
         if v6 != Some(true) {
-            n += drop_from(&mut self.v4.aliases, &hits, &which, &mut gone, emit);
+            n += drop_from(&mut self.v4.aliases, &hits, &of(false), &mut gone, emit);
         }
         if v6 != Some(false) {
-            n += drop_from(&mut self.v6.aliases, &hits, &which, &mut gone, emit);
+            n += drop_from(&mut self.v6.aliases, &hits, &of(true), &mut gone, emit);
         }
         for (id, count) in gone.iter().enumerate() {
             for _ in 0..*count {

@@ -482,7 +482,7 @@ impl KernelView {
             self.addrs4.remove(&a.ifindex);
             self.disabled4.insert(a.ifindex);
             self.doubts.links.insert(a.ifindex);
-            self.routes_dead(a.ifindex, true, false, out);
+            self.routes_dead(a.ifindex, true, false, &BTreeSet::new(), out);
             let links = &self.links;
             self.fib
                 .die(a.ifindex, &|i| next_hop_flags(links, i), &mut |c| {
@@ -562,7 +562,7 @@ impl KernelView {
         if moved && masters.into_iter().any(|m| self.is_vrf(m)) {
             // all its IPv4 routes go, those of own addresses too; what is up gets them again with messages
             // (net/ipv4/fib_frontend.c `fib_netdev_event`, NETDEV_CHANGEUPPER)
-            self.routes_dead(index, true, false, out);
+            self.routes_dead(index, true, false, &BTreeSet::new(), out);
             self.doubts.links.insert(index);
         }
         let Some(before) = before else { return };
@@ -615,8 +615,14 @@ impl KernelView {
     /// (net/ipv4/fib_semantics.c `fib_sync_down_dev`, net/ipv4/nexthop.c `nexthop_flush_dev`).
     fn device_silent(&mut self, index: u32, gone: bool, out: &mut Sink<'_>) {
         self.fib.doubt_all_hidden();
-        self.device_nexthops_gone(index, out);
-        self.routes_dead(index, gone, gone, out);
+        let ids = self.nexthops_on(index);
+        let objects = self.with_groups(&ids);
+        // those of objects and the others at once, the widest first
+        self.routes_dead(index, gone, gone, &objects, out);
+        if !ids.is_empty() {
+            self.objects_gone(&ids, objects, out);
+            self.doubts.nexthops = true;
+        }
     }
 
     fn is_vrf(&self, index: u32) -> bool {
@@ -625,8 +631,15 @@ impl KernelView {
     }
 
     /// IPv4 routes of which no next hop is left alive; with `own` those of own addresses as well, with
-    /// `gone` those that have any next hop on the device.
-    fn routes_dead(&mut self, index: u32, own: bool, gone: bool, out: &mut Sink<'_>) {
+    /// `gone` those that have any next hop on the device. And all routes by next-hop objects that go.
+    fn routes_dead(
+        &mut self,
+        index: u32,
+        own: bool,
+        gone: bool,
+        objects: &BTreeSet<u32>,
+        out: &mut Sink<'_>,
+    ) {
         let (links, disabled) = (&self.links, &self.disabled4);
         let down = |i: u32| i == index || links.get(&i).is_none_or(|l| l.flags & IFF_UP == 0);
         let dead = |a: &Alias, c: &Content| {
@@ -637,9 +650,14 @@ impl KernelView {
                 down(h.ifindex) || disabled.contains(&h.ifindex) && told_dead(a.state, i, n)
             })
         };
+        let by_object = |c: &Content| objects.contains(&c.nh_id());
         let leads = |c: &Content| c.uses(index) && (own || c.dies_with_device());
+        let which =
+            |v6: bool, a: &Alias, c: &Content| by_object(c) || !v6 && leads(c) && dead(a, c);
         let say = &mut |c: Change<'_>| say(out, &c);
-        self.fib.drop_aliases(Some(false), leads, dead, say);
+        let f = |c: &Content| by_object(c) || leads(c);
+        let family = objects.is_empty().then_some(false);
+        self.fib.drop_aliases(family, f, which, say);
     }
 
     // -- sysctls -----------------------------------------------------------------------------

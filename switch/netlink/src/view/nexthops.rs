@@ -14,21 +14,23 @@ use tandem_linux::netlink as nl;
 use tandem_store::model::{self, Key, NexthopKind, Object};
 
 use super::super::convert;
+use super::super::fib::{Change, Content};
 use super::{KernelView, Sink, remove, say, upsert};
 
 impl KernelView {
     pub(super) fn device_nexthops_gone(&mut self, index: u32, out: &mut Sink<'_>) {
-        let on_device = |n: &model::NexthopObject| matches!(&n.kind, NexthopKind::Single(nh) if nh.ifindex == index);
-        let ids: BTreeSet<u32> = self
-            .nexthops
-            .values()
-            .filter(|n| on_device(n))
-            .map(|n| n.id)
-            .collect();
+        let ids = self.nexthops_on(index);
         if !ids.is_empty() {
             self.nexthops_gone(&ids, out);
             self.doubts.nexthops = true;
         }
+    }
+
+    /// Objects that lead to a device.
+    pub(super) fn nexthops_on(&self, index: u32) -> BTreeSet<u32> {
+        let on_device = |n: &&model::NexthopObject| matches!(&n.kind, NexthopKind::Single(nh) if nh.ifindex == index);
+        let all = self.nexthops.values().filter(on_device);
+        all.map(|n| n.id).collect()
     }
 
     pub(super) fn nexthop(&mut self, nh: model::NexthopObject, out: &mut Sink<'_>) {
@@ -53,24 +55,40 @@ impl KernelView {
 
     /// Objects go, with the routes that use them and the groups that have no other member.
     pub(super) fn nexthops_gone(&mut self, ids: &BTreeSet<u32>, out: &mut Sink<'_>) {
-        let mut gone = ids.clone();
+        let gone = self.with_groups(ids);
+        self.fib.doubt_all_hidden();
+        let by_it = |c: &Content| gone.contains(&c.nh_id());
+        let say = &mut |c: Change<'_>| say(out, &c);
+        self.fib.drop_aliases(None, by_it, |_, _, _| true, say);
+        self.objects_gone(ids, gone, out);
+    }
+
+    /// With the groups that have no other member.
+    pub(super) fn with_groups(&self, ids: &BTreeSet<u32>) -> BTreeSet<u32> {
+        let goes = |n: &&model::NexthopObject| {
+            n.kind.members().any(|id| ids.contains(&id))
+                && n.kind.without(|id| ids.contains(&id)).is_none()
+        };
+        let groups = self.nexthops.values().filter(goes).map(|n| n.id);
+        ids.iter().copied().chain(groups).collect()
+    }
+
+    /// Objects go, `gone` with the groups that have no other member; their routes have gone.
+    pub(super) fn objects_gone(
+        &mut self,
+        ids: &BTreeSet<u32>,
+        gone: BTreeSet<u32>,
+        out: &mut Sink<'_>,
+    ) {
         let mut groups = Vec::new();
         for n in self.nexthops.values() {
-            if !n.kind.members().any(|id| ids.contains(&id)) {
-                continue;
-            }
-            match n.kind.without(|id| ids.contains(&id)) {
-                None => {
-                    gone.insert(n.id);
-                }
-                Some(kind) => groups.push(model::NexthopObject { kind, ..n.clone() }),
+            if !gone.contains(&n.id)
+                && n.kind.members().any(|id| ids.contains(&id))
+                && let Some(kind) = n.kind.without(|id| ids.contains(&id))
+            {
+                groups.push(model::NexthopObject { kind, ..n.clone() });
             }
         }
-        self.fib.doubt_all_hidden();
-        self.fib
-            .drop_aliases(None, |c| gone.contains(&c.nh_id()), |_, _| true, &mut |c| {
-                say(out, &c)
-            });
         for group in groups {
             if matches!(group.kind, NexthopKind::Buckets(_)) {
                 self.mixed.insert(group.id);
