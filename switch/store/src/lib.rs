@@ -33,6 +33,7 @@ mod resolve;
 mod routes;
 mod slices;
 mod sync;
+mod together;
 mod topo;
 mod unanswered;
 mod undecided;
@@ -131,6 +132,7 @@ pub struct Store {
     attempts: HashMap<Ref, u8>,
     urgent: VecDeque<Ref>,
     route_queue: VecDeque<Ref>,
+    together: together::Together,
     deferred: Vec<Ref>,
     pending_aggregates: usize,
     progress: waiting::Progress,
@@ -203,6 +205,7 @@ impl Store {
             attempts: HashMap::new(),
             urgent: VecDeque::new(),
             route_queue: VecDeque::new(),
+            together: together::Together::default(),
             deferred: Vec::new(),
             pending_aggregates: 0,
             progress: waiting::Progress::default(),
@@ -236,11 +239,15 @@ impl Store {
     pub fn apply(&mut self, event: Event, now_ns: u64) {
         self.catch_up_all(now_ns);
         self.counters.events += 1;
+        self.together.begin(Some(event.source()));
         match event {
             Event::Upsert(source, object) => self.upsert(source, object, now_ns),
             Event::Remove(source, key) => self.remove(source, &key, now_ns),
             Event::BeginSync(source, kinds) => self.begin_sync(source, kinds),
             Event::EndSync(source) => self.end_sync(source, now_ns),
+        }
+        if !self.behind() {
+            self.together_ends();
         }
     }
 

@@ -149,6 +149,7 @@ impl Store {
             // what a port is to be may be found there without a write that would be answered
             self.step_guards();
         }
+        self.together.begin(None);
         let mut rounds = 0;
         while (self.topo.dirty.any() || !self.paths.dirty.is_empty()) && rounds < 8 {
             if self.topo.dirty.any() {
@@ -165,6 +166,7 @@ impl Store {
         if self.behind() {
             return false;
         }
+        self.together_ends();
         self.progress.looks += 1;
         true
     }

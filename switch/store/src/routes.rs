@@ -668,7 +668,9 @@ impl Store {
                 return;
             }
         }
-        self.route_queue.push_back(r);
+        if !self.together.take(r) {
+            self.route_queue.push_back(r);
+        }
     }
 
     // -- path sets ----------------------------------------------------------------------------------------------------

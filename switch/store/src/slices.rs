@@ -121,7 +121,11 @@ impl Store {
     pub fn catch_up(&mut self, now_ns: u64) -> bool {
         self.slices.begin();
         self.work_off(now_ns);
-        self.behind()
+        let more = self.behind();
+        if !more {
+            self.together_ends();
+        }
+        more
     }
 
     /// How many routes may be looked at between two calls, instead of [`SLICE`]; at least one.

@@ -114,6 +114,7 @@ impl Replay {
 impl Store {
     pub(crate) fn begin_sync(&mut self, source: SourceId, kinds: KindSet) {
         // Counts of one kind only move when that kind is synced, so what was swept last carries the present number.
+        self.release_held();
         let s = self.syncs.entry(source).or_default();
         s.running = Some(s.running.map_or(kinds, |k| k.union(kinds)));
         for (i, g) in s.generations.iter_mut().enumerate() {
@@ -311,6 +312,7 @@ impl Store {
         self.deferred.clear();
         self.urgent.clear();
         self.route_queue.clear();
+        self.together.clear();
         self.fdb_failed.clear();
         // what had no room was forgotten with the rest: all is looked at anew
         self.topo.incomplete.clear();
@@ -419,6 +421,7 @@ impl Store {
             && self.hw.queues_empty(true)
             && self.urgent.is_empty()
             && self.route_queue.is_empty()
+            && self.together.is_empty()
             && self.reserve.queue.is_empty()
             && !self.fibs.v4.cover.has_touched()
             && !self.fibs.v6.cover.has_touched()

@@ -227,7 +227,7 @@ impl Store {
 
     /// Is anything below this entry queued that is not on the chip yet? Where the entry `ends`, or that goes, too?
     pub(crate) fn passes<F: Fam>(&self, e: u32, ends: bool) -> bool {
-        if self.route_queue.is_empty() && !self.replay.holds() {
+        if self.route_queue.is_empty() && self.together.is_empty() && !self.replay.holds() {
             return false;
         }
         let fib = F::fib(&self.fibs);
@@ -251,8 +251,9 @@ impl Store {
             let (b, l) = fib.cover.prefix(fib.entries[v].node);
             l > len && b.mask(len) == bits
         };
+        let mut queued = self.route_queue.iter().chain(self.together.iter());
         self.replay.holds()
-            || self.route_queue.len() > LOOK
-            || (self.route_queue.iter()).any(|r| r.cls == F::CLS && differs(r.id) && below(r.id))
+            || self.route_queue.len() + self.together.len() > LOOK
+            || queued.any(|r| r.cls == F::CLS && differs(r.id) && below(r.id))
     }
 }
