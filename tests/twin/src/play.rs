@@ -665,20 +665,16 @@ impl Play<'_> {
         }
         self.tally.rests += 1;
         let outcomes = [
-            (fits && !self.restarted, "fits"),
-            (!fits && self.variant.faults.refused == 0, "full"),
-            (!fits && self.variant.faults.refused > 0, "refused"),
-            (self.tally.trapped[0] > trapped, "trap"),
-            (self.restarted, "restart"),
+            fits && !self.restarted,
+            !fits && self.variant.faults.refused == 0,
+            !fits && self.variant.faults.refused > 0,
+            self.tally.trapped[0] > trapped,
+            self.restarted,
         ];
         self.restarted = false;
         for step in before + 1..=at {
-            let Some((what, how)) = self.prepared.cell(step) else {
-                continue;
-            };
-            for outcome in outcomes.iter().filter(|o| o.0).map(|o| o.1) {
-                let cell = (Arc::clone(what), Arc::clone(how), outcome);
-                *self.tally.cells.entry(cell).or_default() += 1;
+            if let Some((what, how)) = self.prepared.cell(step) {
+                self.tally.cells.count(what, how, outcomes);
             }
         }
         Ok(())

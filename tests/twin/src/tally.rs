@@ -103,9 +103,7 @@ impl Tally {
         self.lost += other.lost;
         self.writes += other.writes;
         self.overflows += other.overflows;
-        for (cell, n) in &other.cells {
-            *self.cells.entry(cell.clone()).or_default() += n;
-        }
+        self.cells.add(&other.cells);
     }
 }
 
@@ -151,6 +149,9 @@ pub struct Sum {
     pub packets: u64,
     /// Histories of which a play failed.
     pub failures: u64,
+    /// What was played in these, by construct, operation and outcome.
+    #[serde(default)]
+    pub cells: Cells,
 }
 
 impl Sum {
@@ -164,6 +165,7 @@ impl Sum {
             rests: tally.rests,
             packets: packets.iter().flatten().sum::<u64>() + tally.dark + tally.lost,
             failures,
+            cells: tally.cells.clone(),
         }
     }
 
@@ -173,6 +175,7 @@ impl Sum {
         self.rests += other.rests;
         self.packets += other.packets;
         self.failures += other.failures;
+        self.cells.add(&other.cells);
     }
 }
 
@@ -212,7 +215,11 @@ mod tests {
     #[test]
     fn runs_add_up_by_production_code() {
         let file = std::env::temp_dir().join(format!("twin-tally-{}.json", std::process::id()));
+        let mut cells = Cells::default();
+        let outcomes = [true, false, true, false, false];
+        cells.count(&"route".into(), &"add".into(), outcomes);
         let tally = Tally {
+            cells: cells.clone(),
             plays: 10,
             rests: 20,
             exact: [3, 4],
@@ -236,6 +243,8 @@ mod tests {
             ),
             (9, 20, 40, 36, 1)
         );
+        cells.count(&"route".into(), &"add".into(), outcomes);
+        assert_eq!(both.cells, cells);
         // what is no tally is not written over
         std::fs::write(&file, "[1]").unwrap();
         assert!(add_to(&file, "a", &run).is_err());

@@ -44,13 +44,13 @@ pub struct Args {
     /// Keep what failed, cut down, in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Add histories, plays and failures to this file's, by the hash of the production code
+    /// Add histories, plays, failures and cells to this file's, by the hash of the production code
     #[arg(long, value_name = "FILE")]
     tally: Option<PathBuf>,
     /// Histories with bridges that learn nothing, too
     #[arg(long)]
     bridges: bool,
-    /// Print the table of what was played, and what was not and could have been
+    /// Print the table of what was played, and what was not and could have been: with a tally, in all its runs
     #[arg(long)]
     cells: bool,
     /// The processor that the recorder keeps to
@@ -116,6 +116,13 @@ fn work(shared: &Shared<'_>) {
     lock(&shared.tally).add(&tally);
 }
 
+/// What histories are made of here.
+fn constructs(player: &Player, args: &Args) -> Vec<String> {
+    let mut have = player.have().to_vec();
+    have.extend(args.bridges.then(|| STILL_BRIDGES.to_owned()));
+    have
+}
+
 /// Records one after the other until there are enough, or enough failed.
 fn record(
     player: &mut Player,
@@ -123,8 +130,7 @@ fn record(
     jobs: &SyncSender<Job>,
     failed: &Mutex<Vec<Failed>>,
 ) -> anyhow::Result<()> {
-    let mut have = player.have().to_vec();
-    have.extend(args.bridges.then(|| STILL_BRIDGES.to_owned()));
+    let have = constructs(player, args);
     for seed in args.seed..args.seed.saturating_add(args.count) {
         let history = History::draw(seed, &have);
         let recording = player
@@ -179,6 +185,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .failed
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
+    let mut cells = tally.cells.clone();
     if let Some(file) = &args.tally {
         let run = Sum::of(counts.histories, failed.len() as u64, &tally);
         let sum = add_to(file, PRODUCTION, &run).with_context(|| file.display().to_string())?;
@@ -186,9 +193,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "{PRODUCTION}: {} histories, {} plays, {} failures",
             sum.histories, sum.plays, sum.failures
         );
+        cells = sum.cells;
     }
     if args.cells {
-        print!("{}", table(&tally.cells));
+        print!("{}", table(&cells, &constructs(&player, args)).0);
     }
     let violations = violations(&tally.cells);
     violations.iter().for_each(|words| println!("{words}"));

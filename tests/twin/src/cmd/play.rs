@@ -123,7 +123,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .tally
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    report(&tally, seconds, args);
+    let have = shared
+        .jobs
+        .iter()
+        .flat_map(|j| j.prepared.recording.have.clone());
+    report(&tally, seconds, args, &have.collect::<Vec<_>>());
     let violations = violations(&tally.cells);
     violations.iter().for_each(|words| println!("{words}"));
     let failures = shared
@@ -182,7 +186,7 @@ fn mix(recording: u64, seed: u64) -> u64 {
     tandem_twin::random::Random::new(recording ^ seed.rotate_left(32)).next()
 }
 
-fn report(tally: &Tally, seconds: f64, args: &Args) {
+fn report(tally: &Tally, seconds: f64, args: &Args, have: &[String]) {
     println!(
         "{} plays in {seconds:.1} s ({:.0} a second), {} rests",
         tally.plays,
@@ -196,7 +200,7 @@ fn report(tally: &Tally, seconds: f64, args: &Args) {
         tally.overflows, tally.writes
     );
     if args.cells {
-        print!("{}", table(&tally.cells));
+        print!("{}", table(&tally.cells, have).0);
     }
 }
 

@@ -1,10 +1,10 @@
 //! What is done to bridges, their ports and stations.
 
 use tandem_linux::netlink::consts::{
-    NLM_F_ACK, NUD_NOARP, RTM_DELNEIGH, RTM_NEWLINK, RTM_NEWNEIGH, RTM_SETLINK,
+    NLM_F_ACK, NLM_F_REQUEST, NUD_NOARP, RTM_DELNEIGH, RTM_NEWLINK, RTM_NEWNEIGH, RTM_SETLINK,
 };
 
-use super::op::{Op, Verb, device, ifinfo, mac_words, message};
+use super::op::{Act, Op, Verb, device, ifinfo, mac_words, message};
 
 pub(super) const AF_BRIDGE: u8 = 7;
 
@@ -37,6 +37,23 @@ impl Op {
         });
         let words = master.map_or_else(|| "nomaster".into(), |m| format!("master {}", device(m)));
         Self::links(format!("ip link set {} {words}", device(dev)), act)
+    }
+
+    /// A port comes into a bridge that learns nothing: `ip link set … master …` and `bridge link set … learning off`, both in one
+    /// datagram, so that no frame is in between. The answer is the first one's.
+    #[must_use]
+    pub fn still_port(dev: u32, bridge: u32) -> Self {
+        let mut op = Self::master(dev, Some(bridge));
+        let quiet = Self::port_flag(dev, &LEARNING, 0);
+        if let (Act::Message(both), Act::Message(mut second)) = (&mut op.act, quiet.act) {
+            // `nlmsg_flags` without NLM_F_ACK
+            if let Some(flags) = second.get_mut(6..8) {
+                flags.copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+            }
+            both.extend(second);
+        }
+        op.text += " learning off";
+        op
     }
 
     /// `bridge link set dev … WORD on|off` or `state N`.

@@ -11,7 +11,7 @@ use super::op::{BRIDGE_INDEX, NextHop, PORT_INDEX, Policy, Target, Verb, Way};
 use super::stacked::{self, BridgeKind, VLAN_DEVICES, VLANS, VRF, VRF_TABLE};
 use super::{
     BRIDGES, COMMANDS, History, Op, PORTS, PROBES, Rng, STILL_BRIDGES, bridge_mac, host_mac,
-    probes, v4, v6,
+    probes, rare, v4, v6,
 };
 
 const POOL4: [&str; 14] = [
@@ -46,11 +46,11 @@ const IDS: [u32; 6] = [1, 2, 3, 4, 5, 6];
 const GROUPS: [u32; 3] = [100, 101, 102];
 /// Resilient groups.
 const RESILIENT: u32 = 107;
-const OTHER_TABLE: u32 = 99;
+pub(super) const OTHER_TABLE: u32 = 99;
 /// So many of a hundred commands are taken as they are drawn, whether they can succeed or not.
 const NONSENSE: u64 = 38;
 /// A command is drawn so often until it can succeed.
-const TRIES: usize = 30;
+pub(super) const TRIES: usize = 30;
 const BLACKHOLE: u8 = 6;
 const UNREACHABLE: u8 = 7;
 const PROHIBIT: u8 = 8;
@@ -68,10 +68,10 @@ pub(super) struct Draw {
     pub bridged: Vec<(u32, u32)>,
     /// Prefixes that its routes have, by family.
     pub prefixes: [Vec<IpNet>; 2],
-    ids: Vec<u32>,
-    groups: Vec<u32>,
+    pub ids: Vec<u32>,
+    pub groups: Vec<u32>,
     metrics: Vec<u32>,
-    known: Known,
+    pub known: Known,
     /// Ports and VLANs whose frames are tagged on the wire.
     pub tagged: Vec<(u16, u16)>,
     bridge_kind: BridgeKind,
@@ -80,9 +80,16 @@ pub(super) struct Draw {
     /// There are resilient groups.
     resilient: bool,
     /// This command is about the VRF.
-    in_vrf: bool,
+    pub in_vrf: bool,
     /// What it is mostly about: weights of the kinds of commands.
-    weights: [u32; 11],
+    pub weights: [u32; 11],
+    /// It is about what is rare, and most about this (`rare.rs`).
+    pub focus: Option<rare::Route>,
+    /// What can be done since the last command has made way for it.
+    pub prepared: Option<rare::Aim>,
+    /// What was made, in words; true: it can't succeed, as far as is known.
+    #[cfg(test)]
+    pub hopes: Vec<(String, bool)>,
 }
 
 const fn port(n: u16) -> u32 {
@@ -101,8 +108,9 @@ impl Draw {
         };
         let prefixes = [rng.some(&pool(&POOL4), n4), rng.some(&pool(&POOL6), n6)];
         let (ids, groups) = (rng.below(3) + 3, rng.below(3) + 1);
+        let focus = rare::focus(seed);
         Self {
-            six: rng.percent(50),
+            six: rng.percent(50) || focus.is_some_and(|f| f.six),
             ids: rng.some(&IDS, ids),
             groups: rng.some(&GROUPS, groups),
             metrics: if rng.percent(50) {
@@ -126,6 +134,10 @@ impl Draw {
             resilient: false,
             in_vrf: false,
             weights: [0; 11],
+            focus,
+            prepared: None,
+            #[cfg(test)]
+            hopes: Vec::new(),
         }
     }
 
@@ -133,14 +145,18 @@ impl Draw {
         self.history.have.iter().any(|h| h == construct)
     }
 
-    pub fn history(mut self) -> History {
+    const fn rare(&self) -> bool {
+        self.focus.is_some()
+    }
+
+    pub fn history(&mut self) -> History {
         let bridges = [BRIDGES, STILL_BRIDGES, "vlan"];
         let shape = if bridges.iter().any(|b| self.has(b)) {
             self.rng.weighted(&[60, 25, 15])
         } else {
             0
         };
-        self.resilient = self.rng.percent(12);
+        self.resilient = self.rng.percent(if self.rare() { 50 } else { 12 });
         let bridged: &[u16] = match shape {
             0 => &[],
             1 => &[3, 4],
@@ -176,6 +192,7 @@ impl Draw {
         }
         // route, next-hop object, link, cable, address, neighbour, bridge, rule, sysctl, delete an object, VRF
         self.weights = match self.rng.below(4) {
+            _ if self.rare() => [45, 14, 4, 3, 5, 5, 0, 0, 8, 5, 0],
             0 => [50, 35, 4, 2, 2, 2, 0, 0, 0, 8, 0],
             1 => [40, 10, 10, 8, 8, 10, 0, 0, 2, 2, 0],
             _ => [45, 20, 6, 4, 4, 6, 0, 0, 1, 4, 0],
@@ -184,9 +201,9 @@ impl Draw {
             self.weights[10] = 3;
         }
         if !self.bridged.is_empty() {
-            self.weights[6] = 40;
+            self.weights[6] = if self.rare() { 80 } else { 40 };
         }
-        if self.has("rule") && self.rng.percent(15) {
+        if self.has("rule") && self.rng.percent(if self.rare() { 60 } else { 15 }) {
             self.weights[7] = 15;
         }
         if self.routed.is_empty() {
@@ -207,12 +224,12 @@ impl Draw {
         }
         let count = COMMANDS + self.rng.below(5);
         let commands: Vec<Op> = (0..count).map(|_| self.command()).collect();
-        let probes = (0..PROBES).map(|n| probes::draw(&mut self, n)).collect();
+        let probes = (0..PROBES).map(|n| probes::draw(self, n)).collect();
         History {
             topology: made,
             commands,
             probes,
-            ..self.history
+            ..self.history.clone()
         }
     }
 
@@ -364,13 +381,21 @@ impl Draw {
 
     /// It is done, and known if it can succeed.
     fn make(&mut self, intent: &Intent) -> Op {
-        if self.known.takes(intent) {
+        let op = intent.op();
+        let takes = self.known.takes(intent);
+        if takes {
             self.known.done(intent);
         }
-        intent.op()
+        #[cfg(test)]
+        self.hopes.push((op.text.clone(), !takes));
+        op
     }
 
     fn command(&mut self) -> Op {
+        if self.rare() {
+            let intent = self.rare_command();
+            return self.make(&intent);
+        }
         let kind = self.rng.weighted(&self.weights.clone());
         let mut intent = self.of_kind(kind);
         if !self.rng.percent(NONSENSE) {
@@ -389,7 +414,7 @@ impl Draw {
         self.make(&intent)
     }
 
-    fn of_kind(&mut self, kind: usize) -> Intent {
+    pub fn of_kind(&mut self, kind: usize) -> Intent {
         self.in_vrf = !self.known.vrf.is_empty() && self.rng.percent(40);
         match kind {
             0 => self.route(),
@@ -426,7 +451,7 @@ impl Draw {
         let (key, value) = match self.rng.below(12) {
             0..=2 => (format!("ipv4/conf/{name}/forwarding"), value),
             3..=4 if self.six => (format!("ipv6/conf/{name}/forwarding"), value),
-            5 if self.six => {
+            n @ (5 | 8 | 9) if self.six && (n == 5 || self.rare()) => {
                 let there = self.known.without6.contains(&dev);
                 let value = if there { "0" } else { "1" };
                 (format!("ipv6/conf/{name}/disable_ipv6"), value)
@@ -442,7 +467,7 @@ impl Draw {
     }
 
     /// A gateway, on one of the interfaces; now and then nobody's.
-    fn gateway(&mut self, six: bool) -> (u32, IpAddr) {
+    pub fn gateway(&mut self, six: bool) -> (u32, IpAddr) {
         let here = |dev: &u32| self.known.vrf.contains(dev) == self.in_vrf;
         let near: Vec<u32> = self.routed.iter().copied().filter(here).collect();
         let dev = self
@@ -462,7 +487,7 @@ impl Draw {
         )
     }
 
-    fn next_hop(&mut self, six: bool) -> NextHop {
+    pub fn next_hop(&mut self, six: bool) -> NextHop {
         let (dev, via) = self.gateway(six);
         let (other, _) = self.gateway(six);
         match self.rng.below(12) {
@@ -546,20 +571,11 @@ impl Draw {
     }
 
     fn target(&mut self, six: bool) -> Target {
-        let more = if six { 10 } else { 0 };
         match self.rng.weighted(&[35, 10, 28, 12, 15, 1]) {
-            0 => Target::Object(self.rng.of(&self.ids) + more),
-            1 if self.resilient && self.rng.percent(50) => Target::Object(RESILIENT + more),
-            1 => Target::Object(self.rng.of(&self.groups) + more),
+            0 => self.object(six, false),
+            1 => self.object(six, true),
             2 => Target::NextHops(vec![self.next_hop(six)]),
-            3 => {
-                let count = 2 + self.rng.below(2);
-                let next_hops = (0..count).map(|_| NextHop {
-                    weight: self.rng.below(3) as u8 + 1,
-                    ..self.next_hop(six)
-                });
-                Target::NextHops(next_hops.collect())
-            }
+            3 => self.several(six),
             4 => Target::Special(self.rng.of(&[
                 BLACKHOLE,
                 BLACKHOLE,
@@ -572,11 +588,32 @@ impl Draw {
         }
     }
 
+    /// To a next-hop object, or a group of them.
+    pub fn object(&mut self, six: bool, group: bool) -> Target {
+        let more = if six { 10 } else { 0 };
+        Target::Object(match group {
+            false => self.rng.of(&self.ids) + more,
+            true if self.resilient && self.rng.percent(50) => RESILIENT + more,
+            true => self.rng.of(&self.groups) + more,
+        })
+    }
+
+    /// By two or three next hops.
+    pub fn several(&mut self, six: bool) -> Target {
+        let count = 2 + self.rng.below(2);
+        let next_hops = (0..count).map(|_| NextHop {
+            weight: self.rng.below(3) as u8 + 1,
+            ..self.next_hop(six)
+        });
+        Target::NextHops(next_hops.collect())
+    }
+
     fn nexthop(&mut self) -> Intent {
         let six = self.six && self.rng.percent(40);
         let more = if six { 10 } else { 0 };
-        let replace = self.rng.percent(75);
-        if self.rng.percent(22) {
+        let (replace, group) = if self.rare() { (50, 35) } else { (75, 22) };
+        let replace = self.rng.percent(replace);
+        if self.rng.percent(group) {
             let count = 1 + self.rng.below(3);
             let members: Vec<(u32, u8)> = self
                 .rng
@@ -669,18 +706,19 @@ impl Draw {
             30,
             12,
             10,
-            if self.still { 2 } else { 9 },
-            // a port that comes back learns at once
-            if self.still { 0 } else { 9 },
+            if self.still && !self.rare() { 2 } else { 9 },
+            if self.still && !self.rare() { 0 } else { 9 },
             if self.bridge_kind.vlans { 20 } else { 0 },
             if self.bridge_kind.snooping { 20 } else { 0 },
         ];
         match self.rng.weighted(&weights) {
             0 => {
-                let may = |flag: &&PortFlag| !(self.still && **flag == LEARNING);
+                let off = |flag: &PortFlag| self.still && *flag == LEARNING;
+                let may = |flag: &&PortFlag| self.rare() || !off(flag);
                 let flags: Vec<PortFlag> = PORT_FLAGS.iter().filter(may).cloned().collect();
                 let flag = self.rng.of(&flags);
-                Intent::PortFlag(dev, flag, u8::from(self.rng.percent(50)))
+                let on = !off(&flag) && self.rng.percent(50);
+                Intent::PortFlag(dev, flag, u8::from(on))
             }
             1 => {
                 let verb = if self.rng.percent(40) {
@@ -693,6 +731,7 @@ impl Draw {
             2 => Intent::Fdb(Verb::Delete, dev, mac, true, vlan),
             3 => Intent::PortFlag(dev, PORT_STATE, self.rng.of(&[0, 1, 2, 3, 3, 3])),
             4 => Intent::Master(dev, None),
+            5 if self.still => Intent::StillPort(dev, bridge),
             5 => Intent::Master(dev, Some(bridge)),
             6 => {
                 let own = self.rng.percent(15);
@@ -707,8 +746,8 @@ impl Draw {
         }
     }
 
-    fn rule(&mut self) -> Intent {
-        let six = self.six && self.rng.percent(35);
+    pub fn rule(&mut self) -> Intent {
+        let six = self.six && self.rng.percent(if self.rare() { 60 } else { 35 });
         let dev = self.rng.of(&self.routed);
         let from = if six {
             probes::behind6(dev)
@@ -720,7 +759,7 @@ impl Draw {
             pref: 100 + self.rng.below(3) as u32,
             from: self.rng.percent(60).then_some(from),
             iif: if self.rng.percent(30) { dev } else { 0 },
-            table: if self.rng.percent(70) {
+            table: if self.rng.percent(if self.rare() { 25 } else { 70 }) {
                 OTHER_TABLE as u8
             } else {
                 0

@@ -35,6 +35,8 @@ pub(super) enum Intent {
     /// And the VLAN; 0: none.
     Fdb(Verb, u32, [u8; 6], bool, u16),
     Master(u32, Option<u32>),
+    /// A port comes into a bridge and learns nothing there.
+    StillPort(u32, u32),
     BridgeVlan(bool, u32, u16, bool),
     /// Added or deleted, bridge, port, group.
     Mdb(bool, u32, u32, [u8; 4]),
@@ -63,6 +65,7 @@ impl Intent {
                 Op::fdb(*verb, *dev, *mac, *is_static, *vlan)
             }
             Self::Master(dev, master) => Op::master(*dev, *master),
+            Self::StillPort(dev, bridge) => Op::still_port(*dev, *bridge),
             Self::BridgeVlan(add, dev, vid, untagged) => {
                 Op::bridge_vlan(*add, *dev, *vid, *untagged)
             }
@@ -105,12 +108,12 @@ pub(super) struct Known {
     pub without6: BTreeSet<u32>,
 }
 
-const fn is_six(way: &Way) -> bool {
+pub(super) const fn is_six(way: &Way) -> bool {
     matches!(way.dst, IpNet::V6(_))
 }
 
 /// Do both stand at the same place of a table?
-fn same_key(a: &Way, b: &Way) -> bool {
+pub(super) fn same_key(a: &Way, b: &Way) -> bool {
     let metric = |w: &Way| match (w.metric, is_six(w)) {
         (0, true) => 1024,
         (m, _) => m,
@@ -134,6 +137,22 @@ impl Known {
         }
         let mut ports = self.masters.iter().filter(|(_, master)| **master == dev);
         self.up(dev) && ports.any(|(port, _)| wire(*port))
+    }
+
+    /// Members of groups of several.
+    pub fn members(&self) -> Vec<u32> {
+        let several = |h: &Hop| match h {
+            Hop::Group(members) if members.len() > 1 => members.clone(),
+            _ => Vec::new(),
+        };
+        self.hops.values().flat_map(several).collect()
+    }
+
+    /// Next-hop objects with a next hop.
+    pub fn singles(&self) -> Vec<u32> {
+        let all = self.hops.iter();
+        let single = |(id, hop): (&u32, &Hop)| matches!(hop, Hop::Single(_)).then_some(*id);
+        all.filter_map(single).collect()
     }
 
     pub fn has(&self, dev: u32, net: IpNet) -> bool {
@@ -348,7 +367,11 @@ impl Known {
                     && self.up(*port)
                     && self.groups.contains(&(*port, *group)) != *add
             }
-            Intent::Link(..) | Intent::Cable(..) | Intent::Sysctl(..) | Intent::Master(..) => true,
+            Intent::Link(..)
+            | Intent::Cable(..)
+            | Intent::Sysctl(..)
+            | Intent::Master(..)
+            | Intent::StillPort(..) => true,
         }
     }
 
@@ -433,6 +456,7 @@ impl Known {
                 self.lose_hops(*dev);
                 self.went_down(*dev);
             }
+            Intent::StillPort(dev, bridge) => self.done(&Intent::Master(*dev, Some(*bridge))),
             Intent::Master(dev, master) => {
                 let before = self.lit();
                 self.fdb.retain(|(d, ..)| d != dev);

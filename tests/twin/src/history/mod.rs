@@ -4,7 +4,8 @@
 //! ```text
 //!   seed ─► draw.rs    addresses, neighbours, bridges; then commands     op.rs, bridging.rs  one command: words, message
 //!           known.rs   what there is by then                             stacked.rs          VLANs, VRFs
-//!           probes.rs  frames of the hosts                               rng.rs              numbers
+//!           rare.rs    every fourth history: what is rare in others      rng.rs              numbers
+//!           probes.rs  frames of the hosts
 //! ```
 
 mod bridging;
@@ -12,6 +13,7 @@ mod draw;
 mod known;
 pub mod op;
 mod probes;
+mod rare;
 mod rng;
 mod stacked;
 
@@ -55,6 +57,14 @@ impl History {
     #[must_use]
     pub fn draw(seed: u64, have: &[String]) -> Self {
         draw::Draw::new(seed, have).history()
+    }
+
+    /// Its commands in words; true: it can't succeed, as far as is known of what was done before.
+    #[cfg(test)]
+    pub(crate) fn with_hopes(seed: u64, have: &[String]) -> Vec<(String, bool)> {
+        let mut draw = draw::Draw::new(seed, have);
+        let count = draw.history().commands.len();
+        draw.hopes.split_off(draw.hopes.len() - count)
     }
 
     /// The same with some of the commands only (for who looks for the fewest that do): those of these places.
