@@ -473,6 +473,10 @@ impl KernelView {
         let users = contents.filter(|c| c.prefsrc == Some(a.addr));
         let devices: Vec<u32> = users.flat_map(|c| self.devices(c)).collect();
         self.doubts.links.extend(devices);
+        if a.addr.is_ipv6() {
+            // the order of its routes stays, and a look at a device would have it behind the others of its prefix
+            self.fib.doubt_order6(|c| c.prefsrc == Some(a.addr));
+        }
         let left = self.addrs4.get_mut(&a.ifindex).map(|all| {
             all.remove(&a);
             all.len()

@@ -279,7 +279,7 @@ impl Store {
                 self.remove_link(*i, now)
             }
             Key::Addr(a) if self.addrs.get(a).is_some_and(|v| v.0 == src) => {
-                self.remove_addr(*a, now)
+                self.remove_addr(*a, true, now)
             }
             Key::Neigh(i, a) if self.neighs.get(&(*a, *i)).is_some_and(|n| n.source == src) => {
                 self.remove_neigh(*i, *a, now);

@@ -226,7 +226,7 @@ impl Store {
                 .collect();
             self.counters.swept += stale.len() as u64;
             for a in stale {
-                self.remove_addr(a, now);
+                self.remove_addr(a, !kinds.contains(KindSet::ROUTE), now);
             }
         }
         if kinds.contains(KindSet::LINK) {

@@ -272,13 +272,14 @@ impl Store {
         }
     }
 
-    /// With an IPv4 address go, in silence, the routes that prefer it as their source (fib_sync_down_addr).
-    pub(crate) fn remove_addr(&mut self, a: Addr, now: u64) {
+    /// With an IPv4 address go, in silence, the routes that prefer it as their source (fib_sync_down_addr). Not `said`: a dump did not
+    /// have it, and the routes that it has are there.
+    pub(crate) fn remove_addr(&mut self, a: Addr, said: bool, now: u64) {
         if self.addrs.remove(&a).is_none() {
             return;
         }
         self.topo.dirty.rifs.insert(a.ifindex);
-        if let IpAddr::V4(v4) = a.addr
+        if let (IpAddr::V4(v4), true) = (a.addr, said)
             && let Some(paths) = self.paths.preferring.get(&v4).cloned()
             && !self.addrs.keys().any(|x| x.addr == a.addr)
         {
