@@ -177,7 +177,7 @@ fn force_rcvbuf(socket: &Socket, bytes: usize) {
     }
 }
 
-fn listen(protocol: isize, rcvbuf: usize, groups: &[u32]) -> Result<Socket> {
+pub(super) fn listen(protocol: isize, rcvbuf: usize, groups: &[u32]) -> Result<Socket> {
     let socket = open(protocol)?;
     force_rcvbuf(&socket, rcvbuf);
     for group in groups {
@@ -221,7 +221,7 @@ pub struct Requests {
 }
 
 /// Bytes that one receive may bring; the kernel fills what it is given, up to 32 KiB.
-const RECV: usize = 64 * 1024;
+pub(super) const RECV: usize = 64 * 1024;
 /// Messages of one batch before answers are read.
 pub(super) const MAX_BATCH: usize = 256;
 /// How often [`Requests::objects`] repeats a dump that the kernel calls interrupted.
