@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tandem_linux::xdp_pace::Pacer;
-use tandem_linux::{netns, xdp};
+use tandem_linux::{netns, xdp, xdp_flood};
 
 /// The station that sends.
 pub const GEN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0x11];
@@ -112,7 +112,12 @@ impl Under {
     fn open_sinks(&self) -> Result<Vec<OwnedFd>> {
         let links = netns::run_in_named(Some(&self.rig.ns("sink")), || {
             (0..self.sinks)
-                .map(|n| xdp::attach(xdp::load_drop()?.as_fd(), netns_ifindex(&format!("s{n}"))?))
+                .map(|n| {
+                    xdp::attach(
+                        xdp_flood::load_drop()?.as_fd(),
+                        netns_ifindex(&format!("s{n}"))?,
+                    )
+                })
                 .collect::<std::io::Result<Vec<OwnedFd>>>()
         })?;
         Ok(links)
@@ -126,7 +131,7 @@ impl Under {
             let sender = scope.spawn(|| {
                 self.send(|prog| {
                     while !stop.load(Ordering::Relaxed) {
-                        xdp::blast(prog.as_fd(), frame, CALL)?;
+                        xdp_flood::blast(prog.as_fd(), frame, CALL)?;
                     }
                     Ok(())
                 })
@@ -194,7 +199,7 @@ impl Under {
         let ns = self.rig.ns("gen");
         netns::run_in_named(Some(&ns), || {
             pin(1)?;
-            f(xdp::load_redirect(netns_ifindex("g0")?)?)
+            f(xdp_flood::load_redirect(netns_ifindex("g0")?)?)
         })
     }
 }

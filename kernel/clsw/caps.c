@@ -104,5 +104,5 @@ int clsw_caps_again(struct clsw_device *cd)
 		return 0;
 	dev_err(cd->parent, "%s: the chip has come back with less than it had (%s): load the driver again\n",
 		cd->backend->name, less);
-	return -EINVAL;
+	return -EOPNOTSUPP;
 }

@@ -104,7 +104,8 @@ static void device_recover_work(struct work_struct *work)
 	clsw_health_report(cd);
 	for (i = 0; i < RECOVER_TRIES && !READ_ONCE(cd->leaving); i++) {
 		err = device_recover_once(cd);
-		if (!err)
+		/* one that can do less is what it is until somebody restarts it */
+		if (!err || err == -EOPNOTSUPP)
 			break;
 		msleep(RECOVER_PAUSE_MS);
 	}
@@ -114,7 +115,7 @@ static void device_recover_work(struct work_struct *work)
 		clsw_l2_resync(cd);
 		dev_info(cd->parent, "recovered: %u objects replayed\n", cd->object_count);
 	} else if (!READ_ONCE(cd->leaving)) {
-		dev_err(cd->parent, "the chip does not come back (%d): devlink health recover tries again\n",
+		dev_err(cd->parent, "the chip is given up (%d): devlink health recover tries again\n",
 			err);
 		device_set_state(cd, CLSW_DEV_GONE);
 	}

@@ -259,6 +259,18 @@ static void crm_hold_text(struct clsw_device *cd, const struct tnd_lease_item *i
 	}
 }
 
+/* Why the manager said no without asking the chip */
+static void crm_hold_refused(struct clsw_device *cd, const struct tnd_lease_item *items,
+			     unsigned int count, int err, char *text)
+{
+	if (err == -ENOSPC)
+		crm_hold_text(cd, items, count, text);
+	else if (err == -EBUSY)
+		strscpy(text, "what is free is being given back: try again", CLSW_TEXT);
+	else
+		strscpy(text, "this chip has a class whose room can't be reserved", CLSW_TEXT);
+}
+
 /* The lock may be let go meanwhile */
 static int crm_ask_hold(struct clsw_device *cd, const struct rm_ask *ask, char *text)
 {
@@ -302,12 +314,13 @@ int clsw_rm_hold(struct clsw_device *cd, const struct tnd_lease_item *items, uns
 	/* one at a time: the other one may sleep */
 	if (cd->holding) {
 		clsw_unlock(cd);
+		strscpy(text, "another reservation is being made: try again", CLSW_TEXT);
 		return -EBUSY;
 	}
 	err = rm_ask_hold(cd->rm, items, count, &ask);
-	if (err == -ENOSPC)
-		crm_hold_text(cd, items, count, text);
-	if (!err) {
+	if (err) {
+		crm_hold_refused(cd, items, count, err, text);
+	} else {
 		cd->holding = true;
 		err = crm_ask_hold(cd, &ask, text);
 		cd->holding = false;

@@ -182,13 +182,14 @@ enum clsw_attach_mode {
  * struct clsw_device_ops - life of the chip
  * @attach: mandatory, may sleep. Afterwards queues are empty and live, and
  *	whatever was posted before is void. Bounded: 0, -ETIMEDOUT, -EBUSY
- *	(another driver holds the chip), -ENODEV
+ *	(another driver holds the chip), -ENODEV, -ECONNREFUSED (it said no)
  * @detach: mandatory, may sleep. Tables stay as they are; afterwards the
  *	backend calls nothing of clsw's
  * @alive: mandatory, locked. False once the chip has reset itself, failed
  *	the rings or gone; until the next @attach
  * @caps: mandatory, may sleep, after each @attach. Fills in *@caps, which is all zero.
- *	What it says first is what clsw goes by: a chip that has less later is not taken
+ *	What it says first is what clsw goes by: a chip that has less later is not taken,
+ *	and not attached again before the backend calls clsw_trouble() once more
  * @platform: mandatory, may sleep. The chip's struct tnd_platform with all it
  *	points to; *@size bytes, valid until the device is unregistered
  * @info: with CLSW_CAN_VERSION, may sleep. Firmware version for devlink and ethtool, at

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tandem_linux::{ifreq::ControlSocket, netns, xdp};
+use tandem_linux::{ifreq::ControlSocket, netns, xdp_flood};
 
 /// Frames of one flow in a row: each call makes a page pool and waits for its end, tens of milliseconds.
 const BURST: u32 = 100_000;
@@ -102,14 +102,14 @@ fn run() -> Result<(), Box<dyn Error>> {
         [_, _, _, hex, _] => hex.split(',').map(bytes).collect::<Result<_, _>>()?,
         _ => Vec::new(),
     };
-    let prog = xdp::load_redirect(control.link(dev)?.ifindex)?;
+    let prog = xdp_flood::load_redirect(control.link(dev)?.ifindex)?;
     let (begin, length) = (Instant::now(), Duration::from_secs_f64(seconds));
     let mut sent = 0u64;
     for f in frames.iter().cycle() {
         if begin.elapsed() >= length {
             break;
         }
-        xdp::blast(prog.as_fd(), f, BURST)?;
+        xdp_flood::blast(prog.as_fd(), f, BURST)?;
         sent += u64::from(BURST);
     }
     println!("{sent} {:.3}", begin.elapsed().as_secs_f64());

@@ -15,7 +15,6 @@ const SIZE: usize = 40; // struct ifreq on 64-bit Linux
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
-const ETHTOOL_SGRO: u32 = 0x2c;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
@@ -270,7 +269,9 @@ impl ControlSocket {
 
     /// Generic receive offload on or off. On a veth it gives the interface a NAPI ring, which XDP needs at the far
     /// end of a redirect.
+    #[cfg(feature = "testing")]
     pub fn set_gro(&self, name: &str, on: bool) -> io::Result<()> {
+        const ETHTOOL_SGRO: u32 = 0x2c;
         let mut value = [0u8; 8]; // struct ethtool_value
         put(&mut value, 0, ETHTOOL_SGRO);
         put(&mut value, 4, u32::from(on));

@@ -20,6 +20,9 @@ pub mod shm;
 pub mod tap;
 pub mod wires;
 pub mod xdp;
+#[cfg(feature = "testing")]
+pub mod xdp_flood;
+#[cfg(feature = "testing")]
 pub mod xdp_pace;
 pub mod xdp_program;
 pub mod xdp_socket;

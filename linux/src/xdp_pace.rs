@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::bpf::{self, Alu, Cond, Insn, ProgType, Reg, Width};
-use crate::xdp;
+use crate::xdp_flood;
 
 const HELPER_MAP_LOOKUP: i32 = 1;
 const HELPER_KTIME_NS: i32 = 5;
@@ -89,7 +89,7 @@ impl Pacer {
 
     /// Sends `count` copies of `frame` in the calling thread, and returns frames per second from the first to the last.
     pub fn send(&self, frame: &[u8], count: u32) -> io::Result<f64> {
-        xdp::send(self.program.as_fd(), frame, count, BURST)?;
+        xdp_flood::send(self.program.as_fd(), frame, count, BURST)?;
         let [.., first, last] = bpf::read_words::<WORDS>(self.map.as_fd())?;
         let took = last.saturating_sub(first).max(1);
         Ok(f64::from(count.saturating_sub(1)) * 1e9 / took as f64)

@@ -68,7 +68,7 @@ pub struct Cable {
 
 enum State {
     Closed,
-    Netdev(Netdev),
+    Netdev(Box<Netdev>),
     Tap(TapState),
     Dgram(Arc<dgram::Socket>, Link),
     Pcap,
@@ -307,7 +307,7 @@ fn plug_netdev(iface: &str, by_xdp: bool) -> io::Result<(Opened, State)> {
     let link = link_of(&control, iface, is_up(&control, iface, state));
     Ok((
         Opened { rx, tx, link, note },
-        State::Netdev(Netdev {
+        State::Netdev(Box::new(Netdev {
             control,
             notify,
             ns: netns::current_id()?,
@@ -316,7 +316,7 @@ fn plug_netdev(iface: &str, by_xdp: bool) -> io::Result<(Opened, State)> {
             link,
             by,
             _shut: shut,
-        }),
+        })),
     ))
 }
 

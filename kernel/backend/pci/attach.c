@@ -182,8 +182,9 @@ static int cp_same_platform(struct cp_device *p)
 		kfree(copy);
 		return 0;
 	}
-	pci_err(p->pdev, "chip was %s, is %s now with other ports: load the driver again\n",
-		p->platform->chip, copy->chip);
+	if (p->last_error != -ENODEV)
+		pci_err(p->pdev, "chip was %s, is %s now with other ports: load the driver again\n",
+			p->platform->chip, copy->chip);
 	kfree(copy);
 	return -ENODEV;
 }
@@ -219,9 +220,9 @@ static int cp_try(struct cp_device *p, u32 op)
 		return -EBUSY;
 	}
 	if (ret > 0) {
-		pci_err(p->pdev, "the device refused to attach (status %d)\n",
-			ret);
-		return -ENODEV;
+		if (p->last_error != -ECONNREFUSED)
+			pci_err(p->pdev, "the device refused to attach (status %d)\n", ret);
+		return -ECONNREFUSED;
 	}
 	return ret;
 }

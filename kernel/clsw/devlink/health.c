@@ -100,7 +100,7 @@ static void health_put_picture(struct devlink_fmsg *fmsg, const struct picture *
 	devlink_fmsg_u64_pair_put(fmsg, "events", p->events);
 	devlink_fmsg_u64_pair_put(fmsg, "events_lost", p->events_lost);
 	devlink_fmsg_u64_pair_put(fmsg, "mispredicted", p->rm.mispredicted);
-	devlink_fmsg_u64_pair_put(fmsg, "unknown", p->rm.unknown);
+	devlink_fmsg_u64_pair_put(fmsg, "commands_unknown", p->rm.unknown);
 	devlink_fmsg_arr_pair_nest_start(fmsg, "pools");
 	for (i = 0; i < p->pools; i++) {
 		const struct rm_pool_state *pool = &p->pool[i];
@@ -112,7 +112,7 @@ static void health_put_picture(struct devlink_fmsg *fmsg, const struct picture *
 		devlink_fmsg_u32_pair_put(fmsg, "in_flight", pool->in_flight);
 		devlink_fmsg_u32_pair_put(fmsg, "committed", pool->committed);
 		devlink_fmsg_u32_pair_put(fmsg, "free", pool->free);
-		devlink_fmsg_u32_pair_put(fmsg, "unknown", pool->unknown);
+		devlink_fmsg_u32_pair_put(fmsg, "slots_unknown", pool->unknown);
 		devlink_fmsg_obj_nest_end(fmsg);
 	}
 	devlink_fmsg_arr_pair_nest_end(fmsg);

@@ -194,6 +194,14 @@ static u32 gnl_get_u32(const struct genl_info *info, int attr)
 	return info->attrs[attr] ? nla_get_u32(info->attrs[attr]) : 0;
 }
 
+static int gnl_busy(const struct owner *owner, struct netlink_ext_ack *extack)
+{
+	if (!owner->busy)
+		return 0;
+	NL_SET_ERR_MSG(extack, "this socket's reservation is being made: try again");
+	return -EBUSY;
+}
+
 static int gnl_reserve_commit(struct sk_buff *skb, struct genl_info *info)
 {
 	char text[CLSW_TEXT] = "";
@@ -206,7 +214,7 @@ static int gnl_reserve_commit(struct sk_buff *skb, struct genl_info *info)
 	cd = gnl_find_device(info);
 	if (!owner)
 		NL_SET_ERR_MSG(info->extack, "nothing to reserve: list routes first");
-	err = !owner ? -EINVAL : !cd ? -ENODEV : owner->busy ? -EBUSY : 0;
+	err = !owner ? -EINVAL : !cd ? -ENODEV : gnl_busy(owner, info->extack);
 	if (!err) {
 		owner->busy = true;
 		cd->pins++;
@@ -239,9 +247,9 @@ static int gnl_reserve_drop(struct sk_buff *skb, struct genl_info *info)
 
 	mutex_lock(&devices_lock);
 	owner = gnl_find_owner(genl_info_net(info), info->snd_portid);
-	if (owner && owner->busy)
-		err = -EBUSY;
-	else if (owner)
+	if (owner)
+		err = gnl_busy(owner, info->extack);
+	if (owner && !err)
 		gnl_put_owner(owner);
 	mutex_unlock(&devices_lock);
 	return err;

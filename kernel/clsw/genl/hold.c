@@ -92,16 +92,20 @@ int clsw_hold_commit(struct clsw_device *cd, struct clsw_hold *hold, u32 nexthop
 	int err;
 
 	text[0] = 0;
-	if (hold->id)
+	if (hold->id) {
+		strscpy(text, "this socket's reservation is made: drop it first", CLSW_TEXT);
 		return -EBUSY;
+	}
 	sort(hold->keys, hold->count, sizeof(*hold->keys), hold_compare, NULL);
 	for (i = 0; i < hold->count; i++)
 		if (!i || hold_compare(&hold->keys[i], &hold->keys[i - 1]))
 			hold->keys[unique++] = hold->keys[i];
 	hold->count = unique;
 	hold_fill_items(hold, nexthops, groups, members, items, &count);
-	if (!count)
+	if (!count) {
+		strscpy(text, "nothing to reserve: list routes first", CLSW_TEXT);
 		return -EINVAL;
+	}
 	err = clsw_rm_hold(cd, items, count, &hold->id, text);
 	if (err)
 		return err;

@@ -713,6 +713,7 @@ static const struct {
 	{ "a lost lease is that lease", a_lost_lease_is_that_lease },
 	{ "a reservation ends with a signal", a_reservation_ends_with_a_signal },
 	{ "a reservation without an answer says so", a_reservation_without_answer_says_so },
+	{ "a reservation that can not be says why", a_reservation_that_can_not_be_says_why },
 	{ "one broken object asks for nobody", one_broken_object_asks_for_nobody },
 	{ "packets that are too small", packets_that_are_too_small },
 	{ "a fault without room waits for room", a_fault_without_room_waits_for_room },

@@ -140,6 +140,58 @@ void a_reservation_without_answer_says_so(void)
 	}
 }
 
+static int second_err;
+static char second_text[CLSW_TEXT];
+
+static void reserves_too(struct world *world)
+{
+	const struct tnd_lease_item item = {
+		.cls = TND_CLS_ROUTE, .family = TND_AF_INET, .count = 4,
+	};
+	u16 hold;
+
+	if (!world->cd->holding)
+		return;
+	world->meanwhile = NULL;
+	second_err = clsw_rm_hold(world->cd, &item, 1, &hold, second_text);
+}
+
+void a_reservation_that_can_not_be_says_why(void)
+{
+	struct tnd_lease_item item = {
+		.cls = TND_CLS_ROUTE, .family = TND_AF_INET, .count = 4,
+	};
+	char text[CLSW_TEXT] = "";
+	u16 hold = 0;
+	int err;
+
+	CHECK(!world_begin_without(base_seed, CLSW_CAN_BUSY_WAIT, 0));
+	second_text[0] = 0;
+	w.answer_ns = 3 * NSEC_PER_MSEC;
+	w.meanwhile = reserves_too;
+	CHECK(!clsw_rm_hold(w.cd, &item, 1, &hold, text), "%s", text);
+	CHECK(second_err == -EBUSY && strstr(second_text, "another reservation"), "%d, \"%s\"",
+	      second_err, second_text);
+	/* what another had is on its way back */
+	CHECK(world_settle());
+	clsw_lock(w.cd);
+	rm_drop_hold(w.cd->rm, hold);
+	clsw_unlock(w.cd);
+	clsw_drain_kick(w.cd);
+	shim_sleep(NSEC_PER_MSEC);
+	item.count = w.chip.size[P_LPM4];
+	err = clsw_rm_hold(w.cd, &item, 1, &hold, text);
+	CHECK(err == -EBUSY && strstr(text, "given back"), "%d, \"%s\"", err, text);
+	CHECK(world_settle());
+	/* of a class that isn't leased */
+	item.cls = TND_CLS_PORT;
+	item.family = 0;
+	CHECK(clsw_rm_hold(w.cd, &item, 1, &hold, text) == -EINVAL);
+	CHECK(strstr(text, "can't be reserved"), "\"%s\"", text);
+	world_agree();
+	world_end();
+}
+
 /* ---- what fails for another reason than room ---- */
 
 void one_broken_object_asks_for_nobody(void)
@@ -244,6 +296,15 @@ void a_chip_that_comes_back_with_less(void)
 		shim_run_work(&w.cd->recover_work);
 		CHECK(clsw_up(w.cd) == (i == 3), "way %u: state %u", i, w.cd->state);
 		CHECK(i == 3 || !w.resyncs, "way %u: it was replayed to", i);
+		/* it won't have more when it is asked once more */
+		CHECK(w.attaches == 2, "way %u: attached %u times", i, w.attaches - 1);
+		if (i < 3) {
+			/* it is heard of again: one more chance, and by hand another */
+			clsw_trouble(w.cd, "test");
+			shim_run_work(&w.cd->recover_work);
+			CHECK(clsw_recover(w.cd) && w.attaches == 4, "way %u: attached %u times", i,
+			      w.attaches - 1);
+		}
 		w.cannot = 0;
 		w.cannot_hold = 0;
 		w.mtu = 0;

@@ -46,6 +46,7 @@ void a_domain_goes_after_its_interface(void);
 void a_lost_lease_is_that_lease(void);
 void a_reservation_ends_with_a_signal(void);
 void a_reservation_without_answer_says_so(void);
+void a_reservation_that_can_not_be_says_why(void);
 void one_broken_object_asks_for_nobody(void);
 void a_fault_without_room_waits_for_room(void);
 void packets_that_are_too_small(void);

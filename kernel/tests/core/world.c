@@ -415,6 +415,7 @@ static int attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 	chip_restart(&w.chip, mode == CLSW_ATTACH_COLD);
 	w.resync = false;
 	w.alive = true;
+	w.attaches++;
 	return 0;
 }
 

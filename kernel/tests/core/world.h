@@ -65,6 +65,7 @@ struct world {
 	bool has_domain, has_rif;	/* domain 1, and a router interface on it */
 	u32 degraded, plain;		/* writes of these that hide what is missing, or not */
 	unsigned long in_use;		/* deletes of the domain refused: the interface is on it */
+	unsigned int attaches;		/* so many there were */
 	bool trouble;			/* the chip fails when L2 begins */
 	int l3_err;			/* what L3's beginning returns */
 };

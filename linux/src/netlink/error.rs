@@ -38,5 +38,11 @@ impl Error {
     }
 }
 
+impl From<Error> for io::Error {
+    fn from(e: Error) -> Self {
+        Self::new(Self::from_raw_os_error(e.errno).kind(), e)
+    }
+}
+
 /// `Result` with this module's error.
 pub type Result<T> = std::result::Result<T, Error>;

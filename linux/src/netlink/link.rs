@@ -277,17 +277,6 @@ fn ifinfo(family: i32, index: u32, flags: u32, change: u32) -> [u8; IFINFO] {
     b
 }
 
-/// Up or down.
-pub(super) fn set_up(w: &mut Writer, flags: u16, seq: u32, index: u32, up: bool) {
-    let iff = libc::IFF_UP as u32;
-    w.begin(
-        RTM_NEWLINK,
-        flags,
-        seq,
-        &ifinfo(libc::AF_UNSPEC, index, if up { iff } else { 0 }, iff),
-    );
-}
-
 impl super::Requests {
     /// Makes a pair of veths with an MTU in bytes.
     ///
@@ -326,17 +315,6 @@ pub(super) fn touch(w: &mut Writer, flags: u16, seq: u32, index: u32) {
         seq,
         &ifinfo(libc::AF_UNSPEC, index, 0, 0),
     );
-}
-
-/// MTU in bytes.
-pub(super) fn set_mtu(w: &mut Writer, flags: u16, seq: u32, index: u32, mtu: u32) {
-    w.begin(
-        RTM_NEWLINK,
-        flags,
-        seq,
-        &ifinfo(libc::AF_UNSPEC, index, 0, 0),
-    );
-    w.attr_u32(IFLA_MTU, mtu);
 }
 
 /// MAC address.

@@ -11,6 +11,7 @@
 //! message (`bench_decode` in the tests), a fifth of all the time that a route has at 300,000 a
 //! second. The typed library is the oracle of the tests instead. Socket handling is `netlink-sys`.
 
+#[cfg(feature = "testing")]
 pub mod blast;
 pub mod clsw;
 pub mod consts;
@@ -28,6 +29,7 @@ mod neigh;
 mod netconf;
 mod nexthop;
 mod nft;
+#[cfg(feature = "testing")]
 mod raw;
 mod route;
 mod rule;

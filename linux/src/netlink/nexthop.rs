@@ -2,9 +2,8 @@
 
 use super::consts::{
     NHA_BLACKHOLE, NHA_ENCAP, NHA_ENCAP_TYPE, NHA_FDB, NHA_GATEWAY, NHA_GROUP, NHA_GROUP_TYPE,
-    NHA_ID, NHA_OIF, NHA_RES_BUCKET, NHA_RES_BUCKET_INDEX, NHA_RES_BUCKET_NH_ID, NHA_RES_GROUP,
-    NHA_RES_GROUP_BUCKETS, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, RTM_DELNEXTHOP, RTM_GETNEXTHOP,
-    RTM_GETNEXTHOPBUCKET, RTM_NEWNEXTHOP,
+    NHA_ID, NHA_OIF, NHA_RES_BUCKET, NHA_RES_BUCKET_INDEX, NHA_RES_BUCKET_NH_ID, NLM_F_DUMP,
+    RTM_GETNEXTHOP, RTM_GETNEXTHOPBUCKET,
 };
 use super::types::{Nexthop, NexthopBucket, NexthopKind, Object};
 use super::wire::{Attrs, Writer, ip, u8_at, u16_at, u32_at};
@@ -14,7 +13,6 @@ const NHMSG: usize = 8;
 /// Bytes of `struct nexthop_grp`.
 const GRP: usize = 8;
 const GROUP_TYPE_RES: u16 = 1;
-const BUCKETS: u16 = 32;
 
 pub(super) fn decode(payload: &[u8]) -> Option<Object> {
     let (mut id, mut ifindex, mut gateway) = (0, 0, None);
@@ -105,62 +103,49 @@ pub(super) fn dump(w: &mut Writer, seq: u32) {
     w.begin(RTM_GETNEXTHOP, NLM_F_DUMP, seq, &[0; NHMSG]);
 }
 
-/// Creates or replaces an object. A resilient group gets 32 buckets.
-pub(super) fn add(w: &mut Writer, flags: u16, seq: u32, nh: &Nexthop) {
-    let mut fixed = [0; NHMSG];
-    fixed[0] = nh.family;
-    fixed[2] = nh.protocol;
-    fixed[4..8].copy_from_slice(&nh.flags.to_ne_bytes());
-    w.begin(
-        RTM_NEWNEXTHOP,
-        flags | NLM_F_CREATE | NLM_F_REPLACE,
-        seq,
-        &fixed,
-    );
-    w.attr_u32(NHA_ID, nh.id);
-    if nh.fdb {
-        w.attr(NHA_FDB, &[]);
-    }
-    match &nh.kind {
-        NexthopKind::Single {
-            ifindex, gateway, ..
-        } => {
-            if *ifindex != 0 {
-                w.attr_u32(NHA_OIF, *ifindex);
-            }
-            if let Some(gw) = gateway {
-                w.attr_ip(NHA_GATEWAY, gw);
-            }
-        }
-        NexthopKind::Blackhole => w.attr(NHA_BLACKHOLE, &[]),
-        NexthopKind::Group { members, resilient } => {
-            let mut body = Vec::with_capacity(members.len() * GRP);
-            for (id, weight) in members {
-                let w = weight.saturating_sub(1);
-                body.extend_from_slice(&id.to_ne_bytes());
-                body.extend_from_slice(&[w as u8, (w >> 8) as u8, 0, 0]);
-            }
-            w.attr(NHA_GROUP, &body);
-            if *resilient {
-                w.attr(NHA_GROUP_TYPE, &GROUP_TYPE_RES.to_ne_bytes());
-                let nest = w.nest(NHA_RES_GROUP);
-                w.attr(NHA_RES_GROUP_BUCKETS, &BUCKETS.to_ne_bytes());
-                w.end_nest(nest);
-            }
-        }
-    }
-}
-
-/// Removes an object.
-pub(super) fn del(w: &mut Writer, flags: u16, seq: u32, id: u32) {
-    w.begin(RTM_DELNEXTHOP, flags, seq, &[0; NHMSG]);
-    w.attr_u32(NHA_ID, id);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::consts::RTM_NEWNEXTHOP;
     use crate::netlink::wire::Msgs;
+
+    /// As the kernel tells an object.
+    fn write(w: &mut Writer, nh: &Nexthop) {
+        let mut fixed = [0; NHMSG];
+        fixed[0] = nh.family;
+        fixed[2] = nh.protocol;
+        fixed[4..8].copy_from_slice(&nh.flags.to_ne_bytes());
+        w.begin(RTM_NEWNEXTHOP, 0, 1, &fixed);
+        w.attr_u32(NHA_ID, nh.id);
+        if nh.fdb {
+            w.attr(NHA_FDB, &[]);
+        }
+        match &nh.kind {
+            NexthopKind::Single {
+                ifindex, gateway, ..
+            } => {
+                if *ifindex != 0 {
+                    w.attr_u32(NHA_OIF, *ifindex);
+                }
+                if let Some(gw) = gateway {
+                    w.attr_ip(NHA_GATEWAY, gw);
+                }
+            }
+            NexthopKind::Blackhole => w.attr(NHA_BLACKHOLE, &[]),
+            NexthopKind::Group { members, resilient } => {
+                let mut body = Vec::with_capacity(members.len() * GRP);
+                for (id, weight) in members {
+                    let w = weight.saturating_sub(1);
+                    body.extend_from_slice(&id.to_ne_bytes());
+                    body.extend_from_slice(&[w as u8, (w >> 8) as u8, 0, 0]);
+                }
+                w.attr(NHA_GROUP, &body);
+                if *resilient {
+                    w.attr(NHA_GROUP_TYPE, &GROUP_TYPE_RES.to_ne_bytes());
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_kind_survives_the_wire() {
@@ -186,7 +171,7 @@ mod tests {
                 kind,
             };
             let mut w = Writer::new();
-            add(&mut w, 0, 1, &nh);
+            write(&mut w, &nh);
             let back = Msgs::new(w.bytes()).next().and_then(|m| decode(m.payload));
             assert_eq!(back, Some(Object::Nexthop(nh)));
         }

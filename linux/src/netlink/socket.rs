@@ -17,9 +17,9 @@ use super::consts::{
 pub use super::dump::Dump;
 pub use super::error::{Error, Result};
 use super::mmsg::Mmsg;
-use super::types::{Event, Nexthop, Object, Route};
+use super::types::{Event, Object, Route};
 use super::wire::{Attrs, HEADER_LEN, Msg, Msgs, Writer, text, u32_at};
-use super::{link, neigh, nexthop, nft, route};
+use super::{link, neigh, nft, route};
 
 /// Which protocol a datagram came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +177,7 @@ fn force_rcvbuf(socket: &Socket, bytes: usize) {
     }
 }
 
-fn listen(protocol: isize, rcvbuf: usize, groups: &[u32]) -> Result<Socket> {
+pub(super) fn listen(protocol: isize, rcvbuf: usize, groups: &[u32]) -> Result<Socket> {
     let socket = open(protocol)?;
     force_rcvbuf(&socket, rcvbuf);
     for group in groups {
@@ -221,7 +221,7 @@ pub struct Requests {
 }
 
 /// Bytes that one receive may bring; the kernel fills what it is given, up to 32 KiB.
-const RECV: usize = 64 * 1024;
+pub(super) const RECV: usize = 64 * 1024;
 /// Messages of one batch before answers are read.
 pub(super) const MAX_BATCH: usize = 256;
 /// How often [`Requests::objects`] repeats a dump that the kernel calls interrupted.
@@ -520,24 +520,6 @@ impl Requests {
         })
     }
 
-    /// Sets a device up or down.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn link_up(&mut self, ifindex: u32, up: bool) -> Result<()> {
-        self.ask("set link up or down", |w, f, s| {
-            link::set_up(w, f, s, ifindex, up)
-        })
-    }
-
-    /// Sets a device's MTU in bytes.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn link_mtu(&mut self, ifindex: u32, mtu: u32) -> Result<()> {
-        self.ask("set MTU", |w, f, s| link::set_mtu(w, f, s, ifindex, mtu))
-    }
-
     /// Sets a device's MAC address.
     ///
     /// # Errors
@@ -604,24 +586,6 @@ impl Requests {
             None => {}
         };
         self.batch("write FDB entries", entries.len(), write, failed)
-    }
-
-    /// Creates or replaces a next-hop object.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn nexthop_add(&mut self, nh: &Nexthop) -> Result<()> {
-        self.ask("write next-hop object", |w, f, s| nexthop::add(w, f, s, nh))
-    }
-
-    /// Removes a next-hop object and the routes that use it.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn nexthop_del(&mut self, id: u32) -> Result<()> {
-        self.ask("remove next-hop object", |w, f, s| {
-            nexthop::del(w, f, s, id)
-        })
     }
 
     /// Many routes, 256 to a system call: added (`flags`: NLM_F_REPLACE, _APPEND, _EXCL or 0) or removed.

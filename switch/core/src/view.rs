@@ -190,6 +190,7 @@ impl View {
     }
 
     /// The chip has learned this address.
+    #[cfg(test)]
     pub fn set_own(&mut self, key: FdbKey) {
         self.own.insert(key);
     }

@@ -288,6 +288,7 @@ impl<B: Bits> Cover<B> {
     }
 
     /// The prefix waits for space.
+    #[cfg(feature = "testing")]
     pub fn is_missing(&self, id: NodeId) -> bool {
         self.trie.nodes[id].flags & MISSING != 0
     }
@@ -371,6 +372,7 @@ impl<B: Bits> Cover<B> {
     }
 
     /// Bytes allocated.
+    #[cfg(feature = "testing")]
     pub fn bytes(&self) -> usize {
         self.trie.nodes.bytes()
     }

@@ -76,6 +76,7 @@ impl<T> Slab<T> {
     }
 
     /// Bytes allocated.
+    #[cfg(feature = "testing")]
     pub fn bytes(&self) -> usize {
         self.chunks
             .iter()

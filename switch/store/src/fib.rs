@@ -321,6 +321,7 @@ impl<B: Bits> Fib<B> {
         self.connected.iter().position(|&n| n > 0).unwrap_or(255) as u8
     }
 
+    #[cfg(feature = "oracle")]
     pub fn bytes(&self) -> usize {
         self.cover.bytes() + self.entries.bytes()
     }

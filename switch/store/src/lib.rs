@@ -431,6 +431,7 @@ impl Store {
     }
 
     /// Bytes that routes take, indexes included, and how many routes that are.
+    #[cfg(feature = "oracle")]
     pub fn route_memory(&self) -> (usize, usize) {
         (
             self.fibs.v4.bytes() + self.fibs.v6.bytes() + self.aliases.bytes(),
