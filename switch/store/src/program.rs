@@ -759,6 +759,7 @@ impl Store {
             && self.reserve.for_local(family).is_some()
         {
             F::fib_mut(&mut self.fibs).entries[e].flags |= F_LEASE;
+            self.tried_again::<F>(f);
             return;
         }
         let fib = F::fib_mut(&mut self.fibs);
