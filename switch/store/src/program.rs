@@ -3,8 +3,9 @@
 use crate::Store;
 use crate::api::{Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
-    Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_HELD, F_LEASE, F_MOVED,
-    F_OMIT, F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
+    Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_GIVEN_UP, F_HELD,
+    F_LEASE, F_MOVED, F_OMIT, F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS,
+    V4, V6, coarse,
 };
 use crate::hw::{
     CLASSES, Cls, DepState, Fail, Flight, HwClass, MAX_ATTEMPTS, Ref, body_of, is_full, ring_no,
@@ -13,18 +14,9 @@ use crate::hw::{
 use crate::reserve::State;
 use crate::routes::Redundant;
 use crate::sync::Phase;
-use crate::undecided::perhaps_absent;
+use crate::undecided::{UNKNOWN, perhaps_absent};
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
-
-/// An entry with content that is not known: it was there before, or whether it was made is not known. An UPDATE or SET_TRAP
-/// finds out, and leaves it in its place.
-pub(crate) const UNKNOWN: Content = Content {
-    action: 0xfe,
-    reason: 0,
-    kind: 0,
-    target: 0,
-};
 
 impl Store {
     /// Hands out commands to post, in order, as many as may be outstanding. Returns how many were added. Call it after
@@ -360,9 +352,11 @@ impl Store {
         if entry.have != entry.want.on_chip() && self.overtakes::<F>(e) {
             return Some(Some(Content::trap(TND_TRAP_ROUTE)));
         }
-        if entry.have != entry.want.on_chip() && self.waits_for_made::<F>(e) {
+        if entry.have != entry.want.on_chip()
+            && let Some(long) = self.waits_for_made::<F>(e)
+        {
             self.undecided::<F>(e);
-            return None;
+            return long.then_some(Some(Content::trap(TND_TRAP_ROUTE)));
         }
         let dep = entry.want.dep();
         match dep.map(|d| self.hw.dep_state(d)) {
@@ -413,16 +407,22 @@ impl Store {
             return None;
         }
         // What goes with it, and is above it, goes first: it would answer.
-        if self.goes_after::<F>(e, early) {
+        if entry.is(F_GIVEN_UP) || self.goes_after::<F>(e, early) {
             return None;
         }
-        if self.waits_for_made::<F>(e) {
+        let made = self.waits_for_made::<F>(e);
+        if made.is_some() {
             F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, true);
+        }
+        if made == Some(false) {
             return None;
         }
         // Who took its place, or did for a part of it, is not there yet, or is being changed: the next one would answer, or neither
         // before nor after. That may last.
-        if self.uncovers_changing::<F>(e) || self.overtakes::<F>(e) || self.uncovers::<F>(e, early)
+        if made.is_some()
+            || self.uncovers_changing::<F>(e)
+            || self.overtakes::<F>(e)
+            || self.uncovers::<F>(e, early)
         {
             let stands = have.is_trap() && !entry.is(F_REPEAT);
             let trap = Content::trap(TND_TRAP_ROUTE);
@@ -505,7 +505,10 @@ impl Store {
         };
         let (bits, prefix_len) = fib.cover.prefix(fib.entries[e].node);
         if !delete && perhaps_absent(&fib.entries[e]) {
-            fib.making.entry((bits, prefix_len)).or_default();
+            fib.made += 1;
+            fib.making
+                .entry((bits, prefix_len))
+                .or_insert((fib.made, Vec::new()));
         }
         let target = match content.kind {
             TND_RT_NEXTHOP if !delete => self.hw.ids.nexthops.of(content.target),
@@ -743,6 +746,7 @@ impl Store {
         if f.op == TND_OP_DELETE {
             // It can't be deleted: it stands for nothing any more as far as the store can help it.
             self.fails.insert(f.what, Fail::of(c, now));
+            fib.entries[e].flags |= F_GIVEN_UP;
             return;
         }
         let fib = F::fib_mut(&mut self.fibs);

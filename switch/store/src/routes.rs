@@ -2,8 +2,8 @@
 
 use crate::Store;
 use crate::fib::{
-    Alias, Content, Entry, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_MOVED, F_OMIT, F_PARSER,
-    F_QUEUED, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse, kind_of,
+    Alias, Content, Entry, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_GIVEN_UP, F_MOVED, F_OMIT,
+    F_PARSER, F_QUEUED, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse, kind_of,
 };
 use crate::hw::Ref;
 use crate::model::{
@@ -538,7 +538,7 @@ impl Store {
         let (bits, len) = fib.cover.prefix(entry.node);
         fib.entries[e].want = new;
         fib.entries[e].since = coarse(now);
-        fib.entries[e].set(F_DEPEND, false);
+        fib.entries[e].set(F_DEPEND | F_GIVEN_UP, false);
         if entry.is(F_QUEUED | F_FLIGHT) {
             fib.entries[e].flags |= F_MOVED;
         }
@@ -548,7 +548,7 @@ impl Store {
         if new.is_connected() {
             fib.connected[usize::from(len)] += 1;
         }
-        if !new.present() && entry.is(F_FAILED | F_OMIT) {
+        if entry.is(F_GIVEN_UP) || (!new.present() && entry.is(F_FAILED | F_OMIT)) {
             fib.entries[e].set(F_FAILED | F_OMIT | F_RETRY, false);
             self.fails.remove(&Ref::new(F::CLS, e));
         }
