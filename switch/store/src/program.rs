@@ -322,7 +322,6 @@ impl Store {
         let node = entry.node;
         if !entry.is(F_RETRY) {
             match self.redundant::<F>(e) {
-                Redundant::Wait if !entry.have.present() => return None,
                 Redundant::Yes => {
                     let fib = F::fib_mut(&mut self.fibs);
                     fib.entries[e].set(F_OMIT, true);
@@ -333,9 +332,18 @@ impl Store {
                         self.fails.remove(&Ref::new(F::CLS, e));
                         self.look_lacking::<F>(e);
                     }
+                    if !entry.is(F_OMIT) {
+                        self.requeue_own_below::<F>(e);
+                    }
                     return Some(None);
                 }
-                _ => F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false),
+                other => {
+                    F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false);
+                    if matches!(other, Redundant::Wait) && !entry.have.present() {
+                        self.undecided::<F>(e);
+                        return None;
+                    }
+                }
             }
         }
         if entry.want.is_trap() {
@@ -411,9 +419,7 @@ impl Store {
             return None;
         }
         let made = self.waits_for_made::<F>(e);
-        if made.is_some() {
-            F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, true);
-        }
+        F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, made.is_some());
         if made == Some(false) {
             return None;
         }
@@ -478,13 +484,7 @@ impl Store {
             self.fails.remove(&Ref::new(F::CLS, e));
             self.look_lacking::<F>(e);
         }
-        let soft = entry.want.is_connected() || u16::from(entry.want.reason) == TND_TRAP_LOCAL;
-        if entry.want.is_trap() && soft {
-            let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
-            self.requeue_below::<F>(bits, len, |x| {
-                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_OMIT)
-            });
-        }
+        self.requeue_own_below::<F>(e);
     }
 
     pub(crate) fn post_route<F: Fam>(
@@ -789,6 +789,7 @@ impl Store {
             },
         );
         self.look_lacking::<F>(e);
+        self.requeue_own_below::<F>(e);
         self.wait_for(
             f.what,
             if is_full(c.status) { c.table } else { u16::MAX },

@@ -591,6 +591,18 @@ impl Store {
             })
     }
 
+    /// What becomes of this entry is known: if it is own or connected, own ones below it that wait for that are queued.
+    pub(crate) fn requeue_own_below<F: Fam>(&mut self, e: u32) {
+        let fib = F::fib(&self.fibs);
+        let Entry { node, want, .. } = fib.entries[e];
+        if want.is_trap() && (want.is_connected() || u16::from(want.reason) == TND_TRAP_LOCAL) {
+            let (bits, len) = fib.cover.prefix(node);
+            self.requeue_below::<F>(bits, len, |x| {
+                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_OMIT)
+            });
+        }
+    }
+
     /// Queues entries strictly below a prefix.
     pub(crate) fn requeue_below<F: Fam>(
         &mut self,

@@ -262,7 +262,7 @@ proptest! {
 /// What has been wrong.
 #[test]
 fn nothing_is_passed() {
-    use Op::{Del, Lose, Moves, Plan, Rest, Route, Run};
+    use Op::{Del, Lose, Moves, Own, Plan, Rest, Route, Run};
     let [one, other, fresh] = [0, 1, 2];
     // a prefix that is queued changes once more, and one for a part of it has come between
     let queued: &[Op] = &[
@@ -381,7 +381,21 @@ fn nothing_is_passed() {
         Plan,
         Run(1),
     ];
+    // an own one waits for the own one above it, which is not written either; what covers both is behind it
+    let own: &[Op] = &[Own(1, true), Route(0, one), Own(0, true), Plan, Run(1)];
+    // one that is left out below another one, which goes and comes back
+    let comes_back: &[Op] = &[
+        Own(1, true),
+        Route(0, one),
+        Own(0, true),
+        Rest,
+        Own(0, false),
+        Plan,
+        Own(0, true),
+    ];
     for (ops, outstanding) in [
+        (own, 1),
+        (comes_back, 1),
         (gone, 1),
         (moved, 64),
         (places, 64),
@@ -397,8 +411,11 @@ fn nothing_is_passed() {
         (there, 1),
         (flight, 2),
     ] {
-        play(ops, outstanding, None)
-            .map(|_| ())
-            .unwrap_or_else(|e| panic!("{ops:?}: {e}"));
+        let mut p = play(ops, outstanding, None).unwrap_or_else(|e| panic!("{ops:?}: {e}"));
+        p.rig.settle();
+        for (i, a) in ADDRESSES.iter().enumerate() {
+            let traps = p.rig.chip.lookup(IpAddr::from(*a)) == Answer::Trap;
+            assert_eq!(traps, p.answer(i).is_none(), "{ops:?}: {a:?}");
+        }
     }
 }

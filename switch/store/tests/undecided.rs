@@ -97,15 +97,16 @@ fn a_route_that_goes_waits_for_who_takes_its_place() {
     assert!(by(101, &r.chip.lookup("40.2.0.1".parse().unwrap())));
 }
 
-/// (What is on its way already when a write fails is not called back.)
 #[test]
 fn a_cover_does_not_overtake_what_is_to_be_tried_again() {
-    let mut r = router(1);
-    // its next hop is there
-    r.up(neigh(11, "10.1.0.4", 104));
-    r.up(via("60.0.0.0/8", 11, "10.1.0.4"));
-    r.settle();
-    cover_after(&mut r, 4, 1);
+    for outstanding in [1, 64] {
+        let mut r = router(outstanding);
+        // its next hop is there
+        r.up(neigh(11, "10.1.0.4", 104));
+        r.up(via("60.0.0.0/8", 11, "10.1.0.4"));
+        r.settle();
+        cover_after(&mut r, 4, 1);
+    }
 }
 
 /// The next hop of the more specific one does not come to be: it traps, and the cover goes on.
