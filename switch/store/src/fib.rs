@@ -10,6 +10,7 @@
 //!                                         PathSet: next hops, interned, with the list of the aliases that use it
 //! ```
 
+use crate::HashMap;
 use crate::hw::{Cls, Ref};
 use crate::model::RouteType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,6 +149,8 @@ pub(crate) const F_MOVED: u16 = 1 << 11;
 pub(crate) const F_DELETE: u16 = 1 << 12;
 /// It goes after another one that goes, and is looked at again when that one is ([`Fib::held`]).
 pub(crate) const F_HELD: u16 = 1 << 13;
+/// The chip does not delete it: it stays until the kernel has it again.
+pub(crate) const F_GIVEN_UP: u16 = 1 << 14;
 
 /// One prefix.
 #[derive(Clone, Copy, Debug)]
@@ -288,9 +291,13 @@ pub(crate) struct Fib<B: Bits> {
     /// Prefixes that are to be made, and wait for what they lead to or are to be tried again; with each the entries
     /// above it that trap meanwhile, for the kernel never had them without it.
     pub undecided: BTreeMap<(B, u8), Vec<u32>>,
-    /// Prefixes whose CREATE is on its way; with each the entries above it that wait for its answer, for they would answer
-    /// for it if the chip did not make it.
-    pub making: BTreeMap<(B, u8), Vec<u32>>,
+    /// Prefixes whose CREATE is on its way; with each how many there were up to it, and the entries above it that wait for its
+    /// answer, for they would answer for it if the chip did not make it.
+    pub making: BTreeMap<(B, u8), (u64, Vec<u32>)>,
+    /// How many such CREATEs there were.
+    pub made: u64,
+    /// For entries that wait for one of them: how many there were when they began to.
+    pub waits_since: HashMap<u32, u64>,
     /// For entries that are to be looked at again, by number: those below them that go, and trap until then.
     pub held: BTreeMap<u32, BTreeSet<u32>>,
 }
@@ -304,6 +311,8 @@ impl<B: Bits> Default for Fib<B> {
             wide_local: 0,
             undecided: BTreeMap::new(),
             making: BTreeMap::new(),
+            made: 0,
+            waits_since: HashMap::default(),
             held: BTreeMap::new(),
         }
     }

@@ -10,7 +10,7 @@
 
 use crate::Store;
 use crate::api::Planned;
-use crate::fib::{Content, F_FLIGHT, F_QUEUED, Fam, V4, V6};
+use crate::fib::{Content, F_FLIGHT, F_GIVEN_UP, F_QUEUED, Fam, V4, V6};
 use crate::hw::table::Sent;
 use crate::hw::{Cls, Flight, Hw, HwClass, Ref, with_class};
 use std::collections::BTreeSet;
@@ -29,8 +29,7 @@ impl Store {
             return;
         };
         // one that can't be deleted is not waited for
-        let stays = !x.want.present() && !self.fails.is_empty() && self.fails.contains_key(&r);
-        match have == want || stays {
+        match have == want || x.is(F_GIVEN_UP) {
             true => self.hw.left(t, r),
             false => _ = self.hw.leaving.entry(t).or_default().insert(r),
         }
@@ -66,14 +65,15 @@ impl Store {
             return true;
         }
         self.hw.parting.insert(t, BTreeSet::new());
-        // those that are in no queue wait for something themselves
+        // those that are in no queue wait for something themselves, and the turn of one that is may be far
+        let far = self.route_queue.len() > self.config.max_outstanding[1];
         let all = self.hw.leaving.get(&t).into_iter().flatten();
         let idle = all.filter(|r| {
             let x = match r.cls {
                 Cls::Route4 => V4::fib(&self.fibs).entries[r.id],
                 _ => V6::fib(&self.fibs).entries[r.id],
             };
-            !x.is(F_QUEUED | F_FLIGHT)
+            !x.is(F_FLIGHT) && (far || !x.is(F_QUEUED))
         });
         self.urgent.extend(idle);
         true
@@ -138,9 +138,16 @@ impl Hw {
         with_class!(r.cls, T => T::table(self).at(r.id).queued = false);
     }
 
-    /// A target that stands, and is to be another one: no command about it is on its way.
+    /// A target that stands, and is to be another one: no command about it is on its way. (One that is not known any more traps,
+    /// whoever still goes by it.)
     fn is_rewritten(&mut self, t: Ref) -> bool {
         if !matches!(t.cls, Cls::Nexthop | Cls::Nhg) {
+            return false;
+        }
+        if t.cls == Cls::Nexthop
+            && (self.nexthops.get(t.id))
+                .is_some_and(|o| o.want.as_ref().is_some_and(|w| w.mac.is_none()))
+        {
             return false;
         }
         with_class!(t.cls, T => {

@@ -3,8 +3,9 @@
 use crate::Store;
 use crate::api::{Body, Completion, Planned, Policy, Ring};
 use crate::fib::{
-    Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_HELD, F_LEASE, F_MOVED,
-    F_OMIT, F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS, V4, V6, coarse,
+    Content, Entry, F_DEFERRED, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_GIVEN_UP, F_HELD,
+    F_LEASE, F_MOVED, F_OMIT, F_PARSER, F_QUEUED, F_REPEAT, F_RETRY, F_UNDECIDED, Fam, SLOT_BITS,
+    V4, V6, coarse,
 };
 use crate::hw::{
     CLASSES, Cls, DepState, Fail, Flight, HwClass, MAX_ATTEMPTS, Ref, body_of, is_full, ring_no,
@@ -13,18 +14,9 @@ use crate::hw::{
 use crate::reserve::State;
 use crate::routes::Redundant;
 use crate::sync::Phase;
-use crate::undecided::perhaps_absent;
+use crate::undecided::{UNKNOWN, perhaps_absent};
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
-
-/// An entry with content that is not known: it was there before, or whether it was made is not known. An UPDATE or SET_TRAP
-/// finds out, and leaves it in its place.
-pub(crate) const UNKNOWN: Content = Content {
-    action: 0xfe,
-    reason: 0,
-    kind: 0,
-    target: 0,
-};
 
 impl Store {
     /// Hands out commands to post, in order, as many as may be outstanding. Returns how many were added. Call it after
@@ -332,7 +324,6 @@ impl Store {
         let node = entry.node;
         if !entry.is(F_RETRY) {
             match self.redundant::<F>(e) {
-                Redundant::Wait if !entry.have.present() => return None,
                 Redundant::Yes => {
                     let fib = F::fib_mut(&mut self.fibs);
                     fib.entries[e].set(F_OMIT, true);
@@ -343,9 +334,18 @@ impl Store {
                         self.fails.remove(&Ref::new(F::CLS, e));
                         self.look_lacking::<F>(e);
                     }
+                    if !entry.is(F_OMIT) {
+                        self.requeue_own_below::<F>(e);
+                    }
                     return Some(None);
                 }
-                _ => F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false),
+                other => {
+                    F::fib_mut(&mut self.fibs).entries[e].set(F_OMIT, false);
+                    if matches!(other, Redundant::Wait) && !entry.have.present() {
+                        self.undecided::<F>(e);
+                        return None;
+                    }
+                }
             }
         }
         if entry.want.is_trap() {
@@ -362,9 +362,11 @@ impl Store {
         if entry.have != entry.want.on_chip() && self.overtakes::<F>(e) {
             return Some(Some(Content::trap(TND_TRAP_ROUTE)));
         }
-        if entry.have != entry.want.on_chip() && self.waits_for_made::<F>(e) {
+        if entry.have != entry.want.on_chip()
+            && let Some(long) = self.waits_for_made::<F>(e)
+        {
             self.undecided::<F>(e);
-            return None;
+            return long.then_some(Some(Content::trap(TND_TRAP_ROUTE)));
         }
         let dep = entry.want.dep();
         match dep.map(|d| self.hw.dep_state(d)) {
@@ -415,16 +417,20 @@ impl Store {
             return None;
         }
         // What goes with it, and is above it, goes first: it would answer.
-        if self.goes_after::<F>(e, early) {
+        if entry.is(F_GIVEN_UP) || self.goes_after::<F>(e, early) {
             return None;
         }
-        if self.waits_for_made::<F>(e) {
-            F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, true);
+        let made = self.waits_for_made::<F>(e);
+        F::fib_mut(&mut self.fibs).entries[e].set(F_HELD, made.is_some());
+        if made == Some(false) {
             return None;
         }
         // Who took its place, or did for a part of it, is not there yet, or is being changed: the next one would answer, or neither
         // before nor after. That may last.
-        if self.uncovers_changing::<F>(e) || self.overtakes::<F>(e) || self.uncovers::<F>(e, early)
+        if made.is_some()
+            || self.uncovers_changing::<F>(e)
+            || self.overtakes::<F>(e)
+            || self.uncovers::<F>(e, early)
         {
             let stands = have.is_trap() && !entry.is(F_REPEAT);
             let trap = Content::trap(TND_TRAP_ROUTE);
@@ -453,20 +459,6 @@ impl Store {
         Some(self.post_route::<F>(e, TND_OP_DELETE, have, false, None))
     }
 
-    fn defer<F: Fam>(&mut self, e: u32) {
-        let x = &mut F::fib_mut(&mut self.fibs).entries[e];
-        if !x.is(F_DEFERRED) {
-            x.flags |= F_DEFERRED;
-            self.deferred.push(Ref::new(F::CLS, e));
-        }
-    }
-
-    fn requeue_deferred(&mut self) {
-        for r in std::mem::take(&mut self.deferred) {
-            self.queue_ref(r);
-        }
-    }
-
     /// The entry stands as it should.
     fn stands<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
@@ -480,13 +472,7 @@ impl Store {
             self.fails.remove(&Ref::new(F::CLS, e));
             self.look_lacking::<F>(e);
         }
-        let soft = entry.want.is_connected() || u16::from(entry.want.reason) == TND_TRAP_LOCAL;
-        if entry.want.is_trap() && soft {
-            let (bits, len) = F::fib(&self.fibs).cover.prefix(node);
-            self.requeue_below::<F>(bits, len, |x| {
-                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_OMIT)
-            });
-        }
+        self.requeue_own_below::<F>(e);
     }
 
     pub(crate) fn post_route<F: Fam>(
@@ -507,7 +493,10 @@ impl Store {
         };
         let (bits, prefix_len) = fib.cover.prefix(fib.entries[e].node);
         if !delete && perhaps_absent(&fib.entries[e]) {
-            fib.making.entry((bits, prefix_len)).or_default();
+            fib.made += 1;
+            fib.making
+                .entry((bits, prefix_len))
+                .or_insert((fib.made, Vec::new()));
         }
         let target = match content.kind {
             TND_RT_NEXTHOP if !delete => self.hw.ids.nexthops.of(content.target),
@@ -745,6 +734,7 @@ impl Store {
         if f.op == TND_OP_DELETE {
             // It can't be deleted: it stands for nothing any more as far as the store can help it.
             self.fails.insert(f.what, Fail::of(c, now));
+            fib.entries[e].flags |= F_GIVEN_UP;
             return;
         }
         let fib = F::fib_mut(&mut self.fibs);
@@ -761,6 +751,7 @@ impl Store {
             && self.reserve.for_local(family).is_some()
         {
             F::fib_mut(&mut self.fibs).entries[e].flags |= F_LEASE;
+            self.tried_again::<F>(f);
             return;
         }
         let fib = F::fib_mut(&mut self.fibs);
@@ -786,6 +777,7 @@ impl Store {
             },
         );
         self.look_lacking::<F>(e);
+        self.requeue_own_below::<F>(e);
         self.wait_for(
             f.what,
             if is_full(c.status) { c.table } else { u16::MAX },

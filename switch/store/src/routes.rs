@@ -2,8 +2,8 @@
 
 use crate::Store;
 use crate::fib::{
-    Alias, Content, Entry, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_MOVED, F_OMIT, F_PARSER,
-    F_QUEUED, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse, kind_of,
+    Alias, Content, Entry, F_DELETE, F_DEPEND, F_FAILED, F_FLIGHT, F_GIVEN_UP, F_MOVED, F_OMIT,
+    F_PARSER, F_QUEUED, F_RETRY, Fam, SLOT_BITS, V4, V6, coarse, kind_of,
 };
 use crate::hw::Ref;
 use crate::model::{
@@ -538,7 +538,7 @@ impl Store {
         let (bits, len) = fib.cover.prefix(entry.node);
         fib.entries[e].want = new;
         fib.entries[e].since = coarse(now);
-        fib.entries[e].set(F_DEPEND, false);
+        fib.entries[e].set(F_DEPEND | F_GIVEN_UP, false);
         if entry.is(F_QUEUED | F_FLIGHT) {
             fib.entries[e].flags |= F_MOVED;
         }
@@ -548,7 +548,7 @@ impl Store {
         if new.is_connected() {
             fib.connected[usize::from(len)] += 1;
         }
-        if !new.present() && entry.is(F_FAILED | F_OMIT) {
+        if entry.is(F_GIVEN_UP) || (!new.present() && entry.is(F_FAILED | F_OMIT)) {
             fib.entries[e].set(F_FAILED | F_OMIT | F_RETRY, false);
             self.fails.remove(&Ref::new(F::CLS, e));
         }
@@ -589,6 +589,18 @@ impl Store {
                 let c = fib.entries[p].want;
                 c.is_trap() && (c.is_connected() || u16::from(c.reason) == TND_TRAP_LOCAL)
             })
+    }
+
+    /// What becomes of this entry is known: if it is own or connected, own ones below it that wait for that are queued.
+    pub(crate) fn requeue_own_below<F: Fam>(&mut self, e: u32) {
+        let fib = F::fib(&self.fibs);
+        let Entry { node, want, .. } = fib.entries[e];
+        if want.is_trap() && (want.is_connected() || u16::from(want.reason) == TND_TRAP_LOCAL) {
+            let (bits, len) = fib.cover.prefix(node);
+            self.requeue_below::<F>(bits, len, |x| {
+                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_OMIT)
+            });
+        }
     }
 
     /// Queues entries strictly below a prefix.

@@ -349,6 +349,7 @@ impl Store {
         fib.cover.set_units(0);
         fib.undecided.clear();
         fib.making.clear();
+        fib.waits_since.clear();
         fib.held.clear();
         let mut all = Vec::new();
         for e in 0..fib.entries.bound() {

@@ -4,7 +4,7 @@ use crate::Store;
 use crate::api::Completion;
 use crate::fib::{F_DELETE, F_FLIGHT, F_REPEAT, Fam, V4, V6};
 use crate::hw::{Cls, Flight, ring_no};
-use crate::program::UNKNOWN;
+use crate::undecided::UNKNOWN;
 use tandem_abi::raw::*;
 
 impl Store {

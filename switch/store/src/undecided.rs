@@ -19,17 +19,27 @@
 //! Of two that go together the wider one goes first, in whatever order they were queued.
 //!
 //! A chip may fail any command. So what covers a prefix whose CREATE is on its way, and is to change, waits for that answer; and so
-//! does what goes for the answer of the one above it.
+//! does what goes for the answer of the one above it. Where others have come meanwhile that are on their way it traps: they may come
+//! without end.
 //!
 //! A prefix that changes while it is queued keeps its place, and may so pass what has come between: it traps then, and is
 //! queued once more.
 
 use crate::Store;
 use crate::fib::{
-    Entry, F_DEFERRED, F_DELETE, F_FLIGHT, F_HELD, F_MOVED, F_QUEUED, F_REPEAT, F_UNDECIDED, Fam,
+    Content, Entry, F_DEFERRED, F_DELETE, F_FLIGHT, F_HELD, F_MOVED, F_QUEUED, F_REPEAT,
+    F_UNDECIDED, Fam,
 };
 use crate::hw::{DepState, Flight, Ref};
-use crate::program::UNKNOWN;
+
+/// An entry with content that is not known: it was there before, or whether it was made is not known. An UPDATE or SET_TRAP
+/// finds out, and leaves it in its place.
+pub(crate) const UNKNOWN: Content = Content {
+    action: 0xfe,
+    reason: 0,
+    kind: 0,
+    target: 0,
+};
 
 /// So many prefixes below one that may pass them are looked at, and if there are more so many that are queued; if there are
 /// more of these as well, it is taken for granted.
@@ -109,6 +119,21 @@ impl Store {
         }
     }
 
+    /// It is looked at again when something has been answered.
+    pub(crate) fn defer<F: Fam>(&mut self, e: u32) {
+        let x = &mut F::fib_mut(&mut self.fibs).entries[e];
+        if !x.is(F_DEFERRED) {
+            x.flags |= F_DEFERRED;
+            self.deferred.push(Ref::new(F::CLS, e));
+        }
+    }
+
+    pub(crate) fn requeue_deferred(&mut self) {
+        for r in std::mem::take(&mut self.deferred) {
+            self.queue_ref(r);
+        }
+    }
+
     /// Would this entry answer for a more specific one that is undecided? It is looked at again when that one is decided.
     pub(crate) fn overtakes<F: Fam>(&mut self, e: u32) -> bool {
         let fib = F::fib_mut(&mut self.fibs);
@@ -131,32 +156,34 @@ impl Store {
     }
 
     /// Would this entry answer for a more specific one whose CREATE is on its way, if the chip did not make that? It is looked at
-    /// again when that is answered.
-    pub(crate) fn waits_for_made<F: Fam>(&mut self, e: u32) -> bool {
+    /// again when that is answered. `Some(true)`: that one has come since the entry began to wait, as one may again and again.
+    pub(crate) fn waits_for_made<F: Fam>(&mut self, e: u32) -> Option<bool> {
         let fib = F::fib_mut(&mut self.fibs);
         if fib.making.is_empty() {
-            return false;
+            fib.waits_since.clear();
+            return None;
         }
         let (bits, len) = fib.cover.prefix(fib.entries[e].node);
         if len >= F::WIDTH {
-            return false;
+            return None;
         }
         let last = F::new(bits.slot(), bits.last(len));
         let mut below = fib.making.range_mut((bits, len + 1)..=(last, F::WIDTH));
-        let Some((_, above)) = below.next() else {
-            return false;
+        let Some((_, (number, above))) = below.next() else {
+            fib.waits_since.remove(&e);
+            return None;
         };
         if !above.contains(&e) {
             above.push(e);
         }
-        true
+        Some(*number > *fib.waits_since.entry(e).or_insert(fib.made))
     }
 
     /// A command for this entry was answered, or will not be: those that wait for that are looked at ahead of what is queued.
     pub(crate) fn answered<F: Fam>(&mut self, e: u32) {
         let fib = F::fib_mut(&mut self.fibs);
         let at = fib.cover.prefix(fib.entries[e].node);
-        let mut waiting = fib.making.remove(&at).unwrap_or_default();
+        let (_, mut waiting) = fib.making.remove(&at).unwrap_or_default();
         waiting.extend(fib.held.remove(&e).into_iter().flatten());
         self.urgent
             .extend(waiting.into_iter().map(|w| Ref::new(F::CLS, w)));
@@ -173,7 +200,10 @@ impl Store {
         });
         let above = above.and_then(|n| fib.at_node(n)).filter(|v| {
             let x = &fib.entries[*v];
-            let goes = !x.want.present() && x.is(F_QUEUED | F_HELD) && !x.is(F_DEFERRED);
+            // one that traps may answer
+            let traps = x.have.is_trap() && !x.is(F_REPEAT);
+            let waits = x.is(F_QUEUED | F_HELD) && !x.is(F_DEFERRED);
+            let goes = !x.want.present() && waits && !traps;
             (goes && !early) || x.is(F_FLIGHT)
         });
         let Some(v) = above else {

@@ -33,11 +33,16 @@ const ADDRESSES: [[u8; 4]; 5] = [
     [40, 1, 1, 1],
 ];
 
+/// Own prefixes: the kernel looks at these first. Both hold the address of 40.1.0.0/16.
+const OWN: [&str; 2] = ["40.1.2.0/24", "40.1.2.1/32"];
+
 #[derive(Clone, Copy, Debug)]
 enum Op {
     /// A route of this prefix is made or replaced: by one of two known gateways, or by one that the chip has never heard of.
     Route(usize, u8),
     Del(usize),
+    /// An own prefix comes or goes.
+    Own(usize, bool),
     Plan,
     /// The chip executes one command of this ring.
     Run(usize),
@@ -55,6 +60,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         5 => (0usize..5, 0u8..4).prop_map(|(p, g)| Op::Route(p, g)),
         3 => (0usize..5).prop_map(Op::Del),
+        2 => (0usize..2, any::<bool>()).prop_map(|(n, there)| Op::Own(n, there)),
         4 => Just(Op::Plan),
         3 => Just(Op::Run(0)),
         6 => Just(Op::Run(1)),
@@ -69,6 +75,7 @@ struct Play {
     rig: Rig,
     /// The gateway of each prefix.
     kernel: BTreeMap<usize, u8>,
+    own: [bool; OWN.len()],
     /// The station that a gateway is, where that is not the one of its own number.
     stations: BTreeMap<u8, u8>,
     /// What the kernel has done with each address since the last rest: to this station, or an error.
@@ -105,6 +112,7 @@ impl Play {
         Play {
             rig,
             kernel: BTreeMap::new(),
+            own: [false; OWN.len()],
             stations: BTreeMap::new(),
             since: vec![vec![None]; ADDRESSES.len()],
             fresh: 10,
@@ -114,6 +122,9 @@ impl Play {
     }
 
     fn answer(&self, address: usize) -> Option<u8> {
+        if address == 2 && self.own.contains(&true) {
+            return None;
+        }
         let a = u32::from_be_bytes(ADDRESSES[address]);
         let (_, gateway) = (self.kernel.iter().rev()).find(|(p, _)| {
             let (text, mask) = PREFIXES[**p];
@@ -147,6 +158,16 @@ impl Play {
             Op::Del(p) => {
                 self.rig.del(Key::Route(key(PREFIXES[p].0)));
                 self.kernel.remove(&p);
+            }
+            Op::Own(n, there) => {
+                let own = local(OWN[n], 12, RouteType::Local);
+                match (own, there) {
+                    (own, true) => self.rig.up(own),
+                    (Object::Route(own), false) => self.rig.del(Key::Route(own.key)),
+                    _ => unreachable!(),
+                }
+                self.made |= there && !self.own[n];
+                self.own[n] = there;
             }
             Op::Plan => _ = self.rig.plan(),
             Op::Run(ring) => _ = self.rig.run(ring),
@@ -241,7 +262,7 @@ proptest! {
 /// What has been wrong.
 #[test]
 fn nothing_is_passed() {
-    use Op::{Del, Lose, Moves, Plan, Rest, Route, Run};
+    use Op::{Del, Lose, Moves, Own, Plan, Rest, Route, Run};
     let [one, other, fresh] = [0, 1, 2];
     // a prefix that is queued changes once more, and one for a part of it has come between
     let queued: &[Op] = &[
@@ -360,7 +381,21 @@ fn nothing_is_passed() {
         Plan,
         Run(1),
     ];
+    // an own one waits for the own one above it, which is not written either; what covers both is behind it
+    let own: &[Op] = &[Own(1, true), Route(0, one), Own(0, true), Plan, Run(1)];
+    // one that is left out below another one, which goes and comes back
+    let comes_back: &[Op] = &[
+        Own(1, true),
+        Route(0, one),
+        Own(0, true),
+        Rest,
+        Own(0, false),
+        Plan,
+        Own(0, true),
+    ];
     for (ops, outstanding) in [
+        (own, 1),
+        (comes_back, 1),
         (gone, 1),
         (moved, 64),
         (places, 64),
@@ -376,8 +411,11 @@ fn nothing_is_passed() {
         (there, 1),
         (flight, 2),
     ] {
-        play(ops, outstanding, None)
-            .map(|_| ())
-            .unwrap_or_else(|e| panic!("{ops:?}: {e}"));
+        let mut p = play(ops, outstanding, None).unwrap_or_else(|e| panic!("{ops:?}: {e}"));
+        p.rig.settle();
+        for (i, a) in ADDRESSES.iter().enumerate() {
+            let traps = p.rig.chip.lookup(IpAddr::from(*a)) == Answer::Trap;
+            assert_eq!(traps, p.answer(i).is_none(), "{ops:?}: {a:?}");
+        }
     }
 }

@@ -145,8 +145,11 @@ fn without_room_for_an_own_prefix_interfaces_trap() {
     r.end();
     r.store.attach(Attach::Cold, 0);
     r.settle();
-    let routed = |r: &Rig| r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 != 0);
-    assert!(routed(&r) && r.chip.rifs.len() == 2);
+    let are = |r: &Rig, routed: bool| {
+        let is = |x: &tnd_rif| (x.flags & TND_RIF_V4 != 0) == routed;
+        r.chip.rifs.len() == 2 && r.chip.rifs.values().all(is)
+    };
+    assert!(are(&r, true));
     // prefixes that no other one stands above, until two own ones have no room
     let own = |n: u8| local(&format!("{}.0.0.0/8", 30 + n), 12, RouteType::Local);
     let mut many = 0;
@@ -156,8 +159,7 @@ fn without_room_for_an_own_prefix_interfaces_trap() {
         many += 1;
     }
     assert!(many < 30);
-    let none = r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 == 0);
-    assert!(none, "{:?}", r.chip.rifs);
+    assert!(are(&r, false), "{:?}", r.chip.rifs);
     assert!(
         r.store
             .port_reason(11)
@@ -172,8 +174,47 @@ fn without_room_for_an_own_prefix_interfaces_trap() {
         r.settle();
     };
     del(&mut r, many - 1);
-    assert!(!routed(&r));
+    assert!(are(&r, false));
     del(&mut r, 0);
-    assert!(routed(&r), "{:?}", r.store.failures(10));
+    assert!(are(&r, true), "{:?}", r.store.failures(10));
     assert_eq!(r.store.port_reason(11), "");
+}
+
+/// An own prefix finds no room, and is written once more with what is kept for it. What covers it moves meanwhile: nobody is answered
+/// by the new way for it.
+#[test]
+fn what_covers_an_own_prefix_waits_while_it_is_tried_again() {
+    let other = |n: u8| via(&format!("{}.0.0.0/8", 60 + n), 11, "10.1.0.2");
+    let filled = |many: u8| {
+        let mut r = Rig::tiny(16, Policy::Trap);
+        r.begin();
+        interface(&mut r, 1);
+        interface(&mut r, 2);
+        r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+        r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
+        r.end();
+        r.store.attach(Attach::Cold, 0);
+        r.settle();
+        (0..many).for_each(|n| r.up(other(n)));
+        r.settle();
+        r
+    };
+    let full = (0..30).take_while(|n| filled(*n).store.failures(10).is_empty());
+    let mut r = filled(full.last().unwrap());
+    let to: IpAddr = "40.1.0.1".parse().unwrap();
+    assert!(by(101, &r.chip.lookup(to)));
+    r.up(local("40.1.0.1/32", 12, RouteType::Local));
+    r.plan();
+    r.up(via("0.0.0.0/0", 12, "10.2.0.2"));
+    let (mut answers, mut leased) = (Vec::new(), false);
+    let note = |p: &Planned| {
+        leased |= p.flags & TND_CMD_LEASE != 0 && p.cls == TND_CLS_ROUTE;
+        Fate::Done
+    };
+    r.play(1, note, |r| answers.push(r.chip.lookup(to)));
+    assert!(leased);
+    assert_eq!(reason(&mut r, "40.1.0.1/32"), Some(TND_TRAP_LOCAL as u8));
+    for a in answers {
+        assert!(by(101, &a) || a == Answer::Trap, "{a:?}");
+    }
 }

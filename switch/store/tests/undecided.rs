@@ -97,15 +97,16 @@ fn a_route_that_goes_waits_for_who_takes_its_place() {
     assert!(by(101, &r.chip.lookup("40.2.0.1".parse().unwrap())));
 }
 
-/// (What is on its way already when a write fails is not called back.)
 #[test]
 fn a_cover_does_not_overtake_what_is_to_be_tried_again() {
-    let mut r = router(1);
-    // its next hop is there
-    r.up(neigh(11, "10.1.0.4", 104));
-    r.up(via("60.0.0.0/8", 11, "10.1.0.4"));
-    r.settle();
-    cover_after(&mut r, 4, 1);
+    for outstanding in [1, 64] {
+        let mut r = router(outstanding);
+        // its next hop is there
+        r.up(neigh(11, "10.1.0.4", 104));
+        r.up(via("60.0.0.0/8", 11, "10.1.0.4"));
+        r.settle();
+        cover_after(&mut r, 4, 1);
+    }
 }
 
 /// The next hop of the more specific one does not come to be: it traps, and the cover goes on.
@@ -332,4 +333,102 @@ fn a_target_that_changes_all_the_time_keeps_nothing_that_was() {
     for to in [goes, moves, comes] {
         assert!(by(station - 1, &r.chip.lookup(to)), "{to}");
     }
+}
+
+/// Prefixes come below one all the time, so that one of them is always on its way. It moves, or goes, nonetheless, and so does what
+/// is below it and goes with it.
+#[test]
+fn who_covers_what_comes_all_the_time_keeps_nothing_that_was() {
+    let (of_it, below): (IpAddr, IpAddr) =
+        ("40.200.0.1".parse().unwrap(), "40.201.0.1".parse().unwrap());
+    for moves in [true, false] {
+        let mut r = router(64);
+        r.up(neigh(11, "10.1.0.9", 109));
+        r.up(via("40.0.0.0/8", 11, "10.1.0.9"));
+        r.up(via("40.201.0.0/16", 11, "10.1.0.9"));
+        r.settle();
+        for round in 0..20 {
+            r.up(via(&format!("40.{round}.0.0/24"), 12, "10.2.0.2"));
+            if round == 1 {
+                r.del(Key::Route(key("40.201.0.0/16")));
+                match moves {
+                    true => r.up(via("40.0.0.0/8", 12, "10.2.0.2")),
+                    false => r.del(Key::Route(key("40.0.0.0/8"))),
+                }
+            }
+            r.plan();
+            if round > 0 {
+                r.run(1);
+            }
+        }
+        for to in [of_it, below] {
+            assert!(!by(109, &r.chip.lookup(to)), "{moves} {to}");
+        }
+        r.settle();
+        for to in [of_it, below] {
+            assert!(by(101 + u8::from(moves), &r.chip.lookup(to)));
+        }
+    }
+}
+
+/// A route leaves a next hop, far behind others in the queue, and the next hop becomes another station: that does not wait for
+/// the others.
+#[test]
+fn a_target_does_not_wait_for_the_queue() {
+    let mut r = router(1);
+    r.up(neigh(11, "10.1.0.9", 109));
+    r.up(via("40.0.0.0/8", 11, "10.1.0.9"));
+    r.up(via("45.0.0.0/8", 11, "10.1.0.9"));
+    r.settle();
+    for n in 0..1000u32 {
+        let prefix = format!("100.{}.{}.0/24", n / 256, n % 256);
+        r.up(via(&prefix, 11, "10.1.0.2"));
+    }
+    r.up(via("40.0.0.0/8", 12, "10.2.0.2"));
+    r.up(neigh(11, "10.1.0.9", 110));
+    let stays: IpAddr = "45.0.0.1".parse().unwrap();
+    let (mut commands, mut needed) = (0, None);
+    r.play(
+        0,
+        |_| Fate::Done,
+        |r| {
+            commands += 1;
+            assert!(!by(110, &r.chip.lookup("40.0.0.1".parse().unwrap())));
+            if needed.is_none() && by(110, &r.chip.lookup(stays)) {
+                needed = Some(commands);
+            }
+        },
+    );
+    assert!(needed.is_some_and(|n| n < 20), "{needed:?}");
+}
+
+/// The chip never deletes a route: that is given up, and neither the queue nor the route's target waits for it.
+#[test]
+fn who_can_not_be_deleted_holds_nobody_up() {
+    let mut r = router(64);
+    r.up(neigh(11, "10.1.0.9", 109));
+    r.up(via("40.0.0.0/8", 11, "10.1.0.9"));
+    r.up(via("45.0.0.0/8", 11, "10.1.0.9"));
+    r.settle();
+    r.del(Key::Route(key("40.0.0.0/8")));
+    let mut tries = 0;
+    let fate = |p: &Planned| match p.cls == TND_CLS_ROUTE && p.op == TND_OP_DELETE {
+        true => {
+            tries += 1;
+            Fate::Refused(TND_ST_FAULT)
+        }
+        false => Fate::Done,
+    };
+    r.play(1, fate, |_| ());
+    assert!(tries < 10, "{tries}");
+    r.up(neigh(11, "10.1.0.9", 110));
+    r.settle();
+    assert!(by(110, &r.chip.lookup("45.0.0.1".parse().unwrap())));
+    // it comes back, and goes
+    r.up(via("40.0.0.0/8", 12, "10.2.0.2"));
+    r.settle();
+    assert!(by(102, &r.chip.lookup("40.0.0.1".parse().unwrap())));
+    r.del(Key::Route(key("40.0.0.0/8")));
+    r.settle();
+    assert!(by(101, &r.chip.lookup("40.0.0.1".parse().unwrap())));
 }
