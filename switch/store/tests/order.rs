@@ -10,7 +10,7 @@
 mod common;
 use common::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use tandem_abi::raw::TND_ST_FAULT;
 use tandem_store::model::*;
@@ -84,6 +84,9 @@ struct Play {
     failed: usize,
     /// A prefix was made since the last rest.
     made: bool,
+    /// Prefixes that have left one of the two gateways since then, and which of these have another station.
+    left: BTreeSet<(usize, u8)>,
+    moved: BTreeSet<u8>,
 }
 
 /// So many commands fail at most since the last rest: one that fails more often is given up.
@@ -118,6 +121,8 @@ impl Play {
             fresh: 10,
             failed: 0,
             made: false,
+            left: BTreeSet::new(),
+            moved: BTreeSet::new(),
         }
     }
 
@@ -134,13 +139,26 @@ impl Play {
         Some(self.station(*gateway))
     }
 
+    /// A prefix goes, or goes by something else.
+    fn leaves(&mut self, p: usize, to: Option<u8>) {
+        let of = |gateway: &u8| gateway.checked_sub(3).filter(|g| *g < 2);
+        if let Some(from) = self.kernel.get(&p).and_then(of)
+            && to != Some(from)
+        {
+            self.left.insert((p, from));
+        }
+    }
+
     fn station(&self, gateway: u8) -> u8 {
         self.stations.get(&gateway).copied().unwrap_or(gateway)
     }
 
     fn play(&mut self, op: Op) -> Result<(), String> {
         match op {
+            // the station is written ahead of the prefixes that came before this one was back
+            Op::Route(p, g) if self.left.contains(&(p, g)) && self.moved.contains(&g) => {}
             Op::Route(p, g) => {
+                self.leaves(p, Some(g));
                 let (port, gateway) = match g {
                     0 => (1, 3),
                     1 => (2, 4),
@@ -156,6 +174,7 @@ impl Play {
                 self.made |= self.kernel.insert(p, gateway).is_none();
             }
             Op::Del(p) => {
+                self.leaves(p, None);
                 self.rig.del(Key::Route(key(PREFIXES[p].0)));
                 self.kernel.remove(&p);
             }
@@ -194,6 +213,7 @@ impl Play {
             Op::Fail | Op::Lose(_) => {}
             Op::Moves(_) if self.made => {}
             Op::Moves(g) => {
+                self.moved.insert(g);
                 self.fresh += 1;
                 self.stations.insert(3 + g, self.fresh);
                 let text = ["10.1.0.3", "10.2.0.4"][usize::from(g)];
@@ -202,6 +222,8 @@ impl Play {
             Op::Rest => {
                 self.rig.settle();
                 (self.failed, self.made) = (0, false);
+                self.left.clear();
+                self.moved.clear();
                 (0..ADDRESSES.len()).for_each(|a| self.since[a].clear());
             }
         }
