@@ -66,7 +66,8 @@ impl Store {
         }
         self.hw.parting.insert(t, BTreeSet::new());
         // those that are in no queue wait for something themselves, and the turn of one that is may be far
-        let far = self.route_queue.len() > self.config.max_outstanding[1];
+        let far =
+            !self.together.is_empty() || self.route_queue.len() > self.config.max_outstanding[1];
         let all = self.hw.leaving.get(&t).into_iter().flatten();
         let idle = all.filter(|r| {
             let x = match r.cls {

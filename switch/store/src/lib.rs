@@ -247,7 +247,7 @@ impl Store {
             Event::EndSync(source) => self.end_sync(source, now_ns),
         }
         if !self.behind() {
-            self.together_ends();
+            self.together_ends(now_ns);
         }
     }
 

@@ -158,7 +158,7 @@ impl Store {
         if self.behind() {
             return false;
         }
-        self.together_ends();
+        self.together_ends(now);
         self.progress.looks += 1;
         true
     }
@@ -411,6 +411,7 @@ impl Store {
             if !kernel && entry.head == NONE && !entry.is(F_QUEUED) {
                 fib.cover.set_value(node, NONE);
                 fib.entries.remove(e);
+                fib.waits_since.remove(&e);
                 self.fails.remove(&r);
                 self.attempts.remove(&r);
             }
@@ -580,6 +581,7 @@ impl Store {
             TND_OP_LEASE => return self.complete_lease(&f, c, now_ns),
             _ => {}
         }
+        self.together.begin(None);
         if c.status != TND_ST_OK {
             self.counters.failed += 1;
             self.counters.full += u64::from(is_full(c.status));
@@ -602,6 +604,9 @@ impl Store {
         }
         self.drain_changed(now_ns);
         self.drain_touched();
+        if !self.behind() {
+            self.together_ends(now_ns);
+        }
     }
 
     fn complete_route<F: Fam>(&mut self, f: &Flight, c: &Completion, now: u64) {

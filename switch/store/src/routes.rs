@@ -539,6 +539,7 @@ impl Store {
         fib.entries[e].want = new;
         fib.entries[e].since = coarse(now);
         fib.entries[e].set(F_DEPEND | F_GIVEN_UP, false);
+        fib.waits_since.remove(&e);
         if entry.is(F_QUEUED | F_FLIGHT) {
             fib.entries[e].flags |= F_MOVED;
         }
@@ -669,18 +670,17 @@ impl Store {
             return;
         }
         x.flags |= F_QUEUED;
-        let (node, have) = (x.node, x.have);
+        let x = *x;
         let r = Ref::new(F::CLS, e);
+        let len = fib.cover.prefix(x.node).1;
         // While everything is programmed anew, the longest prefixes go first: an entry stands only when all more
         // specific ones are decided, so that it never answers for them.
-        if !have.present() && self.replay.holds() {
-            let len = fib.cover.prefix(node).1;
-            let own = fib.entries[e].want == Content::trap(TND_TRAP_LOCAL);
-            if self.replay.keep(r, len, own) {
-                return;
+        if self.replay.holds() {
+            let own = x.want == Content::trap(TND_TRAP_LOCAL);
+            if x.have.present() || !self.replay.keep(r, len, own) {
+                self.route_queue.push_back(r);
             }
-        }
-        if !self.together.take(r) {
+        } else if !self.together.take(r, len, x.have.present()) {
             self.route_queue.push_back(r);
         }
     }

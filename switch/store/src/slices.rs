@@ -123,7 +123,7 @@ impl Store {
         self.work_off(now_ns);
         let more = self.behind();
         if !more {
-            self.together_ends();
+            self.together_ends(now_ns);
         }
         more
     }

@@ -114,7 +114,6 @@ impl Replay {
 impl Store {
     pub(crate) fn begin_sync(&mut self, source: SourceId, kinds: KindSet) {
         // Counts of one kind only move when that kind is synced, so what was swept last carries the present number.
-        self.release_held();
         let s = self.syncs.entry(source).or_default();
         s.running = Some(s.running.map_or(kinds, |k| k.union(kinds)));
         for (i, g) in s.generations.iter_mut().enumerate() {

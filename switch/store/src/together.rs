@@ -10,123 +10,132 @@
 //! after: a new prefix is not there before all new ones below it, and what goes or changes leaves its packets to the new ones, or to
 //! something wider which is as it shall be. In which order a dump, an index or a list of users has them does not matter.
 //!
-//! What a dump changes waits for its end, with what is told of its source meanwhile: nobody can tell the one from the other. More
-//! than [`HELD`] do not.
+//! What a dump changes waits for its end, with all that is queued meanwhile: of what is told nobody can tell which the dump has, and
+//! what is not held would be written ahead of it. That is so for [`HELD`] prefixes and for [`HOLD_NS`] at most: a dump may be given up.
 
 use crate::Store;
-use crate::fib::{Fam, V4, V6};
-use crate::hw::{Cls, Ref};
+use crate::hw::Ref;
 use crate::model::{KindSet, SourceId};
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// So many changed prefixes wait for the end of a dump. With more each further load of them is written by itself.
 pub(crate) const HELD: usize = 1 << 16;
+/// And so long.
+pub(crate) const HOLD_NS: u64 = 5_000_000_000;
+
+/// Prefixes in the order in which they are written. New ones first, of them the longest; then the widest.
+#[derive(Debug, Default)]
+struct Ordered {
+    all: BTreeMap<(bool, u8), Vec<Ref>>,
+    len: usize,
+}
+
+impl Ordered {
+    fn push(&mut self, r: Ref, place: (bool, u8)) {
+        self.all.entry(place).or_default().push(r);
+        self.len += 1;
+    }
+
+    fn append(&mut self, other: &mut Ordered) {
+        self.len += std::mem::take(&mut other.len);
+        for (place, mut refs) in std::mem::take(&mut other.all) {
+            self.all.entry(place).or_default().append(&mut refs);
+        }
+    }
+}
 
 /// Prefixes that are queued together.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
     /// Of the event that is being worked off, or of what is derived.
-    now: Vec<Ref>,
+    now: Ordered,
     /// They are gathered.
     open: bool,
-    /// Whose event it is.
+    /// Whose event it is; none: it follows from several, or from an answer.
     source: Option<SourceId>,
     /// Of a dump that has not come to its end.
-    held: Vec<Ref>,
+    held: Ordered,
+    /// Since when, ns; 0: nothing is held.
+    since: u64,
 }
 
 impl Together {
-    /// Begins with an event, or with what follows from several (`None`).
+    /// Begins with an event, or with what follows from several or from an answer.
     pub fn begin(&mut self, source: Option<SourceId>) {
         self.open = true;
         self.source = source;
     }
 
-    /// Takes one in. False: it is one by itself.
-    pub fn take(&mut self, r: Ref) -> bool {
-        if self.open {
-            self.now.push(r);
+    /// Takes one in, `there` on the chip or not. False: it is one by itself, and nothing is held that it could pass.
+    pub fn take(&mut self, r: Ref, len: u8, there: bool) -> bool {
+        let place = match there {
+            false => (false, u8::MAX - len),
+            true => (true, len),
+        };
+        match (self.open, self.held.len) {
+            (true, _) => self.now.push(r, place),
+            (false, 0) => return false,
+            _ => self.held.push(r, place),
         }
-        self.open
+        true
     }
 
     pub fn clear(&mut self) {
-        self.now.clear();
-        self.held.clear();
+        (self.now, self.held) = (Ordered::default(), Ordered::default());
     }
 
     pub fn is_empty(&self) -> bool {
-        self.now.is_empty() && self.held.is_empty()
+        self.len() == 0
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Ref> {
-        self.held.iter().chain(&self.now)
+        let all = self.held.all.values().chain(self.now.all.values());
+        all.flatten()
     }
 
     pub fn len(&self) -> usize {
-        self.held.len() + self.now.len()
+        self.held.len + self.now.len
     }
 }
 
 impl Store {
-    /// The event has been worked off: what it changed is queued, or waits for its source's dump.
-    pub(crate) fn together_ends(&mut self) {
+    /// The event has been worked off: what it changed is queued, or waits for the end of a dump.
+    pub(crate) fn together_ends(&mut self, now: u64) {
         let t = &mut self.together;
         t.open = false;
         let source = t.source.take();
-        if t.now.is_empty() && t.held.is_empty() {
+        if t.is_empty() {
             return;
         }
-        let running = source.and_then(|s| self.syncs.get(&s)?.running);
-        let dumped = running.is_some_and(|k| k.contains(KindSet::ROUTE)) && self.synced;
-        if dumped {
-            let t = &mut self.together;
-            t.held.append(&mut t.now);
-            if t.held.len() < HELD {
-                return;
-            }
+        // of another source, or of an answer: behind what is held, if anything is
+        let of_dump = source.is_none_or(|s| self.dumps(s));
+        let dumped = self.synced && self.dump_runs() && (of_dump || self.together.held.len > 0);
+        let t = &mut self.together;
+        if t.held.len == 0 {
+            t.since = now;
         }
-        let mut all = std::mem::take(&mut self.together.now);
-        if dumped || !self.dump_runs() {
-            all.append(&mut self.together.held);
+        t.held.append(&mut t.now);
+        let late = now.saturating_sub(t.since) >= HOLD_NS;
+        if !dumped || t.held.len >= HELD || late {
+            self.release_held();
         }
-        self.queue_together(all);
     }
 
-    /// A dump begins anew, before the last one has come to its end: what that one has changed waits no longer.
-    pub(crate) fn release_held(&mut self) {
+    /// What a dump has changed waits no longer.
+    fn release_held(&mut self) {
         let held = std::mem::take(&mut self.together.held);
-        self.queue_together(held);
+        for refs in held.all.into_values() {
+            self.route_queue.extend(refs);
+        }
+    }
+
+    /// A dump of this source's routes runs.
+    fn dumps(&self, source: SourceId) -> bool {
+        let running = self.syncs.get(&source).and_then(|s| s.running);
+        running.is_some_and(|k| k.contains(KindSet::ROUTE))
     }
 
     fn dump_runs(&self) -> bool {
-        let of_routes = |k: KindSet| k.contains(KindSet::ROUTE);
-        self.syncs
-            .values()
-            .any(|s| s.running.is_some_and(of_routes))
-    }
-
-    fn queue_together(&mut self, mut all: Vec<Ref>) {
-        if all.len() > 1 {
-            let of = |r: &Ref| match r.cls {
-                Cls::Route4 => self.written_as::<V4>(r.id),
-                _ => self.written_as::<V6>(r.id),
-            };
-            all.sort_by_cached_key(of);
-        }
-        self.route_queue.extend(all);
-    }
-
-    /// New ones first, the longest of them before others; then the widest.
-    fn written_as<F: Fam>(&self, e: u32) -> (bool, Reverse<u8>, u8) {
-        let fib = F::fib(&self.fibs);
-        let Some(x) = fib.entries.get(e) else {
-            return (true, Reverse(0), 0);
-        };
-        let len = fib.cover.prefix(x.node).1;
-        match x.have.present() {
-            false => (false, Reverse(len), 0),
-            true => (true, Reverse(0), len),
-        }
+        self.syncs.keys().any(|s| self.dumps(*s))
     }
 }

@@ -78,8 +78,8 @@ impl Store {
     fn aim(&self) -> Progress {
         let mut aim = self.progress;
         let queues = self.hw.queues.iter().map(|q| q.len());
-        let waiting = self.route_queue.len() + self.together.len();
-        let routes = [self.urgent.len(), waiting];
+        // what a dump holds is not said before its end, and nobody is told of it before
+        let routes = [self.urgent.len(), self.route_queue.len()];
         for (aim, len) in aim.taken.iter_mut().zip(queues.chain(routes)) {
             *aim += len as u64;
         }

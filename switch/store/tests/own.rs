@@ -187,14 +187,7 @@ fn what_covers_an_own_prefix_waits_while_it_is_tried_again() {
     let other = |n: u8| via(&format!("{}.0.0.0/8", 60 + n), 11, "10.1.0.2");
     let filled = |many: u8| {
         let mut r = Rig::tiny(16, Policy::Trap);
-        r.begin();
-        interface(&mut r, 1);
-        interface(&mut r, 2);
-        r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
-        r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
-        r.end();
-        r.store.attach(Attach::Cold, 0);
-        r.settle();
+        with_default(&mut r);
         (0..many).for_each(|n| r.up(other(n)));
         r.settle();
         r

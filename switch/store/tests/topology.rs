@@ -418,16 +418,6 @@ fn beginning() -> Vec<Object> {
             ..swp(n)
         })
     };
-    let vlan = |ifindex| {
-        Object::BridgeVlan(BridgeVlan {
-            ifindex,
-            vid: 10,
-            pvid: false,
-            untagged: false,
-            state: 3,
-            unsupported: None,
-        })
-    };
     let [first, second] = [bridge(50, true), bridge(51, false)];
     let on_it = Link {
         ifindex: 30,
@@ -464,9 +454,9 @@ fn beginning() -> Vec<Object> {
         member(2, 50),
         member(3, 51),
         member(4, 51),
-        vlan(50),
-        vlan(11),
-        vlan(12),
+        in_vlan(50, 10),
+        in_vlan(11, 10),
+        in_vlan(12, 10),
         Object::Link(on_it),
         addr(30, "10.30.0.1/24"),
         via("10.30.0.0/24", 30, ""),
@@ -476,6 +466,31 @@ fn beginning() -> Vec<Object> {
         group(13),
         group(14),
     ]
+}
+
+fn in_vlan(ifindex: u32, vid: u16) -> Object {
+    Object::BridgeVlan(BridgeVlan {
+        ifindex,
+        vid,
+        pvid: false,
+        untagged: false,
+        state: 3,
+        unsupported: None,
+    })
+}
+
+/// That beginning, on the chip.
+fn begun(profile: &str, judged: bool) -> Rig {
+    let mut rig = Rig::new(profile, Policy::Trap);
+    rig.judged = judged;
+    rig.begin();
+    for o in beginning() {
+        rig.up(o);
+    }
+    rig.end();
+    rig.store.attach(Attach::Cold, 0);
+    rig.settle();
+    rig
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -504,15 +519,7 @@ proptest! {
         profile in prop::sample::select(vec!["spectrum-sn2700", "spectrum-sn2700", "tiny"]),
         judged in prop::sample::select(vec![true, true, false]),
     ) {
-        let mut rig = Rig::new(profile, Policy::Trap);
-        rig.judged = judged;
-        rig.begin();
-        for o in beginning() {
-            rig.up(o);
-        }
-        rig.end();
-        rig.store.attach(Attach::Cold, 0);
-        rig.settle();
+        let mut rig = begun(profile, judged);
         prop_assert!(rig.judge(), "not looked at");
         for op in ops {
             match op {
@@ -532,25 +539,7 @@ proptest! {
 /// is none that the former port has left.
 #[test]
 fn the_id_of_a_membership_never_written_is_another_ports() {
-    let mut rig = Rig::new("spectrum-sn2700", Policy::Trap);
-    rig.judged = false;
-    rig.begin();
-    for o in beginning() {
-        rig.up(o);
-    }
-    rig.end();
-    rig.store.attach(Attach::Cold, 0);
-    rig.settle();
-    let in_vlan = |ifindex, vid| {
-        Object::BridgeVlan(BridgeVlan {
-            ifindex,
-            vid,
-            pvid: false,
-            untagged: false,
-            state: 3,
-            unsupported: None,
-        })
-    };
+    let mut rig = begun("spectrum-sn2700", false);
     // the VLAN is on its way, the membership waits for it
     rig.up(in_vlan(12, 20));
     rig.plan();

@@ -20,14 +20,7 @@ fn router(outstanding: usize) -> Rig {
         max_outstanding: [outstanding; 2],
         ..r.chip.config(Policy::Trap)
     });
-    r.begin();
-    interface(&mut r, 1);
-    interface(&mut r, 2);
-    r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
-    r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
-    r.end();
-    r.store.attach(Attach::Cold, 0);
-    r.settle();
+    with_default(&mut r);
     r
 }
 

@@ -692,6 +692,18 @@ pub fn interface(r: &mut Rig, n: u16) {
     r.up(neigh(i, &format!("10.{n}.0.2"), 100 + n as u8));
 }
 
+/// Two interfaces, a default route by the first, another route by the second, on a chip that has them.
+pub fn with_default(r: &mut Rig) {
+    r.begin();
+    interface(r, 1);
+    interface(r, 2);
+    r.up(via("0.0.0.0/0", 11, "10.1.0.2"));
+    r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+}
+
 /// Two routed interfaces with a gateway each, on a chip that has them.
 pub fn two_ports(profile: &str, policy: Policy) -> Rig {
     let mut r = Rig::new(profile, policy);
