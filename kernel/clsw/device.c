@@ -115,8 +115,11 @@ static void device_recover_work(struct work_struct *work)
 		clsw_l2_resync(cd);
 		dev_info(cd->parent, "recovered: %u objects replayed\n", cd->object_count);
 	} else if (!READ_ONCE(cd->leaving)) {
-		dev_err(cd->parent, "the chip is given up (%d): devlink health recover tries again\n",
-			err);
+		/* of one that has less all has been said */
+		if (err != -EOPNOTSUPP)
+			dev_err(cd->parent,
+				"the chip is given up (%d): devlink health recover tries again\n",
+				err);
 		device_set_state(cd, CLSW_DEV_GONE);
 	}
 	clsw_health_recovered(cd, err);

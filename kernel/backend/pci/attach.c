@@ -182,11 +182,11 @@ static int cp_same_platform(struct cp_device *p)
 		kfree(copy);
 		return 0;
 	}
-	if (p->last_error != -ENODEV)
+	if (p->last_error != -EUCLEAN)
 		pci_err(p->pdev, "chip was %s, is %s now with other ports: load the driver again\n",
 			p->platform->chip, copy->chip);
 	kfree(copy);
-	return -ENODEV;
+	return -EUCLEAN;
 }
 
 /* One attempt. -EAGAIN: the device was replaced meanwhile */
@@ -243,8 +243,8 @@ int cp_attach(struct clsw_device *cd, enum clsw_attach_mode mode)
 	} while (ret == -EAGAIN && --tries);
 	if (ret) {
 		WRITE_ONCE(p->region.failed, true);
-		/* once: whoever attaches tries again and again */
-		if (ret != p->last_error)
+		/* once: whoever attaches tries again and again; these two have had their words */
+		if (ret != p->last_error && ret != -ECONNREFUSED && ret != -EUCLEAN)
 			pci_err(p->pdev, "attach: %s (%d)\n",
 				ret == -ETIMEDOUT ? "no answer from the device" :
 				ret == -EAGAIN ? "the device comes and goes" :

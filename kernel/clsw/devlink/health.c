@@ -180,7 +180,7 @@ static int health_recover(struct devlink_health_reporter *reporter, void *priv_c
 	h->by_hand = false;
 	clsw_unlock(h->cd);
 	if (err)
-		NL_SET_ERR_MSG_MOD(extack, "the chip does not answer");
+		NL_SET_ERR_MSG_MOD(extack, "the chip did not come back: the kernel's log says why");
 	return err;
 }
 

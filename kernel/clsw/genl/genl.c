@@ -159,6 +159,14 @@ static struct clsw_device *gnl_find_device(const struct genl_info *info)
 	return found;
 }
 
+static int gnl_busy(const struct owner *owner, struct netlink_ext_ack *extack)
+{
+	if (!owner->busy)
+		return 0;
+	NL_SET_ERR_MSG(extack, "this socket's reservation is being made: try again");
+	return -EBUSY;
+}
+
 static int gnl_reserve_add(struct sk_buff *skb, struct genl_info *info)
 {
 	const struct nlattr *routes = info->attrs[CLSW_ATTR_ROUTES];
@@ -177,7 +185,12 @@ static int gnl_reserve_add(struct sk_buff *skb, struct genl_info *info)
 		mutex_unlock(&devices_lock);
 		return PTR_ERR(owner);
 	}
-	err = owner->busy ? -EBUSY : clsw_hold_add(&owner->hold, nla_data(routes),
+	err = gnl_busy(owner, info->extack);
+	if (err) {
+		mutex_unlock(&devices_lock);
+		return err;
+	}
+	err = clsw_hold_add(&owner->hold, nla_data(routes),
 			    nla_len(routes) / sizeof(struct clsw_route_key));
 	mutex_unlock(&devices_lock);
 	if (err == -EINVAL)
@@ -192,14 +205,6 @@ static int gnl_reserve_add(struct sk_buff *skb, struct genl_info *info)
 static u32 gnl_get_u32(const struct genl_info *info, int attr)
 {
 	return info->attrs[attr] ? nla_get_u32(info->attrs[attr]) : 0;
-}
-
-static int gnl_busy(const struct owner *owner, struct netlink_ext_ack *extack)
-{
-	if (!owner->busy)
-		return 0;
-	NL_SET_ERR_MSG(extack, "this socket's reservation is being made: try again");
-	return -EBUSY;
 }
 
 static int gnl_reserve_commit(struct sk_buff *skb, struct genl_info *info)

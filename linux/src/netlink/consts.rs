@@ -136,7 +136,6 @@ pub const NHA_ENCAP_TYPE: u16 = 7;
 pub const NHA_ENCAP: u16 = 8;
 pub const NHA_FDB: u16 = 11;
 pub const NHA_RES_GROUP: u16 = 12;
-pub const NHA_RES_GROUP_BUCKETS: u16 = 1;
 pub const NHA_RES_BUCKET: u16 = 13;
 pub const NHA_RES_BUCKET_INDEX: u16 = 1;
 pub const NHA_RES_BUCKET_NH_ID: u16 = 3;

@@ -252,6 +252,9 @@ impl Tc {
     }
 }
 
+/// Kernel memory for messages that nobody has read yet: the default of `net.core.rmem_default` and more.
+const WATCH_BYTES: usize = 256 * 1024;
+
 /// Says when a `clsact` or `ingress` qdisc was deleted, and its filters with it.
 pub struct QdiscWatch {
     socket: Socket,
@@ -264,7 +267,7 @@ impl QdiscWatch {
     /// # Errors
     /// When the kernel refuses.
     pub fn open() -> Result<Self> {
-        let socket = listen(protocols::NETLINK_ROUTE, RECV, &[group::TC])?;
+        let socket = listen(protocols::NETLINK_ROUTE, WATCH_BYTES, &[group::TC])?;
         socket
             .set_non_blocking(true)
             .map_err(|e| Error::io("tc: watch qdiscs", &e))?;

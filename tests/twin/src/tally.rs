@@ -1,6 +1,6 @@
 //! Counts of what was seen in plays, and the file in which long runs add up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -152,12 +152,15 @@ pub struct Sum {
     /// What was played in these, by construct, operation and outcome.
     #[serde(default)]
     pub cells: Cells,
+    /// What their histories have, in some of these runs.
+    #[serde(default)]
+    pub have: BTreeSet<String>,
 }
 
 impl Sum {
-    /// What a run of so many histories comes to.
+    /// What a run of so many histories comes to, which have this.
     #[must_use]
-    pub fn of(histories: u64, failures: u64, tally: &Tally) -> Sum {
+    pub fn of(histories: u64, failures: u64, tally: &Tally, have: &[String]) -> Sum {
         let packets = [tally.exact, tally.other_next_hop, tally.trapped];
         Sum {
             histories,
@@ -166,6 +169,7 @@ impl Sum {
             packets: packets.iter().flatten().sum::<u64>() + tally.dark + tally.lost,
             failures,
             cells: tally.cells.clone(),
+            have: have.iter().cloned().collect(),
         }
     }
 
@@ -176,6 +180,7 @@ impl Sum {
         self.packets += other.packets;
         self.failures += other.failures;
         self.cells.add(&other.cells);
+        self.have.extend(other.have.iter().cloned());
     }
 }
 
@@ -227,10 +232,10 @@ mod tests {
             dark: 6,
             ..Tally::default()
         };
-        let run = Sum::of(2, 1, &tally);
+        let run = Sum::of(2, 1, &tally, &[]);
         assert_eq!(run.packets, 18);
         assert_eq!(add_to(&file, "a", &run).unwrap(), run);
-        let other = Sum::of(7, 0, &tally);
+        let other = Sum::of(7, 0, &tally, &["bridges".to_owned()]);
         assert_eq!(add_to(&file, "b", &other).unwrap(), other);
         let both = add_to(&file, "a", &other).unwrap();
         assert_eq!(

@@ -68,6 +68,32 @@ fn group(id: u32, members: &[u32], resilient: bool) -> nl::Object {
     nexthop(id, nl::NexthopKind::Group { members, resilient })
 }
 
+/// What goes with a device goes the widest first, by objects and by gateways alike: in between nobody has a prefix that answers for one
+/// below it, and is about to go.
+#[test]
+fn what_goes_in_silence_goes_the_widest_first() {
+    let mut v = KernelView::default();
+    said(&mut v, port(7, UP | RUNNING | LOWER_UP));
+    said(&mut v, new(single(1, 7)));
+    let lens = [24, 8, 32, 12, 0, 30, 16, 20, 4, 28];
+    for (n, len) in lens.into_iter().enumerate() {
+        let dst = format!("0.0.0.0/{len}");
+        let route = match n % 2 {
+            0 => by(&dst, 1),
+            _ => route(&dst, Nexthops::One(next_hop(7, "10.7.0.2"))),
+        };
+        said(&mut v, append(&route));
+    }
+    let events = said(&mut v, port(7, 0));
+    let gone: Vec<u8> = (events.iter())
+        .filter_map(|e| match e {
+            Event::Remove(_, Key::Route(k)) => Some(k.prefix.prefix_len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(gone, [0, 4, 8, 12, 16, 20, 24, 28, 30, 32]);
+}
+
 /// A route by a next-hop object.
 fn by(dst: &str, nh_id: u32) -> Route {
     Route {

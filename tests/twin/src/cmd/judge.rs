@@ -186,17 +186,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     let mut cells = tally.cells.clone();
+    let mut have = constructs(&player, args);
     if let Some(file) = &args.tally {
-        let run = Sum::of(counts.histories, failed.len() as u64, &tally);
+        let run = Sum::of(counts.histories, failed.len() as u64, &tally, &have);
         let sum = add_to(file, PRODUCTION, &run).with_context(|| file.display().to_string())?;
         println!(
             "{PRODUCTION}: {} histories, {} plays, {} failures",
             sum.histories, sum.plays, sum.failures
         );
         cells = sum.cells;
+        have = sum.have.into_iter().collect();
     }
     if args.cells {
-        print!("{}", table(&cells, &constructs(&player, args)).0);
+        print!("{}", table(&cells, &have).0);
     }
     let violations = violations(&tally.cells);
     violations.iter().for_each(|words| println!("{words}"));

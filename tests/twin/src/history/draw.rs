@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::bridging::{LEARNING, PORT_FLAGS, PORT_STATE, PortFlag};
 use super::known::{Intent, Known};
-use super::op::{BRIDGE_INDEX, NextHop, PORT_INDEX, Policy, Target, Verb, Way};
+use super::op::{BRIDGE_INDEX, NextHop, PORT_INDEX, Policy, Target, VERBS, Verb, Way};
 use super::stacked::{self, BridgeKind, VLAN_DEVICES, VLANS, VRF, VRF_TABLE};
 use super::{
     BRIDGES, COMMANDS, History, Op, PORTS, PROBES, Rng, STILL_BRIDGES, bridge_mac, host_mac,
@@ -514,26 +514,23 @@ impl Draw {
         }
     }
 
+    /// The main one mostly, or that of the VRF.
+    pub fn table(&mut self) -> u32 {
+        match self.rng.percent(4) {
+            true => OTHER_TABLE,
+            false if self.in_vrf => VRF_TABLE,
+            false => 0,
+        }
+    }
+
     fn route(&mut self) -> Intent {
         let six = self.six && self.rng.percent(45);
         let dst = self.rng.of(&self.prefixes[usize::from(six)]);
         let metric = self.rng.of(&self.metrics.clone());
-        let table = match self.rng.percent(4) {
-            true => OTHER_TABLE,
-            false if self.in_vrf => VRF_TABLE,
-            false => 0,
-        };
+        let table = self.table();
         let tos = if !six && self.rng.percent(6) { 0x10 } else { 0 };
-        let verbs = [
-            Verb::Add,
-            Verb::Append,
-            Verb::Prepend,
-            Verb::Replace,
-            Verb::Change,
-            Verb::Delete,
-        ];
         let at = self.rng.weighted(&[20, 28, 9, 24, 6, 13]);
-        let verb = verbs.get(at).copied().unwrap_or_default();
+        let verb = VERBS.get(at).copied().unwrap_or_default();
         if verb == Verb::Delete && !self.known.routes.is_empty() && self.rng.percent(70) {
             let all = self.known.routes.len();
             let at = self.rng.below(all);

@@ -59,6 +59,16 @@ pub struct Op {
     pub wait: Wait,
 }
 
+/// All of them.
+pub const VERBS: [Verb; 6] = [
+    Verb::Add,
+    Verb::Append,
+    Verb::Prepend,
+    Verb::Replace,
+    Verb::Change,
+    Verb::Delete,
+];
+
 /// What `ip route` shall do to routes with the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Verb {

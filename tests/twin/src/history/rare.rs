@@ -3,10 +3,9 @@
 //! each kind of route has its turn, by the seed, and is most of what such a history does with routes.
 
 use super::bridging::PORT_FLAGS;
-use super::draw::{Draw, OTHER_TABLE, TRIES};
+use super::draw::{Draw, TRIES};
 use super::known::{Intent, is_six, same_key};
-use super::op::{NextHop, PORT_INDEX, Target, Verb, Way, device};
-use super::stacked::VRF_TABLE;
+use super::op::{NextHop, PORT_INDEX, Target, VERBS, Verb, Way, device};
 use super::{PORTS, host_mac, v4, v6};
 
 /// So many of a hundred commands can't succeed, as far as is known.
@@ -17,14 +16,6 @@ const FOCUS: u64 = 48;
 const VAIN: u64 = 18;
 const VAIN_KINDS: [usize; 6] = [1, 5, 6, 6, 6, 7];
 
-const VERBS: [Verb; 6] = [
-    Verb::Add,
-    Verb::Append,
-    Verb::Prepend,
-    Verb::Replace,
-    Verb::Change,
-    Verb::Delete,
-];
 /// Where routes lead, by [`leads`].
 const LEADS: usize = 8;
 const ONE_NEXT_HOP: usize = 0;
@@ -59,6 +50,13 @@ pub(super) enum Aim {
     SettingOutside,
     /// One of [`Draw::of_kind`], and whether it can succeed.
     Kind(usize, bool),
+}
+
+impl Route {
+    /// Of that family, and with a metric or without.
+    fn is_like(&self, r: &Way) -> bool {
+        is_six(r) == self.six && (r.metric != 0) == self.metric
+    }
 }
 
 /// Where it leads, as a number.
@@ -106,6 +104,8 @@ impl Draw {
             if n % 10 == 9 {
                 aim = self.aim();
             }
+            // what was to make way was not taken
+            self.prepared = None;
             (intent, succeeds) = self.aimed(aim);
         }
         intent
@@ -224,8 +224,7 @@ impl Draw {
         let there = succeeds == delete && self.rng.percent(if succeeds { 90 } else { 60 });
         // IPv4 replaces the first: by one that stands behind it it can't
         let behind = verb == Verb::Replace && !route.six;
-        let alike = |r: &Way| is_six(r) == route.six && (r.metric != 0) == route.metric;
-        if verb == Verb::Change && succeeds && !self.known.routes.iter().any(alike) {
+        if verb == Verb::Change && succeeds && !self.known.routes.iter().any(|r| route.is_like(r)) {
             return self.make_way(route, false);
         }
         if !there {
@@ -266,6 +265,7 @@ impl Draw {
             }
             MULTIPATH => self.several(six),
             LOCAL => Target::Local(self.rng.of(&self.routed)),
+            // as `leads` has it
             kind => Target::Special(kind as u8 + 3),
         };
         let src = self.rng.percent(if succeeds { 5 } else { 40 }).then(|| {
@@ -274,8 +274,8 @@ impl Draw {
             if six { v6(dev, last) } else { v4(dev, last) }
         });
         let src = src.filter(|_| !delete);
-        let same = |r: &&Way| is_six(r) == six && (r.metric != 0) == route.metric;
-        let all: Vec<Way> = self.known.routes.iter().filter(same).cloned().collect();
+        let all = self.known.routes.iter().filter(|r| route.is_like(r));
+        let all: Vec<Way> = all.cloned().collect();
         if let Some(there) = all.get(self.rng.below(all.len())).filter(|_| beside) {
             return Way {
                 src,
@@ -285,11 +285,7 @@ impl Draw {
         }
         Way {
             dst: self.rng.of(&self.prefixes[usize::from(six)]),
-            table: match self.rng.percent(4) {
-                true => OTHER_TABLE,
-                false if self.in_vrf => VRF_TABLE,
-                false => 0,
-            },
+            table: self.table(),
             metric: if route.metric { 10 } else { 0 },
             tos: if !six && self.rng.percent(3) { 0x10 } else { 0 },
             src,
@@ -317,9 +313,8 @@ impl Draw {
         let like = |(n, r): (usize, &Way)| {
             let way = whole(r);
             let mut before = all.iter().take(n);
-            (is_six(r) == route.six
+            (route.is_like(r)
                 && leads(&way.target) == route.lead
-                && (r.metric != 0) == route.metric
                 && (!behind || before.any(|o| same_key(o, r))))
             .then_some(way)
         };
