@@ -1,5 +1,5 @@
 //! Every fourth history is about what is rare in the others: each verb and each kind of route, of next-hop object and of rule is
-//! drawn about as often as any other, and about half of the commands are such that the kernel has to refuse them. Each verb with
+//! drawn about as often as any other, and about half of the commands are meant to be refused by the kernel. Each verb with
 //! each kind of route has its turn, by the seed, and is most of what such a history does with routes.
 
 use super::bridging::PORT_FLAGS;
