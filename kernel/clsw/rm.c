@@ -266,7 +266,8 @@ static void crm_hold_refused(struct clsw_device *cd, const struct tnd_lease_item
 	if (err == -ENOSPC)
 		crm_hold_text(cd, items, count, text);
 	else if (err == -EBUSY)
-		strscpy(text, "what is free is being given back, or 200 others are reserved: try again", CLSW_TEXT);
+		strscpy(text, "what is free is being given back, or too many others wait: try again",
+			CLSW_TEXT);
 	else
 		strscpy(text, "this chip has a class whose room can't be reserved", CLSW_TEXT);
 }
