@@ -266,7 +266,7 @@ static void crm_hold_refused(struct clsw_device *cd, const struct tnd_lease_item
 	if (err == -ENOSPC)
 		crm_hold_text(cd, items, count, text);
 	else if (err == -EBUSY)
-		strscpy(text, "what is free is being given back, or too many others wait: try again",
+		strscpy(text, "what is free is being given back, or too many wait: try again",
 			CLSW_TEXT);
 	else
 		strscpy(text, "this chip has a class whose room can't be reserved", CLSW_TEXT);
