@@ -47,6 +47,11 @@ impl<S: Sink> Run<'_, '_, S> {
             self.leaving(self.fid, way.as_slice(), None, None)?;
         }
         self.commit();
+        if self.unheard {
+            let reason = self.protocol_reason();
+            let reason = reason.unwrap_or(raw::TND_TRAP_FDB_INCOMPLETE);
+            self.copy(reason, raw::TND_RX_L2_FORWARDED);
+        }
         if let Err(reason) = self.send_in(self.fid, port) {
             return self.drop(reason);
         }

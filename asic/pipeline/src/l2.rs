@@ -252,7 +252,11 @@ impl<S: Sink> Run<'_, '_, S> {
                     port: self.from,
                 });
             }
-            Err(_) => self.st.counters.learn.full += 1,
+            Err(_) => {
+                self.st.counters.learn.full += 1;
+                let vlan = self.st.vlan(fid);
+                self.unheard = vlan.is_some_and(|v| v.has(raw::TND_VLAN_UC_TRAP));
+            }
         }
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Run<'a, 'm, S: Sink> {
     pub(crate) tag: DomainTag,
     /// Longest frame on the wire, without outer tag: what the MTU checks of Ethernet see.
     pub(crate) l2_len: usize,
+    /// The CPU answers for stations that are not in the table, and there is no room for this frame's: it has to hear of it.
+    pub(crate) unheard: bool,
     /// The frame was routed; its addresses are new.
     pub(crate) routed: bool,
     /// What rules have to say later.
@@ -134,6 +136,7 @@ pub(crate) fn process<S: Sink>(
         fid: 0,
         tag: DomainTag::None,
         l2_len,
+        unheard: false,
         routed: false,
         acl: Pending::nothing(),
         member: None,

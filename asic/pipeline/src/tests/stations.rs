@@ -5,6 +5,7 @@ use tandem_abi::raw;
 use super::l2::vlan_flags;
 use crate::entry::Action;
 use crate::state::{PortConfig, State};
+use crate::testkit::Answer::{Both, Cpu, Tx};
 use crate::testkit::*;
 use crate::{DropReason, Offload, age};
 
@@ -92,4 +93,28 @@ fn the_cpu_learns_in_place_of_the_chip() {
     // no port that does not learn asks anybody to
     port_flags(&mut s, 1, 0, raw::TND_PORT_LEARNING);
     assert_eq!(at(&mut s, 1, 7, 0), there);
+}
+
+/// A station without room moves, and is heard of by a frame that the CPU need not forward.
+#[test]
+fn the_cpu_hears_whom_it_answers_for() {
+    let incomplete = raw::TND_TRAP_FDB_INCOMPLETE;
+    let mut s = bridge(2);
+    let mut small = state_sized(2, 2);
+    std::mem::swap(&mut s.exact, &mut small.exact);
+    for n in 1..200 {
+        run(&mut s, 1, &frame(0x7777, n));
+    }
+    let known = |s: &State, n: u16| s.exact.get_mac(1, mac(n)).is_some();
+    let (there, new): (Vec<u16>, Vec<u16>) = (1..200).partition(|&n| known(&s, n));
+    let (to, from) = (there[0], new[0]);
+    let arp = ether(mac(to), mac(from), 0x0806, &[0; 46]);
+    assert_eq!(run(&mut s, 2, &frame(to, from)), Tx(vec![1]));
+    vlan_flags(&mut s, raw::TND_VLAN_UC_TRAP, 0);
+    let copied = |reason| Both(vec![1], reason);
+    assert_eq!(run(&mut s, 2, &frame(to, from)), copied(incomplete));
+    assert_eq!(run(&mut s, 2, &arp), copied(raw::TND_TRAP_ARP));
+    // one for the CPU is not told twice, and one that the chip learned is not told
+    assert_eq!(run(&mut s, 2, &frame(0x7777, from)), Cpu(incomplete));
+    assert_eq!(run(&mut s, 2, &frame(to, there[1])), Tx(vec![1]));
 }
