@@ -149,6 +149,9 @@ pub struct Core {
     writes: Vec<Write>,
     /// Events of the last message that wait until the store has done what came before them.
     rest: Vec<Event>,
+    /// A dump has come to its end, and what it did not confirm is being swept; whose, if it said so itself.
+    sweeps: bool,
+    told: Option<SourceId>,
     // state
     pub(crate) phase: Phase,
     attach_due: Option<tandem_store::Attach>,
@@ -244,6 +247,8 @@ impl Core {
             storms: parts.storms,
             writes: Vec::new(),
             rest: Vec::new(),
+            sweeps: false,
+            told: None,
             phase: Phase::Starting,
             attach_due: Some(parts.attach),
             warnings: parts.warnings.into(),
@@ -272,6 +277,7 @@ impl Core {
         self.now = now;
         // what an event means for many routes goes in slices: the next one is taken when all of it is done
         let behind = self.store.behind() && self.store.catch_up(now);
+        self.swept(now);
         let mut worked = behind || self.messages(now);
         self.hold_times(now);
         worked |= self.io_events(now);
@@ -394,18 +400,11 @@ impl Core {
                 continue;
             }
             self.claim(&event, now);
-            let end = match event {
-                Event::EndSync(source) => Some(source),
-                _ => None,
-            };
-            self.take(event, now);
-            if let Some(source) = end {
-                self.missing_ports(source);
-                self.sources.reached(source);
-                let away = away_text(self.sources.name(source).unwrap_or_default());
-                self.warnings.retain(|w| *w != away);
-                self.all_told(now);
+            if let Event::EndSync(source) = event {
+                self.told = Some(source);
             }
+            self.take(event, now);
+            self.swept(now);
         }
         self.rest = events.collect();
         self.write_back();
@@ -437,11 +436,24 @@ impl Core {
         self.shadow
             .note(&event, &self.store, &self.view, &mut self.writes);
         self.note_own(&event);
-        let swept = matches!(event, Event::EndSync(_));
+        self.sweeps |= matches!(event, Event::EndSync(_));
         self.store.apply(event, now);
-        if swept {
-            self.shadow.swept(&self.store, &self.view);
+    }
+
+    /// A dump came to its end, and what it did not confirm is gone.
+    fn swept(&mut self, now: u64) {
+        if !self.sweeps || self.store.behind() {
+            return;
         }
+        self.sweeps = false;
+        self.shadow.swept(&self.store, &self.view);
+        if let Some(source) = self.told.take() {
+            self.missing_ports(source);
+            self.sources.reached(source);
+            let away = away_text(self.sources.name(source).unwrap_or_default());
+            self.warnings.retain(|w| *w != away);
+        }
+        self.all_told(now);
     }
 
     /// A source has told all that it has, or will not: if it was the last one, the rest can begin.
@@ -474,13 +486,17 @@ impl Core {
 
     /// Sources that did not come (back) in time: what they had said goes.
     fn hold_times(&mut self, now: u64) {
+        // one whose dump is being swept has told
+        if self.store.behind() {
+            return;
+        }
         for (id, name) in self.sources.expire(now) {
             self.warn(away_text(&name));
             self.sweep(id, now);
             for w in &mut self.waiters {
                 w.owed.retain(|s| *s != id);
             }
-            self.all_told(now);
+            self.swept(now);
         }
     }
 

@@ -167,31 +167,38 @@ impl<B: Bits> Cover<B> {
 
     /// Calls `f` with every value in the subtree of a prefix, itself included, in prefix order; `f` says whether to go
     /// on.
-    pub fn each_below(&self, bits: B, len: u8, mut f: impl FnMut(NodeId, u32) -> bool) {
+    pub fn each_below(&self, bits: B, len: u8, f: impl FnMut(NodeId, u32) -> bool) {
+        self.each_behind(bits, len, None, f);
+    }
+
+    /// The first of them behind this prefix; that one need not be there.
+    pub fn next_below(&self, bits: B, len: u8, after: Option<(B, u8)>) -> Option<(NodeId, u32)> {
+        let mut found = None;
+        self.each_behind(bits, len, after, |id, value| {
+            found = Some((id, value));
+            false
+        });
+        found
+    }
+
+    fn each_behind(
+        &self,
+        bits: B,
+        len: u8,
+        after: Option<(B, u8)>,
+        mut f: impl FnMut(NodeId, u32) -> bool,
+    ) {
         let bits = bits.mask(len);
-        // Find the top node of the subtree: the first on the path whose length reaches `len`.
-        let mut top = ROOT;
-        loop {
-            let n = &self.trie.nodes[top];
-            if n.len >= len {
-                if n.bits.mask(len) != bits {
-                    return;
-                }
-                break;
-            }
-            let kid = n.kids[bits.bit(n.len)];
-            if kid == NONE {
-                return;
-            }
-            top = kid;
-        }
-        let mut at = Some(top);
+        let mut at = match after {
+            Some((bits, len)) => self.trie.behind(bits, len),
+            None => (self.trie.find(bits, len)).or_else(|| self.trie.behind(bits, len)),
+        };
         while let Some(id) = at {
             let n = &self.trie.nodes[id];
-            if n.value != NONE && !f(id, n.value) {
+            if n.len < len || n.bits.mask(len) != bits || n.value != NONE && !f(id, n.value) {
                 return;
             }
-            at = self.trie.next_in(top, id, true);
+            at = self.trie.next_in(ROOT, id, true);
         }
     }
 

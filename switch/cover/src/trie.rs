@@ -93,6 +93,35 @@ impl<B: Bits> Trie<B> {
         }
     }
 
+    /// The first node behind a prefix in prefix order; that one need not be there.
+    pub fn behind(&self, bits: B, len: u8) -> Option<u32> {
+        let mut cur = ROOT;
+        loop {
+            let n = &self.nodes[cur];
+            if n.len == len {
+                return self.next_in(ROOT, cur, true);
+            }
+            let side = bits.bit(n.len);
+            let kid = n.kids[side];
+            if kid == NONE {
+                let other = n.kids[1];
+                return match side == 0 && other != NONE {
+                    true => Some(other),
+                    false => self.next_in(ROOT, cur, false),
+                };
+            }
+            let k = &self.nodes[kid];
+            let common = k.bits.common(bits).min(k.len).min(len);
+            if common == k.len {
+                cur = kid;
+            } else if common == len || bits.bit(common) == 0 {
+                return Some(kid);
+            } else {
+                return self.next_in(ROOT, kid, false);
+            }
+        }
+    }
+
     /// The longest node that holds `bits` up to `max_len` and satisfies `wanted`.
     pub fn longest(&self, bits: B, max_len: u8, wanted: impl Fn(&Node<B>) -> bool) -> Option<u32> {
         let mut cur = ROOT;

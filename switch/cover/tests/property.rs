@@ -162,4 +162,26 @@ proptest! {
             prop_assert!(cover.find(*b, *l).is_none_or(|node| node == *at), "{b:?}/{l}");
         }
     }
+
+    /// From any prefix on, there or not, a walk finds what stands behind it below another, in prefix order.
+    #[test]
+    fn a_walk_goes_on_where_it_was(
+        there in prop::collection::btree_set(prefix(), 0..40), top in prefix(), after in prop::option::of(prefix()),
+    ) {
+        let mut cover: Cover<V4> = Cover::new();
+        for (b, l) in &there {
+            let node = cover.node(V4(*b), *l);
+            cover.set_value(node, 1);
+        }
+        let below = |(b, l): &(u32, u8)| *l >= top.1 && V4(*b).mask(top.1).0 == top.0;
+        let mut at = after.filter(below);
+        let wanted: Vec<(u32, u8)> = there.iter().filter(|p| below(p) && at.is_none_or(|a| **p > a)).copied().collect();
+        let mut found = Vec::new();
+        while let Some((node, _)) = cover.next_below(V4(top.0), top.1, at.map(|(b, l)| (V4(b), l))) {
+            let (b, l) = cover.prefix(node);
+            at = Some((b.0, l));
+            found.extend(at);
+        }
+        prop_assert_eq!(found, wanted);
+    }
 }

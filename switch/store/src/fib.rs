@@ -13,6 +13,7 @@
 use crate::HashMap;
 use crate::hw::{Cls, Ref};
 use crate::model::RouteType;
+use crate::slices::{Below, Walk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tandem_abi::raw::*;
@@ -473,6 +474,8 @@ pub(crate) trait Fam: Bits {
     fn last(self, len: u8) -> IpAddr;
     /// The parser traps packets to this prefix before any lookup (docs/mapping.md).
     fn parser_traps(self, len: u8) -> bool;
+    /// All prefixes below one, among what is left to do.
+    fn walk(below: Below<Self>) -> Walk;
 }
 
 impl Fam for V4 {
@@ -502,6 +505,9 @@ impl Fam for V4 {
             .checked_shr(u32::from(len.saturating_sub(SLOT_BITS)))
             .unwrap_or(0);
         IpAddr::V4(Ipv4Addr::from_bits(self.addr | host))
+    }
+    fn walk(below: Below<V4>) -> Walk {
+        Walk::Below4(below)
     }
     fn parser_traps(self, len: u8) -> bool {
         // 224.0.0.0/4 multicast
@@ -536,6 +542,9 @@ impl Fam for V6 {
             .checked_shr(u32::from(len.saturating_sub(SLOT_BITS)))
             .unwrap_or(0);
         IpAddr::V6(Ipv6Addr::from_bits(self.number() | host))
+    }
+    fn walk(below: Below<V6>) -> Walk {
+        Walk::Below6(below)
     }
     fn parser_traps(self, len: u8) -> bool {
         // ff00::/8 multicast, fe80::/10 link-local

@@ -81,8 +81,8 @@ impl Store {
     }
 
     /// Looks at one route; one that its target waits for does not wait itself.
-    pub(crate) fn step_route<F: Fam>(&mut self, e: u32, urgent: bool) -> Option<Planned> {
-        let posted = self.step_to_wanted::<F>(e, urgent);
+    pub(crate) fn step_route<F: Fam>(&mut self, e: u32, urgent: bool, now: u64) -> Option<Planned> {
+        let posted = self.step_to_wanted::<F>(e, urgent, now);
         if posted.is_some() || !self.is_waited_for::<F>(e) {
             return posted;
         }

@@ -15,7 +15,7 @@ use crate::api::{Action, Domain, Explanation, MdbRow, Policy, State};
 use crate::hw::bodies::Mdb;
 use crate::hw::{Cls, Ref};
 use crate::model::{
-    BridgeInfo, GroupAddr, Key, KindSet, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
+    BridgeInfo, GroupAddr, Key, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
 };
 use crate::sync::Phase;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -204,25 +204,16 @@ impl Store {
         self.groups.routers.retain(|k, _| !of_it(k));
     }
 
-    /// What a dump did not confirm is gone. How many.
-    pub(crate) fn sweep_groups(&mut self, source: SourceId, now: u64) -> u64 {
-        let g = self.generation(source, KindSet::MDB);
-        let stale = |s: u8, generation: u16| s == source.0 && generation != g;
-        let mut gone: Vec<MdbKey> = Vec::new();
-        for of_group in self.groups.members.values() {
-            let old = of_group.values().filter(|e| stale(e.1, e.2));
-            gone.extend(old.map(|e| e.0.key()));
-        }
-        let routers = self.groups.routers.iter();
-        let routers = routers.filter(|(_, r)| stale(r.1, r.2)).map(|(k, _)| *k);
-        let routers: Vec<(u32, u32)> = routers.collect();
-        for key in &gone {
-            self.remove_mdb(source, key, now);
-        }
-        for (bridge, port) in &routers {
-            self.remove_router_port(source, *bridge, *port);
-        }
-        (routers.len() + gone.len()) as u64
+    /// What a dump did not confirm: `stale` of its source and generation.
+    pub(crate) fn groups_unconfirmed(&self, stale: impl Fn(u8, u16) -> bool) -> Vec<Key> {
+        let members = self.groups.members.values().flat_map(BTreeMap::values);
+        let members = members.filter(|e| stale(e.1, e.2));
+        let routers = self.groups.routers.iter().filter(|(_, r)| stale(r.1, r.2));
+        let routers = routers.map(|(k, _)| Key::RouterPort(k.0, k.1));
+        members
+            .map(|e| Key::Mdb(e.0.key()))
+            .chain(routers)
+            .collect()
     }
 
     // -- what follows -------------------------------------------------------------------------------------------------

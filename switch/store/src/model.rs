@@ -735,6 +735,11 @@ impl KindSet {
         self.0 & other.0 == other.0
     }
 
+    /// Without those of `other`.
+    pub fn without(self, other: KindSet) -> KindSet {
+        KindSet(self.0 & !other.0)
+    }
+
     /// Either.
     pub fn union(self, other: KindSet) -> KindSet {
         KindSet(self.0 | other.0)

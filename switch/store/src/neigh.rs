@@ -81,6 +81,7 @@ impl Store {
 
     /// The host entry of one neighbour, as it should be now.
     pub(crate) fn reeval_neighbour(&mut self, addr: IpAddr, ifindex: u32, now: u64) {
+        self.slices.look();
         let body = match (
             self.neighs.get(&(addr, ifindex)),
             self.topo.rif_of.get(&ifindex),
@@ -130,22 +131,11 @@ impl Store {
 
     /// A prefix came, went, or became (or ceased to be) connected: the neighbours inside look again.
     pub(crate) fn neighbours_in<F: Fam>(&mut self, bits: F, len: u8, connected: bool, now: u64) {
-        if self.neighs.is_empty() {
-            return;
-        }
         // A prefix shorter than every connected one is nobody's longest match that mattered.
         if !connected && len < F::fib(&self.fibs).shortest_connected() {
             return;
         }
-        let (from, to) = (bits.to_ip(), bits.last(len));
-        let found: Vec<_> = self
-            .neighs
-            .range((from, 0)..=(to, u32::MAX))
-            .map(|(k, _)| *k)
-            .collect();
-        for (addr, ifindex) in found {
-            self.reeval_neighbour(addr, ifindex, now);
-        }
+        self.for_neighbours((bits.to_ip(), 0), (bits.last(len), u32::MAX), now);
     }
 
     pub(crate) fn reeval_all_neighbours(&mut self, now: u64) {

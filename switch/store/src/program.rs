@@ -78,7 +78,8 @@ impl Store {
             filled = self.is_filled();
         }
         let mut in_vain = 0;
-        while self.hw.flights.outstanding[1] < max_bulk {
+        // what a route means for those below it may be left over
+        while self.hw.flights.outstanding[1] < max_bulk && !self.behind() {
             if in_vain == self.slices.size {
                 self.slices.cut = true;
                 break;
@@ -105,15 +106,15 @@ impl Store {
                 }
             };
             let p = match r.cls {
-                Cls::Route4 => self.step_route::<V4>(r.id, urgent),
-                Cls::Route6 => self.step_route::<V6>(r.id, urgent),
+                Cls::Route4 => self.step_route::<V4>(r.id, urgent, now_ns),
+                Cls::Route6 => self.step_route::<V6>(r.id, urgent, now_ns),
                 _ => None,
             };
             in_vain += usize::from(p.is_none());
             out.extend(p);
             self.drain_touched();
         }
-        if filled || !own_stand && self.replay.own_stand() {
+        if !self.behind() && (filled || !own_stand && self.replay.own_stand()) {
             self.step_objects(out, max_sync, now_ns);
         }
         self.drop_released();
@@ -127,40 +128,6 @@ impl Store {
         let n = out.len() - before;
         self.counters.commands += n as u64;
         n
-    }
-
-    /// Derived state is up to date, and programming may go on.
-    fn settled(&mut self, now: u64) -> bool {
-        if self.phase == Phase::Detached || !self.synced {
-            return false;
-        }
-        if self.catch_up(now) {
-            return false;
-        }
-        if !self.topo.guards.is_empty() {
-            // what a port is to be may be found there without a write that would be answered
-            self.step_guards();
-        }
-        self.together.begin(None);
-        let mut rounds = 0;
-        while (self.topo.dirty.any() || !self.paths.dirty.is_empty()) && rounds < 8 {
-            if self.topo.dirty.any() {
-                self.refresh_topology(now);
-            }
-            self.refresh_paths(now);
-            rounds += 1;
-        }
-        if self.vrfs_dying() {
-            self.refresh_vrfs(now);
-        }
-        self.drain_changed(now);
-        self.wake();
-        if self.behind() {
-            return false;
-        }
-        self.together_ends(now);
-        self.progress.looks += 1;
-        true
     }
 
     /// Nodes whose part in the cover rule changed.
@@ -199,7 +166,12 @@ impl Store {
     // -- one route ----------------------------------------------------------------------------------------------------
 
     /// `urgent`: ahead of its place in the queue.
-    pub(crate) fn step_to_wanted<F: Fam>(&mut self, e: u32, urgent: bool) -> Option<Planned> {
+    pub(crate) fn step_to_wanted<F: Fam>(
+        &mut self,
+        e: u32,
+        urgent: bool,
+        now: u64,
+    ) -> Option<Planned> {
         let r = Ref::new(F::CLS, e);
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
@@ -229,7 +201,7 @@ impl Store {
         let d = if kernel && entry.is(F_PARSER) {
             Content::ABSENT
         } else if kernel && !failed {
-            match self.wanted_on_chip::<F>(e, entry.is(F_UNDECIDED))? {
+            match self.wanted_on_chip::<F>(e, entry.is(F_UNDECIDED), now)? {
                 Some(d) => d,
                 None => Content::ABSENT,
             }
@@ -273,7 +245,7 @@ impl Store {
             if aggregate {
                 fib.cover.aggregate_up(node, true);
             } else {
-                self.stands::<F>(e);
+                self.stands::<F>(e, now);
             }
             return None;
         }
@@ -318,7 +290,12 @@ impl Store {
     }
 
     /// What the chip should say for a kernel prefix. `None`: wait; `Some(None)`: nothing. `waited`: it did so before.
-    fn wanted_on_chip<F: Fam>(&mut self, e: u32, waited: bool) -> Option<Option<Content>> {
+    fn wanted_on_chip<F: Fam>(
+        &mut self,
+        e: u32,
+        waited: bool,
+        now: u64,
+    ) -> Option<Option<Content>> {
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
         let node = entry.node;
@@ -335,7 +312,7 @@ impl Store {
                         self.look_lacking::<F>(e);
                     }
                     if !entry.is(F_OMIT) {
-                        self.requeue_own_below::<F>(e);
+                        self.requeue_own_below::<F>(e, now);
                     }
                     return Some(None);
                 }
@@ -461,7 +438,7 @@ impl Store {
     }
 
     /// The entry stands as it should.
-    fn stands<F: Fam>(&mut self, e: u32) {
+    fn stands<F: Fam>(&mut self, e: u32, now: u64) {
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
         let node = entry.node;
@@ -473,7 +450,7 @@ impl Store {
             self.fails.remove(&Ref::new(F::CLS, e));
             self.look_lacking::<F>(e);
         }
-        self.requeue_own_below::<F>(e);
+        self.requeue_own_below::<F>(e, now);
     }
 
     pub(crate) fn post_route<F: Fam>(
@@ -650,7 +627,7 @@ impl Store {
                 }
                 if !f.aggregate {
                     // On a slot of the reserve for aggregates that was leased again: an ordinary entry now.
-                    self.stands::<F>(e);
+                    self.stands::<F>(e, now);
                 }
             }
             if let Some(d) = old.dep() {
@@ -782,7 +759,7 @@ impl Store {
             },
         );
         self.look_lacking::<F>(e);
-        self.requeue_own_below::<F>(e);
+        self.requeue_own_below::<F>(e, now);
         self.wait_for(
             f.what,
             if is_full(c.status) { c.table } else { u16::MAX },

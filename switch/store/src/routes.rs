@@ -10,6 +10,7 @@ use crate::model::{
     Event, Family, Key, Object, Route, RouteKey, RouteNextHops, RouteType, SourceId, Unsupported,
 };
 use crate::paths::{PathKey, PathSet, Target};
+use crate::slices::Each;
 use ipnet::IpNet;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -210,15 +211,7 @@ impl Store {
         }
         let fib = F::fib_mut(&mut self.fibs);
         fib.wide_local = fib.wide_local.saturating_add_signed(by);
-        let mut below = Vec::new();
-        fib.cover.each_below(bits, len, |_, e| {
-            below.push(e);
-            true
-        });
-        self.slices.spend(below.len());
-        for e in below {
-            self.reeval::<F>(e, now);
-        }
+        self.for_below(bits, len, Each::Reeval, now);
     }
 
     pub(crate) fn remove_route(&mut self, source: SourceId, key: &RouteKey, now: u64) {
@@ -480,7 +473,7 @@ impl Store {
                 .is_some()
     }
 
-    fn effective<F: Fam>(&self, e: u32) -> Content {
+    pub(crate) fn effective<F: Fam>(&self, e: u32) -> Content {
         let Some((a, c)) = self.best_alias::<F>(e) else {
             return Content::ABSENT;
         };
@@ -522,6 +515,7 @@ impl Store {
 
     /// Computes again what a prefix should be, and queues it if that changed.
     pub(crate) fn reeval<F: Fam>(&mut self, e: u32, now: u64) {
+        self.slices.look();
         let new = self.effective::<F>(e);
         let fib = F::fib_mut(&mut self.fibs);
         let entry = fib.entries[e];
@@ -572,12 +566,10 @@ impl Store {
             |c: Content| c.is_trap() && (c.is_connected() || u16::from(c.reason) == TND_TRAP_LOCAL);
         if soft(old) || soft(new) || (new.present() != old.present() && self.parent_is_soft::<F>(e))
         {
-            self.requeue_below::<F>(bits, len, |x| {
-                x.is(F_OMIT) || x.want == Content::trap(TND_TRAP_LOCAL)
-            });
+            self.for_below(bits, len, Each::Own, now);
         }
         if new.present() != old.present() || old.is_connected() || new.is_connected() {
-            self.neighbours_in::<F>(bits, len, old.is_connected() || new.is_connected(), now);
+            self.neighbours_in(bits, len, old.is_connected() || new.is_connected(), now);
         }
     }
 
@@ -593,34 +585,12 @@ impl Store {
     }
 
     /// What becomes of this entry is known: if it is own or connected, own ones below it that wait for that are queued.
-    pub(crate) fn requeue_own_below<F: Fam>(&mut self, e: u32) {
+    pub(crate) fn requeue_own_below<F: Fam>(&mut self, e: u32, now: u64) {
         let fib = F::fib(&self.fibs);
         let Entry { node, want, .. } = fib.entries[e];
         if want.is_trap() && (want.is_connected() || u16::from(want.reason) == TND_TRAP_LOCAL) {
             let (bits, len) = fib.cover.prefix(node);
-            self.requeue_below::<F>(bits, len, |x| {
-                x.want == Content::trap(TND_TRAP_LOCAL) && !x.is(F_OMIT)
-            });
-        }
-    }
-
-    /// Queues entries strictly below a prefix.
-    pub(crate) fn requeue_below<F: Fam>(
-        &mut self,
-        bits: F,
-        len: u8,
-        which: impl Fn(&Entry) -> bool,
-    ) {
-        let fib = F::fib(&self.fibs);
-        let mut found = Vec::new();
-        fib.cover.each_below(bits, len, |n, v| {
-            if fib.cover.prefix(n).1 > len && which(&fib.entries[v]) {
-                found.push(v);
-            }
-            true
-        });
-        for v in found {
-            self.queue_route::<F>(v);
+            self.for_below(bits, len, Each::Waiting, now);
         }
     }
 

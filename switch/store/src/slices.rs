@@ -1,21 +1,27 @@
-//! What one event changes for many routes, in slices: routes that the kernel removed in silence, and those of a path that
-//! leads elsewhere now.
+//! What one event changes for many entries, in slices: routes that the kernel removed in silence, those of a path that
+//! leads elsewhere now, all below a prefix or in a VRF, neighbours in a prefix, and what a dump did not confirm.
 //!
 //! ```text
-//!   apply, complete, plan ─► routes of a path ─► at once, up to SLICE of them ─► the rest: later
-//!                                                                                  │
-//!              nothing is planned, no event is taken, until nothing is left ◄── catch_up, SLICE at a time
+//!   apply, complete, plan ─► a walk ─► at once, up to SLICE steps ─► the rest: later
+//!                                                                      │
+//!              nothing is planned, no event is taken, until nothing is left ◄── catch_up, SLICE steps at a time
 //! ```
 //!
-//! As no event comes between, all that comes later finds the routes as if they had gone at once; as nothing is planned
-//! meanwhile, the chip is never told of some without the others.
+//! As no event comes between, all that comes later finds the entries as if all had been done at once; as nothing is
+//! planned meanwhile, the chip is never told of some without the others. A walk keeps its place by key, or by what
+//! moves with the routes of its path: answers of the chip that come between may take entries away.
 
 use crate::Store;
-use crate::fib::{Alias, F_DEPEND, Fam, V4, V6};
+use crate::fib::{Alias, Content, F_DEPEND, F_OMIT, Fam, V4, V6};
+use crate::model::{Key, KindSet, SourceId};
+use crate::sync::Phase;
 use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::ops::Bound;
+use tandem_abi::raw::TND_TRAP_LOCAL;
 use tandem_cover::NONE;
 
-/// Routes looked at between two calls of [`Store::catch_up`] or [`Store::plan`].
+/// Entries looked at between two calls of [`Store::catch_up`] or [`Store::plan`].
 pub const SLICE: usize = 4096;
 
 /// RT_SCOPE_HOST: a route to an own address survives its link going down.
@@ -55,28 +61,88 @@ pub(crate) enum Work {
     Queue,
 }
 
+/// What is done with all prefixes below one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Each {
+    /// Their routes go, its own as well.
+    Remove,
+    /// What they and it should be is computed again.
+    Reeval,
+    /// Those that it may answer for look again.
+    Own,
+    /// Of them those that it does not answer for.
+    Waiting,
+}
+
+/// All prefixes below one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Below<F> {
+    top: (F, u8),
+    each: Each,
+    /// The last one that was done.
+    after: Option<(F, u8)>,
+}
+
 /// What is left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// The routes of a path.
+    Path(u32, Work),
+    Below4(Below<V4>),
+    Below6(Below<V6>),
+    /// Neighbours: from here on, up to this one.
+    Neighbours(Bound<(IpAddr, u32)>, (IpAddr, u32)),
+    Sweep(Sweep),
+}
+
+/// What a dump has not confirmed goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sweep {
+    pub source: SourceId,
+    /// What was dumped.
+    pub kinds: KindSet,
+    /// What of it is not swept yet.
+    pub left: KindSet,
+    /// The next route.
+    pub route: u32,
+}
+
+/// What is left to do, and how much of it may be done.
 #[derive(Debug)]
 pub(crate) struct Slices {
-    later: VecDeque<(u32, Work)>,
-    /// The next route of the first of them, once it has begun.
+    later: VecDeque<Walk>,
+    /// What steps of the first of them have asked for; the last one is done first.
+    within: Vec<Walk>,
+    /// A step is being done.
+    working: bool,
+    /// The next route of the path that has begun; there is one at a time.
     at: Option<u32>,
-    /// How many routes may still be looked at before the next call.
+    /// What is to be swept of one kind, last first; one sweep has begun at a time.
+    pub stale: Vec<Key>,
+    /// How many steps may still be done before the next call.
     left: usize,
     /// And how many between two.
     pub size: usize,
     /// The last plan left routes in their queue that it could have looked at, or some that are to be queued.
     pub cut: bool,
+    /// How many prefixes, routes and neighbours were looked at, whatever for.
+    #[cfg(feature = "oracle")]
+    pub looks: usize,
 }
 
 impl Default for Slices {
     fn default() -> Self {
         Slices {
             later: VecDeque::new(),
+            within: Vec::new(),
+            working: false,
             at: None,
+            stale: Vec::new(),
             left: SLICE,
             size: SLICE,
             cut: false,
+            #[cfg(feature = "oracle")]
+            looks: 0,
         }
     }
 }
@@ -92,15 +158,30 @@ impl Slices {
         self.left = self.size;
     }
 
-    /// Work beside the routes themselves, in their number.
-    pub fn spend(&mut self, n: usize) {
-        self.left = self.left.saturating_sub(n);
-    }
-
     /// A route leaves its path, of which `next` is the next one.
     pub fn unlinked(&mut self, alias: u32, next: u32) {
         if self.at == Some(alias) {
             self.at = Some(next);
+        }
+    }
+
+    /// Something is looked at.
+    pub fn look(&mut self) {
+        #[cfg(feature = "oracle")]
+        {
+            self.looks += 1;
+        }
+    }
+
+    /// The walk that goes on.
+    fn current(&mut self) -> Option<&mut Walk> {
+        self.within.last_mut().or(self.later.front_mut())
+    }
+
+    /// It is there by now.
+    fn is_at(&mut self, walk: Walk) {
+        if let Some(current) = self.current() {
+            *current = walk;
         }
     }
 }
@@ -117,7 +198,7 @@ impl Store {
         self.behind() || self.slices.cut
     }
 
-    /// Goes on with what is left over, for at most [`SLICE`] routes. True: there is more.
+    /// Goes on with what is left over, for at most [`SLICE`] steps. True: there is more.
     pub fn catch_up(&mut self, now_ns: u64) -> bool {
         self.slices.begin();
         self.work_off(now_ns);
@@ -128,11 +209,51 @@ impl Store {
         more
     }
 
-    /// How many routes may be looked at between two calls, instead of [`SLICE`]; at least one.
+    /// How many steps may be done between two calls, instead of [`SLICE`]; at least one.
     #[cfg(feature = "oracle")]
-    pub fn set_slice(&mut self, routes: usize) {
-        self.slices.size = routes.max(1);
+    pub fn set_slice(&mut self, steps: usize) {
+        self.slices.size = steps.max(1);
         self.slices.begin();
+    }
+
+    /// How many prefixes, routes and neighbours were ever looked at.
+    #[cfg(feature = "oracle")]
+    pub fn looks(&self) -> usize {
+        self.slices.looks
+    }
+
+    /// Derived state is up to date, and programming may go on.
+    pub(crate) fn settled(&mut self, now: u64) -> bool {
+        if self.phase == Phase::Detached || !self.synced {
+            return false;
+        }
+        if self.catch_up(now) {
+            return false;
+        }
+        if !self.topo.guards.is_empty() {
+            // what a port is to be may be found there without a write that would be answered
+            self.step_guards();
+        }
+        self.together.begin(None);
+        let mut rounds = 0;
+        while (self.topo.dirty.any() || !self.paths.dirty.is_empty()) && rounds < 8 {
+            if self.topo.dirty.any() {
+                self.refresh_topology(now);
+            }
+            self.refresh_paths(now);
+            rounds += 1;
+        }
+        if self.vrfs_dying() {
+            self.refresh_vrfs(now);
+        }
+        self.drain_changed(now);
+        self.wake();
+        if self.behind() {
+            return false;
+        }
+        self.together_ends(now);
+        self.progress.looks += 1;
+        true
     }
 
     /// All that is left over.
@@ -145,41 +266,152 @@ impl Store {
         let s = &self.slices;
         // that it has begun is not enough: what was looked at already may be something else by now
         let begun = s.later.len() == 1 && s.at.is_some();
-        let last = s.later.back() == Some(&(path, work)) && !begun;
+        let last = s.later.back() == Some(&Walk::Path(path, work)) && !begun;
         if self.paths.sets[path].users == NONE || last {
             return;
         }
-        self.slices.later.push_back((path, work));
-        self.work_off(now);
+        self.walk(Walk::Path(path, work), now);
     }
 
-    fn work_off(&mut self, now: u64) {
-        while let Some(&(path, work)) = self.slices.later.front() {
-            let first = || self.paths.sets.get(path).map_or(NONE, |p| p.users);
-            let at = self.slices.at.unwrap_or_else(first);
-            if at == NONE {
-                self.slices.at = None;
-                self.slices.later.pop_front();
-                continue;
-            }
-            if self.slices.left == 0 {
-                return;
-            }
-            self.slices.spend(1);
-            let a = self.aliases[at];
-            self.slices.at = Some(a.user_next);
-            match (work, a.v6) {
-                (Work::Remove(going), _) if going.takes(&a) => self.remove_alias(at, now),
-                (Work::Remove(_), _) => {}
-                (Work::Reeval, false) => self.reeval::<V4>(a.entry, now),
-                (Work::Reeval, true) => self.reeval::<V6>(a.entry, now),
-                (Work::Queue, false) => self.queue_again::<V4>(a.entry),
-                (Work::Queue, true) => self.queue_again::<V6>(a.entry),
-            }
+    /// Does something with all prefixes below one.
+    pub(crate) fn for_below<F: Fam>(&mut self, bits: F, len: u8, each: Each, now: u64) {
+        let below = Below {
+            top: (bits, len),
+            each,
+            after: matches!(each, Each::Own | Each::Waiting).then_some((bits, len)),
+        };
+        self.walk(F::walk(below), now);
+    }
+
+    /// Neighbours from one to another look again.
+    pub(crate) fn for_neighbours(&mut self, from: (IpAddr, u32), to: (IpAddr, u32), now: u64) {
+        if self.neighs.range(from..=to).next().is_some() {
+            self.walk(Walk::Neighbours(Bound::Included(from), to), now);
         }
     }
 
+    /// Begins a walk. What a step of one asks for is done before its next step, so that little is ever left.
+    pub(crate) fn walk(&mut self, walk: Walk, now: u64) {
+        if self.slices.working {
+            self.slices.within.push(walk);
+        } else {
+            self.slices.later.push_back(walk);
+            self.work_off(now);
+        }
+    }
+
+    fn work_off(&mut self, now: u64) {
+        self.slices.working = true;
+        while self.slices.left > 0
+            && let Some(&mut walk) = self.slices.current()
+        {
+            let went = match walk {
+                Walk::Path(path, work) => self.step_path(path, work, now),
+                Walk::Below4(b) => self.step_below(b, now),
+                Walk::Below6(b) => self.step_below(b, now),
+                Walk::Neighbours(from, to) => self.step_neighbours(from, to, now),
+                Walk::Sweep(s) => self.step_sweep(s, now),
+            };
+            if went {
+                self.slices.left -= 1;
+            } else if self.slices.within.pop().is_none() {
+                self.slices.later.pop_front();
+            }
+        }
+        self.slices.working = false;
+    }
+
+    /// One route of a path. False: there is none left.
+    fn step_path(&mut self, path: u32, work: Work, now: u64) -> bool {
+        let first = || self.paths.sets.get(path).map_or(NONE, |p| p.users);
+        let at = self.slices.at.unwrap_or_else(first);
+        if at == NONE {
+            self.slices.at = None;
+            return false;
+        }
+        let a = self.aliases[at];
+        self.slices.at = Some(a.user_next);
+        match (work, a.v6) {
+            (Work::Remove(going), _) if going.takes(&a) => self.remove_alias(at, now),
+            (Work::Remove(_), _) => {}
+            (Work::Reeval, false) => self.reeval::<V4>(a.entry, now),
+            (Work::Reeval, true) => self.reeval::<V6>(a.entry, now),
+            (Work::Queue, false) => self.queue_again::<V4>(a.entry),
+            (Work::Queue, true) => self.queue_again::<V6>(a.entry),
+        }
+        true
+    }
+
+    /// One prefix below another, or a route of it.
+    fn step_below<F: Fam>(&mut self, b: Below<F>, now: u64) -> bool {
+        let cover = &F::fib(&self.fibs).cover;
+        let Some((node, e)) = cover.next_below(b.top.0, b.top.1, b.after) else {
+            return false;
+        };
+        let after = Some(cover.prefix(node));
+        let x = F::fib(&self.fibs).entries[e];
+        if b.each == Each::Remove && x.head != NONE {
+            self.remove_alias(x.head, now);
+            return true;
+        }
+        self.slices.is_at(F::walk(Below { after, ..b }));
+        match b.each {
+            Each::Remove => {}
+            Each::Reeval => self.reeval::<F>(e, now),
+            Each::Own | Each::Waiting => {
+                self.slices.look();
+                let own = x.want == Content::trap(TND_TRAP_LOCAL);
+                let looks = match b.each {
+                    Each::Own => own || x.is(F_OMIT),
+                    _ => own && !x.is(F_OMIT),
+                };
+                if looks {
+                    self.queue_route::<F>(e);
+                }
+            }
+        }
+        true
+    }
+
+    fn step_neighbours(&mut self, from: Bound<(IpAddr, u32)>, to: (IpAddr, u32), now: u64) -> bool {
+        let mut left = self.neighs.range((from, Bound::Included(to)));
+        let Some(&(addr, ifindex)) = left.next().map(|(k, _)| k) else {
+            return false;
+        };
+        let from = Bound::Excluded((addr, ifindex));
+        self.slices.is_at(Walk::Neighbours(from, to));
+        self.reeval_neighbour(addr, ifindex, now);
+        true
+    }
+
+    /// One of what is not confirmed, or a look at a route that may be one of that.
+    fn step_sweep(&mut self, mut s: Sweep, now: u64) -> bool {
+        if let Some(key) = self.slices.stale.pop() {
+            self.sweep_away(&s, &key, now);
+            return true;
+        }
+        let Some(kind) = s.next() else {
+            return false;
+        };
+        let route = s.route;
+        if kind == KindSet::ROUTE && route < self.aliases.bound() {
+            s.route += 1;
+            self.slices.is_at(Walk::Sweep(s));
+            self.sweep_route(s.source, route, now);
+            return true;
+        }
+        s.left = s.left.without(kind);
+        self.slices.is_at(Walk::Sweep(s));
+        if kind != KindSet::ROUTE {
+            self.slices.stale = self.unconfirmed(s.source, kind);
+            self.slices.stale.reverse();
+            self.counters.swept += self.slices.stale.len() as u64;
+        }
+        true
+    }
+
     fn queue_again<F: Fam>(&mut self, e: u32) {
+        self.slices.look();
         F::fib_mut(&mut self.fibs).entries[e].set(F_DEPEND, false);
         self.queue_route::<F>(e);
     }

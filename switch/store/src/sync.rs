@@ -4,9 +4,10 @@ use crate::Store;
 use crate::api::{Attach, Completion, Planned, Ring};
 use crate::fib::{Content, Entry, F_PARSER, Fam, MAX_LEN, V4, V6};
 use crate::hw::{Cls, Flight, MAX_ATTEMPTS, Ref};
-use crate::model::{Addr, BaseChain, FdbKey, FilterKey, Key, KindSet, SourceId};
+use crate::model::{BaseChain, FdbKey, Key, KindSet, SourceId};
 use crate::reserve::Reserve;
-use std::collections::HashSet;
+use crate::slices::{Sweep, Walk};
+use std::collections::{BTreeSet, HashSet};
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
 
@@ -111,6 +112,29 @@ impl Replay {
     }
 }
 
+/// The order in which kinds are swept: dependents first.
+const SWEPT: [KindSet; KindSet::COUNT] = [
+    KindSet::ROUTE,
+    KindSet::NEIGH,
+    KindSet::FDB,
+    KindSet::BRIDGE_VLAN,
+    KindSet::MDB,
+    KindSet::FILTER,
+    KindSet::NEXTHOP,
+    KindSet::ADDR,
+    KindSet::LINK,
+    KindSet::RULE,
+    KindSet::BASE_CHAIN,
+    KindSet::NETCONF,
+];
+
+impl Sweep {
+    /// The kind whose turn it is.
+    pub fn next(&self) -> Option<KindSet> {
+        SWEPT.into_iter().find(|k| self.left.contains(*k))
+    }
+}
+
 impl Store {
     pub(crate) fn begin_sync(&mut self, source: SourceId, kinds: KindSet) {
         // Counts of one kind only move when that kind is synced, so what was swept last carries the present number.
@@ -132,116 +156,11 @@ impl Store {
             .unwrap_or(0)
     }
 
-    /// Removes what the dump did not confirm, dependents first.
+    /// What the dump did not confirm goes.
     pub(crate) fn end_sync(&mut self, source: SourceId, now: u64) {
         let Some(kinds) = self.syncs.get_mut(&source).and_then(|s| s.running.take()) else {
             return;
         };
-        let src = source.0;
-        if kinds.contains(KindSet::ROUTE) {
-            let g = self.generation(source, KindSet::ROUTE);
-            let stale: Vec<u32> = (0..self.aliases.bound())
-                .filter(|&i| {
-                    let a = &self.aliases[i];
-                    a.entry != NONE && a.source == src && a.generation != g
-                })
-                .collect();
-            self.counters.swept += stale.len() as u64;
-            for a in stale {
-                self.remove_alias(a, now);
-            }
-        }
-        if kinds.contains(KindSet::NEIGH) {
-            let g = self.generation(source, KindSet::NEIGH);
-            let stale: Vec<_> = self
-                .neighs
-                .iter()
-                .filter(|(_, n)| n.source == src && n.generation != g)
-                .map(|(k, _)| *k)
-                .collect();
-            self.counters.swept += stale.len() as u64;
-            for (addr, ifindex) in stale {
-                self.remove_neigh(ifindex, addr, now);
-            }
-        }
-        if kinds.contains(KindSet::FDB) {
-            let g = self.generation(source, KindSet::FDB);
-            let stale: Vec<FdbKey> = self
-                .fdb
-                .iter()
-                .filter(|(_, r)| r.kernel.is_some() && r.source == src && r.generation != g)
-                .map(|(k, _)| *k)
-                .collect();
-            self.counters.swept += stale.len() as u64;
-            for k in stale {
-                self.remove_fdb(k, now);
-            }
-        }
-        if kinds.contains(KindSet::BRIDGE_VLAN) {
-            let g = self.generation(source, KindSet::BRIDGE_VLAN);
-            let all = self.vlans.iter();
-            let stale = all.filter(|(_, v)| v.1 == src && v.2 != g).map(|(k, _)| *k);
-            let stale: Vec<(u32, u16)> = stale.collect();
-            self.counters.swept += stale.len() as u64;
-            for (ifindex, vid) in stale {
-                self.remove_bridge_vlan(ifindex, vid);
-            }
-        }
-        if kinds.contains(KindSet::MDB) {
-            self.counters.swept += self.sweep_groups(source, now);
-        }
-        if kinds.contains(KindSet::FILTER) {
-            let g = self.generation(source, KindSet::FILTER);
-            let all = self.filters.all().iter();
-            let stale = all.filter(|(_, f)| f.1 == src && f.2 != g).map(|(k, _)| *k);
-            let stale: Vec<FilterKey> = stale.collect();
-            self.counters.swept += stale.len() as u64;
-            for k in stale {
-                self.remove(source, &Key::Filter(k), now);
-            }
-        }
-        if kinds.contains(KindSet::NEXTHOP) {
-            let g = self.generation(source, KindSet::NEXTHOP);
-            let mut stale: Vec<u32> = self
-                .paths
-                .objects
-                .iter()
-                .filter(|(_, o)| o.1 == src && o.2 != g)
-                .map(|(i, _)| *i)
-                .collect();
-            stale.sort_unstable();
-            self.counters.swept += stale.len() as u64;
-            for id in stale {
-                self.remove_nexthop(id, now);
-            }
-        }
-        if kinds.contains(KindSet::ADDR) {
-            let g = self.generation(source, KindSet::ADDR);
-            let stale: Vec<Addr> = self
-                .addrs
-                .iter()
-                .filter(|(_, v)| v.0 == src && v.1 != g)
-                .map(|(a, _)| *a)
-                .collect();
-            self.counters.swept += stale.len() as u64;
-            for a in stale {
-                self.remove_addr(a, !kinds.contains(KindSet::ROUTE), now);
-            }
-        }
-        if kinds.contains(KindSet::LINK) {
-            let g = self.generation(source, KindSet::LINK);
-            let stale: Vec<u32> = self
-                .links
-                .iter()
-                .filter(|(_, l)| l.source == src && l.generation != g)
-                .map(|(i, _)| *i)
-                .collect();
-            self.counters.swept += stale.len() as u64;
-            for i in stale {
-                self.remove_link(i, now);
-            }
-        }
-        self.sweep_policy(source, kinds, now);
         self.counters.syncs += 1;
         if kinds.contains(KindSet::LINK.union(KindSet::ROUTE)) {
             if let Some(s) = self.syncs.get_mut(&source) {
@@ -249,33 +168,90 @@ impl Store {
             }
             self.look_who_reached();
         }
+        let sweep = Sweep {
+            source,
+            kinds,
+            left: kinds,
+            route: 0,
+        };
+        self.walk(Walk::Sweep(sweep), now);
     }
 
-    fn sweep_policy(&mut self, source: SourceId, kinds: KindSet, now: u64) {
-        let src = source.0;
-        let (gr, gc, gn) = (
-            self.generation(source, KindSet::RULE),
-            self.generation(source, KindSet::BASE_CHAIN),
-            self.generation(source, KindSet::NETCONF),
-        );
-        let mut stale: Vec<Key> = Vec::new();
-        if kinds.contains(KindSet::RULE) {
-            let all = self.rules.iter().filter(|r| r.1 == src && r.2 != gr);
-            stale.extend(all.map(|r| Key::Rule(r.0.clone())));
+    /// Looks whether a route was confirmed.
+    pub(crate) fn sweep_route(&mut self, source: SourceId, id: u32, now: u64) {
+        let a = &self.aliases[id];
+        let g = self.generation(source, KindSet::ROUTE);
+        if a.entry != NONE && a.source == source.0 && a.generation != g {
+            self.counters.swept += 1;
+            self.remove_alias(id, now);
+        } else {
+            self.slices.look();
         }
-        if kinds.contains(KindSet::BASE_CHAIN) {
-            let all = self.chains.iter().filter(|c| c.1 == src && c.2 != gc);
-            let key = |c: &BaseChain| Key::BaseChain(c.family, c.table.clone(), c.name.clone());
-            stale.extend(all.map(|c| key(&c.0)));
+    }
+
+    /// What of a kind, which is not routes, was not confirmed.
+    pub(crate) fn unconfirmed(&self, source: SourceId, kind: KindSet) -> Vec<Key> {
+        let g = self.generation(source, kind);
+        let stale = |s: u8, generation: u16| s == source.0 && generation != g;
+        match kind {
+            KindSet::NEIGH => {
+                let all = self.neighs.iter();
+                let all = all.filter(|(_, n)| stale(n.source, n.generation));
+                all.map(|((a, i), _)| Key::Neigh(*i, *a)).collect()
+            }
+            KindSet::FDB => {
+                let all = self.fdb.iter().filter(|(_, r)| r.kernel.is_some());
+                let all = all.filter(|(_, r)| stale(r.source, r.generation));
+                all.map(|(k, _)| Key::Fdb(*k)).collect()
+            }
+            KindSet::BRIDGE_VLAN => {
+                let all = self.vlans.iter().filter(|(_, v)| stale(v.1, v.2));
+                all.map(|((i, vid), _)| Key::BridgeVlan(*i, *vid)).collect()
+            }
+            KindSet::MDB => self.groups_unconfirmed(stale),
+            KindSet::FILTER => {
+                let all = self.filters.all().iter().filter(|(_, f)| stale(f.1, f.2));
+                all.map(|(k, _)| Key::Filter(*k)).collect()
+            }
+            KindSet::NEXTHOP => {
+                let all = self.paths.objects.iter();
+                let all = all.filter(|(_, o)| stale(o.1, o.2)).map(|(id, _)| *id);
+                let all: BTreeSet<u32> = all.collect();
+                all.into_iter().map(Key::Nexthop).collect()
+            }
+            KindSet::ADDR => {
+                let all = self.addrs.iter().filter(|(_, v)| stale(v.0, v.1));
+                all.map(|(a, _)| Key::Addr(*a)).collect()
+            }
+            KindSet::LINK => {
+                let all = self.links.iter();
+                let all = all.filter(|(_, l)| stale(l.source, l.generation));
+                all.map(|(i, _)| Key::Link(*i)).collect()
+            }
+            KindSet::RULE => {
+                let all = self.rules.iter().filter(|r| stale(r.1, r.2));
+                all.map(|r| Key::Rule(r.0.clone())).collect()
+            }
+            KindSet::BASE_CHAIN => {
+                let all = self.chains.iter().filter(|c| stale(c.1, c.2));
+                let key = |c: &BaseChain| Key::BaseChain(c.family, c.table.clone(), c.name.clone());
+                all.map(|c| key(&c.0)).collect()
+            }
+            KindSet::NETCONF => {
+                let all = self.netconf.iter();
+                let all = all.filter(|(_, c)| stale(c.source, c.generation));
+                all.map(|(k, _)| Key::Netconf(k.0, k.1)).collect()
+            }
+            _ => Vec::new(),
         }
-        if kinds.contains(KindSet::NETCONF) {
-            let all = self.netconf.iter();
-            let all = all.filter(|(_, c)| c.source == src && c.generation != gn);
-            stale.extend(all.map(|((family, scope), _)| Key::Netconf(*family, *scope)));
-        }
-        self.counters.swept += stale.len() as u64;
-        for key in &stale {
-            self.remove(source, key, now);
+    }
+
+    /// Something that was not confirmed goes.
+    pub(crate) fn sweep_away(&mut self, s: &Sweep, key: &Key, now: u64) {
+        match key {
+            // with the routes it was said which are there
+            Key::Addr(a) => self.remove_addr(*a, !s.kinds.contains(KindSet::ROUTE), now),
+            _ => self.remove(s.source, key, now),
         }
     }
 

@@ -13,9 +13,9 @@ use crate::fib::{F_QUEUED, Fam, SLOT_BITS, V4, V6};
 use crate::hw::bodies::{RifPlace, Vrf};
 use crate::hw::{Cls, Ref};
 use crate::model::{Family, KindSet, Link, LinkKind, SourceId, TABLE_LOCAL, TABLE_MAIN};
+use crate::slices::Each;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
-use tandem_cover::NONE;
 
 /// A VRF.
 #[derive(Clone, Copy, Debug)]
@@ -119,32 +119,14 @@ impl Store {
         rec.dying = true;
         let (slot, table) = (*slot, rec.table);
         self.vrfs.by_table.remove(&table);
-        self.purge_slot::<V4>(slot, now);
-        self.purge_slot::<V6>(slot, now);
+        self.for_all_in(slot, Each::Remove, now);
     }
 
-    fn purge_slot<F: Fam>(&mut self, slot: u8, now: u64) {
-        for e in self.entries_of::<F>(slot) {
-            loop {
-                let head = F::fib(&self.fibs).entries[e].head;
-                if head == NONE {
-                    break;
-                }
-                self.remove_alias(head, now);
-            }
-        }
-    }
-
-    fn entries_of<F: Fam>(&self, slot: u8) -> Vec<u32> {
-        let mut out = Vec::new();
+    /// Does something with all prefixes of a slot.
+    fn for_all_in(&mut self, slot: u8, each: Each, now: u64) {
         let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        F::fib(&self.fibs)
-            .cover
-            .each_below(F::new(slot, any), SLOT_BITS, |_, e| {
-                out.push(e);
-                true
-            });
-        out
+        self.for_below(V4::new(slot, any), SLOT_BITS, each, now);
+        self.for_below(V6::new(slot, any), SLOT_BITS, each, now);
     }
 
     fn on_chip_in<F: Fam>(&self, slot: u8) -> bool {
@@ -197,12 +179,7 @@ impl Store {
         let Ok(slot) = u8::try_from(id + 1) else {
             return;
         };
-        for e in self.entries_of::<V4>(slot) {
-            self.reeval::<V4>(e, now);
-        }
-        for e in self.entries_of::<V6>(slot) {
-            self.reeval::<V6>(e, now);
-        }
+        self.for_all_in(slot, Each::Reeval, now);
         let inside = self.topo.ingress.get(&slot);
         let inside = inside.into_iter().flat_map(BTreeMap::keys);
         let rifs = inside.filter_map(|i| self.topo.rif_of.get(i).copied());

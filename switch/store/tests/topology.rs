@@ -1,6 +1,6 @@
 //! Whatever links, VLANs, addresses, VRFs, bonds, filters and chains do: what was computed step by step is what follows from
 //! everything (`Store::topology_differs`), asked after each plan in two of three cases. To look mends what differs, so the third
-//! case looks at its ends alone.
+//! case looks at its ends alone. What goes in slices goes in slices of one, of two, or at once.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -201,7 +201,7 @@ fn rule(d: &mut Draw) -> Rule {
 }
 
 fn event(rig: &mut Rig, d: &mut Draw) {
-    match d.below(19) {
+    match d.below(20) {
         0..4 => {
             let l = link(d);
             rig.up(l);
@@ -372,6 +372,26 @@ fn event(rig: &mut Rig, d: &mut Draw) {
                 unsupported: d.rarely().then_some("a setting"),
             }));
         }
+        // what a wide own route answers for, and what is in a VRF
+        18 => {
+            let Object::Route(mut r) = (match d.below(3) {
+                0 => {
+                    let wide = d.one(&["0.0.0.0/0", "10.0.0.0/8", "20.0.0.0/8"]);
+                    local(wide, 11, d.one(&[RouteType::Local, RouteType::Throw]))
+                }
+                1 => local("10.12.0.9/32", 12, RouteType::Local),
+                _ => via(d.one(&["10.11.0.0/25", "30.0.0.0/8"]), 12, "10.12.0.2"),
+            }) else {
+                unreachable!()
+            };
+            if r.key.table == TABLE_MAIN {
+                r.key.table = d.one(&[TABLE_MAIN, 100]);
+            }
+            match d.below(3) {
+                0 => rig.del(Key::Route(r.key)),
+                _ => rig.up(Object::Route(r)),
+            }
+        }
         // what nobody has said again is swept
         _ => {
             let kinds = d.one(&[
@@ -383,6 +403,9 @@ fn event(rig: &mut Rig, d: &mut Draw) {
                 KindSet::MDB,
                 KindSet::NEIGH,
                 KindSet::ADDR,
+                KindSet::FDB,
+                KindSet::ROUTE,
+                KindSet::LINK,
             ]);
             rig.store.apply(Event::BeginSync(SRC, kinds), rig.now);
             if d.most() {
@@ -518,8 +541,10 @@ proptest! {
         ops in prop::collection::vec(op(), 1..150),
         profile in prop::sample::select(vec!["spectrum-sn2700", "spectrum-sn2700", "tiny"]),
         judged in prop::sample::select(vec![true, true, false]),
+        slice in prop::sample::select(vec![1, 2, SLICE]),
     ) {
         let mut rig = begun(profile, judged);
+        rig.store.set_slice(slice);
         prop_assert!(rig.judge(), "not looked at");
         for op in ops {
             match op {

@@ -148,7 +148,9 @@ impl Rig {
             hold_ns: *hold_ns,
         };
         let sources = Sources::new(sources.iter().map(seat).collect()).unwrap();
-        let wired = wired::core(&chip, front, how, sources).unwrap();
+        let mut wired = wired::core(&chip, front, how, sources).unwrap();
+        // what goes in slices takes as many turns as it can
+        wired.core.set_slice(1);
         Rig {
             core: wired.core,
             chip,
@@ -364,6 +366,18 @@ fn a_dump_that_outlasts_the_hold_time_is_asked_for_again() {
     assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
     assert_eq!(rig.way(3, [60, 0, 0, 1]), Some(4));
     assert_eq!(*other.asked.lock().unwrap(), Some(1));
+}
+
+/// What its dump did not confirm is swept for longer than it was to be waited for.
+#[test]
+fn one_whose_dump_has_come_to_its_end_is_there() {
+    let (mut rig, other) = one_is_slow();
+    rig.run(HOLD - 10 * MS);
+    other.pass(&other.dump());
+    rig.settle();
+    assert!(!rig.warned("other is not there"));
+    assert_eq!(*other.asked.lock().unwrap(), Some(0));
+    assert_eq!(rig.way(4, [30, 0, 0, 1]), Some(3));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The judge of what is computed step by step: everything derived is computed anew and must be what it was.
 
 use crate::Store;
+use crate::fib::{Fam, V4, V6};
 use crate::hw::{Cls, HwClass, each_class};
 use crate::model::LinkKind;
 use crate::paths::Paths;
@@ -9,6 +10,7 @@ use crate::topo::Topo;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use tandem_cover::NONE;
 
 /// What rows are of.
 #[derive(Clone, Copy)]
@@ -137,6 +139,8 @@ impl Store {
         match look {
             Look::Compare(_, mut differs) => {
                 differs.extend(unseen);
+                self.routes_differ::<V4>(&mut differs);
+                self.routes_differ::<V6>(&mut differs);
                 Some(differs)
             }
             Look::Keep(_) => None,
@@ -162,6 +166,18 @@ impl Store {
             }
         }
         all
+    }
+
+    /// Prefixes that should be something else than is known of them.
+    fn routes_differ<F: Fam>(&self, differs: &mut Vec<String>) {
+        let fib = F::fib(&self.fibs);
+        for e in 0..fib.entries.bound() {
+            let x = fib.entries[e];
+            if x.node != NONE && x.want != self.effective::<F>(e) {
+                let (prefix, now) = (fib.cover.prefix(x.node), self.effective::<F>(e));
+                differs.push(format!("{prefix:?}: {:?}, computed anew {now:?}", x.want));
+            }
+        }
     }
 
     /// How often everything was computed anew.

@@ -2,10 +2,11 @@
 
 use crate::Store;
 use crate::api::Domain;
-use crate::fib::{Content, F_OMIT, V4};
+use crate::fib::V4;
 use crate::hw::bodies::{Rif, RifPlace};
 use crate::hw::table::Sent;
 use crate::model::{ConfScope, Family, LinkKind, Rule};
+use crate::slices::Each;
 use std::collections::BTreeMap;
 use tandem_abi::raw::*;
 
@@ -67,9 +68,7 @@ impl Store {
         }
         if was_loose == self.topo.loose.is_empty() {
             // Broadcast addresses below their connected prefix: needed now, or no longer.
-            self.requeue_below::<V4>(V4::default(), 0, |x| {
-                x.is(F_OMIT) || x.want == Content::trap(TND_TRAP_LOCAL)
-            });
+            self.for_below(V4::default(), 0, Each::Own, now);
         }
         for (i, r) in gone {
             self.rif_gone(i, r, now);
