@@ -1,6 +1,7 @@
 //! What goes in and out of the store besides [`crate::model::Event`]: commands, completions, explanations.
 
 use crate::model::{FdbKind, GroupAddr, RouteType};
+use crate::reason::Reason;
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -364,11 +365,11 @@ pub struct Explanation {
     pub cost: u32,
     /// The pool that it lives in, empty if none.
     pub table: String,
-    /// Why it is not in hardware or why it traps; empty if it forwards.
-    pub reason: String,
-    /// Why no packet gets to it, though it is as it should be: what comes in goes to the CPU before any lookup. Empty if
+    /// Why it is not in hardware or why it traps; none if it forwards.
+    pub reason: Option<Reason>,
+    /// Why no packet gets to it, though it is as it should be: what comes in goes to the CPU before any lookup. None if
     /// packets do. Of routes, and of neighbours.
-    pub unreached: String,
+    pub unreached: Option<Reason>,
     /// Since when it is in this state, on the caller's clock.
     pub since_ns: u64,
     /// The entry that catches its packets meanwhile: a prefix; empty if the object itself is there or nothing does
@@ -442,10 +443,10 @@ pub struct RouteRow {
     pub state: State,
     /// What the chip's entry does.
     pub action: Action,
-    /// Reason, empty if none.
-    pub reason: String,
+    /// Why it is not in hardware, or why it traps.
+    pub reason: Option<Reason>,
     /// As [`Explanation::unreached`].
-    pub unreached: String,
+    pub unreached: Option<Reason>,
 }
 
 impl RouteRow {
@@ -476,10 +477,10 @@ pub struct NeighRow {
     pub mac: String,
     /// Where it is.
     pub state: State,
-    /// Reason, empty if none.
-    pub reason: String,
+    /// Why it is not in hardware, or why it traps.
+    pub reason: Option<Reason>,
     /// As [`Explanation::unreached`].
-    pub unreached: String,
+    pub unreached: Option<Reason>,
 }
 
 /// A filter of traffic control for `show`.
@@ -501,8 +502,8 @@ pub struct FilterRow {
     pub counter: u32,
     /// Where it is.
     pub state: State,
-    /// Reason, empty if none.
-    pub reason: String,
+    /// Why it is not in hardware, or why it traps.
+    pub reason: Option<Reason>,
 }
 
 /// A multicast group for `show`.
@@ -520,8 +521,8 @@ pub struct MdbRow {
     pub members: Vec<String>,
     /// Where it is.
     pub state: State,
-    /// Reason, empty if none.
-    pub reason: String,
+    /// Why it is not in hardware, or why it traps.
+    pub reason: Option<Reason>,
 }
 
 /// An FDB entry for `show` and `audit`.
@@ -543,6 +544,6 @@ pub struct FdbRow {
     pub state: State,
     /// What the chip's entry does.
     pub action: Action,
-    /// Reason, empty if none.
-    pub reason: String,
+    /// Why it is not in hardware, or why it traps.
+    pub reason: Option<Reason>,
 }

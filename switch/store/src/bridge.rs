@@ -3,6 +3,7 @@
 use crate::Store;
 use crate::api::Domain;
 use crate::model::{BaseChain, BridgeInfo, Link, LinkKind, NfCall};
+use crate::reason::{Hook, Reason};
 
 fn is_vlan(l: &Link) -> bool {
     matches!(&l.kind, LinkKind::Vlan { .. }) || l.kind == LinkKind::Other("vlan".into())
@@ -30,8 +31,8 @@ impl Store {
         }
     }
 
-    /// A bridge with front-panel ports, and why it can't be offloaded, empty if it can.
-    fn bridge_state(&self, i: u32) -> Option<(BridgeInfo, String)> {
+    /// A bridge with front-panel ports, and why it can't be offloaded.
+    fn bridge_state(&self, i: u32) -> Option<(BridgeInfo, Option<Reason>)> {
         let bridge = &self.links.get(&i)?.link;
         let LinkKind::Bridge(info) = bridge.kind else {
             return None;
@@ -49,41 +50,38 @@ impl Store {
             .min_by_key(|p| p.ifindex);
         // What the chip can't keep from leaving by a port, all ports must leave to the kernel.
         let of_vlan = || {
-            ports
-                .iter()
-                .filter(|_| info.vlan_filtering)
-                .find_map(|p| Some(format!("{}: {}", p.name, self.port_vlan_reason(p.ifindex)?)))
+            ports.iter().filter(|_| info.vlan_filtering).find_map(|p| {
+                let why = self.port_vlan_reason(p.ifindex)?;
+                Some(Reason::Of(p.name.clone(), why.into()))
+            })
         };
         let reason = if let (true, Some(u)) = (info.vlan_filtering, info.unsupported) {
-            format!("{u} is not offloaded")
+            Some(Reason::Setting(u))
         } else if let Some(r) = of_vlan() {
-            r
+            Some(r)
         } else if let Some(a) = alien {
-            format!("{} is a member and not a front-panel port", a.name)
+            Some(Reason::Alien(a.name.clone()))
         } else if let Some(c) = nft {
-            format!(
-                "nftables base chain {}/{} sees bridged frames",
-                c.0.table, c.0.name
-            )
+            Some(Reason::Bridged(c.0.text()))
         } else if let Some(r) = self.nf_call_reason(info.nf_call) {
-            r
+            Some(r)
         } else if let Some((p, c)) = ports
             .iter()
             .find_map(|p| Some((p, self.device_chain(&p.name, true)?)))
         {
-            format!("nftables base chain {c} sees what leaves by {}", p.name)
+            Some(Reason::Leaves(c, p.name.clone()))
         } else if let Some(u) = self.upper_of(bridge) {
-            format!("{u} is on top of it")
+            Some(Reason::OnTop(u.to_owned()))
         } else if bridge.promiscuous {
-            "it is promiscuous: somebody wants every frame".into()
+            Some(Reason::Promiscuous)
         } else {
-            self.incomplete(i).unwrap_or_default()
+            self.incomplete(i)
         };
         Some((info, reason))
     }
 
     /// Why bridged frames pass the chains of the IP families, if they do.
-    fn nf_call_reason(&self, own: NfCall) -> Option<String> {
+    fn nf_call_reason(&self, own: NfCall) -> Option<Reason> {
         let all = self.settings.nf_call;
         let (ip, ip6) = (own.ip || all.ip, own.ip6 || all.ip6);
         // Prerouting, forward, postrouting; NFPROTO_INET is both.
@@ -97,16 +95,14 @@ impl Store {
                 }
         });
         if let Some(c) = chain {
-            return Some(format!(
-                "nftables base chain {}/{} sees bridged frames (bridge-nf-call)",
-                c.0.table, c.0.name
-            ));
+            let chain = format!("nftables base chain {}", c.0.text());
+            return Some(Reason::BridgedByIp(chain));
         }
         if self.settings.iptables && (ip || ip6) {
-            return Some("legacy iptables sees bridged frames (bridge-nf-call)".into());
+            return Some(Reason::BridgedByIp("legacy iptables".into()));
         }
         (self.settings.arptables && (own.arp || all.arp))
-            .then(|| "legacy arptables sees bridged frames (bridge-nf-call)".into())
+            .then(|| Reason::BridgedByIp("legacy arptables".into()))
     }
 
     /// A chain at a device's own hook: what comes in there, or what leaves.
@@ -125,7 +121,14 @@ impl Store {
             .iter()
             .map(|c| &c.0)
             .find(|c| at_hook(c) && c.devices.iter().any(names))
-            .map(|c| format!("{}/{}", c.table, c.name))
+            .map(BaseChain::text)
+    }
+
+    /// The same, whichever of the two.
+    pub(crate) fn chained(&self, device: &str) -> Option<Hook> {
+        self.device_chain(device, false)
+            .or_else(|| self.device_chain(device, true))
+            .map(Hook::Chain)
     }
 
     /// A device on top of a bridge that takes frames which aren't for the bridge's own MAC, or of those some before the
@@ -138,13 +141,13 @@ impl Store {
 
     /// Chains at the hooks of a bridge device see what is routed through it: it gets no router interface. What is
     /// bridged passes them by.
-    pub(crate) fn bridge_device_reason(&self, bridge: u32) -> Option<String> {
+    pub(crate) fn bridge_device_reason(&self, bridge: u32) -> Option<Reason> {
         let first = Domain {
             dev: bridge,
             vlan: 0,
         };
         let (d, _) = self.topo.fid_of.range(first..).next()?;
         let l = &self.links.get(&bridge).filter(|_| d.dev == bridge)?.link;
-        Some(format!("{} it", self.hooked(l)?))
+        self.hooked(l).map(Reason::Hooked)
     }
 }

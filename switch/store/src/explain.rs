@@ -10,6 +10,7 @@ use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, Fail, HwClass, each_class};
 use crate::model::{FdbKind, LinkKind};
 use crate::paths::Why;
+use crate::reason::Reason;
 use crate::{Family, FdbKey, Store};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -36,30 +37,28 @@ impl Store {
         }
     }
 
-    /// A failure in one line.
-    pub(crate) fn fail_text(&self, f: &Fail) -> String {
+    /// A failure.
+    pub(crate) fn fail_reason(&self, f: &Fail) -> Reason {
+        let table = || self.pool_name(f.table);
+        let (needed, free, size) = (f.needed, f.free, f.size);
         match f.status {
-            TND_ST_TABLE_FULL => {
-                format!(
-                    "{} full (needs {}, free {} of {})",
-                    self.pool_name(f.table),
-                    f.needed,
-                    f.free,
-                    f.size
-                )
-            }
-            TND_ST_BUCKET_FULL => format!(
-                "{} has no slot for this key (needs {}, free {} of {})",
-                self.pool_name(f.table),
-                f.needed,
-                f.free,
-                f.size
-            ),
-            TND_ST_DEPEND => "what it refers to is not in hardware".into(),
-            TND_ST_FAULT => "the hardware failed the write".into(),
-            TND_ST_UNSUPPORTED => "the chip does not know such objects".into(),
-            TND_ST_IN_USE => "something in hardware still refers to it".into(),
-            s => format!("the chip answered with status {s}"),
+            TND_ST_TABLE_FULL => Reason::Full {
+                table: table(),
+                needed,
+                free,
+                size,
+            },
+            TND_ST_BUCKET_FULL => Reason::NoSlot {
+                table: table(),
+                needed,
+                free,
+                size,
+            },
+            TND_ST_DEPEND => Reason::Depends,
+            TND_ST_FAULT => Reason::Fault,
+            TND_ST_UNSUPPORTED => Reason::NoSuchClass,
+            TND_ST_IN_USE => Reason::InUse,
+            s => Reason::Status(s),
         }
     }
 
@@ -195,19 +194,18 @@ impl Store {
             .and_then(|&id| self.hw.neighs.get(id));
         let (state, reason) = object_state(self, o);
         let usable = n.is_some_and(|n| n.usable());
-        let reason = if !reason.is_empty() || state != State::Omitted {
+        let reason = if reason.is_some() || state != State::Omitted {
             reason
         } else if !usable {
-            "not resolved".into()
+            Some(Reason::NotResolved)
         } else if !self.topo.rif_of.contains_key(&ifindex) {
-            match self.topo.reasons.get(&ifindex) {
-                Some(r) => format!("{} has no router interface: {r}", self.dev(ifindex)),
-                None => format!("{} has no router interface", self.dev(ifindex)),
-            }
+            let why = self.topo.reasons.get(&ifindex).cloned();
+            let dev = self.dev(ifindex);
+            Some(Reason::NoRouterInterface(dev, why.map(Box::new)))
         } else if !self.on_connected(addr, ifindex) {
-            "the longest match of its address is not the connected route of its interface".into()
+            Some(Reason::NotConnected)
         } else {
-            String::new()
+            None
         };
         NeighRow {
             addr,
@@ -240,23 +238,24 @@ impl Store {
         let o = self.fdb_ids.get(&k).and_then(|&id| self.hw.fdb.get(id));
         let (state, mut reason) = object_state(self, o);
         let domain = self.topo.fid_of.get(&Domain::of(&k));
-        if reason.is_empty() && state == State::Omitted {
-            reason = match self.topo.reasons.get(&k.bridge) {
-                Some(r) => format!("{}: {r}", self.dev(k.bridge)),
-                None if domain.is_none() => self.no_domain_text(&k),
-                None if r.kernel.is_some_and(|e| e.kind == FdbKind::Locked) => {
-                    "locked: nobody has let this station in".into()
-                }
-                None => String::new(),
+        if reason.is_none() && state == State::Omitted {
+            let of_bridge = self.topo.reasons.get(&k.bridge).cloned();
+            let locked = || r.kernel.is_some_and(|e| e.kind == FdbKind::Locked);
+            reason = match of_bridge {
+                Some(r) => Some(Reason::Of(self.dev(k.bridge), r.into())),
+                None if domain.is_none() => Some(self.no_domain(k.bridge, k.vlan)),
+                None => locked().then_some(Reason::Locked),
             };
         }
         let have = o.and_then(|o| o.have.as_ref());
         let action = have.map_or(Action::None, |h| Action::of(h.action));
-        if reason.is_empty() && action == Action::Trap {
-            reason = match r.kernel {
-                Some(e) if e.kind != FdbKind::Local => self.why_text(Why::NotOffloaded(e.ifindex)),
-                _ => "an own address".into(),
-            };
+        if reason.is_none() && action == Action::Trap {
+            reason = Some(match r.kernel {
+                Some(e) if e.kind != FdbKind::Local => {
+                    self.path_reason(Why::NotOffloaded(e.ifindex))
+                }
+                _ => Reason::Own,
+            });
         }
         FdbRow {
             bridge: self.dev(k.bridge),
@@ -285,22 +284,22 @@ impl Store {
     }
 
     /// Up to `limit` objects that failed and wait, each with its reason.
-    pub fn failures(&self, limit: usize) -> Vec<(String, String)> {
+    pub fn failures(&self, limit: usize) -> Vec<(String, Reason)> {
         let mut out = Vec::new();
         for (r, f) in self.fails.iter().take(limit) {
             let node = match r.cls {
                 Cls::Route6 => self.prefix_text::<V6>(self.fibs.v6.entries[r.id].node),
                 _ => self.prefix_text::<V4>(self.fibs.v4.entries[r.id].node),
             };
-            out.push((format!("route {node}"), self.fail_text(f)));
+            out.push((format!("route {node}"), self.fail_reason(f)));
         }
         each_class!(T => {
             let all = T::all(&self.hw);
             for o in all.ids().into_iter().filter_map(|id| all.get(id)) {
                 match (&o.fail, &o.want, &o.have) {
-                    (Some(f), Some(w), _) => out.push((format!("{w:?}"), self.fail_text(f))),
+                    (Some(f), Some(w), _) => out.push((format!("{w:?}"), self.fail_reason(f))),
                     (Some(f), None, Some(h)) => {
-                        out.push((format!("{h:?}, still there"), self.fail_text(f)));
+                        out.push((format!("{h:?}, still there"), self.fail_reason(f)));
                     }
                     _ => {}
                 }
@@ -315,26 +314,25 @@ impl Store {
         self.hw.rifs.failed()
     }
 
-    /// Why what comes in on this device is not forwarded by the chip; empty if it is.
-    pub fn port_reason(&self, ifindex: u32) -> String {
+    /// Why what comes in on this device is not forwarded by the chip, if it is not.
+    pub fn port_reason(&self, ifindex: u32) -> Option<Reason> {
         self.topo
             .reasons
             .get(&ifindex)
             .or_else(|| self.ingress_reasons.get(&ifindex))
             .cloned()
             .or_else(|| self.filters_reason(ifindex))
-            .unwrap_or_default()
     }
 }
 
-pub(crate) fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (State, String) {
+pub(crate) fn object_state<B: HwBody>(s: &Store, o: Option<&Obj<B>>) -> (State, Option<Reason>) {
     match o {
-        None => (State::Omitted, String::new()),
+        None => (State::Omitted, None),
         Some(o) => match (&o.want, &o.have, &o.fail) {
-            (_, _, Some(f)) => (State::Failed, s.fail_text(f)),
-            (None, None, None) => (State::Omitted, String::new()),
-            (Some(w), Some(h), None) if w == h => (State::Installed, String::new()),
-            _ => (State::Pending, String::new()),
+            (_, _, Some(f)) => (State::Failed, Some(s.fail_reason(f))),
+            (None, None, None) => (State::Omitted, None),
+            (Some(w), Some(h), None) if w == h => (State::Installed, None),
+            _ => (State::Pending, None),
         },
     }
 }

@@ -16,6 +16,7 @@ use crate::hw::acl::{AclCounter, AclEntry, AclRange, Mirror, Policer, list_id};
 use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::{Filter, FilterKey, FilterVerdict, Link, LinkKind, SourceId};
+use crate::reason::{Hook, Reason};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tandem_abi::raw::*;
 
@@ -54,8 +55,8 @@ struct Shown {
     priority: u32,
     /// Id of its counter on the chip, 0: none.
     counter: u32,
-    /// Why its packets are the kernel's.
-    reason: String,
+    /// Why its packets are the kernel's, if they are.
+    reason: Option<Reason>,
 }
 
 /// All filters, and the lists that they make.
@@ -219,16 +220,14 @@ impl Store {
     }
 
     /// A filter at a device that is no front-panel port.
-    fn device_filter(&self, ifindex: u32) -> Option<String> {
+    fn device_filter(&self, ifindex: u32) -> Option<Hook> {
         let (k, (f, ..)) = self.filters.all.range(first_filter(ifindex)..).next()?;
-        (k.ifindex == ifindex).then(|| format!("a tc filter ({}) is attached to", f.text))
+        (k.ifindex == ifindex).then(|| Hook::Filter(f.text.clone()))
     }
 
     /// Why packets of a device that is no front-panel port pass hooks of their own: chains or filters at it.
-    pub(crate) fn hooked(&self, l: &Link) -> Option<String> {
-        self.device_chain(&l.name, false)
-            .or_else(|| self.device_chain(&l.name, true))
-            .map(|c| format!("nftables base chain {c} is attached to"))
+    pub(crate) fn hooked(&self, l: &Link) -> Option<Hook> {
+        self.chained(&l.name)
             .or_else(|| self.device_filter(l.ifindex))
     }
 
@@ -378,9 +377,9 @@ impl Store {
         f: &Filter,
         used: &mut Used,
         now: u64,
-    ) -> Result<Parts, String> {
+    ) -> Result<Parts, Reason> {
         if let Some(why) = &f.kernel {
-            return Err(why.clone());
+            return Err(Reason::Filter(why.clone()));
         }
         let mut parts = Parts::default();
         match f.verdict {
@@ -388,12 +387,12 @@ impl Store {
             FilterVerdict::Drop => parts.action = TND_ACL_DROP,
             FilterVerdict::Redirect(i) => {
                 if f.key.egress {
-                    return Err("redirect of what leaves is not offloaded".into());
+                    return Err(Reason::RedirectOut);
                 }
                 parts.action = TND_ACL_REDIRECT_PORT;
                 parts.target = u32::from(self.way_out(at, i)?);
             }
-            FilterVerdict::Next => return Err("it decides nothing".into()),
+            FilterVerdict::Next => return Err(Reason::DecidesNothing),
         }
         if let Some(i) = f.mirror {
             let port = self.way_out(at, i)?;
@@ -407,18 +406,14 @@ impl Store {
         if let Some(p) = f.police {
             let mtu = self.links.get(&f.key.ifindex).map_or(0, |l| l.link.mtu);
             if mtu.saturating_add(OVERHEAD) > p.longest {
-                return Err(format!(
-                    "its policer drops packets longer than {} bytes, and the port takes {mtu}",
-                    p.longest
-                ));
+                let longest = p.longest;
+                return Err(Reason::PolicerLongest { longest, mtu });
             }
             let frame = u64::from(mtu.saturating_add(OVERHEAD));
             if !p.packets && p.burst < frame {
                 // the chip lets it pass with a full bucket, the kernel never does
-                return Err(format!(
-                    "its policer's burst of {} bytes is less than a frame of {frame}, which the port takes",
-                    p.burst
-                ));
+                let burst = p.burst;
+                return Err(Reason::PolicerBurst { burst, frame });
             }
             used.insert((Cls::Policer, p.index));
             let id = self.own(Cls::Policer, p.index);
@@ -445,7 +440,7 @@ impl Store {
         refs: &mut Vec<Ref>,
         used: &mut Used,
         now: u64,
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         let mut lack = Ok(());
         for (source, ports) in [(true, f.src_ports), (false, f.dst_ports)] {
             let (key, mask, named) = if source {
@@ -482,21 +477,21 @@ impl Store {
         lack
     }
 
-    fn stands_or<B: HwBody>(&self, o: Option<&Obj<B>>) -> Result<(), String> {
+    fn stands_or<B: HwBody>(&self, o: Option<&Obj<B>>) -> Result<(), Reason> {
         match o.and_then(|o| o.fail.as_ref()) {
-            Some(f) => Err(self.fail_text(f)),
+            Some(f) => Err(self.fail_reason(f)),
             None => Ok(()),
         }
     }
 
     /// The port that a copy or a redirected packet leaves by, if nobody but the chip has a say in it there.
-    fn way_out(&self, at: At, ifindex: u32) -> Result<u16, String> {
+    fn way_out(&self, at: At, ifindex: u32) -> Result<u16, Reason> {
         let name = self.dev(ifindex);
         match self.topo.port_of.get(&ifindex) {
-            None => Err(format!("{name} is no front-panel port")),
-            Some(p) if *p == at.0 => Err(format!("{name} is the port itself")),
+            None => Err(Reason::NoFrontPanelPort(name)),
+            Some(p) if *p == at.0 => Err(Reason::PortItself(name)),
             Some(_) if self.topo.reasons.contains_key(&ifindex) || !self.alone(ifindex) => {
-                Err(format!("what leaves by {name} is the kernel's"))
+                Err(Reason::WayOutKernels(name))
             }
             Some(p) => Ok(*p),
         }
@@ -536,7 +531,7 @@ impl Store {
     ) {
         let mut resolved = self.resolve_filter(at, f, used, now);
         if f.kernel.is_none() && f.verdict == FilterVerdict::Next {
-            self.show(f.key, at, priority, 0, String::new());
+            self.show(f.key, at, priority, 0, None);
             return;
         }
         let (table, rule) = (list_id(at.0, at.1), priority | RULE);
@@ -553,13 +548,13 @@ impl Store {
             resolved = resolved.and(Err(why));
         }
         let (parts, reason) = match resolved {
-            Ok(p) => (p, String::new()),
+            Ok(p) => (p, None),
             Err(why) => {
                 let trap = Parts {
                     action: TND_ACL_TRAP,
                     ..Parts::default()
                 };
-                (trap, why)
+                (trap, Some(why))
             }
         };
         // two rules whose ids are equal share a counter: rare, and no answer hangs on it
@@ -621,7 +616,14 @@ impl Store {
         self.show(f.key, at, rule, body.counter, reason);
     }
 
-    fn show(&mut self, key: FilterKey, at: At, priority: u32, counter: u32, reason: String) {
+    fn show(
+        &mut self,
+        key: FilterKey,
+        at: At,
+        priority: u32,
+        counter: u32,
+        reason: Option<Reason>,
+    ) {
         let shown = Shown {
             at,
             priority,

@@ -65,10 +65,7 @@ impl Store {
     }
 
     /// Why the chip can't tell whether an IPv4 packet claims to be from an own address.
-    pub(crate) fn lacking_reason(&self, slot: u8) -> Option<&'static str> {
-        let lacks = self.lacking.contains_key(&slot);
-        lacks.then_some(
-            "an own prefix is not in hardware: the kernel refuses who claims to be from there",
-        )
+    pub(crate) fn lacks_own(&self, slot: u8) -> bool {
+        self.lacking.contains_key(&slot)
     }
 }

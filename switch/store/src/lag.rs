@@ -12,6 +12,7 @@ use crate::Store;
 use crate::hw::bodies::Lag;
 use crate::hw::{Cls, Ref};
 use crate::model::{Link, LinkKind};
+use crate::reason::Reason;
 use std::collections::BTreeMap;
 
 /// Bonds that are groups of the chip, or would be.
@@ -22,7 +23,7 @@ pub(crate) struct Lags {
     /// Numbers of those whose port is in use: the bond's ifindex.
     pub on: BTreeMap<u16, u32>,
     /// Why a bond is none, by ifindex.
-    pub reasons: BTreeMap<u32, String>,
+    pub reasons: BTreeMap<u32, Reason>,
     /// Some group failed.
     pub failed: bool,
 }
@@ -65,8 +66,7 @@ impl Store {
                 continue;
             }
             if wanted.contains_key(&info.lag) {
-                let why = "another bond has its number in the chip";
-                self.lags.reasons.insert(i, why.into());
+                self.lags.reasons.insert(i, Reason::NumberTaken);
                 continue;
             }
             if let Some(why) = self.bond_reason(i, info.unsupported) {
@@ -103,7 +103,7 @@ impl Store {
             let o = self.hw.lags.get(id);
             // one that has no group yet; one whose members could not be swapped has them as they were: not as the kernel
             if let Some(f) = o.and_then(|o| o.fail.as_ref()) {
-                let why = self.fail_text(f);
+                let why = self.fail_reason(f);
                 self.lags.reasons.insert(ifindex, why);
                 continue;
             }
@@ -132,38 +132,38 @@ impl Store {
     }
 
     /// What of a bond the chip can't do.
-    fn bond_reason(&self, bond: u32, unsupported: Option<&'static str>) -> Option<String> {
+    fn bond_reason(&self, bond: u32, unsupported: Option<&'static str>) -> Option<Reason> {
         if let Some(u) = unsupported {
-            return Some(format!("{u} is not offloaded"));
+            return Some(Reason::Setting(u));
         }
         for m in self.devices_in(bond) {
             if !matches!(m.kind, LinkKind::Swp { .. }) {
-                return Some(format!("{} is a member and not a front-panel port", m.name));
+                return Some(Reason::Alien(m.name.clone()));
             }
             if let Some(h) = self.hooked(m) {
-                return Some(format!("{h} its member {}", m.name));
+                return Some(Reason::HookedMember(h, m.name.clone()));
             }
             if let Some(u) = self.devices_on(m.ifindex).next() {
-                return Some(format!("{} is on top of its member {}", u.name, m.name));
+                return Some(Reason::OnTopOfMember(u.name.clone(), m.name.clone()));
             }
         }
         let link = &self.links.get(&bond)?.link;
         // In a bridge its port is disabled then; else the kernel's IP hears what its members hear, up or down
         // (drivers/net/bonding/bond_main.c `bond_handle_frame`).
         if !link.admin_up && link.bridge_port.is_none() {
-            return Some("down, and its members' packets are the kernel's".into());
+            return Some(Reason::BondDown);
         }
-        self.hooked(link).map(|h| format!("{h} it"))
+        self.hooked(link).map(Reason::Hooked)
     }
 
-    /// For a device in a bond: None if that is no bond; else why its frames are the kernel's, empty if they are the group's.
-    pub(crate) fn bond_of(&self, l: &Link) -> Option<String> {
+    /// For a device in a bond: None if that is no bond; else why its frames are the kernel's, if they are not the group's.
+    pub(crate) fn bond_of(&self, l: &Link) -> Option<Option<Reason>> {
         let bond = self.links.get(&l.master).map(|r| &r.link)?;
         if !matches!(bond.kind, LinkKind::Bond(_)) {
             return None;
         }
         let why = self.lags.reasons.get(&bond.ifindex);
-        Some(why.map_or_else(String::new, |w| format!("{}: {w}", bond.name)))
+        Some(why.map(|w| Reason::Of(bond.name.clone(), w.clone().into())))
     }
 
     /// A group came to stand or failed, or its members were swapped: a port that was in one may go into another.

@@ -28,6 +28,7 @@ mod owner;
 mod page;
 mod paths;
 mod program;
+mod reason;
 mod reserve;
 mod resolve;
 mod routes;
@@ -44,6 +45,7 @@ mod waiting;
 pub use api::*;
 pub use owner::{OWN_NUMBERS, Refused};
 pub use page::Page;
+pub use reason::{Hook, Reason};
 pub use slices::SLICE;
 pub use waiting::Settling;
 
@@ -105,7 +107,7 @@ pub struct Store {
     fibs: Fibs,
     // What follows from it.
     topo: topo::Topo,
-    ingress_reasons: HashMap<u32, String>,
+    ingress_reasons: HashMap<u32, Reason>,
     ports_taken: u32,
     /// Table ids of memberships by port and VID, and back.
     member_ids: BTreeMap<(u16, u16), u32>,

@@ -17,6 +17,7 @@ use crate::hw::{Cls, Ref};
 use crate::model::{
     BridgeInfo, GroupAddr, Key, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
 };
+use crate::reason::Reason;
 use crate::sync::Phase;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -76,7 +77,7 @@ pub(crate) struct Groups {
     /// Entries that did not fit, by domain.
     failed: HashMap<u32, HashMap<u32, GroupKey>>,
     /// Why an entry of the chip traps.
-    pub reasons: HashMap<GroupKey, String>,
+    pub reasons: HashMap<GroupKey, Reason>,
 }
 
 /// Before all groups of a domain.
@@ -335,12 +336,11 @@ impl Store {
     fn reeval_group(&mut self, key: GroupKey, now: u64) {
         let (body, reason) = match self.group_body(&key) {
             Some((body, reason)) => (Some(body), reason),
-            None => (None, String::new()),
+            None => (None, None),
         };
-        if reason.is_empty() {
-            self.groups.reasons.remove(&key);
-        } else {
-            self.groups.reasons.insert(key, reason);
+        match reason {
+            Some(reason) => _ = self.groups.reasons.insert(key, reason),
+            None => _ = self.groups.reasons.remove(&key),
         }
         let id = match self.groups.ids.get(&key) {
             Some(id) => *id,
@@ -356,7 +356,7 @@ impl Store {
     }
 
     /// The entry, and why it traps.
-    fn group_body(&self, key: &GroupKey) -> Option<(Mdb, String)> {
+    fn group_body(&self, key: &GroupKey) -> Option<(Mdb, Option<Reason>)> {
         let members = self.groups.members.get(key)?;
         let &vlan = self.topo.fid_of.get(&key.domain())?;
         let info = self.bridge_info(key.bridge)?;
@@ -380,7 +380,7 @@ impl Store {
             cpu: false,
             ports: Vec::new(),
         };
-        let mut reason = String::new();
+        let mut reason = None;
         for (ifindex, (e, ..)) in members {
             if *ifindex == key.bridge {
                 body.cpu = true;
@@ -394,26 +394,23 @@ impl Store {
             let option = self.links.get(ifindex).and_then(|l| l.link.bridge_port);
             match (port, option.and_then(|p| p.unsupported)) {
                 (Some(port), None) => body.ports.push(*port),
-                (Some(_), Some(u)) => reason = format!("{} has {u}", self.dev(*ifindex)),
-                (None, _) => {
-                    reason = format!(
-                        "{} is a member and not a front-panel port",
-                        self.dev(*ifindex)
-                    )
+                (Some(_), Some(u)) => {
+                    reason = Some(Reason::MemberOption(self.dev(*ifindex), u));
                 }
+                (None, _) => reason = Some(Reason::Alien(self.dev(*ifindex))),
             }
         }
         body.ports.sort_unstable();
         body.ports.dedup();
         if body.ports.len() > TND_MDB_MAX_PORTS {
-            reason = format!("more than {TND_MDB_MAX_PORTS} members");
+            reason = Some(Reason::ManyMembers(TND_MDB_MAX_PORTS));
         }
         if key.source.is_none()
             && let Some(s) = self.missing_source(key, vlan)
         {
-            reason = format!("its entry for source {s} is not in hardware");
+            reason = Some(Reason::SourceLacking(s));
         }
-        if !reason.is_empty() {
+        if reason.is_some() {
             (body.trap, body.cpu) = (true, false);
             body.ports.clear();
         }
@@ -493,16 +490,16 @@ impl Store {
     // -- for people ---------------------------------------------------------------------------------------------------
 
     /// Why a group is the kernel's to forward, and what else decides who gets it.
-    fn querier_text(&self, key: &GroupKey) -> (String, &'static str) {
+    fn querier_reason(&self, key: &GroupKey) -> (Option<Reason>, &'static str) {
         let Some(info) = self.bridge_info(key.bridge) else {
-            return (String::new(), "");
+            return (None, "");
         };
         let bridge = self.dev(key.bridge);
         if !info.mcast_snooping {
-            return (String::new(), "flooded: the bridge does not snoop");
+            return (None, "flooded: the bridge does not snoop");
         }
         if let Some(u) = info.mcast_unsupported {
-            return (format!("{bridge}: {u}"), "");
+            return (Some(Reason::Says(bridge, u)), "");
         }
         let querier = match key.group {
             GroupAddr::Ip(IpAddr::V4(_)) => info.querier4,
@@ -510,15 +507,9 @@ impl Store {
             GroupAddr::Mac(_) => Querier::There,
         };
         match querier {
-            Querier::There => (String::new(), ""),
-            Querier::None => (
-                String::new(),
-                "flooded, as the kernel does: no querier is known",
-            ),
-            Querier::Unsure => (
-                format!("{bridge}: whether the kernel goes by a querier is not sure yet"),
-                "",
-            ),
+            Querier::There => (None, ""),
+            Querier::None => (None, "flooded, as the kernel does: no querier is known"),
+            Querier::Unsure => (Some(Reason::QuerierUnsure(bridge)), ""),
         }
     }
 
@@ -529,21 +520,19 @@ impl Store {
     ) -> MdbRow {
         let o = self.groups.ids.get(key).and_then(|id| self.hw.mdb.get(*id));
         let (mut state, mut reason) = crate::explain::object_state(self, o);
-        if reason.is_empty() {
-            reason = self.groups.reasons.get(key).cloned().unwrap_or_default();
-            if !reason.is_empty() && state == State::Installed {
+        if reason.is_none() {
+            reason = self.groups.reasons.get(key).cloned();
+            if reason.is_some() && state == State::Installed {
                 state = State::Trap;
             }
         }
-        let (unsure, note) = self.querier_text(key);
-        if reason.is_empty() {
-            reason = unsure;
-        }
-        if reason.is_empty() && state == State::Omitted {
-            reason = match key.source {
-                Some(_) => "the bridge does not look at sources (IGMP 2, MLD 1)".into(),
-                None => self.no_domain_of(key.bridge, key.vlan),
-            };
+        let (unsure, note) = self.querier_reason(key);
+        reason = reason.or(unsure);
+        if reason.is_none() && state == State::Omitted {
+            reason = Some(match key.source {
+                Some(_) => Reason::NoSources,
+                None => self.no_domain(key.bridge, key.vlan),
+            });
         }
         let named = members.iter().map(|(i, (e, ..))| {
             let mode = match e {
@@ -598,7 +587,7 @@ impl Store {
             source: None,
             members: named.collect(),
             state: State::Installed,
-            reason: self.topo.reasons.get(&bridge).cloned().unwrap_or_default(),
+            reason: self.topo.reasons.get(&bridge).cloned(),
         }
     }
 

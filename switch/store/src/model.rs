@@ -488,6 +488,13 @@ pub struct BaseChain {
     pub devices: Vec<String>,
 }
 
+impl BaseChain {
+    /// Its table and name, as people write them.
+    pub fn text(&self) -> String {
+        format!("{}/{}", self.table, self.name)
+    }
+}
+
 /// What identifies a filter of traffic control. In the order in which the kernel tries those of one hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FilterKey {

@@ -6,6 +6,7 @@ use crate::hw::bodies::{Nexthop, Nhg};
 use crate::hw::{Cls, Ref, gateway_hash};
 use crate::model::{ConfScope, Family, NextHop, NexthopObject, SourceId, hand_on, nud};
 use crate::paths::{Gateway, PathSet, Select, Target, Why};
+use crate::reason::Reason;
 use crate::slices::{Going, Work};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -551,22 +552,20 @@ impl Store {
         }
     }
 
-    /// Why a path isn't forwarded, in words.
-    pub(crate) fn why_text(&self, w: Why) -> String {
+    /// Why a path isn't forwarded.
+    pub(crate) fn path_reason(&self, w: Why) -> Reason {
         match w {
-            Why::NotOffloaded(i) => match self.topo.reasons.get(&i) {
-                Some(r) => format!("{} is not offloaded: {r}", self.dev(i)),
-                None => format!("{} is not offloaded", self.dev(i)),
-            },
-            Why::Nowhere => "the route has no next hop".into(),
-            Why::NoObject(id) => format!("next-hop object {id} is not known"),
-            Why::ConnectedMember => "a multipath member has no gateway".into(),
-            Why::TooLarge => "the group is larger than 256 members or weights".into(),
-            Why::Pieces(n) => format!(
-                "the group's buckets lie in {n} pieces, and a group of the chip has {TND_NHG_MAX_MEMBERS}"
-            ),
-            Why::HashPolicy(p) => format!("fib_multipath_hash_policy {p} is not offloaded"),
-            Why::Unsupported(u) => u.text().into(),
+            Why::NotOffloaded(i) => {
+                let why = self.topo.reasons.get(&i).cloned();
+                Reason::NotOffloaded(self.dev(i), why.map(Box::new))
+            }
+            Why::Nowhere => Reason::Nowhere,
+            Why::NoObject(id) => Reason::NoObject(id),
+            Why::ConnectedMember => Reason::ConnectedMember,
+            Why::TooLarge => Reason::TooLarge,
+            Why::Pieces(n) => Reason::Pieces(n),
+            Why::HashPolicy(p) => Reason::HashPolicy(p),
+            Why::Unsupported(u) => Reason::Unsupported(u),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::model::{
     Addr, BaseChain, BridgeInfo, ConfScope, Family, Link, Netconf, RouteNextHops, Rule, Settings,
     SourceId,
 };
+use crate::reason::Reason;
 use crate::slices::{Going, Work};
 use dirty::Dirty;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -64,8 +65,8 @@ pub(crate) struct Topo {
     pub bonds: BTreeSet<u32>,
     /// VLANs with a state or options of their own, by device.
     pub odd_vlans: BTreeSet<(u32, u16)>,
-    /// Bridges with front-panel ports: why one can't be offloaded, empty if it can.
-    pub bridges: BTreeMap<u32, (BridgeInfo, String)>,
+    /// Bridges with front-panel ports: why one can't be offloaded.
+    pub bridges: BTreeMap<u32, (BridgeInfo, Option<Reason>)>,
     /// Bridges with a member whose frames are all the kernel's.
     pub hidden: BTreeSet<u32>,
     /// Table id of the router interface, by ifindex.
@@ -103,12 +104,12 @@ pub(crate) struct Topo {
     pub port_of: HashMap<u32, u16>,
     pub if_of_port: HashMap<u16, u32>,
     /// Why a device (or what comes in on it) isn't offloaded.
-    pub reasons: HashMap<u32, String>,
-    /// Why everything routed traps; empty if it doesn't.
-    pub router_reason: String,
+    pub reasons: HashMap<u32, Reason>,
+    /// Why everything routed traps.
+    pub router_reason: Option<Reason>,
     /// Router interfaces by table of routes ("slot") and ifindex, each with why packets that come in on it never get to the routes:
-    /// of IPv4, of IPv6; empty if they do.
-    pub ingress: BTreeMap<u8, BTreeMap<u32, [String; 2]>>,
+    /// of IPv4, of IPv6; none if they do.
+    pub ingress: BTreeMap<u8, BTreeMap<u32, [Option<Reason>; 2]>>,
     /// Router interfaces that filter by reverse path, loosely.
     pub loose: BTreeSet<u32>,
 }

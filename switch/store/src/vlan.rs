@@ -12,9 +12,10 @@
 use crate::Store;
 use crate::api::Domain;
 use crate::hw::bodies::{Member, RifPlace, Vlan};
-use crate::hw::table::{Obj, Sent};
-use crate::hw::{Cls, Ref};
+use crate::hw::table::Sent;
+use crate::hw::{Cls, Fail, Ref};
 use crate::model::{BR_STATE_FORWARDING, BridgeVlan, FdbKey, Link, LinkKind, SourceId};
+use crate::reason::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::raw::*;
 
@@ -56,15 +57,14 @@ impl Store {
     }
 
     /// Why a bridge with VLAN filtering that has this port can't be offloaded.
-    pub(crate) fn port_vlan_reason(&self, ifindex: u32) -> Option<String> {
+    pub(crate) fn port_vlan_reason(&self, ifindex: u32) -> Option<Reason> {
         let all = (ifindex, 0)..=(ifindex, u16::MAX);
         let odd = self.topo.odd_vlans.range(all);
         odd.filter_map(|k| self.vlans.get(k)).find_map(|(v, ..)| {
             if v.state != BR_STATE_FORWARDING {
-                Some(format!("VLAN {} has a state of its own", v.vid))
+                Some(Reason::VlanState(v.vid))
             } else {
-                let u = v.unsupported?;
-                Some(format!("{u} of VLAN {} is not offloaded", v.vid))
+                Some(Reason::VlanOption(v.unsupported?, v.vid))
             }
         })
     }
@@ -81,56 +81,48 @@ impl Store {
     }
 
     /// The place of a VLAN interface's router interface, or why it has none.
-    pub(crate) fn vlan_place(&self, l: &Link, vid: u16) -> Result<RifPlace, String> {
+    pub(crate) fn vlan_place(&self, l: &Link, vid: u16) -> Result<RifPlace, Reason> {
         let Some(lower) = self.links.get(&l.lower).map(|r| &r.link) else {
-            return Err("what it is on is not here".into());
+            return Err(Reason::NothingBeneath);
         };
         if let Some(h) = self.hooked(l) {
-            return Err(format!("{h} it"));
+            return Err(Reason::Hooked(h));
         }
         if let Some(u) = self.devices_on(l.ifindex).next() {
-            return Err(format!("{} is on top of it", u.name));
+            return Err(Reason::OnTop(u.name.clone()));
         }
+        let name = || lower.name.clone();
         let stacked = matches!(lower.kind, LinkKind::Vlan { .. });
         if let (false, Some(r)) = (stacked, self.topo.reasons.get(&lower.ifindex)) {
-            return Err(format!("{}: {r}", lower.name));
+            return Err(Reason::Of(name(), r.clone().into()));
         }
         match lower.kind {
             LinkKind::Swp { port } => match (1..=self.config.ports).contains(&port) {
                 true if self.vrf_master(lower).is_some() => Ok(RifPlace::PortVlan(port, vid)),
-                true => Err(format!("{} is in a bridge", lower.name)),
-                false => Err(format!("the chip has no port {port}")),
+                true => Err(Reason::InBridge(name())),
+                false => Err(Reason::NoSuchPort(port)),
             },
             LinkKind::Bond(_) => match self.topo.port_of.get(&lower.ifindex) {
                 Some(port) if self.vrf_master(lower).is_some() => {
                     Ok(RifPlace::PortVlan(*port, vid))
                 }
-                Some(_) => Err(format!("{} is in a bridge", lower.name)),
-                None => Err(format!("{} is no group of the chip", lower.name)),
+                Some(_) => Err(Reason::InBridge(name())),
+                None => Err(Reason::NoGroup(name())),
             },
-            LinkKind::Bridge(b) if !b.vlan_filtering => Err(format!(
-                "a VLAN interface on {}, which does not filter by VLAN, is not offloaded",
-                lower.name
-            )),
+            LinkKind::Bridge(b) if !b.vlan_filtering => Err(Reason::OnPlainBridge(name())),
             LinkKind::Bridge(_) => match self.vlans.get(&(lower.ifindex, vid)) {
-                None => Err(format!("{} itself is not in VLAN {}", lower.name, vid)),
-                Some(x) if x.0.untagged => {
-                    Err(format!("{} gets VLAN {} untagged itself", lower.name, vid))
-                }
+                None => Err(Reason::BridgeNotIn(name(), vid)),
+                Some(x) if x.0.untagged => Err(Reason::BridgeUntagged(name(), vid)),
                 Some(_) => {
                     let d = Domain {
                         dev: lower.ifindex,
                         vlan: vid,
                     };
                     let fid = self.topo.fid_of.get(&d).copied();
-                    fid.map(RifPlace::Vlan)
-                        .ok_or_else(|| format!("no front-panel port is in VLAN {vid}"))
+                    fid.map(RifPlace::Vlan).ok_or(Reason::NobodyInVlan(vid))
                 }
             },
-            _ => Err(format!(
-                "{} is neither a front-panel port nor a bridge of such",
-                lower.name
-            )),
+            _ => Err(Reason::NeitherPortNorBridge(name())),
         }
     }
 
@@ -143,7 +135,7 @@ impl Store {
             let LinkKind::Vlan { vid } = l.kind else {
                 continue;
             };
-            let reason = self.vlan_place(l, vid).err().unwrap_or_default();
+            let reason = self.vlan_place(l, vid).err();
             self.set_reason(i, reason);
             // the place may be another one
             self.topo.dirty.rifs.insert(i);
@@ -199,10 +191,8 @@ impl Store {
             }
         }
         for b in bridges {
-            let mut reason = self.topo.bridges.get(&b).map_or("", |b| &b.1).to_owned();
-            if reason.is_empty() {
-                reason = self.bridge_device_reason(b).unwrap_or_default();
-            }
+            let of_bridge = self.topo.bridges.get(&b).and_then(|b| b.1.clone());
+            let reason = of_bridge.or_else(|| self.bridge_device_reason(b));
             let bridge = |r: &crate::topo::LinkRec| matches!(r.link.kind, LinkKind::Bridge(_));
             if self.links.get(&b).is_some_and(bridge) {
                 self.set_reason(b, reason);
@@ -415,28 +405,34 @@ impl Store {
     }
 
     /// Why a bridge is incomplete on the chip: a domain, or a port's membership, that did not get there.
-    pub(crate) fn incomplete(&self, bridge: u32) -> Option<String> {
+    pub(crate) fn incomplete(&self, bridge: u32) -> Option<Reason> {
         let of_it = self.topo.incomplete.iter().filter(|(_, d)| **d == bridge);
+        let why = |fail: Option<&Fail>| -> Box<Reason> {
+            Box::new(fail.map_or(Reason::NotWritten, |f| self.fail_reason(f)))
+        };
         for (Ref { cls, id }, _) in of_it {
-            let (fail, what) = match cls {
-                Cls::Vlan => (
-                    self.hw.vlans.get(*id).map(Obj::failed),
-                    self.topo
-                        .domain_of
-                        .get(id)
-                        .map(|d| format!("VLAN {}", d.vlan)),
-                ),
-                _ => (
-                    self.hw.members.get(*id).map(Obj::failed),
-                    self.member_keys.get(id).map(|(port, vid)| {
+            let reason = match cls {
+                Cls::Vlan => {
+                    let there = self.hw.vlans.get(*id).zip(self.topo.domain_of.get(id));
+                    there.map(|(o, d)| Reason::Domain {
+                        vlan: d.vlan,
+                        why: why(o.failed()),
+                    })
+                }
+                _ => {
+                    let there = self.hw.members.get(*id).zip(self.member_keys.get(id));
+                    there.map(|(o, (port, vlan))| {
                         let port = self.topo.if_of_port.get(port).map(|i| self.dev(*i));
-                        format!("{} in VLAN {vid}", port.unwrap_or_default())
-                    }),
-                ),
+                        Reason::Membership {
+                            port: port.unwrap_or_default(),
+                            vlan: *vlan,
+                            why: why(o.failed()),
+                        }
+                    })
+                }
             };
-            if let (Some(fail), Some(what)) = (fail, what) {
-                let why = fail.map_or("not written yet".into(), |f| self.fail_text(f));
-                return Some(format!("{what}: {why}"));
+            if reason.is_some() {
+                return reason;
             }
         }
         None
@@ -483,23 +479,18 @@ impl Store {
         self.base_changed(r);
     }
 
-    /// Why an FDB entry's domain is not on the chip.
-    pub(crate) fn no_domain_text(&self, k: &FdbKey) -> String {
-        self.no_domain_of(k.bridge, k.vlan)
-    }
-
     /// Why what is known of a bridge's VLAN is not on the chip.
-    pub(crate) fn no_domain_of(&self, dev: u32, vlan: u16) -> String {
+    pub(crate) fn no_domain(&self, dev: u32, vlan: u16) -> Reason {
         let bridge = self.dev(dev);
         match self.links.get(&dev).map(|r| &r.link.kind) {
             Some(LinkKind::Bridge(b)) if b.vlan_filtering && vlan == 0 => {
-                format!("{bridge} filters by VLAN: an entry without one answers nothing")
+                Reason::FiltersByVlan(bridge)
             }
             Some(LinkKind::Bridge(b)) if !b.vlan_filtering && vlan != 0 => {
-                format!("{bridge} does not filter by VLAN: an entry of one answers nothing")
+                Reason::FiltersNoVlan(bridge)
             }
-            _ if vlan != 0 => format!("no front-panel port of {bridge} is in VLAN {vlan}"),
-            _ => format!("{bridge} has no front-panel port"),
+            _ if vlan != 0 => Reason::NoPortInVlan(bridge, vlan),
+            _ => Reason::NoPort(bridge),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::fib::{F_QUEUED, Fam, SLOT_BITS, V4, V6};
 use crate::hw::bodies::{RifPlace, Vrf};
 use crate::hw::{Cls, Ref};
 use crate::model::{Family, KindSet, Link, LinkKind, SourceId, TABLE_LOCAL, TABLE_MAIN};
+use crate::reason::Reason;
 use crate::slices::Each;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -228,18 +229,14 @@ impl Store {
     }
 
     /// Why what comes in on interfaces of a VRF must go to the CPU.
-    pub(crate) fn vrf_reason(&self, slot: u8) -> String {
-        let Some(rec) = self.vrfs.slots.get(&slot) else {
-            return String::new();
-        };
-        let Some(l) = self.links.get(&rec.ifindex).map(|r| &r.link) else {
-            return String::new();
-        };
+    pub(crate) fn vrf_reason(&self, slot: u8) -> Option<Reason> {
+        let rec = self.vrfs.slots.get(&slot)?;
+        let l = self.links.get(&rec.ifindex).map(|r| &r.link)?;
         if !l.admin_up {
-            return format!("its VRF {} is down", l.name);
+            return Some(Reason::VrfDown(l.name.clone()));
         }
         if let Some(h) = self.hooked(l) {
-            return format!("{h} {}", l.name);
+            return Some(Reason::HookedVrf(h, l.name.clone()));
         }
         for family in [Family::V4, Family::V6] {
             let of = |f: &dyn Fn(&crate::model::Rule) -> bool| {
@@ -252,15 +249,13 @@ impl Store {
             let local = of(&|r| r.is_default && r.table == TABLE_LOCAL);
             match (l3mdev, local) {
                 (None, None) => {}
-                (None, _) => return format!("no rule of {family:?} looks up VRFs (l3mdev)"),
-                (Some(v), Some(l)) if l < v => {
-                    return format!(
-                        "{family:?} looks up the table local (rule {l}) before those of VRFs (rule {v}): move it behind"
-                    );
+                (None, _) => return Some(Reason::NoVrfRule(family)),
+                (Some(vrf), Some(local)) if local < vrf => {
+                    return Some(Reason::LocalBeforeVrf { family, local, vrf });
                 }
                 _ => {}
             }
         }
-        String::new()
+        None
     }
 }

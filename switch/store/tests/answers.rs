@@ -150,9 +150,9 @@ fn a_trap_that_depends_is_given_up() {
     assert!(asked < 10, "{asked}");
     let failures = r.store.failures(10);
     assert!(
-        failures.iter().any(|(what, why)| {
-            what.contains("20.0.0.0/8") && why == "what it refers to is not in hardware"
-        }),
+        failures
+            .iter()
+            .any(|(what, why)| { what.contains("20.0.0.0/8") && *why == Reason::Depends }),
         "{failures:?}"
     );
 }
@@ -176,9 +176,9 @@ fn what_is_in_use_is_deleted_when_something_was_taken_away() {
     assert!(r.store.idle());
     let failures = r.store.failures(10);
     assert!(
-        failures.iter().any(|(what, why)| {
-            what.contains("still there") && why == "something in hardware still refers to it"
-        }),
+        failures
+            .iter()
+            .any(|(what, why)| { what.contains("still there") && *why == Reason::InUse }),
         "{failures:?}"
     );
     // what is wanted again is not among them, and whatever was refused twice counts once

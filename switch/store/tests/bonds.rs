@@ -138,7 +138,7 @@ fn a_bond_is_a_port_of_a_bridge() {
     r.settle();
     assert_eq!(members(&mut r), [(1, TND_VID_ANY), (lag, TND_VID_ANY)]);
     assert!(!traps(&mut r, lag) && !traps(&mut r, 1));
-    assert_eq!(r.store.port_reason(BOND), "");
+    assert_eq!(words(&r.store.port_reason(BOND)), "");
     // what is static behind it, and what the chip learned there
     r.up(Object::Fdb(FdbEntry {
         bridge: BR,
@@ -193,7 +193,7 @@ fn a_bond_that_is_down_is_the_kernels_but_not_in_a_bridge() {
         r.settle();
         let bridged = members(&mut r).contains(&(lag, TND_VID_ANY));
         assert_eq!(bridged, master == BR);
-        let why = r.store.port_reason(3 + 10);
+        let why = words(&r.store.port_reason(3 + 10));
         assert_eq!(why.contains("bond3: down"), kernels, "{why}");
         assert!(!kernels || traps(&mut r, 3));
         assert!(!traps(&mut r, 1));
@@ -232,13 +232,11 @@ fn what_the_chip_can_t_is_the_kernels() {
     assert!(!ports(&mut r).contains_key(&lag));
     assert!(traps(&mut r, 3) && traps(&mut r, 1));
     assert_eq!(
-        r.store.port_reason(13),
+        words(&r.store.port_reason(13)),
         "bond3: mode balance-rr is not offloaded"
     );
     assert!(
-        r.store
-            .port_reason(11)
-            .contains("bond3 is a member and not a front-panel port")
+        words(&r.store.port_reason(11)).contains("bond3 is a member and not a front-panel port")
     );
     // another mode: the chip's
     r.up(bond(BR, None));
@@ -254,9 +252,7 @@ fn what_the_chip_can_t_is_the_kernels() {
     }));
     r.settle();
     assert!(
-        r.store
-            .port_reason(13)
-            .contains("veth0 is a member and not a front-panel port")
+        words(&r.store.port_reason(13)).contains("veth0 is a member and not a front-panel port")
     );
     assert!(traps(&mut r, 3));
 }
@@ -281,8 +277,8 @@ fn a_port_moves_from_bond_to_bond() {
     r.settle();
     let p = ports(&mut r);
     assert!(p.contains_key(&first) && p.contains_key(&(front(&mut r) + 1)));
-    assert_eq!(r.store.port_reason(14), "");
-    assert_eq!(r.store.port_reason(BOND - 2), "");
+    assert_eq!(words(&r.store.port_reason(14)), "");
+    assert_eq!(words(&r.store.port_reason(BOND - 2)), "");
     // a warm attach finds all of it
     r.chip.fw.attach(true);
     r.chip.changed.clear();
@@ -313,12 +309,12 @@ fn a_bond_that_fits_at_last_is_the_chips() {
     }
     r.settle();
     let (second, lag) = (numbered(2).ifindex, 8 + 2);
-    assert!(r.store.port_reason(15).contains("full"));
+    assert!(words(&r.store.port_reason(15)).contains("full"));
     assert!(traps(&mut r, 5) && !ports(&mut r).contains_key(&lag));
     r.up(Object::Link(swp(4)));
     r.settle();
-    assert_eq!(r.store.port_reason(second), "");
-    assert_eq!(r.store.port_reason(15), "");
+    assert_eq!(words(&r.store.port_reason(second)), "");
+    assert_eq!(words(&r.store.port_reason(15)), "");
     assert!(!traps(&mut r, lag));
 }
 

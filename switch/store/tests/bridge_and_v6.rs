@@ -85,7 +85,7 @@ fn rows_and_explanations_agree() {
         assert_eq!((row.state, row.action), (e.state, e.action), "{e:?}");
         assert_eq!(row.reason, e.reason);
         assert_eq!((e.cost, e.table.as_str()), (1, "exact-match"), "{e:?}");
-        said.push((row.state, row.action, row.reason));
+        said.push((row.state, row.action, words(&row.reason)));
     }
     assert_eq!(
         said,
@@ -247,7 +247,7 @@ fn while_an_entry_is_missing_unknown_unicast_goes_to_the_cpu() {
     let last = fdb(n - 1, 11, FdbKind::Static);
     let e = &r.store.explain_mac(last.mac)[0];
     assert!(
-        !e.in_hardware && !e.reason.is_empty() && e.cover.contains("br0"),
+        !e.in_hardware && e.reason.is_some() && e.cover.contains("br0"),
         "{e:?}"
     );
     // Its bucket may be full even if others are freed: make room in all of them.
@@ -514,7 +514,7 @@ fn a_station_that_nobody_let_in_is_not_in_the_chip() {
     r.settle();
     assert!(r.chip.fdb.is_empty());
     let row = &r.store.explain_mac(e.mac)[0];
-    assert!(row.reason.contains("nobody has let"), "{row:?}");
+    assert!(words(&row.reason).contains("nobody has let"), "{row:?}");
     let in_now = fdb(3, 11, FdbKind::Static);
     r.up(Object::Fdb(in_now));
     r.settle();

@@ -151,8 +151,8 @@ fn the_kernels_own_trap_with_a_reason() {
     assert_eq!(actions, [TRAP, TRAP, TRAP, TND_ACL_REDIRECT_PORT]);
     assert_eq!(l[&(1, 3)].1, [(7, TRAP)]);
     let rows = r.store.filters();
-    assert!(rows[0].state == State::Trap && rows[0].reason == "why");
-    assert!(rows[1].reason.contains("if99 is no front-panel port"));
+    assert!(rows[0].state == State::Trap && words(&rows[0].reason) == "why");
+    assert!(words(&rows[1].reason).contains("if99 is no front-panel port"));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_list_that_does_not_fit_traps_and_says_why() {
     r.settle();
     let (traps, rules) = lists(&mut r)[&(1, 1)].clone();
     assert!(traps && rules.len() < 40);
-    let reason = r.store.port_reason(11);
+    let reason = words(&r.store.port_reason(11));
     assert!(reason.starts_with("tc ingress filters: "), "{reason}");
     assert!(reason.contains("full (needs 1, free 0 of"), "{reason}");
     assert!(r.store.filters().iter().any(|f| f.state == State::Failed));
@@ -201,7 +201,7 @@ fn a_list_that_does_not_fit_traps_and_says_why() {
     r.settle();
     let (traps, rules) = lists(&mut r)[&(1, 1)].clone();
     assert!(!traps && rules.len() == 10, "{traps} {rules:?}");
-    assert_eq!(r.store.port_reason(11), "");
+    assert_eq!(words(&r.store.port_reason(11)), "");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_mirror_or_policer_without_room_makes_the_rule_the_kernels() {
     assert_eq!(rules.iter().filter(|x| x.1 == TRAP).count(), 2);
     let rows = r.store.filters();
     let full = rows.iter().find(|f| f.state == State::Trap).unwrap();
-    assert!(full.reason.contains("policer full"), "{}", full.reason);
+    assert!(words(&full.reason).contains("policer full"), "{full:?}");
 }
 
 /// UDP destination ports from, to are dropped.
@@ -326,7 +326,7 @@ fn a_range_without_room_makes_its_rule_the_kernels_until_there_is_room() {
     assert_eq!(rules[2], [None; 2]);
     let row = r.store.filters()[2].clone();
     assert_eq!(
-        (row.state, row.reason.as_str()),
+        (row.state, words(&row.reason).as_str()),
         (State::Trap, "ACL ranges full (needs 1, free 0 of 2)")
     );
     // a user of the first range goes, then the other one: room
@@ -364,7 +364,7 @@ fn a_chip_without_named_ranges_gives_the_kernel_what_they_are_for() {
     assert_eq!(ranges(&mut r), (vec![], vec![[None; 2]; 2]));
     let row = r.store.filters()[0].clone();
     assert_eq!(
-        (row.state, row.reason.as_str()),
+        (row.state, words(&row.reason).as_str()),
         (State::Trap, "the chip does not know such objects")
     );
 }
@@ -389,7 +389,7 @@ fn a_policer_whose_burst_is_less_than_a_frame_is_the_kernels() {
     let (_, rules) = lists(&mut r)[&(1, 1)].clone();
     assert_eq!(rules.iter().filter(|x| x.1 == TRAP).count(), 2);
     let rows = r.store.filters();
-    let reasons: Vec<&str> = rows.iter().map(|f| f.reason.as_str()).collect();
+    let reasons: Vec<String> = rows.iter().map(|f| words(&f.reason)).collect();
     let less = "its policer's burst of 20 bytes is less than a frame of 1522, which the port takes";
     assert!(reasons.iter().any(|r| r.contains(less)), "{reasons:?}");
 }
@@ -545,7 +545,7 @@ proptest! {
         let l = lists(&mut r);
         for (port, k) in &kernel {
             let (traps, rules) = l.get(&(*port, 1)).cloned().unwrap_or((false, vec![]));
-            prop_assert!(!traps || k.len() > 8, "swp{} traps: {}", port, r.store.port_reason(10 + u32::from(*port)));
+            prop_assert!(!traps || k.len() > 8, "swp{} traps: {}", port, words(&r.store.port_reason(10 + u32::from(*port))));
             prop_assert!(traps || rules == now(k), "swp{}: {:?}, kernel {:?}", port, rules, k);
         }
     }

@@ -194,7 +194,7 @@ fn members_become_ports() {
     assert_eq!(entry(&r, ip4(1), Some(source(1))), None);
     let rows = r.store.mdb();
     assert!(
-        rows[1].reason.contains("does not look at sources"),
+        words(&rows[1].reason).contains("does not look at sources"),
         "{rows:?}"
     );
     // multicast to unicast
@@ -203,7 +203,7 @@ fn members_become_ports() {
     assert_eq!(entry(&r, ip4(1), None), Some(None));
     let why = &r.store.explain_group(ip4(1))[0];
     assert_eq!(
-        (why.action, why.reason.as_str()),
+        (why.action, words(&why.reason).as_str()),
         (Action::Trap, "swp4 has mcast_to_unicast")
     );
     // not from here any more
@@ -272,9 +272,8 @@ fn what_does_not_fit_goes_to_the_cpu() {
     assert_ne!(flags(&r) & TND_VLAN_MC4_TRAP, 0);
     let why = r.store.explain_group(ip4(1));
     assert!(
-        why.iter().any(|e| e
-            .reason
-            .contains("multicast-group full (needs 1, free 0 of 4)")),
+        why.iter()
+            .any(|e| words(&e.reason).contains("multicast-group full (needs 1, free 0 of 4)")),
         "{why:?}"
     );
     assert!(

@@ -160,11 +160,7 @@ fn without_room_for_an_own_prefix_interfaces_trap() {
     }
     assert!(many < 30);
     assert!(are(&r, false), "{:?}", r.chip.rifs);
-    assert!(
-        r.store
-            .port_reason(11)
-            .contains("an own prefix is not in hardware")
-    );
+    assert!(words(&r.store.port_reason(11)).contains("an own prefix is not in hardware"));
     // one goes that has none, then another one whose room the last one takes
     let del = |r: &mut Rig, n: u8| {
         let Object::Route(x) = own(n) else {
@@ -177,7 +173,7 @@ fn without_room_for_an_own_prefix_interfaces_trap() {
     assert!(are(&r, false));
     del(&mut r, 0);
     assert!(are(&r, true), "{:?}", r.store.failures(10));
-    assert_eq!(r.store.port_reason(11), "");
+    assert_eq!(words(&r.store.port_reason(11)), "");
 }
 
 /// An own prefix finds no room, and is written once more with what is kept for it. What covers it moves meanwhile: nobody is answered

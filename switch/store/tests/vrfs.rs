@@ -311,7 +311,7 @@ fn what_the_chip_would_answer_otherwise_traps() {
     // local first: own addresses of other VRFs would answer
     rules(&mut r, 0);
     assert!(red_traps(&mut r));
-    let why = r.store.port_reason(11);
+    let why = words(&r.store.port_reason(11));
     assert!(why.contains("looks up the table local (rule 0)"), "{why}");
     assert_eq!(
         rif(&r, mac(2)).unwrap().flags & TND_RIF_TRAP_ALL,
@@ -331,7 +331,7 @@ fn what_the_chip_would_answer_otherwise_traps() {
         ..l
     }));
     assert!(red_traps(&mut r));
-    assert!(r.store.port_reason(11).contains("red is down"));
+    assert!(words(&r.store.port_reason(11)).contains("red is down"));
     r.up(red());
     assert!(!red_traps(&mut r));
 }
@@ -367,9 +367,8 @@ fn no_room_for_a_vrf_is_told_and_its_packets_go_to_the_cpu() {
         .explain_route_in(slot, "10.1.0.0/24".parse().unwrap());
     assert!(!said.in_hardware);
     assert!(
-        said.reason.contains("full (needs 1, free 0 of"),
-        "{}",
-        said.reason
+        words(&said.reason).contains("full (needs 1, free 0 of"),
+        "{said:?}"
     );
     // room comes
     r.del(Key::Link(RED));
@@ -414,7 +413,7 @@ fn a_policy_rule_traps_what_it_may_look_at() {
             "iif {iif}"
         );
         if two != both {
-            let why = r.store.port_reason(12);
+            let why = words(&r.store.port_reason(12));
             assert_eq!(why, "policy rule \"from 10.1.0.0/24 lookup 99\"");
         }
         r.del(Key::Rule(mine(iif)));

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use tandem_mgmt::types::{self, AclRule, Cost, Explain, Fdb, Group, Items, Neighbour, Port, Route};
 use tandem_store::model::{Family, FdbKind, GroupAddr, LinkKind, RouteType, SourceId, nud};
-use tandem_store::{Action, Explanation, Page, Policy, RouteRow, State};
+use tandem_store::{Action, Explanation, Page, Policy, Reason, RouteRow, State};
 
 use crate::Core;
 use crate::attach::Lack;
@@ -42,25 +42,22 @@ fn judge(
     no_asic: Option<String>,
     store: State,
     action: Action,
-    reason: String,
-    unreached: String,
+    reason: Option<Reason>,
+    unreached: Option<Reason>,
 ) -> (types::State, Option<String>) {
     if no_asic.is_some() {
         return (types::State::Pending, no_asic);
     }
-    let reason = if store == State::Installed && reason.is_empty() {
-        unreached
-    } else {
-        reason
-    };
+    let unreached = unreached.filter(|_| store == State::Installed);
+    let reason = reason.or(unreached);
     let state = match (store, action) {
         (State::Installed, Action::Trap) | (State::Omitted | State::Trap, _) => types::State::Trap,
-        (State::Installed, _) if reason.is_empty() => types::State::Offloaded,
+        (State::Installed, _) if reason.is_none() => types::State::Offloaded,
         (State::Installed, _) => types::State::Trap,
         (State::Failed, _) => types::State::Failed,
         (State::Pending, _) => types::State::Pending,
     };
-    (state, some(reason))
+    (state, reason.map(|r| r.to_string()))
 }
 
 fn attached(core: &Core) -> bool {
@@ -77,9 +74,9 @@ fn judged(
     core: &Core,
     store: State,
     action: Action,
-    reason: String,
+    reason: Option<Reason>,
 ) -> (types::State, Option<String>) {
-    judge(lacking(core), store, action, reason, String::new())
+    judge(lacking(core), store, action, reason, None)
 }
 
 /// Routes of the default VRF that no packet gets to.
@@ -87,13 +84,7 @@ pub(super) fn unreached(core: &Core) -> impl Iterator<Item = String> {
     [(Family::V4, "IPv4"), (Family::V6, "IPv6")]
         .into_iter()
         .filter(|(f, _)| core.store.routes_forward(*f))
-        .map(|(f, name)| (core.store.unreached(0, f), name))
-        .filter(|(why, _)| !why.is_empty())
-        .map(|(why, name)| format!("{name} routes: {why}"))
-}
-
-fn some(text: String) -> Option<String> {
-    (!text.is_empty()).then_some(text)
+        .filter_map(|(f, name)| Some(format!("{name} routes: {}", core.store.unreached(0, f)?)))
 }
 
 fn mac(m: [u8; 6]) -> String {
@@ -115,11 +106,8 @@ pub(super) fn ports(core: &Core) -> Vec<Port> {
             let link = core.store.link(p.ifindex);
             let (netdev, reason) = match link {
                 Some(l) => (l.name.clone(), core.store.port_reason(p.ifindex)),
-                None if core.store.is_away(p.port) => (
-                    String::new(),
-                    "its netdev is in another network namespace".into(),
-                ),
-                None => (String::new(), "its netdev is gone".into()),
+                None if core.store.is_away(p.port) => (String::new(), Some(Reason::NetdevAway)),
+                None => (String::new(), Some(Reason::NetdevGone)),
             };
             let (state, reason) = judged(core, State::Installed, Action::None, reason);
             Port {
@@ -503,7 +491,8 @@ mod tests {
     fn one_judgement_for_rows_and_explanations() {
         let said = |attached: bool, store, action, reason: &str, unreached: &str| {
             let none = (!attached).then(|| "no ASIC is attached".to_owned());
-            let (state, why) = judge(none, store, action, reason.into(), unreached.into());
+            let some = |why: &str| (!why.is_empty()).then(|| Reason::Filter(why.into()));
+            let (state, why) = judge(none, store, action, some(reason), some(unreached));
             (state, why.unwrap_or_default())
         };
         for (store, action, reason, unreached, state, why) in [

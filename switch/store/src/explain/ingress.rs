@@ -2,7 +2,8 @@
 
 use crate::Store;
 use crate::model::{ConfScope, Family};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::reason::Reason;
+use std::collections::BTreeMap;
 use tandem_abi::raw::*;
 
 /// Interfaces named in one line.
@@ -15,50 +16,40 @@ impl Store {
         ifindex: u32,
         family: Family,
         flags: u32,
-        reason: &str,
-    ) -> String {
+        reason: Option<&Reason>,
+    ) -> Option<Reason> {
         let flag = match family {
             Family::V4 => TND_RIF_V4,
             Family::V6 => TND_RIF_V6,
         };
         if flags & flag != 0 && flags & TND_RIF_TRAP_ALL == 0 {
-            return String::new();
+            return None;
         }
         let forwards = |scope| self.conf(family, scope).forwarding == Some(true);
         match family {
-            _ if flags & TND_RIF_TRAP_ALL != 0 => reason.into(),
+            _ if flags & TND_RIF_TRAP_ALL != 0 => reason.cloned(),
             Family::V4 if !forwards(ConfScope::Interface(ifindex)) => {
-                match forwards(ConfScope::All) {
-                    true => "the kernel does not forward what comes in there (net.ipv4.conf.*.forwarding is 0)",
-                    false => "the kernel does not forward IPv4 (net.ipv4.ip_forward is 0)",
-                }
-                .into()
+                Some(match forwards(ConfScope::All) {
+                    true => Reason::NotForwarding,
+                    false => Reason::NoForwarding4,
+                })
             }
-            Family::V6 if !forwards(ConfScope::All) => {
-                "the kernel does not forward IPv6 (net.ipv6.conf.all.forwarding is 0)".into()
-            }
-            _ if reason.is_empty() => "the kernel takes no IPv6 there".into(),
-            _ => reason.into(),
+            Family::V6 if !forwards(ConfScope::All) => Some(Reason::NoForwarding6),
+            _ => Some(reason.cloned().unwrap_or(Reason::NoIpv6)),
         }
     }
 
-    /// Why no packet of this family gets to the routes of a table, whatever interface it comes in on; empty if some do,
+    /// Why no packet of this family gets to the routes of a table, whatever interface it comes in on; none if some do,
     /// or if there is no interface.
-    pub fn unreached(&self, slot: u8, family: Family) -> String {
-        let Some(all) = self.topo.ingress.get(&slot) else {
-            return String::new();
-        };
+    pub fn unreached(&self, slot: u8, family: Family) -> Option<Reason> {
+        let gaps = || self.gaps(slot, family).map(|(_, gap)| gap);
         // asked of every row of a table: as a rule the first interface lets packets through
-        let gaps = || all.values().map(|gap| Self::gap_of(gap, family));
-        if gaps().any(str::is_empty) {
-            return String::new();
+        if gaps().any(|gap| gap.is_none()) {
+            return None;
         }
-        let gaps: BTreeSet<&str> = gaps().collect();
-        if gaps.is_empty() {
-            return String::new();
-        }
-        let reasons: Vec<&str> = gaps.into_iter().collect();
-        format!("what comes in goes to the CPU: {}", reasons.join("; "))
+        let gaps: BTreeMap<String, &Reason> =
+            gaps().flatten().map(|gap| (gap.to_string(), gap)).collect();
+        (!gaps.is_empty()).then(|| Reason::Unreached(gaps.into_values().cloned().collect()))
     }
 
     /// Some next hop of this family's routes is in use: somebody wants packets forwarded.
@@ -73,14 +64,16 @@ impl Store {
     /// On which interfaces packets don't get to the routes of a table, where on others they do: one line for each
     /// reason.
     pub(super) fn ingress_details(&self, slot: u8, family: Family) -> Vec<String> {
-        let mut by_reason: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-        let all = self.topo.ingress.get(&slot).into_iter().flatten();
-        for (ifindex, gap) in all {
-            let gap = Self::gap_of(gap, family);
-            by_reason.entry(gap).or_default().push(*ifindex);
+        let mut by_reason: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        let mut reached = false;
+        for (ifindex, gap) in self.gaps(slot, family) {
+            match gap {
+                Some(gap) => by_reason.entry(gap.to_string()).or_default().push(ifindex),
+                None => reached = true,
+            }
         }
         // nothing gets to them, and that is a reason of its own
-        if by_reason.remove("").is_none() {
+        if !reached {
             return Vec::new();
         }
         by_reason
@@ -98,10 +91,12 @@ impl Store {
             .collect()
     }
 
-    fn gap_of([v4, v6]: &[String; 2], family: Family) -> &str {
-        match family {
-            Family::V4 => v4,
-            Family::V6 => v6,
-        }
+    /// Interfaces of a table, and why packets that come in there do not get to its routes.
+    fn gaps(&self, slot: u8, family: Family) -> impl Iterator<Item = (u32, Option<&Reason>)> {
+        let all = self.topo.ingress.get(&slot).into_iter().flatten();
+        all.map(move |(ifindex, [v4, v6])| match family {
+            Family::V4 => (*ifindex, v4.as_ref()),
+            Family::V6 => (*ifindex, v6.as_ref()),
+        })
     }
 }

@@ -8,13 +8,11 @@ use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, DepState, Fail, Ref};
 use crate::model::{Route, RouteKey, RouteNextHops, RouteType, Unsupported};
 use crate::paths::Target;
+use crate::reason::Reason;
 use crate::{Family, Store};
 use ipnet::IpNet;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
-
-/// An entry that is nobody's route.
-const AGGREGATE: &str = "an aggregate trap of the reserve: prefixes below it do not fit";
 
 impl Store {
     fn target_fail(&self, c: Content) -> Option<&Fail> {
@@ -27,88 +25,80 @@ impl Store {
         }
     }
 
-    fn entry_reason<F: Fam>(&self, e: u32) -> String {
+    fn entry_reason<F: Fam>(&self, e: u32) -> Option<Reason> {
         let fib = F::fib(&self.fibs);
         let x = &fib.entries[e];
         if self.is_aggregate::<F>(e) {
-            return AGGREGATE.into();
+            return Some(Reason::Aggregate);
         }
         if x.head == NONE {
-            return "the kernel has it no more: it is on its way out".into();
+            return Some(Reason::Leaving);
         }
         if let Some(f) = self.fails.get(&Ref::new(F::CLS, e)) {
-            return self.fail_text(f);
+            return Some(self.fail_reason(f));
         }
         if x.is(F_PARSER) {
-            return "the parser sends such packets to the CPU before any lookup".into();
+            return Some(Reason::Parser);
         }
         if x.is(F_OMIT) {
-            return "the prefix above it goes to the CPU as well: no entry is needed".into();
+            return Some(Reason::LeftOut);
         }
         if !self.slot_stands(self.entry_slot::<F>(e)) {
             let id = u32::from(self.entry_slot::<F>(e)) - 1;
-            return match self.hw.vrfs.get(id).and_then(|o| o.fail.as_ref()) {
-                Some(f) => format!("its VRF: {}", self.fail_text(f)),
-                None => "its VRF is not in hardware yet".into(),
-            };
+            let fail = self.hw.vrfs.get(id).and_then(|o| o.fail.as_ref());
+            let vrf = fail.map(|f| Reason::Vrf(self.fail_reason(f).into()));
+            return vrf.or(Some(Reason::VrfPending));
         }
         if self.has_tos::<F>(e) {
-            return "a route of this prefix has a TOS".into();
+            return Some(Reason::Tos);
         }
-        if let Some((a, c)) = self.best_alias::<F>(e) {
-            let alias = &self.aliases[a];
-            if alias.table != 0 && self.shadowed::<F>(e) {
-                return "a wider route of the local table answers first".into();
-            }
-            if alias.unsupported != 0 {
-                return unsupported_text(alias.unsupported).into();
-            }
-            let differs = self.depends_on_ingress::<F>(e);
-            if differs && self.hides::<F>(e) {
-                return Unsupported::Hidden.text().into();
-            }
-            if differs {
-                return "the kernel chooses among this prefix's routes by the device that a packet comes in by".into();
-            }
-            let path = &self.paths.sets[alias.path];
-            match kind_of(alias.kind) {
-                RouteType::Unicast => match path.target {
-                    Target::Trap(w) => return self.why_text(w),
-                    Target::Connected(_) => {
-                        return "a connected route: hosts have entries of their own".into();
-                    }
-                    _ => {}
-                },
-                // it needs no next hop, whatever the kernel names: none, or lo (IPv6)
-                RouteType::Blackhole => {}
-                RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
-                    return "an own address".into();
-                }
-                RouteType::Unreachable | RouteType::Prohibit => {
-                    return "the kernel owes an ICMP error".into();
-                }
-                _ => return "this route type is not offloaded".into(),
-            }
-            let n = fib.cover.forced(x.node);
-            if n > 0 {
-                return format!("it would answer for {n} more specific prefixes that do not fit");
-            }
-            if let Some(f) = self.target_fail(c) {
-                return format!("next hop: {}", self.fail_text(f));
-            }
-            if x.is(F_DEPEND) {
-                return "what it refers to is not in hardware".into();
-            }
-            let (unresolved, all) = self.unresolved(c);
-            if all && c.kind == TND_RT_NEXTHOP {
-                return "its next hop is not resolved".into();
-            }
-            if all {
-                return format!("none of its {} next hops is resolved", unresolved.len());
-            }
-            return String::new();
+        let Some((a, c)) = self.best_alias::<F>(e) else {
+            return Some(Reason::Dead);
+        };
+        let alias = &self.aliases[a];
+        if alias.table != 0 && self.shadowed::<F>(e) {
+            return Some(Reason::Shadowed);
         }
-        "every next hop is dead".into()
+        if let Some(u) = unsupported_of(alias.unsupported) {
+            return Some(Reason::Unsupported(u));
+        }
+        let differs = self.depends_on_ingress::<F>(e);
+        if differs && self.hides::<F>(e) {
+            return Some(Reason::Unsupported(Unsupported::Hidden));
+        }
+        if differs {
+            return Some(Reason::ByIngress);
+        }
+        let path = &self.paths.sets[alias.path];
+        match kind_of(alias.kind) {
+            RouteType::Unicast => match path.target {
+                Target::Trap(w) => return Some(self.path_reason(w)),
+                Target::Connected(_) => return Some(Reason::Connected),
+                _ => {}
+            },
+            // it needs no next hop, whatever the kernel names: none, or lo (IPv6)
+            RouteType::Blackhole => {}
+            RouteType::Local | RouteType::Broadcast | RouteType::Anycast => {
+                return Some(Reason::Own);
+            }
+            RouteType::Unreachable | RouteType::Prohibit => return Some(Reason::IcmpError),
+            _ => return Some(Reason::RouteType),
+        }
+        let n = fib.cover.forced(x.node);
+        if n > 0 {
+            return Some(Reason::Cover(n));
+        }
+        if let Some(f) = self.target_fail(c) {
+            return Some(Reason::NextHop(self.fail_reason(f).into()));
+        }
+        if x.is(F_DEPEND) {
+            return Some(Reason::Depends);
+        }
+        let (unresolved, all) = self.unresolved(c);
+        all.then_some(match c.kind {
+            TND_RT_NEXTHOP => Reason::NextHopUnresolved,
+            _ => Reason::NextHopsUnresolved(unresolved.len()),
+        })
     }
 
     /// Next hops of a route's content that stand in the chip without a neighbour's address, and whether these are all
@@ -241,18 +231,18 @@ impl Store {
         let stands = aggregate || x.have.present() && fib.cover.is_installed(node);
         let mut reason = self.entry_reason::<F>(e);
         let mut action = Action::of(x.have.action);
-        let below = if stands && reason.is_empty() {
+        let below = if stands && reason.is_none() {
             self.aggregates_below::<F>(node)
         } else {
             Vec::new()
         };
         // The chip takes the longest match, also where the kernel has no such prefix.
-        let first = (stands && reason.is_empty() && exact.is_none() && len == F::WIDTH)
+        let first = (stands && reason.is_none() && exact.is_none() && len == F::WIDTH)
             .then(|| fib.cover.hardware_match(bits))
             .flatten()
             .filter(|&n| fib.at_node(n).is_some_and(|e| self.is_aggregate::<F>(e)));
         let cover = if first.is_some() {
-            reason = format!("{AGGREGATE}, and it answers first");
+            reason = Some(Reason::AggregateFirst);
             action = Action::Trap;
             first
         } else if stands || x.is(F_PARSER) {
@@ -282,12 +272,12 @@ impl Store {
         }
         let mut details = Vec::new();
         let family = Self::family_of::<F>();
-        if first.is_none() && stands && reason.is_empty() {
+        if first.is_none() && stands && reason.is_none() {
             details = self.ingress_details(slot, family);
             details.extend(self.member_details::<F>(e));
             details.extend(below.iter().map(|&n| {
                 let what = self.prefix_text::<F>(n);
-                format!("{what} of it goes to the CPU: {AGGREGATE}")
+                format!("{what} of it goes to the CPU: {}", Reason::Aggregate)
             }));
         }
         let cost = self.config.cost(TND_CLS_ROUTE, Some(F::AF));
@@ -507,8 +497,4 @@ fn unsupported_of(n: u8) -> Option<Unsupported> {
     ]
     .into_iter()
     .find(|u| *u as u8 == n)
-}
-
-fn unsupported_text(n: u8) -> &'static str {
-    unsupported_of(n).map_or("", Unsupported::text)
 }

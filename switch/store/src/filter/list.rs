@@ -7,6 +7,7 @@ use crate::hw::acl::{AclBind, AclEntry, AclTable};
 use crate::hw::table::Sent;
 use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::FilterVerdict;
+use crate::reason::Reason;
 use crate::sync::Phase;
 
 impl Store {
@@ -235,25 +236,19 @@ impl Store {
 
     /// Why the chip can't even be told that a port's list is not whole: it has no lists. The ports that then trap by
     /// themselves: that one, or, for what leaves by it, all.
-    pub(crate) fn no_lists(&self, port: u16) -> Option<String> {
+    pub(crate) fn no_lists(&self, port: u16) -> Option<Reason> {
         self.filters.lists.iter().find_map(|(at, l)| {
             let fail = self.hw.acl_binds.get(l.bind)?.fail.as_ref()?;
             let here = at.0 == port || at.1 == stage(true);
             let whom = self.topo.if_of_port.get(&at.0)?;
-            here.then(|| {
-                format!(
-                    "tc filters at {}: {}",
-                    self.dev(*whom),
-                    self.fail_text(fail)
-                )
-            })
+            here.then(|| Reason::Lists(self.dev(*whom), self.fail_reason(fail).into()))
         })
     }
 
     // -- for people ---------------------------------------------------------------------------------------------------
 
     /// Why everything of a port's hook traps; None if it does not.
-    fn list_reason(&self, at: At) -> Option<String> {
+    fn list_reason(&self, at: At) -> Option<Reason> {
         let l = self.filters.lists.get(&at)?;
         let o = self.hw.acl_binds.get(l.bind)?;
         if !o.want.as_ref()?.trap_all {
@@ -264,25 +259,25 @@ impl Store {
             .values()
             .find_map(|id| self.hw.acl_entries.get(*id)?.fail.as_ref());
         Some(match failed {
-            Some(f) => self.fail_text(f),
-            None => "its rules are being written".into(),
+            Some(f) => self.fail_reason(f),
+            None => Reason::RulesPending,
         })
     }
 
     /// Why all that comes in by a port, or leaves by it, goes to the CPU because of its filters.
-    pub(crate) fn filters_reason(&self, ifindex: u32) -> Option<String> {
+    pub(crate) fn filters_reason(&self, ifindex: u32) -> Option<Reason> {
         let &port = self.topo.port_of.get(&ifindex)?;
         let of = |egress| self.list_reason((port, stage(egress)));
         of(false)
-            .map(|r| format!("tc ingress filters: {r}"))
-            .or_else(|| of(true).map(|r| format!("tc egress filters: {r}")))
+            .map(|r| Reason::IngressList(r.into()))
+            .or_else(|| of(true).map(|r| Reason::EgressList(r.into())))
     }
 
     /// Rules (list, priority) of filters whose packets are the kernel's, for a reason that is known.
     pub fn rules_that_trap(&self) -> Vec<(u32, u32)> {
         let shown = self.filters.shown.values();
         shown
-            .filter(|s| !s.reason.is_empty())
+            .filter(|s| s.reason.is_some())
             .map(|s| (list_id(s.at.0, s.at.1), s.priority))
             .collect()
     }
@@ -302,26 +297,14 @@ impl Store {
                 .and_then(|id| self.hw.acl_entries.get(*id));
             let whole = shown.and_then(|s| self.list_reason(s.at));
             let (state, reason) = match (shown, entry) {
-                (None, _) => (
-                    State::Omitted,
-                    format!("only reached from another chain ({})", key.chain),
-                ),
-                (Some(_), None) if f.verdict == FilterVerdict::Next => {
-                    (State::Omitted, String::new())
+                (None, _) => (State::Omitted, Some(Reason::OtherChain(key.chain))),
+                (Some(_), None) if f.verdict == FilterVerdict::Next => (State::Omitted, None),
+                (Some(_), Some(e)) if e.fail.is_some() => {
+                    (State::Failed, e.fail.as_ref().map(|x| self.fail_reason(x)))
                 }
-                (Some(_), Some(e)) if e.fail.is_some() => (
-                    State::Failed,
-                    e.fail
-                        .as_ref()
-                        .map(|x| self.fail_text(x))
-                        .unwrap_or_default(),
-                ),
                 (Some(s), Some(e)) if e.have.is_some() && e.have == e.want => match whole {
-                    Some(why) => (
-                        State::Trap,
-                        format!("the list is not all in hardware: {why}"),
-                    ),
-                    None if s.reason.is_empty() => (State::Installed, String::new()),
+                    Some(why) => (State::Trap, Some(Reason::ListPartly(why.into()))),
+                    None if s.reason.is_none() => (State::Installed, None),
                     None => (State::Trap, s.reason.clone()),
                 },
                 (Some(s), _) => (State::Pending, s.reason.clone()),

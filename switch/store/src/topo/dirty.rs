@@ -28,6 +28,7 @@
 use crate::Store;
 use crate::api::Domain;
 use crate::model::{BR_STATE_FORWARDING, BaseChain, BridgeVlan, Link, LinkKind, Rule};
+use crate::reason::Reason;
 use std::collections::BTreeSet;
 
 /// Sets of what to look at, in the order in which it is done.
@@ -481,16 +482,14 @@ impl Store {
         }
     }
 
-    /// Why packets of a device are the kernel's; empty if they are not. Who asks for it looks again.
-    pub(crate) fn set_reason(&mut self, i: u32, reason: String) {
-        let before = self.topo.reasons.get(&i);
-        if before.map_or("", String::as_str) == reason {
+    /// Why packets of a device are the kernel's, if they are. Who asks for it looks again.
+    pub(crate) fn set_reason(&mut self, i: u32, reason: Option<Reason>) {
+        if self.topo.reasons.get(&i) == reason.as_ref() {
             return;
         }
-        if reason.is_empty() {
-            self.topo.reasons.remove(&i);
-        } else {
-            self.topo.reasons.insert(i, reason);
+        match reason {
+            Some(reason) => _ = self.topo.reasons.insert(i, reason),
+            None => _ = self.topo.reasons.remove(&i),
         }
         if self.topo.everything {
             return;

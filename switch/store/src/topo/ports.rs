@@ -4,6 +4,7 @@ use crate::Store;
 use crate::hw::bodies::{Member, Port};
 use crate::hw::table::{Obj, Sent};
 use crate::model::{BR_STATE_DISABLED, BR_STATE_FORWARDING, BridgePort, Link, SourceId};
+use crate::reason::Reason;
 use crate::sync::Phase;
 use crate::vlan::Members;
 use std::collections::BTreeSet;
@@ -227,20 +228,18 @@ impl Store {
     }
 
     /// A port's object, and why its frames are the kernel's.
-    fn port_body(&self, port: u16, l: &Link) -> (Port, String) {
+    fn port_body(&self, port: u16, l: &Link) -> (Port, Option<Reason>) {
         let mut flags = if l.admin_up { TND_PORT_UP } else { 0 };
         let mut stp = BR_STATE_FORWARDING;
-        let mut reason = self.port_device_reason(l);
-        if let (true, Some(why)) = (reason.is_empty(), self.no_lists(port)) {
-            reason = why;
-        }
+        let mut reason = self.port_device_reason(l).or_else(|| self.no_lists(port));
         if let Some(why) = self.bond_of(l) {
             // what is set here sleeps while the port is in its group: until then all of it is the kernel's
             flags |= TND_PORT_TRAP_ALL;
             reason = why;
         } else if self.vrf_master(l).is_none() {
             let known = self.topo.bridges.get(&l.master);
-            let bridge = known.map(|b| &b.1).filter(|why| !why.is_empty());
+            let bridge = known.and_then(|b| b.1.clone());
+            let bridge = bridge.map(|why| Reason::Of(self.dev(l.master), why.into()));
             match (known, &l.bridge_port) {
                 (Some((info, _)), Some(bp)) => {
                     stp = bp.state;
@@ -250,32 +249,23 @@ impl Store {
                         flags |= TND_PORT_TRAP_ALL;
                     }
                     if let Some(u) = bp.unsupported {
-                        reason = format!("bridge port option {u} is not offloaded");
+                        reason = Some(Reason::PortOption(u));
                     } else if bp.locked && bp.learning && info.no_link_local_learning {
                         // the chip would learn the very stations that ask to be let in (EAPOL)
-                        reason =
-                            "locked, learning and no_linklocal_learn are not offloaded together"
-                                .into();
+                        reason = Some(Reason::LockedLearning);
                     }
-                    if let (true, Some(b)) = (reason.is_empty(), bridge) {
-                        reason = format!("{}: {b}", self.dev(l.master));
-                    }
+                    reason = reason.or(bridge);
                 }
                 _ => {
-                    reason = match bridge {
-                        Some(b) => format!("{}: {b}", self.dev(l.master)),
-                        None => format!(
-                            "its master {} is not an offloaded bridge",
-                            self.dev(l.master)
-                        ),
-                    };
+                    let none = || Reason::Master(self.dev(l.master));
+                    reason = Some(bridge.unwrap_or_else(none));
                 }
             }
         }
-        if self.topo.switching.contains(&port) && reason.is_empty() {
-            reason = "its VLANs are being replaced".into();
+        if self.topo.switching.contains(&port) {
+            reason = reason.or(Some(Reason::Switching));
         }
-        if !reason.is_empty() {
+        if reason.is_some() {
             flags |= TND_PORT_TRAP_ALL;
         }
         let body = Port {
@@ -289,21 +279,15 @@ impl Store {
     }
 
     /// Why what is attached to a port's device needs every frame.
-    fn port_device_reason(&self, l: &Link) -> String {
+    fn port_device_reason(&self, l: &Link) -> Option<Reason> {
         let free = self.vrf_master(l).is_some();
         let upper = self
             .devices_on(l.ifindex)
             .find(|u| !(free && self.plain_vlan(u, l)));
         if let Some(upper) = upper {
-            return format!("{} is on top of it", upper.name);
+            return Some(Reason::OnTop(upper.name.clone()));
         }
-        match self
-            .device_chain(&l.name, false)
-            .or_else(|| self.device_chain(&l.name, true))
-        {
-            Some(c) => format!("nftables base chain {c} is attached to it"),
-            None => String::new(),
-        }
+        self.chained(&l.name).map(Reason::Hooked)
     }
 }
 

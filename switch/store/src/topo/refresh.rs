@@ -4,6 +4,7 @@ use crate::Store;
 use crate::api::Domain;
 use crate::hw::{Cls, Ref};
 use crate::model::{Family, Link, LinkKind};
+use crate::reason::Reason;
 use std::net::{IpAddr, Ipv6Addr};
 use tandem_abi::raw::TND_VID_ANY;
 
@@ -103,9 +104,9 @@ impl Store {
     }
 
     /// Why everything routed must go to the CPU.
-    fn router_reason(&self) -> String {
+    fn router_reason(&self) -> Option<Reason> {
         if let Some(u) = self.settings.unsupported {
-            return u.into();
+            return Some(Reason::Machine(u));
         }
         for family in [Family::V4, Family::V6] {
             let of = |t| {
@@ -116,22 +117,14 @@ impl Store {
             let any = self.rules.iter().any(|r| r.0.family == family);
             // A missing default rule changes the answer as much as an extra one.
             if any && !(of(crate::model::TABLE_LOCAL) && of(crate::model::TABLE_MAIN)) {
-                return format!("a default policy rule of {family:?} is missing");
+                return Some(Reason::NoDefaultRule(family));
             }
         }
         // NFPROTO_INET, IPV4, IPV6 at prerouting, forward, postrouting (a local-in or -out chain sees no forwarded
         // packet).
-        let hooked = self
-            .chains
-            .iter()
-            .find(|c| matches!(c.0.family, 1 | 2 | 10) && matches!(c.0.hook, 0 | 2 | 4));
-        if let Some(c) = hooked {
-            return format!(
-                "nftables base chain {}/{} sees forwarded packets",
-                c.0.table, c.0.name
-            );
-        }
-        String::new()
+        let mut all = self.chains.iter().map(|c| &c.0);
+        all.find(|c| matches!(c.family, 1 | 2 | 10) && matches!(c.hook, 0 | 2 | 4))
+            .map(|c| Reason::Forwarded(c.text()))
     }
 
     /// Devices on top of one, by ifindex.

@@ -6,6 +6,7 @@ use crate::fib::V4;
 use crate::hw::bodies::{Rif, RifPlace};
 use crate::hw::table::Sent;
 use crate::model::{ConfScope, Family, LinkKind, Rule};
+use crate::reason::Reason;
 use crate::slices::Each;
 use std::collections::BTreeMap;
 use tandem_abi::raw::*;
@@ -16,7 +17,7 @@ struct Seat {
     vrf: u8,
     /// The router interface, why what comes in there traps, and why packets of IPv4 and of IPv6 don't get to the routes.
     /// None: nothing needs one yet.
-    rif: Option<(Rif, String, [String; 2])>,
+    rif: Option<(Rif, Option<Reason>, [Option<Reason>; 2])>,
 }
 
 impl Store {
@@ -58,7 +59,7 @@ impl Store {
             };
             let of_table = self.topo.ingress.entry(body.vrf).or_default();
             of_table.insert(i, gap);
-            if !reason.is_empty() {
+            if let Some(reason) = reason {
                 self.ingress_reasons.insert(i, reason);
             }
             if body.flags & TND_RIF_RPF_LOOSE != 0 {
@@ -186,9 +187,9 @@ impl Store {
         // Its port may be up and bring packets that nobody takes.
         if matches!(l.kind, LinkKind::Vlan { .. }) && !l.admin_up {
             flags |= TND_RIF_TRAP_ALL;
-            reason = "the interface is down".into();
+            reason = Some(Reason::Down);
         }
-        let of = |family| self.ingress_gap(i, family, flags, &reason);
+        let of = |family| self.ingress_gap(i, family, flags, reason.as_ref());
         let gap = [of(Family::V4), of(Family::V6)];
         let body = Rif {
             vrf,
@@ -218,7 +219,7 @@ impl Store {
     }
 
     /// Flags of a router interface, and why what comes in there traps.
-    fn rif_flags(&self, ifindex: u32) -> (u32, String) {
+    fn rif_flags(&self, ifindex: u32) -> (u32, Option<Reason>) {
         let own4 = self.conf(Family::V4, ConfScope::Interface(ifindex));
         let all4 = self.conf(Family::V4, ConfScope::All);
         // IPv6 forwarding is decided by conf/all alone (ip6_forward), but an interface with disable_ipv6 or without any
@@ -229,7 +230,7 @@ impl Store {
         let own6 = self.conf(Family::V6, ConfScope::Interface(ifindex));
         let all6 = self.conf(Family::V6, ConfScope::All);
         let mut flags = 0;
-        let mut reason = String::new();
+        let mut reason = None;
         if own4.forwarding == Some(true) {
             flags |= TND_RIF_V4;
         }
@@ -240,12 +241,12 @@ impl Store {
             0 => {}
             1 => {
                 flags |= TND_RIF_TRAP_ALL;
-                reason = "rp_filter 1 (strict) is not offloaded".into();
+                reason = Some(Reason::StrictReversePath);
             }
             // Without an IPv4 address the kernel takes only sources whose route leads back there.
             _ if !self.has_address(ifindex, |a| a.addr.is_ipv4()) => {
                 flags &= !TND_RIF_V4;
-                reason = "rp_filter 2 (loose) without an IPv4 address is not offloaded".into();
+                reason = Some(Reason::LooseWithoutAddress);
             }
             _ => flags |= TND_RIF_RPF_LOOSE,
         }
@@ -255,22 +256,18 @@ impl Store {
         for (family, flag) in [(Family::V4, TND_RIF_V4), (Family::V6, TND_RIF_V6)] {
             if let Some(r) = self.rule_at(family, ifindex) {
                 flags &= !flag;
-                reason = format!("policy rule \"{}\"", r.text);
+                reason = Some(Reason::PolicyRule(r.text.clone()));
             }
         }
         let slot = self.slot_of(ifindex);
-        if let Some(lacks) = self.lacking_reason(slot) {
+        if self.lacks_own(slot) {
             flags &= !TND_RIF_V4;
-            reason = lacks.into();
+            reason = Some(Reason::OwnPrefix);
         }
-        let vrf = self.vrf_reason(slot);
-        if !vrf.is_empty() {
+        let of_all = self.topo.router_reason.clone();
+        if let Some(why) = of_all.or_else(|| self.vrf_reason(slot)) {
             flags |= TND_RIF_TRAP_ALL;
-            reason = vrf;
-        }
-        if !self.topo.router_reason.is_empty() {
-            flags |= TND_RIF_TRAP_ALL;
-            reason.clone_from(&self.topo.router_reason);
+            reason = Some(why);
         }
         (flags, reason)
     }

@@ -582,6 +582,11 @@ impl Rig {
     }
 }
 
+/// A reason as people read it; empty if there is none.
+pub fn words(why: &Option<Reason>) -> String {
+    why.as_ref().map_or_else(String::new, Reason::to_string)
+}
+
 pub fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n]
 }

@@ -304,8 +304,7 @@ pub(super) async fn tables(
     let reasons = port_reasons(api).await?;
     let without_room = |port: u16| {
         let have = found.ports.get(&port);
-        have.is_some_and(|h| h.flags & raw::TND_PORT_TRAP_ALL != 0)
-            && reasons.get(&port).is_some_and(|r| !r.is_empty())
+        have.is_some_and(|h| h.flags & raw::TND_PORT_TRAP_ALL != 0) && reasons.contains(&port)
     };
     let want = &fitting(&expected.chip, found, without_room);
     for (port, w) in &want.ports {
@@ -398,12 +397,13 @@ pub(super) async fn tables(
     Ok(g.into(answer))
 }
 
-/// Why packets of each port go to the CPU; empty: they do not.
-async fn port_reasons(api: &impl Asks) -> Result<HashMap<u16, String>, ApiError> {
+/// Ports whose packets go to the CPU for a reason that is known.
+async fn port_reasons(api: &impl Asks) -> Result<HashSet<u16>, ApiError> {
     api.ask(|core| {
         let ports = core.plant().ports().iter();
         ports
-            .map(|p| (p.port, core.store.port_reason(p.ifindex)))
+            .filter(|p| core.store.port_reason(p.ifindex).is_some())
+            .map(|p| p.port)
             .collect()
     })
     .await
@@ -453,7 +453,7 @@ async fn rules(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Re
     let ports = port_reasons(api).await?;
     // of a group that the chip has no room for the members say so
     let groups = |chip: &Chip| -> HashMap<String, String> {
-        let told = |m: &(u16, bool)| ports.get(&m.0).is_some_and(|r| !r.is_empty());
+        let told = |m: &(u16, bool)| ports.contains(&m.0);
         let lags = chip.lags.iter().filter(|(_, l)| !l.1.iter().all(told));
         lags.map(|(lag, l)| (format!("lag {lag}"), format!("{l:?}")))
             .collect()
@@ -461,8 +461,7 @@ async fn rules(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Re
     between(g, "lag", ASIC, &groups(want), &groups(found));
     let hidden = |port: u16, stage: u16| {
         let bind = found.acl_binds.get(&(port, stage));
-        bind.is_some_and(|b| b.flags & raw::TND_ACL_BIND_TRAP_ALL != 0)
-            && ports.get(&port).is_some_and(|r| !r.is_empty())
+        bind.is_some_and(|b| b.flags & raw::TND_ACL_BIND_TRAP_ALL != 0) && ports.contains(&port)
     };
     // a list's number is its port and stage
     let list = |b: &raw::tnd_acl_bind| u32::from(b.port) << 2 | u32::from(b.stage & 3);
@@ -580,7 +579,7 @@ async fn fdb(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Resu
     let said = explain(api, missing.iter().map(|(k, _)| Ask::Mac(k.1)).collect()).await?;
     for ((k, w), said) in missing.iter().zip(said) {
         // it may be missing when the store knows that, and why
-        let known = said.iter().any(|e| !e.in_hardware && !e.reason.is_empty());
+        let known = said.iter().any(|e| !e.in_hardware && e.reason.is_some());
         if !known {
             g.add(
                 "fdb",
@@ -636,7 +635,7 @@ async fn neighbours(
         .map(|w| Ask::Neighbour(address(w.family, &w.addr)))
         .collect();
     for (w, said) in missing.iter().zip(explain(api, asks).await?) {
-        if !said.iter().any(|e| !e.in_hardware && !e.reason.is_empty()) {
+        if !said.iter().any(|e| !e.in_hardware && e.reason.is_some()) {
             g.add("neighbour", key(w), ASIC, neigh_text(w), "nothing".into());
         }
     }
@@ -708,7 +707,7 @@ async fn routes(
     let asks = differing.iter().map(|d| Ask::Route(d.1, d.0)).collect();
     for ((net, vrf, wanted, is, does), said) in differing.into_iter().zip(explain(api, asks).await?)
     {
-        let reason = said.first().is_some_and(|e| !e.reason.is_empty());
+        let reason = said.first().is_some_and(|e| e.reason.is_some());
         let harmless = match does {
             Some(raw::TND_ACT_TRAP) => reason,
             None => {
