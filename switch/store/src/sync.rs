@@ -291,6 +291,7 @@ impl Store {
         self.fdb_failed.clear();
         // what had no room was forgotten with the rest: all is looked at anew
         self.topo.incomplete.clear();
+        self.topo.lacks.clear();
         self.forget_groups();
         self.pending_aggregates = 0;
         for r in self.fdb.values_mut() {

@@ -90,6 +90,8 @@ pub(crate) struct Topo {
     pub switching: BTreeSet<u16>,
     /// Forwarding domains and memberships of such that failed, by id, with the device of the domain: a bridge traps.
     pub incomplete: BTreeMap<Ref, u32>,
+    /// The same by device.
+    pub lacks: BTreeSet<(u32, Ref)>,
     /// Memberships by port that were wanted otherwise than they stood: those of a bridge that the port has left are among them.
     pub moving: BTreeSet<(u16, u32)>,
     /// Ports with memberships of a bridge that they have left: what they have of it stays until those are gone.

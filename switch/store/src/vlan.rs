@@ -13,7 +13,7 @@ use crate::Store;
 use crate::api::Domain;
 use crate::hw::bodies::{Member, RifPlace, Vlan};
 use crate::hw::table::Sent;
-use crate::hw::{Cls, Fail, Ref};
+use crate::hw::{CLASSES, Cls, Fail, Ref};
 use crate::model::{BR_STATE_FORWARDING, BridgeVlan, FdbKey, Link, LinkKind, SourceId};
 use crate::reason::Reason;
 use std::collections::{BTreeMap, BTreeSet};
@@ -406,11 +406,12 @@ impl Store {
 
     /// Why a bridge is incomplete on the chip: a domain, or a port's membership, that did not get there.
     pub(crate) fn incomplete(&self, bridge: u32) -> Option<Reason> {
-        let of_it = self.topo.incomplete.iter().filter(|(_, d)| **d == bridge);
+        let all = self.topo.lacks.range((bridge, Ref::new(CLASSES[0], 0))..);
+        let of_it = all.take_while(|x| x.0 == bridge);
         let why = |fail: Option<&Fail>| -> Box<Reason> {
             Box::new(fail.map_or(Reason::NotWritten, |f| self.fail_reason(f)))
         };
-        for (Ref { cls, id }, _) in of_it {
+        for (_, Ref { cls, id }) in of_it {
             let reason = match cls {
                 Cls::Vlan => {
                     let there = self.hw.vlans.get(*id).zip(self.topo.domain_of.get(id));
@@ -455,6 +456,11 @@ impl Store {
             Some(dev) => self.topo.incomplete.insert(r, dev),
             None => self.topo.incomplete.remove(&r),
         };
+        if before != dev {
+            let lacks = &mut self.topo.lacks;
+            before.map(|d| lacks.remove(&(d, r)));
+            lacks.extend(dev.map(|d| (d, r)));
+        }
         if answered || before != dev {
             self.topo
                 .dirty

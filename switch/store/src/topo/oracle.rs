@@ -197,6 +197,7 @@ impl Store {
         let mut neighbours = BTreeSet::new();
         let mut behind = BTreeSet::new();
         let mut members = BTreeSet::new();
+        let mut lacks = BTreeSet::new();
         if anew {
             for (i, r) in &self.links {
                 of.within.insert((r.link.master, *i));
@@ -220,8 +221,10 @@ impl Store {
             neighbours.extend(self.neighs.keys().map(|k| (k.1, k.0)));
             let stations = self.fdb.iter();
             members = self.groups.members_anew();
+            lacks.extend(t.incomplete.iter().map(|(r, dev)| (*dev, *r)));
             behind.extend(stations.filter_map(|(k, r)| Some((r.ifindex()?, *k))));
         }
+        look.set("lacks", if anew { &lacks } else { &t.lacks });
         let (t, p) = if anew {
             (&of, &paths)
         } else {
