@@ -160,11 +160,15 @@ impl KernelView {
 
     /// Takes the doubts that have gathered.
     pub fn take_doubts(&mut self) -> Doubts {
-        std::mem::take(&mut self.doubts)
+        let routes = self.doubts.routes | self.fib.take_unsure();
+        Doubts {
+            routes,
+            ..std::mem::take(&mut self.doubts)
+        }
     }
 
     pub fn has_doubts(&self) -> bool {
-        !self.doubts.is_empty()
+        !self.doubts.is_empty() || self.fib.is_unsure()
     }
 
     pub fn routes(&self) -> usize {
@@ -438,7 +442,6 @@ impl KernelView {
             .apply(r, op, &|ifindex| next_hop_flags(links, ifindex), &mut |c| {
                 say(out, &c)
             });
-        self.doubts.routes |= self.fib.take_unsure();
         if !fits {
             // a deletion of something else than what we have
             match r.nexthops.as_slice() {
@@ -745,7 +748,7 @@ impl KernelView {
         self.suspects.clear();
         self.filtered.clear();
         self.fib.unmark(|_| true);
-        self.fib.forget_twins();
+        self.fib.begin_full();
     }
 
     /// The full dump is complete: what it did not hold is gone. The store sweeps by the same rule,

@@ -2,8 +2,50 @@
 
 use tandem_linux::netlink::{NewMode, Route};
 
-use super::super::aliases::{Alias, Key6};
-use super::{Content, FibCopy, Op};
+use super::super::aliases::{Alias, Key, Key6};
+use super::{Content, Family, FibCopy, Op};
+
+impl<K: Key> Family<K> {
+    /// A dump of everything begins.
+    pub(super) fn begin_full(&mut self) {
+        self.twins.clear();
+        self.displaced.clear();
+        self.dumped = true;
+    }
+
+    /// All messages of before are applied.
+    pub(super) fn caught_up(&mut self) {
+        self.torn.clear();
+        self.displaced.clear();
+        self.dumped = false;
+    }
+
+    /// A dump had not these: what is left beside them stays, whatever took their place.
+    pub(super) fn tear(&mut self, gone: Vec<K>) {
+        let left = gone.into_iter().filter(|key| self.aliases.holds(key));
+        self.torn.extend(left);
+    }
+
+    /// The key's routes before a message that may take one out which it does not mean; of other messages none.
+    pub(super) fn may_displace(&self, key: &K, op: Op) -> Vec<Alias> {
+        match op {
+            Op::New(NewMode::Replace(_)) if self.dumped => self.aliases.list(key),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Such a message was applied.
+    pub(super) fn note_displaced(&mut self, key: K, before: &[Alias]) {
+        if before.is_empty() {
+            return;
+        }
+        let left = self.aliases.list(&key);
+        let stays = |b: &Alias| left.iter().any(|a| a.content == b.content);
+        if !before.iter().all(stays) {
+            self.displaced.insert(key);
+        }
+    }
+}
 
 impl FibCopy {
     /// What a message about an IPv6 route does beside what dumps have found, and whether it comes late: its route goes behind the
@@ -14,7 +56,7 @@ impl FibCopy {
         // in its place, among those that are there with it
         let placed = replaces && found == Some(true);
         let late = found.is_some() && !placed;
-        self.unsure |= !late && self.dumped6 && self.may_have_replaced(key, r, op);
+        self.unsure |= !late && self.v6.dumped && self.may_have_replaced(key, r, op);
         // whose place it took is gone: no other one goes, and where it stands a dump of everything says
         let torn = replaces && !placed && self.v6.torn.contains(key);
         self.lost |= torn;

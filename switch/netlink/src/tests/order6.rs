@@ -124,7 +124,7 @@ fn a_dump_of_everything_brings_the_kernels_order() {
 }
 
 /// Keeps which interface a route's first next hop leads to, by position.
-fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
+pub(super) fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
     match event {
         Event::Upsert(_, Object::Route(r)) => {
             let ifindex = match &r.nexthops {

@@ -8,7 +8,10 @@ impl KernelView {
     pub fn begin_check(&mut self, ifindex: Option<u32>, v6: bool) {
         match ifindex {
             Some(i) => self.fib.unmark(|c| c.uses(i)),
-            None => self.fib.unmark(|_| true),
+            None => {
+                self.fib.unmark(|_| true);
+                self.fib.begin_whole(v6);
+            }
         }
         if !v6 {
             self.fib
