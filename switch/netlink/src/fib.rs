@@ -325,6 +325,8 @@ pub(super) struct FibCopy {
     /// came first the messages tell: such a route goes to the end when its message comes. True: the dump was one of
     /// everything, so what stands beside such a route is not what it has replaced.
     early: HashMap<(Key6, Content), bool>,
+    /// The device whose IPv4 routes are looked at, and whether it has one whose place only a look at all says.
+    looked_at: Option<(u32, bool)>,
     /// A message spoke of the first route of a key, which a dump may have overtaken: only a dump of all routes says which one that was.
     unsure: bool,
     /// IPv6 keys with a route that no dump shows and no message told of.
@@ -364,6 +366,9 @@ impl FibCopy {
                     matches!(op, Op::New(NewMode::Replace(_))) && self.v4.torn.contains(&key);
                 self.unsure |= torn;
                 let ordered = matches!(op, Op::Dumped { .. });
+                if ordered && self.is_out_of_order(&key, r) {
+                    return true;
+                }
                 let (family, contents) = (&mut self.v4, &mut self.contents);
                 family.take(contents, key, r, op, torn, ordered, next_hops, emit)
             }
@@ -405,16 +410,24 @@ impl FibCopy {
         self.v6.begin_full();
         self.hidden.clear();
         self.spared.clear();
+        self.looked_at = None;
         self.unsure = false;
         self.lost = false;
     }
 
-    /// A dump of all routes of a family begins: it finds what messages have displaced.
-    pub(super) fn begin_whole(&mut self, v6: bool) {
-        match v6 {
-            true => self.v6.displaced.clear(),
-            false => self.v4.displaced.clear(),
+    /// A look at a device's routes begins, or at all of a family: that finds what messages have displaced.
+    pub(super) fn begin_look(&mut self, ifindex: Option<u32>, v6: bool) {
+        match (ifindex, v6) {
+            (None, true) => self.v6.displaced.clear(),
+            (None, false) => self.v4.displaced.clear(),
+            (Some(_), _) => {}
         }
+        self.looked_at = ifindex.filter(|_| !v6).map(|i| (i, false));
+    }
+
+    /// What a look at one device's IPv4 routes has found does not say where it stands: all are to be looked at.
+    pub(super) fn take_disorder(&mut self) -> bool {
+        self.looked_at.take().is_some_and(|(_, disorder)| disorder)
     }
 
     /// A dump begins of the IPv4 routes whose content satisfies `f`: it finds those among them that nothing tells apart anew.

@@ -2,7 +2,7 @@
 
 use tandem_linux::netlink::{NewMode, Route};
 
-use super::super::aliases::{Alias, Key, Key6};
+use super::super::aliases::{Alias, Key, Key4, Key6};
 use super::{Content, Family, FibCopy, Op};
 
 impl<K: Key> Family<K> {
@@ -64,6 +64,28 @@ impl FibCopy {
             true => (Op::New(NewMode::Append), late),
             false => (op, late),
         }
+    }
+
+    /// A look at one device's IPv4 routes found this one ahead of its message, or elsewhere among those of its key than it was, and others of
+    /// the key lead to other devices: which of them it stands behind such a look does not say.
+    pub(super) fn is_out_of_order(&mut self, key: &Key4, r: &Route) -> bool {
+        let Some((ifindex, disorder)) = &mut self.looked_at else {
+            return false;
+        };
+        let list = self.v4.aliases.list(key);
+        let content = |a: &Alias| self.contents.get(a.content);
+        let elsewhere = |a: &Alias| content(a).is_some_and(|c| !c.uses(*ifindex));
+        if !list.iter().any(elsewhere) {
+            return false;
+        }
+        let after = self.v4.last.filter(|(last, _)| last == key);
+        let dumped = Content::of(r);
+        let found = list.iter().find(|a| content(a) == Some(&dumped));
+        let in_order = |a: &Alias| after.is_none_or(|(_, position)| a.position > position);
+        let twin = |a: &Alias| after.is_some() && self.v4.run.contains(&a.content);
+        let here = found.is_some_and(|a| in_order(a) || twin(a));
+        *disorder |= !here;
+        !here
     }
 
     /// This is the message of an IPv6 route that a dump has found already; true: one of everything.
