@@ -68,8 +68,8 @@ pub(super) struct KernelView {
     /// The request that the last message of a next-hop object answers.
     request: Option<u64>,
     doubts: Doubts,
-    /// Devices of which a route's message told another state than their own: the kernel has not got
-    /// round to a change yet, and will tell of the device once more when it has.
+    /// Devices of which a route's or an object's message told another state than their own: the kernel has not got round to a change
+    /// yet, or a dump has overtaken it. It will tell of the device once more.
     suspects: BTreeSet<u32>,
     /// Queriers of bridges that snoop.
     queriers: HashMap<u32, Tracker>,
@@ -276,6 +276,7 @@ impl KernelView {
             nl::Object::Mdb(m) => self.mdb(&m, op, out),
             nl::Object::Nexthop(n) => {
                 let nh = self.with_buckets(&n);
+                self.suspect(&nh, op);
                 self.nexthop(nh, out);
             }
             nl::Object::NexthopBucket(b) => match op {
@@ -437,6 +438,9 @@ impl KernelView {
                 }
             }
         }
+        // it went with its object, in silence, before the dump that has neither
+        let unknown = r.nh_id != 0 && !self.nexthops.contains_key(&r.nh_id);
+        self.doubts.routes |= unknown && matches!(op, Op::New(_));
         let fits = self
             .fib
             .apply(r, op, &|ifindex| next_hop_flags(links, ifindex), &mut |c| {
@@ -580,6 +584,7 @@ impl KernelView {
         let suspect = !matches!(op, Op::Dumped { .. }) && self.suspects.remove(&index);
         if suspect || (before ^ l.flags) & (IFF_UP | IFF_LOWER_UP | IFF_RUNNING) != 0 {
             self.doubts.links.insert(index);
+            self.doubts.nexthops |= suspect && !self.nexthops_on(index).is_empty();
         }
         if before & IFF_UP == 0 && l.flags & IFF_UP != 0 {
             self.disabled4.remove(&index);
@@ -595,7 +600,8 @@ impl KernelView {
     }
 
     fn link_gone(&mut self, index: u32, out: &mut Sink<'_>) {
-        if self.links.remove(&index).is_none() {
+        // what led there may have been told of behind a dump that has neither
+        if self.links.remove(&index).is_none() && !self.suspects.contains(&index) {
             return;
         }
         self.device_silent(index, true, out);

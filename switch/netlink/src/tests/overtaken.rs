@@ -23,6 +23,22 @@ fn of(r: &Route) -> nl::Object {
     nl::Object::Route(r.clone())
 }
 
+/// A next-hop object that leads to a device.
+fn object(id: u32, ifindex: u32) -> nl::Object {
+    nl::Object::Nexthop(nl::Nexthop {
+        id,
+        family: 2,
+        protocol: 4,
+        flags: 0,
+        fdb: false,
+        kind: nl::NexthopKind::Single {
+            ifindex,
+            gateway: None,
+            encap: false,
+        },
+    })
+}
+
 fn replaced(r: &Route) -> nl::Event {
     nl::Event::New(of(r), NewMode::Replace(7))
 }
@@ -93,5 +109,55 @@ fn what_a_replacement_of_before_displaced_does_not_go_with_it() {
         }
         assert!(!view.is_lost() && !view.has_doubts());
         assert_eq!(left(events), [0; 0]);
+    }
+}
+
+/// A route by an object came and went with it, in silence, before the dump: nothing else tells that it is not there.
+#[test]
+fn a_route_by_an_object_that_is_not_there_is_asked_for() {
+    for (prefix, nh_id) in [("172.16.0.0/16", 5), ("2001:db8::/64", 5)] {
+        let by = Route {
+            nh_id,
+            ..route(prefix, Nexthops::One(next_hop(1, "")))
+        };
+        let (mut view, _) = dumped(&[]);
+        said(&mut view, new(of(&by)));
+        assert!(view.take_doubts().routes);
+        // one that is there
+        said(&mut view, new(object(nh_id, 1)));
+        said(&mut view, new(of(&by)));
+        assert!(!view.has_doubts());
+    }
+}
+
+/// A device went down, or away, before the dump, with all that led there: the messages of that are applied to a device which is down or
+/// away already.
+#[test]
+fn what_went_with_its_device_before_the_dump_goes() {
+    let (down, away) = (3, 4);
+    for device in [down, away] {
+        let mut view = KernelView::default();
+        view.begin_full(&mut |_| {});
+        view.dumped(port(down, false), &mut |_| {});
+        view.end_full(None, &mut |_| {});
+        view.take_doubts();
+        let by = Route {
+            nh_id: 5,
+            ..route("172.16.0.0/16", Nexthops::None)
+        };
+        let plain = route("172.17.0.0/16", Nexthops::One(next_hop(device, "10.0.3.2")));
+        for object in [object(5, device), of(&by), of(&plain)] {
+            said(&mut view, new(object));
+        }
+        assert_eq!(view.routes(), 2);
+        if device == away {
+            said(&mut view, nl::Event::Del(port(away, false)));
+            assert_eq!(view.routes(), 0);
+            continue;
+        }
+        assert!(!view.has_doubts());
+        said(&mut view, new(port(down, false)));
+        let doubts = view.take_doubts();
+        assert!(doubts.nexthops && doubts.links.contains(&down));
     }
 }
