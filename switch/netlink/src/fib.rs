@@ -10,6 +10,7 @@
 
 mod early;
 mod hidden;
+mod source;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;

@@ -481,8 +481,10 @@ impl KernelView {
         let devices: Vec<u32> = users.flat_map(|c| self.devices(c)).collect();
         self.doubts.links.extend(devices);
         if a.addr.is_ipv6() {
-            // the order of its routes stays, and a look at a device would have it behind the others of its prefix
-            self.fib.doubt_order6(|c| c.prefsrc == Some(a.addr));
+            let last = self.addrs6.values().all(|all| !all.contains(&a.addr));
+            let links = &self.links;
+            let flags = |i| next_hop_flags(links, i);
+            (self.fib).source_gone6(a.addr, last, &flags, &mut |c| say(out, &c));
         }
         let left = self.addrs4.get_mut(&a.ifindex).map(|all| {
             all.remove(&a);

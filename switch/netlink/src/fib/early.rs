@@ -117,20 +117,6 @@ impl FibCopy {
         found.filter(|_| !matches!(op, Op::Del | Op::New(NewMode::Told)))
     }
 
-    /// IPv6 routes become others in silence, where they stand. Where one has others beside it no look says where that is, but a dump of
-    /// everything.
-    pub(in super::super) fn doubt_order6(&mut self, changes: impl Fn(&Content) -> bool) {
-        let hits = self.contents.which(changes);
-        if hits.is_empty() {
-            return;
-        }
-        let lost = &mut self.lost;
-        self.v6.aliases.each_list(|_, list| {
-            let mut list = list.iter();
-            *lost |= list.any(|a| hits.get(a.content as usize) == Some(&true));
-        });
-    }
-
     /// An IPv6 route that a dump has found took another's place: of several that are here that one may be among them, put there by an
     /// earlier message that the dump had overtaken as well.
     fn may_have_replaced(&self, key: &Key6, r: &Route, op: Op) -> bool {
