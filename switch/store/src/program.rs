@@ -59,6 +59,7 @@ impl Store {
             return self.count(out, before);
         }
         let [max_sync, max_bulk] = self.config.max_outstanding;
+        self.own_known();
         self.use_credits();
         self.hw.retry_in_use();
         self.drain_touched();
@@ -113,7 +114,11 @@ impl Store {
             out.extend(p);
             self.drain_touched();
         }
-        if filled || !own_stand && self.replay.own_stand() {
+        let placed = !own_stand && self.replay.own_stand();
+        if placed {
+            self.own_placed();
+        }
+        if filled || placed {
             self.step_objects(out, max_sync, now_ns);
         }
         self.drop_released();

@@ -280,6 +280,11 @@ impl HwBody for Rif {
         }
         on_lag(self.lag, f);
     }
+    fn as_left(&mut self, ids: &Ids) {
+        if ids.left_without4(self.place) {
+            self.flags &= !TND_RIF_V4;
+        }
+    }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;
     }

@@ -116,6 +116,8 @@ pub(crate) struct Ids {
     /// Router interfaces by port and VID, those of before too: a place keeps its number.
     vlan_rifs: HashMap<(u16, u16), u32>,
     vlan_rifs_taken: HashSet<u32>,
+    /// Router interfaces of before that leave IPv4 to the kernel.
+    without4: HashSet<u32>,
     /// Domains of before by member.
     members: HashMap<(u16, u16), u16>,
     /// Whose they are has been looked at for the last time.
@@ -173,6 +175,8 @@ impl Ids {
         let vlan_rifs: HashMap<(u16, u16), u32> = on_vlan
             .map(|r| ((r.port, r.vid), u32::from(r.rif)))
             .collect();
+        let without4 = left.rifs.iter().filter(|r| r.flags & TND_RIF_V4 == 0);
+        let without4 = without4.map(|r| u32::from(r.rif)).collect();
         let in_bridge: HashSet<u16> = left.members.keys().map(|(port, _)| *port).collect();
         let bridged = left.ports.iter().filter(|p| in_bridge.contains(&p.port));
         let mut ids = Ids {
@@ -180,6 +184,7 @@ impl Ids {
             ports: left.ports.into_iter().map(|p| (p.port, p)).collect(),
             vlan_rifs_taken: vlan_rifs.values().copied().collect(),
             vlan_rifs,
+            without4,
             left_fids: left.members.values().copied().collect(),
             members: left.members,
             domains: left.domains,
@@ -353,6 +358,25 @@ impl Ids {
         let traps = self.ports.values().filter(|p| p.flags & TRAPS == TRAPS);
         let ids = traps.filter_map(|p| u32::from(p.port).checked_sub(1));
         ids.collect()
+    }
+
+    /// An earlier core has left a router interface at this place that leaves IPv4 to the kernel.
+    pub fn left_without4(&self, place: RifPlace) -> bool {
+        let rif = match place {
+            RifPlace::Port(port) => Some(u32::from(port)),
+            RifPlace::PortVlan(port, vid) => self.vlan_rifs.get(&(port, vid)).copied(),
+            RifPlace::Vlan(vlan) => Some(self.fids.of(vlan) + FID_RIFS),
+        };
+        rif.is_some_and(|rif| self.without4.contains(&rif))
+    }
+
+    pub fn any_without4(&self) -> bool {
+        !self.without4.is_empty()
+    }
+
+    /// What they are is known now.
+    pub fn forget_without4(&mut self) {
+        self.without4.clear();
     }
 
     /// What a port was to the bridge in which an earlier core has left it: flags, and spanning tree's state.
