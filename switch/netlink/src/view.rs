@@ -4,6 +4,7 @@
 mod bridges;
 mod looks;
 mod nexthops;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -287,14 +288,7 @@ impl KernelView {
                 }
             },
             nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
-            nl::Object::Netconf(c) => {
-                let mut c = convert::netconf(&c);
-                if let (model::Family::V6, model::ConfScope::Interface(i)) = (c.family, c.scope) {
-                    self.reread |= self.conf6.insert(i);
-                    c.disabled = Some(self.without6.contains(&i));
-                }
-                upsert(out, Object::Netconf(c));
-            }
+            nl::Object::Netconf(c) => self.netconf(&c, op, out),
             nl::Object::BaseChain(c) => {
                 if let Some(chain) = convert::base_chain(&c) {
                     let key = (chain.family, chain.table.clone(), chain.name.clone());
@@ -673,71 +667,6 @@ impl KernelView {
         let f = |c: &Content| by_object(c) || leads(c);
         let family = objects.is_empty().then_some(false);
         self.fib.drop_aliases(family, f, which, say);
-    }
-
-    // -- sysctls -----------------------------------------------------------------------------
-
-    /// The namespace's settings, as just read.
-    pub fn settings(&mut self, now: model::Settings, out: &mut Sink<'_>) {
-        if self.settings != Some(now) || self.full.is_some() {
-            self.settings = Some(now);
-            upsert(out, Object::Settings(now));
-        }
-    }
-
-    /// `send_redirects` of all, default and every interface, as just read.
-    pub fn redirects(&mut self, now: BTreeMap<model::ConfScope, bool>, out: &mut Sink<'_>) {
-        for (scope, on) in &now {
-            if self.redirects.get(scope) != Some(on) || self.full.is_some() {
-                upsert(
-                    out,
-                    Object::Netconf(model::Netconf {
-                        family: model::Family::V4,
-                        scope: *scope,
-                        forwarding: None,
-                        rp_filter: None,
-                        ignore_linkdown: None,
-                        send_redirects: Some(*on),
-                        disabled: None,
-                    }),
-                );
-            }
-        }
-        self.redirects = now;
-    }
-
-    /// There is a bridge.
-    pub fn has_bridge(&self) -> bool {
-        let bridge = |l: &LinkState| matches!(l.model.kind, model::LinkKind::Bridge(_));
-        self.links.values().any(bridge)
-    }
-
-    /// The sysctls should be read before their time.
-    pub fn take_reread(&mut self) -> bool {
-        std::mem::take(&mut self.reread)
-    }
-
-    /// The interfaces without IPv6, as just read: they take none in, whatever `forwarding` says.
-    pub fn without_ipv6(&mut self, now: BTreeSet<u32>, out: &mut Sink<'_>) {
-        for i in now.symmetric_difference(&self.without6) {
-            // next hops die and live again with it, in silence (net/ipv6/route.c `rt6_disable_ip`, `rt6_sync_up`)
-            self.doubts.links6.insert(*i);
-            if self.conf6.contains(i) {
-                upsert(
-                    out,
-                    Object::Netconf(model::Netconf {
-                        family: model::Family::V6,
-                        scope: model::ConfScope::Interface(*i),
-                        forwarding: None,
-                        rp_filter: None,
-                        ignore_linkdown: None,
-                        send_redirects: None,
-                        disabled: Some(now.contains(i)),
-                    }),
-                );
-            }
-        }
-        self.without6 = now;
     }
 
     // -- full dumps --------------------------------------------------------------------------
