@@ -10,7 +10,6 @@
 
 use crate::Store;
 use crate::fib::{Content, F_FAILED, Fam, V4};
-use crate::hw::{Cls, Ref};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::raw::TND_TRAP_LOCAL;
 use tandem_cover::NONE;
@@ -49,24 +48,6 @@ impl Store {
         }
         if before != self.lacking.contains_key(&slot) {
             self.interfaces_of_vrf(slot);
-        }
-    }
-
-    /// Own prefixes stand, or it is known which do not. What that means for interfaces is looked at before [`Store::own_known`].
-    pub(crate) fn own_placed(&mut self) {
-        if self.hw.ids.any_without4() {
-            let all = self.topo.rif_of.keys();
-            self.topo.dirty.rifs.extend(all);
-        }
-    }
-
-    /// Interfaces that an earlier core left without IPv4 are what they are to be.
-    pub(crate) fn own_known(&mut self) {
-        if self.replay.own_stand() && self.hw.ids.any_without4() {
-            self.hw.ids.forget_without4();
-            for id in self.hw.rifs.ids() {
-                self.hw.queue(Ref::new(Cls::Rif, id));
-            }
         }
     }
 

@@ -59,7 +59,7 @@ impl Store {
             return self.count(out, before);
         }
         let [max_sync, max_bulk] = self.config.max_outstanding;
-        self.own_known();
+        self.unshut();
         self.use_credits();
         self.hw.retry_in_use();
         self.drain_touched();
@@ -79,7 +79,7 @@ impl Store {
             filled = self.is_filled();
         }
         let mut in_vain = 0;
-        while self.hw.flights.outstanding[1] < max_bulk {
+        while self.hw.flights.outstanding[1] < max_bulk && !self.doors_close() {
             if in_vain == self.slices.size {
                 self.slices.cut = true;
                 break;
@@ -114,11 +114,9 @@ impl Store {
             out.extend(p);
             self.drain_touched();
         }
+        self.look_at_shut();
         let placed = !own_stand && self.replay.own_stand();
-        if placed {
-            self.own_placed();
-        }
-        if filled || placed {
+        if self.open_doors() || filled || placed {
             self.step_objects(out, max_sync, now_ns);
         }
         self.drop_released();

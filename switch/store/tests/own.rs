@@ -182,7 +182,7 @@ fn without_room_for_an_own_prefix_interfaces_trap() {
 
 /// Another core has left interfaces that leave IPv4 to the kernel, as an own prefix has no room: they do until it is known that all have.
 #[test]
-fn what_an_earlier_core_left_to_the_kernel_stays_until_own_prefixes_stand() {
+fn what_an_earlier_core_left_to_the_kernel_stays_until_routes_stand() {
     for room in [false, true] {
         let mut r = Rig::tiny(12, Policy::Trap);
         r.begin();

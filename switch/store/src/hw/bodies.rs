@@ -4,6 +4,7 @@ use super::ids::{Ids, Numbers};
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
 use crate::api::{Body, Domain};
+use crate::doors::lets;
 use crate::model::{BR_STATE_FORWARDING, GroupAddr};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -281,9 +282,7 @@ impl HwBody for Rif {
         on_lag(self.lag, f);
     }
     fn as_left(&mut self, ids: &Ids) {
-        if ids.left_without4(self.place) {
-            self.flags &= !TND_RIF_V4;
-        }
+        self.flags &= !(ids.left_shut(self.place) & lets(self.flags));
     }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;

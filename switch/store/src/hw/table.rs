@@ -29,7 +29,7 @@ pub(crate) trait HwBody: Clone + PartialEq + Debug {
     fn is_astray(&self, _want: &Self) -> bool {
         false
     }
-    /// What of it an earlier core left off stays off until it is known whether own prefixes have room.
+    /// What an earlier core has left off stays off until all routes are what they are to be.
     fn as_left(&mut self, _ids: &Ids) {}
     /// What it is on a chip that has little else yet.
     fn on_bare(&mut self) {}
