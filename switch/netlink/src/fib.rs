@@ -10,6 +10,7 @@
 
 mod early;
 mod hidden;
+mod source;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -247,6 +248,11 @@ pub(super) struct Family<K: Key> {
     twins: HashSet<K>,
     /// Keys of which a dump had lost a route beside others, before the messages of what took its place were applied.
     torn: HashSet<K>,
+    /// Everything was dumped, and messages of before are still to be applied.
+    dumped: bool,
+    /// Keys where such a message put its route in another's place. The one that it meant may have gone before the dump, unknown; then
+    /// that other one is still there when the message's own route has gone.
+    displaced: HashSet<K>,
 }
 
 impl<K: Key> std::fmt::Debug for Family<K> {
@@ -263,6 +269,8 @@ impl<K: Key> Default for Family<K> {
             run: Vec::new(),
             twins: HashSet::new(),
             torn: HashSet::new(),
+            dumped: false,
+            displaced: HashSet::new(),
         }
     }
 }
@@ -288,8 +296,10 @@ impl<K: Key> Family<K> {
         };
         let v6 = matches!(r.dst, IpNet::V6(_));
         let at = At { v6, late, after };
+        let before = self.may_displace(&key, op);
         let (map, run) = (&mut self.aliases, &self.run);
         let done = apply(map, contents, key, r, op, at, run, next_hops, emit);
+        self.note_displaced(key, &before);
         if done.twin {
             self.twins.insert(key);
         }
@@ -304,12 +314,6 @@ impl<K: Key> Family<K> {
         self.last = None;
         self.run.clear();
     }
-
-    /// A dump had not these: what is left beside them stays, whatever took their place.
-    fn tear(&mut self, gone: Vec<K>) {
-        let left = gone.into_iter().filter(|key| self.aliases.holds(key));
-        self.torn.extend(left);
-    }
 }
 
 /// All routes.
@@ -322,8 +326,8 @@ pub(super) struct FibCopy {
     /// came first the messages tell: such a route goes to the end when its message comes. True: the dump was one of
     /// everything, so what stands beside such a route is not what it has replaced.
     early: HashMap<(Key6, Content), bool>,
-    /// IPv6 routes were dumped, and messages of before are still to be applied.
-    dumped6: bool,
+    /// The device whose IPv4 routes are looked at, and whether it has one whose place only a look at all says.
+    looked_at: Option<(u32, bool)>,
     /// A message spoke of the first route of a key, which a dump may have overtaken: only a dump of all routes says which one that was.
     unsure: bool,
     /// IPv6 keys with a route that no dump shows and no message told of.
@@ -355,10 +359,17 @@ impl FibCopy {
                 if op == Op::Del && self.v4.twins.contains(&key) {
                     return false;
                 }
+                if op == Op::Del && self.v4.displaced.contains(&key) {
+                    self.unsure = true;
+                    return true;
+                }
                 let torn =
                     matches!(op, Op::New(NewMode::Replace(_))) && self.v4.torn.contains(&key);
                 self.unsure |= torn;
                 let ordered = matches!(op, Op::Dumped { .. });
+                if ordered && self.is_out_of_order(&key, r) {
+                    return true;
+                }
                 let (family, contents) = (&mut self.v4, &mut self.contents);
                 family.take(contents, key, r, op, torn, ordered, next_hops, emit)
             }
@@ -372,12 +383,15 @@ impl FibCopy {
                         return true;
                     }
                 }
+                if op == Op::Del && self.v6.displaced.contains(&key) {
+                    self.lost = true;
+                    return true;
+                }
                 if !matches!(op, Op::Dumped { .. }) {
                     self.doubt_hidden(&key);
                 }
                 // one device's routes say nothing about where others of their key stand
                 let ordered = op == Op::Dumped { again: true };
-                self.dumped6 |= ordered;
                 let (op, late) = self.overtaken6(&key, r, op);
                 let (family, contents) = (&mut self.v6, &mut self.contents);
                 family.take(contents, key, r, op, late, ordered, next_hops, emit)
@@ -391,13 +405,30 @@ impl FibCopy {
         self.v6.begin_dump();
     }
 
-    /// A dump of everything begins: it finds routes that nothing tells apart anew, and hidden ones.
-    pub(super) fn forget_twins(&mut self) {
-        self.v4.twins.clear();
-        self.v6.twins.clear();
+    /// A dump of everything begins: it settles what was uncertain, and finds anew routes that nothing tells apart, and hidden ones.
+    pub(super) fn begin_full(&mut self) {
+        self.v4.begin_full();
+        self.v6.begin_full();
         self.hidden.clear();
         self.spared.clear();
+        self.looked_at = None;
+        self.unsure = false;
         self.lost = false;
+    }
+
+    /// A look at a device's routes begins, or at all of a family: that finds what messages have displaced.
+    pub(super) fn begin_look(&mut self, ifindex: Option<u32>, v6: bool) {
+        match (ifindex, v6) {
+            (None, true) => self.v6.displaced.clear(),
+            (None, false) => self.v4.displaced.clear(),
+            (Some(_), _) => {}
+        }
+        self.looked_at = ifindex.filter(|_| !v6).map(|i| (i, false));
+    }
+
+    /// What a look at one device's IPv4 routes has found does not say where it stands: all are to be looked at.
+    pub(super) fn take_disorder(&mut self) -> bool {
+        self.looked_at.take().is_some_and(|(_, disorder)| disorder)
     }
 
     /// A dump begins of the IPv4 routes whose content satisfies `f`: it finds those among them that nothing tells apart anew.
@@ -413,7 +444,12 @@ impl FibCopy {
         self.lost
     }
 
-    /// All routes are to be dumped, since the last time.
+    /// All routes are to be dumped.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.unsure
+    }
+
+    /// See [`FibCopy::is_unsure`]; since the last time.
     pub(super) fn take_unsure(&mut self) -> bool {
         std::mem::take(&mut self.unsure)
     }
@@ -430,9 +466,8 @@ impl FibCopy {
     /// All messages of before are applied: what came early has none, or had it.
     pub(super) fn caught_up(&mut self) {
         self.early.clear();
-        self.v4.torn.clear();
-        self.v6.torn.clear();
-        self.dumped6 = false;
+        self.v4.caught_up();
+        self.v6.caught_up();
     }
 
     /// A dump begins: forgets who was seen among the routes whose content satisfies `f`.
@@ -494,10 +529,12 @@ impl FibCopy {
         let mut gone = Vec::new();
         let mut n = 0;
         if v6 != Some(true) {
-            n += drop_from(&mut self.v4.aliases, &hits, &of(false), &mut gone, emit);
+            let (v4, unsure) = (&mut self.v4, &mut self.unsure);
+            n += drop_from(v4, &hits, &of(false), &mut gone, unsure, emit);
         }
         if v6 != Some(false) {
-            n += drop_from(&mut self.v6.aliases, &hits, &of(true), &mut gone, emit);
+            let (v6, lost) = (&mut self.v6, &mut self.lost);
+            n += drop_from(v6, &hits, &of(true), &mut gone, lost, emit);
         }
         for (id, count) in gone.iter().enumerate() {
             for _ in 0..*count {
@@ -508,19 +545,23 @@ impl FibCopy {
     }
 }
 
+/// `doubt`: one of them had taken another's place, which may still be there.
 fn drop_from<K: Key>(
-    map: &mut Aliases<K>,
+    family: &mut Family<K>,
     hits: &[bool],
     which: &impl Fn(&Alias) -> bool,
     gone: &mut Vec<u32>,
+    doubt: &mut bool,
     emit: &mut Emit<'_>,
 ) -> usize {
     let mut n = 0;
     gone.resize(hits.len().max(gone.len()), 0);
-    map.retain(|key, a| {
+    let displaced = &family.displaced;
+    family.aliases.retain(|key, a| {
         let dies = hits.get(a.content as usize) == Some(&true) && which(a);
         if dies {
             n += 1;
+            *doubt |= displaced.contains(key);
             if let Some(count) = gone.get_mut(a.content as usize) {
                 *count += 1;
             }

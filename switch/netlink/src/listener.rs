@@ -660,6 +660,9 @@ impl Listener {
             }
             Err(other) => return Err(other),
         }
+        if self.view.take_disorder() {
+            return self.verify_routes(None, family);
+        }
         // what the dump missed may have gone by a message that came meanwhile, and something else may be in its place
         self.catch_up()?;
         if v6 && self.view.spare_hidden() {

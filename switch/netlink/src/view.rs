@@ -4,6 +4,7 @@
 mod bridges;
 mod looks;
 mod nexthops;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -68,8 +69,8 @@ pub(super) struct KernelView {
     /// The request that the last message of a next-hop object answers.
     request: Option<u64>,
     doubts: Doubts,
-    /// Devices of which a route's message told another state than their own: the kernel has not got
-    /// round to a change yet, and will tell of the device once more when it has.
+    /// Devices of which a route's or an object's message told another state than their own: the kernel has not got round to a change
+    /// yet, or a dump has overtaken it. It will tell of the device once more.
     suspects: BTreeSet<u32>,
     /// Queriers of bridges that snoop.
     queriers: HashMap<u32, Tracker>,
@@ -160,11 +161,15 @@ impl KernelView {
 
     /// Takes the doubts that have gathered.
     pub fn take_doubts(&mut self) -> Doubts {
-        std::mem::take(&mut self.doubts)
+        let routes = self.doubts.routes | self.fib.take_unsure();
+        Doubts {
+            routes,
+            ..std::mem::take(&mut self.doubts)
+        }
     }
 
     pub fn has_doubts(&self) -> bool {
-        !self.doubts.is_empty()
+        !self.doubts.is_empty() || self.fib.is_unsure()
     }
 
     pub fn routes(&self) -> usize {
@@ -272,6 +277,7 @@ impl KernelView {
             nl::Object::Mdb(m) => self.mdb(&m, op, out),
             nl::Object::Nexthop(n) => {
                 let nh = self.with_buckets(&n);
+                self.suspect(&nh, op);
                 self.nexthop(nh, out);
             }
             nl::Object::NexthopBucket(b) => match op {
@@ -282,14 +288,7 @@ impl KernelView {
                 }
             },
             nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
-            nl::Object::Netconf(c) => {
-                let mut c = convert::netconf(&c);
-                if let (model::Family::V6, model::ConfScope::Interface(i)) = (c.family, c.scope) {
-                    self.reread |= self.conf6.insert(i);
-                    c.disabled = Some(self.without6.contains(&i));
-                }
-                upsert(out, Object::Netconf(c));
-            }
+            nl::Object::Netconf(c) => self.netconf(&c, op, out),
             nl::Object::BaseChain(c) => {
                 if let Some(chain) = convert::base_chain(&c) {
                     let key = (chain.family, chain.table.clone(), chain.name.clone());
@@ -433,12 +432,14 @@ impl KernelView {
                 }
             }
         }
+        // it went with its object, in silence, before the dump that has neither
+        let unknown = r.nh_id != 0 && !self.nexthops.contains_key(&r.nh_id);
+        self.doubts.routes |= unknown && matches!(op, Op::New(_));
         let fits = self
             .fib
             .apply(r, op, &|ifindex| next_hop_flags(links, ifindex), &mut |c| {
                 say(out, &c)
             });
-        self.doubts.routes |= self.fib.take_unsure();
         if !fits {
             // a deletion of something else than what we have
             match r.nexthops.as_slice() {
@@ -474,8 +475,10 @@ impl KernelView {
         let devices: Vec<u32> = users.flat_map(|c| self.devices(c)).collect();
         self.doubts.links.extend(devices);
         if a.addr.is_ipv6() {
-            // the order of its routes stays, and a look at a device would have it behind the others of its prefix
-            self.fib.doubt_order6(|c| c.prefsrc == Some(a.addr));
+            let last = self.addrs6.values().all(|all| !all.contains(&a.addr));
+            let links = &self.links;
+            let flags = |i| next_hop_flags(links, i);
+            (self.fib).source_gone6(a.addr, last, &flags, &mut |c| say(out, &c));
         }
         let left = self.addrs4.get_mut(&a.ifindex).map(|all| {
             all.remove(&a);
@@ -577,6 +580,7 @@ impl KernelView {
         let suspect = !matches!(op, Op::Dumped { .. }) && self.suspects.remove(&index);
         if suspect || (before ^ l.flags) & (IFF_UP | IFF_LOWER_UP | IFF_RUNNING) != 0 {
             self.doubts.links.insert(index);
+            self.doubts.nexthops |= suspect && !self.nexthops_on(index).is_empty();
         }
         if before & IFF_UP == 0 && l.flags & IFF_UP != 0 {
             self.disabled4.remove(&index);
@@ -592,7 +596,8 @@ impl KernelView {
     }
 
     fn link_gone(&mut self, index: u32, out: &mut Sink<'_>) {
-        if self.links.remove(&index).is_none() {
+        // what led there may have been told of behind a dump that has neither
+        if self.links.remove(&index).is_none() && !self.suspects.contains(&index) {
             return;
         }
         self.device_silent(index, true, out);
@@ -664,71 +669,6 @@ impl KernelView {
         self.fib.drop_aliases(family, f, which, say);
     }
 
-    // -- sysctls -----------------------------------------------------------------------------
-
-    /// The namespace's settings, as just read.
-    pub fn settings(&mut self, now: model::Settings, out: &mut Sink<'_>) {
-        if self.settings != Some(now) || self.full.is_some() {
-            self.settings = Some(now);
-            upsert(out, Object::Settings(now));
-        }
-    }
-
-    /// `send_redirects` of all, default and every interface, as just read.
-    pub fn redirects(&mut self, now: BTreeMap<model::ConfScope, bool>, out: &mut Sink<'_>) {
-        for (scope, on) in &now {
-            if self.redirects.get(scope) != Some(on) || self.full.is_some() {
-                upsert(
-                    out,
-                    Object::Netconf(model::Netconf {
-                        family: model::Family::V4,
-                        scope: *scope,
-                        forwarding: None,
-                        rp_filter: None,
-                        ignore_linkdown: None,
-                        send_redirects: Some(*on),
-                        disabled: None,
-                    }),
-                );
-            }
-        }
-        self.redirects = now;
-    }
-
-    /// There is a bridge.
-    pub fn has_bridge(&self) -> bool {
-        let bridge = |l: &LinkState| matches!(l.model.kind, model::LinkKind::Bridge(_));
-        self.links.values().any(bridge)
-    }
-
-    /// The sysctls should be read before their time.
-    pub fn take_reread(&mut self) -> bool {
-        std::mem::take(&mut self.reread)
-    }
-
-    /// The interfaces without IPv6, as just read: they take none in, whatever `forwarding` says.
-    pub fn without_ipv6(&mut self, now: BTreeSet<u32>, out: &mut Sink<'_>) {
-        for i in now.symmetric_difference(&self.without6) {
-            // next hops die and live again with it, in silence (net/ipv6/route.c `rt6_disable_ip`, `rt6_sync_up`)
-            self.doubts.links6.insert(*i);
-            if self.conf6.contains(i) {
-                upsert(
-                    out,
-                    Object::Netconf(model::Netconf {
-                        family: model::Family::V6,
-                        scope: model::ConfScope::Interface(*i),
-                        forwarding: None,
-                        rp_filter: None,
-                        ignore_linkdown: None,
-                        send_redirects: None,
-                        disabled: Some(now.contains(i)),
-                    }),
-                );
-            }
-        }
-        self.without6 = now;
-    }
-
     // -- full dumps --------------------------------------------------------------------------
 
     /// A full dump begins: every object that comes is said again.
@@ -745,7 +685,7 @@ impl KernelView {
         self.suspects.clear();
         self.filtered.clear();
         self.fib.unmark(|_| true);
-        self.fib.forget_twins();
+        self.fib.begin_full();
     }
 
     /// The full dump is complete: what it did not hold is gone. The store sweeps by the same rule,

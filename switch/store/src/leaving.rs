@@ -135,7 +135,7 @@ impl Hw {
         }
     }
 
-    fn unqueue(&mut self, r: Ref) {
+    pub(crate) fn unqueue(&mut self, r: Ref) {
         with_class!(r.cls, T => T::table(self).at(r.id).queued = false);
     }
 

@@ -12,6 +12,7 @@
 pub mod api;
 mod bridge;
 mod domains;
+mod doors;
 mod explain;
 mod fdb;
 mod fib;
@@ -138,6 +139,7 @@ pub struct Store {
     deferred: Vec<Ref>,
     pending_aggregates: usize,
     progress: waiting::Progress,
+    doors: doors::Doors,
 }
 
 impl Default for Store {
@@ -211,6 +213,7 @@ impl Store {
             deferred: Vec::new(),
             pending_aggregates: 0,
             progress: waiting::Progress::default(),
+            doors: doors::Doors::default(),
         }
     }
 
@@ -344,6 +347,11 @@ impl Store {
 
     /// Nothing outstanding, nothing to plan, no sync running.
     pub fn idle(&self) -> bool {
+        self.rests() && self.doors.none_waits()
+    }
+
+    /// The same, but for interfaces that wait for that.
+    pub(crate) fn rests(&self) -> bool {
         self.phase == Phase::Normal
             && self.synced
             && !self.topo.dirty.any()

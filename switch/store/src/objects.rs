@@ -16,10 +16,11 @@ impl Store {
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;
-            if self.waits_for_leaving(r) {
+            if self.waits_for_leaving(r) || self.opens_early(r) {
                 continue;
             }
             if let Some(p) = self.hw.step(r, now_ns) {
+                self.note_door(r);
                 out.push(p);
             }
             self.drop_released();

@@ -59,6 +59,7 @@ impl Store {
             return self.count(out, before);
         }
         let [max_sync, max_bulk] = self.config.max_outstanding;
+        self.unshut();
         self.use_credits();
         self.hw.retry_in_use();
         self.drain_touched();
@@ -79,7 +80,7 @@ impl Store {
         }
         let mut in_vain = 0;
         // what a route means for those below it may be left over
-        while self.hw.flights.outstanding[1] < max_bulk && !self.behind() {
+        while self.hw.flights.outstanding[1] < max_bulk && !self.behind() && !self.doors_close() {
             if in_vain == self.slices.size {
                 self.slices.cut = true;
                 break;
@@ -114,7 +115,9 @@ impl Store {
             out.extend(p);
             self.drain_touched();
         }
-        if !self.behind() && (filled || !own_stand && self.replay.own_stand()) {
+        self.look_at_shut();
+        let placed = !own_stand && self.replay.own_stand();
+        if !self.behind() && (self.open_doors() || filled || placed) {
             self.step_objects(out, max_sync, now_ns);
         }
         self.drop_released();

@@ -2,6 +2,7 @@
 
 use crate::Store;
 use crate::api::{Attach, Completion, Planned, Ring};
+use crate::doors::Doors;
 use crate::fib::{Content, Entry, F_PARSER, Fam, MAX_LEN, V4, V6};
 use crate::hw::{Cls, Flight, MAX_ATTEMPTS, Ref};
 use crate::model::{BaseChain, FdbKey, Key, KindSet, SourceId};
@@ -283,6 +284,7 @@ impl Store {
         (self.resync_tries, self.resync_failed) = (0, false);
         self.fails.clear();
         self.forget_lacking();
+        self.doors = Doors::default();
         self.attempts.clear();
         self.deferred.clear();
         self.urgent.clear();

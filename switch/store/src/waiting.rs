@@ -48,7 +48,12 @@ impl Store {
 
     /// It is done, or has its reason why it is not.
     pub fn has_settled(&self, s: &mut Settling) -> bool {
-        if self.idle() {
+        self.is_past(s, self.idle())
+    }
+
+    /// The same, where nothing else is to do if it `rests`.
+    pub(crate) fn is_past(&self, s: &mut Settling, rests: bool) -> bool {
+        if rests {
             return true;
         }
         if self.behind() || !self.hw.woken.is_empty() {

@@ -176,6 +176,57 @@ fn without_room_for_an_own_prefix_interfaces_trap() {
     assert_eq!(words(&r.store.port_reason(11)), "");
 }
 
+/// Another core has left interfaces that leave IPv4 to the kernel, as an own prefix has no room: they do until it is known that all have.
+#[test]
+fn what_an_earlier_core_left_to_the_kernel_stays_until_routes_stand() {
+    for room in [false, true] {
+        let mut r = Rig::tiny(12, Policy::Trap);
+        r.begin();
+        interface(&mut r, 1);
+        interface(&mut r, 2);
+        r.end();
+        r.store.attach(Attach::Cold, 0);
+        let own = |n: u8| local(&format!("{}.0.0.0/8", 30 + n), 12, RouteType::Local);
+        let mut many = 0;
+        while many < 30 && r.store.failures(100).len() < 2 {
+            r.up(own(many));
+            r.settle();
+            many += 1;
+        }
+        assert!(r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 == 0));
+        // the next core finds fewer, or as many
+        for n in 0..if room { many } else { 0 } {
+            let Object::Route(x) = own(n) else {
+                unreachable!()
+            };
+            r.del(Key::Route(x.key));
+        }
+        r.chip.reload();
+        r.store.adopt(Left {
+            rifs: r.chip.dump(TND_CLS_RIF),
+            ports: r.chip.dump(TND_CLS_PORT),
+            ..Left::default()
+        });
+        r.store.attach(Attach::Warm, r.now);
+        let mut early = 0;
+        let mut own_written = false;
+        let fate = |p: &Planned| {
+            if p.cls == TND_CLS_RIF {
+                let (b, _) = read_object::<tnd_rif>(p.body.bytes()).unwrap();
+                let early_or_wrong = !room || !own_written;
+                early += u32::from(early_or_wrong && b.flags & TND_RIF_V4 != 0);
+            }
+            own_written |= p.cls == TND_CLS_ROUTE;
+            Fate::Done
+        };
+        r.play(0, fate, |_| {});
+        assert_eq!(early, 0, "room: {room}");
+        let routed = r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 != 0);
+        assert_eq!(routed, room);
+        assert!(r.store.idle());
+    }
+}
+
 /// An own prefix finds no room, and is written once more with what is kept for it. What covers it moves meanwhile: nobody is answered
 /// by the new way for it.
 #[test]

@@ -257,6 +257,13 @@ impl Rest {
         text.lines().filter(of).count()
     }
 
+    /// IPv6 is switched off at this interface (`disable_ipv6`), which no message tells.
+    #[must_use]
+    pub fn is_without6(&self, name: &str) -> bool {
+        let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+        self.files.get(&path).is_some_and(|text| text.trim() == "1")
+    }
+
     /// All next-hop objects.
     pub fn nexthops(&self) -> impl Iterator<Item = &nl::Nexthop> {
         self.of(Kind::Nexthop).iter().filter_map(|o| match o {

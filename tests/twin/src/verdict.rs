@@ -80,7 +80,7 @@ impl std::fmt::Display for Leniency {
             }
             Leniency::NoCarrierOfChip => "… the chip's has no carrier",
             Leniency::PortShut => "… the chip's leaves by a bridge's port that does not forward",
-            Leniency::CameByDown => "… it came in by a port that is down",
+            Leniency::CameByDown => "… by a port that is down, or without IPv6",
             Leniency::CameUp => "… it left by a port that came up",
         })
     }
@@ -368,7 +368,8 @@ fn is_wider(chip: &[(u16, &[u8])], case: &Case<'_>) -> bool {
 
 /// Judges an answer between rests to what came in by a port that is down at this rest. A frame that came just before is routed as this
 /// rest has it (net/core/dev.c `process_backlog` asks no device whether it is up), and nothing was sent by it that would tell. What the
-/// kernel forwards from no port at all it does not forward from this one.
+/// kernel forwards from no port at all it does not forward from this one. Likewise what came in just before IPv6 was switched off at its
+/// port: the switch reads that now and then.
 #[must_use]
 pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
     let ([(port, frame)], []) = (passed.out.as_slice(), passed.cpu.as_slice()) else {
@@ -382,7 +383,9 @@ pub fn judge_late(passed: &Passed, case: &Case<'_>) -> Option<Verdict> {
     };
     let mut routes = paths::candidates(&packet, rest).into_iter();
     let ours = |r: &nl::Route| paths::may_ask(r.table, case.probe.port, rest, ports);
-    let known = rest.down.contains(&case.probe.port)
+    let port_of = |n: u16| ports.get(usize::from(n).checked_sub(1)?);
+    let without6 = || port_of(case.probe.port).is_some_and(|p| rest.is_without6(&p.name));
+    let known = (rest.down.contains(&case.probe.port) || packet.dst.is_ipv6() && without6())
         && !paths::is_refused(&packet, case.probe.port, rest, ports)
         && is_copy(&case.probe.frame.0, frame)
         && paths::has_lost_a_hop(&packet, frame)

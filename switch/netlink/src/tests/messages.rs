@@ -210,6 +210,31 @@ fn groups_are_read_where_a_message_does_not_say_all() {
     }
 }
 
+/// A dump calls a next hop dead that has no carrier, where such ones are left out. No message tells when they no longer are: the device is
+/// looked at.
+#[test]
+fn who_is_no_longer_left_out_is_asked_for() {
+    let mut v = KernelView::default();
+    let mut conf = |ignore_linkdown| {
+        for family in [nl::Family::V4, nl::Family::V6] {
+            let message = nl::Object::Netconf(nl::Netconf {
+                family,
+                target: nl::NetconfTarget::Link(7),
+                forwarding: Some(true),
+                rp_filter: None,
+                ignore_linkdown,
+                mc_forwarding: None,
+                proxy_neigh: None,
+                bc_forwarding: None,
+            });
+            said(&mut v, new(message));
+        }
+        v.take_doubts().links
+    };
+    assert_eq!(conf(Some(false)), BTreeSet::from([7]));
+    assert_eq!(conf(None), BTreeSet::new());
+}
+
 #[test]
 fn an_interface_without_ipv6_stays_one() {
     let mut v = KernelView::default();

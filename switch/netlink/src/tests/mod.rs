@@ -14,6 +14,7 @@ mod hidden;
 mod messages;
 mod mirror;
 mod order6;
+mod overtaken;
 mod settings;
 mod silent;
 mod told;

@@ -124,7 +124,7 @@ fn a_dump_of_everything_brings_the_kernels_order() {
 }
 
 /// Keeps which interface a route's first next hop leads to, by position.
-fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
+pub(super) fn follow(at: &mut BTreeMap<u16, u32>, event: Event) {
     match event {
         Event::Upsert(_, Object::Route(r)) => {
             let ifindex = match &r.nexthops {
@@ -277,4 +277,69 @@ fn a_route_whose_predecessor_a_dump_has_lost_takes_no_other_ones_place() {
     view.event(event(other(""), NewMode::Replace(7)), &mut |e| said.push(e));
     assert!(view.is_lost());
     assert_eq!(left(said), [1, 2]);
+}
+
+/// An address goes, and with it what a route preferred: it stays where it is, whatever comes behind it before a look.
+#[test]
+fn who_loses_a_preferred_source_keeps_its_place() {
+    let address = |ifindex| {
+        nl::Object::Addr(nl::Addr {
+            ifindex,
+            local: "fd00::1".parse().unwrap(),
+            prefix_len: 64,
+            peer: None,
+            flags: 0,
+            scope: 0,
+        })
+    };
+    let way = |ifindex, prefers: bool| {
+        let hop = told::next_hop(ifindex, "");
+        nl::Object::Route(nl::Route {
+            prefsrc: prefers.then(|| "fd00::1".parse().unwrap()),
+            ..told::route("2001:db8:77::/64", Nexthops::One(hop))
+        })
+    };
+    // alone as it goes, or with others
+    for before in [false, true] {
+        let mut view = KernelView::new([(1, 1), (2, 2)].into());
+        let mut at = BTreeMap::new();
+        let mut said = Vec::new();
+        let other = || nl::Event::New(way(2, false), NewMode::Append);
+        let mut events = vec![
+            told::new(address(1)),
+            nl::Event::New(way(1, true), NewMode::Plain),
+            other(),
+            nl::Event::Del(address(1)),
+        ];
+        if !before {
+            events.swap(2, 3);
+        }
+        for event in events {
+            view.event(event, &mut |e| said.push(e));
+        }
+        let sources = said.iter().filter_map(|e| match e {
+            Event::Upsert(_, Object::Route(r)) => Some(r.prefsrc.is_some()),
+            _ => None,
+        });
+        assert_eq!(sources.filter(|prefers| *prefers).count(), 1);
+        assert!(!view.is_lost(), "where it stands is known");
+        assert!(view.take_doubts().links.contains(&1));
+        view.begin_check(Some(1), true);
+        view.dumped(way(1, false), &mut |e| said.push(e));
+        assert_eq!(view.end_check(Some(1), true, &mut |e| said.push(e)), 0);
+        said.drain(..).for_each(|e| follow(&mut at, e));
+        assert_eq!(at.into_values().collect::<Vec<u32>>(), [1, 2]);
+    }
+    // another device has the address as well: the kernel's version decides, and everything is asked for
+    let mut view = KernelView::new([(1, 1), (2, 2)].into());
+    for event in [
+        told::new(address(1)),
+        told::new(address(2)),
+        nl::Event::New(way(1, true), NewMode::Plain),
+        nl::Event::New(way(2, false), NewMode::Append),
+        nl::Event::Del(address(1)),
+    ] {
+        view.event(event, &mut |_| {});
+    }
+    assert!(view.is_lost());
 }

@@ -1,6 +1,6 @@
 //! The listener's turns with a kernel that misbehaves: dumps that never succeed, notifications that are lost.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -27,6 +27,8 @@ struct Kernel {
     told: Mutex<VecDeque<(Protocol, Vec<u8>)>>,
     /// Tables never stand still.
     restless: bool,
+    /// IPv4 routes, as a dump brings them: those of one device where it asks for that one's.
+    routes4: Mutex<Vec<nl::Route>>,
     /// IPv6 routes, as a dump brings them.
     routes6: Vec<nl::Route>,
     /// What the kernel answers who asks for one group's buckets; 0: that there are none.
@@ -92,9 +94,17 @@ impl Questions for Fake {
         let missed = told.is_some();
         let told = told.map(|(_, datagram)| (Protocol::Route, datagram));
         self.0.told.lock().unwrap().extend(told);
-        if !missed && let Some(Dump::Routes(nl::Family::V6, _)) = what {
-            for r in &self.0.routes6 {
-                sink(nl::Object::Route(r.clone()));
+        if let (false, Some(Dump::Routes(family, filter))) = (missed, what) {
+            let routes = match family {
+                nl::Family::V4 => self.0.routes4.lock().unwrap().clone(),
+                nl::Family::V6 => self.0.routes6.clone(),
+            };
+            let asked = |r: &nl::Route| {
+                let mut hops = r.nexthops.as_slice().iter();
+                family == nl::Family::V6 || filter.oif.is_none_or(|i| hops.any(|h| h.ifindex == i))
+            };
+            for r in routes.into_iter().filter(asked) {
+                sink(nl::Object::Route(r));
             }
         }
         Ok(Step::Done {
@@ -573,4 +583,50 @@ fn who_waits_is_answered_when_the_buckets_are_read() {
         }
     }
     panic!("nobody is answered");
+}
+
+/// A look at one device finds a route of it ahead of its message, before another of its key that leads elsewhere: where it stands all
+/// IPv4 routes say.
+#[test]
+fn a_look_at_one_device_moves_no_route_behind_another_ones() {
+    let way = |device| decoded(&route4(device, 0));
+    let kernel = Arc::new(Kernel {
+        routes6: vec![decoded(&replaced6())],
+        ..Kernel::default()
+    });
+    let (fake, mut stepped, source) = listen(&kernel);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    let prepended = nl::Route {
+        mtu: 1400,
+        ..way(1)
+    };
+    *kernel.routes4.lock().unwrap() = vec![prepended, way(1), way(2)];
+    let appended = 0x800;
+    for datagram in [route4(1, appended), route4(2, appended), gone6()] {
+        let told = (Protocol::Route, datagram);
+        kernel.told.lock().unwrap().push_back(told);
+    }
+    source.barrier(7);
+    run(&fake, &mut stepped, Duration::from_secs(1));
+    let mut order = BTreeMap::new();
+    for message in source.messages().try_iter() {
+        let Message::Events(events) = message else {
+            continue;
+        };
+        for event in events {
+            match event {
+                Event::Upsert(_, Object::Route(r)) if r.key.prefix.addr().is_ipv4() => {
+                    let RouteNextHops::One(hop) = &r.nexthops else {
+                        panic!("{r:?}");
+                    };
+                    order.insert(r.key.position, hop.ifindex);
+                }
+                Event::Remove(_, Key::Route(key)) if key.prefix.addr().is_ipv4() => {
+                    order.remove(&key.position);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(order.into_values().collect::<Vec<_>>(), [1, 1, 2]);
 }

@@ -10,10 +10,16 @@ impl KernelView {
             Some(i) => self.fib.unmark(|c| c.uses(i)),
             None => self.fib.unmark(|_| true),
         }
+        self.fib.begin_look(ifindex, v6);
         if !v6 {
             self.fib
                 .forget_twins4(|c| ifindex.is_none_or(|i| c.uses(i)));
         }
+    }
+
+    /// What the look at a device found has its place among the routes of other devices: all of the family are to be looked at instead.
+    pub fn take_disorder(&mut self) -> bool {
+        self.fib.take_disorder()
     }
 
     /// Where there may be IPv6 routes that no dump shows: [`Lines`] should be read of that.

@@ -14,8 +14,8 @@ use tandem_linux::netlink as nl;
 use tandem_store::model::{self, Key, NexthopKind, Object};
 
 use super::super::convert;
-use super::super::fib::{Change, Content};
-use super::{KernelView, Sink, remove, say, upsert};
+use super::super::fib::{Change, Content, Op};
+use super::{KernelView, Sink, next_hop_flags, remove, say, upsert};
 
 impl KernelView {
     pub(super) fn device_nexthops_gone(&mut self, index: u32, out: &mut Sink<'_>) {
@@ -31,6 +31,16 @@ impl KernelView {
         let on_device = |n: &&model::NexthopObject| matches!(&n.kind, NexthopKind::Single(nh) if nh.ifindex == index);
         let all = self.nexthops.values().filter(on_device);
         all.map(|n| n.id).collect()
+    }
+
+    /// An object comes to devices that are up and have a carrier alone (net/ipv4/nexthop.c `rtm_to_nh_config`).
+    pub(super) fn suspect(&mut self, nh: &model::NexthopObject, op: Op) {
+        if let (Op::New(_), NexthopKind::Single(n)) = (op, &nh.kind)
+            && n.ifindex != 0
+            && next_hop_flags(&self.links, n.ifindex) != 0
+        {
+            self.suspects.insert(n.ifindex);
+        }
     }
 
     pub(super) fn nexthop(&mut self, nh: model::NexthopObject, out: &mut Sink<'_>) {

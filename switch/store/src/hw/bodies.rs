@@ -4,6 +4,7 @@ use super::ids::{Ids, Numbers};
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
 use crate::api::{Body, Domain};
+use crate::doors::lets;
 use crate::model::{BR_STATE_FORWARDING, GroupAddr};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -279,6 +280,9 @@ impl HwBody for Rif {
             f(Ref::new(Cls::Vrf, u32::from(v)));
         }
         on_lag(self.lag, f);
+    }
+    fn as_left(&mut self, ids: &Ids) {
+        self.flags &= !(ids.left_shut(self.place) & lets(self.flags));
     }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;

@@ -22,6 +22,7 @@ use super::table::HwBody;
 use super::{Cls, HwClass};
 use crate::api::{Domain, Left};
 use crate::domains::{FIDS, preferred_fid};
+use crate::doors::lets;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -116,6 +117,8 @@ pub(crate) struct Ids {
     /// Router interfaces by port and VID, those of before too: a place keeps its number.
     vlan_rifs: HashMap<(u16, u16), u32>,
     vlan_rifs_taken: HashSet<u32>,
+    /// Router interfaces of before that leave IPv4 or IPv6 to the kernel: which.
+    shut_rifs: HashMap<u32, u32>,
     /// Domains of before by member.
     members: HashMap<(u16, u16), u16>,
     /// Whose they are has been looked at for the last time.
@@ -173,6 +176,9 @@ impl Ids {
         let vlan_rifs: HashMap<(u16, u16), u32> = on_vlan
             .map(|r| ((r.port, r.vid), u32::from(r.rif)))
             .collect();
+        let shut = |r: &tnd_rif| (TND_RIF_V4 | TND_RIF_V6) & !lets(r.flags);
+        let shut_rifs = left.rifs.iter().map(|r| (u32::from(r.rif), shut(r)));
+        let shut_rifs = shut_rifs.filter(|r| r.1 != 0).collect();
         let in_bridge: HashSet<u16> = left.members.keys().map(|(port, _)| *port).collect();
         let bridged = left.ports.iter().filter(|p| in_bridge.contains(&p.port));
         let mut ids = Ids {
@@ -180,6 +186,7 @@ impl Ids {
             ports: left.ports.into_iter().map(|p| (p.port, p)).collect(),
             vlan_rifs_taken: vlan_rifs.values().copied().collect(),
             vlan_rifs,
+            shut_rifs,
             left_fids: left.members.values().copied().collect(),
             members: left.members,
             domains: left.domains,
@@ -353,6 +360,26 @@ impl Ids {
         let traps = self.ports.values().filter(|p| p.flags & TRAPS == TRAPS);
         let ids = traps.filter_map(|p| u32::from(p.port).checked_sub(1));
         ids.collect()
+    }
+
+    /// What the router interface that an earlier core has left at this place did not let through to the routes: flags.
+    pub fn left_shut(&self, place: RifPlace) -> u32 {
+        let rif = match place {
+            RifPlace::Port(port) => Some(u32::from(port)),
+            RifPlace::PortVlan(port, vid) => self.vlan_rifs.get(&(port, vid)).copied(),
+            RifPlace::Vlan(vlan) => Some(self.fids.of(vlan) + FID_RIFS),
+        };
+        let shut = rif.and_then(|rif| self.shut_rifs.get(&rif));
+        shut.copied().unwrap_or(0)
+    }
+
+    pub fn any_shut(&self) -> bool {
+        !self.shut_rifs.is_empty()
+    }
+
+    /// What they are to be is known now.
+    pub fn forget_shut(&mut self) {
+        self.shut_rifs.clear();
     }
 
     /// What a port was to the bridge in which an earlier core has left it: flags, and spanning tree's state.

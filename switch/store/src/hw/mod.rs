@@ -273,9 +273,13 @@ impl Hw {
             return None;
         }
         let mut want = o.want.clone();
-        if let Some(want) = want.as_mut().filter(|_| bare) {
-            want.on_bare();
+        if let Some(want) = &mut want {
+            want.as_left(&self.ids);
+            if bare {
+                want.on_bare();
+            }
         }
+        let o = B::table(self).at(id);
         match (o.have.clone(), want) {
             (None, None) => {
                 let failed = o.recovered();

@@ -18,6 +18,11 @@ impl Hw {
         None
     }
 
+    /// None of this class is queued.
+    pub fn is_queue_empty(&self, cls: Cls) -> bool {
+        self.queues.get(cls as usize).is_none_or(VecDeque::is_empty)
+    }
+
     /// Nothing is queued; `neighbours`: none of these, either.
     pub fn queues_empty(&self, neighbours: bool) -> bool {
         let empty = |(n, q): (usize, &VecDeque<u32>)| {

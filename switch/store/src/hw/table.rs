@@ -29,6 +29,8 @@ pub(crate) trait HwBody: Clone + PartialEq + Debug {
     fn is_astray(&self, _want: &Self) -> bool {
         false
     }
+    /// What an earlier core has left off stays off until all routes are what they are to be.
+    fn as_left(&mut self, _ids: &Ids) {}
     /// What it is on a chip that has little else yet.
     fn on_bare(&mut self) {}
     /// Becomes unequal to every body that can be wanted, with the same key and references.
