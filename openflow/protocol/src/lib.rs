@@ -20,6 +20,10 @@ mod matching;
 pub mod model;
 pub mod oxm;
 pub mod port;
+#[cfg(any(test, feature = "testing"))]
+pub mod random;
+#[cfg(test)]
+mod tests;
 mod v10;
 mod v13;
 mod wire;
