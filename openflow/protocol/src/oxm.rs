@@ -88,9 +88,12 @@ fields! {
 }
 
 impl Field {
-    /// Bytes of the value on the wire (the mask has as many).
+    /// Bytes of the value on the wire (the mask has as many): labels of 20 bits are in four (§7.2.3.7, table 12).
     pub const fn bytes(self) -> usize {
-        (self.bits() as usize).div_ceil(8)
+        match self.bits() {
+            20 => 4,
+            bits => (bits as usize).div_ceil(8),
+        }
     }
 
     /// All of the field's bits.

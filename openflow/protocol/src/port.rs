@@ -22,3 +22,26 @@ pub const ANY: u32 = 0xffff_ffff;
 
 /// `OFPCML_NO_BUFFER`: the whole packet goes to the controller, none of it is buffered.
 pub const NO_BUFFER_LEN: u16 = 0xffff;
+
+/// A port of 1.0's 16 bits.
+pub const fn from10(port: u16) -> u32 {
+    if port >= 0xff00 {
+        0xffff_0000 | port as u32
+    } else {
+        port as u32
+    }
+}
+
+/// In 1.0's 16 bits, where it has any: ports from 0xff00 on that are not reserved have none.
+pub const fn to10(port: u32) -> Option<u16> {
+    if port < 0xff00 || port >= 0xffff_ff00 {
+        Some(port as u16)
+    } else {
+        None
+    }
+}
+
+/// Is it a real port, or one of the reserved ones that an output may name? Not 0, nor [`ANY`], nor what lies between.
+pub const fn can_output(port: u32) -> bool {
+    port != 0 && (port <= MAX || (port >= IN_PORT && port != ANY))
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages there and back, any bytes, and the error of each malformed one.
+
+mod framing;
+mod malformed10;
+mod malformed13;
+mod trips;
