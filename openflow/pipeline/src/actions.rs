@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Actions carried out: one by one, as a set (§5.10), and as the buckets of a group (§5.6).
-use crate::groups::GroupKind;
-use crate::meters::{self, Verdict};
+use crate::meters::Verdict;
 use crate::process::{PacketIn, Sink, Why};
 use crate::rewrite::{Effect, Packet};
 use crate::switch::{Config, Live, Rules};
+use tandem_openflow::model::{GroupType, METER_CONTROLLER};
 use tandem_openflow::{Action, Field, port};
 use tandem_packet::Frame;
 
@@ -185,9 +185,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     pub(crate) fn packet_in(&mut self, p: &Packet<'_, '_>, max_len: u16) {
-        let verdict = self
-            .live
-            .measure(meters::CONTROLLER, p.bytes(), self.now_ns);
+        let verdict = self.live.measure(METER_CONTROLLER, p.bytes(), self.now_ns);
         if verdict == Verdict::Drop {
             return;
         }
@@ -259,13 +257,13 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         let ports = &self.live.ports;
         let one = match group.kind {
-            GroupKind::All => None,
-            GroupKind::Indirect => Some(0),
-            GroupKind::Select => match rules.groups.select(ports, group, &p.key) {
+            GroupType::All => None,
+            GroupType::Indirect => Some(0),
+            GroupType::Select => match rules.groups.select(ports, group, &p.key) {
                 Some(n) => Some(n),
                 None => return,
             },
-            GroupKind::FastFailover => {
+            GroupType::FastFailover => {
                 match group
                     .buckets
                     .iter()

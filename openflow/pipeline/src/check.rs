@@ -4,13 +4,12 @@
 //! A set-field action needs its field's prerequisites: from the match, or from what earlier actions of the list made of the
 //! packet. For other actions the match need not say that the header is there (they do nothing where it is not), but it
 //! must not say that it is not.
-use crate::flows::FlowMod;
 use crate::key::Key;
 use crate::process::rank;
 use crate::switch::{Config, Switch};
-use crate::{Version, meters};
+use tandem_openflow::model::{FlowMod, GROUP_MAX, METER_MAX};
 use tandem_openflow::oxm::{VID_PRESENT, prerequisites_met};
-use tandem_openflow::{Action, Error, Field, Instructions, Oxm, port};
+use tandem_openflow::{Action, Error, Field, Instructions, Oxm, Version, port};
 
 /// Fields at most once, masks where they may be, values within field and mask, prerequisites before what needs them.
 pub fn matches(oxms: &[Oxm]) -> Result<(), Error> {
@@ -208,7 +207,7 @@ impl Switch {
     fn outward(&self, a: &Action, place: Place) -> Result<(), Error> {
         match *a {
             Action::Output { port, .. } => out_port(port, place, self.config()),
-            Action::Group(g) if g > crate::groups::MAX || self.group(g).is_none() => {
+            Action::Group(g) if g > GROUP_MAX || self.group(g).is_none() => {
                 Err(Error::BAD_ACTION_BAD_OUT_GROUP)
             }
             Action::SetQueue(q) => {
@@ -259,7 +258,7 @@ impl Switch {
             goto,
         } = &m.instructions;
         if let Some(id) = meter
-            && !(1..=meters::MAX).contains(id) | self.meter(*id).is_none()
+            && !(1..=METER_MAX).contains(id) | self.meter(*id).is_none()
         {
             return Err(Error::METER_MOD_FAILED_UNKNOWN_METER);
         }
@@ -268,7 +267,7 @@ impl Switch {
         {
             return Err(Error::BAD_INSTRUCTION_BAD_TABLE_ID);
         }
-        let mut seen = Seen::of_match(&m.matches);
+        let mut seen = Seen::of_match(&m.matching.fields);
         seen.any = self.config().version == Version::V10;
         self.list(
             apply.as_deref().unwrap_or_default(),

@@ -2,132 +2,67 @@
 //! Flows and what changes them (§6.4; 1.0, section 4.6), their timeouts (§6.5).
 //!
 //! Flows of one match and different priorities are a chain, highest priority first, whose first flow the table knows.
+use crate::check;
 use crate::key::Key;
 use crate::switch::{Hot, Rules, Switch};
 use crate::table::NONE;
-use crate::{Version, check, groups};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tandem_openflow::{Action, Error, Instructions, Oxm, port};
+use tandem_openflow::model::{
+    FlowCommand, FlowFilter, FlowMod, FlowRemoved, GROUP_ANY, Lifetime, RemovedReason, TABLE_ALL,
+    flow_flags,
+};
+use tandem_openflow::{Action, Error, Instructions, Match, Version, port};
 
-/// `ofp_flow_mod_flags`; 1.0 has another meaning for the third bit.
-pub mod flags {
-    #![allow(missing_docs)]
-    pub const SEND_FLOW_REM: u16 = 1;
-    pub const CHECK_OVERLAP: u16 = 2;
-    pub const RESET_COUNTS: u16 = 4;
-    pub const NO_PKT_COUNTS: u16 = 8;
-    pub const NO_BYT_COUNTS: u16 = 16;
-    /// 1.0, `OFPFF_EMERG`: there is no emergency table.
-    pub const EMERG10: u16 = 4;
-}
+/// 1.0, `OFPFF_EMERG`: there is no emergency table, and 1.3's flag of the same bit is not for 1.0.
+const EMERG10: u16 = 4;
 
-/// `OFPTT_ALL`
-pub const ALL_TABLES: u8 = 255;
-
-/// `ofp_flow_mod_command`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Command {
-    Add,
-    Modify,
-    ModifyStrict,
-    Delete,
-    DeleteStrict,
-}
-
-/// `ofp_flow_mod`
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct FlowMod {
-    pub command: Command,
-    /// [`ALL_TABLES`] in deletions alone.
-    pub table: u8,
-    /// 1.0's matches without any wildcard have `u16::MAX`, whatever the message says.
-    pub priority: u16,
-    pub cookie: u64,
-    /// Of modifications and deletions.
-    pub cookie_mask: u64,
-    /// Seconds; 0: never.
-    pub idle: u16,
-    /// Seconds; 0: never.
-    pub hard: u16,
-    pub flags: u16,
-    /// Of deletions; [`port::ANY`] for all flows.
-    pub out_port: u32,
-    /// Of deletions; [`groups::ANY`] for all flows.
-    pub out_group: u32,
-    pub matches: Vec<Oxm>,
-    pub instructions: Instructions,
-}
-
-impl Default for FlowMod {
-    fn default() -> FlowMod {
-        FlowMod {
-            command: Command::Add,
-            table: 0,
-            priority: 0,
-            cookie: 0,
-            cookie_mask: 0,
-            idle: 0,
-            hard: 0,
-            flags: 0,
-            out_port: port::ANY,
-            out_group: groups::ANY,
-            matches: Vec::new(),
-            instructions: Instructions::default(),
-        }
+/// 1.0's match without a wildcard is above every other (1.0, section 3.4), of the highest priority as well: it has more
+/// bits.
+fn priority_of(m: &FlowMod) -> u16 {
+    if m.matching.exact {
+        u16::MAX
+    } else {
+        m.priority
     }
 }
 
-/// `ofp_flow_removed_reason`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Reason {
-    IdleTimeout,
-    HardTimeout,
-    Delete,
-    GroupDelete,
+/// Nanoseconds as messages have them.
+pub fn lifetime(ns: u64) -> Lifetime {
+    Lifetime {
+        sec: u32::try_from(ns / SECOND).unwrap_or(u32::MAX),
+        nsec: (ns % SECOND) as u32,
+    }
 }
 
-/// A flow that went, and that asked for a message when it does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Removed {
-    pub reason: Reason,
-    pub table: u8,
-    pub priority: u16,
-    pub cookie: u64,
-    pub duration_ns: u64,
-    pub idle: u16,
-    pub hard: u16,
-    pub packets: u64,
-    pub bytes: u64,
-    pub matches: Vec<Oxm>,
+/// A flow_mod that adds to table 0 what matches everything and does nothing: to be changed.
+pub fn blank() -> FlowMod {
+    FlowMod {
+        cookie: 0,
+        cookie_mask: 0,
+        table: 0,
+        command: FlowCommand::Add,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        priority: 0,
+        buffer: None,
+        out_port: port::ANY,
+        out_group: GROUP_ANY,
+        flags: 0,
+        matching: Match::default(),
+        instructions: Instructions::default(),
+    }
 }
 
-/// Which flows: of a request for statistics, and of modifications and deletions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Filter {
-    pub table: u8,
-    pub out_port: u32,
-    pub out_group: u32,
-    pub cookie: u64,
-    pub cookie_mask: u64,
-    pub matches: Vec<Oxm>,
-}
-
-impl Default for Filter {
-    fn default() -> Filter {
-        Filter {
-            table: ALL_TABLES,
-            out_port: port::ANY,
-            out_group: groups::ANY,
-            cookie: 0,
-            cookie_mask: 0,
-            matches: Vec::new(),
-        }
+/// The filter that all flows of all tables meet.
+pub fn all_flows() -> FlowFilter {
+    FlowFilter {
+        table: TABLE_ALL,
+        out_port: port::ANY,
+        out_group: GROUP_ANY,
+        cookie: 0,
+        cookie_mask: 0,
+        matching: Match::default(),
     }
 }
 
@@ -141,7 +76,7 @@ pub struct Flow {
     pub idle: u16,
     pub hard: u16,
     pub flags: u16,
-    pub matches: Box<[Oxm]>,
+    pub matching: Match,
     pub instructions: Instructions,
     pub since_ns: u64,
     pub(crate) value: Key,
@@ -166,7 +101,7 @@ impl Flow {
                 Action::Output { port, .. } | Action::Enqueue10 { port, .. } => *port == out_port,
                 _ => false,
             });
-        let group = out_group == groups::ANY
+        let group = out_group == GROUP_ANY
             || self
                 .actions()
                 .any(|a| matches!(a, Action::Group(g) if *g == out_group));
@@ -306,11 +241,11 @@ impl Rules {
     }
 
     /// Flows of a filter, in no order. A table whose masks all look at other bits is not looked through.
-    pub(crate) fn find(&self, filter: &Filter) -> Vec<u32> {
-        let (value, mask) = Key::of_match(&filter.matches);
+    pub(crate) fn find(&self, filter: &FlowFilter) -> Vec<u32> {
+        let (value, mask) = Key::of_match(&filter.matching.fields);
         let mut found = Vec::new();
         for (n, table) in (0..=u8::MAX).zip(&self.tables) {
-            if filter.table != ALL_TABLES && filter.table != n {
+            if filter.table != TABLE_ALL && filter.table != n {
                 continue;
             }
             for sub in table.all() {
@@ -371,12 +306,17 @@ pub struct Deadlines {
 
 const SECOND: u64 = 1_000_000_000;
 
-fn deadline(f: &Flow, hot: &Hot) -> Option<(u64, Reason)> {
-    let hard = (f.hard > 0).then(|| (f.since_ns + u64::from(f.hard) * SECOND, Reason::HardTimeout));
+fn deadline(f: &Flow, hot: &Hot) -> Option<(u64, RemovedReason)> {
+    let hard = (f.hard > 0).then(|| {
+        (
+            f.since_ns + u64::from(f.hard) * SECOND,
+            RemovedReason::HardTimeout,
+        )
+    });
     let idle = (f.idle > 0).then(|| {
         (
             hot.last_ns + u64::from(f.idle) * SECOND,
-            Reason::IdleTimeout,
+            RemovedReason::IdleTimeout,
         )
     });
     match (hard, idle) {
@@ -391,25 +331,25 @@ impl Switch {
         &mut self,
         m: &FlowMod,
         now_ns: u64,
-        removed: &mut Vec<Removed>,
+        removed: &mut Vec<FlowRemoved>,
     ) -> Result<(), Error> {
-        let deletes = matches!(m.command, Command::Delete | Command::DeleteStrict);
-        if m.table >= self.config().tables && !(deletes && m.table == ALL_TABLES) {
+        let deletes = m.command.deletes();
+        if m.table >= self.config().tables && !(deletes && m.table == TABLE_ALL) {
             return Err(Error::FLOW_MOD_FAILED_BAD_TABLE_ID);
         }
-        check::matches(&m.matches)?;
+        check::matches(&m.matching.fields)?;
         let v10 = self.config().version == Version::V10;
         let known = if v10 { 7 } else { 31 };
-        if m.flags & !known != 0 || v10 && m.flags & flags::EMERG10 != 0 {
+        if m.flags & !known != 0 || v10 && m.flags & EMERG10 != 0 {
             return Err(Error::FLOW_MOD_FAILED_BAD_FLAGS);
         }
         if !deletes {
             self.check_flow(m)?;
         }
-        let (value, mask) = Key::of_match(&m.matches);
+        let (value, mask) = Key::of_match(&m.matching.fields);
         match m.command {
-            Command::Add => self.add(m, value, mask, now_ns),
-            Command::Modify | Command::ModifyStrict => {
+            FlowCommand::Add => self.add(m, value, mask, now_ns),
+            FlowCommand::Modify | FlowCommand::ModifyStrict => {
                 let found = self.meant(m, &value, &mask);
                 if found.is_empty() && v10 {
                     return self.add(m, value, mask, now_ns);
@@ -419,9 +359,9 @@ impl Switch {
                 }
                 Ok(())
             }
-            Command::Delete | Command::DeleteStrict => {
+            FlowCommand::Delete | FlowCommand::DeleteStrict => {
                 for n in self.meant(m, &value, &mask) {
-                    self.remove(n, Reason::Delete, now_ns, removed);
+                    self.remove(n, RemovedReason::Delete, now_ns, removed);
                 }
                 Ok(())
             }
@@ -430,11 +370,11 @@ impl Switch {
 
     /// The flows that a modification or deletion is about.
     fn meant(&self, m: &FlowMod, value: &Key, mask: &Key) -> Vec<u32> {
-        let deletes = matches!(m.command, Command::Delete | Command::DeleteStrict);
+        let deletes = m.command.deletes();
         let (out_port, out_group) = if deletes {
             (m.out_port, m.out_group)
         } else {
-            (port::ANY, groups::ANY)
+            (port::ANY, GROUP_ANY)
         };
         // 1.0 has no mask: its messages mean all cookies
         let cookie_mask = if self.config().version == Version::V10 {
@@ -442,23 +382,23 @@ impl Switch {
         } else {
             m.cookie_mask
         };
-        if matches!(m.command, Command::Modify | Command::Delete) {
-            return self.rules.find(&Filter {
+        if matches!(m.command, FlowCommand::Modify | FlowCommand::Delete) {
+            return self.rules.find(&FlowFilter {
                 table: m.table,
                 out_port,
                 out_group,
                 cookie: m.cookie,
                 cookie_mask,
-                matches: m.matches.clone(),
+                matching: m.matching.clone(),
             });
         }
-        let tables = if m.table == ALL_TABLES {
+        let tables = if m.table == TABLE_ALL {
             0..self.config().tables
         } else {
             m.table..m.table + 1
         };
         tables
-            .filter_map(|t| self.rules.exactly(t, value, mask, m.priority))
+            .filter_map(|t| self.rules.exactly(t, value, mask, priority_of(m)))
             .filter(|n| {
                 self.rules.flows.get(*n).is_some_and(|f| {
                     (f.cookie ^ m.cookie) & cookie_mask == 0 && f.sends_to(out_port, out_group)
@@ -468,9 +408,9 @@ impl Switch {
     }
 
     fn add(&mut self, m: &FlowMod, value: Key, mask: Key, now_ns: u64) -> Result<(), Error> {
-        let old = self.rules.exactly(m.table, &value, &mask, m.priority);
-        if m.flags & flags::CHECK_OVERLAP != 0
-            && self.rules.overlaps(m.table, &value, &mask, m.priority)
+        let old = self.rules.exactly(m.table, &value, &mask, priority_of(m));
+        if m.flags & flow_flags::CHECK_OVERLAP != 0
+            && self.rules.overlaps(m.table, &value, &mask, priority_of(m))
         {
             return Err(Error::FLOW_MOD_FAILED_OVERLAP);
         }
@@ -486,17 +426,19 @@ impl Switch {
         }
         let v10 = self.config().version == Version::V10;
         let kept = match old.and_then(|n| self.live.hot.get(n as usize)) {
-            Some(hot) if !v10 && m.flags & flags::RESET_COUNTS == 0 => (hot.packets, hot.bytes),
+            Some(hot) if !v10 && m.flags & flow_flags::RESET_COUNTS == 0 => {
+                (hot.packets, hot.bytes)
+            }
             _ => (0, 0),
         };
         let flow = Flow {
             table: m.table,
-            priority: m.priority,
+            priority: priority_of(m),
             cookie: m.cookie,
-            idle: m.idle,
-            hard: m.hard,
+            idle: m.idle_timeout,
+            hard: m.hard_timeout,
             flags: m.flags,
-            matches: m.matches.clone().into_boxed_slice(),
+            matching: m.matching.clone(),
             instructions: m.instructions.clone(),
             since_ns: now_ns,
             value,
@@ -581,7 +523,7 @@ impl Switch {
         }
         if let Some(hot) = self.live.hot.get_mut(number as usize) {
             hot.generation = hot.generation.wrapping_add(1);
-            if !v10 && m.flags & flags::RESET_COUNTS != 0 {
+            if !v10 && m.flags & flow_flags::RESET_COUNTS != 0 {
                 (hot.packets, hot.bytes) = (0, 0);
             }
         }
@@ -594,9 +536,9 @@ impl Switch {
     pub(crate) fn remove(
         &mut self,
         number: u32,
-        reason: Reason,
+        reason: RemovedReason,
         now_ns: u64,
-        removed: &mut Vec<Removed>,
+        removed: &mut Vec<FlowRemoved>,
     ) {
         let Some(f) = self.rules.unlink(number) else {
             return;
@@ -607,22 +549,34 @@ impl Switch {
         };
         hot.generation = hot.generation.wrapping_add(1);
         if (f.idle > 0 || f.hard > 0)
-            && !matches!(reason, Reason::IdleTimeout | Reason::HardTimeout)
+            && !matches!(
+                reason,
+                RemovedReason::IdleTimeout | RemovedReason::HardTimeout
+            )
         {
             self.deadlines.stale += 1;
         }
-        if f.flags & flags::SEND_FLOW_REM != 0 {
-            removed.push(Removed {
+        if f.flags & flow_flags::SEND_FLOW_REM != 0 {
+            let age = now_ns.saturating_sub(f.since_ns);
+            removed.push(FlowRemoved {
+                cookie: f.cookie,
+                priority: f.priority,
                 reason,
                 table: f.table,
-                priority: f.priority,
-                cookie: f.cookie,
-                duration_ns: now_ns.saturating_sub(f.since_ns),
-                idle: f.idle,
-                hard: f.hard,
-                packets: hot.packets,
-                bytes: hot.bytes,
-                matches: f.matches.into_vec(),
+                lifetime: lifetime(age),
+                idle_timeout: f.idle,
+                hard_timeout: f.hard,
+                packets: if f.flags & flow_flags::NO_PKT_COUNTS == 0 {
+                    hot.packets
+                } else {
+                    u64::MAX
+                },
+                bytes: if f.flags & flow_flags::NO_BYT_COUNTS == 0 {
+                    hot.bytes
+                } else {
+                    u64::MAX
+                },
+                matching: f.matching,
             });
         }
     }
@@ -656,7 +610,7 @@ impl Switch {
         &mut self,
         now_ns: u64,
         budget: usize,
-        removed: &mut Vec<Removed>,
+        removed: &mut Vec<FlowRemoved>,
     ) -> Option<u64> {
         for _ in 0..budget {
             let Some(Reverse((at, number, generation))) = self.deadlines.heap.peek().copied()

@@ -3,75 +3,17 @@
 use crate::key::Key;
 use crate::ports::{Count, Ports};
 use std::collections::BTreeMap;
+use tandem_openflow::model::{Bucket, GROUP_ANY, GROUP_MAX, GroupCommand, GroupMod, GroupType};
 use tandem_openflow::{Action, Error, port};
 
-/// `OFPG_MAX`
-pub const MAX: u32 = 0xffff_ff00;
-/// `OFPG_ALL`
-pub const ALL: u32 = 0xffff_fffc;
-/// `OFPG_ANY`
-pub const ANY: u32 = 0xffff_ffff;
 /// Groups that may stand behind each other.
 pub const DEPTH: usize = 16;
-
-/// `ofp_group_type`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum GroupKind {
-    All,
-    Select,
-    Indirect,
-    FastFailover,
-}
-
-/// `ofp_group_mod_command`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum GroupCommand {
-    Add,
-    Modify,
-    Delete,
-}
-
-/// `ofp_bucket`. Its actions are an action set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bucket {
-    /// Share of a select group's packets.
-    pub weight: u16,
-    /// Live while this port is; [`port::ANY`] for none.
-    pub watch_port: u32,
-    /// Live while this group is; [`ANY`] for none.
-    pub watch_group: u32,
-    /// What is done with a copy of the packet.
-    pub actions: Vec<Action>,
-}
-
-impl Default for Bucket {
-    fn default() -> Bucket {
-        Bucket {
-            weight: 0,
-            watch_port: port::ANY,
-            watch_group: ANY,
-            actions: Vec::new(),
-        }
-    }
-}
-
-/// `ofp_group_mod`
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct GroupMod {
-    pub command: GroupCommand,
-    pub kind: GroupKind,
-    pub group: u32,
-    pub buckets: Vec<Bucket>,
-}
 
 /// A group.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Its kind.
-    pub kind: GroupKind,
+    pub kind: GroupType,
     /// Its buckets.
     pub buckets: Vec<Bucket>,
 }
@@ -119,11 +61,11 @@ impl Groups {
 
     fn bucket_live_at(&self, ports: &Ports, b: &Bucket, depth: usize) -> bool {
         let port = b.watch_port == port::ANY || ports.is_live(b.watch_port);
-        let group =
-            b.watch_group == ANY || depth < DEPTH && self.live_at(ports, b.watch_group, depth + 1);
+        let group = b.watch_group == GROUP_ANY
+            || depth < DEPTH && self.live_at(ports, b.watch_group, depth + 1);
         match (b.watch_port, b.watch_group) {
             // Of two that are watched one is enough
-            (p, g) if p != port::ANY && g != ANY => port || group,
+            (p, g) if p != port::ANY && g != GROUP_ANY => port || group,
             _ => port && group,
         }
     }
@@ -207,7 +149,7 @@ impl Groups {
         most: u32,
         most_buckets: u32,
     ) -> Result<(), Error> {
-        if m.group > MAX {
+        if m.group > GROUP_MAX {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
         }
         let there = self.map.contains_key(&m.group);
@@ -222,18 +164,18 @@ impl Groups {
         if m.buckets.len() > most_buckets as usize {
             return Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS);
         }
-        if m.kind == GroupKind::Indirect && m.buckets.len() != 1 {
+        if m.kind == GroupType::Indirect && m.buckets.len() != 1 {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
         }
-        if m.kind != GroupKind::Select && m.buckets.iter().any(|b| b.weight > 0) {
+        if m.kind != GroupType::Select && m.buckets.iter().any(|b| b.weight > 0) {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
         }
         for b in &m.buckets {
             let port = b.watch_port == port::ANY || ports.get(b.watch_port).is_some();
-            let group = b.watch_group == ANY
+            let group = b.watch_group == GROUP_ANY
                 || self.map.contains_key(&b.watch_group) && b.watch_group != m.group;
-            let none = b.watch_port == port::ANY && b.watch_group == ANY;
-            if !port || !group || none && m.kind == GroupKind::FastFailover {
+            let none = b.watch_port == port::ANY && b.watch_group == GROUP_ANY;
+            if !port || !group || none && m.kind == GroupType::FastFailover {
                 return Err(Error::GROUP_MOD_FAILED_BAD_WATCH);
             }
         }

@@ -2,7 +2,7 @@
 //! The OpenFlow software pipeline, of 1.3.5 and 1.0: what a switch does with packets, flow tables, groups and meters.
 //!
 //! ```text
-//!              FlowMod GroupMod MeterMod          Filter
+//!              FlowMod GroupMod MeterMod      FlowFilter
 //!                     │ checked, whole or not at all │ stats
 //!   ┌─────────────────▼──────────────────────────────▼────────────────────────┐
 //!   │ Switch   rules: tables 0–254 (tuple space), flows, groups                │
@@ -10,7 +10,7 @@
 //!   │          cache: flows met, by the bits that flows look at                │
 //!   └─────▲──────────────────────────┬────────────────────────▲───────────────┘
 //!         │ process(frame, in_port)  │ Sink: output, packet_in, │ expire(now)
-//!         │ packet_out(…)            ▼       normal             │ ─► Removed
+//!         │ packet_out(…)            ▼       normal             │ ─► FlowRemoved
 //!
 //!   frame ─► parse ─► Key ─► table 0 ─► flow: meter, apply, clear, write, metadata, goto ─► … ─► action set ─► Sink
 //! ```
@@ -41,19 +41,6 @@ mod table;
 mod actions;
 mod switch;
 
-pub use flows::{Command, Filter, FlowMod, Reason, Removed};
-pub use groups::{Bucket, GroupKind, GroupMod};
-pub use meters::{Band, MeterMod};
 pub use ports::Port;
 pub use process::{PacketIn, Sink, Why};
 pub use switch::{Config, Fragments, Switch};
-
-/// Which OpenFlow: the two differ in what a missed table, a modify without a match, and a fragment mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Version {
-    /// 1.0, wire protocol 0x01.
-    V10,
-    /// 1.3, wire protocol 0x04.
-    #[default]
-    V13,
-}

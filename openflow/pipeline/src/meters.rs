@@ -6,61 +6,10 @@
 //! lets its rate pass, exactly; a remarked packet takes those of the bands that it did not exceed.
 use std::collections::BTreeMap;
 use tandem_openflow::Error;
+use tandem_openflow::model::{
+    Band, BandType, METER_CONTROLLER, METER_MAX, MeterCommand, MeterMod, meter_flags,
+};
 use tandem_tables::bucket::Bucket as Tokens;
-
-/// `OFPM_MAX`
-pub const MAX: u32 = 0xffff_0000;
-/// `OFPM_CONTROLLER`: for packet-ins.
-pub const CONTROLLER: u32 = 0xffff_fffe;
-/// `OFPM_ALL`
-pub const ALL: u32 = 0xffff_ffff;
-
-/// `ofp_meter_flags`
-pub mod flags {
-    #![allow(missing_docs)]
-    pub const KBPS: u16 = 1;
-    pub const PKTPS: u16 = 2;
-    pub const BURST: u16 = 4;
-    pub const STATS: u16 = 8;
-}
-
-/// One band.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Band {
-    /// `OFPMBT_DROP`
-    #[allow(missing_docs)]
-    Drop { rate: u32, burst: u32 },
-    /// `OFPMBT_DSCP_REMARK`: the drop precedence of an assured-forwarding class (RFC 2597) goes up by `levels`.
-    #[allow(missing_docs)]
-    Remark { rate: u32, burst: u32, levels: u8 },
-}
-
-impl Band {
-    fn rate_burst(self) -> (u32, u32) {
-        match self {
-            Band::Drop { rate, burst } | Band::Remark { rate, burst, .. } => (rate, burst),
-        }
-    }
-}
-
-/// `ofp_meter_mod_command`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum MeterCommand {
-    Add,
-    Modify,
-    Delete,
-}
-
-/// `ofp_meter_mod`
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct MeterMod {
-    pub command: MeterCommand,
-    pub flags: u16,
-    pub meter: u32,
-    pub bands: Vec<Band>,
-}
 
 /// A meter.
 #[derive(Clone, Debug)]
@@ -96,9 +45,9 @@ impl Meter {
         let tokens = bands
             .iter()
             .map(|b| {
-                let (rate, burst) = b.rate_burst();
+                let (rate, burst) = (b.rate, b.burst);
                 // kilobits to bytes
-                let unit = if flags & self::flags::PKTPS != 0 {
+                let unit = if flags & meter_flags::PKTPS != 0 {
                     1
                 } else {
                     125
@@ -106,7 +55,7 @@ impl Meter {
                 let rate = u64::from(rate) * unit;
                 let least = if unit == 1 { 1 } else { 1_514 };
                 let burst = match u64::from(burst) * unit {
-                    asked if flags & self::flags::BURST != 0 && asked > 0 => asked,
+                    asked if flags & meter_flags::BURST != 0 && asked > 0 => asked,
                     // None was asked for: a fiftieth of a second
                     _ => (rate / 50).max(least),
                 };
@@ -128,14 +77,14 @@ impl Meter {
     #[inline]
     pub fn measure(&mut self, bytes: u64, now_ns: u64) -> Verdict {
         self.count.add(bytes);
-        let tokens = if self.flags & flags::PKTPS != 0 {
+        let tokens = if self.flags & meter_flags::PKTPS != 0 {
             1
         } else {
             bytes
         };
         let mut worst: Option<(u32, usize)> = None;
         for (n, (band, bucket)) in self.bands.iter().zip(&self.tokens).enumerate() {
-            let rate = band.rate_burst().0;
+            let rate = band.rate;
             if !bucket.admits(tokens, now_ns) && worst.is_none_or(|(r, _)| rate > r) {
                 worst = Some((rate, n));
             }
@@ -146,7 +95,10 @@ impl Meter {
                 c.add(bytes);
             }
             verdict = match self.bands.get(n) {
-                Some(Band::Remark { levels, .. }) => Verdict::Remark(*levels),
+                Some(Band {
+                    kind: BandType::DscpRemark(levels),
+                    ..
+                }) => Verdict::Remark(*levels),
                 _ => return Verdict::Drop,
             };
         }
@@ -186,7 +138,9 @@ impl Meters {
         now_ns: u64,
     ) -> Result<(), Error> {
         if m.meter == 0
-            || m.meter > MAX && m.meter != CONTROLLER && m.command != MeterCommand::Delete
+            || m.meter > METER_MAX
+                && m.meter != METER_CONTROLLER
+                && m.command != MeterCommand::Delete
         {
             return Err(Error::METER_MOD_FAILED_INVALID_METER);
         }
@@ -199,14 +153,14 @@ impl Meters {
             MeterCommand::Modify if !there => return Err(Error::METER_MOD_FAILED_UNKNOWN_METER),
             _ => {}
         }
-        let rate = m.flags & (flags::KBPS | flags::PKTPS);
-        if m.flags & !15 != 0 || !matches!(rate, flags::KBPS | flags::PKTPS) {
+        let rate = m.flags & (meter_flags::KBPS | meter_flags::PKTPS);
+        if m.flags & !15 != 0 || !matches!(rate, meter_flags::KBPS | meter_flags::PKTPS) {
             return Err(Error::METER_MOD_FAILED_BAD_FLAGS);
         }
         if m.bands.len() > most_bands as usize {
             return Err(Error::METER_MOD_FAILED_OUT_OF_BANDS);
         }
-        if m.bands.iter().any(|b| b.rate_burst().0 == 0) {
+        if m.bands.iter().any(|b| b.rate == 0) {
             return Err(Error::METER_MOD_FAILED_BAD_RATE);
         }
         let flows = self.map.get(&m.meter).map_or(0, |old| old.flows);
@@ -225,6 +179,10 @@ impl Meters {
 mod tests {
     use super::*;
 
+    fn band(rate: u32, burst: u32, kind: BandType) -> Band {
+        Band { rate, burst, kind }
+    }
+
     fn meter(flags: u16, bands: Vec<Band>) -> Meter {
         Meter::new(flags, bands, 5)
     }
@@ -233,15 +191,15 @@ mod tests {
     #[test]
     fn rate_is_held_within_two_per_cent() {
         for (flags, rate, bytes) in [
-            (flags::KBPS, 1_000u32, 1_500u64),
-            (flags::KBPS, 100_000, 1_500),
-            (flags::KBPS, 10_000, 60),
-            (flags::PKTPS, 100, 1_500),
-            (flags::PKTPS, 10_000, 60),
+            (meter_flags::KBPS, 1_000u32, 1_500u64),
+            (meter_flags::KBPS, 100_000, 1_500),
+            (meter_flags::KBPS, 10_000, 60),
+            (meter_flags::PKTPS, 100, 1_500),
+            (meter_flags::PKTPS, 10_000, 60),
         ] {
-            let mut m = meter(flags, vec![Band::Drop { rate, burst: 0 }]);
+            let mut m = meter(flags, vec![band(rate, 0, BandType::Drop)]);
             let per_second = match flags {
-                super::flags::PKTPS => u64::from(rate),
+                meter_flags::PKTPS => u64::from(rate),
                 _ => u64::from(rate) * 125 / bytes,
             };
             let gap = 1_000_000_000 / (per_second * 2);
@@ -264,14 +222,10 @@ mod tests {
     #[test]
     fn the_highest_band_exceeded_is_applied() {
         let mut m = meter(
-            flags::PKTPS | flags::BURST,
+            meter_flags::PKTPS | meter_flags::BURST,
             vec![
-                Band::Drop { rate: 20, burst: 2 },
-                Band::Remark {
-                    rate: 10,
-                    burst: 1,
-                    levels: 1,
-                },
+                band(20, 2, BandType::Drop),
+                band(10, 1, BandType::DscpRemark(1)),
             ],
         );
         let all: Vec<_> = (0..4).map(|_| m.measure(100, 9)).collect();

@@ -4,10 +4,9 @@
 //! Any bytes are a frame: a header that is cut short, or says what cannot be, is not there, and neither is anything
 //! behind it. VLAN tags are passed through to the EtherType behind the last; of MPLS and PBB the outermost header alone is
 //! looked at, as the standard has it (§7.2.3.7).
-use crate::Version;
 use crate::key::{self, Key};
-use tandem_openflow::Field;
 use tandem_openflow::oxm::VID_PRESENT;
+use tandem_openflow::{Field, Version};
 
 /// IPv6's extension headers as bits (§7.2.3.8).
 pub mod exthdr {

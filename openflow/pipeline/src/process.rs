@@ -13,8 +13,8 @@ use crate::key::Key;
 use crate::meters::{Verdict, remarked};
 use crate::rewrite::{Effect, Packet};
 use crate::switch::{Config, Fragments, Hot, Live, Rules, Switch};
-use crate::{Version, flows};
-use tandem_openflow::{Action, Error, Field, Instructions, port};
+use tandem_openflow::model::flow_flags;
+use tandem_openflow::{Action, Error, Field, Instructions, Version, port};
 use tandem_packet::{Frame, checksum};
 
 pub use crate::actions::rank;
@@ -357,8 +357,8 @@ impl<'r, S: Sink> Run<'r, '_, S> {
 
 #[inline]
 fn count(hot: &mut Hot, of: u16, bytes: u64, now_ns: u64) {
-    hot.packets += u64::from(of & flows::flags::NO_PKT_COUNTS == 0);
-    if of & flows::flags::NO_BYT_COUNTS == 0 {
+    hot.packets += u64::from(of & flow_flags::NO_PKT_COUNTS == 0);
+    if of & flow_flags::NO_BYT_COUNTS == 0 {
         hot.bytes += bytes;
     }
     hot.last_ns = now_ns;

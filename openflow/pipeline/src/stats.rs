@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is told of flows and tables (§7.3.5). Groups, meters, ports and queues: [`Switch::group`], [`Switch::meter`],
 //! [`Switch::port`], [`Switch::queue`].
-use crate::Version;
-use crate::flows::{Filter, Flow};
+use crate::flows::Flow;
 use crate::process::rank;
 use crate::switch::{Switch, TableCount};
-use tandem_openflow::{Action, Field};
+use tandem_openflow::model::{FlowFilter, flow_flags};
+use tandem_openflow::{Action, Field, Version};
 
 /// A flow with its counters.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowStats<'a> {
     /// The flow.
     pub flow: &'a Flow,
-    /// Packets that met it.
+    /// Packets that met it; all ones when the flow does not count them.
     pub packets: u64,
-    /// Their bytes.
+    /// Their bytes; all ones when the flow does not count them.
     pub bytes: u64,
     /// When the last one came, or the flow.
     pub last_ns: u64,
@@ -67,16 +67,26 @@ pub struct Features {
 impl Switch {
     pub(crate) fn flow_stats_of(&self, number: u32) -> Option<FlowStats<'_>> {
         let hot = self.live.hot.get(number as usize)?;
+        let flow = self.rules.flows.get(number)?;
+        let counts = |flag| flow.flags & flag == 0;
         Some(FlowStats {
-            flow: self.rules.flows.get(number)?,
-            packets: hot.packets,
-            bytes: hot.bytes,
+            flow,
+            packets: if counts(flow_flags::NO_PKT_COUNTS) {
+                hot.packets
+            } else {
+                u64::MAX
+            },
+            bytes: if counts(flow_flags::NO_BYT_COUNTS) {
+                hot.bytes
+            } else {
+                u64::MAX
+            },
             last_ns: hot.last_ns,
         })
     }
 
     /// Flows of a filter: by table, then priority, highest first, then as they match.
-    pub fn flow_stats(&self, filter: &Filter) -> Vec<FlowStats<'_>> {
+    pub fn flow_stats(&self, filter: &FlowFilter) -> Vec<FlowStats<'_>> {
         let mut found: Vec<_> = self
             .rules
             .find(filter)
@@ -94,7 +104,7 @@ impl Switch {
     }
 
     /// Their sums.
-    pub fn aggregate(&self, filter: &Filter) -> Aggregate {
+    pub fn aggregate(&self, filter: &FlowFilter) -> Aggregate {
         let mut sum = Aggregate::default();
         for f in self
             .rules
@@ -102,8 +112,9 @@ impl Switch {
             .into_iter()
             .filter_map(|n| self.flow_stats_of(n))
         {
-            sum.packets += f.packets;
-            sum.bytes += f.bytes;
+            // What is not kept is all ones, and so is a sum of it
+            sum.packets = sum.packets.saturating_add(f.packets);
+            sum.bytes = sum.bytes.saturating_add(f.bytes);
             sum.flows += 1;
         }
         sum

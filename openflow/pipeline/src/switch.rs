@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The switch: its parts, and changes of all but flows.
 use crate::cache::Cache;
-use crate::flows::{Deadlines, Filter, Flow, Flows, Reason, Removed};
-use crate::groups::{self, Group, GroupCommand, GroupCount, GroupMod, Groups};
+use crate::flows::{Deadlines, Flow, Flows, all_flows};
+use crate::groups::{Group, GroupCount, Groups};
 use crate::key::Key;
-use crate::meters::{self, Meter, MeterCommand, MeterMod, Meters};
+use crate::meters::{Meter, Meters};
 use crate::ports::{Count, Entry, Port, Ports, QueueCount};
+use crate::stats;
 use crate::table::Table;
-use crate::{Version, stats};
 use std::collections::BTreeMap;
-use tandem_openflow::{Error, port};
+use tandem_openflow::model::{
+    FlowFilter, FlowRemoved, GROUP_ALL, GROUP_MAX, GroupCommand, GroupMod, METER_ALL, MeterCommand,
+    MeterMod, RemovedReason,
+};
+use tandem_openflow::{Error, Version, port};
 
 /// What becomes of IP fragments (`ofp_config_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -231,7 +235,7 @@ impl Switch {
         &mut self,
         m: &GroupMod,
         now_ns: u64,
-        removed: &mut Vec<Removed>,
+        removed: &mut Vec<FlowRemoved>,
     ) -> Result<(), Error> {
         if m.command == GroupCommand::Delete {
             return self.delete_groups(m.group, now_ns, removed);
@@ -285,13 +289,13 @@ impl Switch {
         &mut self,
         which: u32,
         now_ns: u64,
-        removed: &mut Vec<Removed>,
+        removed: &mut Vec<FlowRemoved>,
     ) -> Result<(), Error> {
-        if which > groups::MAX && which != groups::ALL {
+        if which > GROUP_MAX && which != GROUP_ALL {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
         }
         let gone: Vec<u32> = match which {
-            groups::ALL => self.groups().collect(),
+            GROUP_ALL => self.groups().collect(),
             one => self.groups().filter(|g| *g == one).collect(),
         };
         let chained = self
@@ -300,18 +304,18 @@ impl Switch {
             .map
             .iter()
             .any(|(n, g)| *n != which && g.behind().any(|b| b == which));
-        if which != groups::ALL && chained {
+        if which != GROUP_ALL && chained {
             return Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP);
         }
         for g in gone {
             // Most groups have few flows, many have none: those are not looked for
             if self.live.groups.get(&g).is_some_and(|c| c.refs > 0) {
-                let of = Filter {
+                let of = FlowFilter {
                     out_group: g,
-                    ..Filter::default()
+                    ..all_flows()
                 };
                 for flow in self.rules.find(&of) {
-                    self.remove(flow, Reason::GroupDelete, now_ns, removed);
+                    self.remove(flow, RemovedReason::GroupDelete, now_ns, removed);
                 }
             }
             if let Some(old) = self.rules.groups.map.remove(&g) {
@@ -327,7 +331,7 @@ impl Switch {
         &mut self,
         m: &MeterMod,
         now_ns: u64,
-        removed: &mut Vec<Removed>,
+        removed: &mut Vec<FlowRemoved>,
     ) -> Result<(), Error> {
         let (meters, bands) = (self.config.meters, self.config.bands);
         if m.command != MeterCommand::Delete {
@@ -337,16 +341,16 @@ impl Switch {
             return Err(Error::METER_MOD_FAILED_INVALID_METER);
         }
         let gone: Vec<u32> = match m.meter {
-            meters::ALL => self.meters().collect(),
+            METER_ALL => self.meters().collect(),
             one => self.meters().filter(|n| *n == one).collect(),
         };
         for n in gone {
             if self.meter(n).is_some_and(|m| m.flows > 0) {
-                let all = self.rules.find(&Filter::default());
+                let all = self.rules.find(&all_flows());
                 for flow in all {
                     let names = |f: &Flow| f.instructions.meter == Some(n);
                     if self.rules.flows.get(flow).is_some_and(names) {
-                        self.remove(flow, Reason::Delete, now_ns, removed);
+                        self.remove(flow, RemovedReason::Delete, now_ns, removed);
                     }
                 }
             }

@@ -5,9 +5,10 @@
 mod common;
 
 use common::{Got, Seen, add, eth, goto, output, send, switch, udp};
-use tandem_ofpipeline::flows::{Command, FlowMod};
-use tandem_ofpipeline::{Filter, Version, Why};
-use tandem_openflow::{Action, Error, Field, Instructions, Oxm, port};
+use tandem_ofpipeline::Why;
+use tandem_ofpipeline::flows::{all_flows, blank};
+use tandem_openflow::model::{FlowCommand, FlowMod, Lifetime, RemovedReason};
+use tandem_openflow::{Action, Error, Field, Instructions, Oxm, Version, port};
 
 #[test]
 fn the_highest_priority_wins_and_ties_have_an_order() {
@@ -36,17 +37,17 @@ fn a_cached_way_follows_every_change() {
     add(&mut s, 3, &port, output(4));
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(4, udp())]);
     let gone = FlowMod {
-        command: Command::DeleteStrict,
+        command: FlowCommand::DeleteStrict,
         priority: 3,
-        matches: port.to_vec(),
-        ..FlowMod::default()
+        matching: common::matching(&port),
+        ..blank()
     };
     s.flow_mod(&gone, 0, &mut Vec::new()).unwrap();
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
     let other = FlowMod {
-        command: Command::Modify,
+        command: FlowCommand::Modify,
         instructions: output(4),
-        ..FlowMod::default()
+        ..blank()
     };
     s.flow_mod(&other, 0, &mut Vec::new()).unwrap();
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(4, udp())]);
@@ -70,7 +71,7 @@ fn tables_metadata_and_the_action_set() {
     add(&mut s, 1, &[], first);
     let second = FlowMod {
         table: 7,
-        matches: vec![Oxm::masked(Field::Metadata, 0x50, 0xff)],
+        matching: common::matching(&[Oxm::masked(Field::Metadata, 0x50, 0xff)]),
         instructions: Instructions {
             write: Some(vec![Action::SetField {
                 field: Field::EthDst,
@@ -78,7 +79,7 @@ fn tables_metadata_and_the_action_set() {
             }]),
             ..Instructions::default()
         },
-        ..FlowMod::default()
+        ..blank()
     };
     s.flow_mod(&second, 0, &mut Vec::new()).unwrap();
     let mut want = udp();
@@ -142,12 +143,12 @@ fn timeouts() {
     const S: u64 = 1_000_000_000;
     let mut s = switch(Version::V13);
     let m = FlowMod {
-        idle: 2,
-        hard: 5,
+        idle_timeout: 2,
+        hard_timeout: 5,
         flags: 1,
         cookie: 3,
         instructions: output(2),
-        ..FlowMod::default()
+        ..blank()
     };
     s.flow_mod(&m, S, &mut Vec::new()).unwrap();
     let mut gone = Vec::new();
@@ -157,12 +158,15 @@ fn timeouts() {
         s.expire((at + 1) * S, 10, &mut gone);
     }
     let [r] = &gone[..] else { panic!("{gone:?}") };
-    assert_eq!(r.reason, tandem_ofpipeline::Reason::HardTimeout);
-    assert_eq!((r.duration_ns, r.packets, r.cookie), (5 * S, 3, 3));
-    assert!(s.flow_stats(&Filter::default()).is_empty());
+    assert_eq!(r.reason, RemovedReason::HardTimeout);
+    assert_eq!(
+        (r.lifetime, r.packets, r.cookie),
+        (Lifetime { sec: 5, nsec: 0 }, 3, 3)
+    );
+    assert!(s.flow_stats(&all_flows()).is_empty());
     s.flow_mod(&m, 10 * S, &mut gone).unwrap();
     assert_eq!(s.expire(12 * S, 10, &mut gone), None);
-    assert_eq!(gone[1].reason, tandem_ofpipeline::Reason::IdleTimeout);
+    assert_eq!(gone[1].reason, RemovedReason::IdleTimeout);
 }
 
 #[test]
@@ -170,9 +174,9 @@ fn what_is_refused() {
     let mut s = switch(Version::V13);
     let mut try_flow = |matches: &[Oxm], instructions| {
         let m = FlowMod {
-            matches: matches.to_vec(),
+            matching: common::matching(matches),
             instructions,
-            ..FlowMod::default()
+            ..blank()
         };
         s.flow_mod(&m, 0, &mut Vec::new()).err()
     };

@@ -8,10 +8,9 @@ mod sums;
 mod tags;
 mod ttl;
 
-use crate::Version;
 use crate::key::Key;
 use crate::parse::{Layout, Net, parse};
-use tandem_openflow::Field;
+use tandem_openflow::{Field, Version};
 use tandem_packet::Frame;
 
 /// What an action did.

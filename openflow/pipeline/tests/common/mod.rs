@@ -2,8 +2,10 @@
 //! A switch with four ports, and what it does, as values.
 #![allow(dead_code)]
 
-use tandem_ofpipeline::{Config, FlowMod, PacketIn, Port, Sink, Switch, Version, Why};
-use tandem_openflow::{Action, Instructions, Oxm};
+use tandem_ofpipeline::flows::blank;
+use tandem_ofpipeline::{Config, PacketIn, Port, Sink, Switch, Why};
+use tandem_openflow::model::FlowMod;
+use tandem_openflow::{Action, Instructions, Match, Oxm, Version};
 use tandem_packet::{Buffer, Frame, Offload};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,13 +88,20 @@ pub fn goto(table: u8) -> Instructions {
     }
 }
 
+pub fn matching(fields: &[Oxm]) -> Match {
+    Match {
+        fields: fields.to_vec(),
+        exact: false,
+    }
+}
+
 pub fn add(s: &mut Switch, priority: u16, matches: &[Oxm], instructions: Instructions) {
     let m = FlowMod {
         priority,
         cookie: 7,
-        matches: matches.to_vec(),
+        matching: matching(matches),
         instructions,
-        ..FlowMod::default()
+        ..blank()
     };
     s.flow_mod(&m, 0, &mut Vec::new()).unwrap();
 }
