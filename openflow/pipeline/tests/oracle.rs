@@ -12,6 +12,8 @@
 )]
 
 mod common;
+#[path = "oracle/layout.rs"]
+mod layout;
 #[path = "oracle/model.rs"]
 mod model;
 #[path = "oracle/packet.rs"]

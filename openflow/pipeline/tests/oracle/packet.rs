@@ -101,7 +101,8 @@ const LEAST: [(u8, usize); 5] = [(6, 20), (17, 8), (132, 12), (1, 4), (58, 4)];
 
 impl L4 {
     fn new(bytes: Vec<u8>, proto: u8, v6: bool, fragment: bool, later: bool) -> L4 {
-        let there = !later && !(proto == 1 && v6 || proto == 58 && !v6);
+        let other = if v6 { 1 } else { 58 };
+        let there = !later && proto != other;
         let mut l4 = L4 {
             bytes,
             sum: 0,
@@ -503,9 +504,8 @@ impl Ip6 {
             .last()
             .is_some_and(|(n, b)| *n == 44 && num(&b[2..4]) & 0xfff8 != 0);
         let mut all: Vec<u8> = self.exts.iter().map(|(n, _)| *n).collect();
-        if matches!(self.proto, 50 | 59) && !later
-            || !later && matches!(self.proto, 0 | 43 | 44 | 51 | 60)
-        {
+        // What is cut short is there all the same; what a later fragment begins with is not
+        if !later && matches!(self.proto, 0 | 43 | 44 | 50 | 51 | 59 | 60) {
             all.push(self.proto);
         }
         let bit = |n: u8| match n {

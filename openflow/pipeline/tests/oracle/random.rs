@@ -398,6 +398,26 @@ fn action(r: &mut Rng, pool: &[Vec<u8>], near: &[Oxm]) -> Action {
 
 pub fn actions(r: &mut Rng, pool: &[Vec<u8>], near: &[Oxm]) -> Vec<Action> {
     let mut list: Vec<Action> = (0..r.below(4)).map(|_| action(r, pool, near)).collect();
+    // A protocol, and then what its checksum is over
+    let ether = near
+        .iter()
+        .find(|o| o.field == Field::EthType)
+        .map(|o| o.value);
+    let address = match ether {
+        Some(0x0800) => Some(Field::Ipv4Dst),
+        Some(0x86dd) => Some(Field::Ipv6Dst),
+        _ => None,
+    };
+    if let Some(field) = address
+        && r.one_in(6)
+    {
+        let value = r.of(&[6, 17, 47, 132]);
+        list.push(Action::SetField {
+            field: Field::IpProto,
+            value,
+        });
+        list.push(Action::SetField { field, value: 77 });
+    }
     if !r.one_in(4) {
         list.push(out(r));
     }
