@@ -152,9 +152,7 @@ impl<'a> Source<'a> {
         let mut fields: Vec<Oxm> = Vec::new();
         for field in Field::ALL {
             let met = prerequisites_met(field, |f| matching::asked(&fields, f));
-            // 1.0 does not look into IPv6
-            let six = matching::asked(&fields, Field::EthType) == Some(0x86dd);
-            if !met || !self.often() || (six && version == Version::V10) {
+            if !met || !self.often() {
                 continue;
             }
             let oxm = match version {
@@ -204,7 +202,9 @@ impl<'a> Source<'a> {
             | Field::UdpSrc
             | Field::UdpDst
             | Field::Icmpv4Type
-            | Field::Icmpv4Code => Oxm::exact(field, value),
+            | Field::Icmpv4Code
+            | Field::Icmpv6Type
+            | Field::Icmpv6Code => Oxm::exact(field, value),
             Field::IpProto => Oxm::exact(field, value),
             _ => return None,
         })
