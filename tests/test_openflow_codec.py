@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our codec of OpenFlow against os-ken's parser, which knows nothing of ours: what os-ken sends is understood field by field
-and encoded again to the same bytes; what ours sends is understood by os-ken as it was meant."""
+"""Our codec of OpenFlow against os-ken's parser, which knows nothing of ours: what os-ken sends is understood field by
+field and encoded again to the same bytes; what ours sends is understood by os-ken as it was meant."""
 
 import collections
 import json

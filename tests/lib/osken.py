@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""os-ken's parser of OpenFlow, as the judge of ours: random messages of a controller, and the comparison of a message that
-it parsed with what ours says is in it."""
+"""os-ken's parser of OpenFlow, as the judge of ours: random messages of a controller, and the comparison of a message
+that it parsed with what ours says is in it."""
 
 import glob
 import ipaddress
@@ -15,10 +15,10 @@ DATAPATHS = {v: ofproto_protocol.ProtocolDesc(version=v) for v in (1, 4)}
 VLAN_NONE = 0xffff
 # 1.0's fields, by the field of 1.3 that has the same meaning
 TEN = {"in_port": "in_port", "eth_src": "dl_src", "eth_dst": "dl_dst", "eth_type": "dl_type", "vlan_vid": "dl_vlan",
-       "vlan_pcp": "dl_vlan_pcp", "ip_dscp": "nw_tos", "ip_proto": "nw_proto", "arp_op": "nw_proto", "ipv4_src": "nw_src",
-       "ipv4_dst": "nw_dst", "arp_spa": "nw_src", "arp_tpa": "nw_dst", "tcp_src": "tp_src", "tcp_dst": "tp_dst",
-       "udp_src": "tp_src", "udp_dst": "tp_dst", "icmpv4_type": "tp_src", "icmpv4_code": "tp_dst",
-       "icmpv6_type": "tp_src", "icmpv6_code": "tp_dst"}
+       "vlan_pcp": "dl_vlan_pcp", "ip_dscp": "nw_tos", "ip_proto": "nw_proto", "arp_op": "nw_proto",
+       "ipv4_src": "nw_src", "ipv4_dst": "nw_dst", "arp_spa": "nw_src", "arp_tpa": "nw_dst",
+       "tcp_src": "tp_src", "tcp_dst": "tp_dst", "udp_src": "tp_src", "udp_dst": "tp_dst",
+       "icmpv4_type": "tp_src", "icmpv4_code": "tp_dst", "icmpv6_type": "tp_src", "icmpv6_code": "tp_dst"}
 
 
 def parse(data):

@@ -79,7 +79,7 @@ impl<'a> Source<'a> {
     }
 
     fn often(&mut self) -> bool {
-        self.u8() % 3 == 0
+        self.u8().is_multiple_of(3)
     }
 
     fn data(&mut self) -> &'a [u8] {
@@ -140,7 +140,7 @@ impl<'a> Source<'a> {
             Field::Icmpv6Type => &[135, 136],
             _ => return any,
         };
-        if self.u8() % 8 == 0 {
+        if self.u8().is_multiple_of(8) {
             any
         } else {
             self.one(likely).unwrap_or(any)
