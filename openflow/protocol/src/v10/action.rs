@@ -53,18 +53,13 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
         return Err(here.bad(
             Error::BAD_ACTION_BAD_EXPERIMENTER,
             "vendor of an action",
-            0,
+            None,
             whose,
         ));
     }
     if kind > ENQUEUE {
         let error = Error::BAD_ACTION_BAD_TYPE;
-        return Err(here.bad(
-            error,
-            "type of an action",
-            u64::from(ENQUEUE),
-            u64::from(kind),
-        ));
+        return Err(here.bad(error, "type of an action", None, u64::from(kind)));
     }
     if length != wanted {
         return Err(long(wanted));
