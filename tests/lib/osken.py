@@ -404,7 +404,8 @@ class Random10(Random13):
             lambda: p.OFPActionSetDlDst(self.mac()), lambda: p.OFPActionSetNwSrc(self.bits(32)),
             lambda: p.OFPActionSetNwDst(self.bits(32)), lambda: p.OFPActionSetNwTos(self.bits(6) << 2),
             lambda: p.OFPActionSetTpSrc(self.bits(16)), lambda: p.OFPActionSetTpDst(self.bits(16)),
-            lambda: p.OFPActionEnqueue(self.port(), self.bits(32))])()
+            lambda: p.OFPActionEnqueue(self.rng.choice([self.rng.randint(1, 0xff00), self.o.OFPP_IN_PORT]),
+                                       self.bits(32))])()
 
     def vendor(self):
         m = self.p.OFPVendor(self.dp)

@@ -69,7 +69,10 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
     };
     let to = |number: u16| {
         let to = port::from10(number);
-        if port::can_output(to) && (to != port::TABLE || table) {
+        // 1.0 §5.2.4: a queue is of a real port, or of the one that the packet came from
+        let has_queues = to <= port::MAX || to == port::IN_PORT;
+        let fits = (kind == OUTPUT || has_queues) && (to != port::TABLE || table);
+        if port::can_output(to) && fits {
             return Ok(to);
         }
         let error = Error::BAD_ACTION_BAD_OUT_PORT;
