@@ -14,9 +14,6 @@ use tandem_openflow::model::{
 };
 use tandem_openflow::{Action, Error, Instructions, Match, Version, port};
 
-/// 1.0, `OFPFF_EMERG`: there is no emergency table, and 1.3's flag of the same bit is not for 1.0.
-const EMERG10: u16 = 4;
-
 /// 1.0's match without a wildcard is above every other (1.0, section 3.4), of the highest priority as well: it has more
 /// bits.
 fn priority_of(m: &FlowMod) -> u16 {
@@ -346,8 +343,7 @@ impl Switch {
         }
         check::matches(&m.matching.fields)?;
         let v10 = self.config().version == Version::V10;
-        let known = if v10 { 7 } else { 31 };
-        if m.flags & !known != 0 || v10 && m.flags & EMERG10 != 0 {
+        if m.flags & !flow_flags::ALL != 0 {
             return Err(Error::FLOW_MOD_FAILED_BAD_FLAGS);
         }
         if !deletes {
@@ -431,11 +427,8 @@ impl Switch {
                 return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
             }
         }
-        let v10 = self.config().version == Version::V10;
         let kept = match old.and_then(|n| self.live.hot.get(n as usize)) {
-            Some(hot) if !v10 && m.flags & flow_flags::RESET_COUNTS == 0 => {
-                (hot.packets, hot.bytes)
-            }
+            Some(hot) if m.flags & flow_flags::RESET_COUNTS == 0 => (hot.packets, hot.bytes),
             _ => (0, 0),
         };
         let flow = Flow {
@@ -533,7 +526,7 @@ impl Switch {
         if let Some(hot) = self.live.hot.get_mut(number as usize) {
             hot.generation = hot.generation.wrapping_add(1);
             hot.only = only_port(&m.instructions);
-            if !v10 && m.flags & flow_flags::RESET_COUNTS != 0 {
+            if m.flags & flow_flags::RESET_COUNTS != 0 {
                 (hot.packets, hot.bytes) = (0, 0);
             }
         }

@@ -388,14 +388,6 @@ fn version_1_0() {
     s.flow_mod(&exact, 0, &mut Vec::new()).unwrap();
     add(&mut s, u16::MAX, &[], output(4));
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
-    let emergency = FlowMod {
-        flags: 4,
-        ..blank()
-    };
-    assert_eq!(
-        s.flow_mod(&emergency, 0, &mut Vec::new()),
-        Err(Error::FLOW_MOD_FAILED_BAD_FLAGS)
-    );
     // Its actions, on a packet that has the header and on one that has not
     let list = [
         Action::SetVlanPcp10(3),
