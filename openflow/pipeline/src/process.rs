@@ -18,18 +18,10 @@ use tandem_openflow::{Action, Error, Field, Instructions, Version, port};
 use tandem_packet::{Frame, checksum};
 
 pub use crate::actions::rank;
+pub use tandem_openflow::model::PacketReason as Why;
 
 /// Buckets that one packet may take, in all groups together.
 pub(crate) const BUCKETS: u32 = 4096;
-
-/// `ofp_packet_in_reason`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Why {
-    NoMatch,
-    Action,
-    InvalidTtl,
-}
 
 /// What is said of a packet that goes to the controller.
 #[derive(Clone, Copy, Debug)]
