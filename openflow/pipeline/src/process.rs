@@ -8,7 +8,7 @@
 //!        no goto: the action set is executed
 //! ```
 use crate::actions::{ActionSet, Run};
-use crate::cache::{MISS, STEPS, Way};
+use crate::cache::{MISS, Way};
 use crate::key::Key;
 use crate::meters::{Verdict, remarked};
 use crate::rewrite::{Effect, Packet};
@@ -185,7 +185,7 @@ impl Switch {
             };
             let mut found = Way::default();
             let mut end = Next::End;
-            for n in 0..STEPS {
+            for n in 0..cache.steps() {
                 let step = known.as_ref().and_then(|w| w.step(n));
                 if known.is_some() && step.is_none() {
                     // The way went no further when it was found
