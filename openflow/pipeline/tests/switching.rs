@@ -53,6 +53,40 @@ fn a_cached_way_follows_every_change() {
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(4, udp())]);
 }
 
+/// An added flow of a later table is for the packet as it is there, not as it came.
+#[test]
+fn a_cached_way_follows_what_is_added_behind_a_rewriting() {
+    let mut s = switch(Version::V13);
+    let dst = |value| Action::SetField {
+        field: Field::EthDst,
+        value,
+    };
+    let rewrite = Instructions {
+        apply: Some(vec![dst(9)]),
+        goto: Some(1),
+        ..Instructions::default()
+    };
+    add(&mut s, 1, &[], rewrite);
+    let behind = |s: &mut tandem_ofpipeline::Switch, priority, port| {
+        let m = FlowMod {
+            table: 1,
+            priority,
+            matching: common::matching(&[Oxm::exact(Field::EthDst, 9)]),
+            instructions: output(port),
+            ..blank()
+        };
+        s.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+    };
+    let mut want = udp();
+    want[..6].copy_from_slice(&[0, 0, 0, 0, 0, 9]);
+    for (priority, port) in [(1, 2), (2, 3), (3, 4)] {
+        behind(&mut s, priority, port);
+        for _ in 0..2 {
+            assert_eq!(send(&mut s, 1, &udp()), [Got::Out(port, want.clone())]);
+        }
+    }
+}
+
 #[test]
 fn tables_metadata_and_the_action_set() {
     let mut s = switch(Version::V13);
