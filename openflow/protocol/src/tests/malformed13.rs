@@ -342,11 +342,11 @@ fn fields_to_set() {
     let mut long = good;
     long.extend_from_slice(&[0; 8]);
     long[3] += 8;
-    assert_eq!(of_action(&long), Error::BAD_ACTION_BAD_LEN);
+    assert_eq!(of_action(&long), Error::BAD_ACTION_BAD_SET_LEN);
     // cut within its TLV
     assert_eq!(
         of_action(&[0, 25, 0, 8, 0x80, 0, 6, 6]),
-        Error::BAD_ACTION_BAD_LEN
+        Error::BAD_ACTION_BAD_SET_LEN
     );
 }
 

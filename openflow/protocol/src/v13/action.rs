@@ -79,8 +79,6 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
     }
     if kind == SET_FIELD {
         let (field, value) = decode_set(&mut body)?;
-        // §7.2.5.10: the TLV and padding up to a multiple of 8, not more
-        exactly((8 + field.bytes()).next_multiple_of(8))?;
         return Ok(Action::SetField { field, value });
     }
     if kind == EXPERIMENTER {
