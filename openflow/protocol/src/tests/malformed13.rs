@@ -380,7 +380,13 @@ fn instructions() {
         assert_eq!(with(&twice), Error::BAD_INSTRUCTION_UNSUP_INST, "{one:?}");
     }
     // one cut short
-    assert_eq!(with(&[0, 1]), Error::BAD_REQUEST_BAD_LEN);
+    for n in 1..8 {
+        assert_eq!(with(&goto[..n]), Error::BAD_INSTRUCTION_BAD_LEN);
+        assert_eq!(
+            error(14, &flow(&[], &apply(&[0; 7][..n]))),
+            Error::BAD_INSTRUCTION_BAD_LEN
+        );
+    }
 }
 
 #[test]
