@@ -87,6 +87,24 @@ fn a_cached_way_follows_what_is_added_behind_a_rewriting() {
     }
 }
 
+/// However many were added since a way was found, one that matches is met.
+#[test]
+fn a_cached_way_follows_however_many_are_added() {
+    for others in 25..45 {
+        let mut s = switch(Version::V13);
+        let to = |dst: u128| [Oxm::exact(Field::EthDst, dst)];
+        add(&mut s, 1, &to(0x0200_0000_0002), output(2));
+        for _ in 0..2 {
+            assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+        }
+        add(&mut s, 2, &to(0x0200_0000_0002), output(3));
+        for other in 0..others {
+            add(&mut s, 2, &to(other), output(4));
+        }
+        assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())], "{others}");
+    }
+}
+
 #[test]
 fn tables_metadata_and_the_action_set() {
     let mut s = switch(Version::V13);
