@@ -105,6 +105,33 @@ fn a_cached_way_follows_however_many_are_added() {
     }
 }
 
+/// What is behind a tag that is taken away is not in the key that the packet came with.
+#[test]
+fn a_cached_way_ends_where_headers_are_uncovered() {
+    let mut s = switch(Version::V13);
+    let pop = Instructions {
+        apply: Some(vec![Action::PopVlan]),
+        goto: Some(1),
+        ..Instructions::default()
+    };
+    add(&mut s, 1, &[Oxm::exact(Field::VlanVid, 0x1007)], pop);
+    for (inner, port) in [(1u8, 2), (2, 3), (1, 2), (2, 3)] {
+        let vid = Oxm::exact(Field::VlanVid, 0x1000 | u128::from(inner));
+        let m = FlowMod {
+            table: 1,
+            matching: common::matching(&[vid]),
+            instructions: output(port),
+            ..blank()
+        };
+        s.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+        let mut want = udp();
+        want.splice(12..12, [0x81, 0, 0, inner]);
+        let mut frame = want.clone();
+        frame.splice(12..12, [0x88, 0xa8, 0, 7]);
+        assert_eq!(send(&mut s, 1, &frame), [Got::Out(port, want)]);
+    }
+}
+
 #[test]
 fn tables_metadata_and_the_action_set() {
     let mut s = switch(Version::V13);
