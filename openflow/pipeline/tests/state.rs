@@ -335,6 +335,28 @@ fn tables_fill_and_flows_overlap() {
     assert_eq!(s.aggregate(&all_flows()).flows, 0);
 }
 
+/// Overlapping is of one priority: neither a flow of the same mask that does not meet, nor one that does, of another.
+#[test]
+fn flows_of_other_priorities_do_not_overlap() {
+    let mut s = switch(Version::V13);
+    add(&mut s, 5, &[Oxm::exact(Field::InPort, 1)], output(2));
+    add(&mut s, 3, &[Oxm::exact(Field::InPort, 2)], output(2));
+    let mut beside = |priority| {
+        let m = FlowMod {
+            priority,
+            flags: flow_flags::CHECK_OVERLAP,
+            matching: matching(&[
+                Oxm::exact(Field::InPort, 1),
+                Oxm::exact(Field::EthType, 0x0800),
+            ]),
+            ..blank()
+        };
+        s.flow_mod(&m, 0, &mut Vec::new())
+    };
+    assert_eq!(beside(3), Ok(()));
+    assert_eq!(beside(5), Err(Error::FLOW_MOD_FAILED_OVERLAP));
+}
+
 #[test]
 fn fragments() {
     let mut later = udp();
