@@ -199,6 +199,44 @@ impl<'a> Frame<'a> {
         true
     }
 
+    /// Makes room for `n` bytes at offset `at`: what is before moves to the front, and where there is too little room in
+    /// front, the whole frame moves to the end of its memory first. The new bytes have no meaning. False, and nothing is
+    /// changed: the memory is too small, or `at` is outside.
+    #[must_use]
+    pub fn insert(&mut self, at: usize, n: usize) -> bool {
+        if at > self.len() {
+            return false;
+        }
+        if self.start < n {
+            let shift = self.mem.len() - self.end;
+            if self.start + shift < n {
+                return false;
+            }
+            self.mem
+                .copy_within(self.start..self.end, self.start + shift);
+            self.start += shift;
+            self.end += shift;
+        }
+        let s = self.start;
+        self.mem.copy_within(s..s + at, s - n);
+        self.start = s - n;
+        self.offload.moved(i16::try_from(n).unwrap_or_default());
+        true
+    }
+
+    /// Takes `n` bytes out at offset `at`; what is before moves back. False, and nothing is changed: there are not as many.
+    #[must_use]
+    pub fn remove(&mut self, at: usize, n: usize) -> bool {
+        if at.checked_add(n).is_none_or(|end| end > self.len()) {
+            return false;
+        }
+        let s = self.start;
+        self.mem.copy_within(s..s + at, s + n);
+        self.start = s + n;
+        self.offload.moved(-i16::try_from(n).unwrap_or_default());
+        true
+    }
+
     /// Overwrites TPID and TCI of the outer tag.
     pub fn set_tag(&mut self, tpid: u16, tci: u16) {
         let [t0, t1] = tpid.to_be_bytes();
@@ -253,6 +291,24 @@ mod tests {
         assert!(!f.push_tag(0x8100, 1));
         assert!(!f.pop_tag());
         f.set_tag(1, 1);
+    }
+
+    #[test]
+    fn bytes_come_and_go_in_the_middle() {
+        let mut mem = [0u8; 24];
+        for (n, b) in mem.iter_mut().enumerate().take(20) {
+            *b = n as u8;
+        }
+        // 2 bytes of room in front, 4 behind
+        let mut f = Frame::new(&mut mem, 2, 20, Offload::NONE);
+        assert!(!f.insert(19, 1) && !f.remove(17, 2));
+        assert!(!f.insert(4, 7), "there are six bytes in all");
+        assert!(f.insert(4, 6));
+        assert_eq!(f.len(), 24);
+        assert_eq!(f.bytes()[..4], [2, 3, 4, 5]);
+        assert_eq!(f.bytes()[10..], (6..20).collect::<Vec<u8>>());
+        assert!(f.remove(4, 6));
+        assert_eq!(f.bytes(), (2..20).collect::<Vec<u8>>());
     }
 
     #[test]

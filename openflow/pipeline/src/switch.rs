@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The switch: its parts, and changes of all but flows.
+use crate::cache::Cache;
+use crate::flows::{Deadlines, Flow, Flows, all_flows};
+use crate::groups::{Group, GroupCount, Groups};
+use crate::key::Key;
+use crate::meters::{Meter, Meters};
+use crate::ports::{Count, Entry, Port, Ports, QueueCount};
+use crate::stats;
+use crate::table::Table;
+use std::collections::BTreeMap;
+use tandem_openflow::model::{
+    FlowFilter, FlowRemoved, GROUP_ALL, GROUP_MAX, GroupCommand, GroupMod, METER_ALL, MeterCommand,
+    MeterMod, RemovedReason,
+};
+use tandem_openflow::{Error, Version, port};
+
+/// What becomes of IP fragments (`ofp_config_flags`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragments {
+    /// They go through the tables; fields that they do not have match nothing (1.0: are zero).
+    #[default]
+    Normal,
+    /// They are dropped.
+    Drop,
+}
+
+/// Sizes and choices. Those that a controller may change: [`Switch::set_config`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Which OpenFlow.
+    pub version: Version,
+    /// Tables: 1 to 255.
+    pub tables: u8,
+    /// Flows of one table.
+    pub table_entries: u32,
+    /// Groups.
+    pub groups: u32,
+    /// Buckets of one group.
+    pub buckets: u32,
+    /// Meters.
+    pub meters: u32,
+    /// Bands of one meter.
+    pub bands: u32,
+    /// Actions of one list.
+    pub actions: u32,
+    /// The highest number that a port may have; an output to a higher one is refused, to one that is not there it is
+    /// accepted, and drops until the port comes.
+    pub max_port: u32,
+    /// Is there `NORMAL`?
+    pub normal: bool,
+    /// Is there `FLOOD`?
+    pub flood: bool,
+    /// Ways that the flow cache holds; 0 for none.
+    pub cache: u32,
+    /// Seed of the hashes, best a random one: keys that collide cannot be guessed then.
+    pub secret: u64,
+    /// What becomes of fragments.
+    pub fragments: Fragments,
+    /// Bytes of packet-ins that no action asked for.
+    pub miss_send_len: u16,
+    /// Packets whose TTL is used up go to the controller, not only away.
+    pub invalid_ttl: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            version: Version::V13,
+            tables: 255,
+            table_entries: 1_000_000,
+            groups: 65_536,
+            buckets: 1_024,
+            meters: 65_536,
+            bands: 16,
+            actions: 1_024,
+            max_port: port::MAX,
+            normal: true,
+            flood: true,
+            cache: 1 << 16,
+            secret: 0x243f_6a88_85a3_08d3,
+            fragments: Fragments::Normal,
+            miss_send_len: 128,
+            invalid_ttl: false,
+        }
+    }
+}
+
+/// What packets meet and only messages change.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) flows: Flows,
+    pub(crate) groups: Groups,
+    pub(crate) secret: u64,
+}
+
+/// Counters of a flow, and its generation: another for every flow of its number and every list of instructions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hot {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) generation: u32,
+}
+
+/// Packets looked up in a table and packets that met a flow there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct TableCount {
+    pub lookups: u64,
+    pub matched: u64,
+}
+
+/// What packets change.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub(crate) hot: Vec<Hot>,
+    pub(crate) tables: Vec<TableCount>,
+    pub(crate) groups: BTreeMap<u32, GroupCount>,
+    pub(crate) meters: Meters,
+    pub(crate) ports: Ports,
+    /// Memory for copies of packets, by how deep in groups they are made.
+    pub(crate) copies: Vec<Vec<u8>>,
+    /// Buckets that the packet at hand may still take.
+    pub(crate) buckets_left: u32,
+}
+
+/// A switch.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    pub(crate) config: Config,
+    pub(crate) rules: Rules,
+    pub(crate) live: Live,
+    pub(crate) cache: Cache,
+    pub(crate) deadlines: Deadlines,
+}
+
+impl Switch {
+    /// A switch without ports, flows, groups and meters.
+    pub fn new(mut config: Config) -> Switch {
+        config.tables = config.tables.max(1);
+        let tables = usize::from(config.tables);
+        Switch {
+            rules: Rules {
+                tables: vec![Table::default(); tables],
+                flows: Flows::default(),
+                groups: Groups::default(),
+                secret: config.secret,
+            },
+            live: Live {
+                hot: Vec::new(),
+                tables: vec![TableCount::default(); tables],
+                groups: BTreeMap::new(),
+                meters: Meters::default(),
+                ports: Ports::default(),
+                copies: Vec::new(),
+                buckets_left: 0,
+            },
+            cache: Cache::new(config.cache as usize, config.secret),
+            deadlines: Deadlines::default(),
+            config,
+        }
+    }
+
+    /// As it was made, and as a controller has set it.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What `OFPT_SET_CONFIG` sets.
+    pub fn set_config(&mut self, fragments: Fragments, miss_send_len: u16, invalid_ttl: bool) {
+        self.config.fragments = fragments;
+        self.config.miss_send_len = miss_send_len;
+        self.config.invalid_ttl = invalid_ttl;
+    }
+
+    /// Adds a port, or changes its state, configuration or queues.
+    pub fn set_port(&mut self, port: Port, now_ns: u64) {
+        self.live.ports.set(port, now_ns);
+    }
+
+    /// Takes a port out. Flows that send there stay, and drop.
+    pub fn remove_port(&mut self, number: u32) -> bool {
+        self.live.ports.remove(number)
+    }
+
+    /// A port with its counters.
+    pub fn port(&self, number: u32) -> Option<&Entry> {
+        self.live.ports.get(number)
+    }
+
+    /// All ports, by number.
+    pub fn ports(&self) -> impl Iterator<Item = &Entry> {
+        self.live.ports.list.iter()
+    }
+
+    /// Counters of a queue.
+    pub fn queue(&self, port: u32, queue: u32) -> Option<&QueueCount> {
+        let e = self.port(port)?;
+        let at = e.port.queues.iter().position(|q| *q == queue)?;
+        e.queues.get(at)
+    }
+
+    /// A group with its counters.
+    pub fn group(&self, number: u32) -> Option<(&Group, &GroupCount)> {
+        Some((
+            self.rules.groups.map.get(&number)?,
+            self.live.groups.get(&number)?,
+        ))
+    }
+
+    /// Numbers of all groups.
+    pub fn groups(&self) -> impl Iterator<Item = u32> + '_ {
+        self.rules.groups.map.keys().copied()
+    }
+
+    /// A meter with its counters.
+    pub fn meter(&self, number: u32) -> Option<&Meter> {
+        self.live.meters.map.get(&number)
+    }
+
+    /// Numbers of all meters.
+    pub fn meters(&self) -> impl Iterator<Item = u32> + '_ {
+        self.live.meters.map.keys().copied()
+    }
+
+    /// Ways that the cache had, and had not, since the start.
+    pub fn cache_counts(&self) -> (u64, u64) {
+        (self.cache.hits, self.cache.misses)
+    }
+
+    /// Adds, modifies or deletes a group, or all. Flows that forward to a deleted group go with it (§6.5).
+    pub fn group_mod(
+        &mut self,
+        m: &GroupMod,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) -> Result<(), Error> {
+        if m.command == GroupCommand::Delete {
+            return self.delete_groups(m.group, now_ns, removed);
+        }
+        let ports = &self.live.ports;
+        self.rules
+            .groups
+            .check(m, ports, self.config.groups, self.config.buckets)?;
+        for b in &m.buckets {
+            self.check_bucket(&b.actions)?;
+        }
+        let new = Group {
+            kind: m.kind,
+            buckets: m.buckets.clone(),
+        };
+        self.refer_groups(&new, true);
+        let buckets = vec![Count::default(); new.buckets.len()];
+        if let Some(old) = self.rules.groups.map.insert(m.group, new) {
+            self.refer_groups(&old, false);
+        }
+        let count = self
+            .live
+            .groups
+            .entry(m.group)
+            .or_insert_with(|| GroupCount {
+                since_ns: now_ns,
+                ..GroupCount::default()
+            });
+        // A modified group begins to count anew (§6.5: its statistics are cleared)
+        count.count = Count::default();
+        count.buckets = buckets;
+        Ok(())
+    }
+
+    fn refer_groups(&mut self, g: &Group, to: bool) {
+        let mut behind: Vec<u32> = g.behind().collect();
+        behind.sort_unstable();
+        behind.dedup();
+        for n in behind {
+            if let Some(c) = self.live.groups.get_mut(&n) {
+                c.refs = if to {
+                    c.refs + 1
+                } else {
+                    c.refs.saturating_sub(1)
+                };
+            }
+        }
+    }
+
+    fn delete_groups(
+        &mut self,
+        which: u32,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) -> Result<(), Error> {
+        if which > GROUP_MAX && which != GROUP_ALL {
+            return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
+        }
+        let gone: Vec<u32> = match which {
+            GROUP_ALL => self.groups().collect(),
+            one => self.groups().filter(|g| *g == one).collect(),
+        };
+        let chained = self
+            .rules
+            .groups
+            .map
+            .iter()
+            .any(|(n, g)| *n != which && g.behind().any(|b| b == which));
+        if which != GROUP_ALL && chained {
+            return Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP);
+        }
+        for g in gone {
+            // Most groups have few flows, many have none: those are not looked for
+            if self.live.groups.get(&g).is_some_and(|c| c.refs > 0) {
+                let of = FlowFilter {
+                    out_group: g,
+                    ..all_flows()
+                };
+                for flow in self.rules.find(&of) {
+                    self.remove(flow, RemovedReason::GroupDelete, now_ns, removed);
+                }
+            }
+            if let Some(old) = self.rules.groups.map.remove(&g) {
+                self.refer_groups(&old, false);
+            }
+            self.live.groups.remove(&g);
+        }
+        Ok(())
+    }
+
+    /// Adds, modifies or deletes a meter, or all. Flows that name a deleted meter go with it (§6.5).
+    pub fn meter_mod(
+        &mut self,
+        m: &MeterMod,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) -> Result<(), Error> {
+        let (meters, bands) = (self.config.meters, self.config.bands);
+        if m.command != MeterCommand::Delete {
+            return self.live.meters.change(m, meters, bands, now_ns);
+        }
+        if m.meter == 0 {
+            return Err(Error::METER_MOD_FAILED_INVALID_METER);
+        }
+        let gone: Vec<u32> = match m.meter {
+            METER_ALL => self.meters().collect(),
+            one => self.meters().filter(|n| *n == one).collect(),
+        };
+        for n in gone {
+            if self.meter(n).is_some_and(|m| m.flows > 0) {
+                let all = self.rules.find(&all_flows());
+                for flow in all {
+                    let names = |f: &Flow| f.instructions.meter == Some(n);
+                    if self.rules.flows.get(flow).is_some_and(names) {
+                        self.remove(flow, RemovedReason::Delete, now_ns, removed);
+                    }
+                }
+            }
+            self.live.meters.map.remove(&n);
+        }
+        Ok(())
+    }
+
+    /// The flow that a packet with this key meets in a table.
+    pub fn lookup(&self, table: u8, key: &Key) -> Option<stats::FlowStats<'_>> {
+        let t = self.rules.tables.get(usize::from(table))?;
+        self.flow_stats_of(t.lookup(self.rules.secret, key)?)
+    }
+}

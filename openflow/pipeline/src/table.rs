@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One flow table: a tuple space, one hash table for each mask in use.
+//!
+//! ```text
+//!   key ──► subtables, by (highest priority in it, rank of its mask), greatest first
+//!            │ mask A, up to 900:  hash(key & A) ──► entry ──► flow, 900 ──► those of lower priority
+//!            │ mask B, up to 500:  asked only while nothing better than (500, B) was found
+//!            ▼
+//! ```
+//!
+//! The order of rules is total and has no memory: of two flows that match a packet the one with the higher priority wins,
+//! of equal priority the one whose mask has the higher [`Key::rank`]. Two flows of one mask, one priority and one packet
+//! are the same flow.
+use crate::key::{Key, WORDS};
+use std::collections::BTreeMap;
+
+/// No flow.
+pub const NONE: u32 = u32::MAX;
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    (wide as u64) ^ (wide >> 64) as u64
+}
+
+/// Hash of words; the secret keeps the colliding keys of one switch from being known to others.
+#[inline]
+pub fn hash(secret: u64, words: impl Iterator<Item = u64>) -> u32 {
+    let mut h = secret;
+    for w in words {
+        h = fold(h ^ w, 0x9e37_79b9_7f4a_7c15);
+    }
+    (h ^ h >> 32) as u32
+}
+
+/// Open addressing over numbers that stand elsewhere: a slot is a hash and the number plus one.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    slots: Vec<u64>,
+    len: usize,
+}
+
+impl Index {
+    #[inline]
+    fn find(&self, hash: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+        let last = self.slots.len().wrapping_sub(1);
+        let mut at = hash as usize & last;
+        loop {
+            let slot = *self.slots.get(at)?;
+            if slot == 0 {
+                return None;
+            }
+            if (slot >> 32) as u32 == hash {
+                let number = slot as u32 - 1;
+                if is(number) {
+                    return Some(number);
+                }
+            }
+            at = (at + 1) & last;
+        }
+    }
+
+    fn insert(&mut self, hash: u32, number: u32) {
+        if self.slots.len() < (self.len + 1) * 2 {
+            let size = (self.slots.len() * 2).max(8);
+            let old = std::mem::replace(&mut self.slots, vec![0; size]);
+            for slot in old.into_iter().filter(|s| *s != 0) {
+                self.place(slot);
+            }
+        }
+        self.place(u64::from(hash) << 32 | u64::from(number + 1));
+        self.len += 1;
+    }
+
+    fn place(&mut self, slot: u64) {
+        let last = self.slots.len() - 1;
+        let mut at = (slot >> 32) as usize & last;
+        while self.slots[at] != 0 {
+            at = (at + 1) & last;
+        }
+        self.slots[at] = slot;
+    }
+
+    fn remove(&mut self, hash: u32, number: u32) {
+        let last = self.slots.len().wrapping_sub(1);
+        let wanted = u64::from(hash) << 32 | u64::from(number + 1);
+        let mut hole = hash as usize & last;
+        while let Some(&slot) = self.slots.get(hole) {
+            if slot == wanted {
+                break;
+            }
+            if slot == 0 {
+                return;
+            }
+            hole = (hole + 1) & last;
+        }
+        if self.slots.is_empty() {
+            return;
+        }
+        self.len -= 1;
+        // What stands behind the hole moves up, unless it would get before its own place
+        let mut at = (hole + 1) & last;
+        while self.slots[at] != 0 {
+            let home = (self.slots[at] >> 32) as usize & last;
+            if (at.wrapping_sub(home) & last) >= (at.wrapping_sub(hole) & last) {
+                self.slots[hole] = self.slots[at];
+                hole = at;
+            }
+            at = (at + 1) & last;
+        }
+        self.slots[hole] = 0;
+    }
+}
+
+/// Flows of one mask. An entry is the words of a masked key, and in one more word the first flow of its chain with that
+/// flow's priority.
+#[derive(Clone, Debug)]
+pub struct Subtable {
+    mask: Key,
+    /// The words of the mask that are not zero, in order.
+    words: Vec<(u8, u64)>,
+    index: Index,
+    entries: Vec<u64>,
+    free: Vec<u32>,
+    priorities: BTreeMap<u16, u32>,
+    flows: u32,
+}
+
+impl Subtable {
+    fn new(mask: Key) -> Subtable {
+        let words = (0u8..)
+            .zip(mask.0)
+            .filter(|(_, w)| *w != 0)
+            .collect::<Vec<_>>();
+        Subtable {
+            mask,
+            words,
+            index: Index::default(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            priorities: BTreeMap::new(),
+            flows: 0,
+        }
+    }
+
+    /// Its mask.
+    pub fn mask(&self) -> &Key {
+        &self.mask
+    }
+
+    /// Has it flows of this priority?
+    pub fn has_priority(&self, priority: u16) -> bool {
+        self.priorities.contains_key(&priority)
+    }
+
+    fn highest(&self) -> u16 {
+        self.priorities.last_key_value().map_or(0, |(p, _)| *p)
+    }
+
+    fn stride(&self) -> usize {
+        self.words.len() + 1
+    }
+
+    #[inline]
+    fn masked<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = u64> + 'a {
+        self.words
+            .iter()
+            .map(|(w, m)| key.0[usize::from(*w) % 16 % WORDS] & m)
+    }
+
+    #[inline]
+    fn find(&self, secret: u64, key: &Key) -> Option<u32> {
+        let stride = self.stride();
+        self.index.find(hash(secret, self.masked(key)), |number| {
+            let at = number as usize * stride;
+            match self.entries.get(at..at + stride - 1) {
+                Some(entry) => entry.iter().copied().eq(self.masked(key)),
+                None => false,
+            }
+        })
+    }
+
+    /// The first flow of the chain for this key with its priority.
+    #[inline]
+    pub fn first(&self, secret: u64, key: &Key) -> Option<(u16, u32)> {
+        let number = self.find(secret, key)? as usize;
+        let last = *self.entries.get((number + 1) * self.stride() - 1)?;
+        Some(((last >> 32) as u16, last as u32))
+    }
+
+    fn set_first(&mut self, secret: u64, key: &Key, priority: u16, flow: u32) {
+        let last = u64::from(priority) << 32 | u64::from(flow);
+        let stride = self.stride();
+        if let Some(number) = self.find(secret, key) {
+            self.entries[(number as usize + 1) * stride - 1] = last;
+            return;
+        }
+        let words: Vec<u64> = self.masked(key).collect();
+        let hash = hash(secret, words.iter().copied());
+        let number = match self.free.pop() {
+            Some(n) => n,
+            None => {
+                let n = (self.entries.len() / stride) as u32;
+                self.entries.resize(self.entries.len() + stride, 0);
+                n
+            }
+        };
+        let at = number as usize * stride;
+        self.entries[at..at + stride - 1].copy_from_slice(&words);
+        self.entries[at + stride - 1] = last;
+        self.index.insert(hash, number);
+    }
+
+    fn drop_entry(&mut self, secret: u64, key: &Key) {
+        if let Some(number) = self.find(secret, key) {
+            let hash = hash(secret, self.masked(key));
+            self.index.remove(hash, number);
+            self.free.push(number);
+            let at = (number as usize + 1) * self.stride() - 1;
+            self.entries[at] = u64::from(NONE);
+        }
+    }
+
+    /// The first flow of each chain.
+    pub fn firsts(&self) -> impl Iterator<Item = u32> + '_ {
+        let stride = self.stride();
+        self.entries
+            .chunks_exact(stride)
+            .filter_map(|e| e.last())
+            .map(|last| *last as u32)
+            .filter(|f| *f != NONE)
+    }
+}
+
+/// A subtable's turn in the search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    highest: u16,
+    /// Of its mask, among the masks of the table.
+    rank: u32,
+    subtable: u32,
+}
+
+/// One table. Chains of flows (same mask, same masked key) go through `next` of the flows, highest priority first: see
+/// [`crate::flows`].
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    subtables: Vec<Option<Box<Subtable>>>,
+    by_mask: BTreeMap<Key, u32>,
+    turns: Vec<Turn>,
+    /// Flows in it.
+    pub len: u32,
+}
+
+impl Table {
+    /// The flow that a packet of this key meets.
+    #[inline]
+    pub fn lookup(&self, secret: u64, key: &Key) -> Option<u32> {
+        let mut best: Option<(u16, u32, u32)> = None;
+        for turn in &self.turns {
+            if best.is_some_and(|(p, r, _)| (p, r) >= (turn.highest, turn.rank)) {
+                break;
+            }
+            let Some(Some(sub)) = self.subtables.get(turn.subtable as usize) else {
+                continue;
+            };
+            if let Some((priority, flow)) = sub.first(secret, key) {
+                let found = (priority, turn.rank, flow);
+                if best.is_none_or(|(p, r, _)| (priority, turn.rank) > (p, r)) {
+                    best = Some(found);
+                }
+            }
+        }
+        best.map(|(_, _, flow)| flow)
+    }
+
+    /// The subtable of a mask.
+    pub fn subtable(&self, mask: &Key) -> Option<&Subtable> {
+        let number = *self.by_mask.get(mask)?;
+        self.subtables.get(number as usize)?.as_deref()
+    }
+
+    /// All subtables.
+    pub fn all(&self) -> impl Iterator<Item = &Subtable> {
+        self.by_mask
+            .values()
+            .filter_map(|n| self.subtables.get(*n as usize)?.as_deref())
+    }
+
+    /// How many masks are in use.
+    pub fn masks(&self) -> usize {
+        self.by_mask.len()
+    }
+
+    /// Says that a flow of this mask and priority is there, the first of its chain being `first`.
+    pub fn added(
+        &mut self,
+        secret: u64,
+        value: &Key,
+        mask: &Key,
+        priority: u16,
+        first: (u16, u32),
+    ) {
+        let number = match self.by_mask.get(mask) {
+            Some(n) => *n as usize,
+            None => self.make(mask),
+        };
+        self.len += 1;
+        let Some(Some(sub)) = self.subtables.get_mut(number) else {
+            return;
+        };
+        sub.flows += 1;
+        let before = sub.highest();
+        *sub.priorities.entry(priority).or_default() += 1;
+        let fresh = sub.flows == 1;
+        sub.set_first(secret, value, first.0, first.1);
+        if fresh || priority > before {
+            self.turn(number);
+        }
+    }
+
+    /// Says that a flow of this mask and priority is gone, the first of its chain being `first`, if there is one left.
+    pub fn removed(
+        &mut self,
+        secret: u64,
+        value: &Key,
+        mask: &Key,
+        priority: u16,
+        first: Option<(u16, u32)>,
+    ) {
+        let Some(&number) = self.by_mask.get(mask) else {
+            return;
+        };
+        let number = number as usize;
+        self.len -= 1;
+        let Some(Some(sub)) = self.subtables.get_mut(number) else {
+            return;
+        };
+        sub.flows -= 1;
+        match first {
+            Some((p, f)) => sub.set_first(secret, value, p, f),
+            None => sub.drop_entry(secret, value),
+        }
+        let before = sub.highest();
+        if let Some(n) = sub.priorities.get_mut(&priority) {
+            *n -= 1;
+            if *n == 0 {
+                sub.priorities.remove(&priority);
+            }
+        }
+        if sub.flows == 0 {
+            self.by_mask.remove(mask);
+            self.subtables[number] = None;
+            self.turns.retain(|t| t.subtable as usize != number);
+        } else if sub.highest() != before {
+            self.turn(number);
+        }
+    }
+
+    fn make(&mut self, mask: &Key) -> usize {
+        let number = match self.subtables.iter().position(Option::is_none) {
+            Some(n) => n,
+            None => {
+                self.subtables.push(None);
+                self.subtables.len() - 1
+            }
+        };
+        self.subtables[number] = Some(Box::new(Subtable::new(*mask)));
+        self.by_mask.insert(*mask, number as u32);
+        // Ranks are numbers from 1: all masks are counted again, there are few and new ones are rare
+        let mut ranked: Vec<_> = self.by_mask.iter().map(|(m, n)| (m.rank(), *n)).collect();
+        ranked.sort_unstable();
+        let mut rank_of = vec![0; self.subtables.len()];
+        for (rank, (_, n)) in (1u32..).zip(&ranked) {
+            rank_of[*n as usize] = rank;
+        }
+        self.turns.push(Turn {
+            highest: 0,
+            rank: 0,
+            subtable: number as u32,
+        });
+        for t in &mut self.turns {
+            t.rank = rank_of[t.subtable as usize];
+        }
+        self.sort();
+        number
+    }
+
+    fn turn(&mut self, number: usize) {
+        let highest = self.subtables[number].as_ref().map_or(0, |s| s.highest());
+        if let Some(t) = self
+            .turns
+            .iter_mut()
+            .find(|t| t.subtable as usize == number)
+        {
+            t.highest = highest;
+        }
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.turns.sort_unstable_by(|a, b| b.cmp(a));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The index holds what was put in and not taken out, whatever the hashes.
+        #[test]
+        fn index_is_a_set(steps in proptest::collection::vec((any::<bool>(), 0u32..40), 0..300)) {
+            let hash = |n: u32| if n.is_multiple_of(3) { 7 } else { n * 5 };
+            let mut index = Index::default();
+            let mut want = BTreeSet::new();
+            for (put, n) in steps {
+                if put && want.insert(n) {
+                    index.insert(hash(n), n);
+                } else if !put && want.remove(&n) {
+                    index.remove(hash(n), n);
+                }
+                for n in 0..40 {
+                    prop_assert_eq!(index.find(hash(n), |m| m == n).is_some(), want.contains(&n));
+                }
+            }
+        }
+    }
+}

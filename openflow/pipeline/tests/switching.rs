@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a switch does with packets, message by message.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Got, Seen, add, eth, goto, output, send, switch, udp};
+use tandem_ofpipeline::Why;
+use tandem_ofpipeline::flows::{all_flows, blank};
+use tandem_openflow::model::{FlowCommand, FlowMod, Lifetime, RemovedReason};
+use tandem_openflow::{Action, Error, Field, Instructions, Oxm, Version, port};
+
+#[test]
+fn the_highest_priority_wins_and_ties_have_an_order() {
+    let mut s = switch(Version::V13);
+    add(&mut s, 10, &[Oxm::exact(Field::InPort, 1)], output(2));
+    add(&mut s, 20, &[Oxm::exact(Field::EthType, 0x0800)], output(3));
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    add(&mut s, 20, &[Oxm::exact(Field::InPort, 1)], output(4));
+    // 32 bits matched before 16
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(4, udp())]);
+    assert_eq!(send(&mut s, 2, &udp()), [Got::Out(3, udp())]);
+}
+
+#[test]
+fn a_cached_way_follows_every_change() {
+    let mut s = switch(Version::V13);
+    add(&mut s, 1, &[Oxm::exact(Field::EthType, 0x0800)], output(2));
+    for _ in 0..3 {
+        assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    }
+    assert!(s.cache_counts().0 >= 2);
+    // A better one with known bits, another with new bits, then away with them
+    add(&mut s, 2, &[Oxm::exact(Field::EthType, 0x0800)], output(3));
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    let port = [Oxm::exact(Field::InPort, 1)];
+    add(&mut s, 3, &port, output(4));
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(4, udp())]);
+    let gone = FlowMod {
+        command: FlowCommand::DeleteStrict,
+        priority: 3,
+        matching: common::matching(&port),
+        ..blank()
+    };
+    s.flow_mod(&gone, 0, &mut Vec::new()).unwrap();
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    let other = FlowMod {
+        command: FlowCommand::Modify,
+        instructions: output(4),
+        ..blank()
+    };
+    s.flow_mod(&other, 0, &mut Vec::new()).unwrap();
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(4, udp())]);
+}
+
+#[test]
+fn tables_metadata_and_the_action_set() {
+    let mut s = switch(Version::V13);
+    let first = Instructions {
+        write: Some(vec![
+            Action::Output {
+                port: 2,
+                max_len: 0,
+            },
+            Action::PushVlan(0x8100),
+        ]),
+        metadata: Some((0x50, 0xf0)),
+        goto: Some(7),
+        ..Instructions::default()
+    };
+    add(&mut s, 1, &[], first);
+    let second = FlowMod {
+        table: 7,
+        matching: common::matching(&[Oxm::masked(Field::Metadata, 0x50, 0xff)]),
+        instructions: Instructions {
+            write: Some(vec![Action::SetField {
+                field: Field::EthDst,
+                value: 9,
+            }]),
+            ..Instructions::default()
+        },
+        ..blank()
+    };
+    s.flow_mod(&second, 0, &mut Vec::new()).unwrap();
+    let mut want = udp();
+    want[..6].copy_from_slice(&[0, 0, 0, 0, 0, 9]);
+    want.splice(12..12, [0x81, 0, 0, 0]);
+    for _ in 0..2 {
+        assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, want.clone())]);
+    }
+}
+
+#[test]
+fn misses() {
+    let mut s = switch(Version::V13);
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    add(&mut s, 0, &[], output(port::CONTROLLER));
+    let to = |why, cookie| {
+        Got::In(
+            Seen {
+                why,
+                table: 0,
+                cookie,
+                max_len: 0xffff,
+                port: 1,
+            },
+            udp(),
+        )
+    };
+    assert_eq!(send(&mut s, 1, &udp()), [to(Why::NoMatch, 7)]);
+    add(&mut s, 1, &[], output(port::CONTROLLER));
+    assert_eq!(send(&mut s, 1, &udp()), [to(Why::Action, 7)]);
+    let mut s = switch(Version::V10);
+    let Got::In(seen, _) = &send(&mut s, 1, &udp())[0] else {
+        panic!()
+    };
+    assert_eq!((seen.why, seen.max_len), (Why::NoMatch, 128));
+}
+
+#[test]
+fn ports_that_are_many() {
+    let mut s = switch(Version::V13);
+    add(
+        &mut s,
+        1,
+        &[Oxm::exact(Field::InPort, 2)],
+        output(port::ALL),
+    );
+    assert_eq!(
+        send(&mut s, 2, &udp()),
+        [Got::Out(1, udp()), Got::Out(3, udp()), Got::Out(4, udp())]
+    );
+    add(&mut s, 2, &[], output(port::IN_PORT));
+    assert_eq!(send(&mut s, 2, &udp()), [Got::Out(2, udp())]);
+    add(&mut s, 3, &[], output(2));
+    assert_eq!(send(&mut s, 2, &udp()), []);
+    add(&mut s, 4, &[], output(port::NORMAL));
+    assert_eq!(send(&mut s, 2, &udp()), [Got::Normal(2, udp())]);
+}
+
+#[test]
+fn timeouts() {
+    const S: u64 = 1_000_000_000;
+    let mut s = switch(Version::V13);
+    let m = FlowMod {
+        idle_timeout: 2,
+        hard_timeout: 5,
+        flags: 1,
+        cookie: 3,
+        instructions: output(2),
+        ..blank()
+    };
+    s.flow_mod(&m, S, &mut Vec::new()).unwrap();
+    let mut gone = Vec::new();
+    assert_eq!(s.expire(2 * S, 10, &mut gone), Some(3 * S));
+    for at in [2, 4, 5] {
+        common::send_at(&mut s, 1, &udp(), at * S);
+        s.expire((at + 1) * S, 10, &mut gone);
+    }
+    let [r] = &gone[..] else { panic!("{gone:?}") };
+    assert_eq!(r.reason, RemovedReason::HardTimeout);
+    assert_eq!(
+        (r.lifetime, r.packets, r.cookie),
+        (Lifetime { sec: 5, nsec: 0 }, 3, 3)
+    );
+    assert!(s.flow_stats(&all_flows()).is_empty());
+    s.flow_mod(&m, 10 * S, &mut gone).unwrap();
+    assert_eq!(s.expire(12 * S, 10, &mut gone), None);
+    assert_eq!(gone[1].reason, RemovedReason::IdleTimeout);
+}
+
+#[test]
+fn what_is_refused() {
+    let mut s = switch(Version::V13);
+    let mut try_flow = |matches: &[Oxm], instructions| {
+        let m = FlowMod {
+            matching: common::matching(matches),
+            instructions,
+            ..blank()
+        };
+        s.flow_mod(&m, 0, &mut Vec::new()).err()
+    };
+    let tcp = Oxm::exact(Field::TcpDst, 80);
+    let ip = Oxm::exact(Field::EthType, 0x0800);
+    let proto = Oxm::exact(Field::IpProto, 6);
+    let set = |field, value| Instructions {
+        apply: Some(vec![Action::SetField { field, value }]),
+        ..Instructions::default()
+    };
+    assert_eq!(
+        try_flow(&[tcp], output(1)),
+        Some(Error::BAD_MATCH_BAD_PREREQ)
+    );
+    assert_eq!(
+        try_flow(&[ip, tcp, proto], output(1)),
+        Some(Error::BAD_MATCH_BAD_PREREQ)
+    );
+    assert_eq!(try_flow(&[ip, proto, tcp], output(1)), None);
+    assert_eq!(
+        try_flow(&[ip, ip], output(1)),
+        Some(Error::BAD_MATCH_DUP_FIELD)
+    );
+    assert_eq!(
+        try_flow(&[ip], set(Field::TcpDst, 1)),
+        Some(Error::BAD_ACTION_MATCH_INCONSISTENT)
+    );
+    assert_eq!(try_flow(&[ip, proto], set(Field::TcpDst, 1)), None);
+    assert_eq!(
+        try_flow(&[ip], set(Field::Metadata, 1)),
+        Some(Error::BAD_ACTION_BAD_SET_TYPE)
+    );
+    assert_eq!(
+        try_flow(&[], set(Field::VlanVid, 0x1001)),
+        Some(Error::BAD_ACTION_MATCH_INCONSISTENT)
+    );
+    assert_eq!(
+        try_flow(&[], output(0)),
+        Some(Error::BAD_ACTION_BAD_OUT_PORT)
+    );
+    assert_eq!(
+        try_flow(&[], output(port::TABLE)),
+        Some(Error::BAD_ACTION_BAD_OUT_PORT)
+    );
+    assert_eq!(
+        try_flow(&[], goto(0)),
+        Some(Error::BAD_INSTRUCTION_BAD_TABLE_ID)
+    );
+    let pushed = Instructions {
+        apply: Some(vec![
+            Action::PushVlan(0x8100),
+            Action::SetField {
+                field: Field::VlanVid,
+                value: 0x1001,
+            },
+        ]),
+        ..Instructions::default()
+    };
+    assert_eq!(try_flow(&[], pushed), None);
+    let pop = Instructions {
+        apply: Some(vec![Action::PopVlan]),
+        ..Instructions::default()
+    };
+    let untagged = Oxm::exact(Field::VlanVid, 0);
+    assert_eq!(
+        try_flow(&[untagged], pop),
+        Some(Error::BAD_ACTION_MATCH_INCONSISTENT)
+    );
+}
+
+#[test]
+fn short_frames_are_no_packets() {
+    let mut s = switch(Version::V13);
+    add(&mut s, 1, &[], output(2));
+    assert_eq!(send(&mut s, 1, &eth(0)[..13]), []);
+    assert_eq!(s.port(1).unwrap().count.rx_dropped, 1);
+}
