@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tandem_ofpipeline::{PacketIn as About, Sink, Why};
 use tandem_openflow::model::{PacketIn, PacketReason, Reply};
-use tandem_openflow::{Field, Oxm, Version, port};
+use tandem_openflow::{Field, Oxm, port};
 use tandem_packet::Frame;
 
 use crate::buffers::Buffers;
@@ -151,9 +151,4 @@ fn fields(about: &About<'_>) -> Vec<Oxm> {
         }
     }
     all
-}
-
-/// A reason that 1.0 knows, too.
-pub(crate) const fn known_to(version: Version, reason: PacketReason) -> bool {
-    matches!(version, Version::V13) || !matches!(reason, PacketReason::InvalidTtl)
 }

@@ -53,7 +53,8 @@ impl Agent {
         }
         Ok(RoleRequest {
             role,
-            generation: self.generation.unwrap_or(0),
+            // none has been heard of yet: all ones
+            generation: self.generation.unwrap_or(u64::MAX),
         })
     }
 }
