@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use tandem_ofpipeline::Sink;
 use tandem_openflow::model::{FlowRemoved, Port, PortReason, Reply};
 use tandem_openflow::{Action, Error, Header, Hello, Version, decode, model, negotiate, port};
 use tandem_packet::{Buffer, Frame, Offload, checksum};
@@ -14,6 +13,7 @@ use crate::datapath::Datapath;
 use crate::learning::Goes;
 use crate::leaves::{Leaves, Normal, Wires};
 use crate::ports::{Lost, PortEntry};
+use crate::trace::{Step, Steps};
 use crate::{Fail, Settings};
 
 /// Names a connection.
@@ -256,7 +256,12 @@ impl Agent {
     pub(crate) fn refresh(&mut self) {
         let up = || self.conns.values().filter(|c| c.is_up());
         let alone = self.settings.fail == Fail::Standalone && up().next().is_none();
-        let ttl = up().any(|c| c.wants.packet_in.get(c.half()).is_some_and(|w| w >> 2 & 1 != 0));
+        let ttl = up().any(|c| {
+            c.wants
+                .packet_in
+                .get(c.half())
+                .is_some_and(|w| w >> 2 & 1 != 0)
+        });
         if alone != self.alone {
             self.alone = alone;
             tracing::info!(
@@ -411,7 +416,13 @@ impl Agent {
             Goes::Nowhere => return,
         };
         let max_len = 0;
-        let _ = self.run(in_port, &[Action::Output { port: to, max_len }], frame, now_ns, wires);
+        let _ = self.run(
+            in_port,
+            &[Action::Output { port: to, max_len }],
+            frame,
+            now_ns,
+            wires,
+        );
     }
 
     /// Frames for `NORMAL`. What they become goes to ports alone, so that none are left.
@@ -495,12 +506,15 @@ impl Agent {
         next
     }
 
-    /// The tables' way of a packet on paper: `sink` gets what would leave, nothing is counted, nothing leaves.
-    pub fn on_paper<S: Sink>(&self, in_port: u32, bytes: &[u8], now_ns: u64, sink: &mut S) {
+    /// The tables' way of a packet on paper, in order: nothing is counted, nothing leaves.
+    pub fn on_paper(&self, in_port: u32, bytes: &[u8], now_ns: u64) -> Vec<Step> {
+        let mut steps = Steps::default();
         let mut mem = Buffer::new();
         if mem.set(bytes) {
             let mut switch = self.dp.switch.clone();
-            switch.process(&mut mem.frame(Offload::NONE), in_port, now_ns, sink);
+            let mut frame = mem.frame(Offload::NONE);
+            switch.process(&mut frame, in_port, now_ns, &mut steps);
         }
+        steps.0
     }
 }

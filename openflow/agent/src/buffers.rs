@@ -115,13 +115,19 @@ mod tests {
     #[test]
     fn a_packet_is_there_once_for_five_seconds_and_the_oldest_makes_room() {
         let mut b = Buffers::default();
-        let (unknown, empty) = (Error::BAD_REQUEST_BUFFER_UNKNOWN, Error::BAD_REQUEST_BUFFER_EMPTY);
+        let (unknown, empty) = (
+            Error::BAD_REQUEST_BUFFER_UNKNOWN,
+            Error::BAD_REQUEST_BUFFER_EMPTY,
+        );
         for none in [0, 7, 256, u32::MAX] {
             assert_eq!(b.look(none, 1), Err(unknown), "{none}");
         }
         let id = b.keep(b"abc", 3, 1).unwrap();
         let kept = b.take(id, 2).unwrap();
-        assert_eq!((kept.bytes.as_slice(), kept.in_port), (b"abc".as_slice(), 3));
+        assert_eq!(
+            (kept.bytes.as_slice(), kept.in_port),
+            (b"abc".as_slice(), 3)
+        );
         assert_eq!(b.look(id, 2), Err(empty));
         b.put_back(id, kept);
         assert_eq!(b.look(id, 2), Ok(()));

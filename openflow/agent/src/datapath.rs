@@ -130,7 +130,11 @@ impl Datapath {
     ///
     /// # Errors
     /// Fragments are not put together.
-    pub(crate) fn set_config(&mut self, fragments: Wanted, miss_send_len: u16) -> Result<(), Error> {
+    pub(crate) fn set_config(
+        &mut self,
+        fragments: Wanted,
+        miss_send_len: u16,
+    ) -> Result<(), Error> {
         let fragments = match fragments {
             Wanted::Normal => Fragments::Normal,
             Wanted::Drop => Fragments::Drop,

@@ -59,7 +59,10 @@ impl Learning {
             && ether::is_valid_source(src)
         {
             let room = self.known.len() < ADDRESSES;
-            let seen = Seen { port, at_ns: now_ns };
+            let seen = Seen {
+                port,
+                at_ns: now_ns,
+            };
             match self.known.get_mut(&(vid, *src)) {
                 Some(old) => *old = seen,
                 None if room => {
@@ -108,7 +111,10 @@ mod tests {
         assert_eq!(l.see(Some(2), &frame(1, 2, Some(5)), 0), Goes::Everywhere);
         assert_eq!(l.see(None, &frame(2, 7, None), 0), Goes::To(2));
         assert_eq!(l.see(None, &frame(7, 2, None), 0), Goes::Everywhere);
-        assert_eq!(l.see(None, &frame(1, 2, None), AGE_NS + 1), Goes::Everywhere);
+        assert_eq!(
+            l.see(None, &frame(1, 2, None), AGE_NS + 1),
+            Goes::Everywhere
+        );
         l.forget_port(1);
         assert_eq!(l.see(None, &frame(1, 2, None), 0), Goes::Everywhere);
         let mut neighbour = frame(1, 2, None);

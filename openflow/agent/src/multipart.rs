@@ -136,7 +136,10 @@ impl Agent {
                     }
                 }
                 Asks::Group { group } => {
-                    for n in switch.groups().filter(|n| *group == GROUP_ALL || n == group) {
+                    for n in switch
+                        .groups()
+                        .filter(|n| *group == GROUP_ALL || n == group)
+                    {
                         if let Some((_, c)) = switch.group(n) {
                             add(&Part::Group(&GroupStats {
                                 group: n,
@@ -167,7 +170,10 @@ impl Agent {
                     actions: [tables::action_bits(); 4],
                 })),
                 Asks::Meter { meter } => {
-                    for n in switch.meters().filter(|n| *meter == METER_ALL || n == meter) {
+                    for n in switch
+                        .meters()
+                        .filter(|n| *meter == METER_ALL || n == meter)
+                    {
                         if let Some(m) = switch.meter(n) {
                             add(&Part::Meter(&MeterStats {
                                 meter: n,
@@ -181,7 +187,10 @@ impl Agent {
                     }
                 }
                 Asks::MeterConfig { meter } => {
-                    for n in switch.meters().filter(|n| *meter == METER_ALL || n == meter) {
+                    for n in switch
+                        .meters()
+                        .filter(|n| *meter == METER_ALL || n == meter)
+                    {
                         if let Some(m) = switch.meter(n) {
                             add(&Part::MeterConfig(&MeterConfig {
                                 meter: n,
@@ -235,7 +244,10 @@ impl Agent {
                     .ports()
                     .filter(|e| port == port::ANY || e.port.number == port)
                     .any(|e| e.port.queues.contains(&queue));
-                ok(queue == QUEUE_ALL || there, Error::QUEUE_OP_FAILED_BAD_QUEUE)
+                ok(
+                    queue == QUEUE_ALL || there,
+                    Error::QUEUE_OP_FAILED_BAD_QUEUE,
+                )
             }
             Asks::Meter { meter } | Asks::MeterConfig { meter } => ok(
                 meter == METER_ALL || switch.meter(meter).is_some(),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A controller's messages, one by one.
 
+use tandem_ofpipeline::Fragments;
 use tandem_openflow::model::{
     Config, Features, FlowMod, Fragments as Wanted, Lifetime, Multipart, PacketOut, PortMod,
     PortReason, Queue, Reply, Request, TABLE_ALL, capabilities,
 };
 use tandem_openflow::{Action, Error, Header, Version, decode, port};
-use tandem_ofpipeline::Fragments;
 
 use crate::agent::{Agent, ConnId};
 use crate::buffers::BUFFERS;
@@ -81,7 +81,10 @@ impl Agent {
         match request {
             Request::Hello(_) | Request::EchoReply(_) => {}
             Request::Error { kind, code, .. } => {
-                let error = Error { kind: *kind, code: *code };
+                let error = Error {
+                    kind: *kind,
+                    code: *code,
+                };
                 tracing::warn!("controller {} says: {error}", self.name(id));
             }
             Request::Echo(data) => self.answer(id, xid, &Reply::EchoReply(data)),
@@ -158,12 +161,7 @@ impl Agent {
     }
 
     /// A buffer that it names has to be there before the flow is taken, so that nothing is half done.
-    fn flow_mod<W: Wires>(
-        &mut self,
-        m: &FlowMod,
-        now_ns: u64,
-        wires: &mut W,
-    ) -> Result<(), Error> {
+    fn flow_mod<W: Wires>(&mut self, m: &FlowMod, now_ns: u64, wires: &mut W) -> Result<(), Error> {
         let buffer = m.buffer.filter(|_| !m.command.deletes());
         if let Some(b) = buffer {
             self.buffers.look(b, now_ns)?;
@@ -239,7 +237,14 @@ impl Agent {
             })
             .collect();
         let queues = queues.as_slice();
-        self.answer(id, xid, &Reply::QueueConfig { port: asked, queues });
+        self.answer(
+            id,
+            xid,
+            &Reply::QueueConfig {
+                port: asked,
+                queues,
+            },
+        );
         Ok(())
     }
 }

@@ -27,7 +27,11 @@ impl Agent {
     /// # Errors
     /// `STALE`: a master or slave of a generation that is over. Generations go round, so that half of all numbers are
     /// older than one.
-    pub(crate) fn change_role(&mut self, id: ConnId, asked: RoleRequest) -> Result<RoleRequest, Error> {
+    pub(crate) fn change_role(
+        &mut self,
+        id: ConnId,
+        asked: RoleRequest,
+    ) -> Result<RoleRequest, Error> {
         let Some(own) = self.conns.get(&id).map(|c| c.role) else {
             return Ok(asked);
         };

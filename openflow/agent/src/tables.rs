@@ -34,7 +34,11 @@ fn ids(fields: &[Field], masked: &[Field]) -> Vec<FieldId> {
 }
 
 fn of(f: &Features) -> TableFeatures {
-    let next: Vec<u8> = f.next.clone().filter_map(|n| u8::try_from(n).ok()).collect();
+    let next: Vec<u8> = f
+        .next
+        .clone()
+        .filter_map(|n| u8::try_from(n).ok())
+        .collect();
     let mut kinds = INSTRUCTIONS.to_vec();
     if !next.is_empty() {
         kinds.insert(0, GOTO);
@@ -97,14 +101,26 @@ fn fits(wished: &Property, had: &Property) -> Option<bool> {
             within(w, h)
         }
         (
-            Property::Actions { write: a, kinds: w, .. },
-            Property::Actions { write: b, kinds: h, .. },
+            Property::Actions {
+                write: a, kinds: w, ..
+            },
+            Property::Actions {
+                write: b, kinds: h, ..
+            },
         ) if a == b => within(w, h),
         (Property::Match(w), Property::Match(h)) => fields_within(w, h),
         (Property::Wildcards(w), Property::Wildcards(h)) => fields_within(w, h),
         (
-            Property::SetField { write: a, fields: w, .. },
-            Property::SetField { write: b, fields: h, .. },
+            Property::SetField {
+                write: a,
+                fields: w,
+                ..
+            },
+            Property::SetField {
+                write: b,
+                fields: h,
+                ..
+            },
         ) if a == b => fields_within(w, h),
         _ => return None,
     })

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One frame's way on paper.
 
+use tandem_ofpipeline::flows::Flow;
 use tandem_ofpipeline::{PacketIn, Sink};
 use tandem_packet::Frame;
 
 /// One thing that happens to a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Step {
+    /// It meets a flow of a table, or none.
+    Met { table: u8, flow: Option<Box<Flow>> },
     /// It leaves by a port.
     Output {
         port: u32,
@@ -28,9 +31,14 @@ pub enum Step {
 
 /// What happened, in order.
 #[derive(Debug, Default)]
-pub struct Steps(pub Vec<Step>);
+pub(crate) struct Steps(pub(crate) Vec<Step>);
 
 impl Sink for Steps {
+    fn met(&mut self, table: u8, flow: Option<&Flow>) {
+        let flow = flow.map(|f| Box::new(f.clone()));
+        self.0.push(Step::Met { table, flow });
+    }
+
     fn output(&mut self, port: u32, queue: Option<u32>, frame: &Frame<'_>) {
         let bytes = frame.bytes().to_vec();
         self.0.push(Step::Output { port, queue, bytes });

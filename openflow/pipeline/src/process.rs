@@ -56,6 +56,9 @@ pub trait Sink {
     fn packet_in(&mut self, about: &PacketIn<'_>, frame: &Frame<'_>);
     /// To what an ordinary switch would do.
     fn normal(&mut self, in_port: u32, frame: &Frame<'_>);
+    /// A packet met a flow of a table, or none: for who shows its way.
+    #[inline]
+    fn met(&mut self, _table: u8, _flow: Option<&crate::flows::Flow>) {}
 }
 
 /// What is behind a flow's instructions.
@@ -251,6 +254,7 @@ impl<'r, S: Sink> Run<'r, '_, S> {
         let rules: &'r Rules = self.rules;
         self.table = table;
         let flow = rules.flows.get(number);
+        self.sink.met(table, flow);
         if let Some(c) = self.live.tables.get_mut(usize::from(table)) {
             c.lookups += 1;
             c.matched += u64::from(flow.is_some());
