@@ -149,10 +149,6 @@ impl<S: Sink> Run<'_, '_, S> {
         if set.used >> GROUP == 0 {
             return;
         }
-        self.sorted(p, set);
-    }
-
-    fn sorted(&mut self, p: &mut Packet<'_, '_>, set: &ActionSet<'_>) {
         let mut used = set.used;
         if used >> GROUP & 1 != 0 {
             used &= !(1 << OUTPUT);
@@ -301,7 +297,7 @@ impl<S: Sink> Run<'_, '_, S> {
             let queue = self.queue;
             let mut mem = self.live.copies.pop().unwrap_or_default();
             let mut frame = copied(&mut mem, p.frame);
-            self.sorted(&mut p.copy(&mut frame), &set);
+            self.set(&mut p.copy(&mut frame), &set);
             self.live.copies.push(mem);
             self.queue = queue;
         }
