@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""os-ken's parser of OpenFlow, as the judge of ours: random messages of a controller, and the comparison of a message that
-it parsed with what ours says is in it."""
+"""os-ken's parser of OpenFlow, as the judge of ours: random messages of a controller, and the comparison of a message
+that it parsed with what ours says is in it."""
 
+import glob
 import ipaddress
+import json
 import os
 
 os.environ.setdefault("OSKEN_HUB_TYPE", "native")
@@ -13,9 +15,10 @@ DATAPATHS = {v: ofproto_protocol.ProtocolDesc(version=v) for v in (1, 4)}
 VLAN_NONE = 0xffff
 # 1.0's fields, by the field of 1.3 that has the same meaning
 TEN = {"in_port": "in_port", "eth_src": "dl_src", "eth_dst": "dl_dst", "eth_type": "dl_type", "vlan_vid": "dl_vlan",
-       "vlan_pcp": "dl_vlan_pcp", "ip_dscp": "nw_tos", "ip_proto": "nw_proto", "arp_op": "nw_proto", "ipv4_src": "nw_src",
-       "ipv4_dst": "nw_dst", "arp_spa": "nw_src", "arp_tpa": "nw_dst", "tcp_src": "tp_src", "tcp_dst": "tp_dst",
-       "udp_src": "tp_src", "udp_dst": "tp_dst", "icmpv4_type": "tp_src", "icmpv4_code": "tp_dst"}
+       "vlan_pcp": "dl_vlan_pcp", "ip_dscp": "nw_tos", "ip_proto": "nw_proto", "arp_op": "nw_proto",
+       "ipv4_src": "nw_src", "ipv4_dst": "nw_dst", "arp_spa": "nw_src", "arp_tpa": "nw_dst",
+       "tcp_src": "tp_src", "tcp_dst": "tp_dst", "udp_src": "tp_src", "udp_dst": "tp_dst",
+       "icmpv4_type": "tp_src", "icmpv4_code": "tp_dst", "icmpv6_type": "tp_src", "icmpv6_code": "tp_dst"}
 
 
 def parse(data):
@@ -78,11 +81,13 @@ def match10(fields, match):
 def dead(match):
     ether, proto = match["dl_type"], match["nw_proto"] if "nw_proto" in match else None
     out = set()
-    if ether != 0x800:
-        out |= {"nw_tos", "tp_src", "tp_dst"}
-        if ether != 0x806:
-            out |= {"nw_proto", "nw_src", "nw_dst"}
-    elif proto not in (1, 6, 17):
+    if ether not in (0x800, 0x806):
+        out |= {"nw_src", "nw_dst"}
+    if ether not in (0x800, 0x86dd):
+        out |= {"nw_tos"}
+    if ether not in (0x800, 0x806, 0x86dd):
+        out |= {"nw_proto"}
+    if (ether, proto) not in {(0x800, 1), (0x86dd, 58)} | {(e, p) for e in (0x800, 0x86dd) for p in (6, 17)}:
         out |= {"tp_src", "tp_dst"}
     return out
 
@@ -121,6 +126,27 @@ def differences(want, got, where=""):
             return [f"{where}: os-ken has {len(got)}, ours {len(want)}"]
         return [d for i, (w, g) in enumerate(zip(want, got)) for d in differences(w, g, f"{where}[{i}]")]
     return [] if want == got else [f"{where}: os-ken {got!r}, ours {want!r}"]
+
+
+def tester(version):
+    """All messages that os-ken's switch tester sends to the switch it tests, as far as its files have them."""
+    import os_ken.tests.switch as switch
+
+    def walk(node):
+        if isinstance(node, list):
+            for item in node:
+                yield from walk(item)
+        elif isinstance(node, dict):
+            for key, item in node.items():
+                if key in ("OFPFlowMod", "OFPGroupMod", "OFPMeterMod", "OFPPacketOut"):
+                    yield ofproto_parser.ofp_msg_from_jsondict(DATAPATHS[version], {key: item})
+                else:
+                    yield from walk(item)
+
+    where = os.path.join(os.path.dirname(switch.__file__), {1: "of10", 4: "of13"}[version])
+    for file in sorted(glob.glob(os.path.join(where, "**", "*.json"), recursive=True)):
+        with open(file, encoding="utf-8") as f:
+            yield from walk(json.load(f))
 
 
 class Random13:
@@ -357,13 +383,14 @@ class Random10(Random13):
                     bits = 32 if every else rng.randint(1, 32)
                     f["nw_" + end] = self.bits(32) & (0xffffffff << (32 - bits)) & 0xffffffff
                     f[f"nw_{end}_mask"] = bits
-            if every or may():
-                f["nw_proto"] = 6 if every else rng.choice([1, 6, 17, self.bits(8)])
-        if ether == 0x800:
+        if ether in (0x800, 0x806, 0x86dd) and (every or may()):
+            f["nw_proto"] = 6 if every else rng.choice([1, 6, 17, 58, self.bits(8)])
+        if ether in (0x800, 0x86dd):
             if every or may():
                 f["nw_tos"] = self.bits(6) << 2
-            if f.get("nw_proto") in (1, 6, 17):
-                width = 8 if f["nw_proto"] == 1 else 16
+            icmp = {0x800: 1, 0x86dd: 58}[ether]
+            if f.get("nw_proto") in (icmp, 6, 17):
+                width = 8 if f["nw_proto"] == icmp else 16
                 for name in ("tp_src", "tp_dst"):
                     if every or may():
                         f[name] = self.bits(width)
