@@ -14,9 +14,6 @@ use tandem_openflow::model::{
 };
 use tandem_openflow::{Action, Error, Instructions, Match, Version, port};
 
-/// 1.0, `OFPFF_EMERG`: there is no emergency table, and 1.3's flag of the same bit is not for 1.0.
-const EMERG10: u16 = 4;
-
 /// 1.0's match without a wildcard is above every other (1.0, section 3.4), of the highest priority as well: it has more
 /// bits.
 fn priority_of(m: &FlowMod) -> u16 {
@@ -339,8 +336,7 @@ impl Switch {
         }
         check::matches(&m.matching.fields)?;
         let v10 = self.config().version == Version::V10;
-        let known = if v10 { 7 } else { 31 };
-        if m.flags & !known != 0 || v10 && m.flags & EMERG10 != 0 {
+        if m.flags & !flow_flags::ALL != 0 {
             return Err(Error::FLOW_MOD_FAILED_BAD_FLAGS);
         }
         if !deletes {
