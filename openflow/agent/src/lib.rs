@@ -81,7 +81,7 @@ impl Default for Settings {
         Settings {
             datapath: 1,
             versions: vec![Version::V10, Version::V13],
-            tables: 254,
+            tables: 255,
             max_flows: 1_000_000,
             fail: Fail::Secure,
             desc: tandem_openflow::model::Desc::default(),
