@@ -159,6 +159,9 @@ class Random13:
     def bits(self, n):
         return self.rng.getrandbits(n)
 
+    def may(self):
+        return self.rng.random() < 0.4
+
     def some(self, n, make):
         return [make() for _ in range(self.rng.randint(0, n))]
 
@@ -192,18 +195,17 @@ class Random13:
 
     def match(self):
         rng, f = self.rng, {}
-        may = lambda: rng.random() < 0.4  # noqa: E731
-        if may():
+        if self.may():
             f["in_port"] = rng.randint(1, 0xffffff00)
-            if may():
+            if self.may():
                 f["in_phy_port"] = self.bits(32)
         for name, make in [("metadata", lambda: self.masked(64)), ("tunnel_id", lambda: self.masked(64)),
                            ("eth_dst", self.wide_mac), ("eth_src", self.wide_mac)]:
-            if may():
+            if self.may():
                 f[name] = make()
-        if may():
+        if self.may():
             f["vlan_vid"] = rng.choice([0, 0x1000 | self.bits(12), (0x1000, 0x1000), (0x1000 | self.bits(4), 0x100f)])
-            if f["vlan_vid"] != 0 and may():
+            if f["vlan_vid"] != 0 and self.may():
                 f["vlan_pcp"] = self.bits(3)
         ether = rng.choice([None, 0x800, 0x86dd, 0x806, 0x8847, 0x8848, 0x88e7, self.bits(16)])
         if ether is not None:
@@ -235,7 +237,7 @@ class Random13:
                     ll = {135: "ipv6_nd_sll", 136: "ipv6_nd_tll"}[f["icmpv6_type"]]
                     fields[ether] += [("ipv6_nd_target", lambda: str(v6(self.bits(128)))), (ll, self.mac)]
         for name, make in fields.get(ether, []):
-            if may():
+            if self.may():
                 f[name] = make()
         return self.p.OFPMatch(**f)
 
@@ -262,18 +264,17 @@ class Random13:
     def instructions(self):
         """In the order in which they are carried out: so ours are."""
         p, o, out = self.p, self.o, []
-        may = lambda: self.rng.random() < 0.4  # noqa: E731
-        if may():
+        if self.may():
             out.append(p.OFPInstructionMeter(self.bits(32)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionActions(o.OFPIT_APPLY_ACTIONS, self.some(5, self.action)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionActions(o.OFPIT_CLEAR_ACTIONS, []))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionActions(o.OFPIT_WRITE_ACTIONS, self.some(5, self.action)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionWriteMetadata(self.bits(64), self.bits(64)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionGotoTable(self.bits(8)))
         return out
 
@@ -364,35 +365,34 @@ class Random10(Random13):
 
     def match(self):
         rng, f = self.rng, {}
-        may = lambda: rng.random() < 0.5  # noqa: E731
         every = rng.random() < 0.1
         for name, make in [("in_port", lambda: rng.randint(1, 0xff00)), ("dl_src", lambda: rng.randbytes(6)),
                            ("dl_dst", lambda: rng.randbytes(6)), ("dl_vlan", lambda: self.bits(12))]:
-            if every or may():
+            if every or self.may():
                 f[name] = make()
-        if not every and may():
+        if not every and self.may():
             f["dl_vlan"] = VLAN_NONE
-        if f.get("dl_vlan") != VLAN_NONE and (every or may()):
+        if f.get("dl_vlan") != VLAN_NONE and (every or self.may()):
             f["dl_vlan_pcp"] = self.bits(3)
         ether = 0x800 if every else rng.choice([None, 0x800, 0x806, 0x86dd, 0x5ff])
         if ether is not None:
             f["dl_type"] = ether
         if ether in (0x800, 0x806):
             for end in ("src", "dst"):
-                if every or may():
+                if every or self.may():
                     bits = 32 if every else rng.randint(1, 32)
                     f["nw_" + end] = self.bits(32) & (0xffffffff << (32 - bits)) & 0xffffffff
                     f[f"nw_{end}_mask"] = bits
-        if ether in (0x800, 0x806, 0x86dd) and (every or may()):
+        if ether in (0x800, 0x806, 0x86dd) and (every or self.may()):
             f["nw_proto"] = 6 if every else rng.choice([1, 6, 17, 58, self.bits(8)])
         if ether in (0x800, 0x86dd):
-            if every or may():
+            if every or self.may():
                 f["nw_tos"] = self.bits(6) << 2
             icmp = {0x800: 1, 0x86dd: 58}[ether]
             if f.get("nw_proto") in (icmp, 6, 17):
                 width = 8 if f["nw_proto"] == icmp else 16
                 for name in ("tp_src", "tp_dst"):
-                    if every or may():
+                    if every or self.may():
                         f[name] = self.bits(width)
         return self.p.OFPMatch(**f)
 
@@ -404,7 +404,8 @@ class Random10(Random13):
             lambda: p.OFPActionSetDlDst(self.mac()), lambda: p.OFPActionSetNwSrc(self.bits(32)),
             lambda: p.OFPActionSetNwDst(self.bits(32)), lambda: p.OFPActionSetNwTos(self.bits(6) << 2),
             lambda: p.OFPActionSetTpSrc(self.bits(16)), lambda: p.OFPActionSetTpDst(self.bits(16)),
-            lambda: p.OFPActionEnqueue(self.port(), self.bits(32))])()
+            lambda: p.OFPActionEnqueue(self.rng.choice([self.rng.randint(1, 0xff00), self.o.OFPP_IN_PORT]),
+                                       self.bits(32))])()
 
     def vendor(self):
         m = self.p.OFPVendor(self.dp)

@@ -280,7 +280,7 @@ impl<'a> Source<'a> {
                 port: self.u16(),
             },
             10 => Action::Enqueue10 {
-                port: self.out_port(Version::V10),
+                port: self.port(Version::V10),
                 queue: self.u32(),
             },
             _ => self.output(Version::V10),

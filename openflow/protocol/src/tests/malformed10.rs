@@ -136,8 +136,17 @@ fn actions() {
             of(&[0, 0, 0, 8, a, b, 0, 0]),
             Error::BAD_ACTION_BAD_OUT_PORT
         );
-        let enqueue = [0, 11, 0, 16, a, b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        assert_eq!(of(&enqueue), Error::BAD_ACTION_BAD_OUT_PORT);
+    }
+    // 1.0 §5.2.4: a queue is of a real port, or of the one that the packet came from
+    let enqueue = |a, b| [0, 11, 0, 16, a, b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    for port in [
+        0, 0xff01, 0xfff9, 0xfffa, 0xfffb, 0xfffd, 0xfffe, 0xffff_u16,
+    ] {
+        let [a, b] = port.to_be_bytes();
+        assert_eq!(of(&enqueue(a, b)), Error::BAD_ACTION_BAD_OUT_PORT);
+    }
+    for [a, b] in [[0, 1], [0xff, 0], [0xff, 0xf8]] {
+        taken(14, &flow(&ten(ALL, &[]), 0, 0, 0, &enqueue(a, b)));
     }
     let packet_out = |port: u16, length: u16, out: u16| {
         let words = [port, length, 0, 8, out, 0];

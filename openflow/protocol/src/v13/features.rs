@@ -121,7 +121,7 @@ fn decode_property(r: &mut Reader<'_>, seen: &mut u32) -> Result<Property> {
             },
             _ => {
                 let error = Error::TABLE_FEATURES_FAILED_BAD_TYPE;
-                return Err(here.bad(error, "type of a table's property", 15, u64::from(kind)));
+                return Err(here.bad(error, "type of a table's property", None, u64::from(kind)));
             }
         },
     };
