@@ -17,7 +17,8 @@ pub struct Kept {
 
 #[derive(Debug, Default)]
 struct Slot {
-    id: u32,
+    /// None: never used, or forgotten.
+    id: Option<u32>,
     at_ns: u64,
     packet: Option<Kept>,
 }
@@ -53,7 +54,7 @@ impl Buffers {
             _ => BUFFERS,
         };
         let slot = self.slot(id)?;
-        slot.id = id;
+        slot.id = Some(id);
         slot.at_ns = now_ns;
         let kept = slot.packet.get_or_insert_with(|| Kept {
             bytes: Vec::new(),
@@ -71,8 +72,10 @@ impl Buffers {
     /// `BUFFER_EMPTY`: it was used already; `BUFFER_UNKNOWN`: there is none of this number, or none any more.
     pub fn look(&mut self, id: u32, now_ns: u64) -> Result<(), Error> {
         match self.slot(id) {
-            Some(s) if s.id == id && s.packet.is_none() => Err(Error::BAD_REQUEST_BUFFER_EMPTY),
-            Some(s) if s.id == id && now_ns.saturating_sub(s.at_ns) <= KEPT_NS => Ok(()),
+            Some(s) if s.id == Some(id) && s.packet.is_none() => {
+                Err(Error::BAD_REQUEST_BUFFER_EMPTY)
+            }
+            Some(s) if s.id == Some(id) && now_ns.saturating_sub(s.at_ns) <= KEPT_NS => Ok(()),
             _ => Err(Error::BAD_REQUEST_BUFFER_UNKNOWN),
         }
     }
@@ -91,7 +94,7 @@ impl Buffers {
     /// What was taken out was not used after all.
     pub fn put_back(&mut self, id: u32, kept: Kept) {
         if let Some(s) = self.slot(id)
-            && s.id == id
+            && s.id == Some(id)
         {
             s.packet = Some(kept);
         }
@@ -102,7 +105,7 @@ impl Buffers {
         for s in &mut self.slots {
             if s.packet.is_some() && now_ns.saturating_sub(s.at_ns) > KEPT_NS {
                 s.packet = None;
-                s.id = 0;
+                s.id = None;
             }
         }
     }

@@ -19,13 +19,13 @@ use tokio::sync::oneshot;
 use crate::args::PortArg;
 use crate::clock;
 
-/// News that may wait for the switch's thread.
+/// Event that may wait for the switch's thread.
 pub const UPDATES: usize = 256;
 const ORDERS: usize = 16;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// What happened to a port.
-pub enum News {
+pub enum Event {
     /// It is new: its address, and its halves.
     Added(PortArg, [u8; 6], Box<Opened>),
     /// It is to go.
@@ -39,7 +39,7 @@ pub struct Update {
     /// The number that controllers know.
     pub number: u32,
     /// What happened.
-    pub news: News,
+    pub event: Event,
 }
 
 /// What it was told to do, and where the answer goes: one line if it could not be done.
@@ -164,8 +164,8 @@ fn run(
     to: &Sender<Update>,
     [bell, wake, stop]: [&EventFd; 3],
 ) {
-    let tell = |number, news| {
-        let told = to.send(Update { number, news }).is_ok();
+    let tell = |number, event| {
+        let told = to.send(Update { number, event }).is_ok();
         bell.ring();
         told
     };
@@ -183,7 +183,7 @@ fn run(
         }
         for kept in &mut cables {
             if let Some(change) = look(kept)
-                && !tell(kept.arg.number, News::Cable(change))
+                && !tell(kept.arg.number, Event::Cable(change))
             {
                 return;
             }
@@ -194,7 +194,7 @@ fn run(
 fn add(
     cables: &mut Vec<Kept>,
     arg: PortArg,
-    tell: &impl Fn(u32, News) -> bool,
+    tell: &impl Fn(u32, Event) -> bool,
 ) -> Result<(), String> {
     if let Some(k) = cables.iter().find(|k| k.arg.spec.number == arg.spec.number) {
         return Err(format!(
@@ -218,14 +218,14 @@ fn add(
         arg.name(),
         arg.spec.kind
     );
-    tell(number, News::Added(arg, mac, opened));
+    tell(number, Event::Added(arg, mac, opened));
     Ok(())
 }
 
 fn remove(
     cables: &mut Vec<Kept>,
     port: u16,
-    tell: &impl Fn(u32, News) -> bool,
+    tell: &impl Fn(u32, Event) -> bool,
 ) -> Result<(), String> {
     let at = cables
         .iter()
@@ -233,7 +233,7 @@ fn remove(
         .ok_or_else(|| format!("there is no port swp{port}"))?;
     let kept = cables.remove(at);
     tracing::info!("{}: no port any more", kept.arg.name());
-    tell(kept.arg.number, News::Removed);
+    tell(kept.arg.number, Event::Removed);
     Ok(())
 }
 

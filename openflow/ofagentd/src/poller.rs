@@ -15,7 +15,7 @@ pub enum Token {
     Link(u32),
     /// Somebody calls.
     Listener(u32),
-    /// Requests of the API, news of cables.
+    /// Requests of the API, events of cables.
     Bell,
 }
 

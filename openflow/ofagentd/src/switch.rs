@@ -12,7 +12,7 @@ use tandem_ports::{Change, Opened, RxPort, SCRATCH};
 
 use crate::args::PortArg;
 use crate::clock;
-use crate::keeper::{News, Update};
+use crate::keeper::{Event, Update};
 use crate::links::Links;
 use crate::poller::{Poller, Ready, Token};
 use crate::slots::Slots;
@@ -130,19 +130,21 @@ impl Plant {
 
     fn update(&mut self, update: Update, now_ns: u64) {
         let number = update.number;
-        match update.news {
-            News::Added(arg, mac, opened) => self.add_port(arg, mac, *opened, now_ns),
-            News::Removed => {
+        match update.event {
+            Event::Added(arg, mac, opened) => self.add_port(arg, mac, *opened, now_ns),
+            Event::Removed => {
                 self.unplug(number);
                 self.ports.remove(&number);
                 self.agent.remove_port(number);
             }
-            News::Cable(Change::Opened(opened)) => self.plug(number, *opened, now_ns),
-            News::Cable(Change::Gone) => {
+            Event::Cable(Change::Opened(opened)) => self.plug(number, *opened, now_ns),
+            Event::Cable(Change::Gone) => {
                 self.unplug(number);
                 self.agent.set_link(number, false, 0, now_ns);
             }
-            News::Cable(Change::Link(l)) => self.agent.set_link(number, l.up, l.speed_mbps, now_ns),
+            Event::Cable(Change::Link(l)) => {
+                self.agent.set_link(number, l.up, l.speed_mbps, now_ns)
+            }
         }
     }
 

@@ -170,7 +170,10 @@ fn a_controller_that_does_not_read_is_disconnected() {
     let stuck = b.connect(Version::V13);
     b.raw(stuck, &[]);
     b.bytes(stuck, &m);
-    b.seconds(31);
+    for _ in 0..31 {
+        b.seconds(1);
+        b.bytes(stuck, &[4, 2, 0, 8, 0, 0, 0, 1]);
+    }
     let why = b.agent.conn(stuck).unwrap().end().unwrap().to_owned();
     assert!(why.contains("has not read for 30 s"), "{why}");
 }

@@ -149,8 +149,13 @@ fn packet_outs_go_to_ports_through_tables_and_normally() {
     assert_eq!(out(port::CONTROLLER, port::ALL), [1, 2, 3, 4]);
     assert_eq!(out(2, port::IN_PORT), [2]);
     assert_eq!(out(2, port::NORMAL), [1, 3, 4]);
-    assert_eq!(out(port::CONTROLLER, port::CONTROLLER), [] as [u32; 0]);
-    let said = b.said(id);
+    let back = PacketOut {
+        buffer: None,
+        in_port: port::CONTROLLER,
+        actions: vec![to(port::CONTROLLER, 0xffff)],
+        data: &frame,
+    };
+    let said = b.ask(id, &Request::PacketOut(back));
     assert_eq!((said[0].kind, said[0].body[6]), (PACKET_IN, 1));
 }
 

@@ -71,7 +71,7 @@ fn each_kind_of_1_3_is_answered_by_its_number() {
     let (mut b, id) = busy(Version::V13);
     let all = [
         (Asks::Desc, 0, 1056),
-        (Asks::Flow(all_flows()), 1, 56 + 8 + 8 + 16),
+        (Asks::Flow(all_flows()), 1, 48 + 8 + 8 + 16),
         (Asks::Aggregate(all_flows()), 2, 24),
         (Asks::Table, 3, 3 * 24),
         (Asks::Port { port: port::ANY }, 4, 4 * 112),
