@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import socket
+import ssl
 import struct
 
 import pytest
@@ -184,7 +185,9 @@ def test_the_command_starts_stops_and_shows(sw):
     assert code == 1 and "ofagentd is not running" in err and err.count("\n") == 1
     for words, why in [(("--port", "swp1=none"), "no interface none"), (("--port", "x"), "no '='"),
                        (("--controller", "tcp:127.0.0.1:0"), "no TCP port"),
-                       (("--controller", "ssl:a"), "TLS"),
+                       (("--controller", "ssl:127.0.0.1"), "need --private-key, --certificate and --ca-cert"),
+                       (("--controller", "pssl:", "--private-key", "/none", "--certificate", "/none", "--ca-cert", "/none"),
+                        "/none"),
                        (("--controller", "ptcp:192.0.2.1:9"), "ptcp:192.0.2.1:9")]:
         code, _, err = sw.call("up", *words)
         assert code == 1 and why in err and err.count("\n") == 1, err
@@ -230,6 +233,57 @@ def test_killed_and_started_again(sw):
     sw.reaches(1, 2)
     sw.kill(signal.SIGTERM)
     assert "bpf" not in sw.ns.exec("tc", "filter", "show", "dev", "p1", "ingress", check=False)
+
+
+def make_keys(folder):
+    """An authority, a certificate of 127.0.0.1 from it, and one of nobody's."""
+    def openssl(*words):
+        net.run("openssl", *words)
+
+    for name in ("ca", "other"):
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=us",
+            "-keyout", folder / "us.key", "-out", folder / "us.csr")
+    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1\n")
+    openssl("x509", "-req", "-in", folder / "us.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
+            "-CAcreateserial", "-days", "2", "-extfile", folder / "ext", "-out", folder / "us.pem")
+    return ("--private-key", folder / "us.key", "--certificate", folder / "us.pem", "--ca-cert", folder / "ca.pem")
+
+
+def test_tls_both_ways(sw, tmp_path):
+    keys = make_keys(tmp_path)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.verify_mode = ssl.CERT_REQUIRED
+    client = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+    for context in (server, client):
+        context.load_cert_chain(tmp_path / "us.pem", tmp_path / "us.key")
+        context.load_verify_locations(tmp_path / "ca.pem")
+    listener = net.in_netns(sw.ns.name, socket.create_server, ("127.0.0.1", 6700))
+    listener.settimeout(15)
+    sw.up("--controller", "ssl:127.0.0.1:6700", "--controller", f"pssl:127.0.0.1:{openflow.PORT}", *keys)
+    called = Peer(server.wrap_socket(listener.accept()[0], server_side=True), 4, True)
+    assert called.ask(FEATURES_REQUEST)
+
+    def call(context):
+        s = net.in_netns(sw.ns.name, socket.create_connection, ("127.0.0.1", openflow.PORT), 10)
+        return context.wrap_socket(s, server_hostname="127.0.0.1")
+
+    caller = Peer(call(client), 4, True)
+    for n in range(3000):  # more than one record, and than one read
+        caller.flow(2, priority=n)
+    caller.barrier()
+    sw.connected(2)
+    assert len(sw.show("flows")) == 3000
+    # who shows no certificate of the authority's, or none, is no controller
+    for name in ("other", None):
+        stranger = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        if name:
+            stranger.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+        with pytest.raises((ssl.SSLError, OSError, TypeError)):
+            Peer(call(stranger), 4, True).ask(FEATURES_REQUEST)
+    sw.connected(2)
+    assert caller.ask(FEATURES_REQUEST)
 
 
 def test_unix_sockets_both_ways(sw, tmp_path):

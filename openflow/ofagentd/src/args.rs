@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use tandem_ports::PortSpec;
 
 use crate::target::Target;
+use crate::tls::Files;
 
 /// What happens while no controller is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,9 +93,13 @@ pub struct Args {
     /// asicd has them (af_xdp:IFACE, tap:NAME, dgram:LOCAL,REMOTE, pcap:IN,OUT).
     #[arg(long = "port", value_name = "swpN=CABLE[:NUMBER]")]
     pub ports: Vec<PortArg>,
-    /// A controller to call: tcp:HOST[:PORT], unix:PATH; or where controllers come: ptcp:[ADDRESS:][PORT], punix:PATH.
+    /// A controller to call: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH; or where controllers come: ptcp:[ADDRESS:][PORT],
+    /// pssl:[ADDRESS:][PORT], punix:PATH.
     #[arg(long = "controller", value_name = "TARGET")]
     pub controllers: Vec<Target>,
+    /// Keys of ssl: and pssl:.
+    #[command(flatten)]
+    pub tls: Files,
     /// Datapath id: a number, 0xHEX or 16 hexadecimal digits [default: from the first port's address].
     #[arg(long, value_name = "ID", value_parser = datapath_id)]
     pub datapath_id: Option<u64>,

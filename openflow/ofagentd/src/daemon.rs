@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     let poller = Poller::new()?;
     // hosts' addresses are looked up and sockets made where files can still be read
-    let links = Links::open(&args.controllers, &poller)?;
+    let links = Links::open(&args.controllers, &args.tls, &poller)?;
     lock_in(args, &instance)?;
     let bell = Arc::new(EventFd::new()?);
     let now = clock::now_ns();
@@ -216,7 +216,7 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
             // its file is taken away at the end
             Target::Punix(path) => sandbox.write.push(folder_of(path)),
             Target::Unix(path) => sandbox.read.push(folder_of(path)),
-            Target::Tcp { .. } | Target::Ptcp(_) => {}
+            Target::Tcp { .. } | Target::Ptcp { .. } => {}
         }
     }
     if !sandbox.enter()?.paths {

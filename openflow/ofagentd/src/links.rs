@@ -7,12 +7,13 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use anyhow::Context;
-use tandem_ofagent::{Agent, ConnId};
+use tandem_ofagent::{Agent, Conn, ConnId};
 
 use crate::poller::{Poller, Ready, Token};
 use crate::slots::Slots;
 use crate::stream::{Listener, Stream};
 use crate::target::Target;
+use crate::tls::{Files, Tls};
 
 const SECOND: u64 = 1_000_000_000;
 /// A call is not answered for so long: it is given up.
@@ -50,11 +51,16 @@ struct Link {
     blocked: bool,
     /// Whole messages wait that were not looked at.
     more: bool,
+    /// Bytes may wait that epoll does not tell of: TLS has them already.
+    unread: bool,
+    /// Nothing more comes, and why: what came is looked at first.
+    over: Option<String>,
     agreed: bool,
 }
 
 /// All of them.
 pub struct Links {
+    tls: Option<Tls>,
     places: Vec<Place>,
     links: BTreeMap<u32, Link>,
     next: u32,
@@ -65,11 +71,17 @@ impl Links {
     ///
     /// # Errors
     /// A place can't be opened, a host has no address.
-    pub fn open(targets: &[Target], poller: &Poller) -> anyhow::Result<Links> {
+    pub fn open(targets: &[Target], files: &Files, poller: &Poller) -> anyhow::Result<Links> {
+        let tls = match targets.iter().any(Target::is_tls) {
+            true => Some(Tls::load(files)?),
+            false => None,
+        };
         let mut places = Vec::new();
         for target in targets {
             let listener = match target {
-                Target::Ptcp(at) => Some(Listener::tcp(*at).with_context(|| target.to_string())?),
+                Target::Ptcp { at, .. } => {
+                    Some(Listener::tcp(*at).with_context(|| target.to_string())?)
+                }
                 Target::Punix(path) => Some(Listener::unix(path)?),
                 Target::Tcp { .. } | Target::Unix(_) => None,
             };
@@ -87,6 +99,7 @@ impl Links {
             });
         }
         Ok(Links {
+            tls,
             places,
             links: BTreeMap::new(),
             next: 0,
@@ -131,6 +144,8 @@ impl Links {
             interest,
             blocked: false,
             more: false,
+            unread: false,
+            over: None,
             agreed: false,
         };
         self.links.insert(self.next, link);
@@ -186,6 +201,16 @@ impl Links {
                 (_, Some(at)) => Stream::to_tcp(*at),
                 _ => continue,
             };
+            // its first byte waits until the connection is made
+            let stream = match (&place.target, &self.tls) {
+                (
+                    Target::Tcp {
+                        host, tls: true, ..
+                    },
+                    Some(tls),
+                ) => stream.and_then(|s| s.secure(tls, Some(host))),
+                _ => stream,
+            };
             match stream {
                 Ok(stream) => {
                     let until_ns = now_ns + CONNECT_NS;
@@ -224,7 +249,6 @@ impl Links {
         id: u32,
         ready: Ready,
         agent: &mut Agent,
-        slots: &mut Slots,
         poller: &Poller,
         now_ns: u64,
     ) {
@@ -236,7 +260,7 @@ impl Links {
                 if let Err(e) = link.stream.check() {
                     return self.end(id, &e.to_string(), agent, poller, now_ns);
                 }
-                let Some(place) = self.places.get_mut(link.place) else {
+                let Some(place) = self.places.get(link.place) else {
                     return;
                 };
                 match agent.connected(place.target.to_string(), now_ns) {
@@ -249,27 +273,9 @@ impl Links {
                     link.blocked = false;
                 }
                 if ready.read {
-                    let room = agent.room(conn);
-                    if !room.is_empty() {
-                        match link.stream.read(room) {
-                            Ok(0) => {
-                                return self.end(
-                                    id,
-                                    "the controller hung up",
-                                    agent,
-                                    poller,
-                                    now_ns,
-                                );
-                            }
-                            Ok(n) => agent.filled(conn, n, now_ns),
-                            Err(e) if again(e.kind()) => {}
-                            Err(e) => return self.end(id, &e.to_string(), agent, poller, now_ns),
-                        }
-                    } else if ready.error {
-                        return self.end(id, "the controller is gone", agent, poller, now_ns);
-                    }
-                    link.more = agent.work(conn, MESSAGES, now_ns, slots);
+                    read(link, conn, ready.error, agent, now_ns);
                 }
+                link.more = true;
             }
         }
     }
@@ -312,6 +318,9 @@ impl Links {
                     continue;
                 }
             };
+            if link.unread && agent.conn(conn).is_some_and(Conn::takes) {
+                read(link, conn, false, agent, now_ns);
+            }
             if link.more {
                 link.more = agent.work(conn, MESSAGES, now_ns, slots);
             }
@@ -327,6 +336,10 @@ impl Links {
                 ended.push((*id, why.to_owned()));
                 continue;
             }
+            if let Some(why) = link.over.as_ref().filter(|_| !link.more) {
+                ended.push((*id, why.clone()));
+                continue;
+            }
             if !link.agreed && c.version().is_some() {
                 link.agreed = true;
                 if let Some(place) = self.places.get_mut(link.place) {
@@ -336,8 +349,9 @@ impl Links {
             }
             // it reads again, so that what it had sent meanwhile is looked at
             let takes = c.takes();
-            link.more |= waited && takes;
-            let wanted = (takes && !agent.room(conn).is_empty(), link.blocked);
+            let room = !agent.room(conn).is_empty();
+            link.more |= takes && (waited || link.unread && room);
+            let wanted = (takes && room && link.over.is_none(), link.blocked);
             if wanted != link.interest
                 && poller
                     .change(Token::Link(*id), &link.stream, wanted.0, wanted.1)
@@ -353,8 +367,27 @@ impl Links {
     }
 }
 
-fn again(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
+/// Reads what there is room for.
+fn read(link: &mut Link, conn: ConnId, broken: bool, agent: &mut Agent, now_ns: u64) {
+    link.unread = true;
+    link.more = true;
+    while link.over.is_none() {
+        let room = agent.room(conn);
+        if room.is_empty() {
+            if broken {
+                link.over = Some("the controller is gone".into());
+            }
+            return;
+        }
+        match link.stream.read(room) {
+            Ok(0) => link.over = Some("the controller hung up".into()),
+            Ok(n) => agent.filled(conn, n, now_ns),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => link.over = Some(e.to_string()),
+        }
+    }
+    link.unread = false;
 }
 
 /// Sends what waits, as far as the peer takes it.
@@ -370,6 +403,9 @@ fn write(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) -> std::
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
+    }
+    if !link.blocked {
+        link.blocked = !link.stream.flush()?;
     }
     Ok(())
 }

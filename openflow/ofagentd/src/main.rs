@@ -15,6 +15,7 @@ mod stream;
 mod switch;
 mod target;
 mod text;
+mod tls;
 
 use std::io::Write;
 use std::process::ExitCode;

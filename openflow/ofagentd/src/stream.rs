@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use crate::tls::{Tls, TlsStream};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 /// A connection.
@@ -15,6 +16,8 @@ pub enum Stream {
     Tcp(TcpStream),
     /// By a Unix socket.
     Unix(UnixStream),
+    /// By TLS over TCP.
+    Tls(Box<TlsStream>),
 }
 
 /// Where connections come.
@@ -72,6 +75,7 @@ impl Stream {
     pub fn peer(&self) -> Option<String> {
         match self {
             Stream::Tcp(s) => s.peer_addr().ok().map(|a| a.to_string()),
+            Stream::Tls(s) => s.tcp.peer_addr().ok().map(|a| a.to_string()),
             Stream::Unix(_) => None,
         }
     }
@@ -81,6 +85,7 @@ impl Stream {
         match self {
             Stream::Tcp(s) => s.read(into),
             Stream::Unix(s) => s.read(into),
+            Stream::Tls(s) => s.read(into),
         }
     }
 
@@ -89,7 +94,28 @@ impl Stream {
         match self {
             Stream::Tcp(s) => s.write(bytes),
             Stream::Unix(s) => s.write(bytes),
+            Stream::Tls(s) => s.write(bytes),
         }
+    }
+
+    /// Lets go of what was written; false: not all of it yet.
+    pub fn flush(&mut self) -> io::Result<bool> {
+        match self {
+            Stream::Tls(s) => s.flush(),
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(true),
+        }
+    }
+
+    /// With TLS, if it is TCP: `host` was called, or (none) somebody calls.
+    pub fn secure(self, tls: &Tls, host: Option<&str>) -> io::Result<Stream> {
+        let Stream::Tcp(tcp) = self else {
+            return Ok(self);
+        };
+        let stream = match host {
+            Some(host) => tls.call(host, tcp)?,
+            None => tls.answer(tcp)?,
+        };
+        Ok(Stream::Tls(Box::new(stream)))
     }
 }
 
@@ -98,6 +124,7 @@ impl AsFd for Stream {
         match self {
             Stream::Tcp(s) => s.as_fd(),
             Stream::Unix(s) => s.as_fd(),
+            Stream::Tls(s) => s.tcp.as_fd(),
         }
     }
 }

@@ -233,7 +233,7 @@ impl Plant {
                     Token::Port(n) => self.receive(n, r.error, now),
                     Token::Link(n) => {
                         let (links, agent) = (&mut self.links, &mut self.agent);
-                        links.ready(n, *r, agent, &mut self.slots, &self.poller, now);
+                        links.ready(n, *r, agent, &self.poller, now);
                     }
                     Token::Listener(n) => {
                         self.links.accept(n, &mut self.agent, &self.poller, now);

@@ -18,16 +18,23 @@ pub enum Target {
         host: String,
         /// TCP port.
         port: u16,
+        /// By TLS.
+        tls: bool,
     },
     /// Be called there.
-    Ptcp(SocketAddr),
+    Ptcp {
+        /// Of this machine.
+        at: SocketAddr,
+        /// By TLS.
+        tls: bool,
+    },
     /// Call there.
     Unix(PathBuf),
     /// Be called there.
     Punix(PathBuf),
 }
 
-const KINDS: &str = "expected tcp:HOST[:PORT], ptcp:[ADDRESS:][PORT], unix:PATH or punix:PATH";
+const KINDS: &str = "expected tcp:HOST[:PORT] or ssl:HOST[:PORT], ptcp:[ADDRESS:][PORT] or pssl:[ADDRESS:][PORT], unix:PATH or punix:PATH";
 
 fn port(text: &str) -> Result<u16, String> {
     match text.parse() {
@@ -86,13 +93,17 @@ impl FromStr for Target {
             .split_once(':')
             .map_or((text, ""), |(kind, at)| (kind, at));
         match kind {
-            "tcp" => host_port(at).map(|(host, port)| Target::Tcp { host, port }),
-            "ptcp" => listen(at).map(Target::Ptcp),
+            "tcp" | "ssl" => host_port(at).map(|(host, port)| Target::Tcp {
+                host,
+                port,
+                tls: kind == "ssl",
+            }),
+            "ptcp" | "pssl" => listen(at).map(|at| Target::Ptcp {
+                at,
+                tls: kind == "pssl",
+            }),
             "unix" => path(at).map(Target::Unix),
             "punix" => path(at).map(Target::Punix),
-            "ssl" | "pssl" => Err(
-                "TLS is not built in: run a TLS proxy beside it, and unix: or tcp: to that".into(),
-            ),
             other => Err(format!("unknown kind '{other}'")),
         }
         .map_err(fail)
@@ -102,9 +113,16 @@ impl FromStr for Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Target::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
-            Target::Ptcp(at) => write!(f, "ptcp:{at}"),
+            Target::Tcp { host, port, tls } => {
+                let kind = if *tls { "ssl" } else { "tcp" };
+                match host.contains(':') {
+                    true => write!(f, "{kind}:[{host}]:{port}"),
+                    false => write!(f, "{kind}:{host}:{port}"),
+                }
+            }
+            Target::Ptcp { at, tls } => {
+                write!(f, "{}:{at}", if *tls { "pssl" } else { "ptcp" })
+            }
             Target::Unix(path) => write!(f, "unix:{}", path.display()),
             Target::Punix(path) => write!(f, "punix:{}", path.display()),
         }
@@ -117,7 +135,7 @@ impl Target {
     /// # Errors
     /// In one line.
     pub fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
-        let Target::Tcp { host, port } = self else {
+        let Target::Tcp { host, port, .. } = self else {
             return Ok(Vec::new());
         };
         let found: Vec<SocketAddr> = (host.as_str(), *port)
@@ -128,6 +146,14 @@ impl Target {
             return Err(format!("controller {self}: {host} has no address"));
         }
         Ok(found)
+    }
+
+    /// Does it need keys?
+    pub fn is_tls(&self) -> bool {
+        matches!(
+            self,
+            Target::Tcp { tls: true, .. } | Target::Ptcp { tls: true, .. }
+        )
     }
 
     /// Does it call?
@@ -150,6 +176,8 @@ mod tests {
             ("ptcp:99", "ptcp:0.0.0.0:99"),
             ("ptcp:127.0.0.1:99", "ptcp:127.0.0.1:99"),
             ("ptcp:[::]:99", "ptcp:[::]:99"),
+            ("ssl:host", "ssl:host:6653"),
+            ("pssl:", "pssl:0.0.0.0:6653"),
             ("unix:/a", "unix:/a"),
             ("punix:/a", "punix:/a"),
         ] {
@@ -163,7 +191,6 @@ mod tests {
             ("ptcp:70000", "no TCP port"),
             ("ptcp:here:1", "no address of this machine"),
             ("unix:", "path is missing"),
-            ("ssl:a", "TLS is not built in"),
             ("udp:a", "unknown kind"),
         ] {
             let e = bad.parse::<Target>().unwrap_err();

@@ -2,6 +2,7 @@
 //! `tandem openflow`: starts and stops ofagentd, and looks into it.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -72,9 +73,19 @@ pub struct Up {
     /// A port: swp1=eth3 is number 1 for controllers, swp1=eth3:7 is number 7; swp1=eth3@NAMESPACE, swp2=tap:NAME
     #[arg(long = "port", value_name = "SWPN=CABLE")]
     ports: Vec<String>,
-    /// A controller to call (tcp:HOST[:PORT], unix:PATH), or where controllers come (ptcp:[ADDRESS:][PORT], punix:PATH)
+    /// A controller to call (tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH), or where controllers come
+    /// (ptcp:[ADDRESS:][PORT], pssl:[ADDRESS:][PORT], punix:PATH)
     #[arg(long = "controller", value_name = "TARGET")]
     controllers: Vec<String>,
+    /// The switch's private key, for ssl: and pssl: (PEM)
+    #[arg(long, value_name = "FILE")]
+    private_key: Option<PathBuf>,
+    /// Its certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// The authority that controllers' certificates are checked against (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
     /// Datapath id: a number, 0xHEX or 16 hexadecimal digits; by default from the first port's address
     #[arg(long, value_name = "ID")]
     datapath_id: Option<String>,
@@ -205,7 +216,15 @@ impl Up {
         for c in &self.controllers {
             add("--controller", absolute(c));
         }
+        let file = |path: &Option<PathBuf>| {
+            let path = path.as_ref()?;
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Some(path.display().to_string())
+        };
         let options = [
+            ("--private-key", file(&self.private_key)),
+            ("--certificate", file(&self.certificate)),
+            ("--ca-cert", file(&self.ca_cert)),
             ("--datapath-id", self.datapath_id.clone()),
             ("--fail", self.fail.clone()),
             ("--versions", self.versions.clone()),
