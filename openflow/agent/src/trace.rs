@@ -34,6 +34,8 @@ pub enum Step {
 pub(crate) struct Steps(pub(crate) Vec<Step>);
 
 impl Sink for Steps {
+    const WATCHES: bool = true;
+
     fn met(&mut self, table: u8, flow: Option<&Flow>) {
         let flow = flow.map(|f| Box::new(f.clone()));
         self.0.push(Step::Met { table, flow });

@@ -62,6 +62,10 @@ impl Default for ActionSet<'_> {
 }
 
 impl<'r> ActionSet<'r> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
     pub(crate) fn clear(&mut self) {
         self.used = 0;
     }
@@ -196,7 +200,8 @@ impl<S: Sink> Run<'_, '_, S> {
         self.sink.packet_in(&about, p.frame);
     }
 
-    fn output(&mut self, p: &Packet<'_, '_>, to: u32, max_len: u16) {
+    #[inline]
+    pub(crate) fn output(&mut self, p: &Packet<'_, '_>, to: u32, max_len: u16) {
         match to {
             port::CONTROLLER => self.packet_in(p, max_len),
             port::NORMAL => self.sink.normal(self.in_port, p.frame),

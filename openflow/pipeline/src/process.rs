@@ -56,8 +56,9 @@ pub trait Sink {
     fn packet_in(&mut self, about: &PacketIn<'_>, frame: &Frame<'_>);
     /// To what an ordinary switch would do.
     fn normal(&mut self, in_port: u32, frame: &Frame<'_>);
+    /// Is [`Sink::met`] called?
+    const WATCHES: bool = false;
     /// A packet met a flow of a table, or none: for who shows its way.
-    #[inline]
     fn met(&mut self, _table: u8, _flow: Option<&crate::flows::Flow>) {}
 }
 
@@ -253,17 +254,28 @@ impl<'r, S: Sink> Run<'r, '_, S> {
     ) -> (Next, Effect) {
         let rules: &'r Rules = self.rules;
         self.table = table;
-        let flow = rules.flows.get(number);
-        self.sink.met(table, flow);
+        if S::WATCHES {
+            self.sink.met(table, rules.flows.get(number));
+        }
+        let hot = self.live.hot.get_mut(number as usize);
         if let Some(c) = self.live.tables.get_mut(usize::from(table)) {
             c.lookups += 1;
-            c.matched += u64::from(flow.is_some());
+            c.matched += u64::from(hot.is_some());
         }
-        let (Some(flow), Some(hot)) = (flow, self.live.hot.get_mut(number as usize)) else {
+        let Some(hot) = hot else {
             self.miss(packet, no_packet_in);
             return (Next::Gone, Effect::None);
         };
-        count(hot, flow.flags, packet.bytes(), self.now_ns);
+        count(hot, packet.bytes(), self.now_ns);
+        // A set of earlier tables would be told of with this flow's cookie
+        if hot.only != 0 && set.is_empty() {
+            let to = hot.only;
+            self.output(packet, to, 0);
+            return (Next::End, Effect::None);
+        }
+        let Some(flow) = rules.flows.get(number) else {
+            return (Next::Gone, Effect::None);
+        };
         let miss = flow.is_miss();
         self.cookie = flow.cookie;
         self.why = if miss && self.config.version == Version::V13 {
@@ -360,9 +372,9 @@ impl<'r, S: Sink> Run<'r, '_, S> {
 }
 
 #[inline]
-fn count(hot: &mut Hot, of: u16, bytes: u64, now_ns: u64) {
-    hot.packets += u64::from(of & flow_flags::NO_PKT_COUNTS == 0);
-    if of & flow_flags::NO_BYT_COUNTS == 0 {
+fn count(hot: &mut Hot, bytes: u64, now_ns: u64) {
+    hot.packets += u64::from(hot.flags & flow_flags::NO_PKT_COUNTS == 0);
+    if hot.flags & flow_flags::NO_BYT_COUNTS == 0 {
         hot.bytes += bytes;
     }
     hot.last_ns = now_ns;

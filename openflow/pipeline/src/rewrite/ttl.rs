@@ -39,7 +39,7 @@ impl Packet<'_, '_> {
             }
             _ => return None,
         };
-        let left = (self.frame.len() as u32).saturating_sub(at);
+        let left = self.lay.end.saturating_sub(at);
         let first = self.byte(at);
         let words = u32::from(first & 0xf);
         match first >> 4 {
