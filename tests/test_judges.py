@@ -3,6 +3,7 @@
 
 import collections
 import os
+import subprocess
 import sys
 
 import pytest
@@ -90,6 +91,15 @@ def test_reports_of_pytest_are_counted_by_name(tmp_path):
     assert judge.unskipped(path, [one, two, three, four]) == (1, 3), "failed, skipped and absent ones"
     (tmp_path / "r.xml").write_text("<testsuites><testsuite errors='0' failures='0' tests='0'/></testsuites>")
     assert judge.unskipped(path, [one, two]) == (0, 2), "pytest ended with a usage error"
+
+
+def test_a_report_without_skips_says_nothing(tmp_path):
+    tool = os.path.join(TOP, "tools/judge.py")
+    for skip, said in [("", ""), ('<skipped message="no VRFs"/>', "tests/test_x.py::test_y: no VRFs\n")]:
+        case = f'<testcase classname="tests.test_x" name="test_y">{skip}</testcase>'
+        (tmp_path / "r.xml").write_text(f"<testsuites><testsuite>{case}</testsuite></testsuites>")
+        out = subprocess.run([sys.executable, tool, "skips", tmp_path / "r.xml"], capture_output=True, text=True).stdout
+        assert out == said
 
 
 def test_too_few_tests_and_unlisted_skips_fail():

@@ -115,7 +115,9 @@ def main():
     if what == "junit":
         print(*junit(rest[0]))
     elif what == "skips":
-        print(*(f"{name}: {why}" for name, result, why in cases(rest[0]) if result == "skipped"), sep="\n")
+        for name, result, why in cases(rest[0]):
+            if result == "skipped":
+                print(f"{name}: {why}")
     elif what == "merge":
         print(*merge(rest[0], rest[1:]), sep="\n")
     elif what == "unskipped":

@@ -33,6 +33,7 @@ fn config(settings: &Settings, version: Version) -> Config {
             Version::V13 => settings.tables,
         },
         table_entries: settings.max_flows,
+        flows: settings.max_flows,
         secret: settings.secret,
         ..Config::default()
     }

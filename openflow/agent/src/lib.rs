@@ -60,7 +60,7 @@ pub struct Settings {
     pub versions: Vec<Version>,
     /// Tables of 1.3; 1.0 has one.
     pub tables: u8,
-    /// Flows of one table.
+    /// Flows at most, of all tables together.
     pub max_flows: u32,
     /// Without controllers.
     pub fail: Fail,

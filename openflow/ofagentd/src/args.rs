@@ -112,7 +112,7 @@ pub struct Args {
     /// Flow tables of 1.3; 1.0 has one.
     #[arg(long, value_name = "N", default_value_t = 255, value_parser = clap::value_parser!(u8).range(1..))]
     pub tables: u8,
-    /// Flows of one table at most.
+    /// Flows at most, of all tables together.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     pub max_flows: u32,
     /// Queues of each port, which count and do not schedule.

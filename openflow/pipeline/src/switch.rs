@@ -34,6 +34,8 @@ pub struct Config {
     pub tables: u8,
     /// Flows of one table.
     pub table_entries: u32,
+    /// Flows of all tables.
+    pub flows: u32,
     /// Groups.
     pub groups: u32,
     /// Buckets of one group.
@@ -69,6 +71,7 @@ impl Default for Config {
             version: Version::V13,
             tables: 255,
             table_entries: 1_000_000,
+            flows: 4_000_000,
             groups: 65_536,
             buckets: 1_024,
             meters: 65_536,

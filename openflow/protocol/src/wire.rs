@@ -154,9 +154,52 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A MAC address as a number.
-pub(crate) fn mac_number(mac: [u8; 6]) -> u128 {
-    mac.iter().fold(0, |sum, &b| sum << 8 | u128::from(b))
+/// How an action or an instruction begins: with its type and its length, which is a multiple of 8.
+pub(crate) struct Head<'a> {
+    here: Reader<'a>,
+    what: &'static str,
+    length: usize,
+    pub(crate) kind: u16,
+    /// What follows; it ends with the error that a wrong length has.
+    pub(crate) body: Reader<'a>,
+}
+
+impl<'a> Head<'a> {
+    /// Takes the whole of it; `what` is its length in words.
+    pub(crate) fn take(r: &mut Reader<'a>, wrong: Error, what: &'static str) -> Result<Self> {
+        let here = *r;
+        if r.left() < 8 {
+            return Err(here.bad(wrong, what, 8, r.left() as u64));
+        }
+        let (kind, length) = (r.u16()?, usize::from(r.u16()?));
+        let aligned = length.next_multiple_of(8).max(8);
+        let wanted = if length == aligned {
+            length.min(r.left() + 4)
+        } else {
+            aligned
+        };
+        if length != wanted {
+            return Err(here.bad(wrong, what, wanted as u64, length as u64));
+        }
+        Ok(Head {
+            here,
+            what,
+            length,
+            kind,
+            body: r.part(length - 4, wrong)?,
+        })
+    }
+
+    /// Is it of this length in all?
+    pub(crate) fn exactly(&self, wanted: usize) -> Result<()> {
+        if self.length == wanted {
+            return Ok(());
+        }
+        let error = self.body.short;
+        Err(self
+            .here
+            .bad(error, self.what, wanted as u64, self.length as u64))
+    }
 }
 
 /// Appending to a buffer, big endian.

@@ -98,7 +98,7 @@ pub struct Up {
     /// Flow tables of 1.3
     #[arg(long, value_name = "N")]
     tables: Option<u8>,
-    /// Flows of one table at most
+    /// Flows at most, of all tables together
     #[arg(long, value_name = "N")]
     max_flows: Option<u32>,
     /// How much the daemon logs

@@ -279,10 +279,14 @@ fn flows_that_can_not_be() {
         b.fine(id, &Request::FlowMod(m));
     }
     let third = with(&|m| m.matching.fields = field(Field::InPort, 3));
-    assert_eq!(
-        b.refused(id, &Request::FlowMod(third)),
-        code(Error::FLOW_MOD_FAILED_TABLE_FULL)
-    );
+    for table in [0, 1] {
+        let mut third = third.clone();
+        third.table = table;
+        assert_eq!(
+            b.refused(id, &Request::FlowMod(third)),
+            code(Error::FLOW_MOD_FAILED_TABLE_FULL)
+        );
+    }
     let overlap = with(&|m| m.flags = flow_flags::CHECK_OVERLAP);
     assert_eq!(
         b.refused(id, &Request::FlowMod(overlap)),

@@ -52,7 +52,7 @@ pub(crate) use numbered;
 pub enum Request<'a> {
     /// §7.5.1.
     Hello(Hello),
-    /// §7.5.4. `kind` and `code` as the wire has them.
+    /// §7.4.4. `kind` and `code` as the wire has them.
     #[allow(missing_docs)]
     Error {
         kind: u16,
@@ -63,7 +63,7 @@ pub enum Request<'a> {
     Echo(&'a [u8]),
     /// §7.5.3.
     EchoReply(&'a [u8]),
-    /// §7.5.5; 1.0's vendor message, of which `data` is everything after the vendor.
+    /// §7.5.4; 1.0's vendor message, of which `data` is everything after the vendor.
     Experimenter(Experimenter<'a>),
     /// §7.3.1.
     Features,
@@ -110,7 +110,7 @@ pub enum Reply<'a> {
     Echo(&'a [u8]),
     /// §7.5.3.
     EchoReply(&'a [u8]),
-    /// §7.5.5.
+    /// §7.5.4.
     Experimenter(Experimenter<'a>),
     /// §7.3.1.
     Features(&'a Features),
@@ -134,7 +134,7 @@ pub enum Reply<'a> {
     Async(Async),
 }
 
-/// An experimenter's message (§7.5.5).
+/// An experimenter's message (§7.5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experimenter<'a> {
     /// Whose.

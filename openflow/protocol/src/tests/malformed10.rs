@@ -121,6 +121,13 @@ fn actions() {
         );
     }
     assert_eq!(of(&[0, 4, 0, 8, 0, 0, 0, 0]), Error::BAD_ACTION_BAD_LEN);
+    // one cut short
+    for n in 1..8 {
+        assert_eq!(
+            of(&[0, 3, 0, 8, 0, 0, 0, 0][..n]),
+            Error::BAD_ACTION_BAD_LEN
+        );
+    }
     assert_eq!(of(&[0, 12, 0, 8, 0, 0, 0, 0]), Error::BAD_ACTION_BAD_TYPE);
     let vendor = [0xff, 0xff, 0, 8, 0, 0, 0x23, 0x20];
     assert_eq!(of(&vendor), Error::BAD_ACTION_BAD_EXPERIMENTER);

@@ -342,11 +342,11 @@ fn fields_to_set() {
     let mut long = good;
     long.extend_from_slice(&[0; 8]);
     long[3] += 8;
-    assert_eq!(of_action(&long), Error::BAD_ACTION_BAD_LEN);
+    assert_eq!(of_action(&long), Error::BAD_ACTION_BAD_SET_LEN);
     // cut within its TLV
     assert_eq!(
         of_action(&[0, 25, 0, 8, 0x80, 0, 6, 6]),
-        Error::BAD_ACTION_BAD_LEN
+        Error::BAD_ACTION_BAD_SET_LEN
     );
 }
 
@@ -380,7 +380,13 @@ fn instructions() {
         assert_eq!(with(&twice), Error::BAD_INSTRUCTION_UNSUP_INST, "{one:?}");
     }
     // one cut short
-    assert_eq!(with(&[0, 1]), Error::BAD_REQUEST_BAD_LEN);
+    for n in 1..8 {
+        assert_eq!(with(&goto[..n]), Error::BAD_INSTRUCTION_BAD_LEN);
+        assert_eq!(
+            error(14, &flow(&[], &apply(&[0; 7][..n]))),
+            Error::BAD_INSTRUCTION_BAD_LEN
+        );
+    }
 }
 
 #[test]

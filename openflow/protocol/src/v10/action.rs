@@ -2,7 +2,7 @@
 //! Actions of 1.0 (1.0 §5.2.4).
 
 use crate::oxm::VID_PRESENT;
-use crate::wire::{Put, Reader, Result, mac_number};
+use crate::wire::{Head, Put, Reader, Result};
 use crate::{Action, Error, Field, port};
 
 const OUTPUT: u16 = 0;
@@ -32,24 +32,14 @@ pub(super) fn decode_actions(r: &mut Reader<'_>, table: bool) -> Result<Vec<Acti
 
 fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
     let here = *r;
-    let (kind, length) = (r.u16()?, usize::from(r.u16()?));
-    let long = |wanted: usize| {
-        let error = Error::BAD_ACTION_BAD_LEN;
-        here.bad(error, "length of an action", wanted as u64, length as u64)
-    };
-    if length < 8 || !length.is_multiple_of(8) {
-        return Err(long(length.next_multiple_of(8).max(8)));
-    }
-    if length - 4 > r.left() {
-        return Err(long(r.left() + 4));
-    }
-    let mut body = r.part(length - 4, Error::BAD_ACTION_BAD_LEN)?;
+    let mut head = Head::take(r, Error::BAD_ACTION_BAD_LEN, "length of an action")?;
+    let kind = head.kind;
     let wanted = match kind {
         SET_DL_SRC | SET_DL_DST | ENQUEUE => 16,
         _ => 8,
     };
     if kind == VENDOR {
-        let whose = u64::from(body.u32()?);
+        let whose = u64::from(head.body.u32()?);
         return Err(here.bad(
             Error::BAD_ACTION_BAD_EXPERIMENTER,
             "vendor of an action",
@@ -61,9 +51,8 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
         let error = Error::BAD_ACTION_BAD_TYPE;
         return Err(here.bad(error, "type of an action", None, u64::from(kind)));
     }
-    if length != wanted {
-        return Err(long(wanted));
-    }
+    head.exactly(wanted)?;
+    let mut body = head.body;
     let argument = |what: &'static str, most: u64, got: u64| {
         here.bad(Error::BAD_ACTION_BAD_ARGUMENT, what, most, got)
     };
@@ -100,11 +89,11 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
         STRIP_VLAN => Action::StripVlan10,
         SET_DL_SRC => Action::SetField {
             field: Field::EthSrc,
-            value: mac_number(body.mac()?),
+            value: body.number(6)?,
         },
         SET_DL_DST => Action::SetField {
             field: Field::EthDst,
-            value: mac_number(body.mac()?),
+            value: body.number(6)?,
         },
         SET_NW_SRC | SET_NW_DST => Action::SetNw10 {
             dst: kind == SET_NW_DST,

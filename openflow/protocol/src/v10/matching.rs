@@ -2,7 +2,7 @@
 //! `ofp_match` of 1.0 (1.0 §5.2.3): a structure of twelve fields, with a bit or a number of bits that are wildcards.
 
 use crate::oxm::VID_PRESENT;
-use crate::wire::{Put, Reader, Result, mac_number};
+use crate::wire::{Put, Reader, Result};
 use crate::{Error, Field, Match, Oxm, port};
 
 const IN_PORT: u32 = 1;
@@ -34,7 +34,7 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<Match> {
     let start = *r;
     let wildcards = r.u32()? & ALL;
     let in_port = r.u16()?;
-    let (dl_src, dl_dst) = (r.mac()?, r.mac()?);
+    let (dl_src, dl_dst) = (r.number(6)?, r.number(6)?);
     let (dl_vlan, dl_vlan_pcp) = (r.u16()?, r.u8()?);
     r.skip(1)?;
     let (dl_type, nw_tos, nw_proto) = (r.u16()?, r.u8()?, r.u8()?);
@@ -47,10 +47,10 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<Match> {
         exact(Field::InPort, u128::from(port::from10(in_port)));
     }
     if asked(DL_DST) {
-        exact(Field::EthDst, mac_number(dl_dst));
+        exact(Field::EthDst, dl_dst);
     }
     if asked(DL_SRC) {
-        exact(Field::EthSrc, mac_number(dl_src));
+        exact(Field::EthSrc, dl_src);
     }
     if asked(DL_TYPE) {
         exact(Field::EthType, u128::from(dl_type));

@@ -4,7 +4,7 @@
 use super::oxm::{decode_set, put_header};
 use crate::model::GROUP_MAX;
 use crate::oxm::VID_PRESENT;
-use crate::wire::{Put, Reader, Result};
+use crate::wire::{Head, Put, Reader, Result};
 use crate::{Action, Error, Field, port};
 
 pub(super) const OUTPUT: u16 = 0;
@@ -36,36 +36,14 @@ pub(super) fn decode_actions(r: &mut Reader<'_>, table: bool) -> Result<Vec<Acti
 
 fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
     let here = *r;
-    let (kind, length) = (r.u16()?, usize::from(r.u16()?));
-    let long = |wanted: usize| {
-        here.bad(
-            Error::BAD_ACTION_BAD_LEN,
-            "length of an action",
-            wanted as u64,
-            length as u64,
-        )
-    };
-    // §7.2.5: "length of action, including this header; the length … must be a multiple of 8"
-    if length < 8 || !length.is_multiple_of(8) {
-        return Err(long(length.next_multiple_of(8).max(8)));
-    }
-    if length - 4 > r.left() {
-        return Err(long(r.left() + 4));
-    }
-    let mut body = r.part(length - 4, Error::BAD_ACTION_BAD_LEN)?;
-    let exactly = |wanted: usize| {
-        if length == wanted {
-            Ok(())
-        } else {
-            Err(long(wanted))
-        }
-    };
+    let mut head = Head::take(r, Error::BAD_ACTION_BAD_LEN, "length of an action")?;
+    let kind = head.kind;
     let argument = |what: &'static str, wanted: u64, got: u64| {
         here.bad(Error::BAD_ACTION_BAD_ARGUMENT, what, wanted, got)
     };
     if kind == OUTPUT {
-        exactly(16)?;
-        let (to, max_len) = (body.u32()?, body.u16()?);
+        head.exactly(16)?;
+        let (to, max_len) = (head.body.u32()?, head.body.u16()?);
         if !port::can_output(to) || (to == port::TABLE && !table) {
             let error = Error::BAD_ACTION_BAD_OUT_PORT;
             return Err(here.bad(
@@ -78,13 +56,11 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
         return Ok(Action::Output { port: to, max_len });
     }
     if kind == SET_FIELD {
-        let (field, value) = decode_set(&mut body)?;
-        // §7.2.5.10: the TLV and padding up to a multiple of 8, not more
-        exactly((8 + field.bytes()).next_multiple_of(8))?;
+        let (field, value) = decode_set(&mut head.body)?;
         return Ok(Action::SetField { field, value });
     }
     if kind == EXPERIMENTER {
-        let whose = u64::from(body.u32()?);
+        let whose = u64::from(head.body.u32()?);
         return Err(here.bad(
             Error::BAD_ACTION_BAD_EXPERIMENTER,
             "experimenter of an action",
@@ -95,10 +71,10 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
     let action = match kind {
         COPY_TTL_OUT => Action::CopyTtlOut,
         COPY_TTL_IN => Action::CopyTtlIn,
-        SET_MPLS_TTL => Action::SetMplsTtl(body.u8()?),
+        SET_MPLS_TTL => Action::SetMplsTtl(head.body.u8()?),
         DEC_MPLS_TTL => Action::DecMplsTtl,
         PUSH_VLAN => {
-            let ether = body.u16()?;
+            let ether = head.body.u16()?;
             // §7.2.5.6
             if ether != 0x8100 && ether != 0x88a8 {
                 return Err(argument(
@@ -111,7 +87,7 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
         }
         POP_VLAN => Action::PopVlan,
         PUSH_MPLS => {
-            let ether = body.u16()?;
+            let ether = head.body.u16()?;
             // §7.2.5.6
             if ether != 0x8847 && ether != 0x8848 {
                 return Err(argument(
@@ -122,10 +98,10 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
             }
             Action::PushMpls(ether)
         }
-        POP_MPLS => Action::PopMpls(body.u16()?),
-        SET_QUEUE => Action::SetQueue(body.u32()?),
+        POP_MPLS => Action::PopMpls(head.body.u16()?),
+        SET_QUEUE => Action::SetQueue(head.body.u32()?),
         GROUP => {
-            let group = body.u32()?;
+            let group = head.body.u32()?;
             // §7.2.5.2: a group that can be there
             if group > GROUP_MAX {
                 let error = Error::BAD_ACTION_BAD_OUT_GROUP;
@@ -138,10 +114,10 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
             }
             Action::Group(group)
         }
-        SET_NW_TTL => Action::SetNwTtl(body.u8()?),
+        SET_NW_TTL => Action::SetNwTtl(head.body.u8()?),
         DEC_NW_TTL => Action::DecNwTtl,
         PUSH_PBB => {
-            let ether = body.u16()?;
+            let ether = head.body.u16()?;
             // §7.2.5.6
             if ether != 0x88e7 {
                 return Err(argument(
@@ -162,7 +138,7 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
             ));
         }
     };
-    exactly(8)?;
+    head.exactly(8)?;
     Ok(action)
 }
 

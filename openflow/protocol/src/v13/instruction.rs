@@ -2,7 +2,7 @@
 //! Instructions (§7.2.4).
 
 use super::action::{decode_actions, encode_actions};
-use crate::wire::{Put, Reader, Result};
+use crate::wire::{Head, Put, Reader, Result};
 use crate::{Error, Instructions};
 
 const GOTO_TABLE: u16 = 1;
@@ -24,30 +24,9 @@ pub(super) fn decode_instructions(r: &mut Reader<'_>) -> Result<Instructions> {
 
 fn decode_instruction(r: &mut Reader<'_>, all: &mut Instructions) -> Result<()> {
     let here = *r;
-    let (kind, length) = (r.u16()?, usize::from(r.u16()?));
-    let long = |wanted: usize| {
-        let error = Error::BAD_INSTRUCTION_BAD_LEN;
-        here.bad(
-            error,
-            "length of an instruction",
-            wanted as u64,
-            length as u64,
-        )
-    };
-    if length < 8 || !length.is_multiple_of(8) {
-        return Err(long(length.next_multiple_of(8).max(8)));
-    }
-    if length - 4 > r.left() {
-        return Err(long(r.left() + 4));
-    }
-    let mut body = r.part(length - 4, Error::BAD_INSTRUCTION_BAD_LEN)?;
-    let exactly = |wanted: usize| {
-        if length == wanted {
-            Ok(())
-        } else {
-            Err(long(wanted))
-        }
-    };
+    let wrong = Error::BAD_INSTRUCTION_BAD_LEN;
+    let mut head = Head::take(r, wrong, "length of an instruction")?;
+    let kind = head.kind;
     // §5.9: at most one of each type. 1.3 has no code for it (1.4: DUP_INST): it is not a list that can be carried out
     let once = |there: bool| {
         if there {
@@ -63,15 +42,15 @@ fn decode_instruction(r: &mut Reader<'_>, all: &mut Instructions) -> Result<()> 
     };
     match kind {
         GOTO_TABLE => {
-            exactly(8)?;
+            head.exactly(8)?;
             once(all.goto.is_some())?;
-            all.goto = Some(body.u8()?);
+            all.goto = Some(head.body.u8()?);
         }
         WRITE_METADATA => {
-            exactly(24)?;
+            head.exactly(24)?;
             once(all.metadata.is_some())?;
-            body.skip(4)?;
-            all.metadata = Some((body.u64()?, body.u64()?));
+            head.body.skip(4)?;
+            all.metadata = Some((head.body.u64()?, head.body.u64()?));
         }
         WRITE_ACTIONS | APPLY_ACTIONS => {
             let list = if kind == WRITE_ACTIONS {
@@ -80,22 +59,23 @@ fn decode_instruction(r: &mut Reader<'_>, all: &mut Instructions) -> Result<()> 
                 &mut all.apply
             };
             once(list.is_some())?;
-            body.skip(4)?;
-            let mut actions = body.part(length - 8, Error::BAD_ACTION_BAD_LEN)?;
+            head.body.skip(4)?;
+            let n = head.body.left();
+            let mut actions = head.body.part(n, Error::BAD_ACTION_BAD_LEN)?;
             *list = Some(decode_actions(&mut actions, false)?);
         }
         CLEAR_ACTIONS => {
-            exactly(8)?;
+            head.exactly(8)?;
             once(all.clear)?;
             all.clear = true;
         }
         METER => {
-            exactly(8)?;
+            head.exactly(8)?;
             once(all.meter.is_some())?;
-            all.meter = Some(body.u32()?);
+            all.meter = Some(head.body.u32()?);
         }
         EXPERIMENTER => {
-            let whose = u64::from(body.u32()?);
+            let whose = u64::from(head.body.u32()?);
             let error = Error::BAD_INSTRUCTION_BAD_EXPERIMENTER;
             return Err(here.bad(error, "experimenter of an instruction", None, whose));
         }

@@ -177,14 +177,13 @@ pub(super) fn decode_set(r: &mut Reader<'_>) -> Result<(Field, u128)> {
         return Err(here.bad(Error::BAD_ACTION_BAD_SET_TYPE, "field to set", None, got));
     };
     let bytes = field.bytes();
-    if usize::from(tlv.length) != bytes {
-        let got = u64::from(tlv.length);
-        return Err(here.bad(
-            Error::BAD_ACTION_BAD_SET_LEN,
-            field.name(),
-            bytes as u64,
-            got,
-        ));
+    // after the action's header and the TLV's, of 4 bytes each: the value, and what makes it a multiple of 8
+    let padded = (8 + bytes).next_multiple_of(8) - 8;
+    for (wanted, got) in [(bytes, usize::from(tlv.length)), (padded, r.left())] {
+        if wanted != got {
+            let error = Error::BAD_ACTION_BAD_SET_LEN;
+            return Err(here.bad(error, field.name(), wanted as u64, got as u64));
+        }
     }
     let value = r.number(bytes)?;
     let present = u128::from(VID_PRESENT);
