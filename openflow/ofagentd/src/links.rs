@@ -273,7 +273,7 @@ impl Links {
                     link.blocked = false;
                 }
                 if ready.read {
-                    read(link, conn, ready.error, agent, now_ns);
+                    read(link, conn, agent, now_ns);
                 }
                 link.more = true;
             }
@@ -319,15 +319,17 @@ impl Links {
                 }
             };
             if link.unread && agent.conn(conn).is_some_and(Conn::takes) {
-                read(link, conn, false, agent, now_ns);
+                read(link, conn, agent, now_ns);
             }
             if link.more {
                 link.more = agent.work(conn, MESSAGES, now_ns, slots);
             }
             let waited = agent.conn(conn).is_some_and(|c| !c.takes());
             if let Err(e) = write(link, conn, agent, now_ns) {
-                ended.push((*id, e.to_string()));
-                continue;
+                // what it said before is done, though it does not hear the answers
+                link.over.get_or_insert_with(|| e.to_string());
+                let left = agent.output(conn).len();
+                agent.sent(conn, left, now_ns);
             }
             let Some(c) = agent.conn(conn) else {
                 continue;
@@ -368,15 +370,12 @@ impl Links {
 }
 
 /// Reads what there is room for.
-fn read(link: &mut Link, conn: ConnId, broken: bool, agent: &mut Agent, now_ns: u64) {
+fn read(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) {
     link.unread = true;
     link.more = true;
     while link.over.is_none() {
         let room = agent.room(conn);
         if room.is_empty() {
-            if broken {
-                link.over = Some("the controller is gone".into());
-            }
             return;
         }
         match link.stream.read(room) {
