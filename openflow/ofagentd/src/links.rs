@@ -168,6 +168,18 @@ impl Links {
                     return;
                 }
             };
+            let secured = match (&place.target, &self.tls) {
+                (Target::Ptcp { tls: true, .. }, Some(tls)) => stream.secure(tls, None),
+                (Target::Ptcp { tls: true, .. }, None) => continue,
+                _ => Ok(stream),
+            };
+            let stream = match secured {
+                Ok(stream) => stream,
+                Err(e) => {
+                    tracing::debug!("{}: {e}", place.target);
+                    continue;
+                }
+            };
             let peer = stream
                 .peer()
                 .map_or(String::new(), |p| format!(" from {p}"));

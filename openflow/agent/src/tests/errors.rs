@@ -115,6 +115,50 @@ fn any_bytes_end_in_errors_or_in_the_end_of_the_connection() {
     }
 }
 
+/// Messages that a controller might send, of every kind and with any content: some are done and some refused, each once,
+/// and those that are answered by what is there have an answer.
+#[test]
+fn every_message_is_done_answered_or_refused_once() {
+    use tandem_openflow::random::{Source, stretch};
+    for version in [Version::V10, Version::V13] {
+        let mut b = Bench::new(Settings {
+            tables: 4,
+            ..Settings::default()
+        });
+        let (id, other) = (b.connect(version), b.connect(version));
+        let mut refusals = 0;
+        for seed in 0..4_000 {
+            let bytes = stretch(seed, 3_000);
+            let request = Source::new(&bytes).request(version);
+            let said = b.ask(id, &request);
+            assert_eq!(b.agent.conn(id).unwrap().end(), None, "{request:?}");
+            let errors = said.iter().filter(|s| s.kind == 1).count();
+            let barrier = b.ask(id, &Request::Barrier);
+            assert_eq!(barrier.last().unwrap().xid, 77, "{request:?}");
+            assert!(errors <= 1, "{request:?}: {said:?}");
+            refusals += errors;
+            let answered = matches!(
+                request,
+                Request::Echo(_) | Request::Features | Request::GetConfig | Request::GetAsync
+            );
+            assert!(!answered || said.len() == 1, "{request:?}");
+            // frames of any kind meet whatever stands in the tables
+            for port in 1..=4 {
+                b.frame(
+                    port,
+                    &bytes[port as usize * 100..][..14 + seed as usize % 200],
+                );
+            }
+            b.seconds(u64::from(seed % 50 == 0));
+            for id in [id, other] {
+                b.said(id);
+                b.raw(id, &[version as u8, 3, 0, 8, 0, 0, 0, 0]);
+            }
+        }
+        assert!(refusals > 100, "{refusals}");
+    }
+}
+
 #[test]
 fn unknown_experimenters_queues_ports_tables_meters() {
     let mut b = Bench::new(Settings::default());
