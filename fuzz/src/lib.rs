@@ -68,6 +68,10 @@ pub const TARGETS: &[Target] = &[
         run: openflow::controller,
     },
     Target {
+        name: "openflow-pipeline",
+        run: openflow::pipeline,
+    },
+    Target {
         name: "openflow-switch",
         run: openflow::switch,
     },

@@ -1,8 +1,11 @@
 //! OpenFlow: what a controller sends is taken or refused, what the switch sends are whole messages.
 
-use tandem_openflow::model::Reply;
+use tandem_ofpipeline::flows::all_flows;
+use tandem_ofpipeline::{Config, PacketIn, Port, Sink, Switch};
+use tandem_openflow::model::{Reply, Request};
 use tandem_openflow::random::Source;
 use tandem_openflow::{Framer, Header, Multiparts, Version, decode, encode, encode_request};
+use tandem_packet::{Buffer, Frame, Offload};
 
 /// The first byte says the version and how much comes at a time, the rest is the stream.
 pub(crate) fn controller(data: &[u8]) {
@@ -53,6 +56,95 @@ fn one(version: Version, message: &[u8]) {
             };
             encode(version, 1, &reply, &mut out).expect("64 bytes at most");
         }
+    }
+}
+
+/// What leaves a switch: whole frames, by ports that are there and up, and not by the one that came in, unless it was meant.
+struct Out;
+
+impl Sink for Out {
+    fn output(&mut self, port: u32, _: Option<u32>, frame: &Frame<'_>) {
+        assert!((1..=3).contains(&port), "port {port}");
+        assert!(frame.len() >= 14);
+    }
+
+    fn packet_in(&mut self, about: &PacketIn<'_>, frame: &Frame<'_>) {
+        assert!(about.table < 8);
+        assert!(frame.len() >= 14);
+    }
+
+    fn normal(&mut self, _: u32, frame: &Frame<'_>) {
+        assert!(frame.len() >= 14);
+    }
+}
+
+/// Steps of a kind and a length: frames, and messages that the bytes choose, on a switch of three ports and one that is down.
+/// With a cache and without one the same packets leave.
+pub(crate) fn pipeline(data: &[u8]) {
+    let Some((&how, mut rest)) = data.split_first() else {
+        return;
+    };
+    let version = version(how);
+    let mut switches = [0, 8].map(|cache| {
+        let mut s = Switch::new(Config {
+            version,
+            tables: 8,
+            cache,
+            ..Config::default()
+        });
+        for number in 1..=4 {
+            let live = number < 4;
+            let port = Port {
+                number,
+                live,
+                queues: vec![1],
+                ..Port::default()
+            };
+            s.set_port(port, 0);
+        }
+        s
+    });
+    let mut now = 0;
+    while let Some((&[kind, len], tail)) = rest.split_first_chunk() {
+        let (step, tail) = tail.split_at(usize::from(len).min(tail.len()));
+        rest = tail;
+        now += u64::from(kind >> 4) << 26;
+        let sent = switches.each_mut().map(|s| {
+            one_step(s, version, kind, step, now);
+            s.ports().map(|p| p.count.tx).collect::<Vec<_>>()
+        });
+        assert_eq!(sent[0], sent[1]);
+    }
+    let flows = switches.each_ref().map(|s| s.aggregate(&all_flows()));
+    assert_eq!(flows[0], flows[1]);
+}
+
+fn one_step(s: &mut Switch, version: Version, kind: u8, step: &[u8], now: u64) {
+    let mut gone = Vec::new();
+    let mut buffer = Buffer::with_capacity(1024);
+    if kind & 1 == 0 {
+        if buffer.set(step) {
+            let port = 1 + u32::from(kind >> 1 & 3);
+            s.process(&mut buffer.frame(Offload::NONE), port, now, &mut Out);
+        }
+        s.expire(now, 4, &mut gone);
+        return;
+    }
+    match Source::new(step).request(version) {
+        Request::FlowMod(m) => {
+            let _ = s.flow_mod(&m, now, &mut gone);
+        }
+        Request::GroupMod(m) => {
+            let _ = s.group_mod(&m, now, &mut gone);
+        }
+        Request::MeterMod(m) => {
+            let _ = s.meter_mod(&m, now, &mut gone);
+        }
+        Request::PacketOut(m) if buffer.set(m.data) => {
+            let mut frame = buffer.frame(Offload::NONE);
+            let _ = s.packet_out(&mut frame, m.in_port, &m.actions, now, &mut Out);
+        }
+        _ => {}
     }
 }
 

@@ -15,12 +15,12 @@
 use crate::key::{Key, WORDS};
 use crate::table::hash;
 
-/// Tables of one way.
+/// Tables of one way, at most.
 pub const STEPS: usize = 4;
 /// No flow of the table matched.
 pub const MISS: u32 = u32::MAX;
-/// Words of a slot before its key; behind it are the steps. With up to five words of key and one step it is one line of
-/// a processor's cache.
+/// Words of a slot before its key; behind it are the steps. With up to five words of key and one table in use it is one
+/// line of a processor's cache.
 const META: usize = 2;
 /// Words of a line.
 const LINE: usize = 8;
@@ -116,6 +116,9 @@ pub struct Cache {
     pairs: usize,
     mask: Key,
     words: Vec<(u8, u64)>,
+    /// Tables that have had flows: no way has more steps.
+    tables: [u64; 4],
+    steps: usize,
     secret: u64,
     log: Vec<Added>,
     /// Flows added so far, plus one.
@@ -140,6 +143,8 @@ impl Cache {
             pairs,
             mask: Key::default(),
             words: Vec::new(),
+            tables: [0; 4],
+            steps: 1,
             secret,
             log: Vec::with_capacity(LOG),
             added: 1,
@@ -163,7 +168,7 @@ impl Cache {
     /// Lines of a slot.
     #[inline]
     fn stride(&self) -> usize {
-        (META + self.words.len() + STEPS).div_ceil(LINE)
+        (META + self.words.len() + self.steps).div_ceil(LINE)
     }
 
     /// Is this slot for that place?
@@ -184,7 +189,13 @@ impl Cache {
         if self.pairs == 0 {
             return;
         }
-        if !self.mask.covers(mask) || self.added == u32::MAX {
+        if let Some(w) = self.tables.get_mut(usize::from(table / 64)) {
+            *w |= 1 << (table % 64);
+        }
+        let tables: u32 = self.tables.iter().map(|w| w.count_ones()).sum();
+        let steps = STEPS.min(tables as usize);
+        if steps > self.steps || !self.mask.covers(mask) || self.added == u32::MAX {
+            self.steps = steps;
             let mask = self.mask.or(mask);
             self.flush(mask);
             return;
@@ -202,6 +213,12 @@ impl Cache {
             None => self.log.resize(at + 1, new),
         }
         self.added += 1;
+    }
+
+    /// Tables of one way.
+    #[inline]
+    pub fn steps(&self) -> usize {
+        self.steps
     }
 
     /// Is there a cache at all?
@@ -331,7 +348,13 @@ impl Cache {
                 | u64::from(u32::from_le_bytes(way.tables)) << 32,
         ];
         let keys = place.words.iter().take(self.words.len());
-        for (at, w) in meta.iter().chain(keys).chain(&way.flows).enumerate() {
+        for (at, w) in meta
+            .iter()
+            .chain(keys)
+            .chain(&way.flows)
+            .take(META + self.words.len() + self.steps)
+            .enumerate()
+        {
             if let Some(line) = slot.get_mut(at / LINE) {
                 line.0[at % LINE] = *w;
             }

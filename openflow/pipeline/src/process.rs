@@ -8,7 +8,7 @@
 //!        no goto: the action set is executed
 //! ```
 use crate::actions::{ActionSet, Run};
-use crate::cache::{MISS, STEPS, Way};
+use crate::cache::{MISS, Way};
 use crate::key::Key;
 use crate::meters::{Verdict, remarked};
 use crate::rewrite::{Effect, Packet};
@@ -18,18 +18,10 @@ use tandem_openflow::{Action, Error, Field, Instructions, Version, port};
 use tandem_packet::{Frame, checksum};
 
 pub use crate::actions::rank;
+pub use tandem_openflow::model::PacketReason as Why;
 
 /// Buckets that one packet may take, in all groups together.
 pub(crate) const BUCKETS: u32 = 4096;
-
-/// `ofp_packet_in_reason`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Why {
-    NoMatch,
-    Action,
-    InvalidTtl,
-}
 
 /// What is said of a packet that goes to the controller.
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +189,7 @@ impl Switch {
             };
             let mut found = Way::default();
             let mut end = Next::End;
-            for n in 0..STEPS {
+            for n in 0..cache.steps() {
                 let step = known.as_ref().and_then(|w| w.step(n));
                 if known.is_some() && step.is_none() {
                     // The way went no further when it was found
