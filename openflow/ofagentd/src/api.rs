@@ -375,7 +375,7 @@ async fn controllers(State(api): State<Api>) -> ApiResult<Items<Value>> {
             let now = clock::now_ns();
             let mut rows = Vec::new();
             for (place, conns) in plant.links.places() {
-                let mut row = json!({
+                let row = json!({
                     "controller": place.target.to_string(),
                     "state": if place.target.is_active() { "calling" } else { "waiting for calls" },
                     "error": place.error,
@@ -400,9 +400,6 @@ async fn controllers(State(api): State<Api>) -> ApiResult<Items<Value>> {
                         "packet_ins_dropped": n.packet_ins_dropped,
                         "waiting_bytes": c.waiting(),
                     }));
-                }
-                if there && !place.target.is_active() {
-                    row["error"] = Value::Null;
                 }
                 if !there || !place.target.is_active() {
                     rows.push(row);

@@ -240,13 +240,15 @@ impl Links {
         let Some(place) = self.places.get_mut(place) else {
             return u64::MAX;
         };
+        if !place.target.is_active() {
+            // who calls may hang up, and others are not kept from calling
+            tracing::debug!("controller {}: {why}", place.target);
+            return u64::MAX;
+        }
         // said once
         if place.error.as_deref() != Some(why) {
             tracing::warn!("controller {}: {why}", place.target);
             place.error = Some(why.to_owned());
-        }
-        if !place.target.is_active() {
-            return u64::MAX;
         }
         let wait = BACK_OFF.get(place.calls).or(BACK_OFF.last());
         let at = now_ns + wait.copied().unwrap_or(SECOND);
