@@ -180,6 +180,19 @@ def test_links_and_ports_that_come_and_go(sw):
     sw.reaches(1, 2)
 
 
+def test_the_machine_itself_is_the_port_local(sw):
+    sw.up(*LISTENING, "--local", "of0")
+    sw.ns.ip("addr add 10.0.0.9/24 dev of0")
+    sw.ns.ip("link set of0 up")
+    peer = sw.peer()
+    peer.flow(0xfffffffe, in_port=1)
+    peer.flow(1, in_port=0xfffffffe)
+    peer.barrier()
+    sw.reaches(1, 9)
+    assert [p["name"] for p in sw.show("ports")] == ["swp1", "swp2", "local"]
+    assert sw.show("flows")[0]["match"] in ("in_port=1", "in_port=LOCAL")
+
+
 def test_the_command_starts_stops_and_shows(sw):
     code, _, err = sw.call("show", "flows")
     assert code == 1 and "ofagentd is not running" in err and err.count("\n") == 1

@@ -34,6 +34,7 @@ fn config(settings: &Settings, version: Version) -> Config {
         },
         table_entries: settings.max_flows,
         flows: settings.max_flows,
+        local: settings.local,
         secret: settings.secret,
         ..Config::default()
     }

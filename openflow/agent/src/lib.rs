@@ -68,6 +68,8 @@ pub struct Settings {
     pub desc: tandem_openflow::model::Desc,
     /// Queues of each port, numbered from 0: counted, not scheduled.
     pub queues: u32,
+    /// There will be a port `LOCAL`; without one an output there is refused.
+    pub local: bool,
     /// Packet-ins a second for each controller.
     pub packet_ins: u64,
     /// Silence after which a controller is asked whether it lives, and after as much again given up.
@@ -86,6 +88,7 @@ impl Default for Settings {
             fail: Fail::Secure,
             desc: tandem_openflow::model::Desc::default(),
             queues: 8,
+            local: false,
             packet_ins: 20_000,
             probe_ns: 5_000_000_000,
             secret: 0x5bd1_e995_27d4_eb2f,

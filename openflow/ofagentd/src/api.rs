@@ -337,6 +337,7 @@ async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiRes
             let number = name
                 .strip_prefix("swp")
                 .and_then(|n| n.parse().ok())
+                .filter(|n| *n > 0)
                 .ok_or_else(|| ApiError::not_found(format!("there is no port {name}")))?;
             (
                 Order::Remove(number, to),

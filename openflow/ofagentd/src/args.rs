@@ -4,7 +4,8 @@
 use std::str::FromStr;
 
 use clap::{Parser, ValueEnum};
-use tandem_ports::PortSpec;
+use tandem_openflow::port;
+use tandem_ports::{PortKind, PortSpec};
 
 use crate::target::Target;
 use crate::tls::Files;
@@ -28,9 +29,31 @@ pub struct PortArg {
 }
 
 impl PortArg {
-    /// `swp1`.
+    /// The switch's own port, a TAP of this name.
+    pub fn local(iface: &str) -> PortArg {
+        let kind = PortKind::Tap {
+            iface: iface.to_owned(),
+            netns: None,
+        };
+        PortArg {
+            spec: PortSpec { number: 0, kind },
+            number: port::LOCAL,
+        }
+    }
+
+    /// `swp1`; `local`.
     pub fn name(&self) -> String {
-        self.spec.name()
+        match self.number {
+            port::LOCAL => "local".into(),
+            _ => self.spec.name(),
+        }
+    }
+}
+
+fn interface(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=15 if !text.contains(['/', ' ', ':', '@']) => Ok(text.to_owned()),
+        _ => Err("wanted an interface's name, 1 to 15 bytes".into()),
     }
 }
 
@@ -93,6 +116,9 @@ pub struct Args {
     /// asicd has them (af_xdp:IFACE, tap:NAME, dgram:LOCAL,REMOTE, pcap:IN,OUT).
     #[arg(long = "port", value_name = "swpN=CABLE[:NUMBER]")]
     pub ports: Vec<PortArg>,
+    /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch.
+    #[arg(long, value_name = "IFACE", value_parser = interface)]
+    pub local: Option<String>,
     /// A controller to call: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH; or where controllers come: ptcp:[ADDRESS:][PORT],
     /// pssl:[ADDRESS:][PORT], punix:PATH.
     #[arg(long = "controller", value_name = "TARGET")]
@@ -133,6 +159,12 @@ pub struct Args {
 }
 
 impl Args {
+    /// All ports, `LOCAL` too.
+    pub fn all_ports(&self) -> impl Iterator<Item = PortArg> {
+        let local = self.local.as_deref().map(PortArg::local);
+        self.ports.iter().cloned().chain(local)
+    }
+
     /// One line when two ports have the same name or number.
     pub fn check(&self) -> Result<(), String> {
         for (n, port) in self.ports.iter().enumerate() {

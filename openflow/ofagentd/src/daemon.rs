@@ -66,10 +66,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let now = clock::now_ns();
     let mut cables = Vec::new();
     let mut opened = Vec::new();
-    for port in &args.ports {
+    for port in args.all_ports() {
         let (kept, mac, halves) = keeper::open(port.clone())?;
         cables.push(kept);
-        opened.push((port.clone(), mac, halves));
+        opened.push((port, mac, halves));
     }
     let first = opened.first().map(|(_, mac, _)| *mac);
     let settings = settings(args, &instance, first);
@@ -141,6 +141,7 @@ fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Setting
             datapath: instance.name().into(),
         },
         queues: args.queues,
+        local: args.local.is_some(),
         packet_ins: args.packet_in_rate,
         probe_ns: args.probe * 1_000_000_000,
         secret: secret(),
@@ -186,7 +187,7 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
         write: vec![instance.dir().into(), "/dev/net/tun".into()],
         ip6: true,
     };
-    for port in &args.ports {
+    for port in args.all_ports() {
         match &port.spec.kind {
             PortKind::Packet { netns: ns, xdp, .. } => {
                 if let Some(ns) = ns {

@@ -53,6 +53,8 @@ pub struct Config {
     pub normal: bool,
     /// Is there `FLOOD`?
     pub flood: bool,
+    /// Is there `LOCAL`?
+    pub local: bool,
     /// Ways that the flow cache holds; 0 for none.
     pub cache: u32,
     /// Seed of the hashes, best a random one: keys that collide cannot be guessed then.
@@ -80,6 +82,7 @@ impl Default for Config {
             max_port: port::MAX,
             normal: true,
             flood: true,
+            local: true,
             cache: 1 << 17,
             secret: 0x243f_6a88_85a3_08d3,
             fragments: Fragments::Normal,

@@ -22,7 +22,7 @@ use crate::table::{Column, cell, left, render, right};
 #[derive(Subcommand, Debug)]
 pub enum Openflow {
     /// Start ofagentd, as a daemon; one that already runs like that is left alone. Without options: as it was last started
-    Up(Up),
+    Up(Box<Up>),
     /// Stop it; hosts at its ports no longer reach each other
     Down,
     /// Tables and counters
@@ -73,6 +73,9 @@ pub struct Up {
     /// A port: swp1=eth3 is number 1 for controllers, swp1=eth3:7 is number 7; swp1=eth3@NAMESPACE, swp2=tap:NAME
     #[arg(long = "port", value_name = "SWPN=CABLE")]
     ports: Vec<String>,
+    /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch
+    #[arg(long, value_name = "IFACE")]
+    local: Option<String>,
     /// A controller to call (tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH), or where controllers come
     /// (ptcp:[ADDRESS:][PORT], pssl:[ADDRESS:][PORT], punix:PATH)
     #[arg(long = "controller", value_name = "TARGET")]
@@ -222,6 +225,7 @@ impl Up {
             Some(path.display().to_string())
         };
         let options = [
+            ("--local", self.local.clone()),
             ("--private-key", file(&self.private_key)),
             ("--certificate", file(&self.certificate)),
             ("--ca-cert", file(&self.ca_cert)),

@@ -295,6 +295,10 @@ fn flows_that_can_not_be() {
             Error::BAD_ACTION_BAD_OUT_PORT,
         ),
         (
+            applying(vec![to(port::LOCAL)]),
+            Error::BAD_ACTION_BAD_OUT_PORT,
+        ),
+        (
             applying(vec![to(port::ANY)]),
             Error::BAD_ACTION_BAD_OUT_PORT,
         ),
