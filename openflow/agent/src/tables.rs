@@ -109,7 +109,10 @@ fn fits(wished: &Property, had: &Property) -> Option<bool> {
             },
         ) if a == b => within(w, h),
         (Property::Match(w), Property::Match(h)) => fields_within(w, h),
-        (Property::Wildcards(w), Property::Wildcards(h)) => fields_within(w, h),
+        // which fields may be left out; whether they may have a mask is said by Match
+        (Property::Wildcards(w), Property::Wildcards(h)) => {
+            w.iter().all(|w| h.iter().any(|h| h.field == w.field))
+        }
         (
             Property::SetField {
                 write: a,

@@ -553,6 +553,17 @@ fn wishes_for_tables() {
     less.max_entries = 5;
     less.properties.truncate(1);
     assert_eq!(b.ask(id, &wish(vec![less])), asked);
+    // Faucet names the fields that may be left out with the masks that they may have otherwise
+    let mut left_out = have[1].clone();
+    for p in &mut left_out.properties {
+        if let Property::Wildcards(fields) = p {
+            for f in fields.iter_mut().filter(|f| f.field == Field::EthDst) {
+                f.masked = true;
+            }
+        }
+    }
+    assert_ne!(left_out, have[1]);
+    assert_eq!(b.ask(id, &wish(vec![left_out])), asked);
     let changed = |f: &dyn Fn(&mut TableFeatures)| {
         let mut t = have[1].clone();
         f(&mut t);
