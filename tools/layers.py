@@ -19,7 +19,7 @@ OWNED = {
     "netlink-packet-core": {"linux"},
     "netlink-sys": {"linux"},
     "memmap2": {"linux", "abi/carrier"},
-    "axum": {"mgmt", "asic/asicd", "switch/core"},
+    "axum": {"mgmt", "asic/asicd", "switch/core", "openflow/ofagentd"},
     "hyper": {"mgmt"},
     "hyper-util": {"mgmt"},
     "bindgen": {"abi/gen"},

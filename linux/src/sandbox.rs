@@ -41,6 +41,8 @@ pub struct Sandbox {
     pub read: Vec<PathBuf>,
     /// Files and folders that are written, made and removed; likewise.
     pub write: Vec<PathBuf>,
+    /// Sockets of IPv6, too: for who speaks to other machines.
+    pub ip6: bool,
 }
 
 /// What the kernel took.
@@ -78,7 +80,7 @@ impl Sandbox {
     pub fn enter(&self) -> Result<Entered, SandboxError> {
         let paths = self.limit_paths()?;
         self.limit_capabilities()?;
-        limit_calls()?;
+        limit_calls(self.ip6)?;
         Ok(Entered { paths })
     }
 
@@ -303,7 +305,7 @@ const NAMESPACES: i32 = libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
 
-fn limit_calls() -> Result<(), SandboxError> {
+fn limit_calls(ip6: bool) -> Result<(), SandboxError> {
     let equal = |argument, value: i32| {
         SeccompRule::new(vec![SeccompCondition::new(
             argument,
@@ -317,7 +319,10 @@ fn limit_calls() -> Result<(), SandboxError> {
         .chain(OLD_CALLS)
         .map(|call| (*call, Vec::new()))
         .collect();
-    let families = FAMILIES.iter().map(|f| equal(0, *f));
+    let families = FAMILIES
+        .iter()
+        .chain(ip6.then_some(&libc::AF_INET6))
+        .map(|f| equal(0, *f));
     rules.insert(libc::SYS_socket, families.collect::<Result<_, _>>()?);
     rules.insert(libc::SYS_setns, vec![equal(1, libc::CLONE_NEWNET)?]);
     // clone3(2) isn't in the list: it takes its flags by pointer, which a filter can't follow, and C

@@ -3,6 +3,7 @@
 //! ```text
 //! /run/tandem/<instance>/    0700
 //!     asicd.sock switchd.sock driver.sock  asicd.pid switchd.pid  config.toml  asicd.log switchd.log
+//!     ofagentd.sock ofagentd.pid ofagentd.log
 //! ```
 //!
 //! `TANDEM_RUN` replaces `/run/tandem`; a relative one counts from the working directory of who reads it.
@@ -12,13 +13,15 @@ use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The two daemons of an instance.
+/// The daemons of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Daemon {
     /// The software ASIC.
     Asicd,
     /// The user-space control plane.
     Switchd,
+    /// An OpenFlow switch.
+    Ofagentd,
 }
 
 impl Daemon {
@@ -27,6 +30,7 @@ impl Daemon {
         match self {
             Daemon::Asicd => "asicd",
             Daemon::Switchd => "switchd",
+            Daemon::Ofagentd => "ofagentd",
         }
     }
 }

@@ -169,6 +169,7 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
         ],
         read: vec!["/proc".into(), netns::NETNS_DIR.into()],
         write: vec![instance.dir().into()],
+        ip6: false,
     };
     for port in &args.ports {
         match &port.kind {

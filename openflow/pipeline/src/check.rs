@@ -297,7 +297,8 @@ impl Switch {
 fn out_port(number: u32, place: Place, config: &Config) -> Result<(), Error> {
     let valid = match number {
         port::TABLE => place == Place::PacketOut,
-        port::IN_PORT | port::ALL | port::CONTROLLER | port::LOCAL => true,
+        port::IN_PORT | port::ALL | port::CONTROLLER => true,
+        port::LOCAL => config.local,
         port::NORMAL => config.normal,
         port::FLOOD => config.flood,
         0 | port::ANY => false,

@@ -127,6 +127,11 @@ pub struct Flows {
 }
 
 impl Flows {
+    /// How many there are.
+    fn len(&self) -> usize {
+        self.list.len() - self.free.len()
+    }
+
     /// The flow of this number.
     #[inline]
     pub fn get(&self, number: u32) -> Option<&Flow> {
@@ -423,7 +428,9 @@ impl Switch {
                 .tables
                 .get(usize::from(m.table))
                 .map_or(0, |t| t.len);
-            if len >= self.config().table_entries {
+            if len >= self.config().table_entries
+                || self.rules.flows.len() >= self.config().flows as usize
+            {
                 return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
             }
         }

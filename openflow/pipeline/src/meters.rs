@@ -56,8 +56,9 @@ impl Meter {
                 let least = if unit == 1 { 1 } else { 1_514 };
                 let burst = match u64::from(burst) * unit {
                     asked if flags & meter_flags::BURST != 0 && asked > 0 => asked,
-                    // None was asked for: a fiftieth of a second
-                    _ => (rate / 50).max(least),
+                    // None was asked for: a tenth of a second, as packets are measured when they are seen, and
+                    // who sees them may be kept from it for as long
+                    _ => (rate / 10).max(least),
                 };
                 Tokens::new(rate, burst)
             })
@@ -212,6 +213,27 @@ mod tests {
                 now += gap;
             }
             let want = per_second * 10;
+            assert!(
+                passed.abs_diff(want) * 50 <= want,
+                "{passed} for {want}, {rate}"
+            );
+        }
+    }
+
+    /// Packets are seen when somebody has time to look: what comes late in bunches has the same rate.
+    #[test]
+    fn rate_is_held_when_packets_are_seen_late() {
+        for rate in [100, 10_000] {
+            let mut m = meter(meter_flags::PKTPS, vec![band(rate, 0, BandType::Drop)]);
+            let (seconds, pause) = (10, 80_000_000);
+            let many = u64::from(rate) * 2 * pause / 1_000_000_000;
+            let mut passed = 0u64;
+            for bunch in 0..seconds * 1_000_000_000 / pause {
+                for _ in 0..many {
+                    passed += u64::from(m.measure(100, bunch * pause + 5) == Verdict::Pass);
+                }
+            }
+            let want = u64::from(rate) * seconds;
             assert!(
                 passed.abs_diff(want) * 50 <= want,
                 "{passed} for {want}, {rate}"

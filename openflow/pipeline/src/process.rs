@@ -48,6 +48,10 @@ pub trait Sink {
     fn packet_in(&mut self, about: &PacketIn<'_>, frame: &Frame<'_>);
     /// To what an ordinary switch would do.
     fn normal(&mut self, in_port: u32, frame: &Frame<'_>);
+    /// Is [`Sink::met`] called?
+    const WATCHES: bool = false;
+    /// A packet met a flow of a table, or none: for who shows its way.
+    fn met(&mut self, _table: u8, _flow: Option<&crate::flows::Flow>) {}
 }
 
 /// What is behind a flow's instructions.
@@ -242,6 +246,9 @@ impl<'r, S: Sink> Run<'r, '_, S> {
     ) -> (Next, Effect) {
         let rules: &'r Rules = self.rules;
         self.table = table;
+        if S::WATCHES {
+            self.sink.met(table, rules.flows.get(number));
+        }
         let hot = self.live.hot.get_mut(number as usize);
         if let Some(c) = self.live.tables.get_mut(usize::from(table)) {
             c.lookups += 1;

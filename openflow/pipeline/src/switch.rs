@@ -34,6 +34,8 @@ pub struct Config {
     pub tables: u8,
     /// Flows of one table.
     pub table_entries: u32,
+    /// Flows of all tables.
+    pub flows: u32,
     /// Groups.
     pub groups: u32,
     /// Buckets of one group.
@@ -51,6 +53,8 @@ pub struct Config {
     pub normal: bool,
     /// Is there `FLOOD`?
     pub flood: bool,
+    /// Is there `LOCAL`?
+    pub local: bool,
     /// Ways that the flow cache holds; 0 for none.
     pub cache: u32,
     /// Seed of the hashes, best a random one: keys that collide cannot be guessed then.
@@ -69,6 +73,7 @@ impl Default for Config {
             version: Version::V13,
             tables: 255,
             table_entries: 1_000_000,
+            flows: 4_000_000,
             groups: 65_536,
             buckets: 1_024,
             meters: 65_536,
@@ -77,6 +82,7 @@ impl Default for Config {
             max_port: port::MAX,
             normal: true,
             flood: true,
+            local: true,
             cache: 1 << 17,
             secret: 0x243f_6a88_85a3_08d3,
             fragments: Fragments::Normal,

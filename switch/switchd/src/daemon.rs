@@ -222,6 +222,7 @@ fn lock_in(settings: &Settings, instance: &Instance) -> anyhow::Result<()> {
         capabilities: vec![Capability::CAP_NET_ADMIN],
         read: vec!["/proc".into()],
         write: vec![instance.dir().into(), "/dev/net/tun".into()],
+        ip6: false,
     };
     if !sandbox.enter()?.paths {
         tracing::warn!("this kernel has no Landlock: paths are not limited");

@@ -73,6 +73,12 @@ pub enum Command {
         #[command(subcommand)]
         fault: Fault,
     },
+    /// An OpenFlow switch on this machine's interfaces, ruled by a controller
+    Openflow {
+        /// What to do
+        #[command(subcommand)]
+        openflow: crate::openflow::Openflow,
+    },
 }
 
 /// `tandem up`

@@ -232,6 +232,8 @@ impl Config {
                     }
                 }
             }
+            // it has its own: tandem openflow up
+            Daemon::Ofagentd => {}
         }
         if let Some(l) = &self.log {
             w.extend(["--log".into(), l.clone()]);

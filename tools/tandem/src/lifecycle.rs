@@ -62,7 +62,8 @@ fn last_words(log: &Path, from: u64) -> String {
         .to_owned()
 }
 
-fn start(instance: &Instance, config: &Config, daemon: Daemon) -> Result<(Child, u64)> {
+/// Starts a daemon with its command line; how long its log was before.
+pub fn start(instance: &Instance, words: &[String], daemon: Daemon) -> Result<(Child, u64)> {
     let log = instance.log_file(daemon);
     let file = OpenOptions::new()
         .create(true)
@@ -71,7 +72,7 @@ fn start(instance: &Instance, config: &Config, daemon: Daemon) -> Result<(Child,
         .open(&log)
         .with_context(|| format!("write {}", log.display()))?;
     let from = file.metadata()?.len();
-    let mut command = command(instance, config, daemon);
+    let mut command = command(instance, words, daemon);
     let child = command
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
@@ -84,10 +85,10 @@ fn start(instance: &Instance, config: &Config, daemon: Daemon) -> Result<(Child,
 }
 
 /// A daemon in its own working directory, with the same directory of instances as here.
-fn command(instance: &Instance, config: &Config, daemon: Daemon) -> Command {
+fn command(instance: &Instance, words: &[String], daemon: Daemon) -> Command {
     let mut command = Command::new(program(daemon));
     command
-        .args(config.words(instance, daemon))
+        .args(words)
         .env("TANDEM_RUN", instance.base())
         // no folder is kept busy
         .current_dir("/");
@@ -96,12 +97,13 @@ fn command(instance: &Instance, config: &Config, daemon: Daemon) -> Command {
 
 fn is_ready(daemon: Daemon, status: &Value) -> bool {
     match daemon {
-        Daemon::Asicd => !status.is_null(),
+        Daemon::Asicd | Daemon::Ofagentd => !status.is_null(),
         Daemon::Switchd => status.pointer("/sync/phase").is_some_and(|p| p == "steady"),
     }
 }
 
-fn wait_ready(
+/// Waits until a daemon that was started is ready; its status.
+pub fn wait_ready(
     instance: &Instance,
     daemon: Daemon,
     child: &mut Child,
@@ -144,7 +146,7 @@ fn wait_ready(
 
 /// The pid of a daemon that runs and is ready; waits for one that starts. One that has just been killed holds its
 /// pid file for some more milliseconds and answers no more: that is none.
-fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Option<u32>> {
+pub fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Option<u32>> {
     while let Some(pid) = instance.running(daemon)? {
         let status = status_of(instance, daemon).unwrap_or(Value::Null);
         if is_ready(daemon, &status) {
@@ -222,7 +224,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
             actions.push(format!("{daemon} runs already (pid {pid})"));
             continue;
         }
-        let (mut child, from) = start(instance, &config, daemon)?;
+        let (mut child, from) = start(instance, &config.words(instance, daemon), daemon)?;
         let status = match wait_ready(instance, daemon, &mut child, from, end) {
             Ok(status) => status,
             Err(e) => {
@@ -251,7 +253,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
                     config.ports.len()
                 )
             }
-            Daemon::Switchd => format!(
+            Daemon::Switchd | Daemon::Ofagentd => format!(
                 "policy {}",
                 status.pointer("/sync/policy").map(cell).unwrap_or_default()
             ),
@@ -301,7 +303,11 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
     }
     end_daemon(instance, Daemon::Switchd, pid)?;
     let again = |config: &Config| {
-        let (mut child, from) = start(instance, config, Daemon::Switchd)?;
+        let (mut child, from) = start(
+            instance,
+            &config.words(instance, Daemon::Switchd),
+            Daemon::Switchd,
+        )?;
         // of each attempt: what the first has used up is not missing to the second
         let end = Instant::now() + PATIENCE + PATIENCE;
         let ready = wait_ready(instance, Daemon::Switchd, &mut child, from, end);
@@ -328,7 +334,8 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
     report(instance, &[done], out)
 }
 
-fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Answer> {
+/// Prints what was done.
+pub fn report(instance: &Instance, actions: &[String], out: Out) -> Result<Answer> {
     let value = json!({"instance": instance.name(), "actions": actions});
     out.print(&value, || {
         actions
@@ -369,7 +376,7 @@ pub fn down(instance: &Instance, out: Out) -> Result<Answer> {
 
 /// Ends a daemon, by force if it doesn't listen; what was done. It is held by a descriptor, as its number may be another
 /// process's by the time a signal is sent.
-fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
+pub fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
     let target = i32::try_from(pid)
         .ok()
         .and_then(Pid::from_raw)
@@ -410,7 +417,7 @@ mod tests {
     fn a_daemon_has_the_directory_of_who_starts_it() {
         let i = Instance::in_dir(Path::new("/x/run"), "t").unwrap();
         for daemon in [Daemon::Asicd, Daemon::Switchd] {
-            let c = command(&i, &Config::default(), daemon);
+            let c = command(&i, &[], daemon);
             let run = c.get_envs().find(|(k, _)| *k == "TANDEM_RUN").unwrap();
             assert_eq!(run.1, Some("/x/run".as_ref()));
             assert_eq!(c.get_current_dir(), Some(Path::new("/")));

@@ -8,6 +8,7 @@ mod config;
 mod driver;
 mod frame;
 mod lifecycle;
+mod openflow;
 mod out;
 mod query;
 mod show;
@@ -60,6 +61,7 @@ fn dispatch(cli: &Cli) -> Result<Answer> {
         Command::Batch(b) => batch::batch(b, out),
         Command::Port { port } => query::port(&instance, port, out),
         Command::Fault { fault } => query::fault(&instance, fault, out),
+        Command::Openflow { openflow } => openflow::openflow(&instance, openflow, out),
     }
 }
 

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One controller's connection: its bytes, what was agreed, what it is sent.
+
+use tandem_openflow::model::{Async, Reply, Role, TableFeatures};
+use tandem_openflow::{Error, Framer, Version, encode};
+use tandem_tables::bucket::Bucket;
+
+/// While more than this waits for a controller, nothing it says is looked at: it gets no more answers than it reads.
+pub const ENOUGH: usize = 1 << 20;
+/// Messages that nobody asked for end here: packet-ins are dropped, and a controller that would miss others is
+/// disconnected.
+pub const MOST: usize = 16 << 20;
+/// A controller that takes nothing of what waits for it for so long is disconnected.
+const STUCK_NS: u64 = 30_000_000_000;
+/// A peer that does not agree on a version for so long is disconnected.
+const HELLO_NS: u64 = 10_000_000_000;
+
+/// What a connection counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Counts {
+    pub received: u64,
+    pub sent: u64,
+    pub errors: u64,
+    pub packet_ins: u64,
+    pub packet_ins_dropped: u64,
+}
+
+/// Requests in several messages (`OFPMPF_REQ_MORE`).
+#[derive(Debug)]
+pub struct Parts {
+    pub xid: u32,
+    pub tables: Vec<TableFeatures>,
+    pub messages: u32,
+}
+
+/// A connection to a controller.
+#[derive(Debug)]
+pub struct Conn {
+    pub(crate) name: String,
+    /// Taken out while one of its messages is looked at.
+    pub(crate) framer: Option<Box<Framer>>,
+    /// What our hello offered.
+    pub(crate) offered: Vec<Version>,
+    pub(crate) version: Option<Version>,
+    pub(crate) role: Role,
+    pub(crate) wants: Async,
+    pub(crate) parts: Option<Parts>,
+    pub(crate) limit: Option<Bucket>,
+    pub(crate) counts: Counts,
+    pub(crate) since_ns: u64,
+    pub(crate) heard_ns: u64,
+    probed_ns: Option<u64>,
+    out: Vec<u8>,
+    taken: usize,
+    moved_ns: u64,
+    xid: u32,
+    end: Option<String>,
+}
+
+impl Conn {
+    pub(crate) fn new(name: String, offered: Vec<Version>, packet_ins: u64, now_ns: u64) -> Conn {
+        Conn {
+            name,
+            framer: Some(Box::default()),
+            offered,
+            version: None,
+            role: Role::Equal,
+            wants: Async::default(),
+            parts: None,
+            limit: (packet_ins > 0).then(|| Bucket::new(packet_ins, (packet_ins / 10).max(64))),
+            counts: Counts::default(),
+            since_ns: now_ns,
+            heard_ns: now_ns,
+            probed_ns: None,
+            out: Vec::new(),
+            taken: 0,
+            moved_ns: now_ns,
+            xid: 0,
+            end: None,
+        }
+    }
+
+    /// Who it is, as the caller called it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The version that was agreed on.
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    /// Its role; 1.0 has none, and everybody is equal.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What it counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Since when it is connected.
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
+
+    /// Why it has to end; output is sent first.
+    pub fn end(&self) -> Option<&str> {
+        self.end.as_deref()
+    }
+
+    /// Is anything of it looked at now?
+    pub fn takes(&self) -> bool {
+        self.end.is_none() && self.waiting() < ENOUGH
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn waiting(&self) -> usize {
+        self.out.len() - self.taken
+    }
+
+    pub(crate) fn output(&self) -> &[u8] {
+        self.out.get(self.taken..).unwrap_or_default()
+    }
+
+    pub(crate) fn sent(&mut self, bytes: usize, now_ns: u64) {
+        if bytes > 0 {
+            self.moved_ns = now_ns;
+        }
+        self.taken = (self.taken + bytes).min(self.out.len());
+        if self.taken == self.out.len() {
+            self.out.clear();
+            self.taken = 0;
+            // what one long answer needed is not kept for the next
+            if self.out.capacity() > ENOUGH {
+                self.out = Vec::new();
+            }
+        } else if self.taken > ENOUGH {
+            self.out.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+
+    /// It has to end, for the first reason that was given.
+    pub(crate) fn finish(&mut self, why: String) {
+        if self.end.is_none() {
+            tracing::warn!("controller {}: {why}", self.name);
+            self.end = Some(why);
+        }
+    }
+
+    /// A message that begins a transaction of ours.
+    pub(crate) fn next_xid(&mut self) -> u32 {
+        self.xid = self.xid.wrapping_add(1);
+        self.xid
+    }
+
+    /// Appends a message.
+    pub(crate) fn reply(&mut self, xid: u32, reply: &Reply<'_>) {
+        let version = self.spoken();
+        self.append(|out| {
+            if encode(version, xid, reply, out).is_err() {
+                tracing::error!("a message of more than 64 KiB was left out");
+            }
+        });
+        self.counts.sent += 1;
+    }
+
+    /// Appends what `f` writes.
+    pub(crate) fn append(&mut self, f: impl FnOnce(&mut Vec<u8>)) {
+        f(&mut self.out);
+    }
+
+    /// The version that is agreed on, or what our hello says.
+    pub(crate) fn spoken(&self) -> Version {
+        self.version
+            .or_else(|| self.offered.iter().max().copied())
+            .unwrap_or(Version::V13)
+    }
+
+    /// An error about a message.
+    pub(crate) fn refuse(&mut self, xid: u32, error: Error, message: &[u8]) {
+        self.counts.errors += 1;
+        let data = message;
+        self.reply(xid, &Reply::Error { error, data });
+    }
+
+    /// A message that nobody asked for and that must not be lost.
+    pub(crate) fn tell(&mut self, reply: &Reply<'_>) {
+        if self.waiting() > MOST {
+            self.finish(format!(
+                "disconnected: it does not read, {} MiB wait for it",
+                self.waiting() >> 20
+            ));
+        }
+        if self.end.is_none() {
+            self.reply(0, reply);
+        }
+    }
+
+    /// Which half of an async filter counts.
+    pub(crate) fn half(&self) -> usize {
+        usize::from(self.role == Role::Slave)
+    }
+
+    /// Has agreed on a version, and is not about to go.
+    pub(crate) fn is_up(&self) -> bool {
+        self.version.is_some() && self.end.is_none()
+    }
+
+    /// Something came.
+    pub(crate) fn heard(&mut self, now_ns: u64) {
+        self.heard_ns = now_ns;
+        self.probed_ns = None;
+    }
+
+    /// Looks whether it is still there; when to look again.
+    pub(crate) fn look(&mut self, probe_ns: u64, now_ns: u64) -> u64 {
+        let after = |since: u64| now_ns.saturating_sub(since);
+        if self.waiting() > 0 && after(self.moved_ns) >= STUCK_NS {
+            self.finish(format!(
+                "disconnected: it has not read for {} s, {} bytes wait for it",
+                after(self.moved_ns) / 1_000_000_000,
+                self.waiting()
+            ));
+        }
+        if self.waiting() == 0 {
+            self.moved_ns = now_ns;
+        }
+        if self.version.is_none() {
+            if after(self.since_ns) >= HELLO_NS {
+                self.finish("disconnected: no hello in 10 s".into());
+            }
+            return self.since_ns + HELLO_NS;
+        }
+        // what waits on our side is no silence of its
+        if !self.takes() {
+            self.heard(now_ns);
+        }
+        match self.probed_ns {
+            Some(at) if after(at) >= probe_ns => {
+                self.finish(format!(
+                    "disconnected: silent for {} s, and no answer to an echo request",
+                    after(self.heard_ns) / 1_000_000_000
+                ));
+                now_ns + probe_ns
+            }
+            Some(at) => at + probe_ns,
+            None if after(self.heard_ns) >= probe_ns => {
+                self.probed_ns = Some(now_ns);
+                let xid = self.next_xid();
+                self.reply(xid, &Reply::Echo(&[]));
+                now_ns + probe_ns
+            }
+            None => self.heard_ns + probe_ns,
+        }
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Multipart requests and their replies (§7.3.5; 1.0 §5.3.5).
+
+use tandem_ofpipeline::ports::Count;
+use tandem_openflow::model::{
+    Aggregate, Asks, FlowFilter, FlowStats, GROUP_ALL, GroupDesc, GroupFeatures, GroupStats,
+    METER_ALL, MeterConfig, MeterFeatures, MeterStats, Part, PortStats, QUEUE_ALL, QueueStats,
+    TABLE_ALL, TableFeatures, TableStats, meter_flags,
+};
+use tandem_openflow::{Error, Multiparts, port};
+
+use crate::agent::{Agent, ConnId};
+use crate::ports::PortEntry;
+use crate::requests::lifetime;
+use crate::tables;
+
+/// `ofp_group_capabilities`: weights, liveness of select groups, chains, and that loops are refused.
+const GROUP_CAPABILITIES: u32 = 0xf;
+/// Types of groups: all four.
+const GROUP_TYPES: u32 = 0xf;
+/// Bands: drop and DSCP remark, `1 << OFPMBT_DROP | 1 << OFPMBT_DSCP_REMARK`.
+const BANDS: u32 = 0b110;
+
+fn pair(c: &Count) -> (u64, u64) {
+    (c.packets, c.bytes)
+}
+
+impl Agent {
+    /// The whole answer, or an error.
+    pub(crate) fn multipart(
+        &mut self,
+        id: ConnId,
+        xid: u32,
+        more: bool,
+        asks: &Asks<'_>,
+        now_ns: u64,
+    ) -> Result<(), Error> {
+        if let Asks::TableFeatures(wish) = asks {
+            return self.wish(id, xid, more, asks, wish);
+        }
+        // only wishes for tables have more than one message has room for
+        if more {
+            return Err(Error::BAD_REQUEST_MULTIPART_BUFFER_OVERFLOW);
+        }
+        self.check(asks)?;
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return Ok(());
+        };
+        let (version, dp, desc) = (conn.spoken(), &self.dp, &self.settings.desc);
+        conn.append(|out| {
+            let mut parts = Multiparts::new(version, xid, asks, out);
+            let mut add = |part: &Part<'_>| {
+                // the longest is a flow with some thousand actions, and those fit
+                if parts.add(part).is_err() {
+                    tracing::error!("a part of more than 64 KiB was left out of a multipart reply");
+                }
+            };
+            let switch = &dp.switch;
+            match asks {
+                Asks::Desc => add(&Part::Desc(desc)),
+                Asks::Flow(filter) => {
+                    for f in switch.flow_stats(filter) {
+                        let flow = f.flow;
+                        add(&Part::Flow(&FlowStats {
+                            table: flow.table,
+                            lifetime: lifetime(flow.since_ns, now_ns),
+                            priority: flow.priority,
+                            idle_timeout: flow.idle,
+                            hard_timeout: flow.hard,
+                            flags: flow.flags,
+                            cookie: flow.cookie,
+                            packets: f.packets,
+                            bytes: f.bytes,
+                            matching: flow.matching.clone(),
+                            instructions: flow.instructions.clone(),
+                        }));
+                    }
+                }
+                Asks::Aggregate(filter) => {
+                    let sum = switch.aggregate(filter);
+                    add(&Part::Aggregate(&Aggregate {
+                        packets: sum.packets,
+                        bytes: sum.bytes,
+                        flows: sum.flows,
+                    }));
+                }
+                Asks::Table => {
+                    for t in switch.table_stats() {
+                        add(&Part::Table(&TableStats {
+                            table: t.table,
+                            name: format!("table{}", t.table),
+                            max_entries: t.max_entries,
+                            active: t.active,
+                            lookups: t.count.lookups,
+                            matched: t.count.matched,
+                        }));
+                    }
+                }
+                Asks::Port { port } => {
+                    let wanted = |e: &&PortEntry| *port == port::ANY || e.port.number == *port;
+                    for e in dp.ports().filter(wanted) {
+                        if let Some(have) = switch.port(e.port.number) {
+                            let c = have.count;
+                            add(&Part::Port(&PortStats {
+                                port: e.port.number,
+                                rx_packets: c.rx.packets + e.alone.packets,
+                                tx_packets: c.tx.packets,
+                                rx_bytes: c.rx.bytes + e.alone.bytes,
+                                tx_bytes: c.tx.bytes,
+                                rx_dropped: c.rx_dropped + e.lost.rx_dropped,
+                                tx_dropped: c.tx_dropped + e.lost.tx_dropped,
+                                rx_errors: e.lost.rx_errors,
+                                lifetime: lifetime(c.since_ns, now_ns),
+                                ..PortStats::default()
+                            }));
+                        }
+                    }
+                }
+                Asks::Queue { port, queue } => {
+                    for e in switch.ports() {
+                        if *port != port::ANY && e.port.number != *port {
+                            continue;
+                        }
+                        for (n, c) in e.port.queues.iter().zip(&e.queues) {
+                            if *queue == QUEUE_ALL || n == queue {
+                                add(&Part::Queue(&QueueStats {
+                                    port: e.port.number,
+                                    queue: *n,
+                                    tx_bytes: c.tx.bytes,
+                                    tx_packets: c.tx.packets,
+                                    tx_errors: 0,
+                                    lifetime: lifetime(c.since_ns, now_ns),
+                                }));
+                            }
+                        }
+                    }
+                }
+                Asks::Group { group } => {
+                    for n in switch
+                        .groups()
+                        .filter(|n| *group == GROUP_ALL || n == group)
+                    {
+                        if let Some((_, c)) = switch.group(n) {
+                            add(&Part::Group(&GroupStats {
+                                group: n,
+                                references: c.refs,
+                                packets: c.count.packets,
+                                bytes: c.count.bytes,
+                                lifetime: lifetime(c.since_ns, now_ns),
+                                buckets: c.buckets.iter().map(pair).collect(),
+                            }));
+                        }
+                    }
+                }
+                Asks::GroupDesc => {
+                    for n in switch.groups() {
+                        if let Some((g, _)) = switch.group(n) {
+                            add(&Part::GroupDesc(&GroupDesc {
+                                group: n,
+                                kind: g.kind,
+                                buckets: g.buckets.clone(),
+                            }));
+                        }
+                    }
+                }
+                Asks::GroupFeatures => add(&Part::GroupFeatures(&GroupFeatures {
+                    types: GROUP_TYPES,
+                    capabilities: GROUP_CAPABILITIES,
+                    max_groups: [switch.config().groups; 4],
+                    actions: [tables::action_bits(); 4],
+                })),
+                Asks::Meter { meter } => {
+                    for n in switch
+                        .meters()
+                        .filter(|n| *meter == METER_ALL || n == meter)
+                    {
+                        if let Some(m) = switch.meter(n) {
+                            add(&Part::Meter(&MeterStats {
+                                meter: n,
+                                flows: m.flows,
+                                packets: m.count.packets,
+                                bytes: m.count.bytes,
+                                lifetime: lifetime(m.since_ns, now_ns),
+                                bands: m.band_counts.iter().map(pair).collect(),
+                            }));
+                        }
+                    }
+                }
+                Asks::MeterConfig { meter } => {
+                    for n in switch
+                        .meters()
+                        .filter(|n| *meter == METER_ALL || n == meter)
+                    {
+                        if let Some(m) = switch.meter(n) {
+                            add(&Part::MeterConfig(&MeterConfig {
+                                meter: n,
+                                flags: m.flags,
+                                bands: m.bands.clone(),
+                            }));
+                        }
+                    }
+                }
+                Asks::MeterFeatures => {
+                    let c = switch.config();
+                    add(&Part::MeterFeatures(&MeterFeatures {
+                        max_meters: c.meters,
+                        band_types: BANDS,
+                        capabilities: u32::from(meter_flags::ALL),
+                        max_bands: u8::try_from(c.bands).unwrap_or(u8::MAX),
+                        max_color: 0,
+                    }));
+                }
+                Asks::PortDesc => {
+                    for e in dp.ports() {
+                        add(&Part::PortDesc(&e.port));
+                    }
+                }
+                Asks::TableFeatures(_) | Asks::Experimenter(_) => {}
+            }
+        });
+        conn.counts.sent += 1;
+        Ok(())
+    }
+
+    /// Is what it asks for there?
+    fn check(&self, asks: &Asks<'_>) -> Result<(), Error> {
+        let switch = &self.dp.switch;
+        let ok = |there: bool, error: Error| if there { Ok(()) } else { Err(error) };
+        match *asks {
+            Asks::Flow(FlowFilter { table, .. }) | Asks::Aggregate(FlowFilter { table, .. }) => ok(
+                table == TABLE_ALL || table < switch.config().tables,
+                Error::BAD_REQUEST_BAD_TABLE_ID,
+            ),
+            Asks::Port { port } => ok(
+                port == port::ANY || switch.port(port).is_some(),
+                Error::BAD_REQUEST_BAD_PORT,
+            ),
+            Asks::Queue { port, queue } => {
+                ok(
+                    port == port::ANY || switch.port(port).is_some(),
+                    Error::QUEUE_OP_FAILED_BAD_PORT,
+                )?;
+                let there = switch
+                    .ports()
+                    .filter(|e| port == port::ANY || e.port.number == port)
+                    .any(|e| e.port.queues.contains(&queue));
+                ok(
+                    queue == QUEUE_ALL || there,
+                    Error::QUEUE_OP_FAILED_BAD_QUEUE,
+                )
+            }
+            Asks::Meter { meter } | Asks::MeterConfig { meter } => ok(
+                meter == METER_ALL || switch.meter(meter).is_some(),
+                Error::METER_MOD_FAILED_UNKNOWN_METER,
+            ),
+            Asks::Experimenter(_) => Err(Error::BAD_REQUEST_BAD_EXPERIMENTER),
+            _ => Ok(()),
+        }
+    }
+
+    /// A question about tables, or a wish for others.
+    fn wish(
+        &mut self,
+        id: ConnId,
+        xid: u32,
+        more: bool,
+        asks: &Asks<'_>,
+        wish: &[TableFeatures],
+    ) -> Result<(), Error> {
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return Ok(());
+        };
+        let Some(all) = tables::gather(&mut conn.parts, xid, more, wish)? else {
+            return Ok(());
+        };
+        self.dp.check_wish(&all)?;
+        let version = conn.spoken();
+        let have = self.dp.table_features();
+        conn.append(|out| {
+            let mut parts = Multiparts::new(version, xid, asks, out);
+            for t in &have {
+                // some 1.5 KB each
+                let _ = parts.add(&Part::TableFeatures(t));
+            }
+        });
+        conn.counts.sent += 1;
+        Ok(())
+    }
+}

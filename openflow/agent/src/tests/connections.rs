@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hello, echo, roles, filters, and controllers that do not read.
+
+use super::*;
+use crate::Fail;
+use tandem_ofpipeline::flows::blank;
+use tandem_openflow::model::{
+    Async, FlowCommand, PortMod, Role, RoleRequest, TableMod, port_config,
+};
+
+fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
+    let mut m = vec![version, 0, 0, 8, 0, 0, 0, 5];
+    if let Some(b) = bitmap {
+        m[3] = 16;
+        m.extend([0, 1, 0, 8]);
+        m.extend(b.to_be_bytes());
+    }
+    m
+}
+
+#[test]
+fn our_hello_is_sent_first_and_the_version_is_the_highest_of_both() {
+    for (peer, agreed) in [
+        (hello(1, None), Some(Version::V10)),
+        (hello(4, None), Some(Version::V13)),
+        (hello(6, None), Some(Version::V13)),
+        (hello(6, Some(1 << 6 | 1 << 1)), Some(Version::V10)),
+        (hello(6, Some(1 << 6 | 1 << 4 | 1 << 1)), Some(Version::V13)),
+        (hello(2, None), None),
+        (hello(6, Some(1 << 6)), None),
+        // no hello at all
+        (vec![4, 5, 0, 8, 0, 0, 0, 5], None),
+    ] {
+        let mut b = Bench::new(Settings::default());
+        let id = b.agent.connected("x".into(), 1).unwrap();
+        let first = b.said(id);
+        assert_eq!(first.len(), 1);
+        assert_eq!((first[0].version, first[0].kind), (4, 0));
+        assert_eq!(first[0].body, [0, 1, 0, 8, 0, 0, 0, 0x12]);
+        b.bytes(id, &peer);
+        let conn = b.agent.conn(id).unwrap();
+        assert_eq!(conn.version(), agreed, "{peer:?}");
+        assert_eq!(conn.end().is_some(), agreed.is_none());
+        let said = b.said(id);
+        if agreed.is_none() {
+            let (kind, code, text) = said[0].error();
+            assert_eq!((kind, code, said[0].xid), (0, 0, 5));
+            assert!(
+                String::from_utf8_lossy(text).contains(" "),
+                "a text: {text:?}"
+            );
+        } else {
+            assert_eq!(said, []);
+        }
+    }
+}
+
+#[test]
+fn one_switch_speaks_one_version_at_a_time() {
+    let mut b = Bench::new(Settings::default());
+    let a = b.connect(Version::V13);
+    b.fine(a, &Request::FlowMod(blank()));
+    // the hello says so already
+    let c = b.agent.connected("x".into(), 1).unwrap();
+    assert_eq!(b.said(c)[0].body, [0, 1, 0, 8, 0, 0, 0, 0x10]);
+    b.bytes(c, &hello(1, None));
+    let (kind, code, text) = (0, 0, "speaks OpenFlow 1.3");
+    let said = b.said(c);
+    let got = said[0].error();
+    assert_eq!((got.0, got.1), (kind, code));
+    assert!(String::from_utf8_lossy(got.2).contains(text));
+    b.agent.disconnected(c);
+    // both hellos were on their way at once
+    let both = Bench::new(Settings::default());
+    let mut b2 = both;
+    let x = b2.agent.connected("x".into(), 1).unwrap();
+    let y = b2.agent.connected("y".into(), 1).unwrap();
+    b2.bytes(x, &hello(4, None));
+    b2.bytes(y, &hello(1, None));
+    assert!(
+        b2.agent
+            .conn(y)
+            .unwrap()
+            .end()
+            .unwrap()
+            .contains("with another controller")
+    );
+    // one that comes back finds its flows, one of another version empty tables
+    b.agent.disconnected(a);
+    let flows = |b: &Bench| {
+        b.agent
+            .datapath()
+            .switch()
+            .table_stats()
+            .map(|t| t.active)
+            .sum::<u32>()
+    };
+    b.connect(Version::V13);
+    assert_eq!(flows(&b), 1);
+    let ids: Vec<ConnId> = b.agent.conns().map(|(id, _)| id).collect();
+    ids.into_iter().for_each(|id| b.agent.disconnected(id));
+    b.connect(Version::V10);
+    assert_eq!(flows(&b), 0);
+}
+
+#[test]
+fn echoes_are_answered_and_silence_is_asked_about() {
+    let mut b = Bench::new(Settings::default());
+    let id = b.connect(Version::V13);
+    let said = b.ask(id, &Request::Echo(b"abc"));
+    assert_eq!(
+        (said[0].kind, said[0].body.as_slice()),
+        (ECHO_REPLY, b"abc".as_slice())
+    );
+    b.seconds(6);
+    let said = b.said(id);
+    assert_eq!((said.len(), said[0].kind), (1, ECHO));
+    b.fine(id, &Request::EchoReply(&[]));
+    b.seconds(4);
+    assert_eq!(b.said(id), []);
+    b.seconds(3);
+    assert_eq!(b.said(id).len(), 1);
+    b.seconds(6);
+    let why = b.agent.conn(id).unwrap().end().unwrap().to_owned();
+    assert!(why.contains("no answer to an echo request"), "{why}");
+    // a peer that never says hello
+    let mute = b.agent.connected("mute".into(), b.now).unwrap();
+    b.said(mute);
+    b.seconds(11);
+    assert!(
+        b.agent
+            .conn(mute)
+            .unwrap()
+            .end()
+            .unwrap()
+            .contains("no hello")
+    );
+}
+
+#[test]
+fn a_controller_that_does_not_read_is_disconnected() {
+    let mut b = Bench::new(Settings::default());
+    let id = b.connect(Version::V13);
+    let mut asked = Vec::new();
+    // 255 tables are told of each time
+    let mut m = Vec::new();
+    let asks = tandem_openflow::model::Asks::TableFeatures(Vec::new());
+    let request = Request::Multipart(tandem_openflow::model::Multipart { more: false, asks });
+    encode_request(Version::V13, 1, &request, &mut m).unwrap();
+    for _ in 0..1000 {
+        asked.extend_from_slice(&m);
+    }
+    b.bytes(id, &asked);
+    // no more is done for it than it reads
+    let waiting = b.agent.conn(id).unwrap().waiting();
+    assert!(waiting < crate::conn::ENOUGH * 2, "{waiting}");
+    assert!(!b.agent.conn(id).unwrap().takes());
+    for _ in 0..200_000 {
+        b.agent.set_link(1, false, 0, b.now);
+        b.agent.set_link(1, true, 1_000, b.now);
+    }
+    let conn = b.agent.conn(id).unwrap();
+    assert!(
+        conn.end().unwrap().contains("does not read"),
+        "{:?}",
+        conn.end()
+    );
+    assert!(conn.waiting() < crate::conn::MOST + 4096);
+    // another one gets nothing, and sends nothing
+    let stuck = b.connect(Version::V13);
+    b.raw(stuck, &[]);
+    b.bytes(stuck, &m);
+    for _ in 0..31 {
+        b.seconds(1);
+        b.bytes(stuck, &[4, 2, 0, 8, 0, 0, 0, 1]);
+    }
+    let why = b.agent.conn(stuck).unwrap().end().unwrap().to_owned();
+    assert!(why.contains("has not read for 30 s"), "{why}");
+}
+
+fn role(role: Role, generation: u64) -> Request<'static> {
+    Request::Role(RoleRequest { role, generation })
+}
+
+#[test]
+fn there_is_one_master_and_generations_go_forward() {
+    let mut b = Bench::new(Settings::default());
+    let (x, y) = (b.connect(Version::V13), b.connect(Version::V13));
+    let said = b.ask(x, &role(Role::NoChange, 0));
+    assert_eq!(said[0].kind, ROLE_REPLY);
+    assert_eq!(said[0].body[..4], [0, 0, 0, 1]);
+    assert_eq!(said[0].body[8..], [0xff; 8]);
+    b.ask(x, &role(Role::Master, 5));
+    b.ask(y, &role(Role::Master, 6));
+    assert_eq!(b.agent.conn(x).unwrap().role(), Role::Slave);
+    assert_eq!(b.agent.conn(y).unwrap().role(), Role::Master);
+    assert_eq!(b.refused(x, &role(Role::Master, 5)), (11, 0), "STALE");
+    assert_eq!(b.refused(x, &role(Role::Slave, 4)), (11, 0));
+    assert_eq!(b.agent.conn(x).unwrap().role(), Role::Slave);
+    // generations go round
+    for next in [6 + (1 << 62), 6 + (1 << 63), 5 + (1 << 62) + (1 << 63), 3] {
+        assert_eq!(
+            b.ask(x, &role(Role::Slave, next))[0].kind,
+            ROLE_REPLY,
+            "{next}"
+        );
+    }
+    assert_eq!(b.refused(y, &role(Role::Master, 2)), (11, 0));
+    assert_eq!(b.refused(y, &role(Role::Slave, 2)), (11, 0));
+    b.ask(x, &role(Role::Equal, 0));
+    assert_eq!(b.agent.conn(x).unwrap().role(), Role::Equal);
+}
+
+#[test]
+fn a_slave_changes_nothing_and_hears_of_ports_alone() {
+    let mut b = Bench::new(Settings::default());
+    let (x, y) = (b.connect(Version::V13), b.connect(Version::V13));
+    b.ask(x, &role(Role::Slave, 1));
+    let is_slave = (1, 10);
+    assert_eq!(b.refused(x, &Request::FlowMod(blank())), is_slave);
+    let down = PortMod {
+        port: 2,
+        hw_addr: mac(2),
+        config: port_config::PORT_DOWN,
+        mask: port_config::PORT_DOWN,
+        advertise: 0,
+    };
+    assert_eq!(b.refused(x, &Request::PortMod(down)), is_slave);
+    let table = TableMod {
+        table: 0,
+        config: 0,
+    };
+    assert_eq!(b.refused(x, &Request::TableMod(table)), is_slave);
+    let out = tandem_openflow::model::PacketOut {
+        buffer: None,
+        in_port: tandem_openflow::port::CONTROLLER,
+        actions: Vec::new(),
+        data: &ether(1, 2),
+    };
+    assert_eq!(b.refused(x, &Request::PacketOut(out)), is_slave);
+    // but it may ask for everything
+    assert_eq!(b.ask(x, &Request::Features).len(), 1);
+    let asks = tandem_openflow::model::Asks::TableFeatures(Vec::new());
+    let question = tandem_openflow::model::Multipart { more: false, asks };
+    assert_eq!(
+        b.ask(x, &Request::Multipart(question))[0].kind,
+        MULTIPART_REPLY
+    );
+    let mut miss = blank();
+    miss.instructions.apply = Some(vec![tandem_openflow::Action::Output {
+        port: tandem_openflow::port::CONTROLLER,
+        max_len: 0xffff,
+    }]);
+    miss.flags = 1;
+    b.fine(y, &Request::FlowMod(miss.clone()));
+    b.frame(1, &ether(1, 2));
+    assert_eq!(b.said(y)[0].kind, PACKET_IN);
+    assert_eq!(b.ask(y, &Request::PortMod(down))[0].kind, PORT_STATUS);
+    miss.command = FlowCommand::Delete;
+    let y_said = b.ask(y, &Request::FlowMod(miss));
+    let kinds = |said: Vec<Said>| said.iter().map(|s| s.kind).collect::<Vec<u8>>();
+    assert_eq!(kinds(y_said), [FLOW_REMOVED]);
+    assert_eq!(kinds(b.said(x)), [PORT_STATUS]);
+}
+
+#[test]
+fn filters_are_each_controllers_own() {
+    let mut b = Bench::new(Settings::default());
+    let (x, y) = (b.connect(Version::V13), b.connect(Version::V13));
+    let mut wants = Async::default();
+    wants.port_status[0] = 0b011;
+    b.fine(x, &Request::SetAsync(wants));
+    let said = b.ask(x, &Request::GetAsync);
+    assert_eq!(said[0].kind, 27);
+    assert_eq!(said[0].body[8..12], [0, 0, 0, 3]);
+    b.agent.set_link(3, false, 0, 2);
+    assert_eq!(b.said(x), []);
+    assert_eq!(b.said(y).len(), 1);
+    b.agent.remove_port(3);
+    let gone = b.said(x);
+    assert_eq!((gone[0].kind, gone[0].body[0]), (PORT_STATUS, 1));
+    assert!(!b.agent.remove_port(3));
+    assert!(b.agent.add_port(3, "swp3", mac(3), (true, 0), 2));
+    assert_eq!(b.said(x)[0].body[0], 0);
+    // somebody wishes to hear of TTLs: the tables send them
+    assert!(!b.agent.datapath().switch().config().invalid_ttl);
+    wants.packet_in[0] |= 0b100;
+    b.fine(x, &Request::SetAsync(wants));
+    assert!(b.agent.datapath().switch().config().invalid_ttl);
+    b.agent.disconnected(x);
+    assert!(!b.agent.datapath().switch().config().invalid_ttl);
+}
+
+#[test]
+fn there_are_sixty_four_connections_at_most() {
+    let mut b = Bench::new(Settings::default());
+    for _ in 0..crate::CONNECTIONS {
+        assert!(b.agent.connected("x".into(), 1).is_some());
+    }
+    assert!(b.agent.connected("x".into(), 1).is_none());
+}
+
+#[test]
+fn without_a_controller_flows_stay_or_it_is_an_ordinary_switch() {
+    for fail in [Fail::Secure, Fail::Standalone] {
+        let mut b = Bench::new(Settings {
+            fail,
+            ..Settings::default()
+        });
+        let alone = fail == Fail::Standalone;
+        assert_eq!(b.agent.stands_alone(), alone);
+        let flooded = b.frame(1, &ether(9, 1)).len();
+        assert_eq!(flooded, if alone { 3 } else { 0 });
+        // a peer that has not said hello is no controller
+        let mute = b.agent.connected("mute".into(), 1).unwrap();
+        b.bytes(mute, &[4, 0]);
+        assert_eq!(b.agent.stands_alone(), alone);
+        b.agent.disconnected(mute);
+        let id = b.connect(Version::V13);
+        assert!(!b.agent.stands_alone());
+        assert_eq!(b.frame(1, &ether(9, 1)), [], "empty tables drop");
+        let mut flow = blank();
+        flow.instructions.apply = Some(vec![tandem_openflow::Action::Output {
+            port: 4,
+            max_len: 0,
+        }]);
+        b.fine(id, &Request::FlowMod(flow));
+        b.agent.disconnected(id);
+        let ports = |sent: Vec<(u32, Vec<u8>)>| sent.iter().map(|s| s.0).collect::<Vec<u32>>();
+        if alone {
+            // what it learned while it was alone is known yet
+            assert_eq!(ports(b.frame(2, &ether(1, 2))), [1]);
+            assert_eq!(ports(b.frame(1, &ether(2, 1))), [2]);
+        } else {
+            assert_eq!(ports(b.frame(2, &ether(1, 2))), [4]);
+        }
+        let again = b.connect(Version::V13);
+        assert_eq!(ports(b.frame(2, &ether(1, 2))), [4], "its flows are there");
+        b.agent.disconnected(again);
+    }
+}

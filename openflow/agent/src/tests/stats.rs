@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every multipart reply: its type, and what stands in it.
+
+use super::*;
+use tandem_ofpipeline::flows::{all_flows, blank};
+use tandem_openflow::model::*;
+use tandem_openflow::{Action, Instructions, port};
+
+fn asks(asks: Asks<'_>) -> Request<'_> {
+    Request::Multipart(Multipart { more: false, asks })
+}
+
+/// A switch with a flow that all packets meet, a group, a meter, and a packet that went from port 1 to port 2.
+fn busy(version: Version) -> (Bench, ConnId) {
+    let mut b = Bench::new(Settings {
+        tables: 3,
+        ..Settings::default()
+    });
+    let id = b.connect(version);
+    let to_2 = Action::Output {
+        port: 2,
+        max_len: 0,
+    };
+    let mut flow = blank();
+    flow.instructions = Instructions {
+        apply: Some(vec![to_2]),
+        ..Instructions::default()
+    };
+    if version == Version::V13 {
+        b.fine(
+            id,
+            &Request::MeterMod(MeterMod {
+                command: MeterCommand::Add,
+                flags: meter_flags::KBPS,
+                meter: 7,
+                bands: vec![Band {
+                    rate: 1_000,
+                    burst: 0,
+                    kind: BandType::Drop,
+                }],
+            }),
+        );
+        b.fine(
+            id,
+            &Request::GroupMod(GroupMod {
+                command: GroupCommand::Add,
+                kind: GroupType::All,
+                group: 8,
+                buckets: vec![Bucket {
+                    weight: 0,
+                    watch_port: port::ANY,
+                    watch_group: GROUP_ANY,
+                    actions: vec![to_2],
+                }],
+            }),
+        );
+        flow.instructions.apply = Some(vec![Action::Group(8)]);
+        flow.instructions.meter = Some(7);
+    }
+    b.fine(id, &Request::FlowMod(flow));
+    assert_eq!(b.frame(1, &ether(1, 2)).len(), 1);
+    (b, id)
+}
+
+fn be(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |all, b| all << 8 | u64::from(*b))
+}
+
+#[test]
+fn each_kind_of_1_3_is_answered_by_its_number() {
+    let (mut b, id) = busy(Version::V13);
+    let all = [
+        (Asks::Desc, 0, 1056),
+        (Asks::Flow(all_flows()), 1, 48 + 8 + 8 + 16),
+        (Asks::Aggregate(all_flows()), 2, 24),
+        (Asks::Table, 3, 3 * 24),
+        (Asks::Port { port: port::ANY }, 4, 4 * 112),
+        (Asks::Port { port: 1 }, 4, 112),
+        (
+            Asks::Queue {
+                port: port::ANY,
+                queue: QUEUE_ALL,
+            },
+            5,
+            4 * 8 * 40,
+        ),
+        (Asks::Queue { port: 1, queue: 2 }, 5, 40),
+        (Asks::Group { group: GROUP_ALL }, 6, 40 + 16),
+        (Asks::Group { group: 99 }, 6, 0),
+        (Asks::GroupDesc, 7, 8 + 16 + 16),
+        (Asks::GroupFeatures, 8, 40),
+        (Asks::Meter { meter: METER_ALL }, 9, 40 + 16),
+        (Asks::MeterConfig { meter: 7 }, 10, 8 + 16),
+        (Asks::MeterFeatures, 11, 16),
+        (Asks::PortDesc, 13, 4 * 64),
+    ];
+    for (what, kind, length) in all {
+        let said = b.ask(id, &asks(what.clone()));
+        assert_eq!(said.len(), 1, "{what:?}");
+        assert_eq!((said[0].kind, said[0].xid), (MULTIPART_REPLY, 77));
+        assert_eq!(be(&said[0].body[..2]), kind);
+        assert_eq!(said[0].body.len() - 8, length, "{what:?}");
+    }
+    let body = |b: &mut Bench, what| b.ask(id, &asks(what))[0].body[8..].to_vec();
+    let sum = body(&mut b, Asks::Aggregate(all_flows()));
+    assert_eq!(
+        [be(&sum[..8]), be(&sum[8..16]), be(&sum[16..20])],
+        [1, 64, 1]
+    );
+    let port1 = body(&mut b, Asks::Port { port: 1 });
+    assert_eq!([be(&port1[8..16]), be(&port1[16..24])], [1, 0]);
+    let port2 = body(&mut b, Asks::Port { port: 2 });
+    assert_eq!([be(&port2[8..16]), be(&port2[16..24])], [0, 1]);
+    let group = body(&mut b, Asks::Group { group: 8 });
+    assert_eq!(
+        [be(&group[4..8]), be(&group[8..12]), be(&group[16..24])],
+        [8, 1, 1]
+    );
+    let meter = body(&mut b, Asks::Meter { meter: 7 });
+    assert_eq!(
+        [be(&meter[..4]), be(&meter[12..16]), be(&meter[16..24])],
+        [7, 1, 1]
+    );
+}
+
+#[test]
+fn each_kind_of_1_0_is_answered_by_its_number() {
+    let (mut b, id) = busy(Version::V10);
+    for (what, kind, length) in [
+        (Asks::Desc, 0, 1056),
+        (Asks::Flow(all_flows()), 1, 88 + 8),
+        (Asks::Aggregate(all_flows()), 2, 24),
+        (Asks::Table, 3, 64),
+        (Asks::Port { port: port::ANY }, 4, 4 * 104),
+        (
+            Asks::Queue {
+                port: port::ANY,
+                queue: QUEUE_ALL,
+            },
+            5,
+            4 * 8 * 32,
+        ),
+    ] {
+        let said = b.ask(id, &asks(what.clone()));
+        assert_eq!((said.len(), said[0].kind), (1, 17), "{what:?}");
+        assert_eq!(be(&said[0].body[..2]), kind);
+        assert_eq!(said[0].body.len() - 4, length, "{what:?}");
+    }
+    // all ports are told of with the features
+    let said = b.ask(id, &Request::Features);
+    assert_eq!(said[0].body.len(), 24 + 4 * 48);
+    assert_eq!(said[0].body[12], 1, "one table");
+}
+
+#[test]
+fn long_answers_are_several_messages() {
+    let mut b = Bench::new(Settings::default());
+    let id = b.connect(Version::V13);
+    for n in 0..2_000u128 {
+        let mut m = blank();
+        m.matching.fields = vec![tandem_openflow::Oxm::exact(
+            tandem_openflow::Field::EthDst,
+            n,
+        )];
+        b.fine(id, &Request::FlowMod(m));
+    }
+    let said = b.ask(id, &asks(Asks::Flow(all_flows())));
+    assert!(said.len() > 1);
+    let more: Vec<u64> = said.iter().map(|s| be(&s.body[2..4])).collect();
+    assert_eq!(more.iter().sum::<u64>() as usize, said.len() - 1);
+    assert_eq!(more.last(), Some(&0));
+}
+
+#[test]
+fn the_features_say_what_there_is() {
+    let settings = Settings {
+        datapath: 0xabc,
+        ..Settings::default()
+    };
+    let mut b = Bench::new(settings);
+    let id = b.connect(Version::V13);
+    let said = b.ask(id, &Request::Features);
+    let body = &said[0].body;
+    assert_eq!(be(&body[..8]), 0xabc);
+    assert_eq!(be(&body[8..12]), 256, "buffers");
+    assert_eq!(body[12..14], [255, 0], "tables, auxiliary");
+    assert_eq!(be(&body[16..20]), 0b100_1111);
+    let queues = b.ask(id, &Request::QueueConfig { port: port::ANY });
+    assert_eq!(be(&queues[0].body[..4]), u64::from(port::ANY));
+    assert!(queues[0].body.len() > 4 * 8 * 16);
+}
+
+#[test]
+fn counters_of_a_switch_that_stood_alone_are_the_ports_too() {
+    let mut b = Bench::new(Settings {
+        fail: crate::Fail::Standalone,
+        ..Settings::default()
+    });
+    b.frame(1, &ether(1, 2));
+    let lost = crate::Lost {
+        rx_dropped: 5,
+        rx_errors: 6,
+        tx_dropped: 7,
+    };
+    b.agent.set_lost(1, lost);
+    let id = b.connect(Version::V13);
+    let said = b.ask(id, &asks(Asks::Port { port: 1 }));
+    let body = &said[0].body[8..];
+    let n = |at: usize| be(&body[at..at + 8]);
+    assert_eq!([n(8), n(24), n(40), n(48), n(56)], [1, 64, 5, 7, 6]);
+}

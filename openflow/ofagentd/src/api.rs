@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The management API on ofagentd.sock (keys: docs/openflow.md).
+//!
+//! Handlers run on the API's thread and have what they need read by the switch's thread between two turns: a small
+//! closure through a bounded channel. Lists are read page by page.
+
+use axum::extract::{Query, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tandem_mgmt::server::{ApiError, ApiResult};
+use tandem_mgmt::types::{Items, Page};
+use tandem_ofpipeline::flows::all_flows;
+use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
+
+use crate::args::PortArg;
+use crate::clock;
+use crate::daemon::Jobs;
+use crate::keeper::{Order, Orders};
+use crate::switch::Plant;
+use crate::text;
+
+/// The switch's thread answers within this time, or the request fails.
+const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
+/// Rows of one page.
+const ROWS: u32 = 10_000;
+/// A frame on paper needs a copy of the tables.
+const TRACED: u32 = 100_000;
+
+#[derive(Clone)]
+struct Api {
+    jobs: Jobs,
+    orders: Orders,
+    instance: String,
+    started: std::time::Instant,
+}
+
+impl Api {
+    /// Has `f` run by the switch's thread.
+    async fn ask<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Plant) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (to, answer) = tokio::sync::oneshot::channel();
+        let posted = self.jobs.post(Box::new(move |plant| {
+            let _ = to.send(f(plant));
+        }));
+        if !posted {
+            return Err(ApiError::unavailable(
+                "too many requests wait for the switch's thread: try again",
+            ));
+        }
+        match tokio::time::timeout(ANSWER, answer).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_)) => Err(ApiError::unavailable("ofagentd is stopping")),
+            Err(_) => Err(ApiError::timeout(
+                "the switch's thread did not answer in 5 s",
+            )),
+        }
+    }
+}
+
+/// The routes.
+pub fn router(jobs: Jobs, orders: Orders, instance: String) -> Router {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/flows", get(flows))
+        .route("/v1/groups", get(groups))
+        .route("/v1/meters", get(meters))
+        .route("/v1/tables", get(tables))
+        .route("/v1/ports", get(ports).post(change_ports))
+        .route("/v1/controllers", get(controllers))
+        .route("/v1/trace", post(trace))
+        .with_state(Api {
+            jobs,
+            orders,
+            instance,
+            started: std::time::Instant::now(),
+        })
+}
+
+fn seconds(since_ns: u64, now_ns: u64) -> f64 {
+    (now_ns.saturating_sub(since_ns) / 1_000_000) as f64 / 1_000.0
+}
+
+async fn status(State(api): State<Api>) -> ApiResult<Value> {
+    let mut v = api
+        .ask(|plant| {
+            let agent = &plant.agent;
+            let dp = agent.datapath();
+            let flows: u64 = dp.switch().table_stats().map(|t| u64::from(t.active)).sum();
+            let up = agent.conns().filter(|(_, c)| c.version().is_some());
+            json!({
+                "datapath_id": format!("{:016x}", agent.settings().datapath),
+                "version_spoken": dp.version().name(),
+                "ports": dp.ports().count(),
+                "flows": flows,
+                "groups": dp.switch().groups().count(),
+                "meters": dp.switch().meters().count(),
+                "controllers": up.count(),
+                "standalone": agent.stands_alone(),
+            })
+        })
+        .await?;
+    if let Value::Object(o) = &mut v {
+        o.insert("daemon".into(), json!("ofagentd"));
+        o.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
+        o.insert("instance".into(), json!(api.instance));
+        o.insert("pid".into(), json!(std::process::id()));
+        o.insert(
+            "uptime_s".into(),
+            json!(api.started.elapsed().as_secs_f64()),
+        );
+    }
+    Ok(Json(v))
+}
+
+/// Query of flows.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Which {
+    table: Option<u8>,
+    cursor: u64,
+    limit: u32,
+}
+
+/// A page of rows that a function makes of some of `all`.
+fn page<T>(all: Vec<T>, cursor: u64, limit: u32, row: impl Fn(T) -> Option<Value>) -> Items<Value> {
+    let limit = match limit {
+        0 => ROWS,
+        n => n.min(ROWS),
+    };
+    let from = usize::try_from(cursor).unwrap_or(usize::MAX);
+    let left = all.len().saturating_sub(from);
+    let next = (left > limit as usize).then_some(cursor.saturating_add(u64::from(limit)));
+    let rows = all.into_iter().skip(from).take(limit as usize);
+    Items {
+        items: rows.filter_map(row).collect(),
+        next,
+    }
+}
+
+async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<Items<Value>> {
+    let items = api
+        .ask(move |plant| {
+            let now = clock::now_ns();
+            let switch = plant.agent.datapath().switch();
+            let all = switch.flow_stats(&FlowFilter {
+                table: which.table.unwrap_or(TABLE_ALL),
+                ..all_flows()
+            });
+            page(all, which.cursor, which.limit, |f| {
+                let known = |n: u64| (n != u64::MAX).then_some(n);
+                Some(json!({
+                    "table": f.flow.table,
+                    "priority": f.flow.priority,
+                    "cookie": format!("{:#x}", f.flow.cookie),
+                    "match": text::matching(&f.flow.matching),
+                    "instructions": text::instructions(&f.flow.instructions),
+                    "packets": known(f.packets),
+                    "bytes": known(f.bytes),
+                    "age_s": seconds(f.flow.since_ns, now),
+                    "idle_s": seconds(f.last_ns, now),
+                    "idle_timeout": f.flow.idle,
+                    "hard_timeout": f.flow.hard,
+                    "flags": f.flow.flags,
+                }))
+            })
+        })
+        .await?;
+    Ok(Json(items))
+}
+
+async fn groups(State(api): State<Api>, Query(p): Query<Page>) -> ApiResult<Items<Value>> {
+    let items = api
+        .ask(move |plant| {
+            let now = clock::now_ns();
+            let switch = plant.agent.datapath().switch();
+            page(switch.groups().collect(), p.cursor, p.limit, |n| {
+                let (g, c) = switch.group(n)?;
+                let buckets: Vec<Value> = g
+                    .buckets
+                    .iter()
+                    .zip(&c.buckets)
+                    .map(|(b, count)| {
+                        json!({
+                            "weight": b.weight,
+                            "watch_port": text::port_name(b.watch_port),
+                            "actions": text::actions(&b.actions),
+                            "packets": count.packets,
+                            "bytes": count.bytes,
+                        })
+                    })
+                    .collect();
+                let said: Vec<String> = g
+                    .buckets
+                    .iter()
+                    .map(|b| text::actions(&b.actions))
+                    .collect();
+                Some(json!({
+                    "group": n,
+                    "kind": format!("{:?}", g.kind).to_lowercase(),
+                    "references": c.refs,
+                    "packets": c.count.packets,
+                    "bytes": c.count.bytes,
+                    "age_s": seconds(c.since_ns, now),
+                    "buckets": buckets,
+                    "actions": said.join(" | "),
+                }))
+            })
+        })
+        .await?;
+    Ok(Json(items))
+}
+
+async fn meters(State(api): State<Api>, Query(p): Query<Page>) -> ApiResult<Items<Value>> {
+    let items = api
+        .ask(move |plant| {
+            let now = clock::now_ns();
+            let switch = plant.agent.datapath().switch();
+            page(switch.meters().collect(), p.cursor, p.limit, |n| {
+                let m = switch.meter(n)?;
+                let bands: Vec<Value> = m
+                    .bands
+                    .iter()
+                    .zip(&m.band_counts)
+                    .map(|(b, count)| {
+                        json!({
+                            "band": text::band(b, m.flags),
+                            "packets": count.packets,
+                            "bytes": count.bytes,
+                        })
+                    })
+                    .collect();
+                let said: Vec<String> = m.bands.iter().map(|b| text::band(b, m.flags)).collect();
+                Some(json!({
+                    "meter": n,
+                    "flows": m.flows,
+                    "packets": m.count.packets,
+                    "bytes": m.count.bytes,
+                    "age_s": seconds(m.since_ns, now),
+                    "bands": bands,
+                    "does": said.join("; "),
+                }))
+            })
+        })
+        .await?;
+    Ok(Json(items))
+}
+
+async fn tables(State(api): State<Api>) -> ApiResult<Items<Value>> {
+    let rows: Vec<Value> = api
+        .ask(|plant| {
+            let switch = plant.agent.datapath().switch();
+            let row = |t: tandem_ofpipeline::stats::TableStats| {
+                json!({
+                    "table": t.table,
+                    "flows": t.active,
+                    "max_flows": t.max_entries,
+                    "masks": t.masks,
+                    "lookups": t.count.lookups,
+                    "matched": t.count.matched,
+                })
+            };
+            switch.table_stats().map(row).collect()
+        })
+        .await?;
+    Ok(Json(rows.into()))
+}
+
+fn flags(bits: u32, names: &[(u32, &str)]) -> String {
+    let set = names.iter().filter(|(bit, _)| bits & bit != 0);
+    set.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+}
+
+async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
+    let rows: Vec<Value> = api
+        .ask(|plant| {
+            plant.count();
+            let now = clock::now_ns();
+            let dp = plant.agent.datapath();
+            dp.ports()
+                .map(|e| {
+                    let p = &e.port;
+                    let cable = plant.ports.get(&p.number).map(|c| c.arg.spec.kind.to_string());
+                    let c = dp.switch().port(p.number).map(|e| e.count).unwrap_or_default();
+                    json!({
+                        "name": p.name,
+                        "number": p.number,
+                        "cable": cable,
+                        "mac": text::mac(p.hw_addr.iter().fold(0, |all, b| all << 8 | u128::from(*b))),
+                        "link": if p.state & port_state::LINK_DOWN == 0 { "up" } else { "down" },
+                        "speed_mbps": p.current_speed / 1_000,
+                        "config": flags(p.config, &[
+                            (port_config::PORT_DOWN, "port_down"),
+                            (port_config::NO_RECV, "no_recv"),
+                            (port_config::NO_FWD, "no_fwd"),
+                            (port_config::NO_PACKET_IN, "no_packet_in"),
+                            (port_config::NO_FLOOD10, "no_flood"),
+                        ]),
+                        "rx_packets": c.rx.packets + e.alone.packets,
+                        "rx_bytes": c.rx.bytes + e.alone.bytes,
+                        "tx_packets": c.tx.packets,
+                        "tx_bytes": c.tx.bytes,
+                        "rx_dropped": c.rx_dropped + e.lost.rx_dropped,
+                        "tx_dropped": c.tx_dropped + e.lost.tx_dropped,
+                        "rx_errors": e.lost.rx_errors,
+                        "age_s": seconds(c.since_ns, now),
+                    })
+                })
+                .collect()
+        })
+        .await?;
+    Ok(Json(rows.into()))
+}
+
+/// `{"add": "swp3=eth3:7"}` or `{"remove": "swp3"}`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Change {
+    Add(String),
+    Remove(String),
+}
+
+async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
+    let change: Change =
+        serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("port: {e}")))?;
+    let (to, answer) = tokio::sync::oneshot::channel();
+    let (order, said) = match &change {
+        Change::Add(text) => {
+            let arg: PortArg = text.parse().map_err(ApiError::bad_request)?;
+            let said = format!("{}: {} is port {}", arg.name(), arg.spec.kind, arg.number);
+            (Order::Add(arg, to), said)
+        }
+        Change::Remove(name) => {
+            let number = name
+                .strip_prefix("swp")
+                .and_then(|n| n.parse().ok())
+                .filter(|n| *n > 0)
+                .ok_or_else(|| ApiError::not_found(format!("there is no port {name}")))?;
+            (
+                Order::Remove(number, to),
+                format!("{name} is no port any more"),
+            )
+        }
+    };
+    if !api.orders.give(order) {
+        return Err(ApiError::unavailable(
+            "too many changes of ports wait: try again",
+        ));
+    }
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(Ok(Ok(()))) => {
+            // the switch's thread has it, too, when this has been answered
+            api.ask(|_| ()).await?;
+            Ok(Json(json!({ "applied": said })))
+        }
+        Ok(Ok(Err(why))) => Err(ApiError::bad_request(why)),
+        Ok(Err(_)) => Err(ApiError::unavailable("ofagentd is stopping")),
+        Err(_) => Err(ApiError::timeout("the port was not opened in 5 s")),
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Master => "master",
+        Role::Slave => "slave",
+        Role::Equal | Role::NoChange => "equal",
+    }
+}
+
+async fn controllers(State(api): State<Api>) -> ApiResult<Items<Value>> {
+    let rows: Vec<Value> = api
+        .ask(|plant| {
+            let now = clock::now_ns();
+            let mut rows = Vec::new();
+            for (place, conns) in plant.links.places() {
+                let row = json!({
+                    "controller": place.target.to_string(),
+                    "state": if place.target.is_active() { "calling" } else { "waiting for calls" },
+                    "error": place.error,
+                });
+                let mut there = false;
+                for conn in conns.into_iter().flatten() {
+                    let Some(c) = plant.agent.conn(conn) else {
+                        continue;
+                    };
+                    there = true;
+                    let n = c.counts();
+                    rows.push(json!({
+                        "controller": c.name(),
+                        "state": if c.version().is_some() { "connected" } else { "saying hello" },
+                        "version": c.version().map(|v| v.name()),
+                        "role": role_name(c.role()),
+                        "since_s": seconds(c.since_ns(), now),
+                        "received": n.received,
+                        "sent": n.sent,
+                        "errors": n.errors,
+                        "packet_ins": n.packet_ins,
+                        "packet_ins_dropped": n.packet_ins_dropped,
+                        "waiting_bytes": c.waiting(),
+                    }));
+                }
+                if !there || !place.target.is_active() {
+                    rows.push(row);
+                }
+            }
+            rows
+        })
+        .await?;
+    Ok(Json(rows.into()))
+}
+
+/// A frame at a port.
+#[derive(Debug, Deserialize)]
+struct Frame {
+    port: String,
+    frame: String,
+}
+
+async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
+    let asked: Frame =
+        serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("trace: {e}")))?;
+    let bytes = text::from_hex(&asked.frame)
+        .filter(|b| b.len() >= 14)
+        .ok_or_else(|| ApiError::bad_request("the frame is not hexadecimal, or below 14 bytes"))?;
+    api.ask(move |plant| {
+        let dp = plant.agent.datapath();
+        let port = dp
+            .ports()
+            .find(|e| e.port.name == asked.port || e.port.number.to_string() == asked.port)
+            .ok_or_else(|| ApiError::not_found(format!("there is no port {}", asked.port)))?
+            .port
+            .number;
+        let flows: u32 = dp.switch().table_stats().map(|t| t.active).sum();
+        if flows > TRACED {
+            return Err(ApiError::unavailable(format!(
+                "a trace needs a copy of the tables, and packets would wait for that of {flows} flows: up to {TRACED} are copied"
+            )));
+        }
+        let steps = plant.agent.on_paper(port, &bytes, clock::now_ns());
+        let rows: Vec<Value> = steps.iter().map(text::step).collect();
+        Ok(Json(json!({ "items": rows })))
+    })
+    .await?
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `tandem openflow`: starts and stops ofagentd, and looks into it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use tandem_mgmt::{Client, Daemon, Instance};
+
+use crate::Answer;
+use crate::config::{alone, replace};
+use crate::lifecycle::{end_daemon, report, serving, start, wait_ready};
+use crate::out::Out;
+use crate::query::seconds;
+use crate::show::rows;
+use crate::table::{Column, cell, left, render, right};
+
+/// `tandem openflow`
+#[derive(Subcommand, Debug)]
+pub enum Openflow {
+    /// Start ofagentd, as a daemon; one that already runs like that is left alone. Without options: as it was last started
+    Up(Box<Up>),
+    /// Stop it; hosts at its ports no longer reach each other
+    Down,
+    /// Tables and counters
+    Show {
+        /// Which
+        #[arg(value_enum)]
+        what: What,
+        /// Flows of this table alone
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=254))]
+        table: Option<u8>,
+        /// At most so many rows
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+    },
+    /// Send one frame through the flow tables on paper, table by table: nothing is counted, nothing leaves
+    Trace {
+        /// Where it comes in: swp1, or its number
+        port: String,
+        /// The frame, in hexadecimal; blanks and colons are ignored
+        hex: String,
+    },
+    /// Add a port to the switch while it runs, or take one away
+    Port {
+        /// What to change
+        #[command(subcommand)]
+        port: Port,
+    },
+}
+
+/// `tandem openflow port`
+#[derive(Subcommand, Debug)]
+pub enum Port {
+    /// Another port
+    Add {
+        /// swp3=eth3, or swp3=eth3:7 for number 7
+        cable: String,
+    },
+    /// One less
+    Del {
+        /// swp3
+        port: String,
+    },
+}
+
+/// `tandem openflow up`
+#[derive(Args, Debug)]
+pub struct Up {
+    /// A port: swp1=eth3 is number 1 for controllers, swp1=eth3:7 is number 7; swp1=eth3@NAMESPACE, swp2=tap:NAME
+    #[arg(long = "port", value_name = "SWPN=CABLE")]
+    ports: Vec<String>,
+    /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch
+    #[arg(long, value_name = "IFACE")]
+    local: Option<String>,
+    /// A controller to call (tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH), or where controllers come
+    /// (ptcp:[ADDRESS:][PORT], pssl:[ADDRESS:][PORT], punix:PATH)
+    #[arg(long = "controller", value_name = "TARGET")]
+    controllers: Vec<String>,
+    /// The switch's private key, for ssl: and pssl: (PEM)
+    #[arg(long, value_name = "FILE")]
+    private_key: Option<PathBuf>,
+    /// Its certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// The authority that controllers' certificates are checked against (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
+    /// Datapath id: a number, 0xHEX or 16 hexadecimal digits; by default from the first port's address
+    #[arg(long, value_name = "ID")]
+    datapath_id: Option<String>,
+    /// Without controllers: secure (the flows stay) or standalone (an ordinary learning switch)
+    #[arg(long, value_name = "MODE", value_parser = ["secure", "standalone"])]
+    fail: Option<String>,
+    /// Versions that are offered: 1.0, 1.3 or 1.0,1.3
+    #[arg(long, value_name = "LIST")]
+    versions: Option<String>,
+    /// Flow tables of 1.3
+    #[arg(long, value_name = "N")]
+    tables: Option<u8>,
+    /// Flows at most, of all tables together
+    #[arg(long, value_name = "N")]
+    max_flows: Option<u32>,
+    /// How much the daemon logs
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+    /// How long it may take to be ready
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+    timeout: f64,
+}
+
+/// What there is to be shown.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Flows, by table and priority
+    Flows,
+    /// Groups and their buckets
+    Groups,
+    /// Meters and their bands
+    Meters,
+    /// Flow tables that have flows or had packets (-j: all)
+    Tables,
+    /// Ports, link and counters
+    Ports,
+    /// Controllers: connection, version, role
+    Controllers,
+}
+
+const FLOWS: &[Column] = &[
+    right("TABLE", "table"),
+    right("PRIORITY", "priority"),
+    left("MATCH", "match"),
+    left("DOES", "instructions"),
+    right("PACKETS", "packets"),
+    right("BYTES", "bytes"),
+    right("AGE", "age_s"),
+    right("IDLE", "idle_s"),
+    right("IDLE-OUT", "idle_timeout"),
+    right("HARD-OUT", "hard_timeout"),
+    left("COOKIE", "cookie"),
+];
+const GROUPS: &[Column] = &[
+    right("GROUP", "group"),
+    left("KIND", "kind"),
+    left("BUCKETS", "actions"),
+    right("PACKETS", "packets"),
+    right("BYTES", "bytes"),
+    right("USED-BY", "references"),
+    right("AGE", "age_s"),
+];
+const METERS: &[Column] = &[
+    right("METER", "meter"),
+    left("DOES", "does"),
+    right("PACKETS", "packets"),
+    right("BYTES", "bytes"),
+    right("FLOWS", "flows"),
+    right("AGE", "age_s"),
+];
+const TABLES: &[Column] = &[
+    right("TABLE", "table"),
+    right("FLOWS", "flows"),
+    right("OF", "max_flows"),
+    right("MASKS", "masks"),
+    right("LOOKUPS", "lookups"),
+    right("MATCHED", "matched"),
+];
+const PORTS: &[Column] = &[
+    left("PORT", "name"),
+    right("NUMBER", "number"),
+    left("CABLE", "cable"),
+    left("MAC", "mac"),
+    left("LINK", "link"),
+    right("MB/S", "speed_mbps"),
+    left("CONFIG", "config"),
+    right("RX-PACKETS", "rx_packets"),
+    right("RX-BYTES", "rx_bytes"),
+    right("TX-PACKETS", "tx_packets"),
+    right("TX-BYTES", "tx_bytes"),
+    right("RX-DROP", "rx_dropped"),
+    right("TX-DROP", "tx_dropped"),
+];
+const CONTROLLERS: &[Column] = &[
+    left("CONTROLLER", "controller"),
+    left("STATE", "state"),
+    left("VERSION", "version"),
+    left("ROLE", "role"),
+    right("SINCE", "since_s"),
+    right("RECEIVED", "received"),
+    right("SENT", "sent"),
+    right("ERRORS", "errors"),
+    right("PACKET-INS", "packet_ins"),
+    right("DROPPED", "packet_ins_dropped"),
+    left("ERROR", "error"),
+];
+
+fn client(instance: &Instance) -> Client {
+    Client::to(instance, Daemon::Ofagentd)
+}
+
+/// A relative path of a Unix socket counts from here, not from where the daemon works.
+fn absolute(target: &str) -> String {
+    match target.split_once(':') {
+        Some((kind @ ("unix" | "punix"), path)) if !path.is_empty() => std::path::absolute(path)
+            .map_or_else(|_| target.to_owned(), |p| format!("{kind}:{}", p.display())),
+        _ => target.to_owned(),
+    }
+}
+
+impl Up {
+    fn words(&self) -> Vec<String> {
+        let mut w = Vec::new();
+        let mut add = |option: &str, value: String| w.extend([option.to_owned(), value]);
+        for p in &self.ports {
+            add("--port", p.clone());
+        }
+        for c in &self.controllers {
+            add("--controller", absolute(c));
+        }
+        let file = |path: &Option<PathBuf>| {
+            let path = path.as_ref()?;
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            Some(path.display().to_string())
+        };
+        let options = [
+            ("--local", self.local.clone()),
+            ("--private-key", file(&self.private_key)),
+            ("--certificate", file(&self.certificate)),
+            ("--ca-cert", file(&self.ca_cert)),
+            ("--datapath-id", self.datapath_id.clone()),
+            ("--fail", self.fail.clone()),
+            ("--versions", self.versions.clone()),
+            ("--tables", self.tables.map(|n| n.to_string())),
+            ("--max-flows", self.max_flows.map(|n| n.to_string())),
+            ("--log", self.log.clone()),
+        ];
+        for (option, value) in options {
+            if let Some(value) = value {
+                add(option, value);
+            }
+        }
+        w
+    }
+}
+
+/// What it was last started with, one word a line: a word has no line breaks, as no interface and no option has any.
+fn last(instance: &Instance) -> Option<Vec<String>> {
+    let text = fs::read_to_string(instance.dir().join("ofagentd.args")).ok()?;
+    Some(text.lines().map(ToOwned::to_owned).collect())
+}
+
+fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
+    let end = Instant::now() + seconds(up.timeout)?;
+    instance.create_dir()?;
+    let _alone = alone(instance, end)?;
+    let known = last(instance);
+    let mut wanted = up.words();
+    if wanted.is_empty() {
+        wanted = known.clone().unwrap_or_default();
+    }
+    if let Some(pid) = serving(instance, Daemon::Ofagentd, end)? {
+        if known.as_ref() != Some(&wanted) {
+            bail!(
+                "ofagentd of instance {name} runs with other options: tandem --name {name} openflow down first",
+                name = instance.name()
+            );
+        }
+        let said = format!("ofagentd runs already (pid {pid})");
+        return report(instance, &[said], out);
+    }
+    let mut words = vec!["--name".to_owned(), instance.name().to_owned()];
+    words.extend(wanted.iter().cloned());
+    let (mut child, from) = start(instance, &words, Daemon::Ofagentd)?;
+    let status = wait_ready(instance, Daemon::Ofagentd, &mut child, from, end)?;
+    let text: String = wanted.iter().map(|w| format!("{w}\n")).collect();
+    replace(&instance.dir().join("ofagentd.args"), text.as_bytes())?;
+    let said = format!(
+        "ofagentd started (pid {}): datapath {}, {} ports",
+        child.id(),
+        cell(&status["datapath_id"]),
+        cell(&status["ports"])
+    );
+    report(instance, &[said], out)
+}
+
+fn down(instance: &Instance, out: Out) -> Result<Answer> {
+    let said = match instance.running(Daemon::Ofagentd)? {
+        Some(pid) => end_daemon(instance, Daemon::Ofagentd, pid)?,
+        None => "ofagentd does not run".to_owned(),
+    };
+    report(instance, &[said], out)
+}
+
+fn show(
+    instance: &Instance,
+    what: What,
+    table: Option<u8>,
+    limit: Option<usize>,
+    out: Out,
+) -> Result<Answer> {
+    let (path, columns) = match what {
+        What::Flows => ("/v1/flows", FLOWS),
+        What::Groups => ("/v1/groups", GROUPS),
+        What::Meters => ("/v1/meters", METERS),
+        What::Tables => ("/v1/tables", TABLES),
+        What::Ports => ("/v1/ports", PORTS),
+        What::Controllers => ("/v1/controllers", CONTROLLERS),
+    };
+    let table = table.map(|t| t.to_string()).unwrap_or_default();
+    let all = rows(&client(instance), path, &[("table", &table)], limit)?;
+    out.print(&json!({ "items": all }), || {
+        let used = |r: &&Value| ["flows", "lookups"].iter().any(|k| r[k] != json!(0));
+        if what == What::Tables {
+            let used: Vec<Value> = all.iter().filter(used).cloned().collect();
+            return render(columns, &used);
+        }
+        render(columns, &all)
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn trace(instance: &Instance, port: &str, hex: &str, out: Out) -> Result<Answer> {
+    let body = json!({"port": port, "frame": hex});
+    let v: Value = client(instance).post("/v1/trace", &body)?;
+    let steps = v.get("items").and_then(Value::as_array);
+    let steps = steps.context("an answer without steps")?;
+    out.print(&v, || {
+        let mut text: String = steps
+            .iter()
+            .map(|s| format!("{:11} {}\n", cell(&s["stage"]), cell(&s["text"])))
+            .collect();
+        if !steps.iter().any(|s| s.get("frame").is_some()) {
+            text += "verdict     dropped\n";
+        }
+        text
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn port(instance: &Instance, change: &Port, out: Out) -> Result<Answer> {
+    let body = match change {
+        Port::Add { cable } => json!({ "add": cable }),
+        Port::Del { port } => json!({ "remove": port }),
+    };
+    let v: Value = client(instance).post("/v1/ports", &body)?;
+    out.print(&v, || cell(&v["applied"]))?;
+    Ok(Answer::Yes)
+}
+
+/// `tandem openflow`
+pub fn openflow(instance: &Instance, command: &Openflow, out: Out) -> Result<Answer> {
+    match command {
+        Openflow::Up(options) => up(instance, options, out),
+        Openflow::Down => down(instance, out),
+        Openflow::Show { what, table, limit } => show(instance, *what, *table, *limit, out),
+        Openflow::Trace { port, hex } => trace(instance, port, hex, out),
+        Openflow::Port { port: change } => port(instance, change, out),
+    }
+}
