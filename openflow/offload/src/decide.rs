@@ -1,0 +1,685 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where each flow stands. A flow's place follows from those behind it alone, so a change is followed from the back of the
+//! order to its front, and only to flows that meet what changed:
+//!
+//! ```text
+//!   back ◄──────────────────────── order ────────────────────────► front
+//!     changed flow ─► those in front that meet it, and whose place depends on what is behind them ─► …
+//!     hole         ◄─ each counts, at every flow behind that it meets
+//! ```
+use crate::index::{Index, Side};
+use crate::order::Place;
+use crate::{ABSENT, Act, Entry, Id, Offload, Stand, State, Vlan, tables};
+use std::cmp::Reverse;
+use std::ops::ControlFlow;
+use tandem_ofpipeline::key::Key;
+
+/// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after all.
+const LOOKED_AT: usize = 256;
+const TRIED: usize = 8;
+const ROUNDS: usize = 8;
+/// Rows that may make room for another, the cheapest by their own traffic.
+const CANDIDATES: usize = 4;
+
+impl Offload {
+    pub(crate) fn enter(&mut self, id: Id, mut e: Entry) {
+        let mut holes = 0;
+        let _ = self
+            .holes
+            .meets(&self.order, &e.value, &e.mask, e.place, Side::Front, |_| {
+                holes += 1;
+                ControlFlow::Continue(())
+            });
+        e.holes = holes;
+        self.all.insert(&e.value, &e.mask, e.place);
+        for r in e.rows.iter().filter(|r| !r.exact) {
+            self.wides.insert(&r.value, &r.mask, e.place);
+        }
+        let mut covered = Vec::new();
+        self.all
+            .covers(&self.order, &e.value, &e.mask, e.place, |g| covered.push(g));
+        self.flows.insert(id, e);
+        self.sense(id, true);
+        self.wake(id);
+        for g in covered {
+            self.wake(g);
+        }
+    }
+
+    pub(crate) fn leave(&mut self, id: Id) {
+        self.settle(id, ABSENT);
+        self.sense(id, false);
+        let Some(e) = self.flows.remove(&id) else {
+            return;
+        };
+        self.all.remove(&e.value, &e.mask, id);
+        for r in e.rows.iter().filter(|r| !r.exact) {
+            self.wides.remove(&r.value, &r.mask, id);
+        }
+        self.denied.remove(&(Reverse(e.flow.traffic), e.since, id));
+        let mut covered = Vec::new();
+        self.all
+            .covers(&self.order, &e.value, &e.mask, e.place, |g| covered.push(g));
+        for g in covered {
+            if self
+                .flows
+                .get(&g)
+                .is_some_and(|g| matches!(g.state.stand, Stand::Dead(_)))
+            {
+                self.wake(g);
+            }
+        }
+        self.gone.push(e);
+    }
+
+    /// In or out of the list of those whose place depends on what is behind them.
+    pub(crate) fn sense(&mut self, id: Id, to: bool) {
+        let Some(e) = self.flows.get(&id) else {
+            return;
+        };
+        if e.mac.is_some() || e.wide() || !self.row_act(e).real() {
+            if to {
+                self.sensitive.insert(&e.value, &e.mask, e.place);
+            } else {
+                self.sensitive.remove(&e.value, &e.mask, id);
+            }
+        }
+    }
+
+    /// The flow is to be decided.
+    pub(crate) fn wake(&mut self, id: Id) {
+        if let Some(e) = self.flows.get_mut(&id)
+            && !e.queued
+        {
+            e.queued = true;
+            self.queue.push((self.order.full(e.place), id));
+        }
+    }
+
+    /// What the ACL does for a flow's exact rows.
+    pub(crate) fn row_act(&self, e: &Entry) -> Act {
+        match e.act {
+            Act::Out { ports, rewrite }
+                if !tables::redirects(&self.chip.acl, ports)
+                    || !tables::writes(self.chip.acl.rewrites, rewrite) =>
+            {
+                Act::Cpu
+            }
+            act => act,
+        }
+    }
+
+    fn real_as(&self, e: &Entry, stand: Stand) -> bool {
+        match stand {
+            Stand::Mac | Stand::Miss => e.act.real(),
+            Stand::Acl { .. } => self.row_act(e).real() && e.rows.iter().any(|r| r.exact),
+            _ => false,
+        }
+    }
+
+    /// Could its answer be given by the MAC table, were there nothing else?
+    pub(crate) fn mac_can(&self, e: &Entry) -> bool {
+        let Some(table) = self.chip.mac else {
+            return false;
+        };
+        let act = match e.act {
+            Act::Out { ports, rewrite } => {
+                rewrite == crate::Rewrite::default()
+                    && (ports.count() == 1 || ports.count() > 1 && table.port_sets > 0)
+            }
+            Act::Cpu => true,
+            Act::Drop => false,
+        };
+        e.mac.is_some() && act && !e.flow.idle && !e.flow.counted
+    }
+
+    fn set_free(&self, e: &Entry) -> bool {
+        match e.act {
+            Act::Out { ports, .. } if ports.count() > 1 => {
+                self.sets.contains_key(&ports)
+                    || (self.sets.len() as u32) < self.chip.mac.map_or(0, |m| m.port_sets)
+            }
+            _ => true,
+        }
+    }
+
+    /// What is behind a flow and would decide, or might, before its entry in the MAC table does.
+    pub(crate) fn obstacle(&self, e: &Entry) -> Option<Id> {
+        let mut found = None;
+        let _ = self
+            .rows
+            .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+                found = Some(g);
+                ControlFlow::Break(())
+            });
+        let key = e.mac?;
+        found.or_else(|| {
+            let same = self.macs.get(&key.address)?;
+            same.iter().copied().find(|g| {
+                self.flows.get(g).is_some_and(|g| {
+                    self.order.cmp(g.place, e.place).is_gt()
+                        && g.mac.is_some_and(|k| {
+                            k.vlan == key.vlan || k.vlan == Vlan::Any || key.vlan == Vlan::Any
+                        })
+                })
+            })
+        })
+    }
+
+    /// Is anything behind it that answers packets of it?
+    fn needed(&self, e: &Entry) -> bool {
+        self.real
+            .meets(
+                &self.order,
+                &e.value,
+                &e.mask,
+                e.place,
+                Side::Behind,
+                |_| ControlFlow::Break(()),
+            )
+            .is_break()
+    }
+
+    /// Packets that a flow's wide rows would trap, and those of the entries that would have to trap instead; both twice, as
+    /// of an entry that a wide row meets in part half is counted.
+    fn prices(&self, e: &Entry) -> (u64, u64) {
+        let traffic = |g: Id| self.flows.get(&g).map_or(0, |g| g.flow.traffic);
+        let (mut widened, mut turned) = (0u64, 0u64);
+        let _ = self
+            .real
+            .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+                turned = turned.saturating_add(traffic(g).saturating_mul(2));
+                ControlFlow::Continue(())
+            });
+        for r in e.rows.iter().filter(|r| !r.exact) {
+            let _ =
+                self.real
+                    .meets(&self.order, &r.value, &r.mask, e.place, Side::Behind, |g| {
+                        let whole = self.flows.get(&g).is_some_and(|g| {
+                            g.mask.covers(&r.mask) && g.value.and(&r.mask) == r.value
+                        });
+                        let times = if whole { 2 } else { 1 };
+                        widened = widened.saturating_add(traffic(g).saturating_mul(times));
+                        ControlFlow::Continue(())
+                    });
+        }
+        (widened, turned)
+    }
+
+    /// Where a flow stands, as those behind it stand.
+    fn judge(&self, id: Id) -> State {
+        let Some(e) = self.flows.get(&id) else {
+            return ABSENT;
+        };
+        let state = |stand, hole| State {
+            stand,
+            real: self.real_as(e, stand),
+            hole,
+        };
+        if let Some(by) = self.all.covered_by(&self.order, &e.value, &e.mask, e.place) {
+            return state(Stand::Dead(by), false);
+        }
+        if e.flow.fields.is_empty() && e.act == Act::Drop && self.chip.miss_drop && !e.flow.counted
+        {
+            return state(Stand::Miss, false);
+        }
+        let mac = self.mac_can(e) && !e.mac_denied && self.set_free(e);
+        if e.act.real() && mac && self.obstacle(e).is_none() {
+            return state(Stand::Mac, false);
+        }
+        let answers = self.row_act(e).real() && e.rows.iter().any(|r| r.exact);
+        if answers && !e.wide() {
+            let acl = Stand::Acl { wide: false };
+            return if self.fits(e, acl) {
+                state(acl, false)
+            } else {
+                state(Stand::Full, true)
+            };
+        }
+        if !self.needed(e) {
+            let acl = Stand::Acl { wide: false };
+            return if answers && self.fits(e, acl) {
+                state(acl, false)
+            } else {
+                state(Stand::Idle, false)
+            };
+        }
+        if mac && self.obstacle(e).is_none() {
+            return state(Stand::Mac, false);
+        }
+        if e.rows.is_empty() {
+            return state(Stand::NoRow, true);
+        }
+        if e.wide() {
+            let (widened, turned) = self.prices(e);
+            if widened > turned {
+                let acl = Stand::Acl { wide: false };
+                return if answers && self.fits(e, acl) {
+                    state(acl, true)
+                } else {
+                    state(Stand::Costly, true)
+                };
+            }
+        }
+        let acl = Stand::Acl { wide: true };
+        if self.fits(e, acl) {
+            state(acl, false)
+        } else {
+            state(Stand::Full, true)
+        }
+    }
+
+    /// Is there no reason against a flow's rows? Whether there are lines for them is seen when all is decided, but for flows of
+    /// the MAC table that they would push into the ACL: if there are more than there is room for, it is this one that stays
+    /// out.
+    fn fits(&self, e: &Entry, stand: Stand) -> bool {
+        if e.acl_denied {
+            return false;
+        }
+        if matches!(e.state.stand, Stand::Acl { .. }) {
+            return true;
+        }
+        let free = self.chip.acl.size.saturating_sub(self.acl_used);
+        let own = e.lines(stand);
+        if own > self.chip.acl.size {
+            return false;
+        }
+        let mut pushed = 0;
+        let Stand::Acl { wide } = stand else {
+            return true;
+        };
+        for r in e.rows.iter().filter(|r| r.exact || wide) {
+            let over =
+                self.sensitive
+                    .meets(&self.order, &r.value, &r.mask, e.place, Side::Front, |g| {
+                        if let Some(g) = self.flows.get(&g)
+                            && g.state.stand == Stand::Mac
+                        {
+                            pushed += g.lines(Stand::Acl { wide: true });
+                        }
+                        if pushed > 0 && own + pushed > free {
+                            ControlFlow::Break(())
+                        } else {
+                            ControlFlow::Continue(())
+                        }
+                    });
+            if over.is_break() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A flow stands so from here on; who depends on it is to be decided.
+    pub(crate) fn settle(&mut self, id: Id, new: State) {
+        let Some(e) = self.flows.get(&id) else {
+            return;
+        };
+        let old = e.state;
+        if old == new {
+            return;
+        }
+        let (value, mask, place) = (e.value, e.mask, e.place);
+        let worth = (e.flow.traffic, Reverse(e.since), id);
+        // Rows, entries, and their room
+        if old.stand != new.stand {
+            for (stand, now) in [(old.stand, false), (new.stand, true)] {
+                let lines = e.lines(stand);
+                match stand {
+                    Stand::Acl { wide } => {
+                        for r in e.rows.iter().filter(|r| r.exact || wide) {
+                            if now {
+                                self.rows.insert(&r.value, &r.mask, place);
+                            } else {
+                                self.rows.remove(&r.value, &r.mask, id);
+                            }
+                        }
+                        if now {
+                            self.acl_used += lines;
+                            self.in_acl.insert(worth);
+                        } else {
+                            self.acl_used -= lines;
+                            self.in_acl.remove(&worth);
+                        }
+                    }
+                    Stand::Mac => {
+                        let set = match e.act {
+                            Act::Out { ports, .. } if ports.count() > 1 => Some(ports),
+                            _ => None,
+                        };
+                        let list = self.macs.entry(e.mac.map_or(0, |k| k.address)).or_default();
+                        if now {
+                            list.push(id);
+                            self.mac_used += 1;
+                            self.in_mac.insert(worth);
+                            if let Some(s) = set {
+                                *self.sets.entry(s).or_default() += 1;
+                            }
+                        } else {
+                            list.retain(|g| *g != id);
+                            if list.is_empty() {
+                                self.macs.remove(&e.mac.map_or(0, |k| k.address));
+                            }
+                            self.mac_used -= 1;
+                            self.in_mac.remove(&worth);
+                            if let Some(s) = set
+                                && let Some(n) = self.sets.get_mut(&s)
+                            {
+                                *n -= 1;
+                                if *n == 0 {
+                                    self.sets.remove(&s);
+                                }
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if old.real != new.real {
+            if new.real {
+                self.real.insert(&value, &mask, place);
+            } else {
+                self.real.remove(&value, &mask, id);
+            }
+        }
+        // Those in front
+        let mut front = Vec::new();
+        if old.stand != new.stand || old.real != new.real {
+            let wide = [old.stand, new.stand].contains(&Stand::Acl { wide: true });
+            let ways = e.rows.iter().filter(|r| wide && !r.exact);
+            let ways = ways.map(|r| (&r.value, &r.mask)).chain([(&value, &mask)]);
+            for (v, m) in ways {
+                let _ = self
+                    .sensitive
+                    .meets(&self.order, v, m, place, Side::Front, |g| {
+                        front.push(g);
+                        ControlFlow::Continue(())
+                    });
+            }
+        }
+        if old.real != new.real {
+            front.extend(self.widened_over(&value, &mask, place));
+        }
+        // Those behind
+        let mut behind = Vec::new();
+        if old.hole != new.hole {
+            if new.hole {
+                self.holes.insert(&value, &mask, place);
+            } else {
+                self.holes.remove(&value, &mask, id);
+            }
+            let _ = self
+                .all
+                .meets(&self.order, &value, &mask, place, Side::Behind, |g| {
+                    behind.push(g);
+                    ControlFlow::Continue(())
+                });
+        }
+        let was = self.is_turned(id);
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.state = new;
+        }
+        self.count_turned(id, was);
+        self.touched.push(id);
+        for g in front {
+            self.wake(g);
+        }
+        for g in behind {
+            let was = self.is_turned(g);
+            if let Some(e) = self.flows.get_mut(&g) {
+                e.holes = if new.hole {
+                    e.holes + 1
+                } else {
+                    e.holes.saturating_sub(1)
+                };
+            }
+            if self.is_turned(g) != was {
+                self.touched.push(g);
+            }
+            self.count_turned(g, was);
+        }
+    }
+
+    /// Is it among those that are tried again when there is room?
+    fn note(&mut self, id: Id) {
+        let Some(e) = self.flows.get(&id) else {
+            return;
+        };
+        let waits = e.state.stand == Stand::Full || e.acl_denied || e.mac_denied || self.no_set(e);
+        let entry = (Reverse(e.flow.traffic), e.since, id);
+        if waits {
+            self.denied.insert(entry);
+        } else {
+            self.denied.remove(&entry);
+        }
+    }
+
+    /// Does it not stand in the MAC table for want of a port set alone?
+    fn no_set(&self, e: &Entry) -> bool {
+        e.state.stand != Stand::Mac && self.mac_can(e) && !self.set_free(e)
+    }
+
+    fn is_turned(&self, id: Id) -> bool {
+        self.flows
+            .get(&id)
+            .is_some_and(|e| e.holes > 0 && e.state.real)
+    }
+
+    fn count_turned(&mut self, id: Id, was: bool) {
+        match (was, self.is_turned(id)) {
+            (false, true) => self.turned += 1,
+            (true, false) => self.turned -= 1,
+            _ => {}
+        }
+    }
+
+    /// Decides what is queued, from the back of the order to its front.
+    pub(crate) fn run(&mut self) {
+        while let Some((_, id)) = self.queue.pop() {
+            let Some(e) = self.flows.get_mut(&id) else {
+                continue;
+            };
+            e.queued = false;
+            let state = self.judge(id);
+            self.settle(id, state);
+            self.note(id);
+            // A flow that changed its action in place
+            self.touched.push(id);
+        }
+    }
+
+    /// Everything, room included.
+    pub(crate) fn decide(&mut self) {
+        self.run();
+        self.overflow();
+        self.retry();
+    }
+
+    pub(crate) fn deny(&mut self, id: Id, acl: bool, mac: bool) {
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.acl_denied |= acl;
+            e.mac_denied |= mac;
+            self.denied.insert((Reverse(e.flow.traffic), e.since, id));
+        }
+        self.wake(id);
+    }
+
+    /// Who makes room: of the cheapest flows the one whose leaving traps least, with what it would turn.
+    fn victim(&self) -> Option<Id> {
+        let harm = |id: Id| {
+            let mut sum = 0u64;
+            if let Some(e) = self.flows.get(&id) {
+                sum = e.flow.traffic;
+                let _ =
+                    self.real
+                        .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+                            let g = self.flows.get(&g).filter(|g| g.holes == 0);
+                            sum = sum.saturating_add(g.map_or(0, |g| g.flow.traffic));
+                            ControlFlow::Continue(())
+                        });
+            }
+            sum
+        };
+        let cheapest = self.in_acl.iter().take(CANDIDATES).map(|(_, _, id)| *id);
+        cheapest.min_by_key(|id| harm(*id))
+    }
+
+    /// While a table has more than fits, somebody leaves it.
+    pub(crate) fn overflow(&mut self) {
+        loop {
+            if self.acl_used > self.chip.acl.size {
+                let Some(id) = self.victim() else { break };
+                self.deny(id, true, false);
+            } else if self.mac_used > self.chip.mac.map_or(0, |m| m.size) {
+                let Some((_, _, id)) = self.in_mac.first().copied() else {
+                    break;
+                };
+                self.deny(id, false, true);
+            } else {
+                break;
+            }
+            self.run();
+        }
+    }
+
+    /// Those that found no room, as far as there is some. One that comes in may let go of lines elsewhere, so there are several
+    /// rounds.
+    fn retry(&mut self) {
+        for _ in 0..ROUNDS {
+            if !self.round() {
+                return;
+            }
+        }
+    }
+
+    /// Did anybody come in?
+    fn round(&mut self) -> bool {
+        let waiting: Vec<Id> = self.denied.iter().take(LOOKED_AT).map(|d| d.2).collect();
+        let (mut missed, mut came) = (0, false);
+        for id in waiting {
+            if missed >= TRIED {
+                break;
+            }
+            let Some(e) = self.flows.get(&id) else {
+                continue;
+            };
+            let free = self.chip.acl.size.saturating_sub(self.acl_used);
+            let least = e.lines(Stand::Acl { wide: true });
+            let mac = e.state.stand != Stand::Mac
+                && self.mac_used < self.chip.mac.map_or(0, |m| m.size)
+                && self.mac_can(e)
+                && self.set_free(e);
+            if !mac && (e.state.stand != Stand::Full || least > free) {
+                continue;
+            }
+            let old = e.state;
+            self.admit(id, mac);
+            if self.flows.get(&id).is_some_and(|e| e.state != old) {
+                came = true;
+            } else {
+                missed += 1;
+            }
+        }
+        came
+    }
+
+    /// Tries once more.
+    fn admit(&mut self, id: Id, mac: bool) {
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.acl_denied = false;
+            if mac {
+                e.mac_denied = false;
+            }
+        }
+        self.wake(id);
+        self.run();
+        if self.over() {
+            // Nobody leaves for it: what came with it goes with it
+            self.deny(id, true, mac);
+            self.run();
+            self.overflow();
+        }
+    }
+
+    fn over(&self) -> bool {
+        self.acl_used > self.chip.acl.size || self.mac_used > self.chip.mac.map_or(0, |m| m.size)
+    }
+
+    /// Another measurement of a flow's traffic.
+    pub(crate) fn weigh(&mut self, id: Id, traffic: u64) {
+        let Some(e) = self.flows.get_mut(&id) else {
+            return;
+        };
+        let (old, since) = (e.flow.traffic, e.since);
+        if old == traffic {
+            return;
+        }
+        e.flow.traffic = traffic;
+        for list in [&mut self.in_acl, &mut self.in_mac] {
+            if list.remove(&(old, Reverse(since), id)) {
+                list.insert((traffic, Reverse(since), id));
+            }
+        }
+        if self.denied.remove(&(Reverse(old), since, id)) {
+            self.denied.insert((Reverse(traffic), since, id));
+        }
+        if !e.state.real {
+            return;
+        }
+        let (value, mask, place) = (e.value, e.mask, e.place);
+        let mut wide = self.widened_over(&value, &mask, place);
+        let _ = self
+            .sensitive
+            .meets(&self.order, &value, &mask, place, Side::Front, |g| {
+                if self.flows.get(&g).is_some_and(Entry::wide) {
+                    wide.push(g);
+                }
+                ControlFlow::Continue(())
+            });
+        for g in wide {
+            self.wake(g);
+        }
+    }
+
+    /// Flows in front whose wide rows meet this match: what they trap is weighed against it.
+    fn widened_over(&self, value: &Key, mask: &Key, place: Place) -> Vec<Id> {
+        let mut wide = Vec::new();
+        let _ = self
+            .wides
+            .meets(&self.order, value, mask, place, Side::Front, |g| {
+                wide.push(g);
+                ControlFlow::Continue(())
+            });
+        wide
+    }
+
+    /// A flow that waits and has more than twice the traffic of the cheapest one in the ACL comes in for it.
+    pub(crate) fn swap(&mut self) {
+        let Some((Reverse(most), _, id)) = self.denied.first().copied() else {
+            return;
+        };
+        let Some((least, _, _)) = self.in_acl.first().copied() else {
+            return;
+        };
+        let full = self
+            .flows
+            .get(&id)
+            .is_some_and(|e| e.state.stand == Stand::Full);
+        if full && most > least.saturating_mul(2) {
+            if let Some(e) = self.flows.get_mut(&id) {
+                e.acl_denied = false;
+            }
+            self.wake(id);
+            self.decide();
+        }
+    }
+}
+
+/// For what reads indexes of its own.
+pub(crate) fn meeting(of: &Index, o: &Offload, e: &Entry, side: Side, mut f: impl FnMut(Id)) {
+    let _ = of.meets(&o.order, &e.value, &e.mask, e.place, side, |g| {
+        f(g);
+        ControlFlow::Continue(())
+    });
+}
