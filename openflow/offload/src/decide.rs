@@ -16,7 +16,7 @@ use tandem_ofpipeline::key::Key;
 
 /// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after all.
 const LOOKED_AT: usize = 256;
-const TRIED: usize = 8;
+const TRIED: usize = if cfg!(test) { 64 } else { 8 };
 const ROUNDS: usize = 8;
 /// Rows that may make room for another, the cheapest by their own traffic.
 const CANDIDATES: usize = 4;
@@ -31,10 +31,20 @@ impl Offload {
                 ControlFlow::Continue(())
             });
         e.holes = holes;
+        let mut pushed = (0, 0u64);
+        let _ = self
+            .sensitive
+            .meets(&self.order, &e.value, &e.mask, e.place, Side::Front, |g| {
+                if let Some(g) = self.flows.get(&g)
+                    && self.lossy(g)
+                {
+                    pushed.0 += 1;
+                    pushed.1 += g.flow.traffic;
+                }
+                ControlFlow::Continue(())
+            });
+        e.pushed = pushed;
         self.all.insert(&e.value, &e.mask, e.place);
-        for r in e.rows.iter().filter(|r| !r.exact) {
-            self.wides.insert(&r.value, &r.mask, e.place);
-        }
         let mut covered = Vec::new();
         self.all
             .covers(&self.order, &e.value, &e.mask, e.place, |g| covered.push(g));
@@ -72,8 +82,44 @@ impl Offload {
         self.gone.push(e);
     }
 
-    /// In or out of the list of those whose place depends on what is behind them.
+    /// Would a flow of the MAC table be answered by the ACL in part only, or not at all?
+    fn lossy(&self, e: &Entry) -> bool {
+        e.act.real() && self.mac_can(e) && (e.wide() || !self.row_act(e).real())
+    }
+
+    /// At those behind it that meet it, a flow that the MAC table alone can answer counts, so often and with so much traffic,
+    /// where it did so before with that.
+    fn push(&mut self, id: Id, before: Option<u64>, now: Option<u64>) {
+        let Some(e) = self.flows.get(&id).filter(|e| self.lossy(e)) else {
+            return;
+        };
+        let mut behind = Vec::new();
+        let _ = self
+            .all
+            .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+                behind.push(g);
+                ControlFlow::Continue(())
+            });
+        for g in behind {
+            if let Some(e) = self.flows.get_mut(&g) {
+                e.pushed.0 = e.pushed.0 + u32::from(now.is_some()) - u32::from(before.is_some());
+                e.pushed.1 = e.pushed.1 + now.unwrap_or(0) - before.unwrap_or(0);
+            }
+            self.wake(g);
+        }
+    }
+
+    /// In or out of the lists of those whose place depends on what is behind them, and on whom that of others depends.
     pub(crate) fn sense(&mut self, id: Id, to: bool) {
+        let Some(e) = self.flows.get(&id) else {
+            return;
+        };
+        let traffic = Some(e.flow.traffic);
+        if to {
+            self.push(id, None, traffic);
+        } else {
+            self.push(id, traffic, None);
+        }
         let Some(e) = self.flows.get(&id) else {
             return;
         };
@@ -184,7 +230,9 @@ impl Offload {
     /// of an entry that a wide row meets in part half is counted.
     fn prices(&self, e: &Entry) -> (u64, u64) {
         let traffic = |g: Id| self.flows.get(&g).map_or(0, |g| g.flow.traffic);
-        let (mut widened, mut turned) = (0u64, 0u64);
+        // What the rows would push out of the MAC table, and the ACL does not do
+        let mut widened = e.pushed.1.saturating_mul(2);
+        let mut turned = 0u64;
         let _ = self
             .real
             .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
@@ -228,6 +276,11 @@ impl Offload {
             return state(Stand::Mac, false);
         }
         let answers = self.row_act(e).real() && e.rows.iter().any(|r| r.exact);
+        // In its way are flows in front that only the MAC table does, and that have more traffic
+        let pushes = e.pushed.0 > 0 && e.pushed.1 >= e.flow.traffic;
+        if answers && !e.wide() && pushes {
+            return state(Stand::Pushes, true);
+        }
         if answers && !e.wide() {
             let acl = Stand::Acl { wide: false };
             return if self.fits(e, acl) {
@@ -238,7 +291,7 @@ impl Offload {
         }
         if !self.needed(e) {
             let acl = Stand::Acl { wide: false };
-            return if answers && self.fits(e, acl) {
+            return if answers && !pushes && self.fits(e, acl) {
                 state(acl, false)
             } else {
                 state(Stand::Idle, false)
@@ -250,11 +303,11 @@ impl Offload {
         if e.rows.is_empty() {
             return state(Stand::NoRow, true);
         }
-        if e.wide() {
+        if e.wide() || e.pushed.0 > 0 {
             let (widened, turned) = self.prices(e);
             if widened > turned {
                 let acl = Stand::Acl { wide: false };
-                return if answers && self.fits(e, acl) {
+                return if answers && !pushes && self.fits(e, acl) {
                     state(acl, true)
                 } else {
                     state(Stand::Costly, true)
@@ -376,6 +429,16 @@ impl Offload {
                 }
             }
         }
+        let weighed = |s: Stand| matches!(s, Stand::Acl { .. } | Stand::Costly | Stand::Full);
+        if weighed(old.stand) != weighed(new.stand) {
+            for r in e.rows.iter().filter(|r| !r.exact) {
+                if weighed(new.stand) {
+                    self.wides.insert(&r.value, &r.mask, place);
+                } else {
+                    self.wides.remove(&r.value, &r.mask, id);
+                }
+            }
+        }
         if old.real != new.real {
             if new.real {
                 self.real.insert(&value, &mask, place);
@@ -385,7 +448,7 @@ impl Offload {
         }
         // Those in front
         let mut front = Vec::new();
-        if old.stand != new.stand || old.real != new.real {
+        if old.seen() != new.seen() {
             let wide = [old.stand, new.stand].contains(&Stand::Acl { wide: true });
             let ways = e.rows.iter().filter(|r| wide && !r.exact);
             let ways = ways.map(|r| (&r.value, &r.mask)).chain([(&value, &mask)]);
@@ -555,12 +618,17 @@ impl Offload {
 
     /// Did anybody come in?
     fn round(&mut self) -> bool {
-        let waiting: Vec<Id> = self.denied.iter().take(LOOKED_AT).map(|d| d.2).collect();
+        let from = self.resume.take().unwrap_or((Reverse(u64::MAX), 0, 0));
+        let rest = self.denied.range(from..).chain(self.denied.range(..from));
+        let waiting: Vec<_> = rest.take(LOOKED_AT).copied().collect();
         let (mut missed, mut came) = (0, false);
-        for id in waiting {
+        for at in waiting {
             if missed >= TRIED {
+                // Here the next change goes on
+                self.resume = Some(at);
                 break;
             }
+            let id = at.2;
             let Some(e) = self.flows.get(&id) else {
                 continue;
             };
@@ -616,6 +684,8 @@ impl Offload {
             return;
         }
         e.flow.traffic = traffic;
+        self.push(id, Some(old), Some(traffic));
+        self.wake(id);
         for list in [&mut self.in_acl, &mut self.in_mac] {
             if list.remove(&(old, Reverse(since), id)) {
                 list.insert((traffic, Reverse(since), id));
@@ -624,15 +694,19 @@ impl Offload {
         if self.denied.remove(&(Reverse(old), since, id)) {
             self.denied.insert((Reverse(traffic), since, id));
         }
-        if !e.state.real {
+        let Some(e) = self.flows.get(&id).filter(|e| e.state.real) else {
             return;
-        }
+        };
         let (value, mask, place) = (e.value, e.mask, e.place);
         let mut wide = self.widened_over(&value, &mask, place);
         let _ = self
             .sensitive
             .meets(&self.order, &value, &mask, place, Side::Front, |g| {
-                if self.flows.get(&g).is_some_and(Entry::wide) {
+                if self
+                    .flows
+                    .get(&g)
+                    .is_some_and(|g| g.wide() || g.pushed.0 > 0)
+                {
                     wide.push(g);
                 }
                 ControlFlow::Continue(())

@@ -161,6 +161,9 @@ pub(crate) enum Stand {
     Full,
     /// Nowhere, because a widened row would trap more than the entries behind it that trap instead.
     Costly,
+    /// Nowhere, because its rows would push flows out of the MAC table that the ACL does not do as well, and that have more
+    /// traffic.
+    Pushes,
     /// Nowhere: the ACL has no row for it.
     NoRow,
 }
@@ -173,6 +176,14 @@ pub(crate) struct State {
     pub real: bool,
     /// Are there packets of it that no entry keeps from those behind it?
     pub hole: bool,
+}
+
+impl State {
+    /// What of it counts for the places of those in front.
+    fn seen(self) -> (Option<Stand>, bool) {
+        let stand = matches!(self.stand, Stand::Acl { .. } | Stand::Mac).then_some(self.stand);
+        (stand, self.real)
+    }
 }
 
 const ABSENT: State = State {
@@ -204,6 +215,8 @@ pub(crate) struct Entry {
     pub mac_denied: bool,
     /// Flows in front that meet it and are holes.
     pub holes: u32,
+    /// Flows in front that meet it and that only the MAC table does, and their traffic.
+    pub pushed: (u32, u64),
     /// Since when it is here: of two that are worth the same the younger gives way.
     pub since: u64,
     pub queued: bool,
@@ -223,7 +236,7 @@ pub struct Offload {
     pub(crate) sensitive: Index,
     /// Rows of the ACL.
     pub(crate) rows: Index,
-    /// Wide rows of all flows, whether they stand or not.
+    /// Wide rows of flows that have been weighed, whether they stand or not.
     pub(crate) wides: Index,
     /// Flows that answer in the chip.
     pub(crate) real: Index,
@@ -245,6 +258,8 @@ pub struct Offload {
     pub(crate) in_mac: BTreeSet<(u64, Reverse<u64>, Id)>,
     /// Who found no room, most traffic first.
     pub(crate) denied: BTreeSet<(Reverse<u64>, u64, Id)>,
+    /// Who of them is the next to be tried.
+    pub(crate) resume: Option<(Reverse<u64>, u64, Id)>,
     pub(crate) turned: u32,
     pub(crate) labels: Labels,
     pub(crate) device: plan::Device,
@@ -274,6 +289,7 @@ impl Offload {
             in_acl: BTreeSet::new(),
             in_mac: BTreeSet::new(),
             denied: BTreeSet::new(),
+            resume: None,
             turned: 0,
             labels: Labels::default(),
             device: plan::Device::default(),
@@ -318,6 +334,7 @@ impl Offload {
             acl_denied: false,
             mac_denied: false,
             holes: 0,
+            pushed: (0, 0),
             since: self.clock,
             queued: false,
             counts: Counts {

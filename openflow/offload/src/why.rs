@@ -73,6 +73,13 @@ pub enum Why {
     /// A widened row would trap more than these entries behind it do that trap instead.
     #[allow(missing_docs)]
     Costly { missing: Vec<Field>, turned: u32 },
+    /// Its rows would push flows out of the MAC table that the ACL does not do as well.
+    #[allow(missing_docs)]
+    Pushes {
+        flows: u32,
+        traffic: u64,
+        turned: u32,
+    },
     /// No row of the ACL meets its frames; so many entries behind it trap.
     NoRow(u32),
 }
@@ -116,6 +123,11 @@ impl Offload {
             },
             Stand::Costly => Why::Costly {
                 missing: missing(),
+                turned: self.behind(e),
+            },
+            Stand::Pushes => Why::Pushes {
+                flows: e.pushed.0,
+                traffic: e.pushed.1,
                 turned: self.behind(e),
             },
             Stand::NoRow => Why::NoRow(self.behind(e)),
@@ -341,6 +353,21 @@ impl fmt::Display for Why {
                  entries behind it that trap instead",
                 names(missing)
             ),
+            Why::Pushes {
+                flows,
+                traffic,
+                turned: by,
+            } => {
+                write!(
+                    f,
+                    "software: its row would be in the way of flows of the MAC table that the ACL can't do: \
+                     {flows}, {traffic} packets/s"
+                )?;
+                match by {
+                    0 => Ok(()),
+                    n => write!(f, "; entries behind it that trap: {n}"),
+                }
+            }
             Why::NoRow(by) => write!(
                 f,
                 "software: no row meets its frames; entries behind it that trap: {by}"

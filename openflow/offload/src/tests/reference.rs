@@ -45,6 +45,40 @@ fn vlan_key(w: &World, f: &Flow) -> Option<(u128, Vlan)> {
     can.then_some((u128::from(key.address), key.vlan))
 }
 
+fn plain_in_mac(w: &World, f: &Flow) -> bool {
+    let act = match f.wanted.act() {
+        Act::Drop => false,
+        Act::Cpu => true,
+        Act::Out { ports, rewrite } => {
+            rewrite == crate::Rewrite::default()
+                && (ports.count() <= 1 || w.offload.chip().mac.is_some_and(|m| m.port_sets >= 3))
+        }
+    };
+    vlan_key(w, f).is_some() && act && !f.idle && !f.counted
+}
+
+fn does(w: &World, act: Act) -> bool {
+    let acl = &w.offload.chip().acl;
+    match act {
+        Act::Drop => true,
+        Act::Cpu => false,
+        Act::Out { ports, rewrite } => {
+            (acl.port_sets || ports.count() <= 1) && (acl.rewrites.vid || rewrite.vid.is_none())
+        }
+    }
+}
+
+/// Does only the MAC table do all of it?
+fn lossy(w: &World, f: &Flow) -> bool {
+    let act = f.wanted.act();
+    let wide = || {
+        expand::expand(&w.offload.chip().acl, &f.fields)
+            .iter()
+            .any(|r| !r.exact)
+    };
+    act.real() && plain_in_mac(w, f) && (!does(w, act) || wide())
+}
+
 /// Each flow's place, from the back of the order to its front.
 fn places(w: &World) -> Vec<Placed> {
     let chip = w.offload.chip();
@@ -88,37 +122,35 @@ fn places(w: &World) -> Vec<Placed> {
             g.rows.iter().any(|r| meet(r, &flow.fields))
                 || g.stand == Stand::Mac && meet(&g.flow.fields, &flow.fields)
         });
-        let plain = match act {
-            Act::Drop => false,
-            Act::Cpu => needed,
-            Act::Out { ports, rewrite } => {
-                rewrite == crate::Rewrite::default()
-                    && (ports.count() <= 1 || chip.mac.is_some_and(|m| m.port_sets >= 3))
-            }
-        };
-        if vlan_key(w, flow).is_some() && plain && !flow.idle && !flow.counted && !shadowed {
+        if plain_in_mac(w, flow) && (act.real() || needed) && !shadowed {
             p.stand = Stand::Mac;
             p.real = act.real();
             placed.push(p);
             continue;
         }
         let rows = expand::expand(&chip.acl, &flow.fields);
-        let does = match act {
-            Act::Drop => true,
-            Act::Cpu => false,
-            Act::Out { ports, rewrite } => {
-                (chip.acl.port_sets || ports.count() <= 1)
-                    && (chip.acl.rewrites.vid || rewrite.vid.is_none())
-            }
-        };
+        let lossy: Vec<&Flow> = flows[n + 1..]
+            .iter()
+            .map(|(_, g)| g)
+            .filter(|g| meet(&g.fields, &flow.fields) && lossy(w, g))
+            .collect();
+        let pushed: u64 = lossy.iter().map(|g| g.traffic).sum();
+        let pushes = !lossy.is_empty() && pushed >= flow.traffic;
+        let does = does(w, act);
         let exact: Vec<&Row> = rows.iter().filter(|r| r.exact).collect();
         let wide: Vec<&Row> = rows.iter().filter(|r| !r.exact).collect();
         let answers = does && !exact.is_empty();
         // What the CPU answers needs no row while nothing behind it answers
         let mut with_wide = needed || wide.is_empty();
-        if needed && !wide.is_empty() {
+        if answers && wide.is_empty() && pushes {
+            p.stand = Stand::Pushes;
+            p.hole = true;
+            placed.push(p);
+            continue;
+        }
+        if needed && !(answers && wide.is_empty()) && (!wide.is_empty() || !lossy.is_empty()) {
             let real = placed.iter().filter(|g| g.real);
-            let (mut trapped, mut turned) = (0, 0);
+            let (mut trapped, mut turned) = (2 * pushed, 0);
             for g in real {
                 if meet(&g.flow.fields, &flow.fields) {
                     turned += 2 * g.flow.traffic;
@@ -140,12 +172,12 @@ fn places(w: &World) -> Vec<Placed> {
             (true, true, _) => Stand::Acl {
                 wide: !wide.is_empty(),
             },
-            (true, false, _) => Stand::Acl { wide: false },
+            (true, false, _) if !pushes => Stand::Acl { wide: false },
             (false, true, true) => Stand::Acl { wide: true },
-            (false, _, true) => Stand::Costly,
-            (false, _, false) => Stand::Idle,
+            (_, _, true) => Stand::Costly,
+            (_, _, false) => Stand::Idle,
         };
-        p.real = answers;
+        p.real = answers && matches!(p.stand, Stand::Acl { .. });
         match p.stand {
             Stand::Acl { wide: true } => p.rows = rows.iter().map(|r| r.fields.clone()).collect(),
             Stand::Acl { wide: false } => p.rows = exact.iter().map(|r| r.fields.clone()).collect(),
