@@ -386,6 +386,17 @@ impl Offload {
         self.plan()
     }
 
+    /// Other sizes: what the chip has promised of memory that others share. Of less, what does not fit any more is
+    /// deleted by these writes.
+    pub fn resize(&mut self, acl: u32, mac: u32) -> Vec<Write> {
+        self.chip.acl.size = acl;
+        if let Some(m) = &mut self.chip.mac {
+            m.size = mac;
+        }
+        self.decide();
+        self.plan()
+    }
+
     /// The controller's counters of the flow begin anew.
     pub fn reset_counts(&mut self, id: Id) {
         let chip = self.chip.acl.counted;

@@ -90,14 +90,12 @@ impl Offload {
         let e = self.flows.get(&id)?;
         let table = self.chip.acl.name;
         let missing = || -> Vec<Field> {
-            let wide = e.rows.iter().find(|r| !r.exact);
-            let asked = |f: Field| wide.is_some_and(|r| r.fields.iter().any(|o| o.field == f));
-            let fields = e.flow.fields.iter().map(|o| o.field);
-            if wide.is_some() {
-                fields.filter(|f| !asked(*f)).collect()
-            } else {
-                Vec::new()
-            }
+            let Some(wide) = e.rows.iter().find(|r| !r.exact) else {
+                return Vec::new();
+            };
+            let fields = e.flow.fields.iter();
+            let lost = fields.filter(|o| !wide.fields.contains(o));
+            lost.map(|o| o.field).collect()
         };
         let beyond = match e.flow.wanted {
             Wanted::Beyond(b) => Some(b),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A chip that does what it is told and refuses what it can't, and a software switch that looks at every flow.
-use crate::tables::Chip;
+use crate::tables::{Chip, MacTable};
 use crate::{Act, Flow, Id, MacKey, Offload, PortMask, Rewrite, Vlan, Wanted, Write};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tandem_ofpipeline::key::{Key, L4, NET, THERE};
@@ -311,6 +311,22 @@ impl World {
         }
         let writes = self.offload.modify(id, wanted, idle, counted);
         self.change(software, writes);
+    }
+
+    pub fn resize(&mut self, acl: u32, mac: u32) {
+        let writes = self.offload.resize(acl, mac);
+        let table = &mut self.device.chip;
+        // What is given up is free when all is done
+        table.acl.size = table.acl.size.max(acl);
+        table.mac = table.mac.map(|m| MacTable {
+            size: m.size.max(mac),
+            ..m
+        });
+        self.change(self.software.clone(), writes);
+        let table = &mut self.device.chip;
+        table.acl.size = acl;
+        table.mac = table.mac.map(|m| MacTable { size: mac, ..m });
+        assert!(self.device.lines() <= acl);
     }
 
     pub fn measured(&mut self, traffic: &[(Id, u64)]) {

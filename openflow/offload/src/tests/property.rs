@@ -158,6 +158,7 @@ pub enum Op {
     Remove(usize),
     Modify(usize, Wanted, bool),
     Measure(usize, u64),
+    Resize(u32, u32),
 }
 
 pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
@@ -166,6 +167,7 @@ pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
         3 => any::<usize>().prop_map(Op::Remove),
         2 => (any::<usize>(), wanted(), any::<bool>()).prop_map(|(n, w, i)| Op::Modify(n, w, i)),
         1 => (any::<usize>(), 0..40u64).prop_map(|(n, t)| Op::Measure(n, t)),
+        1 => (0..12u32, 0..5u32).prop_map(|(a, m)| Op::Resize(a, m)),
     ];
     proptest::collection::vec(op, 1..n)
 }
@@ -246,6 +248,12 @@ pub fn play(w: &mut World, op: &Op) {
             if let Some(id) = nth(*n) {
                 let counted = w.software.flows[&id].counted;
                 w.modify(id, *wanted, *idle, counted);
+            }
+        }
+        // Chips that have room keep it
+        Op::Resize(acl, mac) => {
+            if w.offload.usage().acl_size < 100 {
+                w.resize(*acl, *mac);
             }
         }
         Op::Measure(n, t) => {

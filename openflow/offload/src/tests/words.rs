@@ -167,7 +167,7 @@ fn reasons() {
     let (ip, src) = ((Field::EthType, 0x0800), (Field::EthSrc, 5));
     let vlan = [(Field::EthDst, 0x0200_0000_0001), (Field::VlanVid, 0x1005)];
     o.add(1, flow(5, &vlan, Act::port(1)));
-    o.add(2, flow(4, &[src, ip], Act::port(2)));
+    o.add(2, flow(4, &[src, ip, (Field::VlanVid, 0)], Act::port(2)));
     let why = |o: &Offload, n| o.why(n).unwrap().to_string();
     assert_eq!(why(&o, 1), "in the MAC table, 02:00:00:00:00:01 VLAN 5");
     assert_eq!(
