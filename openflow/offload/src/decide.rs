@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where each flow stands. A flow's place follows from those behind it alone, so a change is followed from the back of the
-//! order to its front, and only to flows that meet what changed:
+//! Where each flow stands. A flow's place follows from those behind it alone, so a change is followed from the back
+//! of the order to its front, and only to flows that meet what changed:
 //!
 //! ```text
 //!   back ◄──────────────────────── order ────────────────────────► front
@@ -14,7 +14,8 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
 
-/// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after all.
+/// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after
+/// all.
 const LOOKED_AT: usize = 256;
 const TRIED: usize = if cfg!(test) { 64 } else { 8 };
 const ROUNDS: usize = 8;
@@ -87,8 +88,8 @@ impl Offload {
         e.act.real() && self.mac_can(e) && (e.wide() || !self.row_act(e).real())
     }
 
-    /// At those behind it that meet it, a flow that the MAC table alone can answer counts, so often and with so much traffic,
-    /// where it did so before with that.
+    /// At those behind it that meet it, a flow that the MAC table alone can answer counts, so often and with so much
+    /// traffic, where it did so before with that.
     fn push(&mut self, id: Id, before: Option<u64>, now: Option<u64>) {
         let Some(e) = self.flows.get(&id).filter(|e| self.lossy(e)) else {
             return;
@@ -226,8 +227,8 @@ impl Offload {
             .is_break()
     }
 
-    /// Packets that a flow's wide rows would trap, and those of the entries that would have to trap instead; both twice, as
-    /// of an entry that a wide row meets in part half is counted.
+    /// Packets that a flow's wide rows would trap, and those of the entries that would have to trap instead; both
+    /// twice, as of an entry that a wide row meets in part half is counted.
     fn prices(&self, e: &Entry) -> (u64, u64) {
         let traffic = |g: Id| self.flows.get(&g).map_or(0, |g| g.flow.traffic);
         // What the rows would push out of the MAC table, and the ACL does not do
@@ -322,9 +323,9 @@ impl Offload {
         }
     }
 
-    /// Is there no reason against a flow's rows? Whether there are lines for them is seen when all is decided, but for flows of
-    /// the MAC table that they would push into the ACL: if there are more than there is room for, it is this one that stays
-    /// out.
+    /// Is there no reason against a flow's rows? Whether there are lines for them is seen when all is decided, but
+    /// for flows of the MAC table that they would push into the ACL: if there are more than there is room for, it is
+    /// this one that stays out.
     fn fits(&self, e: &Entry, stand: Stand) -> bool {
         if e.acl_denied {
             return false;
@@ -606,8 +607,8 @@ impl Offload {
         }
     }
 
-    /// Those that found no room, as far as there is some. One that comes in may let go of lines elsewhere, so there are several
-    /// rounds.
+    /// Those that found no room, as far as there is some. One that comes in may let go of lines elsewhere, so there
+    /// are several rounds.
     fn retry(&mut self) {
         for _ in 0..ROUNDS {
             if !self.round() {

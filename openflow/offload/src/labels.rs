@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers of the ACL's rows, in the order of the rules and with gaps, so that a new row moves no other; where a gap is used
-//! up, its neighbours are spread.
+//! Numbers of the ACL's rows, in the order of the rules and with gaps, so that a new row moves no other; where a gap
+//! is used up, its neighbours are spread.
 use crate::order::Full;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};

@@ -7,10 +7,11 @@
 //!              │ answer, or CPU                                   │ answer      │ CPU (or drop)
 //! ```
 //!
-//! One order of rules, the software pipeline's, holds everywhere ([`order`](self)): what answers a packet in the chip is
-//! the first flow of that order that matches it, or the CPU. [`Offload::add`], [`Offload::modify`], [`Offload::remove`]
-//! and [`Offload::measured`] return writes in an order such that after each of them every packet has the answer from
-//! before the change, the one from after it, or the CPU's. `docs/openflow-offload.md` has the rules and their reasons.
+//! One order of rules, the software pipeline's, holds everywhere ([`order`](self)): what answers a packet in the chip
+//! is the first flow of that order that matches it, or the CPU. [`Offload::add`], [`Offload::modify`],
+//! [`Offload::remove`] and [`Offload::measured`] return writes in an order such that after each of them every packet
+//! has the answer from before the change, the one from after it, or the CPU's. `docs/openflow-offload.md` has the
+//! rules and their reasons.
 //!
 //! Modules: [`tables`] (chips as data), [`answer`] (what a chip can be told to do), [`expand`] (a match as rows),
 //! `decide` (where a flow stands), `plan` (in which order that is written), [`why`] (in words), `index`, `order`,
@@ -161,8 +162,8 @@ pub(crate) enum Stand {
     Full,
     /// Nowhere, because a widened row would trap more than the entries behind it that trap instead.
     Costly,
-    /// Nowhere, because its rows would push flows out of the MAC table that the ACL does not do as well, and that have more
-    /// traffic.
+    /// Nowhere, because its rows would push flows out of the MAC table that the ACL does not do as well, and that
+    /// have more traffic.
     Pushes,
     /// Nowhere: the ACL has no row for it.
     NoRow,
@@ -411,8 +412,8 @@ impl Offload {
         }
     }
 
-    /// What of its counters is known: false stays false until [`Offload::reset_counts`], as what was not counted is not made
-    /// up for.
+    /// What of its counters is known: false stays false until [`Offload::reset_counts`], as what was not counted is
+    /// not made up for.
     pub fn counts(&self, id: Id) -> Option<Counts> {
         self.flows.get(&id).map(|e| e.counts)
     }

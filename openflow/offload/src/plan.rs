@@ -11,10 +11,10 @@
 //!   7 answer   what may: all guards stand
 //! ```
 //!
-//! A flow's *guard* is what keeps its packets from entries of flows behind it: its rows in the ACL, its entry in the MAC
-//! table from the miss alone. What holds after each write: between an entry that answers and a flow in front of it that
-//! meets it, and that is in the table before and after the change, a guard stands, be it the flow's own or that of a flow
-//! that has all of its packets.
+//! A flow's *guard* is what keeps its packets from entries of flows behind it: its rows in the ACL, its entry in the
+//! MAC table from the miss alone. What holds after each write: between an entry that answers and a flow in front of
+//! it that meets it, and that is in the table before and after the change, a guard stands, be it the flow's own or
+//! that of a flow that has all of its packets.
 use crate::index::Side;
 use crate::order::Full;
 use crate::{Act, Entry, Id, MacKey, Offload, PortMask, Stand, Standing, Write, decide};

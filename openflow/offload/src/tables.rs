@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of a chip, as data: what their rows can match, what they can do, how much there is of them.
 //!
-//! Sources of [`vsc9953`]: Linux, `drivers/net/dsa/ocelot/seville_vsc9953.c` (fields of IS1, IS2 and ES0 with their widths),
-//! `include/soc/mscc/ocelot_vcap.h` (types of keys, their sizes), `drivers/net/ethernet/mscc/ocelot_vcap.c` (which frames
-//! are looked up with which key); sizes as in `profiles/nxp-t1040.toml`.
+//! Sources of [`vsc9953`]: Linux, `drivers/net/dsa/ocelot/seville_vsc9953.c` (fields of IS1, IS2 and ES0 with their
+//! widths), `include/soc/mscc/ocelot_vcap.h` (types of keys, their sizes), `drivers/net/ethernet/mscc/ocelot_vcap.c`
+//! (which frames are looked up with which key); sizes as in `profiles/nxp-t1040.toml`.
 use crate::PortMask;
 use tandem_openflow::Field;
 
@@ -217,9 +217,9 @@ const GROUP_BITS: Masks = Masks::Bits(&[
     (0, 1 << 40),
 ]);
 
-/// VSC9953, the switch in the T1040: rows of IS2 are half keys. The keys of IPv4 have no MAC addresses, the key of IPv6 has
-/// the source and the protocol only, ARP's has no destination address; what other keys know of it are the two bits
-/// *group* and *broadcast*.
+/// VSC9953, the switch in the T1040: rows of IS2 are half keys. The keys of IPv4 have no MAC addresses, the key of
+/// IPv6 has the source and the protocol only, ARP's has no destination address; what other keys know of it are the
+/// two bits *group* and *broadcast*.
 pub fn vsc9953(lookup: MacLookup) -> Chip {
     let port_vlan = columns(&[Field::InPort, Field::VlanVid, Field::VlanPcp], Masks::Any);
     let group = [Column {

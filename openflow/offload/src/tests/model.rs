@@ -338,9 +338,4 @@ impl World {
         let writes = self.offload.measured(traffic);
         self.change(self.software.clone(), writes);
     }
-
-    /// Does the chip answer this packet by itself?
-    pub fn by_itself(&self, p: &Packet) -> bool {
-        self.device.answer(p) != Answer::Cpu
-    }
 }

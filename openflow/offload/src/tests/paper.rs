@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where algorithm 1 of *Partial Offloading of OpenFlow Rules on a Traditional Hardware Switch ASIC* (2017) strays from the
-//! flow table's answers, case by case: docs/openflow-offload.md has the list. Each case first has the algorithm's own
-//! answer, which is wrong, and then this one's.
+//! Where algorithm 1 of *Partial Offloading of OpenFlow Rules on a Traditional Hardware Switch ASIC* (2017) strays
+//! from the flow table's answers, case by case: docs/openflow-offload.md has the list. Each case first has the
+//! algorithm's own answer, which is wrong, and then this one's.
 use super::model::{Answer, Packet, World, answer};
 use super::property::packets;
 use crate::tables::{self, MacLookup, MacTable, Widths};
@@ -185,7 +185,8 @@ fn who_stands_in_front_goes_on_answering() {
     );
 }
 
-/// 4: only the rule that comes is looked at: one that the chip can do, and that comes behind one that it can't, answers for it.
+/// 4: only the rule that comes is looked at: one that the chip can do, and that comes behind one that it can't,
+/// answers for it.
 #[test]
 fn a_rule_that_comes_later_respects_those_in_software() {
     let mut two = Pair::new();
@@ -342,8 +343,8 @@ fn what_does_not_fit_is_not_answered_by_another() {
     assert_eq!(w.device.answer(&p), answer(Act::port(2), &p));
 }
 
-/// 11: a MAC entry ages by the source, and counts nothing: a flow with an idle timeout, or whose packets must be counted,
-/// is lost or lied about in the MAC table.
+/// 11: a MAC entry ages by the source, and counts nothing: a flow with an idle timeout, or whose packets must be
+/// counted, is lost or lied about in the MAC table.
 #[test]
 fn who_must_be_seen_or_counted_is_in_the_acl() {
     let mut w = World::new(chip(), packets());

@@ -16,7 +16,7 @@ pub fn packets() -> Vec<Packet> {
         for dst in MACS {
             for src in [MACS[0], MACS[1]] {
                 for vlan in VLANS {
-                    let base = vec![
+                    let base = [
                         (Field::InPort, port),
                         (Field::EthDst, dst),
                         (Field::EthSrc, src),
@@ -265,8 +265,8 @@ pub fn play(w: &mut World, op: &Op) {
 }
 
 proptest! {
-    /// After each write: the answer from before, the one from after, or the CPU. After the last one: the software's, or the
-    /// CPU. With room for all: each flow stands where the written rules have it, whatever the way there was.
+    /// After each write: the answer from before, the one from after, or the CPU. After the last one: the software's,
+    /// or the CPU. With room for all: each flow stands where the written rules have it, whatever the way there was.
     #[test]
     fn never_another_answer(chip in 0..10usize, ops in ops(30)) {
         let chip = chips()[chip].clone();

@@ -148,7 +148,8 @@ fn places(w: &World) -> Vec<Placed> {
             placed.push(p);
             continue;
         }
-        if needed && !(answers && wide.is_empty()) && (!wide.is_empty() || !lossy.is_empty()) {
+        let weighed = !wide.is_empty() || !answers && !lossy.is_empty();
+        if needed && weighed {
             let real = placed.iter().filter(|g| g.real);
             let (mut trapped, mut turned) = (2 * pushed, 0);
             for g in real {
