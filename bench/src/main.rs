@@ -7,6 +7,7 @@ mod latency;
 mod lossless;
 mod lpm;
 mod memory;
+mod openflow;
 mod ovs;
 mod pipeline;
 mod prefixes;
@@ -41,6 +42,8 @@ enum Name {
     RouteProgram,
     /// What one change costs the core's thread when much is configured
     Scale,
+    /// The OpenFlow software pipeline in memory
+    OpenflowPipeline,
 }
 
 /// Measures one claim beside its peer.
@@ -88,6 +91,7 @@ fn run(o: &Options) -> Result<()> {
         Name::Restart => ("restart", restart::run(o)?),
         Name::Pipeline => ("pipeline", pipeline::run(o)?),
         Name::Scale => ("scale", scale::run(o)?),
+        Name::OpenflowPipeline => ("openflow-pipeline", openflow::run(o)?),
         Name::RouteProgram => ("route-program", route_program::run(o)?),
     };
     report::publish(name, &o.out, &rows)

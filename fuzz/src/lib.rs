@@ -16,6 +16,7 @@ mod api;
 mod chip;
 mod input;
 mod netlink;
+mod openflow;
 pub mod rings;
 mod text;
 
@@ -61,6 +62,18 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "netlink-switch",
         run: netlink::switch,
+    },
+    Target {
+        name: "openflow-controller",
+        run: openflow::controller,
+    },
+    Target {
+        name: "openflow-pipeline",
+        run: openflow::pipeline,
+    },
+    Target {
+        name: "openflow-switch",
+        run: openflow::switch,
     },
     Target {
         name: "rings-device",

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""os-ken's parser of OpenFlow, as the judge of ours: random messages of a controller, and the comparison of a message that
-it parsed with what ours says is in it."""
+"""os-ken's parser of OpenFlow, as the judge of ours: random messages of a controller, and the comparison of a message
+that it parsed with what ours says is in it."""
 
+import glob
 import ipaddress
+import json
 import os
 
 os.environ.setdefault("OSKEN_HUB_TYPE", "native")
@@ -13,9 +15,10 @@ DATAPATHS = {v: ofproto_protocol.ProtocolDesc(version=v) for v in (1, 4)}
 VLAN_NONE = 0xffff
 # 1.0's fields, by the field of 1.3 that has the same meaning
 TEN = {"in_port": "in_port", "eth_src": "dl_src", "eth_dst": "dl_dst", "eth_type": "dl_type", "vlan_vid": "dl_vlan",
-       "vlan_pcp": "dl_vlan_pcp", "ip_dscp": "nw_tos", "ip_proto": "nw_proto", "arp_op": "nw_proto", "ipv4_src": "nw_src",
-       "ipv4_dst": "nw_dst", "arp_spa": "nw_src", "arp_tpa": "nw_dst", "tcp_src": "tp_src", "tcp_dst": "tp_dst",
-       "udp_src": "tp_src", "udp_dst": "tp_dst", "icmpv4_type": "tp_src", "icmpv4_code": "tp_dst"}
+       "vlan_pcp": "dl_vlan_pcp", "ip_dscp": "nw_tos", "ip_proto": "nw_proto", "arp_op": "nw_proto",
+       "ipv4_src": "nw_src", "ipv4_dst": "nw_dst", "arp_spa": "nw_src", "arp_tpa": "nw_dst",
+       "tcp_src": "tp_src", "tcp_dst": "tp_dst", "udp_src": "tp_src", "udp_dst": "tp_dst",
+       "icmpv4_type": "tp_src", "icmpv4_code": "tp_dst", "icmpv6_type": "tp_src", "icmpv6_code": "tp_dst"}
 
 
 def parse(data):
@@ -78,11 +81,13 @@ def match10(fields, match):
 def dead(match):
     ether, proto = match["dl_type"], match["nw_proto"] if "nw_proto" in match else None
     out = set()
-    if ether != 0x800:
-        out |= {"nw_tos", "tp_src", "tp_dst"}
-        if ether != 0x806:
-            out |= {"nw_proto", "nw_src", "nw_dst"}
-    elif proto not in (1, 6, 17):
+    if ether not in (0x800, 0x806):
+        out |= {"nw_src", "nw_dst"}
+    if ether not in (0x800, 0x86dd):
+        out |= {"nw_tos"}
+    if ether not in (0x800, 0x806, 0x86dd):
+        out |= {"nw_proto"}
+    if (ether, proto) not in {(0x800, 1), (0x86dd, 58)} | {(e, p) for e in (0x800, 0x86dd) for p in (6, 17)}:
         out |= {"tp_src", "tp_dst"}
     return out
 
@@ -123,6 +128,27 @@ def differences(want, got, where=""):
     return [] if want == got else [f"{where}: os-ken {got!r}, ours {want!r}"]
 
 
+def tester(version):
+    """All messages that os-ken's switch tester sends to the switch it tests, as far as its files have them."""
+    import os_ken.tests.switch as switch
+
+    def walk(node):
+        if isinstance(node, list):
+            for item in node:
+                yield from walk(item)
+        elif isinstance(node, dict):
+            for key, item in node.items():
+                if key in ("OFPFlowMod", "OFPGroupMod", "OFPMeterMod", "OFPPacketOut"):
+                    yield ofproto_parser.ofp_msg_from_jsondict(DATAPATHS[version], {key: item})
+                else:
+                    yield from walk(item)
+
+    where = os.path.join(os.path.dirname(switch.__file__), {1: "of10", 4: "of13"}[version])
+    for file in sorted(glob.glob(os.path.join(where, "**", "*.json"), recursive=True)):
+        with open(file, encoding="utf-8") as f:
+            yield from walk(json.load(f))
+
+
 class Random13:
     """Messages of a controller of 1.3, by os-ken."""
 
@@ -132,6 +158,9 @@ class Random13:
 
     def bits(self, n):
         return self.rng.getrandbits(n)
+
+    def may(self):
+        return self.rng.random() < 0.4
 
     def some(self, n, make):
         return [make() for _ in range(self.rng.randint(0, n))]
@@ -166,18 +195,17 @@ class Random13:
 
     def match(self):
         rng, f = self.rng, {}
-        may = lambda: rng.random() < 0.4  # noqa: E731
-        if may():
+        if self.may():
             f["in_port"] = rng.randint(1, 0xffffff00)
-            if may():
+            if self.may():
                 f["in_phy_port"] = self.bits(32)
         for name, make in [("metadata", lambda: self.masked(64)), ("tunnel_id", lambda: self.masked(64)),
                            ("eth_dst", self.wide_mac), ("eth_src", self.wide_mac)]:
-            if may():
+            if self.may():
                 f[name] = make()
-        if may():
+        if self.may():
             f["vlan_vid"] = rng.choice([0, 0x1000 | self.bits(12), (0x1000, 0x1000), (0x1000 | self.bits(4), 0x100f)])
-            if f["vlan_vid"] != 0 and may():
+            if f["vlan_vid"] != 0 and self.may():
                 f["vlan_pcp"] = self.bits(3)
         ether = rng.choice([None, 0x800, 0x86dd, 0x806, 0x8847, 0x8848, 0x88e7, self.bits(16)])
         if ether is not None:
@@ -209,7 +237,7 @@ class Random13:
                     ll = {135: "ipv6_nd_sll", 136: "ipv6_nd_tll"}[f["icmpv6_type"]]
                     fields[ether] += [("ipv6_nd_target", lambda: str(v6(self.bits(128)))), (ll, self.mac)]
         for name, make in fields.get(ether, []):
-            if may():
+            if self.may():
                 f[name] = make()
         return self.p.OFPMatch(**f)
 
@@ -236,18 +264,17 @@ class Random13:
     def instructions(self):
         """In the order in which they are carried out: so ours are."""
         p, o, out = self.p, self.o, []
-        may = lambda: self.rng.random() < 0.4  # noqa: E731
-        if may():
+        if self.may():
             out.append(p.OFPInstructionMeter(self.bits(32)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionActions(o.OFPIT_APPLY_ACTIONS, self.some(5, self.action)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionActions(o.OFPIT_CLEAR_ACTIONS, []))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionActions(o.OFPIT_WRITE_ACTIONS, self.some(5, self.action)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionWriteMetadata(self.bits(64), self.bits(64)))
-        if may():
+        if self.may():
             out.append(p.OFPInstructionGotoTable(self.bits(8)))
         return out
 
@@ -338,34 +365,34 @@ class Random10(Random13):
 
     def match(self):
         rng, f = self.rng, {}
-        may = lambda: rng.random() < 0.5  # noqa: E731
         every = rng.random() < 0.1
         for name, make in [("in_port", lambda: rng.randint(1, 0xff00)), ("dl_src", lambda: rng.randbytes(6)),
                            ("dl_dst", lambda: rng.randbytes(6)), ("dl_vlan", lambda: self.bits(12))]:
-            if every or may():
+            if every or self.may():
                 f[name] = make()
-        if not every and may():
+        if not every and self.may():
             f["dl_vlan"] = VLAN_NONE
-        if f.get("dl_vlan") != VLAN_NONE and (every or may()):
+        if f.get("dl_vlan") != VLAN_NONE and (every or self.may()):
             f["dl_vlan_pcp"] = self.bits(3)
         ether = 0x800 if every else rng.choice([None, 0x800, 0x806, 0x86dd, 0x5ff])
         if ether is not None:
             f["dl_type"] = ether
         if ether in (0x800, 0x806):
             for end in ("src", "dst"):
-                if every or may():
+                if every or self.may():
                     bits = 32 if every else rng.randint(1, 32)
                     f["nw_" + end] = self.bits(32) & (0xffffffff << (32 - bits)) & 0xffffffff
                     f[f"nw_{end}_mask"] = bits
-            if every or may():
-                f["nw_proto"] = 6 if every else rng.choice([1, 6, 17, self.bits(8)])
-        if ether == 0x800:
-            if every or may():
+        if ether in (0x800, 0x806, 0x86dd) and (every or self.may()):
+            f["nw_proto"] = 6 if every else rng.choice([1, 6, 17, 58, self.bits(8)])
+        if ether in (0x800, 0x86dd):
+            if every or self.may():
                 f["nw_tos"] = self.bits(6) << 2
-            if f.get("nw_proto") in (1, 6, 17):
-                width = 8 if f["nw_proto"] == 1 else 16
+            icmp = {0x800: 1, 0x86dd: 58}[ether]
+            if f.get("nw_proto") in (icmp, 6, 17):
+                width = 8 if f["nw_proto"] == icmp else 16
                 for name in ("tp_src", "tp_dst"):
-                    if every or may():
+                    if every or self.may():
                         f[name] = self.bits(width)
         return self.p.OFPMatch(**f)
 
@@ -377,7 +404,8 @@ class Random10(Random13):
             lambda: p.OFPActionSetDlDst(self.mac()), lambda: p.OFPActionSetNwSrc(self.bits(32)),
             lambda: p.OFPActionSetNwDst(self.bits(32)), lambda: p.OFPActionSetNwTos(self.bits(6) << 2),
             lambda: p.OFPActionSetTpSrc(self.bits(16)), lambda: p.OFPActionSetTpDst(self.bits(16)),
-            lambda: p.OFPActionEnqueue(self.port(), self.bits(32))])()
+            lambda: p.OFPActionEnqueue(self.rng.choice([self.rng.randint(1, 0xff00), self.o.OFPP_IN_PORT]),
+                                       self.bits(32))])()
 
     def vendor(self):
         m = self.p.OFPVendor(self.dp)

@@ -62,6 +62,10 @@ impl Default for ActionSet<'_> {
 }
 
 impl<'r> ActionSet<'r> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
     pub(crate) fn clear(&mut self) {
         self.used = 0;
     }
@@ -149,10 +153,6 @@ impl<S: Sink> Run<'_, '_, S> {
         if set.used >> GROUP == 0 {
             return;
         }
-        self.sorted(p, set);
-    }
-
-    fn sorted(&mut self, p: &mut Packet<'_, '_>, set: &ActionSet<'_>) {
         let mut used = set.used;
         if used >> GROUP & 1 != 0 {
             used &= !(1 << OUTPUT);
@@ -200,7 +200,8 @@ impl<S: Sink> Run<'_, '_, S> {
         self.sink.packet_in(&about, p.frame);
     }
 
-    fn output(&mut self, p: &Packet<'_, '_>, to: u32, max_len: u16) {
+    #[inline]
+    pub(crate) fn output(&mut self, p: &Packet<'_, '_>, to: u32, max_len: u16) {
         match to {
             port::CONTROLLER => self.packet_in(p, max_len),
             port::NORMAL => self.sink.normal(self.in_port, p.frame),
@@ -301,7 +302,7 @@ impl<S: Sink> Run<'_, '_, S> {
             let queue = self.queue;
             let mut mem = self.live.copies.pop().unwrap_or_default();
             let mut frame = copied(&mut mem, p.frame);
-            self.sorted(&mut p.copy(&mut frame), &set);
+            self.set(&mut p.copy(&mut frame), &set);
             self.live.copies.push(mem);
             self.queue = queue;
         }

@@ -15,12 +15,15 @@
 use crate::key::{Key, WORDS};
 use crate::table::hash;
 
-/// Tables of one way.
+/// Tables of one way, at most.
 pub const STEPS: usize = 4;
 /// No flow of the table matched.
 pub const MISS: u32 = u32::MAX;
-/// Words of a slot beside its key.
-const META: usize = 2 + STEPS;
+/// Words of a slot before its key; behind it are the steps. With up to five words of key and one table in use it is one
+/// line of a processor's cache.
+const META: usize = 2;
+/// Words of a line.
+const LINE: usize = 8;
 /// Added flows that a slot is compared with; one that is older is looked up again.
 const LOG: usize = 32;
 
@@ -87,6 +90,16 @@ impl Way {
     }
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Line([u64; LINE]);
+
+/// A word of a slot.
+#[inline]
+fn word(slot: &[Line], at: usize) -> u64 {
+    slot.get(at / LINE).map_or(0, |l| l.0[at % LINE])
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Added {
     table: u8,
@@ -98,11 +111,14 @@ struct Added {
 /// The cache. Of size 0 it holds nothing.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    slots: Vec<u64>,
+    slots: Vec<Line>,
     /// Pairs of slots, a power of two, or 0.
     pairs: usize,
     mask: Key,
     words: Vec<(u8, u64)>,
+    /// Tables that have had flows: no way has more steps.
+    tables: [u64; 4],
+    steps: usize,
     secret: u64,
     log: Vec<Added>,
     /// Flows added so far, plus one.
@@ -123,10 +139,12 @@ impl Cache {
             (slots / 2).next_power_of_two()
         };
         Cache {
-            slots: vec![0; pairs * 2 * META],
+            slots: vec![Line::default(); pairs * 2],
             pairs,
             mask: Key::default(),
             words: Vec::new(),
+            tables: [0; 4],
+            steps: 1,
             secret,
             log: Vec::with_capacity(LOG),
             added: 1,
@@ -141,13 +159,29 @@ impl Cache {
         self.mask = mask;
         self.words = (0u8..).zip(mask.0).filter(|(_, w)| *w != 0).collect();
         self.slots.clear();
-        self.slots.resize(self.pairs * 2 * self.stride(), 0);
+        self.slots
+            .resize(self.pairs * 2 * self.stride(), Line::default());
         self.log.clear();
         self.added = 1;
     }
 
+    /// Lines of a slot.
+    #[inline]
     fn stride(&self) -> usize {
-        self.words.len() + META
+        (META + self.words.len() + self.steps).div_ceil(LINE)
+    }
+
+    /// Is this slot for that place?
+    #[inline]
+    fn is_at(&self, slot: &[Line], place: &Place) -> bool {
+        let first = word(slot, 0);
+        first >> 32 == u64::from(place.hash)
+            && first as u32 != 0
+            && word(slot, 1) as u8 == place.first
+            && (META..)
+                .zip(&place.words)
+                .take(self.words.len())
+                .all(|(at, w)| word(slot, at) == *w)
     }
 
     /// A flow was added, not in the place of one with the same match and priority.
@@ -155,7 +189,13 @@ impl Cache {
         if self.pairs == 0 {
             return;
         }
-        if !self.mask.covers(mask) || self.added == u32::MAX {
+        if let Some(w) = self.tables.get_mut(usize::from(table / 64)) {
+            *w |= 1 << (table % 64);
+        }
+        let tables: u32 = self.tables.iter().map(|w| w.count_ones()).sum();
+        let steps = STEPS.min(tables as usize);
+        if steps > self.steps || !self.mask.covers(mask) || self.added == u32::MAX {
+            self.steps = steps;
             let mask = self.mask.or(mask);
             self.flush(mask);
             return;
@@ -173,6 +213,12 @@ impl Cache {
             None => self.log.resize(at + 1, new),
         }
         self.added += 1;
+    }
+
+    /// Tables of one way.
+    #[inline]
+    pub fn steps(&self) -> usize {
+        self.steps
     }
 
     /// Is there a cache at all?
@@ -211,22 +257,19 @@ impl Cache {
             let Some(slot) = self.slots.get(at..at + stride) else {
                 break;
             };
-            let (meta, words) = slot.split_at(META);
-            if meta[0] >> 32 != u64::from(place.hash)
-                || meta[0] as u32 == 0
-                || meta[1] as u8 != place.first
-                || words != place.words.get(..keys).unwrap_or_default()
-            {
+            if !self.is_at(slot, place) {
                 continue;
             }
-            let since = meta[0] as u32;
+            let (since, meta) = (word(slot, 0) as u32, word(slot, 1));
             let mut way = Way {
                 flows: [0; STEPS],
-                len: usize::from((meta[1] >> 8) as u8),
-                rewritten: meta[1] >> 16 & 1 != 0,
-                tables: ((meta[1] >> 32) as u32).to_le_bytes(),
+                len: usize::from((meta >> 8) as u8),
+                rewritten: meta >> 16 & 1 != 0,
+                tables: ((meta >> 32) as u32).to_le_bytes(),
             };
-            way.flows.copy_from_slice(&meta[2..]);
+            for (at, flow) in (META + keys..).zip(way.flows.iter_mut().take(way.len)) {
+                *flow = word(slot, at);
+            }
             let holds = way.flows.iter().take(way.len).all(|f| {
                 let flow = *f as u32;
                 flow == MISS || generation(flow) == (f >> 32) as u32
@@ -237,7 +280,7 @@ impl Cache {
             if since != self.added
                 && let Some(first) = self.slots.get_mut(at)
             {
-                *first = u64::from(place.hash) << 32 | u64::from(self.added);
+                first.0[0] = u64::from(place.hash) << 32 | u64::from(self.added);
             }
             self.hits += 1;
             return Some(way);
@@ -280,15 +323,11 @@ impl Cache {
             return;
         }
         let stride = self.stride();
-        let keys = self.words.len();
         let base = (place.hash as usize & (self.pairs - 1)) * 2 * stride;
         let same = |at: usize| {
-            self.slots.get(at..at + stride).is_some_and(|s| {
-                s[0] as u32 == 0
-                    || s[0] >> 32 == u64::from(place.hash)
-                        && s[1] as u8 == place.first
-                        && s[META..] == place.words[..keys]
-            })
+            self.slots
+                .get(at..at + stride)
+                .is_some_and(|s| word(s, 0) as u32 == 0 || self.is_at(s, place))
         };
         let at = if same(base) {
             base
@@ -301,13 +340,24 @@ impl Cache {
         let Some(slot) = self.slots.get_mut(at..at + stride) else {
             return;
         };
-        let (meta, words) = slot.split_at_mut(META);
-        meta[0] = u64::from(place.hash) << 32 | u64::from(self.added);
-        meta[1] = u64::from(place.first)
-            | (way.len as u64) << 8
-            | u64::from(way.rewritten) << 16
-            | u64::from(u32::from_le_bytes(way.tables)) << 32;
-        meta[2..].copy_from_slice(&way.flows);
-        words.copy_from_slice(&place.words[..keys]);
+        let meta = [
+            u64::from(place.hash) << 32 | u64::from(self.added),
+            u64::from(place.first)
+                | (way.len as u64) << 8
+                | u64::from(way.rewritten) << 16
+                | u64::from(u32::from_le_bytes(way.tables)) << 32,
+        ];
+        let keys = place.words.iter().take(self.words.len());
+        for (at, w) in meta
+            .iter()
+            .chain(keys)
+            .chain(&way.flows)
+            .take(META + self.words.len() + self.steps)
+            .enumerate()
+        {
+            if let Some(line) = slot.get_mut(at / LINE) {
+                line.0[at % LINE] = *w;
+            }
+        }
     }
 }

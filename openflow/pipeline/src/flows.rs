@@ -14,9 +14,6 @@ use tandem_openflow::model::{
 };
 use tandem_openflow::{Action, Error, Instructions, Match, Version, port};
 
-/// 1.0, `OFPFF_EMERG`: there is no emergency table, and 1.3's flag of the same bit is not for 1.0.
-const EMERG10: u16 = 4;
-
 /// 1.0's match without a wildcard is above every other (1.0, section 3.4), of the highest priority as well: it has more
 /// bits.
 fn priority_of(m: &FlowMod) -> u16 {
@@ -24,6 +21,19 @@ fn priority_of(m: &FlowMod) -> u16 {
         u16::MAX
     } else {
         m.priority
+    }
+}
+
+/// The port of instructions that are one output to a real port, at once; 0 for others.
+fn only_port(i: &Instructions) -> u32 {
+    let nothing_else = i.meter.is_none()
+        && i.write.as_ref().is_none_or(Vec::is_empty)
+        && !i.clear
+        && i.metadata.is_none()
+        && i.goto.is_none();
+    match i.apply.as_deref() {
+        Some([Action::Output { port, .. }]) if nothing_else && *port <= port::MAX => *port,
+        _ => 0,
     }
 }
 
@@ -263,13 +273,7 @@ impl Rules {
                         take(first);
                     }
                 } else if sub.mask().covers(&mask) {
-                    sub.firsts()
-                        .filter(|first| {
-                            self.flows
-                                .get(*first)
-                                .is_some_and(|f| f.value.and(&mask) == value)
-                        })
-                        .for_each(take);
+                    sub.firsts(&mask, &value).for_each(take);
                 }
             }
         }
@@ -290,7 +294,7 @@ impl Rules {
             if both == *s.mask() {
                 s.first(self.secret, value).is_some_and(|(_, f)| hit(f))
             } else {
-                s.firsts().any(hit)
+                s.firsts(&both, &value.and(&both)).any(hit)
             }
         })
     }
@@ -339,8 +343,7 @@ impl Switch {
         }
         check::matches(&m.matching.fields)?;
         let v10 = self.config().version == Version::V10;
-        let known = if v10 { 7 } else { 31 };
-        if m.flags & !known != 0 || v10 && m.flags & EMERG10 != 0 {
+        if m.flags & !flow_flags::ALL != 0 {
             return Err(Error::FLOW_MOD_FAILED_BAD_FLAGS);
         }
         if !deletes {
@@ -424,11 +427,8 @@ impl Switch {
                 return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
             }
         }
-        let v10 = self.config().version == Version::V10;
         let kept = match old.and_then(|n| self.live.hot.get(n as usize)) {
-            Some(hot) if !v10 && m.flags & flow_flags::RESET_COUNTS == 0 => {
-                (hot.packets, hot.bytes)
-            }
+            Some(hot) if m.flags & flow_flags::RESET_COUNTS == 0 => (hot.packets, hot.bytes),
             _ => (0, 0),
         };
         let flow = Flow {
@@ -478,6 +478,8 @@ impl Switch {
                 bytes: kept.1,
                 last_ns: now_ns,
                 generation: hot.generation.wrapping_add(1),
+                flags: m.flags,
+                only: only_port(&m.instructions),
             };
         }
         self.set_deadline(number);
@@ -523,7 +525,8 @@ impl Switch {
         }
         if let Some(hot) = self.live.hot.get_mut(number as usize) {
             hot.generation = hot.generation.wrapping_add(1);
-            if !v10 && m.flags & flow_flags::RESET_COUNTS != 0 {
+            hot.only = only_port(&m.instructions);
+            if m.flags & flow_flags::RESET_COUNTS != 0 {
                 (hot.packets, hot.bytes) = (0, 0);
             }
         }

@@ -201,11 +201,12 @@ impl Groups {
     }
 }
 
-/// What a select group chooses by: addresses, VLAN, protocol and ports, words 3 to 9 of the key, one after the other
-/// (§5.6.1 leaves it to the switch).
+/// What a select group chooses by (§5.6.1 leaves it to the switch): words 3 to 9 of the key, one after the other, that is
+/// addresses, VLAN, EtherType, protocol and ports. Not DSCP and ECN, which change within a connection.
 pub fn flow_hash(key: &Key) -> u64 {
     let mut h = 0u64;
-    for w in &key.0[3..10] {
+    for (n, w) in (3..).zip(&key.0[3..10]) {
+        let w = if n == 5 { w & 0xff00_ffff_ffff } else { *w };
         h = (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         h ^= h >> 32;
     }

@@ -267,7 +267,7 @@ fn ip6(b: &[u8], key: &mut Key, lay: &mut Layout) {
             later = frag & 0xfff8 != 0;
         }
         if next == 43 {
-            lay.routed = body.get(at + 3).is_some_and(|left| *left > 0);
+            lay.routed |= body.get(at + 3).is_some_and(|left| *left > 0);
         }
         lay.proto_at = lay.net_at + at as u32;
         next = following;

@@ -8,7 +8,7 @@
 //!        no goto: the action set is executed
 //! ```
 use crate::actions::{ActionSet, Run};
-use crate::cache::{MISS, STEPS, Way};
+use crate::cache::{MISS, Way};
 use crate::key::Key;
 use crate::meters::{Verdict, remarked};
 use crate::rewrite::{Effect, Packet};
@@ -18,18 +18,10 @@ use tandem_openflow::{Action, Error, Field, Instructions, Version, port};
 use tandem_packet::{Frame, checksum};
 
 pub use crate::actions::rank;
+pub use tandem_openflow::model::PacketReason as Why;
 
 /// Buckets that one packet may take, in all groups together.
 pub(crate) const BUCKETS: u32 = 4096;
-
-/// `ofp_packet_in_reason`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Why {
-    NoMatch,
-    Action,
-    InvalidTtl,
-}
 
 /// What is said of a packet that goes to the controller.
 #[derive(Clone, Copy, Debug)]
@@ -193,7 +185,7 @@ impl Switch {
             };
             let mut found = Way::default();
             let mut end = Next::End;
-            for n in 0..STEPS {
+            for n in 0..cache.steps() {
                 let step = known.as_ref().and_then(|w| w.step(n));
                 if known.is_some() && step.is_none() {
                     // The way went no further when it was found
@@ -250,16 +242,25 @@ impl<'r, S: Sink> Run<'r, '_, S> {
     ) -> (Next, Effect) {
         let rules: &'r Rules = self.rules;
         self.table = table;
-        let flow = rules.flows.get(number);
+        let hot = self.live.hot.get_mut(number as usize);
         if let Some(c) = self.live.tables.get_mut(usize::from(table)) {
             c.lookups += 1;
-            c.matched += u64::from(flow.is_some());
+            c.matched += u64::from(hot.is_some());
         }
-        let (Some(flow), Some(hot)) = (flow, self.live.hot.get_mut(number as usize)) else {
+        let Some(hot) = hot else {
             self.miss(packet, no_packet_in);
             return (Next::Gone, Effect::None);
         };
-        count(hot, flow.flags, packet.bytes(), self.now_ns);
+        count(hot, packet.bytes(), self.now_ns);
+        // A set of earlier tables would be told of with this flow's cookie
+        if hot.only != 0 && set.is_empty() {
+            let to = hot.only;
+            self.output(packet, to, 0);
+            return (Next::End, Effect::None);
+        }
+        let Some(flow) = rules.flows.get(number) else {
+            return (Next::Gone, Effect::None);
+        };
         let miss = flow.is_miss();
         self.cookie = flow.cookie;
         self.why = if miss && self.config.version == Version::V13 {
@@ -356,9 +357,9 @@ impl<'r, S: Sink> Run<'r, '_, S> {
 }
 
 #[inline]
-fn count(hot: &mut Hot, of: u16, bytes: u64, now_ns: u64) {
-    hot.packets += u64::from(of & flow_flags::NO_PKT_COUNTS == 0);
-    if of & flow_flags::NO_BYT_COUNTS == 0 {
+fn count(hot: &mut Hot, bytes: u64, now_ns: u64) {
+    hot.packets += u64::from(hot.flags & flow_flags::NO_PKT_COUNTS == 0);
+    if hot.flags & flow_flags::NO_BYT_COUNTS == 0 {
         hot.bytes += bytes;
     }
     hot.last_ns = now_ns;

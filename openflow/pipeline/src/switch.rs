@@ -77,7 +77,7 @@ impl Default for Config {
             max_port: port::MAX,
             normal: true,
             flood: true,
-            cache: 1 << 16,
+            cache: 1 << 17,
             secret: 0x243f_6a88_85a3_08d3,
             fragments: Fragments::Normal,
             miss_send_len: 128,
@@ -95,13 +95,18 @@ pub(crate) struct Rules {
     pub(crate) secret: u64,
 }
 
-/// Counters of a flow, and its generation: another for every flow of its number and every list of instructions.
+/// What of a flow every packet changes and needs, in one line of a processor's cache: counters, the generation (another
+/// for every flow of its number and every list of instructions), and what it does if that is one output and no more.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Hot {
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
     pub(crate) last_ns: u64,
     pub(crate) generation: u32,
+    pub(crate) flags: u16,
+    /// The port that it sends to, of those that are one port; 0 for all other instructions.
+    pub(crate) only: u32,
 }
 
 /// Packets looked up in a table and packets that met a flow there.

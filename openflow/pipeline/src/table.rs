@@ -221,11 +221,16 @@ impl Subtable {
         }
     }
 
-    /// The first flow of each chain.
-    pub fn firsts(&self) -> impl Iterator<Item = u32> + '_ {
-        let stride = self.stride();
+    /// The first flow of each chain whose key has `value` in the bits of `mask`, all of which are bits of this mask too.
+    pub fn firsts<'a>(&'a self, mask: &'a Key, value: &'a Key) -> impl Iterator<Item = u32> + 'a {
         self.entries
-            .chunks_exact(stride)
+            .chunks_exact(self.stride())
+            .filter(|entry| {
+                let mut words = entry.iter().zip(&self.words);
+                words.all(|(have, (w, _))| {
+                    have & mask.0[usize::from(*w)] == value.0[usize::from(*w)]
+                })
+            })
             .filter_map(|e| e.last())
             .map(|last| *last as u32)
             .filter(|f| *f != NONE)

@@ -49,9 +49,9 @@ pub enum Action {
     /// 1.0, `OFPAT_SET_NW_SRC`, `_DST`: of IPv4; nothing for other packets.
     #[allow(missing_docs)]
     SetNw10 { dst: bool, addr: u32 },
-    /// 1.0, `OFPAT_SET_NW_TOS`: the upper six bits of IPv4's TOS.
+    /// 1.0, `OFPAT_SET_NW_TOS`: the upper six bits of IPv4's TOS, or of IPv6's traffic class.
     SetNwTos10(u8),
-    /// 1.0, `OFPAT_SET_TP_SRC`, `_DST`: of TCP or UDP; nothing for other packets.
+    /// 1.0, `OFPAT_SET_TP_SRC`, `_DST`: of TCP or UDP, over IPv4 or IPv6; nothing for other packets.
     #[allow(missing_docs)]
     SetTp10 { dst: bool, port: u16 },
     /// 1.0, `OFPAT_ENQUEUE`.

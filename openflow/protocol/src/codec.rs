@@ -18,7 +18,7 @@ pub fn decode(version: Version, message: &[u8]) -> Result<(u32, Request<'_>)> {
         error: Error::BAD_REQUEST_BAD_LEN,
         at: 2,
         what,
-        wanted: wanted as u64,
+        wanted: Some(wanted as u64),
         got: got as u64,
     };
     let (Some(header), Some(body)) = (Header::of(message), message.get(HEADER..)) else {
@@ -37,7 +37,7 @@ pub fn decode(version: Version, message: &[u8]) -> Result<(u32, Request<'_>)> {
             error: Error::BAD_REQUEST_BAD_VERSION,
             at: 0,
             what: "version of a message",
-            wanted: version as u64,
+            wanted: Some(version as u64),
             got: u64::from(header.version),
         });
     }

@@ -166,7 +166,7 @@ impl Framer {
                 error: Error::BAD_REQUEST_BAD_LEN,
                 at: 2,
                 what: "length of a message",
-                wanted: HEADER as u64,
+                wanted: Some(HEADER as u64),
                 got: length as u64,
             });
         }

@@ -12,19 +12,19 @@ pub struct Malformed {
     pub at: usize,
     /// Of what.
     pub what: &'static str,
-    /// What would have been right; of a range its end that is nearest.
-    pub wanted: u64,
+    /// What would have been right, of a range its end; `None` where that can't be said in a number.
+    pub wanted: Option<u64>,
     /// What stood there.
     pub got: u64,
 }
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}: at byte {}, {}: wanted {:#x}, got {:#x}",
-            self.error, self.at, self.what, self.wanted, self.got
-        )
+        write!(f, "{}: at byte {}, {}: ", self.error, self.at, self.what)?;
+        if let Some(wanted) = self.wanted {
+            write!(f, "wanted {wanted:#x}, ")?;
+        }
+        write!(f, "got {:#x}", self.got)
     }
 }
 
@@ -61,12 +61,18 @@ impl<'a> Reader<'a> {
     }
 
     /// What is malformed here, at the cursor.
-    pub(crate) fn bad(&self, error: Error, what: &'static str, wanted: u64, got: u64) -> Malformed {
+    pub(crate) fn bad(
+        &self,
+        error: Error,
+        what: &'static str,
+        wanted: impl Into<Option<u64>>,
+        got: u64,
+    ) -> Malformed {
         Malformed {
             error,
             at: self.at,
             what,
-            wanted,
+            wanted: wanted.into(),
             got,
         }
     }

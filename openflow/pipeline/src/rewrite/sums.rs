@@ -106,7 +106,19 @@ impl Packet<'_, '_> {
             return;
         }
         self.adjust(at, old, new);
-        if self.lay.sum_proto == 17 && self.old(at) == [0, 0] {
+        // UDP writes a sum of zero like this, and so does a message of nothing but zeros, which ICMP alone can be: it has no
+        // pseudo header
+        let zeros = |b: &[u8]| b.iter().all(|x| *x == 0);
+        let ones = match self.lay.sum_proto {
+            17 => true,
+            1 => self
+                .frame
+                .bytes()
+                .get(self.lay.sum_at as usize..self.lay.end as usize)
+                .is_some_and(zeros),
+            _ => false,
+        };
+        if ones && self.old(at) == [0, 0] {
             self.write(at, &[0xff, 0xff]);
         }
     }

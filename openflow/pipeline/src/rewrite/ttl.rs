@@ -39,9 +39,11 @@ impl Packet<'_, '_> {
             }
             _ => return None,
         };
-        let left = (self.frame.len() as u32).saturating_sub(at);
-        match self.byte(at) >> 4 {
-            4 if left >= 20 => Some(Header::Ip4(at)),
+        let left = self.lay.end.saturating_sub(at);
+        let first = self.byte(at);
+        let words = u32::from(first & 0xf);
+        match first >> 4 {
+            4 if words >= 5 && left >= words * 4 => Some(Header::Ip4(at)),
             6 if left >= 40 => Some(Header::Ip6(at)),
             _ => None,
         }

@@ -79,7 +79,7 @@ impl<'a> Source<'a> {
     }
 
     fn often(&mut self) -> bool {
-        self.u8() % 3 == 0
+        self.u8().is_multiple_of(3)
     }
 
     fn data(&mut self) -> &'a [u8] {
@@ -140,7 +140,7 @@ impl<'a> Source<'a> {
             Field::Icmpv6Type => &[135, 136],
             _ => return any,
         };
-        if self.u8() % 8 == 0 {
+        if self.u8().is_multiple_of(8) {
             any
         } else {
             self.one(likely).unwrap_or(any)
@@ -152,9 +152,7 @@ impl<'a> Source<'a> {
         let mut fields: Vec<Oxm> = Vec::new();
         for field in Field::ALL {
             let met = prerequisites_met(field, |f| matching::asked(&fields, f));
-            // 1.0 does not look into IPv6
-            let six = matching::asked(&fields, Field::EthType) == Some(0x86dd);
-            if !met || !self.often() || (six && version == Version::V10) {
+            if !met || !self.often() {
                 continue;
             }
             let oxm = match version {
@@ -204,7 +202,9 @@ impl<'a> Source<'a> {
             | Field::UdpSrc
             | Field::UdpDst
             | Field::Icmpv4Type
-            | Field::Icmpv4Code => Oxm::exact(field, value),
+            | Field::Icmpv4Code
+            | Field::Icmpv6Type
+            | Field::Icmpv6Code => Oxm::exact(field, value),
             Field::IpProto => Oxm::exact(field, value),
             _ => return None,
         })
@@ -280,7 +280,7 @@ impl<'a> Source<'a> {
                 port: self.u16(),
             },
             10 => Action::Enqueue10 {
-                port: self.out_port(Version::V10),
+                port: self.port(Version::V10),
                 queue: self.u32(),
             },
             _ => self.output(Version::V10),

@@ -39,6 +39,29 @@ fn the_longest_messages_pass_however_they_lie() {
     assert_eq!(seen, 5);
 }
 
+/// The room behind is enough for a whole message, or what waits goes to the front.
+#[test]
+fn a_longest_message_fits_wherever_it_begins() {
+    let message = |length: usize| {
+        let mut out = vec![0x55; length];
+        let [a, b] = (length as u16).to_be_bytes();
+        out[..8].copy_from_slice(&[4, 2, a, b, 0, 0, 0, 9]);
+        out
+    };
+    let longest = message(LONGEST);
+    let (first, rest) = longest.split_at(100);
+    for before in LONGEST - 9..LONGEST + 20 {
+        let mut framer = Framer::default();
+        let lengths = [40_000, before - 40_000];
+        framer.feed(&[&message(lengths[0]), &message(lengths[1]), first].concat());
+        for length in lengths {
+            assert_eq!(framer.next().unwrap().map(<[u8]>::len), Some(length));
+        }
+        assert_eq!(framer.feed(rest), rest.len(), "after {before} bytes");
+        assert_eq!(framer.next().unwrap(), Some(&longest[..]));
+    }
+}
+
 #[test]
 fn messages_that_nobody_takes_leave_no_room() {
     let mut framer = Framer::default();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is encoded is decoded as it was, and no bytes are too much for a decoder.
 
+use crate::model::{Asks, Part, QueueStats};
 use crate::random::{Source, stretch};
 use crate::{Framer, Header, LONGEST, Multiparts, Version, decode, encode, encode_request};
 use proptest::prelude::*;
@@ -145,6 +146,23 @@ proptest! {
             }
         }
     }
+}
+
+/// Parts of 40 bytes, so that one more than fits makes a byte too many.
+#[test]
+fn a_reply_is_not_a_byte_longer_than_its_length_can_say() {
+    let asks = Asks::Queue {
+        port: crate::port::ANY,
+        queue: crate::model::QUEUE_ALL,
+    };
+    let part = QueueStats::default();
+    let mut out = Vec::new();
+    let mut all = Multiparts::new(Version::V13, 5, &asks, &mut out);
+    for _ in 0..(LONGEST + 1 - 16) / 40 {
+        all.add(&Part::Queue(&part)).unwrap();
+    }
+    let lengths: Vec<usize> = cut(&out).iter().map(Vec::len).collect();
+    assert_eq!(lengths, [LONGEST + 1 - 40, 16 + 40]);
 }
 
 fn head(version: Version) -> usize {

@@ -53,18 +53,13 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
         return Err(here.bad(
             Error::BAD_ACTION_BAD_EXPERIMENTER,
             "vendor of an action",
-            0,
+            None,
             whose,
         ));
     }
     if kind > ENQUEUE {
         let error = Error::BAD_ACTION_BAD_TYPE;
-        return Err(here.bad(
-            error,
-            "type of an action",
-            u64::from(ENQUEUE),
-            u64::from(kind),
-        ));
+        return Err(here.bad(error, "type of an action", None, u64::from(kind)));
     }
     if length != wanted {
         return Err(long(wanted));
@@ -74,7 +69,10 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
     };
     let to = |number: u16| {
         let to = port::from10(number);
-        if port::can_output(to) && (to != port::TABLE || table) {
+        // 1.0 §5.2.4: a queue is of a real port, or of the one that the packet came from
+        let has_queues = to <= port::MAX || to == port::IN_PORT;
+        let fits = (kind == OUTPUT || has_queues) && (to != port::TABLE || table);
+        if port::can_output(to) && fits {
             return Ok(to);
         }
         let error = Error::BAD_ACTION_BAD_OUT_PORT;

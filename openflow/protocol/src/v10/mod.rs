@@ -60,7 +60,7 @@ pub(crate) fn decode<'a>(header: Header, mut r: Reader<'a>) -> Result<Request<'a
             r.skip(2)?;
             empty(r, Request::QueueConfig { port })?
         }
-        kind => return Err(unknown(kind, QUEUE_GET_CONFIG_REPLY)),
+        kind => return Err(unknown(kind)),
     })
 }
 

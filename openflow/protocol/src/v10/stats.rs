@@ -48,7 +48,7 @@ pub(super) fn decode<'a>(mut r: Reader<'a>) -> Result<Multipart<'a>> {
         _ => {
             // OFPBRC_BAD_STAT
             let error = Error::BAD_REQUEST_BAD_MULTIPART;
-            return Err(here.bad(error, "type of a statistics request", 5, u64::from(kind)));
+            return Err(here.bad(error, "type of a statistics request", None, u64::from(kind)));
         }
     };
     r.end("bytes after a statistics request")?;

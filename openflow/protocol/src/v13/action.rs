@@ -88,7 +88,7 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
         return Err(here.bad(
             Error::BAD_ACTION_BAD_EXPERIMENTER,
             "experimenter of an action",
-            0,
+            None,
             whose,
         ));
     }
@@ -157,7 +157,7 @@ fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {
             return Err(here.bad(
                 Error::BAD_ACTION_BAD_TYPE,
                 "type of an action",
-                0,
+                None,
                 u64::from(kind),
             ));
         }

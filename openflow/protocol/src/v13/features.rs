@@ -52,11 +52,10 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableFeatures> {
     let mut body = r.part(length - 2, BAD_LEN)?;
     let table = body.u8()?;
     body.skip(5)?;
-    let name = body.take(32)?;
-    let name = name.split(|&b| b == 0).next().unwrap_or_default();
+    let name = text(body.take(32)?);
     let mut features = TableFeatures {
         table,
-        name: String::from_utf8_lossy(name).into_owned(),
+        name,
         metadata_match: body.u64()?,
         metadata_write: body.u64()?,
         config: body.u32()?,
@@ -69,6 +68,19 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableFeatures> {
         features.properties.push(property);
     }
     Ok(features)
+}
+
+/// What ends with a zero, the last byte at the latest; bytes that are no text are question marks, one each.
+fn text(field: &[u8]) -> String {
+    let field = field.split_last().map_or(field, |(_, head)| head);
+    let field = field.split(|&b| b == 0).next().unwrap_or_default();
+    match std::str::from_utf8(field) {
+        Ok(text) => text.to_owned(),
+        Err(_) => field
+            .iter()
+            .map(|&b| if b.is_ascii() { char::from(b) } else { '?' })
+            .collect(),
+    }
 }
 
 fn decode_property(r: &mut Reader<'_>, seen: &mut u32) -> Result<Property> {
@@ -109,7 +121,7 @@ fn decode_property(r: &mut Reader<'_>, seen: &mut u32) -> Result<Property> {
             },
             _ => {
                 let error = Error::TABLE_FEATURES_FAILED_BAD_TYPE;
-                return Err(here.bad(error, "type of a table's property", 15, u64::from(kind)));
+                return Err(here.bad(error, "type of a table's property", None, u64::from(kind)));
             }
         },
     };

@@ -97,11 +97,11 @@ fn decode_instruction(r: &mut Reader<'_>, all: &mut Instructions) -> Result<()> 
         EXPERIMENTER => {
             let whose = u64::from(body.u32()?);
             let error = Error::BAD_INSTRUCTION_BAD_EXPERIMENTER;
-            return Err(here.bad(error, "experimenter of an instruction", 0, whose));
+            return Err(here.bad(error, "experimenter of an instruction", None, whose));
         }
         _ => {
             let error = Error::BAD_INSTRUCTION_UNKNOWN_INST;
-            return Err(here.bad(error, "type of an instruction", 6, u64::from(kind)));
+            return Err(here.bad(error, "type of an instruction", None, u64::from(kind)));
         }
     }
     Ok(())

@@ -66,7 +66,7 @@ fn decode_band(r: &mut Reader<'_>) -> Result<Band> {
     if !known {
         // an experimenter's as well: there is none that is known
         let error = Error::METER_MOD_FAILED_BAD_BAND;
-        return Err(here.bad(error, "type of a band", 2, u64::from(kind)));
+        return Err(here.bad(error, "type of a band", None, u64::from(kind)));
     }
     if length != BAND {
         let error = Error::BAD_REQUEST_BAD_LEN;

@@ -86,17 +86,17 @@ pub(crate) fn decode<'a>(header: Header, mut r: Reader<'a>) -> Result<Request<'a
         GET_ASYNC_REQUEST => empty(r, Request::GetAsync)?,
         SET_ASYNC => Request::SetAsync(switch::decode_async(r)?),
         METER_MOD => Request::MeterMod(meter::decode(r)?),
-        kind => return Err(unknown(kind, METER_MOD)),
+        kind => return Err(unknown(kind)),
     })
 }
 
 /// A type that is not known, or that a switch alone sends (§7.4.4.2).
-pub(crate) fn unknown(kind: u8, most: u8) -> crate::Malformed {
+pub(crate) fn unknown(kind: u8) -> crate::Malformed {
     crate::Malformed {
         error: Error::BAD_REQUEST_BAD_TYPE,
         at: 1,
         what: "type of a message",
-        wanted: u64::from(most),
+        wanted: None,
         got: u64::from(kind),
     }
 }

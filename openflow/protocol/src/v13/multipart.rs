@@ -65,7 +65,7 @@ pub(super) fn decode<'a>(mut r: Reader<'a>) -> Result<Multipart<'a>> {
         _ => {
             // §7.3.5: a type that is not known
             let error = Error::BAD_REQUEST_BAD_MULTIPART;
-            return Err(here.bad(error, "type of a multipart request", 13, u64::from(kind)));
+            return Err(here.bad(error, "type of a multipart request", None, u64::from(kind)));
         }
     };
     r.end("bytes after a multipart request")?;

@@ -81,15 +81,11 @@ fn decode_field(r: &mut Reader<'_>, seen: &mut u64, before: &[Oxm]) -> Result<Op
     let Some(field) = field else {
         // §7.2.3.3, §7.2.3.6: a field that is not known, of whatever class
         let got = u64::from(tlv.class) << 16 | u64::from(tlv.number);
-        return Err(here.bad(
-            Error::BAD_MATCH_BAD_FIELD,
-            "field of a match",
-            0x8000_0000,
-            got,
-        ));
+        return Err(here.bad(Error::BAD_MATCH_BAD_FIELD, "field of a match", None, got));
     };
     if tlv.masked && !field.maskable() {
-        return Err(here.bad(Error::BAD_MATCH_BAD_MASK, field.name(), 0, 1));
+        let (wanted, length) = (field.bytes() as u64, u64::from(tlv.length));
+        return Err(here.bad(Error::BAD_MATCH_BAD_MASK, field.name(), wanted, length));
     }
     let bytes = field.bytes();
     let wanted = if tlv.masked { 2 * bytes } else { bytes };
@@ -134,7 +130,7 @@ fn decode_field(r: &mut Reader<'_>, seen: &mut u64, before: &[Oxm]) -> Result<Op
     let bit = 1u64 << field as u8;
     if *seen & bit != 0 {
         // §7.2.3.4: "a given field may appear at most once"
-        return Err(here.bad(Error::BAD_MATCH_DUP_FIELD, field.name(), 1, 2));
+        return Err(here.bad(Error::BAD_MATCH_DUP_FIELD, field.name(), None, low(value)));
     }
     *seen |= bit;
     if mask == 0 {
@@ -142,7 +138,7 @@ fn decode_field(r: &mut Reader<'_>, seen: &mut u64, before: &[Oxm]) -> Result<Op
     }
     if !prerequisites_met(field, |f| asked(before, f)) {
         // §7.2.3.6: what it hangs on has to come before it
-        return Err(here.bad(Error::BAD_MATCH_BAD_PREREQ, field.name(), 1, 0));
+        return Err(here.bad(Error::BAD_MATCH_BAD_PREREQ, field.name(), None, low(value)));
     }
     Ok(Some(Oxm { field, value, mask }))
 }
@@ -178,12 +174,7 @@ pub(super) fn decode_set(r: &mut Reader<'_>) -> Result<(Field, u128)> {
     let field = Field::of(tlv.number).filter(|f| tlv.class == CLASS_BASIC && f.settable());
     let Some(field) = field.filter(|_| !tlv.masked) else {
         let got = u64::from(tlv.class) << 16 | u64::from(tlv.number) << 1 | u64::from(tlv.masked);
-        return Err(here.bad(
-            Error::BAD_ACTION_BAD_SET_TYPE,
-            "field to set",
-            0x8000_0000,
-            got,
-        ));
+        return Err(here.bad(Error::BAD_ACTION_BAD_SET_TYPE, "field to set", None, got));
     };
     let bytes = field.bytes();
     if usize::from(tlv.length) != bytes {
@@ -223,7 +214,7 @@ pub(super) fn decode_ids(r: &mut Reader<'_>) -> Result<Vec<FieldId>> {
             }
             let got = u64::from(tlv.class) << 16 | u64::from(tlv.number);
             let error = Error::TABLE_FEATURES_FAILED_BAD_ARGUMENT;
-            return Err(here.bad(error, "field of a table", 0x8000_0000, got));
+            return Err(here.bad(error, "field of a table", None, got));
         };
         fields.push(FieldId {
             field,

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The pipeline against an oracle that was written from the standard's text and shares nothing with it but the types of
+//! messages: a list of flows, fields compared bit by bit, packets taken apart and put together anew.
+//!
+//! Random tables, groups, meters, ports and frames; packets between changes. Every packet must leave by the same ports in
+//! the same order, byte for byte, and every counter must be the same.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "oracle/layout.rs"]
+mod layout;
+#[path = "oracle/model.rs"]
+mod model;
+#[path = "oracle/packet.rs"]
+mod packet;
+#[path = "oracle/random.rs"]
+mod random;
+
+use model::Model;
+use proptest::prelude::*;
+use random::Rng;
+use std::collections::BTreeMap;
+use tandem_ofpipeline::flows::all_flows;
+use tandem_ofpipeline::{Config, Fragments, Port, Switch};
+use tandem_openflow::model::{FlowCommand, FlowFilter};
+use tandem_openflow::{Error, Match, Oxm, Version};
+
+struct Pair {
+    switch: Switch,
+    model: Model,
+    now: u64,
+}
+
+fn sorted(m: &[Oxm]) -> Vec<Oxm> {
+    let mut m = m.to_vec();
+    m.sort();
+    m
+}
+
+impl Pair {
+    fn new(r: &mut Rng) -> Pair {
+        let mut switch = Switch::new(Config {
+            version: Version::V13,
+            tables: 4,
+            table_entries: 8,
+            cache: r.of(&[0, 4, 1024]),
+            secret: r.bits(),
+            ..Config::default()
+        });
+        let invalid_ttl = r.one_in(2);
+        switch.set_config(Fragments::Normal, 128, invalid_ttl);
+        let mut model = Model {
+            flows: Vec::new(),
+            groups: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            lookups: BTreeMap::new(),
+            table_entries: 8,
+            invalid_ttl,
+        };
+        for number in 1..=4 {
+            let port = model::Port {
+                live: true,
+                ..Default::default()
+            };
+            model.ports.insert(number, port);
+            switch.set_port(
+                Port {
+                    number,
+                    live: true,
+                    ..Port::default()
+                },
+                0,
+            );
+        }
+        Pair {
+            switch,
+            model,
+            now: 1_000_000_000,
+        }
+    }
+
+    fn message(&mut self, r: &mut Rng, pool: &[Vec<u8>]) -> Result<(), TestCaseError> {
+        let now = self.now;
+        let mut gone = Vec::new();
+        match r.below(12) {
+            0 => {
+                let m = random::group_mod(r, pool);
+                if self.switch.group_mod(&m, now, &mut gone).is_ok() {
+                    self.model.group_mod(&m);
+                }
+            }
+            1 => {
+                let m = random::meter_mod(r);
+                if self.switch.meter_mod(&m, now, &mut gone).is_ok() {
+                    self.model.meter_mod(&m, now);
+                }
+            }
+            _ => {
+                let m = random::flow_mod(r, pool);
+                let got = self.switch.flow_mod(&m, now, &mut gone);
+                let judged = matches!(
+                    got,
+                    Ok(())
+                        | Err(Error::FLOW_MOD_FAILED_TABLE_FULL | Error::FLOW_MOD_FAILED_OVERLAP)
+                );
+                if judged {
+                    let before = self
+                        .model
+                        .flows
+                        .iter()
+                        .filter(|f| f.asked.flags & 1 != 0)
+                        .count();
+                    prop_assert_eq!(got, self.model.flow_mod(&m, now), "{:?}", m);
+                    if m.command != FlowCommand::Add {
+                        let after = self
+                            .model
+                            .flows
+                            .iter()
+                            .filter(|f| f.asked.flags & 1 != 0)
+                            .count();
+                        prop_assert_eq!(gone.len(), before - after);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, r: &mut Rng, pool: &[Vec<u8>]) -> Result<bool, TestCaseError> {
+        self.now += r.of(&[0, 1_000, 100_000_000, 700_000_000]);
+        let now = self.now;
+        let mut gone = Vec::new();
+        match r.below(24) {
+            0..4 => self.message(r, pool)?,
+            6 => {
+                let number = r.of(&[1, 2, 3, 4]);
+                let odd = |r: &mut Rng| r.one_in(6);
+                let port = Port {
+                    number,
+                    live: !r.one_in(3),
+                    no_recv: odd(r),
+                    no_fwd: odd(r),
+                    no_packet_in: odd(r),
+                    ..Port::default()
+                };
+                let mine = self.model.ports.get_mut(&number).unwrap();
+                (mine.live, mine.no_recv) = (port.live, port.no_recv);
+                (mine.no_fwd, mine.no_packet_in) = (port.no_fwd, port.no_packet_in);
+                self.switch.set_port(port, now);
+            }
+            7 => {
+                let next = self.switch.expire(now, 1000, &mut gone);
+                prop_assert!(next.is_none_or(|at| at > now));
+                prop_assert_eq!(gone.len(), self.model.expire(now));
+                self.counters(r, pool)?;
+            }
+            _ => {
+                let frame = &pool[r.below(pool.len() as u64) as usize];
+                let port = r.of(&[1, 1, 2]);
+                let got = common::send_at(&mut self.switch, port, frame, now);
+                let Some(want) = self.model.process(frame, port, now) else {
+                    return Ok(false);
+                };
+                prop_assert_eq!(got, want, "{:02x?} from {}", frame, port);
+            }
+        }
+        Ok(true)
+    }
+
+    fn counters(&mut self, r: &mut Rng, pool: &[Vec<u8>]) -> Result<(), TestCaseError> {
+        let mut got: Vec<_> = self
+            .switch
+            .flow_stats(&all_flows())
+            .into_iter()
+            .map(|s| {
+                (
+                    s.flow.table,
+                    s.flow.priority,
+                    sorted(&s.flow.matching.fields),
+                    s.packets,
+                    s.bytes,
+                )
+            })
+            .collect();
+        let kept = |counts: bool, n| if counts { n } else { u64::MAX };
+        let mut want: Vec<_> = self
+            .model
+            .flows
+            .iter()
+            .map(|f| {
+                let m = &f.asked;
+                (
+                    m.table,
+                    m.priority,
+                    sorted(&m.matching.fields),
+                    kept(m.flags & 8 == 0, f.packets),
+                    kept(m.flags & 16 == 0, f.bytes),
+                )
+            })
+            .collect();
+        got.sort();
+        want.sort();
+        prop_assert_eq!(got, want);
+        let filter = FlowFilter {
+            table: r.of(&[255, 0, 1]),
+            out_port: r.of(&[0xffff_ffff, 2]),
+            cookie: 1,
+            cookie_mask: r.of(&[0, 1]),
+            matching: Match {
+                fields: random::matching(r, pool),
+                exact: false,
+            },
+            ..all_flows()
+        };
+        let sum = self.switch.aggregate(&filter);
+        let (_, _, flows) = self.model.count(&filter);
+        prop_assert_eq!(sum.flows, flows);
+        for (n, g) in &self.model.groups {
+            let (_, c) = self.switch.group(*n).unwrap();
+            prop_assert_eq!((c.count.packets, c.count.bytes), (g.packets, g.bytes));
+            let taken: Vec<u64> = c.buckets.iter().map(|b| b.packets).collect();
+            prop_assert_eq!(&taken, &g.taken);
+            let by_flows = self
+                .model
+                .flows
+                .iter()
+                .filter(|f| f.groups().contains(n))
+                .count();
+            let by_groups = self
+                .model
+                .groups
+                .values()
+                .filter(|g| g.behind().contains(n))
+                .count();
+            prop_assert_eq!(c.refs as usize, by_flows + by_groups);
+        }
+        prop_assert_eq!(self.switch.groups().count(), self.model.groups.len());
+        for (n, m) in &self.model.meters {
+            let got = self.switch.meter(*n).unwrap();
+            prop_assert_eq!(got.count.packets, m.packets);
+            let named = self
+                .model
+                .flows
+                .iter()
+                .filter(|f| f.asked.instructions.meter == Some(*n));
+            prop_assert_eq!(got.flows as usize, named.count());
+        }
+        for (n, p) in &self.model.ports {
+            let got = self.switch.port(*n).unwrap();
+            prop_assert_eq!((got.count.rx.packets, got.count.tx.packets), (p.rx, p.tx));
+        }
+        for t in self.switch.table_stats() {
+            let want = self
+                .model
+                .lookups
+                .get(&t.table)
+                .copied()
+                .unwrap_or_default();
+            prop_assert_eq!((t.count.lookups, t.count.matched), want);
+        }
+        Ok(())
+    }
+}
+
+fn history(seed: u64, steps: usize) -> Result<usize, TestCaseError> {
+    let mut r = Rng(seed);
+    let pool: Vec<Vec<u8>> = (0..12).map(|_| random::frame(&mut r)).collect();
+    let mut pair = Pair::new(&mut r);
+    for _ in 0..24 {
+        pair.message(&mut r, &pool)?;
+    }
+    for n in 0..steps {
+        if !pair.step(&mut r, &pool)? {
+            return Ok(n);
+        }
+    }
+    pair.counters(&mut r, &pool)?;
+    Ok(steps)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn never_another_answer(seed: u64, steps in 1usize..150) {
+        history(seed, steps)?;
+    }
+}
+
+/// Most histories go to their end: what the standard leaves open is rare enough.
+#[test]
+fn histories_are_long() {
+    let steps: usize = (0..200).map(|seed| history(seed, 100).unwrap()).sum();
+    assert!(steps > 200 * 50, "{steps}");
+}

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups, meters, ports, packet-outs, and what 1.0 has otherwise.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Got, Net, add, apply, matching, output, send, switch, udp};
+use std::collections::BTreeMap;
+use tandem_ofpipeline::flows::{all_flows, blank};
+use tandem_ofpipeline::{Config, Fragments, Port, Switch};
+use tandem_openflow::model::{
+    Band, BandType, Bucket, FlowCommand, FlowMod, GROUP_ALL, GROUP_ANY, GroupCommand, GroupMod,
+    GroupType, METER_ALL, MeterCommand, MeterMod, RemovedReason, flow_flags,
+};
+use tandem_openflow::{Action, Error, Field, Instructions, Match, Oxm, Version, port};
+use tandem_packet::{Buffer, Offload};
+
+fn out(port: u32) -> Action {
+    Action::Output { port, max_len: 0 }
+}
+
+fn bucket(actions: &[Action]) -> Bucket {
+    Bucket {
+        weight: 0,
+        watch_port: port::ANY,
+        watch_group: GROUP_ANY,
+        actions: actions.to_vec(),
+    }
+}
+
+fn group(group: u32, kind: GroupType, buckets: Vec<Bucket>) -> GroupMod {
+    GroupMod {
+        command: GroupCommand::Add,
+        kind,
+        group,
+        buckets,
+    }
+}
+
+fn make(s: &mut Switch, m: &GroupMod) {
+    s.group_mod(m, 0, &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn a_group_of_all_sends_a_copy_by_each_bucket() {
+    let mut s = switch(Version::V13);
+    let push = [Action::PushVlan(0x8100), out(3)];
+    let buckets = vec![bucket(&push), bucket(&[out(2)]), bucket(&[])];
+    make(&mut s, &group(1, GroupType::All, buckets));
+    add(&mut s, 1, &[], apply(&[Action::Group(1), out(4)]));
+    let mut tagged = udp();
+    tagged.splice(12..12, [0x81, 0, 0, 0]);
+    let want = [Got::Out(3, tagged), Got::Out(2, udp()), Got::Out(4, udp())];
+    assert_eq!(send(&mut s, 1, &udp()), want);
+    let (_, count) = s.group(1).unwrap();
+    assert_eq!((count.count.packets, count.refs), (1, 1));
+    assert_eq!(
+        count.buckets.iter().map(|b| b.packets).collect::<Vec<_>>(),
+        [1, 1, 1]
+    );
+}
+
+#[test]
+fn a_select_group_shares_flows_by_weight() {
+    let mut s = switch(Version::V13);
+    let weighted = |weight, port| Bucket {
+        weight,
+        ..bucket(&[out(port)])
+    };
+    let buckets = vec![weighted(1, 2), weighted(2, 3), weighted(0, 4)];
+    make(&mut s, &group(1, GroupType::Select, buckets));
+    add(&mut s, 1, &[], apply(&[Action::Group(1)]));
+    let mut sent: BTreeMap<u32, u32> = BTreeMap::new();
+    for n in 0..3000u16 {
+        let mut f = udp();
+        f[34..36].copy_from_slice(&n.to_be_bytes());
+        let [Got::Out(port, _)] = &send(&mut s, 1, &f)[..] else {
+            panic!()
+        };
+        // A connection stays where it is
+        assert_eq!(send(&mut s, 1, &f), [Got::Out(*port, f)]);
+        *sent.entry(*port).or_default() += 1;
+    }
+    assert_eq!(sent.keys().copied().collect::<Vec<_>>(), [2, 3]);
+    assert!((900..1100).contains(&sent[&2]), "{sent:?}");
+}
+
+#[test]
+fn fast_failover_takes_the_first_that_is_live() {
+    let mut s = switch(Version::V13);
+    let watch = |watch_port, to| Bucket {
+        watch_port,
+        ..bucket(&[out(to)])
+    };
+    make(
+        &mut s,
+        &group(1, GroupType::FastFailover, vec![watch(2, 2), watch(3, 3)]),
+    );
+    add(&mut s, 1, &[], apply(&[Action::Group(1)]));
+    let port = |number, live| Port {
+        number,
+        live,
+        ..Port::default()
+    };
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    s.set_port(port(2, false), 0);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    s.set_port(port(3, false), 0);
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    s.set_port(port(2, true), 0);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    let unwatched = group(2, GroupType::FastFailover, vec![bucket(&[out(2)])]);
+    assert_eq!(
+        s.group_mod(&unwatched, 0, &mut Vec::new()),
+        Err(Error::GROUP_MOD_FAILED_BAD_WATCH)
+    );
+}
+
+#[test]
+fn groups_behind_groups() {
+    let mut s = switch(Version::V13);
+    let to = |n, next| group(n, GroupType::Indirect, vec![bucket(&[Action::Group(next)])]);
+    let missing = s.group_mod(&to(2, 1), 0, &mut Vec::new());
+    assert_eq!(missing, Err(Error::BAD_ACTION_BAD_OUT_GROUP));
+    make(
+        &mut s,
+        &group(1, GroupType::Indirect, vec![bucket(&[out(3)])]),
+    );
+    for n in 2..=16 {
+        make(&mut s, &to(n, n - 1));
+    }
+    let deep = s.group_mod(&to(17, 16), 0, &mut Vec::new());
+    assert_eq!(deep, Err(Error::GROUP_MOD_FAILED_CHAINING_UNSUPPORTED));
+    let back = GroupMod {
+        command: GroupCommand::Modify,
+        ..to(1, 16)
+    };
+    assert_eq!(
+        s.group_mod(&back, 0, &mut Vec::new()),
+        Err(Error::GROUP_MOD_FAILED_LOOP)
+    );
+    add(&mut s, 1, &[], apply(&[Action::Group(16)]));
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    let delete = |n| GroupMod {
+        command: GroupCommand::Delete,
+        ..group(n, GroupType::All, vec![])
+    };
+    let chained = s.group_mod(&delete(3), 0, &mut Vec::new());
+    assert_eq!(chained, Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP));
+    // Its flows go with it, and say so if they were asked to
+    let told = FlowMod {
+        table: 1,
+        flags: flow_flags::SEND_FLOW_REM,
+        instructions: apply(&[Action::Group(16)]),
+        ..blank()
+    };
+    s.flow_mod(&told, 0, &mut Vec::new()).unwrap();
+    let mut removed = Vec::new();
+    s.group_mod(&delete(16), 5, &mut removed).unwrap();
+    assert_eq!(removed.len(), 1);
+    assert_eq!(removed[0].reason, RemovedReason::GroupDelete);
+    assert!(s.flow_stats(&all_flows()).is_empty());
+    make(&mut s, &delete(GROUP_ALL));
+    assert_eq!(s.groups().count(), 0);
+}
+
+#[test]
+fn meters_drop_and_remark_and_take_their_flows_with_them() {
+    let mut s = switch(Version::V13);
+    let m = |command, meter, bands| MeterMod {
+        command,
+        flags: 2 | 4,
+        meter,
+        bands,
+    };
+    let band = |rate, burst, kind| Band { rate, burst, kind };
+    let bands = vec![
+        band(1, 1, BandType::DscpRemark(1)),
+        band(10, 3, BandType::Drop),
+    ];
+    s.meter_mod(&m(MeterCommand::Add, 1, bands), 0, &mut Vec::new())
+        .unwrap();
+    let again = s.meter_mod(&m(MeterCommand::Add, 1, vec![]), 0, &mut Vec::new());
+    assert_eq!(again, Err(Error::METER_MOD_FAILED_METER_EXISTS));
+    let metered = Instructions {
+        meter: Some(1),
+        ..output(2)
+    };
+    add(&mut s, 1, &[], metered.clone());
+    let unknown = FlowMod {
+        instructions: Instructions {
+            meter: Some(2),
+            ..Instructions::default()
+        },
+        ..blank()
+    };
+    assert_eq!(
+        s.flow_mod(&unknown, 0, &mut Vec::new()),
+        Err(Error::METER_MOD_FAILED_UNKNOWN_METER)
+    );
+    let mut af11 = udp();
+    af11[15] = 10 << 2;
+    let tos: Vec<Option<u8>> = (0..5)
+        .map(|_| match &send(&mut s, 1, &af11)[..] {
+            [Got::Out(2, f)] => Some(f[15] >> 2),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tos, [Some(10), Some(12), Some(12), None, None]);
+    assert_eq!(s.meter(1).unwrap().flows, 1);
+    s.meter_mod(
+        &m(MeterCommand::Delete, METER_ALL, vec![]),
+        0,
+        &mut Vec::new(),
+    )
+    .unwrap();
+    assert!(s.flow_stats(&all_flows()).is_empty() && s.meter(1).is_none());
+}
+
+#[test]
+fn queues() {
+    let mut s = switch(Version::V13);
+    add(&mut s, 1, &[], apply(&[Action::SetQueue(5), out(2)]));
+    let unknown = FlowMod {
+        instructions: apply(&[Action::SetQueue(6)]),
+        ..blank()
+    };
+    assert_eq!(
+        s.flow_mod(&unknown, 0, &mut Vec::new()),
+        Err(Error::BAD_ACTION_BAD_QUEUE)
+    );
+    send(&mut s, 1, &udp());
+    assert_eq!(s.queue(2, 5).unwrap().tx.packets, 1);
+    assert!(s.queue(2, 6).is_none());
+}
+
+#[test]
+fn packet_out() {
+    let mut s = switch(Version::V13);
+    add(&mut s, 1, &[Oxm::exact(Field::InPort, 3)], output(2));
+    let mut go = |in_port, actions: &[Action]| {
+        let mut buffer = Buffer::with_capacity(200);
+        assert!(buffer.set(&udp()));
+        let mut net = Net::default();
+        s.packet_out(
+            &mut buffer.frame(Offload::NONE),
+            in_port,
+            actions,
+            0,
+            &mut net,
+        )
+        .map(|()| net.0)
+    };
+    assert_eq!(
+        go(port::CONTROLLER, &[out(1)]),
+        Ok(vec![Got::Out(1, udp())])
+    );
+    let mut tagged = udp();
+    tagged.splice(12..12, [0x81, 0, 0, 0]);
+    let list = [
+        Action::PushVlan(0x8100),
+        out(port::TABLE),
+        Action::PopVlan,
+        out(4),
+    ];
+    let want = vec![Got::Out(2, tagged), Got::Out(4, udp())];
+    assert_eq!(go(3, &list), Ok(want));
+    assert_eq!(go(1, &[out(0)]), Err(Error::BAD_ACTION_BAD_OUT_PORT));
+    let tcp = Action::SetField {
+        field: Field::TcpDst,
+        value: 1,
+    };
+    assert_eq!(go(1, &[tcp]), Err(Error::BAD_ACTION_MATCH_INCONSISTENT));
+    let udp_port = Action::SetField {
+        field: Field::UdpDst,
+        value: 1,
+    };
+    assert_eq!(go(1, &[udp_port]), Ok(vec![]));
+}
+
+#[test]
+fn tables_fill_and_flows_overlap() {
+    let mut s = Switch::new(Config {
+        table_entries: 2,
+        ..Config::default()
+    });
+    let flow = |port: u128, flags| FlowMod {
+        flags,
+        matching: matching(&[Oxm::exact(Field::InPort, port)]),
+        ..blank()
+    };
+    s.flow_mod(&flow(1, 0), 0, &mut Vec::new()).unwrap();
+    s.flow_mod(&flow(2, 0), 0, &mut Vec::new()).unwrap();
+    assert_eq!(
+        s.flow_mod(&flow(3, 0), 0, &mut Vec::new()),
+        Err(Error::FLOW_MOD_FAILED_TABLE_FULL)
+    );
+    s.flow_mod(&flow(2, 0), 0, &mut Vec::new()).unwrap();
+    let overlap = FlowMod {
+        flags: flow_flags::CHECK_OVERLAP,
+        matching: matching(&[Oxm::exact(Field::EthType, 0x0800)]),
+        ..blank()
+    };
+    assert_eq!(
+        s.flow_mod(&overlap, 0, &mut Vec::new()),
+        Err(Error::FLOW_MOD_FAILED_OVERLAP)
+    );
+    let all = |table, command| FlowMod {
+        table,
+        command,
+        ..blank()
+    };
+    let add_to_all = s.flow_mod(&all(255, FlowCommand::Add), 0, &mut Vec::new());
+    assert_eq!(add_to_all, Err(Error::FLOW_MOD_FAILED_BAD_TABLE_ID));
+    s.flow_mod(&all(255, FlowCommand::Delete), 0, &mut Vec::new())
+        .unwrap();
+    assert_eq!(s.aggregate(&all_flows()).flows, 0);
+}
+
+#[test]
+fn fragments() {
+    let mut later = udp();
+    later[20..22].copy_from_slice(&[0x20, 3]);
+    let fields = |port| {
+        [
+            Oxm::exact(Field::EthType, 0x0800),
+            Oxm::exact(Field::IpProto, 17),
+            Oxm::exact(Field::UdpDst, port),
+        ]
+    };
+    for (version, port, want) in [
+        (Version::V13, 0, 0),
+        (Version::V10, 0, 1),
+        (Version::V10, 2000, 0),
+    ] {
+        let mut s = switch(version);
+        add(&mut s, 1, &fields(port), output(2));
+        let got = send(&mut s, 1, &later);
+        assert_eq!(
+            got.iter().filter(|g| matches!(g, Got::Out(..))).count(),
+            want
+        );
+        assert_eq!(
+            send(&mut s, 1, &udp())
+                .iter()
+                .filter(|g| matches!(g, Got::Out(..)))
+                .count(),
+            usize::from(port == 2000)
+        );
+        s.set_config(Fragments::Drop, 0, false);
+        assert_eq!(send(&mut s, 1, &later), []);
+    }
+}
+
+#[test]
+fn version_1_0() {
+    let mut s = switch(Version::V10);
+    let modify = FlowMod {
+        command: FlowCommand::Modify,
+        priority: 9,
+        instructions: output(2),
+        ..blank()
+    };
+    s.flow_mod(&modify, 0, &mut Vec::new()).unwrap();
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    // Without any wildcard it is above the highest priority
+    let all = [
+        Oxm::exact(Field::InPort, 1),
+        Oxm::exact(Field::EthDst, 0x0200_0000_0002),
+        Oxm::exact(Field::EthSrc, 0x0200_0000_0001),
+        Oxm::exact(Field::EthType, 0x0800),
+        Oxm::exact(Field::VlanVid, 0),
+        Oxm::exact(Field::IpDscp, 0),
+        Oxm::exact(Field::IpProto, 17),
+        Oxm::exact(Field::Ipv4Src, 0x0a00_0001),
+        Oxm::exact(Field::Ipv4Dst, 0x0a00_0002),
+        Oxm::exact(Field::UdpSrc, 1000),
+        Oxm::exact(Field::UdpDst, 2000),
+    ];
+    let exact = FlowMod {
+        matching: Match {
+            fields: all.to_vec(),
+            exact: true,
+        },
+        instructions: output(3),
+        ..blank()
+    };
+    s.flow_mod(&exact, 0, &mut Vec::new()).unwrap();
+    add(&mut s, u16::MAX, &[], output(4));
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    // Its actions, on a packet that has the header and on one that has not
+    let list = [
+        Action::SetVlanPcp10(3),
+        Action::SetVlanVid10(9),
+        Action::SetNw10 {
+            dst: true,
+            addr: 0x0a00_0003,
+        },
+        Action::SetNwTos10(0x28),
+        Action::SetTp10 {
+            dst: true,
+            port: 2001,
+        },
+        Action::Enqueue10 { port: 2, queue: 5 },
+        Action::StripVlan10,
+        Action::StripVlan10,
+        out(3),
+    ];
+    let mut s = switch(Version::V10);
+    add(&mut s, 1, &[], apply(&list));
+    let mut want = Vec::new();
+    let mut ip = etherparse::Ipv4Header::new(
+        0,
+        64,
+        etherparse::IpNumber::UDP,
+        [10, 0, 0, 1],
+        [10, 0, 0, 3],
+    )
+    .unwrap();
+    ip.dscp = etherparse::IpDscp::try_new(10).unwrap();
+    etherparse::PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+        .ip(etherparse::IpHeaders::Ipv4(ip, Default::default()))
+        .udp(1000, 2001)
+        .write(&mut want, b"some payload")
+        .unwrap();
+    let mut tagged = want.clone();
+    tagged.splice(12..12, [0x81, 0, 0x60, 9]);
+    assert_eq!(
+        send(&mut s, 1, &udp()),
+        [Got::Out(2, tagged), Got::Out(3, want)]
+    );
+    let other = common::eth(0x88cc);
+    let mut tagged = other.clone();
+    tagged.splice(12..12, [0x81, 0, 0x60, 9]);
+    assert_eq!(
+        send(&mut s, 1, &other),
+        [Got::Out(2, tagged), Got::Out(3, other)]
+    );
+    // 802.3 with SNAP has its type, without it has 0x05ff
+    let mut s = switch(Version::V10);
+    add(&mut s, 1, &[Oxm::exact(Field::EthType, 0x0800)], output(2));
+    add(&mut s, 1, &[Oxm::exact(Field::EthType, 0x05ff)], output(3));
+    let mut snap = udp();
+    let len = (snap.len() - 14 + 8) as u16;
+    snap.splice(
+        12..14,
+        [
+            len.to_be_bytes().as_slice(),
+            &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0],
+        ]
+        .concat(),
+    );
+    assert_eq!(send(&mut s, 1, &snap), [Got::Out(2, snap.clone())]);
+    snap[17] = 1;
+    assert_eq!(send(&mut s, 1, &snap), [Got::Out(3, snap.clone())]);
+}
+
+#[test]
+fn counters_that_are_not_kept_and_those_that_are_reset() {
+    let mut s = switch(Version::V13);
+    let m = FlowMod {
+        flags: flow_flags::NO_PKT_COUNTS,
+        instructions: output(2),
+        ..blank()
+    };
+    s.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+    send(&mut s, 1, &udp());
+    let len = udp().len() as u64;
+    let counts = |s: &Switch| {
+        let all = s.flow_stats(&all_flows());
+        (all[0].packets, all[0].bytes)
+    };
+    assert_eq!(counts(&s), (u64::MAX, len));
+    // Added again it keeps them, unless it is told otherwise
+    let kept = FlowMod {
+        flags: 0,
+        ..m.clone()
+    };
+    s.flow_mod(&kept, 0, &mut Vec::new()).unwrap();
+    assert_eq!(counts(&s), (0, len));
+    let reset = FlowMod {
+        flags: flow_flags::RESET_COUNTS,
+        ..m
+    };
+    s.flow_mod(&reset, 0, &mut Vec::new()).unwrap();
+    assert_eq!(counts(&s), (0, 0));
+}
