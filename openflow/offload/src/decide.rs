@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where each flow stands. A flow's place follows from those behind it alone, so a change is followed from the back
-//! of the order to its front, and only to flows that meet what changed:
+//! Where each flow stands. Where the flows in front of it stand does not matter to a flow's place, only which there
+//! are: so a change is followed from the back of the order to its front, and only to flows that meet what changed:
 //!
 //! ```text
 //!   back ◄──────────────────────── order ────────────────────────► front

@@ -5,7 +5,10 @@ use super::reference;
 use crate::tables::{self, Chip, MacLookup, MacTable, Widths};
 use crate::{Act, Beyond, Flow, PortMask, Rewrite, Wanted};
 use proptest::prelude::*;
-use tandem_openflow::{Field, Oxm, oxm};
+use tandem_ofpipeline::flows::blank;
+use tandem_ofpipeline::{Config, Switch};
+use tandem_openflow::model::FlowMod;
+use tandem_openflow::{Field, Instructions, Match, Oxm, oxm};
 
 const MACS: [u128; 3] = [0x0200_0000_0001, 0x0200_0000_0002, 0xffff_ffff_ffff];
 const VLANS: [u128; 3] = [0, PRESENT | 1, PRESENT | 2];
@@ -282,6 +285,35 @@ proptest! {
         }
         if roomy {
             reference::from_scratch(&w);
+        }
+    }
+
+    /// The order of rules is the pipeline's own: each packet meets there the flow that is the first here.
+    #[test]
+    fn one_order(flows in proptest::collection::vec(flow(), 1..40)) {
+        let mut w = World::new(tables::vsc9953(MacLookup::Both), Vec::new());
+        let mut switch = Switch::new(Config::default());
+        for (id, f) in (0u32..).zip(&flows) {
+            if number(&w, id, f) != id {
+                continue;
+            }
+            w.add(id, f.clone());
+            let m = FlowMod {
+                priority: f.priority,
+                cookie: u64::from(id),
+                matching: Match { fields: f.fields.clone(), exact: false },
+                instructions: Instructions::default(),
+                ..blank()
+            };
+            switch.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+        }
+        for p in packets() {
+            let there = switch.lookup(0, &p.key).map(|f| f.flow.cookie as u32);
+            prop_assert_eq!(there, w.software.first(&p));
+            let o = &w.offload;
+            let hits = o.flows.values().filter(|e| p.matches(&e.flow.fields));
+            let first = hits.min_by(|a, b| o.order.cmp(a.place, b.place));
+            prop_assert_eq!(there, first.map(|e| e.place.id));
         }
     }
 }
