@@ -7,20 +7,13 @@
 //!     changed flow ─► those in front that meet it, and whose place depends on what is behind them ─► …
 //!     hole         ◄─ each counts, at every flow behind that it meets
 //! ```
+use crate::expand::Row;
 use crate::index::{Index, Side};
 use crate::order::Place;
-use crate::{ABSENT, Act, Entry, Id, Offload, Stand, State, Vlan, tables};
+use crate::{ABSENT, Act, Entry, Id, Offload, Price, Stand, State, Vlan, tables};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
-
-/// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after
-/// all.
-const LOOKED_AT: usize = 256;
-const TRIED: usize = if cfg!(test) { 64 } else { 8 };
-const ROUNDS: usize = 8;
-/// Rows that may make room for another, the cheapest by their own traffic.
-const CANDIDATES: usize = 4;
 
 impl Offload {
     pub(crate) fn enter(&mut self, id: Id, mut e: Entry) {
@@ -32,7 +25,7 @@ impl Offload {
                 ControlFlow::Continue(())
             });
         e.holes = holes;
-        let mut pushed = (0, 0u64);
+        let mut pushed = (0, 0);
         let _ = self
             .sensitive
             .meets(&self.order, &e.value, &e.mask, e.place, Side::Front, |g| {
@@ -40,7 +33,7 @@ impl Offload {
                     && self.lossy(g)
                 {
                     pushed.0 += 1;
-                    pushed.1 += g.flow.traffic;
+                    pushed.1 += i128::from(g.flow.traffic);
                 }
                 ControlFlow::Continue(())
             });
@@ -90,7 +83,7 @@ impl Offload {
 
     /// At those behind it that meet it, a flow that the MAC table alone can answer counts, so often and with so much
     /// traffic, where it did so before with that.
-    fn push(&mut self, id: Id, before: Option<u64>, now: Option<u64>) {
+    pub(crate) fn push(&mut self, id: Id, before: Option<u64>, now: Option<u64>) {
         let Some(e) = self.flows.get(&id).filter(|e| self.lossy(e)) else {
             return;
         };
@@ -104,7 +97,7 @@ impl Offload {
         for g in behind {
             if let Some(e) = self.flows.get_mut(&g) {
                 e.pushed.0 = e.pushed.0 + u32::from(now.is_some()) - u32::from(before.is_some());
-                e.pushed.1 = e.pushed.1 + now.unwrap_or(0) - before.unwrap_or(0);
+                e.pushed.1 += i128::from(now.unwrap_or(0)) - i128::from(before.unwrap_or(0));
             }
             self.wake(g);
         }
@@ -180,7 +173,7 @@ impl Offload {
         e.mac.is_some() && act && !e.flow.idle && !e.flow.counted
     }
 
-    fn set_free(&self, e: &Entry) -> bool {
+    pub(crate) fn set_free(&self, e: &Entry) -> bool {
         match e.act {
             Act::Out { ports, .. } if ports.count() > 1 => {
                 self.sets.contains_key(&ports)
@@ -227,32 +220,78 @@ impl Offload {
             .is_break()
     }
 
-    /// Packets that a flow's wide rows would trap, and those of the entries that would have to trap instead; both
-    /// twice, as of an entry that a wide row meets in part half is counted.
-    fn prices(&self, e: &Entry) -> (u64, u64) {
-        let traffic = |g: Id| self.flows.get(&g).map_or(0, |g| g.flow.traffic);
-        // What the rows would push out of the MAC table, and the ACL does not do
-        let mut widened = e.pushed.1.saturating_mul(2);
-        let mut turned = 0u64;
-        let _ = self
-            .real
-            .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
-                turned = turned.saturating_add(traffic(g).saturating_mul(2));
+    /// Packets of an entry behind that a flow's wide rows would trap, twice, as half is counted of an entry that a row
+    /// meets in part.
+    fn widened(e: &Entry, g: &Entry) -> i128 {
+        let times = |r: &Row| {
+            let (mine, both) = (r.value.and(&g.mask), r.mask.and(&g.mask));
+            if both == r.mask && g.value.and(&r.mask) == r.value {
+                2
+            } else if mine.and(&both) == g.value.and(&both) {
+                1
+            } else {
+                0
+            }
+        };
+        let rows = e.rows.iter().filter(|r| !r.exact);
+        rows.map(times).sum::<i128>() * i128::from(g.flow.traffic)
+    }
+
+    /// What a flow's wide rows would trap, and what the entries have that would have to trap instead; both twice.
+    fn prices(&self, e: &Entry) -> Price {
+        let mut price = Price::default();
+        let (of, order) = (&self.real, &self.order);
+        let _ = of.meets(order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+            let traffic = self.flows.get(&g).map_or(0, |g| g.flow.traffic);
+            price.turned += 2 * i128::from(traffic);
+            ControlFlow::Continue(())
+        });
+        let mut over = Vec::new();
+        for r in e.rows.iter().filter(|r| !r.exact) {
+            let _ = of.meets(order, &r.value, &r.mask, e.place, Side::Behind, |g| {
+                over.push(g);
                 ControlFlow::Continue(())
             });
-        for r in e.rows.iter().filter(|r| !r.exact) {
-            let _ =
-                self.real
-                    .meets(&self.order, &r.value, &r.mask, e.place, Side::Behind, |g| {
-                        let whole = self.flows.get(&g).is_some_and(|g| {
-                            g.mask.covers(&r.mask) && g.value.and(&r.mask) == r.value
-                        });
-                        let times = if whole { 2 } else { 1 };
-                        widened = widened.saturating_add(traffic(g).saturating_mul(times));
-                        ControlFlow::Continue(())
-                    });
         }
-        (widened, turned)
+        over.sort_unstable();
+        over.dedup();
+        for g in over {
+            price.widened += self.flows.get(&g).map_or(0, |g| Offload::widened(e, g));
+        }
+        price
+    }
+
+    /// An entry that answers has come, gone, or has other traffic: what was weighed in front of it changes by that.
+    pub(crate) fn reprice(&mut self, id: Id, now: bool) {
+        let Some(g) = self.flows.get(&id).cloned() else {
+            return;
+        };
+        let sign = if now { 1 } else { -1 };
+        let mut front = Vec::new();
+        let _ = self
+            .sensitive
+            .meets(&self.order, &g.value, &g.mask, g.place, Side::Front, |e| {
+                front.push(e);
+                ControlFlow::Continue(())
+            });
+        for id in front {
+            if let Some(e) = self.flows.get_mut(&id)
+                && let Some(p) = &mut e.price
+            {
+                p.turned += sign * 2 * i128::from(g.flow.traffic);
+            }
+        }
+        let mut wide = self.widened_over(&g.value, &g.mask, g.place);
+        wide.sort_unstable();
+        wide.dedup();
+        for id in wide {
+            if let Some(e) = self.flows.get_mut(&id) {
+                let change = sign * Offload::widened(e, &g);
+                if let Some(p) = &mut e.price {
+                    p.widened += change;
+                }
+            }
+        }
     }
 
     /// Where a flow stands, as those behind it stand.
@@ -278,7 +317,7 @@ impl Offload {
         }
         let answers = self.row_act(e).real() && e.rows.iter().any(|r| r.exact);
         // In its way are flows in front that only the MAC table does, and that have more traffic
-        let pushes = e.pushed.0 > 0 && e.pushed.1 >= e.flow.traffic;
+        let pushes = e.pushed.0 > 0 && e.pushed.1 >= i128::from(e.flow.traffic);
         if answers && !e.wide() && pushes {
             return state(Stand::Pushes, true);
         }
@@ -305,8 +344,9 @@ impl Offload {
             return state(Stand::NoRow, true);
         }
         if e.wide() || e.pushed.0 > 0 {
-            let (widened, turned) = self.prices(e);
-            if widened > turned {
+            let price = e.price.unwrap_or_else(|| self.prices(e));
+            // What the rows would push out of the MAC table, and the ACL does not do, is trapped as well
+            if price.widened + 2 * e.pushed.1 > price.turned {
                 let acl = Stand::Acl { wide: false };
                 return if answers && !pushes && self.fits(e, acl) {
                     state(acl, true)
@@ -430,10 +470,9 @@ impl Offload {
                 }
             }
         }
-        let weighed = |s: Stand| matches!(s, Stand::Acl { .. } | Stand::Costly | Stand::Full);
-        if weighed(old.stand) != weighed(new.stand) {
+        if old.stand.weighed() != new.stand.weighed() {
             for r in e.rows.iter().filter(|r| !r.exact) {
-                if weighed(new.stand) {
+                if new.stand.weighed() {
                     self.wides.insert(&r.value, &r.mask, place);
                 } else {
                     self.wides.remove(&r.value, &r.mask, id);
@@ -483,6 +522,12 @@ impl Offload {
         let was = self.is_turned(id);
         if let Some(e) = self.flows.get_mut(&id) {
             e.state = new;
+            if !new.stand.weighed() {
+                e.price = None;
+            }
+        }
+        if old.real != new.real {
+            self.reprice(id, new.real);
         }
         self.count_turned(id, was);
         self.touched.push(id);
@@ -503,25 +548,6 @@ impl Offload {
             }
             self.count_turned(g, was);
         }
-    }
-
-    /// Is it among those that are tried again when there is room?
-    fn note(&mut self, id: Id) {
-        let Some(e) = self.flows.get(&id) else {
-            return;
-        };
-        let waits = e.state.stand == Stand::Full || e.acl_denied || e.mac_denied || self.no_set(e);
-        let entry = (Reverse(e.flow.traffic), e.since, id);
-        if waits {
-            self.denied.insert(entry);
-        } else {
-            self.denied.remove(&entry);
-        }
-    }
-
-    /// Does it not stand in the MAC table for want of a port set alone?
-    fn no_set(&self, e: &Entry) -> bool {
-        e.state.stand != Stand::Mac && self.mac_can(e) && !self.set_free(e)
     }
 
     fn is_turned(&self, id: Id) -> bool {
@@ -547,9 +573,25 @@ impl Offload {
             e.queued = false;
             let state = self.judge(id);
             self.settle(id, state);
+            self.remember(id);
             self.note(id);
             // A flow that changed its action in place
             self.touched.push(id);
+        }
+    }
+
+    /// Prices of flows that are weighed are kept, and follow changes; of others they are asked for anew.
+    fn remember(&mut self, id: Id) {
+        let Some(e) = self.flows.get(&id) else {
+            return;
+        };
+        let price = match e.price {
+            _ if !e.state.stand.weighed() || !e.wide() && e.pushed.0 == 0 => None,
+            None => Some(self.prices(e)),
+            price => price,
+        };
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.price = price;
         }
     }
 
@@ -560,165 +602,8 @@ impl Offload {
         self.retry();
     }
 
-    pub(crate) fn deny(&mut self, id: Id, acl: bool, mac: bool) {
-        if let Some(e) = self.flows.get_mut(&id) {
-            e.acl_denied |= acl;
-            e.mac_denied |= mac;
-            self.denied.insert((Reverse(e.flow.traffic), e.since, id));
-        }
-        self.wake(id);
-    }
-
-    /// Who makes room: of the cheapest flows the one whose leaving traps least, with what it would turn.
-    fn victim(&self) -> Option<Id> {
-        let harm = |id: Id| {
-            let mut sum = 0u64;
-            if let Some(e) = self.flows.get(&id) {
-                sum = e.flow.traffic;
-                let _ =
-                    self.real
-                        .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
-                            let g = self.flows.get(&g).filter(|g| g.holes == 0);
-                            sum = sum.saturating_add(g.map_or(0, |g| g.flow.traffic));
-                            ControlFlow::Continue(())
-                        });
-            }
-            sum
-        };
-        let cheapest = self.in_acl.iter().take(CANDIDATES).map(|(_, _, id)| *id);
-        cheapest.min_by_key(|id| harm(*id))
-    }
-
-    /// While a table has more than fits, somebody leaves it.
-    pub(crate) fn overflow(&mut self) {
-        loop {
-            if self.acl_used > self.chip.acl.size {
-                let Some(id) = self.victim() else { break };
-                self.deny(id, true, false);
-            } else if self.mac_used > self.chip.mac.map_or(0, |m| m.size) {
-                let Some((_, _, id)) = self.in_mac.first().copied() else {
-                    break;
-                };
-                self.deny(id, false, true);
-            } else {
-                break;
-            }
-            self.run();
-        }
-    }
-
-    /// Those that found no room, as far as there is some. One that comes in may let go of lines elsewhere, so there
-    /// are several rounds.
-    fn retry(&mut self) {
-        for _ in 0..ROUNDS {
-            if !self.round() {
-                return;
-            }
-        }
-    }
-
-    /// Did anybody come in?
-    fn round(&mut self) -> bool {
-        let from = self.resume.take().unwrap_or((Reverse(u64::MAX), 0, 0));
-        let rest = self.denied.range(from..).chain(self.denied.range(..from));
-        let waiting: Vec<_> = rest.take(LOOKED_AT).copied().collect();
-        let (mut missed, mut came) = (0, false);
-        for at in waiting {
-            if missed >= TRIED {
-                // Here the next change goes on
-                self.resume = Some(at);
-                break;
-            }
-            let id = at.2;
-            let Some(e) = self.flows.get(&id) else {
-                continue;
-            };
-            let free = self.chip.acl.size.saturating_sub(self.acl_used);
-            let least = e.lines(Stand::Acl { wide: true });
-            let mac = e.state.stand != Stand::Mac
-                && self.mac_used < self.chip.mac.map_or(0, |m| m.size)
-                && self.mac_can(e)
-                && self.set_free(e);
-            if !mac && (e.state.stand != Stand::Full || least > free) {
-                continue;
-            }
-            let old = e.state;
-            self.admit(id, mac);
-            if self.flows.get(&id).is_some_and(|e| e.state != old) {
-                came = true;
-            } else {
-                missed += 1;
-            }
-        }
-        came
-    }
-
-    /// Tries once more.
-    fn admit(&mut self, id: Id, mac: bool) {
-        if let Some(e) = self.flows.get_mut(&id) {
-            e.acl_denied = false;
-            if mac {
-                e.mac_denied = false;
-            }
-        }
-        self.wake(id);
-        self.run();
-        if self.over() {
-            // Nobody leaves for it: what came with it goes with it
-            self.deny(id, true, mac);
-            self.run();
-            self.overflow();
-        }
-    }
-
-    fn over(&self) -> bool {
-        self.acl_used > self.chip.acl.size || self.mac_used > self.chip.mac.map_or(0, |m| m.size)
-    }
-
-    /// Another measurement of a flow's traffic.
-    pub(crate) fn weigh(&mut self, id: Id, traffic: u64) {
-        let Some(e) = self.flows.get_mut(&id) else {
-            return;
-        };
-        let (old, since) = (e.flow.traffic, e.since);
-        if old == traffic {
-            return;
-        }
-        e.flow.traffic = traffic;
-        self.push(id, Some(old), Some(traffic));
-        self.wake(id);
-        for list in [&mut self.in_acl, &mut self.in_mac] {
-            if list.remove(&(old, Reverse(since), id)) {
-                list.insert((traffic, Reverse(since), id));
-            }
-        }
-        if self.denied.remove(&(Reverse(old), since, id)) {
-            self.denied.insert((Reverse(traffic), since, id));
-        }
-        let Some(e) = self.flows.get(&id).filter(|e| e.state.real) else {
-            return;
-        };
-        let (value, mask, place) = (e.value, e.mask, e.place);
-        let mut wide = self.widened_over(&value, &mask, place);
-        let _ = self
-            .sensitive
-            .meets(&self.order, &value, &mask, place, Side::Front, |g| {
-                if self
-                    .flows
-                    .get(&g)
-                    .is_some_and(|g| g.wide() || g.pushed.0 > 0)
-                {
-                    wide.push(g);
-                }
-                ControlFlow::Continue(())
-            });
-        for g in wide {
-            self.wake(g);
-        }
-    }
-
     /// Flows in front whose wide rows meet this match: what they trap is weighed against it.
-    fn widened_over(&self, value: &Key, mask: &Key, place: Place) -> Vec<Id> {
+    pub(crate) fn widened_over(&self, value: &Key, mask: &Key, place: Place) -> Vec<Id> {
         let mut wide = Vec::new();
         let _ = self
             .wides
@@ -727,27 +612,6 @@ impl Offload {
                 ControlFlow::Continue(())
             });
         wide
-    }
-
-    /// A flow that waits and has more than twice the traffic of the cheapest one in the ACL comes in for it.
-    pub(crate) fn swap(&mut self) {
-        let Some((Reverse(most), _, id)) = self.denied.first().copied() else {
-            return;
-        };
-        let Some((least, _, _)) = self.in_acl.first().copied() else {
-            return;
-        };
-        let full = self
-            .flows
-            .get(&id)
-            .is_some_and(|e| e.state.stand == Stand::Full);
-        if full && most > least.saturating_mul(2) {
-            if let Some(e) = self.flows.get_mut(&id) {
-                e.acl_denied = false;
-            }
-            self.wake(id);
-            self.decide();
-        }
     }
 }
 

@@ -14,8 +14,8 @@
 //! rules and their reasons.
 //!
 //! Modules: [`tables`] (chips as data), [`answer`] (what a chip can be told to do), [`expand`] (a match as rows),
-//! `decide` (where a flow stands), `plan` (in which order that is written), [`why`] (in words), `index`, `order`,
-//! `labels`.
+//! `decide` (where a flow stands), `room` (who stands there when not all can), `plan` (in which order that is
+//! written), [`why`] (in words), `index`, `order`, `labels`.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -26,6 +26,7 @@ mod index;
 mod labels;
 mod order;
 mod plan;
+mod room;
 pub mod tables;
 pub mod why;
 
@@ -179,6 +180,20 @@ pub(crate) struct State {
     pub hole: bool,
 }
 
+impl Stand {
+    /// Is it one of those between which prices decide?
+    fn weighed(self) -> bool {
+        matches!(self, Stand::Acl { .. } | Stand::Costly | Stand::Full)
+    }
+}
+
+/// What a flow's rows would trap, and what would trap instead.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Price {
+    pub widened: i128,
+    pub turned: i128,
+}
+
 impl State {
     /// What of it counts for the places of those in front.
     fn seen(self) -> (Option<Stand>, bool) {
@@ -217,7 +232,9 @@ pub(crate) struct Entry {
     /// Flows in front that meet it and are holes.
     pub holes: u32,
     /// Flows in front that meet it and that only the MAC table does, and their traffic.
-    pub pushed: (u32, u64),
+    pub pushed: (u32, i128),
+    /// While it is weighed.
+    pub price: Option<Price>,
     /// Since when it is here: of two that are worth the same the younger gives way.
     pub since: u64,
     pub queued: bool,
@@ -336,6 +353,7 @@ impl Offload {
             mac_denied: false,
             holes: 0,
             pushed: (0, 0),
+            price: None,
             since: self.clock,
             queued: false,
             counts: Counts {

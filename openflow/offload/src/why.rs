@@ -125,7 +125,7 @@ impl Offload {
             },
             Stand::Pushes => Why::Pushes {
                 flows: e.pushed.0,
-                traffic: e.pushed.1,
+                traffic: u64::try_from(e.pushed.1).unwrap_or(u64::MAX),
                 turned: self.behind(e),
             },
             Stand::NoRow => Why::NoRow(self.behind(e)),

@@ -89,6 +89,21 @@ fn a_widened_row_keeps_prerequisites() {
     assert_eq!(rows.len(), 1);
     let asked: Vec<Field> = rows[0].fields.iter().map(|o| o.field).collect();
     assert_eq!(asked, [Field::EthType, Field::IpProto]);
+    // IS1 has the source port in a key that has no protocol: without it, it would be another protocol's as well
+    let fields = [
+        IP4,
+        (Field::IpProto, 6),
+        (Field::Ipv4Src, 9),
+        (Field::TcpSrc, 80),
+    ];
+    let fields: Vec<Oxm> = fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect();
+    let rows = expand(&c.around[0], &fields[..2]);
+    assert!(rows.iter().any(|r| r.exact));
+    let mut normal = c.around[0].clone();
+    normal.kinds.truncate(1);
+    let rows = expand(&normal, &fields);
+    let asked: Vec<Field> = rows[0].fields.iter().map(|o| o.field).collect();
+    assert_eq!(asked, [Field::EthType, Field::Ipv4Src]);
 }
 
 #[test]

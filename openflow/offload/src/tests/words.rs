@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instructions as answers, the order of rules, numbers of rows, reasons in words.
+use super::model::World;
+use super::property::packets;
 use crate::labels::Labels;
 use crate::order::Order;
 use crate::tables::{self, MacLookup};
-use crate::{Act, Beyond, Flow, Offload, PortMask, Rewrite, Wanted, Write};
+use crate::{Act, Beyond, Flow, Offload, PortMask, Rewrite, Wanted, Why, Write};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tandem_ofpipeline::key::Key;
@@ -195,4 +197,59 @@ fn reasons() {
     assert!(o.in_hardware(3) && !o.in_hardware(2));
     o.remove(3);
     assert_eq!(why(&o, 1), "in the MAC table, 02:00:00:00:00:01 VLAN 5");
+}
+
+fn exactly(priority: u16, fields: &[(Field, u128)], port: u8) -> Flow {
+    Flow {
+        priority,
+        fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+        wanted: Wanted::Act(Act::port(port)),
+        idle: false,
+        counted: false,
+        traffic: 1,
+    }
+}
+
+/// The hidden flow's row does not fit beside that of the flow that hid it: what is behind both traps meanwhile.
+#[test]
+fn a_guard_gives_way_to_another_in_a_full_table() {
+    let mut chip = tables::tiny(MacLookup::Both);
+    chip.acl.size = 2;
+    let mut w = World::new(chip, packets());
+    let ip = (Field::EthType, 0x0800);
+    w.add(1, exactly(1, &[ip], 3));
+    w.add(2, exactly(5, &[ip, (Field::Ipv4Dst, 1)], 4));
+    w.add(3, exactly(9, &[(Field::InPort, 1), ip], 5));
+    w.remove(3);
+    w.remove(2);
+    w.add(
+        4,
+        exactly(4, &[(Field::InPort, 1), ip, (Field::Ipv4Dst, 1)], 6),
+    );
+    w.add(3, exactly(9, &[(Field::InPort, 1), ip], 5));
+    assert_eq!(w.offload.usage().acl_used, 2);
+    assert_eq!(w.offload.why(4), Some(Why::Shadowed(3)));
+    w.remove(3);
+    assert!(w.offload.in_hardware(4) && w.offload.in_hardware(1));
+}
+
+/// Between an entry that goes and one of the same station that comes, a miss that drops must not.
+#[test]
+fn a_miss_that_drops_waits() {
+    let mut chip = tables::tiny(MacLookup::Both);
+    chip.miss_drop = true;
+    let mut w = World::new(chip, packets());
+    let to = (Field::EthDst, 0x0200_0000_0001);
+    w.add(
+        1,
+        Flow {
+            wanted: Wanted::Act(Act::Drop),
+            ..exactly(0, &[], 0)
+        },
+    );
+    w.add(2, exactly(5, &[to, (Field::VlanVid, 0x1001)], 4));
+    w.add(3, exactly(9, &[to], 5));
+    assert_eq!(w.offload.why(2), Some(Why::Shadowed(3)));
+    w.remove(3);
+    assert!(w.offload.in_hardware(2) && w.offload.in_hardware(1));
 }
