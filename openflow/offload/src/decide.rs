@@ -27,14 +27,10 @@ impl Offload {
         e.holes = holes;
         let mut pushed = (0, 0);
         let _ = self
-            .sensitive
-            .meets(&self.order, &e.value, &e.mask, e.place, Side::Front, |g| {
-                if let Some(g) = self.flows.get(&g)
-                    && self.lossy(g)
-                {
-                    pushed.0 += 1;
-                    pushed.1 += i128::from(g.flow.traffic);
-                }
+            .lossy
+            .find(&self.order, &e.value, &e.mask, e.place, Side::Front, |g| {
+                pushed.0 += 1;
+                pushed.1 += i128::from(g.weight);
                 ControlFlow::Continue(())
             });
         e.pushed = pushed;
@@ -77,16 +73,23 @@ impl Offload {
     }
 
     /// Would a flow of the MAC table be answered by the ACL in part only, or not at all?
-    fn lossy(&self, e: &Entry) -> bool {
+    fn is_lossy(&self, e: &Entry) -> bool {
         e.act.real() && self.mac_can(e) && (e.wide() || !self.row_act(e).real())
     }
 
     /// At those behind it that meet it, a flow that the MAC table alone can answer counts, so often and with so much
     /// traffic, where it did so before with that.
     pub(crate) fn push(&mut self, id: Id, before: Option<u64>, now: Option<u64>) {
-        let Some(e) = self.flows.get(&id).filter(|e| self.lossy(e)) else {
+        let Some(e) = self.flows.get(&id).filter(|e| self.is_lossy(e)) else {
             return;
         };
+        if before.is_some() {
+            self.lossy.remove(&e.value, &e.mask, id);
+        }
+        if let Some(traffic) = now {
+            self.lossy
+                .insert_weighed(&e.value, &e.mask, e.place, traffic);
+        }
         let mut behind = Vec::new();
         let _ = self
             .all
@@ -241,22 +244,15 @@ impl Offload {
     fn prices(&self, e: &Entry) -> Price {
         let mut price = Price::default();
         let (of, order) = (&self.real, &self.order);
-        let _ = of.meets(order, &e.value, &e.mask, e.place, Side::Behind, |g| {
-            let traffic = self.flows.get(&g).map_or(0, |g| g.flow.traffic);
-            price.turned += 2 * i128::from(traffic);
+        let _ = of.find(order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+            price.turned += 2 * i128::from(g.weight);
             ControlFlow::Continue(())
         });
-        let mut over = Vec::new();
         for r in e.rows.iter().filter(|r| !r.exact) {
-            let _ = of.meets(order, &r.value, &r.mask, e.place, Side::Behind, |g| {
-                over.push(g);
+            let _ = of.find(order, &r.value, &r.mask, e.place, Side::Behind, |g| {
+                price.widened += i128::from(g.weight) * if g.whole { 2 } else { 1 };
                 ControlFlow::Continue(())
             });
-        }
-        over.sort_unstable();
-        over.dedup();
-        for g in over {
-            price.widened += self.flows.get(&g).map_or(0, |g| Offload::widened(e, g));
         }
         price
     }
@@ -295,7 +291,7 @@ impl Offload {
     }
 
     /// Where a flow stands, as those behind it stand.
-    fn judge(&self, id: Id) -> State {
+    fn judge(&self, id: Id, price: &mut Option<Price>) -> State {
         let Some(e) = self.flows.get(&id) else {
             return ABSENT;
         };
@@ -344,7 +340,7 @@ impl Offload {
             return state(Stand::NoRow, true);
         }
         if e.wide() || e.pushed.0 > 0 {
-            let price = e.price.unwrap_or_else(|| self.prices(e));
+            let price = *price.get_or_insert_with(|| self.prices(e));
             // What the rows would push out of the MAC table, and the ACL does not do, is trapped as well
             if price.widened + 2 * e.pushed.1 > price.turned {
                 let acl = Stand::Acl { wide: false };
@@ -481,7 +477,7 @@ impl Offload {
         }
         if old.real != new.real {
             if new.real {
-                self.real.insert(&value, &mask, place);
+                self.real.insert_weighed(&value, &mask, place, worth.0);
             } else {
                 self.real.remove(&value, &mask, id);
             }
@@ -571,27 +567,15 @@ impl Offload {
                 continue;
             };
             e.queued = false;
-            let state = self.judge(id);
+            let mut price = e.price;
+            let state = self.judge(id, &mut price);
+            if let Some(e) = self.flows.get_mut(&id) {
+                e.price = price;
+            }
             self.settle(id, state);
-            self.remember(id);
             self.note(id);
             // A flow that changed its action in place
             self.touched.push(id);
-        }
-    }
-
-    /// Prices of flows that are weighed are kept, and follow changes; of others they are asked for anew.
-    fn remember(&mut self, id: Id) {
-        let Some(e) = self.flows.get(&id) else {
-            return;
-        };
-        let price = match e.price {
-            _ if !e.state.stand.weighed() || !e.wide() && e.pushed.0 == 0 => None,
-            None => Some(self.prices(e)),
-            price => price,
-        };
-        if let Some(e) = self.flows.get_mut(&id) {
-            e.price = price;
         }
     }
 

@@ -21,6 +21,17 @@ pub(crate) enum Side {
 struct Item {
     value: Key,
     place: Place,
+    /// Of flows: their traffic.
+    weight: u64,
+}
+
+/// One that was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub id: u32,
+    /// Has the question all of its packets?
+    pub whole: bool,
+    pub weight: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +51,10 @@ pub(crate) struct Index {
 
 impl Index {
     pub fn insert(&mut self, value: &Key, mask: &Key, place: Place) {
+        self.insert_weighed(value, mask, place, 0);
+    }
+
+    pub fn insert_weighed(&mut self, value: &Key, mask: &Key, place: Place, weight: u64) {
         let at = *self.by_mask.entry(*mask).or_insert_with(|| {
             self.groups.push(Group {
                 mask: *mask,
@@ -54,6 +69,7 @@ impl Index {
         g.items.push(Item {
             value: *value,
             place,
+            weight,
         });
         g.by_value.entry(*value).or_default().push(n);
         *g.high.entry(place.priority()).or_default() += 1;
@@ -111,17 +127,36 @@ impl Index {
         side: Side,
         mut f: impl FnMut(u32) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        self.find(order, value, mask, of, side, |found| f(found.id))
+    }
+
+    /// The same, with what is known of each.
+    pub fn find(
+        &self,
+        order: &Order,
+        value: &Key,
+        mask: &Key,
+        of: Place,
+        side: Side,
+        mut f: impl FnMut(Found) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let want = match side {
             Side::Front => Ordering::Less,
             Side::Behind => Ordering::Greater,
         };
         for g in self.groups.iter().filter(|g| g.has(of, side)) {
+            let whole = g.mask.covers(mask);
+            let found = |item: &Item| Found {
+                id: item.place.id,
+                whole,
+                weight: item.weight,
+            };
             let both = g.mask.and(mask);
             if both == g.mask {
                 for n in g.by_value.get(&value.and(&both)).into_iter().flatten() {
                     let item = &g.items[*n as usize];
                     if order.cmp(item.place, of) == want {
-                        f(item.place.id)?;
+                        f(found(item))?;
                     }
                 }
                 continue;
@@ -132,7 +167,7 @@ impl Index {
                     .iter()
                     .any(|w| (item.value.0[*w] ^ value.0[*w]) & both.0[*w] != 0);
                 if !differs && order.cmp(item.place, of) == want {
-                    f(item.place.id)?;
+                    f(found(item))?;
                 }
             }
         }

@@ -233,7 +233,7 @@ pub(crate) struct Entry {
     pub holes: u32,
     /// Flows in front that meet it and that only the MAC table does, and their traffic.
     pub pushed: (u32, i128),
-    /// While it is weighed.
+    /// Once it has been weighed, while it is.
     pub price: Option<Price>,
     /// Since when it is here: of two that are worth the same the younger gives way.
     pub since: u64,
@@ -256,6 +256,8 @@ pub struct Offload {
     pub(crate) rows: Index,
     /// Wide rows of flows that have been weighed, whether they stand or not.
     pub(crate) wides: Index,
+    /// Flows that only the MAC table can do, wherever they stand.
+    pub(crate) lossy: Index,
     /// Flows that answer in the chip.
     pub(crate) real: Index,
     /// Flows that nothing keeps from those behind them.
@@ -294,6 +296,7 @@ impl Offload {
             sensitive: Index::default(),
             rows: Index::default(),
             wides: Index::default(),
+            lossy: Index::default(),
             real: Index::default(),
             holes: Index::default(),
             macs: HashMap::default(),

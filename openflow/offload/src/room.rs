@@ -158,6 +158,7 @@ impl Offload {
             return;
         }
         let real = e.state.real;
+        let place = (e.value, e.mask, e.place);
         if real {
             self.reprice(id, false);
         }
@@ -165,6 +166,9 @@ impl Offload {
             e.flow.traffic = traffic;
         }
         if real {
+            self.real.remove(&place.0, &place.1, id);
+            self.real
+                .insert_weighed(&place.0, &place.1, place.2, traffic);
             self.reprice(id, true);
         }
         self.push(id, Some(old), Some(traffic));

@@ -155,7 +155,23 @@ fn fill() {
         cycle(&mut o, "an ACL flow behind all", 95_000..95_100, |n| {
             tuple(n, 1)
         });
-        for n in 2000..2048 {
+        for n in 0..10 {
+            let mut f = tuple(n, 60_000);
+            f.fields = vec![
+                Oxm::exact(Field::InPort, u128::from(n % 8)),
+                Oxm::exact(Field::EthSrc, u128::from(n)),
+                Oxm::exact(Field::EthType, 0x86dd),
+            ];
+            f.wanted = Wanted::Act(Act::Cpu);
+            o.add(97_000 + n, f);
+        }
+        cycle(
+            &mut o,
+            "a MAC flow, behind ten widened ones",
+            10_000..12_000,
+            |n| mac(n, 100 + random(n) % 1000),
+        );
+        for n in 2000..2038 {
             o.add(n, front(n));
         }
         cycle(&mut o, "an ACL flow too many", 96_000..96_100, |n| Flow {
