@@ -232,7 +232,7 @@ impl Cache {
     pub fn place(&self, key: &Key, first: u8) -> Place {
         let mut words = [0; WORDS];
         for (place, (w, m)) in words.iter_mut().zip(&self.words) {
-            *place = key.0[usize::from(*w) % 16 % WORDS] & m;
+            *place = key.word(*w) & m;
         }
         let used = words.get(..self.words.len()).unwrap_or_default();
         Place {

@@ -46,6 +46,14 @@ impl Group {
     }
 }
 
+impl Group {
+    /// The groups that it cannot do without: those, and those whose liveness its buckets watch.
+    fn asks(&self) -> impl Iterator<Item = u32> + '_ {
+        let watched = self.buckets.iter().map(|b| b.watch_group);
+        self.behind().chain(watched.filter(|g| *g != GROUP_ANY))
+    }
+}
+
 /// All groups.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
@@ -118,7 +126,7 @@ impl Groups {
             self.map.get(&of)
         };
         let mut most = 0;
-        for next in group.into_iter().flat_map(Group::behind) {
+        for next in group.into_iter().flat_map(Group::asks) {
             most = most.max(self.height(next, changed, new, known));
         }
         known.insert(of, most + 1);
@@ -135,7 +143,7 @@ impl Groups {
         }
         seen.push(from);
         let next: Vec<u32> = match self.map.get(&from) {
-            Some(g) => g.behind().collect(),
+            Some(g) => g.asks().collect(),
             None => Vec::new(),
         };
         next.into_iter().any(|n| self.leads(n, to, seen))
@@ -183,13 +191,10 @@ impl Groups {
             kind: m.kind,
             buckets: m.buckets.clone(),
         };
-        if new
-            .behind()
-            .any(|g| self.leads(g, m.group, &mut Vec::new()))
-        {
+        if new.asks().any(|g| self.leads(g, m.group, &mut Vec::new())) {
             return Err(Error::GROUP_MOD_FAILED_LOOP);
         }
-        if new.behind().next().is_some() {
+        if new.asks().next().is_some() {
             let mut known = BTreeMap::new();
             let all = self.map.keys().copied().chain([m.group]);
             let mut heights = all.map(|g| self.height(g, m.group, &new, &mut known));

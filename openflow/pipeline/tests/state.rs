@@ -139,6 +139,24 @@ fn groups_behind_groups() {
         s.group_mod(&back, 0, &mut Vec::new()),
         Err(Error::GROUP_MOD_FAILED_LOOP)
     );
+    // Watching is asking as well
+    let watching = |n, group| GroupMod {
+        buckets: vec![Bucket {
+            watch_group: group,
+            ..bucket(&[out(2)])
+        }],
+        ..self::group(n, GroupType::FastFailover, vec![])
+    };
+    make(&mut s, &watching(30, 1));
+    make(&mut s, &watching(31, 30));
+    let round = GroupMod {
+        command: GroupCommand::Modify,
+        ..watching(30, 31)
+    };
+    assert_eq!(
+        s.group_mod(&round, 0, &mut Vec::new()),
+        Err(Error::GROUP_MOD_FAILED_LOOP)
+    );
     add(&mut s, 1, &[], apply(&[Action::Group(16)]));
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
     let delete = |n| GroupMod {
