@@ -90,12 +90,14 @@ impl Offload {
         }
     }
 
-    /// Did anybody come in?
+    /// Did anything change? Who was tried in vain may have made another leave.
     fn round(&mut self) -> bool {
         let from = self.resume.take().unwrap_or((Reverse(u64::MAX), 0, 0));
         let rest = self.denied.range(from..).chain(self.denied.range(..from));
         let waiting: Vec<_> = rest.take(LOOKED_AT).copied().collect();
-        let (mut missed, mut came) = (0, false);
+        let full = |o: &Offload| (o.acl_used, o.mac_used, o.turned, o.denied.len());
+        let before = full(self);
+        let mut missed = 0;
         for at in waiting {
             if missed >= TRIED {
                 // Here the next change goes on
@@ -117,13 +119,11 @@ impl Offload {
             }
             let old = e.state;
             self.admit(id, mac);
-            if self.flows.get(&id).is_some_and(|e| e.state != old) {
-                came = true;
-            } else {
+            if self.flows.get(&id).is_some_and(|e| e.state == old) {
                 missed += 1;
             }
         }
-        came
+        full(self) != before
     }
 
     /// Tries once more.
