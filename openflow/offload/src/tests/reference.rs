@@ -2,7 +2,9 @@
 //! The rules of docs/openflow-offload.md read word by word: every flow against every flow.
 use super::model::{Answer, World};
 use crate::expand::{self, Row};
+use crate::index::Side;
 use crate::{Act, Flow, Id, Offload, Stand, Vlan};
+use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
 use tandem_openflow::Oxm;
 
@@ -238,7 +240,8 @@ pub fn from_scratch(w: &World) {
     assert_eq!(fresh.device.picture(), w.device.picture());
 }
 
-/// With a table full: whoever is out does not fit, with what it needs in front of it.
+/// With a table full: whoever is out does not fit. Not asked of flows on which others in front depend: these may need
+/// rows then, leave others out, and so on; such rounds are cut off.
 pub fn nobody_is_kept_out(w: &World) {
     let o: &Offload = &w.offload;
     let u = o.usage();
@@ -253,7 +256,16 @@ pub fn nobody_is_kept_out(w: &World) {
                 && o.order.cmp(g.place, e.place).is_lt()
                 && e.rows.iter().any(|r| meet(&r.fields, &g.flow.fields))
         });
-        // or that what is in front of it would need rows, to trap, if it had some
+        let mut depends = false;
+        let _ = o
+            .sensitive
+            .meets(&o.order, &e.value, &e.mask, e.place, Side::Front, |_| {
+                depends = true;
+                ControlFlow::Break(())
+            });
+        if depends {
+            continue;
+        }
         let mut more = o.clone();
         more.flows.get_mut(id).unwrap().acl_denied = false;
         more.wake(*id);
