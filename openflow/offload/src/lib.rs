@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which OpenFlow flows stand where in a switch chip that was not made for OpenFlow: a decision, and the writes that
+//! follow from it. No sockets, clocks, threads or chip: flows in, writes out.
+//!
+//! ```text
+//!   frame ─► ACL rows, in the order of the rules, first match ─► MAC table ─► miss
+//!              │ answer, or CPU                                   │ answer      │ CPU (or drop)
+//! ```
+//!
+//! One order of rules, the software pipeline's, holds everywhere ([`order`](self)): what answers a packet in the chip
+//! is the first flow of that order that matches it, or the CPU. [`Offload::add`], [`Offload::modify`],
+//! [`Offload::remove`] and [`Offload::measured`] return writes in an order such that after each of them every packet
+//! has the answer from before the change, the one from after it, or the CPU's. `docs/openflow-offload.md` has the
+//! rules and their reasons.
+//!
+//! Modules: [`tables`] (chips as data), [`answer`] (what a chip can be told to do), [`expand`] (a match as rows),
+//! `decide` (where a flow stands), `room` (who stands there when not all can), `plan` (in which order that is
+//! written), [`why`] (in words), `index`, `order`, `labels`.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod answer;
+mod decide;
+pub mod expand;
+mod index;
+mod labels;
+mod order;
+mod plan;
+mod room;
+pub mod tables;
+pub mod why;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Act, Beyond, PortMask, Rewrite, Wanted};
+pub use why::Why;
+
+use expand::Row;
+use foldhash::HashMap;
+use index::Index;
+use labels::Labels;
+use order::{Full, Order, Place};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use tables::Chip;
+use tandem_ofpipeline::key::Key;
+use tandem_openflow::{Field, Oxm, oxm};
+
+/// A flow, by the caller's number.
+pub type Id = u32;
+
+/// What is known of a flow when it comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The higher first. 1.0's matches without wildcards have `u16::MAX`.
+    pub priority: u16,
+    /// Its match, fields in the order of the wire.
+    pub fields: Vec<Oxm>,
+    /// What it does.
+    pub wanted: Wanted,
+    /// Has it an idle timeout? Then it must be seen whether it is used.
+    pub idle: bool,
+    /// Must its packets be counted? Then it does not stand where nothing counts.
+    pub counted: bool,
+    /// Packets per second, measured or estimated: what it costs to have it in software.
+    pub traffic: u64,
+}
+
+/// Which VLAN an entry of the MAC table is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Vlan {
+    /// All of them, and frames without a tag.
+    Any,
+    /// Frames without a tag: neither VLAN 0 nor the port's own.
+    Untagged,
+    /// Frames with a tag of this VLAN.
+    Tag(u16),
+}
+
+/// What an entry of the MAC table is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub struct MacKey {
+    pub vlan: Vlan,
+    pub address: u64,
+}
+
+/// A write to the chip; each is done whole or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// A new row of the ACL. `at` is its number: the lower goes first.
+    #[allow(missing_docs)]
+    RowAdd {
+        at: u32,
+        flow: Id,
+        kind: usize,
+        fields: Vec<Oxm>,
+        act: Act,
+    },
+    /// What a row does, in place.
+    #[allow(missing_docs)]
+    RowAct { at: u32, act: Act },
+    /// A row gets another number between the same neighbours: written there, then deleted here.
+    #[allow(missing_docs)]
+    RowMove { from: u32, to: u32 },
+    /// The row goes.
+    #[allow(missing_docs)]
+    RowDel { at: u32 },
+    /// A mask of the pool for these ports, before the first entry that needs it.
+    SetAdd(PortMask),
+    /// The mask has no entry any more.
+    SetDel(PortMask),
+    /// An entry of the MAC table, new or in the place of the one that is there.
+    #[allow(missing_docs)]
+    MacPut { key: MacKey, flow: Id, act: Act },
+    /// The entry goes.
+    MacDel(MacKey),
+    /// What is done with frames that neither table knows.
+    Miss(Act),
+}
+
+/// What a flow's counters can be told to a controller from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// The software's packets and those of these rows are all that there were. If not: all ones.
+    pub packets: bool,
+    /// The same for bytes.
+    pub bytes: bool,
+}
+
+/// How full the chip is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Usage {
+    pub acl_used: u32,
+    pub acl_size: u32,
+    pub mac_used: u32,
+    pub mac_size: u32,
+    pub sets_used: u32,
+    pub sets_size: u32,
+    /// Flows whose entries trap though they could answer, because of a flow that has none.
+    pub turned: u32,
+    /// Flows that found no room.
+    pub denied: u32,
+}
+
+/// Where a flow stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// One flow in front of it has all of its packets.
+    Dead(Id),
+    /// Nowhere, and needs nothing: the CPU gets its packets by the miss, or by rows that trap.
+    Idle,
+    Mac,
+    /// Its exact rows, and those that only trap.
+    Acl {
+        wide: bool,
+    },
+    /// As what is done with a miss.
+    Miss,
+    /// Nowhere, though it would need to stand somewhere.
+    Full,
+    /// Nowhere, because a widened row would trap more than the entries behind it that trap instead.
+    Costly,
+    /// Nowhere, because its rows would push flows out of the MAC table that the ACL does not do as well, and that
+    /// have more traffic.
+    Pushes,
+    /// Nowhere: the ACL has no row for it.
+    NoRow,
+}
+
+/// What others see of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub stand: Stand,
+    /// Has it entries that answer by themselves, if they are not turned?
+    pub real: bool,
+    /// Are there packets of it that no entry keeps from those behind it?
+    pub hole: bool,
+}
+
+impl Stand {
+    /// Is it one of those between which prices decide?
+    fn weighed(self) -> bool {
+        matches!(self, Stand::Acl { .. } | Stand::Costly | Stand::Full)
+    }
+}
+
+/// What a flow's rows would trap, and what would trap instead.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Price {
+    pub widened: i128,
+    pub turned: i128,
+}
+
+impl State {
+    /// What of it counts for the places of those in front.
+    fn seen(self) -> (Option<Stand>, bool) {
+        let stand = matches!(self.stand, Stand::Acl { .. } | Stand::Mac).then_some(self.stand);
+        (stand, self.real)
+    }
+}
+
+const ABSENT: State = State {
+    stand: Stand::Idle,
+    real: false,
+    hole: false,
+};
+
+/// What stands in the chip of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub rows: Vec<Option<Act>>,
+    pub mac: Option<Act>,
+    pub miss: Option<Act>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub flow: Flow,
+    pub act: Act,
+    pub place: Place,
+    pub value: Key,
+    pub mask: Key,
+    pub mac: Option<MacKey>,
+    pub rows: Vec<Row>,
+    pub state: State,
+    /// No room in the ACL, in the MAC table: tried again when there is some.
+    pub acl_denied: bool,
+    pub mac_denied: bool,
+    /// Flows in front that meet it and are holes.
+    pub holes: u32,
+    /// Flows in front that meet it and that only the MAC table does, and their traffic.
+    pub pushed: (u32, i128),
+    /// Once it has been weighed, while it is.
+    pub price: Option<Price>,
+    /// Since when it is here: of two that are worth the same the younger gives way.
+    pub since: u64,
+    pub queued: bool,
+    pub standing: Standing,
+    pub counts: Counts,
+}
+
+/// The decision for one chip.
+#[derive(Clone, Debug)]
+pub struct Offload {
+    pub(crate) chip: Chip,
+    pub(crate) order: Order,
+    pub(crate) flows: HashMap<Id, Entry>,
+    /// All flows.
+    pub(crate) all: Index,
+    /// Flows whose place depends on what is behind them.
+    pub(crate) sensitive: Index,
+    /// Rows of the ACL.
+    pub(crate) rows: Index,
+    /// Wide rows of flows that have been weighed, whether they stand or not.
+    pub(crate) wides: Index,
+    /// Flows that only the MAC table can do, wherever they stand.
+    pub(crate) lossy: Index,
+    /// Flows that answer in the chip.
+    pub(crate) real: Index,
+    /// Flows that nothing keeps from those behind them.
+    pub(crate) holes: Index,
+    /// Flows in the MAC table, by address.
+    pub(crate) macs: HashMap<u64, Vec<Id>>,
+    pub(crate) queue: BinaryHeap<(Full, Id)>,
+    pub(crate) touched: Vec<Id>,
+    /// Removed, with what stands of them in the chip.
+    pub(crate) gone: Vec<Entry>,
+    pub(crate) clock: u64,
+    pub(crate) acl_used: u32,
+    pub(crate) mac_used: u32,
+    /// Port sets that are wanted, and by how many.
+    pub(crate) sets: HashMap<PortMask, u32>,
+    /// Who is in which table, by traffic, the youngest of those with as much first.
+    pub(crate) in_acl: BTreeSet<(u64, Reverse<u64>, Id)>,
+    pub(crate) in_mac: BTreeSet<(u64, Reverse<u64>, Id)>,
+    /// Who found no room, most traffic first.
+    pub(crate) denied: BTreeSet<(Reverse<u64>, u64, Id)>,
+    /// Who of them is the next to be tried.
+    pub(crate) resume: Option<(Reverse<u64>, u64, Id)>,
+    pub(crate) turned: u32,
+    pub(crate) labels: Labels,
+    pub(crate) device: plan::Device,
+}
+
+impl Offload {
+    /// An empty chip: every frame goes to the CPU.
+    pub fn new(chip: Chip) -> Offload {
+        Offload {
+            chip,
+            order: Order::default(),
+            flows: HashMap::default(),
+            all: Index::default(),
+            sensitive: Index::default(),
+            rows: Index::default(),
+            wides: Index::default(),
+            lossy: Index::default(),
+            real: Index::default(),
+            holes: Index::default(),
+            macs: HashMap::default(),
+            queue: BinaryHeap::new(),
+            touched: Vec::new(),
+            gone: Vec::new(),
+            clock: 0,
+            acl_used: 0,
+            mac_used: 0,
+            sets: HashMap::default(),
+            in_acl: BTreeSet::new(),
+            in_mac: BTreeSet::new(),
+            denied: BTreeSet::new(),
+            resume: None,
+            turned: 0,
+            labels: Labels::default(),
+            device: plan::Device::default(),
+        }
+    }
+
+    /// The chip that it decides for.
+    pub fn chip(&self) -> &Chip {
+        &self.chip
+    }
+
+    /// A new flow. One that is there under this number goes first.
+    pub fn add(&mut self, id: Id, flow: Flow) -> Vec<Write> {
+        if self.flows.contains_key(&id) {
+            let mut writes = self.remove(id);
+            writes.extend(self.add(id, flow));
+            return writes;
+        }
+        let fields: Vec<Oxm> = flow
+            .fields
+            .iter()
+            .filter(|o| o.mask != 0)
+            .copied()
+            .collect();
+        let (value, mask) = Key::of_match(&fields);
+        let place = self.order.enter(flow.priority, &mask, id);
+        self.clock += 1;
+        let rows = expand::expand(&self.chip.acl, &fields);
+        let entry = Entry {
+            act: flow.wanted.act(),
+            mac: self.mac_key(&fields),
+            standing: Standing {
+                rows: vec![None; rows.len()],
+                ..Standing::default()
+            },
+            flow: Flow { fields, ..flow },
+            place,
+            value,
+            mask,
+            rows,
+            state: ABSENT,
+            acl_denied: false,
+            mac_denied: false,
+            holes: 0,
+            pushed: (0, 0),
+            price: None,
+            since: self.clock,
+            queued: false,
+            counts: Counts {
+                packets: true,
+                bytes: true,
+            },
+        };
+        self.enter(id, entry);
+        self.decide();
+        self.plan()
+    }
+
+    /// Other instructions, timeouts or needs of a flow; priority and match stay.
+    pub fn modify(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) -> Vec<Write> {
+        if !self.flows.contains_key(&id) {
+            return Vec::new();
+        }
+        self.settle(id, ABSENT);
+        self.sense(id, false);
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.act = wanted.act();
+            e.flow.wanted = wanted;
+            e.flow.idle = idle;
+            e.flow.counted = counted;
+        }
+        self.sense(id, true);
+        self.wake(id);
+        self.decide();
+        self.plan()
+    }
+
+    /// The flow is gone.
+    pub fn remove(&mut self, id: Id) -> Vec<Write> {
+        if !self.flows.contains_key(&id) {
+            return Vec::new();
+        }
+        self.leave(id);
+        self.decide();
+        self.plan()
+    }
+
+    /// What flows have to do, as measured. What trades traffic for traffic is decided anew.
+    pub fn measured(&mut self, traffic: &[(Id, u64)]) -> Vec<Write> {
+        for (id, traffic) in traffic {
+            self.weigh(*id, *traffic);
+        }
+        self.decide();
+        self.swap();
+        self.plan()
+    }
+
+    /// Other sizes: what the chip has promised of memory that others share. Of less, what does not fit any more is
+    /// deleted by these writes.
+    pub fn resize(&mut self, acl: u32, mac: u32) -> Vec<Write> {
+        self.chip.acl.size = acl;
+        if let Some(m) = &mut self.chip.mac {
+            m.size = mac;
+        }
+        self.decide();
+        self.plan()
+    }
+
+    /// The controller's counters of the flow begin anew.
+    pub fn reset_counts(&mut self, id: Id) {
+        let chip = self.chip.acl.counted;
+        if let Some(e) = self.flows.get_mut(&id) {
+            let real = |a: &Option<Act>| a.is_some_and(Act::real);
+            let unseen = real(&e.standing.mac) || real(&e.standing.miss);
+            let rows = e.standing.rows.iter().any(real);
+            e.counts = Counts {
+                packets: !unseen && (!rows || chip.packets),
+                bytes: !unseen && (!rows || chip.bytes),
+            };
+        }
+    }
+
+    /// What of its counters is known: false stays false until [`Offload::reset_counts`], as what was not counted is
+    /// not made up for.
+    pub fn counts(&self, id: Id) -> Option<Counts> {
+        self.flows.get(&id).map(|e| e.counts)
+    }
+
+    /// Are all packets of it answered in the chip, as far as the chip's rows for it say?
+    pub fn in_hardware(&self, id: Id) -> bool {
+        self.flows.get(&id).is_some_and(|e| {
+            e.state.real && e.holes == 0 && !e.state.hole && e.rows_exact(e.state.stand)
+        })
+    }
+
+    /// How full the chip is.
+    pub fn usage(&self) -> Usage {
+        let mac = self.chip.mac;
+        Usage {
+            acl_used: self.acl_used,
+            acl_size: self.chip.acl.size,
+            mac_used: self.mac_used,
+            mac_size: mac.map_or(0, |m| m.size),
+            sets_used: self.sets.len() as u32,
+            sets_size: mac.map_or(0, |m| m.port_sets),
+            turned: self.turned,
+            denied: self.denied.len() as u32,
+        }
+    }
+
+    /// Rows of the ACL with a counter: number of the row, flow.
+    pub fn counters(&self, id: Id) -> Vec<u32> {
+        let Some(e) = self.flows.get(&id) else {
+            return Vec::new();
+        };
+        (0u8..)
+            .zip(&e.standing.rows)
+            .filter(|(_, a)| a.is_some_and(Act::real))
+            .filter_map(|(n, _)| self.labels.of(self.order.full(e.place), n))
+            .collect()
+    }
+
+    fn mac_key(&self, fields: &[Oxm]) -> Option<MacKey> {
+        let table = self.chip.mac?;
+        let mut key = None;
+        let mut vlan = Vlan::Any;
+        for o in fields {
+            match o.field {
+                Field::EthDst if o.mask == Field::EthDst.all_ones() => key = Some(o.value as u64),
+                Field::VlanVid if o.mask == Field::VlanVid.all_ones() => {
+                    let present = u128::from(oxm::VID_PRESENT);
+                    vlan = match o.value {
+                        0 => Vlan::Untagged,
+                        v if v & present != 0 => Vlan::Tag(v as u16 & 0xfff),
+                        _ => return None,
+                    };
+                }
+                _ => return None,
+            }
+        }
+        let can = if vlan == Vlan::Any {
+            table.any_vlan
+        } else {
+            table.vlan
+        };
+        key.filter(|_| can).map(|address| MacKey { vlan, address })
+    }
+}
+
+impl Entry {
+    /// Do its rows, where it stands, ask for all that it does?
+    pub(crate) fn rows_exact(&self, stand: Stand) -> bool {
+        match stand {
+            Stand::Acl { .. } => self.rows.iter().all(|r| r.exact),
+            _ => true,
+        }
+    }
+
+    pub(crate) fn wide(&self) -> bool {
+        self.rows.iter().any(|r| !r.exact)
+    }
+
+    /// Lines that it takes in the ACL where it stands so.
+    pub(crate) fn lines(&self, stand: Stand) -> u32 {
+        let Stand::Acl { wide } = stand else {
+            return 0;
+        };
+        let rows = self.rows.iter().filter(|r| r.exact || wide);
+        rows.map(|r| r.lines).sum()
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What to do without room: who makes some, who waits for it, and who is asked again when there is.
+use crate::index::Side;
+use crate::{Entry, Id, Offload, Stand};
+use std::cmp::Reverse;
+use std::ops::ControlFlow;
+
+/// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after
+/// all.
+const LOOKED_AT: usize = 256;
+const TRIED: usize = if cfg!(test) { 64 } else { 8 };
+const ROUNDS: usize = 8;
+/// Rows that may make room for another, the cheapest by their own traffic.
+const CANDIDATES: usize = 4;
+
+impl Offload {
+    /// Is it among those that are tried again when there is room?
+    pub(crate) fn note(&mut self, id: Id) {
+        let Some(e) = self.flows.get(&id) else {
+            return;
+        };
+        let waits = e.state.stand == Stand::Full || e.acl_denied || e.mac_denied || self.no_set(e);
+        let entry = (Reverse(e.flow.traffic), e.since, id);
+        if waits {
+            self.denied.insert(entry);
+        } else {
+            self.denied.remove(&entry);
+        }
+    }
+
+    /// Does it not stand in the MAC table for want of a port set alone?
+    fn no_set(&self, e: &Entry) -> bool {
+        e.state.stand != Stand::Mac && self.mac_can(e) && !self.set_free(e)
+    }
+
+    pub(crate) fn deny(&mut self, id: Id, acl: bool, mac: bool) {
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.acl_denied |= acl;
+            e.mac_denied |= mac;
+            self.denied.insert((Reverse(e.flow.traffic), e.since, id));
+        }
+        self.wake(id);
+    }
+
+    /// Who makes room: of the cheapest flows the one whose leaving traps least, with what it would turn.
+    fn victim(&self) -> Option<Id> {
+        let harm = |id: Id| {
+            let mut sum = 0u64;
+            if let Some(e) = self.flows.get(&id) {
+                sum = e.flow.traffic;
+                let _ =
+                    self.real
+                        .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+                            let g = self.flows.get(&g).filter(|g| g.holes == 0);
+                            sum = sum.saturating_add(g.map_or(0, |g| g.flow.traffic));
+                            ControlFlow::Continue(())
+                        });
+            }
+            sum
+        };
+        let cheapest = self.in_acl.iter().take(CANDIDATES).map(|(_, _, id)| *id);
+        cheapest.min_by_key(|id| harm(*id))
+    }
+
+    /// While a table has more than fits, somebody leaves it.
+    pub(crate) fn overflow(&mut self) {
+        loop {
+            if self.acl_used > self.chip.acl.size {
+                let Some(id) = self.victim() else { break };
+                self.deny(id, true, false);
+            } else if self.mac_used > self.chip.mac.map_or(0, |m| m.size) {
+                let Some((_, _, id)) = self.in_mac.first().copied() else {
+                    break;
+                };
+                self.deny(id, false, true);
+            } else {
+                break;
+            }
+            self.run();
+        }
+    }
+
+    /// Those that found no room, as far as there is some. One that comes in may let go of lines elsewhere, so there
+    /// are several rounds.
+    pub(crate) fn retry(&mut self) {
+        for _ in 0..ROUNDS {
+            if !self.round() {
+                return;
+            }
+        }
+    }
+
+    /// Did anything change? Who was tried in vain may have made another leave.
+    fn round(&mut self) -> bool {
+        let from = self.resume.take().unwrap_or((Reverse(u64::MAX), 0, 0));
+        let rest = self.denied.range(from..).chain(self.denied.range(..from));
+        let waiting: Vec<_> = rest.take(LOOKED_AT).copied().collect();
+        let full = |o: &Offload| (o.acl_used, o.mac_used, o.turned, o.denied.len());
+        let before = full(self);
+        let mut missed = 0;
+        for at in waiting {
+            if missed >= TRIED {
+                // Here the next change goes on
+                self.resume = Some(at);
+                break;
+            }
+            let id = at.2;
+            let Some(e) = self.flows.get(&id) else {
+                continue;
+            };
+            let free = self.chip.acl.size.saturating_sub(self.acl_used);
+            let least = e.lines(Stand::Acl { wide: true });
+            let mac = e.state.stand != Stand::Mac
+                && self.mac_used < self.chip.mac.map_or(0, |m| m.size)
+                && self.mac_can(e)
+                && self.set_free(e);
+            if !mac && (e.state.stand != Stand::Full || least > free) {
+                continue;
+            }
+            let old = e.state;
+            self.admit(id, mac);
+            if self.flows.get(&id).is_some_and(|e| e.state == old) {
+                missed += 1;
+            }
+        }
+        full(self) != before
+    }
+
+    /// Tries once more.
+    fn admit(&mut self, id: Id, mac: bool) {
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.acl_denied = false;
+            if mac {
+                e.mac_denied = false;
+            }
+        }
+        self.wake(id);
+        self.run();
+        if self.over() {
+            // Nobody leaves for it: what came with it goes with it
+            self.deny(id, true, mac);
+            self.run();
+            self.overflow();
+        }
+    }
+
+    pub(crate) fn over(&self) -> bool {
+        self.acl_used > self.chip.acl.size || self.mac_used > self.chip.mac.map_or(0, |m| m.size)
+    }
+
+    /// Another measurement of a flow's traffic.
+    pub(crate) fn weigh(&mut self, id: Id, traffic: u64) {
+        let Some(e) = self.flows.get_mut(&id) else {
+            return;
+        };
+        let (old, since) = (e.flow.traffic, e.since);
+        if old == traffic {
+            return;
+        }
+        let real = e.state.real;
+        let place = (e.value, e.mask, e.place);
+        if real {
+            self.reprice(id, false);
+        }
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.flow.traffic = traffic;
+        }
+        if real {
+            self.real.remove(&place.0, &place.1, id);
+            self.real
+                .insert_weighed(&place.0, &place.1, place.2, traffic);
+            self.reprice(id, true);
+        }
+        self.push(id, Some(old), Some(traffic));
+        self.wake(id);
+        for list in [&mut self.in_acl, &mut self.in_mac] {
+            if list.remove(&(old, Reverse(since), id)) {
+                list.insert((traffic, Reverse(since), id));
+            }
+        }
+        if self.denied.remove(&(Reverse(old), since, id)) {
+            self.denied.insert((Reverse(traffic), since, id));
+        }
+        let Some(e) = self.flows.get(&id).filter(|e| e.state.real) else {
+            return;
+        };
+        let (value, mask, place) = (e.value, e.mask, e.place);
+        let mut wide = self.widened_over(&value, &mask, place);
+        let _ = self
+            .sensitive
+            .meets(&self.order, &value, &mask, place, Side::Front, |g| {
+                if self
+                    .flows
+                    .get(&g)
+                    .is_some_and(|g| g.wide() || g.pushed.0 > 0)
+                {
+                    wide.push(g);
+                }
+                ControlFlow::Continue(())
+            });
+        for g in wide {
+            self.wake(g);
+        }
+    }
+
+    /// A flow that waits and has more than twice the traffic of the cheapest one in the ACL comes in for it.
+    pub(crate) fn swap(&mut self) {
+        let Some((Reverse(most), _, id)) = self.denied.first().copied() else {
+            return;
+        };
+        let Some((least, _, _)) = self.in_acl.first().copied() else {
+            return;
+        };
+        let full = self
+            .flows
+            .get(&id)
+            .is_some_and(|e| e.state.stand == Stand::Full);
+        if full && most > least.saturating_mul(2) {
+            if let Some(e) = self.flows.get_mut(&id) {
+                e.acl_denied = false;
+            }
+            self.wake(id);
+            self.decide();
+        }
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A chip that does what it is told and refuses what it can't, and a software switch that looks at every flow.
+use crate::tables::{Chip, MacTable};
+use crate::{Act, Flow, Id, MacKey, Offload, PortMask, Rewrite, Vlan, Wanted, Write};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use tandem_ofpipeline::key::{Key, L4, NET, THERE};
+use tandem_openflow::{Field, Oxm};
+
+/// A packet: what can be matched of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    pub key: Key,
+}
+
+pub const PRESENT: u128 = 0x1000;
+
+impl Packet {
+    pub fn new(fields: &[(Field, u128)]) -> Packet {
+        let mut key = Key::default();
+        for (f, v) in fields {
+            key.set(*f, *v);
+        }
+        let ether = key.get(Field::EthType);
+        if matches!(ether, 0x800 | 0x806 | 0x86dd) {
+            key.0[THERE] |= NET;
+        }
+        if matches!(ether, 0x800 | 0x86dd) && matches!(key.get(Field::IpProto), 6 | 17) {
+            key.0[THERE] |= L4;
+        }
+        Packet { key }
+    }
+
+    pub fn of(&self, f: Field) -> u128 {
+        self.key.get(f)
+    }
+
+    pub fn matches(&self, fields: &[Oxm]) -> bool {
+        fields.iter().all(|o| {
+            self.key
+                .field(o.field)
+                .is_some_and(|v| v & o.mask == o.value)
+        })
+    }
+
+    fn proto(&self) -> Option<u8> {
+        self.key.field(Field::IpProto).map(|p| p as u8)
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Cpu,
+    /// By the software alone, in a way that no chip has.
+    Software,
+    Drop,
+    Out(PortMask, Rewrite),
+}
+
+pub fn answer(act: Act, packet: &Packet) -> Answer {
+    match act {
+        Act::Cpu => Answer::Cpu,
+        Act::Drop => Answer::Drop,
+        Act::Out { ports, rewrite } => {
+            let mut left = PortMask::default();
+            for p in ports.ports() {
+                if u128::from(p) != packet.of(Field::InPort) {
+                    left.insert(p);
+                }
+            }
+            if left.count() == 0 {
+                Answer::Drop
+            } else {
+                Answer::Out(left, rewrite)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    kind: usize,
+    fields: Vec<Oxm>,
+    act: Act,
+}
+
+#[derive(Clone, Debug)]
+pub struct Device {
+    chip: Chip,
+    rows: BTreeMap<u32, Row>,
+    macs: BTreeMap<MacKey, Act>,
+    sets: BTreeSet<PortMask>,
+    miss: Act,
+}
+
+impl Device {
+    pub fn new(chip: &Chip) -> Device {
+        Device {
+            chip: chip.clone(),
+            rows: BTreeMap::new(),
+            macs: BTreeMap::new(),
+            sets: BTreeSet::new(),
+            miss: Act::Cpu,
+        }
+    }
+
+    pub fn write(&mut self, w: &Write) {
+        match w {
+            Write::RowAdd {
+                at,
+                kind,
+                fields,
+                act,
+                ..
+            } => {
+                let row = Row {
+                    kind: *kind,
+                    fields: fields.clone(),
+                    act: *act,
+                };
+                assert!(self.rows.insert(*at, row).is_none(), "row {at} is taken");
+                assert!(self.lines() <= self.chip.acl.size, "the ACL is full");
+            }
+            Write::RowAct { at, act } => self.rows.get_mut(at).unwrap().act = *act,
+            Write::RowMove { from, to } => {
+                let row = self.rows.remove(from).unwrap();
+                // Nothing stands between the two
+                let (lo, hi) = (from.min(to), from.max(to));
+                assert!(self.rows.range(lo..=hi).next().is_none());
+                self.rows.insert(*to, row);
+            }
+            Write::RowDel { at } => {
+                self.rows.remove(at).unwrap();
+            }
+            Write::SetAdd(s) => {
+                assert!(self.sets.insert(*s), "the set is there");
+                let size = self.chip.mac.unwrap().port_sets as usize;
+                assert!(self.sets.len() <= size, "no mask is free");
+            }
+            Write::SetDel(s) => {
+                assert!(self.sets.remove(s), "no such set");
+                let used = self.macs.values().any(|a| a.ports() == Some(*s));
+                assert!(!used, "the set is in use");
+            }
+            Write::MacPut { key, act, .. } => {
+                if let Some(s) = act.ports().filter(|s| s.count() > 1) {
+                    assert!(self.sets.contains(&s), "no such set");
+                }
+                self.macs.insert(*key, *act);
+                let table = self.chip.mac.unwrap();
+                assert!(
+                    self.macs.len() <= table.size as usize,
+                    "the MAC table is full"
+                );
+                let both = MacKey {
+                    vlan: Vlan::Any,
+                    ..*key
+                };
+                let same = self.macs.keys().filter(|k| k.address == key.address);
+                assert!(
+                    !self.macs.contains_key(&both) || same.count() == 1,
+                    "entries of both sorts"
+                );
+            }
+            Write::MacDel(key) => {
+                self.macs.remove(key).unwrap();
+            }
+            Write::Miss(act) => self.miss = *act,
+        }
+    }
+
+    pub fn lines(&self) -> u32 {
+        let kinds = &self.chip.acl.kinds;
+        self.rows.values().map(|r| kinds[r.kind].lines).sum()
+    }
+
+    pub fn answer(&self, p: &Packet) -> Answer {
+        let ether = Some(p.of(Field::EthType) as u16);
+        for row in self.rows.values() {
+            let frames = self.chip.acl.kinds[row.kind].frames;
+            if frames.covers(ether, p.proto()) && p.matches(&row.fields) {
+                return answer(row.act, p);
+            }
+        }
+        let address = p.of(Field::EthDst) as u64;
+        let vlan = match p.of(Field::VlanVid) {
+            0 => Vlan::Untagged,
+            v => Vlan::Tag(v as u16 & 0xfff),
+        };
+        for vlan in [vlan, Vlan::Any] {
+            if let Some(act) = self.macs.get(&MacKey { vlan, address }) {
+                return answer(*act, p);
+            }
+        }
+        answer(self.miss, p)
+    }
+
+    /// Rows, entries, and their answers; of rows only their order.
+    pub fn picture(&self) -> String {
+        let rows: Vec<_> = self.rows.values().collect();
+        format!("{rows:?} {:?} {:?} {:?}", self.macs, self.sets, self.miss)
+    }
+}
+
+impl Act {
+    fn ports(self) -> Option<PortMask> {
+        match self {
+            Act::Out { ports, .. } => Some(ports),
+            _ => None,
+        }
+    }
+}
+
+/// Every flow, looked at one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Software {
+    pub flows: HashMap<Id, Flow>,
+}
+
+impl Software {
+    pub fn first(&self, p: &Packet) -> Option<Id> {
+        let hits = self.flows.iter().filter(|(_, f)| p.matches(&f.fields));
+        hits.max_by_key(|(_, f)| (f.priority, Key::of_match(&f.fields).1.rank()))
+            .map(|(id, _)| *id)
+    }
+
+    pub fn answer(&self, p: &Packet) -> Answer {
+        match self.first(p).map(|id| self.flows[&id].wanted) {
+            None | Some(Wanted::Beyond(_)) => Answer::Software,
+            Some(Wanted::Act(act)) => answer(act, p),
+        }
+    }
+}
+
+/// The three together; each change is judged write by write.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub offload: Offload,
+    pub device: Device,
+    pub software: Software,
+    pub packets: Vec<Packet>,
+}
+
+impl World {
+    pub fn new(chip: Chip, packets: Vec<Packet>) -> World {
+        World {
+            device: Device::new(&chip),
+            offload: Offload::new(chip),
+            software: Software::default(),
+            packets,
+        }
+    }
+
+    fn change(&mut self, software: Software, writes: Vec<Write>) {
+        let old: Vec<Answer> = self.answers();
+        self.software = software;
+        let new: Vec<Answer> = self.answers();
+        let mut done = Vec::new();
+        for w in &writes {
+            self.device.write(w);
+            done.push(w);
+            for (p, (old, new)) in self.packets.iter().zip(old.iter().zip(&new)) {
+                let is = self.device.answer(p);
+                assert!(
+                    is == Answer::Cpu || is == *old || is == *new,
+                    "{p:?}: {is:?}, neither {old:?} nor {new:?}, after {done:#?} of {writes:#?}"
+                );
+            }
+        }
+        for (p, new) in self.packets.iter().zip(&new) {
+            let is = self.device.answer(p);
+            assert!(
+                is == Answer::Cpu || is == *new,
+                "{p:?}: {is:?} at the end, not {new:?}, after {writes:#?}\n{}",
+                self.device.picture()
+            );
+        }
+        assert_eq!(self.device.lines(), self.offload.usage().acl_used);
+        assert_eq!(self.device.macs.len() as u32, self.offload.usage().mac_used);
+        // An entry that traps meanwhile needs no mask
+        assert!(self.device.sets.len() as u32 <= self.offload.usage().sets_used);
+    }
+
+    fn answers(&self) -> Vec<Answer> {
+        self.packets
+            .iter()
+            .map(|p| self.software.answer(p))
+            .collect()
+    }
+
+    pub fn add(&mut self, id: Id, flow: Flow) {
+        let mut software = self.software.clone();
+        software.flows.insert(id, flow.clone());
+        let writes = self.offload.add(id, flow);
+        self.change(software, writes);
+    }
+
+    pub fn remove(&mut self, id: Id) {
+        let mut software = self.software.clone();
+        software.flows.remove(&id);
+        let writes = self.offload.remove(id);
+        self.change(software, writes);
+    }
+
+    pub fn modify(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) {
+        let mut software = self.software.clone();
+        if let Some(f) = software.flows.get_mut(&id) {
+            f.wanted = wanted;
+            f.idle = idle;
+            f.counted = counted;
+        }
+        let writes = self.offload.modify(id, wanted, idle, counted);
+        self.change(software, writes);
+    }
+
+    pub fn resize(&mut self, acl: u32, mac: u32) {
+        let writes = self.offload.resize(acl, mac);
+        let table = &mut self.device.chip;
+        // What is given up is free when all is done
+        table.acl.size = table.acl.size.max(acl);
+        table.mac = table.mac.map(|m| MacTable {
+            size: m.size.max(mac),
+            ..m
+        });
+        self.change(self.software.clone(), writes);
+        let table = &mut self.device.chip;
+        table.acl.size = acl;
+        table.mac = table.mac.map(|m| MacTable { size: mac, ..m });
+        assert!(self.device.lines() <= acl);
+    }
+
+    pub fn measured(&mut self, traffic: &[(Id, u64)]) {
+        for (id, n) in traffic {
+            if let Some(f) = self.software.flows.get_mut(id) {
+                f.traffic = *n;
+            }
+        }
+        let writes = self.offload.measured(traffic);
+        self.change(self.software.clone(), writes);
+    }
+}

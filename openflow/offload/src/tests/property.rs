@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random flows of a universe so small that most of them overlap.
+use super::model::{PRESENT, Packet, World};
+use super::reference;
+use crate::tables::{self, Chip, MacLookup, MacTable, Widths};
+use crate::{Act, Beyond, Flow, PortMask, Rewrite, Wanted};
+use proptest::prelude::*;
+use tandem_ofpipeline::flows::blank;
+use tandem_ofpipeline::{Config, Switch};
+use tandem_openflow::model::FlowMod;
+use tandem_openflow::{Field, Instructions, Match, Oxm, oxm};
+
+const MACS: [u128; 3] = [0x0200_0000_0001, 0x0200_0000_0002, 0xffff_ffff_ffff];
+const VLANS: [u128; 3] = [0, PRESENT | 1, PRESENT | 2];
+
+pub fn packets() -> Vec<Packet> {
+    let mut list = Vec::new();
+    for port in [1, 2] {
+        for dst in MACS {
+            for src in [MACS[0], MACS[1]] {
+                for vlan in VLANS {
+                    let base = [
+                        (Field::InPort, port),
+                        (Field::EthDst, dst),
+                        (Field::EthSrc, src),
+                        (Field::VlanVid, vlan),
+                    ];
+                    let mut with = |more: &[(Field, u128)]| {
+                        let all: Vec<_> = base.iter().chain(more).copied().collect();
+                        list.push(Packet::new(&all));
+                    };
+                    with(&[(Field::EthType, 0x1234)]);
+                    with(&[
+                        (Field::EthType, 0x0806),
+                        (Field::ArpOp, 1),
+                        (Field::ArpSpa, 1),
+                    ]);
+                    with(&[
+                        (Field::EthType, 0x86dd),
+                        (Field::IpProto, 6),
+                        (Field::Ipv6Flabel, 1),
+                        (Field::TcpDst, 80),
+                    ]);
+                    for (proto, to) in [(6, 80), (17, 53), (1, 0)] {
+                        for ip in [1, 2] {
+                            let mut l = vec![
+                                (Field::EthType, 0x0800),
+                                (Field::IpProto, proto),
+                                (Field::Ipv4Dst, ip),
+                            ];
+                            match proto {
+                                6 => l.push((Field::TcpDst, to)),
+                                17 => l.push((Field::UdpDst, to)),
+                                _ => {}
+                            }
+                            with(&l);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    list
+}
+
+fn fields() -> impl Strategy<Value = Vec<Oxm>> {
+    let mac = (
+        0..3usize,
+        prop_oneof![Just(None), (0..3usize).prop_map(Some)],
+    )
+        .prop_map(|(m, v)| {
+            let mut l = vec![Oxm::exact(Field::EthDst, MACS[m])];
+            l.extend(v.map(|v| Oxm::exact(Field::VlanVid, VLANS[v])));
+            l
+        });
+    let some = |field, values: Vec<u128>| {
+        prop_oneof![
+            3 => Just(None),
+            1 => proptest::sample::select(values).prop_map(move |v| Some(Oxm::exact(field, v)))
+        ]
+    };
+    let l2 = (
+        some(Field::InPort, vec![1, 2]),
+        some(Field::EthDst, MACS.to_vec()),
+        some(Field::EthSrc, vec![MACS[0], MACS[1]]),
+        some(Field::VlanVid, VLANS.to_vec()),
+        any::<bool>(),
+        prop_oneof![4 => Just(None), 1 => Just(Some(Oxm::exact(Field::Metadata, 0)))],
+    );
+    let l3 = prop_oneof![
+        4 => Just(vec![]),
+        1 => Just(vec![(Field::EthType, 0x1234)]),
+        1 => Just(vec![(Field::EthType, 0x0806)]),
+        1 => Just(vec![(Field::EthType, 0x0806), (Field::ArpOp, 1)]),
+        1 => Just(vec![(Field::EthType, 0x86dd)]),
+        1 => Just(vec![(Field::EthType, 0x86dd), (Field::Ipv6Flabel, 1)]),
+        2 => Just(vec![(Field::EthType, 0x0800)]),
+        2 => (1..3u128).prop_map(|ip| vec![(Field::EthType, 0x0800), (Field::Ipv4Dst, ip)]),
+        1 => Just(vec![(Field::EthType, 0x0800), (Field::IpProto, 1)]),
+        1 => Just(vec![(Field::EthType, 0x0800), (Field::IpProto, 6), (Field::TcpDst, 80)]),
+        1 => Just(vec![(Field::EthType, 0x0800), (Field::IpProto, 17), (Field::UdpDst, 53)]),
+    ];
+    let any = (l2, l3).prop_map(|((port, dst, src, vlan, tagged, meta), l3)| {
+        let mut l: Vec<Oxm> = [port, dst, src, vlan, meta].into_iter().flatten().collect();
+        if vlan.is_none() && tagged {
+            let p = u128::from(oxm::VID_PRESENT);
+            l.push(Oxm::masked(Field::VlanVid, p, p));
+        }
+        l.extend(l3.iter().map(|(f, v)| Oxm::exact(*f, *v)));
+        l.sort_by_key(|o| o.field);
+        l
+    });
+    prop_oneof![3 => mac, 4 => any, 1 => Just(vec![])]
+}
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    let set = |a, b| {
+        let mut ports = PortMask::one(a);
+        ports.insert(b);
+        Act::Out {
+            ports,
+            rewrite: Rewrite::default(),
+        }
+    };
+    let rewrite = Act::Out {
+        ports: PortMask::one(3),
+        rewrite: Rewrite {
+            vid: Some(7),
+            ..Rewrite::default()
+        },
+    };
+    prop_oneof![
+        6 => (1..5u8).prop_map(|p| Wanted::Act(Act::port(p))),
+        1 => Just(Wanted::Act(Act::Drop)),
+        2 => Just(Wanted::Act(Act::Cpu)),
+        1 => Just(Wanted::Act(set(1, 2))),
+        1 => Just(Wanted::Act(set(3, 4))),
+        1 => Just(Wanted::Act(set(2, 5))),
+        1 => Just(Wanted::Act(rewrite)),
+        1 => Just(Wanted::Beyond(Beyond::Meter)),
+    ]
+}
+
+pub fn flow() -> impl Strategy<Value = Flow> {
+    let rare = || proptest::bool::weighted(0.1);
+    (0..4u16, fields(), wanted(), rare(), rare(), 0..20u64).prop_map(
+        |(priority, fields, wanted, idle, counted, traffic)| Flow {
+            priority,
+            fields,
+            wanted,
+            idle,
+            counted,
+            traffic,
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+pub enum Op {
+    Add(u32, Flow),
+    Remove(usize),
+    Modify(usize, Wanted, bool),
+    Measure(usize, u64),
+    Resize(u32, u32),
+}
+
+pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        6 => (any::<u32>(), flow()).prop_map(|(id, f)| Op::Add(id, f)),
+        3 => any::<usize>().prop_map(Op::Remove),
+        2 => (any::<usize>(), wanted(), any::<bool>()).prop_map(|(n, w, i)| Op::Modify(n, w, i)),
+        1 => (any::<usize>(), 0..40u64).prop_map(|(n, t)| Op::Measure(n, t)),
+        1 => (0..12u32, 0..5u32).prop_map(|(a, m)| Op::Resize(a, m)),
+    ];
+    proptest::collection::vec(op, 1..n)
+}
+
+pub fn chips() -> Vec<Chip> {
+    let mac = |size, vlan, any_vlan, port_sets| {
+        Some(MacTable {
+            size,
+            vlan,
+            any_vlan,
+            port_sets,
+        })
+    };
+    let one = Widths {
+        l2: 1,
+        ipv4: 1,
+        ipv6: 2,
+        full: 4,
+    };
+    let small = |mut c: Chip, size: u32, macs: u32, sets: u32| {
+        c.acl.size = size;
+        if let Some(m) = &mut c.mac {
+            m.size = macs;
+            m.port_sets = sets;
+        }
+        c
+    };
+    let mut with_drop = tables::by_widths("a", "tcam", 4096, one, mac(4096, true, true, 3));
+    with_drop.miss_drop = true;
+    vec![
+        tables::vsc9953(MacLookup::Both),
+        tables::vsc9953(MacLookup::Vlan),
+        tables::vsc9953(MacLookup::Address),
+        with_drop.clone(),
+        tables::by_widths("b", "tcam", 4096, one, mac(4096, true, true, 0)),
+        tables::by_widths("c", "tcam", 4096, one, None),
+        small(tables::vsc9953(MacLookup::Both), 6, 3, 1),
+        small(tables::vsc9953(MacLookup::Vlan), 3, 2, 2),
+        small(with_drop, 5, 2, 1),
+        small(tables::tiny(MacLookup::Both), 4, 3, 0),
+    ]
+}
+
+/// Flows of one match and priority are one flow: the number that has it, or a new one.
+fn number(w: &World, id: u32, f: &Flow) -> u32 {
+    let same = w
+        .software
+        .flows
+        .iter()
+        .find(|(_, g)| g.priority == f.priority && g.fields == f.fields);
+    same.map_or(id % 1000, |(id, _)| *id)
+}
+
+pub fn play(w: &mut World, op: &Op) {
+    let mut ids: Vec<u32> = w.software.flows.keys().copied().collect();
+    ids.sort_unstable();
+    let nth = |n: usize| (!ids.is_empty()).then(|| ids[n % ids.len()]);
+    match op {
+        Op::Add(id, f) => {
+            let id = number(w, *id, f);
+            match w.software.flows.get(&id) {
+                Some(g) if g.fields == f.fields && g.priority == f.priority => {
+                    w.modify(id, f.wanted, f.idle, f.counted);
+                }
+                Some(_) => {
+                    w.remove(id);
+                    w.add(id, f.clone());
+                }
+                None => w.add(id, f.clone()),
+            }
+        }
+        Op::Remove(n) => {
+            if let Some(id) = nth(*n) {
+                w.remove(id);
+            }
+        }
+        Op::Modify(n, wanted, idle) => {
+            if let Some(id) = nth(*n) {
+                let counted = w.software.flows[&id].counted;
+                w.modify(id, *wanted, *idle, counted);
+            }
+        }
+        // Chips that have room keep it
+        Op::Resize(acl, mac) => {
+            if w.offload.usage().acl_size < 100 {
+                w.resize(*acl, *mac);
+            }
+        }
+        Op::Measure(n, t) => {
+            if let Some(id) = nth(*n) {
+                w.measured(&[(id, *t)]);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// After each write: the answer from before, the one from after, or the CPU. After the last one: the software's,
+    /// or the CPU. With room for all: each flow stands where the written rules have it, whatever the way there was.
+    #[test]
+    fn never_another_answer(chip in 0..10usize, ops in ops(30)) {
+        let chip = chips()[chip].clone();
+        let roomy = chip.acl.size > 100;
+        let mut w = World::new(chip, packets());
+        for op in &ops {
+            play(&mut w, op);
+            if roomy {
+                reference::judge(&w);
+            } else {
+                reference::nobody_is_kept_out(&w);
+            }
+        }
+        if roomy {
+            reference::from_scratch(&w);
+        }
+    }
+
+    /// The order of rules is the pipeline's own: each packet meets there the flow that is the first here.
+    #[test]
+    fn one_order(flows in proptest::collection::vec(flow(), 1..40)) {
+        let mut w = World::new(tables::vsc9953(MacLookup::Both), Vec::new());
+        let mut switch = Switch::new(Config::default());
+        for (id, f) in (0u32..).zip(&flows) {
+            if number(&w, id, f) != id {
+                continue;
+            }
+            w.add(id, f.clone());
+            let m = FlowMod {
+                priority: f.priority,
+                cookie: u64::from(id),
+                matching: Match { fields: f.fields.clone(), exact: false },
+                instructions: Instructions::default(),
+                ..blank()
+            };
+            switch.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+        }
+        for p in packets() {
+            let there = switch.lookup(0, &p.key).map(|f| f.flow.cookie as u32);
+            prop_assert_eq!(there, w.software.first(&p));
+            let o = &w.offload;
+            let hits = o.flows.values().filter(|e| p.matches(&e.flow.fields));
+            let first = hits.min_by(|a, b| o.order.cmp(a.place, b.place));
+            prop_assert_eq!(there, first.map(|e| e.place.id));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Instructions as answers, the order of rules, numbers of rows, reasons in words.
+use super::model::World;
+use super::property::packets;
+use crate::labels::Labels;
+use crate::order::Order;
+use crate::tables::{self, MacLookup};
+use crate::{Act, Beyond, Flow, Offload, PortMask, Rewrite, Wanted, Why, Write};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tandem_ofpipeline::key::Key;
+use tandem_openflow::{Action, Field, Instructions, Oxm, port};
+
+fn ports(p: u32) -> Option<PortMask> {
+    match p {
+        1..=8 => Some(PortMask::one(p as u8)),
+        port::ALL => {
+            let mut all = PortMask::default();
+            (1..=8).for_each(|p| all.insert(p));
+            Some(all)
+        }
+        _ => None,
+    }
+}
+
+fn out(port: u32) -> Action {
+    Action::Output { port, max_len: 0 }
+}
+
+fn of(apply: &[Action], write: &[Action]) -> Wanted {
+    let some = |l: &[Action]| (!l.is_empty()).then(|| l.to_vec());
+    let i = Instructions {
+        apply: some(apply),
+        write: some(write),
+        ..Instructions::default()
+    };
+    Wanted::of(&i, ports)
+}
+
+#[test]
+fn instructions_as_answers() {
+    let beyond = |b| Wanted::Beyond(b);
+    let vid = Action::SetField {
+        field: Field::VlanVid,
+        value: 0x1005,
+    };
+    assert_eq!(of(&[], &[]), Wanted::Act(Act::Drop));
+    assert_eq!(of(&[out(3)], &[]), Wanted::Act(Act::port(3)));
+    assert_eq!(of(&[], &[out(3)]), Wanted::Act(Act::port(3)));
+    assert_eq!(of(&[], &[out(3), out(4)]), Wanted::Act(Act::port(4)));
+    assert_eq!(of(&[out(port::CONTROLLER)], &[]), Wanted::Act(Act::Cpu));
+    assert_eq!(
+        of(&[out(1), out(port::CONTROLLER)], &[]),
+        beyond(Beyond::Copies)
+    );
+    assert_eq!(of(&[out(1), out(1)], &[]), beyond(Beyond::Copies));
+    assert_eq!(of(&[out(1), vid, out(2)], &[]), beyond(Beyond::Copies));
+    assert_eq!(of(&[out(port::NORMAL)], &[]), beyond(Beyond::Port));
+    assert_eq!(of(&[Action::Group(1)], &[]), beyond(Beyond::Group));
+    assert_eq!(
+        of(&[Action::DecNwTtl, out(1)], &[]),
+        beyond(Beyond::Rewrite)
+    );
+    let rewritten = Act::Out {
+        ports: PortMask::one(2),
+        rewrite: Rewrite {
+            vid: Some(5),
+            ..Rewrite::default()
+        },
+    };
+    assert_eq!(of(&[vid, out(2)], &[]), Wanted::Act(rewritten));
+    // The action set writes first, whatever its list's order
+    assert_eq!(of(&[], &[out(2), vid]), Wanted::Act(rewritten));
+    let metered = Instructions {
+        meter: Some(1),
+        apply: Some(vec![out(1)]),
+        ..Instructions::default()
+    };
+    assert_eq!(Wanted::of(&metered, ports), beyond(Beyond::Meter));
+    let Wanted::Act(Act::Out { ports, .. }) = of(&[out(port::ALL)], &[]) else {
+        panic!();
+    };
+    assert_eq!(ports.count(), 8);
+}
+
+/// Priority first, then [`Key::rank`], as the pipeline's tables have it.
+#[test]
+fn the_order_is_the_pipelines() {
+    let mut order = Order::default();
+    let mask = |fields: &[Oxm]| Key::of_match(fields).1;
+    let (src, dst) = (
+        mask(&[Oxm::exact(Field::EthSrc, 1)]),
+        mask(&[Oxm::exact(Field::EthDst, 1)]),
+    );
+    let port = mask(&[Oxm::exact(Field::InPort, 1)]);
+    let list = [
+        order.enter(5, &port, 1),
+        order.enter(4, &dst, 2),
+        order.enter(4, &src, 3),
+        order.enter(4, &port, 4),
+    ];
+    for pair in list.windows(2) {
+        assert!(order.cmp(pair[0], pair[1]).is_lt());
+        assert!(order.full(pair[0]) < order.full(pair[1]));
+    }
+    assert_eq!(dst.rank() > src.rank(), list[1].id < list[2].id);
+}
+
+proptest! {
+    /// Rows keep their order whatever comes and goes, and a move passes by no other row.
+    #[test]
+    fn numbers_of_rows(ops in proptest::collection::vec((0..3u8, any::<u16>()), 1..400)) {
+        let mut labels = Labels::default();
+        let mut chip: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        let key = |n: u32| (n, std::cmp::Reverse(Key::default()), 0);
+        let mut last = 1u32 << 31;
+        for (op, n) in ops {
+            // Most of them between two that are there, so that the gaps are used up
+            let n = match op {
+                0 => u32::from(n) << 16,
+                1 => { last = last.wrapping_add(1); last }
+                _ => { last = last.wrapping_sub(u32::from(n & 1)); last }
+            };
+            if labels.of(key(n), 0).is_some() {
+                let at = labels.remove(key(n), 0).unwrap();
+                prop_assert_eq!(chip.remove(&at), Some((n, 0)));
+                continue;
+            }
+            let (at, moves) = labels.insert(key(n), 0);
+            for (from, to) in moves {
+                let row = chip.remove(&from).unwrap();
+                let (lo, hi) = (from.min(to), from.max(to));
+                prop_assert!(chip.range(lo..=hi).next().is_none());
+                chip.insert(to, row);
+            }
+            prop_assert!(chip.insert(at, (n, 0)).is_none());
+            let rows: Vec<_> = chip.values().collect();
+            prop_assert!(rows.is_sorted());
+        }
+    }
+}
+
+/// The same place again and again: gaps end, and neighbours make room.
+#[test]
+fn rows_between_two_rows_without_end() {
+    let mut labels = Labels::default();
+    let key = |n: u32| (n, std::cmp::Reverse(Key::default()), 0);
+    labels.insert(key(0), 0);
+    let mut moved = 0;
+    for n in (1..3000).rev() {
+        moved += labels.insert(key(n), 0).1.len();
+    }
+    let numbers: Vec<u32> = labels.iter().map(|(_, n)| n).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b));
+    assert!(moved > 0 && moved < 60_000, "{moved}");
+}
+
+#[test]
+fn reasons() {
+    let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
+    let flow = |priority, fields: &[(Field, u128)], act| Flow {
+        priority,
+        fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+        wanted: Wanted::Act(act),
+        idle: false,
+        counted: false,
+        traffic: 1,
+    };
+    let (ip, src) = ((Field::EthType, 0x0800), (Field::EthSrc, 5));
+    let vlan = [(Field::EthDst, 0x0200_0000_0001), (Field::VlanVid, 0x1005)];
+    o.add(1, flow(5, &vlan, Act::port(1)));
+    o.add(2, flow(4, &[src, ip, (Field::VlanVid, 0)], Act::port(2)));
+    let why = |o: &Offload, n| o.why(n).unwrap().to_string();
+    assert_eq!(why(&o, 1), "in the MAC table, 02:00:00:00:00:01 VLAN 5");
+    assert_eq!(
+        why(&o, 2),
+        "software: no row has a place for eth_src; needs no entry, nothing behind it answers its packets"
+    );
+    // IS2 knows no stations of IPv4: what the MAC table answers is not given away for a row with no more traffic
+    let writes = o.add(3, flow(3, &[ip, (Field::Ipv4Dst, 9)], Act::port(3)));
+    assert_eq!(writes, []);
+    assert_eq!(
+        why(&o, 3),
+        "software: its row would be in the way of flows of the MAC table that the ACL can't do: 1, 1 packets/s"
+    );
+    let writes = o.measured(&[(3, 9)]);
+    assert!(matches!(writes[0], Write::RowAdd { .. }));
+    assert_eq!(
+        why(&o, 2),
+        "software: IS2 has no place for eth_src; what it can ask for is trapped at its place, in IS2, line 7"
+    );
+    assert_eq!(
+        why(&o, 1),
+        "partly software: IS2 has no place for eth_dst; what it can ask for is trapped at its place, in IS2, lines 0–6"
+    );
+    assert_eq!(why(&o, 3), "in IS2, line 8");
+    assert!(o.in_hardware(3) && !o.in_hardware(2));
+    o.remove(3);
+    assert_eq!(why(&o, 1), "in the MAC table, 02:00:00:00:00:01 VLAN 5");
+}
+
+fn exactly(priority: u16, fields: &[(Field, u128)], port: u8) -> Flow {
+    Flow {
+        priority,
+        fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+        wanted: Wanted::Act(Act::port(port)),
+        idle: false,
+        counted: false,
+        traffic: 1,
+    }
+}
+
+/// The hidden flow's row does not fit beside that of the flow that hid it: what is behind both traps meanwhile.
+#[test]
+fn a_guard_gives_way_to_another_in_a_full_table() {
+    let mut chip = tables::tiny(MacLookup::Both);
+    chip.acl.size = 2;
+    let mut w = World::new(chip, packets());
+    let ip = (Field::EthType, 0x0800);
+    w.add(1, exactly(1, &[ip], 3));
+    w.add(2, exactly(5, &[ip, (Field::Ipv4Dst, 1)], 4));
+    w.add(3, exactly(9, &[(Field::InPort, 1), ip], 5));
+    w.remove(3);
+    w.remove(2);
+    w.add(
+        4,
+        exactly(4, &[(Field::InPort, 1), ip, (Field::Ipv4Dst, 1)], 6),
+    );
+    w.add(3, exactly(9, &[(Field::InPort, 1), ip], 5));
+    assert_eq!(w.offload.usage().acl_used, 2);
+    assert_eq!(w.offload.why(4), Some(Why::Shadowed(3)));
+    w.remove(3);
+    assert!(w.offload.in_hardware(4) && w.offload.in_hardware(1));
+}
+
+/// Between an entry that goes and one of the same station that comes, a miss that drops must not.
+#[test]
+fn a_miss_that_drops_waits() {
+    let mut chip = tables::tiny(MacLookup::Both);
+    chip.miss_drop = true;
+    let mut w = World::new(chip, packets());
+    let to = (Field::EthDst, 0x0200_0000_0001);
+    w.add(
+        1,
+        Flow {
+            wanted: Wanted::Act(Act::Drop),
+            ..exactly(0, &[], 0)
+        },
+    );
+    w.add(2, exactly(5, &[to, (Field::VlanVid, 0x1001)], 4));
+    w.add(3, exactly(9, &[to], 5));
+    assert_eq!(w.offload.why(2), Some(Why::Shadowed(3)));
+    w.remove(3);
+    assert!(w.offload.in_hardware(2) && w.offload.in_hardware(1));
+}

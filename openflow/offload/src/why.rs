@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a flow is where it is, in words.
+use crate::{Act, Beyond, Entry, Id, MacKey, Offload, Stand, Vlan, Wanted};
+use std::fmt;
+use tandem_openflow::Field;
+
+/// Why a flow that the MAC table could answer is in the ACL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotMac {
+    /// Its match or answer is not one of the MAC table's.
+    Other,
+    /// It has an idle timeout, and entries of the MAC table age by the source.
+    Idle,
+    /// Its packets are to be counted, and the MAC table counts nothing.
+    Counted,
+    /// This flow of lower order meets it, and the ACL decides first.
+    Overlap(Id),
+    /// There was no room in the MAC table.
+    Full,
+    /// No mask is free for its ports.
+    PortSets,
+}
+
+/// Why a flow is where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// In the MAC table.
+    #[allow(missing_docs)]
+    Mac { key: MacKey, turned: u32 },
+    /// In the ACL: lines, from and to.
+    #[allow(missing_docs)]
+    Acl {
+        table: &'static str,
+        lines: (u32, u32),
+        not_mac: NotMac,
+        turned: u32,
+    },
+    /// In the ACL, to trap: its answer is beyond the chip, or the controller.
+    #[allow(missing_docs)]
+    Trap {
+        table: &'static str,
+        lines: (u32, u32),
+        beyond: Option<Beyond>,
+    },
+    /// In the ACL, in part or as a whole by rows that ask for less and trap; these fields it has no place for.
+    #[allow(missing_docs)]
+    Widened {
+        table: &'static str,
+        lines: (u32, u32),
+        missing: Vec<Field>,
+        partly: bool,
+    },
+    /// What is done with a miss.
+    Miss,
+    /// Needs no entry: nothing behind it answers its packets.
+    Software {
+        /// What of it no row can ask for.
+        missing: Vec<Field>,
+        /// What the chip can't do.
+        beyond: Option<Beyond>,
+    },
+    /// This flow has all of its packets.
+    Shadowed(Id),
+    /// No room.
+    #[allow(missing_docs)]
+    Full {
+        table: &'static str,
+        needs: u32,
+        free: u32,
+        size: u32,
+        turned: u32,
+    },
+    /// A widened row would trap more than these entries behind it do that trap instead.
+    #[allow(missing_docs)]
+    Costly { missing: Vec<Field>, turned: u32 },
+    /// Its rows would push flows out of the MAC table that the ACL does not do as well.
+    #[allow(missing_docs)]
+    Pushes {
+        flows: u32,
+        traffic: u64,
+        turned: u32,
+    },
+    /// No row of the ACL meets its frames; so many entries behind it trap.
+    NoRow(u32),
+}
+
+impl Offload {
+    /// Why a flow is where it is.
+    pub fn why(&self, id: Id) -> Option<Why> {
+        let e = self.flows.get(&id)?;
+        let table = self.chip.acl.name;
+        let missing = || -> Vec<Field> {
+            let Some(wide) = e.rows.iter().find(|r| !r.exact) else {
+                return Vec::new();
+            };
+            let fields = e.flow.fields.iter();
+            let lost = fields.filter(|o| !wide.fields.contains(o));
+            lost.map(|o| o.field).collect()
+        };
+        let beyond = match e.flow.wanted {
+            Wanted::Beyond(b) => Some(b),
+            Wanted::Act(_) => None,
+        };
+        Some(match e.state.stand {
+            Stand::Dead(by) => Why::Shadowed(by),
+            Stand::Mac => Why::Mac {
+                key: e.mac?,
+                turned: e.holes,
+            },
+            Stand::Miss => Why::Miss,
+            Stand::Idle => Why::Software {
+                missing: missing(),
+                beyond,
+            },
+            Stand::Full => Why::Full {
+                table,
+                needs: e.lines(Stand::Acl { wide: true }),
+                free: self.chip.acl.size.saturating_sub(self.acl_used),
+                size: self.chip.acl.size,
+                turned: self.behind(e),
+            },
+            Stand::Costly => Why::Costly {
+                missing: missing(),
+                turned: self.behind(e),
+            },
+            Stand::Pushes => Why::Pushes {
+                flows: e.pushed.0,
+                traffic: u64::try_from(e.pushed.1).unwrap_or(u64::MAX),
+                turned: self.behind(e),
+            },
+            Stand::NoRow => Why::NoRow(self.behind(e)),
+            Stand::Acl { .. } if e.wide() => Why::Widened {
+                table,
+                lines: self.lines_of(e),
+                missing: missing(),
+                partly: e.state.real,
+            },
+            Stand::Acl { .. } if self.row_act(e) == Act::Cpu => Why::Trap {
+                table,
+                lines: self.lines_of(e),
+                beyond: beyond.or((e.act != Act::Cpu).then_some(Beyond::Rewrite)),
+            },
+            Stand::Acl { .. } => Why::Acl {
+                table,
+                lines: self.lines_of(e),
+                not_mac: self.not_mac(e),
+                turned: e.holes,
+            },
+        })
+    }
+
+    fn behind(&self, e: &Entry) -> u32 {
+        let mut n = 0;
+        crate::decide::meeting(&self.real, self, e, crate::index::Side::Behind, |_| n += 1);
+        n
+    }
+
+    fn not_mac(&self, e: &Entry) -> NotMac {
+        let same = |idle, counted| Entry {
+            flow: crate::Flow {
+                idle,
+                counted,
+                ..e.flow.clone()
+            },
+            ..e.clone()
+        };
+        if !self.mac_can(&same(false, false)) {
+            NotMac::Other
+        } else if e.flow.idle {
+            NotMac::Idle
+        } else if e.flow.counted {
+            NotMac::Counted
+        } else if let Some(by) = self.obstacle(e) {
+            NotMac::Overlap(by)
+        } else if e.mac_denied {
+            NotMac::Full
+        } else {
+            NotMac::PortSets
+        }
+    }
+
+    /// The lines of a flow's rows, counted from the front.
+    fn lines_of(&self, e: &Entry) -> (u32, u32) {
+        let full = self.order.full(e.place);
+        let mut at = 0;
+        for ((place, row), _) in self.labels.iter() {
+            if *place >= full {
+                break;
+            }
+            let of = self.flows.get(&place.2);
+            at += of
+                .and_then(|e| e.rows.get(usize::from(*row)))
+                .map_or(0, |r| r.lines);
+        }
+        (at, at + e.lines(e.state.stand).max(1) - 1)
+    }
+}
+
+impl fmt::Display for MacKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let b = self.address.to_be_bytes();
+        let [_, _, b0, b1, b2, b3, b4, b5] = b;
+        write!(f, "{b0:02x}:{b1:02x}:{b2:02x}:{b3:02x}:{b4:02x}:{b5:02x}")?;
+        match self.vlan {
+            Vlan::Any => Ok(()),
+            Vlan::Untagged => write!(f, " untagged"),
+            Vlan::Tag(v) => write!(f, " VLAN {v}"),
+        }
+    }
+}
+
+impl fmt::Display for Beyond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Beyond::Meter => "a meter's rate is one for all that goes through it",
+            Beyond::Goto => "it goes on to another table",
+            Beyond::Instruction => "it changes metadata or the action set",
+            Beyond::Group => "it goes through a group",
+            Beyond::Rewrite => "the table does not do its action",
+            Beyond::Copies => "it sends several forms of the packet, or a copy to the controller",
+            Beyond::Port => "it goes to a port that is not the chip's",
+        })
+    }
+}
+
+impl fmt::Display for NotMac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotMac::Other => Ok(()),
+            NotMac::Idle => f.write_str(", because the MAC table can't tell that it is idle"),
+            NotMac::Counted => f.write_str(", because the MAC table counts nothing"),
+            NotMac::Overlap(id) => {
+                write!(f, ", because flow {id} behind it overlaps it")
+            }
+            NotMac::Full => f.write_str(", because the MAC table is full"),
+            NotMac::PortSets => f.write_str(", because no port set is free"),
+        }
+    }
+}
+
+fn names(fields: &[Field]) -> String {
+    let names: Vec<&str> = fields.iter().map(|f| f.name()).collect();
+    names.join(", ")
+}
+
+fn lines(f: &mut fmt::Formatter<'_>, table: &str, (from, to): (u32, u32)) -> fmt::Result {
+    if from == to {
+        write!(f, "in {table}, line {from}")
+    } else {
+        write!(f, "in {table}, lines {from}–{to}")
+    }
+}
+
+fn turned(f: &mut fmt::Formatter<'_>, by: u32) -> fmt::Result {
+    match by {
+        0 => Ok(()),
+        1 => write!(
+            f,
+            "; traps, because 1 flow in front that overlaps it is in software"
+        ),
+        n => write!(
+            f,
+            "; traps, because {n} flows in front that overlap it are in software"
+        ),
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Mac { key, turned: by } => {
+                write!(f, "in the MAC table, {key}")?;
+                turned(f, *by)
+            }
+            Why::Acl {
+                table,
+                lines: l,
+                not_mac,
+                turned: by,
+            } => {
+                lines(f, table, *l)?;
+                write!(f, "{not_mac}")?;
+                turned(f, *by)
+            }
+            Why::Trap {
+                table,
+                lines: l,
+                beyond,
+            } => {
+                f.write_str("software: ")?;
+                match beyond {
+                    Some(b) => write!(f, "{b}")?,
+                    None => f.write_str("it goes to the controller")?,
+                }
+                f.write_str("; trapped at its place, ")?;
+                lines(f, table, *l)
+            }
+            Why::Widened {
+                table,
+                lines: l,
+                missing,
+                partly,
+            } => {
+                if *partly {
+                    write!(f, "partly software: ")?;
+                } else {
+                    write!(f, "software: ")?;
+                }
+                write!(
+                    f,
+                    "{table} has no place for {}; what it can ask for is trapped at its place, ",
+                    names(missing)
+                )?;
+                lines(f, table, *l)
+            }
+            Why::Miss => f.write_str("what is done with frames that no table knows"),
+            Why::Software { missing, beyond } => {
+                f.write_str("software: ")?;
+                match beyond {
+                    Some(b) => write!(f, "{b}; ")?,
+                    None if !missing.is_empty() => {
+                        write!(f, "no row has a place for {}; ", names(missing))?;
+                    }
+                    None => f.write_str("it goes to the CPU; ")?,
+                }
+                f.write_str("needs no entry, nothing behind it answers its packets")
+            }
+            Why::Shadowed(by) => write!(f, "nowhere: flow {by} in front has all of its packets"),
+            Why::Full {
+                table,
+                needs,
+                free,
+                size,
+                turned: by,
+            } => {
+                write!(
+                    f,
+                    "software: {table} full: needs {needs} lines, free {free} of {size}"
+                )?;
+                match by {
+                    0 => Ok(()),
+                    n => write!(f, "; entries behind it that trap: {n}"),
+                }
+            }
+            Why::Costly {
+                missing,
+                turned: by,
+            } => write!(
+                f,
+                "software: no row has a place for {}, and one without would trap more than the {by} \
+                 entries behind it that trap instead",
+                names(missing)
+            ),
+            Why::Pushes {
+                flows,
+                traffic,
+                turned: by,
+            } => {
+                write!(
+                    f,
+                    "software: its row would be in the way of flows of the MAC table that the ACL can't do: \
+                     {flows}, {traffic} packets/s"
+                )?;
+                match by {
+                    0 => Ok(()),
+                    n => write!(f, "; entries behind it that trap: {n}"),
+                }
+            }
+            Why::NoRow(by) => write!(
+                f,
+                "software: no row meets its frames; entries behind it that trap: {by}"
+            ),
+        }
+    }
+}
