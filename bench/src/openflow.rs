@@ -101,7 +101,7 @@ impl Tuple {
             src: mix(self.src, other.src, SRC[mask % 4].max(8)),
             dst: mix(self.dst, other.dst, DST[mask / 4 % 4]),
             sport: other.sport,
-            dport: if mask / 16 % 2 > 0 {
+            dport: if !(mask / 16).is_multiple_of(2) {
                 self.dport
             } else {
                 other.dport
@@ -128,7 +128,7 @@ impl Tuple {
             self.dst,
             [20, 24, 28, 32][mask / 4 % 4],
         ));
-        if mask / 16 % 2 > 0 {
+        if !(mask / 16).is_multiple_of(2) {
             fields.push(Oxm::exact(Field::TcpDst, u128::from(self.dport)));
         }
         FlowMod {
