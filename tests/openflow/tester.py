@@ -28,15 +28,15 @@ from openflow import world  # noqa: E402
 VERSIONS = {"of10": "openflow10", "of13": "openflow13"}
 OVS_VERSIONS = {"of10": "OpenFlow10", "of13": "OpenFlow13"}
 TARGET, TESTER = 1, 2  # datapath ids
-# of what its file asks for a run has to offer so much, and of what came back the tester's switch has to have seen so much,
-# whose counters are half a second old: the tester judges what arrives to within 10 %
+# of what its file asks for a run has to offer so much, and of what came back the tester's switch has to have seen so
+# much, whose counters are half a second old: the tester judges what arrives to within 10 %
 LEAST, LEAST_SEEN = 0.97, 0.95
 # Open vSwitch answers a barrier before its datapath's cache has forgotten the rules that were: a packet right after it
 # may still meet them. For ofagentd a barrier has to mean what it says
 TRIES = {"ovs": 3, "ofagentd": 1}
 SETTLE = {"ovs": 0.15, "ofagentd": 0}  # seconds
-# packets/s: a stream that is faster has the machine for itself, slower ones run side by side. The tester of such a stream is
-# a second ofagentd if ofagentd is tested: Open vSwitch overlooks a third of it on a busy machine
+# packets/s: a stream that is faster has the machine for itself, slower ones run side by side. The tester of such a
+# stream is a second ofagentd if ofagentd is tested: Open vSwitch overlooks a third of it on a busy machine
 FAST = 5000
 SILENCE = 150  # seconds without a new result after which a pair has failed
 
@@ -165,8 +165,8 @@ def play(target, with_, version, root, names, pairs):
 
 
 def judge(results, exceptions):
-    """A run that offered too little, or whose tester overlooked too much, says nothing; a failure that is an exception by
-    a clause is one."""
+    """A run that offered too little, or whose tester overlooked too much, says nothing; a failure that is an exception
+    by a clause is one."""
     for r in results:
         if r.get("offered_pps", 1) < r.get("wanted_pps", 0) * LEAST or \
                 r.get("seen", 0) < r.get("came_back", 0) * LEAST_SEEN:

@@ -140,7 +140,8 @@ class Tester(tester.OfTester):
                 else:
                     tries += 1
             yield {"number": number, "test": test.description, "result": "passed" if passed else "failed", "why": why,
-                   "tries": tries, "invalid": invalid, "seconds": round(time.monotonic() - began, 2), **(self.offered or {})}
+                   "tries": tries, "invalid": invalid, "seconds": round(time.monotonic() - began, 2),
+                   **(self.offered or {})}
 
     def _play(self, test):
         """(passed, why not)"""
