@@ -21,8 +21,6 @@ const LEN: usize = 60;
 const ROOM: usize = 64;
 /// Microflows of Zipf traffic.
 const MICROFLOWS: usize = 100_000;
-/// Packets that are handed over together.
-const BURST: usize = 32;
 /// Packets of one round.
 const ROUND: usize = 1 << 20;
 
@@ -227,7 +225,7 @@ impl Rig {
 
     /// Million packets a second, while so many flow_mods are made a second: a flow comes and goes, with masks that are there.
     fn drive(&mut self, seconds: f64, mods: u64) -> Result<f64> {
-        let mut slots = [[0u8; 128]; BURST];
+        let mut slots = vec![[0u8; 128]; 32];
         let mut count = Count::default();
         let (mut made, mut packets) = (0u64, 0u64);
         let mut rng = Rng::new(99);
@@ -235,15 +233,15 @@ impl Rig {
         let start = cpu();
         let limit = Duration::from_secs_f64(seconds);
         'time: loop {
-            for burst in self.order.chunks(BURST) {
+            for burst in self.order.chunks(32) {
                 for (slot, which) in slots.iter_mut().zip(burst) {
                     slot[ROOM..ROOM + LEN].copy_from_slice(&self.packets[*which as usize]);
                 }
                 let now = packets;
-                let frame = |slot| Frame::new(slot, ROOM, ROOM + LEN, Offload::NONE);
-                let mut frames = slots.each_mut().map(|s| frame(&mut s[..]));
-                let frames = &mut frames[..burst.len()];
-                self.switch.process_burst(frames, 1, now, &mut count);
+                for slot in slots.iter_mut().take(burst.len()) {
+                    let mut frame = Frame::new(slot, ROOM, ROOM + LEN, Offload::NONE);
+                    self.switch.process(&mut frame, 1, now, &mut count);
+                }
                 packets += burst.len() as u64;
                 if packets.is_multiple_of(512) {
                     let passed = cpu() - start;

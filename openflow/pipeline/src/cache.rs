@@ -232,7 +232,7 @@ impl Cache {
     pub fn place(&self, key: &Key, first: u8) -> Place {
         let mut words = [0; WORDS];
         for (place, (w, m)) in words.iter_mut().zip(&self.words) {
-            *place = key.0[usize::from(*w) % 16 % WORDS] & m;
+            *place = key.word(*w) & m;
         }
         let used = words.get(..self.words.len()).unwrap_or_default();
         Place {
@@ -240,13 +240,6 @@ impl Cache {
             hash: hash(self.secret ^ u64::from(first) << 56, used.iter().copied()),
             first,
         }
-    }
-
-    /// Reads what is at a place, so that it is near when it is wanted.
-    #[inline]
-    pub fn touch(&self, place: &Place) -> u64 {
-        let base = (place.hash as usize & self.pairs.wrapping_sub(1)) * 2 * self.stride();
-        self.slots.get(base).map_or(0, |l| l.0[0])
     }
 
     /// The way, if it is there and holds. `generation` answers for a flow of this number.

@@ -131,6 +131,12 @@ impl Key {
         there.then(|| self.get(field))
     }
 
+    /// A word.
+    #[inline]
+    pub fn word(&self, at: u8) -> u64 {
+        self.0.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
     /// Does the packet have all of these of [`THERE`]?
     #[inline]
     pub fn has(&self, there: u64) -> bool {

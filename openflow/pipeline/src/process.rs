@@ -8,10 +8,9 @@
 //!        no goto: the action set is executed
 //! ```
 use crate::actions::{ActionSet, Run};
-use crate::cache::{MISS, Place, Way};
+use crate::cache::{MISS, Way};
 use crate::key::Key;
 use crate::meters::{Verdict, remarked};
-use crate::parse::{Layout, parse};
 use crate::rewrite::{Effect, Packet};
 use crate::switch::{Config, Fragments, Hot, Live, Rules, Switch};
 use tandem_openflow::model::flow_flags;
@@ -23,9 +22,6 @@ pub use tandem_openflow::model::PacketReason as Why;
 
 /// Buckets that one packet may take, in all groups together.
 pub(crate) const BUCKETS: u32 = 4096;
-
-/// Packets of a burst that are looked at ahead.
-const AHEAD: usize = 32;
 
 /// What is said of a packet that goes to the controller.
 #[derive(Clone, Copy, Debug)]
@@ -75,71 +71,27 @@ impl Switch {
         now_ns: u64,
         sink: &mut S,
     ) {
-        let Some((key, lay)) = self.arrive(frame, in_port) else {
-            return;
-        };
-        let mut packet = Packet::parsed(frame, key, lay, self.config.version);
-        self.tables(&mut packet, in_port, now_ns, sink, None);
-    }
-
-    /// Packets that came in by one port, one after the other, as [`Switch::process`] does each. While one waits for memory
-    /// the next ones are asked for: all are parsed first, then looked up in the cache, then done.
-    pub fn process_burst<S: Sink>(
-        &mut self,
-        frames: &mut [Frame<'_>],
-        in_port: u32,
-        now_ns: u64,
-        sink: &mut S,
-    ) {
-        for frames in frames.chunks_mut(AHEAD) {
-            let mut ahead = [None; AHEAD];
-            let mut touched = 0;
-            for (frame, seen) in frames.iter_mut().zip(&mut ahead) {
-                *seen = self.arrive(frame, in_port).map(|(key, lay)| {
-                    let place = self.cache.place(&key, 0);
-                    touched ^= self.cache.touch(&place);
-                    (key, lay, place)
-                });
-            }
-            std::hint::black_box(touched);
-            let mut ways = [None; AHEAD];
-            let hot = &self.live.hot;
-            for (seen, way) in ahead.iter().zip(&mut ways) {
-                if let Some((key, _, place)) = seen
-                    && self.cache.is_on()
-                {
-                    *way = self.cache.get(place, key, |flow| {
-                        hot.get(flow as usize).map_or(0, |h| h.generation)
-                    });
-                }
-            }
-            for ((frame, seen), way) in frames.iter_mut().zip(ahead).zip(ways) {
-                if let Some((key, lay, place)) = seen {
-                    let mut packet = Packet::parsed(frame, key, lay, self.config.version);
-                    self.tables(&mut packet, in_port, now_ns, sink, Some((place, way)));
-                }
-            }
-        }
-    }
-
-    /// What a port does with a packet that comes in, and what is in it; `None` when it goes no further.
-    #[inline]
-    fn arrive(&mut self, frame: &mut Frame<'_>, in_port: u32) -> Option<(Key, Layout)> {
         if frame.offload.csum.is_some() {
             checksum::complete(frame);
         }
         let bytes = frame.len() as u64;
-        let at = self.live.ports.get_mut(in_port)?;
-        let mut key = Key::default();
-        key.0[0] = u64::from(in_port) << 32 | u64::from(in_port);
-        let parsed = parse(frame.bytes(), self.config.version, &mut key);
-        let Some(lay) = parsed.filter(|_| !at.port.no_recv) else {
-            at.count.rx_dropped += 1;
-            return None;
+        let Some(at) = self.live.ports.get_mut(in_port) else {
+            return;
         };
+        let whole = bytes >= 14;
+        if at.port.no_recv || !whole {
+            at.count.rx_dropped += 1;
+            return;
+        }
         at.count.rx.add(bytes);
-        let drop = lay.fragment && self.config.fragments == Fragments::Drop;
-        (!drop).then_some((key, lay))
+        let no_packet_in = at.port.no_packet_in;
+        let Some(mut packet) = Packet::new(frame, in_port, self.config().version) else {
+            return;
+        };
+        if packet.lay.fragment && self.config().fragments == Fragments::Drop {
+            return;
+        }
+        self.tables(&mut packet, in_port, no_packet_in, now_ns, sink);
     }
 
     /// A packet from a controller, with what is to be done with it. An error: nothing was.
@@ -169,7 +121,12 @@ impl Switch {
                 let mut frame = crate::actions::copied(&mut mem, packet.frame);
                 let mut other = packet.copy(&mut frame);
                 self.live.copies = copy;
-                self.tables(&mut other, in_port, now_ns, sink, None);
+                let quiet = self
+                    .live
+                    .ports
+                    .get(in_port)
+                    .is_some_and(|e| e.port.no_packet_in);
+                self.tables(&mut other, in_port, quiet, now_ns, sink);
                 self.live.buckets_left = BUCKETS;
                 self.live.copies.push(mem);
                 continue;
@@ -199,13 +156,11 @@ impl Switch {
         &mut self,
         packet: &mut Packet<'_, '_>,
         in_port: u32,
+        no_packet_in: bool,
         now_ns: u64,
         sink: &mut S,
-        mut ahead: Option<(Place, Option<Way>)>,
     ) {
         self.live.buckets_left = BUCKETS;
-        let at = self.live.ports.get(in_port);
-        let no_packet_in = at.is_some_and(|e| e.port.no_packet_in);
         let mut set = ActionSet::default();
         let mut table = 0;
         let (config, rules, live, cache) = self.parts();
@@ -222,19 +177,15 @@ impl Switch {
             queue: None,
         };
         'ways: loop {
-            let (place, known) = match ahead.take() {
-                Some(seen) => seen,
-                None => {
-                    let place = cache.place(&packet.key, table);
+            let place = cache.is_on().then(|| cache.place(&packet.key, table));
+            let known = match &place {
+                Some(p) => {
                     let hot = &run.live.hot;
-                    let generation =
-                        |flow| hot.get(flow as usize).map_or(0, |h: &Hot| h.generation);
-                    let known = match cache.is_on() {
-                        true => cache.get(&place, &packet.key, generation),
-                        false => None,
-                    };
-                    (place, known)
+                    cache.get(p, &packet.key, |flow| {
+                        hot.get(flow as usize).map_or(0, |h| h.generation)
+                    })
                 }
+                None => None,
             };
             let mut found = Way::default();
             let mut end = Next::End;
@@ -270,8 +221,8 @@ impl Switch {
                     break;
                 }
             }
-            if known.is_none() {
-                cache.put(&place, &found);
+            if let (Some(p), None) = (&place, &known) {
+                cache.put(p, &found);
             }
             match end {
                 Next::Table(_) => {}

@@ -11,7 +11,7 @@
 //! The order of rules is total and has no memory: of two flows that match a packet the one with the higher priority wins,
 //! of equal priority the one whose mask has the higher [`Key::rank`]. Two flows of one mask, one priority and one packet
 //! are the same flow.
-use crate::key::{Key, WORDS};
+use crate::key::Key;
 use std::collections::BTreeMap;
 
 /// No flow.
@@ -163,9 +163,7 @@ impl Subtable {
 
     #[inline]
     fn masked<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = u64> + 'a {
-        self.words
-            .iter()
-            .map(|(w, m)| key.0[usize::from(*w) % 16 % WORDS] & m)
+        self.words.iter().map(|(w, m)| key.word(*w) & m)
     }
 
     #[inline]

@@ -198,10 +198,13 @@ fn there_is_one_master_and_generations_go_forward() {
     assert_eq!(b.refused(x, &role(Role::Slave, 4)), (11, 0));
     assert_eq!(b.agent.conn(x).unwrap().role(), Role::Slave);
     // generations go round
-    b.ask(x, &role(Role::Slave, 6 + (1 << 62)));
-    b.ask(x, &role(Role::Slave, 6 + (1 << 63)));
-    b.ask(x, &role(Role::Slave, 5 + (1 << 62) + (1 << 63)));
-    b.ask(x, &role(Role::Slave, 3));
+    for next in [6 + (1 << 62), 6 + (1 << 63), 5 + (1 << 62) + (1 << 63), 3] {
+        assert_eq!(
+            b.ask(x, &role(Role::Slave, next))[0].kind,
+            ROLE_REPLY,
+            "{next}"
+        );
+    }
     assert_eq!(b.refused(y, &role(Role::Master, 2)), (11, 0));
     assert_eq!(b.refused(y, &role(Role::Slave, 2)), (11, 0));
     b.ask(x, &role(Role::Equal, 0));
@@ -235,7 +238,14 @@ fn a_slave_changes_nothing_and_hears_of_ports_alone() {
         data: &ether(1, 2),
     };
     assert_eq!(b.refused(x, &Request::PacketOut(out)), is_slave);
+    // but it may ask for everything
     assert_eq!(b.ask(x, &Request::Features).len(), 1);
+    let asks = tandem_openflow::model::Asks::TableFeatures(Vec::new());
+    let question = tandem_openflow::model::Multipart { more: false, asks };
+    assert_eq!(
+        b.ask(x, &Request::Multipart(question))[0].kind,
+        MULTIPART_REPLY
+    );
     let mut miss = blank();
     miss.instructions.apply = Some(vec![tandem_openflow::Action::Output {
         port: tandem_openflow::port::CONTROLLER,
@@ -301,6 +311,11 @@ fn without_a_controller_flows_stay_or_it_is_an_ordinary_switch() {
         assert_eq!(b.agent.stands_alone(), alone);
         let flooded = b.frame(1, &ether(9, 1)).len();
         assert_eq!(flooded, if alone { 3 } else { 0 });
+        // a peer that has not said hello is no controller
+        let mute = b.agent.connected("mute".into(), 1).unwrap();
+        b.bytes(mute, &[4, 0]);
+        assert_eq!(b.agent.stands_alone(), alone);
+        b.agent.disconnected(mute);
         let id = b.connect(Version::V13);
         assert!(!b.agent.stands_alone());
         assert_eq!(b.frame(1, &ether(9, 1)), [], "empty tables drop");

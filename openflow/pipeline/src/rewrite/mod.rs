@@ -58,14 +58,8 @@ impl<'a, 'm> Packet<'a, 'm> {
         Some(Packet::parsed(frame, key, lay, version))
     }
 
-    /// One that was parsed.
     #[inline]
-    pub fn parsed(
-        frame: &'a mut Frame<'m>,
-        key: Key,
-        lay: Layout,
-        version: Version,
-    ) -> Packet<'a, 'm> {
+    fn parsed(frame: &'a mut Frame<'m>, key: Key, lay: Layout, version: Version) -> Packet<'a, 'm> {
         let mut p = Packet {
             frame,
             key,

@@ -114,21 +114,6 @@ pub fn send_at(s: &mut Switch, port: u32, frame: &[u8], now_ns: u64) -> Vec<Got>
     net.0
 }
 
-pub fn send_burst(s: &mut Switch, port: u32, frames: &[&[u8]], now_ns: u64) -> Vec<Got> {
-    let mut buffers: Vec<Buffer> = frames
-        .iter()
-        .map(|f| {
-            let mut b = Buffer::with_capacity(2048);
-            assert!(b.set(f));
-            b
-        })
-        .collect();
-    let mut frames: Vec<Frame<'_>> = buffers.iter_mut().map(|b| b.frame(Offload::NONE)).collect();
-    let mut net = Net::default();
-    s.process_burst(&mut frames, port, now_ns, &mut net);
-    net.0
-}
-
 pub fn send(s: &mut Switch, port: u32, frame: &[u8]) -> Vec<Got> {
     send_at(s, port, frame, 0)
 }
