@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_flow_mod_has_its_length_and_is_padded() {
-        for (kind, length) in [(Kind::Mac, 96), (Kind::Ip, 96), (Kind::FiveTuple, 120)] {
+        for (kind, length) in [(Kind::Mac, 88), (Kind::Ip, 96), (Kind::FiveTuple, 120)] {
             let m = flow_mod(ADD, &kind.fields(7));
             assert_eq!(m.len(), length);
             assert_eq!(m.get(2..4), Some(&(length as u16).to_be_bytes()[..]));
