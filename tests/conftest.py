@@ -27,6 +27,8 @@ if not os.environ.get("TANDEM_OLD"):  # ./run test upgrade
     collect_ignore.append("test_upgrade.py")
 if not driver.is_there():
     collect_ignore.append("test_promise1_driver.py")
+if not os.environ.get("TANDEM_OPENFLOW"):  # ./run test openflow
+    collect_ignore.append("openflow")
 LONG = bool(os.environ.get("TANDEM_LONG"))
 NO_SKIP = bool(os.environ.get("TANDEM_NO_SKIP"))  # in the virtual machine, which has everything a test may need
 LOGS = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "test", "logs")

@@ -8,6 +8,7 @@ mod lossless;
 mod lpm;
 mod memory;
 mod openflow;
+mod openflow_flowmod;
 mod ovs;
 mod pipeline;
 mod prefixes;
@@ -40,6 +41,8 @@ enum Name {
     Restart,
     /// Routes from netlink into hardware beside a listener that only receives
     RouteProgram,
+    /// OpenFlow flows from a controller until the barrier, beside Open vSwitch
+    OpenflowFlowmod,
     /// What one change costs the core's thread when much is configured
     Scale,
     /// The OpenFlow software pipeline in memory
@@ -89,6 +92,7 @@ fn run(o: &Options) -> Result<()> {
         Name::Latency => ("latency", latency::run(o)?),
         Name::Memory => ("memory", memory::run(o)?),
         Name::Restart => ("restart", restart::run(o)?),
+        Name::OpenflowFlowmod => ("openflow-flowmod", openflow_flowmod::run(o)?),
         Name::Pipeline => ("pipeline", pipeline::run(o)?),
         Name::Scale => ("scale", scale::run(o)?),
         Name::OpenflowPipeline => ("openflow-pipeline", openflow::run(o)?),

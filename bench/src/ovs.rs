@@ -53,6 +53,19 @@ impl Ovs {
         self.daemons.get(1).map(Child::id)
     }
 
+    /// It becomes an OpenFlow 1.3 switch, where controllers come to this port.
+    pub fn listen(&self, port: u16) -> Result<()> {
+        let target = format!("ptcp:{port}:127.0.0.1");
+        let bridge = [
+            "set",
+            "bridge",
+            "br0",
+            "protocols=OpenFlow13",
+            "fail-mode=secure",
+        ];
+        self.vsctl(&[&bridge[..], &["--", "set-controller", "br0", &target]].concat())
+    }
+
     /// A static address behind a port.
     pub fn learn(&self, port: &str, vlan: u16, mac: &str) -> Result<()> {
         let target = self.path("ovs-vswitchd.ctl");

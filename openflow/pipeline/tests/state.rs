@@ -525,3 +525,40 @@ fn counters_that_are_not_kept_and_those_that_are_reset() {
     s.flow_mod(&reset, 0, &mut Vec::new()).unwrap();
     assert_eq!(counts(&s), (0, 0));
 }
+
+/// 1.0 does not speak of IPv6; what its matches mean of it, its actions set.
+#[test]
+fn actions_of_one_0_on_ipv6() {
+    let frame = |class: u8, dst: u16| {
+        let ip = etherparse::Ipv6Header {
+            traffic_class: class,
+            next_header: etherparse::IpNumber::UDP,
+            hop_limit: 64,
+            source: [1; 16],
+            destination: [2; 16],
+            ..Default::default()
+        };
+        let mut out = Vec::new();
+        etherparse::PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+            .ip(etherparse::IpHeaders::Ipv6(ip, Default::default()))
+            .udp(1000, dst)
+            .write(&mut out, b"some payload")
+            .unwrap();
+        out
+    };
+    let list = [
+        Action::SetNwTos10(0x40),
+        Action::SetTp10 {
+            dst: true,
+            port: 2001,
+        },
+        out(3),
+    ];
+    let mut s = switch(Version::V10);
+    add(&mut s, 1, &[], apply(&list));
+    // the two bits of ECN are not the action's
+    assert_eq!(
+        send(&mut s, 1, &frame(0x21, 2000)),
+        [Got::Out(3, frame(0x41, 2001))]
+    );
+}

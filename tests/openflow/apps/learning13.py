@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An OpenFlow 1.3 learning switch for os-ken: a miss comes here, what is learned becomes a flow with an idle timeout."""
+"""An OpenFlow 1.3 learning switch for os-ken: a miss comes here, what is learned becomes a flow that times out."""
 
 import os
 

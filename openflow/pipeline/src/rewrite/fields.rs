@@ -214,17 +214,17 @@ impl Packet<'_, '_> {
         self.set_field(field, u128::from(addr))
     }
 
-    /// 1.0, `OFPAT_SET_NW_TOS`: IPv4 alone.
+    /// 1.0, `OFPAT_SET_NW_TOS`: of IPv6 too, as its match means it.
     pub fn set_tos10(&mut self, tos: u8) -> Effect {
         match self.lay.net {
-            Net::Ip4 => self.set_field(Field::IpDscp, u128::from(tos >> 2)),
+            Net::Ip4 | Net::Ip6 => self.set_field(Field::IpDscp, u128::from(tos >> 2)),
             _ => Effect::None,
         }
     }
 
-    /// 1.0, `OFPAT_SET_TP_SRC`, `_DST`: TCP and UDP of IPv4.
+    /// 1.0, `OFPAT_SET_TP_SRC`, `_DST`: TCP and UDP, of IPv6 too.
     pub fn set_tp10(&mut self, dst: bool, port: u16) -> Effect {
-        if self.lay.net != Net::Ip4 {
+        if !matches!(self.lay.net, Net::Ip4 | Net::Ip6) {
             return Effect::None;
         }
         let field = match (self.key.get(Field::IpProto), dst) {

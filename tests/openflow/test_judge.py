@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the switch tester's harness makes of results: a failure stays one, whatever else there is."""
+
+import os
+
+from openflow import tester
+
+
+def result(**more):
+    return {"file": "of13/meter/a.json", "number": 0, "test": "a meter", "result": "passed", "why": "", **more}
+
+
+def test_a_run_that_offered_too_little_says_nothing():
+    results = [result(wanted_pps=1000, offered_pps=969), result(wanted_pps=1000, offered_pps=971),
+               result(wanted_pps=1000, offered_pps=500, result="failed"),
+               result(wanted_pps=1000, offered_pps=1000, came_back=1000, seen=940, result="failed"),
+               result(wanted_pps=1000, offered_pps=1000, came_back=500, seen=500, result="failed")]
+    tester.judge(results, [])
+    assert [r["result"] for r in results] == ["invalid", "passed", "invalid", "invalid", "failed"]
+
+
+def test_an_exception_is_of_a_file_a_test_and_a_clause():
+    rules = [["of13/meter/*", "^a meter", "7.3.4.4", "why"]]
+    results = [result(result="failed"), result(result="failed", test="another"), result(),
+               result(result="failed", file="of13/match/a.json")]
+    tester.judge(results, rules)
+    assert [r["result"] for r in results] == ["exception", "failed", "passed", "failed"]
+
+
+def test_the_table_counts_groups_and_versions():
+    said, rows = tester.table([result(), result(result="failed", file="of10/match/b.json")])
+    assert rows["of13"]["passed"] == rows["of13/meter"]["passed"] == 1
+    assert rows["of10/match"]["failed"] == 1 and rows["of10"]["passed"] == 0
+    assert len(said) == 5
+
+
+def test_each_line_of_the_short_list_is_of_files_that_are_there():
+    root = tester.tests_folder()
+    names = tester.files_of(root, tester.listed(os.path.join(tester.HERE, "short")))
+    every = tester.files_of(root, [])
+    assert {tester.group(n) for n in names} == {tester.group(n) for n in every}
+    assert tester.exceptions_of("ofagentd") is not None

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switches that speak OpenFlow, each in a namespace: Open vSwitch (the measure) and ofagentd (what is tested).
+
+     namespace                                   folder /run/tnt-PID-N
+    ┌──────────────────────────────────────┐    ┌──────────────────────────────────────┐
+    │ veth ends ── switch ── tcp:127.0.0.1 │    │ database, sockets, logs of the switch │
+    │              controller of the test  │    └──────────────────────────────────────┘
+    └──────────────────────────────────────┘
+Nothing of the system's own Open vSwitch is touched, and what is started here ends with the process that started it.
+"""
+
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from lib import net  # noqa: E402
+from lib.switch import PREFIX, TOP, binaries, sweep  # noqa: E402
+
+OUT = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "openflow")
+FAUCET = os.environ.get("TANDEM_FAUCET", os.path.join(os.path.dirname(OUT), "faucet"))
+SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+PORT = 6653  # of the controller, in the namespace
+LISTEN = 6654  # where a switch waits for ovs-ofctl
+PR_SET_PDEATHSIG = 1
+
+_count = itertools.count(1)
+
+
+def die_with_parent():
+    net.process_control(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def unique():
+    return f"{PREFIX}{os.getpid()}-of{next(_count)}"
+
+
+def osken():
+    """The words of os-ken's manager; it is in the environment of the Python that runs this (`./run` sees to that)."""
+    return [sys.executable, "-m", "os_ken.cmd.manager"]
+
+
+def faucet():
+    """Faucet wants an os-ken of its own and so has an environment of its own."""
+    path = os.path.join(FAUCET, "bin", "faucet")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no {path}: ./run test openflow installs it")
+    return path
+
+
+def agent():
+    """The path of ofagentd; None if it was not built."""
+    path = os.path.join(binaries(), "ofagentd")
+    return path if os.access(path, os.X_OK) else None
+
+
+def tidy():
+    """Takes away what killed runs have left. Who is told to end takes away what he has made, as at Ctrl-C."""
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    gone = re.compile(rf"{PREFIX}(\d+)-")
+    sweep(lambda pid: pid != os.getpid() and not net.pid_alive(pid))
+    for name in os.listdir("/run"):
+        found = gone.match(name)
+        if found and not net.pid_alive(int(found.group(1))):
+            shutil.rmtree(os.path.join("/run", name), ignore_errors=True)
+
+
+class Cell:
+    """A namespace and a folder, which go with everything that was started in them."""
+
+    def __init__(self, name=None):
+        self.name = name or unique()
+        self.folder = f"/run/{self.name}"
+        os.makedirs(self.folder, mode=0o755, exist_ok=True)
+        self.ns = net.Namespace(self.name)
+        self.others = []
+        # what a kernel says by itself on a cable has no place in a test that counts frames
+        self.ns.sysctl(ipv6__conf__default__disable_ipv6=1, ipv6__conf__all__disable_ipv6=1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.delete()
+
+    def delete(self):
+        for p in reversed(self.ns.children):
+            if p.poll() is None:
+                p.terminate()
+        for other in self.others:
+            other.delete()
+        self.ns.delete()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def start(self, *words, log, env=None):
+        """A process that ends with this one."""
+        with open(self.path(log), "ab") as f:
+            return self.ns.popen(*words, stdin=subprocess.DEVNULL, stdout=f, stderr=f, preexec_fn=die_with_parent,
+                                 env={**os.environ, **(env or {})})
+
+    def log(self, name):
+        try:
+            with open(self.path(name), encoding="utf-8", errors="replace") as f:
+                return f.read()
+        except OSError:
+            return ""
+
+    def tcp(self, state):
+        """Is there a socket of the controller's port in this state (as /proc/net/tcp has it)?"""
+        rows = [line.split() for line in self.ns.read("/proc/thread-self/net/tcp").splitlines()[1:]]
+        return any(row[1].endswith(f":{PORT:04X}") and row[3] == state for row in rows)
+
+    def controller(self, *words, env=None):
+        """A controller in osken-manager or Faucet, from when it listens on."""
+        process = self.start(*words, log="app.log", env={
+            "OSKEN_HUB_TYPE": "eventlet", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+        net.wait_until("the controller to listen", lambda: self.tcp("0A"), timeout=30)
+        return process
+
+    def wires(self, count, a="a", b="b"):
+        """Cables within the namespace: a1-b1, a2-b2, ..., without anything that speaks by itself."""
+        for i in range(1, count + 1):
+            self.ns.ip(f"link add {a}{i} type veth peer name {b}{i}")
+            for end in (f"{a}{i}", f"{b}{i}"):
+                self.ns.ip(f"link set {end} arp off up")
+
+    def host(self, dev, name, mac, address=None, gateway=None):
+        """A host on a cable to `dev` of this namespace."""
+        ns = net.Namespace(f"{self.name}-{name}")
+        self.others.append(ns)
+        ns.sysctl(ipv6__conf__default__disable_ipv6=1)
+        net.cable(self.ns, dev, ns, "eth0", b_mac=mac)
+        # who reads packet sockets and knows nothing of unfinished checksums would pass them on as they are
+        for where, end in ((self.ns, dev), (ns, "eth0")):
+            where.exec("ethtool", "-K", end, "tx", "off", check=False)
+        if address:
+            ns.ip(f"addr add {address} dev eth0")
+        if gateway:
+            ns.ip(f"route add default via {gateway}")
+        return ns
+
+
+class Ovs:
+    """Open vSwitch with its userspace datapath; bridges are its switches."""
+
+    kind = "ovs"
+
+    def __init__(self, cell):
+        self.cell = cell
+        self.env = {k: cell.folder for k in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")}
+        self.socket = f"unix:{cell.path('db.sock')}"
+        net.run("ovsdb-tool", "create", cell.path("conf.db"), SCHEMA)
+        cell.start("ovsdb-server", "--no-chdir", f"--unixctl={cell.path('ovsdb.ctl')}", cell.path("conf.db"),
+                   f"--remote=p{self.socket}", log="ovsdb.log", env=self.env)
+        net.wait_until("the database of Open vSwitch", lambda: os.path.exists(cell.path("db.sock")))
+        self.vsctl("--no-wait", "init")
+        self.daemon = cell.start("ovs-vswitchd", "--no-chdir", f"--unixctl={cell.path('vswitchd.ctl')}", self.socket,
+                                 log="vswitchd.log", env=self.env)
+        net.wait_until("ovs-vswitchd", lambda: os.path.exists(cell.path("vswitchd.ctl")))
+
+    def vsctl(self, *words):
+        return net.run("ovs-vsctl", "--timeout=20", f"--db={self.socket}", *words, timeout=30)
+
+    def bridge(self, name, dpid, ports, version="OpenFlow13", controller=True, listen=False, fail="secure"):
+        """A switch: `ports` are netdevs, numbered from 1. `listen`: an address for ovs-ofctl, which is returned."""
+        words = ["add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", f"protocols={version}",
+                 f"fail-mode={fail}", f"other-config:datapath-id={dpid:016x}"]
+        for i, dev in enumerate(ports, 1):
+            words += ["--", "add-port", name, dev, "--", "set", "interface", dev, f"ofport_request={i}"]
+        self.vsctl(*words)
+        if controller:
+            # in band, it would install rules of its own
+            self.vsctl("set-controller", name, f"tcp:127.0.0.1:{PORT}", "--", "set", "controller", name,
+                       "connection-mode=out-of-band", "max_backoff=1000")
+        return f"unix:{self.cell.path(name + '.mgmt')}" if listen else None
+
+
+class Agent:
+    """ofagentd with its software pipeline on the same kind of ports."""
+
+    kind = "ofagentd"
+
+    def __init__(self, cell):
+        self.cell = cell
+        self.daemon = None
+
+    def bridge(self, name, dpid, ports, version=None, controller=True, listen=False, fail="secure"):
+        """As `Ovs.bridge`."""
+        words = [agent(), "--name", f"{self.cell.name}-{name}", "--datapath-id", dpid]
+        for i, dev in enumerate(ports, 1):
+            words += ["--port", f"swp{i}={dev}"]
+        if controller:
+            words += ["--controller", f"tcp:127.0.0.1:{PORT}"]
+        if listen:
+            words += ["--controller", f"ptcp:127.0.0.1:{LISTEN}"]
+        if version:
+            words += ["--versions", version.replace("OpenFlow1", "1.")]
+        if fail != "secure":
+            words += ["--fail", fail]
+        self.daemon = self.cell.start(*words, log=f"{name}.log")
+        return f"tcp:127.0.0.1:{LISTEN}" if listen else None
+
+
+TARGETS = {"ovs": Ovs, "ofagentd": Agent}
+
+
+def missing(target):
+    """Why a target can't be had here; empty if it can."""
+    if not (os.path.exists(SCHEMA) and shutil.which("ovs-vswitchd") or os.path.exists("/usr/sbin/ovs-vswitchd")):
+        return "needs Debian's openvswitch-switch"
+    if target == "ofagentd" and agent() is None:
+        return f"no ofagentd in {binaries()}: ./run build makes it"
+    return ""
