@@ -13,6 +13,10 @@ use crate::state::HOT_STORM;
 
 /// Where the CPU learns it hears of a station so often in an ageing time: some of these frames may be lost on their way.
 const HEARD: u64 = 8;
+const fn often(ageing_s: u32) -> u64 {
+    ageing_s as u64 * 1_000_000_000 / HEARD
+}
+
 /// What stays where it is, whatever its station does.
 const FIXED: u16 = raw::TND_FDB_STATIC | raw::TND_FDB_STICKY;
 
@@ -150,9 +154,8 @@ impl<S: Sink> Run<'_, '_, S> {
             }
             if entry.port == self.from {
                 let ageing = self.st.vlan(fid).map_or(0, |v| v.config.ageing_s);
-                let often = u64::from(ageing) * 1_000_000_000 / HEARD;
                 if entry.flags & raw::TND_FDB_NO_AGE != 0
-                    || self.st.exact.idle_at(hit.place, self.now) < often
+                    || self.st.exact.idle_at(hit.place, self.now) < often(ageing)
                 {
                     return Ok(());
                 }
@@ -255,7 +258,11 @@ impl<S: Sink> Run<'_, '_, S> {
             Err(_) => {
                 self.st.counters.learn.full += 1;
                 let vlan = self.st.vlan(fid);
-                self.unheard = vlan.is_some_and(|v| v.has(raw::TND_VLAN_UC_TRAP));
+                let asks = vlan.filter(|v| v.has(raw::TND_VLAN_UC_TRAP));
+                if let Some(often) = asks.map(|v| often(v.config.ageing_s)) {
+                    let (port, now) = (self.from, self.now);
+                    self.unheard = self.st.heard.is_news(fid, mac, port, now, often);
+                }
             }
         }
     }

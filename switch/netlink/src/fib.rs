@@ -384,7 +384,11 @@ impl FibCopy {
                     }
                 }
                 if op == Op::Del && self.v6.displaced.contains(&key) {
-                    self.lost = true;
+                    // where there is one alone, any look finds it; of several it does not say how they stand
+                    match self.v6.aliases.list(&key).len() {
+                        0 | 1 => self.unsure = true,
+                        _ => self.lost = true,
+                    }
                     return true;
                 }
                 if !matches!(op, Op::Dumped { .. }) {
@@ -528,14 +532,20 @@ impl FibCopy {
         };
         let mut gone = Vec::new();
         let mut n = 0;
+        let (mut alone, mut several) = (false, false);
         if v6 != Some(true) {
-            let (v4, unsure) = (&mut self.v4, &mut self.unsure);
-            n += drop_from(v4, &hits, &of(false), &mut gone, unsure, emit);
+            let doubt = |_: usize| alone = true;
+            n += drop_from(&mut self.v4, &hits, &of(false), &mut gone, doubt, emit);
         }
         if v6 != Some(false) {
-            let (v6, lost) = (&mut self.v6, &mut self.lost);
-            n += drop_from(v6, &hits, &of(true), &mut gone, lost, emit);
+            let doubt = |left: usize| match left {
+                0 => alone = true,
+                _ => several = true,
+            };
+            n += drop_from(&mut self.v6, &hits, &of(true), &mut gone, doubt, emit);
         }
+        self.unsure |= alone;
+        self.lost |= several;
         for (id, count) in gone.iter().enumerate() {
             for _ in 0..*count {
                 self.contents.release(id as u32);
@@ -545,23 +555,26 @@ impl FibCopy {
     }
 }
 
-/// `doubt`: one of them had taken another's place, which may still be there.
+/// `doubt`: one of them had taken another's place, which may still be there, and so many of its key are left.
 fn drop_from<K: Key>(
     family: &mut Family<K>,
     hits: &[bool],
     which: &impl Fn(&Alias) -> bool,
     gone: &mut Vec<u32>,
-    doubt: &mut bool,
+    mut doubt: impl FnMut(usize),
     emit: &mut Emit<'_>,
 ) -> usize {
     let mut n = 0;
     gone.resize(hits.len().max(gone.len()), 0);
     let displaced = &family.displaced;
+    let mut doubted = Vec::new();
     family.aliases.retain(|key, a| {
         let dies = hits.get(a.content as usize) == Some(&true) && which(a);
         if dies {
             n += 1;
-            *doubt |= displaced.contains(key);
+            if displaced.contains(key) {
+                doubted.push(*key);
+            }
             if let Some(count) = gone.get_mut(a.content as usize) {
                 *count += 1;
             }
@@ -571,6 +584,9 @@ fn drop_from<K: Key>(
         }
         !dies
     });
+    for key in doubted {
+        doubt(family.aliases.list(&key).len());
+    }
     n
 }
 

@@ -61,6 +61,8 @@ pub(super) struct KernelView {
     /// Interfaces with IPv6 settings, and those of them where it is switched off.
     conf6: BTreeSet<u32>,
     without6: BTreeSet<u32>,
+    /// Where next hops without carrier are left out (`ignore_routes_with_linkdown`).
+    left_out: BTreeSet<(model::Family, model::ConfScope)>,
     /// Something hints at a sysctl that no message tells of.
     reread: bool,
     fib: FibCopy,
@@ -288,7 +290,7 @@ impl KernelView {
                 }
             },
             nl::Object::Rule(r) => upsert(out, Object::Rule(convert::rule(&r))),
-            nl::Object::Netconf(c) => self.netconf(&c, op, out),
+            nl::Object::Netconf(c) => self.netconf(&c, out),
             nl::Object::BaseChain(c) => {
                 if let Some(chain) = convert::base_chain(&c) {
                     let key = (chain.family, chain.table.clone(), chain.name.clone());
@@ -379,6 +381,7 @@ impl KernelView {
             }
             nl::Object::Netconf(c) => {
                 let scope = convert::scope(c.target);
+                self.left_out.remove(&(convert::family(c.family), scope));
                 match (c.family, scope) {
                     (nl::Family::V4, scope) => {
                         self.redirects.remove(&scope);

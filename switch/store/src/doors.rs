@@ -10,6 +10,7 @@
 //! opens when all routes stand: it may have been for an own prefix without room, or for a rule that has gone since.
 
 use crate::Store;
+use crate::hw::bodies::Rif;
 use crate::hw::table::Sent;
 use crate::hw::{Cls, Ref};
 use crate::sync::Phase;
@@ -22,8 +23,8 @@ use tandem_abi::raw::*;
 pub(crate) struct Doors {
     /// Those that are to take more, and what was to do before; none: that is done.
     opening: BTreeMap<u32, Option<Settling>>,
-    /// Those that may be about to take less.
-    closing: HashSet<u32>,
+    /// Those about which a command may be on its way.
+    written: HashSet<u32>,
 }
 
 impl Doors {
@@ -49,7 +50,11 @@ impl Store {
         let opens = self.hw.rifs.get(r.id).is_some_and(|o| {
             let idle = matches!(o.sent, Sent::Nothing);
             let both = o.have.as_ref().zip(o.want.as_ref());
-            idle && both.is_some_and(|(have, want)| lets(want.flags) & !lets(have.flags) != 0)
+            // one that takes less of the other family as well may not wait
+            idle && both.is_some_and(|(have, want)| {
+                let (have, want) = (lets(have.flags), lets(want.flags));
+                want & !have != 0 && have & !want == 0
+            })
         });
         if !opens || self.phase != Phase::Normal {
             self.doors.opening.remove(&r.id);
@@ -113,28 +118,32 @@ impl Store {
 
     /// A command about this one was posted.
     pub(crate) fn note_door(&mut self, r: Ref) {
-        let closes = r.cls == Cls::Rif
-            && self
-                .hw
-                .rifs
-                .get(r.id)
-                .is_some_and(|o| match (&o.have, &o.sent) {
-                    (Some(have), Sent::Put(put)) => lets(have.flags) & !lets(put.flags) != 0,
-                    _ => false,
-                });
-        if closes {
-            self.doors.closing.insert(r.id);
+        if r.cls == Cls::Rif {
+            self.doors.written.insert(r.id);
         }
     }
 
-    /// An interface is about to take less, or to be looked at for that: no route is written.
+    /// An interface may take more than it is to, until a command is answered that is on its way or about to be: no route is written.
     pub(crate) fn doors_close(&mut self) -> bool {
         if self.phase != Phase::Normal {
             return false;
         }
         let rifs = &self.hw.rifs;
-        let on_way = |id: &u32| (rifs.get(*id)).is_some_and(|o| matches!(o.sent, Sent::Put(_)));
-        self.doors.closing.retain(on_way);
-        !self.doors.closing.is_empty() || !self.hw.is_queue_empty(Cls::Rif)
+        let flags = |body: Option<&Rif>| body.map_or(0, |b| lets(b.flags));
+        let mut closes = false;
+        self.doors.written.retain(|&id| match rifs.get(id) {
+            Some(o) => match &o.sent {
+                Sent::Put(put) => {
+                    let may = lets(put.flags) | flags(o.have.as_ref());
+                    closes |= o.want.is_some() && may & !flags(o.want.as_ref()) != 0;
+                    // one that closes has been told so, and is open until it answers
+                    closes |= flags(o.have.as_ref()) & !lets(put.flags) != 0;
+                    true
+                }
+                _ => false,
+            },
+            None => false,
+        });
+        closes || !self.hw.is_queue_empty(Cls::Rif)
     }
 }

@@ -99,9 +99,10 @@ impl Store {
         if l.link.carrier {
             return false;
         }
-        self.conf(family, ConfScope::Interface(n.ifindex))
-            .ignore_linkdown
-            .unwrap_or(false)
+        // that of all or the device's own: net/ipv4/devinet.c `IN_DEV_ORCONF`, IPv6 alike
+        [ConfScope::All, ConfScope::Interface(n.ifindex)]
+            .into_iter()
+            .any(|scope| self.conf(family, scope).ignore_linkdown == Some(true))
     }
 
     /// Computes what a path means; its routes follow if that changed.

@@ -373,7 +373,10 @@ impl Store {
                 self.topo.dirty.rifs.insert(i);
                 self.touch_paths_on(i);
             }
-            ConfScope::All => self.mark_rifs(),
+            ConfScope::All => {
+                self.mark_rifs();
+                self.touch_paths();
+            }
             // what new devices begin with
             ConfScope::Default => {}
         }
@@ -384,9 +387,13 @@ impl Store {
             self.settings = s;
             self.topo.dirty.router = true;
             self.mark_bridges();
-            for p in self.paths.ids() {
-                self.paths.touch(p);
-            }
+            self.touch_paths();
+        }
+    }
+
+    fn touch_paths(&mut self) {
+        for p in self.paths.ids() {
+            self.paths.touch(p);
         }
     }
 

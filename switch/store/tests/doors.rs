@@ -79,6 +79,36 @@ fn an_interface_that_got_no_answer_has_not_closed() {
     assert!(by(101, &r.chip.lookup("20.0.0.1".parse().unwrap())));
 }
 
+/// What opens it is on its way still when it is to close again.
+#[test]
+fn who_is_to_close_while_it_opens_may_be_open() {
+    let mut r = rig();
+    r.up(Object::Rule(rule()));
+    r.settle();
+    r.del(Key::Rule(rule()));
+    r.plan();
+    assert!(waits(&r, 0) > 0);
+    r.up(Object::Rule(rule()));
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    // the first answer, of what opened it, is lost
+    for lost in [false, true] {
+        r.plan();
+        assert_eq!(waits(&r, 1), 0, "a route is written beside");
+        match r.chip.run(0) {
+            Some((token, _)) if lost => r.store.timed_out(token, r.now),
+            Some((token, answer)) => r.store.complete(token, &answer, r.now),
+            None => break,
+        }
+    }
+    while routed(&r) {
+        r.plan();
+        assert_eq!(waits(&r, 1), 0, "a route is written beside");
+        assert!(r.run(0), "it does not close");
+    }
+    r.settle();
+    assert!(r.store.idle() && !routed(&r));
+}
+
 #[test]
 fn an_interface_opens_behind_the_routes_of_before() {
     let mut r = rig();

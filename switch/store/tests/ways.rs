@@ -63,8 +63,8 @@ fn a_group_leaves_out_who_never_answered() {
 #[test]
 fn a_way_without_carrier_is_used_where_nobody_asked() {
     let mut r = routed();
-    let conf = |ignore_linkdown| {
-        let Object::Netconf(n) = forwarding(Family::V4, ConfScope::Interface(13)) else {
+    let of = |scope, ignore_linkdown| {
+        let Object::Netconf(n) = forwarding(Family::V4, scope) else {
             unreachable!()
         };
         Object::Netconf(Netconf {
@@ -72,6 +72,7 @@ fn a_way_without_carrier_is_used_where_nobody_asked() {
             ..n
         })
     };
+    let conf = |ignore_linkdown| of(ConfScope::Interface(13), ignore_linkdown);
     r.up(Object::Link(swp(3)));
     r.up(conf(None));
     r.up(addr(13, "10.3.0.1/24"));
@@ -86,6 +87,13 @@ fn a_way_without_carrier_is_used_where_nobody_asked() {
     r.settle();
     assert_eq!(ways(&r, "30.0.0.1"), [mac(101), mac(103)]);
     r.up(conf(Some(true)));
+    r.settle();
+    assert_eq!(ways(&r, "30.0.0.1"), [mac(101)]);
+    r.up(conf(Some(false)));
+    r.settle();
+    assert_eq!(ways(&r, "30.0.0.1"), [mac(101), mac(103)]);
+    // or it is asked of all devices
+    r.up(of(ConfScope::All, Some(true)));
     r.settle();
     assert_eq!(ways(&r, "30.0.0.1"), [mac(101)]);
 }

@@ -11,6 +11,7 @@
 //! references between objects: that is the firmware's work. Everything the packet path needs is found by array index.
 
 mod acl;
+mod heard;
 mod lag;
 mod object;
 mod ports;
@@ -20,6 +21,7 @@ mod storm;
 mod tests;
 mod work;
 
+use heard::Heard;
 use tandem_abi::raw;
 use tandem_tables::exact::ExactMatch;
 use tandem_tables::lpm::{Lpm4, Lpm6};
@@ -132,6 +134,7 @@ pub struct State {
     /// What the firmware's commands have cost.
     pub work: Work,
     pub(crate) age_cursor: u32,
+    pub(crate) heard: Heard,
     /// How next-hop groups choose.
     pub(crate) ecmp_hash: FlowHash,
     /// How aggregation groups choose.
@@ -161,6 +164,7 @@ impl State {
             mdb: Mdb::default(),
             work: Work::default(),
             age_cursor: 0,
+            heard: Heard::default(),
             ecmp_hash,
             lag_hash,
         }
@@ -192,5 +196,6 @@ impl State {
         self.acl = Acl::new(self.port_count());
         self.mdb = Mdb::default();
         self.age_cursor = 0;
+        self.heard = Heard::default();
     }
 }

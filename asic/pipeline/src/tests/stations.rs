@@ -102,6 +102,7 @@ fn the_cpu_hears_whom_it_answers_for() {
     let mut s = bridge(2);
     let mut small = state_sized(2, 2);
     std::mem::swap(&mut s.exact, &mut small.exact);
+    run(&mut s, 2, &frame(0x7777, 0x299));
     for n in 1..200 {
         run(&mut s, 1, &frame(0x7777, n));
     }
@@ -113,7 +114,15 @@ fn the_cpu_hears_whom_it_answers_for() {
     vlan_flags(&mut s, raw::TND_VLAN_UC_TRAP, 0);
     let copied = |reason| Both(vec![1], reason);
     assert_eq!(run(&mut s, 2, &frame(to, from)), copied(incomplete));
+    assert_eq!(run(&mut s, 2, &frame(to, new[1])), copied(incomplete));
+    assert_eq!(run(&mut s, 2, &frame(to, new[2])), copied(incomplete));
+    // once is enough until it moves, or until the CPU may be about to forget it
+    assert_eq!(run(&mut s, 2, &frame(to, from)), Tx(vec![1]));
+    let moved = frame(0x299, from);
+    assert_eq!(run(&mut s, 1, &moved), Both(vec![2], incomplete));
     assert_eq!(run(&mut s, 2, &arp), copied(raw::TND_TRAP_ARP));
+    let (later, _) = run_with(&mut s, 2, &arp, Offload::NONE, 40 * S);
+    assert_eq!((later.tx.len(), later.cpu.len()), (1, 1));
     // one for the CPU is not told twice, and one that the chip learned is not told
     assert_eq!(run(&mut s, 2, &frame(0x7777, from)), Cpu(incomplete));
     assert_eq!(run(&mut s, 2, &frame(to, there[1])), Tx(vec![1]));

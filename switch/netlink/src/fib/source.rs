@@ -43,7 +43,8 @@ impl FibCopy {
                     prefsrc: None,
                     ..content.clone()
                 };
-                let sure = last && bare.hops().len() < 2;
+                // nor is a message of before a dump, which has routes that have it again
+                let sure = last && bare.hops().len() < 2 && !self.v6.dumped;
                 let id = self.contents.intern(bare);
                 // two that nothing tells apart, or the same one, which a dump has found already
                 let twice = list.iter().any(|a| a.content == id);

@@ -215,24 +215,41 @@ fn groups_are_read_where_a_message_does_not_say_all() {
 #[test]
 fn who_is_no_longer_left_out_is_asked_for() {
     let mut v = KernelView::default();
-    let mut conf = |ignore_linkdown| {
-        for family in [nl::Family::V4, nl::Family::V6] {
-            let message = nl::Object::Netconf(nl::Netconf {
-                family,
-                target: nl::NetconfTarget::Link(7),
-                forwarding: Some(true),
-                rp_filter: None,
-                ignore_linkdown,
-                mc_forwarding: None,
-                proxy_neigh: None,
-                bc_forwarding: None,
-            });
-            said(&mut v, new(message));
-        }
-        v.take_doubts().links
+    let mut conf = |family, target, ignore_linkdown| {
+        let message = nl::Object::Netconf(nl::Netconf {
+            family,
+            target,
+            forwarding: Some(true),
+            rp_filter: None,
+            ignore_linkdown,
+            mc_forwarding: None,
+            proxy_neigh: None,
+            bc_forwarding: None,
+        });
+        said(&mut v, new(message));
+        let doubts = v.take_doubts();
+        (doubts.links, doubts.links6, doubts.routes)
     };
-    assert_eq!(conf(Some(false)), BTreeSet::from([7]));
-    assert_eq!(conf(None), BTreeSet::new());
+    let nobody = || (BTreeSet::new(), BTreeSet::new(), false);
+    let seven = || BTreeSet::from([7]);
+    let link = nl::NetconfTarget::Link(7);
+    for (family, target, asked) in [
+        (nl::Family::V4, link, (seven(), BTreeSet::new(), false)),
+        (nl::Family::V6, link, (BTreeSet::new(), seven(), false)),
+        (
+            nl::Family::V4,
+            nl::NetconfTarget::All,
+            (BTreeSet::new(), BTreeSet::new(), true),
+        ),
+        (nl::Family::V4, nl::NetconfTarget::Default, nobody()),
+    ] {
+        // the first word of an interface is no change
+        for first in [Some(false), None, Some(true), None] {
+            assert_eq!(conf(family, target, first), nobody());
+        }
+        assert_eq!(conf(family, target, Some(false)), asked);
+        assert_eq!(conf(family, target, Some(false)), nobody());
+    }
 }
 
 #[test]

@@ -6,22 +6,31 @@ use tandem_linux::netlink as nl;
 use tandem_store::model::{self, Object};
 
 use super::super::convert;
-use super::super::fib::Op;
 use super::{KernelView, LinkState, Sink, upsert};
 
 impl KernelView {
     /// An interface's settings.
-    pub(super) fn netconf(&mut self, c: &nl::Netconf, op: Op, out: &mut Sink<'_>) {
+    pub(super) fn netconf(&mut self, c: &nl::Netconf, out: &mut Sink<'_>) {
         let mut c = convert::netconf(c);
-        if let model::ConfScope::Interface(i) = c.scope {
-            if c.family == model::Family::V6 {
-                self.reread |= self.conf6.insert(i);
-                c.disabled = Some(self.without6.contains(&i));
-            }
-            // a dump calls a next hop without carrier dead where it is to be left out, and no message tells when it no longer is
-            if matches!(op, Op::New(_)) && c.ignore_linkdown.is_some() {
-                self.doubts.links.insert(i);
-            }
+        let v6 = c.family == model::Family::V6;
+        if let model::ConfScope::Interface(i) = c.scope
+            && v6
+        {
+            self.reread |= self.conf6.insert(i);
+            c.disabled = Some(self.without6.contains(&i));
+        }
+        let of = (c.family, c.scope);
+        if c.ignore_linkdown == Some(true) {
+            self.left_out.insert(of);
+        }
+        let no_longer = c.ignore_linkdown == Some(false) && self.left_out.remove(&of);
+        // a dump calls a next hop without carrier dead where it is to be left out, and no message tells when it no longer is
+        match c.scope {
+            _ if !no_longer => {}
+            model::ConfScope::Interface(i) if v6 => drop(self.doubts.links6.insert(i)),
+            model::ConfScope::Interface(i) => drop(self.doubts.links.insert(i)),
+            model::ConfScope::All => self.doubts.routes = true,
+            model::ConfScope::Default => {}
         }
         upsert(out, Object::Netconf(c));
     }

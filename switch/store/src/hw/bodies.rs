@@ -286,6 +286,8 @@ impl HwBody for Rif {
     }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;
+        // perhaps it is open
+        self.flags = (self.flags | TND_RIF_V4 | TND_RIF_V6) & !TND_RIF_TRAP_ALL;
     }
 }
 
