@@ -261,7 +261,7 @@ impl<S: Sink> Run<'_, '_, S> {
                 let asks = vlan.filter(|v| v.has(raw::TND_VLAN_UC_TRAP));
                 if let Some(often) = asks.map(|v| often(v.config.ageing_s)) {
                     let (port, now) = (self.from, self.now);
-                    self.unheard = self.st.heard.is_news(fid, mac, port, now, often);
+                    self.unheard = self.st.heard.is_due(fid, mac, port, now, often);
                 }
             }
         }

@@ -9,9 +9,11 @@
 //! joins next hops with a gateway into one multipath route, others stand beside it (`fib6_add_rt2node`).
 
 mod early;
+mod gone;
 mod hidden;
 mod source;
 
+use gone::drop_from;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -553,41 +555,6 @@ impl FibCopy {
         }
         n
     }
-}
-
-/// `doubt`: one of them had taken another's place, which may still be there, and so many of its key are left.
-fn drop_from<K: Key>(
-    family: &mut Family<K>,
-    hits: &[bool],
-    which: &impl Fn(&Alias) -> bool,
-    gone: &mut Vec<u32>,
-    mut doubt: impl FnMut(usize),
-    emit: &mut Emit<'_>,
-) -> usize {
-    let mut n = 0;
-    gone.resize(hits.len().max(gone.len()), 0);
-    let displaced = &family.displaced;
-    let mut doubted = Vec::new();
-    family.aliases.retain(|key, a| {
-        let dies = hits.get(a.content as usize) == Some(&true) && which(a);
-        if dies {
-            n += 1;
-            if displaced.contains(key) {
-                doubted.push(*key);
-            }
-            if let Some(count) = gone.get_mut(a.content as usize) {
-                *count += 1;
-            }
-            if let Some(route) = key.route() {
-                emit(Change::Remove(&route, a.position));
-            }
-        }
-        !dies
-    });
-    for key in doubted {
-        doubt(family.aliases.list(&key).len());
-    }
-    n
 }
 
 /// What a message came to.

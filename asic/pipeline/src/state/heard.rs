@@ -23,7 +23,7 @@ impl Default for Heard {
 
 impl Heard {
     /// Is the CPU to hear of it: that it is at this port, or that it still is, `often` nanoseconds after the last time?
-    pub fn is_news(&mut self, fid: u16, mac: [u8; 6], port: u16, now: u64, often: u64) -> bool {
+    pub fn is_due(&mut self, fid: u16, mac: [u8; 6], port: u16, now: u64, often: u64) -> bool {
         let [a, b, c, d, e, f] = mac;
         let [g, h] = fid.to_be_bytes();
         let hash = u64::from_be_bytes([a, b, c, d, e, f, g, h]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
