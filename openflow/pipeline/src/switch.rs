@@ -188,12 +188,25 @@ impl Switch {
 
     /// Adds a port, or changes its state, configuration or queues.
     pub fn set_port(&mut self, port: Port, now_ns: u64) {
+        let number = port.number;
+        let before = self.live.ports.is_live(number);
         self.live.ports.set(port, now_ns);
+        self.liveness(number, before);
     }
 
     /// Takes a port out. Flows that send there stay, and drop.
     pub fn remove_port(&mut self, number: u32) -> bool {
-        self.live.ports.remove(number)
+        let before = self.live.ports.is_live(number);
+        let removed = self.live.ports.remove(number);
+        self.liveness(number, before);
+        removed
+    }
+
+    /// Groups follow the liveness of ports.
+    fn liveness(&mut self, port: u32, before: bool) {
+        if self.live.ports.is_live(port) != before {
+            self.rules.groups.settle(&self.live.ports);
+        }
     }
 
     /// A port with its counters.
@@ -252,19 +265,14 @@ impl Switch {
             return self.delete_groups(m.group, now_ns, removed);
         }
         let ports = &self.live.ports;
-        self.rules
-            .groups
-            .check(m, ports, self.config.groups, self.config.buckets)?;
+        let (groups, buckets) = (self.config.groups, self.config.buckets);
+        let new = self.rules.groups.check(m, ports, groups, buckets)?;
         for b in &m.buckets {
             self.check_bucket(&b.actions)?;
         }
-        let new = Group {
-            kind: m.kind,
-            buckets: m.buckets.clone(),
-        };
         self.refer_groups(&new, true);
         let buckets = vec![Count::default(); new.buckets.len()];
-        if let Some(old) = self.rules.groups.map.insert(m.group, new) {
+        if let Some(old) = self.rules.groups.put(m.group, new, &self.live.ports) {
             self.refer_groups(&old, false);
         }
         let count = self
@@ -329,7 +337,7 @@ impl Switch {
                     self.remove(flow, RemovedReason::GroupDelete, now_ns, removed);
                 }
             }
-            if let Some(old) = self.rules.groups.map.remove(&g) {
+            if let Some(old) = self.rules.groups.take(g, &self.live.ports) {
                 self.refer_groups(&old, false);
             }
             self.live.groups.remove(&g);

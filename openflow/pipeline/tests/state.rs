@@ -562,3 +562,66 @@ fn actions_of_one_0_on_ipv6() {
         [Got::Out(3, frame(0x41, 2001))]
     );
 }
+
+/// Groups whose every bucket asks all groups one level below: what a packet or a message costs does not multiply from level
+/// to level.
+#[test]
+fn liveness_does_not_multiply_from_level_to_level() {
+    let mut s = switch(Version::V13);
+    make(&mut s, &group(1, GroupType::All, vec![]));
+    let watching = |n| Bucket {
+        watch_group: n,
+        ..bucket(&[out(2)])
+    };
+    for n in 2..=8 {
+        make(
+            &mut s,
+            &group(n, GroupType::All, vec![watching(n - 1); 1024]),
+        );
+    }
+    make(
+        &mut s,
+        &group(9, GroupType::FastFailover, vec![watching(8)]),
+    );
+    add(&mut s, 1, &[], apply(&[Action::Group(9)]));
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    // Every level follows the lowest
+    let change = |command, buckets| GroupMod {
+        command,
+        ..group(1, GroupType::All, buckets)
+    };
+    let live = change(GroupCommand::Modify, vec![bucket(&[])]);
+    make(&mut s, &live);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    make(&mut s, &change(GroupCommand::Delete, vec![]));
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    make(&mut s, &change(GroupCommand::Add, vec![bucket(&[])]));
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+}
+
+#[test]
+fn groups_are_checked_once_however_many_ways_lead_to_them() {
+    let mut s = switch(Version::V13);
+    let (levels, wide) = (15, 64);
+    let mut below = vec![bucket(&[])];
+    for level in 0..levels {
+        for n in 0..wide {
+            let number = level * wide + n;
+            make(&mut s, &group(number, GroupType::All, below.clone()));
+        }
+        let to = |n| bucket(&[Action::Group(level * wide + n)]);
+        below = (0..wide).map(to).collect();
+    }
+    let many: Vec<Bucket> = below.iter().cycle().take(1024).cloned().collect();
+    make(&mut s, &group(5000, GroupType::All, many));
+    let top = Action::Group(5000);
+    let lowest = |actions: &[Action]| GroupMod {
+        command: GroupCommand::Modify,
+        ..group(0, GroupType::All, vec![bucket(actions)])
+    };
+    let round = s.group_mod(&lowest(&[top]), 0, &mut Vec::new());
+    assert_eq!(round, Err(Error::GROUP_MOD_FAILED_LOOP));
+    make(&mut s, &group(5001, GroupType::All, vec![]));
+    let deep = s.group_mod(&lowest(&[Action::Group(5001)]), 0, &mut Vec::new());
+    assert_eq!(deep, Err(Error::GROUP_MOD_FAILED_CHAINING_UNSUPPORTED));
+}
