@@ -10,8 +10,8 @@ use crate::stats;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use tandem_openflow::model::{
-    FlowFilter, FlowRemoved, GROUP_ALL, GROUP_MAX, GroupCommand, GroupMod, METER_ALL, MeterCommand,
-    MeterMod, RemovedReason,
+    FlowRemoved, GROUP_ALL, GROUP_MAX, GroupCommand, GroupMod, METER_ALL, MeterCommand, MeterMod,
+    RemovedReason,
 };
 use tandem_openflow::{Error, Version, port};
 
@@ -313,36 +313,45 @@ impl Switch {
         if which > GROUP_MAX && which != GROUP_ALL {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
         }
-        let gone: Vec<u32> = match which {
-            GROUP_ALL => self.groups().collect(),
-            one => self.groups().filter(|g| *g == one).collect(),
+        let all = which == GROUP_ALL;
+        // Most groups have few flows, many have none: those are not looked for, nor is a group that forwards there
+        let refs = match self.live.groups.get(&which) {
+            None if !all => return Ok(()),
+            one => one.map_or(u32::MAX, |c| c.refs),
         };
-        let chained = self
-            .rules
-            .groups
-            .map
-            .iter()
-            .any(|(n, g)| *n != which && g.behind().any(|b| b == which));
-        if which != GROUP_ALL && chained {
-            return Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP);
-        }
-        for g in gone {
-            // Most groups have few flows, many have none: those are not looked for
-            if self.live.groups.get(&g).is_some_and(|c| c.refs > 0) {
-                let of = FlowFilter {
-                    out_group: g,
-                    ..all_flows()
-                };
-                for flow in self.rules.find(&of) {
-                    self.remove(flow, RemovedReason::GroupDelete, now_ns, removed);
-                }
+        if refs > 0 {
+            let mut groups = self.rules.groups.map.values();
+            if groups.any(|g| g.behind().any(|b| b == which)) {
+                return Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP);
             }
-            if let Some(old) = self.rules.groups.take(g, &self.live.ports) {
-                self.refer_groups(&old, false);
-            }
-            self.live.groups.remove(&g);
+            let named = |f: &Flow| f.groups().any(|g| all || g == which);
+            self.remove_where(named, RemovedReason::GroupDelete, now_ns, removed);
         }
+        if all {
+            self.rules.groups = Groups::default();
+            self.live.groups.clear();
+            return Ok(());
+        }
+        if let Some(old) = self.rules.groups.take(which, &self.live.ports) {
+            self.refer_groups(&old, false);
+        }
+        self.live.groups.remove(&which);
         Ok(())
+    }
+
+    /// Removes the flows that meet a condition, in one pass over all.
+    fn remove_where(
+        &mut self,
+        meant: impl Fn(&Flow) -> bool,
+        reason: RemovedReason,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) {
+        for flow in self.rules.find(&all_flows()) {
+            if self.rules.flows.get(flow).is_some_and(&meant) {
+                self.remove(flow, reason, now_ns, removed);
+            }
+        }
     }
 
     /// Adds, modifies or deletes a meter, or all. Flows that name a deleted meter go with it (§6.5).
@@ -359,21 +368,19 @@ impl Switch {
         if m.meter == 0 {
             return Err(Error::METER_MOD_FAILED_INVALID_METER);
         }
-        let gone: Vec<u32> = match m.meter {
-            METER_ALL => self.meters().collect(),
-            one => self.meters().filter(|n| *n == one).collect(),
+        let all = m.meter == METER_ALL;
+        let flows = match self.meter(m.meter) {
+            None if !all => return Ok(()),
+            one => one.map_or(u32::MAX, |m| m.flows),
         };
-        for n in gone {
-            if self.meter(n).is_some_and(|m| m.flows > 0) {
-                let all = self.rules.find(&all_flows());
-                for flow in all {
-                    let names = |f: &Flow| f.instructions.meter == Some(n);
-                    if self.rules.flows.get(flow).is_some_and(names) {
-                        self.remove(flow, RemovedReason::Delete, now_ns, removed);
-                    }
-                }
-            }
-            self.live.meters.map.remove(&n);
+        if flows > 0 {
+            let names = |f: &Flow| f.instructions.meter.is_some_and(|n| all || n == m.meter);
+            self.remove_where(names, RemovedReason::Delete, now_ns, removed);
+        }
+        if all {
+            self.live.meters.map.clear();
+        } else {
+            self.live.meters.map.remove(&m.meter);
         }
         Ok(())
     }

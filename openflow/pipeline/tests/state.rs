@@ -6,6 +6,7 @@ mod common;
 
 use common::{Got, Net, add, apply, matching, output, send, switch, udp};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use tandem_ofpipeline::flows::{all_flows, blank};
 use tandem_ofpipeline::{Config, Fragments, Port, Switch};
 use tandem_openflow::model::{
@@ -624,4 +625,75 @@ fn groups_are_checked_once_however_many_ways_lead_to_them() {
     make(&mut s, &group(5001, GroupType::All, vec![]));
     let deep = s.group_mod(&lowest(&[Action::Group(5001)]), 0, &mut Vec::new());
     assert_eq!(deep, Err(Error::GROUP_MOD_FAILED_CHAINING_UNSUPPORTED));
+}
+
+/// All groups, or all meters, go in one pass over the flows.
+#[test]
+fn deleting_all_passes_over_the_flows_once() {
+    let mut s = switch(Version::V13);
+    let many = 20_000;
+    let meter = |command, meter| MeterMod {
+        command,
+        flags: 1,
+        meter,
+        bands: vec![],
+    };
+    for n in 1..=many {
+        make(&mut s, &group(n, GroupType::All, vec![]));
+        s.meter_mod(&meter(MeterCommand::Add, n), 0, &mut Vec::new())
+            .unwrap();
+    }
+    for n in 1..=many {
+        let to_group = FlowMod {
+            flags: flow_flags::SEND_FLOW_REM,
+            matching: matching(&[Oxm::exact(Field::Metadata, n.into())]),
+            instructions: apply(&[Action::Group(n), Action::Group(many - n + 1)]),
+            ..blank()
+        };
+        let to_meter = FlowMod {
+            table: 1,
+            instructions: Instructions {
+                meter: Some(n),
+                ..Instructions::default()
+            },
+            ..to_group.clone()
+        };
+        for m in [to_group, to_meter] {
+            s.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+        }
+    }
+    add(&mut s, 1, &[], output(2));
+    let start = Instant::now();
+    let mut removed = Vec::new();
+    let one = GroupMod {
+        command: GroupCommand::Delete,
+        ..group(7, GroupType::All, vec![])
+    };
+    s.group_mod(&one, 0, &mut removed).unwrap();
+    assert_eq!(removed.len(), 2);
+    s.meter_mod(&meter(MeterCommand::Delete, 7), 0, &mut removed)
+        .unwrap();
+    assert_eq!(removed.len(), 3);
+    let all = GroupMod {
+        group: GROUP_ALL,
+        ..one
+    };
+    s.group_mod(&all, 0, &mut removed).unwrap();
+    assert_eq!((s.groups().count(), s.group(1).is_none()), (0, true));
+    let groups = removed.drain(..);
+    assert_eq!(
+        groups
+            .filter(|r| r.reason == RemovedReason::GroupDelete)
+            .count() as u32,
+        many
+    );
+    s.meter_mod(&meter(MeterCommand::Delete, METER_ALL), 0, &mut removed)
+        .unwrap();
+    assert_eq!((s.meters().count(), removed.len() as u32), (0, many - 1));
+    assert_eq!(s.aggregate(&all_flows()).flows, 1);
+    assert!(
+        start.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        start.elapsed()
+    );
 }
