@@ -250,6 +250,9 @@ impl<S: Sink> Run<'_, '_, S> {
     /// A packet through a group: each bucket gets a copy.
     fn group(&mut self, p: &Packet<'_, '_>, number: u32) {
         let rules = self.rules;
+        if self.live.buckets_left == 0 {
+            return;
+        }
         let Some(group) = rules.groups.map.get(&number) else {
             return;
         };

@@ -697,3 +697,33 @@ fn deleting_all_passes_over_the_flows_once() {
         start.elapsed()
     );
 }
+
+/// What one packet-out may cause is that of one packet, however often its list names the tables.
+#[test]
+fn a_packet_out_takes_so_many_buckets_and_no_more() {
+    let mut s = switch(Version::V13);
+    make(
+        &mut s,
+        &group(1, GroupType::All, vec![bucket(&[out(2)]); 1000]),
+    );
+    add(&mut s, 1, &[], apply(&[Action::Group(1), Action::Group(1)]));
+    let mut go = |actions: &[Action]| {
+        let mut buffer = Buffer::with_capacity(200);
+        assert!(buffer.set(&udp()));
+        let mut net = Net::default();
+        s.packet_out(
+            &mut buffer.frame(Offload::NONE),
+            port::CONTROLLER,
+            actions,
+            0,
+            &mut net,
+        )
+        .unwrap();
+        net.0.len()
+    };
+    let table = out(port::TABLE);
+    assert_eq!(go(&[table, out(3)]), 2001);
+    let list = [Action::Group(1), table, table, table];
+    assert_eq!(go(&list), 4096);
+    assert_eq!(go(&list), 4096);
+}
