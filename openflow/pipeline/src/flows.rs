@@ -6,7 +6,7 @@ use crate::check;
 use crate::groups::groups_of;
 use crate::key::Key;
 use crate::switch::{Hot, Rules, Switch};
-use crate::table::NONE;
+use crate::table::{NONE, Table};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tandem_openflow::model::{
@@ -427,14 +427,13 @@ impl Switch {
             return Err(Error::FLOW_MOD_FAILED_OVERLAP);
         }
         if old.is_none() {
-            let len = self
-                .rules
-                .tables
-                .get(usize::from(m.table))
-                .map_or(0, |t| t.len);
-            if len >= self.config().table_entries
-                || self.rules.flows.len() >= self.config().flows as usize
-            {
+            let table = self.rules.tables.get(usize::from(m.table));
+            let config = self.config();
+            let full = |t: &Table| {
+                t.len >= config.table_entries
+                    || t.masks() >= config.masks as usize && t.subtable(&mask).is_none()
+            };
+            if table.is_some_and(full) || self.rules.flows.len() >= config.flows as usize {
                 return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
             }
         }

@@ -34,6 +34,8 @@ pub struct Config {
     pub tables: u8,
     /// Flows of one table.
     pub table_entries: u32,
+    /// Different masks of one table: a packet that the cache does not know may cost a lookup for each.
+    pub masks: u32,
     /// Flows of all tables.
     pub flows: u32,
     /// Groups.
@@ -73,6 +75,7 @@ impl Default for Config {
             version: Version::V13,
             tables: 255,
             table_entries: 1_000_000,
+            masks: 4_096,
             flows: 4_000_000,
             groups: 65_536,
             buckets: 1_024,

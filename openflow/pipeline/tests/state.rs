@@ -727,3 +727,36 @@ fn a_packet_out_takes_so_many_buckets_and_no_more() {
     assert_eq!(go(&list), 4096);
     assert_eq!(go(&list), 4096);
 }
+
+/// A packet that the cache does not know asks once for each mask: a table has so many and no more.
+#[test]
+fn masks_of_a_table_are_bounded() {
+    assert_eq!(Config::default().masks, 4096);
+    let mut s = Switch::new(Config {
+        masks: 64,
+        ..Config::default()
+    });
+    let flow = |table, mask| FlowMod {
+        table,
+        matching: matching(&[Oxm::masked(Field::Metadata, 0, mask)]),
+        ..blank()
+    };
+    let mut go = |m: &FlowMod| s.flow_mod(m, 0, &mut Vec::new());
+    for mask in 1..=64 {
+        go(&flow(0, mask)).unwrap();
+    }
+    let full = Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
+    assert_eq!(go(&flow(0, 65)), full);
+    assert_eq!(go(&flow(1, 65)), Ok(()));
+    let known = FlowMod {
+        priority: 5,
+        ..flow(0, 64)
+    };
+    assert_eq!(go(&known), Ok(()));
+    let gone = FlowMod {
+        command: FlowCommand::DeleteStrict,
+        ..flow(0, 7)
+    };
+    assert_eq!(go(&gone), Ok(()));
+    assert_eq!(go(&flow(0, 65)), Ok(()));
+}
