@@ -3,8 +3,10 @@
 use crate::key::Key;
 use crate::ports::{Count, Ports};
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_openflow::model::{Bucket, GROUP_ANY, GROUP_MAX, GroupCommand, GroupMod, GroupType};
-use tandem_openflow::{Action, Error, port};
+use tandem_openflow::model::{
+    Asks, Bucket, GROUP_ANY, GROUP_MAX, GroupCommand, GroupDesc, GroupMod, GroupType, Part,
+};
+use tandem_openflow::{Action, Error, Multiparts, Version, port};
 
 /// Groups that may stand behind each other.
 pub const DEPTH: usize = 16;
@@ -265,9 +267,17 @@ impl Groups {
                 return Err(Error::GROUP_MOD_FAILED_BAD_WATCH);
             }
         }
-        let new = Group {
+        let desc = GroupDesc {
+            group: m.group,
             kind: m.kind,
             buckets: m.buckets.clone(),
+        };
+        if !fits(&desc) {
+            return Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS);
+        }
+        let new = Group {
+            kind: desc.kind,
+            buckets: desc.buckets,
             state: State::default(),
         };
         // What no group asks is on no way of others: neither a loop nor greater heights of theirs can come of it
@@ -291,6 +301,13 @@ impl Groups {
         }
         Ok(new)
     }
+}
+
+/// Has one message room for the description of a group? It cannot be told in parts.
+fn fits(desc: &GroupDesc) -> bool {
+    let mut out = Vec::new();
+    let mut parts = Multiparts::new(Version::V13, 0, &Asks::GroupDesc, &mut out);
+    parts.add(&Part::GroupDesc(desc)).is_ok()
 }
 
 /// What a select group chooses by (§5.6.1 leaves it to the switch): words 3 to 9 of the key, one after the other, that is

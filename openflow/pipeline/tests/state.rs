@@ -760,3 +760,22 @@ fn masks_of_a_table_are_bounded() {
     assert_eq!(go(&gone), Ok(()));
     assert_eq!(go(&flow(0, 65)), Ok(()));
 }
+
+/// A group is described in one message, whose head is eight bytes longer than that of the message that made it.
+#[test]
+fn a_group_has_to_fit_its_description() {
+    let mut s = switch(Version::V13);
+    let wide = bucket(&[out(2), out(3), out(4)]);
+    let mut buckets = vec![wide; 1023];
+    // 1,023 buckets of 64 bytes and one of 40 or 32: 65,536 or 65,528 bytes of description with its heads
+    buckets.push(bucket(&[out(2), Action::PopVlan]));
+    let long = s.group_mod(
+        &group(1, GroupType::All, buckets.clone()),
+        0,
+        &mut Vec::new(),
+    );
+    assert_eq!(long, Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS));
+    buckets.pop();
+    buckets.push(bucket(&[out(2)]));
+    make(&mut s, &group(1, GroupType::All, buckets));
+}
