@@ -162,7 +162,11 @@ impl Groups {
     fn ask(&mut self, group: &Group, more: bool) {
         for n in group.asks() {
             let count = self.asked.entry(n).or_default();
-            *count = if more { *count + 1 } else { *count - 1 };
+            *count = if more {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            };
             if *count == 0 {
                 self.asked.remove(&n);
             }

@@ -110,6 +110,17 @@ fn fast_failover_takes_the_first_that_is_live() {
     assert_eq!(send(&mut s, 1, &udp()), []);
     s.set_port(port(2, true), 0);
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    s.remove_port(2);
+    s.set_port(port(3, true), 0);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    s.remove_port(3);
+    s.set_port(port(2, true), 0);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    s.remove_port(2);
+    let (_, before) = s.group(1).unwrap();
+    let before = before.buckets.clone();
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    assert_eq!(s.group(1).unwrap().1.buckets, before);
     let unwatched = group(2, GroupType::FastFailover, vec![bucket(&[out(2)])]);
     assert_eq!(
         s.group_mod(&unwatched, 0, &mut Vec::new()),
