@@ -250,36 +250,22 @@ impl<S: Sink> Run<'_, '_, S> {
     /// A packet through a group: each bucket gets a copy.
     fn group(&mut self, p: &Packet<'_, '_>, number: u32) {
         let rules = self.rules;
+        if self.live.buckets_left == 0 {
+            return;
+        }
         let Some(group) = rules.groups.map.get(&number) else {
             return;
         };
         if let Some(c) = self.live.groups.get_mut(&number) {
             c.count.add(p.bytes());
         }
-        let ports = &self.live.ports;
-        let one = match group.kind {
-            GroupType::All => None,
-            GroupType::Indirect => Some(0),
-            GroupType::Select => match rules.groups.select(ports, group, &p.key) {
-                Some(n) => Some(n),
-                None => return,
-            },
-            GroupType::FastFailover => {
-                match group
-                    .buckets
-                    .iter()
-                    .position(|b| rules.groups.bucket_live(ports, b))
-                {
-                    Some(n) => Some(n),
-                    None => return,
-                }
-            }
+        let live = match group.kind {
+            GroupType::All => Some(0..group.buckets.len()),
+            GroupType::Indirect => Some(0..1),
+            GroupType::Select => group.select(&p.key).map(|n| n..n + 1),
+            GroupType::FastFailover => group.first_live().map(|n| n..n + 1),
         };
-        let buckets = match one {
-            None => 0..group.buckets.len(),
-            Some(n) => n..n + 1,
-        };
-        for n in buckets {
+        for n in live.into_iter().flatten() {
             let Some(bucket) = group.buckets.get(n) else {
                 return;
             };

@@ -3,9 +3,10 @@
 //!
 //! Flows of one match and different priorities are a chain, highest priority first, whose first flow the table knows.
 use crate::check;
+use crate::groups::groups_of;
 use crate::key::Key;
 use crate::switch::{Hot, Rules, Switch};
-use crate::table::NONE;
+use crate::table::{NONE, Table};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tandem_openflow::model::{
@@ -105,16 +106,19 @@ impl Flow {
         lists.into_iter().flatten().flatten()
     }
 
+    /// The groups that it forwards to.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = u32> + '_ {
+        let lists = [&self.instructions.apply, &self.instructions.write];
+        lists.into_iter().flatten().flat_map(|l| groups_of(l))
+    }
+
     fn sends_to(&self, out_port: u32, out_group: u32) -> bool {
         let port = out_port == port::ANY
             || self.actions().any(|a| match a {
                 Action::Output { port, .. } | Action::Enqueue10 { port, .. } => *port == out_port,
                 _ => false,
             });
-        let group = out_group == GROUP_ANY
-            || self
-                .actions()
-                .any(|a| matches!(a, Action::Group(g) if *g == out_group));
+        let group = out_group == GROUP_ANY || self.groups().any(|g| g == out_group);
         port && group
     }
 }
@@ -423,14 +427,13 @@ impl Switch {
             return Err(Error::FLOW_MOD_FAILED_OVERLAP);
         }
         if old.is_none() {
-            let len = self
-                .rules
-                .tables
-                .get(usize::from(m.table))
-                .map_or(0, |t| t.len);
-            if len >= self.config().table_entries
-                || self.rules.flows.len() >= self.config().flows as usize
-            {
+            let table = self.rules.tables.get(usize::from(m.table));
+            let config = self.config();
+            let full = |t: &Table| {
+                t.len >= config.table_entries
+                    || t.masks() >= config.masks as usize && t.subtable(&mask).is_none()
+            };
+            if table.is_some_and(full) || self.rules.flows.len() >= config.flows as usize {
                 return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
             }
         }
@@ -599,13 +602,7 @@ impl Switch {
         {
             change(&mut meter.flows);
         }
-        let mut named: Vec<u32> = f
-            .actions()
-            .filter_map(|a| match a {
-                Action::Group(g) => Some(*g),
-                _ => None,
-            })
-            .collect();
+        let mut named: Vec<u32> = f.groups().collect();
         named.sort_unstable();
         named.dedup();
         for g in named {

@@ -2,9 +2,11 @@
 //! Groups (§5.6, §7.3.4.2).
 use crate::key::Key;
 use crate::ports::{Count, Ports};
-use std::collections::BTreeMap;
-use tandem_openflow::model::{Bucket, GROUP_ANY, GROUP_MAX, GroupCommand, GroupMod, GroupType};
-use tandem_openflow::{Action, Error, port};
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_openflow::model::{
+    Asks, Bucket, GROUP_ANY, GROUP_MAX, GroupCommand, GroupDesc, GroupMod, GroupType, Part,
+};
+use tandem_openflow::{Action, Error, Multiparts, Version, port};
 
 /// Groups that may stand behind each other.
 pub const DEPTH: usize = 16;
@@ -16,6 +18,19 @@ pub struct Group {
     pub kind: GroupType,
     /// Its buckets.
     pub buckets: Vec<Bucket>,
+    state: State,
+}
+
+/// What follows of a group from its buckets, the ports and the groups that it asks. Packets look at it; it is found anew
+/// when one of these changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct State {
+    /// How many groups stand behind each other from this one on.
+    height: usize,
+    /// The first bucket that is live; a group without one is not live.
+    first: Option<usize>,
+    /// Of a select group: the shares of the live buckets up to each, that one included.
+    shares: Vec<u64>,
 }
 
 /// What changes of a group while packets pass.
@@ -52,6 +67,19 @@ impl Group {
         let watched = self.buckets.iter().map(|b| b.watch_group);
         self.behind().chain(watched.filter(|g| *g != GROUP_ANY))
     }
+
+    /// The first bucket that is live (§5.6.1), fast failover's.
+    pub fn first_live(&self) -> Option<usize> {
+        self.state.first
+    }
+
+    /// The bucket of a select group for a packet: the buckets that are live share the hash of the packet by their weights;
+    /// equally, when all weights are zero.
+    pub fn select(&self, key: &Key) -> Option<usize> {
+        let shares = &self.state.shares;
+        let at = flow_hash(key).checked_rem(*shares.last()?)?;
+        Some(shares.partition_point(|upto| *upto <= at))
+    }
 }
 
 /// All groups.
@@ -59,54 +87,116 @@ impl Group {
 pub struct Groups {
     /// By number.
     pub map: BTreeMap<u32, Group>,
+    /// How often each number is asked by groups; one that is only watched may have no group.
+    asked: BTreeMap<u32, u32>,
 }
 
 impl Groups {
     /// Is a bucket live (§5.6.1, §6.5)? One that watches nothing is.
-    pub fn bucket_live(&self, ports: &Ports, b: &Bucket) -> bool {
-        self.bucket_live_at(ports, b, 0)
-    }
-
-    fn bucket_live_at(&self, ports: &Ports, b: &Bucket, depth: usize) -> bool {
-        let port = b.watch_port == port::ANY || ports.is_live(b.watch_port);
-        let group = b.watch_group == GROUP_ANY
-            || depth < DEPTH && self.live_at(ports, b.watch_group, depth + 1);
+    fn bucket_live(&self, ports: &Ports, b: &Bucket) -> bool {
+        let port = || ports.is_live(b.watch_port);
+        let group = || {
+            let watched = self.map.get(&b.watch_group);
+            watched.is_some_and(|g| g.state.first.is_some())
+        };
         match (b.watch_port, b.watch_group) {
+            (port::ANY, GROUP_ANY) => true,
+            (port::ANY, _) => group(),
+            (_, GROUP_ANY) => port(),
             // Of two that are watched one is enough
-            (p, g) if p != port::ANY && g != GROUP_ANY => port || group,
-            _ => port && group,
+            _ => port() || group(),
         }
     }
 
-    fn live_at(&self, ports: &Ports, group: u32, depth: usize) -> bool {
-        self.map.get(&group).is_some_and(|g| {
-            g.buckets
-                .iter()
-                .any(|b| self.bucket_live_at(ports, b, depth))
-        })
+    /// A group's state, from those of the groups that it asks.
+    fn state(&self, ports: &Ports, group: &Group) -> State {
+        let height_of = |g| self.map.get(&g).map_or(1, |g| g.state.height);
+        let mut state = State {
+            height: 1 + group.asks().map(height_of).max().unwrap_or(0),
+            ..State::default()
+        };
+        let select = group.kind == GroupType::Select;
+        let equal = group.buckets.iter().all(|b| b.weight == 0);
+        let mut sum = 0;
+        for (n, b) in group.buckets.iter().enumerate() {
+            let live = self.bucket_live(ports, b);
+            if live {
+                state.first = state.first.or(Some(n));
+                sum += if equal { 1 } else { u64::from(b.weight) };
+            }
+            if select {
+                state.shares.push(sum);
+            } else if live {
+                break;
+            }
+        }
+        state
     }
 
-    /// The bucket of a select group for a packet: the buckets that are live share the hash of the packet by their weights;
-    /// equally, when all weights are zero.
-    pub fn select(&self, ports: &Ports, group: &Group, key: &Key) -> Option<usize> {
-        let equal = group.buckets.iter().all(|b| b.weight == 0);
-        let weight = |b: &Bucket| {
-            if !self.bucket_live(ports, b) {
-                0
-            } else if equal {
-                1
-            } else {
-                u64::from(b.weight)
+    /// Finds the states of all groups anew: those that are asked before those that ask.
+    pub fn settle(&mut self, ports: &Ports) {
+        let (mut seen, mut order) = (BTreeSet::new(), Vec::new());
+        for n in self.map.keys() {
+            self.asked_first(*n, &mut seen, &mut order);
+        }
+        for n in order {
+            if let Some(state) = self.map.get(&n).map(|g| self.state(ports, g))
+                && let Some(g) = self.map.get_mut(&n)
+            {
+                g.state = state;
             }
-        };
-        let total: u64 = group.buckets.iter().map(weight).sum();
-        let mut left = flow_hash(key).checked_rem(total)?;
-        group.buckets.iter().position(|b| {
-            let w = weight(b);
-            let here = left < w;
-            left = left.wrapping_sub(w);
-            here
-        })
+        }
+    }
+
+    fn asked_first(&self, n: u32, seen: &mut BTreeSet<u32>, order: &mut Vec<u32>) {
+        if let Some(g) = self.map.get(&n)
+            && seen.insert(n)
+        {
+            for next in g.asks() {
+                self.asked_first(next, seen, order);
+            }
+            order.push(n);
+        }
+    }
+
+    fn ask(&mut self, group: &Group, more: bool) {
+        for n in group.asks() {
+            let count = self.asked.entry(n).or_default();
+            *count = if more {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            };
+            if *count == 0 {
+                self.asked.remove(&n);
+            }
+        }
+    }
+
+    /// Puts a group that [`Groups::check`] let pass in the place of the one of its number, which it gives back.
+    pub fn put(&mut self, number: u32, mut group: Group, ports: &Ports) -> Option<Group> {
+        group.state = self.state(ports, &group);
+        self.ask(&group, true);
+        let shown = |g: &Group| (g.state.height, g.state.first.is_some());
+        let new = shown(&group);
+        let old = self.map.insert(number, group);
+        if let Some(old) = &old {
+            self.ask(old, false);
+        }
+        if self.asked.contains_key(&number) && old.as_ref().map(shown) != Some(new) {
+            self.settle(ports);
+        }
+        old
+    }
+
+    /// Takes a group out.
+    pub fn take(&mut self, number: u32, ports: &Ports) -> Option<Group> {
+        let old = self.map.remove(&number)?;
+        self.ask(&old, false);
+        if self.asked.contains_key(&number) {
+            self.settle(ports);
+        }
+        Some(old)
     }
 
     /// How many groups stand behind each other from `of` on, with `new` in the place of `changed`. No group leads to itself.
@@ -133,30 +223,24 @@ impl Groups {
         most + 1
     }
 
-    /// Does `from` lead to `to`?
-    fn leads(&self, from: u32, to: u32, seen: &mut Vec<u32>) -> bool {
-        if from == to {
-            return true;
-        }
-        if seen.contains(&from) {
-            return false;
-        }
-        seen.push(from);
-        let next: Vec<u32> = match self.map.get(&from) {
-            Some(g) => g.asks().collect(),
-            None => Vec::new(),
-        };
-        next.into_iter().any(|n| self.leads(n, to, seen))
+    /// Does `from` lead to `to`, by groups that are not among those `seen`?
+    fn leads(&self, from: u32, to: u32, seen: &mut BTreeSet<u32>) -> bool {
+        from == to
+            || seen.insert(from)
+                && self
+                    .map
+                    .get(&from)
+                    .is_some_and(|g| g.asks().any(|n| self.leads(n, to, seen)))
     }
 
-    /// May `m`, an addition or a modification, be carried out? Its actions are looked at elsewhere.
+    /// The group that `m`, an addition or a modification, asks for, if it may be. Its actions are looked at elsewhere.
     pub fn check(
         &self,
         m: &GroupMod,
         ports: &Ports,
         most: u32,
         most_buckets: u32,
-    ) -> Result<(), Error> {
+    ) -> Result<Group, Error> {
         if m.group > GROUP_MAX {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
         }
@@ -187,23 +271,47 @@ impl Groups {
                 return Err(Error::GROUP_MOD_FAILED_BAD_WATCH);
             }
         }
-        let new = Group {
+        let desc = GroupDesc {
+            group: m.group,
             kind: m.kind,
             buckets: m.buckets.clone(),
         };
-        if new.asks().any(|g| self.leads(g, m.group, &mut Vec::new())) {
+        if !fits(&desc) {
+            return Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS);
+        }
+        let new = Group {
+            kind: desc.kind,
+            buckets: desc.buckets,
+            state: State::default(),
+        };
+        // What no group asks is on no way of others: neither a loop nor greater heights of theirs can come of it
+        let asked = self.asked.contains_key(&m.group);
+        let mut seen = BTreeSet::new();
+        if new
+            .asks()
+            .any(|g| g == m.group || asked && self.leads(g, m.group, &mut seen))
+        {
             return Err(Error::GROUP_MOD_FAILED_LOOP);
         }
-        if new.asks().next().is_some() {
+        let too_high = if asked {
             let mut known = BTreeMap::new();
-            let all = self.map.keys().copied().chain([m.group]);
-            let mut heights = all.map(|g| self.height(g, m.group, &new, &mut known));
-            if heights.any(|h| h > DEPTH) {
-                return Err(Error::GROUP_MOD_FAILED_CHAINING_UNSUPPORTED);
-            }
+            let mut all = self.map.keys().chain([&m.group]);
+            all.any(|g| self.height(*g, m.group, &new, &mut known) > DEPTH)
+        } else {
+            self.state(ports, &new).height > DEPTH
+        };
+        if too_high {
+            return Err(Error::GROUP_MOD_FAILED_CHAINING_UNSUPPORTED);
         }
-        Ok(())
+        Ok(new)
     }
+}
+
+/// Has one message room for the description of a group? It cannot be told in parts.
+fn fits(desc: &GroupDesc) -> bool {
+    let mut out = Vec::new();
+    let mut parts = Multiparts::new(Version::V13, 0, &Asks::GroupDesc, &mut out);
+    parts.add(&Part::GroupDesc(desc)).is_ok()
 }
 
 /// What a select group chooses by (§5.6.1 leaves it to the switch): words 3 to 9 of the key, one after the other, that is

@@ -20,7 +20,7 @@ use tandem_packet::{Frame, checksum};
 pub use crate::actions::rank;
 pub use tandem_openflow::model::PacketReason as Why;
 
-/// Buckets that one packet may take, in all groups together.
+/// Buckets that one packet may take, in all groups together; a packet-out, however often it goes to the tables.
 pub(crate) const BUCKETS: u32 = 4096;
 
 /// What is said of a packet that goes to the controller.
@@ -91,6 +91,7 @@ impl Switch {
         if packet.lay.fragment && self.config().fragments == Fragments::Drop {
             return;
         }
+        self.live.buckets_left = BUCKETS;
         self.tables(&mut packet, in_port, no_packet_in, now_ns, sink);
     }
 
@@ -127,7 +128,6 @@ impl Switch {
                     .get(in_port)
                     .is_some_and(|e| e.port.no_packet_in);
                 self.tables(&mut other, in_port, quiet, now_ns, sink);
-                self.live.buckets_left = BUCKETS;
                 self.live.copies.push(mem);
                 continue;
             }
@@ -160,7 +160,6 @@ impl Switch {
         now_ns: u64,
         sink: &mut S,
     ) {
-        self.live.buckets_left = BUCKETS;
         let mut set = ActionSet::default();
         let mut table = 0;
         let (config, rules, live, cache) = self.parts();

@@ -10,8 +10,8 @@ use crate::stats;
 use crate::table::Table;
 use std::collections::BTreeMap;
 use tandem_openflow::model::{
-    FlowFilter, FlowRemoved, GROUP_ALL, GROUP_MAX, GroupCommand, GroupMod, METER_ALL, MeterCommand,
-    MeterMod, RemovedReason,
+    FlowRemoved, GROUP_ALL, GROUP_MAX, GroupCommand, GroupMod, METER_ALL, MeterCommand, MeterMod,
+    RemovedReason,
 };
 use tandem_openflow::{Error, Version, port};
 
@@ -34,6 +34,8 @@ pub struct Config {
     pub tables: u8,
     /// Flows of one table.
     pub table_entries: u32,
+    /// Different masks of one table: a packet that the cache does not know may cost a lookup for each.
+    pub masks: u32,
     /// Flows of all tables.
     pub flows: u32,
     /// Groups.
@@ -73,6 +75,7 @@ impl Default for Config {
             version: Version::V13,
             tables: 255,
             table_entries: 1_000_000,
+            masks: 4_096,
             flows: 4_000_000,
             groups: 65_536,
             buckets: 1_024,
@@ -188,12 +191,25 @@ impl Switch {
 
     /// Adds a port, or changes its state, configuration or queues.
     pub fn set_port(&mut self, port: Port, now_ns: u64) {
+        let number = port.number;
+        let before = self.live.ports.is_live(number);
         self.live.ports.set(port, now_ns);
+        self.liveness(number, before);
     }
 
     /// Takes a port out. Flows that send there stay, and drop.
     pub fn remove_port(&mut self, number: u32) -> bool {
-        self.live.ports.remove(number)
+        let before = self.live.ports.is_live(number);
+        let removed = self.live.ports.remove(number);
+        self.liveness(number, before);
+        removed
+    }
+
+    /// Groups follow the liveness of ports.
+    fn liveness(&mut self, port: u32, before: bool) {
+        if self.live.ports.is_live(port) != before {
+            self.rules.groups.settle(&self.live.ports);
+        }
     }
 
     /// A port with its counters.
@@ -252,19 +268,14 @@ impl Switch {
             return self.delete_groups(m.group, now_ns, removed);
         }
         let ports = &self.live.ports;
-        self.rules
-            .groups
-            .check(m, ports, self.config.groups, self.config.buckets)?;
+        let (groups, buckets) = (self.config.groups, self.config.buckets);
+        let new = self.rules.groups.check(m, ports, groups, buckets)?;
         for b in &m.buckets {
             self.check_bucket(&b.actions)?;
         }
-        let new = Group {
-            kind: m.kind,
-            buckets: m.buckets.clone(),
-        };
         self.refer_groups(&new, true);
         let buckets = vec![Count::default(); new.buckets.len()];
-        if let Some(old) = self.rules.groups.map.insert(m.group, new) {
+        if let Some(old) = self.rules.groups.put(m.group, new, &self.live.ports) {
             self.refer_groups(&old, false);
         }
         let count = self
@@ -305,36 +316,45 @@ impl Switch {
         if which > GROUP_MAX && which != GROUP_ALL {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
         }
-        let gone: Vec<u32> = match which {
-            GROUP_ALL => self.groups().collect(),
-            one => self.groups().filter(|g| *g == one).collect(),
+        let all = which == GROUP_ALL;
+        // Most groups have few flows, many have none: those are not looked for, nor is a group that forwards there
+        let refs = match self.live.groups.get(&which) {
+            None if !all => return Ok(()),
+            one => one.map_or(u32::MAX, |c| c.refs),
         };
-        let chained = self
-            .rules
-            .groups
-            .map
-            .iter()
-            .any(|(n, g)| *n != which && g.behind().any(|b| b == which));
-        if which != GROUP_ALL && chained {
-            return Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP);
-        }
-        for g in gone {
-            // Most groups have few flows, many have none: those are not looked for
-            if self.live.groups.get(&g).is_some_and(|c| c.refs > 0) {
-                let of = FlowFilter {
-                    out_group: g,
-                    ..all_flows()
-                };
-                for flow in self.rules.find(&of) {
-                    self.remove(flow, RemovedReason::GroupDelete, now_ns, removed);
-                }
+        if refs > 0 {
+            let mut groups = self.rules.groups.map.values();
+            if groups.any(|g| g.behind().any(|b| b == which)) {
+                return Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP);
             }
-            if let Some(old) = self.rules.groups.map.remove(&g) {
-                self.refer_groups(&old, false);
-            }
-            self.live.groups.remove(&g);
+            let named = |f: &Flow| f.groups().any(|g| all || g == which);
+            self.remove_where(named, RemovedReason::GroupDelete, now_ns, removed);
         }
+        if all {
+            self.rules.groups = Groups::default();
+            self.live.groups.clear();
+            return Ok(());
+        }
+        if let Some(old) = self.rules.groups.take(which, &self.live.ports) {
+            self.refer_groups(&old, false);
+        }
+        self.live.groups.remove(&which);
         Ok(())
+    }
+
+    /// Removes the flows that meet a condition, in one pass over all.
+    fn remove_where(
+        &mut self,
+        meant: impl Fn(&Flow) -> bool,
+        reason: RemovedReason,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) {
+        for flow in self.rules.find(&all_flows()) {
+            if self.rules.flows.get(flow).is_some_and(&meant) {
+                self.remove(flow, reason, now_ns, removed);
+            }
+        }
     }
 
     /// Adds, modifies or deletes a meter, or all. Flows that name a deleted meter go with it (§6.5).
@@ -351,21 +371,19 @@ impl Switch {
         if m.meter == 0 {
             return Err(Error::METER_MOD_FAILED_INVALID_METER);
         }
-        let gone: Vec<u32> = match m.meter {
-            METER_ALL => self.meters().collect(),
-            one => self.meters().filter(|n| *n == one).collect(),
+        let all = m.meter == METER_ALL;
+        let flows = match self.meter(m.meter) {
+            None if !all => return Ok(()),
+            one => one.map_or(u32::MAX, |m| m.flows),
         };
-        for n in gone {
-            if self.meter(n).is_some_and(|m| m.flows > 0) {
-                let all = self.rules.find(&all_flows());
-                for flow in all {
-                    let names = |f: &Flow| f.instructions.meter == Some(n);
-                    if self.rules.flows.get(flow).is_some_and(names) {
-                        self.remove(flow, RemovedReason::Delete, now_ns, removed);
-                    }
-                }
-            }
-            self.live.meters.map.remove(&n);
+        if flows > 0 {
+            let names = |f: &Flow| f.instructions.meter.is_some_and(|n| all || n == m.meter);
+            self.remove_where(names, RemovedReason::Delete, now_ns, removed);
+        }
+        if all {
+            self.live.meters.map.clear();
+        } else {
+            self.live.meters.map.remove(&m.meter);
         }
         Ok(())
     }

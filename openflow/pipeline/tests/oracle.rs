@@ -27,13 +27,26 @@ use random::Rng;
 use std::collections::BTreeMap;
 use tandem_ofpipeline::flows::all_flows;
 use tandem_ofpipeline::{Config, Fragments, Port, Switch};
-use tandem_openflow::model::{FlowCommand, FlowFilter};
+use tandem_openflow::model::{FlowCommand, FlowFilter, GroupCommand, MeterCommand};
 use tandem_openflow::{Error, Match, Oxm, Version};
 
 struct Pair {
     switch: Switch,
     model: Model,
     now: u64,
+    taken: Taken,
+}
+
+/// Additions and modifications that the switch carried out, and those asked for.
+#[derive(Default)]
+struct Taken {
+    flows: (usize, usize),
+    groups: (usize, usize),
+    meters: (usize, usize),
+}
+
+fn tell(of: &mut (usize, usize), taken: bool) {
+    *of = (of.0 + usize::from(taken), of.1 + 1);
 }
 
 fn sorted(m: &[Oxm]) -> Vec<Oxm> {
@@ -82,6 +95,7 @@ impl Pair {
             switch,
             model,
             now: 1_000_000_000,
+            taken: Taken::default(),
         }
     }
 
@@ -91,24 +105,69 @@ impl Pair {
         match r.below(12) {
             0 => {
                 let m = random::group_mod(r, pool);
-                if self.switch.group_mod(&m, now, &mut gone).is_ok() {
+                let want = self.model.judge_group(&m);
+                let got = self.switch.group_mod(&m, now, &mut gone);
+                match want {
+                    Some(want) => prop_assert_eq!(got, want, "{:?}", m),
+                    None => prop_assert!(
+                        matches!(
+                            got,
+                            Ok(())
+                                | Err(Error::BAD_ACTION_BAD_OUT_GROUP
+                                    | Error::GROUP_MOD_FAILED_BAD_WATCH
+                                    | Error::GROUP_MOD_FAILED_LOOP)
+                        ),
+                        "{:?} {:?}",
+                        got,
+                        m
+                    ),
+                }
+                if m.command != GroupCommand::Delete {
+                    tell(&mut self.taken.groups, got.is_ok());
+                }
+                if got.is_ok() {
                     self.model.group_mod(&m);
                 }
             }
             1 => {
                 let m = random::meter_mod(r);
-                if self.switch.meter_mod(&m, now, &mut gone).is_ok() {
+                let there = self.model.meters.contains_key(&m.meter);
+                let want = match m.command {
+                    MeterCommand::Add if there => Err(Error::METER_MOD_FAILED_METER_EXISTS),
+                    MeterCommand::Modify if !there => Err(Error::METER_MOD_FAILED_UNKNOWN_METER),
+                    _ => Ok(()),
+                };
+                let got = self.switch.meter_mod(&m, now, &mut gone);
+                prop_assert_eq!(got, want, "{:?}", m);
+                if m.command != MeterCommand::Delete {
+                    tell(&mut self.taken.meters, got.is_ok());
+                }
+                if got.is_ok() {
                     self.model.meter_mod(&m, now);
                 }
             }
             _ => {
                 let m = random::flow_mod(r, pool);
                 let got = self.switch.flow_mod(&m, now, &mut gone);
+                if !m.command.deletes() {
+                    tell(&mut self.taken.flows, got.is_ok());
+                }
                 let judged = matches!(
                     got,
                     Ok(())
                         | Err(Error::FLOW_MOD_FAILED_TABLE_FULL | Error::FLOW_MOD_FAILED_OVERLAP)
                 );
+                let (meter, group) = self.model.lacks(&m);
+                match got {
+                    Err(Error::METER_MOD_FAILED_UNKNOWN_METER) => prop_assert!(meter, "{:?}", m),
+                    Err(Error::BAD_ACTION_BAD_OUT_GROUP) => prop_assert!(group, "{:?}", m),
+                    // What an action needs of the match is not judged, but counted
+                    Err(Error::BAD_ACTION_MATCH_INCONSISTENT) => {}
+                    _ => {
+                        prop_assert!(judged, "{:?} {:?}", got, m);
+                        prop_assert!(m.command.deletes() || !(meter || group), "{:?}", m);
+                    }
+                }
                 if judged {
                     let before = self
                         .model
@@ -268,7 +327,8 @@ impl Pair {
     }
 }
 
-fn history(seed: u64, steps: usize) -> Result<usize, TestCaseError> {
+/// How many steps of a history could be judged, and what the switch took of its messages.
+fn history(seed: u64, steps: usize) -> Result<(usize, Taken), TestCaseError> {
     let mut r = Rng(seed);
     let pool: Vec<Vec<u8>> = (0..12).map(|_| random::frame(&mut r)).collect();
     let mut pair = Pair::new(&mut r);
@@ -277,11 +337,11 @@ fn history(seed: u64, steps: usize) -> Result<usize, TestCaseError> {
     }
     for n in 0..steps {
         if !pair.step(&mut r, &pool)? {
-            return Ok(n);
+            return Ok((n, pair.taken));
         }
     }
     pair.counters(&mut r, &pool)?;
-    Ok(steps)
+    Ok((steps, pair.taken))
 }
 
 proptest! {
@@ -293,9 +353,29 @@ proptest! {
     }
 }
 
-/// Most histories go to their end: what the standard leaves open is rare enough.
+/// Most histories go to their end: what the standard leaves open is rare enough. A switch that refuses what it should take
+/// would be right in all it does, so what it takes is counted.
 #[test]
-fn histories_are_long() {
-    let steps: usize = (0..200).map(|seed| history(seed, 100).unwrap()).sum();
+fn histories_are_long_and_messages_are_taken() {
+    let mut steps = 0;
+    let mut all = Taken::default();
+    for seed in 0..200 {
+        let (n, taken) = history(seed, 100).unwrap();
+        steps += n;
+        for (sum, more) in [
+            (&mut all.flows, taken.flows),
+            (&mut all.groups, taken.groups),
+            (&mut all.meters, taken.meters),
+        ] {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        }
+    }
     assert!(steps > 200 * 50, "{steps}");
+    for (what, (taken, asked), percent) in [
+        ("flows", all.flows, 55),
+        ("groups", all.groups, 45),
+        ("meters", all.meters, 50),
+    ] {
+        assert!(taken * 100 > asked * percent, "{what}: {taken} of {asked}");
+    }
 }

@@ -6,6 +6,7 @@ mod common;
 
 use common::{Got, Net, add, apply, matching, output, send, switch, udp};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use tandem_ofpipeline::flows::{all_flows, blank};
 use tandem_ofpipeline::{Config, Fragments, Port, Switch};
 use tandem_openflow::model::{
@@ -109,6 +110,17 @@ fn fast_failover_takes_the_first_that_is_live() {
     assert_eq!(send(&mut s, 1, &udp()), []);
     s.set_port(port(2, true), 0);
     assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    s.remove_port(2);
+    s.set_port(port(3, true), 0);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(3, udp())]);
+    s.remove_port(3);
+    s.set_port(port(2, true), 0);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    s.remove_port(2);
+    let (_, before) = s.group(1).unwrap();
+    let before = before.buckets.clone();
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    assert_eq!(s.group(1).unwrap().1.buckets, before);
     let unwatched = group(2, GroupType::FastFailover, vec![bucket(&[out(2)])]);
     assert_eq!(
         s.group_mod(&unwatched, 0, &mut Vec::new()),
@@ -561,4 +573,220 @@ fn actions_of_one_0_on_ipv6() {
         send(&mut s, 1, &frame(0x21, 2000)),
         [Got::Out(3, frame(0x41, 2001))]
     );
+}
+
+/// Groups whose every bucket asks all groups one level below: what a packet or a message costs does not multiply from level
+/// to level.
+#[test]
+fn liveness_does_not_multiply_from_level_to_level() {
+    let mut s = switch(Version::V13);
+    make(&mut s, &group(1, GroupType::All, vec![]));
+    let watching = |n| Bucket {
+        watch_group: n,
+        ..bucket(&[out(2)])
+    };
+    for n in 2..=8 {
+        make(
+            &mut s,
+            &group(n, GroupType::All, vec![watching(n - 1); 1024]),
+        );
+    }
+    make(
+        &mut s,
+        &group(9, GroupType::FastFailover, vec![watching(8)]),
+    );
+    add(&mut s, 1, &[], apply(&[Action::Group(9)]));
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    // Every level follows the lowest
+    let change = |command, buckets| GroupMod {
+        command,
+        ..group(1, GroupType::All, buckets)
+    };
+    let live = change(GroupCommand::Modify, vec![bucket(&[])]);
+    make(&mut s, &live);
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+    make(&mut s, &change(GroupCommand::Delete, vec![]));
+    assert_eq!(send(&mut s, 1, &udp()), []);
+    make(&mut s, &change(GroupCommand::Add, vec![bucket(&[])]));
+    assert_eq!(send(&mut s, 1, &udp()), [Got::Out(2, udp())]);
+}
+
+#[test]
+fn groups_are_checked_once_however_many_ways_lead_to_them() {
+    let mut s = switch(Version::V13);
+    let (levels, wide) = (15, 64);
+    let mut below = vec![bucket(&[])];
+    for level in 0..levels {
+        for n in 0..wide {
+            let number = level * wide + n;
+            make(&mut s, &group(number, GroupType::All, below.clone()));
+        }
+        let to = |n| bucket(&[Action::Group(level * wide + n)]);
+        below = (0..wide).map(to).collect();
+    }
+    let many: Vec<Bucket> = below.iter().cycle().take(1024).cloned().collect();
+    make(&mut s, &group(5000, GroupType::All, many));
+    let top = Action::Group(5000);
+    let lowest = |actions: &[Action]| GroupMod {
+        command: GroupCommand::Modify,
+        ..group(0, GroupType::All, vec![bucket(actions)])
+    };
+    let round = s.group_mod(&lowest(&[top]), 0, &mut Vec::new());
+    assert_eq!(round, Err(Error::GROUP_MOD_FAILED_LOOP));
+    make(&mut s, &group(5001, GroupType::All, vec![]));
+    let deep = s.group_mod(&lowest(&[Action::Group(5001)]), 0, &mut Vec::new());
+    assert_eq!(deep, Err(Error::GROUP_MOD_FAILED_CHAINING_UNSUPPORTED));
+}
+
+/// All groups, or all meters, go in one pass over the flows.
+#[test]
+fn deleting_all_passes_over_the_flows_once() {
+    let mut s = switch(Version::V13);
+    let many = 20_000;
+    let meter = |command, meter| MeterMod {
+        command,
+        flags: 1,
+        meter,
+        bands: vec![],
+    };
+    for n in 1..=many {
+        make(&mut s, &group(n, GroupType::All, vec![]));
+        s.meter_mod(&meter(MeterCommand::Add, n), 0, &mut Vec::new())
+            .unwrap();
+    }
+    for n in 1..=many {
+        let to_group = FlowMod {
+            flags: flow_flags::SEND_FLOW_REM,
+            matching: matching(&[Oxm::exact(Field::Metadata, n.into())]),
+            instructions: apply(&[Action::Group(n), Action::Group(many - n + 1)]),
+            ..blank()
+        };
+        let to_meter = FlowMod {
+            table: 1,
+            instructions: Instructions {
+                meter: Some(n),
+                ..Instructions::default()
+            },
+            ..to_group.clone()
+        };
+        for m in [to_group, to_meter] {
+            s.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+        }
+    }
+    add(&mut s, 1, &[], output(2));
+    let start = Instant::now();
+    let mut removed = Vec::new();
+    let one = GroupMod {
+        command: GroupCommand::Delete,
+        ..group(7, GroupType::All, vec![])
+    };
+    s.group_mod(&one, 0, &mut removed).unwrap();
+    assert_eq!(removed.len(), 2);
+    s.meter_mod(&meter(MeterCommand::Delete, 7), 0, &mut removed)
+        .unwrap();
+    assert_eq!(removed.len(), 3);
+    let all = GroupMod {
+        group: GROUP_ALL,
+        ..one
+    };
+    s.group_mod(&all, 0, &mut removed).unwrap();
+    assert_eq!((s.groups().count(), s.group(1).is_none()), (0, true));
+    let groups = removed.drain(..);
+    assert_eq!(
+        groups
+            .filter(|r| r.reason == RemovedReason::GroupDelete)
+            .count() as u32,
+        many
+    );
+    s.meter_mod(&meter(MeterCommand::Delete, METER_ALL), 0, &mut removed)
+        .unwrap();
+    assert_eq!((s.meters().count(), removed.len() as u32), (0, many - 1));
+    assert_eq!(s.aggregate(&all_flows()).flows, 1);
+    assert!(
+        start.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+/// What one packet-out may cause is that of one packet, however often its list names the tables.
+#[test]
+fn a_packet_out_takes_so_many_buckets_and_no_more() {
+    let mut s = switch(Version::V13);
+    make(
+        &mut s,
+        &group(1, GroupType::All, vec![bucket(&[out(2)]); 1000]),
+    );
+    add(&mut s, 1, &[], apply(&[Action::Group(1), Action::Group(1)]));
+    let mut go = |actions: &[Action]| {
+        let mut buffer = Buffer::with_capacity(200);
+        assert!(buffer.set(&udp()));
+        let mut net = Net::default();
+        s.packet_out(
+            &mut buffer.frame(Offload::NONE),
+            port::CONTROLLER,
+            actions,
+            0,
+            &mut net,
+        )
+        .unwrap();
+        net.0.len()
+    };
+    let table = out(port::TABLE);
+    assert_eq!(go(&[table, out(3)]), 2001);
+    let list = [Action::Group(1), table, table, table];
+    assert_eq!(go(&list), 4096);
+    assert_eq!(go(&list), 4096);
+}
+
+/// A packet that the cache does not know asks once for each mask: a table has so many and no more.
+#[test]
+fn masks_of_a_table_are_bounded() {
+    assert_eq!(Config::default().masks, 4096);
+    let mut s = Switch::new(Config {
+        masks: 64,
+        ..Config::default()
+    });
+    let flow = |table, mask| FlowMod {
+        table,
+        matching: matching(&[Oxm::masked(Field::Metadata, 0, mask)]),
+        ..blank()
+    };
+    let mut go = |m: &FlowMod| s.flow_mod(m, 0, &mut Vec::new());
+    for mask in 1..=64 {
+        go(&flow(0, mask)).unwrap();
+    }
+    let full = Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
+    assert_eq!(go(&flow(0, 65)), full);
+    assert_eq!(go(&flow(1, 65)), Ok(()));
+    let known = FlowMod {
+        priority: 5,
+        ..flow(0, 64)
+    };
+    assert_eq!(go(&known), Ok(()));
+    let gone = FlowMod {
+        command: FlowCommand::DeleteStrict,
+        ..flow(0, 7)
+    };
+    assert_eq!(go(&gone), Ok(()));
+    assert_eq!(go(&flow(0, 65)), Ok(()));
+}
+
+/// A group is described in one message, whose head is eight bytes longer than that of the message that made it.
+#[test]
+fn a_group_has_to_fit_its_description() {
+    let mut s = switch(Version::V13);
+    let wide = bucket(&[out(2), out(3), out(4)]);
+    let mut buckets = vec![wide; 1023];
+    // 1,023 buckets of 64 bytes and one of 40 or 32: 65,536 or 65,528 bytes of description with its heads
+    buckets.push(bucket(&[out(2), Action::PopVlan]));
+    let long = s.group_mod(
+        &group(1, GroupType::All, buckets.clone()),
+        0,
+        &mut Vec::new(),
+    );
+    assert_eq!(long, Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS));
+    buckets.pop();
+    buckets.push(bucket(&[out(2)]));
+    make(&mut s, &group(1, GroupType::All, buckets));
 }

@@ -309,6 +309,35 @@ impl Model {
         Ok(())
     }
 
+    /// Does a flow name a meter, and a group, that is not there?
+    pub fn lacks(&self, m: &FlowMod) -> (bool, bool) {
+        let i = &m.instructions;
+        let lists = [&i.apply, &i.write].into_iter().flatten();
+        (
+            i.meter.is_some_and(|n| !self.meters.contains_key(&n)),
+            lists
+                .flat_map(|l| groups_of(l))
+                .any(|g| !self.groups.contains_key(&g)),
+        )
+    }
+
+    /// The answer to a message about a group; `None` if that depends on the groups that it names.
+    pub fn judge_group(&self, m: &GroupMod) -> Option<Result<(), Error>> {
+        let there = self.groups.contains_key(&m.group);
+        let mut others = self.groups.iter().filter(|(n, _)| **n != m.group);
+        let named = |b: &Bucket| b.watch_group != ANY || !groups_of(&b.actions).is_empty();
+        match m.command {
+            GroupCommand::Add if there => Some(Err(Error::GROUP_MOD_FAILED_GROUP_EXISTS)),
+            GroupCommand::Modify if !there => Some(Err(Error::GROUP_MOD_FAILED_UNKNOWN_GROUP)),
+            GroupCommand::Delete if others.any(|(_, g)| g.behind().contains(&m.group)) => {
+                Some(Err(Error::GROUP_MOD_FAILED_CHAINED_GROUP))
+            }
+            GroupCommand::Delete => Some(Ok(())),
+            _ if m.buckets.iter().any(named) => None,
+            _ => Some(Ok(())),
+        }
+    }
+
     pub fn group_mod(&mut self, m: &GroupMod) {
         match m.command {
             GroupCommand::Delete => {
