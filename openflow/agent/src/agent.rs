@@ -292,7 +292,7 @@ impl Agent {
         if self.dp.ports.contains_key(&number) {
             return false;
         }
-        let mut entry = PortEntry::new(number, name, hw_addr);
+        let mut entry = PortEntry::new(number, name, hw_addr, now_ns);
         entry.set_link(link.0, link.1);
         let port = entry.port.clone();
         self.dp.ports.insert(number, entry);
@@ -394,7 +394,7 @@ impl Agent {
         let Some(e) = self.dp.ports.get_mut(&in_port).filter(|e| e.receives()) else {
             return;
         };
-        e.alone.add(frame.len() as u64);
+        e.past.rx.add(frame.len() as u64);
         if frame.offload.csum.is_some() {
             checksum::complete(frame);
         }

@@ -284,7 +284,7 @@ async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
                 .map(|e| {
                     let p = &e.port;
                     let cable = plant.ports.get(&p.number).map(|c| c.arg.spec.kind.to_string());
-                    let c = dp.switch().port(p.number).map(|e| e.count).unwrap_or_default();
+                    let c = dp.port_count(p.number).unwrap_or_default();
                     json!({
                         "name": p.name,
                         "number": p.number,
@@ -299,8 +299,8 @@ async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
                             (port_config::NO_PACKET_IN, "no_packet_in"),
                             (port_config::NO_FLOOD10, "no_flood"),
                         ]),
-                        "rx_packets": c.rx.packets + e.alone.packets,
-                        "rx_bytes": c.rx.bytes + e.alone.bytes,
+                        "rx_packets": c.rx.packets,
+                        "rx_bytes": c.rx.bytes,
                         "tx_packets": c.tx.packets,
                         "tx_bytes": c.tx.bytes,
                         "rx_dropped": c.rx_dropped + e.lost.rx_dropped,
