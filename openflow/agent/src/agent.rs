@@ -2,6 +2,7 @@
 //! The agent: connections come and go, frames come in, time passes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tandem_openflow::model::{FlowRemoved, Port, PortReason, Reply};
 use tandem_openflow::{Action, Error, Header, Hello, Version, decode, model, negotiate, port};
@@ -341,15 +342,16 @@ impl Agent {
 
     pub(crate) fn tell_removed(&mut self) {
         let mut removed = std::mem::take(&mut self.removed);
-        for flow in &removed {
+        // one message empties all tables at most; who does not read meanwhile has another one's to come
+        let most = (self.settings.max_flows as usize).saturating_mul(2);
+        for flow in removed.drain(..).map(Arc::new) {
             for conn in self.conns.values_mut().filter(|c| c.is_up()) {
                 let wanted = conn.wants.flow_removed.get(conn.half()).copied();
                 if wanted.unwrap_or(0) >> flow.reason as u8 & 1 != 0 {
-                    conn.tell(&Reply::FlowRemoved(flow));
+                    conn.tell_removed(&flow, most);
                 }
             }
         }
-        removed.clear();
         if removed.capacity() > EXPIRIES {
             removed = Vec::new();
         }

@@ -375,8 +375,9 @@ impl Links {
             if let Err(e) = write(link, conn, agent, now_ns) {
                 // what it said before is done, though it does not hear the answers
                 link.over.get_or_insert_with(|| e.to_string());
-                let left = agent.output(conn).len();
-                agent.sent(conn, left, now_ns);
+                while let left @ 1.. = agent.output(conn).len() {
+                    agent.sent(conn, left, now_ns);
+                }
             }
             let Some(c) = agent.conn(conn) else {
                 continue;
