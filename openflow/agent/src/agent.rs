@@ -508,14 +508,31 @@ impl Agent {
         next
     }
 
-    /// The tables' way of a packet on paper, in order: nothing is counted, nothing leaves.
+    fn goes_alone(&self, in_port: u32, bytes: &[u8], now_ns: u64) -> Option<u32> {
+        self.dp.ports.get(&in_port).filter(|e| e.receives())?;
+        match self.dp.learning.goes(bytes, now_ns) {
+            Goes::To(port) => Some(port),
+            Goes::Everywhere => Some(port::FLOOD),
+            Goes::Nowhere => None,
+        }
+    }
+
+    /// A packet's way on paper, in order: nothing is counted or learned, nothing leaves.
     pub fn on_paper(&self, in_port: u32, bytes: &[u8], now_ns: u64) -> Vec<Step> {
         let mut steps = Steps::default();
         let mut mem = Buffer::new();
         if mem.set(bytes) {
             let mut switch = self.dp.switch.clone();
             let mut frame = mem.frame(Offload::NONE);
-            switch.process(&mut frame, in_port, now_ns, &mut steps);
+            if self.alone {
+                let to = self.goes_alone(in_port, bytes, now_ns);
+                steps.0.push(Step::Alone { to });
+                let actions = to.map(|port| Action::Output { port, max_len: 0 });
+                let _ =
+                    switch.packet_out(&mut frame, in_port, actions.as_slice(), now_ns, &mut steps);
+            } else {
+                switch.process(&mut frame, in_port, now_ns, &mut steps);
+            }
         }
         steps.0
     }
