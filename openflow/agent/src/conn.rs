@@ -166,15 +166,12 @@ impl Conn {
         self.xid
     }
 
-    /// Appends a message.
-    pub(crate) fn reply(&mut self, xid: u32, reply: &Reply<'_>) {
+    /// Appends a message. False: it would be longer than 64 KiB, and nothing was appended.
+    pub(crate) fn reply(&mut self, xid: u32, reply: &Reply<'_>) -> bool {
         let version = self.spoken();
-        self.append(|out| {
-            if encode(version, xid, reply, out).is_err() {
-                tracing::error!("a message of more than 64 KiB was left out");
-            }
-        });
-        self.counts.sent += 1;
+        let written = encode(version, xid, reply, &mut self.out).is_ok();
+        self.counts.sent += u64::from(written);
+        written
     }
 
     /// Appends what `f` writes.

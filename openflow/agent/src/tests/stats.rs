@@ -243,3 +243,29 @@ fn ports_count_on_and_lose_what_the_other_version_has_not() {
     assert!(!b.agent.datapath().switch().port(3).unwrap().port.no_flood);
     assert!(b.agent.datapath().switch().port(3).unwrap().port.no_fwd);
 }
+
+#[test]
+fn what_is_too_long_for_a_message_is_refused() {
+    let mut b = Bench::new(Settings {
+        queues: 64,
+        ..Settings::default()
+    });
+    for n in 5..=2_000 {
+        b.agent.add_port(n, "more", mac(1), (true, 1_000), 1);
+    }
+    let id = b.connect(Version::V13);
+    let all = Request::QueueConfig { port: port::ANY };
+    assert_eq!(
+        b.refused(id, &all),
+        code(tandem_openflow::Error::QUEUE_OP_FAILED_EPERM)
+    );
+    let one = b.ask(id, &Request::QueueConfig { port: 7 });
+    assert_eq!(one[0].body.len(), 8 + 64 * 16);
+    b.agent.disconnected(id);
+    // 1.0 tells of ports with the features alone
+    let id = b.connect(Version::V10);
+    assert_eq!(
+        b.refused(id, &Request::Features),
+        code(tandem_openflow::Error::BAD_REQUEST_EPERM)
+    );
+}
