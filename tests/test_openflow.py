@@ -147,6 +147,25 @@ def test_hellos_that_do_not_fit_are_refused_in_words(sw):
     assert peer.next() is None
 
 
+def test_peers_do_not_fill_the_log(sw):
+    sw.up(*LISTENING)
+    good = sw.peer()
+    for n in range(500):
+        good.send(ERROR, struct.pack("!HH", 1, n % 9))
+    good.barrier()
+    for _ in range(100):
+        peer = sw.peer(hello=False)
+        peer.s.sendall(struct.pack("!BBHI", 9, FEATURES_REQUEST, 8, 5))
+        while peer.next():
+            pass
+        peer.close()
+    for _ in range(100):
+        sw.peer().close()
+    lines = [line for line in sw.log().splitlines() if "controller" in line]
+    assert any(" says: " in line for line in lines), lines
+    assert len(lines) < 50, f"{len(lines)} lines: {lines[-1]}"
+
+
 def test_links_and_ports_that_come_and_go(sw):
     sw.up(*LISTENING)
     peer = sw.peer()

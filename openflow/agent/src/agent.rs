@@ -9,7 +9,7 @@ use tandem_openflow::{Action, Error, Header, Hello, Version, decode, model, nego
 use tandem_packet::{Buffer, Frame, Offload, checksum};
 
 use crate::buffers::Buffers;
-use crate::conn::Conn;
+use crate::conn::{Conn, Pace};
 use crate::datapath::Datapath;
 use crate::learning::Goes;
 use crate::leaves::{Leaves, Normal, Wires};
@@ -40,6 +40,8 @@ pub struct Agent {
     mem: Buffer,
     next_id: ConnId,
     alone: bool,
+    /// Of hellos.
+    pace: Pace,
     swept_ns: u64,
 }
 
@@ -57,6 +59,7 @@ impl Agent {
             mem: Buffer::new(),
             next_id: 0,
             alone: false,
+            pace: Pace::default(),
             swept_ns: now_ns,
         };
         agent.refresh();
@@ -230,7 +233,11 @@ impl Agent {
         match agreed {
             Ok(version) => {
                 conn.version = Some(version);
-                tracing::info!("controller {}: OpenFlow {}", conn.name, version.name());
+                let (name, spoken) = (&conn.name, version.name());
+                match self.pace.may(now_ns) {
+                    true => tracing::info!("controller {name}: OpenFlow {spoken}"),
+                    false => tracing::debug!("controller {name}: OpenFlow {spoken}"),
+                }
                 if tables != version {
                     tracing::warn!(
                         "the tables were those of OpenFlow {}: they begin anew, empty",

@@ -39,6 +39,23 @@ pub struct Parts {
     pub messages: u32,
 }
 
+/// Of lines that a peer may cause as often as it likes, one a second is for all to read.
+#[derive(Debug, Default)]
+pub struct Pace {
+    next_ns: u64,
+}
+
+impl Pace {
+    /// May it be said now?
+    pub fn may(&mut self, now_ns: u64) -> bool {
+        let may = now_ns >= self.next_ns;
+        if may {
+            self.next_ns = now_ns + 1_000_000_000;
+        }
+        may
+    }
+}
+
 /// A connection to a controller.
 #[derive(Debug)]
 pub struct Conn {
@@ -53,6 +70,8 @@ pub struct Conn {
     pub(crate) parts: Option<Parts>,
     pub(crate) limit: Option<Bucket>,
     pub(crate) counts: Counts,
+    /// Of what it says.
+    pub(crate) pace: Pace,
     pub(crate) since_ns: u64,
     pub(crate) heard_ns: u64,
     probed_ns: Option<u64>,
@@ -77,6 +96,7 @@ impl Conn {
             parts: None,
             limit: (packet_ins > 0).then(|| Bucket::new(packet_ins, (packet_ins / 10).max(64))),
             counts: Counts::default(),
+            pace: Pace::default(),
             since_ns: now_ns,
             heard_ns: now_ns,
             probed_ns: None,
@@ -152,10 +172,10 @@ impl Conn {
         self.draw();
     }
 
-    /// It has to end, for the first reason that was given.
+    /// It has to end, for the first reason that was given; who ends it says so.
     pub(crate) fn finish(&mut self, why: String) {
         if self.end.is_none() {
-            tracing::warn!("controller {}: {why}", self.name);
+            tracing::debug!("controller {}: {why}", self.name);
             self.end = Some(why);
         }
     }

@@ -90,7 +90,12 @@ impl Agent {
                     kind: *kind,
                     code: *code,
                 };
-                tracing::warn!("controller {} says: {error}", self.name(id));
+                let loud = self.conns.get_mut(&id).is_some_and(|c| c.pace.may(now_ns));
+                let name = self.name(id);
+                match loud {
+                    true => tracing::warn!("controller {name} says: {error}"),
+                    false => tracing::debug!("controller {name} says: {error}"),
+                }
             }
             Request::Echo(data) => self.answer(id, xid, &Reply::EchoReply(data))?,
             Request::Experimenter(_) => return Err(Error::BAD_REQUEST_BAD_EXPERIMENTER),

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use anyhow::Context;
-use tandem_ofagent::{Agent, CONNECTIONS, Conn, ConnId};
+use tandem_ofagent::{Agent, CONNECTIONS, Conn, ConnId, Pace};
 
 use crate::poller::{Poller, Ready, Token};
 use crate::slots::Slots;
@@ -35,6 +35,8 @@ pub struct Place {
     listener: Option<Listener>,
     calls: usize,
     due_ns: Option<u64>,
+    /// Of who calls.
+    pace: Pace,
 }
 
 enum State {
@@ -99,6 +101,7 @@ impl Links {
                 listener,
                 calls: 0,
                 due_ns: target.is_active().then_some(0),
+                pace: Pace::default(),
             });
         }
         Ok(Links {
@@ -251,7 +254,10 @@ impl Links {
         };
         if !place.target.is_active() {
             // who calls may hang up, and others are not kept from calling
-            tracing::debug!("controller {}: {why}", place.target);
+            match place.pace.may(now_ns) {
+                true => tracing::info!("controller {}: {why}", place.target),
+                false => tracing::debug!("controller {}: {why}", place.target),
+            }
             return u64::MAX;
         }
         // said once
