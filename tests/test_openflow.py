@@ -255,6 +255,16 @@ def test_the_command_starts_stops_and_shows(sw):
     assert len(sw.show("ports")) == 2
 
 
+def test_sizes_are_the_commands_too(sw):
+    sw.up(*LISTENING, "--queues", "2", "--packet-in-rate", "1", "--probe", "60")
+    peer = sw.peer()
+    queues = peer.ask(22, struct.pack("!I4x", 0xffffffff))  # of any port
+    assert len(queues) == 8 + 2 * 2 * 16
+    with open(f"/proc/{sw.pid()}/cmdline", encoding="utf-8") as f:
+        words = f.read().split("\0")
+    assert [words[words.index(o) + 1] for o in ("--packet-in-rate", "--probe")] == ["1", "60"]
+
+
 def test_killed_and_started_again(sw):
     sw.up(*CONTROLLER)
     sw.app("learning13.py")
