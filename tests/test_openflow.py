@@ -280,18 +280,19 @@ def test_killed_and_started_again(sw):
 
 
 def make_keys(folder):
-    """An authority, a certificate of 127.0.0.1 from it, and one of nobody's."""
+    """An authority, certificates of 127.0.0.1 and of 127.0.0.9 from it; another authority, and one of 127.0.0.1 from it."""
     def openssl(*words):
         net.run("openssl", *words)
 
     for name in ("ca", "other"):
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                 "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=us",
-            "-keyout", folder / "us.key", "-out", folder / "us.csr")
-    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1\n")
-    openssl("x509", "-req", "-in", folder / "us.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
-            "-CAcreateserial", "-days", "2", "-extfile", folder / "ext", "-out", folder / "us.pem")
+    for name, address, by in (("us", "127.0.0.1", "ca"), ("misnamed", "127.0.0.9", "ca"), ("foreign", "127.0.0.1", "other")):
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=us",
+                "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")
+        (folder / "ext").write_text(f"subjectAltName=IP:{address}\n")
+        openssl("x509", "-req", "-in", folder / f"{name}.csr", "-CA", folder / f"{by}.pem",
+                "-CAkey", folder / f"{by}.key", "-CAcreateserial", "-days", "2", "-extfile", folder / "ext", "-out", folder / f"{name}.pem")
     return ("--private-key", folder / "us.key", "--certificate", folder / "us.pem", "--ca-cert", folder / "ca.pem")
 
 
@@ -320,7 +321,7 @@ def test_tls_both_ways(sw, tmp_path):
     sw.connected(2)
     assert len(sw.show("flows")) == 3000
     # who shows no certificate of the authority's, or none, is no controller
-    for name in ("other", None):
+    for name in ("foreign", None):
         stranger = ssl.create_default_context(cafile=tmp_path / "ca.pem")
         if name:
             stranger.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
@@ -328,6 +329,26 @@ def test_tls_both_ways(sw, tmp_path):
             Peer(call(stranger), 4, True).ask(FEATURES_REQUEST)
     sw.connected(2)
     assert caller.ask(FEATURES_REQUEST)
+
+
+@pytest.mark.parametrize("name, why", [("misnamed", "not valid for name"), ("foreign", "UnknownIssuer")])
+def test_a_controller_that_shows_a_wrong_certificate_is_refused(sw, tmp_path, name, why):
+    keys = make_keys(tmp_path)
+    listener = net.in_netns(sw.ns.name, socket.create_server, ("127.0.0.1", 6700))
+    listener.settimeout(15)
+    sw.up("--controller", "ssl:127.0.0.1:6700", *keys)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+    with pytest.raises(OSError):
+        s = server.wrap_socket(listener.accept()[0], server_side=True)
+        s.settimeout(5)
+        if not s.recv(1):
+            raise OSError("hung up")
+    net.wait_until("the reason to be shown", lambda: why in (sw.show("controllers")[0]["error"] or ""), timeout=5)
+    assert sw.status()["controllers"] == 0
+    # and the right one is taken when it is called again
+    server.load_cert_chain(tmp_path / "us.pem", tmp_path / "us.key")
+    assert Peer(server.wrap_socket(listener.accept()[0], server_side=True), 4, True).ask(FEATURES_REQUEST)
 
 
 def test_unix_sockets_both_ways(sw, tmp_path):
