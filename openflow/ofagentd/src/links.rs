@@ -377,6 +377,12 @@ impl Links {
             if link.more {
                 link.more = agent.work(conn, MESSAGES, now_ns, slots);
             }
+        }
+        // when all messages were looked at: what one controller does, others are told of
+        for (id, link) in &mut self.links {
+            let State::Up(conn) = link.state else {
+                continue;
+            };
             let waited = agent.conn(conn).is_some_and(|c| !c.takes());
             if let Err(e) = write(link, conn, agent, now_ns) {
                 // what it said before is done, though it does not hear the answers
@@ -466,6 +472,7 @@ fn write(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) -> std::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use tandem_ofagent::{CONNECTIONS, Settings};
 
@@ -498,6 +505,49 @@ mod tests {
         links.ready(links.next, ready, &mut agent, &poller, 3);
         assert_eq!(agent.conns().count(), CONNECTIONS);
         drop(peers);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_one_controller_causes_the_others_hear_at_once() {
+        let dir = std::env::temp_dir().join(format!("ofagentd-turn-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let here = dir.join("here");
+        let poller = Poller::new().unwrap();
+        let files = Files::default();
+        let mut links = Links::open(&[Target::Punix(here.clone())], &files, &poller).unwrap();
+        let mut agent = Agent::new(Settings::default(), 1);
+        agent.add_port(1, "swp1", [2, 0, 0, 0, 0, 1], (true, 1_000), 1);
+        let mut slots = Slots::default();
+        let mut peers: Vec<UnixStream> = (0..2)
+            .map(|_| {
+                let mut peer = UnixStream::connect(&here).unwrap();
+                links.accept(0, &mut agent, &poller, 1);
+                peer.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).unwrap();
+                peer
+            })
+            .collect();
+        links.turn(&mut agent, &mut slots, &poller, 2);
+        let mut hello = [0; 16];
+        peers[0].read_exact(&mut hello).unwrap();
+        // OFPT_PORT_MOD of the second: OFPPC_PORT_DOWN of port 1
+        let mut down = vec![4, 16, 0, 40, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0];
+        down.extend([
+            2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+        ]);
+        peers[1].write_all(&down).unwrap();
+        let ready = Ready {
+            token: Token::Bell,
+            read: true,
+            write: false,
+            error: false,
+        };
+        links.ready(2, ready, &mut agent, &poller, 3);
+        links.turn(&mut agent, &mut slots, &poller, 3);
+        peers[0].set_nonblocking(true).unwrap();
+        let mut told = [0; 200];
+        assert_eq!(peers[0].read(&mut told).unwrap(), 80);
+        assert_eq!(told[1], 12, "OFPT_PORT_STATUS");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
