@@ -147,6 +147,25 @@ def test_hellos_that_do_not_fit_are_refused_in_words(sw):
     assert peer.next() is None
 
 
+def test_peers_do_not_fill_the_log(sw):
+    sw.up(*LISTENING)
+    good = sw.peer()
+    for n in range(500):
+        good.send(ERROR, struct.pack("!HH", 1, n % 9))
+    good.barrier()
+    for _ in range(100):
+        peer = sw.peer(hello=False)
+        peer.s.sendall(struct.pack("!BBHI", 9, FEATURES_REQUEST, 8, 5))
+        while peer.next():
+            pass
+        peer.close()
+    for _ in range(100):
+        sw.peer().close()
+    lines = [line for line in sw.log().splitlines() if "controller" in line]
+    assert any(" says: " in line for line in lines), lines
+    assert len(lines) < 50, f"{len(lines)} lines: {lines[-1]}"
+
+
 def test_links_and_ports_that_come_and_go(sw):
     sw.up(*LISTENING)
     peer = sw.peer()
@@ -225,6 +244,8 @@ def test_the_command_starts_stops_and_shows(sw):
     assert [s["stage"] for s in steps] == ["table 0", "controller"]
     code, _, err = sw.call("trace", "swp9", frame)
     assert code == 1 and "no port swp9" in err
+    code, _, err = sw.call("trace", "swp1", frame + "00" * 16384)
+    assert code == 1 and "14 to 16384 bytes" in err, err
     assert "stopped" in sw.tandem("openflow", "down")
     assert "does not run" in sw.tandem("openflow", "down")
     assert "bpf" not in sw.ns.exec("tc", "filter", "show", "dev", "p1", "ingress", check=False)
@@ -232,6 +253,16 @@ def test_the_command_starts_stops_and_shows(sw):
     # and by itself, as it was
     sw.up(ports=[])
     assert len(sw.show("ports")) == 2
+
+
+def test_sizes_are_the_commands_too(sw):
+    sw.up(*LISTENING, "--queues", "2", "--packet-in-rate", "1", "--probe", "60")
+    peer = sw.peer()
+    queues = peer.ask(22, struct.pack("!I4x", 0xffffffff))  # of any port
+    assert len(queues) == 8 + 2 * 2 * 16
+    with open(f"/proc/{sw.pid()}/cmdline", encoding="utf-8") as f:
+        words = f.read().split("\0")
+    assert [words[words.index(o) + 1] for o in ("--packet-in-rate", "--probe")] == ["1", "60"]
 
 
 def test_killed_and_started_again(sw):
@@ -249,18 +280,19 @@ def test_killed_and_started_again(sw):
 
 
 def make_keys(folder):
-    """An authority, a certificate of 127.0.0.1 from it, and one of nobody's."""
+    """An authority, certificates of 127.0.0.1 and of 127.0.0.9 from it; another authority, and one of 127.0.0.1 from it."""
     def openssl(*words):
         net.run("openssl", *words)
 
     for name in ("ca", "other"):
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                 "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=us",
-            "-keyout", folder / "us.key", "-out", folder / "us.csr")
-    (folder / "ext").write_text("subjectAltName=IP:127.0.0.1\n")
-    openssl("x509", "-req", "-in", folder / "us.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
-            "-CAcreateserial", "-days", "2", "-extfile", folder / "ext", "-out", folder / "us.pem")
+    for name, address, by in (("us", "127.0.0.1", "ca"), ("misnamed", "127.0.0.9", "ca"), ("foreign", "127.0.0.1", "other")):
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=us",
+                "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")
+        (folder / "ext").write_text(f"subjectAltName=IP:{address}\n")
+        openssl("x509", "-req", "-in", folder / f"{name}.csr", "-CA", folder / f"{by}.pem",
+                "-CAkey", folder / f"{by}.key", "-CAcreateserial", "-days", "2", "-extfile", folder / "ext", "-out", folder / f"{name}.pem")
     return ("--private-key", folder / "us.key", "--certificate", folder / "us.pem", "--ca-cert", folder / "ca.pem")
 
 
@@ -289,7 +321,7 @@ def test_tls_both_ways(sw, tmp_path):
     sw.connected(2)
     assert len(sw.show("flows")) == 3000
     # who shows no certificate of the authority's, or none, is no controller
-    for name in ("other", None):
+    for name in ("foreign", None):
         stranger = ssl.create_default_context(cafile=tmp_path / "ca.pem")
         if name:
             stranger.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
@@ -297,6 +329,26 @@ def test_tls_both_ways(sw, tmp_path):
             Peer(call(stranger), 4, True).ask(FEATURES_REQUEST)
     sw.connected(2)
     assert caller.ask(FEATURES_REQUEST)
+
+
+@pytest.mark.parametrize("name, why", [("misnamed", "not valid for name"), ("foreign", "UnknownIssuer")])
+def test_a_controller_that_shows_a_wrong_certificate_is_refused(sw, tmp_path, name, why):
+    keys = make_keys(tmp_path)
+    listener = net.in_netns(sw.ns.name, socket.create_server, ("127.0.0.1", 6700))
+    listener.settimeout(15)
+    sw.up("--controller", "ssl:127.0.0.1:6700", *keys)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+    with pytest.raises(OSError):
+        s = server.wrap_socket(listener.accept()[0], server_side=True)
+        s.settimeout(5)
+        if not s.recv(1):
+            raise OSError("hung up")
+    net.wait_until("the reason to be shown", lambda: why in (sw.show("controllers")[0]["error"] or ""), timeout=5)
+    assert sw.status()["controllers"] == 0
+    # and the right one is taken when it is called again
+    server.load_cert_chain(tmp_path / "us.pem", tmp_path / "us.key")
+    assert Peer(server.wrap_socket(listener.accept()[0], server_side=True), 4, True).ask(FEATURES_REQUEST)
 
 
 def test_unix_sockets_both_ways(sw, tmp_path):

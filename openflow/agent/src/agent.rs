@@ -2,13 +2,14 @@
 //! The agent: connections come and go, frames come in, time passes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tandem_openflow::model::{FlowRemoved, Port, PortReason, Reply};
 use tandem_openflow::{Action, Error, Header, Hello, Version, decode, model, negotiate, port};
 use tandem_packet::{Buffer, Frame, Offload, checksum};
 
 use crate::buffers::Buffers;
-use crate::conn::Conn;
+use crate::conn::{Conn, Pace};
 use crate::datapath::Datapath;
 use crate::learning::Goes;
 use crate::leaves::{Leaves, Normal, Wires};
@@ -39,6 +40,8 @@ pub struct Agent {
     mem: Buffer,
     next_id: ConnId,
     alone: bool,
+    /// Of hellos.
+    pace: Pace,
     swept_ns: u64,
 }
 
@@ -56,6 +59,7 @@ impl Agent {
             mem: Buffer::new(),
             next_id: 0,
             alone: false,
+            pace: Pace::default(),
             swept_ns: now_ns,
         };
         agent.refresh();
@@ -229,7 +233,11 @@ impl Agent {
         match agreed {
             Ok(version) => {
                 conn.version = Some(version);
-                tracing::info!("controller {}: OpenFlow {}", conn.name, version.name());
+                let (name, spoken) = (&conn.name, version.name());
+                match self.pace.may(now_ns) {
+                    true => tracing::info!("controller {name}: OpenFlow {spoken}"),
+                    false => tracing::debug!("controller {name}: OpenFlow {spoken}"),
+                }
                 if tables != version {
                     tracing::warn!(
                         "the tables were those of OpenFlow {}: they begin anew, empty",
@@ -292,7 +300,7 @@ impl Agent {
         if self.dp.ports.contains_key(&number) {
             return false;
         }
-        let mut entry = PortEntry::new(number, name, hw_addr);
+        let mut entry = PortEntry::new(number, name, hw_addr, now_ns);
         entry.set_link(link.0, link.1);
         let port = entry.port.clone();
         self.dp.ports.insert(number, entry);
@@ -341,15 +349,16 @@ impl Agent {
 
     pub(crate) fn tell_removed(&mut self) {
         let mut removed = std::mem::take(&mut self.removed);
-        for flow in &removed {
+        // one message empties all tables at most; who does not read meanwhile has another one's to come
+        let most = (self.settings.max_flows as usize).saturating_mul(2);
+        for flow in removed.drain(..).map(Arc::new) {
             for conn in self.conns.values_mut().filter(|c| c.is_up()) {
                 let wanted = conn.wants.flow_removed.get(conn.half()).copied();
                 if wanted.unwrap_or(0) >> flow.reason as u8 & 1 != 0 {
-                    conn.tell(&Reply::FlowRemoved(flow));
+                    conn.tell_removed(&flow, most);
                 }
             }
         }
-        removed.clear();
         if removed.capacity() > EXPIRIES {
             removed = Vec::new();
         }
@@ -394,7 +403,7 @@ impl Agent {
         let Some(e) = self.dp.ports.get_mut(&in_port).filter(|e| e.receives()) else {
             return;
         };
-        e.alone.add(frame.len() as u64);
+        e.past.rx.add(frame.len() as u64);
         if frame.offload.csum.is_some() {
             checksum::complete(frame);
         }
@@ -506,14 +515,31 @@ impl Agent {
         next
     }
 
-    /// The tables' way of a packet on paper, in order: nothing is counted, nothing leaves.
+    fn goes_alone(&self, in_port: u32, bytes: &[u8], now_ns: u64) -> Option<u32> {
+        self.dp.ports.get(&in_port).filter(|e| e.receives())?;
+        match self.dp.learning.goes(bytes, now_ns) {
+            Goes::To(port) => Some(port),
+            Goes::Everywhere => Some(port::FLOOD),
+            Goes::Nowhere => None,
+        }
+    }
+
+    /// A packet's way on paper, in order: nothing is counted or learned, nothing leaves.
     pub fn on_paper(&self, in_port: u32, bytes: &[u8], now_ns: u64) -> Vec<Step> {
         let mut steps = Steps::default();
         let mut mem = Buffer::new();
         if mem.set(bytes) {
             let mut switch = self.dp.switch.clone();
             let mut frame = mem.frame(Offload::NONE);
-            switch.process(&mut frame, in_port, now_ns, &mut steps);
+            if self.alone {
+                let to = self.goes_alone(in_port, bytes, now_ns);
+                steps.0.push(Step::Alone { to });
+                let actions = to.map(|port| Action::Output { port, max_len: 0 });
+                let _ =
+                    switch.packet_out(&mut frame, in_port, actions.as_slice(), now_ns, &mut steps);
+            } else {
+                switch.process(&mut frame, in_port, now_ns, &mut steps);
+            }
         }
         steps.0
     }

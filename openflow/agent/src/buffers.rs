@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that wait for a controller's word (§6.1.2): a ring in which the oldest makes room for the newest.
+//! Packets that wait for a controller's word (§6.1.2): a ring whose places are used again when their packet was taken
+//! out or is too old. While there is no room, packets go to the controller whole: a flood that nobody answers does not
+//! push out what a controller is about to name.
 
 use tandem_openflow::Error;
 
@@ -45,7 +47,7 @@ impl Buffers {
         self.slots.get_mut((id % BUFFERS) as usize)
     }
 
-    /// Keeps a packet; its number.
+    /// Keeps a packet; its number. `None`: another one waits in its place.
     pub fn keep(&mut self, bytes: &[u8], in_port: u32, now_ns: u64) -> Option<u32> {
         let id = self.next;
         // as long as numbers last, and never OFP_NO_BUFFER
@@ -54,6 +56,9 @@ impl Buffers {
             _ => BUFFERS,
         };
         let slot = self.slot(id)?;
+        if slot.packet.is_some() && now_ns.saturating_sub(slot.at_ns) <= KEPT_NS {
+            return None;
+        }
         slot.id = Some(id);
         slot.at_ns = now_ns;
         let kept = slot.packet.get_or_insert_with(|| Kept {
@@ -116,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_there_once_for_five_seconds_and_the_oldest_makes_room() {
+    fn a_packet_is_there_once_for_five_seconds() {
         let mut b = Buffers::default();
         let (unknown, empty) = (
             Error::BAD_REQUEST_BUFFER_UNKNOWN,
@@ -137,13 +142,26 @@ mod tests {
         assert_eq!(b.look(id, 2 + KEPT_NS), Err(unknown));
         b.expire(2 + KEPT_NS);
         assert_eq!(b.take(id, 2), Err(unknown));
-        let first = b.keep(b"x", 1, 9).unwrap();
-        for _ in 0..BUFFERS {
-            b.keep(b"y", 1, 9).unwrap();
-        }
-        assert_eq!(b.look(first, 9), Err(unknown));
         b.next = u32::MAX - 1;
         assert_eq!(b.keep(b"z", 1, 9), Some(u32::MAX - 1));
         assert_eq!(b.keep(b"z", 1, 9), Some(BUFFERS));
+    }
+
+    #[test]
+    fn a_flood_does_not_push_out_what_a_controller_is_about_to_name() {
+        let mut b = Buffers::default();
+        let first = b.keep(b"x", 1, 9).unwrap();
+        for _ in 1..BUFFERS {
+            b.keep(b"y", 1, 9).unwrap();
+        }
+        for _ in 0..2 * BUFFERS + 7 {
+            assert_eq!(b.keep(b"y", 1, 9 + KEPT_NS), None);
+        }
+        assert_eq!(b.take(first, 9 + KEPT_NS).unwrap().bytes, b"x");
+        // one place is free, and found within a round
+        let kept = (0..BUFFERS).filter(|_| b.keep(b"z", 1, 9 + KEPT_NS).is_some());
+        assert_eq!(kept.count(), 1);
+        // the others are, when their packets are too old
+        assert!(b.keep(b"z", 1, 10 + KEPT_NS).is_some());
     }
 }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One controller's connection: its bytes, what was agreed, what it is sent.
 
-use tandem_openflow::model::{Async, Reply, Role, TableFeatures};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tandem_openflow::model::{Async, FlowRemoved, Reply, Role, TableFeatures};
 use tandem_openflow::{Error, Framer, Version, encode};
 use tandem_tables::bucket::Bucket;
 
 /// While more than this waits for a controller, nothing it says is looked at: it gets no more answers than it reads.
 pub const ENOUGH: usize = 1 << 20;
+/// Flows that went are told of as long as no more than this waits: packet-ins still find room.
+const DRAWN: usize = ENOUGH / 4;
 /// Messages that nobody asked for end here: packet-ins are dropped, and a controller that would miss others is
 /// disconnected.
 pub const MOST: usize = 16 << 20;
@@ -34,6 +39,23 @@ pub struct Parts {
     pub messages: u32,
 }
 
+/// Of lines that a peer may cause as often as it likes, one a second is for all to read.
+#[derive(Debug, Default)]
+pub struct Pace {
+    next_ns: u64,
+}
+
+impl Pace {
+    /// May it be said now?
+    pub fn may(&mut self, now_ns: u64) -> bool {
+        let may = now_ns >= self.next_ns;
+        if may {
+            self.next_ns = now_ns + 1_000_000_000;
+        }
+        may
+    }
+}
+
 /// A connection to a controller.
 #[derive(Debug)]
 pub struct Conn {
@@ -48,10 +70,14 @@ pub struct Conn {
     pub(crate) parts: Option<Parts>,
     pub(crate) limit: Option<Bucket>,
     pub(crate) counts: Counts,
+    /// Of what it says.
+    pub(crate) pace: Pace,
     pub(crate) since_ns: u64,
     pub(crate) heard_ns: u64,
     probed_ns: Option<u64>,
     out: Vec<u8>,
+    /// Flows that went, of which it is to be told when it has read what waits.
+    removals: VecDeque<Arc<FlowRemoved>>,
     taken: usize,
     moved_ns: u64,
     xid: u32,
@@ -70,10 +96,12 @@ impl Conn {
             parts: None,
             limit: (packet_ins > 0).then(|| Bucket::new(packet_ins, (packet_ins / 10).max(64))),
             counts: Counts::default(),
+            pace: Pace::default(),
             since_ns: now_ns,
             heard_ns: now_ns,
             probed_ns: None,
             out: Vec::new(),
+            removals: VecDeque::new(),
             taken: 0,
             moved_ns: now_ns,
             xid: 0,
@@ -113,7 +141,7 @@ impl Conn {
 
     /// Is anything of it looked at now?
     pub fn takes(&self) -> bool {
-        self.end.is_none() && self.waiting() < ENOUGH
+        self.end.is_none() && self.waiting() < ENOUGH && self.removals.is_empty()
     }
 
     /// Bytes that wait to be sent.
@@ -141,12 +169,13 @@ impl Conn {
             self.out.drain(..self.taken);
             self.taken = 0;
         }
+        self.draw();
     }
 
-    /// It has to end, for the first reason that was given.
+    /// It has to end, for the first reason that was given; who ends it says so.
     pub(crate) fn finish(&mut self, why: String) {
         if self.end.is_none() {
-            tracing::warn!("controller {}: {why}", self.name);
+            tracing::debug!("controller {}: {why}", self.name);
             self.end = Some(why);
         }
     }
@@ -157,15 +186,12 @@ impl Conn {
         self.xid
     }
 
-    /// Appends a message.
-    pub(crate) fn reply(&mut self, xid: u32, reply: &Reply<'_>) {
+    /// Appends a message. False: it would be longer than 64 KiB, and nothing was appended.
+    pub(crate) fn reply(&mut self, xid: u32, reply: &Reply<'_>) -> bool {
         let version = self.spoken();
-        self.append(|out| {
-            if encode(version, xid, reply, out).is_err() {
-                tracing::error!("a message of more than 64 KiB was left out");
-            }
-        });
-        self.counts.sent += 1;
+        let written = encode(version, xid, reply, &mut self.out).is_ok();
+        self.counts.sent += u64::from(written);
+        written
     }
 
     /// Appends what `f` writes.
@@ -197,6 +223,34 @@ impl Conn {
         }
         if self.end.is_none() {
             self.reply(0, reply);
+        }
+    }
+
+    /// A flow that went, of which it wishes to hear; up to `most` wait for it.
+    pub(crate) fn tell_removed(&mut self, flow: &Arc<FlowRemoved>, most: usize) {
+        if self.removals.len() >= most {
+            self.finish(format!(
+                "disconnected: it does not read, {} messages of flows that went wait for it",
+                self.removals.len()
+            ));
+            self.removals = VecDeque::new();
+        }
+        if self.end.is_none() {
+            self.removals.push_back(Arc::clone(flow));
+            self.draw();
+        }
+    }
+
+    /// Flows that went become messages, as far as there is room.
+    fn draw(&mut self) {
+        while self.waiting() < DRAWN
+            && let Some(flow) = self.removals.pop_front()
+        {
+            self.reply(0, &Reply::FlowRemoved(&flow));
+        }
+        // what one message had emptied is not kept for the next
+        if self.removals.is_empty() && self.removals.capacity() > DRAWN / 64 {
+            self.removals = VecDeque::new();
         }
     }
 

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use tandem_ofpipeline::ports::PortCount;
 use tandem_ofpipeline::{Config, Fragments, Switch};
 use tandem_openflow::model::{FlowMod, FlowRemoved, Fragments as Wanted, GroupMod, MeterMod};
 use tandem_openflow::{Error, Version};
@@ -66,8 +67,17 @@ impl Datapath {
         self.switch.config().version
     }
 
-    /// Begins anew with empty tables of another version.
+    /// All that a port counted, beside what its cable lost.
+    pub fn port_count(&self, number: u32) -> Option<PortCount> {
+        let entry = self.switch.port(number)?;
+        Some(self.ports.get(&number)?.count(entry))
+    }
+
+    /// Begins anew with empty tables of another version; ports count on.
     pub(crate) fn begin(&mut self, settings: &Settings, version: Version, now_ns: u64) {
+        for (number, e) in &mut self.ports {
+            e.begin(self.switch.port(*number), version);
+        }
         self.switch = Switch::new(config(settings, version));
         let numbers: Vec<u32> = self.ports.keys().copied().collect();
         for n in numbers {

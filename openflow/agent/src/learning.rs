@@ -41,23 +41,21 @@ fn vlan(frame: &[u8]) -> u16 {
     }
 }
 
+/// None: it is no frame, or between neighbours alone (802.1D 7.12.6).
+fn destination(frame: &[u8]) -> Option<&[u8; 6]> {
+    let dst = frame.first_chunk::<6>().filter(|_| frame.len() >= 12)?;
+    (!ether::is_link_local(dst)).then_some(dst)
+}
+
 impl Learning {
     /// Learns a frame's source, unless it came from no port, and says where it goes.
     pub fn see(&mut self, port: Option<u32>, frame: &[u8], now_ns: u64) -> Goes {
-        let (Some(dst), Some(src)) = (
-            frame.first_chunk::<6>(),
-            frame.get(6..).and_then(|f| f.first_chunk::<6>()),
-        ) else {
-            return Goes::Nowhere;
-        };
-        // between neighbours alone (802.1D 7.12.6)
-        if ether::is_link_local(dst) {
-            return Goes::Nowhere;
-        }
-        let vid = vlan(frame);
         if let Some(port) = port
+            && destination(frame).is_some()
+            && let Some(src) = frame.get(6..).and_then(|f| f.first_chunk::<6>())
             && ether::is_valid_source(src)
         {
+            let vid = vlan(frame);
             let room = self.known.len() < ADDRESSES;
             let seen = Seen {
                 port,
@@ -71,7 +69,15 @@ impl Learning {
                 None => {}
             }
         }
-        match self.known.get(&(vid, *dst)) {
+        self.goes(frame, now_ns)
+    }
+
+    /// Where a frame would go.
+    pub fn goes(&self, frame: &[u8], now_ns: u64) -> Goes {
+        let Some(dst) = destination(frame) else {
+            return Goes::Nowhere;
+        };
+        match self.known.get(&(vlan(frame), *dst)) {
             Some(s) if now_ns.saturating_sub(s.at_ns) <= AGE_NS => Goes::To(s.port),
             _ => Goes::Everywhere,
         }

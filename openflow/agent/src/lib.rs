@@ -33,7 +33,7 @@ mod tests;
 mod trace;
 
 pub use agent::{Agent, CONNECTIONS, ConnId};
-pub use conn::{Conn, Counts};
+pub use conn::{Conn, Counts, Pace};
 pub use datapath::Datapath;
 pub use leaves::Wires;
 pub use ports::{Lost, PortEntry};

@@ -99,13 +99,12 @@ impl Agent {
                 Asks::Port { port } => {
                     let wanted = |e: &&PortEntry| *port == port::ANY || e.port.number == *port;
                     for e in dp.ports().filter(wanted) {
-                        if let Some(have) = switch.port(e.port.number) {
-                            let c = have.count;
+                        if let Some(c) = dp.port_count(e.port.number) {
                             add(&Part::Port(&PortStats {
                                 port: e.port.number,
-                                rx_packets: c.rx.packets + e.alone.packets,
+                                rx_packets: c.rx.packets,
                                 tx_packets: c.tx.packets,
-                                rx_bytes: c.rx.bytes + e.alone.bytes,
+                                rx_bytes: c.rx.bytes,
                                 tx_bytes: c.tx.bytes,
                                 rx_dropped: c.rx_dropped + e.lost.rx_dropped,
                                 tx_dropped: c.tx_dropped + e.lost.tx_dropped,
@@ -117,19 +116,20 @@ impl Agent {
                     }
                 }
                 Asks::Queue { port, queue } => {
-                    for e in switch.ports() {
-                        if *port != port::ANY && e.port.number != *port {
+                    let wanted = |e: &&PortEntry| *port == port::ANY || e.port.number == *port;
+                    for p in dp.ports().filter(wanted) {
+                        let Some(e) = switch.port(p.port.number) else {
                             continue;
-                        }
-                        for (n, c) in e.port.queues.iter().zip(&e.queues) {
+                        };
+                        for (n, c) in e.port.queues.iter().zip(p.queue_counts(e)) {
                             if *queue == QUEUE_ALL || n == queue {
                                 add(&Part::Queue(&QueueStats {
                                     port: e.port.number,
                                     queue: *n,
-                                    tx_bytes: c.tx.bytes,
-                                    tx_packets: c.tx.packets,
+                                    tx_bytes: c.bytes,
+                                    tx_packets: c.packets,
                                     tx_errors: 0,
-                                    lifetime: lifetime(c.since_ns, now_ns),
+                                    lifetime: lifetime(p.past.since_ns, now_ns),
                                 }));
                             }
                         }

@@ -2,6 +2,7 @@
 //! Ports as controllers see them (§7.2.1), and `OFPT_PORT_MOD` (§7.3.4.3).
 
 use tandem_ofpipeline as pipeline;
+use tandem_ofpipeline::ports::{Count, Entry, PortCount};
 use tandem_openflow::model::{Port, PortMod, port_config, port_features, port_state};
 use tandem_openflow::{Error, Version};
 
@@ -21,8 +22,11 @@ pub struct PortEntry {
     pub port: Port,
     /// What its cable lost.
     pub lost: Lost,
-    /// Frames and bytes that came in while there was no controller, past the tables.
-    pub alone: pipeline::ports::Count,
+    /// What the tables that are there do not count: frames of a switch without a controller, and what earlier tables
+    /// counted. Since when the port is there.
+    pub(crate) past: PortCount,
+    /// Of its queues, by earlier tables.
+    pub(crate) past_queues: Vec<Count>,
 }
 
 /// Of speeds that have a bit, the bit.
@@ -39,8 +43,23 @@ fn speed_bit(mbps: u32) -> u32 {
     }
 }
 
+/// Bits of a port's configuration.
+fn known(version: Version) -> u32 {
+    match version {
+        Version::V10 => port_config::ALL10,
+        Version::V13 => port_config::ALL,
+    }
+}
+
+fn sum(a: Count, b: Count) -> Count {
+    Count {
+        packets: a.packets + b.packets,
+        bytes: a.bytes + b.bytes,
+    }
+}
+
 impl PortEntry {
-    pub(crate) fn new(number: u32, name: &str, hw_addr: [u8; 6]) -> PortEntry {
+    pub(crate) fn new(number: u32, name: &str, hw_addr: [u8; 6], now_ns: u64) -> PortEntry {
         PortEntry {
             port: Port {
                 number,
@@ -49,7 +68,11 @@ impl PortEntry {
                 ..Port::default()
             },
             lost: Lost::default(),
-            alone: pipeline::ports::Count::default(),
+            past: PortCount {
+                since_ns: now_ns,
+                ..PortCount::default()
+            },
+            past_queues: Vec::new(),
         }
     }
 
@@ -76,6 +99,35 @@ impl PortEntry {
         }
     }
 
+    /// All that was counted, beside what cables lost; `entry` is the port in the tables.
+    pub(crate) fn count(&self, entry: &Entry) -> PortCount {
+        let c = &entry.count;
+        PortCount {
+            rx: sum(self.past.rx, c.rx),
+            tx: sum(self.past.tx, c.tx),
+            rx_dropped: self.past.rx_dropped + c.rx_dropped,
+            tx_dropped: self.past.tx_dropped + c.tx_dropped,
+            since_ns: self.past.since_ns,
+        }
+    }
+
+    /// The same of its queues.
+    pub(crate) fn queue_counts<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = Count> + 'a {
+        let past = self.past_queues.iter().copied();
+        let past = past.chain(std::iter::repeat(Count::default()));
+        entry.queues.iter().zip(past).map(|(q, p)| sum(q.tx, p))
+    }
+
+    /// The tables go; others, of another version, come.
+    pub(crate) fn begin(&mut self, entry: Option<&Entry>, version: Version) {
+        if let Some(entry) = entry {
+            self.past_queues = self.queue_counts(entry).collect();
+            self.past = self.count(entry);
+        }
+        // what the version has not nobody could see, or take back
+        self.port.config &= known(version);
+    }
+
     /// Can frames leave?
     pub fn is_live(&self) -> bool {
         self.port.state & port_state::LINK_DOWN == 0 && !self.has(port_config::PORT_DOWN)
@@ -98,11 +150,7 @@ impl PortEntry {
         if m.hw_addr != self.port.hw_addr {
             return Err(Error::PORT_MOD_FAILED_BAD_HW_ADDR);
         }
-        let known = match version {
-            Version::V10 => port_config::ALL10,
-            Version::V13 => port_config::ALL,
-        };
-        if m.mask & !known != 0 {
+        if m.mask & !known(version) != 0 {
             return Err(Error::PORT_MOD_FAILED_BAD_CONFIG);
         }
         // a cable has one speed

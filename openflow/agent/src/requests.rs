@@ -60,9 +60,14 @@ impl Agent {
         self.conns.get(&id).map_or("", |c| c.name())
     }
 
-    fn answer(&mut self, id: ConnId, xid: u32, reply: &Reply<'_>) {
-        if let Some(conn) = self.conns.get_mut(&id) {
-            conn.reply(xid, reply);
+    /// # Errors
+    /// `EPERM`: the answer would be longer than a message may be.
+    fn answer(&mut self, id: ConnId, xid: u32, reply: &Reply<'_>) -> Result<(), Error> {
+        let written = self.conns.get_mut(&id).is_none_or(|c| c.reply(xid, reply));
+        match reply {
+            _ if written => Ok(()),
+            Reply::QueueConfig { .. } => Err(Error::QUEUE_OP_FAILED_EPERM),
+            _ => Err(Error::BAD_REQUEST_EPERM),
         }
     }
 
@@ -85,17 +90,22 @@ impl Agent {
                     kind: *kind,
                     code: *code,
                 };
-                tracing::warn!("controller {} says: {error}", self.name(id));
+                let loud = self.conns.get_mut(&id).is_some_and(|c| c.pace.may(now_ns));
+                let name = self.name(id);
+                match loud {
+                    true => tracing::warn!("controller {name} says: {error}"),
+                    false => tracing::debug!("controller {name} says: {error}"),
+                }
             }
-            Request::Echo(data) => self.answer(id, xid, &Reply::EchoReply(data)),
+            Request::Echo(data) => self.answer(id, xid, &Reply::EchoReply(data))?,
             Request::Experimenter(_) => return Err(Error::BAD_REQUEST_BAD_EXPERIMENTER),
             Request::Features => {
                 let features = self.features();
-                self.answer(id, xid, &Reply::Features(&features));
+                self.answer(id, xid, &Reply::Features(&features))?;
             }
             Request::GetConfig => {
                 let config = self.config();
-                self.answer(id, xid, &Reply::Config(config));
+                self.answer(id, xid, &Reply::Config(config))?;
             }
             Request::SetConfig(c) => self.dp.set_config(c.fragments, c.miss_send_len)?,
             Request::PacketOut(m) => self.packet_out_message(m, now_ns, wires)?,
@@ -117,15 +127,15 @@ impl Agent {
             Request::Multipart(Multipart { more, asks }) => {
                 self.multipart(id, xid, *more, asks, now_ns)?;
             }
-            Request::Barrier => self.answer(id, xid, &Reply::Barrier),
+            Request::Barrier => self.answer(id, xid, &Reply::Barrier)?,
             Request::QueueConfig { port } => self.queue_config(id, xid, *port)?,
             Request::Role(asked) => {
                 let role = self.change_role(id, *asked)?;
-                self.answer(id, xid, &Reply::Role(role));
+                self.answer(id, xid, &Reply::Role(role))?;
             }
             Request::GetAsync => {
                 if let Some(wants) = self.conns.get(&id).map(|c| c.wants) {
-                    self.answer(id, xid, &Reply::Async(wants));
+                    self.answer(id, xid, &Reply::Async(wants))?;
                 }
             }
             Request::SetAsync(wants) => {
@@ -244,7 +254,6 @@ impl Agent {
                 port: asked,
                 queues,
             },
-        );
-        Ok(())
+        )
     }
 }

@@ -9,6 +9,8 @@ use tandem_packet::Frame;
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Step {
+    /// There is no controller: an ordinary switch sends it to a port, to all (`FLOOD`), nowhere.
+    Alone { to: Option<u32> },
     /// It meets a flow of a table, or none.
     Met { table: u8, flow: Option<Box<Flow>> },
     /// It leaves by a port.

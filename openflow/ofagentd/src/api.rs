@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{Items, Page};
+use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::all_flows;
 use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
 
@@ -26,7 +27,9 @@ const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
 /// Rows of one page.
 const ROWS: u32 = 10_000;
 /// A frame on paper needs a copy of the tables.
-const TRACED: u32 = 100_000;
+const TRACED: usize = 100_000;
+/// Bytes of a frame on paper at most: each of its outputs is one row.
+const FRAME: usize = 16_384;
 
 #[derive(Clone)]
 struct Api {
@@ -284,7 +287,7 @@ async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
                 .map(|e| {
                     let p = &e.port;
                     let cable = plant.ports.get(&p.number).map(|c| c.arg.spec.kind.to_string());
-                    let c = dp.switch().port(p.number).map(|e| e.count).unwrap_or_default();
+                    let c = dp.port_count(p.number).unwrap_or_default();
                     json!({
                         "name": p.name,
                         "number": p.number,
@@ -299,8 +302,8 @@ async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
                             (port_config::NO_PACKET_IN, "no_packet_in"),
                             (port_config::NO_FLOOD10, "no_flood"),
                         ]),
-                        "rx_packets": c.rx.packets + e.alone.packets,
-                        "rx_bytes": c.rx.bytes + e.alone.bytes,
+                        "rx_packets": c.rx.packets,
+                        "rx_bytes": c.rx.bytes,
                         "tx_packets": c.tx.packets,
                         "tx_bytes": c.tx.bytes,
                         "rx_dropped": c.rx_dropped + e.lost.rx_dropped,
@@ -419,12 +422,23 @@ struct Frame {
     frame: String,
 }
 
+/// What a copy of the tables is of.
+fn copied(switch: &Switch) -> usize {
+    let flows: usize = switch.table_stats().map(|t| t.active as usize).sum();
+    let buckets = switch.groups().filter_map(|n| switch.group(n));
+    flows + switch.meters().count() + buckets.map(|(g, _)| 1 + g.buckets.len()).sum::<usize>()
+}
+
 async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
     let asked: Frame =
         serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("trace: {e}")))?;
     let bytes = text::from_hex(&asked.frame)
-        .filter(|b| b.len() >= 14)
-        .ok_or_else(|| ApiError::bad_request("the frame is not hexadecimal, or below 14 bytes"))?;
+        .filter(|b| (14..=FRAME).contains(&b.len()))
+        .ok_or_else(|| {
+            ApiError::bad_request(format!(
+                "the frame is not hexadecimal, or not 14 to {FRAME} bytes"
+            ))
+        })?;
     api.ask(move |plant| {
         let dp = plant.agent.datapath();
         let port = dp
@@ -433,10 +447,10 @@ async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Val
             .ok_or_else(|| ApiError::not_found(format!("there is no port {}", asked.port)))?
             .port
             .number;
-        let flows: u32 = dp.switch().table_stats().map(|t| t.active).sum();
-        if flows > TRACED {
+        let much = copied(dp.switch());
+        if much > TRACED {
             return Err(ApiError::unavailable(format!(
-                "a trace needs a copy of the tables, and packets would wait for that of {flows} flows: up to {TRACED} are copied"
+                "a trace needs a copy of the tables, and packets would wait for that of {much} flows, groups and buckets: up to {TRACED} are copied"
             )));
         }
         let steps = plant.agent.on_paper(port, &bytes, clock::now_ns());
@@ -444,4 +458,35 @@ async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Val
         Ok(Json(json!({ "items": rows })))
     })
     .await?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_ofpipeline::Config;
+    use tandem_ofpipeline::flows::blank;
+    use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
+    use tandem_openflow::port;
+
+    #[test]
+    fn a_copy_is_of_flows_and_of_buckets() {
+        let mut switch = Switch::new(Config::default());
+        let mut removed = Vec::new();
+        assert_eq!(copied(&switch), 0);
+        switch.flow_mod(&blank(), 1, &mut removed).unwrap();
+        let bucket = Bucket {
+            weight: 0,
+            watch_port: port::ANY,
+            watch_group: GROUP_ANY,
+            actions: Vec::new(),
+        };
+        let group = GroupMod {
+            command: GroupCommand::Add,
+            kind: GroupType::All,
+            group: 8,
+            buckets: vec![bucket; 5],
+        };
+        switch.group_mod(&group, 1, &mut removed).unwrap();
+        assert_eq!(copied(&switch), 1 + 1 + 5);
+    }
 }

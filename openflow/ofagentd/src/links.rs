@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use anyhow::Context;
-use tandem_ofagent::{Agent, Conn, ConnId};
+use tandem_ofagent::{Agent, CONNECTIONS, Conn, ConnId, Pace};
 
 use crate::poller::{Poller, Ready, Token};
 use crate::slots::Slots;
@@ -16,7 +16,7 @@ use crate::target::Target;
 use crate::tls::{Files, Tls};
 
 const SECOND: u64 = 1_000_000_000;
-/// A call is not answered for so long: it is given up.
+/// A call is not answered for so long, or a handshake of TLS is not done: it is given up.
 const CONNECT_NS: u64 = 5 * SECOND;
 /// Between two calls, from the first to the last.
 const BACK_OFF: [u64; 4] = [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND];
@@ -35,10 +35,15 @@ pub struct Place {
     listener: Option<Listener>,
     calls: usize,
     due_ns: Option<u64>,
+    /// Of who calls.
+    pace: Pace,
 }
 
 enum State {
-    Calling { until_ns: u64 },
+    /// The connection is being made: a call that was not answered yet, TLS that shakes hands. The agent knows none of it.
+    Calling {
+        until_ns: u64,
+    },
     Up(ConnId),
 }
 
@@ -96,6 +101,7 @@ impl Links {
                 listener,
                 calls: 0,
                 due_ns: target.is_active().then_some(0),
+                pace: Pace::default(),
             });
         }
         Ok(Links {
@@ -127,21 +133,21 @@ impl Links {
         }
     }
 
-    fn add(&mut self, place: usize, stream: Stream, state: State, poller: &Poller) {
+    /// A connection that is being made. It can be written when it is there: at once, if it was the peer that called.
+    fn add(
+        &mut self,
+        place: usize,
+        stream: Stream,
+        until_ns: u64,
+        poller: &Poller,
+    ) -> std::io::Result<()> {
         self.next = self.next.wrapping_add(1);
-        let interest = match state {
-            State::Calling { .. } => (false, true),
-            State::Up(_) => (true, false),
-        };
-        if let Err(e) = poller.add(Token::Link(self.next), &stream, interest.0, interest.1) {
-            tracing::error!("a controller's socket can't be watched: {e}");
-            return;
-        }
+        poller.add(Token::Link(self.next), &stream, false, true)?;
         let link = Link {
             place,
             stream,
-            state,
-            interest,
+            state: State::Calling { until_ns },
+            interest: (false, true),
             blocked: false,
             more: false,
             unread: false,
@@ -149,6 +155,15 @@ impl Links {
             agreed: false,
         };
         self.links.insert(self.next, link);
+        Ok(())
+    }
+
+    /// Who calls may take the connections that no target needs which is called.
+    fn has_room_for_callers(&self) -> bool {
+        let active = |n: usize| self.places.get(n).is_some_and(|p| p.target.is_active());
+        let called = (0..self.places.len()).filter(|n| active(*n)).count();
+        let callers = self.links.values().filter(|l| !active(l.place)).count();
+        callers < CONNECTIONS.saturating_sub(called)
     }
 
     /// Somebody calls.
@@ -180,13 +195,13 @@ impl Links {
                     continue;
                 }
             };
-            let peer = stream
-                .peer()
-                .map_or(String::new(), |p| format!(" from {p}"));
-            let name = format!("{}{peer}", place.target);
-            match agent.connected(name, now_ns) {
-                Some(id) => self.add(number as usize, stream, State::Up(id), poller),
-                None => tracing::debug!("{}: too many connections", place.target),
+            if !self.has_room_for_callers() {
+                tracing::debug!("{}: too many connections", place.target);
+                continue;
+            }
+            match self.add(number as usize, stream, now_ns + CONNECT_NS, poller) {
+                Ok(()) => self.made(self.next, agent, poller, now_ns),
+                Err(e) => tracing::error!("a controller's socket can't be watched: {e}"),
             }
         }
     }
@@ -223,12 +238,9 @@ impl Links {
                 ) => stream.and_then(|s| s.secure(tls, Some(host))),
                 _ => stream,
             };
-            match stream {
-                Ok(stream) => {
-                    let until_ns = now_ns + CONNECT_NS;
-                    self.add(n, stream, State::Calling { until_ns }, poller);
-                    next = next.min(until_ns);
-                }
+            let until_ns = now_ns + CONNECT_NS;
+            match stream.and_then(|s| self.add(n, s, until_ns, poller)) {
+                Ok(()) => next = next.min(until_ns),
                 Err(e) => next = next.min(self.failed(n, &e.to_string(), now_ns)),
             }
         }
@@ -242,7 +254,10 @@ impl Links {
         };
         if !place.target.is_active() {
             // who calls may hang up, and others are not kept from calling
-            tracing::debug!("controller {}: {why}", place.target);
+            match place.pace.may(now_ns) {
+                true => tracing::info!("controller {}: {why}", place.target),
+                false => tracing::debug!("controller {}: {why}", place.target),
+            }
             return u64::MAX;
         }
         // said once
@@ -270,18 +285,7 @@ impl Links {
             return;
         };
         match link.state {
-            State::Calling { .. } => {
-                if let Err(e) = link.stream.check() {
-                    return self.end(id, &e.to_string(), agent, poller, now_ns);
-                }
-                let Some(place) = self.places.get(link.place) else {
-                    return;
-                };
-                match agent.connected(place.target.to_string(), now_ns) {
-                    Some(conn) => link.state = State::Up(conn),
-                    None => self.end(id, "too many connections", agent, poller, now_ns),
-                }
-            }
+            State::Calling { .. } => self.made(id, agent, poller, now_ns),
             State::Up(conn) => {
                 if ready.write {
                     link.blocked = false;
@@ -291,6 +295,41 @@ impl Links {
                 }
                 link.more = true;
             }
+        }
+    }
+
+    /// A connection that is being made got on. The agent has it when it is there, and by TLS when both have shown who
+    /// they are: a peer without a certificate is no controller at all.
+    fn made(&mut self, id: u32, agent: &mut Agent, poller: &Poller, now_ns: u64) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        let Some(place) = self.places.get(link.place) else {
+            return;
+        };
+        match link.stream.check().and_then(|()| link.stream.handshake()) {
+            Ok(None) => {
+                let peer = link.stream.peer().filter(|_| !place.target.is_active());
+                let peer = peer.map_or(String::new(), |p| format!(" from {p}"));
+                match agent.connected(format!("{}{peer}", place.target), now_ns) {
+                    Some(conn) => {
+                        link.state = State::Up(conn);
+                        // what came with the handshake
+                        link.unread = true;
+                        link.more = true;
+                    }
+                    None => self.end(id, "too many connections", agent, poller, now_ns),
+                }
+            }
+            Ok(Some(wanted)) => {
+                if wanted != link.interest {
+                    match poller.change(Token::Link(id), &link.stream, wanted.0, wanted.1) {
+                        Ok(()) => link.interest = wanted,
+                        Err(e) => self.end(id, &e.to_string(), agent, poller, now_ns),
+                    }
+                }
+            }
+            Err(e) => self.end(id, &e.to_string(), agent, poller, now_ns),
         }
     }
 
@@ -338,12 +377,19 @@ impl Links {
             if link.more {
                 link.more = agent.work(conn, MESSAGES, now_ns, slots);
             }
+        }
+        // when all messages were looked at: what one controller does, others are told of
+        for (id, link) in &mut self.links {
+            let State::Up(conn) = link.state else {
+                continue;
+            };
             let waited = agent.conn(conn).is_some_and(|c| !c.takes());
             if let Err(e) = write(link, conn, agent, now_ns) {
                 // what it said before is done, though it does not hear the answers
                 link.over.get_or_insert_with(|| e.to_string());
-                let left = agent.output(conn).len();
-                agent.sent(conn, left, now_ns);
+                while let left @ 1.. = agent.output(conn).len() {
+                    agent.sent(conn, left, now_ns);
+                }
             }
             let Some(c) = agent.conn(conn) else {
                 continue;
@@ -421,4 +467,109 @@ fn write(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) -> std::
         link.blocked = !link.stream.flush()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use tandem_ofagent::{CONNECTIONS, Settings};
+
+    #[test]
+    fn who_calls_takes_no_place_of_those_that_are_called() {
+        let dir = std::env::temp_dir().join(format!("ofagentd-links-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (here, there) = (dir.join("here"), dir.join("there"));
+        let targets = [Target::Punix(here.clone()), Target::Unix(there.clone())];
+        let poller = Poller::new().unwrap();
+        let mut links = Links::open(&targets, &Files::default(), &poller).unwrap();
+        let mut agent = Agent::new(Settings::default(), 1);
+        let peers: Vec<UnixStream> = (0..CONNECTIONS + 9)
+            .map(|_| {
+                let peer = UnixStream::connect(&here).unwrap();
+                links.accept(0, &mut agent, &poller, 1);
+                peer
+            })
+            .collect();
+        assert_eq!(agent.conns().count(), CONNECTIONS - 1);
+        let controller = Listener::unix(&there).unwrap();
+        links.turn(&mut agent, &mut Slots::default(), &poller, 2);
+        assert!(controller.accept().unwrap().is_some());
+        let ready = Ready {
+            token: Token::Bell,
+            read: false,
+            write: true,
+            error: false,
+        };
+        links.ready(links.next, ready, &mut agent, &poller, 3);
+        assert_eq!(agent.conns().count(), CONNECTIONS);
+        drop(peers);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_one_controller_causes_the_others_hear_at_once() {
+        let dir = std::env::temp_dir().join(format!("ofagentd-turn-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let here = dir.join("here");
+        let poller = Poller::new().unwrap();
+        let files = Files::default();
+        let mut links = Links::open(&[Target::Punix(here.clone())], &files, &poller).unwrap();
+        let mut agent = Agent::new(Settings::default(), 1);
+        agent.add_port(1, "swp1", [2, 0, 0, 0, 0, 1], (true, 1_000), 1);
+        let mut slots = Slots::default();
+        let mut peers: Vec<UnixStream> = (0..2)
+            .map(|_| {
+                let mut peer = UnixStream::connect(&here).unwrap();
+                links.accept(0, &mut agent, &poller, 1);
+                peer.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).unwrap();
+                peer
+            })
+            .collect();
+        links.turn(&mut agent, &mut slots, &poller, 2);
+        let mut hello = [0; 16];
+        peers[0].read_exact(&mut hello).unwrap();
+        // OFPT_PORT_MOD of the second: OFPPC_PORT_DOWN of port 1
+        let mut down = vec![4, 16, 0, 40, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0];
+        down.extend([
+            2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+        ]);
+        peers[1].write_all(&down).unwrap();
+        let ready = Ready {
+            token: Token::Bell,
+            read: true,
+            write: false,
+            error: false,
+        };
+        links.ready(2, ready, &mut agent, &poller, 3);
+        links.turn(&mut agent, &mut slots, &poller, 3);
+        peers[0].set_nonblocking(true).unwrap();
+        let mut told = [0; 200];
+        assert_eq!(peers[0].read(&mut told).unwrap(), 80);
+        assert_eq!(told[1], 12, "OFPT_PORT_STATUS");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_watched_leaves_nothing_behind() {
+        let dir = std::env::temp_dir().join(format!("ofagentd-watch-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (here, there) = (dir.join("here"), dir.join("there"));
+        let targets = [Target::Punix(here.clone()), Target::Unix(there.clone())];
+        let poller = Poller::new().unwrap();
+        let mut links = Links::open(&targets, &Files::default(), &poller).unwrap();
+        let mut agent = Agent::new(Settings::default(), 1);
+        let _controller = Listener::unix(&there).unwrap();
+        let _peer = UnixStream::connect(&here).unwrap();
+        let broken = Poller::broken();
+        links.accept(0, &mut agent, &broken, 1);
+        assert_eq!((links.links.len(), agent.conns().count()), (0, 0));
+        // and who was called is called again
+        let next = links.turn(&mut agent, &mut Slots::default(), &broken, 2);
+        assert_eq!(next, 2 + SECOND);
+        links.turn(&mut agent, &mut Slots::default(), &poller, next);
+        assert_eq!(links.links.len(), 1);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -76,6 +76,15 @@ impl Poller {
         })
     }
 
+    /// One that can't look after anything, as its descriptor is no epoll instance's.
+    #[cfg(test)]
+    pub fn broken() -> Poller {
+        Poller {
+            epoll: std::fs::File::open("/dev/null").unwrap().into(),
+            events: Vec::new(),
+        }
+    }
+
     /// Looks after a descriptor, too.
     pub fn add(&self, token: Token, fd: impl AsFd, read: bool, write: bool) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token.bits());

@@ -71,6 +71,14 @@ impl Stream {
         sockopt::socket_error(self.as_fd())?.map_err(io::Error::from)
     }
 
+    /// Goes on with TLS's handshake; none: there is nothing to be done any more, else whether it waits to read, to write.
+    pub fn handshake(&mut self) -> io::Result<Option<(bool, bool)>> {
+        match self {
+            Stream::Tls(s) => s.handshake(),
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(None),
+        }
+    }
+
     /// Who is there.
     pub fn peer(&self) -> Option<String> {
         match self {

@@ -167,6 +167,17 @@ pub fn band(b: &Band, flags: u16) -> String {
 /// One thing that happens to a frame on paper: a stage and words, the frame as it is then.
 pub fn step(s: &Step) -> Value {
     match s {
+        Step::Alone { to } => {
+            let goes = match to {
+                Some(port::FLOOD) => "flood".into(),
+                Some(n) => format!("port {}", port_name(*n)),
+                None => "dropped".into(),
+            };
+            json!({
+                "stage": "standalone",
+                "text": format!("no controller is connected, an ordinary switch: {goes}"),
+            })
+        }
         Step::Met { table, flow: None } => json!({
             "stage": format!("table {table}"),
             "text": "no flow: the packet is dropped (1.0: it goes to the controller)",

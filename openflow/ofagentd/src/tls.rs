@@ -115,6 +115,32 @@ pub struct TlsStream {
 }
 
 impl TlsStream {
+    /// One step of the handshake after the other; none: it is done, else whether it waits to read, to write.
+    pub fn handshake(&mut self) -> io::Result<Option<(bool, bool)>> {
+        let mut flushed = self.flush()?;
+        while self.tls.is_handshaking() {
+            match self.take_in() {
+                Ok(0) => return Err(io::Error::other("TLS: the peer hung up")),
+                Ok(_) => flushed = self.flush()?,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Some((true, !flushed))),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads records; so many bytes, 0 at its end.
+    fn take_in(&mut self) -> io::Result<usize> {
+        let bytes = self.tls.read_tls(&mut self.tcp)?;
+        if let Err(e) = self.tls.process_new_packets() {
+            // the peer is told why
+            let _ = self.flush();
+            return Err(io::Error::other(format!("TLS: {e}")));
+        }
+        Ok(bytes)
+    }
+
     /// What is there, 0 at its end.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
@@ -122,13 +148,8 @@ impl TlsStream {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
                 read => return read,
             }
-            if self.tls.read_tls(&mut self.tcp)? == 0 {
+            if self.take_in()? == 0 {
                 return Ok(0);
-            }
-            if let Err(e) = self.tls.process_new_packets() {
-                // the peer is told why
-                let _ = self.flush();
-                return Err(io::Error::other(format!("TLS: {e}")));
             }
             self.flush()?;
         }

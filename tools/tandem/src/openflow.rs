@@ -104,6 +104,15 @@ pub struct Up {
     /// Flows at most, of all tables together
     #[arg(long, value_name = "N")]
     max_flows: Option<u32>,
+    /// Queues of each port, which count and do not schedule
+    #[arg(long, value_name = "N")]
+    queues: Option<u32>,
+    /// Packet-ins a second for each controller; 0: no limit
+    #[arg(long, value_name = "N")]
+    packet_in_rate: Option<u64>,
+    /// Seconds of silence after which a controller is asked whether it lives, and after as many more given up
+    #[arg(long, value_name = "SECONDS")]
+    probe: Option<u64>,
     /// How much the daemon logs
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -234,6 +243,12 @@ impl Up {
             ("--versions", self.versions.clone()),
             ("--tables", self.tables.map(|n| n.to_string())),
             ("--max-flows", self.max_flows.map(|n| n.to_string())),
+            ("--queues", self.queues.map(|n| n.to_string())),
+            (
+                "--packet-in-rate",
+                self.packet_in_rate.map(|n| n.to_string()),
+            ),
+            ("--probe", self.probe.map(|n| n.to_string())),
             ("--log", self.log.clone()),
         ];
         for (option, value) in options {

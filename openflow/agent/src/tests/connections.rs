@@ -5,7 +5,8 @@ use super::*;
 use crate::Fail;
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{
-    Async, FlowCommand, PortMod, Role, RoleRequest, TableMod, port_config,
+    Async, FlowCommand, FlowRemoved, Lifetime, PortMod, RemovedReason, Role, RoleRequest, TableMod,
+    port_config,
 };
 
 fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
@@ -176,6 +177,71 @@ fn a_controller_that_does_not_read_is_disconnected() {
     }
     let why = b.agent.conn(stuck).unwrap().end().unwrap().to_owned();
     assert!(why.contains("has not read for 30 s"), "{why}");
+}
+
+fn removed(cookie: u64) -> FlowRemoved {
+    FlowRemoved {
+        table: 0,
+        cookie,
+        priority: 1,
+        reason: RemovedReason::Delete,
+        lifetime: Lifetime::default(),
+        idle_timeout: 0,
+        hard_timeout: 0,
+        packets: 0,
+        bytes: 0,
+        matching: blank().matching,
+    }
+}
+
+#[test]
+fn a_controller_that_reads_hears_of_every_flow_that_went() {
+    let mut b = Bench::new(Settings::default());
+    let id = b.connect(Version::V13);
+    let all = 400_000; // of 64 bytes: more than the 16 MiB that wait at most
+    b.agent.removed.extend((0..all).map(removed));
+    b.agent.tell_removed();
+    // an answer comes after what had happened before
+    b.bytes(id, &[4, 20, 0, 8, 0, 0, 0, 9]);
+    let mut next = 0;
+    loop {
+        let conn = b.agent.conn(id).unwrap();
+        assert_eq!(conn.end(), None);
+        assert!(conn.waiting() < crate::conn::ENOUGH);
+        while b.agent.work(id, 100, b.now, &mut b.out) {}
+        let said = b.said(id);
+        if said.is_empty() {
+            break;
+        }
+        for s in said {
+            if next == all {
+                assert_eq!(s.kind, BARRIER_REPLY);
+            } else {
+                assert_eq!(s.kind, FLOW_REMOVED);
+                assert_eq!(s.body[..8], next.to_be_bytes());
+            }
+            next += 1;
+        }
+    }
+    assert_eq!(next, all + 1);
+}
+
+#[test]
+fn of_flows_that_went_so_many_wait_as_the_tables_have_room_for_twice() {
+    let mut b = Bench::new(Settings {
+        max_flows: 1_000,
+        ..Settings::default()
+    });
+    let id = b.connect(Version::V13);
+    let why = |b: &Bench| b.agent.conn(id).unwrap().end().map(str::to_owned);
+    for n in 0..6 {
+        assert_eq!(why(&b), None, "{n}");
+        b.agent.removed.extend((0..1_000).map(removed));
+        b.agent.tell_removed();
+    }
+    b.agent.removed.extend((0..2_000).map(removed));
+    b.agent.tell_removed();
+    assert!(why(&b).unwrap().contains("does not read"));
 }
 
 fn role(role: Role, generation: u64) -> Request<'static> {

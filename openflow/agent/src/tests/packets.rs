@@ -273,6 +273,7 @@ fn a_frame_on_paper_changes_nothing() {
             Step::Output { port, .. } => format!("output {port}"),
             Step::Controller { table, .. } => format!("controller {table}"),
             Step::Normal { .. } => "normal".into(),
+            Step::Alone { to } => format!("alone {to:?}"),
         })
         .collect();
     assert_eq!(
@@ -283,4 +284,46 @@ fn a_frame_on_paper_changes_nothing() {
     assert_eq!(b.said(id), []);
     let t = b.agent.datapath().switch().table_stats().next().unwrap();
     assert_eq!(t.count.lookups, 0);
+}
+
+#[test]
+fn on_paper_an_ordinary_switch_is_one_too() {
+    use crate::{Fail, Step};
+    let mut b = Bench::new(Settings {
+        fail: Fail::Standalone,
+        ..Settings::default()
+    });
+    b.frame(2, &ether(9, 2));
+    let said = |b: &Bench, dst: u8, port: u32| -> (Vec<Option<u32>>, Vec<u32>) {
+        let (mut alone, mut out) = (Vec::new(), Vec::new());
+        for s in b.agent.on_paper(port, &ether(dst, 1), b.now) {
+            match s {
+                Step::Alone { to } => alone.push(to),
+                Step::Output { port, .. } => out.push(port),
+                other => panic!("{other:?}"),
+            }
+        }
+        (alone, out)
+    };
+    assert_eq!(said(&b, 2, 1), (vec![Some(2)], vec![2]));
+    assert_eq!(said(&b, 7, 1), (vec![Some(port::FLOOD)], vec![2, 3, 4]));
+    // where it came from it does not go back to
+    assert_eq!(said(&b, 2, 2), (vec![Some(2)], vec![]));
+    let mut neighbour = ether(1, 1);
+    neighbour[..6].copy_from_slice(&[1, 0x80, 0xc2, 0, 0, 0]);
+    let steps = b.agent.on_paper(1, &neighbour, b.now);
+    assert!(matches!(steps.as_slice(), [Step::Alone { to: None }]));
+    // nothing was learned
+    assert_eq!(b.frame(3, &ether(1, 3)).len(), 3);
+    assert_eq!(
+        b.agent
+            .datapath()
+            .switch()
+            .port(2)
+            .unwrap()
+            .count
+            .tx
+            .packets,
+        1
+    );
 }

@@ -209,3 +209,63 @@ fn counters_of_a_switch_that_stood_alone_are_the_ports_too() {
     let n = |at: usize| be(&body[at..at + 8]);
     assert_eq!([n(8), n(24), n(40), n(48), n(56)], [1, 64, 5, 7, 6]);
 }
+
+#[test]
+fn ports_count_on_and_lose_what_the_other_version_has_not() {
+    let mut b = Bench::new(Settings::default());
+    let id = b.connect(Version::V10);
+    let mut flow = blank();
+    flow.instructions.apply = Some(vec![Action::Enqueue10 { port: 2, queue: 1 }]);
+    b.fine(id, &Request::FlowMod(flow));
+    assert_eq!(b.frame(1, &ether(1, 2)).len(), 1);
+    let quiet = PortMod {
+        port: 3,
+        hw_addr: mac(3),
+        config: port_config::NO_FLOOD10 | port_config::NO_FWD,
+        mask: port_config::NO_FLOOD10 | port_config::NO_FWD,
+        advertise: 0,
+    };
+    b.ask(id, &Request::PortMod(quiet));
+    b.agent.disconnected(id);
+    b.seconds(7);
+    let id = b.connect(Version::V13);
+    let body = |b: &mut Bench, what| b.ask(id, &asks(what))[0].body[8..].to_vec();
+    let port1 = body(&mut b, Asks::Port { port: 1 });
+    assert_eq!([be(&port1[8..16]), be(&port1[24..32])], [1, 64]);
+    assert_eq!(be(&port1[104..108]), 7, "seconds");
+    let port2 = body(&mut b, Asks::Port { port: 2 });
+    assert_eq!([be(&port2[16..24]), be(&port2[32..40])], [1, 64]);
+    let queue = body(&mut b, Asks::Queue { port: 2, queue: 1 });
+    assert_eq!([be(&queue[8..16]), be(&queue[16..24])], [64, 1]);
+    assert_eq!(be(&queue[32..36]), 7, "seconds");
+    let config = |b: &Bench| b.agent.datapath().ports().nth(2).unwrap().port.config;
+    assert_eq!(config(&b), port_config::NO_FWD);
+    assert!(!b.agent.datapath().switch().port(3).unwrap().port.no_flood);
+    assert!(b.agent.datapath().switch().port(3).unwrap().port.no_fwd);
+}
+
+#[test]
+fn what_is_too_long_for_a_message_is_refused() {
+    let mut b = Bench::new(Settings {
+        queues: 64,
+        ..Settings::default()
+    });
+    for n in 5..=2_000 {
+        b.agent.add_port(n, "more", mac(1), (true, 1_000), 1);
+    }
+    let id = b.connect(Version::V13);
+    let all = Request::QueueConfig { port: port::ANY };
+    assert_eq!(
+        b.refused(id, &all),
+        code(tandem_openflow::Error::QUEUE_OP_FAILED_EPERM)
+    );
+    let one = b.ask(id, &Request::QueueConfig { port: 7 });
+    assert_eq!(one[0].body.len(), 8 + 64 * 16);
+    b.agent.disconnected(id);
+    // 1.0 tells of ports with the features alone
+    let id = b.connect(Version::V10);
+    assert_eq!(
+        b.refused(id, &Request::Features),
+        code(tandem_openflow::Error::BAD_REQUEST_EPERM)
+    );
+}
