@@ -218,7 +218,8 @@ def test_the_command_starts_stops_and_shows(sw):
     for words, why in [(("--port", "swp1=none"), "no interface none"), (("--port", "x"), "no '='"),
                        (("--controller", "tcp:127.0.0.1:0"), "no TCP port"),
                        (("--controller", "ssl:127.0.0.1"), "need --private-key, --certificate and --ca-cert"),
-                       (("--controller", "pssl:", "--private-key", "/none", "--certificate", "/none", "--ca-cert", "/none"),
+                       (("--controller", "pssl:", "--private-key", "/none", "--certificate", "/none",
+                         "--ca-cert", "/none"),
                         "/none"),
                        (("--controller", "ptcp:192.0.2.1:9"), "ptcp:192.0.2.1:9")]:
         code, _, err = sw.call("up", *words)
@@ -280,19 +281,21 @@ def test_killed_and_started_again(sw):
 
 
 def make_keys(folder):
-    """An authority, certificates of 127.0.0.1 and of 127.0.0.9 from it; another authority, and one of 127.0.0.1 from it."""
+    """An authority, certificates of 127.0.0.1 and 127.0.0.9 from it; another authority, and one of 127.0.0.1 from it."""
     def openssl(*words):
         net.run("openssl", *words)
 
     for name in ("ca", "other"):
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                 "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
-    for name, address, by in (("us", "127.0.0.1", "ca"), ("misnamed", "127.0.0.9", "ca"), ("foreign", "127.0.0.1", "other")):
+    for name, address, by in (("us", "127.0.0.1", "ca"), ("misnamed", "127.0.0.9", "ca"),
+                              ("foreign", "127.0.0.1", "other")):
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=us",
                 "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")
         (folder / "ext").write_text(f"subjectAltName=IP:{address}\n")
         openssl("x509", "-req", "-in", folder / f"{name}.csr", "-CA", folder / f"{by}.pem",
-                "-CAkey", folder / f"{by}.key", "-CAcreateserial", "-days", "2", "-extfile", folder / "ext", "-out", folder / f"{name}.pem")
+                "-CAkey", folder / f"{by}.key", "-CAcreateserial", "-days", "2", "-extfile", folder / "ext",
+                "-out", folder / f"{name}.pem")
     return ("--private-key", folder / "us.key", "--certificate", folder / "us.pem", "--ca-cert", folder / "ca.pem")
 
 

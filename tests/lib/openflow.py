@@ -98,7 +98,8 @@ class Switch:
     def app(self, name):
         """An application of os-ken's, until it is killed; from when it listens."""
         p = self.ns.popen(sys.executable, "-m", "lib.osken_run", os.path.join(APPS, name), PORT,
-                          cwd=os.path.dirname(os.path.dirname(APPS)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          cwd=os.path.dirname(os.path.dirname(APPS)), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, env={**os.environ, "OSKEN_HUB_TYPE": "native"})
         net.wait_until("the application to listen", lambda: p.poll() is not None or self.listens(), timeout=30)
         assert p.poll() is None, f"{name} ended"

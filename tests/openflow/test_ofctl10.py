@@ -68,7 +68,7 @@ def test_the_standards_own_flow_format(of):
 
 
 def test_an_exact_match_is_above_all_priorities(of, wires, switch):
-    """1.0 gives a rule without wildcards the highest priority whatever its number says. To Open vSwitch that is 65535."""
+    """1.0 gives a rule without wildcards the highest priority whatever its number; to Open vSwitch that is 65535."""
     number = 65534 if switch.kind == "ovs" else 65535
     port = int.from_bytes(b"xx", "big")  # of frame()
     of("add-flow", f"priority={number},dl_dst={DST},actions=output:2", options=PLAIN)
