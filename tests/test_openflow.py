@@ -281,7 +281,7 @@ def test_killed_and_started_again(sw):
 
 
 def make_keys(folder):
-    """An authority, certificates of 127.0.0.1 and 127.0.0.9 from it; another authority, and one of 127.0.0.1 from it."""
+    """One authority, certificates of 127.0.0.1 and 127.0.0.9 from it; another one, and one of 127.0.0.1 from it."""
     def openssl(*words):
         net.run("openssl", *words)
 
