@@ -107,7 +107,7 @@ fn cycle(o: &mut Offload, what: &str, ids: std::ops::Range<u32>, flow: impl Fn(u
 }
 
 #[test]
-#[ignore = "prints what a change costs"]
+#[ignore = "a measurement; wants an optimised build"]
 fn fill() {
     let random = |n: u32| (n.wrapping_mul(2_654_435_761) >> 18) as u16;
     for (what, acl) in [
