@@ -225,6 +225,8 @@ def test_the_command_starts_stops_and_shows(sw):
         code, _, err = sw.call("up", *words)
         assert code == 1 and why in err and err.count("\n") == 1, err
     assert "started" in sw.up(*LISTENING)
+    status = sw.tandem("status")
+    assert "ofagentd  pid" in status and "2 ports" in status and "not running" not in status, status
     assert "runs already" in sw.up(*LISTENING)
     assert "runs already" in sw.up(ports=[])
     code, _, err = sw.call("up", "--port", "swp1=p1")

@@ -45,8 +45,10 @@ fn unanswered(status: &Value) -> Option<&str> {
     get(status, "error").as_str()
 }
 
-fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
+fn status_text(name: &str, asicd: &Value, switchd: &Value, ofagentd: &Value) -> String {
     let mut s = format!("instance  {name}\n");
+    // an OpenFlow switch has neither of the others
+    let alone = !ofagentd.is_null();
     let head = |v: &Value| {
         format!(
             "pid {}, version {}, up {}",
@@ -56,7 +58,7 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
         )
     };
     if asicd.is_null() {
-        s += "asicd     not running\n";
+        s += if alone { "" } else { "asicd     not running\n" };
     } else if let Some(e) = unanswered(asicd) {
         s += &format!("asicd     {}\n", e.trim_start_matches("asicd "));
     } else {
@@ -77,7 +79,7 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
         }
     }
     if switchd.is_null() {
-        s += "switchd   not running\n";
+        s += if alone { "" } else { "switchd   not running\n" };
     } else if let Some(e) = unanswered(switchd) {
         s += &format!("switchd   {}\n", e.trim_start_matches("switchd "));
     } else {
@@ -98,22 +100,46 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value) -> String {
             s += &format!("warning   {}\n", cell(w));
         }
     }
+    if let Some(e) = unanswered(ofagentd) {
+        s += &format!("ofagentd  {}\n", e.trim_start_matches("ofagentd "));
+    } else if alone {
+        let standalone = match get(ofagentd, "standalone") {
+            Value::Bool(true) => ", an ordinary switch meanwhile",
+            _ => "",
+        };
+        s += &format!("ofagentd  {}\n", head(ofagentd));
+        s += &format!(
+            "          datapath {}, OpenFlow {}, {} ports, {} flows, {} groups, {} meters\n",
+            cell(get(ofagentd, "datapath_id")),
+            cell(get(ofagentd, "version_spoken")),
+            cell(get(ofagentd, "ports")),
+            cell(get(ofagentd, "flows")),
+            cell(get(ofagentd, "groups")),
+            cell(get(ofagentd, "meters"))
+        );
+        s += &format!(
+            "          {} controllers connected{standalone}\n",
+            cell(get(ofagentd, "controllers"))
+        );
+    }
     s
 }
 
 /// `tandem status`: exit 0 when both daemons run.
 pub fn status(instance: &Instance, out: Out) -> Result<Answer> {
-    let asked = [Daemon::Asicd, Daemon::Switchd].map(|d| status_of(instance, d));
-    let [asicd, switchd] = match asked {
-        // what keeps both from answering is the user's business, not theirs
-        [Err(e @ ClientError::Denied { .. }), Err(_)] => return Err(e.into()),
+    let all = [Daemon::Asicd, Daemon::Switchd, Daemon::Ofagentd];
+    let [asicd, switchd, ofagentd] = match all.map(|d| status_of(instance, d)) {
+        // what keeps all from answering is the user's business, not theirs
+        [Err(e @ ClientError::Denied { .. }), Err(_), Err(_)] => return Err(e.into()),
         // a daemon that hangs must not hide the other
         asked => asked.map(|a| a.unwrap_or_else(|e| json!({"error": e.to_string()}))),
     };
-    let value = json!({"instance": instance.name(), "asicd": asicd, "switchd": switchd});
-    out.print(&value, || status_text(instance.name(), &asicd, &switchd))?;
+    let name = instance.name();
+    let value = json!({"instance": name, "asicd": asicd, "switchd": switchd, "ofagentd": ofagentd});
+    out.print(&value, || status_text(name, &asicd, &switchd, &ofagentd))?;
     let well = |v: &Value| !v.is_null() && unanswered(v).is_none();
-    Ok(if well(&asicd) && well(&switchd) {
+    let openflow = asicd.is_null() && switchd.is_null() && well(&ofagentd);
+    Ok(if openflow || well(&asicd) && well(&switchd) {
         Answer::Yes
     } else {
         Answer::No
@@ -438,14 +464,27 @@ mod tests {
 
     #[test]
     fn status_of_nothing() {
-        let text = status_text("x", &Value::Null, &Value::Null);
+        let text = status_text("x", &Value::Null, &Value::Null, &Value::Null);
         assert!(text.contains("asicd     not running") && text.contains("switchd   not running"));
         let hangs = json!({"error": "asicd did not answer within 3 s"});
-        let text = status_text("x", &hangs, &json!({"pid": 7, "sync": {"phase": "steady"}}));
+        let text = status_text(
+            "x",
+            &hangs,
+            &json!({"pid": 7, "sync": {"phase": "steady"}}),
+            &Value::Null,
+        );
         assert!(
             text.contains("asicd     did not answer within 3 s\n"),
             "{text}"
         );
         assert!(text.contains("switchd   pid 7"), "{text}");
+        let openflow =
+            json!({"pid": 8, "datapath_id": "0001", "version_spoken": "1.3", "controllers": 1});
+        let text = status_text("x", &Value::Null, &Value::Null, &openflow);
+        assert!(
+            text.contains("ofagentd  pid 8") && text.contains("OpenFlow 1.3"),
+            "{text}"
+        );
+        assert!(!text.contains("not running"), "{text}");
     }
 }
