@@ -17,6 +17,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tandem_linux::clock;
 use tandem_linux::netlink::blast;
 use tandem_mgmt::{Daemon, Instance, types};
 
@@ -130,12 +131,6 @@ fn busy(bed: &Routed) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// Nanoseconds on the clock that switchd stamps with.
-fn clock_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    t.tv_sec.unsigned_abs() * 1_000_000_000 + t.tv_nsec.unsigned_abs()
-}
-
 /// When switchd took the chip's last answer to a write.
 fn confirmed_ns(bed: &Routed) -> Result<u64> {
     let status = bed.status()?;
@@ -153,7 +148,7 @@ fn confirmed(bed: &Routed) -> Result<Vec<f64>> {
             let before = confirmed_ns(bed)?;
             std::thread::sleep(Duration::from_millis(100));
             routed::add(socket, std::slice::from_ref(route))?;
-            let acked = clock_ns();
+            let acked = clock::now_ns();
             std::thread::sleep(Duration::from_millis(100));
             let at = confirmed_ns(bed)?;
             ensure!(at != before, "no answer of the chip in 100 ms");

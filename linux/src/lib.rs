@@ -7,6 +7,8 @@
 
 pub mod bpf;
 pub mod btf;
+pub mod clock;
+pub mod epoll;
 pub mod eventfd;
 pub mod fdpass;
 pub mod ifreq;

@@ -21,7 +21,6 @@ pub mod api;
 pub mod args;
 pub mod asic;
 pub mod capture;
-pub mod clock;
 pub mod cpu;
 pub mod daemon;
 pub mod events;

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 
 /// Who is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,19 +86,8 @@ impl Poller {
 
     /// Sleeps up to `timeout_ns` (0: only looks) and calls `f` for everybody who is ready.
     pub fn wait(&mut self, timeout_ns: u64, mut f: impl FnMut(Ready)) -> io::Result<()> {
-        let timeout = Timespec {
-            tv_sec: i64::try_from(timeout_ns / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (timeout_ns % 1_000_000_000) as _,
-        };
-        self.events.clear();
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut self.events),
-            Some(&timeout),
-        ) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        let limit = Some(Duration::from_nanos(timeout_ns));
+        tandem_linux::epoll::wait(&self.epoll, limit, &mut self.events)?;
         for event in &self.events {
             let flags = event.flags;
             f(match event.data.u64() {

@@ -9,6 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tandem_linux::clock;
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_mgmt::types::{Items, Page};
 use tandem_ofpipeline::Switch;
@@ -16,7 +17,6 @@ use tandem_ofpipeline::flows::all_flows;
 use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
 
 use crate::args::PortArg;
-use crate::clock;
 use crate::daemon::Jobs;
 use crate::keeper::{Order, Orders};
 use crate::switch::Plant;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use crossbeam_channel::{Sender, TrySendError, bounded};
+use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netns;
 use tandem_linux::sandbox::{Capability, Sandbox};
@@ -17,7 +18,6 @@ use tandem_openflow::model::Desc;
 use tandem_ports::{PortKind, self_test};
 
 use crate::args::{Args, Fail};
-use crate::clock;
 use crate::keeper::{self, Keeper, UPDATES};
 use crate::links::Links;
 use crate::poller::Poller;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::netns;
@@ -17,7 +18,6 @@ use tandem_ports::{Cable, Change, Opened, PortKind, PortSpec};
 use tokio::sync::oneshot;
 
 use crate::args::PortArg;
-use crate::clock;
 
 /// Event that may wait for the switch's thread.
 pub const UPDATES: usize = 256;

@@ -5,7 +5,6 @@
 
 mod api;
 mod args;
-mod clock;
 mod daemon;
 mod keeper;
 mod links;

@@ -3,8 +3,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,19 +105,8 @@ impl Poller {
 
     /// Sleeps for at most `timeout_ns`, and appends who is ready.
     pub fn wait(&mut self, timeout_ns: u64, ready: &mut Vec<Ready>) -> io::Result<()> {
-        let timeout = Timespec {
-            tv_sec: i64::try_from(timeout_ns / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (timeout_ns % 1_000_000_000) as _,
-        };
-        self.events.clear();
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut self.events),
-            Some(&timeout),
-        ) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        let limit = Some(Duration::from_nanos(timeout_ns));
+        tandem_linux::epoll::wait(&self.epoll, limit, &mut self.events)?;
         for event in &self.events {
             let has = |f| { event.flags }.intersects(f);
             let error = has(epoll::EventFlags::ERR | epoll::EventFlags::HUP);

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use crossbeam_channel::Receiver;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
 use tandem_ofagent::{Agent, Lost};
 use tandem_packet::{Buffer, Offload, segment};
 use tandem_ports::{Change, Opened, RxPort, SCRATCH};
 
 use crate::args::PortArg;
-use crate::clock;
 use crate::keeper::{Event, Update};
 use crate::links::Links;
 use crate::poller::{Poller, Ready, Token};

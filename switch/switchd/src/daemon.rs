@@ -10,6 +10,7 @@ use crossbeam_channel::bounded;
 use tandem_core::source::{Heard, Source};
 use tandem_core::view::SharedView;
 use tandem_core::{Core, Jobs, Seat, Sources, api, attach, storm};
+use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink::tc::{QdiscWatch, Tc};
 use tandem_linux::sandbox::{Capability, Sandbox};
@@ -18,7 +19,6 @@ use tandem_netlink::{Config as NetlinkConfig, NetlinkSource};
 use tandem_sal::{Attach, Sal, Splits};
 
 use crate::args::{Policy, Settings};
-use crate::clock;
 use crate::forward_mark::{ForwardMark, Hook};
 use crate::io;
 use crate::takeover;

@@ -24,6 +24,7 @@ use std::sync::atomic::{
     AtomicBool,
     Ordering::{Relaxed, Release},
 };
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use rustix::event::epoll;
@@ -47,7 +48,7 @@ const FRAME_MAX: usize = 65536 + 64;
 /// Rounds of work before the thread looks at its commands.
 const ROUNDS: usize = 64;
 /// How long a full tx ring is left alone.
-const TX_PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
+const TX_PAUSE: Duration = Duration::from_micros(200);
 
 /// What the thread is given.
 pub struct Parts {
@@ -510,22 +511,12 @@ impl Io {
 
     /// Which TAPs have frames, without sleeping.
     fn look(&mut self) -> anyhow::Result<()> {
-        self.wait(Some(rustix::event::Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        }))
+        self.wait(Some(Duration::ZERO))
     }
 
-    fn wait(&mut self, limit: Option<rustix::event::Timespec>) -> anyhow::Result<()> {
+    fn wait(&mut self, limit: Option<Duration>) -> anyhow::Result<()> {
         let mut list: Vec<epoll::Event> = Vec::with_capacity(64);
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut list),
-            limit.as_ref(),
-        ) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+        tandem_linux::epoll::wait(&self.epoll, limit, &mut list)?;
         for e in &list {
             match e.data.u64() {
                 TOKEN_WAKE => {

@@ -13,7 +13,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod args;
-pub mod clock;
 pub mod daemon;
 pub mod forward_mark;
 pub mod io;

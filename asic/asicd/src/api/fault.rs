@@ -250,7 +250,7 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
             if !(1..=FLAP_MS).contains(&ms) {
                 return Err(format!("{ms} ms can't be: 1 to {FLAP_MS}"));
             }
-            asic.flap(number, count, ms * 1_000_000, crate::clock::now_ns());
+            asic.flap(number, count, ms * 1_000_000, tandem_linux::clock::now_ns());
             Ok(format!(
                 "{port} is down, and up again after {ms} ms; {count} times"
             ))

@@ -83,7 +83,7 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
 }
 
 async fn status(State(api): State<Api>) -> ApiResult<Status> {
-    let now = crate::clock::now_ns();
+    let now = tandem_linux::clock::now_ns();
     let mut status = api.ask(move |asic| stats::status(asic, now)).await?;
     status.instance.clone_from(&api.instance);
     status.uptime_s = api.started.elapsed().as_secs_f64();
@@ -159,7 +159,7 @@ async fn trace_frame(
 ) -> ApiResult<TraceAnswer> {
     let frame = trace::from_hex(&request.frame).map_err(ApiError::bad_request)?;
     let port = port_number(&request.port).ok_or_else(|| no_port(&request.port))?;
-    let now = crate::clock::now_ns();
+    let now = tandem_linux::clock::now_ns();
     api.ask(move |asic| trace::trace(asic, port, &frame, now))
         .await?
         .map(Json)

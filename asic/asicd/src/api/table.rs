@@ -86,7 +86,9 @@ pub fn read(
         ..Default::default()
     };
     let mut out = Vec::new();
-    let cpl = asic.fw.execute(&cmd, &[], &mut out, crate::clock::now_ns());
+    let cpl = asic
+        .fw
+        .execute(&cmd, &[], &mut out, tandem_linux::clock::now_ns());
     let status = Status::from_raw(cpl.status);
     if status.is_ok() {
         Ok((cpl, out))

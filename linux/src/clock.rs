@@ -1,11 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0
-//! The daemon's only clock: everything below takes the time as an argument.
+//! The daemons' only clock: what lies below them takes the time as an argument.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// CLOCK_MONOTONIC in nanoseconds, as every other process has it.
+#[inline]
+#[must_use]
 pub fn now_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let t = clock_gettime(ClockId::Monotonic);
     let part = |n: i64| u64::try_from(n).unwrap_or_default();
     part(t.tv_sec)
         .saturating_mul(1_000_000_000)
@@ -13,6 +16,7 @@ pub fn now_ns() -> u64 {
 }
 
 /// Nanoseconds from 1970 to the zero of [`now_ns`].
+#[must_use]
 pub fn epoch_ns() -> u64 {
     let wall = SystemTime::now()
         .duration_since(UNIX_EPOCH)
