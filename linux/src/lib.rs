@@ -12,6 +12,7 @@ pub mod epoll;
 pub mod eventfd;
 pub mod fdpass;
 pub mod ifreq;
+pub mod jobs;
 pub mod link_notify;
 pub mod netlink;
 pub mod netns;

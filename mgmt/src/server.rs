@@ -58,6 +58,16 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// 503: too much waits for a thread of the daemon.
+    pub fn busy(who: &str) -> Self {
+        Self::unavailable(format!("too many requests wait for {who}: try again"))
+    }
+
+    /// 503: the thread that was asked has ended.
+    pub fn stopping() -> Self {
+        Self::unavailable("the daemon is stopping")
+    }
+
     /// 504: not done in the time given.
     pub fn timeout(message: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, message)
@@ -78,6 +88,37 @@ impl IntoResponse for ApiError {
             }),
         )
             .into_response()
+    }
+}
+
+/// Something that a thread does, between two turns, to what it owns.
+pub type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
+
+/// A daemon's thread answers within this time, or the request fails.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Has `f` run by the thread that `who` names and `post` reaches (false: too much waits for it).
+pub async fn ask<S, T: Send + 'static>(
+    who: &str,
+    post: impl FnOnce(Job<S>) -> bool,
+    f: impl FnOnce(&mut S) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let (to, answer) = oneshot::channel();
+    let posted = post(Box::new(move |s| {
+        let _ = to.send(f(s));
+    }));
+    if !posted {
+        return Err(ApiError::busy(who));
+    }
+    answered(who, answer).await
+}
+
+/// Waits for an answer of that thread's, or of somebody else's through it.
+pub async fn answered<T>(who: &str, answer: oneshot::Receiver<T>) -> Result<T, ApiError> {
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(_)) => Err(ApiError::stopping()),
+        Err(_) => Err(ApiError::timeout(format!("{who} did not answer in 5 s"))),
     }
 }
 

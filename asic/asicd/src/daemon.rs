@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, bounded};
 use tandem_abi::LayoutSpec;
 use tandem_carrier::DeviceSide;
 use tandem_firmware::{Profile, platform};
@@ -39,33 +39,9 @@ const SLEEP_NS: u64 = 1_000_000_000;
 const JOIN: Duration = Duration::from_secs(5);
 
 /// Something to do between two bursts.
-pub type Job = Box<dyn FnOnce(&mut Asic) + Send>;
-
-/// The way for other threads to have something done by the packet thread.
-#[derive(Clone)]
-pub struct Jobs {
-    to: Sender<Job>,
-    bell: Arc<EventFd>,
-}
-
-impl Jobs {
-    /// Into this channel; whoever empties it sleeps on `bell`.
-    #[must_use]
-    pub fn new(to: Sender<Job>, bell: Arc<EventFd>) -> Self {
-        Jobs { to, bell }
-    }
-
-    /// False when too many wait already.
-    pub fn post(&self, job: Job) -> bool {
-        match self.to.try_send(job) {
-            Ok(()) => {
-                self.bell.ring();
-                true
-            }
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-        }
-    }
-}
+pub type Job = tandem_mgmt::server::Job<Asic>;
+/// The way for other threads to have it done by the packet thread.
+pub type Jobs = tandem_linux::jobs::Jobs<Job>;
 
 /// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -117,10 +93,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (update_to, updates) = bounded(UPDATES);
     let keeper = Keeper::start(cables, update_to, Arc::clone(&bell))?;
     let (job_to, jobs) = bounded(JOBS);
-    let handle = Jobs {
-        to: job_to,
-        bell: Arc::clone(&bell),
-    };
+    let handle = Jobs::new(job_to, Arc::clone(&bell));
     let server = tandem_mgmt::server::serve(
         &instance.socket(Daemon::Asicd),
         crate::api::router(handle, instance.name().to_owned()),

@@ -10,20 +10,19 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_linux::clock;
-use tandem_mgmt::server::{ApiError, ApiResult};
+use tandem_mgmt::server::{ApiError, ApiResult, ask};
 use tandem_mgmt::types::{Items, Page};
 use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::all_flows;
 use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
 
 use crate::args::PortArg;
-use crate::daemon::Jobs;
 use crate::keeper::{Order, Orders};
-use crate::switch::Plant;
+use crate::switch::{Jobs, Plant};
 use crate::text;
 
-/// The switch's thread answers within this time, or the request fails.
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
+/// A port is opened within this time, or the request fails.
+const OPENED: std::time::Duration = std::time::Duration::from_secs(5);
 /// Rows of one page.
 const ROWS: u32 = 10_000;
 /// A frame on paper needs a copy of the tables.
@@ -45,22 +44,7 @@ impl Api {
         &self,
         f: impl FnOnce(&mut Plant) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let (to, answer) = tokio::sync::oneshot::channel();
-        let posted = self.jobs.post(Box::new(move |plant| {
-            let _ = to.send(f(plant));
-        }));
-        if !posted {
-            return Err(ApiError::unavailable(
-                "too many requests wait for the switch's thread: try again",
-            ));
-        }
-        match tokio::time::timeout(ANSWER, answer).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(_)) => Err(ApiError::unavailable("ofagentd is stopping")),
-            Err(_) => Err(ApiError::timeout(
-                "the switch's thread did not answer in 5 s",
-            )),
-        }
+        ask("the switch's thread", |job| self.jobs.post(job), f).await
     }
 }
 
@@ -348,19 +332,19 @@ async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiRes
             )
         }
     };
-    if !api.orders.give(order) {
+    if !api.orders.post(order) {
         return Err(ApiError::unavailable(
             "too many changes of ports wait: try again",
         ));
     }
-    match tokio::time::timeout(ANSWER, answer).await {
+    match tokio::time::timeout(OPENED, answer).await {
         Ok(Ok(Ok(()))) => {
             // the switch's thread has it, too, when this has been answered
             api.ask(|_| ()).await?;
             Ok(Json(json!({ "applied": said })))
         }
         Ok(Ok(Err(why))) => Err(ApiError::bad_request(why)),
-        Ok(Err(_)) => Err(ApiError::unavailable("ofagentd is stopping")),
+        Ok(Err(_)) => Err(ApiError::stopping()),
         Err(_) => Err(ApiError::timeout("the port was not opened in 5 s")),
     }
 }

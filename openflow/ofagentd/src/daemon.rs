@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use crossbeam_channel::{Sender, TrySendError, bounded};
+use crossbeam_channel::bounded;
 use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netns;
@@ -21,31 +21,11 @@ use crate::args::{Args, Fail};
 use crate::keeper::{self, Keeper, UPDATES};
 use crate::links::Links;
 use crate::poller::Poller;
-use crate::switch::{Job, Plant};
+use crate::switch::{Jobs, Plant};
 use crate::target::Target;
 
 /// Requests of the management API that may wait.
 const JOBS: usize = 64;
-
-/// The way for other threads to have something done by the switch's thread.
-#[derive(Clone)]
-pub struct Jobs {
-    to: Sender<Job>,
-    bell: Arc<EventFd>,
-}
-
-impl Jobs {
-    /// False when too many wait already.
-    pub fn post(&self, job: Job) -> bool {
-        match self.to.try_send(job) {
-            Ok(()) => {
-                self.bell.ring();
-                true
-            }
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-        }
-    }
-}
 
 /// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -81,10 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (update_to, updates) = bounded(UPDATES);
     let (keeper, orders) = Keeper::start(cables, update_to, Arc::clone(&bell))?;
     let (job_to, jobs) = bounded(JOBS);
-    let handle = Jobs {
-        to: job_to,
-        bell: Arc::clone(&bell),
-    };
+    let handle = Jobs::new(job_to, Arc::clone(&bell));
     let server = tandem_mgmt::server::serve(
         &instance.socket(Daemon::Ofagentd),
         crate::api::router(handle, orders, instance.name().to_owned()),

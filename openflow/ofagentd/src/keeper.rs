@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::ifreq::ControlSocket;
+use tandem_linux::jobs::Jobs;
 use tandem_linux::netns;
 use tandem_ports::{Cable, Change, Opened, PortKind, PortSpec};
 use tokio::sync::oneshot;
@@ -96,24 +97,7 @@ fn address(spec: &PortSpec) -> [u8; 6] {
 }
 
 /// Gives orders to the thread.
-#[derive(Clone)]
-pub struct Orders {
-    to: Sender<Order>,
-    bell: Arc<EventFd>,
-}
-
-impl Orders {
-    /// False: too many wait.
-    pub fn give(&self, order: Order) -> bool {
-        match self.to.try_send(order) {
-            Ok(()) => {
-                self.bell.ring();
-                true
-            }
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
-        }
-    }
-}
+pub type Orders = Jobs<Order>;
 
 /// The running thread. Stopping it opens the netdevs to the local stack again.
 pub struct Keeper {
@@ -141,11 +125,7 @@ impl Keeper {
             stop,
             thread: Some(thread),
         };
-        let orders = Orders {
-            to: order_to,
-            bell: wake,
-        };
-        Ok((keeper, orders))
+        Ok((keeper, Jobs::new(order_to, wake)))
     }
 }
 

@@ -27,7 +27,9 @@ const SLEEP_NS: u64 = 1_000_000_000;
 const FULL_NS: u64 = 1_000_000;
 
 /// Something to do between two turns.
-pub type Job = Box<dyn FnOnce(&mut Plant) + Send>;
+pub type Job = tandem_mgmt::server::Job<Plant>;
+/// The way for other threads to have it done by the switch's thread.
+pub type Jobs = tandem_linux::jobs::Jobs<Job>;
 
 /// A port.
 pub struct Port {

@@ -12,7 +12,7 @@ use axum::extract::{Path, Query, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
-use tandem_mgmt::server::{ApiError, ApiResult};
+use tandem_mgmt::server::{ApiError, ApiResult, answered, ask};
 use tandem_mgmt::types::{
     AclRule, Explain, Fdb, Group, Items, Neighbour, Port, Route, Status, SyncAnswer, SyncRequest,
     SyncStatus,
@@ -24,8 +24,8 @@ use crate::Jobs;
 use crate::source;
 use crate::{Core, Phase};
 
-/// The core answers within this time, or the request fails.
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
+/// Who answers.
+const CORE: &str = "the core";
 /// Rows of one page, when the request does not say.
 const PAGE: usize = 1000;
 /// Rows of one page at most.
@@ -47,16 +47,7 @@ impl Api {
         &self,
         f: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let (to, answer) = tokio::sync::oneshot::channel();
-        let posted = self.jobs.post(Box::new(move |core| {
-            let _ = to.send(f(core));
-        }));
-        if !posted {
-            return Err(ApiError::unavailable(
-                "too many requests wait for the core: try again",
-            ));
-        }
-        answered(answer).await
+        ask(CORE, |job| self.jobs.post(job), f).await
     }
 
     /// Waits until everything of before is in the chip; the time it took in ns.
@@ -72,9 +63,7 @@ impl Api {
             );
         }));
         if !posted {
-            return Err(ApiError::unavailable(
-                "too many requests wait for the core: try again",
-            ));
+            return Err(ApiError::busy(CORE));
         }
         match answer.await {
             Ok(Ok(ns)) => Ok(ns),
@@ -82,17 +71,8 @@ impl Api {
                 "not in sync within {} ms: {why}",
                 limit.as_millis()
             ))),
-            Err(_) => Err(ApiError::unavailable("the daemon is stopping")),
+            Err(_) => Err(ApiError::stopping()),
         }
-    }
-}
-
-/// Waits for an answer of the core's, or of the chip's through it.
-async fn answered<T>(answer: tokio::sync::oneshot::Receiver<T>) -> Result<T, ApiError> {
-    match tokio::time::timeout(ANSWER, answer).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(_)) => Err(ApiError::unavailable("the daemon is stopping")),
-        Err(_) => Err(ApiError::timeout("the core did not answer in 5 s")),
     }
 }
 
@@ -338,7 +318,7 @@ async fn storm(State(api): State<Api>, Json(body): Json<Storm>) -> ApiResult<ser
         }
     })
     .await?;
-    answered(answer)
+    answered(CORE, answer)
         .await?
         .map(|text| Json(serde_json::json!({ "applied": text })))
         .map_err(ApiError::bad_request)

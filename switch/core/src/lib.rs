@@ -15,7 +15,6 @@
 pub mod api;
 pub mod attach;
 pub mod io;
-mod jobs;
 pub mod membership;
 pub mod places;
 pub mod plant;
@@ -29,7 +28,6 @@ pub mod storm;
 mod upkeep;
 pub mod view;
 
-pub use jobs::{Job, Jobs};
 pub use plant::Plant;
 pub use sources::{Seat, Sources};
 
@@ -66,6 +64,11 @@ const SLEEP_NS: u64 = 200_000_000;
 pub const WAITERS: usize = 64;
 /// Warnings kept for `status`.
 const WARNINGS: usize = 32;
+
+/// Something that the API has done by the core between two turns.
+pub type Job = tandem_mgmt::server::Job<Core>;
+/// The way for other threads to have it done.
+pub type Jobs = tandem_linux::jobs::Jobs<Job>;
 
 /// Where the core stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

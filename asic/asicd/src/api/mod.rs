@@ -20,15 +20,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::Value;
-use tandem_mgmt::server::{ApiError, ApiResult, stream_body};
+use tandem_mgmt::server::{ApiError, ApiResult, ask, stream_body};
 use tandem_mgmt::types::{Items, Page, Resources, Status, TraceAnswer, TraceRequest, Traps};
 
 use crate::asic::Asic;
 use crate::capture::{CPU_PORT, Capture, DEPTH, Filter};
 use crate::daemon::Jobs;
-
-/// The packet thread answers within this time, or the request fails.
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
 
 #[derive(Clone)]
 struct Api {
@@ -43,20 +40,7 @@ impl Api {
         &self,
         f: impl FnOnce(&mut Asic) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let (to, answer) = tokio::sync::oneshot::channel();
-        let posted = self.jobs.post(Box::new(move |asic| {
-            let _ = to.send(f(asic));
-        }));
-        if !posted {
-            return Err(ApiError::unavailable(
-                "too many requests wait for the packet thread: try again",
-            ));
-        }
-        match tokio::time::timeout(ANSWER, answer).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(_)) => Err(ApiError::unavailable("asicd is stopping")),
-            Err(_) => Err(ApiError::timeout("the packet thread did not answer in 5 s")),
-        }
+        ask("the packet thread", |job| self.jobs.post(job), f).await
     }
 }
 

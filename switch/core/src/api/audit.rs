@@ -117,7 +117,7 @@ impl Asks for Api {
             }),
         };
         self.ask(|core| core.ask_chip(question)).await?;
-        let (cpl, records) = super::answered(answer)
+        let (cpl, records) = tandem_mgmt::server::answered(super::CORE, answer)
             .await?
             .map_err(ApiError::unavailable)?;
         Ok((records, cpl.result))
