@@ -9,7 +9,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-from openflow import world  # noqa: E402
+from openflow import ofctl, world  # noqa: E402
 
 TARGETS = os.environ.get("TANDEM_OPENFLOW", "ofagentd").split()
 
@@ -32,6 +32,20 @@ def kind(target):
 def cell():
     with world.Cell() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def switch(kind):
+    """A switch that waits for clients."""
+    with world.Cell() as made:
+        yield ofctl.Switch(kind, made)
+
+
+@pytest.fixture
+def wires(switch):
+    """The far ends of its cables."""
+    with ofctl.Wires(switch.cell) as w:
+        yield w
 
 
 def logs(cell):

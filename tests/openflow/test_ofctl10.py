@@ -7,28 +7,15 @@ import time
 import pytest
 
 from lib import net
-from openflow.ofctl import DST, SRC, Client, Switch, Wires, frame
-from openflow.world import Cell
+from openflow.ofctl import DST, SRC, Client, frame
 
 PLAIN = ("-F", "OpenFlow10-table_id")  # the standard's flows, not Nicira's
-
-
-@pytest.fixture(scope="module")
-def switch(kind):
-    with Cell() as cell:
-        yield Switch(kind, cell)
 
 
 @pytest.fixture
 def of(switch):
     switch.clear()
     return Client(switch, "OpenFlow10")
-
-
-@pytest.fixture
-def wires(switch):
-    with Wires(switch.cell) as w:
-        yield w
 
 
 def test_features_and_ports(of):

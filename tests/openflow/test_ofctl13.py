@@ -7,26 +7,13 @@ import time
 import pytest
 
 from lib import net
-from openflow.ofctl import DST, SRC, Client, Switch, Wires, frame
-from openflow.world import Cell
-
-
-@pytest.fixture(scope="module")
-def switch(kind):
-    with Cell() as cell:
-        yield Switch(kind, cell)
+from openflow.ofctl import DST, SRC, Client, frame
 
 
 @pytest.fixture
 def of(switch):
     switch.clear()
     return Client(switch, "OpenFlow13")
-
-
-@pytest.fixture
-def wires(switch):
-    with Wires(switch.cell) as w:
-        yield w
 
 
 def number(text, name):

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The error of each malformed message of 1.0, what becomes of its match, and what its peers are told.
 
+use super::message;
 use crate::model::{Multipart, Reply, Request};
 use crate::oxm::VID_PRESENT;
 use crate::{Error, Field, Match, Oxm, Version, decode, encode};
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![1, kind, 0, 0, 0, 0, 0, 1];
-    out.extend_from_slice(body);
-    let length = out.len() as u16;
-    out[2..4].copy_from_slice(&length.to_be_bytes());
-    out
-}
-
 fn error(kind: u8, body: &[u8]) -> Error {
-    decode(Version::V10, &message(kind, body))
+    decode(Version::V10, &message(Version::V10, kind, body))
         .expect_err("taken")
         .error
 }
 
 fn taken(kind: u8, body: &[u8]) {
-    decode(Version::V10, &message(kind, body)).unwrap();
+    decode(Version::V10, &message(Version::V10, kind, body)).unwrap();
 }
 
 /// An `ofp_match` of nothing but wildcards, changed at some places.
@@ -52,7 +45,11 @@ fn flow(matching: &[u8], command: u16, timeout: u16, flags: u16, actions: &[u8])
 }
 
 fn understood(wildcards: u32, changes: &[(usize, u16)]) -> Match {
-    let bytes = message(14, &flow(&ten(wildcards, changes), 0, 0, 0, &[]));
+    let bytes = message(
+        Version::V10,
+        14,
+        &flow(&ten(wildcards, changes), 0, 0, 0, &[]),
+    );
     match decode(Version::V10, &bytes).unwrap().1 {
         Request::FlowMod(m) => m.matching,
         other => panic!("{other:?}"),
@@ -256,7 +253,7 @@ fn a_statistics_request_is_not_about_exact_flows_alone() {
     let mut body = vec![0, 1, 0, 0];
     body.extend_from_slice(&ten(0, &[]));
     body.extend_from_slice(&[0xff, 0, 0xff, 0xff]);
-    let bytes = message(16, &body);
+    let bytes = message(Version::V10, 16, &body);
     let Request::Multipart(Multipart { asks, .. }) = decode(Version::V10, &bytes).unwrap().1 else {
         panic!("not a multipart request");
     };

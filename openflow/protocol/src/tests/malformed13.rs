@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The error of each malformed message of 1.3.
 
+use super::message;
 use crate::{Error, Malformed, Version, decode};
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![4, kind, 0, 0, 0, 0, 0, 1];
-    out.extend_from_slice(body);
-    let length = out.len() as u16;
-    out[2..4].copy_from_slice(&length.to_be_bytes());
-    out
-}
-
 fn refused(kind: u8, body: &[u8]) -> Malformed {
-    decode(Version::V13, &message(kind, body)).expect_err("taken")
+    decode(Version::V13, &message(Version::V13, kind, body)).expect_err("taken")
 }
 
 fn error(kind: u8, body: &[u8]) -> Error {
@@ -20,7 +13,7 @@ fn error(kind: u8, body: &[u8]) -> Error {
 }
 
 fn taken(kind: u8, body: &[u8]) {
-    decode(Version::V13, &message(kind, body)).unwrap();
+    decode(Version::V13, &message(Version::V13, kind, body)).unwrap();
 }
 
 /// TLVs as a match, with its padding.

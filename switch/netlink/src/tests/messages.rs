@@ -8,7 +8,7 @@ use tandem_store::model::{self, Event, FdbKind, KindSet, LinkKind, NexthopKind, 
 
 use super::super::convert;
 use super::super::view::KernelView;
-use super::told::{self, link, new, said};
+use super::told::{self, group, link, new, said, single};
 
 /// Kinds that are to be read after a message.
 fn doubted(view: &mut KernelView, event: nl::Event) -> u16 {
@@ -311,28 +311,8 @@ fn a_vlan_that_went_unheard_is_said_when_it_is_back() {
 #[test]
 fn buckets_of_a_dump_that_begins_anew_are_its_own() {
     let mut v = KernelView::default();
-    let single = |id, ifindex| nl::Nexthop {
-        id,
-        family: 2,
-        protocol: 4,
-        flags: 0,
-        fdb: false,
-        kind: nl::NexthopKind::Single {
-            ifindex,
-            gateway: None,
-            encap: false,
-        },
-    };
-    let group = nl::Nexthop {
-        id: 10,
-        kind: nl::NexthopKind::Group {
-            members: vec![(1, 1), (2, 1)],
-            resilient: true,
-        },
-        ..single(10, 0)
-    };
-    for n in [single(1, 7), single(2, 8), group] {
-        said(&mut v, new(nl::Object::Nexthop(n)));
+    for n in [single(1, 7), single(2, 8), group(10, &[1, 2], true)] {
+        said(&mut v, new(n));
     }
     let mut events = Vec::new();
     v.begin_buckets(10);

@@ -8,7 +8,7 @@ use tandem_store::model::Event;
 
 use super::super::view::KernelView;
 use super::order6::follow;
-use super::told::{link, new, next_hop, route, said};
+use super::told::{link, new, next_hop, of, route, said, single};
 
 /// Links that are up, 1 to 3.
 fn port(index: u32, up: bool) -> nl::Object {
@@ -16,26 +16,6 @@ fn port(index: u32, up: bool) -> nl::Object {
     nl::Object::Link(nl::Link {
         flags,
         ..link(index, 0, nl::LinkKind::Tun)
-    })
-}
-
-fn of(r: &Route) -> nl::Object {
-    nl::Object::Route(r.clone())
-}
-
-/// A next-hop object that leads to a device.
-fn object(id: u32, ifindex: u32) -> nl::Object {
-    nl::Object::Nexthop(nl::Nexthop {
-        id,
-        family: 2,
-        protocol: 4,
-        flags: 0,
-        fdb: false,
-        kind: nl::NexthopKind::Single {
-            ifindex,
-            gateway: None,
-            encap: false,
-        },
     })
 }
 
@@ -128,7 +108,7 @@ fn a_route_by_an_object_that_is_not_there_is_asked_for() {
         said(&mut view, new(of(&by)));
         assert!(view.take_doubts().routes);
         // one that is there
-        said(&mut view, new(object(nh_id, 1)));
+        said(&mut view, new(single(nh_id, 1)));
         said(&mut view, new(of(&by)));
         assert!(!view.has_doubts());
     }
@@ -150,7 +130,7 @@ fn what_went_with_its_device_before_the_dump_goes() {
             ..route("172.16.0.0/16", Nexthops::None)
         };
         let plain = route("172.17.0.0/16", Nexthops::One(next_hop(device, "10.0.3.2")));
-        for object in [object(5, device), of(&by), of(&plain)] {
+        for object in [single(5, device), of(&by), of(&plain)] {
             said(&mut view, new(object));
         }
         assert_eq!(view.routes(), 2);

@@ -7,7 +7,7 @@ use tandem_linux::netlink::{NewMode, Nexthops, Route, RouteNexthop};
 use tandem_store::model::{Event, Key, Object, RouteNextHops};
 
 use super::super::view::KernelView;
-use super::told::{link, new, next_hop, route, said};
+use super::told::{group, link, new, next_hop, of, route, said, single};
 
 const UP: u32 = 1;
 const RUNNING: u32 = 0x40;
@@ -15,10 +15,6 @@ const LOWER_UP: u32 = 0x1_0000;
 
 fn gone(object: nl::Object) -> nl::Event {
     nl::Event::Del(object)
-}
-
-fn of(route: &Route) -> nl::Object {
-    nl::Object::Route(route.clone())
 }
 
 fn append(route: &Route) -> nl::Event {
@@ -41,31 +37,6 @@ fn address(ifindex: u32, local: &str) -> nl::Object {
         flags: 0,
         scope: 0,
     })
-}
-
-fn nexthop(id: u32, kind: nl::NexthopKind) -> nl::Object {
-    nl::Object::Nexthop(nl::Nexthop {
-        id,
-        family: 2,
-        protocol: 4,
-        flags: 0,
-        fdb: false,
-        kind,
-    })
-}
-
-fn single(id: u32, ifindex: u32) -> nl::Object {
-    let kind = nl::NexthopKind::Single {
-        ifindex,
-        gateway: None,
-        encap: false,
-    };
-    nexthop(id, kind)
-}
-
-fn group(id: u32, members: &[u32], resilient: bool) -> nl::Object {
-    let members = members.iter().map(|m| (*m, 1)).collect();
-    nexthop(id, nl::NexthopKind::Group { members, resilient })
 }
 
 /// What goes with a device goes the widest first, by objects and by gateways alike: in between nobody has a prefix that answers for one

@@ -1,7 +1,8 @@
 //! What the kernel would tell of a link or a route, for tests that need no kernel: whatever a test does not speak of is as usual.
 
 use tandem_linux::netlink::{
-    Event as Told, Link, LinkKind, NewMode, Nexthops, Object, Route, RouteNexthop,
+    Event as Told, Link, LinkKind, NewMode, Nexthop, NexthopKind, Nexthops, Object, Route,
+    RouteNexthop,
 };
 use tandem_store::model::Event;
 
@@ -37,6 +38,39 @@ pub(super) fn link(index: u32, master: u32, kind: LinkKind) -> Link {
         brport: None,
         bond: None,
     }
+}
+
+/// A next-hop object.
+fn nexthop(id: u32, kind: NexthopKind) -> Object {
+    Object::Nexthop(Nexthop {
+        id,
+        family: 2,
+        protocol: 4,
+        flags: 0,
+        fdb: false,
+        kind,
+    })
+}
+
+/// A next-hop object that leads to a device.
+pub(super) fn single(id: u32, ifindex: u32) -> Object {
+    let kind = NexthopKind::Single {
+        ifindex,
+        gateway: None,
+        encap: false,
+    };
+    nexthop(id, kind)
+}
+
+/// One of others, each of weight 1.
+pub(super) fn group(id: u32, members: &[u32], resilient: bool) -> Object {
+    let members = members.iter().map(|m| (*m, 1)).collect();
+    nexthop(id, NexthopKind::Group { members, resilient })
+}
+
+/// As it is told of.
+pub(super) fn of(route: &Route) -> Object {
+    Object::Route(route.clone())
 }
 
 /// A unicast route of the main table.
