@@ -84,6 +84,16 @@ impl Sandbox {
         Ok(Entered { paths })
     }
 
+    /// As a daemon does it: not at all if that was not `wanted`; the log has what it goes without.
+    pub fn lock_in(&self, wanted: bool) -> Result<(), SandboxError> {
+        if !wanted {
+            tracing::warn!("--no-sandbox: running with all privileges");
+        } else if !self.enter()?.paths {
+            tracing::warn!("this kernel has no Landlock: paths are not limited");
+        }
+        Ok(())
+    }
+
     fn limit_capabilities(&self) -> Result<(), SandboxError> {
         use caps::CapSet;
         let kept: caps::CapsHashSet = self.capabilities.iter().copied().collect();
@@ -124,6 +134,14 @@ impl Sandbox {
         }
         Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
     }
+}
+
+/// Where a file is to be made.
+pub fn folder_of(path: &Path) -> PathBuf {
+    path.parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+        .to_path_buf()
 }
 
 /// A file has fewer rights than a folder.

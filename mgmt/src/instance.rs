@@ -196,6 +196,13 @@ impl Instance {
         &self.name
     }
 
+    /// Of its name, the same at every start: several switches on one machine tell their addresses apart by it.
+    pub fn hash(&self) -> u64 {
+        // FNV-1a: any stable hash does
+        let byte = |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);
+        self.name.bytes().fold(0xcbf2_9ce4_8422_2325, byte)
+    }
+
     /// The instance's directory.
     pub fn dir(&self) -> &Path {
         &self.dir

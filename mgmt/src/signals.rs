@@ -1,14 +1,17 @@
 //! A daemon's end: SIGTERM, SIGINT, and SIGHUP, which a terminal sends that is closed.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Calls `end`, once, in a thread of its own, when the process is asked to stop. From then on the signals no longer kill.
+/// A flag that is set when the process is asked to stop; then `wake` is called, once, in a thread of its own. From now on the
+/// signals no longer kill.
 ///
 /// # Errors
 /// The system's, if there is no thread or descriptor left.
-pub fn on_end(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub fn on_end(wake: impl FnOnce() + Send + 'static) -> io::Result<Arc<AtomicBool>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
@@ -20,6 +23,8 @@ pub fn on_end(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
             signal(SignalKind::hangup())?,
         )
     };
+    let stop = Arc::<AtomicBool>::default();
+    let ended = Arc::clone(&stop);
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
@@ -30,7 +35,8 @@ pub fn on_end(end: impl FnOnce() + Send + 'static) -> io::Result<()> {
                     _ = hup.recv() => {}
                 }
             });
-            end();
+            ended.store(true, Relaxed);
+            wake();
         })?;
-    Ok(())
+    Ok(stop)
 }

@@ -1,6 +1,6 @@
 //! Starting and stopping: files, sockets, threads, signals.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,15 +12,13 @@ use tandem_carrier::DeviceSide;
 use tandem_firmware::{Profile, platform};
 use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netns;
-use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::instance::{Daemon, Instance};
-use tandem_ports::{Cable, Change, PortKind, PortSpec, self_test};
+use tandem_ports::{Change, Kept, rights, self_test};
 
 use crate::api::fault;
 use crate::args::{Args, Carrier};
 use crate::asic::{Asic, Wait};
-use crate::keeper::{Keeper, UPDATES, Update};
+use crate::keeper::{self, UPDATES, Update};
 use crate::poller::Poller;
 use crate::spin::Spin;
 
@@ -59,12 +57,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let faults = load_faults(args.faults.as_deref())?;
-    let by_xdp = |p: &PortSpec| matches!(p.kind, PortKind::Packet { xdp: true, .. });
-    if args.ports.iter().any(by_xdp) {
-        // It makes a namespace and reads the kernel's types, which nothing does later; each port says what came of it
-        let _ = self_test::passed();
-    }
-    lock_in(args, &instance)?;
+    self_test::ahead(args.ports.iter().map(|p| &p.kind));
+    let mut sandbox = rights(args.ports.iter().map(|p| &p.kind));
+    sandbox.write.push(instance.dir().into());
+    sandbox.lock_in(!args.no_sandbox)?;
     let epoch_ns = clock::epoch_ns();
     let bell = Arc::new(EventFd::new()?);
     let spec = LayoutSpec {
@@ -91,21 +87,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let (update_to, updates) = bounded(UPDATES);
-    let keeper = Keeper::start(cables, update_to, Arc::clone(&bell))?;
+    let keeper = keeper::start(cables, update_to, Arc::clone(&bell))?;
     let (job_to, jobs) = bounded(JOBS);
     let handle = Jobs::new(job_to, Arc::clone(&bell));
     let server = tandem_mgmt::server::serve(
         &instance.socket(Daemon::Asicd),
         crate::api::router(handle, instance.name().to_owned()),
     )?;
-    let stop = Arc::new(AtomicBool::new(false));
-    {
-        let (stop, bell) = (Arc::clone(&stop), Arc::clone(&bell));
-        tandem_mgmt::signals::on_end(move || {
-            stop.store(true, Ordering::Relaxed);
-            bell.ring();
-        })?;
-    }
+    let wake = Arc::clone(&bell);
+    let stop = tandem_mgmt::signals::on_end(move || wake.ring())?;
     let ready = format!(
         "chip {}, {} of {count} ports cabled",
         args.profile,
@@ -126,64 +116,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     drop(updates);
     drop(keeper);
     Ok(())
-}
-
-/// Gives away what the daemon doesn't need; nothing else of it runs yet.
-fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
-    if args.no_sandbox {
-        tracing::warn!("--no-sandbox: running with all privileges");
-        return Ok(());
-    }
-    let mut sandbox = Sandbox {
-        capabilities: vec![
-            Capability::CAP_NET_ADMIN,
-            Capability::CAP_NET_RAW,
-            Capability::CAP_BPF,
-        ],
-        read: vec!["/proc".into(), netns::NETNS_DIR.into()],
-        write: vec![instance.dir().into()],
-        ip6: false,
-    };
-    for port in &args.ports {
-        match &port.kind {
-            PortKind::Packet { netns: ns, xdp, .. } => {
-                if let Some(ns) = ns {
-                    // setns(2)
-                    sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
-                    sandbox.read.push(netns::path_of(ns));
-                }
-                if *xdp {
-                    // A program that reads the kernel's structures, a memory that is locked
-                    sandbox.capabilities.push(Capability::CAP_PERFMON);
-                    sandbox.capabilities.push(Capability::CAP_IPC_LOCK);
-                }
-            }
-            PortKind::Tap { netns: ns, .. } => {
-                // it may be moved to another namespace, and is watched there
-                sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
-                sandbox.write.push("/dev/net/tun".into());
-                sandbox.read.extend(ns.iter().map(|ns| netns::path_of(ns)));
-            }
-            PortKind::Dgram { local, .. } => sandbox.write.push(folder_of(local)),
-            PortKind::Pcap { input, output, .. } => {
-                sandbox.read.push(input.clone());
-                sandbox.write.push(folder_of(output));
-            }
-        }
-    }
-    let entered = sandbox.enter()?;
-    if !entered.paths {
-        tracing::warn!("this kernel has no Landlock: paths are not limited");
-    }
-    Ok(())
-}
-
-/// Where a file is to be made.
-fn folder_of(path: &Path) -> PathBuf {
-    path.parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-        .to_path_buf()
 }
 
 /// The packet thread's loop.
@@ -247,37 +179,22 @@ fn base_mac(instance: &Instance) -> Option<[u8; 6]> {
     if instance.name() == "default" {
         return None;
     }
-    // FNV-1a: any stable hash does
-    let h = instance
-        .name()
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
-        });
-    let [_, _, _, _, a, b, c, d] = h.to_be_bytes();
+    let [_, _, _, _, a, b, c, d] = instance.hash().to_be_bytes();
     // The last byte counts ports
     Some([0x02, a, b, c, d, 0])
 }
 
-fn plug(asic: &mut Asic, args: &Args, epoch_ns: u64) -> anyhow::Result<Vec<Cable>> {
+fn plug(asic: &mut Asic, args: &Args, epoch_ns: u64) -> anyhow::Result<Vec<Kept>> {
     let mut cables = Vec::new();
     for spec in &args.ports {
-        let mut cable = Cable::new(spec.clone(), epoch_ns);
         if let Some(slot) = asic.ports.get_mut(usize::from(spec.number) - 1) {
             slot.kind = Some(spec.kind.clone());
         }
-        match cable.check()? {
-            Some(Change::Opened(opened)) => {
-                if let Some(note) = &opened.note {
-                    tracing::warn!("{}={}: {note}", spec.name(), spec.kind);
-                }
-                asic.update(Update {
-                    port: spec.number,
-                    change: Change::Opened(opened),
-                });
-            }
-            _ => bail!("{} can't be opened", spec.name()),
-        }
+        let (cable, opened) = Kept::open(spec.clone(), spec.name(), epoch_ns)?;
+        asic.update(Update {
+            port: spec.number,
+            change: Change::Opened(opened),
+        });
         cables.push(cable);
     }
     Ok(cables)

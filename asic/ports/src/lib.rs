@@ -17,6 +17,7 @@
 
 pub mod cable;
 pub mod dgram;
+pub mod kept;
 pub mod packet;
 pub mod pcap;
 mod port;
@@ -26,8 +27,9 @@ pub mod tap;
 pub mod xdp;
 
 pub use cable::{Cable, Change, Link, Opened};
+pub use kept::{Keeper, Kept};
 pub use port::{RxPort, RxStats, TxPort, TxStats};
-pub use spec::{Pace, PortKind, PortSpec, SpecError};
+pub use spec::{Pace, PortKind, PortSpec, SpecError, rights};
 
 /// Bytes of scratch memory that [`RxPort::receive`] needs: headroom and the longest frame.
 pub const SCRATCH: usize = tandem_packet::HEADROOM + tandem_packet::MAX_FRAME;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use tandem_linux::netns;
+use tandem_linux::sandbox::{Capability, Sandbox, folder_of};
 
 /// How a capture is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +51,47 @@ pub enum PortKind {
         /// Pace of playing.
         pace: Pace,
     },
+}
+
+/// What a daemon with such ports keeps when it locks itself in, besides what it writes itself.
+pub fn rights<'a>(kinds: impl IntoIterator<Item = &'a PortKind>) -> Sandbox {
+    let mut sandbox = Sandbox {
+        capabilities: vec![
+            Capability::CAP_NET_ADMIN,
+            Capability::CAP_NET_RAW,
+            Capability::CAP_BPF,
+        ],
+        read: vec!["/proc".into(), netns::NETNS_DIR.into()],
+        ..Sandbox::default()
+    };
+    for kind in kinds {
+        match kind {
+            PortKind::Packet { netns: ns, xdp, .. } => {
+                if let Some(ns) = ns {
+                    // setns(2)
+                    sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
+                    sandbox.read.push(netns::path_of(ns));
+                }
+                if *xdp {
+                    // a program that reads the kernel's structures, a memory that is locked
+                    sandbox.capabilities.push(Capability::CAP_PERFMON);
+                    sandbox.capabilities.push(Capability::CAP_IPC_LOCK);
+                }
+            }
+            PortKind::Tap { netns: ns, .. } => {
+                // it may be moved to another namespace, and is watched there
+                sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
+                sandbox.write.push("/dev/net/tun".into());
+                sandbox.read.extend(ns.iter().map(|ns| netns::path_of(ns)));
+            }
+            PortKind::Dgram { local, .. } => sandbox.write.push(folder_of(local)),
+            PortKind::Pcap { input, output, .. } => {
+                sandbox.read.push(input.clone());
+                sandbox.write.push(folder_of(output));
+            }
+        }
+    }
+    sandbox
 }
 
 /// One port and what it is cabled to.

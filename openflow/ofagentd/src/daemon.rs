@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Starting and stopping: files, sockets, threads, signals.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use crossbeam_channel::bounded;
 use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
-use tandem_linux::netns;
-use tandem_linux::sandbox::{Capability, Sandbox};
+use tandem_linux::sandbox::folder_of;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_ofagent::{Agent, Settings};
 use tandem_openflow::Version;
 use tandem_openflow::model::Desc;
-use tandem_ports::{PortKind, self_test};
+use tandem_ports::{rights, self_test};
 
-use crate::args::{Args, Fail};
-use crate::keeper::{self, Keeper, UPDATES};
+use crate::args::{Args, Fail, PortArg};
+use crate::keeper::{self, UPDATES};
 use crate::links::Links;
 use crate::poller::Poller;
 use crate::switch::{Jobs, Plant};
@@ -33,11 +30,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let instance = Instance::resolve(args.name.as_deref())?;
     instance.create_dir()?;
     let _pid = instance.claim(Daemon::Ofagentd)?;
-    let by_xdp = |kind: &PortKind| matches!(kind, PortKind::Packet { xdp: true, .. });
-    if args.ports.iter().any(|p| by_xdp(&p.spec.kind)) {
-        // it makes a namespace and reads the kernel's types, which nothing does later; each port says what came of it
-        let _ = self_test::passed();
-    }
+    self_test::ahead(args.ports.iter().map(|p| &p.spec.kind));
     let poller = Poller::new()?;
     // hosts' addresses are looked up and sockets made where files can still be read
     let links = Links::open(&args.controllers, &args.tls, &poller)?;
@@ -47,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut cables = Vec::new();
     let mut opened = Vec::new();
     for port in args.all_ports() {
-        let (kept, mac, halves) = keeper::open(port.clone())?;
+        let (kept, mac, halves) = keeper::open(&port)?;
         cables.push(kept);
         opened.push((port, mac, halves));
     }
@@ -59,21 +52,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         plant.add_port(port, mac, *halves, now);
     }
     let (update_to, updates) = bounded(UPDATES);
-    let (keeper, orders) = Keeper::start(cables, update_to, Arc::clone(&bell))?;
+    let (keeper, orders) = keeper::start(cables, update_to, Arc::clone(&bell))?;
     let (job_to, jobs) = bounded(JOBS);
     let handle = Jobs::new(job_to, Arc::clone(&bell));
     let server = tandem_mgmt::server::serve(
         &instance.socket(Daemon::Ofagentd),
         crate::api::router(handle, orders, instance.name().to_owned()),
     )?;
-    let stop = Arc::new(AtomicBool::new(false));
-    {
-        let (stop, bell) = (Arc::clone(&stop), Arc::clone(&bell));
-        tandem_mgmt::signals::on_end(move || {
-            stop.store(true, Ordering::Relaxed);
-            bell.ring();
-        })?;
-    }
+    let wake = Arc::clone(&bell);
+    let stop = tandem_mgmt::signals::on_end(move || wake.ring())?;
     let ready = format!(
         "datapath {datapath:016x}, {} ports, {} controllers",
         args.ports.len(),
@@ -100,7 +87,7 @@ fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Setting
     });
     let datapath = args
         .datapath_id
-        .unwrap_or_else(|| datapath_id(instance.name(), first));
+        .unwrap_or_else(|| datapath_id(instance, first));
     Settings {
         datapath,
         versions: versions.collect(),
@@ -135,13 +122,9 @@ fn secret() -> u64 {
 }
 
 /// The first port's address (§7.3.1: the lower 48 bits are for one); without ports of the instance's name.
-fn datapath_id(name: &str, first: Option<[u8; 6]>) -> u64 {
+fn datapath_id(instance: &Instance, first: Option<[u8; 6]>) -> u64 {
     let bytes = first.unwrap_or_else(|| {
-        // FNV-1a: any stable hash does
-        let h = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
-        });
-        let [_, _, _, a, b, c, d, e] = h.to_be_bytes();
+        let [_, _, _, a, b, c, d, e] = instance.hash().to_be_bytes();
         [2, a, b, c, d, e]
     });
     bytes.iter().fold(0, |all, b| all << 8 | u64::from(*b))
@@ -149,46 +132,13 @@ fn datapath_id(name: &str, first: Option<[u8; 6]>) -> u64 {
 
 /// Gives away what the daemon doesn't need; nothing else of it runs yet.
 fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
-    if args.no_sandbox {
-        tracing::warn!("--no-sandbox: running with all privileges");
-        return Ok(());
-    }
-    let mut sandbox = Sandbox {
-        capabilities: vec![
-            Capability::CAP_NET_ADMIN,
-            Capability::CAP_NET_RAW,
-            Capability::CAP_BPF,
-        ],
-        read: vec!["/proc".into(), netns::NETNS_DIR.into()],
-        // a TAP may be added later
-        write: vec![instance.dir().into(), "/dev/net/tun".into()],
-        ip6: true,
-    };
-    for port in args.all_ports() {
-        match &port.spec.kind {
-            PortKind::Packet { netns: ns, xdp, .. } => {
-                if let Some(ns) = ns {
-                    // setns(2)
-                    sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
-                    sandbox.read.push(netns::path_of(ns));
-                }
-                if *xdp {
-                    // a program that reads the kernel's structures, a memory that is locked
-                    sandbox.capabilities.push(Capability::CAP_PERFMON);
-                    sandbox.capabilities.push(Capability::CAP_IPC_LOCK);
-                }
-            }
-            PortKind::Tap { netns: ns, .. } => {
-                sandbox.capabilities.push(Capability::CAP_SYS_ADMIN);
-                sandbox.read.extend(ns.iter().map(|ns| netns::path_of(ns)));
-            }
-            PortKind::Dgram { local, .. } => sandbox.write.push(folder_of(local)),
-            PortKind::Pcap { input, output, .. } => {
-                sandbox.read.push(input.clone());
-                sandbox.write.push(folder_of(output));
-            }
-        }
-    }
+    let ports: Vec<PortArg> = args.all_ports().collect();
+    let mut sandbox = rights(ports.iter().map(|p| &p.spec.kind));
+    // a TAP may be added later
+    sandbox
+        .write
+        .extend([instance.dir().into(), "/dev/net/tun".into()]);
+    sandbox.ip6 = true;
     for target in &args.controllers {
         match target {
             // its file is taken away at the end
@@ -197,16 +147,5 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
             Target::Tcp { .. } | Target::Ptcp { .. } => {}
         }
     }
-    if !sandbox.enter()?.paths {
-        tracing::warn!("this kernel has no Landlock: paths are not limited");
-    }
-    Ok(())
-}
-
-/// Where a file is to be made.
-fn folder_of(path: &Path) -> PathBuf {
-    path.parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-        .to_path_buf()
+    Ok(sandbox.lock_in(!args.no_sandbox)?)
 }

@@ -42,15 +42,9 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
     let mut mark = ForwardMark::load(settings.forward_mark.unwrap_or_else(Hook::best))
         .context("the forward mark needs CAP_BPF and CAP_NET_ADMIN (root) and a kernel with BPF")?;
     lock_in(settings, &instance)?;
-    let stop = Arc::new(AtomicBool::new(false));
     let wake = Arc::new(EventFd::new().context("eventfd")?);
-    {
-        let (stop, wake) = (Arc::clone(&stop), Arc::clone(&wake));
-        tandem_mgmt::signals::on_end(move || {
-            stop.store(true, Relaxed);
-            wake.ring();
-        })?;
-    }
+    let bell = Arc::clone(&wake);
+    let stop = tandem_mgmt::signals::on_end(move || bell.ring())?;
 
     let Some(mut sal) = wait_for_device(&instance, &settings.splits, &stop)? else {
         return Ok(());
@@ -214,20 +208,13 @@ pub fn run(name: Option<&str>, settings: &Settings) -> anyhow::Result<()> {
 
 /// Gives away what the daemon doesn't need; nothing else of it runs yet.
 fn lock_in(settings: &Settings, instance: &Instance) -> anyhow::Result<()> {
-    if !settings.sandbox {
-        tracing::warn!("--no-sandbox: running with all privileges");
-        return Ok(());
-    }
     let sandbox = Sandbox {
         capabilities: vec![Capability::CAP_NET_ADMIN],
         read: vec!["/proc".into()],
         write: vec![instance.dir().into(), "/dev/net/tun".into()],
         ip6: false,
     };
-    if !sandbox.enter()?.paths {
-        tracing::warn!("this kernel has no Landlock: paths are not limited");
-    }
-    Ok(())
+    Ok(sandbox.lock_in(settings.sandbox)?)
 }
 
 fn join(thread: JoinHandle<()>, name: &str) {
