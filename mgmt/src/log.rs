@@ -1,5 +1,7 @@
 //! What a daemon is to log, as its command line says it.
 
+use tracing_subscriber::EnvFilter;
+
 /// Refuses, in one line, what is neither a level nor a filter: `tracing`'s reader takes any other word for the name of a
 /// module, and the daemon says nothing more.
 pub fn check(filter: &str) -> Result<(), String> {
@@ -17,6 +19,20 @@ pub fn check(filter: &str) -> Result<(), String> {
     Err(format!(
         "log {filter}: wanted error, warn, info, debug, trace or off, or a filter such as info,tandem_ports=debug"
     ))
+}
+
+/// Has all that passes the filter written to stderr, each line with its module if these are `named`.
+pub fn start(filter: &str, named: bool) -> Result<(), String> {
+    check(filter)?;
+    let read = EnvFilter::try_new(filter).map_err(|e| format!("log {filter}: {e}"))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(read)
+        .with_writer(std::io::stderr)
+        .with_target(named)
+        // a full disk loses log lines, and nothing else: told of on the same descriptor, that would be a panic
+        .log_internal_errors(false)
+        .init();
+    Ok(())
 }
 
 #[cfg(test)]
