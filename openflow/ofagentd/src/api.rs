@@ -15,6 +15,7 @@ use tandem_mgmt::types::{Items, Page};
 use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::all_flows;
 use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
+use tandem_packet::ether;
 
 use crate::args::PortArg;
 use crate::keeper::{Order, Orders};
@@ -270,13 +271,16 @@ async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
             dp.ports()
                 .map(|e| {
                     let p = &e.port;
-                    let cable = plant.ports.get(&p.number).map(|c| c.arg.spec.kind.to_string());
+                    let cable = plant
+                        .ports
+                        .get(&p.number)
+                        .map(|c| c.arg.spec.kind.to_string());
                     let c = dp.port_count(p.number).unwrap_or_default();
                     json!({
                         "name": p.name,
                         "number": p.number,
                         "cable": cable,
-                        "mac": text::mac(p.hw_addr.iter().fold(0, |all, b| all << 8 | u128::from(*b))),
+                        "mac": ether::show(&p.hw_addr).to_string(),
                         "link": if p.state & port_state::LINK_DOWN == 0 { "up" } else { "down" },
                         "speed_mbps": p.current_speed / 1_000,
                         "config": flags(p.config, &[

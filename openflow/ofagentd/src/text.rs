@@ -8,6 +8,7 @@ use tandem_ofagent::Step;
 use tandem_openflow::model::{Band, BandType, meter_flags};
 use tandem_openflow::oxm::VID_PRESENT;
 use tandem_openflow::{Action, Field, Instructions, Match, Oxm, port};
+use tandem_packet::ether;
 
 /// A port's number, or the name of a reserved one.
 pub fn port_name(number: u32) -> String {
@@ -25,11 +26,9 @@ pub fn port_name(number: u32) -> String {
 }
 
 /// A MAC address.
-pub fn mac(value: u128) -> String {
-    let bytes = value.to_be_bytes();
-    let six = bytes.get(10..).unwrap_or_default();
-    let parts: Vec<String> = six.iter().map(|b| format!("{b:02x}")).collect();
-    parts.join(":")
+fn mac(value: u128) -> String {
+    let [.., a, b, c, d, e, f] = value.to_be_bytes();
+    ether::show(&[a, b, c, d, e, f]).to_string()
 }
 
 fn value(field: Field, v: u128) -> String {
