@@ -111,6 +111,15 @@ impl<'a> Reader<'a> {
         Ok(Reader::new(self.take(n)?, at, short))
     }
 
+    /// All that is left, one after the other.
+    pub(crate) fn all<T>(&mut self, mut one: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        while !self.is_empty() {
+            all.push(one(self)?);
+        }
+        Ok(all)
+    }
+
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N)?);

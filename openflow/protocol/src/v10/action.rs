@@ -23,11 +23,7 @@ pub(super) const ALL: u32 = (1 << 12) - 1;
 
 /// All of `r`. `table`: may an output name [`port::TABLE`], as it may in a packet-out alone?
 pub(super) fn decode_actions(r: &mut Reader<'_>, table: bool) -> Result<Vec<Action>> {
-    let mut actions = Vec::new();
-    while !r.is_empty() {
-        actions.push(decode_action(r, table)?);
-    }
-    Ok(actions)
+    r.all(|r| decode_action(r, table))
 }
 
 fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {

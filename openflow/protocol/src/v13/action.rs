@@ -27,11 +27,7 @@ const EXPERIMENTER: u16 = 0xffff;
 
 /// All of `r`. `table`: may an output name [`port::TABLE`], as it may in a packet-out alone (§7.2.5.1)?
 pub(super) fn decode_actions(r: &mut Reader<'_>, table: bool) -> Result<Vec<Action>> {
-    let mut actions = Vec::new();
-    while !r.is_empty() {
-        actions.push(decode_action(r, table)?);
-    }
-    Ok(actions)
+    r.all(|r| decode_action(r, table))
 }
 
 fn decode_action(r: &mut Reader<'_>, table: bool) -> Result<Action> {

@@ -22,11 +22,7 @@ const BAD_LEN: Error = Error::TABLE_FEATURES_FAILED_BAD_LEN;
 
 /// All tables of a request.
 pub(super) fn decode_tables(r: &mut Reader<'_>) -> Result<Vec<TableFeatures>> {
-    let mut tables = Vec::new();
-    while !r.is_empty() {
-        tables.push(decode_table(r)?);
-    }
-    Ok(tables)
+    r.all(decode_table)
 }
 
 fn decode_table(r: &mut Reader<'_>) -> Result<TableFeatures> {
@@ -53,21 +49,16 @@ fn decode_table(r: &mut Reader<'_>) -> Result<TableFeatures> {
     let table = body.u8()?;
     body.skip(5)?;
     let name = text(body.take(32)?);
-    let mut features = TableFeatures {
+    let mut seen = 0u32;
+    Ok(TableFeatures {
         table,
         name,
         metadata_match: body.u64()?,
         metadata_write: body.u64()?,
         config: body.u32()?,
         max_entries: body.u32()?,
-        properties: Vec::new(),
-    };
-    let mut seen = 0u32;
-    while !body.is_empty() {
-        let property = decode_property(&mut body, &mut seen)?;
-        features.properties.push(property);
-    }
-    Ok(features)
+        properties: body.all(|r| decode_property(r, &mut seen))?,
+    })
 }
 
 /// What ends with a zero, the last byte at the latest; bytes that are no text are question marks, one each.

@@ -32,10 +32,7 @@ pub(super) fn decode(mut r: Reader<'_>) -> Result<GroupMod> {
             u64::from(group),
         ));
     }
-    let mut buckets = Vec::new();
-    while !r.is_empty() {
-        buckets.push(decode_bucket(&mut r)?);
-    }
+    let buckets = r.all(decode_bucket)?;
     Ok(GroupMod {
         command,
         kind,
