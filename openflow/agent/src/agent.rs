@@ -494,7 +494,7 @@ impl Agent {
     pub fn tick(&mut self, now_ns: u64) -> u64 {
         let mut next = now_ns + SWEEP_NS;
         let mut removed = std::mem::take(&mut self.removed);
-        if let Some(at) = self.dp.expire(now_ns, EXPIRIES, &mut removed) {
+        if let Some(at) = self.dp.switch.expire(now_ns, EXPIRIES, &mut removed) {
             next = next.min(at.max(now_ns));
         }
         self.removed = removed;

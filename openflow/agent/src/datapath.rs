@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use tandem_ofpipeline::ports::PortCount;
 use tandem_ofpipeline::{Config, Fragments, Switch};
-use tandem_openflow::model::{FlowMod, FlowRemoved, Fragments as Wanted, GroupMod, MeterMod};
+use tandem_openflow::model::Fragments as Wanted;
 use tandem_openflow::{Error, Version};
 
 use crate::Settings;
@@ -99,43 +99,6 @@ impl Datapath {
         self.switch.remove_port(number);
         self.learning.forget_port(number);
         self.ports.remove(&number)
-    }
-
-    pub(crate) fn flow_mod(
-        &mut self,
-        m: &FlowMod,
-        now_ns: u64,
-        removed: &mut Vec<FlowRemoved>,
-    ) -> Result<(), Error> {
-        self.switch.flow_mod(m, now_ns, removed)
-    }
-
-    pub(crate) fn group_mod(
-        &mut self,
-        m: &GroupMod,
-        now_ns: u64,
-        removed: &mut Vec<FlowRemoved>,
-    ) -> Result<(), Error> {
-        self.switch.group_mod(m, now_ns, removed)
-    }
-
-    pub(crate) fn meter_mod(
-        &mut self,
-        m: &MeterMod,
-        now_ns: u64,
-        removed: &mut Vec<FlowRemoved>,
-    ) -> Result<(), Error> {
-        self.switch.meter_mod(m, now_ns, removed)
-    }
-
-    /// Flows whose time is up; when the next one's is.
-    pub(crate) fn expire(
-        &mut self,
-        now_ns: u64,
-        budget: usize,
-        removed: &mut Vec<FlowRemoved>,
-    ) -> Option<u64> {
-        self.switch.expire(now_ns, budget, removed)
     }
 
     /// `OFPT_SET_CONFIG`.

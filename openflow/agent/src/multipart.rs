@@ -56,6 +56,15 @@ impl Agent {
                 }
             };
             let switch = &dp.switch;
+            let ports = |asked: u32| {
+                let wanted = move |e: &&PortEntry| asked == port::ANY || e.port.number == asked;
+                dp.ports().filter(wanted)
+            };
+            let meters = |asked: u32| {
+                let wanted = move |n: &u32| asked == METER_ALL || *n == asked;
+                let all = switch.meters().filter(wanted);
+                all.filter_map(|n| Some((n, switch.meter(n)?)))
+            };
             match asks {
                 Asks::Desc => add(&Part::Desc(desc)),
                 Asks::Flow(filter) => {
@@ -97,8 +106,7 @@ impl Agent {
                     }
                 }
                 Asks::Port { port } => {
-                    let wanted = |e: &&PortEntry| *port == port::ANY || e.port.number == *port;
-                    for e in dp.ports().filter(wanted) {
+                    for e in ports(*port) {
                         if let Some(c) = dp.port_count(e.port.number) {
                             add(&Part::Port(&PortStats {
                                 port: e.port.number,
@@ -116,8 +124,7 @@ impl Agent {
                     }
                 }
                 Asks::Queue { port, queue } => {
-                    let wanted = |e: &&PortEntry| *port == port::ANY || e.port.number == *port;
-                    for p in dp.ports().filter(wanted) {
+                    for p in ports(*port) {
                         let Some(e) = switch.port(p.port.number) else {
                             continue;
                         };
@@ -170,34 +177,24 @@ impl Agent {
                     actions: [tables::action_bits(); 4],
                 })),
                 Asks::Meter { meter } => {
-                    for n in switch
-                        .meters()
-                        .filter(|n| *meter == METER_ALL || n == meter)
-                    {
-                        if let Some(m) = switch.meter(n) {
-                            add(&Part::Meter(&MeterStats {
-                                meter: n,
-                                flows: m.flows,
-                                packets: m.count.packets,
-                                bytes: m.count.bytes,
-                                lifetime: lifetime(m.since_ns, now_ns),
-                                bands: m.band_counts.iter().map(pair).collect(),
-                            }));
-                        }
+                    for (n, m) in meters(*meter) {
+                        add(&Part::Meter(&MeterStats {
+                            meter: n,
+                            flows: m.flows,
+                            packets: m.count.packets,
+                            bytes: m.count.bytes,
+                            lifetime: lifetime(m.since_ns, now_ns),
+                            bands: m.band_counts.iter().map(pair).collect(),
+                        }));
                     }
                 }
                 Asks::MeterConfig { meter } => {
-                    for n in switch
-                        .meters()
-                        .filter(|n| *meter == METER_ALL || n == meter)
-                    {
-                        if let Some(m) = switch.meter(n) {
-                            add(&Part::MeterConfig(&MeterConfig {
-                                meter: n,
-                                flags: m.flags,
-                                bands: m.bands.clone(),
-                            }));
-                        }
+                    for (n, m) in meters(*meter) {
+                        add(&Part::MeterConfig(&MeterConfig {
+                            meter: n,
+                            flags: m.flags,
+                            bands: m.bands.clone(),
+                        }));
                     }
                 }
                 Asks::MeterFeatures => {
