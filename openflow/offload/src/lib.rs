@@ -322,13 +322,8 @@ impl Offload {
         &self.chip
     }
 
-    /// A new flow. One that is there under this number goes first.
+    /// A new flow. One of this number, priority and match is changed in place; another of this number goes first.
     pub fn add(&mut self, id: Id, flow: Flow) -> Vec<Write> {
-        if self.flows.contains_key(&id) {
-            let mut writes = self.remove(id);
-            writes.extend(self.add(id, flow));
-            return writes;
-        }
         let fields: Vec<Oxm> = flow
             .fields
             .iter()
@@ -336,6 +331,15 @@ impl Offload {
             .copied()
             .collect();
         let (value, mask) = Key::of_match(&fields);
+        if let Some(e) = self.flows.get(&id) {
+            if (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask) {
+                self.weigh(id, flow.traffic);
+                return self.modify(id, flow.wanted, flow.idle, flow.counted);
+            }
+            let mut writes = self.remove(id);
+            writes.extend(self.add(id, flow));
+            return writes;
+        }
         let place = self.order.enter(flow.priority, &mask, id);
         self.clock += 1;
         let rows = expand::expand(&self.chip.acl, &fields);

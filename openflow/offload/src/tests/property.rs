@@ -232,8 +232,13 @@ pub fn play(w: &mut World, op: &Op) {
         Op::Add(id, f) => {
             let id = number(w, *id, f);
             match w.software.flows.get(&id) {
+                // Added once more it takes the place of itself
                 Some(g) if g.fields == f.fields && g.priority == f.priority => {
-                    w.modify(id, f.wanted, f.idle, f.counted);
+                    if f.traffic.is_multiple_of(2) {
+                        w.add(id, f.clone());
+                    } else {
+                        w.modify(id, f.wanted, f.idle, f.counted);
+                    }
                 }
                 Some(_) => {
                     w.remove(id);
