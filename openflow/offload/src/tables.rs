@@ -180,12 +180,12 @@ impl MacLookup {
 }
 
 const ARP: u16 = 0x0806;
+/// Looked up with the key of ARP, which has a bit to tell the two apart.
+const RARP: u16 = 0x8035;
 const IP4: u16 = 0x0800;
 const IP6: u16 = 0x86dd;
 /// What OpenFlow has for frames of 802.2 without SNAP.
 const LLC: u16 = 0x05ff;
-/// Y.1731 and 802.1ag.
-const OAM: u16 = 0x8902;
 
 fn columns(fields: &[Field], masks: Masks) -> Vec<Column> {
     fields
@@ -219,7 +219,8 @@ const GROUP_BITS: Masks = Masks::Bits(&[
 
 /// VSC9953, the switch in the T1040: rows of IS2 are half keys. The keys of IPv4 have no MAC addresses, the key of
 /// IPv6 has the source and the protocol only, ARP's has no destination address; what other keys know of it are the
-/// two bits *group* and *broadcast*.
+/// two bits *group* and *broadcast*. Frames of OAM are looked up as all other EtherTypes (`S2_OAM_DIS` of every port):
+/// their key meets several EtherTypes and can ask for one of them.
 pub fn vsc9953(lookup: MacLookup) -> Chip {
     let port_vlan = columns(&[Field::InPort, Field::VlanVid, Field::VlanPcp], Masks::Any);
     let group = [Column {
@@ -242,6 +243,7 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
         field: Field::ArpOp,
         masks: Masks::Values(&[1, 2]),
     });
+    let rarp = columns(&[Field::EthSrc], Masks::Any);
     let ip6 = columns(&[Field::Ipv6Src], Masks::Any);
     let is2 = Tcam {
         name: "IS2",
@@ -250,7 +252,7 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
             kind("ANY", Frames::Any, 1, &[&port_vlan, &group]),
             kind(
                 "MAC_ETYPE",
-                Frames::Others(&[ARP, IP4, IP6, LLC, OAM]),
+                Frames::Others(&[ARP, RARP, IP4, IP6, LLC]),
                 1,
                 &[&port_vlan, &macs, &ether],
             ),
@@ -292,10 +294,10 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
                 &[&port_vlan, &group, &ip6, &ether, &proto],
             ),
             kind(
-                "OAM",
-                Frames::Ether(&[OAM]),
+                "ARP, of RARP",
+                Frames::Ether(&[RARP]),
                 1,
-                &[&port_vlan, &macs, &ether],
+                &[&port_vlan, &group, &rarp, &ether],
             ),
         ],
         split: vec![1, 2, 3, 4, 7, 8],

@@ -38,7 +38,7 @@ fn keys_of_is2() {
             ("ARP", true, 1),
             ("IP4", false, 1),
             ("IP6_STD", false, 1),
-            ("OAM", true, 1),
+            ("ARP, of RARP", true, 1),
         ]
     );
     let tcp = (Field::IpProto, 6);
@@ -66,6 +66,16 @@ fn keys_of_is2() {
         rows(&c, &[IP6, tcp, (Field::TcpDst, 80)]),
         [("IP6_STD", false, 1)]
     );
+    // RARP has ARP's key, and that has no destination; OAM is an EtherType as others
+    let rarp = (Field::EthType, 0x8035);
+    assert_eq!(rows(&c, &[rarp]), [("ARP, of RARP", true, 1)]);
+    assert_eq!(rows(&c, &[rarp, SRC]), [("ARP, of RARP", true, 1)]);
+    let to = (Field::EthDst, 0x0200_0000_0001);
+    assert_eq!(rows(&c, &[rarp, to]), [("ARP, of RARP", false, 1)]);
+    for oam in [0x8809, 0x88ee, 0x8902] {
+        let oam = (Field::EthType, oam);
+        assert_eq!(rows(&c, &[oam, SRC, to]), [("MAC_ETYPE", true, 1)]);
+    }
     let arp = (Field::EthType, 0x0806);
     assert_eq!(
         rows(&c, &[arp, (Field::ArpOp, 1), (Field::ArpTpa, 7)]),
