@@ -27,6 +27,9 @@ pub enum Why {
     /// In the MAC table.
     #[allow(missing_docs)]
     Mac { key: MacKey, turned: u32 },
+    /// In the MAC table, to trap: its answer is beyond the chip, or the controller.
+    #[allow(missing_docs)]
+    MacTrap { key: MacKey, beyond: Option<Beyond> },
     /// In the ACL: lines, from and to.
     #[allow(missing_docs)]
     Acl {
@@ -42,13 +45,15 @@ pub enum Why {
         lines: (u32, u32),
         beyond: Option<Beyond>,
     },
-    /// In the ACL, in part or as a whole by rows that ask for less and trap; these fields it has no place for.
+    /// In the ACL, in part or as a whole by rows that ask for less and trap; these fields it has no place for. Or by
+    /// exact rows alone, and the rest is the software's without a row.
     #[allow(missing_docs)]
     Widened {
         table: &'static str,
         lines: (u32, u32),
         missing: Vec<Field>,
         partly: bool,
+        trapped: bool,
     },
     /// What is done with a miss.
     Miss,
@@ -70,9 +75,13 @@ pub enum Why {
         size: u32,
         turned: u32,
     },
-    /// A widened row would trap more than these entries behind it do that trap instead.
+    /// Its rows would trap more traffic than these entries behind it have that trap instead.
     #[allow(missing_docs)]
-    Costly { missing: Vec<Field>, turned: u32 },
+    Costly {
+        missing: Vec<Field>,
+        beyond: Option<Beyond>,
+        turned: u32,
+    },
     /// Its rows would push flows out of the MAC table that the ACL does not do as well.
     #[allow(missing_docs)]
     Pushes {
@@ -103,6 +112,10 @@ impl Offload {
         };
         Some(match e.state.stand {
             Stand::Dead(by) => Why::Shadowed(by),
+            Stand::Mac if !e.act.real() => Why::MacTrap {
+                key: e.mac?,
+                beyond,
+            },
             Stand::Mac => Why::Mac {
                 key: e.mac?,
                 turned: e.holes,
@@ -121,6 +134,7 @@ impl Offload {
             },
             Stand::Costly => Why::Costly {
                 missing: missing(),
+                beyond: beyond.or((e.act != self.row_act(e)).then_some(Beyond::Rewrite)),
                 turned: self.behind(e),
             },
             Stand::Pushes => Why::Pushes {
@@ -129,11 +143,12 @@ impl Offload {
                 turned: self.behind(e),
             },
             Stand::NoRow => Why::NoRow(self.behind(e)),
-            Stand::Acl { .. } if e.wide() => Why::Widened {
+            Stand::Acl { wide } if e.wide() => Why::Widened {
                 table,
                 lines: self.lines_of(e),
                 missing: missing(),
                 partly: e.state.real,
+                trapped: wide,
             },
             Stand::Acl { .. } if self.row_act(e) == Act::Cpu => Why::Trap {
                 table,
@@ -238,6 +253,14 @@ impl fmt::Display for NotMac {
     }
 }
 
+/// What a flow's answer is that no chip gives.
+fn answers(f: &mut fmt::Formatter<'_>, beyond: Option<Beyond>) -> fmt::Result {
+    match beyond {
+        Some(b) => write!(f, "software: {b}"),
+        None => f.write_str("software: it goes to the controller"),
+    }
+}
+
 fn names(fields: &[Field]) -> String {
     let names: Vec<&str> = fields.iter().map(|f| f.name()).collect();
     names.join(", ")
@@ -272,6 +295,10 @@ impl fmt::Display for Why {
                 write!(f, "in the MAC table, {key}")?;
                 turned(f, *by)
             }
+            Why::MacTrap { key, beyond } => {
+                answers(f, *beyond)?;
+                write!(f, "; trapped at its place, in the MAC table, {key}")
+            }
             Why::Acl {
                 table,
                 lines: l,
@@ -287,11 +314,7 @@ impl fmt::Display for Why {
                 lines: l,
                 beyond,
             } => {
-                f.write_str("software: ")?;
-                match beyond {
-                    Some(b) => write!(f, "{b}")?,
-                    None => f.write_str("it goes to the controller")?,
-                }
+                answers(f, *beyond)?;
                 f.write_str("; trapped at its place, ")?;
                 lines(f, table, *l)
             }
@@ -300,17 +323,18 @@ impl fmt::Display for Why {
                 lines: l,
                 missing,
                 partly,
+                trapped,
             } => {
                 if *partly {
                     write!(f, "partly software: ")?;
                 } else {
                     write!(f, "software: ")?;
                 }
-                write!(
-                    f,
-                    "{table} has no place for {}; what it can ask for is trapped at its place, ",
-                    names(missing)
-                )?;
+                write!(f, "{table} has no place for {}; ", names(missing))?;
+                match trapped {
+                    true => f.write_str("what it can ask for is trapped at its place, ")?,
+                    false => f.write_str("frames of other kinds are answered ")?,
+                }
                 lines(f, table, *l)
             }
             Why::Miss => f.write_str("what is done with frames that no table knows"),
@@ -344,13 +368,19 @@ impl fmt::Display for Why {
             }
             Why::Costly {
                 missing,
+                beyond,
                 turned: by,
-            } => write!(
-                f,
-                "software: no row has a place for {}, and one without would trap more than the {by} \
-                 entries behind it that trap instead",
-                names(missing)
-            ),
+            } => {
+                match missing.is_empty() {
+                    true => answers(f, *beyond)?,
+                    false => write!(f, "software: no row has a place for {}", names(missing))?,
+                }
+                write!(
+                    f,
+                    "; rows that trap would take more traffic than that of the entries behind it that trap instead: \
+                     {by}"
+                )
+            }
             Why::Pushes {
                 flows,
                 traffic,

@@ -199,6 +199,89 @@ fn reasons() {
     assert_eq!(why(&o, 1), "in the MAC table, 02:00:00:00:00:01 VLAN 5");
 }
 
+/// An addition takes the place of the flow of its match and priority: no packet meets what is behind it meanwhile.
+#[test]
+fn added_once_more_is_changed_in_place() {
+    let mut chip = tables::tiny(MacLookup::Both);
+    chip.miss_drop = true;
+    let mut w = World::new(chip, packets());
+    let drops = Flow {
+        wanted: Wanted::Act(Act::Drop),
+        ..exactly(0, &[], 1)
+    };
+    w.add(1, drops);
+    let flow = |port| exactly(9, &[(Field::EthDst, 0x0200_0000_0001)], port);
+    w.add(2, flow(1));
+    w.add(
+        2,
+        Flow {
+            traffic: 7,
+            ..flow(2)
+        },
+    );
+    assert_eq!(w.offload.flows[&2].flow.traffic, 7);
+    assert_eq!(w.offload.add(2, flow(2)), []);
+}
+
+/// A flow that the CPU answers is the software's wherever it is trapped, and says why, in words that are all there.
+#[test]
+fn reasons_of_what_traps() {
+    let why = |w: &World, n| w.offload.why(n).unwrap().to_string();
+    let station = [(Field::EthDst, 0x0200_0000_0001), (Field::VlanVid, 0x1001)];
+    let ip = (Field::EthType, 0x0800);
+    // In the MAC table, in front of a miss that drops
+    let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
+    let all = exactly(0, &[], 1);
+    let drops = Flow {
+        wanted: Wanted::Act(Act::Drop),
+        ..all
+    };
+    w.add(1, drops);
+    for (beyond, said) in [
+        (Wanted::Act(Act::Cpu), "it goes to the controller"),
+        (Wanted::Beyond(Beyond::Group), "it goes through a group"),
+    ] {
+        let flow = exactly(9, &station, 1);
+        w.add(
+            2,
+            Flow {
+                wanted: beyond,
+                ..flow
+            },
+        );
+        assert_eq!(
+            why(&w, 2),
+            format!(
+                "software: {said}; trapped at its place, in the MAC table, 02:00:00:00:00:01 VLAN 1"
+            )
+        );
+        assert!(!w.offload.in_hardware(2));
+    }
+    // Its exact rows would push a flow with more traffic out of the MAC table
+    let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
+    w.add(
+        1,
+        Flow {
+            traffic: 9,
+            ..exactly(9, &station, 1)
+        },
+    );
+    w.add(2, exactly(0, &[ip], 2));
+    w.measured(&[(2, 1)]);
+    w.add(3, exactly(1, &[(Field::InPort, 1)], 3));
+    w.modify(3, Wanted::Beyond(Beyond::Meter), false, false);
+    for n in [2, 3] {
+        assert!(!why(&w, n).contains("place for ,"), "{}", why(&w, n));
+    }
+    // A part in rows, nothing behind the rest: no row traps
+    let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
+    w.add(1, exactly(1, &[(Field::EthSrc, 0x0200_0000_0001)], 1));
+    assert_eq!(
+        why(&w, 1),
+        "partly software: IS2 has no place for eth_src; frames of other kinds are answered in IS2, lines 0–4"
+    );
+}
+
 fn exactly(priority: u16, fields: &[(Field, u128)], port: u8) -> Flow {
     Flow {
         priority,
