@@ -163,7 +163,7 @@ impl Agent {
             if !self.conns.get(&id).is_some_and(Conn::takes) {
                 break false;
             }
-            if left == 0 {
+            if left == 0 || self.list(id, now_ns) {
                 break true;
             }
             left -= 1;

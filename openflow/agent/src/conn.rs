@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tandem_openflow::model::{Async, FlowRemoved, Reply, Role, TableFeatures};
+use tandem_openflow::model::{Async, FlowFilter, FlowRemoved, Reply, Role, TableFeatures};
 use tandem_openflow::{Error, Framer, Version, encode};
 use tandem_tables::bucket::Bucket;
 
@@ -39,6 +39,14 @@ pub struct Parts {
     pub messages: u32,
 }
 
+/// An answer to flow_stats that goes on: whose, and from which number of a flow on.
+#[derive(Debug)]
+pub struct Listing {
+    pub xid: u32,
+    pub filter: FlowFilter,
+    pub from: u32,
+}
+
 /// Of lines that a peer may cause as often as it likes, one a second is for all to read.
 #[derive(Debug, Default)]
 pub struct Pace {
@@ -68,6 +76,8 @@ pub struct Conn {
     pub(crate) role: Role,
     pub(crate) wants: Async,
     pub(crate) parts: Option<Parts>,
+    /// Goes on before its next message is looked at.
+    pub(crate) listing: Option<Listing>,
     pub(crate) limit: Option<Bucket>,
     pub(crate) counts: Counts,
     /// Of what it says.
@@ -94,6 +104,7 @@ impl Conn {
             role: Role::Equal,
             wants: Async::default(),
             parts: None,
+            listing: None,
             limit: (packet_ins > 0).then(|| Bucket::new(packet_ins, (packet_ins / 10).max(64))),
             counts: Counts::default(),
             pace: Pace::default(),

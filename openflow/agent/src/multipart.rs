@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Multipart requests and their replies (§7.3.5; 1.0 §5.3.5).
 
+use std::ops::ControlFlow;
+
 use tandem_ofpipeline::ports::Count;
 use tandem_openflow::model::{
     Aggregate, Asks, FlowFilter, FlowStats, GROUP_ALL, GroupDesc, GroupFeatures, GroupStats,
@@ -10,9 +12,14 @@ use tandem_openflow::model::{
 use tandem_openflow::{Error, Multiparts, port};
 
 use crate::agent::{Agent, ConnId};
+use crate::conn::Listing;
 use crate::ports::PortEntry;
 use crate::requests::lifetime;
 use crate::tables;
+
+/// Flows that are looked at in one turn for an answer to flow_stats, and bytes of it that end the turn.
+const LOOKS: u32 = 4_096;
+const PAGE: usize = 256 << 10;
 
 /// `ofp_group_capabilities`: weights, liveness of select groups, chains, and that loops are refused.
 const GROUP_CAPABILITIES: u32 = 0xf;
@@ -26,7 +33,7 @@ fn pair(c: &Count) -> (u64, u64) {
 }
 
 impl Agent {
-    /// The whole answer, or an error.
+    /// The whole answer, or an error. One to flow_stats begins with the next [`Agent::list`].
     pub(crate) fn multipart(
         &mut self,
         id: ConnId,
@@ -46,11 +53,19 @@ impl Agent {
         let Some(conn) = self.conns.get_mut(&id) else {
             return Ok(());
         };
+        if let Asks::Flow(filter) = asks {
+            conn.listing = Some(Listing {
+                xid,
+                filter: filter.clone(),
+                from: 0,
+            });
+            return Ok(());
+        }
         let (version, dp, desc) = (conn.spoken(), &self.dp, &self.settings.desc);
         conn.append(|out| {
             let mut parts = Multiparts::new(version, xid, asks, out);
             let mut add = |part: &Part<'_>| {
-                // the longest is a flow with some thousand actions, and those fit
+                // the longest is a group, and those that are too long are refused
                 if parts.add(part).is_err() {
                     tracing::error!("a part of more than 64 KiB was left out of a multipart reply");
                 }
@@ -67,24 +82,6 @@ impl Agent {
             };
             match asks {
                 Asks::Desc => add(&Part::Desc(desc)),
-                Asks::Flow(filter) => {
-                    for f in switch.flow_stats(filter) {
-                        let flow = f.flow;
-                        add(&Part::Flow(&FlowStats {
-                            table: flow.table,
-                            lifetime: lifetime(flow.since_ns, now_ns),
-                            priority: flow.priority,
-                            idle_timeout: flow.idle,
-                            hard_timeout: flow.hard,
-                            flags: flow.flags,
-                            cookie: flow.cookie,
-                            packets: f.packets,
-                            bytes: f.bytes,
-                            matching: flow.matching.clone(),
-                            instructions: flow.instructions.clone(),
-                        }));
-                    }
-                }
                 Asks::Aggregate(filter) => {
                     let sum = switch.aggregate(filter);
                     add(&Part::Aggregate(&Aggregate {
@@ -212,11 +209,59 @@ impl Agent {
                         add(&Part::PortDesc(&e.port));
                     }
                 }
-                Asks::TableFeatures(_) | Asks::Experimenter(_) => {}
+                Asks::Flow(_) | Asks::TableFeatures(_) | Asks::Experimenter(_) => {}
             }
         });
         conn.counts.sent += 1;
         Ok(())
+    }
+
+    /// The next flows of an answer to flow_stats: a million are not told in one turn, as packets would wait. False: there
+    /// is no such answer.
+    pub(crate) fn list(&mut self, id: ConnId, now_ns: u64) -> bool {
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return false;
+        };
+        let Some(mut listing) = conn.listing.take() else {
+            return false;
+        };
+        let (version, switch) = (conn.spoken(), &self.dp.switch);
+        let asks = Asks::Flow(listing.filter.clone());
+        let mut more = None;
+        conn.append(|out| {
+            let mut parts = Multiparts::new(version, listing.xid, &asks, out);
+            let next = switch.flow_page(&listing.filter, listing.from, LOOKS, |f| {
+                let flow = f.flow;
+                let part = FlowStats {
+                    table: flow.table,
+                    lifetime: lifetime(flow.since_ns, now_ns),
+                    priority: flow.priority,
+                    idle_timeout: flow.idle,
+                    hard_timeout: flow.hard,
+                    flags: flow.flags,
+                    cookie: flow.cookie,
+                    packets: f.packets,
+                    bytes: f.bytes,
+                    matching: flow.matching.clone(),
+                    instructions: flow.instructions.clone(),
+                };
+                if parts.add(&Part::Flow(&part)).is_err() {
+                    tracing::error!("a flow of more than 64 KiB was left out of an answer");
+                }
+                match parts.written() < PAGE {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            if let Some(next) = next {
+                listing.from = next;
+                parts.go_on();
+                more = Some(listing);
+            }
+        });
+        conn.listing = more;
+        conn.counts.sent += u64::from(conn.listing.is_none());
+        true
     }
 
     /// Is what it asks for there?

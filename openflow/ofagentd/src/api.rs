@@ -2,7 +2,10 @@
 //! The management API on ofagentd.sock (keys: docs/openflow.md).
 //!
 //! Handlers run on the API's thread and have what they need read by the switch's thread between two turns: a small
-//! closure through a bounded channel. Lists are read page by page.
+//! closure through a bounded channel. Lists are read page by page; one of flows in the order of their numbers, as a page
+//! of a million must not cost a look at all of them.
+
+use std::ops::ControlFlow;
 
 use axum::extract::{Query, State};
 use axum::routing::{get, post};
@@ -109,16 +112,22 @@ async fn status(State(api): State<Api>) -> ApiResult<Value> {
 #[serde(default)]
 struct Which {
     table: Option<u8>,
-    cursor: u64,
+    /// The number of the flow that the page begins with.
+    cursor: u32,
     limit: u32,
+}
+
+/// Rows of a page, of which so many were asked for.
+fn rows(limit: u32) -> u32 {
+    match limit {
+        0 => ROWS,
+        n => n.min(ROWS),
+    }
 }
 
 /// A page of rows that a function makes of some of `all`.
 fn page<T>(all: Vec<T>, cursor: u64, limit: u32, row: impl Fn(T) -> Option<Value>) -> Items<Value> {
-    let limit = match limit {
-        0 => ROWS,
-        n => n.min(ROWS),
-    };
+    let limit = rows(limit);
     let from = usize::try_from(cursor).unwrap_or(usize::MAX);
     let left = all.len().saturating_sub(from);
     let next = (left > limit as usize).then_some(cursor.saturating_add(u64::from(limit)));
@@ -134,13 +143,15 @@ async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<
         .ask(move |plant| {
             let now = clock::now_ns();
             let switch = plant.agent.datapath().switch();
-            let all = switch.flow_stats(&FlowFilter {
+            let filter = FlowFilter {
                 table: which.table.unwrap_or(TABLE_ALL),
                 ..all_flows()
-            });
-            page(all, which.cursor, which.limit, |f| {
+            };
+            let most = rows(which.limit) as usize;
+            let mut items = Vec::new();
+            let next = switch.flow_page(&filter, which.cursor, ROWS, |f| {
                 let known = |n: u64| (n != u64::MAX).then_some(n);
-                Some(json!({
+                items.push(json!({
                     "table": f.flow.table,
                     "priority": f.flow.priority,
                     "cookie": format!("{:#x}", f.flow.cookie),
@@ -153,8 +164,16 @@ async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<
                     "idle_timeout": f.flow.idle,
                     "hard_timeout": f.flow.hard,
                     "flags": f.flow.flags,
-                }))
-            })
+                }));
+                match items.len() < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            Items {
+                items,
+                next: next.map(u64::from),
+            }
         })
         .await?;
     Ok(Json(items))

@@ -112,6 +112,15 @@ impl Flow {
         lists.into_iter().flatten().flat_map(|l| groups_of(l))
     }
 
+    /// Is it one of a filter's, whose match has this key?
+    pub(crate) fn is_of(&self, filter: &FlowFilter, value: &Key, mask: &Key) -> bool {
+        (filter.table == TABLE_ALL || filter.table == self.table)
+            && (self.cookie ^ filter.cookie) & filter.cookie_mask == 0
+            && self.mask.covers(mask)
+            && self.value.and(mask) == *value
+            && self.sends_to(filter.out_port, filter.out_group)
+    }
+
     fn sends_to(&self, out_port: u32, out_group: u32) -> bool {
         let port = out_port == port::ANY
             || self.actions().any(|a| match a {
@@ -134,6 +143,11 @@ impl Flows {
     /// How many there are.
     fn len(&self) -> usize {
         self.list.len() - self.free.len()
+    }
+
+    /// The number behind the last one.
+    pub(crate) fn end(&self) -> u32 {
+        self.list.len() as u32
     }
 
     /// The flow of this number.
@@ -257,6 +271,20 @@ impl Rules {
             .get_mut(at)?
             .removed(secret, &flow.value, &flow.mask, flow.priority, first);
         Some(flow)
+    }
+
+    /// Flows of a filter, in no order, if no more than `most` keys are to be looked at for them; a key may have flows of
+    /// several priorities.
+    pub(crate) fn find_few(&self, filter: &FlowFilter, most: usize) -> Option<Vec<u32>> {
+        let (_, mask) = Key::of_match(&filter.matching.fields);
+        let tables = (0..=u8::MAX).zip(&self.tables);
+        let asked = tables.filter(|(n, _)| filter.table == TABLE_ALL || filter.table == *n);
+        let keys = asked.flat_map(|(_, t)| t.all()).map(|s| match s.mask() {
+            m if *m == mask => 1,
+            m if m.covers(&mask) => s.keys(),
+            _ => 0,
+        });
+        (keys.sum::<usize>() <= most).then(|| self.find(filter))
     }
 
     /// Flows of a filter, in no order. A table whose masks all look at other bits is not looked through.

@@ -2,8 +2,10 @@
 //! What is told of flows and tables (§7.3.5). Groups, meters, ports and queues: [`Switch::group`], [`Switch::meter`],
 //! [`Switch::port`], [`Switch::queue`].
 use crate::flows::Flow;
+use crate::key::Key;
 use crate::process::rank;
 use crate::switch::{Switch, TableCount};
+use std::ops::ControlFlow;
 use tandem_openflow::model::{FlowFilter, flow_flags};
 use tandem_openflow::{Action, Field, Version};
 
@@ -85,22 +87,35 @@ impl Switch {
         })
     }
 
-    /// Flows of a filter: by table, then priority, highest first, then as they match.
-    pub fn flow_stats(&self, filter: &FlowFilter) -> Vec<FlowStats<'_>> {
-        let mut found: Vec<_> = self
-            .rules
-            .find(filter)
-            .into_iter()
-            .filter_map(|n| self.flow_stats_of(n))
-            .collect();
-        found.sort_by(|a, b| {
-            let (a, b) = (a.flow, b.flow);
-            (a.table, b.priority)
-                .cmp(&(b.table, a.priority))
-                .then_with(|| b.mask.rank().cmp(&a.mask.rank()))
-                .then_with(|| a.value.cmp(&b.value))
+    /// Gives `take` flows of a filter, from the number `from` on, until it breaks off or about `looks` have been looked
+    /// at; says with which number to go on, if there may be more. They come in the order of their numbers, which a
+    /// flow keeps: one that is there from the first call to the last is given once.
+    pub fn flow_page<'s>(
+        &'s self,
+        filter: &FlowFilter,
+        from: u32,
+        looks: u32,
+        mut take: impl FnMut(FlowStats<'s>) -> ControlFlow<()>,
+    ) -> Option<u32> {
+        let end = self.rules.flows.end();
+        if let Some(mut found) = self.rules.find_few(filter, looks as usize) {
+            found.sort_unstable();
+            let mut rest = found.into_iter().filter(|n| *n >= from);
+            let broken = rest.find(|n| {
+                let flow = self.flow_stats_of(*n);
+                flow.is_some_and(|f| take(f).is_break())
+            });
+            return broken.map(|n| n + 1).filter(|n| *n < end);
+        }
+        let (value, mask) = Key::of_match(&filter.matching.fields);
+        let upto = end.min(from.saturating_add(looks.max(1)));
+        let broken = (from..upto).find(|n| {
+            let flow = self.rules.flows.get(*n);
+            let meant = flow.filter(|f| f.is_of(filter, &value, &mask));
+            let flow = meant.and_then(|_| self.flow_stats_of(*n));
+            flow.is_some_and(|f| take(f).is_break())
         });
-        found
+        Some(broken.map_or(upto, |n| n + 1)).filter(|n| *n < end)
     }
 
     /// Their sums.

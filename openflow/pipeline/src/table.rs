@@ -148,6 +148,11 @@ impl Subtable {
         &self.mask
     }
 
+    /// How many keys it has had at one time.
+    pub fn keys(&self) -> usize {
+        self.entries.len() / self.stride()
+    }
+
     /// Has it flows of this priority?
     pub fn has_priority(&self, priority: u16) -> bool {
         self.priorities.contains_key(&priority)

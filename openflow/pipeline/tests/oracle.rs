@@ -233,9 +233,7 @@ impl Pair {
     }
 
     fn counters(&mut self, r: &mut Rng, pool: &[Vec<u8>]) -> Result<(), TestCaseError> {
-        let mut got: Vec<_> = self
-            .switch
-            .flow_stats(&all_flows())
+        let mut got: Vec<_> = common::flow_stats(&self.switch, &all_flows())
             .into_iter()
             .map(|s| {
                 (
@@ -280,6 +278,8 @@ impl Pair {
         let sum = self.switch.aggregate(&filter);
         let (_, _, flows) = self.model.count(&filter);
         prop_assert_eq!(sum.flows, flows);
+        let listed = common::flow_stats(&self.switch, &filter);
+        prop_assert_eq!(listed.len(), flows as usize);
         for (n, g) in &self.model.groups {
             let (_, c) = self.switch.group(*n).unwrap();
             prop_assert_eq!((c.count.packets, c.count.bytes), (g.packets, g.bytes));

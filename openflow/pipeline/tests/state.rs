@@ -189,7 +189,7 @@ fn groups_behind_groups() {
     s.group_mod(&delete(16), 5, &mut removed).unwrap();
     assert_eq!(removed.len(), 1);
     assert_eq!(removed[0].reason, RemovedReason::GroupDelete);
-    assert!(s.flow_stats(&all_flows()).is_empty());
+    assert!(common::flow_stats(&s, &all_flows()).is_empty());
     make(&mut s, &delete(GROUP_ALL));
     assert_eq!(s.groups().count(), 0);
 }
@@ -244,7 +244,7 @@ fn meters_drop_and_remark_and_take_their_flows_with_them() {
         &mut Vec::new(),
     )
     .unwrap();
-    assert!(s.flow_stats(&all_flows()).is_empty() && s.meter(1).is_none());
+    assert!(common::flow_stats(&s, &all_flows()).is_empty() && s.meter(1).is_none());
 }
 
 #[test]
@@ -519,7 +519,7 @@ fn counters_that_are_not_kept_and_those_that_are_reset() {
     send(&mut s, 1, &udp());
     let len = udp().len() as u64;
     let counts = |s: &Switch| {
-        let all = s.flow_stats(&all_flows());
+        let all = common::flow_stats(s, &all_flows());
         (all[0].packets, all[0].bytes)
     };
     assert_eq!(counts(&s), (u64::MAX, len));

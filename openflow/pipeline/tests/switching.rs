@@ -242,7 +242,7 @@ fn timeouts() {
         (r.lifetime, r.packets, r.cookie),
         (Lifetime { sec: 5, nsec: 0 }, 3, 3)
     );
-    assert!(s.flow_stats(&all_flows()).is_empty());
+    assert!(common::flow_stats(&s, &all_flows()).is_empty());
     s.flow_mod(&m, 10 * S, &mut gone).unwrap();
     assert_eq!(s.expire(12 * S, 10, &mut gone), None);
     assert_eq!(gone[1].reason, RemovedReason::IdleTimeout);

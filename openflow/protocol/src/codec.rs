@@ -140,6 +140,8 @@ pub struct Multiparts<'o> {
     xid: u32,
     kind: u16,
     out: &'o mut Vec<u8>,
+    /// Of the first message, of this one.
+    first: usize,
     start: usize,
 }
 
@@ -150,6 +152,7 @@ impl<'o> Multiparts<'o> {
             version,
             xid,
             kind: v13::asks_kind(asks),
+            first: out.len(),
             start: out.len(),
             out,
         };
@@ -195,14 +198,34 @@ impl<'o> Multiparts<'o> {
             return Err(TooLong);
         }
         if self.out.len() - self.start > LONGEST {
-            // it begins the next message: MORE, the lowest bit of flags, which follow the type
-            if let Some(flags) = self.out.get_mut(self.start + HEADER + 3) {
-                *flags |= 1;
-            }
+            // it begins the next message
+            self.set_more();
             let tail = self.out.split_off(at);
             self.begin();
             self.out.extend_from_slice(&tail);
         }
         finish(self.start, self.out)
+    }
+
+    /// Bytes since [`Multiparts::new`].
+    pub fn written(&self) -> usize {
+        self.out.len() - self.first
+    }
+
+    /// Says that more messages of this answer follow: another call of [`Multiparts::new`] begins them. What has no part
+    /// yet is taken back.
+    pub fn go_on(mut self) {
+        if self.out.len() == self.start + self.head() {
+            self.out.truncate(self.start);
+        } else {
+            self.set_more();
+        }
+    }
+
+    /// MORE is the lowest bit of flags, which follow the type.
+    fn set_more(&mut self) {
+        if let Some(flags) = self.out.get_mut(self.start + HEADER + 3) {
+            *flags |= 1;
+        }
     }
 }

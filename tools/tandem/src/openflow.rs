@@ -324,7 +324,14 @@ fn show(
         What::Controllers => ("/v1/controllers", CONTROLLERS),
     };
     let table = table.map(|t| t.to_string()).unwrap_or_default();
-    let all = rows(&client(instance), path, &[("table", &table)], limit)?;
+    let mut all = rows(&client(instance), path, &[("table", &table)], limit)?;
+    if what == What::Flows {
+        // The daemon lists them by their numbers
+        all.sort_by_key(|f| {
+            let of = |key: &str| f[key].as_u64().unwrap_or(0);
+            (of("table"), std::cmp::Reverse(of("priority")))
+        });
+    }
     out.print(&json!({ "items": all }), || {
         let used = |r: &&Value| ["flows", "lookups"].iter().any(|k| r[k] != json!(0));
         if what == What::Tables {

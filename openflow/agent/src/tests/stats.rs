@@ -269,3 +269,88 @@ fn what_is_too_long_for_a_message_is_refused() {
         code(tandem_openflow::Error::BAD_REQUEST_EPERM)
     );
 }
+
+/// Bytes after the first turn, how many turns an answer to flow_stats needs, and the answer.
+fn listed(b: &mut Bench, id: ConnId, requests: &[u8]) -> (usize, usize, Vec<Said>) {
+    let room = b.agent.room(id);
+    room[..requests.len()].copy_from_slice(requests);
+    b.agent.filled(id, requests.len(), b.now);
+    let more = b.agent.work(id, 100, b.now, &mut b.out);
+    let first = b.agent.output(id).len();
+    assert!(more, "{first} bytes in one turn");
+    let mut said = b.said(id);
+    let mut turns = 1;
+    while b.agent.work(id, 100, b.now, &mut b.out) {
+        turns += 1;
+        // another controller's flow comes and goes: what is there all the while is told once
+        let other = b.connect(b.agent.conn(id).unwrap().version().unwrap());
+        for command in [FlowCommand::Add, FlowCommand::DeleteStrict] {
+            let mut m = blank();
+            (m.command, m.priority) = (command, 99);
+            b.fine(other, &Request::FlowMod(m));
+        }
+        b.agent.disconnected(other);
+        said.extend(b.said(id));
+    }
+    said.extend(b.said(id));
+    (first, turns, said)
+}
+
+/// A million flows are not told in one turn: a page, what else there is to do, the next page. Nothing that was asked
+/// behind it is answered before.
+#[test]
+fn many_flows_are_told_in_many_turns() {
+    use tandem_openflow::{Field, Oxm, encode_request};
+    for version in [Version::V13, Version::V10] {
+        let mut b = Bench::new(Settings::default());
+        let id = b.connect(version);
+        let mut bytes = Vec::new();
+        for n in 0..30_000u32 {
+            let mut m = blank();
+            m.cookie = u64::from(n);
+            m.matching.fields = vec![Oxm::exact(Field::EthDst, u128::from(n))];
+            encode_request(version, n, &Request::FlowMod(m), &mut bytes).unwrap();
+        }
+        assert_eq!(b.raw(id, &bytes), []);
+        let mut both = Vec::new();
+        let all = asks(Asks::Flow(all_flows()));
+        encode_request(version, 5, &all, &mut both).unwrap();
+        encode_request(version, 6, &Request::Barrier, &mut both).unwrap();
+        let (first, _, said) = listed(&mut b, id, &both);
+        assert!(first < 512 << 10, "{first}");
+        let (barrier, parts) = said.split_last().unwrap();
+        assert_eq!(barrier.xid, 6);
+        let (last, others) = parts.split_last().unwrap();
+        let (head, cookie) = match version {
+            Version::V13 => (8, 24),
+            Version::V10 => (4, 64),
+        };
+        assert_eq!(last.body[..4], [0, 1, 0, 0]);
+        let mut seen = std::collections::BTreeSet::new();
+        for m in parts {
+            assert_eq!(m.xid, 5);
+            let mut rest = &m.body[head..];
+            while !rest.is_empty() {
+                assert!(seen.insert(be(&rest[cookie..cookie + 8])));
+                rest = &rest[be(&rest[..2]) as usize..];
+            }
+        }
+        assert!(others.iter().all(|m| m.body[..4] == [0, 1, 0, 1]));
+        assert_eq!(seen.len(), 30_000);
+        // Nor are those looked at in one turn that are not meant
+        let mut one = Vec::new();
+        let by_cookie = FlowFilter {
+            cookie: 20_000,
+            cookie_mask: u64::MAX,
+            ..all_flows()
+        };
+        encode_request(version, 7, &asks(Asks::Flow(by_cookie)), &mut one).unwrap();
+        let (_, turns, said) = listed(&mut b, id, &one);
+        assert!(turns > 7, "{turns}");
+        assert!(version == Version::V10 || said.len() == 2);
+        // Few of many are found in that turn
+        let mut few = all_flows();
+        few.matching.fields = vec![Oxm::exact(Field::EthDst, 20_000)];
+        assert_eq!(b.ask(id, &asks(Asks::Flow(few))).len(), 1);
+    }
+}

@@ -2,9 +2,11 @@
 //! A switch with four ports, and what it does, as values.
 #![allow(dead_code)]
 
+use std::ops::ControlFlow;
 use tandem_ofpipeline::flows::blank;
+use tandem_ofpipeline::stats::FlowStats;
 use tandem_ofpipeline::{Config, PacketIn, Port, Sink, Switch, Why};
-use tandem_openflow::model::FlowMod;
+use tandem_openflow::model::{FlowFilter, FlowMod};
 use tandem_openflow::{Action, Instructions, Match, Oxm, Version};
 use tandem_packet::{Buffer, Frame, Offload};
 
@@ -104,6 +106,18 @@ pub fn add(s: &mut Switch, priority: u16, matches: &[Oxm], instructions: Instruc
         ..blank()
     };
     s.flow_mod(&m, 0, &mut Vec::new()).unwrap();
+}
+
+/// Flows of a filter, page by page.
+pub fn flow_stats<'s>(s: &'s Switch, filter: &FlowFilter) -> Vec<FlowStats<'s>> {
+    let (mut all, mut from) = (Vec::new(), Some(0));
+    while let Some(at) = from {
+        from = s.flow_page(filter, at, 2, |f| {
+            all.push(f);
+            ControlFlow::Continue(())
+        });
+    }
+    all
 }
 
 pub fn send_at(s: &mut Switch, port: u32, frame: &[u8], now_ns: u64) -> Vec<Got> {
