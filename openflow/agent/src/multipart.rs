@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use tandem_ofpipeline::ports::Count;
 use tandem_openflow::model::{
     Aggregate, Asks, FlowFilter, FlowStats, GROUP_ALL, GroupDesc, GroupFeatures, GroupStats,
-    METER_ALL, MeterConfig, MeterFeatures, MeterStats, Part, PortStats, QUEUE_ALL, QueueStats,
-    TABLE_ALL, TableFeatures, TableStats, meter_flags,
+    METER_ALL, METER_CONTROLLER, METER_MAX, METER_SLOWPATH, MeterConfig, MeterFeatures, MeterStats,
+    Part, PortStats, QUEUE_ALL, QueueStats, TABLE_ALL, TableFeatures, TableStats, meter_flags,
 };
 use tandem_openflow::{Error, Multiparts, port};
 
@@ -291,10 +291,14 @@ impl Agent {
                     Error::QUEUE_OP_FAILED_BAD_QUEUE,
                 )
             }
-            Asks::Meter { meter } | Asks::MeterConfig { meter } => ok(
-                meter == METER_ALL || switch.meter(meter).is_some(),
-                Error::METER_MOD_FAILED_UNKNOWN_METER,
-            ),
+            Asks::Meter { meter } | Asks::MeterConfig { meter } => match meter {
+                METER_ALL => Ok(()),
+                n if switch.meter(n).is_some() => Ok(()),
+                1..=METER_MAX | METER_SLOWPATH | METER_CONTROLLER => {
+                    Err(Error::METER_MOD_FAILED_UNKNOWN_METER)
+                }
+                _ => Err(Error::METER_MOD_FAILED_INVALID_METER),
+            },
             Asks::Experimenter(_) => Err(Error::BAD_REQUEST_BAD_EXPERIMENTER),
             _ => Ok(()),
         }

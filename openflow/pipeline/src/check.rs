@@ -257,10 +257,14 @@ impl Switch {
             metadata: _,
             goto,
         } = &m.instructions;
-        if let Some(id) = meter
-            && !(1..=METER_MAX).contains(id) | self.meter(*id).is_none()
-        {
-            return Err(Error::METER_MOD_FAILED_UNKNOWN_METER);
+        if let Some(id) = meter {
+            // The standard has words for meter_mod alone: *the meter specified is invalid*, *a non-existent meter*
+            if !(1..=METER_MAX).contains(id) {
+                return Err(Error::METER_MOD_FAILED_INVALID_METER);
+            }
+            if self.meter(*id).is_none() {
+                return Err(Error::METER_MOD_FAILED_UNKNOWN_METER);
+            }
         }
         if let Some(to) = goto
             && (*to <= m.table || *to >= self.config().tables)

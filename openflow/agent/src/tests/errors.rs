@@ -195,6 +195,22 @@ fn unknown_experimenters_queues_ports_tables_meters() {
             Error::METER_MOD_FAILED_UNKNOWN_METER,
         ),
         (
+            asks(Asks::Meter {
+                meter: METER_CONTROLLER,
+            }),
+            Error::METER_MOD_FAILED_UNKNOWN_METER,
+        ),
+        (
+            asks(Asks::MeterConfig { meter: 0 }),
+            Error::METER_MOD_FAILED_INVALID_METER,
+        ),
+        (
+            asks(Asks::Meter {
+                meter: METER_MAX + 1,
+            }),
+            Error::METER_MOD_FAILED_INVALID_METER,
+        ),
+        (
             Request::TableMod(TableMod {
                 table: 255,
                 config: 0,
@@ -281,6 +297,14 @@ fn flows_that_can_not_be() {
         (
             with(&|m| m.instructions.meter = Some(5)),
             Error::METER_MOD_FAILED_UNKNOWN_METER,
+        ),
+        (
+            with(&|m| m.instructions.meter = Some(0)),
+            Error::METER_MOD_FAILED_INVALID_METER,
+        ),
+        (
+            with(&|m| m.instructions.meter = Some(METER_CONTROLLER)),
+            Error::METER_MOD_FAILED_INVALID_METER,
         ),
         (
             with(&|m| m.matching.fields = field(Field::Ipv4Src, 1)),
