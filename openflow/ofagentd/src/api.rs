@@ -89,6 +89,7 @@ async fn status(State(api): State<Api>) -> ApiResult<Value> {
                 "flows": flows,
                 "groups": dp.switch().groups().count(),
                 "meters": dp.switch().meters().count(),
+                "action_bytes": dp.switch().action_bytes(),
                 "controllers": up.count(),
                 "standalone": agent.stands_alone(),
             })

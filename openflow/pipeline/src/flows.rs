@@ -3,7 +3,7 @@
 //!
 //! Flows of one match and different priorities are a chain, highest priority first, whose first flow the table knows.
 use crate::check;
-use crate::groups::groups_of;
+use crate::groups::{bytes_of, groups_of};
 use crate::key::Key;
 use crate::switch::{Hot, Rules, Switch};
 use crate::table::{NONE, Table};
@@ -36,6 +36,12 @@ fn only_port(i: &Instructions) -> u32 {
         Some([Action::Output { port, .. }]) if nothing_else && *port <= port::MAX => *port,
         _ => 0,
     }
+}
+
+/// What instructions take of the memory of all lists of actions.
+fn bytes(i: &Instructions) -> u64 {
+    let lists = [&i.apply, &i.write];
+    lists.into_iter().flatten().map(|l| bytes_of(l)).sum()
 }
 
 /// Nanoseconds as messages have them.
@@ -394,6 +400,11 @@ impl Switch {
                 if found.is_empty() && v10 {
                     return self.add(m, value, mask, now_ns);
                 }
+                let flows = found.iter().filter_map(|n| self.rules.flows.get(*n));
+                let less = flows.map(|f| bytes(&f.instructions)).sum();
+                if !self.has_room(less, found.len() as u64 * bytes(&m.instructions)) {
+                    return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
+                }
                 for n in found {
                     self.modify(n, m);
                 }
@@ -464,6 +475,11 @@ impl Switch {
             if table.is_some_and(full) || self.rules.flows.len() >= config.flows as usize {
                 return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
             }
+        }
+        let less = old.and_then(|n| self.rules.flows.get(n));
+        let less = less.map_or(0, |f| bytes(&f.instructions));
+        if !self.has_room(less, bytes(&m.instructions)) {
+            return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
         }
         let kept = match old.and_then(|n| self.live.hot.get(n as usize)) {
             Some(hot) if m.flags & flow_flags::RESET_COUNTS == 0 => (hot.packets, hot.bytes),
@@ -622,8 +638,9 @@ impl Switch {
         }
     }
 
-    /// Counts, in groups and meters, that a flow refers to them, or no longer.
+    /// Counts, in groups and meters, that a flow refers to them, or no longer; and its actions.
     fn refer(&mut self, f: &Flow, to: bool) {
+        self.hold(bytes(&f.instructions), to);
         let change = |n: &mut u32| *n = if to { *n + 1 } else { n.saturating_sub(1) };
         if let Some(m) = f.instructions.meter
             && let Some(meter) = self.live.meters.map.get_mut(&m)

@@ -54,7 +54,21 @@ pub fn groups_of(actions: &[Action]) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
+/// What a list of actions takes of the memory of all lists ([`crate::Config::bytes`]).
+pub(crate) fn bytes_of(actions: &[Action]) -> u64 {
+    size_of_val(actions) as u64
+}
+
 impl Group {
+    /// The same of its buckets, their actions and counters.
+    pub(crate) fn bytes(&self) -> u64 {
+        let each = (size_of::<Bucket>() + size_of::<Count>()) as u64;
+        self.buckets
+            .iter()
+            .map(|b| each + bytes_of(&b.actions))
+            .sum()
+    }
+
     /// The groups that its buckets forward to.
     pub fn behind(&self) -> impl Iterator<Item = u32> + '_ {
         self.buckets.iter().flat_map(|b| groups_of(&b.actions))

@@ -48,6 +48,8 @@ pub struct Config {
     pub bands: u32,
     /// Actions of one list.
     pub actions: u32,
+    /// Bytes of all actions of flows and groups, and of buckets.
+    pub bytes: u64,
     /// The highest number that a port may have; an output to a higher one is refused, to one that is not there it is
     /// accepted, and drops until the port comes.
     pub max_port: u32,
@@ -82,6 +84,7 @@ impl Default for Config {
             meters: 65_536,
             bands: 16,
             actions: 1_024,
+            bytes: 256 << 20,
             max_port: port::MAX,
             normal: true,
             flood: true,
@@ -148,6 +151,8 @@ pub struct Switch {
     pub(crate) live: Live,
     pub(crate) cache: Cache,
     pub(crate) deadlines: Deadlines,
+    /// Bytes of actions and buckets.
+    held: u64,
 }
 
 impl Switch {
@@ -173,6 +178,7 @@ impl Switch {
             },
             cache: Cache::new(config.cache as usize, config.secret),
             deadlines: Deadlines::default(),
+            held: 0,
             config,
         }
     }
@@ -252,6 +258,24 @@ impl Switch {
         self.live.meters.map.keys().copied()
     }
 
+    /// Bytes of all actions of flows and groups, and of buckets: [`Config::bytes`] at most.
+    pub fn action_bytes(&self) -> u64 {
+        self.held
+    }
+
+    /// May lists that take `less` bytes be replaced by such as take `more`?
+    pub(crate) fn has_room(&self, less: u64, more: u64) -> bool {
+        more <= less || self.held.saturating_sub(less) + more <= self.config.bytes
+    }
+
+    /// So many bytes are there, or no longer.
+    pub(crate) fn hold(&mut self, bytes: u64, to: bool) {
+        self.held = match to {
+            true => self.held + bytes,
+            false => self.held.saturating_sub(bytes),
+        };
+    }
+
     /// Ways that the cache had, and had not, since the start.
     pub fn cache_counts(&self) -> (u64, u64) {
         (self.cache.hits, self.cache.misses)
@@ -273,6 +297,10 @@ impl Switch {
         for b in &m.buckets {
             self.check_bucket(&b.actions)?;
         }
+        let less = self.rules.groups.map.get(&m.group).map_or(0, Group::bytes);
+        if !self.has_room(less, new.bytes()) {
+            return Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS);
+        }
         self.refer_groups(&new, true);
         let buckets = vec![Count::default(); new.buckets.len()];
         if let Some(old) = self.rules.groups.put(m.group, new, &self.live.ports) {
@@ -293,6 +321,7 @@ impl Switch {
     }
 
     fn refer_groups(&mut self, g: &Group, to: bool) {
+        self.hold(g.bytes(), to);
         let mut behind: Vec<u32> = g.behind().collect();
         behind.sort_unstable();
         behind.dedup();
@@ -331,7 +360,8 @@ impl Switch {
             self.remove_where(named, RemovedReason::GroupDelete, now_ns, removed);
         }
         if all {
-            self.rules.groups = Groups::default();
+            let gone = std::mem::take(&mut self.rules.groups);
+            self.hold(gone.map.values().map(Group::bytes).sum(), false);
             self.live.groups.clear();
             return Ok(());
         }

@@ -278,6 +278,23 @@ impl Pair {
         let sum = self.switch.aggregate(&filter);
         let (_, _, flows) = self.model.count(&filter);
         prop_assert_eq!(sum.flows, flows);
+        let mut bytes = 0;
+        for f in common::flow_stats(&self.switch, &all_flows()) {
+            let i = &f.flow.instructions;
+            bytes += [&i.apply, &i.write]
+                .into_iter()
+                .flatten()
+                .map(|l| size_of_val(&l[..]))
+                .sum::<usize>();
+        }
+        for n in self.switch.groups() {
+            for b in &self.switch.group(n).unwrap().0.buckets {
+                bytes += size_of_val(b)
+                    + size_of::<tandem_ofpipeline::ports::Count>()
+                    + size_of_val(&b.actions[..]);
+            }
+        }
+        prop_assert_eq!(self.switch.action_bytes(), bytes as u64);
         let listed = common::flow_stats(&self.switch, &filter);
         prop_assert_eq!(listed.len(), flows as usize);
         for (n, g) in &self.model.groups {

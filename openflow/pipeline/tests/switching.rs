@@ -7,7 +7,12 @@ mod common;
 use common::{Got, Seen, add, eth, goto, output, send, switch, udp};
 use tandem_ofpipeline::Why;
 use tandem_ofpipeline::flows::{all_flows, blank};
-use tandem_openflow::model::{FlowCommand, FlowMod, Lifetime, RemovedReason};
+use tandem_ofpipeline::ports::Count;
+use tandem_ofpipeline::{Config, Switch};
+use tandem_openflow::model::{
+    Bucket, FlowCommand, FlowMod, GROUP_ALL, GROUP_ANY, GroupCommand, GroupMod, GroupType,
+    Lifetime, RemovedReason,
+};
 use tandem_openflow::{Action, Error, Field, Instructions, Oxm, Version, port};
 
 #[test]
@@ -332,4 +337,81 @@ fn short_frames_are_no_packets() {
     add(&mut s, 1, &[], output(2));
     assert_eq!(send(&mut s, 1, &eth(0)[..13]), []);
     assert_eq!(s.port(1).unwrap().count.rx_dropped, 1);
+}
+
+/// Flows and groups share the bytes of actions: what does not fit is refused whole, and what goes gives its bytes back.
+#[test]
+fn bytes_of_actions_have_a_bound() {
+    let action = size_of::<Action>() as u64;
+    assert_eq!(action, 32, "docs/openflow.md says so");
+    let mut s = Switch::new(Config {
+        bytes: 100 * action,
+        ..Config::default()
+    });
+    let flow = |priority, actions| FlowMod {
+        priority,
+        instructions: common::apply(&vec![Action::DecNwTtl; actions]),
+        matching: common::matching(&[Oxm::exact(Field::EthType, 0x0800)]),
+        ..blank()
+    };
+    let mut gone = Vec::new();
+    for priority in 1..=3 {
+        s.flow_mod(&flow(priority, 30), 0, &mut gone).unwrap();
+    }
+    let full = Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
+    assert_eq!(s.flow_mod(&flow(4, 11), 0, &mut gone), full);
+    assert_eq!(s.flow_mod(&flow(3, 41), 0, &mut gone), full);
+    s.flow_mod(&flow(3, 40), 0, &mut gone).unwrap();
+    assert_eq!(s.action_bytes(), 100 * action);
+    // All flows of a modification, or none
+    let all = |actions| FlowMod {
+        command: FlowCommand::Modify,
+        ..flow(0, actions)
+    };
+    assert_eq!(s.flow_mod(&all(34), 0, &mut gone), full);
+    assert_eq!(s.action_bytes(), 100 * action);
+    s.flow_mod(&all(1), 0, &mut gone).unwrap();
+    assert_eq!(s.action_bytes(), 3 * action);
+    // Written ones as well
+    let mut written = flow(4, 0);
+    written.instructions.write = Some(vec![Action::DecNwTtl]);
+    s.flow_mod(&written, 0, &mut gone).unwrap();
+    assert_eq!(s.action_bytes(), 4 * action);
+    let bucket = (size_of::<Bucket>() + size_of::<Count>()) as u64 + action;
+    let group = |command, group, buckets| GroupMod {
+        command,
+        kind: GroupType::All,
+        group,
+        buckets: vec![
+            Bucket {
+                weight: 0,
+                watch_port: port::ANY,
+                watch_group: GROUP_ANY,
+                actions: vec![Action::DecNwTtl],
+            };
+            buckets
+        ],
+    };
+    let most = (96 * action / bucket) as usize;
+    let mut change = |s: &mut Switch, command, number, buckets| {
+        s.group_mod(&group(command, number, buckets), 0, &mut gone)
+    };
+    let out = Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS);
+    assert_eq!(change(&mut s, GroupCommand::Add, 1, most + 1), out);
+    change(&mut s, GroupCommand::Add, 1, most - 1).unwrap();
+    assert_eq!(change(&mut s, GroupCommand::Add, 2, 2), out);
+    assert_eq!(change(&mut s, GroupCommand::Modify, 1, most + 1), out);
+    change(&mut s, GroupCommand::Modify, 1, 1).unwrap();
+    change(&mut s, GroupCommand::Add, 2, 1).unwrap();
+    assert_eq!(s.action_bytes(), 4 * action + 2 * bucket);
+    change(&mut s, GroupCommand::Delete, 2, 0).unwrap();
+    assert_eq!(s.action_bytes(), 4 * action + bucket);
+    change(&mut s, GroupCommand::Delete, GROUP_ALL, 0).unwrap();
+    assert_eq!(s.action_bytes(), 4 * action);
+    let delete = FlowMod {
+        command: FlowCommand::Delete,
+        ..blank()
+    };
+    s.flow_mod(&delete, 0, &mut Vec::new()).unwrap();
+    assert_eq!(s.action_bytes(), 0);
 }
