@@ -99,6 +99,8 @@ class Mutant:
         self.line = body.count("\n", 0, start) + 1
         if re.match(r"\s*(pub(\(\w+\))? )?(const|static) (?!fn)", body[body.rfind("\n", 0, start) + 1:start]):
             raise Broken(f"{self.source}: {self.id}: a constant is computed by the compiler, which makes no choice")
+        if re.match(r"(if|for|while) ", piece) and not piece.endswith(("}", ";")):
+            raise Broken(f"{self.source}: {self.id}: half a statement, with which nothing builds")
         return found[0].span("piece")
 
     def key(self):

@@ -267,13 +267,10 @@ impl<'r, S: Sink> Run<'r, '_, S> {
         let Some(flow) = rules.flows.get(number) else {
             return (Next::Gone, Effect::None);
         };
-        let miss = flow.is_miss();
+        // In 1.0 what meets a flow is no miss
+        let miss = flow.is_miss() && self.config.version == Version::V13;
         self.cookie = flow.cookie;
-        self.why = if miss && self.config.version == Version::V13 {
-            Why::NoMatch
-        } else {
-            Why::Action
-        };
+        self.why = if miss { Why::NoMatch } else { Why::Action };
         let Instructions {
             meter,
             apply,

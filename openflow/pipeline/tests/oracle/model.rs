@@ -2,18 +2,18 @@
 //! A switch by the letter of the standard: flows in a list, looked at one after the other.
 
 use super::layout::{choice, order};
+use super::meter::{Meter, SECOND};
 use super::packet::{Body, Ether, Undefined};
 use crate::common::{Got, Seen};
 use std::collections::BTreeMap;
 use tandem_ofpipeline::Why;
 use tandem_openflow::model::{
-    Band, BandType, Bucket, FlowCommand, FlowFilter, FlowMod, GroupCommand, GroupMod, GroupType,
-    MeterCommand, MeterMod,
+    Bucket, FlowCommand, FlowFilter, FlowMod, GroupCommand, GroupMod, GroupType, MeterCommand,
+    MeterMod,
 };
 use tandem_openflow::{Action, Error, Field, Oxm, port};
 
 const ANY: u32 = 0xffff_ffff;
-const SECOND: u64 = 1_000_000_000;
 
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -33,18 +33,10 @@ pub struct Group {
     pub taken: Vec<u64>,
 }
 
-#[derive(Clone, Debug)]
-pub struct Meter {
-    per_packet: bool,
-    /// Band, what is in its bucket (in billionths), what fits in.
-    bands: Vec<(Band, u128, u128)>,
-    at: u64,
-    pub packets: u64,
-}
-
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Port {
     pub live: bool,
+    pub no_flood: bool,
     pub no_recv: bool,
     pub no_fwd: bool,
     pub no_packet_in: bool,
@@ -53,6 +45,7 @@ pub struct Port {
 }
 
 pub struct Model {
+    pub v10: bool,
     pub flows: Vec<Flow>,
     pub groups: BTreeMap<u32, Group>,
     pub meters: BTreeMap<u32, Meter>,
@@ -75,7 +68,7 @@ struct Way {
 }
 
 /// The packet goes no further.
-enum Stop {
+pub enum Stop {
     Dropped,
     Undefined,
 }
@@ -96,14 +89,14 @@ impl Flow {
         })
     }
 
-    fn same(&self, table: u8, priority: u16, m: &[Oxm]) -> bool {
+    fn same(&self, table: u8, priority: u32, m: &[Oxm]) -> bool {
         let sorted = |m: &[Oxm]| {
             let mut m = m.to_vec();
             m.sort();
             m
         };
         self.asked.table == table
-            && self.asked.priority == priority
+            && priority_of(&self.asked) == priority
             && sorted(&self.asked.matching.fields) == sorted(m)
     }
 
@@ -139,7 +132,7 @@ impl Flow {
         let port = out_port == ANY
             || all
                 .iter()
-                .any(|a| matches!(a, Action::Output { port, .. } if *port == out_port));
+                .any(|a| matches!(a, Action::Output { port, .. } | Action::Enqueue10 { port, .. } if *port == out_port));
         let group = out_group == ANY || all.contains(&Action::Group(out_group));
         port && group
     }
@@ -164,6 +157,14 @@ impl Flow {
     }
 }
 
+/// 1.0 §3.4: a match without wildcards is above all others, whatever its priority.
+fn priority_of(m: &FlowMod) -> u32 {
+    match m.matching.exact {
+        true => u32::MAX,
+        false => m.priority.into(),
+    }
+}
+
 fn groups_of(actions: &[Action]) -> Vec<u32> {
     let group = |a: &Action| match a {
         Action::Group(g) => Some(*g),
@@ -181,102 +182,48 @@ impl Group {
     }
 }
 
-impl Meter {
-    fn new(m: &MeterMod, now: u64) -> Meter {
-        let per_packet = m.flags & 2 != 0;
-        let unit = if per_packet { 1 } else { 125 };
-        let bands = m
-            .bands
-            .iter()
-            .map(|b| {
-                let burst = u128::from(b.burst) * unit * u128::from(SECOND);
-                (*b, burst, burst)
-            })
-            .collect();
-        Meter {
-            per_packet,
-            bands,
-            at: now,
-            packets: 0,
-        }
-    }
-
-    /// Drop, or levels of remarking.
-    fn measure(&mut self, bytes: u64, now: u64) -> Result<u8, Stop> {
-        let unit = if self.per_packet { 1 } else { 125 };
-        let passed = u128::from(now - self.at);
-        self.at = now;
-        self.packets += 1;
-        for (band, level, most) in &mut self.bands {
-            *level = (*level + passed * u128::from(band.rate) * unit).min(*most);
-        }
-        let cost = |most: u128| {
-            let tokens = if self.per_packet {
-                1
-            } else {
-                u128::from(bytes)
-            };
-            (tokens * u128::from(SECOND)).min(most)
-        };
-        let exceeded = self
-            .bands
-            .iter()
-            .filter(|(_, level, most)| *level < cost(*most));
-        // Of equal rates the first
-        let worst = exceeded
-            .rev()
-            .max_by_key(|(b, ..)| b.rate)
-            .map(|(b, ..)| *b);
-        if worst.is_some_and(|b| b.kind == BandType::Drop) {
-            return Err(Stop::Dropped);
-        }
-        for (_, level, most) in &mut self.bands {
-            let tokens = if self.per_packet {
-                1
-            } else {
-                u128::from(bytes)
-            };
-            let cost = (tokens * u128::from(SECOND)).min(*most);
-            if *level >= cost {
-                *level -= cost;
-            }
-        }
-        Ok(match worst.map(|b| b.kind) {
-            Some(BandType::DscpRemark(levels)) => levels,
-            _ => 0,
-        })
-    }
-}
-
 impl Model {
     pub fn flow_mod(&mut self, m: &FlowMod, now: u64) -> Result<(), Error> {
-        let fields = &m.matching.fields;
+        let (fields, priority) = (&m.matching.fields, priority_of(m));
         let strict = matches!(
             m.command,
             FlowCommand::ModifyStrict | FlowCommand::DeleteStrict
         );
         let meant = |f: &Flow| {
             let table = m.table == 255 || f.asked.table == m.table;
-            let cookie = (f.asked.cookie ^ m.cookie) & m.cookie_mask == 0;
+            let cookie = self.v10 || (f.asked.cookie ^ m.cookie) & m.cookie_mask == 0;
             let which = if strict {
-                f.same(f.asked.table, m.priority, fields)
+                f.same(f.asked.table, priority, fields)
             } else {
                 f.within(fields)
             };
             table && cookie && which
         };
         match m.command {
+            // 1.0 §4.6: what changes no flow adds one
+            FlowCommand::Modify | FlowCommand::ModifyStrict
+                if self.v10 && !self.flows.iter().any(meant) =>
+            {
+                let command = FlowCommand::Add;
+                return self.flow_mod(
+                    &FlowMod {
+                        command,
+                        ..m.clone()
+                    },
+                    now,
+                );
+            }
             FlowCommand::Add => {
                 let mut in_table = self.flows.iter().filter(|f| f.asked.table == m.table);
                 if m.flags & 2 != 0
                     && in_table
                         .clone()
-                        .any(|f| f.asked.priority == m.priority && f.overlaps(fields))
+                        .any(|f| priority_of(&f.asked) == priority && f.overlaps(fields))
                 {
                     return Err(Error::FLOW_MOD_FAILED_OVERLAP);
                 }
                 let count = in_table.clone().count();
-                let old = in_table.find(|f| f.same(m.table, m.priority, fields));
+                let old = in_table.find(|f| f.same(m.table, priority, fields));
                 if old.is_none() && count >= self.table_entries {
                     return Err(Error::FLOW_MOD_FAILED_TABLE_FULL);
                 }
@@ -284,7 +231,7 @@ impl Model {
                     Some(f) if m.flags & 4 == 0 => (f.packets, f.bytes),
                     _ => (0, 0),
                 };
-                self.flows.retain(|f| !f.same(m.table, m.priority, fields));
+                self.flows.retain(|f| !f.same(m.table, priority, fields));
                 self.flows.push(Flow {
                     asked: m.clone(),
                     packets,
@@ -294,8 +241,12 @@ impl Model {
                 });
             }
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
+                let v10 = self.v10;
                 for f in self.flows.iter_mut().filter(|f| meant(f)) {
                     f.asked.instructions = m.instructions.clone();
+                    if v10 {
+                        f.asked.cookie = m.cookie;
+                    }
                     if m.flags & 4 != 0 {
                         (f.packets, f.bytes) = (0, 0);
                     }
@@ -374,13 +325,7 @@ impl Model {
             return;
         }
         let packets = self.meters.get(&m.meter).map_or(0, |old| old.packets);
-        self.meters.insert(
-            m.meter,
-            Meter {
-                packets,
-                ..Meter::new(m, now)
-            },
-        );
+        self.meters.insert(m.meter, Meter::new(m, now, packets));
     }
 
     /// Flows whose time is up: how many went and would have been told.
@@ -411,7 +356,10 @@ impl Model {
         }
         p.rx += 1;
         let mut way = Way {
-            packet: Ether::parse(frame),
+            packet: match self.v10 {
+                true => Ether::parse10(frame),
+                false => Ether::parse(frame),
+            },
             in_port,
             metadata: 0,
             tunnel: 0,
@@ -428,7 +376,10 @@ impl Model {
     fn tables(&mut self, way: &mut Way, now: u64, out: &mut Vec<Got>) -> Result<(), Stop> {
         let mut set: Vec<Action> = Vec::new();
         loop {
-            let mut fields = way.packet.fields();
+            let mut fields = match self.v10 {
+                true => way.packet.fields10(),
+                false => way.packet.fields(),
+            };
             fields.insert(Field::InPort, u128::from(way.in_port));
             fields.insert(Field::InPhyPort, u128::from(way.in_port));
             fields.insert(Field::Metadata, u128::from(way.metadata));
@@ -439,11 +390,16 @@ impl Model {
                 .iter()
                 .enumerate()
                 .filter(|(_, f)| f.asked.table == way.table && f.matches(&fields))
-                .max_by_key(|(_, f)| (f.asked.priority, order(&f.asked.matching.fields)))
+                .max_by_key(|(_, f)| (priority_of(&f.asked), order(&f.asked.matching.fields)))
                 .map(|(n, _)| n);
             let counters = self.lookups.entry(way.table).or_default();
             counters.0 += 1;
             let Some(best) = best else {
+                // 1.3 drops (§5.4), 1.0 asks the controller (1.0 §3.4)
+                if self.v10 && !self.ports[&way.in_port].no_packet_in {
+                    way.why = Why::NoMatch;
+                    self.output(way, port::CONTROLLER, 128, out);
+                }
                 return Err(Stop::Dropped);
             };
             counters.1 += 1;
@@ -451,7 +407,7 @@ impl Model {
             f.packets += u64::from(f.asked.flags & 8 == 0);
             f.bytes += if f.asked.flags & 16 == 0 { size } else { 0 };
             f.last = now;
-            let miss = f.asked.priority == 0 && f.asked.matching.fields.is_empty();
+            let miss = !self.v10 && f.asked.priority == 0 && f.asked.matching.fields.is_empty();
             way.cookie = f.asked.cookie;
             way.why = if miss { Why::NoMatch } else { Why::Action };
             let i = f.asked.instructions.clone();
@@ -527,6 +483,31 @@ impl Model {
             Action::Output { port, max_len } => self.output(way, port, max_len, out),
             Action::Group(g) => return self.group(way, g, out),
             Action::SetQueue(_) => {}
+            Action::Enqueue10 { port, .. } => self.output(way, port, 0, out),
+            Action::SetVlanVid10(_) | Action::SetVlanPcp10(_) => {
+                if e.tags.is_empty() {
+                    e.tags.push((0x8100, 0));
+                }
+                match *a {
+                    Action::SetVlanVid10(v) => e.set(Field::VlanVid, u128::from(v))?,
+                    Action::SetVlanPcp10(v) => e.set(Field::VlanPcp, u128::from(v))?,
+                    _ => {}
+                }
+            }
+            Action::StripVlan10 if !e.tags.is_empty() => drop(e.tags.remove(0)),
+            Action::SetNw10 { dst, addr } => {
+                let field = [Field::Ipv4Src, Field::Ipv4Dst][usize::from(dst)];
+                e.set(field, u128::from(addr))?;
+            }
+            Action::SetNwTos10(tos) => e.set(Field::IpDscp, u128::from(tos >> 2))?,
+            Action::SetTp10 { dst, port } => {
+                for pair in [
+                    [Field::TcpSrc, Field::TcpDst],
+                    [Field::UdpSrc, Field::UdpDst],
+                ] {
+                    e.set(pair[usize::from(dst)], u128::from(port))?;
+                }
+            }
             Action::SetField {
                 field: Field::TunnelId,
                 value,
@@ -564,6 +545,7 @@ impl Model {
                     tags: Vec::new(),
                     kind: t,
                     body: Body::Pbb(pcp << 29 | isid, Box::new(e.clone())),
+                    length: None,
                     ..*e
                 };
                 *e = outer;
@@ -638,7 +620,7 @@ impl Model {
                 .ports
                 .keys()
                 .copied()
-                .filter(|p| *p != way.in_port)
+                .filter(|p| *p != way.in_port && (to == port::ALL || !self.ports[p].no_flood))
                 .collect(),
             p if p == way.in_port => vec![],
             p => vec![p],

@@ -14,6 +14,8 @@ pub struct Ether {
     pub src: u64,
     pub tags: Vec<(u16, u16)>,
     pub kind: u16,
+    /// Of 802.3, by 1.0's reading, what stands there instead of the type.
+    pub length: Option<Vec<u8>>,
     pub body: Body,
     /// Was the protocol of an IP header set?
     pub protocol_set: bool,
@@ -167,6 +169,7 @@ impl Ether {
             src: num(&b[6..12]) as u64,
             tags: Vec::new(),
             kind: num(&b[12..14]) as u16,
+            length: None,
             body: Body::Raw(Vec::new()),
             protocol_set: false,
         };
@@ -180,6 +183,23 @@ impl Ether {
         e
     }
 
+    /// 1.0 §3.4: the type of 802.3 is that of SNAP, if its organisation is 0, else 0x05ff.
+    pub fn parse10(b: &[u8]) -> Ether {
+        let mut e = Ether::parse(b);
+        if e.kind < 0x600 {
+            let mut length = e.kind.to_be_bytes().to_vec();
+            let rest = e.body.build();
+            e.kind = 0x05ff;
+            if rest.len() >= 8 && rest[..6] == [0xaa, 0xaa, 3, 0, 0, 0] {
+                length.extend(&rest[..8]);
+                e.kind = num(&rest[6..8]) as u16;
+                e.body = Body::parse(e.kind, &rest[8..]);
+            }
+            e.length = Some(length);
+        }
+        e
+    }
+
     pub fn build(&self) -> Vec<u8> {
         let mut b = Vec::new();
         b.extend(&self.dst.to_be_bytes()[2..]);
@@ -188,7 +208,10 @@ impl Ether {
             b.extend(tpid.to_be_bytes());
             b.extend(tci.to_be_bytes());
         }
-        b.extend(self.kind.to_be_bytes());
+        match &self.length {
+            Some(length) => b.extend(length),
+            None => b.extend(self.kind.to_be_bytes()),
+        }
         b.extend(self.body.build());
         b
     }
@@ -263,6 +286,23 @@ impl Ether {
                 f.insert(Field::Ipv6Dst, num(&ip.head[24..40]));
                 f.insert(Field::Ipv6Exthdr, ip.exthdr());
                 transport(&mut f, &ip.l4, ip.proto, true);
+            }
+        }
+        f
+    }
+
+    /// Of later fragments, in 1.0, ports and ICMP's type and code are zero (1.0 §3.4).
+    pub fn fields10(&self) -> BTreeMap<Field, u128> {
+        let mut f = self.fields();
+        if let Body::Ip4(ip) = &self.body
+            && num(&ip.head[6..8]) & 0x1fff != 0
+            && num(&ip.head[2..4]) as usize >= ip.head.len()
+        {
+            match ip.head[9] {
+                1 => f.extend([(Field::Icmpv4Type, 0), (Field::Icmpv4Code, 0)]),
+                6 => f.extend([(Field::TcpSrc, 0), (Field::TcpDst, 0)]),
+                17 => f.extend([(Field::UdpSrc, 0), (Field::UdpDst, 0)]),
+                _ => {}
             }
         }
         f

@@ -267,9 +267,20 @@ fn ip6_of(r: &mut Rng, proto: u8) -> Vec<u8> {
     h
 }
 
+/// A frame of Ethernet as one of 802.3, mostly with a SNAP header that has its type.
+fn with_length(r: &mut Rng, f: &mut Vec<u8>) {
+    let at = 12 + 4 * Ether::parse(f).tags.len();
+    let snap = [0xaa, 0xaa, 3, 0, 0, r.of(&[0, 0, 0, 1])];
+    let length = (f.len() - at + 6) as u16;
+    f.splice(at..at, [&length.to_be_bytes()[..], &snap].concat());
+}
+
 /// Mostly whole, now and then cut or broken.
 pub fn frame(r: &mut Rng) -> Vec<u8> {
     let mut f = Ether::parse(&ether(r, 0)).repaired().build();
+    if r.one_in(12) {
+        with_length(r, &mut f);
+    }
     if r.one_in(16) {
         f.truncate(r.below(f.len() as u64) as usize);
     }
@@ -294,6 +305,112 @@ fn known(r: &mut Rng, pool: &[Vec<u8>]) -> BTreeMap<Field, u128> {
     fields.insert(Field::Metadata, r.of::<u128>(&[0, 1, 0x11]));
     fields.insert(Field::TunnelId, r.of::<u128>(&[0, 5]));
     fields
+}
+
+/// One of 1.0: twelve fields, each of them asked for or not, of addresses a prefix.
+fn matching10(r: &mut Rng, pool: &[Vec<u8>]) -> Match {
+    if r.one_in(6) {
+        return Match::default();
+    }
+    let f = &pool[r.below(pool.len() as u64) as usize];
+    let mut have = match f.len() < 14 {
+        true => BTreeMap::new(),
+        false => Ether::parse10(f).fields10(),
+    };
+    have.insert(Field::InPort, r.of::<u128>(&[1, 2]));
+    let exact = r.one_in(6);
+    let most = r.of(&[2, 4, 12]);
+    let asked = |r: &mut Rng| exact || r.one_in(most);
+    let mut fields = Vec::new();
+    for field in [Field::InPort, Field::EthDst, Field::EthSrc] {
+        if let Some(v) = have.get(&field)
+            && asked(r)
+        {
+            fields.push(Oxm::exact(field, *v));
+        }
+    }
+    // Each needs what stands before it on its line
+    for line in [
+        &[&[Field::VlanVid][..], &[Field::VlanPcp]][..],
+        &[
+            &[Field::EthType],
+            &[Field::IpDscp, Field::IpProto, Field::ArpOp],
+            &[Field::TcpSrc, Field::UdpSrc, Field::Icmpv4Type],
+            &[Field::TcpDst, Field::UdpDst, Field::Icmpv4Code],
+        ],
+    ] {
+        let deep = r.below(line.len() as u64 + 1) as usize;
+        for step in &line[..if exact { line.len() } else { deep }] {
+            let there = step.iter().filter_map(|f| Some((*f, *have.get(f)?)));
+            fields.extend(there.map(|(f, v)| Oxm::exact(f, v)));
+        }
+    }
+    let ether = fields.iter().any(|o| o.field == Field::EthType);
+    for field in [Field::Ipv4Src, Field::Ipv4Dst, Field::ArpSpa, Field::ArpTpa] {
+        if let Some(v) = have.get(&field)
+            && ether
+            && asked(r)
+        {
+            let bits = if exact { 0 } else { r.of(&[0, 1, 2, 8]) };
+            let mask = u128::from(u32::MAX << bits);
+            fields.push(Oxm::masked(field, *v, mask));
+        }
+    }
+    if !exact && r.one_in(8) && !fields.iter().any(|o| o.field == Field::VlanVid) {
+        // A priority of any VLAN
+        fields.push(Oxm::masked(Field::VlanVid, 0x1000, 0x1000));
+        fields.push(Oxm::exact(Field::VlanPcp, r.of(&[0, 1, 3])));
+    }
+    Match { fields, exact }
+}
+
+fn actions10(r: &mut Rng) -> Vec<Action> {
+    let one = |r: &mut Rng| {
+        let dst = r.one_in(2);
+        match r.below(12) {
+            0 => Action::SetVlanVid10(r.of(&[0, 1, 0xfff])),
+            1 => Action::SetVlanPcp10(r.of(&[0, 1, 7])),
+            2 | 3 => Action::StripVlan10,
+            4 => Action::SetField {
+                field: r.of(&[Field::EthSrc, Field::EthDst]),
+                value: r.of(&[1, 0xffff_ffff_ffff]),
+            },
+            5 => Action::SetNw10 {
+                dst,
+                addr: r.of(&[0, 0x0a00_0002, u32::MAX]),
+            },
+            6 => Action::SetNwTos10(r.of(&[0, 0x28, 0xfc])),
+            7 => Action::SetTp10 {
+                dst,
+                port: r.of(&[0, 0x0401, 0xffff]),
+            },
+            8 => Action::Enqueue10 {
+                port: r.of(&[1, 2, 3, port::IN_PORT]),
+                queue: r.of(&[5, 6]),
+            },
+            _ => out(r),
+        }
+    };
+    (0..r.below(5)).map(|_| one(r)).collect()
+}
+
+/// A message of 1.0, as the codec hands it on: one table, no masks of cookies, an addition that begins its counters anew.
+pub fn flow_mod10(r: &mut Rng, pool: &[Vec<u8>]) -> FlowMod {
+    let m = flow_mod(r, pool);
+    let actions = actions10(r);
+    let reset = if m.command == FlowCommand::Add { 4 } else { 0 };
+    FlowMod {
+        table: if m.command.deletes() { 255 } else { 0 },
+        cookie_mask: 0,
+        flags: m.flags & 3 | reset,
+        out_group: 0xffff_ffff,
+        matching: matching10(r, pool),
+        instructions: Instructions {
+            apply: (!actions.is_empty()).then_some(actions),
+            ..Instructions::default()
+        },
+        ..m
+    }
 }
 
 pub fn matching(r: &mut Rng, pool: &[Vec<u8>]) -> Vec<Oxm> {
