@@ -279,18 +279,25 @@ impl Rules {
         Some(flow)
     }
 
-    /// Flows of a filter, in no order, if no more than `most` keys are to be looked at for them; a key may have flows of
-    /// several priorities.
+    /// Flows of a filter, in no order, if no more than `most` are to be looked at for them.
     pub(crate) fn find_few(&self, filter: &FlowFilter, most: usize) -> Option<Vec<u32>> {
-        let (_, mask) = Key::of_match(&filter.matching.fields);
+        let (value, mask) = Key::of_match(&filter.matching.fields);
         let tables = (0..=u8::MAX).zip(&self.tables);
         let asked = tables.filter(|(n, _)| filter.table == TABLE_ALL || filter.table == *n);
-        let keys = asked.flat_map(|(_, t)| t.all()).map(|s| match s.mask() {
-            m if *m == mask => 1,
-            m if m.covers(&mask) => s.keys(),
-            _ => 0,
-        });
-        (keys.sum::<usize>() <= most).then(|| self.find(filter))
+        let mut left = most;
+        for s in asked.flat_map(|(_, t)| t.all()) {
+            let looks = match s.mask() {
+                // One key, whose flows may have all priorities
+                m if *m == mask => {
+                    let first = s.first(self.secret, &value);
+                    first.map_or(0, |(_, f)| self.chain(f).take(left + 1).count())
+                }
+                m if m.covers(&mask) => s.looks(),
+                _ => 0,
+            };
+            left = left.checked_sub(looks)?;
+        }
+        Some(self.find(filter))
     }
 
     /// Flows of a filter, in no order. A table whose masks all look at other bits is not looked through.

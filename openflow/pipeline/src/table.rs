@@ -148,9 +148,9 @@ impl Subtable {
         &self.mask
     }
 
-    /// How many keys it has had at one time.
-    pub fn keys(&self) -> usize {
-        self.entries.len() / self.stride()
+    /// What a look at all its flows costs: how many there are, or how many keys it has had at one time.
+    pub fn looks(&self) -> usize {
+        (self.entries.len() / self.stride()).max(self.flows as usize)
     }
 
     /// Has it flows of this priority?
