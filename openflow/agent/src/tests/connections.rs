@@ -4,9 +4,10 @@
 use super::*;
 use crate::Fail;
 use tandem_ofpipeline::flows::blank;
+use tandem_openflow::Action;
 use tandem_openflow::model::{
-    Async, FlowCommand, FlowRemoved, Lifetime, PortMod, RemovedReason, Role, RoleRequest, TableMod,
-    port_config,
+    Async, FlowCommand, FlowRemoved, Lifetime, PacketOut, PortMod, RemovedReason, Role,
+    RoleRequest, TableMod, port_config,
 };
 
 fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
@@ -351,7 +352,32 @@ fn filters_are_each_controllers_own() {
     // somebody wishes to hear of TTLs: the tables send them
     assert!(!b.agent.datapath().switch().config().invalid_ttl);
     wants.packet_in[0] |= 0b100;
-    b.fine(x, &Request::SetAsync(wants));
+    let mut bytes = Vec::new();
+    encode_request(Version::V13, 1, &Request::SetAsync(wants), &mut bytes).unwrap();
+    // and those of its very next message
+    let mut data = ether(2, 1);
+    data[12..14].copy_from_slice(&[8, 0]);
+    data.splice(
+        14..,
+        [
+            0x45, 0, 0, 20, 0, 0, 0, 0, 1, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ],
+    );
+    let out = Request::PacketOut(PacketOut {
+        buffer: None,
+        in_port: 1,
+        actions: vec![
+            Action::DecNwTtl,
+            Action::Output {
+                port: 2,
+                max_len: 0,
+            },
+        ],
+        data: &data,
+    });
+    encode_request(Version::V13, 2, &out, &mut bytes).unwrap();
+    let told = b.raw(x, &bytes);
+    assert_eq!((told[0].kind, told[0].body[6]), (PACKET_IN, 2));
     assert!(b.agent.datapath().switch().config().invalid_ttl);
     b.agent.disconnected(x);
     assert!(!b.agent.datapath().switch().config().invalid_ttl);
@@ -360,7 +386,7 @@ fn filters_are_each_controllers_own() {
 #[test]
 fn there_are_sixty_four_connections_at_most() {
     let mut b = Bench::new(Settings::default());
-    for _ in 0..crate::CONNECTIONS {
+    for _ in 0..64 {
         assert!(b.agent.connected("x".into(), 1).is_some());
     }
     assert!(b.agent.connected("x".into(), 1).is_none());

@@ -232,7 +232,7 @@ fn timeouts_end_flows_and_are_told() {
 }
 
 #[test]
-fn a_million_flows_in_a_table_and_not_one_more() {
+fn a_million_flows_in_all_tables_and_not_one_more() {
     let most = 20_000;
     let mut b = Bench::new(Settings {
         max_flows: most,
@@ -242,6 +242,7 @@ fn a_million_flows_in_a_table_and_not_one_more() {
     let mut bytes = Vec::new();
     for n in 0..u64::from(most) + 1 {
         let mut m = flow(vec![to(4, 0)]);
+        m.table = (n % 2) as u8;
         m.matching.fields = vec![Oxm::exact(Field::EthDst, u128::from(n))];
         encode_request(Version::V13, n as u32, &Request::FlowMod(m), &mut bytes).unwrap();
     }
