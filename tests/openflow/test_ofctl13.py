@@ -270,7 +270,7 @@ def test_features_of_tables_groups_and_meters(of):
 # command, words, the standard's error (a regular expression where it has two), Open vSwitch's where it strays from that
 ERRORS = (
     ("add-flow", "in_port=1,actions=group:77", "OFPBAC_BAD_OUT_GROUP", None),
-    ("add-flow", "in_port=1,actions=meter:77,output:2", "OFPMMFC_(INVALID|UNKNOWN)_METER", None),
+    ("add-flow", "in_port=1,actions=meter:77,output:2", "OFPMMFC_UNKNOWN_METER", "OFPMMFC_INVALID_METER"),
     ("add-flow", "in_port=1,actions=output:0", "OFPBAC_BAD_OUT_PORT", ""),
     ("del-flows", "out_group=1,cookie=1/-1", "", None),
     ("del-groups", "group_id=1234", "", None),

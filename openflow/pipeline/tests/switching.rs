@@ -10,8 +10,8 @@ use tandem_ofpipeline::flows::{all_flows, blank};
 use tandem_ofpipeline::ports::Count;
 use tandem_ofpipeline::{Config, Switch};
 use tandem_openflow::model::{
-    Bucket, FlowCommand, FlowMod, GROUP_ALL, GROUP_ANY, GroupCommand, GroupMod, GroupType,
-    Lifetime, RemovedReason,
+    Band, BandType, Bucket, FlowCommand, FlowMod, GROUP_ALL, GROUP_ANY, GroupCommand, GroupMod,
+    GroupType, Lifetime, MeterCommand, MeterMod, RemovedReason, meter_flags,
 };
 use tandem_openflow::{Action, Error, Field, Instructions, Oxm, Version, port};
 
@@ -414,4 +414,91 @@ fn bytes_of_actions_have_a_bound() {
     };
     s.flow_mod(&delete, 0, &mut Vec::new()).unwrap();
     assert_eq!(s.action_bytes(), 0);
+}
+
+/// What is at its limit can be changed, and one more is refused by the standard's error.
+#[test]
+fn each_limit_has_its_error() {
+    let mut s = Switch::new(Config {
+        groups: 2,
+        buckets: 3,
+        meters: 2,
+        bands: 2,
+        actions: 4,
+        ..Config::default()
+    });
+    let list = |actions| vec![Action::DecNwTtl; actions];
+    let flow = |actions| FlowMod {
+        matching: common::matching(&[Oxm::exact(Field::EthType, 0x0800)]),
+        instructions: common::apply(&list(actions)),
+        ..blank()
+    };
+    let flow_mod = |s: &mut Switch, m| s.flow_mod(&m, 0, &mut Vec::new());
+    assert_eq!(flow_mod(&mut s, flow(4)), Ok(()));
+    let long = Err(Error::BAD_ACTION_TOO_MANY);
+    assert_eq!(flow_mod(&mut s, flow(5)), long);
+    let group = |command, group, buckets, actions| GroupMod {
+        command,
+        kind: GroupType::All,
+        group,
+        buckets: vec![
+            Bucket {
+                weight: 0,
+                watch_port: port::ANY,
+                watch_group: GROUP_ANY,
+                actions: list(actions),
+            };
+            buckets
+        ],
+    };
+    let (add, modify) = (GroupCommand::Add, GroupCommand::Modify);
+    for (m, want) in [
+        (group(add, 1, 3, 4), Ok(())),
+        (
+            group(add, 2, 4, 1),
+            Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS),
+        ),
+        (group(add, 2, 3, 5), long),
+        (group(add, 2, 1, 1), Ok(())),
+        (
+            group(add, 3, 1, 1),
+            Err(Error::GROUP_MOD_FAILED_OUT_OF_GROUPS),
+        ),
+        (group(modify, 2, 3, 4), Ok(())),
+        (
+            group(modify, 2, 4, 1),
+            Err(Error::GROUP_MOD_FAILED_OUT_OF_BUCKETS),
+        ),
+    ] {
+        let got = s.group_mod(&m, 0, &mut Vec::new());
+        assert_eq!(got, want, "{m:?}");
+    }
+    let meter = |command, meter, bands| MeterMod {
+        command,
+        flags: meter_flags::KBPS,
+        meter,
+        bands: vec![
+            Band {
+                rate: 1,
+                burst: 1,
+                kind: BandType::Drop,
+            };
+            bands
+        ],
+    };
+    let (add, modify) = (MeterCommand::Add, MeterCommand::Modify);
+    for (m, want) in [
+        (meter(add, 1, 3), Err(Error::METER_MOD_FAILED_OUT_OF_BANDS)),
+        (meter(add, 1, 2), Ok(())),
+        (meter(add, 2, 1), Ok(())),
+        (meter(add, 3, 1), Err(Error::METER_MOD_FAILED_OUT_OF_METERS)),
+        (meter(modify, 2, 2), Ok(())),
+        (
+            meter(modify, 2, 3),
+            Err(Error::METER_MOD_FAILED_OUT_OF_BANDS),
+        ),
+    ] {
+        let got = s.meter_mod(&m, 0, &mut Vec::new());
+        assert_eq!(got, want, "{m:?}");
+    }
 }
