@@ -158,7 +158,7 @@ impl Firmware {
         self.leases.clear();
         self.refs = References::default();
         self.ranges.clear();
-        self.resync = None;
+        self.set_resync(None);
         self.walked = None;
         self.flips.clear();
         self.blinking.clear();
@@ -178,7 +178,7 @@ impl Firmware {
             self.cold_reset();
             return;
         }
-        self.resync = None;
+        self.set_resync(None);
         let ids: Vec<u32> = self.leases.keys().copied().collect();
         for id in ids {
             self.drop_lease(id);
@@ -369,7 +369,7 @@ impl Firmware {
                 Err(Failure::Status(raw::TND_ST_INVALID))
             }
             raw::TND_OP_BEGIN_RESYNC => {
-                self.resync = Some(Box::default());
+                self.set_resync(Some(Box::default()));
                 Ok(())
             }
             raw::TND_OP_END_RESYNC => self.end_resync().map(|n| cpl.result = n),

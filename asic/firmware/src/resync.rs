@@ -143,8 +143,15 @@ impl Firmware {
     pub(crate) fn end_resync(&mut self) -> Result<u64, Failure> {
         while !self.sweep_slice(u64::MAX) {}
         let c = self.resync.take().ok_or(INVALID)?;
+        self.set_resync(None);
         self.cx.deltas = c.deltas;
         Ok(c.swept)
+    }
+
+    /// A resync begins, or there is none any more.
+    pub(crate) fn set_resync(&mut self, resync: Option<Box<Confirmed>>) {
+        self.state.replayed = resync.is_some();
+        self.resync = resync;
     }
 
     /// Sweeps on, within units of work. True: nothing is left, or there is no resync.

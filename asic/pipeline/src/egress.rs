@@ -96,6 +96,10 @@ impl<S: Sink> Run<'_, '_, S> {
             self.leaving_by_flood(fid, kind, None)?;
         }
         // Lent out for the loop, so that no list is copied.
+        if self.st.replayed && !copied && !self.floods_somewhere(fid, kind) {
+            let reason = self.protocol_reason();
+            return self.trap(reason.unwrap_or(raw::TND_TRAP_FDB_INCOMPLETE));
+        }
         let Some(members) = self
             .st
             .vlan_mut(fid)
@@ -130,6 +134,17 @@ impl<S: Sink> Run<'_, '_, S> {
             self.count_l2();
         }
         Ok(())
+    }
+
+    /// Is there a port of domain `fid` that a flood of this kind would leave by?
+    #[cold]
+    fn floods_somewhere(&self, fid: u16, kind: Kind) -> bool {
+        let gets = |(port, _): &(u16, EgressTag)| {
+            self.wants(*port, kind) && self.admissible(fid, *port, self.routed).is_ok()
+        };
+        self.st
+            .vlan(fid)
+            .is_some_and(|v| v.members.iter().any(gets))
     }
 
     /// [`Run::leaving`] for a frame that would be flooded in domain `fid`.
@@ -185,12 +200,13 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// A station is known behind a port that has left its domain, or that was taken out of service there though it could send, and traps:
-    /// of the two one is out of date, and until the other is written the packet is the CPU's. One that does not trap stays as it is.
+    /// of the two one is out of date, and until the other is written the packet is the CPU's. One that does not trap stays as it is. While
+    /// all is said anew the station may be elsewhere since, whatever its port is out of service for.
     #[inline]
     pub(crate) fn at_odds(&self, fid: u16, port: u16) -> bool {
         let shut = |p: &crate::state::Port| {
-            let off = p.config.stp_state == raw::TND_STP_DISABLED && p.sends();
-            off && p.has(raw::TND_PORT_TRAP_ALL)
+            let off = p.config.stp_state == raw::TND_STP_DISABLED;
+            off && (self.st.replayed || p.sends() && p.has(raw::TND_PORT_TRAP_ALL))
         };
         self.st.egress_tag(fid, port).is_none() || self.st.port(port).is_none_or(shut)
     }

@@ -16,7 +16,7 @@ impl Store {
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;
-            if self.waits_for_leaving(r) || self.opens_early(r) {
+            if self.waits_for_leaving(r) || self.opens_early(r) || self.goes_with_its_port(r) {
                 continue;
             }
             if let Some(p) = self.hw.step(r, now_ns) {

@@ -96,6 +96,8 @@ pub(crate) struct Topo {
     pub moving: BTreeSet<(u16, u32)>,
     /// Ports with memberships of a bridge that they have left: what they have of it stays until those are gone.
     pub leaving: BTreeSet<u16>,
+    /// Entries of the FDB that go when such a port has left, with the port.
+    pub left_behind: BTreeSet<(u16, u32)>,
     /// Ports that were taken out of service in a bridge that is up: since when, ns; none: that is all their source had to say.
     pub shut: BTreeMap<u16, Option<u64>>,
     /// Sources that have told all, and of no link since.

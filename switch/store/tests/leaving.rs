@@ -84,6 +84,47 @@ fn a_port_is_its_bridges_until_its_membership_is_gone() {
     assert_eq!(posted(&mut r), ["port 2 true 4", "in 50"]);
 }
 
+/// Its stations go with it: one that went before would have its frames flooded, to this port as well. The first DELETE of the membership
+/// gets lost.
+#[test]
+fn stations_go_after_their_port() {
+    let mut r = bridged("spectrum-sn2700");
+    let station = fdb(1, 12, FdbKind::Static);
+    r.up(Object::Fdb(station));
+    r.settle();
+    r.del(key_of(&station));
+    r.up(Object::Link(swp(2)));
+    let (mut lost, mut done) = (false, Vec::new());
+    let fate = |p: &Planned| {
+        if p.op == TND_OP_DELETE
+            && p.cls == TND_CLS_VLAN_MEMBER
+            && !std::mem::replace(&mut lost, true)
+        {
+            return Fate::Lost(false);
+        }
+        done.extend((p.op == TND_OP_DELETE).then_some(p.cls));
+        Fate::Done
+    };
+    r.play(0, fate, |_| {});
+    assert!(lost);
+    assert_eq!(done, [TND_CLS_VLAN_MEMBER, TND_CLS_FDB]);
+}
+
+/// A port that comes back before it has left keeps what is behind it; a station that goes meanwhile goes.
+#[test]
+fn a_station_goes_though_its_port_stays() {
+    let mut r = bridged("spectrum-sn2700");
+    let station = fdb(1, 12, FdbKind::Static);
+    r.up(Object::Fdb(station));
+    r.settle();
+    r.del(key_of(&station));
+    r.up(Object::Link(swp(2)));
+    r.plan();
+    r.up(joined(2));
+    r.settle();
+    assert!(r.chip.dump::<tnd_fdb>(TND_CLS_FDB).is_empty());
+}
+
 #[test]
 fn a_port_moves_to_another_bridge() {
     let mut r = bridged("spectrum-sn2700");

@@ -43,3 +43,23 @@ fn a_resync_does_not_move_a_station_back() {
     assert_eq!(port, Some(1));
     assert_eq!(f.check_accounting(), Ok(()));
 }
+
+/// The pipeline knows how long a driver says all anew: from BEGIN_RESYNC to the end of the sweep, or to the next driver.
+#[test]
+fn the_pipeline_knows_of_a_resync() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let does = |f: &mut Firmware, op| assert_eq!(run(f, &cmd(op, 0), &[]).0.status, TND_ST_OK);
+    f.attach(true);
+    assert!(!f.state.replayed);
+    does(f, TND_OP_BEGIN_RESYNC);
+    assert!(f.state.replayed);
+    does(f, TND_OP_END_RESYNC);
+    assert!(!f.state.replayed);
+    for warm in [true, false] {
+        does(f, TND_OP_BEGIN_RESYNC);
+        assert!(f.state.replayed);
+        f.attach(warm);
+        assert!(!f.state.replayed, "{warm}");
+    }
+}

@@ -133,6 +133,9 @@ pub struct State {
     pub mdb: Mdb,
     /// What the firmware's commands have cost.
     pub work: Work,
+    /// A driver says anew what there is to be, and what it has not named yet is of another instant: what would be dropped for a port
+    /// out of service goes to the CPU.
+    pub replayed: bool,
     pub(crate) age_cursor: u32,
     pub(crate) heard: Heard,
     /// How next-hop groups choose.
@@ -163,6 +166,7 @@ impl State {
             acl: Acl::new(ports),
             mdb: Mdb::default(),
             work: Work::default(),
+            replayed: false,
             age_cursor: 0,
             heard: Heard::default(),
             ecmp_hash,

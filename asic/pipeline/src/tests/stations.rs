@@ -127,3 +127,27 @@ fn the_cpu_hears_whom_it_answers_for() {
     assert_eq!(run(&mut s, 2, &frame(0x7777, from)), Cpu(incomplete));
     assert_eq!(run(&mut s, 2, &frame(to, there[1])), Tx(vec![1]));
 }
+
+/// While a driver says anew what there is, a station may be elsewhere than its entry says, and who is in a domain is not known: what would
+/// be dropped for a port out of service is the CPU's.
+#[test]
+fn while_all_is_said_anew_the_cpu_answers_for_ports_out_of_service() {
+    let mut s = bridge(2);
+    fdb(&mut s, 1, mac(2), 2, Action::Forward, raw::TND_FDB_STATIC);
+    let c = s.port(2).unwrap().config;
+    let stp_state = raw::TND_STP_DISABLED;
+    s.set_port(2, PortConfig { stp_state, ..c }).unwrap();
+    let answers = |s: &mut State| [2, 9].map(|to| run(s, 1, &frame(to, 1)));
+    let known = Answer::Drop(DropReason::StpEgress);
+    let unknown = Answer::Drop(DropReason::NoFloodPort);
+    assert_eq!(answers(&mut s), [known.clone(), unknown.clone()]);
+    s.replayed = true;
+    let cpu = Answer::Cpu(raw::TND_TRAP_FDB_INCOMPLETE);
+    assert_eq!(answers(&mut s), [cpu.clone(), cpu]);
+    // a port in service is one, whoever says what
+    s.set_port(2, c).unwrap();
+    assert_eq!(answers(&mut s), [Tx(vec![2]), Tx(vec![2])]);
+    s.replayed = false;
+    s.set_port(2, PortConfig { stp_state, ..c }).unwrap();
+    assert_eq!(answers(&mut s), [known, unknown]);
+}

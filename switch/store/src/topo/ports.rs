@@ -3,6 +3,7 @@
 use crate::Store;
 use crate::hw::bodies::{Member, Port};
 use crate::hw::table::{Obj, Sent};
+use crate::hw::{Cls, Ref};
 use crate::model::{BR_STATE_DISABLED, BR_STATE_FORWARDING, BridgePort, Link, SourceId};
 use crate::reason::Reason;
 use crate::sync::Phase;
@@ -177,8 +178,35 @@ impl Store {
                 body.stp = stp;
                 self.topo.leaving.insert(port);
             }
-            None => _ = self.topo.leaving.remove(&port),
+            None if self.topo.leaving.remove(&port) => self.forget_left_behind(port),
+            None => {}
         }
+    }
+
+    /// An entry of the FDB behind a port that leaves goes after the port: before that, what is sent to its station would be flooded,
+    /// to this port as well.
+    pub(crate) fn goes_with_its_port(&mut self, r: Ref) -> bool {
+        if r.cls != Cls::Fdb || self.topo.leaving.is_empty() {
+            return false;
+        }
+        let entry = self.hw.fdb.get(r.id).filter(|o| o.want.is_none());
+        let Some(port) = entry.and_then(|o| Some(o.have.as_ref()?.port)) else {
+            return false;
+        };
+        if !self.topo.leaving.contains(&port) {
+            return false;
+        }
+        self.hw.unqueue(r);
+        self.topo.left_behind.insert((port, r.id));
+        true
+    }
+
+    /// The port has left, or stays after all.
+    fn forget_left_behind(&mut self, port: u16) {
+        let of = |(p, id): &(u16, u32)| (*p == port).then_some(Ref::new(Cls::Fdb, *id));
+        let entries = self.topo.left_behind.range((port, 0)..=(port, u32::MAX));
+        self.hw.woken.extend(entries.filter_map(of));
+        self.topo.left_behind.retain(|(p, _)| *p != port);
     }
 
     /// The chip has a membership of this port in a bridge that is not its master, or gets one.
