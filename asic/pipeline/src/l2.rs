@@ -71,7 +71,8 @@ impl<S: Sink> Run<'_, '_, S> {
                     }
                 }
             }
-            None if flags & raw::TND_VLAN_UC_TRAP != 0 => {
+            // what is not said yet may be known
+            None if flags & raw::TND_VLAN_UC_TRAP != 0 || self.st.replayed => {
                 let reason = self
                     .protocol_reason()
                     .unwrap_or(raw::TND_TRAP_FDB_INCOMPLETE);

@@ -402,7 +402,7 @@ impl<S: Sink> Run<'_, '_, S> {
                     .st
                     .vlan(fid)
                     .is_none_or(|v| v.has(raw::TND_VLAN_UC_TRAP));
-                if traps {
+                if traps || self.st.replayed {
                     self.trap(raw::TND_TRAP_FDB_INCOMPLETE)
                 } else {
                     Ok(None)

@@ -29,7 +29,8 @@ use crate::paths::queriers;
 use crate::random::Random;
 use crate::tally::Tally;
 use crate::verdict::{
-    Case, Surplus, Verdict, Why, is_hidden, judge, judge_early, judge_late, judge_lost, surplus,
+    Case, Surplus, Verdict, Why, is_hidden, judge, judge_early, judge_late, judge_lost, judge_shut,
+    surplus,
 };
 use crate::wired;
 
@@ -552,7 +553,8 @@ impl Play<'_> {
         })
     }
 
-    /// The same, between rests, for what came in by a port that is down at one of them, or left by one that has come up.
+    /// The same, between rests, for what came in by a port that is down at one of them, left by one that has come up, or went into a
+    /// bridge that went down.
     fn late(&self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> Option<Verdict> {
         if rests.start() == rests.end() {
             return None;
@@ -562,6 +564,7 @@ impl Play<'_> {
         cases.find_map(|case| {
             let late = judge_late(&self.passed, &case);
             late.or_else(|| judge_early(&self.passed, newest, &case))
+                .or_else(|| judge_shut(&self.passed, newest, &case))
         })
     }
 

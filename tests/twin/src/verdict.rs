@@ -11,6 +11,7 @@
 //! | nothing at all: another next hop of that route leaves a bridge by a port that does not forward, or floods one of which none does | one frame, by a next hop that lives | other next hop |
 //! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other next hop |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
+//! | nothing | routed into a bridge that is down at the newest rest | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
 //! | nothing, or some of the frames of a flood | its tables were emptied, and it is being programmed again | dark |
 //! | anything else | | wrong |
@@ -34,7 +35,7 @@ pub enum Verdict {
     Exact,
     /// As the kernel's, by another next hop of the same route.
     OtherNextHop(Leniency),
-    /// As the kernel's, but for what went into ports that went down, or came up, meanwhile.
+    /// As the kernel's, but for what went into ports that went down, or came up, meanwhile, or into a bridge that went down.
     Lost,
     /// The CPU's, for this reason.
     Trapped(u16),
@@ -419,6 +420,32 @@ pub fn judge_early(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Ve
         && paths::has_lost_a_hop(&packet, frame)
         && routes.any(|r| ours(r) && paths::ways(r, rest).iter().any(leads));
     known.then_some(Verdict::OtherNextHop(Leniency::CameUp))
+}
+
+/// Judges silence between rests where the kernel routed into a bridge that is down, or gone, at the newest one. A bridge that goes down
+/// takes its ports out of service before it is down, and its routes go after that (net/bridge/br_device.c `br_dev_stop`, net/core/dev.c
+/// `__dev_close_many`, net/ipv4/fib_frontend.c `fib_inetaddr_event`): what is routed there meanwhile is dropped without an error.
+#[must_use]
+pub fn judge_shut(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Verdict> {
+    if !passed.out.is_empty() || !passed.cpu.is_empty() {
+        return None;
+    }
+    let packet = Packet::of(&case.probe.frame.0)?;
+    let (rest, ports) = (case.rest, case.ports);
+    let kernel: Sent = copies(case.answer).map(|o| (o.port, &*o.frame.0)).collect();
+    let is_up = |rest: &Rest, i| rest.link(i).is_some_and(nl::Link::admin_up);
+    let shuts = |l: &nl::Link| {
+        matches!(l.kind, nl::LinkKind::Bridge(_)) && is_up(rest, l.index) && !is_up(newest, l.index)
+    };
+    let by_bridge = |way: &paths::Way| {
+        let link = rest.link(way.ifindex);
+        let below = link.and_then(|l| rest.link(l.lower));
+        let next_hop = paths::next_hop(way, &packet, rest, ports);
+        [link, below].into_iter().flatten().any(shuts) && next_hop.is_some_and(|n| n.is(&kernel))
+    };
+    let mut routes = paths::candidates(&packet, rest).into_iter();
+    let known = routes.any(|r| paths::ways(r, rest).iter().any(by_bridge));
+    known.then_some(Verdict::Lost)
 }
 
 /// Frames with the ports that they left by, in order.

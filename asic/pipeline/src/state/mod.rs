@@ -133,8 +133,8 @@ pub struct State {
     pub mdb: Mdb,
     /// What the firmware's commands have cost.
     pub work: Work,
-    /// A driver says anew what there is to be, and what it has not named yet is of another instant: what would be dropped for a port
-    /// out of service goes to the CPU.
+    /// A driver says anew what there is to be, and what it has not named yet is of another instant: what goes to a station that is not
+    /// known, or would be dropped for a port out of service, is the CPU's.
     pub replayed: bool,
     pub(crate) age_cursor: u32,
     pub(crate) heard: Heard,

@@ -76,6 +76,38 @@ fn the_chip_is_silent_where_a_bridge_lets_nothing_out() {
 }
 
 #[test]
+fn what_is_routed_into_a_bridge_that_goes_down_is_lost() {
+    let objects = || {
+        let mut all = bridge(nl::BridgeInfo::default(), &[(3, FORWARDING, true)]);
+        all.extend([neighbour(10), station(3)]);
+        all
+    };
+    let mut sent = out(3);
+    sent.frame.0[5] = 10;
+    sent.frame.0[11] = 10;
+    let shut = |passed: &Passed, kernel: &[Out], ways: &[u8], newest: &Rest| {
+        let mut all = objects();
+        all.push(route("10.0.0.0/8", ways));
+        within(USUAL, kernel, &all, |case| judge_shut(passed, newest, case))
+    };
+    let nothing = passed(&[], &[]);
+    let sent = [sent];
+    let (gone, up) = (
+        Rest::default(),
+        Rest::new(objects(), Default::default(), &[]),
+    );
+    assert_eq!(shut(&nothing, &sent, &[10], &gone), Some(Verdict::Lost));
+    // it is up, the route leads elsewhere, or the kernel sent it elsewhere
+    assert_eq!(shut(&nothing, &sent, &[10], &up), None);
+    assert_eq!(shut(&nothing, &sent, &[2], &gone), None);
+    assert_eq!(shut(&nothing, &[out(2)], &[10], &gone), None);
+    assert_eq!(shut(&nothing, &[out(2)], &[2], &gone), None);
+    // some of it left, or the CPU has a copy
+    assert_eq!(shut(&passed(&[3], &[]), &sent, &[10], &gone), None);
+    assert_eq!(shut(&passed(&[], &[COPY]), &sent, &[10], &gone), None);
+}
+
+#[test]
 fn a_next_hop_by_a_bridge_that_does_not_know_the_station_is_a_flood() {
     let by = |ports: &[u8]| {
         let one = |p: &u8| (u16::from(*p), frame(10, true));
