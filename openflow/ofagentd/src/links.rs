@@ -69,6 +69,8 @@ pub struct Links {
     places: Vec<Place>,
     links: BTreeMap<u32, Link>,
     next: u32,
+    /// Somebody was sent something in the last turn.
+    wrote: bool,
 }
 
 impl Links {
@@ -109,6 +111,7 @@ impl Links {
             places,
             links: BTreeMap::new(),
             next: 0,
+            wrote: false,
         })
     }
 
@@ -349,6 +352,11 @@ impl Links {
         self.links.values().any(|l| l.more)
     }
 
+    /// Whether the last turn sent something.
+    pub fn has_written(&self) -> bool {
+        self.wrote
+    }
+
     /// What is left to do in a turn: messages that wait, output, calls, ends. When to be called again at the latest.
     pub fn turn(
         &mut self,
@@ -378,17 +386,21 @@ impl Links {
                 link.more = agent.work(conn, MESSAGES, now_ns, slots);
             }
         }
+        self.wrote = false;
         // when all messages were looked at: what one controller does, others are told of
         for (id, link) in &mut self.links {
             let State::Up(conn) = link.state else {
                 continue;
             };
             let waited = agent.conn(conn).is_some_and(|c| !c.takes());
-            if let Err(e) = write(link, conn, agent, now_ns) {
-                // what it said before is done, though it does not hear the answers
-                link.over.get_or_insert_with(|| e.to_string());
-                while let left @ 1.. = agent.output(conn).len() {
-                    agent.sent(conn, left, now_ns);
+            match write(link, conn, agent, now_ns) {
+                Ok(sent) => self.wrote |= sent,
+                Err(e) => {
+                    // what it said before is done, though it does not hear the answers
+                    link.over.get_or_insert_with(|| e.to_string());
+                    while let left @ 1.. = agent.output(conn).len() {
+                        agent.sent(conn, left, now_ns);
+                    }
                 }
             }
             let Some(c) = agent.conn(conn) else {
@@ -440,7 +452,14 @@ fn read(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) {
         }
         match link.stream.read(room) {
             Ok(0) => link.over = Some("the controller hung up".into()),
-            Ok(n) => agent.filled(conn, n, now_ns),
+            Ok(n) => {
+                let more = n == room.len() || link.stream.is_tls();
+                agent.filled(conn, n, now_ns);
+                // of what comes later epoll tells
+                if !more {
+                    break;
+                }
+            }
             Err(e) if e.kind() == ErrorKind::WouldBlock => break,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => link.over = Some(e.to_string()),
@@ -449,15 +468,19 @@ fn read(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) {
     link.unread = false;
 }
 
-/// Sends what waits, as far as the peer takes it.
-fn write(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) -> std::io::Result<()> {
+/// Sends what waits, as far as the peer takes it. False: nothing waited, or it takes nothing.
+fn write(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) -> std::io::Result<bool> {
+    let mut sent = false;
     while !link.blocked {
         let bytes = agent.output(conn);
         if bytes.is_empty() {
             break;
         }
         match link.stream.write(bytes) {
-            Ok(n) => agent.sent(conn, n, now_ns),
+            Ok(n) => {
+                sent = true;
+                agent.sent(conn, n, now_ns);
+            }
             Err(e) if e.kind() == ErrorKind::WouldBlock => link.blocked = true,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
@@ -466,7 +489,7 @@ fn write(link: &mut Link, conn: ConnId, agent: &mut Agent, now_ns: u64) -> std::
     if !link.blocked {
         link.blocked = !link.stream.flush()?;
     }
-    Ok(())
+    Ok(sent)
 }
 
 #[cfg(test)]
@@ -548,6 +571,44 @@ mod tests {
         let mut told = [0; 200];
         assert_eq!(peers[0].read(&mut told).unwrap(), 80);
         assert_eq!(told[1], 12, "OFPT_PORT_STATUS");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn only_what_went_was_written() {
+        let dir = std::env::temp_dir().join(format!("ofagentd-wrote-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let here = dir.join("here");
+        let poller = Poller::new().unwrap();
+        let files = Files::default();
+        let mut links = Links::open(&[Target::Punix(here.clone())], &files, &poller).unwrap();
+        let mut agent = Agent::new(Settings::default(), 1);
+        let mut slots = Slots::default();
+        let mut peer = UnixStream::connect(&here).unwrap();
+        links.accept(0, &mut agent, &poller, 1);
+        peer.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).unwrap();
+        links.turn(&mut agent, &mut slots, &poller, 2);
+        assert!(links.has_written(), "OFPT_HELLO");
+        links.turn(&mut agent, &mut slots, &poller, 3);
+        assert!(!links.has_written());
+        // OFPT_ECHO_REQUEST, until no more of the answers goes
+        let mut echo = vec![4, 2, 0xff, 0xf8, 0, 0, 0, 2];
+        echo.resize(0xfff8, 0);
+        peer.set_nonblocking(true).unwrap();
+        let ready = Ready {
+            token: Token::Bell,
+            read: true,
+            write: false,
+            error: false,
+        };
+        for now in 4..100 {
+            let _ = peer.write(&echo);
+            links.ready(1, ready, &mut agent, &poller, now);
+            links.turn(&mut agent, &mut slots, &poller, now);
+        }
+        let (_, conn) = agent.conns().next().unwrap();
+        assert!(conn.waiting() > 0);
+        assert!(!links.has_written(), "it takes nothing");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -88,6 +88,11 @@ impl Stream {
         }
     }
 
+    /// Bytes may wait in it that its socket does not tell of.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Stream::Tls(_))
+    }
+
     /// What is there, 0 at its end.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
