@@ -269,8 +269,14 @@ impl Plant {
             if self.links.has_written() {
                 awake = now + AWAKE_NS;
             }
-            if self.links.has_more() || !jobs.is_empty() || now < awake {
+            if self.links.has_more() || !jobs.is_empty() {
                 next = now;
+            } else if now < awake {
+                next = now;
+                if ready.is_empty() {
+                    // who was answered may be waiting for this very processor
+                    std::thread::yield_now();
+                }
             }
         }
         Ok(())
