@@ -137,17 +137,21 @@ fn while_all_is_said_anew_the_cpu_answers_for_ports_out_of_service() {
     let c = s.port(2).unwrap().config;
     let stp_state = raw::TND_STP_DISABLED;
     s.set_port(2, PortConfig { stp_state, ..c }).unwrap();
-    let answers = |s: &mut State| [2, 9].map(|to| run(s, 1, &frame(to, 1)));
+    let broadcast = ether([0xff; 6], mac(1), 0x88b5, &[0; 46]);
+    let frames = [frame(2, 1), frame(9, 1), broadcast];
+    let answers = |s: &mut State| frames.each_ref().map(|f| run(s, 1, f));
     let known = Answer::Drop(DropReason::StpEgress);
     let unknown = Answer::Drop(DropReason::NoFloodPort);
-    assert_eq!(answers(&mut s), [known.clone(), unknown.clone()]);
+    let gone = [known, unknown.clone(), unknown];
+    assert_eq!(answers(&mut s), gone);
     s.replayed = true;
     let cpu = Answer::Cpu(raw::TND_TRAP_FDB_INCOMPLETE);
-    assert_eq!(answers(&mut s), [cpu.clone(), cpu.clone()]);
+    assert_eq!(answers(&mut s), [(); 3].map(|()| cpu.clone()));
     // a port in service is one, whoever says what
     s.set_port(2, c).unwrap();
-    assert_eq!(answers(&mut s), [Tx(vec![2]), cpu]);
+    let sent = Tx(vec![2]);
+    assert_eq!(answers(&mut s), [sent.clone(), cpu, sent]);
     s.replayed = false;
     s.set_port(2, PortConfig { stp_state, ..c }).unwrap();
-    assert_eq!(answers(&mut s), [known, unknown]);
+    assert_eq!(answers(&mut s), gone);
 }
