@@ -137,6 +137,7 @@ fn while_all_is_said_anew_the_cpu_answers_for_ports_out_of_service() {
     let c = s.port(2).unwrap().config;
     let stp_state = raw::TND_STP_DISABLED;
     s.set_port(2, PortConfig { stp_state, ..c }).unwrap();
+    vlan_flags(&mut s, 0, raw::TND_VLAN_CPU_COPY);
     let broadcast = ether([0xff; 6], mac(1), 0x88b5, &[0; 46]);
     let frames = [frame(2, 1), frame(9, 1), broadcast];
     let answers = |s: &mut State| frames.each_ref().map(|f| run(s, 1, f));
