@@ -12,6 +12,7 @@ from lib import packet, twin
 from lib.switch import TOP, Switch
 from scenario import bench, report
 from scenario.__main__ import drawn
+from scenario.play import Play
 
 sys.path.insert(0, os.path.join(TOP, "tools"))
 
@@ -157,6 +158,18 @@ def test_a_failure_is_never_forgiven():
 def test_new_seeds_are_the_commits_own():
     assert drawn("a" * 40) == drawn("a" * 40) != drawn("b" * 40)
     assert drawn("x") % 100 == 0 and drawn("x") >= 1_000_000
+
+
+def test_gateways_are_looked_for_again_when_they_are_forgotten():
+    play = Play(collections.namedtuple("Bench", "sides")([]), {"own": []})
+    play.asked_for(["nexthop replace id 1 via 10.3.0.2 dev swp3", "nexthop replace id 2 group 1,1",
+                    "route replace 10.9.0.0/16 nhid 2", "route replace 10.8.0.0/16 via 10.4.0.2 dev swp4"])
+    there, other = ("10.3.0.2", "swp3"), ("10.4.0.2", "swp4")
+    assert play.ever == {there, other}
+    assert play.asked_for(["addr del 10.3.0.1/24 dev swp3"]) == [there]
+    assert play.asked_for(["link set swp4 address 02:00:00:00:99:01"]) == [other]
+    assert play.asked_for(["neigh del 10.4.0.2 dev swp4"]) == [other]
+    assert not play.asked_for(["addr del 10.1.0.1/24 dev swp1", "link set swp4 mtu 1400"])
 
 
 def test_only_padding_is_cut_off():

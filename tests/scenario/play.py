@@ -296,6 +296,10 @@ class Play:
             gateway = tuple(x for x in gone.groups() if x) if gone else None
             if gateway in self.ever:
                 asked.append(gateway)  # switchd asks for a gateway that is forgotten, or has failed, too
+            # and for those that are forgotten with their device's last address (net/ipv4/fib_frontend.c
+            # `fib_disable_ip`) or with its address of layer 2 (net/ipv4/arp.c `arp_netdev_event`)
+            device = re.match(r"addr del \S+ dev (\S+)|link set (\S+) address ", line)
+            asked += sorted(x for x in self.ever if device and x[1] in device.groups())
         self.ever |= set(asked)
         return asked
 
