@@ -6,30 +6,50 @@
 //! ```
 //!
 //! Interfaces and routes are written on two rings. So no route is written while an interface is to take less, and one takes more only
-//! when the routes that came before are answered: who is given to the CPU meanwhile is always right. What an earlier core has left shut
-//! opens when all routes stand: it may have been for an own prefix without room, or for a rule that has gone since.
+//! when the routes that came before are answered: who is given to the CPU meanwhile is always right. One that is to take less waits for
+//! nothing: what it stands on is there as long as it refers to that, and in another VRF it is another interface. What an earlier core
+//! has left shut opens when all routes stand: it may have been for an own prefix without room, or for a rule that has gone since.
 
 use crate::Store;
 use crate::hw::bodies::Rif;
 use crate::hw::table::Sent;
 use crate::hw::{Cls, Ref};
-use crate::sync::Phase;
 use crate::waiting::Settling;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use tandem_abi::raw::*;
 
 /// Router interfaces on their way.
 #[derive(Debug, Default)]
 pub(crate) struct Doors {
-    /// Those that are to take more, and what was to do before; none: that is done.
-    opening: BTreeMap<u32, Option<Settling>>,
+    /// Those that are to take more, when what was to do `before` is done.
+    opening: BTreeSet<u32>,
+    before: Option<Settling>,
+    /// Those that came since: their wait begins when that one is over.
+    later: BTreeSet<u32>,
+    /// Their wait is over, their turn is to come.
+    free: HashSet<u32>,
+    /// So many waits are over.
+    pub over: u64,
     /// Those about which a command may be on its way.
     written: HashSet<u32>,
 }
 
 impl Doors {
     pub fn none_waits(&self) -> bool {
-        self.opening.is_empty()
+        self.opening.is_empty() && self.later.is_empty()
+    }
+
+    /// So many waits were over if all who wait had opened.
+    pub fn over_then(&self) -> u64 {
+        let begun = u64::from(self.before.is_some());
+        self.over + begun + u64::from(!self.later.is_empty())
+    }
+
+    /// It is not to open, or need not wait.
+    fn leaves(&mut self, id: u32) {
+        self.opening.remove(&id);
+        self.later.remove(&id);
+        self.free.remove(&id);
     }
 }
 
@@ -42,59 +62,66 @@ pub(crate) const fn lets(flags: u32) -> u32 {
 }
 
 impl Store {
-    /// This interface is to take more, and routes that came before are not written yet: it is looked at again when they are.
+    /// This interface is to take more, and routes that came before are not written yet: it is looked at again when they are. What else
+    /// changes of it is written.
     pub(crate) fn opens_early(&mut self, r: Ref) -> bool {
         if r.cls != Cls::Rif {
             return false;
         }
-        let opens = self.hw.rifs.get(r.id).is_some_and(|o| {
-            let idle = matches!(o.sent, Sent::Nothing);
-            let both = o.have.as_ref().zip(o.want.as_ref());
-            // one that takes less of the other family as well may not wait
-            idle && both.is_some_and(|(have, want)| {
-                let (have, want) = (lets(have.flags), lets(want.flags));
-                want & !have != 0 && have & !want == 0
-            })
-        });
-        if !opens || self.phase != Phase::Normal {
-            self.doors.opening.remove(&r.id);
+        let o = self.hw.rifs.get(r.id);
+        if o.is_some_and(|o| !matches!(o.sent, Sent::Nothing)) {
+            // its answer brings it here again
             return false;
         }
-        match self.doors.opening.get(&r.id) {
-            // its wait is over
-            Some(None) => {
-                self.doors.opening.remove(&r.id);
+        let both = o.and_then(|o| o.have.as_ref().zip(o.want.as_ref()));
+        let opens = both.is_some_and(|(have, want)| lets(want.flags) & !lets(have.flags) != 0);
+        if !opens || self.replay.holds() {
+            self.doors.leaves(r.id);
+            return false;
+        }
+        if self.doors.free.remove(&r.id) {
+            return false;
+        }
+        let d = &self.doors;
+        if !d.opening.contains(&r.id) && !d.later.contains(&r.id) {
+            let routes = !self.urgent.is_empty() || !self.route_queue.is_empty();
+            if !routes && self.hw.flights.outstanding[1] == 0 {
                 return false;
             }
-            Some(Some(_)) => {}
-            None => {
-                let routes = !self.urgent.is_empty() || !self.route_queue.is_empty();
-                if !routes && self.hw.flights.outstanding[1] == 0 {
-                    return false;
-                }
-                let before = self.settling();
-                self.doors.opening.insert(r.id, Some(before));
-            }
+            self.doors.later.insert(r.id);
         }
-        self.hw.unqueue(r);
         true
     }
 
     /// Those whose wait is over are queued. Whether there are some.
     pub(crate) fn open_doors(&mut self) -> bool {
-        let mut opening = std::mem::take(&mut self.doors.opening);
+        if self.doors.none_waits() && self.doors.before.is_none() {
+            return false;
+        }
         let rests = self.rests();
-        let mut open = false;
-        for (id, wait) in &mut opening {
-            if let Some(before) = wait
-                && self.is_past(before, rests)
-            {
-                (*wait, open) = (None, true);
-                self.hw.queue(Ref::new(Cls::Rif, *id));
+        let mut open = BTreeSet::new();
+        if let Some(mut before) = self.doors.before.take() {
+            match self.is_past(&mut before, rests) {
+                true => {
+                    open = std::mem::take(&mut self.doors.opening);
+                    self.doors.over += 1;
+                }
+                false => self.doors.before = Some(before),
             }
         }
-        self.doors.opening = opening;
-        open
+        if rests {
+            self.doors.over += u64::from(!self.doors.later.is_empty());
+            open.append(&mut self.doors.later);
+        } else if self.doors.before.is_none() && !self.doors.later.is_empty() {
+            self.doors.opening = std::mem::take(&mut self.doors.later);
+            self.doors.before = Some(self.settling_before());
+        }
+        for id in &open {
+            self.hw.queue(Ref::new(Cls::Rif, *id));
+        }
+        let any = !open.is_empty();
+        self.doors.free.extend(open);
+        any
     }
 
     /// All is programmed anew, and the routes stand: what that means for interfaces which an earlier core has left shut is looked at
@@ -125,7 +152,7 @@ impl Store {
 
     /// An interface may take more than it is to, until a command is answered that is on its way or about to be: no route is written.
     pub(crate) fn doors_close(&mut self) -> bool {
-        if self.phase != Phase::Normal {
+        if self.replay.holds() {
             return false;
         }
         let rifs = &self.hw.rifs;

@@ -12,6 +12,7 @@ use crate::model::{FdbKind, LinkKind};
 use crate::paths::Why;
 use crate::reason::Reason;
 use crate::{Family, FdbKey, Store};
+pub(crate) use ingress::Unreached;
 use ipnet::IpNet;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
@@ -100,10 +101,11 @@ impl Store {
 
     /// Why is this neighbour in hardware, or not? One answer per interface that knows it.
     pub fn explain_neighbour(&self, addr: IpAddr) -> Vec<Explanation> {
+        let mut unreached = Unreached::default();
         self.neighs
             .range((addr, 0)..=(addr, u32::MAX))
             .map(|(&(addr, ifindex), n)| {
-                let row = self.neigh_row(addr, ifindex);
+                let row = self.neigh_row(addr, ifindex, &mut unreached);
                 let o = self
                     .neigh_ids
                     .get(&(addr, ifindex))
@@ -186,7 +188,12 @@ impl Store {
 
     // -- lists ----------------------------------------------------------------------------------------------------
 
-    pub(crate) fn neigh_row(&self, addr: IpAddr, ifindex: u32) -> NeighRow {
+    pub(crate) fn neigh_row(
+        &self,
+        addr: IpAddr,
+        ifindex: u32,
+        unreached: &mut Unreached,
+    ) -> NeighRow {
         let n = self.neighs.get(&(addr, ifindex));
         let o = self
             .neigh_ids
@@ -217,7 +224,7 @@ impl Store {
                 .unwrap_or_default(),
             state,
             reason,
-            unreached: self.unreached(self.slot_of(ifindex), Family::of(&addr)),
+            unreached: unreached.of(self, self.slot_of(ifindex), Family::of(&addr)),
         }
     }
 

@@ -347,19 +347,21 @@ impl Store {
 
     /// Nothing outstanding, nothing to plan, no sync running.
     pub fn idle(&self) -> bool {
-        self.rests() && self.doors.none_waits()
+        self.phase == Phase::Normal
+            && self.rests()
+            && self.doors.none_waits()
+            && self.syncs.values().all(|s| s.running.is_none())
     }
 
-    /// The same, but for interfaces that wait for that.
+    /// Nothing is to do for routes that have come: interfaces that wait for them may open, though a source says more.
     pub(crate) fn rests(&self) -> bool {
-        self.phase == Phase::Normal
+        !self.replay.holds()
             && self.synced
             && !self.topo.dirty.any()
             && self.paths.dirty.is_empty()
             && !self.behind()
             && self.hw.changed.is_empty()
             && self.hw.woken.is_empty()
-            && self.syncs.values().all(|s| s.running.is_none())
             && self.queues_idle()
     }
 

@@ -16,10 +16,11 @@ impl Store {
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;
-            if self.waits_for_leaving(r) || self.opens_early(r) || self.goes_with_its_port(r) {
+            if self.waits_for_leaving(r) || self.goes_with_its_port(r) {
                 continue;
             }
-            if let Some(p) = self.hw.step(r, now_ns) {
+            let waits = self.opens_early(r);
+            if let Some(p) = self.hw.step(r, waits, now_ns) {
                 self.note_door(r);
                 out.push(p);
             }

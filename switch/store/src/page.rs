@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use crate::Store;
 use crate::api::{FdbRow, MdbRow, NeighRow};
-use crate::explain::mac_text;
+use crate::explain::{Unreached, mac_text};
 use crate::mdb::GroupKey;
 use crate::model::{FdbKey, GroupAddr};
 
@@ -100,7 +100,9 @@ impl Store {
         let last = keys.last().filter(|_| more);
         let next = last.map(|(addr, ifindex)| format!("{addr}/{ifindex}"));
         let shown = keys.iter().filter(|(_, ifindex)| !self.is_vrf(*ifindex));
-        let rows = shown.map(|k| self.neigh_row(k.0, k.1)).collect();
+        let mut unreached = Unreached::default();
+        let rows = shown.map(|k| self.neigh_row(k.0, k.1, &mut unreached));
+        let rows = rows.collect();
         Some(Page { rows, next })
     }
 

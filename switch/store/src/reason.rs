@@ -3,6 +3,7 @@
 
 use crate::model::{Family, Unsupported};
 use std::net::IpAddr;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// What packets of a device pass, of the kernel's own.
@@ -80,7 +81,7 @@ pub enum Reason {
     },
     /// Those of all interfaces that packets may come in by.
     #[error("what comes in goes to the CPU: {rest}", rest = joined(.0))]
-    Unreached(Vec<Reason>),
+    Unreached(Arc<[Reason]>),
 
     // -- devices
     #[error("its netdev is in another network namespace")]

@@ -34,20 +34,35 @@ pub struct Settling {
     links: u8,
     /// Events taken before.
     events: u64,
+    /// So many waits of interfaces are to be over (`doors.rs`); none: it is one of these waits.
+    doors: Option<u64>,
 }
 
 impl Store {
     /// Everything that is to do now: ask [`Store::has_settled`] about it.
     pub fn settling(&self) -> Settling {
         Settling {
+            doors: Some(self.doors.over_then()),
+            ..self.settling_before()
+        }
+    }
+
+    /// The same, but for interfaces that wait for that.
+    pub(crate) fn settling_before(&self) -> Settling {
+        Settling {
             aim: self.aim(),
             links: 0,
             events: self.counters.events,
+            doors: None,
         }
     }
 
     /// It is done, or has its reason why it is not.
     pub fn has_settled(&self, s: &mut Settling) -> bool {
+        if self.phase != Phase::Normal {
+            // what an earlier core has left there may be swept still
+            s.aim.epoch = u64::MAX;
+        }
         self.is_past(s, self.idle())
     }
 
@@ -60,10 +75,11 @@ impl Store {
             // what is left over is in no queue yet, which is all that an aim counts
             return false;
         }
-        if s.aim.epoch != self.progress.epoch || self.phase != Phase::Normal || !self.synced {
+        if s.aim.epoch != self.progress.epoch || self.replay.holds() || !self.synced {
             *s = Settling {
                 events: s.events,
-                ..self.settling()
+                doors: s.doors.map(|_| self.doors.over_then()),
+                ..self.settling_before()
             };
             return false;
         }
@@ -72,9 +88,11 @@ impl Store {
         if done(&now.taken, &s.aim.taken)
             && done(&now.answered, &s.aim.answered)
             && now.looks >= s.aim.looks
+            && (self.doors.none_waits() || s.doors.is_none_or(|n| self.doors.over >= n))
         {
             s.links = s.links.saturating_add(1);
             s.aim = self.aim();
+            s.doors = s.doors.map(|_| self.doors.over_then());
         }
         // where nothing has come since, nothing but that is to do
         s.links >= LINKS && self.counters.events != s.events

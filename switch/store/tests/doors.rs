@@ -180,3 +180,215 @@ fn what_was_left_shut_opens_behind_all_routes() {
     r.settle();
     assert!(routed(&r) && r.store.idle());
 }
+
+/// A barrier asked for beside events without end: the interface has opened as well.
+#[test]
+fn a_barrier_waits_for_interfaces_that_wait() {
+    let mut r = rig();
+    r.up(Object::Rule(rule()));
+    r.settle();
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    r.del(Key::Rule(rule()));
+    let mut barrier = r.store.settling();
+    for n in 0..2000 {
+        r.up(via(
+            &format!("21.{}.{}.0/24", n / 250, n % 250),
+            11,
+            "10.1.0.2",
+        ));
+        r.plan();
+        if r.store.has_settled(&mut barrier) {
+            assert!(!r.store.idle());
+            let all = r.chip.rifs.values().all(|x| x.flags & TND_RIF_V4 != 0);
+            assert!(all, "after {n} routes");
+            return;
+        }
+        r.run(0);
+        r.run(1);
+    }
+    panic!("never");
+}
+
+/// All lengths are programmed anew, an answer is still to come, and the phase is not over.
+#[test]
+fn at_the_end_of_a_replay_no_route_is_written_while_an_interface_closes() {
+    let mut r = rig();
+    r.chip.cold();
+    r.store.attach(Attach::Cold, r.now);
+    let last = |r: &Rig| !matches!(r.chip.lookup("50.0.0.1".parse().unwrap()), Answer::Trap);
+    for n in 3..250 {
+        r.plan();
+        if waits(&r, 1) > 0 && waits(&r, 0) == 0 {
+            // not answered until then
+            r.up(neigh(11, &format!("10.1.0.{n}"), n));
+            r.plan();
+        }
+        if last(&r) {
+            break;
+        }
+        assert!(r.run(1) || r.run(0));
+    }
+    assert!(last(&r) && routed(&r) && waits(&r, 0) > 0);
+    r.up(Object::Rule(rule()));
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    while routed(&r) {
+        r.plan();
+        assert_eq!(waits(&r, 1), 0, "a route is written beside");
+        assert!(r.run(0), "it does not close");
+    }
+    r.settle();
+    assert!(by(101, &r.chip.lookup("20.0.0.1".parse().unwrap())));
+}
+
+/// Another source has begun a dump and says nothing: the interface waits as long as routes are held for that, and no longer.
+#[test]
+fn an_interface_does_not_wait_for_a_dump_without_end() {
+    let mut r = rig();
+    r.up(Object::Rule(rule()));
+    r.settle();
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    r.del(Key::Rule(rule()));
+    let other = SourceId(SRC.0 + 1);
+    r.store.apply(Event::BeginSync(other, KindSet::ALL), r.now);
+    r.settle_unsynced();
+    r.now += 5_000_000_000;
+    r.settle_unsynced();
+    assert!(routed(&r));
+    assert!(!r.store.idle(), "a barrier waits for the dump");
+}
+
+/// What an interface waits for that comes while another one waits.
+#[test]
+fn an_interface_opens_behind_its_routes_though_another_waits() {
+    let mut r = rig();
+    let forwards = |ifindex, yes| match forwarding(Family::V4, ConfScope::Interface(ifindex)) {
+        Object::Netconf(n) => Object::Netconf(Netconf {
+            forwarding: Some(yes),
+            ..n
+        }),
+        _ => unreachable!(),
+    };
+    for i in [11, 12] {
+        r.up(forwards(i, false));
+    }
+    r.settle();
+    assert!(!routed(&r));
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    r.up(forwards(12, true));
+    r.plan();
+    r.up(via("30.0.0.0/8", 12, "10.2.0.2"));
+    r.up(forwards(11, true));
+    let opens = |r: &Rig, port| {
+        let mut all = r.chip.rifs.values();
+        all.any(|x| x.port == port && x.flags & TND_RIF_V4 != 0)
+    };
+    for n in 0..400 {
+        r.up(via(
+            &format!("21.{}.{}.0/24", n / 250, n % 250),
+            11,
+            "10.1.0.2",
+        ));
+        r.plan();
+        let there = |to: &str, station| by(station, &r.chip.lookup(to.parse().unwrap()));
+        assert!(there("20.0.0.1", 101) || !opens(&r, 2));
+        assert!(there("30.0.0.1", 102) || !opens(&r, 1));
+        if opens(&r, 1) && opens(&r, 2) {
+            return;
+        }
+        r.run(0);
+        r.run(1);
+    }
+    panic!("they wait for all");
+}
+
+/// Its address of layer 2 changes while it waits: what comes to the new one is the kernel's until it opens, to the old one nobody's.
+#[test]
+fn what_else_changes_of_an_interface_that_waits_does_not_wait() {
+    let mut r = rig();
+    r.up(Object::Rule(rule()));
+    r.settle();
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    r.plan();
+    r.up(Object::Link(Link {
+        mac: mac(77),
+        mtu: 1400,
+        ..swp(1)
+    }));
+    r.del(Key::Rule(rule()));
+    let is_new = |r: &Rig| {
+        let mut all = r.chip.rifs.values();
+        all.any(|x| (x.mac, x.mtu) == (mac(77), 1400))
+    };
+    // the other ring stands still
+    for _ in 0..20 {
+        r.plan();
+        r.run(0);
+    }
+    assert!(waits(&r, 1) > 0 && !routed(&r));
+    assert!(is_new(&r));
+    r.settle();
+    assert!(routed(&r) && is_new(&r));
+}
+
+/// What an interface stands on has failed: it goes, and none stays open for want of that.
+#[test]
+fn no_interface_stays_open_on_a_domain_that_failed() {
+    let mut r = bridged::bridged("spectrum-sn2700");
+    for o in [
+        forwarding(Family::V4, ConfScope::Interface(bridged::BRIDGE)),
+        addr(bridged::BRIDGE, "10.1.0.1/24"),
+        neigh(bridged::BRIDGE, "10.1.0.2", 101),
+        via("50.0.0.0/8", bridged::BRIDGE, "10.1.0.2"),
+    ] {
+        r.up(o);
+    }
+    r.settle();
+    assert!(routed(&r));
+    r.up(bridged::bridge(77));
+    r.up(Object::Rule(rule()));
+    let faulty = |p: &Planned| match p.cls {
+        TND_CLS_VLAN => Fate::Refused(TND_ST_FAULT),
+        _ => Fate::Done,
+    };
+    r.play(0, faulty, |_| {});
+    assert!(r.chip.rifs.is_empty());
+}
+
+/// It is to take IPv4 behind a route, and IPv6 no more: that does not wait, and a route of IPv6 waits for it.
+#[test]
+fn an_interface_closes_to_one_family_while_it_waits_for_the_other() {
+    let mut r = rig();
+    let six = |r: &Rig| r.chip.rifs.values().any(|x| x.flags & TND_RIF_V6 != 0);
+    // without these all would be the CPU's
+    for (family, table) in [Family::V4, Family::V6]
+        .into_iter()
+        .flat_map(|f| [(f, TABLE_LOCAL), (f, TABLE_MAIN)])
+    {
+        r.up(Object::Rule(Rule {
+            family,
+            table,
+            is_default: true,
+            ..rule()
+        }));
+    }
+    r.up(Object::Rule(rule()));
+    r.up(forwarding(Family::V6, ConfScope::All));
+    r.up(forwarding(Family::V6, ConfScope::Interface(11)));
+    r.settle();
+    assert!(six(&r) && !routed(&r));
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    r.plan();
+    r.del(Key::Rule(rule()));
+    r.up(Object::Rule(Rule {
+        family: Family::V6,
+        ..rule()
+    }));
+    // the other ring stands still
+    for _ in 0..20 {
+        r.plan();
+        r.run(0);
+    }
+    assert!(waits(&r, 1) > 0 && !routed(&r) && !six(&r));
+    r.settle();
+    assert!(routed(&r) && !six(&r));
+}

@@ -151,6 +151,13 @@ fn forwarding_that_is_off_is_told() {
     let mut rows = Vec::new();
     r.store.routes(Family::V4, 0, 100, &mut rows);
     assert!(rows.iter().all(|r| words(&r.unreached) == off), "{rows:?}");
+    // reasons of all interfaces are put together once for all rows
+    let mut reasons = rows.iter().filter_map(|r| match &r.unreached {
+        Some(Reason::Unreached(all)) => Some(all),
+        _ => None,
+    });
+    let first = reasons.next().unwrap();
+    assert!(rows.len() > 1 && reasons.all(|all| std::sync::Arc::ptr_eq(all, first)));
     assert_eq!(words(&r.store.neighbours()[0].unreached), off);
     assert!(r.store.routes_forward(Family::V4) && !r.store.routes_forward(Family::V6));
 }

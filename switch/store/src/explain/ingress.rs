@@ -3,11 +3,22 @@
 use crate::Store;
 use crate::model::{ConfScope, Family};
 use crate::reason::Reason;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use tandem_abi::raw::*;
 
 /// Interfaces named in one line.
 const NAMED: usize = 8;
+
+/// [`Store::unreached`] for all rows of one answer: each table and family is asked once, however many interfaces it has.
+#[derive(Default)]
+pub(crate) struct Unreached(HashMap<(u8, Family), Option<Reason>>);
+
+impl Unreached {
+    pub fn of(&mut self, store: &Store, slot: u8, family: Family) -> Option<Reason> {
+        let ask = || store.unreached(slot, family);
+        self.0.entry((slot, family)).or_insert_with(ask).clone()
+    }
+}
 
 impl Store {
     /// Why packets of a family that come in on a router interface with these flags are not looked up in the chip.
@@ -43,7 +54,7 @@ impl Store {
     /// or if there is no interface.
     pub fn unreached(&self, slot: u8, family: Family) -> Option<Reason> {
         let gaps = || self.gaps(slot, family).map(|(_, gap)| gap);
-        // asked of every row of a table: as a rule the first interface lets packets through
+        // as a rule the first interface lets packets through
         if gaps().any(|gap| gap.is_none()) {
             return None;
         }

@@ -1,5 +1,6 @@
 //! Why a prefix is, or is not, in hardware, and the rows of `show routes`.
 
+use super::Unreached;
 use crate::api::{Action, Explanation, RouteRow, State};
 use crate::fib::{
     Alias, Content, F_DEPEND, F_FAILED, F_OMIT, F_PARSER, Fam, SLOT_BITS, V4, V6, kind_of,
@@ -448,6 +449,7 @@ impl Store {
         let fib = F::fib(&self.fibs);
         let mut at = cursor;
         let mut left = limit;
+        let mut unreached = Unreached::default();
         while at < u64::from(fib.entries.bound()) {
             if left == 0 {
                 return at;
@@ -476,7 +478,7 @@ impl Store {
                 state: self.entry_state::<F>(e),
                 action: Action::of(x.have.action),
                 reason: self.entry_reason::<F>(e),
-                unreached: self.unreached(self.entry_slot::<F>(e), Self::family_of::<F>()),
+                unreached: unreached.of(self, self.entry_slot::<F>(e), Self::family_of::<F>()),
             });
         }
         0

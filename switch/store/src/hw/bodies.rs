@@ -284,6 +284,14 @@ impl HwBody for Rif {
     fn as_left(&mut self, ids: &Ids) {
         self.flags &= !(ids.left_shut(self.place) & lets(self.flags));
     }
+    fn not_yet(&mut self, have: &Self) {
+        let which = TND_RIF_V4 | TND_RIF_V6 | TND_RIF_TRAP_ALL;
+        let stays = match have.flags & TND_RIF_TRAP_ALL {
+            0 => lets(have.flags) & lets(self.flags),
+            _ => have.flags & which,
+        };
+        self.flags = self.flags & !which | stays;
+    }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;
         // perhaps it is open

@@ -256,16 +256,16 @@ impl Hw {
         }
     }
 
-    /// Looks at one object and posts what it needs.
-    pub fn step(&mut self, r: Ref, now: u64) -> Option<Planned> {
-        let posted = with_class!(r.cls, T => self.step_of::<T>(r.id, now));
+    /// Looks at one object and posts what it needs; `waits`: it may not take more than it does.
+    pub fn step(&mut self, r: Ref, waits: bool, now: u64) -> Option<Planned> {
+        let posted = with_class!(r.cls, T => self.step_of::<T>(r.id, waits, now));
         if posted.is_none() {
             self.look_who_waits(r);
         }
         posted
     }
 
-    fn step_of<B: HwClass>(&mut self, id: u32, now: u64) -> Option<Planned> {
+    fn step_of<B: HwClass>(&mut self, id: u32, waits: bool, now: u64) -> Option<Planned> {
         let bare = self.bare || B::CLS == Cls::Port && self.trapping.contains(&id);
         let o = B::table(self).at(id);
         o.queued = false;
@@ -274,6 +274,9 @@ impl Hw {
         }
         let mut want = o.want.clone();
         if let Some(want) = &mut want {
+            if let Some(have) = o.have.as_ref().filter(|_| waits) {
+                want.not_yet(have);
+            }
             want.as_left(&self.ids);
             if bare {
                 want.on_bare();

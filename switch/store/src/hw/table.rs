@@ -31,6 +31,8 @@ pub(crate) trait HwBody: Clone + PartialEq + Debug {
     }
     /// What an earlier core has left off stays off until all routes are what they are to be.
     fn as_left(&mut self, _ids: &Ids) {}
+    /// What it is until it may take more than it does.
+    fn not_yet(&mut self, _have: &Self) {}
     /// What it is on a chip that has little else yet.
     fn on_bare(&mut self) {}
     /// Becomes unequal to every body that can be wanted, with the same key and references.
