@@ -230,13 +230,24 @@ impl Store {
     /// because its CREATE got lost on the way.
     pub(crate) fn give_back(&mut self, r: Ref, stood: bool) {
         let mut given = None;
+        let mut again = false;
         for (i, s) in self.reserve.slots.iter_mut().enumerate() {
             match s.state {
                 State::Used(x) if x == r => given = Some(i),
                 // The lease asked for as a replacement is simply the slot's own.
-                State::Replacing(x) if x == r => s.state = State::Asking,
+                State::Replacing(x) if x == r => {
+                    again = true;
+                    s.state = match self.reserve.queue.contains(&i) {
+                        true => State::Due,
+                        false => State::Asking,
+                    };
+                }
                 _ => {}
             }
+        }
+        if again {
+            // the entry waits for that answer no longer, and is in no list of those that wait
+            self.retry_now(r);
         }
         if let Some(i) = given {
             // one unit less for a moment: who could do with it looks again when it is back
