@@ -50,6 +50,8 @@ pub struct Cover<B: Bits> {
     touched: Vec<NodeId>,
     relief: Vec<NodeId>,
     aggregates: Vec<NodeId>,
+    /// Aggregate traps that are wanted no more, and are there still.
+    leaving: Vec<NodeId>,
     units: usize,
     missing: usize,
 }
@@ -252,6 +254,9 @@ impl<B: Bits> Cover<B> {
         n.flags = n.flags & !(AGGREGATE | AGGREGATE_UP) | INSTALLED;
         self.aggregates.retain(|&a| a != id);
         self.shield_changed(id, before);
+        if was_aggregate {
+            self.has_left(id);
+        }
         was_aggregate
     }
 
@@ -331,6 +336,7 @@ impl<B: Bits> Cover<B> {
         }
         self.shield_changed(id, before);
         if !up {
+            self.has_left(id);
             self.trie.prune(id);
         }
     }
@@ -353,6 +359,7 @@ impl<B: Bits> Cover<B> {
         self.touched.clear();
         self.relief.clear();
         self.aggregates.clear();
+        self.leaving.clear();
         self.missing = 0;
         let mut gone = Vec::new();
         for id in 0..self.trie.nodes.bound() {
@@ -455,8 +462,27 @@ impl<B: Bits> Cover<B> {
         let n = &mut self.trie.nodes[id];
         if n.flags & AGGREGATE != 0 {
             n.flags &= !AGGREGATE;
+            if n.flags & AGGREGATE_UP != 0 {
+                self.leaving.push(id);
+            }
             self.aggregates.retain(|&a| a != id);
             self.touched.push(id);
+        }
+    }
+
+    /// The aggregate trap here is gone. What was to take over from it and others like it is needed no more, if nothing is missing
+    /// below any of them by now.
+    fn has_left(&mut self, id: NodeId) {
+        self.leaving.retain(|&a| a != id);
+        let Some(heir) = self.ancestor(id, |n| n.flags & (AGGREGATE | INSTALLED) != 0) else {
+            return;
+        };
+        let needed = |&a: &NodeId| {
+            self.trie.nodes[a].uncovered > 0
+                && self.ancestor(a, |n| n.flags & (AGGREGATE | INSTALLED) != 0) == Some(heir)
+        };
+        if self.trie.nodes[heir].uncovered == 0 && !self.leaving.iter().any(needed) {
+            self.unwant(heir);
         }
     }
 
@@ -469,6 +495,7 @@ impl<B: Bits> Cover<B> {
         let n = &mut self.trie.nodes[id];
         if n.flags & (AGGREGATE | INSTALLED) == 0 {
             n.flags |= AGGREGATE;
+            self.leaving.retain(|&a| a != id);
             self.aggregates.push(id);
             self.touched.push(id);
         }

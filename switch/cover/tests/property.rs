@@ -185,3 +185,71 @@ proptest! {
         prop_assert_eq!(found, wanted);
     }
 }
+
+/// Two aggregate traps are to go for one above them, and what they stood for goes before they are gone.
+#[test]
+fn what_takes_over_for_nothing_goes() {
+    let mut cover: Cover<V4> = Cover::new();
+    cover.set_units(3);
+    let [all, one, another, other] = [
+        (0, 0),
+        (0x0a00_0000, 16),
+        (0x0a01_0000, 16),
+        (0xc800_0000, 16),
+    ]
+    .map(|(b, l)| {
+        let id = cover.node(V4(b), l);
+        cover.set_kernel(id, true);
+        id
+    });
+    cover.installed(all);
+    for id in [one, another] {
+        cover.missing(id);
+        assert!(cover.aggregate(id));
+        cover.aggregate_up(id, true);
+    }
+    cover.missing(other);
+    let above = cover.find(V4(0x0a00_0000), 15).expect("the one above");
+    assert!(cover.aggregate(above) && !cover.aggregate(one) && !cover.aggregate(another));
+    cover.aggregate_up(above, true);
+    for id in [one, another] {
+        cover.set_kernel(id, false);
+    }
+    for id in [one, another] {
+        cover.aggregate_up(id, false);
+    }
+    assert!(!cover.aggregate(above) && cover.aggregate(other));
+}
+
+/// The same, where something is still missing below one of them.
+#[test]
+fn what_takes_over_for_one_stays() {
+    let mut cover: Cover<V4> = Cover::new();
+    cover.set_units(3);
+    let [all, one, another, other] = [
+        (0, 0),
+        (0x0a00_0000, 16),
+        (0x0a01_0000, 16),
+        (0xc800_0000, 16),
+    ]
+    .map(|(b, l)| {
+        let id = cover.node(V4(b), l);
+        cover.set_kernel(id, true);
+        id
+    });
+    cover.installed(all);
+    for id in [one, another] {
+        cover.missing(id);
+        cover.aggregate_up(id, true);
+    }
+    cover.missing(other);
+    let above = cover.find(V4(0x0a00_0000), 15).expect("the one above");
+    cover.aggregate_up(above, true);
+    cover.set_kernel(one, false);
+    for id in [one, another] {
+        cover.aggregate_up(id, false);
+        assert!(cover.aggregate(above));
+    }
+    cover.set_kernel(another, false);
+    assert!(!cover.aggregate(above));
+}
