@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		6
+#define TND_ABI_MINOR		7
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64
@@ -45,6 +45,7 @@
 #define TND_FEAT_ACTIVITY	(1ULL << 2)	/* TND_OP_ACTIVITY */
 #define TND_FEAT_HW_LEARNING	(1ULL << 3)	/* device learns and ages MACs */
 #define TND_FEAT_DOORBELL_HINT	(1ULL << 4)	/* consumers publish TND_RING_NEED_KICK */
+#define TND_FEAT_FLOWS		(1ULL << 5)	/* ports can be flow ports: TND_PORT_FLOWS (since 1.7) */
 
 /* tnd_header.device_state */
 enum tnd_device_state {
@@ -245,6 +246,7 @@ enum tnd_class {
 	TND_CLS_QUEUE		= 20,
 	TND_CLS_ACL_BIND	= 21,
 	TND_CLS_STORM		= 22,
+	TND_CLS_PORT_SET	= 23,	/* since 1.7 */
 	TND_CLS_COST		= 32,	/* DUMP only: struct tnd_class_cost */
 	TND_CLS_GEOMETRY	= 33,	/* DUMP only: struct tnd_geometry; a device may not tell */
 	TND_CLS_PORT_STATS	= 34,	/* DUMP only: struct tnd_port_stats; the cursor is the port */
@@ -437,13 +439,15 @@ enum tnd_trap_reason {
 	TND_TRAP_ACL		= 21,	/* a rule says so */
 	TND_TRAP_ACL_INCOMPLETE	= 22,	/* a list that has not all of its rules in hardware */
 	TND_TRAP_SAMPLE		= 23,	/* copy of a frame, by a mirror session */
-	TND_TRAP_REASON_COUNT	= 24,
+	TND_TRAP_FLOW		= 24,	/* flow port: a rule, an entry or TRAP_ALL says so (since 1.7) */
+	TND_TRAP_FLOW_MISS	= 25,	/* flow port: nothing there knows the frame, or its source */
+	TND_TRAP_REASON_COUNT	= 26,
 };
 
 /*
  * Queues to the CPU, each with a last policer, of which every reason in it has
- * a share of its own. Strict order: LINK, CONTROL, DISCOVERY, UNRESOLVED, DATA;
- * numbers are in the order in which the classes were added
+ * a share of its own. Strict order: LINK, CONTROL, DISCOVERY, UNRESOLVED, DATA,
+ * FLOW; numbers are in the order in which the classes were added
  */
 enum tnd_trap_class {
 	TND_TC_LINK		= 0,	/* link protocols: LACP, BPDU, LLDP */
@@ -451,7 +455,8 @@ enum tnd_trap_class {
 	TND_TC_UNRESOLVED	= 2,	/* packets that make the kernel resolve */
 	TND_TC_DATA		= 3,	/* data fallback: what did not fit */
 	TND_TC_DISCOVERY	= 4,	/* ARP, ND, IGMP, MLD (since 1.5) */
-	TND_TC_COUNT		= 5,
+	TND_TC_FLOW		= 5,	/* what flow ports don't answer (since 1.7) */
+	TND_TC_COUNT		= 6,
 };
 
 /**

@@ -27,6 +27,20 @@
 #define TND_PORT_LOCKED		(1U << 8)	/* unknown source address is dropped */
 #define TND_PORT_ROUTER4	(1U << 9)	/* a multicast router of IPv4 is behind it (since 1.4) */
 #define TND_PORT_ROUTER6	(1U << 10)	/* the same of IPv6 */
+/*
+ * Since 1.7, with TND_FEAT_FLOWS: a flow port. What comes in meets the list at stage
+ * TND_ACL_FLOW, then the FDB by its destination, then the miss; nothing else: every
+ * address is only an address, of the other flags UP and TRAP_ALL count, of the port's
+ * rest the MTU. What leaves by it meets UP and the MTU alone. The FID of an FDB
+ * lookup: of untagged frames TND_FLOWS_FID; of others the outer tag's VID, 802.1Q or
+ * 802.1ad; with VID 0 or 4095 nothing is looked up, a miss.
+ */
+#define TND_PORT_FLOWS		(1U << 11)
+#define TND_PORT_FLOWS_UNAWARE	(1U << 12)	/* every frame is looked up in TND_FLOWS_FID */
+#define TND_PORT_FLOWS_DROP	(1U << 13)	/* a miss is dropped, else it goes to the CPU */
+#define TND_PORT_FLOWS_SOURCE	(1U << 14)	/* no rule decides: a source that the FDB does not have here, to the CPU */
+
+#define TND_FLOWS_FID		4095
 
 enum tnd_stp_state {			/* numbers of linux/if_bridge.h */
 	TND_STP_DISABLED	= 0,
@@ -111,6 +125,7 @@ struct tnd_storm {
  * stations speak.
  */
 #define TND_VLAN_CPU_LEARN	(1U << 13)
+#define TND_VLAN_FLOWS		(1U << 14)	/* of flow ports: FDB entries of groups, and with sets (since 1.7) */
 
 /* TND_CLS_VLAN: a forwarding domain; key = fid */
 struct tnd_vlan {
@@ -156,7 +171,23 @@ struct tnd_fdb {
 	__le16	port;			/* with TND_ACT_FORWARD */
 	__le16	flags;			/* TND_FDB_* */
 	__u8	action;			/* enum tnd_action */
-	__u8	reserved0[5];
+	__u8	reserved0;
+	__le16	set;			/* FORWARD, port 0, domain with TND_VLAN_FLOWS: tnd_port_set (since 1.7) */
+	__u8	reserved1[2];
+};
+
+#define TND_PORT_SET_BYTES	32	/* bit n % 8 of byte n / 8 is port n, from 1 */
+
+/*
+ * TND_CLS_PORT_SET (since 1.7): ports that FDB entries of flow ports send to; key =
+ * set. UPDATE swaps them in one step. Nothing goes back to where it came from. Takes
+ * of the pool of multicast groups
+ */
+struct tnd_port_set {
+	__le16	struct_size;
+	__le16	set;			/* id, chosen by the driver, not 0 */
+	__le32	reserved0;
+	__u8	ports[TND_PORT_SET_BYTES];
 };
 
 #define TND_MDB_CPU_COPY	(1U << 0)	/* the bridge device is a member: a copy to the CPU */
@@ -330,6 +361,7 @@ enum tnd_acl_stage {
 	TND_ACL_PORT		= 1,	/* a frame comes in; before it is classified */
 	TND_ACL_INGRESS		= 2,	/* the chip has decided to forward it; before it is changed */
 	TND_ACL_EGRESS		= 3,	/* for each port that it would leave by, as it would leave */
+	TND_ACL_FLOW		= 4,	/* a frame comes in at a flow port; before its lookup in the FDB (since 1.7) */
 };
 
 /* TND_CLS_ACL_TABLE: key = table */
@@ -393,13 +425,18 @@ struct tnd_acl_key {
 enum tnd_acl_action {
 	TND_ACL_PERMIT		= 0,	/* on its way */
 	TND_ACL_DROP		= 1,
-	TND_ACL_TRAP		= 2,	/* to the CPU, as it came in, with reason TND_TRAP_ACL */
-	TND_ACL_REDIRECT_PORT	= 3,	/* out of port @target as it is; stage PORT only */
+	TND_ACL_TRAP		= 2,	/* to the CPU, as it came in, with reason TND_TRAP_ACL; FLOW: TND_TRAP_FLOW */
+	TND_ACL_REDIRECT_PORT	= 3,	/* out of port @target as it is; stages PORT, FLOW */
 	TND_ACL_REDIRECT_NEXTHOP = 4,	/* if it is routed: over next hop @target; stage PORT only */
+	TND_ACL_REDIRECT_PORTS	= 5,	/* out of @ports; stage FLOW only (since 1.7) */
 };
 
-#define TND_ACL_SET_VID		(1U << 0)	/* classify as if tagged with @vid; stage PORT only */
-#define TND_ACL_SET_PCP		(1U << 1)	/* priority @pcp in the tag that it leaves with; stage PORT only */
+/*
+ * Stage FLOW: the outer tag that it has, on its way out (the FDB is looked up with the
+ * one that it came with); what has no tag goes to the CPU
+ */
+#define TND_ACL_SET_VID		(1U << 0)	/* classify as if tagged with @vid; stages PORT, FLOW */
+#define TND_ACL_SET_PCP		(1U << 1)	/* priority @pcp in the tag that it leaves with; stages PORT, FLOW */
 #define TND_ACL_TRAP_CLASS	(1U << 2)	/* with TRAP: @trap_class, not the reason's own */
 
 /* tnd_class_cost.family and tnd_lease_item.family of a rule: 0, TND_AF_*, or this */
@@ -413,6 +450,9 @@ enum tnd_acl_action {
  * A range of ports is an object of its own since 1.6: @src_range, @dst_range. A
  * port has a key, a range that is written out here, or one that is named: one of
  * the three. What is written out takes a range checker as an object does.
+ *
+ * Stage FLOW: a redirect does not send back to the port that the frame came in by. A
+ * device whose keys or actions there can't do a rule answers TND_ST_UNSUPPORTED.
  */
 struct tnd_acl_entry {
 	__le16	struct_size;
@@ -436,6 +476,7 @@ struct tnd_acl_entry {
 	__u8	reserved0[5];
 	__le32	src_range;		/* tnd_acl_range of the source port, 0: none */
 	__le32	dst_range;		/* of the destination port */
+	__u8	ports[TND_PORT_SET_BYTES];	/* REDIRECT_PORTS: as in tnd_port_set */
 };
 
 enum tnd_acl_range_field {

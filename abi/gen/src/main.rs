@@ -45,6 +45,8 @@ const MACRO_WIDTH: &[(&str, &str)] = &[
     ("TND_NAME_SIZE", "usize"),
     ("TND_NHG_MAX_MEMBERS", "usize"),
     ("TND_MDB_MAX_PORTS", "usize"),
+    ("TND_PORT_SET_BYTES", "usize"),
+    ("TND_FLOWS_FID", "u16"),
     ("TND_LEASE_MAX_CLASSES", "usize"),
     ("TND_RX_", "u16"),
     ("TND_TX_", "u16"),

@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 6;
+pub const TND_ABI_MINOR: u16 = 7;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -17,6 +17,7 @@ pub const TND_FEAT_RESYNC: u64 = 2;
 pub const TND_FEAT_ACTIVITY: u64 = 4;
 pub const TND_FEAT_HW_LEARNING: u64 = 8;
 pub const TND_FEAT_DOORBELL_HINT: u64 = 16;
+pub const TND_FEAT_FLOWS: u64 = 32;
 pub const TND_RING_NEED_KICK: u32 = 1;
 pub const TND_CMD_IDEMPOTENT: u32 = 1;
 pub const TND_CMD_LEASE: u32 = 2;
@@ -41,6 +42,11 @@ pub const TND_PORT_HAIRPIN: u32 = 128;
 pub const TND_PORT_LOCKED: u32 = 256;
 pub const TND_PORT_ROUTER4: u32 = 512;
 pub const TND_PORT_ROUTER6: u32 = 1024;
+pub const TND_PORT_FLOWS: u32 = 2048;
+pub const TND_PORT_FLOWS_UNAWARE: u32 = 4096;
+pub const TND_PORT_FLOWS_DROP: u32 = 8192;
+pub const TND_PORT_FLOWS_SOURCE: u32 = 16384;
+pub const TND_FLOWS_FID: u16 = 4095;
 pub const TND_VLAN_UC_TRAP: u32 = 1;
 pub const TND_VLAN_MC_TRAP: u32 = 2;
 pub const TND_VLAN_LEARNING: u32 = 4;
@@ -55,12 +61,14 @@ pub const TND_VLAN_MC4_CPU: u32 = 1024;
 pub const TND_VLAN_MC6_CPU: u32 = 2048;
 pub const TND_VLAN_NO_LL_LEARN: u32 = 4096;
 pub const TND_VLAN_CPU_LEARN: u32 = 8192;
+pub const TND_VLAN_FLOWS: u32 = 16384;
 pub const TND_MEMBER_UNTAGGED: u32 = 1;
 pub const TND_MEMBER_PVID: u32 = 2;
 pub const TND_FDB_STATIC: u16 = 1;
 pub const TND_FDB_LEARNED: u16 = 2;
 pub const TND_FDB_STICKY: u16 = 4;
 pub const TND_FDB_NO_AGE: u16 = 8;
+pub const TND_PORT_SET_BYTES: usize = 32;
 pub const TND_MDB_CPU_COPY: u16 = 1;
 pub const TND_MDB_MAX_PORTS: usize = 256;
 pub const TND_RIF_V4: u32 = 1;
@@ -407,6 +415,8 @@ pub const TND_CLS_MIRROR: tnd_class = 19;
 pub const TND_CLS_QUEUE: tnd_class = 20;
 pub const TND_CLS_ACL_BIND: tnd_class = 21;
 pub const TND_CLS_STORM: tnd_class = 22;
+#[doc = "since 1.7\n"]
+pub const TND_CLS_PORT_SET: tnd_class = 23;
 #[doc = "DUMP only: struct tnd_class_cost\n"]
 pub const TND_CLS_COST: tnd_class = 32;
 #[doc = "DUMP only: struct tnd_geometry; a device may not tell\n"]
@@ -694,7 +704,11 @@ pub const TND_TRAP_ACL: tnd_trap_reason = 21;
 pub const TND_TRAP_ACL_INCOMPLETE: tnd_trap_reason = 22;
 #[doc = "copy of a frame, by a mirror session\n"]
 pub const TND_TRAP_SAMPLE: tnd_trap_reason = 23;
-pub const TND_TRAP_REASON_COUNT: tnd_trap_reason = 24;
+#[doc = "flow port: a rule, an entry or TRAP_ALL says so (since 1.7)\n"]
+pub const TND_TRAP_FLOW: tnd_trap_reason = 24;
+#[doc = "flow port: nothing there knows the frame, or its source\n"]
+pub const TND_TRAP_FLOW_MISS: tnd_trap_reason = 25;
+pub const TND_TRAP_REASON_COUNT: tnd_trap_reason = 26;
 #[doc = "Why a packet came to the CPU: tnd_rx.reason, and the key of TND_CLS_TRAP\n"]
 pub type tnd_trap_reason = u16;
 #[doc = "link protocols: LACP, BPDU, LLDP\n"]
@@ -707,8 +721,10 @@ pub const TND_TC_UNRESOLVED: tnd_trap_class = 2;
 pub const TND_TC_DATA: tnd_trap_class = 3;
 #[doc = "ARP, ND, IGMP, MLD (since 1.5)\n"]
 pub const TND_TC_DISCOVERY: tnd_trap_class = 4;
-pub const TND_TC_COUNT: tnd_trap_class = 5;
-#[doc = "Queues to the CPU, each with a last policer, of which every reason in it has\na share of its own. Strict order: LINK, CONTROL, DISCOVERY, UNRESOLVED, DATA;\nnumbers are in the order in which the classes were added\n"]
+#[doc = "what flow ports don't answer (since 1.7)\n"]
+pub const TND_TC_FLOW: tnd_trap_class = 5;
+pub const TND_TC_COUNT: tnd_trap_class = 6;
+#[doc = "Queues to the CPU, each with a last policer, of which every reason in it has\na share of its own. Strict order: LINK, CONTROL, DISCOVERY, UNRESOLVED, DATA,\nFLOW; numbers are in the order in which the classes were added\n"]
 pub type tnd_trap_class = u16;
 #[doc = "tnd_rx - before a frame in the RX ring; the frame follows at\nTND_PKT_META_SIZE, as it was on the wire, without FCS, tag included\n- `len`: bytes of frame\n- `port`: ingress port, from 1\n- `reason`: enum tnd_trap_reason\n- `trap_class`: enum tnd_trap_class\n- `flags`: TND_RX_*\n- `fid`: forwarding domain it was classified into, 0 = none\n- `tpid`: of the outer tag\n- `tci`: of the outer tag\n- `event_seq`: events posted before this packet; handle those below first\n- `epoch`: of the attach\n- `time_ns`: device clock at ingress\n"]
 #[repr(C)]
@@ -1025,7 +1041,10 @@ pub struct tnd_fdb {
     pub flags: u16,
     #[doc = "enum tnd_action\n"]
     pub action: u8,
-    pub reserved0: [u8; 5usize],
+    pub reserved0: u8,
+    #[doc = "FORWARD, port 0, domain with TND_VLAN_FLOWS: tnd_port_set (since 1.7)\n"]
+    pub set: u16,
+    pub reserved1: [u8; 2usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1039,6 +1058,40 @@ const _: () = {
     ["Offset of field: tnd_fdb::flags"][::std::mem::offset_of!(tnd_fdb, flags) - 12usize];
     ["Offset of field: tnd_fdb::action"][::std::mem::offset_of!(tnd_fdb, action) - 14usize];
     ["Offset of field: tnd_fdb::reserved0"][::std::mem::offset_of!(tnd_fdb, reserved0) - 15usize];
+    ["Offset of field: tnd_fdb::set"][::std::mem::offset_of!(tnd_fdb, set) - 16usize];
+    ["Offset of field: tnd_fdb::reserved1"][::std::mem::offset_of!(tnd_fdb, reserved1) - 18usize];
+};
+#[doc = "TND_CLS_PORT_SET (since 1.7): ports that FDB entries of flow ports send to; key =\nset. UPDATE swaps them in one step. Nothing goes back to where it came from. Takes\nof the pool of multicast groups\n"]
+#[repr(C)]
+#[derive(
+    Debug,
+    Copy,
+    Clone,
+    Hash,
+    PartialEq,
+    Eq,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tnd_port_set {
+    pub struct_size: u16,
+    #[doc = "id, chosen by the driver, not 0\n"]
+    pub set: u16,
+    pub reserved0: u32,
+    pub ports: [u8; 32usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tnd_port_set"][::std::mem::size_of::<tnd_port_set>() - 40usize];
+    ["Alignment of tnd_port_set"][::std::mem::align_of::<tnd_port_set>() - 4usize];
+    ["Offset of field: tnd_port_set::struct_size"]
+        [::std::mem::offset_of!(tnd_port_set, struct_size) - 0usize];
+    ["Offset of field: tnd_port_set::set"][::std::mem::offset_of!(tnd_port_set, set) - 2usize];
+    ["Offset of field: tnd_port_set::reserved0"]
+        [::std::mem::offset_of!(tnd_port_set, reserved0) - 4usize];
+    ["Offset of field: tnd_port_set::ports"][::std::mem::offset_of!(tnd_port_set, ports) - 8usize];
 };
 #[repr(C)]
 #[derive(
@@ -1503,6 +1556,8 @@ pub const TND_ACL_PORT: tnd_acl_stage = 1;
 pub const TND_ACL_INGRESS: tnd_acl_stage = 2;
 #[doc = "for each port that it would leave by, as it would leave\n"]
 pub const TND_ACL_EGRESS: tnd_acl_stage = 3;
+#[doc = "a frame comes in at a flow port; before its lookup in the FDB (since 1.7)\n"]
+pub const TND_ACL_FLOW: tnd_acl_stage = 4;
 #[doc = "-------------------------------------------------------------------------\nAccess control lists (draft: no second front end has used them)\n\nA table has rules by priority. It does something once it is bound\nto a port and a stage. The first rule that matches decides; no match, and\nno binding, is PERMIT.\n"]
 pub type tnd_acl_stage = u16;
 #[doc = "TND_CLS_ACL_TABLE: key = table\n"]
@@ -1652,14 +1707,16 @@ const _: () = {
 #[doc = "on its way\n"]
 pub const TND_ACL_PERMIT: tnd_acl_action = 0;
 pub const TND_ACL_DROP: tnd_acl_action = 1;
-#[doc = "to the CPU, as it came in, with reason TND_TRAP_ACL\n"]
+#[doc = "to the CPU, as it came in, with reason TND_TRAP_ACL; FLOW: TND_TRAP_FLOW\n"]
 pub const TND_ACL_TRAP: tnd_acl_action = 2;
-#[doc = "out of port @target as it is; stage PORT only\n"]
+#[doc = "out of port @target as it is; stages PORT, FLOW\n"]
 pub const TND_ACL_REDIRECT_PORT: tnd_acl_action = 3;
 #[doc = "if it is routed: over next hop @target; stage PORT only\n"]
 pub const TND_ACL_REDIRECT_NEXTHOP: tnd_acl_action = 4;
+#[doc = "out of @ports; stage FLOW only (since 1.7)\n"]
+pub const TND_ACL_REDIRECT_PORTS: tnd_acl_action = 5;
 pub type tnd_acl_action = u16;
-#[doc = "TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule\nin one step. The width of its key, and so its slots, follows from the fields\nit looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.\n\nA range of ports is an object of its own since 1.6: @src_range, @dst_range. A\nport has a key, a range that is written out here, or one that is named: one of\nthe three. What is written out takes a range checker as an object does.\n"]
+#[doc = "TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule\nin one step. The width of its key, and so its slots, follows from the fields\nit looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.\n\nA range of ports is an object of its own since 1.6: @src_range, @dst_range. A\nport has a key, a range that is written out here, or one that is named: one of\nthe three. What is written out takes a range checker as an object does.\n\nStage FLOW: a redirect does not send back to the port that the frame came in by. A\ndevice whose keys or actions there can't do a rule answers TND_ST_UNSUPPORTED.\n"]
 #[repr(C)]
 #[derive(
     Debug,
@@ -1709,10 +1766,12 @@ pub struct tnd_acl_entry {
     pub src_range: u32,
     #[doc = "of the destination port\n"]
     pub dst_range: u32,
+    #[doc = "REDIRECT_PORTS: as in tnd_port_set\n"]
+    pub ports: [u8; 32usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of tnd_acl_entry"][::std::mem::size_of::<tnd_acl_entry>() - 184usize];
+    ["Size of tnd_acl_entry"][::std::mem::size_of::<tnd_acl_entry>() - 216usize];
     ["Alignment of tnd_acl_entry"][::std::mem::align_of::<tnd_acl_entry>() - 4usize];
     ["Offset of field: tnd_acl_entry::struct_size"]
         [::std::mem::offset_of!(tnd_acl_entry, struct_size) - 0usize];
@@ -1752,6 +1811,8 @@ const _: () = {
         [::std::mem::offset_of!(tnd_acl_entry, src_range) - 176usize];
     ["Offset of field: tnd_acl_entry::dst_range"]
         [::std::mem::offset_of!(tnd_acl_entry, dst_range) - 180usize];
+    ["Offset of field: tnd_acl_entry::ports"]
+        [::std::mem::offset_of!(tnd_acl_entry, ports) - 184usize];
 };
 #[doc = "source port\n"]
 pub const TND_ACL_RANGE_SRC: tnd_acl_range_field = 1;
@@ -2449,6 +2510,12 @@ impl Default for tnd_vlan_member {
 }
 
 impl Default for tnd_fdb {
+    fn default() -> Self {
+        zerocopy::FromZeros::new_zeroed()
+    }
+}
+
+impl Default for tnd_port_set {
     fn default() -> Self {
         zerocopy::FromZeros::new_zeroed()
     }
@@ -3364,6 +3431,33 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         Some("reserved0"),
         ::std::mem::offset_of!(tnd_fdb, reserved0),
     ),
+    ("tnd_fdb", Some("set"), ::std::mem::offset_of!(tnd_fdb, set)),
+    (
+        "tnd_fdb",
+        Some("reserved1"),
+        ::std::mem::offset_of!(tnd_fdb, reserved1),
+    ),
+    ("tnd_port_set", None, ::std::mem::size_of::<tnd_port_set>()),
+    (
+        "tnd_port_set",
+        Some("struct_size"),
+        ::std::mem::offset_of!(tnd_port_set, struct_size),
+    ),
+    (
+        "tnd_port_set",
+        Some("set"),
+        ::std::mem::offset_of!(tnd_port_set, set),
+    ),
+    (
+        "tnd_port_set",
+        Some("reserved0"),
+        ::std::mem::offset_of!(tnd_port_set, reserved0),
+    ),
+    (
+        "tnd_port_set",
+        Some("ports"),
+        ::std::mem::offset_of!(tnd_port_set, ports),
+    ),
     ("tnd_mdb_port", None, ::std::mem::size_of::<tnd_mdb_port>()),
     (
         "tnd_mdb_port",
@@ -3920,6 +4014,11 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
         "tnd_acl_entry",
         Some("dst_range"),
         ::std::mem::offset_of!(tnd_acl_entry, dst_range),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("ports"),
+        ::std::mem::offset_of!(tnd_acl_entry, ports),
     ),
     (
         "tnd_acl_range",

@@ -107,6 +107,7 @@ object! {
     tnd_fdb = TND_CLS_FDB "FDB entry": |o| [o.fid.to_be_bytes(), o.mac];
     tnd_mdb = TND_CLS_MDB "multicast group": |o| [o.fid.to_be_bytes(), [o.family], o.addr, o.source]
         tail usize::from(o.count) * std::mem::size_of::<raw::tnd_mdb_port>();
+    tnd_port_set = TND_CLS_PORT_SET "port set": |o| [o.set.to_be_bytes()];
     tnd_vrf = TND_CLS_VRF "VRF": |o| [o.vrf.to_be_bytes()];
     tnd_rif = TND_CLS_RIF "RIF": |o| [o.rif.to_be_bytes()];
     tnd_neigh = TND_CLS_NEIGH "neighbour": |o| [o.rif.to_be_bytes(), [o.family], o.addr];

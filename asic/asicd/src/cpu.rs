@@ -6,6 +6,7 @@
 //!                │ counted      ▼            discovery   6/8
 //!                ▼            driver         unresolved  5/8
 //!                                            data        4/8
+//!                                            flow        3/8
 //! ```
 //!
 //! A queue is bounded in packets and in bytes; what doesn't fit is the newest one. A lower class
@@ -21,11 +22,12 @@ use tandem_pipeline::trap::{ORDER, REASONS, TRAP_CLASSES};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Packets that wait in each class (`TND_TC_*`).
-pub const QUEUE_PACKETS: [usize; TRAP_CLASSES] = [2048, 2048, 1024, 1024, 2048];
+pub const QUEUE_PACKETS: [usize; TRAP_CLASSES] = [2048, 2048, 1024, 1024, 2048, 2048];
 /// Bytes that wait in each class.
-pub const QUEUE_BYTES: [usize; TRAP_CLASSES] = [2 << 20, 4 << 20, 2 << 20, 2 << 20, 2 << 20];
+pub const QUEUE_BYTES: [usize; TRAP_CLASSES] =
+    [2 << 20, 4 << 20, 2 << 20, 2 << 20, 2 << 20, 4 << 20];
 /// Eighths of the RX ring that a class may fill.
-pub const RING_SHARE: [u32; TRAP_CLASSES] = [8, 7, 5, 4, 6];
+pub const RING_SHARE: [u32; TRAP_CLASSES] = [8, 7, 5, 4, 6, 3];
 
 /// What one trap reason's packets met on their way to the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

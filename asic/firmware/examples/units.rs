@@ -47,6 +47,7 @@ fn chip(profile: &Profile, kept: u32) -> Result<Firmware, Failure> {
         port: 1,
         flags: TND_FDB_LEARNED,
         action: Action::Forward,
+        set: None,
     };
     let key = |i: u32| {
         let [a, b, c, d] = i.to_be_bytes();

@@ -180,7 +180,7 @@ impl Firmware {
         &self,
         from: u64,
         mac: bool,
-        of: fn(&Entry) -> Option<T>,
+        of: impl Fn(&Entry) -> Option<T>,
     ) -> impl Iterator<Item = (u64, Option<T>)> {
         let end = match self.nothing_of(mac) {
             true => 0,
@@ -189,7 +189,7 @@ impl Firmware {
         let all = strides(self, from as u32, end, |at, end| {
             self.state.exact.next_before(at, end)
         });
-        all.map(move |(at, entry)| (at, entry.as_ref().and_then(of)))
+        all.map(move |(at, entry)| (at, entry.as_ref().and_then(&of)))
     }
 
     /// Positions have been looked at, of a table of so many.
@@ -267,7 +267,7 @@ impl Firmware {
         while let Some((next, e)) = self.state.exact.next_before(cursor, end) {
             if e.active && (e.key.kind() == Kind::Mac) == mac {
                 let fits = if mac {
-                    Fdb::from_entry(&e).is_none_or(|f| w.object(&f))
+                    Fdb::from_entry(&self.state, &e).is_none_or(|f| w.object(&f))
                 } else {
                     Neigh::from_entry(&e).is_none_or(|n| w.object(&n))
                 };

@@ -88,8 +88,8 @@ pools! {
     /// Members of these.
     LagMember = "lag-member", "member", Some(|p| p.pools.lag_member),
         |r| r.fw.state.lags().map(|(_, l)| l.config.members.len()).sum();
-    /// Multicast groups.
-    Mdb = "multicast-group", "entry", Some(|p| p.pools.mdb), |r| r.fw.state.mdb.len();
+    /// Masks of ports: multicast groups, port sets.
+    Mdb = "multicast-group", "entry", Some(|p| p.pools.mdb), |r| r.fw.state.mdb.len() + r.fw.state.port_sets.len();
 }
 
 impl PoolId {

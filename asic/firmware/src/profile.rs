@@ -324,6 +324,9 @@ pub struct TrapPolicers {
     pub unresolved: Policer,
     /// `TND_TC_DATA`
     pub data: Policer,
+    /// `TND_TC_FLOW`; a profile without it: as `data`
+    #[serde(default)]
+    pub flow: Option<Policer>,
 }
 
 /// A chip. See the module.
@@ -529,6 +532,7 @@ impl Profile {
             raw::TND_TC_LINK => self.traps.link,
             raw::TND_TC_CONTROL => self.traps.control,
             raw::TND_TC_DISCOVERY => self.traps.discovery.unwrap_or(self.traps.link),
+            raw::TND_TC_FLOW => self.traps.flow.unwrap_or(self.traps.data),
             raw::TND_TC_UNRESOLVED => self.traps.unresolved,
             _ => self.traps.data,
         }

@@ -134,7 +134,7 @@ impl Firmware {
             units = units.saturating_sub(looked);
             walk.cursor = at;
             match next {
-                Some((_, e)) if all.has(&e) => match Fdb::from_entry(&e) {
+                Some((_, e)) if all.has(&e) => match Fdb::from_entry(&self.state, &e) {
                     Some(f) if walk.removing => {
                         let others = std::mem::take(&mut self.cx.deltas);
                         self.discard(&f);
@@ -197,7 +197,7 @@ impl Firmware {
                 cursor = next;
                 if all.has(&e) {
                     left -= 1;
-                    return Fdb::from_entry(&e);
+                    return Fdb::from_entry(&self.state, &e);
                 }
             }
             None

@@ -113,6 +113,7 @@ fn l2() -> Option<(State, Vec<[u8; LEN]>)> {
             port: if i % 2 == 0 { 1 } else { 2 },
             flags: 0,
             action: Action::Forward,
+            set: None,
         };
         let key = Key::Mac { fid: 1, mac: *mac };
         s.exact.insert(key, value.pack(), 0).ok()?;

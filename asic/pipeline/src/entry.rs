@@ -1,10 +1,10 @@
 //! What the tables' values mean: 64 bits in the exact-match table, 32 bits in the LPM, packed and unpacked here only.
 //!
 //! ```text
-//!   FDB   63        34 33  32 31      16 15       0      host  63           16 15 14 13       0
-//!        ┌────────────┬──────┬──────────┬──────────┐          ┌───────────────┬─────┬──────────┐
-//!        │ 0          │action│ flags    │ port     │          │ MAC           │ act │ RIF      │
-//!        └────────────┴──────┴──────────┴──────────┘          └───────────────┴─────┴──────────┘
+//!   FDB   63 51 50         34 33  32 31      16 15       0      host  63           16 15 14 13       0
+//!        ┌─────┬─────────────┬──────┬──────────┬──────────┐          ┌───────────────┬─────┬──────────┐
+//!        │ 0   │ set, from 1 │action│ flags    │ port     │          │ MAC           │ act │ RIF      │
+//!        └─────┴─────────────┴──────┴──────────┴──────────┘          └───────────────┴─────┴──────────┘
 //!   route 31 30 29                0
 //!        ┌─────┬──────────────────┐   kind 0 trap (reason)  1 drop  2 next hop (slot)  3 group (slot)
 //!        └─────┴──────────────────┘
@@ -71,13 +71,16 @@ pub struct FdbValue {
     pub flags: u16,
     /// What to do with frames to it.
     pub action: Action,
+    /// With [`Action::Forward`], in place of a port: slot of the port set.
+    pub set: Option<u16>,
 }
 
 impl FdbValue {
     /// To table form.
     #[inline]
     pub fn pack(self) -> u64 {
-        u64::from(self.port) | u64::from(self.flags) << 16 | self.action.bits() << 32
+        let set = self.set.map_or(0, |slot| u64::from(slot) + 1);
+        u64::from(self.port) | u64::from(self.flags) << 16 | self.action.bits() << 32 | set << 34
     }
 
     /// From table form.
@@ -87,6 +90,9 @@ impl FdbValue {
             port: v as u16,
             flags: (v >> 16) as u16,
             action: Action::from_bits(v >> 32),
+            set: ((v >> 34) as u32 & 0x1_ffff)
+                .checked_sub(1)
+                .map(|slot| slot as u16),
         }
     }
 }
@@ -173,10 +179,10 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn values_round_trip(port: u16, flags: u16, rif in 0..=MAX_RIF, mac: [u8; 6], a in 0u8..3, slot in 0..=SLOT_MASK, reason: u8) {
+        fn values_round_trip(port: u16, flags: u16, rif in 0..=MAX_RIF, mac: [u8; 6], a in 0u8..3, set: Option<u16>, slot in 0..=SLOT_MASK, reason: u8) {
             let action = Action::from_abi(a).unwrap();
             prop_assert_eq!(action.to_abi(), a);
-            let f = FdbValue { port, flags, action };
+            let f = FdbValue { port, flags, action, set };
             prop_assert_eq!(FdbValue::unpack(f.pack()), f);
             let h = HostValue { rif, action, mac };
             prop_assert_eq!(HostValue::unpack(h.pack()), h);

@@ -242,6 +242,7 @@ impl<S: Sink> Run<'_, '_, S> {
             port: self.from,
             flags: raw::TND_FDB_LEARNED,
             action: Action::Forward,
+            set: None,
         };
         match self
             .st

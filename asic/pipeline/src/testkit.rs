@@ -96,6 +96,7 @@ pub fn fdb(s: &mut State, fid: u16, addr: Mac, port: u16, action: Action, flags:
         port,
         flags,
         action,
+        set: None,
     };
     s.exact
         .insert(Key::Mac { fid, mac: addr }, value.pack(), 0)

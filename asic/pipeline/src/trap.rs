@@ -13,6 +13,7 @@ pub const ORDER: [u16; TRAP_CLASSES] = [
     raw::TND_TC_DISCOVERY,
     raw::TND_TC_UNRESOLVED,
     raw::TND_TC_DATA,
+    raw::TND_TC_FLOW,
 ];
 
 /// Name, default class and description of every reason of `enum tnd_trap_reason`, in order from 1.
@@ -151,6 +152,18 @@ const LIST: &[(u16, &str, u16, &str)] = &[
         raw::TND_TC_DATA,
         "copy of a frame, by a mirror session",
     ),
+    (
+        raw::TND_TRAP_FLOW,
+        "flow",
+        raw::TND_TC_FLOW,
+        "a flow port's rule or entry says so",
+    ),
+    (
+        raw::TND_TRAP_FLOW_MISS,
+        "flow_miss",
+        raw::TND_TC_FLOW,
+        "no rule and no entry of a flow port knows the frame or its source",
+    ),
 ];
 
 /// Stable name of a `TND_TRAP_*` reason.
@@ -168,6 +181,7 @@ pub fn trap_class_name(class: u16) -> &'static str {
         raw::TND_TC_DISCOVERY => "discovery",
         raw::TND_TC_UNRESOLVED => "unresolved",
         raw::TND_TC_DATA => "data",
+        raw::TND_TC_FLOW => "flow",
         _ => "unknown",
     }
 }

@@ -205,6 +205,9 @@ static u16 null_default_trap_class(u16 reason)
 	case TND_TRAP_UNRESOLVED:
 	case TND_TRAP_CONNECTED:
 		return TND_TC_UNRESOLVED;
+	case TND_TRAP_FLOW:
+	case TND_TRAP_FLOW_MISS:
+		return TND_TC_FLOW;
 	default:
 		return TND_TC_DATA;
 	}

@@ -23,6 +23,7 @@ enum {
 	GROUP_UNRESOLVED,
 	GROUP_DATA,
 	GROUP_DISCOVERY,
+	GROUP_FLOW,
 };
 
 #define POLICERS	TND_TC_COUNT
@@ -57,6 +58,7 @@ static const char * const class_names[TND_TC_COUNT] = {
 	[TND_TC_UNRESOLVED] = "unresolved",
 	[TND_TC_DATA] = "data",
 	[TND_TC_DISCOVERY] = "discovery",
+	[TND_TC_FLOW] = "flow",
 };
 
 const char *clsw_trap_class_name(u32 trap_class)
@@ -73,11 +75,13 @@ static const struct devlink_trap_group groups[TND_TC_COUNT] = {
 	GROUP(UNRESOLVED, "unresolved"),
 	GROUP(DATA, "data"),
 	GROUP(DISCOVERY, "discovery"),
+	GROUP(FLOW, "flow"),
 };
 
 /* At the beginning: packets per second, burst */
 static const u32 defaults[POLICERS][2] = {
 	{ 4096, 1024 }, { 16384, 4096 }, { 2048, 512 }, { 4096, 1024 }, { 4096, 1024 },
+	{ 4096, 1024 },
 };
 
 static void trap_fill_policers(struct clsw_device *cd)
@@ -126,6 +130,8 @@ static const struct devlink_trap traps[TND_TRAP_REASON_COUNT - 1] = {
 	OWN(CONTROL, ACL, "acl", DATA),
 	OWN(EXCEPTION, ACL_INCOMPLETE, "acl_incomplete", DATA),
 	OWN(CONTROL, SAMPLE, "sample", DATA),
+	OWN(CONTROL, FLOW, "flow", FLOW),
+	OWN(EXCEPTION, FLOW_MISS, "flow_miss", FLOW),
 };
 
 static u32 trap_reason_of(const struct devlink_trap *trap)

@@ -105,6 +105,7 @@ impl IoStats {
             "policed_unresolved",
             "policed_data",
             "policed_discovery",
+            "policed_flow",
         ];
         for (name, counter) in classes.into_iter().zip(&self.policed) {
             rows.insert(name, counter.load(Relaxed));

@@ -378,6 +378,7 @@ impl Core {
             "packets to unresolved neighbours",
             "packets of what is not in hardware",
             "ARP, neighbour discovery and multicast memberships",
+            "packets of flow ports",
         ];
         what.iter()
             .zip(&self.upkeep.policed)

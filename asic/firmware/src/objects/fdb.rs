@@ -1,12 +1,15 @@
-//! TND_CLS_FDB: a MAC address in a forwarding domain. The pipeline learns into the same table and the same pool.
+//! TND_CLS_FDB: a MAC address in a forwarding domain. The pipeline learns into the same table and the same pool. In a domain of flow
+//! ports it may be any address, and a set of ports stands in place of a port; such an entry is static, so that the pipeline leaves it
+//! alone and its reference with it.
 
-use super::{unicast, vlan::Vlan};
+use super::{port_set::PortSet, unicast, vlan::Vlan};
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
-use crate::object::{DEPEND, Failure, INVALID, Object, body};
+use crate::object::{DEPEND, Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
 use crate::resync::Confirmed;
 use tandem_abi::raw;
+use tandem_pipeline::State;
 use tandem_pipeline::entry::{Action, FdbValue};
 use tandem_tables::exact::{Entry, InsertError, Key, Kind};
 use zerocopy::IntoBytes;
@@ -15,26 +18,44 @@ use zerocopy::IntoBytes;
 pub(crate) struct Fdb(raw::tnd_fdb);
 
 impl Fdb {
-    fn new(fid: u16, mac: [u8; 6], v: FdbValue) -> Self {
+    /// In normal form: flags that are known, a port or a set only if it forwards.
+    fn new(f: raw::tnd_fdb) -> Self {
+        let forwards = f.action == raw::TND_ACT_FORWARD;
+        let (port, set) = if forwards { (f.port, f.set) } else { (0, 0) };
+        let fixed = if set == 0 { 0 } else { raw::TND_FDB_STATIC };
+        let known =
+            raw::TND_FDB_STATIC | raw::TND_FDB_LEARNED | raw::TND_FDB_STICKY | raw::TND_FDB_NO_AGE;
         Self(raw::tnd_fdb {
             struct_size: size_of::<raw::tnd_fdb>() as u16,
-            fid,
-            mac,
-            port: if v.action == Action::Forward {
-                v.port
-            } else {
-                0
-            },
-            flags: v.flags,
-            action: v.action.to_abi(),
-            reserved0: [0; 5],
+            port,
+            set,
+            flags: f.flags & known | fixed,
+            reserved0: 0,
+            reserved1: [0; 2],
+            ..f
         })
     }
-    pub(crate) fn from_entry(e: &Entry) -> Option<Self> {
+    fn of_value(state: &State, fid: u16, mac: [u8; 6], value: u64) -> Self {
+        let v = FdbValue::unpack(value);
+        let set = v.set.and_then(|slot| state.port_sets.at(slot.into()));
+        Self::new(raw::tnd_fdb {
+            fid,
+            mac,
+            port: v.port,
+            flags: v.flags,
+            action: v.action.to_abi(),
+            set: set.map_or(0, |s| s.id),
+            ..Default::default()
+        })
+    }
+    pub(crate) fn from_entry(state: &State, e: &Entry) -> Option<Self> {
         match e.key {
-            Key::Mac { fid, mac } => Some(Self::new(fid, mac, FdbValue::unpack(e.value))),
+            Key::Mac { fid, mac } => Some(Self::of_value(state, fid, mac, e.value)),
             _ => None,
         }
+    }
+    fn refers(&self) -> Option<(u16, u32)> {
+        (self.0.set != 0).then_some((PortSet::CLASS, self.0.set.into()))
     }
     pub(crate) fn learned(&self) -> bool {
         self.0.flags & raw::TND_FDB_LEARNED != 0
@@ -59,36 +80,29 @@ impl Object for Fdb {
     fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let f = self.0;
         let action = Action::from_abi(f.action).ok_or(INVALID)?;
-        let port_ok = action != Action::Forward || fw.state.has_port(f.port);
-        if !port_ok || !unicast(f.mac) || f.mac == [0; 6] {
+        let to_port = f.set == 0 && fw.state.has_port(f.port);
+        let to_set = f.set != 0 && f.port == 0;
+        if action == Action::Forward && !to_port && !to_set {
             return Err(INVALID);
         }
-        let known =
-            raw::TND_FDB_STATIC | raw::TND_FDB_LEARNED | raw::TND_FDB_STICKY | raw::TND_FDB_NO_AGE;
-        Ok(Self::new(
-            f.fid,
-            f.mac,
-            FdbValue {
-                port: f.port,
-                flags: f.flags & known,
-                action,
-            },
-        ))
+        Ok(Self::new(f))
     }
     fn find(&self, fw: &Firmware) -> Option<Self> {
         let hit = fw.state.exact.get(&self.key())?;
-        Some(Self::new(
-            self.0.fid,
-            self.0.mac,
-            FdbValue::unpack(hit.value),
-        ))
+        let (fid, mac) = (self.0.fid, self.0.mac);
+        Some(Self::of_value(&fw.state, fid, mac, hit.value))
     }
     fn depends(&self, fw: &Firmware) -> Result<(), Failure> {
-        if fw.state.vlan(self.0.fid).is_none() {
-            Err(DEPEND)
-        } else {
-            Ok(())
+        let f = self.0;
+        let vlan = fw.state.vlan(f.fid).ok_or(DEPEND)?;
+        let station = unicast(f.mac) && f.mac != [0; 6] && f.set == 0;
+        if !station && vlan.config.flags & raw::TND_VLAN_FLOWS == 0 {
+            return Err(INVALID);
         }
+        if f.set != 0 && fw.state.port_sets.get(f.set).is_none() {
+            return Err(DEPEND);
+        }
+        Ok(())
     }
     /// What the chip learned gives way to what the driver says.
     fn gives_way(old: &Self) -> bool {
@@ -102,27 +116,37 @@ impl Object for Fdb {
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         let f = self.0;
         let action = Action::from_abi(f.action).ok_or(INVALID)?;
+        let slot = fw.state.port_sets.slot(f.set);
         let value = FdbValue {
             port: f.port,
             flags: f.flags,
             action,
+            set: slot.map(|slot| slot as u16),
         }
         .pack();
-        fw.write_exact(self.key(), value, old.is_some())
+        fw.write_exact(self.key(), value, old.is_some())?;
+        if let Some(set) = self.refers() {
+            count_up(&mut fw.refs, set);
+        }
+        if let Some(set) = old.and_then(Self::refers) {
+            count_down(&mut fw.refs, set);
+        }
+        Ok(())
     }
     fn in_use(&self, _: &Firmware) -> bool {
         false
     }
     fn remove(&self, fw: &mut Firmware) {
         fw.remove_exact(&self.key());
+        if let Some(set) = self.refers() {
+            count_down(&mut fw.refs, set);
+        }
     }
     fn trapped(&self, _: &Self) -> Option<Self> {
-        let v = FdbValue {
-            port: 0,
-            flags: self.0.flags,
-            action: Action::Trap,
-        };
-        Some(Self::new(self.0.fid, self.0.mac, v))
+        Some(Self::new(raw::tnd_fdb {
+            action: raw::TND_ACT_TRAP,
+            ..self.0
+        }))
     }
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.0.as_bytes());
@@ -134,7 +158,7 @@ impl Object for Fdb {
         fw.state.exact.get(&self.key()).map(|hit| hit.id.0.into())
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
-        fw.walk_exact(from, true, Self::from_entry)
+        fw.walk_exact(from, true, |e| Self::from_entry(&fw.state, e))
     }
     fn confirmed(&self, c: &Confirmed, at: u64) -> bool {
         // what was learned goes with its domain

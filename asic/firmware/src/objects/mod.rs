@@ -18,6 +18,7 @@ pub(crate) mod nexthop;
 pub(crate) mod nhg;
 pub(crate) mod policer;
 pub(crate) mod port;
+pub(crate) mod port_set;
 pub(crate) mod rif;
 pub(crate) mod route;
 pub(crate) mod storm;
@@ -38,6 +39,7 @@ pub(crate) const CLASSES: &[Class] = &[
     class::<neigh::Neigh>(),
     class::<fdb::Fdb>(),
     class::<mdb::Mdb>(),
+    class::<port_set::PortSet>(),
     class::<nhg::Nhg>(),
     class::<nexthop::NextHop>(),
     class::<rif::Rif>(),

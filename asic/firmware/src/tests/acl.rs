@@ -384,7 +384,7 @@ fn a_rule_without_named_ranges() {
         ..e
     };
     assert_eq!(
-        dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 200),
+        dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 250),
         [whole]
     );
 }
@@ -539,7 +539,7 @@ fn resync_sweeps_what_was_not_named() {
     assert_eq!((c.status, c.result), (0, 11));
     assert_eq!(pool(f, PoolId::AclRange).used, 1);
     assert_eq!(
-        dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 200).len(),
+        dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 250).len(),
         1
     );
     assert_eq!(

@@ -250,6 +250,7 @@ fn learned_addresses_give_way_and_go_with_their_domain() {
         port: 3,
         flags: TND_FDB_LEARNED,
         action: tandem_pipeline::entry::Action::Forward,
+        set: None,
     };
     for n in 1..4 {
         let key = tandem_tables::exact::Key::Mac {

@@ -89,6 +89,7 @@ impl Rig {
             port,
             flags: TND_FDB_LEARNED,
             action: Action::Forward,
+            set: None,
         };
         for i in 0..n {
             let [a, b, c, d] = i.to_be_bytes();

@@ -14,6 +14,7 @@ mod acl;
 mod heard;
 mod lag;
 mod object;
+mod port_set;
 mod ports;
 mod router;
 mod storm;
@@ -44,6 +45,7 @@ pub(crate) use object::{HOT_ACL, HOT_STORM};
 pub use object::{
     MemberConfig, Nexthop, NexthopConfig, Port, PortConfig, RifConfig, RifPlace, Vlan, VlanConfig,
 };
+pub use port_set::{PortMask, PortSet, mask_of, ports_of};
 pub use storm::{KINDS as STORM_KINDS, Storm, StormConfig};
 pub use work::Work;
 
@@ -131,6 +133,8 @@ pub struct State {
     pub acl: Acl,
     /// Multicast groups.
     pub mdb: Mdb,
+    /// Port sets, which FDB entries of flow ports name by slot.
+    pub port_sets: Slots<PortSet, u16>,
     /// What the firmware's commands have cost.
     pub work: Work,
     /// A driver says anew what there is to be, and what it has not named yet is of another instant: what goes to a station that is not
@@ -165,6 +169,7 @@ impl State {
             counters: Counters::new(ports),
             acl: Acl::new(ports),
             mdb: Mdb::default(),
+            port_sets: Slots::default(),
             work: Work::default(),
             replayed: false,
             age_cursor: 0,
@@ -199,6 +204,7 @@ impl State {
         self.lpm6.clear();
         self.acl = Acl::new(self.port_count());
         self.mdb = Mdb::default();
+        self.port_sets = Slots::default();
         self.age_cursor = 0;
         self.heard = Heard::default();
     }

@@ -114,6 +114,7 @@ fn change(s: &mut State, r: &mut Rng) {
                 port,
                 flags: r.below(8) as u16,
                 action,
+                set: None,
             };
             let key = Key::Mac {
                 fid,
