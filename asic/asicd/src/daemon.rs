@@ -66,6 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let spec = LayoutSpec {
         platform: platform::blob(&profile, base_mac(&instance)),
         device_name: profile.name.clone(),
+        features: LayoutSpec::default().features | profile.features(),
         ..LayoutSpec::default()
     };
     let side = match &args.carrier {

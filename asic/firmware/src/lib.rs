@@ -22,6 +22,7 @@ mod costs;
 mod dump;
 pub mod fault;
 mod flip;
+pub mod keys;
 mod lease;
 mod object;
 mod objects;

@@ -6,12 +6,13 @@
 //! | rif … mirror | here; rules are in a TCAM of their own, or among the IPv6 prefixes |
 
 use crate::Firmware;
+use crate::keys::FlowRows;
 use crate::objects::acl_entry::{AclEntry, Range};
 use crate::profile::{AclWidths, Profile};
 use std::collections::{HashMap, HashSet};
-use tandem_pipeline::state::{AclStage, State};
+use tandem_pipeline::state::{ACL_STAGES, AclStage, State};
 use tandem_tables::pool::{Full, Pool};
-use tandem_tables::tcam::Width;
+use tandem_tables::tcam::{Match, Width};
 
 /// What is known of a pool without a chip.
 struct Spec {
@@ -129,10 +130,12 @@ impl Need {
 }
 
 /// Where the lines of a stage's rules are, and how many a rule takes by the width of its key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct StageTcam {
     pool: PoolId,
     widths: AclWidths,
+    /// At stage `flow`.
+    rows: Option<FlowRows>,
 }
 
 /// Counters of the pools that live here, and where rules are.
@@ -142,7 +145,7 @@ pub struct Pools {
     counted: [Option<Pool>; PoolId::ALL.len()],
     nhg_max_members: u32,
     /// By [`AclStage`].
-    tcam: [StageTcam; 3],
+    tcam: [StageTcam; ACL_STAGES],
 }
 
 impl Pools {
@@ -152,6 +155,7 @@ impl Pools {
         let acl = &profile.acl;
         let tcam = AclStage::ALL.map(|stage| {
             let (at, memory) = acl.of_stage(stage);
+            let flow = stage == AclStage::Flow;
             StageTcam {
                 pool: match at {
                     _ if memory.shares_lpm6 => PoolId::Lpm6,
@@ -159,7 +163,8 @@ impl Pools {
                     1 => PoolId::Tcam2,
                     _ => PoolId::Tcam3,
                 },
-                widths: memory.widths,
+                widths: memory.flow.widths.filter(|_| flow).unwrap_or(memory.widths),
+                rows: Some(memory.flow).filter(|_| flow),
             }
         });
         Self {
@@ -175,14 +180,26 @@ impl Pools {
         self.nhg_max_members
     }
 
-    /// Lines that a rule takes.
+    /// Lines that a rule of some width takes.
     #[must_use]
     pub fn rule(&self, stage: AclStage, width: Width) -> Need {
-        let tcam = self.tcam[stage as usize];
+        let tcam = &self.tcam[stage as usize];
         Need {
             pool: tcam.pool,
             slots: tcam.widths.of(width),
         }
+    }
+
+    /// Lines that a rule takes.
+    #[must_use]
+    pub fn rule_of(&self, stage: AclStage, what: &Match) -> Need {
+        let rows = self.tcam[stage as usize].rows.as_ref();
+        self.rule(stage, rows.map_or_else(|| what.width(), |r| r.width(what)))
+    }
+
+    /// What rows of flow ports can do; of other stages what they always can is known where rules are written.
+    pub(crate) fn rows(&self, stage: AclStage) -> Option<&FlowRows> {
+        self.tcam[stage as usize].rows.as_ref()
     }
 
     /// A pool's counters.
@@ -383,7 +400,7 @@ impl<'a> Recount<'a> {
         let (mut rules, mut ranges) = (HashMap::new(), HashSet::new());
         for (_, table) in fw.state.acl.tables().iter() {
             for (_, what, rule) in table.rules.iter(0) {
-                let need = fw.pools.rule(table.stage, what.width());
+                let need = fw.pools.rule_of(table.stage, what);
                 *rules.entry(need.pool).or_default() += need.slots as usize;
                 ranges.extend(AclEntry::of_rule(rule).ranges());
             }

@@ -2,6 +2,7 @@
 //!
 //! Those in the repository are part of the binary; any other is read from a path by the daemon and parsed here.
 
+use crate::keys::FlowRows;
 use crate::pools::PoolId;
 use serde::{Deserialize, Serialize};
 use tandem_abi::raw;
@@ -162,10 +163,13 @@ pub struct AclTcam {
     /// Rules lie among the IPv6 prefixes, in lines of that memory (seed 000 §2.7, figure 12).
     #[serde(default)]
     pub shares_lpm6: bool,
-    /// Stages whose rules are here: `port`, `ingress`, `egress`.
+    /// Stages whose rules are here: `port`, `ingress`, `egress`, `flow`.
     pub stages: Vec<String>,
     /// Lines of one rule.
     pub widths: AclWidths,
+    /// What is different at stage `flow`.
+    #[serde(default)]
+    pub flow: FlowRows,
 }
 
 /// What a chip has for lists of rules. A profile without it has none.
@@ -496,7 +500,7 @@ impl Profile {
                 let known = AclStage::ALL.iter().any(|k| acl_stage(k.to_abi()) == s);
                 if !known || seen.contains(&s.as_str()) {
                     return Err(format!(
-                        "acl.tcam {}: stage {s:?}, must be port, ingress or egress, each once",
+                        "acl.tcam {}: stage {s:?}, must be port, ingress, egress or flow, each once",
                         t.name
                     ));
                 }
@@ -514,6 +518,16 @@ impl Profile {
         match limits.into_iter().chain(sizes).find(|(_, v, max)| v > max) {
             Some((name, v, max)) => Err(format!("{name} is {v}, at most {max}")),
             None => Ok(()),
+        }
+    }
+
+    /// `TND_FEAT_*` that the chip has beside those of every chip.
+    #[must_use]
+    pub fn features(&self) -> u64 {
+        let (_, memory) = self.acl.of_stage(AclStage::Flow);
+        match memory.stages.is_empty() {
+            false => raw::TND_FEAT_FLOWS,
+            true => 0,
         }
     }
 

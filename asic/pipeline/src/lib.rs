@@ -18,6 +18,7 @@ mod age;
 pub mod counters;
 mod egress;
 pub mod entry;
+mod flows;
 pub mod group;
 mod io;
 mod l2;

@@ -60,6 +60,7 @@ named! {
         IngressAcl = "ingress_acl": "rules for what the chip has decided to forward",
         EgressAcl = "egress_acl": "rules of the egress port",
         Egress = "egress": "egress port: state, isolation, MTU, tag",
+        FlowAcl = "flow_acl": "rules of a flow port",
         Cpu = "cpu": "trap reason and its policer",
     }
 }
@@ -95,6 +96,8 @@ named! {
         AclPort = "acl_port_drop" in PortAcl: "a rule of the port's list drops it",
         AclIngress = "acl_ingress_drop" in IngressAcl: "a rule of the ingress list drops it",
         AclEgress = "acl_egress_drop" in EgressAcl: "a rule of the egress port's list drops it",
+        AclFlow = "acl_flow_drop" in FlowAcl: "a rule of a flow port's list drops it",
+        FlowMiss = "flow_miss" in L2Lookup: "no rule and no FDB entry of a flow port that drops what nothing knows",
         AclPoliced = "acl_policer" in PortAcl: "more than the policer of a rule lets pass",
         TrapPolicer = "trap_policer" in Cpu: "the trap reason's policer is exhausted",
     }
@@ -109,6 +112,7 @@ pub fn acl_action(action: u16) -> &'static str {
         raw::TND_ACL_TRAP => "trap",
         raw::TND_ACL_REDIRECT_PORT => "redirect_port",
         raw::TND_ACL_REDIRECT_NEXTHOP => "redirect_nexthop",
+        raw::TND_ACL_REDIRECT_PORTS => "redirect_ports",
         _ => "unknown",
     }
 }
@@ -120,6 +124,7 @@ pub fn acl_stage(stage: u16) -> &'static str {
         raw::TND_ACL_PORT => "port",
         raw::TND_ACL_INGRESS => "ingress",
         raw::TND_ACL_EGRESS => "egress",
+        raw::TND_ACL_FLOW => "flow",
         _ => "unknown",
     }
 }

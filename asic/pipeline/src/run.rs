@@ -166,7 +166,10 @@ impl<S: Sink> Run<'_, '_, S> {
         if self.from != self.ingress {
             self.by_lag()?;
         }
-        if self.port_flags & (raw::TND_PORT_TRAP_ALL | HOT_ACL) != 0 {
+        if self.port_flags & (raw::TND_PORT_TRAP_ALL | raw::TND_PORT_FLOWS | HOT_ACL) != 0 {
+            if self.port_flags & raw::TND_PORT_FLOWS != 0 {
+                return self.by_flows();
+            }
             if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
                 let reason = self.protocol_reason().unwrap_or(raw::TND_TRAP_UNSUPPORTED);
                 return self.trap(reason);
@@ -412,7 +415,8 @@ impl<S: Sink> Run<'_, '_, S> {
     /// does not: it is lost behind the decision.
     fn punt(&mut self, reason: u16, flags: u16, class: Option<u16>) -> bool {
         self.stage(Stage::Cpu);
-        let class = class.filter(|_| reason == raw::TND_TRAP_ACL);
+        let by_rule = matches!(reason, raw::TND_TRAP_ACL | raw::TND_TRAP_FLOW);
+        let class = class.filter(|_| by_rule);
         let (class, policed) = self.police_trap(reason, class, self.wire.packets);
         if policed != Policed::Pass {
             return policed == Policed::Class;

@@ -77,6 +77,7 @@ impl Ahead {
         (self.bridged, self.hints, self.routed) = (0, 0, 0);
         let port = state.port(ingress);
         self.fid = match port.map(|p| p.untagged) {
+            _ if port.is_some_and(|p| p.has(raw::TND_PORT_FLOWS)) => raw::TND_FLOWS_FID,
             Some(Untagged::Any(fid) | Untagged::Pvid(fid)) => fid,
             _ => 0,
         };

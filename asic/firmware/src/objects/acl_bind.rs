@@ -94,12 +94,12 @@ impl Object for AclBind {
         out.extend(self.0.as_bytes());
     }
     fn position(&self, _: &Firmware) -> Option<u64> {
-        Some(u64::from(self.0.port) << 2 | u64::from(self.0.stage & 3))
+        Some(u64::from(self.0.port) << 3 | u64::from(self.0.stage & 7))
     }
     fn walk(fw: &Firmware, from: u64) -> impl Iterator<Item = (u64, Option<Self>)> {
         let last = u32::from(fw.state.last_port()) + 1;
-        slots(fw, from, last << 2, |at| {
-            let (port, stage) = ((at >> 2) as u16, AclStage::from_abi(at as u16 & 3)?);
+        slots(fw, from, last << 3, |at| {
+            let (port, stage) = ((at >> 3) as u16, AclStage::from_abi(at as u16 & 7)?);
             let bind = fw.state.acl.bind(port, stage)?;
             (bind != Config::default()).then(|| Self::from_state(port, stage, bind))
         })

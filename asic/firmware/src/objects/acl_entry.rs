@@ -1,6 +1,7 @@
 //! TND_CLS_ACL_ENTRY: a rule. Its slots follow from the fields that it looks at; a range of ports is an object that it names,
 //! or written out: then it takes a range checker, which rules with the same range share.
 
+use super::port_set;
 use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, Failure, INVALID, Object, UNSUPPORTED, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
@@ -8,12 +9,12 @@ use crate::{Firmware, References};
 use std::collections::HashMap;
 use tandem_abi::raw;
 use tandem_pipeline::acl::key;
-use tandem_pipeline::state::{AclRule, AclStage};
+use tandem_pipeline::state::{AclRule, AclStage, PortMask};
 use tandem_tables::tcam::{Match, Width};
 use zerocopy::IntoBytes;
 
-const ETHERTYPE_IP4: u16 = 0x0800;
-const ETHERTYPE_IP6: u16 = 0x86dd;
+pub(crate) const ETHERTYPE_IP4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IP6: u16 = 0x86dd;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AclEntry(raw::tnd_acl_entry);
@@ -41,7 +42,7 @@ impl AclEntry {
     fn slots(&self, fw: &Firmware) -> Need {
         let stage = fw.state.acl.table(self.0.table).map(|t| t.stage);
         let stage = stage.unwrap_or(AclStage::Port);
-        fw.pools.rule(stage, self.what(fw).width())
+        fw.pools.rule_of(stage, &self.what(fw))
     }
 
     /// Counts what the rule names.
@@ -69,10 +70,17 @@ impl AclEntry {
 /// rules are for comes first, and most rules have no ranges.
 fn worst(fw: &Firmware, width: Width) -> Vec<Cost> {
     let mut all: Vec<Need> = Vec::new();
-    for stage in [AclStage::Ingress, AclStage::Port, AclStage::Egress] {
+    for stage in [
+        AclStage::Ingress,
+        AclStage::Port,
+        AclStage::Egress,
+        AclStage::Flow,
+    ] {
         let one = fw.pools.rule(stage, width);
-        if one.slots > 0 && all.iter().all(|n| n.pool != one.pool) {
-            all.push(one);
+        match all.iter_mut().find(|n| n.pool == one.pool) {
+            Some(n) => n.slots = n.slots.max(one.slots),
+            None if one.slots > 0 => all.push(one),
+            None => {}
         }
     }
     let lines = all.iter().map(|n| Cost::of(n.pool, n.slots));
@@ -217,8 +225,12 @@ impl Object for AclEntry {
                 }
             }
             raw::TND_ACL_REDIRECT_NEXTHOP => {}
+            raw::TND_ACL_REDIRECT_PORTS if port_set::known(fw, &e.ports) => e.target = 0,
             raw::TND_ACL_PERMIT | raw::TND_ACL_DROP | raw::TND_ACL_TRAP => e.target = 0,
             _ => return Err(INVALID),
+        }
+        if e.action != raw::TND_ACL_REDIRECT_PORTS {
+            e.ports = PortMask::default();
         }
         Ok(Self(e))
     }
@@ -248,17 +260,20 @@ impl Object for AclEntry {
         if !there {
             return Err(DEPEND);
         }
-        let port = acl
-            .table(e.table)
-            .is_some_and(|t| t.stage == AclStage::Port);
+        let stage = acl.table(e.table).map(|t| t.stage);
         let sets = e.flags & (raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP) != 0;
         let moves = matches!(
             e.action,
             raw::TND_ACL_REDIRECT_PORT | raw::TND_ACL_REDIRECT_NEXTHOP
         );
+        let several = e.action == raw::TND_ACL_REDIRECT_PORTS;
+        let can = match stage.and_then(|stage| fw.pools.rows(stage)) {
+            Some(rows) => rows.has(e),
+            None => !several && (stage == Some(AclStage::Port) || !sets && !moves),
+        };
         // the memory of this stage has no key so wide
         let too_wide = self.slots(fw).slots == 0;
-        if too_wide || (sets || moves) && !port {
+        if too_wide || !can {
             return Err(UNSUPPORTED);
         }
         Ok(())
@@ -311,6 +326,7 @@ impl Object for AclEntry {
         Some(Self(raw::tnd_acl_entry {
             action: raw::TND_ACL_TRAP,
             target: 0,
+            ports: PortMask::default(),
             flags: 0,
             vid: 0,
             pcp: 0,

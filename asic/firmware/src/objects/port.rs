@@ -4,7 +4,7 @@ use super::unicast;
 use crate::Firmware;
 use crate::costs::CostRow;
 use crate::dump::slots;
-use crate::object::{Failure, INVALID, Object, body};
+use crate::object::{Failure, INVALID, Object, UNSUPPORTED, body};
 use tandem_abi::raw;
 use tandem_pipeline::state::PortConfig;
 use zerocopy::IntoBytes;
@@ -38,8 +38,12 @@ impl Object for Port {
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 4).map(Self)
     }
-    fn normal(self, _: &Firmware) -> Result<Self, Failure> {
+    fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let p = self.0;
+        let flows = fw.profile().features() & raw::TND_FEAT_FLOWS != 0;
+        if p.flags & raw::TND_PORT_FLOWS != 0 && !flows {
+            return Err(UNSUPPORTED);
+        }
         if p.stp_state > raw::TND_STP_BLOCKING || !MTU.contains(&p.mtu) || !unicast(p.mac) {
             return Err(INVALID);
         }

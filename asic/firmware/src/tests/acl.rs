@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use raw::*;
 
-fn table(id: u32, stage: u16) -> tnd_acl_table {
+pub(super) fn table(id: u32, stage: u16) -> tnd_acl_table {
     tnd_acl_table {
         struct_size: size::<tnd_acl_table>(),
         stage,
@@ -12,7 +12,7 @@ fn table(id: u32, stage: u16) -> tnd_acl_table {
     }
 }
 
-fn bind(port: u16, stage: u16, table: u32, flags: u16) -> tnd_acl_bind {
+pub(super) fn bind(port: u16, stage: u16, table: u32, flags: u16) -> tnd_acl_bind {
     tnd_acl_bind {
         struct_size: size::<tnd_acl_bind>(),
         port,
@@ -23,7 +23,7 @@ fn bind(port: u16, stage: u16, table: u32, flags: u16) -> tnd_acl_bind {
     }
 }
 
-fn rule(table: u32, priority: u32, action: u16) -> tnd_acl_entry {
+pub(super) fn rule(table: u32, priority: u32, action: u16) -> tnd_acl_entry {
     tnd_acl_entry {
         struct_size: size::<tnd_acl_entry>(),
         action,

@@ -45,7 +45,7 @@ fn list(id: u32, stage: u16) -> tnd_acl_table {
     }
 }
 
-/// A rule of stage 1..=3; width 0: Ethernet, 1: IPv4, 2: IPv6, 3: both MAC and IP, 4: IPv4 with a range of ports.
+/// A rule of stage 1..=4; width 0: Ethernet, 1: IPv4, 2: IPv6, 3: both MAC and IP, 4: IPv4 with a range of ports.
 fn rule(stage: u32, width: u32, n: u32) -> Option<Vec<u8>> {
     let mut e = tnd_acl_entry {
         struct_size: size::<tnd_acl_entry>(),
@@ -260,6 +260,27 @@ const KINDS: &[Kind] = &[
             m.addr[..4].copy_from_slice(&[225 + a, b, c, d]);
             bytes(m)
         },
+    },
+    Kind {
+        name: "port sets",
+        cls: TND_CLS_PORT_SET,
+        pools: &[PoolId::Mdb],
+        make: |n| {
+            let id = u16::try_from(n + 1).ok()?;
+            bytes(super::flows::set(id, Default::default()))
+        },
+    },
+    Kind {
+        name: "rules of flow ports, Ethernet",
+        cls: TND_CLS_ACL_ENTRY,
+        pools: LINES,
+        make: |n| rule(4, 0, n),
+    },
+    Kind {
+        name: "rules of flow ports, IPv4",
+        cls: TND_CLS_ACL_ENTRY,
+        pools: LINES,
+        make: |n| rule(4, 1, n),
     },
     Kind {
         name: "aggregation groups",
@@ -478,7 +499,8 @@ fn all_of(name: &str) {
     // a chip that only bridges refuses these two, and with them what needs them
     create(f, TND_CLS_RIF, &rif(1, 0, 1));
     create(f, TND_CLS_NEXTHOP, &nexthop(NEXTHOP, 1));
-    for stage in [TND_ACL_PORT, TND_ACL_INGRESS, TND_ACL_EGRESS] {
+    let stages = [TND_ACL_PORT, TND_ACL_INGRESS, TND_ACL_EGRESS, TND_ACL_FLOW];
+    for stage in stages {
         create(f, TND_CLS_ACL_TABLE, &list(LIST + u32::from(stage), stage));
     }
     let mut filled = std::collections::BTreeMap::new();

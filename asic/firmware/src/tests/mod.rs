@@ -5,6 +5,7 @@ mod defaults;
 mod faulty;
 mod fill;
 mod fixed;
+mod flows;
 mod full;
 mod lag;
 mod lease;

@@ -1,10 +1,12 @@
 //! The firmware against a naive model: maps of bodies, and slots counted by adding up.
 
+use super::flows::set;
 use super::mdb::ip4;
 use super::*;
 use proptest::prelude::*;
 use raw::*;
 use std::collections::BTreeMap;
+use tandem_pipeline::state::mask_of;
 
 /// Class and key.
 type Name = (u16, u64);
@@ -28,7 +30,7 @@ enum Op {
     Fault(u64),
 }
 
-const CLASSES: [u16; 9] = [
+const CLASSES: [u16; 10] = [
     TND_CLS_VLAN,
     TND_CLS_VRF,
     TND_CLS_RIF,
@@ -36,6 +38,7 @@ const CLASSES: [u16; 9] = [
     TND_CLS_NHG,
     TND_CLS_ROUTE,
     TND_CLS_NEIGH,
+    TND_CLS_PORT_SET,
     TND_CLS_FDB,
     TND_CLS_MDB,
 ];
@@ -64,7 +67,7 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
             refers = vec![];
             needs = vec![(PoolId::Vlan, 1)];
             body = tnd_vlan {
-                flags: u32::from(v % 4),
+                flags: u32::from(v % 4) | TND_VLAN_FLOWS,
                 ..vlan(key as u16 + 1)
             }
             .as_bytes()
@@ -133,6 +136,12 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
             let ports: Vec<u16> = (1..=8).filter(|p| v >> (p - 1) & 1 != 0).collect();
             body = ip4(u16::from(k % 4) + 1, 1 + k % 32 / 4, &ports);
         }
+        TND_CLS_PORT_SET => {
+            refers = vec![];
+            needs = vec![(PoolId::Mdb, 1)];
+            let ports = mask_of((1..=8).filter(|p| v >> (p - 1) & 1 != 0));
+            body = set(key as u16 + 1, ports).as_bytes().to_vec();
+        }
         TND_CLS_NEIGH => {
             // the address tells its RIF, so that no two RIFs of a VRF meet in one key
             key = u64::from(k);
@@ -149,11 +158,16 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
         }
         _ => {
             key = u64::from(k);
-            refers = vec![(TND_CLS_VLAN, u64::from(k % 8))];
+            let vlan = (TND_CLS_VLAN, u64::from(k % 8));
             needs = vec![(PoolId::ExactMatch, 1)];
-            body = fdb(u16::from(k % 8) + 1, u32::from(k) + 1, u16::from(v % 8) + 1)
-                .as_bytes()
-                .to_vec();
+            let mut e = fdb(u16::from(k % 8) + 1, u32::from(k) + 1, u16::from(v % 8) + 1);
+            if v < 128 {
+                refers = vec![vlan];
+            } else {
+                (e.port, e.set, e.flags) = (0, e.port, TND_FDB_STATIC);
+                refers = vec![vlan, (TND_CLS_PORT_SET, u64::from(v % 8))];
+            }
+            body = e.as_bytes().to_vec();
         }
     }
     (
@@ -301,8 +315,9 @@ fn trapped(cls: u16, t: &Thing) -> Option<Thing> {
         }
         TND_CLS_FDB => {
             let mut n = tnd_fdb::read_from_bytes(&t.body).ok()?;
-            (n.action, n.port) = (TND_ACT_TRAP, 0);
+            (n.action, n.port, n.set) = (TND_ACT_TRAP, 0, 0);
             t.body = n.as_bytes().to_vec();
+            t.refers.truncate(1);
         }
         _ => return None,
     }

@@ -73,17 +73,18 @@ fn tag_bits(tag: Option<Tag>) -> u64 {
     }
 }
 
-/// Writes the fields that rules match, from a frame, into `w`, which is zero; the layout is [`word`]'s. False: it claims to be
+/// Writes the fields that rules match, from a frame, into `w`, which is zero; the layout is [`word`]'s. [`L3::Bad`]: it claims to be
 /// IP and is not. In place, as a copy of words that were written one by one has to wait until all of them are.
 #[inline]
-pub(super) fn fields(eth: &Parsed, frame: &[u8], ingress: u16, w: &mut Words) -> bool {
+pub(super) fn fields(eth: &Parsed, frame: &[u8], ingress: u16, w: &mut Words) -> L3 {
     w[word::DST_MAC] = mac(&eth.dst);
     w[word::SRC_MAC] = mac(&eth.src);
     w[word::META] = u64::from(eth.ethertype.0) << word::ETHERTYPE_SHIFT
         | u64::from(ingress) << 16
         | tag_bits(eth.tag);
     let l3 = frame.get(eth.l3_offset..).unwrap_or_default();
-    match eth.l3(frame) {
+    let read = eth.l3(frame);
+    match &read {
         L3::Ip4(ip) => {
             w[word::IP4] =
                 u64::from(u32::from_be_bytes(ip.src)) << 32 | u64::from(u32::from_be_bytes(ip.dst));
@@ -102,10 +103,64 @@ pub(super) fn fields(eth: &Parsed, frame: &[u8], ingress: u16, w: &mut Words) ->
             w[word::L4] = transport(&ip.l4, payload, ip.fragment, tos, ip.hop_limit);
             w[word::META] |= fragment(ip.fragment, at.1);
         }
-        L3::Bad(_) => return false,
-        L3::Arp | L3::Other => {}
+        L3::Bad(_) | L3::Arp | L3::Other => {}
     }
-    true
+    read
+}
+
+/// Bytes of a transport header that rules' fields come from, or that others read before they believe its ports.
+const fn header(protocol: u8) -> usize {
+    match protocol {
+        protocol::TCP => 20,
+        protocol::UDP => 8,
+        protocol::SCTP => 12,
+        protocol::ICMP | protocol::ICMPV6 => 4,
+        _ => 0,
+    }
+}
+
+/// Has the packet all of the headers that rules can ask for, and were they read to their end? Then a flow table in software reads
+/// the same. Not with an authentication header: that one reads on behind it.
+pub(super) fn is_whole(l3: &L3, eth: &Parsed, frame: &[u8]) -> bool {
+    let packet = frame.get(eth.l3_offset..).unwrap_or_default();
+    match l3 {
+        L3::Ip4(ip) => {
+            let later = packet.get(6..8).is_some_and(|b| b[0] & 0x1f | b[1] != 0);
+            let (from, to) = (usize::from(ip.header_len), usize::from(ip.total_len));
+            later
+                || packet
+                    .get(from..to)
+                    .is_some_and(|b| b.len() >= header(ip.l4.protocol))
+        }
+        L3::Ip6(ip) => {
+            let payload = packet.get(40..40 + usize::from(ip.payload_len));
+            payload.is_some_and(|b| is_whole6(ip.next_header, b))
+        }
+        L3::Bad(_) => false,
+        L3::Arp | L3::Other => true,
+    }
+}
+
+fn is_whole6(mut next: u8, mut rest: &[u8]) -> bool {
+    // as many as the parser follows
+    for _ in 0..8 {
+        let len = match (next, rest) {
+            (0 | 43 | 60, [_, units, ..]) => (usize::from(*units) + 1) * 8,
+            (44, [_, _, hi, lo, ..]) => {
+                if u16::from_be_bytes([*hi, *lo]) & 0xfff8 != 0 {
+                    return rest.len() >= 8;
+                }
+                8
+            }
+            (0 | 43 | 60 | 44 | protocol::AH, _) => return false,
+            _ => return rest.len() >= header(next),
+        };
+        let (Some(own), Some(after)) = (rest.first(), rest.get(len..)) else {
+            return false;
+        };
+        (next, rest) = (*own, after);
+    }
+    false
 }
 
 fn fragment(is: bool, first: bool) -> u64 {

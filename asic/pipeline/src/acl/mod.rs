@@ -10,9 +10,9 @@
 
 pub mod key;
 
-use key::{fields, mac, set_tag};
+use key::{fields, is_whole, mac, set_tag};
 use tandem_abi::raw;
-use tandem_packet::{EtherType, Mac, Tag};
+use tandem_packet::{EtherType, L3, Mac, Tag};
 use tandem_tables::tcam::{FrameKind, WORDS, Words, word};
 
 use crate::egress::Kind;
@@ -20,14 +20,14 @@ use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
 use crate::police::Policed;
 use crate::run::{Done, Run, Step};
-use crate::state::{AclStage, Act, Bound, EgressTag, NONE};
+use crate::state::{AclRule, AclStage, Act, Bound, EgressTag, NONE, PortMask};
 use crate::tag::DomainTag;
 
 /// What a hit has done to the rest of a frame's way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending {
     /// Side effects of a rule at the stage of the port, until the frame's fate is known.
-    hit: Option<Act>,
+    pub(crate) hit: Option<Act>,
     /// Slot of the next hop that a rule sends routed packets to.
     pub(crate) nexthop: u32,
     /// The frame's fields, if a list has asked for them.
@@ -320,6 +320,18 @@ impl<S: Sink> Run<'_, '_, S> {
         fields: Option<&(FrameKind, Words)>,
         stage: Stage,
     ) -> Option<Act> {
+        self.look_up_rule(bind, fields, stage, |rule| rule.act)
+    }
+
+    /// The same, and what is wanted of the rule.
+    #[inline]
+    fn look_up_rule<T>(
+        &mut self,
+        bind: Bound,
+        fields: Option<&(FrameKind, Words)>,
+        stage: Stage,
+        wanted: impl Fn(&AclRule) -> T,
+    ) -> Option<T> {
         let table = self.st.acl.tables.at(bind.slot)?;
         let (kind, key) = fields.or(self.acl.key.as_ref())?;
         let hit = table.rules.lookup(*kind, key);
@@ -336,7 +348,7 @@ impl<S: Sink> Run<'_, '_, S> {
                     .trace(stage, format_args!("list {id}: no rule matches")),
             }
         }
-        hit.map(|(_, rule)| rule.act)
+        hit.map(|(_, rule)| wanted(rule))
     }
 
     fn trap_incomplete(&mut self) -> Step<()> {
@@ -351,7 +363,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     // ---- what rules refer to
 
-    fn passes(&self, act: &Act) -> bool {
+    pub(crate) fn passes(&self, act: &Act) -> bool {
         act.policer == NONE
             || self
                 .st
@@ -360,7 +372,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// A policer drops the frame: it counts, and so does the rule.
-    fn police(&mut self, act: &Act) {
+    pub(crate) fn police(&mut self, act: &Act) {
         if S::DRY {
             return;
         }
@@ -379,13 +391,20 @@ impl<S: Sink> Run<'_, '_, S> {
         }
     }
 
-    /// Counts, charges, mirrors.
-    fn effects(&mut self, act: &Act) {
+    /// Charges the policer of a rule for a frame that passes.
+    pub(crate) fn charge(&mut self, act: &Act) {
         if !S::DRY {
             let (packets, bytes) = (self.wire.packets, self.wire.bytes);
             self.st
                 .acl
                 .charge(act.policer, packets, bytes, self.now, true);
+        }
+    }
+
+    /// Counts, charges, mirrors.
+    fn effects(&mut self, act: &Act) {
+        if !S::DRY {
+            self.charge(act);
             self.count_hit(act);
         }
         if act.mirror != NONE {
@@ -394,7 +413,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// Would the copy meet a list of the analyser port?
-    fn mirror_is_filtered(&self, act: &Act) -> bool {
+    pub(crate) fn mirror_is_filtered(&self, act: &Act) -> bool {
         let port = self.st.acl.mirrors.at(act.mirror).map_or(0, |m| m.port);
         port != 0 && !self.bind(port, AclStage::Egress).is_nothing()
     }
@@ -495,11 +514,29 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         let kind = FrameKind::of(self.eth.ethertype.0);
         let (_, words) = self.acl.key.insert((kind, [0; WORDS]));
-        if fields(&self.eth, self.frame.bytes(), self.from, words) {
+        let l3 = fields(&self.eth, self.frame.bytes(), self.from, words);
+        if !matches!(l3, L3::Bad(_)) {
             return Ok(());
         }
         self.acl.key = None;
         self.trap(raw::TND_TRAP_ERROR)
+    }
+
+    /// The same at a flow port. False: rules can't tell what it is, as not all of its headers are there, or can be read.
+    #[inline]
+    pub(crate) fn flow_key(&mut self) -> bool {
+        let kind = FrameKind::of(self.eth.ethertype.0);
+        let (_, words) = self.acl.key.insert((kind, [0; WORDS]));
+        let l3 = fields(&self.eth, self.frame.bytes(), self.from, words);
+        is_whole(&l3, &self.eth, self.frame.bytes())
+    }
+
+    /// What the list of a flow port says, and the ports that it names.
+    #[inline]
+    pub(crate) fn look_up_flow(&mut self, bind: Bound) -> Option<(Act, PortMask)> {
+        self.look_up_rule(bind, None, Stage::FlowAcl, |rule| {
+            (rule.act, rule.body.ports)
+        })
     }
 
     /// The fields with which it would leave.
@@ -549,6 +586,6 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 }
 
-fn trap_class(act: &Act) -> Option<u16> {
+pub(crate) fn trap_class(act: &Act) -> Option<u16> {
     (act.flags & raw::TND_ACL_TRAP_CLASS != 0).then_some(act.class)
 }

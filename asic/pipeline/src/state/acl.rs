@@ -21,11 +21,21 @@ pub enum AclStage {
     Ingress = 1,
     /// For each port that it would leave by.
     Egress = 2,
+    /// A frame comes in at a flow port, where there are no others.
+    Flow = 3,
 }
 
+/// How many there are.
+pub const ACL_STAGES: usize = AclStage::ALL.len();
+
 impl AclStage {
-    /// All, in the order of the pipeline.
-    pub const ALL: [AclStage; 3] = [AclStage::Port, AclStage::Ingress, AclStage::Egress];
+    /// All, in the order of the pipeline; that of flow ports last.
+    pub const ALL: [AclStage; 4] = [
+        AclStage::Port,
+        AclStage::Ingress,
+        AclStage::Egress,
+        AclStage::Flow,
+    ];
 
     /// From the ABI's number; None if unknown.
     pub fn from_abi(n: u16) -> Option<AclStage> {
@@ -38,6 +48,7 @@ impl AclStage {
             AclStage::Port => raw::TND_ACL_PORT,
             AclStage::Ingress => raw::TND_ACL_INGRESS,
             AclStage::Egress => raw::TND_ACL_EGRESS,
+            AclStage::Flow => raw::TND_ACL_FLOW,
         }
     }
 }
@@ -170,7 +181,7 @@ pub struct Acl {
     pub(crate) policers: Slots<Policer>,
     pub(crate) mirrors: Slots<Mirror>,
     /// By port number - 1.
-    binds: Vec<[Bound; 3]>,
+    binds: Vec<[Bound; ACL_STAGES]>,
     /// Bindings at INGRESS and EGRESS: none, and the way out is as short as without lists.
     pub(crate) out_bound: u32,
 }
@@ -178,7 +189,7 @@ pub struct Acl {
 impl Acl {
     pub(super) fn new(ports: u16) -> Acl {
         Acl {
-            binds: vec![[Bound::NOTHING; 3]; usize::from(ports)],
+            binds: vec![[Bound::NOTHING; ACL_STAGES]; usize::from(ports)],
             ..Acl::default()
         }
     }
@@ -186,7 +197,7 @@ impl Acl {
     /// Room for bindings of ports up to `ports`.
     pub(super) fn grow(&mut self, ports: usize) {
         if self.binds.len() < ports {
-            self.binds.resize(ports, [Bound::NOTHING; 3]);
+            self.binds.resize(ports, [Bound::NOTHING; ACL_STAGES]);
         }
     }
 
@@ -424,7 +435,9 @@ impl State {
             .and_then(|all| all.get_mut(stage as usize))
             .ok_or(SetError::NoPort(port))?;
         *slot = Bound { bind, slot: table };
-        let out = |(_, stage, _): &(u16, AclStage, AclBind)| *stage != AclStage::Port;
+        let out = |(_, stage, _): &(u16, AclStage, AclBind)| {
+            matches!(stage, AclStage::Ingress | AclStage::Egress)
+        };
         self.acl.out_bound = self.acl.binds().filter(out).count() as u32;
         if stage == AclStage::Port {
             self.port_mut(port)?

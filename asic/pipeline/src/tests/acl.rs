@@ -102,7 +102,7 @@ fn what_is_dropped_by_the_port_is_not_learned() {
 
 #[test]
 fn an_incomplete_list_sends_everything_to_the_cpu() {
-    for stage in AclStage::ALL {
+    for stage in [AclStage::Port, AclStage::Ingress, AclStage::Egress] {
         let mut s = bridge(4);
         let f = talk(&mut s);
         let port = if stage == AclStage::Egress { 2 } else { 1 };

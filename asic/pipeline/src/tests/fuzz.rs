@@ -5,7 +5,7 @@ use tandem_abi::raw;
 use crate::entry::{Action, FdbValue, HostValue, RouteTarget};
 use crate::state::{
     AclBind, AclStage, GroupConfig, HashPolicy, LagConfig, MemberConfig, Mirror, NexthopConfig,
-    PortConfig, RifConfig, RifPlace, VlanConfig,
+    PortConfig, PortMask, PortSet, RifConfig, RifPlace, VlanConfig,
 };
 use crate::testkit::{Out, ip6, mac, router_mac, state_sized};
 use crate::{Ahead, Buffer, CpuMeta, Offload, State, age, process, process_seen};
@@ -47,7 +47,12 @@ fn change(s: &mut State, r: &mut Rng) {
                     } else {
                         0x1ff & !(raw::TND_PORT_TRAP_ALL | raw::TND_PORT_LOCKED)
                     }
-                    | raw::TND_PORT_UP,
+                    | raw::TND_PORT_UP
+                    | if r.chance(10) {
+                        raw::TND_PORT_FLOWS | r.next() as u32 & 0x7000
+                    } else {
+                        0
+                    },
                 mtu: r.pick(&[1500, 1500, 1500, 1500, 1500, 68, 9000, 0, u32::MAX]),
                 stp_state: r.pick(&[3, 3, 3, 3, 3, 3, 3, 3, 0, 1, 2, 4, 9]),
                 mac: router_mac(port),
@@ -56,9 +61,9 @@ fn change(s: &mut State, r: &mut Rng) {
             let _ = s.set_link(port, !r.chance(9));
         }
         1 => {
-            let flags = r.next() as u32 & 0xf;
+            let flags = r.next() as u32 & (0xf | raw::TND_VLAN_FLOWS);
             let _ = s.set_vlan(
-                fid,
+                r.pick(&[fid, fid, fid, raw::TND_FLOWS_FID]),
                 VlanConfig {
                     flags,
                     ageing_s: r.below(3) as u32,
@@ -114,10 +119,10 @@ fn change(s: &mut State, r: &mut Rng) {
                 port,
                 flags: r.below(8) as u16,
                 action,
-                set: None,
+                set: r.chance(4).then_some(r.below(3) as u16),
             };
             let key = Key::Mac {
-                fid,
+                fid: r.pick(&[fid, fid, raw::TND_FLOWS_FID]),
                 mac: mac(r.below(8) as u16),
             };
             let _ = s.exact.insert(key, value.pack(), 0);
@@ -204,8 +209,21 @@ fn change(s: &mut State, r: &mut Rng) {
         15 if r.chance(3) => {
             s.remove_lag(r.below(3) as u16);
         }
+        15 => {
+            // entries of sets that are gone, too
+            let (id, ports) = (r.below(3) as u16 + 1, random_mask(r));
+            s.port_sets.remove(r.below(3) as u16 + 1);
+            s.port_sets.put(id, PortSet { id, ports });
+        }
         _ => {}
     }
+}
+
+/// Ports that there are, and others.
+fn random_mask(r: &mut Rng) -> PortMask {
+    let mut mask = PortMask::default();
+    (mask[0], mask[1]) = (r.next() as u8, (r.next() & r.next()) as u8);
+    mask
 }
 
 /// Lists, rules of random fields, bindings and what rules refer to; dangling things are refused or ignored.
@@ -256,6 +274,7 @@ fn rules(s: &mut State, r: &mut Rng, port: u16, mirrors: bool) {
                 vid: r.below(4096) as u16,
                 pcp: r.below(9) as u8,
                 trap_class: r.below(raw::TND_TC_COUNT.into()) as u16,
+                ports: random_mask(r),
                 ..Default::default()
             };
             if r.chance(2) {
@@ -448,10 +467,12 @@ fn arbitrary_frames_and_states() {
         // exactly one fate, at most one copy
         assert!(trapped <= 1 && copies + redirects <= 1);
         let dropped = usize::from(dropped > 0);
-        heard_only += u64::from(copies > 0 && out.tx.is_empty())
+        // the CPU heard of a source whose frame could not leave: that is dropped
+        let copied = copies > 0 && dropped == 0;
+        heard_only += u64::from(copied && out.tx.is_empty())
             * tandem_packet::segment::wire(&bytes, &off).packets;
         assert_eq!(
-            dropped + trapped + usize::from(!out.tx.is_empty() || copies > 0),
+            dropped + trapped + usize::from(!out.tx.is_empty() || copied),
             1,
             "frame {n}"
         );

@@ -1,6 +1,7 @@
 //! Packet in, packet out.
 
 mod acl;
+mod flows;
 mod fuzz;
 mod l2;
 mod l3;

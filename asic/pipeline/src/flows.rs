@@ -1,0 +1,234 @@
+//! Flow ports: rules, stations, the miss, and nothing of a bridge or a router. Every address is only an address.
+//!
+//! ```text
+//!                ┌─────────────────────────┐ no rule  ┌─────────────┐      ┌──────────────────┐ not there
+//!  frame ───────►│ list at stage FLOW      ├─────────►│ source here │─────►│ FDB: (FID,       │───────────► drop, or CPU
+//!        │ trap  │ the first rule decides  │          │ (SOURCE)    │      │ destination)     │             (flow_miss)
+//!        │ all   └─┬────────┬──────────┬───┘          └──────┬──────┘      └──┬─────┬───────┬─┘
+//!        ▼         │ drop   │ CPU      │ permit: past SOURCE │ no             │     │ CPU   │ drop
+//!       CPU        ▼        ▼          └───────────────────► ▼ CPU            │     ▼       ▼
+//!      (flow)    port, ports  (flow)                         (flow_miss)      │   (flow)
+//!                  │                                                          ▼
+//!                  └──► up? MTU? not where it came from? ◄─────────── port, port set
+//!                            │ vid and pcp of the rule into the tag that it has
+//!                            ▼ wire
+//! ```
+//!
+//! A frame whose headers rules can't tell (`is_whole` of [`crate::acl::key`]) is the CPU's wherever a list is bound.
+
+use tandem_abi::raw;
+use tandem_packet::Tag;
+
+use crate::acl::trap_class;
+use crate::entry::{Action, FdbValue};
+use crate::io::Sink;
+use crate::names::{DropReason, Stage};
+use crate::run::{Done, Run, Step, action_text, fits};
+use crate::state::{AclStage, Act, PortMask, ports_of};
+
+/// Has the rule something to write into the tag?
+fn rewrites(act: &Act) -> bool {
+    act.flags & (raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP) != 0
+}
+
+/// The tag with what the rule writes.
+fn rewritten(old: Tag, act: &Act) -> Tag {
+    let mut tci = old.tci;
+    if act.flags & raw::TND_ACL_SET_VID != 0 {
+        tci = tci & 0xf000 | act.vid & 0xfff;
+    }
+    if act.flags & raw::TND_ACL_SET_PCP != 0 {
+        tci = tci & 0x1fff | u16::from(act.pcp & 7) << 13;
+    }
+    Tag { tci, ..old }
+}
+
+impl<S: Sink> Run<'_, '_, S> {
+    /// All stages of a frame that came in at a flow port. Not a part of the function that forwards for bridges and routers.
+    #[inline(never)]
+    pub(crate) fn by_flows(&mut self) -> Step<()> {
+        if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
+            return self.trap(raw::TND_TRAP_FLOW);
+        }
+        let flows = |fid: &u16| {
+            let vlan = self.st.vlan(*fid);
+            vlan.is_some_and(|v| v.has(raw::TND_VLAN_FLOWS))
+        };
+        let fid = self.flow_fid().filter(flows);
+        self.fid = fid.unwrap_or(0);
+        let decided = self.flow_list()?;
+        if !decided && self.port_flags & raw::TND_PORT_FLOWS_SOURCE != 0 {
+            self.flow_source(fid)?;
+        }
+        self.flow_station(fid)
+    }
+
+    /// The domain whose stations it may be to.
+    fn flow_fid(&self) -> Option<u16> {
+        match self.eth.tag {
+            Some(tag) if self.port_flags & raw::TND_PORT_FLOWS_UNAWARE == 0 => {
+                Some(tag.vid()).filter(|vid| !matches!(vid, 0 | 4095))
+            }
+            _ => Some(raw::TND_FLOWS_FID),
+        }
+    }
+
+    /// True: a rule has matched, and permits.
+    fn flow_list(&mut self) -> Step<bool> {
+        let bind = self.st.acl.at(self.from, AclStage::Flow);
+        if bind.is_nothing() {
+            return Ok(false);
+        }
+        self.stage(Stage::FlowAcl);
+        if bind.traps() || !self.flow_key() {
+            return self.trap(raw::TND_TRAP_FLOW);
+        }
+        let Some((act, ports)) = self.look_up_flow(bind) else {
+            return Ok(false);
+        };
+        if !self.passes(&act) {
+            self.police(&act);
+            return self.drop(DropReason::AclPoliced);
+        }
+        match act.action {
+            // counted and mirrored by whoever gets it
+            raw::TND_ACL_TRAP => {
+                self.charge(&act);
+                return self.trap_as(raw::TND_TRAP_FLOW, trap_class(&act));
+            }
+            raw::TND_ACL_DROP => {}
+            // there is no tag to write into, or a copy would meet a list
+            _ if rewrites(&act) && self.eth.tag.is_none() => return self.trap(raw::TND_TRAP_FLOW),
+            _ if self.mirror_is_filtered(&act) => return self.trap(raw::TND_TRAP_FLOW),
+            _ => {}
+        }
+        self.acl.hit = Some(act);
+        match act.action {
+            raw::TND_ACL_DROP => self.drop(DropReason::AclFlow),
+            raw::TND_ACL_REDIRECT_PORT => self.flow_to(act.target as u16).map(|()| true),
+            raw::TND_ACL_REDIRECT_PORTS => self.flow_to_all(&ports).map(|()| true),
+            _ => Ok(true),
+        }
+    }
+
+    /// A source that is not known to be at this port, is the CPU's to look at.
+    fn flow_source(&mut self, fid: Option<u16>) -> Step<()> {
+        self.stage(Stage::Learning);
+        let (src, seen, from) = (self.eth.src, self.hint.src, self.from);
+        let exact = &self.st.exact;
+        let entry = fid.and_then(|fid| exact.get_mac_seen(fid, src, seen));
+        let here = entry
+            .map(|hit| FdbValue::unpack(hit.value))
+            .is_some_and(|e| e.action == Action::Forward && e.set.is_none() && e.port == from);
+        if here {
+            return Ok(());
+        }
+        if S::TRACE {
+            self.trace(Stage::Learning, format_args!("source is not known here"));
+        }
+        self.trap(raw::TND_TRAP_FLOW_MISS)
+    }
+
+    fn flow_station(&mut self, fid: Option<u16>) -> Step<()> {
+        self.stage(Stage::L2Lookup);
+        let (dst, seen) = (self.eth.dst, self.hint.dst);
+        let exact = &self.st.exact;
+        let Some(hit) = fid.and_then(|fid| exact.get_mac_seen(fid, dst, seen)) else {
+            if S::TRACE {
+                self.trace(Stage::L2Lookup, format_args!("FDB miss"));
+            }
+            if self.port_flags & raw::TND_PORT_FLOWS_DROP != 0 {
+                return self.drop(DropReason::FlowMiss);
+            }
+            return self.trap(raw::TND_TRAP_FLOW_MISS);
+        };
+        let entry = FdbValue::unpack(hit.value);
+        let set = entry
+            .set
+            .and_then(|s| self.st.port_sets.at(s.into()))
+            .copied();
+        if S::TRACE {
+            let (action, port) = (action_text(entry.action), entry.port);
+            match set {
+                Some(set) => {
+                    let text = format_args!("FDB hit: {action}, port set {}", set.id);
+                    self.sink.trace(Stage::L2Lookup, text);
+                }
+                None => {
+                    let text = format_args!("FDB hit: {action}, port {port}");
+                    self.sink.trace(Stage::L2Lookup, text);
+                }
+            }
+        }
+        match (entry.action, set) {
+            (Action::Forward, Some(set)) => self.flow_to_all(&set.ports),
+            (Action::Forward, None) => self.flow_to(entry.port),
+            (Action::Drop, _) => self.drop(DropReason::FdbDrop),
+            (Action::Trap, _) => self.trap(raw::TND_TRAP_FLOW),
+        }
+    }
+
+    /// May it leave there?
+    fn flow_leaves(&self, port: u16) -> Result<(), DropReason> {
+        if port == self.from {
+            return Err(DropReason::SamePort);
+        }
+        let to = self.st.port(port).filter(|p| p.sends());
+        let to = to.ok_or(DropReason::EgressDown)?;
+        if fits(self.l2_len, to.config.mtu) {
+            Ok(())
+        } else {
+            Err(DropReason::EgressOversize)
+        }
+    }
+
+    fn flow_to(&mut self, port: u16) -> Step<()> {
+        self.stage(Stage::Egress);
+        if let Err(reason) = self.flow_leaves(port) {
+            return self.drop(reason);
+        }
+        self.flow_goes();
+        self.send(port);
+        self.count_l2();
+        Err(Done)
+    }
+
+    fn flow_to_all(&mut self, ports: &PortMask) -> Step<()> {
+        self.stage(Stage::Flood);
+        let mut sent = 0;
+        for port in ports_of(ports) {
+            if self.flow_leaves(port).is_ok() {
+                if sent == 0 {
+                    self.flow_goes();
+                }
+                self.send(port);
+                sent += 1;
+            }
+        }
+        if S::TRACE {
+            self.trace(Stage::Flood, format_args!("to {sent} ports"));
+        }
+        if sent == 0 {
+            return self.drop(DropReason::NoFloodPort);
+        }
+        if !S::DRY {
+            self.st.counters.flood.frames += 1;
+            self.st.counters.flood.sent += sent;
+        }
+        self.count_l2();
+        Err(Done)
+    }
+
+    /// The chip forwards it: what its rule counts, polices and mirrors becomes true, then what it writes.
+    fn flow_goes(&mut self) {
+        let act = self.acl.hit.filter(rewrites);
+        self.commit();
+        if let (Some(act), Some(old)) = (act, self.eth.tag) {
+            let new = rewritten(old, &act);
+            self.frame.set_tag(new.tpid, new.tci);
+            if !S::DRY {
+                self.st.counters.tag_changes += 1;
+            }
+        }
+    }
+}
