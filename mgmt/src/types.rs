@@ -223,7 +223,7 @@ pub struct Resources {
 pub struct Trap {
     /// `arp`, `lpm-miss`, …
     pub reason: String,
-    /// `link`, `control`, `discovery`, `unresolved` or `data`.
+    /// `link`, `control`, `discovery`, `unresolved`, `data` or `flow`.
     pub class: String,
     /// Packets delivered to the CPU.
     pub packets: u64,
@@ -243,7 +243,7 @@ pub struct Trap {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrapClass {
-    /// `link`, `control`, `discovery`, `unresolved` or `data`.
+    /// `link`, `control`, `discovery`, `unresolved`, `data` or `flow`.
     pub class: String,
     /// Packets that wait.
     pub queued: u32,

@@ -220,6 +220,8 @@ pub enum Table {
     Lags,
     /// Storm control by port and kind (table memory)
     Storms,
+    /// Sets of ports that addresses of flow ports go to (table memory)
+    PortSets,
     /// What flooding cost: references and tag changes instead of copies
     Replication,
     /// Addresses that the chip has learned, and those that found no room

@@ -5,7 +5,7 @@ use tandem_abi::raw;
 use tandem_pipeline::names::{acl_action, acl_stage};
 use tandem_pipeline::trap::trap_class_name;
 
-use super::table::{address, flags, mac, swp};
+use super::table::{address, flags, mac, masked, swp};
 
 pub fn table(o: &raw::tnd_acl_table, _: &[u8]) -> Value {
     json!({ "table": o.table, "stage": acl_stage(o.stage) })
@@ -63,6 +63,7 @@ pub fn rule(o: &raw::tnd_acl_entry, _: &[u8]) -> Value {
     let target = match o.action {
         raw::TND_ACL_REDIRECT_PORT => swp(o.target as u16),
         raw::TND_ACL_REDIRECT_NEXTHOP => json!(o.target),
+        raw::TND_ACL_REDIRECT_PORTS => masked(&o.ports).into(),
         _ => Value::Null,
     };
     let on = |flag| o.flags & flag != 0;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tandem_abi::object::{Object, fixed, records};
 use tandem_abi::{Status, raw};
 use tandem_mgmt::types::Items;
+use tandem_pipeline::state::{PortMask, ports_of};
 use tandem_pipeline::trap::reason_name;
 
 use super::acl;
@@ -61,6 +62,7 @@ tables! {
     "lags": tnd_lag with 4 * raw::TND_LAG_MAX_MEMBERS, lag;
     "storms": tnd_storm, storm;
     "mdb": tnd_mdb with 4 * raw::TND_MDB_MAX_PORTS, mdb;
+    "port-sets": tnd_port_set, port_set;
 }
 
 impl Table {
@@ -136,6 +138,16 @@ fn mdb(o: &raw::tnd_mdb, tail: &[u8]) -> Value {
         "ports": ports.map(|p| json!({"port": p, "dev": swp(p)})).collect::<Vec<_>>(),
         "cpu": o.flags & raw::TND_MDB_CPU_COPY != 0,
     })
+}
+
+fn port_set(o: &raw::tnd_port_set, _: &[u8]) -> Value {
+    json!({ "set": o.set, "ports": masked(&o.ports) })
+}
+
+/// The ports of a mask, with their names.
+pub fn masked(mask: &PortMask) -> Vec<Value> {
+    let ports = ports_of(mask);
+    ports.map(|p| json!({"port": p, "dev": swp(p)})).collect()
 }
 
 fn storm(o: &raw::tnd_storm, _: &[u8]) -> Value {
@@ -251,6 +263,7 @@ fn fdb(o: &raw::tnd_fdb, _: &[u8]) -> Value {
         "mac": mac(&o.mac),
         "port": o.port,
         "dev": swp(o.port),
+        "set": (o.set != 0).then_some(o.set),
         "kind": kind,
         "action": action(o.action),
         "flags": flags(f, &[
@@ -370,6 +383,7 @@ fn vlan(o: &raw::tnd_vlan, _: &[u8]) -> Value {
             (raw::TND_VLAN_MC6_CPU, "mc6_cpu"),
             (raw::TND_VLAN_NO_LL_LEARN, "no_ll_learn"),
             (raw::TND_VLAN_CPU_LEARN, "cpu_learn"),
+            (raw::TND_VLAN_FLOWS, "flows"),
         ]),
     })
 }
@@ -418,6 +432,10 @@ fn port(o: &raw::tnd_port, _: &[u8]) -> Value {
             (raw::TND_PORT_LOCKED, "locked"),
             (raw::TND_PORT_ROUTER4, "router4"),
             (raw::TND_PORT_ROUTER6, "router6"),
+            (raw::TND_PORT_FLOWS, "flows"),
+            (raw::TND_PORT_FLOWS_UNAWARE, "flows_unaware"),
+            (raw::TND_PORT_FLOWS_DROP, "flows_drop"),
+            (raw::TND_PORT_FLOWS_SOURCE, "flows_source"),
         ]),
     })
 }

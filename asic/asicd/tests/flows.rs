@@ -1,0 +1,156 @@
+//! Flow ports of a running asicd: hosts that reach each other by entries, a rule in front, and what the API tells of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{Bench, Driver, must, root};
+use serde_json::{Value, json};
+use tandem_abi::{Command, raw};
+
+const FID: u16 = raw::TND_FLOWS_FID;
+
+fn ports(list: &[u16]) -> [u8; raw::TND_PORT_SET_BYTES] {
+    tandem_pipeline::state::mask_of(list.iter().copied())
+}
+
+/// The address of a host's interface.
+fn mac(bench: &Bench, n: u8) -> [u8; 6] {
+    let text = must(&format!(
+        "ip netns exec {} cat /sys/class/net/h{n}/address",
+        bench.host(n)
+    ));
+    tandem_firmware::platform::parse_mac(text.trim()).unwrap()
+}
+
+fn entry(mac: [u8; 6], port: u16, set: u16) -> raw::tnd_fdb {
+    raw::tnd_fdb {
+        fid: FID,
+        mac,
+        port,
+        set,
+        flags: raw::TND_FDB_STATIC,
+        ..Default::default()
+    }
+}
+
+/// Three flow ports without learning or flooding; a set and an entry for broadcast, an entry for each host.
+fn flows(bench: &Bench, driver: &mut Driver) {
+    for n in 1..=3 {
+        driver.port_up(n, raw::TND_PORT_FLOWS | raw::TND_PORT_FLOWS_DROP);
+    }
+    driver.ok(&Command::create(&raw::tnd_vlan {
+        fid: FID,
+        flags: raw::TND_VLAN_FLOWS,
+        ..Default::default()
+    }));
+    driver.ok(&Command::create(&raw::tnd_port_set {
+        set: 5,
+        ports: ports(&[1, 2, 3]),
+        ..Default::default()
+    }));
+    driver.ok(&Command::create(&entry([0xff; 6], 0, 5)));
+    for n in 1..=3 {
+        driver.ok(&Command::create(&entry(mac(bench, n), n.into(), 0)));
+    }
+}
+
+#[test]
+fn hosts_talk_by_flows() {
+    if !root() {
+        return;
+    }
+    let bench = Bench::new(3, &["--profile", "nxp-t1040"]);
+    let mut driver = bench.driver(true);
+    flows(&bench, &mut driver);
+    assert!(bench.ping(1, 2, "-c 2"));
+    assert!(bench.ping(3, 1, "-c 1"));
+    while let Some(event) = driver.event() {
+        assert_eq!(event.kind, raw::TND_EV_LINK, "nothing is learned");
+    }
+    let api = bench.api();
+    let get = |path: &str| -> Value { api.get(path).unwrap() };
+    let of = |n: u8, m: u8| {
+        let (to, from) = (mac(&bench, m), mac(&bench, n));
+        let bytes = [&to[..], &from[..], &[8, 6], &[0; 46]].concat();
+        let frame: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let body = json!({"port": format!("swp{n}"), "frame": frame});
+        api.post::<Value>("/v1/trace", &body).unwrap()
+    };
+    assert_eq!(of(1, 2)["egress"], json!(["swp2"]));
+
+    // a rule in front: what goes to host 2 goes to hosts 2 and 3
+    driver.ok(&Command::create(&raw::tnd_acl_table {
+        stage: raw::TND_ACL_FLOW,
+        table: 1,
+        ..Default::default()
+    }));
+    let mut rule = raw::tnd_acl_entry {
+        table: 1,
+        priority: 9,
+        action: raw::TND_ACL_REDIRECT_PORTS,
+        ports: ports(&[1, 2, 3]),
+        ..Default::default()
+    };
+    (rule.key.ethertype, rule.mask.ethertype) = (0x0806, u16::MAX);
+    driver.ok(&Command::create(&rule));
+    driver.ok(&Command::update(&raw::tnd_acl_bind {
+        port: 1,
+        stage: raw::TND_ACL_FLOW,
+        table: 1,
+        ..Default::default()
+    }));
+    let traced = of(1, 2);
+    assert_eq!(traced["egress"], json!(["swp2", "swp3"]));
+    let stages = traced["items"].as_array().unwrap();
+    assert!(stages.iter().any(|s| s["stage"] == "flow_acl"), "{traced}");
+    assert_eq!(of(3, 2)["egress"], json!(["swp2"]), "a list of port 1");
+
+    // and how it reads
+    let three = json!([1, 2, 3].map(|n| json!({"port": n, "dev": format!("swp{n}")})));
+    let sets = get("/v1/table/port-sets");
+    assert_eq!(sets["items"], json!([{"set": 5, "ports": three}]));
+    let rules = get("/v1/table/acl-rules");
+    assert_eq!(rules["items"][0]["target"], three);
+    assert_eq!(rules["items"][0]["action"], "redirect_ports");
+    assert_eq!(get("/v1/table/acls")["items"][0]["stage"], "flow");
+    let all = get("/v1/table/fdb");
+    let broadcast = |r: &&Value| r["mac"] == "ff:ff:ff:ff:ff:ff";
+    let row = all["items"].as_array().unwrap().iter().find(broadcast);
+    let row = row.unwrap();
+    assert_eq!((&row["set"], &row["dev"]), (&json!(5), &Value::Null));
+    let port = &get("/v1/table/ports")["items"][0]["flags"];
+    for flag in ["flows", "flows_drop"] {
+        assert!(port.as_array().unwrap().contains(&json!(flag)), "{port}");
+    }
+}
+
+/// What nothing knows comes to the CPU as it came in, at the rate of flows and not at that of a bridge's exceptions.
+#[test]
+fn a_miss_comes_to_the_cpu() {
+    if !root() {
+        return;
+    }
+    let bench = Bench::new(3, &["--profile", "nxp-t1040"]);
+    let mut driver = bench.driver(true);
+    flows(&bench, &mut driver);
+    driver.port_up(1, raw::TND_PORT_FLOWS);
+    let gone = entry(mac(&bench, 2), 0, 0);
+    driver.ok(&Command::delete(&gone));
+    assert!(!bench.ping(1, 2, "-c 1"));
+    let mut got = None;
+    common::eventually("a packet", || {
+        got = driver.packet().or(got.take());
+        got.is_some()
+    });
+    let (head, frame) = got.unwrap();
+    assert_eq!(
+        (head.reason, head.trap_class, head.port, head.fid),
+        (raw::TND_TRAP_FLOW_MISS, raw::TND_TC_FLOW, 1, FID)
+    );
+    assert_eq!(frame.get(..6), Some(&mac(&bench, 2)[..]));
+    let traps: Value = bench.api().get("/v1/traps").unwrap();
+    let class = |c: &&Value| c["class"] == "flow";
+    let all = traps["classes"].as_array().unwrap();
+    let rate = all.iter().find(class).unwrap()["rate_pps"].as_u64();
+    assert_eq!(rate, Some(7_440_476));
+}
