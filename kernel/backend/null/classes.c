@@ -185,7 +185,9 @@ static u16 null_normal_fdb(struct null_chip *n, struct tnd_fdb *f)
 	if (f->action != TND_ACT_FORWARD)
 		f->port = 0;
 	f->flags &= cpu_to_le16(TND_FDB_STATIC | TND_FDB_LEARNED | TND_FDB_STICKY);
-	memset(f->reserved0, 0, sizeof(f->reserved0));
+	f->reserved0 = 0;
+	f->set = 0; /* it has no flow ports */
+	memset(f->reserved1, 0, sizeof(f->reserved1));
 	return TND_ST_OK;
 }
 
