@@ -3,7 +3,7 @@
 //! ```toml
 //! [acl.tcam.flow]                 # of a memory that has stage "flow"; without it: every field, and one port
 //! widths = { … }                  # where not those of the other stages
-//! fields = { arp = ["src_mac"] }  # of rows with this EtherType; `ipv4`, `ipv6` as well; not named: all
+//! fields = { arp = ["src_mac"] }  # of rows with this EtherType (RARP has ARP's); `ipv4`, `ipv6` as well; not named: all
 //! group_bits = true               # keys without the destination address know whether it is a group, or broadcast
 //! port_protocols = [6, 17]        # rows on ports ask for one of these protocols; empty: for any or none
 //! port_sets = true                # rows send to several ports
@@ -80,6 +80,8 @@ impl Default for FlowRows {
 }
 
 const ETHERTYPE_ARP: u16 = 0x0806;
+/// In the VSC9953's key of ARP, with a bit of its own.
+const ETHERTYPE_RARP: u16 = 0x8035;
 
 /// The group bit alone.
 const GROUP: u64 = 1 << 40;
@@ -115,7 +117,7 @@ impl FlowRows {
     fn has_fields(&self, e: &raw::tnd_acl_entry) -> bool {
         let fields = match e.key.ethertype {
             _ if e.mask.ethertype != u16::MAX => return true,
-            ETHERTYPE_ARP => &self.fields.arp,
+            ETHERTYPE_ARP | ETHERTYPE_RARP => &self.fields.arp,
             ETHERTYPE_IP4 => &self.fields.ipv4,
             ETHERTYPE_IP6 => &self.fields.ipv6,
             _ => return true,

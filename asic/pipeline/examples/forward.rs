@@ -101,6 +101,27 @@ fn l2() -> Option<(State, Vec<[u8; LEN]>)> {
         let member = MemberConfig { fid: 1, flags: 3 };
         s.set_member(port, raw::TND_VID_ANY, member).ok()?;
     }
+    let flows = stations(&mut s, 1)?;
+    Some((s, flows))
+}
+
+/// The same stations behind a flow port.
+fn flows() -> Option<(State, Vec<[u8; LEN]>)> {
+    let mut s = chip()?;
+    let vlan = VlanConfig {
+        flags: raw::TND_VLAN_FLOWS,
+        ageing_s: 0,
+    };
+    s.set_vlan(raw::TND_FLOWS_FID, vlan).ok()?;
+    let config = s.port(1)?.config;
+    let flags = config.flags | raw::TND_PORT_FLOWS;
+    s.set_port(1, PortConfig { flags, ..config }).ok()?;
+    let flows = stations(&mut s, raw::TND_FLOWS_FID)?;
+    Some((s, flows))
+}
+
+/// Stations half of which are near, and frames from these to the others.
+fn stations(s: &mut State, fid: u16) -> Option<Vec<[u8; LEN]>> {
     let mut seed = 1;
     let macs: Vec<[u8; 6]> = (0..FLOWS)
         .map(|_| {
@@ -115,7 +136,7 @@ fn l2() -> Option<(State, Vec<[u8; LEN]>)> {
             action: Action::Forward,
             set: None,
         };
-        let key = Key::Mac { fid: 1, mac: *mac };
+        let key = Key::Mac { fid, mac: *mac };
         s.exact.insert(key, value.pack(), 0).ok()?;
     }
     let flows = (0..FLOWS)
@@ -124,19 +145,20 @@ fn l2() -> Option<(State, Vec<[u8; LEN]>)> {
             frame(macs[dst], macs[i & !1], 0)
         })
         .collect();
-    Some((s, flows))
+    Some(flows)
 }
 
-/// The bridge with a list of 256 rules of 16 masks on port 1; the last one is that which all frames hit, and it counts.
-fn acl() -> Option<(State, Vec<[u8; LEN]>)> {
-    let (mut s, mut flows) = l2()?;
+/// The same with a list of 256 rules of 16 masks on port 1; the last one is that which all frames hit, and it counts. At a flow port
+/// it sends them out of a port.
+fn acl(made: (State, Vec<[u8; LEN]>), stage: AclStage) -> Option<(State, Vec<[u8; LEN]>)> {
+    let (mut s, mut flows) = made;
     let mut seed = 3;
     for f in &mut flows {
         let [a, b, c, ..] = random(&mut seed).to_le_bytes();
         f[24..30].copy_from_slice(&[0, 0, 10, a, b, c]);
         checksum::ip4_set(&mut f[14..34]);
     }
-    s.acl.add_table(1, AclStage::Port);
+    s.acl.add_table(1, stage);
     s.acl.add_counter(1);
     for n in 0..256u32 {
         let mut e = raw::tnd_acl_entry {
@@ -151,16 +173,19 @@ fn acl() -> Option<(State, Vec<[u8; LEN]>)> {
         e.mask.src_ip[..4].copy_from_slice(&mask.to_be_bytes());
         if n == 255 {
             e.key.src_ip[..4].copy_from_slice(&(0x0a01_0203 & mask).to_be_bytes());
+            if stage == AclStage::Flow {
+                (e.action, e.target) = (raw::TND_ACL_REDIRECT_PORT, 2);
+            }
         } else {
             e.action = raw::TND_ACL_DROP;
             e.key.src_ip[..4].copy_from_slice(&(net & mask).to_be_bytes());
             (e.key.protocol, e.mask.protocol) = (17, 0xff);
             (e.key.dst_port, e.mask.dst_port) = (n as u16, u16::MAX);
         }
-        s.acl.put_rule(e, 0);
+        s.acl.put_rule(e, e.target);
     }
     let bind = AclBind { table: 1, flags: 0 };
-    s.set_acl_bind(1, AclStage::Port, bind).ok()?;
+    s.set_acl_bind(1, stage, bind).ok()?;
     Some((s, flows))
 }
 
@@ -219,13 +244,15 @@ fn main() {
     let which = std::env::args().nth(1).unwrap_or_else(|| "l2".into());
     let made = match which.as_str() {
         "l2" => l2(),
-        "acl" => acl(),
+        "acl" => l2().and_then(|made| acl(made, AclStage::Port)),
+        "flow-mac" => flows(),
+        "flow-acl" => flows().and_then(|made| acl(made, AclStage::Flow)),
         "l3" => l3(100_000),
         "l3-900k" => l3(900_000),
         _ => None,
     };
     let Some((mut s, flows)) = made else {
-        eprintln!("usage: forward [l2|acl|l3|l3-900k] [cold]");
+        eprintln!("usage: forward [l2|acl|flow-mac|flow-acl|l3|l3-900k] [cold]");
         std::process::exit(2);
     };
     let ahead = std::env::args().nth(2).as_deref() != Some("cold");

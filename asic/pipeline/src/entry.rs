@@ -1,7 +1,7 @@
 //! What the tables' values mean: 64 bits in the exact-match table, 32 bits in the LPM, packed and unpacked here only.
 //!
 //! ```text
-//!   FDB   63 51 50         34 33  32 31      16 15       0      host  63           16 15 14 13       0
+//!   FDB   63 50 49         34 33  32 31      16 15       0      host  63           16 15 14 13       0
 //!        ┌─────┬─────────────┬──────┬──────────┬──────────┐          ┌───────────────┬─────┬──────────┐
 //!        │ 0   │ set, from 1 │action│ flags    │ port     │          │ MAC           │ act │ RIF      │
 //!        └─────┴─────────────┴──────┴──────────┴──────────┘          └───────────────┴─────┴──────────┘
@@ -9,6 +9,8 @@
 //!        ┌─────┬──────────────────┐   kind 0 trap (reason)  1 drop  2 next hop (slot)  3 group (slot)
 //!        └─────┴──────────────────┘
 //! ```
+
+use std::num::NonZeroU16;
 
 use tandem_abi::raw;
 use tandem_packet::Mac;
@@ -71,16 +73,28 @@ pub struct FdbValue {
     pub flags: u16,
     /// What to do with frames to it.
     pub action: Action,
-    /// With [`Action::Forward`], in place of a port: slot of the port set.
-    pub set: Option<u16>,
+    /// With [`Action::Forward`], in place of a port: slot of the port set, from 1. In this form nothing is to be done for it where
+    /// nobody asks.
+    pub set: Option<NonZeroU16>,
 }
 
 impl FdbValue {
     /// To table form.
     #[inline]
     pub fn pack(self) -> u64 {
-        let set = self.set.map_or(0, |slot| u64::from(slot) + 1);
+        let set = self.set.map_or(0, |set| u64::from(set.get()));
         u64::from(self.port) | u64::from(self.flags) << 16 | self.action.bits() << 32 | set << 34
+    }
+
+    /// The slot of its port set.
+    #[inline]
+    pub fn set_slot(self) -> Option<u32> {
+        self.set.map(|set| u32::from(set.get()) - 1)
+    }
+
+    /// The form of a slot. None: no entry can name it.
+    pub fn of_slot(slot: u32) -> Option<NonZeroU16> {
+        u16::try_from(slot + 1).ok().and_then(NonZeroU16::new)
     }
 
     /// From table form.
@@ -90,9 +104,7 @@ impl FdbValue {
             port: v as u16,
             flags: (v >> 16) as u16,
             action: Action::from_bits(v >> 32),
-            set: ((v >> 34) as u32 & 0x1_ffff)
-                .checked_sub(1)
-                .map(|slot| slot as u16),
+            set: NonZeroU16::new((v >> 34) as u16),
         }
     }
 }
@@ -179,7 +191,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn values_round_trip(port: u16, flags: u16, rif in 0..=MAX_RIF, mac: [u8; 6], a in 0u8..3, set: Option<u16>, slot in 0..=SLOT_MASK, reason: u8) {
+        fn values_round_trip(port: u16, flags: u16, rif in 0..=MAX_RIF, mac: [u8; 6], a in 0u8..3, set: Option<NonZeroU16>, slot in 0..=SLOT_MASK, reason: u8) {
             let action = Action::from_abi(a).unwrap();
             prop_assert_eq!(action.to_abi(), a);
             let f = FdbValue { port, flags, action, set };

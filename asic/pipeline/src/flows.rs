@@ -143,10 +143,8 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.trap(raw::TND_TRAP_FLOW_MISS);
         };
         let entry = FdbValue::unpack(hit.value);
-        let set = entry
-            .set
-            .and_then(|s| self.st.port_sets.at(s.into()))
-            .copied();
+        let set = entry.set_slot().and_then(|slot| self.st.port_sets.at(slot));
+        let set = set.copied();
         if S::TRACE {
             let (action, port) = (action_text(entry.action), entry.port);
             match set {

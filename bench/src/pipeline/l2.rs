@@ -158,8 +158,39 @@ const MASKS: u32 = 16;
 /// The bridge with a list at port 1: of 256 rules of 16 masks every frame hits the last, which counts.
 pub(super) fn acl() -> Result<Made> {
     let (mut chip, mut flows) = plain()?;
+    list(&mut chip, raw::TND_ACL_PORT)?;
+    any_addresses(&mut flows);
+    Ok((chip, flows))
+}
+
+/// A flow port: stations by address.
+pub(super) fn flow_stations() -> Result<Made> {
+    let mut chip = Chip::new("arista-7500e")?;
+    let mut port = bridge_port(1);
+    port.flags |= raw::TND_PORT_FLOWS;
+    chip.run(&Command::update(&port))?;
+    chip.create(&raw::tnd_vlan {
+        fid: raw::TND_FLOWS_FID,
+        flags: raw::TND_VLAN_FLOWS,
+        ..Default::default()
+    })?;
+    let mut stations = Stations::new();
+    stations.known(&mut chip, [1, 2], |_| raw::TND_FLOWS_FID)?;
+    let flows = (0..FLOWS).map(|n| stations.flow(n, 1)).collect();
+    Ok((chip, flows))
+}
+
+/// The same with the list in front, whose last rule sends the frames out of port 2.
+pub(super) fn flow_rules() -> Result<Made> {
+    let (mut chip, mut flows) = flow_stations()?;
+    list(&mut chip, raw::TND_ACL_FLOW)?;
+    any_addresses(&mut flows);
+    Ok((chip, flows))
+}
+
+fn list(chip: &mut Chip, stage: u16) -> Result<()> {
     chip.create(&raw::tnd_acl_table {
-        stage: raw::TND_ACL_PORT,
+        stage,
         table: 1,
         ..Default::default()
     })?;
@@ -187,7 +218,10 @@ pub(super) fn acl() -> Result<Made> {
         e.mask.src_ip[..4].copy_from_slice(&mask.to_be_bytes());
         e.key.src_ip[..4].copy_from_slice(&(net & mask).to_be_bytes());
         if last {
-            e.action = raw::TND_ACL_PERMIT;
+            (e.action, e.target) = match stage {
+                raw::TND_ACL_FLOW => (raw::TND_ACL_REDIRECT_PORT, 2),
+                _ => (raw::TND_ACL_PERMIT, 0),
+            };
         } else {
             (e.key.protocol, e.mask.protocol) = (17, 0xff);
             (e.key.dst_port, e.mask.dst_port) = (n as u16, u16::MAX);
@@ -196,10 +230,8 @@ pub(super) fn acl() -> Result<Made> {
     }
     chip.create(&raw::tnd_acl_bind {
         port: 1,
-        stage: raw::TND_ACL_PORT,
+        stage,
         table: 1,
         ..Default::default()
-    })?;
-    any_addresses(&mut flows);
-    Ok((chip, flows))
+    })
 }

@@ -226,7 +226,7 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
     let small = prefixes::table(100_000, 42);
     let large = prefixes::table(900_000, 42);
     let ratio = Target::RatioAtLeast;
-    let kinds: [Kind<'_>; 10] = [
+    let kinds: [Kind<'_>; 12] = [
         ("L2, 64k addresses", ratio(0.35), &l2::plain),
         (
             "L2, 64k addresses, tagged, 64 VLANs",
@@ -239,6 +239,12 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             &l2::lag,
         ),
         ("L2, 256 ACL rules of 16 masks", ratio(0.15), &l2::acl),
+        ("flow port, 64k addresses", Target::None, &l2::flow_stations),
+        (
+            "flow port, 256 rules of 16 masks",
+            Target::None,
+            &l2::flow_rules,
+        ),
         ("L3, 100k routes", ratio(0.25), &|| l3::routes(&small)),
         ("L3, 900k routes", ratio(0.18), &|| l3::routes(&large)),
         (

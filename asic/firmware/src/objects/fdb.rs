@@ -37,7 +37,7 @@ impl Fdb {
     }
     fn of_value(state: &State, fid: u16, mac: [u8; 6], value: u64) -> Self {
         let v = FdbValue::unpack(value);
-        let set = v.set.and_then(|slot| state.port_sets.at(slot.into()));
+        let set = v.set_slot().and_then(|slot| state.port_sets.at(slot));
         Self::new(raw::tnd_fdb {
             fid,
             mac,
@@ -121,7 +121,7 @@ impl Object for Fdb {
             port: f.port,
             flags: f.flags,
             action,
-            set: slot.map(|slot| slot as u16),
+            set: slot.and_then(FdbValue::of_slot),
         }
         .pack();
         fw.write_exact(self.key(), value, old.is_some())?;

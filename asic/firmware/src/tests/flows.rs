@@ -375,7 +375,8 @@ fn rows_of_the_vsc9953() {
     let writes: Ask = |e| (e.flags, e.vid) = (TND_ACL_SET_VID, 9);
     let priority: Ask = |e| e.flags = TND_ACL_SET_PCP;
     let in_some: Ask = |e| e.mask.ethertype = 0xff00;
-    let own: [(&str, &dyn Fn(&mut tnd_acl_entry), &[(Ask, u32)]); 5] = [
+    type Kind<'a> = (&'a str, &'a dyn Fn(&mut tnd_acl_entry), &'a [(Ask, u32)]);
+    let own: [Kind<'_>; 6] = [
         (
             "any",
             &nothing,
@@ -403,6 +404,11 @@ fn rows_of_the_vsc9953() {
                 (a_group, 1),
                 (broadcast, 1),
             ],
+        ),
+        (
+            "RARP",
+            &ether(0x8035),
+            &[(src_mac, 1), (dst_mac, 0), (broadcast, 1)],
         ),
         (
             "IPv4",

@@ -74,8 +74,9 @@ fn tag_bits(tag: Option<Tag>) -> u64 {
 }
 
 /// Writes the fields that rules match, from a frame, into `w`, which is zero; the layout is [`word`]'s. [`L3::Bad`]: it claims to be
-/// IP and is not. In place, as a copy of words that were written one by one has to wait until all of them are.
-#[inline]
+/// IP and is not. In place, as a copy of words that were written one by one has to wait until all of them are; and within those
+/// who ask, of whom one looks at what is returned.
+#[inline(always)]
 pub(super) fn fields(eth: &Parsed, frame: &[u8], ingress: u16, w: &mut Words) -> L3 {
     w[word::DST_MAC] = mac(&eth.dst);
     w[word::SRC_MAC] = mac(&eth.src);

@@ -20,7 +20,7 @@ use crate::io::{CpuMeta, Sink};
 use crate::names::{DropReason, Stage};
 use crate::police::Policed;
 use crate::run::{Done, Run, Step};
-use crate::state::{AclRule, AclStage, Act, Bound, EgressTag, NONE, PortMask};
+use crate::state::{AclRule, AclStage, Act, Bound, EgressTag, NONE, PortMask, State};
 use crate::tag::DomainTag;
 
 /// What a hit has done to the rest of a frame's way.
@@ -320,35 +320,8 @@ impl<S: Sink> Run<'_, '_, S> {
         fields: Option<&(FrameKind, Words)>,
         stage: Stage,
     ) -> Option<Act> {
-        self.look_up_rule(bind, fields, stage, |rule| rule.act)
-    }
-
-    /// The same, and what is wanted of the rule.
-    #[inline]
-    fn look_up_rule<T>(
-        &mut self,
-        bind: Bound,
-        fields: Option<&(FrameKind, Words)>,
-        stage: Stage,
-        wanted: impl Fn(&AclRule) -> T,
-    ) -> Option<T> {
-        let table = self.st.acl.tables.at(bind.slot)?;
-        let (kind, key) = fields.or(self.acl.key.as_ref())?;
-        let hit = table.rules.lookup(*kind, key);
-        if S::TRACE {
-            let id = table.id;
-            match hit {
-                Some((priority, rule)) => {
-                    let action = crate::names::acl_action(rule.act.action);
-                    let text = format_args!("list {id}, rule {priority}: {action}");
-                    self.sink.trace(stage, text);
-                }
-                None => self
-                    .sink
-                    .trace(stage, format_args!("list {id}: no rule matches")),
-            }
-        }
-        hit.map(|(_, rule)| wanted(rule))
+        let fields = fields.or(self.acl.key.as_ref())?;
+        first_match(self.st, self.sink, bind, fields, stage).map(|rule| rule.act)
     }
 
     fn trap_incomplete(&mut self) -> Step<()> {
@@ -534,9 +507,9 @@ impl<S: Sink> Run<'_, '_, S> {
     /// What the list of a flow port says, and the ports that it names.
     #[inline]
     pub(crate) fn look_up_flow(&mut self, bind: Bound) -> Option<(Act, PortMask)> {
-        self.look_up_rule(bind, None, Stage::FlowAcl, |rule| {
-            (rule.act, rule.body.ports)
-        })
+        let key = self.acl.key.as_ref()?;
+        let rule = first_match(self.st, self.sink, bind, key, Stage::FlowAcl)?;
+        Some((rule.act, rule.body.ports))
     }
 
     /// The fields with which it would leave.
@@ -584,6 +557,30 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         (kind, key)
     }
+}
+
+/// The rule of a list that decides about a frame with these fields.
+fn first_match<'s, S: Sink>(
+    st: &'s State,
+    sink: &mut S,
+    bind: Bound,
+    (kind, key): &(FrameKind, Words),
+    stage: Stage,
+) -> Option<&'s AclRule> {
+    let table = st.acl.tables.at(bind.slot)?;
+    let hit = table.rules.lookup(*kind, key);
+    if S::TRACE {
+        let id = table.id;
+        match hit {
+            Some((priority, rule)) => {
+                let action = crate::names::acl_action(rule.act.action);
+                let text = format_args!("list {id}, rule {priority}: {action}");
+                sink.trace(stage, text);
+            }
+            None => sink.trace(stage, format_args!("list {id}: no rule matches")),
+        }
+    }
+    hit.map(|(_, rule)| rule)
 }
 
 pub(crate) fn trap_class(act: &Act) -> Option<u16> {

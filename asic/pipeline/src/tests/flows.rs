@@ -48,7 +48,7 @@ fn to_set(s: &mut State, fid: u16, addr: Mac, id: u16, ports: &[u16]) {
         port: 0,
         flags: raw::TND_FDB_STATIC,
         action: Action::Forward,
-        set: Some(slot as u16),
+        set: FdbValue::of_slot(slot),
     };
     let key = Key::Mac { fid, mac: addr };
     s.exact.insert(key, value.pack(), 0).unwrap();

@@ -119,7 +119,7 @@ fn change(s: &mut State, r: &mut Rng) {
                 port,
                 flags: r.below(8) as u16,
                 action,
-                set: r.chance(4).then_some(r.below(3) as u16),
+                set: FdbValue::of_slot(r.below(3) as u32).filter(|_| r.chance(4)),
             };
             let key = Key::Mac {
                 fid: r.pick(&[fid, fid, raw::TND_FLOWS_FID]),
