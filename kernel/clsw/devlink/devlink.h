@@ -30,6 +30,10 @@ int clsw_params_init(struct clsw_device *cd);
 void clsw_params_exit(struct clsw_device *cd);
 
 /* ---- trap.c ---- */
+/* classes and reasons are below; those of flow ports are behind: this driver makes none */
+#define CLSW_TRAP_CLASSES	TND_TC_FLOW
+#define CLSW_TRAP_REASONS	TND_TRAP_FLOW
+
 int clsw_traps_init(struct clsw_device *cd);		/* devlink lock */
 void clsw_traps_exit(struct clsw_device *cd);
 /* Devlink lock: for a reload, what the user has set is then forgotten */

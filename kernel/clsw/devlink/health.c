@@ -155,7 +155,7 @@ static int health_diagnose(struct devlink_health_reporter *reporter, struct devl
 	kfree(p);
 	devlink_fmsg_pair_nest_start(fmsg, "policed");
 	devlink_fmsg_obj_nest_start(fmsg);
-	for (i = 0; i < TND_TC_COUNT; i++)
+	for (i = 0; i < CLSW_TRAP_CLASSES; i++)
 		devlink_fmsg_u64_pair_put(fmsg, clsw_trap_class_name(i),
 					  clsw_trap_policed_total(h->cd, i));
 	devlink_fmsg_obj_nest_end(fmsg);

@@ -23,10 +23,9 @@ enum {
 	GROUP_UNRESOLVED,
 	GROUP_DATA,
 	GROUP_DISCOVERY,
-	GROUP_FLOW,
 };
 
-#define POLICERS	TND_TC_COUNT
+#define POLICERS	CLSW_TRAP_CLASSES
 
 /**
  * struct clsw_traps - state of all traps; written under the devlink lock
@@ -41,47 +40,44 @@ enum {
  * @policers: within what the chip can
  */
 struct clsw_traps {
-	void *ctx[TND_TRAP_REASON_COUNT];
-	bool drop[TND_TRAP_REASON_COUNT];
-	u32 policer[TND_TC_COUNT];
+	void *ctx[CLSW_TRAP_REASONS];
+	bool drop[CLSW_TRAP_REASONS];
+	u32 policer[CLSW_TRAP_CLASSES];
 	u32 rate[POLICERS];
 	u32 burst[POLICERS];
-	u64 policed[TND_TC_COUNT];
+	u64 policed[CLSW_TRAP_CLASSES];
 	bool closing;
 	bool registered;
 	struct devlink_trap_policer policers[POLICERS];
 };
 
-static const char * const class_names[TND_TC_COUNT] = {
+static const char * const class_names[CLSW_TRAP_CLASSES] = {
 	[TND_TC_LINK] = "link",
 	[TND_TC_CONTROL] = "control",
 	[TND_TC_UNRESOLVED] = "unresolved",
 	[TND_TC_DATA] = "data",
 	[TND_TC_DISCOVERY] = "discovery",
-	[TND_TC_FLOW] = "flow",
 };
 
 const char *clsw_trap_class_name(u32 trap_class)
 {
-	return trap_class < TND_TC_COUNT ? class_names[trap_class] : "unknown";
+	return trap_class < CLSW_TRAP_CLASSES ? class_names[trap_class] : "unknown";
 }
 
 #define GROUP(_class, _id) \
 	[TND_TC_##_class] = { .name = _id, .id = GROUP_##_class }
 
-static const struct devlink_trap_group groups[TND_TC_COUNT] = {
+static const struct devlink_trap_group groups[CLSW_TRAP_CLASSES] = {
 	GROUP(LINK, "link"),
 	GROUP(CONTROL, "control"),
 	GROUP(UNRESOLVED, "unresolved"),
 	GROUP(DATA, "data"),
 	GROUP(DISCOVERY, "discovery"),
-	GROUP(FLOW, "flow"),
 };
 
 /* At the beginning: packets per second, burst */
 static const u32 defaults[POLICERS][2] = {
 	{ 4096, 1024 }, { 16384, 4096 }, { 2048, 512 }, { 4096, 1024 }, { 4096, 1024 },
-	{ 4096, 1024 },
 };
 
 static void trap_fill_policers(struct clsw_device *cd)
@@ -106,7 +102,7 @@ static void trap_fill_policers(struct clsw_device *cd)
 	[TND_TRAP_##_reason - 1] = DEVLINK_TRAP_GENERIC(_type, TRAP, _id, GROUP_##_group, IN_PORT)
 
 /* By reason - 1; classes as the chip has them from the start */
-static const struct devlink_trap traps[TND_TRAP_REASON_COUNT - 1] = {
+static const struct devlink_trap traps[CLSW_TRAP_REASONS - 1] = {
 	OWN(CONTROL, LINK_PROTO, "link_proto", LINK),
 	OWN(CONTROL, ARP, "arp", DISCOVERY),
 	OWN(CONTROL, ND, "nd", DISCOVERY),
@@ -130,8 +126,6 @@ static const struct devlink_trap traps[TND_TRAP_REASON_COUNT - 1] = {
 	OWN(CONTROL, ACL, "acl", DATA),
 	OWN(EXCEPTION, ACL_INCOMPLETE, "acl_incomplete", DATA),
 	OWN(CONTROL, SAMPLE, "sample", DATA),
-	OWN(CONTROL, FLOW, "flow", FLOW),
-	OWN(EXCEPTION, FLOW_MISS, "flow_miss", FLOW),
 };
 
 static u32 trap_reason_of(const struct devlink_trap *trap)
@@ -175,7 +169,7 @@ static int trap_write_class(struct clsw_device *cd, u32 trap_class)
 	u32 reason;
 	int err = 0;
 
-	for (reason = 1; reason < TND_TRAP_REASON_COUNT && !err; reason++) {
+	for (reason = 1; reason < CLSW_TRAP_REASONS && !err; reason++) {
 		if (trap_class_of(reason) == trap_class)
 			err = trap_write(cd, reason);
 	}
@@ -255,7 +249,7 @@ int clsw_trap_policer_set_op(struct devlink *devlink, const struct devlink_trap_
 	/* the core has held them against the policer's limits */
 	cd->traps->rate[policer->id - 1] = rate;
 	cd->traps->burst[policer->id - 1] = burst;
-	for (trap_class = 0; trap_class < TND_TC_COUNT && !err; trap_class++) {
+	for (trap_class = 0; trap_class < CLSW_TRAP_CLASSES && !err; trap_class++) {
 		if (cd->traps->policer[trap_class] == policer->id)
 			err = trap_write_class(cd, trap_class);
 	}
@@ -275,7 +269,7 @@ bool clsw_trap_report(struct clsw_device *cd, struct clsw_port *port, u16 reason
 	void *ctx;
 
 	/* a reason that this driver doesn't know is no reason to lose the packet */
-	if (!reason || reason >= TND_TRAP_REASON_COUNT)
+	if (!reason || reason >= CLSW_TRAP_REASONS)
 		return true;
 	ctx = READ_ONCE(cd->traps->ctx[reason]);
 	if (ctx)
@@ -285,7 +279,7 @@ bool clsw_trap_report(struct clsw_device *cd, struct clsw_port *port, u16 reason
 
 void clsw_trap_policed(struct clsw_device *cd, u32 trap_class, u64 count)
 {
-	if (trap_class >= TND_TC_COUNT)
+	if (trap_class >= CLSW_TRAP_CLASSES)
 		return;
 	clsw_lock(cd);
 	cd->traps->policed[trap_class] += count;
@@ -296,7 +290,7 @@ u64 clsw_trap_policed_total(struct clsw_device *cd, u32 trap_class)
 {
 	u64 count = 0;
 
-	if (trap_class >= TND_TC_COUNT)
+	if (trap_class >= CLSW_TRAP_CLASSES)
 		return 0;
 	clsw_lock(cd);
 	count = cd->traps->policed[trap_class];
@@ -348,7 +342,7 @@ int clsw_traps_reset(struct clsw_device *cd)
 
 	memset(cd->traps->drop, 0, sizeof(cd->traps->drop));
 	memset(cd->traps->policer, 0, sizeof(cd->traps->policer));
-	for (reason = 1; reason < TND_TRAP_REASON_COUNT && !err; reason++)
+	for (reason = 1; reason < CLSW_TRAP_REASONS && !err; reason++)
 		err = trap_write(cd, reason);
 	return err;
 }
