@@ -303,8 +303,8 @@ impl Offload {
         if let Some(by) = self.all.covered_by(&self.order, &e.value, &e.mask, e.place) {
             return state(Stand::Dead(by), false);
         }
-        if e.flow.fields.is_empty() && e.act == Act::Drop && self.chip.miss_drop && !e.flow.counted
-        {
+        let unseen = !e.flow.counted && !e.flow.idle;
+        if e.flow.fields.is_empty() && e.act == Act::Drop && self.chip.miss_drop && unseen {
             return state(Stand::Miss, false);
         }
         let mac = self.mac_can(e) && !e.mac_denied && self.set_free(e);

@@ -5,6 +5,8 @@ use crate::order::Full;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
+/// Numbers below are the caller's, for rows in front of all.
+pub const FIRST_ROW: u32 = 16;
 /// Of a new row at either end.
 const GAP: u32 = 1 << 16;
 /// What spreading leaves between two rows at least, if it can.
@@ -40,7 +42,7 @@ impl Labels {
             .range((Excluded(key), Unbounded))
             .next()
             .map(|(_, n)| *n);
-        let (lo, hi) = (before.unwrap_or(0), behind.unwrap_or(u32::MAX));
+        let (lo, hi) = (before.unwrap_or(FIRST_ROW - 1), behind.unwrap_or(u32::MAX));
         if hi - lo >= 2 {
             let mid = lo + (hi - lo) / 2;
             let at = match (before, behind) {
@@ -72,7 +74,7 @@ impl Labels {
                     }
                 })
             };
-            let lo = edge(window.first(), true).unwrap_or(0);
+            let lo = edge(window.first(), true).unwrap_or(FIRST_ROW - 1);
             let hi = edge(window.last(), false).unwrap_or(u32::MAX);
             let step = (hi - lo) / (window.len() as u32 + 1);
             let whole = window.len() > self.rows.len();

@@ -34,6 +34,7 @@ pub mod why;
 mod tests;
 
 pub use answer::{Act, Beyond, PortMask, Rewrite, Wanted};
+pub use labels::FIRST_ROW;
 pub use why::Why;
 
 use expand::Row;
@@ -394,10 +395,19 @@ impl Offload {
 
     /// The flow is gone.
     pub fn remove(&mut self, id: Id) -> Vec<Write> {
-        if !self.flows.contains_key(&id) {
+        self.remove_all(&[id])
+    }
+
+    /// These flows are gone at once: none of them answers what another one did.
+    pub fn remove_all(&mut self, ids: &[Id]) -> Vec<Write> {
+        let there = ids.iter().filter(|id| self.flows.contains_key(id));
+        let there: Vec<Id> = there.copied().collect();
+        if there.is_empty() {
             return Vec::new();
         }
-        self.leave(id);
+        for id in there {
+            self.leave(id);
+        }
         self.decide();
         self.plan()
     }
@@ -421,6 +431,16 @@ impl Offload {
         }
         self.decide();
         self.plan()
+    }
+
+    /// A flow, as it was given.
+    pub fn flow(&self, id: Id) -> Option<&Flow> {
+        self.flows.get(&id).map(|e| &e.flow)
+    }
+
+    /// What rows of a flow do that ask for all of it, where they answer.
+    pub fn row_answer(&self, id: Id) -> Act {
+        self.flows.get(&id).map_or(Act::Cpu, |e| self.row_act(e))
     }
 
     /// The controller's counters of the flow begin anew.
@@ -488,7 +508,10 @@ impl Offload {
                     let present = u128::from(oxm::VID_PRESENT);
                     vlan = match o.value {
                         0 => Vlan::Untagged,
-                        v if v & present != 0 => Vlan::Tag(v as u16 & 0xfff),
+                        // Priority tags and 4095 are no VLAN of a bridge's (802.1Q, 9.6)
+                        v if v & present != 0 && !matches!(v & 0xfff, 0 | 0xfff) => {
+                            Vlan::Tag(v as u16 & 0xfff)
+                        }
                         _ => return None,
                     };
                 }
@@ -500,7 +523,9 @@ impl Offload {
         } else {
             table.vlan
         };
-        key.filter(|_| can).map(|address| MacKey { vlan, address })
+        // 00:00:00:00:00:00 is nobody's
+        key.filter(|a| can && *a != 0)
+            .map(|address| MacKey { vlan, address })
     }
 }
 

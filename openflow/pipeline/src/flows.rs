@@ -5,7 +5,7 @@
 use crate::check;
 use crate::groups::{bytes_of, groups_of};
 use crate::key::Key;
-use crate::switch::{Hot, Rules, Switch};
+use crate::switch::{Change, ChangeKind, Hot, Rules, Switch};
 use crate::table::{NONE, Table};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,6 +35,14 @@ fn only_port(i: &Instructions) -> u32 {
     match i.apply.as_deref() {
         Some([Action::Output { port, .. }]) if nothing_else && *port <= port::MAX => *port,
         _ => 0,
+    }
+}
+
+fn put(reset: bool) -> ChangeKind {
+    if reset {
+        ChangeKind::Reset
+    } else {
+        ChangeKind::Put
     }
 }
 
@@ -544,6 +552,8 @@ impl Switch {
             };
         }
         self.set_deadline(number);
+        let reset = m.flags & flow_flags::RESET_COUNTS != 0;
+        self.note(number, put(reset && old.is_some()));
         Ok(())
     }
 
@@ -595,6 +605,7 @@ impl Switch {
             self.deadlines.stale += 1;
             self.set_deadline(number);
         }
+        self.note(number, put(m.flags & flow_flags::RESET_COUNTS != 0));
     }
 
     pub(crate) fn remove(
@@ -620,7 +631,14 @@ impl Switch {
         {
             self.deadlines.stale += 1;
         }
-        if f.flags & flow_flags::SEND_FLOW_REM != 0 {
+        let told = f.flags & flow_flags::SEND_FLOW_REM != 0;
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change {
+                flow: number,
+                kind: ChangeKind::Gone { told },
+            });
+        }
+        if told {
             let age = now_ns.saturating_sub(f.since_ns);
             removed.push(FlowRemoved {
                 cookie: f.cookie,

@@ -43,4 +43,4 @@ mod switch;
 
 pub use ports::Port;
 pub use process::{PacketIn, Sink, Why};
-pub use switch::{Config, Fragments, Switch};
+pub use switch::{Change, ChangeKind, Config, Fragments, Switch};

@@ -12,6 +12,8 @@ use tandem_openflow::{Action, Field, Version};
 /// A flow with its counters.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowStats<'a> {
+    /// Its number.
+    pub number: u32,
     /// The flow.
     pub flow: &'a Flow,
     /// Packets that met it; all ones when the flow does not count them.
@@ -67,11 +69,13 @@ pub struct Features {
 }
 
 impl Switch {
-    pub(crate) fn flow_stats_of(&self, number: u32) -> Option<FlowStats<'_>> {
+    /// A flow with its counters, by its number.
+    pub fn flow_count(&self, number: u32) -> Option<FlowStats<'_>> {
         let hot = self.live.hot.get(number as usize)?;
         let flow = self.rules.flows.get(number)?;
         let counts = |flag| flow.flags & flag == 0;
         Some(FlowStats {
+            number,
             flow,
             packets: if counts(flow_flags::NO_PKT_COUNTS) {
                 hot.packets
@@ -102,7 +106,7 @@ impl Switch {
             found.sort_unstable();
             let mut rest = found.into_iter().filter(|n| *n >= from);
             let broken = rest.find(|n| {
-                let flow = self.flow_stats_of(*n);
+                let flow = self.flow_count(*n);
                 flow.is_some_and(|f| take(f).is_break())
             });
             return broken.map(|n| n + 1).filter(|n| *n < end);
@@ -112,7 +116,7 @@ impl Switch {
         let broken = (from..upto).find(|n| {
             let flow = self.rules.flows.get(*n);
             let meant = flow.filter(|f| f.is_of(filter, &value, &mask));
-            let flow = meant.and_then(|_| self.flow_stats_of(*n));
+            let flow = meant.and_then(|_| self.flow_count(*n));
             flow.is_some_and(|f| take(f).is_break())
         });
         Some(broken.map_or(upto, |n| n + 1)).filter(|n| *n < end)
@@ -125,7 +129,7 @@ impl Switch {
             .rules
             .find(filter)
             .into_iter()
-            .filter_map(|n| self.flow_stats_of(n))
+            .filter_map(|n| self.flow_count(n))
         {
             // What is not kept is all ones, and so is a sum of it
             sum.packets = sum.packets.saturating_add(f.packets);

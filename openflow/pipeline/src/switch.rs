@@ -151,8 +151,33 @@ pub struct Switch {
     pub(crate) live: Live,
     pub(crate) cache: Cache,
     pub(crate) deadlines: Deadlines,
+    /// Flows that came, changed or went, if somebody asks.
+    pub(crate) changes: Option<Vec<Change>>,
     /// Bytes of actions and buckets.
     held: u64,
+}
+
+/// A flow that came, changed or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its number; a flow that comes may have that of one that went.
+    pub flow: u32,
+    /// What became of it.
+    pub kind: ChangeKind,
+}
+
+/// What became of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is new, or is another than before; its counters go on.
+    Put,
+    /// The same, and its counters began anew.
+    Reset,
+    /// It went. It is the next of the `removed` that were told, if it wished to be told of.
+    Gone {
+        /// Does it?
+        told: bool,
+    },
 }
 
 impl Switch {
@@ -178,6 +203,7 @@ impl Switch {
             },
             cache: Cache::new(config.cache as usize, config.secret),
             deadlines: Deadlines::default(),
+            changes: None,
             held: 0,
             config,
         }
@@ -186,6 +212,47 @@ impl Switch {
     /// As it was made, and as a controller has set it.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// From here on it is noted which flows change.
+    pub fn watch(&mut self) {
+        self.changes = Some(Vec::new());
+    }
+
+    /// Flows that changed since this was asked last, in order.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.changes
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn note(&mut self, flow: u32, kind: ChangeKind) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(Change { flow, kind });
+        }
+    }
+
+    /// A flow by its number.
+    pub fn flow(&self, number: u32) -> Option<&Flow> {
+        self.rules.flows.get(number)
+    }
+
+    /// Numbers of all flows of a table.
+    pub fn flows_of(&self, table: u8) -> Vec<u32> {
+        self.rules.find(&tandem_openflow::model::FlowFilter {
+            table,
+            ..all_flows()
+        })
+    }
+
+    /// Packets met a flow beside those that came here, the last one then.
+    pub fn used(&mut self, number: u32, at_ns: u64) {
+        if self.rules.flows.get(number).is_some()
+            && let Some(hot) = self.live.hot.get_mut(number as usize)
+        {
+            hot.last_ns = hot.last_ns.max(at_ns);
+        }
     }
 
     /// What `OFPT_SET_CONFIG` sets.
@@ -421,6 +488,6 @@ impl Switch {
     /// The flow that a packet with this key meets in a table.
     pub fn lookup(&self, table: u8, key: &Key) -> Option<stats::FlowStats<'_>> {
         let t = self.rules.tables.get(usize::from(table))?;
-        self.flow_stats_of(t.lookup(self.rules.secret, key)?)
+        self.flow_count(t.lookup(self.rules.secret, key)?)
     }
 }

@@ -111,7 +111,8 @@ fn places(w: &World) -> Vec<Placed> {
             placed.push(p);
             continue;
         }
-        if flow.fields.is_empty() && act == Act::Drop && chip.miss_drop && !flow.counted {
+        let unseen = !flow.counted && !flow.idle;
+        if flow.fields.is_empty() && act == Act::Drop && chip.miss_drop && unseen {
             p.stand = Stand::Miss;
             p.real = true;
             placed.push(p);
