@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the rows have counted, by flow. A counter outlives its row, so it is read for the last time when the row is gone.
+//!
+//! ```text
+//!   row ──► counter ──► sum of the flow            QUERY, after the row's DELETE: the last count
+//!                 DUMP, when somebody asks: what it has grown by since the last time
+//! ```
+
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
+use tandem_abi::raw;
+use tandem_ofoffload::Id;
+
+/// One flow's sum, which outlives the flow: numbers of flows are used again, these are not.
+pub type Tally = u64;
+
+/// What rows counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Packets that rows answered.
+    pub packets: u64,
+    /// Their bytes, without FCS.
+    pub bytes: u64,
+    /// There were packets that nobody counted.
+    pub lost: bool,
+    /// Or that were not counted in bytes.
+    pub lost_bytes: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    counted: Counted,
+    /// The flow, while it is there.
+    flow: Option<Id>,
+    /// Counters that are not read for the last time yet.
+    live: u32,
+    /// Nobody asks for it any more.
+    unwanted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Counter {
+    tally: Tally,
+    packets: u64,
+    bytes: u64,
+    /// Its row is gone.
+    retires: bool,
+    /// The last question is on its way.
+    asked: bool,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    sums: HashMap<Tally, Sum>,
+    of: HashMap<Id, Tally>,
+    /// Sums of flows whose counts began anew: what their counters still say is use of the flow, and no more.
+    before: Vec<Tally>,
+    counters: BTreeMap<u32, Counter>,
+    last_tally: Tally,
+    last_id: u32,
+    /// The device's.
+    pub size: u32,
+    /// Flows that packets met, as far as is known, and when at the latest.
+    used: HashMap<Id, u64>,
+    /// Reads asked for, begun, and done.
+    pub wanted: u64,
+    begun: Option<u64>,
+    pub done: u64,
+}
+
+impl Counts {
+    fn sum(&mut self, flow: Id) -> (Tally, &mut Sum) {
+        let tally = match self.of.get(&flow) {
+            Some(t) => *t,
+            None => {
+                self.last_tally += 1;
+                self.of.insert(flow, self.last_tally);
+                self.last_tally
+            }
+        };
+        let sum = self.sums.entry(tally).or_default();
+        sum.flow = Some(flow);
+        (tally, sum)
+    }
+
+    /// A counter for a row of a flow. `None`: there are no more; the flow's packets are not known from here on.
+    pub fn take(&mut self, flow: Id) -> Option<u32> {
+        let full = self.counters.len() >= self.size as usize;
+        let (tally, sum) = self.sum(flow);
+        if full {
+            sum.counted.lost = true;
+            return None;
+        }
+        sum.live += 1;
+        loop {
+            self.last_id = self.last_id.wrapping_add(1).max(1);
+            if !self.counters.contains_key(&self.last_id) {
+                break;
+            }
+        }
+        self.counters.insert(
+            self.last_id,
+            Counter {
+                tally,
+                packets: 0,
+                bytes: 0,
+                retires: false,
+                asked: false,
+            },
+        );
+        Some(self.last_id)
+    }
+
+    /// Its row goes: it is to be read once more.
+    pub fn retire(&mut self, id: u32) {
+        if let Some(c) = self.counters.get_mut(&id) {
+            c.retires = true;
+        }
+    }
+
+    /// Those whose last question is to be asked, which is done now.
+    pub fn ask(&mut self) -> Vec<u32> {
+        let waiting = self
+            .counters
+            .iter_mut()
+            .filter(|(_, c)| c.retires && !c.asked);
+        waiting
+            .map(|(id, c)| {
+                c.asked = true;
+                *id
+            })
+            .collect()
+    }
+
+    /// The question, or its answer, was lost.
+    pub fn not_asked(&mut self, id: u32) {
+        if let Some(c) = self.counters.get_mut(&id) {
+            c.asked = false;
+        }
+    }
+
+    /// What the device says of a counter. True: that was the last time.
+    pub fn tell(&mut self, of: &raw::tnd_acl_counter, last: bool, now_ns: u64) -> bool {
+        let Some(c) = self.counters.get_mut(&of.counter) else {
+            return false;
+        };
+        let more = (
+            of.packets.checked_sub(c.packets),
+            of.bytes.checked_sub(c.bytes),
+        );
+        (c.packets, c.bytes) = (of.packets, of.bytes);
+        let tally = c.tally;
+        let ends = last && c.retires;
+        if let Some(s) = self.sums.get_mut(&tally) {
+            match more {
+                (Some(p), Some(b)) => {
+                    s.counted.packets += p;
+                    s.counted.bytes += b;
+                    if let (Some(flow), true) = (s.flow, p > 0) {
+                        let at = if of.used_ns == 0 { now_ns } else { of.used_ns };
+                        let used = self.used.entry(flow).or_default();
+                        *used = (*used).max(at.min(now_ns));
+                    }
+                }
+                _ => s.counted.lost = true,
+            }
+        }
+        if ends {
+            self.end(of.counter);
+        }
+        ends
+    }
+
+    /// Is it in use, or to be read once more?
+    pub fn has(&self, id: u32) -> bool {
+        self.counters.contains_key(&id)
+    }
+
+    /// A counter is gone, whatever it had counted.
+    pub fn lose(&mut self, id: u32, now_ns: u64) {
+        if let Some(tally) = self.counters.get(&id).map(|c| c.tally) {
+            self.unknown(tally, now_ns);
+        }
+        self.end(id);
+    }
+
+    /// What a flow had to do is not known: it may have been used just now.
+    fn unknown(&mut self, tally: Tally, now_ns: u64) {
+        if let Some(s) = self.sums.get_mut(&tally) {
+            s.counted.lost = true;
+            if let Some(flow) = s.flow {
+                self.used.insert(flow, now_ns);
+            }
+        }
+    }
+
+    fn end(&mut self, id: u32) {
+        let Some(c) = self.counters.remove(&id) else {
+            return;
+        };
+        if let Some(s) = self.sums.get_mut(&c.tally) {
+            s.live = s.live.saturating_sub(1);
+            if s.live == 0 && s.unwanted {
+                self.sums.remove(&c.tally);
+            }
+        }
+    }
+
+    /// The chip's tables were emptied: counters begin anew, and what they had counted since they were read is lost.
+    pub fn emptied(&mut self, now_ns: u64) {
+        let retiring: Vec<u32> = self
+            .counters
+            .iter()
+            .filter(|(_, c)| c.retires)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in retiring {
+            self.lose(id, now_ns);
+        }
+        let mut tallies = Vec::new();
+        for c in self.counters.values_mut() {
+            (c.packets, c.bytes) = (0, 0);
+            tallies.push(c.tally);
+        }
+        for t in tallies {
+            self.unknown(t, now_ns);
+        }
+        self.begun = None;
+    }
+
+    /// What a flow's rows have counted, as of the last read.
+    pub fn of(&self, flow: Id) -> Counted {
+        let sum = self.of.get(&flow).and_then(|t| self.sums.get(t));
+        sum.map(|s| s.counted).unwrap_or_default()
+    }
+
+    /// The flow is gone. Its sum, while its rows' last counts are on their way; `Err`: it is known now.
+    pub fn leave(&mut self, flow: Id) -> Result<Tally, Counted> {
+        self.used.remove(&flow);
+        for t in &self.before {
+            if let Some(s) = self.sums.get_mut(t).filter(|s| s.flow == Some(flow)) {
+                s.flow = None;
+            }
+        }
+        let Some(tally) = self.of.remove(&flow) else {
+            return Err(Counted::default());
+        };
+        let Some(s) = self.sums.get_mut(&tally) else {
+            return Err(Counted::default());
+        };
+        s.flow = None;
+        match s.live {
+            0 => {
+                let counted = s.counted;
+                self.sums.remove(&tally);
+                Err(counted)
+            }
+            _ => Ok(tally),
+        }
+    }
+
+    /// The whole sum of a flow that is gone, once it is known.
+    pub fn whole(&mut self, tally: Tally) -> Option<Counted> {
+        match self.sums.get(&tally) {
+            None => Some(Counted::default()),
+            Some(s) if s.live > 0 => None,
+            Some(s) => {
+                let counted = s.counted;
+                self.sums.remove(&tally);
+                Some(counted)
+            }
+        }
+    }
+
+    /// The flow's counts begin anew: what its old counters say counts for nobody.
+    pub fn reset(&mut self, flow: Id) {
+        if let Some(tally) = self.of.remove(&flow) {
+            self.before.push(tally);
+            self.forget(tally);
+        }
+        let sums = &self.sums;
+        self.before.retain(|t| sums.contains_key(t));
+    }
+
+    /// Nobody asks for the sum of a flow that is gone.
+    pub fn forget(&mut self, tally: Tally) {
+        if let Some(s) = self.sums.get_mut(&tally) {
+            s.unwanted = true;
+            if s.live == 0 {
+                self.sums.remove(&tally);
+            }
+        }
+    }
+
+    /// What else was answered for it nobody counted.
+    pub fn lose_sum(&mut self, tally: Tally, packets: bool, bytes: bool) {
+        if let Some(s) = self.sums.get_mut(&tally) {
+            s.counted.lost |= packets;
+            s.counted.lost_bytes |= bytes;
+        }
+    }
+
+    /// All flows are gone.
+    pub fn clear(&mut self) {
+        *self = Counts {
+            last_tally: self.last_tally,
+            last_id: self.last_id,
+            size: self.size,
+            wanted: self.wanted,
+            done: self.wanted,
+            ..Counts::default()
+        };
+    }
+
+    pub fn take_used(&mut self) -> Vec<(Id, u64)> {
+        self.used.drain().collect()
+    }
+
+    // -- reads
+
+    /// A read is to begin, and none is under way.
+    pub fn begins(&mut self) -> bool {
+        if self.begun.is_some() || self.done >= self.wanted {
+            return false;
+        }
+        self.begun = Some(self.wanted);
+        true
+    }
+
+    /// The read that was begun is done, or was lost.
+    pub fn ends(&mut self, done: bool) {
+        if let Some(n) = self.begun.take()
+            && done
+        {
+            self.done = self.done.max(n);
+        }
+    }
+}

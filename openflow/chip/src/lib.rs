@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: Apache-2.0
+//! OpenFlow flows in a switch chip: what `tandem-ofoffload` decides, as commands of the ABI, in an order in which no packet
+//! ever has a third answer.
+//!
+//! ```text
+//!   flows ─► Offload: who stands where ─► writes ─► what is wanted, object by object
+//!                                                        │ commands, in one order
+//!             settled, counts, room ◄── answers ◄── Device: one command pair ─► asicd
+//! ```
+//!
+//! # The order
+//!
+//! Commands are executed in the order of their pair, so the order of the writes is the chip's. But one of them may fail,
+//! and those behind it are under way. So a write that *opens* (makes an entry answer by itself, or takes something away
+//! that was in front) waits until all unanswered writes that some packet of it meets are confirmed; one that *closes*
+//! (traps) never waits. Flows of different packets, which most are, wait for nobody.
+//!
+//! # Trust
+//!
+//! ```text
+//!            a write is refused, its answer is lost
+//!   whole ──────────────────────────────────────────► trapping: TRAP_ALL of all ports
+//!     ▲                                                  │ confirmed: every answer is the software's
+//!     │ confirmed                                        ▼
+//!   opening ◄── nothing is left to write ── mending: all that is not sure is deleted and written anew
+//!                                              │ refused again        ▲
+//!                                              └──► trapped ──────────┘ 1, 2, 4 … 64 s
+//!   device dead, TRAP_ALL not confirmed ──► lost: the owner attaches cold; everything is written anew
+//! ```
+//!
+//! Nothing here reads a clock, sleeps or knows sockets.
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod counts;
+mod flow;
+mod ports;
+mod profile;
+mod room;
+mod row;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod want;
+
+pub use counts::{Counted, Tally};
+pub use ports::{May, PortOf};
+pub use profile::{Lookup, Unfit};
+
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::BorrowedFd;
+
+use foldhash::HashMap;
+use tandem_abi::object::fixed;
+use tandem_abi::raw;
+use tandem_ofoffload::{Act, Id, Offload, Usage, Why, Write};
+use tandem_openflow::Version;
+use tandem_sal::{Device, Request, SalError};
+
+use counts::Counts;
+use ports::Ports;
+use profile::Known;
+use room::Room;
+use want::{Command, Row, Scope, Target, Want};
+
+/// Steps that wait, above which no further change should be brought.
+const BUSY: usize = 4096;
+
+/// What a chip is for a switch.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The chip's profile.
+    pub profile: String,
+    /// How its MAC table is looked up.
+    pub lookup: Lookup,
+    /// What the tables speak: the two versions read some frames differently.
+    pub version: Version,
+    /// The switch's ports.
+    pub ports: Vec<PortOf>,
+    /// Is there `LOCAL`?
+    pub local: bool,
+}
+
+/// What a command that is under way is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Write(Target),
+    Port,
+    /// The last question to a counter.
+    Last(u32),
+    /// A page of all ports' counters, of all rows'.
+    ReadPorts,
+    Read,
+    Lease,
+    Release,
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    what: What,
+    scope: Scope,
+    opens: bool,
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    token: u64,
+    what: What,
+    scope: Scope,
+    /// Posted before the chip was no longer trusted: whatever its answer is, it is written anew.
+    void: bool,
+}
+
+/// How far the chip is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Trust {
+    Whole,
+    Opening,
+    Trapping,
+    Mending,
+    Trapped { retry_ns: u64 },
+    Lost { why: String },
+}
+
+/// What has gone wrong, and what was done, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Troubles {
+    pub refused: u64,
+    pub unanswered: u64,
+    pub mended: u64,
+    pub attaches: u64,
+}
+
+/// A chip that a switch's flows stand in.
+pub struct Chip {
+    known: Known,
+    setup: Setup,
+    ports: Ports,
+    offload: Offload,
+    device: Option<Box<dyn Device>>,
+    pair: usize,
+    want: Want,
+    miss: Act,
+    queue: VecDeque<Step>,
+    flights: Vec<Flight>,
+    token: u64,
+    trust: Trust,
+    /// What may be otherwise in the chip than it is wanted.
+    dirty: BTreeSet<Target>,
+    backoff_ns: u64,
+    room: Room,
+    lines: u32,
+    counts: Counts,
+    port_stats: HashMap<u16, raw::tnd_port_stats>,
+    troubles: Troubles,
+}
+
+impl std::fmt::Debug for Chip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chip")
+            .field("profile", &self.setup.profile)
+            .field("trust", &self.trust)
+            .field("queue", &self.queue.len())
+            .field("flights", &self.flights.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Chip {
+    /// A chip that is not attached yet: all flows are the software's.
+    ///
+    /// # Errors
+    /// No tables are known for the profile.
+    pub fn new(setup: Setup) -> Result<Chip, Unfit> {
+        let known = profile::known(&setup.profile, setup.lookup)?;
+        Ok(Chip {
+            offload: known.empty(),
+            known,
+            ports: Ports {
+                list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
+                local: setup.local,
+                no_fragments: false,
+            },
+            setup,
+            device: None,
+            pair: 0,
+            want: Want::default(),
+            miss: Act::Cpu,
+            queue: VecDeque::new(),
+            flights: Vec::new(),
+            token: 0,
+            trust: Trust::Lost {
+                why: "not attached yet".into(),
+            },
+            dirty: BTreeSet::new(),
+            backoff_ns: 0,
+            room: Room::default(),
+            lines: 0,
+            counts: Counts::default(),
+            port_stats: HashMap::default(),
+            troubles: Troubles::default(),
+        })
+    }
+
+    /// A cold attach was made: all is written anew, and nothing but this may write there.
+    ///
+    /// # Errors
+    /// The device does not tell its sizes, or they are too small for this use.
+    pub fn attach(&mut self, mut device: Box<dyn Device>, now_ns: u64) -> Result<(), AttachError> {
+        let (_, out) = device.call(
+            "snapshot",
+            &Request {
+                op: raw::TND_OP_SNAPSHOT,
+                output: true,
+                ..Default::default()
+            },
+        )?;
+        let sizes = self.known.sizes(fixed::<raw::tnd_pool>(&out))?;
+        profile::check(self.setup.lookup, &self.setup.profile, &sizes)?;
+        self.pair = usize::from(device.limit(1) > 0);
+        let guards = self.known.guard_lines(&self.guards());
+        self.lines = sizes.lines.saturating_sub(guards);
+        self.counts.size = sizes.counters;
+        self.counts.emptied(now_ns);
+        self.room.void();
+        self.device = Some(device);
+        self.queue.clear();
+        self.flights.clear();
+        self.want.vlans = [raw::TND_FLOWS_FID].into_iter().collect();
+        for key in self.want.macs.keys() {
+            self.want.vlans.insert(want::fid(key.vlan));
+        }
+        self.dirty = self.want.all().collect();
+        self.trust = Trust::Trapping;
+        self.troubles.attaches += 1;
+        self.write_ports(true);
+        self.resize();
+        Ok(())
+    }
+
+    /// Is it to be attached, cold? Why.
+    pub fn lost(&self) -> Option<&str> {
+        match &self.trust {
+            Trust::Lost { why } => Some(why),
+            _ => None,
+        }
+    }
+
+    /// The tables are those of another version, and empty.
+    pub fn begin(&mut self, version: Version) {
+        self.offload = self.known.empty();
+        self.want = Want::default();
+        self.counts.clear();
+        self.miss = Act::Cpu;
+        self.setup.version = version;
+        // The guards are others: there is no moment without them if all is written anew
+        self.lose("the tables began anew");
+    }
+
+    /// OpenFlow's number of a port of the chip.
+    pub fn number(&self, port: u16) -> Option<u32> {
+        self.ports.number(port)
+    }
+
+    /// The chip's number of a port.
+    pub fn port(&self, number: u32) -> Option<u16> {
+        self.ports.chip(number)
+    }
+
+    /// Is every answer of the chip that of the tables as they are, or the CPU?
+    pub fn is_settled(&self) -> bool {
+        match self.trust {
+            Trust::Whole | Trust::Opening => {
+                let waits = self.queue.iter().map(|s| &s.scope);
+                let flies = self.flights.iter().map(|f| &f.scope);
+                waits.chain(flies).all(|s| *s == Scope::Nothing)
+            }
+            // Every frame goes to the CPU
+            Trust::Mending | Trust::Trapped { .. } => true,
+            Trust::Trapping | Trust::Lost { .. } => false,
+        }
+    }
+
+    /// Does it answer by itself?
+    pub fn is_open(&self) -> bool {
+        matches!(self.trust, Trust::Whole)
+    }
+
+    /// Do so many writes wait that no further change should be brought?
+    pub fn is_busy(&self) -> bool {
+        self.queue.len() > BUSY
+    }
+
+    /// How full it is.
+    pub fn usage(&self) -> Usage {
+        self.offload.usage()
+    }
+
+    /// What has gone wrong.
+    pub fn troubles(&self) -> Troubles {
+        self.troubles
+    }
+
+    /// Why a flow is where it is.
+    pub fn why(&self, id: Id) -> Option<Why> {
+        self.offload.why(id)
+    }
+
+    /// Are all packets of a flow answered in the chip, as far as the chip's rows for it say?
+    pub fn in_hardware(&self, id: Id) -> bool {
+        self.is_open() && self.offload.in_hardware(id)
+    }
+
+    // -- counters
+
+    /// What is known of a flow's packets in the chip; `None`: all ones. Of the last read.
+    pub fn counted(&self, id: Id) -> (Option<u64>, Option<u64>) {
+        let c = self.counts.of(id);
+        let known = self.offload.counts(id);
+        let packets = !c.lost && known.is_none_or(|k| k.packets);
+        let bytes = !c.lost && !c.lost_bytes && known.is_none_or(|k| k.bytes);
+        (packets.then_some(c.packets), bytes.then_some(c.bytes))
+    }
+
+    /// Asks for a read of all counters: the number that [`Chip::read_done`] has when it is done.
+    pub fn read(&mut self) -> u64 {
+        self.counts.wanted += 1;
+        self.counts.wanted
+    }
+
+    /// The last read that was done.
+    pub fn read_done(&self) -> u64 {
+        self.counts.done
+    }
+
+    /// Flows that packets met in the chip, and when at the latest, since this was asked last.
+    pub fn take_used(&mut self) -> Vec<(Id, u64)> {
+        self.counts.take_used()
+    }
+
+    /// The sum of a flow that is gone, once its rows' last counts are known.
+    pub fn whole(&mut self, tally: Tally) -> Option<Counted> {
+        self.counts.whole(tally)
+    }
+
+    /// Nobody asks for that sum.
+    pub fn forget(&mut self, tally: Tally) {
+        self.counts.forget(tally);
+    }
+
+    /// What a port has counted, as of the last read, since the device's start.
+    pub fn port_stats(&self, number: u32) -> Option<&raw::tnd_port_stats> {
+        self.port_stats.get(&self.ports.chip(number)?)
+    }
+
+    // -- the owner's sleep
+
+    /// Readable when answers came; after [`Chip::arm`].
+    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.device.as_ref().map_or_else(Vec::new, |d| d.fds())
+    }
+
+    /// Before sleeping. True: nothing waits.
+    pub fn arm(&mut self) -> bool {
+        match self.device.as_mut().map(|d| d.arm()) {
+            Some(Ok(quiet)) => quiet,
+            Some(Err(e)) => {
+                self.lose(&e.to_string());
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// After waking.
+    pub fn disarm(&mut self) {
+        if let Some(d) = &mut self.device {
+            d.disarm();
+        }
+    }
+
+    /// When [`Chip::turn`] is to be called at the latest.
+    pub fn next_ns(&self) -> Option<u64> {
+        let overdue = self.device.as_ref().and_then(|d| d.next_deadline_ns());
+        match self.trust {
+            Trust::Trapped { retry_ns } => Some(overdue.map_or(retry_ns, |o| o.min(retry_ns))),
+            _ => overdue,
+        }
+    }
+
+    // -- writes
+
+    fn guards(&self) -> Vec<raw::tnd_acl_entry> {
+        row::guards(self.setup.version, self.known.ports6())
+    }
+
+    /// The decision's writes: what is wanted from here on, and the commands for it.
+    fn apply(&mut self, writes: Vec<Write>) {
+        for w in writes {
+            self.write(w);
+        }
+    }
+
+    fn write(&mut self, w: Write) {
+        match w {
+            Write::RowAdd {
+                at,
+                flow,
+                fields,
+                act,
+                ..
+            } => {
+                let Some(entry) = row::of(at, &fields, |p| self.ports.chip(p)) else {
+                    // The tables of profile.rs have no such column
+                    tracing::error!("a row that the chip has no fields for: {fields:?}");
+                    return;
+                };
+                let scope = Scope::of_row(&fields);
+                let mut row = Row {
+                    flow,
+                    counter: 0,
+                    entry,
+                    scope,
+                };
+                self.count(&mut row, act);
+                row.set(act);
+                self.want.rows.insert(at, row);
+                self.push(raw::TND_OP_CREATE, Target::Row(at), scope, act.real());
+            }
+            Write::RowAct { at, act } => {
+                let Some(mut row) = self.want.rows.remove(&at) else {
+                    return;
+                };
+                self.count(&mut row, act);
+                row.set(act);
+                let scope = row.scope;
+                self.want.rows.insert(at, row);
+                self.push(raw::TND_OP_UPDATE, Target::Row(at), scope, act.real());
+            }
+            Write::RowMove { from, to } => {
+                let Some(mut row) = self.want.rows.remove(&from) else {
+                    return;
+                };
+                row.entry.priority = to;
+                let scope = row.scope;
+                self.want.rows.insert(to, row);
+                self.push(raw::TND_OP_CREATE, Target::Row(to), scope, true);
+                self.drop_object(Target::Row(from), scope, true);
+            }
+            Write::RowDel { at } => {
+                let Some(row) = self.want.rows.remove(&at) else {
+                    return;
+                };
+                self.drop_object(Target::Row(at), row.scope, true);
+                self.counts.retire(row.counter);
+            }
+            Write::SetAdd(ports) => {
+                let id = self.want.add_set(ports);
+                self.push(raw::TND_OP_CREATE, Target::Set(id), Scope::Nothing, false);
+            }
+            Write::SetDel(ports) => {
+                if let Some(id) = self.want.remove_set(ports) {
+                    self.drop_object(Target::Set(id), Scope::Nothing, false);
+                }
+            }
+            Write::MacPut { key, act, .. } => {
+                let fid = want::fid(key.vlan);
+                if self.want.vlans.insert(fid) {
+                    self.push(raw::TND_OP_CREATE, Target::Vlan(fid), Scope::Nothing, false);
+                }
+                let op = match self.want.macs.insert(key, act) {
+                    Some(_) => raw::TND_OP_UPDATE,
+                    None => raw::TND_OP_CREATE,
+                };
+                self.push(op, Target::Mac(key), Scope::of_mac(&key), act.real());
+            }
+            Write::MacDel(key) => {
+                self.want.macs.remove(&key);
+                self.drop_object(Target::Mac(key), Scope::of_mac(&key), true);
+            }
+            Write::Miss(act) => {
+                self.miss = act;
+                self.write_ports(act.real());
+            }
+        }
+    }
+
+    /// A row that answers has a counter.
+    fn count(&mut self, row: &mut Row, act: Act) {
+        if act.real() && row.counter == 0 {
+            row.counter = self.counts.take(row.flow).unwrap_or(0);
+            if row.counter != 0 {
+                let target = Target::Counter(row.counter);
+                self.push(raw::TND_OP_CREATE, target, Scope::Nothing, false);
+            }
+        }
+    }
+
+    /// A row that answers as before, with another counter.
+    fn update_row(&mut self, at: u32, scope: Scope) {
+        self.push(raw::TND_OP_UPDATE, Target::Row(at), scope, true);
+    }
+
+    fn writes_now(&self) -> bool {
+        matches!(self.trust, Trust::Whole | Trust::Opening)
+    }
+
+    fn push(&mut self, op: u16, target: Target, scope: Scope, opens: bool) {
+        if !self.writes_now() {
+            self.dirty.insert(target);
+            return;
+        }
+        let Some(mut command) = self.want.write(op, target) else {
+            return;
+        };
+        if op == raw::TND_OP_CREATE
+            && matches!(target, Target::Mac(_))
+            && let Some(lease) = self.room.draw()
+        {
+            command.flags |= raw::TND_CMD_LEASE;
+            command.lease = lease;
+        }
+        self.queue.push_back(Step {
+            what: What::Write(target),
+            scope,
+            opens,
+            command,
+        });
+    }
+
+    fn drop_object(&mut self, target: Target, scope: Scope, opens: bool) {
+        if !self.writes_now() {
+            self.dirty.insert(target);
+            return;
+        }
+        if let Some(command) = Want::delete(target) {
+            self.queue.push_back(Step {
+                what: What::Write(target),
+                scope,
+                opens,
+                command,
+            });
+        }
+    }
+
+    /// Ports as they are to be; while the chip is not trusted, to the CPU with everything.
+    fn write_ports(&mut self, opens: bool) {
+        let trap = !self.writes_now();
+        if trap && !matches!(self.trust, Trust::Trapping) {
+            // They are written when it is open again
+            return;
+        }
+        let unaware = self.setup.lookup == Lookup::Address;
+        for p in &self.ports.list {
+            let body = self.ports.body(p, unaware, self.miss.real(), trap);
+            self.queue.push_back(Step {
+                what: What::Port,
+                scope: Scope::All,
+                opens: opens && !trap,
+                command: Command::of(raw::TND_OP_UPDATE, &body),
+            });
+        }
+    }
+
+    /// The decision is told what is promised.
+    fn resize(&mut self) {
+        // What it gives up makes room, and so on; each round has less
+        for _ in 0..8 {
+            let mac = self.want.macs.len() as u32 + self.room.left();
+            let u = self.offload.usage();
+            if (u.acl_size, u.mac_size) == (self.lines, mac) {
+                return;
+            }
+            let writes = self.offload.resize(self.lines, mac);
+            self.apply(writes);
+        }
+    }
+}
+
+/// Why a device can't be attached.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// It does not answer as it should.
+    #[error(transparent)]
+    Device(#[from] SalError),
+    /// It is not what this use needs.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+}

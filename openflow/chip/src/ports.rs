@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The chip's ports: OpenFlow's numbers and its own, and what of a flow's instructions can be said with them.
+
+use tandem_abi::object::Object;
+use tandem_abi::raw;
+use tandem_ofoffload::{Act, Beyond, PortMask, Wanted};
+use tandem_openflow::{Instructions, port};
+
+/// The largest MTU that a port may have: how long a frame is, is not asked.
+const MTU: u32 = 65_535;
+
+/// A port of the chip that is the switch's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortOf {
+    /// OpenFlow's number.
+    pub number: u32,
+    /// The chip's, 1 to 255.
+    pub port: u8,
+    /// Its address.
+    pub mac: [u8; 6],
+}
+
+/// What its configuration lets it do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct May {
+    /// Are frames that come in looked at?
+    pub receive: bool,
+    /// Is anything sent there?
+    pub send: bool,
+    /// Does `FLOOD` go there?
+    pub flood: bool,
+}
+
+impl Default for May {
+    fn default() -> May {
+        May {
+            receive: true,
+            send: true,
+            flood: true,
+        }
+    }
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ports {
+    pub list: Vec<(PortOf, May)>,
+    /// There is `LOCAL`, of which the chip knows nothing.
+    pub local: bool,
+    /// Are fragments dropped? No row of every chip can ask for them.
+    pub no_fragments: bool,
+}
+
+impl Ports {
+    /// The chip's number of an OpenFlow port.
+    pub fn chip(&self, number: u32) -> Option<u16> {
+        let p = self.list.iter().find(|(p, _)| p.number == number)?;
+        Some(u16::from(p.0.port))
+    }
+
+    /// OpenFlow's number of a port of the chip.
+    pub fn number(&self, port: u16) -> Option<u32> {
+        let p = self.list.iter().find(|(p, _)| u16::from(p.port) == port)?;
+        Some(p.0.number)
+    }
+
+    fn mask(&self, number: u32) -> Option<PortMask> {
+        let several = matches!(number, port::ALL | port::FLOOD);
+        if several && self.local {
+            return None;
+        }
+        let mut all = PortMask::default();
+        if several {
+            for (p, may) in &self.list {
+                if may.send && (may.flood || number == port::ALL) {
+                    all.insert(p.port);
+                }
+            }
+            return Some(all);
+        }
+        let (p, may) = self.list.iter().find(|(p, _)| p.number == number)?;
+        may.send.then(|| PortMask::one(p.port))
+    }
+
+    /// What a flow wants of the chip.
+    pub fn wanted(&self, instructions: &Instructions) -> Wanted {
+        match Wanted::of(instructions, |p| self.mask(p)) {
+            // No rule writes these into a tag
+            Wanted::Act(Act::Out { rewrite, .. }) if matches!(rewrite.vid, Some(0 | 4095)) => {
+                Wanted::Beyond(Beyond::Rewrite)
+            }
+            wanted => wanted,
+        }
+    }
+
+    /// A port as the chip is to have it.
+    pub fn body(&self, of: &(PortOf, May), unaware: bool, drop: bool, trap: bool) -> raw::tnd_port {
+        let mut flags = raw::TND_PORT_UP | raw::TND_PORT_FLOWS;
+        let bits = [
+            (unaware, raw::TND_PORT_FLOWS_UNAWARE),
+            (drop, raw::TND_PORT_FLOWS_DROP),
+            (
+                trap || !of.1.receive || self.no_fragments,
+                raw::TND_PORT_TRAP_ALL,
+            ),
+        ];
+        for (_, bit) in bits.iter().filter(|(set, _)| *set) {
+            flags |= bit;
+        }
+        let mut p = raw::tnd_port {
+            port: u16::from(of.0.port),
+            flags,
+            mtu: MTU,
+            stp_state: raw::TND_STP_FORWARDING,
+            mac: of.0.mac,
+            ..Default::default()
+        };
+        p.set_struct_size();
+        p
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What of a chip the decision may use: its tables as the ABI lets them be written, with the sizes that the device tells.
+
+use tandem_abi::raw;
+use tandem_ofoffload::Offload;
+use tandem_ofoffload::tables::{self, Chip, MacLookup};
+use tandem_openflow::Field;
+
+use crate::row;
+
+/// How the ports classify frames, and so what the keys of the MAC table are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lookup {
+    /// By address alone.
+    #[default]
+    Address,
+    /// By VLAN and address.
+    Vlan,
+}
+
+/// Why a chip can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// No tables are known for it.
+    #[error("a chip {0} has no table of flows that is known here")]
+    Unknown(String),
+    /// It does not tell of the memory of its rows.
+    #[error("the chip has no memory {0}")]
+    Pool(&'static str),
+    /// Its domains are too few for a lookup by VLAN.
+    #[error("{chip} has {domains} forwarding domains: its MAC table can't be looked up by VLAN")]
+    Domains {
+        /// Its profile.
+        chip: String,
+        /// How many.
+        domains: u32,
+    },
+}
+
+/// VLANs that a tag may have.
+const VLANS: u32 = 4094;
+
+/// A chip's tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub chip: Chip,
+    /// Pool of the list's lines.
+    lines: &'static str,
+}
+
+/// By the profile's name.
+pub(crate) fn known(profile: &str, lookup: Lookup) -> Result<Known, Unfit> {
+    let by = match lookup {
+        Lookup::Address => MacLookup::Address,
+        Lookup::Vlan => MacLookup::Vlan,
+    };
+    let (mut chip, lines) = match profile {
+        "nxp-t1040" => (tables::vsc9953(by), "is2-tcam"),
+        "arista-7500e" => (tables::arista_7500e(0, by), "ipv6-lpm"),
+        "tiny" => (tables::tiny(by), "acl-tcam"),
+        other => return Err(Unfit::Unknown(other.to_owned())),
+    };
+    for kind in &mut chip.acl.kinds {
+        kind.columns.retain(|c| row::has_place(c.field));
+    }
+    chip.miss_drop = true;
+    Ok(Known { chip, lines })
+}
+
+/// What the device tells of its pools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Lines of the list that are free.
+    pub lines: u32,
+    pub counters: u32,
+    pub sets: u32,
+    pub domains: u32,
+}
+
+impl Known {
+    /// A decision for it, without room before it is attached.
+    pub fn empty(&self) -> Offload {
+        let mut chip = self.chip.clone();
+        chip.acl.size = 0;
+        if let Some(m) = &mut chip.mac {
+            m.size = 0;
+        }
+        Offload::new(chip)
+    }
+
+    /// Are there rows on ports of IPv6 packets?
+    pub fn ports6(&self) -> bool {
+        let mut kinds = self.chip.acl.kinds.iter();
+        kinds.any(|k| {
+            let has = |f: Field| k.columns.iter().any(|c| c.field == f);
+            has(Field::Ipv6Src) && (has(Field::TcpDst) || has(Field::Icmpv6Type))
+        })
+    }
+
+    /// Of a SNAPSHOT.
+    pub fn sizes(&self, pools: impl Iterator<Item = raw::tnd_pool>) -> Result<Sizes, Unfit> {
+        let mut s = Sizes::default();
+        let mut told = false;
+        for p in pools {
+            let free = p.size.saturating_sub(p.used + p.in_flight + p.committed);
+            match tandem_abi::get_name(&p.name).as_str() {
+                name if name == self.lines => (s.lines, told) = (free, true),
+                "acl-counter" => s.counters = free,
+                "multicast-group" => s.sets = free,
+                "vlan" => s.domains = free,
+                _ => {}
+            }
+        }
+        told.then_some(s).ok_or(Unfit::Pool(self.lines))
+    }
+
+    /// Lines that the guards take: each looks at what every kind of rows can look at.
+    pub fn guard_lines(&self, guards: &[raw::tnd_acl_entry]) -> u32 {
+        let least = |frames: fn(u16) -> bool| {
+            let kinds = self.chip.acl.kinds.iter();
+            let fit = kinds.filter(|k| k.frames.one().is_some_and(frames));
+            fit.map(|k| k.lines).min()
+        };
+        let any = self.chip.acl.kinds.first().map_or(1, |k| k.lines);
+        let of = |e: &raw::tnd_acl_entry| match (e.mask.fragment, e.key.ethertype) {
+            (0, _) => any,
+            (_, 0x0800) => least(|t| t == 0x0800).unwrap_or(any),
+            _ => least(|t| t == 0x86dd).unwrap_or(any),
+        };
+        guards.iter().map(of).sum()
+    }
+}
+
+/// Does a lookup by VLAN find a domain for each?
+pub(crate) fn check(lookup: Lookup, profile: &str, sizes: &Sizes) -> Result<(), Unfit> {
+    if lookup == Lookup::Vlan && sizes.domains < VLANS {
+        return Err(Unfit::Domains {
+            chip: profile.to_owned(),
+            domains: sizes.domains,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Room in the MAC table, which is a hash: what of it is free does not say what fits. The device promises slots whatever
+//! the keys are (leases), so many at a time as it can stand for; entries are written on these, and new ones asked for
+//! before they are used up.
+//!
+//! Lines of the list, counters, port sets and domains are counted, and nobody else takes them.
+
+use std::collections::VecDeque;
+
+use tandem_abi::raw;
+use zerocopy::IntoBytes;
+
+use crate::want::Command;
+
+/// Slots to have ahead.
+const AHEAD: u32 = 512;
+/// Leases of which something is left, at most.
+const LEASES: usize = 16;
+
+/// What is promised.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    /// Number, and what is left of it.
+    leases: VecDeque<(u32, u32)>,
+    /// A lease of so many is on its way.
+    asked: Option<u32>,
+    /// So many were refused: fewer are asked for. 0: none at all, until something is deleted.
+    most: Option<u32>,
+}
+
+impl Room {
+    pub fn left(&self) -> u32 {
+        self.leases.iter().map(|(_, n)| n).sum()
+    }
+
+    /// The lease that a new entry is written on. `None`: on free slots.
+    pub fn draw(&mut self) -> Option<u32> {
+        let (id, left) = self.leases.front_mut()?;
+        *left -= 1;
+        let id = *id;
+        if *left == 0 {
+            self.leases.pop_front();
+        }
+        Some(id)
+    }
+
+    /// The next lease to ask for.
+    pub fn ask(&mut self) -> Option<Command> {
+        let left = self.left();
+        if self.asked.is_some() || left > AHEAD / 2 || self.leases.len() >= LEASES {
+            return None;
+        }
+        let count = (AHEAD - left).min(self.most.unwrap_or(u32::MAX));
+        if count == 0 {
+            return None;
+        }
+        self.asked = Some(count);
+        let item = raw::tnd_lease_item {
+            cls: raw::TND_CLS_FDB,
+            count,
+            ..Default::default()
+        };
+        let head = raw::tnd_lease {
+            struct_size: size_of::<raw::tnd_lease>() as u16,
+            count: 1,
+            ..Default::default()
+        };
+        Some(Command {
+            op: raw::TND_OP_LEASE,
+            cls: raw::TND_CLS_NONE,
+            flags: 0,
+            lease: 0,
+            arg: 0,
+            body: [head.as_bytes(), item.as_bytes()].concat(),
+            output: false,
+        })
+    }
+
+    /// It was granted.
+    pub fn granted(&mut self, id: u32) {
+        if let Some(count) = self.asked.take() {
+            self.leases.push_back((id, count));
+        }
+    }
+
+    /// It was not.
+    pub fn refused(&mut self) {
+        if let Some(count) = self.asked.take() {
+            self.most = Some(count / 2);
+        }
+    }
+
+    /// Its answer was lost.
+    pub fn lost(&mut self) {
+        self.asked = None;
+    }
+
+    /// Slots were given back.
+    pub fn freed(&mut self) {
+        self.most = self.most.map(|m| m.max(1).saturating_mul(2));
+    }
+
+    /// Gives all back.
+    pub fn forget(&mut self) -> Vec<Command> {
+        let ids = self.leases.drain(..);
+        ids.map(|(id, _)| release(id, 0)).collect()
+    }
+
+    /// Another attach: what was promised is void.
+    pub fn void(&mut self) {
+        *self = Room::default();
+    }
+}
+
+/// Gives a lease back, or the one that the LEASE of this token was granted.
+pub(crate) fn release(lease: u32, token: u64) -> Command {
+    Command {
+        op: raw::TND_OP_RELEASE,
+        cls: raw::TND_CLS_NONE,
+        flags: 0,
+        lease,
+        arg: token,
+        body: Vec::new(),
+        output: false,
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A row of the list: what OpenFlow asks of a packet, said in the fields of the chip's parser.
+//!
+//! Where the two parsers read a frame differently, a guard in front of all rows sends it to the CPU ([`guards`]); what
+//! has headers that end too early the chip sends there itself, whatever the list says.
+//!
+//! | frame | OpenFlow | the chip | so |
+//! |---|---|---|---|
+//! | two tags | EtherType behind the last | behind the first, which is a tag's | guard |
+//! | an 802.1ad tag outside | a tag like any | another kind of tag; *tagged* is one bit of two | guard |
+//! | first fragment | has ports | has none | guard |
+//! | later fragment | has none (1.0: zeros) | zeros | rows on ports ask for none of either; 1.0: guard |
+//! | 802.3 | length (1.0: SNAP's type, or 0x05ff) | length | 1.0: guard |
+//! | VLAN 0 | a tag | a tag, but no domain of the MAC table | rows; no entry |
+
+use tandem_abi::object::Object;
+use tandem_abi::raw;
+use tandem_ofoffload::Act;
+use tandem_openflow::oxm::VID_PRESENT;
+use tandem_openflow::{Field, Oxm, Version};
+
+/// The only list.
+pub(crate) const TABLE: u32 = 1;
+
+const TPID_C: u16 = 0x8100;
+const TPID_S: u16 = 0x88a8;
+const IP4: u16 = 0x0800;
+const IP6: u16 = 0x86dd;
+
+/// A field that a rule of the ABI has a place for.
+pub(crate) fn has_place(field: Field) -> bool {
+    matches!(
+        field,
+        Field::InPort
+            | Field::EthDst
+            | Field::EthSrc
+            | Field::EthType
+            | Field::VlanVid
+            | Field::VlanPcp
+            | Field::IpDscp
+            | Field::IpEcn
+            | Field::IpProto
+            | Field::Ipv4Src
+            | Field::Ipv4Dst
+            | Field::Ipv6Src
+            | Field::Ipv6Dst
+            | Field::TcpSrc
+            | Field::TcpDst
+            | Field::UdpSrc
+            | Field::UdpDst
+            | Field::SctpSrc
+            | Field::SctpDst
+            | Field::Icmpv4Type
+            | Field::Icmpv4Code
+            | Field::Icmpv6Type
+            | Field::Icmpv6Code
+    )
+}
+
+fn mac(v: u128) -> [u8; 6] {
+    let [_, _, _, _, _, _, _, _, _, _, a, b, c, d, e, f] = v.to_be_bytes();
+    [a, b, c, d, e, f]
+}
+
+fn put4(to: &mut [u8; 16], v: u128) {
+    for (t, f) in to.iter_mut().zip((v as u32).to_be_bytes()) {
+        *t = f;
+    }
+}
+
+fn blank(at: u32) -> raw::tnd_acl_entry {
+    let mut e = raw::tnd_acl_entry {
+        table: TABLE,
+        priority: at,
+        action: raw::TND_ACL_TRAP,
+        ..Default::default()
+    };
+    e.set_struct_size();
+    e
+}
+
+/// The row's match, without what it does. `None`: a field that no rule has a place for. `port` has the chip's number of
+/// an OpenFlow port.
+pub(crate) fn of(
+    at: u32,
+    fields: &[Oxm],
+    port: impl Fn(u32) -> Option<u16>,
+) -> Option<raw::tnd_acl_entry> {
+    let mut e = blank(at);
+    let (k, m) = (&mut e.key, &mut e.mask);
+    for o in fields {
+        let (v, mask) = (o.value, o.mask);
+        match o.field {
+            Field::InPort => {
+                // Of a port that the chip does not have no frame comes
+                k.port = u32::try_from(v).ok().and_then(&port).unwrap_or(u16::MAX);
+                m.port = u16::MAX;
+            }
+            Field::EthDst => (k.dst_mac, m.dst_mac) = (mac(v), mac(mask)),
+            Field::EthSrc => (k.src_mac, m.src_mac) = (mac(v), mac(mask)),
+            Field::EthType => (k.ethertype, m.ethertype) = (v as u16, mask as u16),
+            Field::VlanVid => {
+                if mask as u16 & VID_PRESENT != 0 {
+                    // Of tags 802.1Q's alone come here: the guards have the others
+                    (k.tag, m.tag) = match v as u16 & VID_PRESENT {
+                        0 => (raw::TND_ACL_UNTAGGED, u8::MAX),
+                        _ => (raw::TND_ACL_TAG_8021Q, raw::TND_ACL_TAG_8021Q),
+                    };
+                }
+                k.tci |= v as u16 & 0xfff;
+                m.tci |= mask as u16 & 0xfff;
+            }
+            Field::VlanPcp => {
+                k.tci |= (v as u16 & 7) << 13;
+                m.tci |= (mask as u16 & 7) << 13;
+            }
+            Field::IpDscp => {
+                k.tos |= (v as u8) << 2;
+                m.tos |= (mask as u8) << 2;
+            }
+            Field::IpEcn => {
+                k.tos |= v as u8 & 3;
+                m.tos |= mask as u8 & 3;
+            }
+            Field::IpProto => (k.protocol, m.protocol) = (v as u8, mask as u8),
+            Field::Ipv4Src => {
+                put4(&mut k.src_ip, v);
+                put4(&mut m.src_ip, mask);
+            }
+            Field::Ipv4Dst => {
+                put4(&mut k.dst_ip, v);
+                put4(&mut m.dst_ip, mask);
+            }
+            Field::Ipv6Src => (k.src_ip, m.src_ip) = (v.to_be_bytes(), mask.to_be_bytes()),
+            Field::Ipv6Dst => (k.dst_ip, m.dst_ip) = (v.to_be_bytes(), mask.to_be_bytes()),
+            Field::TcpSrc
+            | Field::UdpSrc
+            | Field::SctpSrc
+            | Field::Icmpv4Type
+            | Field::Icmpv6Type => {
+                (k.src_port, m.src_port) = (v as u16, wide(o));
+                m.fragment = raw::TND_ACL_FRAGMENT;
+            }
+            Field::TcpDst
+            | Field::UdpDst
+            | Field::SctpDst
+            | Field::Icmpv4Code
+            | Field::Icmpv6Code => {
+                (k.dst_port, m.dst_port) = (v as u16, wide(o));
+                m.fragment = raw::TND_ACL_FRAGMENT;
+            }
+            _ => return None,
+        }
+    }
+    Some(e)
+}
+
+/// The mask of a field of 16 bits in the key; ICMP's have eight, and zeros above them.
+fn wide(o: &Oxm) -> u16 {
+    if o.mask == o.field.all_ones() {
+        u16::MAX
+    } else {
+        o.mask as u16
+    }
+}
+
+/// What a row does.
+pub(crate) fn act(e: &mut raw::tnd_acl_entry, act: Act) {
+    e.action = raw::TND_ACL_TRAP;
+    (e.flags, e.target, e.vid, e.pcp) = (0, 0, 0, 0);
+    e.ports = [0; raw::TND_PORT_SET_BYTES];
+    match act {
+        Act::Cpu => {}
+        Act::Drop => e.action = raw::TND_ACL_DROP,
+        Act::Out { ports, rewrite } => {
+            let mut all = ports.ports();
+            match (all.next(), all.next()) {
+                (None, _) => e.action = raw::TND_ACL_DROP,
+                (Some(one), None) => {
+                    e.action = raw::TND_ACL_REDIRECT_PORT;
+                    e.target = u32::from(one);
+                }
+                _ => {
+                    e.action = raw::TND_ACL_REDIRECT_PORTS;
+                    e.ports = bitmap(ports);
+                }
+            }
+            if let Some(vid) = rewrite.vid {
+                e.flags |= raw::TND_ACL_SET_VID;
+                e.vid = vid;
+            }
+            if let Some(pcp) = rewrite.pcp {
+                e.flags |= raw::TND_ACL_SET_PCP;
+                e.pcp = pcp;
+            }
+        }
+    }
+}
+
+/// Ports as a port set has them.
+pub(crate) fn bitmap(ports: tandem_ofoffload::PortMask) -> [u8; raw::TND_PORT_SET_BYTES] {
+    let mut bits = [0; raw::TND_PORT_SET_BYTES];
+    for p in ports.ports() {
+        if let Some(b) = bits.get_mut(usize::from(p / 8)) {
+            *b |= 1 << (p % 8);
+        }
+    }
+    bits
+}
+
+/// What the list begins with: frames that the two parsers read differently, to the CPU. Numbers from 0 on.
+pub(crate) fn guards(version: Version, ports6: bool) -> Vec<raw::tnd_acl_entry> {
+    let mut all = Vec::new();
+    let mut guard = |set: &dyn Fn(&mut raw::tnd_acl_key, &mut raw::tnd_acl_key)| {
+        let mut e = blank(all.len() as u32);
+        set(&mut e.key, &mut e.mask);
+        all.push(e);
+    };
+    guard(&|k, m| (k.tag, m.tag) = (raw::TND_ACL_TAG_8021AD, raw::TND_ACL_TAG_8021AD));
+    for tpid in [TPID_C, TPID_S] {
+        guard(&|k, m| (k.ethertype, m.ethertype) = (tpid, u16::MAX));
+    }
+    let piece = |of: u16, which: u8| {
+        move |k: &mut raw::tnd_acl_key, m: &mut raw::tnd_acl_key| {
+            (k.ethertype, m.ethertype) = (of, u16::MAX);
+            (k.fragment, m.fragment) = (which, which);
+        }
+    };
+    match version {
+        Version::V10 => {
+            guard(&piece(IP4, raw::TND_ACL_FRAGMENT));
+            // A length, 0 to 0x5ff
+            guard(&|k, m| (k.ethertype, m.ethertype) = (0, 0xfc00));
+            guard(&|k, m| (k.ethertype, m.ethertype) = (0x0400, 0xfe00));
+        }
+        Version::V13 => {
+            guard(&piece(IP4, raw::TND_ACL_FRAGMENT_FIRST));
+            if ports6 {
+                guard(&piece(IP6, raw::TND_ACL_FRAGMENT_FIRST));
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What random histories seldom come to.
+
+use super::device::Fate;
+use super::universe::FIRST;
+use super::world::World;
+use crate::Lookup;
+use tandem_ofpipeline::flows::blank;
+use tandem_openflow::model::{FlowCommand, FlowMod};
+use tandem_openflow::{Action, Field, Instructions, Match, Oxm, Version};
+
+const STATION: u128 = 0x0200_0000_0001;
+
+fn to(command: FlowCommand, priority: u16, fields: &[(Field, u128)], port: u32) -> FlowMod {
+    let output = Action::Output {
+        port: FIRST + port - 1,
+        max_len: 0,
+    };
+    FlowMod {
+        command,
+        priority,
+        matching: Match {
+            fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+            exact: false,
+        },
+        instructions: Instructions {
+            apply: Some(vec![output]),
+            ..Instructions::default()
+        },
+        ..blank()
+    }
+}
+
+fn add(priority: u16, fields: &[(Field, u128)], port: u32) -> FlowMod {
+    to(FlowCommand::Add, priority, fields, port)
+}
+
+fn frame(ether: u16) -> Vec<u8> {
+    let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    f.extend(ether.to_be_bytes());
+    f.extend([0; 46]);
+    f
+}
+
+/// Rows between the same two until there is no number left: neighbours move, and whichever of these writes is refused,
+/// no frame meets a row behind.
+#[test]
+fn rows_that_move_are_never_away() {
+    for refused in 0..90 {
+        let mut w = World::new("nxp-t1040", Lookup::Vlan, Version::V13);
+        w.rest();
+        w.flow_mod(&add(1, &[], 4));
+        w.flow_mod(&add(1000, &[(Field::InPort, u128::from(FIRST))], 3));
+        w.rest();
+        let mut n = 0;
+        for p in 0..20u16 {
+            let fields = [(Field::EthType, 0x2000 + u128::from(p))];
+            w.flow_mod(&add(100 + p, &fields, 2 + u32::from(p % 2)));
+            loop {
+                n += 1;
+                w.next = if n == refused {
+                    Fate::Refused
+                } else {
+                    Fate::Done
+                };
+                let went = w.step();
+                for q in 0..=p {
+                    w.probe(2, &frame(0x2000 + q));
+                }
+                w.probe(1, &frame(0x2000));
+                if !went {
+                    break;
+                }
+            }
+        }
+        w.next = Fate::Done;
+        w.rest();
+        w.probe(2, &frame(0x2000));
+        assert!(w.chip.is_open());
+    }
+}
+
+#[test]
+fn rows_without_a_counter_are_not_told_of() {
+    let mut w = World::new("tiny", Lookup::Address, Version::V13);
+    w.rest();
+    let ether = |n: u16| 0x2000 + n;
+    for n in 0..12u16 {
+        w.flow_mod(&add(1, &[(Field::EthType, u128::from(ether(n)))], 2));
+    }
+    w.rest();
+    for n in 0..12 {
+        w.send(1, &frame(ether(n)));
+    }
+    w.check_counts();
+    let known = (0..12).filter(|n| w.chip.counted(*n).0.is_some()).count();
+    assert_eq!(known, 8, "of tiny's counters each has a row");
+}
+
+/// From a row to the MAC table, and gone before the row's counter was read for the last time.
+#[test]
+fn what_the_mac_table_answered_is_not_known_when_the_flow_goes() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let behind = [(Field::InPort, u128::from(FIRST))];
+    w.flow_mod(&add(1, &behind, 3));
+    w.flow_mod(&add(2, &[(Field::EthDst, STATION)], 2));
+    w.rest();
+    w.send(1, &frame(0x2000));
+    w.flow_mod(&to(FlowCommand::DeleteStrict, 1, &behind, 3));
+    w.settle();
+    w.send(1, &frame(0x2000));
+    w.flow_mod(&to(
+        FlowCommand::DeleteStrict,
+        2,
+        &[(Field::EthDst, STATION)],
+        2,
+    ));
+    w.check_counts();
+}
+
+/// A station's answer is never one of a flow that the same message took away.
+#[test]
+fn flows_that_go_together_answer_for_none_of_them() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    w.flow_mod(&add(1, &[(Field::EthDst, STATION)], 2));
+    w.flow_mod(&add(2, &[], 3));
+    w.rest();
+    w.probe(1, &frame(0x2000));
+    w.flow_mod(&to(FlowCommand::Delete, 0, &[], 1));
+    while w.step() {
+        w.probe(1, &frame(0x2000));
+    }
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+mod cases;
+mod device;
+mod frames;
+mod property;
+mod universe;
+mod world;

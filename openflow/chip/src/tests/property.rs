@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Chip and software behind it are one switch: the software's alone.
+
+use super::device::Fate;
+use super::frames::frame;
+use super::universe::{flow_mod, group_mod};
+use super::world::{PORTS, World};
+use crate::Lookup;
+use proptest::prelude::*;
+use tandem_openflow::Version;
+use tandem_openflow::model::{FlowMod, GroupMod};
+
+#[derive(Clone, Debug)]
+enum Op {
+    Flow(FlowMod),
+    Group(GroupMod),
+    Configure(u16, bool, bool),
+    Fragments(bool),
+    Link(u16, bool),
+    Steps(u8),
+    Rest,
+    Fail(Fate),
+    Wait,
+    Die,
+    Send(u16, usize),
+    Counts,
+}
+
+fn op(version: Version) -> impl Strategy<Value = Op> {
+    let port = || 1..=PORTS as u16;
+    let fate = prop_oneof![Just(Fate::Refused), Just(Fate::Lost), Just(Fate::Ignored)];
+    let group = match version {
+        Version::V10 => Just(Op::Rest).boxed(),
+        Version::V13 => group_mod().prop_map(Op::Group).boxed(),
+    };
+    prop_oneof![
+        24 => flow_mod(version).prop_map(Op::Flow),
+        2 => group,
+        2 => (port(), any::<bool>(), any::<bool>()).prop_map(|(p, r, s)| Op::Configure(p, r || s, s)),
+        1 => proptest::bool::weighted(0.3).prop_map(Op::Fragments),
+        2 => (port(), any::<bool>()).prop_map(|(p, up)| Op::Link(p, up)),
+        8 => (1..6u8).prop_map(Op::Steps),
+        8 => Just(Op::Rest),
+        2 => fate.prop_map(Op::Fail),
+        1 => Just(Op::Wait),
+        1 => Just(Op::Die),
+        20 => (port(), any::<usize>()).prop_map(|(p, n)| Op::Send(p, n)),
+        2 => Just(Op::Counts),
+    ]
+}
+
+/// Frames are looked at in turns, some after each command.
+struct Eyes {
+    frames: Vec<Vec<u8>>,
+    at: usize,
+}
+
+impl Eyes {
+    fn look(&mut self, w: &mut World, n: usize) {
+        for _ in 0..n {
+            self.at += 1;
+            let frame = &self.frames[self.at % self.frames.len()];
+            let port = (self.at / self.frames.len()) % PORTS as usize;
+            w.probe(port as u16 + 1, frame);
+        }
+    }
+}
+
+fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
+    let all = frames.len() * 2;
+    let mut eyes = Eyes { frames, at: 0 };
+    w.rest();
+    for op in ops {
+        match op {
+            Op::Flow(m) => w.flow_mod(&m),
+            Op::Group(m) => w.group_mod(&m),
+            Op::Configure(p, receive, send) => w.configure(p, receive, send),
+            Op::Fragments(drop) => w.fragments(drop),
+            Op::Link(p, up) => w.link(p, up),
+            Op::Steps(n) => {
+                for _ in 0..n {
+                    if !w.step() {
+                        break;
+                    }
+                    eyes.look(w, 6);
+                }
+            }
+            Op::Rest => {
+                while w.step() {
+                    eyes.look(w, 6);
+                }
+                eyes.look(w, all);
+            }
+            Op::Fail(fate) => w.next = fate,
+            Op::Wait => w.wait(),
+            Op::Die => w.die(),
+            Op::Send(p, n) => {
+                let frame = eyes.frames[n % eyes.frames.len()].clone();
+                w.send(p, &frame);
+            }
+            Op::Counts => w.check_counts(),
+        }
+        eyes.look(w, 6);
+    }
+    w.next = Fate::Done;
+    w.check_counts();
+    eyes.look(w, all * 2);
+}
+
+const CHIPS: [(&str, Lookup, Version); 7] = [
+    ("nxp-t1040", Lookup::Vlan, Version::V13),
+    ("nxp-t1040", Lookup::Address, Version::V13),
+    ("nxp-t1040", Lookup::Vlan, Version::V10),
+    ("arista-7500e", Lookup::Address, Version::V13),
+    ("arista-7500e", Lookup::Vlan, Version::V10),
+    ("tiny", Lookup::Address, Version::V13),
+    ("tiny", Lookup::Address, Version::V10),
+];
+
+proptest! {
+    #[test]
+    fn one_switch(
+        (chip, ops) in (0..CHIPS.len()).prop_flat_map(|c| {
+            (Just(c), proptest::collection::vec(op(CHIPS[c].2), 1..60))
+        }),
+        frames in proptest::collection::vec(frame(), 24),
+    ) {
+        let (profile, lookup, version) = CHIPS[chip];
+        let mut w = World::new(profile, lookup, version);
+        play(&mut w, ops, frames);
+    }
+}

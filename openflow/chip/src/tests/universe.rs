@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random flows, groups and meters of a universe so small that most of them overlap, and that all frames of `frames` are of.
+
+use super::frames::MACS;
+use proptest::prelude::*;
+use tandem_ofpipeline::flows::blank;
+use tandem_openflow::model::{
+    Bucket, FlowCommand, FlowMod, GroupCommand, GroupMod, GroupType, flow_flags,
+};
+use tandem_openflow::{Action, Field, Instructions, Match, Oxm, Version, oxm, port};
+
+/// OpenFlow's number of the chip's first port.
+pub const FIRST: u32 = 101;
+
+const PRESENT: u128 = oxm::VID_PRESENT as u128;
+
+fn mac(n: usize) -> u128 {
+    MACS[n].iter().fold(0, |v, b| v << 8 | u128::from(*b))
+}
+
+fn vlan() -> impl Strategy<Value = Vec<Oxm>> {
+    let vid = |v: u128| Oxm::exact(Field::VlanVid, v);
+    prop_oneof![
+        6 => Just(vec![]),
+        2 => Just(vec![vid(0)]),
+        2 => Just(vec![vid(PRESENT | 1)]),
+        2 => Just(vec![vid(PRESENT | 2)]),
+        1 => Just(vec![vid(PRESENT)]),
+        1 => Just(vec![vid(PRESENT | 0xfff)]),
+        1 => Just(vec![Oxm::masked(Field::VlanVid, PRESENT, PRESENT)]),
+        1 => Just(vec![vid(PRESENT | 2), Oxm::exact(Field::VlanPcp, 5)]),
+        1 => Just(vec![vid(PRESENT), Oxm::exact(Field::VlanPcp, 3)]),
+        1 => Just(vec![Oxm::masked(Field::VlanVid, PRESENT | 2, PRESENT | 2)]),
+    ]
+}
+
+fn net(version: Version) -> impl Strategy<Value = Vec<Oxm>> {
+    let x = Oxm::exact;
+    let e = move |t: u128| x(Field::EthType, t);
+    let p = move |p: u128| x(Field::IpProto, p);
+    let both = vec![
+        vec![],
+        vec![],
+        vec![],
+        vec![e(0x1234)],
+        vec![e(0x0806)],
+        vec![e(0x0806), x(Field::ArpOp, 1)],
+        vec![e(0x0806), x(Field::ArpSpa, 1)],
+        vec![e(0x86dd)],
+        vec![e(0x05ff)],
+        vec![e(0x8902)],
+        vec![e(0x8035)],
+        vec![e(0x8100)],
+        vec![e(0x0800)],
+        vec![e(0x0800), x(Field::Ipv4Dst, 1)],
+        vec![e(0x0800), Oxm::masked(Field::Ipv4Dst, 2, 0xff00_0002)],
+        vec![e(0x0800), x(Field::IpDscp, 11)],
+        vec![e(0x0800), p(1)],
+        vec![e(0x0800), p(6)],
+        vec![e(0x0800), p(51)],
+        vec![e(0x0800), p(6), x(Field::TcpDst, 80)],
+        vec![e(0x0800), p(6), x(Field::TcpSrc, 0x1234)],
+        vec![e(0x0800), p(17), x(Field::UdpSrc, 0x1234)],
+        vec![e(0x0800), p(6), x(Field::TcpDst, 0)],
+        vec![e(0x0800), p(17), x(Field::UdpDst, 53)],
+        vec![e(0x0800), p(17), x(Field::UdpSrc, 0)],
+        vec![e(0x0800), p(1), x(Field::Icmpv4Type, 8)],
+        vec![
+            e(0x0800),
+            p(1),
+            x(Field::Icmpv4Type, 0),
+            x(Field::Icmpv4Code, 0),
+        ],
+        vec![
+            e(0x0800),
+            p(6),
+            x(Field::Ipv4Src, 1),
+            x(Field::Ipv4Dst, 2),
+            x(Field::TcpDst, 80),
+        ],
+    ];
+    let six = vec![
+        vec![e(0x86dd), p(0)],
+        vec![e(0x86dd), p(6)],
+        vec![e(0x86dd), p(44)],
+        vec![e(0x86dd), p(51)],
+        vec![e(0x86dd), p(58)],
+        vec![e(0x86dd), p(59)],
+        vec![
+            e(0x86dd),
+            x(Field::Ipv6Src, 0xfdfd_fdfd_fdfd_fdfd_fdfd_fdfd_fdfd_fd01),
+        ],
+        vec![
+            e(0x86dd),
+            p(17),
+            x(Field::Ipv6Src, 0xfdfd_fdfd_fdfd_fdfd_fdfd_fdfd_fdfd_fd02),
+        ],
+        vec![
+            e(0x86dd),
+            x(Field::Ipv6Dst, 0xfdfd_fdfd_fdfd_fdfd_fdfd_fdfd_fdfd_fd01),
+        ],
+        vec![e(0x86dd), p(6), x(Field::TcpDst, 80)],
+        vec![e(0x86dd), p(17), x(Field::UdpDst, 0)],
+        vec![e(0x86dd), p(58), x(Field::Icmpv6Type, 128)],
+        vec![e(0x86dd), p(58), x(Field::Icmpv6Type, 0)],
+        vec![e(0x86dd), x(Field::Ipv6Flabel, 1)],
+        vec![e(0x86dd), x(Field::IpEcn, 0)],
+        vec![e(0x0800), p(132), x(Field::SctpDst, 53)],
+        vec![e(0x8847), x(Field::MplsLabel, 16)],
+    ];
+    let all = match version {
+        Version::V10 => both,
+        Version::V13 => [both, six].concat(),
+    };
+    proptest::sample::select(all)
+}
+
+fn matching(version: Version) -> impl Strategy<Value = Match> {
+    let some = |field, values: Vec<u128>| {
+        prop_oneof![
+            3 => Just(None),
+            1 => proptest::sample::select(values).prop_map(move |v| Some(Oxm::exact(field, v)))
+        ]
+    };
+    let dst = match version {
+        Version::V10 => some(Field::EthDst, vec![mac(0), mac(1), mac(2)]).boxed(),
+        Version::V13 => prop_oneof![
+            8 => some(Field::EthDst, vec![mac(0), mac(1), mac(2)]),
+            1 => Just(Some(Oxm::masked(Field::EthDst, 1 << 40, 1 << 40))),
+            1 => Just(Some(Oxm::masked(Field::EthDst, 0, 1 << 40))),
+        ]
+        .boxed(),
+    };
+    let full = (
+        some(
+            Field::InPort,
+            vec![u128::from(FIRST), u128::from(FIRST + 1), 999],
+        ),
+        dst,
+        some(Field::EthSrc, vec![mac(0), mac(1)]),
+        vlan(),
+        net(version),
+    )
+        .prop_map(|(port, dst, src, vlan, net)| {
+            [
+                port.into_iter().collect(),
+                dst.into_iter().collect(),
+                src.into_iter().collect(),
+                vlan,
+                net,
+            ]
+            .concat()
+        });
+    let station = (0..3usize, vlan()).prop_map(|(n, vlan)| {
+        let mut l = vec![Oxm::exact(Field::EthDst, mac(n))];
+        l.extend(vlan);
+        l
+    });
+    prop_oneof![4 => full, 3 => station, 1 => Just(vec![])].prop_map(move |mut fields: Vec<Oxm>| {
+        fields.sort_by_key(|o| o.field);
+        if version == Version::V10 {
+            // 1.0 has no bits of a VLAN
+            fields.retain(|o| o.field != Field::VlanVid || o.mask == Field::VlanVid.all_ones());
+        }
+        Match {
+            fields,
+            exact: false,
+        }
+    })
+}
+
+fn out(port: u32) -> Action {
+    Action::Output { port, max_len: 64 }
+}
+
+fn actions(version: Version) -> impl Strategy<Value = Instructions> {
+    let apply = |l: Vec<Action>| Instructions {
+        apply: Some(l),
+        ..Instructions::default()
+    };
+    let set = |field, value| Action::SetField { field, value };
+    let both = vec![
+        apply(vec![out(FIRST)]),
+        apply(vec![out(FIRST + 1)]),
+        apply(vec![out(FIRST + 2)]),
+        apply(vec![out(FIRST + 3)]),
+        apply(vec![out(FIRST + 2)]),
+        apply(vec![]),
+        Instructions::default(),
+        apply(vec![out(FIRST + 1), out(FIRST + 2)]),
+        apply(vec![out(FIRST), out(FIRST + 3)]),
+        apply(vec![out(port::FLOOD)]),
+        apply(vec![out(port::ALL)]),
+        apply(vec![out(port::CONTROLLER)]),
+        apply(vec![out(FIRST + 2), out(port::CONTROLLER)]),
+        apply(vec![out(port::IN_PORT)]),
+        apply(vec![out(999)]),
+    ];
+    let ten = vec![
+        apply(vec![Action::SetVlanVid10(7), out(FIRST + 2)]),
+        apply(vec![Action::StripVlan10, out(FIRST + 2)]),
+    ];
+    let thirteen = vec![
+        apply(vec![set(Field::VlanVid, PRESENT | 7), out(FIRST + 2)]),
+        apply(vec![set(Field::VlanVid, PRESENT), out(FIRST + 2)]),
+        apply(vec![set(Field::VlanPcp, 3), out(FIRST + 1)]),
+        apply(vec![Action::PopVlan, out(FIRST + 2)]),
+        apply(vec![set(Field::EthDst, 5), out(FIRST + 2)]),
+        Instructions {
+            write: Some(vec![
+                out(FIRST + 1),
+                Action::SetField {
+                    field: Field::EthSrc,
+                    value: 9,
+                },
+            ]),
+            ..Instructions::default()
+        },
+        Instructions {
+            write: Some(vec![out(FIRST + 1)]),
+            ..Instructions::default()
+        },
+        Instructions {
+            goto: Some(1),
+            ..Instructions::default()
+        },
+        apply(vec![Action::Group(1)]),
+        Instructions {
+            meter: Some(1),
+            ..apply(vec![out(FIRST + 2)])
+        },
+    ];
+    let all = match version {
+        Version::V10 => [both, ten].concat(),
+        Version::V13 => [both, thirteen].concat(),
+    };
+    proptest::sample::select(all)
+}
+
+/// A flow_mod.
+pub fn flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
+    let command = prop_oneof![
+        8 => Just(FlowCommand::Add),
+        1 => Just(FlowCommand::Modify),
+        1 => Just(FlowCommand::ModifyStrict),
+        2 => Just(FlowCommand::Delete),
+        3 => Just(FlowCommand::DeleteStrict),
+    ];
+    let idle = prop_oneof![6 => Just(0u16), 1 => Just(10u16)];
+    let table = prop_oneof![9 => Just(0u8), 1 => Just(1u8)];
+    (
+        command,
+        0..4u16,
+        matching(version),
+        actions(version),
+        idle,
+        table,
+        proptest::bool::weighted(0.1),
+    )
+        .prop_map(
+            move |(command, priority, matching, instructions, idle, table, reset)| FlowMod {
+                command,
+                priority,
+                matching,
+                instructions,
+                idle_timeout: idle,
+                table: if version == Version::V10 { 0 } else { table },
+                flags: if reset { flow_flags::RESET_COUNTS } else { 0 },
+                ..blank()
+            },
+        )
+}
+
+/// The group that flows name: there, changed, or gone.
+pub fn group_mod() -> impl Strategy<Value = GroupMod> {
+    let bucket = |p: u32| Bucket {
+        weight: 0,
+        watch_port: port::ANY,
+        watch_group: tandem_openflow::model::GROUP_ANY,
+        actions: vec![out(p)],
+    };
+    (0..3u8, FIRST..FIRST + 4).prop_map(move |(command, p)| GroupMod {
+        command: match command {
+            0 => GroupCommand::Add,
+            1 => GroupCommand::Modify,
+            _ => GroupCommand::Delete,
+        },
+        kind: GroupType::Indirect,
+        group: 1,
+        buckets: if command < 2 { vec![bucket(p)] } else { vec![] },
+    })
+}

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The chip with the software behind it, beside the software alone.
+//!
+//! ```text
+//!   frame ─┬─► chip ─► ports                 the same frames out of the same ports,
+//!          │     └─ trapped ─► `soft` ─► ports       and counts that add up
+//!          └─► `whole` ─► ports
+//! ```
+//!
+//! Between a change and `is_settled` the answer is the one from before or the one from after (`states`).
+
+use super::device::{Fate, Inner, Passed, Shared};
+use super::universe::FIRST;
+use crate::{Chip, Counted, Lookup, May, PortOf, Setup, Tally};
+use std::collections::BTreeMap;
+use tandem_abi::raw;
+use tandem_ofpipeline::stats::FlowStats;
+use tandem_ofpipeline::{Change, ChangeKind, Config, Fragments, PacketIn, Port, Sink, Switch};
+use tandem_openflow::model::{
+    Band, BandType, FlowMod, GroupMod, MeterCommand, MeterMod, meter_flags,
+};
+use tandem_openflow::{Error, Version};
+use tandem_packet::{Buffer, Frame, Offload};
+
+pub const PORTS: u32 = 4;
+const MS: u64 = 1_000_000;
+
+/// What a switch does with a frame: out of which of the chip's ports, and what goes elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub out: Vec<(u16, Vec<u8>)>,
+    pub elsewhere: u32,
+}
+
+impl Answer {
+    fn show(&self, frame: &[u8]) -> String {
+        let port = |(p, f): &(u16, Vec<u8>)| match f == frame {
+            true => format!("{p}"),
+            false => format!("{p}:{f:02x?}"),
+        };
+        let out: Vec<String> = self.out.iter().map(port).collect();
+        format!("[{}]+{}", out.join(","), self.elsewhere)
+    }
+}
+
+impl Sink for Answer {
+    fn output(&mut self, port: u32, _queue: Option<u32>, frame: &Frame<'_>) {
+        self.out
+            .push(((port - FIRST + 1) as u16, frame.bytes().to_vec()));
+    }
+    fn packet_in(&mut self, _about: &PacketIn<'_>, _frame: &Frame<'_>) {
+        self.elsewhere += 1;
+    }
+    fn normal(&mut self, _in_port: u32, _frame: &Frame<'_>) {
+        self.elsewhere += 1;
+    }
+}
+
+fn through(switch: &mut Switch, port: u16, frame: &[u8], now: u64) -> Answer {
+    let mut answer = Answer::default();
+    let mut buffer = Buffer::new();
+    if buffer.set(frame) {
+        let in_port = FIRST + u32::from(port) - 1;
+        switch.process(&mut buffer.frame(Offload::NONE), in_port, now, &mut answer);
+    }
+    answer.out.sort();
+    answer
+}
+
+fn gone(c: &Change) -> bool {
+    matches!(c.kind, ChangeKind::Gone { .. })
+}
+
+/// A flow that is gone, whose last counts are on their way.
+struct Leaving {
+    tally: Tally,
+    soft: (u64, u64),
+    whole: (u64, u64),
+}
+
+pub struct World {
+    pub chip: Chip,
+    pub device: Shared,
+    /// Gets what the chip traps.
+    soft: Switch,
+    /// Gets everything.
+    whole: Switch,
+    /// The switch as it was at each change since all was settled.
+    states: Vec<Switch>,
+    ports: Vec<Port>,
+    down: Vec<u16>,
+    no_fragments: bool,
+    pub now: u64,
+    /// A cold attach: the ports are not the switch's again yet.
+    unseen: bool,
+    leaving: Vec<Leaving>,
+    pub next: Fate,
+    log: Vec<String>,
+    pub trapped: u64,
+    pub answered: u64,
+}
+
+impl World {
+    pub fn new(profile: &str, lookup: Lookup, version: Version) -> World {
+        let device = Shared::new(profile);
+        let ports = (1..=PORTS as u8).map(|p| PortOf {
+            number: FIRST + u32::from(p) - 1,
+            port: p,
+            mac: [2, 0, 0, 0, 1, p],
+        });
+        let chip = Chip::new(Setup {
+            profile: profile.into(),
+            lookup,
+            version,
+            ports: ports.collect(),
+            local: false,
+        })
+        .unwrap();
+        let mut soft = Switch::new(Config {
+            version,
+            tables: if version == Version::V10 { 1 } else { 2 },
+            cache: 0,
+            local: false,
+            ..Config::default()
+        });
+        let ports: Vec<Port> = (0..PORTS)
+            .map(|n| Port {
+                number: FIRST + n,
+                live: true,
+                ..Port::default()
+            })
+            .collect();
+        for p in &ports {
+            soft.set_port(p.clone(), 0);
+        }
+        if version == Version::V13 {
+            let meter = MeterMod {
+                command: MeterCommand::Add,
+                flags: meter_flags::PKTPS,
+                meter: 1,
+                bands: vec![Band {
+                    rate: 1,
+                    burst: 0,
+                    kind: BandType::Drop,
+                }],
+            };
+            soft.meter_mod(&meter, 0, &mut Vec::new()).unwrap();
+        }
+        let whole = soft.clone();
+        soft.watch();
+        let states = vec![whole.clone()];
+        let mut w = World {
+            chip,
+            device,
+            soft,
+            whole,
+            states,
+            ports,
+            down: Vec::new(),
+            no_fragments: false,
+            now: 1_000_000_000,
+            unseen: true,
+            leaving: Vec::new(),
+            next: Fate::Done,
+            log: Vec::new(),
+            trapped: 0,
+            answered: 0,
+        };
+        w.attach();
+        w
+    }
+
+    fn attach(&mut self) {
+        self.unseen = true;
+        self.log.push("attach".into());
+        self.chip.attach(self.device.attach(), self.now).unwrap();
+        let mut i = self.device.lock();
+        for p in 1..=PORTS as u16 {
+            let _ = i.firmware.state.set_link(p, !self.down.contains(&p));
+        }
+    }
+
+    fn inner<T>(&self, f: impl FnOnce(&mut Inner) -> T) -> T {
+        f(&mut self.device.lock())
+    }
+
+    /// The next command is executed, its answer looked at. False: nothing waits.
+    pub fn step(&mut self) -> bool {
+        self.now += MS;
+        self.chip.turn(self.now);
+        if self.chip.lost().is_some() {
+            self.attach();
+            return true;
+        }
+        let (now, fate) = (self.now, self.next);
+        let mut used = false;
+        let said = self.inner(|i| {
+            i.step(now, |cmd| {
+                // A question that is not answered is not worth a fault
+                let write = matches!(
+                    cmd.op,
+                    raw::TND_OP_CREATE | raw::TND_OP_UPDATE | raw::TND_OP_DELETE
+                );
+                used = write;
+                if write { fate } else { Fate::Done }
+            })
+        });
+        if used {
+            self.next = Fate::Done;
+        }
+        let Some(said) = said else {
+            return false;
+        };
+        self.log.push(said);
+        self.chip.turn(self.now);
+        self.settled();
+        true
+    }
+
+    /// Steps until all is settled, and no further.
+    pub fn settle(&mut self) {
+        while !self.chip.is_settled() {
+            assert!(self.step(), "{:?}", self.chip);
+        }
+    }
+
+    fn settled(&mut self) {
+        if self.chip.is_settled() {
+            self.unseen = false;
+            let last = self.states.len() - 1;
+            self.states.drain(..last);
+        }
+    }
+
+    /// Time until what was not answered is overdue.
+    pub fn wait(&mut self) {
+        self.now += 6_000_000_000;
+        self.chip.turn(self.now);
+    }
+
+    /// Until the chip has nothing left to do.
+    pub fn rest(&mut self) {
+        for _ in 0..100_000 {
+            if self.step() {
+                continue;
+            }
+            match self.chip.next_ns() {
+                Some(at) if at > self.now => {
+                    self.now = at + MS;
+                    self.chip.turn(self.now);
+                }
+                _ if self.chip.is_settled() => return,
+                _ => {}
+            }
+        }
+        panic!("it never ends: {:?}\n{}", self.chip, self.history());
+    }
+
+    fn history(&self) -> String {
+        let from = self.log.len().saturating_sub(40);
+        self.log[from..].join("\n")
+    }
+
+    /// What would become of a frame.
+    pub fn probe(&mut self, port: u16, frame: &[u8]) {
+        if self.unseen || self.down.contains(&port) {
+            return;
+        }
+        let now = self.now;
+        let passed = self.inner(|i| i.look(port, frame, now));
+        self.judge(port, frame, &passed);
+    }
+
+    fn judge(&mut self, port: u16, frame: &[u8], passed: &Passed) {
+        if !passed.cpu.is_empty() {
+            self.trapped += 1;
+            assert_eq!(passed.cpu, [frame.to_vec()], "trapped as it came, once");
+            assert!(passed.out.is_empty(), "trapped and sent");
+            return;
+        }
+        self.answered += 1;
+        let is = Answer {
+            out: passed.out.clone(),
+            elsewhere: 0,
+        };
+        let now = self.now;
+        let may: Vec<Answer> = self
+            .states
+            .iter()
+            .map(|s| through(&mut s.clone(), port, frame, now))
+            .collect();
+        assert!(
+            may.contains(&is),
+            "port {port}, frame {frame:02x?}\nchip {}\nmay  {:?}\nsettled {} {:?}\nflows {:#?}\n{}",
+            is.show(frame),
+            may.iter().map(|m| m.show(frame)).collect::<Vec<_>>(),
+            self.chip.is_settled(),
+            self.chip,
+            self.flows(),
+            self.history()
+        );
+    }
+
+    fn flows(&self) -> Vec<String> {
+        let all = self.whole.flows_of(0);
+        all.iter()
+            .filter_map(|n| {
+                let f = self.whole.flow(*n)?;
+                Some(format!(
+                    "{n}: {} {:?} {:?} {}",
+                    f.priority,
+                    f.matching.fields,
+                    f.instructions,
+                    self.chip.why(*n).map(|w| w.to_string()).unwrap_or_default()
+                ))
+            })
+            .collect()
+    }
+
+    /// A frame comes in; counted by whoever answers it.
+    pub fn send(&mut self, port: u16, frame: &[u8]) {
+        if self.unseen || self.down.contains(&port) || !self.chip.is_settled() {
+            return;
+        }
+        self.now += MS;
+        let now = self.now;
+        let passed = self.inner(|i| i.send(port, frame, now));
+        self.judge(port, frame, &passed);
+        let whole = through(&mut self.whole, port, frame, now);
+        let is = match passed.cpu.first() {
+            Some(f) => through(&mut self.soft, port, f, now),
+            None => Answer {
+                out: passed.out,
+                elsewhere: 0,
+            },
+        };
+        assert_eq!(is, whole, "port {port}, frame {frame:02x?}");
+    }
+
+    fn counts(switch: &Switch) -> BTreeMap<u32, (u64, u64)> {
+        let all = switch.flows_of(0);
+        all.iter()
+            .filter_map(|n| {
+                let s: FlowStats<'_> = switch.flow_count(*n)?;
+                Some((*n, (s.packets, s.bytes)))
+            })
+            .collect()
+    }
+
+    fn changed(&mut self, what: String, change: impl Fn(&mut Switch) -> Result<(), Error>) {
+        let (soft, whole) = (Self::counts(&self.soft), Self::counts(&self.whole));
+        let done = change(&mut self.soft);
+        let same = change(&mut self.whole);
+        assert_eq!(done.is_ok(), same.is_ok());
+        self.log.push(format!("{what} {done:?}"));
+        self.states.push(self.whole.clone());
+        let changes = self.soft.take_changes();
+        for run in changes.chunk_by(|a, b| gone(a) && gone(b)) {
+            let [one] = run else {
+                self.left_all(run, &soft, &whole);
+                continue;
+            };
+            match (one.kind, self.soft.flow(one.flow)) {
+                (ChangeKind::Gone { .. }, _) => self.left_all(run, &soft, &whole),
+                (ChangeKind::Put, Some(f)) => self.chip.put(one.flow, f),
+                (ChangeKind::Reset, Some(f)) => {
+                    self.chip.put(one.flow, f);
+                    self.chip.reset(one.flow);
+                }
+                (_, None) => {}
+            }
+        }
+        self.settled();
+    }
+
+    fn left_all(
+        &mut self,
+        run: &[Change],
+        soft: &BTreeMap<u32, (u64, u64)>,
+        whole: &BTreeMap<u32, (u64, u64)>,
+    ) {
+        let ids: Vec<u32> = run.iter().map(|c| c.flow).collect();
+        for (n, left) in ids.iter().zip(self.chip.leave(&ids)) {
+            let of = |m: &BTreeMap<u32, (u64, u64)>| m.get(n).copied().unwrap_or_default();
+            let (soft, whole) = (of(soft), of(whole));
+            match left {
+                Ok(tally) => self.leaving.push(Leaving { tally, soft, whole }),
+                Err(c) => World::left(c, soft, whole),
+            }
+        }
+    }
+
+    fn left(c: Counted, soft: (u64, u64), whole: (u64, u64)) {
+        if !c.lost {
+            assert_eq!(c.packets + soft.0, whole.0, "packets of a flow that went");
+        }
+        if !c.lost && !c.lost_bytes {
+            assert_eq!(c.bytes + soft.1, whole.1, "bytes of a flow that went");
+        }
+    }
+
+    pub fn flow_mod(&mut self, m: &FlowMod) {
+        let now = self.now;
+        let said = format!(
+            "{:?} {} {:?} {:?}",
+            m.command, m.priority, m.matching.fields, m.instructions
+        );
+        self.changed(said, |s| s.flow_mod(m, now, &mut Vec::new()));
+    }
+
+    pub fn group_mod(&mut self, m: &GroupMod) {
+        let now = self.now;
+        self.changed(format!("{m:?}"), |s| s.group_mod(m, now, &mut Vec::new()));
+    }
+
+    /// What a port may do.
+    pub fn configure(&mut self, port: u16, receive: bool, send: bool) {
+        let now = self.now;
+        let p = &mut self.ports[usize::from(port) - 1];
+        (p.no_recv, p.no_fwd) = (!receive, !send);
+        self.log.push(format!("{p:?}"));
+        for s in [&mut self.soft, &mut self.whole] {
+            s.set_port(p.clone(), now);
+        }
+        self.ports_changed();
+    }
+
+    pub fn fragments(&mut self, drop: bool) {
+        self.no_fragments = drop;
+        let what = if drop {
+            Fragments::Drop
+        } else {
+            Fragments::Normal
+        };
+        for s in [&mut self.soft, &mut self.whole] {
+            s.set_config(what, 128, false);
+        }
+        self.ports_changed();
+    }
+
+    fn ports_changed(&mut self) {
+        self.states.push(self.whole.clone());
+        let ports = self.ports.clone();
+        let may = |n: u32| {
+            let p = &ports[(n - FIRST) as usize];
+            May {
+                receive: !p.no_recv,
+                send: !p.no_fwd,
+                flood: true,
+            }
+        };
+        if self.chip.set_ports(may, self.no_fragments) {
+            for n in self.soft.flows_of(0) {
+                if let Some(f) = self.soft.flow(n) {
+                    self.chip.put(n, f);
+                }
+            }
+        }
+        self.settled();
+    }
+
+    /// A cable is pulled, or put in: everywhere at once.
+    pub fn link(&mut self, port: u16, up: bool) {
+        self.down.retain(|p| *p != port);
+        if !up {
+            self.down.push(port);
+        }
+        let at = usize::from(port) - 1;
+        self.ports[at].live = up;
+        let (now, number) = (self.now, self.ports[at].number);
+        for s in [&mut self.soft, &mut self.whole]
+            .into_iter()
+            .chain(&mut self.states)
+        {
+            let mut p = s.port(number).unwrap().port.clone();
+            p.live = up;
+            s.set_port(p, now);
+        }
+        self.log.push(format!("link {port} {up}"));
+        self.inner(|i| {
+            let _ = i.firmware.state.set_link(port, up);
+        });
+    }
+
+    pub fn die(&mut self) {
+        self.inner(|i| i.dead = true);
+        self.log.push("dead".into());
+    }
+
+    /// No number is wrong that is told.
+    pub fn check_counts(&mut self) {
+        self.rest();
+        let read = self.chip.read();
+        for _ in 0..10_000 {
+            if self.chip.read_done() >= read {
+                break;
+            }
+            self.step();
+        }
+        assert!(self.chip.read_done() >= read, "{:?}", self.chip);
+        self.rest();
+        for (n, at) in self.chip.take_used() {
+            self.soft.used(n, at);
+        }
+        for n in self.whole.flows_of(0) {
+            let (Some(s), Some(w)) = (self.soft.flow_count(n), self.whole.flow_count(n)) else {
+                panic!("flow {n}");
+            };
+            let (packets, bytes) = self.chip.counted(n);
+            if let Some(p) = packets {
+                assert_eq!(
+                    p + s.packets,
+                    w.packets,
+                    "packets of {n}\n{:#?}\n{}",
+                    self.flows(),
+                    self.history()
+                );
+            }
+            if let Some(b) = bytes {
+                assert_eq!(b + s.bytes, w.bytes, "bytes of {n}");
+            }
+            // One that was perhaps used, as counters were lost, goes later, never sooner
+            let t = self.chip.troubles();
+            let known = match (t.attaches, t.refused + t.unanswered) {
+                (1, 0) => s.last_ns == w.last_ns,
+                _ => s.last_ns >= w.last_ns,
+            };
+            assert!(
+                w.flow.idle == 0 || known,
+                "the last packet of {n}, which ends when it is idle: {} {}",
+                s.last_ns,
+                w.last_ns
+            );
+        }
+        let chip = &mut self.chip;
+        self.leaving.retain(|l| match chip.whole(l.tally) {
+            Some(c) => {
+                World::left(c, l.soft, l.whole);
+                false
+            }
+            None => true,
+        });
+        assert!(self.leaving.is_empty(), "last counts never come");
+    }
+}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One turn: what may be posted is, what was answered is looked at. And what follows where an answer is not the expected one.
+
+use tandem_abi::object::{Object, records};
+use tandem_abi::{Status, raw};
+use tandem_sal::{Outcome, PostError, Request};
+
+use crate::room::release;
+use crate::want::{Command, Scope, Target, Want, counter};
+use crate::{Chip, Flight, Step, Trust, What, row};
+
+/// Commands under way at most: what opens looks at each.
+const FLIGHTS: usize = 512;
+/// Answers that are looked at in one turn.
+const ANSWERS: usize = 2048;
+const ROUNDS: usize = 4;
+const SECOND: u64 = 1_000_000_000;
+const BACKOFF_MAX: u64 = 64 * SECOND;
+
+impl Chip {
+    /// Posts what may be posted, and looks at what was answered. True: something was.
+    pub fn turn(&mut self, now_ns: u64) -> bool {
+        let mut any = false;
+        for _ in 0..ROUNDS {
+            self.go_on(now_ns);
+            let Some(device) = &mut self.device else {
+                return any;
+            };
+            device.flush();
+            let mut answers = Vec::new();
+            let reaped = device.reap(now_ns, ANSWERS, &mut |o| answers.push(o));
+            for a in answers {
+                self.answered(a, now_ns);
+            }
+            match reaped {
+                Ok(0) => return any,
+                Ok(_) => any = true,
+                Err(e) => self.lose(&e.to_string()),
+            }
+        }
+        // there may be more
+        true
+    }
+
+    /// The next state, where this one has nothing left to do; and what may be posted.
+    fn go_on(&mut self, now_ns: u64) {
+        loop {
+            self.ask_on();
+            self.post(now_ns);
+            let open = |f: &Flight| !f.void && f.scope != Scope::Nothing;
+            let quiet = self.queue.is_empty() && !self.flights.iter().any(open);
+            match self.trust {
+                Trust::Trapping if quiet => {
+                    self.trust = Trust::Mending;
+                    self.mend();
+                }
+                Trust::Mending if quiet && !self.dirty.is_empty() => self.mend(),
+                Trust::Mending if quiet => {
+                    self.trust = Trust::Opening;
+                    self.write_ports(true);
+                }
+                Trust::Opening if quiet => {
+                    self.trust = Trust::Whole;
+                    self.backoff_ns = 0;
+                }
+                Trust::Trapped { retry_ns } if now_ns >= retry_ns => {
+                    self.trust = Trust::Mending;
+                    self.mend();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Questions that stand behind the writes: nobody's answer depends on them.
+    fn ask_on(&mut self) {
+        if self.device.is_none() || matches!(self.trust, Trust::Lost { .. } | Trust::Trapping) {
+            return;
+        }
+        if self.writes_now() {
+            for id in self.counts.ask() {
+                let mut query = Command::of(raw::TND_OP_QUERY, &counter(id));
+                query.output = true;
+                self.aside(What::Last(id), query);
+            }
+            if self.want.macs.len() < self.known.chip.mac.map_or(0, |m| m.size as usize)
+                && let Some(ask) = self.room.ask()
+            {
+                self.aside(What::Lease, ask);
+            }
+        }
+        if self.counts.begins() {
+            self.read_page(What::ReadPorts, 0);
+        }
+    }
+
+    fn aside(&mut self, what: What, command: Command) {
+        self.queue.push_back(Step {
+            what,
+            scope: Scope::Nothing,
+            opens: false,
+            command,
+        });
+    }
+
+    fn read_page(&mut self, what: What, cursor: u64) {
+        let dump = Command {
+            op: raw::TND_OP_DUMP,
+            cls: match what {
+                What::ReadPorts => raw::TND_CLS_PORT_STATS,
+                _ => raw::TND_CLS_ACL_COUNTER,
+            },
+            flags: 0,
+            lease: 0,
+            arg: cursor,
+            body: Vec::new(),
+            output: true,
+        };
+        self.aside(what, dump);
+    }
+
+    fn post(&mut self, now_ns: u64) {
+        while let Some(step) = self.queue.front() {
+            let Some(device) = &mut self.device else {
+                return;
+            };
+            if self.flights.len() >= FLIGHTS {
+                return;
+            }
+            let waits = |f: &Flight| !f.void && f.scope.meets(&step.scope);
+            if step.opens && self.flights.iter().any(waits) {
+                return;
+            }
+            let c = &step.command;
+            let request = Request {
+                op: c.op,
+                cls: c.cls,
+                flags: c.flags,
+                lease: c.lease,
+                arg: c.arg,
+                body: &c.body,
+                output: c.output,
+            };
+            let token = self.token;
+            match device.post(self.pair, token, &request, now_ns) {
+                Ok(()) => {}
+                Err(PostError::Full) => return,
+                Err(e) => {
+                    self.lose(&e.to_string());
+                    return;
+                }
+            }
+            self.token += 1;
+            let flight = Flight {
+                token,
+                what: step.what,
+                scope: step.scope,
+                void: false,
+            };
+            self.flights.push(flight);
+            self.queue.pop_front();
+        }
+    }
+
+    fn answered(&mut self, outcome: Outcome, now_ns: u64) {
+        let token = match &outcome {
+            Outcome::Done { token, .. } | Outcome::TimedOut { token } => *token,
+        };
+        let Some(at) = self.flights.iter().position(|f| f.token == token) else {
+            return;
+        };
+        let flight = self.flights.remove(at);
+        let (status, cpl, output) = match outcome {
+            Outcome::Done { cpl, output, .. } => (Some(Status::from_raw(cpl.status)), cpl, output),
+            Outcome::TimedOut { .. } => (None, raw::tnd_cpl::default(), Vec::new()),
+        };
+        let ok = status.is_some_and(|s| s.is_ok());
+        match flight.what {
+            What::Write(target) => match status {
+                _ if flight.void => {}
+                Some(s) if s.is_ok() => {
+                    if (cpl.op, cpl.cls) == (raw::TND_OP_DELETE, raw::TND_CLS_FDB) {
+                        self.room.freed();
+                    }
+                }
+                status => self.failed(target, status, now_ns),
+            },
+            What::Port if ok || flight.void => {}
+            What::Port => self.lose("a port can't be written"),
+            What::Last(id) if ok => {
+                let told = records::<raw::tnd_acl_counter>(&output).next();
+                if told.is_some_and(|(c, _)| self.counts.tell(&c, true, now_ns)) {
+                    self.drop_object(Target::Counter(id), Scope::Nothing, false);
+                } else {
+                    self.counts.not_asked(id);
+                }
+            }
+            What::Last(id) if status == Some(Status::NoEnt) => self.counts.lose(id, now_ns),
+            What::Last(id) => self.counts.not_asked(id),
+            What::ReadPorts if ok => {
+                for (p, _) in records::<raw::tnd_port_stats>(&output).take(cpl.out_count as usize) {
+                    self.port_stats.insert(p.port, p);
+                }
+                match cpl.result {
+                    0 => self.read_page(What::Read, 0),
+                    next => self.read_page(What::ReadPorts, next),
+                }
+            }
+            What::Read if ok => {
+                for (c, _) in records::<raw::tnd_acl_counter>(&output).take(cpl.out_count as usize)
+                {
+                    self.counts.tell(&c, false, now_ns);
+                }
+                match cpl.result {
+                    0 => self.counts.ends(true),
+                    next => self.read_page(What::Read, next),
+                }
+            }
+            What::Read | What::ReadPorts => self.counts.ends(false),
+            What::Lease if ok => {
+                self.room.granted(cpl.result as u32);
+                self.resize();
+            }
+            What::Lease if status.is_some() => self.room.refused(),
+            What::Lease => {
+                self.room.lost();
+                self.aside(What::Release, release(0, token));
+            }
+            What::Release => {}
+        }
+    }
+
+    /// A write was refused, or its answer was lost.
+    fn failed(&mut self, target: Target, status: Option<Status>, now_ns: u64) {
+        match status {
+            Some(_) => self.troubles.refused += 1,
+            None => self.troubles.unanswered += 1,
+        }
+        let full = matches!(status, Some(Status::TableFull | Status::BucketFull));
+        let mends = matches!(self.trust, Trust::Mending);
+        self.dirty.insert(target);
+        if mends && full && matches!(target, Target::Mac(_)) {
+            // What was not promised did not fit: somebody leaves
+            self.squeeze();
+            return;
+        }
+        let why = status.map_or("not answered".to_owned(), |s| s.to_string());
+        self.distrust(&format!("{target:?}: {why}"), now_ns);
+    }
+
+    /// One entry of the MAC table less.
+    fn squeeze(&mut self) {
+        let fewer = (self.want.macs.len() as u32).saturating_sub(1);
+        let writes = self.offload.resize(self.lines, fewer);
+        self.apply(writes);
+    }
+
+    /// The chip may answer otherwise than it should: all ports to the CPU, and what is not sure is written anew.
+    fn distrust(&mut self, why: &str, now_ns: u64) {
+        tracing::warn!("the chip is not as it should be: {why}: frames go to the CPU until it is");
+        self.void();
+        for release in self.room.forget() {
+            self.aside(What::Release, release);
+        }
+        match self.trust {
+            Trust::Whole | Trust::Opening => {
+                self.troubles.mended += 1;
+                self.trust = Trust::Trapping;
+                self.write_ports(false);
+            }
+            Trust::Mending => {
+                self.backoff_ns = (self.backoff_ns * 2).clamp(SECOND, BACKOFF_MAX);
+                self.trust = Trust::Trapped {
+                    retry_ns: now_ns + self.backoff_ns,
+                };
+            }
+            Trust::Trapping => self.lose(why),
+            Trust::Trapped { .. } | Trust::Lost { .. } => {}
+        }
+    }
+
+    /// What waits and what is under way is to be written anew.
+    fn void(&mut self) {
+        let (stays, waits): (Vec<Step>, Vec<Step>) =
+            self.queue.drain(..).partition(|s| s.what == What::Release);
+        let waits: Vec<What> = waits.iter().map(|s| s.what).collect();
+        self.queue.extend(stays);
+        let mut flies = Vec::new();
+        for f in self.flights.iter_mut().filter(|f| !f.void) {
+            // Questions are answered all the same
+            if let What::Write(_) | What::Port = f.what {
+                f.void = true;
+                flies.push(f.what);
+            }
+        }
+        for what in flies.iter().chain(&waits) {
+            if let What::Write(target) = what {
+                self.dirty.insert(*target);
+            }
+        }
+        for what in waits {
+            match what {
+                What::Last(id) => self.counts.not_asked(id),
+                What::Read | What::ReadPorts => self.counts.ends(false),
+                What::Lease => self.room.lost(),
+                What::Write(_) | What::Port | What::Release => {}
+            }
+        }
+    }
+
+    /// The device can't be used any more, or what it does is not known: it is to be attached anew.
+    pub fn lose(&mut self, why: &str) {
+        if let Trust::Lost { .. } = self.trust {
+            return;
+        }
+        tracing::warn!("the chip has to be attached anew: {why}");
+        self.void();
+        self.flights.clear();
+        self.room.void();
+        self.device = None;
+        self.trust = Trust::Lost { why: why.into() };
+    }
+
+    /// All that is not sure, written anew while every frame goes to the CPU: so in the order that needs least room.
+    fn mend(&mut self) {
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut steps: Vec<(What, Command)> = Vec::new();
+        let mut step = |target: Target, command: Option<Command>| {
+            steps.extend(command.map(|c| (What::Write(target), c)));
+        };
+        for t in &dirty {
+            if let Target::Row(_) | Target::Mac(_) = t {
+                step(*t, Want::delete(*t));
+            }
+        }
+        if dirty.contains(&Target::List) {
+            for c in self.list() {
+                step(Target::List, Some(c));
+            }
+        }
+        let make = raw::TND_OP_CREATE;
+        for t in &dirty {
+            match t {
+                Target::Vlan(_) | Target::Set(_) => step(*t, self.want.write(make, *t)),
+                Target::Row(at) => {
+                    let counter = self.want.rows.get(at).map(|r| r.counter);
+                    if let Some(id) = counter.filter(|id| *id != 0) {
+                        let t = Target::Counter(id);
+                        step(t, self.want.write(make, t));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for t in &dirty {
+            if let Target::Row(_) | Target::Mac(_) = t {
+                step(*t, self.want.write(make, *t));
+            }
+        }
+        for t in &dirty {
+            match t {
+                Target::Set(_) if self.want.write(make, *t).is_none() => step(*t, Want::delete(*t)),
+                Target::Counter(id) if !self.counts.has(*id) => step(*t, Want::delete(*t)),
+                _ => {}
+            }
+        }
+        for (what, command) in steps {
+            self.queue.push_back(Step {
+                what,
+                scope: Scope::All,
+                opens: false,
+                command,
+            });
+        }
+    }
+
+    /// The list, its guards, its bindings.
+    fn list(&self) -> Vec<Command> {
+        let mut table = raw::tnd_acl_table {
+            stage: raw::TND_ACL_FLOW,
+            table: row::TABLE,
+            ..Default::default()
+        };
+        table.set_struct_size();
+        let mut all = vec![Command::of(raw::TND_OP_CREATE, &table)];
+        let guards = self.guards();
+        all.extend(guards.iter().map(|g| Command::of(raw::TND_OP_CREATE, g)));
+        for (p, _) in &self.ports.list {
+            let mut bind = raw::tnd_acl_bind {
+                port: u16::from(p.port),
+                stage: raw::TND_ACL_FLOW,
+                table: row::TABLE,
+                ..Default::default()
+            };
+            bind.set_struct_size();
+            all.push(Command::of(raw::TND_OP_UPDATE, &bind));
+        }
+        all
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is to stand in the chip, object by object, as the writes of the decision say; and the commands that write it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foldhash::HashMap;
+use tandem_abi::object::Object;
+use tandem_abi::raw;
+use tandem_ofoffload::{Act, Id, MacKey, PortMask, Vlan};
+use tandem_ofpipeline::key::Key;
+use tandem_openflow::oxm::VID_PRESENT;
+use tandem_openflow::{Field, Oxm};
+
+use crate::row;
+
+/// An object of the chip, by what it is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Target {
+    /// The list, its guards and its bindings.
+    List,
+    Vlan(u16),
+    /// A port set, by the chip's number.
+    Set(u16),
+    Counter(u32),
+    /// A row, by its number.
+    Row(u32),
+    Mac(MacKey),
+}
+
+/// Which packets a write is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
+pub(crate) enum Scope {
+    /// None: nobody's answer depends on it.
+    Nothing,
+    /// Those of a match: value and mask.
+    Match(Key, Key),
+    /// All.
+    All,
+}
+
+impl Scope {
+    pub fn of_row(fields: &[Oxm]) -> Scope {
+        let (value, mask) = Key::of_match(fields);
+        Scope::Match(value, mask)
+    }
+
+    pub fn of_mac(key: &MacKey) -> Scope {
+        let mut fields = vec![Oxm::exact(Field::EthDst, u128::from(key.address))];
+        match key.vlan {
+            Vlan::Any => {}
+            Vlan::Untagged => fields.push(Oxm::exact(Field::VlanVid, 0)),
+            Vlan::Tag(v) => {
+                fields.push(Oxm::exact(Field::VlanVid, u128::from(VID_PRESENT | v)));
+            }
+        }
+        Scope::of_row(&fields)
+    }
+
+    /// Is there a packet that both are about?
+    pub fn meets(&self, other: &Scope) -> bool {
+        match (self, other) {
+            (Scope::Nothing, _) | (_, Scope::Nothing) => false,
+            (Scope::All, _) | (_, Scope::All) => true,
+            (Scope::Match(v, m), Scope::Match(w, n)) => {
+                let words = v.0.iter().zip(&m.0).zip(w.0.iter().zip(&n.0));
+                words
+                    .into_iter()
+                    .all(|((v, m), (w, n))| (v ^ w) & m & n == 0)
+            }
+        }
+    }
+}
+
+/// A command, as it is posted.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    pub op: u16,
+    pub cls: u16,
+    pub flags: u32,
+    pub lease: u32,
+    pub arg: u64,
+    pub body: Vec<u8>,
+    pub output: bool,
+}
+
+impl Command {
+    pub fn of<T: Object>(op: u16, object: &T) -> Command {
+        Command {
+            op,
+            cls: T::CLASS,
+            flags: 0,
+            lease: 0,
+            arg: 0,
+            body: object.as_bytes().to_vec(),
+            output: false,
+        }
+    }
+
+    /// Absent or not: behind it the object is gone.
+    pub fn delete<T: Object>(object: &T) -> Command {
+        Command {
+            flags: raw::TND_CMD_IDEMPOTENT,
+            ..Command::of(raw::TND_OP_DELETE, object)
+        }
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub flow: Id,
+    /// 0: none. While the row traps the entry does not name it: what traps is the software's to count.
+    pub counter: u32,
+    pub entry: raw::tnd_acl_entry,
+    pub scope: Scope,
+}
+
+/// What is to stand in the chip.
+#[derive(Debug, Default)]
+pub(crate) struct Want {
+    pub rows: BTreeMap<u32, Row>,
+    pub macs: HashMap<MacKey, Act>,
+    pub vlans: BTreeSet<u16>,
+    sets: HashMap<PortMask, u16>,
+    set_ids: BTreeMap<u16, PortMask>,
+    last_set: u16,
+}
+
+/// The domain of an entry.
+pub(crate) fn fid(vlan: Vlan) -> u16 {
+    match vlan {
+        Vlan::Any | Vlan::Untagged => raw::TND_FLOWS_FID,
+        Vlan::Tag(v) => v,
+    }
+}
+
+pub(crate) fn vlan(fid: u16) -> raw::tnd_vlan {
+    let mut v = raw::tnd_vlan {
+        fid,
+        flags: raw::TND_VLAN_FLOWS,
+        ..Default::default()
+    };
+    v.set_struct_size();
+    v
+}
+
+pub(crate) fn counter(id: u32) -> raw::tnd_acl_counter {
+    let mut c = raw::tnd_acl_counter {
+        counter: id,
+        ..Default::default()
+    };
+    c.set_struct_size();
+    c
+}
+
+/// A row by its number alone.
+pub(crate) fn row_key(at: u32) -> raw::tnd_acl_entry {
+    let mut e = raw::tnd_acl_entry {
+        table: row::TABLE,
+        priority: at,
+        ..Default::default()
+    };
+    e.set_struct_size();
+    e
+}
+
+fn set(id: u16, ports: PortMask) -> raw::tnd_port_set {
+    let mut s = raw::tnd_port_set {
+        set: id,
+        ports: row::bitmap(ports),
+        ..Default::default()
+    };
+    s.set_struct_size();
+    s
+}
+
+impl Row {
+    pub fn set(&mut self, act: Act) {
+        row::act(&mut self.entry, act);
+        self.entry.counter = if act.real() { self.counter } else { 0 };
+    }
+}
+
+impl Want {
+    /// A number for a port set that is to be there; numbers come again late, so that no old one is in the way.
+    pub fn add_set(&mut self, ports: PortMask) -> u16 {
+        loop {
+            self.last_set = self.last_set.wrapping_add(1).max(1);
+            if !self.set_ids.contains_key(&self.last_set) {
+                break;
+            }
+        }
+        self.sets.insert(ports, self.last_set);
+        self.set_ids.insert(self.last_set, ports);
+        self.last_set
+    }
+
+    pub fn remove_set(&mut self, ports: PortMask) -> Option<u16> {
+        let id = self.sets.remove(&ports)?;
+        self.set_ids.remove(&id);
+        Some(id)
+    }
+
+    fn fdb(&self, key: &MacKey, act: Act) -> raw::tnd_fdb {
+        let mut f = raw::tnd_fdb {
+            fid: fid(key.vlan),
+            mac: mac_of(key.address),
+            flags: raw::TND_FDB_STATIC,
+            action: raw::TND_ACT_TRAP,
+            ..Default::default()
+        };
+        f.set_struct_size();
+        match act {
+            Act::Cpu => {}
+            Act::Drop => f.action = raw::TND_ACT_DROP,
+            Act::Out { ports, .. } => {
+                f.action = raw::TND_ACT_FORWARD;
+                let mut all = ports.ports();
+                match (all.next(), all.next(), self.sets.get(&ports)) {
+                    (Some(one), None, _) => f.port = u16::from(one),
+                    (_, _, Some(id)) => f.set = *id,
+                    _ => f.action = raw::TND_ACT_TRAP,
+                }
+            }
+        }
+        f
+    }
+
+    /// The command that makes an object, or gives it other contents. `None`: it is not to be there.
+    pub fn write(&self, op: u16, target: Target) -> Option<Command> {
+        Some(match target {
+            Target::List => return None,
+            Target::Vlan(fid) => self
+                .vlans
+                .contains(&fid)
+                .then(|| Command::of(op, &vlan(fid)))?,
+            Target::Set(id) => Command::of(op, &set(id, *self.set_ids.get(&id)?)),
+            Target::Counter(id) => Command::of(op, &counter(id)),
+            Target::Row(at) => Command::of(op, &self.rows.get(&at)?.entry),
+            Target::Mac(key) => Command::of(op, &self.fdb(&key, *self.macs.get(&key)?)),
+        })
+    }
+
+    /// The command behind which the object is gone.
+    pub fn delete(target: Target) -> Option<Command> {
+        Some(match target {
+            Target::List | Target::Vlan(_) => return None,
+            Target::Set(id) => Command::delete(&set(id, PortMask::default())),
+            Target::Counter(id) => Command::delete(&counter(id)),
+            Target::Row(at) => Command::delete(&row_key(at)),
+            Target::Mac(key) => {
+                let mut f = raw::tnd_fdb {
+                    fid: fid(key.vlan),
+                    mac: mac_of(key.address),
+                    ..Default::default()
+                };
+                f.set_struct_size();
+                Command::delete(&f)
+            }
+        })
+    }
+
+    /// All of it, to be written into an empty chip.
+    pub fn all(&self) -> impl Iterator<Item = Target> + '_ {
+        let list = [Target::List].into_iter();
+        let vlans = self.vlans.iter().map(|v| Target::Vlan(*v));
+        let sets = self.set_ids.keys().map(|s| Target::Set(*s));
+        let rows = self.rows.keys().map(|r| Target::Row(*r));
+        let macs = self.macs.keys().map(|m| Target::Mac(*m));
+        list.chain(vlans).chain(sets).chain(rows).chain(macs)
+    }
+}
+
+fn mac_of(address: u64) -> [u8; 6] {
+    let [_, _, a, b, c, d, e, f] = address.to_be_bytes();
+    [a, b, c, d, e, f]
+}
