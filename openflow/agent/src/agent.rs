@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tandem_ofchip::Chip;
 use tandem_openflow::model::{FlowRemoved, Port, PortReason, Reply};
 use tandem_openflow::{Action, Error, Header, Hello, Version, decode, model, negotiate, port};
 use tandem_packet::{Buffer, Frame, Offload, checksum};
@@ -155,6 +156,9 @@ impl Agent {
         now_ns: u64,
         wires: &mut W,
     ) -> bool {
+        if !self.release(id, now_ns, wires) {
+            return false;
+        }
         let Some(mut framer) = self.conns.get_mut(&id).and_then(|c| c.framer.take()) else {
             return false;
         };
@@ -168,7 +172,11 @@ impl Agent {
             }
             left -= 1;
             match framer.next() {
-                Ok(Some(message)) => self.message(id, message, now_ns, wires),
+                Ok(Some(message)) => {
+                    if !self.holds(id, message) {
+                        self.message(id, message, now_ns, wires);
+                    }
+                }
                 Ok(None) => break false,
                 Err(malformed) => {
                     if let Some(conn) = self.conns.get_mut(&id) {
@@ -184,6 +192,46 @@ impl Agent {
         }
         self.refresh();
         more
+    }
+
+    /// A message that has to wait for the chip is kept, and nothing behind it is looked at.
+    fn holds(&mut self, id: ConnId, message: &[u8]) -> bool {
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return false;
+        };
+        let wait = conn.version.and_then(|v| self.dp.wait(v, message));
+        let Some(wait) = wait else {
+            return false;
+        };
+        conn.held = Some((wait, message.to_vec()));
+        true
+    }
+
+    /// The message that waits is looked at, if what it waits for is there. False: it is not.
+    fn release<W: Wires>(&mut self, id: ConnId, now_ns: u64, wires: &mut W) -> bool {
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return false;
+        };
+        match &conn.held {
+            None => return true,
+            Some((wait, _)) if !self.dp.is_over(*wait) => return false,
+            Some(_) => {}
+        }
+        if let Some((_, message)) = conn.held.take() {
+            self.message(id, &message, now_ns, wires);
+        }
+        true
+    }
+
+    /// A chip below the tables. Its ports have to be added as any others are.
+    pub fn set_chip(&mut self, chip: Chip) {
+        self.dp.set_chip(chip);
+        self.dp.stand_alone(self.alone);
+    }
+
+    /// The chip below the tables: for who carries its commands.
+    pub fn chip_mut(&mut self) -> Option<&mut Chip> {
+        self.dp.below.as_mut().map(|b| &mut b.chip)
     }
 
     fn message<W: Wires>(&mut self, id: ConnId, message: &[u8], now_ns: u64, wires: &mut W) {
@@ -272,6 +320,7 @@ impl Agent {
         });
         if alone != self.alone {
             self.alone = alone;
+            self.dp.stand_alone(alone);
             tracing::info!(
                 "{}",
                 if alone {
@@ -494,7 +543,7 @@ impl Agent {
     pub fn tick(&mut self, now_ns: u64) -> u64 {
         let mut next = now_ns + SWEEP_NS;
         let mut removed = std::mem::take(&mut self.removed);
-        if let Some(at) = self.dp.switch.expire(now_ns, EXPIRIES, &mut removed) {
+        if let Some(at) = self.dp.expire(now_ns, EXPIRIES, &mut removed) {
             next = next.min(at.max(now_ns));
         }
         self.removed = removed;

@@ -8,6 +8,8 @@ use tandem_openflow::model::{Async, FlowFilter, FlowRemoved, Reply, Role, TableF
 use tandem_openflow::{Error, Framer, Version, encode};
 use tandem_tables::bucket::Bucket;
 
+use crate::below::Wait;
+
 /// While more than this waits for a controller, nothing it says is looked at: it gets no more answers than it reads.
 pub const ENOUGH: usize = 1 << 20;
 /// Flows that went are told of as long as no more than this waits: packet-ins still find room.
@@ -76,6 +78,8 @@ pub struct Conn {
     pub(crate) role: Role,
     pub(crate) wants: Async,
     pub(crate) parts: Option<Parts>,
+    /// A message that waits for the chip.
+    pub(crate) held: Option<(Wait, Vec<u8>)>,
     /// Goes on before its next message is looked at.
     pub(crate) listing: Option<Listing>,
     pub(crate) limit: Option<Bucket>,
@@ -104,6 +108,7 @@ impl Conn {
             role: Role::Equal,
             wants: Async::default(),
             parts: None,
+            held: None,
             listing: None,
             limit: (packet_ins > 0).then(|| Bucket::new(packet_ins, (packet_ins / 10).max(64))),
             counts: Counts::default(),
@@ -152,7 +157,17 @@ impl Conn {
 
     /// Is anything of it looked at now?
     pub fn takes(&self) -> bool {
+        self.held.is_none() && self.reads()
+    }
+
+    /// Does it read its answers, and is to have more of them?
+    fn reads(&self) -> bool {
         self.end.is_none() && self.waiting() < ENOUGH && self.removals.is_empty()
+    }
+
+    /// Does a message of it wait for the chip?
+    pub fn is_held(&self) -> bool {
+        self.held.is_some() && self.reads()
     }
 
     /// Bytes that wait to be sent.

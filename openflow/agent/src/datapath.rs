@@ -2,20 +2,27 @@
 //! The switch below the protocol: tables, ports, and what an ordinary switch would know.
 //!
 //! All that changes the tables goes through [`Datapath::flow_mod`], [`Datapath::group_mod`], [`Datapath::meter_mod`],
-//! [`Datapath::set_port`] and [`Datapath::expire`], and a barrier is answered when they have returned. Here the software
-//! pipeline is all there is. A chip stands below the same calls: it is told of each change that was taken, and a frame
-//! that it has forwarded does not come here.
+//! [`Datapath::set_port`] and [`Datapath::expire`]. Where the software pipeline is all there is, they are done when they
+//! have returned. A chip stands below the same calls (`below`): it is told of each change that was taken, and a frame that
+//! it has forwarded does not come here.
 
 use std::collections::BTreeMap;
 
-use tandem_ofpipeline::ports::PortCount;
+use tandem_ofpipeline::ports::{Count, PortCount};
 use tandem_ofpipeline::{Config, Fragments, Switch};
 use tandem_openflow::model::Fragments as Wanted;
 use tandem_openflow::{Error, Version};
 
+use tandem_ofchip::Chip;
+use tandem_openflow::model::{FlowMod, FlowRemoved, GroupMod, MeterMod};
+
 use crate::Settings;
+use crate::below::Below;
 use crate::learning::Learning;
 use crate::ports::PortEntry;
+
+/// An answer of the chip is looked for at least so often.
+const READ_NS: u64 = 1_000_000_000;
 
 /// Tables, ports, learned addresses.
 #[derive(Debug)]
@@ -24,6 +31,9 @@ pub struct Datapath {
     pub(crate) ports: BTreeMap<u32, PortEntry>,
     pub(crate) learning: Learning,
     queues: u32,
+    pub(crate) below: Option<Below>,
+    /// Without a controller, an ordinary switch: the tables are not asked.
+    pub(crate) alone: bool,
 }
 
 fn config(settings: &Settings, version: Version) -> Config {
@@ -49,7 +59,78 @@ impl Datapath {
             ports: BTreeMap::new(),
             learning: Learning::default(),
             queues: settings.queues,
+            below: None,
+            alone: false,
         }
+    }
+
+    /// The chip below the tables.
+    pub fn chip(&self) -> Option<&Chip> {
+        self.below.as_ref().map(|b| &b.chip)
+    }
+
+    /// A controller's change of flows.
+    ///
+    /// # Errors
+    /// It is refused, and nothing is changed.
+    pub(crate) fn flow_mod(
+        &mut self,
+        m: &FlowMod,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) -> Result<(), Error> {
+        let done = self.switch.flow_mod(m, now_ns, removed);
+        self.changed(removed);
+        done
+    }
+
+    /// Of groups, with the flows that go with them.
+    ///
+    /// # Errors
+    /// As [`Datapath::flow_mod`].
+    pub(crate) fn group_mod(
+        &mut self,
+        m: &GroupMod,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) -> Result<(), Error> {
+        let done = self.switch.group_mod(m, now_ns, removed);
+        self.changed(removed);
+        done
+    }
+
+    /// Of meters, with the flows that go with them.
+    ///
+    /// # Errors
+    /// As [`Datapath::flow_mod`].
+    pub(crate) fn meter_mod(
+        &mut self,
+        m: &MeterMod,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) -> Result<(), Error> {
+        let done = self.switch.meter_mod(m, now_ns, removed);
+        self.changed(removed);
+        done
+    }
+
+    /// Flows whose time is up go; when the next one's is. One that the chip may have used is asked for first.
+    pub(crate) fn expire(
+        &mut self,
+        now_ns: u64,
+        budget: usize,
+        removed: &mut Vec<FlowRemoved>,
+    ) -> Option<u64> {
+        let known = self.known_ns(now_ns, false);
+        let next = self.switch.expire(known, budget, removed);
+        self.changed(removed);
+        self.late(removed);
+        if next.is_some_and(|at| at <= now_ns) && known < now_ns {
+            self.known_ns(now_ns, true);
+            // the chip's answer comes before
+            return Some(now_ns + READ_NS);
+        }
+        next
     }
 
     /// The tables.
@@ -70,7 +151,29 @@ impl Datapath {
     /// All that a port counted, beside what its cable lost.
     pub fn port_count(&self, number: u32) -> Option<PortCount> {
         let entry = self.switch.port(number)?;
-        Some(self.ports.get(&number)?.count(entry))
+        let own = self.ports.get(&number)?.count(entry);
+        let Some(chip) = self.chip().filter(|c| c.port(number).is_some()) else {
+            return Some(own);
+        };
+        // All frames are the chip's, those that go to the CPU and come from there as well
+        let unknown = Count {
+            packets: u64::MAX,
+            bytes: u64::MAX,
+        };
+        let Some(c) = chip.port_stats(number) else {
+            return Some(PortCount {
+                rx: unknown,
+                tx: unknown,
+                ..own
+            });
+        };
+        let count = |packets, bytes| Count { packets, bytes };
+        Some(PortCount {
+            rx: count(c.rx_packets, c.rx_bytes),
+            tx: count(c.tx_packets, c.tx_bytes),
+            tx_dropped: own.tx_dropped + c.tx_dropped,
+            ..own
+        })
     }
 
     /// Begins anew with empty tables of another version; ports count on.
@@ -79,6 +182,12 @@ impl Datapath {
             e.begin(self.switch.port(*number), version);
         }
         self.switch = Switch::new(config(settings, version));
+        if let Some(below) = self.below.take() {
+            let mut chip = below.chip;
+            chip.begin(version);
+            self.switch.watch();
+            self.below = Some(Below::new(chip));
+        }
         let numbers: Vec<u32> = self.ports.keys().copied().collect();
         for n in numbers {
             self.set_port(n, now_ns);
@@ -93,6 +202,7 @@ impl Datapath {
                 self.learning.forget_port(number);
             }
         }
+        self.ports_changed();
     }
 
     pub(crate) fn remove_port(&mut self, number: u32) -> Option<PortEntry> {
@@ -117,6 +227,7 @@ impl Datapath {
         };
         let ttl = self.switch.config().invalid_ttl;
         self.switch.set_config(fragments, miss_send_len, ttl);
+        self.ports_changed();
         Ok(())
     }
 

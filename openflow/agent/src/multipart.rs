@@ -83,22 +83,29 @@ impl Agent {
             match asks {
                 Asks::Desc => add(&Part::Desc(desc)),
                 Asks::Aggregate(filter) => {
-                    let sum = switch.aggregate(filter);
-                    add(&Part::Aggregate(&Aggregate {
-                        packets: sum.packets,
-                        bytes: sum.bytes,
-                        flows: sum.flows,
-                    }));
+                    let mut sum = Aggregate::default();
+                    switch.flow_page(filter, 0, u32::MAX, |f| {
+                        let (packets, bytes) = dp.counted(&f);
+                        // What is not kept is all ones, and so is a sum of it
+                        sum.packets = sum.packets.saturating_add(packets);
+                        sum.bytes = sum.bytes.saturating_add(bytes);
+                        sum.flows += 1;
+                        ControlFlow::Continue(())
+                    });
+                    add(&Part::Aggregate(&sum));
                 }
                 Asks::Table => {
                     for t in switch.table_stats() {
+                        // What a chip below looked up in the first table nobody counts
+                        let known = t.table > 0 || dp.chip().is_none();
+                        let count = |n: u64| if known { n } else { u64::MAX };
                         add(&Part::Table(&TableStats {
                             table: t.table,
                             name: format!("table{}", t.table),
                             max_entries: t.max_entries,
                             active: t.active,
-                            lookups: t.count.lookups,
-                            matched: t.count.matched,
+                            lookups: count(t.count.lookups),
+                            matched: count(t.count.matched),
                         }));
                     }
                 }
@@ -225,13 +232,14 @@ impl Agent {
         let Some(mut listing) = conn.listing.take() else {
             return false;
         };
-        let (version, switch) = (conn.spoken(), &self.dp.switch);
+        let (version, dp, switch) = (conn.spoken(), &self.dp, &self.dp.switch);
         let asks = Asks::Flow(listing.filter.clone());
         let mut more = None;
         conn.append(|out| {
             let mut parts = Multiparts::new(version, listing.xid, &asks, out);
             let next = switch.flow_page(&listing.filter, listing.from, LOOKS, |f| {
                 let flow = f.flow;
+                let (packets, bytes) = dp.counted(&f);
                 let part = FlowStats {
                     table: flow.table,
                     lifetime: lifetime(flow.since_ns, now_ns),
@@ -240,8 +248,8 @@ impl Agent {
                     hard_timeout: flow.hard,
                     flags: flow.flags,
                     cookie: flow.cookie,
-                    packets: f.packets,
-                    bytes: f.bytes,
+                    packets,
+                    bytes,
                     matching: flow.matching.clone(),
                     instructions: flow.instructions.clone(),
                 };

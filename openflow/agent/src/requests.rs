@@ -111,11 +111,11 @@ impl Agent {
             Request::PacketOut(m) => self.packet_out_message(m, now_ns, wires)?,
             Request::FlowMod(m) => self.flow_mod(m, now_ns, wires)?,
             Request::GroupMod(m) => {
-                self.dp.switch.group_mod(m, now_ns, &mut self.removed)?;
+                self.dp.group_mod(m, now_ns, &mut self.removed)?;
                 self.tell_removed();
             }
             Request::MeterMod(m) => {
-                self.dp.switch.meter_mod(m, now_ns, &mut self.removed)?;
+                self.dp.meter_mod(m, now_ns, &mut self.removed)?;
                 self.tell_removed();
             }
             Request::PortMod(m) => self.port_mod(m, now_ns)?,
@@ -176,7 +176,7 @@ impl Agent {
         if let Some(b) = buffer {
             self.buffers.look(b, now_ns)?;
         }
-        self.dp.switch.flow_mod(m, now_ns, &mut self.removed)?;
+        self.dp.flow_mod(m, now_ns, &mut self.removed)?;
         self.tell_removed();
         let Some(b) = buffer else {
             return Ok(());

@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use tandem_linux::clock;
 use tandem_mgmt::server::{ApiError, ApiResult, ask};
 use tandem_mgmt::types::{Items, Page};
+use tandem_ofchip::Chip;
 use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::all_flows;
+use tandem_ofpipeline::stats::FlowStats;
 use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
 use tandem_packet::ether;
 
@@ -27,6 +29,9 @@ use crate::text;
 
 /// A port is opened within this time, or the request fails.
 const OPENED: std::time::Duration = std::time::Duration::from_secs(5);
+/// A read of the chip's counters is waited for so often, so long.
+const READS: u32 = 200;
+const READ: std::time::Duration = std::time::Duration::from_millis(5);
 /// Rows of one page.
 const ROWS: u32 = 10_000;
 /// A frame on paper needs a copy of the tables.
@@ -75,6 +80,30 @@ fn seconds(since_ns: u64, now_ns: u64) -> f64 {
     (now_ns.saturating_sub(since_ns) / 1_000_000) as f64 / 1_000.0
 }
 
+fn chip_row(chip: &Chip) -> Value {
+    let (u, t) = (chip.usage(), chip.troubles());
+    json!({
+        "state": match chip.lost() {
+            Some(why) => format!("not attached: {why}"),
+            None if chip.is_open() => "open".into(),
+            None => "all frames go to the CPU".into(),
+        },
+        "settled": chip.is_settled(),
+        "acl_used": u.acl_used,
+        "acl_size": u.acl_size,
+        "mac_used": u.mac_used,
+        "mac_size": u.mac_size,
+        "port_sets_used": u.sets_used,
+        "port_sets_size": u.sets_size,
+        "turned": u.turned,
+        "denied": u.denied,
+        "refused": t.refused,
+        "unanswered": t.unanswered,
+        "mended": t.mended,
+        "attaches": t.attaches,
+    })
+}
+
 async fn status(State(api): State<Api>) -> ApiResult<Value> {
     let mut v = api
         .ask(|plant| {
@@ -92,6 +121,7 @@ async fn status(State(api): State<Api>) -> ApiResult<Value> {
                 "action_bytes": dp.switch().action_bytes(),
                 "controllers": up.count(),
                 "standalone": agent.stands_alone(),
+                "chip": dp.chip().map(chip_row),
             })
         })
         .await?;
@@ -139,11 +169,53 @@ fn page<T>(all: Vec<T>, cursor: u64, limit: u32, row: impl Fn(T) -> Option<Value
     }
 }
 
+/// What the chip has counted by now is read, if there is one that answers.
+async fn read(api: &Api) -> Result<(), ApiError> {
+    let begin = |plant: &mut Plant| plant.agent.chip_mut().map(|c| c.read());
+    let Some(read) = api.ask(begin).await? else {
+        return Ok(());
+    };
+    for _ in 0..READS {
+        let done = move |plant: &mut Plant| {
+            let chip = plant.agent.datapath().chip();
+            chip.is_none_or(|c| c.read_done() >= read || c.lost().is_some())
+        };
+        if api.ask(done).await? {
+            break;
+        }
+        tokio::time::sleep(READ).await;
+    }
+    Ok(())
+}
+
+/// Where a flow's packets are answered, and why there. Of a table that no chip stands below: nothing.
+fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value) {
+    let Some(chip) = chip else {
+        return (Value::Null, Value::Null);
+    };
+    if flow.flow.table > 0 {
+        return (json!("software"), json!("software: a later table"));
+    }
+    let place = match chip.in_hardware(flow.number) {
+        true => "hardware",
+        false => "software",
+    };
+    let why = match (chip.why(flow.number), chip.lost()) {
+        (_, Some(lost)) => format!("software: the chip is not attached: {lost}"),
+        (Some(why), None) if chip.is_open() => why.to_string(),
+        (Some(_), None) => "software: the chip is being written, all frames go to the CPU".into(),
+        (None, None) => "software: no frame of the chip's ports meets it".into(),
+    };
+    (json!(place), json!(why))
+}
+
 async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<Items<Value>> {
+    read(&api).await?;
     let items = api
         .ask(move |plant| {
             let now = clock::now_ns();
-            let switch = plant.agent.datapath().switch();
+            let dp = plant.agent.datapath();
+            let switch = dp.switch();
             let filter = FlowFilter {
                 table: which.table.unwrap_or(TABLE_ALL),
                 ..all_flows()
@@ -152,14 +224,19 @@ async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<
             let mut items = Vec::new();
             let next = switch.flow_page(&filter, which.cursor, ROWS, |f| {
                 let known = |n: u64| (n != u64::MAX).then_some(n);
+                let (packets, bytes) = dp.counted(&f);
+                let (place, why) = place(dp.chip(), &f);
                 items.push(json!({
+                    "number": f.number,
+                    "place": place,
+                    "why": why,
                     "table": f.flow.table,
                     "priority": f.flow.priority,
                     "cookie": format!("{:#x}", f.flow.cookie),
                     "match": text::matching(&f.flow.matching),
                     "instructions": text::instructions(&f.flow.instructions),
-                    "packets": known(f.packets),
-                    "bytes": known(f.bytes),
+                    "packets": known(packets),
+                    "bytes": known(bytes),
                     "age_s": seconds(f.flow.since_ns, now),
                     "idle_s": seconds(f.last_ns, now),
                     "idle_timeout": f.flow.idle,
@@ -283,6 +360,7 @@ fn flags(bits: u32, names: &[(u32, &str)]) -> String {
 }
 
 async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
+    read(&api).await?;
     let rows: Vec<Value> = api
         .ask(|plant| {
             plant.count();
@@ -294,7 +372,11 @@ async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
                     let cable = plant
                         .ports
                         .get(&p.number)
-                        .map(|c| c.arg.spec.kind.to_string());
+                        .map(|c| c.arg.spec.kind.to_string())
+                        .or_else(|| {
+                            let port = dp.chip()?.port(p.number)?;
+                            Some(format!("asicd, port {port}"))
+                        });
                     let c = dp.port_count(p.number).unwrap_or_default();
                     json!({
                         "name": p.name,

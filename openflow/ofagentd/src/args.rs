@@ -19,6 +19,15 @@ pub enum Fail {
     Standalone,
 }
 
+/// How the chip's MAC table is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MacLookup {
+    /// By address: for flows on `eth_dst` alone.
+    Address,
+    /// By VLAN and address: for flows on `vlan_vid` and `eth_dst`.
+    Vlan,
+}
+
 /// A port: its cable, and its number for controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortArg {
@@ -116,6 +125,12 @@ pub struct Args {
     /// asicd has them (af_xdp:IFACE, tap:NAME, dgram:LOCAL,REMOTE, pcap:IN,OUT).
     #[arg(long = "port", value_name = "swpN=CABLE[:NUMBER]")]
     pub ports: Vec<PortArg>,
+    /// The switch's ports are those of the asicd of this instance, and flows stand in its chip as far as they can.
+    #[arg(long, conflicts_with = "ports")]
+    pub asic: bool,
+    /// How the chip's MAC table is looked up: by address alone, or by VLAN and address.
+    #[arg(long, value_enum, default_value = "address", requires = "asic")]
+    pub mac_lookup: MacLookup,
     /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch.
     #[arg(long, value_name = "IFACE", value_parser = interface)]
     pub local: Option<String>,

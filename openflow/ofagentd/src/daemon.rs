@@ -14,7 +14,10 @@ use tandem_openflow::Version;
 use tandem_openflow::model::Desc;
 use tandem_ports::{rights, self_test};
 
-use crate::args::{Args, Fail, PortArg};
+use tandem_ofchip::{Chip, Lookup};
+
+use crate::args::{Args, Fail, MacLookup, PortArg};
+use crate::asic::{Asic, FrontPort};
 use crate::keeper::{self, UPDATES};
 use crate::links::Links;
 use crate::poller::Poller;
@@ -34,6 +37,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let poller = Poller::new()?;
     // hosts' addresses are looked up and sockets made where files can still be read
     let links = Links::open(&args.controllers, &args.tls, &poller)?;
+    let asic = match args.asic {
+        true => Some(connect(args, &instance)?),
+        false => None,
+    };
     lock_in(args, &instance)?;
     let bell = Arc::new(EventFd::new()?);
     let now = clock::now_ns();
@@ -44,10 +51,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         cables.push(kept);
         opened.push((port, mac, halves));
     }
-    let first = opened.first().map(|(_, mac, _)| *mac);
+    let front = asic.as_ref().and_then(|(_, _, ports)| ports.first());
+    let first = front.map(|p| p.mac);
+    let first = first.or(opened.first().map(|(_, mac, _)| *mac));
     let settings = settings(args, &instance, first);
     let datapath = settings.datapath;
     let mut plant = Plant::new(Agent::new(settings, now), links, poller);
+    let mut count = args.ports.len();
+    if let Some((asic, chip, ports)) = asic {
+        count = ports.len();
+        plant.set_asic(asic, chip, ports, now);
+    }
     for (port, mac, halves) in opened {
         plant.add_port(port, mac, *halves, now);
     }
@@ -62,8 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let wake = Arc::clone(&bell);
     let stop = tandem_mgmt::signals::on_end(move || wake.ring())?;
     let ready = format!(
-        "datapath {datapath:016x}, {} ports, {} controllers",
-        args.ports.len(),
+        "datapath {datapath:016x}, {count} ports, {} controllers",
         args.controllers.len()
     );
     tracing::info!("instance {} ready: {ready}", instance.name());
@@ -77,7 +90,25 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     drop(updates);
     drop(keeper);
     plant.links.close();
+    if let Some(asic) = &mut plant.asic {
+        asic.close();
+    }
     done
+}
+
+/// The chip of the instance's asicd.
+fn connect(args: &Args, instance: &Instance) -> anyhow::Result<(Asic, Chip, Vec<FrontPort>)> {
+    let lookup = match args.mac_lookup {
+        MacLookup::Address => Lookup::Address,
+        MacLookup::Vlan => Lookup::Vlan,
+    };
+    let version = match args.versions.iter().any(|v| v == "1.3") {
+        true => Version::V13,
+        false => Version::V10,
+    };
+    let name = format!("ofagentd of {}", instance.name());
+    let local = args.local.is_some();
+    Asic::connect(instance.driver_socket(), name, lookup, version, local)
 }
 
 fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Settings {
@@ -99,7 +130,10 @@ fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Setting
         },
         desc: Desc {
             manufacturer: "Tandem".into(),
-            hardware: "software switch".into(),
+            hardware: match args.asic {
+                true => "switch ASIC".into(),
+                false => "software switch".into(),
+            },
             software: format!("ofagentd {}", env!("CARGO_PKG_VERSION")),
             serial: "none".into(),
             datapath: instance.name().into(),

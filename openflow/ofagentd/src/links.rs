@@ -382,7 +382,7 @@ impl Links {
             if link.unread && agent.conn(conn).is_some_and(Conn::takes) {
                 read(link, conn, agent, now_ns);
             }
-            if link.more {
+            if link.more || agent.conn(conn).is_some_and(Conn::is_held) {
                 link.more = agent.work(conn, MESSAGES, now_ns, slots);
             }
         }

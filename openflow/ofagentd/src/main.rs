@@ -5,6 +5,7 @@
 
 mod api;
 mod args;
+mod asic;
 mod daemon;
 mod keeper;
 mod links;

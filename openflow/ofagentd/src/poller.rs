@@ -18,6 +18,8 @@ pub enum Token {
     Listener(u32),
     /// Requests of the API, events of cables.
     Bell,
+    /// The chip: answers, packets, links, or its end.
+    Chip,
 }
 
 impl Token {
@@ -27,6 +29,7 @@ impl Token {
             Token::Port(n) => (1, n),
             Token::Link(n) => (2, n),
             Token::Listener(n) => (3, n),
+            Token::Chip => (4, 0),
         };
         kind << 32 | u64::from(n)
     }
@@ -37,6 +40,7 @@ impl Token {
             1 => Token::Port(n),
             2 => Token::Link(n),
             3 => Token::Listener(n),
+            4 => Token::Chip,
             _ => Token::Bell,
         }
     }

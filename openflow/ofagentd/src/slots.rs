@@ -6,12 +6,17 @@ use std::collections::BTreeMap;
 use tandem_ofagent::Wires;
 use tandem_packet::Frame;
 use tandem_ports::TxPort;
+use tandem_sal::SalIo;
 
 /// All of them, by number, and which have frames that wait.
 #[derive(Default)]
 pub struct Slots {
     ports: BTreeMap<u32, (TxPort, bool)>,
     queued: Vec<u32>,
+    /// The chip's: by number, its own number of each.
+    pub chip: BTreeMap<u32, u16>,
+    /// Where frames to these go, while it is attached.
+    pub io: Option<SalIo>,
     /// Of this turn.
     pub now_ns: u64,
 }
@@ -46,6 +51,9 @@ impl Slots {
             }
         }
         self.queued = left;
+        if let Some(io) = &mut self.io {
+            io.flush();
+        }
         !self.queued.is_empty()
     }
 }
@@ -59,6 +67,13 @@ impl Wires for Slots {
                 *queued = true;
                 self.queued.push(port);
             }
+            return;
+        }
+        if let (Some(port), Some(io)) = (self.chip.get(&port), &mut self.io)
+            && let Err(e) = io.transmit(*port, 0, frame.bytes())
+        {
+            // Whoever looks after the rings finds the same
+            tracing::debug!("a frame to the chip: {e}");
         }
     }
 }

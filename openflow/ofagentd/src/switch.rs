@@ -11,7 +11,10 @@ use tandem_ofagent::{Agent, Lost};
 use tandem_packet::{Buffer, Offload, segment};
 use tandem_ports::{Change, Opened, RxPort, SCRATCH};
 
+use tandem_ofchip::Chip;
+
 use crate::args::PortArg;
+use crate::asic::{Asic, FrontPort};
 use crate::keeper::{Event, Update};
 use crate::links::Links;
 use crate::poller::{Poller, Ready, Token};
@@ -52,6 +55,8 @@ pub struct Plant {
     pub links: Links,
     /// Its ports.
     pub ports: BTreeMap<u32, Port>,
+    /// The chip, if the switch is not of this machine's interfaces.
+    pub asic: Option<Asic>,
     slots: Slots,
     poller: Poller,
     scratch: Vec<u8>,
@@ -66,11 +71,43 @@ impl Plant {
             agent,
             links,
             ports: BTreeMap::new(),
+            asic: None,
             slots: Slots::default(),
             poller,
             scratch: vec![0; SCRATCH],
             segments: Buffer::new(),
             piece: Buffer::new(),
+        }
+    }
+
+    /// A chip below the tables, with its ports.
+    pub fn set_asic(&mut self, asic: Asic, chip: Chip, ports: Vec<FrontPort>, now_ns: u64) {
+        for p in ports {
+            if let Some(port) = chip.port(p.number) {
+                self.slots.chip.insert(p.number, port);
+            }
+            let down = (false, 0);
+            self.agent.add_port(p.number, &p.name, p.mac, down, now_ns);
+        }
+        self.agent.set_chip(chip);
+        self.asic = Some(asic);
+    }
+
+    /// What the chip has to say, and what is to be said to it. When to be called again at the latest.
+    fn turn_asic(&mut self, now_ns: u64) -> u64 {
+        let Some(asic) = &mut self.asic else {
+            return u64::MAX;
+        };
+        let (agent, slots) = (&mut self.agent, &mut self.slots);
+        let more = asic.receive(agent, slots, now_ns);
+        if let Some(chip) = agent.chip_mut() {
+            chip.turn(now_ns);
+        }
+        let next = asic.look_after(agent, slots, &self.poller, now_ns);
+        let due = agent.chip_mut().and_then(|c| c.next_ns());
+        match more {
+            true => now_ns,
+            false => next.min(due.unwrap_or(u64::MAX)),
         }
     }
 
@@ -230,8 +267,14 @@ impl Plant {
         while !stop.load(Ordering::Relaxed) {
             let before = clock::now_ns();
             ready.clear();
+            if self.asic.is_some() && !Asic::arm(&mut self.agent, &mut self.slots) {
+                next = before;
+            }
             self.poller
                 .wait(u64::saturating_sub(next, before), &mut ready)?;
+            if self.asic.is_some() {
+                Asic::disarm(&mut self.agent, &mut self.slots);
+            }
             let now = clock::now_ns();
             self.slots.now_ns = now;
             for r in &ready {
@@ -247,6 +290,8 @@ impl Plant {
                     Token::Bell => {
                         bell.drain();
                     }
+                    // looked at in every turn
+                    Token::Chip => {}
                 }
             }
             next = now + SLEEP_NS;
@@ -260,9 +305,15 @@ impl Plant {
                 counted = now;
                 self.count();
             }
+            next = next.min(self.turn_asic(now));
             next = next.min(self.play(now)).min(self.agent.tick(now));
             let (links, agent) = (&mut self.links, &mut self.agent);
             next = next.min(links.turn(agent, &mut self.slots, &self.poller, now));
+            // what this turn's messages changed
+            if self.agent.chip_mut().is_some_and(|c| c.turn(now)) {
+                // somebody may have waited for that answer
+                next = now;
+            }
             if self.slots.flush() {
                 next = next.min(now + FULL_NS);
             }

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A chip below the tables: told of each change that they took, asked what it counted, waited for where an answer says
+//! that something is done or how much there was.
+//!
+//! | a message | waits until |
+//! |---|---|
+//! | barrier | every answer of the chip is that of the tables as they are, or the CPU's |
+//! | counters of flows or ports | the chip's were read since it came |
+//! | any | not more than a few thousand writes wait |
+//! | flow-removed | the last counts of its rows are there |
+//!
+//! A connection whose message waits is not read on; others are not kept from theirs.
+
+use tandem_ofchip::{Chip, May, Tally};
+use tandem_ofpipeline::stats::FlowStats;
+use tandem_ofpipeline::{Change, ChangeKind, Fragments};
+use tandem_openflow::model::{FlowRemoved, port_config};
+use tandem_openflow::{Header, Version};
+
+use crate::datapath::Datapath;
+
+/// What a message waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Settled,
+    /// A read of counters, by its number.
+    Read(u64),
+    /// Fewer writes that wait.
+    Room,
+}
+
+/// The chip, and what waits for it.
+#[derive(Debug)]
+pub(crate) struct Below {
+    pub chip: Chip,
+    /// Flows that went, whose rows' last counts are on their way.
+    late: Vec<(Tally, FlowRemoved)>,
+    /// A read because a flow may be idle: its number, and when it was asked for.
+    asked: Option<(u64, u64)>,
+    /// What is known of the use of flows is as of then.
+    fresh_ns: u64,
+}
+
+impl Below {
+    pub fn new(chip: Chip) -> Below {
+        Below {
+            chip,
+            late: Vec::new(),
+            asked: None,
+            fresh_ns: 0,
+        }
+    }
+}
+
+/// Messages whose answers wait for the chip.
+fn asks(version: Version, message: &[u8]) -> (bool, bool) {
+    let kind = Header::of(message).map_or(0, |h| h.kind);
+    let part = match message.get(8..10) {
+        Some(&[a, b]) => u16::from_be_bytes([a, b]),
+        _ => u16::MAX,
+    };
+    let (barrier, multipart) = match version {
+        Version::V10 => (18, 16),
+        Version::V13 => (20, 18),
+    };
+    // flows, their sum, ports: the same numbers in both
+    (
+        kind == barrier,
+        kind == multipart && matches!(part, 1 | 2 | 4),
+    )
+}
+
+impl Datapath {
+    /// A chip below the tables, which is told of all that is there. It is the tables' from here on.
+    pub(crate) fn set_chip(&mut self, chip: Chip) {
+        self.switch.watch();
+        self.below = Some(Below::new(chip));
+        self.ports_changed();
+        self.tell_all();
+    }
+
+    /// Has a message to wait before it is looked at?
+    pub(crate) fn wait(&mut self, version: Version, message: &[u8]) -> Option<Wait> {
+        let below = self.below.as_mut()?;
+        let (barrier, counters) = asks(version, message);
+        if barrier && !below.chip.is_settled() {
+            return Some(Wait::Settled);
+        }
+        if counters {
+            return Some(Wait::Read(below.chip.read()));
+        }
+        below.chip.is_busy().then_some(Wait::Room)
+    }
+
+    /// Is what a message waits for there?
+    pub(crate) fn is_over(&self, wait: Wait) -> bool {
+        let Some(below) = &self.below else {
+            return true;
+        };
+        match wait {
+            Wait::Settled => below.chip.is_settled(),
+            // without a chip that answers, what is known is told
+            Wait::Read(n) => below.chip.read_done() >= n || below.chip.lost().is_some(),
+            Wait::Room => !below.chip.is_busy(),
+        }
+    }
+
+    /// The chip is told of the flows that changed. Of those that went and are to be told of, which are the last of
+    /// `removed`, those stay there whose counts are known.
+    pub(crate) fn changed(&mut self, removed: &mut Vec<FlowRemoved>) {
+        let Some(below) = &mut self.below else {
+            return;
+        };
+        let changes = self.switch.take_changes();
+        let went = |c: &Change| match c.kind {
+            ChangeKind::Gone { told } => Some(told),
+            _ => None,
+        };
+        let count = changes.iter().filter(|c| went(c) == Some(true)).count();
+        let mut gone = removed
+            .split_off(removed.len().saturating_sub(count))
+            .into_iter();
+        // what one message takes away goes at once
+        for run in changes.chunk_by(|a, b| went(a).is_some() && went(b).is_some()) {
+            if run.iter().all(|c| went(c).is_some()) {
+                let ids: Vec<u32> = run.iter().map(|c| c.flow).collect();
+                for (c, left) in run.iter().zip(below.chip.leave(&ids)) {
+                    let message = match went(c) {
+                        Some(true) => gone.next(),
+                        _ => None,
+                    };
+                    match (left, message) {
+                        (Ok(tally), Some(m)) => below.late.push((tally, m)),
+                        (Ok(tally), None) => below.chip.forget(tally),
+                        (Err(counted), Some(mut m)) => {
+                            add(&mut m, &counted);
+                            removed.push(m);
+                        }
+                        (Err(_), None) => {}
+                    }
+                }
+                continue;
+            }
+            for c in run {
+                // one that is not there went as well, which is a later change
+                let Some(f) = self.switch.flow(c.flow) else {
+                    continue;
+                };
+                below.chip.put(c.flow, f);
+                if c.kind == ChangeKind::Reset {
+                    below.chip.reset(c.flow);
+                }
+            }
+        }
+    }
+
+    fn tell_all(&mut self) {
+        let Some(below) = &mut self.below else {
+            return;
+        };
+        for n in self.switch.flows_of(0) {
+            if let Some(f) = self.switch.flow(n) {
+                below.chip.put(n, f);
+            }
+        }
+    }
+
+    /// The chip is told what its ports may do.
+    pub(crate) fn ports_changed(&mut self) {
+        let Some(below) = &mut self.below else {
+            return;
+        };
+        let ports = &self.ports;
+        let may = |n: u32| {
+            let config = ports
+                .get(&n)
+                .map_or(port_config::PORT_DOWN, |e| e.port.config);
+            let has = |bits: u32| config & bits != 0;
+            May {
+                receive: !has(port_config::NO_RECV | port_config::PORT_DOWN),
+                send: !has(port_config::NO_FWD | port_config::PORT_DOWN),
+                flood: !has(port_config::NO_FLOOD10),
+            }
+        };
+        // without its tables nobody's answer is the chip's
+        let all = self.switch.config().fragments == Fragments::Drop || self.alone;
+        if below.chip.set_ports(may, all) {
+            self.tell_all();
+        }
+    }
+
+    /// The tables are not asked, as no controller is there, or they are again.
+    pub(crate) fn stand_alone(&mut self, alone: bool) {
+        self.alone = alone;
+        self.ports_changed();
+    }
+
+    /// Packets and bytes of a flow, in software and in the chip; all ones for what is not known.
+    pub fn counted(&self, f: &FlowStats<'_>) -> (u64, u64) {
+        let Some(below) = self.below.as_ref().filter(|_| f.flow.table == 0) else {
+            return (f.packets, f.bytes);
+        };
+        let (packets, bytes) = below.chip.counted(f.number);
+        let sum = |soft: u64, chip: Option<u64>| match chip {
+            Some(n) => soft.saturating_add(n),
+            None => u64::MAX,
+        };
+        (sum(f.packets, packets), sum(f.bytes, bytes))
+    }
+
+    /// Time up to which it is known which flows were used, so that none ends that was.
+    pub(crate) fn known_ns(&mut self, now_ns: u64, due: bool) -> u64 {
+        let Some(below) = &mut self.below else {
+            return now_ns;
+        };
+        if below.chip.lost().is_some() {
+            // Nothing can be asked: what the chip forwards keeps no flow alive
+            below.asked = None;
+            return now_ns;
+        }
+        if let Some((read, at)) = below.asked
+            && below.chip.read_done() >= read
+        {
+            below.asked = None;
+            below.fresh_ns = at;
+            for (n, used) in below.chip.take_used() {
+                self.switch.used(n, used);
+            }
+        }
+        let Some(below) = &mut self.below else {
+            return now_ns;
+        };
+        if due && below.asked.is_none() && below.fresh_ns < now_ns {
+            below.asked = Some((below.chip.read(), now_ns));
+        }
+        below.fresh_ns
+    }
+
+    /// Flows that went, whose last counts have come.
+    pub(crate) fn late(&mut self, removed: &mut Vec<FlowRemoved>) {
+        let Some(below) = &mut self.below else {
+            return;
+        };
+        let chip = &mut below.chip;
+        below
+            .late
+            .retain_mut(|(tally, m)| match chip.whole(*tally) {
+                Some(counted) => {
+                    add(m, &counted);
+                    removed.push(m.clone());
+                    false
+                }
+                None => true,
+            });
+    }
+}
+
+/// What the chip counted goes into a message.
+fn add(m: &mut FlowRemoved, counted: &tandem_ofchip::Counted) {
+    let sum = |soft: u64, chip: u64, lost: bool| {
+        if lost {
+            u64::MAX
+        } else {
+            soft.saturating_add(chip)
+        }
+    };
+    m.packets = sum(m.packets, counted.packets, counted.lost);
+    m.bytes = sum(m.bytes, counted.bytes, counted.lost || counted.lost_bytes);
+}
